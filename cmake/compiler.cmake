@@ -1,0 +1,22 @@
+# Warnings, and the probe that accepts or refuses the compiler with a named reason.
+set(TENSORCRAFT_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers)
+
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_FLAGS "${CMAKE_CXX20_STANDARD_COMPILE_OPTION}")
+check_cxx_source_compiles("
+#include <concepts>
+#include <ranges>
+#include <source_location>
+template <std::integral T> T next(T x) { return x + 1; }
+int main() {
+  int sum = 0;
+  for (int i : std::views::iota(0, 3)) sum += next(i);
+  return sum + int(std::source_location::current().line());
+}" TENSORCRAFT_COMPILER_HAS_CXX20)
+unset(CMAKE_REQUIRED_FLAGS)
+if(NOT TENSORCRAFT_COMPILER_HAS_CXX20)
+  message(FATAL_ERROR
+    "TensorCraft needs a C++20 compiler with concepts, ranges and std::source_location; "
+    "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} lacks one of them. "
+    "GCC 12, Clang 16 with a recent libstdc++, or newer work.")
+endif()

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <source_location>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tensorcraft {
+
+// What went wrong, in the words of the Python exceptions it becomes.
+enum class ErrorKind {
+  value,
+  type,
+  index,
+  key,
+  unsupported,
+  out_of_memory,
+  io,
+  not_found,
+  buffer,
+  cancelled,
+  compile,
+  device_lost,
+  internal,
+};
+
+std::string_view to_string(ErrorKind kind);
+
+// The only exception type of the library. what() is the sentence for the user; where() is the line
+// that threw it.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message,
+        std::source_location where = std::source_location::current())
+      : std::runtime_error(message), kind_(kind), where_(where) {}
+  ErrorKind kind() const { return kind_; }
+  const std::source_location& where() const { return where_; }
+
+ private:
+  ErrorKind kind_;
+  std::source_location where_;
+};
+
+// An ErrorKind with the place it was named at, so that fail() can take any number of parts.
+struct KindAt {
+  ErrorKind kind;
+  std::source_location where;
+  KindAt(ErrorKind k, std::source_location w = std::source_location::current())  // NOLINT
+      : kind(k), where(w) {}
+};
+
+// Joins parts as a stream prints them. Only for paths that already failed, and for cold ones.
+template <class... Parts>
+std::string join(const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return std::move(text).str();
+}
+
+// Throws Error(kind) with the joined parts as its text.
+template <class... Parts>
+[[noreturn]] void fail(KindAt at, const Parts&... parts) {
+  throw Error(at.kind, join(parts...), at.where);
+}
+
+}  // namespace tensorcraft

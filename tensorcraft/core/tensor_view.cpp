@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/tensor_view.hpp"
+
+#include "tensorcraft/core/error.hpp"
+
+#include <ostream>
+
+namespace tensorcraft {
+namespace {
+
+std::byte* advance(const TensorView& t, int64_t elements) {
+  return t.data_as<std::byte>() + elements * int64_t(dtype_bytes(t.dtype()));
+}
+
+TensorView with(const TensorView& t, void* data, const Dims& shape, const Dims& strides) {
+  return {data,    t.dtype(),  shape,
+          strides, t.device(), t.read_only() ? Access::read_only : Access::read_write};
+}
+
+// First and one-past-last byte that the view can touch.
+struct Extent {
+  const std::byte *begin, *end;
+};
+Extent extent(const TensorView& t) {
+  int64_t low = 0, high = 0;
+  for (int i = 0; i < t.rank(); ++i) {
+    const int64_t reach = (t.shape(i) - 1) * t.stride(i);
+    (reach < 0 ? low : high) += reach;
+  }
+  return {advance(t, low), advance(t, high + 1)};
+}
+
+}  // namespace
+
+TensorView::TensorView(void* data, DType dtype, const Dims& shape, const Dims& strides,
+                       Device device, Access access)
+    : data_(data),
+      size_(num_elements(shape)),
+      shape_(shape),
+      strides_(strides),
+      device_(device),
+      dtype_(dtype),
+      access_(access) {
+  if (shape.rank() != strides.rank())
+    fail(ErrorKind::value, "strides ", strides, " and shape ", shape, " differ in rank");
+}
+
+TensorView TensorView::from_dlpack(const dlpack::DLTensor& t, Access access) {
+  const auto dtype = tensorcraft::from_dlpack(t.dtype);
+  if (!dtype)
+    fail(ErrorKind::type, "dtype ", t.dtype,
+         " is not supported; convert it first, for example to float32");
+  if (t.ndim < 0) fail(ErrorKind::value, "a DLPack tensor has a negative rank");
+  const Dims shape(std::span<const int64_t>(t.shape, size_t(t.ndim)));
+  const Dims strides = t.strides ? Dims(std::span<const int64_t>(t.strides, size_t(t.ndim)))
+                                 : contiguous_strides(shape);
+  return {static_cast<std::byte*>(t.data) + t.byte_offset,
+          *dtype,
+          shape,
+          strides,
+          tensorcraft::from_dlpack(t.device),
+          access};
+}
+
+bool TensorView::is_contiguous() const {
+  if (size_ == 0) return true;
+  int64_t step = 1;
+  for (int i = rank() - 1; i >= 0; --i) {
+    if (shape_[i] != 1 && strides_[i] != step) return false;
+    step *= shape_[i];
+  }
+  return true;
+}
+
+TensorView TensorView::reshape(const Dims& wanted) const {
+  Dims shape = wanted;
+  int inferred = -1;
+  int64_t known = 1;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == -1 && inferred < 0)
+      inferred = i;
+    else if (shape[i] < 0)
+      fail(ErrorKind::value, "reshape: shape ", wanted, " has more than one negative dimension");
+    else if (__builtin_mul_overflow(known, shape[i], &known))
+      fail(ErrorKind::value, "reshape: shape ", wanted, " has more elements than 64 bits count");
+  }
+  if (inferred >= 0) shape[inferred] = known ? size_ / known : 0;
+  if (num_elements(shape) != size_)
+    fail(ErrorKind::value, "reshape: shape ", wanted, " does not hold the ", size_,
+         " elements of shape ", shape_);
+  if (!is_contiguous())
+    fail(ErrorKind::value, "reshape: the tensor is not contiguous; take .contiguous() first");
+  return with(*this, data_, shape, contiguous_strides(shape));
+}
+
+TensorView TensorView::permute(std::span<const int> axes) const {
+  if (int(axes.size()) != rank())
+    fail(ErrorKind::value, "permute: ", axes.size(), " axes for a tensor of rank ", rank());
+  Dims shape = shape_, strides = strides_;
+  unsigned seen = 0;
+  for (int i = 0; i < rank(); ++i) {
+    const int axis = normalize_axis(axes[size_t(i)], rank(), "permute");
+    if (seen & (1u << axis)) fail(ErrorKind::value, "permute: axis ", axis, " is named twice");
+    seen |= 1u << axis;
+    shape[i] = shape_[axis];
+    strides[i] = strides_[axis];
+  }
+  return with(*this, data_, shape, strides);
+}
+
+TensorView TensorView::transpose(int a, int b) const {
+  const int i = normalize_axis(a, rank(), "transpose"), j = normalize_axis(b, rank(), "transpose");
+  Dims shape = shape_, strides = strides_;
+  std::swap(shape[i], shape[j]);
+  std::swap(strides[i], strides[j]);
+  return with(*this, data_, shape, strides);
+}
+
+TensorView TensorView::select(int axis, int64_t index) const {
+  const int a = normalize_axis(axis, rank(), "select");
+  const int64_t n = shape_[a];
+  if (index < -n || index >= n)
+    fail(ErrorKind::index, "index ", index, " is out of bounds for axis ", a, " with size ", n);
+  Dims shape, strides;
+  for (int i = 0; i < rank(); ++i) {
+    if (i == a) continue;
+    shape.push_back(shape_[i]);
+    strides.push_back(strides_[i]);
+  }
+  return with(*this, advance(*this, (index < 0 ? index + n : index) * strides_[a]), shape, strides);
+}
+
+TensorView TensorView::slice(int axis, int64_t start, int64_t stop, int64_t step) const {
+  const int a = normalize_axis(axis, rank(), "slice");
+  if (step <= 0) fail(ErrorKind::value, "slice: step must be positive, got ", step);
+  const int64_t n = shape_[a];
+  const auto clamp = [n](int64_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : (i > n ? n : i); };
+  const int64_t first = clamp(start), last = clamp(stop);
+  Dims shape = shape_, strides = strides_;
+  shape[a] = last > first ? (last - first - 1) / step + 1 : 0;
+  strides[a] = strides_[a] * step;
+  void* data = shape[a] ? advance(*this, first * strides_[a]) : data_;
+  return with(*this, data, shape, strides);
+}
+
+TensorView TensorView::expand_dims(int axis) const {
+  const int a = normalize_axis(axis, rank() + 1, "expand_dims");
+  Dims shape, strides;
+  for (int i = 0; i <= rank(); ++i) {
+    if (i == a) {
+      shape.push_back(1);
+      strides.push_back(1);
+    }
+    if (i == rank()) break;
+    shape.push_back(shape_[i]);
+    strides.push_back(strides_[i]);
+  }
+  return with(*this, data_, shape, strides);
+}
+
+TensorView TensorView::squeeze(int axis) const {
+  const int a = normalize_axis(axis, rank(), "squeeze");
+  if (shape_[a] != 1)
+    fail(ErrorKind::value, "squeeze: axis ", a, " has size ", shape_[a], ", not 1");
+  return select(a, 0);
+}
+
+TensorView TensorView::broadcast_to(const Dims& target) const {
+  if (broadcast_shapes(shape_, target) != target)
+    fail(ErrorKind::value, "shape ", shape_, " does not broadcast to ", target);
+  Dims strides = target;
+  const int offset = target.rank() - rank();
+  for (int i = 0; i < target.rank(); ++i)
+    strides[i] = i < offset || shape_[i - offset] != target[i] ? 0 : strides_[i - offset];
+  return with(*this, data_, target, strides);
+}
+
+TensorView TensorView::as_read_only() const {
+  return {data_, dtype_, shape_, strides_, device_, Access::read_only};
+}
+
+std::ostream& operator<<(std::ostream& out, const TensorView& t) {
+  const auto list = [&](const Dims& d) {
+    out << '<';
+    for (int i = 0; i < d.rank(); ++i) out << (i ? ", " : "") << d[i];
+    out << '>';
+  };
+  out << "Tensor";
+  list(t.shape());
+  out << "[strides=";
+  list(t.strides());
+  return out << ", dtype=" << t.dtype() << ", device=" << t.device() << ']';
+}
+
+bool may_overlap(const TensorView& a, const TensorView& b) {
+  if (a.size() == 0 || b.size() == 0 || a.device() != b.device()) return false;
+  const Extent x = extent(a), y = extent(b);
+  return x.begin < y.end && y.begin < x.end;
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/device.hpp"
+#include "tensorcraft/core/dims.hpp"
+#include "tensorcraft/core/dlpack.hpp"
+#include "tensorcraft/core/dtype.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+
+namespace tensorcraft {
+
+enum class Access : uint8_t { read_write, read_only };
+
+// A borrowed tensor: address, dtype, shape and strides in elements, device. It owns nothing: the
+// memory must outlive every use, also on a stream. It has no default, so `{}` never means a tensor.
+class TensorView {
+ public:
+  // Row-major.
+  TensorView(void* data, DType dtype, const Dims& shape, Device device = Device::cpu())
+      : TensorView(data, dtype, shape, contiguous_strides(shape), device) {}
+  // Fails with kind value where strides and shape differ in rank, or a size is negative.
+  TensorView(void* data, DType dtype, const Dims& shape, const Dims& strides, Device device,
+             Access access = Access::read_write);
+  // Borrows what DLPack describes (strides may be null: row-major). Kind type for a dtype the
+  // library lacks, kind value for a device or rank it lacks.
+  static TensorView from_dlpack(const dlpack::DLTensor& tensor, Access access = Access::read_write);
+
+  void* data() const { return data_; }
+  template <class T>
+  T* data_as() const {
+    return static_cast<T*>(data_);
+  }
+  DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
+  const Dims& shape() const { return shape_; }
+  const Dims& strides() const { return strides_; }
+  int rank() const { return shape_.rank(); }
+  int64_t shape(int i) const { return shape_[i]; }
+  int64_t stride(int i) const { return strides_[i]; }
+  int64_t size() const { return size_; }
+  size_t nbytes() const { return size_t(size_) * dtype_bytes(dtype_); }
+  bool read_only() const { return access_ == Access::read_only; }
+  // Row-major without gaps; dimensions of size 1 may have any stride, an empty tensor any strides.
+  bool is_contiguous() const;
+  // Address is a multiple of `bytes`.
+  bool is_aligned(size_t bytes) const { return reinterpret_cast<uintptr_t>(data_) % bytes == 0; }
+
+  // Other views of the same memory; kind value or index where the request makes no sense.
+  TensorView reshape(const Dims& shape) const;  // contiguous only; one -1 is inferred
+  TensorView permute(std::span<const int> axes) const;
+  TensorView transpose(int a, int b) const;
+  TensorView select(int axis, int64_t index) const;
+  TensorView slice(int axis, int64_t start, int64_t stop, int64_t step = 1) const;
+  TensorView expand_dims(int axis) const;
+  TensorView squeeze(int axis) const;
+  TensorView broadcast_to(const Dims& shape) const;
+  TensorView as_read_only() const;
+
+ private:
+  void* data_;
+  int64_t size_;
+  Dims shape_, strides_;
+  Device device_;
+  DType dtype_;
+  Access access_;
+};
+
+// "Tensor<32, 128>[strides=<128, 1>, dtype=float32, device=cuda:0]"
+std::ostream& operator<<(std::ostream& out, const TensorView& t);
+// Do the two touch one byte? Exact for contiguous views, conservative for strided ones.
+bool may_overlap(const TensorView& a, const TensorView& b);
+
+}  // namespace tensorcraft

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/cuda/stream.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+
+struct CUfunc_st;
+struct CUlib_st;
+
+namespace tensorcraft {
+
+struct Dim3 {
+  uint32_t x = 1, y = 1, z = 1;
+  constexpr uint64_t count() const { return uint64_t(x) * y * z; }
+  friend bool operator==(const Dim3&, const Dim3&) = default;
+};
+
+// How a kernel is started.
+struct LaunchConfig {
+  Dim3 grid, block, cluster;
+  uint32_t shared_bytes = 0;                   // dynamic shared memory
+  bool programmatic_dependent_launch = false;  // PDL
+};
+
+// One loaded entry function of one module on one device. Shared: a kernel stays loaded while any
+// copy of the handle lives.
+class LoadedKernel {
+ public:
+  // Loads a cubin or PTX image and finds `entry` in it; opts in to the largest dynamic shared
+  // memory. Kind compile with the driver's log where the image is refused.
+  static std::shared_ptr<const LoadedKernel> load(std::span<const std::byte> image,
+                                                  std::string_view entry, int device);
+  ~LoadedKernel();
+  LoadedKernel(const LoadedKernel&) = delete;
+  LoadedKernel& operator=(const LoadedKernel&) = delete;
+
+  CUfunc_st* handle() const { return function_; }
+  int device() const { return device_; }
+  int registers() const { return registers_; }
+  size_t static_shared_bytes() const { return static_shared_bytes_; }
+  size_t local_bytes() const { return local_bytes_; }  // spills and stack, per thread
+
+ private:
+  LoadedKernel() = default;
+  CUlib_st* library_ = nullptr;
+  CUfunc_st* function_ = nullptr;
+  int device_ = 0;
+  int registers_ = 0;
+  size_t static_shared_bytes_ = 0, local_bytes_ = 0;
+};
+
+// Enqueues a kernel whose only argument is one struct of `params_bytes` at `params` (copied before
+// the call returns). Throws with `what` and the caller's place where the driver refuses.
+void launch(const LoadedKernel& kernel, const LaunchConfig& config, const void* params,
+            StreamRef stream, std::string_view what,
+            std::source_location where = std::source_location::current());
+
+}  // namespace tensorcraft

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/device.hpp"
+
+#include <cstdint>
+
+struct CUstream_st;
+struct CUevent_st;
+
+namespace tensorcraft {
+
+// Borrows a stream: a driver handle and the device it belongs to. The null handle is the device's
+// default stream. Work on a host device is synchronous and ignores the handle.
+class StreamRef {
+ public:
+  StreamRef() = default;  // default stream of cuda:0
+  explicit StreamRef(CUstream_st* handle, int device = 0) : handle_(handle), device_(device) {}
+  StreamRef(int) = delete;
+  StreamRef(std::nullptr_t) = delete;
+
+  CUstream_st* handle() const { return handle_; }
+  int device() const { return device_; }
+  // Waits until all work enqueued so far is done; throws what that work failed with.
+  void synchronize() const;
+  friend bool operator==(StreamRef, StreamRef) = default;
+
+ private:
+  CUstream_st* handle_ = nullptr;
+  int device_ = 0;
+};
+
+// Owns a stream of a CUDA device; moves only. The destructor does not wait: the driver frees the
+// stream when its work is done.
+class Stream {
+ public:
+  explicit Stream(int device = 0);
+  ~Stream();
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  operator StreamRef() const { return ref_; }  // NOLINT
+  StreamRef ref() const { return ref_; }
+
+ private:
+  StreamRef ref_;
+};
+
+// The stream this thread launches on for `device` when none is given: the default stream until
+// set_current_stream() says otherwise.
+StreamRef current_stream(int device);
+void set_current_stream(StreamRef stream);
+
+// Owns an event: a point in a stream. Moves only.
+class Event {
+ public:
+  explicit Event(int device = 0, bool timing = false);
+  ~Event();
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+  void record(StreamRef stream);
+  // Work enqueued later on `stream` starts after this event; the host does not wait.
+  void wait(StreamRef stream) const;
+  bool done() const;
+  void synchronize() const;
+  // Milliseconds between two recorded timing events; waits for the later one.
+  static float elapsed_ms(const Event& begin, const Event& end);
+
+ private:
+  CUevent_st* handle_ = nullptr;
+  int device_ = 0;
+};
+
+}  // namespace tensorcraft

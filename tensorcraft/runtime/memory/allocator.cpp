@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/runtime/memory/allocator.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/memory.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+namespace tensorcraft {
+namespace {
+
+constexpr size_t kAlignment = 256;
+
+class CountingAllocator : public Allocator {
+ public:
+  Block allocate(size_t bytes, StreamRef stream) final {
+    if (bytes == 0) return {};
+    Block block{take(bytes, stream), bytes};
+    blocks_.fetch_add(1, std::memory_order_relaxed);
+    bytes_.fetch_add(int64_t(bytes), std::memory_order_relaxed);
+    return block;
+  }
+  void deallocate(Block block, StreamRef stream) noexcept final {
+    if (!block.data) return;
+    give(block.data, stream);
+    blocks_.fetch_sub(1, std::memory_order_relaxed);
+    bytes_.fetch_sub(int64_t(block.bytes), std::memory_order_relaxed);
+  }
+  AllocatorStatistics statistics() const final { return {blocks_.load(), bytes_.load()}; }
+
+ protected:
+  virtual void* take(size_t bytes, StreamRef stream) = 0;
+  virtual void give(void* data, StreamRef stream) noexcept = 0;
+
+ private:
+  std::atomic<int64_t> blocks_{0}, bytes_{0};
+};
+
+class HostAllocator final : public CountingAllocator {
+  void* take(size_t bytes, StreamRef) override {
+    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    void* data = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
+    if (!data)
+      fail(ErrorKind::out_of_memory, "out of host memory: ", bytes, " bytes were asked for");
+    return data;
+  }
+  void give(void* data, StreamRef) noexcept override { std::free(data); }
+};
+
+class CudaAllocator final : public CountingAllocator {
+  void* take(size_t bytes, StreamRef stream) override { return cuda::allocate(bytes, stream); }
+  void give(void* data, StreamRef stream) noexcept override { cuda::deallocate(data, stream); }
+};
+
+}  // namespace
+
+Allocator& allocator(Device device) {
+  // Leaked on purpose: tensors with static storage may be freed after every destructor here ran.
+  static auto* host = new HostAllocator;
+  if (!device.is_cuda()) return *host;
+  static auto* mutex = new std::mutex;
+  static auto* by_index = new std::map<int, CudaAllocator>;
+  device_info(device);  // a device that does not exist is refused here
+  const std::lock_guard lock(*mutex);
+  return (*by_index)[device.index];
+}
+
+}  // namespace tensorcraft

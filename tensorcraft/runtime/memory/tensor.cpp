@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/runtime/memory/tensor.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/memory.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace tensorcraft {
+namespace {
+
+size_t checked_bytes(DType dtype, int64_t size) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(size_t(size), dtype_bytes(dtype), &bytes))
+    fail(ErrorKind::out_of_memory, size, " elements of ", dtype,
+         " are more bytes than 64 bits count");
+  return bytes;
+}
+
+}  // namespace
+
+Tensor::Tensor(DType dtype, const Dims& shape, Device device)
+    : Tensor(dtype, shape, device, current_stream(device.index)) {}
+
+Tensor::Tensor(DType dtype, const Dims& shape, Device device, StreamRef stream)
+    : size_(num_elements(shape)), shape_(shape), device_(device), dtype_(dtype) {
+  block_ = allocator(device).allocate(checked_bytes(dtype, size_), stream);
+}
+
+Tensor::~Tensor() {
+  if (block_.data) allocator(device_).deallocate(block_, current_stream(device_.index));
+}
+
+Tensor::Tensor(Tensor&& other) noexcept
+    : block_(std::exchange(other.block_, {})),
+      size_(std::exchange(other.size_, 0)),
+      shape_(std::exchange(other.shape_, Dims{0})),
+      device_(other.device_),
+      dtype_(other.dtype_) {}
+
+Tensor& Tensor::operator=(Tensor&& other) noexcept {
+  std::swap(block_, other.block_);
+  std::swap(size_, other.size_);
+  std::swap(shape_, other.shape_);
+  std::swap(device_, other.device_);
+  std::swap(dtype_, other.dtype_);
+  return *this;
+}
+
+void Tensor::copy_from_host(const void* source, size_t bytes) {
+  if (bytes != nbytes())
+    fail(ErrorKind::value, "copy_from_host: ", bytes, " bytes were given for a tensor of ",
+         nbytes());
+  copy_bytes(view(), {const_cast<void*>(source), dtype_, shape_}, current_stream(device_.index));
+}
+
+void Tensor::copy_to_host(void* target, size_t bytes) const {
+  if (bytes != nbytes())
+    fail(ErrorKind::value, "copy_to_host: room for ", bytes, " bytes was given, the tensor has ",
+         nbytes());
+  copy_bytes({target, dtype_, shape_}, view(), current_stream(device_.index));
+}
+
+Tensor Tensor::to(Device device) const {
+  Tensor result(dtype_, shape_, device);
+  const Device on = device.is_cuda() ? device : device_;
+  copy_bytes(result, view(), current_stream(on.index));
+  return result;
+}
+
+void copy_bytes(const TensorView& to, const TensorView& from, StreamRef stream) {
+  if (to.dtype() != from.dtype() || to.size() != from.size())
+    fail(ErrorKind::value, "copy: ", from, " does not fit ", to);
+  if (!to.is_contiguous() || !from.is_contiguous())
+    fail(ErrorKind::value, "copy: both tensors must be contiguous, got ", from, " and ", to);
+  if (to.size() == 0) return;
+  if (!to.device().is_cuda() && !from.device().is_cuda()) {
+    std::memmove(to.data(), from.data(), to.nbytes());
+    return;
+  }
+  cuda::copy_async(to.data(), from.data(), to.nbytes(), stream);
+  if (!to.device().is_cuda() || !from.device().is_cuda()) stream.synchronize();
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/cuda/stream.hpp"
+#include "tensorcraft/runtime/memory/allocator.hpp"
+
+namespace tensorcraft {
+
+// An owned, row-major tensor on one device. Moves only; a moved-from tensor is empty: size 0,
+// shape [0], no memory. Memory comes from allocator(device) and goes back in stream order.
+class Tensor {
+ public:
+  Tensor() = default;
+  // Uninitialised memory. Kind value for a bad shape or device, out_of_memory where there is no
+  // room.
+  Tensor(DType dtype, const Dims& shape, Device device = Device::cpu());
+  Tensor(DType dtype, const Dims& shape, Device device, StreamRef stream);
+  ~Tensor();
+  Tensor(Tensor&& other) noexcept;
+  Tensor& operator=(Tensor&& other) noexcept;
+
+  void* data() const { return block_.data; }
+  template <class T>
+  T* data_as() const {
+    return static_cast<T*>(block_.data);
+  }
+  DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
+  const Dims& shape() const { return shape_; }
+  int64_t shape(int i) const { return shape_[i]; }
+  int64_t size() const { return size_; }
+  size_t nbytes() const { return size_t(size_) * dtype_bytes(dtype_); }
+  TensorView view() const { return {data(), dtype_, shape_, device_}; }
+  operator TensorView() const { return view(); }  // NOLINT
+
+  // Copies the bytes of the whole tensor and waits; kind value where `bytes` is not nbytes().
+  void copy_from_host(const void* source, size_t bytes);
+  void copy_to_host(void* target, size_t bytes) const;
+  // A copy on another device (or the same); waits where host memory takes part.
+  Tensor to(Device device) const;
+
+ private:
+  Block block_;
+  int64_t size_ = 0;
+  Dims shape_{0};
+  Device device_;
+  DType dtype_ = DType::float32;
+};
+
+// Copies between two contiguous views of equal dtype and size on any devices. Waits where host
+// memory takes part, else enqueues on `stream`.
+void copy_bytes(const TensorView& to, const TensorView& from, StreamRef stream);
+
+}  // namespace tensorcraft
