@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/base.h"
+
+namespace tensorcraft {
+
+// Where the rows of a tensor begin: every axis but the row's own, neighbours merged where their
+// strides allow it. Rows count in row-major order of the axes, so the maps of two tensors agree.
+struct RowMap {
+  static constexpr int kMaxAxes = 7;
+  int64_t size[kMaxAxes];
+  int64_t stride[kMaxAxes];  // elements
+  int32_t axes;
+
+  TC_HOST_DEVICE int64_t offset(int64_t row) const {
+    if (axes <= 1) return axes ? row * stride[0] : 0;
+    int64_t at = 0;
+    for (int i = axes - 1; i >= 0; --i) {
+      at += row % size[i] * stride[i];
+      row /= size[i];
+    }
+    return at;
+  }
+};
+
+}  // namespace tensorcraft

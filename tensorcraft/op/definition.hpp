@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/op/operator.hpp"
+#include "tensorcraft/op/trace.hpp"
+
+#include <array>
+#include <functional>
+#include <utility>
+
+// How an operator is written: one Definition object in <op>.cpp, from which come the typed C++
+// functions (run, allocate) and the registry entry (OperatorOf). The worked example is
+// ops/l2_normalize.
+namespace tensorcraft::op {
+
+// A typed call: `outputs` and `inputs` in the order of the definition.
+template <class Options>
+struct Call {
+  std::span<const TensorView> outputs, inputs;
+  const Options& options;
+  const TensorView& out() const { return outputs[0]; }
+  const TensorView& in(size_t i = 0) const { return inputs[i]; }
+};
+
+// A field of Options as a parameter of the operator.
+template <class Options>
+struct Option {
+  Parameter parameter;
+  std::function<void(std::string_view op, Options&, const Value&)> set;
+  std::optional<TensorView> Options::* tensor = nullptr;  // of an optional input
+};
+
+template <class Options, class T>
+Option<Options> option(std::string_view name, T Options::* field, std::string_view doc) {
+  Option<Options> o{{name, doc, Field<T>::kind}, {}};
+  o.parameter.default_value = Field<T>::text(Options{}.*field);
+  if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
+    o.parameter.choices = EnumNames<T>::names;
+    o.parameter.optional = EnumNames<T>::names[0] == "none";
+  }
+  o.set = [name, field](std::string_view op, Options& options, const Value& v) {
+    if (!std::holds_alternative<std::monostate>(v) || std::is_enum_v<T>)
+      options.*field = Field<T>::get(op, name, v);
+  };
+  return o;
+}
+
+template <class Options, class T>
+Option<Options> option(std::string_view name, std::optional<T> Options::* field,
+                       std::string_view doc) {
+  Option<Options> o{{name, doc, Field<T>::kind}, {}};
+  o.parameter.optional = true;
+  o.parameter.default_value = "None";
+  o.set = [name, field](std::string_view op, Options& options, const Value& v) {
+    if (!std::holds_alternative<std::monostate>(v)) options.*field = Field<T>::get(op, name, v);
+  };
+  if constexpr (std::is_same_v<T, TensorView>) o.tensor = field;
+  return o;
+}
+
+template <class Options>
+Option<Options> positional(Option<Options> o) {
+  o.parameter.positional = true;
+  return o;
+}
+
+// An output beyond the first: a field of Options that the caller may point at memory.
+template <class Options>
+struct ExtraOutput {
+  OutputInfo info;
+  std::optional<TensorView> Options::* field;
+};
+
+// Everything an operator is. Options has the fields `std::string_view variant` and
+// `std::optional<StreamRef> stream` besides its own.
+template <class Problem, class Options>
+struct Definition {
+  std::string_view name, group, summary, details;
+  std::vector<std::string_view> aliases;
+  std::vector<Parameter> inputs;
+  std::vector<Option<Options>> options;
+  std::string_view out_doc;
+  std::vector<ExtraOutput<Options>> extra_outputs;
+  std::vector<DType> dtypes;
+  bool in_place = false;  // out may be exactly one of the inputs
+  // Specs of what the call returns; checks what the shapes of the outputs depend on.
+  std::vector<OutputSpec> (*infer)(std::span<const TensorView> inputs, const Options&);
+  // The one check of all arguments; afterwards everything trusts the Problem.
+  Problem (*check)(const Call<Options>&);
+  Cost (*cost)(const Problem&);
+  std::span<const Variant<Problem>> table;
+};
+
+// The tensors of one call with their names, without the heap.
+class NamedTensors {
+ public:
+  static constexpr size_t kMax = 16;
+  void add(std::string_view name, const TensorView& view) { all_[count_++] = {name, &view}; }
+  struct Entry {
+    std::string_view name;
+    const TensorView* view;
+  };
+  std::span<const Entry> entries() const { return {all_.data(), count_}; }
+
+ private:
+  std::array<Entry, kMax> all_;
+  size_t count_ = 0;
+};
+
+// What every operator checks the same way: devices equal, outputs writable and not overlapping an
+// input (unless equal to it where `in_place`) or another output.
+void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
+                   bool in_place);
+// The stream a call runs on.
+StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device);
+// Compiles if needed and enqueues.
+void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op);
+// `table` as the description shows it, and the error where no row accepts or a name is unknown.
+[[noreturn]] void no_variant(std::string_view op, std::string_view forced,
+                             std::span<const Considered> considered);
+[[noreturn]] void unknown_variant(std::string_view op, std::string_view forced,
+                                  std::span<const VariantInfo> rows);
+std::string config_text(const Plan& plan);
+double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype);
+
+template <class Problem>
+VariantInfo info(const Variant<Problem>& v) {
+  return {v.name, v.alias, v.idea, v.reason, v.device};
+}
+
+template <class Problem>
+bool is_named(const Variant<Problem>& v, std::string_view name) {
+  return v.name == name || (!v.alias.empty() && v.alias == name);
+}
+
+// Every verdict, best first: `explain` shows all, the errors quote them.
+template <class Problem>
+std::vector<Considered> consider(std::span<const Variant<Problem>> table, const Problem& problem,
+                                 const DeviceInfo& device) {
+  std::vector<Considered> all;
+  for (const auto& v : table) {
+    if (v.device != device.device.type) continue;
+    const Verdict verdict = v.accepts(problem, device);
+    all.push_back({info(v), verdict.accepted(), std::string(verdict.reason), {}});
+    if (verdict.accepted() && v.plan) all.back().plan = v.plan(problem, device);
+  }
+  return all;
+}
+
+// The first row of the device that accepts, or the one that `forced` names.
+template <class Problem, class Options>
+const Variant<Problem>& choose(const Definition<Problem, Options>& def, const Problem& problem,
+                               const DeviceInfo& device, std::string_view forced) {
+  bool known = forced.empty();
+  for (const auto& v : def.table) {
+    if (!forced.empty() && !is_named(v, forced)) continue;
+    known = true;
+    if (v.device == device.device.type && v.accepts(problem, device).accepted()) return v;
+  }
+  if (!known) {
+    std::vector<VariantInfo> rows;
+    for (const auto& v : def.table) rows.push_back(info(v));
+    unknown_variant(def.name, forced, rows);
+  }
+  no_variant(def.name, forced, consider(def.table, problem, device));
+}
+
+template <class Problem, class Options>
+void check_tensors(const Definition<Problem, Options>& def, const Call<Options>& call) {
+  NamedTensors outputs, inputs;
+  outputs.add("out", call.outputs[0]);
+  for (const auto& extra : def.extra_outputs)
+    if (const auto& view = call.options.*extra.field) outputs.add(extra.info.name, *view);
+  for (size_t i = 0; i < call.inputs.size(); ++i) inputs.add(def.inputs[i].name, call.inputs[i]);
+  for (const auto& o : def.options)
+    if (o.tensor && call.options.*o.tensor) inputs.add(o.parameter.name, *(call.options.*o.tensor));
+  check_tensors(def.name, outputs, inputs, def.in_place);
+}
+
+// Check, choose, launch. Does nothing where the output is empty.
+template <class Problem, class Options>
+void run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
+         std::span<const TensorView> inputs, const Options& options) {
+  const Call<Options> call{outputs, inputs, options};
+  check_tensors(def, call);
+  const Problem problem = def.check(call);
+  const Device device = call.out().device();
+  const DeviceInfo& props = device_info(device);
+  const auto& variant = choose(def, problem, props, options.variant);
+  if (call.out().size() == 0) return;
+  const StreamRef stream = resolve_stream(options.stream, device);
+  const Trace::Scope scope(Trace::active(), def.name, variant.name, device, stream);
+  if (variant.run)
+    variant.run(problem);
+  else
+    launch_plan(variant.plan(problem, props), device, stream, def.name);
+}
+
+template <class Problem, class Options>
+void run(const Definition<Problem, Options>& def, const TensorView& out,
+         std::initializer_list<TensorView> inputs, const Options& options) {
+  run(def, std::span(&out, 1), std::span(inputs.begin(), inputs.size()), options);
+}
+
+// Allocates every output that infer() names, on the device of the first input, and runs.
+template <class Problem, class Options>
+std::vector<Tensor> allocate(const Definition<Problem, Options>& def,
+                             std::initializer_list<TensorView> inputs, Options options) {
+  const std::span<const TensorView> in(inputs.begin(), inputs.size());
+  const Device device = in[0].device();
+  const StreamRef stream = resolve_stream(options.stream, device);
+  std::vector<Tensor> results;
+  for (const OutputSpec& spec : def.infer(in, options)) {
+    results.emplace_back(spec.dtype, spec.shape, device, stream);
+    for (const auto& extra : def.extra_outputs)
+      if (extra.info.name == spec.name) (options.*extra.field).emplace(results.back().view());
+  }
+  const TensorView out = results[0];
+  run(def, std::span(&out, 1), in, options);
+  return results;
+}
+
+// The registry's face of a Definition.
+template <class Problem, class Options>
+class OperatorOf final : public Operator {
+ public:
+  explicit OperatorOf(const Definition<Problem, Options>& def)
+      : Operator(describe(def)), def_(def) {}
+
+  std::vector<OutputSpec> infer(const Arguments& a) const override {
+    return def_.infer(a.inputs, options(a));
+  }
+  void run(std::span<const TensorView> outputs, const Arguments& a) const override {
+    const Options o = options(a, outputs);
+    op::run(def_, outputs.first(1), a.inputs, o);
+  }
+  Explanation explain(std::span<const TensorView> outputs, const Arguments& a,
+                      const DeviceInfo& device) const override {
+    const Options o = options(a, outputs);
+    const Problem problem = def_.check({outputs.first(1), a.inputs, o});
+    Explanation e{
+        def_.name, to_string(device.device), {}, consider(def_.table, problem, device), {}, 0};
+    for (const Considered& c : e.variants) {
+      const bool wanted =
+          a.variant.empty() || a.variant == c.variant.name || a.variant == c.variant.alias;
+      if (c.accepted && wanted && e.variant.empty()) e.variant = c.variant.name;
+    }
+    e.cost = def_.cost(problem);
+    e.floor_us = floor_us(e.cost, device, a.inputs[0].dtype());
+    return e;
+  }
+
+ private:
+  static Description describe(const Definition<Problem, Options>& def) {
+    Description d{def.name,    def.group,  def.summary, def.details,
+                  def.aliases, def.inputs, {},          {{"out", def.out_doc}},
+                  def.dtypes,  {}};
+    for (const auto& o : def.options) d.options.push_back(o.parameter);
+    for (const auto& o : def.extra_outputs) d.outputs.push_back(o.info);
+    for (const auto& v : def.table) d.variants.push_back(info(v));
+    return d;
+  }
+  Options options(const Arguments& a) const {
+    if (a.inputs.size() != def_.inputs.size() || a.options.size() > def_.options.size())
+      fail(ErrorKind::type, def_.name, ": takes ", def_.inputs.size(), " arrays and at most ",
+           def_.options.size(), " options, got ", a.inputs.size(), " and ", a.options.size());
+    Options o;
+    for (size_t i = 0; i < a.options.size(); ++i) def_.options[i].set(def_.name, o, a.options[i]);
+    o.variant = a.variant;
+    o.stream = a.stream;
+    return o;
+  }
+  Options options(const Arguments& a, std::span<const TensorView> outputs) const {
+    Options o = options(a);
+    if (outputs.size() > 1) {
+      const auto specs = def_.infer(a.inputs, o);
+      for (size_t i = 1; i < outputs.size(); ++i)
+        for (const auto& extra : def_.extra_outputs)
+          if (extra.info.name == specs[i].name) (o.*extra.field).emplace(outputs[i]);
+    }
+    return o;
+  }
+
+  const Definition<Problem, Options>& def_;
+};
+
+}  // namespace tensorcraft::op

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+
+#include <cstdint>
+
+namespace tensorcraft::host {
+
+// Reads and writes a strided host tensor of any dtype as double, by row-major index. Slow and
+// obvious: what `reference` rows are written with.
+class Elements {
+ public:
+  explicit Elements(const TensorView& view) : view_(view) {}
+  double operator[](int64_t index) const;
+  void set(int64_t index, double value) const;  // rounds to the dtype, once
+
+ private:
+  int64_t offset(int64_t index) const;
+  TensorView view_;
+};
+
+}  // namespace tensorcraft::host

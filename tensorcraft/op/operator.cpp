@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/operator.hpp"
+
+#include "tensorcraft/op/definition.hpp"
+
+#include <algorithm>
+
+namespace tensorcraft::op {
+namespace {
+
+bool same_view(const TensorView& a, const TensorView& b) {
+  return a.data() == b.data() && a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         a.strides() == b.strides();
+}
+
+void check_output(std::string_view op, const NamedTensors::Entry& out, const NamedTensors& inputs,
+                  bool in_place) {
+  if (out.view->read_only())
+    fail(ErrorKind::buffer, op, ": ", out.name, ": the tensor is read-only; give writable memory");
+  for (const auto& input : inputs.entries()) {
+    if (!may_overlap(*out.view, *input.view)) continue;
+    if (in_place && same_view(*out.view, *input.view)) continue;
+    fail(ErrorKind::value, op, ": ", out.name, " overlaps the memory of ", input.name,
+         in_place ? "; they must be the same tensor or apart" : "; give it memory of its own");
+  }
+}
+
+void check_devices(std::string_view op, Device device, const NamedTensors& tensors) {
+  for (const auto& t : tensors.entries())
+    if (t.view->device() != device)
+      fail(ErrorKind::value, op, ": ", t.name, ": Device mismatch: expected ", device, " but got ",
+           t.view->device(), "; move it with .to(\"", device, "\")");
+}
+
+}  // namespace
+
+void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
+                   bool in_place) {
+  const auto all = outputs.entries();
+  const Device device =
+      inputs.entries().empty() ? all[0].view->device() : inputs.entries()[0].view->device();
+  check_devices(op, device, inputs);
+  check_devices(op, device, outputs);
+  for (size_t i = 0; i < all.size(); ++i) {
+    check_output(op, all[i], inputs, in_place);
+    for (size_t j = 0; j < i; ++j)
+      if (may_overlap(*all[i].view, *all[j].view))
+        fail(ErrorKind::value, op, ": ", all[i].name, " overlaps the memory of ", all[j].name,
+             "; give it memory of its own");
+  }
+}
+
+StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device) {
+  if (given) return *given;
+  return device.is_cuda() ? current_stream(device.index) : StreamRef();
+}
+
+void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
+  const auto kernel = jit::get_kernel(plan.kernel, device);
+  launch(*kernel, plan.launch, plan.params, stream, op);
+}
+
+void no_variant(std::string_view op, std::string_view forced,
+                std::span<const Considered> considered) {
+  std::string text(op);
+  if (forced.empty())
+    text.append(": no variant accepts this problem");
+  else
+    text.append(": variant ").append(forced).append(" does not accept this problem");
+  bool seen = false;
+  for (const Considered& c : considered) {
+    if (!forced.empty() && c.variant.name != forced && c.variant.alias != forced) continue;
+    text.append("\n  ").append(c.variant.name).append(": ").append(c.reason);
+    seen = true;
+  }
+  if (!seen) text.append("\n  it runs on another type of device than these tensors are on");
+  throw Error(ErrorKind::unsupported, text);
+}
+
+void unknown_variant(std::string_view op, std::string_view forced,
+                     std::span<const VariantInfo> rows) {
+  std::vector<std::string_view> names;
+  for (const VariantInfo& row : rows)
+    if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
+  std::string all;
+  for (const auto n : names) all.append(all.empty() ? "" : ", ").append(n);
+  fail(ErrorKind::value, op, ": no variant is named \"", forced, "\"; there are ", all);
+}
+
+std::string config_text(const Plan& plan) {
+  return plan.kernel.rung->config_text(plan.kernel.config.data());
+}
+
+double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype) {
+  if (device.memory_gb_per_s <= 0) return 0;
+  const bool is_16_bit = dtype == DType::float16 || dtype == DType::bfloat16;
+  const double tflops = is_16_bit ? device.peak_bf16_tflops : device.peak_fp32_tflops;
+  const double memory_us = cost.bytes / device.memory_gb_per_s / 1e3;
+  const double compute_us = tflops > 0 ? cost.flops / tflops / 1e6 : 0;
+  return std::max(memory_us, compute_us);
+}
+
+std::string to_string(const Explanation& e) {
+  std::ostringstream out;
+  out << e.op << " on " << e.device << ": "
+      << (e.variant.empty() ? std::string_view("no variant accepts") : e.variant) << '\n';
+  size_t width = 0;
+  for (const Considered& c : e.variants) width = std::max(width, c.variant.name.size());
+  for (const Considered& c : e.variants) {
+    out << (c.variant.name == e.variant ? "* " : "  ") << c.variant.name
+        << std::string(width - c.variant.name.size() + 2, ' ');
+    if (!c.accepted)
+      out << "declines: " << c.reason;
+    else if (c.plan)
+      out << config_text(*c.plan);
+    else
+      out << "accepts";
+    out << "\n" << std::string(width + 4, ' ') << c.variant.idea << '\n';
+  }
+  if (e.floor_us > 0) out << "floor: " << e.floor_us << " us\n";
+  return std::move(out).str();
+}
+
+}  // namespace tensorcraft::op

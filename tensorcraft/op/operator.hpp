@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/value.hpp"
+#include "tensorcraft/op/variant.hpp"
+#include "tensorcraft/runtime/memory/tensor.hpp"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensorcraft::op {
+
+// dtype and shape of an output, before it exists. The first is called "out".
+struct OutputSpec {
+  std::string_view name;
+  DType dtype;
+  Dims shape;
+};
+
+// One row of a variant table as front ends show it.
+struct VariantInfo {
+  std::string_view name, alias, idea, reason;
+  DeviceType device;
+};
+
+// Everything the front ends, the documentation and the tests know of an operator.
+struct Description {
+  std::string_view name;
+  std::string_view group;    // "normalise", "matrix", ...: a section of the operator index
+  std::string_view summary;  // one line
+  std::string_view details;  // shapes, dtypes, formula and its source, special values
+  std::vector<std::string_view> aliases;
+  std::vector<Parameter> inputs, options;
+  std::vector<OutputInfo> outputs;
+  std::vector<DType> dtypes;  // of the first input
+  std::vector<VariantInfo> variants;
+};
+
+// A call whose types are known only at run time. `inputs` and `options` follow the description;
+// outputs beyond the first are optional and follow `outputs`. variant empty: choose.
+struct Arguments {
+  std::span<const TensorView> inputs;
+  std::span<const Value> options;
+  std::string_view variant = {};
+  std::optional<StreamRef> stream = std::nullopt;
+};
+
+// What `consider` says of one row.
+struct Considered {
+  VariantInfo variant;
+  bool accepted = false;
+  std::string reason;
+  std::optional<Plan> plan;  // of an accepted device row
+};
+
+struct Explanation {
+  std::string_view op;
+  std::string device;
+  std::string_view variant;  // chosen; empty when none accepts
+  std::vector<Considered> variants;
+  Cost cost;
+  double floor_us = 0;  // no variant can be faster on this device; 0 where the peak is unknown
+};
+// A readable table, one row a variant.
+std::string to_string(const Explanation& e);
+
+// An operator of the registry. Objects are static.
+class Operator {
+ public:
+  virtual ~Operator() = default;
+  const Description& description() const { return description_; }
+  // Number of arrays the call returns and their specs; throws what the call would throw.
+  virtual std::vector<OutputSpec> infer(const Arguments& arguments) const = 0;
+  // Computes into `outputs`, one for each spec of infer() in its order.
+  virtual void run(std::span<const TensorView> outputs, const Arguments& arguments) const = 0;
+  // Verdicts of every row of the device's type, best first. Reads no tensor memory.
+  virtual Explanation explain(std::span<const TensorView> outputs, const Arguments& arguments,
+                              const DeviceInfo& device) const = 0;
+
+ protected:
+  explicit Operator(Description description) : description_(std::move(description)) {}
+  Description description_;
+};
+
+using OperatorList = std::vector<const Operator*>;
+
+}  // namespace tensorcraft::op

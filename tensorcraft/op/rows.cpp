@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/rows.hpp"
+
+#include "tensorcraft/core/error.hpp"
+
+namespace tensorcraft::op {
+namespace {
+
+RowMap merged(const TensorView& t, int skipped_axis) {
+  RowMap map{};
+  for (int i = 0; i < t.rank(); ++i) {
+    if (i == skipped_axis || t.shape(i) == 1) continue;
+    const int last = map.axes - 1;
+    if (last >= 0 && map.stride[last] == t.stride(i) * t.shape(i)) {
+      map.size[last] *= t.shape(i);
+      map.stride[last] = t.stride(i);
+      continue;
+    }
+    if (map.axes == RowMap::kMaxAxes)
+      fail(ErrorKind::unsupported, t, " has more than ", RowMap::kMaxAxes,
+           " axes that do not merge; take .contiguous() first");
+    map.size[map.axes] = t.shape(i);
+    map.stride[map.axes++] = t.stride(i);
+  }
+  return map;
+}
+
+}  // namespace
+
+RowMap row_map(const TensorView& t, int axis) { return merged(t, axis); }
+RowMap element_map(const TensorView& t) { return merged(t, -1); }
+
+bool rows_aligned(const TensorView& t, const RowMap& map, size_t bytes) {
+  if (!t.is_aligned(bytes)) return false;
+  for (int i = 0; i < map.axes; ++i)
+    if (size_t(map.stride[i] < 0 ? -map.stride[i] : map.stride[i]) * dtype_bytes(t.dtype()) % bytes)
+      return false;
+  return true;
+}
+
+}  // namespace tensorcraft::op

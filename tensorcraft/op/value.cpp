@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/value.hpp"
+
+#include "tensorcraft/core/error.hpp"
+
+#include <charconv>
+
+namespace tensorcraft::op {
+namespace {
+
+template <class T>
+std::string shortest(T v) {
+  char buffer[40];
+  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), v).ptr;
+  std::string text(buffer, end);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+
+std::string_view kind_of(const Value& v) {
+  constexpr std::string_view names[] = {"None",     "a bool",  "an int",  "a float",
+                                        "a string", "a dtype", "a tensor"};
+  return names[v.index()];
+}
+
+}  // namespace
+
+void wrong_type(std::string_view op, std::string_view name, std::string_view expected) {
+  fail(ErrorKind::type, op, ": ", name, " must be ", expected);
+}
+
+bool to_bool(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<bool>(&v)) return *x;
+  wrong_type(op, name, join("a bool, got ", kind_of(v)));
+}
+
+int64_t to_integer(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<int64_t>(&v)) return *x;
+  wrong_type(op, name, join("an int, got ", kind_of(v)));
+}
+
+double to_number(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<double>(&v)) return *x;
+  if (const auto* x = std::get_if<int64_t>(&v)) return double(*x);
+  wrong_type(op, name, join("a number, got ", kind_of(v)));
+}
+
+DType to_dtype(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<DType>(&v)) return *x;
+  wrong_type(op, name, join("a dtype, got ", kind_of(v)));
+}
+
+int to_choice(std::string_view op, std::string_view name, std::span<const std::string_view> names,
+              const Value& v) {
+  if (std::holds_alternative<std::monostate>(v) && names[0] == "none") return 0;
+  const auto* text = std::get_if<std::string_view>(&v);
+  if (!text) wrong_type(op, name, join("a string, got ", kind_of(v)));
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == *text) return int(i);
+  std::string all;
+  for (const auto n : names) all.append(all.empty() ? "" : ", ").append(n);
+  fail(ErrorKind::value, op, ": ", name, " \"", *text, "\" is not known; there are ", all);
+}
+
+const TensorView& to_tensor(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<TensorView>(&v)) return *x;
+  wrong_type(op, name, join("a tensor, got ", kind_of(v)));
+}
+
+std::string Field<float>::text(float v) { return shortest(v); }
+std::string Field<double>::text(double v) { return shortest(v); }
+
+}  // namespace tensorcraft::op

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/cuda/stream.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace tensorcraft::op {
+
+// An argument of an operator when its type is known only at run time (Python, cases files, the
+// command line). monostate means "not given".
+using Value =
+    std::variant<std::monostate, bool, int64_t, double, std::string_view, DType, TensorView>;
+
+enum class ParameterKind { tensor, boolean, integer, number, choice, dtype };
+
+// One parameter of an operator as every front end shows it.
+struct Parameter {
+  std::string_view name;
+  std::string_view doc;
+  ParameterKind kind = ParameterKind::tensor;
+  bool optional = false;                      // None is accepted
+  bool positional = false;                    // NumPy users write it by position
+  std::string default_value;                  // as Python text; empty for a required input
+  std::span<const std::string_view> choices;  // of kind choice
+};
+
+struct OutputInfo {
+  std::string_view name;
+  std::string_view doc;
+};
+
+// The names of an enum option, in the order of its values 0, 1, ...; a name "none" is None in
+// Python.
+template <class E>
+struct EnumNames;
+
+// Conversion of a Value to the type of an option field. Each fails with kind type through
+// wrong_type(), which names operator, argument and what was expected.
+[[noreturn]] void wrong_type(std::string_view op, std::string_view name, std::string_view expected);
+bool to_bool(std::string_view op, std::string_view name, const Value& v);
+int64_t to_integer(std::string_view op, std::string_view name, const Value& v);
+double to_number(std::string_view op, std::string_view name, const Value& v);
+DType to_dtype(std::string_view op, std::string_view name, const Value& v);
+int to_choice(std::string_view op, std::string_view name, std::span<const std::string_view> names,
+              const Value& v);
+const TensorView& to_tensor(std::string_view op, std::string_view name, const Value& v);
+
+// How a field type of an Options struct appears as a parameter, and how a Value becomes one.
+template <class T>
+struct Field;
+
+template <>
+struct Field<bool> {
+  static constexpr auto kind = ParameterKind::boolean;
+  static bool get(std::string_view op, std::string_view name, const Value& v) {
+    return to_bool(op, name, v);
+  }
+  static std::string text(bool v) { return v ? "True" : "False"; }
+};
+template <>
+struct Field<int64_t> {
+  static constexpr auto kind = ParameterKind::integer;
+  static int64_t get(std::string_view op, std::string_view name, const Value& v) {
+    return to_integer(op, name, v);
+  }
+  static std::string text(int64_t v) { return std::to_string(v); }
+};
+template <>
+struct Field<float> {
+  static constexpr auto kind = ParameterKind::number;
+  static float get(std::string_view op, std::string_view name, const Value& v) {
+    return float(to_number(op, name, v));
+  }
+  static std::string text(float v);
+};
+template <>
+struct Field<double> {
+  static constexpr auto kind = ParameterKind::number;
+  static double get(std::string_view op, std::string_view name, const Value& v) {
+    return to_number(op, name, v);
+  }
+  static std::string text(double v);
+};
+template <>
+struct Field<DType> {
+  static constexpr auto kind = ParameterKind::dtype;
+  static DType get(std::string_view op, std::string_view name, const Value& v) {
+    return to_dtype(op, name, v);
+  }
+  static std::string text(DType v) { return std::string(to_string(v)); }
+};
+template <>
+struct Field<TensorView> {
+  static constexpr auto kind = ParameterKind::tensor;
+  static TensorView get(std::string_view op, std::string_view name, const Value& v) {
+    return to_tensor(op, name, v);
+  }
+};
+template <class E>
+  requires std::is_enum_v<E>
+struct Field<E> {
+  static constexpr auto kind = ParameterKind::choice;
+  static E get(std::string_view op, std::string_view name, const Value& v) {
+    return E(to_choice(op, name, EnumNames<E>::names, v));
+  }
+  static std::string text(E v) {
+    const std::string_view name = EnumNames<E>::names[size_t(v)];
+    return name == "none" ? "None" : '"' + std::string(name) + '"';
+  }
+};
+
+// Activations that a product or a norm applies to its result.
+enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
+template <>
+struct EnumNames<Activation> {
+  static constexpr std::array<std::string_view, 5> names = {"none", "relu", "gelu", "gelu_tanh",
+                                                            "silu"};
+};
+
+}  // namespace tensorcraft::op
+
+namespace tensorcraft {
+using op::Activation;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/launch.hpp"
+#include "tensorcraft/jit/kernel.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <initializer_list>
+#include <string_view>
+#include <type_traits>
+
+namespace tensorcraft::op {
+
+// A variant either runs the problem or says why it will not. Reasons are literals: nothing is
+// formatted while choosing.
+struct Verdict {
+  std::string_view reason;
+  bool accepted() const { return reason.empty(); }
+};
+inline constexpr Verdict accept{};
+constexpr Verdict decline(std::string_view reason) { return {reason}; }
+
+// What a device row compiles and launches. Made from (problem, device) alone, so that the compile
+// gate and `explain` see what the launch sees.
+struct Plan {
+  static constexpr size_t kMaxParamsBytes = 1024;
+
+  jit::KernelKey kernel;
+  LaunchConfig launch;
+  alignas(64) std::byte params[kMaxParamsBytes];
+  size_t params_bytes = 0;
+};
+
+// kernel.threads is the launch bound, taken from launch.block.
+template <class Params, class Config>
+Plan make_plan(const jit::Rung& rung, std::initializer_list<DType> types, const Config& config,
+               const LaunchConfig& launch, const Params& params, int min_blocks = 1) {
+  static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= Plan::kMaxParamsBytes);
+  Plan plan;
+  plan.kernel.rung = &rung;
+  for (const DType t : types) plan.kernel.types[size_t(plan.kernel.num_types++)] = t;
+  plan.kernel.threads = int(launch.block.count());
+  plan.kernel.min_blocks = min_blocks;
+  jit::set_config(plan.kernel, config);
+  plan.launch = launch;
+  std::memcpy(plan.params, &params, sizeof(Params));
+  plan.params_bytes = sizeof(Params);
+  return plan;
+}
+
+// One row of an operator's table. The table is best first within a device; a host row runs, a
+// device row plans.
+template <class Problem>
+struct Variant {
+  std::string_view name;
+  std::string_view idea;  // one line: what it does and why it is fast
+  DeviceType device;
+  Verdict (*accepts)(const Problem&, const DeviceInfo&);
+  void (*run)(const Problem&) = nullptr;
+  Plan (*plan)(const Problem&, const DeviceInfo&) = nullptr;
+  std::string_view alias = {};   // another name the inventory asks for
+  std::string_view reason = {};  // why it may spill or take more than 256 threads
+};
+
+// The work a problem is, whichever variant does it.
+struct Cost {
+  double bytes = 0;  // each input read once, each output written once
+  double flops = 0;
+};
+
+}  // namespace tensorcraft::op

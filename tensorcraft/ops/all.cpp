@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/all.hpp"
+
+#include "tensorcraft/core/error.hpp"
+
+#include <algorithm>
+
+namespace tensorcraft {
+
+const op::OperatorList& operators() {
+  static const op::OperatorList all = [] {
+    op::OperatorList list;
+    for (const auto& folder : {
+             ops::l2_normalize,
+         }) {
+      const auto part = folder();
+      list.insert(list.end(), part.begin(), part.end());
+    }
+    return list;
+  }();
+  return all;
+}
+
+const op::Operator& find_operator(std::string_view name) {
+  for (const op::Operator* o : operators()) {
+    const auto& d = o->description();
+    if (d.name == name || std::find(d.aliases.begin(), d.aliases.end(), name) != d.aliases.end())
+      return *o;
+  }
+  std::string names;
+  for (const op::Operator* o : operators())
+    names.append(names.empty() ? "" : ", ").append(o->description().name);
+  fail(ErrorKind::key, "no operator is named \"", name, "\"; there are ", names);
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One thread, one row: two walks over it. Neighbouring threads read addresses a whole row apart, so
+// each warp instruction fetches 32 cache lines for 32 elements.
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/ops/l2_normalize/params.h"
+
+namespace tensorcraft::kernel::l2_normalize {
+
+template <class T, Config C>
+TC_DEVICE void naive(const Params& p) {
+  const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+  if (row >= p.rows) return;
+  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset(row);
+  T* out = static_cast<T*>(p.out) + p.out_rows.offset(row);
+  float sum = 0;
+  for (int64_t i = 0; i < p.cols; ++i) sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
+  const float length = math::max(math::sqrt(sum), p.eps);
+  for (int64_t i = 0; i < p.cols; ++i) out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
+}
+
+}  // namespace tensorcraft::kernel::l2_normalize

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One block, one row: neighbouring threads read neighbouring elements, so a warp fetches 4 lines of
+// 128 bytes for 128 floats instead of 32 lines for 32. The sum goes through shuffles and one array
+// in shared memory.
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/ops/l2_normalize/params.h"
+
+namespace tensorcraft::kernel::l2_normalize {
+
+template <class T, Config C>
+TC_DEVICE void block(const Params& p) {
+  auto& scratch = static_shared<BlockReduce>();
+  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
+    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset(row);
+    T* out = static_cast<T*>(p.out) + p.out_rows.offset(row);
+    float sum = 0;
+    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
+      sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
+    const float length = math::max(math::sqrt(block_sum<C.threads>(scratch, sum)), p.eps);
+    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
+      out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
+  }
+}
+
+}  // namespace tensorcraft::kernel::l2_normalize

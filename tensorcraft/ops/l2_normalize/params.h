@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/rows.h"
+
+namespace tensorcraft::kernel::l2_normalize {
+
+// Run time: what the host passes to every rung. Steps are strides along the normalised axis.
+struct Params {
+  const void* x;
+  void* out;
+  int64_t rows, cols;
+  int64_t x_step, out_step;
+  RowMap x_rows, out_rows;
+  float eps;
+};
+
+// Compile time: what the host writes into the entry.
+struct Config {
+  int threads = 256;
+};
+
+}  // namespace tensorcraft::kernel::l2_normalize

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Everything a user of the library includes.
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
+#include "tensorcraft/runtime/memory/tensor.hpp"

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/cases.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/ops/all.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+
+namespace tensorcraft::testing {
+namespace {
+
+using Json = nlohmann::json;
+using Names = std::map<std::string, int64_t>;
+constexpr size_t kGuardBytes = 256;
+constexpr std::byte kGuard{0xa5}, kPoison{0xff};
+
+int64_t integer(const Json& j, const Names& names) {
+  if (j.is_number_integer()) return j.get<int64_t>();
+  const auto text = j.get<std::string>();
+  if (const auto it = names.find(text); it != names.end()) return it->second;
+  fail(ErrorKind::value, "cases: \"", text, "\" is not a name of the sweep");
+}
+
+Dims dims(const Json& j, const Names& names) {
+  Dims d;
+  for (const Json& item : j) d.push_back(integer(item, names));
+  return d;
+}
+
+TensorCase tensor(const Json& j, DType dtype, const Names& names) {
+  TensorCase t;
+  t.dtype = dtype;
+  if (j.contains("dtype")) t.dtype = parse_dtype(j["dtype"].get<std::string>()).value();
+  t.shape = dims(j.at("shape"), names);
+  if (j.contains("strides")) t.strides = dims(j["strides"], names);
+  t.offset = j.contains("offset") ? integer(j["offset"], names) : 0;
+  if (j.contains("fill")) t.fill = j["fill"];
+  return t;
+}
+
+Json scalar(const Json& j, const Names& names) {
+  if (!j.is_string()) return j;
+  const auto it = names.find(j.get<std::string>());
+  return it == names.end() ? j : Json(it->second);
+}
+
+Case make_case(const op::Operator& op, const Json& j, DType dtype, const Names& names) {
+  const auto& d = op.description();
+  Case c;
+  c.op = &op;
+  c.dtype = dtype;
+  c.name = join(d.name, "/", j.at("name").get<std::string>());
+  for (const auto& [name, value] : names) c.name += join("/", name, "=", value);
+  c.name += join("/", dtype);
+  for (const auto& p : d.inputs)
+    c.inputs.push_back(tensor(j.at("inputs").at(std::string(p.name)), dtype, names));
+  const Json given = j.value("options", Json::object());
+  for (const auto& [key, value] : given.items())
+    if (std::none_of(d.options.begin(), d.options.end(),
+                     [&](const auto& p) { return p.name == key; }))
+      fail(ErrorKind::value, c.name, ": there is no option \"", key, "\"");
+  for (const auto& p : d.options) {
+    const Json value = given.value(std::string(p.name), Json());
+    const bool is_tensor = p.kind == op::ParameterKind::tensor && !value.is_null();
+    c.options.push_back(is_tensor ? Json() : scalar(value, names));
+    c.tensors.push_back(is_tensor ? std::optional(tensor(value, dtype, names)) : std::nullopt);
+  }
+  const Json outputs = j.value("outputs", Json::object());
+  for (const auto& o : d.outputs) {
+    const std::string name(o.name);
+    c.outputs.push_back(outputs.contains(name) ? std::optional(tensor(outputs[name], dtype, names))
+                                               : std::nullopt);
+  }
+  for (const Json& tag : j.value("tags", Json::array({"conformance"}))) c.tags.push_back(tag);
+  if (j.contains("reduction")) c.reduction = double(integer(j["reduction"], names));
+  c.rounds_inside = j.value("rounds_inside", false);
+  return c;
+}
+
+// Every combination of the sweep's values.
+std::vector<Names> combinations(const Json& sweep) {
+  std::vector<Names> all{{}};
+  for (const auto& [name, values] : sweep.items()) {
+    std::vector<Names> next;
+    for (const Names& so_far : all)
+      for (const Json& v : values) {
+        Names n = so_far;
+        n[name] = v.get<int64_t>();
+        next.push_back(std::move(n));
+      }
+    all = std::move(next);
+  }
+  return all;
+}
+
+// Elements from the first to one past the last that a layout touches; negative strides are refused
+// by the tensors themselves.
+int64_t span_of(const TensorCase& t) {
+  if (num_elements(t.shape) == 0) return 0;
+  const Dims strides = t.strides.empty() ? contiguous_strides(t.shape) : t.strides;
+  int64_t last = 0;
+  for (int i = 0; i < t.shape.rank(); ++i) last += (t.shape[i] - 1) * strides[i];
+  return last + 1;
+}
+
+TensorView at(const TensorCase& t, std::byte* base, Device device) {
+  const Dims strides = t.strides.empty() ? contiguous_strides(t.shape) : t.strides;
+  return {base + kGuardBytes + size_t(t.offset) * dtype_bytes(t.dtype), t.dtype, t.shape, strides,
+          device};
+}
+
+// f(offset in elements) for every element of a view.
+template <class F>
+void for_each_offset(const TensorView& t, F&& f) {
+  for (int64_t i = 0; i < t.size(); ++i) {
+    int64_t rest = i, offset = 0;
+    for (int a = t.rank() - 1; a >= 0; --a) {
+      offset += rest % t.shape(a) * t.stride(a);
+      rest /= t.shape(a);
+    }
+    f(offset);
+  }
+}
+
+double draw(const Json& how, DType dtype, std::mt19937_64& random, int64_t index) {
+  const std::string kind = how.is_string()   ? how.get<std::string>()
+                           : how.is_object() ? how.at("kind").get<std::string>()
+                                             : "";
+  const auto number = [&](const char* key, double otherwise) {
+    return how.is_object() ? how.value(key, otherwise) : otherwise;
+  };
+  if (kind == "constant") return number("value", 0);
+  if (kind == "arange") return number("start", 0) + double(index) * number("step", 1);
+  if (kind == "uniform" || (kind.empty() && !is_floating(dtype))) {
+    const bool whole = !is_floating(dtype);
+    const double low = number("low", whole ? 0 : -1), high = number("high", whole ? 9 : 1);
+    if (whole)
+      return double(std::uniform_int_distribution<int64_t>(int64_t(low), int64_t(high))(random));
+    return std::uniform_real_distribution<double>(low, high)(random);
+  }
+  if (kind == "list")
+    return how.at("values").at(size_t(index) % how.at("values").size()).get<double>();
+  if (kind == "special") {  // normal values with NaN, infinities, zeros and extremes among them
+    constexpr double values[] = {NAN, INFINITY, -INFINITY, -0.0, 0.0, 1e-40, 6e4, -6e4};
+    if (random() % 4 == 0) return values[random() % std::size(values)];
+  } else if (kind != "normal" && !kind.empty()) {
+    fail(ErrorKind::value, "cases: fill \"", kind, "\" is not known");
+  }
+  return std::normal_distribution<double>(number("mean", 0), number("std", 1))(random);
+}
+
+}  // namespace
+
+bool Case::has_tag(std::string_view tag) const {
+  return std::find(tags.begin(), tags.end(), tag) != tags.end();
+}
+
+std::vector<Case> load_cases(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) fail(ErrorKind::not_found, "cases file ", path, " cannot be read");
+  const Json file = Json::parse(in);
+  std::vector<Case> all;
+  for (const Json& j : file.at("cases")) {
+    // One file may serve several operators of a folder.
+    const Json fallback =
+        file.contains("operators") ? file["operators"] : Json::array({file.value("operator", "")});
+    for (const Json& name : j.value("operators", fallback)) {
+      const op::Operator& op = find_operator(name.get<std::string>());
+      for (const Names& names : combinations(j.value("sweep", Json::object())))
+        for (const Json& dtype : j.value("dtypes", Json::array({"float32"})))
+          all.push_back(make_case(op, j, parse_dtype(dtype.get<std::string>()).value(), names));
+    }
+  }
+  return all;
+}
+
+std::vector<Case> all_cases(const std::string& folder) {
+  std::vector<Case> all;
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  for (const auto& path : paths) {
+    auto part = load_cases(path);
+    all.insert(all.end(), std::make_move_iterator(part.begin()),
+               std::make_move_iterator(part.end()));
+  }
+  return all;
+}
+
+GuardedTensor::GuardedTensor(const TensorCase& layout, Device device)
+    : layout_(layout),
+      device_(device),
+      expected_(
+          size_t(span_of(layout) + layout.offset) * dtype_bytes(layout.dtype) + 2 * kGuardBytes,
+          kGuard),
+      memory_(DType::uint8, {int64_t(expected_.size())}, device),
+      view_(at(layout, memory_.data_as<std::byte>(), device)) {
+  upload();
+}
+
+void GuardedTensor::upload() { memory_.copy_from_host(expected_.data(), expected_.size()); }
+
+std::vector<std::byte> GuardedTensor::download() const {
+  std::vector<std::byte> bytes(expected_.size());
+  memory_.copy_to_host(bytes.data(), bytes.size());
+  return bytes;
+}
+
+void GuardedTensor::fill(const Json& how, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const host::Elements elements(at(layout_, expected_.data(), Device::cpu()));
+  for (int64_t i = 0; i < view_.size(); ++i) elements.set(i, draw(how, layout_.dtype, random, i));
+  upload();
+}
+
+void GuardedTensor::set_values(const std::vector<float>& values) {
+  const host::Elements elements(at(layout_, expected_.data(), Device::cpu()));
+  for (size_t i = 0; i < values.size(); ++i) elements.set(int64_t(i), double(values[i]));
+  upload();
+}
+
+void GuardedTensor::poison() {
+  const TensorView host = at(layout_, expected_.data(), Device::cpu());
+  const size_t bytes = dtype_bytes(layout_.dtype);
+  for_each_offset(host, [&](int64_t offset) {
+    std::fill_n(host.data_as<std::byte>() + size_t(offset) * bytes, bytes, kPoison);
+  });
+  upload();
+}
+
+std::vector<float> GuardedTensor::values() const {
+  auto bytes = download();
+  const host::Elements elements(at(layout_, bytes.data(), Device::cpu()));
+  std::vector<float> result(size_t(view_.size()));
+  for (size_t i = 0; i < result.size(); ++i) result[i] = float(elements[int64_t(i)]);
+  return result;
+}
+
+bool GuardedTensor::untouched(bool inside) const {
+  auto now = download();
+  if (inside) return now == expected_;
+  // Elements of the view may differ; everything between and around them may not.
+  const TensorView was = at(layout_, const_cast<std::byte*>(expected_.data()), Device::cpu());
+  const TensorView is = at(layout_, now.data(), Device::cpu());
+  const size_t bytes = dtype_bytes(layout_.dtype);
+  for_each_offset(was, [&](int64_t offset) {
+    std::memcpy(is.data_as<std::byte>() + size_t(offset) * bytes,
+                was.data_as<std::byte>() + size_t(offset) * bytes, bytes);
+  });
+  return now == expected_;
+}
+
+CaseRun::CaseRun(const Case& c, Device device, bool upcast) : case_(c) {
+  const uint64_t seed = std::hash<std::string>{}(c.name);
+  // Upcast tensors are row-major float32 with exactly the values of the dtype.
+  const auto make = [&](std::deque<GuardedTensor>& into, const TensorCase& t,
+                        uint64_t salt) -> GuardedTensor& {
+    GuardedTensor& original = into.emplace_back(t, upcast ? Device::cpu() : device);
+    original.fill(t.fill, seed + salt);
+    if (!upcast || !is_floating(t.dtype)) return original;
+    const auto values = original.values();
+    TensorCase wide{DType::float32, t.shape, {}, 0, {}};
+    into.pop_back();
+    GuardedTensor& exact = into.emplace_back(wide, Device::cpu());
+    exact.set_values(values);
+    return exact;
+  };
+  for (size_t i = 0; i < c.inputs.size(); ++i) make(inputs_, c.inputs[i], i);
+  for (const auto& t : inputs_) input_views_.push_back(t.view());
+  for (size_t i = 0; i < c.options.size(); ++i) {
+    const Json& j = c.options[i];
+    if (c.tensors[i])
+      options_.emplace_back(make(tensors_, *c.tensors[i], 100 + i).view());
+    else if (j.is_boolean())
+      options_.emplace_back(j.get<bool>());
+    else if (j.is_number_integer())
+      options_.emplace_back(j.get<int64_t>());
+    else if (j.is_number())
+      options_.emplace_back(j.get<double>());
+    else if (j.is_string() && c.op->description().options[i].kind == op::ParameterKind::dtype)
+      options_.emplace_back(upcast ? DType::float32 : parse_dtype(j.get<std::string>()).value());
+    else if (j.is_string())
+      options_.emplace_back(std::string_view(strings_.emplace_back(j.get<std::string>())));
+    else
+      options_.emplace_back();
+  }
+  const auto specs = c.op->infer(arguments({}));
+  for (size_t i = 0; i < specs.size(); ++i) {
+    TensorCase layout{specs[i].dtype, specs[i].shape, {}, 0, {}};
+    if (!upcast)
+      for (size_t o = 0; o < c.outputs.size(); ++o)
+        if (c.outputs[o] && c.op->description().outputs[o].name == specs[i].name) {
+          layout.strides = c.outputs[o]->strides;
+          layout.offset = c.outputs[o]->offset;
+        }
+    outputs_.emplace_back(layout, upcast ? Device::cpu() : device);
+  }
+}
+
+op::Arguments CaseRun::arguments(std::string_view variant) const {
+  return {input_views_, options_, variant, std::nullopt};
+}
+
+std::vector<TensorView> CaseRun::outputs() const {
+  std::vector<TensorView> views;
+  for (const auto& t : outputs_) views.push_back(t.view());
+  return views;
+}
+
+void CaseRun::poison_outputs() {
+  for (auto& t : outputs_) t.poison();
+}
+
+std::vector<std::vector<float>> CaseRun::results() const {
+  std::vector<std::vector<float>> all;
+  for (const auto& t : outputs_) all.push_back(t.values());
+  return all;
+}
+
+std::string CaseRun::damage() const {
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (!inputs_[i].untouched(true))
+      return join("input ", case_.op->description().inputs[i].name, " was written to");
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    if (!tensors_[i].untouched(true)) return join("optional input number ", i, " was written to");
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    if (!outputs_[i].untouched(false))
+      return join("output number ", i, " was written to outside its elements");
+  return {};
+}
+
+}  // namespace tensorcraft::testing

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/dtype.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tensorcraft::testing {
+
+// The one tolerance table. An element may differ from the double reference by
+//   relative * (|reference| + rms(reference))
+// where `relative` is one rounding to the output dtype, plus float32 accumulation over `reduction`
+// terms, plus the rounding of intermediate values where the operator states it.
+struct Tolerance {
+  double relative;
+};
+
+inline double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return 0x1p-11;
+    case DType::bfloat16:
+      return 0x1p-8;
+    case DType::float8_e4m3fn:
+      return 0x1p-4;
+    case DType::float8_e5m2:
+      return 0x1p-3;
+    case DType::float32:
+      return 0x1p-24;
+    default:
+      return 0;  // integers and bool are exact
+  }
+}
+
+inline Tolerance tolerance(DType out, DType compute, double reduction, bool rounds_inside) {
+  const double accumulate = 0x1p-24 * (8 + 2 * std::sqrt(reduction));
+  const double inside = rounds_inside ? 4 * unit_roundoff(compute) : 0;
+  return {is_floating(out) ? 1.01 * unit_roundoff(out) + accumulate + inside : 0};
+}
+
+// Empty when every element is within the tolerance; else the worst one. NaN equals NaN, an infinity
+// equals itself, and nothing else is forgiven.
+inline std::string compare(const std::vector<float>& got, const std::vector<float>& expected,
+                           Tolerance tolerance) {
+  if (got.size() != expected.size()) return "sizes differ";
+  double sum = 0;
+  size_t finite = 0;
+  for (const float x : expected)
+    if (std::isfinite(x)) sum += double(x) * x, ++finite;
+  const double rms = finite ? std::sqrt(sum / double(finite)) : 0;
+  double worst = 0;
+  size_t at = got.size();
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double x = got[i], y = expected[i];
+    if (std::isnan(x) && std::isnan(y)) continue;
+    if (x == y) continue;
+    const double allowed = tolerance.relative * (std::abs(y) + rms);
+    const double excess = std::abs(x - y) / std::max(allowed, 1e-300);
+    if (!(excess <= std::max(worst, 1.0))) {
+      at = i;
+      worst = std::isnan(excess) ? INFINITY : excess;
+    }
+  }
+  if (at == got.size()) return {};
+  return "element " + std::to_string(at) + " is " + std::to_string(got[at]) + ", expected " +
+         std::to_string(expected[at]) + " (" + std::to_string(worst) + " times the tolerance " +
+         std::to_string(tolerance.relative) + ")";
+}
+
+}  // namespace tensorcraft::testing
