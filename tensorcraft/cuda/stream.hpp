@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/device.hpp"
 
+#include <cstddef>
 #include <cstdint>
 
 struct CUstream_st;

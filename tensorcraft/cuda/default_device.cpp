@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/session.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+
+namespace tensorcraft {
+namespace {
+
+struct Choice {
+  std::mutex mutex;
+  std::optional<Device> device;
+  bool warned = false;
+};
+Choice& choice = *new Choice;  // leaked: usable until the process ends
+
+std::string configured_device() {
+  const char* text = std::getenv("TENSORCRAFT_DEVICE");
+  return text ? text : "";
+}
+
+void warn(const std::string& text) { std::fprintf(stderr, "tensorcraft: %s\n", text.c_str()); }
+
+// Why a device cannot be used; empty when it can.
+std::string problem_of(Device device) {
+  try {
+    device_info(device);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// The first GPU that can be used, else the CPU and the reason for it.
+std::pair<Device, std::string> detect() {
+  if (cuda::forked()) return {Device::cpu(), "this process was forked after the driver was opened"};
+  std::string reason = cuda::driver_problem();
+  for (int index = 0; index < cuda_device_count(); ++index) {
+    const std::string problem = problem_of(Device::cuda(index));
+    if (problem.empty()) return {Device::cuda(index), {}};
+    if (reason.empty()) reason = problem;
+  }
+  return {Device::cpu(), reason.substr(0, reason.find('\n'))};
+}
+
+}  // namespace
+
+namespace cuda {
+
+void forget_default_device() {
+  const std::lock_guard lock(choice.mutex);
+  choice.device.reset();
+  choice.warned = false;
+}
+
+}  // namespace cuda
+
+Device default_device() {
+  const std::lock_guard lock(choice.mutex);
+  // A GPU chosen before a fork cannot be used in the child.
+  const bool stale = cuda::forked() && choice.device && choice.device->is_cuda();
+  if (choice.device && !stale) return *choice.device;
+  const std::string configured = configured_device();
+  if (!configured.empty() && !stale) {
+    const Device device = parse_device(configured);
+    device_info(device);
+    choice.device = device;
+    return device;
+  }
+  const auto [device, reason] = detect();
+  choice.device = device;
+  if (!reason.empty() && !choice.warned) {
+    choice.warned = true;
+    warn(reason + ". Falling back to CPU simulation backend");
+  }
+  return device;
+}
+
+void set_default_device(Device device) {
+  device_info(device);  // a device that cannot be used is refused here
+  const std::lock_guard lock(choice.mutex);
+  choice.device = device;
+}
+
+std::vector<Device> devices() {
+  std::vector<Device> usable{Device::cpu()};
+  for (int index = 0; index < cuda_device_count(); ++index)
+    if (problem_of(Device::cuda(index)).empty()) usable.push_back(Device::cuda(index));
+  return usable;
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/cuda/memory.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/driver.hpp"
+
+namespace tensorcraft::cuda {
+namespace {
+
+DevicePointer address(const void* pointer) { return reinterpret_cast<DevicePointer>(pointer); }
+
+}  // namespace
+
+void* allocate(size_t bytes, StreamRef stream) {
+  if (bytes == 0) return nullptr;
+  const DeviceGuard guard(stream.device());
+  const Driver& driver = require_driver();
+  DevicePointer pointer = 0;
+  const int status = driver.mem_alloc_async.status(&pointer, bytes, stream.handle());
+  if (status == kErrorOutOfMemory)
+    fail(ErrorKind::out_of_memory, "cuMemAllocAsync: out of memory (2): ", bytes,
+         " bytes were asked for on cuda:", stream.device(),
+         "; free tensors or use smaller batches");
+  check(status, driver.mem_alloc_async.name);
+  return reinterpret_cast<void*>(pointer);
+}
+
+void deallocate(void* pointer, StreamRef stream) noexcept {
+  if (!pointer || !usable()) return;
+  try {
+    const DeviceGuard guard(stream.device());
+    driver()->mem_free_async.quiet(address(pointer), stream.handle());
+  } catch (...) {  // the context is gone, and the memory with it
+  }
+}
+
+void* allocate_pinned(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  const DeviceGuard guard(0);
+  void* pointer = nullptr;
+  require_driver().mem_host_alloc(&pointer, bytes, kHostMemoryPortable);
+  return pointer;
+}
+
+void deallocate_pinned(void* pointer) noexcept {
+  if (!pointer || !usable()) return;
+  try {
+    const DeviceGuard guard(0);
+    driver()->mem_free_host.quiet(pointer);
+  } catch (...) {  // the context is gone, and the memory with it
+  }
+}
+
+void copy_async(void* to, const void* from, size_t bytes, StreamRef stream) {
+  if (bytes == 0) return;
+  const DeviceGuard guard(stream.device());
+  require_driver().memcpy_async(address(to), address(from), bytes, stream.handle());
+}
+
+void fill_async(void* to, unsigned char value, size_t bytes, StreamRef stream) {
+  if (bytes == 0) return;
+  const DeviceGuard guard(stream.device());
+  require_driver().memset_async(address(to), value, bytes, stream.handle());
+}
+
+}  // namespace tensorcraft::cuda

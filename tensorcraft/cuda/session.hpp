@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/driver.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+// What the process knows from one driver. Internal to cuda/.
+namespace tensorcraft::cuda {
+
+struct DeviceSlot {
+  std::once_flag described, retained;
+  DeviceInfo info;
+  std::string problem;  // why the device cannot be used; its first line is an exact message
+  CUctx_st* context = nullptr;
+};
+
+struct Session {
+  const Driver* driver = nullptr;  // null when there is none, or none that works
+  std::string problem;
+  int version = 0;
+  int count = 0;
+  std::unique_ptr<DeviceSlot[]> devices;
+
+  std::atomic<bool> lost = false;
+  std::mutex mutex;         // guards the writing of first_cause
+  std::string first_cause;  // written before `lost` is set, never after
+};
+
+// The current session; the first call opens the driver. Leaked on purpose: objects with static
+// storage may still free streams and memory after every destructor here ran.
+Session& session();
+// The session if one was opened.
+Session* opened_session() noexcept;
+// True in a child forked from a process that had opened the driver.
+bool forked() noexcept;
+
+// The slot of a device that exists, described; kind value or unsupported otherwise.
+DeviceSlot& device_slot(int index);
+// Makes the next default_device() choose again, and warn again.
+void forget_default_device();
+
+}  // namespace tensorcraft::cuda

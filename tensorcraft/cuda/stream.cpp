@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/cuda/stream.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/driver.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace tensorcraft {
+namespace {
+
+// Each thread's stream by device; a device beyond the end is at its default stream.
+thread_local std::vector<CUstream_st*> current_streams;
+
+}  // namespace
+
+void StreamRef::synchronize() const {
+  const DeviceGuard guard(device_);
+  cuda::require_driver().stream_synchronize(handle_);
+}
+
+Stream::Stream(int device) {
+  const DeviceGuard guard(device);
+  CUstream_st* handle = nullptr;
+  // Non-blocking: no hidden waits for work on the default stream.
+  cuda::require_driver().stream_create(&handle, cuda::kStreamNonBlocking);
+  ref_ = StreamRef(handle, device);
+}
+
+Stream::~Stream() {
+  if (ref_.handle()) cuda::driver()->stream_destroy.quiet(ref_.handle());
+}
+
+Stream::Stream(Stream&& other) noexcept
+    : ref_(std::exchange(other.ref_, StreamRef(static_cast<CUstream_st*>(nullptr)))) {}
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(ref_, other.ref_);
+  return *this;
+}
+
+StreamRef current_stream(int device) {
+  const bool known = device >= 0 && size_t(device) < current_streams.size();
+  return StreamRef(known ? current_streams[size_t(device)] : nullptr, device);
+}
+
+void set_current_stream(StreamRef stream) {
+  const int device = stream.device();
+  if (device < 0) fail(ErrorKind::value, "set_current_stream: cuda:", device, " does not exist");
+  if (size_t(device) >= current_streams.size()) current_streams.resize(size_t(device) + 1);
+  current_streams[size_t(device)] = stream.handle();
+}
+
+Event::Event(int device, bool timing) : device_(device) {
+  const DeviceGuard guard(device);
+  cuda::require_driver().event_create(&handle_, timing ? 0 : cuda::kEventDisableTiming);
+}
+
+Event::~Event() {
+  if (handle_) cuda::driver()->event_destroy.quiet(handle_);
+}
+
+Event::Event(Event&& other) noexcept
+    : handle_(std::exchange(other.handle_, nullptr)), device_(other.device_) {}
+
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  std::swap(device_, other.device_);
+  return *this;
+}
+
+void Event::record(StreamRef stream) {
+  if (stream.device() != device_)
+    fail(ErrorKind::value, "Event::record: the event belongs to cuda:", device_,
+         " and the stream to cuda:", stream.device(), "; use a stream of the event's device");
+  const DeviceGuard guard(device_);
+  cuda::require_driver().event_record(handle_, stream.handle());
+}
+
+void Event::wait(StreamRef stream) const {
+  const DeviceGuard guard(stream.device());
+  cuda::require_driver().stream_wait_event(stream.handle(), handle_, 0);
+}
+
+bool Event::done() const {
+  const int status = cuda::require_driver().event_query.status(handle_);
+  if (status == cuda::kErrorNotReady) return false;
+  cuda::check(status, "cuEventQuery");
+  return true;
+}
+
+void Event::synchronize() const { cuda::require_driver().event_synchronize(handle_); }
+
+float Event::elapsed_ms(const Event& begin, const Event& end) {
+  end.synchronize();
+  float milliseconds = 0;
+  cuda::require_driver().event_elapsed_time(&milliseconds, begin.handle_, end.handle_);
+  return milliseconds;
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What every device file starts from: integer types, qualifiers, bit_cast and div_ceil for nvcc,
+// NVRTC and a plain C++20 compiler. It includes no other file of ours.
+#if defined(__CUDACC_RTC__)
+using int8_t = signed char;
+using uint8_t = unsigned char;
+using int16_t = short;
+using uint16_t = unsigned short;
+using int32_t = int;
+using uint32_t = unsigned int;
+using int64_t = long long;
+using uint64_t = unsigned long long;
+#else
+#include <cstddef>
+#include <cstdint>
+#endif
+
+// TC_PTX: a CUDA compiler reads this text, so CUDA's own words exist.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define TC_PTX 1
+#define TC_DEVICE __device__ __forceinline__
+#define TC_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define TC_PTX 0
+#define TC_DEVICE inline
+#define TC_HOST_DEVICE inline
+#endif
+
+namespace tensorcraft {
+
+// The value whose bytes are those of x.
+template <class To, class From>
+TC_HOST_DEVICE constexpr To bit_cast(const From& x) {
+  static_assert(sizeof(To) == sizeof(From), "bit_cast needs two types of one size");
+  return __builtin_bit_cast(To, x);
+}
+
+// a / b rounded up, for integers a >= 0 and b > 0 of any two types; the result has their common
+// type. Correct up to the largest value, where a + b - 1 would overflow.
+template <class A, class B>
+TC_HOST_DEVICE constexpr auto div_ceil(A a, B b) {
+  static_assert(A(1) / A(2) == A(0) && B(1) / B(2) == B(0), "div_ceil takes integers");
+  return a / b + (a % b != 0);
+}
+
+// a rounded up to a multiple of b.
+template <class A, class B>
+TC_HOST_DEVICE constexpr auto round_up(A a, B b) {
+  return div_ceil(a, b) * b;
+}
+
+}  // namespace tensorcraft
