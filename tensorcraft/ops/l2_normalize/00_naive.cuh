@@ -17,7 +17,7 @@ TC_DEVICE void naive(const Params& p) {
   T* out = static_cast<T*>(p.out) + p.out_rows.offset(row);
   float sum = 0;
   for (int64_t i = 0; i < p.cols; ++i) sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
-  const float length = math::max(math::sqrt(sum), p.eps);
+  const float length = fmax_nan(sqrtf(sum), p.eps);
   for (int64_t i = 0; i < p.cols; ++i) out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
 }
 

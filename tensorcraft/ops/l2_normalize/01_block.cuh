@@ -12,14 +12,14 @@ namespace tensorcraft::kernel::l2_normalize {
 
 template <class T, Config C>
 TC_DEVICE void block(const Params& p) {
-  auto& scratch = static_shared<BlockReduce>();
+  auto& scratch = static_shared<BlockReduce<float>>();
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     const T* x = static_cast<const T*>(p.x) + p.x_rows.offset(row);
     T* out = static_cast<T*>(p.out) + p.out_rows.offset(row);
     float sum = 0;
     for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
       sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
-    const float length = math::max(math::sqrt(block_sum<C.threads>(scratch, sum)), p.eps);
+    const float length = fmax_nan(sqrtf(block_sum(scratch, sum)), p.eps);
     for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
       out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
   }
