@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/jit/compiler.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/hash.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+namespace tensorcraft::jit {
+namespace {
+
+// How long one caller waits for another that compiles the same kernel: the slowest kernels take 3
+// s.
+constexpr std::chrono::seconds kLockTimeout{20};
+
+#if defined(TENSORCRAFT_JIT_DEBUG)
+constexpr std::string_view kOptimization = "O0";
+#else
+constexpr std::string_view kOptimization = "O3";
+#endif
+
+// The number in "sm_90a" or "compute_90".
+int arch_number(std::string_view arch) {
+  const size_t digits = arch.starts_with("sm_") ? 3 : arch.npos;
+  int number = 0;
+  if (digits != arch.npos) {
+    std::from_chars(arch.data() + digits, arch.data() + arch.size(), number);
+  }
+  if (number <= 0) {
+    fail(ErrorKind::value, "jit: unknown architecture '", arch,
+         "'; expected a name such as sm_80, sm_90a or sm_120a");
+  }
+  return number;
+}
+
+std::string lines_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text.append(text.empty() ? "" : "\n").append(line);
+  return text;
+}
+
+std::string content_key(const Program& program, const Toolchain& toolchain) {
+  Sha256 hash;
+  hash.field("tensorcraft kernel").field(std::to_string(kCacheFormat));
+  hash.field(join("nvrtc ", toolchain.version.major, ".", toolchain.version.minor));
+  hash.field(program.arch).field(lines_of(program.options)).field(program.text);
+  for (const auto& header : *program.headers) hash.field(header->name).field(header->sha256);
+  return hash.hex();
+}
+
+// The number right before `words` in a line, 0 where they are not in it.
+size_t number_before(std::string_view line, std::string_view words) {
+  const size_t end = line.find(words);
+  if (end == line.npos) return 0;
+  size_t begin = end;
+  while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9') --begin;
+  size_t number = 0;
+  std::from_chars(line.data() + begin, line.data() + end, number);
+  return number;
+}
+
+template <class Function>
+void for_each_line(std::string_view text, Function function) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    function(text.substr(0, end));
+    text = end == text.npos ? std::string_view() : text.substr(end + 1);
+  }
+}
+
+[[noreturn]] void fail_to_compile(const Program& program, const std::string& log) {
+  std::string options = lines_of(program.options);
+  std::ranges::replace(options, '\n', ' ');
+  fail(ErrorKind::compile, program.entry, " does not compile for ", program.arch, ": ",
+       first_error(log), "\n  source: ", program.entry, ".cu, which includes ",
+       program.headers->size(), " headers of the library\n  options: ", options,
+       "\n  signature: ", program.signature, "\nThe whole log of NVRTC:\n", log,
+       "\nThe generated source:\n", program.text);
+}
+
+}  // namespace
+
+std::vector<std::string> compile_options(std::string_view arch, std::span<const int> known) {
+  const int number = arch_number(arch);
+  std::string target(arch);
+  if (std::ranges::find(known, number) == known.end()) {
+    int newest = 0;
+    for (const int candidate : known) {
+      if (candidate < number) newest = std::max(newest, candidate);
+    }
+    if (newest == 0) {
+      fail(ErrorKind::unsupported, "jit: NVRTC knows no architecture at or below ", arch,
+           "; install the NVRTC that belongs to the driver (pip install tensorcraft[nvrtc])");
+    }
+    target = join("compute_", newest);
+  }
+  std::vector<std::string> options{"--gpu-architecture=" + target, "--std=c++20",
+                                   "--ptxas-options=--verbose", "--ptxas-options=--warn-on-spills"};
+#if defined(TENSORCRAFT_JIT_LINEINFO)
+  options.push_back("--generate-line-info");
+#endif
+#if defined(TENSORCRAFT_JIT_DEBUG)
+  options.push_back("--device-debug");
+#endif
+  return options;
+}
+
+Program make_program(const KernelKey& key, std::string_view arch, const Toolchain& toolchain) {
+  Program program;
+  program.text = entry_text(key, arch);
+  program.entry = entry_name(*key.rung);
+  program.arch = arch;
+  program.options = compile_options(arch, toolchain.architectures);
+  program.headers = include_closure(key.rung->header);
+  program.key = content_key(program, toolchain);
+  program.signature = join(readable_name(key), "_arch", arch.substr(arch.find('_') + 1), "_opt",
+                           kOptimization, "_hash", program.key.substr(0, 16));
+  return program;
+}
+
+ResourceUse parse_resource_use(std::string_view log) {
+  ResourceUse use;
+  for_each_line(log, [&use](std::string_view line) {
+    use.registers = std::max(use.registers, int(number_before(line, " registers")));
+    use.shared_bytes += number_before(line, " bytes smem");
+    use.stack_bytes += number_before(line, " bytes stack frame");
+    use.spill_store_bytes += number_before(line, " bytes spill stores");
+    use.spill_load_bytes += number_before(line, " bytes spill loads");
+  });
+  return use;
+}
+
+std::string_view first_error(std::string_view log) {
+  std::string_view first, error;
+  for_each_line(log, [&](std::string_view line) {
+    if (first.empty()) first = line;
+    const bool reports = line.find("error") != line.npos || line.find("fatal") != line.npos;
+    if (error.empty() && reports) error = line;
+  });
+  return error.empty() ? first : error;
+}
+
+Compiler::Compiler(std::string cache_folder, size_t max_cache_bytes)
+    : disk_(std::move(cache_folder), max_cache_bytes), toolchain_(disk_.folder()) {}
+
+bool Compiler::load(Result& result) {
+  std::optional<CacheEntry> entry = disk_.load(result.program.key, result.program.arch);
+  if (!entry) return false;
+  result.entry = std::move(*entry);
+  result.from_disk = true;
+  ++disk_hits_;
+  return true;
+}
+
+void Compiler::compile(Result& result) {
+  const Program& program = result.program;
+  std::vector<std::pair<const char*, const char*>> headers;
+  for (const auto& header : *program.headers) {
+    headers.emplace_back(header->name.c_str(), header->text.c_str());
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  cuda::NvrtcResult compiled =
+      cuda::nvrtc_compile(program.text, program.entry + ".cu", headers, program.options);
+  if (!compiled.ok) fail_to_compile(program, compiled.log);
+  ++compiles_;
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - begin;
+  result.entry = {.signature = program.signature,
+                  .arch = program.arch,
+                  .options = lines_of(program.options),
+                  .image = std::move(compiled.image),
+                  .log = std::move(compiled.log),
+                  .created = std::time(nullptr),
+                  .milliseconds = elapsed.count()};
+}
+
+Compiler::Result Compiler::build(const KernelKey& key, std::string_view arch, bool fresh) {
+  Result result;
+  if (fresh) {
+    result.program = make_program(key, arch, toolchain_.confirm());
+    compile(result);
+    return result;
+  }
+  result.program = make_program(key, arch, toolchain_.get());
+  if (load(result)) return result;
+  // The key so far may come from the memo; the one that is stored names the compiler that runs.
+  result.program = make_program(key, arch, toolchain_.confirm());
+  const CacheFolder::Lock lock = disk_.lock(result.program.key, kLockTimeout);
+  if (load(result)) return result;
+  compile(result);
+  disk_.store(result.program.key, result.entry);
+  return result;
+}
+
+}  // namespace tensorcraft::jit

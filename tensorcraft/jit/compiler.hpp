@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/jit/cache.hpp"
+#include "tensorcraft/jit/entry.hpp"
+#include "tensorcraft/jit/source.hpp"
+#include "tensorcraft/jit/toolchain.hpp"
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensorcraft::jit {
+
+// All that goes into one compilation, and the name of its result.
+struct Program {
+  std::string entry;  // name of the kernel
+  std::string text;   // entry_text()
+  std::string arch;   // "sm_90a"
+  std::vector<std::string> options;
+  std::shared_ptr<const HeaderSet> headers;
+  std::string key;        // SHA-256 over content alone, 64 hexadecimal digits
+  std::string signature;  // readable_name(), architecture, optimisation and the key's first digits
+};
+Program make_program(const KernelKey& key, std::string_view arch, const Toolchain& toolchain);
+
+// NVRTC's options for an architecture. One that it does not know gets PTX of the newest it knows
+// below; kind unsupported where there is none. Fast-math is never among them.
+std::vector<std::string> compile_options(std::string_view arch, std::span<const int> known);
+
+// What ptxas said about a module, summed over its functions but for the registers of the largest.
+struct ResourceUse {
+  int registers = 0;
+  size_t shared_bytes = 0, stack_bytes = 0, spill_store_bytes = 0, spill_load_bytes = 0;
+};
+ResourceUse parse_resource_use(std::string_view log);
+
+// The first line of a log that reports an error, else the first line.
+std::string_view first_error(std::string_view log);
+
+// From a key to an image: disk cache, then NVRTC.
+class Compiler {
+ public:
+  explicit Compiler(std::string cache_folder, size_t max_cache_bytes = kDefaultCacheBytes);
+
+  struct Result {
+    Program program;
+    CacheEntry entry;
+    bool from_disk = false;
+  };
+  // `fresh` compiles in any case, and neither reads nor writes the disk. Kind compile where the
+  // text does not compile.
+  Result build(const KernelKey& key, std::string_view arch, bool fresh = false);
+  // Drops a result that came from disk and turned out not to load.
+  void reject(const Result& result) { disk_.reject(result.program.key); }
+
+  long compiles() const { return compiles_; }
+  long disk_hits() const { return disk_hits_; }
+  long bad_entries() const { return disk_.bad_entries(); }
+
+ private:
+  bool load(Result& result);
+  void compile(Result& result);
+
+  DiskCache disk_;
+  ToolchainSource toolchain_;
+  std::atomic<long> compiles_ = 0, disk_hits_ = 0;
+};
+
+}  // namespace tensorcraft::jit

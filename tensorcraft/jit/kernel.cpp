@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/jit/kernel.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/jit/compiler.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <future>
+#include <list>
+#include <mutex>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <utility>
+
+namespace tensorcraft::jit {
+namespace {
+
+using Kernel = std::shared_ptr<const LoadedKernel>;
+
+struct Slot {
+  KernelKey key;
+  int device = -1;
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+struct SlotHash {
+  size_t operator()(const Slot& slot) const {
+    std::array<uint64_t, sizeof(KernelKey) / 8> words;
+    static_assert(sizeof(words) == sizeof(KernelKey));
+    std::memcpy(words.data(), &slot.key, sizeof(words));
+    uint64_t hash = uint64_t(slot.device);
+    for (const uint64_t word : words) {
+      hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+};
+
+// Every thread's hits: written by that thread alone, so that a hit shares no cache line.
+struct HitCounts {
+  std::mutex mutex;
+  std::set<const std::atomic<long>*> threads;
+  long ended_threads = 0;
+};
+HitCounts& hit_counts() {
+  static auto* const counts = new HitCounts;  // leaked: threads may outlive static objects
+  return *counts;
+}
+
+// Kernels of this process by key and device, the one unused for longest at the end of the list.
+class KernelMap {
+ public:
+  Kernel get(const Slot& slot);
+  void clear();
+  void set_limit(size_t kernels);
+  // Changes whenever the look-ups that threads remember must be forgotten.
+  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+  long hits() const { return hits_; }
+  Compiler& compiler() { return compiler_; }
+
+ private:
+  struct Row {
+    Slot slot;
+    std::shared_future<Kernel> kernel;
+    uint64_t ticket;
+  };
+  using Rows = std::list<Row>;
+
+  Kernel load(const Slot& slot);
+  void forget(const Slot& slot, uint64_t ticket);
+  void evict_beyond_limit();
+
+  std::mutex mutex_;
+  Rows rows_;
+  std::unordered_map<Slot, Rows::iterator, SlotHash> index_;
+  size_t limit_ = 4096;
+  uint64_t next_ticket_ = 0;
+  std::atomic<uint64_t> generation_ = 1;
+  std::atomic<long> hits_ = 0;
+  Compiler compiler_{default_cache_folder()};
+};
+
+// Leaked: unloading kernels while the driver shuts down fails.
+KernelMap& kernels() {
+  static auto* const map = new KernelMap;
+  return *map;
+}
+
+std::span<const std::byte> as_bytes(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+Kernel KernelMap::load(const Slot& slot) {
+  const std::string arch = device_info(Device::cuda(slot.device)).arch();
+  Compiler::Result result = compiler_.build(slot.key, arch);
+  if (result.from_disk) {
+    try {
+      return LoadedKernel::load(as_bytes(result.entry.image), result.program.entry, slot.device);
+    } catch (const Error& error) {
+      // Most likely the driver refuses the image itself, as after a change of driver.
+      if (error.kind() == ErrorKind::device_lost || error.kind() == ErrorKind::out_of_memory) throw;
+      compiler_.reject(result);
+      result = compiler_.build(slot.key, arch);
+    }
+  }
+  return LoadedKernel::load(as_bytes(result.entry.image), result.program.entry, slot.device);
+}
+
+void KernelMap::evict_beyond_limit() {
+  while (rows_.size() > limit_) {
+    index_.erase(rows_.back().slot);
+    rows_.pop_back();
+  }
+}
+
+void KernelMap::forget(const Slot& slot, uint64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  const auto found = index_.find(slot);
+  if (found == index_.end() || found->second->ticket != ticket) return;
+  rows_.erase(found->second);
+  index_.erase(found);
+}
+
+Kernel KernelMap::get(const Slot& slot) {
+  std::promise<Kernel> promise;
+  uint64_t ticket = 0;
+  {
+    std::unique_lock lock(mutex_);
+    if (const auto found = index_.find(slot); found != index_.end()) {
+      rows_.splice(rows_.begin(), rows_, found->second);
+      const std::shared_future<Kernel> kernel = found->second->kernel;
+      lock.unlock();
+      Kernel loaded = kernel.get();  // waits where another thread compiles, and throws its error
+      ++hits_;
+      return loaded;
+    }
+    ticket = next_ticket_++;
+    rows_.push_front({slot, promise.get_future().share(), ticket});
+    index_[slot] = rows_.begin();
+    evict_beyond_limit();
+  }
+  try {
+    Kernel loaded = load(slot);
+    promise.set_value(loaded);
+    return loaded;
+  } catch (...) {
+    forget(slot, ticket);
+    promise.set_exception(std::current_exception());
+    throw;
+  }
+}
+
+void KernelMap::clear() {
+  const std::lock_guard lock(mutex_);
+  rows_.clear();
+  index_.clear();
+  ++generation_;
+}
+
+void KernelMap::set_limit(size_t limit) {
+  const std::lock_guard lock(mutex_);
+  limit_ = limit;
+  evict_beyond_limit();
+  ++generation_;
+}
+
+// The last kernels of one thread, by hash: a hit takes no lock and allocates nothing.
+class ThreadCache {
+ public:
+  ThreadCache() {
+    const std::lock_guard lock(hit_counts().mutex);
+    hit_counts().threads.insert(&hits_);
+  }
+  ~ThreadCache() {
+    const std::lock_guard lock(hit_counts().mutex);
+    hit_counts().threads.erase(&hits_);
+    hit_counts().ended_threads += hits_;
+  }
+
+  const Kernel& get(const Slot& slot) {
+    Line& line = lines_[SlotHash()(slot) % lines_.size()];
+    const uint64_t generation = kernels().generation();
+    if (line.generation == generation && line.slot == slot) {
+      hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    } else {
+      line = {slot, 0, nullptr};
+      line.kernel = kernels().get(slot);
+      line.generation = generation;
+    }
+    return line.kernel;
+  }
+
+ private:
+  struct Line {
+    Slot slot;
+    uint64_t generation = 0;
+    Kernel kernel;
+  };
+  std::array<Line, 128> lines_;
+  std::atomic<long> hits_ = 0;
+};
+
+}  // namespace
+
+CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh) {
+  Compiler::Result result = kernels().compiler().build(key, arch, fresh);
+  const ResourceUse use = parse_resource_use(result.entry.log);
+  return {.signature = std::move(result.program.signature),
+          .image = std::move(result.entry.image),
+          .log = std::move(result.entry.log),
+          .registers = use.registers,
+          .shared_bytes = use.shared_bytes,
+          .spill_bytes = use.spill_store_bytes + use.spill_load_bytes,
+          .milliseconds = result.entry.milliseconds,
+          .from_disk = result.from_disk};
+}
+
+Kernel get_kernel(const KernelKey& key, Device device) {
+  if (!device.is_cuda()) {
+    fail(ErrorKind::value, "jit: kernels are compiled for CUDA devices, got ", device);
+  }
+  thread_local ThreadCache cache;
+  return cache.get({key, device.index});
+}
+
+void clear_memory() { kernels().clear(); }
+void set_memory_limit(size_t limit) { kernels().set_limit(limit); }
+
+Counters counters() {
+  const Compiler& compiler = kernels().compiler();
+  Counters result{.memory_hits = kernels().hits(),
+                  .disk_hits = compiler.disk_hits(),
+                  .compiles = compiler.compiles(),
+                  .bad_entries = compiler.bad_entries()};
+  HitCounts& hits = hit_counts();
+  const std::lock_guard lock(hits.mutex);
+  result.memory_hits += hits.ended_threads;
+  for (const std::atomic<long>* thread : hits.threads) result.memory_hits += *thread;
+  return result;
+}
+
+}  // namespace tensorcraft::jit

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/jit/source.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/hash.hpp"
+
+#include <map>
+#include <mutex>
+
+namespace tensorcraft::jit {
+namespace {
+
+using HeaderMap = std::map<std::string, std::shared_ptr<const Header>, std::less<>>;
+
+struct Table {
+  std::mutex mutex;
+  HeaderMap headers;
+  std::map<std::string, std::shared_ptr<const HeaderSet>, std::less<>> closures;
+};
+
+// Leaked: kernels may be built while the process ends.
+Table& table() {
+  static Table* const the_table = [] {
+    auto* table = new Table;
+    for (int i = 0; i < kNumEmbedded; ++i) {
+      const EmbeddedHeader& row = kEmbedded[i];
+      table->headers[row.name] =
+          std::make_shared<const Header>(Header{row.name, row.sha256, row.text});
+    }
+    return table;
+  }();
+  return *the_table;
+}
+
+std::string_view skip_blanks(std::string_view text) {
+  const size_t at = text.find_first_not_of(" \t");
+  return at == text.npos ? std::string_view() : text.substr(at);
+}
+
+// The name in an `#include "name"` line, empty for any other line.
+std::string_view included_name(std::string_view line) {
+  line = skip_blanks(line);
+  if (!line.starts_with('#')) return {};
+  line = skip_blanks(line.substr(1));
+  if (!line.starts_with("include")) return {};
+  line = skip_blanks(line.substr(7));
+  if (!line.starts_with('"')) return {};
+  line.remove_prefix(1);
+  return line.substr(0, line.find('"'));
+}
+
+void reach(const HeaderMap& headers, const std::shared_ptr<const Header>& header,
+           HeaderMap& reached) {
+  if (!reached.emplace(header->name, header).second) return;
+  std::string_view rest = header->text;
+  while (!rest.empty()) {
+    const size_t end = rest.find('\n');
+    const auto found = headers.find(included_name(rest.substr(0, end)));
+    // An unknown name is left to the compiler, whose message is better.
+    if (found != headers.end()) reach(headers, found->second, reached);
+    rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const HeaderSet> include_closure(std::string_view header) {
+  Table& sources = table();
+  const std::lock_guard lock(sources.mutex);
+  if (const auto known = sources.closures.find(header); known != sources.closures.end()) {
+    return known->second;
+  }
+  const auto first = sources.headers.find(header);
+  if (first == sources.headers.end()) {
+    fail(ErrorKind::not_found, "jit: there is no device header named '", header,
+         "'; the library holds ", sources.headers.size(),
+         " headers, with names such as tensorcraft/device/base.h");
+  }
+  HeaderMap reached;
+  reach(sources.headers, first->second, reached);
+  auto closure = std::make_shared<HeaderSet>();
+  for (const auto& [name, one] : reached) closure->push_back(one);
+  sources.closures.emplace(header, closure);
+  return closure;
+}
+
+void add_header(std::string_view name, std::string_view text) {
+  auto header = std::make_shared<const Header>(
+      Header{std::string(name), sha256_hex(text), std::string(text)});
+  Table& sources = table();
+  const std::lock_guard lock(sources.mutex);
+  sources.headers[std::string(name)] = std::move(header);
+  sources.closures.clear();
+}
+
+}  // namespace tensorcraft::jit
