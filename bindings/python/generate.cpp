@@ -120,7 +120,16 @@ int main(int argc, char** argv) {
       pyi << alias << " = " << d.name << "\n";
     }
   }
-  py << "OPERATORS = {\n";
+  const auto names = [&] {
+    std::string s = "__all__ = [";
+    for (const auto* o : all) {
+      s.append("\"").append(o->description().name).append("\", ");
+      for (const auto alias : o->description().aliases) s.append("\"").append(alias).append("\", ");
+    }
+    return s + "]\n";
+  }();
+  py << names << "OPERATORS = {\n";
+  pyi << names;
   for (size_t i = 0; i < all.size(); ++i) write_row(py, all[i]->description(), i);
   py << "}\n";
   pyi << "\nOPERATORS: dict[str, Operator]\n";

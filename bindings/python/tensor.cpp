@@ -87,7 +87,7 @@ void register_dtype(nb::module_& m) {
 }
 
 void register_stream(nb::module_& m) {
-  nb::class_<Stream>(m, "Stream")
+  nb::class_<Stream>(m, "Stream", nb::dynamic_attr())
       .def("__init__", [](Stream* s, const std::string& device) { new (s) Stream(parse_device(device).index); }, "device"_a = "cuda")
       .def("synchronize", [](const Stream& s) { const nb::gil_scoped_release release; s.ref().synchronize(); })
       .def("__cuda_stream__", [](const Stream& s) { return nb::make_tuple(0, reinterpret_cast<uintptr_t>(s.ref().handle())); })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 
-#include "tensorcraft/core/tensor_matcher.hpp"
+#include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
@@ -65,8 +65,6 @@ const op::Variant<Problem> kTable[] = {
     {"block", "one block a row, sums through shuffles and shared memory", DeviceType::cuda, always,
      nullptr, plan_block},
     {"naive", "one thread a row", DeviceType::cuda, always, nullptr, plan_naive},
-    {"cpu", "float, rows over all cores", DeviceType::cpu, always,
-     [](const Problem& q) { cpu(q.out, q.x, q.axis, q.eps); }},
     {"reference", "double, obvious loops", DeviceType::cpu, always,
      [](const Problem& q) { reference(q.out, q.x, q.axis, q.eps); }},
 };

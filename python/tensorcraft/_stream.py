@@ -1,0 +1,70 @@
+"""Streams, events and the call trace."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import NamedTuple
+
+from . import _tensorcraft as native
+from ._tensorcraft import Event, Stream
+
+__all__ = ["Event", "Stream", "Trace", "trace"]
+
+
+def _enter(self: Stream) -> Stream:
+    index = int(self.device.split(":")[1])
+    stack = self.__dict__.setdefault("_previous", [])
+    stack.append((native.current_stream(index), index))
+    native.set_current_stream(self.handle, index)
+    return self
+
+
+def _exit(self: Stream, *_: object) -> None:
+    native.set_current_stream(*self.__dict__["_previous"].pop())
+
+
+setattr(Stream, "__enter__", _enter)
+setattr(Stream, "__exit__", _exit)
+
+
+class TraceRow(NamedTuple):
+    op: str
+    variant: str
+    device: str
+    calls: int
+    milliseconds: float
+
+
+class Trace:
+    """Times every operator call of this thread while the `with` block runs."""
+
+    def __init__(self) -> None:
+        self._native: native.Trace | None = None
+
+    def __enter__(self) -> Trace:
+        self._native = native.Trace()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self._native is not None:
+            self._native.stop()
+
+    def rows(self) -> list[TraceRow]:
+        """One row for each operator, variant and device, longest first; waits for the recorded work."""
+        return [] if self._native is None else [TraceRow(*row) for row in self._native.rows()]
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        total = sum(row.milliseconds for row in rows) or 1.0
+        lines = [f"{'operator':<16}{'variant':<16}{'calls':>8}{'ms':>12}{'share':>8}"]
+        for row in rows:
+            share = 100 * row.milliseconds / total
+            lines.append(f"{row.op:<16}{row.variant:<16}{row.calls:>8}{row.milliseconds:>12.3f}{share:>7.1f}%")
+        return "\n".join(lines)
+
+
+def trace() -> Trace:
+    """A context manager that records the operators a block calls: `with tc.trace() as t: ...; print(t)`."""
+    return Trace()

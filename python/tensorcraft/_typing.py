@@ -1,0 +1,12 @@
+"""Types of public signatures."""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+from ._tensorcraft import DType, Tensor
+
+# A tc.Tensor, a NumPy array, anything with __dlpack__, a nested list or a number.
+ArrayLike = Union[Tensor, Any]
+# tc.float32, "float32", numpy.float32, torch.float32, ...
+DTypeLike = Union[DType, str, Any]

@@ -1,0 +1,84 @@
+"""The exceptions TensorCraft raises. Each kind is also the built-in exception users expect."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Base of every TensorCraft exception."""
+
+
+class TensorCraftValueError(Error, ValueError):
+    """A value, shape, axis or name is not accepted."""
+
+
+class TensorCraftTypeError(Error, TypeError):
+    """A type or dtype is not accepted."""
+
+
+class TensorCraftIndexError(Error, IndexError):
+    """An index is out of range."""
+
+
+class TensorCraftKeyError(Error, KeyError):
+    """A name is not there."""
+
+    def __str__(self) -> str:  # KeyError would show the repr
+        return str(self.args[0]) if self.args else ""
+
+
+class Unsupported(Error, NotImplementedError):
+    """No variant accepts the problem, or a part of the machine is missing."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """A device or the host has no room left."""
+
+
+class TensorCraftOSError(Error, OSError):
+    """A file cannot be read or written."""
+
+
+class TensorCraftFileNotFoundError(Error, FileNotFoundError):
+    """A path does not exist."""
+
+
+class TensorCraftBufferError(Error, BufferError):
+    """Memory cannot be shared the way it was asked for."""
+
+
+class Cancelled(Error, RuntimeError):
+    """Work was cancelled before it finished."""
+
+
+class CompileError(Error, RuntimeError):
+    """A kernel does not compile; the text has the compiler's log."""
+
+
+class DeviceLost(Error, RuntimeError):
+    """The GPU failed for good in this process; the text has the first cause."""
+
+
+class InternalError(Error, RuntimeError):
+    """A fault of TensorCraft itself; please report it."""
+
+
+_BY_KIND = {
+    "value": TensorCraftValueError,
+    "type": TensorCraftTypeError,
+    "index": TensorCraftIndexError,
+    "key": TensorCraftKeyError,
+    "unsupported": Unsupported,
+    "out_of_memory": OutOfMemory,
+    "io": TensorCraftOSError,
+    "not_found": TensorCraftFileNotFoundError,
+    "buffer": TensorCraftBufferError,
+    "cancelled": Cancelled,
+    "compile": CompileError,
+    "device_lost": DeviceLost,
+    "internal": InternalError,
+}
+
+
+def _make(kind: str, message: str) -> Error:
+    """The exception of a kind; called by the native part."""
+    return _BY_KIND[kind](message)
