@@ -21,7 +21,7 @@ std::string_view to_string(DeviceType type) {
 }
 
 std::string to_string(Device device) {
-  if (!device.is_cuda()) return std::string(to_string(device.type));
+  if (!device.is_cuda() || device.index < 0) return std::string(to_string(device.type));
   return "cuda:" + std::to_string(device.index);
 }
 

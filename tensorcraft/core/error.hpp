@@ -37,6 +37,12 @@ class Error : public std::runtime_error {
       : std::runtime_error(message), kind_(kind), where_(where) {}
   ErrorKind kind() const { return kind_; }
   const std::source_location& where() const { return where_; }
+  // The text after the first ": ", or all of it; a view into this object.
+  std::string_view root_cause() const {
+    const std::string_view text = what();
+    const size_t colon = text.find(": ");
+    return colon == std::string_view::npos ? text : text.substr(colon + 2);
+  }
 
  private:
   ErrorKind kind_;
