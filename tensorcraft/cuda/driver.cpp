@@ -148,9 +148,11 @@ ErrorKind kind_of(int status) {
   }
 }
 
-std::string record(int status, std::string_view call) {
+// The text of an error; the first sticky one becomes the cause that later calls name.
+std::string record(std::string_view prefix, int status) {
   Session& now = session();
-  std::string text = join(call, ": ", describe(*now.driver, status));
+  std::string text = join(prefix, now.driver ? describe(*now.driver, status)
+                                             : join("status ", status, " without a driver"));
   if (!is_sticky(status)) return text;
   const std::lock_guard lock(now.mutex);
   if (!now.lost.load(std::memory_order_relaxed)) {
@@ -201,14 +203,18 @@ void require_usable() {
 void check(int status, std::string_view call, std::source_location where) {
   if (status == kSuccess) [[likely]]
     return;
-  const std::string text = record(status, call);
+  fail_with(join(call, ": "), status, where);
+}
+
+void fail_with(std::string_view prefix, int status, std::source_location where) {
+  const std::string text = record(prefix, status);
   fail({kind_of(status), where}, text);
 }
 
 void report(int status, std::string_view call) noexcept {
   if (status == kSuccess) return;
   try {
-    record(status, call);
+    record(join(call, ": "), status);
   } catch (...) {  // no memory for the text: nothing better can be done while unwinding
   }
 }

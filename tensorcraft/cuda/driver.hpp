@@ -79,6 +79,8 @@ bool usable() noexcept;
 // Throws for a status other than kSuccess: "cuMemAllocAsync: out of memory (2)", kind by status.
 void check(int status, std::string_view call,
            std::source_location where = std::source_location::current());
+// The same with a text of the caller's before the driver's.
+[[noreturn]] void fail_with(std::string_view prefix, int status, std::source_location where);
 // For destructors: records a sticky error, logs, never throws.
 void report(int status, std::string_view call) noexcept;
 

@@ -26,12 +26,10 @@ std::string text_of(const Dim3& d) { return join("(", d.x, ", ", d.y, ", ", d.z,
 
 [[noreturn]] void fail_launch(int status, const LoadedKernel& kernel, const LaunchConfig& config,
                               std::string_view what, std::source_location where) {
-  cuda::check(status,
-              join(what, ": cuLaunchKernelEx with grid ", text_of(config.grid), ", block ",
-                   text_of(config.block), ", ", config.shared_bytes, " bytes of shared memory, ",
-                   kernel.registers(), " registers"),
-              where);
-  fail({ErrorKind::internal, where}, what, ": the launch failed without an error");
+  cuda::fail_with(join(what, ": cuLaunchKernelEx with grid ", text_of(config.grid), ", block ",
+                       text_of(config.block), ", ", config.shared_bytes,
+                       " bytes of shared memory, ", kernel.registers(), " registers: "),
+                  status, where);
 }
 
 int attribute(const Driver& driver, cuda::FunctionAttribute which, CUfunc_st* function) {
@@ -78,7 +76,7 @@ std::shared_ptr<const LoadedKernel> LoadedKernel::load(std::span<const std::byte
 }
 
 LoadedKernel::~LoadedKernel() {
-  if (library_) cuda::driver()->library_unload.quiet(library_);
+  if (library_ && cuda::usable()) cuda::driver()->library_unload.quiet(library_);
 }
 
 void launch(const LoadedKernel& kernel, const LaunchConfig& config, const void* params,

@@ -30,7 +30,7 @@ Stream::Stream(int device) {
 }
 
 Stream::~Stream() {
-  if (ref_.handle()) cuda::driver()->stream_destroy.quiet(ref_.handle());
+  if (ref_.handle() && cuda::usable()) cuda::driver()->stream_destroy.quiet(ref_.handle());
 }
 
 Stream::Stream(Stream&& other) noexcept
@@ -59,7 +59,7 @@ Event::Event(int device, bool timing) : device_(device) {
 }
 
 Event::~Event() {
-  if (handle_) cuda::driver()->event_destroy.quiet(handle_);
+  if (handle_ && cuda::usable()) cuda::driver()->event_destroy.quiet(handle_);
 }
 
 Event::Event(Event&& other) noexcept

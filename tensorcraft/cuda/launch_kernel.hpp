@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/dlpack.hpp"
+#include "tensorcraft/cuda/launch.hpp"
+
+#include <type_traits>
+
+namespace tensorcraft {
+
+// One launch in two steps: where and how, then what. An error names the line that made the object:
+//   LaunchKernel(grid, block, stream)(kernel, params);
+class LaunchKernel {
+ public:
+  LaunchKernel(Dim3 grid, Dim3 block, StreamRef stream, uint32_t dynamic_shared_bytes = 0,
+               std::source_location where = std::source_location::current())
+      : config_{.grid = grid, .block = block, .shared_bytes = dynamic_shared_bytes},
+        stream_(stream),
+        where_(where) {}
+  LaunchKernel(Dim3 grid, Dim3 block, dlpack::DLDevice device, uint32_t dynamic_shared_bytes = 0,
+               std::source_location where = std::source_location::current())
+      : LaunchKernel(grid, block, resolve_device(device), dynamic_shared_bytes, where) {}
+
+  LaunchKernel& cluster(Dim3 size) {
+    config_.cluster = size;
+    return *this;
+  }
+  LaunchKernel& programmatic_dependent_launch(bool enabled = true) {
+    config_.programmatic_dependent_launch = enabled;
+    return *this;
+  }
+
+  // The kernel's only argument is one struct, copied before the call returns.
+  template <class Params>
+  void operator()(const LoadedKernel& kernel, const Params& params) const {
+    static_assert(std::is_trivially_copyable_v<Params>, "kernel parameters are copied bytewise");
+    launch(kernel, config_, &params, stream_, "LaunchKernel", where_);
+  }
+
+  // The stream this thread uses on a device: the one set with set_current_stream(), which is the
+  // framework's where its arrays came in. Kind value for a device that is not CUDA.
+  static StreamRef resolve_device(dlpack::DLDevice device);
+
+ private:
+  LaunchConfig config_;
+  StreamRef stream_;
+  std::source_location where_;
+};
+
+// Throws "CUDA error: text" for a driver status other than success.
+void RuntimeDeviceCheck(int status, std::source_location where = std::source_location::current());
+// The same for the first error that made CUDA unusable in this process, if there was one.
+void RuntimeDeviceCheck(std::source_location where = std::source_location::current());
+
+}  // namespace tensorcraft

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/cuda/device.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tests/support/fake_driver.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorcraft {
+namespace {
+
+using test::FakeDriver;
+using test::FakeGpu;
+
+// What default_device() prints when asked twice.
+std::string warnings_of_two_calls(Device expected) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(default_device(), expected);
+  EXPECT_EQ(default_device(), expected);
+  return testing::internal::GetCapturedStderr();
+}
+
+int count(const std::string& text, const std::string& word) {
+  int found = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+TEST(DefaultDevice, IsTheFirstUsableGpuWithoutAWarning) {
+  FakeDriver fake({{.compute_capability = 75}, {.compute_capability = 90}});
+  EXPECT_EQ(warnings_of_two_calls(Device::cuda(1)), "");
+  EXPECT_EQ(devices(), (std::vector<Device>{Device::cpu(), Device::cuda(1)}));
+}
+
+TEST(DefaultDevice, FallsBackToTheCpuWithTheReasonOnce) {
+  struct Case {
+    std::vector<FakeGpu> gpus;
+    std::map<std::string, int> failing;
+    const char* reason;
+  };
+  const Case cases[] = {
+      {{FakeGpu{}}, {{"cuInit", 999}}, "CUDA driver not detected"},
+      {{FakeGpu{}}, {{"cuDeviceGetCount", 3}}, "CUDA driver not detected"},
+      {{}, {}, "No GPU devices found (cudaGetDeviceCount == 0)"},
+      {{{.compute_capability = 75}}, {}, "TensorCraft requires SM >= 80 (Ampere)"},
+  };
+  for (const Case& c : cases) {
+    FakeDriver fake(c.gpus, 13000, c.failing);
+    const std::string text = warnings_of_two_calls(Device::cpu());
+    EXPECT_EQ(count(text, c.reason), 1) << text;
+    EXPECT_EQ(count(text, "Falling back to CPU simulation backend"), 1) << text;
+    EXPECT_EQ(devices(), std::vector<Device>{Device::cpu()});
+  }
+}
+
+TEST(DefaultDevice, TakesWhatTheProgramSets) {
+  FakeDriver fake({FakeGpu{}, FakeGpu{}});
+  set_default_device(Device::cuda(1));
+  EXPECT_EQ(default_device(), Device::cuda(1));
+  EXPECT_THROW(set_default_device(Device::cuda(2)), Error);
+  EXPECT_EQ(default_device(), Device::cuda(1));
+  set_default_device(Device::cpu());
+  EXPECT_EQ(default_device(), Device::cpu());
+}
+
+TEST(DefaultDevice, NamesNoVersionAndNoPythonBinding) {
+  FakeDriver fake({}, 13000);
+  try {
+    device_info(Device::cuda(0));
+    FAIL();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("13"), std::string::npos);
+    EXPECT_EQ(text.find("cuda-python"), std::string::npos);
+    EXPECT_EQ(text.find("Python bindings"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace tensorcraft

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/cuda/launch_kernel.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tests/support/fake_driver.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorcraft {
+namespace {
+
+using test::FakeDriver;
+using test::FakeGpu;
+
+struct Params {
+  int value;
+};
+
+TEST(LaunchKernel, LaunchesOnADevicesCurrentStream) {
+  FakeDriver fake({FakeGpu{}, FakeGpu{}});
+  const std::byte image[4] = {};
+  const auto kernel = LoadedKernel::load(image, "tc_entry", 1);
+  Stream stream(1);
+  set_current_stream(stream);
+  LaunchKernel({8}, {128}, {dlpack::kDLCUDA, 1}, 256).cluster({2})(*kernel, Params{3});
+  set_current_stream(StreamRef(static_cast<CUstream_st*>(nullptr), 1));
+  ASSERT_EQ(fake.launches.size(), 1u);
+  EXPECT_EQ(fake.launches[0].stream, stream.ref().handle());
+  EXPECT_EQ(fake.launches[0].shared_bytes, 256u);
+  EXPECT_EQ(fake.launches[0].cluster, (Dim3{2, 1, 1}));
+}
+
+TEST(LaunchKernel, AnErrorNamesTheLineOfTheLaunch) {
+  FakeDriver fake;
+  const std::byte image[4] = {};
+  const auto kernel = LoadedKernel::load(image, "tc_entry", 0);
+  fake.failing["cuLaunchKernelEx"] = 1;
+  const int line = __LINE__ + 2;
+  try {
+    LaunchKernel({1}, {2048}, StreamRef())(*kernel, Params{3});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(int(error.where().line()), line);
+    EXPECT_NE(std::string(error.where().file_name()).find("launch_kernel_test.cpp"),
+              std::string::npos);
+  }
+}
+
+TEST(LaunchKernel, RefusesADeviceThatIsNotCuda) {
+  EXPECT_THROW(LaunchKernel::resolve_device({dlpack::kDLCPU, 0}), Error);
+}
+
+}  // namespace
+}  // namespace tensorcraft

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/cuda/memory.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tests/support/fake_driver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace tensorcraft::cuda {
+namespace {
+
+using test::FakeDriver;
+using test::FakeGpu;
+
+TEST(CudaMemory, CopiesAndFillsThroughTheDriver) {
+  FakeDriver fake;
+  std::array<int, 4> in{1, 2, 3, 4}, out{};
+  void* block = allocate(sizeof(in), StreamRef());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 256, 0u);
+  copy_async(block, in.data(), sizeof(in), StreamRef());
+  fill_async(block, 0, sizeof(int), StreamRef());
+  copy_async(out.data(), block, sizeof(out), StreamRef());
+  EXPECT_EQ(out, (std::array<int, 4>{0, 2, 3, 4}));
+  deallocate(block, StreamRef());
+  EXPECT_EQ(fake.blocks, 0);
+}
+
+TEST(CudaMemory, OutOfMemoryIsItsOwnKindAndNamesTheBytes) {
+  FakeDriver fake({{.memory_bytes = 1 << 20}});
+  try {
+    allocate(2 << 20, StreamRef());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::out_of_memory);
+    EXPECT_STREQ(error.what(),
+                 "cuMemAllocAsync: out of memory (2): 2097152 bytes were asked for on cuda:0; free "
+                 "tensors or use smaller batches");
+  }
+}
+
+TEST(CudaMemory, NothingIsAskedForZeroBytes) {
+  FakeDriver fake;
+  EXPECT_EQ(allocate(0, StreamRef()), nullptr);
+  EXPECT_EQ(allocate_pinned(0), nullptr);
+  copy_async(nullptr, nullptr, 0, StreamRef());
+  fill_async(nullptr, 0, 0, StreamRef());
+  deallocate(nullptr, StreamRef());
+  deallocate_pinned(nullptr);
+  EXPECT_EQ(fake.calls["cuMemAllocAsync"] + fake.calls["cuMemcpyAsync"], 0);
+}
+
+TEST(CudaMemory, PinnedMemoryIsGivenBack) {
+  FakeDriver fake;
+  void* block = allocate_pinned(64);
+  EXPECT_NE(block, nullptr);
+  deallocate_pinned(block);
+  EXPECT_EQ(fake.pinned, 0);
+}
+
+TEST(CudaMemory, KeepsFreedMemoryInEachDevicesPool) {
+  FakeDriver fake({FakeGpu{}, FakeGpu{}});
+  deallocate(allocate(16, StreamRef(static_cast<CUstream_st*>(nullptr), 1)),
+             StreamRef(static_cast<CUstream_st*>(nullptr), 1));
+  EXPECT_EQ(fake.calls["cuMemPoolSetAttribute"], 1);
+  EXPECT_EQ(FakeDriver::current_context(), nullptr);
+}
+
+}  // namespace
+}  // namespace tensorcraft::cuda
