@@ -1,3 +1,7 @@
+# -fno-trapping-math and -fno-math-errno change no value; without them no select or square root
+# becomes vector code.
+set(TENSORCRAFT_FLOAT_OPTIONS -fno-trapping-math -fno-math-errno)
+
 # Warnings, and the probe that accepts or refuses the compiler with a named reason.
 set(TENSORCRAFT_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers)
 

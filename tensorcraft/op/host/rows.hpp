@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/op/host/parallel.hpp"
+#include "tensorcraft/op/value.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace tensorcraft::host {
+
+// Row functions: x and y hold n floats next to each other and may be the same row. Sums are taken
+// in 32 partial sums, so they do not depend on the number of threads.
+float row_max(const float* x, int64_t n);  // -inf where n is 0; NaN where x has one
+float row_sum(const float* x, int64_t n);
+float row_dot(const float* x, const float* y, int64_t n);
+float row_sum_of_squares(const float* x, float center, int64_t n);  // sum of (x - center)^2
+float row_exp(float* y, const float* x, float shift, int64_t n);    // y = e^(x - shift); its sum
+void row_scale(float* y, const float* x, float scale, float shift,
+               int64_t n);                                              // y = x scale + shift
+void row_add(float* y, const float* x, int64_t n);                      // y += x
+void row_multiply(float* y, const float* x, int64_t n);                 // y *= x
+void row_add_scaled(float* y, const float* x, float scale, int64_t n);  // y += x scale
+void row_activate(float* y, const float* x, Activation activation, int64_t n);
+void row_tanh(float* y, const float* x, int64_t n);
+void row_sigmoid(float* y, const float* x, int64_t n);
+void row_erf(float* y, const float* x, int64_t n);
+
+// The dtypes that load_row and store_row know: float32, float16, bfloat16.
+bool is_row_dtype(DType dtype);
+// n elements, `stride` elements apart, to floats and back; storing rounds to nearest even. Fails
+// with kind type for another dtype.
+void load_row(float* to, const void* from, DType dtype, int64_t stride, int64_t n);
+void store_row(void* to, const float* from, DType dtype, int64_t stride, int64_t n);
+
+// Memory of the calling thread, 64-byte aligned, kept for its next use; contents are undefined.
+// Each slot is one buffer: a function that calls another with the same slot loses its contents.
+enum class Slot : int { row_a, row_b, row_c, row_d, pack_a, pack_b, tile, line, bias };
+float* scratch(Slot slot, int64_t num_floats);
+
+// The rows of a tensor along one axis, which may have any strides.
+class Rows {
+ public:
+  // Fails with kind type unless is_row_dtype(view.dtype()), kind value for rank 0 or a bad axis.
+  explicit Rows(const TensorView& view, int axis = -1);
+
+  int64_t count() const { return count_; }
+  int64_t length() const { return length_; }
+  int64_t stride() const { return stride_; }
+  std::byte* address(int64_t row) const;
+
+  // The row as floats: itself where it is float32 and contiguous, else a copy in `buffer`.
+  const float* read(int64_t row, float* buffer) const;
+  // Where to compute the row: itself under the same condition, else `buffer`; commit() puts it
+  // back.
+  float* target(int64_t row, float* buffer) const;
+  void commit(int64_t row, const float* values) const;
+
+ private:
+  bool is_direct() const { return dtype_ == DType::float32 && stride_ == 1; }
+
+  std::byte* data_;
+  DType dtype_;
+  int64_t count_ = 1, length_ = 0, stride_ = 0;
+  Dims outer_shape_, outer_strides_;
+};
+
+// Calls f(row) for each of `count` rows of `length` elements on all threads; a thread takes at
+// least about 16,000 elements at a time.
+template <class F>
+void for_each_row(int64_t count, int64_t length, F&& f) {
+  constexpr int64_t kGrainElements = 16384;
+  const int64_t grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, length));
+  parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) f(row);
+  });
+}
+
+}  // namespace tensorcraft::host
