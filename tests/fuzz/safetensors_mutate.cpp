@@ -24,7 +24,8 @@ size_t live_bytes = 0, peak_bytes = 0;
 
 }  // namespace
 
-void* operator new(size_t bytes) {
+// Not inlined: the compiler would take malloc and delete for a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   void* block = std::malloc(bytes);
   if (!block) throw std::bad_alloc();
   live_bytes += malloc_usable_size(block);
@@ -35,7 +36,7 @@ void* operator new(size_t bytes) {
   }
   return block;
 }
-void operator delete(void* block) noexcept {
+[[gnu::noinline]] void operator delete(void* block) noexcept {
   live_bytes -= malloc_usable_size(block);
   std::free(block);
 }
