@@ -18,7 +18,7 @@ struct Problem {
   TensorView out, x;
   int axis;
   float eps;
-  int64_t cols() const { return x.rank() ? x.shape(axis) : 1; }
+  int64_t cols() const { return x.shape(axis); }
   int64_t rows() const { return cols() ? x.size() / cols() : 0; }
 };
 
@@ -38,8 +38,8 @@ Params params(const Problem& q) {
           .out = q.out.data(),
           .rows = q.rows(),
           .cols = q.cols(),
-          .x_step = q.x.rank() ? q.x.stride(q.axis) : 1,
-          .out_step = q.x.rank() ? q.out.stride(q.axis) : 1,
+          .x_step = q.x.stride(q.axis),
+          .out_step = q.out.stride(q.axis),
           .x_rows = op::row_map(q.x, q.axis),
           .out_rows = op::row_map(q.out, q.axis),
           .eps = q.eps};
@@ -65,6 +65,8 @@ const op::Variant<Problem> kTable[] = {
     {"block", "one block a row, sums through shuffles and shared memory", DeviceType::cuda, always,
      nullptr, plan_block},
     {"naive", "one thread a row", DeviceType::cuda, always, nullptr, plan_naive},
+    {"cpu", "float, rows over all cores", DeviceType::cpu, always,
+     [](const Problem& q) { cpu(q.out, q.x, q.axis, q.eps); }},
     {"reference", "double, obvious loops", DeviceType::cpu, always,
      [](const Problem& q) { reference(q.out, q.x, q.axis, q.eps); }},
 };
@@ -79,7 +81,9 @@ Problem check(const op::Call<L2NormalizeOptions>& call) {
   op::check_like("l2_normalize", "out", call.out(), x.dtype(), x.shape());
   if (!(call.options.eps >= 0))
     fail(ErrorKind::value, "l2_normalize: eps must be at least 0, got ", call.options.eps);
-  const int axis = x.rank() ? normalize_axis(call.options.axis, x.rank(), "l2_normalize") : 0;
+  if (x.rank() == 0)  // one number is one vector
+    return {call.out().expand_dims(0), x.expand_dims(0), 0, call.options.eps};
+  const int axis = normalize_axis(call.options.axis, x.rank(), "l2_normalize");
   return {call.out(), x, axis, call.options.eps};
 }
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/runtime/memory/tensor.hpp"
+#include "tensorcraft/runtime/safetensors/parser.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tensorcraft {
+
+// A loaded tensor: memory of its own on one device that nothing can write through, independent of
+// the file and of every other tensor.
+class TensorResource {
+ public:
+  TensorResource(std::string name, Tensor storage, std::optional<uint64_t> checksum)
+      : name_(std::move(name)), storage_(std::move(storage)), checksum_(checksum) {}
+
+  const std::string& name() const { return name_; }
+  // Read-only; valid while this resource lives.
+  TensorView view() const { return storage_.view().as_read_only(); }
+  // Reads the bytes again and compares them with the checksum of the load; kind internal where they
+  // changed, kind value where the load took no checksum.
+  void verify() const;
+
+ private:
+  std::string name_;
+  Tensor storage_;
+  std::optional<uint64_t> checksum_;
+};
+
+struct LoadOptions {
+  bool checksum = false;  // keep an XXH3 hash for verify()
+  // Called after each piece with the bytes done and in total. It may throw to stop the load.
+  std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
+};
+
+// The tensors of a safetensors file, or of the shards that an index names. Opening checks every
+// header; data is read by load(). Const calls may come from several threads at once.
+class SafeTensors {
+ public:
+  // A file, an index (.json), or a folder with one of the two. Kind not_found for a missing path,
+  // io where it cannot be read, value (with the refusal's name) where it breaks the format.
+  explicit SafeTensors(const std::string& path);
+  ~SafeTensors();
+  SafeTensors(SafeTensors&&) noexcept;
+  SafeTensors& operator=(SafeTensors&&) noexcept;
+
+  // In the order of the data, shard after shard.
+  const std::vector<std::string>& names() const { return names_; }
+  bool contains(std::string_view name) const { return entries_.find(name) != entries_.end(); }
+  // Kind key for an unknown name.
+  const safetensors::TensorInfo& info(std::string_view name) const;
+  // The pairs of __metadata__, shard after shard.
+  const std::vector<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
+  // Bytes of all tensors.
+  uint64_t nbytes() const;
+
+  // Reads one tensor into new memory of the device and waits for it. Kind key for an unknown name,
+  // type for a dtype the library lacks, value for more than kMaxRank dimensions, io where the file
+  // is shorter than it was or changed since it was opened.
+  std::shared_ptr<const TensorResource> load(std::string_view name, Device device = Device::cpu(),
+                                             const LoadOptions& options = {}) const;
+  // Every tensor, in the order of names().
+  std::vector<std::shared_ptr<const TensorResource>> load_all(
+      Device device = Device::cpu(), const LoadOptions& options = {}) const;
+
+ private:
+  class Shard;
+  struct Entry {
+    const Shard* shard;
+    safetensors::TensorInfo info;
+  };
+  class Loader;
+  const Entry& entry(std::string_view name) const;
+  void open_index(const std::string& path);
+  void add_shard(const std::string& path);
+
+  std::string path_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::map<std::string, Entry, std::less<>> entries_;
+  std::vector<std::string> names_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
+};
+
+}  // namespace tensorcraft

