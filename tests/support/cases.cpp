@@ -38,7 +38,7 @@ TensorCase tensor(const Json& j, DType dtype, const Names& names) {
   TensorCase t;
   t.dtype = dtype;
   if (j.contains("dtype")) t.dtype = parse_dtype(j["dtype"].get<std::string>()).value();
-  t.shape = dims(j.at("shape"), names);
+  if (j.contains("shape")) t.shape = dims(j["shape"], names);  // outputs get theirs from infer()
   if (j.contains("strides")) t.strides = dims(j["strides"], names);
   t.offset = j.contains("offset") ? integer(j["offset"], names) : 0;
   if (j.contains("fill")) t.fill = j["fill"];

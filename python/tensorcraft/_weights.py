@@ -1,0 +1,3 @@
+"""Reading model weights."""
+def load_safetensors(path, device=None):
+    raise NotImplementedError
