@@ -22,7 +22,7 @@ std::vector<Device> devices_under_test() {
 }
 
 const std::vector<Case>& cases() {
-  static const auto all = all_cases(TENSORCRAFT_CASES);
+  static const auto all = all_cases();
   return all;
 }
 

@@ -181,7 +181,10 @@ std::vector<Case> load_cases(const std::string& path) {
   return all;
 }
 
-std::vector<Case> all_cases(const std::string& folder) {
+std::vector<Case> all_cases() {
+  // Where the tests were built, or below the working directory for a build carried elsewhere.
+  const std::string built = TENSORCRAFT_CASES;
+  const std::string folder = std::filesystem::exists(built) ? built : "tests/ops/cases";
   std::vector<Case> all;
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder))

@@ -37,8 +37,8 @@ struct Case {
 
 // All cases of a file with the sweeps and dtypes multiplied out.
 std::vector<Case> load_cases(const std::string& path);
-// The files of all operators of the registry; fails where an operator has none.
-std::vector<Case> all_cases(const std::string& folder);
+// The cases of every file in tests/ops/cases.
+std::vector<Case> all_cases();
 
 // A tensor in a guarded allocation: the bytes around it are checked after a call.
 class GuardedTensor {
