@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 
 struct CUctx_st {
   int device;
@@ -29,6 +30,9 @@ constexpr int kStaticSharedBytes = 1024, kLocalBytes = 16, kRegisters = 42;
 FakeDriver* fake = nullptr;
 CUctx_st contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 CUfunc_st functions[8];
+// Handles live as long as the fake, since those of a lost device are never given back.
+std::deque<CUstream_st> stream_pool;
+std::deque<CUevent_st> event_pool;
 thread_local CUctx_st* current = nullptr;
 
 // The answer of a call that needs a current context.
@@ -118,12 +122,11 @@ void fill_stream_calls(cuda::Driver& d) {
   d.stream_create.function = [](CUstream_st** stream, uint32_t) {
     if (const int status = fake->enter("cuStreamCreate")) return status;
     if (!current) return kInvalidContext;
-    *stream = new CUstream_st{current->device};
+    *stream = &stream_pool.emplace_back(CUstream_st{current->device});
     ++fake->streams;
     return 0;
   };
-  d.stream_destroy.function = [](CUstream_st* stream) {
-    delete stream;
+  d.stream_destroy.function = [](CUstream_st*) {
     --fake->streams;
     return in_context("cuStreamDestroy");
   };
@@ -134,12 +137,11 @@ void fill_stream_calls(cuda::Driver& d) {
   d.event_create.function = [](CUevent_st** event, uint32_t) {
     if (const int status = fake->enter("cuEventCreate")) return status;
     if (!current) return kInvalidContext;
-    *event = new CUevent_st{current->device, 0};
+    *event = &event_pool.emplace_back(CUevent_st{current->device, 0});
     ++fake->events;
     return 0;
   };
-  d.event_destroy.function = [](CUevent_st* event) {
-    delete event;
+  d.event_destroy.function = [](CUevent_st*) {
     --fake->events;
     return in_context("cuEventDestroy");
   };
@@ -293,6 +295,8 @@ FakeDriver::FakeDriver(std::vector<FakeGpu> fake_gpus, int driver_version,
 
 FakeDriver::~FakeDriver() {
   cuda::set_driver_for_test(nullptr);
+  stream_pool.clear();
+  event_pool.clear();
   fake = nullptr;
 }
 
