@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace tensorcraft::cuda {
 namespace {
@@ -177,7 +178,9 @@ Session& session() {
 bool forked() noexcept { return in_forked_child.load(std::memory_order_relaxed); }
 
 void set_driver_for_test(const Driver* table) {
-  // The old session is leaked: events and kernels of an earlier test may still name it.
+  // The old session stays: events and kernels of an earlier test may still name it.
+  static auto* retired = new std::vector<Session*>;
+  if (Session* old = opened_session()) retired->push_back(old);
   current.store(table ? open_session(table) : nullptr, std::memory_order_release);
   forget_default_device();
 }

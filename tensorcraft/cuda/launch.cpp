@@ -2,8 +2,7 @@
 #include "tensorcraft/cuda/launch.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/cuda/driver.hpp"
+#include "tensorcraft/cuda/session.hpp"
 
 #include <array>
 
@@ -76,7 +75,8 @@ std::shared_ptr<const LoadedKernel> LoadedKernel::load(std::span<const std::byte
 }
 
 LoadedKernel::~LoadedKernel() {
-  if (library_ && cuda::usable()) cuda::driver()->library_unload.quiet(library_);
+  if (!library_) return;
+  cuda::quietly_on(device_, [this](const Driver& d) { d.library_unload.quiet(library_); });
 }
 
 void launch(const LoadedKernel& kernel, const LaunchConfig& config, const void* params,

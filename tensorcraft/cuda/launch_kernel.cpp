@@ -13,11 +13,11 @@ StreamRef LaunchKernel::resolve_device(dlpack::DLDevice device) {
   return current_stream(resolved.index);
 }
 
-void RuntimeDeviceCheck(int status, std::source_location where) {
+void RuntimeDeviceCheck(int status, DebugInfo where) {
   if (status != cuda::kSuccess) cuda::fail_with("CUDA error: ", status, where);
 }
 
-void RuntimeDeviceCheck(std::source_location where) {
+void RuntimeDeviceCheck(DebugInfo where) {
   const cuda::Session* now = cuda::opened_session();
   if (now && now->lost.load(std::memory_order_acquire))
     fail({ErrorKind::device_lost, where}, "CUDA error: ", now->first_cause);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/check.hpp"
 #include "tensorcraft/core/dlpack.hpp"
 #include "tensorcraft/cuda/launch.hpp"
 
@@ -12,12 +13,12 @@ namespace tensorcraft {
 class LaunchKernel {
  public:
   LaunchKernel(Dim3 grid, Dim3 block, StreamRef stream, uint32_t dynamic_shared_bytes = 0,
-               std::source_location where = std::source_location::current())
+               DebugInfo where = {})
       : config_{.grid = grid, .block = block, .shared_bytes = dynamic_shared_bytes},
         stream_(stream),
         where_(where) {}
   LaunchKernel(Dim3 grid, Dim3 block, dlpack::DLDevice device, uint32_t dynamic_shared_bytes = 0,
-               std::source_location where = std::source_location::current())
+               DebugInfo where = {})
       : LaunchKernel(grid, block, resolve_device(device), dynamic_shared_bytes, where) {}
 
   LaunchKernel& cluster(Dim3 size) {
@@ -43,12 +44,12 @@ class LaunchKernel {
  private:
   LaunchConfig config_;
   StreamRef stream_;
-  std::source_location where_;
+  DebugInfo where_;
 };
 
 // Throws "CUDA error: text" for a driver status other than success.
-void RuntimeDeviceCheck(int status, std::source_location where = std::source_location::current());
+void RuntimeDeviceCheck(int status, DebugInfo where = {});
 // The same for the first error that made CUDA unusable in this process, if there was one.
-void RuntimeDeviceCheck(std::source_location where = std::source_location::current());
+void RuntimeDeviceCheck(DebugInfo where = {});
 
 }  // namespace tensorcraft

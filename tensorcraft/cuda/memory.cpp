@@ -2,8 +2,7 @@
 #include "tensorcraft/cuda/memory.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/cuda/driver.hpp"
+#include "tensorcraft/cuda/session.hpp"
 
 namespace tensorcraft::cuda {
 namespace {
@@ -27,12 +26,9 @@ void* allocate(size_t bytes, StreamRef stream) {
 }
 
 void deallocate(void* pointer, StreamRef stream) noexcept {
-  if (!pointer || !usable()) return;
-  try {
-    const DeviceGuard guard(stream.device());
-    driver()->mem_free_async.quiet(address(pointer), stream.handle());
-  } catch (...) {  // the context is gone, and the memory with it
-  }
+  if (!pointer) return;
+  quietly_on(stream.device(),
+             [&](const Driver& d) { d.mem_free_async.quiet(address(pointer), stream.handle()); });
 }
 
 void* allocate_pinned(size_t bytes) {
@@ -44,12 +40,8 @@ void* allocate_pinned(size_t bytes) {
 }
 
 void deallocate_pinned(void* pointer) noexcept {
-  if (!pointer || !usable()) return;
-  try {
-    const DeviceGuard guard(0);
-    driver()->mem_free_host.quiet(pointer);
-  } catch (...) {  // the context is gone, and the memory with it
-  }
+  if (!pointer) return;
+  quietly_on(0, [&](const Driver& d) { d.mem_free_host.quiet(pointer); });
 }
 
 void copy_async(void* to, const void* from, size_t bytes, StreamRef stream) {

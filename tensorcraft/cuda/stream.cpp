@@ -2,8 +2,7 @@
 #include "tensorcraft/cuda/stream.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/cuda/driver.hpp"
+#include "tensorcraft/cuda/session.hpp"
 
 #include <utility>
 #include <vector>
@@ -30,11 +29,12 @@ Stream::Stream(int device) {
 }
 
 Stream::~Stream() {
-  if (ref_.handle() && cuda::usable()) cuda::driver()->stream_destroy.quiet(ref_.handle());
+  if (!ref_.handle()) return;
+  cuda::quietly_on(ref_.device(),
+                   [this](const cuda::Driver& d) { d.stream_destroy.quiet(ref_.handle()); });
 }
 
-Stream::Stream(Stream&& other) noexcept
-    : ref_(std::exchange(other.ref_, StreamRef(static_cast<CUstream_st*>(nullptr)))) {}
+Stream::Stream(Stream&& other) noexcept : ref_(std::exchange(other.ref_, StreamRef())) {}
 
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(ref_, other.ref_);
@@ -59,7 +59,8 @@ Event::Event(int device, bool timing) : device_(device) {
 }
 
 Event::~Event() {
-  if (handle_ && cuda::usable()) cuda::driver()->event_destroy.quiet(handle_);
+  if (!handle_) return;
+  cuda::quietly_on(device_, [this](const cuda::Driver& d) { d.event_destroy.quiet(handle_); });
 }
 
 Event::Event(Event&& other) noexcept
@@ -85,16 +86,21 @@ void Event::wait(StreamRef stream) const {
 }
 
 bool Event::done() const {
+  const DeviceGuard guard(device_);
   const int status = cuda::require_driver().event_query.status(handle_);
   if (status == cuda::kErrorNotReady) return false;
   cuda::check(status, "cuEventQuery");
   return true;
 }
 
-void Event::synchronize() const { cuda::require_driver().event_synchronize(handle_); }
+void Event::synchronize() const {
+  const DeviceGuard guard(device_);
+  cuda::require_driver().event_synchronize(handle_);
+}
 
 float Event::elapsed_ms(const Event& begin, const Event& end) {
   end.synchronize();
+  const DeviceGuard guard(end.device_);
   float milliseconds = 0;
   cuda::require_driver().event_elapsed_time(&milliseconds, begin.handle_, end.handle_);
   return milliseconds;

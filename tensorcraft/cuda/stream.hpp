@@ -18,6 +18,9 @@ class StreamRef {
   explicit StreamRef(CUstream_st* handle, int device = 0) : handle_(handle), device_(device) {}
   StreamRef(int) = delete;
   StreamRef(std::nullptr_t) = delete;
+  static StreamRef default_stream(int device) {
+    return StreamRef(static_cast<CUstream_st*>(nullptr), device);
+  }
 
   CUstream_st* handle() const { return handle_; }
   int device() const { return device_; }
@@ -30,7 +33,8 @@ class StreamRef {
   int device_ = 0;
 };
 
-// Owns a stream of a CUDA device; moves only. The destructor does not wait: the driver frees the
+// Owns a stream of a CUDA device; moves only. It never waits for the default stream unless an event
+// says so. The destructor does not wait: the driver frees the
 // stream when its work is done.
 class Stream {
  public:

@@ -2,9 +2,12 @@
 #include "tensorcraft/cuda/device.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/nvrtc.hpp"
 #include "tests/support/fake_driver.hpp"
 
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 namespace tensorcraft {
 namespace {
@@ -27,7 +30,7 @@ int count(const std::string& text, const std::string& word) {
 }
 
 TEST(DefaultDevice, IsTheFirstUsableGpuWithoutAWarning) {
-  FakeDriver fake({{.compute_capability = 75}, {.compute_capability = 90}});
+  FakeDriver fake({FakeGpu{.compute_capability = 75}, {.compute_capability = 90}});
   EXPECT_EQ(warnings_of_two_calls(Device::cuda(1)), "");
   EXPECT_EQ(devices(), (std::vector<Device>{Device::cpu(), Device::cuda(1)}));
 }
@@ -74,6 +77,28 @@ TEST(DefaultDevice, NamesNoVersionAndNoPythonBinding) {
     EXPECT_EQ(text.find("cuda-python"), std::string::npos);
     EXPECT_EQ(text.find("Python bindings"), std::string::npos);
   }
+}
+
+// In processes of their own, since the environment is read once.
+TEST(DefaultDeviceDeathTest, TakesWhatTheEnvironmentNames) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto body = [](const char* name, Device expected) {
+    setenv("TENSORCRAFT_DEVICE", name, 1);
+    FakeDriver fake({FakeGpu{}, FakeGpu{}});
+    std::_Exit(default_device() == expected ? 0 : 1);
+  };
+  EXPECT_EXIT(body("cuda:1", Device::cuda(1)), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(body("cpu", Device::cpu()), testing::ExitedWithCode(0), "");
+}
+
+TEST(DefaultDeviceDeathTest, StaysTheGpuWhenOnlyNvrtcIsMissing) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto body = [] {
+    setenv("TENSORCRAFT_NVRTC", "/nonexistent", 1);
+    FakeDriver fake;
+    std::_Exit(!cuda::nvrtc_available() && default_device() == Device::cuda(0) ? 0 : 1);
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

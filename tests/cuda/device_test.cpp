@@ -18,13 +18,13 @@ TEST(Device, ArchitectureFollowsTheLiveDevice) {
                                                {90, "sm_90a"},  {100, "sm_100a"}, {103, "sm_103a"},
                                                {120, "sm_120a"}};
   for (const auto& [capability, arch] : cases) {
-    FakeDriver fake({{.compute_capability = capability}});
+    FakeDriver fake({FakeGpu{.compute_capability = capability}});
     EXPECT_EQ(device_info(Device::cuda(0)).arch(), arch);
   }
 }
 
 TEST(Device, RefusesAGpuBeforeSm80WithTheExactMessage) {
-  FakeDriver fake({{.name = "Fake T4", .compute_capability = 75}});
+  FakeDriver fake({FakeGpu{.name = "Fake T4", .compute_capability = 75}});
   try {
     device_info(Device::cuda(0));
     FAIL();

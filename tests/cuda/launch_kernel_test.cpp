@@ -23,7 +23,7 @@ TEST(LaunchKernel, LaunchesOnADevicesCurrentStream) {
   Stream stream(1);
   set_current_stream(stream);
   LaunchKernel({8}, {128}, {dlpack::kDLCUDA, 1}, 256).cluster({2})(*kernel, Params{3});
-  set_current_stream(StreamRef(static_cast<CUstream_st*>(nullptr), 1));
+  set_current_stream(StreamRef::default_stream(1));
   ASSERT_EQ(fake.launches.size(), 1u);
   EXPECT_EQ(fake.launches[0].stream, stream.ref().handle());
   EXPECT_EQ(fake.launches[0].shared_bytes, 256u);

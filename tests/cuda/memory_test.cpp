@@ -28,7 +28,7 @@ TEST(CudaMemory, CopiesAndFillsThroughTheDriver) {
 }
 
 TEST(CudaMemory, OutOfMemoryIsItsOwnKindAndNamesTheBytes) {
-  FakeDriver fake({{.memory_bytes = 1 << 20}});
+  FakeDriver fake({FakeGpu{.memory_bytes = 1 << 20}});
   try {
     allocate(2 << 20, StreamRef());
     FAIL();
@@ -61,8 +61,7 @@ TEST(CudaMemory, PinnedMemoryIsGivenBack) {
 
 TEST(CudaMemory, KeepsFreedMemoryInEachDevicesPool) {
   FakeDriver fake({FakeGpu{}, FakeGpu{}});
-  deallocate(allocate(16, StreamRef(static_cast<CUstream_st*>(nullptr), 1)),
-             StreamRef(static_cast<CUstream_st*>(nullptr), 1));
+  deallocate(allocate(16, StreamRef::default_stream(1)), StreamRef::default_stream(1));
   EXPECT_EQ(fake.calls["cuMemPoolSetAttribute"], 1);
   EXPECT_EQ(FakeDriver::current_context(), nullptr);
 }

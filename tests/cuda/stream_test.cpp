@@ -62,7 +62,7 @@ TEST(CurrentStream, IsTheDefaultStreamUntilItIsSet) {
   EXPECT_EQ(current_stream(0).handle(), nullptr);
   EXPECT_EQ(current_stream(0).device(), 0);
   std::thread([] { EXPECT_EQ(current_stream(1).handle(), nullptr); }).join();
-  set_current_stream(StreamRef(static_cast<CUstream_st*>(nullptr), 1));
+  set_current_stream(StreamRef::default_stream(1));
   EXPECT_EQ(current_stream(1).handle(), nullptr);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 
 struct CUctx_st {
   int device;
@@ -29,7 +30,16 @@ constexpr int kStaticSharedBytes = 1024, kLocalBytes = 16, kRegisters = 42;
 FakeDriver* fake = nullptr;
 CUctx_st contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 CUfunc_st functions[8];
+// Handles live as long as the fake, since those of a lost device are never given back.
+std::deque<CUstream_st> stream_pool;
+std::deque<CUevent_st> event_pool;
 thread_local CUctx_st* current = nullptr;
+
+// The answer of a call that needs a current context.
+int in_context(const char* name) {
+  const int status = fake->enter(name);
+  return status ? status : current ? 0 : kInvalidContext;
+}
 
 int attribute_of(const FakeGpu& gpu, int which) {
   switch (which) {
@@ -105,48 +115,46 @@ void fill_device_calls(cuda::Driver& d) {
     current = context;
     return fake->enter("cuCtxSetCurrent");
   };
-  d.context_synchronize.function = [] { return fake->enter("cuCtxSynchronize"); };
+  d.context_synchronize.function = [] { return in_context("cuCtxSynchronize"); };
 }
 
 void fill_stream_calls(cuda::Driver& d) {
   d.stream_create.function = [](CUstream_st** stream, uint32_t) {
     if (const int status = fake->enter("cuStreamCreate")) return status;
     if (!current) return kInvalidContext;
-    *stream = new CUstream_st{current->device};
+    *stream = &stream_pool.emplace_back(CUstream_st{current->device});
     ++fake->streams;
     return 0;
   };
-  d.stream_destroy.function = [](CUstream_st* stream) {
-    delete stream;
+  d.stream_destroy.function = [](CUstream_st*) {
     --fake->streams;
-    return fake->enter("cuStreamDestroy");
+    return in_context("cuStreamDestroy");
   };
-  d.stream_synchronize.function = [](CUstream_st*) { return fake->enter("cuStreamSynchronize"); };
+  d.stream_synchronize.function = [](CUstream_st*) { return in_context("cuStreamSynchronize"); };
   d.stream_wait_event.function = [](CUstream_st*, CUevent_st*, uint32_t) {
-    return fake->enter("cuStreamWaitEvent");
+    return in_context("cuStreamWaitEvent");
   };
   d.event_create.function = [](CUevent_st** event, uint32_t) {
     if (const int status = fake->enter("cuEventCreate")) return status;
     if (!current) return kInvalidContext;
-    *event = new CUevent_st{current->device, 0};
+    *event = &event_pool.emplace_back(CUevent_st{current->device, 0});
     ++fake->events;
     return 0;
   };
-  d.event_destroy.function = [](CUevent_st* event) {
-    delete event;
+  d.event_destroy.function = [](CUevent_st*) {
     --fake->events;
-    return fake->enter("cuEventDestroy");
+    return in_context("cuEventDestroy");
   };
   d.event_record.function = [](CUevent_st* event, CUstream_st* stream) {
     if (stream && stream->device != event->device) return kInvalidHandle;
     event->at_ms = fake->clock_ms;
-    return fake->enter("cuEventRecord");
+    return in_context("cuEventRecord");
   };
-  d.event_query.function = [](CUevent_st*) { return fake->enter("cuEventQuery"); };
-  d.event_synchronize.function = [](CUevent_st*) { return fake->enter("cuEventSynchronize"); };
+  d.event_query.function = [](CUevent_st*) { return in_context("cuEventQuery"); };
+  d.event_synchronize.function = [](CUevent_st*) { return in_context("cuEventSynchronize"); };
   d.event_elapsed_time.function = [](float* ms, CUevent_st* begin, CUevent_st* end) {
     *ms = float(end->at_ms - begin->at_ms);
-    return fake->enter("cuEventElapsedTime");
+    return in_context("cuEventElapsedTime");
   };
 }
 
@@ -170,10 +178,10 @@ void fill_memory_calls(cuda::Driver& d) {
   d.mem_free_async.function = [](cuda::DevicePointer pointer, CUstream_st*) {
     std::free(reinterpret_cast<void*>(pointer));
     --fake->blocks;
-    return fake->enter("cuMemFreeAsync");
+    return in_context("cuMemFreeAsync");
   };
   d.mem_host_alloc.function = [](void** pointer, size_t bytes, uint32_t) {
-    if (const int status = fake->enter("cuMemHostAlloc")) return status;
+    if (const int status = in_context("cuMemHostAlloc")) return status;
     *pointer = std::malloc(bytes);
     ++fake->pinned;
     return 0;
@@ -181,17 +189,17 @@ void fill_memory_calls(cuda::Driver& d) {
   d.mem_free_host.function = [](void* pointer) {
     std::free(pointer);
     --fake->pinned;
-    return fake->enter("cuMemFreeHost");
+    return in_context("cuMemFreeHost");
   };
   d.memcpy_async.function = [](cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes,
                                CUstream_st*) {
-    if (const int status = fake->enter("cuMemcpyAsync")) return status;
+    if (const int status = in_context("cuMemcpyAsync")) return status;
     std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
     return 0;
   };
   d.memset_async.function = [](cuda::DevicePointer to, unsigned char value, size_t bytes,
                                CUstream_st*) {
-    if (const int status = fake->enter("cuMemsetD8Async")) return status;
+    if (const int status = in_context("cuMemsetD8Async")) return status;
     std::memset(reinterpret_cast<void*>(to), value, bytes);
     return 0;
   };
@@ -247,7 +255,7 @@ void fill_kernel_calls(cuda::Driver& d) {
   };
   d.kernel_get_function.function = [](CUfunc_st** function, CUkern_st* kernel) {
     *function = &functions[reinterpret_cast<CUlib_st*>(kernel)->device];
-    return fake->enter("cuKernelGetFunction");
+    return in_context("cuKernelGetFunction");
   };
   d.function_get_attribute.function = [](int* value, int which, CUfunc_st*) {
     *value = which == cuda::kFunctionSharedBytes  ? kStaticSharedBytes
@@ -260,14 +268,14 @@ void fill_kernel_calls(cuda::Driver& d) {
       fake->max_dynamic_shared[int(function - functions)] = value;
     return fake->enter("cuFuncSetAttribute");
   };
-  d.function_load.function = [](CUfunc_st*) { return fake->enter("cuFuncLoad"); };
+  d.function_load.function = [](CUfunc_st*) { return in_context("cuFuncLoad"); };
   d.launch_kernel.function = launch_kernel;
   d.tensor_map_encode_tiled.function = [](void* map, int, uint32_t rank, void*, const uint64_t*,
                                           const uint64_t* strides, const uint32_t*, const uint32_t*,
                                           int, int, int, int) {
     std::memset(map, 0xff, 128);
     std::memcpy(fake->last_tensor_map_strides, strides, (rank - 1) * sizeof(uint64_t));
-    return fake->enter("cuTensorMapEncodeTiled");
+    return in_context("cuTensorMapEncodeTiled");
   };
 }
 
@@ -287,6 +295,8 @@ FakeDriver::FakeDriver(std::vector<FakeGpu> fake_gpus, int driver_version,
 
 FakeDriver::~FakeDriver() {
   cuda::set_driver_for_test(nullptr);
+  stream_pool.clear();
+  event_pool.clear();
   fake = nullptr;
 }
 
