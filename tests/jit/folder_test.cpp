@@ -163,15 +163,18 @@ TEST(CacheFolder, LockIsHeldByOneAndGivesUpAfterTheTimeOut) {
 }
 
 TEST(CacheFolder, DefaultFollowsTheEnvironment) {
-  setenv("TENSORCRAFT_CACHE_DIR", "/given", 1);
-  EXPECT_EQ(default_cache_folder(), "/given");
-  unsetenv("TENSORCRAFT_CACHE_DIR");
-  setenv("XDG_CACHE_HOME", "/xdg", 1);
+  using test::ScopedVariable;
+  const ScopedVariable home("HOME", "/home/someone");
+  const ScopedVariable xdg("XDG_CACHE_HOME", "/xdg");
+  {
+    const ScopedVariable given("TENSORCRAFT_CACHE_DIR", "/given");
+    EXPECT_EQ(default_cache_folder(), "/given");
+  }
+  const ScopedVariable not_given("TENSORCRAFT_CACHE_DIR", nullptr);
   EXPECT_EQ(default_cache_folder(), "/xdg/tensorcraft");
-  setenv("XDG_CACHE_HOME", "relative", 1);
-  setenv("HOME", "/home/someone", 1);
+  const ScopedVariable relative("XDG_CACHE_HOME", "relative");
   EXPECT_EQ(default_cache_folder(), "/home/someone/.cache/tensorcraft");
-  unsetenv("HOME");
+  const ScopedVariable homeless("HOME", nullptr);
   EXPECT_EQ(default_cache_folder(), "");
 }
 

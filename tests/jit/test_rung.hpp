@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -52,6 +53,23 @@ inline jit::KernelKey scale_key(DType type = DType::float32, int unroll = 2) {
   jit::set_config(key, ScaleConfig{1, unroll});
   return key;
 }
+
+// Sets or removes (null) an environment variable for a scope.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    assign(value);
+  }
+  ~ScopedVariable() { assign(before_ ? before_->c_str() : nullptr); }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  void assign(const char* value) { value ? setenv(name_, value, 1) : unsetenv(name_); }
+  const char* name_;
+  std::optional<std::string> before_;
+};
 
 // A new folder that is removed with everything in it.
 class TemporaryFolder {
