@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 
 extern char** environ;
@@ -231,7 +232,7 @@ TEST_F(CompilerTest, SaysWhyATextDoesNotCompileAndCachesNothing) {
   EXPECT_TRUE(kernel_files(folder_).empty());
 }
 
-// What each process of the next test does; it needs a folder in the environment.
+// What the processes of the next tests do; they get a folder in the environment.
 constexpr const char* kChildFolder = "TENSORCRAFT_JIT_TEST_FOLDER";
 
 TEST(CompilerChild, BuildsInAFolderThatItIsGiven) {
@@ -241,36 +242,43 @@ TEST(CompilerChild, BuildsInAFolderThatItIsGiven) {
   Compiler compiler(folder);
   ASSERT_FALSE(compiler.build(scale_key(), "sm_90a").entry.image.empty());
   ASSERT_EQ(compiler.bad_entries(), 0);
+  const bool opened = test::read_file("/proc/self/maps").find("libnvrtc") != std::string::npos;
   test::write_file(std::string(folder) + "/report-" + std::to_string(getpid()),
-                   std::string(size_t(compiler.compiles()), 'c'));
+                   std::string(size_t(compiler.compiles()), 'c') + (opened ? "o" : ""));
+}
+
+pid_t start_child() {
+  char program[] = "jit_tests", filter[] = "--gtest_filter=CompilerChild.*";
+  char* arguments[] = {program, filter, nullptr};
+  const std::string self = fs::read_symlink("/proc/self/exe");
+  pid_t child = 0;
+  EXPECT_EQ(posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ), 0);
+  return child;
+}
+
+// The report of a child once it has ended well.
+std::string report_of(pid_t child, const std::string& folder) {
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  const std::string report = folder + "/report-" + std::to_string(child);
+  EXPECT_TRUE(fs::exists(report));
+  return test::read_file(report);
 }
 
 TEST_F(CompilerTest, EightColdProcessesCompileOnce) {
-  fs::create_directory(folder_);
-  fs::permissions(folder_, fs::perms::owner_all);
   const test::ScopedVariable given(kChildFolder, folder_.c_str());
   std::vector<pid_t> children;
-  for (int i = 0; i < 8; ++i) {
-    char program[] = "/proc/self/exe", filter[] = "--gtest_filter=CompilerChild.*";
-    char* arguments[] = {program, filter, nullptr};
-    pid_t child = 0;
-    const std::string self = fs::read_symlink("/proc/self/exe");
-    ASSERT_EQ(posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ), 0);
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    int status = -1;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
-  size_t reports = 0, compiles = 0;
-  for (const auto& file : fs::directory_iterator(folder_)) {
-    if (!file.path().filename().string().starts_with("report-")) continue;
-    ++reports;
-    compiles += file.file_size();
-  }
-  EXPECT_EQ(reports, 8u);
-  EXPECT_EQ(compiles, 1u);
+  for (int i = 0; i < 8; ++i) children.push_back(start_child());
+  std::string reports;
+  for (const pid_t child : children) reports += report_of(child, folder_);
+  EXPECT_EQ(std::ranges::count(reports, 'c'), 1);
+}
+
+TEST_F(CompilerTest, AWarmProcessDoesNotOpenNvrtc) {
+  const test::ScopedVariable given(kChildFolder, folder_.c_str());
+  EXPECT_EQ(report_of(start_child(), folder_), "co");
+  EXPECT_EQ(report_of(start_child(), folder_), "");
 }
 
 }  // namespace
