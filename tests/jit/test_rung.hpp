@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/jit/entry.hpp"
+#include "tensorcraft/jit/source.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+// A rung of the tests' own, and folders to cache in.
+namespace tensorcraft::test {
+
+struct ScaleConfig {
+  int block_m = 1, unroll = 2;
+};
+
+inline std::string scale_config_text(const void* bytes) {
+  const auto& config = *static_cast<const ScaleConfig*>(bytes);
+  return "tensorcraft::kernel::test::Config{.block_m = " + std::to_string(config.block_m) +
+         ", .unroll = " + std::to_string(config.unroll) + "}";
+}
+
+inline const jit::Rung kScale{"tensorcraft/test/scale.cuh", "tensorcraft::kernel::test::scale",
+                              "tensorcraft::kernel::test::Params", scale_config_text};
+
+// `factor` stands for an edit of the header.
+inline void add_scale_header(const std::string& factor = "2") {
+  jit::add_header("tensorcraft/test/params.h", R"(#pragma once
+#include "tensorcraft/device/base.h"
+namespace tensorcraft::kernel::test {
+struct Params { const void* in; void* out; int64_t count; };
+struct Config { int block_m; int unroll; };
+}
+)");
+  jit::add_header("tensorcraft/test/scale.cuh", R"(#pragma once
+#include "tensorcraft/test/params.h"
+namespace tensorcraft::kernel::test {
+template <class T, Config C>
+TC_DEVICE void scale(const Params& p) {
+  const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < p.count) static_cast<T*>(p.out)[i] = static_cast<const T*>(p.in)[i] * T()" +
+                                                    factor + R"( * C.unroll);
+}
+}
+)");
+}
+
+inline jit::KernelKey scale_key(DType type = DType::float32, int unroll = 2) {
+  jit::KernelKey key{.rung = &kScale, .types = {type}, .num_types = 1, .threads = 128};
+  jit::set_config(key, ScaleConfig{1, unroll});
+  return key;
+}
+
+// Sets or removes (null) an environment variable for a scope.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    assign(value);
+  }
+  ~ScopedVariable() { assign(before_ ? before_->c_str() : nullptr); }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  void assign(const char* value) { value ? setenv(name_, value, 1) : unsetenv(name_); }
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+// A new folder that is removed with everything in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "jit_test_XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+inline void write_file(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+}  // namespace tensorcraft::test

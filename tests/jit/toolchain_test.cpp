@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/jit/toolchain.hpp"
+
+#include "tests/jit/test_rung.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorcraft::jit {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TemporaryFolder;
+
+const ToolchainMemo kMemo{
+    "/opt/a folder/libnvrtc.so.13", 109000000, 1700000000123456789, {{13, 0}, {75, 80, 90, 120}}};
+
+// The one memo in a cache folder.
+std::string memo_file(const std::string& folder) {
+  for (const auto& file : fs::directory_iterator(folder)) {
+    if (file.path().filename().string().starts_with("nvrtc-")) return file.path();
+  }
+  return {};
+}
+
+TEST(ToolchainMemo, GivesBackWhatWasWritten) { EXPECT_EQ(decode_memo(encode_memo(kMemo)), kMemo); }
+
+TEST(ToolchainMemo, RefusesEveryDamage) {
+  const std::string good = encode_memo(kMemo);
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string damaged = good;
+    damaged[i] ^= 1;
+    EXPECT_FALSE(decode_memo(damaged)) << i;
+    EXPECT_FALSE(decode_memo(good.substr(0, i))) << i;
+  }
+  EXPECT_FALSE(decode_memo(good + "more"));
+}
+
+TEST(Toolchain, IsReadFromTheMemoAsLongAsTheCompilerIsTheSameFile) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const TemporaryFolder root;
+  CacheFolder folder(root.file("cache"));
+  const Toolchain real = ToolchainSource(folder).get();
+  EXPECT_EQ(real.version, cuda::nvrtc_version());
+  ASSERT_FALSE(memo_file(folder.path()).empty());
+
+  // A memo that says something else about the same file shows whether it is believed.
+  const std::string name = fs::path(memo_file(folder.path())).filename();
+  ToolchainMemo memo = *decode_memo(test::read_file(memo_file(folder.path())));
+  memo.toolchain.version = {99, 9};
+  folder.write(name, encode_memo(memo));
+  ToolchainSource source(folder);
+  EXPECT_EQ(source.get().version, (cuda::NvrtcVersion{99, 9}));
+  EXPECT_EQ(source.confirm(), real);
+  EXPECT_EQ(source.get(), real);
+  EXPECT_EQ(ToolchainSource(folder).get(), real) << "confirm() writes the memo anew";
+
+  memo.modified_ns += 1;
+  folder.write(name, encode_memo(memo));
+  EXPECT_EQ(ToolchainSource(folder).get(), real) << "a changed file makes the memo void";
+}
+
+}  // namespace
+}  // namespace tensorcraft::jit
