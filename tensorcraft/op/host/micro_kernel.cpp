@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/host/micro_kernel.hpp"
 
+#include <vector>
+
 namespace tensorcraft::host {
 namespace {
 
@@ -40,21 +42,33 @@ TC_MICRO_KERNEL(run_avx512, __attribute__((target("arch=x86-64-v4"))), 12, 64)
 #endif
 #undef TC_MICRO_KERNEL
 
-MicroKernel best_micro_kernel() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return {12, 32, run_avx512};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {6, 16, run_avx2};
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2");
+}
 #endif
-  return {4, 8, run_plain};
+
+std::vector<MicroKernel> find_micro_kernels() {
+  std::vector<MicroKernel> found;
+#if defined(__x86_64__)
+  if (has_avx512()) found.push_back({12, 32, run_avx512});
+  if (has_avx2()) found.push_back({6, 16, run_avx2});
+#endif
+  found.push_back({4, 8, run_plain});
+  return found;
 }
 
 }  // namespace
 
-const MicroKernel& micro_kernel() {
-  static const MicroKernel best = best_micro_kernel();
-  return best;
+std::span<const MicroKernel> micro_kernels() {
+  static const std::vector<MicroKernel> found = find_micro_kernels();
+  return found;
 }
 
 }  // namespace tensorcraft::host

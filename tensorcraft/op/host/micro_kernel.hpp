@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <span>
 
 namespace tensorcraft::host {
 
@@ -13,7 +14,8 @@ struct MicroKernel {
               bool accumulate) = nullptr;
 };
 
-// The best one for this machine: AVX-512, AVX2 with FMA, or plain vectors of 16 bytes.
-const MicroKernel& micro_kernel();
+// Those this machine can run, best first: AVX-512, AVX2 with FMA, plain vectors of 16 bytes.
+std::span<const MicroKernel> micro_kernels();
+inline const MicroKernel& micro_kernel() { return micro_kernels().front(); }
 
 }  // namespace tensorcraft::host

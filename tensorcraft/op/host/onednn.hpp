@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/host/gemm.hpp"
+
+#include <string>
+#include <string_view>
+
+// oneDNN 3, opened at run time: beside this library, in the lib folder of the Python environment
+// this library is in, or where the loader finds it. Nothing links to it.
+namespace tensorcraft::host::onednn {
+
+bool available();
+// "3.2.0"; empty where it is not available.
+std::string_view version();
+// Why not, as a sentence; empty where it is available.
+std::string_view unavailable_reason();
+
+// Why matmul() does not take the problem; null where it does. The first answer for a problem
+// prepares its primitive, later ones are a look-up.
+const char* declines(const GemmProblem& problem);
+
+// The same meaning as gemm(). Products of float32 stay float32 (no bfloat16, no tf32). Fails with
+// kind unsupported where declines() has a reason.
+void matmul(const GemmProblem& problem);
+
+}  // namespace tensorcraft::host::onednn

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/host/onednn_library.hpp"
+
+#ifdef TENSORCRAFT_ONEDNN
+#include "tensorcraft/core/error.hpp"
+
+#include <filesystem>
+#include <vector>
+
+#include <dlfcn.h>
+
+namespace tensorcraft::host::onednn {
+namespace {
+
+constexpr const char* kName = "libdnnl.so.3";
+
+// Beside this library, then <prefix>/lib above site-packages, then the loader's own search.
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths;
+  Dl_info self;
+  if (dladdr(reinterpret_cast<const void*>(&library), &self) && self.dli_fname) {
+    std::error_code ignored;
+    const auto file = std::filesystem::canonical(self.dli_fname, ignored);
+    paths.push_back(file.parent_path() / kName);
+    for (auto folder = file.parent_path(); folder.has_relative_path();
+         folder = folder.parent_path())
+      if (folder.filename() == "site-packages")
+        // <prefix>/lib/python3.X/site-packages
+        paths.push_back(folder.parent_path().parent_path() / kName);
+  }
+  paths.push_back(kName);
+  return paths;
+}
+
+void* open_library(std::string& reason) {
+  for (const std::string& path : candidates()) {
+    if (path != kName && !std::filesystem::exists(path)) continue;
+    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+    reason = join("oneDNN 3 could not be opened: ", dlerror(),
+                  "; install it (the Python package onednn-cpu-gomp carries it) or put ", kName,
+                  " where the loader finds it");
+  }
+  return nullptr;
+}
+
+template <class F>
+void resolve(void* handle, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(handle, name));
+}
+
+// The name of the first function that is missing; null where all are there.
+const char* resolve_all(void* handle, Library& lib) {
+#define TC_RESOLVE(name)                    \
+  resolve(handle, "dnnl_" #name, lib.name); \
+  if (!lib.name) return "dnnl_" #name;
+  TC_ONEDNN_FUNCTIONS(TC_RESOLVE)
+#undef TC_RESOLVE
+  resolve(handle, "omp_set_num_threads", lib.omp_set_num_threads);
+  resolve(handle, "omp_get_max_threads", lib.omp_get_max_threads);
+  return nullptr;
+}
+
+void load(Library& lib) {
+  void* handle = open_library(lib.unavailable_reason);
+  if (!handle) return;
+  lib.unavailable_reason.clear();
+  if (const char* missing = resolve_all(handle, lib)) {
+    lib.unavailable_reason =
+        join("oneDNN was opened but has no function ", missing, "; version 3 is needed");
+    return;
+  }
+  const dnnl_version_t* v = lib.version();
+  lib.version_text = join(v->major, ".", v->minor, ".", v->patch);
+  if (v->major != DNNL_VERSION_MAJOR)
+    lib.unavailable_reason = join("oneDNN ", lib.version_text, " was opened; version 3 is needed");
+  else if (lib.engine_create(&lib.engine, dnnl_cpu, 0) != dnnl_success)
+    lib.unavailable_reason = "oneDNN could not create its engine for the CPU";
+}
+
+}  // namespace
+
+// Leaked on purpose: primitives of any thread may outlive every static object.
+const Library& library() {
+  static const Library* const opened = [] {
+    auto* lib = new Library;
+    load(*lib);
+    return lib;
+  }();
+  return *opened;
+}
+
+}  // namespace tensorcraft::host::onednn
+#endif
