@@ -20,9 +20,8 @@ std::string at_line(unsigned line, const std::string& message) {
 }
 
 TEST(RuntimeCheck, JoinsItsArgumentsAndNamesTheCallersLine) {
-  expect_error(
-      ErrorKind::internal, [] { RuntimeCheck(1 + 1 == 3, "got ", 2, " of ", 3.5); },
-      at_line(__LINE__ - 1, ": got 2 of 3.5"));
+  const auto broken = [] { RuntimeCheck(1 + 1 == 3, "got ", 2, " of ", 3.5); };
+  expect_error(ErrorKind::internal, broken, at_line(__LINE__ - 1, ": got 2 of 3.5"));
   int value = 7;
   RuntimeCheck(value == 7, "never seen");
   RuntimeCheck(&value, "never seen");
@@ -61,7 +60,7 @@ TEST(Panic, AlwaysThrows) {
   const unsigned line = __LINE__ - 1;
   expect_error(ErrorKind::internal, broken, at_line(line, ": broken 1"));
   const DebugInfo here;
-  expect_error(ErrorKind::internal, [&] { panic(here, "x"); }, at_line(line + 2, ": x"));
+  expect_error(ErrorKind::internal, [&] { panic(here, "x"); }, at_line(line + 3, ": x"));
 }
 
 TEST(Error, RootCauseIsTheTextAfterTheFirstColon) {
@@ -108,7 +107,7 @@ TEST(Pointer, OffsetsAreBytesAndAddUp) {
 }
 
 TEST(Pointer, ValidateAlignmentRefusesAnAddressBetweenVectors) {
-  alignas(16) float x[8];
+  alignas(16) float x[8] = {};
   validate_alignment<float, 4>(x);
   validate_alignment<float, 4>(x + 4);
   expect_error(

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/config.hpp"
+
+#include "tensorcraft/core/device.hpp"
+#include "tensorcraft/core/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <system_error>
+
+namespace tensorcraft {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 5> kLogLevels = {"off", "error", "warn", "info", "debug"};
+
+constexpr std::array<Setting, 8> kSettings = {{
+    {"cache_dir", "TENSORCRAFT_CACHE_DIR", "~/.cache/tensorcraft", "a folder",
+     "Where compiled kernels are kept between processes."},
+    {"cache_limit_bytes", "", "1073741824", "a number of bytes, 0 or more",
+     "The size at which the oldest compiled kernels are removed."},
+    {"device", "TENSORCRAFT_DEVICE", "the first GPU, else cpu", "cpu, cuda, cuda:N or simt",
+     "The device that computes host arrays."},
+    {"nvrtc", "TENSORCRAFT_NVRTC", "searched for", "the path of libnvrtc.so",
+     "The NVRTC library that compiles kernels."},
+    {"log", "TENSORCRAFT_LOG", "warn", "off, error, warn, info or debug",
+     "What is written to standard error."},
+    {"allow_tf32", "TENSORCRAFT_ALLOW_TF32", "0",
+     "1, true, 0 or false in the environment; true or false in the file",
+     "Whether float32 matrix products may use TF32 on tensor cores."},
+    {"num_threads", "", "0", "a number of threads, 0 or more",
+     "Threads of the CPU operators; 0 means every core the process may use."},
+    {"onednn", "", "searched for", "the path of libdnnl.so, or off",
+     "The oneDNN library of the CPU operators."},
+}};
+
+bool is_whole_number(std::string_view key) {
+  return key == "cache_limit_bytes" || key == "num_threads";
+}
+
+// A value with the words that an error names it by.
+struct Given {
+  const Setting& setting;
+  std::string text;
+  std::string where;  // "TENSORCRAFT_LOG" or "config.json: log"
+};
+
+[[noreturn]] void fail_value(const Given& given) {
+  fail(ErrorKind::value, given.where, " must be ", given.setting.accepted, ", got \"", given.text,
+       '"');
+}
+
+LogLevel parse_log(const Given& given) {
+  for (size_t i = 0; i < kLogLevels.size(); ++i)
+    if (kLogLevels[i] == given.text) return LogLevel(i);
+  fail_value(given);
+}
+
+bool parse_flag(const Given& given) {
+  if (given.text == "1" || given.text == "true") return true;
+  if (given.text == "0" || given.text == "false") return false;
+  fail_value(given);
+}
+
+int64_t parse_number(const Given& given, int64_t largest) {
+  int64_t value = 0;
+  const char* end = given.text.data() + given.text.size();
+  const auto [stop, code] = std::from_chars(given.text.data(), end, value);
+  if (code != std::errc() || stop != end || value < 0 || value > largest) fail_value(given);
+  return value;
+}
+
+std::string parse_device_name(const Given& given) {
+  try {
+    parse_device(given.text);
+  } catch (const Error&) {
+    fail_value(given);
+  }
+  return given.text;
+}
+
+void apply(Config& config, const Given& given) {
+  const std::string_view key = given.setting.key;
+  if (key == "cache_dir") config.cache_dir = given.text;
+  if (key == "cache_limit_bytes")
+    config.cache_limit_bytes = parse_number(given, std::numeric_limits<int64_t>::max());
+  if (key == "device") config.device = parse_device_name(given);
+  if (key == "nvrtc") config.nvrtc = given.text;
+  if (key == "log") config.log = parse_log(given);
+  if (key == "allow_tf32") config.allow_tf32 = parse_flag(given);
+  if (key == "num_threads")
+    config.num_threads = int(parse_number(given, std::numeric_limits<int>::max()));
+  if (key == "onednn") config.onednn = given.text;
+}
+
+// The variable's text; a variable that is set but empty counts as not set.
+std::string get(const Environment& environment, const char* name) {
+  const char* value = environment(name);
+  return value ? value : "";
+}
+
+std::string default_cache_dir(const Environment& environment) {
+  const std::string base = get(environment, "XDG_CACHE_HOME");
+  if (base.starts_with('/')) return base + "/tensorcraft";
+  const std::string home = get(environment, "HOME");
+  return home.empty() ? "" : home + "/.cache/tensorcraft";
+}
+
+const Setting& find_setting(std::string_view key, std::string_view file_name) {
+  std::string known;
+  for (const Setting& setting : kSettings) {
+    if (setting.key == key) return setting;
+    known += (known.empty() ? "" : ", ") + std::string(setting.key);
+  }
+  fail(ErrorKind::value, file_name, ": there is no key \"", key, "\"; the keys are ", known);
+}
+
+// The text of a JSON value of the setting's type, so that file and environment share one parser.
+std::string text_of(const Setting& setting, const json& value, std::string_view file_name) {
+  const bool fits = setting.key == "allow_tf32"    ? value.is_boolean()
+                    : is_whole_number(setting.key) ? value.is_number_integer()
+                                                   : value.is_string();
+  if (!fits)
+    fail(ErrorKind::value, file_name, ": ", setting.key, " must be ", setting.accepted, ", got ",
+         value.dump());
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void apply_file(Config& config, std::string_view text, std::string_view file_name) {
+  json file;
+  try {
+    file = json::parse(text);
+  } catch (const json::exception& e) {
+    fail(ErrorKind::value, file_name, " is not valid JSON: ", e.what());
+  }
+  if (!file.is_object()) fail(ErrorKind::value, file_name, " must hold one JSON object");
+  for (const auto& [key, value] : file.items()) {
+    const Setting& setting = find_setting(key, file_name);
+    apply(config, {setting, text_of(setting, value, file_name), join(file_name, ": ", key)});
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(LogLevel level) { return kLogLevels.at(size_t(level)); }
+
+std::span<const Setting> settings() { return kSettings; }
+
+Config parse_config(const Environment& environment, std::string_view file_text,
+                    std::string_view file_name) {
+  Config config;
+  config.cache_dir = default_cache_dir(environment);
+  if (!file_text.empty()) apply_file(config, file_text, file_name);
+  for (const Setting& setting : kSettings) {
+    if (setting.environment.empty()) continue;
+    const std::string name(setting.environment), text = get(environment, name.c_str());
+    if (!text.empty()) apply(config, {setting, text, name});
+  }
+  return config;
+}
+
+Config load_config(const Environment& environment) {
+  std::string path = get(environment, "TENSORCRAFT_CONFIG");
+  const bool named = !path.empty();
+  const std::string home = get(environment, "HOME");
+  if (!named && !home.empty()) path = home + "/.config/tensorcraft/config.json";
+  std::ifstream file(path);
+  if (!file) {
+    if (named)
+      fail(ErrorKind::not_found, "TENSORCRAFT_CONFIG names ", path, ", which cannot be read");
+    return parse_config(environment);
+  }
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return parse_config(environment, text, path);
+}
+
+const Config& config() {
+  static const Config instance = load_config([](const char* name) { return std::getenv(name); });
+  return instance;
+}
+
+}  // namespace tensorcraft

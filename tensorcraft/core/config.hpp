@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tensorcraft {
+
+enum class LogLevel : uint8_t { off, error, warn, info, debug };
+std::string_view to_string(LogLevel level);
+
+// The settings of the process. An environment variable wins over the file, which wins over the
+// default; settings() says what each one means.
+struct Config {
+  std::string cache_dir;
+  int64_t cache_limit_bytes = int64_t(1) << 30;
+  std::string device;
+  std::string nvrtc;
+  LogLevel log = LogLevel::warn;
+  bool allow_tf32 = false;
+  int num_threads = 0;
+  std::string onednn;
+};
+
+// One row of the documentation.
+struct Setting {
+  std::string_view key;          // in the file, and in Config
+  std::string_view environment;  // empty where only the file has it
+  std::string_view default_text;
+  std::string_view accepted;
+  std::string_view meaning;
+};
+std::span<const Setting> settings();
+
+// Read once, at the first call. Kind value names the variable or the file and the key of a value
+// that is not accepted, or of a key that does not exist; kind not_found where TENSORCRAFT_CONFIG
+// names no file.
+const Config& config();
+
+// What getenv does: null for a variable that is not set.
+using Environment = std::function<const char*(const char* name)>;
+// The configuration of an environment and the text of a file ("" for none), for tests.
+Config parse_config(const Environment& environment, std::string_view file_text = {},
+                    std::string_view file_name = "config.json");
+// The same with the file that the environment names.
+Config load_config(const Environment& environment);
+
+}  // namespace tensorcraft

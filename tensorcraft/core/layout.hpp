@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/dims.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace tensorcraft {
+
+// How the axes lie in memory. Shapes are always in the order N, C, H, W (images), N, L, C
+// (sequences), N, C, or batch, heads, sequence, head size (attention); only strides differ.
+enum class TensorLayout : uint8_t { NCHW, NHWC, NC, NLC, BNHD };
+
+std::string_view to_string(TensorLayout layout);
+// Strides, in elements, of a dense tensor. Kind value where the shape has another rank than the
+// layout.
+Dims layout_strides(TensorLayout layout, const Dims& shape);
+
+}  // namespace tensorcraft
