@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/tensor_view.hpp"
+
+#include "tests/support/expect_error.hpp"
+
+#include <array>
+#include <type_traits>
+
+#include <gtest/gtest.h>
+
+namespace tensorcraft {
+namespace {
+
+static_assert(!std::is_default_constructible_v<TensorView>);
+
+class TensorViewTest : public testing::Test {
+ protected:
+  float data[24] = {};
+  TensorView view{data, DType::float32, {2, 3, 4}};
+  static int64_t offset(const TensorView& from, const TensorView& to) {
+    return to.data_as<float>() - from.data_as<float>();
+  }
+};
+
+TEST_F(TensorViewTest, BorrowsWhatDlpackDescribes) {
+  int64_t shape[] = {2, 4}, strides[] = {12, 1};
+  const dlpack::DLTensor t = {
+      data, {dlpack::kDLCUDA, 1}, 2, {dlpack::kDLFloat, 32, 1}, shape, strides, 8};
+  const TensorView v = TensorView::from_dlpack(t, Access::read_only);
+  EXPECT_EQ(v.data(), data + 2);
+  EXPECT_EQ(v.shape(), (Dims{2, 4}));
+  EXPECT_EQ(v.strides(), (Dims{12, 1}));
+  EXPECT_EQ(v.dtype(), DType::float32);
+  EXPECT_EQ(v.device(), Device::cuda(1));
+  EXPECT_TRUE(v.read_only());
+  EXPECT_FALSE(v.is_contiguous());
+}
+
+TEST_F(TensorViewTest, TakesNullStridesOfDlpackAsRowMajor) {
+  int64_t shape[] = {2, 3};
+  dlpack::DLTensor t = {data, {dlpack::kDLCPU, 0}, 2, {dlpack::kDLFloat, 32, 1}, shape, nullptr, 0};
+  EXPECT_TRUE(TensorView::from_dlpack(t).is_contiguous());
+  EXPECT_EQ(TensorView::from_dlpack(t).strides(), (Dims{3, 1}));
+  t.dtype.bits = 64;
+  test::expect_error(
+      ErrorKind::type, [&] { TensorView::from_dlpack(t); },
+      "dtype float64 is not supported; convert it first, for example to float32");
+}
+
+TEST_F(TensorViewTest, RefusesStridesOfAnotherRank) {
+  EXPECT_THROW(TensorView(data, DType::float32, {2, 3}, {1}, Device::cpu()), Error);
+  EXPECT_THROW(TensorView(data, DType::float32, {-1}), Error);
+}
+
+TEST_F(TensorViewTest, IgnoresStridesOfSizeOneAndOfEmptyTensors) {
+  EXPECT_TRUE(TensorView(data, DType::int8, {1, 4}, {99, 1}, Device::cpu()).is_contiguous());
+  EXPECT_TRUE(TensorView(data, DType::int8, {0, 4}, {7, 9}, Device::cpu()).is_contiguous());
+  EXPECT_FALSE(TensorView(data, DType::int8, {2, 4}, {5, 1}, Device::cpu()).is_contiguous());
+}
+
+TEST_F(TensorViewTest, PrintsItself) {
+  const TensorView t(data, DType::float32, {32, 128}, Device::cuda(0));
+  EXPECT_EQ(join(t), "Tensor<32, 128>[strides=<128, 1>, dtype=float32, device=cuda:0]");
+}
+
+TEST_F(TensorViewTest, ViewsTheSameMemoryInOtherShapes) {
+  EXPECT_EQ(view.reshape({6, -1}).shape(), (Dims{6, 4}));
+  EXPECT_THROW(view.reshape({5, -1}), Error);
+  EXPECT_THROW(view.reshape({-1, -1}), Error);
+  const TensorView t = view.transpose(0, -1);
+  EXPECT_EQ(t.shape(), (Dims{4, 3, 2}));
+  EXPECT_EQ(t.strides(), (Dims{1, 4, 12}));
+  EXPECT_THROW(t.reshape({24}), Error);
+  const std::array<int, 3> axes = {1, 2, 0}, twice = {0, 0, 1};
+  EXPECT_EQ(view.permute(axes).shape(), (Dims{3, 4, 2}));
+  EXPECT_THROW(view.permute(twice), Error);
+  EXPECT_EQ(view.expand_dims(-1).shape(), (Dims{2, 3, 4, 1}));
+  EXPECT_EQ(view.expand_dims(0).squeeze(0).strides(), view.strides());
+  EXPECT_THROW(view.squeeze(0), Error);
+  EXPECT_EQ(view.select(1, 0).broadcast_to({3, 2, 4}).strides(), (Dims{0, 12, 1}));
+  EXPECT_TRUE(view.as_read_only().reshape({24}).read_only());
+}
+
+TEST_F(TensorViewTest, SelectsAndSlicesFromEitherEnd) {
+  EXPECT_EQ(offset(view, view.select(1, -1)), 8);
+  EXPECT_THROW(view.select(1, 3), Error);
+  const TensorView s = view.slice(2, 1, -1, 2);
+  EXPECT_EQ(s.shape(), (Dims{2, 3, 1}));
+  EXPECT_EQ(offset(view, s), 1);
+  EXPECT_EQ(view.slice(2, 0, 100, 3).shape(), (Dims{2, 3, 2}));
+  EXPECT_EQ(view.slice(0, 2, 1).size(), 0);
+  EXPECT_THROW(view.slice(0, 0, 1, 0), Error);
+}
+
+TEST_F(TensorViewTest, FindsOverlapsByTheBytesItCanTouch) {
+  const TensorView first = view.select(0, 0), second = view.select(0, 1);
+  EXPECT_FALSE(may_overlap(first, second));
+  EXPECT_TRUE(may_overlap(view, second));
+  EXPECT_FALSE(may_overlap(view, view.slice(0, 0, 0)));
+  const TensorView reversed(data + 11, DType::float32, {12}, {-1}, Device::cpu());
+  EXPECT_TRUE(may_overlap(reversed, first));
+  EXPECT_FALSE(may_overlap(reversed, second));
+}
+
+}  // namespace
+}  // namespace tensorcraft
