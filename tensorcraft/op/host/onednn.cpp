@@ -185,10 +185,11 @@ Prepared& prepared_for(const Library& lib, const GemmProblem& g) {
 }
 
 dnnl_stream_t stream_of_thread(const Library& lib) {
-  thread_local dnnl_stream_t stream = nullptr;
-  if (!stream && lib.stream_create(&stream, lib.engine, dnnl_stream_default_flags) != dnnl_success)
+  thread_local Handle<dnnl_stream_t> stream(lib.stream_destroy);
+  if (!stream.value &&
+      lib.stream_create(&stream.value, lib.engine, dnnl_stream_default_flags) != dnnl_success)
     fail(ErrorKind::internal, "gemm: oneDNN could not create a stream");
-  return stream;
+  return stream.value;
 }
 
 void execute(const Library& lib, const GemmProblem& g) {

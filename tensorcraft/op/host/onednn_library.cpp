@@ -2,6 +2,7 @@
 #include "tensorcraft/op/host/onednn_library.hpp"
 
 #ifdef TENSORCRAFT_ONEDNN
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 
 #include <filesystem>
@@ -14,8 +15,10 @@ namespace {
 
 constexpr const char* kName = "libdnnl.so.3";
 
-// Beside this library, then <prefix>/lib above site-packages, then the loader's own search.
+// The configured file alone where there is one. Else beside this library, then <prefix>/lib above
+// site-packages, then the loader's own search.
 std::vector<std::string> candidates() {
+  if (!config().onednn.empty()) return {config().onednn};
   std::vector<std::string> paths;
   Dl_info self;
   if (dladdr(reinterpret_cast<const void*>(&library), &self) && self.dli_fname) {
@@ -34,7 +37,7 @@ std::vector<std::string> candidates() {
 
 void* open_library(std::string& reason) {
   for (const std::string& path : candidates()) {
-    if (path != kName && !std::filesystem::exists(path)) continue;
+    if (path != kName && path != config().onednn && !std::filesystem::exists(path)) continue;
     if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
     reason = join("oneDNN 3 could not be opened: ", dlerror(),
                   "; install it (the Python package onednn-cpu-gomp carries it) or put ", kName,
@@ -61,6 +64,10 @@ const char* resolve_all(void* handle, Library& lib) {
 }
 
 void load(Library& lib) {
+  if (config().onednn == "off") {
+    lib.unavailable_reason = "oneDNN is switched off by the configuration key onednn";
+    return;
+  }
   void* handle = open_library(lib.unavailable_reason);
   if (!handle) return;
   lib.unavailable_reason.clear();

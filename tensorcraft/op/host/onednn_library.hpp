@@ -12,6 +12,7 @@ namespace tensorcraft::host::onednn {
   X(version)                         \
   X(engine_create)                   \
   X(stream_create)                   \
+  X(stream_destroy)                  \
   X(stream_wait)                     \
   X(memory_desc_create_with_strides) \
   X(memory_desc_destroy)             \

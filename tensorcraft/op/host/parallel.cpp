@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/host/parallel.hpp"
 
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 
 #include <algorithm>
@@ -179,8 +180,8 @@ struct Turn {
 int num_threads() {
   const int requested = requested_threads.load(std::memory_order_relaxed);
   if (requested > 0) return requested;
-  static const int cores = available_cores();
-  return cores;
+  static const int initial = config().num_threads > 0 ? config().num_threads : available_cores();
+  return initial;
 }
 
 void set_num_threads(int count) {

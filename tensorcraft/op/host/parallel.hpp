@@ -7,9 +7,9 @@
 namespace tensorcraft::host {
 
 // Threads a parallel_for may use, the caller's included: what set_num_threads() gave, else the
-// cores this process may run on.
+// configuration's num_threads, else the cores this process may run on.
 int num_threads();
-// For the whole process, from the next parallel_for on; 0 goes back to the cores of the process.
+// For the whole process, from the next parallel_for on; 0 goes back to the configuration.
 // Fails with kind value on a negative count.
 void set_num_threads(int count);
 

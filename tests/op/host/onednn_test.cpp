@@ -88,10 +88,5 @@ TEST_F(OneDnn, SaysWhyItDeclines) {
   EXPECT_THROW(onednn::matmul(empty.problem), Error);
 }
 
-TEST(OneDnnLibrary, IsThereOrSaysWhyNot) {
-  EXPECT_EQ(onednn::available(), onednn::unavailable_reason().empty());
-  EXPECT_EQ(onednn::available(), !onednn::version().empty());
-}
-
 }  // namespace
 }  // namespace tensorcraft::host

@@ -101,6 +101,9 @@ TEST_P(ParallelFor, ServesSeveralUserThreadsAtOnce) {
 }
 
 TEST_P(ParallelFor, WorksInTheChildOfAFork) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer allows no new thread in the child of a fork";
+#endif
   ranges_of(64, 1);  // the parent has its threads
   const pid_t child = fork();
   if (child == 0) {
