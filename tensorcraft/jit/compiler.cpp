@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/hash.hpp"
+#include "tensorcraft/core/log.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -70,6 +71,11 @@ void for_each_line(std::string_view text, Function function) {
     function(text.substr(0, end));
     text = end == text.npos ? std::string_view() : text.substr(end + 1);
   }
+}
+
+template <class... Parts>
+void trace(const Program& program, const Parts&... parts) {
+  if (log_enabled(LogLevel::debug)) log_debug(join("jit: ", program.signature, ": ", parts...));
 }
 
 [[noreturn]] void fail_to_compile(const Program& program, const std::string& log) {
@@ -153,6 +159,7 @@ bool Compiler::load(Result& result) {
   result.entry = std::move(*entry);
   result.from_disk = true;
   ++disk_hits_;
+  trace(result.program, "loaded from disk");
   return true;
 }
 
@@ -162,6 +169,8 @@ void Compiler::compile(Result& result) {
   for (const auto& header : *program.headers) {
     headers.emplace_back(header->name.c_str(), header->text.c_str());
   }
+  trace(program, "compiling an entry of ", program.text.size(), " bytes with ", headers.size(),
+        " headers");
   const auto begin = std::chrono::steady_clock::now();
   cuda::NvrtcResult compiled =
       cuda::nvrtc_compile(program.text, program.entry + ".cu", headers, program.options);
@@ -176,6 +185,7 @@ void Compiler::compile(Result& result) {
                   .log = std::move(compiled.log),
                   .created = std::time(nullptr),
                   .milliseconds = elapsed.count()};
+  trace(program, "compiled in ", elapsed.count(), " ms to ", result.entry.image.size(), " bytes");
 }
 
 Compiler::Result Compiler::build(const KernelKey& key, std::string_view arch, bool fresh) {
@@ -192,7 +202,8 @@ Compiler::Result Compiler::build(const KernelKey& key, std::string_view arch, bo
   const CacheFolder::Lock lock = disk_.lock(result.program.key, kLockTimeout);
   if (load(result)) return result;
   compile(result);
-  disk_.store(result.program.key, result.entry);
+  const bool stored = disk_.store(result.program.key, result.entry);
+  trace(result.program, stored ? "stored on disk" : "kept in memory only");
   return result;
 }
 

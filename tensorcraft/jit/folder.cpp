@@ -2,6 +2,7 @@
 #include "tensorcraft/jit/folder.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/log.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,8 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -77,30 +76,15 @@ std::string temporary_name() {
   return join(kTemporaryPrefix, getpid(), "-", counter++, "-", now.tv_sec, now.tv_nsec);
 }
 
-// An environment variable that names an absolute path, as XDG asks for; empty otherwise.
-std::string absolute_path_in(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value && *value == '/' ? value : "";
-}
-
 }  // namespace
-
-std::string default_cache_folder() {
-  if (const char* const set = std::getenv("TENSORCRAFT_CACHE_DIR"); set && *set) return set;
-  const std::string cache = absolute_path_in("XDG_CACHE_HOME");
-  if (!cache.empty()) return cache + "/tensorcraft";
-  const std::string home = absolute_path_in("HOME");
-  return home.empty() ? home : home + "/.cache/tensorcraft";
-}
 
 CacheFolder::CacheFolder(std::string path) : path_(std::move(path)) {}
 
 void CacheFolder::warn_once(std::string_view problem) {
   if (warned_.exchange(true)) return;
-  std::fprintf(stderr,
-               "tensorcraft: kernel cache %s: %.*s; kernels are kept in memory only. Set "
-               "TENSORCRAFT_CACHE_DIR to a folder that you own.\n",
-               path_.c_str(), int(problem.size()), problem.data());
+  log_warn(join("kernel cache ", path_, " ", problem,
+                "; kernels are kept in memory only. Set TENSORCRAFT_CACHE_DIR to a folder that you "
+                "own."));
 }
 
 int CacheFolder::open_folder(bool create) {
@@ -115,7 +99,8 @@ int CacheFolder::open_folder(bool create) {
     const int error = errno;
     const bool link = error == ELOOP || error == ENOTDIR;
     if (create || error != ENOENT) {
-      warn_once(link ? "is a symbolic link or no folder" : std::strerror(error));
+      warn_once(link ? "is a symbolic link or no folder"
+                     : join("cannot be opened (", std::strerror(error), ")"));
     }
     return -1;
   }

@@ -51,7 +51,4 @@ class CacheFolder {
   std::atomic<bool> warned_ = false;
 };
 
-// TENSORCRAFT_CACHE_DIR, else $XDG_CACHE_HOME/tensorcraft, else ~/.cache/tensorcraft, else empty.
-std::string default_cache_folder();
-
 }  // namespace tensorcraft::jit

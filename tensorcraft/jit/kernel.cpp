@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/jit/kernel.hpp"
 
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/compiler.hpp"
 
@@ -82,7 +83,7 @@ class KernelMap {
   uint64_t next_ticket_ = 0;
   std::atomic<uint64_t> generation_ = 1;
   std::atomic<long> hits_ = 0;
-  Compiler compiler_{default_cache_folder()};
+  Compiler compiler_{config().cache_dir, size_t(config().cache_limit_bytes)};
 };
 
 // Leaked: unloading kernels while the driver shuts down fails.

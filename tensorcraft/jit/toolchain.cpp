@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/jit/toolchain.hpp"
 
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/hash.hpp"
 
 #include <dlfcn.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <sstream>
 
 namespace tensorcraft::jit {
@@ -21,9 +21,8 @@ const std::string& memo_name() {
   static const std::string name = [] {
     Dl_info info{};
     dladdr(reinterpret_cast<const void*>(&encode_memo), &info);
-    const char* const setting = std::getenv("TENSORCRAFT_NVRTC");
     Sha256 hash;
-    hash.field(setting ? setting : "").field(info.dli_fname ? info.dli_fname : "");
+    hash.field(config().nvrtc).field(info.dli_fname ? info.dli_fname : "");
     return "nvrtc-" + hash.hex().substr(0, 16);
   }();
   return name;

@@ -162,21 +162,5 @@ TEST(CacheFolder, LockIsHeldByOneAndGivesUpAfterTheTimeOut) {
   EXPECT_TRUE(CacheFolder::Lock(folder, "lock", std::chrono::seconds(1)).held());
 }
 
-TEST(CacheFolder, DefaultFollowsTheEnvironment) {
-  using test::ScopedVariable;
-  const ScopedVariable home("HOME", "/home/someone");
-  const ScopedVariable xdg("XDG_CACHE_HOME", "/xdg");
-  {
-    const ScopedVariable given("TENSORCRAFT_CACHE_DIR", "/given");
-    EXPECT_EQ(default_cache_folder(), "/given");
-  }
-  const ScopedVariable not_given("TENSORCRAFT_CACHE_DIR", nullptr);
-  EXPECT_EQ(default_cache_folder(), "/xdg/tensorcraft");
-  const ScopedVariable relative("XDG_CACHE_HOME", "relative");
-  EXPECT_EQ(default_cache_folder(), "/home/someone/.cache/tensorcraft");
-  const ScopedVariable homeless("HOME", nullptr);
-  EXPECT_EQ(default_cache_folder(), "");
-}
-
 }  // namespace
 }  // namespace tensorcraft::jit
