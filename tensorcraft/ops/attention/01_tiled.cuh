@@ -49,6 +49,7 @@ TC_DEVICE void tiled(const Params& p) {
   constexpr int kPitch4 = (C.head_dim + 4) / 4, kWeights4 = (C.block_n + 4) / 4;
   constexpr int kDepth4 = C.head_dim / 4, kOut4 = C.head_dim / 32;
   static_assert(C.block_m % kRowStep == 0 && C.block_n % 8 == 0 && C.head_dim % 32 == 0);
+  static_assert(sizeof(TiledShared<C>) == tiled_shared_bytes(C));
   auto& s = dynamic_shared<TiledShared<C>>();
   const int tx = threadIdx.x % 8, ty = threadIdx.x / 8;
 

@@ -254,6 +254,7 @@ struct WarpRows {
 
 template <class T, Config C>
 TC_DEVICE void tensor_core(const Params& p) {
+  static_assert(sizeof(TensorCoreShared<C>) == tensor_core_shared_bytes(C));
   auto& s = dynamic_shared<TensorCoreShared<C>>();
   const int blocks = div_ceil(p.seq_q, C.block_m);
   // The last queries see the most keys under a causal limit: they start first.

@@ -29,6 +29,15 @@ struct Config {
   int threads = 128;
 };
 
+// Bytes of dynamic shared memory that a rung lays out.
+TC_HOST_DEVICE constexpr int tiled_shared_bytes(const Config& c) {
+  const int rows = (c.block_m + 2 * c.block_n) * (c.head_dim + 4);
+  return 4 * (rows + c.block_m * (c.block_n + 4));
+}
+TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
+  return 2 * (c.block_m + 4 * c.block_n) * c.head_dim;
+}
+
 // The keys that one (batch, head) may see: all of them, or the first key_lengths[b].
 TC_HOST_DEVICE int visible_keys(const Params& p, int b) {
   if (!p.key_lengths) return p.seq_k;
