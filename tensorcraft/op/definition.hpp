@@ -38,8 +38,9 @@ Option<Options> option(std::string_view name, T Options::* field, std::string_vi
     o.parameter.choices = EnumNames<T>::names;
     o.parameter.optional = EnumNames<T>::names[0] == "none";
   }
-  o.set = [name, field](std::string_view op, Options& options, const Value& v) {
-    if (!std::holds_alternative<std::monostate>(v) || std::is_enum_v<T>)
+  const bool takes_none = o.parameter.optional;  // else "not given" leaves the default
+  o.set = [name, field, takes_none](std::string_view op, Options& options, const Value& v) {
+    if (!std::holds_alternative<std::monostate>(v) || takes_none)
       options.*field = Field<T>::get(op, name, v);
   };
   return o;

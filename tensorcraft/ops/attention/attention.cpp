@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/attention/attention.hpp"
+
+#include "tensorcraft/core/tensor_matcher.hpp"
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/attention/attention_cpu.hpp"
+#include "tensorcraft/ops/attention/params.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tensorcraft {
+
+template <>
+struct op::EnumNames<AttentionLayout> {
+  static constexpr std::array<std::string_view, 2> names = {"bhsd", "bshd"};
+};
+
+namespace kernel::attention {
+namespace {
+
+constexpr int64_t kMaxHeadDim = 256;
+constexpr int64_t kMaxSequence = int64_t(1) << 30;  // kernels count rows in 32 bits
+constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
+constexpr int kThreads = 128;
+
+struct Problem {
+  Params params;
+  DType dtype;
+  bool is_aligned;  // every row starts at a 16-byte boundary
+};
+
+std::string config_text(const void* config) {
+  const auto& c = *static_cast<const Config*>(config);
+  return join("tensorcraft::kernel::attention::Config{.head_dim = ", c.head_dim,
+              ", .block_m = ", c.block_m, ", .block_n = ", c.block_n, ", .threads = ", c.threads,
+              "}");
+}
+
+constexpr std::string_view kParams = "tensorcraft::kernel::attention::Params";
+const jit::Rung kNaive{"tensorcraft/ops/attention/00_naive.cuh",
+                       "tensorcraft::kernel::attention::naive", kParams, config_text};
+const jit::Rung kTiled{"tensorcraft/ops/attention/01_tiled.cuh",
+                       "tensorcraft::kernel::attention::tiled", kParams, config_text};
+const jit::Rung kTensorCore{"tensorcraft/ops/attention/02_tensor_core.cuh",
+                            "tensorcraft::kernel::attention::tensor_core", kParams, config_text};
+
+// Tiles for which the accumulators fit the registers and the tiles every GPU's shared memory.
+Config tiled_config(const Params& p) {
+  const bool wide = p.head_dim > 128;
+  return {.head_dim = p.head_dim,
+          .block_m = wide ? 32 : 64,
+          .block_n = wide ? 16 : 32,
+          .threads = kThreads};
+}
+
+Config tensor_core_config(const Params& p) {
+  // 32 rows a warp halve the reads of K and V from shared memory; they need long sequences to keep
+  // every multiprocessor busy.
+  const bool tall = p.head_dim == 64 && p.seq_q >= 512;
+  return {.head_dim = p.head_dim,
+          .block_m = tall ? 128 : 64,
+          .block_n = p.head_dim > 128 ? 32 : 64,
+          .threads = kThreads};
+}
+
+int64_t query_blocks(const Params& p, int block_m) {
+  return int64_t(p.batch) * p.heads * div_ceil(p.seq_q, block_m);
+}
+
+op::Plan plan_blocks(const jit::Rung& rung, const Problem& q, const Config& config,
+                     int64_t shared_bytes) {
+  return op::make_plan(rung, {q.dtype}, config,
+                       {.grid = {uint32_t(query_blocks(q.params, config.block_m))},
+                        .block = {uint32_t(config.threads)},
+                        .shared_bytes = uint32_t(shared_bytes)},
+                       q.params);
+}
+
+op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
+  constexpr Config config{.threads = kThreads};
+  const int64_t rows = query_blocks(q.params, 1);
+  return op::make_plan(kNaive, {q.dtype}, config,
+                       {.grid = {uint32_t(div_ceil(rows, kThreads / 32))}, .block = {kThreads}},
+                       q.params);
+}
+
+op::Plan plan_tiled(const Problem& q, const DeviceInfo&) {
+  const Config config = tiled_config(q.params);
+  return plan_blocks(kTiled, q, config, tiled_shared_bytes(config));
+}
+
+op::Plan plan_tensor_core(const Problem& q, const DeviceInfo&) {
+  const Config config = tensor_core_config(q.params);
+  return plan_blocks(kTensorCore, q, config, tensor_core_shared_bytes(config));
+}
+
+bool is_compiled_head_dim(int d) { return d == 32 || d == 64 || d == 96 || d == 128 || d == 256; }
+
+op::Verdict accepts_naive(const Problem& q, const DeviceInfo&) {
+  if (div_ceil(query_blocks(q.params, 1), kThreads / 32) > kMaxBlocks)
+    return op::decline("batch * heads * seq_q must be below 2^33");
+  return op::accept;
+}
+
+op::Verdict accepts_tiled(const Problem& q, const DeviceInfo& device) {
+  if (!is_compiled_head_dim(q.params.head_dim))
+    return op::decline("head_dim must be 32, 64, 96, 128 or 256");
+  const Config config = tiled_config(q.params);
+  if (query_blocks(q.params, config.block_m) > kMaxBlocks)
+    return op::decline("batch * heads * seq_q / 64 must be below 2^31");
+  if (size_t(tiled_shared_bytes(config)) > device.shared_bytes_per_block)
+    return op::decline("needs more shared memory than a block of this GPU has");
+  return op::accept;
+}
+
+op::Verdict accepts_tensor_core(const Problem& q, const DeviceInfo& device) {
+  if (device.compute_capability < 80) return op::decline("needs sm_80");
+  if (q.dtype == DType::float32) return op::decline("needs float16 or bfloat16");
+  if (!is_compiled_head_dim(q.params.head_dim))
+    return op::decline("head_dim must be 32, 64, 96, 128 or 256");
+  if (!q.is_aligned) return op::decline("rows of q, k, v and out must start at 16-byte boundaries");
+  if (!(q.params.scale > 0)) return op::decline("scale must be positive");
+  const Config config = tensor_core_config(q.params);
+  if (query_blocks(q.params, config.block_m) > kMaxBlocks)
+    return op::decline("batch * heads * seq_q / 64 must be below 2^31");
+  if (size_t(tensor_core_shared_bytes(config)) > device.shared_bytes_per_block)
+    return op::decline("needs more shared memory than a block of this GPU has");
+  return op::accept;
+}
+
+op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
+
+const op::Variant<Problem> kTable[] = {
+    {"tensor_core", "mma.sync on 16-bit tiles, scores and weights in registers, cp.async",
+     DeviceType::cuda, accepts_tensor_core, nullptr, plan_tensor_core},
+    {"tiled", "float32 tiles of keys and values in shared memory serve a block of queries",
+     DeviceType::cuda, accepts_tiled, nullptr, plan_tiled},
+    {"naive", "a warp a query row, online softmax", DeviceType::cuda, accepts_naive, nullptr,
+     plan_naive},
+    {"cpu", "float, blocked online softmax between two matrix products, all cores", DeviceType::cpu,
+     always, [](const Problem& q) { cpu(q.params, q.dtype); }},
+    {"reference", "double, obvious loops", DeviceType::cpu, always,
+     [](const Problem& q) { reference(q.params, q.dtype); }},
+};
+
+// Axes of heads and sequence in a layout.
+struct Axes {
+  int head, row;
+};
+Axes axes_of(AttentionLayout layout) {
+  return layout == AttentionLayout::bhsd ? Axes{1, 2} : Axes{2, 1};
+}
+
+Dims lse_shape(const TensorView& q, const AttentionOptions& o) {
+  const Axes axes = axes_of(o.layout);
+  return {q.shape(0), q.shape(axes.head), q.shape(axes.row)};
+}
+
+void check_rank(const TensorView& q, AttentionLayout layout) {
+  if (q.rank() != 4)
+    fail(ErrorKind::value, "attention: q: expected 4 dimensions (batch, ",
+         layout == AttentionLayout::bhsd ? "heads, seq" : "seq, heads", ", head_dim), got shape ",
+         q.shape());
+}
+
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const AttentionOptions& o) {
+  check_rank(in[0], o.layout);
+  std::vector<op::OutputSpec> specs{{"out", in[0].dtype(), in[0].shape()}};
+  if (o.return_lse) specs.push_back({"lse", DType::float32, lse_shape(in[0], o)});
+  return specs;
+}
+
+// The strides of a tensor; 0 along an axis of one element, whatever its stride was.
+Strides strides_of(const TensorView& t, Axes axes) {
+  const auto stride = [&](int axis) { return t.shape(axis) > 1 ? t.stride(axis) : 0; };
+  return {.batch = stride(0), .head = stride(axes.head), .row = stride(axes.row)};
+}
+
+bool rows_aligned(const TensorView& t, const Strides& s) {
+  const auto bytes = int64_t(dtype_bytes(t.dtype()));
+  return t.is_aligned(16) && s.batch * bytes % 16 == 0 && s.head * bytes % 16 == 0 &&
+         s.row * bytes % 16 == 0;
+}
+
+void check_tensors(const op::Call<AttentionOptions>& call) {
+  const bool bhsd = call.options.layout == AttentionLayout::bhsd;
+  SymbolicSize batch("batch"), heads("heads"), heads_k("heads_k"), seq_q("seq_q"), seq_k("seq_k"),
+      head_dim("head_dim");
+  SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
+  const auto match = [&](const TensorView& t, std::string_view name, SymbolicSize& h,
+                         SymbolicSize& s) {
+    TensorMatcher({batch, bhsd ? h : s, bhsd ? s : h, head_dim})
+        .with_strides({kAnySize, kAnySize, kAnySize, 1})
+        .with_dtype(dtype)
+        .verify(t, "attention", name);
+  };
+  match(call.in(0), "q", heads, seq_q);
+  match(call.in(1), "k", heads_k, seq_k);
+  match(call.in(2), "v", heads_k, seq_k);
+  match(call.out(), "out", heads, seq_q);
+  if (const auto& lengths = call.options.key_lengths)
+    TensorMatcher({batch}).with_dtype(DType::int32).verify(*lengths, "attention", "key_lengths");
+  if (const auto& lse = call.options.lse)
+    TensorMatcher({batch, heads, seq_q})
+        .with_dtype(DType::float32)
+        .verify(*lse, "attention", "lse");
+}
+
+void check_sizes(const TensorView& q, const TensorView& k, Axes axes) {
+  const int64_t heads = q.shape(axes.head), heads_k = k.shape(axes.head), d = q.shape(3);
+  if (d < 1 || d > kMaxHeadDim)
+    fail(ErrorKind::unsupported, "attention: head_dim must be 1 to ", kMaxHeadDim, ", got ", d);
+  if (heads != 0 && (heads_k == 0 || heads % heads_k != 0))
+    fail(ErrorKind::value, "attention: the heads of q must be a multiple of the heads of k, got ",
+         heads, " and ", heads_k);
+  for (const int64_t n : {q.shape(0), heads, q.shape(axes.row), k.shape(axes.row)})
+    if (n > kMaxSequence)
+      fail(ErrorKind::unsupported, "attention: sizes above 2^30 are not supported, got ", n);
+}
+
+Problem check(const op::Call<AttentionOptions>& call) {
+  const AttentionOptions& o = call.options;
+  const TensorView &q = call.in(0), &k = call.in(1), &v = call.in(2), &out = call.out();
+  check_rank(q, o.layout);
+  check_tensors(call);
+  const Axes axes = axes_of(o.layout);
+  check_sizes(q, k, axes);
+  const float scale = o.scale.value_or(1.0f / std::sqrt(float(q.shape(3))));
+  if (!std::isfinite(scale)) fail(ErrorKind::value, "attention: scale must be finite, got ", scale);
+  const int64_t heads = q.shape(axes.head);
+  const Params p{.q = q.data(),
+                 .k = k.data(),
+                 .v = v.data(),
+                 .out = out.data(),
+                 .lse = o.lse ? o.lse->data_as<float>() : nullptr,
+                 .key_lengths = o.key_lengths ? o.key_lengths->data_as<int32_t>() : nullptr,
+                 .q_strides = strides_of(q, axes),
+                 .k_strides = strides_of(k, axes),
+                 .v_strides = strides_of(v, axes),
+                 .out_strides = strides_of(out, axes),
+                 .batch = int32_t(q.shape(0)),
+                 .heads = int32_t(heads),
+                 .group = int32_t(heads ? heads / k.shape(axes.head) : 1),
+                 .seq_q = int32_t(q.shape(axes.row)),
+                 .seq_k = int32_t(k.shape(axes.row)),
+                 .head_dim = int32_t(q.shape(3)),
+                 .causal = o.causal,
+                 .scale = scale};
+  const bool aligned = rows_aligned(q, p.q_strides) && rows_aligned(k, p.k_strides) &&
+                       rows_aligned(v, p.v_strides) && rows_aligned(out, p.out_strides);
+  return {p, q.dtype(), aligned};
+}
+
+// Key lengths live on the device: the cost counts every key.
+op::Cost cost(const Problem& q) {
+  const Params& p = q.params;
+  const double sq = p.seq_q, sk = p.seq_k, heads = double(p.batch) * p.heads;
+  double pairs = sq * sk;
+  if (p.causal) pairs = sk >= sq ? sq * sk - sq * (sq - 1) / 2 : sk * (sk + 1) / 2;
+  const double elements = 2 * heads * sq * p.head_dim + 2 * heads / p.group * sk * p.head_dim;
+  return {.bytes = elements * double(dtype_bytes(q.dtype)) + (p.lse ? 4 * heads * sq : 0),
+          .flops = 4 * heads * pairs * p.head_dim};
+}
+
+using Options = AttentionOptions;
+const op::Definition<Problem, Options> kDefinition{
+    .name = "attention",
+    .group = "attention",
+    .summary = "Scaled dot-product attention: softmax(scale q k^T) v.",
+    .details =
+        "q is (batch, heads, seq_q, head_dim), k and v are (batch, heads_k, seq_k, head_dim), or "
+        "with layout=\"bshd\" (batch, seq, heads, head_dim); float32, float16 or bfloat16; any "
+        "strides, but head_dim's is 1. heads is a multiple of heads_k: query head h reads head "
+        "h // (heads // heads_k). head_dim is 1 to 256. Scores, softmax and sums are float32. "
+        "causal is aligned to the end: query i sees keys j <= i + seq_k - seq_q. A query that "
+        "sees no key gives 0 and an lse of -inf. What lies behind key_lengths has no effect, NaN "
+        "included; a NaN in v may also reach queries from which causal hides it.",
+    .aliases = {"flash_attention"},
+    .inputs = {{"q", "queries"}, {"k", "keys"}, {"v", "values, shape of k"}},
+    .options = {op::positional(
+                    op::option("scale", &Options::scale, "of q k^T; None: 1 / sqrt(head_dim)")),
+                op::option("causal", &Options::causal, "hide the keys behind each query"),
+                op::option("key_lengths", &Options::key_lengths,
+                           "int32 (batch,): the first keys that are in use; negative counts as 0"),
+                op::option("layout", &Options::layout, "order of the dimensions"),
+                op::option("return_lse", &Options::return_lse,
+                           "return (out, lse) with the logarithm of each row's sum")},
+    .out_doc = "shape and dtype of q",
+    .extra_outputs = {{{"lse", "log(sum(exp(scale q k^T))), float32 (batch, heads, seq_q)"},
+                       &Options::lse}},
+    .dtypes = {DType::float32, DType::float16, DType::bfloat16},
+    .in_place = false,
+    .infer = infer,
+    .check = check,
+    .cost = cost,
+    .table = kTable};
+
+}  // namespace
+}  // namespace kernel::attention
+
+void attention(const TensorView& out, const TensorView& q, const TensorView& k, const TensorView& v,
+               const AttentionOptions& options) {
+  op::run(kernel::attention::kDefinition, out, {q, k, v}, options);
+}
+
+AttentionResult attention(const TensorView& q, const TensorView& k, const TensorView& v,
+                          const AttentionOptions& options) {
+  auto tensors = op::allocate(kernel::attention::kDefinition, {q, k, v}, options);
+  AttentionResult result{std::move(tensors[0]), std::nullopt};
+  if (tensors.size() > 1) result.lse = std::move(tensors[1]);
+  return result;
+}
+
+op::OperatorList ops::attention() {
+  static const op::OperatorOf entry(kernel::attention::kDefinition);
+  return {&entry};
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/runtime/memory/tensor.hpp"
+
+#include <optional>
+#include <string_view>
+
+namespace tensorcraft {
+
+// The order of the dimensions of q, k, v and out: batch, heads, sequence, head_dim (bhsd), or
+// batch, sequence, heads, head_dim (bshd).
+enum class AttentionLayout : int { bhsd, bshd };
+
+struct AttentionOptions {
+  std::optional<float> scale = {};             // of q k^T; 1 / sqrt(head_dim) where not given
+  bool causal = false;                         // query i sees keys j <= i + seq_k - seq_q
+  std::optional<TensorView> key_lengths = {};  // int32 [batch]: keys in use, the first ones
+  AttentionLayout layout = AttentionLayout::bhsd;
+  bool return_lse = false;  // the allocating form computes lse too
+  std::optional<TensorView> lse =
+      {};  // float32 [batch, heads, seq_q], contiguous: log(sum(exp(s)))
+  std::string_view variant = {};
+  std::optional<StreamRef> stream = {};
+};
+
+struct AttentionResult {
+  Tensor out;
+  std::optional<Tensor> lse;  // where return_lse
+};
+
+// out = softmax(scale q k^T + mask) v for each batch and head, softmax over the keys a query sees.
+// q and out [batch, heads, seq_q, head_dim], k and v [batch, heads_k, seq_k, head_dim] or the bshd
+// order; heads is a multiple of heads_k, query head h reads head h / (heads / heads_k); head_dim is
+// 1 to 256. float32, float16 or bfloat16, equal in all four; any strides, but head_dim's is 1.
+// Scores and sums are float32. A query that sees no key gives 0, and -inf in lse. What lies behind
+// key_lengths has no effect, NaN included; a NaN in v may also reach queries of which causal hides
+// it.
+void attention(const TensorView& out, const TensorView& q, const TensorView& k, const TensorView& v,
+               const AttentionOptions& options = {});
+AttentionResult attention(const TensorView& q, const TensorView& k, const TensorView& v,
+                          const AttentionOptions& options = {});
+
+}  // namespace tensorcraft

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/base.h"
+
+namespace tensorcraft::kernel::attention {
+
+// Elements between neighbours; the innermost dimension has stride 1.
+struct Strides {
+  int64_t batch, head, row;
+};
+
+// q and out are [batch, heads, seq_q, d], k and v [batch, heads / group, seq_k, d], in any order of
+// the outer dimensions.
+struct Params {
+  const void *q, *k, *v;
+  void* out;
+  float* lse;                  // [batch, heads, seq_q], contiguous; null: not wanted
+  const int32_t* key_lengths;  // [batch]; null: every key counts
+  Strides q_strides, k_strides, v_strides, out_strides;
+  int32_t batch, heads, group, seq_q, seq_k, head_dim;
+  int32_t causal;
+  float scale;
+};
+
+struct Config {
+  int head_dim = 0;  // 0: any, read from Params
+  int block_m = 0;   // queries of a block
+  int block_n = 0;   // keys of a tile
+  int threads = 128;
+};
+
+// Bytes of dynamic shared memory that a rung lays out.
+TC_HOST_DEVICE constexpr int tiled_shared_bytes(const Config& c) {
+  const int rows = (c.block_m + 2 * c.block_n) * (c.head_dim + 4);
+  return 4 * (rows + c.block_m * (c.block_n + 4));
+}
+TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
+  return 2 * (c.block_m + 4 * c.block_n) * c.head_dim;
+}
+
+// The keys that one (batch, head) may see: all of them, or the first key_lengths[b].
+TC_HOST_DEVICE int visible_keys(const Params& p, int b) {
+  if (!p.key_lengths) return p.seq_k;
+  const int n = p.key_lengths[b];
+  return n < 0 ? 0 : n < p.seq_k ? n : p.seq_k;
+}
+
+// Keys [0, limit) are what query i sees of `keys` visible ones. Causal is aligned to the end: the
+// last query sees the last key.
+TC_HOST_DEVICE int key_limit(const Params& p, int keys, int i) {
+  if (!p.causal) return keys;
+  const int end = i + p.seq_k - p.seq_q + 1;
+  return end < 0 ? 0 : end < keys ? end : keys;
+}
+
+}  // namespace tensorcraft::kernel::attention

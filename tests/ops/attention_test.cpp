@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/attention/attention.hpp"
+
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tests/support/expect_error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace tensorcraft {
+namespace {
+
+using test::expect_error;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+Tensor random_tensor(const Dims& shape, unsigned seed) {
+  Tensor t(DType::float32, shape);
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
+  return t;
+}
+
+Tensor lengths_of(const std::vector<int32_t>& values) {
+  Tensor t(DType::int32, {int64_t(values.size())});
+  std::copy(values.begin(), values.end(), t.data_as<int32_t>());
+  return t;
+}
+
+std::vector<float> values(const Tensor& t) {
+  return {t.data_as<float>(), t.data_as<float>() + t.size()};
+}
+
+// A copy with two axes exchanged.
+Tensor exchanged(const Tensor& t, int a, int b) {
+  const TensorView from = t.view().transpose(a, b);
+  Tensor to(t.dtype(), from.shape());
+  const auto& s = from.shape();
+  int64_t at = 0;
+  for (int64_t i = 0; i < s[0]; ++i)
+    for (int64_t j = 0; j < s[1]; ++j)
+      for (int64_t k = 0; k < s[2]; ++k)
+        for (int64_t l = 0; l < s[3]; ++l)
+          to.data_as<float>()[at++] = t.data_as<float>()[i * from.stride(0) + j * from.stride(1) +
+                                                         k * from.stride(2) + l * from.stride(3)];
+  return to;
+}
+
+class AttentionOnTheHost : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(AttentionOnTheHost, LseIsTheLogarithmOfTheSummedExponentials) {
+  const Tensor q = random_tensor({1, 1, 5, 40}, 1), k = random_tensor({1, 1, 300, 40}, 2),
+               v = random_tensor({1, 1, 300, 40}, 3);
+  const auto result =
+      attention(q, k, v, {.scale = 0.3f, .return_lse = true, .variant = GetParam()});
+  ASSERT_TRUE(result.lse.has_value());
+  for (int i = 0; i < 5; ++i) {
+    double sum = 0;
+    for (int j = 0; j < 300; ++j) {
+      double score = 0;
+      for (int e = 0; e < 40; ++e)
+        score += double(q.data_as<float>()[i * 40 + e]) * k.data_as<float>()[j * 40 + e];
+      sum += std::exp(0.3f * score);
+    }
+    EXPECT_NEAR(result.lse->data_as<float>()[i], std::log(sum), 4e-6);
+  }
+}
+
+TEST_P(AttentionOnTheHost, RowsWithoutAVisibleKeyAreZeroWithAnLseOfMinusInfinity) {
+  const Tensor q = random_tensor({2, 1, 4, 32}, 1), k = random_tensor({2, 1, 2, 32}, 2);
+  const Tensor lengths = lengths_of({0, 2});
+  const auto result = attention(
+      q, k, k,
+      {.causal = true, .key_lengths = lengths.view(), .return_lse = true, .variant = GetParam()});
+  for (int row = 0; row < 8; ++row) {
+    const bool sees_none = row < 6;  // batch 0, and the first two queries of batch 1
+    EXPECT_EQ(result.lse->data_as<float>()[row] == -kInfinity, sees_none) << row;
+    for (int e = 0; e < 32; ++e)
+      EXPECT_EQ(result.out.data_as<float>()[row * 32 + e] == 0.0f, sees_none) << row;
+  }
+}
+
+TEST_P(AttentionOnTheHost, NoKeysAtAllGiveZeros) {
+  const Tensor q = random_tensor({1, 2, 3, 8}, 1);
+  const Tensor k(DType::float32, {1, 2, 0, 8});
+  const auto result = attention(q, k, k, {.return_lse = true, .variant = GetParam()});
+  EXPECT_EQ(values(result.out), std::vector<float>(48, 0.0f));
+  EXPECT_EQ(values(*result.lse), std::vector<float>(6, -kInfinity));
+}
+
+TEST_P(AttentionOnTheHost, SharedKeyHeadsEqualRepeatedKeyHeads) {
+  const Tensor q = random_tensor({2, 6, 33, 16}, 1), k = random_tensor({2, 2, 50, 16}, 2),
+               v = random_tensor({2, 2, 50, 16}, 3);
+  const auto repeated = [](const Tensor& t) {
+    Tensor to(DType::float32, {2, 6, 50, 16});
+    for (int b = 0; b < 2; ++b)
+      for (int h = 0; h < 6; ++h)
+        std::copy_n(t.data_as<float>() + (b * 2 + h / 3) * 800, 800,
+                    to.data_as<float>() + (b * 6 + h) * 800);
+    return to;
+  };
+  const AttentionOptions options{.variant = GetParam()};
+  EXPECT_EQ(values(attention(q, k, v, options).out),
+            values(attention(q, repeated(k), repeated(v), options).out));
+}
+
+TEST_P(AttentionOnTheHost, SequenceFirstEqualsHeadsFirstPermuted) {
+  const Tensor q = random_tensor({2, 40, 4, 16}, 1), k = random_tensor({2, 70, 2, 16}, 2),
+               v = random_tensor({2, 70, 2, 16}, 3);
+  const auto sequence_first =
+      attention(q, k, v, {.causal = true, .layout = AttentionLayout::bshd, .variant = GetParam()});
+  const auto heads_first =
+      attention(exchanged(q, 1, 2), exchanged(k, 1, 2), exchanged(v, 1, 2),
+                {.causal = true, .layout = AttentionLayout::bhsd, .variant = GetParam()});
+  EXPECT_EQ(values(sequence_first.out), values(exchanged(heads_first.out, 1, 2)));
+}
+
+TEST_P(AttentionOnTheHost, ANanInAQueryStaysInItsRow) {
+  const Tensor q = random_tensor({1, 1, 4, 16}, 1), k = random_tensor({1, 1, 9, 16}, 2);
+  q.data_as<float>()[2 * 16 + 3] = kNan;
+  const auto result = attention(q, k, k, {.return_lse = true, .variant = GetParam()});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(std::isnan(result.out.data_as<float>()[i * 16]), i == 2);
+    EXPECT_EQ(std::isnan(result.lse->data_as<float>()[i]), i == 2);
+  }
+}
+
+TEST_P(AttentionOnTheHost, ANanInAVisibleKeyReachesTheRowsThatSeeIt) {
+  const Tensor q = random_tensor({1, 1, 4, 16}, 1), k = random_tensor({1, 1, 4, 16}, 2),
+               v = random_tensor({1, 1, 4, 16}, 3);
+  k.data_as<float>()[2 * 16] = kNan;
+  const auto result =
+      attention(q, k, v, {.causal = true, .return_lse = true, .variant = GetParam()});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(std::isnan(result.out.data_as<float>()[i * 16]), i >= 2);
+    EXPECT_EQ(std::isnan(result.lse->data_as<float>()[i]), i >= 2);
+  }
+}
+
+TEST_P(AttentionOnTheHost, WhatLiesBehindTheKeyLengthHasNoEffect) {
+  const Tensor q = random_tensor({1, 2, 3, 16}, 1), k = random_tensor({1, 2, 9, 16}, 2),
+               v = random_tensor({1, 2, 9, 16}, 3);
+  const Tensor lengths = lengths_of({5});
+  const AttentionOptions options{.key_lengths = lengths.view(), .variant = GetParam()};
+  const auto expected = values(attention(q, k, v, options).out);
+  for (int h = 0; h < 2; ++h)
+    for (int i = 5 * 16; i < 9 * 16; ++i)
+      k.data_as<float>()[h * 144 + i] = v.data_as<float>()[h * 144 + i] = kNan;
+  EXPECT_EQ(values(attention(q, k, v, options).out), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, AttentionOnTheHost, ::testing::Values("cpu", "reference"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Attention, TheCpuRowDoesNotDependOnHowQueriesAreGrouped) {
+  const Tensor q = random_tensor({1, 1, 700, 24}, 1), k = random_tensor({1, 1, 1000, 24}, 2),
+               v = random_tensor({1, 1, 1000, 24}, 3);
+  const auto all = values(attention(q, k, v, {.variant = "cpu"}).out);
+  for (const int64_t i : {0, 31, 32, 699}) {
+    const TensorView one = q.view().slice(2, i, i + 1);
+    const auto row = values(attention(one, k, v, {.variant = "cpu"}).out);
+    EXPECT_EQ(row, std::vector<float>(all.begin() + i * 24, all.begin() + (i + 1) * 24)) << i;
+  }
+}
+
+TEST(Attention, BadArgumentsAreNamedWithTheirValues) {
+  const Tensor q(DType::float32, {2, 4, 3, 8}), k(DType::float32, {2, 3, 5, 8});
+  const Tensor flat(DType::float32, {3, 8}), wide(DType::float32, {1, 1, 1, 257});
+  const Tensor integers(DType::int32, {2, 4, 3, 8}), one_length(DType::int32, {1});
+  expect_error(
+      ErrorKind::value, [&] { attention(flat, flat, flat); },
+      "attention: q: expected 4 dimensions (batch, heads, seq, head_dim), got shape [3, 8]");
+  expect_error(
+      ErrorKind::value, [&] { attention(q, k, k); },
+      "attention: the heads of q must be a multiple of the heads of k, got 4 and 3");
+  expect_error(
+      ErrorKind::unsupported, [&] { attention(wide, wide, wide); },
+      "attention: head_dim must be 1 to 256, got 257");
+  expect_error(
+      ErrorKind::value, [&] { attention(q, q, q, {.scale = kInfinity}); },
+      "attention: scale must be finite, got inf");
+  expect_error(
+      ErrorKind::type, [&] { attention(integers, integers, integers); },
+      "attention: q: Dtype value [int32] not in the allowed options: [float32, float16, bfloat16]");
+  expect_error(
+      ErrorKind::value, [&] { attention(q, q, q, {.key_lengths = one_length.view()}); },
+      "attention: key_lengths: Size mismatch for shape#0('batch'): expected 2 but got 1 "
+      "(batch is q.shape[0])");
+  EXPECT_THROW(attention(q, q, q.view().slice(3, 0, 8, 2)), Error);
+  EXPECT_THROW(
+      attention(q.view().transpose(2, 3), q.view().transpose(2, 3), q.view().transpose(2, 3)),
+      Error);
+}
+
+// The verdict of a row for a problem on an H200, without one.
+op::Explanation explain_on_gpu(DType dtype, int64_t seq, int64_t head_dim, float scale) {
+  alignas(64) static char aligned[64];
+  const TensorView t(aligned, dtype, {32, 12, seq, head_dim});
+  const op::Value options[] = {double(scale)};
+  const TensorView inputs[] = {t, t, t}, outputs[] = {t};
+  return find_operator("flash_attention")
+      .explain(outputs, {.inputs = inputs, .options = options}, device_info_of_arch("sm_90a"));
+}
+
+std::string reason(const op::Explanation& e, std::string_view variant) {
+  for (const auto& c : e.variants)
+    if (c.variant.name == variant) return c.accepted ? "accepted" : c.reason;
+  return "no such row";
+}
+
+TEST(Attention, EachGpuRowSaysWhyItDeclines) {
+  EXPECT_EQ(explain_on_gpu(DType::bfloat16, 256, 32, 1).variant, "tensor_core");
+  EXPECT_EQ(explain_on_gpu(DType::float32, 256, 32, 1).variant, "tiled");
+  EXPECT_EQ(explain_on_gpu(DType::float16, 256, 80, 1).variant, "naive");
+  EXPECT_EQ(reason(explain_on_gpu(DType::float32, 8, 64, 1), "tensor_core"),
+            "needs float16 or bfloat16");
+  EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), "tensor_core"),
+            "head_dim must be 32, 64, 96, 128 or 256");
+  EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), "tiled"),
+            "head_dim must be 32, 64, 96, 128 or 256");
+  EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 64, 0), "tensor_core"),
+            "scale must be positive");
+}
+
+TEST(Attention, APlanCoversEveryQueryOfEveryHead) {
+  const auto e = explain_on_gpu(DType::bfloat16, 130, 64, 1);
+  for (const auto& c : e.variants) {
+    ASSERT_TRUE(c.plan.has_value()) << c.variant.name;
+    const uint32_t rows = 32 * 12 * 130;
+    EXPECT_EQ(c.plan->launch.grid.x, c.variant.name == "naive" ? rows / 4 : 32u * 12 * 3);
+    EXPECT_LE(c.plan->launch.shared_bytes, 99u * 1024);
+  }
+}
+
+}  // namespace
+}  // namespace tensorcraft
