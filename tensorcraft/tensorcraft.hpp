@@ -4,5 +4,6 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/attention/attention.hpp"
+#include "tensorcraft/ops/gemm/gemm.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"

@@ -26,6 +26,12 @@ int lane();
 uint64_t shuffle(unsigned mask, uint64_t value, int source);
 // Bit i is set where lane i of mask passed true.
 unsigned ballot(unsigned mask, bool predicate);
+// The warp's matrix instructions; registers as device/ptx/ldmatrix.cuh and mma.cuh describe them.
+void ldmatrix_x4(uint32_t (&to)[4], const void* row, bool transposed);
+void mma_m16n8k16_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                      const float (&c)[4]);
+void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                       const float (&c)[4]);
 void* static_shared(const void* key, size_t bytes, size_t align);
 void* dynamic_shared(size_t bytes);
 

@@ -12,6 +12,7 @@ const op::OperatorList& operators() {
     op::OperatorList list;
     for (const auto& folder : {
              ops::attention,
+             ops::gemm,
              ops::l2_normalize,
          }) {
       const auto part = folder();

@@ -12,6 +12,7 @@ const op::Operator& find_operator(std::string_view name);
 // One function a folder: the operators it registers. Listed once more in all.cpp.
 namespace ops {
 op::OperatorList attention();
+op::OperatorList gemm();
 op::OperatorList l2_normalize();
 }
 

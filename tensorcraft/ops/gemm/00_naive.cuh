@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The bottom of the ladder: one thread computes one element of D, straight from global memory.
+//
+// Each of the 2k loads of a thread feeds one multiply-add, so its intensity is
+//   2 flop / (2 loads x sizeof(T)) = 0.25 flop/byte for float.
+// Neighbouring threads walk down a column of D, so a warp's loads of A lie 32 rows apart.
+// It accepts every shape and every stride.
+#include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/ops/gemm/epilogue.cuh"
+
+namespace tensorcraft::kernel::gemm {
+
+template <class T, class Out, Config C>
+TC_DEVICE void naive(const Params& p) {
+  static_assert(C.threads == C.block_m * C.block_n, "one thread computes one element");
+  const Tile tile = block_tile<C>(p);
+  const int64_t row = tile.row + threadIdx.x % C.block_m;
+  const int64_t col = tile.col + threadIdx.x / C.block_m;
+  if (row >= p.m || col >= p.n) return;
+
+  const T* a = batch_entry<const T>(p, p.a, tile.batch) + row * p.a.row_stride;
+  const T* b = batch_entry<const T>(p, p.b, tile.batch) + col * p.b.col_stride;
+  float sum[1] = {};
+  for (int64_t k = 0; k < p.k; ++k) {
+    sum[0] += float(a[k * p.a.col_stride]) * float(b[k * p.b.row_stride]);
+  }
+  Epilogue<T, Out, C>(p, tile.batch).store(sum, row, col);
+}
+
+}  // namespace tensorcraft::kernel::gemm

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/value.hpp"
+#include "tensorcraft/runtime/memory/tensor.hpp"
+
+#include <optional>
+#include <string_view>
+
+namespace tensorcraft {
+
+struct GemmOptions {
+  std::optional<TensorView> c = {};  // [..., m, n], dtype of the result; batch axes broadcast
+  float alpha = 1;
+  std::optional<float> beta = {};       // 1 where c is given; c is not read where it is 0
+  std::optional<TensorView> bias = {};  // [n], dtype of a
+  Activation activation = Activation::none;
+  bool transpose_a = false, transpose_b = false;  // a is [..., k, m], b is [..., n, k]
+  std::optional<DType> out_dtype = {};            // dtype of a (the default) or float32
+  bool allow_tf32 = false;                        // may round float32 operands to tf32
+  std::string_view variant = {};
+  std::optional<StreamRef> stream = {};
+};
+
+// out = activation(alpha a b + beta c + bias) for a [..., m, k] and b [..., k, n] of one dtype:
+// float32, float16 or bfloat16. Leading axes broadcast as in NumPy. Any strides; sizes may be 0,
+// and k = 0 gives activation(beta c + bias). Sums are float32, rounded once to the dtype of out.
+// float32 products are exact unless allow_tf32. Kinds: type for a dtype, value for a shape or an
+// overlap of out with an input.
+void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
+          const GemmOptions& options = {});
+Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options = {});
+
+}  // namespace tensorcraft

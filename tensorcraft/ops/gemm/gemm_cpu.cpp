@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/gemm/gemm_cpu.hpp"
+
+#include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/host/gemm.hpp"
+#include "tensorcraft/op/host/onednn.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace tensorcraft::kernel::gemm {
+namespace {
+
+double activate(op::Activation activation, double x) {
+  constexpr double sqrt_half = std::numbers::sqrt2 / 2;
+  switch (activation) {
+    case op::Activation::none:
+      return x;
+    case op::Activation::relu:
+      return std::isnan(x) ? x : std::max(x, 0.0);
+    case op::Activation::gelu:
+      return 0.5 * x * (1 + std::erf(x * sqrt_half));
+    case op::Activation::gelu_tanh:
+      return 0.5 * x *
+             (1 + std::tanh(2 * sqrt_half * std::numbers::inv_sqrtpi * (x + 0.044715 * x * x * x)));
+    case op::Activation::silu:
+      return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
+// Entry `index` of a matrix's outer batch axes; the last batch axis stays a stride.
+host::Matrix matrix_at(const TensorView& t, int64_t index) {
+  int64_t offset = 0;
+  for (int axis = t.rank() - 4; axis >= 0; --axis) {
+    offset += index % t.shape(axis) * t.stride(axis);
+    index /= t.shape(axis);
+  }
+  return {.data = t.data_as<std::byte>() + offset * int64_t(dtype_bytes(t.dtype())),
+          .dtype = t.dtype(),
+          .row = row_stride(t),
+          .column = col_stride(t),
+          .batch = t.rank() > 2 ? t.stride(t.rank() - 3) : 0};
+}
+
+// The host library takes one batch axis: the last one.
+int64_t inner_batch(const Problem& q) { return q.batch_rank() ? q.d.shape(q.batch_rank() - 1) : 1; }
+
+host::GemmProblem host_problem(const Problem& q, int64_t outer) {
+  host::GemmProblem p{.m = q.m(),
+                      .n = q.n(),
+                      .k = q.k(),
+                      .batch = inner_batch(q),
+                      .a = matrix_at(q.a, outer),
+                      .b = matrix_at(q.b, outer),
+                      .d = matrix_at(q.d, outer)};
+  p.alpha = q.alpha;
+  p.activation = q.activation;
+  if (q.c) {
+    p.c = matrix_at(*q.c, outer);
+    p.beta = q.beta;
+  }
+  if (q.bias) {
+    p.bias = {.data = q.bias->data(), .dtype = q.bias->dtype(), .column = q.bias->stride(0)};
+  }
+  return p;
+}
+
+}  // namespace
+
+op::Verdict accepts_onednn(const Problem& q, const DeviceInfo&) {
+  if (!host::onednn::available()) return op::decline("oneDNN 3 is not installed");
+  if (q.d.size() == 0) return op::decline("the result is empty");
+  const char* reason = host::onednn::declines(host_problem(q, 0));
+  return reason ? op::decline(reason) : op::accept;
+}
+
+void onednn(const Problem& q) {
+  const int64_t outer = q.batch() / inner_batch(q);
+  for (int64_t i = 0; i < outer; ++i) host::onednn::matmul(host_problem(q, i));
+}
+
+void cpu(const Problem& q) {
+  const int64_t outer = q.batch() / inner_batch(q);
+  for (int64_t i = 0; i < outer; ++i) host::gemm(host_problem(q, i));
+}
+
+void reference(const Problem& q) {
+  const host::Elements a(q.a), b(q.b), d(q.d), c(q.c.value_or(q.d)), bias(q.bias.value_or(q.d));
+  const int64_t m = q.m(), n = q.n(), k = q.k();
+  for (int64_t entry = 0; entry < q.batch(); ++entry) {
+    for (int64_t row = entry * m; row < (entry + 1) * m; ++row) {
+      for (int64_t col = 0; col < n; ++col) {
+        double sum = 0;
+        for (int64_t i = 0; i < k; ++i) sum += a[row * k + i] * b[(entry * k + i) * n + col];
+        double x = double(q.alpha) * sum;
+        if (q.c) x += double(q.beta) * c[row * n + col];
+        if (q.bias) x += bias[col];
+        d.set(row * n + col, activate(q.activation, x));
+      }
+    }
+  }
+}
+
+}  // namespace tensorcraft::kernel::gemm

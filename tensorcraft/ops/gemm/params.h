@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/base.h"
+
+// D = act(alpha A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C and D are m x
+// n.
+namespace tensorcraft::kernel::gemm {
+
+inline constexpr int kMaxBatchRank = 6;
+
+// One matrix operand. Strides are in elements and may be 0 or negative, so a transposed, sliced or
+// broadcast matrix needs no copy.
+struct Matrix {
+  void* data;
+  int64_t row_stride, col_stride;
+  int64_t batch_strides[kMaxBatchRank];
+};
+
+// Run time: what the host passes to every rung.
+struct Params {
+  int64_t m, n, k;
+  Matrix a, b, c, d;
+  const void* bias;
+  int64_t bias_stride;
+  float alpha, beta;
+  uint32_t batch_shape[kMaxBatchRank];
+  int32_t batch_rank;
+};
+
+// Which index of a matrix has stride 1: neighbouring threads read along it.
+enum class Layout : int { row_major, column_major };
+enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
+
+// Compile time. Structural, without padding, and as small as a kernel's key allows.
+struct Config {
+  int block_m = 0, block_n = 0, block_k = 0;  // a block's tile of D, and one step along k
+  int warp_m = 0, warp_n = 0;                 // a warp's part of it (tensor_core)
+  int thread_m = 0, thread_n = 0;             // a thread's part of it (thread_tiled, vectorized)
+  int threads = 0;
+  Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
+  int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
+  Activation activation = Activation::none;
+  int has_c = 0, has_bias = 0;
+};
+
+// Dynamic shared memory of tensor_core: two stages of both operands, each line padded by 16 bytes,
+// or a slab of 16 padded rows of sums for each warp, whichever is more.
+TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
+  const int a =
+      c.a_layout == Layout::row_major ? c.block_m * (c.block_k + 8) : c.block_k * (c.block_m + 8);
+  const int b =
+      c.b_layout == Layout::row_major ? c.block_k * (c.block_n + 8) : c.block_n * (c.block_k + 8);
+  const int stages = 2 * 2 * (a + b), slabs = c.threads / 32 * 16 * (c.warp_n + 8) * 4;
+  return stages > slabs ? stages : slabs;
+}
+
+}  // namespace tensorcraft::kernel::gemm
