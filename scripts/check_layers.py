@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fails when an include goes up a layer, crosses operators, or brings foreign text into device code.
+
+usage: check_layers.py [ROOT]
+"""
+
+import re
+import sys
+from pathlib import Path
+
+LAYERS = ["core", "cuda", "runtime", "jit", "op", "ops", "kernels"]
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+# The host branches of these two say what device words mean to a plain C++ compiler.
+HOST_BRANCH = {"tensorcraft/device/base.h", "tensorcraft/device/host.h"}
+FLOAT_TYPES = re.compile(r"tensorcraft/device/(base\.h|float\w*\.cuh|\w*types?\.(h|cuh))$")
+
+
+def layer(path):
+    parts = path.split("/")
+    return parts[1] if len(parts) > 2 else None  # the umbrella header is in no layer
+
+
+def operator(path):
+    parts = path.split("/")
+    return parts[2] if parts[1] == "ops" and len(parts) > 3 else None
+
+
+def is_device_text(path):
+    return path.endswith(".cuh") or path.endswith("/params.h") or layer(path) == "device"
+
+
+def device_problem(path, bracket, target):
+    if bracket == "<":
+        return None if path in HOST_BRANCH else "device text includes nothing in angle brackets"
+    own = path.rsplit("/", 1)[0] + "/"
+    below = layer(path) == "kernels" and target.startswith("tensorcraft/ops/")
+    if target.startswith("tensorcraft/device/") or below:
+        return None
+    if layer(path) != "device" and target.startswith(own):
+        return None
+    return "device text includes only tensorcraft/device/ and its own operator's files"
+
+
+def host_problem(path, target):
+    if not target.startswith("tensorcraft/"):
+        return "our headers are included by their path from the repository root, others in <>"
+    here, there = layer(path), layer(target)
+    if here is None or here == there == "simt":
+        return None
+    if there is None:
+        return "the umbrella header is for users, not for the library"
+    if here == "simt":
+        return None if there in ("device", "core") else "simt/ includes only simt/, device/ and core/"
+    if here == "core" and there == "device":
+        return None if FLOAT_TYPES.match(target) else "core/ includes only the float types of device/"
+    if there in ("device", "simt"):
+        return None
+    if LAYERS.index(there) > LAYERS.index(here):
+        return f"an include goes down only: {here} is below {there}"
+    if operator(path) and operator(target) and operator(path) != operator(target):
+        return "an operator never includes another operator"
+    return None
+
+
+def problems(root):
+    root = Path(root)
+    for file in sorted((root / "tensorcraft").rglob("*")):
+        if file.suffix not in (".hpp", ".cpp", ".h", ".cuh"):
+            continue
+        path = file.relative_to(root).as_posix()
+        if layer(path) not in [None, "device", "simt", *LAYERS]:
+            yield f"{path}: {layer(path)} is no layer of the design"
+            continue
+        text = file.read_text()
+        for match in INCLUDE.finditer(text):
+            bracket, target = match.groups()
+            if is_device_text(path):
+                problem = device_problem(path, bracket, target)
+            else:
+                problem = host_problem(path, target) if bracket == '"' else None
+            if problem:
+                line = text.count("\n", 0, match.start()) + 1
+                yield f"{path}:{line}: includes {target}: {problem}"
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    found = list(problems(root))
+    print("\n".join(found) or "check_layers: every include goes down")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

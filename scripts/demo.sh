@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Sentence search with a real model: installs what is missing, builds, searches.
+# usage: demo.sh [--no-onednn] "a question" [--file LINES.txt] [--device cuda|cpu] [--top N]
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+options=() build=release
+if [ "${1:-}" = --no-onednn ]; then options=(--no-onednn) build=release-no-onednn; shift; fi
+[ $# -ge 1 ] || { sed -n '4s/^# //p' "$0"; exit 2; }
+
+"$root/scripts/setup.sh" "${options[@]}"
+"$root/scripts/build.sh" --no-tests "${options[@]}"
+PYTHONPATH="$root/build/$build/python${PYTHONPATH:+:$PYTHONPATH}" \
+  exec "$root/.venv/bin/python" "$root/examples/sentence_search/search.py" "$@"

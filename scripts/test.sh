@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds, and runs every test and check.
+# usage: test.sh [--full] [--no-onednn]    --full runs the long counts too
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+full=0 options=() build=build/release
+for argument in "$@"; do
+  case $argument in
+    --full) full=1 ;;
+    --no-onednn) options=(--no-onednn) build=build/release-no-onednn ;;
+    *) sed -n '3,4s/^# //p' "$0"; exit 2 ;;
+  esac
+done
+((full)) && export TENSORCRAFT_TEST_FULL=1
+
+scripts/setup.sh --dev "${options[@]}"
+scripts/build.sh "${options[@]}"
+
+failed=()
+step() {  # every step runs, so one report shows all that is wrong
+  local name=$1
+  shift
+  echo "== $name"
+  "$@" || failed+=("$name")
+}
+python=$PWD/.venv/bin/python
+# The C++ tests find the NVRTC that setup.sh put into the virtual environment.
+if [ -z "${TENSORCRAFT_NVRTC:-}" ]; then
+  nvrtc=$(find .venv/lib -name 'libnvrtc.so.*' -print -quit)
+  [ -z "$nvrtc" ] || export TENSORCRAFT_NVRTC=$PWD/$nvrtc
+fi
+unlabelled=(-LE gpu)
+if [ -e /dev/nvidiactl ]; then unlabelled=(); fi
+step "C++ tests" ctest --test-dir "$build" --output-on-failure -j2 --no-tests=error "${unlabelled[@]}"
+step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python
+step format scripts/format.sh --check
+step "Python lint" "$python" -m ruff check -q python examples scripts tests
+if ((${#failed[@]})); then
+  printf 'FAILED: %s\n' "${failed[@]}"
+  exit 1
+fi
+echo "all tests passed"

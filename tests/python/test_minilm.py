@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The MiniLM example against an independent forward pass in double precision."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "examples" / "sentence_search")]
+tc = pytest.importorskip("tensorcraft")
+import minilm  # noqa: E402
+from reference_minilm import Reference  # noqa: E402
+
+WORDS = (Path(minilm.__file__).parent / "lines.txt").read_text().split()
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    # 50 lengths from one word to more than the model's 256 tokens, in no order.
+    lengths = np.unique(np.geomspace(1, 240, 50).round().astype(int))
+    lengths = np.concatenate([lengths, np.arange(11, 11 + 50 - len(lengths))])
+    rng = np.random.default_rng(7)
+    rng.shuffle(lengths)
+    starts = rng.integers(0, len(WORDS) - 240, 50)
+    return [" ".join(WORDS[s : s + n]) for s, n in zip(starts, lengths)]
+
+
+@pytest.fixture(scope="module")
+def expected(sentences):
+    tokenizer = minilm.load_tokenizer(minilm.packaged_model() / "tokenizer.json")
+    reference = Reference(minilm.packaged_model())
+    ids = [tokenizer.encode(s).ids for s in sentences]
+    assert max(map(len, ids)) == minilm.MAX_TOKENS
+    return np.stack([reference.encode(i) for i in ids])
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 32, 64])
+def test_float32_embeddings_match_double_precision(sentences, expected, batch_size):
+    got = minilm.MiniLM(device="cpu").encode(sentences, batch_size=batch_size)
+    assert got.dtype == np.float32 and got.shape == (50, 384)
+    assert np.abs(got - expected).max() <= 2e-6
+
+
+@pytest.mark.parametrize("dtype, cosine", [("float16", 0.99999), ("bfloat16", 0.9995)])
+def test_half_precision_embeddings_keep_their_direction(sentences, expected, dtype, cosine):
+    got = minilm.MiniLM(device="cpu", dtype=getattr(tc, dtype)).encode(sentences)
+    assert (got * expected).sum(1).min() >= cosine
+
+
+def test_no_sentences_give_an_empty_array():
+    assert minilm.MiniLM(device="cpu").encode([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])
+def test_a_missing_file_is_named(tmp_path, missing):
+    for name in {"tokenizer.json", "model.safetensors"} - {missing}:
+        (tmp_path / name).symlink_to(minilm.packaged_model() / name)
+    with pytest.raises(FileNotFoundError, match=missing):
+        minilm.MiniLM(tmp_path, device="cpu")

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check_layers.py refuses each kind of bad include, and passes a good tree."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import check_layers  # noqa: E402
+
+
+def check(root, path, text):
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text + "\n")
+    return list(check_layers.problems(root))
+
+
+@pytest.mark.parametrize(
+    "path, include, reason",
+    [
+        ("core/a.hpp", '"tensorcraft/jit/b.hpp"', "goes down only"),
+        ("op/a.cpp", '"tensorcraft/ops/gemm/gemm.hpp"', "goes down only"),
+        ("ops/gemm/a.cpp", '"tensorcraft/ops/copy/copy.hpp"', "never includes another operator"),
+        ("ops/gemm/a.cpp", '"gemm.hpp"', "from the repository root"),
+        ("ops/gemm/00_naive.cuh", "<cuda_fp16.h>", "angle brackets"),
+        ("ops/gemm/00_naive.cuh", '"tensorcraft/core/dims.hpp"', "only tensorcraft/device/"),
+        ("ops/gemm/params.h", '"tensorcraft/ops/copy/params.h"', "only tensorcraft/device/"),
+        ("device/a.cuh", '"tensorcraft/core/dims.hpp"', "only tensorcraft/device/"),
+        ("simt/a.cpp", '"tensorcraft/jit/b.hpp"', "simt/ includes only"),
+        ("core/a.hpp", '"tensorcraft/device/reduce.cuh"', "only the float types"),
+        ("core/a.hpp", '"tensorcraft/tensorcraft.hpp"', "umbrella"),
+        ("misc/a.hpp", "<vector>", "no layer"),
+    ],
+)
+def test_a_bad_include_is_refused(tmp_path, path, include, reason):
+    found = check(tmp_path, f"tensorcraft/{path}", f"#include {include}")
+    assert len(found) == 1 and reason in found[0] and path in found[0]
+
+
+@pytest.mark.parametrize(
+    "path, include",
+    [
+        ("jit/a.cpp", '"tensorcraft/core/dims.hpp"'),
+        ("ops/gemm/00_naive.cuh", '"tensorcraft/ops/gemm/params.h"'),
+        ("ops/gemm/gemm.cpp", '"tensorcraft/op/table.hpp"'),
+        ("device/base.h", "<cmath>"),
+        ("tensorcraft.hpp", '"tensorcraft/ops/gemm/gemm.hpp"'),
+    ],
+)
+def test_a_good_include_passes(tmp_path, path, include):
+    assert check(tmp_path, f"tensorcraft/{path}", f"#include {include}") == []
