@@ -90,7 +90,7 @@ ArrayArgument from_python(nb::handle object, std::string_view op, std::string_vi
 }
 
 bool is_numpy(nb::handle object) {
-  static PyObject* ndarray = nb::module_::import_("numpy").attr("ndarray").release().ptr();
+  static PyObject* ndarray = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
   return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(ndarray));
 }
 
