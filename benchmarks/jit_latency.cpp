@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times, in one fresh process on a GPU: the context, the first result beyond it, later cold kernels,
+// and a warm call against the bare launch. Prints one JSON object. The cache folder decides whether
+// the kernels come from NVRTC or from disk: run twice with one TENSORCRAFT_CACHE_DIR.
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/tensorcraft.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <vector>
+
+namespace {
+
+using namespace tensorcraft;
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+template <class F>
+double timed_ms(F&& f) {
+  const auto start = Clock::now();
+  f();
+  synchronize(Device::cuda(0));
+  return milliseconds_since(start);
+}
+
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + long(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+// Host time of one call, in batches short enough that the launch queue never fills.
+template <class F>
+double host_us(F&& f) {
+  constexpr int kBatch = 100, kBatches = 50;
+  std::vector<double> times;
+  for (int b = 0; b < kBatches; ++b) {
+    const auto start = Clock::now();
+    for (int i = 0; i < kBatch; ++i) f();
+    times.push_back(milliseconds_since(start) * 1e3 / kBatch);
+    synchronize(Device::cuda(0));
+  }
+  return median(times);
+}
+
+}  // namespace
+
+int main() {
+  const Device gpu = Device::cuda(0);
+  nlohmann::json result;
+  result["context_ms"] = timed_ms([&] { const DeviceGuard guard(0); });
+  Tensor x(DType::float32, {64, 384}, gpu), y(DType::float32, {64, 384}, gpu);
+  Tensor a(DType::bfloat16, {256, 256}, gpu), d(DType::bfloat16, {256, 256}, gpu);
+  const std::vector<float> ones(size_t(x.size()), 1.0f);
+  x.copy_from_host(ones.data(), x.nbytes());
+  result["first_ms"] = timed_ms([&] { l2_normalize(y, x); });
+  result["elementwise_ms"] = timed_ms([&] { add(y, x, x); });
+  result["layer_norm_ms"] = timed_ms([&] { layer_norm(y, x); });
+  result["gemm_tensor_core_ms"] = timed_ms([&] { gemm(d, a, a, {.variant = "tensor_core"}); });
+  result["warm_call_us"] = host_us([&] { l2_normalize(y, x); });
+
+  // The launch alone: the kernel and its arguments are at hand.
+  const std::vector<TensorView> outputs{y}, inputs{x};
+  const auto explained =
+      find_operator("l2_normalize").explain(outputs, {inputs, {}, {}, {}}, device_info(gpu));
+  const auto chosen = std::find_if(explained.variants.begin(), explained.variants.end(),
+                                   [](const auto& v) { return v.accepted; });
+  const op::Plan& plan = *chosen->plan;
+  const auto kernel = jit::get_kernel(plan.kernel, gpu);
+  const StreamRef stream = current_stream(0);
+  result["bare_launch_us"] =
+      host_us([&] { launch(*kernel, plan.launch, plan.params, stream, "l2_normalize"); });
+  result["get_kernel_us"] = host_us([&] { jit::get_kernel(plan.kernel, gpu); });
+  result["device"] = device_info(gpu).name;
+  const auto counters = jit::counters();
+  result["compiles"] = counters.compiles;
+  result["disk_hits"] = counters.disk_hits;
+  std::cout << result.dump() << '\n';
+}

@@ -1,0 +1,84 @@
+"""Timing shared by the figure scripts: interleaved, medians, all facts of the machine beside the numbers."""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+Work = Callable[[], Any]
+
+
+def interleaved_cpu(candidates: dict[str, Work], repeats: int = 15, warmup: int = 2) -> dict[str, dict[str, float]]:
+    """Milliseconds of each candidate, called in turn so that a slow moment meets all of them."""
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for round_ in range(repeats + warmup):
+        for name, work in candidates.items():
+            start = time.perf_counter()
+            work()
+            if round_ >= warmup:
+                times[name].append((time.perf_counter() - start) * 1e3)
+    return {name: summary(values) for name, values in times.items()}
+
+
+def interleaved_gpu(candidates: dict[str, Work], repeats: int = 50, warmup: int = 10) -> dict[str, dict[str, float]]:
+    """Milliseconds on torch's current stream between two events around one call."""
+    import torch
+
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for round_ in range(repeats + warmup):
+        for name, work in candidates.items():
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            work()
+            end.record()
+            end.synchronize()
+            if round_ >= warmup:
+                times[name].append(begin.elapsed_time(end))
+    return {name: summary(values) for name, values in times.items()}
+
+
+def summary(values: list[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    return {
+        "median_ms": statistics.median(ordered),
+        "p10_ms": ordered[len(ordered) // 10],
+        "p90_ms": ordered[len(ordered) * 9 // 10],
+        "runs": len(ordered),
+    }
+
+
+def machine() -> dict[str, str]:
+    """What the numbers depend on besides the code."""
+    facts = {"python": platform.python_version(), "system": platform.platform(), "processor": _processor()}
+    try:
+        query = "--query-gpu=name,driver_version"
+        line = subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], capture_output=True, text=True, check=True)
+        facts["gpu"], facts["driver"] = (part.strip() for part in line.stdout.splitlines()[0].split(","))
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    for name in ("numpy", "torch", "tensorcraft"):
+        if name in sys.modules:
+            facts[name] = str(sys.modules[name].__version__)
+    return facts
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def write(path: str, title: str, rows: list[dict[str, Any]], **facts: Any) -> None:
+    """One results file; tables in the documents are made from these."""
+    document = {"title": title, "machine": machine(), **facts, "rows": rows}
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(document, indent=1) + "\n")
+    for row in rows:
+        print("  ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items()))
