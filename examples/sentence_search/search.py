@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-import tensorcraft as tc
 from minilm import MiniLM
+
+import tensorcraft as tc
 
 
 def arguments():
