@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 LAYERS = ["core", "cuda", "runtime", "jit", "op", "ops", "kernels"]
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 # The host branches of these two say what device words mean to a plain C++ compiler.
 HOST_BRANCH = {"tensorcraft/device/base.h", "tensorcraft/device/host.h"}
 FLOAT_TYPES = re.compile(r"tensorcraft/device/(base\.h|float\w*\.cuh|\w*types?\.(h|cuh))$")
@@ -27,7 +27,7 @@ def operator(path):
 
 
 def is_device_text(path):
-    return path.endswith(".cuh") or path.endswith("/params.h") or layer(path) == "device"
+    return path.endswith((".cuh", "/params.h")) or layer(path) == "device"
 
 
 def device_problem(path, bracket, target):

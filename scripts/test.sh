@@ -34,7 +34,7 @@ fi
 unlabelled=(-LE gpu)
 if [ -e /dev/nvidiactl ]; then unlabelled=(); fi
 step "C++ tests" ctest --test-dir "$build" --output-on-failure -j2 --no-tests=error "${unlabelled[@]}"
-step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python
+step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python tests/scripts
 step format scripts/format.sh --check
 step "Python lint" "$python" -m ruff check -q python examples scripts tests
 if ((${#failed[@]})); then

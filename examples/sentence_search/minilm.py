@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
 import tensorcraft as tc
 
 LAYERS, HEADS, WIDTH, MAX_TOKENS = 6, 12, 384, 256

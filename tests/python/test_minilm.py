@@ -9,8 +9,8 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "examples" / "sentence_search")]
 tc = pytest.importorskip("tensorcraft")
-import minilm  # noqa: E402
-from reference_minilm import Reference  # noqa: E402
+import minilm
+from reference_minilm import Reference
 
 WORDS = (Path(minilm.__file__).parent / "lines.txt").read_text().split()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-import check_layers  # noqa: E402
+import check_layers
 
 
 def check(root, path, text):

@@ -1,0 +1,21 @@
+# The CUDA toolkit is optional: the library never links it. Tests and examples for nvcc users take one of 12.0 or newer.
+set(TENSORCRAFT_CUDA_MINIMUM 12.0)
+
+# Refuses a toolkit that is too old to compile C++20 device code.
+function(tensorcraft_check_cuda_toolkit version)
+  if(version VERSION_LESS TENSORCRAFT_CUDA_MINIMUM)
+    message(FATAL_ERROR
+      "TensorCraft needs CUDA toolkit ${TENSORCRAFT_CUDA_MINIMUM} or newer for its nvcc targets (C++20 in device code), "
+      "but found ${version}. Install a newer toolkit, or hide nvcc: the library itself needs none.")
+  endif()
+endfunction()
+
+# Sets TENSORCRAFT_NVCC to a usable nvcc, or to NOTFOUND where there is none.
+function(tensorcraft_find_nvcc)
+  find_program(TENSORCRAFT_NVCC nvcc HINTS /usr/local/cuda/bin)
+  if(TENSORCRAFT_NVCC)
+    execute_process(COMMAND ${TENSORCRAFT_NVCC} --version OUTPUT_VARIABLE text)
+    string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" found "${text}")
+    tensorcraft_check_cuda_toolkit("${CMAKE_MATCH_1}")
+  endif()
+endfunction()
