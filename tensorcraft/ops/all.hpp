@@ -15,6 +15,6 @@ op::OperatorList attention();
 op::OperatorList gemm();
 op::OperatorList l2_normalize();
 op::OperatorList softmax();
-}
+}  // namespace ops
 
 }  // namespace tensorcraft
