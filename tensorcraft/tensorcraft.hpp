@@ -6,4 +6,5 @@
 #include "tensorcraft/ops/attention/attention.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
+#include "tensorcraft/ops/softmax/softmax.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"

@@ -14,6 +14,7 @@ const op::OperatorList& operators() {
              ops::attention,
              ops::gemm,
              ops::l2_normalize,
+             ops::softmax,
          }) {
       const auto part = folder();
       list.insert(list.end(), part.begin(), part.end());

@@ -14,6 +14,7 @@ namespace ops {
 op::OperatorList attention();
 op::OperatorList gemm();
 op::OperatorList l2_normalize();
-}
+op::OperatorList softmax();
+}  // namespace ops
 
 }  // namespace tensorcraft

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One thread, one row: three walks over it, for the maximum, the sum and the results. Subtracting
+// the maximum keeps every exponential at most 1.
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/ops/softmax/params.h"
+
+namespace tensorcraft::kernel::softmax {
+
+template <class T, Config C>
+TC_DEVICE void naive(const Params& p) {
+  const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+  if (row >= p.rows) return;
+  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset(row);
+  T* out = static_cast<T*>(p.out) + p.out_rows.offset(row);
+  float top = -kInfinity, sum = 0;
+  for (int64_t i = 0; i < p.cols; ++i) top = fmax_nan(top, float(x[i * p.x_step]));
+  for (int64_t i = 0; i < p.cols; ++i) sum += expf(float(x[i * p.x_step]) - top);
+  for (int64_t i = 0; i < p.cols; ++i)
+    out[i * p.out_step] = T(expf(float(x[i * p.x_step]) - top) / sum);
+}
+
+}  // namespace tensorcraft::kernel::softmax
