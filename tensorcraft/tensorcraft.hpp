@@ -3,5 +3,6 @@
 // Everything a user of the library includes.
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"

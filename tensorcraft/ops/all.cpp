@@ -11,6 +11,7 @@ const op::OperatorList& operators() {
   static const op::OperatorList all = [] {
     op::OperatorList list;
     for (const auto& folder : {
+             ops::elementwise,
              ops::l2_normalize,
          }) {
       const auto part = folder();

@@ -11,6 +11,7 @@ const op::Operator& find_operator(std::string_view name);
 
 // One function a folder: the operators it registers. Listed once more in all.cpp.
 namespace ops {
+op::OperatorList elementwise();
 op::OperatorList l2_normalize();
 }
 
