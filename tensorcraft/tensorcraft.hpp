@@ -5,6 +5,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/attention/attention.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
+#include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 #include "tensorcraft/ops/softmax/softmax.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"

@@ -14,6 +14,7 @@ inline constexpr float kLn2 = 0.6931471805599453f;
 using ::ceilf;
 using ::copysignf;
 using ::cosf;
+using ::erfcf;
 using ::erff;
 using ::exp2f;
 using ::expf;

@@ -13,6 +13,7 @@ const op::OperatorList& operators() {
     for (const auto& folder : {
              ops::attention,
              ops::gemm,
+             ops::elementwise,
              ops::l2_normalize,
              ops::softmax,
          }) {

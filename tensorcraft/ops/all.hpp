@@ -13,6 +13,7 @@ const op::Operator& find_operator(std::string_view name);
 namespace ops {
 op::OperatorList attention();
 op::OperatorList gemm();
+op::OperatorList elementwise();
 op::OperatorList l2_normalize();
 op::OperatorList softmax();
 }  // namespace ops

@@ -129,6 +129,12 @@ void for_each_offset(const TensorView& t, F&& f) {
   }
 }
 
+// A dtype option; an upcast run asks for float32 in the place of the other floats.
+DType wanted_dtype(const std::string& name, bool upcast) {
+  const DType dtype = parse_dtype(name).value();
+  return upcast && is_floating(dtype) ? DType::float32 : dtype;
+}
+
 double draw(const Json& how, DType dtype, std::mt19937_64& random, int64_t index) {
   const std::string kind = how.is_string()   ? how.get<std::string>()
                            : how.is_object() ? how.at("kind").get<std::string>()
@@ -289,7 +295,7 @@ CaseRun::CaseRun(const Case& c, Device device, bool upcast) : case_(c) {
     else if (j.is_number())
       options_.emplace_back(j.get<double>());
     else if (j.is_string() && c.op->description().options[i].kind == op::ParameterKind::dtype)
-      options_.emplace_back(upcast ? DType::float32 : parse_dtype(j.get<std::string>()).value());
+      options_.emplace_back(wanted_dtype(j.get<std::string>(), upcast));
     else if (j.is_string())
       options_.emplace_back(std::string_view(strings_.emplace_back(j.get<std::string>())));
     else

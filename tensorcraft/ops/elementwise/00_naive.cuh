@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One thread, one element; any strides, broadcast axes have stride 0. A thread has one small access
+// in flight for each input and pays a division for each axis that does not merge.
+#include "tensorcraft/ops/elementwise/functors.cuh"
+
+namespace tensorcraft::kernel::elementwise {
+
+template <class A, class B, class Out, Config C>
+TC_DEVICE void naive(const Params& p) {
+  const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+  if (i >= p.size) return;
+  A a{};
+  B b{};
+  if constexpr (num_inputs(C.operation) > 0) a = static_cast<const A*>(p.a)[p.a_map.offset(i)];
+  if constexpr (num_inputs(C.operation) > 1) b = static_cast<const B*>(p.b)[p.b_map.offset(i)];
+  static_cast<Out*>(p.out)[p.out_map.offset(i)] = evaluate<Out, C.operation>(a, b, p);
+}
+
+}  // namespace tensorcraft::kernel::elementwise

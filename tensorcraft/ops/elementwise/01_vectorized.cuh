@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The widest type moves 16 bytes an access and a thread starts C.vectors of them for each input
+// before it needs the first, so an SM has threads * vectors * 16 bytes a block in flight instead of
+// threads * sizeof(T). Demands contiguous tensors at 16-byte boundaries, or an input of one
+// element.
+#include "tensorcraft/device/vec.cuh"
+#include "tensorcraft/ops/elementwise/functors.cuh"
+
+namespace tensorcraft::kernel::elementwise {
+
+TC_DEVICE constexpr int larger(int a, int b) { return a > b ? a : b; }
+
+// N elements from `at`, or N times the one element there is.
+template <int N, bool single, class T>
+TC_DEVICE AlignedVector<T, N> load_input(const T* data, int64_t at) {
+  if constexpr (single) {
+    AlignedVector<T, N> v;
+    for (int i = 0; i < N; ++i) v[i] = data[0];
+    return v;
+  } else {
+    return load_vector<N>(data + at);
+  }
+}
+
+template <class A, class B, class Out, Config C>
+TC_DEVICE void vectorized(const Params& p) {
+  constexpr int N = kVectorBytes / larger(larger(sizeof(A), sizeof(B)), sizeof(Out));
+  constexpr bool has_a = num_inputs(C.operation) > 0, has_b = num_inputs(C.operation) > 1;
+  const A* a = static_cast<const A*>(p.a);
+  const B* b = static_cast<const B*>(p.b);
+  Out* out = static_cast<Out*>(p.out);
+  const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
+  constexpr int64_t step = int64_t(C.threads) * N;
+
+  AlignedVector<A, N> as[C.vectors];
+  AlignedVector<B, N> bs[C.vectors];
+#pragma unroll
+  for (int v = 0; v < C.vectors; ++v) {
+    const int64_t at = first + v * step;
+    if (at + N > p.size) continue;
+    if constexpr (has_a) as[v] = load_input < N, C.single_a != 0 > (a, at);
+    if constexpr (has_b) bs[v] = load_input < N, C.single_b != 0 > (b, at);
+  }
+#pragma unroll
+  for (int v = 0; v < C.vectors; ++v) {
+    const int64_t at = first + v * step;
+    if (at + N > p.size) continue;
+    AlignedVector<Out, N> result;
+    for (int i = 0; i < N; ++i) result[i] = evaluate<Out, C.operation>(as[v][i], bs[v][i], p);
+    store_vector(out + at, result);
+  }
+
+  // The last size % N elements go to the first threads of the last block, one each.
+  const int64_t tail = p.size / N * N + threadIdx.x;
+  if (blockIdx.x + 1 < gridDim.x || tail >= p.size) return;
+  A x{};
+  B y{};
+  if constexpr (has_a) x = a[C.single_a ? 0 : tail];
+  if constexpr (has_b) y = b[C.single_b ? 0 : tail];
+  out[tail] = evaluate<Out, C.operation>(x, y, p);
+}
+
+}  // namespace tensorcraft::kernel::elementwise

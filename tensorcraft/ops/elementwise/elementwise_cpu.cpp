@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/elementwise/elementwise_cpu.hpp"
+
+#include "tensorcraft/op/host/element_type.hpp"
+#include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/host/rows.hpp"
+#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/ops/elementwise/convert.cuh"
+#include "tensorcraft/ops/elementwise/host_functions.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace tensorcraft::kernel::elementwise {
+namespace {
+
+constexpr int64_t kBlock = 1024;         // elements that pass through the buffers at a time
+constexpr int64_t kGrain = 16 * kBlock;  // at least so many for a thread
+
+// A tensor as runs of equal stride in row-major order.
+class Runs {
+ public:
+  explicit Runs(const TensorView& t)
+      : data_(t.data_as<std::byte>()), dtype_(t.dtype()), map_(op::element_map(t)) {}
+  DType dtype() const { return dtype_; }
+  bool is_contiguous() const { return map_.axes == 0 || (map_.axes == 1 && map_.stride[0] == 1); }
+  std::byte* address(int64_t element) const {
+    return data_ + map_.offset(element) * int64_t(dtype_bytes(dtype_));
+  }
+  // f(address, stride, position in the block, count) for the runs of [begin, begin + n).
+  template <class F>
+  void for_each(int64_t begin, int64_t n, F&& f) const {
+    const int last = map_.axes - 1;
+    const int64_t length = last < 0 ? 1 : map_.size[last],
+                  stride = last < 0 ? 0 : map_.stride[last];
+    for (int64_t at = 0; at < n;) {
+      const int64_t count = std::min(n - at, length - (begin + at) % length);
+      f(address(begin + at), stride, at, count);
+      at += count;
+    }
+  }
+
+ private:
+  std::byte* data_;
+  DType dtype_;
+  RowMap map_;
+};
+
+// Elements to the type they are computed in and back: float or int64_t.
+void load(float* to, const std::byte* from, DType dtype, int64_t stride, int64_t n) {
+  if (host::is_row_dtype(dtype)) return host::load_row(to, from, dtype, stride, n);
+  host::with_element_type(dtype, [&]<class T>(T*) {
+    const T* values = reinterpret_cast<const T*>(from);
+    for (int64_t i = 0; i < n; ++i) to[i] = float(values[i * stride]);
+  });
+}
+
+void load(int64_t* to, const std::byte* from, DType dtype, int64_t stride, int64_t n) {
+  host::with_element_type(dtype, [&]<class T>(T*) {
+    const T* values = reinterpret_cast<const T*>(from);
+    for (int64_t i = 0; i < n; ++i) to[i] = convert_element<int64_t>(values[i * stride]);
+  });
+}
+
+template <class V>
+void store(std::byte* to, const V* from, DType dtype, int64_t stride, int64_t n) {
+  if constexpr (std::is_same_v<V, float>)
+    if (host::is_row_dtype(dtype)) return host::store_row(to, from, dtype, stride, n);
+  host::with_element_type(dtype, [&]<class T>(T*) {
+    T* values = reinterpret_cast<T*>(to);
+    for (int64_t i = 0; i < n; ++i) values[i * stride] = convert_element<T>(from[i]);
+  });
+}
+
+// n elements as V: themselves where they are so in memory, else a copy in `buffer`.
+template <class V>
+const V* read(const Runs& t, int64_t begin, int64_t n, V* buffer) {
+  constexpr DType same = std::is_same_v<V, float> ? DType::float32 : DType::int64;
+  if (t.dtype() == same && t.is_contiguous()) return reinterpret_cast<const V*>(t.address(begin));
+  t.for_each(begin, n, [&](const std::byte* from, int64_t stride, int64_t at, int64_t count) {
+    load(buffer + at, from, t.dtype(), stride, count);
+  });
+  return buffer;
+}
+
+template <class V>
+void write(const Runs& t, int64_t begin, int64_t n, const V* values) {
+  t.for_each(begin, n, [&](std::byte* to, int64_t stride, int64_t at, int64_t count) {
+    store(to, values + at, t.dtype(), stride, count);
+  });
+}
+
+// f(y, a, b, n) on blocks of values of type V.
+template <class V, class F>
+void for_each_block(const Problem& q, F&& f) {
+  constexpr DType same = std::is_same_v<V, float> ? DType::float32 : DType::int64;
+  const Runs a(q.a), b(q.b), out(q.out);
+  const bool has_b = num_inputs(q.operation) > 1;
+  const bool direct = out.dtype() == same && out.is_contiguous();
+  host::parallel_for(q.out.size(), kGrain, [&](int64_t begin, int64_t end) {
+    alignas(64) V buffers[3][kBlock];
+    for (int64_t at = begin; at < end; at += kBlock) {
+      const int64_t n = std::min(kBlock, end - at);
+      const V* x = read(a, at, n, buffers[0]);
+      const V* y = has_b ? read(b, at, n, buffers[1]) : x;
+      V* result = direct ? reinterpret_cast<V*>(out.address(at)) : buffers[2];
+      f(result, x, y, n);
+      if (!direct) write(out, at, n, result);
+    }
+  });
+}
+
+// Bits from one place to another. T has the size of the dtype.
+template <class T>
+void move_elements(const TensorView& to, const TensorView& from) {
+  const Runs target(to), source(from);
+  host::parallel_for(to.size(), kGrain, [&](int64_t begin, int64_t end) {
+    T buffer[kBlock];
+    for (int64_t at = begin; at < end; at += kBlock) {
+      const int64_t n = std::min(kBlock, end - at);
+      T* block = target.is_contiguous() ? reinterpret_cast<T*>(target.address(at)) : buffer;
+      source.for_each(at, n, [&](const std::byte* x, int64_t stride, int64_t i, int64_t count) {
+        const T* values = reinterpret_cast<const T*>(x);
+        if (stride == 1)
+          std::memmove(block + i, values, size_t(count) * sizeof(T));
+        else
+          for (int64_t j = 0; j < count; ++j) block[i + j] = values[j * stride];
+      });
+      if (target.is_contiguous()) continue;
+      target.for_each(at, n, [&](std::byte* x, int64_t stride, int64_t i, int64_t count) {
+        T* values = reinterpret_cast<T*>(x);
+        for (int64_t j = 0; j < count; ++j) values[j * stride] = block[i + j];
+      });
+    }
+  });
+}
+
+void move_elements(const TensorView& to, const TensorView& from) {
+  switch (dtype_bytes(to.dtype())) {
+    case 1:
+      return move_elements<uint8_t>(to, from);
+    case 2:
+      return move_elements<uint16_t>(to, from);
+    case 4:
+      return move_elements<uint32_t>(to, from);
+    default:
+      return move_elements<uint64_t>(to, from);
+  }
+}
+
+void fill(const Problem& q) {
+  uint64_t bits = element_bits(q.out.dtype(), q.value);
+  const TensorView one(&bits, q.out.dtype(), Dims{});
+  move_elements(q.out, one.broadcast_to(q.out.shape()));
+}
+
+void convert(const Problem& q) {
+  const auto unchanged = []<class V>(V* y, const V* x, const V*, int64_t n) {
+    std::memmove(y, x, size_t(n) * sizeof(V));
+  };
+  if (is_floating(q.a.dtype()))
+    for_each_block<float>(q, unchanged);
+  else
+    for_each_block<int64_t>(q, unchanged);
+}
+
+// `value` as an element of an integer dtype can hold it, or as it is.
+double saturated(DType dtype, double value) {
+  if (is_floating(dtype)) return value;
+  if (dtype == DType::bool_) return value != 0;
+  if (std::isnan(value)) return 0;
+  return host::with_element_type(dtype, [&]<class T>(T*) {
+    const double past = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    return std::clamp(std::trunc(value), std::numeric_limits<T>::is_signed ? -past : 0.0,
+                      std::nextafter(past, 0.0));
+  });
+}
+
+void reference_astype(const Problem& q) {
+  const host::Elements to(q.out), from(q.a);
+  const DType dtype = q.out.dtype();
+  const bool wraps = !is_floating(q.a.dtype()) && !is_floating(dtype);
+  for (int64_t i = 0; i < q.out.size(); ++i) {
+    const double x = from[i];
+    to.set(i, wraps ? host::with_element_type(
+                          dtype, [&]<class T>(
+                                     T*) { return double(float(convert_element<T>(int64_t(x)))); })
+                    : saturated(dtype, x));
+  }
+}
+
+}  // namespace
+
+uint64_t element_bits(DType dtype, double value) {
+  return host::with_element_type(dtype, [&]<class T>(T*) {
+    T element;
+    if constexpr (std::is_arithmetic_v<T>)
+      element = T(saturated(dtype, value));
+    else
+      element = T(float(value));
+    uint64_t bits = 0;
+    std::memcpy(&bits, &element, sizeof(T));
+    return bits;
+  });
+}
+
+void cpu(const Problem& q) {
+  if (q.operation == Operation::fill) return fill(q);
+  if (q.operation == Operation::copy) return move_elements(q.out, q.a);
+  if (q.operation == Operation::astype) return convert(q);
+  if (is_floating(q.out.dtype()))
+    for_each_block<float>(q, [&](float* y, const float* a, const float* b, int64_t n) {
+      compute(q.operation, y, a, b, q.alpha, n);
+    });
+  else
+    for_each_block<int64_t>(q, [&](int64_t* y, const int64_t* a, const int64_t* b, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) y[i] = compute(q.operation, a[i], b[i]);
+    });
+}
+
+void reference(const Problem& q) {
+  if (q.operation == Operation::astype) return reference_astype(q);
+  const host::Elements to(q.out), a(q.a), b(q.b);
+  for (int64_t i = 0; i < q.out.size(); ++i) {
+    if (q.operation == Operation::fill)
+      to.set(i, saturated(q.out.dtype(), q.value));
+    else if (q.operation == Operation::copy)
+      to.set(i, a[i]);
+    else if (is_floating(q.out.dtype()))
+      to.set(i, compute(q.operation, a[i], b[i], double(q.alpha)));
+    else
+      to.set(i, double(compute(q.operation, int64_t(a[i]), int64_t(b[i]))));
+  }
+}
+
+}  // namespace tensorcraft::kernel::elementwise

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/ops/elementwise/params.h"
+
+namespace tensorcraft::kernel::elementwise {
+
+// What an operation does to elements on the host; `b` is not read where there is one input.
+// n floats next to each other, as vector code; y may be a or b.
+void compute(Operation operation, float* y, const float* a, const float* b, float alpha, int64_t n);
+// One integer; wraps.
+int64_t compute(Operation operation, int64_t a, int64_t b);
+// The formula itself.
+double compute(Operation operation, double a, double b, double alpha);
+
+}  // namespace tensorcraft::kernel::elementwise

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/rows.h"
+
+namespace tensorcraft::kernel::elementwise {
+
+// What is done to each element: first those of no input, then of one, then of two.
+enum class Operation : int {
+  fill,
+  copy,
+  astype,
+  negative,
+  exp,
+  tanh,
+  sigmoid,
+  relu,
+  leaky_relu,
+  elu,
+  silu,
+  swish,
+  gelu,
+  gelu_tanh,
+  add,
+  subtract,
+  multiply,
+  divide,
+  maximum,
+  minimum,
+};
+
+TC_HOST_DEVICE constexpr int num_inputs(Operation o) {
+  return o == Operation::fill ? 0 : o < Operation::add ? 1 : 2;
+}
+
+// Run time: inputs are broadcast to the shape of out, `b` is unused where there is one input. The
+// maps give the offset of an element from its row-major index.
+struct Params {
+  const void* a;
+  const void* b;
+  void* out;
+  int64_t size;
+  RowMap a_map, b_map, out_map;
+  float alpha;          // the operation's one parameter: slope, scale, beta
+  uint64_t fill_value;  // the bits of one element
+};
+
+// Compile time. A single input is one element that every output shares.
+struct Config {
+  Operation operation;
+  int threads = 256;
+  int vectors = 4;  // vector accesses a thread has in flight, for each input
+  int single_a = 0;
+  int single_b = 0;
+};
+
+}  // namespace tensorcraft::kernel::elementwise
