@@ -1,195 +1,286 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arrays.hpp"
 
+#include "arguments.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/op/host/elements.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
 #include <string>
 
 namespace tensorcraft::python {
 namespace {
 
-// The dtype of a buffer-protocol format character; nullopt for float64 and everything else.
-std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes) {
-  if (!format || !*format) return DType::uint8;
-  const char c = *format == '@' || *format == '=' || *format == '<' ? format[1] : format[0];
-  switch (c) {
-    case 'f': return DType::float32;
-    case 'e': return DType::float16;
-    case '?': return DType::bool_;
-    case 'B': return DType::uint8;
-    case 'b': return DType::int8;
-    case 'h': return DType::int16;
-    case 'i':
-    case 'l':
-    case 'q': return bytes == 8 ? DType::int64 : bytes == 4 ? std::optional(DType::int32) : std::nullopt;
-    default: return std::nullopt;
-  }
-}
+// Python objects that calls need, looked up once. Leaked on purpose: a destructor would run after
+// the interpreter is gone.
+struct Numpy {
+  nb::object asarray, ascontiguousarray, empty, float32, ndarray, generic;
+  nb::object dtypes[kNumDTypes];  // null where NumPy lacks it
 
-struct BufferOwner {
-  Py_buffer buffer;
-  ~BufferOwner() {
-    const nb::gil_scoped_acquire gil;
-    PyBuffer_Release(&buffer);
+  Numpy() {
+    const nb::module_ numpy = nb::module_::import_("numpy");
+    asarray = numpy.attr("asarray");
+    ascontiguousarray = numpy.attr("ascontiguousarray");
+    empty = numpy.attr("empty");
+    float32 = numpy.attr("float32");
+    ndarray = numpy.attr("ndarray");
+    generic = numpy.attr("generic");
+    for (const DType d : {DType::float32, DType::float16, DType::int8, DType::int16, DType::int32,
+                          DType::int64, DType::uint8, DType::bool_})
+      dtypes[size_t(d)] = numpy.attr("dtype")(std::string(to_string(d)));
+  }
+  static bool is(nb::handle object, const nb::object& type) {
+    return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(type.ptr()));
   }
 };
+const Numpy& numpy() {
+  static const auto* one = new Numpy;
+  return *one;
+}
+
+nb::handle numpy_dtype(DType dtype) {
+  const nb::object& found = numpy().dtypes[size_t(dtype)];
+  if (!found.is_valid())
+    fail(ErrorKind::type, "NumPy has no ", dtype,
+         "; keep it in a tc.Tensor (tc.asarray), or convert to float32 first");
+  return found;
+}
+
+// The dtype of a buffer-protocol format; nullopt for float64, foreign byte order and all else.
+std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes) {
+  if (!format || !*format) return DType::uint8;
+  const bool is_native = *format == '@' || *format == '=' || *format == '<';
+  const char* code = is_native ? format + 1 : format;
+  if (code[1]) return std::nullopt;
+  switch (*code) {
+    case 'f':
+      return DType::float32;
+    case 'e':
+      return DType::float16;
+    case '?':
+      return DType::bool_;
+    case 'B':
+      return DType::uint8;
+    case 'b':
+      return DType::int8;
+    case 'h':
+      return DType::int16;
+    case 'i':
+    case 'l':
+    case 'q':
+      return bytes == 8 ? DType::int64 : DType::int32;
+    default:
+      return std::nullopt;
+  }
+}
 
 [[noreturn]] void refuse_dtype(nb::handle object, std::string_view op, std::string_view name) {
   const auto dtype = nb::cast<std::string>(nb::str(object.attr("dtype")));
-  const std::string fix = dtype == "float64" ? "convert it: x.astype(\"float32\"), or tc.asarray(x, dtype=tc.float32)"
-                                             : "the dtypes are float32, float16, bfloat16, float8, int8 to int64, uint8 and bool";
+  const std::string fix =
+      dtype == "float64"
+          ? "convert it: x.astype(\"float32\"), or tc.asarray(x, dtype=tc.float32)"
+          : "the dtypes are float32, float16, int8, int16, int32, int64, uint8 and bool in the "
+            "machine's byte order, and bfloat16 and float8 in a tc.Tensor";
   fail(ErrorKind::type, op, ": ", name, ": dtype ", dtype, " is not supported; ", fix);
 }
 
+// The array's own memory: it lives as long as the array, so the buffer need not stay locked.
+struct Buffer {
+  Py_buffer raw{};
+  ~Buffer() { PyBuffer_Release(&raw); }
+};
+
 ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name) {
-  auto owner = std::make_shared<BufferOwner>();
-  if (PyObject_GetBuffer(object.ptr(), &owner->buffer, PyBUF_RECORDS_RO) != 0) {
+  Buffer buffer;
+  Py_buffer& b = buffer.raw;
+  if (PyObject_GetBuffer(object.ptr(), &b, PyBUF_RECORDS_RO) != 0) {
     PyErr_Clear();
-    owner->buffer = {};
     refuse_dtype(object, op, name);
   }
-  const Py_buffer& b = owner->buffer;
   const auto dtype = buffer_dtype(b.format, b.itemsize);
   if (!dtype) refuse_dtype(object, op, name);
   Dims shape, strides;
+  bool whole = reinterpret_cast<uintptr_t>(b.buf) % size_t(b.itemsize) == 0;
   for (int i = 0; i < b.ndim; ++i) {
+    whole = whole && b.strides[i] % b.itemsize == 0;
     shape.push_back(b.shape[i]);
-    if (b.strides[i] % b.itemsize)
-      fail(ErrorKind::value, op, ": ", name, ": strides are not whole elements; copy it first");
     strides.push_back(b.strides[i] / b.itemsize);
   }
+  if (!whole)
+    fail(ErrorKind::value, op, ": ", name,
+         ": the array's elements are not aligned to their size; copy it first");
   const auto access = b.readonly ? Access::read_only : Access::read_write;
-  return {{b.buf, *dtype, shape, strides, Device::cpu(), access}, std::move(owner), Framework::numpy, nullptr, object.ptr()};
+  return {{b.buf, *dtype, shape, strides, Device::cpu(), access}, Framework::numpy, object};
 }
 
 ArrayArgument from_exchange(nb::handle object, const ExchangeApi* api) {
   if (api->borrow) {
     dlpack::DLTensor borrowed{};
     if (api->borrow(object.ptr(), &borrowed) != 0) throw nb::python_error();
-    return {TensorView::from_dlpack(borrowed), nullptr, Framework::exchange, api, object.ptr()};
+    return {TensorView::from_dlpack(borrowed), Framework::exchange, object, nullptr, api};
   }
-  dlpack::DLManagedTensorVersioned* m = nullptr;
-  if (api->from_object(object.ptr(), &m) != 0) throw nb::python_error();
-  std::shared_ptr<void> owner(m, [](dlpack::DLManagedTensorVersioned* t) { if (t->deleter) t->deleter(t); });
-  return {TensorView::from_dlpack(m->dl_tensor), std::move(owner), Framework::exchange, api, object.ptr()};
+  dlpack::DLManagedTensorVersioned* managed = nullptr;
+  if (api->from_object(object.ptr(), &managed) != 0) throw nb::python_error();
+  Imported i = import_managed(managed);
+  const Device device = i.view.device();
+  auto memory = std::make_shared<Memory>(std::move(i.owner), device, current_stream(device.index));
+  return {i.view, Framework::exchange, object, std::move(memory), api};
 }
 
-// A list or a number through NumPy: floats become float32, since no user asked for float64.
-ArrayArgument from_python(nb::handle object, std::string_view op, std::string_view name) {
-  const nb::module_ numpy = nb::module_::import_("numpy");
-  nb::object array = numpy.attr("asarray")(object);
-  if (nb::cast<std::string>(nb::str(array.attr("dtype"))) == "float64") array = array.attr("astype")("float32");
+StreamRef stream_of_package(nb::handle object, int device) {
+  static const auto* function =
+      new nb::object(nb::module_::import_("tensorcraft._frameworks").attr("current_stream"));
+  const nb::object handle = (*function)(object.type(), device);
+  return handle.is_none() ? current_stream(device) : to_stream(handle, device);
+}
+
+ArrayArgument from_dlpack(nb::handle object, nb::handle given) {
+  const auto where = nb::cast<std::pair<int, int>>(object.attr("__dlpack_device__")());
+  const Device device =
+      tensorcraft::from_dlpack(dlpack::DLDevice{dlpack::DLDeviceType(where.first), where.second});
+  StreamRef stream;
+  if (device.is_cuda())
+    stream =
+        given.is_none() ? stream_of_package(object, device.index) : to_stream(given, device.index);
+  Imported i = import_dlpack(object, stream);
+  auto memory = std::make_shared<Memory>(std::move(i.owner), device, stream);
+  return {i.view, Framework::dlpack, object, std::move(memory)};
+}
+
+bool is_number(nb::handle object) {
+  return PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr());  // bool is an int
+}
+
+// With the dtype it would have alone; to_scalar() makes its memory.
+ArrayArgument from_number(nb::handle object) {
+  const DType dtype = PyBool_Check(object.ptr())    ? DType::bool_
+                      : PyFloat_Check(object.ptr()) ? DType::float32
+                                                    : DType::int64;
+  return {{nullptr, dtype, {}}, Framework::number, object};
+}
+
+// A list, or a NumPy scalar. Lists of floats become float32, since nobody asked for float64.
+ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_view name) {
+  nb::object array = numpy().asarray(object);
+  const bool is_list = !Numpy::is(object, numpy().generic);
+  if (is_list && nb::cast<std::string>(array.attr("dtype").attr("char")) == "d")
+    array = array.attr("astype")(numpy().float32);
   ArrayArgument a = from_numpy(array, op, name);
-  const bool number = PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr());
-  a.framework = number ? Framework::scalar : Framework::numpy;
-  a.like = nullptr;
+  a.memory = std::make_shared<Memory>(share(array), Device::cpu(), StreamRef());
+  a.object = nb::handle();
   return a;
-}
-
-bool is_numpy(nb::handle object) {
-  static PyObject* ndarray = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
-  return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(ndarray));
-}
-
-void check_numpy_has(DType dtype) {
-  if (dtype == DType::bfloat16 || dtype == DType::float8_e4m3fn || dtype == DType::float8_e5m2)
-    fail(ErrorKind::type, "NumPy has no ", dtype, "; keep it in a tc.Tensor (tc.asarray), or convert to float32 first");
-}
-
-NewArray from_framework(const ExchangeApi* api, DType dtype, const Dims& shape, Device device) {
-  dlpack::DLTensor prototype{nullptr, to_dlpack(device), shape.rank(), to_dlpack(dtype),
-                             const_cast<int64_t*>(shape.data()), nullptr, 0};
-  struct Message { std::string text; } error;
-  dlpack::DLManagedTensorVersioned* m = nullptr;
-  const auto set = [](void* e, const char* kind, const char* text) {
-    static_cast<Message*>(e)->text = std::string(kind) + ": " + text;
-  };
-  if (api->allocate(&prototype, &m, &error, set) != 0)
-    fail(ErrorKind::out_of_memory, "the framework could not allocate ", shape, " of ", dtype, " on ", device, ": ", error.text);
-  const TensorView view = TensorView::from_dlpack(m->dl_tensor);
-  void* object = nullptr;
-  if (api->to_object(m, &object) != 0) throw nb::python_error();
-  return {view, nb::steal(static_cast<PyObject*>(object)), nullptr};
 }
 
 }  // namespace
 
-PyTensor own(Tensor tensor) {
-  auto shared = std::make_shared<Tensor>(std::move(tensor));
-  const TensorView view = shared->view();
-  return {view, std::move(shared)};
+ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
+                       nb::handle stream) {
+  if (PyTensor* t = nullptr; nb::try_cast(object, t, false))
+    return {t->view, Framework::tensorcraft, object, t->memory};
+  if (Numpy::is(object, numpy().ndarray)) return from_numpy(object, op, name);
+  if (is_number(object)) return from_number(object);
+  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) ||
+      Numpy::is(object, numpy().generic))
+    return from_sequence(object, op, name);
+  if (const ExchangeApi* api = exchange_api(Py_TYPE(object.ptr())))
+    return from_exchange(object, api);
+  if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, stream);
+  fail(ErrorKind::type, op, ": ", name,
+       " must be an array (NumPy, torch, anything with __dlpack__, a tc.Tensor, a list or a "
+       "number), got ",
+       class_name(object));
 }
 
-ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name) {
-  if (PyTensor* t = nullptr; nb::try_cast(object, t))
-    return {t->view, t->owner, Framework::tensorcraft, nullptr, object.ptr()};
-  if (is_numpy(object)) return from_numpy(object, op, name);
-  if (const ExchangeApi* api = exchange_api(Py_TYPE(object.ptr()))) return from_exchange(object, api);
-  if (nb::hasattr(object, "__dlpack__")) {
-    Imported i = import_dlpack(object.ptr(), nullptr);
-    return {i.view, std::move(i.owner), Framework::dlpack, nullptr, object.ptr()};
+PyTensor to_scalar(nb::handle number, DType dtype) {
+  Tensor result(dtype, {}, Device::cpu());
+  if (PyFloat_Check(number.ptr()) || is_floating(dtype)) {
+    const double value = PyFloat_AsDouble(number.ptr());
+    if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+    host::Elements(result.view()).set(0, value);
+    return own(std::move(result), {});
   }
-  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr()))
-    return from_python(object, op, name);
-  fail(ErrorKind::type, op, ": ", name, " must be an array (NumPy, torch, anything with __dlpack__, a tc.Tensor or a list), got ",
-       nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))).attr("__name__"))));
+  const int64_t value = to_int64(number, "number");
+  const int bits = 8 * int(dtype_bytes(dtype));
+  const bool is_unsigned = dtype == DType::uint8 || dtype == DType::bool_;
+  const int64_t high = dtype == DType::bool_   ? 1
+                       : dtype == DType::uint8 ? 255
+                                               : std::numeric_limits<int64_t>::max() >> (64 - bits);
+  const int64_t low = is_unsigned ? 0 : -high - 1;
+  if (value < low || value > high)
+    fail(ErrorKind::value, "the number ", value, " does not fit the array's dtype ", dtype,
+         "; convert the array to a wider dtype first");
+  std::memcpy(result.data(), &value, dtype_bytes(dtype));  // little endian
+  return own(std::move(result), {});
 }
 
-nb::object to_numpy(const TensorView& view, std::shared_ptr<void> owner) {
-  check_numpy_has(view.dtype());
-  auto* keep = new std::shared_ptr<void>(std::move(owner));
-  const nb::capsule guard(keep, [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
+PyTensor to_tensor(nb::handle object) {
+  ArrayArgument a = to_array(object, "asarray", "obj", nb::none());
+  if (a.is_number()) return to_scalar(object, a.view.dtype());
+  if (!a.memory) {
+    const Device device = a.view.device();
+    const StreamRef home = device.is_cuda() ? stream_of(a, device.index) : StreamRef();
+    a.memory = std::make_shared<Memory>(share(nb::borrow(object)), device, home);
+  }
+  return {a.view, std::move(a.memory)};
+}
+
+nb::object to_numpy(const PyTensor& t) {
+  numpy_dtype(t.view.dtype());
+  const nb::object owner = nb::cast(t);
   size_t shape[kMaxRank];
-  std::copy(view.shape().begin(), view.shape().end(), shape);
-  const auto dl = to_dlpack(view.dtype());
-  const nb::ndarray<nb::numpy> array(view.data(), size_t(view.rank()), shape, guard, view.strides().data(),
-                                     {dl.code, dl.bits, dl.lanes});
-  return nb::cast(array, nb::rv_policy::reference);
+  std::ranges::copy(t.view.shape(), shape);
+  const auto dl = to_dlpack(t.view.dtype());
+  const nb::dlpack::dtype dtype{dl.code, dl.bits, dl.lanes};
+  const auto make = [&]<class... Access>(Access...) {
+    const nb::ndarray<nb::numpy, Access...> array(t.view.data(), size_t(t.view.rank()), shape,
+                                                  owner, t.view.strides().data(), dtype);
+    return nb::cast(array, nb::rv_policy::reference);
+  };
+  return t.view.read_only() ? make(nb::ro()) : make();
 }
 
-NewArray new_array(const ArrayArgument& like, DType dtype, const Dims& shape, Device device, StreamRef stream) {
-  if (like.framework == Framework::exchange) return from_framework(like.api, dtype, shape, device);
-  PyTensor t = own(Tensor(dtype, shape, device, stream));
-  const TensorView view = t.view;
-  auto owner = t.owner;
-  if (like.framework == Framework::tensorcraft) return {view, nb::cast(std::move(t)), owner};
-  if (like.framework == Framework::dlpack) {
-    nb::object type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(like.like)));
-    nb::object tensor = nb::cast(std::move(t));
-    return {view, nb::module_::import_("tensorcraft._frameworks").attr("from_dlpack")(type, tensor), owner};
-  }
-  return {view, nb::object(), owner};  // NumPy: made from the host copy after the call
+NumpyArray empty_numpy(DType dtype, const Dims& shape) {
+  const nb::object array = numpy().empty(to_tuple(shape), numpy_dtype(dtype));
+  return {from_numpy(array, "numpy", "out").view, array};
 }
 
-DType to_dtype(nb::handle object) {
-  DType direct;
-  if (nb::try_cast(object, direct)) return direct;
-  std::string name;
-  if (nb::isinstance<nb::str>(object))
-    name = nb::cast<std::string>(object);
-  else if (nb::hasattr(object, "__name__"))
-    name = nb::cast<std::string>(object.attr("__name__"));
-  else
-    name = nb::cast<std::string>(nb::str(object));
-  if (const auto dot = name.rfind('.'); dot != std::string::npos) name = name.substr(dot + 1);
-  if (const auto d = parse_dtype(name)) return *d;
-  fail(ErrorKind::type, "dtype ", name, " is not supported; there are float32, float16, bfloat16, float8_e4m3fn, "
-       "float8_e5m2, int8, int16, int32, int64, uint8 and bool");
+nb::object contiguous_numpy(nb::handle array) { return numpy().ascontiguousarray(array); }
+
+NumpyArray empty_exchange(const ExchangeApi& api, DType dtype, const Dims& shape, Device device) {
+  dlpack::DLTensor prototype{nullptr,
+                             to_dlpack(device),
+                             shape.rank(),
+                             to_dlpack(dtype),
+                             const_cast<int64_t*>(shape.data()),
+                             nullptr,
+                             0};
+  std::string error;
+  const auto set_error = [](void* text, const char* kind, const char* message) {
+    *static_cast<std::string*>(text) = std::string(kind) + ": " + message;
+  };
+  dlpack::DLManagedTensorVersioned* managed = nullptr;
+  if (api.allocate(&prototype, &managed, &error, set_error) != 0)
+    fail(ErrorKind::out_of_memory, "the framework could not allocate ", shape, " of ", dtype,
+         " on ", device, ": ", error);
+  const TensorView view = TensorView::from_dlpack(managed->dl_tensor);
+  void* object = nullptr;
+  if (api.to_object(managed, &object) != 0) throw nb::python_error();
+  return {view, nb::steal(static_cast<PyObject*>(object))};
 }
 
-Device to_device(nb::handle object) { return parse_device(nb::cast<std::string>(nb::str(object))); }
-
-StreamRef to_stream(nb::handle object, int device) {
-  if (Stream* s = nullptr; nb::try_cast(object, s)) return s->ref();
-  if (PyLong_Check(object.ptr())) return StreamRef(reinterpret_cast<CUstream_st*>(nb::cast<uintptr_t>(object)), device);
-  if (nb::hasattr(object, "__cuda_stream__")) {
-    const auto pair = nb::cast<nb::tuple>(object.attr("__cuda_stream__")());
-    return StreamRef(reinterpret_cast<CUstream_st*>(nb::cast<uintptr_t>(pair[1])), device);
-  }
-  fail(ErrorKind::type, "stream must be a tc.Stream, an integer handle or an object with __cuda_stream__");
+StreamRef stream_of(const ArrayArgument& array, int device) {
+  if (array.framework == Framework::dlpack) return stream_of_package(array.object, device);
+  if (!array.api) return current_stream(device);
+  void* handle = nullptr;
+  if (array.api->current_stream(dlpack::kDLCUDA, device, &handle) != 0) throw nb::python_error();
+  return StreamRef(static_cast<CUstream_st*>(handle), device);
 }
 
 }  // namespace tensorcraft::python

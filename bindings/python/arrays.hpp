@@ -1,53 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "exchange.hpp"
-#include "tensorcraft/runtime/memory/tensor.hpp"
 
-#include <nanobind/nanobind.h>
-
-#include <optional>
+#include <string_view>
 
 namespace tensorcraft::python {
 
-namespace nb = nanobind;
-
-// tc.Tensor: a view with a share in whatever owns the memory.
-struct PyTensor {
-  TensorView view;
-  std::shared_ptr<void> owner;
-};
-PyTensor own(Tensor tensor);
-
 // Whose array an argument is, so that the result can be of the same kind.
-enum class Framework { numpy, tensorcraft, exchange, dlpack, scalar };
+enum class Framework { numpy, tensorcraft, exchange, dlpack, number };
 
-// One array argument, borrowed for the length of a call.
+// One array argument. The caller holds `object` for the length of the call.
 struct ArrayArgument {
   TensorView view;
-  std::shared_ptr<void> owner;
   Framework framework = Framework::numpy;
-  const ExchangeApi* api = nullptr;  // of framework exchange
-  PyObject* like = nullptr;          // the object, for its type
-  bool is_weak() const { return framework == Framework::scalar; }
+  nb::handle object;
+  std::shared_ptr<Memory> memory = nullptr;  // null: `object` itself keeps the memory
+  const ExchangeApi* api = nullptr;          // of framework exchange
+
+  bool is_number() const { return framework == Framework::number; }
+  bool is_host_array() const { return framework == Framework::numpy || is_number(); }
 };
 
-// tc.Tensor, NumPy array, anything with the exchange API or __dlpack__, nested list, or number.
-// Fails with kind type naming `op` and `name` otherwise, and for float64 arrays, with the fix.
-ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name);
-// A view as a NumPy array that shares the memory; kind type for dtypes NumPy lacks.
-nb::object to_numpy(const TensorView& host_view, std::shared_ptr<void> owner);
-// The memory for a result of the same kind as `like`, and the object to return.
-struct NewArray {
+// tc.Tensor, NumPy array or scalar, anything with the exchange API or __dlpack__, nested list, or
+// number. `stream` is what the caller gave (None: the current one). Fails with kind type otherwise,
+// and for float64 arrays, with the fix.
+ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
+                       nb::handle stream);
+// A number as a host tensor of a dtype; kind value where it does not fit.
+PyTensor to_scalar(nb::handle number, DType dtype);
+// The memory of an array as a tc.Tensor that keeps it alive.
+PyTensor to_tensor(nb::handle object);
+
+// A host tensor as a NumPy array that shares the memory; kind type for dtypes NumPy lacks.
+nb::object to_numpy(const PyTensor& tensor);
+// An uninitialised NumPy array, and its memory.
+struct NumpyArray {
   TensorView view;
   nb::object object;
-  std::shared_ptr<void> owner;
 };
-NewArray new_array(const ArrayArgument& like, DType dtype, const Dims& shape, Device device, StreamRef stream);
-
-// Python text or object to the library's types; kind value or type where it is none.
-DType to_dtype(nb::handle object);
-Device to_device(nb::handle object);
-// tc.Stream, an integer handle, or an object with __cuda_stream__.
-StreamRef to_stream(nb::handle object, int device);
+NumpyArray empty_numpy(DType dtype, const Dims& shape);
+// The same values in row-major order.
+nb::object contiguous_numpy(nb::handle array);
+// An array of the framework of `api`, and its memory.
+NumpyArray empty_exchange(const ExchangeApi& api, DType dtype, const Dims& shape, Device device);
+// The stream that the framework of an array works on now; TensorCraft's where it is not known.
+StreamRef stream_of(const ArrayArgument& array, int device);
 
 }  // namespace tensorcraft::python

@@ -1,90 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call.hpp"
 
+#include "arguments.hpp"
+#include "arrays.hpp"
+#include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/memory.hpp"
+#include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <nanobind/stl/string.h>
 
-#include <deque>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace tensorcraft::python {
 namespace {
 
-bool is_host_array(const ArrayArgument& a) {
-  return a.framework == Framework::numpy || a.framework == Framework::scalar;
+nb::object frameworks(const char* name) {
+  static const auto* module = new nb::module_(nb::module_::import_("tensorcraft._frameworks"));
+  return module->attr(name);
 }
 
 // Everything one call borrows or makes, alive until it returns.
 class Call {
  public:
-  Call(const op::Operator& op, nb::tuple inputs, nb::tuple options, nb::handle device)
-      : op_(op), description_(op.description()) {
-    if (inputs.size() != description_.inputs.size())
-      fail(ErrorKind::type, name(), ": takes ", description_.inputs.size(), " arrays, got ", inputs.size());
+  Call(const op::Operator& op, nb::tuple inputs, nb::tuple options, nb::handle stream,
+       nb::handle device)
+      : description_(op.description()), given_stream_(stream) {
+    arrays_.reserve(inputs.size() + options.size());
     for (size_t i = 0; i < inputs.size(); ++i)
-      arrays_.push_back(to_array(inputs[i], name(), description_.inputs[i].name));
-    num_inputs_ = arrays_.size();
-    for (size_t i = 0; i < options.size(); ++i) add_option(description_.options[i], options[i]);
+      arrays_.push_back(to_array(inputs[i], name(), description_.inputs[i].name, stream));
+    const size_t num_inputs = arrays_.size();
+    options_.resize(options.size());
+    for (size_t i = 0; i < options.size(); ++i) set_option(i, options[i]);
     pick_device(device);
-    resolve_scalars();
-    for (auto& a : arrays_) move_to_device(a);
-    for (size_t i = 0; i < num_inputs_; ++i) inputs_.push_back(arrays_[i].view);
+    pick_stream();
+    for (ArrayArgument& a : arrays_)
+      if (a.is_number()) make_scalar(a);
+    if (device_.is_cuda())
+      for (ArrayArgument& a : arrays_)
+        if (a.is_host_array()) move_to_device(a);
+    for (size_t i = 0; i < num_inputs; ++i) inputs_.push_back(arrays_[i].view);
     for (const auto& [option, array] : tensor_options_) options_[option] = arrays_[array].view;
   }
 
   std::string_view name() const { return description_.name; }
   Device device() const { return device_; }
+  StreamRef stream() const { return stream_; }
   // The first argument that is an array and not a number; numbers alone count as NumPy.
   const ArrayArgument& leader() const {
-    for (const auto& a : arrays_)
-      if (!a.is_weak()) return a;
+    for (const ArrayArgument& a : arrays_)
+      if (!a.is_number()) return a;
     return arrays_[0];
   }
-  op::Arguments arguments(std::string_view variant, std::optional<StreamRef> stream) const {
-    return {inputs_, options_, variant, stream};
+  op::Arguments arguments(std::string_view variant) const {
+    return {inputs_, options_, variant, stream_};
   }
-  StreamRef stream(nb::handle given) const {
-    if (!device_.is_cuda()) return {};
-    if (!given.is_none()) return to_stream(given, device_.index);
-    if (const ExchangeApi* api = leader().api) {
-      void* handle = nullptr;
-      if (api->current_stream(dlpack::kDLCUDA, device_.index, &handle) != 0) throw nb::python_error();
-      return StreamRef(static_cast<CUstream_st*>(handle), device_.index);
-    }
-    return current_stream(device_.index);
+  // A stream of which only a number is known may be gone when its memory is freed.
+  bool stream_may_end() const {
+    return device_.is_cuda() && !given_stream_.is_none() &&
+           !nb::isinstance<PyStream>(given_stream_);
+  }
+  void mark_used() const {
+    if (!device_.is_cuda()) return;
+    for (const ArrayArgument& a : arrays_)
+      if (a.memory) a.memory->used_on(stream_);
   }
 
  private:
-  void add_option(const op::Parameter& p, nb::handle value) {
-    options_.emplace_back();
+  void set_option(size_t i, nb::handle value) {
+    const op::Parameter& p = description_.options[i];
     if (value.is_none()) return;
     if (p.kind == op::ParameterKind::tensor) {
-      tensor_options_.emplace_back(options_.size() - 1, arrays_.size());
-      arrays_.push_back(to_array(value, name(), p.name));
+      tensor_options_.emplace_back(i, arrays_.size());
+      arrays_.push_back(to_array(value, name(), p.name, given_stream_));
     } else if (p.kind == op::ParameterKind::dtype) {
-      options_.back() = to_dtype(value);
+      options_[i] = to_dtype(value);
     } else if (PyBool_Check(value.ptr())) {
-      options_.back() = nb::cast<bool>(value);
-    } else if (nb::isinstance<nb::str>(value)) {
-      options_.back() = std::string_view(strings_.emplace_back(nb::cast<std::string>(value)));
-    } else if (PyFloat_Check(value.ptr())) {
-      options_.back() = nb::cast<double>(value);
+      options_[i] = value.ptr() == Py_True;
+    } else if (PyUnicode_Check(value.ptr())) {
+      options_[i] = to_text(value, p.name);
     } else if (PyIndex_Check(value.ptr())) {
-      options_.back() = nb::cast<int64_t>(nb::int_(value));
-    } else if (PyNumber_Check(value.ptr())) {  // NumPy scalars
-      options_.back() = nb::cast<double>(nb::float_(value));
+      options_[i] = to_int64(value, p.name);
+    } else if (PyFloat_Check(value.ptr()) || PyNumber_Check(value.ptr())) {
+      const double number = PyFloat_AsDouble(value.ptr());
+      if (number == -1 && PyErr_Occurred()) throw nb::python_error();
+      options_[i] = number;
     } else {
-      fail(ErrorKind::type, name(), ": ", p.name, " has a type that no option takes");
+      fail(ErrorKind::type, name(), ": ", p.name, " must be a number, text, dtype or None, got ",
+           class_name(value));
     }
   }
 
   void pick_device(nb::handle given) {
     const ArrayArgument* placed = nullptr;  // the first array whose framework knows devices
-    for (const auto& a : arrays_)
-      if (!is_host_array(a) && !placed) placed = &a;
+    const ArrayArgument* on_host = nullptr;
+    for (const ArrayArgument& a : arrays_) {
+      if (!a.is_host_array() && !placed) placed = &a;
+      if (a.framework == Framework::numpy && !on_host) on_host = &a;
+    }
     if (!placed) {
       device_ = given.is_none() ? default_device() : to_device(given);
       if (device_.type == DeviceType::simt)
@@ -93,133 +110,188 @@ class Call {
     }
     device_ = placed->view.device();
     if (!given.is_none() && to_device(given) != device_)
-      fail(ErrorKind::value, name(), ": device=\"", to_device(given), "\" contradicts an array on ", device_,
-           "; move the array, or leave device out");
-    for (const auto& a : arrays_)
-      if (a.framework == Framework::numpy && device_.is_cuda())
-        fail(ErrorKind::value, name(), ": host and device arrays are mixed; move the NumPy array with tc.asarray(x, device=\"", device_, "\")");
+      fail(ErrorKind::value, name(), ": device=\"", to_device(given), "\" contradicts an array on ",
+           device_, "; move the array, or leave device out");
+    if (on_host && device_.is_cuda())
+      fail(ErrorKind::value, name(),
+           ": host and device arrays are mixed; move the host array with tc.asarray(x, device=\"",
+           device_, "\")");
   }
 
-  // A Python number takes the dtype of the array beside it (float32 where that holds integers).
-  void resolve_scalars() {
-    const DType beside = leader().view.dtype();
-    for (auto& a : arrays_) {
-      if (!a.is_weak() || leader().is_weak()) continue;
-      const bool is_float = is_floating(a.view.dtype());
-      const DType wanted = is_float && !is_floating(beside) ? DType::float32 : beside;
-      if (a.view.dtype() == wanted) continue;
-      nb::object converted = nb::module_::import_("tensorcraft._frameworks").attr("scalar")(nb::cast(PyTensor{a.view, a.owner}), std::string(to_string(wanted)));
-      PyTensor* t = nb::cast<PyTensor*>(converted);
-      a.view = t->view;
-      a.owner = t->owner;
+  void pick_stream() {
+    if (!given_stream_.is_none() && !device_.is_cuda())
+      fail(ErrorKind::value, name(), ": Tensor must be on CUDA device: stream= was given and ",
+           description_.inputs[0].name, " is on ", device_, "; leave stream out");
+    if (!device_.is_cuda()) return;
+    stream_ = given_stream_.is_none() ? stream_of(leader(), device_.index)
+                                      : to_stream(given_stream_, device_.index);
+  }
+
+  // A number takes the dtype of the array beside it where that can hold its kind.
+  void make_scalar(ArrayArgument& a) {
+    DType dtype = a.view.dtype();
+    const ArrayArgument* beside = nullptr;
+    for (const ArrayArgument& b : arrays_)
+      if (!b.is_number() && (!beside || beside->view.dtype() == DType::bool_)) beside = &b;
+    if (beside) {
+      const DType theirs = beside->view.dtype();
+      const bool fits = is_floating(theirs) || dtype == DType::bool_ ||
+                        (dtype == DType::int64 && theirs != DType::bool_);
+      if (fits) dtype = theirs;
     }
+    PyTensor t = to_scalar(a.object, dtype);
+    a.view = t.view;
+    a.memory = std::move(t.memory);
   }
 
   void move_to_device(ArrayArgument& a) {
-    if (!device_.is_cuda() || !is_host_array(a)) return;
-    Tensor copy(a.view.dtype(), a.view.shape(), device_);
-    const nb::object contiguous = a.view.is_contiguous() ? nb::object() : nb::module_::import_("numpy").attr("ascontiguousarray")(nb::handle(a.like));
-    const ArrayArgument from = a.view.is_contiguous() ? a : to_array(contiguous, name(), "array");
-    copy_bytes(copy, from.view, current_stream(device_.index));
-    PyTensor t = own(std::move(copy));
+    const TensorView host = contiguous(a);
+    Tensor copy(host.dtype(), host.shape(), device_, stream_);
+    const TensorView view = copy.view();
+    if (host.size()) {
+      const nb::gil_scoped_release release;
+      // Pageable memory: the driver has read it when the call returns.
+      cuda::copy_async(view.data(), host.data(), host.nbytes(), stream_);
+    }
+    const PyTensor t = own(std::move(copy), stream_);
     a.view = t.view;
-    a.owner = t.owner;
+    a.memory = t.memory;
   }
 
-  const op::Operator& op_;
+  TensorView contiguous(ArrayArgument& a) {
+    if (a.view.is_contiguous()) return a.view;
+    packed_.push_back(contiguous_numpy(a.object));
+    return to_array(packed_.back(), name(), "array", nb::none()).view;
+  }
+
   const op::Description& description_;
+  nb::handle given_stream_;
   std::vector<ArrayArgument> arrays_;
   std::vector<TensorView> inputs_;
   std::vector<op::Value> options_;
   std::vector<std::pair<size_t, size_t>> tensor_options_;  // option, array
-  std::deque<std::string> strings_;
-  size_t num_inputs_ = 0;
+  std::vector<nb::object> packed_;
   Device device_;
+  StreamRef stream_;
 };
 
-// A NumPy result is computed where the call runs and copied back where that is a GPU.
-nb::object finish(const Call& call, NewArray& result) {
-  if (result.object.is_valid()) return std::move(result.object);
-  if (!call.device().is_cuda()) return to_numpy(result.view, result.owner);
-  PyTensor host = own(static_cast<Tensor*>(result.owner.get())->to(Device::cpu()));
-  return to_numpy(host.view, host.owner);
-}
+// One output: where the operator writes it, and how it becomes what the caller gets.
+struct Output {
+  TensorView view;
+  nb::object object;                 // null: made from `memory` after the run
+  std::shared_ptr<Memory> memory;    // of ours
+  std::optional<TensorView> host{};  // copied to after the run
+};
 
-nb::object named_tuple(std::string_view op, const std::vector<op::OutputSpec>& specs, nb::list values) {
-  nb::list names;
-  for (const auto& s : specs) names.append(std::string(s.name));
-  return nb::module_::import_("tensorcraft._frameworks").attr("named_tuple")(std::string(op), nb::tuple(names), values);
-}
-
-std::string text(nb::handle h) { return h.is_none() ? std::string() : nb::cast<std::string>(h); }
-
-nb::object run_into(const op::Operator& op, const Call& call, nb::handle out, const op::Arguments& arguments) {
-  ArrayArgument target = to_array(out, call.name(), "out");
-  if (is_host_array(target) && target.like == nullptr)
-    fail(ErrorKind::type, call.name(), ": out must be an array, not a list or number");
-  const bool copy_back = call.device().is_cuda() && target.framework == Framework::numpy;
-  if (!copy_back) {
-    const nb::gil_scoped_release release;
-    op.run(std::span(&target.view, 1), arguments);
-    return nb::borrow(out);
+Output new_output(const Call& call, const op::OutputSpec& spec) {
+  const ArrayArgument& like = call.leader();
+  if (like.is_host_array()) {
+    NumpyArray array = empty_numpy(spec.dtype, spec.shape);
+    if (!call.device().is_cuda()) return {array.view, std::move(array.object), nullptr};
+    PyTensor t = own(Tensor(spec.dtype, spec.shape, call.device(), call.stream()), call.stream());
+    return {t.view, std::move(array.object), std::move(t.memory), array.view};
   }
-  if (target.view.read_only()) fail(ErrorKind::buffer, call.name(), ": out: the array is read-only");
-  if (!target.view.is_contiguous())
-    fail(ErrorKind::value, call.name(), ": out: a NumPy array for a result of a GPU must be contiguous");
-  const Tensor on_device(target.view.dtype(), target.view.shape(), call.device());
-  const TensorView view = on_device;
-  op.run(std::span(&view, 1), arguments);
-  copy_bytes(target.view, view, arguments.stream.value_or(current_stream(call.device().index)));
-  return nb::borrow(out);
+  if (like.framework == Framework::exchange) {
+    NumpyArray array = empty_exchange(*like.api, spec.dtype, spec.shape, call.device());
+    return {array.view, std::move(array.object), nullptr};
+  }
+  PyTensor t = own(Tensor(spec.dtype, spec.shape, call.device(), call.stream()), call.stream());
+  if (call.stream_may_end()) t.memory->set_shared();
+  return {t.view, nb::object(), std::move(t.memory)};
+}
+
+// The caller's array. A NumPy array is computed on the device of the call and copied back.
+Output given_output(const Call& call, nb::handle out) {
+  const ArrayArgument a = to_array(out, call.name(), "out", nb::none());
+  if (a.is_number() || !a.object.is_valid())
+    fail(ErrorKind::type, call.name(), ": out must be an array that can be written to, got ",
+         class_name(out));
+  if (!call.device().is_cuda() || !a.is_host_array()) return {a.view, nb::borrow(out), a.memory};
+  if (!call.leader().is_host_array())
+    fail(ErrorKind::value, call.name(), ": out is a NumPy array and the result is on ",
+         call.device(), "; give an array of that device");
+  if (a.view.read_only())
+    fail(ErrorKind::buffer, call.name(), ": out: the tensor is read-only; give writable memory");
+  if (!a.view.is_contiguous())
+    fail(ErrorKind::value, call.name(),
+         ": out: a NumPy array for a result of a GPU must be contiguous");
+  PyTensor t =
+      own(Tensor(a.view.dtype(), a.view.shape(), call.device(), call.stream()), call.stream());
+  return {t.view, nb::borrow(out), std::move(t.memory), a.view};
+}
+
+nb::object finish(const Call& call, Output& output) {
+  if (output.object.is_valid()) return std::move(output.object);
+  nb::object tensor = nb::cast(PyTensor{output.view, std::move(output.memory)});
+  if (call.leader().framework == Framework::tensorcraft) return tensor;
+  return frameworks("from_dlpack")(call.leader().object.type(), tensor);
+}
+
+nb::object named_tuple(std::string_view op, const std::vector<op::OutputSpec>& specs,
+                       nb::list values) {
+  nb::list names;
+  for (const op::OutputSpec& s : specs) names.append(std::string(s.name));
+  return frameworks("named_tuple")(std::string(op), nb::tuple(names), values);
+}
+
+const op::Operator& operator_at(size_t index) {
+  const op::OperatorList& all = operators();
+  if (index >= all.size()) fail(ErrorKind::internal, "operator ", index, " is not registered");
+  return *all[index];
+}
+
+std::string_view variant_text(nb::handle variant) {
+  return variant.is_none() ? std::string_view() : to_text(variant, "variant");
 }
 
 }  // namespace
 
-nb::object call(int index, nb::tuple inputs, nb::tuple options, nb::handle out, nb::handle stream,
-                nb::handle variant, nb::handle device) {
-  const op::Operator& op = *operators().at(size_t(index));
-  const Call call(op, inputs, options, device);
-  const std::string wanted = text(variant);
-  const StreamRef on = call.stream(stream);
-  const op::Arguments arguments = call.arguments(wanted, on);
-  if (!out.is_none()) return run_into(op, call, out, arguments);
-  const auto specs = op.infer(arguments);
-  std::vector<NewArray> results;
+nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle out,
+                nb::handle stream, nb::handle variant, nb::handle device) {
+  const op::Operator& op = operator_at(index);
+  const Call call(op, inputs, options, stream, device);
+  const op::Arguments arguments = call.arguments(variant_text(variant));
+  const std::vector<op::OutputSpec> specs = op.infer(arguments);
+  std::vector<Output> outputs;
   std::vector<TensorView> views;
-  for (const auto& spec : specs) {
-    results.push_back(new_array(call.leader(), spec.dtype, spec.shape, call.device(), on));
-    views.push_back(results.back().view);
+  outputs.reserve(specs.size());
+  views.reserve(specs.size());
+  for (const op::OutputSpec& spec : specs) {
+    const bool is_given = outputs.empty() && !out.is_none();
+    outputs.push_back(is_given ? given_output(call, out) : new_output(call, spec));
+    views.push_back(outputs.back().view);
   }
   {
     const nb::gil_scoped_release release;
     op.run(views, arguments);
+    for (const Output& o : outputs)
+      if (o.host) copy_bytes(*o.host, o.view, call.stream());
   }
-  if (results.size() == 1) return finish(call, results[0]);
+  call.mark_used();
+  if (!out.is_none() && outputs[0].memory) outputs[0].memory->used_on(call.stream());
+  if (outputs.size() == 1) return finish(call, outputs[0]);
   nb::list values;
-  for (auto& r : results) values.append(finish(call, r));
+  for (Output& o : outputs) values.append(finish(call, o));
   return named_tuple(call.name(), specs, values);
 }
 
-nb::dict explain(int index, nb::tuple inputs, nb::tuple options, nb::handle variant, nb::handle device) {
-  const op::Operator& op = *operators().at(size_t(index));
-  const Call call(op, inputs, options, device);
-  const std::string wanted = text(variant);
-  const op::Arguments arguments = call.arguments(wanted, std::nullopt);
-  std::vector<Tensor> memory;
-  std::vector<TensorView> views;
-  for (const auto& spec : op.infer(arguments)) {
-    memory.emplace_back(spec.dtype, spec.shape, call.device());
-    views.push_back(memory.back());
-  }
+nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant,
+                 nb::handle device) {
+  const op::Operator& op = operator_at(index);
+  const Call call(op, inputs, options, nb::none(), device);
+  const op::Arguments arguments = call.arguments(variant_text(variant));
+  std::vector<TensorView> views;  // without memory: nothing is read or written
+  for (const op::OutputSpec& spec : op.infer(arguments))
+    views.emplace_back(nullptr, spec.dtype, spec.shape, call.device());
   const op::Explanation e = op.explain(views, arguments, device_info(call.device()));
   nb::list rows;
-  for (const auto& c : e.variants) {
+  for (const op::Considered& c : e.variants) {
     nb::dict row;
     row["name"] = std::string(c.variant.name);
     row["idea"] = std::string(c.variant.idea);
     row["accepted"] = c.accepted;
     row["reason"] = c.reason;
-    row["config"] = c.plan ? c.plan->kernel.rung->config_text(c.plan->kernel.config.data()) : std::string();
+    row["config"] = c.plan ? op::config_text(*c.plan) : std::string();
     rows.append(row);
   }
   nb::dict result;

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "arrays.hpp"
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
 
 namespace tensorcraft::python {
 
+namespace nb = nanobind;
+
 // The one way from Python to an operator: `index` is its place in operators(); inputs and options
 // follow its description; the rest are the options every operator has.
-nb::object call(int index, nb::tuple inputs, nb::tuple options, nb::handle out, nb::handle stream,
-                nb::handle variant, nb::handle device);
+nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle out,
+                nb::handle stream, nb::handle variant, nb::handle device);
 // The Explanation of the same call as a dict.
-nb::dict explain(int index, nb::tuple inputs, nb::tuple options, nb::handle variant, nb::handle device);
+nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant,
+                 nb::handle device);
 
 }  // namespace tensorcraft::python

@@ -3,12 +3,11 @@
 
 #include "tensorcraft/core/error.hpp"
 
-#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 
+#include <algorithm>
 #include <array>
 #include <unordered_map>
-
-namespace nb = nanobind;
 
 namespace tensorcraft::python {
 namespace {
@@ -19,117 +18,198 @@ using dlpack::DLTensor;
 
 constexpr const char* kVersionedName = "dltensor_versioned";
 constexpr const char* kLegacyName = "dltensor";
+constexpr const char* kExchangeName = "dlpack_exchange_api";
 
-// What an exported tensor needs to stay valid: shape and strides in one place, and the owner.
+// What an exported tensor needs to stay valid. The consumer frees it through one of the two.
 struct Exported {
-  std::array<int64_t, 2 * kMaxRank> dims;
-  std::shared_ptr<void> owner;
+  std::array<int64_t, 2 * kMaxRank> dims;  // shape, then strides
+  std::shared_ptr<Memory> memory;
   DLManagedTensorVersioned versioned{};
   DLManagedTensor legacy{};
 };
 
-DLTensor describe(const TensorView& view, std::array<int64_t, 2 * kMaxRank>& dims) {
-  std::copy(view.shape().begin(), view.shape().end(), dims.begin());
-  std::copy(view.strides().begin(), view.strides().end(), dims.begin() + kMaxRank);
-  return {view.data(), to_dlpack(view.device()), view.rank(), to_dlpack(view.dtype()),
-          dims.data(), dims.data() + kMaxRank, 0};
+template <class Managed>
+void destroy(Managed* managed) {
+  delete static_cast<Exported*>(managed->manager_ctx);
 }
 
-Exported* make_exported(const TensorView& view, std::shared_ptr<void> owner) {
-  auto* e = new Exported{{}, std::move(owner), {}, {}};
-  e->versioned = {{1, 0}, e, [](DLManagedTensorVersioned* t) { delete static_cast<Exported*>(t->manager_ctx); },
-                  view.read_only() ? dlpack::kReadOnly : 0, describe(view, e->dims)};
-  e->legacy = {e->versioned.dl_tensor, e, [](DLManagedTensor* t) { delete static_cast<Exported*>(t->manager_ctx); }};
+DLTensor describe(const TensorView& view, int64_t* shape, int64_t* strides) {
+  return {view.data(),
+          to_dlpack(view.device()),
+          view.rank(),
+          to_dlpack(view.dtype()),
+          shape,
+          strides,
+          0};
+}
+
+Exported* make_exported(const PyTensor& t) {
+  auto* e = new Exported{{}, t.memory, {}, {}};
+  std::ranges::copy(t.view.shape(), e->dims.begin());
+  std::ranges::copy(t.view.strides(), e->dims.begin() + kMaxRank);
+  const DLTensor tensor = describe(t.view, e->dims.data(), e->dims.data() + kMaxRank);
+  const uint64_t flags = t.view.read_only() ? dlpack::kReadOnly : 0;
+  e->versioned = {{1, 0}, e, destroy<DLManagedTensorVersioned>, flags, tensor};
+  e->legacy = {tensor, e, destroy<DLManagedTensor>};
+  t.memory->set_shared();
   return e;
 }
 
 template <class Managed>
-std::shared_ptr<void> release_later(Managed* managed) {
+std::shared_ptr<const void> owner_of(Managed* managed) {
   return {managed, [](Managed* m) {
-            if (m && m->deleter) m->deleter(m);
+            if (m->deleter) m->deleter(m);
           }};
 }
 
 template <class Managed>
-Managed* take(PyObject* capsule, const char* name, const char* used) {
-  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+Managed* take(nb::handle capsule, const char* name, const char* used) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (!managed) throw nb::python_error();
-  PyCapsule_SetName(capsule, used);  // the standard: a consumed capsule is renamed
+  PyCapsule_SetName(capsule.ptr(), used);  // the standard: a consumed capsule is renamed
   return managed;
 }
 
-Imported import_capsule(PyObject* capsule) {
-  if (PyCapsule_IsValid(capsule, kVersionedName)) {
-    auto* m = take<DLManagedTensorVersioned>(capsule, kVersionedName, "used_dltensor_versioned");
-    auto owner = release_later(m);
-    if (m->version.major != 1)
-      fail(ErrorKind::buffer, "DLPack version ", m->version.major, ".", m->version.minor, " is not supported; 1.x is");
-    const auto access = m->flags & dlpack::kReadOnly ? Access::read_only : Access::read_write;
-    return {TensorView::from_dlpack(m->dl_tensor, access), std::move(owner)};
-  }
-  auto* m = take<DLManagedTensor>(capsule, kLegacyName, "used_dltensor");
-  auto owner = release_later(m);
-  return {TensorView::from_dlpack(m->dl_tensor), std::move(owner)};
+Imported import_capsule(nb::handle capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), kVersionedName))
+    return import_managed(
+        take<DLManagedTensorVersioned>(capsule, kVersionedName, "used_dltensor_versioned"));
+  auto* managed = take<DLManagedTensor>(capsule, kLegacyName, "used_dltensor");
+  auto owner = owner_of(managed);
+  return {TensorView::from_dlpack(managed->dl_tensor), std::move(owner)};
 }
 
-// obj.__dlpack__(stream=..., max_version=(1, 0)), or without max_version for older producers.
-nb::object call_dlpack(nb::handle object, nb::object stream) {
-  const nb::object method = object.attr("__dlpack__");
-  nb::dict arguments;
-  if (!stream.is_none()) arguments["stream"] = stream;
-  nb::dict modern = nb::cast<nb::dict>(arguments.attr("copy")());
-  modern["max_version"] = nb::make_tuple(1, 0);
+// A capsule that nobody consumed still owns its tensor.
+template <class Managed>
+void drop_capsule(PyObject* capsule, const char* name) {
+  if (!PyCapsule_IsValid(capsule, name)) return;
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  managed->deleter(managed);
+}
+
+// Runs `body` for a C caller: an exception becomes the Python error and -1.
+template <class Body>
+int for_c(const Body& body) noexcept {
   try {
-    return method(**modern);
+    body();
+    return 0;
   } catch (nb::python_error& e) {
-    if (!e.matches(PyExc_TypeError)) throw;
+    e.restore();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
   }
-  return method(**arguments);
+  return -1;
+}
+
+int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error,
+             void (*set_error)(void*, const char*, const char*)) {
+  try {
+    const TensorView like = TensorView::from_dlpack(*prototype);
+    const StreamRef home = current_stream(like.device().index);
+    *out = export_managed(own(Tensor(like.dtype(), like.shape(), like.device(), home), home));
+    return 0;
+  } catch (const std::exception& e) {
+    set_error(error, "RuntimeError", e.what());
+    return -1;
+  }
+}
+
+int from_object(void* object, DLManagedTensorVersioned** out) {
+  return for_c([&] {
+    *out = export_managed(nb::cast<const PyTensor&>(nb::handle(static_cast<PyObject*>(object))));
+  });
+}
+
+int to_object(DLManagedTensorVersioned* managed, void** out) {
+  return for_c([&] {
+    Imported i = import_managed(managed);
+    const Device device = i.view.device();
+    const StreamRef home = current_stream(device.index);
+    PyTensor t{i.view, std::make_shared<Memory>(std::move(i.owner), device, home)};
+    *out = nb::cast(std::move(t)).release().ptr();
+  });
+}
+
+// Shape and strides are the object's own, valid as long as it lives; readers do not write them.
+int borrow(void* object, DLTensor* out) {
+  return for_c([&] {
+    const auto& t = nb::cast<const PyTensor&>(nb::handle(static_cast<PyObject*>(object)));
+    *out = describe(t.view, const_cast<int64_t*>(t.view.shape().data()),
+                    const_cast<int64_t*>(t.view.strides().data()));
+  });
+}
+
+int stream_of_thread(dlpack::DLDeviceType type, int32_t device, void** out) {
+  const bool is_cuda = type == dlpack::kDLCUDA || type == dlpack::kDLCUDAManaged;
+  *out = is_cuda ? current_stream(device).handle() : nullptr;
+  return 0;
 }
 
 }  // namespace
 
 const ExchangeApi* exchange_api(PyTypeObject* type) {
-  static auto* cache = new std::unordered_map<PyTypeObject*, const ExchangeApi*>;  // types are few and live on
-  if (const auto it = cache->find(type); it != cache->end()) return it->second;
+  static auto* known = new std::unordered_map<PyTypeObject*, const ExchangeApi*>;
+  if (const auto it = known->find(type); it != known->end()) return it->second;
   const ExchangeApi* api = nullptr;
-  if (PyObject* attribute = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__")) {
-    api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(attribute, "dlpack_exchange_api"));
-    Py_DECREF(attribute);
-    while (api && api->header.version.major != 1)
-      api = reinterpret_cast<const ExchangeApi*>(api->header.previous);
-  }
-  PyErr_Clear();
-  Py_INCREF(type);
-  cache->emplace(type, api);
+  const nb::handle h(reinterpret_cast<PyObject*>(type));
+  const nb::object capsule = nb::getattr(h, "__dlpack_c_exchange_api__", nb::none());
+  if (PyCapsule_IsValid(capsule.ptr(), kExchangeName))
+    api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), kExchangeName));
+  while (api && api->header.version.major != 1)
+    api = reinterpret_cast<const ExchangeApi*>(api->header.previous);
+  h.inc_ref();  // a type that is remembered must not be replaced by another at its address
+  known->emplace(type, api);
   return api;
 }
 
-Imported import_dlpack(PyObject* object, void* stream) {
-  const nb::handle h(object);
-  nb::object stream_argument = nb::none();
-  const auto device = nb::cast<nb::tuple>(h.attr("__dlpack_device__")());
-  if (nb::cast<int>(device[0]) == dlpack::kDLCUDA)  // 1 names the legacy default stream
-    stream_argument = nb::int_(stream ? reinterpret_cast<intptr_t>(stream) : 1);
-  return import_capsule(call_dlpack(h, stream_argument).ptr());
+const ExchangeApi* own_exchange_api() {
+  static constexpr ExchangeApi kApi{{{1, 3}, nullptr}, allocate, from_object,
+                                    to_object,         borrow,   stream_of_thread};
+  return &kApi;
 }
 
-PyObject* export_dlpack(const TensorView& view, std::shared_ptr<void> owner, bool versioned) {
-  Exported* e = make_exported(view, std::move(owner));
-  const auto destroy = [](PyObject* capsule) {
-    // A consumer renames the capsule and calls the deleter itself.
-    if (auto* m = PyCapsule_IsValid(capsule, kVersionedName)
-                      ? PyCapsule_GetPointer(capsule, kVersionedName) : nullptr)
-      static_cast<DLManagedTensorVersioned*>(m)->deleter(static_cast<DLManagedTensorVersioned*>(m));
-    else if (auto* l = PyCapsule_IsValid(capsule, kLegacyName) ? PyCapsule_GetPointer(capsule, kLegacyName) : nullptr)
-      static_cast<DLManagedTensor*>(l)->deleter(static_cast<DLManagedTensor*>(l));
-  };
-  return versioned ? PyCapsule_New(&e->versioned, kVersionedName, destroy)
-                   : PyCapsule_New(&e->legacy, kLegacyName, destroy);
+Imported import_managed(DLManagedTensorVersioned* managed) {
+  auto owner = owner_of(managed);
+  if (managed->version.major != 1)
+    fail(ErrorKind::buffer, "DLPack version ", managed->version.major, ".", managed->version.minor,
+         " is not supported; 1.x is");
+  const auto access = managed->flags & dlpack::kReadOnly ? Access::read_only : Access::read_write;
+  return {TensorView::from_dlpack(managed->dl_tensor, access), std::move(owner)};
 }
 
-DLManagedTensorVersioned* export_managed(const TensorView& view, std::shared_ptr<void> owner) {
-  return &make_exported(view, std::move(owner))->versioned;
+Imported import_dlpack(nb::handle object, StreamRef stream) {
+  nb::dict arguments;
+  const auto device = nb::cast<std::pair<int, int>>(object.attr("__dlpack_device__")());
+  if (device.first == dlpack::kDLCUDA || device.first == dlpack::kDLCUDAManaged) {
+    const auto handle = reinterpret_cast<intptr_t>(stream.handle());
+    arguments["stream"] = handle ? handle : 1;  // 1 names the legacy default stream
+  }
+  const nb::object method = object.attr("__dlpack__");
+  arguments["max_version"] = nb::make_tuple(1, 0);
+  try {
+    return import_capsule(method(**arguments));
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_TypeError)) throw;
+  }
+  nb::del(arguments["max_version"]);  // a producer from before DLPack 1.0
+  return import_capsule(method(**arguments));
+}
+
+DLManagedTensorVersioned* export_managed(const PyTensor& tensor) {
+  return &make_exported(tensor)->versioned;
+}
+
+nb::object export_capsule(const PyTensor& tensor, bool versioned) {
+  Exported* e = make_exported(tensor);
+  PyObject* capsule =
+      versioned ? PyCapsule_New(&e->versioned, kVersionedName,
+                                [](PyObject* c) {
+                                  drop_capsule<DLManagedTensorVersioned>(c, kVersionedName);
+                                })
+                : PyCapsule_New(&e->legacy, kLegacyName,
+                                [](PyObject* c) { drop_capsule<DLManagedTensor>(c, kLegacyName); });
+  if (!capsule) delete e;
+  return nb::steal(capsule);
 }
 
 }  // namespace tensorcraft::python

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/core/tensor_view.hpp"
-
-#include <Python.h>
-
-#include <memory>
+#include "memory.hpp"
+#include "tensorcraft/core/dlpack.hpp"
 
 // DLPack in both directions: the C exchange API where a type offers it, else the Python protocol.
 namespace tensorcraft::python {
 
-// The table a framework publishes on its array type (DLPack 1.x ABI).
+// The table a framework publishes on its array type (DLPack 1.x ABI). Functions that return int set
+// a Python error where it is not 0, except `allocate`, which needs no GIL.
 struct ExchangeApi {
   struct Header {
     dlpack::DLPackVersion version;
@@ -23,20 +21,23 @@ struct ExchangeApi {
   int (*current_stream)(dlpack::DLDeviceType type, int32_t device, void** out);
 };
 
-// Of the type of an object, cached per type; null where it has none. The GIL is held.
+// Of a type, remembered; null where it has none.
 const ExchangeApi* exchange_api(PyTypeObject* type);
-
-// A view with whatever keeps its memory alive.
-struct Imported {
-  TensorView view;
-  std::shared_ptr<void> owner;
-};
-// Through obj.__dlpack__, ordered before work on `stream` (a driver handle) for CUDA arrays.
-Imported import_dlpack(PyObject* object, void* stream);
-// A new capsule that keeps `owner` alive; versioned where the consumer can read it.
-PyObject* export_dlpack(const TensorView& view, std::shared_ptr<void> owner, bool versioned);
-dlpack::DLManagedTensorVersioned* export_managed(const TensorView& view, std::shared_ptr<void> owner);
 // The table this package publishes on tc.Tensor.
 const ExchangeApi* own_exchange_api();
+
+// A consumer's share of a producer's tensor: the producer's deleter runs when it is dropped.
+struct Imported {
+  TensorView view;
+  std::shared_ptr<const void> owner;
+};
+Imported import_managed(dlpack::DLManagedTensorVersioned* managed);
+// Through obj.__dlpack__; the memory is ready for work on `stream` where it is CUDA memory.
+Imported import_dlpack(nb::handle object, StreamRef stream);
+
+// A tensor for another consumer, whose deleter any thread may call. Marks CUDA memory as shared.
+dlpack::DLManagedTensorVersioned* export_managed(const PyTensor& tensor);
+// The same as a capsule; the older struct where the consumer cannot read the versioned one.
+nb::object export_capsule(const PyTensor& tensor, bool versioned);
 
 }  // namespace tensorcraft::python

@@ -17,14 +17,25 @@ using tensorcraft::op::ParameterKind;
 std::string python_type(const Parameter& p) {
   std::string type;
   switch (p.kind) {
-    case ParameterKind::tensor: type = "ArrayLike"; break;
-    case ParameterKind::boolean: type = "bool"; break;
-    case ParameterKind::integer: type = "int"; break;
-    case ParameterKind::number: type = "float"; break;
-    case ParameterKind::dtype: type = "DTypeLike"; break;
+    case ParameterKind::tensor:
+      type = "ArrayLike";
+      break;
+    case ParameterKind::boolean:
+      type = "bool";
+      break;
+    case ParameterKind::integer:
+      type = "int";
+      break;
+    case ParameterKind::number:
+      type = "float";
+      break;
+    case ParameterKind::dtype:
+      type = "DTypeLike";
+      break;
     case ParameterKind::choice:
       for (const auto name : p.choices)
-        if (name != "none") type += (type.empty() ? "Literal[\"" : ", \"") + std::string(name) + "\"";
+        if (name != "none")
+          type += (type.empty() ? "Literal[\"" : ", \"") + std::string(name) + "\"";
       type += "]";
       break;
   }
@@ -40,7 +51,8 @@ std::string signature(const Description& d, bool typed) {
     if (!value.empty()) s += typed ? " = " + value : "=" + value;
   };
   const auto value_of = [](const Parameter& p) {
-    return p.kind == ParameterKind::dtype && p.default_value != "None" ? '"' + p.default_value + '"' : p.default_value;
+    return p.kind == ParameterKind::dtype && p.default_value != "None" ? '"' + p.default_value + '"'
+                                                                       : p.default_value;
   };
   for (const auto& p : d.inputs) add(p, {});
   for (const auto& p : d.options)
@@ -48,7 +60,8 @@ std::string signature(const Description& d, bool typed) {
   s += ", *";
   for (const auto& p : d.options)
     if (!p.positional) add(p, value_of(p));
-  s += typed ? ", out: ArrayLike | None = None, stream: Any = None, variant: str | None = None, device: str | None = None"
+  s += typed ? ", out: ArrayLike | None = None, stream: Any = None, variant: str | None = None, "
+               "device: str | None = None"
              : ", out=None, stream=None, variant=None, device=None";
   return s;
 }
@@ -61,8 +74,10 @@ std::string docstring(const Description& d) {
   for (const auto& p : d.inputs) add(p.name, p.doc);
   for (const auto& p : d.options) add(p.name, p.doc);
   add("out", "array to write the result into; it is returned");
-  add("stream", "tc.Stream, integer handle or object with __cuda_stream__; default: the framework's current stream. "
-                "Work is enqueued there and not waited for");
+  add("stream",
+      "tc.Stream, integer handle or object with __cuda_stream__; default: the framework's current "
+      "stream. "
+      "Work is enqueued there and not waited for");
   std::string names;
   for (const auto& v : d.variants)
     if (names.find('"' + std::string(v.name) + '"') == std::string::npos)
@@ -70,8 +85,10 @@ std::string docstring(const Description& d) {
   add("variant", "force one of " + names + "; default: the best that accepts");
   add("device", "where host arrays are computed; default: tc.default_device()");
   s += "\n    Returns:\n        ";
-  for (const auto& o : d.outputs) s.append(&o == &d.outputs[0] ? "" : "; ").append(o.name).append(": ").append(o.doc);
-  s += ".\n\n    Raises:\n        ValueError, TypeError: an argument does not fit; the text says which and what is accepted.\n"
+  for (const auto& o : d.outputs)
+    s.append(&o == &d.outputs[0] ? "" : "; ").append(o.name).append(": ").append(o.doc);
+  s += ".\n\n    Raises:\n        ValueError, TypeError: an argument does not fit; the text says "
+       "which and what is accepted.\n"
        "        NotImplementedError: no variant accepts; the text has every reason.\n    ";
   return s;
 }
@@ -82,18 +99,22 @@ std::string tuple_of(const std::vector<Parameter>& parameters) {
   return s.size() > 1 ? s.substr(0, s.size() - 1) + ")" : "()";
 }
 
-void write_function(std::ostream& py, std::ostream& pyi, const Description& d, std::string_view name, size_t index) {
-  py << "def " << name << "(" << signature(d, false) << "):\n    \"\"\"" << docstring(d) << "\"\"\"\n"
+void write_function(std::ostream& py, std::ostream& pyi, const Description& d,
+                    std::string_view name, size_t index) {
+  py << "def " << name << "(" << signature(d, false) << "):\n    \"\"\"" << docstring(d)
+     << "\"\"\"\n"
      << "    return _call(" << index << ", " << tuple_of(d.inputs) << ", " << tuple_of(d.options)
      << ", out, stream, variant, device)\n\n\n";
   pyi << "def " << name << "(" << signature(d, true) << ") -> Any: ...\n";
 }
 
 void write_row(std::ostream& py, const Description& d, size_t index) {
-  py << "    \"" << d.name << "\": Operator(" << index << ", \"" << d.name << "\", \"" << d.group << "\", " << d.name << ", (";
+  py << "    \"" << d.name << "\": Operator(" << index << ", \"" << d.name << "\", \"" << d.group
+     << "\", " << d.name << ", (";
   for (const auto& t : d.dtypes) py << '"' << t << "\", ";
   py << "), (";
-  for (const auto& v : d.variants) py << "(\"" << v.name << "\", \"" << to_string(v.device) << "\", \"" << v.idea << "\"), ";
+  for (const auto& v : d.variants)
+    py << "(\"" << v.name << "\", \"" << to_string(v.device) << "\", \"" << v.idea << "\"), ";
   py << "), " << d.inputs.size() << ", (";
   for (const auto& p : d.options) py << '"' << p.name << "\", ";
   py << ")),\n";
@@ -110,7 +131,8 @@ int main(int argc, char** argv) {
   std::ofstream py(folder / "_ops.py"), pyi(folder / "_ops.pyi");
   py << "\"\"\"One function an operator, generated from the registry at build time.\"\"\"\n"
      << "from ._tensorcraft import call as _call\nfrom ._registry import Operator\n\n\n";
-  pyi << "from typing import Any, Literal\n\nfrom ._registry import Operator\nfrom ._typing import ArrayLike, DTypeLike\n\n";
+  pyi << "from typing import Any, Literal\n\nfrom ._registry import Operator\nfrom ._typing import "
+         "ArrayLike, DTypeLike\n\n";
   const auto& all = tensorcraft::operators();
   for (size_t i = 0; i < all.size(); ++i) {
     const Description& d = all[i]->description();

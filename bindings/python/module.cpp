@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
 #include "call.hpp"
+#include "stream.hpp"
 #include "tensor.hpp"
 
 #include "tensorcraft/core/error.hpp"
@@ -29,44 +31,58 @@ void register_errors() {
   });
 }
 
+nb::dict to_dict(const DeviceInfo& info) {
+  nb::dict d;
+  d["device"] = to_string(info.device);
+  d["name"] = info.name;
+  d["compute_capability"] = info.compute_capability;
+  d["num_sms"] = info.num_sms;
+  d["memory_bytes"] = info.memory_bytes;
+  d["l2_bytes"] = info.l2_bytes;
+  d["shared_bytes_per_block"] = info.shared_bytes_per_block;
+  d["memory_gb_per_s"] = info.memory_gb_per_s;
+  d["peak_bf16_tflops"] = info.peak_bf16_tflops;
+  d["peak_fp32_tflops"] = info.peak_fp32_tflops;
+  return d;
+}
+
 void register_devices(nb::module_& m) {
-  m.def("devices", [] {
-    std::vector<std::string> names;
-    for (const Device d : devices()) names.push_back(to_string(d));
-    return names;
-  });
-  m.def("default_device", [] { return to_string(default_device()); });
-  m.def("set_default_device", [](const std::string& d) { set_default_device(parse_device(d)); }, "device"_a);
-  m.def("synchronize", [](const std::string& d) {
-    const Device device = parse_device(d);
-    const nb::gil_scoped_release release;
-    synchronize(device);
-  }, "device"_a);
-  m.def("device_info", [](const std::string& d) {
-    const DeviceInfo& info = device_info(parse_device(d));
-    nb::dict result;
-    result["device"] = to_string(info.device);
-    result["name"] = info.name;
-    result["compute_capability"] = info.compute_capability;
-    result["num_sms"] = info.num_sms;
-    result["memory_bytes"] = info.memory_bytes;
-    result["l2_bytes"] = info.l2_bytes;
-    result["shared_bytes_per_block"] = info.shared_bytes_per_block;
-    result["memory_gb_per_s"] = info.memory_gb_per_s;
-    result["peak_bf16_tflops"] = info.peak_bf16_tflops;
-    result["peak_fp32_tflops"] = info.peak_fp32_tflops;
-    return result;
-  }, "device"_a);
+  m.def(
+      "devices",
+      [] {
+        std::vector<std::string> names;
+        for (const Device d : devices()) names.push_back(to_string(d));
+        return names;
+      },
+      "Every usable device: \"cpu\", then the GPUs.");
+  m.def(
+      "default_device", [] { return to_string(default_device()); },
+      "Where host arrays are computed: cuda:0 where a usable GPU is, else cpu.");
+  m.def(
+      "set_default_device", [](nb::handle device) { set_default_device(to_device(device)); },
+      "device"_a, "Makes another device the default.");
+  m.def(
+      "synchronize",
+      [](nb::handle device) {
+        const Device d = to_device(device);
+        const nb::gil_scoped_release release;
+        synchronize(d);
+      },
+      "device"_a, "Waits for all work on a device.");
+  m.def(
+      "device_info", [](nb::handle device) { return to_dict(device_info(to_device(device))); },
+      "device"_a, "What a device is and can do, as a dict.");
 }
 
 void register_trace(nb::module_& m) {
-  nb::class_<op::Trace>(m, "Trace")
+  nb::class_<op::Trace>(m, "Trace", "What tc.Trace records with.")
       .def(nb::init<>())
-      .def("stop", &op::Trace::stop)
+      .def("stop", &op::Trace::stop, "Stops recording.")
       .def("rows", [](const op::Trace& t) {
         nb::list rows;
         for (const auto& r : t.rows())
-          rows.append(nb::make_tuple(std::string(r.op), std::string(r.variant), to_string(r.device), r.calls, r.milliseconds));
+          rows.append(nb::make_tuple(std::string(r.op), std::string(r.variant), to_string(r.device),
+                                     r.calls, r.milliseconds));
         return rows;
       });
 }
@@ -80,8 +96,11 @@ NB_MODULE(_tensorcraft, m) {
   m.attr("__version__") = std::string(tensorcraft::version());
   register_errors();
   register_tensor(m);
+  register_stream(m);
   register_devices(m);
   register_trace(m);
-  m.def("call", &call, "index"_a, "inputs"_a, "options"_a, "out"_a.none(), "stream"_a.none(), "variant"_a.none(), "device"_a.none());
-  m.def("explain", &explain, "index"_a, "inputs"_a, "options"_a, "variant"_a.none(), "device"_a.none());
+  m.def("call", &call, "index"_a, "inputs"_a, "options"_a, "out"_a.none(), "stream"_a.none(),
+        "variant"_a.none(), "device"_a.none(), "Runs an operator.");
+  m.def("explain", &explain, "index"_a, "inputs"_a, "options"_a, "variant"_a.none(),
+        "device"_a.none(), "What tc.explain calls.");
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor.hpp"
 
+#include "arguments.hpp"
+#include "arrays.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/runtime/safetensors/file.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -13,140 +17,190 @@ namespace {
 
 using namespace nb::literals;
 
-nb::tuple to_tuple(const Dims& dims) {
-  nb::list items;
-  for (const int64_t d : dims) items.append(d);
-  return nb::tuple(items);
+PyTensor with(const PyTensor& t, const TensorView& view) { return {view, t.memory}; }
+
+// A copy in row-major order: the operator reads any strides on any device.
+nb::object copied(nb::handle self) {
+  return nb::module_::import_("tensorcraft").attr("copy")(self);
 }
 
-Dims to_dims(nb::handle shape) {
-  Dims dims;
-  if (PyLong_Check(shape.ptr())) return Dims{nb::cast<int64_t>(shape)};
-  for (nb::handle item : shape) dims.push_back(nb::cast<int64_t>(nb::int_(item)));
-  return dims;
-}
-
-PyTensor with(const PyTensor& t, const TensorView& view) { return {view, t.owner}; }
-
-// Strided tensors come back contiguous: only the copy operator reads strides on a GPU.
-nb::object contiguous(nb::handle self) { return nb::module_::import_("tensorcraft").attr("copy")(self); }
-
-PyTensor to_device_copy(nb::handle self, const std::string& device) {
+nb::object to_device_copy(nb::handle self, nb::handle device) {
   const PyTensor& t = nb::cast<const PyTensor&>(self);
-  const Device target = parse_device(device);
-  if (t.view.device() == target) return t;
-  const nb::object packed = t.view.is_contiguous() ? nb::borrow(self) : contiguous(self);
-  const PyTensor& from = nb::cast<const PyTensor&>(packed);
-  Tensor result(t.view.dtype(), t.view.shape(), target);
-  const Device cuda = target.is_cuda() ? target : t.view.device();
-  const nb::gil_scoped_release release;
-  copy_bytes(result, from.view, current_stream(cuda.index));
-  return own(std::move(result));
+  const Device target = to_device(device);
+  if (t.view.device() == target) return nb::borrow(self);
+  if (target.type == DeviceType::simt)
+    fail(ErrorKind::unsupported, "to: device \"simt\" is not part of this build");
+  if (!t.view.is_contiguous()) return to_device_copy(copied(self), device);
+  const StreamRef stream = current_stream(target.is_cuda() ? target.index : t.view.device().index);
+  Tensor result(t.view.dtype(), t.view.shape(), target, stream);
+  t.memory->order_before(stream);
+  {
+    const nb::gil_scoped_release release;
+    copy_bytes(result, t.view, stream);
+  }
+  t.memory->used_on(stream);
+  return nb::cast(own(std::move(result), stream));
 }
 
 nb::object numpy_of(nb::handle self) {
+  const nb::object host = to_device_copy(self, nb::str("cpu"));
+  return to_numpy(nb::cast<const PyTensor&>(host));
+}
+
+// The consumer's stream: a handle, 1 and 2 for the two default streams, -1 for "do not order".
+void order_before(const PyTensor& t, nb::handle stream) {
+  if (!t.view.device().is_cuda()) {
+    if (!stream.is_none())
+      fail(ErrorKind::value, "__dlpack__: Tensor must be on CUDA device: a stream was given");
+    return;
+  }
+  const int64_t handle = stream.is_none() ? 1 : to_int64(stream, "stream");
+  if (handle == -1) return;
+  if (handle == 0)
+    fail(ErrorKind::value,
+         "__dlpack__: stream 0 names no stream; 1 is the legacy default stream, 2 the per-thread");
+  t.memory->order_before(StreamRef(reinterpret_cast<CUstream_st*>(handle), t.view.device().index));
+}
+
+nb::object dlpack_of(nb::handle self, nb::handle stream, nb::handle max_version,
+                     nb::handle dl_device, nb::handle copy) {
   const PyTensor& t = nb::cast<const PyTensor&>(self);
-  if (!t.view.device().is_cuda()) return to_numpy(t.view, t.owner);
-  const PyTensor host = to_device_copy(self, "cpu");
-  return to_numpy(host.view, host.owner);
-}
-
-PyTensor from_any(nb::handle object) {
-  const ArrayArgument a = to_array(object, "asarray", "obj");
-  if (a.owner) return {a.view, a.owner};
-  // Borrowed through the exchange API: the object itself keeps the memory.
-  auto* keep = new nb::object(nb::borrow(object));
-  return {a.view, std::shared_ptr<void>(keep, [](void* p) {
-            const nb::gil_scoped_acquire gil;
-            delete static_cast<nb::object*>(p);
-          })};
-}
-
-nb::object dlpack_of(const PyTensor& t, nb::object stream, nb::object max_version, nb::object, nb::object) {
-  if (t.view.device().is_cuda() && !stream.is_none()) {
-    const auto handle = nb::cast<intptr_t>(stream);
-    const StreamRef here = current_stream(t.view.device().index);
-    if (handle != -1) {
-      Event done(t.view.device().index);
-      done.record(here);
-      done.wait(StreamRef(reinterpret_cast<CUstream_st*>(handle <= 2 ? nullptr : reinterpret_cast<void*>(handle)), t.view.device().index));
+  const auto here = to_dlpack(t.view.device());
+  if (!dl_device.is_none()) {
+    const int64_t type = to_int64(dl_device[0], "dl_device");
+    if (type != here.device_type || to_int64(dl_device[1], "dl_device") != here.device_id) {
+      if (type != dlpack::kDLCPU || copy.ptr() == Py_False)
+        fail(ErrorKind::buffer, "__dlpack__: the tensor is on ", t.view.device(),
+             "; only a copy to the CPU is made on the way");
+      return dlpack_of(to_device_copy(self, nb::str("cpu")), nb::none(), max_version, nb::none(),
+                       nb::none());
     }
   }
-  const bool versioned = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+  if (copy.ptr() == Py_True)
+    return dlpack_of(copied(self), stream, max_version, nb::none(), nb::none());
+  order_before(t, stream);
+  const bool versioned = !max_version.is_none() && to_int64(max_version[0], "max_version") >= 1;
   if (t.view.read_only() && !versioned)
-    fail(ErrorKind::buffer, "__dlpack__: the tensor is read-only, which only DLPack 1.0 or newer can say");
-  return nb::steal(export_dlpack(t.view, t.owner, versioned));
+    fail(ErrorKind::buffer,
+         "__dlpack__: the tensor is read-only, which only DLPack 1.0 or newer can say");
+  return export_capsule(t, versioned);
+}
+
+PyTensor empty(nb::handle shape, nb::handle dtype, nb::handle device) {
+  const Device on = to_device(device);
+  if (on.type == DeviceType::simt)
+    fail(ErrorKind::unsupported, "empty: device \"simt\" is not part of this build");
+  const StreamRef home = current_stream(on.index);
+  return own(Tensor(to_dtype(dtype), to_dims(shape), on, home), home);
+}
+
+nb::dict load_safetensors(nb::handle path, nb::handle device) {
+  const std::string file(to_text(path, "path"));
+  const Device on = device.is_none() ? default_device() : to_device(device);
+  std::vector<std::shared_ptr<const TensorResource>> loaded;
+  {
+    const nb::gil_scoped_release release;
+    loaded = SafeTensors(file).load_all(on);
+  }
+  nb::dict tensors;
+  for (const auto& resource : loaded) {
+    auto memory = std::make_shared<Memory>(resource, on, current_stream(on.index));
+    tensors[resource->name().c_str()] = PyTensor{resource->view(), std::move(memory)};
+  }
+  return tensors;
 }
 
 void register_dtype(nb::module_& m) {
-  auto dtypes = nb::enum_<DType>(m, "DType");
+  auto dtypes = nb::enum_<DType>(m, "DType", "The type of a tensor's elements.");
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto name = to_string(DType(i));
     dtypes.value(name == "bool" ? "bool_" : name.data(), DType(i));
   }
 }
 
-void register_stream(nb::module_& m) {
-  nb::class_<Stream>(m, "Stream", nb::dynamic_attr())
-      .def("__init__", [](Stream* s, const std::string& device) { new (s) Stream(parse_device(device).index); }, "device"_a = "cuda")
-      .def("synchronize", [](const Stream& s) { const nb::gil_scoped_release release; s.ref().synchronize(); })
-      .def("__cuda_stream__", [](const Stream& s) { return nb::make_tuple(0, reinterpret_cast<uintptr_t>(s.ref().handle())); })
-      .def_prop_ro("handle", [](const Stream& s) { return reinterpret_cast<uintptr_t>(s.ref().handle()); })
-      .def_prop_ro("device", [](const Stream& s) { return to_string(Device::cuda(s.ref().device())); });
-  m.def("current_stream", [](int device) { return reinterpret_cast<uintptr_t>(current_stream(device).handle()); }, "device"_a = 0);
-  m.def("set_current_stream", [](uintptr_t handle, int device) {
-    set_current_stream(StreamRef(reinterpret_cast<CUstream_st*>(handle), device)); }, "handle"_a, "device"_a);
-  nb::class_<Event>(m, "Event")
-      .def("__init__", [](Event* e, const std::string& device, bool timing) { new (e) Event(parse_device(device).index, timing); },
-           "device"_a = "cuda", "timing"_a = false)
-      .def("record", [](Event& e, const Stream& s) { e.record(s.ref()); }, "stream"_a)
-      .def("wait", [](const Event& e, const Stream& s) { e.wait(s.ref()); }, "stream"_a)
-      .def("synchronize", [](const Event& e) { const nb::gil_scoped_release release; e.synchronize(); })
-      .def_prop_ro("done", &Event::done)
-      .def_static("elapsed_ms", &Event::elapsed_ms, "begin"_a, "end"_a);
+void register_attributes(nb::class_<PyTensor>& c) {
+  c.def_prop_ro(
+       "shape", [](const PyTensor& t) { return to_tuple(t.view.shape()); },
+       "Size of each dimension.")
+      .def_prop_ro(
+          "strides", [](const PyTensor& t) { return to_tuple(t.view.strides()); },
+          "Elements from one index to the next, for each dimension.")
+      .def_prop_ro(
+          "dtype", [](const PyTensor& t) { return t.view.dtype(); }, "Type of the elements.")
+      .def_prop_ro(
+          "device", [](const PyTensor& t) { return to_string(t.view.device()); },
+          "\"cpu\" or \"cuda:N\".")
+      .def_prop_ro(
+          "ndim", [](const PyTensor& t) { return t.view.rank(); }, "Number of dimensions.")
+      .def_prop_ro(
+          "size", [](const PyTensor& t) { return t.view.size(); }, "Number of elements.")
+      .def_prop_ro(
+          "nbytes", [](const PyTensor& t) { return t.view.nbytes(); }, "Bytes of all elements.")
+      .def_prop_ro(
+          "data_ptr", [](const PyTensor& t) { return reinterpret_cast<uintptr_t>(t.view.data()); },
+          "Address of the first element.")
+      .def_prop_ro(
+          "is_contiguous", [](const PyTensor& t) { return t.view.is_contiguous(); },
+          "Row-major without gaps?")
+      .def_prop_ro(
+          "read_only", [](const PyTensor& t) { return t.view.read_only(); },
+          "Can nothing write through it?");
+}
+
+void register_views(nb::class_<PyTensor>& c) {
+  c.def("_reshape",
+        [](const PyTensor& t, nb::handle s) { return with(t, t.view.reshape(to_dims(s))); })
+      .def("_permute",
+           [](const PyTensor& t, nb::handle axes) {
+             const Dims wanted = to_dims(axes, "axes");
+             return with(t, t.view.permute(std::vector<int>(wanted.begin(), wanted.end())));
+           })
+      .def("_select",
+           [](const PyTensor& t, int axis, int64_t i) { return with(t, t.view.select(axis, i)); })
+      .def("_slice", [](const PyTensor& t, int axis, int64_t start, int64_t stop,
+                        int64_t step) { return with(t, t.view.slice(axis, start, stop, step)); })
+      .def("_expand_dims",
+           [](const PyTensor& t, nb::handle axis) {
+             return with(t, t.view.expand_dims(int(to_int64(axis, "axis"))));
+           })
+      .def("_squeeze",
+           [](const PyTensor& t, nb::handle axis) {
+             return with(t, t.view.squeeze(int(to_int64(axis, "axis"))));
+           })
+      .def("_broadcast_to", [](const PyTensor& t, nb::handle s) {
+        return with(t, t.view.broadcast_to(to_dims(s)));
+      });
 }
 
 }  // namespace
 
 void register_tensor(nb::module_& m) {
   register_dtype(m);
-  register_stream(m);
-  nb::class_<PyTensor>(m, "Tensor", nb::dynamic_attr())
-      .def_prop_ro("shape", [](const PyTensor& t) { return to_tuple(t.view.shape()); })
-      .def_prop_ro("strides", [](const PyTensor& t) { return to_tuple(t.view.strides()); })
-      .def_prop_ro("dtype", [](const PyTensor& t) { return t.view.dtype(); })
-      .def_prop_ro("device", [](const PyTensor& t) { return to_string(t.view.device()); })
-      .def_prop_ro("ndim", [](const PyTensor& t) { return t.view.rank(); })
-      .def_prop_ro("size", [](const PyTensor& t) { return t.view.size(); })
-      .def_prop_ro("nbytes", [](const PyTensor& t) { return t.view.nbytes(); })
-      .def_prop_ro("data_ptr", [](const PyTensor& t) { return reinterpret_cast<uintptr_t>(t.view.data()); })
-      .def_prop_ro("is_contiguous", [](const PyTensor& t) { return t.view.is_contiguous(); })
-      .def_prop_ro("read_only", [](const PyTensor& t) { return t.view.read_only(); })
-      .def("_reshape", [](const PyTensor& t, nb::handle s) { return with(t, t.view.reshape(to_dims(s))); })
-      .def("_permute", [](const PyTensor& t, const nb::tuple& axes) {
-        std::vector<int> order;
-        for (nb::handle a : axes) order.push_back(nb::cast<int>(a));
-        return with(t, t.view.permute(order));
-      })
-      .def("_select", [](const PyTensor& t, int axis, int64_t i) { return with(t, t.view.select(axis, i)); })
-      .def("_slice", [](const PyTensor& t, int axis, int64_t a, int64_t b, int64_t step) { return with(t, t.view.slice(axis, a, b, step)); })
-      .def("_expand_dims", [](const PyTensor& t, int axis) { return with(t, t.view.expand_dims(axis)); })
-      .def("_squeeze", [](const PyTensor& t, int axis) { return with(t, t.view.squeeze(axis)); })
-      .def("_broadcast_to", [](const PyTensor& t, nb::handle s) { return with(t, t.view.broadcast_to(to_dims(s))); })
-      .def("_as_read_only", [](const PyTensor& t) { return with(t, t.view.as_read_only()); })
-      .def("_to", [](nb::handle self, const std::string& device) { return to_device_copy(self, device); })
-      .def("numpy", [](nb::handle self) { return numpy_of(self); })
-      .def("__dlpack__", &dlpack_of, nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
-           "dl_device"_a = nb::none(), "copy"_a = nb::none())
-      .def("__dlpack_device__", [](const PyTensor& t) {
-        const auto d = to_dlpack(t.view.device());
-        return nb::make_tuple(int(d.device_type), d.device_id);
-      });
-  m.def("from_any", &from_any, "obj"_a);
-  m.def("empty", [](nb::handle shape, nb::handle dtype, const std::string& device) {
-    return own(Tensor(to_dtype(dtype), to_dims(shape), parse_device(device)));
-  }, "shape"_a, "dtype"_a, "device"_a);
-  m.def("to_dtype", &to_dtype, "obj"_a);
+  nb::class_<PyTensor> c(m, "Tensor", nb::is_weak_referenceable(),
+                         "An array on one device. Made by tc.asarray, tc.empty and the operators.");
+  register_attributes(c);
+  register_views(c);
+  c.def("_to", &to_device_copy, "device"_a)
+      .def("numpy", &numpy_of,
+           "The values as a NumPy array: shares host memory, copies from a GPU and waits.")
+      .def("__dlpack__", &dlpack_of, nb::kw_only(), "stream"_a = nb::none(),
+           "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a = nb::none(),
+           "The tensor as a DLPack capsule, without a copy.")
+      .def(
+          "__dlpack_device__",
+          [](const PyTensor& t) {
+            const auto d = to_dlpack(t.view.device());
+            return nb::make_tuple(int(d.device_type), d.device_id);
+          },
+          "Type and index of the device, by DLPack's numbers.");
+  c.attr("__dlpack_c_exchange_api__") = nb::capsule(own_exchange_api(), "dlpack_exchange_api");
+  m.def(
+      "from_any", [](nb::handle obj) { return to_tensor(obj); }, "obj"_a,
+      "What tc.asarray starts from.");
+  m.def("empty", &empty, "shape"_a, "dtype"_a, "device"_a, "What tc.empty calls.");
+  m.def("to_dtype", &to_dtype, "obj"_a, "A dtype from any spelling of it.");
+  m.def("load_safetensors", &load_safetensors, "path"_a, "device"_a.none(),
+        "What tc.load_safetensors calls.");
 }
 
 }  // namespace tensorcraft::python

@@ -1,4 +1,5 @@
-"""What the native part asks of Python: conversions to the caller's framework."""
+# SPDX-License-Identifier: Apache-2.0
+"""What the native part asks of Python: the ways of the caller's framework."""
 
 from __future__ import annotations
 
@@ -7,24 +8,26 @@ from collections import namedtuple
 from functools import lru_cache
 from typing import Any
 
-from . import _tensorcraft as native
+from ._tensorcraft import Tensor
 
 
-def from_dlpack(array_type: type, tensor: native.Tensor) -> Any:
+def from_dlpack(array_type: type, tensor: Tensor) -> Any:
     """`tensor` as an array of the framework that `array_type` belongs to, sharing its memory."""
     package = array_type.__module__.split(".")[0]
     module = sys.modules[{"jaxlib": "jax.numpy", "jax": "jax.numpy"}.get(package, package)]
-    return module.from_dlpack(tensor)
+    convert = getattr(module, "from_dlpack", None)
+    return tensor if convert is None else convert(tensor)
 
 
-def scalar(value: native.Tensor, dtype: str) -> native.Tensor:
-    """A Python number, as a tensor of the dtype of the array beside it."""
-    import numpy as np
-
-    number = value.numpy().item()
-    if dtype in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
-        return native.from_any(np.float32(number)).astype(dtype)
-    return native.from_any(np.asarray(number).astype(dtype))
+def current_stream(array_type: type, device: int) -> int | None:
+    """The handle of the stream that a framework works on now; None where it has no way to tell."""
+    package = array_type.__module__.split(".")[0]
+    module: Any = sys.modules.get(package)
+    if package == "torch":
+        return int(module.cuda.current_stream(device).cuda_stream)
+    if package == "cupy":
+        return int(module.cuda.get_current_stream(device).ptr)
+    return None
 
 
 @lru_cache(maxsize=None)

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+
+#include "stream.hpp"
+#include "tensorcraft/core/error.hpp"
+
+#include <nanobind/stl/string.h>
+
+namespace tensorcraft::python {
+namespace {
+
+// "torch.float32" and "numpy.float32" name the same type.
+std::string_view last_word(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+}
+
+}  // namespace
+
+std::string class_name(nb::handle object) {
+  return nb::cast<std::string>(object.type().attr("__name__"));
+}
+
+int64_t to_int64(nb::handle object, std::string_view name) {
+  if (!PyIndex_Check(object.ptr()))
+    fail(ErrorKind::type, name, " must be an integer, got ", class_name(object));
+  const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  const int64_t value = PyLong_AsLongLong(number.ptr());
+  if (value == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    fail(ErrorKind::value, name, " does not fit 64 bits");
+  }
+  return value;
+}
+
+std::string_view to_text(nb::handle object, std::string_view name) {
+  Py_ssize_t size = 0;
+  const char* text =
+      PyUnicode_Check(object.ptr()) ? PyUnicode_AsUTF8AndSize(object.ptr(), &size) : nullptr;
+  if (!text) {
+    PyErr_Clear();
+    fail(ErrorKind::type, name, " must be text, got ", class_name(object));
+  }
+  return {text, size_t(size)};
+}
+
+DType to_dtype(nb::handle object) {
+  DType direct;
+  if (nb::try_cast(object, direct, false)) return direct;
+  const nb::object named = nb::isinstance<nb::str>(object)
+                               ? nb::borrow(object)
+                               : nb::getattr(object, "__name__", nb::str(object));
+  const std::string_view name = last_word(to_text(named, "dtype"));
+  if (const auto d = parse_dtype(name)) return *d;
+  fail(ErrorKind::type, "dtype ", name,
+       " is not supported; there are float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, int8, "
+       "int16, int32, int64, uint8 and bool");
+}
+
+Device to_device(nb::handle object) { return parse_device(to_text(object, "device")); }
+
+StreamRef to_stream(nb::handle object, int device) {
+  nb::object handle;
+  if (PyStream* s = nullptr; nb::try_cast(object, s, false)) {
+    const StreamRef ref = s->stream.ref();
+    if (ref.device() != device)
+      fail(ErrorKind::value, "stream: it belongs to cuda:", ref.device(),
+           " and the arrays are on cuda:", device);
+    return ref;
+  }
+  if (PyLong_Check(object.ptr())) {
+    handle = nb::borrow(object);
+  } else if (nb::hasattr(object, "__cuda_stream__")) {
+    handle = object.attr("__cuda_stream__")()[1];
+  } else {
+    fail(ErrorKind::type,
+         "stream must be a tc.Stream, an integer handle or an object with __cuda_stream__, got ",
+         class_name(object));
+  }
+  return StreamRef(reinterpret_cast<CUstream_st*>(to_int64(handle, "stream")), device);
+}
+
+Dims to_dims(nb::handle shape, std::string_view name) {
+  if (PyIndex_Check(shape.ptr())) return Dims{to_int64(shape, name)};
+  if (!PySequence_Check(shape.ptr()) || nb::isinstance<nb::str>(shape))
+    fail(ErrorKind::type, name, " must be an integer or a sequence of integers, got ",
+         class_name(shape));
+  Dims dims;
+  for (nb::handle item : shape) dims.push_back(to_int64(item, name));
+  return dims;
+}
+
+nb::tuple to_tuple(const Dims& dims) {
+  nb::object tuple = nb::steal(PyTuple_New(dims.rank()));
+  for (int i = 0; i < dims.rank(); ++i)
+    PyTuple_SET_ITEM(tuple.ptr(), i, PyLong_FromLongLong(dims[i]));
+  return nb::cast<nb::tuple>(tuple);
+}
+
+}  // namespace tensorcraft::python

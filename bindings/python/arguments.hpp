@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/device.hpp"
+#include "tensorcraft/core/dims.hpp"
+#include "tensorcraft/core/dtype.hpp"
+#include "tensorcraft/cuda/stream.hpp"
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <string_view>
+
+// Python objects to the library's plain types and back. Each fails with kind type for an object of
+// another type and kind value for a value that is not accepted, in words of Python.
+namespace tensorcraft::python {
+
+namespace nb = nanobind;
+
+std::string class_name(nb::handle object);
+int64_t to_int64(nb::handle object, std::string_view name);
+// Text, valid as long as the object.
+std::string_view to_text(nb::handle object, std::string_view name);
+// tc.float32, "float32", numpy.float32, numpy.dtype("float32"), torch.float32, ...
+DType to_dtype(nb::handle object);
+Device to_device(nb::handle object);
+// tc.Stream, an integer handle, or an object with __cuda_stream__.
+StreamRef to_stream(nb::handle object, int device);
+// An integer or a sequence of integers.
+Dims to_dims(nb::handle shape, std::string_view name = "shape");
+nb::tuple to_tuple(const Dims& dims);
+
+}  // namespace tensorcraft::python

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace tensorcraft::python {
+namespace {
+
+// Decrements that wait for the GIL. Leaked on purpose: deleters may run during exit.
+struct Pending {
+  std::mutex mutex;
+  std::vector<PyObject*> objects;
+  bool scheduled = false;
+};
+Pending& pending() {
+  static auto* one = new Pending;
+  return *one;
+}
+
+int run_pending(void*) {
+  std::vector<PyObject*> objects;
+  {
+    const std::lock_guard lock(pending().mutex);
+    objects.swap(pending().objects);
+    pending().scheduled = false;
+  }
+  for (PyObject* o : objects) Py_DECREF(o);
+  return 0;
+}
+
+void release(PyObject* object) {
+  if (PyGILState_Check()) {
+    Py_DECREF(object);
+    return;
+  }
+  const std::lock_guard lock(pending().mutex);
+  pending().objects.push_back(object);
+  // The interpreter's queue may be full; the next release asks again.
+  if (!pending().scheduled) pending().scheduled = Py_AddPendingCall(run_pending, nullptr) == 0;
+}
+
+void wait_for(Device device) {
+  std::optional<nb::gil_scoped_release> without_gil;
+  if (PyGILState_Check()) without_gil.emplace();
+  synchronize(device);
+}
+
+}  // namespace
+
+std::shared_ptr<const void> share(nb::object object) {
+  return {object.release().ptr(), [](PyObject* p) { release(p); }};
+}
+
+Memory::~Memory() {
+  if (!device_.is_cuda()) return;
+  try {
+    if (shared_) {
+      wait_for(device_);
+    } else if (tensor_.data()) {
+      // A tensor goes back on the stream that is current when it is destroyed.
+      const StreamRef before = current_stream(device_.index);
+      set_current_stream(home_);
+      tensor_ = Tensor();
+      set_current_stream(before);
+    }
+  } catch (const std::exception&) {
+    // A device that cannot be waited for runs nothing more.
+  }
+}
+
+void Memory::order_before(StreamRef stream) const {
+  if (!device_.is_cuda()) return;
+  if (shared_) return wait_for(device_);
+  if (stream == home_) return;
+  Event done(device_.index);
+  done.record(home_);
+  done.wait(stream);
+}
+
+PyTensor own(Tensor tensor, StreamRef home) {
+  const TensorView view = tensor.view();
+  return {view, std::make_shared<Memory>(std::move(tensor), home)};
+}
+
+}  // namespace tensorcraft::python
