@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times, in one fresh process on a GPU: the context, the first result beyond it, later cold kernels,
-// and a warm call against the bare launch. Prints one JSON object. The cache folder decides whether
-// the kernels come from NVRTC or from disk: run twice with one TENSORCRAFT_CACHE_DIR.
+// Times, in one fresh process on a GPU: the context, the first result beyond it, later cold
+// kernels, and a warm call against the bare launch. Prints one JSON object. The cache folder
+// decides whether the kernels come from NVRTC or from disk: run twice with one
+// TENSORCRAFT_CACHE_DIR.
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/ops/all.hpp"
