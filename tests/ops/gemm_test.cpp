@@ -132,6 +132,28 @@ TEST(Gemm, AllPairsOfVariantsAgree) {
   }
 }
 
+// Sums of small integers are exact in any order, so one wrong index in a large tile shows. The
+// sizes make a GPU with 132 multiprocessors pick each tile of tensor_core and of the float rungs.
+TEST(GemmOnGpu, EveryTileGivesExactIntegers) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+    for (const int64_t size : {120, 1000, 1400, 1500}) {
+      const auto integers = [&](const Dims& shape, int64_t period) {
+        Tensor host(dtype, shape);
+        const host::Elements elements(host.view());
+        for (int64_t i = 0; i < host.size(); ++i) elements.set(i, double(i % period % 5 - 2));
+        return host.to(device_under_test());
+      };
+      const Tensor a = integers({size, 72}, 7919), b = integers({72, size}, 6151);
+      const DType wide = DType::float32;
+      const auto expected = values(gemm(a, b, {.out_dtype = wide, .variant = "naive"}));
+      for (const char* variant : {"block_tiled", "thread_tiled", "vectorized", ""})
+        EXPECT_EQ(values(gemm(a, b, {.out_dtype = wide, .variant = variant})), expected)
+            << variant << " " << dtype << " " << size;
+    }
+  }
+}
+
 TEST(Gemm, IsBitwiseRepeatable) {
   const Tensor a = random_tensor({70, 130}), b = random_tensor({130, 50}, DType::float32, 2);
   const auto first = values(gemm(a, b));

@@ -41,7 +41,9 @@ void check_rank(std::string_view name, const TensorView& t) {
          "; add one with expand_dims");
 }
 
-Dims batch_shape(const TensorView& t) { return Dims(std::span(t.shape().begin(), size_t(t.rank() - 2))); }
+Dims batch_shape(const TensorView& t) {
+  return Dims(std::span(t.shape().begin(), size_t(t.rank() - 2)));
+}
 
 // Any batch, then rows x cols.
 void match(std::string_view name, const TensorView& t, SizeRef rows, SizeRef cols,

@@ -56,8 +56,8 @@ constexpr TileShape kCoalescedTiles[] = {{8, 32, 0, 1, 1, 256, 1, 1}};
 constexpr TileShape kBlockTiles[] = {{32, 32, 32, 4, 1, 256, 1, 1}};
 constexpr TileShape kThreadTiles[] = {{128, 128, 8, 8, 8, 256, 1, 1},
                                       {64, 64, 16, 4, 4, 256, 1, 0.6}};
-constexpr TileShape kVectorTiles[] = {{128, 128, 8, 8, 8, 256, 2, 1},
-                                      {64, 64, 16, 4, 4, 256, 2, 0.6}};
+constexpr TileShape kVectorTiles[] = {{128, 128, 8, 8, 8, 256, 1, 1},
+                                      {64, 64, 16, 4, 4, 256, 1, 0.6}};
 constexpr TileShape kTensorCoreTiles[] = {{128, 256, 32, 64, 64, 256, 1, 1},
                                           {128, 128, 32, 64, 64, 128, 2, 0.9},
                                           {64, 128, 32, 32, 64, 128, 2, 0.65},
@@ -150,12 +150,12 @@ Params params(const Problem& q) {
 }
 
 op::Plan make_plan(const jit::Rung& rung, const Problem& q, const TileShape& t, const Config& c,
-                   int shared_bytes = 0) {
+                   int min_blocks = 1, int shared_bytes = 0) {
   return op::make_plan(rung, {q.a.dtype(), q.d.dtype()}, c,
                        {.grid = {uint32_t(num_tiles(q, t))},
                         .block = {uint32_t(t.threads)},
                         .shared_bytes = uint32_t(shared_bytes)},
-                       params(q), t.min_blocks);
+                       params(q), min_blocks);
 }
 
 // The rungs that take any strides read single elements, so one kernel serves every alignment.
@@ -245,7 +245,10 @@ op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
   Config c = make_config(q, t);
   c.thread_m = t.part_m;
   c.thread_n = t.part_n;
-  return make_plan(kVectorized, q, t, c);
+  // Two blocks leave 128 registers a thread: enough for 16-byte accesses of float32, while single
+  // elements need more for addresses and 16-bit elements more for conversion.
+  const bool two_blocks = q.a.dtype() == DType::float32 && c.a_vector == 4 && c.b_vector == 4;
+  return make_plan(kVectorized, q, t, c, two_blocks ? 2 : 1);
 }
 
 op::Plan plan_tensor_core(const Problem& q, const DeviceInfo& device) {
@@ -253,7 +256,7 @@ op::Plan plan_tensor_core(const Problem& q, const DeviceInfo& device) {
   Config c = make_config(q, t);
   c.warp_m = t.part_m;
   c.warp_n = t.part_n;
-  return make_plan(kTensorCore, q, t, c, tensor_core_shared_bytes(c));
+  return make_plan(kTensorCore, q, t, c, t.min_blocks, tensor_core_shared_bytes(c));
 }
 
 }  // namespace tensorcraft::kernel::gemm
