@@ -133,9 +133,9 @@ int to_object(DLManagedTensorVersioned* managed, void** out) {
 // Shape and strides are the object's own, valid as long as it lives; readers do not write them.
 int borrow(void* object, DLTensor* out) {
   return for_c([&] {
-    const auto& t = nb::cast<const PyTensor&>(nb::handle(static_cast<PyObject*>(object)));
-    *out = describe(t.view, const_cast<int64_t*>(t.view.shape().data()),
-                    const_cast<int64_t*>(t.view.strides().data()));
+    const auto* t = nb::cast<const PyTensor*>(nb::handle(static_cast<PyObject*>(object)));
+    *out = describe(t->view, const_cast<int64_t*>(t->view.shape().data()),
+                    const_cast<int64_t*>(t->view.strides().data()));
   });
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One thread, one row: three walks over it, for the maximum, the sum and the results. Subtracting
-// the maximum keeps every exponential at most 1.
+// the maximum keeps every exponential at most 1. The sum is taken in pieces: a float that has grown
+// to 2^16 times the next term would lose 16 of its 24 bits.
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/ops/softmax/params.h"
 
 namespace tensorcraft::kernel::softmax {
+
+inline constexpr int64_t kPiece = 256;
 
 template <class T, Config C>
 TC_DEVICE void naive(const Params& p) {
@@ -17,7 +20,12 @@ TC_DEVICE void naive(const Params& p) {
   T* out = static_cast<T*>(p.out) + p.out_rows.offset(row);
   float top = -kInfinity, sum = 0;
   for (int64_t i = 0; i < p.cols; ++i) top = fmax_nan(top, float(x[i * p.x_step]));
-  for (int64_t i = 0; i < p.cols; ++i) sum += expf(float(x[i * p.x_step]) - top);
+  for (int64_t first = 0; first < p.cols; first += kPiece) {
+    const int64_t end = first + kPiece < p.cols ? first + kPiece : p.cols;
+    float piece = 0;
+    for (int64_t i = first; i < end; ++i) piece += expf(float(x[i * p.x_step]) - top);
+    sum += piece;
+  }
   for (int64_t i = 0; i < p.cols; ++i)
     out[i * p.out_step] = T(expf(float(x[i * p.x_step]) - top) / sum);
 }

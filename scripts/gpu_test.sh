@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
+# usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
+#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module conformance python sanitizer jit figures model demo
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+say() { echo "gpu_test: $*"; }
+
+pack() {
+  local folder=$1 build=build/${2:-release}
+  rm -rf "$folder" && mkdir -p "$folder"
+  cmake --install "$build" --prefix "$folder/install" >/dev/null
+  cp "$build"/tests/{gpu_tests,ops_tests,jit_tests} "$build"/benchmarks/jit_latency "$folder/"
+  strip "$folder"/{gpu_tests,ops_tests,jit_tests,jit_latency} "$folder"/install/lib*/libtensorcraft.so.*.*
+  say "packed $(du -sh "$folder" | cut -f1) into $folder"
+}
+
+module() {
+  say "building the Python module"
+  cmake -S bindings/python -B "$folder/bindings" -DCMAKE_PREFIX_PATH="$root/$folder/install" \
+    -DPython_EXECUTABLE="$(command -v python3)" >"$results/module.log" 2>&1 &&
+    cmake --build "$folder/bindings" -j 16 >>"$results/module.log" 2>&1 &&
+    cmake --install "$folder/bindings" --prefix "$folder/python" --component python >>"$results/module.log" 2>&1 ||
+    { tail -30 "$results/module.log"; return 1; }
+}
+
+conformance() {
+  "$folder/gpu_tests" | tail -3
+  "$folder/ops_tests" >"$results/conformance.log" 2>&1 || failed=1
+  grep -vE '^\[ RUN|^\[       OK' "$results/conformance.log" | cut -c1-300 | tail -40
+}
+
+python() { python3 -m pytest -q tests/python -x -p no:cacheprovider 2>&1 | tail -15 || failed=1; }
+
+sanitizer() {
+  local tool
+  for tool in memcheck initcheck synccheck racecheck; do
+    TC_TEST_TAG=smoke compute-sanitizer --tool $tool --error-exitcode 9 "$folder/ops_tests" --gtest_filter='*Conformance*' \
+      >"$results/sanitizer_$tool.log" 2>&1 || failed=1
+    say "$tool: $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$results/sanitizer_$tool.log" | tail -1)"
+  done
+}
+
+jit() {
+  local cache
+  cache=$(mktemp -d)
+  {
+    echo '{"title": "First call and warm call", "rows": ['
+    TENSORCRAFT_CACHE_DIR=$cache "$folder/jit_latency" | sed 's/^{/{"cache": "empty", /' && echo ,
+    TENSORCRAFT_CACHE_DIR=$cache "$folder/jit_latency" | sed 's/^{/{"cache": "warm", /'
+    echo ']}'
+  } >"$results/jit_latency.json"
+  rm -rf "$cache"
+  cat "$results/jit_latency.json"
+}
+
+figures() { python3 benchmarks/gpu_figures.py "$results"; }
+model() { python3 benchmarks/model_figures.py "$results"; }
+demo() { python3 examples/sentence_search/search.py "how do plants make food"; }
+
+case ${1:-} in
+  pack) pack "${2:?folder}" "${3:-release}"; exit ;;
+  run) folder=${2:?folder} results=${3:?results}; shift 3 ;;
+  *) sed -n '4,5s/^# //p' "$0"; exit 2 ;;
+esac
+failed=0
+mkdir -p "$results"
+export CUDA_CACHE_DISABLE=1 PYTHONPATH=$root/$folder/python PYTHONDONTWRITEBYTECODE=1
+LD_LIBRARY_PATH=$(cd "$folder"/install/lib* && pwd)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+for part in "${@:-module}"; do
+  start=$(date +%s)
+  "$part" || failed=1
+  say "$part took $(($(date +%s) - start)) s"
+done
+((failed == 0)) && say "everything passed" || { say "something failed"; exit 1; }
