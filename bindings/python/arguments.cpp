@@ -21,6 +21,12 @@ std::string class_name(nb::handle object) {
   return nb::cast<std::string>(object.type().attr("__name__"));
 }
 
+nb::object as_text(nb::handle object) {
+  nb::object text = nb::steal(PyObject_Str(object.ptr()));
+  if (!text.is_valid()) throw nb::python_error();
+  return text;
+}
+
 int64_t to_int64(nb::handle object, std::string_view name) {
   if (!PyIndex_Check(object.ptr()))
     fail(ErrorKind::type, name, " must be an integer, got ", class_name(object));
@@ -50,7 +56,7 @@ DType to_dtype(nb::handle object) {
   if (nb::try_cast(object, direct, false)) return direct;
   const nb::object named = nb::isinstance<nb::str>(object)
                                ? nb::borrow(object)
-                               : nb::getattr(object, "__name__", nb::str(object));
+                               : nb::getattr(object, "__name__", as_text(object));
   const std::string_view name = last_word(to_text(named, "dtype"));
   if (const auto d = parse_dtype(name)) return *d;
   fail(ErrorKind::type, "dtype ", name,
@@ -62,7 +68,7 @@ Device to_device(nb::handle object) { return parse_device(to_text(object, "devic
 
 StreamRef to_stream(nb::handle object, int device) {
   nb::object handle;
-  if (PyStream* s = nullptr; nb::try_cast(object, s, false)) {
+  if (PyStream* s = nullptr; nb::try_cast(object, s, false) && s) {
     const StreamRef ref = s->stream.ref();
     if (ref.device() != device)
       fail(ErrorKind::value, "stream: it belongs to cuda:", ref.device(),

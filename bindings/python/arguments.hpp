@@ -17,6 +17,8 @@ namespace tensorcraft::python {
 namespace nb = nanobind;
 
 std::string class_name(nb::handle object);
+// str(object).
+nb::object as_text(nb::handle object);
 int64_t to_int64(nb::handle object, std::string_view name);
 // Text, valid as long as the object.
 std::string_view to_text(nb::handle object, std::string_view name);

@@ -82,7 +82,8 @@ std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes) {
 }
 
 [[noreturn]] void refuse_dtype(nb::handle object, std::string_view op, std::string_view name) {
-  const auto dtype = nb::cast<std::string>(nb::str(object.attr("dtype")));
+  const nb::object text = as_text(object.attr("dtype"));
+  const std::string_view dtype = to_text(text, "dtype");
   const std::string fix =
       dtype == "float64"
           ? "convert it: x.astype(\"float32\"), or tc.asarray(x, dtype=tc.float32)"
@@ -182,7 +183,7 @@ ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_
 
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
                        nb::handle stream) {
-  if (PyTensor* t = nullptr; nb::try_cast(object, t, false))
+  if (PyTensor* t = nullptr; nb::try_cast(object, t, false) && t)
     return {t->view, Framework::tensorcraft, object, t->memory};
   if (Numpy::is(object, numpy().ndarray)) return from_numpy(object, op, name);
   if (is_number(object)) return from_number(object);

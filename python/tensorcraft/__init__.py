@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TensorCraft: GPU operators with their own JIT compiler, on any array that speaks DLPack.
 
     import tensorcraft as tc
@@ -39,7 +40,7 @@ __version__: str = _native.__version__
 float32, float16, bfloat16 = DType.float32, DType.float16, DType.bfloat16
 float8_e4m3fn, float8_e5m2 = DType.float8_e4m3fn, DType.float8_e5m2
 int8, int16, int32, int64, uint8 = DType.int8, DType.int16, DType.int32, DType.int64, DType.uint8
-bool_ = DType.bool_
+bool_ = bool = DType.bool_  # `bool` is not in __all__: a star import must not hide the built-in
 
 
 def synchronize(device: str | None = None) -> None:

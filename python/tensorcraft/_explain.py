@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tc.explain` and `tc.ops`: what the library would do, and what it can do."""
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Any
 from . import _ops
 from . import _tensorcraft as native
 from ._registry import Operator
+from .errors import TensorCraftKeyError
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,6 @@ def explain(op: str, *args: Any, **options: Any) -> Explanation:
     Raises KeyError for an unknown operator, and what the call itself would raise for bad arguments.
     """
     if op not in _ops.OPERATORS:
-        from .errors import TensorCraftKeyError
-
         raise TensorCraftKeyError(f'no operator is named "{op}"; there are {", ".join(_ops.OPERATORS)}')
     record = _ops.OPERATORS[op]
     bound = inspect.signature(record.function).bind(*args, **options)

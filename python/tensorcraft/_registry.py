@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `tc.ops()` returns: one record an operator."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The NumPy-like surface of tc.Tensor, over the operators and the native views."""
 
 from __future__ import annotations
@@ -8,31 +9,52 @@ from typing import Any, Iterator
 from . import _ops
 from . import _tensorcraft as native
 from ._tensorcraft import DType, Tensor
+from .errors import TensorCraftIndexError, TensorCraftTypeError, TensorCraftValueError
 
+_NOT_IN_NUMPY = (DType.bfloat16, DType.float8_e4m3fn, DType.float8_e5m2)
 
 def asarray(obj: Any, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tc.Tensor of `obj`: an array of any framework, a nested list, or a number.
 
     Shares the memory where dtype and device allow it, unless `copy` is True; copy=False refuses to copy
-    with ValueError. Lists of floats become float32. A float64 array is a TypeError unless dtype is given.
+    with ValueError. Arrays stay on their device, lists and numbers go to the default device. Lists of
+    floats become float32. A float64 array is a TypeError unless dtype is given.
     """
     wanted = None if dtype is None else native.to_dtype(dtype)
-    if wanted is not None and str(getattr(obj, "dtype", "")) == "float64":
-        obj = obj.astype("float32")
-    tensor = native.from_any(obj)
-    result = tensor if device is None else tensor._to(device)
+    is_plain = isinstance(obj, (bool, int, float, list, tuple))
+    if is_plain and copy is False:
+        raise TensorCraftValueError("asarray: copy=False, but a list or a number has no memory to share")
+    source = native.from_any(obj if wanted is None else _narrowed(obj, wanted))
+    if device is None:
+        device = native.default_device() if is_plain else source.device
+    result = source._to(device)
     if wanted is not None and result.dtype != wanted:
         result = _ops.astype(result, wanted)
-    shared = result is tensor or result.data_ptr == tensor.data_ptr
-    if copy is False and not shared:
-        raise ValueError("asarray: copy=False, but the dtype or device asked for needs a copy")
-    return _ops.copy(result) if copy and shared else result
+    if is_plain:
+        return result
+    shares = result.data_ptr == source.data_ptr and source.dtype == result.dtype and not _was_float64(obj)
+    if copy is False and not shares:
+        raise TensorCraftValueError("asarray: copy=False, but the dtype or device asked for needs a copy")
+    return _ops.copy(result) if copy and shares else result
+
+
+def _was_float64(obj: Any) -> bool:
+    return str(getattr(obj, "dtype", "")).endswith("float64")
+
+
+def _narrowed(obj: Any, wanted: DType) -> Any:
+    """`obj` with the dtype asked for where NumPy can give it, else in one the library reads."""
+    if isinstance(obj, (bool, int, float, list, tuple)):
+        import numpy as np
+
+        return np.asarray(obj).astype("float32" if wanted in _NOT_IN_NUMPY else wanted.name.rstrip("_"))
+    return obj.astype("float32") if _was_float64(obj) else obj
 
 
 def from_dlpack(x: Any) -> Tensor:
     """A tc.Tensor that shares the memory of `x`, which has __dlpack__."""
     if not hasattr(x, "__dlpack__"):
-        raise TypeError(f"from_dlpack: {type(x).__name__} has no __dlpack__; use tc.asarray")
+        raise TensorCraftTypeError(f"from_dlpack: {type(x).__name__} has no __dlpack__; use tc.asarray")
     return native.from_any(x)
 
 
@@ -41,9 +63,14 @@ def empty(shape: Any, dtype: Any = DType.float32, device: str | None = None) -> 
     return native.empty(shape, dtype, device or native.default_device())
 
 
+def _filled(tensor: Tensor, value: float) -> Tensor:
+    _ops.fill(tensor, value, out=tensor)
+    return tensor
+
+
 def full(shape: Any, value: float, dtype: Any = DType.float32, device: str | None = None) -> Tensor:
     """A tensor whose elements all are `value`."""
-    return _ops.fill(empty(shape, dtype, device), value)
+    return _filled(empty(shape, dtype, device), value)
 
 
 def zeros(shape: Any, dtype: Any = DType.float32, device: str | None = None) -> Tensor:
@@ -75,7 +102,7 @@ def empty_like(x: Any, dtype: Any = None, device: str | None = None) -> Tensor:
 
 def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None) -> Tensor:
     """`value` in the shape, dtype and device of `x`."""
-    return _ops.fill(empty_like(x, dtype, device), value)
+    return _filled(empty_like(x, dtype, device), value)
 
 
 def zeros_like(x: Any, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -97,9 +124,9 @@ def _index(self: Tensor, key: Any) -> Tensor:
     keys = key if isinstance(key, tuple) else (key,)
     taken = sum(k is not None and k is not Ellipsis for k in keys)
     if sum(k is Ellipsis for k in keys) > 1:
-        raise IndexError("an index can have one ellipsis only")
+        raise TensorCraftIndexError("an index can have one ellipsis only")
     if taken > self.ndim:
-        raise IndexError(f"too many indices: the tensor has {self.ndim} dimensions, {taken} were given")
+        raise TensorCraftIndexError(f"too many indices: the tensor has {self.ndim} dimensions, {taken} were given")
     if not any(k is Ellipsis for k in keys):
         keys = (*keys, Ellipsis)
     view, axis = self, 0
@@ -111,13 +138,13 @@ def _index(self: Tensor, key: Any) -> Tensor:
         elif isinstance(k, slice):
             start, stop, step = k.indices(view.shape[axis])
             if step < 0:
-                raise ValueError("a slice with a negative step is not supported; copy through NumPy")
+                raise TensorCraftValueError("a slice with a negative step is not supported; copy through NumPy")
             view, axis = view._slice(axis, start, max(start, stop), step), axis + 1
         else:
             try:
                 position = operator.index(k)
             except TypeError:
-                raise TypeError(
+                raise TensorCraftTypeError(
                     f"tensors are indexed by integers, slices, ... and None, not {type(k).__name__}"
                 ) from None
             view = view._select(axis, position)
@@ -125,8 +152,12 @@ def _index(self: Tensor, key: Any) -> Tensor:
 
 
 def _set_index(self: Tensor, key: Any, value: Any) -> None:
+    """Writes a number, or an array that broadcasts, into the view that `key` names."""
     target = _index(self, key)
-    source = value if isinstance(value, Tensor) else asarray(value, dtype=self.dtype, device=self.device)
+    if isinstance(value, (bool, int, float)):
+        _filled(target, value)
+        return
+    source = value if isinstance(value, Tensor) else asarray(value, device=self.device)
     if source.dtype != self.dtype:
         source = _ops.astype(source, self.dtype)
     _ops.copy(source._to(self.device)._broadcast_to(target.shape), out=target)
@@ -134,26 +165,25 @@ def _set_index(self: Tensor, key: Any, value: Any) -> None:
 
 def _iterate(self: Tensor) -> Iterator[Tensor]:
     if self.ndim == 0:
-        raise TypeError("a tensor of rank 0 cannot be iterated over")
+        raise TensorCraftTypeError("a tensor of rank 0 cannot be iterated over")
     return (self._select(0, i) for i in range(self.shape[0]))
 
 
 def _length(self: Tensor) -> int:
     if self.ndim == 0:
-        raise TypeError("a tensor of rank 0 has no length")
+        raise TensorCraftTypeError("a tensor of rank 0 has no length")
     return int(self.shape[0])
 
 
 def _host_values(self: Tensor) -> Any:
     """NumPy array of the values; dtypes NumPy lacks are widened to float32."""
-    has_numpy = self.dtype not in (DType.bfloat16, DType.float8_e4m3fn, DType.float8_e5m2)
-    return (self if has_numpy else _ops.astype(self, DType.float32)).numpy()
+    return (_ops.astype(self, DType.float32) if self.dtype in _NOT_IN_NUMPY else self).numpy()
 
 
 def _item(self: Tensor) -> Any:
     """The only element as a Python number; waits for the device."""
     if self.size != 1:
-        raise ValueError(f"item: the tensor has {self.size} elements, not 1")
+        raise TensorCraftValueError(f"item: the tensor has {self.size} elements, not 1")
     return _host_values(self).item()
 
 
@@ -166,13 +196,13 @@ def _repr(self: Tensor) -> str:
 
 def _transposed(self: Tensor) -> Tensor:
     if self.ndim != 2:
-        raise ValueError(f"T: the tensor has {self.ndim} dimensions, not 2; use mT or permute_dims")
+        raise TensorCraftValueError(f"T: the tensor has {self.ndim} dimensions, not 2; use mT or permute_dims")
     return self._permute((1, 0))
 
 
 def _matrix_transposed(self: Tensor) -> Tensor:
     if self.ndim < 2:
-        raise ValueError("mT: the tensor has fewer than 2 dimensions")
+        raise TensorCraftValueError("mT: the tensor has fewer than 2 dimensions")
     return self._permute((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
 
 
@@ -186,15 +216,17 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 def _to(self: Tensor, device: str, non_blocking: bool = False) -> Tensor:
     """The tensor on a device; itself where it is there already. Copies between host and device wait."""
     del non_blocking  # pageable host memory always waits; page-locked staging comes with the transfer engine
-    return self._to(str(device))
+    return self._to(device)
 
 
 def _reshape(self: Tensor, *shape: Any) -> Tensor:
+    """The elements in another shape; one -1 is inferred. Copies where the tensor is not contiguous."""
     source = self if self.is_contiguous else _ops.copy(self)
     return source._reshape(_shape_argument(shape))
 
 
 def _squeeze(self: Tensor, axis: int | None = None) -> Tensor:
+    """Without an axis of size 1, or without all of them, as a view."""
     if axis is not None:
         return self._squeeze(axis)
     view = self
@@ -209,21 +241,73 @@ def _namespace(self: Tensor, api_version: str | None = None) -> Any:
     return tensorcraft
 
 
-def _binary(name: str, reflected: bool) -> Any:
-    def method(self: Tensor, other: Any) -> Any:
-        function = getattr(_ops, name)
-        if not isinstance(other, Tensor) and not hasattr(other, "__dlpack__") and not isinstance(other, (int, float)):
-            return NotImplemented
-        return function(other, self) if reflected else function(self, other)
+def _permute_dims(self: Tensor, *axes: Any) -> Tensor:
+    """The axes in another order, as a view: permute_dims(1, 0) or permute_dims((1, 0))."""
+    return self._permute(_shape_argument(axes))
 
+
+def _expand_dims(self: Tensor, axis: int = 0) -> Tensor:
+    """A new axis of size 1, as a view."""
+    return self._expand_dims(axis)
+
+
+def _contiguous(self: Tensor) -> Tensor:
+    """The tensor in row-major order; itself where it is so already."""
+    return self if self.is_contiguous else _ops.copy(self)
+
+
+def _astype(self: Tensor, dtype: Any) -> Tensor:
+    """A tensor of another dtype."""
+    return _ops.astype(self, native.to_dtype(dtype))
+
+
+def _copy(self: Tensor) -> Tensor:
+    """A tensor with memory of its own."""
+    return _ops.copy(self)
+
+
+def _to_list(self: Tensor) -> Any:
+    """Nested lists of Python numbers; waits for the device."""
+    return _host_values(self).tolist()
+
+
+def _negative(self: Tensor) -> Tensor:
+    return _ops.negative(self)
+
+
+def _operand(other: Any) -> Any:
+    """What stands beside a Tensor: numbers as they are, arrays as Tensors; None for anything else."""
+    if isinstance(other, (Tensor, int, float)):
+        return other
+    if hasattr(other, "__dlpack__") or hasattr(other, "dtype") or isinstance(other, (list, tuple)):
+        return native.from_any(other)
+    return None
+
+
+def _binary(name: str, reflected: bool) -> Any:
+    function = getattr(_ops, name)
+
+    def method(self: Tensor, other: Any) -> Any:
+        operand = _operand(other)
+        if operand is None:
+            return NotImplemented
+        return function(operand, self) if reflected else function(self, operand)
+
+    method.__doc__ = f"tc.{name}, as an operator."
     return method
 
 
 def _in_place(name: str) -> Any:
+    function = getattr(_ops, name)
+
     def method(self: Tensor, other: Any) -> Tensor:
-        getattr(_ops, name)(self, other, out=self)
+        operand = _operand(other)
+        if operand is None:
+            return NotImplemented
+        function(self, operand, out=self)
         return self
 
+    method.__doc__ = f"tc.{name} into this tensor."
     return method
 
 
@@ -237,20 +321,21 @@ _METHODS: dict[str, Any] = {
     "__float__": lambda self: float(_item(self)),
     "__int__": lambda self: int(_item(self)),
     "__bool__": lambda self: bool(_item(self)),
-    "__neg__": lambda self: _ops.multiply(self, -1),
+    "__neg__": _negative,
     "__array__": _array,
     "__array_namespace__": _namespace,
+    "__array_ufunc__": None,  # NumPy leaves `array @ tensor` to the tensor
     "T": property(_transposed, doc="The matrix transposed, as a view."),
     "mT": property(_matrix_transposed, doc="The last two axes exchanged, as a view."),
     "item": _item,
-    "tolist": lambda self: _host_values(self).tolist(),
+    "tolist": _to_list,
     "reshape": _reshape,
-    "permute_dims": lambda self, *axes: self._permute(tuple(_shape_argument(axes))),
+    "permute_dims": _permute_dims,
     "squeeze": _squeeze,
-    "expand_dims": lambda self, axis=0: self._expand_dims(axis),
-    "contiguous": lambda self: self if self.is_contiguous else _ops.copy(self),
-    "astype": lambda self, dtype: _ops.astype(self, dtype),
-    "copy": lambda self: _ops.copy(self),
+    "expand_dims": _expand_dims,
+    "contiguous": _contiguous,
+    "astype": _astype,
+    "copy": _copy,
     "to": _to,
 }
 
@@ -260,9 +345,9 @@ def install() -> None:
     for name, method in _METHODS.items():
         setattr(Tensor, name, method)
     for short, name in _BINARY.items():
+        if not hasattr(_ops, name):
+            continue
         setattr(Tensor, f"__{short}__", _binary(name, reflected=False))
         setattr(Tensor, f"__r{short}__", _binary(name, reflected=True))
         if name != "gemm":
             setattr(Tensor, f"__i{short}__", _in_place(name))
-    setattr(Tensor, "__array_priority__", 1000)  # NumPy leaves `array @ tensor` to the tensor
-    setattr(Tensor, "__array_ufunc__", None)

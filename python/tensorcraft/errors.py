@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exceptions TensorCraft raises. Each kind is also the built-in exception users expect."""
 
 from __future__ import annotations

@@ -1,0 +1,6 @@
+# Inside a wheel build: the library goes beside the extension, and the bindings find the target of
+# this build instead of an installed package.
+install(TARGETS tensorcraft LIBRARY DESTINATION tensorcraft COMPONENT python NAMELINK_SKIP)
+set(tensorcraft_DIR ${CMAKE_CURRENT_BINARY_DIR}/find)
+file(WRITE ${tensorcraft_DIR}/tensorcraft-config.cmake "")  # the target exists already
+add_subdirectory(bindings/python)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every mistake is one typed error that names operator and argument and says what is accepted."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensorcraft as tc
+
+X = np.ones((2, 3), np.float32)
+
+
+def read_only() -> Any:
+    array = np.ones((2, 3), np.float32)
+    array.flags.writeable = False
+    return array
+
+
+MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
+    "dtype": (lambda: tc.relu(np.ones(3, np.int32)), TypeError, r"relu: .*int32.*float32"),
+    "float64": (lambda: tc.relu(np.ones(3)), TypeError, r"relu: x: dtype float64 is not supported; convert it"),
+    "complex": (lambda: tc.relu(np.ones(3, np.complex64)), TypeError, r"relu: x: dtype complex64"),
+    "text array": (lambda: tc.relu(np.array(["a"])), TypeError, r"relu: x: dtype <U1"),
+    "byte order": (lambda: tc.relu(np.ones(3, ">f4")), TypeError, r"relu: x: dtype >f4"),
+    "no array": (lambda: tc.relu(object()), TypeError, r"relu: x must be an array .*got object"),
+    "None": (lambda: tc.relu(None), TypeError, r"relu: x must be an array .*got NoneType"),
+    "text": (lambda: tc.relu("abc"), TypeError, r"relu: x must be an array .*got str"),
+    "shape": (lambda: tc.gemm(X, X), ValueError, r"gemm: b: Size mismatch .*expected 3 but got 2"),
+    "rank": (lambda: tc.gemm(np.ones(3, np.float32), X), ValueError, r"gemm: a"),
+    "broadcast": (lambda: tc.add(X, np.ones((2, 2), np.float32)), ValueError, r"\[2, 3\].*\[2, 2\]"),
+    "axis": (lambda: tc.softmax(X, axis=5), ValueError, r"softmax: axis must be in \[-2, 2\), got 5"),
+    "axis type": (lambda: tc.softmax(X, axis="a"), TypeError, r"softmax: axis"),
+    "axis float": (lambda: tc.softmax(X, axis=0.5), TypeError, r"softmax: axis"),
+    "choice": (lambda: tc.gelu(X, approximate="erf"), ValueError, r"gelu: approximate.*erf.*tanh"),
+    "option object": (lambda: tc.softmax(X, axis=[1]), TypeError, r"softmax: axis must be .*got list"),
+    "variant": (lambda: tc.softmax(X, variant="nope"), ValueError, r'softmax: no variant is named "nope"; there are .*cpu'),
+    "variant type": (lambda: tc.softmax(X, variant=3), TypeError, r"variant must be text, got int"),
+    "device": (lambda: tc.softmax(X, device="tpu"), ValueError, r"tpu"),
+    "device type": (lambda: tc.softmax(X, device=0), TypeError, r"device must be text, got int"),
+    "simt": (lambda: tc.softmax(X, device="simt"), NotImplementedError, r"simt"),
+    "contradiction": (
+        lambda: tc.softmax(tc.asarray(X), device="cuda:0"), ValueError, r'device="cuda:0" contradicts an array on cpu'
+    ),
+    "stream on the host": (
+        lambda: tc.softmax(X, stream=1, device="cpu"), ValueError, r"softmax: Tensor must be on CUDA device"
+    ),
+    "out list": (lambda: tc.relu(X, out=[0.0]), TypeError, r"relu: out must be an array that can be written to, got list"),
+    "out number": (lambda: tc.relu(X, out=1.0), TypeError, r"relu: out must be an array .*got float"),
+    "out read-only": (lambda: tc.relu(X, out=read_only(), device="cpu"), BufferError, r"relu: out: the tensor is read-only"),
+    "out shape": (lambda: tc.relu(X, out=np.ones((3, 2), np.float32), device="cpu"), ValueError, r"relu: out"),
+    "out dtype": (lambda: tc.relu(X, out=np.ones((2, 3), np.float16), device="cpu"), TypeError, r"relu: out"),
+    "out overlaps": (lambda: overlapping(), ValueError, r"relu: out overlaps the memory of x"),
+    "number too large": (lambda: tc.add(np.ones(2, np.int32), 2**40), ValueError, r"1099511627776 does not fit .* int32"),
+    "number beyond 64 bits": (lambda: tc.add(np.ones(2, np.int64), 2**70), ValueError, r"number does not fit 64 bits"),
+    "no NumPy dtype": (lambda: tc.astype(X, "bfloat16"), TypeError, r"NumPy has no bfloat16; keep it in a tc.Tensor"),
+    "dtype name": (lambda: tc.astype(X, "float99"), TypeError, r"dtype float99 is not supported; there are float32"),
+    "empty shape": (lambda: tc.empty((2, -1)), ValueError, r"-1"),
+    "empty shape type": (lambda: tc.empty("ab"), TypeError, r"shape must be an integer or a sequence of integers, got str"),
+    "empty too large": (lambda: tc.empty((2**40, 2**40), device="cpu"), ValueError, r""),
+    "empty out of memory": (lambda: tc.empty(2**60, device="cpu"), MemoryError, r"out of host memory"),
+    "Stream": (lambda: tc.Stream("cpu"), ValueError, r"Tensor must be on CUDA device"),
+    "set_default_device": (lambda: tc.set_default_device(1), TypeError, r"device must be text, got int"),
+    "no GPU of that number": (lambda: tc.empty(1, device="cuda:99"), Exception, r""),
+    "from_dlpack": (lambda: tc.from_dlpack([1]), TypeError, r"from_dlpack: list has no __dlpack__"),
+    "reshape": (lambda: tc.asarray(X).reshape("a"), TypeError, r"shape must be an integer"),
+    "permute": (lambda: tc.asarray(X).permute_dims(0, 0), ValueError, r"axis 0 is named twice"),
+    "assignment to read-only": (lambda: tc.asarray(read_only()).__setitem__(0, 1), BufferError, r"read-only"),
+    "unaligned": (lambda: tc.relu(unaligned()), ValueError, r"relu: x: the array's elements are not aligned"),
+}  # fmt: skip
+
+
+def overlapping() -> Any:
+    memory = np.ones(8, np.float32)
+    return tc.relu(memory[:6], out=memory[2:], device="cpu")
+
+
+def unaligned() -> Any:
+    return np.zeros(13, np.uint8)[1:].view(np.float32)
+
+
+FORBIDDEN = re.compile(r"incompatible function arguments|nanobind|std::|<unknown>|Invoked with types", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_typed_error(name: str) -> None:
+    make, kind, text = MISTAKES[name]
+    with pytest.raises(kind, match=text) as caught:
+        make()
+    assert isinstance(caught.value, tc.errors.Error), type(caught.value)
+    assert str(caught.value) and not FORBIDDEN.search(str(caught.value))
+
+
+def test_python_itself_reports_wrong_names_and_counts() -> None:
+    with pytest.raises(TypeError, match=r"relu\(\) got an unexpected keyword argument 'axi'"):
+        tc.relu(X, axi=1)
+    with pytest.raises(TypeError, match=r"gemm\(\) missing 1 required positional argument: 'b'"):
+        tc.gemm(X)
+
+
+def test_host_and_device_arrays_do_not_mix() -> None:
+    if tc.devices() == ["cpu"]:
+        pytest.skip("needs a GPU")
+    with pytest.raises(ValueError, match="host and device arrays are mixed"):
+        tc.add(tc.asarray(X, device="cuda"), X)
+
+
+def test_errors_are_the_exceptions_of_their_kind() -> None:
+    assert issubclass(tc.Unsupported, NotImplementedError) and issubclass(tc.OutOfMemory, MemoryError)
+    assert issubclass(tc.CompileError, RuntimeError) and issubclass(tc.DeviceLost, RuntimeError)
+    for error in (tc.Unsupported, tc.OutOfMemory, tc.CompileError, tc.DeviceLost):
+        assert issubclass(error, tc.errors.Error)
+    assert str(tc.errors.TensorCraftKeyError("a 'b'")) == "a 'b'"
+
+
+ANYTHING = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=4), st.binary(max_size=3),
+    st.lists(st.one_of(st.integers(-3, 3), st.floats(), st.none(), st.lists(st.floats(), max_size=2)), max_size=3),
+    st.sampled_from([X, X.T, X[:0], np.float32(1), X.astype(np.float64), X.astype(np.int8), tc.asarray(X), object, tc]),
+)  # fmt: skip
+OPERATORS = sorted(tc.ops())
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.sampled_from(OPERATORS), st.lists(ANYTHING, max_size=4), st.dictionaries(
+    st.sampled_from(["out", "stream", "variant", "axis", "eps", "dtype", "bias", "scale", "value", "alpha"]), ANYTHING, max_size=3))  # fmt: skip
+def test_generated_calls_give_results_or_typed_errors(name: str, args: list[Any], options: dict[str, Any]) -> None:
+    try:
+        tc.ops()[name].function(*args, **options, device="cpu")
+    except (tc.errors.Error, TypeError, ValueError, OverflowError) as error:
+        assert not FORBIDDEN.search(str(error)), error

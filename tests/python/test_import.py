@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an import may cost, and what a forked child can do."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tensorcraft as tc
+
+
+def child(code: str) -> list[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_import_makes_no_thread_opens_no_file_and_loads_no_driver() -> None:
+    code = """
+import os, sys
+def files(): return sorted(os.readlink(f"/proc/self/fd/{f}") for f in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{f}"))
+before = files()
+import tensorcraft
+maps = open("/proc/self/maps").read()
+print(len(os.listdir("/proc/self/task")), files() == before, "libcuda.so" in maps, "libnvrtc" in maps, "numpy" in sys.modules)
+"""
+    assert child(code) == ["1", "True", "False", "False", "False"]
+
+
+def test_import_adds_at_most_150_ms_to_that_of_numpy() -> None:
+    code = "import numpy, time; t = time.perf_counter(); import tensorcraft; print((time.perf_counter() - t) * 1e3)"
+    assert min(float(child(code)[0]) for _ in range(5)) <= 150
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_computes_on_the_cpu() -> None:
+    x = np.random.default_rng(1).standard_normal((512, 512)).astype(np.float32)
+    expected = tc.gemm(x, x, device="cpu")  # the parent's worker threads exist now
+    for _ in range(int(os.environ.get("TENSORCRAFT_TEST_FULL", "0")) * 950 + 50):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                code = 0 if np.array_equal(tc.gemm(x, x, device="cpu"), expected) else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_the_version_is_that_of_the_library() -> None:
+    assert tc.__version__.count(".") == 2 and tc.__version__ == tc._native.__version__
