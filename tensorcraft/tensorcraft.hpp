@@ -6,6 +6,8 @@
 #include "tensorcraft/ops/attention/attention.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
+#include "tensorcraft/ops/embedding/embedding.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 #include "tensorcraft/ops/softmax/softmax.hpp"
+#include "tensorcraft/ops/masked_mean/masked_mean.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"

@@ -14,8 +14,10 @@ const op::OperatorList& operators() {
              ops::attention,
              ops::gemm,
              ops::elementwise,
+             ops::embedding,
              ops::l2_normalize,
              ops::softmax,
+             ops::masked_mean,
          }) {
       const auto part = folder();
       list.insert(list.end(), part.begin(), part.end());

@@ -14,8 +14,10 @@ namespace ops {
 op::OperatorList attention();
 op::OperatorList gemm();
 op::OperatorList elementwise();
+op::OperatorList embedding();
 op::OperatorList l2_normalize();
 op::OperatorList softmax();
+op::OperatorList masked_mean();
 }  // namespace ops
 
 }  // namespace tensorcraft

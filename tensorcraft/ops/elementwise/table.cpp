@@ -118,7 +118,13 @@ std::string_view name(Operation operation) {
 std::span<const op::Variant<Problem>> table() { return kTable; }
 
 op::Cost cost(const Problem& q) {
-  const auto bytes = [](const TensorView& t) { return is_single(t) ? 0.0 : double(t.nbytes()); };
+  // Elements that broadcast axes share are read once.
+  const auto bytes = [](const TensorView& t) {
+    double distinct = double(dtype_bytes(t.dtype()));
+    for (int i = 0; i < t.rank(); ++i)
+      if (t.stride(i) != 0) distinct *= double(t.shape(i));
+    return distinct;
+  };
   const int inputs = num_inputs(q.operation);
   return {.bytes = double(q.out.nbytes()) + (inputs > 0 ? bytes(q.a) : 0) +
                    (inputs > 1 ? bytes(q.b) : 0),

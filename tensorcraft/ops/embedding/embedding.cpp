@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/embedding/embedding.hpp"
+
+#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/embedding/embedding_cpu.hpp"
+#include "tensorcraft/ops/embedding/params.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tensorcraft {
+namespace kernel::embedding {
+namespace {
+
+constexpr size_t kVectorBytes = 16;
+
+struct Problem {
+  TensorView out, ids, table;
+  int64_t cols() const { return table.shape(1); }
+};
+
+std::string config_text(const void* config) {
+  const auto& c = *static_cast<const Config*>(config);
+  return join("tensorcraft::kernel::embedding::Config{.threads = ", c.threads, "}");
+}
+
+constexpr std::string_view kParams = "tensorcraft::kernel::embedding::Params";
+const jit::Rung kNaive{"tensorcraft/ops/embedding/00_naive.cuh",
+                       "tensorcraft::kernel::embedding::naive", kParams, config_text};
+const jit::Rung kVectorized{"tensorcraft/ops/embedding/01_vectorized.cuh",
+                            "tensorcraft::kernel::embedding::vectorized", kParams, config_text};
+
+// Only bits move, so one kernel serves every dtype of a size.
+DType moved_as(DType dtype) {
+  constexpr DType by_size[] = {DType::uint8, DType::int16, DType::int32};
+  return by_size[std::countr_zero(dtype_bytes(dtype))];
+}
+
+Params params(const Problem& q) {
+  constexpr uint32_t nan_by_size[] = {0x7f, 0x7fff, 0x7fffffff};
+  return {.ids = q.ids.data(),
+          .table = q.table.data(),
+          .out = q.out.data(),
+          .count = q.ids.size(),
+          .rows = q.table.shape(0),
+          .cols = q.cols(),
+          .table_row = q.table.stride(0),
+          .table_step = q.table.stride(1),
+          .out_step = q.out.strides().back(),
+          .ids_map = op::element_map(q.ids),
+          .out_rows = op::row_map(q.out, q.out.rank() - 1),
+          .nan = nan_by_size[std::countr_zero(dtype_bytes(q.table.dtype()))]};
+}
+
+op::Plan plan(const jit::Rung& rung, const Problem& q, int64_t per_thread) {
+  constexpr Config config{.threads = 256};
+  const auto blocks = uint32_t(div_ceil<int64_t>(q.out.size(), config.threads * per_thread));
+  return op::make_plan(rung, {q.ids.dtype(), moved_as(q.table.dtype())}, config,
+                       {.grid = {blocks}, .block = {uint32_t(config.threads)}}, params(q));
+}
+
+op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
+
+op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
+  const size_t bytes = dtype_bytes(q.table.dtype());
+  if (q.table.stride(1) != 1 || q.out.strides().back() != 1)
+    return op::decline("rows of table and out must be contiguous");
+  if (size_t(q.cols()) * bytes % kVectorBytes)
+    return op::decline("a row must be a multiple of 16 bytes");
+  if (!op::rows_aligned(q.table, op::row_map(q.table, 1), kVectorBytes) ||
+      !op::rows_aligned(q.out, op::row_map(q.out, q.out.rank() - 1), kVectorBytes))
+    return op::decline("rows must begin at multiples of 16 bytes");
+  return op::accept;
+}
+
+const op::Variant<Problem> kTable[] = {
+    {"vectorized", "one thread moves 16 bytes of a row", DeviceType::cuda, accepts_vectorized,
+     nullptr,
+     [](const Problem& q, const DeviceInfo&) {
+       return plan(kVectorized, q, int64_t(kVectorBytes / dtype_bytes(q.table.dtype())));
+     }},
+    {"naive", "one thread an element, any strides", DeviceType::cuda, always, nullptr,
+     [](const Problem& q, const DeviceInfo&) { return plan(kNaive, q, 1); }},
+    {"cpu", "whole rows over all cores", DeviceType::cpu, always,
+     [](const Problem& q) { cpu(q.out, q.ids, q.table); }},
+    {"reference", "obvious loops", DeviceType::cpu, always,
+     [](const Problem& q) { reference(q.out, q.ids, q.table); }},
+};
+
+const std::vector<DType> kIds = {DType::int32, DType::int64};
+
+Dims result_shape(std::span<const TensorView> in) {
+  op::check_dtype("embedding", "ids", in[0], {DType::int32, DType::int64});
+  TensorMatcher({kAnySize, kAnySize})
+      .with_any_strides()
+      .with_dtype({DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
+                   DType::float8_e5m2})
+      .verify(in[1], "embedding", "table");
+  Dims shape = in[0].shape();
+  shape.push_back(in[1].shape(1));
+  return shape;
+}
+
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const EmbeddingOptions&) {
+  return {{"out", in[1].dtype(), result_shape(in)}};
+}
+
+Problem check(const op::Call<EmbeddingOptions>& call) {
+  op::check_like("embedding", "out", call.out(), call.in(1).dtype(), result_shape(call.inputs));
+  return {call.out(), call.in(0), call.in(1)};
+}
+
+op::Cost cost(const Problem& q) {
+  return {.bytes = 2.0 * double(q.out.nbytes()) + double(q.ids.nbytes()), .flops = 0};
+}
+
+const op::Definition<Problem, EmbeddingOptions> kDefinition{
+    .name = "embedding",
+    .group = "data movement",
+    .summary = "The rows of a table that ids name.",
+    .details =
+        "out[i..., :] = table[ids[i...], :]; the bits are copied. Strides are free. An id outside "
+        "[0, rows) is an IndexError on the CPU; on a GPU its row becomes NaN, and nothing outside "
+        "the "
+        "table is read.",
+    .aliases = {},
+    .inputs = {{"ids", "int32 or int64, any shape"}, {"table", "[rows, dim], any float dtype"}},
+    .options = {},
+    .out_doc = "ids.shape + [dim], dtype of table",
+    .extra_outputs = {},
+    .dtypes = kIds,
+    .in_place = false,
+    .infer = infer,
+    .check = check,
+    .cost = cost,
+    .table = kTable};
+
+}  // namespace
+}  // namespace kernel::embedding
+
+void embedding(const TensorView& out, const TensorView& ids, const TensorView& table,
+               const EmbeddingOptions& options) {
+  op::run(kernel::embedding::kDefinition, out, {ids, table}, options);
+}
+
+Tensor embedding(const TensorView& ids, const TensorView& table, const EmbeddingOptions& options) {
+  return std::move(op::allocate(kernel::embedding::kDefinition, {ids, table}, options)[0]);
+}
+
+op::OperatorList ops::embedding() {
+  static const op::OperatorOf entry(kernel::embedding::kDefinition);
+  return {&entry};
+}
+
+}  // namespace tensorcraft

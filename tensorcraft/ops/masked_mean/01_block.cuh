@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One block, 32 columns of one sequence: its warps share the steps, so threads / 32 times as many
+// reads are in flight for an output, and the partial sums meet in shared memory in a fixed order.
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/ops/masked_mean/params.h"
+
+namespace tensorcraft::kernel::masked_mean {
+
+inline constexpr int kLanes = 32;
+
+template <int warps>
+struct PartialSums {
+  float sums[warps][kLanes];
+};
+
+template <class T, class Length, Config C>
+TC_DEVICE void block(const Params& p) {
+  constexpr int warps = C.threads / kLanes;
+  auto& partial = static_shared<PartialSums<warps>>();
+  const int lane = int(threadIdx.x) % kLanes, warp = int(threadIdx.x) / kLanes;
+  const int64_t tiles = div_ceil(p.cols, kLanes);
+  const int64_t b = blockIdx.x / tiles, col = blockIdx.x % tiles * kLanes + lane;
+  const int64_t n = valid_steps<Length>(p, b);
+
+  float sum = 0;
+  if (col < p.cols) {
+    const T* x = static_cast<const T*>(p.x) + b * p.x_batch + col * p.x_col;
+    for (int64_t s = warp; s < n; s += warps) sum += float(x[s * p.x_step]);
+  }
+  partial.sums[warp][lane] = sum;
+  __syncthreads();
+
+  if (warp > 0 || col >= p.cols) return;
+  for (int w = 1; w < warps; ++w) sum += partial.sums[w][lane];
+  static_cast<T*>(p.out)[b * p.out_batch + col * p.out_col] = T(n > 0 ? sum / float(n) : 0.0f);
+}
+
+}  // namespace tensorcraft::kernel::masked_mean

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/base.h"
+
+namespace tensorcraft::kernel::masked_mean {
+
+// Run time: out[b, d] = the mean of x[b, 0 .. lengths[b], d]. Strides are in elements.
+struct Params {
+  const void* x;
+  const void* lengths;
+  void* out;
+  int64_t batch, steps, cols;
+  int64_t x_batch, x_step, x_col;
+  int64_t lengths_step, out_batch, out_col;
+};
+
+struct Config {
+  int threads = 256;
+};
+
+// How many rows count; a length outside [0, steps] is taken to the nearer end.
+template <class Length>
+TC_HOST_DEVICE int64_t valid_steps(const Params& p, int64_t b) {
+  const int64_t length = static_cast<const Length*>(p.lengths)[b * p.lengths_step];
+  return length < 0 ? 0 : length > p.steps ? p.steps : length;
+}
+
+}  // namespace tensorcraft::kernel::masked_mean

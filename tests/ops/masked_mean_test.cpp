@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/masked_mean/masked_mean.hpp"
+
+#include "tests/support/expect_error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace tensorcraft {
+namespace {
+
+using test::expect_error;
+
+TEST(MaskedMean, DoesNotReadBeyondALengthAndGivesZeroForNone) {
+  std::vector<float> x = {1, 2, 3, 4, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN}, out(4, -1);
+  std::vector<int32_t> lengths = {2, 0};
+  masked_mean({out.data(), DType::float32, {2, 2}}, {x.data(), DType::float32, {2, 3, 2}},
+              {lengths.data(), DType::int32, {2}});
+  EXPECT_EQ(out, (std::vector<float>{2, 3, 0, 0}));
+}
+
+TEST(MaskedMean, RefusesALengthOutsideTheSequence) {
+  Tensor x(DType::float32, {2, 3, 2}), lengths(DType::int64, {2});
+  lengths.data_as<int64_t>()[0] = 3;
+  lengths.data_as<int64_t>()[1] = 4;
+  expect_error(
+      ErrorKind::value, [&] { masked_mean(x, lengths); },
+      "masked_mean: lengths: element 1 is 4, expected [0, 3], the steps of x");
+  lengths.data_as<int64_t>()[1] = -1;
+  expect_error(
+      ErrorKind::value, [&] { masked_mean(x, lengths, {.variant = "reference"}); },
+      "masked_mean: lengths: element 1 is -1, expected [0, 3], the steps of x");
+}
+
+TEST(MaskedMean, NamesTheBatchThatDiffers) {
+  Tensor x(DType::float32, {2, 3, 2}), lengths(DType::int64, {3});
+  expect_error(
+      ErrorKind::value, [&] { masked_mean(x, lengths); },
+      "masked_mean: lengths: Size mismatch for shape#0('batch'): expected 2 but got 3 (batch is "
+      "x.shape[0])");
+}
+
+}  // namespace
+}  // namespace tensorcraft
