@@ -174,5 +174,29 @@ TEST(Elementwise, ChoosesVectorAccessesWhereTheyAreLegalAndSaysWhyElsewhere) {
   EXPECT_EQ(row.variants[0].reason, "every tensor must be contiguous or one element");
 }
 
+TEST(ElementwiseOnGpu, NaiveAndVectorizedAgreeBitForBit) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  constexpr int64_t n = (1 << 20) + 3;
+  std::vector<float> x = ramp(n, 0.02f), y = ramp(n, 0.3f);
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+    const Tensor a = astype(view(x), {.dtype = dtype}).to(Device::cuda(0));
+    const Tensor b = astype(view(y), {.dtype = dtype}).to(Device::cuda(0));
+    for (const op::Operator* op : operators()) {
+      const auto& d = op->description();
+      if (d.group != "elementwise" || d.name == "fill" || d.name == "astype") continue;
+      const TensorView both[] = {a, b};
+      const std::span inputs(both, d.inputs.size());
+      std::vector<std::vector<std::byte>> results;
+      for (const char* variant : {"naive", "vectorized"}) {
+        const Tensor result(dtype, {n}, Device::cuda(0));
+        const TensorView out = result;
+        op->run(std::span(&out, 1), {inputs, {}, variant});
+        result.copy_to_host(results.emplace_back(result.nbytes()).data(), result.nbytes());
+      }
+      EXPECT_EQ(results[0], results[1]) << d.name << " " << dtype;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tensorcraft

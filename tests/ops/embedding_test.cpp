@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/embedding/embedding.hpp"
 
+#include "tensorcraft/cuda/device.hpp"
 #include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace tensorcraft {
@@ -36,6 +38,21 @@ TEST(Embedding, RefusesIdsThatAreNoIntegersAndATableThatIsNoMatrix) {
       ErrorKind::type, [&] { embedding(ids, table); },
       "embedding: ids: Dtype value [float32] not in the allowed options: [int32, int64]");
   EXPECT_THROW(embedding(good, table.view().reshape({6})), Error);
+}
+
+TEST(EmbeddingOnGpu, MakesTheRowOfAnIdOutsideTheTableNan) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  const Device gpu = Device::cuda(0);
+  const std::vector<float> values(12, 5);
+  const std::vector<int64_t> indices = {-1, 2, 3};
+  Tensor table(DType::float32, {3, 4}, gpu), ids(DType::int64, {3}, gpu);
+  table.copy_from_host(values.data(), table.nbytes());
+  ids.copy_from_host(indices.data(), ids.nbytes());
+  for (const char* variant : {"naive", "vectorized"}) {
+    std::vector<float> out(12);
+    embedding(ids, table, {.variant = variant}).copy_to_host(out.data(), 12 * sizeof(float));
+    for (int i = 0; i < 12; ++i) EXPECT_EQ(std::isnan(out[size_t(i)]), i / 4 != 1) << variant << i;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/masked_mean/masked_mean.hpp"
 
+#include "tensorcraft/cuda/device.hpp"
 #include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>
@@ -40,6 +41,21 @@ TEST(MaskedMean, NamesTheBatchThatDiffers) {
       ErrorKind::value, [&] { masked_mean(x, lengths); },
       "masked_mean: lengths: Size mismatch for shape#0('batch'): expected 2 but got 3 (batch is "
       "x.shape[0])");
+}
+
+TEST(MaskedMeanOnGpu, TakesALengthOutsideTheSequenceToTheNearerEnd) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  const Device gpu = Device::cuda(0);
+  const std::vector<float> values = {1, 3, 5, 7};
+  const std::vector<int64_t> counts = {-4, 9};
+  Tensor x(DType::float32, {2, 2, 1}, gpu), lengths(DType::int64, {2}, gpu);
+  x.copy_from_host(values.data(), x.nbytes());
+  lengths.copy_from_host(counts.data(), lengths.nbytes());
+  for (const char* variant : {"naive", "block"}) {
+    std::vector<float> out(2);
+    masked_mean(x, lengths, {.variant = variant}).copy_to_host(out.data(), 2 * sizeof(float));
+    EXPECT_EQ(out, (std::vector<float>{0, 6})) << variant;
+  }
 }
 
 }  // namespace

@@ -99,7 +99,6 @@ std::vector<op::OutputSpec> infer_astype(std::span<const TensorView> in, const A
   return {{"out", o.dtype, in[0].shape()}};
 }
 
-// out decides: its dtype is options.dtype where the library allocates.
 Problem check_astype(const op::Call<AstypeOptions>& call) {
   const TensorView& x = call.in();
   op::check_like("astype", "out", call.out(), call.options.dtype, x.shape());

@@ -56,44 +56,66 @@ struct FillOptions {
 // integer and a float the float, of two integers the wider. Floats are computed in float32 and
 // rounded once; integers wrap. out has the broadcast shape and may be an input of that shape.
 // divide gives float32 for two integers; maximum and minimum give NaN where either input is NaN.
-#define TC_BINARY(op)                                                      \
-  void op(const TensorView& out, const TensorView& a, const TensorView& b, \
-          const ElementwiseOptions& options = {});                         \
-  Tensor op(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {})
-TC_BINARY(add);
-TC_BINARY(subtract);
-TC_BINARY(multiply);
-TC_BINARY(divide);
-TC_BINARY(maximum);
-TC_BINARY(minimum);
-#undef TC_BINARY
+void add(const TensorView& out, const TensorView& a, const TensorView& b,
+         const ElementwiseOptions& options = {});
+Tensor add(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void subtract(const TensorView& out, const TensorView& a, const TensorView& b,
+              const ElementwiseOptions& options = {});
+Tensor subtract(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void multiply(const TensorView& out, const TensorView& a, const TensorView& b,
+              const ElementwiseOptions& options = {});
+Tensor multiply(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void divide(const TensorView& out, const TensorView& a, const TensorView& b,
+            const ElementwiseOptions& options = {});
+Tensor divide(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void maximum(const TensorView& out, const TensorView& a, const TensorView& b,
+             const ElementwiseOptions& options = {});
+Tensor maximum(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void minimum(const TensorView& out, const TensorView& a, const TensorView& b,
+             const ElementwiseOptions& options = {});
+Tensor minimum(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
 
 // One input of any strides: float32, float16 or bfloat16 (negative: int32 and int64 too). Computed
 // in float32 and rounded once; NaN stays NaN. out has shape and dtype of x and may be x. silu,
 // swish and gelu of -infinity are NaN, as their formulas say.
-#define TC_UNARY(op, Options)                                                       \
-  void op(const TensorView& out, const TensorView& x, const Options& options = {}); \
-  Tensor op(const TensorView& x, const Options& options = {})
-TC_UNARY(negative, ElementwiseOptions);
-TC_UNARY(exp, ElementwiseOptions);
-TC_UNARY(tanh, ElementwiseOptions);
-TC_UNARY(sigmoid, ElementwiseOptions);
-TC_UNARY(relu, ElementwiseOptions);      // x where x >= 0, else 0
-TC_UNARY(leaky_relu, LeakyReluOptions);  // x where x > 0, else alpha x
-TC_UNARY(elu, EluOptions);               // x where x > 0, else alpha (e^x - 1)
-TC_UNARY(silu, ElementwiseOptions);      // x sigmoid(x)
-TC_UNARY(swish, SwishOptions);           // x sigmoid(beta x)
-TC_UNARY(gelu, GeluOptions);             // x P(normal < x), or its tanh form
+void negative(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor negative(const TensorView& x, const ElementwiseOptions& options = {});
+void exp(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor exp(const TensorView& x, const ElementwiseOptions& options = {});
+void tanh(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor tanh(const TensorView& x, const ElementwiseOptions& options = {});
+void sigmoid(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor sigmoid(const TensorView& x, const ElementwiseOptions& options = {});
+// x where x >= 0, else 0
+void relu(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor relu(const TensorView& x, const ElementwiseOptions& options = {});
+// x where x > 0, else alpha x
+void leaky_relu(const TensorView& out, const TensorView& x, const LeakyReluOptions& options = {});
+Tensor leaky_relu(const TensorView& x, const LeakyReluOptions& options = {});
+// x where x > 0, else alpha (e^x - 1)
+void elu(const TensorView& out, const TensorView& x, const EluOptions& options = {});
+Tensor elu(const TensorView& x, const EluOptions& options = {});
+// x sigmoid(x)
+void silu(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor silu(const TensorView& x, const ElementwiseOptions& options = {});
+// x sigmoid(beta x)
+void swish(const TensorView& out, const TensorView& x, const SwishOptions& options = {});
+Tensor swish(const TensorView& x, const SwishOptions& options = {});
+// x P(normal < x), or its tanh form
+void gelu(const TensorView& out, const TensorView& x, const GeluOptions& options = {});
+Tensor gelu(const TensorView& x, const GeluOptions& options = {});
 // The same bits in another place: any dtype, any strides.
-TC_UNARY(copy, ElementwiseOptions);
+void copy(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor copy(const TensorView& x, const ElementwiseOptions& options = {});
 // Any dtype to any other. To a float rounds to nearest even by way of float32, float8 saturates.
 // Float to integer drops the fraction, saturates, and makes 0 of NaN; a narrower integer keeps the
 // low bits; to bool is != 0. The same dtype is a copy.
-TC_UNARY(astype, AstypeOptions);
+void astype(const TensorView& out, const TensorView& x, const AstypeOptions& options = {});
+Tensor astype(const TensorView& x, const AstypeOptions& options = {});
 // options.value everywhere, converted as astype does. x gives shape, dtype and device; it is not
 // read.
-TC_UNARY(fill, FillOptions);
-#undef TC_UNARY
+void fill(const TensorView& out, const TensorView& x, const FillOptions& options = {});
+Tensor fill(const TensorView& x, const FillOptions& options = {});
 
 }  // namespace tensorcraft
 

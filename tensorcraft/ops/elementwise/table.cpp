@@ -88,12 +88,15 @@ op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
   const size_t widest =
       std::max({dtype_bytes(q.out.dtype()), dtype_bytes(q.a.dtype()), dtype_bytes(q.b.dtype())});
   const int64_t per_vector = int64_t(kVectorBytes / widest) * kThreads;
-  // Few elements spread over all SMs rather than fill a thread.
-  constexpr int kMany = 4, kBlocksPerSm = 4;
-  const bool fills_device = q.out.size() >= per_vector * kMany * kBlocksPerSm * device.num_sms;
+  // Few elements spread over all SMs rather than fill a thread. A formula is repeated for each of a
+  // thread's elements, so 16 of them bound the code and the registers.
+  constexpr int kMany = 4, kFormulas = 16, kBlocksPerSm = 4;
+  const bool is_formula = q.operation >= Operation::exp && q.operation <= Operation::gelu_tanh;
+  const int many = is_formula ? std::min(kMany, kFormulas / int(kVectorBytes / widest)) : kMany;
+  const bool fills_device = q.out.size() >= per_vector * many * kBlocksPerSm * device.num_sms;
   const Config config{.operation = q.operation,
                       .threads = kThreads,
-                      .vectors = fills_device ? kMany : 1,
+                      .vectors = fills_device ? many : 1,
                       .single_a = num_inputs(q.operation) > 0 && is_single(q.a),
                       .single_b = num_inputs(q.operation) > 1 && is_single(q.b)};
   return make_plan(kVectorized, q, config, per_vector * config.vectors);
