@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/session.hpp"
 
-#include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <optional>
 
@@ -17,13 +17,6 @@ struct Choice {
   bool warned = false;
 };
 Choice& choice = *new Choice;  // leaked: usable until the process ends
-
-std::string configured_device() {
-  const char* text = std::getenv("TENSORCRAFT_DEVICE");
-  return text ? text : "";
-}
-
-void warn(const std::string& text) { std::fprintf(stderr, "tensorcraft: %s\n", text.c_str()); }
 
 // Why a device cannot be used; empty when it can.
 std::string problem_of(Device device) {
@@ -64,7 +57,7 @@ Device default_device() {
   // A GPU chosen before a fork cannot be used in the child.
   const bool stale = cuda::forked() && choice.device && choice.device->is_cuda();
   if (choice.device && !stale) return *choice.device;
-  const std::string configured = configured_device();
+  const std::string configured = config().device;
   if (!configured.empty() && !stale) {
     const Device device = parse_device(configured);
     device_info(device);
@@ -75,7 +68,7 @@ Device default_device() {
   choice.device = device;
   if (!reason.empty() && !choice.warned) {
     choice.warned = true;
-    warn(reason + ". Falling back to CPU simulation backend");
+    log_warn(reason + ". Falling back to CPU simulation backend");
   }
   return device;
 }

@@ -2,6 +2,7 @@
 #include "tensorcraft/cuda/driver.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/session.hpp"
 
 #include <dlfcn.h>
@@ -218,6 +219,7 @@ void report(int status, std::string_view call) noexcept {
   if (status == kSuccess) return;
   try {
     record(join(call, ": "), status);
+    log_error(join(call, " failed with ", status, " while freeing a resource"));
   } catch (...) {  // no memory for the text: nothing better can be done while unwinding
   }
 }

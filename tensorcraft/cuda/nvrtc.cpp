@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/nvrtc.hpp"
 
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/prefixes.hpp"
 #include "tensorcraft/cuda/driver.hpp"
 
 #include <dlfcn.h>
@@ -90,18 +92,6 @@ std::vector<fs::path> subfolders(const fs::path& parent, std::string_view prefix
   return found;
 }
 
-fs::path own_folder() {
-  Dl_info info{};
-  if (!dladdr(reinterpret_cast<const void*>(&nvrtc_available), &info) || !info.dli_fname) return {};
-  std::error_code error;
-  return fs::canonical(info.dli_fname, error).parent_path();
-}
-
-std::string configured_nvrtc() {
-  const char* text = std::getenv("TENSORCRAFT_NVRTC");
-  return text ? text : "";
-}
-
 // Where NVRTC may be, in the order of the header. A configured place is the only one.
 std::vector<std::string> candidates(const std::string& configured) {
   std::vector<std::string> files;
@@ -113,11 +103,11 @@ std::vector<std::string> candidates(const std::string& configured) {
       files.push_back(configured);
     return files;
   }
-  const fs::path own = own_folder();
-  add_folder(files, own);
-  for (const fs::path& parent : {own.parent_path(), own.parent_path().parent_path()})
-    for (const fs::path& package : subfolders(parent / "nvidia", ""))
-      add_folder(files, package / "lib");
+  add_folder(files, own_folder());
+  for (const fs::path& prefix : prefixes())
+    for (const fs::path& packages : site_packages(prefix))
+      for (const fs::path& package : subfolders(packages / "nvidia", ""))
+        add_folder(files, package / "lib");
   for (const fs::path& toolkit : subfolders("/usr/local", "cuda"))
     add_folder(files, toolkit / "lib64");
   add_folder(files, "/opt/cuda/lib64");
@@ -153,7 +143,7 @@ bool newer_than_driver(NvrtcVersion version) {
 }
 
 Library find_library() {
-  const std::string configured = configured_nvrtc();
+  const std::string configured = config().nvrtc;
   Library newer;
   for (const std::string& file : candidates(configured)) {
     Library library;

@@ -52,7 +52,7 @@ class Conformance : public ::testing::TestWithParam<const op::Operator*> {};
 
 TEST_P(Conformance, EveryVariantAgreesWithTheReference) {
   const op::Operator& op = *GetParam();
-  const char* filter = std::getenv("TENSORCRAFT_TEST_TAG");
+  const char* filter = std::getenv("TC_TEST_TAG");
   for (const Device device : devices_under_test()) {
     std::set<std::string_view> ran;
     size_t count = 0;

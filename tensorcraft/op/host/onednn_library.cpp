@@ -4,6 +4,7 @@
 #ifdef TENSORCRAFT_ONEDNN
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/prefixes.hpp"
 
 #include <filesystem>
 #include <vector>
@@ -15,22 +16,12 @@ namespace {
 
 constexpr const char* kName = "libdnnl.so.3";
 
-// The configured file alone where there is one. Else beside this library, then <prefix>/lib above
-// site-packages, then the loader's own search.
+// The configured file alone where there is one. Else beside this library, then PREFIX/lib of the
+// Python installation, then the loader's own search.
 std::vector<std::string> candidates() {
   if (!config().onednn.empty()) return {config().onednn};
-  std::vector<std::string> paths;
-  Dl_info self;
-  if (dladdr(reinterpret_cast<const void*>(&library), &self) && self.dli_fname) {
-    std::error_code ignored;
-    const auto file = std::filesystem::canonical(self.dli_fname, ignored);
-    paths.push_back(file.parent_path() / kName);
-    for (auto folder = file.parent_path(); folder.has_relative_path();
-         folder = folder.parent_path())
-      if (folder.filename() == "site-packages")
-        // <prefix>/lib/python3.X/site-packages
-        paths.push_back(folder.parent_path().parent_path() / kName);
-  }
+  std::vector<std::string> paths{own_folder() / kName};
+  for (const auto& prefix : prefixes()) paths.push_back(prefix / "lib" / kName);
   paths.push_back(kName);
   return paths;
 }
