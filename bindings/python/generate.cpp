@@ -99,8 +99,7 @@ std::string tuple_of(const std::vector<Parameter>& parameters) {
   return s.size() > 1 ? s.substr(0, s.size() - 1) + ")" : "()";
 }
 
-void write_function(std::ostream& py, std::ostream& pyi, const Description& d,
-                    std::string_view name, size_t index) {
+void write_function(std::ostream& py, std::ostream& pyi, const Description& d, size_t index) {
   py << "def " << d.name << "(" << signature(d, false) << "):\n    \"\"\"" << docstring(d)
      << "\"\"\"\n"
      << "    return _call(" << index << ", " << tuple_of(d.inputs) << ", " << tuple_of(d.options)
