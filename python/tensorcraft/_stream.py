@@ -26,8 +26,8 @@ def _exit(self: Stream, *_: object) -> None:
     native.set_current_stream(*self.__dict__["_previous"].pop())
 
 
-setattr(Stream, "__enter__", _enter)
-setattr(Stream, "__exit__", _exit)
+Stream.__enter__ = _enter
+Stream.__exit__ = _exit
 
 
 class TraceRow(NamedTuple):

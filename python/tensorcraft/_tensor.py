@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from . import _ops
 from . import _tensorcraft as native
@@ -303,7 +304,7 @@ def _binary(name: str, reflected: bool) -> Any:
 def _in_place(name: str) -> Any:
     function = getattr(_ops, name)
 
-    def method(self: Tensor, other: Any) -> Tensor:
+    def method(self: Tensor, other: Any) -> Any:
         operand = _operand(other)
         if operand is None:
             return NotImplemented

@@ -26,7 +26,12 @@ print(tc.__version__, tc.__file__)
 
 def run(*command: Any, cwd: Path, **environment: str) -> str:
     result = subprocess.run(
-        [str(c) for c in command], cwd=cwd, text=True, capture_output=True, env={**os.environ, **environment}
+        [str(c) for c in command],
+        check=False,
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        env={**os.environ, **environment},
     )
     assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
     return result.stdout

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user's type checker must accept; run through mypy --strict by test_typing.py, never executed."""
 
-from typing import Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
