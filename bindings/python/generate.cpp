@@ -99,13 +99,12 @@ std::string tuple_of(const std::vector<Parameter>& parameters) {
   return s.size() > 1 ? s.substr(0, s.size() - 1) + ")" : "()";
 }
 
-void write_function(std::ostream& py, std::ostream& pyi, const Description& d,
-                    std::string_view name, size_t index) {
-  py << "def " << name << "(" << signature(d, false) << "):\n    \"\"\"" << docstring(d)
+void write_function(std::ostream& py, std::ostream& pyi, const Description& d, size_t index) {
+  py << "def " << d.name << "(" << signature(d, false) << "):\n    \"\"\"" << docstring(d)
      << "\"\"\"\n"
      << "    return _call(" << index << ", " << tuple_of(d.inputs) << ", " << tuple_of(d.options)
      << ", out, stream, variant, device)\n\n\n";
-  pyi << "def " << name << "(" << signature(d, true) << ") -> Any: ...\n";
+  pyi << "def " << d.name << "(" << signature(d, true) << ") -> Any: ...\n";
 }
 
 void write_row(std::ostream& py, const Description& d, size_t index) {
@@ -117,6 +116,8 @@ void write_row(std::ostream& py, const Description& d, size_t index) {
     py << "(\"" << v.name << "\", \"" << to_string(v.device) << "\", \"" << v.idea << "\"), ";
   py << "), " << d.inputs.size() << ", (";
   for (const auto& p : d.options) py << '"' << p.name << "\", ";
+  py << "), \"" << d.summary << "\", (";
+  for (const auto a : d.aliases) py << '"' << a << "\", ";
   py << ")),\n";
 }
 
@@ -129,14 +130,16 @@ int main(int argc, char** argv) {
   }
   const std::filesystem::path folder(argv[1]);
   std::ofstream py(folder / "_ops.py"), pyi(folder / "_ops.pyi");
-  py << "\"\"\"One function an operator, generated from the registry at build time.\"\"\"\n"
+  py << "# SPDX-License-Identifier: Apache-2.0\n\"\"\"One function an operator, generated from the "
+        "registry at build time.\"\"\"\n"
      << "from ._tensorcraft import call as _call\nfrom ._registry import Operator\n\n\n";
-  pyi << "from typing import Any, Literal\n\nfrom ._registry import Operator\nfrom ._typing import "
+  pyi << "# SPDX-License-Identifier: Apache-2.0\nfrom typing import Any, Literal\n\nfrom "
+         "._registry import Operator\nfrom ._typing import "
          "ArrayLike, DTypeLike\n\n";
   const auto& all = tensorcraft::operators();
   for (size_t i = 0; i < all.size(); ++i) {
     const Description& d = all[i]->description();
-    write_function(py, pyi, d, d.name, i);
+    write_function(py, pyi, d, i);
     for (const auto alias : d.aliases) {
       py << alias << " = " << d.name << "\n\n\n";
       pyi << alias << " = " << d.name << "\n";

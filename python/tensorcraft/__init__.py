@@ -13,7 +13,7 @@ from __future__ import annotations
 from . import _ops, errors
 from . import _tensorcraft as _native
 from ._explain import Explanation, explain, ops
-from ._ops import *  # noqa: F403
+from ._ops import *
 from ._registry import Operator
 from ._stream import Event, Stream, Trace, trace
 from ._tensor import (
@@ -24,11 +24,13 @@ from ._tensor import (
     from_dlpack,
     full,
     full_like,
-    install as _install,
     ones,
     ones_like,
     zeros,
     zeros_like,
+)
+from ._tensor import (
+    install as _install,
 )
 from ._tensorcraft import DType, Tensor, default_device, device_info, devices, set_default_device
 from ._weights import load_safetensors

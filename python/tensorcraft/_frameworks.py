@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections import namedtuple
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from ._tensorcraft import Tensor
@@ -30,7 +30,7 @@ def current_stream(array_type: type, device: int) -> int | None:
     return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _result_type(op: str, names: tuple[str, ...]) -> Any:
     title = "".join(part.capitalize() for part in op.split("_"))
     return namedtuple(f"{title}Result", names)

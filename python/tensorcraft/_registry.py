@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 
 class Variant(NamedTuple):
+    """One row of an operator's variant table: its name, the type of device it runs on, its idea."""
+
     name: str
     device: str
     idea: str
 
 
 class Operator:
-    """An operator of the registry: name, group, dtypes, variants, and the function itself."""
+    """An operator of the registry: name, aliases, group, summary, dtypes, variants, and the function itself."""
 
     def __init__(
         self,
@@ -25,9 +28,13 @@ class Operator:
         variants: tuple[tuple[str, str, str], ...],
         num_inputs: int,
         options: tuple[str, ...],
+        summary: str,
+        aliases: tuple[str, ...],
     ) -> None:
         self._index = index
         self.name = name
+        self.summary = summary
+        self.aliases = aliases
         self.group = group
         self.function = function
         self.dtypes = dtypes

@@ -13,6 +13,7 @@ __all__ = ["Event", "Stream", "Trace", "trace"]
 
 
 def _enter(self: Stream) -> Stream:
+    """Makes the stream current for this thread."""
     index = int(self.device.split(":")[1])
     stack = self.__dict__.setdefault("_previous", [])
     stack.append((native.current_stream(index), index))
@@ -21,14 +22,17 @@ def _enter(self: Stream) -> Stream:
 
 
 def _exit(self: Stream, *_: object) -> None:
+    """Makes the stream before it current again."""
     native.set_current_stream(*self.__dict__["_previous"].pop())
 
 
-setattr(Stream, "__enter__", _enter)
-setattr(Stream, "__exit__", _exit)
+Stream.__enter__ = _enter
+Stream.__exit__ = _exit
 
 
 class TraceRow(NamedTuple):
+    """What a trace says of one operator, variant and device."""
+
     op: str
     variant: str
     device: str

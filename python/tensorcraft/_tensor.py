@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from . import _ops
 from . import _tensorcraft as native
@@ -253,17 +254,19 @@ def _expand_dims(self: Tensor, axis: int = 0) -> Tensor:
 
 def _contiguous(self: Tensor) -> Tensor:
     """The tensor in row-major order; itself where it is so already."""
-    return self if self.is_contiguous else _ops.copy(self)
+    return self if self.is_contiguous else self.copy()
 
 
 def _astype(self: Tensor, dtype: Any) -> Tensor:
     """A tensor of another dtype."""
-    return _ops.astype(self, native.to_dtype(dtype))
+    result: Tensor = _ops.astype(self, native.to_dtype(dtype))
+    return result
 
 
 def _copy(self: Tensor) -> Tensor:
     """A tensor with memory of its own."""
-    return _ops.copy(self)
+    result: Tensor = _ops.copy(self)
+    return result
 
 
 def _to_list(self: Tensor) -> Any:
@@ -271,7 +274,8 @@ def _to_list(self: Tensor) -> Any:
     return _host_values(self).tolist()
 
 
-def _negative(self: Tensor) -> Tensor:
+def _negative(self: Tensor) -> Any:
+    """tc.negative, as an operator."""
     return _ops.negative(self)
 
 
@@ -300,7 +304,7 @@ def _binary(name: str, reflected: bool) -> Any:
 def _in_place(name: str) -> Any:
     function = getattr(_ops, name)
 
-    def method(self: Tensor, other: Any) -> Tensor:
+    def method(self: Tensor, other: Any) -> Any:
         operand = _operand(other)
         if operand is None:
             return NotImplemented

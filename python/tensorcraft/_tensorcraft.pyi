@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import enum
+from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import Any, Iterator, Sequence
+from typing import Any
 
 import numpy.typing as npt
 

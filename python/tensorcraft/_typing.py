@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any
 
 from ._tensorcraft import DType, Tensor
 
 # A tc.Tensor, a NumPy array, anything with __dlpack__, a nested list or a number.
-ArrayLike = Union[Tensor, Any]
+ArrayLike = Tensor | Any
 # tc.float32, "float32", numpy.float32, torch.float32, ...
-DTypeLike = Union[DType, str, Any]
+DTypeLike = DType | str | Any

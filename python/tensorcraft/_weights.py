@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Mapping
 
 from . import _tensorcraft as native
 from ._tensorcraft import Tensor

@@ -140,7 +140,7 @@ def test_shape_changes_are_those_of_numpy(device: str) -> None:
     with pytest.raises(ValueError, match="does not hold the 24 elements"):
         t.reshape(5, 5)
     with pytest.raises(ValueError, match="T: the tensor has 3 dimensions"):
-        t.T
+        _ = t.T
 
 
 BINARY = [operator.add, operator.sub, operator.mul, operator.truediv]

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/operators.md from the registry and docs/operator_examples.json.
+
+usage: operator_index.py [--check]    with PYTHONPATH at the built package; --check only compares
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tensorcraft as tc
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "operators.md"
+HEAD = """# Operators
+
+Written by `scripts/operator_index.py` from the registry; `help(tc.NAME)` has every parameter, and
+`print(tc.explain("NAME", ...))` says which variant a call takes and why.
+"""
+
+
+def examples() -> dict[str, str]:
+    """One expression for each operator."""
+    return dict(json.loads((ROOT / "docs" / "operator_examples.json").read_text()))
+
+
+def run(example: str) -> str:
+    """The value of an example on the CPU, rounded so that it is the same on every machine."""
+    tc.set_default_device("cpu")
+    value = eval(example, {"tc": tc, "np": np})
+    return np.array2string(np.asarray(value), precision=3, separator=", ").replace("\n", "")
+
+
+def variants(operator: Any, device: str) -> str:
+    return ", ".join(v.name for v in operator.variants if v.device == device)
+
+
+def page() -> str:
+    groups: dict[str, list[Any]] = {}
+    for operator in tc.ops().values():
+        groups.setdefault(operator.group, []).append(operator)
+    known = examples()
+    lines = [HEAD]
+    for group, operators in groups.items():
+        lines += [f"## {group}", "", "| operator | what it does | dtypes | CUDA variants | CPU variants |", "| --- | --- | --- | --- | --- |"]
+        lines += [
+            f"| `{o.name}` | {o.summary} | {', '.join(o.dtypes)} | {variants(o, 'cuda')} | {variants(o, 'cpu')} |"
+            for o in operators
+        ]
+        lines += ["", "```python", *(f"{known[o.name]}  # {run(known[o.name])}" for o in operators), "```", ""]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--check"]:
+        return int(PAGE.read_text() != page())
+    if arguments:
+        print(__doc__)
+        return 2
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

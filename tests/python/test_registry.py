@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A public operator has a CPU path, docstring, stub, example and case; every public name is documented."""
+
+import ast
+import importlib.util
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tensorcraft as tc
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(tc.__file__).parent
+OPERATORS = tc.ops()
+
+
+def load_index() -> Any:
+    spec = importlib.util.spec_from_file_location("operator_index", ROOT / "scripts" / "operator_index.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+INDEX = load_index()
+
+
+def stub(name: str) -> ast.Module:
+    return ast.parse((PACKAGE / name).read_text())
+
+
+def cases() -> set[str]:
+    names: set[str] = set()
+    for path in (ROOT / "tests" / "ops" / "cases").glob("*.json"):
+        file = json.loads(path.read_text())
+        for entry in (file, *file["cases"]):
+            names.update(entry.get("operators", []), [entry["operator"]] if "operator" in entry else [])
+    return names
+
+
+def test_the_exports_are_the_registered_operators() -> None:
+    names = {*OPERATORS, *(alias for o in OPERATORS.values() for alias in o.aliases)}
+    assert set(tc._ops.__all__) == names and names <= set(tc.__all__)
+    assert all(callable(getattr(tc, name)) for name in names)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_has_a_cpu_path_docstring_and_case(name: str) -> None:
+    operator = OPERATORS[name]
+    assert {"cpu", "reference"} <= {v.name for v in operator.variants if v.device == "cpu"}
+    assert operator.summary and operator.dtypes and all(v.idea for v in operator.variants)
+    text = inspect.getdoc(operator.function) or ""
+    parameters = inspect.signature(operator.function).parameters
+    assert text.startswith(operator.summary) and all(f"\n    {p}: " in text for p in parameters)
+    assert {"out", "stream", "variant", "device"} <= set(parameters)
+    assert name in cases(), "no case in tests/ops/cases"
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_has_an_example_that_runs(name: str) -> None:
+    example = INDEX.examples()[name]
+    assert example.startswith(f"tc.{name}(") and INDEX.run(example)
+
+
+def test_no_example_is_left_of_an_operator_that_went() -> None:
+    assert set(INDEX.examples()) <= set(OPERATORS)
+
+
+def test_the_operator_index_is_the_registry() -> None:
+    assert (ROOT / "docs" / "operators.md").read_text() == INDEX.page(), "run scripts/operator_index.py"
+
+
+def test_the_stub_of_an_operator_has_its_signature() -> None:
+    stubs = {f.name: f for f in stub("_ops.pyi").body if isinstance(f, ast.FunctionDef)}
+    assert set(stubs) == set(OPERATORS)
+    for name, function in stubs.items():
+        real = inspect.signature(OPERATORS[name].function).parameters.values()
+        names = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
+        assert names == [p.name for p in real]
+        assert [a.arg for a in function.args.kwonlyargs] == [p.name for p in real if p.kind is p.KEYWORD_ONLY]
+
+
+def members(node: ast.ClassDef | ast.Module) -> set[str]:
+    found = set()
+    for item in node.body:
+        if isinstance(item, (ast.FunctionDef, ast.ClassDef)):
+            found.add(item.name)
+        elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            found.add(item.target.id)
+        elif isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name):
+            found.add(item.targets[0].id)
+    return found
+
+
+def test_the_native_stub_names_what_the_module_has() -> None:
+    tree, native = stub("_tensorcraft.pyi"), tc._native
+    public = {n for n in vars(native) if not n.startswith("__")} | {"__version__"}
+    assert members(tree) == public
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name != "DType":
+            declared, real = members(node), vars(getattr(native, node.name))
+            assert declared <= set(real)
+            assert {n for n in real if not n.startswith("_")} <= declared
+    assert {m.name for m in tc.DType} == members(next(n for n in tree.body if getattr(n, "name", "") == "DType"))
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    for name in tc.__all__:
+        value = getattr(tc, name)
+        if not isinstance(value, tc.DType):
+            assert inspect.getdoc(value), name
+    for cls in (tc.Tensor, tc.Stream, tc.Event, tc.Trace, tc.Explanation, tc.Operator):
+        for name, value in vars(cls).items():
+            if not name.startswith("_") and (callable(value) or isinstance(value, property)):
+                assert inspect.getdoc(value), f"{cls.__name__}.{name}"
+
+
+def test_no_two_operators_share_a_name() -> None:
+    names = [*OPERATORS, *(alias for o in OPERATORS.values() for alias in o.aliases)]
+    assert len(names) == len(set(names))

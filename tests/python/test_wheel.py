@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel and the sdist, each installed into a fresh environment without a compiler."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+pytest.importorskip("scikit_build_core")
+pytest.importorskip("nanobind")
+
+ROOT = Path(__file__).resolve().parents[2]
+USE = """
+import numpy as np, tensorcraft as tc
+np.testing.assert_allclose(tc.l2_normalize(np.array([[3, 4]], np.float32), device="cpu"), [[0.6, 0.8]], rtol=1e-6)
+print(tc.__version__, tc.__file__)
+"""
+
+
+def run(*command: Any, cwd: Path, **environment: str) -> str:
+    result = subprocess.run(
+        [str(c) for c in command],
+        check=False,
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        env={**os.environ, **environment},
+    )
+    assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
+    return result.stdout
+
+
+def build_sdist(folder: Path) -> Path:
+    """The sdist, unpacked."""
+    code = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
+    run(sys.executable, "-c", code, folder, cwd=ROOT)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / archive.name.removesuffix(".tar.gz")
+
+
+def build_wheel(source: Path, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, "."]
+    command += ["-C", "build-dir=build/wheel", "-C", f"cmake.define.CMAKE_PREFIX_PATH={sys.prefix}"]
+    if shutil.which("ccache"):
+        command += ["-C", "cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=ccache"]
+    run(*command, cwd=source, CCACHE_BASEDIR=str(source), CCACHE_NOHASHDIR="1", CMAKE_BUILD_PARALLEL_LEVEL="2")
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def try_out(wheel: Path, folder: Path) -> None:
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    for package in Path(numpy.__file__).parents[1].glob("numpy*"):  # the one dependency, without a download
+        (site / package.name).symlink_to(package)
+    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel, cwd=folder)
+    printed = run(python, "-c", USE, cwd=folder, PATH=str(folder / "bin"), PYTHONPATH="")
+    version, place = printed.split()
+    assert wheel.name.startswith(f"tensorcraft-{version}-") and place.startswith(str(folder))
+    files = {p.name for p in (site / "tensorcraft").iterdir()}
+    assert {"py.typed", "_ops.pyi", "_tensorcraft.pyi", "libtensorcraft.so.0"} <= files
+    assert not list((site / "tensorcraft").rglob("*.hpp"))
+
+
+def test_the_wheel_works_without_a_compiler(tmp_path: Path) -> None:
+    try_out(build_wheel(ROOT, tmp_path), tmp_path / "venv")
+
+
+def test_the_sdist_builds_and_works_without_a_compiler(tmp_path: Path) -> None:
+    source = build_sdist(tmp_path)
+    assert not (source / "build").exists()
+    try_out(build_wheel(source, tmp_path), tmp_path / "venv")
