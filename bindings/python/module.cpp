@@ -5,6 +5,7 @@
 #include "tensor.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/prefixes.hpp"
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/trace.hpp"
@@ -93,6 +94,7 @@ void register_trace(nb::module_& m) {
 NB_MODULE(_tensorcraft, m) {
   using namespace tensorcraft::python;
   m.doc() = "TensorCraft's native part; use the package tensorcraft.";
+  m.def("add_prefix", &tensorcraft::add_prefix, "path"_a);
   m.attr("__version__") = std::string(tensorcraft::version());
   register_errors();
   register_tensor(m);

@@ -10,6 +10,8 @@ Nothing here touches a GPU until the first call that needs one.
 
 from __future__ import annotations
 
+import sys as _sys
+
 from . import _ops, errors
 from . import _tensorcraft as _native
 from ._explain import Explanation, explain, ops
@@ -37,6 +39,7 @@ from ._weights import load_safetensors
 from .errors import CompileError, DeviceLost, OutOfMemory, Unsupported
 
 _install()
+_native.add_prefix(_sys.prefix)  # NVRTC and oneDNN may be packages of this Python
 __version__: str = _native.__version__
 
 float32, float16, bfloat16 = DType.float32, DType.float16, DType.bfloat16
