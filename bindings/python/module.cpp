@@ -93,6 +93,7 @@ void register_trace(nb::module_& m) {
 
 NB_MODULE(_tensorcraft, m) {
   using namespace tensorcraft::python;
+  nb::set_leak_warnings(false);  // tensors that live until exit are the user's choice
   m.doc() = "TensorCraft's native part; use the package tensorcraft.";
   m.def("add_prefix", &tensorcraft::add_prefix, "path"_a);
   m.attr("__version__") = std::string(tensorcraft::version());

@@ -26,8 +26,8 @@ def _exit(self: Stream, *_: object) -> None:
     native.set_current_stream(*self.__dict__["_previous"].pop())
 
 
-Stream.__enter__ = _enter
-Stream.__exit__ = _exit
+Stream.__enter__ = _enter  # type: ignore[method-assign]
+Stream.__exit__ = _exit  # type: ignore[method-assign]
 
 
 class TraceRow(NamedTuple):

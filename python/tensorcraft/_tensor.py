@@ -279,11 +279,13 @@ def _negative(self: Tensor) -> Any:
     return _ops.negative(self)
 
 
-def _operand(other: Any) -> Any:
+def _operand(self: Tensor, other: Any) -> Any:
     """What stands beside a Tensor: numbers as they are, arrays as Tensors; None for anything else."""
     if isinstance(other, (Tensor, int, float)):
         return other
-    if hasattr(other, "__dlpack__") or hasattr(other, "dtype") or isinstance(other, (list, tuple)):
+    if isinstance(other, (list, tuple)):
+        return asarray(other, device=self.device)
+    if hasattr(other, "__dlpack__") or hasattr(other, "dtype"):
         return native.from_any(other)
     return None
 
@@ -292,7 +294,7 @@ def _binary(name: str, reflected: bool) -> Any:
     function = getattr(_ops, name)
 
     def method(self: Tensor, other: Any) -> Any:
-        operand = _operand(other)
+        operand = _operand(self, other)
         if operand is None:
             return NotImplemented
         return function(operand, self) if reflected else function(self, operand)
@@ -305,7 +307,7 @@ def _in_place(name: str) -> Any:
     function = getattr(_ops, name)
 
     def method(self: Tensor, other: Any) -> Any:
-        operand = _operand(other)
+        operand = _operand(self, other)
         if operand is None:
             return NotImplemented
         function(self, operand, out=self)

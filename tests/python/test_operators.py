@@ -3,6 +3,8 @@
 
 import subprocess
 import sys
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -120,6 +122,25 @@ def test_trace_counts_calls() -> None:
     assert rows[("l2_normalize", "reference")] == 1
     assert sum(n for (op, _), n in rows.items() if op == "relu") == 3
     assert "relu" in str(t)
+
+
+def test_other_threads_run_during_an_operator() -> None:
+    ticks, stop = [0], threading.Event()
+
+    def tick() -> None:
+        while not stop.wait(0.001):
+            ticks[0] += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    a = np.ones((256, 256), np.float32)
+    start, before = time.perf_counter(), ticks[0]
+    while time.perf_counter() - start < 0.3:
+        tc.gemm(a, a, variant="reference", device="cpu")
+    during = ticks[0] - before
+    stop.set()
+    thread.join()
+    assert during > 20
 
 
 def test_a_call_costs_little() -> None:
