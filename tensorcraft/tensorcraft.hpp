@@ -7,5 +7,7 @@
 #include "tensorcraft/ops/gemm/gemm.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
+#include "tensorcraft/ops/layer_norm/layer_norm.hpp"
+#include "tensorcraft/ops/rms_norm/rms_norm.hpp"
 #include "tensorcraft/ops/softmax/softmax.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"

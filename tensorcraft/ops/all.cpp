@@ -15,6 +15,8 @@ const op::OperatorList& operators() {
              ops::gemm,
              ops::elementwise,
              ops::l2_normalize,
+             ops::layer_norm,
+             ops::rms_norm,
              ops::softmax,
          }) {
       const auto part = folder();

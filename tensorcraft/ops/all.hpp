@@ -15,6 +15,8 @@ op::OperatorList attention();
 op::OperatorList gemm();
 op::OperatorList elementwise();
 op::OperatorList l2_normalize();
+op::OperatorList layer_norm();
+op::OperatorList rms_norm();
 op::OperatorList softmax();
 }  // namespace ops
 
