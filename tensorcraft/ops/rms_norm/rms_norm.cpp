@@ -76,12 +76,13 @@ int vector_of(const Problem& q) {
   return q.cols() % vector == 0 && Tensors(q).all_aligned() ? vector : 1;
 }
 
-op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks) {
+op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks,
+              int min_blocks = 1) {
   config.has_residual = q.residual.has_value();
   const DType weight = q.weight ? q.weight->dtype() : q.x.dtype();
   return op::make_plan(rung, {q.x.dtype(), weight}, config,
-                       {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}},
-                       params(q));
+                       {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}}, params(q),
+                       min_blocks);
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
@@ -103,9 +104,11 @@ op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
 op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
   const int vector = vector_of(q);
   const auto [threads, group, slots] = op::split_rows(q.cols(), vector);
+  // 768 threads of 32 elements on a multiprocessor keep enough bytes in flight.
+  const int min_blocks = slots * vector <= 32 ? 768 / threads : 1;
   return plan(kInRegisters, q,
               {.threads = threads, .group = group, .vector = vector, .slots = slots},
-              div_ceil(q.rows(), int64_t(threads / group)));
+              div_ceil(q.rows(), int64_t(threads / group)), min_blocks);
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
