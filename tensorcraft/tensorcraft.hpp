@@ -8,6 +8,8 @@
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/ops/embedding/embedding.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
+#include "tensorcraft/ops/layer_norm/layer_norm.hpp"
+#include "tensorcraft/ops/rms_norm/rms_norm.hpp"
 #include "tensorcraft/ops/softmax/softmax.hpp"
 #include "tensorcraft/ops/masked_mean/masked_mean.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"

@@ -3,6 +3,9 @@
 
 #include "tensorcraft/core/error.hpp"
 
+#include <algorithm>
+#include <bit>
+
 namespace tensorcraft::op {
 namespace {
 
@@ -36,6 +39,26 @@ bool rows_aligned(const TensorView& t, const RowMap& map, size_t bytes) {
     if (size_t(map.stride[i] < 0 ? -map.stride[i] : map.stride[i]) * dtype_bytes(t.dtype()) % bytes)
       return false;
   return true;
+}
+
+LastAxisRows::LastAxisRows(const std::optional<TensorView>& t) {
+  if (!t) return;
+  const int axis = t->rank() - 1;
+  data = t->data();
+  step = t->stride(axis);
+  map = row_map(*t, axis);
+  is_unit = step == 1 || t->shape(axis) == 1;
+  is_aligned = rows_aligned(*t, map, 16);
+}
+
+RowSplit split_rows(int64_t cols, int vector) {
+  const int vectors = int(div_ceil(cols, int64_t(vector)));
+  int threads = 256, group = 256;
+  if (cols <= 4096) threads = group = 128;
+  if (cols <= 1024) group = std::clamp(int(std::bit_ceil(uint32_t(vectors))), 8, 32);
+  const int slots = div_ceil(vectors, group);
+  // Long scalar rows share kernels: their count of slots is rounded up.
+  return {threads, group, slots <= 8 ? slots : round_up(slots, 4)};
 }
 
 }  // namespace tensorcraft::op

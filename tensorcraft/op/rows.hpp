@@ -3,6 +3,8 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/rows.h"
 
+#include <optional>
+
 namespace tensorcraft::op {
 
 // The rows of `t` along `axis` (already in [0, rank)); a tensor of rank 0 is one row of one
@@ -12,5 +14,25 @@ RowMap row_map(const TensorView& t, int axis);
 RowMap element_map(const TensorView& t);
 // Do rows start at multiples of `bytes`, so that vector accesses of that width are legal?
 bool rows_aligned(const TensorView& t, const RowMap& map, size_t bytes);
+
+// A tensor that may be absent (then data is null), as rows along its last axis.
+struct LastAxisRows {
+  void* data = nullptr;
+  int64_t step = 0;
+  RowMap map{};
+  bool is_unit = true;     // neighbours in a row are neighbours in memory
+  bool is_aligned = true;  // rows start at 16-byte boundaries
+  explicit LastAxisRows(const std::optional<TensorView>& t);
+};
+
+// How a block of `threads` divides rows that its threads hold in registers: `group` threads share a
+// row, each holds `slots` vectors of `vector` elements.
+struct RowSplit {
+  int threads, group, slots;
+};
+inline constexpr int64_t kMaxRegisterRow = 16384;  // 64 floats in each of 256 threads
+// For rows of 1 to kMaxRegisterRow elements and vectors of at most 16 bytes. At most 32 elements a
+// thread up to 8,192 columns: several blocks fit a multiprocessor then.
+RowSplit split_rows(int64_t cols, int vector);
 
 }  // namespace tensorcraft::op

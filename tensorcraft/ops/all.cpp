@@ -16,6 +16,8 @@ const op::OperatorList& operators() {
              ops::elementwise,
              ops::embedding,
              ops::l2_normalize,
+             ops::layer_norm,
+             ops::rms_norm,
              ops::softmax,
              ops::masked_mean,
          }) {

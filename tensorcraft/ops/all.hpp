@@ -16,6 +16,8 @@ op::OperatorList gemm();
 op::OperatorList elementwise();
 op::OperatorList embedding();
 op::OperatorList l2_normalize();
+op::OperatorList layer_norm();
+op::OperatorList rms_norm();
 op::OperatorList softmax();
 op::OperatorList masked_mean();
 }  // namespace ops

@@ -3,6 +3,9 @@
 
 #include "tensorcraft/op/host/element_type.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <type_traits>
 
 namespace tensorcraft::host {
@@ -42,6 +45,24 @@ void Elements::set(int64_t index, double value) const {
     else
       view_.data_as<T>()[at] = T(value);
   });
+}
+
+double activate(Activation activation, double x) {
+  constexpr double sqrt_half = std::numbers::sqrt2 / 2;
+  switch (activation) {
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return std::isnan(x) ? x : std::max(x, 0.0);
+    case Activation::gelu:
+      return 0.5 * x * (1 + std::erf(x * sqrt_half));
+    case Activation::gelu_tanh:
+      return 0.5 * x *
+             (1 + std::tanh(2 * sqrt_half * std::numbers::inv_sqrtpi * (x + 0.044715 * x * x * x)));
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+  }
+  return x;
 }
 
 }  // namespace tensorcraft::host

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/op/value.hpp"
 
 #include <cstdint>
 
@@ -18,5 +19,8 @@ class Elements {
   int64_t offset(int64_t index) const;
   TensorView view_;
 };
+
+// In double; NaN stays NaN.
+double activate(Activation activation, double x);
 
 }  // namespace tensorcraft::host

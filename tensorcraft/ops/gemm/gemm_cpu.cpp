@@ -7,28 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 namespace tensorcraft::kernel::gemm {
 namespace {
-
-double activate(op::Activation activation, double x) {
-  constexpr double sqrt_half = std::numbers::sqrt2 / 2;
-  switch (activation) {
-    case op::Activation::none:
-      return x;
-    case op::Activation::relu:
-      return std::isnan(x) ? x : std::max(x, 0.0);
-    case op::Activation::gelu:
-      return 0.5 * x * (1 + std::erf(x * sqrt_half));
-    case op::Activation::gelu_tanh:
-      return 0.5 * x *
-             (1 + std::tanh(2 * sqrt_half * std::numbers::inv_sqrtpi * (x + 0.044715 * x * x * x)));
-    case op::Activation::silu:
-      return x / (1 + std::exp(-x));
-  }
-  return x;
-}
 
 // Entry `index` of a matrix's outer batch axes; the last batch axis stays a stride.
 host::Matrix matrix_at(const TensorView& t, int64_t index) {
@@ -97,7 +78,7 @@ void reference(const Problem& q) {
         double x = double(q.alpha) * sum;
         if (q.c) x += double(q.beta) * c[row * n + col];
         if (q.bias) x += bias[col];
-        d.set(row * n + col, activate(q.activation, x));
+        d.set(row * n + col, host::activate(q.activation, x));
       }
     }
   }

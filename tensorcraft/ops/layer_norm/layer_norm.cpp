@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/layer_norm/layer_norm.hpp"
+
+#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/layer_norm/layer_norm_cpu.hpp"
+#include "tensorcraft/ops/layer_norm/params.h"
+
+#include <algorithm>
+
+namespace tensorcraft {
+namespace kernel::layer_norm {
+namespace {
+
+constexpr std::string_view kName = "layer_norm";
+constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
+static_assert(int(Activation::silu) == int(op::Activation::silu), "one order of activations");
+
+std::string config_text(const void* config) {
+  const auto& c = *static_cast<const Config*>(config);
+  return join("tensorcraft::kernel::layer_norm::Config{.threads = ", c.threads,
+              ", .group = ", c.group, ", .vector = ", c.vector, ", .slots = ", c.slots,
+              ", .activation = tensorcraft::kernel::layer_norm::Activation::",
+              op::EnumNames<op::Activation>::names[size_t(c.activation)],
+              ", .has_residual = ", c.has_residual, "}");
+}
+
+constexpr std::string_view kParams = "tensorcraft::kernel::layer_norm::Params";
+const jit::Rung kNaive{"tensorcraft/ops/layer_norm/00_naive.cuh",
+                       "tensorcraft::kernel::layer_norm::naive", kParams, config_text};
+const jit::Rung kBlock{"tensorcraft/ops/layer_norm/01_block.cuh",
+                       "tensorcraft::kernel::layer_norm::block", kParams, config_text};
+const jit::Rung kVectorized{"tensorcraft/ops/layer_norm/02_vectorized.cuh",
+                            "tensorcraft::kernel::layer_norm::vectorized", kParams, config_text};
+const jit::Rung kInRegisters{"tensorcraft/ops/layer_norm/03_in_registers.cuh",
+                             "tensorcraft::kernel::layer_norm::in_registers", kParams, config_text};
+
+// The tensors of a call as rows. Weight and bias have one row each.
+struct Tensors {
+  op::LastAxisRows x, out, residual, residual_out, weight, bias;
+  explicit Tensors(const Problem& q)
+      : x(q.x),
+        out(q.out),
+        residual(q.residual),
+        residual_out(q.residual_out),
+        weight(q.weight),
+        bias(q.bias) {}
+  bool all_unit() const {
+    return x.is_unit && out.is_unit && residual.is_unit && residual_out.is_unit;
+  }
+  bool all_aligned() const {
+    return x.is_aligned && out.is_aligned && residual.is_aligned && residual_out.is_aligned &&
+           weight.is_aligned && bias.is_aligned;
+  }
+};
+
+template <class T>
+T* data_of(const std::optional<TensorView>& t) {
+  return t ? t->data_as<T>() : nullptr;
+}
+
+Params params(const Problem& q) {
+  const Tensors t(q);
+  return {.x = t.x.data,
+          .residual = t.residual.data,
+          .weight = t.weight.data,
+          .bias = t.bias.data,
+          .out = t.out.data,
+          .residual_out = t.residual_out.data,
+          .mean = data_of<float>(q.mean),
+          .rstd = data_of<float>(q.rstd),
+          .rows = q.rows(),
+          .cols = q.cols(),
+          .x_step = t.x.step,
+          .residual_step = t.residual.step,
+          .out_step = t.out.step,
+          .residual_out_step = t.residual_out.step,
+          .x_rows = t.x.map,
+          .residual_rows = t.residual.map,
+          .out_rows = t.out.map,
+          .residual_out_rows = t.residual_out.map,
+          .eps = q.eps};
+}
+
+bool has_unit_steps(const Problem& q) { return Tensors(q).all_unit(); }
+
+// Elements of a 16-byte access, or 1 where a row cannot be divided into such accesses.
+int vector_of(const Problem& q) {
+  const int vector = int(16 / dtype_bytes(q.x.dtype()));
+  return q.cols() % vector == 0 && Tensors(q).all_aligned() ? vector : 1;
+}
+
+op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks,
+              int min_blocks = 1) {
+  config.activation = Activation(q.activation);
+  config.has_residual = q.residual.has_value();
+  const DType weight = q.weight ? q.weight->dtype() : q.bias ? q.bias->dtype() : q.x.dtype();
+  return op::make_plan(rung, {q.x.dtype(), weight}, config,
+                       {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}}, params(q),
+                       min_blocks);
+}
+
+op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
+  return plan(kNaive, q, {.threads = 128, .group = 1}, div_ceil(q.rows(), int64_t(128)));
+}
+
+// A block walks over rows where there are more of them than a grid has blocks.
+op::Plan plan_block(const Problem& q, const DeviceInfo&) {
+  const int threads = q.cols() <= 1024 ? 128 : 256;
+  return plan(kBlock, q, {.threads = threads, .group = threads}, std::min(q.rows(), kMaxBlocks));
+}
+
+op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
+  const int threads = q.cols() <= 1024 ? 128 : 256;
+  return plan(kVectorized, q, {.threads = threads, .group = threads, .vector = vector_of(q)},
+              std::min(q.rows(), kMaxBlocks));
+}
+
+op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
+  const int vector = vector_of(q);
+  const auto [threads, group, slots] = op::split_rows(q.cols(), vector);
+  // 768 threads of 32 elements on a multiprocessor keep enough bytes in flight.
+  const int min_blocks = slots * vector <= 32 ? 768 / threads : 1;
+  return plan(kInRegisters, q,
+              {.threads = threads, .group = group, .vector = vector, .slots = slots},
+              div_ceil(q.rows(), int64_t(threads / group)), min_blocks);
+}
+
+op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
+
+op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
+  if (!has_unit_steps(q)) return op::decline("the last axis must have stride 1");
+  if (vector_of(q) == 1)
+    return op::decline("rows must start at 16-byte boundaries and be a multiple of 16 bytes long");
+  return op::accept;
+}
+
+op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
+  if (!has_unit_steps(q)) return op::decline("the last axis must have stride 1");
+  if (q.cols() > op::kMaxRegisterRow)
+    return op::decline("rows of more than 16384 elements do not fit the registers");
+  if (q.rows() > kMaxBlocks) return op::decline("more than 2^31 - 1 rows");
+  return op::accept;
+}
+
+const op::Variant<Problem> kTable[] = {
+    {"in_registers", "the row stays in registers: one read, one write, 16-byte accesses",
+     DeviceType::cuda, accepts_in_registers, nullptr, plan_in_registers},
+    {"vectorized", "16-byte accesses, mean and variance from one read, a second for the result",
+     DeviceType::cuda, accepts_vectorized, nullptr, plan_vectorized},
+    {"block", "one block a row, sums through shuffles and shared memory", DeviceType::cuda, always,
+     nullptr, plan_block},
+    {"naive", "one thread a row", DeviceType::cuda, always, nullptr, plan_naive},
+    {"cpu", "float, rows over all cores", DeviceType::cpu, always, cpu},
+    {"reference", "double, obvious loops", DeviceType::cpu, always, reference},
+};
+
+Dims stats_shape(const TensorView& x) {
+  Dims shape;
+  for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(x.shape(i));
+  return shape;
+}
+
+void check_x(const TensorView& x) {
+  op::check_dtype(kName, "x", x, {DType::float32, DType::float16, DType::bfloat16});
+  if (x.rank() == 0)
+    fail(ErrorKind::value, kName, ": x: expected at least 1 dimension, got shape ", x.shape());
+}
+
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const LayerNormOptions& o) {
+  check_x(in[0]);
+  std::vector<op::OutputSpec> specs{{"out", in[0].dtype(), in[0].shape()}};
+  if (o.return_stats)
+    for (const auto* name : {"mean", "rstd"})
+      specs.push_back({name, DType::float32, stats_shape(in[0])});
+  if (o.residual) specs.push_back({"residual_out", in[0].dtype(), in[0].shape()});
+  return specs;
+}
+
+void check_vectors(const op::Call<LayerNormOptions>& call) {
+  const TensorView& x = call.in();
+  SymbolicSize cols("cols");
+  cols.set_value(x.shape(x.rank() - 1));
+  SymbolicDType dtype({x.dtype()});
+  if (x.dtype() != DType::float32) dtype.set_options({x.dtype(), DType::float32});
+  const auto check = [&](const std::optional<TensorView>& t, std::string_view name) {
+    if (!t) return;
+    TensorMatcher({cols}).with_dtype(dtype).verify(*t, kName, name);
+    for (const auto& out : {std::optional(call.out()), call.options.residual_out})
+      if (out && may_overlap(*out, *t))
+        fail(ErrorKind::value, kName, ": an output overlaps the memory of ", name,
+             "; give it memory of its own");
+  };
+  check(call.options.weight, "weight");
+  check(call.options.bias, "bias");
+}
+
+void check_stats(const op::Call<LayerNormOptions>& call) {
+  const TensorView& x = call.in();
+  const auto check = [&](const std::optional<TensorView>& t, std::string_view name) {
+    if (!t) return;
+    op::check_like(kName, name, *t, DType::float32, stats_shape(x));
+    if (!t->is_contiguous())
+      fail(ErrorKind::value, kName, ": ", name, " must be contiguous, got strides ", t->strides());
+    if (x.shape(x.rank() - 1) == 0)
+      fail(ErrorKind::value, kName, ": rows of 0 elements have no ", name, ", got x of shape ",
+           x.shape());
+  };
+  check(call.options.mean, "mean");
+  check(call.options.rstd, "rstd");
+}
+
+Problem check(const op::Call<LayerNormOptions>& call) {
+  const TensorView& x = call.in();
+  const LayerNormOptions& o = call.options;
+  check_x(x);
+  op::check_like(kName, "out", call.out(), x.dtype(), x.shape());
+  if (o.residual) op::check_like(kName, "residual", *o.residual, x.dtype(), x.shape());
+  if (o.residual_out) {
+    if (!o.residual)
+      fail(ErrorKind::value, kName, ": residual_out is x + residual; give residual too");
+    op::check_like(kName, "residual_out", *o.residual_out, x.dtype(), x.shape());
+  }
+  check_vectors(call);
+  check_stats(call);
+  if (!(o.eps >= 0)) fail(ErrorKind::value, kName, ": eps must be at least 0, got ", o.eps);
+  return {call.out(), x,      o.weight,       o.bias, o.residual,
+          o.mean,     o.rstd, o.residual_out, o.eps,  o.activation};
+}
+
+op::Cost cost(const Problem& q) {
+  op::Cost c{.bytes = double(q.x.nbytes() + q.out.nbytes()), .flops = 8.0 * double(q.x.size())};
+  for (const auto* t : {&q.weight, &q.bias, &q.residual, &q.mean, &q.rstd, &q.residual_out})
+    if (*t) c.bytes += double((*t)->nbytes());
+  return c;
+}
+
+using Options = LayerNormOptions;
+const op::Definition<Problem, Options> kDefinition{
+    .name = kName,
+    .group = "normalise",
+    .summary = "Layer normalisation over the last axis, with residual addition and activation.",
+    .details =
+        "out = activation((h - mean) * rstd * weight + bias) with h = x + residual, mean(h) and "
+        "rstd = 1 / sqrt(mean((h - mean)^2) + eps), each row of the last axis on its own. x has "
+        "any "
+        "strides, rank 1 or more, dtype float32, float16 or bfloat16; weight and bias have the "
+        "dtype of x or float32. The variance is about the mean, in float32, from h before it is "
+        "rounded to residual_out. A row with a NaN or an infinity becomes NaN.",
+    .aliases = {"fused_layer_norm_activation"},
+    .inputs = {{"x", "the rows to normalise"}},
+    .options = {op::positional(op::option("weight", &Options::weight,
+                                          "(cols,): multiplies the normalised rows")),
+                op::positional(op::option("bias", &Options::bias, "(cols,): added after weight")),
+                op::option("eps", &Options::eps, "added to the variance"),
+                op::option("residual", &Options::residual,
+                           "shape of x: added to x first; returns residual_out too"),
+                op::option("activation", &Options::activation, "applied to the result"),
+                op::option("return_stats", &Options::return_stats, "return mean and rstd too")},
+    .out_doc = "shape and dtype of x",
+    .extra_outputs = {{{"mean", "float32, shape of x without its last axis"}, &Options::mean},
+                      {{"rstd", "1 / sqrt(variance + eps), like mean"}, &Options::rstd},
+                      {{"residual_out", "x + residual, where residual is given"},
+                       &Options::residual_out}},
+    .dtypes = {DType::float32, DType::float16, DType::bfloat16},
+    .in_place = true,
+    .infer = infer,
+    .check = check,
+    .cost = cost,
+    .table = kTable};
+
+}  // namespace
+}  // namespace kernel::layer_norm
+
+void layer_norm(const TensorView& out, const TensorView& x, const LayerNormOptions& options) {
+  op::run(kernel::layer_norm::kDefinition, out, {x}, options);
+}
+
+LayerNormResult layer_norm(const TensorView& x, const LayerNormOptions& options) {
+  auto tensors = op::allocate(kernel::layer_norm::kDefinition, {x}, options);
+  LayerNormResult result{std::move(tensors[0]), {}, {}, {}};
+  if (options.return_stats) {
+    result.mean = std::move(tensors[1]);
+    result.rstd = std::move(tensors[2]);
+  }
+  if (options.residual) result.residual_out = std::move(tensors.back());
+  return result;
+}
+
+op::OperatorList ops::layer_norm() {
+  static const op::OperatorOf entry(kernel::layer_norm::kDefinition);
+  return {&entry};
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/value.hpp"
+#include "tensorcraft/runtime/memory/tensor.hpp"
+
+#include <optional>
+#include <string_view>
+
+namespace tensorcraft {
+
+struct LayerNormOptions {
+  std::optional<TensorView> weight = {}, bias = {};  // [cols], contiguous; dtype of x or float32
+  float eps = 1e-5f;                                 // added to the variance
+  std::optional<TensorView> residual = {};           // added to x first; shape and dtype of x
+  Activation activation = Activation::none;
+  bool return_stats = false;  // the allocating form computes mean and rstd too
+  // Further outputs, each written where given. mean, rstd: float32, shape of x without its last
+  // axis, contiguous. residual_out: x + residual, shape and dtype of x.
+  std::optional<TensorView> mean = {}, rstd = {}, residual_out = {};
+  std::string_view variant = {};
+  std::optional<StreamRef> stream = {};
+};
+
+// Those not asked for are empty.
+struct LayerNormResult {
+  Tensor out, mean, rstd, residual_out;
+};
+
+// out = activation((h - mean) * rstd * weight + bias) over the last axis, with h = x + residual,
+// mean(h), and rstd = 1 / sqrt(mean((h - mean)^2) + eps). x: float32, float16 or bfloat16, any
+// strides, rank at least 1. Computed in float32 from the sum before it is rounded to residual_out.
+// out: shape and dtype of x; out and residual_out may be exactly x or residual.
+void layer_norm(const TensorView& out, const TensorView& x, const LayerNormOptions& options = {});
+LayerNormResult layer_norm(const TensorView& x, const LayerNormOptions& options = {});
+
+}  // namespace tensorcraft

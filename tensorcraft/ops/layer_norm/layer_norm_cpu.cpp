@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/layer_norm/layer_norm_cpu.hpp"
+
+#include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/host/residual_rows.hpp"
+
+#include <cmath>
+#include <vector>
+
+namespace tensorcraft::kernel::layer_norm {
+namespace {
+
+// y = h - mean; returns the mean. The first mean is off by a rounding, the second corrects it.
+float subtract_mean(float* y, const float* h, int64_t n) {
+  const float mean = host::row_sum(h, n) / float(n);
+  host::row_scale(y, h, 1, -mean, n);
+  const float correction = host::row_sum(y, n) / float(n);
+  if (!std::isfinite(correction)) return mean;
+  if (correction != 0) host::row_scale(y, y, 1, -correction, n);
+  return mean + correction;
+}
+
+using OptionalElements = std::optional<host::Elements>;
+
+OptionalElements elements_of(const std::optional<TensorView>& t) {
+  return t ? OptionalElements(*t) : std::nullopt;
+}
+
+}  // namespace
+
+void cpu(const Problem& q) {
+  const host::ResidualRows rows(q.x, q.residual, q.residual_out);
+  const host::Rows out(q.out);
+  const float* weight = host::read_vector(q.weight, host::Slot::line);
+  const float* bias = host::read_vector(q.bias, host::Slot::bias);
+  const int64_t n = q.cols();
+  host::for_each_row(q.rows(), n, [&](int64_t row) {
+    const float* h = rows.read(row);
+    float* y = out.target(row, host::scratch(host::Slot::row_b, n));
+    const float mean = subtract_mean(y, h, n);
+    const float variance = host::row_sum_of_squares(y, 0, n) / float(n);
+    const float rstd = 1.0f / std::sqrt(variance + q.eps);
+    host::row_scale(y, y, rstd, 0, n);
+    if (weight) host::row_multiply(y, weight, n);
+    if (bias) host::row_add(y, bias, n);
+    if (q.activation != op::Activation::none) host::row_activate(y, y, q.activation, n);
+    out.commit(row, y);
+    if (q.mean) q.mean->data_as<float>()[row] = mean;
+    if (q.rstd) q.rstd->data_as<float>()[row] = rstd;
+  });
+}
+
+void reference(const Problem& q) {
+  const host::Elements out(q.out), x(q.x);
+  const auto weight = elements_of(q.weight), bias = elements_of(q.bias),
+             residual = elements_of(q.residual), residual_out = elements_of(q.residual_out);
+  const int64_t cols = q.cols();
+  std::vector<double> h(size_t(cols), 0.0);
+  for (int64_t row = 0; row < q.rows(); ++row) {
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < cols; ++i) {
+      const int64_t at = row * cols + i;
+      sum += h[size_t(i)] = x[at] + (residual ? (*residual)[at] : 0);
+      if (residual_out) residual_out->set(at, h[size_t(i)]);
+    }
+    const double mean = sum / double(cols);
+    for (const double v : h) squares += (v - mean) * (v - mean);
+    const double rstd = 1 / std::sqrt(squares / double(cols) + double(q.eps));
+    for (int64_t i = 0; i < cols; ++i) {
+      const double y = (h[size_t(i)] - mean) * rstd * (weight ? (*weight)[i] : 1);
+      out.set(row * cols + i, host::activate(q.activation, y + (bias ? (*bias)[i] : 0)));
+    }
+    if (q.mean) q.mean->data_as<float>()[row] = float(mean);
+    if (q.rstd) q.rstd->data_as<float>()[row] = float(rstd);
+  }
+}
+
+}  // namespace tensorcraft::kernel::layer_norm

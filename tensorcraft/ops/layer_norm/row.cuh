@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/activation.cuh"
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/row_group.cuh"
+#include "tensorcraft/ops/layer_norm/params.h"
+
+// What every rung does with a row but adding it up.
+namespace tensorcraft::kernel::layer_norm {
+
+template <Activation A>
+TC_DEVICE float activate(float x) {
+  if constexpr (A == Activation::relu) return tensorcraft::relu(x);
+  if constexpr (A == Activation::gelu) return tensorcraft::gelu(x);
+  if constexpr (A == Activation::gelu_tanh) return tensorcraft::gelu_tanh(x);
+  if constexpr (A == Activation::silu) return tensorcraft::silu(x);
+  return x;
+}
+
+// The mean in two parts, pivot + shift. Values are summed as differences to the pivot, which is a
+// value of the row, so a mean far above the deviation costs no digits.
+struct Statistics {
+  float pivot, shift, rstd;
+  TC_DEVICE float centered(float h) const { return (h - pivot) - shift; }
+};
+
+// One row of x, residual, out and residual_out; h is x + residual.
+template <class T, class W, Config C>
+struct Row {
+  const Params& p;
+  const T *x, *residual;
+  T *out, *residual_out;
+
+  TC_DEVICE Row(const Params& params, int64_t row)
+      : p(params),
+        x(static_cast<const T*>(params.x) + params.x_rows.offset(row)),
+        residual(nullptr),
+        out(static_cast<T*>(params.out) + params.out_rows.offset(row)),
+        residual_out(nullptr) {
+    if constexpr (C.has_residual) {
+      residual = static_cast<const T*>(p.residual) + p.residual_rows.offset(row);
+      if (p.residual_out)
+        residual_out = static_cast<T*>(p.residual_out) + p.residual_out_rows.offset(row);
+    }
+  }
+
+  TC_DEVICE float load(int64_t i) const {
+    float h = float(x[i * p.x_step]);
+    if constexpr (C.has_residual) h += float(residual[i * p.residual_step]);
+    return h;
+  }
+
+  // The first value; 0 where it is not finite, so that only sums decide what becomes of it.
+  TC_DEVICE float pivot() const {
+    const float first = load(0);
+    return first - first == 0.0f ? first : 0.0f;
+  }
+
+  TC_DEVICE float finish(float h, float weight, float bias, const Statistics& s) const {
+    return activate<C.activation>(s.centered(h) * s.rstd * weight + bias);
+  }
+
+  TC_DEVICE void store(int64_t i, float h, const Statistics& s) const {
+    const float weight = p.weight ? float(static_cast<const W*>(p.weight)[i]) : 1.0f;
+    const float bias = p.bias ? float(static_cast<const W*>(p.bias)[i]) : 0.0f;
+    if constexpr (C.has_residual)
+      if (residual_out) residual_out[i * p.residual_out_step] = T(h);
+    out[i * p.out_step] = T(finish(h, weight, bias, s));
+  }
+
+  // The same for C.vector neighbours from column i on, where every step is 1.
+  TC_DEVICE void load_neighbours(float (&h)[C.vector], int64_t i) const {
+    load_floats(h, x + i);
+    if constexpr (C.has_residual) {
+      float r[C.vector];
+      load_floats(r, residual + i);
+      for (int e = 0; e < C.vector; ++e) h[e] += r[e];
+    }
+  }
+
+  TC_DEVICE void store_neighbours(int64_t i, const float (&h)[C.vector],
+                                  const Statistics& s) const {
+    float weight[C.vector], bias[C.vector], y[C.vector];
+    for (int e = 0; e < C.vector; ++e) weight[e] = 1, bias[e] = 0;
+    if (p.weight) load_floats(weight, static_cast<const W*>(p.weight) + i);
+    if (p.bias) load_floats(bias, static_cast<const W*>(p.bias) + i);
+    for (int e = 0; e < C.vector; ++e) y[e] = finish(h[e], weight[e], bias[e], s);
+    if constexpr (C.has_residual)
+      if (residual_out) store_floats(residual_out + i, h);
+    store_floats(out + i, y);
+  }
+};
+
+// By one thread of the row.
+TC_DEVICE void store_statistics(const Params& p, int64_t row, const Statistics& s) {
+  if (p.mean) p.mean[row] = s.pivot + s.shift;
+  if (p.rstd) p.rstd[row] = s.rstd;
+}
+
+}  // namespace tensorcraft::kernel::layer_norm

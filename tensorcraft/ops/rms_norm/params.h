@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/rows.h"
+
+namespace tensorcraft::kernel::rms_norm {
+
+// Run time: what the host passes to every rung. Steps are strides along the last axis; a pointer
+// is null where the tensor is not given.
+struct Params {
+  const void *x, *residual;
+  const void* weight;  // cols elements next to each other
+  void *out, *residual_out;
+  int64_t rows, cols;
+  int64_t x_step, residual_step, out_step, residual_out_step;
+  RowMap x_rows, residual_rows, out_rows, residual_out_rows;
+  float eps;
+};
+
+// Compile time: what the host writes into the entry.
+struct Config {
+  int threads = 256;
+  int group = 256;  // threads that share a row
+  int vector = 1;   // elements of one memory access
+  int slots = 1;    // accesses of a thread that hold a whole row together
+  int has_residual = 0;
+};
+
+}  // namespace tensorcraft::kernel::rms_norm

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+
+#include <optional>
+
+namespace tensorcraft::kernel::rms_norm {
+
+// A checked call.
+struct Problem {
+  TensorView out, x;
+  std::optional<TensorView> weight, residual, residual_out;
+  float eps;
+  int axis() const { return x.rank() - 1; }
+  int64_t cols() const { return x.shape(axis()); }
+  int64_t rows() const { return cols() ? x.size() / cols() : 0; }
+};
+
+// Host rows.
+void cpu(const Problem& problem);
+void reference(const Problem& problem);
+
+}  // namespace tensorcraft::kernel::rms_norm
