@@ -13,7 +13,7 @@ for argument in "$@"; do
     *) sed -n '3,4s/^# //p' "$0"; exit 2 ;;
   esac
 done
-((full)) && export TENSORCRAFT_TEST_FULL=1
+((full)) && export TC_TEST_FULL=1
 
 scripts/setup.sh --dev "${options[@]}"
 scripts/build.sh "${options[@]}"

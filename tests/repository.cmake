@@ -1,8 +1,16 @@
-# Tests of the repository itself: layers, toolkit check, installed package.
+# Tests of the repository itself: layers, budgets, documents, toolkit check, installed package.
 find_package(Python COMPONENTS Interpreter REQUIRED)
 add_test(NAME layers COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_layers.py)
+add_test(NAME budgets COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_budgets.py)
+add_test(NAME quotes COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/quote.py --check)
+add_test(NAME results COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/results_table.py --check)
+add_executable(environment_page docs/environment_page.cpp)
+target_compile_options(environment_page PRIVATE ${TENSORCRAFT_WARNINGS})
+target_link_libraries(environment_page PRIVATE tensorcraft)
+add_test(NAME environment_page COMMAND environment_page ${PROJECT_SOURCE_DIR}/docs/environment.md --check)
 add_test(NAME cuda_toolkit COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}
                                    -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/cuda_toolkit_test.cmake)
-add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR}/package
+add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DROOT=${PROJECT_SOURCE_DIR}
                               -DWORK=${CMAKE_CURRENT_BINARY_DIR}/package -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
-set_tests_properties(layers cuda_toolkit package PROPERTIES LABELS cpu TIMEOUT 300)
+set_tests_properties(layers budgets quotes results environment_page cuda_toolkit package
+                     PROPERTIES LABELS cpu TIMEOUT 300)

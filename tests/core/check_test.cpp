@@ -63,23 +63,6 @@ TEST(Panic, AlwaysThrows) {
   expect_error(ErrorKind::internal, [&] { panic(here, "x"); }, at_line(line + 3, ": x"));
 }
 
-TEST(Error, RootCauseIsTheTextAfterTheFirstColon) {
-  EXPECT_EQ(Error(ErrorKind::value, "a: b: c").root_cause(), "b: c");
-  EXPECT_EQ(Error(ErrorKind::value, "no colon").root_cause(), "no colon");
-}
-
-TEST(Error, FailNamesTheLineThatCalledIt) {
-  unsigned line = 0;
-  try {
-    line = __LINE__ + 1;
-    fail(ErrorKind::key, "a", 1);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.where().line(), line);
-    EXPECT_EQ(std::string(e.what()), "a1");
-    EXPECT_EQ(e.kind(), ErrorKind::key);
-  }
-}
-
 TEST(Irange, CountsFromZeroOrFromABeginning) {
   int64_t sum = 0;
   for (const int64_t i : irange(int64_t(5))) sum += i;

@@ -82,15 +82,5 @@ TEST(DlpackTraits, PrintsSpans) {
   EXPECT_EQ(join(PrintAbleSpan(std::vector<int>{})), "[]");
 }
 
-TEST(DType, RefusesWhatHasNoWholeNumberOfBytes) {
-  EXPECT_EQ(dtype_bytes(DLDataType{dlpack::kDLFloat, 64, 1}), 8u);
-  EXPECT_THROW(dtype_bytes(DLDataType{dlpack::kDLInt, 4, 1}), Error);
-  EXPECT_THROW(dtype_bytes(DLDataType{dlpack::kDLFloat, 32, 4}), Error);
-  EXPECT_EQ(from_dlpack(DLDataType{dlpack::kDLFloat, 64, 1}), std::nullopt);
-  EXPECT_EQ(from_dlpack(DLDataType{dlpack::kDLFloat, 32, 4}), std::nullopt);
-  EXPECT_EQ(join(DLDataType{dlpack::kDLInt, 4, 2}), "int4x2");
-  EXPECT_EQ(join(DLDataType{dlpack::kDLFloat, 64, 1}), "float64");
-}
-
 }  // namespace
 }  // namespace tensorcraft

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the fuzz target without libFuzzer: safetensors_mutate [ITERATIONS] [SEED]. It mutates the
-// parts of a header (length, key, offsets, shape, dtype) and single bytes, starting from known
-// attacks, and stops when one parse holds more than 64 MiB.
+// Runs the fuzz target without libFuzzer: safetensors_mutate [ITERATIONS] [SEED]; with TC_TEST_FULL
+// set, twenty times as long. It mutates the parts of a header (length, key, offsets, shape, dtype)
+// and single bytes, starting from known attacks, and stops when one parse holds more than 64 MiB.
 #include <malloc.h>
 
 #include <algorithm>
@@ -222,7 +222,8 @@ class Mutator {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t iterations = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
+  const uint64_t usual = std::getenv("TC_TEST_FULL") ? 20'000'000 : 1'000'000;
+  const uint64_t iterations = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : usual;
   const uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
   for (const File& file : seeds()) {
     const std::string bytes = bytes_of(file);

@@ -233,7 +233,7 @@ TEST_F(CompilerTest, SaysWhyATextDoesNotCompileAndCachesNothing) {
 }
 
 // What the processes of the next tests do; they get a folder in the environment.
-constexpr const char* kChildFolder = "TENSORCRAFT_JIT_TEST_FOLDER";
+constexpr const char* kChildFolder = "TC_TEST_JIT_FOLDER";
 
 TEST(CompilerChild, BuildsInAFolderThatItIsGiven) {
   const char* const folder = std::getenv(kChildFolder);

@@ -27,8 +27,6 @@ thread_local bool inside_parallel_for = false;
 void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
 #endif
 }
 

@@ -40,11 +40,12 @@ Tensor::Tensor(Tensor&& other) noexcept
       dtype_(other.dtype_) {}
 
 Tensor& Tensor::operator=(Tensor&& other) noexcept {
-  std::swap(block_, other.block_);
-  std::swap(size_, other.size_);
-  std::swap(shape_, other.shape_);
-  std::swap(device_, other.device_);
-  std::swap(dtype_, other.dtype_);
+  Tensor taken(std::move(other));
+  std::swap(block_, taken.block_);
+  std::swap(size_, taken.size_);
+  std::swap(shape_, taken.shape_);
+  std::swap(device_, taken.device_);
+  std::swap(dtype_, taken.dtype_);
   return *this;
 }
 

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+
+import tensorcraft as tc
+
+scores = np.random.default_rng(0).standard_normal((4, 1000), dtype=np.float32)
+probabilities = tc.softmax(scores)  # NumPy in, NumPy out; torch in, torch out
+print(probabilities.sum(axis=1))
+
+a = tc.asarray(scores)  # a tensor on the default device: the GPU where there is one
+product = a @ a.T
+print(product.shape, product.device)
+
+print(tc.explain("softmax", scores))  # which variant runs, and why the others do not

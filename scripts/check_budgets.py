@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fails when a file outgrows its budget or breaks a rule that text alone can show.
+
+usage: check_budgets.py [ROOT]
+"""
+
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+VARIABLES = {"TENSORCRAFT_" + name for name in ("ALLOW_TF32", "CACHE_DIR", "CONFIG", "DEVICE", "LOG", "NVRTC")}
+CPP = (".cpp", ".hpp", ".h", ".cuh")
+HEADERS = (".hpp", ".h", ".cuh")
+PRIVATE_HEADERS = "tensorcraft/op/host/"  # CMakeLists.txt leaves these out of the installed set
+MEDIAN_LINES = 150
+# Sources whose test has another name, and which test that is.
+TESTED_ELSEWHERE = {
+    "tensorcraft/op/check.cpp": "every operator's refused arguments, tests/ops/",
+    "tensorcraft/op/rows.cpp": "every row operator's conformance, tests/ops/conformance_test.cpp",
+    "tensorcraft/op/host/elements.cpp": "every reference row, tests/ops/conformance_test.cpp",
+    "tensorcraft/ops/all.cpp": "tests/ops/conformance_test.cpp runs what it lists",
+    "tensorcraft/ops/l2_normalize/": "its cases say everything, tests/ops/conformance_test.cpp",
+}
+# The words this script and its tests look for stand in them.
+EXEMPT = {"scripts/check_budgets.py", "tests/scripts/test_check_budgets.py"}
+
+
+class Rule(NamedTuple):
+    """A pattern that no file of `where` may hold; C++ is read without its comments."""
+
+    pattern: str
+    where: str
+    reason: str
+    unless: str = r"(?!)"
+    flags: re.RegexFlag = re.NOFLAG
+
+
+RULES = [
+    Rule(r"\b(secure_)?getenv\b|os\.environ", r"(tensorcraft|bindings|python|cli)/",
+         "only core/config.cpp reads the environment", r"tensorcraft/core/config\.cpp"),
+    Rule(r"\basm\b|\b__asm", r"tensorcraft/", "asm stands in device/ptx/ only", r"tensorcraft/device/ptx/"),
+    Rule(r"\b__shared__\b", r"tensorcraft/", "shared memory comes from device/shared.cuh", r"tensorcraft/device/shared\.cuh"),
+    Rule(r"\b(fmt|spdlog|nlohmann|nanobind)::|\bdnnl|oneapi/", r"tensorcraft/.*\.(hpp|h|cuh)$",
+         "no third-party type in an installed header", PRIVATE_HEADERS),
+    Rule(r'#\s*include\s*"tensorcraft/op/host/', r"tensorcraft/.*\.(hpp|h|cuh)$",
+         "an installed header includes a private one", PRIVATE_HEADERS),
+    Rule(r"#\s*define\s+(?!TC_)\w+", r"tensorcraft/.*\.(hpp|h|cuh)$", "macros of installed headers start with TC_", PRIVATE_HEADERS),
+    Rule(r"#\s*include\s*<[^>]*[./][^>]*>", r"tensorcraft/core/.*\.hpp$", "headers of core/ include std alone"),
+    Rule(r"\bcuMem\w*Alloc|\bcuMemCreate|\bcudaMalloc|\bmem_(host_)?alloc", r"(tensorcraft|bindings|benchmarks|cli)/",
+         "driver memory is allocated in cuda/ only", r"tensorcraft/cuda/"),
+    Rule(r'"[^"\n]*(CUDA|[Tt]oolkit|NVRTC) (version )?\d', r"(tensorcraft|bindings|python)/",
+         "an error names a capability, never a CUDA version"),
+    Rule(r"cuda-python|numba\.cuda|\bcupy\b|pycuda", r"(tensorcraft|bindings|python|cli|examples|docs|scripts|pyproject|README)",
+         "no external CUDA package is used or named", flags=re.IGNORECASE),
+    Rule("CUDA is missing because no Python bindings are found|GPU mode requires the", r"(tensorcraft|bindings|python|cli|examples)/",
+         "a message that must not exist"),
+    Rule(r"\b(ctypes|cffi|cudart)\b|libcuda|\bcu(da)?[A-Z]\w*\(", r"python/tensorcraft/", "Python calls no CUDA API itself"),
+    Rule(r"D?TC_HAS_\w+", r"(.*/)?(CMakeLists\.txt|CMakePresets\.json|.*\.cmake)$", "feature macros are no build settings"),
+]  # fmt: skip
+
+
+def files(root):
+    """Every file of the tree that git knows or would add; without git, every file outside build folders."""
+    if (root / ".git").exists():
+        listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                                cwd=root, capture_output=True, check=True, text=True)  # fmt: skip
+        names = [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
+    else:
+        names = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()]
+        names = [n for n in names if not re.match(r"(build|dist|\.venv|\.cache)/|.*__pycache__/", n)]
+    for name in sorted(names):
+        try:
+            yield name, (root / name).read_text()
+        except UnicodeDecodeError:
+            continue  # no text
+
+
+def code_of(name, text):
+    """C++ without comments, each replaced by its line ends so that line numbers hold."""
+    if not name.endswith(CPP):
+        return text
+    token = re.compile(r'R"\w*\((?:.|\n)*?\)\w*"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*(?:.|\n)*?\*/')
+    return token.sub(lambda m: "\n" * m[0].count("\n") if m[0].startswith("/") else m[0], text)
+
+
+def limit_of(name):
+    if name in ("README.md", "ARCHITECTURE.md"):
+        return 150
+    if name.endswith(".md"):
+        return 200
+    if name.endswith(".cuh"):
+        return 400
+    return 500 if name.endswith((".cpp", ".hpp", ".h", ".py")) else None
+
+
+def size_problems(tree):
+    lengths = []
+    for name, text in tree.items():
+        lines, limit = text.count("\n"), limit_of(name)
+        if limit and lines > limit:
+            yield f"{name}: {lines} lines, at most {limit}: split by idea"
+        if name.endswith(CPP):
+            lengths.append(lines)
+            if not text.startswith("// SPDX-License-Identifier: Apache-2.0\n"):
+                yield f"{name}:1: the first line names the licence"
+    if lengths and statistics.median(lengths) > MEDIAN_LINES:
+        yield f"the median C++ file has {statistics.median(lengths):g} lines, at most {MEDIAN_LINES}"
+
+
+def rule_problems(tree):
+    for name, text in tree.items():
+        code = None
+        for rule in RULES:
+            if name in EXEMPT or not re.match(rule.where, name) or re.match(rule.unless, name):
+                continue
+            code = code_of(name, text) if code is None else code
+            for match in re.finditer(rule.pattern, code, rule.flags):
+                yield f"{name}:{code.count(chr(10), 0, match.start()) + 1}: {match[0].strip()}: {rule.reason}"
+
+
+def variable_problems(tree):
+    """TENSORCRAFT_ names are build settings, which CMake names, or the six variables."""
+    name_of = re.compile(r"\bTENSORCRAFT_[A-Z][A-Z0-9_]*")
+    settings = set()
+    for name, text in tree.items():
+        if re.search(r"(CMakeLists\.txt|\.cmake|CMakePresets\.json)$", name):
+            lines = [line for line in text.splitlines() if "ENV" not in line]
+            settings.update(n.removeprefix("D") for n in re.findall(r"\bD?TENSORCRAFT_[A-Z][A-Z0-9_]*", "\n".join(lines)))
+    found = {}
+    for name, text in tree.items():
+        for variable in name_of.findall(text):
+            found.setdefault(variable, name)
+    for variable, name in sorted(found.items()):
+        if variable not in VARIABLES and variable not in settings:
+            yield f"{name}: {variable} is none of the six environment variables, and no build setting"
+    page = tree.get("docs/environment.md", "")
+    for variable in sorted(VARIABLES):
+        if variable not in found:
+            yield f"{variable}: nothing reads it"
+        if variable not in page:
+            yield f"docs/environment.md: {variable} is missing"
+
+
+def macro_problems(tree):
+    places = {}
+    for name, text in tree.items():
+        if name.endswith(CPP):
+            for macro in re.findall(r"#\s*define\s+(TC_HAS_\w+)", code_of(name, text)):
+                places.setdefault(macro, set()).add(name)
+    for macro, names in sorted(places.items()):
+        if len(names) > 1:
+            yield f"{macro} is defined in {len(names)} files, in one at most: {', '.join(sorted(names))}"
+
+
+def test_problems(tree):
+    for name in tree:
+        if not (name.startswith("tensorcraft/") and name.endswith(".cpp")):
+            continue
+        path = Path(name).relative_to("tensorcraft")
+        test = f"tests/{path.with_suffix('')}_test.cpp"
+        if path.parts[0] == "ops" and len(path.parts) > 2:
+            test = f"tests/ops/{path.parts[1]}_test.cpp"
+        if test not in tree and not any(name.startswith(known) for known in TESTED_ELSEWHERE):
+            yield f"{name}: there is no {test}"
+    for known in TESTED_ELSEWHERE:
+        if "scripts/check_budgets.py" in tree and not any(name.startswith(known) for name in tree):
+            yield f"scripts/check_budgets.py: {known} is excused and does not exist"
+
+
+def problems(root):
+    tree = dict(files(Path(root)))
+    for check in (size_problems, rule_problems, variable_problems, macro_problems, test_problems):
+        yield from check(tree)
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    found = list(problems(root))
+    print("\n".join(found) or "check_budgets: every file is within its budget")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fills the quotes of the documents from the files they name.
+
+A quote is `<!-- quote: PATH -->` to `<!-- /quote -->`, for the whole file, or `<!-- quote: PATH "first" "last" -->`
+for the lines from the first that holds one text to the next that holds the other. The licence line is left out.
+"""
+
+import re
+import sys
+
+import regions
+
+LANGUAGES = {"py": "python", "cpp": "cpp", "hpp": "cpp", "cuh": "cpp", "h": "cpp", "txt": "cmake", "json": "json", "sh": "bash"}
+
+
+def lines_between(lines, first, last, place):
+    begin = next((i for i, line in enumerate(lines) if first in line), None)
+    if begin is None:
+        raise SystemExit(f"quote: {place}: no line holds: {first}")
+    end = next((i for i in range(begin, len(lines)) if last in lines[i]), None)
+    if end is None:
+        raise SystemExit(f"quote: {place}: no line after that holds: {last}")
+    return lines[begin : end + 1]
+
+
+def quote(argument, root=regions.ROOT):
+    path, *ends = re.findall(r'"[^"]*"|\S+', argument)
+    try:
+        lines = (root / path).read_text().splitlines()
+    except OSError:
+        raise SystemExit(f"quote: there is no file {path}") from None
+    lines = [line for line in lines if "SPDX-License-Identifier" not in line and not line.startswith("#!")]
+    if ends:
+        lines = lines_between(lines, *(end.strip('"') for end in ends), path)
+    return f"```{LANGUAGES[path.rsplit('.', 1)[1]]}\n" + "\n".join(lines).strip("\n") + "\n```\n"
+
+
+def typed_by_hand(root=regions.ROOT):
+    """Code in a document that no quote put there."""
+    for path in regions.documents(root):
+        text = regions.filled(path.read_text(), "quote", lambda _: "")
+        for language in re.findall(r"^```(cpp|python|c\+\+|py)$", text, re.MULTILINE):
+            yield f"{path.relative_to(root)}: {language} code stands outside a quote"
+
+
+def main():
+    found = list(typed_by_hand())
+    print(*found, sep="\n", end="\n" if found else "")
+    return regions.main("quote", quote, __doc__) or bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fills the tables of measurements in the documents from benchmarks/results/*.json.
+
+`<!-- results -->` holds every file; `<!-- results: gemm -->` the rows named gemm.
+"""
+
+import json
+import sys
+
+import regions
+
+NOT_SHOWN = {"p10_ms", "p90_ms"}  # in the file, for those who doubt
+
+
+def cell(value):
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def tables_of(rows):
+    """One table for each run of rows that have the same columns."""
+    previous = None
+    for row in rows:
+        columns = [name for name in row if name not in NOT_SHOWN]
+        if columns != previous:
+            if previous:
+                yield ""
+            yield "| " + " | ".join(c.replace("_", " ") for c in columns) + " |"
+            yield "| " + " | ".join("---" for _ in columns) + " |"
+            previous = columns
+        yield "| " + " | ".join(cell(row[c]) for c in columns) + " |"
+
+
+def section(document, name):
+    rows = [r for r in document["rows"] if not name or str(r.get("name", "")).split(" ")[0] == name]
+    if not rows:
+        return []
+    facts = {**document["machine"], **{k: v for k, v in document.items() if isinstance(v, (str, int, float))}}
+    facts.pop("title", None)
+    machine = ", ".join(f"{key} {value}" for key, value in facts.items())
+    return [f"**{document['title']}** ({machine})", "", *tables_of(rows), ""]
+
+
+def table(name, folder=regions.ROOT / "benchmarks" / "results"):
+    lines = []
+    for path in sorted(folder.glob("*.json")):
+        lines += section(json.loads(path.read_text()), name)
+    return "\n".join(lines or ["Nothing is measured yet.", ""]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(regions.main("results", table, __doc__))

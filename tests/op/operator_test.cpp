@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/operator.hpp"
+
+#include "tensorcraft/ops/all.hpp"
+#include "tests/support/expect_error.hpp"
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+namespace tensorcraft::op {
+namespace {
+
+using test::expect_error;
+
+class OperatorTest : public ::testing::Test {
+ protected:
+  // Runs l2_normalize, the worked example of the documentation.
+  void run(const TensorView& out, const TensorView& x, std::string_view variant = {}) const {
+    const std::array<Value, 2> options;
+    operator_.run(std::span(&out, 1), {std::span(&x, 1), options, variant});
+  }
+  Explanation explain(const TensorView& out, const TensorView& x, const DeviceInfo& device) const {
+    const std::array<Value, 2> options;
+    return operator_.explain(std::span(&out, 1), {std::span(&x, 1), options}, device);
+  }
+
+  const Operator& operator_ = find_operator("l2_normalize");
+  Tensor x_{DType::float32, {1, 2}}, out_{DType::float32, {1, 2}};
+};
+
+TEST_F(OperatorTest, RunsTheVariantThatIsNamed) {
+  const float given[] = {3, 4};
+  x_.copy_from_host(given, sizeof given);
+  for (const char* variant : {"", "cpu", "reference"}) {
+    run(out_, x_, variant);
+    EXPECT_FLOAT_EQ(out_.data_as<float>()[0], 0.6f) << variant;
+    EXPECT_FLOAT_EQ(out_.data_as<float>()[1], 0.8f) << variant;
+  }
+}
+
+TEST_F(OperatorTest, AnUnknownVariantListsThemAll) {
+  expect_error(
+      ErrorKind::value, [&] { run(out_, x_, "blok"); },
+      "l2_normalize: no variant is named \"blok\"; there are block, naive, cpu, reference");
+}
+
+TEST_F(OperatorTest, AVariantOfAnotherDeviceSaysSo) {
+  expect_error(
+      ErrorKind::unsupported, [&] { run(out_, x_, "block"); },
+      "l2_normalize: variant block does not accept this problem\n"
+      "  it runs on another type of device than these tensors are on");
+}
+
+TEST_F(OperatorTest, AnOutputIsWritableAndTheInputItselfOrApart) {
+  expect_error(
+      ErrorKind::buffer, [&] { run(out_.view().as_read_only(), x_); },
+      "l2_normalize: out: the tensor is read-only; give writable memory");
+  Tensor memory(DType::float32, {4});
+  const TensorView x(memory.data(), DType::float32, {1, 3});
+  const TensorView shifted(memory.data_as<float>() + 1, DType::float32, {1, 3});
+  expect_error(
+      ErrorKind::value, [&] { run(shifted, x); },
+      "l2_normalize: out overlaps the memory of x; they must be the same tensor or apart");
+  run(x_, x_);
+}
+
+TEST_F(OperatorTest, TensorsOfTwoDevicesAreRefused) {
+  const TensorView elsewhere(out_.data(), DType::float32, {1, 2}, Device::cuda(0));
+  expect_error(
+      ErrorKind::value, [&] { run(elsewhere, x_); },
+      "l2_normalize: out: Device mismatch: expected cpu but got cuda:0; move it with .to(\"cpu\")");
+}
+
+TEST_F(OperatorTest, ExplainsADeviceThatIsNotThere) {
+  const TensorView out(out_.data(), DType::float32, {1, 2}, Device::cuda(0));
+  const TensorView x(x_.data(), DType::float32, {1, 2}, Device::cuda(0));
+  DeviceInfo gpu{.device = Device::cuda(0), .name = "a GPU", .compute_capability = 90};
+  gpu.memory_gb_per_s = 1000;
+  const Explanation e = explain(out, x, gpu);
+  EXPECT_EQ(e.variant, "block");
+  ASSERT_EQ(e.variants.size(), 2u);
+  ASSERT_TRUE(e.variants[0].plan);
+  EXPECT_EQ(e.variants[0].plan->launch.block.x, 128u);
+  EXPECT_DOUBLE_EQ(e.floor_us, 16.0 / 1000 / 1e3);
+  EXPECT_NE(to_string(e).find("* block"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tensorcraft::op

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/value.hpp"
+
+#include "tests/support/expect_error.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorcraft::op {
+namespace {
+
+using test::expect_error;
+
+TEST(Value, BecomesTheTypeOfItsField) {
+  EXPECT_TRUE(to_bool("f", "a", true));
+  EXPECT_EQ(to_integer("f", "a", int64_t(-3)), -3);
+  EXPECT_EQ(to_number("f", "a", int64_t(2)), 2.0);
+  EXPECT_EQ(to_number("f", "a", 0.5), 0.5);
+  EXPECT_EQ(to_dtype("f", "a", DType::bfloat16), DType::bfloat16);
+  EXPECT_EQ(Field<Activation>::get("f", "a", std::string_view("gelu_tanh")), Activation::gelu_tanh);
+  EXPECT_EQ(Field<Activation>::get("f", "a", {}), Activation::none);
+}
+
+TEST(Value, OfAnotherTypeIsRefusedByName) {
+  expect_error(
+      ErrorKind::type, [] { to_bool("f", "a", int64_t(1)); }, "f: a must be a bool, got an int");
+  expect_error(
+      ErrorKind::type, [] { to_integer("f", "a", 1.0); }, "f: a must be an int, got a float");
+  expect_error(ErrorKind::type, [] { to_number("f", "a", {}); }, "f: a must be a number, got None");
+  expect_error(
+      ErrorKind::type, [] { to_dtype("f", "a", std::string_view("x")); },
+      "f: a must be a dtype, got a string");
+  expect_error(
+      ErrorKind::type, [] { to_tensor("f", "a", DType::int8); },
+      "f: a must be a tensor, got a dtype");
+}
+
+TEST(Value, AnUnknownChoiceListsThemAll) {
+  expect_error(
+      ErrorKind::value,
+      [] { Field<Activation>::get("gemm", "activation", std::string_view("tanh")); },
+      "gemm: activation \"tanh\" is not known; there are none, relu, gelu, gelu_tanh, silu");
+}
+
+TEST(Field, WritesDefaultsAsPythonDoes) {
+  EXPECT_EQ(Field<bool>::text(true), "True");
+  EXPECT_EQ(Field<float>::text(1), "1.0");
+  EXPECT_EQ(Field<float>::text(1e-5f), "1e-05");
+  EXPECT_EQ(Field<Activation>::text(Activation::none), "None");
+  EXPECT_EQ(Field<Activation>::text(Activation::silu), "\"silu\"");
+}
+
+}  // namespace
+}  // namespace tensorcraft::op

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check_budgets.py finds one planted violation of each rule, and nothing in a clean tree."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import check_budgets
+
+LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
+PREFIX = "TENSORCRAFT_"
+
+
+def write(root, path, text):
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A small tree without a violation."""
+    write(tmp_path, "docs/environment.md", "\n".join(sorted(check_budgets.VARIABLES)) + "\n")
+    write(tmp_path, "tensorcraft/core/config.cpp", LICENCE + 'std::getenv("HOME");\n')
+    write(tmp_path, "tests/core/config_test.cpp", LICENCE)
+    write(tmp_path, "tensorcraft/device/shared.cuh", LICENCE + "__shared__ S s;\n#define TC_X\n")
+    write(tmp_path, "tensorcraft/core/a.hpp", LICENCE + "#include <vector>\n// getenv, asm and fmt:: in a comment\n")
+    write(tmp_path, "CMakeLists.txt", f"option({PREFIX}BUILD_X)\n")
+    return tmp_path
+
+
+def test_a_clean_tree_passes(tree):
+    assert list(check_budgets.problems(tree)) == []
+
+
+@pytest.mark.parametrize(
+    "path, text, reason",
+    [
+        ("tensorcraft/core/b.hpp", LICENCE + "\n" * 500, "501 lines, at most 500"),
+        ("tensorcraft/ops/x/00_a.cuh", LICENCE + "\n" * 400, "401 lines, at most 400"),
+        ("docs/page.md", "\n" * 201, "201 lines, at most 200"),
+        ("README.md", "\n" * 151, "151 lines, at most 150"),
+        ("ARCHITECTURE.md", "\n" * 151, "151 lines, at most 150"),
+        ("tensorcraft/core/b.hpp", "#pragma once\n", "names the licence"),
+        ("tensorcraft/cuda/b.hpp", LICENCE + 'getenv("X");\n', "reads the environment"),
+        ("python/tensorcraft/b.py", "os.environ\n", "reads the environment"),
+        ("tensorcraft/jit/b.hpp", LICENCE + 'asm("nop");\n', "device/ptx/ only"),
+        ("tensorcraft/ops/x/00_a.cuh", LICENCE + "__shared__ int a;\n", "device/shared.cuh"),
+        ("tensorcraft/core/b.hpp", LICENCE + "fmt::string s;\n", "third-party type"),
+        ("tensorcraft/core/b.hpp", LICENCE + "dnnl_engine_t e;\n", "third-party type"),
+        ("tensorcraft/op/b.hpp", LICENCE + '#include "tensorcraft/op/host/rows.hpp"\n', "private one"),
+        ("tensorcraft/core/b.hpp", LICENCE + "#define CHECK(x) x\n", "start with TC_"),
+        ("tensorcraft/core/b.hpp", LICENCE + "#include <dlpack/dlpack.h>\n", "std alone"),
+        ("tensorcraft/core/b.hpp", LICENCE + "#include <sched.h>\n", "std alone"),
+        ("tensorcraft/runtime/b.hpp", LICENCE + "cuMemAllocAsync();\n", "allocated in cuda/ only"),
+        ("tensorcraft/jit/b.hpp", LICENCE + 'fail("needs CUDA 12");\n', "never a CUDA version"),
+        ("python/tensorcraft/b.py", "import cupy\n", "no external CUDA package"),
+        ("scripts/requirements.txt", "cuda-python\n", "no external CUDA package"),
+        ("python/tensorcraft/b.py", "'GPU mode requires the package'\n", "must not exist"),
+        ("python/tensorcraft/b.py", "import ctypes\n", "calls no CUDA API"),
+        ("cmake/b.cmake", "add_definitions(-DTC_HAS_TMA)\n", "no build settings"),
+        ("tests/b.py", f"{PREFIX}MINE\n", "none of the six"),
+        ("docs/environment.md", "nothing\n", "docs/environment.md: "),
+        ("tensorcraft/jit/b.cpp", LICENCE, "there is no tests/jit/b_test.cpp"),
+        ("tensorcraft/ops/x/x.cpp", LICENCE, "there is no tests/ops/x_test.cpp"),
+    ],
+)
+def test_a_violation_is_found(tree, path, text, reason):
+    write(tree, path, text)
+    found = list(check_budgets.problems(tree))
+    assert found and all(reason in line or line.endswith("nothing reads it") for line in found), found
+    assert any(reason in line and (path in line or "tensorcraft" in line) for line in found)
+
+
+def test_a_feature_macro_has_one_home(tree):
+    for name in ("a", "b"):
+        write(tree, f"tensorcraft/device/{name}.h", LICENCE + "#define TC_HAS_TMA 1\n")
+    assert any("defined in 2 files" in line for line in check_budgets.problems(tree))
+
+
+def test_the_median_file_stays_short(tree):
+    for i in range(9):
+        write(tree, f"tensorcraft/device/{i}.h", LICENCE + "\n" * 200)
+    assert any("median" in line for line in check_budgets.problems(tree))
