@@ -37,7 +37,7 @@ class MiniLM:
         result = np.empty((len(tokens), WIDTH), np.float32)
         for start in progress(range(0, len(order), batch_size), show_progress):
             rows = order[start : start + batch_size]
-            result[rows] = self.forward([tokens[i] for i in rows]).astype(tc.float32).numpy()
+            result[rows] = self.forward([tokens[i] for i in rows]).numpy()
         return result
 
     def forward(self, batch):
@@ -51,7 +51,8 @@ class MiniLM:
         x = self.embed(ids)
         for layer in range(LAYERS):
             x = self.layer(f"encoder.layer.{layer}.", x, b, s, lengths)
-        return tc.l2_normalize(tc.masked_mean(x.reshape((b, s, WIDTH)), lengths))
+        mean = tc.masked_mean(x.reshape((b, s, WIDTH)), lengths)
+        return tc.l2_normalize(mean.astype(tc.float32))  # a half-precision length would be 1 only to 3 digits
 
     def embed(self, ids):
         """Word, position and segment embeddings, summed and normalised: (tokens, 384)."""
