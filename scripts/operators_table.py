@@ -1,20 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the operator table of the documents from the registry of the Python package that is on the path."""
+"""Fills the operator table of the README from the registry of the Python package that is on the path.
+
+docs/operators.md, from the same registry, has every operator in a row of its own.
+"""
 
 import sys
 
 import regions
 
 
+def unique(words):
+    return ", ".join(dict.fromkeys(words))
+
+
 def rows(operators):
-    yield "| operator | group | dtypes | on the GPU | on the CPU |"
-    yield "| --- | --- | --- | --- | --- |"
+    """One row a group: its operators and every variant that one of them has."""
+    groups = {}
     for operator in operators.values():
-        gpu = dict.fromkeys(v.name for v in operator.variants if v.device == "cuda")
-        cpu = dict.fromkeys(v.name for v in operator.variants if v.device == "cpu")
-        cells = [f"`{operator.name}`", operator.group, ", ".join(operator.dtypes), ", ".join(gpu), ", ".join(cpu)]
-        yield "| " + " | ".join(cells) + " |"
+        groups.setdefault(operator.group, []).append(operator)
+    yield "| group | operators | variants on the GPU | on the CPU |"
+    yield "| --- | --- | --- | --- |"
+    for group, members in groups.items():
+        variants = [v for operator in members for v in operator.variants]
+        names = unique(f"`{operator.name}`" for operator in members)
+        gpu, cpu = (unique(v.name for v in variants if v.device == device) for device in ("cuda", "cpu"))
+        yield f"| {group} | {names} | {gpu} | {cpu} |"
 
 
 def table(_argument):

@@ -36,7 +36,7 @@ def test_import_adds_at_most_150_ms_to_that_of_numpy() -> None:
 def test_a_forked_child_computes_on_the_cpu() -> None:
     x = np.random.default_rng(1).standard_normal((512, 512)).astype(np.float32)
     expected = tc.gemm(x, x, device="cpu")  # the parent's worker threads exist now
-    for _ in range(int(os.environ.get("TENSORCRAFT_TEST_FULL", "0")) * 950 + 50):
+    for _ in range(int(os.environ.get("TC_TEST_FULL", "0")) * 950 + 50):
         pid = os.fork()
         if pid == 0:
             code = 1

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README agrees with the package: its example runs, its operator table is the registry's."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command: str) -> str:
+    environment = {**os.environ, "TENSORCRAFT_DEVICE": "cpu"}
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_quickstart_runs() -> None:
+    printed = run("examples/quickstart.py")
+    assert "(4, 4) cpu" in printed and "softmax on cpu: cpu" in printed
+
+
+def test_the_operator_table_is_the_registry() -> None:
+    run("scripts/operators_table.py", "--check")

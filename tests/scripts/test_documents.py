@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quotes and generated tables of the documents: a wrong one is found."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import operators_table
+import quote
+import regions
+import results_table
+
+SOURCE = "// SPDX-License-Identifier: Apache-2.0\nint a() {\n  return 1;\n}\nint b();\n"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "a.cpp").write_text(SOURCE)
+    return tmp_path
+
+
+def test_a_quote_is_the_file_without_its_licence(tree):
+    assert quote.quote("a.cpp", tree) == "```cpp\nint a() {\n  return 1;\n}\nint b();\n```\n"
+
+
+def test_a_quote_of_a_part_ends_where_it_says(tree):
+    assert quote.quote('a.cpp "int a" "^}"', tree) == "```cpp\nint a() {\n  return 1;\n}\n```\n"
+    assert quote.quote('a.cpp "return" "int b"', tree) == "```cpp\n  return 1;\n}\nint b();\n```\n"
+
+
+@pytest.mark.parametrize("argument", ["b.cpp", 'a.cpp "int c" "}"', 'a.cpp "int a" "^int c"'])
+def test_a_quote_of_nothing_fails(tree, argument):
+    with pytest.raises(SystemExit, match="quote: "):
+        quote.quote(argument, tree)
+
+
+def test_a_document_that_disagrees_is_found_and_mended(tree):
+    page = tree / "page.md"
+    page.write_text('Text.\n<!-- quote: a.cpp "int b" "int b" -->\nint c();\n<!-- /quote -->\nMore.\n')
+
+    def content(argument):
+        return quote.quote(argument, tree)
+
+    assert regions.update("quote", content, tree, check=True) == ["page.md"]
+    assert "int c" in page.read_text()
+    assert regions.update("quote", content, tree) == ["page.md"]
+    assert "\nint b();\n" in page.read_text() and page.read_text().endswith("More.\n")
+    assert regions.update("quote", content, tree, check=True) == []
+
+
+def test_code_outside_a_quote_is_found(tree):
+    (tree / "page.md").write_text("```cpp\nint c();\n```\n")
+    assert list(quote.typed_by_hand(tree)) == ["page.md: cpp code stands outside a quote"]
+
+
+def test_results_become_tables(tmp_path):
+    rows = [{"name": "gemm", "ms": 1.23456, "p10_ms": 1.0}, {"name": "gemm ladder", "variant": "naive"}, {"name": "add", "ms": 2.0}]
+    document = {"title": "Products", "machine": {"gpu": "a GPU"}, "seed": 1, "rows": rows}
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    head = "**Products** (gpu a GPU, seed 1)\n\n| name | ms |\n| --- | --- |\n| gemm | 1.23 |\n\n"
+    ladder = "| name | variant |\n| --- | --- |\n| gemm ladder | naive |\n"
+    assert results_table.table("gemm", tmp_path) == head + ladder + "\n"
+    assert "| add | 2 |" in results_table.table("", tmp_path)
+
+
+def test_without_results_the_table_says_so(tmp_path):
+    assert results_table.table("", tmp_path) == "Nothing is measured yet.\n\n"
+
+
+def test_the_operator_table_has_one_row_a_group():
+    class Variant:
+        def __init__(self, name, device):
+            self.name, self.device = name, device
+
+    class Operator:
+        def __init__(self, name):
+            self.name, self.group = name, "reduce"
+            self.variants = [Variant("block", "cuda"), Variant("cpu", "cpu")]
+
+    rows = list(operators_table.rows({"sum": Operator("sum"), "max": Operator("max")}))
+    assert rows[2:] == ["| reduce | `sum`, `max` | block | cpu |"]
