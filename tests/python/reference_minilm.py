@@ -59,3 +59,13 @@ class Reference:
             x = self.layer_norm(f"{name}.output.LayerNorm", x + self.affine(f"{name}.output.dense", hidden))
         mean = x.mean(0)
         return mean / np.linalg.norm(mean)
+
+
+def mixed_sentences(words, count=50):
+    """`count` texts of one word to more than the model's 256 tokens, in no order."""
+    lengths = np.unique(np.geomspace(1, 240, count).round().astype(int))
+    lengths = np.concatenate([lengths, np.arange(11, 11 + count - len(lengths))])
+    rng = np.random.default_rng(7)
+    rng.shuffle(lengths)
+    starts = rng.integers(0, len(words) - 240, count)
+    return [" ".join(words[s : s + n]) for s, n in zip(starts, lengths)]

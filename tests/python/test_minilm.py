@@ -10,20 +10,14 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "examples" / "sentence_search")]
 tc = pytest.importorskip("tensorcraft")
 import minilm
-from reference_minilm import Reference
+from reference_minilm import Reference, mixed_sentences
 
 WORDS = (Path(minilm.__file__).parent / "lines.txt").read_text().split()
 
 
 @pytest.fixture(scope="module")
 def sentences():
-    # 50 lengths from one word to more than the model's 256 tokens, in no order.
-    lengths = np.unique(np.geomspace(1, 240, 50).round().astype(int))
-    lengths = np.concatenate([lengths, np.arange(11, 11 + 50 - len(lengths))])
-    rng = np.random.default_rng(7)
-    rng.shuffle(lengths)
-    starts = rng.integers(0, len(WORDS) - 240, 50)
-    return [" ".join(WORDS[s : s + n]) for s, n in zip(starts, lengths)]
+    return mixed_sentences(WORDS)
 
 
 @pytest.fixture(scope="module")
