@@ -19,6 +19,7 @@ def arguments():
         "--file", type=Path, default=Path(__file__).with_name("lines.txt"), help="a text file, one entry per line"
     )
     parser.add_argument("--device", help="cuda, cuda:N or cpu; default: a GPU when there is one")
+    parser.add_argument("--model", type=Path, help="folder with model.safetensors and tokenizer.json; default: the package")
     parser.add_argument("--top", type=int, default=5, help="how many matches to print")
     return parser.parse_args()
 
@@ -55,7 +56,7 @@ def main():
     lines = read_lines(args.file)
     device, reason = choose_device(args.device)
     print(f"device: {device} ({reason})")
-    model = MiniLM(device=device)
+    model = MiniLM(args.model, device=device)
     started = time.perf_counter()
     with tc.trace() as trace:
         vectors = model.encode([*lines, args.question])
