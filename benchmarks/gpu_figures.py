@@ -50,14 +50,14 @@ def bandwidth_rows() -> list[dict[str, Any]]:
         x = rotated(lambda: torch.randn(rows, cols, device="cuda").to(dtype), rows * cols * dtype.itemsize)
         out = torch.empty(rows, cols, device="cuda", dtype=dtype)
         w, b = torch.rand(cols, device="cuda").to(dtype), torch.randn(cols, device="cuda").to(dtype)
-        functional = torch.nn.functional
+        functional, other = torch.nn.functional, torch.randn(rows, cols, device="cuda").to(dtype)
         operators: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
             "layer_norm": (lambda t: tc.layer_norm(t, w, b, out=out), lambda t: functional.layer_norm(t, (cols,), w, b)),
             "rms_norm": (lambda t: tc.rms_norm(t, w, out=out), lambda t: functional.rms_norm(t, (cols,), w, 1e-6)),
             "softmax": (lambda t: tc.softmax(t, out=out), lambda t: functional.softmax(t, -1)),
             "l2_normalize": (lambda t: tc.l2_normalize(t, out=out), lambda t: functional.normalize(t, dim=-1)),
             "silu": (lambda t: tc.silu(t, out=out), functional.silu),
-            "add": (lambda t: tc.add(t, t, out=out), lambda t: t + t),
+            "add": (lambda t: tc.add(t, other, out=out), lambda t: torch.add(t, other, out=out)),
         }
         for name, (ours, theirs) in operators.items():
             sample = x()

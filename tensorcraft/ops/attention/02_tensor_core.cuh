@@ -221,6 +221,7 @@ struct WarpRows {
   // Divides by the sums and writes the rows to `tile`, which holds the queries no longer needed.
   // lse points at the block's row 0, of which `rows` exist.
   TC_DEVICE void finish(Chunk* tile, float* lse, int rows, float scale) {
+    __syncwarp();  // other lanes read the queries; without a visible tile no barrier came since
     auto* words = reinterpret_cast<uint32_t*>(tile);
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
