@@ -50,7 +50,7 @@ def test_a_clean_tree_passes(tree):
         ("tensorcraft/ops/x/00_a.cuh", LICENCE + "__shared__ int a;\n", "device/shared.cuh"),
         ("tensorcraft/core/b.hpp", LICENCE + "fmt::string s;\n", "third-party type"),
         ("tensorcraft/core/b.hpp", LICENCE + "dnnl_engine_t e;\n", "third-party type"),
-        ("tensorcraft/op/b.hpp", LICENCE + '#include "tensorcraft/op/host/rows.hpp"\n', "private one"),
+        ("tensorcraft/op/b.hpp", LICENCE + '#include "tensorcraft/op/host/onednn.hpp"\n', "private header"),
         ("tensorcraft/core/b.hpp", LICENCE + "#define CHECK(x) x\n", "start with TC_"),
         ("tensorcraft/core/b.hpp", LICENCE + "#include <dlpack/dlpack.h>\n", "std alone"),
         ("tensorcraft/core/b.hpp", LICENCE + "#include <sched.h>\n", "std alone"),
