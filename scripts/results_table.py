@@ -10,7 +10,7 @@ import sys
 
 import regions
 
-NOT_SHOWN = {"p10_ms", "p90_ms"}  # in the file, for those who doubt
+NOT_SHOWN = {"p10_ms", "p90_ms", "python", "system", "title"}  # in the file, for those who doubt
 
 
 def cell(value):
@@ -40,8 +40,7 @@ def section(document, name):
     if not rows:
         return []
     facts = {**document.get("machine", {}), **{k: v for k, v in document.items() if isinstance(v, (str, int, float))}}
-    facts.pop("title", None)
-    machine = ", ".join(f"{key} {value}" for key, value in facts.items())
+    machine = ", ".join(f"{key} {value}" for key, value in facts.items() if key not in NOT_SHOWN)
     title = f"**{document['title']}**" + (f" ({machine})" if machine else "")
     return [title, "", *tables_of(rows), ""]
 
