@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import itertools
 import sys
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from timing import interleaved_gpu, write
 
 import tensorcraft as tc
-from timing import interleaved_gpu, write
 
 ROTATION_BYTES = 256 << 20  # distinct buffers a round touches: several times the L2 cache
 
@@ -76,7 +77,7 @@ def gemm_rows() -> list[dict[str, Any]]:
     shapes = [(4096, 4096, 4096, torch.bfloat16), (4096, 4096, 4096, torch.float16), (2048, 2048, 2048, torch.bfloat16)]
     shapes += [(8192, 384, 1536, torch.bfloat16), (1024, 1024, 1024, torch.float32), (4095, 4097, 1001, torch.bfloat16)]
     for m, n, k, dtype in shapes:
-        make = lambda: (torch.randn(m, k, device="cuda").to(dtype), torch.randn(n, k, device="cuda").to(dtype))  # noqa: E731
+        make = lambda: (torch.randn(m, k, device="cuda").to(dtype), torch.randn(n, k, device="cuda").to(dtype))
         operands = rotated(make, (m * k + n * k) * dtype.itemsize)
         out = torch.empty(m, n, device="cuda", dtype=dtype)
 
@@ -119,8 +120,8 @@ def attention_rows() -> list[dict[str, Any]]:
     found = []
     for b, h, s, d, causal in [(32, 12, 128, 32, False), (4, 16, 2048, 64, False), (4, 16, 2048, 128, True)]:
         q, k, v = (torch.randn(b, h, s, d, device="cuda").bfloat16() for _ in range(3))
-        theirs = lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)  # noqa: E731
-        ours = lambda: tc.attention(q, k, v, causal=causal)  # noqa: E731
+        theirs = lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        ours = lambda: tc.attention(q, k, v, causal=causal)
         error = relative_error(ours(), theirs())
         times = interleaved_gpu({"tensorcraft": ours, "sdpa": theirs})
         found.append(row("attention", f"b{b} h{h} s{s} d{d}{' causal' if causal else ''} bfloat16", times, "sdpa", error))

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from timing import summary, write
 
 import tensorcraft as tc
-from timing import summary, write
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples" / "sentence_search"))
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
-import minilm  # noqa: E402
-import reference_minilm  # noqa: E402
+import minilm
+import reference_minilm
 
 
 class TorchMiniLM:

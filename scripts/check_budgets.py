@@ -15,8 +15,9 @@ from typing import NamedTuple
 VARIABLES = {"TENSORCRAFT_" + name for name in ("ALLOW_TF32", "CACHE_DIR", "CONFIG", "DEVICE", "LOG", "NVRTC")}
 CPP = (".cpp", ".hpp", ".h", ".cuh")
 HEADERS = (".hpp", ".h", ".cuh")
-PRIVATE_HEADERS = "tensorcraft/op/host/"  # CMakeLists.txt leaves these out of the installed set
+PRIVATE_HEADERS = "tensorcraft/op/host/onednn"  # CMakeLists.txt leaves these out of the installed set
 MEDIAN_LINES = 150
+GENERATED = re.compile(r"<!-- (results)\b.*?<!-- /\1 -->", re.DOTALL)  # as long as what was measured
 # Sources whose test has another name, and which test that is.
 TESTED_ELSEWHERE = {
     "tensorcraft/op/check.cpp": "every operator's refused arguments, tests/ops/",
@@ -46,8 +47,8 @@ RULES = [
     Rule(r"\b__shared__\b", r"tensorcraft/", "shared memory comes from device/shared.cuh", r"tensorcraft/device/shared\.cuh"),
     Rule(r"\b(fmt|spdlog|nlohmann|nanobind)::|\bdnnl|oneapi/", r"tensorcraft/.*\.(hpp|h|cuh)$",
          "no third-party type in an installed header", PRIVATE_HEADERS),
-    Rule(r'#\s*include\s*"tensorcraft/op/host/', r"tensorcraft/.*\.(hpp|h|cuh)$",
-         "an installed header includes a private one", PRIVATE_HEADERS),
+    Rule(r'#\s*include\s*"tensorcraft/op/host/onednn', r"(bindings|cli|examples)/|tensorcraft/.*\.(hpp|h|cuh)$",
+         "a private header is included where users are", PRIVATE_HEADERS),
     Rule(r"#\s*define\s+(?!TC_)\w+", r"tensorcraft/.*\.(hpp|h|cuh)$", "macros of installed headers start with TC_", PRIVATE_HEADERS),
     Rule(r"#\s*include\s*<[^>]*[./][^>]*>", r"tensorcraft/core/.*\.hpp$", "headers of core/ include std alone"),
     Rule(r"\bcuMem\w*Alloc|\bcuMemCreate|\bcudaMalloc|\bmem_(host_)?alloc", r"(tensorcraft|bindings|benchmarks|cli)/",
@@ -100,7 +101,8 @@ def limit_of(name):
 def size_problems(tree):
     lengths = []
     for name, text in tree.items():
-        lines, limit = text.count("\n"), limit_of(name)
+        written = GENERATED.sub("", text) if name.endswith(".md") else text
+        lines, limit = written.count("\n"), limit_of(name)
         if limit and lines > limit:
             yield f"{name}: {lines} lines, at most {limit}: split by idea"
         if name.endswith(CPP):

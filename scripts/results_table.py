@@ -10,11 +10,15 @@ import sys
 
 import regions
 
-NOT_SHOWN = {"p10_ms", "p90_ms"}  # in the file, for those who doubt
+NOT_SHOWN = {"p10_ms", "p90_ms", "python", "system", "title"}  # in the file, for those who doubt
 
 
 def cell(value):
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    if 0.99 <= value < 1:
+        return f"{value:.7f}"  # a cosine: what is left to 1 counts
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def tables_of(rows):
@@ -35,10 +39,10 @@ def section(document, name):
     rows = [r for r in document["rows"] if not name or str(r.get("name", "")).split(" ")[0] == name]
     if not rows:
         return []
-    facts = {**document["machine"], **{k: v for k, v in document.items() if isinstance(v, (str, int, float))}}
-    facts.pop("title", None)
-    machine = ", ".join(f"{key} {value}" for key, value in facts.items())
-    return [f"**{document['title']}** ({machine})", "", *tables_of(rows), ""]
+    facts = {**document.get("machine", {}), **{k: v for k, v in document.items() if isinstance(v, (str, int, float))}}
+    machine = ", ".join(f"{key} {value}" for key, value in facts.items() if key not in NOT_SHOWN)
+    title = f"**{document['title']}**" + (f" ({machine})" if machine else "")
+    return [title, "", *tables_of(rows), ""]
 
 
 def table(name, folder=regions.ROOT / "benchmarks" / "results"):

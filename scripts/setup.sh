@@ -20,7 +20,7 @@ done
 
 packages=(cmake g++ git ninja-build python3 python3-dev python3-venv
           libfmt-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev)
-((dev)) && packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev libgtest-dev librapidcheck-dev)
+((dev)) && packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev libgtest-dev)
 
 missing_packages() {
   dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^ii *//p' |
@@ -88,11 +88,9 @@ install_python() {
   ((onednn)) && files+=("$root/scripts/requirements-onednn.txt")
   ((dev)) && files+=("$root/scripts/requirements-dev.txt")
   nvrtc=$(nvrtc_requirement)
-  wanted=$(cat "${files[@]}" "$root/scripts/requirements-model.txt" && echo "nvrtc $nvrtc")
-  # The stamp lists every set that is installed; a set that is there already costs one comparison.
-  local key
-  key=$(sha256sum <<<"$wanted" | cut -c1-64)
-  if [ -x "$venv/bin/python" ] && grep -qsx "$key" "$stamp"; then return; fi
+  wanted=$(cat "${files[@]}" "$root/scripts/requirements-model.txt" - <<<"$nvrtc" | sed '/^#/d; /^$/d')
+  # The stamp lists what is installed, one requirement a line; when all is there, that is one comparison.
+  if [ -x "$venv/bin/python" ] && [ -e "$stamp" ] && ! grep -qvxFf "$stamp" <<<"$wanted"; then return; fi
 
   say "installing Python packages into $venv"
   local python=/usr/bin/python3
@@ -111,7 +109,12 @@ install_python() {
     say "no NVRTC on this machine: installing $nvrtc into $venv"
     "${pip[@]}" "$nvrtc" || die "pip could not install $nvrtc (its message is above)"
   fi
-  echo "$key" >>"$stamp"
+  # A package of another version than before is no longer there.
+  local names others=
+  names=$(sed 's/[=<>].*//' <<<"$wanted" | paste -sd'|')
+  [ ! -e "$stamp" ] || others=$(grep '[=<>]' "$stamp" | grep -vE "^($names)[=<>]" || true)
+  printf '%s\n' $others "$wanted" >"$stamp.new"
+  mv "$stamp.new" "$stamp"
 }
 
 mkdir -p "$root/build"

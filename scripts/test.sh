@@ -25,6 +25,11 @@ step() {  # every step runs, so one report shows all that is wrong
   echo "== $name"
   "$@" || failed+=("$name")
 }
+fuzz() {  # the parser under libFuzzer, with clang's sanitizers
+  cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++-19 -DTENSORCRAFT_FUZZ=ON \
+    -DTENSORCRAFT_WITH_ONEDNN=OFF >build/fuzz.log && cmake --build build/fuzz --target safetensors_fuzz >>build/fuzz.log &&
+    ctest --test-dir build/fuzz --output-on-failure -R libfuzzer --no-tests=error
+}
 python=$PWD/.venv/bin/python
 # The C++ tests find the NVRTC that setup.sh put into the virtual environment.
 if [ -z "${TENSORCRAFT_NVRTC:-}" ]; then
@@ -36,7 +41,9 @@ if [ -e /dev/nvidiactl ]; then unlabelled=(); fi
 step "C++ tests" ctest --test-dir "$build" --output-on-failure -j2 --no-tests=error "${unlabelled[@]}"
 step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python tests/scripts
 step format scripts/format.sh --check
-step "Python lint" "$python" -m ruff check -q python examples scripts tests
+step lint scripts/lint.sh tensorcraft/{core,cuda,jit,op}
+step "Python lint" "$python" -m ruff check -q python bindings tests benchmarks examples scripts
+if ((full)); then step libFuzzer fuzz; fi
 if ((${#failed[@]})); then
   printf 'FAILED: %s\n' "${failed[@]}"
   exit 1

@@ -66,7 +66,7 @@ void describe(const Driver& driver, int index, DeviceSlot& slot) {
   driver.device_total_mem(&info.memory_bytes, ordinal);
   // Two transfers a clock over the whole bus; kHz x bytes = 1e-6 GB/s.
   info.memory_gb_per_s =
-      2.0 * attribute(cuda::kMemoryClockKhz) * (attribute(cuda::kMemoryBusBits) / 8) * 1e-6;
+      2.0 * attribute(cuda::kMemoryClockKhz) * (attribute(cuda::kMemoryBusBits) / 8.0) * 1e-6;
   set_peaks(info, attribute(cuda::kClockKhz) * 1e-3);
   if (info.compute_capability < 80)
     slot.problem =

@@ -16,7 +16,8 @@ struct RowMap {
     if (axes <= 1) return axes ? row * stride[0] : 0;
     int64_t at = 0;
 #if TC_PTX
-#pragma unroll 1  // the division is 100 instructions; unrolled it is most of a kernel's compile time
+#pragma unroll 1  // the division is 100 instructions; unrolled it is most of a kernel's compile
+                  // time
 #endif
     for (int i = axes - 1; i >= 0; --i) {
       at += row % size[i] * stride[i];

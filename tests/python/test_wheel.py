@@ -43,15 +43,16 @@ def build_sdist(folder: Path) -> Path:
     run(sys.executable, "-c", code, folder, cwd=ROOT)
     (archive,) = folder.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # Python 3.11.4 has it
     return folder / archive.name.removesuffix(".tar.gz")
 
 
 def build_wheel(source: Path, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, "."]
-    command += ["-C", "build-dir=build/wheel", "-C", f"cmake.define.CMAKE_PREFIX_PATH={sys.prefix}"]
+    settings = ["build-dir=build/wheel", f"cmake.define.CMAKE_PREFIX_PATH={sys.prefix}"]
     if shutil.which("ccache"):
-        command += ["-C", "cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=ccache"]
+        settings.append("cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=ccache")
+    command += [f"--config-settings={setting}" for setting in settings]  # Debian 12's pip has no short form
     run(*command, cwd=source, CCACHE_BASEDIR=str(source), CCACHE_NOHASHDIR="1", CMAKE_BUILD_PARALLEL_LEVEL="2")
     (wheel,) = folder.glob("*.whl")
     return wheel
