@@ -15,15 +15,21 @@ from typing import Any
 Work = Callable[[], Any]
 
 
-def interleaved_cpu(candidates: dict[str, Work], repeats: int = 15, warmup: int = 2) -> dict[str, dict[str, float]]:
-    """Milliseconds of each candidate, called in turn so that a slow moment meets all of them."""
+def interleaved_cpu(candidates: dict[str, Work], rounds: int = 7, calls: int = 5) -> dict[str, dict[str, float]]:
+    """Milliseconds of each candidate, in turn, a few calls at a time.
+
+    Before each turn comes a pause: idle threads of a BLAS spin for tens of milliseconds after its last call,
+    and would take a core from whoever is next. The first call of a turn is not counted.
+    """
     times: dict[str, list[float]] = {name: [] for name in candidates}
-    for round_ in range(repeats + warmup):
+    for _ in range(rounds):
         for name, work in candidates.items():
-            start = time.perf_counter()
-            work()
-            if round_ >= warmup:
-                times[name].append((time.perf_counter() - start) * 1e3)
+            time.sleep(0.25)
+            for call in range(calls + 1):
+                start = time.perf_counter()
+                work()
+                if call > 0:
+                    times[name].append((time.perf_counter() - start) * 1e3)
     return {name: summary(values) for name, values in times.items()}
 
 
@@ -56,7 +62,7 @@ def summary(values: list[float]) -> dict[str, float]:
 
 def machine() -> dict[str, str]:
     """What the numbers depend on besides the code."""
-    facts = {"python": platform.python_version(), "system": platform.platform(), "processor": _processor()}
+    facts = {"python": platform.python_version(), "processor": _processor()}
     try:
         query = "--query-gpu=name,driver_version"
         line = subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], capture_output=True, text=True, check=True)

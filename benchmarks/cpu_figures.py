@@ -1,0 +1,88 @@
+"""The CPU rows beside NumPy, and MiniLM beside sentence-transformers where that is installed.
+
+    python benchmarks/cpu_figures.py FOLDER       writes FOLDER/cpu_operators.json
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tensorcraft as tc
+from timing import interleaved_cpu, write
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "examples" / "sentence_search"))
+
+
+def row(name: str, variant: str, times: dict[str, dict[str, float]], ours: str, peer: str) -> dict[str, Any]:
+    a, b = times[ours]["median_ms"], times[peer]["median_ms"]
+    return {"name": name, "variant": variant, "ms": a, "peer": peer, "peer_ms": b, "ratio": b / a}
+
+
+def operator_rows() -> list[dict[str, Any]]:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((1024, 1024), np.float32) for _ in range(2))
+    x = rng.standard_normal((4096, 1024), np.float32)
+    w, s = rng.standard_normal((2, 1024), np.float32)
+    out, product = np.empty_like(x), np.empty_like(a)
+
+    def numpy_layer_norm() -> Any:
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * w + s
+
+    def numpy_softmax() -> Any:
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    found = []
+    rows = [v.name for v in tc.explain("gemm", a, b, device="cpu").variants if v.accepted and v.name != "reference"]
+    for variant in rows:
+        run = {
+            "ours": lambda: tc.gemm(a, b, out=product, variant=variant, device="cpu"),
+            "numpy": lambda: np.matmul(a, b, out=product),
+        }
+        found.append(row("gemm 1024x1024x1024 float32", variant, interleaved_cpu(run), "ours", "numpy"))
+    norms = {
+        "layer_norm 4096x1024 float32": (lambda: tc.layer_norm(x, w, s, out=out, device="cpu"), numpy_layer_norm),
+        "softmax 4096x1024 float32": (lambda: tc.softmax(x, out=out, device="cpu"), numpy_softmax),
+    }
+    for name, (ours, theirs) in norms.items():
+        found.append(row(name, "cpu", interleaved_cpu({"ours": ours, "numpy": theirs}), "ours", "numpy"))
+    return found
+
+
+def model_rows() -> list[dict[str, Any]]:
+    """encode() of 300 sentences against sentence-transformers with the same weights."""
+    if importlib.util.find_spec("sentence_transformers") is None:
+        print("sentence_transformers is not installed: no model rows")
+        return []
+    import minilm
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    lines = (ROOT / "examples" / "sentence_search" / "lines.txt").read_text().splitlines()[:300]
+    ours, theirs = minilm.MiniLM(device="cpu"), SentenceTransformer(str(minilm.packaged_model()), device="cpu")
+    run = {
+        "ours": lambda: ours.encode(lines, show_progress=False),
+        "sentence-transformers": lambda: theirs.encode(lines, show_progress_bar=False, normalize_embeddings=True),
+    }
+    difference = float(np.abs(run["ours"]() - run["sentence-transformers"]()).max())
+    times = interleaved_cpu(run, rounds=5, calls=2)
+    found = row("encode 300 sentences float32", "MiniLM", times, "ours", "sentence-transformers")
+    return [found | {"torch": torch.__version__, "largest_difference": difference}]
+
+
+def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    timing = "wall time in turns of a few calls, a pause of 0.25 s before each turn, medians"
+    write(f"{sys.argv[1]}/cpu_operators.json", "CPU rows beside their peers", operator_rows() + model_rows(), timing=timing)
+
+
+if __name__ == "__main__":
+    main()
