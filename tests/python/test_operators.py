@@ -153,4 +153,5 @@ for a in (x, t):
     f(); print(min(timeit.repeat(f, number=2000, repeat=20)) / 2000 * 1e6)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert max(float(line) for line in run.stdout.split()) < 15
+    limit = 15 if tc.default_device() == "cpu" else 150  # NumPy arrays travel to a GPU and back
+    assert max(float(line) for line in run.stdout.split()) < limit
