@@ -35,7 +35,11 @@ conformance() {
   grep -vE '^\[ RUN|^\[       OK' "$results/conformance.log" | cut -c1-300 | tail -40
 }
 
-python() { python3 -m pytest -q tests/python -x -p no:cacheprovider 2>&1 | tail -15 || failed=1; }
+python() {  # packaging and pages need what such a machine lacks
+  unpack_model
+  TC_TEST_MODEL=$root/$folder/model32 python3 -m pytest -q tests/python -p no:cacheprovider --ignore=tests/python/test_wheel.py \
+    --ignore=tests/python/test_typing.py 2>&1 | tail -40
+}
 
 sanitizer() {
   local tool
@@ -60,11 +64,15 @@ jit() {
 }
 
 figures() { python3 benchmarks/gpu_figures.py "$results"; }
+unpack_model() { [ -e "$folder/model32" ] || python3 scripts/carry_model.py unpack "$folder/model" "$folder/model32"; }
 model() {
-  python3 scripts/carry_model.py unpack "$folder/model" "$folder/model32"
+  unpack_model
   python3 benchmarks/model_figures.py "$results" "$folder/model32"
 }
-demo() { python3 examples/sentence_search/search.py --model "$folder/model32" "how do plants make food"; }
+demo() {
+  unpack_model
+  python3 examples/sentence_search/search.py --model "$folder/model32" "how do plants make food"
+}
 
 case ${1:-} in
   pack) pack "${2:?folder}" "${3:-release}"; exit ;;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The MiniLM example against an independent forward pass in double precision."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,9 @@ tc = pytest.importorskip("tensorcraft")
 import minilm
 from reference_minilm import Reference, mixed_sentences
 
+# A folder with the weights where the package is not installed.
+MODEL = Path(os.environ["TC_TEST_MODEL"]) if "TC_TEST_MODEL" in os.environ else minilm.packaged_model()
+DEVICES = ["cpu", "cuda:0"] if "cuda:0" in tc.devices() else ["cpu"]
 WORDS = (Path(minilm.__file__).parent / "lines.txt").read_text().split()
 
 
@@ -22,33 +26,35 @@ def sentences():
 
 @pytest.fixture(scope="module")
 def expected(sentences):
-    tokenizer = minilm.load_tokenizer(minilm.packaged_model() / "tokenizer.json")
-    reference = Reference(minilm.packaged_model())
+    tokenizer = minilm.load_tokenizer(MODEL / "tokenizer.json")
+    reference = Reference(MODEL)
     ids = [tokenizer.encode(s).ids for s in sentences]
     assert max(map(len, ids)) == minilm.MAX_TOKENS
     return np.stack([reference.encode(i) for i in ids])
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("batch_size", [1, 7, 32, 64])
-def test_float32_embeddings_match_double_precision(sentences, expected, batch_size):
-    got = minilm.MiniLM(device="cpu").encode(sentences, batch_size=batch_size)
+def test_float32_embeddings_match_double_precision(sentences, expected, batch_size, device):
+    got = minilm.MiniLM(MODEL, device=device).encode(sentences, batch_size=batch_size)
     assert got.dtype == np.float32 and got.shape == (50, 384)
     assert np.abs(got - expected).max() <= 2e-6
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype, cosine", [("float16", 0.99999), ("bfloat16", 0.9995)])
-def test_half_precision_embeddings_keep_their_direction(sentences, expected, dtype, cosine):
-    got = minilm.MiniLM(device="cpu", dtype=getattr(tc, dtype)).encode(sentences)
+def test_half_precision_embeddings_keep_their_direction(sentences, expected, dtype, cosine, device):
+    got = minilm.MiniLM(MODEL, device=device, dtype=getattr(tc, dtype)).encode(sentences)
     assert (got * expected).sum(1).min() >= cosine
 
 
 def test_no_sentences_give_an_empty_array():
-    assert minilm.MiniLM(device="cpu").encode([]).shape == (0, 384)
+    assert minilm.MiniLM(MODEL, device="cpu").encode([]).shape == (0, 384)
 
 
 @pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])
 def test_a_missing_file_is_named(tmp_path, missing):
     for name in {"tokenizer.json", "model.safetensors"} - {missing}:
-        (tmp_path / name).symlink_to(minilm.packaged_model() / name)
+        (tmp_path / name).symlink_to((MODEL / name).resolve())
     with pytest.raises(FileNotFoundError, match=missing):
         minilm.MiniLM(tmp_path, device="cpu")
