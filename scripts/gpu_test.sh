@@ -50,19 +50,7 @@ sanitizer() {
   done
 }
 
-jit() {
-  local cache
-  cache=$(mktemp -d)
-  {
-    echo '{"title": "First call and warm call", "rows": ['
-    TENSORCRAFT_CACHE_DIR=$cache "$folder/jit_latency" | sed 's/^{/{"cache": "empty", /' && echo ,
-    TENSORCRAFT_CACHE_DIR=$cache "$folder/jit_latency" | sed 's/^{/{"cache": "warm", /'
-    echo ']}'
-  } >"$results/jit_latency.json"
-  rm -rf "$cache"
-  cat "$results/jit_latency.json"
-}
-
+jit() { python3 benchmarks/jit_figures.py "$results" "$folder/jit_latency"; }
 figures() { python3 benchmarks/gpu_figures.py "$results"; }
 unpack_model() { [ -e "$folder/model32" ] || python3 scripts/carry_model.py unpack "$folder/model" "$folder/model32"; }
 model() {
