@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from timing import interleaved_cpu, write
 
 import tensorcraft as tc
-from timing import interleaved_cpu, write
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples" / "sentence_search"))
