@@ -116,9 +116,22 @@ std::vector<std::string> candidates(const std::string& configured) {
   return files;
 }
 
+// NVRTC opens its built-ins by name alone at the first compile, which finds them in a Python package
+// only when they are loaded already.
+void load_builtins(const fs::path& folder) {
+  constexpr std::string_view stem = "libnvrtc-builtins.so.";
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(stem) && !entry.is_symlink())
+      dlopen(entry.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
 bool open(const std::string& file, Library& library) {
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) return false;
+  if (fs::path(file).has_parent_path()) load_builtins(fs::path(file).parent_path());
   NvrtcVersion version;
   int count = 0;
   if (!load(handle, library.calls) || library.calls.version(&version.major, &version.minor) ||
