@@ -59,15 +59,7 @@ std::shared_ptr<const void> share(nb::object object) {
 Memory::~Memory() {
   if (!device_.is_cuda()) return;
   try {
-    if (shared_) {
-      wait_for(device_);
-    } else if (tensor_.data()) {
-      // A tensor goes back on the stream that is current when it is destroyed.
-      const StreamRef before = current_stream(device_.index);
-      set_current_stream(home_);
-      tensor_ = Tensor();
-      set_current_stream(before);
-    }
+    if (shared_) wait_for(device_);  // else the tensor goes back in the order of its stream
   } catch (const std::exception&) {
     // A device that cannot be waited for runs nothing more.
   }

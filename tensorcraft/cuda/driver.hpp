@@ -25,6 +25,7 @@ inline constexpr int kErrorOutOfMemory = 2;
 inline constexpr int kErrorNoDevice = 100;
 inline constexpr int kErrorNotReady = 600;
 inline constexpr int kErrorIllegalAddress = 700;
+inline constexpr int kErrorStreamCaptureImplicit = 906;
 
 using DevicePointer = uint64_t;
 
@@ -121,6 +122,7 @@ struct Driver {
   Call<CUstream_st*> stream_destroy{"cuStreamDestroy"};
   Call<CUstream_st*> stream_synchronize{"cuStreamSynchronize"};
   Call<CUstream_st*, CUevent_st*, uint32_t> stream_wait_event{"cuStreamWaitEvent"};
+  Call<CUstream_st*, int*> stream_is_capturing{"cuStreamIsCapturing"};
   Call<CUevent_st**, uint32_t> event_create{"cuEventCreate"};
   Call<CUevent_st*> event_destroy{"cuEventDestroy"};
   Call<CUevent_st*, CUstream_st*> event_record{"cuEventRecord"};

@@ -20,6 +20,16 @@ void StreamRef::synchronize() const {
   cuda::require_driver().stream_synchronize(handle_);
 }
 
+bool StreamRef::is_capturing() const {
+  const DeviceGuard guard(device_);
+  int state = 0;
+  const int status = cuda::require_driver().stream_is_capturing.status(handle_, &state);
+  // The default stream's answer while a stream that waits for it is captured.
+  if (status == cuda::kErrorStreamCaptureImplicit) return true;
+  cuda::check(status, "cuStreamIsCapturing");
+  return state != 0;
+}
+
 Stream::Stream(int device) {
   const DeviceGuard guard(device);
   CUstream_st* handle = nullptr;

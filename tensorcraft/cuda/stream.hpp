@@ -26,6 +26,8 @@ class StreamRef {
   int device() const { return device_; }
   // Waits until all work enqueued so far is done; throws what that work failed with.
   void synchronize() const;
+  // Is work recorded into a graph instead of run?
+  bool is_capturing() const;
   friend bool operator==(StreamRef, StreamRef) = default;
 
  private:

@@ -53,6 +53,18 @@ TEST(Stream, SynchronizeThrowsWhatTheWorkFailedWith) {
   EXPECT_THROW(stream.ref().synchronize(), Error);
 }
 
+TEST(Stream, KnowsThatItRecordsAGraph) {
+  FakeDriver fake;
+  const Stream stream;
+  EXPECT_FALSE(stream.ref().is_capturing());
+  fake.capturing = true;
+  EXPECT_TRUE(stream.ref().is_capturing());
+  fake.failing["cuStreamIsCapturing"] = 906;  // the default stream beside a captured one
+  EXPECT_TRUE(StreamRef().is_capturing());
+  fake.failing["cuStreamIsCapturing"] = 1;
+  EXPECT_THROW(stream.ref().is_capturing(), Error);
+}
+
 TEST(CurrentStream, IsTheDefaultStreamUntilItIsSet) {
   FakeDriver fake({FakeGpu{}, FakeGpu{}});
   Stream stream(1);

@@ -134,6 +134,10 @@ void fill_stream_calls(cuda::Driver& d) {
   d.stream_wait_event.function = [](CUstream_st*, CUevent_st*, uint32_t) {
     return in_context("cuStreamWaitEvent");
   };
+  d.stream_is_capturing.function = [](CUstream_st*, int* state) {
+    *state = fake->capturing;
+    return in_context("cuStreamIsCapturing");
+  };
   d.event_create.function = [](CUevent_st** event, uint32_t) {
     if (const int status = fake->enter("cuEventCreate")) return status;
     if (!current) return kInvalidContext;
@@ -175,7 +179,8 @@ void fill_memory_calls(cuda::Driver& d) {
     ++fake->blocks;
     return 0;
   };
-  d.mem_free_async.function = [](cuda::DevicePointer pointer, CUstream_st*) {
+  d.mem_free_async.function = [](cuda::DevicePointer pointer, CUstream_st* stream) {
+    fake->last_free = stream;
     std::free(reinterpret_cast<void*>(pointer));
     --fake->blocks;
     return in_context("cuMemFreeAsync");

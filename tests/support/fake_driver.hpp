@@ -53,6 +53,8 @@ class FakeDriver {
   uint64_t last_tensor_map_strides[4] = {};
   int streams = 0, events = 0, libraries = 0, blocks = 0, pinned = 0;  // alive
   int retained_contexts = 0;
+  bool capturing = false;            // what every stream says of itself
+  CUstream_st* last_free = nullptr;  // the stream that memory went back on last
   double clock_ms = 0;
 
   // The context current on the calling thread.

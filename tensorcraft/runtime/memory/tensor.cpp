@@ -18,22 +18,33 @@ size_t checked_bytes(DType dtype, int64_t size) {
   return bytes;
 }
 
+// The stream this thread works on, made to wait for what the tensor's own stream holds so far.
+StreamRef current_after(const Tensor& tensor, int device) {
+  const StreamRef now = current_stream(device);
+  if (!tensor.device().is_cuda() || tensor.stream() == now) return now;
+  Event done(tensor.stream().device());
+  done.record(tensor.stream());
+  done.wait(now);
+  return now;
+}
+
 }  // namespace
 
 Tensor::Tensor(DType dtype, const Dims& shape, Device device)
     : Tensor(dtype, shape, device, current_stream(device.index)) {}
 
 Tensor::Tensor(DType dtype, const Dims& shape, Device device, StreamRef stream)
-    : size_(num_elements(shape)), shape_(shape), device_(device), dtype_(dtype) {
+    : stream_(stream), size_(num_elements(shape)), shape_(shape), device_(device), dtype_(dtype) {
   block_ = allocator(device).allocate(checked_bytes(dtype, size_), stream);
 }
 
 Tensor::~Tensor() {
-  if (block_.data) allocator(device_).deallocate(block_, current_stream(device_.index));
+  if (block_.data) allocator(device_).deallocate(block_, stream_);
 }
 
 Tensor::Tensor(Tensor&& other) noexcept
     : block_(std::exchange(other.block_, {})),
+      stream_(other.stream_),
       size_(std::exchange(other.size_, 0)),
       shape_(std::exchange(other.shape_, Dims{0})),
       device_(other.device_),
@@ -42,6 +53,7 @@ Tensor::Tensor(Tensor&& other) noexcept
 Tensor& Tensor::operator=(Tensor&& other) noexcept {
   Tensor taken(std::move(other));
   std::swap(block_, taken.block_);
+  std::swap(stream_, taken.stream_);
   std::swap(size_, taken.size_);
   std::swap(shape_, taken.shape_);
   std::swap(device_, taken.device_);
@@ -53,20 +65,21 @@ void Tensor::copy_from_host(const void* source, size_t bytes) {
   if (bytes != nbytes())
     fail(ErrorKind::value, "copy_from_host: ", bytes, " bytes were given for a tensor of ",
          nbytes());
-  copy_bytes(view(), {const_cast<void*>(source), dtype_, shape_}, current_stream(device_.index));
+  copy_bytes(view(), {const_cast<void*>(source), dtype_, shape_},
+             current_after(*this, device_.index));
 }
 
 void Tensor::copy_to_host(void* target, size_t bytes) const {
   if (bytes != nbytes())
     fail(ErrorKind::value, "copy_to_host: room for ", bytes, " bytes was given, the tensor has ",
          nbytes());
-  copy_bytes({target, dtype_, shape_}, view(), current_stream(device_.index));
+  copy_bytes({target, dtype_, shape_}, view(), current_after(*this, device_.index));
 }
 
 Tensor Tensor::to(Device device) const {
   Tensor result(dtype_, shape_, device);
   const Device on = device.is_cuda() ? device : device_;
-  copy_bytes(result, view(), current_stream(on.index));
+  copy_bytes(result, view(), current_after(*this, on.index));
   return result;
 }
 

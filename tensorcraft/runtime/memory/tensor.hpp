@@ -7,12 +7,14 @@
 namespace tensorcraft {
 
 // An owned, row-major tensor on one device. Moves only; a moved-from tensor is empty: size 0,
-// shape [0], no memory. Memory comes from allocator(device) and goes back in stream order.
+// shape [0], no memory. Memory comes from allocator(device) on one stream and goes back on the
+// same, whichever thread frees it: the stream must outlive the tensor, and work of other streams on
+// it must be done, or ordered before that stream by an Event.
 class Tensor {
  public:
   Tensor() = default;
-  // Uninitialised memory. Kind value for a bad shape or device, out_of_memory where there is no
-  // room.
+  // Uninitialised memory, on the current stream where none is given. Kind value for a bad shape or
+  // device, out_of_memory where there is no room.
   Tensor(DType dtype, const Dims& shape, Device device = Device::cpu());
   Tensor(DType dtype, const Dims& shape, Device device, StreamRef stream);
   ~Tensor();
@@ -26,6 +28,7 @@ class Tensor {
   }
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
+  StreamRef stream() const { return stream_; }  // of its memory
   const Dims& shape() const { return shape_; }
   int64_t shape(int i) const { return shape_[i]; }
   int64_t size() const { return size_; }
@@ -33,7 +36,8 @@ class Tensor {
   TensorView view() const { return {data(), dtype_, shape_, device_}; }
   operator TensorView() const { return view(); }  // NOLINT
 
-  // Copies the bytes of the whole tensor and waits; kind value where `bytes` is not nbytes().
+  // Copies the bytes of the whole tensor and waits; kind value where `bytes` is not nbytes(). Like
+  // to(), on the current stream, after what the tensor's own stream holds so far.
   void copy_from_host(const void* source, size_t bytes);
   void copy_to_host(void* target, size_t bytes) const;
   // A copy on another device (or the same); waits where host memory takes part.
@@ -41,6 +45,7 @@ class Tensor {
 
  private:
   Block block_;
+  StreamRef stream_;
   int64_t size_ = 0;
   Dims shape_{0};
   Device device_;

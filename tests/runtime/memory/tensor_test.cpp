@@ -2,8 +2,12 @@
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include "tests/support/expect_error.hpp"
+#include "tests/support/fake_driver.hpp"
 
 #include <limits>
+#include <random>
+#include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -12,7 +16,11 @@
 namespace tensorcraft {
 namespace {
 
-int64_t live_blocks() { return allocator(Device::cpu()).statistics().live_blocks; }
+static_assert(!std::is_copy_constructible_v<Tensor> && !std::is_copy_assignable_v<Tensor>);
+
+int64_t live_blocks(Device device = Device::cpu()) {
+  return allocator(device).statistics().live_blocks;
+}
 
 Tensor counting(const Dims& shape) {
   Tensor tensor(DType::float32, shape);
@@ -64,6 +72,92 @@ TEST(Tensor, CopiesItsBytesFromAndToTheHost) {
   test::expect_error(
       ErrorKind::value, [&] { tensor.copy_to_host(got.data(), 20); },
       "copy_to_host: room for 20 bytes was given, the tensor has 16");
+}
+
+TEST(Tensor, HoldsEveryDtype) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    Tensor tensor(DType(i), {7});
+    std::vector<unsigned char> given(7 * dtype_bytes(DType(i))), got(given.size());
+    for (size_t at = 0; at < given.size(); ++at) given[at] = (unsigned char)(at + 1);
+    tensor.copy_from_host(given.data(), given.size());
+    tensor.copy_to_host(got.data(), got.size());
+    EXPECT_EQ(got, given) << DType(i);
+    EXPECT_EQ(tensor.dtype(), DType(i));
+  }
+}
+
+// Tensors that are made, moved, dropped and refused at random.
+void live_randomly(Device device, std::mt19937& random) {
+  const int64_t too_many = int64_t(1) << (device.is_cuda() ? 40 : 61);
+  std::vector<Tensor> tensors(8);
+  for (int step = 0; step < 50; ++step) {
+    Tensor &one = tensors[random() % 8], &other = tensors[random() % 8];
+    switch (random() % 4) {
+      case 0:
+        one = Tensor(DType::float32, {int64_t(random() % 100)}, device);
+        break;
+      case 1:
+        one = std::move(other);  // at times itself
+        break;
+      case 2:
+        tensors.erase(tensors.begin() + int64_t(random() % 8));
+        tensors.emplace_back();
+        break;
+      default:
+        try {
+          const Tensor before_the_failure(DType::int8, {5}, device);
+          const Tensor refused(DType::int64, {too_many}, device);
+          ADD_FAILURE() << "there was room for " << too_many;
+        } catch (const Error& error) {
+          ASSERT_EQ(error.kind(), ErrorKind::out_of_memory) << error.what();
+        }
+    }
+  }
+}
+
+TEST(Tensor, ReturnsAllMemoryAfterRandomLives) {
+  const test::FakeDriver driver;
+  for (const Device device : {Device::cpu(), Device::cuda(0)}) {
+    const int64_t before = live_blocks(device);
+    for (unsigned seed = 0; seed < 100; ++seed) {
+      SCOPED_TRACE(join("seed ", seed, " on ", device));
+      std::mt19937 random(seed);
+      live_randomly(device, random);
+      ASSERT_EQ(live_blocks(device), before);
+    }
+  }
+  EXPECT_EQ(driver.blocks, 0);
+}
+
+TEST(Tensor, GoesBackOnItsOwnStreamFromAnyThread) {
+  const test::FakeDriver driver;
+  const Stream own, current;
+  set_current_stream(current);
+  Tensor tensor(DType::float32, {4}, Device::cuda(0), own);
+  EXPECT_EQ(tensor.stream(), own.ref());
+  std::thread([&tensor] { const Tensor taken = std::move(tensor); }).join();
+  EXPECT_EQ(driver.last_free, own.ref().handle());
+  Tensor replaced(DType::float32, {4}, Device::cuda(0));
+  replaced = Tensor(DType::float32, {4}, Device::cuda(0), own);
+  EXPECT_EQ(driver.last_free, current.ref().handle());
+  EXPECT_EQ(replaced.stream(), own.ref());
+  set_current_stream(StreamRef());
+}
+
+TEST(Tensor, IsCopiedAfterWhatItsOwnStreamHolds) {
+  test::FakeDriver driver;
+  const Stream own;
+  const float given[2] = {1, 2};
+  float got[2] = {};
+  Tensor here(DType::float32, {2}, Device::cuda(0));
+  here.copy_from_host(given, sizeof given);
+  EXPECT_EQ(driver.calls["cuStreamWaitEvent"], 0);
+  Tensor elsewhere(DType::float32, {2}, Device::cuda(0), own);
+  elsewhere.copy_from_host(given, sizeof given);
+  elsewhere.copy_to_host(got, sizeof got);
+  EXPECT_EQ(elsewhere.to(Device::cpu()).data_as<float>()[1], 2);
+  EXPECT_EQ(driver.calls["cuStreamWaitEvent"], 3);
+  EXPECT_EQ(got[1], 2);
 }
 
 TEST(Tensor, RefusesMoreBytesThanCanBeCounted) {
