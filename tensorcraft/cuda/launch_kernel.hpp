@@ -8,6 +8,14 @@
 
 namespace tensorcraft {
 
+// The shape of a block and what goes with it, by the names that launchers use.
+struct KernelConfig {
+  uint32_t block_size_x = 256, block_size_y = 1, block_size_z = 1;
+  uint32_t shared_memory_bytes = 0;
+  CUstream_st* stream = nullptr;
+  Dim3 block() const { return {block_size_x, block_size_y, block_size_z}; }
+};
+
 // One launch in two steps: where and how, then what. An error names the line that made the object:
 //   LaunchKernel(grid, block, stream)(kernel, params);
 class LaunchKernel {
@@ -20,6 +28,9 @@ class LaunchKernel {
   LaunchKernel(Dim3 grid, Dim3 block, dlpack::DLDevice device, uint32_t dynamic_shared_bytes = 0,
                DebugInfo where = {})
       : LaunchKernel(grid, block, resolve_device(device), dynamic_shared_bytes, where) {}
+  LaunchKernel(Dim3 grid, const KernelConfig& config, int device = 0, DebugInfo where = {})
+      : LaunchKernel(grid, config.block(), StreamRef(config.stream, device),
+                     config.shared_memory_bytes, where) {}
 
   LaunchKernel& cluster(Dim3 size) {
     config_.cluster = size;

@@ -46,6 +46,28 @@ TEST(LaunchKernel, AnErrorNamesTheLineOfTheLaunch) {
   }
 }
 
+TEST(LaunchKernel, TakesItsShapeFromAKernelConfig) {
+  FakeDriver fake({FakeGpu{}, FakeGpu{}});
+  const std::byte image[4] = {};
+  const auto first = LoadedKernel::load(image, "tc_entry", 0);
+  const auto second = LoadedKernel::load(image, "tc_entry", 1);
+  LaunchKernel({8}, KernelConfig{})(*first, Params{3});
+  Stream stream(1);
+  const KernelConfig config{.block_size_x = 32,
+                            .block_size_y = 4,
+                            .block_size_z = 2,
+                            .shared_memory_bytes = 512,
+                            .stream = stream.ref().handle()};
+  LaunchKernel({8}, config, 1)(*second, Params{3});
+  ASSERT_EQ(fake.launches.size(), 2u);
+  EXPECT_EQ(fake.launches[0].block, (Dim3{256, 1, 1}));
+  EXPECT_EQ(fake.launches[0].shared_bytes, 0u);
+  EXPECT_EQ(fake.launches[0].stream, nullptr);
+  EXPECT_EQ(fake.launches[1].block, (Dim3{32, 4, 2}));
+  EXPECT_EQ(fake.launches[1].shared_bytes, 512u);
+  EXPECT_EQ(fake.launches[1].stream, config.stream);
+}
+
 TEST(LaunchKernel, RefusesADeviceThatIsNotCuda) {
   EXPECT_THROW(LaunchKernel::resolve_device({dlpack::kDLCPU, 0}), Error);
 }
