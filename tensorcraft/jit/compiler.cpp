@@ -18,12 +18,6 @@ namespace {
 // s.
 constexpr std::chrono::seconds kLockTimeout{20};
 
-#if defined(TENSORCRAFT_JIT_DEBUG)
-constexpr std::string_view kOptimization = "O0";
-#else
-constexpr std::string_view kOptimization = "O3";
-#endif
-
 // The number in "sm_90a" or "compute_90".
 int arch_number(std::string_view arch) {
   const size_t digits = arch.starts_with("sm_") ? 3 : arch.npos;
@@ -90,7 +84,24 @@ void trace(const Program& program, const Parts&... parts) {
 
 }  // namespace
 
-std::vector<std::string> compile_options(std::string_view arch, std::span<const int> known) {
+CompilationOptions build_options() {
+  CompilationOptions options;
+#if defined(TENSORCRAFT_JIT_DEBUG)
+  options.device_debug = true;
+#endif
+#if defined(TENSORCRAFT_JIT_LINEINFO)
+  options.line_info = true;
+#endif
+  return options;
+}
+
+std::string to_string(const CompilationOptions& options) {
+  return join("O", options.optimization_level(), options.device_debug ? "debug" : "",
+              options.line_info ? "lines" : "");
+}
+
+std::vector<std::string> compilation_flags(std::string_view arch, std::span<const int> known,
+                                           const CompilationOptions& options) {
   const int number = arch_number(arch);
   std::string target(arch);
   if (std::ranges::find(known, number) == known.end()) {
@@ -104,27 +115,24 @@ std::vector<std::string> compile_options(std::string_view arch, std::span<const 
     }
     target = join("compute_", newest);
   }
-  std::vector<std::string> options{"--gpu-architecture=" + target, "--std=c++20",
-                                   "--ptxas-options=--verbose", "--ptxas-options=--warn-on-spills"};
-#if defined(TENSORCRAFT_JIT_LINEINFO)
-  options.push_back("--generate-line-info");
-#endif
-#if defined(TENSORCRAFT_JIT_DEBUG)
-  options.push_back("--device-debug");
-#endif
-  return options;
+  std::vector<std::string> flags{"--gpu-architecture=" + target, "--std=c++20",
+                                 "--ptxas-options=--verbose", "--ptxas-options=--warn-on-spills"};
+  if (options.line_info) flags.push_back("--generate-line-info");
+  if (options.device_debug) flags.push_back("--device-debug");
+  return flags;
 }
 
-Program make_program(const KernelKey& key, std::string_view arch, const Toolchain& toolchain) {
+Program make_program(const KernelKey& key, std::string_view arch, const Toolchain& toolchain,
+                     const CompilationOptions& options) {
   Program program;
   program.text = entry_text(key, arch);
   program.entry = entry_name(*key.rung);
   program.arch = arch;
-  program.options = compile_options(arch, toolchain.architectures);
+  program.options = compilation_flags(arch, toolchain.architectures, options);
   program.headers = include_closure(key.rung->header);
   program.key = content_key(program, toolchain);
   program.signature = join(readable_name(key), "_arch", arch.substr(arch.find('_') + 1), "_opt",
-                           kOptimization, "_hash", program.key.substr(0, 16));
+                           to_string(options), "_hash", program.key.substr(0, 16));
   return program;
 }
 
@@ -170,7 +178,7 @@ void Compiler::compile(Result& result) {
     headers.emplace_back(header->name.c_str(), header->text.c_str());
   }
   trace(program, "compiling an entry of ", program.text.size(), " bytes with ", headers.size(),
-        " headers");
+        " headers, options ", lines_of(program.options));
   const auto begin = std::chrono::steady_clock::now();
   cuda::NvrtcResult compiled =
       cuda::nvrtc_compile(program.text, program.entry + ".cu", headers, program.options);
@@ -197,6 +205,7 @@ Compiler::Result Compiler::build(const KernelKey& key, std::string_view arch, bo
   }
   result.program = make_program(key, arch, toolchain_.get());
   if (load(result)) return result;
+  trace(result.program, "not on disk");
   // The key so far may come from the memo; the one that is stored names the compiler that runs.
   result.program = make_program(key, arch, toolchain_.confirm());
   const CacheFolder::Lock lock = disk_.lock(result.program.key, kLockTimeout);

@@ -24,11 +24,25 @@ struct Program {
   std::string key;        // SHA-256 over content alone, 64 hexadecimal digits
   std::string signature;  // readable_name(), architecture, optimisation and the key's first digits
 };
-Program make_program(const KernelKey& key, std::string_view arch, const Toolchain& toolchain);
 
-// NVRTC's options for an architecture. One that it does not know gets PTX of the newest it knows
+// How device code is compiled, for every kernel of a build alike. The default is fast code.
+struct CompilationOptions {
+  bool device_debug = false;  // for a debugger, without optimisation: the debug preset
+  bool line_info = false;     // source lines in a profiler: the profile preset
+  int optimization_level() const { return device_debug ? 0 : 3; }
+};
+// What this library was built for.
+CompilationOptions build_options();
+// "O3", "O0debug", "O3lines": a part of a kernel's signature.
+std::string to_string(const CompilationOptions& options);
+
+Program make_program(const KernelKey& key, std::string_view arch, const Toolchain& toolchain,
+                     const CompilationOptions& options = build_options());
+
+// NVRTC's flags for an architecture. One that it does not know gets PTX of the newest it knows
 // below; kind unsupported where there is none. Fast-math is never among them.
-std::vector<std::string> compile_options(std::string_view arch, std::span<const int> known);
+std::vector<std::string> compilation_flags(std::string_view arch, std::span<const int> known,
+                                           const CompilationOptions& options);
 
 // What ptxas said about a module, summed over its functions but for the registers of the largest.
 struct ResourceUse {

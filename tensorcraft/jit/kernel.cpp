@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/log.hpp"
 #include "tensorcraft/jit/compiler.hpp"
 
 #include <array>
@@ -56,7 +57,7 @@ HitCounts& hit_counts() {
 // Kernels of this process by key and device, the one unused for longest at the end of the list.
 class KernelMap {
  public:
-  Kernel get(const Slot& slot);
+  Kernel get(const Slot& slot, std::optional<StreamRef> stream);
   void clear();
   void set_limit(size_t kernels);
   // Changes whenever the look-ups that threads remember must be forgotten.
@@ -96,12 +97,28 @@ std::span<const std::byte> as_bytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+Kernel load_image(const Compiler::Result& result, int device) {
+  Kernel kernel = LoadedKernel::load(as_bytes(result.entry.image), result.program.entry, device);
+  if (log_enabled(LogLevel::debug))
+    log_debug(join("jit: ", result.program.signature, ": loaded on cuda:", device));
+  return kernel;
+}
+
+// Loading and compiling take driver calls that a capture forbids.
+void refuse_during_capture(const Slot& slot, std::optional<StreamRef> stream) {
+  if (!stream || !stream->is_capturing()) return;
+  fail(ErrorKind::unsupported, "jit: ", readable_name(slot.key),
+       " is not loaded on cuda:", slot.device,
+       ", and cannot be while a CUDA graph is captured; warm up first: make the same "
+       "call once before the capture begins");
+}
+
 Kernel KernelMap::load(const Slot& slot) {
   const std::string arch = device_info(Device::cuda(slot.device)).arch();
   Compiler::Result result = compiler_.build(slot.key, arch);
   if (result.from_disk) {
     try {
-      return LoadedKernel::load(as_bytes(result.entry.image), result.program.entry, slot.device);
+      return load_image(result, slot.device);
     } catch (const Error& error) {
       // Most likely the driver refuses the image itself, as after a change of driver.
       if (error.kind() == ErrorKind::device_lost || error.kind() == ErrorKind::out_of_memory) throw;
@@ -109,7 +126,7 @@ Kernel KernelMap::load(const Slot& slot) {
       result = compiler_.build(slot.key, arch);
     }
   }
-  return LoadedKernel::load(as_bytes(result.entry.image), result.program.entry, slot.device);
+  return load_image(result, slot.device);
 }
 
 void KernelMap::evict_beyond_limit() {
@@ -127,7 +144,7 @@ void KernelMap::forget(const Slot& slot, uint64_t ticket) {
   index_.erase(found);
 }
 
-Kernel KernelMap::get(const Slot& slot) {
+Kernel KernelMap::get(const Slot& slot, std::optional<StreamRef> stream) {
   std::promise<Kernel> promise;
   uint64_t ticket = 0;
   {
@@ -140,6 +157,7 @@ Kernel KernelMap::get(const Slot& slot) {
       ++hits_;
       return loaded;
     }
+    refuse_during_capture(slot, stream);
     ticket = next_ticket_++;
     rows_.push_front({slot, promise.get_future().share(), ticket});
     index_[slot] = rows_.begin();
@@ -183,14 +201,14 @@ class ThreadCache {
     hit_counts().ended_threads += hits_;
   }
 
-  const Kernel& get(const Slot& slot) {
+  const Kernel& get(const Slot& slot, std::optional<StreamRef> stream) {
     Line& line = lines_[SlotHash()(slot) % lines_.size()];
     const uint64_t generation = kernels().generation();
     if (line.generation == generation && line.slot == slot) {
       hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     } else {
       line = {slot, 0, nullptr};
-      line.kernel = kernels().get(slot);
+      line.kernel = kernels().get(slot, stream);
       line.generation = generation;
     }
     return line.kernel;
@@ -221,12 +239,12 @@ CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh) {
           .from_disk = result.from_disk};
 }
 
-Kernel get_kernel(const KernelKey& key, Device device) {
+Kernel get_kernel(const KernelKey& key, Device device, std::optional<StreamRef> stream) {
   if (!device.is_cuda()) {
     fail(ErrorKind::value, "jit: kernels are compiled for CUDA devices, got ", device);
   }
   thread_local ThreadCache cache;
-  return cache.get({key, device.index});
+  return cache.get({key, device.index}, stream);
 }
 
 void clear_memory() { kernels().clear(); }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,7 +28,10 @@ CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh = 
 // The loaded kernel for a key on a device: memory, then disk, then NVRTC. Safe from any thread;
 // callers that ask for one key at one time share one compilation.
 // Kind compile with the log of NVRTC where the text does not compile; nothing is cached then.
-std::shared_ptr<const LoadedKernel> get_kernel(const KernelKey& key, Device device);
+// `stream` is where the kernel will be launched: while it records a graph nothing can be loaded, so
+// a kernel that is not in memory is refused with kind unsupported.
+std::shared_ptr<const LoadedKernel> get_kernel(const KernelKey& key, Device device,
+                                               std::optional<StreamRef> stream = std::nullopt);
 
 // Forgets every loaded kernel; those still in use stay loaded. The disk cache is kept.
 void clear_memory();

@@ -14,6 +14,7 @@ namespace tensorcraft::jit {
 namespace {
 
 constexpr std::string_view kMemoHead = "tensorcraft nvrtc memo 1";
+constexpr const char* kLastUsed = "last-nvrtc";
 
 // Everything but the file system that decides which NVRTC is found: the setting, and where this
 // library lies. One user may have several installations over one cache folder.
@@ -86,10 +87,18 @@ std::optional<Toolchain> ToolchainSource::from_memo() {
   return memo->toolchain;
 }
 
+std::optional<Toolchain> ToolchainSource::last_used() {
+  std::string text;
+  if (folder_.read(kLastUsed, text) != CacheFolder::ReadResult::done) return std::nullopt;
+  const std::optional<ToolchainMemo> memo = decode_memo(text);
+  return memo ? std::optional(memo->toolchain) : std::nullopt;
+}
+
 void ToolchainSource::write_memo(const Toolchain& toolchain) {
   ToolchainMemo memo;
-  memo.path = cuda::nvrtc_path();
   memo.toolchain = toolchain;
+  folder_.write(kLastUsed, encode_memo(memo));  // of no file: it holds when the file is gone
+  memo.path = cuda::nvrtc_path();
   // A name the loader resolved by itself cannot be checked later, so it is not remembered.
   const bool checkable = memo.path.starts_with('/') && memo.path.find('\n') == memo.path.npos;
   if (checkable && stamp(memo)) folder_.write(memo_name(), encode_memo(memo));
@@ -99,6 +108,7 @@ Toolchain ToolchainSource::get() {
   {
     const std::lock_guard lock(mutex_);
     if (!known_) known_ = from_memo();
+    if (!known_ && !cuda::nvrtc_available()) known_ = last_used();
     if (known_) return *known_;
   }
   return confirm();

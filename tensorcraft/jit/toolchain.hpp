@@ -30,17 +30,19 @@ std::string encode_memo(const ToolchainMemo& memo);
 std::optional<ToolchainMemo> decode_memo(const std::string& text);
 
 // Answers from the memo in the cache folder, or from NVRTC itself. A compiler installed later in a
-// better place is noticed at the first miss; until then the entries of the old one serve.
+// better place is noticed at the first miss; until then the entries of the old one serve. Where
+// there is no NVRTC, the last one used in this folder names the entries that still run.
 class ToolchainSource {
  public:
   explicit ToolchainSource(CacheFolder& folder) : folder_(folder) {}
-  // Kind unsupported where there is neither a valid memo nor NVRTC.
+  // Kind unsupported where there is neither a memo nor NVRTC.
   Toolchain get();
   // Opens NVRTC, which is about to be used, and writes the memo anew where it was wrong.
   Toolchain confirm();
 
  private:
   std::optional<Toolchain> from_memo();
+  std::optional<Toolchain> last_used();
   void write_memo(const Toolchain& toolchain);
 
   CacheFolder& folder_;

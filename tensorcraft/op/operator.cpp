@@ -56,7 +56,7 @@ StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device) {
 }
 
 void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
-  const auto kernel = jit::get_kernel(plan.kernel, device);
+  const auto kernel = jit::get_kernel(plan.kernel, device, stream);
   launch(*kernel, plan.launch, plan.params, stream, op);
 }
 

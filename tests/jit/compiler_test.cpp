@@ -2,19 +2,13 @@
 #include "tensorcraft/jit/compiler.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tests/jit/child_process.hpp"
 #include "tests/jit/test_rung.hpp"
 
 #include <gtest/gtest.h>
 
-#include <spawn.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <set>
-
-extern char** environ;
 
 namespace tensorcraft::jit {
 namespace {
@@ -33,26 +27,48 @@ std::vector<std::string> kernel_files(const std::string& folder) {
   return files;
 }
 
-TEST(CompileOptions, NameTheRealArchitectureAndNoFastMath) {
-  std::vector<std::string> expected{"--gpu-architecture=sm_90a", "--std=c++20",
-                                    "--ptxas-options=--verbose",
-                                    "--ptxas-options=--warn-on-spills"};
-#if defined(TENSORCRAFT_JIT_LINEINFO)
-  expected.push_back("--generate-line-info");
-#endif
-#if defined(TENSORCRAFT_JIT_DEBUG)
-  expected.push_back("--device-debug");
-#endif
-  EXPECT_EQ(compile_options("sm_90a", kToolchain.architectures), expected);
+TEST(CompilationFlags, NameTheRealArchitectureAndNoFastMath) {
+  const std::vector<std::string> expected{"--gpu-architecture=sm_90a", "--std=c++20",
+                                          "--ptxas-options=--verbose",
+                                          "--ptxas-options=--warn-on-spills"};
+  EXPECT_EQ(compilation_flags("sm_90a", kToolchain.architectures, {}), expected);
 }
 
-TEST(CompileOptions, AskForThePtxOfTheNewestArchitectureBelowAnUnknownOne) {
+TEST(CompilationFlags, CarryDeviceDebugOrLineInformation) {
   const auto& known = kToolchain.architectures;
-  EXPECT_EQ(compile_options("sm_89", known)[0], "--gpu-architecture=sm_89");
-  EXPECT_EQ(compile_options("sm_130a", known)[0], "--gpu-architecture=compute_100");
-  EXPECT_EQ(compile_options("sm_87", known)[0], "--gpu-architecture=compute_86");
-  EXPECT_THROW(compile_options("sm_70", known), Error);
-  EXPECT_THROW(compile_options("gfx90a", known), Error);
+  EXPECT_EQ(compilation_flags("sm_90a", known, {.device_debug = true}).back(), "--device-debug");
+  EXPECT_EQ(compilation_flags("sm_90a", known, {.line_info = true}).back(), "--generate-line-info");
+}
+
+// The presets debug and profile define these for the whole build, this file included.
+TEST(CompilationOptions, AreThoseOfThePreset) {
+#if defined(TENSORCRAFT_JIT_DEBUG)
+  EXPECT_TRUE(build_options().device_debug);
+#else
+  EXPECT_FALSE(build_options().device_debug);
+#endif
+#if defined(TENSORCRAFT_JIT_LINEINFO)
+  EXPECT_TRUE(build_options().line_info);
+#else
+  EXPECT_FALSE(build_options().line_info);
+#endif
+}
+
+TEST(CompilationOptions, HaveANameForSignatures) {
+  EXPECT_EQ(to_string(CompilationOptions{}), "O3");
+  EXPECT_EQ(to_string(CompilationOptions{.device_debug = true}), "O0debug");
+  EXPECT_EQ(to_string(CompilationOptions{.line_info = true}), "O3lines");
+}
+
+TEST(CompilationFlags, AskForThePtxOfTheNewestArchitectureBelowAnUnknownOne) {
+  const auto target = [](const char* arch) {
+    return compilation_flags(arch, kToolchain.architectures, {})[0];
+  };
+  EXPECT_EQ(target("sm_89"), "--gpu-architecture=sm_89");
+  EXPECT_EQ(target("sm_130a"), "--gpu-architecture=compute_100");
+  EXPECT_EQ(target("sm_87"), "--gpu-architecture=compute_86");
+  EXPECT_THROW(target("sm_70"), Error);
+  EXPECT_THROW(target("gfx90a"), Error);
 }
 
 TEST(Program, KeyChangesWithEveryInputAndWithNothingElse) {
@@ -70,9 +86,11 @@ TEST(Program, KeyChangesWithEveryInputAndWithNothingElse) {
   // The only other architecture known below SM 130 changes the options alone.
   keys.insert(make_program(scale_key(), "sm_130", {{13, 0}, {100}}).key);
   keys.insert(make_program(scale_key(), "sm_130", {{13, 0}, {90}}).key);
+  keys.insert(make_program(scale_key(), "sm_90a", kToolchain, {.device_debug = true}).key);
+  keys.insert(make_program(scale_key(), "sm_90a", kToolchain, {.line_info = true}).key);
   test::add_scale_header("3");
   keys.insert(make_program(scale_key(), "sm_90a", kToolchain).key);
-  EXPECT_EQ(keys.size(), 9u);
+  EXPECT_GE(keys.size(), 10u);  // one of the two options may be the preset's
   add_header("tensorcraft/test/not_reached.cuh", "int x;");
   test::add_scale_header();
   EXPECT_EQ(make_program(scale_key(), "sm_90a", kToolchain).key, program.key);
@@ -80,14 +98,9 @@ TEST(Program, KeyChangesWithEveryInputAndWithNothingElse) {
 
 TEST(Program, SignatureIsReadableAndEndsInTheKey) {
   test::add_scale_header();
-  const Program program = make_program(scale_key(), "sm_90a", kToolchain);
-#if defined(TENSORCRAFT_JIT_DEBUG)
-  const std::string level = "O0";
-#else
-  const std::string level = "O3";
-#endif
+  const Program program = make_program(scale_key(), "sm_90a", kToolchain, {});
   EXPECT_EQ(program.signature,
-            "test_scale_float32_bm1_u2_arch90a_opt" + level + "_hash" + program.key.substr(0, 16));
+            "test_scale_float32_bm1_u2_arch90a_optO3_hash" + program.key.substr(0, 16));
 }
 
 TEST(ResourceUse, IsReadFromTheLogOfPtxas) {
@@ -232,53 +245,31 @@ TEST_F(CompilerTest, SaysWhyATextDoesNotCompileAndCachesNothing) {
   EXPECT_TRUE(kernel_files(folder_).empty());
 }
 
-// What the processes of the next tests do; they get a folder in the environment.
-constexpr const char* kChildFolder = "TC_TEST_JIT_FOLDER";
-
+// What the processes of the next tests do.
 TEST(CompilerChild, BuildsInAFolderThatItIsGiven) {
-  const char* const folder = std::getenv(kChildFolder);
+  const char* const folder = std::getenv(test::kChildFolder);
   if (!folder) GTEST_SKIP() << "runs as a child of another test";
   test::add_scale_header();
   Compiler compiler(folder);
   ASSERT_FALSE(compiler.build(scale_key(), "sm_90a").entry.image.empty());
   ASSERT_EQ(compiler.bad_entries(), 0);
-  const bool opened = test::read_file("/proc/self/maps").find("libnvrtc") != std::string::npos;
-  test::write_file(std::string(folder) + "/report-" + std::to_string(getpid()),
-                   std::string(size_t(compiler.compiles()), 'c') + (opened ? "o" : ""));
-}
-
-pid_t start_child() {
-  char program[] = "jit_tests", filter[] = "--gtest_filter=CompilerChild.*";
-  char* arguments[] = {program, filter, nullptr};
-  const std::string self = fs::read_symlink("/proc/self/exe");
-  pid_t child = 0;
-  EXPECT_EQ(posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ), 0);
-  return child;
-}
-
-// The report of a child once it has ended well.
-std::string report_of(pid_t child, const std::string& folder) {
-  int status = -1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  const std::string report = folder + "/report-" + std::to_string(child);
-  EXPECT_TRUE(fs::exists(report));
-  return test::read_file(report);
+  test::report(folder,
+               std::string(size_t(compiler.compiles()), 'c') + (test::opened_nvrtc() ? "o" : ""));
 }
 
 TEST_F(CompilerTest, EightColdProcessesCompileOnce) {
-  const test::ScopedVariable given(kChildFolder, folder_.c_str());
+  const test::ScopedVariable given(test::kChildFolder, folder_.c_str());
   std::vector<pid_t> children;
-  for (int i = 0; i < 8; ++i) children.push_back(start_child());
+  for (int i = 0; i < 8; ++i) children.push_back(test::start_child("CompilerChild.*"));
   std::string reports;
-  for (const pid_t child : children) reports += report_of(child, folder_);
+  for (const pid_t child : children) reports += test::report_of(child, folder_);
   EXPECT_EQ(std::ranges::count(reports, 'c'), 1);
 }
 
 TEST_F(CompilerTest, AWarmProcessDoesNotOpenNvrtc) {
-  const test::ScopedVariable given(kChildFolder, folder_.c_str());
-  EXPECT_EQ(report_of(start_child(), folder_), "co");
-  EXPECT_EQ(report_of(start_child(), folder_), "");
+  const test::ScopedVariable given(test::kChildFolder, folder_.c_str());
+  EXPECT_EQ(test::report_of(test::start_child("CompilerChild.*"), folder_), "co");
+  EXPECT_EQ(test::report_of(test::start_child("CompilerChild.*"), folder_), "");
 }
 
 }  // namespace

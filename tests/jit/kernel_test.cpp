@@ -3,7 +3,9 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/nvrtc.hpp"
+#include "tests/jit/child_process.hpp"
 #include "tests/jit/test_rung.hpp"
+#include "tests/support/expect_error.hpp"
 #include "tests/support/fake_driver.hpp"
 
 #include <gtest/gtest.h>
@@ -21,19 +23,22 @@ using test::FakeDriver;
 using test::FakeGpu;
 using test::scale_key;
 
-// The process-wide cache reads its folder once, so one folder serves all tests of this program.
-const test::TemporaryFolder& cache_root() {
+// The process-wide cache reads its folder once, so one folder serves all tests of this program; a
+// child gets that of its parent.
+const std::string& cache_root() {
   static const test::TemporaryFolder root;
-  return root;
+  static const char* const given = std::getenv(test::kChildFolder);
+  static const std::string path = given ? given : root.path();
+  return path;
 }
-const int kFolderIsSet = setenv("TENSORCRAFT_CACHE_DIR", cache_root().path().c_str(), 1);
+const int kFolderIsSet = setenv("TENSORCRAFT_CACHE_DIR", cache_root().c_str(), 1);
 
 class GetKernel : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(kFolderIsSet, 0);
     if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
-    for (const auto& file : fs::directory_iterator(cache_root().path())) {
+    for (const auto& file : fs::directory_iterator(cache_root())) {
       if (file.path().extension() == ".kernel") fs::remove(file.path());
     }
     test::add_scale_header();
@@ -141,14 +146,27 @@ TEST_F(GetKernel, KeepsNoFailureAndTellsEachCaller) {
   EXPECT_EQ(since().compiles, 1);
 }
 
+TEST_F(GetKernel, AMissDuringAGraphCaptureAsksForAWarmUp) {
+  const Stream stream;
+  driver_.capturing = true;
+  for (int attempt = 0; attempt < 2; ++attempt)
+    test::expect_error(
+        ErrorKind::unsupported, [&] { get_kernel(scale_key(), Device::cuda(), stream); },
+        "jit: test_scale_float32_bm1_u2 is not loaded on cuda:0, and cannot be while a CUDA graph "
+        "is captured; warm up first: make the same call once before the capture begins");
+  EXPECT_EQ(since().compiles, 0);
+  EXPECT_EQ(driver_.calls["cuLibraryLoadData"], 0);
+  driver_.capturing = false;
+  const auto kernel = get_kernel(scale_key(), Device::cuda(), stream);
+  driver_.capturing = true;
+  EXPECT_EQ(get_kernel(scale_key(), Device::cuda(), stream), kernel);
+  std::thread([&] { EXPECT_EQ(get_kernel(scale_key(), Device::cuda(), stream), kernel); }).join();
+}
+
 TEST_F(GetKernel, RefusesAHostDevice) {
-  try {
-    get_kernel(scale_key(), Device::cpu());
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::value);
-    EXPECT_STREQ(error.what(), "jit: kernels are compiled for CUDA devices, got cpu");
-  }
+  test::expect_error(
+      ErrorKind::value, [] { get_kernel(scale_key(), Device::cpu()); },
+      "jit: kernels are compiled for CUDA devices, got cpu");
 }
 
 TEST_F(GetKernel, WarmLookUpTakesLessThanTenMicroseconds) {

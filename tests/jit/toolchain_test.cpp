@@ -54,6 +54,10 @@ TEST(Toolchain, IsReadFromTheMemoAsLongAsTheCompilerIsTheSameFile) {
   EXPECT_EQ(source.get(), real);
   EXPECT_EQ(ToolchainSource(folder).get(), real) << "confirm() writes the memo anew";
 
+  const auto last = decode_memo(test::read_file(folder.path() + "/last-nvrtc"));
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->toolchain, real) << "what serves when the compiler is gone";
+
   memo.modified_ns += 1;
   folder.write(name, encode_memo(memo));
   EXPECT_EQ(ToolchainSource(folder).get(), real) << "a changed file makes the memo void";
