@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/operator.hpp"
 
+#include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
 
@@ -70,6 +71,31 @@ TEST_F(OperatorTest, TensorsOfTwoDevicesAreRefused) {
   expect_error(
       ErrorKind::value, [&] { run(elsewhere, x_); },
       "l2_normalize: out: Device mismatch: expected cpu but got cuda:0; move it with .to(\"cpu\")");
+}
+
+// A table whose best row needs a newer GPU, as the product's will.
+struct Nothing {};
+struct NoOptions {};
+Verdict needs_sm_90(const Nothing&, const DeviceInfo& device) {
+  return device.compute_capability >= 90 ? accept : decline("needs sm_90");
+}
+Verdict takes_all(const Nothing&, const DeviceInfo&) { return accept; }
+
+TEST(Choose, TakesTheBestNamedVariantOfEachArchitecture) {
+  const Variant<Nothing> table[] = {
+      {"warpgroup", "needs a newer GPU", DeviceType::cuda, needs_sm_90},
+      {"warp", "runs everywhere", DeviceType::cuda, takes_all},
+      {"host", "not on a GPU", DeviceType::cpu, takes_all},
+  };
+  const Definition<Nothing, NoOptions> def{.name = "toy", .table = table};
+  const DeviceInfo ampere = device_info_of_arch("sm_80"), hopper = device_info_of_arch("sm_90");
+  EXPECT_EQ(choose(def, {}, ampere, {}).name, "warp");
+  EXPECT_EQ(choose(def, {}, hopper, {}).name, "warpgroup");
+  EXPECT_EQ(choose(def, {}, hopper, "warp").name, "warp");
+  EXPECT_EQ(choose(def, {}, device_info(Device::cpu()), {}).name, "host");
+  expect_error(
+      ErrorKind::unsupported, [&] { choose(def, {}, ampere, "warpgroup"); },
+      "toy: variant warpgroup does not accept this problem\n  warpgroup: needs sm_90");
 }
 
 TEST_F(OperatorTest, ExplainsADeviceThatIsNotThere) {

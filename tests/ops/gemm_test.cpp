@@ -209,6 +209,34 @@ TEST(Gemm, ChoosesTensorCoresForHalfPrecisionOnEveryArchitecture) {
 
 TEST(Gemm, IsFoundAsMatmul) { EXPECT_EQ(&find_operator("matmul"), &find_operator("gemm")); }
 
+TEST(Gemm, TakesBothOperandsInEveryLayout) {
+  for (const int64_t size : {1, 7, 33, 64}) {
+    const Tensor a = random_tensor({size, size + 3}), b = random_tensor({size + 3, 2 * size});
+    const Tensor expected = gemm(a, b);
+    for (const MemoryLayout layout : {MemoryLayout::ROW_ROW, MemoryLayout::ROW_COL,
+                                      MemoryLayout::COL_ROW, MemoryLayout::COL_COL}) {
+      const GemmOptions options = with_layout(layout);
+      const Tensor at = copy(a.view().transpose(0, 1)), bt = copy(b.view().transpose(0, 1));
+      const Tensor got = gemm(options.transpose_a ? at : a, options.transpose_b ? bt : b, options);
+      expect_close(got, expected, 1e-5, 1e-5);
+    }
+  }
+}
+
+TEST(Gemm, SizesStayOutOfTheKernelsKey) {
+  const auto small = explain_on("sm_90", DType::bfloat16, {256, 64}, {64, 256}, {256, 256});
+  const auto large = explain_on("sm_90", DType::bfloat16, {264, 72}, {72, 264}, {264, 264});
+  ASSERT_EQ(small.variants.size(), large.variants.size());
+  int planned = 0;
+  for (size_t i = 0; i < small.variants.size(); ++i) {
+    if (!small.variants[i].plan || !large.variants[i].plan) continue;
+    EXPECT_TRUE(small.variants[i].plan->kernel == large.variants[i].plan->kernel)
+        << small.variants[i].variant.name;
+    ++planned;
+  }
+  EXPECT_GE(planned, 5);
+}
+
 TEST(Gemm, MergesBatchAxesAndNumbersEveryTile) {
   const auto e =
       explain_on("sm_90", DType::float32, {2, 3, 100, 8}, {2, 3, 8, 50}, {2, 3, 100, 50});

@@ -21,6 +21,16 @@ struct GemmOptions {
   std::optional<StreamRef> stream = {};
 };
 
+// How a and b lie in memory, as rows or columns of [m, k] and [k, n]; the hardware documents call
+// them NN, NT, TN and TT.
+enum class MemoryLayout { ROW_ROW, ROW_COL, COL_ROW, COL_COL };
+// The options of a product whose operands are given as [k, m] or [n, k] where they are columns.
+constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {}) {
+  options.transpose_a = layout == MemoryLayout::COL_ROW || layout == MemoryLayout::COL_COL;
+  options.transpose_b = layout == MemoryLayout::ROW_COL || layout == MemoryLayout::COL_COL;
+  return options;
+}
+
 // out = activation(alpha a b + beta c + bias) for a [..., m, k] and b [..., k, n] of one dtype:
 // float32, float16 or bfloat16. Leading axes broadcast as in NumPy. Any strides; sizes may be 0,
 // and k = 0 gives activation(beta c + bias). Sums are float32, rounded once to the dtype of out.
