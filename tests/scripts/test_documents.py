@@ -2,6 +2,7 @@
 """Quotes and generated tables of the documents: a wrong one is found."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -20,6 +21,13 @@ SOURCE = "// SPDX-License-Identifier: Apache-2.0\nint a() {\n  return 1;\n}\nint
 def tree(tmp_path):
     (tmp_path / "a.cpp").write_text(SOURCE)
     return tmp_path
+
+
+def test_the_changelog_begins_with_the_version_of_the_project():
+    root = Path(__file__).parents[2]
+    project = re.search(r"project\(tensorcraft VERSION ([0-9.]+)", (root / "CMakeLists.txt").read_text())
+    newest = re.search(r"^## ([0-9.]+)", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest[1] == project[1]
 
 
 def test_a_quote_is_the_file_without_its_licence(tree):
