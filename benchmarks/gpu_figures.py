@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from targets import target_tflops
 from timing import interleaved_gpu, write
 
 import tensorcraft as tc
@@ -74,6 +75,7 @@ def bandwidth_rows() -> list[dict[str, Any]]:
 def gemm_rows() -> list[dict[str, Any]]:
     """Products against torch.matmul, which is cuBLAS."""
     found = []
+    major, minor = torch.cuda.get_device_capability()
     shapes = [(4096, 4096, 4096, torch.bfloat16), (4096, 4096, 4096, torch.float16), (2048, 2048, 2048, torch.bfloat16)]
     shapes += [(8192, 384, 1536, torch.bfloat16), (1024, 1024, 1024, torch.float32), (4095, 4097, 1001, torch.bfloat16)]
     for m, n, k, dtype in shapes:
@@ -94,6 +96,7 @@ def gemm_rows() -> list[dict[str, Any]]:
         times = interleaved_gpu({"tensorcraft": ours, "cublas": theirs}, warmup=30)
         found.append(row("gemm", f"{m}x{n}x{k} {str(dtype)[6:]} NT", times, "cublas", error))
         found[-1]["tflops"] = 2e-9 * m * n * k / found[-1]["ms"]
+        found[-1]["target_tflops"] = target_tflops(10 * major + minor, str(dtype)[6:])
     return found
 
 
