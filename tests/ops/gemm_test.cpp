@@ -5,6 +5,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/elementwise/elementwise.hpp"
 
 #include <gtest/gtest.h>
 
