@@ -45,13 +45,15 @@ def _was_float64(obj: Any) -> bool:
 
 def _narrowed(obj: Any, wanted: DType) -> Any:
     """`obj` with the dtype asked for where NumPy can give it, else in one the library reads."""
+    name = "float32" if wanted in _NOT_IN_NUMPY else wanted.name.rstrip("_")
     if isinstance(obj, (bool, int, float, list, tuple)):
         import numpy as np
 
-        obj = np.asarray(obj)
-    elif not (_was_float64(obj) and hasattr(obj, "astype")):
-        return obj
-    return obj.astype("float32" if wanted in _NOT_IN_NUMPY else wanted.name.rstrip("_"))
+        try:
+            return np.asarray(obj, name)
+        except (OverflowError, ValueError) as error:  # a number that does not fit, a ragged list
+            raise TensorCraftValueError(f"asarray: {error}") from None
+    return obj.astype(name) if _was_float64(obj) and hasattr(obj, "astype") else obj
 
 
 def from_dlpack(x: Any) -> Tensor:
