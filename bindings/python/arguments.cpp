@@ -6,6 +6,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <limits>
+
 namespace tensorcraft::python {
 namespace {
 
@@ -49,6 +52,11 @@ std::string_view to_text(nb::handle object, std::string_view name) {
     fail(ErrorKind::type, name, " must be text, got ", class_name(object));
   }
   return {text, size_t(size)};
+}
+
+int to_axis(int64_t axis) {
+  constexpr int64_t low = std::numeric_limits<int>::min(), high = std::numeric_limits<int>::max();
+  return int(std::clamp(axis, low, high));
 }
 
 DType to_dtype(nb::handle object) {

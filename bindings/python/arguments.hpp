@@ -16,6 +16,18 @@ namespace tensorcraft::python {
 
 namespace nb = nanobind;
 
+// A Python object that calls need, made at the first use and kept for good. The GIL guards it: the
+// guard of a static local would be held while an import gives the GIL up, and a thread that waits
+// for the guard with the GIL would wait for ever.
+template <class T, class Make>
+const T& kept(const T*& place, const Make& make) {
+  if (!place) {
+    const T* made = new T(make());
+    if (!place) place = made;  // else another thread was first
+  }
+  return *place;
+}
+
 std::string class_name(nb::handle object);
 // str(object).
 nb::object as_text(nb::handle object);
@@ -27,6 +39,8 @@ DType to_dtype(nb::handle object);
 Device to_device(nb::handle object);
 // tc.Stream, an integer handle, or an object with __cuda_stream__.
 StreamRef to_stream(nb::handle object, int device);
+// As an int; what does not fit one stays out of any tensor's range.
+int to_axis(int64_t axis);
 // An integer or a sequence of integers.
 Dims to_dims(nb::handle shape, std::string_view name = "shape");
 nb::tuple to_tuple(const Dims& dims);

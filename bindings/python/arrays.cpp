@@ -6,7 +6,6 @@
 #include "tensorcraft/op/host/elements.hpp"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@ namespace {
 // Python objects that calls need, looked up once. Leaked on purpose: a destructor would run after
 // the interpreter is gone.
 struct Numpy {
-  nb::object asarray, ascontiguousarray, empty, float32, ndarray, generic;
+  nb::object asarray, ascontiguousarray, empty, float32, ndarray, generic, boolean;
   nb::object dtypes[kNumDTypes];  // null where NumPy lacks it
 
   Numpy() {
@@ -32,6 +31,7 @@ struct Numpy {
     float32 = numpy.attr("float32");
     ndarray = numpy.attr("ndarray");
     generic = numpy.attr("generic");
+    boolean = numpy.attr("bool_");
     for (const DType d : {DType::float32, DType::float16, DType::int8, DType::int16, DType::int32,
                           DType::int64, DType::uint8, DType::bool_})
       dtypes[size_t(d)] = numpy.attr("dtype")(std::string(to_string(d)));
@@ -41,8 +41,8 @@ struct Numpy {
   }
 };
 const Numpy& numpy() {
-  static const auto* one = new Numpy;
-  return *one;
+  static const Numpy* one = nullptr;
+  return kept(one, [] { return Numpy(); });
 }
 
 nb::handle numpy_dtype(DType dtype) {
@@ -136,16 +136,15 @@ ArrayArgument from_exchange(nb::handle object, const ExchangeApi* api) {
 }
 
 StreamRef stream_of_package(nb::handle object, int device) {
-  static const auto* function =
-      new nb::object(nb::module_::import_("tensorcraft._frameworks").attr("current_stream"));
-  const nb::object handle = (*function)(object.type(), device);
+  static const nb::object* function = nullptr;
+  const nb::object handle = kept(function, [] {
+    return nb::object(nb::module_::import_("tensorcraft._frameworks").attr("current_stream"));
+  })(object.type(), device);
   return handle.is_none() ? current_stream(device) : to_stream(handle, device);
 }
 
 ArrayArgument from_dlpack(nb::handle object, nb::handle given) {
-  const auto where = nb::cast<std::pair<int, int>>(object.attr("__dlpack_device__")());
-  const Device device =
-      tensorcraft::from_dlpack(dlpack::DLDevice{dlpack::DLDeviceType(where.first), where.second});
+  const Device device = tensorcraft::from_dlpack(dlpack_device(object));
   StreamRef stream;
   if (device.is_cuda())
     stream =
@@ -198,6 +197,8 @@ ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view 
        "number), got ",
        class_name(object));
 }
+
+bool is_numpy_bool(nb::handle object) { return Numpy::is(object, numpy().boolean); }
 
 PyTensor to_scalar(nb::handle number, DType dtype) {
   Tensor result(dtype, {}, Device::cpu());

@@ -26,6 +26,8 @@ struct ArrayArgument {
 // and for float64 arrays, with the fix.
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
                        nb::handle stream);
+// numpy.True_ or numpy.False_.
+bool is_numpy_bool(nb::handle object);
 // A number as a host tensor of a dtype; kind value where it does not fit.
 PyTensor to_scalar(nb::handle number, DType dtype);
 // The memory of an array as a tc.Tensor that keeps it alive.

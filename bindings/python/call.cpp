@@ -20,8 +20,8 @@ namespace tensorcraft::python {
 namespace {
 
 nb::object frameworks(const char* name) {
-  static const auto* module = new nb::module_(nb::module_::import_("tensorcraft._frameworks"));
-  return module->attr(name);
+  static const nb::module_* module = nullptr;
+  return kept(module, [] { return nb::module_::import_("tensorcraft._frameworks"); }).attr(name);
 }
 
 // Everything one call borrows or makes, alive until it returns.
@@ -85,6 +85,8 @@ class Call {
       options_[i] = to_text(value, p.name);
     } else if (PyIndex_Check(value.ptr())) {
       options_[i] = to_int64(value, p.name);
+    } else if (is_numpy_bool(value)) {
+      options_[i] = PyObject_IsTrue(value.ptr()) == 1;
     } else if (PyFloat_Check(value.ptr()) || PyNumber_Check(value.ptr())) {
       const double number = PyFloat_AsDouble(value.ptr());
       if (number == -1 && PyErr_Occurred()) throw nb::python_error();

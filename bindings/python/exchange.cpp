@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exchange.hpp"
 
+#include "arguments.hpp"
 #include "tensorcraft/core/error.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -177,10 +178,20 @@ Imported import_managed(DLManagedTensorVersioned* managed) {
   return {TensorView::from_dlpack(managed->dl_tensor, access), std::move(owner)};
 }
 
+dlpack::DLDevice dlpack_device(nb::handle object) {
+  const nb::object answer = object.attr("__dlpack_device__")();
+  std::pair<int, int> device;
+  if (!nb::try_cast(answer, device))
+    fail(ErrorKind::type, class_name(object),
+         ": __dlpack_device__() must give the type and the index of a device, got ",
+         class_name(answer));
+  return {dlpack::DLDeviceType(device.first), device.second};
+}
+
 Imported import_dlpack(nb::handle object, StreamRef stream) {
   nb::dict arguments;
-  const auto device = nb::cast<std::pair<int, int>>(object.attr("__dlpack_device__")());
-  if (device.first == dlpack::kDLCUDA || device.first == dlpack::kDLCUDAManaged) {
+  const auto type = dlpack_device(object).device_type;
+  if (type == dlpack::kDLCUDA || type == dlpack::kDLCUDAManaged) {
     const auto handle = reinterpret_cast<intptr_t>(stream.handle());
     arguments["stream"] = handle ? handle : 1;  // 1 names the legacy default stream
   }

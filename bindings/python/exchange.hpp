@@ -31,6 +31,8 @@ struct Imported {
   TensorView view;
   std::shared_ptr<const void> owner;
 };
+// What obj.__dlpack_device__() says.
+dlpack::DLDevice dlpack_device(nb::handle object);
 Imported import_managed(dlpack::DLManagedTensorVersioned* managed);
 // Through obj.__dlpack__; the memory is ready for work on `stream` where it is CUDA memory.
 Imported import_dlpack(nb::handle object, StreamRef stream);

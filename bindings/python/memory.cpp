@@ -34,6 +34,7 @@ int run_pending(void*) {
 }
 
 void release(PyObject* object) {
+  if (!Py_IsInitialized()) return;  // the interpreter took the object with it
   if (PyGILState_Check()) {
     Py_DECREF(object);
     return;

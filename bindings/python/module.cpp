@@ -80,8 +80,13 @@ void register_trace(nb::module_& m) {
       .def(nb::init<>())
       .def("stop", &op::Trace::stop, "Stops recording.")
       .def("rows", [](const op::Trace& t) {
+        std::vector<op::Trace::Row> recorded;
+        {
+          const nb::gil_scoped_release release;  // it waits for the GPU
+          recorded = t.rows();
+        }
         nb::list rows;
-        for (const auto& r : t.rows())
+        for (const auto& r : recorded)
           rows.append(nb::make_tuple(std::string(r.op), std::string(r.variant), to_string(r.device),
                                      r.calls, r.milliseconds));
         return rows;

@@ -58,7 +58,7 @@ PyStream::~PyStream() {
 }
 
 void register_stream(nb::module_& m) {
-  nb::class_<PyStream>(m, "Stream", nb::dynamic_attr(),
+  nb::class_<PyStream>(m, "Stream",
                        "An order of work on one CUDA device; `with stream:` makes it current.")
       .def(
           "__init__",

@@ -96,6 +96,8 @@ PyTensor empty(nb::handle shape, nb::handle dtype, nb::handle device) {
 
 nb::dict load_safetensors(nb::handle path, nb::handle device) {
   const std::string file(to_text(path, "path"));
+  if (file.find('\0') != file.npos)
+    fail(ErrorKind::value, "load_safetensors: the path has a NUL character");
   const Device on = device.is_none() ? default_device() : to_device(device);
   std::vector<std::shared_ptr<const TensorResource>> loaded;
   {
@@ -105,7 +107,8 @@ nb::dict load_safetensors(nb::handle path, nb::handle device) {
   nb::dict tensors;
   for (const auto& resource : loaded) {
     auto memory = std::make_shared<Memory>(resource, on, current_stream(on.index));
-    tensors[resource->name().c_str()] = PyTensor{resource->view(), std::move(memory)};
+    const std::string& name = resource->name();
+    tensors[nb::str(name.data(), name.size())] = PyTensor{resource->view(), std::move(memory)};
   }
   return tensors;
 }
@@ -152,20 +155,23 @@ void register_views(nb::class_<PyTensor>& c) {
         [](const PyTensor& t, nb::handle s) { return with(t, t.view.reshape(to_dims(s))); })
       .def("_permute",
            [](const PyTensor& t, nb::handle axes) {
-             const Dims wanted = to_dims(axes, "axes");
-             return with(t, t.view.permute(std::vector<int>(wanted.begin(), wanted.end())));
+             std::vector<int> wanted;
+             for (const int64_t axis : to_dims(axes, "axes")) wanted.push_back(to_axis(axis));
+             return with(t, t.view.permute(wanted));
            })
       .def("_select",
            [](const PyTensor& t, int axis, int64_t i) { return with(t, t.view.select(axis, i)); })
+      .def("_overlaps",
+           [](const PyTensor& t, const PyTensor& other) { return may_overlap(t.view, other.view); })
       .def("_slice", [](const PyTensor& t, int axis, int64_t start, int64_t stop,
                         int64_t step) { return with(t, t.view.slice(axis, start, stop, step)); })
       .def("_expand_dims",
            [](const PyTensor& t, nb::handle axis) {
-             return with(t, t.view.expand_dims(int(to_int64(axis, "axis"))));
+             return with(t, t.view.expand_dims(to_axis(to_int64(axis, "axis"))));
            })
       .def("_squeeze",
            [](const PyTensor& t, nb::handle axis) {
-             return with(t, t.view.squeeze(int(to_int64(axis, "axis"))));
+             return with(t, t.view.squeeze(to_axis(to_int64(axis, "axis"))));
            })
       .def("_broadcast_to", [](const PyTensor& t, nb::handle s) {
         return with(t, t.view.broadcast_to(to_dims(s)));

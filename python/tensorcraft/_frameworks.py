@@ -14,7 +14,7 @@ from ._tensorcraft import Tensor
 def from_dlpack(array_type: type, tensor: Tensor) -> Any:
     """`tensor` as an array of the framework that `array_type` belongs to, sharing its memory."""
     package = array_type.__module__.split(".")[0]
-    module = sys.modules[{"jaxlib": "jax.numpy", "jax": "jax.numpy"}.get(package, package)]
+    module = sys.modules.get({"jaxlib": "jax.numpy", "jax": "jax.numpy"}.get(package, package))
     convert = getattr(module, "from_dlpack", None)
     return tensor if convert is None else convert(tensor)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import TracebackType
 from typing import NamedTuple
 
@@ -12,18 +13,27 @@ from ._tensorcraft import Event, Stream
 __all__ = ["Event", "Stream", "Trace", "trace"]
 
 
+class _Previous(threading.local):
+    """The streams that the `with` blocks of this thread return to."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[int, int]] = []
+
+
+_previous = _Previous()
+
+
 def _enter(self: Stream) -> Stream:
     """Makes the stream current for this thread."""
     index = int(self.device.split(":")[1])
-    stack = self.__dict__.setdefault("_previous", [])
-    stack.append((native.current_stream(index), index))
+    _previous.stack.append((native.current_stream(index), index))
     native.set_current_stream(self.handle, index)
     return self
 
 
 def _exit(self: Stream, *_: object) -> None:
     """Makes the stream before it current again."""
-    native.set_current_stream(*self.__dict__["_previous"].pop())
+    native.set_current_stream(*_previous.stack.pop())
 
 
 Stream.__enter__ = _enter  # type: ignore[method-assign]

@@ -45,11 +45,15 @@ def _was_float64(obj: Any) -> bool:
 
 def _narrowed(obj: Any, wanted: DType) -> Any:
     """`obj` with the dtype asked for where NumPy can give it, else in one the library reads."""
+    name = "float32" if wanted in _NOT_IN_NUMPY else wanted.name.rstrip("_")
     if isinstance(obj, (bool, int, float, list, tuple)):
         import numpy as np
 
-        return np.asarray(obj).astype("float32" if wanted in _NOT_IN_NUMPY else wanted.name.rstrip("_"))
-    return obj.astype("float32") if _was_float64(obj) else obj
+        try:
+            return np.asarray(obj, name)
+        except (OverflowError, ValueError) as error:  # a number that does not fit, a ragged list
+            raise TensorCraftValueError(f"asarray: {error}") from None
+    return obj.astype(name) if _was_float64(obj) and hasattr(obj, "astype") else obj
 
 
 def from_dlpack(x: Any) -> Tensor:
@@ -140,16 +144,24 @@ def _index(self: Tensor, key: Any) -> Tensor:
             start, stop, step = k.indices(view.shape[axis])
             if step < 0:
                 raise TensorCraftValueError("a slice with a negative step is not supported; copy through NumPy")
+            step = min(step, max(stop, 1))  # a longer step takes the first element too
             view, axis = view._slice(axis, start, max(start, stop), step), axis + 1
         else:
-            try:
-                position = operator.index(k)
-            except TypeError:
-                raise TensorCraftTypeError(
-                    f"tensors are indexed by integers, slices, ... and None, not {type(k).__name__}"
-                ) from None
-            view = view._select(axis, position)
+            view = view._select(axis, _position(k, axis, view.shape[axis]))
     return view
+
+
+def _position(key: Any, axis: int, size: int) -> int:
+    """`key` as an index of an axis with `size` elements."""
+    try:
+        position = operator.index(key)
+    except TypeError:
+        raise TensorCraftTypeError(
+            f"tensors are indexed by integers, slices, ... and None, not {type(key).__name__}"
+        ) from None
+    if not -size <= position < size:
+        raise TensorCraftIndexError(f"index {position} is out of bounds for axis {axis} with size {size}")
+    return position
 
 
 def _set_index(self: Tensor, key: Any, value: Any) -> None:
@@ -161,6 +173,8 @@ def _set_index(self: Tensor, key: Any, value: Any) -> None:
     source = value if isinstance(value, Tensor) else asarray(value, device=self.device)
     if source.dtype != self.dtype:
         source = _ops.astype(source, self.dtype)
+    if source._overlaps(target):
+        source = _ops.copy(source)
     _ops.copy(source._to(self.device)._broadcast_to(target.shape), out=target)
 
 

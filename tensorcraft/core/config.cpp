@@ -9,6 +9,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -172,7 +173,8 @@ Config load_config(const Environment& environment) {
   const std::string home = get(environment, "HOME");
   if (!named && !home.empty()) path = home + "/.config/tensorcraft/config.json";
   std::ifstream file(path);
-  if (!file) {
+  std::error_code ignored;  // a folder can be opened, but not read
+  if (!file || std::filesystem::is_directory(path, ignored)) {
     if (named)
       fail(ErrorKind::not_found, "TENSORCRAFT_CONFIG names ", path, ", which cannot be read");
     return parse_config(environment);

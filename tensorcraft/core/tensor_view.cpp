@@ -3,7 +3,11 @@
 
 #include "tensorcraft/core/error.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <ostream>
+#include <utility>
 
 namespace tensorcraft {
 namespace {
@@ -137,7 +141,7 @@ TensorView TensorView::slice(int axis, int64_t start, int64_t stop, int64_t step
   const int64_t first = clamp(start), last = clamp(stop);
   Dims shape = shape_, strides = strides_;
   shape[a] = last > first ? (last - first - 1) / step + 1 : 0;
-  strides[a] = strides_[a] * step;
+  if (shape[a] > 1) strides[a] = strides_[a] * step;  // else any stride will do
   void* data = shape[a] ? advance(*this, first * strides_[a]) : data_;
   return with(*this, data, shape, strides);
 }
@@ -189,6 +193,22 @@ std::ostream& operator<<(std::ostream& out, const TensorView& t) {
   out << "[strides=";
   list(t.strides());
   return out << ", dtype=" << t.dtype() << ", device=" << t.device() << ']';
+}
+
+bool overlaps_itself(const TensorView& t) {
+  if (t.size() == 0) return false;
+  std::array<std::pair<int64_t, int64_t>, kMaxRank> axes;  // stride without its sign, size
+  size_t count = 0;
+  for (int i = 0; i < t.rank(); ++i)
+    if (t.shape(i) > 1) axes[count++] = {std::abs(t.stride(i)), t.shape(i)};
+  std::sort(axes.begin(), axes.begin() + count);
+  int64_t reach = 0;  // the last element that the axes so far touch
+  for (size_t i = 0; i < count; ++i) {
+    const auto [stride, size] = axes[i];
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
 }
 
 bool may_overlap(const TensorView& a, const TensorView& b) {

@@ -71,5 +71,8 @@ class TensorView {
 std::ostream& operator<<(std::ostream& out, const TensorView& t);
 // Do the two touch one byte? Exact for contiguous views, conservative for strided ones.
 bool may_overlap(const TensorView& a, const TensorView& b);
+// Can two indices name the same element? Never for a slice, a transpose or a reversal of a dense
+// tensor; conservative for strides that interleave.
+bool overlaps_itself(const TensorView& t);
 
 }  // namespace tensorcraft

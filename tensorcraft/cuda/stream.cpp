@@ -10,8 +10,14 @@
 namespace tensorcraft {
 namespace {
 
-// Each thread's stream by device; a device beyond the end is at its default stream.
-thread_local std::vector<CUstream_st*> current_streams;
+// Each thread's stream by device; a device beyond the end is at its default stream. The pointer
+// outlives the list: tensors with static storage ask for the stream after it is gone.
+thread_local std::vector<CUstream_st*>* current_streams = nullptr;
+struct CurrentStreams {
+  std::vector<CUstream_st*> list;
+  CurrentStreams() { current_streams = &list; }
+  ~CurrentStreams() { current_streams = nullptr; }
+};
 
 }  // namespace
 
@@ -52,15 +58,17 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 }
 
 StreamRef current_stream(int device) {
-  const bool known = device >= 0 && size_t(device) < current_streams.size();
-  return StreamRef(known ? current_streams[size_t(device)] : nullptr, device);
+  const bool known = current_streams && device >= 0 && size_t(device) < current_streams->size();
+  return StreamRef(known ? (*current_streams)[size_t(device)] : nullptr, device);
 }
 
 void set_current_stream(StreamRef stream) {
   const int device = stream.device();
   if (device < 0) fail(ErrorKind::value, "set_current_stream: cuda:", device, " does not exist");
-  if (size_t(device) >= current_streams.size()) current_streams.resize(size_t(device) + 1);
-  current_streams[size_t(device)] = stream.handle();
+  thread_local CurrentStreams own;
+  if (!current_streams) return;  // the thread is ending
+  if (size_t(device) >= own.list.size()) own.list.resize(size_t(device) + 1);
+  own.list[size_t(device)] = stream.handle();
 }
 
 Event::Event(int device, bool timing) : device_(device) {

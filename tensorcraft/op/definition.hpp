@@ -108,8 +108,8 @@ class NamedTensors {
   size_t count_ = 0;
 };
 
-// What every operator checks the same way: devices equal, outputs writable and not overlapping an
-// input (unless equal to it where `in_place`) or another output.
+// What every operator checks the same way: devices equal, elements aligned, outputs writable and
+// not overlapping themselves, an input (unless equal to it where `in_place`) or another output.
 void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
                    bool in_place);
 // The stream a call runs on.
@@ -148,21 +148,26 @@ std::vector<Considered> consider(std::span<const Variant<Problem>> table, const 
   return all;
 }
 
+// Fails unless a row of any device has the name.
+template <class Problem, class Options>
+void require_known(const Definition<Problem, Options>& def, std::string_view forced) {
+  std::vector<VariantInfo> rows;
+  for (const auto& v : def.table) {
+    if (is_named(v, forced)) return;
+    rows.push_back(info(v));
+  }
+  unknown_variant(def.name, forced, rows);
+}
+
 // The first row of the device that accepts, or the one that `forced` names.
 template <class Problem, class Options>
 const Variant<Problem>& choose(const Definition<Problem, Options>& def, const Problem& problem,
                                const DeviceInfo& device, std::string_view forced) {
-  bool known = forced.empty();
   for (const auto& v : def.table) {
     if (!forced.empty() && !is_named(v, forced)) continue;
-    known = true;
     if (v.device == device.device.type && v.accepts(problem, device).accepted()) return v;
   }
-  if (!known) {
-    std::vector<VariantInfo> rows;
-    for (const auto& v : def.table) rows.push_back(info(v));
-    unknown_variant(def.name, forced, rows);
-  }
+  if (!forced.empty()) require_known(def, forced);
   no_variant(def.name, forced, consider(def.table, problem, device));
 }
 
@@ -238,7 +243,10 @@ class OperatorOf final : public Operator {
   Explanation explain(std::span<const TensorView> outputs, const Arguments& a,
                       const DeviceInfo& device) const override {
     const Options o = options(a, outputs);
-    const Problem problem = def_.check({outputs.first(1), a.inputs, o});
+    const Call<Options> call{outputs.first(1), a.inputs, o};
+    check_tensors(def_, call);
+    const Problem problem = def_.check(call);
+    if (!a.variant.empty()) require_known(def_, a.variant);
     Explanation e{
         def_.name, to_string(device.device), {}, consider(def_.table, problem, device), {}, 0};
     for (const Considered& c : e.variants) {

@@ -17,6 +17,9 @@ void check_output(std::string_view op, const NamedTensors::Entry& out, const Nam
                   bool in_place) {
   if (out.view->read_only())
     fail(ErrorKind::buffer, op, ": ", out.name, ": the tensor is read-only; give writable memory");
+  if (overlaps_itself(*out.view))
+    fail(ErrorKind::value, op, ": ", out.name, ": elements of ", *out.view,
+         " share memory; give a tensor with memory for each element");
   for (const auto& input : inputs.entries()) {
     if (!may_overlap(*out.view, *input.view)) continue;
     if (in_place && same_view(*out.view, *input.view)) continue;
@@ -25,11 +28,15 @@ void check_output(std::string_view op, const NamedTensors::Entry& out, const Nam
   }
 }
 
-void check_devices(std::string_view op, Device device, const NamedTensors& tensors) {
-  for (const auto& t : tensors.entries())
+void check_memory(std::string_view op, Device device, const NamedTensors& tensors) {
+  for (const auto& t : tensors.entries()) {
     if (t.view->device() != device)
       fail(ErrorKind::value, op, ": ", t.name, ": Device mismatch: expected ", device, " but got ",
            t.view->device(), "; move it with .to(\"", device, "\")");
+    if (!t.view->is_aligned(dtype_bytes(t.view->dtype())))
+      fail(ErrorKind::value, op, ": ", t.name, ": address ", t.view->data(),
+           " is not a multiple of the size of ", t.view->dtype(), "; copy the tensor first");
+  }
 }
 
 }  // namespace
@@ -39,8 +46,8 @@ void check_tensors(std::string_view op, const NamedTensors& outputs, const Named
   const auto all = outputs.entries();
   const Device device =
       inputs.entries().empty() ? all[0].view->device() : inputs.entries()[0].view->device();
-  check_devices(op, device, inputs);
-  check_devices(op, device, outputs);
+  check_memory(op, device, inputs);
+  check_memory(op, device, outputs);
   for (size_t i = 0; i < all.size(); ++i) {
     check_output(op, all[i], inputs, in_place);
     for (size_t j = 0; j < i; ++j)

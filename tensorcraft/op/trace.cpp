@@ -2,26 +2,46 @@
 #include "tensorcraft/op/trace.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <utility>
 
 namespace tensorcraft::op {
+struct Trace::Recording {
+  struct Call {
+    std::string_view op, variant;
+    Device device;
+    std::chrono::steady_clock::time_point start, end;
+    std::optional<Event> start_event, end_event;
+  };
+  std::vector<Call> calls;
+  std::shared_ptr<Recording> outer;
+  std::atomic<bool> stopped = false;
+};
+
 namespace {
-thread_local Trace* current = nullptr;
+thread_local std::shared_ptr<Trace::Recording> current;
 }
 
-Trace::Trace() : outer_(current) { current = this; }
-Trace::~Trace() { stop(); }
+Trace::Trace() : recording_(std::make_shared<Recording>()) {
+  recording_->outer = current;
+  current = recording_;
+}
 
 void Trace::stop() {
-  if (!recording_) return;
-  recording_ = false;
-  if (current == this) current = outer_;
+  recording_->stopped = true;
+  active();  // lets go of it where it is this thread's
 }
 
-Trace* Trace::active() { return current; }
+const std::shared_ptr<Trace::Recording>& Trace::active() {
+  while (current && current->stopped) current = std::shared_ptr(current->outer);
+  return current;
+}
 
 std::vector<Trace::Row> Trace::rows() const {
   std::vector<Row> rows;
-  for (const Call& call : calls_) {
+  for (const Recording::Call& call : recording_->calls) {
     const auto same = [&](const Row& r) {
       return r.op == call.op && r.variant == call.variant && r.device == call.device;
     };
@@ -38,12 +58,12 @@ std::vector<Trace::Row> Trace::rows() const {
   return rows;
 }
 
-Trace::Scope::Scope(Trace* trace, std::string_view op, std::string_view variant, Device device,
-                    StreamRef stream)
-    : trace_(trace), stream_(stream) {
-  if (!trace_) return;
-  index_ = trace_->calls_.size();
-  Call& call = trace_->calls_.emplace_back();
+Trace::Scope::Scope(std::shared_ptr<Recording> recording, std::string_view op,
+                    std::string_view variant, Device device, StreamRef stream)
+    : recording_(std::move(recording)), stream_(stream) {
+  if (!recording_) return;
+  index_ = recording_->calls.size();
+  Recording::Call& call = recording_->calls.emplace_back();
   call.op = op;
   call.variant = variant;
   call.device = device;
@@ -55,8 +75,8 @@ Trace::Scope::Scope(Trace* trace, std::string_view op, std::string_view variant,
 }
 
 Trace::Scope::~Scope() {
-  if (!trace_) return;
-  Call& call = trace_->calls_[index_];
+  if (!recording_) return;
+  Recording::Call& call = recording_->calls[index_];
   call.end = std::chrono::steady_clock::now();
   if (!call.start_event) return;
   try {

@@ -2,16 +2,15 @@
 #pragma once
 #include "tensorcraft/cuda/stream.hpp"
 
-#include <chrono>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <vector>
 
 namespace tensorcraft::op {
 
 // While one lives on a thread, every operator call of that thread is timed: wall time on the host,
-// events around the launch on a GPU. Nested traces: the inner one records.
+// events around the launch on a GPU. Nested traces: the inner one records. Traces may end in any
+// order and on any thread.
 class Trace {
  public:
   struct Row {
@@ -22,7 +21,7 @@ class Trace {
   };
 
   Trace();
-  ~Trace();
+  ~Trace() { stop(); }
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
   // Stops recording; the rows stay readable.
@@ -30,34 +29,28 @@ class Trace {
   // One row for each (operator, variant, device), longest first. Waits for the recorded work.
   std::vector<Row> rows() const;
 
-  // The trace of this thread, or null. Operators ask at each call.
-  static Trace* active();
+  struct Recording;
+  // What this thread records into, or null. Operators ask at each call.
+  static const std::shared_ptr<Recording>& active();
 
   // Times one call, from construction to destruction.
   class Scope {
    public:
-    Scope(Trace* trace, std::string_view op, std::string_view variant, Device device,
-          StreamRef stream);
+    Scope(std::shared_ptr<Recording> recording, std::string_view op, std::string_view variant,
+          Device device, StreamRef stream);
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
-    Trace* trace_;
+    std::shared_ptr<Recording> recording_;
     size_t index_ = 0;
     StreamRef stream_;
   };
 
  private:
-  struct Call {
-    std::string_view op, variant;
-    Device device;
-    std::chrono::steady_clock::time_point start, end;
-    std::optional<Event> start_event, end_event;
-  };
-  std::vector<Call> calls_;
-  Trace* outer_;
-  bool recording_ = true;
+  // Shared with the thread, which may ask for it once the trace is gone.
+  std::shared_ptr<Recording> recording_;
 };
 
 }  // namespace tensorcraft::op

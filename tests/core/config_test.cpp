@@ -127,6 +127,12 @@ TEST(Config, ReadsTheFileThatTheEnvironmentNames) {
       "TENSORCRAFT_CONFIG names " + path.string() + ", which cannot be read");
 }
 
+TEST(Config, RefusesAFolderInPlaceOfTheFile) {
+  expect_error(
+      ErrorKind::not_found, [] { load_config(environment({{"TENSORCRAFT_CONFIG", "/"}})); },
+      "TENSORCRAFT_CONFIG names /, which cannot be read");
+}
+
 TEST(Config, WorksWithoutAFile) {
   EXPECT_EQ(load_config(environment({{"HOME", "/no/such/folder"}})).num_threads, 0);
   EXPECT_EQ(load_config(environment({})).num_threads, 0);

@@ -113,5 +113,25 @@ TEST_F(TensorViewTest, FindsOverlapsByTheBytesItCanTouch) {
   EXPECT_FALSE(may_overlap(reversed, second));
 }
 
+TEST_F(TensorViewTest, OverlapsItselfWhereTwoIndicesNameOneElement) {
+  const auto strided = [this](const Dims& shape, const Dims& strides) {
+    return TensorView(data, DType::float32, shape, strides, Device::cpu());
+  };
+  EXPECT_TRUE(overlaps_itself(strided({3, 4}, {0, 1})));
+  EXPECT_TRUE(overlaps_itself(strided({3, 4}, {2, 1})));
+  EXPECT_TRUE(overlaps_itself(strided({2, 2}, {1, -1})));
+  EXPECT_FALSE(overlaps_itself(view.transpose(0, 2)));
+  EXPECT_FALSE(overlaps_itself(view.slice(2, 0, 4, 3)));
+  EXPECT_FALSE(overlaps_itself(strided({2, 3}, {-3, -1})));
+  EXPECT_FALSE(overlaps_itself(strided({1, 4}, {0, 1})));
+  EXPECT_FALSE(overlaps_itself(strided({0, 4}, {0, 0})));
+}
+
+TEST_F(TensorViewTest, ALongStepTakesTheFirstElementAlone) {
+  const TensorView first = view.slice(0, 0, 2, int64_t(1) << 62);
+  EXPECT_EQ(first.shape(0), 1);
+  EXPECT_TRUE(first.is_contiguous());
+}
+
 }  // namespace
 }  // namespace tensorcraft

@@ -78,6 +78,27 @@ TEST(CurrentStream, IsTheDefaultStreamUntilItIsSet) {
   EXPECT_EQ(current_stream(1).handle(), nullptr);
 }
 
+// Asks for the current stream after the thread's list of streams is gone, as a tensor with static
+// storage does.
+struct AsksLate {
+  CUstream_st** seen = nullptr;
+  ~AsksLate() {
+    if (seen) *seen = current_stream(0).handle();
+  }
+};
+
+TEST(CurrentStream, IsTheDefaultStreamWhileAThreadEnds) {
+  auto* const handle = reinterpret_cast<CUstream_st*>(64);
+  CUstream_st* seen = handle;
+  std::thread([&] {
+    thread_local AsksLate late;  // made before the list, so destroyed after it
+    late.seen = &seen;
+    set_current_stream(StreamRef(handle));
+    EXPECT_EQ(current_stream(0).handle(), handle);
+  }).join();
+  EXPECT_EQ(seen, nullptr);
+}
+
 TEST(Event, IsDoneWhenTheDriverSaysSo) {
   FakeDriver fake;
   Event event;

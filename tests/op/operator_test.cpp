@@ -66,6 +66,39 @@ TEST_F(OperatorTest, AnOutputIsWritableAndTheInputItselfOrApart) {
   run(x_, x_);
 }
 
+TEST_F(OperatorTest, AnOutputWhoseElementsShareMemoryIsRefused) {
+  const Tensor x(DType::float32, {2, 2});
+  const TensorView out(out_.data(), DType::float32, {2, 2}, {0, 1}, Device::cpu());
+  expect_error(
+      ErrorKind::value, [&] { run(out, x); },
+      "l2_normalize: out: elements of Tensor<2, 2>[strides=<0, 1>, dtype=float32, device=cpu] "
+      "share memory; give a tensor with memory for each element");
+}
+
+TEST_F(OperatorTest, AnUnalignedTensorIsRefused) {
+  const Tensor memory(DType::uint8, {16});
+  const TensorView x(memory.data_as<char>() + 2, DType::float32, {1, 2});
+  try {
+    run(out_, x);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::value);
+    const std::string_view text = error.what();
+    EXPECT_TRUE(text.starts_with("l2_normalize: x: address 0x")) << text;
+    EXPECT_TRUE(text.ends_with("is not a multiple of the size of float32; copy the tensor first"))
+        << text;
+  }
+}
+
+TEST_F(OperatorTest, ExplainRefusesWhatTheCallRefuses) {
+  const std::array<Value, 2> options;
+  const TensorView x = x_, elsewhere(out_.data(), DType::float32, {1, 2}, Device::cuda(0));
+  EXPECT_THROW(explain(elsewhere, x, device_info(Device::cpu())), Error);
+  EXPECT_THROW(operator_.explain(std::span(&x, 1), {std::span(&x, 1), options, "blok"},
+                                 device_info(Device::cpu())),
+               Error);
+}
+
 TEST_F(OperatorTest, TensorsOfTwoDevicesAreRefused) {
   const TensorView elsewhere(out_.data(), DType::float32, {1, 2}, Device::cuda(0));
   expect_error(

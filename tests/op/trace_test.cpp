@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <thread>
+
 namespace tensorcraft::op {
 namespace {
 
@@ -38,6 +41,24 @@ TEST(Trace, TheInnerOneRecords) {
   call("mul", "cpu");
   ASSERT_EQ(outer.rows().size(), 1u);
   EXPECT_EQ(outer.rows()[0].op, "mul");
+}
+
+TEST(Trace, TracesMayEndInAnyOrder) {
+  auto outer = std::make_unique<Trace>();
+  auto inner = std::make_unique<Trace>();
+  outer.reset();
+  call("add", "cpu");
+  EXPECT_EQ(inner->rows().size(), 1u);
+  inner.reset();
+  EXPECT_EQ(Trace::active(), nullptr);
+  call("add", "cpu");
+}
+
+TEST(Trace, MayEndOnAnotherThread) {
+  auto trace = std::make_unique<Trace>();
+  std::thread([&] { trace.reset(); }).join();
+  EXPECT_EQ(Trace::active(), nullptr);
+  call("add", "cpu");
 }
 
 TEST(Trace, KeepsItsRowsOnceStopped) {

@@ -69,6 +69,17 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "reshape": (lambda: tc.asarray(X).reshape("a"), TypeError, r"shape must be an integer"),
     "permute": (lambda: tc.asarray(X).permute_dims(0, 0), ValueError, r"axis 0 is named twice"),
     "assignment to read-only": (lambda: tc.asarray(read_only()).__setitem__(0, 1), BufferError, r"read-only"),
+    "out shares elements": (lambda: tc.relu(X, out=one_row()), ValueError, r"relu: out: elements of .* share memory"),
+    "axis beyond 32 bits": (lambda: tc.asarray(X).permute_dims(2**32, 1), ValueError, r"permute: axis must be in"),
+    "axis to remove": (lambda: tc.asarray(X[None]).squeeze(2**32), ValueError, r"squeeze: axis must be in"),
+    "axis to add": (lambda: tc.asarray(X).expand_dims(2**32), ValueError, r"expand_dims: axis must be in"),
+    "index beyond 64 bits": (lambda: tc.asarray(X)[2**70], IndexError, r"index \d+ is out of bounds for axis 0 with size 2"),
+    "explain variant": (lambda: tc.explain("relu", X, variant="nope"), ValueError, r'relu: no variant is named "nope"'),
+    "integer beyond float64": (lambda: tc.full(2, 2**53 + 1, tc.int64), ValueError, r"fill: value 9007199254740993 is beyond 2\^53"),
+    "list beyond int8": (lambda: tc.asarray([300], tc.int8), ValueError, r"asarray: .*300.*int8"),
+    "ragged list": (lambda: tc.asarray([[1], [1, 2]], tc.int8), ValueError, r"asarray: "),
+    "path with NUL": (lambda: tc.load_safetensors("/dev/null\0x"), ValueError, r"the path has a NUL character"),
+    "DLPack device": (lambda: tc.relu(BadDevice()), TypeError, r"BadDevice: __dlpack_device__\(\) must give .*got str"),
     "unaligned": (lambda: tc.relu(unaligned()), ValueError, r"relu: x: the array's elements are not aligned"),
 }  # fmt: skip
 
@@ -76,6 +87,17 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
 def overlapping() -> Any:
     memory = np.ones(8, np.float32)
     return tc.relu(memory[:6], out=memory[2:], device="cpu")
+
+
+def one_row() -> Any:
+    return np.lib.stride_tricks.as_strided(np.zeros(3, np.float32), X.shape, (0, 4))
+
+
+class BadDevice:
+    def __dlpack__(self, **_: Any) -> Any: ...
+
+    def __dlpack_device__(self) -> str:
+        return "x"
 
 
 def unaligned() -> Any:

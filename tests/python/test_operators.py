@@ -113,6 +113,25 @@ def test_explain_accepts_what_the_call_accepts(device: str) -> None:
     assert tc.explain("gemm", X, X, transpose_b=True, device=device).flops == 2 * 5 * 5 * 33
 
 
+def test_numpys_booleans_are_booleans() -> None:
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(tc.gemm(x, x, transpose_b=np.True_), np.full((2, 2), 3))
+
+
+def test_traces_may_end_in_any_order() -> None:
+    t = tc.trace()
+    with t, t:
+        tc.relu([1.0])
+    first, second = tc.trace(), tc.trace()
+    first.__enter__(), second.__enter__()
+    first.__exit__(None, None, None)
+    del first
+    second.__exit__(None, None, None)
+    for _ in range(100):
+        tc.relu([1.0])
+    assert second.rows() == []
+
+
 def test_trace_counts_calls() -> None:
     with tc.trace() as t:
         for _ in range(3):

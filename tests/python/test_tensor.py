@@ -101,6 +101,20 @@ def test_assignment_writes_what_numpy_writes(key: Any, device: str) -> None:
     same(t, expected)
 
 
+def test_assignment_reads_before_it_writes(device: str) -> None:
+    array = np.arange(12, dtype=np.float32).reshape(4, 3)
+    t = tc.asarray(array.copy()).to(device)
+    t[:, 0], t[1:], t[0] = t[:, 1], t[:-1], t[0] + 1
+    array[:, 0], array[1:], array[0] = array[:, 1], array[:-1], array[0] + 1
+    same(t, array)
+
+
+def test_float64_goes_to_the_dtype_asked_for_at_once() -> None:
+    array = np.array([16777217.0, 2.0**40 + 1])
+    same(tc.asarray(array, dtype=tc.int64), array.astype(np.int64))
+    same(tc.arange(16777217.0, 16777220.0, dtype=tc.int64), np.arange(16777217, 16777220))
+
+
 def test_a_view_shares_memory_and_keeps_its_owner_alive() -> None:
     view = tc.asarray(VALUES.copy())[1, :, ::2]
     same(view, VALUES[1, :, ::2])

@@ -7,6 +7,8 @@
 #include "tensorcraft/ops/masked_mean/masked_mean_cpu.hpp"
 #include "tensorcraft/ops/masked_mean/params.h"
 
+#include <limits>
+
 namespace tensorcraft {
 namespace kernel::masked_mean {
 namespace {
@@ -52,16 +54,26 @@ op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   return plan(kNaive, q, div_ceil<int64_t>(q.out.size(), Config{}.threads));
 }
 
-op::Plan plan_block(const Problem& q, const DeviceInfo&) {
+int64_t column_blocks(const Problem& q) {
   constexpr int64_t kColumns = 32;  // of a block: one for each lane
-  return plan(kBlock, q, q.x.shape(0) * div_ceil(q.x.shape(2), kColumns));
+  return q.x.shape(0) * div_ceil(q.x.shape(2), kColumns);
+}
+
+op::Verdict accepts_block(const Problem& q, const DeviceInfo&) {
+  if (column_blocks(q) > std::numeric_limits<int32_t>::max())
+    return op::decline("needs 2^31 blocks or more");
+  return op::accept;
+}
+
+op::Plan plan_block(const Problem& q, const DeviceInfo&) {
+  return plan(kBlock, q, column_blocks(q));
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 const op::Variant<Problem> kTable[] = {
     {"block", "one block for 32 columns of a sequence, steps over its warps", DeviceType::cuda,
-     always, nullptr, plan_block},
+     accepts_block, nullptr, plan_block},
     {"naive", "one thread an output", DeviceType::cuda, always, nullptr, plan_naive},
     {"cpu", "float, sequences over all cores", DeviceType::cpu, always,
      [](const Problem& q) { cpu(q.out, q.x, q.lengths); }},
