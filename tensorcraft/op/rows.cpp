@@ -55,7 +55,11 @@ RowSplit split_rows(int64_t cols, int vector) {
   const int vectors = int(div_ceil(cols, int64_t(vector)));
   int threads = 256, group = 256;
   if (cols <= 4096) threads = group = 128;
-  if (cols <= 1024) group = std::clamp(int(std::bit_ceil(uint32_t(vectors))), 8, 32);
+  if (cols <= 1024) {
+    group = std::clamp(int(std::bit_ceil(uint32_t(vectors))), 8, 32);
+    // A smaller group that divides the row leaves no thread without elements.
+    if (vectors % group != 0 && vectors % 16 == 0 && vectors * vector <= 16 * 32) group = 16;
+  }
   const int slots = div_ceil(vectors, group);
   // Long scalar rows share kernels: their count of slots is rounded up.
   return {threads, group, slots <= 8 ? slots : round_up(slots, 4)};

@@ -22,6 +22,8 @@ struct LastAxisRows {
   RowMap map{};
   bool is_unit = true;     // neighbours in a row are neighbours in memory
   bool is_aligned = true;  // rows start at 16-byte boundaries
+  // The rows lie along more than one axis: finding one takes divisions.
+  bool is_nested() const { return map.axes > 1; }
   explicit LastAxisRows(const std::optional<TensorView>& t);
 };
 

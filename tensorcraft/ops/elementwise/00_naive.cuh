@@ -12,9 +12,11 @@ TC_DEVICE void naive(const Params& p) {
   if (i >= p.size) return;
   A a{};
   B b{};
-  if constexpr (num_inputs(C.operation) > 0) a = static_cast<const A*>(p.a)[p.a_map.offset(i)];
-  if constexpr (num_inputs(C.operation) > 1) b = static_cast<const B*>(p.b)[p.b_map.offset(i)];
-  static_cast<Out*>(p.out)[p.out_map.offset(i)] = evaluate<Out, C.operation>(a, b, p);
+  if constexpr (num_inputs(C.operation) > 0)
+    a = static_cast<const A*>(p.a)[p.a_map.offset<C.nested>(i)];
+  if constexpr (num_inputs(C.operation) > 1)
+    b = static_cast<const B*>(p.b)[p.b_map.offset<C.nested>(i)];
+  static_cast<Out*>(p.out)[p.out_map.offset<C.nested>(i)] = evaluate<Out, C.operation>(a, b, p);
 }
 
 }  // namespace tensorcraft::kernel::elementwise

@@ -51,6 +51,7 @@ struct Config {
   int vectors = 4;  // vector accesses a thread has in flight, for each input
   int single_a = 0;
   int single_b = 0;
+  int nested = 0;  // a tensor does not merge into one axis
 };
 
 }  // namespace tensorcraft::kernel::elementwise

@@ -24,7 +24,7 @@ std::string config_text(const void* config) {
       "tensorcraft::kernel::elementwise::Config{.operation = "
       "tensorcraft::kernel::elementwise::Operation::",
       kNames[size_t(c.operation)], ", .threads = ", c.threads, ", .vectors = ", c.vectors,
-      ", .single_a = ", c.single_a, ", .single_b = ", c.single_b, "}");
+      ", .single_a = ", c.single_a, ", .single_b = ", c.single_b, ", .nested = ", c.nested, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::elementwise::Params";
@@ -62,7 +62,10 @@ op::Plan make_plan(const jit::Rung& rung, const Problem& q, const Config& config
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  return make_plan(kNaive, q, {.operation = q.operation, .threads = kThreads, .vectors = 1},
+  const bool nested = op::element_map(q.out).axes > 1 || op::element_map(q.a).axes > 1 ||
+                      op::element_map(q.b).axes > 1;
+  return make_plan(kNaive, q,
+                   {.operation = q.operation, .threads = kThreads, .vectors = 1, .nested = nested},
                    kThreads);
 }
 
@@ -88,11 +91,13 @@ op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
   const size_t widest =
       std::max({dtype_bytes(q.out.dtype()), dtype_bytes(q.a.dtype()), dtype_bytes(q.b.dtype())});
   const int64_t per_vector = int64_t(kVectorBytes / widest) * kThreads;
-  // Few elements spread over all SMs rather than fill a thread. A formula is repeated for each of a
-  // thread's elements, so 16 of them bound the code and the registers.
-  constexpr int kMany = 4, kFormulas = 16, kBlocksPerSm = 4;
+  // Few elements spread over all SMs rather than fill a thread. A formula or a second input takes
+  // code and registers for each of a thread's elements, so there are at most 16: more of them would
+  // leave too few threads on an SM.
+  constexpr int kMany = 4, kElements = 16, kBlocksPerSm = 4;
   const bool is_formula = q.operation >= Operation::exp && q.operation <= Operation::gelu_tanh;
-  const int many = is_formula ? std::min(kMany, kFormulas / int(kVectorBytes / widest)) : kMany;
+  const bool is_wide = is_formula || num_inputs(q.operation) > 1;
+  const int many = is_wide ? std::min(kMany, kElements / int(kVectorBytes / widest)) : kMany;
   const bool fills_device = q.out.size() >= per_vector * many * kBlocksPerSm * device.num_sms;
   const Config config{.operation = q.operation,
                       .threads = kThreads,

@@ -24,7 +24,8 @@ struct Problem {
 
 std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::embedding::Config{.threads = ", c.threads, "}");
+  return join("tensorcraft::kernel::embedding::Config{.threads = ", c.threads,
+              ", .group = ", c.group, ", .nested = ", c.nested, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::embedding::Params";
@@ -55,11 +56,22 @@ Params params(const Problem& q) {
           .nan = nan_by_size[std::countr_zero(dtype_bytes(q.table.dtype()))]};
 }
 
-op::Plan plan(const jit::Rung& rung, const Problem& q, int64_t per_thread) {
-  constexpr Config config{.threads = 256};
-  const auto blocks = uint32_t(div_ceil<int64_t>(q.out.size(), config.threads * per_thread));
+op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks) {
+  const Params p = params(q);
+  config.nested = p.ids_map.axes > 1 || p.out_rows.axes > 1;
   return op::make_plan(rung, {q.ids.dtype(), moved_as(q.table.dtype())}, config,
-                       {.grid = {blocks}, .block = {uint32_t(config.threads)}}, params(q));
+                       {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}}, p);
+}
+
+op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
+  return plan(kNaive, q, {.threads = 256}, div_ceil(q.out.size(), 256));
+}
+
+// A warp for a row, or fewer threads where it has fewer units.
+op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
+  const auto units = uint64_t(q.cols()) * dtype_bytes(q.table.dtype()) / kVectorBytes;
+  const Config config{.threads = 256, .group = int(std::bit_ceil(std::min<uint64_t>(units, 32)))};
+  return plan(kVectorized, q, config, div_ceil(q.ids.size(), config.threads / config.group));
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
@@ -77,13 +89,9 @@ op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
 }
 
 const op::Variant<Problem> kTable[] = {
-    {"vectorized", "one thread moves 16 bytes of a row", DeviceType::cuda, accepts_vectorized,
-     nullptr,
-     [](const Problem& q, const DeviceInfo&) {
-       return plan(kVectorized, q, int64_t(kVectorBytes / dtype_bytes(q.table.dtype())));
-     }},
-    {"naive", "one thread an element, any strides", DeviceType::cuda, always, nullptr,
-     [](const Problem& q, const DeviceInfo&) { return plan(kNaive, q, 1); }},
+    {"vectorized", "a warp or less moves a row, 16 bytes a thread", DeviceType::cuda,
+     accepts_vectorized, nullptr, plan_vectorized},
+    {"naive", "one thread an element, any strides", DeviceType::cuda, always, nullptr, plan_naive},
     {"cpu", "whole rows over all cores", DeviceType::cpu, always,
      [](const Problem& q) { cpu(q.out, q.ids, q.table); }},
     {"reference", "obvious loops", DeviceType::cpu, always,

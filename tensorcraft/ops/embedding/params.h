@@ -18,6 +18,8 @@ struct Params {
 
 struct Config {
   int threads = 256;
+  int group = 1;   // threads that share a row
+  int nested = 0;  // ids, or the rows of out, lie along more than one axis
 };
 
 }  // namespace tensorcraft::kernel::embedding

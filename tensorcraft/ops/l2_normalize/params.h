@@ -17,6 +17,11 @@ struct Params {
 // Compile time: what the host writes into the entry.
 struct Config {
   int threads = 256;
+  int group = 256;  // threads that share a row
+  int vector = 1;   // elements of one memory access
+  int slots = 1;    // accesses of a thread that hold a whole row together
+  int whole = 0;    // the slots of a group are the row exactly
+  int nested = 0;   // the rows of a tensor lie along more than one axis
 };
 
 }  // namespace tensorcraft::kernel::l2_normalize

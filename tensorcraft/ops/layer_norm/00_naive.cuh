@@ -15,14 +15,14 @@ TC_DEVICE void naive(const Params& p) {
   Statistics s{row.pivot(), 0, 0};
   float sum = 0, squares = 0, rest = 0;
   for (int64_t i = 0; i < p.cols; ++i) sum += row.load(i) - s.pivot;
-  s.shift = sum / float(p.cols);
+  s.shift = sum * p.inverse_cols;
   for (int64_t i = 0; i < p.cols; ++i) {
     const float d = s.centered(row.load(i));
     squares += d * d;
     rest += d;
   }
-  s.shift += rest / float(p.cols);  // what one long sum rounded away
-  s.rstd = rsqrtf(squares / float(p.cols) + p.eps);
+  s.shift += rest * p.inverse_cols;  // what one long sum rounded away
+  s.rstd = rsqrtf(squares * p.inverse_cols + p.eps);
   for (int64_t i = 0; i < p.cols; ++i) row.store(i, row.load(i), s);
   store_statistics(p, index, s);
 }

@@ -15,12 +15,12 @@ TC_DEVICE void block(const Params& p) {
     Statistics s{row.pivot(), 0, 0};
     float sum = 0, squares = 0;
     for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) sum += row.load(i) - s.pivot;
-    s.shift = block_sum(scratch, sum) / float(p.cols);
+    s.shift = block_sum(scratch, sum) * p.inverse_cols;
     for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) {
       const float d = s.centered(row.load(i));
       squares += d * d;
     }
-    s.rstd = rsqrtf(block_sum(scratch, squares) / float(p.cols) + p.eps);
+    s.rstd = rsqrtf(block_sum(scratch, squares) * p.inverse_cols + p.eps);
     for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) row.store(i, row.load(i), s);
     if (threadIdx.x == 0) store_statistics(p, index, s);
   }

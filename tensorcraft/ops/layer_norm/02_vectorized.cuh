@@ -50,9 +50,9 @@ TC_DEVICE void vectorized(const Params& p) {
       for (int e = 0; e < C.vector; ++e) h[e] -= s.pivot;
       part.add(h);
     }
-    s.shift = block_sum(scratch, part.sum) / float(p.cols);
+    s.shift = block_sum(scratch, part.sum) * p.inverse_cols;
     const float squares = block_sum(scratch, part.squares_about(s.shift));
-    s.rstd = rsqrtf(squares / float(p.cols) + p.eps);
+    s.rstd = rsqrtf(squares * p.inverse_cols + p.eps);
     for (int64_t i = first; i < p.cols; i += kStep) {
       row.load_neighbours(h, i);
       row.store_neighbours(i, h, s);

@@ -24,7 +24,8 @@ std::string config_text(const void* config) {
               ", .group = ", c.group, ", .vector = ", c.vector, ", .slots = ", c.slots,
               ", .activation = tensorcraft::kernel::layer_norm::Activation::",
               op::EnumNames<op::Activation>::names[size_t(c.activation)],
-              ", .has_residual = ", c.has_residual, "}");
+              ", .has_residual = ", c.has_residual, ", .has_weight = ", c.has_weight,
+              ", .has_bias = ", c.has_bias, ", .whole = ", c.whole, ", .nested = ", c.nested, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::layer_norm::Params";
@@ -54,6 +55,9 @@ struct Tensors {
     return x.is_aligned && out.is_aligned && residual.is_aligned && residual_out.is_aligned &&
            weight.is_aligned && bias.is_aligned;
   }
+  bool any_nested() const {
+    return x.is_nested() || out.is_nested() || residual.is_nested() || residual_out.is_nested();
+  }
 };
 
 template <class T>
@@ -81,6 +85,7 @@ Params params(const Problem& q) {
           .residual_rows = t.residual.map,
           .out_rows = t.out.map,
           .residual_out_rows = t.residual_out.map,
+          .inverse_cols = 1.0f / float(q.cols()),
           .eps = q.eps};
 }
 
@@ -96,6 +101,9 @@ op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t bl
               int min_blocks = 1) {
   config.activation = Activation(q.activation);
   config.has_residual = q.residual.has_value();
+  config.has_weight = q.weight.has_value();
+  config.has_bias = q.bias.has_value();
+  config.nested = Tensors(q).any_nested();
   const DType weight = q.weight ? q.weight->dtype() : q.bias ? q.bias->dtype() : q.x.dtype();
   return op::make_plan(rung, {q.x.dtype(), weight}, config,
                        {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}}, params(q),
@@ -121,10 +129,16 @@ op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
 op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
   const int vector = vector_of(q);
   const auto [threads, group, slots] = op::split_rows(q.cols(), vector);
-  // 768 threads of 32 elements on a multiprocessor keep enough bytes in flight.
-  const int min_blocks = slots * vector <= 32 ? 768 / threads : 1;
+  // 768 threads of 32 elements on a multiprocessor keep enough bytes in flight; 512 of them do
+  // where a residual is read too, which leaves each the registers for both.
+  const int wanted = q.residual ? 512 : 768;
+  const int min_blocks = slots * vector <= 32 ? wanted / threads : 1;
   return plan(kInRegisters, q,
-              {.threads = threads, .group = group, .vector = vector, .slots = slots},
+              {.threads = threads,
+               .group = group,
+               .vector = vector,
+               .slots = slots,
+               .whole = q.cols() == int64_t(group) * vector * slots},
               div_ceil(q.rows(), int64_t(threads / group)), min_blocks);
 }
 

@@ -14,7 +14,7 @@ struct Params {
   int64_t rows, cols;
   int64_t x_step, residual_step, out_step, residual_out_step;
   RowMap x_rows, residual_rows, out_rows, residual_out_rows;
-  float eps;
+  float inverse_cols, eps;
 };
 
 enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
@@ -27,6 +27,10 @@ struct Config {
   int slots = 1;    // accesses of a thread that hold a whole row together
   Activation activation = Activation::none;
   int has_residual = 0;
+  int has_weight = 0;
+  int has_bias = 0;
+  int whole = 0;   // the slots of a group are the row exactly
+  int nested = 0;  // the rows of a tensor lie along more than one axis
 };
 
 }  // namespace tensorcraft::kernel::layer_norm

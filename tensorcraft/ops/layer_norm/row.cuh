@@ -33,14 +33,14 @@ struct Row {
 
   TC_DEVICE Row(const Params& params, int64_t row)
       : p(params),
-        x(static_cast<const T*>(params.x) + params.x_rows.offset(row)),
+        x(static_cast<const T*>(params.x) + params.x_rows.offset<C.nested>(row)),
         residual(nullptr),
-        out(static_cast<T*>(params.out) + params.out_rows.offset(row)),
+        out(static_cast<T*>(params.out) + params.out_rows.offset<C.nested>(row)),
         residual_out(nullptr) {
     if constexpr (C.has_residual) {
-      residual = static_cast<const T*>(p.residual) + p.residual_rows.offset(row);
+      residual = static_cast<const T*>(p.residual) + p.residual_rows.offset<C.nested>(row);
       if (p.residual_out)
-        residual_out = static_cast<T*>(p.residual_out) + p.residual_out_rows.offset(row);
+        residual_out = static_cast<T*>(p.residual_out) + p.residual_out_rows.offset<C.nested>(row);
     }
   }
 
@@ -61,8 +61,9 @@ struct Row {
   }
 
   TC_DEVICE void store(int64_t i, float h, const Statistics& s) const {
-    const float weight = p.weight ? float(static_cast<const W*>(p.weight)[i]) : 1.0f;
-    const float bias = p.bias ? float(static_cast<const W*>(p.bias)[i]) : 0.0f;
+    float weight = 1, bias = 0;
+    if constexpr (C.has_weight) weight = float(static_cast<const W*>(p.weight)[i]);
+    if constexpr (C.has_bias) bias = float(static_cast<const W*>(p.bias)[i]);
     if constexpr (C.has_residual)
       if (residual_out) residual_out[i * p.residual_out_step] = T(h);
     out[i * p.out_step] = T(finish(h, weight, bias, s));
@@ -82,8 +83,8 @@ struct Row {
                                   const Statistics& s) const {
     float weight[C.vector], bias[C.vector], y[C.vector];
     for (int e = 0; e < C.vector; ++e) weight[e] = 1, bias[e] = 0;
-    if (p.weight) load_floats(weight, static_cast<const W*>(p.weight) + i);
-    if (p.bias) load_floats(bias, static_cast<const W*>(p.bias) + i);
+    if constexpr (C.has_weight) load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
+    if constexpr (C.has_bias) load_constant_floats(bias, static_cast<const W*>(p.bias) + i);
     for (int e = 0; e < C.vector; ++e) y[e] = finish(h[e], weight[e], bias[e], s);
     if constexpr (C.has_residual)
       if (residual_out) store_floats(residual_out + i, h);

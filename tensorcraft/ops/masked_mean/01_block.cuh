@@ -20,8 +20,8 @@ TC_DEVICE void block(const Params& p) {
   constexpr int warps = C.threads / kLanes;
   auto& partial = static_shared<PartialSums<warps>>();
   const int lane = int(threadIdx.x) % kLanes, warp = int(threadIdx.x) / kLanes;
-  const int64_t tiles = div_ceil(p.cols, kLanes);
-  const int64_t b = blockIdx.x / tiles, col = blockIdx.x % tiles * kLanes + lane;
+  const auto tiles = uint32_t(div_ceil(p.cols, kLanes));  // there are fewer than blocks
+  const int64_t b = blockIdx.x / tiles, col = int64_t(blockIdx.x % tiles) * kLanes + lane;
   const int64_t n = valid_steps<Length>(p, b);
 
   float sum = 0;

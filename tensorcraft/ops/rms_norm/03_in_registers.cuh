@@ -9,57 +9,19 @@
 
 namespace tensorcraft::kernel::rms_norm {
 
-// The part of a row that one thread holds: accesses `first`, `first + kStep`, ... below `cols`.
-template <class T, class W, Config C>
-struct Slots {
-  static constexpr int kStep = C.group * C.vector;
-  float h[C.slots][C.vector];
-  int first, cols;
-
-  // What lies behind the row is 0.
-  TC_DEVICE Slots(const Row<T, W, C>& row, int columns)
-      : first(int(threadIdx.x) % C.group * C.vector), cols(columns) {
-    AlignedVector<T, C.vector> x[C.slots], r[C.slots];
-#pragma unroll
-    for (int s = 0; s < C.slots; ++s) {
-      x[s] = r[s] = {};
-      if (first + s * kStep < cols) {
-        x[s] = load_vector<C.vector>(row.x + first + s * kStep);
-        if constexpr (C.has_residual)
-          r[s] = load_vector<C.vector>(row.residual + first + s * kStep);
-      }
-    }
-#pragma unroll
-    for (int s = 0; s < C.slots; ++s)
-      for (int e = 0; e < C.vector; ++e) {
-        h[s][e] = float(x[s][e]);
-        if constexpr (C.has_residual) h[s][e] += float(r[s][e]);
-      }
-  }
-
-  TC_DEVICE float sum_of_squares(BlockReduce<float>& scratch) const {
-    float total = 0;
-#pragma unroll
-    for (int s = 0; s < C.slots; ++s)
-      for (int e = 0; e < C.vector; ++e) total += h[s][e] * h[s][e];
-    return group_reduce<C.group>(scratch, total, Sum());
-  }
-
-  TC_DEVICE void store(const Row<T, W, C>& row, float scale) const {
-#pragma unroll
-    for (int s = 0; s < C.slots; ++s)
-      if (first + s * kStep < cols) row.store_neighbours(first + s * kStep, h[s], scale);
-  }
-};
-
 template <class T, class W, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& scratch = static_shared<BlockReduce<float>>();
   const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
   const bool exists = index < p.rows;  // threads without a row still take part in shuffles
   const Row<T, W, C> row(p, exists ? index : 0);
-  const Slots<T, W, C> slots(row, exists ? int(p.cols) : 0);
-  slots.store(row, row.scale(slots.sum_of_squares(scratch)));
+  RowSlots<C> slots;
+  slots.template load<C.has_residual>(row.x, row.residual, int(p.cols));
+  const float scale = row.scale(slots.sum(scratch, [](float h) { return h * h; }));
+  if (!exists) return;
+#pragma unroll
+  for (int i = 0; i < C.slots; ++i)
+    if (slots.has(i)) row.store_neighbours(slots.column(i), slots.h[i], scale);
 }
 
 }  // namespace tensorcraft::kernel::rms_norm

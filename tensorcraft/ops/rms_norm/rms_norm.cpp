@@ -21,7 +21,8 @@ std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
   return join("tensorcraft::kernel::rms_norm::Config{.threads = ", c.threads,
               ", .group = ", c.group, ", .vector = ", c.vector, ", .slots = ", c.slots,
-              ", .has_residual = ", c.has_residual, "}");
+              ", .has_residual = ", c.has_residual, ", .has_weight = ", c.has_weight,
+              ", .whole = ", c.whole, ", .nested = ", c.nested, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::rms_norm::Params";
@@ -46,6 +47,9 @@ struct Tensors {
     return x.is_aligned && out.is_aligned && residual.is_aligned && residual_out.is_aligned &&
            weight.is_aligned;
   }
+  bool any_nested() const {
+    return x.is_nested() || out.is_nested() || residual.is_nested() || residual_out.is_nested();
+  }
 };
 
 Params params(const Problem& q) {
@@ -65,6 +69,7 @@ Params params(const Problem& q) {
           .residual_rows = t.residual.map,
           .out_rows = t.out.map,
           .residual_out_rows = t.residual_out.map,
+          .inverse_cols = 1.0f / float(q.cols()),
           .eps = q.eps};
 }
 
@@ -79,6 +84,8 @@ int vector_of(const Problem& q) {
 op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks,
               int min_blocks = 1) {
   config.has_residual = q.residual.has_value();
+  config.has_weight = q.weight.has_value();
+  config.nested = Tensors(q).any_nested();
   const DType weight = q.weight ? q.weight->dtype() : q.x.dtype();
   return op::make_plan(rung, {q.x.dtype(), weight}, config,
                        {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}}, params(q),
@@ -107,7 +114,11 @@ op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
   // 768 threads of 32 elements on a multiprocessor keep enough bytes in flight.
   const int min_blocks = slots * vector <= 32 ? 768 / threads : 1;
   return plan(kInRegisters, q,
-              {.threads = threads, .group = group, .vector = vector, .slots = slots},
+              {.threads = threads,
+               .group = group,
+               .vector = vector,
+               .slots = slots,
+               .whole = q.cols() == int64_t(group) * vector * slots},
               div_ceil(q.rows(), int64_t(threads / group)), min_blocks);
 }
 

@@ -16,14 +16,14 @@ struct Row {
 
   TC_DEVICE Row(const Params& params, int64_t row)
       : p(params),
-        x(static_cast<const T*>(params.x) + params.x_rows.offset(row)),
+        x(static_cast<const T*>(params.x) + params.x_rows.offset<C.nested>(row)),
         residual(nullptr),
-        out(static_cast<T*>(params.out) + params.out_rows.offset(row)),
+        out(static_cast<T*>(params.out) + params.out_rows.offset<C.nested>(row)),
         residual_out(nullptr) {
     if constexpr (C.has_residual) {
-      residual = static_cast<const T*>(p.residual) + p.residual_rows.offset(row);
+      residual = static_cast<const T*>(p.residual) + p.residual_rows.offset<C.nested>(row);
       if (p.residual_out)
-        residual_out = static_cast<T*>(p.residual_out) + p.residual_out_rows.offset(row);
+        residual_out = static_cast<T*>(p.residual_out) + p.residual_out_rows.offset<C.nested>(row);
     }
   }
 
@@ -34,10 +34,11 @@ struct Row {
   }
 
   // The factor of a row whose squares add up to `squares`.
-  TC_DEVICE float scale(float squares) const { return rsqrtf(squares / float(p.cols) + p.eps); }
+  TC_DEVICE float scale(float squares) const { return rsqrtf(squares * p.inverse_cols + p.eps); }
 
   TC_DEVICE void store(int64_t i, float h, float scale) const {
-    const float weight = p.weight ? float(static_cast<const W*>(p.weight)[i]) : 1.0f;
+    float weight = 1;
+    if constexpr (C.has_weight) weight = float(static_cast<const W*>(p.weight)[i]);
     if constexpr (C.has_residual)
       if (residual_out) residual_out[i * p.residual_out_step] = T(h);
     out[i * p.out_step] = T(h * scale * weight);
@@ -56,7 +57,7 @@ struct Row {
   TC_DEVICE void store_neighbours(int64_t i, const float (&h)[C.vector], float scale) const {
     float weight[C.vector], y[C.vector];
     for (int e = 0; e < C.vector; ++e) weight[e] = 1;
-    if (p.weight) load_floats(weight, static_cast<const W*>(p.weight) + i);
+    if constexpr (C.has_weight) load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
     for (int e = 0; e < C.vector; ++e) y[e] = h[e] * scale * weight[e];
     if constexpr (C.has_residual)
       if (residual_out) store_floats(residual_out + i, h);

@@ -29,8 +29,8 @@ TC_DEVICE void online(const Params& p) {
   const int first = int(threadIdx.x) * C.vector;
   const int64_t whole = p.cols / C.vector * C.vector;  // the rest goes one by one
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
-    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset(row);
-    T* out = static_cast<T*>(p.out) + p.out_rows.offset(row);
+    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
+    T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
     float top = -kInfinity, sum = 0;
     for (int64_t i = first; i < whole; i += kStep) {
       const auto part = load_vector<C.vector>(x + i);

@@ -27,7 +27,8 @@ struct Problem {
 std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
   return join("tensorcraft::kernel::softmax::Config{.threads = ", c.threads, ", .group = ", c.group,
-              ", .vector = ", c.vector, ", .slots = ", c.slots, "}");
+              ", .vector = ", c.vector, ", .slots = ", c.slots, ", .whole = ", c.whole,
+              ", .nested = ", c.nested, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::softmax::Params";
@@ -62,22 +63,26 @@ int vector_of(const Problem& q) {
   return aligned ? int(16 / dtype_bytes(q.x.dtype())) : 1;
 }
 
-// Accesses of each thread when `group` threads hold a row, as a power of two.
-int slots_of(const Problem& q, int group, int vector) {
-  int slots = 1;
-  while (slots <= kMaxSlots && int64_t(slots) * group * vector < q.cols()) slots *= 2;
-  return slots;
+// `group` threads hold a row in as many accesses of each as it takes.
+Config row_config(const Problem& q, int threads, int group, int vector) {
+  const int64_t slots = std::min<int64_t>(div_ceil(q.cols(), group * vector), kMaxSlots + 1);
+  return {.threads = threads,
+          .group = group,
+          .vector = vector,
+          .slots = int(slots),
+          .whole = slots * group * vector == q.cols()};
 }
 
 Config in_registers_config(const Problem& q) {
   const int vector = vector_of(q);
-  const int warp_slots = slots_of(q, 32, vector);
-  if (warp_slots <= kMaxWarpSlots)
-    return {.threads = 128, .group = 32, .vector = vector, .slots = warp_slots};
-  return {.threads = 256, .group = 256, .vector = vector, .slots = slots_of(q, 256, vector)};
+  // Half a warp where that leaves no thread without elements and a warp would.
+  const Config half = row_config(q, 128, 16, vector), warp = row_config(q, 128, 32, vector);
+  if (half.whole && !warp.whole && half.slots <= kMaxWarpSlots) return half;
+  return warp.slots <= kMaxWarpSlots ? warp : row_config(q, 256, 256, vector);
 }
 
-op::Plan plan(const jit::Rung& rung, const Problem& q, const Config& config, int64_t blocks) {
+op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks) {
+  config.nested = op::row_map(q.x, q.axis).axes > 1 || op::row_map(q.out, q.axis).axes > 1;
   return op::make_plan(
       rung, {q.x.dtype()}, config,
       {.grid = {uint32_t(std::min(blocks, kMaxBlocks))}, .block = {uint32_t(config.threads)}},

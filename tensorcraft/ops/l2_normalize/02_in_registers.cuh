@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What changed: the threads of a row hold all of it in registers, so it is read once and written
+// once, the bytes of a copy, in 16-byte accesses that are all issued before the first is used. A
+// short row belongs to a warp or less and needs no barrier. One division a row instead of one an
+// element. Demands: unit strides along the axis, rows of at most group * vector * slots elements.
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/row_group.cuh"
+#include "tensorcraft/ops/l2_normalize/params.h"
+
+namespace tensorcraft::kernel::l2_normalize {
+
+template <class T, Config C>
+TC_DEVICE void in_registers(const Params& p) {
+  auto& scratch = static_shared<BlockReduce<float>>();
+  const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
+  const bool exists = index < p.rows;  // threads without a row still take part in shuffles
+  const int64_t row = exists ? index : 0;
+  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
+  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
+  RowSlots<C> slots;
+  slots.template load<false>(x, x, int(p.cols));
+  const float squares = slots.sum(scratch, [](float v) { return v * v; });
+  const float scale = 1.0f / fmax_nan(sqrtf(squares), p.eps);
+  if (!exists) return;
+#pragma unroll
+  for (int s = 0; s < C.slots; ++s) {
+    if (!slots.has(s)) continue;
+    for (int e = 0; e < C.vector; ++e) slots.h[s][e] *= scale;
+    store_floats(out + slots.column(s), slots.h[s]);
+  }
+}
+
+}  // namespace tensorcraft::kernel::l2_normalize
