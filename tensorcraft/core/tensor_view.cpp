@@ -58,10 +58,8 @@ TensorView TensorView::from_dlpack(const dlpack::DLTensor& t, Access access) {
   const Dims shape(std::span<const int64_t>(t.shape, size_t(t.ndim)));
   const Dims strides = t.strides ? Dims(std::span<const int64_t>(t.strides, size_t(t.ndim)))
                                  : contiguous_strides(shape);
-  // An empty tensor may have no memory, and then its offset means nothing.
+  // Empty tensors and prototypes may have no memory, and then the offset means nothing.
   void* data = t.data ? static_cast<std::byte*>(t.data) + t.byte_offset : nullptr;
-  if (!data && num_elements(shape) > 0)
-    fail(ErrorKind::value, "a DLPack tensor of shape ", shape, " has no memory");
   return {data, *dtype, shape, strides, tensorcraft::from_dlpack(t.device), access};
 }
 

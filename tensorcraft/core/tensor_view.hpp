@@ -24,7 +24,7 @@ class TensorView {
   TensorView(void* data, DType dtype, const Dims& shape, const Dims& strides, Device device,
              Access access = Access::read_write);
   // Borrows what DLPack describes (strides may be null: row-major). Kind type for a dtype the
-  // library lacks, kind value for a device or rank it lacks and for elements without memory.
+  // library lacks, kind value for a device or rank it lacks; null data stays null.
   static TensorView from_dlpack(const dlpack::DLTensor& tensor, Access access = Access::read_write);
 
   void* data() const { return data_; }

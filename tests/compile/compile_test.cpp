@@ -8,13 +8,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstring>
-#include <map>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <thread>
 
-// The compile gate: every kernel that a case would launch goes through NVRTC. No GPU is needed.
+// The compile gate: every kernel that a case would launch goes through NVRTC, and one of each rung
+// through nvcc where there is one. No GPU is needed.
 namespace tensorcraft::testing {
 namespace {
 
@@ -40,8 +43,20 @@ struct Kernel {
   bool may_spill;
 };
 
-// Every distinct kernel of all cases; `first_of_dtype` keeps one a variant and dtype.
-std::vector<Kernel> kernels(const DeviceInfo& device, bool first_of_dtype) {
+enum class Keep { all, one_a_dtype, one_a_rung };
+
+std::string identity(const jit::KernelKey& key, Keep keep) {
+  std::string id(key.rung->function);
+  if (keep == Keep::one_a_rung) return id;
+  id.append(reinterpret_cast<const char*>(&key.types), sizeof(key.types));
+  id += join("/", key.num_types, "/");
+  if (keep == Keep::one_a_dtype) return id;
+  return id + join(key.threads, "/", key.min_blocks, "/") +
+         std::string(reinterpret_cast<const char*>(key.config.data()), key.config.size());
+}
+
+// The distinct kernels of all cases.
+std::vector<Kernel> kernels(const DeviceInfo& device, Keep keep) {
   static const auto cases = all_cases();
   std::vector<Kernel> found;
   std::set<std::string> seen;
@@ -51,12 +66,7 @@ std::vector<Kernel> kernels(const DeviceInfo& device, bool first_of_dtype) {
     for (const auto& row : explain_on(c, run, device).variants) {
       if (!row.accepted || !row.plan) continue;
       const jit::KernelKey& key = row.plan->kernel;
-      std::string id(reinterpret_cast<const char*>(&key.types), sizeof(key.types));
-      id += join(key.rung->function, "/", key.num_types, "/");
-      if (!first_of_dtype)
-        id += join(key.threads, "/", key.min_blocks, "/") +
-              std::string(reinterpret_cast<const char*>(key.config.data()), key.config.size());
-      if (!seen.insert(id).second) continue;
+      if (!seen.insert(identity(key, keep)).second) continue;
       found.push_back({key,
                        join(c.op->description().name, " ", row.variant.name, " (", c.name, ")"),
                        !row.variant.reason.empty()});
@@ -65,9 +75,10 @@ std::vector<Kernel> kernels(const DeviceInfo& device, bool first_of_dtype) {
   return found;
 }
 
-void compile_all(std::string_view arch, bool first_of_dtype) {
-  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
-  const auto all = kernels(device_info_of_arch(arch), first_of_dtype);
+// `compile` returns what is wrong with a kernel, or nothing.
+void compile_all(std::string_view arch, Keep keep,
+                 const std::function<std::string(const Kernel&)>& compile) {
+  const auto all = kernels(device_info_of_arch(arch), keep);
   ASSERT_FALSE(all.empty());
   std::atomic<size_t> next{0};
   std::mutex mutex;
@@ -75,9 +86,7 @@ void compile_all(std::string_view arch, bool first_of_dtype) {
     for (size_t i = next++; i < all.size(); i = next++) {
       std::string problem;
       try {
-        const auto report = jit::compile(all[i].key, arch);
-        if (report.spill_bytes && !all[i].may_spill)
-          problem = join("spills ", report.spill_bytes, " bytes");
+        problem = compile(all[i]);
       } catch (const std::exception& e) {
         problem = e.what();
       }
@@ -92,10 +101,39 @@ void compile_all(std::string_view arch, bool first_of_dtype) {
   std::cout << "compiled " << all.size() << " kernels for " << arch << '\n';
 }
 
-TEST(CompileGate, EveryKernelOfTheCasesBuildsForHopper) { compile_all("sm_90a", false); }
+void compile_with_nvrtc(std::string_view arch, Keep keep) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  compile_all(arch, keep, [arch](const Kernel& kernel) -> std::string {
+    const auto report = jit::compile(kernel.key, arch);
+    if (report.spill_bytes == 0 || kernel.may_spill) return {};
+    return join("spills ", report.spill_bytes, " bytes");
+  });
+}
+
+TEST(CompileGate, EveryKernelOfTheCasesBuildsForHopper) { compile_with_nvrtc("sm_90a", Keep::all); }
+
+// The text NVRTC gets, as a file for nvcc.
+TEST(CompileGate, EveryRungBuildsWithNvcc) {
+  const std::string nvcc = TENSORCRAFT_NVCC;
+  if (nvcc.empty()) GTEST_SKIP() << "there is no nvcc";
+  std::string folder = (std::filesystem::temp_directory_path() / "compile_gate_XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  compile_all("sm_90a", Keep::one_a_rung, [&](const Kernel& kernel) -> std::string {
+    const std::string file = folder + "/" + jit::entry_name(*kernel.key.rung);
+    std::ofstream(file + ".cu") << jit::entry_text(kernel.key, "sm_90a");
+    const std::string command =
+        join('"', nvcc, "\" -cubin -std=c++20 --gpu-architecture=sm_90a -I\"", TENSORCRAFT_SOURCE,
+             "\" -o ", file, ".cubin ", file, ".cu > ", file, ".log 2>&1");
+    if (std::system(command.c_str()) == 0) return {};
+    return join(std::ifstream(file + ".log").rdbuf());
+  });
+  std::filesystem::remove_all(folder);
+}
 
 class CompileGateOthers : public ::testing::TestWithParam<const char*> {};
-TEST_P(CompileGateOthers, OneKernelOfEachVariantAndDtypeBuilds) { compile_all(GetParam(), true); }
+TEST_P(CompileGateOthers, OneKernelOfEachVariantAndDtypeBuilds) {
+  compile_with_nvrtc(GetParam(), Keep::one_a_dtype);
+}
 INSTANTIATE_TEST_SUITE_P(Architectures, CompileGateOthers,
                          ::testing::Values("sm_80", "sm_86", "sm_89", "sm_100a", "sm_120"));
 
