@@ -30,6 +30,7 @@ constexpr int kStaticSharedBytes = 1024, kLocalBytes = 16, kRegisters = 42;
 FakeDriver* fake = nullptr;
 CUctx_st contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 CUfunc_st functions[8];
+CUlib_st libraries[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 // Handles live as long as the fake, since those of a lost device are never given back.
 std::deque<CUstream_st> stream_pool;
 std::deque<CUevent_st> event_pool;
@@ -219,7 +220,7 @@ int load_library(CUlib_st** library, const void*, int*, void** values, uint32_t 
     return status;
   }
   if (!current) return kInvalidContext;
-  *library = new CUlib_st{current->device};
+  *library = &libraries[current->device];
   ++fake->libraries;
   return 0;
 }
@@ -249,8 +250,7 @@ int launch_kernel(const cuda::LaunchSetup* setup, CUfunc_st* function, void** pa
 
 void fill_kernel_calls(cuda::Driver& d) {
   d.library_load_data.function = load_library;
-  d.library_unload.function = [](CUlib_st* library) {
-    delete library;
+  d.library_unload.function = [](CUlib_st*) {
     --fake->libraries;
     return fake->enter("cuLibraryUnload");
   };
