@@ -7,7 +7,7 @@ namespace tensorcraft {
 // Where the rows of a tensor begin: every axis but the row's own, neighbours merged where their
 // strides allow it. Rows count in row-major order of the axes, so the maps of two tensors agree.
 struct RowMap {
-  static constexpr int kMaxAxes = 7;
+  static constexpr int kMaxAxes = 8;
   int64_t size[kMaxAxes];
   int64_t stride[kMaxAxes];  // elements
   int32_t axes;

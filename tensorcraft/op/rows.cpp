@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/rows.hpp"
 
-#include "tensorcraft/core/error.hpp"
-
 #include <algorithm>
 #include <bit>
 
 namespace tensorcraft::op {
 namespace {
+
+static_assert(RowMap::kMaxAxes == kMaxRank);
 
 RowMap merged(const TensorView& t, int skipped_axis) {
   RowMap map{};
@@ -19,9 +19,6 @@ RowMap merged(const TensorView& t, int skipped_axis) {
       map.stride[last] = t.stride(i);
       continue;
     }
-    if (map.axes == RowMap::kMaxAxes)
-      fail(ErrorKind::unsupported, t, " has more than ", RowMap::kMaxAxes,
-           " axes that do not merge; take .contiguous() first");
     map.size[map.axes] = t.shape(i);
     map.stride[map.axes++] = t.stride(i);
   }
