@@ -112,6 +112,8 @@ class NamedTensors {
 // not overlapping themselves, an input (unless equal to it where `in_place`) or another output.
 void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
                    bool in_place);
+// The part of it that needs no real memory: devices equal.
+void check_devices(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs);
 // The stream a call runs on.
 StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device);
 // Compiles if needed and enqueues.
@@ -171,16 +173,20 @@ const Variant<Problem>& choose(const Definition<Problem, Options>& def, const Pr
   no_variant(def.name, forced, consider(def.table, problem, device));
 }
 
-template <class Problem, class Options>
-void check_tensors(const Definition<Problem, Options>& def, const Call<Options>& call) {
+struct CallTensors {
   NamedTensors outputs, inputs;
+};
+template <class Problem, class Options>
+CallTensors tensors_of(const Definition<Problem, Options>& def, const Call<Options>& call) {
+  CallTensors all;
+  auto& [outputs, inputs] = all;
   outputs.add("out", call.outputs[0]);
   for (const auto& extra : def.extra_outputs)
     if (const auto& view = call.options.*extra.field) outputs.add(extra.info.name, *view);
   for (size_t i = 0; i < call.inputs.size(); ++i) inputs.add(def.inputs[i].name, call.inputs[i]);
   for (const auto& o : def.options)
     if (o.tensor && call.options.*o.tensor) inputs.add(o.parameter.name, *(call.options.*o.tensor));
-  check_tensors(def.name, outputs, inputs, def.in_place);
+  return all;
 }
 
 // Check, choose, launch. Does nothing where the output is empty.
@@ -188,7 +194,8 @@ template <class Problem, class Options>
 void run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
          std::span<const TensorView> inputs, const Options& options) {
   const Call<Options> call{outputs, inputs, options};
-  check_tensors(def, call);
+  const auto [named_outputs, named_inputs] = tensors_of(def, call);
+  check_tensors(def.name, named_outputs, named_inputs, def.in_place);
   const Problem problem = def.check(call);
   const Device device = call.out().device();
   const DeviceInfo& props = device_info(device);
@@ -244,7 +251,8 @@ class OperatorOf final : public Operator {
                       const DeviceInfo& device) const override {
     const Options o = options(a, outputs);
     const Call<Options> call{outputs.first(1), a.inputs, o};
-    check_tensors(def_, call);
+    const auto [named_outputs, named_inputs] = tensors_of(def_, call);
+    check_devices(def_.name, named_outputs, named_inputs);
     const Problem problem = def_.check(call);
     if (!a.variant.empty()) require_known(def_, a.variant);
     Explanation e{

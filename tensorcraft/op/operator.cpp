@@ -28,26 +28,30 @@ void check_output(std::string_view op, const NamedTensors::Entry& out, const Nam
   }
 }
 
-void check_memory(std::string_view op, Device device, const NamedTensors& tensors) {
-  for (const auto& t : tensors.entries()) {
-    if (t.view->device() != device)
-      fail(ErrorKind::value, op, ": ", t.name, ": Device mismatch: expected ", device, " but got ",
-           t.view->device(), "; move it with .to(\"", device, "\")");
+void check_alignment(std::string_view op, const NamedTensors& tensors) {
+  for (const auto& t : tensors.entries())
     if (!t.view->is_aligned(dtype_bytes(t.view->dtype())))
       fail(ErrorKind::value, op, ": ", t.name, ": address ", t.view->data(),
            " is not a multiple of the size of ", t.view->dtype(), "; copy the tensor first");
-  }
 }
 
 }  // namespace
 
+void check_devices(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs) {
+  const Device device = (inputs.entries().empty() ? outputs : inputs).entries()[0].view->device();
+  for (const NamedTensors* tensors : {&inputs, &outputs})
+    for (const auto& t : tensors->entries())
+      if (t.view->device() != device)
+        fail(ErrorKind::value, op, ": ", t.name, ": Device mismatch: expected ", device,
+             " but got ", t.view->device(), "; move it with .to(\"", device, "\")");
+}
+
 void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
                    bool in_place) {
+  check_devices(op, outputs, inputs);
+  check_alignment(op, inputs);
+  check_alignment(op, outputs);
   const auto all = outputs.entries();
-  const Device device =
-      inputs.entries().empty() ? all[0].view->device() : inputs.entries()[0].view->device();
-  check_memory(op, device, inputs);
-  check_memory(op, device, outputs);
   for (size_t i = 0; i < all.size(); ++i) {
     check_output(op, all[i], inputs, in_place);
     for (size_t j = 0; j < i; ++j)

@@ -92,7 +92,8 @@ TEST_F(OperatorTest, AnUnalignedTensorIsRefused) {
 
 TEST_F(OperatorTest, ExplainRefusesWhatTheCallRefuses) {
   const std::array<Value, 2> options;
-  const TensorView x = x_, elsewhere(out_.data(), DType::float32, {1, 2}, Device::cuda(0));
+  const TensorView x = x_;
+  const TensorView elsewhere(out_.data(), DType::float32, {1, 2}, Device::cuda(0));
   EXPECT_THROW(explain(elsewhere, x, device_info(Device::cpu())), Error);
   EXPECT_THROW(operator_.explain(std::span(&x, 1), {std::span(&x, 1), options, "blok"},
                                  device_info(Device::cpu())),
