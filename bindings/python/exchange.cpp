@@ -105,7 +105,9 @@ int for_c(const Body& body) noexcept {
 int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error,
              void (*set_error)(void*, const char*, const char*)) {
   try {
-    const TensorView like = TensorView::from_dlpack(*prototype);
+    DLTensor described = *prototype;
+    described.data = &described;  // a prototype has no memory, which a view of elements must have
+    const TensorView like = TensorView::from_dlpack(described);
     const StreamRef home = current_stream(like.device().index);
     *out = export_managed(own(Tensor(like.dtype(), like.shape(), like.device(), home), home));
     return 0;
