@@ -43,7 +43,7 @@ TEST_F(OperatorTest, RunsTheVariantThatIsNamed) {
 TEST_F(OperatorTest, AnUnknownVariantListsThemAll) {
   expect_error(
       ErrorKind::value, [&] { run(out_, x_, "blok"); },
-      "l2_normalize: no variant is named \"blok\"; there are block, naive, cpu, reference");
+      "l2_normalize: no variant is named \"blok\"; there are in_registers, block, naive, cpu, reference");
 }
 
 TEST_F(OperatorTest, AVariantOfAnotherDeviceSaysSo) {
@@ -137,12 +137,12 @@ TEST_F(OperatorTest, ExplainsADeviceThatIsNotThere) {
   DeviceInfo gpu{.device = Device::cuda(0), .name = "a GPU", .compute_capability = 90};
   gpu.memory_gb_per_s = 1000;
   const Explanation e = explain(out, x, gpu);
-  EXPECT_EQ(e.variant, "block");
-  ASSERT_EQ(e.variants.size(), 2u);
+  EXPECT_EQ(e.variant, "in_registers");
+  ASSERT_EQ(e.variants.size(), 3u);
   ASSERT_TRUE(e.variants[0].plan);
   EXPECT_EQ(e.variants[0].plan->launch.block.x, 128u);
   EXPECT_DOUBLE_EQ(e.floor_us, 16.0 / 1000 / 1e3);
-  EXPECT_NE(to_string(e).find("* block"), std::string::npos);
+  EXPECT_NE(to_string(e).find("* in_registers"), std::string::npos);
 }
 
 }  // namespace
