@@ -241,5 +241,19 @@ TEST(Attention, APlanCoversEveryQueryOfEveryHead) {
   }
 }
 
+TEST(Attention, HasNoLimitOfBatchTimesHeads) {
+  alignas(64) static char aligned[64];
+  const TensorView t(aligned, DType::bfloat16, {8192, 12, 3, 64});
+  const TensorView inputs[] = {t, t, t}, outputs[] = {t};
+  const auto e =
+      find_operator("attention").explain(outputs, {inputs, {}}, device_info_of_arch("sm_90a"));
+  for (const auto& c : e.variants) {
+    ASSERT_TRUE(c.plan.has_value()) << c.variant.name;
+    const uint32_t heads = 8192 * 12;  // more than 65,535, the most blocks along y or z
+    EXPECT_EQ(c.plan->launch.grid.x, c.variant.name == "naive" ? heads * 3 / 4 : heads);
+    EXPECT_EQ(c.plan->launch.grid.y * c.plan->launch.grid.z, 1u);
+  }
+}
+
 }  // namespace
 }  // namespace tensorcraft
