@@ -242,9 +242,12 @@ TEST(Attention, APlanCoversEveryQueryOfEveryHead) {
 }
 
 TEST(Attention, HasNoLimitOfBatchTimesHeads) {
-  alignas(64) static char aligned[64];
-  const TensorView t(aligned, DType::bfloat16, {8192, 12, 3, 64});
-  const TensorView inputs[] = {t, t, t}, outputs[] = {t};
+  const Dims shape{8192, 12, 3, 64};
+  const auto gpu = [&](uintptr_t address) {  // explain() reads no memory
+    return TensorView(reinterpret_cast<void*>(address), DType::bfloat16, shape);
+  };
+  const TensorView t = gpu(uintptr_t(1) << 40), out = gpu(uintptr_t(1) << 41);
+  const TensorView inputs[] = {t, t, t}, outputs[] = {out};
   const auto e =
       find_operator("attention").explain(outputs, {inputs, {}}, device_info_of_arch("sm_90a"));
   for (const auto& c : e.variants) {
