@@ -243,5 +243,22 @@ TEST(Attention, APlanCoversEveryQueryOfEveryHead) {
   }
 }
 
+TEST(Attention, HasNoLimitOfBatchTimesHeads) {
+  const Dims shape{8192, 12, 3, 64};
+  const auto gpu = [&](uintptr_t address) {  // explain() reads no memory
+    return TensorView(reinterpret_cast<void*>(address), DType::bfloat16, shape);
+  };
+  const TensorView t = gpu(uintptr_t(1) << 40), out = gpu(uintptr_t(1) << 41);
+  const TensorView inputs[] = {t, t, t}, outputs[] = {out};
+  const auto e =
+      find_operator("attention").explain(outputs, {inputs, {}}, device_info_of_arch("sm_90a"));
+  for (const auto& c : e.variants) {
+    ASSERT_TRUE(c.plan.has_value()) << c.variant.name;
+    const uint32_t heads = 8192 * 12;  // more than 65,535, the most blocks along y or z
+    EXPECT_EQ(c.plan->launch.grid.x, c.variant.name == "naive" ? heads * 3 / 4 : heads);
+    EXPECT_EQ(c.plan->launch.grid.y * c.plan->launch.grid.z, 1u);
+  }
+}
+
 }  // namespace
 }  // namespace tensorcraft
