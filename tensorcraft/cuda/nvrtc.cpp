@@ -116,8 +116,8 @@ std::vector<std::string> candidates(const std::string& configured) {
   return files;
 }
 
-// NVRTC opens its built-ins by name alone at the first compile, which finds them in a Python package
-// only when they are loaded already.
+// NVRTC opens its built-ins by name alone at the first compile, which finds them in a Python
+// package only when they are loaded already.
 void load_builtins(const fs::path& folder) {
   constexpr std::string_view stem = "libnvrtc-builtins.so.";
   std::error_code error;
