@@ -3,12 +3,12 @@
 file(WRITE ${WORK}/CMakeLists.txt
   "cmake_minimum_required(VERSION 3.23)
    project(needs_googletest LANGUAGES CXX)
-   include(${ROOT}/cmake/googletest.cmake)
+   include(\"${ROOT}/cmake/googletest.cmake\")
    if(NOT TARGET GTest::gtest_main)
      message(FATAL_ERROR \"no target\")
    endif()")
 function(configure name)
-  execute_process(COMMAND ${CMAKE_COMMAND} -S ${WORK} -B ${WORK}/${name} ${ARGN}
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${WORK} -B ${WORK}/${name} -G Ninja ${ARGN}
                   RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
   set(result "${result}" PARENT_SCOPE)
   set(text "${text}" PARENT_SCOPE)
