@@ -15,20 +15,22 @@ from typing import Any
 Work = Callable[[], Any]
 
 
-def interleaved_cpu(candidates: dict[str, Work], rounds: int = 7, calls: int = 5) -> dict[str, dict[str, float]]:
+def interleaved_cpu(
+    candidates: dict[str, Work], rounds: int = 7, calls: int = 5, pause: float = 0.25
+) -> dict[str, dict[str, float]]:
     """Milliseconds of each candidate, in turn, a few calls at a time.
 
     Before each turn comes a pause: idle threads of a BLAS spin for tens of milliseconds after its last call,
-    and would take a core from whoever is next. The first call of a turn is not counted.
+    and would take a core from whoever is next. The first call of a turn is not counted then.
     """
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(rounds):
         for name, work in candidates.items():
-            time.sleep(0.25)
-            for call in range(calls + 1):
+            time.sleep(pause)
+            for call in range(calls + (pause > 0)):
                 start = time.perf_counter()
                 work()
-                if call > 0:
+                if call > 0 or pause == 0:
                     times[name].append((time.perf_counter() - start) * 1e3)
     return {name: summary(values) for name, values in times.items()}
 
