@@ -55,7 +55,8 @@ Cluster::Cluster(const Launch& launch, Body body, const void* params, const Opti
       t.lane = int(i % 32);
       t.index = index_of(i, launch.block);
       t.fiber.stack = stacks_->at(b * block_threads + i);
-      t.fiber.stack_bytes = launch.stack_bytes;
+      // Stacks that all end at one offset in their page would share a few lines of the cache.
+      t.fiber.stack_bytes = launch.stack_bytes - i % 32 * 128;
       if (t.lane == 0) t.warp->first = &t;
       t.warp->exists |= 1u << t.lane;
       prepare_fiber(t.fiber, enter, this);
