@@ -16,7 +16,6 @@ namespace tensorcraft::simt {
 
 class Cluster;
 struct Thread;
-struct Block;
 
 // The race build compiles rungs with -fsanitize=thread and links the functions of tsan.cpp, so that
 // the shadow sees every access. In other builds each hook is nothing.
@@ -55,12 +54,14 @@ class Shadow {
   void read(const void* address, size_t bytes, const Site& site);
   void write(const void* address, size_t bytes, const Site& site);
   void atomic(const void* address, size_t bytes, const Site& site);
+  void atomic_store(const void* address, size_t bytes, const Site& site);
 
   // Everything any of these threads did is ordered before everything each of them will do.
   void synchronise(std::span<Thread* const> threads);
   // What the running thread did is ordered before what follows an acquire() of the same object.
   void release(const void* object);
   void acquire(const void* object);
+  void acquire(const Thread& thread, const void* object);
   void forget(const void* object);
 
   // The running thread issues an asynchronous operation that will write (read) these bytes; until
@@ -85,15 +86,13 @@ class Shadow {
   struct Window;
   enum class Access : uint8_t { read, write, atomic, async_write, async_read };
 
-  Word* words_of(const void* address, size_t bytes, Block*& block, size_t& offset);
   template <class F>
   void each_cell(const void* address, size_t bytes, const F& f);
   void check(Cell& cell, size_t offset, Access access, const Site& site, bool proxy);
   void record(Cell& cell, Access access, const Site& site);
-  [[noreturn]] void race(const Cell& cell, size_t offset, Access access, const Site& site,
-                         unsigned other, Access other_access, const Site& other_site);
+  [[noreturn]] void race(size_t offset, Access access, const Site& site, unsigned other,
+                         Access other_access, const Site& other_site);
   bool knows(unsigned thread, uint32_t step) const;
-  void advance(Thread& thread);
 
   Cluster& cluster_;
   std::vector<std::unique_ptr<Window>> windows_;
@@ -103,8 +102,9 @@ class Shadow {
   uint32_t generation_ = 0;
 };
 
-// The hooks that wrappers and the scheduler call.
-Shadow* shadow();  // of the running cluster; null outside a kernel and outside the race build
+// Of the running cluster; null outside a kernel and outside the race build.
+Shadow* shadow();
+// Accesses that a wrapper makes for its thread.
 
 inline void shadow_read(const void* address, size_t bytes, const char* wrapper) {
   if constexpr (kRaceBuild)
