@@ -63,6 +63,7 @@ Cluster::Cluster(const Launch& launch, Body body, const void* params, const Opti
     }
     allocate_shared(blocks_[b]);
   }
+  if constexpr (kRaceBuild) shadow_ = std::make_unique<Shadow>(*this);
 }
 
 Cluster::~Cluster() {
@@ -112,6 +113,7 @@ void Cluster::run(uint64_t index) {
   blockDim = launch_.block;
   gridDim = launch_.grid;
   for (Block& b : blocks_) begin_block(b, index);
+  if (shadow_) shadow_->begin();
   live_ = threads_.size();
   queue_head_ = queue_count_ = 0;
   // Another order of the threads is another legal run.
