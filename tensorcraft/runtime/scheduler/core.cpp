@@ -179,15 +179,16 @@ void Core::make_ready(Record& record, Time now) {
   patient_.emplace(now, record.status.task.id);
 }
 
-// One at a time, or an old backlog of one class would shut out all others.
+// Puts the longest ready task in front; at most one in each span of patience, or an old backlog
+// would shut out a higher class.
 void Core::promote(Time now) {
   if (patient_.empty() || now < next_promotion_) return;
   const auto [ready, id] = *patient_.begin();
-  if (now - ready < options_.patience || is_promoted(ready_.begin()->first)) return;
+  if (now - ready < options_.patience) return;
   Record& record = find(id);
   patient_.erase(patient_.begin());
   ready_.erase(record.rank);
-  std::get<0>(record.rank) = 0;
+  record.rank = {0, 0, 0, ready.count(), std::get<4>(record.rank)};
   ready_.emplace(record.rank, id);
   next_promotion_ = now + options_.patience;
 }

@@ -143,6 +143,16 @@ TEST(Scheduler, AnOldBacklogDoesNotShutOutAHigherClass) {
   EXPECT_EQ(core.step(Completed{2}, later).start, Ids{10});
 }
 
+TEST(Scheduler, ATaskOutOfPatienceIsNotPassedByALaterOneOfAHigherClass) {
+  Core core({.memory_bytes = 10, .max_running = 2, .patience = Time(100)});
+  submit(core, {.id = 1, .memory_bytes = 10}, Time(0));
+  submit(core, {.id = 2, .qos = Qos::best_effort, .memory_bytes = 10}, Time(0));
+  submit(core, {.id = 3, .qos = Qos::guaranteed, .memory_bytes = 10}, Time(1));
+  core.step(Tick{}, Time(100));
+  core.step(Tick{}, Time(300));
+  EXPECT_EQ(drain(core, {1}, Time(300)), (Ids{1, 2, 3}));
+}
+
 TEST(Scheduler, ABacklogOfAHigherClassDoesNotStarveALowerOne) {
   Core core({.patience = Time(1000)});
   submit(core, {.id = 1, .qos = Qos::guaranteed}, Time(0));

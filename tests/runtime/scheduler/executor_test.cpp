@@ -5,6 +5,7 @@
 #include "tests/support/expect_error.hpp"
 #include "tests/support/fake_driver.hpp"
 
+#include <atomic>
 #include <future>
 #include <map>
 #include <stdexcept>
@@ -58,11 +59,15 @@ TEST_P(EachExecutor, ReportsEachTaskOnceAndWhatItFailedWith) {
 
 TEST_P(EachExecutor, LetsGoOfWhatTheWorkCapturedOnceTheTaskHasEnded) {
   const auto executor = make();
-  auto buffer = std::make_shared<int>(1);
-  const std::weak_ptr<int> alive = buffer;
-  executor->start(1, 0, [buffer = std::move(buffer)](StreamRef) {});
+  std::atomic<bool> gone = false;
+  const auto let_go = [&](int*) {
+    executor->stop(1);  // may use the executor, so no lock is held
+    executor->take_reports();
+    gone = true;
+  };
+  executor->start(1, 0, [held = std::shared_ptr<int>(nullptr, let_go)](StreamRef) {});
   ends_of(*executor, 1);
-  EXPECT_TRUE(alive.expired());
+  EXPECT_TRUE(gone);
 }
 
 TEST_P(EachExecutor, WaitsNoLongerThanItIsAllowedTo) {

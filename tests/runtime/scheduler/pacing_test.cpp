@@ -26,6 +26,21 @@ TEST(Pacing, WakesWhenTheShareAllowsTheNextTask) {
   EXPECT_EQ(open.wake, Time(1000));
 }
 
+TEST(Pacing, MakesRoomInAFullQueueAsTimePasses) {
+  Core core({.max_running = 8,
+             .max_pending = 1,
+             .bytes_per_second = 1e9,
+             .shares = {{0, 1.0}},
+             .window = 1us});
+  const auto verdict = [&](TaskId id, Time now) {
+    return core.step(Submit{{.id = id, .traffic_bytes = 1000}}, now).admission.value().verdict;
+  };
+  EXPECT_EQ(verdict(1, 0us), Verdict::admit);
+  EXPECT_EQ(verdict(2, 0us), Verdict::queue);
+  EXPECT_EQ(verdict(3, 0us), Verdict::reject);
+  EXPECT_EQ(verdict(4, 1us), Verdict::queue);  // the second one starts just then
+}
+
 TEST(Pacing, HoldsBackNeitherAnotherStreamNorATaskWithoutTraffic) {
   Core core({.max_running = 8, .bytes_per_second = 1e9, .shares = {{0, 0.5}, {1, 0.5}}});
   const auto started = [&](Task task) { return !core.step(Submit{task}, 0s).start.empty(); };
