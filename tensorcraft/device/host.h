@@ -32,6 +32,13 @@ void mma_m16n8k16_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)
                       const float (&c)[4]);
 void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                        const float (&c)[4]);
+// tf32 operands are floats whose low 13 bits are 0.
+void mma_m16n8k8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                      const float (&c)[4]);
+// The calling thread's copies from global to shared memory; device/ptx/cp_async.cuh has the rules.
+void cp_async(void* shared, const void* global, int size, int bytes);
+void cp_async_commit();
+void cp_async_wait_group(int pending);
 void* static_shared(const void* key, size_t bytes, size_t align);
 void* dynamic_shared(size_t bytes);
 
