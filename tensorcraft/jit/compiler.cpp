@@ -14,10 +14,6 @@
 namespace tensorcraft::jit {
 namespace {
 
-// How long one caller waits for another that compiles the same kernel: the slowest kernels take 3
-// s.
-constexpr std::chrono::seconds kLockTimeout{20};
-
 // The number in "sm_90a" or "compute_90".
 int arch_number(std::string_view arch) {
   const size_t digits = arch.starts_with("sm_") ? 3 : arch.npos;
@@ -158,8 +154,11 @@ std::string_view first_error(std::string_view log) {
   return error.empty() ? first : error;
 }
 
-Compiler::Compiler(std::string cache_folder, size_t max_cache_bytes)
-    : disk_(std::move(cache_folder), max_cache_bytes), toolchain_(disk_.folder()) {}
+Compiler::Compiler(std::string cache_folder, size_t max_cache_bytes,
+                   std::chrono::milliseconds lock_timeout)
+    : lock_timeout_(lock_timeout),
+      disk_(std::move(cache_folder), max_cache_bytes),
+      toolchain_(disk_.folder()) {}
 
 bool Compiler::load(Result& result) {
   std::optional<CacheEntry> entry = disk_.load(result.program.key, result.program.arch);
@@ -203,15 +202,18 @@ Compiler::Result Compiler::build(const KernelKey& key, std::string_view arch, bo
     compile(result);
     return result;
   }
-  result.program = make_program(key, arch, toolchain_.get());
-  if (load(result)) return result;
+  for (const Toolchain& toolchain : toolchain_.candidates()) {
+    result.program = make_program(key, arch, toolchain);
+    if (load(result)) return result;
+  }
   trace(result.program, "not on disk");
   // The key so far may come from the memo; the one that is stored names the compiler that runs.
   result.program = make_program(key, arch, toolchain_.confirm());
-  const CacheFolder::Lock lock = disk_.lock(result.program.key, kLockTimeout);
+  const CacheFolder::Lock lock = disk_.lock(result.program.key, lock_timeout_);
   if (load(result)) return result;
   compile(result);
   const bool stored = disk_.store(result.program.key, result.entry);
+  if (stored) toolchain_.record();
   trace(result.program, stored ? "stored on disk" : "kept in memory only");
   return result;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/jit/folder.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -58,5 +60,21 @@ struct BundleImport {
 // you would not run. Kind io for a file or folder that cannot be read or written, kind value for a
 // damaged bundle or one larger than the folder's limit.
 BundleImport import_bundle(const std::string& path);
+
+// The same for any folder.
+class KernelCache {
+ public:
+  KernelCache(std::string folder, size_t limit_bytes);
+  CacheStat stat();
+  std::vector<CacheItem> list();
+  CacheCheck verify();
+  size_t clear();
+  size_t export_bundle(const std::string& path, const CacheFilter& filter = {});
+  BundleImport import_bundle(const std::string& path);
+
+ private:
+  CacheFolder folder_;
+  const size_t limit_bytes_;
+};
 
 }  // namespace tensorcraft::jit
