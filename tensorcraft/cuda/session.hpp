@@ -15,7 +15,7 @@ struct DeviceSlot {
   std::once_flag described, retained;
   DeviceInfo info;
   std::string problem;  // why the device cannot be used; its first line is an exact message
-  CUctx_st* context = nullptr;
+  std::atomic<CUctx_st*> context = nullptr;
 };
 
 struct Session {
