@@ -63,6 +63,13 @@ void for_each_line(std::string_view text, Function function) {
   }
 }
 
+bool reports_error(std::string_view line) {
+  return line.find("error") != line.npos || line.find("fatal") != line.npos;
+}
+
+// "2 errors detected in the compilation of ..."
+bool is_count(std::string_view line) { return line.find(" detected in the comp") != line.npos; }
+
 template <class... Parts>
 void trace(const Program& program, const Parts&... parts) {
   if (log_enabled(LogLevel::debug)) log_debug(join("jit: ", program.signature, ": ", parts...));
@@ -72,7 +79,7 @@ void trace(const Program& program, const Parts&... parts) {
   std::string options = lines_of(program.options);
   std::ranges::replace(options, '\n', ' ');
   fail(ErrorKind::compile, program.entry, " does not compile for ", program.arch, ": ",
-       first_error(log), "\n  source: ", program.entry, ".cu, which includes ",
+       trimmed_log(log), "\n  source: ", program.entry, ".cu, which includes ",
        program.headers->size(), " headers of the library\n  options: ", options,
        "\n  signature: ", program.signature, "\nThe whole log of NVRTC:\n", log,
        "\nThe generated source:\n", program.text);
@@ -148,10 +155,27 @@ std::string_view first_error(std::string_view log) {
   std::string_view first, error;
   for_each_line(log, [&](std::string_view line) {
     if (first.empty()) first = line;
-    const bool reports = line.find("error") != line.npos || line.find("fatal") != line.npos;
-    if (error.empty() && reports) error = line;
+    if (error.empty() && reports_error(line)) error = line;
   });
   return error.empty() ? first : error;
+}
+
+std::string trimmed_log(std::string_view log) {
+  constexpr int kShown = 3;
+  std::string text;
+  int errors = 0;
+  bool belongs = false;  // this line to an error that is shown
+  for_each_line(log, [&](std::string_view line) {
+    const bool indented = line.starts_with(' ') || line.starts_with('\t');
+    if (reports_error(line) && !indented && !is_count(line))
+      ++errors;
+    else if (!indented || !belongs)
+      return void(belongs = false);
+    belongs = errors <= kShown;
+    if (belongs) text.append(text.empty() ? "" : "\n").append(line);
+  });
+  if (errors > kShown) text.append(join("\n(and ", errors - kShown, " more errors)"));
+  return errors == 0 ? std::string(first_error(log)) : text;
 }
 
 Compiler::Compiler(std::string cache_folder, size_t max_cache_bytes,

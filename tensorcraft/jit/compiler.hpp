@@ -54,6 +54,9 @@ ResourceUse parse_resource_use(std::string_view log);
 
 // The first line of a log that reports an error, else the first line.
 std::string_view first_error(std::string_view log);
+// What a reader needs of a log: the errors in order with the lines that show where, without
+// warnings; of many errors the first three and a count.
+std::string trimmed_log(std::string_view log);
 
 // How long one caller waits for another that compiles the same kernel: the slowest kernels take 3
 // s. Afterwards it compiles for itself.

@@ -16,9 +16,9 @@ namespace tensorcraft::jit {
 struct WarmupStep {
   size_t done = 0, total = 0;  // this one included
   std::string name;            // readable_name()
-  bool from_disk = false;
-  double milliseconds = 0;  // this kernel took, compiled or read
-  std::string error;        // empty where it is ready
+  bool from_disk = false;      // or from memory: nothing was compiled
+  double milliseconds = 0;     // this kernel took, compiled or read
+  std::string error;           // empty where it is ready
 };
 using WarmupCallback = std::function<void(const WarmupStep&)>;
 

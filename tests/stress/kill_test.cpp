@@ -95,9 +95,10 @@ TEST_F(Kill, LeavesNoBadEntryNoLockAndNoFile) {
 
 // The image of an entry is that of its key, whoever was killed.
 TEST_F(Kill, LeavesTheRightImageUnderEachKey) {
+  const int slowness = test::uses_real_compiler() ? 5 : 1;
   for (int i = 0; i < 10; ++i) {
     Child child = start(0, 1 << 20);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 7 * i));
+    std::this_thread::sleep_for(std::chrono::milliseconds((20 + 7 * i) * slowness));
     child.kill_now();
   }
   const auto compare = [this] {

@@ -24,9 +24,20 @@ namespace tensorcraft::test {
 inline bool uses_real_compiler() { return std::getenv("TC_TEST_REAL_NVRTC") != nullptr; }
 inline const int kCompilerIsSet =
     uses_real_compiler() ? 0 : setenv("TENSORCRAFT_NVRTC", TC_FAKE_NVRTC, 1);
-// Where the cache of the process is, so that none of this reaches the user's.
-inline const TemporaryFolder kProcessCache;
-inline const int kFolderIsSet = setenv("TENSORCRAFT_CACHE_DIR", kProcessCache.path().c_str(), 1);
+// Where the cache of the process is, so that none of this reaches the user's. A child that ends in
+// exit() leaves it to the parent.
+class ProcessCache {
+ public:
+  ProcessCache() { setenv("TENSORCRAFT_CACHE_DIR", folder_->path().c_str(), 1); }
+  ~ProcessCache() {
+    if (getpid() == owner_) delete folder_;
+  }
+
+ private:
+  const pid_t owner_ = getpid();
+  const TemporaryFolder* const folder_ = new TemporaryFolder;
+};
+inline const ProcessCache kProcessCache;
 
 // How often a stress test repeats what it does: a tenth, or less, in the usual run.
 inline int repeats(int usual, int full) { return std::getenv("TC_TEST_FULL") ? full : usual; }
