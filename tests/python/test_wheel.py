@@ -71,7 +71,8 @@ def try_out(wheel: Path, folder: Path) -> None:
     assert wheel.name.startswith(f"tensorcraft-{version}-") and place.startswith(str(folder))
     command = folder / "bin" / "tensorcraft"
     assert run(command, "--version", cwd=folder) == f"tensorcraft {version}\n"
-    checks = {c["name"]: c for c in json.loads(run(command, "doctor", "--json", cwd=folder))["checks"]}
+    doctor = json.loads(run(command, "doctor", "--json", cwd=folder, PYTHONPATH=""))
+    checks = {c["name"]: c for c in doctor["checks"]}
     assert checks["Python package"]["finding"] == f"{version} in {site / 'tensorcraft'}"
     files = {p.name for p in (site / "tensorcraft").iterdir()}
     assert {"py.typed", "_ops.pyi", "_tensorcraft.pyi", "libtensorcraft.so.0"} <= files
