@@ -1,5 +1,5 @@
 # GoogleTest: the installed package first, else a pinned version, unless TENSORCRAFT_FETCH forbids downloads.
-option(TENSORCRAFT_FETCH "Download what the tests need and the system lacks" ON)
+option(TENSORCRAFT_FETCH "Download what the tests and the command need and the system lacks" ON)
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
   if(NOT TENSORCRAFT_FETCH)

@@ -40,6 +40,7 @@ unlabelled=(-LE gpu)
 if [ -e /dev/nvidiactl ]; then unlabelled=(); fi
 step "C++ tests" ctest --test-dir "$build" --output-on-failure -j2 --no-tests=error "${unlabelled[@]}"
 step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python tests/scripts
+step "command tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/cli --command "$build/install/bin/tensorcraft"
 step format scripts/format.sh --check
 step lint scripts/lint.sh tensorcraft/{core,cuda,jit,op}
 step "Python lint" "$python" -m ruff check -q python bindings tests benchmarks examples scripts

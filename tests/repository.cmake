@@ -12,9 +12,11 @@ add_test(NAME cuda_toolkit COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}
                                    -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/cuda_toolkit_test.cmake)
 add_test(NAME googletest COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/googletest
                                  -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/googletest_test.cmake)
+add_test(NAME cli11 COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/cli11
+                            -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/cli11_test.cmake)
 add_test(NAME library COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:tensorcraft>
                               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/library_test.cmake)
 add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DROOT=${PROJECT_SOURCE_DIR}
                               -DWORK=${CMAKE_CURRENT_BINARY_DIR}/package -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
-set_tests_properties(layers budgets quotes results environment_page cuda_toolkit googletest library package
+set_tests_properties(layers budgets quotes results environment_page cuda_toolkit googletest cli11 library package
                      PROPERTIES LABELS cpu TIMEOUT 300)

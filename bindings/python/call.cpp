@@ -242,6 +242,55 @@ const op::Operator& operator_at(size_t index) {
   return *all[index];
 }
 
+TensorView as_if_on(Device device, const TensorView& view) {
+  return {view.data(), view.dtype(), view.shape(), view.strides(), device};
+}
+
+nb::tuple to_tuple(const Dim3& d) { return nb::make_tuple(d.x, d.y, d.z); }
+
+nb::object to_dict(const op::KernelReport& k) {
+  nb::dict d;
+  d["arch"] = k.arch;
+  d["signature"] = k.signature;
+  d["grid"] = to_tuple(k.launch.grid);
+  d["block"] = to_tuple(k.launch.block);
+  d["cluster"] = to_tuple(k.launch.cluster);
+  d["registers"] = k.registers;
+  d["shared_bytes"] = k.shared_bytes;
+  d["spill_bytes"] = k.spill_bytes;
+  d["code_bytes"] = k.code_bytes;
+  d["compile_ms"] = k.compile_ms;
+  d["blocks_per_sm"] = k.occupancy.blocks_per_sm;
+  d["occupancy"] = k.occupancy.fraction;
+  d["limited_by"] = std::string(k.occupancy.limit);
+  d["problem"] = k.problem;
+  return d;
+}
+
+nb::dict to_dict(const op::Explanation& e) {
+  nb::list rows;
+  for (const op::Considered& c : e.variants) {
+    nb::dict row;
+    row["name"] = std::string(c.variant.name);
+    row["idea"] = std::string(c.variant.idea);
+    row["accepted"] = c.accepted;
+    row["reason"] = c.reason;
+    row["config"] = c.plan ? op::config_text(*c.plan) : std::string();
+    rows.append(row);
+  }
+  nb::dict result;
+  result["op"] = std::string(e.op);
+  result["device"] = e.device;
+  result["variant"] = std::string(e.variant);
+  result["variants"] = rows;
+  result["floor_us"] = e.floor_us;
+  result["bytes"] = e.cost.bytes;
+  result["flops"] = e.cost.flops;
+  result["kernel"] = e.kernel ? to_dict(*e.kernel) : nb::none();
+  result["text"] = op::to_string(e);
+  return result;
+}
+
 std::string_view variant_text(nb::handle variant) {
   return variant.is_none() ? std::string_view() : to_text(variant, "variant");
 }
@@ -278,33 +327,27 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
 }
 
 nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant,
-                 nb::handle device) {
+                 nb::handle device, nb::handle arch) {
   const op::Operator& op = operator_at(index);
   const Call call(op, inputs, options, nb::none(), device);
-  const op::Arguments arguments = call.arguments(variant_text(variant));
-  std::vector<TensorView> views;  // without memory: nothing is read or written
+  const DeviceInfo target =
+      arch.is_none() ? device_info(call.device()) : device_info_of_arch(to_text(arch, "arch"));
+  const op::Arguments given = call.arguments(variant_text(variant));
+  std::vector<TensorView> views;
+  for (const TensorView& view : given.inputs) views.push_back(as_if_on(target.device, view));
+  std::vector<op::Value> values(given.options.begin(), given.options.end());
+  for (op::Value& value : values)
+    if (const auto* view = std::get_if<TensorView>(&value)) value = as_if_on(target.device, *view);
+  const op::Arguments arguments{views, values, given.variant, given.stream};
+  std::vector<TensorView> outputs;  // without memory: nothing is read or written
   for (const op::OutputSpec& spec : op.infer(arguments))
-    views.emplace_back(nullptr, spec.dtype, spec.shape, call.device());
-  const op::Explanation e = op.explain(views, arguments, device_info(call.device()));
-  nb::list rows;
-  for (const op::Considered& c : e.variants) {
-    nb::dict row;
-    row["name"] = std::string(c.variant.name);
-    row["idea"] = std::string(c.variant.idea);
-    row["accepted"] = c.accepted;
-    row["reason"] = c.reason;
-    row["config"] = c.plan ? op::config_text(*c.plan) : std::string();
-    rows.append(row);
+    outputs.emplace_back(nullptr, spec.dtype, spec.shape, target.device);
+  op::Explanation e = op.explain(outputs, arguments, target);
+  {
+    const nb::gil_scoped_release release;
+    op::add_kernel_report(e, target);
   }
-  nb::dict result;
-  result["op"] = std::string(e.op);
-  result["variant"] = std::string(e.variant);
-  result["variants"] = rows;
-  result["floor_us"] = e.floor_us;
-  result["bytes"] = e.cost.bytes;
-  result["flops"] = e.cost.flops;
-  result["text"] = op::to_string(e);
-  return result;
+  return to_dict(e);
 }
 
 }  // namespace tensorcraft::python

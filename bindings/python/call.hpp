@@ -12,8 +12,8 @@ namespace nb = nanobind;
 // follow its description; the rest are the options every operator has.
 nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle out,
                 nb::handle stream, nb::handle variant, nb::handle device);
-// The Explanation of the same call as a dict.
+// The Explanation of the same call as a dict; with `arch`, as if the arrays lay on such a GPU.
 nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant,
-                 nb::handle device);
+                 nb::handle device, nb::handle arch);
 
 }  // namespace tensorcraft::python

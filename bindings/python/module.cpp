@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
+#include "cache.hpp"
 #include "call.hpp"
 #include "stream.hpp"
 #include "tensor.hpp"
@@ -36,13 +37,18 @@ nb::dict to_dict(const DeviceInfo& info) {
   nb::dict d;
   d["device"] = to_string(info.device);
   d["name"] = info.name;
+  d["arch"] = info.arch();
   d["compute_capability"] = info.compute_capability;
   d["num_sms"] = info.num_sms;
+  d["threads_per_sm"] = info.threads_per_sm;
+  d["registers_per_sm"] = info.registers_per_sm;
+  d["shared_bytes_per_sm"] = info.shared_bytes_per_sm;
   d["memory_bytes"] = info.memory_bytes;
   d["l2_bytes"] = info.l2_bytes;
   d["shared_bytes_per_block"] = info.shared_bytes_per_block;
   d["memory_gb_per_s"] = info.memory_gb_per_s;
   d["peak_bf16_tflops"] = info.peak_bf16_tflops;
+  d["peak_fp8_tflops"] = info.peak_fp8_tflops;
   d["peak_fp32_tflops"] = info.peak_fp32_tflops;
   return d;
 }
@@ -107,8 +113,9 @@ NB_MODULE(_tensorcraft, m) {
   register_stream(m);
   register_devices(m);
   register_trace(m);
+  register_cache(m);
   m.def("call", &call, "index"_a, "inputs"_a, "options"_a, "out"_a.none(), "stream"_a.none(),
         "variant"_a.none(), "device"_a.none(), "Runs an operator.");
   m.def("explain", &explain, "index"_a, "inputs"_a, "options"_a, "variant"_a.none(),
-        "device"_a.none(), "What tc.explain calls.");
+        "device"_a.none(), "arch"_a.none(), "What tc.explain calls.");
 }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys as _sys
 
-from . import _ops, errors
+from . import _ops, cache, errors
 from . import _tensorcraft as _native
 from ._explain import Explanation, explain, ops
 from ._ops import *
@@ -70,6 +70,7 @@ __all__ = [
     "asarray",
     "bfloat16",
     "bool_",
+    "cache",
     "default_device",
     "device_info",
     "devices",

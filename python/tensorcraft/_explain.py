@@ -25,15 +25,43 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """What the chosen variant launches and what the compiler made of it.
+
+    Where `problem` is not empty it says why registers, code and occupancy are not known; they are 0 then.
+    """
+
+    arch: str
+    signature: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    registers: int  # of each thread
+    shared_bytes: int  # of each block, static and dynamic
+    spill_bytes: int
+    code_bytes: int
+    compile_ms: float
+    blocks_per_sm: int
+    occupancy: float  # the part of a multiprocessor's warps that are in use at a time
+    limited_by: str  # what leaves no room for one more block
+    problem: str
+
+
+@dataclass(frozen=True)
 class Explanation:
-    """The chosen variant of a call and the verdict on every other; str() is a table."""
+    """The chosen variant of a call and the verdict on every other; str() is a table.
+
+    `kernel` is None on the CPU. `floor_us` is what no variant can be faster than, 0 where the device's peak is unknown.
+    """
 
     op: str
+    device: str
     variant: str
     variants: tuple[Verdict, ...]
     floor_us: float
     bytes: float
     flops: float
+    kernel: Kernel | None
     text: str
 
     def __str__(self) -> str:
@@ -45,8 +73,11 @@ def ops() -> dict[str, Operator]:
     return dict(_ops.OPERATORS)
 
 
-def explain(op: str, *args: Any, **options: Any) -> Explanation:
+def explain(op: str, *args: Any, arch: str | None = None, **options: Any) -> Explanation:
     """What calling operator `op` with these arguments would run, and why; nothing is computed.
+
+    A kernel is compiled, into the cache, where NVRTC is there. `arch` ("sm_90a") asks about such a GPU, which need not
+    be here, and takes the arrays as if they lay on it.
 
     Raises KeyError for an unknown operator, and what the call itself would raise for bad arguments.
     """
@@ -59,7 +90,8 @@ def explain(op: str, *args: Any, **options: Any) -> Explanation:
     common = {name: values.pop(name) for name in ("out", "stream", "variant", "device")}
     chosen = {name: values.pop(name) for name in record._options}
     found = native.explain(
-        record._index, tuple(values.values()), tuple(chosen.values()), common["variant"], common["device"]
+        record._index, tuple(values.values()), tuple(chosen.values()), common["variant"], common["device"], arch
     )
     rows = tuple(Verdict(**row) for row in found.pop("variants"))
-    return Explanation(variants=rows, **found)
+    compiled = found.pop("kernel")
+    return Explanation(variants=rows, kernel=Kernel(**compiled) if compiled else None, **found)

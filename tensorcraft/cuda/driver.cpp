@@ -238,6 +238,7 @@ int driver_version() { return session().version; }
 CUctx_st* primary_context(int device) {
   const Driver& d = require_driver();
   DeviceSlot& slot = device_slot(device);
+  if (CUctx_st* known = slot.context.load(std::memory_order_acquire)) return known;
   std::call_once(slot.retained, [&] {
     CUctx_st* context = nullptr;
     int ordinal = 0;
@@ -249,9 +250,11 @@ CUctx_st* primary_context(int device) {
     uint64_t threshold = UINT64_MAX;
     d.device_get_default_mem_pool(&pool, ordinal);
     d.mem_pool_set_attribute(pool, kMemPoolReleaseThreshold, &threshold);
-    slot.context = context;
+    slot.context.store(context, std::memory_order_release);
   });
   return slot.context;
 }
+
+bool has_primary_context(int device) { return device_slot(device).context != nullptr; }
 
 }  // namespace tensorcraft::cuda

@@ -161,6 +161,7 @@ std::string driver_problem();
 int driver_version();
 // The primary context of a device, retained on first use and kept for the life of the process.
 CUctx_st* primary_context(int device);
+bool has_primary_context(int device);
 
 // Replaces the driver, and everything known from the old one, by a table of functions; null puts
 // the real one back. Not safe beside other CUDA work.

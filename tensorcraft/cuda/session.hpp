@@ -15,7 +15,7 @@ struct DeviceSlot {
   std::once_flag described, retained;
   DeviceInfo info;
   std::string problem;  // why the device cannot be used; its first line is an exact message
-  CUctx_st* context = nullptr;
+  std::atomic<CUctx_st*> context = nullptr;
 };
 
 struct Session {
@@ -41,14 +41,16 @@ bool forked() noexcept;
 // The slot of a device that exists, described; kind value or unsupported otherwise.
 DeviceSlot& device_slot(int index);
 // For destructors: runs `action` with the device's context current; does nothing where CUDA cannot
-// be used any more.
+// be used any more. Nobody can try again later, so a refusal that passes is tried once more here.
 template <class Action>
 void quietly_on(int device, Action action) noexcept {
-  if (!usable()) return;
-  try {
-    const DeviceGuard guard(device);
-    action(*driver());
-  } catch (...) {  // the context is gone, and what it held with it
+  for (int attempt = 0; attempt < 2 && usable(); ++attempt) {
+    try {
+      const DeviceGuard guard(device);
+      action(*driver());
+      return;
+    } catch (...) {  // the context is gone, and what it held with it
+    }
   }
 }
 // Makes the next default_device() choose again, and warn again.

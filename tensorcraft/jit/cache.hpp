@@ -25,14 +25,28 @@ struct CacheEntry {
 inline constexpr uint32_t kCacheFormat = 1;
 inline constexpr size_t kDefaultCacheBytes = size_t(1) << 30;
 
+// Entries are files named by the key, 64 hexadecimal digits.
+inline constexpr std::string_view kEntrySuffix = ".kernel";
+std::string entry_file(std::string_view key);
+
 // An entry as the bytes of a file, and back; nullopt where anything at all does not match.
 std::string encode_entry(const CacheEntry& entry, std::string_view key);
 std::optional<CacheEntry> decode_entry(std::string_view bytes, std::string_view key,
                                        std::string_view arch);
 
-// Compiled kernels on disk, one file each, named by the key (64 hexadecimal digits). Shared by
-// threads and processes. A damaged or foreign entry is a miss; a folder that cannot be used makes
-// every look-up a miss; neither is ever an error.
+// The same for bytes that say themselves which key they belong to.
+struct KeyedEntry {
+  std::string key;
+  CacheEntry entry;
+};
+std::optional<KeyedEntry> decode_any_entry(std::string_view bytes);
+// All but the options, image and log, from the first bytes of a file; nothing is verified.
+inline constexpr size_t kHeadBytes = 4096;
+std::optional<KeyedEntry> decode_entry_head(std::string_view first_bytes);
+
+// Compiled kernels on disk, one file each. Shared by threads and processes. A damaged or foreign
+// entry is a miss; a folder that cannot be used makes every look-up a miss; neither is ever an
+// error.
 class DiskCache {
  public:
   explicit DiskCache(std::string folder, size_t max_bytes = kDefaultCacheBytes);

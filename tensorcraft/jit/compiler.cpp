@@ -14,10 +14,6 @@
 namespace tensorcraft::jit {
 namespace {
 
-// How long one caller waits for another that compiles the same kernel: the slowest kernels take 3
-// s.
-constexpr std::chrono::seconds kLockTimeout{20};
-
 // The number in "sm_90a" or "compute_90".
 int arch_number(std::string_view arch) {
   const size_t digits = arch.starts_with("sm_") ? 3 : arch.npos;
@@ -67,6 +63,13 @@ void for_each_line(std::string_view text, Function function) {
   }
 }
 
+bool reports_error(std::string_view line) {
+  return line.find("error") != line.npos || line.find("fatal") != line.npos;
+}
+
+// "2 errors detected in the compilation of ..."
+bool is_count(std::string_view line) { return line.find(" detected in the comp") != line.npos; }
+
 template <class... Parts>
 void trace(const Program& program, const Parts&... parts) {
   if (log_enabled(LogLevel::debug)) log_debug(join("jit: ", program.signature, ": ", parts...));
@@ -76,7 +79,7 @@ void trace(const Program& program, const Parts&... parts) {
   std::string options = lines_of(program.options);
   std::ranges::replace(options, '\n', ' ');
   fail(ErrorKind::compile, program.entry, " does not compile for ", program.arch, ": ",
-       first_error(log), "\n  source: ", program.entry, ".cu, which includes ",
+       trimmed_log(log), "\n  source: ", program.entry, ".cu, which includes ",
        program.headers->size(), " headers of the library\n  options: ", options,
        "\n  signature: ", program.signature, "\nThe whole log of NVRTC:\n", log,
        "\nThe generated source:\n", program.text);
@@ -152,14 +155,34 @@ std::string_view first_error(std::string_view log) {
   std::string_view first, error;
   for_each_line(log, [&](std::string_view line) {
     if (first.empty()) first = line;
-    const bool reports = line.find("error") != line.npos || line.find("fatal") != line.npos;
-    if (error.empty() && reports) error = line;
+    if (error.empty() && reports_error(line)) error = line;
   });
   return error.empty() ? first : error;
 }
 
-Compiler::Compiler(std::string cache_folder, size_t max_cache_bytes)
-    : disk_(std::move(cache_folder), max_cache_bytes), toolchain_(disk_.folder()) {}
+std::string trimmed_log(std::string_view log) {
+  constexpr int kShown = 3;
+  std::string text;
+  int errors = 0;
+  bool belongs = false;  // this line to an error that is shown
+  for_each_line(log, [&](std::string_view line) {
+    const bool indented = line.starts_with(' ') || line.starts_with('\t');
+    if (reports_error(line) && !indented && !is_count(line))
+      ++errors;
+    else if (!indented || !belongs)
+      return void(belongs = false);
+    belongs = errors <= kShown;
+    if (belongs) text.append(text.empty() ? "" : "\n").append(line);
+  });
+  if (errors > kShown) text.append(join("\n(and ", errors - kShown, " more errors)"));
+  return errors == 0 ? std::string(first_error(log)) : text;
+}
+
+Compiler::Compiler(std::string cache_folder, size_t max_cache_bytes,
+                   std::chrono::milliseconds lock_timeout)
+    : lock_timeout_(lock_timeout),
+      disk_(std::move(cache_folder), max_cache_bytes),
+      toolchain_(disk_.folder()) {}
 
 bool Compiler::load(Result& result) {
   std::optional<CacheEntry> entry = disk_.load(result.program.key, result.program.arch);
@@ -203,15 +226,18 @@ Compiler::Result Compiler::build(const KernelKey& key, std::string_view arch, bo
     compile(result);
     return result;
   }
-  result.program = make_program(key, arch, toolchain_.get());
-  if (load(result)) return result;
+  for (const Toolchain& toolchain : toolchain_.candidates()) {
+    result.program = make_program(key, arch, toolchain);
+    if (load(result)) return result;
+  }
   trace(result.program, "not on disk");
   // The key so far may come from the memo; the one that is stored names the compiler that runs.
   result.program = make_program(key, arch, toolchain_.confirm());
-  const CacheFolder::Lock lock = disk_.lock(result.program.key, kLockTimeout);
+  const CacheFolder::Lock lock = disk_.lock(result.program.key, lock_timeout_);
   if (load(result)) return result;
   compile(result);
   const bool stored = disk_.store(result.program.key, result.entry);
+  if (stored) toolchain_.record();
   trace(result.program, stored ? "stored on disk" : "kept in memory only");
   return result;
 }

@@ -6,6 +6,7 @@
 #include "tensorcraft/jit/toolchain.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -53,11 +54,19 @@ ResourceUse parse_resource_use(std::string_view log);
 
 // The first line of a log that reports an error, else the first line.
 std::string_view first_error(std::string_view log);
+// What a reader needs of a log: the errors in order with the lines that show where, without
+// warnings; of many errors the first three and a count.
+std::string trimmed_log(std::string_view log);
+
+// How long one caller waits for another that compiles the same kernel: the slowest kernels take 3
+// s. Afterwards it compiles for itself.
+inline constexpr std::chrono::seconds kLockTimeout{20};
 
 // From a key to an image: disk cache, then NVRTC.
 class Compiler {
  public:
-  explicit Compiler(std::string cache_folder, size_t max_cache_bytes = kDefaultCacheBytes);
+  explicit Compiler(std::string cache_folder, size_t max_cache_bytes = kDefaultCacheBytes,
+                    std::chrono::milliseconds lock_timeout = kLockTimeout);
 
   struct Result {
     Program program;
@@ -78,6 +87,7 @@ class Compiler {
   bool load(Result& result);
   void compile(Result& result);
 
+  const std::chrono::milliseconds lock_timeout_;
   DiskCache disk_;
   ToolchainSource toolchain_;
   std::atomic<long> compiles_ = 0, disk_hits_ = 0;

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,8 +23,8 @@
 namespace tensorcraft::jit {
 namespace {
 
-constexpr std::string_view kTemporaryPrefix = "tmp-";
-constexpr time_t kTemporaryLifetime = 3600;  // seconds
+// Seconds after which a temporary file is nobody's: certainly, and where its writer's lock is free.
+constexpr time_t kTemporaryLifetime = 3600, kUnlockedLifetime = 60;
 
 // Owns a file descriptor.
 class File {
@@ -73,7 +74,59 @@ std::string temporary_name() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   // Process ids repeat across hosts that share a folder, so the time is part of the name.
-  return join(kTemporaryPrefix, getpid(), "-", counter++, "-", now.tv_sec, now.tv_nsec);
+  return join(CacheFolder::kTemporaryPrefix, getpid(), "-", counter++, "-", now.tv_sec,
+              now.tv_nsec);
+}
+
+// A new file with the bytes on disk. It is locked while it is written, so that a file without a
+// lock is one whose writer was killed.
+bool write_file(int folder, const std::string& name, std::string_view bytes) {
+  const File file(
+      openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return false;
+  flock(file.get(), LOCK_EX | LOCK_NB);
+  return write_all(file.get(), bytes) && fsync(file.get()) == 0;
+}
+
+bool is_orphan(int folder, const char* name, const struct stat& status) {
+  const time_t age = time(nullptr) - status.st_mtime;
+  if (age > kTemporaryLifetime) return true;
+  if (age <= kUnlockedLifetime || !S_ISREG(status.st_mode)) return false;
+  const File file(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  return file && flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+// Calls `visit(folder, name, status)` for every file; takes the descriptor.
+template <class Visit>
+void for_each_file(int descriptor, Visit visit) {
+  DIR* const list = descriptor < 0 ? nullptr : fdopendir(descriptor);
+  if (!list) {
+    if (descriptor >= 0) close(descriptor);
+    return;
+  }
+  while (const dirent* item = readdir(list)) {
+    struct stat status;
+    if (fstatat(descriptor, item->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!S_ISDIR(status.st_mode)) visit(descriptor, item->d_name, status);
+  }
+  closedir(list);
+}
+
+// Opens a folder that is only ours; else says in `problem` what is wrong, and in `error` the errno.
+int open_checked(const std::string& path, std::string& problem, int& error) {
+  File folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  error = folder ? 0 : errno;
+  struct stat status;
+  if (error == ELOOP || error == ENOTDIR) {
+    problem = "is a symbolic link or no folder";
+  } else if (error != 0) {
+    problem = join("cannot be opened (", std::strerror(error), ")");
+  } else if (fstat(folder.get(), &status) != 0 || !only_ours(status)) {
+    problem = "has another owner or is writable for others";
+  } else {
+    return folder.release();
+  }
+  return -1;
 }
 
 }  // namespace
@@ -82,37 +135,48 @@ CacheFolder::CacheFolder(std::string path) : path_(std::move(path)) {}
 
 void CacheFolder::warn_once(std::string_view problem) {
   if (warned_.exchange(true)) return;
-  log_warn(join("kernel cache ", path_, " ", problem,
+  log_warn(join("kernel cache ", path_, path_.empty() ? "" : " ", problem,
                 "; kernels are kept in memory only. Set TENSORCRAFT_CACHE_DIR to a folder that you "
                 "own."));
 }
 
-int CacheFolder::open_folder(bool create) {
-  if (path_.empty()) return -1;
-  if (create) {
-    std::error_code ignored;  // the open below says what is wrong
-    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-    mkdir(path_.c_str(), 0700);
-  }
-  File folder(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder) {
-    const int error = errno;
-    const bool link = error == ELOOP || error == ENOTDIR;
-    if (create || error != ENOENT) {
-      warn_once(link ? "is a symbolic link or no folder"
-                     : join("cannot be opened (", std::strerror(error), ")"));
-    }
-    return -1;
-  }
-  struct stat status;
-  if (fstat(folder.get(), &status) != 0 || !only_ours(status)) {
-    warn_once("has another owner or is writable for others");
-    return -1;
-  }
-  return folder.release();
+void CacheFolder::warn_about_locks(int error) {
+  if (warned_about_locks_.exchange(true)) return;
+  log_warn(join("kernel cache ", path_, " is on a file system without locks (",
+                std::strerror(error), "); several processes may compile the same kernel."));
 }
 
-CacheFolder::ReadResult CacheFolder::read(const std::string& name, std::string& bytes) {
+std::string CacheFolder::problem() const {
+  if (path_.empty()) return "there is no home folder and TENSORCRAFT_CACHE_DIR is not set";
+  std::string problem;
+  int error = 0;
+  const File folder(open_checked(path_, problem, error));
+  return error == ENOENT ? std::string() : problem;
+}
+
+int CacheFolder::open_folder(bool create) {
+  if (path_.empty()) {
+    if (create) warn_once("has no place: " + problem());
+    return -1;
+  }
+  int made = 0;
+  if (create) {
+    std::error_code ignored;  // what follows says what is wrong
+    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
+    if (mkdir(path_.c_str(), 0700) != 0) made = errno;
+  }
+  std::string problem;
+  int error = 0;
+  const int folder = open_checked(path_, problem, error);
+  if (folder < 0 && error == ENOENT && create)
+    warn_once(join("cannot be created (", std::strerror(made), ")"));
+  else if (folder < 0 && error != ENOENT)
+    warn_once(problem);
+  return folder;
+}
+
+CacheFolder::ReadResult CacheFolder::peek(const std::string& name, std::string& bytes,
+                                          size_t max_bytes) {
   const File folder(open_folder(false));
   if (!folder) return ReadResult::absent;
   // O_NONBLOCK: a FIFO under the name of an entry must not hang the caller.
@@ -120,74 +184,91 @@ CacheFolder::ReadResult CacheFolder::read(const std::string& name, std::string& 
       openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!file) return errno == ENOENT ? ReadResult::absent : ReadResult::refused;
   struct stat status;
+  // A second name of the file could change it behind the first one's back.
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !only_ours(status) ||
-      !read_all(file.get(), size_t(status.st_size), bytes)) {
+      status.st_nlink > 1 || size_t(status.st_size) > kMaxFileBytes ||
+      !read_all(file.get(), std::min(size_t(status.st_size), max_bytes), bytes)) {
     return ReadResult::refused;
   }
-  futimens(file.get(), nullptr);  // the order of use; a read-only folder needs none
   return ReadResult::done;
 }
 
-bool CacheFolder::write_temporary(int folder, const std::string& temporary,
-                                  std::string_view bytes) {
-  const File file(openat(folder, temporary.c_str(),
-                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  return file && write_all(file.get(), bytes) && fsync(file.get()) == 0;
+CacheFolder::ReadResult CacheFolder::read(const std::string& name, std::string& bytes) {
+  const ReadResult result = peek(name, bytes);
+  const File folder(result == ReadResult::done ? open_folder(false) : -1);
+  // The order of use; a read-only folder needs none.
+  if (folder) utimensat(folder.get(), name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  return result;
 }
 
-bool CacheFolder::write(const std::string& name, std::string_view bytes) {
+// After a failed call, whose errno the caller still finds.
+void CacheFolder::give_up_on(int folder, const std::string& temporary) {
+  const int error = errno;
+  warn_once(join("cannot be written (", std::strerror(error), ")"));
+  unlinkat(folder, temporary.c_str(), 0);
+  errno = error;
+}
+
+std::string CacheFolder::stage(std::string_view bytes) {
+  const File folder(open_folder(true));
+  if (!folder) return {};
+  std::string temporary = temporary_name();
+  if (write_file(folder.get(), temporary, bytes)) return temporary;
+  give_up_on(folder.get(), temporary);
+  return {};
+}
+
+bool CacheFolder::publish(const std::string& temporary, const std::string& name) {
   const File folder(open_folder(true));
   if (!folder) return false;
-  const std::string temporary = temporary_name();
-  if (write_temporary(folder.get(), temporary, bytes) &&
-      renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) == 0) {
-    return true;
-  }
-  warn_once(join("cannot be written (", std::strerror(errno), ")"));
-  unlinkat(folder.get(), temporary.c_str(), 0);
+  if (renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) == 0) return true;
+  give_up_on(folder.get(), temporary);
   return false;
 }
 
-void CacheFolder::remove(const std::string& name) {
+bool CacheFolder::write(const std::string& name, std::string_view bytes) {
+  const std::string temporary = stage(bytes);
+  return !temporary.empty() && publish(temporary, name);
+}
+
+bool CacheFolder::remove(const std::string& name) {
   const File folder(open_folder(false));
-  if (folder) unlinkat(folder.get(), name.c_str(), 0);
+  // An empty folder under the name of an entry would keep it from being written for ever.
+  return folder && (unlinkat(folder.get(), name.c_str(), 0) == 0 ||
+                    unlinkat(folder.get(), name.c_str(), AT_REMOVEDIR) == 0);
+}
+
+std::vector<CacheFolder::FileInfo> CacheFolder::list(std::string_view prefix,
+                                                     std::string_view suffix) {
+  std::vector<FileInfo> files;
+  for_each_file(open_folder(false), [&](int, std::string_view name, const struct stat& status) {
+    if (!name.starts_with(prefix) || !name.ends_with(suffix)) return;
+    const int64_t used_ns = int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+    files.push_back({std::string(name), size_t(status.st_size), used_ns});
+  });
+  std::ranges::sort(files, std::greater(), &FileInfo::used_ns);
+  return files;
+}
+
+void CacheFolder::remove_orphans() {
+  for_each_file(open_folder(false), [](int folder, const char* name, const struct stat& status) {
+    if (std::string_view(name).starts_with(kTemporaryPrefix) && is_orphan(folder, name, status))
+      unlinkat(folder, name, 0);
+  });
 }
 
 size_t CacheFolder::trim(std::string_view suffix, size_t max_bytes) {
-  File folder(open_folder(false));
-  DIR* const list = folder ? fdopendir(folder.get()) : nullptr;
-  if (!list) return 0;
-  const int descriptor = folder.release();  // closedir() closes it
-
-  struct Candidate {
-    timespec used;
-    size_t bytes;
-    std::string name;
-  };
-  std::vector<Candidate> candidates;
+  remove_orphans();
+  const std::vector<FileInfo> files = list("", suffix);
   size_t total = 0;
-  const time_t now = time(nullptr);
-  while (const dirent* item = readdir(list)) {
-    const std::string_view name = item->d_name;
-    struct stat status;
-    if (fstatat(descriptor, item->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (name.starts_with(kTemporaryPrefix) && now - status.st_mtime > kTemporaryLifetime) {
-      unlinkat(descriptor, item->d_name, 0);
-    } else if (name.ends_with(suffix)) {
-      candidates.push_back({status.st_mtim, size_t(status.st_size), item->d_name});
-      total += size_t(status.st_size);
-    }
+  for (const FileInfo& file : files) total += file.bytes;
+  if (total <= max_bytes) return total;
+  const File folder(open_folder(false));
+  if (!folder) return 0;
+  for (auto file = files.rbegin(); file != files.rend() && total > max_bytes / 8 * 7; ++file) {
+    // What another process removed at the same time is gone as well.
+    if (unlinkat(folder.get(), file->name.c_str(), 0) == 0 || errno == ENOENT) total -= file->bytes;
   }
-  if (total > max_bytes) {
-    std::ranges::sort(candidates, {}, [](const Candidate& candidate) {
-      return std::pair(candidate.used.tv_sec, candidate.used.tv_nsec);
-    });
-    for (const Candidate& candidate : candidates) {
-      if (total <= max_bytes / 8 * 7) break;
-      if (unlinkat(descriptor, candidate.name.c_str(), 0) == 0) total -= candidate.bytes;
-    }
-  }
-  closedir(list);
   return total;
 }
 
@@ -200,7 +281,10 @@ CacheFolder::Lock::Lock(CacheFolder& folder, const std::string& name,
   const auto end = std::chrono::steady_clock::now() + timeout;
   auto pause = std::chrono::microseconds(500);
   while (flock(file_, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return;  // a file system without locks
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      folder.warn_about_locks(errno);
+      return;
+    }
     if (std::chrono::steady_clock::now() >= end) return;
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::microseconds(8000));

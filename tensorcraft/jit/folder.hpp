@@ -3,8 +3,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tensorcraft::jit {
 
@@ -13,19 +15,43 @@ namespace tensorcraft::jit {
 // Nothing here throws: what cannot be done is reported by the result, and once in the log.
 class CacheFolder {
  public:
-  // An empty path means there is no folder: every read is absent, every write fails silently.
+  // An empty path means there is no folder: every read is absent, every write fails.
   explicit CacheFolder(std::string path);
   const std::string& path() const { return path_; }
+  // Why the folder is not used; empty where it is, or is not there yet.
+  std::string problem() const;
+
+  // No entry is larger; what is was not written by this library.
+  static constexpr size_t kMaxFileBytes = size_t(256) << 20;
 
   enum class ReadResult { absent, refused, done };
   // The whole file into `bytes`; marks it as used now.
   ReadResult read(const std::string& name, std::string& bytes);
+  // At most the first `max_bytes` of a file, without marking it.
+  ReadResult peek(const std::string& name, std::string& bytes, size_t max_bytes = kMaxFileBytes);
   // Readers see the old file or the whole new one: temporary file, fsync, rename.
   bool write(const std::string& name, std::string_view bytes);
-  void remove(const std::string& name);
+  // The two halves of write(). The first returns the temporary file's name, empty where it fails.
+  std::string stage(std::string_view bytes);
+  bool publish(const std::string& temporary, const std::string& name);
+  // True where a file was removed.
+  bool remove(const std::string& name);
+
+  struct FileInfo {
+    std::string name;
+    size_t bytes = 0;
+    int64_t used_ns = 0;  // since 1970
+  };
+  // The files that start and end so, the one used last first.
+  std::vector<FileInfo> list(std::string_view prefix, std::string_view suffix);
+  static constexpr std::string_view kTemporaryPrefix = "tmp-";
+
   // Removes the files ending in `suffix` that were unused for longest, down to 7/8 of `max_bytes`,
-  // when together they are larger; and temporary files older than an hour. Returns the bytes left.
+  // when together they are larger; and what killed writers left. Returns the bytes left.
   size_t trim(std::string_view suffix, size_t max_bytes);
+  // Removes temporary files that nobody writes any more: unlocked for a minute, or an hour old
+  // where locks do not work.
+  void remove_orphans();
 
   // Held by at most one process and thread at a time, and by none after a time-out or where locks
   // do not work: whoever needs more than thrift must not rely on it.
@@ -44,11 +70,12 @@ class CacheFolder {
 
  private:
   int open_folder(bool create);
-  bool write_temporary(int folder, const std::string& temporary, std::string_view bytes);
+  void give_up_on(int folder, const std::string& temporary);
   void warn_once(std::string_view problem);
+  void warn_about_locks(int error);
 
   const std::string path_;
-  std::atomic<bool> warned_ = false;
+  std::atomic<bool> warned_ = false, warned_about_locks_ = false;
 };
 
 }  // namespace tensorcraft::jit

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/log.hpp"
+#include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/jit/compiler.hpp"
 
 #include <array>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -57,7 +59,8 @@ HitCounts& hit_counts() {
 // Kernels of this process by key and device, the one unused for longest at the end of the list.
 class KernelMap {
  public:
-  Kernel get(const Slot& slot, std::optional<StreamRef> stream);
+  // Sets `compiled` where this call compiled.
+  Kernel get(const Slot& slot, std::optional<StreamRef> stream, bool& compiled);
   void clear();
   void set_limit(size_t kernels);
   // Changes whenever the look-ups that threads remember must be forgotten.
@@ -73,7 +76,7 @@ class KernelMap {
   };
   using Rows = std::list<Row>;
 
-  Kernel load(const Slot& slot);
+  Kernel load(const Slot& slot, bool& compiled);
   void forget(const Slot& slot, uint64_t ticket);
   void evict_beyond_limit();
 
@@ -113,8 +116,26 @@ void refuse_during_capture(const Slot& slot, std::optional<StreamRef> stream) {
        "call once before the capture begins");
 }
 
-Kernel KernelMap::load(const Slot& slot) {
+// Makes the device's context on a thread of its own while the kernel is compiled: both take long
+// on a first call, and neither needs the other.
+std::future<void> start_context(int device) {
+  if (cuda::has_primary_context(device)) return {};
+  const auto make = [device] {
+    try {
+      cuda::primary_context(device);
+    } catch (const Error&) {  // who loads the kernel asks again and gets the error
+    }
+  };
+  try {
+    return std::async(std::launch::async, make);
+  } catch (const std::system_error&) {  // no thread is left: one after the other then
+    return {};
+  }
+}
+
+Kernel KernelMap::load(const Slot& slot, bool& compiled) {
   const std::string arch = device_info(Device::cuda(slot.device)).arch();
+  const std::future<void> context = start_context(slot.device);
   Compiler::Result result = compiler_.build(slot.key, arch);
   if (result.from_disk) {
     try {
@@ -126,6 +147,7 @@ Kernel KernelMap::load(const Slot& slot) {
       result = compiler_.build(slot.key, arch);
     }
   }
+  compiled = !result.from_disk;
   return load_image(result, slot.device);
 }
 
@@ -144,7 +166,7 @@ void KernelMap::forget(const Slot& slot, uint64_t ticket) {
   index_.erase(found);
 }
 
-Kernel KernelMap::get(const Slot& slot, std::optional<StreamRef> stream) {
+Kernel KernelMap::get(const Slot& slot, std::optional<StreamRef> stream, bool& compiled) {
   std::promise<Kernel> promise;
   uint64_t ticket = 0;
   {
@@ -164,7 +186,7 @@ Kernel KernelMap::get(const Slot& slot, std::optional<StreamRef> stream) {
     evict_beyond_limit();
   }
   try {
-    Kernel loaded = load(slot);
+    Kernel loaded = load(slot, compiled);
     promise.set_value(loaded);
     return loaded;
   } catch (...) {
@@ -208,7 +230,8 @@ class ThreadCache {
       hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     } else {
       line = {slot, 0, nullptr};
-      line.kernel = kernels().get(slot, stream);
+      bool compiled = false;
+      line.kernel = kernels().get(slot, stream, compiled);
       line.generation = generation;
     }
     return line.kernel;
@@ -223,6 +246,11 @@ class ThreadCache {
   std::array<Line, 128> lines_;
   std::atomic<long> hits_ = 0;
 };
+
+void require_cuda(Device device) {
+  if (device.is_cuda()) return;
+  fail(ErrorKind::value, "jit: kernels are compiled for CUDA devices, got ", device);
+}
 
 }  // namespace
 
@@ -240,11 +268,16 @@ CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh) {
 }
 
 Kernel get_kernel(const KernelKey& key, Device device, std::optional<StreamRef> stream) {
-  if (!device.is_cuda()) {
-    fail(ErrorKind::value, "jit: kernels are compiled for CUDA devices, got ", device);
-  }
+  require_cuda(device);
   thread_local ThreadCache cache;
   return cache.get({key, device.index}, stream);
+}
+
+bool load_kernel(const KernelKey& key, Device device) {
+  require_cuda(device);
+  bool compiled = false;
+  kernels().get({key, device.index}, std::nullopt, compiled);
+  return compiled;
 }
 
 void clear_memory() { kernels().clear(); }

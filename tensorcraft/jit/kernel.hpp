@@ -33,6 +33,9 @@ CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh = 
 std::shared_ptr<const LoadedKernel> get_kernel(const KernelKey& key, Device device,
                                                std::optional<StreamRef> stream = std::nullopt);
 
+// The same ahead of a call. True where NVRTC compiled it now, false where memory or disk had it.
+bool load_kernel(const KernelKey& key, Device device);
+
 // Forgets every loaded kernel; those still in use stay loaded. The disk cache is kept.
 void clear_memory();
 // How many loaded kernels are kept; the one unused for longest goes first. 4,096 at the start.

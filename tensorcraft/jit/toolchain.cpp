@@ -14,7 +14,7 @@ namespace tensorcraft::jit {
 namespace {
 
 constexpr std::string_view kMemoHead = "tensorcraft nvrtc memo 1";
-constexpr const char* kLastUsed = "last-nvrtc";
+constexpr std::string_view kRecordPrefix = "compiler-";
 
 // Everything but the file system that decides which NVRTC is found: the setting, and where this
 // library lies. One user may have several installations over one cache folder.
@@ -87,31 +87,45 @@ std::optional<Toolchain> ToolchainSource::from_memo() {
   return memo->toolchain;
 }
 
-std::optional<Toolchain> ToolchainSource::last_used() {
+std::vector<std::string> recorded_toolchains(CacheFolder& folder) {
+  std::vector<std::string> memos;
+  for (const CacheFolder::FileInfo& file : folder.list(kRecordPrefix, "")) {
+    std::string text;
+    if (folder.peek(file.name, text) == CacheFolder::ReadResult::done && decode_memo(text))
+      memos.push_back(std::move(text));
+  }
+  return memos;
+}
+
+bool record_toolchain(CacheFolder& folder, const std::string& memo) {
+  const std::string name = std::string(kRecordPrefix) + sha256_hex(memo).substr(0, 16);
   std::string text;
-  if (folder_.read(kLastUsed, text) != CacheFolder::ReadResult::done) return std::nullopt;
-  const std::optional<ToolchainMemo> memo = decode_memo(text);
-  return memo ? std::optional(memo->toolchain) : std::nullopt;
+  const bool there = folder.read(name, text) == CacheFolder::ReadResult::done && text == memo;
+  return there || folder.write(name, memo);
 }
 
 void ToolchainSource::write_memo(const Toolchain& toolchain) {
   ToolchainMemo memo;
   memo.toolchain = toolchain;
-  folder_.write(kLastUsed, encode_memo(memo));  // of no file: it holds when the file is gone
   memo.path = cuda::nvrtc_path();
   // A name the loader resolved by itself cannot be checked later, so it is not remembered.
   const bool checkable = memo.path.starts_with('/') && memo.path.find('\n') == memo.path.npos;
   if (checkable && stamp(memo)) folder_.write(memo_name(), encode_memo(memo));
 }
 
-Toolchain ToolchainSource::get() {
+std::vector<Toolchain> ToolchainSource::candidates() {
   {
     const std::lock_guard lock(mutex_);
     if (!known_) known_ = from_memo();
-    if (!known_ && !cuda::nvrtc_available()) known_ = last_used();
-    if (known_) return *known_;
+    if (known_) return {*known_};
+    if (!cuda::nvrtc_available()) {
+      std::vector<Toolchain> all;
+      for (const std::string& memo : recorded_toolchains(folder_))
+        all.push_back(decode_memo(memo)->toolchain);
+      if (!all.empty()) return all;
+    }
   }
-  return confirm();
+  return {confirm()};
 }
 
 Toolchain ToolchainSource::confirm() {
@@ -123,6 +137,12 @@ Toolchain ToolchainSource::confirm() {
     confirmed_ = true;
   }
   return *known_;
+}
+
+void ToolchainSource::record() {
+  ToolchainMemo memo;  // of no file: it holds when the file is gone
+  memo.toolchain = confirm();
+  record_toolchain(folder_, encode_memo(memo));
 }
 
 }  // namespace tensorcraft::jit

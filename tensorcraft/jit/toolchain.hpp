@@ -31,18 +31,20 @@ std::optional<ToolchainMemo> decode_memo(const std::string& text);
 
 // Answers from the memo in the cache folder, or from NVRTC itself. A compiler installed later in a
 // better place is noticed at the first miss; until then the entries of the old one serve. Where
-// there is no NVRTC, the last one used in this folder names the entries that still run.
+// there is no NVRTC, those whose entries came into this folder name what still runs.
 class ToolchainSource {
  public:
   explicit ToolchainSource(CacheFolder& folder) : folder_(folder) {}
-  // Kind unsupported where there is neither a memo nor NVRTC.
-  Toolchain get();
+  // Those an entry may have been compiled with, the likeliest first: one where there is NVRTC. Kind
+  // unsupported where there is neither.
+  std::vector<Toolchain> candidates();
   // Opens NVRTC, which is about to be used, and writes the memo anew where it was wrong.
   Toolchain confirm();
+  // Makes the folder name the confirmed compiler, for processes without one and for bundles.
+  void record();
 
  private:
   std::optional<Toolchain> from_memo();
-  std::optional<Toolchain> last_used();
   void write_memo(const Toolchain& toolchain);
 
   CacheFolder& folder_;
@@ -50,5 +52,10 @@ class ToolchainSource {
   std::optional<Toolchain> known_;
   bool confirmed_ = false;
 };
+
+// The compilers that a folder names, the one recorded last first, as texts that decode_memo()
+// reads; and one of them from elsewhere.
+std::vector<std::string> recorded_toolchains(CacheFolder& folder);
+bool record_toolchain(CacheFolder& folder, const std::string& memo);
 
 }  // namespace tensorcraft::jit

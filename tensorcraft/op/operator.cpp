@@ -4,6 +4,8 @@
 #include "tensorcraft/op/definition.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iomanip>
 
 namespace tensorcraft::op {
 namespace {
@@ -111,6 +113,57 @@ double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype) {
   return std::max(memory_us, compute_us);
 }
 
+namespace {
+
+std::ostream& operator<<(std::ostream& out, const Dim3& d) {
+  return out << d.x << 'x' << d.y << 'x' << d.z;
+}
+
+// "100.7 M": four digits, with the prefix of a thousand.
+std::string scaled(double value) {
+  constexpr std::array<std::string_view, 5> kPrefixes = {"", "k", "M", "G", "T"};
+  size_t prefix = 0;
+  for (; value >= 1000 && prefix + 1 < kPrefixes.size(); ++prefix) value /= 1000;
+  std::ostringstream out;
+  out << std::setprecision(4) << value << ' ' << kPrefixes[prefix];
+  return std::move(out).str();
+}
+
+// A Config without the names of types: "block_m = 64, block_n = 64".
+std::string short_config(const Plan& plan) {
+  std::string text = config_text(plan);
+  if (const size_t brace = text.find('{'); brace != text.npos)
+    text = text.substr(brace + 1, text.rfind('}') - brace - 1);
+  for (size_t at = text.find("tensorcraft::"); at != text.npos; at = text.find("tensorcraft::"))
+    text.erase(at, text.rfind("::", text.find_first_of(", ", at)) + 2 - at);
+  return text.empty() ? "accepts" : text;
+}
+
+void write(std::ostream& out, const KernelReport& k) {
+  const LaunchConfig& launch = k.launch;
+  out << "kernel for " << k.arch << ": grid " << launch.grid << ", block " << launch.block;
+  if (launch.cluster.count() > 1) out << ", cluster " << launch.cluster;
+  if (!k.signature.empty())
+    out << "\n  " << k.signature << "\n  " << k.registers << " registers a thread, "
+        << k.shared_bytes << " bytes of shared memory a block, " << k.spill_bytes
+        << " bytes of spills, " << k.code_bytes << " bytes of code";
+  const Occupancy& o = k.occupancy;
+  if (!k.problem.empty())
+    out << "\n  registers and occupancy are not known: " << k.problem;
+  else
+    out << "\n  occupancy " << 100 * o.fraction << " %: " << o.blocks_per_sm
+        << (o.blocks_per_sm == 1 ? " block of " : " blocks of ") << launch.block.count()
+        << " threads on a multiprocessor, limited by " << o.limit;
+  out << '\n';
+}
+
+}  // namespace
+
+void add_kernel_report(Explanation& e, const DeviceInfo& device) {
+  for (const Considered& c : e.variants)
+    if (c.variant.name == e.variant && c.plan) e.kernel = report_kernel(*c.plan, device);
+}
+
 std::string to_string(const Explanation& e) {
   std::ostringstream out;
   out << e.op << " on " << e.device << ": "
@@ -122,12 +175,14 @@ std::string to_string(const Explanation& e) {
         << std::string(width - c.variant.name.size() + 2, ' ');
     if (!c.accepted)
       out << "declines: " << c.reason;
-    else if (c.plan)
-      out << config_text(*c.plan);
+    else if (c.plan && c.variant.name == e.variant)
+      out << short_config(*c.plan);
     else
       out << "accepts";
     out << "\n" << std::string(width + 4, ' ') << c.variant.idea << '\n';
   }
+  if (e.kernel) write(out, *e.kernel);
+  out << "work: " << scaled(e.cost.bytes) << "B, " << scaled(e.cost.flops) << "FLOP\n";
   if (e.floor_us > 0) out << "floor: " << e.floor_us << " us\n";
   return std::move(out).str();
 }

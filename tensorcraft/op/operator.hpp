@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/op/kernel_report.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/op/variant.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
@@ -62,8 +63,11 @@ struct Explanation {
   std::vector<Considered> variants;
   Cost cost;
   double floor_us = 0;  // no variant can be faster on this device; 0 where the peak is unknown
+  std::optional<KernelReport> kernel;  // of the chosen variant, once add_kernel_report() ran
 };
-// A readable table, one row a variant.
+// Compiles what was chosen, where that is a kernel, and adds what it takes. Never fails.
+void add_kernel_report(Explanation& e, const DeviceInfo& device);
+// A readable table, one row a variant, then the kernel and the work.
 std::string to_string(const Explanation& e);
 
 // An operator of the registry. Objects are static.

@@ -123,6 +123,40 @@ TEST(FirstError, SkipsWarningsThatComeBefore) {
   EXPECT_EQ(first_error(""), "");
 }
 
+TEST(TrimmedLog, ShowsTheFirstErrorFirstWithItsPlaceAndNoWarning) {
+  const std::string log =
+      "a.cu(3): warning #177-D: variable \"y\" was declared but never used\n"
+      "    int y;\n"
+      "        ^\n"
+      "\n"
+      "a.cu(5): error: identifier \"x\" is undefined\n"
+      "    return x;\n"
+      "           ^\n"
+      "\n"
+      "Remark: warnings can be suppressed\n"
+      "\n"
+      "a.cu(9): error: expected a \";\"\n"
+      "    }\n"
+      "    ^\n"
+      "\n"
+      "2 errors detected in the compilation of \"a.cu\".\n";
+  EXPECT_EQ(trimmed_log(log),
+            "a.cu(5): error: identifier \"x\" is undefined\n"
+            "    return x;\n"
+            "           ^\n"
+            "a.cu(9): error: expected a \";\"\n"
+            "    }\n"
+            "    ^");
+}
+
+TEST(TrimmedLog, CountsTheErrorsThatItLeavesOut) {
+  std::string log;
+  for (int i = 1; i <= 5; ++i) log += "a.cu(" + std::to_string(i) + "): error: bad\n";
+  EXPECT_EQ(trimmed_log(log),
+            "a.cu(1): error: bad\na.cu(2): error: bad\na.cu(3): error: bad\n(and 2 more errors)");
+  EXPECT_EQ(trimmed_log("ptxas died\nmore"), "ptxas died");
+}
+
 // The rest compiles.
 class CompilerTest : public testing::Test {
  protected:

@@ -3,7 +3,10 @@
 // case is a process of its own, since a process looks for NVRTC and reads its settings once.
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/nvrtc.hpp"
+#include "tensorcraft/jit/cache.hpp"
 #include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/jit/kernel_cache.hpp"
+#include "tensorcraft/jit/toolchain.hpp"
 #include "tests/jit/child_process.hpp"
 #include "tests/support/fake_driver.hpp"
 
@@ -73,6 +76,25 @@ TEST(Fallback, FollowsWhatIsMissingAndWhatIsCached) {
     EXPECT_EQ(outcome_of_child(empty.path(), row.failure), row.with_empty_cache);
     EXPECT_EQ(outcome_of_child(filled.path(), row.failure), row.with_filled_cache);
   }
+}
+
+TEST(Fallback, RunsFromAnImportedBundleWithoutNvrtc) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const test::TemporaryFolder builder, image;
+  ASSERT_EQ(outcome_of_child(builder.path(), "nothing"), "cuda:0: ran");
+  KernelCache(builder.path(), kDefaultCacheBytes).export_bundle(builder.file("bundle"));
+  const std::string cache = image.file("cache");
+  KernelCache(cache, kDefaultCacheBytes).import_bundle(builder.file("bundle"));
+  EXPECT_EQ(outcome_of_child(cache, "no NVRTC"), "cuda:0: ran");
+  // Another machine's NVRTC used later in the folder does not hide the bundle's kernels.
+  CacheFolder folder(cache);
+  record_toolchain(folder, encode_memo({"", 0, 0, {{99, 0}, {80, 90}}}));
+  EXPECT_EQ(outcome_of_child(cache, "no NVRTC"), "cuda:0: ran");
+  // What the bundle does not name is not found.
+  for (const auto& file : std::filesystem::directory_iterator(cache))
+    if (file.path().filename().string().starts_with("compiler-"))
+      std::filesystem::remove(file.path());
+  EXPECT_EQ(outcome_of_child(cache, "no NVRTC"), "cuda:0: NVRTC JIT compiler not available");
 }
 
 TEST(TraceChild, AsksForTwoKernelsSeveralTimes) {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -161,6 +162,31 @@ TEST_F(GetKernel, AMissDuringAGraphCaptureAsksForAWarmUp) {
   driver_.capturing = true;
   EXPECT_EQ(get_kernel(scale_key(), Device::cuda(), stream), kernel);
   std::thread([&] { EXPECT_EQ(get_kernel(scale_key(), Device::cuda(), stream), kernel); }).join();
+}
+
+// The context is made on another thread, and the kernel is not compiled after it.
+TEST_F(GetKernel, MakesTheContextWhileItCompiles) {
+  std::atomic<bool> overlapped = false;
+  driver_.on_call = [&](std::string_view name) {
+    if (name != "cuDevicePrimaryCtxRetain") return;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!overlapped && std::chrono::steady_clock::now() < end)
+      overlapped = counters().compiles > before_.compiles;
+  };
+  // A thread that remembers no kernel of an earlier test, which it would give back first.
+  std::thread([] { get_kernel(scale_key(), Device::cuda()); }).join();
+  EXPECT_TRUE(overlapped);
+  EXPECT_EQ(driver_.retained_contexts, 1);
+}
+
+TEST_F(GetKernel, SaysWhyThereIsNoContext) {
+  driver_.failing["cuDevicePrimaryCtxRetain"] = 2;
+  test::expect_error(
+      ErrorKind::out_of_memory, [] { get_kernel(scale_key(), Device::cuda()); },
+      "cuDevicePrimaryCtxRetain: out of memory (2)");
+  driver_.failing.clear();
+  EXPECT_NE(get_kernel(scale_key(), Device::cuda()), nullptr);
+  EXPECT_EQ(since().compiles, 1) << "what was compiled is on disk";
 }
 
 TEST_F(GetKernel, RefusesAHostDevice) {

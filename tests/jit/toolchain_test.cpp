@@ -39,7 +39,7 @@ TEST(Toolchain, IsReadFromTheMemoAsLongAsTheCompilerIsTheSameFile) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
   const TemporaryFolder root;
   CacheFolder folder(root.file("cache"));
-  const Toolchain real = ToolchainSource(folder).get();
+  const Toolchain real = ToolchainSource(folder).candidates().at(0);
   EXPECT_EQ(real.version, cuda::nvrtc_version());
   ASSERT_FALSE(memo_file(folder.path()).empty());
 
@@ -49,18 +49,23 @@ TEST(Toolchain, IsReadFromTheMemoAsLongAsTheCompilerIsTheSameFile) {
   memo.toolchain.version = {99, 9};
   folder.write(name, encode_memo(memo));
   ToolchainSource source(folder);
-  EXPECT_EQ(source.get().version, (cuda::NvrtcVersion{99, 9}));
+  EXPECT_EQ(source.candidates().at(0).version, (cuda::NvrtcVersion{99, 9}));
   EXPECT_EQ(source.confirm(), real);
-  EXPECT_EQ(source.get(), real);
-  EXPECT_EQ(ToolchainSource(folder).get(), real) << "confirm() writes the memo anew";
+  EXPECT_EQ(source.candidates().at(0), real);
+  EXPECT_EQ(ToolchainSource(folder).candidates().at(0), real) << "confirm() writes the memo anew";
 
-  const auto last = decode_memo(test::read_file(folder.path() + "/last-nvrtc"));
-  ASSERT_TRUE(last);
-  EXPECT_EQ(last->toolchain, real) << "what serves when the compiler is gone";
+  EXPECT_TRUE(recorded_toolchains(folder).empty()) << "nothing is stored yet";
+  source.record();
+  source.record();
+  const std::vector<std::string> recorded = recorded_toolchains(folder);
+  ASSERT_EQ(recorded.size(), 1u);
+  EXPECT_EQ(decode_memo(recorded[0])->toolchain, real) << "what serves when the compiler is gone";
+  EXPECT_EQ(recorded[0].find("libnvrtc"), std::string::npos) << "a bundle holds no path";
 
   memo.modified_ns += 1;
   folder.write(name, encode_memo(memo));
-  EXPECT_EQ(ToolchainSource(folder).get(), real) << "a changed file makes the memo void";
+  EXPECT_EQ(ToolchainSource(folder).candidates().at(0), real)
+      << "a changed file makes the memo void";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses installed headers only: makes a tensor, moves bytes, reads an error.
+// Uses installed headers only: names the version, makes a tensor, moves bytes, reads an error.
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/version.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <iostream>
@@ -8,6 +9,7 @@
 
 int main() {
   namespace tc = tensorcraft;
+  std::cout << "tensorcraft " << tc::version() << '\n';
   const float given[4] = {1, 2, 3, 4};
   float got[4] = {};
   tc::Tensor tensor(tc::DType::float32, {2, 2});

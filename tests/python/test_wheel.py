@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel and the sdist, each installed into a fresh environment without a compiler."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -68,6 +69,11 @@ def try_out(wheel: Path, folder: Path) -> None:
     printed = run(python, "-c", USE, cwd=folder, PATH=str(folder / "bin"), PYTHONPATH="")
     version, place = printed.split()
     assert wheel.name.startswith(f"tensorcraft-{version}-") and place.startswith(str(folder))
+    command = folder / "bin" / "tensorcraft"
+    assert run(command, "--version", cwd=folder) == f"tensorcraft {version}\n"
+    doctor = json.loads(run(command, "doctor", "--json", cwd=folder, PYTHONPATH=""))
+    checks = {c["name"]: c for c in doctor["checks"]}
+    assert checks["Python package"]["finding"] == f"{version} in {site / 'tensorcraft'}"
     files = {p.name for p in (site / "tensorcraft").iterdir()}
     assert {"py.typed", "_ops.pyi", "_tensorcraft.pyi", "libtensorcraft.so.0"} <= files
     assert not list((site / "tensorcraft").rglob("*.hpp"))

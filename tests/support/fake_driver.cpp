@@ -309,8 +309,17 @@ void FakeDriver::fail_at(const std::string& name, int n, int status) {
   failing_at_[name][n] = status;
 }
 
+void FakeDriver::fail_nth(long n, int status) {
+  const std::lock_guard lock(mutex_);
+  failing_nth_[num_calls + n] = status;
+}
+
 int FakeDriver::enter(const char* name) {
+  if (on_call) on_call(name);
+  const std::lock_guard lock(mutex_);
   const int n = ++calls[name];
+  if (const auto nth = failing_nth_.find(++num_calls); nth != failing_nth_.end())
+    return nth->second;
   if (const auto at = failing_at_.find(name); at != failing_at_.end() && at->second.contains(n))
     return at->second.at(n);
   const auto found = failing.find(name);

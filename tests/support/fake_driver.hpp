@@ -3,8 +3,10 @@
 #include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/cuda/launch.hpp"
 
+#include <atomic>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,11 @@ class FakeDriver {
   std::map<std::string, int> failing;
   // "name at n" fails the n-th call (from 1) of that name only.
   void fail_at(const std::string& name, int n, int status);
+  // The n-th call from now on (from 1), whichever it is, fails once with this status.
+  void fail_nth(long n, int status);
+  long num_calls = 0;  // of all names
+  // Runs inside each call, before it answers.
+  std::function<void(std::string_view name)> on_call;
   // What a launch does with its parameters; nothing by default.
   std::function<void(const FakeLaunch&, const void* params)> on_launch;
 
@@ -51,7 +58,7 @@ class FakeDriver {
   std::map<int, int> max_dynamic_shared;  // by device, as the last kernel asked
   std::string jit_log;                    // what a refused image leaves in the log
   uint64_t last_tensor_map_strides[4] = {};
-  int streams = 0, events = 0, libraries = 0, blocks = 0, pinned = 0;  // alive
+  std::atomic<int> streams = 0, events = 0, libraries = 0, blocks = 0, pinned = 0;  // alive
   int retained_contexts = 0;
   bool capturing = false;            // what every stream says of itself
   CUstream_st* last_free = nullptr;  // the stream that memory went back on last
@@ -62,11 +69,13 @@ class FakeDriver {
   static void set_current_context(CUctx_st* context);
   static CUctx_st* context_of(int device);
 
-  // The status the call answers with; counts it.
+  // The status the call answers with; counts it. Safe from any thread.
   int enter(const char* name);
 
  private:
+  std::mutex mutex_;
   std::map<std::string, std::map<int, int>> failing_at_;
+  std::map<long, int> failing_nth_;
   cuda::Driver table_;
 };
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/version.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace tensorcraft::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "Exit codes: 0 done, 1 a check failed, 2 not accepted (arguments, configuration), 3 not\n"
+    "possible here. --json prints one JSON value. Settings: docs/environment.md.";
+
+void add_option(CLI::App& app, const Option& option) {
+  CLI::Option* added = nullptr;
+  if (const auto* flag = std::get_if<bool*>(&option.value)) {
+    added = app.add_flag(option.name, **flag, option.help);
+  } else if (const auto* number = std::get_if<int*>(&option.value)) {
+    added = app.add_option(option.name, **number, option.help);
+  } else if (const auto* text = std::get_if<std::string*>(&option.value)) {
+    added = app.add_option(option.name, **text, option.help);
+  } else {
+    added = app.add_option(option.name, *std::get<std::vector<std::string>*>(option.value),
+                           option.help);
+    if (option.name.starts_with("--")) added->allow_extra_args(false);  // one value each time
+  }
+  if (option.required) added->required();
+  if (!option.choices.empty()) added->check(CLI::IsMember(option.choices));
+}
+
+// `chosen` becomes the command that the line names.
+void add_command(CLI::App& parent, const Command& command, Console& console,
+                 const Command*& chosen) {
+  CLI::App& app = *parent.add_subcommand(command.name, command.help);
+  for (const Option& option : command.options) add_option(app, option);
+  for (const Command& inner : command.commands) add_command(app, inner, console, chosen);
+  if (!command.run) {
+    app.require_subcommand(1);
+    return;
+  }
+  app.add_flag("--json", console.json, "print one JSON value");
+  app.callback([&command, &chosen] { chosen = &command; });
+}
+
+int exit_code_of(ErrorKind kind) {
+  const bool refused = kind == ErrorKind::value || kind == ErrorKind::type ||
+                       kind == ErrorKind::index || kind == ErrorKind::key;
+  return refused ? kUsage : kUnavailable;
+}
+
+int report(Console& console, std::string_view kind, std::string_view message, int code) {
+  if (console.json)
+    console.print_json(Json{{"error", {{"kind", kind}, {"message", message}}}});
+  else
+    std::cerr << "tensorcraft: " << message << '\n';
+  return code;
+}
+
+// CLI11 says of a word that is no command only that one is missing.
+std::string problem_of(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* group = &app;
+  while (!group->get_subcommands().empty()) group = group->get_subcommands().front();
+  const auto words = group->remaining();
+  if (group->get_require_subcommand_min() == 0 || words.empty()) return error.what();
+  return "there is no command " + words.front();
+}
+
+int run_chosen(const Command& command, Console& console) {
+  try {
+    const int code = command.run(console);
+    if (!std::cout.flush())
+      return report(console, "io", "standard output cannot be written to", kUnavailable);
+    return code;
+  } catch (const Error& error) {
+    return report(console, to_string(error.kind()), error.what(), exit_code_of(error.kind()));
+  } catch (const std::exception& error) {
+    return report(console, "internal", error.what(), kUnavailable);
+  }
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, const std::vector<Command>& commands) {
+  Console console;
+  const Command* chosen = nullptr;
+  CLI::App app("TensorCraft: GPU operators with their own JIT compiler.", "tensorcraft");
+  app.set_version_flag("--version", "tensorcraft " + std::string(version()));
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  for (const Command& command : commands) add_command(app, command, console, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& answered) {  // --help, --version
+    return app.exit(answered);
+  } catch (const CLI::ParseError& error) {
+    std::cerr << "tensorcraft: " << problem_of(app, error) << "\nSee tensorcraft --help.\n";
+    return kUsage;
+  }
+  return run_chosen(*chosen, console);
+}
+
+}  // namespace tensorcraft::cli

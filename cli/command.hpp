@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "cli/console.hpp"
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+// A command line as data. From it come the parser (app.cpp) and the completion scripts, so that
+// neither can know more than the other.
+namespace tensorcraft::cli {
+
+enum ExitCode : int {
+  kDone = 0,
+  kCheckFailed = 1,  // what was asked for was done, and the answer is no
+  kUsage = 2,        // arguments or configuration that are not accepted
+  kUnavailable = 3,  // this machine lacks something, or something failed
+};
+
+// One option, or an argument by position where the name has no dashes.
+struct Option {
+  std::string name, help;
+  // Where the value goes; a list takes the option several times, or all further positions.
+  std::variant<bool*, int*, std::string*, std::vector<std::string>*> value;
+  bool required = false;
+  bool is_file = false;
+  std::vector<std::string> choices = {};  // nothing else is taken
+};
+
+struct Command {
+  std::string name, help;
+  std::vector<Option> options;
+  std::function<int(Console&)> run;  // null for a group of commands
+  std::vector<Command> commands = {};
+};
+
+Command cache_command();
+Command clangd_command();
+Command completion_command(std::vector<Command> others);
+Command devices_command();
+Command doctor_command();
+Command explain_command();
+Command ops_command();
+Command warmup_command();
+// All of them, in the order of the help.
+std::vector<Command> all_commands();
+
+// Parses, runs one command and reports what it throws. Returns an ExitCode.
+int run(int argc, const char* const* argv, const std::vector<Command>& commands);
+
+}  // namespace tensorcraft::cli

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/request.hpp"
+
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/all.hpp"
+
+#include <memory>
+
+namespace tensorcraft::cli {
+namespace {
+
+struct Arguments {
+  op::RequestText text;
+  Target target;
+};
+
+Json to_json(const Dim3& d) { return {d.x, d.y, d.z}; }
+
+Json to_json(const op::KernelReport& k) {
+  Json json{{"arch", k.arch},
+            {"grid", to_json(k.launch.grid)},
+            {"block", to_json(k.launch.block)},
+            {"cluster", to_json(k.launch.cluster)},
+            {"problem", k.problem},
+            {"signature", k.signature}};
+  if (k.signature.empty()) return json;
+  json["registers"] = k.registers;
+  json["shared_bytes"] = k.shared_bytes;
+  json["spill_bytes"] = k.spill_bytes;
+  json["code_bytes"] = k.code_bytes;
+  json["compile_ms"] = k.compile_ms;
+  json["occupancy"] = {{"blocks_per_sm", k.occupancy.blocks_per_sm},
+                       {"fraction", k.occupancy.fraction},
+                       {"limit", k.occupancy.limit}};
+  return json;
+}
+
+Json to_json(const op::Explanation& e, const DeviceInfo& device) {
+  Json variants = Json::array();
+  for (const op::Considered& c : e.variants)
+    variants.push_back({{"name", c.variant.name},
+                        {"idea", c.variant.idea},
+                        {"accepted", c.accepted},
+                        {"reason", c.reason},
+                        {"config", c.plan ? op::config_text(*c.plan) : ""}});
+  return {{"op", e.op},
+          {"device", e.device},
+          {"device_name", device.name},
+          {"variant", e.variant},
+          {"variants", variants},
+          {"kernel", e.kernel ? to_json(*e.kernel) : Json()},
+          {"bytes", e.cost.bytes},
+          {"flops", e.cost.flops},
+          {"floor_us", e.floor_us}};
+}
+
+int show(Console& console, const Arguments& a) {
+  const DeviceInfo device = a.target.info();
+  op::Explanation e = op::Request(find_operator(a.text.op), a.text, device).explain();
+  op::add_kernel_report(e, device);
+  if (console.json) {
+    console.print_json(to_json(e, device));
+  } else {
+    std::string text = op::to_string(e);
+    text.pop_back();  // print() ends the line
+    console.print(text);
+    console.print("on " + device.name);
+  }
+  return e.variant.empty() ? kCheckFailed : kDone;
+}
+
+}  // namespace
+
+Command explain_command() {
+  const auto a = std::make_shared<Arguments>();
+  Command command{
+      .name = "explain",
+      .help = "which variant a call takes, why each other declines, and what its kernel needs",
+      .options = {{"op", "an operator's name", &a->text.op, true},
+                  {"shapes", "one of each array: 4096x512, 8:int64, scalar", &a->text.shapes},
+                  {"--dtype", "of the arrays that name none (float32)", &a->text.dtype, false,
+                   false, dtype_names()},
+                  {"--option", "NAME=VALUE of the operator; of an array, a shape; may be repeated",
+                   &a->text.options},
+                  {"--variant", "force one", &a->text.variant}},
+      .run = [a](Console& console) { return show(console, *a); }};
+  for (Option& option : a->target.options()) command.options.push_back(option);
+  return command;
+}
+
+}  // namespace tensorcraft::cli

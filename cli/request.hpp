@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "cli/command.hpp"
+
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/op/request.hpp"
+
+#include <string>
+#include <vector>
+
+// What `explain` and `warmup` share: the device a question is about.
+namespace tensorcraft::cli {
+
+struct Target {
+  std::string arch, device;  // at most one is given; none: the default device
+  std::vector<Option> options();
+  // Kind value where both are given or one is not known.
+  DeviceInfo info() const;
+};
+
+// Names of all operators and dtypes, for completion.
+std::vector<std::string> operator_names();
+std::vector<std::string> dtype_names();
+
+}  // namespace tensorcraft::cli

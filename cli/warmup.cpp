@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/request.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/jit/warmup.hpp"
+#include "tensorcraft/ops/all.hpp"
+
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+namespace tensorcraft::cli {
+namespace {
+
+struct Arguments {
+  std::string file;
+  std::vector<std::string> calls;
+  Target target;
+  int threads = 0;
+};
+
+// The lines of a file, without comments and empty ones.
+void add_lines(std::vector<std::string>& calls, const std::string& path) {
+  std::ifstream opened;
+  if (path != "-") {
+    opened.open(path);
+    if (!opened) fail(ErrorKind::not_found, path, " cannot be read");
+  }
+  std::istream& in = path == "-" ? std::cin : opened;
+  for (std::string line; std::getline(in, line);) {
+    line.resize(std::min(line.size(), line.find('#')));
+    if (line.find_first_not_of(" \t\r") != line.npos) calls.push_back(line);
+  }
+}
+
+// The kernels that the calls would launch; a call that takes a CPU row has none.
+std::vector<jit::KernelKey> kernels_of(const std::vector<std::string>& calls,
+                                       const DeviceInfo& device) {
+  std::vector<jit::KernelKey> kernels;
+  for (const std::string& call : calls) {
+    const op::RequestText text = op::parse_request(call);
+    const op::Explanation e = op::Request(find_operator(text.op), text, device).explain();
+    if (e.variant.empty())
+      fail(ErrorKind::value, '"', call, "\": no variant accepts; see tensorcraft explain ", call);
+    for (const op::Considered& c : e.variants)
+      if (c.variant.name == e.variant && c.plan) kernels.push_back(c.plan->kernel);
+  }
+  return kernels;
+}
+
+Json to_json(const jit::WarmupStep& step) {
+  return {{"name", step.name},
+          {"from_disk", step.from_disk},
+          {"milliseconds", step.milliseconds},
+          {"error", step.error}};
+}
+
+int warm_up(Console& console, Arguments& a) {
+  if (!a.file.empty()) add_lines(a.calls, a.file);
+  if (a.calls.empty()) fail(ErrorKind::value, "there is nothing to compile; give FILE or --call");
+  const DeviceInfo device = a.target.info();
+  if (!device.device.is_cuda())
+    fail(ErrorKind::value, device.device, " compiles nothing; name a GPU with --arch");
+  const auto kernels = kernels_of(a.calls, device);
+  Json steps = Json::array();
+  const auto progress = [&](const jit::WarmupStep& step) {
+    steps.push_back(to_json(step));
+    console.show_progress(step.done, step.total, step.name);
+  };
+  const jit::WarmupReport report = jit::warmup(kernels, device.arch(), progress, a.threads);
+  console.end_progress();
+  if (console.json) {
+    console.print_json(Json{{"arch", device.arch()},
+                            {"calls", a.calls.size()},
+                            {"compiled", report.compiled},
+                            {"from_disk", report.from_disk},
+                            {"failed", report.failures.size()},
+                            {"seconds", report.seconds},
+                            {"kernels", steps}});
+  } else {
+    for (const jit::WarmupStep& step : report.failures)
+      console.print(console.colored(Color::red, "failed") + "  " + step.name + ": " + step.error);
+    console.print(join(a.calls.size(), " calls for ", device.arch(), ": ", report.compiled,
+                       " kernels compiled, ", report.from_disk, " were in the cache, ",
+                       report.failures.size(), " failed, in ", readable_number(report.seconds),
+                       " s"));
+  }
+  return report.failures.empty() ? kDone : kCheckFailed;
+}
+
+}  // namespace
+
+Command warmup_command() {
+  const auto a = std::make_shared<Arguments>();
+  Command command{
+      .name = "warmup",
+      .help = "compile the kernels of a list of calls into the cache, in parallel",
+      .options = {{"file", "one call a line, as after explain; - reads standard input", &a->file,
+                   false, true},
+                  {"--call",
+                   "one call, such as \"gemm 64x64 64x64 --dtype bfloat16\"; may be "
+                   "repeated",
+                   &a->calls},
+                  {"--threads", "how many compile at a time; 0: one a core", &a->threads}},
+      .run = [a](Console& console) { return warm_up(console, *a); }};
+  for (Option& option : a->target.options()) command.options.push_back(option);
+  return command;
+}
+
+}  // namespace tensorcraft::cli

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/jit/warmup.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/jit/kernel.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace tensorcraft::jit {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+// The cores this process may use, which in a container are fewer than the machine has.
+int usable_cores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return std::max(1, CPU_COUNT(&cores));
+}
+
+std::vector<KernelKey> without_repeats(std::span<const KernelKey> kernels) {
+  std::vector<KernelKey> all;
+  for (const KernelKey& key : kernels)
+    if (std::ranges::find(all, key) == all.end()) all.push_back(key);
+  return all;
+}
+
+// Steps on their way from the workers to the thread that called. Workers stop taking kernels once
+// it is gone.
+class Steps {
+ public:
+  void put(WarmupStep step) {
+    {
+      const std::lock_guard lock(mutex_);
+      steps_.push_back(std::move(step));
+    }
+    ready_.notify_one();
+  }
+  WarmupStep take() {
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [this] { return !steps_.empty(); });
+    WarmupStep step = std::move(steps_.front());
+    steps_.pop_front();
+    return step;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::deque<WarmupStep> steps_;
+};
+
+WarmupStep prepare(const KernelKey& key, std::string_view arch, std::optional<Device> device) {
+  WarmupStep step;
+  const auto begin = Clock::now();
+  try {
+    step.name = readable_name(key);
+    step.from_disk = device ? !load_kernel(key, *device) : compile(key, arch).from_disk;
+  } catch (const std::exception& error) {
+    step.error = error.what();
+  }
+  step.milliseconds = milliseconds_since(begin);
+  return step;
+}
+
+WarmupReport run(std::span<const KernelKey> listed, std::string_view arch,
+                 std::optional<Device> device, const WarmupCallback& progress, int threads) {
+  if (threads < 0) fail(ErrorKind::value, "warmup: threads must be 0 or more, got ", threads);
+  const auto begin = Clock::now();
+  const std::vector<KernelKey> kernels = without_repeats(listed);
+  WarmupReport report;
+  Steps steps;
+  std::atomic<size_t> next = 0;
+  const size_t workers = std::min(size_t(threads == 0 ? usable_cores() : threads), kernels.size());
+  std::vector<std::jthread> pool;
+  // Joined before anything that they use goes; `next` at the end sends them home.
+  struct Stop {
+    std::atomic<size_t>& next;
+    size_t end;
+    ~Stop() { next = end; }
+  };
+  const auto work = [&] {
+    for (size_t i = next++; i < kernels.size(); i = next++)
+      steps.put(prepare(kernels[i], arch, device));
+  };
+  const Stop stop{next, kernels.size()};
+  for (size_t i = 0; i < workers; ++i) pool.emplace_back(work);
+  for (size_t done = 1; done <= kernels.size(); ++done) {
+    WarmupStep step = steps.take();
+    step.done = done;
+    step.total = kernels.size();
+    if (step.error.empty()) ++(step.from_disk ? report.from_disk : report.compiled);
+    if (progress) progress(step);
+    if (!step.error.empty()) report.failures.push_back(std::move(step));
+  }
+  report.seconds = milliseconds_since(begin) * 1e-3;
+  return report;
+}
+
+}  // namespace
+
+WarmupReport warmup(std::span<const KernelKey> kernels, std::string_view arch,
+                    const WarmupCallback& progress, int threads) {
+  return run(kernels, arch, std::nullopt, progress, threads);
+}
+
+WarmupReport warmup(std::span<const KernelKey> kernels, Device device,
+                    const WarmupCallback& progress, int threads) {
+  if (!device.is_cuda())
+    fail(ErrorKind::value, "warmup: kernels are compiled for CUDA devices, got ", device);
+  return run(kernels, device_info(device).arch(), device, progress, threads);
+}
+
+}  // namespace tensorcraft::jit

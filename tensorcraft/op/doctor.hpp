@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/operator.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensorcraft::op {
+
+enum class CheckResult { pass, warn, fail };
+std::string_view to_string(CheckResult result);  // "PASS", "WARN", "FAIL"
+
+// One thing that the library needs from its machine.
+struct DoctorCheck {
+  std::string name;  // "driver", "cache folder", ...
+  CheckResult result = CheckResult::pass;
+  std::string finding;  // one line
+  std::string fix;      // one line; empty where nothing is to be done
+};
+
+struct DoctorOptions {
+  // A machine without a usable GPU is healthy, with warnings, unless one is required.
+  bool require_gpu = false;
+  // l2_normalize, run once on the first usable GPU or else the CPU; null leaves that check out.
+  const Operator* probe = nullptr;
+  // Of the program that asks; empty where it is part of the library.
+  std::string_view program_version = {};
+};
+
+// Every check in a fixed order, whatever is broken; a check that cannot be made has failed. Starts
+// a Python interpreter where there is one, and gives it 30 seconds.
+std::vector<DoctorCheck> run_doctor(const DoctorOptions& options);
+
+}  // namespace tensorcraft::op

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/kernel_report.hpp"
+
+#include "tensorcraft/core/error.hpp"
+
+namespace tensorcraft::op {
+
+KernelReport report_kernel(const Plan& plan, const DeviceInfo& device) {
+  KernelReport report;
+  report.arch = device.arch();
+  report.launch = plan.launch;
+  try {
+    const jit::CompileReport compiled = jit::compile(plan.kernel, report.arch);
+    report.signature = compiled.signature;
+    report.registers = compiled.registers;
+    report.shared_bytes = compiled.shared_bytes + plan.launch.shared_bytes;
+    report.spill_bytes = compiled.spill_bytes;
+    report.code_bytes = compiled.image.size();
+    report.compile_ms = compiled.milliseconds;
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    report.problem = text.substr(0, text.find('\n'));
+    return report;
+  }
+  if (report.registers == 0)
+    report.problem = "NVRTC does not know " + report.arch + "; the driver compiles it at the load";
+  else
+    report.occupancy = occupancy(device, {.threads = int(plan.launch.block.count()),
+                                          .registers = report.registers,
+                                          .shared_bytes = report.shared_bytes});
+  return report;
+}
+
+}  // namespace tensorcraft::op

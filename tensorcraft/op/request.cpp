@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/request.hpp"
+
+#include "tensorcraft/core/error.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+
+namespace tensorcraft::op {
+namespace {
+
+// A value with the words that an error names it by: "gemm: alpha".
+struct Named {
+  std::string name, text;
+};
+
+[[noreturn]] void refuse(const Named& given, std::string_view expected) {
+  fail(ErrorKind::value, given.name, " must be ", expected, ", got \"", given.text, '"');
+}
+
+template <class T>
+T parse_number(const Named& given, std::string_view text, std::string_view expected) {
+  T value{};
+  const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || stop != text.data() + text.size()) refuse(given, expected);
+  return value;
+}
+
+DType parse_type(const Named& given, std::string_view text) {
+  if (const auto dtype = parse_dtype(text)) return *dtype;
+  std::string names;
+  for (int i = 0; i < kNumDTypes; ++i)
+    names.append(names.empty() ? "" : ", ").append(to_string(DType(i)));
+  refuse(given, "a dtype (" + names + ")");
+}
+
+Dims parse_shape(const Named& given, std::string_view text) {
+  constexpr std::string_view kForm = "a shape such as 4096x512, 8:int64 or scalar";
+  Dims shape;
+  if (text == "scalar") return shape;
+  while (true) {
+    const size_t end = text.find('x');
+    const auto size = parse_number<int64_t>(given, text.substr(0, end), kForm);
+    if (size < 0 || shape.rank() == kMaxRank) refuse(given, kForm);
+    shape.push_back(size);
+    if (end == text.npos) return shape;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// A tensor without memory.
+TensorView parse_tensor(const Named& given, DType dtype, Device device) {
+  std::string_view text = given.text;
+  if (const size_t colon = text.find(':'); colon != text.npos) {
+    dtype = parse_type(given, text.substr(colon + 1));
+    text = text.substr(0, colon);
+  }
+  return {nullptr, dtype, parse_shape(given, text), device};
+}
+
+bool parse_boolean(const Named& given) {
+  for (const std::string_view yes : {"true", "True", "1"})
+    if (given.text == yes) return true;
+  for (const std::string_view no : {"false", "False", "0"})
+    if (given.text == no) return false;
+  refuse(given, "true or false");
+}
+
+std::string names_of(const std::vector<Parameter>& parameters) {
+  std::string names;
+  for (const Parameter& p : parameters) names.append(names.empty() ? "" : ", ").append(p.name);
+  return names.empty() ? "none" : names;
+}
+
+}  // namespace
+
+RequestText parse_request(std::string_view line) {
+  std::istringstream words{std::string(line)};
+  RequestText request;
+  for (std::string word; words >> word;) {
+    if (word == "--dtype" || word == "--option" || word == "--variant") {
+      std::string value;
+      if (!(words >> value)) fail(ErrorKind::value, '"', line, "\": ", word, " needs a value");
+      if (word == "--dtype") request.dtype = value;
+      if (word == "--option") request.options.push_back(value);
+      if (word == "--variant") request.variant = value;
+    } else if (word.starts_with("--")) {
+      fail(ErrorKind::value, '"', line, "\": there is no ", word,
+           "; there are --dtype, --option and --variant");
+    } else if (request.op.empty()) {
+      request.op = word;
+    } else {
+      request.shapes.push_back(word);
+    }
+  }
+  if (request.op.empty()) fail(ErrorKind::value, '"', line, "\" names no operator");
+  return request;
+}
+
+Request::Request(const Operator& op, const RequestText& text, const DeviceInfo& device)
+    : op_(op), device_(device), variant_(text.variant) {
+  const Description& d = op.description();
+  const std::string name(d.name);
+  const DType dtype = parse_type({name + ": dtype", text.dtype}, text.dtype);
+  if (text.shapes.size() != d.inputs.size())
+    fail(ErrorKind::value, name, ": takes ", d.inputs.size(),
+         d.inputs.size() == 1 ? " shape (" : " shapes (", names_of(d.inputs), "), got ",
+         text.shapes.size());
+  for (size_t i = 0; i < text.shapes.size(); ++i)
+    inputs_.push_back(
+        parse_tensor({join(name, ": ", d.inputs[i].name), text.shapes[i]}, dtype, device.device));
+  options_.resize(d.options.size());
+  for (const std::string& option : text.options) set_option(option, dtype);
+  for (const OutputSpec& spec : op.infer({inputs_, options_, variant_}))
+    outputs_.emplace_back(nullptr, spec.dtype, spec.shape, device.device);
+}
+
+void Request::set_option(const std::string& text, DType dtype) {
+  const Description& d = op_.description();
+  const size_t equals = text.find('=');
+  if (equals == text.npos)
+    fail(ErrorKind::value, d.name, ": an option is NAME=VALUE, got \"", text, '"');
+  const auto found = std::ranges::find(d.options, text.substr(0, equals), &Parameter::name);
+  if (found == d.options.end())
+    fail(ErrorKind::value, d.name, ": there is no option \"", text.substr(0, equals),
+         "\"; there are: ", names_of(d.options));
+  const Named given{join(d.name, ": ", found->name), text.substr(equals + 1)};
+  Value& value = options_[size_t(found - d.options.begin())];
+  if (found->optional && (given.text == "None" || given.text == "none")) {
+    value = std::monostate();
+    return;
+  }
+  switch (found->kind) {
+    case ParameterKind::tensor:
+      value = parse_tensor(given, dtype, device_.device);
+      break;
+    case ParameterKind::boolean:
+      value = parse_boolean(given);
+      break;
+    case ParameterKind::integer:
+      value = parse_number<int64_t>(given, given.text, "a whole number");
+      break;
+    case ParameterKind::number:
+      value = parse_number<double>(given, given.text, "a number");
+      break;
+    case ParameterKind::dtype:
+      value = parse_type(given, given.text);
+      break;
+    case ParameterKind::choice:
+      value = std::string_view(choices_.emplace_back(given.text));
+      break;
+  }
+}
+
+Explanation Request::explain() const {
+  return op_.explain(outputs_, {inputs_, options_, variant_}, device_);
+}
+
+}  // namespace tensorcraft::op

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/operator.hpp"
+
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensorcraft::op {
+
+// A call as text, with nothing computed and no memory: what `explain` and `warmup` take.
+struct RequestText {
+  std::string op;
+  // One of each array argument, in the order of the operator's description: "4096x512", "scalar",
+  // or with a dtype of its own "8:int64".
+  std::vector<std::string> shapes;
+  std::string dtype = "float32";     // of every array that names none
+  std::vector<std::string> options;  // "NAME=VALUE"; of an array option the value is a shape
+  std::string variant;               // empty: choose
+};
+// From one line: OP SHAPE... [--dtype D] [--option NAME=VALUE]... [--variant V]. Kind value where
+// it is not of this form.
+RequestText parse_request(std::string_view line);
+
+// Such a call on one device, ready to be explained.
+class Request {
+ public:
+  // `op` is the operator that text.op names. Kind value for text that is no shape, dtype, option or
+  // value, and what the operator's own checks throw.
+  Request(const Operator& op, const RequestText& text, const DeviceInfo& device);
+
+  const Operator& op() const { return op_; }
+  // What the call would run and why. Kind value for an unknown variant.
+  Explanation explain() const;
+
+ private:
+  void set_option(const std::string& text, DType dtype);
+
+  const Operator& op_;
+  const DeviceInfo device_;
+  const std::string variant_;
+  std::vector<TensorView> inputs_, outputs_;
+  std::vector<Value> options_;
+  std::deque<std::string> choices_;  // what string_views of options_ point at
+};
+
+}  // namespace tensorcraft::op

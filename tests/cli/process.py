@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of the command leaves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Result:
+    """Exit code and what was written."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Result]
+
+
+def options_of(run: Run, *command: str) -> set[str]:
+    """The options that the help of a command lists."""
+    return set(re.findall(r"^  (?:-h,)?(--[a-z-]+)", run(*command, "--help").out, re.MULTILINE))

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every subcommand: its text, its JSON, its exit codes."""
+
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from process import ROOT, Run
+
+COMMANDS = [
+    ("doctor",), ("devices",), ("ops",), ("ops", "gemm"), ("explain", "relu", "4"), ("cache", "ls"), ("cache", "stat"),
+    ("cache", "verify"), ("cache", "clear"), ("clangd", "--output", "-"), ("completion", "bash"), ("completion", "zsh"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_json_is_one_object_and_text_has_no_colours(run: Run, arguments: tuple[str, ...]) -> None:
+    assert isinstance(run(*arguments, "--json").json(), dict)
+    text = run(*arguments)
+    assert text.out and "\033" not in text.out
+
+
+def test_colours_are_for_terminals(command: Path, environment: dict[str, str]) -> None:
+    ours, theirs = pty.openpty()
+    subprocess.run([command, "devices"], stdout=theirs, stderr=subprocess.DEVNULL, env=environment, check=True)
+    os.close(theirs)
+    assert b"\033[1mdevice\033[0m" in os.read(ours, 65536)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "subcommand is required"),
+        (("nothing",), 2, "there is no command nothing"),
+        (("cache", "nothing"), 2, "nothing"),
+        (("doctor", "--loud"), 2, "--loud"),
+        (("explain",), 2, "op is required"),
+        (("explain", "relux", "4"), 2, 'no operator is named "relux"'),
+        (("explain", "relu", "4x"), 2, "relu: x must be a shape"),
+        (("explain", "relu", "4", "--dtype", "half"), 2, "half"),
+        (("explain", "relu", "4", "--arch", "sm_1"), 2, 'architecture "sm_1" is not known'),
+        (("explain", "relu", "4", "--arch", "sm_80", "--device", "cpu"), 2, "give one"),
+        (("explain", "relu", "4", "--variant", "best"), 2, 'no variant is named "best"'),
+        (("explain", "gemm", "4x4", "5x4"), 2, "gemm: b: Size mismatch"),
+        (("warmup",), 2, "nothing to compile"),
+        (("warmup", "/nonexistent", "--arch", "sm_80"), 3, "/nonexistent cannot be read"),
+        (("warmup", "--call", "relu 4", "--device", "cpu"), 2, "cpu compiles nothing"),
+        (("clangd", "--output", "/nonexistent/.clangd"), 3, "cannot be written to"),
+        (("completion", "fish"), 2, "fish"),
+        (("ops", "relux"), 2, 'no operator is named "relux"'),
+    ],
+)
+def test_a_mistake_is_one_message_and_its_code(run: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
+    done = run(*arguments)
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err and "tensorcraft: " in done.err
+
+
+def test_an_error_in_json(run: Run) -> None:
+    done = run("explain", "relux", "4", "--json")
+    assert done.code == 2 and done.json()["error"]["kind"] == "key"
+    assert 'no operator is named "relux"' in done.json()["error"]["message"]
+
+
+def test_a_full_disk_is_an_error(command: Path, environment: dict[str, str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [command, "ops"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False
+        )
+    assert done.returncode == 3 and "standard output cannot be written to" in done.stderr
+
+
+def test_devices(run: Run) -> None:
+    devices = run("devices", "--json").json()["devices"]
+    assert devices[0]["device"] == "cpu" and devices[0]["usable"] and devices[0]["name"]
+    assert [d["default"] for d in devices].count(True) == 1
+    assert {"arch", "num_sms", "memory_bytes", "memory_gb_per_s", "peak_bf16_tflops", "problem"} <= set(devices[0])
+
+
+def test_ops_is_the_registry(run: Run) -> None:
+    listed = {o["name"]: o for o in run("ops", "--json").json()["operators"]}
+    index = (ROOT / "docs" / "operators.md").read_text()
+    assert set(listed) == set(re.findall(r"^\| `(\w+)` \|", index, re.MULTILINE))
+    rows = run("ops").out.splitlines()
+    assert rows[0].split() == ["operator", "devices", "GPU", "variants", "CPU", "variants", "dtypes", "documentation"]
+    assert [row.split()[0] for row in rows[1:]] == list(listed)
+    for operator in listed.values():
+        assert {"cuda", "cpu"} <= set(operator["devices"]) and operator["dtypes"] and operator["summary"]
+        page, anchor = operator["documentation"].split("#")
+        assert f"\n## {anchor.replace('-', ' ')}\n" in (ROOT / page).read_text()
+    one = run("ops", "gemm").out
+    assert all(v["name"] in one and v["idea"] in one for v in listed["gemm"]["variants"])
+
+
+def test_explain_on_the_cpu(run: Run) -> None:
+    answer = run("explain", "l2_normalize", "4x8", "--device", "cpu", "--json").json()
+    assert answer["device"] == "cpu" and answer["variant"] == "cpu" and answer["kernel"] is None
+    assert [v["name"] for v in answer["variants"]] == ["cpu", "reference"]
+    assert answer["bytes"] == 2 * 4 * 8 * 4
+    text = run("explain", "l2_normalize", "4x8", "--device", "cpu").out
+    assert text.startswith("l2_normalize on cpu: cpu\n* cpu ") and "work: 256 B, " in text
+
+
+def test_explain_for_a_gpu_that_is_not_here(run: Run, has_nvrtc: bool) -> None:
+    arguments = ("explain", "gemm", "4096x4096", "4096x4096", "--arch", "sm_90a")
+    answer = run(*arguments, "--json").json()
+    assert set(answer) == {
+        "op", "device", "device_name", "variant", "variants", "kernel", "bytes", "flops", "floor_us",
+    }  # fmt: skip
+    assert answer["flops"] == 2 * 4096**3 and answer["bytes"] == 3 * 4096**2 * 4
+    assert answer["floor_us"] > 0
+    declined = {v["name"]: v["reason"] for v in answer["variants"] if not v["accepted"]}
+    assert declined["tensor_core"] == "float32 would be rounded to tf32"
+    kernel = answer["kernel"]
+    assert kernel["arch"] == "sm_90a" and kernel["block"][0] > 0
+    if not has_nvrtc:
+        pytest.skip("there is no NVRTC")
+    assert kernel["problem"] == "" and 16 <= kernel["registers"] <= 255 and kernel["shared_bytes"] > 0
+    assert 0 < kernel["occupancy"]["fraction"] <= 1 and kernel["occupancy"]["blocks_per_sm"] >= 1
+    text = run(*arguments).out
+    assert "declines: float32 would be rounded to tf32" in text and f"{kernel['registers']} registers a thread" in text
+
+
+def test_explain_without_nvrtc_says_so(run: Run) -> None:
+    done = run("explain", "relu", "1024", "--arch", "sm_90a", "--json", TENSORCRAFT_NVRTC="/nonexistent")
+    kernel = done.json()["kernel"]
+    assert done.code == 0 and kernel["problem"] == "NVRTC JIT compiler not available" and "registers" not in kernel
+    text = run("explain", "relu", "1024", "--arch", "sm_90a", TENSORCRAFT_NVRTC="/nonexistent").out
+    assert "registers and occupancy are not known: NVRTC JIT compiler not available" in text
+
+
+def test_explain_takes_options_before_and_after_the_shapes(run: Run) -> None:
+    arguments = ["--option", "bias=32", "--option", "alpha=2", "16x32", "32x32", "--option", "activation=relu"]
+    answer = run("explain", "gemm", *arguments, "--arch", "sm_80", "--json").json()
+    config = next(v["config"] for v in answer["variants"] if v["accepted"])
+    assert "has_bias = 1" in config and "Activation::relu" in config
+
+
+def test_a_forced_variant_that_declines_is_a_failed_check(run: Run) -> None:
+    done = run("explain", "gemm", "64x64", "64x64", "--arch", "sm_90a", "--variant", "tensor_core")
+    assert done.code == 1 and done.out.startswith("gemm on cuda:0: no variant accepts")
+
+
+def test_warmup_fills_the_cache_that_the_others_show(run: Run, tmp_path: Path, has_nvrtc: bool) -> None:
+    if not has_nvrtc:
+        pytest.skip("there is no NVRTC")
+    calls = tmp_path / "calls.txt"
+    calls.write_text("# a layer\nl2_normalize 64x256\n\nrelu 4096 --dtype bfloat16  # the activation\n")
+    first = run("warmup", str(calls), "--arch", "sm_90a", "--json").json()
+    assert (first["calls"], first["compiled"], first["from_disk"], first["failed"]) == (2, 2, 0, 0)
+    again = run("warmup", "-", "--arch", "sm_90a", "--json", stdin=calls.read_text()).json()
+    assert (again["compiled"], again["from_disk"]) == (0, 2)
+    kernels = run("cache", "ls", "--json").json()["kernels"]
+    assert len(kernels) == 2 and {k["arch"] for k in kernels} == {"sm_90a"}
+    assert set(kernels[0]) == {"key", "signature", "arch", "bytes", "created", "used", "compile_ms"}
+    assert all(k["signature"] in run("cache", "ls").out for k in kernels)
+    stat = run("cache", "stat", "--json").json()
+    assert stat["entries"] == 2 and stat["folder"] == str(tmp_path / "cache") and stat["problem"] == ""
+    assert stat["bytes"] == sum(k["bytes"] for k in kernels)
+    assert run("cache", "verify", "--json").json() == {"good": 2, "removed": []}
+    damaged = tmp_path / "cache" / (kernels[0]["key"] + ".kernel")
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    bad = run("cache", "verify", "--json")
+    assert bad.code == 1 and bad.json() == {"good": 1, "removed": [damaged.name]}
+    assert run("cache", "clear").out == "removed 1 kernels\n"
+    assert run("cache", "ls", "--json").json() == {"kernels": []}
+
+
+def test_a_bundle_carries_kernels_to_a_machine_without_nvrtc(run: Run, tmp_path: Path, has_nvrtc: bool) -> None:
+    if not has_nvrtc:
+        pytest.skip("there is no NVRTC")
+    run("warmup", "--call", "relu 8", "--arch", "sm_90a")
+    run("warmup", "--call", "relu 8", "--arch", "sm_80")
+    bundle = str(tmp_path / "bundle")
+    assert run("cache", "export", bundle, "--arch", "sm_90a", "--json").json() == {"file": bundle, "exported": 1}
+    there = {"TENSORCRAFT_CACHE_DIR": str(tmp_path / "other"), "TENSORCRAFT_NVRTC": "/nonexistent"}
+    imported = run("cache", "import", bundle, "--json", **there)
+    assert imported.json() == {"imported": 1, "already_there": 0}
+    warm = run("warmup", "--call", "relu 8", "--arch", "sm_90a", "--json", **there).json()
+    assert (warm["compiled"], warm["from_disk"], warm["failed"]) == (0, 1, 0)
+    Path(bundle).write_bytes(Path(bundle).read_bytes()[:-1])
+    assert run("cache", "import", bundle, **there).code == 2
+    assert run("cache", "import", "/nonexistent", **there).code == 3
+
+
+def test_warmup_reports_what_does_not_compile(run: Run) -> None:
+    done = run("warmup", "--call", "relu 8", "--arch", "sm_90a", TENSORCRAFT_NVRTC="/nonexistent")
+    assert done.code == 1 and "1 failed" in done.out and "NVRTC JIT compiler not available" in done.out
+
+
+def test_a_hostile_cache_folder_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    assert run("cache", "stat").code == 1
+    for name in ("verify", "clear"):
+        done = run("cache", name)
+        assert done.code == 3 and done.out == "" and "tensorcraft: " in done.err
+
+
+def test_clangd_writes_one_file(run: Run, tmp_path: Path) -> None:
+    written = run("clangd", "--arch", "sm_89")
+    text = (tmp_path / ".clangd").read_text()
+    assert written.code == 0 and written.out == "wrote .clangd for sm_89\n"
+    flags = [line.strip().removeprefix("- ").strip("'") for line in text.splitlines()[2:]]
+    assert text.splitlines()[:2] == ["CompileFlags:", "  Add:"]
+    assert flags[:5] == ["-xcuda", "--cuda-gpu-arch=sm_89", "-std=c++20", "-Wall", "-Wextra"]
+    assert flags[5] == "-isystem" and (Path(flags[6]) / "tensorcraft" / "device" / "base.h").exists()
+    again = run("clangd")
+    assert again.code == 2 and ".clangd exists; --force replaces it" in again.err
+    assert run("clangd", "--force").code == 0
+    if not Path("/dev/nvidiactl").exists():
+        assert "--cuda-gpu-arch=sm_80" in (tmp_path / ".clangd").read_text()

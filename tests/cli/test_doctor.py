@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tensorcraft doctor` finishes and says what is wrong, whatever is broken."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from process import Run
+
+NAMES = [
+    "configuration", "driver", "device", "NVRTC", "cache folder", "disk space", "oneDNN", "Python package", "versions",
+    "MPS", "operator",
+]  # fmt: skip
+
+
+def results(checks: list[dict[str, str]]) -> dict[str, str]:
+    return {c["name"]: c["result"] for c in checks}
+
+
+def test_a_healthy_machine_passes(run: Run) -> None:
+    done = run("doctor", "--json")
+    answer = done.json()
+    assert [c["name"] for c in answer["checks"]] == NAMES
+    assert [c["number"] for c in answer["checks"]] == list(range(1, len(NAMES) + 1))
+    for check in answer["checks"]:
+        assert set(check) == {"number", "name", "result", "finding", "fix"}
+        assert check["finding"] and "\n" not in check["finding"] + check["fix"]
+        assert bool(check["fix"]) == (check["result"] != "PASS")
+    failed = [c for c in answer["checks"] if c["result"] == "FAIL"]
+    assert not failed and answer["healthy"] is True and done.code == 0
+
+
+def test_the_text_says_the_same_as_the_json(run: Run) -> None:
+    checks = run("doctor", "--json").json()["checks"]
+    text = run("doctor").out
+    rows = re.findall(r"^ ?(\d+)  (PASS|WARN|FAIL)  (\S+(?: \S+)*)  ", text, re.MULTILINE)
+    assert rows == [(str(c["number"]), c["result"], c["name"]) for c in checks]
+    assert all(c["fix"] in text for c in checks)
+    assert "\033" not in text, "colours are for terminals"
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
+def test_without_a_gpu_one_may_be_required(run: Run) -> None:
+    assert results(run("doctor", "--json").json()["checks"])["device"] == "WARN"
+    required = run("doctor", "--json", "--require-gpu")
+    assert required.code == 1
+    assert results(required.json()["checks"])["device"] == "FAIL"
+
+
+def test_everything_broken(run: Run) -> None:
+    """No driver (on a machine without one), no NVRTC, no cache, no Python."""
+    done = run("doctor", "--json", HOME=None, TENSORCRAFT_CACHE_DIR="/proc/none/cache", PATH="/nonexistent",
+               TENSORCRAFT_NVRTC="/nonexistent/libnvrtc.so", LD_LIBRARY_PATH=None)  # fmt: skip
+    answer = done.json()
+    found = results(answer["checks"])
+    assert done.code == 1 and answer["healthy"] is False
+    assert found["cache folder"] == "FAIL" and found["Python package"] == "WARN"
+    has_gpu = Path("/dev/nvidiactl").exists()
+    assert found["NVRTC"] == ("FAIL" if has_gpu else "WARN")
+    assert found["operator"] == ("FAIL" if has_gpu else "PASS")
+    text = {c["name"]: c["finding"] for c in answer["checks"]}
+    assert text["NVRTC"] == "NVRTC JIT compiler not available"
+    assert text["Python package"] == "there is no python3"
+
+
+def test_no_home_at_all(run: Run) -> None:
+    done = run("doctor", "--json", HOME=None, TENSORCRAFT_CACHE_DIR=None, XDG_CACHE_HOME=None)
+    assert done.code == 1
+    (cache,) = (c for c in done.json()["checks"] if c["name"] == "cache folder")
+    assert cache["result"] == "FAIL" and "no home folder" in cache["finding"]
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "shared", "readonly"])
+def test_a_cache_folder_that_cannot_be_used(run: Run, tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "cache"
+    if kind == "file":
+        folder.write_text("")
+    elif kind == "link":
+        (tmp_path / "other").mkdir(mode=0o700)
+        folder.symlink_to(tmp_path / "other")
+    elif kind == "shared":
+        folder.mkdir()
+        folder.chmod(0o777)
+    else:
+        if os.geteuid() == 0:
+            pytest.skip("root writes anywhere")
+        folder.mkdir(mode=0o500)
+    done = run("doctor", "--json")
+    assert done.code == 1
+    (cache,) = (c for c in done.json()["checks"] if c["name"] == "cache folder")
+    assert cache["result"] == "FAIL" and str(folder) in cache["finding"] and "TENSORCRAFT_CACHE_DIR" in cache["fix"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"TENSORCRAFT_LOG": "loud"}, {"TENSORCRAFT_CONFIG": "/nonexistent.json"}, {"TENSORCRAFT_DEVICE": "tpu"}],
+)
+def test_a_configuration_that_is_not_valid(run: Run, changes: dict[str, str]) -> None:
+    done = run("doctor", "--json", **changes)
+    checks = {c["name"]: c for c in done.json()["checks"]}
+    assert done.code == 1 and list(checks) == NAMES
+    assert checks["configuration"]["result"] == "FAIL"
+    assert next(iter(changes)) in checks["configuration"]["finding"]
+    assert checks["cache folder"]["finding"] == "not known: there is no valid configuration"
+
+
+def test_a_python_package_of_another_version_fails(run: Run, tmp_path: Path) -> None:
+    package = tmp_path / "packages" / "tensorcraft"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("__version__ = '9.9.9'\n")
+    done = run("doctor", "--json", PYTHONPATH=str(package.parent))
+    checks = {c["name"]: c for c in done.json()["checks"]}
+    assert checks["Python package"]["finding"] == f"9.9.9 in {package}"
+    assert checks["versions"]["result"] == "FAIL" and "Python package 9.9.9" in checks["versions"]["finding"]
+    assert done.code == 1
+
+
+def test_the_probe_leaves_nothing_in_the_cache(run: Run, tmp_path: Path) -> None:
+    run("doctor")
+    assert not [p.name for p in (tmp_path / "cache").iterdir() if p.name.startswith("probe")]

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/request.hpp"
+
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tests/support/expect_error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tensorcraft::op {
+namespace {
+
+using test::expect_error;
+
+Explanation explain(const std::string& line, const DeviceInfo& device) {
+  const RequestText text = parse_request(line);
+  return Request(find_operator(text.op), text, device).explain();
+}
+Explanation on_hopper(const std::string& line) {
+  return explain(line, device_info_of_arch("sm_90a"));
+}
+void expect_refusal(const std::string& line, const std::string& message) {
+  expect_error(ErrorKind::value, [&] { on_hopper(line); }, message);
+}
+
+TEST(Request, ReadsOneLine) {
+  const RequestText text = parse_request(
+      "  gemm 4x8\t8x2 --dtype bfloat16 --option alpha=2 --variant tiled --option bias=2 ");
+  EXPECT_EQ(text.op, "gemm");
+  EXPECT_EQ(text.shapes, (std::vector<std::string>{"4x8", "8x2"}));
+  EXPECT_EQ(text.dtype, "bfloat16");
+  EXPECT_EQ(text.options, (std::vector<std::string>{"alpha=2", "bias=2"}));
+  EXPECT_EQ(text.variant, "tiled");
+}
+
+TEST(Request, RefusesALineOfAnotherForm) {
+  expect_refusal("", "\"\" names no operator");
+  expect_refusal("gemm 4x4 --dtype", "\"gemm 4x4 --dtype\": --dtype needs a value");
+  expect_refusal("gemm --fast 4x4",
+                 "\"gemm --fast 4x4\": there is no --fast; there are --dtype, "
+                 "--option and --variant");
+}
+
+TEST(Request, CountsTheWorkOfTheShapesAndDtypes) {
+  EXPECT_EQ(on_hopper("gemm 16x32 32x8").cost.bytes, 4.0 * (16 * 32 + 32 * 8 + 16 * 8));
+  EXPECT_EQ(on_hopper("gemm 16x32 32x8 --dtype float16").cost.bytes,
+            2.0 * (16 * 32 + 32 * 8 + 16 * 8));
+  EXPECT_EQ(on_hopper("embedding 8:int64 100x16").cost.bytes, 8 * 8 + 2.0 * 4 * 8 * 16);
+  EXPECT_EQ(on_hopper("add scalar scalar").cost.bytes, 12);
+}
+
+TEST(Request, PassesEveryKindOfOption) {
+  const auto config = [](const std::string& options) {
+    const Explanation e = on_hopper("gemm 16x32 32x32 " + options);
+    for (const Considered& c : e.variants)
+      if (c.variant.name == e.variant) return config_text(*c.plan);
+    return std::string("nothing accepts");
+  };
+  const auto holds = [&](const char* options, const char* text) {
+    return config(options).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(holds("", ".has_bias = 0"));
+  EXPECT_TRUE(holds("--option bias=32", ".has_bias = 1"));
+  EXPECT_TRUE(holds("", "b_layout = tensorcraft::kernel::gemm::Layout::row_major"));
+  EXPECT_FALSE(holds("--option transpose_b=true",
+                     "b_layout = tensorcraft::kernel::gemm::Layout::row_major"));
+  EXPECT_TRUE(holds("--option activation=relu", "Activation::relu"));
+  EXPECT_TRUE(holds("--option activation=None --option alpha=0.5", "Activation::none"));
+  EXPECT_EQ(on_hopper("astype 10 --option dtype=int64").cost.bytes, 10 * 12);
+  expect_refusal("gemm 16x32 32x32 --option bias=31",
+                 "gemm: bias: Size mismatch for shape#0('n'): expected 32 but got 31 (n is "
+                 "b.shape[1])");
+  expect_refusal("softmax 4x8 --option axis=2", "softmax: axis must be in [-2, 2), got 2");
+}
+
+TEST(Request, ChoosesAsTheCallWould) {
+  EXPECT_EQ(on_hopper("gemm 256x64 64x256 --dtype bfloat16").op, "gemm");
+  EXPECT_EQ(explain("softmax 4x8", device_info(Device::cpu())).variant, "cpu");
+  EXPECT_EQ(explain("softmax 4x8 --variant reference", device_info(Device::cpu())).variant,
+            "reference");
+  EXPECT_EQ(on_hopper("gemm 64x64 64x64 --variant naive").variant, "naive");
+}
+
+TEST(Request, SaysWhatIsWrongWithWhichPart) {
+  expect_refusal("gemm 4x4", "gemm: takes 2 shapes (a, b), got 1");
+  expect_refusal("relu", "relu: takes 1 shape (x), got 0");
+  const std::string form = " must be a shape such as 4096x512, 8:int64 or scalar, got ";
+  for (const std::string shape : {"4x", "x4", "4xx4", "-4", "4.5", "four", "99999999999999999999",
+                                  "1x1x1x1x1x1x1x1x1", "4X4"})
+    expect_refusal("relu " + shape, "relu: x" + form + '"' + shape + '"');
+  EXPECT_EQ(on_hopper("relu 0x10").cost.bytes, 0);
+  const std::string dtypes =
+      "a dtype (float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, int8, int16, int32, "
+      "int64, uint8, bool)";
+  expect_refusal("relu 4 --dtype half", "relu: dtype must be " + dtypes + ", got \"half\"");
+  expect_refusal("relu 4:int9", "relu: x must be " + dtypes + ", got \"4:int9\"");
+  expect_refusal("softmax 4 --option axis=1.5",
+                 "softmax: axis must be a whole number, got \"1.5\"");
+  expect_refusal("gemm 4x4 4x4 --option alpha=big", "gemm: alpha must be a number, got \"big\"");
+  expect_refusal("gemm 4x4 4x4 --option transpose_a=yes",
+                 "gemm: transpose_a must be true or false, got \"yes\"");
+  expect_refusal("softmax 4 --option axis", "softmax: an option is NAME=VALUE, got \"axis\"");
+  expect_refusal("softmax 4 --option axes=1",
+                 "softmax: there is no option \"axes\"; there are: axis");
+  expect_refusal("softmax 4 --variant best", [] {
+    std::string names;
+    for (const auto& v : find_operator("softmax").description().variants)
+      names.append(names.empty() ? "" : ", ").append(v.name);
+    return "softmax: no variant is named \"best\"; there are " + names;
+  }());
+}
+
+}  // namespace
+}  // namespace tensorcraft::op

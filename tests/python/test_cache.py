@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tc.cache` shows, checks, empties and carries the folder of compiled kernels."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorcraft as tc
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import numpy as np, tensorcraft as tc
+folder, bundle = Path(sys.argv[1]), sys.argv[2]
+assert tc.cache.stat().folder == str(folder) and tc.cache.list() == () and tc.cache.clear() == 0
+e = tc.explain("relu", np.ones(8, np.float32), arch="sm_90a")
+if e.kernel.problem:
+    print("skip", e.kernel.problem)
+    raise SystemExit
+(kernel,) = tc.cache.list()
+assert kernel.signature == e.kernel.signature and kernel.arch == "sm_90a" and kernel.bytes > e.kernel.code_bytes
+stat = tc.cache.stat()
+assert (stat.entries, stat.bytes, stat.problem) == (1, kernel.bytes, "")
+assert tc.cache.export(bundle) == 1 and tc.cache.export(Path(bundle), arch="sm_90a") == 1
+try:
+    tc.cache.export(bundle, arch="sm_80")
+except FileNotFoundError:
+    pass
+else:
+    raise AssertionError("there is no kernel for sm_80")
+assert tc.cache.verify() == tc.cache.Check(good=1, removed=())
+file = folder / (kernel.key + ".kernel")
+file.write_bytes(file.read_bytes()[:-1])
+assert tc.cache.verify() == tc.cache.Check(good=0, removed=(file.name,))
+assert tc.cache.import_(bundle) == tc.cache.Import(imported=1, already_there=0)
+assert tc.cache.list()[0].key == kernel.key
+assert tc.cache.clear() == 1 and tc.cache.list() == ()
+print("done")
+"""
+
+
+def test_the_cache_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENSORCRAFT_CACHE_DIR", str(tmp_path / "cache"))  # read once, so in a process of its own
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "cache"), str(tmp_path / "bundle")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    if done.stdout.startswith("skip"):
+        pytest.skip(done.stdout)
+    assert done.stdout == "done\n"
+
+
+def test_a_bundle_that_is_not_there_is_an_oserror(tmp_path: Path) -> None:
+    with pytest.raises(OSError):
+        tc.cache.import_(tmp_path / "nothing")
+
+
+def test_explain_on_the_cpu_has_no_kernel() -> None:
+    e = tc.explain("relu", np.ones(8, np.float32), device="cpu")
+    assert e.kernel is None and e.device == "cpu" and e.variant == "cpu"
+
+
+def test_explain_for_a_gpu_that_is_not_there() -> None:
+    x = np.ones((4096, 64), np.float32)
+    e = tc.explain("gemm", x, x.T, bias=np.ones(4096, np.float32), arch="sm_90a")
+    assert e.device == "cuda:0" and e.floor_us > 0 and e.flops == 2 * 4096 * 4096 * 64
+    reasons = {v.name: v.reason for v in e.variants}
+    assert reasons["tensor_core"] == "float32 would be rounded to tf32" and not reasons[e.variant]
+    assert e.kernel and e.kernel.arch == "sm_90a" and e.kernel.block[0] > 0
+    if not e.kernel.problem:
+        assert e.kernel.registers > 8 and 0 < e.kernel.occupancy <= 1 and e.kernel.limited_by
+        assert f"{e.kernel.registers} registers a thread" in str(e)
+    with pytest.raises(ValueError, match='architecture "sm_1" is not known'):
+        tc.explain("relu", x, arch="sm_1")
