@@ -2,12 +2,11 @@
 #include "tensorcraft/ops/gemm/gemm_plan.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/ops/gemm/params.h"
+#include "tensorcraft/ops/gemm/plan.h"
 
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <span>
 
 namespace tensorcraft::kernel::gemm {
 namespace {
@@ -44,86 +43,6 @@ const jit::Rung kVectorized{"tensorcraft/ops/gemm/04_vectorized.cuh",
 const jit::Rung kTensorCore{"tensorcraft/ops/gemm/06_tensor_core.cuh",
                             "tensorcraft::kernel::gemm::tensor_core", kParams, config_text};
 
-// A shipped tile. `rate` compares tiles on a full device: larger ones use each byte more often.
-struct TileShape {
-  int block_m, block_n, block_k;
-  int part_m, part_n;  // of a warp in tensor_core, of a thread elsewhere
-  int threads, min_blocks;
-  double rate;
-};
-constexpr TileShape kNaiveTiles[] = {{32, 8, 0, 1, 1, 256, 1, 1}};
-constexpr TileShape kCoalescedTiles[] = {{8, 32, 0, 1, 1, 256, 1, 1}};
-constexpr TileShape kBlockTiles[] = {{32, 32, 32, 4, 1, 256, 1, 1}};
-constexpr TileShape kThreadTiles[] = {{128, 128, 8, 8, 8, 256, 1, 1},
-                                      {64, 64, 16, 4, 4, 256, 1, 0.6}};
-constexpr TileShape kVectorTiles[] = {{128, 128, 8, 8, 8, 256, 1, 1},
-                                      {64, 64, 16, 4, 4, 256, 1, 0.6}};
-constexpr TileShape kTensorCoreTiles[] = {{128, 256, 32, 64, 64, 256, 1, 1},
-                                          {128, 128, 32, 64, 64, 128, 2, 0.9},
-                                          {64, 128, 32, 32, 64, 128, 2, 0.65},
-                                          {64, 64, 32, 32, 32, 128, 2, 0.5}};
-
-int64_t num_tiles(const Problem& q, const TileShape& t) {
-  const double tiles =
-      double(div_ceil(q.m(), t.block_m)) * double(div_ceil(q.n(), t.block_n)) * double(q.batch());
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  return tiles > double(most) ? most + 1 : int64_t(tiles);
-}
-
-// The busiest multiprocessor computes ceil(tiles / SMs) tiles; the tile that finishes first wins.
-const TileShape& best_tile(const Problem& q, const DeviceInfo& device,
-                           std::span<const TileShape> tiles) {
-  const auto time = [&](const TileShape& t) {
-    const int64_t rounds = div_ceil(num_tiles(q, t), int64_t(std::max(device.num_sms, 1)));
-    return double(rounds) * t.block_m * t.block_n / t.rate;
-  };
-  return *std::min_element(tiles.begin(), tiles.end(),
-                           [&](const auto& x, const auto& y) { return time(x) < time(y); });
-}
-
-// The index with stride 1. Along a size of 1 no stride matters, so any will do.
-bool is_unit(int64_t size, int64_t stride) { return stride == 1 || size == 1; }
-bool has_unit_stride(const TensorView& t) {
-  const int r = t.rank();
-  return is_unit(t.shape(r - 1), col_stride(t)) || is_unit(t.shape(r - 2), row_stride(t));
-}
-Layout layout_of(const TensorView& t) {
-  const int r = t.rank();
-  if (col_stride(t) == 1 && t.shape(r - 1) > 1) return Layout::row_major;
-  if (row_stride(t) == 1 && t.shape(r - 2) > 1) return Layout::column_major;
-  return is_unit(t.shape(r - 1), col_stride(t)) ? Layout::row_major : Layout::column_major;
-}
-
-// The most elements, up to `most`, that divide the extent along the unit stride, every other
-// stride and the address: one access can move that many.
-int vector_of(const TensorView& t, Layout layout, int most) {
-  const int unit = t.rank() - (layout == Layout::row_major ? 1 : 2);
-  if (t.shape(unit) > 1 && t.stride(unit) != 1) return 1;
-  const auto fits = [&](int v) {
-    if (t.shape(unit) % v || !t.is_aligned(size_t(v) * dtype_bytes(t.dtype()))) return false;
-    for (int i = 0; i < t.rank(); ++i)
-      if (i != unit && t.shape(i) > 1 && t.stride(i) % v) return false;
-    return true;
-  };
-  int v = most;
-  while (!fits(v)) v /= 2;
-  return v;
-}
-
-Config make_config(const Problem& q, const TileShape& t) {
-  const int most = 16 / int(dtype_bytes(q.a.dtype()));
-  Config c{.block_m = t.block_m, .block_n = t.block_n, .block_k = t.block_k, .threads = t.threads};
-  c.a_layout = layout_of(q.a);
-  c.b_layout = layout_of(q.b);
-  c.a_vector = vector_of(q.a, c.a_layout, most);
-  c.b_vector = vector_of(q.b, c.b_layout, most);
-  c.d_vector = vector_of(q.d, Layout::row_major, 4) == 4 ? 4 : 1;
-  c.activation = Activation(q.activation);
-  c.has_c = q.c.has_value();
-  c.has_bias = q.bias.has_value();
-  return c;
-}
-
 Matrix matrix(const TensorView& t) {
   Matrix x{.data = t.data(), .row_stride = row_stride(t), .col_stride = col_stride(t)};
   for (int i = 0; i < t.rank() - 2; ++i) x.batch_strides[i] = t.stride(i);
@@ -149,20 +68,8 @@ Params params(const Problem& q) {
   return p;
 }
 
-op::Plan make_plan(const jit::Rung& rung, const Problem& q, const TileShape& t, const Config& c,
-                   int min_blocks = 1, int shared_bytes = 0) {
-  return op::make_plan(rung, {q.a.dtype(), q.d.dtype()}, c,
-                       {.grid = {uint32_t(num_tiles(q, t))},
-                        .block = {uint32_t(t.threads)},
-                        .shared_bytes = uint32_t(shared_bytes)},
-                       params(q), min_blocks);
-}
-
-// The rungs that take any strides read single elements, so one kernel serves every alignment.
-op::Plan plan_elements(const jit::Rung& rung, const Problem& q, const TileShape& t) {
-  Config c = make_config(q, t);
-  c.a_vector = c.b_vector = c.d_vector = 1;
-  return make_plan(rung, q, t, c);
+op::Plan make_plan(const jit::Rung& rung, const Problem& q, const Launch& launch) {
+  return op::make_plan(rung, {q.a.dtype(), q.d.dtype()}, launch, params(q));
 }
 
 }  // namespace
@@ -220,43 +127,27 @@ op::Verdict accepts_tensor_core(const Problem& q, const DeviceInfo& device) {
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  return plan_elements(kNaive, q, kNaiveTiles[0]);
+  return make_plan(kNaive, q, naive_launch(q));
 }
 
 op::Plan plan_coalesced(const Problem& q, const DeviceInfo&) {
-  return plan_elements(kCoalesced, q, kCoalescedTiles[0]);
+  return make_plan(kCoalesced, q, coalesced_launch(q));
 }
 
 op::Plan plan_block_tiled(const Problem& q, const DeviceInfo&) {
-  return plan_elements(kBlockTiled, q, kBlockTiles[0]);
+  return make_plan(kBlockTiled, q, block_tiled_launch(q));
 }
 
 op::Plan plan_thread_tiled(const Problem& q, const DeviceInfo& device) {
-  const TileShape& t = best_tile(q, device, kThreadTiles);
-  Config c = make_config(q, t);
-  c.a_vector = c.b_vector = c.d_vector = 1;
-  c.thread_m = t.part_m;
-  c.thread_n = t.part_n;
-  return make_plan(kThreadTiled, q, t, c);
+  return make_plan(kThreadTiled, q, thread_tiled_launch(q, device.num_sms));
 }
 
 op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
-  const TileShape& t = best_tile(q, device, kVectorTiles);
-  Config c = make_config(q, t);
-  c.thread_m = t.part_m;
-  c.thread_n = t.part_n;
-  // Two blocks leave 128 registers a thread: enough for 16-byte accesses of float32, while single
-  // elements need more for addresses and 16-bit elements more for conversion.
-  const bool two_blocks = q.a.dtype() == DType::float32 && c.a_vector == 4 && c.b_vector == 4;
-  return make_plan(kVectorized, q, t, c, two_blocks ? 2 : 1);
+  return make_plan(kVectorized, q, vectorized_launch(q, device.num_sms));
 }
 
 op::Plan plan_tensor_core(const Problem& q, const DeviceInfo& device) {
-  const TileShape& t = best_tile(q, device, kTensorCoreTiles);
-  Config c = make_config(q, t);
-  c.warp_m = t.part_m;
-  c.warp_n = t.part_n;
-  return make_plan(kTensorCore, q, t, c, t.min_blocks, tensor_core_shared_bytes(c));
+  return make_plan(kTensorCore, q, tensor_core_launch(q, device.num_sms));
 }
 
 }  // namespace tensorcraft::kernel::gemm
