@@ -131,8 +131,9 @@ Launch block_tiled_launch(const Problem& q) {
 }
 
 template <class Problem>
-Launch thread_tiled_launch(const Problem& q, int num_sms) {
-  const TileShape& t = best_tile(q, num_sms, kThreadTiles);
+Launch thread_tiled_launch(const Problem& q, int num_sms,
+                           std::span<const TileShape> tiles = kThreadTiles) {
+  const TileShape& t = best_tile(q, num_sms, tiles);
   Config c = make_config(q, t);
   c.a_vector = c.b_vector = c.d_vector = 1;
   c.thread_m = t.part_m;
@@ -141,8 +142,9 @@ Launch thread_tiled_launch(const Problem& q, int num_sms) {
 }
 
 template <class Problem>
-Launch vectorized_launch(const Problem& q, int num_sms) {
-  const TileShape& t = best_tile(q, num_sms, kVectorTiles);
+Launch vectorized_launch(const Problem& q, int num_sms,
+                         std::span<const TileShape> tiles = kVectorTiles) {
+  const TileShape& t = best_tile(q, num_sms, tiles);
   Config c = make_config(q, t);
   c.thread_m = t.part_m;
   c.thread_n = t.part_n;
@@ -153,8 +155,9 @@ Launch vectorized_launch(const Problem& q, int num_sms) {
 }
 
 template <class Problem>
-Launch tensor_core_launch(const Problem& q, int num_sms) {
-  const TileShape& t = best_tile(q, num_sms, kTensorCoreTiles);
+Launch tensor_core_launch(const Problem& q, int num_sms,
+                          std::span<const TileShape> tiles = kTensorCoreTiles) {
+  const TileShape& t = best_tile(q, num_sms, tiles);
   Config c = make_config(q, t);
   c.warp_m = t.part_m;
   c.warp_n = t.part_n;
