@@ -13,6 +13,41 @@ using Launch = op::LaunchPlan<Config>;
 
 inline constexpr int kThreads = 128;
 
+// Row-major q and out [batch, heads, seq_q, head_dim], k and v [batch, heads_k, seq_k, head_dim].
+// An axis of one element has stride 0.
+inline Params contiguous_params(const void* q, const void* k, const void* v, void* out, int batch,
+                                int heads, int heads_k, int seq_q, int seq_k, int head_dim) {
+  const auto strides = [&](int64_t of_heads, int64_t rows) {
+    return Strides{.batch = batch > 1 ? of_heads * rows * head_dim : 0,
+                   .head = of_heads > 1 ? rows * head_dim : 0,
+                   .row = rows > 1 ? head_dim : 0};
+  };
+  return {.q = q,
+          .k = k,
+          .v = v,
+          .out = out,
+          .q_strides = strides(heads, seq_q),
+          .k_strides = strides(heads_k, seq_k),
+          .v_strides = strides(heads_k, seq_k),
+          .out_strides = strides(heads, seq_q),
+          .batch = batch,
+          .heads = heads,
+          .group = heads / heads_k,
+          .seq_q = seq_q,
+          .seq_k = seq_k,
+          .head_dim = head_dim};
+}
+
+// Does every row of q, k, v and out start at a 16-byte boundary?
+inline bool rows_aligned(const Params& p, int element_bytes) {
+  const auto aligned = [&](const void* data, const Strides& s) {
+    return op::is_vector_aligned(data) && s.batch * element_bytes % 16 == 0 &&
+           s.head * element_bytes % 16 == 0 && s.row * element_bytes % 16 == 0;
+  };
+  return aligned(p.q, p.q_strides) && aligned(p.k, p.k_strides) && aligned(p.v, p.v_strides) &&
+         aligned(p.out, p.out_strides);
+}
+
 // Tiles for which the accumulators fit the registers and the tiles every GPU's shared memory.
 constexpr Config tiled_config(int head_dim) {
   const bool wide = head_dim > 128;
