@@ -15,6 +15,7 @@ add_test(NAME googletest COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -
 add_test(NAME library COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:tensorcraft>
                               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/library_test.cmake)
 add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DROOT=${PROJECT_SOURCE_DIR}
-                              -DWORK=${CMAKE_CURRENT_BINARY_DIR}/package -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
+                              -DWORK=${CMAKE_CURRENT_BINARY_DIR}/package -DNVCC=${TENSORCRAFT_NVCC}
+                              -DLAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
 set_tests_properties(layers budgets quotes results environment_page cuda_toolkit googletest library package
                      PROPERTIES LABELS cpu TIMEOUT 300)
