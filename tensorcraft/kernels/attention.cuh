@@ -113,7 +113,7 @@ std::string_view launch_attention(const T* q, const T* k, const T* v, T* out,
   p.causal = arguments.causal;
   p.key_lengths = arguments.key_lengths;
   p.lse = arguments.lse;
-  const auto shared = size_t(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  const auto shared = size_t(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, where));
   if constexpr (sizeof(T) == 2) {
     if (a::tensor_core_problem(p, a::rows_aligned(p, sizeof(T)), shared).empty() &&
         launch_listed<a::TensorCore<T>>(a::tensor_core_launch(p), p, stream, where))

@@ -55,7 +55,7 @@ std::string_view launch(const A* a, const B* b, Out* out, int64_t n, float alpha
   const Params p = contiguous_params(a, b, out, n, alpha, value);
   constexpr int kWidest = Vectorized<operation, A, B, Out>::kWidest;
   if (op::is_vector_aligned(a) && op::is_vector_aligned(b) && op::is_vector_aligned(out)) {
-    const int sms = device_attribute(cudaDevAttrMultiProcessorCount);
+    const int sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
     return launch_or_fail<Vectorized<operation, A, B, Out>>(
         "vectorized", vectorized_launch(operation, n, kWidest, sms), p, stream, where);
   }

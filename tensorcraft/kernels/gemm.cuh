@@ -159,7 +159,7 @@ std::string_view launch_gemm(const T* a, const T* b, T* c, int64_t m, int64_t n,
   if (version == GemmVersion::Tiled)
     return g::run<g::BlockTiled<T>, T>("block_tiled", q, g::block_tiled_launch(q), stream, where);
   if constexpr (sizeof(T) == 2) {
-    const int sms = device_attribute(cudaDevAttrMultiProcessorCount);
+    const int sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
     return g::run<g::TensorCore<T>, T>("tensor_core", q, g::tensor_core_launch(q, sms), stream,
                                        where);
   } else {

@@ -129,11 +129,12 @@ std::string_view launch_or_fail(std::string_view variant, const op::LaunchPlan<C
   return variant;
 }
 
-// A number of the current device.
-inline int device_attribute(cudaDeviceAttr attribute) {
+// A number of the current device; an error names the caller's line.
+inline int device_attribute(cudaDeviceAttr attribute, DebugInfo where) {
   int device = 0, value = 0;
-  TC_CUDA_CHECK(cudaGetDevice(&device));
-  TC_CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
+  check_cuda(cudaGetDevice(&device), where.file_name(), long(where.line()));
+  check_cuda(cudaDeviceGetAttribute(&value, attribute, device), where.file_name(),
+             long(where.line()));
   return value;
 }
 
