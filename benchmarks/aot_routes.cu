@@ -21,7 +21,6 @@ constexpr int kRounds = 15;
 
 DType dtype_of(float) { return DType::float32; }
 DType dtype_of(bf16) { return DType::bfloat16; }
-DType dtype_of(f16) { return DType::float16; }
 DType dtype_of(int32_t) { return DType::int32; }
 
 // Values of a fixed pseudo-random sequence in [-2, 2), or indices.
