@@ -19,3 +19,4 @@ add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DR
                               -DLAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
 set_tests_properties(layers budgets quotes results environment_page cuda_toolkit googletest library package
                      PROPERTIES LABELS cpu TIMEOUT 300)
+set_tests_properties(package PROPERTIES TIMEOUT 900)  # nvcc compiles every launcher in it
