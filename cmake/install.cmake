@@ -1,7 +1,7 @@
-# The installed package: find_package(tensorcraft) gives tensorcraft::tensorcraft.
+# The installed package: find_package(tensorcraft) gives tensorcraft::tensorcraft and tensorcraft::kernels.
 include(CMakePackageConfigHelpers)
 set(tensorcraft_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tensorcraft)
-install(TARGETS tensorcraft EXPORT tensorcraft FILE_SET HEADERS)
+install(TARGETS tensorcraft tensorcraft_kernels EXPORT tensorcraft FILE_SET HEADERS)
 install(EXPORT tensorcraft NAMESPACE tensorcraft:: FILE tensorcraft-config.cmake
         DESTINATION ${tensorcraft_cmake_dir})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/tensorcraft-config-version.cmake

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 VARIABLES = {"TENSORCRAFT_" + name for name in ("ALLOW_TF32", "CACHE_DIR", "CONFIG", "DEVICE", "LOG", "NVRTC")}
-CPP = (".cpp", ".hpp", ".h", ".cuh")
+CPP = (".cpp", ".hpp", ".h", ".cuh", ".cu")
 HEADERS = (".hpp", ".h", ".cuh")
 PRIVATE_HEADERS = "tensorcraft/op/host/onednn"  # CMakeLists.txt leaves these out of the installed set
 MEDIAN_LINES = 150
@@ -49,7 +49,10 @@ RULES = [
          "no third-party type in an installed header", PRIVATE_HEADERS),
     Rule(r'#\s*include\s*"tensorcraft/op/host/onednn', r"(bindings|cli|examples)/|tensorcraft/.*\.(hpp|h|cuh)$",
          "a private header is included where users are", PRIVATE_HEADERS),
-    Rule(r"#\s*define\s+(?!TC_)\w+", r"tensorcraft/.*\.(hpp|h|cuh)$", "macros of installed headers start with TC_", PRIVATE_HEADERS),
+    Rule(r"#\s*define\s+(?!TC_)\w+", r"tensorcraft/.*\.(hpp|h|cuh)$", "macros of installed headers start with TC_",
+         PRIVATE_HEADERS + r"|tensorcraft/core/source_location\.hpp"),
+    Rule(r"\bcuda_runtime|\bcuda(Launch|Get|Func|Stream|Event)\w*\(", r"tensorcraft/", "the CUDA runtime appears in kernels/ only",
+         r"tensorcraft/kernels/"),
     Rule(r"#\s*include\s*<[^>]*[./][^>]*>", r"tensorcraft/core/.*\.hpp$", "headers of core/ include std alone"),
     Rule(r"\bcuMem\w*Alloc|\bcuMemCreate|\bcudaMalloc|\bmem_(host_)?alloc", r"(tensorcraft|bindings|benchmarks|cli)/",
          "driver memory is allocated in cuda/ only", r"tensorcraft/cuda/"),
@@ -95,7 +98,7 @@ def limit_of(name):
         return 200
     if name.endswith(".cuh"):
         return 400
-    return 500 if name.endswith((".cpp", ".hpp", ".h", ".py")) else None
+    return 500 if name.endswith((".cpp", ".hpp", ".h", ".cu", ".py")) else None
 
 
 def size_problems(tree):

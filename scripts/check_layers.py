@@ -13,6 +13,11 @@ LAYERS = ["core", "cuda", "runtime", "jit", "op", "ops", "kernels"]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 # The host branches of these two say what device words mean to a plain C++ compiler.
 HOST_BRANCH = {"tensorcraft/device/base.h", "tensorcraft/device/host.h"}
+# What of the library the launchers of kernels/ may include: these need no libtensorcraft.so.
+HEADER_ONLY = {"tensorcraft/core/" + name for name in ("check.hpp", "dlpack.hpp", "error.hpp", "layout.hpp")}
+HEADER_ONLY |= {"tensorcraft/cuda/kernel_config.hpp"}
+# Plain C++ that the library and the launchers choose by.
+PLAN = re.compile(r"tensorcraft/(op/\w+_plan\.h|ops/\w+/plan\.h)$")
 FLOAT_TYPES = re.compile(r"tensorcraft/device/(base\.h|float\w*\.cuh|\w*types?\.(h|cuh))$")
 
 
@@ -30,12 +35,30 @@ def is_device_text(path):
     return path.endswith((".cuh", "/params.h")) or layer(path) == "device"
 
 
+def launcher_problem(bracket, target):
+    if bracket == "<":
+        return None
+    if layer(target) in ("device", "kernels") or target in HEADER_ONLY or PLAN.match(target):
+        return None
+    if layer(target) == "ops" and is_device_text(target):
+        return None
+    return "launchers include only device text, plan headers and what needs no library"
+
+
+def plan_problem(path, bracket, target):
+    own = path.rsplit("/", 1)[0] + "/params.h"
+    if bracket == "<" or layer(target) == "device" or target == own:
+        return None
+    if PLAN.match(target) and layer(target) == "op":
+        return None
+    return "a plan header includes only device/, its own params.h and plan headers of op/"
+
+
 def device_problem(path, bracket, target):
     if bracket == "<":
         return None if path in HOST_BRANCH else "device text includes nothing in angle brackets"
     own = path.rsplit("/", 1)[0] + "/"
-    below = layer(path) == "kernels" and target.startswith("tensorcraft/ops/")
-    if target.startswith("tensorcraft/device/") or below:
+    if target.startswith("tensorcraft/device/"):
         return None
     if layer(path) != "device" and target.startswith(own):
         return None
@@ -75,7 +98,11 @@ def problems(root):
         text = file.read_text()
         for match in INCLUDE.finditer(text):
             bracket, target = match.groups()
-            if is_device_text(path):
+            if layer(path) == "kernels":
+                problem = launcher_problem(bracket, target)
+            elif PLAN.match(path):
+                problem = plan_problem(path, bracket, target)
+            elif is_device_text(path):
                 problem = device_problem(path, bracket, target)
             else:
                 problem = host_problem(path, target) if bracket == '"' else None

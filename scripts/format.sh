@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mode=(-i)
 [ "${1:-}" != --check ] || mode=(--dry-run -Werror)
-git ls-files -z --cached --others --exclude-standard '*.cpp' '*.hpp' '*.h' '*.cuh' |
+git ls-files -z --cached --others --exclude-standard '*.cpp' '*.hpp' '*.h' '*.cuh' '*.cu' |
   xargs -0 -n 40 -P 2 clang-format-19 "${mode[@]}"

@@ -13,7 +13,7 @@ import sys
 import regions
 
 GENERATED = {"docs/operators.md"}  # its examples are run when it is written
-LANGUAGES = {"py": "python", "cpp": "cpp", "hpp": "cpp", "cuh": "cpp", "h": "cpp", "txt": "cmake", "json": "json", "sh": "bash"}
+LANGUAGES = {"py": "python", "cpp": "cpp", "hpp": "cpp", "cuh": "cpp", "cu": "cpp", "h": "cpp", "txt": "cmake", "json": "json", "sh": "bash"}
 
 
 def lines_between(lines, first, last, place):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/source_location.hpp"
 
-#include <source_location>
 #include <type_traits>
 
 namespace tensorcraft {

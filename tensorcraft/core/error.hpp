@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <source_location>
+#include "tensorcraft/core/source_location.hpp"
+
 #include <sstream>
 #include <stdexcept>
 #include <string>

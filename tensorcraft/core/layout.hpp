@@ -16,4 +16,8 @@ std::string_view to_string(TensorLayout layout);
 // layout.
 Dims layout_strides(TensorLayout layout, const Dims& shape);
 
+// How the operands of a product lie in memory, as rows or columns of [m, k] and [k, n]; the
+// hardware documents call them NN, NT, TN and TT.
+enum class MemoryLayout { ROW_ROW, ROW_COL, COL_ROW, COL_COL };
+
 }  // namespace tensorcraft

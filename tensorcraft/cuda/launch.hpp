@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/cuda/kernel_config.hpp"
 #include "tensorcraft/cuda/stream.hpp"
 
 #include <cstddef>
@@ -14,12 +15,6 @@ struct CUfunc_st;
 struct CUlib_st;
 
 namespace tensorcraft {
-
-struct Dim3 {
-  uint32_t x = 1, y = 1, z = 1;
-  constexpr uint64_t count() const { return uint64_t(x) * y * z; }
-  friend bool operator==(const Dim3&, const Dim3&) = default;
-};
 
 // How a kernel is started.
 struct LaunchConfig {

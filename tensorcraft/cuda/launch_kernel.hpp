@@ -8,14 +8,6 @@
 
 namespace tensorcraft {
 
-// The shape of a block and what goes with it, by the names that launchers use.
-struct KernelConfig {
-  uint32_t block_size_x = 256, block_size_y = 1, block_size_z = 1;
-  uint32_t shared_memory_bytes = 0;
-  CUstream_st* stream = nullptr;
-  Dim3 block() const { return {block_size_x, block_size_y, block_size_z}; }
-};
-
 // One launch in two steps: where and how, then what. An error names the line that made the object:
 //   LaunchKernel(grid, block, stream)(kernel, params);
 class LaunchKernel {

@@ -18,7 +18,7 @@ struct RowMap {
   TC_HOST_DEVICE int64_t offset(int64_t row) const {
     if constexpr (!kNested) return row * stride[0];  // without an axis that is 0
     int64_t at = 0;
-#if TC_PTX
+#if defined(__CUDA_ARCH__)
 #pragma unroll 1  // a division is 100 instructions; unrolled it is most of a kernel's compile time
 #endif
     for (int i = axes - 1; i >= 0; --i) {

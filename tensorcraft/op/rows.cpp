@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/rows.hpp"
 
-#include <algorithm>
-#include <bit>
-
 namespace tensorcraft::op {
 namespace {
 
@@ -46,20 +43,6 @@ LastAxisRows::LastAxisRows(const std::optional<TensorView>& t) {
   map = row_map(*t, axis);
   is_unit = step == 1 || t->shape(axis) == 1;
   is_aligned = rows_aligned(*t, map, 16);
-}
-
-RowSplit split_rows(int64_t cols, int vector) {
-  const int vectors = int(div_ceil(cols, int64_t(vector)));
-  int threads = 256, group = 256;
-  if (cols <= 4096) threads = group = 128;
-  if (cols <= 1024) {
-    group = std::clamp(int(std::bit_ceil(uint32_t(vectors))), 8, 32);
-    // A smaller group that divides the row leaves no thread without elements.
-    if (vectors % group != 0 && vectors % 16 == 0 && vectors * vector <= 16 * 32) group = 16;
-  }
-  const int slots = div_ceil(vectors, group);
-  // Long scalar rows share kernels: their count of slots is rounded up.
-  return {threads, group, slots <= 8 ? slots : round_up(slots, 4)};
 }
 
 }  // namespace tensorcraft::op

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/rows.h"
+#include "tensorcraft/op/row_plan.h"
 
 #include <optional>
 
@@ -26,15 +27,5 @@ struct LastAxisRows {
   bool is_nested() const { return map.axes > 1; }
   explicit LastAxisRows(const std::optional<TensorView>& t);
 };
-
-// How a block of `threads` divides rows that its threads hold in registers: `group` threads share a
-// row, each holds `slots` vectors of `vector` elements.
-struct RowSplit {
-  int threads, group, slots;
-};
-inline constexpr int64_t kMaxRegisterRow = 16384;  // 64 floats in each of 256 threads
-// For rows of 1 to kMaxRegisterRow elements and vectors of at most 16 bytes. At most 32 elements a
-// thread up to 8,192 columns: several blocks fit a multiprocessor then.
-RowSplit split_rows(int64_t cols, int vector);
 
 }  // namespace tensorcraft::op

@@ -3,6 +3,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/launch.hpp"
 #include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/op/launch_plan.h"
 
 #include <cstddef>
 #include <cstring>
@@ -47,6 +48,17 @@ Plan make_plan(const jit::Rung& rung, std::initializer_list<DType> types, const 
   std::memcpy(plan.params, &params, sizeof(Params));
   plan.params_bytes = sizeof(Params);
   return plan;
+}
+
+// The same from what an operator's plan header chose.
+template <class Params, class Config>
+Plan make_plan(const jit::Rung& rung, std::initializer_list<DType> types,
+               const LaunchPlan<Config>& launch, const Params& params) {
+  return make_plan(rung, types, launch.config,
+                   {.grid = {uint32_t(launch.blocks)},
+                    .block = {uint32_t(launch.config.threads)},
+                    .shared_bytes = uint32_t(launch.shared_bytes)},
+                   params, launch.min_blocks);
 }
 
 // One row of an operator's table. The table is best first within a device; a host row runs, a

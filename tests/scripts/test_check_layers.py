@@ -32,6 +32,11 @@ def check(root, path, text):
         ("core/a.hpp", '"tensorcraft/device/reduce.cuh"', "only the float types"),
         ("core/a.hpp", '"tensorcraft/tensorcraft.hpp"', "umbrella"),
         ("misc/a.hpp", "<vector>", "no layer"),
+        ("kernels/a.cuh", '"tensorcraft/core/tensor_view.hpp"', "needs no library"),
+        ("kernels/a.cuh", '"tensorcraft/ops/gemm/gemm.hpp"', "needs no library"),
+        ("ops/gemm/plan.h", '"tensorcraft/core/dtype.hpp"', "only device/"),
+        ("ops/gemm/plan.h", '"tensorcraft/ops/softmax/plan.h"', "only device/"),
+        ("op/row_plan.h", '"tensorcraft/op/rows.hpp"', "only device/"),
     ],
 )
 def test_a_bad_include_is_refused(tmp_path, path, include, reason):
@@ -46,6 +51,11 @@ def test_a_bad_include_is_refused(tmp_path, path, include, reason):
         ("ops/gemm/00_naive.cuh", '"tensorcraft/ops/gemm/params.h"'),
         ("ops/gemm/gemm.cpp", '"tensorcraft/op/table.hpp"'),
         ("device/base.h", "<cmath>"),
+        ("kernels/gemm.cuh", '"tensorcraft/ops/gemm/00_naive.cuh"'),
+        ("kernels/gemm.cuh", '"tensorcraft/ops/gemm/plan.h"'),
+        ("kernels/check.cuh", "<cuda_runtime_api.h>"),
+        ("ops/gemm/plan.h", '"tensorcraft/op/launch_plan.h"'),
+        ("ops/gemm/plan.h", '"tensorcraft/ops/gemm/params.h"'),
         ("tensorcraft.hpp", '"tensorcraft/ops/gemm/gemm.hpp"'),
     ],
 )

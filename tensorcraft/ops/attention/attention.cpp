@@ -5,7 +5,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/attention/attention_cpu.hpp"
-#include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/ops/attention/plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,8 +22,6 @@ namespace {
 
 constexpr int64_t kMaxHeadDim = 256;
 constexpr int64_t kMaxSequence = int64_t(1) << 30;  // kernels count rows in 32 bits
-constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
-constexpr int kThreads = 128;
 
 struct Problem {
   Params params;
@@ -46,88 +44,30 @@ const jit::Rung kTiled{"tensorcraft/ops/attention/01_tiled.cuh",
 const jit::Rung kTensorCore{"tensorcraft/ops/attention/02_tensor_core.cuh",
                             "tensorcraft::kernel::attention::tensor_core", kParams, config_text};
 
-// Tiles for which the accumulators fit the registers and the tiles every GPU's shared memory.
-Config tiled_config(const Params& p) {
-  const bool wide = p.head_dim > 128;
-  return {.head_dim = p.head_dim,
-          .block_m = wide ? 32 : 64,
-          .block_n = wide ? 16 : 32,
-          .threads = kThreads};
-}
-
-Config tensor_core_config(const Params& p) {
-  // 32 rows a warp halve the reads of K and V from shared memory; they need long sequences to keep
-  // every multiprocessor busy.
-  const bool tall = p.head_dim == 64 && p.seq_q >= 512;
-  return {.head_dim = p.head_dim,
-          .block_m = tall ? 128 : 64,
-          .block_n = p.head_dim > 128 ? 32 : 64,
-          .threads = kThreads};
-}
-
-int64_t query_blocks(const Params& p, int block_m) {
-  return int64_t(p.batch) * p.heads * div_ceil(p.seq_q, block_m);
-}
-
-op::Plan plan_blocks(const jit::Rung& rung, const Problem& q, const Config& config,
-                     int64_t shared_bytes) {
-  return op::make_plan(rung, {q.dtype}, config,
-                       {.grid = {uint32_t(query_blocks(q.params, config.block_m))},
-                        .block = {uint32_t(config.threads)},
-                        .shared_bytes = uint32_t(shared_bytes)},
-                       q.params);
-}
-
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  constexpr Config config{.threads = kThreads};
-  const int64_t rows = query_blocks(q.params, 1);
-  return op::make_plan(kNaive, {q.dtype}, config,
-                       {.grid = {uint32_t(div_ceil(rows, kThreads / 32))}, .block = {kThreads}},
-                       q.params);
+  return op::make_plan(kNaive, {q.dtype}, naive_launch(q.params), q.params);
 }
 
 op::Plan plan_tiled(const Problem& q, const DeviceInfo&) {
-  const Config config = tiled_config(q.params);
-  return plan_blocks(kTiled, q, config, tiled_shared_bytes(config));
+  return op::make_plan(kTiled, {q.dtype}, tiled_launch(q.params), q.params);
 }
 
 op::Plan plan_tensor_core(const Problem& q, const DeviceInfo&) {
-  const Config config = tensor_core_config(q.params);
-  return plan_blocks(kTensorCore, q, config, tensor_core_shared_bytes(config));
+  return op::make_plan(kTensorCore, {q.dtype}, tensor_core_launch(q.params), q.params);
 }
 
-bool is_compiled_head_dim(int d) { return d == 32 || d == 64 || d == 96 || d == 128 || d == 256; }
-
 op::Verdict accepts_naive(const Problem& q, const DeviceInfo&) {
-  if (div_ceil(query_blocks(q.params, 1), kThreads / 32) > kMaxBlocks)
-    return op::decline("batch * heads * seq_q must be below 2^33");
-  return op::accept;
+  return op::decline(naive_problem(q.params));
 }
 
 op::Verdict accepts_tiled(const Problem& q, const DeviceInfo& device) {
-  if (!is_compiled_head_dim(q.params.head_dim))
-    return op::decline("head_dim must be 32, 64, 96, 128 or 256");
-  const Config config = tiled_config(q.params);
-  if (query_blocks(q.params, config.block_m) > kMaxBlocks)
-    return op::decline("batch * heads * seq_q / 64 must be below 2^31");
-  if (size_t(tiled_shared_bytes(config)) > device.shared_bytes_per_block)
-    return op::decline("needs more shared memory than a block of this GPU has");
-  return op::accept;
+  return op::decline(tiled_problem(q.params, device.shared_bytes_per_block));
 }
 
 op::Verdict accepts_tensor_core(const Problem& q, const DeviceInfo& device) {
   if (device.compute_capability < 80) return op::decline("needs sm_80");
   if (q.dtype == DType::float32) return op::decline("needs float16 or bfloat16");
-  if (!is_compiled_head_dim(q.params.head_dim))
-    return op::decline("head_dim must be 32, 64, 96, 128 or 256");
-  if (!q.is_aligned) return op::decline("rows of q, k, v and out must start at 16-byte boundaries");
-  if (!(q.params.scale > 0)) return op::decline("scale must be positive");
-  const Config config = tensor_core_config(q.params);
-  if (query_blocks(q.params, config.block_m) > kMaxBlocks)
-    return op::decline("batch * heads * seq_q / 64 must be below 2^31");
-  if (size_t(tensor_core_shared_bytes(config)) > device.shared_bytes_per_block)
-    return op::decline("needs more shared memory than a block of this GPU has");
-  return op::accept;
+  return op::decline(tensor_core_problem(q.params, q.is_aligned, device.shared_bytes_per_block));
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
@@ -176,12 +116,6 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Attentio
 Strides strides_of(const TensorView& t, Axes axes) {
   const auto stride = [&](int axis) { return t.shape(axis) > 1 ? t.stride(axis) : 0; };
   return {.batch = stride(0), .head = stride(axes.head), .row = stride(axes.row)};
-}
-
-bool rows_aligned(const TensorView& t, const Strides& s) {
-  const auto bytes = int64_t(dtype_bytes(t.dtype()));
-  return t.is_aligned(16) && s.batch * bytes % 16 == 0 && s.head * bytes % 16 == 0 &&
-         s.row * bytes % 16 == 0;
 }
 
 void check_tensors(const op::Call<AttentionOptions>& call) {
@@ -248,9 +182,7 @@ Problem check(const op::Call<AttentionOptions>& call) {
                  .head_dim = int32_t(q.shape(3)),
                  .causal = o.causal,
                  .scale = scale};
-  const bool aligned = rows_aligned(q, p.q_strides) && rows_aligned(k, p.k_strides) &&
-                       rows_aligned(v, p.v_strides) && rows_aligned(out, p.out_strides);
-  return {p, q.dtype(), aligned};
+  return {p, q.dtype(), rows_aligned(p, int(dtype_bytes(q.dtype())))};
 }
 
 // Key lengths live on the device: the cost counts every key.

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/elementwise/elementwise_cpu.hpp"
+#include "tensorcraft/ops/elementwise/plan.h"
 
 #include <algorithm>
 
@@ -14,9 +15,6 @@ constexpr std::string_view kNames[] = {"fill",     "copy",     "astype", "negati
                                        "silu",     "swish",    "gelu",   "gelu_tanh",  "add",
                                        "subtract", "multiply", "divide", "maximum",    "minimum"};
 static_assert(std::size(kNames) == size_t(Operation::minimum) + 1);
-
-constexpr int kThreads = 256;
-constexpr size_t kVectorBytes = 16;
 
 std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
@@ -53,20 +51,16 @@ DType moved_as(const Problem& q, DType dtype) {
   return by_size[std::countr_zero(dtype_bytes(dtype))];
 }
 
-op::Plan make_plan(const jit::Rung& rung, const Problem& q, const Config& config,
-                   int64_t per_block) {
-  const auto blocks = uint32_t(div_ceil(q.out.size(), per_block));
+op::Plan make_plan(const jit::Rung& rung, const Problem& q, const Launch& launch) {
   return op::make_plan(
       rung, {moved_as(q, q.a.dtype()), moved_as(q, q.b.dtype()), moved_as(q, q.out.dtype())},
-      config, {.grid = {blocks}, .block = {uint32_t(config.threads)}}, params(q));
+      launch, params(q));
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   const bool nested = op::element_map(q.out).axes > 1 || op::element_map(q.a).axes > 1 ||
                       op::element_map(q.b).axes > 1;
-  return make_plan(kNaive, q,
-                   {.operation = q.operation, .threads = kThreads, .vectors = 1, .nested = nested},
-                   kThreads);
+  return make_plan(kNaive, q, naive_launch(q.operation, q.out.size(), nested));
 }
 
 // One element that all of the output shares.
@@ -82,7 +76,7 @@ op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
     const TensorView& t = *tensors[i];
     if (i > 0 && is_single(t)) continue;
     if (!t.is_contiguous()) return op::decline("every tensor must be contiguous or one element");
-    if (!t.is_aligned(kVectorBytes)) return op::decline("every address must be a multiple of 16");
+    if (!t.is_aligned(16)) return op::decline("every address must be a multiple of 16");
   }
   return op::accept;
 }
@@ -90,21 +84,11 @@ op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
 op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
   const size_t widest =
       std::max({dtype_bytes(q.out.dtype()), dtype_bytes(q.a.dtype()), dtype_bytes(q.b.dtype())});
-  const int64_t per_vector = int64_t(kVectorBytes / widest) * kThreads;
-  // Few elements spread over all SMs rather than fill a thread. A formula or a second input takes
-  // code and registers for each of a thread's elements, so there are at most 16: more of them would
-  // leave too few threads on an SM.
-  constexpr int kMany = 4, kElements = 16, kBlocksPerSm = 4;
-  const bool is_formula = q.operation >= Operation::exp && q.operation <= Operation::gelu_tanh;
-  const bool is_wide = is_formula || num_inputs(q.operation) > 1;
-  const int many = is_wide ? std::min(kMany, kElements / int(kVectorBytes / widest)) : kMany;
-  const bool fills_device = q.out.size() >= per_vector * many * kBlocksPerSm * device.num_sms;
-  const Config config{.operation = q.operation,
-                      .threads = kThreads,
-                      .vectors = fills_device ? many : 1,
-                      .single_a = num_inputs(q.operation) > 0 && is_single(q.a),
-                      .single_b = num_inputs(q.operation) > 1 && is_single(q.b)};
-  return make_plan(kVectorized, q, config, per_vector * config.vectors);
+  const bool single_a = num_inputs(q.operation) > 0 && is_single(q.a),
+             single_b = num_inputs(q.operation) > 1 && is_single(q.b);
+  return make_plan(kVectorized, q,
+                   vectorized_launch(q.operation, q.out.size(), int(widest), device.num_sms,
+                                     single_a, single_b));
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }

@@ -6,7 +6,7 @@
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/embedding/embedding_cpu.hpp"
-#include "tensorcraft/ops/embedding/params.h"
+#include "tensorcraft/ops/embedding/plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -14,8 +14,6 @@
 namespace tensorcraft {
 namespace kernel::embedding {
 namespace {
-
-constexpr size_t kVectorBytes = 16;
 
 struct Problem {
   TensorView out, ids, table;
@@ -41,7 +39,6 @@ DType moved_as(DType dtype) {
 }
 
 Params params(const Problem& q) {
-  constexpr uint32_t nan_by_size[] = {0x7f, 0x7fff, 0x7fffffff};
   return {.ids = q.ids.data(),
           .table = q.table.data(),
           .out = q.out.data(),
@@ -53,39 +50,29 @@ Params params(const Problem& q) {
           .out_step = q.out.strides().back(),
           .ids_map = op::element_map(q.ids),
           .out_rows = op::row_map(q.out, q.out.rank() - 1),
-          .nan = nan_by_size[std::countr_zero(dtype_bytes(q.table.dtype()))]};
+          .nan = kNanBySize[std::countr_zero(dtype_bytes(q.table.dtype()))]};
 }
 
-op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks) {
-  const Params p = params(q);
-  config.nested = p.ids_map.axes > 1 || p.out_rows.axes > 1;
-  return op::make_plan(rung, {q.ids.dtype(), moved_as(q.table.dtype())}, config,
-                       {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}}, p);
+int element_bytes(const Problem& q) { return int(dtype_bytes(q.table.dtype())); }
+
+op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
+  return op::make_plan(rung, {q.ids.dtype(), moved_as(q.table.dtype())}, launch, p);
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  return plan(kNaive, q, {.threads = 256}, div_ceil(q.out.size(), 256));
+  const Params p = params(q);
+  return plan(kNaive, q, p, naive_launch(p));
 }
 
-// A warp for a row, or fewer threads where it has fewer units.
 op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
-  const auto units = uint64_t(q.cols()) * dtype_bytes(q.table.dtype()) / kVectorBytes;
-  const Config config{.threads = 256, .group = int(std::bit_ceil(std::min<uint64_t>(units, 32)))};
-  return plan(kVectorized, q, config, div_ceil(q.ids.size(), config.threads / config.group));
+  const Params p = params(q);
+  return plan(kVectorized, q, p, vectorized_launch(p, element_bytes(q)));
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
-  const size_t bytes = dtype_bytes(q.table.dtype());
-  if (q.table.stride(1) != 1 || q.out.strides().back() != 1)
-    return op::decline("rows of table and out must be contiguous");
-  if (size_t(q.cols()) * bytes % kVectorBytes)
-    return op::decline("a row must be a multiple of 16 bytes");
-  if (!op::rows_aligned(q.table, op::row_map(q.table, 1), kVectorBytes) ||
-      !op::rows_aligned(q.out, op::row_map(q.out, q.out.rank() - 1), kVectorBytes))
-    return op::decline("rows must begin at multiples of 16 bytes");
-  return op::accept;
+  return op::decline(vectorized_problem(params(q), element_bytes(q)));
 }
 
 const op::Variant<Problem> kTable[] = {

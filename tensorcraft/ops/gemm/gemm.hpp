@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/layout.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
@@ -21,9 +22,6 @@ struct GemmOptions {
   std::optional<StreamRef> stream = {};
 };
 
-// How a and b lie in memory, as rows or columns of [m, k] and [k, n]; the hardware documents call
-// them NN, NT, TN and TT.
-enum class MemoryLayout { ROW_ROW, ROW_COL, COL_ROW, COL_COL };
 // The options of a product whose operands are given as [k, m] or [n, k] where they are columns.
 constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {}) {
   options.transpose_a = layout == MemoryLayout::COL_ROW || layout == MemoryLayout::COL_COL;

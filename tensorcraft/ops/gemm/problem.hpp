@@ -31,4 +31,6 @@ struct Problem {
 inline int64_t row_stride(const TensorView& matrix) { return matrix.stride(matrix.rank() - 2); }
 inline int64_t col_stride(const TensorView& matrix) { return matrix.stride(matrix.rank() - 1); }
 
+inline size_t element_bytes(const TensorView& matrix) { return dtype_bytes(matrix.dtype()); }
+
 }  // namespace tensorcraft::kernel::gemm

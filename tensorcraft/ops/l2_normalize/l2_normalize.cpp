@@ -6,7 +6,7 @@
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize_cpu.hpp"
-#include "tensorcraft/ops/l2_normalize/params.h"
+#include "tensorcraft/ops/l2_normalize/plan.h"
 
 #include <algorithm>
 #include <limits>
@@ -21,9 +21,7 @@ struct Problem {
   float eps;
   int64_t cols() const { return x.shape(axis); }
   int64_t rows() const { return cols() ? x.size() / cols() : 0; }
-  bool has_unit_step() const {
-    return cols() <= 1 || (x.stride(axis) == 1 && out.stride(axis) == 1);
-  }
+  int element_bytes() const { return int(dtype_bytes(x.dtype())); }
 };
 
 std::string config_text(const void* config) {
@@ -41,7 +39,6 @@ const jit::Rung kBlock{"tensorcraft/ops/l2_normalize/01_block.cuh",
 const jit::Rung kInRegisters{"tensorcraft/ops/l2_normalize/02_in_registers.cuh",
                              "tensorcraft::kernel::l2_normalize::in_registers", kParams,
                              config_text};
-constexpr int64_t kMaxBlocks = int64_t(1) << 30;
 
 Params params(const Problem& q) {
   return {.x = q.x.data(),
@@ -55,52 +52,25 @@ Params params(const Problem& q) {
           .eps = q.eps};
 }
 
-op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks) {
-  const Params p = params(q);
-  config.nested = p.x_rows.axes > 1 || p.out_rows.axes > 1;
-  return op::make_plan(rung, {q.x.dtype()}, config,
-                       {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}}, p);
-}
-
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  return plan(kNaive, q, {.threads = 128, .group = 1}, div_ceil(q.rows(), 128));
+  const Params p = params(q);
+  return op::make_plan(kNaive, {q.x.dtype()}, naive_launch(p), p);
 }
 
 op::Plan plan_block(const Problem& q, const DeviceInfo&) {
-  const int threads = q.cols() <= 1024 ? 128 : 256;
-  return plan(kBlock, q, {.threads = threads, .group = threads}, std::min(q.rows(), kMaxBlocks));
-}
-
-// Elements of a 16-byte access, or 1 where a row cannot be divided into such accesses.
-int vector_of(const Problem& q) {
-  const int vector = int(16 / dtype_bytes(q.x.dtype()));
-  const bool aligned = op::rows_aligned(q.x, op::row_map(q.x, q.axis), 16) &&
-                       op::rows_aligned(q.out, op::row_map(q.out, q.axis), 16);
-  return aligned && q.cols() % vector == 0 ? vector : 1;
+  const Params p = params(q);
+  return op::make_plan(kBlock, {q.x.dtype()}, block_launch(p), p);
 }
 
 op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
-  const int vector = vector_of(q);
-  const auto [threads, group, slots] = op::split_rows(q.cols(), vector);
-  return plan(kInRegisters, q,
-              {.threads = threads,
-               .group = group,
-               .vector = vector,
-               .slots = slots,
-               .whole = q.cols() == int64_t(group) * vector * slots},
-              div_ceil(q.rows(), threads / group));
+  const Params p = params(q);
+  return op::make_plan(kInRegisters, {q.x.dtype()}, in_registers_launch(p, q.element_bytes()), p);
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
-  if (!q.has_unit_step()) return op::decline("elements along the axis must be neighbours");
-  if (q.cols() > op::kMaxRegisterRow)
-    return op::decline("rows of more than 16384 elements do not fit the registers");
-  if (q.rows() > kMaxBlocks) return op::decline("more than 2^30 rows");
-  if (q.eps > 0 && q.eps < std::numeric_limits<float>::min())
-    return op::decline("1 / eps must be a finite float");
-  return op::accept;
+  return op::decline(in_registers_problem(params(q)));
 }
 
 const op::Variant<Problem> kTable[] = {

@@ -5,9 +5,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/masked_mean/masked_mean_cpu.hpp"
-#include "tensorcraft/ops/masked_mean/params.h"
-
-#include <limits>
+#include "tensorcraft/ops/masked_mean/plan.h"
 
 namespace tensorcraft {
 namespace kernel::masked_mean {
@@ -43,30 +41,22 @@ Params params(const Problem& q) {
           .out_col = q.out.stride(1)};
 }
 
-op::Plan plan(const jit::Rung& rung, const Problem& q, int64_t blocks) {
-  constexpr Config config{.threads = 256};
-  return op::make_plan(rung, {q.x.dtype(), q.lengths.dtype()}, config,
-                       {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}},
-                       params(q));
+op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
+  return op::make_plan(rung, {q.x.dtype(), q.lengths.dtype()}, launch, p);
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  return plan(kNaive, q, div_ceil<int64_t>(q.out.size(), Config{}.threads));
-}
-
-int64_t column_blocks(const Problem& q) {
-  constexpr int64_t kColumns = 32;  // of a block: one for each lane
-  return q.x.shape(0) * div_ceil(q.x.shape(2), kColumns);
+  const Params p = params(q);
+  return plan(kNaive, q, p, naive_launch(p));
 }
 
 op::Verdict accepts_block(const Problem& q, const DeviceInfo&) {
-  if (column_blocks(q) > std::numeric_limits<int32_t>::max())
-    return op::decline("needs 2^31 blocks or more");
-  return op::accept;
+  return op::decline(block_problem(params(q)));
 }
 
 op::Plan plan_block(const Problem& q, const DeviceInfo&) {
-  return plan(kBlock, q, column_blocks(q));
+  const Params p = params(q);
+  return plan(kBlock, q, p, block_launch(p));
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }

@@ -6,7 +6,7 @@
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/rms_norm/rms_norm_cpu.hpp"
-#include "tensorcraft/ops/rms_norm/params.h"
+#include "tensorcraft/ops/rms_norm/plan.h"
 
 #include <algorithm>
 
@@ -15,7 +15,6 @@ namespace kernel::rms_norm {
 namespace {
 
 constexpr std::string_view kName = "rms_norm";
-constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
 
 std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
@@ -35,108 +34,66 @@ const jit::Rung kVectorized{"tensorcraft/ops/rms_norm/02_vectorized.cuh",
 const jit::Rung kInRegisters{"tensorcraft/ops/rms_norm/03_in_registers.cuh",
                              "tensorcraft::kernel::rms_norm::in_registers", kParams, config_text};
 
-// The tensors of a call as rows. Weight has one row.
-struct Tensors {
-  op::LastAxisRows x, out, residual, residual_out, weight;
-  explicit Tensors(const Problem& q)
-      : x(q.x), out(q.out), residual(q.residual), residual_out(q.residual_out), weight(q.weight) {}
-  bool all_unit() const {
-    return x.is_unit && out.is_unit && residual.is_unit && residual_out.is_unit;
-  }
-  bool all_aligned() const {
-    return x.is_aligned && out.is_aligned && residual.is_aligned && residual_out.is_aligned &&
-           weight.is_aligned;
-  }
-  bool any_nested() const {
-    return x.is_nested() || out.is_nested() || residual.is_nested() || residual_out.is_nested();
-  }
-};
-
 Params params(const Problem& q) {
-  const Tensors t(q);
-  return {.x = t.x.data,
-          .residual = t.residual.data,
-          .weight = t.weight.data,
-          .out = t.out.data,
-          .residual_out = t.residual_out.data,
+  const op::LastAxisRows x(q.x), out(q.out), residual(q.residual), residual_out(q.residual_out);
+  return {.x = x.data,
+          .residual = residual.data,
+          .weight = q.weight ? q.weight->data() : nullptr,
+          .out = out.data,
+          .residual_out = residual_out.data,
           .rows = q.rows(),
           .cols = q.cols(),
-          .x_step = t.x.step,
-          .residual_step = t.residual.step,
-          .out_step = t.out.step,
-          .residual_out_step = t.residual_out.step,
-          .x_rows = t.x.map,
-          .residual_rows = t.residual.map,
-          .out_rows = t.out.map,
-          .residual_out_rows = t.residual_out.map,
+          .x_step = x.step,
+          .residual_step = residual.step,
+          .out_step = out.step,
+          .residual_out_step = residual_out.step,
+          .x_rows = x.map,
+          .residual_rows = residual.map,
+          .out_rows = out.map,
+          .residual_out_rows = residual_out.map,
           .inverse_cols = 1.0f / float(q.cols()),
           .eps = q.eps};
 }
 
-bool has_unit_steps(const Problem& q) { return Tensors(q).all_unit(); }
-
-// Elements of a 16-byte access, or 1 where a row cannot be divided into such accesses.
-int vector_of(const Problem& q) {
-  const int vector = int(16 / dtype_bytes(q.x.dtype()));
-  return q.cols() % vector == 0 && Tensors(q).all_aligned() ? vector : 1;
+Config given(const Problem& q) {
+  return {.has_residual = q.residual.has_value(), .has_weight = q.weight.has_value()};
 }
 
-op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks,
-              int min_blocks = 1) {
-  config.has_residual = q.residual.has_value();
-  config.has_weight = q.weight.has_value();
-  config.nested = Tensors(q).any_nested();
+int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
+
+op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
   const DType weight = q.weight ? q.weight->dtype() : q.x.dtype();
-  return op::make_plan(rung, {q.x.dtype(), weight}, config,
-                       {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}}, params(q),
-                       min_blocks);
+  return op::make_plan(rung, {q.x.dtype(), weight}, launch, p);
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  return plan(kNaive, q, {.threads = 128, .group = 1}, div_ceil(q.rows(), int64_t(128)));
+  const Params p = params(q);
+  return plan(kNaive, q, p, naive_launch(p, given(q)));
 }
 
-// A block walks over rows where there are more of them than a grid has blocks.
 op::Plan plan_block(const Problem& q, const DeviceInfo&) {
-  const int threads = q.cols() <= 1024 ? 128 : 256;
-  return plan(kBlock, q, {.threads = threads, .group = threads}, std::min(q.rows(), kMaxBlocks));
+  const Params p = params(q);
+  return plan(kBlock, q, p, block_launch(p, given(q)));
 }
 
 op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
-  const int threads = q.cols() <= 1024 ? 128 : 256;
-  return plan(kVectorized, q, {.threads = threads, .group = threads, .vector = vector_of(q)},
-              std::min(q.rows(), kMaxBlocks));
+  const Params p = params(q);
+  return plan(kVectorized, q, p, vectorized_launch(p, given(q), element_bytes(q)));
 }
 
 op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
-  const int vector = vector_of(q);
-  const auto [threads, group, slots] = op::split_rows(q.cols(), vector);
-  // 768 threads of 32 elements on a multiprocessor keep enough bytes in flight.
-  const int min_blocks = slots * vector <= 32 ? 768 / threads : 1;
-  return plan(kInRegisters, q,
-              {.threads = threads,
-               .group = group,
-               .vector = vector,
-               .slots = slots,
-               .whole = q.cols() == int64_t(group) * vector * slots},
-              div_ceil(q.rows(), int64_t(threads / group)), min_blocks);
+  const Params p = params(q);
+  return plan(kInRegisters, q, p, in_registers_launch(p, given(q), element_bytes(q)));
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
-  if (!has_unit_steps(q)) return op::decline("the last axis must have stride 1");
-  if (vector_of(q) == 1)
-    return op::decline("rows must start at 16-byte boundaries and be a multiple of 16 bytes long");
-  return op::accept;
+  return op::decline(vectorized_problem(params(q), element_bytes(q)));
 }
 
 op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
-  if (!has_unit_steps(q)) return op::decline("the last axis must have stride 1");
-  if (q.cols() > op::kMaxRegisterRow)
-    return op::decline("rows of more than 16384 elements do not fit the registers");
-  if (q.rows() > kMaxBlocks) return op::decline("more than 2^31 - 1 rows");
-  return op::accept;
+  return op::decline(in_registers_problem(params(q)));
 }
 
 const op::Variant<Problem> kTable[] = {

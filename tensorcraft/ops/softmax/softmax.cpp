@@ -5,7 +5,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
-#include "tensorcraft/ops/softmax/params.h"
+#include "tensorcraft/ops/softmax/plan.h"
 #include "tensorcraft/ops/softmax/softmax_cpu.hpp"
 
 #include <algorithm>
@@ -19,9 +19,7 @@ struct Problem {
   int axis;
   int64_t cols() const { return x.shape(axis); }
   int64_t rows() const { return cols() ? x.size() / cols() : 0; }
-  bool has_unit_step() const {
-    return cols() <= 1 || (x.stride(axis) == 1 && out.stride(axis) == 1);
-  }
+  int element_bytes() const { return int(dtype_bytes(x.dtype())); }
 };
 
 std::string config_text(const void* config) {
@@ -41,10 +39,6 @@ const jit::Rung kOnline{"tensorcraft/ops/softmax/02_online.cuh",
 const jit::Rung kInRegisters{"tensorcraft/ops/softmax/03_in_registers.cuh",
                              "tensorcraft::kernel::softmax::in_registers", kParams, config_text};
 
-constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
-constexpr int kMaxSlots = 8;      // of a block; up to 64 values a thread
-constexpr int kMaxWarpSlots = 4;  // a longer row has work for several warps
-
 Params params(const Problem& q) {
   return {.x = q.x.data(),
           .out = q.out.data(),
@@ -56,76 +50,38 @@ Params params(const Problem& q) {
           .out_rows = op::row_map(q.out, q.axis)};
 }
 
-// Elements of an access: 16 bytes where every row of both tensors starts at such a boundary.
-int vector_of(const Problem& q) {
-  const bool aligned = op::rows_aligned(q.x, op::row_map(q.x, q.axis), 16) &&
-                       op::rows_aligned(q.out, op::row_map(q.out, q.axis), 16);
-  return aligned ? int(16 / dtype_bytes(q.x.dtype())) : 1;
-}
-
-// `group` threads hold a row in as many accesses of each as it takes.
-Config row_config(const Problem& q, int threads, int group, int vector) {
-  const int64_t slots = std::min<int64_t>(div_ceil(q.cols(), group * vector), kMaxSlots + 1);
-  return {.threads = threads,
-          .group = group,
-          .vector = vector,
-          .slots = int(slots),
-          .whole = slots * group * vector == q.cols()};
-}
-
-Config in_registers_config(const Problem& q) {
-  const int vector = vector_of(q);
-  // Half a warp where that leaves no thread without elements and a warp would.
-  const Config half = row_config(q, 128, 16, vector), warp = row_config(q, 128, 32, vector);
-  if (half.whole && !warp.whole && half.slots <= kMaxWarpSlots) return half;
-  return warp.slots <= kMaxWarpSlots ? warp : row_config(q, 256, 256, vector);
-}
-
-op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks) {
-  config.nested = op::row_map(q.x, q.axis).axes > 1 || op::row_map(q.out, q.axis).axes > 1;
-  return op::make_plan(
-      rung, {q.x.dtype()}, config,
-      {.grid = {uint32_t(std::min(blocks, kMaxBlocks))}, .block = {uint32_t(config.threads)}},
-      params(q));
-}
-
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  return plan(kNaive, q, {.threads = 128, .group = 1}, div_ceil(q.rows(), 128));
+  const Params p = params(q);
+  return op::make_plan(kNaive, {q.x.dtype()}, naive_launch(p), p);
 }
 
 op::Plan plan_block(const Problem& q, const DeviceInfo&) {
-  const int threads = q.cols() <= 1024 ? 128 : 256;
-  return plan(kBlock, q, {.threads = threads, .group = threads}, q.rows());
+  const Params p = params(q);
+  return op::make_plan(kBlock, {q.x.dtype()}, block_launch(p), p);
 }
 
 op::Plan plan_online(const Problem& q, const DeviceInfo&) {
-  return plan(kOnline, q, {.threads = 256, .group = 256, .vector = vector_of(q)}, q.rows());
+  const Params p = params(q);
+  return op::make_plan(kOnline, {q.x.dtype()}, online_launch(p, q.element_bytes()), p);
 }
 
 op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
-  const Config config = in_registers_config(q);
-  return plan(kInRegisters, q, config, div_ceil(q.rows(), config.threads / config.group));
+  const Params p = params(q);
+  return op::make_plan(kInRegisters, {q.x.dtype()}, in_registers_launch(p, q.element_bytes()), p);
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 op::Verdict accepts_naive(const Problem& q, const DeviceInfo&) {
-  if (div_ceil(q.rows(), 128) > kMaxBlocks) return op::decline("needs fewer than 2^38 rows");
-  return op::accept;
+  return op::decline(naive_problem(params(q)));
 }
 
 op::Verdict accepts_online(const Problem& q, const DeviceInfo&) {
-  if (!q.has_unit_step()) return op::decline("elements along the axis must be neighbours");
-  return op::accept;
+  return op::decline(online_problem(params(q)));
 }
 
 op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
-  if (!q.has_unit_step()) return op::decline("elements along the axis must be neighbours");
-  const Config config = in_registers_config(q);
-  if (config.slots > kMaxSlots) return op::decline("a row must fit the registers of 256 threads");
-  if (div_ceil(q.rows(), config.threads / config.group) > kMaxBlocks)
-    return op::decline("needs fewer than 2^31 rows");
-  return op::accept;
+  return op::decline(in_registers_problem(params(q), q.element_bytes()));
 }
 
 const op::Variant<Problem> kTable[] = {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/device/features.h"
+
+#if !defined(__CUDACC__)
+#error \
+    "tensorcraft/kernels/*.cuh needs nvcc; without it link tensorcraft::tensorcraft, which compiles kernels itself"
+#endif
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+
+static_assert(TC_CPP20, "the launchers need nvcc -std=c++20");
+
+// TC_CUDA_CHECK(call) throws std::runtime_error "file:line CUDA error: text" where a call of the
+// CUDA runtime fails; TC_CUDA_CHECK_LAST() does so for the last error, a launch's for one.
+#define TC_CUDA_CHECK(...) ::tensorcraft::kernels::check_cuda((__VA_ARGS__), __FILE__, __LINE__)
+#define TC_CUDA_CHECK_LAST() TC_CUDA_CHECK(cudaGetLastError())
+
+namespace tensorcraft::kernels {
+
+inline void check_cuda(cudaError_t status, const char* file, long line) {
+  if (status != cudaSuccess) [[unlikely]]
+    throw std::runtime_error(join(file, ':', line, " CUDA error: ", cudaGetErrorString(status)));
+}
+
+}  // namespace tensorcraft::kernels

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/kernels/embedding.cuh"
+#include "tensorcraft/ops/elementwise/00_naive.cuh"
+#include "tensorcraft/ops/elementwise/01_vectorized.cuh"
+#include "tensorcraft/ops/elementwise/plan.h"
+
+// Elementwise operators on arrays of n neighbours. Compiled for each operation and types:
+// vectorized with few and with many accesses in flight, and naive for addresses that are no
+// multiple of 16 (3 kernels).
+namespace tensorcraft::kernels {
+namespace detail::elementwise {
+
+using namespace kernel::elementwise;
+
+template <class A, class B, class Out, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    elementwise_vectorized(const __grid_constant__ Params p) {
+  vectorized<A, B, Out, C::value.config>(p);
+}
+template <class A, class B, class Out, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    elementwise_naive(const __grid_constant__ Params p) {
+  naive<A, B, Out, C::value.config>(p);
+}
+
+template <Operation operation, class A, class B, class Out>
+struct Vectorized {
+  static constexpr int kWidest = int(std::max({sizeof(A), sizeof(B), sizeof(Out)}));
+  static constexpr std::array list{
+      Instance<Config>{{.operation = operation, .vectors = 1}},
+      Instance<Config>{{.operation = operation, .vectors = most_vectors(operation, kWidest)}}};
+  template <class C>
+  static constexpr auto entry() {
+    return &elementwise_vectorized<A, B, Out, C>;
+  }
+};
+template <Operation operation, class A, class B, class Out>
+struct Naive {
+  static constexpr std::array list{Instance<Config>{{.operation = operation, .vectors = 1}}};
+  template <class C>
+  static constexpr auto entry() {
+    return &elementwise_naive<A, B, Out, C>;
+  }
+};
+
+template <Operation operation, class A, class B, class Out>
+std::string_view launch(const A* a, const B* b, Out* out, int64_t n, float alpha, uint64_t value,
+                        cudaStream_t stream, DebugInfo where) {
+  validate_size("launch_elementwise", "n", n);
+  if (n == 0) return {};
+  if constexpr (num_inputs(operation) > 0) validate_pointer("launch_elementwise", "a", a);
+  if constexpr (num_inputs(operation) > 1) validate_pointer("launch_elementwise", "b", b);
+  validate_pointer("launch_elementwise", "out", out);
+  const Params p = contiguous_params(a, b, out, n, alpha, value);
+  constexpr int kWidest = Vectorized<operation, A, B, Out>::kWidest;
+  if (op::is_vector_aligned(a) && op::is_vector_aligned(b) && op::is_vector_aligned(out)) {
+    const int sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
+    return launch_or_fail<Vectorized<operation, A, B, Out>>(
+        "vectorized", vectorized_launch(operation, n, kWidest, sms), p, stream, where);
+  }
+  return launch_or_fail<Naive<operation, A, B, Out>>("naive", naive_launch(operation, n, false), p,
+                                                     stream, where);
+}
+
+// Narrow floats reach a function as float, unless it takes them as they are.
+template <class Function, class... T>
+TC_DEVICE auto apply(const Function& function, T... x) {
+  if constexpr (std::is_invocable_v<const Function&, T...>)
+    return function(x...);
+  else
+    return function(float(x)...);
+}
+
+// A user's function over whole vectors, then over the rest.
+template <int kVector, class In, class Out, class Function>
+__global__ void __launch_bounds__(256)
+    elementwise_function(const In* in, Out* out, int64_t n, Function function) {
+  const int64_t first = int64_t(blockIdx.x) * 256 + threadIdx.x, step = int64_t(gridDim.x) * 256;
+  for (int64_t i = first; i < n / kVector; i += step) {
+    const auto x = load_vector<kVector>(in + i * kVector);
+    AlignedVector<Out, kVector> y;
+    for (int e = 0; e < kVector; ++e) y[e] = Out(apply(function, x[e]));
+    store_vector(out + i * kVector, y);
+  }
+  for (int64_t i = n / kVector * kVector + first; i < n; i += step)
+    out[i] = Out(apply(function, in[i]));
+}
+
+template <int kVector, class A, class B, class Out, class Function>
+__global__ void __launch_bounds__(256)
+    elementwise_function_of_two(const A* a, const B* b, Out* out, int64_t n, Function function) {
+  const int64_t first = int64_t(blockIdx.x) * 256 + threadIdx.x, step = int64_t(gridDim.x) * 256;
+  for (int64_t i = first; i < n / kVector; i += step) {
+    const auto x = load_vector<kVector>(a + i * kVector);
+    const auto y = load_vector<kVector>(b + i * kVector);
+    AlignedVector<Out, kVector> z;
+    for (int e = 0; e < kVector; ++e) z[e] = Out(apply(function, x[e], y[e]));
+    store_vector(out + i * kVector, z);
+  }
+  for (int64_t i = n / kVector * kVector + first; i < n; i += step)
+    out[i] = Out(apply(function, a[i], b[i]));
+}
+
+// Elements of one access: 4, or as many as 16 bytes hold.
+template <class... T>
+inline constexpr int kFunctionVector = std::min(4, 16 / int(std::max({sizeof(T)...})));
+
+inline dim3 function_grid(int64_t n, int vector) {
+  constexpr int64_t kMostBlocks = 65535;
+  return dim3(
+      uint32_t(std::min(div_ceil(div_ceil(n, int64_t(vector)), int64_t(256)), kMostBlocks)));
+}
+
+template <int kVector, class T>
+bool is_aligned_for(const T* address) {
+  return reinterpret_cast<uintptr_t>(address) % (sizeof(T) * kVector) == 0;
+}
+
+}  // namespace detail::elementwise
+
+// out[i] = function(in[i]) for n elements; `function` is any callable with a __device__ operator(),
+// a lambda under nvcc --extended-lambda too; f16, bf16 and float8 reach it as float. Blocks of 256
+// threads, 4 elements an access where the addresses allow it, at most 65535 blocks. n = 0 does
+// nothing. Errors and stream as launch_softmax.
+template <class In, class Out, class Function>
+  requires(!std::is_pointer_v<Function> && !std::is_arithmetic_v<Function>)
+void launch_elementwise(const In* in, Out* out, int64_t n, Function function,
+                        cudaStream_t stream = nullptr, DebugInfo where = {}) {
+  namespace e = detail::elementwise;
+  validate_size("launch_elementwise", "n", n);
+  if (n == 0) return;
+  validate_pointer("launch_elementwise", "in", in);
+  validate_pointer("launch_elementwise", "out", out);
+  constexpr int kVector = e::kFunctionVector<In, Out>;
+  const KernelConfig config{.stream = stream};
+  if (e::is_aligned_for<kVector>(in) && e::is_aligned_for<kVector>(out))
+    LaunchKernel(e::function_grid(n, kVector), config, where)(
+        &e::elementwise_function<kVector, In, Out, Function>, in, out, n, function);
+  else
+    LaunchKernel(e::function_grid(n, 1), config, where)(
+        &e::elementwise_function<1, In, Out, Function>, in, out, n, function);
+}
+
+// out[i] = function(a[i], b[i]); otherwise the same.
+template <class A, class B, class Out, class Function>
+  requires(!std::is_pointer_v<Function>)
+void launch_elementwise(const A* a, const B* b, Out* out, int64_t n, Function function,
+                        cudaStream_t stream = nullptr, DebugInfo where = {}) {
+  namespace e = detail::elementwise;
+  validate_size("launch_elementwise", "n", n);
+  if (n == 0) return;
+  validate_pointer("launch_elementwise", "a", a);
+  validate_pointer("launch_elementwise", "b", b);
+  validate_pointer("launch_elementwise", "out", out);
+  constexpr int kVector = e::kFunctionVector<A, B, Out>;
+  const KernelConfig config{.stream = stream};
+  if (e::is_aligned_for<kVector>(a) && e::is_aligned_for<kVector>(b) &&
+      e::is_aligned_for<kVector>(out))
+    LaunchKernel(e::function_grid(n, kVector), config, where)(
+        &e::elementwise_function_of_two<kVector, A, B, Out, Function>, a, b, out, n, function);
+  else
+    LaunchKernel(e::function_grid(n, 1), config, where)(
+        &e::elementwise_function_of_two<1, A, B, Out, Function>, a, b, out, n, function);
+}
+
+// The library's operators by its rungs. Each returns the name of the variant, empty for n = 0, and
+// out may be an input. Floats are computed in float and rounded once; int32_t and int64_t wrap.
+// maximum and minimum give NaN where either input is NaN. divide computes in float.
+#define TC_BINARY_LAUNCHER(name)                                                                 \
+  template <class A, class B, class Out>                                                         \
+  std::string_view launch_##name(const A* a, const B* b, Out* out, int64_t n,                    \
+                                 cudaStream_t stream = nullptr, DebugInfo where = {}) {          \
+    return detail::elementwise::launch<kernel::elementwise::Operation::name>(a, b, out, n, 0, 0, \
+                                                                             stream, where);     \
+  }
+#define TC_UNARY_LAUNCHER(name)                                                                    \
+  template <class T>                                                                               \
+  std::string_view launch_##name(const T* in, T* out, int64_t n, cudaStream_t stream = nullptr,    \
+                                 DebugInfo where = {}) {                                           \
+    return detail::elementwise::launch<kernel::elementwise::Operation::name>(in, in, out, n, 0, 0, \
+                                                                             stream, where);       \
+  }
+#define TC_SLOPED_LAUNCHER(name, parameter, value)                                        \
+  template <class T>                                                                      \
+  std::string_view launch_##name(const T* in, T* out, int64_t n, float parameter = value, \
+                                 cudaStream_t stream = nullptr, DebugInfo where = {}) {   \
+    return detail::elementwise::launch<kernel::elementwise::Operation::name>(             \
+        in, in, out, n, parameter, 0, stream, where);                                     \
+  }
+TC_BINARY_LAUNCHER(add)
+TC_BINARY_LAUNCHER(subtract)
+TC_BINARY_LAUNCHER(multiply)
+TC_BINARY_LAUNCHER(divide)
+TC_BINARY_LAUNCHER(maximum)
+TC_BINARY_LAUNCHER(minimum)
+TC_UNARY_LAUNCHER(negative)
+TC_UNARY_LAUNCHER(exp)
+TC_UNARY_LAUNCHER(tanh)
+TC_UNARY_LAUNCHER(sigmoid)
+TC_UNARY_LAUNCHER(relu)
+TC_UNARY_LAUNCHER(silu)
+TC_UNARY_LAUNCHER(gelu)
+TC_UNARY_LAUNCHER(gelu_tanh)
+TC_SLOPED_LAUNCHER(leaky_relu, alpha, 0.01f)
+TC_SLOPED_LAUNCHER(elu, alpha, 1.0f)
+TC_SLOPED_LAUNCHER(swish, beta, 1.0f)
+#undef TC_BINARY_LAUNCHER
+#undef TC_UNARY_LAUNCHER
+#undef TC_SLOPED_LAUNCHER
+
+// The same bits in another place.
+template <class T>
+std::string_view launch_copy(const T* in, T* out, int64_t n, cudaStream_t stream = nullptr,
+                             DebugInfo where = {}) {
+  using Word = detail::Moved<sizeof(T)>;
+  const auto* from = reinterpret_cast<const Word*>(in);
+  return detail::elementwise::launch<kernel::elementwise::Operation::copy>(
+      from, from, reinterpret_cast<Word*>(out), n, 0, 0, stream, where);
+}
+
+// The elements in another type: to a float rounds to nearest even by way of float32, float8
+// saturates; float to integer drops the fraction, saturates, and makes 0 of NaN.
+template <class T, class Out>
+std::string_view launch_cast(const T* in, Out* out, int64_t n, cudaStream_t stream = nullptr,
+                             DebugInfo where = {}) {
+  if constexpr (std::is_same_v<T, Out>)
+    return launch_copy(in, out, n, stream, where);
+  else
+    return detail::elementwise::launch<kernel::elementwise::Operation::astype>(in, in, out, n, 0, 0,
+                                                                               stream, where);
+}
+
+// One value everywhere.
+template <class T>
+std::string_view launch_fill(T* out, int64_t n, T value, cudaStream_t stream = nullptr,
+                             DebugInfo where = {}) {
+  using Word = detail::Moved<sizeof(T)>;
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  auto* words = reinterpret_cast<Word*>(out);
+  return detail::elementwise::launch<kernel::elementwise::Operation::fill>(words, words, words, n,
+                                                                           0, bits, stream, where);
+}
+
+}  // namespace tensorcraft::kernels

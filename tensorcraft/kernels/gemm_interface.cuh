@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/layout.hpp"
+#include "tensorcraft/device/float8.cuh"
+#include "tensorcraft/kernels/gemm.cuh"
+#include "tensorcraft/ops/gemm/03_thread_tiled.cuh"
+#include "tensorcraft/ops/gemm/04_vectorized.cuh"
+
+// Matrix products in all four layouts by a rung chosen for the type. Compiled for each T and type
+// of the result, for four layouts, with and without C, with 16-byte and with single accesses (16
+// kernels): tensor_core for f16 and bf16, vectorized for float, and thread_tiled for float8 (8).
+namespace tensorcraft::kernels {
+
+// The tile a product runs with. `stages` is how many tiles of an operand are in flight at most:
+// tensor_core has two.
+struct GemmConfig {
+  int tile_m = 128, tile_n = 128, tile_k = 32;
+  int warp_m = 64, warp_n = 64;
+  int stages = 3;
+  bool use_tensor_core = true;
+};
+
+namespace detail::gemm {
+
+template <class T, class Out, class C>
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+    gemm_vectorized(const __grid_constant__ Params p) {
+  vectorized<T, Out, C::value.config>(p);
+}
+template <class T, class Out, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    gemm_thread_tiled(const __grid_constant__ Params p) {
+  thread_tiled<T, Out, C::value.config>(p);
+}
+
+// The shipped tile that a GemmConfig describes.
+constexpr const TileShape& tile_of(const GemmConfig& config) {
+  for (const TileShape& t : kTensorCoreTiles)
+    if (t.block_m == config.tile_m && t.block_n == config.tile_n && t.block_k == config.tile_k &&
+        t.part_m == config.warp_m && t.part_n == config.warp_n)
+      return t;
+  throw std::invalid_argument("GemmConfig: there is no such tile");
+}
+
+inline constexpr TileShape kTensorCoreTile[] = {tile_of(GemmConfig{})};
+inline constexpr TileShape kThreadTile[] = {kThreadTiles[0]};
+inline constexpr TileShape kVectorTile[] = {kVectorTiles[0]};
+
+// f(a_layout, b_layout, has_c) for each of the 8.
+template <class F>
+constexpr void for_each_form(F f) {
+  for (const Layout a : {Layout::row_major, Layout::column_major})
+    for (const Layout b : {Layout::row_major, Layout::column_major})
+      for (const bool has_c : {false, true}) f(a, b, has_c);
+}
+
+template <class T, class Out>
+struct InterfaceTensorCore {
+  static constexpr auto list = [] {
+    std::array<Instance<Config>, 16> all{};
+    size_t count = 0;
+    for_each_form([&](Layout a, Layout b, bool has_c) {
+      for (const bool wide : {false, true})
+        all[count++] = {tensor_core_config<T>(kTensorCoreTile[0], a, b, has_c, wide),
+                        kTensorCoreTile[0].min_blocks};
+    });
+    return all;
+  }();
+  template <class C>
+  static constexpr auto entry() {
+    return &gemm_tensor_core<T, Out, C>;
+  }
+};
+
+// A thread's part of a tile, in accesses of `vector` elements.
+constexpr Config thread_config(const TileShape& t, Layout a, Layout b, bool has_c, int vector) {
+  Config c = tile_config(t, a, b, has_c);
+  c.thread_m = t.part_m;
+  c.thread_n = t.part_n;
+  c.a_vector = c.b_vector = c.d_vector = vector;
+  return c;
+}
+
+template <class Out>
+struct InterfaceVectorized {
+  static constexpr auto list = [] {
+    std::array<Instance<Config>, 16> all{};
+    size_t count = 0;
+    for_each_form([&](Layout a, Layout b, bool has_c) {
+      all[count++] = {thread_config(kVectorTile[0], a, b, has_c, 1), 1};
+      all[count++] = {thread_config(kVectorTile[0], a, b, has_c, 4), 2};
+    });
+    return all;
+  }();
+  template <class C>
+  static constexpr auto entry() {
+    return &gemm_vectorized<float, Out, C>;
+  }
+};
+
+template <class T, class Out>
+struct InterfaceThreadTiled {
+  static constexpr auto list = [] {
+    std::array<Instance<Config>, 8> all{};
+    size_t count = 0;
+    for_each_form([&](Layout a, Layout b, bool has_c) {
+      all[count++] = {thread_config(kThreadTile[0], a, b, has_c, 1)};
+    });
+    return all;
+  }();
+  template <class C>
+  static constexpr auto entry() {
+    return &gemm_thread_tiled<T, Out, C>;
+  }
+};
+
+}  // namespace detail::gemm
+
+// D = alpha A B + beta C. T: float, f16, bf16, e4m3 or e5m2; the result is T or float.
+template <class T>
+class GEMMInterface {
+ public:
+  // `layout` says how A [m, k] and B [k, n] lie: ROW_COL, the default, has rows of A and columns of
+  // B next to each other in memory (NT: B is stored as [n, k]). C and D are row-major [m, n] and
+  // may be one array. At beta = 0 C is not read. Returns the name of the variant that was launched,
+  // empty where D is empty. Throws std::invalid_argument "Null pointer arguments" and "Invalid
+  // matrix dimensions" (a negative one), std::runtime_error where CUDA refuses.
+  template <class Out>
+  static std::string_view execute(const T* a, const T* b, const Out* c, Out* d, int64_t m,
+                                  int64_t n, int64_t k, float alpha = 1, float beta = 0,
+                                  MemoryLayout layout = MemoryLayout::ROW_COL,
+                                  cudaStream_t stream = nullptr, DebugInfo where = {}) {
+    namespace g = detail::gemm;
+    using g::Layout;
+    static_assert(std::is_same_v<Out, T> || std::is_same_v<Out, float>, "D is of T or float");
+    if (m < 0 || n < 0 || k < 0) throw std::invalid_argument("Invalid matrix dimensions");
+    if (m == 0 || n == 0) return {};
+    if ((k > 0 && (!a || !b)) || !d || (beta != 0 && !c))
+      throw std::invalid_argument("Null pointer arguments");
+    validate_gemm_dims(m, n, k);
+    const bool a_columns = layout == MemoryLayout::COL_ROW || layout == MemoryLayout::COL_COL;
+    const bool b_columns = layout == MemoryLayout::ROW_COL || layout == MemoryLayout::COL_COL;
+    const g::Problem q = g::make_problem(a, b, c, d, m, n, k, alpha, beta,
+                                         a_columns ? Layout::column_major : Layout::row_major,
+                                         b_columns ? Layout::column_major : Layout::row_major);
+    if constexpr (sizeof(T) == 2 && GemmConfig{}.use_tensor_core)
+      return g::run<g::InterfaceTensorCore<T, Out>, T>(
+          "tensor_core", q, g::tensor_core_launch(q, 1, g::kTensorCoreTile), stream, where);
+    else if constexpr (std::is_same_v<T, float>)
+      return g::run<g::InterfaceVectorized<Out>, T>(
+          "vectorized", q, g::vectorized_launch(q, 1, g::kVectorTile), stream, where);
+    else
+      return g::run<g::InterfaceThreadTiled<T, Out>, T>(
+          "thread_tiled", q, g::thread_tiled_launch(q, 1, g::kThreadTile), stream, where);
+  }
+
+  // The same where C is D's former content.
+  template <class Out>
+  static std::string_view execute(const T* a, const T* b, Out* d, int64_t m, int64_t n, int64_t k,
+                                  float alpha = 1, float beta = 0,
+                                  MemoryLayout layout = MemoryLayout::ROW_COL,
+                                  cudaStream_t stream = nullptr, DebugInfo where = {}) {
+    return execute(a, b, static_cast<const Out*>(d), d, m, n, k, alpha, beta, layout, stream,
+                   where);
+  }
+};
+
+using FP8GEMM = GEMMInterface<e4m3>;
+using BF16GEMM = GEMMInterface<bf16>;
+using FP16GEMM = GEMMInterface<f16>;
+using FP32GEMM = GEMMInterface<float>;
+
+}  // namespace tensorcraft::kernels

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/check.hpp"
+#include "tensorcraft/core/dlpack.hpp"
+#include "tensorcraft/cuda/kernel_config.hpp"
+#include "tensorcraft/kernels/arguments.hpp"
+#include "tensorcraft/kernels/check.cuh"
+#include "tensorcraft/op/launch_plan.h"
+
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace tensorcraft::kernels {
+
+// One launch in two steps, where and how, then what, by the CUDA runtime; the library's class of
+// this name does the same by the driver. A std::runtime_error names the line that made the object:
+//   LaunchKernel(grid, block, stream)(kernel, params);
+class LaunchKernel {
+ public:
+  LaunchKernel(dim3 grid, dim3 block, cudaStream_t stream, uint32_t dynamic_shared_bytes = 0,
+               DebugInfo where = {})
+      : where_(where) {
+    config_.gridDim = grid;
+    config_.blockDim = block;
+    config_.dynamicSmemBytes = dynamic_shared_bytes;
+    config_.stream = stream;
+  }
+  // On the default stream of a CUDA device, which must be the current one.
+  LaunchKernel(dim3 grid, dim3 block, dlpack::DLDevice device, uint32_t dynamic_shared_bytes = 0,
+               DebugInfo where = {})
+      : LaunchKernel(grid, block, cudaStream_t(), dynamic_shared_bytes, where) {
+    if (device.device_type != dlpack::kDLCUDA && device.device_type != dlpack::kDLCUDAManaged)
+      throw std::invalid_argument("LaunchKernel: kernels run on CUDA devices");
+    int current = 0;
+    check(cudaGetDevice(&current));
+    if (current != device.device_id)
+      throw std::invalid_argument("LaunchKernel: make the device current with cudaSetDevice first");
+  }
+  LaunchKernel(dim3 grid, const KernelConfig& config, DebugInfo where = {})
+      : LaunchKernel(grid, dim3(config.block_size_x, config.block_size_y, config.block_size_z),
+                     config.stream, config.shared_memory_bytes, where) {}
+
+  LaunchKernel& cluster(dim3 size) {
+    auto& attribute = attributes_[config_.numAttrs++];
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {size.x, size.y, size.z};
+    return *this;
+  }
+  LaunchKernel& programmatic_dependent_launch(bool enabled = true) {
+    auto& attribute = attributes_[config_.numAttrs++];
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = enabled;
+    return *this;
+  }
+
+  // Arguments are copied before the call returns.
+  template <class... Parameters>
+  void operator()(void (*kernel)(Parameters...),
+                  const std::type_identity_t<Parameters>&... arguments) const {
+    constexpr size_t kWithoutAsking = 48 * 1024;  // of dynamic shared memory
+    const auto* entry = reinterpret_cast<const void*>(kernel);
+    if (config_.dynamicSmemBytes > kWithoutAsking)
+      check(cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 int(config_.dynamicSmemBytes)));
+    void* addresses[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
+    cudaLaunchConfig_t config = config_;
+    config.attrs = const_cast<cudaLaunchAttribute*>(attributes_.data());
+    check(cudaLaunchKernelExC(&config, entry, addresses));
+  }
+
+ private:
+  void check(cudaError_t status) const {
+    if (status == cudaSuccess) return;
+    cudaGetLastError();  // the next check shall not see this error again
+    check_cuda(status, where_.file_name(), long(where_.line()));
+  }
+
+  cudaLaunchConfig_t config_{};
+  std::array<cudaLaunchAttribute, 2> attributes_{};  // cluster, programmatic dependent launch
+  DebugInfo where_;
+};
+
+// A value as a type: nvcc refuses a class as a template argument of a __global__ function.
+template <auto V>
+struct Constant {
+  static constexpr auto value = V;
+};
+
+// What a kernel is compiled for.
+template <class Config>
+struct Instance {
+  Config config;
+  int min_blocks = 1;
+};
+
+template <class Config>
+bool is_same_config(const Config& a, const Config& b) {
+  static_assert(std::has_unique_object_representations_v<Config>, "compared by its bytes");
+  return std::memcmp(&a, &b, sizeof(Config)) == 0;
+}
+
+// Launches the instance that has the plan's Config; false where Set has none. Set::list holds the
+// instances of one rung and Set::entry<Constant<instance>>() gives the kernel of one.
+template <class Set, class Config, class Params>
+bool launch_listed(const op::LaunchPlan<Config>& plan, const Params& params, cudaStream_t stream,
+                   DebugInfo where) {
+  const auto launch_if = [&]<class C>(C) {
+    if (!is_same_config(plan.config, C::value.config)) return false;
+    const KernelConfig config{.block_size_x = uint32_t(plan.config.threads),
+                              .shared_memory_bytes = uint32_t(plan.shared_bytes),
+                              .stream = stream};
+    LaunchKernel(dim3(uint32_t(plan.blocks)), config, where)(Set::template entry<C>(), params);
+    return true;
+  };
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    return (launch_if(Constant<Set::list[I]>{}) || ...);
+  }(std::make_index_sequence<Set::list.size()>{});
+}
+
+// The same where the set is complete by construction.
+template <class Set, class Config, class Params>
+std::string_view launch_or_fail(std::string_view variant, const op::LaunchPlan<Config>& plan,
+                                const Params& params, cudaStream_t stream, DebugInfo where) {
+  if (!launch_listed<Set>(plan, params, stream, where))
+    fail({ErrorKind::internal, where}, "no kernel of ", variant, " was compiled for this problem");
+  return variant;
+}
+
+// A number of the current device; an error names the caller's line.
+inline int device_attribute(cudaDeviceAttr attribute, DebugInfo where) {
+  int device = 0, value = 0;
+  check_cuda(cudaGetDevice(&device), where.file_name(), long(where.line()));
+  check_cuda(cudaDeviceGetAttribute(&value, attribute, device), where.file_name(),
+             long(where.line()));
+  return value;
+}
+
+// Widths whose rows fit registers without a remainder: what the norms compile for.
+inline constexpr std::array<int64_t, 18> kRegisterRows = {64,   128,  256,  384,   512,   768,
+                                                          1024, 1536, 2048, 3072,  4096,  5120,
+                                                          6144, 7168, 8192, 10240, 12288, 16384};
+
+}  // namespace tensorcraft::kernels

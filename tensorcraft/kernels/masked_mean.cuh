@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/kernels/launch.cuh"
+#include "tensorcraft/ops/masked_mean/00_naive.cuh"
+#include "tensorcraft/ops/masked_mean/01_block.cuh"
+#include "tensorcraft/ops/masked_mean/plan.h"
+
+// Means over the first steps of sequences. Compiled for each T and Length: block, and naive for
+// more than 2^31 - 1 blocks (2 kernels).
+namespace tensorcraft::kernels {
+namespace detail::masked_mean {
+
+using namespace kernel::masked_mean;
+
+template <class T, class Length, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    masked_mean_block(const __grid_constant__ Params p) {
+  block<T, Length, C::value.config>(p);
+}
+template <class T, class Length, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    masked_mean_naive(const __grid_constant__ Params p) {
+  naive<T, Length, C::value.config>(p);
+}
+
+template <class T, class Length>
+struct Block {
+  static constexpr std::array list{Instance<Config>{}};
+  template <class C>
+  static constexpr auto entry() {
+    return &masked_mean_block<T, Length, C>;
+  }
+};
+template <class T, class Length>
+struct Naive {
+  static constexpr std::array list{Instance<Config>{}};
+  template <class C>
+  static constexpr auto entry() {
+    return &masked_mean_naive<T, Length, C>;
+  }
+};
+
+}  // namespace detail::masked_mean
+
+// out[b, :] = the mean of in[b, 0 .. lengths[b], :] for row-major in [batch, steps, cols], lengths
+// [batch] and out [batch, cols]; a length of 0 gives 0, and one outside [0, steps] is taken to the
+// nearer end. T: float, f16 or bf16, summed in float; Length: int32_t or int64_t. Returns the name
+// of the variant, empty where there is nothing to do. Errors and stream as launch_softmax.
+template <class T, class Length>
+std::string_view launch_masked_mean(const T* in, const Length* lengths, T* out, int64_t batch,
+                                    int64_t steps, int64_t cols, cudaStream_t stream = nullptr,
+                                    DebugInfo where = {}) {
+  namespace m = detail::masked_mean;
+  validate_size("launch_masked_mean", "batch", batch);
+  validate_size("launch_masked_mean", "steps", steps);
+  validate_size("launch_masked_mean", "cols", cols);
+  if (batch == 0 || cols == 0) return {};
+  if (steps > 0) validate_pointer("launch_masked_mean", "in", in);
+  validate_pointer("launch_masked_mean", "lengths", lengths);
+  validate_pointer("launch_masked_mean", "out", out);
+  const m::Params p = m::contiguous_params(in, lengths, out, batch, steps, cols);
+  if (m::block_problem(p).empty())
+    return launch_or_fail<m::Block<T, Length>>("block", m::block_launch(p), p, stream, where);
+  return launch_or_fail<m::Naive<T, Length>>("naive", m::naive_launch(p), p, stream, where);
+}
+
+}  // namespace tensorcraft::kernels

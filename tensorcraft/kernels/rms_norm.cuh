@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/kernels/launch.cuh"
+#include "tensorcraft/ops/rms_norm/01_block.cuh"
+#include "tensorcraft/ops/rms_norm/02_vectorized.cuh"
+#include "tensorcraft/ops/rms_norm/03_in_registers.cuh"
+#include "tensorcraft/ops/rms_norm/plan.h"
+
+// Root mean square normalisation of rows. Compiled for each T, type of the weights, and for the
+// form with and without a residual: in_registers with weight for aligned rows of the widths of
+// kRegisterRows (18 kernels); vectorized for other aligned rows and block for the rest, for every
+// choice of what is given (8).
+namespace tensorcraft::kernels {
+namespace detail::rms_norm {
+
+using namespace kernel::rms_norm;
+
+template <class T, class W, class C>
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+    rms_norm_in_registers(const __grid_constant__ Params p) {
+  in_registers<T, W, C::value.config>(p);
+}
+template <class T, class W, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    rms_norm_vectorized(const __grid_constant__ Params p) {
+  vectorized<T, W, C::value.config>(p);
+}
+template <class T, class W, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    rms_norm_block(const __grid_constant__ Params p) {
+  block<T, W, C::value.config>(p);
+}
+
+template <class T, class W, bool has_residual>
+struct InRegisters {
+  static constexpr auto list = [] {
+    std::array<Instance<Config>, kRegisterRows.size()> all{};
+    for (size_t i = 0; i < all.size(); ++i) {
+      Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)));
+      c.has_residual = has_residual;
+      c.has_weight = 1;
+      all[i] = {c, in_registers_min_blocks(c)};
+    }
+    return all;
+  }();
+  template <class C>
+  static constexpr auto entry() {
+    return &rms_norm_in_registers<T, W, C>;
+  }
+};
+
+// The general rungs: two sizes of a block for each choice of what is given.
+template <class T, class W, bool has_residual, int vector>
+struct General {
+  static constexpr auto list = [] {
+    std::array<Instance<Config>, 4> all{};
+    for (int i = 0; i < 4; ++i) {
+      const int threads = i % 2 ? 256 : 128;
+      all[size_t(i)].config = {.threads = threads,
+                               .group = threads,
+                               .vector = vector,
+                               .has_residual = has_residual,
+                               .has_weight = i / 2 % 2};
+    }
+    return all;
+  }();
+  template <class C>
+  static constexpr auto entry() {
+    if constexpr (vector > 1)
+      return &rms_norm_vectorized<T, W, C>;
+    else
+      return &rms_norm_block<T, W, C>;
+  }
+};
+
+template <class T, class W, bool has_residual>
+std::string_view launch_rows(const Tensors& t, int64_t rows, int64_t cols, float eps,
+                             cudaStream_t stream, DebugInfo where) {
+  constexpr const char* kLauncher = "launch_rms_norm";
+  validate_size(kLauncher, "rows", rows);
+  validate_size(kLauncher, "cols", cols);
+  if (rows == 0 || cols == 0) return {};
+  validate_pointer(kLauncher, "in", t.x);
+  validate_pointer(kLauncher, "out", t.out);
+  if (has_residual) validate_pointer(kLauncher, "residual", t.residual);
+  if (!(eps >= 0)) throw std::invalid_argument("launch_rms_norm: eps must be at least 0");
+  const Params p = contiguous_params(t, rows, cols, eps);
+  const Config given = {.has_residual = t.residual != nullptr, .has_weight = t.weight != nullptr};
+  constexpr int kBytes = int(sizeof(T));
+  if (in_registers_problem(p).empty() &&
+      launch_listed<InRegisters<T, W, has_residual>>(in_registers_launch(p, given, kBytes), p,
+                                                     stream, where))
+    return "in_registers";
+  if (vectorized_problem(p, kBytes).empty())
+    return launch_or_fail<General<T, W, has_residual, 16 / kBytes>>(
+        "vectorized", vectorized_launch(p, given, kBytes), p, stream, where);
+  return launch_or_fail<General<T, W, has_residual, 1>>("block", block_launch(p, given), p, stream,
+                                                        where);
+}
+
+}  // namespace detail::rms_norm
+
+// out = in / sqrt(mean(in^2) + eps) * weight for each of `rows` rows of `cols` elements, one behind
+// another; weight [cols] may be null. T: float, f16 or bf16; W: T or float; computed in float. out
+// may be in. Returns the name of the variant, empty where there is nothing to do. Errors and stream
+// as launch_softmax.
+template <class T, class W>
+std::string_view launch_rms_norm(const T* in, const W* weight, T* out, int64_t rows, int64_t cols,
+                                 float eps = 1e-6f, cudaStream_t stream = nullptr,
+                                 DebugInfo where = {}) {
+  return detail::rms_norm::launch_rows<T, W, false>({.x = in, .weight = weight, .out = out}, rows,
+                                                    cols, eps, stream, where);
+}
+
+// The same of in + residual, which residual_out receives where it is not null; out and residual_out
+// may be in or residual.
+template <class T, class W>
+std::string_view launch_rms_norm_residual(const T* in, const T* residual, const W* weight, T* out,
+                                          T* residual_out, int64_t rows, int64_t cols,
+                                          float eps = 1e-6f, cudaStream_t stream = nullptr,
+                                          DebugInfo where = {}) {
+  return detail::rms_norm::launch_rows<T, W, true>(
+      {.x = in, .residual = residual, .weight = weight, .out = out, .residual_out = residual_out},
+      rows, cols, eps, stream, where);
+}
+
+}  // namespace tensorcraft::kernels

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/row_plan.h"
+#include "tensorcraft/ops/l2_normalize/params.h"
+
+#include <limits>
+#include <string_view>
+
+// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+namespace tensorcraft::kernel::l2_normalize {
+
+using Launch = op::LaunchPlan<Config>;
+
+inline constexpr int64_t kMaxBlocks = int64_t(1) << 30;
+
+// `rows` rows of `cols` elements, one behind another.
+inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols, float eps) {
+  const RowMap map = op::contiguous_rows(rows, cols);
+  return {.x = x,
+          .out = out,
+          .rows = rows,
+          .cols = cols,
+          .x_step = 1,
+          .out_step = 1,
+          .x_rows = map,
+          .out_rows = map,
+          .eps = eps};
+}
+
+inline Launch launch(const Params& p, Config config, int64_t blocks) {
+  config.nested = p.x_rows.axes > 1 || p.out_rows.axes > 1;
+  return {config, blocks};
+}
+
+inline Launch naive_launch(const Params& p) {
+  return launch(p, {.threads = 128, .group = 1}, div_ceil(p.rows, 128));
+}
+
+inline Launch block_launch(const Params& p) {
+  const int threads = p.cols <= 1024 ? 128 : 256;
+  return launch(p, {.threads = threads, .group = threads}, std::min(p.rows, kMaxBlocks));
+}
+
+// Elements of a 16-byte access, or 1 where a row cannot be divided into such accesses.
+inline int vector_of(const Params& p, int element_bytes) {
+  const int vector = 16 / element_bytes;
+  const bool aligned = op::rows_vector_aligned(p.x, p.x_rows, element_bytes) &&
+                       op::rows_vector_aligned(p.out, p.out_rows, element_bytes);
+  return aligned && p.cols % vector == 0 ? vector : 1;
+}
+
+constexpr Config in_registers_config(int64_t cols, int vector) {
+  const auto [threads, group, slots] = op::split_rows(cols, vector);
+  return {.threads = threads,
+          .group = group,
+          .vector = vector,
+          .slots = slots,
+          .whole = cols == int64_t(group) * vector * slots};
+}
+
+inline Launch in_registers_launch(const Params& p, int element_bytes) {
+  const Config config = in_registers_config(p.cols, vector_of(p, element_bytes));
+  return launch(p, config, div_ceil(p.rows, config.threads / config.group));
+}
+
+inline std::string_view in_registers_problem(const Params& p) {
+  if (p.cols > 1 && (p.x_step != 1 || p.out_step != 1))
+    return "elements along the axis must be neighbours";
+  if (p.cols > op::kMaxRegisterRow)
+    return "rows of more than 16384 elements do not fit the registers";
+  if (p.rows > kMaxBlocks) return "more than 2^30 rows";
+  if (p.eps > 0 && p.eps < std::numeric_limits<float>::min())
+    return "1 / eps must be a finite float";
+  return "";
+}
+
+}  // namespace tensorcraft::kernel::l2_normalize

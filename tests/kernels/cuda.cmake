@@ -1,0 +1,39 @@
+# Programs that nvcc compiles: the launchers' own tests, and what compares them on a GPU. Only where there is an nvcc.
+set(CMAKE_CUDA_COMPILER ${TENSORCRAFT_NVCC})
+set(TENSORCRAFT_CUDA_ARCHITECTURES 90a CACHE STRING "Architectures of the programs that nvcc compiles")
+set(CMAKE_CUDA_ARCHITECTURES ${TENSORCRAFT_CUDA_ARCHITECTURES})
+if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+enable_language(CUDA)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know C++20 of nvcc; the library asks for it
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # runs where there is no toolkit
+
+function(tensorcraft_cuda_program name label)
+  cmake_parse_arguments(PROGRAM "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${PROGRAM_SOURCES})
+  set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${TENSORCRAFT_CUDA_ARCHITECTURES}")
+  target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall>")
+  target_link_libraries(${name} PRIVATE tensorcraft::kernels ${PROGRAM_LIBRARIES})
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 900 SKIP_RETURN_CODE 77)
+endfunction()
+
+tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/launchers_test.cu LIBRARIES GTest::gtest_main)
+tensorcraft_cuda_program(aot_launchers gpu SOURCES ${PROJECT_SOURCE_DIR}/examples/aot/main.cu)
+tensorcraft_cuda_program(aot_routes gpu SOURCES ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes.cu LIBRARIES tensorcraft)
+
+# Each header of a launcher stands alone and compiles for the oldest GPU.
+file(GLOB launcher_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tensorcraft/kernels/*.cuh)
+foreach(header IN LISTS launcher_headers)
+  get_filename_component(stem ${header} NAME_WE)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${stem}.cu)
+  file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n")
+  list(APPEND launcher_sources ${source})
+endforeach()
+add_library(launcher_headers OBJECT ${launcher_sources} kernels/instances.cu)
+set_target_properties(launcher_headers PROPERTIES CUDA_ARCHITECTURES 80)
+target_link_libraries(launcher_headers PRIVATE tensorcraft::kernels)

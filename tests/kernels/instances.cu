@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// One instance of each launcher for the oldest GPU, sm_80; the other programs are for newer ones.
+#include "tensorcraft/kernels/all.cuh"
+
+namespace tensorcraft::kernels {
+
+template std::string_view launch_softmax(const float*, float*, int64_t, int64_t, cudaStream_t,
+                                         DebugInfo);
+template std::string_view launch_l2_normalize(const f16*, f16*, int64_t, int64_t, float,
+                                              cudaStream_t, DebugInfo);
+template std::string_view launch_rms_norm(const f16*, const float*, f16*, int64_t, int64_t, float,
+                                          cudaStream_t, DebugInfo);
+template std::string_view launch_layer_norm<kernel::layer_norm::Activation::silu>(
+    const bf16*, const bf16*, const bf16*, bf16*, int64_t, int64_t, float, float*, float*,
+    cudaStream_t, DebugInfo);
+template std::string_view launch_masked_mean(const bf16*, const int64_t*, bf16*, int64_t, int64_t,
+                                             int64_t, cudaStream_t, DebugInfo);
+template std::string_view launch_embedding(const int64_t*, const e5m2*, e5m2*, int64_t, int64_t,
+                                           int64_t, cudaStream_t, DebugInfo);
+template std::string_view launch_attention(const f16*, const f16*, const f16*, f16*,
+                                           const AttentionShape&, const AttentionArguments&,
+                                           cudaStream_t, DebugInfo);
+template std::string_view launch_gemm(const f16*, const f16*, f16*, int64_t, int64_t, int64_t,
+                                      float, float, GemmVersion, cudaStream_t, DebugInfo);
+template std::string_view FP8GEMM::execute(const e4m3*, const e4m3*, float*, int64_t, int64_t,
+                                           int64_t, float, float, MemoryLayout, cudaStream_t,
+                                           DebugInfo);
+template std::string_view launch_cast(const int64_t*, e4m3*, int64_t, cudaStream_t, DebugInfo);
+template std::string_view launch_add(const int32_t*, const int32_t*, int32_t*, int64_t,
+                                     cudaStream_t, DebugInfo);
+
+}  // namespace tensorcraft::kernels

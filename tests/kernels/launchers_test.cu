@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the launchers check and promise before any GPU is touched; runs without one.
+#include "tensorcraft/kernels/all.cuh"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <regex>
+
+namespace tensorcraft::kernels {
+namespace {
+
+template <class Exception>
+std::string text_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  return "no such exception";
+}
+std::string invalid(const std::function<void()>& call) {
+  return text_of<std::invalid_argument>(call);
+}
+
+float* const kArray = reinterpret_cast<float*>(uintptr_t(256));  // never read
+
+static_assert(TC_CPP17 && TC_CPP20 && !TC_CPP23);
+static_assert(TC_CUDA_11 && TC_CUDA_12 && TC_HAS_WMMA && TC_HAS_TMA && TC_HAS_WGMMA && TC_HAS_FP8);
+
+TEST(CudaCheck, NamesFileLineAndText) {
+  const cudaError_t err = cudaErrorInvalidValue;  // a caller's variable of any name
+  const std::string text = text_of<std::runtime_error>([&] { TC_CUDA_CHECK(err); });
+  EXPECT_TRUE(std::regex_match(text, std::regex(".+:\\d+ CUDA error: .+"))) << text;
+  EXPECT_NE(text.find("launchers_test.cu:"), text.npos) << text;
+  TC_CUDA_CHECK(cudaSuccess);
+}
+
+__global__ void nothing(int) {}
+
+TEST(CudaCheck, TheLastErrorIsCaught) {
+  cudaGetLastError();
+  nothing<<<1, 4096>>>(0);  // a block that large does not exist
+  const std::string text = text_of<std::runtime_error>([] { TC_CUDA_CHECK_LAST(); });
+  EXPECT_TRUE(std::regex_match(text, std::regex(".+:\\d+ CUDA error: .+"))) << text;
+}
+
+TEST(LaunchKernel, AnErrorNamesTheLineOfTheLaunch) {
+  const int line = __LINE__ + 1;
+  const auto launch = [] { LaunchKernel(dim3(1), dim3(4096), cudaStream_t())(nothing, 1); };
+  const std::string text = text_of<std::runtime_error>(launch);
+  EXPECT_NE(text.find("launchers_test.cu:" + std::to_string(line) + " CUDA error: "), text.npos)
+      << text;
+}
+
+TEST(LaunchKernel, TakesCudaDevicesOnly) {
+  EXPECT_EQ(invalid([] {
+              LaunchKernel(dim3(1), dim3(1), dlpack::DLDevice{dlpack::kDLCPU, 0})(nothing, 1);
+            }),
+            "LaunchKernel: kernels run on CUDA devices");
+}
+
+TEST(KernelConfig, HasTheDefaultsOfABlock) {
+  constexpr KernelConfig config;
+  static_assert(config.block_size_x == 256 && config.block_size_y == 1 && config.block_size_z == 1);
+  static_assert(config.shared_memory_bytes == 0 && config.stream == nullptr);
+  static_assert(config.block() == Dim3{256, 1, 1});
+}
+
+TEST(GemmConfig, HasTheDefaultsOfAShippedTile) {
+  constexpr GemmConfig config;
+  static_assert(config.tile_m == 128 && config.tile_n == 128 && config.tile_k == 32);
+  static_assert(config.warp_m == 64 && config.warp_n == 64 && config.stages == 3);
+  static_assert(config.use_tensor_core);
+  // It is the tile that the interface compiles for, so the interface depends on it.
+  const auto& instance = detail::gemm::InterfaceTensorCore<bf16, bf16>::list[0];
+  EXPECT_EQ(instance.config.block_m, config.tile_m);
+  EXPECT_EQ(instance.config.warp_n, config.warp_n);
+  EXPECT_EQ(invalid([] { detail::gemm::tile_of({.tile_m = 48}); }),
+            "GemmConfig: there is no such tile");
+}
+
+TEST(Arguments, AlignmentHasItsText) {
+  const auto* odd = reinterpret_cast<const char*>(kArray) + 1;
+  const std::string text = "Pointer not aligned for vectorized access";
+  EXPECT_EQ(invalid([&] { validate_alignment<float, 4>(odd); }), text);
+  EXPECT_EQ(invalid([&] { validate_alignment<float, 4>(kArray + 1); }), text);
+  validate_alignment<float, 4>(kArray);
+  validate_alignment<float, 1>(kArray + 1);
+}
+
+TEST(Arguments, GemmDimensionsHaveTheirTexts) {
+  const std::string positive = "GEMM dimensions must be positive";
+  EXPECT_EQ(invalid([] { validate_gemm_dims(-1, 1, 1); }), positive);
+  EXPECT_EQ(invalid([] { validate_gemm_dims(1, -1, 1); }), positive);
+  EXPECT_EQ(invalid([] { validate_gemm_dims(1, 1, -1); }), positive);
+  // Tiles of 32 x 8: 2^20 rows and 2^11 columns of them are 2^31.
+  EXPECT_EQ(invalid([] { validate_gemm_dims(int64_t(32) << 20, int64_t(8) << 11, 1); }),
+            "GEMM dimensions exceed maximum grid size");
+  validate_gemm_dims((int64_t(32) << 20) - 32, int64_t(8) << 11, 1);
+  validate_gemm_dims(0, 0, 0);
+}
+
+struct Same {
+  __device__ float operator()(float x) const { return x; }
+};
+
+TEST(Launchers, DoNothingForNoElements) {
+  float* const none = nullptr;
+  launch_elementwise(none, none, 0, Same{});
+  EXPECT_EQ(launch_add(none, none, none, 0), "");
+  EXPECT_EQ(launch_fill(none, 0, 1.0f), "");
+  EXPECT_EQ(launch_softmax(none, none, 0, 5), "");
+  EXPECT_EQ(launch_softmax(none, none, 5, 0), "");
+  EXPECT_EQ(launch_l2_normalize(none, none, 0, 5), "");
+  EXPECT_EQ(launch_rms_norm(none, none, none, 0, 5), "");
+  EXPECT_EQ(launch_layer_norm(none, none, none, none, 5, 0), "");
+  EXPECT_EQ(launch_masked_mean(none, (const int32_t*)nullptr, none, 0, 3, 4), "");
+  EXPECT_EQ(launch_embedding((const int64_t*)nullptr, none, none, 0, 3, 4), "");
+  EXPECT_EQ(launch_attention(none, none, none, none, {0, 1, 1, 2, 2, 64}), "");
+  EXPECT_EQ(launch_gemm(none, none, none, 0, 5, 5), "");
+  EXPECT_EQ(FP32GEMM::execute(none, none, none, 5, 0, 5), "");
+}
+
+TEST(Launchers, RefuseNegativeSizesAndNull) {
+  float* const none = nullptr;
+  EXPECT_EQ(invalid([&] { launch_softmax(kArray, kArray, -1, 5); }),
+            "launch_softmax: rows must not be negative, got -1");
+  EXPECT_EQ(invalid([&] { launch_softmax(none, kArray, 1, 5); }), "launch_softmax: in is null");
+  EXPECT_EQ(invalid([&] { launch_rms_norm(kArray, kArray, none, 1, 5); }),
+            "launch_rms_norm: out is null");
+  EXPECT_EQ(invalid([&] { launch_layer_norm(kArray, none, none, kArray, 1, 5, -1.0f); }),
+            "launch_layer_norm: eps must be at least 0");
+  EXPECT_EQ(invalid([&] { launch_attention(kArray, kArray, kArray, kArray, {1, 3, 2, 1, 1, 8}); }),
+            "launch_attention: heads must be a multiple of heads_k");
+  EXPECT_EQ(invalid([&] { launch_add(kArray, none, kArray, 3); }), "launch_elementwise: b is null");
+  EXPECT_EQ(invalid([&] { launch_gemm(kArray, kArray, kArray, -1, 1, 1); }),
+            "GEMM dimensions must be positive");
+  EXPECT_EQ(invalid([&] { launch_gemm(none, kArray, kArray, 1, 1, 1); }), "Null pointer arguments");
+}
+
+TEST(GemmInterface, HasTheTextsOfItsFront) {
+  float* const none = nullptr;
+  EXPECT_EQ(invalid([&] { FP32GEMM::execute(none, kArray, kArray, 1, 1, 1); }),
+            "Null pointer arguments");
+  EXPECT_EQ(invalid([&] { FP32GEMM::execute(kArray, kArray, none, kArray, 1, 1, 1, 1.0f, 2.0f); }),
+            "Null pointer arguments");
+  EXPECT_EQ(invalid([&] { FP32GEMM::execute(kArray, kArray, kArray, 1, -1, 1); }),
+            "Invalid matrix dimensions");
+  static_assert(std::is_same_v<FP8GEMM, GEMMInterface<e4m3>>);
+  static_assert(std::is_same_v<BF16GEMM, GEMMInterface<bf16>>);
+  static_assert(std::is_same_v<FP16GEMM, GEMMInterface<f16>>);
+}
+
+TEST(GemmVersion, NamesARungOrSaysThatThereIsNone) {
+  EXPECT_EQ(variant_name(GemmVersion::Naive), "naive");
+  EXPECT_EQ(variant_name(GemmVersion::Tiled), "block_tiled");
+  EXPECT_EQ(variant_name(GemmVersion::DoubleBuffer), "async");
+  EXPECT_EQ(variant_name(GemmVersion::TensorCore), "tensor_core");
+  EXPECT_EQ(variant_name(GemmVersion::WGMMA_TMA), "wgmma");
+  const auto refused = [](GemmVersion version, int64_t offset) {
+    return text_of<std::runtime_error>(
+        [=] { launch_gemm(kArray + offset, kArray, kArray, 4, 4, 4, 1.0f, 0.0f, version); });
+  };
+  EXPECT_EQ(refused(GemmVersion::DoubleBuffer, 0),
+            "launch_gemm: async: this release has no such rung");
+  EXPECT_EQ(refused(GemmVersion::WGMMA_TMA, 0),
+            "launch_gemm: wgmma: this release has no such rung");
+  EXPECT_EQ(refused(GemmVersion::WGMMA_TMA, 1), "Memory not properly aligned");
+  EXPECT_EQ(refused(GemmVersion::TensorCore, 0),
+            "launch_gemm: tensor_core: needs f16 or bf16; float would be rounded");
+  try {
+    launch_gemm(kArray, kArray, kArray, 4, 4, 4, 1.0f, 0.0f, GemmVersion::DoubleBuffer);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  }
+}
+
+// The widths and Configs that are compiled, looked for as a launch looks for them.
+template <class Set, class Config>
+bool is_compiled(const op::LaunchPlan<Config>& plan) {
+  return std::any_of(Set::list.begin(), Set::list.end(), [&](const auto& instance) {
+    return is_same_config(plan.config, instance.config) && instance.min_blocks == plan.min_blocks;
+  });
+}
+
+TEST(CompiledSets, HoldEveryAlignedSoftmaxThatFitsRegisters) {
+  namespace s = detail::softmax;
+  int in_registers = 0;
+  for (int64_t cols = 4; cols <= 8192; cols += 4) {
+    const auto p = s::contiguous_params(kArray, kArray, 5, cols);
+    if (s::in_registers_problem(p, 4).empty()) {
+      ++in_registers;
+      EXPECT_TRUE(is_compiled<s::InRegisters<float>>(s::in_registers_launch(p, 4))) << cols;
+    }
+    EXPECT_TRUE(is_compiled<s::Online<float>>(s::online_launch(p, 4))) << cols;
+  }
+  EXPECT_EQ(in_registers, 2048);
+}
+
+TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
+  namespace r = detail::rms_norm;
+  namespace l = detail::layer_norm;
+  constexpr auto kNone = kernel::layer_norm::Activation::none;
+  for (const int64_t cols : kRegisterRows) {
+    const auto p = r::contiguous_params({.x = kArray, .weight = kArray, .out = kArray}, 5, cols, 0);
+    EXPECT_TRUE((is_compiled<r::InRegisters<bf16, bf16, false>>(
+        r::in_registers_launch(p, {.has_weight = 1}, 2))))
+        << cols;
+    const auto q = l::contiguous_params(
+        {.x = kArray, .residual = kArray, .weight = kArray, .bias = kArray, .out = kArray}, 5, cols,
+        0);
+    EXPECT_TRUE((is_compiled<l::InRegisters<float, float, kNone, true>>(
+        l::in_registers_launch(q, {.has_residual = 1, .has_weight = 1, .has_bias = 1}, 4))))
+        << cols;
+    EXPECT_TRUE((is_compiled<l::General<float, float, kNone, false, 4>>(
+        l::vectorized_launch(q, {.has_weight = 1}, 4))))
+        << cols;
+  }
+}
+
+TEST(CompiledSets, HoldEveryProduct) {
+  namespace g = detail::gemm;
+  for (const int64_t m : {1, 3, 64, 4096})
+    for (const int64_t n : {1, 8, 100, 4096})
+      for (const int64_t k : {0, 1, 7, 64, 4096})
+        for (const float beta : {0.0f, 1.0f})
+          for (const auto a : {g::Layout::row_major, g::Layout::column_major})
+            for (const auto b : {g::Layout::row_major, g::Layout::column_major}) {
+              const auto* x = reinterpret_cast<const bf16*>(kArray);
+              const auto q = g::make_problem(x, x, x, const_cast<bf16*>(x), m, n, k, 1, beta, a, b);
+              const auto plan = g::tensor_core_launch(q, 132, g::kTensorCoreTile);
+              EXPECT_TRUE((
+                  is_compiled<g::InterfaceTensorCore<bf16, bf16>>(g::compiled_for<bf16>(plan, q))));
+              if (a != b || a != g::Layout::row_major) continue;
+              EXPECT_TRUE((is_compiled<g::TensorCore<bf16>>(
+                  g::compiled_for<bf16>(g::tensor_core_launch(q, 132), q))));
+              EXPECT_TRUE((is_compiled<g::BlockTiled<bf16>>(
+                  g::compiled_for<bf16>(g::block_tiled_launch(q), q))));
+            }
+}
+
+}  // namespace
+}  // namespace tensorcraft::kernels
