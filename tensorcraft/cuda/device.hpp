@@ -47,7 +47,7 @@ DeviceInfo device_info_of_arch(std::string_view arch);
 // else cpu with one warning that says why; TENSORCRAFT_DEVICE and set_default_device() override.
 Device default_device();
 void set_default_device(Device device);
-// Every usable device: cpu, the GPUs, then simt.
+// Every usable device: cpu, the GPUs, then simt if it is in the build.
 std::vector<Device> devices();
 // Waits for all work on a device; host devices return at once.
 void synchronize(Device device);

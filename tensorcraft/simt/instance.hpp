@@ -49,8 +49,8 @@ struct AnyOf {};
 using Floats = AnyOf<Types<float>, Types<f16>, Types<bf16>>;
 
 // Whether the library has instances; their source files alone are compiled with the option.
-#if defined(TENSORCRAFT_SIMT) && TENSORCRAFT_SIMT
-inline constexpr bool kHasInstances = true;
+#if defined(TENSORCRAFT_SIMT)
+inline constexpr bool kHasInstances = TENSORCRAFT_SIMT != 0;
 #else
 inline constexpr bool kHasInstances = false;
 #endif
