@@ -23,8 +23,8 @@ struct ArrayArgument {
 
 // The same host memory as a tensor of the CPU or of the SIMT device.
 inline TensorView on_device(const TensorView& t, Device device) {
-  return {t.data(), t.dtype(), t.shape(), t.strides(), device,
-          t.read_only() ? Access::read_only : Access::read_write};
+  return {t.data(),    t.dtype(), t.shape(),
+          t.strides(), device,    t.read_only() ? Access::read_only : Access::read_write};
 }
 
 // tc.Tensor, NumPy array or scalar, anything with the exchange API or __dlpack__, nested list, or

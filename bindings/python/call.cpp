@@ -211,7 +211,8 @@ Output given_output(const Call& call, nb::handle out) {
     fail(ErrorKind::type, call.name(), ": out must be an array that can be written to, got ",
          class_name(out));
   if (!a.is_host_array()) return {a.view, nb::borrow(out), a.memory};
-  if (!call.device().is_cuda()) return {on_device(a.view, call.device()), nb::borrow(out), a.memory};
+  if (!call.device().is_cuda())
+    return {on_device(a.view, call.device()), nb::borrow(out), a.memory};
   if (!call.leader().is_host_array())
     fail(ErrorKind::value, call.name(), ": out is a NumPy array and the result is on ",
          call.device(), "; give an array of that device");

@@ -69,13 +69,13 @@ constexpr std::array kVectorizedFloatWeights{weighted(with_vector(kShortRow, 8))
                                              weighted(with_vector(kLongRow, 8))};
 
 // Rows of single elements; then of 384 elements in 16-byte accesses, and other lengths.
-constexpr std::array kScalar{slots(8, 1, 1, false), slots(32, 1, 1, false), slots(32, 1, 1, true),
-                             slots(32, 1, 2, false), slots(128, 1, 12, false)};
-constexpr auto kScalarFused = fusions(slots(32, 1, 2, false));
+constexpr std::array kScalar{slots(8, 1, 1, false), slots(32, 1, 1, false), slots(32, 1, 2, false),
+                             slots(128, 1, 12, false)};
+constexpr std::array kScalarFused{weighted(slots(32, 1, 2, false))};
 constexpr std::array kFloats{slots(16, 4, 1, true, true), slots(32, 4, 3, true),
-                             slots(32, 4, 8, true), slots(128, 4, 3, true)};
+                             slots(32, 4, 8, true)};
 constexpr std::array kHalves{slots(8, 8, 1, true, true), slots(16, 8, 3, true),
-                             slots(32, 8, 4, true), slots(128, 8, 2, false)};
+                             slots(32, 8, 4, true)};
 constexpr auto kFloatsFused = fusions(slots(32, 4, 3, true));
 constexpr auto kHalvesFused = fusions(slots(16, 8, 3, true));
 constexpr std::array kFloatWeights{weighted(slots(8, 8, 1, false)), weighted(slots(16, 8, 3, true)),
