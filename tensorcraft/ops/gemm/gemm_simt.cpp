@@ -6,7 +6,9 @@
 #include "tensorcraft/ops/gemm/02_block_tiled.cuh"
 #include "tensorcraft/ops/gemm/03_thread_tiled.cuh"
 #include "tensorcraft/ops/gemm/04_vectorized.cuh"
+#include "tensorcraft/ops/gemm/05_async.cuh"
 #include "tensorcraft/ops/gemm/06_tensor_core.cuh"
+#include "tensorcraft/ops/gemm/07_swizzled.cuh"
 
 namespace tensorcraft::kernel::gemm {
 namespace {
@@ -88,24 +90,80 @@ constexpr std::array kVectorizedLarge{with_vectors(kLargeThreadTile, widest, wid
 constexpr auto kVectorizedScalar = layouts(with_vectors(kThreadTile, 1, 1, 1));
 constexpr std::array kVectorizedHalfAligned{with_vectors(kThreadTile, 4, 2, 1)};
 
-constexpr Config tensor_core_tile(int m, int n, int warp_m, int warp_n, int threads) {
+// A panel is copied 16 bytes at a time where its operand's unit stride is not along k.
+constexpr std::array<Config, 4> async_layouts(const Config& config, int vector, int d_vector) {
+  std::array<Config, 4> all = layouts(config);
+  for (Config& c : all)
+    c = with_vectors(c, c.a_layout == Layout::row_major ? 1 : vector,
+                     c.b_layout == Layout::row_major ? vector : 1, d_vector);
+  return all;
+}
+constexpr Config async_tile(int m, int n, int k, int thread_m, int thread_n, int threads) {
   return {.block_m = m,
           .block_n = n,
-          .block_k = 32,
+          .block_k = k,
+          .warp_m = thread_m * 8,
+          .warp_n = thread_n * 4,
+          .thread_m = thread_m,
+          .thread_n = thread_n,
+          .threads = threads,
+          .stages = 4,
+          .b_vector = 4,
+          .d_vector = 4};
+}
+constexpr Config kAsyncTile = async_tile(32, 64, 16, 4, 4, 128);
+constexpr auto kAsync = async_layouts(kAsyncTile, 4, 4);
+constexpr auto kAsyncScalar = async_layouts(kAsyncTile, 1, 1);
+constexpr auto kAsyncEpilogues = epilogues(kAsyncTile);
+constexpr std::array kAsyncLarge{
+    async_tile(128, 256, 8, 8, 16, 256), async_tile(128, 128, 8, 8, 16, 128),
+    async_tile(128, 128, 8, 8, 8, 256), async_tile(64, 128, 16, 8, 8, 128),
+    async_tile(64, 64, 16, 8, 4, 128)};
+
+constexpr Config warp_tile(int m, int n, int k, int warp_m, int warp_n, int threads,
+                           int stages = 1) {
+  return {.block_m = m,
+          .block_n = n,
+          .block_k = k,
           .warp_m = warp_m,
           .warp_n = warp_n,
-          .threads = threads};
+          .threads = threads,
+          .stages = stages};
 }
-constexpr Config kTensorTile = tensor_core_tile(64, 64, 32, 32, 128);
+// The same with accesses of 16 bytes everywhere.
+constexpr Config wide_warp_tile(int m, int n, int k, int warp_m, int warp_n, int threads,
+                                int stages = 1) {
+  return with_vectors(warp_tile(m, n, k, warp_m, warp_n, threads, stages), 8, 8, 4);
+}
+constexpr Config kTensorTile = warp_tile(64, 64, 32, 32, 32, 128);
 constexpr auto kTensorCore = layouts(with_vectors(kTensorTile, 8, 8, 4));
 constexpr auto kTensorCoreEpilogues = epilogues(with_vectors(kTensorTile, 8, 8, 4));
 constexpr auto kTensorCoreOddRows = layouts(with_vectors(kTensorTile, 8, 8, 1));
 constexpr auto kTensorCoreScalar = layouts(with_vectors(kTensorTile, 1, 1, 1));
 constexpr std::array kTensorCoreHalfAligned{with_vectors(kTensorTile, 4, 2, 1)};
-constexpr std::array kTensorCoreLarge{
-    with_vectors(tensor_core_tile(128, 256, 64, 64, 256), 8, 8, 4),
-    with_vectors(tensor_core_tile(128, 128, 64, 64, 128), 8, 8, 4),
-    with_vectors(tensor_core_tile(64, 128, 32, 64, 128), 8, 8, 4)};
+constexpr std::array kTensorCoreLarge{wide_warp_tile(128, 256, 32, 64, 64, 256),
+                                      wide_warp_tile(128, 128, 32, 64, 64, 128),
+                                      wide_warp_tile(64, 128, 32, 32, 64, 128)};
+// Two operands of 4 bytes: half the step along k.
+constexpr Config kTensorTf32Tile = warp_tile(64, 64, 16, 32, 32, 128);
+constexpr auto kTensorCoreTf32 = layouts(with_vectors(kTensorTf32Tile, 4, 4, 4));
+constexpr auto kTensorCoreTf32Scalar = layouts(with_vectors(kTensorTf32Tile, 1, 1, 1));
+constexpr auto kTensorCoreTf32Epilogues = epilogues(with_vectors(kTensorTf32Tile, 4, 4, 4));
+
+constexpr Config kSwizzledTile = warp_tile(32, 64, 64, 16, 32, 128, 4);
+constexpr auto kSwizzled = layouts(with_vectors(kSwizzledTile, 8, 8, 4));
+constexpr auto kSwizzledEpilogues = epilogues(with_vectors(kSwizzledTile, 8, 8, 4));
+constexpr auto kSwizzledOddRows = layouts(with_vectors(kSwizzledTile, 8, 8, 1));
+constexpr auto kSwizzledScalar = layouts(with_vectors(kSwizzledTile, 1, 1, 1));
+constexpr std::array kSwizzledLarge{
+    wide_warp_tile(128, 256, 64, 64, 64, 256, 4), wide_warp_tile(256, 128, 64, 64, 64, 256, 4),
+    wide_warp_tile(128, 128, 64, 64, 64, 128, 3), wide_warp_tile(64, 256, 64, 64, 64, 128, 2),
+    wide_warp_tile(128, 64, 64, 64, 32, 128, 4),  wide_warp_tile(64, 128, 64, 32, 64, 128, 4),
+    wide_warp_tile(64, 64, 64, 32, 32, 128, 4),   wide_warp_tile(32, 128, 64, 32, 32, 128, 4)};
+constexpr Config kSwizzledTf32Tile = warp_tile(32, 64, 32, 16, 32, 128, 5);
+constexpr auto kSwizzledTf32 = layouts(with_vectors(kSwizzledTf32Tile, 4, 4, 4));
+constexpr auto kSwizzledTf32Scalar = layouts(with_vectors(kSwizzledTf32Tile, 1, 1, 1));
+constexpr auto kSwizzledTf32Epilogues = epilogues(with_vectors(kSwizzledTf32Tile, 4, 4, 4));
 
 }  // namespace
 
@@ -152,6 +210,42 @@ InstanceList vectorized_instances() {
                       instances<Params, kVectorizedLarge<8>>(Halves{}, rung),
                       instances<Params, kVectorizedScalar>(Same{}, rung),
                       instances<Params, kVectorizedHalfAligned>(Halves{}, rung));
+}
+
+InstanceList async_instances() {
+  const auto rung = []<class T, class Out, Config C>(const Params& p) { async<T, Out, C>(p); };
+  return simt::concat(instances<Params, kAsync>(Float{}, rung),
+                      instances<Params, kAsyncScalar>(Float{}, rung),
+                      instances<Params, kAsyncEpilogues>(Float{}, rung),
+                      instances<Params, kAsyncLarge>(Float{}, rung));
+}
+
+InstanceList tensor_core_tf32_instances() {
+  const auto rung = []<class T, class Out, Config C>(const Params& p) {
+    tensor_core_tf32<T, Out, C>(p);
+  };
+  return simt::concat(instances<Params, kTensorCoreTf32>(Float{}, rung),
+                      instances<Params, kTensorCoreTf32Scalar>(Float{}, rung),
+                      instances<Params, kTensorCoreTf32Epilogues>(Float{}, rung));
+}
+
+InstanceList swizzled_instances() {
+  const auto rung = []<class T, class Out, Config C>(const Params& p) { swizzled<T, Out, C>(p); };
+  return simt::concat(instances<Params, kSwizzled>(Halves{}, rung),
+                      instances<Params, kSwizzled>(Widened{}, rung),
+                      instances<Params, kSwizzledEpilogues>(Halves{}, rung),
+                      instances<Params, kSwizzledOddRows>(Bf16{}, rung),
+                      instances<Params, kSwizzledScalar>(Halves{}, rung),
+                      instances<Params, kSwizzledLarge>(Bf16{}, rung));
+}
+
+InstanceList swizzled_tf32_instances() {
+  const auto rung = []<class T, class Out, Config C>(const Params& p) {
+    swizzled_tf32<T, Out, C>(p);
+  };
+  return simt::concat(instances<Params, kSwizzledTf32>(Float{}, rung),
+                      instances<Params, kSwizzledTf32Scalar>(Float{}, rung),
+                      instances<Params, kSwizzledTf32Epilogues>(Float{}, rung));
 }
 
 InstanceList tensor_core_instances() {
