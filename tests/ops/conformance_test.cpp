@@ -137,19 +137,5 @@ TEST(SimtDevice, HasAKernelForEveryCase) {
   }
 }
 
-TEST(SimtDevice, SaysWhyItDeclinesAConfigThatIsNotCompiled) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
-  const Tensor x(DType::float32, {3, 5 * 1024}, Device::simt());
-  const TensorView view = x;
-  const op::Value axis = int64_t(-1);
-  const op::Operator& softmax = find_operator("softmax");
-  const auto rows = softmax.explain({&view, 1}, {{&view, 1}, {&axis, 1}}, device_info(x.device()));
-  EXPECT_FALSE(rows.variants[0].accepted);
-  EXPECT_EQ(rows.variants[0].reason,
-            "the SIMT device has no instance of this Config; "
-            "softmax_in_registers_float32_t256_g256_v4_s5_w1_n0 is not compiled into this build");
-  EXPECT_EQ(rows.variant, "online");
-}
-
 }  // namespace
 }  // namespace tensorcraft::testing
