@@ -160,7 +160,7 @@ constexpr std::array kSwizzledLarge{
     wide_warp_tile(128, 128, 64, 64, 64, 128, 3), wide_warp_tile(64, 256, 64, 64, 64, 128, 2),
     wide_warp_tile(128, 64, 64, 64, 32, 128, 4),  wide_warp_tile(64, 128, 64, 32, 64, 128, 4),
     wide_warp_tile(64, 64, 64, 32, 32, 128, 4),   wide_warp_tile(32, 128, 64, 32, 32, 128, 4)};
-constexpr Config kSwizzledTf32Tile = warp_tile(32, 64, 32, 16, 32, 128, 5);
+constexpr Config kSwizzledTf32Tile = warp_tile(32, 64, 16, 16, 32, 128, 5);
 constexpr auto kSwizzledTf32 = layouts(with_vectors(kSwizzledTf32Tile, 4, 4, 4));
 constexpr auto kSwizzledTf32Scalar = layouts(with_vectors(kSwizzledTf32Tile, 1, 1, 1));
 constexpr auto kSwizzledTf32Epilogues = epilogues(with_vectors(kSwizzledTf32Tile, 4, 4, 4));
