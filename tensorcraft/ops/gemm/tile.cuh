@@ -12,18 +12,18 @@ struct Tile {
 
 TC_DEVICE int min_of(int64_t left, int limit) { return left < limit ? int(left) : limit; }
 
-// Tiles are numbered batch by batch. Within an entry kGroupRows rows of tiles advance together, so
-// the blocks that run at one time share rows of A and columns of B in the L2 cache. A grid has
-// fewer than 2^31 blocks, so 32 bits hold every count.
-inline constexpr uint32_t kGroupRows = 8;
-
+// Tiles are numbered batch by batch. Within an entry 8 rows of tiles advance together, 16 where a
+// tile is wide, so the blocks that run at one time cover a nearly square part of D and share rows
+// of A and columns of B in the L2 cache. A grid has fewer than 2^31 blocks, so 32 bits hold every
+// count.
 template <Config C>
 TC_DEVICE Tile block_tile(const Params& p) {
   const uint32_t tile_rows = uint32_t(div_ceil(p.m, C.block_m));
   const uint32_t tile_cols = uint32_t(div_ceil(p.n, C.block_n));
   const uint32_t batch = blockIdx.x / (tile_rows * tile_cols);
   const uint32_t index = blockIdx.x % (tile_rows * tile_cols);
-  const uint32_t group_rows = tile_rows < kGroupRows ? tile_rows : kGroupRows;
+  constexpr uint32_t most = C.block_n >= 2 * C.block_m ? 16 : 8;
+  const uint32_t group_rows = tile_rows < most ? tile_rows : most;
   const uint32_t first = index / (group_rows * tile_cols) * group_rows;
   const uint32_t rows = tile_rows - first < group_rows ? tile_rows - first : group_rows;
   const uint32_t in_group = index - first * tile_cols;
