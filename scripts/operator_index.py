@@ -22,6 +22,7 @@ HEAD = """# Operators
 
 Written by `scripts/operator_index.py` from the registry; `help(tc.NAME)` has every parameter, and
 `print(tc.explain("NAME", ...))` says which variant a call takes and why.
+The CUDA variants also run without a GPU, in host memory: `device="simt"`.
 """
 
 

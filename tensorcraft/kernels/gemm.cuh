@@ -19,8 +19,7 @@ enum class GemmVersion { Naive, Tiled, DoubleBuffer, TensorCore, WGMMA_TMA };
 
 // The variant that a version is.
 constexpr std::string_view variant_name(GemmVersion version) {
-  constexpr std::string_view names[] = {"naive", "block_tiled", "async",
-                                        "tensor_core", "wgmma"};
+  constexpr std::string_view names[] = {"naive", "block_tiled", "async", "tensor_core", "wgmma"};
   return names[int(version)];
 }
 
@@ -44,8 +43,7 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
   tensor_core<T, Out, C::value.config>(p);
 }
 
-constexpr Config tile_config(const TileShape &t, Layout a, Layout b,
-                             bool has_c) {
+constexpr Config tile_config(const TileShape& t, Layout a, Layout b, bool has_c) {
   return {.block_m = t.block_m,
           .block_n = t.block_n,
           .block_k = t.block_k,
@@ -56,88 +54,86 @@ constexpr Config tile_config(const TileShape &t, Layout a, Layout b,
 }
 
 template <class T>
-constexpr Config tensor_core_config(const TileShape &t, Layout a, Layout b,
-                                    bool has_c, bool wide) {
+constexpr Config tensor_core_config(const TileShape& t, Layout a, Layout b, bool has_c, bool wide) {
   Config c = tile_config(t, a, b, has_c);
   c.warp_m = t.part_m;
   c.warp_n = t.part_n;
-  if (wide)
-    c.a_vector = c.b_vector = 16 / int(sizeof(T)), c.d_vector = 4;
+  if (wide) c.a_vector = c.b_vector = 16 / int(sizeof(T)), c.d_vector = 4;
   return c;
 }
 
 // What was compiled for any alignment serves where the plan's own Config was
 // not: the layouts of the call (a size of 1 makes them ambiguous), and single
 // accesses unless all may be wide.
-template <class T> Launch compiled_for(Launch plan, const Problem &q) {
-  Config &c = plan.config;
+template <class T>
+Launch compiled_for(Launch plan, const Problem& q) {
+  Config& c = plan.config;
   constexpr int kWide = 16 / int(sizeof(T));
-  const bool wide = c.a_layout == q.a_layout && c.b_layout == q.b_layout &&
-                    c.a_vector == kWide && c.b_vector == kWide &&
-                    c.d_vector == 4;
+  const bool wide = c.a_layout == q.a_layout && c.b_layout == q.b_layout && c.a_vector == kWide &&
+                    c.b_vector == kWide && c.d_vector == 4;
   c.a_layout = q.a_layout;
   c.b_layout = q.b_layout;
-  if (!wide)
-    c.a_vector = c.b_vector = c.d_vector = 1;
-  if (plan.shared_bytes)
-    plan.shared_bytes = tensor_core_shared_bytes(c, int(sizeof(T)));
+  if (!wide) c.a_vector = c.b_vector = c.d_vector = 1;
+  if (plan.shared_bytes) plan.shared_bytes = tensor_core_shared_bytes(c, int(sizeof(T)));
   return plan;
 }
 
 constexpr Layout kRows = Layout::row_major;
 
-template <class T> struct Naive {
+template <class T>
+struct Naive {
   static constexpr std::array list{
       Instance<Config>{tile_config(kNaiveTiles[0], kRows, kRows, false)},
       Instance<Config>{tile_config(kNaiveTiles[0], kRows, kRows, true)}};
-  template <class C> static constexpr auto entry() {
+  template <class C>
+  static constexpr auto entry() {
     return &gemm_naive<T, T, C>;
   }
 };
-template <class T> struct BlockTiled {
+template <class T>
+struct BlockTiled {
   static constexpr std::array list{
       Instance<Config>{tile_config(kBlockTiles[0], kRows, kRows, false)},
       Instance<Config>{tile_config(kBlockTiles[0], kRows, kRows, true)}};
-  template <class C> static constexpr auto entry() {
+  template <class C>
+  static constexpr auto entry() {
     return &gemm_block_tiled<T, T, C>;
   }
 };
-template <class T> struct TensorCore {
+template <class T>
+struct TensorCore {
   static constexpr auto list = [] {
     std::array<Instance<Config>, 4 * std::size(kTensorCoreTiles)> all{};
     size_t count = 0;
-    for (const TileShape &t : kTensorCoreTiles)
+    for (const TileShape& t : kTensorCoreTiles)
       for (const bool has_c : {false, true})
         for (const bool wide : {false, true})
-          all[count++] = {tensor_core_config<T>(t, kRows, kRows, has_c, wide),
-                          t.min_blocks};
+          all[count++] = {tensor_core_config<T>(t, kRows, kRows, has_c, wide), t.min_blocks};
     return all;
   }();
-  template <class C> static constexpr auto entry() {
+  template <class C>
+  static constexpr auto entry() {
     return &gemm_tensor_core<T, T, C>;
   }
 };
 
-inline void require_tiles(const Problem &q, const Launch &plan) {
+inline void require_tiles(const Problem& q, const Launch& plan) {
   if (plan.blocks > op::kMaxBlocks || q.k() < 0)
     throw std::invalid_argument("GEMM dimensions exceed maximum grid size");
 }
 
 template <class Set, class T>
-std::string_view run(std::string_view variant, const Problem &q,
-                     const Launch &plan, cudaStream_t stream, DebugInfo where) {
+std::string_view run(std::string_view variant, const Problem& q, const Launch& plan,
+                     cudaStream_t stream, DebugInfo where) {
   require_tiles(q, plan);
-  return launch_or_fail<Set>(variant, compiled_for<T>(plan, q), q.params(),
-                             stream, where);
+  return launch_or_fail<Set>(variant, compiled_for<T>(plan, q), q.params(), stream, where);
 }
 
-[[noreturn]] inline void fail_unsupported(GemmVersion version, const char *why,
-                                          DebugInfo where) {
-  fail({ErrorKind::unsupported, where}, "launch_gemm: ", variant_name(version),
-       ": ", why);
+[[noreturn]] inline void fail_unsupported(GemmVersion version, const char* why, DebugInfo where) {
+  fail({ErrorKind::unsupported, where}, "launch_gemm: ", variant_name(version), ": ", why);
 }
 
-} // namespace detail::gemm
+}  // namespace detail::gemm
 
 // C = alpha A B + beta C for row-major A [m, k], B [k, n], C [m, n] of T:
 // float, f16 or bf16. Sums are float, rounded once; k = 0 gives beta C; at beta
@@ -148,40 +144,31 @@ std::string_view run(std::string_view variant, const Problem &q,
 // float, which it would round; std::runtime_error where CUDA refuses. No
 // version runs another's kernel.
 template <class T>
-std::string_view launch_gemm(const T *a, const T *b, T *c, int64_t m, int64_t n,
-                             int64_t k, float alpha = 1, float beta = 0,
+std::string_view launch_gemm(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t k,
+                             float alpha = 1, float beta = 0,
                              GemmVersion version = GemmVersion::Tiled,
-                             cudaStream_t stream = nullptr,
-                             DebugInfo where = {}) {
+                             cudaStream_t stream = nullptr, DebugInfo where = {}) {
   namespace g = detail::gemm;
   validate_gemm_dims(m, n, k);
   if (version == GemmVersion::WGMMA_TMA)
-    for (const void *matrix :
-         {static_cast<const void *>(a), static_cast<const void *>(b)})
-      if (!op::is_vector_aligned(matrix))
-        throw std::runtime_error("Memory not properly aligned");
+    for (const void* matrix : {static_cast<const void*>(a), static_cast<const void*>(b)})
+      if (!op::is_vector_aligned(matrix)) throw std::runtime_error("Memory not properly aligned");
   if (version == GemmVersion::DoubleBuffer || version == GemmVersion::WGMMA_TMA)
     g::fail_unsupported(version, "this release has no such rung", where);
-  if (m == 0 || n == 0)
-    return {};
-  if ((k > 0 && (!a || !b)) || !c)
-    throw std::invalid_argument("Null pointer arguments");
-  const g::Problem q =
-      g::make_problem(a, b, c, c, m, n, k, alpha, beta, g::kRows, g::kRows);
+  if (m == 0 || n == 0) return {};
+  if ((k > 0 && (!a || !b)) || !c) throw std::invalid_argument("Null pointer arguments");
+  const g::Problem q = g::make_problem(a, b, c, c, m, n, k, alpha, beta, g::kRows, g::kRows);
   if (version == GemmVersion::Naive)
-    return g::run<g::Naive<T>, T>("naive", q, g::naive_launch(q), stream,
-                                  where);
+    return g::run<g::Naive<T>, T>("naive", q, g::naive_launch(q), stream, where);
   if (version == GemmVersion::Tiled)
-    return g::run<g::BlockTiled<T>, T>("block_tiled", q,
-                                       g::block_tiled_launch(q), stream, where);
+    return g::run<g::BlockTiled<T>, T>("block_tiled", q, g::block_tiled_launch(q), stream, where);
   if constexpr (sizeof(T) == 2) {
     const int sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
-    return g::run<g::TensorCore<T>, T>(
-        "tensor_core", q, g::tensor_core_launch(q, sms), stream, where);
+    return g::run<g::TensorCore<T>, T>("tensor_core", q, g::tensor_core_launch(q, sms), stream,
+                                       where);
   } else {
-    g::fail_unsupported(version, "needs f16 or bf16; float would be rounded",
-                        where);
+    g::fail_unsupported(version, "needs f16 or bf16; float would be rounded", where);
   }
 }
 
-} // namespace tensorcraft::kernels
+}  // namespace tensorcraft::kernels

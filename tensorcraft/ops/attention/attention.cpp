@@ -5,6 +5,8 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/attention/attention_cpu.hpp"
+#include "tensorcraft/ops/attention/attention_simt.hpp"
+#include "tensorcraft/ops/attention/params.h"
 #include "tensorcraft/ops/attention/plan.h"
 
 #include <algorithm>
@@ -38,11 +40,14 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::attention::Params";
 const jit::Rung kNaive{"tensorcraft/ops/attention/00_naive.cuh",
-                       "tensorcraft::kernel::attention::naive", kParams, config_text};
+                       "tensorcraft::kernel::attention::naive", kParams, config_text,
+                       naive_instances};
 const jit::Rung kTiled{"tensorcraft/ops/attention/01_tiled.cuh",
-                       "tensorcraft::kernel::attention::tiled", kParams, config_text};
+                       "tensorcraft::kernel::attention::tiled", kParams, config_text,
+                       tiled_instances};
 const jit::Rung kTensorCore{"tensorcraft/ops/attention/02_tensor_core.cuh",
-                            "tensorcraft::kernel::attention::tensor_core", kParams, config_text};
+                            "tensorcraft::kernel::attention::tensor_core", kParams, config_text,
+                            tensor_core_instances};
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   return op::make_plan(kNaive, {q.dtype}, naive_launch(q.params), q.params);

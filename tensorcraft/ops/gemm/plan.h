@@ -21,8 +21,8 @@ using Launch = op::LaunchPlan<Config>;
 // byte more often.
 struct TileShape {
   int block_m, block_n,
-      block_k;        // on tensor cores block_k counts 16-bit elements
-  int part_m, part_n; // of a warp on tensor cores, of a thread elsewhere
+      block_k;         // on tensor cores block_k counts 16-bit elements
+  int part_m, part_n;  // of a warp on tensor cores, of a thread elsewhere
   int threads, min_blocks;
   double rate;
   int stages = 1;
@@ -34,39 +34,31 @@ inline constexpr TileShape kThreadTiles[] = {{128, 128, 8, 8, 8, 256, 1, 1},
                                              {64, 64, 16, 4, 4, 256, 1, 0.6}};
 inline constexpr TileShape kVectorTiles[] = {{128, 128, 8, 8, 8, 256, 1, 1},
                                              {64, 64, 16, 4, 4, 256, 1, 0.6}};
-inline constexpr TileShape kTensorCoreTiles[] = {
-    {128, 256, 32, 64, 64, 256, 1, 1},
-    {128, 128, 32, 64, 64, 128, 2, 0.9},
-    {64, 128, 32, 32, 64, 128, 2, 0.65},
-    {64, 64, 32, 32, 32, 128, 2, 0.5}};
+inline constexpr TileShape kTensorCoreTiles[] = {{128, 256, 32, 64, 64, 256, 1, 1},
+                                                 {128, 128, 32, 64, 64, 128, 2, 0.9},
+                                                 {64, 128, 32, 32, 64, 128, 2, 0.65},
+                                                 {64, 64, 32, 32, 32, 128, 2, 0.5}};
 
 inline constexpr TileShape kAsyncTiles[] = {
     {128, 256, 8, 8, 16, 256, 1, 1, 4},  {128, 128, 8, 8, 16, 128, 2, 0.95, 4},
     {128, 128, 8, 8, 8, 256, 2, 0.9, 4}, {64, 128, 16, 8, 8, 128, 2, 0.75, 4},
     {64, 64, 16, 8, 4, 128, 3, 0.6, 4},  {32, 64, 16, 4, 4, 128, 4, 0.4, 4}};
 inline constexpr TileShape kSwizzledTiles[] = {
-    {128, 256, 64, 64, 64, 256, 1, 1, 4},
-    {256, 128, 64, 64, 64, 256, 1, 1, 4},
-    {128, 128, 64, 64, 64, 128, 2, 0.95, 3},
-    {64, 256, 64, 64, 64, 128, 2, 0.85, 2},
-    {128, 64, 64, 64, 32, 128, 2, 0.75, 4},
-    {64, 128, 64, 32, 64, 128, 2, 0.75, 4},
-    {64, 64, 64, 32, 32, 128, 3, 0.6, 4},
-    {32, 128, 64, 32, 32, 128, 3, 0.5, 4},
+    {128, 256, 64, 64, 64, 256, 1, 1, 4},    {256, 128, 64, 64, 64, 256, 1, 1, 4},
+    {128, 128, 64, 64, 64, 128, 2, 0.95, 3}, {64, 256, 64, 64, 64, 128, 2, 0.85, 2},
+    {128, 64, 64, 64, 32, 128, 2, 0.75, 4},  {64, 128, 64, 32, 64, 128, 2, 0.75, 4},
+    {64, 64, 64, 32, 32, 128, 3, 0.6, 4},    {32, 128, 64, 32, 32, 128, 3, 0.5, 4},
     {32, 64, 64, 16, 32, 128, 4, 0.35, 4}};
 // Rounding takes registers, which a warp's 64 x 64 sums leave too few of.
 inline constexpr TileShape kTf32Tiles[] = {
-    {128, 128, 32, 64, 32, 256, 1, 1, 5},
-    {128, 64, 32, 64, 32, 128, 2, 0.85, 5},
-    {64, 128, 32, 32, 64, 128, 2, 0.85, 5},
-    {64, 64, 32, 32, 32, 128, 2, 0.65, 5},
-    {32, 128, 32, 32, 32, 128, 2, 0.55, 5},
-    {32, 64, 32, 16, 32, 128, 3, 0.35, 5}};
+    {128, 128, 32, 64, 32, 256, 1, 1, 5},   {128, 64, 32, 64, 32, 128, 2, 0.85, 5},
+    {64, 128, 32, 32, 64, 128, 2, 0.85, 5}, {64, 64, 32, 32, 32, 128, 2, 0.65, 5},
+    {32, 128, 32, 32, 32, 128, 2, 0.55, 5}, {32, 64, 32, 16, 32, 128, 3, 0.35, 5}};
 
 template <class Problem>
-int64_t num_tiles(const Problem &q, const TileShape &t) {
-  const double tiles = double(div_ceil(q.m(), t.block_m)) *
-                       double(div_ceil(q.n(), t.block_n)) * double(q.batch());
+int64_t num_tiles(const Problem& q, const TileShape& t) {
+  const double tiles =
+      double(div_ceil(q.m(), t.block_m)) * double(div_ceil(q.n(), t.block_n)) * double(q.batch());
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   return tiles > double(most) ? most + 1 : int64_t(tiles);
 }
@@ -74,64 +66,51 @@ int64_t num_tiles(const Problem &q, const TileShape &t) {
 // The busiest multiprocessor computes ceil(tiles / SMs) tiles; the tile that
 // finishes first wins.
 template <class Problem>
-const TileShape &best_tile(const Problem &q, int num_sms,
-                           std::span<const TileShape> tiles) {
-  const auto time = [&](const TileShape &t) {
-    const int64_t rounds =
-        div_ceil(num_tiles(q, t), int64_t(std::max(num_sms, 1)));
+const TileShape& best_tile(const Problem& q, int num_sms, std::span<const TileShape> tiles) {
+  const auto time = [&](const TileShape& t) {
+    const int64_t rounds = div_ceil(num_tiles(q, t), int64_t(std::max(num_sms, 1)));
     return double(rounds) * t.block_m * t.block_n / t.rate;
   };
-  return *std::min_element(
-      tiles.begin(), tiles.end(),
-      [&](const auto &x, const auto &y) { return time(x) < time(y); });
+  return *std::min_element(tiles.begin(), tiles.end(),
+                           [&](const auto& x, const auto& y) { return time(x) < time(y); });
 }
 
 // The index with stride 1. Along a size of 1 no stride matters, so any will do.
-inline bool is_unit(int64_t size, int64_t stride) {
-  return stride == 1 || size == 1;
-}
-template <class View> bool has_unit_stride(const View &t) {
+inline bool is_unit(int64_t size, int64_t stride) { return stride == 1 || size == 1; }
+template <class View>
+bool has_unit_stride(const View& t) {
   const int r = t.rank();
-  return is_unit(t.shape(r - 1), col_stride(t)) ||
-         is_unit(t.shape(r - 2), row_stride(t));
+  return is_unit(t.shape(r - 1), col_stride(t)) || is_unit(t.shape(r - 2), row_stride(t));
 }
-template <class View> Layout layout_of(const View &t) {
+template <class View>
+Layout layout_of(const View& t) {
   const int r = t.rank();
-  if (col_stride(t) == 1 && t.shape(r - 1) > 1)
-    return Layout::row_major;
-  if (row_stride(t) == 1 && t.shape(r - 2) > 1)
-    return Layout::column_major;
-  return is_unit(t.shape(r - 1), col_stride(t)) ? Layout::row_major
-                                                : Layout::column_major;
+  if (col_stride(t) == 1 && t.shape(r - 1) > 1) return Layout::row_major;
+  if (row_stride(t) == 1 && t.shape(r - 2) > 1) return Layout::column_major;
+  return is_unit(t.shape(r - 1), col_stride(t)) ? Layout::row_major : Layout::column_major;
 }
 
 // The most elements, up to `most`, that divide the extent along the unit
 // stride, every other stride and the address: one access can move that many.
-template <class View> int vector_of(const View &t, Layout layout, int most) {
+template <class View>
+int vector_of(const View& t, Layout layout, int most) {
   const int unit = t.rank() - (layout == Layout::row_major ? 1 : 2);
-  if (t.shape(unit) > 1 && t.stride(unit) != 1)
-    return 1;
+  if (t.shape(unit) > 1 && t.stride(unit) != 1) return 1;
   const auto fits = [&](int v) {
-    if (t.shape(unit) % v || !t.is_aligned(size_t(v) * element_bytes(t)))
-      return false;
+    if (t.shape(unit) % v || !t.is_aligned(size_t(v) * element_bytes(t))) return false;
     for (int i = 0; i < t.rank(); ++i)
-      if (i != unit && t.shape(i) > 1 && t.stride(i) % v)
-        return false;
+      if (i != unit && t.shape(i) > 1 && t.stride(i) % v) return false;
     return true;
   };
   int v = most;
-  while (!fits(v))
-    v /= 2;
+  while (!fits(v)) v /= 2;
   return v;
 }
 
 template <class Problem>
-Config make_config(const Problem &q, const TileShape &t) {
+Config make_config(const Problem& q, const TileShape& t) {
   const int most = 16 / int(element_bytes(q.a));
-  Config c{.block_m = t.block_m,
-           .block_n = t.block_n,
-           .block_k = t.block_k,
-           .threads = t.threads};
+  Config c{.block_m = t.block_m, .block_n = t.block_n, .block_k = t.block_k, .threads = t.threads};
   c.a_layout = layout_of(q.a);
   c.b_layout = layout_of(q.b);
   c.a_vector = vector_of(q.a, c.a_layout, most);
@@ -144,36 +123,39 @@ Config make_config(const Problem &q, const TileShape &t) {
 }
 
 template <class Problem>
-Launch launch(const Problem &q, const TileShape &t, const Config &c,
-              int min_blocks = 1, int shared_bytes = 0) {
+Launch launch(const Problem& q, const TileShape& t, const Config& c, int min_blocks = 1,
+              int shared_bytes = 0) {
   return {c, num_tiles(q, t), min_blocks, shared_bytes};
 }
 
 // The rungs that take any strides read single elements, so one kernel serves
 // every alignment.
 template <class Problem>
-Launch elements_launch(const Problem &q, const TileShape &t) {
+Launch elements_launch(const Problem& q, const TileShape& t) {
   Config c = make_config(q, t);
   c.a_vector = c.b_vector = c.d_vector = 1;
   return launch(q, t, c);
 }
 
-template <class Problem> Launch naive_launch(const Problem &q) {
+template <class Problem>
+Launch naive_launch(const Problem& q) {
   return elements_launch(q, kNaiveTiles[0]);
 }
 
-template <class Problem> Launch coalesced_launch(const Problem &q) {
+template <class Problem>
+Launch coalesced_launch(const Problem& q) {
   return elements_launch(q, kCoalescedTiles[0]);
 }
 
-template <class Problem> Launch block_tiled_launch(const Problem &q) {
+template <class Problem>
+Launch block_tiled_launch(const Problem& q) {
   return elements_launch(q, kBlockTiles[0]);
 }
 
 template <class Problem>
-Launch thread_tiled_launch(const Problem &q, int num_sms,
+Launch thread_tiled_launch(const Problem& q, int num_sms,
                            std::span<const TileShape> tiles = kThreadTiles) {
-  const TileShape &t = best_tile(q, num_sms, tiles);
+  const TileShape& t = best_tile(q, num_sms, tiles);
   Config c = make_config(q, t);
   c.a_vector = c.b_vector = c.d_vector = 1;
   c.thread_m = t.part_m;
@@ -182,42 +164,38 @@ Launch thread_tiled_launch(const Problem &q, int num_sms,
 }
 
 template <class Problem>
-Launch vectorized_launch(const Problem &q, int num_sms,
+Launch vectorized_launch(const Problem& q, int num_sms,
                          std::span<const TileShape> tiles = kVectorTiles) {
-  const TileShape &t = best_tile(q, num_sms, tiles);
+  const TileShape& t = best_tile(q, num_sms, tiles);
   Config c = make_config(q, t);
   c.thread_m = t.part_m;
   c.thread_n = t.part_n;
   // Two blocks leave 128 registers a thread: enough for 16-byte accesses of
   // float32, while single elements need more for addresses and 16-bit elements
   // more for conversion.
-  const bool two_blocks =
-      element_bytes(q.a) == 4 && c.a_vector == 4 && c.b_vector == 4;
+  const bool two_blocks = element_bytes(q.a) == 4 && c.a_vector == 4 && c.b_vector == 4;
   return launch(q, t, c, two_blocks ? 2 : 1);
 }
 
 template <class Problem>
-Launch async_launch(const Problem &q, int num_sms,
-                    std::span<const TileShape> tiles = kAsyncTiles) {
-  const TileShape &t = best_tile(q, num_sms, tiles);
+Launch async_launch(const Problem& q, int num_sms, std::span<const TileShape> tiles = kAsyncTiles) {
+  const TileShape& t = best_tile(q, num_sms, tiles);
   Config c = make_config(q, t);
   c.thread_m = t.part_m;
   c.thread_n = t.part_n;
-  c.warp_m = t.part_m * 8; // a warp's threads form 8 x 4
+  c.warp_m = t.part_m * 8;  // a warp's threads form 8 x 4
   c.warp_n = t.part_n * 4;
   c.stages = t.stages;
   // Along k a copy is one element; elsewhere 16 bytes or one element.
-  if (c.a_layout == Layout::row_major || c.a_vector < 4)
-    c.a_vector = 1;
-  if (c.b_layout == Layout::column_major || c.b_vector < 4)
-    c.b_vector = 1;
+  if (c.a_layout == Layout::row_major || c.a_vector < 4) c.a_vector = 1;
+  if (c.b_layout == Layout::column_major || c.b_vector < 4) c.b_vector = 1;
   return launch(q, t, c, t.min_blocks, async_shared_bytes(c));
 }
 
 // The config of a rung on tensor cores, whose steps along k are as many bytes
 // for every dtype.
 template <class Problem>
-Config warp_config(const Problem &q, const TileShape &t) {
+Config warp_config(const Problem& q, const TileShape& t) {
   Config c = make_config(q, t);
   c.block_k = t.block_k * 2 / int(element_bytes(q.a));
   c.warp_m = t.part_m;
@@ -226,26 +204,23 @@ Config warp_config(const Problem &q, const TileShape &t) {
 }
 
 template <class Problem>
-Launch tensor_core_launch(const Problem &q, int num_sms,
+Launch tensor_core_launch(const Problem& q, int num_sms,
                           std::span<const TileShape> tiles = kTensorCoreTiles) {
-  const TileShape &t = best_tile(q, num_sms, tiles);
+  const TileShape& t = best_tile(q, num_sms, tiles);
   const Config c = warp_config(q, t);
-  return launch(q, t, c, t.min_blocks,
-                tensor_core_shared_bytes(c, int(element_bytes(q.a))));
+  return launch(q, t, c, t.min_blocks, tensor_core_shared_bytes(c, int(element_bytes(q.a))));
 }
 
 // Tiles of 32-bit operands are kTf32Tiles, of others kSwizzledTiles;
 // `shared_bytes` is what a block of the device may have.
 template <class Problem>
-Launch swizzled_launch(const Problem &q, int num_sms, size_t shared_bytes,
+Launch swizzled_launch(const Problem& q, int num_sms, size_t shared_bytes,
                        std::span<const TileShape> tiles) {
-  const TileShape &t = best_tile(q, num_sms, tiles);
+  const TileShape& t = best_tile(q, num_sms, tiles);
   const int bytes = int(element_bytes(q.a));
   Config c = warp_config(q, t);
-  if (c.a_vector * bytes < 16)
-    c.a_vector = 1; // lines end inside a chunk
-  if (c.b_vector * bytes < 16)
-    c.b_vector = 1;
+  if (c.a_vector * bytes < 16) c.a_vector = 1;  // lines end inside a chunk
+  if (c.b_vector * bytes < 16) c.b_vector = 1;
   // Some architectures have less shared memory than others; two stages of any
   // tile fit them all.
   const int stage_bytes = c.block_k * (c.block_m + c.block_n) * bytes;
@@ -253,4 +228,4 @@ Launch swizzled_launch(const Problem &q, int num_sms, size_t shared_bytes,
   return launch(q, t, c, t.min_blocks, swizzled_shared_bytes(c, bytes));
 }
 
-} // namespace tensorcraft::kernel::gemm
+}  // namespace tensorcraft::kernel::gemm

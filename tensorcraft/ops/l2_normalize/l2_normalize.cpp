@@ -6,6 +6,8 @@
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize_cpu.hpp"
+#include "tensorcraft/ops/l2_normalize/l2_normalize_simt.hpp"
+#include "tensorcraft/ops/l2_normalize/params.h"
 #include "tensorcraft/ops/l2_normalize/plan.h"
 
 #include <algorithm>
@@ -33,12 +35,14 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::l2_normalize::Params";
 const jit::Rung kNaive{"tensorcraft/ops/l2_normalize/00_naive.cuh",
-                       "tensorcraft::kernel::l2_normalize::naive", kParams, config_text};
+                       "tensorcraft::kernel::l2_normalize::naive", kParams, config_text,
+                       naive_instances};
 const jit::Rung kBlock{"tensorcraft/ops/l2_normalize/01_block.cuh",
-                       "tensorcraft::kernel::l2_normalize::block", kParams, config_text};
+                       "tensorcraft::kernel::l2_normalize::block", kParams, config_text,
+                       block_instances};
 const jit::Rung kInRegisters{"tensorcraft/ops/l2_normalize/02_in_registers.cuh",
                              "tensorcraft::kernel::l2_normalize::in_registers", kParams,
-                             config_text};
+                             config_text, in_registers_instances};
 
 Params params(const Problem& q) {
   return {.x = q.x.data(),
