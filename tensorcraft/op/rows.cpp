@@ -30,12 +30,21 @@ RowMap merged(const TensorView& t, int skipped_axis) {
 RowMap row_map(const TensorView& t, int axis) { return merged(t, axis); }
 RowMap element_map(const TensorView& t) { return merged(t, -1); }
 
-bool rows_aligned(const TensorView& t, const RowMap& map, size_t bytes) {
+bool rows_aligned(const TensorView& t, int axis, size_t bytes) {
   if (!t.is_aligned(bytes)) return false;
-  for (int i = 0; i < map.axes; ++i)
-    if (size_t(map.stride[i] < 0 ? -map.stride[i] : map.stride[i]) * dtype_bytes(t.dtype()) % bytes)
+  for (int i = 0; i < t.rank(); ++i)
+    if (i != axis && t.shape(i) != 1 &&
+        t.stride(i) * int64_t(dtype_bytes(t.dtype())) % int64_t(bytes))
       return false;
   return true;
+}
+
+bool has_unit_rows(const std::optional<TensorView>& t) {
+  return !t || t->stride(t->rank() - 1) == 1 || t->shape(t->rank() - 1) == 1;
+}
+
+bool has_aligned_rows(const std::optional<TensorView>& t) {
+  return !t || rows_aligned(*t, t->rank() - 1, 16);
 }
 
 LastAxisRows::LastAxisRows(const std::optional<TensorView>& t) {
@@ -44,8 +53,6 @@ LastAxisRows::LastAxisRows(const std::optional<TensorView>& t) {
   data = t->data();
   step = t->stride(axis);
   map = row_map(*t, axis);
-  is_unit = step == 1 || t->shape(axis) == 1;
-  is_aligned = rows_aligned(*t, map, 16);
 }
 
 RowSplit split_rows(int64_t cols, int vector) {

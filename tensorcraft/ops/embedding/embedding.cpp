@@ -82,8 +82,8 @@ op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
     return op::decline("rows of table and out must be contiguous");
   if (size_t(q.cols()) * bytes % kVectorBytes)
     return op::decline("a row must be a multiple of 16 bytes");
-  if (!op::rows_aligned(q.table, op::row_map(q.table, 1), kVectorBytes) ||
-      !op::rows_aligned(q.out, op::row_map(q.out, q.out.rank() - 1), kVectorBytes))
+  if (!op::rows_aligned(q.table, 1, kVectorBytes) ||
+      !op::rows_aligned(q.out, q.out.rank() - 1, kVectorBytes))
     return op::decline("rows must begin at multiples of 16 bytes");
   return op::accept;
 }

@@ -74,8 +74,7 @@ op::Plan plan_block(const Problem& q, const DeviceInfo&) {
 // Elements of a 16-byte access, or 1 where a row cannot be divided into such accesses.
 int vector_of(const Problem& q) {
   const int vector = int(16 / dtype_bytes(q.x.dtype()));
-  const bool aligned = op::rows_aligned(q.x, op::row_map(q.x, q.axis), 16) &&
-                       op::rows_aligned(q.out, op::row_map(q.out, q.axis), 16);
+  const bool aligned = op::rows_aligned(q.x, q.axis, 16) && op::rows_aligned(q.out, q.axis, 16);
   return aligned && q.cols() % vector == 0 ? vector : 1;
 }
 

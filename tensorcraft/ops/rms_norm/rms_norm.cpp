@@ -40,20 +40,12 @@ struct Tensors {
   op::LastAxisRows x, out, residual, residual_out, weight;
   explicit Tensors(const Problem& q)
       : x(q.x), out(q.out), residual(q.residual), residual_out(q.residual_out), weight(q.weight) {}
-  bool all_unit() const {
-    return x.is_unit && out.is_unit && residual.is_unit && residual_out.is_unit;
-  }
-  bool all_aligned() const {
-    return x.is_aligned && out.is_aligned && residual.is_aligned && residual_out.is_aligned &&
-           weight.is_aligned;
-  }
   bool any_nested() const {
     return x.is_nested() || out.is_nested() || residual.is_nested() || residual_out.is_nested();
   }
 };
 
-Params params(const Problem& q) {
-  const Tensors t(q);
+Params params(const Problem& q, const Tensors& t) {
   return {.x = t.x.data,
           .residual = t.residual.data,
           .weight = t.weight.data,
@@ -73,23 +65,32 @@ Params params(const Problem& q) {
           .eps = q.eps};
 }
 
-bool has_unit_steps(const Problem& q) { return Tensors(q).all_unit(); }
+bool has_unit_steps(const Problem& q) {
+  return op::has_unit_rows(q.x) && op::has_unit_rows(q.out) && op::has_unit_rows(q.residual) &&
+         op::has_unit_rows(q.residual_out);
+}
+bool is_aligned(const Problem& q) {
+  return op::has_aligned_rows(q.x) && op::has_aligned_rows(q.out) &&
+         op::has_aligned_rows(q.residual) && op::has_aligned_rows(q.residual_out) &&
+         op::has_aligned_rows(q.weight);
+}
 
 // Elements of a 16-byte access, or 1 where a row cannot be divided into such accesses.
 int vector_of(const Problem& q) {
   const int vector = int(16 / dtype_bytes(q.x.dtype()));
-  return q.cols() % vector == 0 && Tensors(q).all_aligned() ? vector : 1;
+  return q.cols() % vector == 0 && is_aligned(q) ? vector : 1;
 }
 
 op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks,
               int min_blocks = 1) {
   config.has_residual = q.residual.has_value();
   config.has_weight = q.weight.has_value();
-  config.nested = Tensors(q).any_nested();
+  const Tensors tensors(q);
+  config.nested = tensors.any_nested();
   const DType weight = q.weight ? q.weight->dtype() : q.x.dtype();
   return op::make_plan(rung, {q.x.dtype(), weight}, config,
-                       {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}}, params(q),
-                       min_blocks);
+                       {.grid = {uint32_t(blocks)}, .block = {uint32_t(config.threads)}},
+                       params(q, tensors), min_blocks);
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {

@@ -58,8 +58,7 @@ Params params(const Problem& q) {
 
 // Elements of an access: 16 bytes where every row of both tensors starts at such a boundary.
 int vector_of(const Problem& q) {
-  const bool aligned = op::rows_aligned(q.x, op::row_map(q.x, q.axis), 16) &&
-                       op::rows_aligned(q.out, op::row_map(q.out, q.axis), 16);
+  const bool aligned = op::rows_aligned(q.x, q.axis, 16) && op::rows_aligned(q.out, q.axis, 16);
   return aligned ? int(16 / dtype_bytes(q.x.dtype())) : 1;
 }
 
