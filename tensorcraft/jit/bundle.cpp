@@ -51,7 +51,7 @@ struct Reader {
   std::string_view rest;
   bool take(auto& value) {
     if (rest.size() < sizeof(value)) return false;
-    std::memcpy(&value, rest.data(), sizeof(value));
+    rest.copy(reinterpret_cast<char*>(&value), sizeof(value));
     rest.remove_prefix(sizeof(value));
     return true;
   }

@@ -137,6 +137,7 @@ Kernel KernelMap::load(const Slot& slot, bool& compiled) {
   const std::string arch = device_info(Device::cuda(slot.device)).arch();
   const std::future<void> context = start_context(slot.device);
   Compiler::Result result = compiler_.build(slot.key, arch);
+  if (context.valid()) context.wait();
   if (result.from_disk) {
     try {
       return load_image(result, slot.device);

@@ -88,6 +88,7 @@ WarmupReport run(std::span<const KernelKey> listed, std::string_view arch,
   std::atomic<size_t> next = 0;
   const size_t workers = std::min(size_t(threads == 0 ? usable_cores() : threads), kernels.size());
   std::vector<std::jthread> pool;
+  pool.reserve(workers);
   // Joined before anything that they use goes; `next` at the end sends them home.
   struct Stop {
     std::atomic<size_t>& next;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/jit/kernel_cache.hpp"
 
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/jit/cache.hpp"
 #include "tests/jit/test_rung.hpp"
 
@@ -117,6 +118,19 @@ TEST_F(KernelCacheTest, ClearRemovesEntriesAndLeavesLocks) {
   EXPECT_EQ(cache_.stat().entries, 0u);
   EXPECT_EQ(cache_.stat().temporary_files, 0u);
   EXPECT_TRUE(fs::exists(folder_ + "/lock-aa")) << "removing a lock that is waited for is a race";
+}
+
+TEST(ProcessCache, IsTheFolderOfTheConfiguration) {
+  DiskCache(config().cache_dir).store(kKeyA, entry_of("one"));
+  const CacheStat stat = cache_stat();
+  EXPECT_EQ(stat.folder, config().cache_dir);
+  EXPECT_EQ(int64_t(stat.limit_bytes), config().cache_limit_bytes);
+  EXPECT_EQ(cache_list().size(), stat.entries);
+  EXPECT_EQ(cache_verify().good, stat.entries);
+  const TemporaryFolder root;
+  EXPECT_EQ(export_bundle(root.file("bundle")), stat.entries);
+  EXPECT_EQ(cache_clear(), stat.entries);
+  EXPECT_EQ(import_bundle(root.file("bundle")).imported, stat.entries);
 }
 
 }  // namespace

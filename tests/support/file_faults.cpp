@@ -42,6 +42,10 @@ ssize_t write(int file, const void* bytes, size_t count) {
     errno = file_faults.write;
     return -1;
   }
+  if (file_faults.write_pause_us > 0 && count > 4096 && tensorcraft::test::is_file(file)) {
+    count = 4096;
+    usleep(useconds_t(file_faults.write_pause_us));
+  }
   return syscall(SYS_write, file, bytes, count);
 }
 

@@ -7,6 +7,7 @@ namespace tensorcraft::test {
 
 struct FileFaults {
   int flock = 0, write = 0, fsync = 0, rename = 0;
+  int write_pause_us = 0;  // after each 4 KiB of a file, so that a kill finds it half written
 };
 extern FileFaults file_faults;
 
