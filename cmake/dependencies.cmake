@@ -4,11 +4,14 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
+set(Boost_USE_STATIC_LIBS ON)  # users have no Boost
+find_package(Boost REQUIRED COMPONENTS context)
 
 add_library(tensorcraft_dependencies INTERFACE)
 target_include_directories(tensorcraft_dependencies INTERFACE ${XXHASH_INCLUDE})
 target_link_libraries(tensorcraft_dependencies INTERFACE
-  fmt::fmt-header-only spdlog::spdlog_header_only nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
+  fmt::fmt-header-only spdlog::spdlog_header_only nlohmann_json::nlohmann_json Threads::Threads Boost::context
+  ${CMAKE_DL_LIBS})
 
 # oneDNN is opened at run time; only its header is needed to build.
 if(TENSORCRAFT_WITH_ONEDNN)

@@ -19,7 +19,7 @@ for argument in "$@"; do
 done
 
 packages=(cmake g++ git ninja-build python3 python3-dev python3-venv
-          libfmt-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev)
+          libboost-context-dev libfmt-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev)
 ((dev)) && packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev libgtest-dev)
 
 missing_packages() {

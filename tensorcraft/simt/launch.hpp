@@ -14,7 +14,7 @@ using Body = void (*)(const void* params);
 struct Launch {
   std::string_view name;  // of the kernel, for reports
   Index3 grid, block, cluster;
-  size_t shared_bytes = 0;  // dynamic shared memory of one block
+  size_t shared_bytes = 0;         // dynamic shared memory of one block
   size_t stack_bytes = 64 * 1024;  // of one thread
 };
 

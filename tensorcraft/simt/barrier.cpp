@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/simt/cluster.hpp"
+
+namespace tensorcraft {
+namespace simt {
+namespace {
+
+bool same(const SourceLine& a, const SourceLine& b) {
+  return a.line() == b.line() && a.column() == b.column() && a.file_name() == b.file_name();
+}
+
+void complete(Cluster& cluster, Barrier& barrier) {
+  for (Thread* t : barrier.waiting) cluster.wake(*t);
+  barrier.waiting.clear();
+  barrier.arrived = barrier.expected = 0;
+}
+
+}  // namespace
+
+void meet(Barrier& barrier, int expected, bool waits, const char* what, const SourceLine& line) {
+  Cluster& cluster = *Cluster::current();
+  Thread& self = cluster.self();
+  if (barrier.arrived > 0 && barrier.expected != expected)
+    cluster.fault(
+        join(what, " expects ", expected, " threads, others wait there for ", barrier.expected),
+        &line);
+  barrier.expected = expected;
+  ++barrier.arrived;
+  if (barrier.arrived == (expected ? expected : self.block->live))
+    return complete(cluster, barrier);
+  if (!waits) return;
+  barrier.waiting.push_back(&self);
+  cluster.wait(what, line);
+}
+
+void leave_barriers(Thread& thread) {
+  Block& block = *thread.block;
+  for (Barrier& b : block.barriers)
+    if (b.arrived > 0 && b.expected == 0 && b.arrived == block.live)
+      complete(*Cluster::current(), b);
+}
+
+}  // namespace simt
+
+// All threads of a block must come to the same __syncthreads(), or the code diverges.
+void __syncthreads(SourceLine line) {
+  simt::Cluster& cluster = *simt::Cluster::current();
+  simt::Barrier& barrier = cluster.self().block->barriers[0];
+  if (!barrier.waiting.empty() && !simt::same(barrier.waiting[0]->line, line))
+    cluster.fault(
+        join("barrier divergence: this thread is at another __syncthreads() than ", "thread ",
+             barrier.waiting[0]->rank, ", which waits at line ", barrier.waiting[0]->line.line()),
+        &line);
+  simt::meet(barrier, 0, true, "__syncthreads()", line);
+}
+
+void __threadfence() {}
+void __threadfence_block() {}
+
+}  // namespace tensorcraft

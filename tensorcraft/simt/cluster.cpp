@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/simt/cluster.hpp"
+
+#include "tensorcraft/core/error.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tensorcraft {
+
+thread_local constinit Index3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace simt {
+namespace {
+
+thread_local Cluster* running = nullptr;
+
+Index3 index_of(uint64_t i, const Index3& extent) {
+  return {unsigned(i % extent.x), unsigned(i / extent.x % extent.y),
+          unsigned(i / extent.x / extent.y)};
+}
+size_t count(const Index3& extent) { return size_t(extent.x) * extent.y * extent.z; }
+
+std::string text(const Index3& i) { return join("(", i.x, ", ", i.y, ", ", i.z, ")"); }
+
+// The path from the repository's own folder on: short, and the same on every machine.
+std::string_view short_path(std::string_view path) {
+  while (path.starts_with("../")) path.remove_prefix(3);
+  const size_t own = path.rfind("tensorcraft/");
+  return own == std::string_view::npos ? path : path.substr(own);
+}
+
+}  // namespace
+
+Cluster* Cluster::current() { return running; }
+
+Cluster::Cluster(const Launch& launch, Body body, const void* params, const Options& options)
+    : launch_(launch),
+      body_(body),
+      params_(params),
+      options_(options),
+      blocks_(count(launch.cluster)),
+      threads_(blocks_.size() * count(launch.block)),
+      queue_(threads_.size()) {
+  stacks_ = borrow_stacks(threads_.size(), launch.stack_bytes);
+  const size_t block_threads = count(launch.block);
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    blocks_[b].rank = unsigned(b);
+    blocks_[b].warps.resize((block_threads + 31) / 32);
+    for (size_t i = 0; i < block_threads; ++i) {
+      Thread& t = threads_[b * block_threads + i];
+      t.block = &blocks_[b];
+      t.warp = &blocks_[b].warps[i / 32];
+      t.rank = int(i);
+      t.lane = int(i % 32);
+      t.index = index_of(i, launch.block);
+      t.fiber.stack = stacks_->at(b * block_threads + i);
+      t.fiber.stack_bytes = launch.stack_bytes;
+      if (t.lane == 0) t.warp->first = &t;
+      t.warp->exists |= 1u << t.lane;
+      prepare_fiber(t.fiber, enter, this);
+    }
+    allocate_shared(blocks_[b]);
+  }
+}
+
+Cluster::~Cluster() {
+  // A thread that failed leaves frames behind; the others wait at the end of their body.
+  if (!failure_) {
+    ending_ = true;
+    for (Thread& t : threads_) {
+      if (!t.fiber.context) continue;
+      self_ = &t;
+      switch_fiber(main_, t.fiber);
+    }
+  }
+  return_stacks(std::move(stacks_));
+}
+
+void Cluster::enter(void* cluster) {
+  Cluster& c = *static_cast<Cluster*>(cluster);
+  while (!c.ending_) {
+    try {
+      c.body_(c.params_);
+    } catch (...) {
+      c.end_with(std::current_exception());
+    }
+    c.exit_thread();
+  }
+  leave_fiber(c.self_->fiber, c.main_);
+}
+
+void Cluster::begin_block(Block& block, uint64_t cluster_index) {
+  const Index3 clusters{launch_.grid.x / launch_.cluster.x, launch_.grid.y / launch_.cluster.y,
+                        launch_.grid.z / launch_.cluster.z};
+  const Index3 at = index_of(cluster_index, clusters);
+  const Index3 inside = index_of(block.rank, launch_.cluster);
+  block.index = {at.x * launch_.cluster.x + inside.x, at.y * launch_.cluster.y + inside.y,
+                 at.z * launch_.cluster.z + inside.z};
+  block.live = int(count(launch_.block));
+  for (Warp& w : block.warps) {
+    w.exited = 0;
+    w.gatherings.clear();
+  }
+  for (Barrier& b : block.barriers) b = {};
+  clear_shared(block);
+}
+
+void Cluster::run(uint64_t index) {
+  running = this;
+  blockDim = launch_.block;
+  gridDim = launch_.grid;
+  for (Block& b : blocks_) begin_block(b, index);
+  live_ = threads_.size();
+  queue_head_ = queue_count_ = 0;
+  // Another order of the threads is another legal run.
+  const size_t first = options_.timing == Timing::seeded ? options_.seed * 7 : 0;
+  for (size_t i = 0; i < threads_.size(); ++i) {
+    Thread& t = threads_[(first + i) % threads_.size()];
+    t.state = State::waiting;
+    wake(t);
+  }
+  Thread& next = *next_runnable();
+  self_ = &next;
+  threadIdx = next.index;
+  blockIdx = next.block->index;
+  switch_fiber(main_, next.fiber);
+  running = nullptr;
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void Cluster::wake(Thread& t) {
+  t.state = State::runnable;
+  const size_t at = queue_head_ + queue_count_++;
+  queue_[at < queue_.size() ? at : at - queue_.size()] = &t;
+}
+
+Thread* Cluster::next_runnable() {
+  if (queue_count_ == 0) return nullptr;
+  Thread* next = queue_[queue_head_];
+  if (++queue_head_ == queue_.size()) queue_head_ = 0;
+  --queue_count_;
+  return next;
+}
+
+void Cluster::switch_to(Thread& next) {
+  Thread& from = *self_;
+  if (&next == &from) return;
+  self_ = &next;
+  threadIdx = next.index;
+  blockIdx = next.block->index;
+  switch_fiber(from.fiber, next.fiber);
+}
+
+void Cluster::switch_away() {
+  for (;;) {
+    if (Thread* next = next_runnable()) return switch_to(*next);
+    if (!poll()) end_with(std::make_exception_ptr(Error(ErrorKind::internal, deadlock())));
+  }
+}
+
+void Cluster::wait(const char* what, const SourceLine& line) {
+  self_->state = State::waiting;
+  self_->waits_for = what;
+  self_->line = line;
+  switch_away();
+}
+
+void Cluster::wait_until(const char* what, const SourceLine& line, bool (*ready)(void*),
+                         void* state) {
+  if (ready(state)) return;
+  pollers_.push_back({self_, ready, state});
+  wait(what, line);
+}
+
+bool Cluster::poll() {
+  bool woke = false;
+  for (size_t i = 0; i < pollers_.size();) {
+    if (!pollers_[i].ready(pollers_[i].state)) {
+      ++i;
+      continue;
+    }
+    wake(*pollers_[i].thread);
+    pollers_.erase(pollers_.begin() + long(i));
+    woke = true;
+  }
+  return woke;
+}
+
+void Cluster::exit_thread() {
+  Thread& t = *self_;
+  t.state = State::done;
+  --live_;
+  --t.block->live;
+  t.warp->exited |= 1u << t.lane;
+  leave_warp(t);
+  leave_barriers(t);
+  if (live_ > 0) return switch_away();
+  switch_fiber(t.fiber, main_);  // comes back for the next cluster, or to end
+}
+
+void Cluster::end_with(std::exception_ptr failure) {
+  failure_ = std::move(failure);
+  leave_fiber(self_->fiber, main_);
+}
+
+std::string Cluster::place(const Thread& t) const {
+  return join("block ", text(t.block->index), ", thread ", text(t.index));
+}
+
+void Cluster::fault(std::string what, const SourceLine* line) {
+  std::string message = join("simt: ", launch_.name, ": ", place(*self_), ": ", what);
+  if (line) message += join(" (", short_path(line->file_name()), ":", line->line(), ")");
+  end_with(std::make_exception_ptr(Error(ErrorKind::internal, message)));
+  __builtin_unreachable();
+}
+
+std::string Cluster::deadlock() const {
+  std::string message = join("simt: ", launch_.name, ": deadlock: every thread waits");
+  const char* last = nullptr;
+  unsigned last_line = 0;
+  int shown = 0;
+  for (const Thread& t : threads_) {
+    if (t.state != State::waiting || (t.waits_for == last && t.line.line() == last_line)) continue;
+    last = t.waits_for;
+    last_line = t.line.line();
+    if (++shown > 8) break;
+    message += join("\n  from ", place(t), ": ", t.waits_for, " (", short_path(t.line.file_name()),
+                    ":", last_line, ")");
+  }
+  const auto exited = std::count_if(threads_.begin(), threads_.end(),
+                                    [](const Thread& t) { return t.state == State::done; });
+  if (exited > 0) message += join("\n  ", exited, " threads have exited");
+  return message;
+}
+
+}  // namespace simt
+}  // namespace tensorcraft

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/simt/fiber.hpp"
+#include "tensorcraft/simt/launch.hpp"
+#include "tensorcraft/simt/warp.hpp"
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+// The blocks that run together on one OS thread and the threads in them. Everything in simt/ that
+// makes a thread wait, wake or fail goes through Cluster.
+namespace tensorcraft::simt {
+
+struct Block;
+struct Warp;
+
+enum class State : uint8_t { runnable, waiting, done };
+
+struct Thread {
+  Fiber fiber;
+  Index3 index;
+  Block* block = nullptr;
+  Warp* warp = nullptr;
+  int rank = 0;  // in its block
+  int lane = 0;
+  State state = State::runnable;
+  const char* waits_for = nullptr;  // names what, while it waits
+  SourceLine line;
+};
+
+// A warp-wide instruction for which some lanes have come.
+struct Gathering {
+  const WarpInstruction* instruction = nullptr;
+  unsigned mask = 0, arrived = 0;
+  void (*body)(const LaneArguments&) = nullptr;
+  LaneArguments arguments{};
+};
+
+struct Warp {
+  Thread* first = nullptr;  // its lanes are neighbours
+  unsigned exists = 0, exited = 0;
+  std::vector<Gathering> gatherings;
+};
+
+// Threads meet here; `expected` of them complete it.
+struct Barrier {
+  int arrived = 0;
+  int expected = 0;  // while some have arrived
+  std::vector<Thread*> waiting;
+};
+
+inline constexpr int kNamedBarriers = 16;
+
+struct Block {
+  Index3 index;
+  unsigned rank = 0;  // in its cluster
+  int live = 0;       // threads that have not exited
+  std::vector<Warp> warps;
+  Barrier barriers[kNamedBarriers];
+  std::unique_ptr<std::byte[]> memory;
+  std::byte* shared = nullptr;  // the shared-memory window, at a 1024-byte boundary
+};
+
+class Cluster {
+ public:
+  Cluster(const Launch& launch, Body body, const void* params, const Options& options);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  // The cluster this OS thread runs; null outside a kernel.
+  static Cluster* current();
+
+  // Runs the cluster with this index to its end; throws what the kernel threw or a fault. After
+  // that it cannot run another.
+  void run(uint64_t index);
+
+  Thread& self() { return *self_; }
+  const Launch& launch() const { return launch_; }
+  const Options& options() const { return options_; }
+  std::vector<Block>& blocks() { return blocks_; }
+  std::vector<Thread>& threads() { return threads_; }
+
+  // Suspends the calling thread until somebody wakes it.
+  void wait(const char* what, const SourceLine& line);
+  void wake(Thread& thread);
+  // Suspends it until ready(state) holds, asked when no thread can run.
+  void wait_until(const char* what, const SourceLine& line, bool (*ready)(void*), void* state);
+  // Ends the launch: "simt: KERNEL: block (..), thread (..): text (file:line)". Unwinds nothing, so
+  // it may be called from anywhere in a kernel.
+  [[noreturn]] void fault(std::string text, const SourceLine* line = nullptr);
+
+  // Shared memory of the running thread's block, at an offset that is the same in each block.
+  void* static_shared(const void* key, size_t bytes, size_t align);
+  void* dynamic_shared(size_t bytes);
+  // Whether these bytes lie in what a block may use of its window.
+  bool is_shared(const Block& block, const void* address, size_t bytes) const;
+
+ private:
+  struct Static {
+    const void* key;
+    size_t offset, bytes;
+  };
+  struct Poller {
+    Thread* thread;
+    bool (*ready)(void*);
+    void* state;
+  };
+
+  static void enter(void* cluster);
+  void allocate_shared(Block& block);
+  void clear_shared(Block& block);
+  void begin_block(Block& block, uint64_t cluster_index);
+  void exit_thread();
+  void switch_away();
+  void switch_to(Thread& next);
+  Thread* next_runnable();
+  bool poll();
+  std::string deadlock() const;
+  std::string place(const Thread& thread) const;
+  void end_with(std::exception_ptr failure);
+
+  const Launch launch_;
+  const Body body_;
+  const void* const params_;
+  const Options options_;
+  std::unique_ptr<Stacks> stacks_;
+  std::vector<Block> blocks_;
+  std::vector<Thread> threads_;
+  std::vector<Thread*> queue_;  // a ring: runnable threads in the order they became so
+  size_t queue_head_ = 0, queue_count_ = 0;
+  std::vector<Poller> pollers_;
+  std::vector<Static> statics_;
+  size_t static_used_ = 0;
+  Fiber main_;
+  Thread* self_ = nullptr;
+  size_t live_ = 0;
+  bool ending_ = false;
+  std::exception_ptr failure_;
+};
+
+// A barrier's arrival and, where `waits`, wait. Completes it when enough threads have come; 0
+// expects every thread of the block that has not exited.
+void meet(Barrier& barrier, int expected, bool waits, const char* what, const SourceLine& line);
+// Completes barriers and instructions that were waiting for a thread that exits.
+void leave_barriers(Thread& thread);
+void leave_warp(Thread& thread);
+
+}  // namespace tensorcraft::simt

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/simt/launch.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/simt/cluster.hpp"
+#include "tensorcraft/simt/instance.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace tensorcraft::simt {
+namespace {
+
+constexpr uint64_t kMaxBlockThreads = 1024, kMaxClusterBlocks = 16;
+constexpr size_t kMaxSharedBytes = 227 * 1024;  // of an sm_90 block
+// Each worker maps a guard page for every thread, and a process may have 65,530 mappings.
+constexpr unsigned kMaxWorkers = 16;
+
+thread_local Options current_options;
+
+uint64_t count(const Index3& extent) { return uint64_t(extent.x) * extent.y * extent.z; }
+
+bool divides(const Index3& cluster, const Index3& grid) {
+  return cluster.x > 0 && cluster.y > 0 && cluster.z > 0 && grid.x % cluster.x == 0 &&
+         grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+}
+
+void check(const Launch& l) {
+  const uint64_t threads = count(l.block);
+  if (threads == 0 || threads > kMaxBlockThreads)
+    fail(ErrorKind::value, "simt: ", l.name, ": a block has 1 to ", kMaxBlockThreads,
+         " threads, got ", threads);
+  if (l.grid.y > 65535 || l.grid.z > 65535 || l.grid.x > 0x7fffffffu || count(l.grid) == 0)
+    fail(ErrorKind::value, "simt: ", l.name, ": the grid is at most (2^31 - 1, 65535, 65535) and ",
+         "not empty, got (", l.grid.x, ", ", l.grid.y, ", ", l.grid.z, ")");
+  if (count(l.cluster) > kMaxClusterBlocks || !divides(l.cluster, l.grid))
+    fail(ErrorKind::value, "simt: ", l.name, ": a cluster has 1 to ", kMaxClusterBlocks,
+         " blocks and divides the grid, got (", l.cluster.x, ", ", l.cluster.y, ", ", l.cluster.z,
+         ")");
+  if (l.shared_bytes > kMaxSharedBytes)
+    fail(ErrorKind::value, "simt: ", l.name, ": a block has at most ", kMaxSharedBytes,
+         " bytes of shared memory, got ", l.shared_bytes);
+}
+
+// Workers take clusters until none is left or one failed.
+class Run {
+ public:
+  Run(const Launch& launch, Body body, const void* params)
+      : launch_(launch),
+        body_(body),
+        params_(params),
+        clusters_(count(launch.grid) / count(launch.cluster)) {}
+
+  void work() noexcept {
+    try {
+      Cluster cluster(launch_, body_, params_, options_);
+      for (uint64_t i; (i = next_++) < clusters_;) cluster.run(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+      next_ = clusters_;
+    }
+  }
+
+  void finish() {
+    const uint64_t cores = std::max(1u, std::thread::hardware_concurrency());
+    std::vector<std::thread> others(std::min({cores, clusters_, uint64_t(kMaxWorkers)}) - 1);
+    for (std::thread& t : others) t = std::thread([this] { work(); });
+    work();
+    for (std::thread& t : others) t.join();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  const Launch& launch_;
+  const Body body_;
+  const void* const params_;
+  const Options options_ = current_options;
+  const uint64_t clusters_;
+  std::atomic<uint64_t> next_ = 0;
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+void launch(const Launch& launch, Body body, const void* params) {
+  check(launch);
+  if (Cluster::current())
+    fail(ErrorKind::unsupported, "simt: ", launch.name, ": a kernel cannot launch a kernel");
+  Run(launch, body, params).finish();
+}
+
+void set_options(const Options& options) { current_options = options; }
+Options options() { return current_options; }
+
+const Instance* find(const InstanceList& list, std::span<const DType> types,
+                     std::span<const unsigned char> config) {
+  for (const Instance& i : list)
+    if (std::equal(types.begin(), types.end(), i.types.begin(), i.types.begin() + i.num_types) &&
+        std::memcmp(i.config.data(), config.data(), std::min(config.size(), i.config.size())) == 0)
+      return &i;
+  return nullptr;
+}
+
+}  // namespace tensorcraft::simt
