@@ -10,7 +10,15 @@ bool same(const SourceLine& a, const SourceLine& b) {
   return a.line() == b.line() && a.column() == b.column() && a.file_name() == b.file_name();
 }
 
-void complete(Cluster& cluster, Barrier& barrier) {
+// `last` is the thread that completes the barrier, where it waits too.
+void complete(Cluster& cluster, Barrier& barrier, Thread* last) {
+  if (Shadow* shadow = cluster.shadow()) {
+    std::vector<Thread*> all = barrier.waiting;
+    if (last) all.push_back(last);
+    shadow->synchronise(all);
+    for (Thread* t : all) shadow->acquire(*t, &barrier);  // from those that arrived only
+    shadow->forget(&barrier);
+  }
   for (Thread* t : barrier.waiting) cluster.wake(*t);
   barrier.waiting.clear();
   barrier.arrived = barrier.expected = 0;
@@ -27,8 +35,10 @@ void meet(Barrier& barrier, int expected, bool waits, const char* what, const So
         &line);
   barrier.expected = expected;
   ++barrier.arrived;
+  if (Shadow* shadow = cluster.shadow(); shadow && !waits) shadow->release(&barrier);
   if (barrier.arrived == (expected ? expected : self.block->live))
-    return complete(cluster, barrier);
+
+    return complete(cluster, barrier, waits ? &self : nullptr);
   if (!waits) return;
   barrier.waiting.push_back(&self);
   cluster.wait(what, line);
@@ -38,7 +48,7 @@ void leave_barriers(Thread& thread) {
   Block& block = *thread.block;
   for (Barrier& b : block.barriers)
     if (b.arrived > 0 && b.expected == 0 && b.arrived == block.live)
-      complete(*Cluster::current(), b);
+      complete(*Cluster::current(), b, nullptr);
 }
 
 }  // namespace simt

@@ -55,13 +55,15 @@ Cluster::Cluster(const Launch& launch, Body body, const void* params, const Opti
       t.lane = int(i % 32);
       t.index = index_of(i, launch.block);
       t.fiber.stack = stacks_->at(b * block_threads + i);
-      t.fiber.stack_bytes = launch.stack_bytes;
+      // Stacks that all end at one offset in their page would share a few lines of the cache.
+      t.fiber.stack_bytes = launch.stack_bytes - i % 32 * 128;
       if (t.lane == 0) t.warp->first = &t;
       t.warp->exists |= 1u << t.lane;
       prepare_fiber(t.fiber, enter, this);
     }
     allocate_shared(blocks_[b]);
   }
+  if constexpr (kRaceBuild) shadow_ = std::make_unique<Shadow>(*this);
 }
 
 Cluster::~Cluster() {
@@ -111,6 +113,7 @@ void Cluster::run(uint64_t index) {
   blockDim = launch_.block;
   gridDim = launch_.grid;
   for (Block& b : blocks_) begin_block(b, index);
+  if (shadow_) shadow_->begin();
   live_ = threads_.size();
   queue_head_ = queue_count_ = 0;
   // Another order of the threads is another legal run.

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/simt/fiber.hpp"
 #include "tensorcraft/simt/launch.hpp"
+#include "tensorcraft/simt/shadow.hpp"
 #include "tensorcraft/simt/warp.hpp"
 
 #include <exception>
@@ -82,6 +83,9 @@ class Cluster {
   const Options& options() const { return options_; }
   std::vector<Block>& blocks() { return blocks_; }
   std::vector<Thread>& threads() { return threads_; }
+  // Null outside the race build.
+  Shadow* shadow() { return kRaceBuild ? shadow_.get() : nullptr; }
+  size_t window_bytes() const;  // of a block's shared memory
 
   // Suspends the calling thread until somebody wakes it.
   void wait(const char* what, const SourceLine& line);
@@ -134,6 +138,7 @@ class Cluster {
   std::vector<Poller> pollers_;
   std::vector<Static> statics_;
   size_t static_used_ = 0;
+  std::unique_ptr<Shadow> shadow_;
   Fiber main_;
   Thread* self_ = nullptr;
   size_t live_ = 0;

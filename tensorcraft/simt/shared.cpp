@@ -25,8 +25,10 @@ constexpr size_t kStaticBytes = kStaticLimit + 16 * kAlign;
 
 }  // namespace
 
+size_t Cluster::window_bytes() const { return static_begin(launch_) + kStaticBytes; }
+
 void Cluster::allocate_shared(Block& block) {
-  const size_t bytes = static_begin(launch_) + kStaticBytes;
+  const size_t bytes = window_bytes();
   block.memory = std::make_unique<std::byte[]>(bytes + 2 * kAlign);
   const auto address = reinterpret_cast<uintptr_t>(block.memory.get());
   block.shared = block.memory.get() + (round_up(address + kZone, kAlign) - address);
