@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/jit/fragments.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/launch_kernel.hpp"
+#include "tensorcraft/cuda/memory.hpp"
+#include "tensorcraft/device/float8.cuh"
+#include "tensorcraft/device/fragments.cuh"
+#include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/simt/fragments.hpp"
+#include "tensorcraft/simt/launch.hpp"
+
+#include <functional>
+#include <iomanip>
+#include <random>
+#include <sstream>
+
+namespace tensorcraft::jit {
+namespace {
+
+namespace fragments = kernel::fragments;
+using simt::Element;
+using Words = std::vector<uint32_t>;
+
+// ---- The maps as text
+
+// One operand: lines of `columns` elements, `per_register` neighbours of which share a register.
+struct Map {
+  std::string title;
+  char letter;
+  int lines, columns, per_register, registers;
+  std::function<Element(int lane, int reg, int i)> at;
+};
+
+Element swapped(const Element& e) { return {e.column, e.row}; }
+
+std::vector<Map> mma_maps(const std::string& name, int per_register) {
+  const int k = 8 * per_register;
+  return {{name + " A 16 x " + std::to_string(k), 'a', 16, k, per_register, 4,
+           [=](int lane, int reg, int i) { return simt::a_element(per_register, lane, reg, i); }},
+          {name + " B " + std::to_string(k) + " x 8, by columns", 'b', 8, k, per_register, 2,
+           [=](int lane, int reg, int i) {
+             return swapped(simt::b_element(per_register, lane, reg, i));
+           }}};
+}
+
+Map sum_map(const std::string& title, int columns) {
+  return {title, 'd', 16, columns, 1, columns / 2, [](int lane, int reg, int) {
+            return simt::c_element(lane, reg);
+          }};
+}
+
+std::vector<Map> wmma_maps(const std::string& name, int per_register) {
+  auto maps = mma_maps(name, per_register);
+  maps[1] = {name + " B by columns",
+             'b',
+             16,
+             8 * per_register,
+             per_register,
+             4,
+             [=](int lane, int reg, int i) {
+               return swapped(simt::wmma_b_element(per_register, lane, reg, i));
+             }};
+  return maps;
+}
+
+Map matrix_map(const std::string& title, bool transposed) {
+  return {title, 'r', 8, 8, transposed ? 1 : 2, 1, [=](int lane, int, int i) {
+            return simt::matrix_element(lane, i, transposed);
+          }};
+}
+
+// A register is named once for each run of its elements in a line.
+std::string text(const Map& map) {
+  std::vector<std::vector<std::string>> cells(
+      size_t(map.lines), std::vector<std::string>(size_t(map.columns / map.per_register)));
+  // Transposed, the two elements of a register lie one below the other.
+  const int elements = map.letter == 'r' ? 2 : map.per_register;
+  for (int lane = 0; lane < 32; ++lane)
+    for (int reg = 0; reg < map.registers; ++reg)
+      for (int i = 0; i < elements; ++i) {
+        const Element e = map.at(lane, reg, i);
+        std::string& cell = cells[size_t(e.row)][size_t(e.column / map.per_register)];
+        cell = join(lane, ".", map.letter, reg);
+        if (map.per_register < elements) cell += i ? "hi" : "lo";
+      }
+  std::ostringstream out;
+  out << map.title << '\n';
+  for (const auto& line : cells) {
+    for (const std::string& cell : line) out << std::setw(7) << cell;
+    out << '\n';
+  }
+  return out.str();
+}
+
+// ---- The instructions at work
+
+// A kernel of device/fragments.cuh, what it gets and what it must give.
+struct Check {
+  std::string instruction;
+  Rung rung;
+  simt::Body body;  // null where the emulator has no such instruction
+  int threads;
+  int capability;  // of the device, at least
+  Words in, expected;
+};
+
+template <void (*kKernel)(const fragments::Params&)>
+void on_host(const void* params) {
+  kKernel(*static_cast<const fragments::Params*>(params));
+}
+
+Rung rung(std::string_view function) {
+  return {"tensorcraft/device/fragments.cuh", function, "tensorcraft::kernel::fragments::Params",
+          nullptr};
+}
+
+using Encode = uint32_t (*)(int value);
+uint32_t encode_f16(int x) { return f16(float(x)).bits; }
+uint32_t encode_bf16(int x) { return bf16(float(x)).bits; }
+uint32_t encode_float(int x) { return bit_cast<uint32_t>(float(x)); }
+uint32_t encode_e4m3(int x) { return e4m3(float(x)).bits; }
+uint32_t encode_s8(int x) { return uint8_t(x); }
+uint32_t encode_int(int x) { return uint32_t(x); }
+
+std::vector<int> small_numbers(int count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<int> numbers(size_t(count), 0);
+  for (int& n : numbers) n = int(random() % 5) - 2;
+  return numbers;
+}
+
+uint32_t pack(int per_register, const std::function<uint32_t(int)>& element) {
+  uint32_t word = 0;
+  for (int i = 0; i < per_register; ++i) word |= element(i) << (i * 32 / per_register);
+  return word;
+}
+
+// Small integers, whose product every lane must have in the registers that the maps say.
+Check product(const char* name, std::string_view function, simt::Body body, int per_register,
+              Encode encode, Encode encode_sum, int capability = 80) {
+  const int k = 8 * per_register;
+  const auto a = small_numbers(16 * k, 1), b = small_numbers(k * 8, 2), c = small_numbers(128, 3);
+  Check check{name, rung(function), body, 32, capability, {}, {}};
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int reg = 0; reg < 4; ++reg)
+      check.in.push_back(pack(per_register, [&](int i) {
+        const Element e = simt::a_element(per_register, lane, reg, i);
+        return encode(a[size_t(e.row * k + e.column)]);
+      }));
+    for (int reg = 0; reg < 2; ++reg)
+      check.in.push_back(pack(per_register, [&](int i) {
+        const Element e = simt::b_element(per_register, lane, reg, i);
+        return encode(b[size_t(e.row * 8 + e.column)]);
+      }));
+    for (int reg = 0; reg < 4; ++reg) {
+      const Element e = simt::c_element(lane, reg);
+      int sum = c[size_t(e.row * 8 + e.column)];
+      check.in.push_back(encode_sum(sum));
+      for (int l = 0; l < k; ++l) sum += a[size_t(e.row * k + l)] * b[size_t(l * 8 + e.column)];
+      check.expected.push_back(encode_sum(sum));
+    }
+  }
+  return check;
+}
+
+Check matrices(const char* name, std::string_view function, simt::Body body, bool transposed) {
+  Check check{name, rung(function), body, 32, 80, {}, {}};
+  const auto numbered = [](int element) { return uint32_t(element); };
+  for (int word = 0; word < 128; ++word)
+    check.in.push_back(pack(2, [&](int i) { return numbered(word * 2 + i); }));
+  for (int lane = 0; lane < 32; ++lane)
+    for (int matrix = 0; matrix < 4; ++matrix)
+      check.expected.push_back(pack(2, [&](int i) {
+        const Element e = simt::matrix_element(lane, i, transposed);
+        return numbered(matrix * 64 + e.row * 8 + e.column);
+      }));
+  return check;
+}
+
+// Lines of 64 bytes: A's and C's rows, B's columns.
+Check wmma(const char* name, std::string_view function, simt::Body body, int per_register,
+           Encode encode) {
+  const int k = 8 * per_register, line = 16 * per_register;
+  const auto a = small_numbers(16 * line, 4), b = small_numbers(16 * line, 5),
+             c = small_numbers(256, 6);
+  Check check{name, rung(function), body, 32, 80, {}, {}};
+  for (const auto* operand : {&a, &b})
+    for (int word = 0; word < 256; ++word)
+      check.in.push_back(pack(per_register, [&](int i) {
+        return encode((*operand)[size_t(word * per_register + i)]);
+      }));
+  for (const int value : c) check.in.push_back(encode_float(value));
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int reg = 0; reg < 4; ++reg)
+      check.expected.push_back(pack(per_register, [&](int i) {
+        const Element e = simt::a_element(per_register, lane, reg, i);
+        return encode(a[size_t(e.row * line + e.column)]);
+      }));
+    for (int reg = 0; reg < 4; ++reg)
+      check.expected.push_back(pack(per_register, [&](int i) {
+        const Element e = simt::wmma_b_element(per_register, lane, reg, i);
+        return encode(b[size_t(e.column * line + e.row)]);
+      }));
+    for (int reg = 0; reg < 8; ++reg) {
+      const Element e = simt::c_element(lane, reg);
+      check.expected.push_back(encode_float(c[size_t(e.row * 16 + e.column)]));
+    }
+    for (int reg = 0; reg < 16; ++reg) {  // of WMMA, then of two mma.sync
+      const Element e = simt::c_element(lane, reg % 8);
+      int sum = c[size_t(e.row * 16 + e.column)];
+      for (int l = 0; l < k; ++l)
+        sum += a[size_t(e.row * line + l)] * b[size_t(e.column * line + l)];
+      check.expected.push_back(encode_float(sum));
+    }
+  }
+  return check;
+}
+
+// D of m64n16k16: A's registers by the map of mma.sync, warp w having rows 16 w and on.
+Check wgmma() {
+  const auto a = small_numbers(64 * 16, 7), b = small_numbers(16 * 16, 8);
+  Check check{"wgmma m64n16k16 bf16",
+              rung("tensorcraft::kernel::fragments::wgmma_bf16"),
+              nullptr,
+              128,
+              90,
+              {},
+              {}};
+  for (int thread = 0; thread < 128; ++thread)
+    for (int reg = 0; reg < 4; ++reg)
+      check.in.push_back(pack(2, [&](int i) {
+        const Element e = simt::a_element(2, thread % 32, reg, i);
+        return encode_bf16(a[size_t((thread / 32 * 16 + e.row) * 16 + e.column)]);
+      }));
+  for (int word = 0; word < 128; ++word)
+    check.in.push_back(pack(2, [&](int i) { return encode_bf16(b[size_t(word * 2 + i)]); }));
+  for (int thread = 0; thread < 128; ++thread)
+    for (int reg = 0; reg < 8; ++reg) {
+      const Element e = simt::c_element(thread % 32, reg);
+      const int row = thread / 32 * 16 + e.row;
+      int sum = 0;
+      for (int l = 0; l < 16; ++l) sum += a[size_t(row * 16 + l)] * b[size_t(e.column * 16 + l)];
+      check.expected.push_back(encode_float(sum));
+    }
+  return check;
+}
+
+const std::vector<Check>& checks() {
+  static const std::vector<Check> all{
+      product("mma.sync m16n8k16 f16", "tensorcraft::kernel::fragments::mma_f16",
+              on_host<fragments::mma_f16>, 2, encode_f16, encode_float),
+      product("mma.sync m16n8k16 bf16", "tensorcraft::kernel::fragments::mma_bf16",
+              on_host<fragments::mma_bf16>, 2, encode_bf16, encode_float),
+      product("mma.sync m16n8k8 tf32", "tensorcraft::kernel::fragments::mma_tf32",
+              on_host<fragments::mma_tf32>, 1, encode_float, encode_float),
+      product("mma.sync m16n8k32 e4m3", "tensorcraft::kernel::fragments::mma_e4m3",
+              on_host<fragments::mma_e4m3>, 4, encode_e4m3, encode_float, 89),
+      product("mma.sync m16n8k32 s8", "tensorcraft::kernel::fragments::mma_s8",
+              on_host<fragments::mma_s8>, 4, encode_s8, encode_int),
+      wmma("WMMA m16n16k8 tf32", "tensorcraft::kernel::fragments::wmma_tf32",
+           on_host<fragments::wmma_tf32>, 1, encode_float),
+      wmma("WMMA m16n16k16 f16", "tensorcraft::kernel::fragments::wmma_f16",
+           on_host<fragments::wmma_f16>, 2, encode_f16),
+      matrices("ldmatrix.x4", "tensorcraft::kernel::fragments::ldmatrix",
+               on_host<fragments::ldmatrix>, false),
+      matrices("ldmatrix.x4.trans", "tensorcraft::kernel::fragments::ldmatrix_trans",
+               on_host<fragments::ldmatrix_trans>, true),
+      wgmma()};
+  return all;
+}
+
+Words run_on_gpu(const Check& check, Device device) {
+  const StreamRef stream = StreamRef::default_stream(device.index);
+  const auto kernel = get_kernel({.rung = &check.rung, .threads = check.threads}, device);
+  Words out(check.expected.size());
+  auto* gpu_in = static_cast<uint32_t*>(cuda::allocate(check.in.size() * 4, stream));
+  auto* gpu_out = static_cast<uint32_t*>(cuda::allocate(out.size() * 4, stream));
+  cuda::copy_async(gpu_in, check.in.data(), check.in.size() * 4, stream);
+  LaunchKernel({1}, {uint32_t(check.threads)}, stream)(*kernel, fragments::Params{gpu_in, gpu_out});
+  cuda::copy_async(out.data(), gpu_out, out.size() * 4, stream);
+  stream.synchronize();
+  cuda::deallocate(gpu_in, stream);
+  cuda::deallocate(gpu_out, stream);
+  return out;
+}
+
+Words run_on_host(const Check& check) {
+  Words out(check.expected.size());
+  const fragments::Params params{check.in.data(), out.data()};
+  simt::launch({.name = check.instruction, .block = {unsigned(check.threads)}}, check.body,
+               &params);
+  return out;
+}
+
+FragmentCheck compare(const Check& check, const Words& got) {
+  FragmentCheck result{check.instruction, int(got.size()), 0, {}};
+  const size_t per_lane = got.size() / size_t(check.threads);
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == check.expected[i]) continue;
+    if (result.wrong++ == 0)
+      result.first = join("thread ", i / per_lane, ", register ", i % per_lane, ": 0x", std::hex,
+                          got[i], " instead of 0x", check.expected[i]);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string describe_fragments() {
+  std::string all = "Each entry is LANE.REGISTER; neighbours in a register share an entry.\n";
+  const auto add = [&](const std::vector<Map>& maps) {
+    for (const Map& map : maps) all += "\n" + text(map);
+  };
+  add(mma_maps("mma.sync m16n8k16 f16, bf16:", 2));
+  add(mma_maps("mma.sync m16n8k8 tf32:", 1));
+  add(mma_maps("mma.sync m16n8k32 e4m3, e5m2, s8, u8:", 4));
+  add({sum_map("mma.sync: C and D 16 x 8", 8)});
+  add(wmma_maps("WMMA m16n16k8 tf32, as two mma.sync:", 1));
+  add(wmma_maps("WMMA m16n16k16 f16, as two mma.sync (registers 4 to 7 repeat 0 to 3):", 2));
+  add({sum_map("WMMA: C and D 16 x 16", 16)});
+  add({matrix_map("ldmatrix: one 8 x 8 matrix", false),
+       matrix_map("ldmatrix.trans: one 8 x 8 matrix, the lower and the upper half", true)});
+  add(
+      {sum_map("wgmma: D, rows of the first warp, columns 0 to 15; 8 columns on, register + 4; "
+               "the next warp has the next 16 rows",
+               16)});
+  return all;
+}
+
+std::vector<FragmentCheck> verify_fragments(Device device) {
+  std::vector<FragmentCheck> results;
+  const bool is_gpu = device.is_cuda();
+  for (const Check& check : checks()) {
+    const int capability = is_gpu ? device_info(device).compute_capability : 90;
+    const bool is_wgmma = check.capability == 90;
+    if (capability < check.capability || (is_wgmma && capability != 90)) continue;
+    if (!is_gpu && !check.body) continue;
+    results.push_back(compare(check, is_gpu ? run_on_gpu(check, device) : run_on_host(check)));
+  }
+  return results;
+}
+
+}  // namespace tensorcraft::jit
