@@ -76,6 +76,8 @@ bool Cluster::is_shared(const Block& block, const void* address, size_t bytes) c
   return false;
 }
 
+size_t Cluster::window_bytes() const { return static_begin(launch_) + kStaticBytes; }
+
 void* static_shared(const void* key, size_t bytes, size_t align) {
   return Cluster::current()->static_shared(key, bytes, align);
 }
