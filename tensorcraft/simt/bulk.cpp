@@ -118,8 +118,7 @@ void bulk_load(void* to, const void* from, uint32_t bytes, uint64_t* barrier, ui
 
 void bulk_store(void* to, const void* from, uint32_t bytes, const SourceLine& line) {
   const Issue issue = check_line("cp.async.bulk.global.shared::cta", to, from, bytes, line);
-  BulkCopy copy{
-      .issue = issue, .bytes = bytes, .from = static_cast<const std::byte*>(from)};
+  BulkCopy copy{.issue = issue, .bytes = bytes, .from = static_cast<const std::byte*>(from)};
   copy.scatter = [to, bytes](const std::byte* image) { std::memcpy(to, image, bytes); };
   async().start(std::move(copy));
 }
@@ -128,8 +127,7 @@ void bulk_reduce(Reduce op, ReduceType type, void* to, const void* from, uint32_
                  const SourceLine& line) {
   const Issue issue = check_line("cp.reduce.async.bulk", to, from, bytes, line);
   if (!can_reduce(op, type)) issue.fault("has no such operation for this type");
-  BulkCopy copy{
-      .issue = issue, .bytes = bytes, .from = static_cast<const std::byte*>(from)};
+  BulkCopy copy{.issue = issue, .bytes = bytes, .from = static_cast<const std::byte*>(from)};
   copy.scatter = [=](const std::byte* image) { reduce(op, type, to, image, bytes); };
   async().start(std::move(copy));
 }
@@ -138,8 +136,7 @@ void bulk_to_cluster(void* to, const void* from, uint32_t bytes, uint64_t* barri
                      const SourceLine& line) {
   const Issue issue =
       check_line("cp.async.bulk.shared::cluster.shared::cta", to, from, bytes, line);
-  BulkCopy copy{
-      .issue = issue, .bytes = bytes, .from = static_cast<const std::byte*>(from)};
+  BulkCopy copy{.issue = issue, .bytes = bytes, .from = static_cast<const std::byte*>(from)};
   copy.targets = targets_of(to, bytes, barrier, uint16_t(1u << rank), issue);
   async().start(std::move(copy));
 }

@@ -65,6 +65,7 @@ Cluster::Cluster(const Launch& launch, Body body, const void* params, const Opti
     }
     allocate_shared(blocks_[b]);
   }
+  if constexpr (kRaceBuild) shadow_ = std::make_unique<Shadow>(*this);
 }
 
 Cluster::~Cluster() {
@@ -116,6 +117,7 @@ void Cluster::run(uint64_t index) {
   for (Block& b : blocks_) begin_block(b, index);
   if (async_) async_->begin();
   asks_async_ = false;
+  if (shadow_) shadow_->begin();
   live_ = threads_.size();
   queue_head_ = queue_count_ = 0;
   idle_rounds_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/simt/fiber.hpp"
 #include "tensorcraft/simt/launch.hpp"
+#include "tensorcraft/simt/shadow.hpp"
 #include "tensorcraft/simt/warp.hpp"
 
 #include <exception>
@@ -86,6 +87,9 @@ class Cluster {
   const Options& options() const { return options_; }
   std::vector<Block>& blocks() { return blocks_; }
   std::vector<Thread>& threads() { return threads_; }
+  // Null outside the race build.
+  Shadow* shadow() { return kRaceBuild ? shadow_.get() : nullptr; }
+  size_t window_bytes() const;  // of a block's shared memory
 
   // Suspends the calling thread until somebody wakes it.
   void wait(const char* what, const SourceLine& line);
@@ -116,7 +120,6 @@ class Cluster {
     if (launch_.shared_bytes > 0) visit(size_t(0), launch_.shared_bytes);
     for (const Static& s : statics_) visit(s.offset, s.bytes);
   }
-  size_t window_bytes() const;
 
   // What runs beside the threads; made when first asked for.
   Async& async();
@@ -166,6 +169,7 @@ class Cluster {
   bool asks_async_ = false;
   std::vector<Static> statics_;
   size_t static_used_ = 0;
+  std::unique_ptr<Shadow> shadow_;
   Fiber main_;
   Thread* self_ = nullptr;
   size_t live_ = 0;

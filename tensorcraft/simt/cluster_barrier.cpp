@@ -71,8 +71,8 @@ void* in_block(const void* own, uint32_t rank, const Issue& issue) {
   const Block& from = block_of(own, 1, "the address", issue);
   const Block& to = cluster.blocks()[rank];
   if (&to != &mine && cluster.async().cluster_barrier.phase == 0)
-    issue.fault(join("reaches into block ", rank,
-                     " before a cluster barrier has shown that it runs"));
+    issue.fault(
+        join("reaches into block ", rank, " before a cluster barrier has shown that it runs"));
   if (&to != &mine && to.live == 0)
     issue.fault(join("reaches into block ", rank, " of the cluster, which has exited"));
   return to.shared + (static_cast<const std::byte*>(own) - from.shared);

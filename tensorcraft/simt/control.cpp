@@ -2,6 +2,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/simt/async.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace tensorcraft::simt {

@@ -7,7 +7,7 @@
 namespace tensorcraft::simt {
 namespace {
 
-void land(const ThreadCopy& copy) {
+void complete(const ThreadCopy& copy) {
   std::memset(copy.to, 0, size_t(copy.size));
   std::memcpy(copy.to, copy.from, size_t(copy.bytes));
 }
@@ -31,7 +31,7 @@ void cp_async(void* shared, const void* global, int size, int bytes) {
   ThreadAsync& mine = a.of(*issue.thread);
   const ThreadCopy copy{shared, global, size, bytes, mine.copy_group};
   check(copy, issue);
-  if (a.early() || a.chance(3)) return land(copy);
+  if (a.early() || a.chance(3)) return complete(copy);
   std::memset(shared, 0xff, size_t(size));
   mine.copies.push_back(copy);
   a.note_pending();
@@ -46,14 +46,12 @@ void cp_async_wait_group(int pending) {
   if (groups > uint32_t(pending)) a.land_copies(self, groups - uint32_t(pending));
 }
 
-void cp_async_wait_all() {
-  async().land_copies(Cluster::current()->self(), ~0u);
-}
+void cp_async_wait_all() { async().land_copies(Cluster::current()->self(), ~0u); }
 
 void Async::land_copies(const Thread& thread, uint32_t before) {
   std::erase_if(of(thread).copies, [before](const ThreadCopy& c) {
     const bool lands = !c.barrier && c.group < before;
-    if (lands) land(c);
+    if (lands) complete(c);
     return lands;
   });
 }
@@ -61,7 +59,7 @@ void Async::land_copies(const Thread& thread, uint32_t before) {
 void Async::land_arrival(const Thread& thread) {
   auto& copies = of(thread).copies;
   size_t i = 0;
-  for (; !copies[i].barrier; ++i) land(copies[i]);
+  for (; !copies[i].barrier; ++i) complete(copies[i]);
   uint64_t* const barrier = copies[i].barrier;
   copies.erase(copies.begin(), copies.begin() + long(i) + 1);
   --arrivals_;

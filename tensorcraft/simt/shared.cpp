@@ -25,8 +25,10 @@ constexpr size_t kStaticBytes = kStaticLimit + 16 * kAlign;
 
 }  // namespace
 
+size_t Cluster::window_bytes() const { return static_begin(launch_) + kStaticBytes; }
+
 void Cluster::allocate_shared(Block& block) {
-  const size_t bytes = static_begin(launch_) + kStaticBytes;
+  const size_t bytes = window_bytes();
   block.memory = std::make_unique<std::byte[]>(bytes + 2 * kAlign);
   const auto address = reinterpret_cast<uintptr_t>(block.memory.get());
   block.shared = block.memory.get() + (round_up(address + kZone, kAlign) - address);
@@ -76,11 +78,17 @@ bool Cluster::is_shared(const Block& block, const void* address, size_t bytes) c
   return false;
 }
 
-size_t Cluster::window_bytes() const { return static_begin(launch_) + kStaticBytes; }
-
 void* static_shared(const void* key, size_t bytes, size_t align) {
   return Cluster::current()->static_shared(key, bytes, align);
 }
 void* dynamic_shared(size_t bytes) { return Cluster::current()->dynamic_shared(bytes); }
+
+uint32_t shared_address(const void* pointer, const SourceLine& line) {
+  Cluster& cluster = *Cluster::current();
+  const Block& block = *cluster.self().block;
+  if (!cluster.is_shared(block, pointer, 1))
+    cluster.fault("the address of something outside the block's shared memory is asked for", &line);
+  return uint32_t(static_cast<const std::byte*>(pointer) - block.shared);
+}
 
 }  // namespace tensorcraft::simt

@@ -4,6 +4,7 @@
 #include "tensorcraft/simt/bulk.hpp"
 #include "tensorcraft/simt/tensor_map.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -38,6 +39,9 @@ Box box_at(const TensorMap* map, const int32_t* at, int rank, const void* shared
     if (!has) box.tensor.dims[i] = 1;
     box.bytes *= size_t(box.extent[i]);
   }
+  const uint32_t span = swizzle_span(Swizzle(int(box.tensor.swizzle)));
+  if (span > 16 && uint32_t(box.extent[0]) * box.element != span)
+    issue.fault(join("the inner box must fill the swizzle's ", span, " bytes on the SIMT device"));
   if (!shared) return box;
   const Block& block = block_of(shared, box.bytes, "the box in shared memory", issue);
   box.address = uint32_t(static_cast<const std::byte*>(shared) - block.shared);
@@ -96,8 +100,7 @@ void fill(const Box& box, std::byte* to, size_t bytes) {
   std::memset(to, 0, bytes);
   if (!box.tensor.nan_fill) return;
   std::memset(to, 0xff, bytes);
-  for (size_t last = box.element - 1; last < bytes; last += box.element)
-    to[last] = std::byte{0x7f};
+  for (size_t last = box.element - 1; last < bytes; last += box.element) to[last] = std::byte{0x7f};
 }
 
 ReduceType reduce_type(DType dtype, const Issue& issue) {
@@ -119,8 +122,7 @@ ReduceType reduce_type(DType dtype, const Issue& issue) {
 
 void start_store(const Issue& issue, const Box& box, const void* from,
                  const std::function<void(void*, const void*, size_t)>& write) {
-  BulkCopy copy{
-      .issue = issue, .bytes = box.bytes, .from = static_cast<const std::byte*>(from)};
+  BulkCopy copy{.issue = issue, .bytes = box.bytes, .from = static_cast<const std::byte*>(from)};
   copy.scatter = [box, write](const std::byte* image) {
     each_run(box, [&](size_t offset, std::byte* to, size_t bytes) {
       if (to) write(to, image + place(box, offset), bytes);

@@ -30,6 +30,12 @@ bool complete_if_all(Cluster& cluster, Warp& warp, Gathering& g, const Thread* c
   if (g.arrived != (g.mask & warp.exists & ~warp.exited)) return false;
   if (g.body) g.body(g.arguments);
   const unsigned arrived = g.arrived;
+  if (Shadow* shadow = cluster.shadow(); shadow && g.instruction->orders_memory) {
+    std::vector<Thread*> lanes;
+    for (int i = 0; i < 32; ++i)
+      if (arrived >> i & 1u) lanes.push_back(warp.first + i);
+    shadow->synchronise(lanes);
+  }
   g = warp.gatherings.back();
   warp.gatherings.pop_back();
   for (int i = 0; i < 32; ++i)
@@ -80,7 +86,8 @@ struct Shuffle {
   uint64_t value, result;
   int source;
 };
-constexpr WarpInstruction kShuffle{"__shfl_sync"}, kVote{"__ballot_sync"}, kSync{"__syncwarp"};
+constexpr WarpInstruction kShuffle{"__shfl_sync"}, kVote{"__ballot_sync"},
+    kSync{"__syncwarp", false, true};
 
 struct Vote {
   bool predicate;

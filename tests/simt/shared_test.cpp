@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/simt/launch.hpp"
+#include "tensorcraft/simt/shadow.hpp"
 
 #include <gtest/gtest.h>
 
@@ -38,8 +39,10 @@ TEST(SimtShared, EachBlockStartsWithNansAndHasItsOwn) {
                      [](const void*) {
                        auto& fixed = static_shared<Tile>();
                        auto& dynamic = dynamic_shared<Tile>();
-                       EXPECT_NE(fixed.values[threadIdx.x], fixed.values[threadIdx.x]);
-                       EXPECT_NE(dynamic.values[63], dynamic.values[63]);
+                       if constexpr (!kRaceBuild) {  // which reports such reads
+                         EXPECT_NE(fixed.values[threadIdx.x], fixed.values[threadIdx.x]);
+                         EXPECT_NE(dynamic.values[63], dynamic.values[63]);
+                       }
                        EXPECT_EQ(&fixed, &static_shared<Tile>());
                        EXPECT_NE(static_cast<void*>(&fixed),
                                  static_cast<void*>(&static_shared<Other>()));
@@ -47,7 +50,7 @@ TEST(SimtShared, EachBlockStartsWithNansAndHasItsOwn) {
                        EXPECT_EQ(reinterpret_cast<uintptr_t>(&dynamic) % 1024, 0u);
                        fixed.values[threadIdx.x] = 1;
                        __syncthreads();
-                       dynamic.values[63] = 2;
+                       if (threadIdx.x == 0) dynamic.values[63] = 2;
                      }),
             "no fault");
 }

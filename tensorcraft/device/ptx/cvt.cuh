@@ -95,6 +95,20 @@ TC_HOST_DEVICE uint16_t cvt_rn_bf16_f32(float x) {
 #endif
 }
 
+// cvt.rna.tf32.f32: nearest with 10 bits of mantissa, half-way values away from zero, as a float's
+// bits whose low 13 are 0; every NaN becomes 0x7fffffff.
+TC_HOST_DEVICE uint32_t cvt_rna_tf32_f32(float x) {
+#if defined(__CUDA_ARCH__)
+  uint32_t y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+#else
+  const uint32_t bits = bit_cast<uint32_t>(x);
+  if ((bits & 0x7fffffffu) > detail::kFloatInfinity) return 0x7fffffffu;
+  return (bits + 0x1000u) & ~0x1fffu;
+#endif
+}
+
 // cvt.rn.f16x2.f32: two values in one register, low in the lower half.
 TC_HOST_DEVICE uint32_t cvt_rn_f16x2_f32(float high, float low) {
 #if defined(__CUDA_ARCH__)
@@ -159,6 +173,22 @@ TC_HOST_DEVICE uint32_t cvt_rn_f16x2_e4m3x2(uint16_t x) {
             ? 0x7fffu
             : (byte & 0x80u) << 8 | detail::narrow<10, 15>(bit_cast<uint32_t>(value));
     y |= half << (16 * i);
+  }
+  return y;
+#endif
+}
+
+// cvt.rn.f16x2.e5m2x2: exact; every NaN becomes the f16 NaN 0x7fff.
+TC_HOST_DEVICE uint32_t cvt_rn_f16x2_e5m2x2(uint16_t x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  uint32_t y;
+  asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(y) : "h"(x));
+  return y;
+#else
+  uint32_t y = 0;
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t half = (x >> (8 * i) & 0xffu) << 8;
+    y |= ((half & 0x7fffu) > 0x7c00u ? 0x7fffu : half) << (16 * i);
   }
   return y;
 #endif
