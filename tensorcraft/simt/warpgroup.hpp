@@ -14,12 +14,14 @@
 // an instruction counts when all four warps have issued it.
 namespace tensorcraft::simt {
 
-// D's registers while an instruction that writes them is in flight: the threads see NaN.
+// D's registers from the first instruction that writes them to the wait that covers the last.
 struct Accumulator {
   std::array<float*, kWarpgroup> registers{};
   int count = 0;  // of each thread
   std::vector<float> values;
+  std::vector<float> shown;  // what the threads see: NaN until the instructions in flight landed
   int in_flight = 0;
+  uint32_t group = 0;  // of the last instruction
 };
 
 struct GroupInstruction {
@@ -76,10 +78,12 @@ class Warpgroups {
   Group& of(Thread& thread);
   GroupInstruction& join_group(Group& group, int warp, const GroupLane& lane);
   void take_registers(Group& group, GroupInstruction& mma, int warp, const LaneArguments& lanes);
+  // Whether some warp has fenced since the registers were last released.
+  static bool has_fence(const Group& group);
   void process(Group& group);
-  void check_fence(Group& group, const GroupInstruction& mma) const;
   void land_next(Group& group);
   void write_back(Group& group, const GroupInstruction& mma);
+  void wait_for(Group& group, const GroupInstruction& wait);
 
   std::vector<Group> groups_;
 };

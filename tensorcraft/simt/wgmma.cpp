@@ -106,6 +106,12 @@ GroupInstruction& Warpgroups::join_group(Group& g, int warp, const GroupLane& la
   return i;
 }
 
+bool Warpgroups::has_fence(const Group& g) {
+  return g.fenced ||
+         std::any_of(g.instructions.begin() + long(g.issued - g.first), g.instructions.end(),
+                     [](const GroupInstruction& i) { return i.kind == Kind::fence; });
+}
+
 // From here to the landing the registers hold NaN. A chain goes on with the values in flight.
 void Warpgroups::take_registers(Group& g, GroupInstruction& mma, int warp,
                                 const LaneArguments& lanes) {
@@ -115,9 +121,14 @@ void Warpgroups::take_registers(Group& g, GroupInstruction& mma, int warp,
     for (const auto& a : g.accumulators)
       if (a->registers[first] == lane0->d) mma.d = a;
     if (!mma.d) {
+      if (!has_fence(g))
+        mma.issue.fault("no wgmma.fence since the threads last held the registers of D");
       mma.d = std::make_shared<Accumulator>();
       mma.d->count = mma.op.n / 2;
       mma.d->values.resize(kWarpgroup * size_t(mma.d->count));
+      mma.d->shown.resize(mma.d->values.size());
+      std::memset(mma.d->shown.data(), 0xff, mma.d->shown.size() * sizeof(float));
+      mma.d->group = ~0u;  // until all warps have issued this
       g.accumulators.push_back(mma.d);
     }
     ++mma.d->in_flight;
@@ -155,32 +166,21 @@ void Warpgroups::issue(const LaneArguments& lanes) {
   process(g);
 }
 
-void Warpgroups::check_fence(Group& g, const GroupInstruction& mma) const {
-  if (mma.d->in_flight == 1 && !g.fenced)
-    mma.issue.fault("no wgmma.fence since the threads last held the registers of D");
-}
-
 // Goes on with the instructions that all four warps have issued.
 void Warpgroups::process(Group& g) {
-  Async& a = async();
   while (g.issued < g.first + g.instructions.size()) {
     GroupInstruction& i = g.instructions[g.issued - g.first];
     if (i.warps != 0xf) break;
     ++g.issued;
     i.group = g.commits;
+    i.landed = i.kind != Kind::mma;
     if (i.kind == Kind::fence) g.fenced = true;
     if (i.kind == Kind::commit) ++g.commits;
+    if (i.kind == Kind::wait) wait_for(g, i);
     if (i.kind == Kind::mma) {
-      check_fence(g, i);
-      a.note_pending();
-    }
-    i.landed = i.kind != Kind::mma;
-    if (a.early()) land_next(g);
-    if (i.kind != Kind::wait) continue;
-    const uint32_t before = g.commits - std::min(g.commits, uint32_t(i.pending));
-    for (const GroupInstruction& earlier : g.instructions) {
-      if (&earlier == &i) break;
-      if (earlier.kind == Kind::mma && !earlier.landed && earlier.group < before) land_next(g);
+      i.d->group = g.commits;
+      if (async().early()) land_next(g);
+      async().note_pending();
     }
   }
   std::erase_if(g.waiting, [&](const Waiting& w) {
@@ -188,10 +188,21 @@ void Warpgroups::process(Group& g) {
     Cluster::current()->wake(*w.thread);
     return true;
   });
-  while (!g.instructions.empty() && g.first < g.issued && g.instructions.front().landed) {
+  while (g.first < g.issued && g.instructions.front().landed) {
     g.instructions.pop_front();
     ++g.first;
   }
+}
+
+void Warpgroups::wait_for(Group& g, const GroupInstruction& wait) {
+  const uint32_t before = g.commits - std::min(g.commits, uint32_t(wait.pending));
+  for (const GroupInstruction& i : g.instructions) {
+    if (&i == &wait) break;
+    if (!i.landed && i.group < before) land_next(g);
+  }
+  // The threads have these registers again, and a fence comes before the next use.
+  if (std::erase_if(g.accumulators, [&](const auto& d) { return d->group < before; }) > 0)
+    g.fenced = false;
 }
 
 // The oldest that all warps have issued takes effect.
@@ -208,23 +219,18 @@ void Warpgroups::land_next(Group& g) {
 }
 
 void Warpgroups::write_back(Group& g, const GroupInstruction& mma) {
-  const Accumulator& d = *mma.d;
-  const Thread* const first =
-      &g.block->warps[0].first[kWarpgroup * (mma.issue.thread->rank / kWarpgroup)];
+  Accumulator& d = *mma.d;
+  const size_t count = size_t(d.count), group = size_t(mma.issue.thread->rank) / kWarpgroup;
+  const Thread* const first = g.block->warps[0].first + group * kWarpgroup;
   for (size_t t = 0; t < kWarpgroup; ++t) {
-    for (int r = 0; r < d.count; ++r) {
-      uint32_t now;
-      std::memcpy(&now, &d.registers[t][r], sizeof(now));
-      if (now != 0xffffffffu)
-        Cluster::current()->fault(first[t],
-                                  join("wgmma.mma_async: accumulator register ", r,
-                                       " was written between the issue and wgmma.wait_group"),
-                                  &mma.issue.line);
-    }
-    std::copy_n(&d.values[t * size_t(d.count)], d.count, d.registers[t]);
+    if (std::memcmp(d.registers[t], &d.shown[t * count], count * sizeof(float)) != 0)
+      Cluster::current()->fault(first[t],
+                                "wgmma.mma_async: an accumulator register was written between the "
+                                "issue and wgmma.wait_group",
+                                &mma.issue.line);
+    std::copy_n(&d.values[t * count], count, d.registers[t]);
   }
-  std::erase(g.accumulators, mma.d);
-  g.fenced = false;
+  d.shown = d.values;
 }
 
 void Warpgroups::land_one() {
