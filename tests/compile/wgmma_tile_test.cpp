@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/wgmma_tile_text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorcraft {
+namespace {
+
+// ptxas says so where it waits after each product because it cannot follow the registers.
+TEST(WgmmaTile, CompilesForHopperWithItsProductsInFlight) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const auto result = test::compile_wgmma_tile(TENSORCRAFT_SOURCE);
+  ASSERT_TRUE(result.ok) << result.log;
+  EXPECT_FALSE(result.image.empty());
+  EXPECT_EQ(result.log.find("wgmma.mma_async instructions are serialized"), std::string::npos)
+      << result.log;
+  EXPECT_NE(result.log.find("0 bytes spill stores"), std::string::npos) << result.log;
+}
+
+}  // namespace
+}  // namespace tensorcraft
