@@ -28,7 +28,7 @@ std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
   return join("tensorcraft::kernel::softmax::Config{.threads = ", c.threads, ", .group = ", c.group,
               ", .vector = ", c.vector, ", .slots = ", c.slots, ", .whole = ", c.whole,
-              ", .nested = ", c.nested, "}");
+              ", .nested = ", c.nested, ", .cluster = ", c.cluster, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::softmax::Params";
@@ -40,9 +40,12 @@ const jit::Rung kOnline{"tensorcraft/ops/softmax/02_online.cuh",
                         "tensorcraft::kernel::softmax::online", kParams, config_text};
 const jit::Rung kInRegisters{"tensorcraft/ops/softmax/03_in_registers.cuh",
                              "tensorcraft::kernel::softmax::in_registers", kParams, config_text};
+const jit::Rung kCluster{"tensorcraft/ops/softmax/04_cluster.cuh",
+                         "tensorcraft::kernel::softmax::cluster", kParams, config_text};
 
 constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
 constexpr int kMaxSlots = 8;      // of a block; up to 64 values a thread
+constexpr int kMaxCluster = 8;    // blocks that every GPU with clusters accepts
 constexpr int kMaxWarpSlots = 4;  // a longer row has work for several warps
 
 Params params(const Problem& q) {
@@ -81,12 +84,26 @@ Config in_registers_config(const Problem& q) {
   return warp.slots <= kMaxWarpSlots ? warp : row_config(q, 256, 256, vector);
 }
 
+// Blocks of 256 threads share a row, as few as have the registers for it.
+Config cluster_config(const Problem& q) {
+  const int vector = int(16 / dtype_bytes(q.x.dtype()));
+  Config config{.vector = vector, .cluster = 2};
+  while (config.cluster < kMaxCluster &&
+         q.cols() > int64_t(config.cluster) * 256 * vector * kMaxSlots)
+    config.cluster *= 2;
+  const int64_t slots = div_ceil(q.cols(), int64_t(config.cluster) * 256 * vector);
+  config.slots = int(std::min<int64_t>(slots, kMaxSlots + 1));
+  config.whole = int64_t(config.slots) * config.cluster * 256 * vector == q.cols();
+  return config;
+}
+
 op::Plan plan(const jit::Rung& rung, const Problem& q, Config config, int64_t blocks) {
   config.nested = op::row_map(q.x, q.axis).axes > 1 || op::row_map(q.out, q.axis).axes > 1;
-  return op::make_plan(
-      rung, {q.x.dtype()}, config,
-      {.grid = {uint32_t(std::min(blocks, kMaxBlocks))}, .block = {uint32_t(config.threads)}},
-      params(q));
+  return op::make_plan(rung, {q.x.dtype()}, config,
+                       {.grid = {uint32_t(std::min(blocks, kMaxBlocks))},
+                        .block = {uint32_t(config.threads)},
+                        .cluster = {uint32_t(config.cluster)}},
+                       params(q));
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
@@ -105,6 +122,11 @@ op::Plan plan_online(const Problem& q, const DeviceInfo&) {
 op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
   const Config config = in_registers_config(q);
   return plan(kInRegisters, q, config, div_ceil(q.rows(), config.threads / config.group));
+}
+
+op::Plan plan_cluster(const Problem& q, const DeviceInfo&) {
+  const Config config = cluster_config(q);
+  return plan(kCluster, q, config, q.rows() * config.cluster);
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
@@ -128,9 +150,21 @@ op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
   return op::accept;
 }
 
+op::Verdict accepts_cluster(const Problem& q, const DeviceInfo& device) {
+  if (device.compute_capability < 90) return op::decline("needs sm_90 for clusters");
+  if (!q.has_unit_step()) return op::decline("elements along the axis must be neighbours");
+  if (vector_of(q) == 1) return op::decline("rows must start at multiples of 16 bytes");
+  const Config config = cluster_config(q);
+  if (config.slots > kMaxSlots) return op::decline("a row must fit the registers of 8 blocks");
+  if (q.rows() * config.cluster > kMaxBlocks) return op::decline("needs fewer than 2^28 rows");
+  return op::accept;
+}
+
 const op::Variant<Problem> kTable[] = {
     {"in_registers", "a row in the registers of a warp or a block: one read, one write",
      DeviceType::cuda, accepts_in_registers, nullptr, plan_in_registers},
+    {"cluster", "a row in the registers of a cluster's blocks: one read, one write",
+     DeviceType::cuda, accepts_cluster, nullptr, plan_cluster},
     {"online", "maximum and sum in one walk, 16-byte accesses: two reads, one write",
      DeviceType::cuda, accepts_online, nullptr, plan_online},
     {"block", "one block a row, maximum and sum through shuffles and shared memory",
