@@ -15,6 +15,7 @@ struct LaunchPlan {
   int64_t blocks = 0;
   int min_blocks = 1;    // blocks per SM in the launch bounds
   int shared_bytes = 0;  // dynamic shared memory
+  int cluster = 1;       // blocks of a cluster
 };
 
 // Is a null or other address a multiple of 16?

@@ -57,6 +57,7 @@ Plan make_plan(const jit::Rung& rung, std::initializer_list<DType> types,
   return make_plan(rung, types, launch.config,
                    {.grid = {uint32_t(launch.blocks)},
                     .block = {uint32_t(launch.config.threads)},
+                    .cluster = {uint32_t(launch.cluster)},
                     .shared_bytes = uint32_t(launch.shared_bytes)},
                    params, launch.min_blocks);
 }

@@ -70,13 +70,14 @@ TEST(Softmax, BadArgumentsAreNamedWithTheirValues) {
   EXPECT_THROW(softmax(x, {.axis = -3}), Error);
 }
 
-// The row chosen for a problem on an H200, without one.
-std::string chosen(const Dims& shape, const Dims& strides, DType dtype) {
+// The row chosen for a problem on a GPU, without one.
+std::string chosen(const Dims& shape, const Dims& strides, DType dtype,
+                   std::string_view arch = "sm_90a") {
   alignas(64) static char memory[64];
   const TensorView t(memory, dtype, shape, strides, Device::cpu());
   const TensorView inputs[] = {t}, outputs[] = {t};
   const auto e =
-      find_operator("softmax").explain(outputs, {.inputs = inputs}, device_info_of_arch("sm_90a"));
+      find_operator("softmax").explain(outputs, {.inputs = inputs}, device_info_of_arch(arch));
   std::string text(e.variant);
   for (const auto& c : e.variants)
     if (c.variant.name == e.variant) text += " x" + std::to_string(c.plan->launch.grid.x);
@@ -86,8 +87,17 @@ std::string chosen(const Dims& shape, const Dims& strides, DType dtype) {
 TEST(Softmax, TheGpuRowFollowsTheLengthOfARow) {
   EXPECT_EQ(chosen({100, 256}, {256, 1}, DType::bfloat16), "in_registers x25");  // a warp a row
   EXPECT_EQ(chosen({100, 8192}, {8192, 1}, DType::float32), "in_registers x100");
-  EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32), "online x100");
+  EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32), "cluster x200");
+  EXPECT_EQ(chosen({100, 131072}, {131072, 1}, DType::bfloat16), "cluster x800");
+  EXPECT_EQ(chosen({100, 131073}, {131080, 1}, DType::bfloat16), "online x100");
+  EXPECT_EQ(chosen({100, 8200}, {8201, 1}, DType::float32), "online x100");
   EXPECT_EQ(chosen({100, 256}, {1, 100}, DType::float32), "block x100");
+}
+
+TEST(Softmax, AGpuWithoutClustersTakesAnotherRow) {
+  EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32, "sm_90a"), "cluster x200");
+  EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32, "sm_80"), "online x100");
+  EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32, "sm_89"), "online x100");
 }
 
 }  // namespace

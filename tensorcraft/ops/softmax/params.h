@@ -20,6 +20,7 @@ struct Config {
   int slots = 1;    // accesses of a thread that hold a whole row together
   int whole = 0;    // the slots of a group are the row exactly
   int nested = 0;   // the rows of a tensor lie along more than one axis
+  int cluster = 1;  // blocks that share a row
 };
 
 }  // namespace tensorcraft::kernel::softmax

@@ -12,6 +12,7 @@ using Launch = op::LaunchPlan<Config>;
 
 inline constexpr int kMaxSlots = 8;      // of a block; up to 64 values a thread
 inline constexpr int kMaxWarpSlots = 4;  // a longer row has work for several warps
+inline constexpr int kMaxCluster = 8;    // blocks that every GPU with clusters accepts
 
 // `rows` rows of `cols` elements, one behind another.
 inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols) {
@@ -54,9 +55,21 @@ constexpr Config in_registers_config(int64_t cols, int vector) {
   return warp.slots <= kMaxWarpSlots ? warp : row_config(cols, 256, 256, vector);
 }
 
+// Blocks of 256 threads share a row, as few as have the registers for it.
+constexpr Config cluster_config(int64_t cols, int vector) {
+  const int64_t block_slot = 256 * vector;  // elements that one access of a block's threads covers
+  Config config{.vector = vector, .cluster = 2};
+  while (config.cluster < kMaxCluster && cols > config.cluster * block_slot * kMaxSlots)
+    config.cluster *= 2;
+  const int64_t slots = div_ceil(cols, config.cluster * block_slot);
+  config.slots = int(std::min<int64_t>(slots, kMaxSlots + 1));
+  config.whole = slots * config.cluster * block_slot == cols;
+  return config;
+}
+
 inline Launch launch(const Params& p, Config config, int64_t blocks) {
   config.nested = p.x_rows.axes > 1 || p.out_rows.axes > 1;
-  return {config, std::min(blocks, op::kMaxBlocks)};
+  return {config, std::min(blocks, op::kMaxBlocks), .cluster = config.cluster};
 }
 
 inline Launch naive_launch(const Params& p) {
@@ -77,6 +90,11 @@ inline Launch in_registers_launch(const Params& p, int element_bytes) {
   return launch(p, config, div_ceil(p.rows, config.threads / config.group));
 }
 
+inline Launch cluster_launch(const Params& p, int element_bytes) {
+  const Config config = cluster_config(p.cols, 16 / element_bytes);
+  return launch(p, config, p.rows * config.cluster);
+}
+
 inline std::string_view naive_problem(const Params& p) {
   return div_ceil(p.rows, 128) > op::kMaxBlocks ? "needs fewer than 2^38 rows" : "";
 }
@@ -92,6 +110,16 @@ inline std::string_view in_registers_problem(const Params& p, int element_bytes)
   if (div_ceil(p.rows, config.threads / config.group) > op::kMaxBlocks)
     return "needs fewer than 2^31 rows";
   return "";
+}
+
+inline std::string_view cluster_problem(const Params& p, int element_bytes, bool has_clusters) {
+  if (!has_clusters) return "needs sm_90 for clusters";
+  if (!has_unit_step(p)) return "elements along the axis must be neighbours";
+  if (vector_of(p, element_bytes) == 1) return "rows must start at multiples of 16 bytes";
+  if (p.rows > op::kMaxBlocks / kMaxCluster) return "needs fewer than 2^28 rows";
+  return cluster_config(p.cols, 16 / element_bytes).slots > kMaxSlots
+             ? "a row must fit the registers of 8 blocks"
+             : "";
 }
 
 }  // namespace tensorcraft::kernel::softmax

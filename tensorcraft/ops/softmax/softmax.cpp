@@ -27,7 +27,7 @@ std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
   return join("tensorcraft::kernel::softmax::Config{.threads = ", c.threads, ", .group = ", c.group,
               ", .vector = ", c.vector, ", .slots = ", c.slots, ", .whole = ", c.whole,
-              ", .nested = ", c.nested, "}");
+              ", .nested = ", c.nested, ", .cluster = ", c.cluster, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::softmax::Params";
@@ -43,6 +43,9 @@ const jit::Rung kOnline{"tensorcraft/ops/softmax/02_online.cuh",
 const jit::Rung kInRegisters{"tensorcraft/ops/softmax/03_in_registers.cuh",
                              "tensorcraft::kernel::softmax::in_registers", kParams, config_text,
                              in_registers_instances};
+const jit::Rung kCluster{"tensorcraft/ops/softmax/04_cluster.cuh",
+                         "tensorcraft::kernel::softmax::cluster", kParams, config_text,
+                         cluster_instances};
 
 Params params(const Problem& q) {
   return {.x = q.x.data(),
@@ -75,6 +78,11 @@ op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
   return op::make_plan(kInRegisters, {q.x.dtype()}, in_registers_launch(p, q.element_bytes()), p);
 }
 
+op::Plan plan_cluster(const Problem& q, const DeviceInfo&) {
+  const Params p = params(q);
+  return op::make_plan(kCluster, {q.x.dtype()}, cluster_launch(p, q.element_bytes()), p);
+}
+
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 op::Verdict accepts_naive(const Problem& q, const DeviceInfo&) {
@@ -89,9 +97,16 @@ op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
   return op::decline(in_registers_problem(params(q), q.element_bytes()));
 }
 
+op::Verdict accepts_cluster(const Problem& q, const DeviceInfo& device) {
+  return op::decline(
+      cluster_problem(params(q), q.element_bytes(), device.compute_capability >= 90));
+}
+
 const op::Variant<Problem> kTable[] = {
     {"in_registers", "a row in the registers of a warp or a block: one read, one write",
      DeviceType::cuda, accepts_in_registers, nullptr, plan_in_registers},
+    {"cluster", "a row in the registers of a cluster's blocks: one read, one write",
+     DeviceType::cuda, accepts_cluster, nullptr, plan_cluster},
     {"online", "maximum and sum in one walk, 16-byte accesses: two reads, one write",
      DeviceType::cuda, accepts_online, nullptr, plan_online},
     {"block", "one block a row, maximum and sum through shuffles and shared memory",

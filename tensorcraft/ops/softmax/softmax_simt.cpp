@@ -5,6 +5,7 @@
 #include "tensorcraft/ops/softmax/01_block.cuh"
 #include "tensorcraft/ops/softmax/02_online.cuh"
 #include "tensorcraft/ops/softmax/03_in_registers.cuh"
+#include "tensorcraft/ops/softmax/04_cluster.cuh"
 
 namespace tensorcraft::kernel::softmax {
 namespace {
@@ -41,6 +42,15 @@ constexpr std::array kHalves{slots(128, 32, 8, 1, false), slots(128, 32, 8, 1, f
                              slots(128, 16, 8, 3, true), slots(256, 256, 8, 1, true),
                              slots(256, 256, 8, 2, false, true)};
 
+template <int vector>
+constexpr Config shared_row(int slots, int cluster, bool whole) {
+  return {.vector = vector, .slots = slots, .whole = whole, .cluster = cluster};
+}
+constexpr std::array kClusterFloats{shared_row<4>(8, 2, true), shared_row<4>(5, 4, false)};
+constexpr std::array kClusterHalves{shared_row<8>(5, 2, false), shared_row<8>(8, 2, true),
+                                    shared_row<8>(8, 4, true), shared_row<8>(8, 8, false),
+                                    shared_row<8>(8, 8, true)};
+
 }  // namespace
 
 simt::InstanceList naive_instances() {
@@ -65,6 +75,12 @@ simt::InstanceList in_registers_instances() {
   return simt::concat(simt::instances<Params, kScalar>(simt::Floats{}, rung),
                       simt::instances<Params, kFloats>(Float{}, rung),
                       simt::instances<Params, kHalves>(Halves{}, rung));
+}
+
+simt::InstanceList cluster_instances() {
+  const auto rung = []<class T, Config C>(const Params& p) { cluster<T, C>(p); };
+  return simt::concat(simt::instances<Params, kClusterFloats>(Float{}, rung),
+                      simt::instances<Params, kClusterHalves>(Halves{}, rung));
 }
 
 }  // namespace tensorcraft::kernel::softmax

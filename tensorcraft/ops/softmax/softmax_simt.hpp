@@ -10,5 +10,6 @@ simt::InstanceList naive_instances();
 simt::InstanceList block_instances();
 simt::InstanceList online_instances();
 simt::InstanceList in_registers_instances();
+simt::InstanceList cluster_instances();
 
 }  // namespace tensorcraft::kernel::softmax

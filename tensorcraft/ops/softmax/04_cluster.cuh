@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What changed: a row too long for the registers of a block is shared by the blocks of a cluster
+// (sm_90), so it too is read once and written once where online reads it twice: 2 transfers instead
+// of 3. A block finds the maximum and the sum of its slice; one exchange through distributed
+// shared memory gives every block those of all. Demands: unit stride along the axis, 16-byte rows.
+#include "tensorcraft/device/cluster.cuh"
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/row_group.cuh"
+#include "tensorcraft/ops/softmax/params.h"
+
+namespace tensorcraft::kernel::softmax {
+
+// Of a slice of the row, the sum relative to the slice's own maximum.
+struct Slice {
+  float top, sum;
+};
+
+struct ClusterShared {
+  BlockReduce<float> scratch;
+  ClusterExchange<Slice> slices;
+};
+
+template <class T, Config C>
+TC_DEVICE void cluster(const Params& p) {
+  auto& shared = static_shared<ClusterShared>();
+  constexpr int kStep = C.threads * C.vector, kSlice = kStep * C.slots;
+  const int64_t row = blockIdx.x / C.cluster;
+  const int first = int(ptx::cluster_ctarank()) * kSlice + int(threadIdx.x) * C.vector;
+  const int cols = int(p.cols);
+  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row) + first;
+  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row) + first;
+
+  float v[C.slots][C.vector];
+#pragma unroll
+  for (int s = 0; s < C.slots; ++s) {
+    const int left = cols - first - s * kStep;
+    if (C.whole || left >= C.vector) {
+      load_floats(v[s], x + s * kStep);
+    } else {  // exp(-inf) adds nothing
+      for (int e = 0; e < C.vector; ++e) v[s][e] = e < left ? float(x[s * kStep + e]) : -kInfinity;
+    }
+  }
+  float top = -kInfinity, sum = 0;
+#pragma unroll
+  for (int s = 0; s < C.slots; ++s)
+    for (int e = 0; e < C.vector; ++e) top = fmax_nan(top, v[s][e]);
+  top = block_max(shared.scratch, top);
+  // A slice of nothing but -inf adds nothing to the row.
+  const float own_top = top == -kInfinity ? 0.f : top;
+#pragma unroll
+  for (int s = 0; s < C.slots; ++s) {
+    float part = 0;
+    for (int e = 0; e < C.vector; ++e) part += v[s][e] = exp_fast(v[s][e] - own_top);
+    sum += part;
+  }
+  sum = block_sum(shared.scratch, sum);
+
+  Slice slices[C.cluster];
+  cluster_all_gather(shared.slices, {top, sum}, slices);
+  float row_top = -kInfinity, row_sum = 0;
+  for (const Slice& s : slices) row_top = fmax_nan(row_top, s.top);
+  for (const Slice& s : slices) row_sum += s.sum == 0.f ? 0.f : s.sum * exp_fast(s.top - row_top);
+  const float scale = (sum == 0.f ? 0.f : exp_fast(own_top - row_top)) / row_sum;
+#pragma unroll
+  for (int s = 0; s < C.slots; ++s) {
+    const int left = cols - first - s * kStep;
+    for (int e = 0; e < C.vector; ++e) v[s][e] *= scale;
+    if (C.whole || left >= C.vector) {
+      store_floats(out + s * kStep, v[s]);
+    } else {
+      for (int e = 0; e < C.vector; ++e)
+        if (e < left) out[s * kStep + e] = T(v[s][e]);
+    }
+  }
+}
+
+}  // namespace tensorcraft::kernel::softmax
