@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/ptx/fence.cuh"
 #include "tensorcraft/device/ptx/ldmatrix.cuh"
 #include "tensorcraft/device/ptx/mma.cuh"
 #include "tensorcraft/device/ptx/mma_bytes.cuh"
 #include "tensorcraft/device/ptx/wgmma.cuh"
 #include "tensorcraft/device/ptx/wmma.cuh"
 #include "tensorcraft/device/shared.cuh"
-#if TC_PTX
-#include "tensorcraft/device/ptx/fence.cuh"
-#endif
 
 // Kernels of one block that show which element of a matrix each register of a lane holds, for
 // jit/fragments.cpp to compare with the maps.
@@ -113,7 +111,6 @@ TC_DEVICE void wmma_f16(const Params& p) {
       });
 }
 
-#if TC_PTX
 // in: a thread's registers a, 4 words; then B, 16 columns of 16 bf16 (8 words); out: d, 8 words.
 struct WgmmaColumns {
   alignas(128) uint32_t units[2][16][4];  // half of k, column
@@ -138,6 +135,5 @@ TC_DEVICE void wgmma_bf16(const Params& p) {
   ptx::wgmma_wait_group<0>();
   for (int i = 0; i < 8; ++i) p.out[thread * 8 + i] = bit_cast<uint32_t>(d[i]);
 }
-#endif
 
 }  // namespace tensorcraft::kernel::fragments

@@ -123,29 +123,7 @@ std::vector<Expected> expect(const Layout& layout, Words in, int block) {
   return out;
 }
 
-// The emulator's arithmetic on one block: what its wgmma does when it takes effect.
-void emulate(const Layout& layout, Words in, std::span<uint32_t> out) {
-  const auto* shared = reinterpret_cast<const std::byte*>(in.data() + layout.image());
-  const auto descriptor = [&](size_t at) {
-    return decode_descriptor(uint64_t(in[at + 1]) << 32 | in[at]);
-  };
-  const Wgmma& op = layout.op;
-  std::array<const uint32_t*, kWarpgroupThreads> a_registers;
-  std::array<float*, kWarpgroupThreads> d;
-  std::vector<float> sums(out.size());
-  std::memcpy(sums.data(), &in[kD], out.size_bytes());
-  for (size_t t = 0; t < kWarpgroupThreads; ++t) {
-    a_registers[t] = &in[kA + t * 4];
-    d[t] = &sums[t * size_t(op.n / 2)];
-  }
-  const auto a = layout.a_registers
-                     ? simt::read_registers(a_registers, op.a)
-                     : simt::read_operand(shared, descriptor(0), op.a_major, 64, op.a);
-  const auto b = simt::read_operand(shared, descriptor(2), op.b_major, op.n, op.b);
-  simt::multiply(op, a, b, in[4] != 0, d);
-  std::memcpy(out.data(), sums.data(), out.size_bytes());
-}
-
+template <void (*kKernel)(const Params&)>
 Case wgmma(const char* name, const Layout& layout) {
   Case c{.name = name, .header = "wgmma.cuh", .sm = 90, .threads = kWarpgroupThreads};
   c.in_words = int(layout.in_words());
@@ -156,11 +134,7 @@ Case wgmma(const char* name, const Layout& layout) {
     fill(layout, random, block, in);
   };
   c.expect = [=](Words in, int block) { return expect(layout, in, block); };
-  c.simt = [=](const Case& self, const std::vector<uint32_t>& in, std::vector<uint32_t>& out) {
-    for (int block = 0; block < self.blocks; ++block)
-      emulate(layout, Words(in).subspan(size_t(block * self.in_words), size_t(self.in_words)),
-              std::span(out).subspan(size_t(block * self.out_words), size_t(self.out_words)));
-  };
+  c.simt = on_simt<kKernel>;
   return c;
 }
 
@@ -171,32 +145,39 @@ std::vector<Case> wgmma_cases() {
                  s128 = Swizzle::bytes_128;
   std::vector<Case> cases;
   // The same kernel with several layouts: a colon ends the kernel's name.
-  const auto add = [&](const char* name, Layout layout) { cases.push_back(wgmma(name, layout)); };
-  add("wgmma_bf16_n64:128", {kBf16N64, s128, s128});
-  add("wgmma_bf16_n64:128_step_3", {.op = kBf16N64, .step = 3});
-  add("wgmma_bf16_n64:128_base_offset_5", {.op = kBf16N64, .base_offset = 5});
-  add("wgmma_bf16_n64:64", {kBf16N64, s64, s64});
-  add("wgmma_bf16_n64:32", {kBf16N64, s32, s32});
-  add("wgmma_bf16_n64:none", {kBf16N64, none, none});
-  add("wgmma_f16_n128:64_128", {kF16N128, s64, s128});
-  add("wgmma_bf16_n256_mn:128", {kBf16N256Mn, s128, s128});
-  add("wgmma_f16_n8:none", {kF16N8, none, none});
-  add("wgmma_bf16_n32_mn:none", {kBf16N32Mn, none, none});
-  add("wgmma_bf16_n32_mn:32", {kBf16N32Mn, s32, s32});
-  add("wgmma_bf16_n32_mn:64", {kBf16N32Mn, s64, s64});
-  add("wgmma_f16_n96_mixed:64_32", {kF16N96Mixed, s64, s32});
-  add("wgmma_bf16_n16_mixed:128_32", {kBf16N16Mixed, s128, s32});
-  add("wgmma_bf16_n192_signs:128", {kBf16N192Signs, s128, s128});
-  add("wgmma_tf32_n64:128", {kTf32N64, s128, s128});
-  add("wgmma_tf32_n64:none", {kTf32N64, none, none});
-  add("wgmma_e4m3_n128:128", {kE4m3N128, s128, s128});
-  add("wgmma_e4m3_n128:64", {kE4m3N128, s64, s64});
-  add("wgmma_e5m2_e4m3_n32:32", {kE5m2E4m3N32, s32, s32});
-  add("wgmma_bf16_n64_rs:128", {.op = kBf16N64Rs, .a_registers = true});
-  add("wgmma_f16_n256_rs:128", {.op = kF16N256Rs, .a_registers = true});
-  add("wgmma_tf32_n16_rs:128", {.op = kTf32N16Rs, .a_registers = true});
-  add("wgmma_e4m3_n64_rs:64", {.op = kE4m3N64Rs, .b = s64, .a_registers = true});
-  add("wgmma_e5m2_n8_rs:128", {.op = kE5m2N8Rs, .a_registers = true});
+  const auto add = [&]<void (*kKernel)(const Params&)>(const char* name, Layout layout) {
+    cases.push_back(wgmma<kKernel>(name, layout));
+  };
+  add.operator()<wgmma_bf16_n64>("wgmma_bf16_n64:128", {kBf16N64, s128, s128});
+  add.operator()<wgmma_bf16_n64>("wgmma_bf16_n64:128_step_3", {.op = kBf16N64, .step = 3});
+  add.operator()<wgmma_bf16_n64>("wgmma_bf16_n64:128_base_offset_5",
+                                 {.op = kBf16N64, .base_offset = 5});
+  add.operator()<wgmma_bf16_n64>("wgmma_bf16_n64:64", {kBf16N64, s64, s64});
+  add.operator()<wgmma_bf16_n64>("wgmma_bf16_n64:32", {kBf16N64, s32, s32});
+  add.operator()<wgmma_bf16_n64>("wgmma_bf16_n64:none", {kBf16N64, none, none});
+  add.operator()<wgmma_f16_n128>("wgmma_f16_n128:64_128", {kF16N128, s64, s128});
+  add.operator()<wgmma_bf16_n256_mn>("wgmma_bf16_n256_mn:128", {kBf16N256Mn, s128, s128});
+  add.operator()<wgmma_f16_n8>("wgmma_f16_n8:none", {kF16N8, none, none});
+  add.operator()<wgmma_bf16_n32_mn>("wgmma_bf16_n32_mn:none", {kBf16N32Mn, none, none});
+  add.operator()<wgmma_bf16_n32_mn>("wgmma_bf16_n32_mn:32", {kBf16N32Mn, s32, s32});
+  add.operator()<wgmma_bf16_n32_mn>("wgmma_bf16_n32_mn:64", {kBf16N32Mn, s64, s64});
+  add.operator()<wgmma_f16_n96_mixed>("wgmma_f16_n96_mixed:64_32", {kF16N96Mixed, s64, s32});
+  add.operator()<wgmma_bf16_n16_mixed>("wgmma_bf16_n16_mixed:128_32", {kBf16N16Mixed, s128, s32});
+  add.operator()<wgmma_bf16_n192_signs>("wgmma_bf16_n192_signs:128", {kBf16N192Signs, s128, s128});
+  add.operator()<wgmma_tf32_n64>("wgmma_tf32_n64:128", {kTf32N64, s128, s128});
+  add.operator()<wgmma_tf32_n64>("wgmma_tf32_n64:none", {kTf32N64, none, none});
+  add.operator()<wgmma_e4m3_n128>("wgmma_e4m3_n128:128", {kE4m3N128, s128, s128});
+  add.operator()<wgmma_e4m3_n128>("wgmma_e4m3_n128:64", {kE4m3N128, s64, s64});
+  add.operator()<wgmma_e5m2_e4m3_n32>("wgmma_e5m2_e4m3_n32:32", {kE5m2E4m3N32, s32, s32});
+  add.operator()<wgmma_bf16_n64_rs>("wgmma_bf16_n64_rs:128",
+                                    {.op = kBf16N64Rs, .a_registers = true});
+  add.operator()<wgmma_f16_n256_rs>("wgmma_f16_n256_rs:128",
+                                    {.op = kF16N256Rs, .a_registers = true});
+  add.operator()<wgmma_tf32_n16_rs>("wgmma_tf32_n16_rs:128",
+                                    {.op = kTf32N16Rs, .a_registers = true});
+  add.operator()<wgmma_e4m3_n64_rs>("wgmma_e4m3_n64_rs:64",
+                                    {.op = kE4m3N64Rs, .b = s64, .a_registers = true});
+  add.operator()<wgmma_e5m2_n8_rs>("wgmma_e5m2_n8_rs:128", {.op = kE5m2N8Rs, .a_registers = true});
   return cases;
 }
 

@@ -69,7 +69,7 @@ constexpr Config cluster_config(int64_t cols, int vector) {
 
 inline Launch launch(const Params& p, Config config, int64_t blocks) {
   config.nested = p.x_rows.axes > 1 || p.out_rows.axes > 1;
-  return {config, std::min(blocks, op::kMaxBlocks), .cluster = config.cluster};
+  return {.config = config, .blocks = std::min(blocks, op::kMaxBlocks), .cluster = config.cluster};
 }
 
 inline Launch naive_launch(const Params& p) {

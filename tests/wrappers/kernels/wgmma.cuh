@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/device/ptx/wgmma.cuh"
 #include "tensorcraft/device/ptx/cvta.cuh"
+#include "tensorcraft/device/ptx/fence.cuh"
 #include "tests/wrappers/kernels/params.h"
 
 // in: descriptors of A and B as if shared memory began at the image, two words each; whether to
@@ -44,9 +45,7 @@ TC_DEVICE void run_wgmma(const Params& p) {
   const uint32_t* d_words = in + kHeadWords + kWarpgroupThreads * 4 + thread * (Op.n / 2);
   const uint32_t* image_words = in + kHeadWords + kWarpgroupThreads * (4 + Op.n / 2);
   for (int i = thread; i < kImageWords; i += kWarpgroupThreads) image.words[i] = image_words[i];
-#if TC_PTX
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
+  ptx::fence_proxy_async();
   __syncthreads();
   const uint64_t base = ptx::cvta_to_shared(&image) >> 4;
   const uint64_t a_descriptor = (uint64_t(in[1]) << 32 | in[0]) + base;
