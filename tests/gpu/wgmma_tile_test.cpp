@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text that runs on the SIMT device in tests/simt/wgmma_tile_test.cpp, on a Hopper GPU.
 #include "tests/support/wgmma_tile.hpp"
-#include "tests/support/wgmma_tile_text.hpp"
+#include "tests/support/kernel_text.hpp"
 
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/wgmma_tile_text.hpp"
+#include "tests/support/kernel_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,12 @@ TEST(WgmmaTile, CompilesForHopperWithItsProductsInFlight) {
   EXPECT_EQ(result.log.find("wgmma.mma_async instructions are serialized"), std::string::npos)
       << result.log;
   EXPECT_NE(result.log.find("0 bytes spill stores"), std::string::npos) << result.log;
+}
+
+TEST(CopyBox, CompilesForEveryRank) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const auto result = test::compile_copy_box(TENSORCRAFT_SOURCE);
+  EXPECT_TRUE(result.ok) << result.log;
 }
 
 }  // namespace
