@@ -23,5 +23,15 @@ TEST(CopyBox, CompilesForEveryRank) {
   EXPECT_TRUE(result.ok) << result.log;
 }
 
+TEST(AsyncWrappers, Compile) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const auto result = test::compile_for_hopper(
+      TENSORCRAFT_SOURCE, "async_wrappers.cuh",
+      "namespace wrappers = tensorcraft::kernel::async_wrappers;\n"
+      "extern \"C\" __global__ void __launch_bounds__(128, 1)\n"
+      "tc_entry(const __grid_constant__ wrappers::Params p) { wrappers::run(p); }\n");
+  EXPECT_TRUE(result.ok) << result.log;
+}
+
 }  // namespace
 }  // namespace tensorcraft

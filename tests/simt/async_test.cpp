@@ -4,6 +4,7 @@
 #include "tensorcraft/device/ptx/fence.cuh"
 #include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/shared.cuh"
+#include "tests/simt/async_wrappers.cuh"
 #include "tests/simt/kernels.hpp"
 
 #include <set>
@@ -65,6 +66,12 @@ TEST(SimtAsync, SeedsGiveManyOrdersAndEachIsRepeatable) {
     all.insert(once);
   }
   EXPECT_GE(all.size(), 4u);
+}
+
+// Linking this is the test: a wrapper without a host body fails it.
+TEST(SimtAsync, EveryWrapperHasAHostBody) {
+  void (*const volatile all)(const kernel::async_wrappers::Params&) = kernel::async_wrappers::run;
+  EXPECT_NE(all, nullptr);
 }
 
 }  // namespace
