@@ -37,6 +37,7 @@ struct Command {
 
 Command cache_command();
 Command clangd_command();
+Command fragments_command();
 Command completion_command(std::vector<Command> others);
 Command devices_command();
 Command doctor_command();

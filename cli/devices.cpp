@@ -24,6 +24,8 @@ std::vector<Row> rows() {
     }
     all.push_back(row);
   }
+  for (const Device device : devices())
+    if (device.type == DeviceType::simt) all.push_back({device, device_info(device), ""});
   return all;
 }
 

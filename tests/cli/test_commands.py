@@ -12,7 +12,7 @@ from process import ROOT, Run
 
 COMMANDS = [
     ("doctor",), ("devices",), ("ops",), ("ops", "gemm"), ("explain", "relu", "4"), ("cache", "ls"), ("cache", "stat"),
-    ("cache", "verify"), ("cache", "clear"), ("clangd", "--output", "-"), ("completion", "bash"), ("completion", "zsh"),
+    ("cache", "verify"), ("cache", "clear"), ("clangd", "--output", "-"), ("fragments",), ("completion", "bash"), ("completion", "zsh"),
 ]  # fmt: skip
 
 
@@ -71,6 +71,16 @@ def test_a_full_disk_is_an_error(command: Path, environment: dict[str, str]) -> 
             [command, "ops"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False
         )
     assert done.returncode == 3 and "standard output cannot be written to" in done.stderr
+
+
+def test_fragments_runs_what_it_prints(run: Run) -> None:
+    result = run("fragments", "--device", "simt", "--json").json()
+    assert result["device"] == "simt" and "13.a0" in result["maps"]
+    assert len(result["checks"]) >= 8
+    assert all(c["registers"] > 0 and c["wrong"] == 0 for c in result["checks"])
+    quiet = run("fragments", "--device", "simt", "--quiet").out
+    assert "13.a0" not in quiet and "the maps are those of simt" in quiet
+    assert run("fragments", "--device", "tpu").code == 2
 
 
 def test_devices(run: Run) -> None:
