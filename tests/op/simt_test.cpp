@@ -73,7 +73,7 @@ TEST(Simt, DeclinesARowWhoseConfigIsNotCompiled) {
   EXPECT_FALSE(softmax.variants[0].accepted);
   EXPECT_EQ(softmax.variants[0].reason,
             "the SIMT device has no instance of this Config; "
-            "softmax_in_registers_float32_t256_g256_v4_s5_w1_n0 is not compiled into this build");
+            "softmax_in_registers_float32_t256_g256_v4_s5_w1_n0_c1 is not compiled into this build");
   EXPECT_EQ(softmax.variant, "online");
   EXPECT_EQ(softmax.floor_us, 0) << "time on it says nothing of a GPU";
 }

@@ -96,9 +96,10 @@ inline uint32_t random_element(std::mt19937& random, WgmmaType type, int kind) {
 class Sum {
  public:
   explicit Sum(double old) : sum_(old), magnitude_(std::fabs(old)) {}
-  void add(double product) {
+  // `magnitude`: what the product counts in the bound of the error.
+  void add(double product, double magnitude) {
     sum_ += product;
-    magnitude_ += std::fabs(product);
+    magnitude_ += magnitude;
   }
   uint32_t bits() const {
     return sum_ != sum_ ? 0x7fffffffu : __builtin_bit_cast(uint32_t, float(sum_));

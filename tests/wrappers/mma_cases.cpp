@@ -61,8 +61,10 @@ Case floats(const char* name, WgmmaType type, Shape shape, int sm = 80) {
       const auto value = [&](uint32_t bits) {
         return decode(format_of(type), type == WgmmaType::tf32 ? bits >> 13 : bits);
       };
-      for (int l = 0; l < shape.k; ++l)
-        sum.add(value(shape.a(in, row, l)) * value(shape.b(in, l, column)));
+      for (int l = 0; l < shape.k; ++l) {
+        const double a = value(shape.a(in, row, l)), b = value(shape.b(in, l, column));
+        sum.add(a * b, simt::aligned_magnitude(type, a) * simt::aligned_magnitude(type, b));
+      }
       const double tolerance = block % 3 ? simt::accumulation_error(type) * sum.magnitude() : 0;
       return {sum.bits(), tolerance};
     });

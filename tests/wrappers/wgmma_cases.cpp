@@ -114,9 +114,11 @@ std::vector<Expected> expect(const Layout& layout, Words in, int block) {
       const int thread = row / 16 * 32 + p.lane, reg = column / 8 * 4 + p.reg;
       const auto at = size_t(thread * (op.n / 2) + reg);
       Sum sum(in[4] ? double(bit_cast<float>(in[kD + at])) : 0.0);
-      for (int l = 0; l < layout.k(); ++l)
-        sum.add((op.negate_a != op.negate_b ? -1 : 1) * a[size_t(row * layout.k() + l)] *
-                b[size_t(column * layout.k() + l)]);
+      for (int l = 0; l < layout.k(); ++l) {
+        const double x = a[size_t(row * layout.k() + l)], y = b[size_t(column * layout.k() + l)];
+        sum.add((op.negate_a != op.negate_b ? -1 : 1) * x * y,
+                simt::aligned_magnitude(op.a, x) * simt::aligned_magnitude(op.b, y));
+      }
       const double tolerance = block % 3 ? simt::accumulation_error(op.a) * sum.magnitude() : 0;
       out[at] = {sum.bits(), tolerance};
     }

@@ -96,7 +96,8 @@ TC_HOST_DEVICE uint16_t cvt_rn_bf16_f32(float x) {
 }
 
 // cvt.rna.tf32.f32: nearest with 10 bits of mantissa, half-way values away from zero, as a float's
-// bits whose low 13 are 0; every NaN becomes 0x7fffffff.
+// bits whose low 13 are 0. A NaN keeps its other bits, as on sm_90: one with no more than those 13
+// becomes infinity.
 TC_HOST_DEVICE uint32_t cvt_rna_tf32_f32(float x) {
 #if defined(__CUDA_ARCH__)
   uint32_t y;
@@ -104,8 +105,8 @@ TC_HOST_DEVICE uint32_t cvt_rna_tf32_f32(float x) {
   return y;
 #else
   const uint32_t bits = bit_cast<uint32_t>(x);
-  if ((bits & 0x7fffffffu) > detail::kFloatInfinity) return 0x7fffffffu;
-  return (bits + 0x1000u) & ~0x1fffu;
+  const bool rounds = (bits & 0x7fffffffu) < detail::kFloatInfinity;
+  return (bits + (rounds ? 0x1000u : 0u)) & ~0x1fffu;
 #endif
 }
 
