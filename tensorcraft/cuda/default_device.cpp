@@ -83,6 +83,7 @@ std::vector<Device> devices() {
   std::vector<Device> usable{Device::cpu()};
   for (int index = 0; index < cuda_device_count(); ++index)
     if (problem_of(Device::cuda(index)).empty()) usable.push_back(Device::cuda(index));
+  if (TENSORCRAFT_SIMT) usable.push_back(Device::simt());
   return usable;
 }
 

@@ -83,13 +83,6 @@ std::string host_name() {
   return "host CPU";
 }
 
-const DeviceInfo& host_info(DeviceType type) {
-  static const std::string name = host_name();
-  static const DeviceInfo cpu{.device = Device::cpu(), .name = name};
-  static const DeviceInfo simt{.device = Device::simt(), .name = "SIMT emulator on " + name};
-  return type == DeviceType::simt ? simt : cpu;
-}
-
 // A typical part of each architecture, for work that has no device to ask.
 struct Typical {
   std::string_view name;
@@ -124,6 +117,23 @@ DeviceSlot& device_slot(int index) {
 }
 
 }  // namespace cuda
+
+namespace {
+
+const DeviceInfo& host_info(DeviceType type) {
+  static const std::string name = host_name();
+  static const DeviceInfo cpu{.device = Device::cpu(), .name = name};
+  // Plans are those of Hopper, so that its kernels are what runs.
+  static const DeviceInfo simt = [] {
+    DeviceInfo info = device_info_of_arch("sm_90a");
+    info.device = Device::simt();
+    info.name = "SIMT emulator on " + name;
+    return info;
+  }();
+  return type == DeviceType::simt ? simt : cpu;
+}
+
+}  // namespace
 
 std::string DeviceInfo::arch() const {
   if (compute_capability == 0) return {};

@@ -8,12 +8,13 @@
 
 namespace tensorcraft {
 
-// What a device is and can do. Host devices have a name and nothing else; for CUDA devices every
-// field comes from the driver, so nothing here depends on the toolkit that built the library.
+// What a device is and can do. The CPU has a name and nothing else, the SIMT device emulates a
+// typical sm_90a; for CUDA devices every field comes from the driver, so nothing here depends on
+// the toolkit that built the library.
 struct DeviceInfo {
   Device device;
   std::string name;
-  int compute_capability = 0;  // 90 for 9.0; 0 on a host device
+  int compute_capability = 0;  // 90 for 9.0; 0 on the CPU
   int num_sms = 0;
   int threads_per_sm = 0;
   int registers_per_sm = 0;
@@ -46,7 +47,7 @@ DeviceInfo device_info_of_arch(std::string_view arch);
 // else cpu with one warning that says why; TENSORCRAFT_DEVICE and set_default_device() override.
 Device default_device();
 void set_default_device(Device device);
-// Every usable device: cpu, then the GPUs.
+// Every usable device: cpu, the GPUs, then simt if it is in the build.
 std::vector<Device> devices();
 // Waits for all work on a device; host devices return at once.
 void synchronize(Device device);

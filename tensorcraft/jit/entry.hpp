@@ -9,6 +9,11 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
+
+namespace tensorcraft::simt {
+struct Instance;
+}
 
 namespace tensorcraft::jit {
 
@@ -20,6 +25,8 @@ struct Rung {
   std::string_view params;    // "tensorcraft::kernel::gemm::Params"
   // "tensorcraft::kernel::gemm::Config{.block_m = 64}"; null for a function without a Config.
   std::string (*config_text)(const void* config);
+  // What of it is compiled for the SIMT device (op/simt.hpp); null: nothing.
+  std::vector<simt::Instance> (*simt_instances)() = nullptr;
 };
 
 inline constexpr int kMaxTypes = 4;

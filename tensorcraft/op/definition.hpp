@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/operator.hpp"
+#include "tensorcraft/op/simt.hpp"
 #include "tensorcraft/op/trace.hpp"
 
 #include <array>
@@ -116,7 +117,7 @@ void check_tensors(std::string_view op, const NamedTensors& outputs, const Named
 void check_devices(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs);
 // The stream a call runs on.
 StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device);
-// Compiles if needed and enqueues.
+// Compiles if needed and enqueues; on the SIMT device runs to the end.
 void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op);
 // `table` as the description shows it, and the error where no row accepts or a name is unknown.
 [[noreturn]] void no_variant(std::string_view op, std::string_view forced,
@@ -136,16 +137,22 @@ bool is_named(const Variant<Problem>& v, std::string_view name) {
   return v.name == name || (!v.alias.empty() && v.alias == name);
 }
 
+// CUDA's rows are the SIMT device's too.
+constexpr bool serves(DeviceType row, DeviceType device) {
+  return row == device || (row == DeviceType::cuda && device == DeviceType::simt);
+}
+
 // Every verdict, best first: `explain` shows all, the errors quote them.
 template <class Problem>
 std::vector<Considered> consider(std::span<const Variant<Problem>> table, const Problem& problem,
                                  const DeviceInfo& device) {
   std::vector<Considered> all;
   for (const auto& v : table) {
-    if (v.device != device.device.type) continue;
+    if (!serves(v.device, device.device.type)) continue;
     const Verdict verdict = v.accepts(problem, device);
-    all.push_back({info(v), verdict.accepted(), std::string(verdict.reason), {}});
-    if (verdict.accepted() && v.plan) all.back().plan = v.plan(problem, device);
+    Considered& row = all.emplace_back(info(v), verdict.accepted(), std::string(verdict.reason));
+    if (row.accepted && v.plan) row.plan = v.plan(problem, device);
+    if (row.plan && device.device.type == DeviceType::simt) require_simt_instance(row);
   }
   return all;
 }
@@ -167,7 +174,8 @@ const Variant<Problem>& choose(const Definition<Problem, Options>& def, const Pr
                                const DeviceInfo& device, std::string_view forced) {
   for (const auto& v : def.table) {
     if (!forced.empty() && !is_named(v, forced)) continue;
-    if (v.device == device.device.type && v.accepts(problem, device).accepted()) return v;
+    if (!serves(v.device, device.device.type) || !v.accepts(problem, device).accepted()) continue;
+    if (device.device.type != DeviceType::simt || simt_instance(v.plan(problem, device))) return v;
   }
   if (!forced.empty()) require_known(def, forced);
   no_variant(def.name, forced, consider(def.table, problem, device));

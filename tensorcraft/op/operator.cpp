@@ -67,6 +67,7 @@ StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device) {
 }
 
 void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
+  if (device.type == DeviceType::simt) return launch_on_simt(plan);
   const auto kernel = jit::get_kernel(plan.kernel, device, stream);
   launch(*kernel, plan.launch, plan.params, stream, op);
 }
@@ -103,7 +104,7 @@ std::string config_text(const Plan& plan) {
 }
 
 double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype) {
-  if (device.memory_gb_per_s <= 0) return 0;
+  if (device.memory_gb_per_s <= 0 || !device.device.is_cuda()) return 0;
   const bool is_16_bit = dtype == DType::float16 || dtype == DType::bfloat16;
   const double tflops = is_16_bit ? device.peak_bf16_tflops : device.peak_fp32_tflops;
   const double memory_us = cost.bytes / device.memory_gb_per_s / 1e3;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/dlpack_traits.hpp"
 #include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/simt/launch.hpp"
 
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 // The rungs that are compiled into the library for the SIMT device: a list of dtypes and Configs
@@ -20,6 +22,7 @@ struct Instance {
   std::array<DType, kMaxTypes> types{};
   int num_types = 0;
   std::array<unsigned char, kMaxConfigBytes> config{};
+  std::array<unsigned char, kMaxConfigBytes> any{};  // 0xff: this byte of config may differ
   Body body = nullptr;
 };
 using InstanceList = std::vector<Instance>;
@@ -34,8 +37,63 @@ std::array<unsigned char, kMaxConfigBytes> config_bytes(const Config& config) {
   return bytes;
 }
 
-// The instance of exactly these types and Config; null where the list has none.
+// The first instance that serves these types and this Config; null where the list has none.
 const Instance* find(const InstanceList& list, std::span<const DType> types,
                      std::span<const unsigned char> config);
+
+// The type arguments of one instance, and the combinations of them that a list covers.
+template <class... T>
+struct Types {};
+template <class... Combination>
+struct AnyOf {};
+using Floats = AnyOf<Types<float>, Types<f16>, Types<bf16>>;
+
+// Whether the library has instances; their source files alone are compiled with the option.
+#if defined(TENSORCRAFT_SIMT)
+inline constexpr bool kHasInstances = TENSORCRAFT_SIMT != 0;
+#else
+inline constexpr bool kHasInstances = false;
+#endif
+
+template <class Params, const auto& kConfigs, size_t kIndex, class Rung, class... T>
+Instance instance(Types<T...>, Rung) {
+  static_assert(sizeof...(T) <= kMaxTypes);
+  return {.types = {dtype_of<T>()...},
+          .num_types = sizeof...(T),
+          .config = config_bytes(kConfigs[kIndex]),
+          .body = [](const void* params) {
+            Rung{}.template operator()<T..., kConfigs[kIndex]>(*static_cast<const Params*>(params));
+          }};
+}
+
+// A rung compiled for every combination of types and every Config of the array `kConfigs`, which
+// has static storage. `rung` is a lambda []<class T, Config C>(const Params& p) { idea<T, C>(p); }.
+// `any` are members of Config in which a wanted Config may differ from the one compiled: the rung
+// does not read them, or the compiled value also serves the others. Put exact lists first.
+template <class Params, const auto& kConfigs, class... Combination, class Rung, class... Member>
+InstanceList instances(AnyOf<Combination...>, Rung rung, Member... any) {
+  InstanceList list;
+  if constexpr (kHasInstances) {
+    const auto add = [&]<class Types, size_t... i>(Types types, std::index_sequence<i...>) {
+      (list.push_back(instance<Params, kConfigs, i>(types, rung)), ...);
+    };
+    (add(Combination{}, std::make_index_sequence<kConfigs.size()>{}), ...);
+    std::array<unsigned char, kMaxConfigBytes> mask{};
+    const auto& config = kConfigs[0];
+    const auto offset = [&](const auto& member) {
+      return reinterpret_cast<const char*>(&member) - reinterpret_cast<const char*>(&config);
+    };
+    (std::memset(mask.data() + offset(config.*any), 0xff, sizeof(config.*any)), ...);
+    for (Instance& one : list) one.any = mask;
+  }
+  return list;
+}
+
+// All instances of several lists, in their order.
+template <class... List>
+InstanceList concat(InstanceList first, const List&... rest) {
+  (first.insert(first.end(), rest.begin(), rest.end()), ...);
+  return first;
+}
 
 }  // namespace tensorcraft::simt

@@ -6,6 +6,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/attention/attention_cpu.hpp"
 #include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/ops/attention/attention_simt.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -40,11 +41,14 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::attention::Params";
 const jit::Rung kNaive{"tensorcraft/ops/attention/00_naive.cuh",
-                       "tensorcraft::kernel::attention::naive", kParams, config_text};
+                       "tensorcraft::kernel::attention::naive", kParams, config_text,
+                       naive_instances};
 const jit::Rung kTiled{"tensorcraft/ops/attention/01_tiled.cuh",
-                       "tensorcraft::kernel::attention::tiled", kParams, config_text};
+                       "tensorcraft::kernel::attention::tiled", kParams, config_text,
+                       tiled_instances};
 const jit::Rung kTensorCore{"tensorcraft/ops/attention/02_tensor_core.cuh",
-                            "tensorcraft::kernel::attention::tensor_core", kParams, config_text};
+                            "tensorcraft::kernel::attention::tensor_core", kParams, config_text,
+                            tensor_core_instances};
 
 // Tiles for which the accumulators fit the registers and the tiles every GPU's shared memory.
 Config tiled_config(const Params& p) {

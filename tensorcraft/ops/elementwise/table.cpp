@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/elementwise/elementwise_cpu.hpp"
+#include "tensorcraft/ops/elementwise/elementwise_simt.hpp"
 
 #include <algorithm>
 
@@ -29,9 +30,11 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::elementwise::Params";
 const jit::Rung kNaive{"tensorcraft/ops/elementwise/00_naive.cuh",
-                       "tensorcraft::kernel::elementwise::naive", kParams, config_text};
+                       "tensorcraft::kernel::elementwise::naive", kParams, config_text,
+                       naive_instances};
 const jit::Rung kVectorized{"tensorcraft/ops/elementwise/01_vectorized.cuh",
-                            "tensorcraft::kernel::elementwise::vectorized", kParams, config_text};
+                            "tensorcraft::kernel::elementwise::vectorized", kParams, config_text,
+                            vectorized_instances};
 
 Params params(const Problem& q) {
   const bool fills = q.operation == Operation::fill;

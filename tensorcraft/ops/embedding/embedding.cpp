@@ -7,6 +7,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/embedding/embedding_cpu.hpp"
 #include "tensorcraft/ops/embedding/params.h"
+#include "tensorcraft/ops/embedding/embedding_simt.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -30,9 +31,11 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::embedding::Params";
 const jit::Rung kNaive{"tensorcraft/ops/embedding/00_naive.cuh",
-                       "tensorcraft::kernel::embedding::naive", kParams, config_text};
+                       "tensorcraft::kernel::embedding::naive", kParams, config_text,
+                       naive_instances};
 const jit::Rung kVectorized{"tensorcraft/ops/embedding/01_vectorized.cuh",
-                            "tensorcraft::kernel::embedding::vectorized", kParams, config_text};
+                            "tensorcraft::kernel::embedding::vectorized", kParams, config_text,
+                            vectorized_instances};
 
 // Only bits move, so one kernel serves every dtype of a size.
 DType moved_as(DType dtype) {

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/ops/gemm/params.h"
+#include "tensorcraft/ops/gemm/gemm_simt.hpp"
 
 #include <algorithm>
 #include <array>
@@ -32,17 +33,22 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::gemm::Params";
 const jit::Rung kNaive{"tensorcraft/ops/gemm/00_naive.cuh", "tensorcraft::kernel::gemm::naive",
-                       kParams, config_text};
+                       kParams, config_text, naive_instances};
 const jit::Rung kCoalesced{"tensorcraft/ops/gemm/01_coalesced.cuh",
-                           "tensorcraft::kernel::gemm::coalesced", kParams, config_text};
+                           "tensorcraft::kernel::gemm::coalesced", kParams, config_text,
+                           coalesced_instances};
 const jit::Rung kBlockTiled{"tensorcraft/ops/gemm/02_block_tiled.cuh",
-                            "tensorcraft::kernel::gemm::block_tiled", kParams, config_text};
+                            "tensorcraft::kernel::gemm::block_tiled", kParams, config_text,
+                            block_tiled_instances};
 const jit::Rung kThreadTiled{"tensorcraft/ops/gemm/03_thread_tiled.cuh",
-                             "tensorcraft::kernel::gemm::thread_tiled", kParams, config_text};
+                             "tensorcraft::kernel::gemm::thread_tiled", kParams, config_text,
+                             thread_tiled_instances};
 const jit::Rung kVectorized{"tensorcraft/ops/gemm/04_vectorized.cuh",
-                            "tensorcraft::kernel::gemm::vectorized", kParams, config_text};
+                            "tensorcraft::kernel::gemm::vectorized", kParams, config_text,
+                            vectorized_instances};
 const jit::Rung kTensorCore{"tensorcraft/ops/gemm/06_tensor_core.cuh",
-                            "tensorcraft::kernel::gemm::tensor_core", kParams, config_text};
+                            "tensorcraft::kernel::gemm::tensor_core", kParams, config_text,
+                            tensor_core_instances};
 
 // A shipped tile. `rate` compares tiles on a full device: larger ones use each byte more often.
 struct TileShape {

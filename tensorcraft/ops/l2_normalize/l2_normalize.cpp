@@ -7,6 +7,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize_cpu.hpp"
 #include "tensorcraft/ops/l2_normalize/params.h"
+#include "tensorcraft/ops/l2_normalize/l2_normalize_simt.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -35,12 +36,14 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::l2_normalize::Params";
 const jit::Rung kNaive{"tensorcraft/ops/l2_normalize/00_naive.cuh",
-                       "tensorcraft::kernel::l2_normalize::naive", kParams, config_text};
+                       "tensorcraft::kernel::l2_normalize::naive", kParams, config_text,
+                       naive_instances};
 const jit::Rung kBlock{"tensorcraft/ops/l2_normalize/01_block.cuh",
-                       "tensorcraft::kernel::l2_normalize::block", kParams, config_text};
+                       "tensorcraft::kernel::l2_normalize::block", kParams, config_text,
+                       block_instances};
 const jit::Rung kInRegisters{"tensorcraft/ops/l2_normalize/02_in_registers.cuh",
                              "tensorcraft::kernel::l2_normalize::in_registers", kParams,
-                             config_text};
+                             config_text, in_registers_instances};
 constexpr int64_t kMaxBlocks = int64_t(1) << 30;
 
 Params params(const Problem& q) {

@@ -7,6 +7,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/layer_norm/layer_norm_cpu.hpp"
 #include "tensorcraft/ops/layer_norm/params.h"
+#include "tensorcraft/ops/layer_norm/layer_norm_simt.hpp"
 
 #include <algorithm>
 
@@ -30,13 +31,17 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::layer_norm::Params";
 const jit::Rung kNaive{"tensorcraft/ops/layer_norm/00_naive.cuh",
-                       "tensorcraft::kernel::layer_norm::naive", kParams, config_text};
+                       "tensorcraft::kernel::layer_norm::naive", kParams, config_text,
+                       naive_instances};
 const jit::Rung kBlock{"tensorcraft/ops/layer_norm/01_block.cuh",
-                       "tensorcraft::kernel::layer_norm::block", kParams, config_text};
+                       "tensorcraft::kernel::layer_norm::block", kParams, config_text,
+                       block_instances};
 const jit::Rung kVectorized{"tensorcraft/ops/layer_norm/02_vectorized.cuh",
-                            "tensorcraft::kernel::layer_norm::vectorized", kParams, config_text};
+                            "tensorcraft::kernel::layer_norm::vectorized", kParams, config_text,
+                            vectorized_instances};
 const jit::Rung kInRegisters{"tensorcraft/ops/layer_norm/03_in_registers.cuh",
-                             "tensorcraft::kernel::layer_norm::in_registers", kParams, config_text};
+                             "tensorcraft::kernel::layer_norm::in_registers", kParams, config_text,
+                             in_registers_instances};
 
 // The tensors of a call as rows. Weight and bias have one row each.
 struct Tensors {

@@ -6,6 +6,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/masked_mean/masked_mean_cpu.hpp"
 #include "tensorcraft/ops/masked_mean/params.h"
+#include "tensorcraft/ops/masked_mean/masked_mean_simt.hpp"
 
 #include <limits>
 
@@ -24,9 +25,11 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::masked_mean::Params";
 const jit::Rung kNaive{"tensorcraft/ops/masked_mean/00_naive.cuh",
-                       "tensorcraft::kernel::masked_mean::naive", kParams, config_text};
+                       "tensorcraft::kernel::masked_mean::naive", kParams, config_text,
+                       naive_instances};
 const jit::Rung kBlock{"tensorcraft/ops/masked_mean/01_block.cuh",
-                       "tensorcraft::kernel::masked_mean::block", kParams, config_text};
+                       "tensorcraft::kernel::masked_mean::block", kParams, config_text,
+                       block_instances};
 
 Params params(const Problem& q) {
   return {.x = q.x.data(),

@@ -7,6 +7,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/rms_norm/rms_norm_cpu.hpp"
 #include "tensorcraft/ops/rms_norm/params.h"
+#include "tensorcraft/ops/rms_norm/rms_norm_simt.hpp"
 
 #include <algorithm>
 
@@ -27,13 +28,17 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::rms_norm::Params";
 const jit::Rung kNaive{"tensorcraft/ops/rms_norm/00_naive.cuh",
-                       "tensorcraft::kernel::rms_norm::naive", kParams, config_text};
+                       "tensorcraft::kernel::rms_norm::naive", kParams, config_text,
+                       naive_instances};
 const jit::Rung kBlock{"tensorcraft/ops/rms_norm/01_block.cuh",
-                       "tensorcraft::kernel::rms_norm::block", kParams, config_text};
+                       "tensorcraft::kernel::rms_norm::block", kParams, config_text,
+                       block_instances};
 const jit::Rung kVectorized{"tensorcraft/ops/rms_norm/02_vectorized.cuh",
-                            "tensorcraft::kernel::rms_norm::vectorized", kParams, config_text};
+                            "tensorcraft::kernel::rms_norm::vectorized", kParams, config_text,
+                            vectorized_instances};
 const jit::Rung kInRegisters{"tensorcraft/ops/rms_norm/03_in_registers.cuh",
-                             "tensorcraft::kernel::rms_norm::in_registers", kParams, config_text};
+                             "tensorcraft::kernel::rms_norm::in_registers", kParams, config_text,
+                             in_registers_instances};
 
 // The tensors of a call as rows. Weight has one row.
 struct Tensors {

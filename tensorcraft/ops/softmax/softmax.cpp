@@ -7,6 +7,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/softmax/params.h"
 #include "tensorcraft/ops/softmax/softmax_cpu.hpp"
+#include "tensorcraft/ops/softmax/softmax_simt.hpp"
 
 #include <algorithm>
 
@@ -33,13 +34,17 @@ std::string config_text(const void* config) {
 
 constexpr std::string_view kParams = "tensorcraft::kernel::softmax::Params";
 const jit::Rung kNaive{"tensorcraft/ops/softmax/00_naive.cuh",
-                       "tensorcraft::kernel::softmax::naive", kParams, config_text};
+                       "tensorcraft::kernel::softmax::naive", kParams, config_text,
+                       naive_instances};
 const jit::Rung kBlock{"tensorcraft/ops/softmax/01_block.cuh",
-                       "tensorcraft::kernel::softmax::block", kParams, config_text};
+                       "tensorcraft::kernel::softmax::block", kParams, config_text,
+                       block_instances};
 const jit::Rung kOnline{"tensorcraft/ops/softmax/02_online.cuh",
-                        "tensorcraft::kernel::softmax::online", kParams, config_text};
+                        "tensorcraft::kernel::softmax::online", kParams, config_text,
+                        online_instances};
 const jit::Rung kInRegisters{"tensorcraft/ops/softmax/03_in_registers.cuh",
-                             "tensorcraft::kernel::softmax::in_registers", kParams, config_text};
+                             "tensorcraft::kernel::softmax::in_registers", kParams, config_text,
+                             in_registers_instances};
 
 constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
 constexpr int kMaxSlots = 8;      // of a block; up to 64 values a thread

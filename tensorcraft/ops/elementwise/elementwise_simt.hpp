@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/simt/instance.hpp"
+
+// What of each rung is compiled for the SIMT device. A rung's list is whole where that is cheap;
+// else it covers every path of the rung, and `naive` serves what is left.
+namespace tensorcraft::kernel::elementwise {
+
+simt::InstanceList naive_instances();
+simt::InstanceList vectorized_instances();
+
+}  // namespace tensorcraft::kernel::elementwise
