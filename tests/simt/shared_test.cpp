@@ -50,7 +50,7 @@ TEST(SimtShared, EachBlockStartsWithNansAndHasItsOwn) {
                        EXPECT_EQ(reinterpret_cast<uintptr_t>(&dynamic) % 1024, 0u);
                        fixed.values[threadIdx.x] = 1;
                        __syncthreads();
-                       dynamic.values[63] = 2;
+                       if (threadIdx.x == 0) dynamic.values[63] = 2;
                      }),
             "no fault");
 }
