@@ -3,7 +3,6 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/simt/cluster.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -96,14 +95,5 @@ void launch(const Launch& launch, Body body, const void* params) {
 
 void set_options(const Options& options) { current_options = options; }
 Options options() { return current_options; }
-
-const Instance* find(const InstanceList& list, std::span<const DType> types,
-                     std::span<const unsigned char> config) {
-  for (const Instance& i : list)
-    if (std::equal(types.begin(), types.end(), i.types.begin(), i.types.begin() + i.num_types) &&
-        std::memcmp(i.config.data(), config.data(), std::min(config.size(), i.config.size())) == 0)
-      return &i;
-  return nullptr;
-}
 
 }  // namespace tensorcraft::simt
