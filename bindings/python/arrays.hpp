@@ -21,6 +21,12 @@ struct ArrayArgument {
   bool is_host_array() const { return framework == Framework::numpy || is_number(); }
 };
 
+// The same host memory as a tensor of the CPU or of the SIMT device.
+inline TensorView on_device(const TensorView& t, Device device) {
+  return {t.data(),    t.dtype(), t.shape(),
+          t.strides(), device,    t.read_only() ? Access::read_only : Access::read_write};
+}
+
 // tc.Tensor, NumPy array or scalar, anything with the exchange API or __dlpack__, nested list, or
 // number. `stream` is what the caller gave (None: the current one). Fails with kind type otherwise,
 // and for float64 arrays, with the fix.

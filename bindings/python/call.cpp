@@ -43,6 +43,9 @@ class Call {
     if (device_.is_cuda())
       for (ArrayArgument& a : arrays_)
         if (a.is_host_array()) move_to_device(a);
+    if (device_ == Device::simt())
+      for (ArrayArgument& a : arrays_)
+        if (a.is_host_array()) a.view = on_device(a.view, device_);
     for (size_t i = 0; i < num_inputs; ++i) inputs_.push_back(arrays_[i].view);
     for (const auto& [option, array] : tensor_options_) options_[option] = arrays_[array].view;
   }
@@ -106,8 +109,6 @@ class Call {
     }
     if (!placed) {
       device_ = given.is_none() ? default_device() : to_device(given);
-      if (device_.type == DeviceType::simt)
-        fail(ErrorKind::unsupported, name(), ": device \"simt\" is not part of this build");
       return;
     }
     device_ = placed->view.device();
@@ -121,7 +122,7 @@ class Call {
   }
 
   void pick_stream() {
-    if (!given_stream_.is_none() && !device_.is_cuda())
+    if (!given_stream_.is_none() && device_ == Device::cpu())
       fail(ErrorKind::value, name(), ": Tensor must be on CUDA device: stream= was given and ",
            description_.inputs[0].name, " is on ", device_, "; leave stream out");
     if (!device_.is_cuda()) return;
@@ -189,7 +190,8 @@ Output new_output(const Call& call, const op::OutputSpec& spec) {
   const ArrayArgument& like = call.leader();
   if (like.is_host_array()) {
     NumpyArray array = empty_numpy(spec.dtype, spec.shape);
-    if (!call.device().is_cuda()) return {array.view, std::move(array.object), nullptr};
+    if (!call.device().is_cuda())
+      return {on_device(array.view, call.device()), std::move(array.object), nullptr};
     PyTensor t = own(Tensor(spec.dtype, spec.shape, call.device(), call.stream()), call.stream());
     return {t.view, std::move(array.object), std::move(t.memory), array.view};
   }
@@ -208,7 +210,9 @@ Output given_output(const Call& call, nb::handle out) {
   if (a.is_number() || !a.object.is_valid())
     fail(ErrorKind::type, call.name(), ": out must be an array that can be written to, got ",
          class_name(out));
-  if (!call.device().is_cuda() || !a.is_host_array()) return {a.view, nb::borrow(out), a.memory};
+  if (!a.is_host_array()) return {a.view, nb::borrow(out), a.memory};
+  if (!call.device().is_cuda())
+    return {on_device(a.view, call.device()), nb::borrow(out), a.memory};
   if (!call.leader().is_host_array())
     fail(ErrorKind::value, call.name(), ": out is a NumPy array and the result is on ",
          call.device(), "; give an array of that device");

@@ -28,8 +28,6 @@ nb::object to_device_copy(nb::handle self, nb::handle device) {
   const PyTensor& t = nb::cast<const PyTensor&>(self);
   const Device target = to_device(device);
   if (t.view.device() == target) return nb::borrow(self);
-  if (target.type == DeviceType::simt)
-    fail(ErrorKind::unsupported, "to: device \"simt\" is not part of this build");
   if (!t.view.is_contiguous()) return to_device_copy(copied(self), device);
   const StreamRef stream = current_stream(target.is_cuda() ? target.index : t.view.device().index);
   Tensor result(t.view.dtype(), t.view.shape(), target, stream);
@@ -43,6 +41,8 @@ nb::object to_device_copy(nb::handle self, nb::handle device) {
 }
 
 nb::object numpy_of(nb::handle self) {
+  const PyTensor& t = nb::cast<const PyTensor&>(self);
+  if (t.view.device() == Device::simt()) return to_numpy(with(t, on_device(t.view, Device::cpu())));
   const nb::object host = to_device_copy(self, nb::str("cpu"));
   return to_numpy(nb::cast<const PyTensor&>(host));
 }
@@ -88,8 +88,6 @@ nb::object dlpack_of(nb::handle self, nb::handle stream, nb::handle max_version,
 
 PyTensor empty(nb::handle shape, nb::handle dtype, nb::handle device) {
   const Device on = to_device(device);
-  if (on.type == DeviceType::simt)
-    fail(ErrorKind::unsupported, "empty: device \"simt\" is not part of this build");
   const StreamRef home = current_stream(on.index);
   return own(Tensor(to_dtype(dtype), to_dims(shape), on, home), home);
 }
@@ -132,7 +130,7 @@ void register_attributes(nb::class_<PyTensor>& c) {
           "dtype", [](const PyTensor& t) { return t.view.dtype(); }, "Type of the elements.")
       .def_prop_ro(
           "device", [](const PyTensor& t) { return to_string(t.view.device()); },
-          "\"cpu\" or \"cuda:N\".")
+          "\"cpu\", \"cuda:N\" or \"simt\".")
       .def_prop_ro(
           "ndim", [](const PyTensor& t) { return t.view.rank(); }, "Number of dimensions.")
       .def_prop_ro(

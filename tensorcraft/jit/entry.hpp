@@ -30,7 +30,7 @@ struct Rung {
 };
 
 inline constexpr int kMaxTypes = 4;
-inline constexpr size_t kMaxConfigBytes = 64;
+inline constexpr size_t kMaxConfigBytes = 80;
 
 // Everything that decides the compiled code but the architecture. Plain data: comparing or hashing
 // one never formats text.

@@ -16,7 +16,7 @@
 namespace tensorcraft::simt {
 
 inline constexpr int kMaxTypes = 4;
-inline constexpr size_t kMaxConfigBytes = 64;
+inline constexpr size_t kMaxConfigBytes = 80;
 
 struct Instance {
   std::array<DType, kMaxTypes> types{};

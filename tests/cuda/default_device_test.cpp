@@ -29,10 +29,17 @@ int count(const std::string& text, const std::string& word) {
   return found;
 }
 
+// simt ends the list where the build has it.
+std::vector<Device> real_devices() {
+  std::vector<Device> all = devices();
+  if (all.back() == Device::simt()) all.pop_back();
+  return all;
+}
+
 TEST(DefaultDevice, IsTheFirstUsableGpuWithoutAWarning) {
   FakeDriver fake({FakeGpu{.compute_capability = 75}, {.compute_capability = 90}});
   EXPECT_EQ(warnings_of_two_calls(Device::cuda(1)), "");
-  EXPECT_EQ(devices(), (std::vector<Device>{Device::cpu(), Device::cuda(1)}));
+  EXPECT_EQ(real_devices(), (std::vector<Device>{Device::cpu(), Device::cuda(1)}));
 }
 
 TEST(DefaultDevice, FallsBackToTheCpuWithTheReasonOnce) {
@@ -52,7 +59,7 @@ TEST(DefaultDevice, FallsBackToTheCpuWithTheReasonOnce) {
     const std::string text = warnings_of_two_calls(Device::cpu());
     EXPECT_EQ(count(text, c.reason), 1) << text;
     EXPECT_EQ(count(text, "Falling back to CPU simulation backend"), 1) << text;
-    EXPECT_EQ(devices(), std::vector<Device>{Device::cpu()});
+    EXPECT_EQ(real_devices(), std::vector<Device>{Device::cpu()});
   }
 }
 

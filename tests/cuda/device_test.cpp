@@ -77,11 +77,21 @@ TEST(Device, DescribesArchitecturesWithoutADevice) {
   EXPECT_THROW(device_info_of_arch(""), Error);
 }
 
-TEST(Device, HostDevicesHaveANameAndNothingElse) {
+TEST(Device, TheCpuHasANameAndNothingElse) {
   EXPECT_FALSE(device_info(Device::cpu()).name.empty());
   EXPECT_EQ(device_info(Device::cpu()).compute_capability, 0);
-  EXPECT_EQ(device_info(Device::simt()).device, Device::simt());
   EXPECT_NO_THROW(synchronize(Device::cpu()));
+}
+
+TEST(Device, SimtEmulatesAnSm90a) {
+  const DeviceInfo& simt = device_info(Device::simt());
+  const DeviceInfo hopper = device_info_of_arch("sm_90a");
+  EXPECT_EQ(simt.device, Device::simt());
+  EXPECT_EQ(simt.arch(), "sm_90a");
+  EXPECT_EQ(simt.num_sms, hopper.num_sms);
+  EXPECT_EQ(simt.shared_bytes_per_block, hopper.shared_bytes_per_block);
+  EXPECT_TRUE(simt.name.starts_with("SIMT emulator on ")) << simt.name;
+  EXPECT_NO_THROW(synchronize(Device::simt()));
 }
 
 TEST(Device, NamesTheDevicesThatExist) {

@@ -159,6 +159,23 @@ TEST(FloatTypes, PairsPutTheFirstValueInTheUpperHalf) {
   EXPECT_EQ(ptx::cvt_rn_f16x2_e4m3x2(0x38ff), 0x3c007fffu);
 }
 
+// Ten bits of mantissa stay; a half-way value goes away from zero.
+TEST(FloatTypes, Tf32RoundsHalfWayValuesAwayFromZero) {
+  const auto rounded = [](float x) { return bit_cast<float>(ptx::cvt_rna_tf32_f32(x)); };
+  constexpr float step = 0x1p-10f;
+  EXPECT_EQ(rounded(1 + step), 1 + step);
+  EXPECT_EQ(rounded(1 + step / 2), 1 + step);
+  EXPECT_EQ(rounded(-1 - step / 2), -1 - step);
+  EXPECT_EQ(rounded(1 + 0.49f * step), 1.0f);
+  EXPECT_EQ(rounded(2 - step / 4), 2.0f);
+  EXPECT_EQ(rounded(0x1p-133f), 0x1p-133f);
+  EXPECT_TRUE(std::signbit(rounded(-0.0f)));
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(rounded(-infinity), -infinity);
+  EXPECT_EQ(rounded(std::numeric_limits<float>::max()), infinity);
+  EXPECT_EQ(ptx::cvt_rna_tf32_f32(-std::numeric_limits<float>::quiet_NaN()), 0x7fffffffu);
+}
+
 TEST(FloatTypes, ConvertBetweenNarrowTypesRoundsOnce) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const f16 half = f16::from_bits(uint16_t(bits));

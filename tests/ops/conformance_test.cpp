@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/cases.hpp"
 #include "tests/support/tolerance.hpp"
@@ -9,16 +10,17 @@
 
 #include <cstdlib>
 #include <set>
+#include <tuple>
 
-// Every operator, variant, dtype and case against the double reference. Variants come from the
-// registry, cases from tests/ops/cases.
+// Every operator, variant, dtype and case against the double reference, on a GPU or else the CPU,
+// and on the SIMT device. Variants come from the registry, cases from tests/ops/cases.
 namespace tensorcraft::testing {
 namespace {
 
 std::vector<Device> devices_under_test() {
-  std::vector<Device> all;
-  if (cuda_device_count() > 0) return {Device::cuda(0)};
-  return {Device::cpu()};
+  std::vector<Device> all{cuda_device_count() > 0 ? Device::cuda(0) : Device::cpu()};
+  if (devices().back() == Device::simt()) all.push_back(Device::simt());
+  return all;
 }
 
 const std::vector<Case>& cases() {
@@ -33,10 +35,16 @@ std::vector<std::vector<float>> expected_results(const Case& c) {
   return run.results();
 }
 
-void check_variant(const Case& c, CaseRun& run, std::string_view variant,
-                   const std::vector<std::vector<float>>& expected) {
+// Runs one row of the table, by its name or by a plan, and compares all it wrote.
+void check_variant(const Case& c, CaseRun& run, const op::Considered& row, Device device,
+                   bool by_plan, const std::vector<std::vector<float>>& expected) {
+  const std::string what = join(c.name, ", variant ", row.variant.name, " on ", device,
+                                by_plan ? " with one multiprocessor" : "");
   run.poison_outputs();
-  c.op->run(run.outputs(), run.arguments(variant));
+  if (by_plan)
+    op::launch_plan(*row.plan, device, {}, c.op->description().name);
+  else
+    c.op->run(run.outputs(), run.arguments(row.variant.name));
   const auto got = run.results();
   const auto outputs = run.outputs();
   ASSERT_EQ(got.size(), expected.size());
@@ -44,47 +52,90 @@ void check_variant(const Case& c, CaseRun& run, std::string_view variant,
     EXPECT_EQ(compare(got[i], expected[i],
                       tolerance(outputs[i].dtype(), c.dtype, c.reduction, c.rounds_inside)),
               "")
-        << c.name << ", variant " << variant << ", output " << i;
-  EXPECT_EQ(run.damage(), "") << c.name << ", variant " << variant;
+        << what << ", output " << i;
+  EXPECT_EQ(run.damage(), "") << what;
 }
 
-class Conformance : public ::testing::TestWithParam<const op::Operator*> {};
+class Conformance : public ::testing::TestWithParam<std::tuple<const op::Operator*, Device>> {
+ protected:
+  const op::Operator& op_ = *std::get<0>(GetParam());
+  const Device device_ = std::get<1>(GetParam());
+  std::set<std::string_view> ran_;
+
+  // Every row that accepts the case.
+  void check_case(const Case& c) {
+    CaseRun run(c, device_);
+    const auto expected = expected_results(c);
+    const auto rows = [&](const DeviceInfo& device) {
+      return op_.explain(run.outputs(), run.arguments({}), device).variants;
+    };
+    const auto all = rows(device_info(device_));
+    bool accepted = false;
+    for (const op::Considered& row : all) {
+      if (!row.accepted) continue;
+      accepted = true;
+      ran_.insert(row.variant.name);
+      check_variant(c, run, row, device_, false, expected);
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_TRUE(accepted) << c.name << ": no variant accepts on " << device_;
+    if (device_ == Device::simt()) check_large_plans(c, run, all, rows, expected);
+  }
+
+ private:
+  // What a GPU runs for large problems only: asked of a GPU that small ones fill.
+  template <class Rows>
+  void check_large_plans(const Case& c, CaseRun& run, const std::vector<op::Considered>& small,
+                         Rows&& rows_on, const std::vector<std::vector<float>>& expected) {
+    if (run.outputs()[0].size() == 0) return;
+    DeviceInfo one = device_info(device_);
+    one.num_sms = 1;
+    const auto large = rows_on(one);
+    for (size_t i = 0; i < large.size(); ++i) {
+      if (!large[i].accepted) continue;
+      if (small[i].accepted && large[i].plan->kernel == small[i].plan->kernel) continue;
+      check_variant(c, run, large[i], device_, true, expected);
+    }
+  }
+};
 
 TEST_P(Conformance, EveryVariantAgreesWithTheReference) {
-  const op::Operator& op = *GetParam();
   const char* filter = std::getenv("TC_TEST_TAG");
-  for (const Device device : devices_under_test()) {
-    std::set<std::string_view> ran;
-    size_t count = 0;
-    for (const Case& c : cases()) {
-      if (c.op != &op || !c.has_tag(filter ? filter : "conformance")) continue;
-      CaseRun run(c, device);
-      const auto expected = expected_results(c);
-      bool accepted = false;
-      for (const auto& row :
-           op.explain(run.outputs(), run.arguments({}), device_info(device)).variants) {
-        if (!row.accepted) continue;
-        accepted = true;
-        ran.insert(row.variant.name);
-        check_variant(c, run, row.variant.name, expected);
-        if (::testing::Test::HasFatalFailure()) return;
-      }
-      EXPECT_TRUE(accepted) << c.name << ": no variant accepts on " << device;
-      ++count;
-    }
-    EXPECT_GT(count, 0u) << op.description().name << " has no case";
-    if (filter) continue;
-    for (const auto& row : op.description().variants)
-      if (row.device == device.type && row.name != "onednn") {
-        EXPECT_TRUE(ran.contains(row.name)) << row.name << " accepted no case on " << device;
-      }
+  const bool on_simt = device_ == Device::simt();
+  size_t count = 0;
+  for (const Case& c : cases()) {
+    if (c.op != &op_ || !c.has_tag(filter ? filter : on_simt ? "simt" : "conformance")) continue;
+    check_case(c);
+    if (HasFatalFailure()) return;
+    ++count;
   }
+  EXPECT_GT(count, 0u) << op_.description().name << " has no case";
+  if (filter) return;
+  for (const auto& row : op_.description().variants)
+    if (op::serves(row.device, device_.type) && row.name != "onednn") {
+      EXPECT_TRUE(ran_.contains(row.name)) << row.name << " accepted no case on " << device_;
+    }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, Conformance, ::testing::ValuesIn(operators()),
+INSTANTIATE_TEST_SUITE_P(Operators, Conformance,
+                         ::testing::Combine(::testing::ValuesIn(operators()),
+                                            ::testing::ValuesIn(devices_under_test())),
                          [](const auto& info) {
-                           return std::string(info.param->description().name);
+                           return join(std::get<0>(info.param)->description().name, "_",
+                                       std::get<1>(info.param).type);
                          });
+
+// Whatever the Configs that are compiled in: a call on the SIMT device finds a kernel.
+TEST(SimtDevice, HasAKernelForEveryCase) {
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  for (const Case& c : cases()) {
+    if (!c.has_tag("conformance")) continue;
+    const CaseRun run(c, Device::simt());
+    const auto e = c.op->explain(run.outputs(), run.arguments({}), device_info(Device::simt()));
+    EXPECT_FALSE(e.variant.empty()) << c.name;
+    EXPECT_TRUE(e.variants.back().variant.name == "naive" && e.variants.back().accepted) << c.name;
+  }
+}
 
 }  // namespace
 }  // namespace tensorcraft::testing

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/simt/launch.hpp"
 #include "tests/support/cases.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +11,8 @@
 #include <string>
 #include <vector>
 
-// The same call gives the same bits, again and again and with any number of threads.
+// The same call gives the same bits, again and again, with any number of threads, and in any order
+// that the threads of a kernel may run in.
 namespace tensorcraft::testing {
 namespace {
 
@@ -34,13 +37,12 @@ int64_t work(const Case& c) {
   return elements;
 }
 
-// The conformance case with the most elements, up to a size that 100 runs bear.
-const Case* largest_case(const std::vector<Case>& cases, const op::Operator& op) {
-  constexpr int64_t kMost = 200'000;
+// The case of a tag with the most elements, up to a size that many runs bear.
+const Case* largest_case(const std::vector<Case>& cases, const op::Operator& op,
+                         std::string_view tag, int64_t most) {
   const Case* largest = nullptr;
   for (const Case& c : cases)
-    if (c.op == &op && c.has_tag("conformance") && work(c) <= kMost &&
-        (!largest || work(c) > work(*largest)))
+    if (c.op == &op && c.has_tag(tag) && work(c) <= most && (!largest || work(c) > work(*largest)))
       largest = &c;
   return largest;
 }
@@ -52,16 +54,22 @@ Results results_of(const Case& c, CaseRun& run, std::string_view variant) {
 
 class Determinism : public ::testing::TestWithParam<const op::Operator*> {
  protected:
-  void TearDown() override { host::set_num_threads(0); }
+  void TearDown() override {
+    host::set_num_threads(0);
+    simt::set_options({});
+  }
 
-  // Calls check(case, run, variant) for every row of the host that accepts the case.
+  // Calls check(case, run, variant) for every row of the device that accepts the case.
   template <class F>
-  void for_each_variant(F&& check) {
+  void for_each_variant(F&& check, Device device = Device::cpu()) {
     static const auto cases = all_cases();
-    const Case* c = largest_case(cases, *GetParam());
-    ASSERT_NE(c, nullptr) << "no conformance case";
-    CaseRun run(*c, Device::cpu());
-    const auto rows = c->op->explain(run.outputs(), run.arguments({}), {}).variants;
+    const bool on_simt = device == Device::simt();
+    const Case* c = on_simt ? largest_case(cases, *GetParam(), "simt", 20'000)
+                            : largest_case(cases, *GetParam(), "conformance", 200'000);
+    ASSERT_NE(c, nullptr) << "no case";
+    CaseRun run(*c, device);
+    const auto rows =
+        c->op->explain(run.outputs(), run.arguments({}), device_info(device)).variants;
     int checked = 0;
     for (const auto& row : rows) {
       if (!row.accepted || row.variant.name == "reference") continue;
@@ -91,6 +99,22 @@ TEST_P(Determinism, TheNumberOfThreadsChangesNoBit) {
           << c.name << ", " << variant << ", " << threads << " threads";
     }
   });
+}
+
+TEST_P(Determinism, TheOrderOfThreadsChangesNoBitOn_simt) {
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  const auto check = [](const Case& c, CaseRun& run, std::string_view variant) {
+    simt::set_options({});
+    const Results first = results_of(c, run, variant);
+    simt::set_options({.timing = simt::Timing::as_early_as_possible});
+    EXPECT_TRUE(same_bits(results_of(c, run, variant), first)) << c.name << ", " << variant;
+    for (uint64_t seed = 1; seed <= 5; ++seed) {
+      simt::set_options({.timing = simt::Timing::seeded, .seed = seed});
+      EXPECT_TRUE(same_bits(results_of(c, run, variant), first))
+          << c.name << ", " << variant << ", seed " << seed;
+    }
+  };
+  for_each_variant(check, Device::simt());
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Determinism, ::testing::ValuesIn(operators()),

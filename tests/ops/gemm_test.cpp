@@ -3,15 +3,20 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/jit/entry.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
+#include "tensorcraft/ops/gemm/params.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
+#include <set>
 #include <vector>
 
 // What the conformance test cannot say: exact messages, C that must not be read, fused against
@@ -63,13 +68,29 @@ std::string message_of(ErrorKind kind, F&& f) {
   return "nothing was thrown";
 }
 
-op::Explanation explain_on(const char* arch, DType dtype, const Dims& a, const Dims& b,
-                           const Dims& d) {
+op::Explanation explain_on(const DeviceInfo& device, DType dtype, const Dims& a, const Dims& b,
+                           const Dims& d, bool allow_tf32 = false) {
   alignas(16) static std::byte memory[16];
   const std::vector<TensorView> inputs{{memory, dtype, a}, {memory, dtype, b}};
   // Explaining reads no memory, so the output may lie anywhere apart.
   const std::vector<TensorView> outputs{{reinterpret_cast<void*>(uintptr_t(1) << 46), dtype, d}};
-  return find_operator("gemm").explain(outputs, {inputs, {}}, device_info_of_arch(arch));
+  const op::Operator& op = find_operator("gemm");
+  const auto& options = op.description().options;
+  std::vector<op::Value> values(options.size());
+  for (size_t i = 0; i < options.size(); ++i)
+    if (options[i].name == "allow_tf32") values[i] = allow_tf32;
+  return op.explain(outputs, {inputs, values}, device);
+}
+op::Explanation explain_on(const char* arch, DType dtype, const Dims& a, const Dims& b,
+                           const Dims& d, bool allow_tf32 = false) {
+  return explain_on(device_info_of_arch(arch), dtype, a, b, d, allow_tf32);
+}
+
+// The row of a variant.
+const op::Considered& row_of(const op::Explanation& e, std::string_view variant) {
+  for (const auto& row : e.variants)
+    if (row.variant.name == variant) return row;
+  fail(ErrorKind::internal, "gemm has no variant ", variant);
 }
 
 TEST(Gemm, NeverReadsCWhereBetaIsZero) {
@@ -77,7 +98,7 @@ TEST(Gemm, NeverReadsCWhereBetaIsZero) {
   const Tensor nan = constant({33, 24}, std::numeric_limits<double>::quiet_NaN());
   const Tensor plain = gemm(a, b);
   for (const char* variant : {"", "naive", "coalesced", "block_tiled", "thread_tiled", "vectorized",
-                              "onednn", "cpu", "reference"}) {
+                              "async", "onednn", "cpu", "reference"}) {
     try {
       EXPECT_EQ(values(gemm(a, b, {.c = nan, .beta = 0, .variant = variant})),
                 values(gemm(a, b, {.variant = variant})))
@@ -134,25 +155,74 @@ TEST(Gemm, AllPairsOfVariantsAgree) {
   }
 }
 
-// Sums of small integers are exact in any order, so one wrong index in a large tile shows. The
-// sizes make a GPU with 132 multiprocessors pick each tile of tensor_core and of the float rungs.
-TEST(GemmOnGpu, EveryTileGivesExactIntegers) {
+template <class T>
+void fill_with_integers(const Tensor& t, int64_t period) {
+  for (int64_t i = 0; i < t.size(); ++i) t.data_as<T>()[i] = T(float(i % period % 5 - 2));
+}
+
+// Whether a variant that takes part below runs operands of a dtype.
+bool takes(std::string_view variant, DType dtype) {
+  if (variant == "thread_tiled" || variant == "vectorized") return true;
+  return (variant == "async" || variant.ends_with("tf32")) == (dtype == DType::float32);
+}
+
+// Sums of small integers are exact in any order, so one wrong index in a large tile shows. With one
+// entry of the batch for each multiprocessor, the tile of an entry's size is chosen; eight less
+// than it crosses its edges, and 200 steps along k go round every ring of stages.
+class GemmTilesOnGpu : public ::testing::TestWithParam<MemoryLayout> {};
+TEST_P(GemmTilesOnGpu, GiveExactIntegers) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
-  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
-    for (const int64_t size : {120, 1000, 1400, 1500}) {
-      const auto integers = [&](const Dims& shape, int64_t period) {
-        Tensor host(dtype, shape);
-        const host::Elements elements(host.view());
-        for (int64_t i = 0; i < host.size(); ++i) elements.set(i, double(i % period % 5 - 2));
-        return host.to(device_under_test());
-      };
-      const Tensor a = integers({size, 72}, 7919), b = integers({72, size}, 6151);
-      const DType wide = DType::float32;
-      const auto expected = values(gemm(a, b, {.out_dtype = wide, .variant = "naive"}));
-      for (const char* variant : {"block_tiled", "thread_tiled", "vectorized", ""})
-        EXPECT_EQ(values(gemm(a, b, {.out_dtype = wide, .variant = variant})), expected)
-            << variant << " " << dtype << " " << size;
-    }
+  const int64_t batch = device_info(device_under_test()).num_sms, k = 200;
+  GemmOptions options = with_layout(GetParam(), {.out_dtype = DType::float32});
+  const auto integers = [&](int64_t rows, int64_t cols, bool transposed, DType dtype, int64_t p) {
+    Tensor host(dtype, transposed ? Dims{batch, cols, rows} : Dims{batch, rows, cols});
+    if (dtype == DType::float32) fill_with_integers<float>(host, p);
+    if (dtype == DType::float16) fill_with_integers<f16>(host, p);
+    if (dtype == DType::bfloat16) fill_with_integers<bf16>(host, p);
+    return host.to(device_under_test());
+  };
+  for (const int64_t m : {24, 56, 120, 256})
+    for (const int64_t n : {56, 128, 248})
+      for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+        const Tensor a = integers(m, k, options.transpose_a, dtype, 7919);
+        const Tensor b = integers(k, n, options.transpose_b, dtype, 6151);
+        options.variant = "naive";
+        options.allow_tf32 = false;
+        const Tensor expected = gemm(a, b, options).to(Device::cpu());
+        for (const char* variant : {"thread_tiled", "vectorized", "async", "tensor_core",
+                                    "tensor_core_tf32", "swizzled", "swizzled_tf32"}) {
+          if (!takes(variant, dtype)) continue;
+          options.variant = variant;
+          options.allow_tf32 = true;
+          const Tensor got = gemm(a, b, options).to(Device::cpu());
+          EXPECT_EQ(std::memcmp(got.data(), expected.data(), size_t(got.size()) * sizeof(float)), 0)
+              << variant << " " << dtype << " " << m << " x " << n;
+        }
+      }
+}
+INSTANTIATE_TEST_SUITE_P(Layouts, GemmTilesOnGpu,
+                         ::testing::Values(MemoryLayout::ROW_ROW, MemoryLayout::ROW_COL,
+                                           MemoryLayout::COL_ROW, MemoryLayout::COL_COL));
+
+double norm_error(const Tensor& got, const Tensor& expected) {
+  const auto x = values(got), y = values(expected);
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    difference += (x[i] - y[i]) * (x[i] - y[i]);
+    norm += y[i] * y[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+TEST(GemmOnGpu, RoundsFloatsOnlyWhereTf32IsAllowed) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  const Tensor a = random_tensor({300, 512}), b = random_tensor({512, 260}, DType::float32, 2);
+  const Tensor expected = gemm(a.to(Device::cpu()), b.to(Device::cpu()), {.variant = "reference"});
+  EXPECT_LT(norm_error(gemm(a, b), expected), 1e-5);
+  for (const char* variant : {"", "swizzled_tf32", "tensor_core_tf32"}) {
+    const double error = norm_error(gemm(a, b, {.allow_tf32 = true, .variant = variant}), expected);
+    EXPECT_LT(error, 1e-3) << variant;
+    EXPECT_GT(error, 1e-5) << variant << " did not round";
   }
 }
 
@@ -192,21 +262,80 @@ TEST(Gemm, RefusesAnOutputThatOverlapsAnInput) {
 TEST(Gemm, ListsTheVariantsWhenANameIsUnknown) {
   const Tensor a = random_tensor({8, 8});
   EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, a, {.variant = "wgma"}); }),
-            "gemm: no variant is named \"wgma\"; there are tensor_core, vectorized, thread_tiled, "
-            "block_tiled, coalesced, naive, onednn, cpu, reference");
+            "gemm: no variant is named \"wgma\"; there are swizzled, tensor_core, swizzled_tf32, "
+            "tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, coalesced, naive, "
+            "onednn, cpu, reference");
 }
 
 TEST(Gemm, SaysWhyAForcedVariantDeclines) {
-  const auto on_ampere = explain_on("sm_80", DType::float32, {64, 64}, {64, 64}, {64, 64});
-  EXPECT_EQ(on_ampere.variant, "vectorized");
-  EXPECT_EQ(on_ampere.variants[0].reason, "float32 would be rounded to tf32");
+  const auto exact = explain_on("sm_80", DType::float32, {64, 64}, {64, 64}, {64, 64});
+  for (const char* variant : {"swizzled_tf32", "tensor_core_tf32"})
+    EXPECT_EQ(row_of(exact, variant).reason,
+              "float32 would be rounded to tf32, which allow_tf32 is not set for");
+  for (const char* variant : {"swizzled", "tensor_core"})
+    EXPECT_EQ(row_of(exact, variant).reason,
+              "takes 16-bit operands; for float32 there are the tf32 variants");
+  const auto odd = explain_on("sm_80", DType::bfloat16, {64, 63}, {63, 64}, {64, 64});
+  EXPECT_EQ(row_of(odd, "swizzled").reason, "a line of a does not start at a multiple of 16 bytes");
+  EXPECT_EQ(row_of(odd, "async").reason, "takes float32 operands: a copy in flight cannot convert");
 }
 
-TEST(Gemm, ChoosesTensorCoresForHalfPrecisionOnEveryArchitecture) {
-  for (const char* arch : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"})
-    EXPECT_EQ(explain_on(arch, DType::bfloat16, {256, 64}, {64, 256}, {256, 256}).variant,
-              "tensor_core")
-        << arch;
+// The best rung that an architecture has, for operands on 16-byte boundaries and for others.
+TEST(Gemm, ChoosesTheRungByArchitectureDtypeAndAlignment) {
+  for (const char* arch : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"}) {
+    const auto chosen = [&](DType dtype, int64_t k, bool tf32) {
+      return explain_on(arch, dtype, {256, k}, {k, 256}, {256, 256}, tf32).variant;
+    };
+    for (const DType dtype : {DType::float16, DType::bfloat16}) {
+      EXPECT_EQ(chosen(dtype, 64, false), "swizzled") << arch;
+      EXPECT_EQ(chosen(dtype, 63, false), "tensor_core") << arch;
+    }
+    EXPECT_EQ(chosen(DType::float32, 64, false), "async") << arch;
+    EXPECT_EQ(chosen(DType::float32, 64, true), "swizzled_tf32") << arch;
+    EXPECT_EQ(chosen(DType::float32, 63, true), "tensor_core_tf32") << arch;
+  }
+  DeviceInfo turing = device_info_of_arch("sm_80");
+  turing.compute_capability = 75;
+  for (const DType dtype : {DType::float32, DType::bfloat16})
+    EXPECT_EQ(explain_on(turing, dtype, {256, 64}, {64, 256}, {256, 256}, true).variant,
+              "vectorized");
+}
+
+TEST(Gemm, KernelsThatRoundSayTf32InTheirNames) {
+  const auto e = explain_on("sm_90", DType::float32, {256, 64}, {64, 256}, {256, 256}, true);
+  for (const auto& row : e.variants) {
+    if (!row.plan) continue;
+    const bool rounds = row.variant.name.ends_with("tf32");
+    const auto& kernel = row.plan->kernel;
+    EXPECT_EQ(jit::entry_name(*kernel.rung).ends_with("tf32"), rounds) << row.variant.name;
+    EXPECT_EQ(jit::readable_name(kernel).find("tf32") != std::string::npos, rounds);
+  }
+}
+
+// One entry of the batch for each multiprocessor: every tile is the best for its own size.
+TEST(Gemm, HasATileForEachSizeAndFitsItIntoSharedMemory) {
+  for (const char* arch : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"}) {
+    const DeviceInfo device = device_info_of_arch(arch);
+    std::set<std::pair<uint32_t, uint32_t>> tiles;
+    for (const DType dtype : {DType::float32, DType::bfloat16})
+      for (const int64_t m : {32, 64, 128, 256})
+        for (const int64_t n : {64, 128, 256}) {
+          const int64_t batch = device.num_sms;
+          const auto e =
+              explain_on(device, dtype, {batch, m, 64}, {batch, 64, n}, {batch, m, n}, true);
+          for (const auto& row : e.variants) {
+            if (!row.plan) continue;
+            EXPECT_LE(row.plan->launch.shared_bytes, device.shared_bytes_per_block)
+                << arch << " " << row.variant.name << " " << m << " x " << n;
+            EXPECT_LE(row.plan->launch.block.count(), 256) << row.variant.name;
+          }
+          const auto& config = *reinterpret_cast<const kernel::gemm::Config*>(
+              row_of(e, dtype == DType::float32 ? "async" : "swizzled").plan->kernel.config.data());
+          if (dtype == DType::bfloat16) tiles.emplace(config.block_m, config.block_n);
+          EXPECT_GE(config.stages, 2);
+        }
+    EXPECT_GE(tiles.size(), 6u) << arch;
+  }
 }
 
 TEST(Gemm, IsFoundAsMatmul) { EXPECT_EQ(&find_operator("matmul"), &find_operator("gemm")); }

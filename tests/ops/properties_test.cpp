@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-// Properties that hold for any input, each tried on 100 random ones on the CPU. A failure prints
-// the seed that gives it again.
+// Properties that hold for any input, each tried on 100 random ones on the CPU and fewer on the
+// SIMT device. A failure prints the seed that gives it again.
 namespace tensorcraft {
 namespace {
 
@@ -24,8 +24,10 @@ int64_t between(Random& random, int64_t low, int64_t high) {
   return std::uniform_int_distribution<int64_t>(low, high)(random);
 }
 
-Tensor normal_tensor(const Dims& shape, Random& random, float deviation = 1) {
-  Tensor t(DType::float32, shape);
+// In host memory, whichever of its devices it is for.
+Tensor normal_tensor(const Dims& shape, Random& random, float deviation = 1,
+                     Device device = Device::cpu()) {
+  Tensor t(DType::float32, shape, device);
   std::normal_distribution<float> normal(0, deviation);
   std::generate_n(t.data_as<float>(), t.size(), [&] { return normal(random); });
   return t;
@@ -39,25 +41,46 @@ void expect_same(const Tensor& x, const Tensor& y, double relative, double absol
     ASSERT_NEAR(at(x, i), at(y, i), absolute + relative * std::abs(at(y, i))) << "element " << i;
 }
 
-class Property : public ::testing::TestWithParam<std::string_view> {
+// One row of every table, and the row that plain operators are compared by.
+struct Rows {
+  Device device;
+  std::string_view variant, reference;
+  int cases;
+};
+
+class Property : public ::testing::TestWithParam<Rows> {
  protected:
-  // Runs a check on 100 cases, and stops at the first that fails.
-  void for_100_cases(const std::function<void(Random&)>& check) {
+  // Runs a check on random cases, and stops at the first that fails.
+  void for_many_cases(const std::function<void(Random&)>& check) {
     const unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
-    for (int i = 0; i < 100 && !HasFatalFailure(); ++i) check(random);
+    for (int i = 0; i < GetParam().cases && !HasFatalFailure(); ++i) check(random);
+  }
+  Tensor normal_tensor(const Dims& shape, Random& random, float deviation = 1) {
+    return tensorcraft::normal_tensor(shape, random, deviation, GetParam().device);
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Variants, Property, ::testing::Values("cpu", "reference"),
-                         [](const auto& info) { return std::string(info.param); });
+std::vector<Rows> rows() {
+  std::vector<Rows> all{{Device::cpu(), "cpu", "reference", 100},
+                        {Device::cpu(), "reference", "reference", 100}};
+  if (devices().back() == Device::simt()) {
+    all.push_back({Device::simt(), "", "naive", 20});
+    all.push_back({Device::simt(), "naive", "naive", 20});
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Variants, Property, ::testing::ValuesIn(rows()), [](const auto& info) {
+  const Rows& r = info.param;
+  return join(r.device == Device::simt() ? "simt_" : "", r.variant.empty() ? "best" : r.variant);
+});
 
 TEST_P(Property, AdditionIsExact) {
-  for_100_cases([&](Random& random) {
+  for_many_cases([&](Random& random) {
     const int64_t n = between(random, 1, 5000);
     const Tensor a = normal_tensor({n}, random, 100), b = normal_tensor({n}, random);
-    const Tensor c = add(a, b, {.variant = GetParam()});
+    const Tensor c = add(a, b, {.variant = GetParam().variant});
     for (int64_t i = 0; i < n; ++i) ASSERT_EQ(at(c, i), at(a, i) + at(b, i)) << i;
   });
 }
@@ -69,7 +92,7 @@ double gelu_tanh_of(double x) {
 }
 
 TEST_P(Property, ActivationsFollowTheirFormulas) {
-  for_100_cases([&](Random& random) {
+  for_many_cases([&](Random& random) {
     const int64_t n = between(random, 1, 500);
     const Tensor x = normal_tensor({n}, random, 4);
     const float alpha = std::uniform_real_distribution<float>(0.01f, 2)(random);
@@ -79,7 +102,7 @@ TEST_P(Property, ActivationsFollowTheirFormulas) {
         ASSERT_NEAR(at(y, i), expected, 1e-6 + 2e-6 * std::abs(expected)) << name << at(x, i);
       }
     };
-    const auto v = GetParam();
+    const auto v = GetParam().variant;
     check(relu(x, {.variant = v}), [](double t) { return std::max(t, 0.0); }, "relu ");
     check(silu(x, {.variant = v}), [](double t) { return t * sigmoid_of(t); }, "silu ");
     check(gelu(x, {.approximate = GeluApproximation::tanh, .variant = v}), gelu_tanh_of, "gelu ");
@@ -96,10 +119,10 @@ TEST_P(Property, ActivationsFollowTheirFormulas) {
 }
 
 TEST_P(Property, SoftmaxIsADistributionByItsFormula) {
-  for_100_cases([&](Random& random) {
+  for_many_cases([&](Random& random) {
     const int64_t rows = between(random, 1, 5), cols = between(random, 1, 1500);
     const Tensor x = normal_tensor({rows, cols}, random, 5);
-    const Tensor y = softmax(x, {.variant = GetParam()});
+    const Tensor y = softmax(x, {.variant = GetParam().variant});
     for (int64_t row = 0; row < rows; ++row) {
       double top = -std::numeric_limits<double>::infinity(), sum = 0, total = 0;
       for (int64_t i = 0; i < cols; ++i) top = std::max(top, double(at(x, row * cols + i)));
@@ -116,7 +139,7 @@ TEST_P(Property, SoftmaxIsADistributionByItsFormula) {
 }
 
 TEST_P(Property, GemmIsAlphaTimesTheProductPlusBetaTimesC) {
-  for_100_cases([&](Random& random) {
+  for_many_cases([&](Random& random) {
     const int64_t m = between(random, 1, 40), n = between(random, 1, 40),
                   k = between(random, 1, 60);
     const Tensor a = normal_tensor({m, k}, random), b = normal_tensor({k, n}, random);
@@ -124,7 +147,8 @@ TEST_P(Property, GemmIsAlphaTimesTheProductPlusBetaTimesC) {
     std::uniform_real_distribution<float> factor(-2, 2);
     const float alpha = factor(random), beta = random() % 4 ? factor(random) : 0.0f;
     if (beta == 0) c.data_as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
-    const Tensor d = gemm(a, b, {.c = c, .alpha = alpha, .beta = beta, .variant = GetParam()});
+    const Tensor d =
+        gemm(a, b, {.c = c, .alpha = alpha, .beta = beta, .variant = GetParam().variant});
     for (int64_t i = 0; i < m * n; ++i) {
       double product = 0, size = 0;
       for (int64_t e = 0; e < k; ++e) {
@@ -139,10 +163,10 @@ TEST_P(Property, GemmIsAlphaTimesTheProductPlusBetaTimesC) {
 }
 
 TEST_P(Property, AFusedEpilogueEqualsItsOperatorsInTurn) {
-  for_100_cases([&](Random& random) {
+  for_many_cases([&](Random& random) {
     const int64_t m = between(random, 1, 30), n = between(random, 1, 30),
                   k = between(random, 1, 30);
-    const auto v = GetParam();
+    const auto v = GetParam().variant;
     const Tensor a = normal_tensor({m, k}, random), b = normal_tensor({k, n}, random),
                  bias = normal_tensor({n}, random);
     const Tensor sum = add(gemm(a, b, {.variant = v}), bias);
@@ -159,17 +183,18 @@ TEST_P(Property, AFusedEpilogueEqualsItsOperatorsInTurn) {
 }
 
 TEST_P(Property, AttentionIsSoftmaxOfScaledScoresTimesTheValues) {
-  for_100_cases([&](Random& random) {
+  for_many_cases([&](Random& random) {
     const int64_t heads = between(random, 1, 3), rows = between(random, 1, 20),
                   keys = between(random, 1, 40), dim = 8 * between(random, 1, 8);
     const Tensor q = normal_tensor({1, heads, rows, dim}, random),
                  k = normal_tensor({1, heads, keys, dim}, random),
                  v = normal_tensor({1, heads, keys, dim}, random);
-    const Tensor scores = gemm(q, k.view().transpose(2, 3),
-                               {.alpha = 1 / std::sqrt(float(dim)), .variant = "reference"});
-    const Tensor weights = softmax(scores, {.variant = "reference"});
-    expect_same(attention(q, k, v, {.variant = GetParam()}).out,
-                gemm(weights, v, {.variant = "reference"}), 1e-5, 1e-5);
+    const Tensor scores =
+        gemm(q, k.view().transpose(2, 3),
+             {.alpha = 1 / std::sqrt(float(dim)), .variant = GetParam().reference});
+    const Tensor weights = softmax(scores, {.variant = GetParam().reference});
+    expect_same(attention(q, k, v, {.variant = GetParam().variant}).out,
+                gemm(weights, v, {.variant = GetParam().reference}), 1e-5, 1e-5);
   });
 }
 

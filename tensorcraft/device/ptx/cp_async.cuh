@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/ptx/cvta.cuh"
+#if !TC_PTX
+#include "tensorcraft/device/host.h"
+#endif
 
-// Copies from global to shared memory that run beside the threads (sm_80). On the host a copy is
-// done when it is asked for, which is one of the orders the hardware may choose.
+// Copies from global to shared memory that run beside the threads (sm_80). A copy is complete for
+// the thread that asked for it once it has waited, and for the others after a barrier too:
+// device/copy_ring.cuh keeps that order.
 namespace tensorcraft::ptx {
 
 // cp.async.cg.shared.global 16: the first `bytes` (0 to 16) of 16 bytes from global, zeros behind
@@ -14,15 +18,47 @@ TC_DEVICE void cp_async_cg_16(void* shared, const void* global, int bytes) {
                "l"(global), "r"(bytes)
                : "memory");
 #else
-  __builtin_memset(shared, 0, 16);
-  __builtin_memcpy(shared, global, size_t(bytes));
+  simt::cp_async(shared, global, 16, bytes);
 #endif
 }
 
-// cp.async.wait_all: this thread's copies are complete. A barrier then shows them to the others.
+// cp.async.ca.shared.global 4: the same for 4 bytes, at multiples of 4.
+TC_DEVICE void cp_async_ca_4(void* shared, const void* global, int bytes) {
+#if TC_PTX
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(cvta_to_shared(shared)),
+               "l"(global), "r"(bytes)
+               : "memory");
+#else
+  simt::cp_async(shared, global, 4, bytes);
+#endif
+}
+
+// cp.async.commit_group: the copies since the last commit, none included, become one group.
+TC_DEVICE void cp_async_commit_group() {
+#if TC_PTX
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+  simt::cp_async_commit();
+#endif
+}
+
+// cp.async.wait_group: all groups of this thread but the newest `kPending` are complete.
+template <int kPending>
+TC_DEVICE void cp_async_wait_group() {
+#if TC_PTX
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+#else
+  simt::cp_async_wait_group(kPending);
+#endif
+}
+
+// cp.async.wait_all: this thread's copies are complete, committed or not.
 TC_DEVICE void cp_async_wait_all() {
 #if TC_PTX
   asm volatile("cp.async.wait_all;" ::: "memory");
+#else
+  simt::cp_async_commit();
+  simt::cp_async_wait_group(0);
 #endif
 }
 

@@ -95,6 +95,20 @@ TC_HOST_DEVICE uint16_t cvt_rn_bf16_f32(float x) {
 #endif
 }
 
+// cvt.rna.tf32.f32: nearest with 10 bits of mantissa, half-way values away from zero, as a float's
+// bits whose low 13 are 0; every NaN becomes 0x7fffffff.
+TC_HOST_DEVICE uint32_t cvt_rna_tf32_f32(float x) {
+#if defined(__CUDA_ARCH__)
+  uint32_t y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+#else
+  const uint32_t bits = bit_cast<uint32_t>(x);
+  if ((bits & 0x7fffffffu) > detail::kFloatInfinity) return 0x7fffffffu;
+  return (bits + 0x1000u) & ~0x1fffu;
+#endif
+}
+
 // cvt.rn.f16x2.f32: two values in one register, low in the lower half.
 TC_HOST_DEVICE uint32_t cvt_rn_f16x2_f32(float high, float low) {
 #if defined(__CUDA_ARCH__)

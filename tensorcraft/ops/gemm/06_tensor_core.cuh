@@ -7,21 +7,20 @@
 //   2 x 2048 bytes / 128 bytes per clock = 32 clocks for 32 instructions, through ldmatrix.
 // Rows are padded by 16 bytes, an odd number of 16-byte units, so its 8 rows meet 8 bank groups.
 // The next tiles are on their way into registers while this step multiplies: two stages.
-// It demands 16-bit A and B with a unit stride each, and vectors as in vectorized. Sums are float.
-#include "tensorcraft/device/ptx/ldmatrix.cuh"
-#include "tensorcraft/device/ptx/mma.cuh"
+// It demands a unit stride in A and in B, and vectors as in vectorized. Sums are float; float
+// operands are rounded to tf32, which the caller must have allowed.
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/epilogue.cuh"
+#include "tensorcraft/ops/gemm/warp_tile.cuh"
 
 namespace tensorcraft::kernel::gemm {
 
-inline constexpr int kChunk = 8;  // 16-bit elements in 16 bytes: one row of an 8 x 8 matrix
-
 // An operand's tile keeps the order of global memory: `Lines` lines along the unit stride.
 template <class T, int Lines, int Length>
-struct alignas(kVectorBytes) OperandTile {
+struct alignas(kVectorBytes) PaddedTile {
   static constexpr int lines = Lines, length = Length;
-  T at[Lines][Length + kChunk];
+  T at[Lines][Length + kChunk<T>];
+
+  TC_DEVICE const T* chunk(int line, int n) const { return &at[line][n * kChunk<T>]; }
 };
 
 // Two stages of both operands; after the last step each warp has a slab for its sums instead.
@@ -29,16 +28,15 @@ template <class T, Config C>
 struct TensorCoreShared {
   static constexpr bool a_along_k = C.a_layout == Layout::row_major;
   static constexpr bool b_along_k = C.b_layout == Layout::column_major;
-  using A = OperandTile<T, a_along_k ? C.block_m : C.block_k, a_along_k ? C.block_k : C.block_m>;
-  using B = OperandTile<T, b_along_k ? C.block_n : C.block_k, b_along_k ? C.block_k : C.block_n>;
+  using A = PaddedTile<T, a_along_k ? C.block_m : C.block_k, a_along_k ? C.block_k : C.block_m>;
+  using B = PaddedTile<T, b_along_k ? C.block_n : C.block_k, b_along_k ? C.block_k : C.block_n>;
   struct Stage {
     A a;
     B b;
   };
-  using Slab = AlignedVector<float, 4>[16][C.warp_n / 4 + 2];
   union {
     Stage stages[2];
-    Slab slabs[C.threads / 32];
+    Slab<C> slabs[C.threads / 32];
   };
 };
 
@@ -46,7 +44,7 @@ struct TensorCoreShared {
 // shared. They stay raw words, for touching an element would wait for its load.
 template <class T, class Tile, int Threads, int Vector>
 struct Loader {
-  static constexpr int per_line = Tile::length / kChunk;
+  static constexpr int per_line = Tile::length / kChunk<T>;
   static constexpr int line_step = Threads / per_line;  // from one chunk of a thread to its next
   static constexpr int count = Tile::lines / line_step;
   static_assert(Threads % per_line == 0 && count * line_step == Tile::lines);
@@ -54,10 +52,12 @@ struct Loader {
   const T* source;  // of the thread's first chunk
   int64_t stride;
   int line, start;  // where that chunk lies in the tile
-  AlignedVector<uint32_t, kChunk / 2> chunks[count];
+  Vec4<uint32_t> chunks[count];
 
   TC_DEVICE Loader(const T* from, int64_t line_stride)
-      : stride(line_stride), line(threadIdx.x / per_line), start(threadIdx.x % per_line * kChunk) {
+      : stride(line_stride),
+        line(threadIdx.x / per_line),
+        start(threadIdx.x % per_line * kChunk<T>) {
     source = from + line * stride + start;
   }
 
@@ -68,14 +68,15 @@ struct Loader {
       const T* from = source + i * line_step * stride;
       chunks[i] = {};
 #pragma unroll
-      for (int j = 0; j < kChunk; j += Vector) {
+      for (int j = 0; j < kChunk<T>; j += Vector) {
         if (line + i * line_step >= lines || start + j >= length) continue;
-        if constexpr (Vector == 1) {
+        constexpr int words = Vector * int(sizeof(T)) / 4;
+        if constexpr (words == 0) {  // one 16-bit element
           chunks[i][j / 2] |= uint32_t(from[j].bits) << (j % 2 * 16);
         } else {
-          const auto part = load_vector<Vector / 2>(reinterpret_cast<const uint32_t*>(from + j));
+          const auto part = load_vector<words>(reinterpret_cast<const uint32_t*>(from + j));
 #pragma unroll
-          for (int e = 0; e < Vector / 2; ++e) chunks[i][j / 2 + e] = part[e];
+          for (int e = 0; e < words; ++e) chunks[i][j / Vector * words + e] = part[e];
         }
       }
     }
@@ -89,99 +90,13 @@ struct Loader {
   }
 };
 
-// The 16 x 16 block of a tile at (row, k) as mma's operand A, or (k, column) as two operands B.
-// Each lane names one row of the four 8 x 8 matrices; `transposed` where the tile's lines run
-// across k. kSecondAlongK: the second matrix is the neighbour along k (B), else along rows (A).
-template <bool transposed, bool kSecondAlongK, class Tile>
-TC_DEVICE void load_fragments(uint32_t (&to)[4], const Tile& tile, int i, int k) {
-  const int lane = threadIdx.x % 32, matrix = lane / 8;
-  const int second = matrix % 2 * 8, third = matrix / 2 * 8;
-  i += kSecondAlongK ? third : second;
-  k += kSecondAlongK ? second : third;
-  if constexpr (transposed) {
-    ptx::ldmatrix_x4_trans(to, &tile.at[k + lane % 8][i]);
-  } else {
-    ptx::ldmatrix_x4(to, &tile.at[i + lane % 8][k]);
-  }
-}
-
-template <class T>
-TC_DEVICE void multiply_add(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
-template <>
-TC_DEVICE void multiply_add<f16>(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  ptx::mma_m16n8k16_f32_f16_f16_f32(sums, a, b, sums);
-}
-template <>
-TC_DEVICE void multiply_add<bf16>(float (&sums)[4], const uint32_t (&a)[4],
-                                  const uint32_t (&b)[2]) {
-  ptx::mma_m16n8k16_f32_bf16_bf16_f32(sums, a, b, sums);
-}
-
-// One step along k of a warp: all its 16 x 8 blocks of D, from one stage of shared memory.
-template <class T, Config C>
-TC_DEVICE void multiply_stage(float (&sums)[C.warp_m / 16][C.warp_n / 8][4],
-                              const typename TensorCoreShared<T, C>::Stage& stage, int row,
-                              int col) {
-  constexpr bool a_transposed = !TensorCoreShared<T, C>::a_along_k;
-  constexpr bool b_transposed = !TensorCoreShared<T, C>::b_along_k;
-#pragma unroll
-  for (int k = 0; k < C.block_k; k += 16) {
-    uint32_t a[C.warp_m / 16][4], b[C.warp_n / 8][2];
-#pragma unroll
-    for (int i = 0; i < C.warp_m / 16; ++i) {
-      load_fragments<a_transposed, false>(a[i], stage.a, row + i * 16, k);
-    }
-#pragma unroll
-    for (int j = 0; j < C.warp_n / 8; j += 2) {
-      uint32_t pair[4];
-      load_fragments<b_transposed, true>(pair, stage.b, col + j * 8, k);
-      b[j][0] = pair[0], b[j][1] = pair[1];
-      b[j + 1][0] = pair[2], b[j + 1][1] = pair[3];
-    }
-#pragma unroll
-    for (int i = 0; i < C.warp_m / 16; ++i) {
-#pragma unroll
-      for (int j = 0; j < C.warp_n / 8; ++j) multiply_add<T>(sums[i][j], a[i], b[j]);
-    }
-  }
-}
-
-// Stores a warp's sums 16 rows at a time. In the slab they change from mma's layout to rows, so
-// that a row's neighbours lie in one lane; padding by 8 floats keeps the 8-byte writes free of
-// conflicts.
-template <class T, class Out, Config C>
-TC_DEVICE void store_sums(const Epilogue<T, Out, C>& epilogue,
-                          typename TensorCoreShared<T, C>::Slab& slab,
-                          const float (&sums)[C.warp_m / 16][C.warp_n / 8][4], int64_t row,
-                          int64_t col) {
-  constexpr int lanes_per_row = C.warp_n / 4, rows_per_pass = 32 / lanes_per_row;
-  static_assert(32 % lanes_per_row == 0);
-  const int lane = threadIdx.x % 32, from_row = lane / 4, from_col = lane % 4 * 2;
-  const int group = lane % lanes_per_row;
-#pragma unroll
-  for (int i = 0; i < C.warp_m / 16; ++i) {
-    __syncwarp();  // the lanes have read what the last round wrote
-#pragma unroll
-    for (int j = 0; j < C.warp_n / 8; ++j) {
-      const float(&s)[4] = sums[i][j];
-      store_vector(&slab[from_row][j * 2][0] + from_col, Vec2<float>{s[0], s[1]});
-      store_vector(&slab[from_row + 8][j * 2][0] + from_col, Vec2<float>{s[2], s[3]});
-    }
-    __syncwarp();
-#pragma unroll 1
-    for (int r = lane / lanes_per_row; r < 16; r += rows_per_pass) {
-      epilogue.store(slab[r][group].values, row + i * 16 + r, col + group * 4);
-    }
-  }
-}
-
 template <class T, class Out, Config C>
 TC_DEVICE void tensor_core(const Params& p) {
   using Shared = TensorCoreShared<T, C>;
   constexpr int warps_n = C.block_n / C.warp_n;
   static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
-  static_assert(sizeof(Shared) == tensor_core_shared_bytes(C));
-  static_assert(C.warp_m % 16 == 0 && C.warp_n % 16 == 0 && C.block_k % 16 == 0);
+  static_assert(sizeof(Shared) == tensor_core_shared_bytes(C, sizeof(T)));
+  static_assert(C.block_k % kStep<T> == 0);
   auto& shared = dynamic_shared<Shared>();
   const Tile tile = block_tile<C>(p);
   const int warp = threadIdx.x / 32;
@@ -203,21 +118,32 @@ TC_DEVICE void tensor_core(const Params& p) {
     a.source += C.block_k * p.a.col_stride;
     b.source += C.block_k * p.b.row_stride;
   };
-  float sums[C.warp_m / 16][C.warp_n / 8][4] = {};
+  WarpSums<C> sums = {};
   fetch(0);
   int stage = 0;
-  for (int64_t k = 0; k < p.k; k += C.block_k, stage ^= 1) {
+  for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k, stage ^= 1) {
     a.store(shared.stages[stage].a);
     b.store(shared.stages[stage].b);
     // The stage is complete. One barrier is enough: the other stage, which the next step
     // overwrites, was last read before this barrier.
     __syncthreads();
-    if (k + C.block_k < p.k) fetch(k + C.block_k);
-    multiply_stage<T, C>(sums, shared.stages[stage], row, col);
+    if (k0 + C.block_k < p.k) fetch(k0 + C.block_k);
+#pragma unroll
+    for (int k = 0; k < C.block_k; k += kStep<T>) {
+      Fragments<C> fragments;
+      fragments.template load<T>(shared.stages[stage].a, shared.stages[stage].b, row, col, k);
+      sums.template add_product<T>(fragments);
+    }
   }
   __syncthreads();  // every warp has read the last stage
   store_sums(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[warp], sums, tile.row + row,
              tile.col + col);
+}
+
+// The same for float operands, by the name that says what becomes of them.
+template <class T, class Out, Config C>
+TC_DEVICE void tensor_core_tf32(const Params& p) {
+  tensor_core<T, Out, C>(p);
 }
 
 }  // namespace tensorcraft::kernel::gemm

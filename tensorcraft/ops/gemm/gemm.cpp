@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/gemm.hpp"
 
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
@@ -18,8 +19,16 @@ using Options = GemmOptions;
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 const op::Variant<Problem> kTable[] = {
+    {"swizzled", "mma.sync on swizzled tiles that cp.async brings through a ring of stages",
+     DeviceType::cuda, accepts_swizzled, nullptr, plan_swizzled},
     {"tensor_core", "mma.sync on tiles that ldmatrix reads from two stages of shared memory",
      DeviceType::cuda, accepts_tensor_core, nullptr, plan_tensor_core},
+    {"swizzled_tf32", "swizzled, float32 operands rounded to tf32", DeviceType::cuda,
+     accepts_swizzled_tf32, nullptr, plan_swizzled_tf32},
+    {"tensor_core_tf32", "tensor_core, float32 operands rounded to tf32", DeviceType::cuda,
+     accepts_tensor_core_tf32, nullptr, plan_tensor_core_tf32},
+    {"async", "cp.async fills a ring of stages while threads multiply 8 x 16 tiles",
+     DeviceType::cuda, accepts_async, nullptr, plan_async, "double_buffer"},
     {"vectorized", "16-byte copies and shared loads around a register tile", DeviceType::cuda,
      accepts_vectorized, nullptr, plan_vectorized},
     {"thread_tiled", "each thread computes a tile of outputs from registers", DeviceType::cuda,
@@ -127,7 +136,8 @@ Problem check(const op::Call<Options>& call) {
             .bias = o.bias,
             .alpha = o.alpha,
             .beta = beta,
-            .activation = o.activation};
+            .activation = o.activation,
+            .allow_tf32 = o.allow_tf32 || config().allow_tf32};
   if (beta != 0) q.c = spread(*o.c);
   merge_batch(q);
   return q;

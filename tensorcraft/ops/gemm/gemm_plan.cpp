@@ -24,9 +24,10 @@ std::string config_text(const void* config) {
   return join(ns, "Config{.block_m = ", c.block_m, ", .block_n = ", c.block_n,
               ", .block_k = ", c.block_k, ", .warp_m = ", c.warp_m, ", .warp_n = ", c.warp_n,
               ", .thread_m = ", c.thread_m, ", .thread_n = ", c.thread_n,
-              ", .threads = ", c.threads, ", .a_layout = ", layout(c.a_layout),
-              ", .b_layout = ", layout(c.b_layout), ", .a_vector = ", c.a_vector,
-              ", .b_vector = ", c.b_vector, ", .d_vector = ", c.d_vector, ", .activation = ", ns,
+              ", .threads = ", c.threads, ", .stages = ", c.stages,
+              ", .a_layout = ", layout(c.a_layout), ", .b_layout = ", layout(c.b_layout),
+              ", .a_vector = ", c.a_vector, ", .b_vector = ", c.b_vector,
+              ", .d_vector = ", c.d_vector, ", .activation = ", ns,
               "Activation::", op::EnumNames<op::Activation>::names[size_t(c.activation)],
               ", .has_c = ", c.has_c, ", .has_bias = ", c.has_bias, "}");
 }
@@ -46,16 +47,28 @@ const jit::Rung kThreadTiled{"tensorcraft/ops/gemm/03_thread_tiled.cuh",
 const jit::Rung kVectorized{"tensorcraft/ops/gemm/04_vectorized.cuh",
                             "tensorcraft::kernel::gemm::vectorized", kParams, config_text,
                             vectorized_instances};
+const jit::Rung kAsync{"tensorcraft/ops/gemm/05_async.cuh", "tensorcraft::kernel::gemm::async",
+                       kParams, config_text, async_instances};
 const jit::Rung kTensorCore{"tensorcraft/ops/gemm/06_tensor_core.cuh",
                             "tensorcraft::kernel::gemm::tensor_core", kParams, config_text,
                             tensor_core_instances};
+const jit::Rung kTensorCoreTf32{"tensorcraft/ops/gemm/06_tensor_core.cuh",
+                                "tensorcraft::kernel::gemm::tensor_core_tf32", kParams, config_text,
+                                tensor_core_tf32_instances};
+const jit::Rung kSwizzled{"tensorcraft/ops/gemm/07_swizzled.cuh",
+                          "tensorcraft::kernel::gemm::swizzled", kParams, config_text,
+                          swizzled_instances};
+const jit::Rung kSwizzledTf32{"tensorcraft/ops/gemm/07_swizzled.cuh",
+                              "tensorcraft::kernel::gemm::swizzled_tf32", kParams, config_text,
+                              swizzled_tf32_instances};
 
 // A shipped tile. `rate` compares tiles on a full device: larger ones use each byte more often.
 struct TileShape {
-  int block_m, block_n, block_k;
-  int part_m, part_n;  // of a warp in tensor_core, of a thread elsewhere
+  int block_m, block_n, block_k;  // on tensor cores block_k counts 16-bit elements
+  int part_m, part_n;             // of a warp on tensor cores, of a thread elsewhere
   int threads, min_blocks;
   double rate;
+  int stages = 1;
 };
 constexpr TileShape kNaiveTiles[] = {{32, 8, 0, 1, 1, 256, 1, 1}};
 constexpr TileShape kCoalescedTiles[] = {{8, 32, 0, 1, 1, 256, 1, 1}};
@@ -68,6 +81,21 @@ constexpr TileShape kTensorCoreTiles[] = {{128, 256, 32, 64, 64, 256, 1, 1},
                                           {128, 128, 32, 64, 64, 128, 2, 0.9},
                                           {64, 128, 32, 32, 64, 128, 2, 0.65},
                                           {64, 64, 32, 32, 32, 128, 2, 0.5}};
+constexpr TileShape kAsyncTiles[] = {
+    {128, 256, 8, 8, 16, 256, 1, 1, 4},  {128, 128, 8, 8, 16, 128, 2, 0.95, 4},
+    {128, 128, 8, 8, 8, 256, 2, 0.9, 4}, {64, 128, 16, 8, 8, 128, 2, 0.75, 4},
+    {64, 64, 16, 8, 4, 128, 3, 0.6, 4},  {32, 64, 16, 4, 4, 128, 4, 0.4, 4}};
+constexpr TileShape kSwizzledTiles[] = {
+    {128, 256, 64, 64, 64, 256, 1, 1, 4},    {256, 128, 64, 64, 64, 256, 1, 1, 4},
+    {128, 128, 64, 64, 64, 128, 2, 0.95, 3}, {64, 256, 64, 64, 64, 128, 2, 0.85, 2},
+    {128, 64, 64, 64, 32, 128, 2, 0.75, 4},  {64, 128, 64, 32, 64, 128, 2, 0.75, 4},
+    {64, 64, 64, 32, 32, 128, 3, 0.6, 4},    {32, 128, 64, 32, 32, 128, 3, 0.5, 4},
+    {32, 64, 64, 16, 32, 128, 4, 0.35, 4}};
+// Rounding takes registers, which a warp's 64 x 64 sums leave too few of.
+constexpr TileShape kTf32Tiles[] = {
+    {128, 128, 32, 64, 32, 256, 1, 1, 5},   {128, 64, 32, 64, 32, 128, 2, 0.85, 5},
+    {64, 128, 32, 32, 64, 128, 2, 0.85, 5}, {64, 64, 32, 32, 32, 128, 2, 0.65, 5},
+    {32, 128, 32, 32, 32, 128, 2, 0.55, 5}, {32, 64, 32, 16, 32, 128, 3, 0.35, 5}};
 
 int64_t num_tiles(const Problem& q, const TileShape& t) {
   const double tiles =
@@ -171,6 +199,54 @@ op::Plan plan_elements(const jit::Rung& rung, const Problem& q, const TileShape&
   return make_plan(rung, q, t, c);
 }
 
+// Every line along the unit stride starts at a multiple of 16 bytes; its length is free.
+bool has_aligned_lines(const TensorView& t, Layout layout) {
+  const int unit = t.rank() - (layout == Layout::row_major ? 1 : 2);
+  if (!t.is_aligned(16)) return false;
+  for (int i = 0; i < t.rank(); ++i)
+    if (i != unit && t.shape(i) > 1 && t.stride(i) * int64_t(dtype_bytes(t.dtype())) % 16)
+      return false;
+  return true;
+}
+
+op::Verdict accepts_aligned_lines(const Problem& q) {
+  if (!has_aligned_lines(q.a, layout_of(q.a)))
+    return op::decline("a line of a does not start at a multiple of 16 bytes");
+  if (!has_aligned_lines(q.b, layout_of(q.b)))
+    return op::decline("a line of b does not start at a multiple of 16 bytes");
+  return op::accept;
+}
+
+// The config of a rung on tensor cores, whose steps along k are as many bytes for every dtype.
+Config warp_config(const Problem& q, const TileShape& t) {
+  Config c = make_config(q, t);
+  c.block_k = t.block_k * 2 / int(dtype_bytes(q.a.dtype()));
+  c.warp_m = t.part_m;
+  c.warp_n = t.part_n;
+  return c;
+}
+
+op::Plan plan_tensor_core_as(const jit::Rung& rung, const Problem& q, const DeviceInfo& device) {
+  const TileShape& t = best_tile(q, device, kTensorCoreTiles);
+  const Config c = warp_config(q, t);
+  return make_plan(rung, q, t, c, t.min_blocks,
+                   tensor_core_shared_bytes(c, int(dtype_bytes(q.a.dtype()))));
+}
+
+op::Plan plan_swizzled_as(const jit::Rung& rung, const Problem& q, const DeviceInfo& device) {
+  const bool tf32 = q.a.dtype() == DType::float32;
+  const TileShape& t =
+      tf32 ? best_tile(q, device, kTf32Tiles) : best_tile(q, device, kSwizzledTiles);
+  const int element_bytes = int(dtype_bytes(q.a.dtype()));
+  Config c = warp_config(q, t);
+  if (c.a_vector * element_bytes < 16) c.a_vector = 1;  // lines end inside a chunk
+  if (c.b_vector * element_bytes < 16) c.b_vector = 1;
+  // Some architectures have less shared memory than others; two stages of any tile fit them all.
+  const int stage_bytes = c.block_k * (c.block_m + c.block_n) * element_bytes;
+  c.stages = std::clamp(int(device.shared_bytes_per_block) / stage_bytes, 2, t.stages);
+  return make_plan(rung, q, t, c, t.min_blocks, swizzled_shared_bytes(c, element_bytes));
+}
+
 }  // namespace
 
 void merge_batch(Problem& q) {
@@ -219,10 +295,36 @@ op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo& device) {
   return accepts_any(q, device);
 }
 
-op::Verdict accepts_tensor_core(const Problem& q, const DeviceInfo& device) {
-  if (q.a.dtype() == DType::float32) return op::decline("float32 would be rounded to tf32");
+op::Verdict accepts_async(const Problem& q, const DeviceInfo& device) {
+  if (q.a.dtype() != DType::float32)
+    return op::decline("takes float32 operands: a copy in flight cannot convert");
   if (device.compute_capability < 80) return op::decline("needs sm_80 or newer");
   return accepts_vectorized(q, device);
+}
+
+op::Verdict accepts_tensor_core(const Problem& q, const DeviceInfo& device) {
+  if (q.a.dtype() == DType::float32)
+    return op::decline("takes 16-bit operands; for float32 there are the tf32 variants");
+  if (device.compute_capability < 80) return op::decline("needs sm_80 or newer");
+  return accepts_vectorized(q, device);
+}
+
+op::Verdict accepts_tensor_core_tf32(const Problem& q, const DeviceInfo& device) {
+  if (q.a.dtype() != DType::float32) return op::decline("takes float32 operands");
+  if (!q.allow_tf32)
+    return op::decline("float32 would be rounded to tf32, which allow_tf32 is not set for");
+  if (device.compute_capability < 80) return op::decline("needs sm_80 or newer");
+  return accepts_vectorized(q, device);
+}
+
+op::Verdict accepts_swizzled(const Problem& q, const DeviceInfo& device) {
+  const op::Verdict verdict = accepts_tensor_core(q, device);
+  return verdict.accepted() ? accepts_aligned_lines(q) : verdict;
+}
+
+op::Verdict accepts_swizzled_tf32(const Problem& q, const DeviceInfo& device) {
+  const op::Verdict verdict = accepts_tensor_core_tf32(q, device);
+  return verdict.accepted() ? accepts_aligned_lines(q) : verdict;
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
@@ -257,12 +359,34 @@ op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
   return make_plan(kVectorized, q, t, c, two_blocks ? 2 : 1);
 }
 
-op::Plan plan_tensor_core(const Problem& q, const DeviceInfo& device) {
-  const TileShape& t = best_tile(q, device, kTensorCoreTiles);
+op::Plan plan_async(const Problem& q, const DeviceInfo& device) {
+  const TileShape& t = best_tile(q, device, kAsyncTiles);
   Config c = make_config(q, t);
-  c.warp_m = t.part_m;
-  c.warp_n = t.part_n;
-  return make_plan(kTensorCore, q, t, c, t.min_blocks, tensor_core_shared_bytes(c));
+  c.thread_m = t.part_m;
+  c.thread_n = t.part_n;
+  c.warp_m = t.part_m * 8;  // a warp's threads form 8 x 4
+  c.warp_n = t.part_n * 4;
+  c.stages = t.stages;
+  // Along k a copy is one element; elsewhere 16 bytes or one element.
+  if (c.a_layout == Layout::row_major || c.a_vector < 4) c.a_vector = 1;
+  if (c.b_layout == Layout::column_major || c.b_vector < 4) c.b_vector = 1;
+  return make_plan(kAsync, q, t, c, t.min_blocks, async_shared_bytes(c));
+}
+
+op::Plan plan_tensor_core(const Problem& q, const DeviceInfo& device) {
+  return plan_tensor_core_as(kTensorCore, q, device);
+}
+
+op::Plan plan_tensor_core_tf32(const Problem& q, const DeviceInfo& device) {
+  return plan_tensor_core_as(kTensorCoreTf32, q, device);
+}
+
+op::Plan plan_swizzled(const Problem& q, const DeviceInfo& device) {
+  return plan_swizzled_as(kSwizzled, q, device);
+}
+
+op::Plan plan_swizzled_tf32(const Problem& q, const DeviceInfo& device) {
+  return plan_swizzled_as(kSwizzledTf32, q, device);
 }
 
 }  // namespace tensorcraft::kernel::gemm

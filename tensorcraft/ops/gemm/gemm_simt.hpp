@@ -11,6 +11,10 @@ simt::InstanceList coalesced_instances();
 simt::InstanceList block_tiled_instances();
 simt::InstanceList thread_tiled_instances();
 simt::InstanceList vectorized_instances();
+simt::InstanceList async_instances();
 simt::InstanceList tensor_core_instances();
+simt::InstanceList tensor_core_tf32_instances();
+simt::InstanceList swizzled_instances();
+simt::InstanceList swizzled_tf32_instances();
 
 }  // namespace tensorcraft::kernel::gemm

@@ -34,23 +34,42 @@ enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
 // Compile time. Structural, without padding, and as small as a kernel's key allows.
 struct Config {
   int block_m = 0, block_n = 0, block_k = 0;  // a block's tile of D, and one step along k
-  int warp_m = 0, warp_n = 0;                 // a warp's part of it (tensor_core)
-  int thread_m = 0, thread_n = 0;             // a thread's part of it (thread_tiled, vectorized)
+  int warp_m = 0, warp_n = 0;                 // a warp's part of it (from async on)
+  int thread_m = 0, thread_n = 0;             // a thread's part of it (thread_tiled to async)
   int threads = 0;
+  int stages = 1;  // steps along k that shared memory holds (async, swizzled)
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
   Activation activation = Activation::none;
   int has_c = 0, has_bias = 0;
 };
 
+// Shared memory that the warps' sums pass through on their way out: 16 padded rows a warp.
+TC_HOST_DEVICE constexpr int slab_bytes(const Config& c) {
+  return c.threads / 32 * 16 * (c.warp_n + 8) * 4;
+}
+
 // Dynamic shared memory of tensor_core: two stages of both operands, each line padded by 16 bytes,
-// or a slab of 16 padded rows of sums for each warp, whichever is more.
-TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
-  const int a =
-      c.a_layout == Layout::row_major ? c.block_m * (c.block_k + 8) : c.block_k * (c.block_m + 8);
-  const int b =
-      c.b_layout == Layout::row_major ? c.block_k * (c.block_n + 8) : c.block_n * (c.block_k + 8);
-  const int stages = 2 * 2 * (a + b), slabs = c.threads / 32 * 16 * (c.warp_n + 8) * 4;
+// or the slabs, whichever is more.
+TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c, int element_bytes) {
+  const int pad = 16 / element_bytes;
+  const int a = c.a_layout == Layout::row_major ? c.block_m * (c.block_k + pad)
+                                                : c.block_k * (c.block_m + pad);
+  const int b = c.b_layout == Layout::row_major ? c.block_k * (c.block_n + pad)
+                                                : c.block_n * (c.block_k + pad);
+  const int stages = 2 * element_bytes * (a + b), slabs = slab_bytes(c);
+  return stages > slabs ? stages : slabs;
+}
+
+// Of async: rows of both panels are padded by 16 bytes.
+TC_HOST_DEVICE constexpr int async_shared_bytes(const Config& c) {
+  return c.stages * c.block_k * (c.block_m + c.block_n + 8) * 4;
+}
+
+// Of swizzled: lines without padding, or the slabs.
+TC_HOST_DEVICE constexpr int swizzled_shared_bytes(const Config& c, int element_bytes) {
+  const int stages = c.stages * c.block_k * (c.block_m + c.block_n) * element_bytes;
+  const int slabs = slab_bytes(c);
   return stages > slabs ? stages : slabs;
 }
 

@@ -15,6 +15,7 @@ struct Problem {
   std::optional<TensorView> bias;
   float alpha, beta;
   op::Activation activation;
+  bool allow_tf32;  // float32 operands may be rounded
 
   int64_t m() const { return d.shape(d.rank() - 2); }
   int64_t n() const { return d.shape(d.rank() - 1); }

@@ -17,17 +17,22 @@ constexpr std::array kBlock{
     Config{.threads = 128, .group = 128}, Config{.threads = 128, .group = 128, .nested = 1},
     Config{.threads = 256, .group = 256}, Config{.threads = 256, .group = 256, .nested = 1}};
 
-template <int vector>
-constexpr std::array kInRegisters{
-    Config{.threads = 128, .group = 8, .vector = vector},
-    Config{.threads = 128, .group = 8, .vector = vector, .nested = 1},
-    Config{.threads = 128, .group = 32, .vector = vector},
-    Config{.threads = 128, .group = 32, .vector = vector, .nested = 1},
-    Config{.threads = 128, .group = 32, .vector = vector, .whole = 1},
-    Config{.threads = 128, .group = 32, .vector = vector, .slots = 2},
-    Config{.threads = 128, .group = 16, .vector = vector, .slots = 3, .whole = 1},
-    Config{.threads = 128, .group = 32, .vector = vector, .slots = 3, .whole = 1},
-    Config{.threads = 128, .group = 128, .vector = vector, .slots = 12}};
+constexpr Config slots(int group, int vector, int slots, bool whole, bool nested = false) {
+  return {.threads = 128,
+          .group = group,
+          .vector = vector,
+          .slots = slots,
+          .whole = whole,
+          .nested = nested};
+}
+
+// Rows of single elements, and of 16-byte accesses.
+constexpr std::array kScalar{slots(8, 1, 1, false), slots(32, 1, 1, false), slots(32, 1, 2, false),
+                             slots(32, 1, 2, false, true), slots(128, 1, 12, false)};
+constexpr std::array kFloats{slots(8, 4, 1, true), slots(16, 4, 1, true, true),
+                             slots(32, 4, 3, true), slots(32, 4, 8, true)};
+constexpr std::array kHalves{slots(8, 8, 1, false), slots(8, 8, 1, true, true),
+                             slots(16, 8, 3, true), slots(32, 8, 4, true)};
 
 }  // namespace
 
@@ -43,9 +48,9 @@ simt::InstanceList block_instances() {
 
 simt::InstanceList in_registers_instances() {
   const auto rung = []<class T, Config C>(const Params& p) { in_registers<T, C>(p); };
-  return simt::concat(simt::instances<Params, kInRegisters<1>>(simt::Floats{}, rung),
-                      simt::instances<Params, kInRegisters<4>>(Float{}, rung),
-                      simt::instances<Params, kInRegisters<8>>(Halves{}, rung));
+  return simt::concat(simt::instances<Params, kScalar>(simt::Floats{}, rung),
+                      simt::instances<Params, kFloats>(Float{}, rung),
+                      simt::instances<Params, kHalves>(Halves{}, rung));
 }
 
 }  // namespace tensorcraft::kernel::l2_normalize

@@ -9,44 +9,140 @@
 namespace tensorcraft::kernel::layer_norm {
 namespace {
 
-// Without weight and bias their type is that of x.
-using Plain =
-    simt::AnyOf<simt::Types<float, float>, simt::Types<f16, f16>, simt::Types<bf16, bf16>>;
-using Weighted =
-    simt::AnyOf<simt::Types<float, float>, simt::Types<f16, f16>, simt::Types<f16, float>,
-                simt::Types<bf16, bf16>, simt::Types<bf16, float>>;
+using simt::AnyOf, simt::Types, simt::InstanceList, simt::instances;
 
-// Everything that can be fused, weight and bias apart, with one thread a row.
-constexpr std::array<Config, 10> every_fusion(bool has_weight, bool has_bias) {
+// Types of x and of weight and bias; without them it is that of x.
+using Float = AnyOf<Types<float, float>>;
+using Halves = AnyOf<Types<f16, f16>, Types<bf16, bf16>>;
+using Same = AnyOf<Types<float, float>, Types<f16, f16>, Types<bf16, bf16>>;
+using FloatWeights = AnyOf<Types<f16, float>, Types<bf16, float>>;
+using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
+                  Types<bf16, float>>;
+
+constexpr Config affine(Config config, bool weight = true, bool bias = true) {
+  config.has_weight = weight;
+  config.has_bias = bias;
+  return config;
+}
+constexpr Config residual(Config config) {
+  config.has_residual = 1;
+  return config;
+}
+constexpr Config nested(Config config) {
+  config.nested = 1;
+  return config;
+}
+constexpr Config activated(Config config, Activation activation) {
+  config.activation = activation;
+  return config;
+}
+
+// Each activation, and the tensors with and without each other.
+constexpr std::array<Config, 9> fusions(const Config& config) {
+  return {affine(config, true, false),
+          affine(config, false, true),
+          affine(config),
+          residual(config),
+          affine(residual(config), true, false),
+          activated(affine(config, false, true), Activation::relu),
+          activated(affine(config), Activation::gelu),
+          activated(config, Activation::gelu_tanh),
+          activated(residual(config), Activation::silu)};
+}
+
+// Everything that can be fused but weight and bias.
+constexpr std::array<Config, 10> every_fusion(const Config& config) {
   std::array<Config, 10> all;
-  for (int i = 0; i < 10; ++i)
-    all[size_t(i)] = {.threads = 128,
-                      .group = 1,
-                      .activation = Activation(i / 2),
-                      .has_residual = i % 2,
-                      .has_weight = has_weight,
-                      .has_bias = has_bias,
-                      .nested = 1};
+  for (int i = 0; i < 10; ++i) {
+    all[size_t(i)] = activated(config, Activation(i / 2));
+    all[size_t(i)].has_residual = i % 2;
+  }
   return all;
 }
-constexpr auto kNaivePlain = every_fusion(false, false);
-constexpr auto kNaiveWeight = every_fusion(true, false);
-constexpr auto kNaiveBias = every_fusion(false, true);
-constexpr auto kNaiveBoth = every_fusion(true, true);
-constexpr std::array kNaiveFlat{Config{.threads = 128, .group = 1}};
+
+constexpr Config kRow{.threads = 128, .group = 1};
+constexpr Config kShortRow{.threads = 128, .group = 128};
+constexpr Config kLongRow{.threads = 256, .group = 256};
+
+constexpr Config with_vector(Config config, int vector) {
+  config.vector = vector;
+  return config;
+}
+constexpr Config slots(int group, int vector, int slots, bool whole, bool nested = false) {
+  return {.threads = 128,
+          .group = group,
+          .vector = vector,
+          .slots = slots,
+          .whole = whole,
+          .nested = nested};
+}
+
+constexpr std::array kNaiveFlat{kRow};
+constexpr auto kNaive = every_fusion(nested(kRow));
+constexpr auto kNaiveWeight = every_fusion(nested(affine(kRow, true, false)));
+constexpr auto kNaiveBias = every_fusion(nested(affine(kRow, false, true)));
+constexpr auto kNaiveBoth = every_fusion(nested(affine(kRow)));
+
+constexpr std::array kBlock{kShortRow, kLongRow, nested(kShortRow), nested(residual(kShortRow))};
+constexpr auto kBlockFused = fusions(kShortRow);
+constexpr std::array kBlockFloatWeights{affine(kShortRow), affine(kLongRow)};
+
+template <int vector>
+constexpr std::array kVectorized{with_vector(kShortRow, vector), with_vector(kLongRow, vector),
+                                 nested(with_vector(kShortRow, vector))};
+template <int vector>
+constexpr auto kVectorizedFused = fusions(with_vector(kShortRow, vector));
+constexpr std::array kVectorizedFloatWeights{affine(with_vector(kShortRow, 8)),
+                                             affine(with_vector(kLongRow, 8))};
+
+// Rows of single elements; then of 384 elements in 16-byte accesses, and other lengths.
+constexpr std::array kScalar{slots(8, 1, 1, false), slots(32, 1, 1, false), slots(32, 1, 2, false),
+                             slots(128, 1, 12, false)};
+constexpr std::array kScalarFused{affine(slots(32, 1, 2, false))};
+constexpr std::array kFloats{slots(16, 4, 1, true, true), slots(32, 4, 3, true),
+                             slots(32, 4, 8, true)};
+constexpr std::array kHalves{slots(8, 8, 1, true, true), slots(16, 8, 3, true),
+                             slots(32, 8, 4, true)};
+constexpr auto kFloatsFused = fusions(slots(32, 4, 3, true));
+constexpr auto kHalvesFused = fusions(slots(16, 8, 3, true));
+constexpr std::array kFloatWeights{affine(slots(8, 8, 1, false)), affine(slots(16, 8, 3, true)),
+                                   affine(slots(128, 1, 12, false))};
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
+InstanceList naive_instances() {
   const auto rung = []<class T, class W, Config C>(const Params& p) { naive<T, W, C>(p); };
-  return simt::concat(simt::instances<Params, kNaiveFlat>(Plain{}, rung),
-                      simt::instances<Params, kNaivePlain>(Plain{}, rung, &Config::nested),
-                      simt::instances<Params, kNaiveWeight>(Weighted{}, rung, &Config::nested),
-                      simt::instances<Params, kNaiveBias>(Weighted{}, rung, &Config::nested),
-                      simt::instances<Params, kNaiveBoth>(Weighted{}, rung, &Config::nested));
+  return simt::concat(instances<Params, kNaiveFlat>(Same{}, rung),
+                      instances<Params, kNaive>(Same{}, rung, &Config::nested),
+                      instances<Params, kNaiveWeight>(All{}, rung, &Config::nested),
+                      instances<Params, kNaiveBias>(All{}, rung, &Config::nested),
+                      instances<Params, kNaiveBoth>(All{}, rung, &Config::nested));
 }
-simt::InstanceList block_instances() { return {}; }
-simt::InstanceList vectorized_instances() { return {}; }
-simt::InstanceList in_registers_instances() { return {}; }
+
+InstanceList block_instances() {
+  const auto rung = []<class T, class W, Config C>(const Params& p) { block<T, W, C>(p); };
+  return simt::concat(instances<Params, kBlock>(Same{}, rung),
+                      instances<Params, kBlockFused>(Same{}, rung),
+                      instances<Params, kBlockFloatWeights>(FloatWeights{}, rung));
+}
+
+InstanceList vectorized_instances() {
+  const auto rung = []<class T, class W, Config C>(const Params& p) { vectorized<T, W, C>(p); };
+  return simt::concat(instances<Params, kVectorized<4>>(Float{}, rung),
+                      instances<Params, kVectorized<8>>(Halves{}, rung),
+                      instances<Params, kVectorizedFused<4>>(Float{}, rung),
+                      instances<Params, kVectorizedFused<8>>(Halves{}, rung),
+                      instances<Params, kVectorizedFloatWeights>(FloatWeights{}, rung));
+}
+
+InstanceList in_registers_instances() {
+  const auto rung = []<class T, class W, Config C>(const Params& p) { in_registers<T, W, C>(p); };
+  return simt::concat(
+      instances<Params, kScalar>(Same{}, rung), instances<Params, kScalarFused>(Float{}, rung),
+      instances<Params, kFloats>(Float{}, rung), instances<Params, kHalves>(Halves{}, rung),
+      instances<Params, kFloatsFused>(Float{}, rung),
+      instances<Params, kHalvesFused>(Halves{}, rung),
+      instances<Params, kFloatWeights>(FloatWeights{}, rung));
+}
 
 }  // namespace tensorcraft::kernel::layer_norm

@@ -9,34 +9,111 @@
 namespace tensorcraft::kernel::rms_norm {
 namespace {
 
-// Without a weight its type is that of x.
-using Plain =
-    simt::AnyOf<simt::Types<float, float>, simt::Types<f16, f16>, simt::Types<bf16, bf16>>;
-using Weighted =
-    simt::AnyOf<simt::Types<float, float>, simt::Types<f16, f16>, simt::Types<f16, float>,
-                simt::Types<bf16, bf16>, simt::Types<bf16, float>>;
-using Float = simt::AnyOf<simt::Types<float, float>>;
-using Halves = simt::AnyOf<simt::Types<f16, f16>, simt::Types<bf16, bf16>>;
-using HalvesWithFloat = simt::AnyOf<simt::Types<f16, float>, simt::Types<bf16, float>>;
+using simt::AnyOf, simt::Types, simt::InstanceList, simt::instances;
 
-constexpr std::array kNaivePlain{
-    Config{.threads = 128, .group = 1, .nested = 1},
-    Config{.threads = 128, .group = 1, .has_residual = 1, .nested = 1}};
-constexpr std::array kNaiveWeighted{
-    Config{.threads = 128, .group = 1, .has_weight = 1, .nested = 1},
-    Config{.threads = 128, .group = 1, .has_residual = 1, .has_weight = 1, .nested = 1}};
-constexpr std::array kNaiveFlat{Config{.threads = 128, .group = 1}};
+// Types of x and of the weight; without one it is that of x.
+using Float = AnyOf<Types<float, float>>;
+using Halves = AnyOf<Types<f16, f16>, Types<bf16, bf16>>;
+using Same = AnyOf<Types<float, float>, Types<f16, f16>, Types<bf16, bf16>>;
+using FloatWeights = AnyOf<Types<f16, float>, Types<bf16, float>>;
+using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
+                  Types<bf16, float>>;
+
+constexpr Config weighted(Config config) {
+  config.has_weight = 1;
+  return config;
+}
+constexpr Config residual(Config config) {
+  config.has_residual = 1;
+  return config;
+}
+constexpr Config nested(Config config) {
+  config.nested = 1;
+  return config;
+}
+constexpr std::array<Config, 3> fusions(const Config& config) {
+  return {weighted(config), residual(config), weighted(residual(config))};
+}
+
+constexpr Config kRow{.threads = 128, .group = 1};
+constexpr Config kShortRow{.threads = 128, .group = 128};
+constexpr Config kLongRow{.threads = 256, .group = 256};
+
+constexpr Config with_vector(Config config, int vector) {
+  config.vector = vector;
+  return config;
+}
+constexpr Config slots(int group, int vector, int slots, bool whole, bool nested = false) {
+  return {.threads = 128,
+          .group = group,
+          .vector = vector,
+          .slots = slots,
+          .whole = whole,
+          .nested = nested};
+}
+
+constexpr std::array kNaiveFlat{kRow};
+constexpr std::array kNaive{nested(kRow), nested(residual(kRow))};
+constexpr std::array kNaiveWeighted{nested(weighted(kRow)), nested(weighted(residual(kRow)))};
+
+constexpr std::array kBlock{kShortRow, kLongRow, nested(kShortRow), nested(residual(kShortRow))};
+constexpr auto kBlockFused = fusions(kShortRow);
+constexpr std::array kBlockFloatWeights{weighted(kShortRow), weighted(kLongRow)};
+
+template <int vector>
+constexpr std::array kVectorized{with_vector(kShortRow, vector), with_vector(kLongRow, vector),
+                                 nested(with_vector(kShortRow, vector))};
+template <int vector>
+constexpr auto kVectorizedFused = fusions(with_vector(kShortRow, vector));
+constexpr std::array kVectorizedFloatWeights{weighted(with_vector(kShortRow, 8)),
+                                             weighted(with_vector(kLongRow, 8))};
+
+// Rows of single elements; then of 384 elements in 16-byte accesses, and other lengths.
+constexpr std::array kScalar{slots(8, 1, 1, false), slots(32, 1, 1, false), slots(32, 1, 2, false),
+                             slots(128, 1, 12, false)};
+constexpr std::array kScalarFused{weighted(slots(32, 1, 2, false))};
+constexpr std::array kFloats{slots(16, 4, 1, true, true), slots(32, 4, 3, true),
+                             slots(32, 4, 8, true)};
+constexpr std::array kHalves{slots(8, 8, 1, true, true), slots(16, 8, 3, true),
+                             slots(32, 8, 4, true)};
+constexpr auto kFloatsFused = fusions(slots(32, 4, 3, true));
+constexpr auto kHalvesFused = fusions(slots(16, 8, 3, true));
+constexpr std::array kFloatWeights{weighted(slots(8, 8, 1, false)), weighted(slots(16, 8, 3, true)),
+                                   weighted(slots(128, 1, 12, false))};
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
+InstanceList naive_instances() {
   const auto rung = []<class T, class W, Config C>(const Params& p) { naive<T, W, C>(p); };
-  return simt::concat(simt::instances<Params, kNaiveFlat>(Plain{}, rung),
-                      simt::instances<Params, kNaivePlain>(Plain{}, rung, &Config::nested),
-                      simt::instances<Params, kNaiveWeighted>(Weighted{}, rung, &Config::nested));
+  return simt::concat(instances<Params, kNaiveFlat>(Same{}, rung),
+                      instances<Params, kNaive>(Same{}, rung, &Config::nested),
+                      instances<Params, kNaiveWeighted>(All{}, rung, &Config::nested));
 }
-simt::InstanceList block_instances() { return {}; }
-simt::InstanceList vectorized_instances() { return {}; }
-simt::InstanceList in_registers_instances() { return {}; }
+
+InstanceList block_instances() {
+  const auto rung = []<class T, class W, Config C>(const Params& p) { block<T, W, C>(p); };
+  return simt::concat(instances<Params, kBlock>(Same{}, rung),
+                      instances<Params, kBlockFused>(Same{}, rung),
+                      instances<Params, kBlockFloatWeights>(FloatWeights{}, rung));
+}
+
+InstanceList vectorized_instances() {
+  const auto rung = []<class T, class W, Config C>(const Params& p) { vectorized<T, W, C>(p); };
+  return simt::concat(instances<Params, kVectorized<4>>(Float{}, rung),
+                      instances<Params, kVectorized<8>>(Halves{}, rung),
+                      instances<Params, kVectorizedFused<4>>(Float{}, rung),
+                      instances<Params, kVectorizedFused<8>>(Halves{}, rung),
+                      instances<Params, kVectorizedFloatWeights>(FloatWeights{}, rung));
+}
+
+InstanceList in_registers_instances() {
+  const auto rung = []<class T, class W, Config C>(const Params& p) { in_registers<T, W, C>(p); };
+  return simt::concat(
+      instances<Params, kScalar>(Same{}, rung), instances<Params, kScalarFused>(Float{}, rung),
+      instances<Params, kFloats>(Float{}, rung), instances<Params, kHalves>(Halves{}, rung),
+      instances<Params, kFloatsFused>(Float{}, rung),
+      instances<Params, kHalvesFused>(Halves{}, rung),
+      instances<Params, kFloatWeights>(FloatWeights{}, rung));
+}
 
 }  // namespace tensorcraft::kernel::rms_norm

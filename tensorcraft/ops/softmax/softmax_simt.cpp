@@ -21,20 +21,25 @@ constexpr std::array kBlock{
 template <int vector>
 constexpr std::array kOnline{Config{.vector = vector}, Config{.vector = vector, .nested = 1}};
 
-// Short rows, where rows may be nested, and rows of a block of each kind.
-template <int vector>
-constexpr std::array kInRegisters{
-    Config{.threads = 128, .group = 16, .vector = vector, .slots = 1, .whole = 1},
-    Config{.threads = 128, .group = 16, .vector = vector, .slots = 3, .whole = 1},
-    Config{.threads = 128, .group = 32, .vector = vector, .slots = 1},
-    Config{.threads = 128, .group = 32, .vector = vector, .slots = 1, .nested = 1},
-    Config{.threads = 128, .group = 32, .vector = vector, .slots = 1, .whole = 1},
-    Config{.threads = 128, .group = 32, .vector = vector, .slots = 2},
-    Config{.threads = 128, .group = 32, .vector = vector, .slots = 3, .whole = 1},
-    Config{.threads = 128, .group = 32, .vector = vector, .slots = 4},
-    Config{.threads = 256, .group = 256, .vector = vector, .slots = 2},
-    Config{.threads = 256, .group = 256, .vector = vector, .slots = 5},
-    Config{.threads = 256, .group = 256, .vector = vector, .slots = 8, .whole = 1}};
+constexpr Config slots(int threads, int group, int vector, int slots, bool whole,
+                       bool nested = false) {
+  return {.threads = threads,
+          .group = group,
+          .vector = vector,
+          .slots = slots,
+          .whole = whole,
+          .nested = nested};
+}
+
+// Rows of a warp and of a block, in single elements and in 16-byte accesses.
+constexpr std::array kScalar{slots(128, 32, 1, 1, false), slots(128, 32, 1, 2, false),
+                             slots(128, 32, 1, 4, false), slots(256, 256, 1, 5, false)};
+constexpr std::array kFloats{slots(128, 32, 4, 1, false), slots(128, 32, 4, 1, false, true),
+                             slots(128, 32, 4, 3, true), slots(256, 256, 4, 2, true),
+                             slots(256, 256, 4, 3, false, true)};
+constexpr std::array kHalves{slots(128, 32, 8, 1, false), slots(128, 32, 8, 1, false, true),
+                             slots(128, 16, 8, 3, true), slots(256, 256, 8, 1, true),
+                             slots(256, 256, 8, 2, false, true)};
 
 }  // namespace
 
@@ -57,9 +62,9 @@ simt::InstanceList online_instances() {
 
 simt::InstanceList in_registers_instances() {
   const auto rung = []<class T, Config C>(const Params& p) { in_registers<T, C>(p); };
-  return simt::concat(simt::instances<Params, kInRegisters<1>>(simt::Floats{}, rung),
-                      simt::instances<Params, kInRegisters<4>>(Float{}, rung),
-                      simt::instances<Params, kInRegisters<8>>(Halves{}, rung));
+  return simt::concat(simt::instances<Params, kScalar>(simt::Floats{}, rung),
+                      simt::instances<Params, kFloats>(Float{}, rung),
+                      simt::instances<Params, kHalves>(Halves{}, rung));
 }
 
 }  // namespace tensorcraft::kernel::softmax

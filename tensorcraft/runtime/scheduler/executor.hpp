@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/cuda/stream.hpp"
+#include "tensorcraft/runtime/scheduler/task.hpp"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tensorcraft::scheduler {
+
+// What a task does. On a GPU it enqueues on the stream it is given and does not wait for it; on the
+// host it does the work and ignores the stream. What it throws fails the task. What it captures
+// lives until the task has ended.
+using Work = std::function<void(StreamRef)>;
+
+// How a task ended.
+struct Report {
+  TaskId id = 0;
+  std::optional<std::string> error;  // none: it completed
+};
+
+// Runs what the machine started. Each started task gets exactly one report. Safe for concurrent
+// use.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // Begins a task without waiting for it; throws nothing that its work throws. `stream` is
+  // Task::stream.
+  virtual void start(TaskId id, int stream, Work work) = 0;
+  // The task is no longer wanted. One that has not begun is reported as failed; any other goes on.
+  virtual void stop(TaskId id) = 0;
+  // What has ended since the last call, in the order in which that was seen.
+  virtual std::vector<Report> take_reports() = 0;
+  // Returns when there is a report to take, or after `at_most`, which is no more than a day.
+  virtual void wait(Time at_most) = 0;
+};
+
+// Simulates a GPU with threads of its own. The destructor drops what has not begun and waits for
+// the rest.
+class CpuExecutor final : public Executor {
+ public:
+  // Kind value for less than one thread.
+  explicit CpuExecutor(int threads = 1);
+  ~CpuExecutor() override;
+  void start(TaskId id, int stream, Work work) override;
+  void stop(TaskId id) override;
+  std::vector<Report> take_reports() override;
+  void wait(Time at_most) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Runs each task's work at once on the calling thread, on one of its own streams, and takes the
+// task for ended when an event recorded behind the work is done. The destructor waits for the GPU.
+class CudaExecutor final : public Executor {
+ public:
+  // Task::stream counts modulo `streams`. Kind value for less than one stream or an unknown device.
+  explicit CudaExecutor(int device = 0, int streams = 1);
+  ~CudaExecutor() override;
+  void start(TaskId id, int stream, Work work) override;
+  void stop(TaskId) override {}  // what is enqueued cannot be called back
+  std::vector<Report> take_reports() override;
+  void wait(Time at_most) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tensorcraft::scheduler

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/runtime/scheduler/scheduler.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tests/support/expect_error.hpp"
+#include "tests/support/fake_driver.hpp"
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace tensorcraft::scheduler {
+namespace {
+
+// Ends each task when the test says so.
+class ManualExecutor final : public Executor {
+ public:
+  std::vector<TaskId> started, stopped;
+  std::vector<Report> reports;
+  void start(TaskId id, int, Work work) override {
+    started.push_back(id);
+    work(StreamRef());
+  }
+  void stop(TaskId id) override { stopped.push_back(id); }
+  std::vector<Report> take_reports() override { return std::exchange(reports, {}); }
+  void wait(Time) override {}
+};
+
+const Work kNothing = [](StreamRef) {};
+
+TEST(SchedulerShell, RunsTheWorkOfWhatTheMachineStartsWithTheClockItIsGiven) {
+  auto owned = std::make_unique<ManualExecutor>();
+  ManualExecutor& executor = *owned;
+  Time now(5);
+  Scheduler scheduler({}, std::move(owned), [&] { return now; });
+  int ran = 0;
+  const Work count = [&](StreamRef) { ++ran; };
+  EXPECT_EQ(scheduler.submit({.id = 1}, count),
+            (Decision{Time(5), 1, Verdict::admit, Reason::none}));
+  EXPECT_EQ(scheduler.submit({.id = 2}, count).verdict, Verdict::queue);
+  EXPECT_EQ(scheduler.submit({.id = 2}, count).verdict, Verdict::reject);
+  EXPECT_EQ(ran, 1);
+  now = Time(9);
+  executor.reports = {{1, std::nullopt}};
+  scheduler.advance();
+  EXPECT_EQ(executor.started, (std::vector<TaskId>{1, 2}));
+  EXPECT_EQ(ran, 2);
+  EXPECT_EQ(scheduler.status(2).started, Time(9));
+  executor.reports = {{2, "broken"}};
+  EXPECT_EQ(scheduler.wait(2).error, "broken");
+  EXPECT_EQ(scheduler.log().size(), 4u);
+}
+
+TEST(SchedulerShell, DropsTheWorkOfACancelledTaskAndStopsARunningOne) {
+  auto owned = std::make_unique<ManualExecutor>();
+  ManualExecutor& executor = *owned;
+  Scheduler scheduler({}, std::move(owned));
+  scheduler.submit({.id = 1}, kNothing);
+  auto buffer = std::make_shared<int>(1);
+  const std::weak_ptr<int> alive = buffer;
+  scheduler.submit({.id = 2}, [buffer = std::move(buffer)](StreamRef) {});
+  scheduler.cancel(2);
+  EXPECT_TRUE(alive.expired());
+  scheduler.cancel(1);
+  EXPECT_EQ(executor.stopped, std::vector<TaskId>{1});
+  executor.reports = {{1, std::nullopt}};
+  EXPECT_EQ(scheduler.wait(1).state, TaskState::cancelled);
+  scheduler.forget(1);
+  test::expect_error(ErrorKind::key, [&] { scheduler.wait(1); }, "scheduler: there is no task 1");
+}
+
+TEST(SchedulerShell, RunsAChainOnTheCpu) {
+  Scheduler scheduler({.max_running = 2}, std::make_unique<CpuExecutor>(2));
+  std::vector<TaskId> order;
+  for (TaskId id = 1; id <= 3; ++id)
+    scheduler.submit(
+        {.id = id, .dependencies = id > 1 ? std::vector{id - 1} : std::vector<TaskId>{}},
+        [&order, id](StreamRef) { order.push_back(id); });
+  EXPECT_EQ(scheduler.wait(3).state, TaskState::completed);
+  EXPECT_EQ(order, (std::vector<TaskId>{1, 2, 3}));
+}
+
+// Ends each task at once; waiting moves the clock.
+class InstantExecutor final : public Executor {
+ public:
+  explicit InstantExecutor(Time& now) : now_(now) {}
+  void start(TaskId id, int, Work) override { reports_.push_back({id, std::nullopt}); }
+  void stop(TaskId) override {}
+  std::vector<Report> take_reports() override { return std::exchange(reports_, {}); }
+  void wait(Time at_most) override {
+    if (reports_.empty()) now_ += at_most;
+  }
+
+ private:
+  Time& now_;
+  std::vector<Report> reports_;
+};
+
+TEST(SchedulerShell, WaitsUntilPacingLetsTheNextTaskGoAndNoLonger) {
+  Time now(0);
+  Scheduler scheduler({.bytes_per_second = 1e9, .shares = {{0, 1.0}}, .window = Time(100)},
+                      std::make_unique<InstantExecutor>(now), [&] { return now; });
+  for (TaskId id = 1; id <= 3; ++id) scheduler.submit({.id = id, .traffic_bytes = 100}, kNothing);
+  EXPECT_EQ(scheduler.wait(3).started, Time(200));
+}
+
+TEST(SchedulerShell, RunsOnTheStreamsOfAGpu) {
+  test::FakeDriver fake;
+  Scheduler scheduler({.max_running = 4}, std::make_unique<CudaExecutor>(0, 2));
+  std::set<CUstream_st*> used;
+  for (TaskId id = 1; id <= 4; ++id)
+    scheduler.submit({.id = id, .stream = int(id)}, [&](StreamRef s) { used.insert(s.handle()); });
+  for (TaskId id = 1; id <= 4; ++id) EXPECT_EQ(scheduler.wait(id).state, TaskState::completed);
+  EXPECT_EQ(used.size(), 2u);
+}
+
+TEST(SchedulerShell, WorkMaySubmitWork) {
+  Scheduler scheduler({.max_running = 2}, std::make_unique<CpuExecutor>(2));
+  scheduler.submit({.id = 1}, [&](StreamRef) { scheduler.submit({.id = 2}, kNothing); });
+  scheduler.wait(1);
+  EXPECT_EQ(scheduler.wait(2).state, TaskState::completed);
+}
+
+// Threads submit, cancel and wait at once; what runs at one time never holds more than there is.
+TEST(SchedulerShell, TakesManyThreads) {
+  constexpr int kThreads = 4, kTasks = 200;
+  Scheduler scheduler({.memory_bytes = 1000, .max_running = 3}, std::make_unique<CpuExecutor>(3));
+  std::atomic<int64_t> held = 0, ran = 0;
+  std::atomic<bool> over = false;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kTasks; ++i) {
+        const TaskId id = TaskId(t * kTasks + i + 1);
+        const int64_t bytes = i * 37 % 1001;
+        scheduler.submit({.id = id, .memory_bytes = uint64_t(bytes)}, [&, bytes](StreamRef) {
+          if ((held += bytes) > 1000) over = true;
+          ++ran;
+          held -= bytes;
+        });
+        if (i % 5 == 0) try {
+            scheduler.cancel(id);
+          } catch (const Error& e) {  // it has ended already
+            EXPECT_EQ(e.kind(), ErrorKind::value);
+          }
+        if (i % 3 == 0) scheduler.wait(id);
+      }
+    });
+  threads.clear();
+  for (TaskId id = 1; id <= kThreads * kTasks; ++id) scheduler.wait(id);
+  const Statistics s = scheduler.statistics();
+  EXPECT_FALSE(over);
+  EXPECT_EQ(s.completed + s.cancelled, uint64_t(kThreads * kTasks));
+  EXPECT_GE(uint64_t(ran), s.completed);
+  EXPECT_EQ(s.reserved_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace tensorcraft::scheduler
