@@ -1,34 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/core/dtype.hpp"
-
-#include <array>
-#include <cstdint>
+#include "tensorcraft/core/tiled_tensor.hpp"
+#include "tensorcraft/device/tensor_map.h"
 
 namespace tensorcraft::cuda {
 
-// What the copy engine (TMA) needs to know of a tensor, as the driver encodes it. Goes into a
-// kernel's Params by value.
-struct alignas(64) TensorMap {
-  std::array<unsigned char, 128> bytes{};
-};
-
-enum class Swizzle { none, bytes_32, bytes_64, bytes_128 };
-enum class L2Promotion { none, bytes_64, bytes_128, bytes_256 };
-
-// A tensor and the box of it that one copy moves. Dimension 0 is the innermost and contiguous.
-struct TiledTensor {
-  DType dtype = DType::float32;
-  void* address = nullptr;  // a multiple of 16 bytes
-  int rank = 0;             // 1 to 5
-  std::array<uint64_t, 5> dims{};
-  std::array<uint64_t, 4> strides{};  // bytes, of dimensions 1 and up: multiples of 16
-  std::array<uint32_t, 5> box{};      // elements, at most 256 each
-  std::array<uint32_t, 5> element_strides{1, 1, 1, 1, 1};
-  Swizzle swizzle = Swizzle::none;
-  L2Promotion l2_promotion = L2Promotion::bytes_128;
-  bool nan_fill = false;  // out-of-bounds elements read as NaN instead of zero
-};
+using tensorcraft::TensorMap;
+using tensorcraft::TiledTensor;
+using Swizzle = TiledTensor::Swizzle;
+using L2Promotion = TiledTensor::L2Promotion;
 
 // Kind value, with the rule that is broken, before the driver is asked; float8 and int8 move as
 // bytes. `device` is the CUDA device whose copy engine will use the map.

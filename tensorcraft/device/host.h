@@ -10,6 +10,8 @@
 
 namespace tensorcraft {
 
+struct Wgmma;  // device/wgmma.cuh
+
 struct Index3 {
   unsigned x = 1, y = 1, z = 1;
 };
@@ -33,14 +35,77 @@ unsigned ballot(unsigned mask, bool predicate, const SourceLine& line);
 void* static_shared(const void* key, size_t bytes, size_t align);
 void* dynamic_shared(size_t bytes);
 
+// The shared-memory address that PTX would have for a pointer into the block's shared memory: the
+// distance from its start, which is a multiple of 1024 bytes. A pointer elsewhere is reported.
+uint32_t shared_address(const void* pointer, const SourceLine& line = SourceLine::current());
+
 // The warp's matrix instructions; registers as device/ptx/ldmatrix.cuh and mma.cuh describe them.
-void ldmatrix_x4(uint32_t (&to)[4], const void* row, bool transposed);
+// Reports name the line of the wrapper.
+void ldmatrix_x1(uint32_t (&to)[1], const void* row, bool transposed,
+                 const SourceLine& line = SourceLine::current());
+void ldmatrix_x2(uint32_t (&to)[2], const void* row, bool transposed,
+                 const SourceLine& line = SourceLine::current());
+void ldmatrix_x4(uint32_t (&to)[4], const void* row, bool transposed,
+                 const SourceLine& line = SourceLine::current());
+void stmatrix_x1(void* row, const uint32_t (&from)[1], bool transposed,
+                 const SourceLine& line = SourceLine::current());
+void stmatrix_x2(void* row, const uint32_t (&from)[2], bool transposed,
+                 const SourceLine& line = SourceLine::current());
+void stmatrix_x4(void* row, const uint32_t (&from)[4], bool transposed,
+                 const SourceLine& line = SourceLine::current());
+uint32_t movmatrix(uint32_t x, const SourceLine& line = SourceLine::current());
+void mma_m16n8k8_f16(float (&d)[4], const uint32_t (&a)[2], const uint32_t (&b)[1],
+                     const float (&c)[4], const SourceLine& line = SourceLine::current());
 void mma_m16n8k16_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                      const float (&c)[4]);
+                      const float (&c)[4], const SourceLine& line = SourceLine::current());
 void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                       const float (&c)[4]);
+                       const float (&c)[4], const SourceLine& line = SourceLine::current());
 void mma_m16n8k8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                      const float (&c)[4]);
+                      const float (&c)[4], const SourceLine& line = SourceLine::current());
+void mma_m16n8k32_e4m3(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                       const float (&c)[4], const SourceLine& line = SourceLine::current());
+void mma_m16n8k32_e5m2(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                       const float (&c)[4], const SourceLine& line = SourceLine::current());
+void mma_m16n8k32_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                     const int32_t (&c)[4], const SourceLine& line = SourceLine::current());
+void mma_m16n8k32_u8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                     const int32_t (&c)[4], const SourceLine& line = SourceLine::current());
+
+// Warp-wide reductions of integers, and the choice of one lane.
+enum class Reduction { add, min_s32, max_s32, min_u32, max_u32, bit_and, bit_or, bit_xor };
+uint32_t redux(Reduction op, unsigned mask, uint32_t value,
+               const SourceLine& line = SourceLine::current());
+bool elect(unsigned mask, const SourceLine& line = SourceLine::current());
+
+// The warpgroup's matrix instructions. A thread's D is op.n / 2 floats, A in registers 4 words.
+void wgmma_fence(const SourceLine& line = SourceLine::current());
+void wgmma_commit_group(const SourceLine& line = SourceLine::current());
+void wgmma_wait_group(int pending, const SourceLine& line = SourceLine::current());
+void wgmma_mma_async(float* d, const Wgmma& op, uint64_t a_descriptor, uint64_t b_descriptor,
+                     bool accumulate, const SourceLine& line = SourceLine::current());
+void wgmma_mma_async(float* d, const Wgmma& op, const uint32_t* a, uint64_t b_descriptor,
+                     bool accumulate, const SourceLine& line = SourceLine::current());
+
+// Atomic read, change and write; the old value. Bits of the type that the operation names.
+enum class Atomic {
+  add_u32,
+  add_f32,
+  add_f16x2,
+  add_bf16x2,
+  min_s32,
+  max_s32,
+  min_u32,
+  max_u32,
+  exchange_u32
+};
+uint32_t atomic(Atomic op, uint32_t* address, uint32_t value,
+                const SourceLine& line = SourceLine::current());
+uint64_t atomic_add_u64(uint64_t* address, uint64_t value,
+                        const SourceLine& line = SourceLine::current());
+uint32_t atomic_cas_u32(uint32_t* address, uint32_t expected, uint32_t value,
+                        const SourceLine& line = SourceLine::current());
+uint64_t atomic_cas_u64(uint64_t* address, uint64_t expected, uint64_t value,
+                        const SourceLine& line = SourceLine::current());
 
 // cp.async: `bytes` of `size` bytes from global, zeros behind them; lands no later than the wait
 // that covers its group.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/device/host_async.h"
 #include "tensorcraft/simt/cluster.hpp"
 
 namespace tensorcraft {
@@ -21,10 +22,44 @@ void complete(Cluster& cluster, Barrier& barrier, Thread* last) {
   }
   for (Thread* t : barrier.waiting) cluster.wake(*t);
   barrier.waiting.clear();
+  barrier.lanes.clear();
   barrier.arrived = barrier.expected = 0;
 }
 
+// bar.sync and bar.arrive count whole warps, once each.
+void meet_named(int id, int threads, bool waits, const char* what, const SourceLine& line) {
+  Cluster& cluster = *Cluster::current();
+  const Thread& self = cluster.self();
+  Block& block = *self.block;
+  if (id < 0 || id >= kNamedBarriers)
+    cluster.fault(join(what, ": the barrier must be in [0, 16), got ", id), &line);
+  const int most = int(block.warps.size()) * 32;
+  if (threads <= 0 || threads % 32 != 0 || threads > most)
+    cluster.fault(
+        join(what, " ", id, ": the count must be a multiple of 32 up to ", most, ", got ", threads),
+        &line);
+  Barrier& b = block.barriers[id];
+  b.lanes.resize(block.warps.size());
+  unsigned& lanes = b.lanes[size_t(self.rank / 32)];
+  if (lanes >> self.lane & 1u)
+    cluster.fault(join(what, " ", id, ": the thread comes again before ", threads, " have come"),
+                  &line);
+  lanes |= 1u << self.lane;
+  if (b.arrived + 1 == threads)
+    for (size_t w = 0; w < b.lanes.size(); ++w)
+      if (b.lanes[w] != 0 && b.lanes[w] != (block.warps[w].exists & ~block.warps[w].exited))
+        cluster.fault(join(what, " ", id, ": only some lanes of warp ", w, " have come"), &line);
+  meet(b, threads, waits, what, line);
+}
+
 }  // namespace
+
+void bar_sync(int id, int threads, const SourceLine& line) {
+  meet_named(id, threads, true, "bar.sync", line);
+}
+void bar_arrive(int id, int threads, const SourceLine& line) {
+  meet_named(id, threads, false, "bar.arrive", line);
+}
 
 void meet(Barrier& barrier, int expected, bool waits, const char* what, const SourceLine& line) {
   Cluster& cluster = *Cluster::current();

@@ -2,9 +2,11 @@
 #include "tensorcraft/simt/cluster.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/simt/async.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace tensorcraft {
 
@@ -113,9 +115,12 @@ void Cluster::run(uint64_t index) {
   blockDim = launch_.block;
   gridDim = launch_.grid;
   for (Block& b : blocks_) begin_block(b, index);
+  if (async_) async_->begin();
+  asks_async_ = false;
   if (shadow_) shadow_->begin();
   live_ = threads_.size();
   queue_head_ = queue_count_ = 0;
+  idle_rounds_ = 0;
   // Another order of the threads is another legal run.
   const size_t first = options_.timing == Timing::seeded ? options_.seed * 7 : 0;
   for (size_t i = 0; i < threads_.size(); ++i) {
@@ -156,9 +161,13 @@ void Cluster::switch_to(Thread& next) {
 }
 
 void Cluster::switch_away() {
+  if (asks_async_) [[unlikely]]
+    async_->at_switch();
   for (;;) {
     if (Thread* next = next_runnable()) return switch_to(*next);
-    if (!poll()) end_with(std::make_exception_ptr(Error(ErrorKind::internal, deadlock())));
+    if (async_ && async_->on_idle()) continue;
+    if (!poll() && !wake_spinning())
+      end_with(std::make_exception_ptr(Error(ErrorKind::internal, deadlock())));
   }
 }
 
@@ -190,14 +199,46 @@ bool Cluster::poll() {
   return woke;
 }
 
+// Threads that spin and nothing else can go on: so many rounds without any change are a deadlock.
+constexpr int kIdleRounds = 1000;
+
+void Cluster::spin(const char* what, const SourceLine& line, bool waits_for_memory) {
+  spinning_.push_back(self_);
+  spins_for_memory_ |= waits_for_memory;
+  wait(what, line);
+}
+
+bool Cluster::wake_spinning() {
+  if (spinning_.empty()) return false;
+  const uint64_t changes = async_ ? async_->changes : 0;
+  idle_rounds_ = changes == changes_ && !spins_for_memory_ ? idle_rounds_ + 1 : 0;
+  changes_ = changes;
+  if (idle_rounds_ > kIdleRounds) return false;
+  if (spins_for_memory_) std::this_thread::yield();
+  spins_for_memory_ = false;
+  for (Thread* t : spinning_) wake(*t);
+  spinning_.clear();
+  return true;
+}
+
+Async& Cluster::async() {
+  if (!async_) {
+    async_ = std::make_unique<Async>(*this);
+    async_->begin();
+  }
+  return *async_;
+}
+
 void Cluster::exit_thread() {
   Thread& t = *self_;
+  if (async_) async_->leave(t);
   t.state = State::done;
   --live_;
   --t.block->live;
   t.warp->exited |= 1u << t.lane;
   leave_warp(t);
   leave_barriers(t);
+  if (async_) leave_cluster_barrier(*async_, t);
   if (live_ > 0) return switch_away();
   switch_fiber(t.fiber, main_);  // comes back for the next cluster, or to end
 }
@@ -211,8 +252,8 @@ std::string Cluster::place(const Thread& t) const {
   return join("block ", text(t.block->index), ", thread ", text(t.index));
 }
 
-void Cluster::fault(std::string what, const SourceLine* line) {
-  std::string message = join("simt: ", launch_.name, ": ", place(*self_), ": ", what);
+void Cluster::fault(const Thread& thread, std::string what, const SourceLine* line) {
+  std::string message = join("simt: ", launch_.name, ": ", place(thread), ": ", what);
   if (line) message += join(" (", short_path(line->file_name()), ":", line->line(), ")");
   end_with(std::make_exception_ptr(Error(ErrorKind::internal, message)));
   __builtin_unreachable();
@@ -221,15 +262,18 @@ void Cluster::fault(std::string what, const SourceLine* line) {
 std::string Cluster::deadlock() const {
   std::string message = join("simt: ", launch_.name, ": deadlock: every thread waits");
   const char* last = nullptr;
+  const void* last_on = nullptr;
   unsigned last_line = 0;
   int shown = 0;
   for (const Thread& t : threads_) {
-    if (t.state != State::waiting || (t.waits_for == last && t.line.line() == last_line)) continue;
+    const bool known = t.waits_for == last && t.line.line() == last_line && t.waits_on == last_on;
+    if (t.state != State::waiting || known) continue;
     last = t.waits_for;
+    last_on = t.waits_on;
     last_line = t.line.line();
     if (++shown > 8) break;
     message += join("\n  from ", place(t), ": ", t.waits_for, " (", short_path(t.line.file_name()),
-                    ":", last_line, ")");
+                    ":", last_line, ")", t.waits_on ? async_->describe(t.waits_on) : "");
   }
   const auto exited = std::count_if(threads_.begin(), threads_.end(),
                                     [](const Thread& t) { return t.state == State::done; });

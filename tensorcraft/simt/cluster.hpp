@@ -8,12 +8,14 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 // The blocks that run together on one OS thread and the threads in them. Everything in simt/ that
 // makes a thread wait, wake or fail goes through Cluster.
 namespace tensorcraft::simt {
 
+class Async;
 struct Block;
 struct Warp;
 
@@ -28,6 +30,7 @@ struct Thread {
   int lane = 0;
   State state = State::runnable;
   const char* waits_for = nullptr;  // names what, while it waits
+  const void* waits_on = nullptr;   // the transaction barrier, where it is one
   SourceLine line;
 };
 
@@ -50,6 +53,7 @@ struct Barrier {
   int arrived = 0;
   int expected = 0;  // while some have arrived
   std::vector<Thread*> waiting;
+  std::vector<unsigned> lanes;  // of each warp; with bar.sync and bar.arrive only
 };
 
 inline constexpr int kNamedBarriers = 16;
@@ -94,13 +98,33 @@ class Cluster {
   void wait_until(const char* what, const SourceLine& line, bool (*ready)(void*), void* state);
   // Ends the launch: "simt: KERNEL: block (..), thread (..): text (file:line)". Unwinds nothing, so
   // it may be called from anywhere in a kernel.
-  [[noreturn]] void fault(std::string text, const SourceLine* line = nullptr);
+  [[noreturn]] void fault(std::string text, const SourceLine* line = nullptr) {
+    fault(*self_, std::move(text), line);
+  }
+  // The same for what another thread did before.
+  [[noreturn]] void fault(const Thread& thread, std::string text, const SourceLine* line);
+
+  // Lets every other thread run before the caller goes on. Where all threads do so again and again
+  // while nothing changes it is a deadlock, but not if it waits for memory, as another cluster may
+  // write that.
+  void spin(const char* what, const SourceLine& line, bool waits_for_memory);
 
   // Shared memory of the running thread's block, at an offset that is the same in each block.
   void* static_shared(const void* key, size_t bytes, size_t align);
   void* dynamic_shared(size_t bytes);
   // Whether these bytes lie in what a block may use of its window.
   bool is_shared(const Block& block, const void* address, size_t bytes) const;
+  // Calls visit(offset, bytes) for each piece of its window that a block may use.
+  template <class F>
+  void each_shared_piece(const F& visit) const {
+    if (launch_.shared_bytes > 0) visit(size_t(0), launch_.shared_bytes);
+    for (const Static& s : statics_) visit(s.offset, s.bytes);
+  }
+
+  // What runs beside the threads; made when first asked for.
+  Async& async();
+  // Whether it is asked at each switch between threads.
+  void set_asks_async(bool asks) { asks_async_ = asks; }
 
  private:
   struct Static {
@@ -122,6 +146,7 @@ class Cluster {
   void switch_to(Thread& next);
   Thread* next_runnable();
   bool poll();
+  bool wake_spinning();
   std::string deadlock() const;
   std::string place(const Thread& thread) const;
   void end_with(std::exception_ptr failure);
@@ -136,6 +161,12 @@ class Cluster {
   std::vector<Thread*> queue_;  // a ring: runnable threads in the order they became so
   size_t queue_head_ = 0, queue_count_ = 0;
   std::vector<Poller> pollers_;
+  std::vector<Thread*> spinning_;
+  int idle_rounds_ = 0;  // in which nothing changed but for spinning threads
+  uint64_t changes_ = 0;
+  bool spins_for_memory_ = false;
+  std::unique_ptr<Async> async_;
+  bool asks_async_ = false;
   std::vector<Static> statics_;
   size_t static_used_ = 0;
   std::unique_ptr<Shadow> shadow_;

@@ -83,4 +83,12 @@ void* static_shared(const void* key, size_t bytes, size_t align) {
 }
 void* dynamic_shared(size_t bytes) { return Cluster::current()->dynamic_shared(bytes); }
 
+uint32_t shared_address(const void* pointer, const SourceLine& line) {
+  Cluster& cluster = *Cluster::current();
+  const Block& block = *cluster.self().block;
+  if (!cluster.is_shared(block, pointer, 1))
+    cluster.fault("the address of something outside the block's shared memory is asked for", &line);
+  return uint32_t(static_cast<const std::byte*>(pointer) - block.shared);
+}
+
 }  // namespace tensorcraft::simt

@@ -32,7 +32,7 @@ TiledTensor good() {
 
 bool bit_21_is_set(const TensorMap& map) {
   uint64_t word = 0;
-  std::memcpy(&word, map.bytes.data() + 8, 8);
+  std::memcpy(&word, map.bytes + 8, 8);
   return (word >> 21) & 1;
 }
 

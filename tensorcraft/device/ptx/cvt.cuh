@@ -178,4 +178,20 @@ TC_HOST_DEVICE uint32_t cvt_rn_f16x2_e4m3x2(uint16_t x) {
 #endif
 }
 
+// cvt.rn.f16x2.e5m2x2: exact; every NaN becomes the f16 NaN 0x7fff.
+TC_HOST_DEVICE uint32_t cvt_rn_f16x2_e5m2x2(uint16_t x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  uint32_t y;
+  asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(y) : "h"(x));
+  return y;
+#else
+  uint32_t y = 0;
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t half = (x >> (8 * i) & 0xffu) << 8;
+    y |= ((half & 0x7fffu) > 0x7c00u ? 0x7fffu : half) << (16 * i);
+  }
+  return y;
+#endif
+}
+
 }  // namespace tensorcraft::ptx

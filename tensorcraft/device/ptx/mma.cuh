@@ -10,7 +10,7 @@
 //   a[0..3]: rows g, g + 8, g, g + 8 at columns t, t, t + 8, t + 8, each with the next column
 //   b[0..1]: rows t, t + 8, each with the next row, of column g
 //   c, d:    row g columns t, t + 1, then row g + 8 columns t, t + 1
-// Two 16-bit elements share a register, the first in the lower half.
+// Two 16-bit elements share a register, the first in the lower half. k8 has the first half of k.
 namespace tensorcraft::ptx {
 
 // mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
@@ -24,6 +24,19 @@ TC_DEVICE void mma_m16n8k16_f32_f16_f16_f32(float (&d)[4], const uint32_t (&a)[4
         "f"(c[2]), "f"(c[3]));
 #else
   simt::mma_m16n8k16_f16(d, a, b, c);
+#endif
+}
+
+// mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32
+TC_DEVICE void mma_m16n8k8_f32_f16_f16_f32(float (&d)[4], const uint32_t (&a)[2],
+                                           const uint32_t (&b)[1], const float (&c)[4]) {
+#if TC_PTX
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+#else
+  simt::mma_m16n8k8_f16(d, a, b, c);
 #endif
 }
 

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/wgmma.cuh"
+#if !TC_PTX
+#include "tensorcraft/device/host.h"
+#endif
+
+// Matrix instructions of a warpgroup: 4 warps, the first of a rank divisible by 4, all their
+// threads converged (sm_90a). They run beside the threads: between wgmma_fence() before the first
+// and wgmma_wait_group() after the last, nothing else touches their registers.
+// With g = lane / 4 and t = 2 (lane % 4), warp w of the four holds of D for each 8 columns j:
+//   d[4 j + 0, 1]: row 16 w + g, columns 8 j + t and the next; d[4 j + 2, 3]: row 16 w + g + 8
+// and of A in registers the rows 16 w to 16 w + 15 as device/ptx/mma.cuh describes its operand A.
+namespace tensorcraft::ptx {
+
+// wgmma.fence.sync.aligned: what the threads did to D's and A's registers comes before the wgmma
+// that follow. Needed before the first and whenever a thread has touched them, but for a chain on
+// one D.
+TC_DEVICE void wgmma_fence() {
+#if TC_PTX
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#else
+  simt::wgmma_fence();
+#endif
+}
+
+// wgmma.commit_group.sync.aligned: those issued so far and in no group make one.
+TC_DEVICE void wgmma_commit_group() {
+#if TC_PTX
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#else
+  simt::wgmma_commit_group();
+#endif
+}
+
+// wgmma.wait_group.sync.aligned: all groups but the last kPending are complete.
+template <int kPending>
+TC_DEVICE void wgmma_wait_group() {
+  static_assert(kPending >= 0 && kPending <= 7);
+#if TC_PTX
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+#else
+  simt::wgmma_wait_group(kPending);
+#endif
+}
+
+#if TC_PTX
+namespace detail {
+// Arrays of char, as the constraint "C" of asm wants: they become part of the instruction's text.
+template <WgmmaType>
+struct WgmmaTypeText;
+template <>
+struct WgmmaTypeText<WgmmaType::f16> {
+  static constexpr char k[] = "k16", type[] = ".f16";
+};
+template <>
+struct WgmmaTypeText<WgmmaType::bf16> {
+  static constexpr char k[] = "k16", type[] = ".bf16";
+};
+template <>
+struct WgmmaTypeText<WgmmaType::tf32> {
+  static constexpr char k[] = "k8", type[] = ".tf32";
+};
+template <>
+struct WgmmaTypeText<WgmmaType::e4m3> {
+  static constexpr char k[] = "k32", type[] = ".e4m3";
+};
+template <>
+struct WgmmaTypeText<WgmmaType::e5m2> {
+  static constexpr char k[] = "k32", type[] = ".e5m2";
+};
+
+// What follows scale-d: the signs of A and B, and where they have a choice their majors.
+template <Wgmma Op, bool kARegisters>
+struct WgmmaFlags {
+  static constexpr bool b_choice = element_bytes(Op.b) == 2, a_choice = b_choice && !kARegisters;
+  static constexpr char text[] = {',',
+                                  Op.negate_a ? '-' : ' ',
+                                  '1',
+                                  ',',
+                                  Op.negate_b ? '-' : ' ',
+                                  '1',
+                                  a_choice ? ',' : ' ',
+                                  a_choice ? char('0' + int(Op.a_major)) : ' ',
+                                  b_choice ? ',' : ' ',
+                                  b_choice ? char('0' + int(Op.b_major)) : ' ',
+                                  0};
+};
+}  // namespace detail
+
+// asm takes no lists made by templates, so these macros hold the registers of D: their numbers in
+// the text, each list beginning with the shorter one, and the operands.
+#define TC_D4 "%0, %1, %2, %3"
+#define TC_D8 TC_D4 ", %4, %5, %6, %7"
+#define TC_D16 TC_D8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define TC_D32 \
+  TC_D16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define TC_D48 \
+  TC_D32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define TC_D64 \
+  TC_D48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TC_D96                                                                       \
+  TC_D64                                                                             \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
+  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define TC_D128                                                                                  \
+  TC_D96                                                                                         \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
+  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126"   \
+  ", %127"
+#define TC_OPERANDS4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define TC_OPERANDS8(i) TC_OPERANDS4(i), TC_OPERANDS4(i + 4)
+#define TC_OPERANDS16(i) TC_OPERANDS8(i), TC_OPERANDS8(i + 8)
+#define TC_OPERANDS32(i) TC_OPERANDS16(i), TC_OPERANDS16(i + 16)
+#define TC_OPERANDS48(i) TC_OPERANDS32(i), TC_OPERANDS16(i + 32)
+#define TC_OPERANDS64(i) TC_OPERANDS32(i), TC_OPERANDS32(i + 32)
+#define TC_OPERANDS96(i) TC_OPERANDS64(i), TC_OPERANDS32(i + 64)
+#define TC_OPERANDS128(i) TC_OPERANDS64(i), TC_OPERANDS64(i + 64)
+
+// The arguments behind n are the numbers of the operands that follow D.
+#define TC_WGMMA_TEXT(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags)        \
+  "{ .reg .pred p; setp.ne.b32 p, " scale_d                                                   \
+  ", 0; "                                                                                     \
+  "wgmma.mma_async.sync.aligned.m64n" n_text k_text ".f32" a_type b_type " {" TC_D##registers \
+      "}, " a ", " b ", p" flags "; }"
+#define TC_WGMMA_STRINGS(registers)                                            \
+  "C"(detail::WgmmaTypeText<Op.a>::k), "C"(detail::WgmmaTypeText<Op.a>::type), \
+      "C"(detail::WgmmaTypeText<Op.b>::type), "C"(detail::WgmmaFlags<Op, registers>::text)
+#define TC_WGMMA_SS(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags)          \
+  if constexpr (Op.n == 2 * registers)                                                        \
+  asm volatile(TC_WGMMA_TEXT(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags) \
+               : TC_OPERANDS##registers(0)                                                    \
+               : "l"(a_descriptor), "l"(b_descriptor), "r"(int(accumulate)),                  \
+                 TC_WGMMA_STRINGS(false))
+#define TC_WGMMA_RS(registers, n_text, a0, a1, a2, a3, b, scale_d, k_text, a_type, b_type, flags) \
+  if constexpr (Op.n == 2 * registers)                                                            \
+  asm volatile(TC_WGMMA_TEXT(registers, n_text, "{" a0 ", " a1 ", " a2 ", " a3 "}", b, scale_d,   \
+                             k_text, a_type, b_type, flags)                                       \
+               : TC_OPERANDS##registers(0)                                                        \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_descriptor),                   \
+                 "r"(int(accumulate)), TC_WGMMA_STRINGS(true))
+#endif
+
+namespace detail {
+TC_HOST_DEVICE constexpr bool has_wgmma_text(int n) {
+  return n == 8 || n == 16 || n == 32 || n == 64 || n == 96 || n == 128 || n == 192 || n == 256;
+}
+}  // namespace detail
+
+// wgmma.mma_async.sync.aligned, both operands in shared memory: D = A B + D, or A B where
+// `accumulate` is false. The descriptors come from wgmma_descriptor().
+template <Wgmma Op>
+TC_DEVICE void wgmma_mma_async(float (&d)[Op.n / 2], uint64_t a_descriptor, uint64_t b_descriptor,
+                               bool accumulate) {
+  static_assert(is_valid(Op), "no wgmma has this shape, these types or these majors");
+  static_assert(detail::has_wgmma_text(Op.n), "n is 8, 16, 32, 64, 96, 128, 192 or 256");
+#if TC_PTX
+  TC_WGMMA_SS(4, "8", "%4", "%5", "%6", "%7", "%8", "%9", "%10");
+  TC_WGMMA_SS(8, "16", "%8", "%9", "%10", "%11", "%12", "%13", "%14");
+  TC_WGMMA_SS(16, "32", "%16", "%17", "%18", "%19", "%20", "%21", "%22");
+  TC_WGMMA_SS(32, "64", "%32", "%33", "%34", "%35", "%36", "%37", "%38");
+  TC_WGMMA_SS(48, "96", "%48", "%49", "%50", "%51", "%52", "%53", "%54");
+  TC_WGMMA_SS(64, "128", "%64", "%65", "%66", "%67", "%68", "%69", "%70");
+  TC_WGMMA_SS(96, "192", "%96", "%97", "%98", "%99", "%100", "%101", "%102");
+  TC_WGMMA_SS(128, "256", "%128", "%129", "%130", "%131", "%132", "%133", "%134");
+#else
+  simt::wgmma_mma_async(d, Op, a_descriptor, b_descriptor, accumulate);
+#endif
+}
+
+// The same with A, k-major, in registers.
+template <Wgmma Op>
+TC_DEVICE void wgmma_mma_async(float (&d)[Op.n / 2], const uint32_t (&a)[4], uint64_t b_descriptor,
+                               bool accumulate) {
+  static_assert(is_valid(Op) && Op.a_major == Major::k, "no wgmma has this shape or these types");
+  static_assert(detail::has_wgmma_text(Op.n), "n is 8, 16, 32, 64, 96, 128, 192 or 256");
+#if TC_PTX
+  TC_WGMMA_RS(4, "8", "%4", "%5", "%6", "%7", "%8", "%9", "%10", "%11", "%12", "%13");
+  TC_WGMMA_RS(8, "16", "%8", "%9", "%10", "%11", "%12", "%13", "%14", "%15", "%16", "%17");
+  TC_WGMMA_RS(16, "32", "%16", "%17", "%18", "%19", "%20", "%21", "%22", "%23", "%24", "%25");
+  TC_WGMMA_RS(32, "64", "%32", "%33", "%34", "%35", "%36", "%37", "%38", "%39", "%40", "%41");
+  TC_WGMMA_RS(48, "96", "%48", "%49", "%50", "%51", "%52", "%53", "%54", "%55", "%56", "%57");
+  TC_WGMMA_RS(64, "128", "%64", "%65", "%66", "%67", "%68", "%69", "%70", "%71", "%72", "%73");
+  TC_WGMMA_RS(96, "192", "%96", "%97", "%98", "%99", "%100", "%101", "%102", "%103", "%104",
+              "%105");
+  TC_WGMMA_RS(128, "256", "%128", "%129", "%130", "%131", "%132", "%133", "%134", "%135", "%136",
+              "%137");
+#else
+  simt::wgmma_mma_async(d, Op, a, b_descriptor, accumulate);
+#endif
+}
+
+}  // namespace tensorcraft::ptx

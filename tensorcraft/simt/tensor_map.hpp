@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tiled_tensor.hpp"
+#include "tensorcraft/device/tensor_map.h"
+
+#include <optional>
+
+namespace tensorcraft::simt {
+
+// The map of a tensor in host memory for kernels on the SIMT device, by the driver's rules: kind
+// value where one is broken.
+TensorMap encode_tiled(const TiledTensor& tensor);
+// What encode_tiled() put in; none where something else did.
+std::optional<TiledTensor> decode_tiled(const TensorMap& map);
+
+}  // namespace tensorcraft::simt

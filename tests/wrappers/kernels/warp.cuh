@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/ptx/warp.cuh"
+#include "tensorcraft/device/reduce.cuh"
+#include "tests/wrappers/kernels/params.h"
+
+// A lane takes one word x and gives one. Blocks have 64 threads.
+namespace tensorcraft::test {
+
+TC_DEVICE void shfl(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = __shfl_sync(kFullWarp, x, int(x & 63));
+}
+TC_DEVICE void shfl_width(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = __shfl_sync(kFullWarp, x, int(x & 31), 8);
+}
+TC_DEVICE void shfl_xor(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = __shfl_xor_sync(kFullWarp, x, 5);
+}
+TC_DEVICE void shfl_up(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = __shfl_up_sync(kFullWarp, x, 3u, 16);
+}
+TC_DEVICE void shfl_down(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = __shfl_down_sync(kFullWarp, x, 7u);
+}
+TC_DEVICE void ballot(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = __ballot_sync(kFullWarp, int(x & 1));
+}
+TC_DEVICE void any(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = uint32_t(__any_sync(kFullWarp, (x & 31) == 0));
+}
+TC_DEVICE void all(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = uint32_t(__all_sync(kFullWarp, (x & 31) != 0));
+}
+TC_DEVICE void redux_add(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = uint32_t(ptx::redux_sync_add_s32(int32_t(x)));
+}
+TC_DEVICE void redux_min_s32(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = uint32_t(ptx::redux_sync_min_s32(int32_t(x)));
+}
+TC_DEVICE void redux_max_s32(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = uint32_t(ptx::redux_sync_max_s32(int32_t(x)));
+}
+TC_DEVICE void redux_min_u32(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = ptx::redux_sync_min_u32(x);
+}
+TC_DEVICE void redux_max_u32(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = ptx::redux_sync_max_u32(x);
+}
+TC_DEVICE void redux_and(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = ptx::redux_sync_and_b32(x | 0xffff);
+}
+TC_DEVICE void redux_or(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = ptx::redux_sync_or_b32(x & 0xff00ff);
+}
+TC_DEVICE void redux_xor(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = ptx::redux_sync_xor_b32(x);
+}
+TC_DEVICE void elect(const Params& p) { block_out(p)[threadIdx.x] = uint32_t(ptx::elect_sync()); }
+TC_DEVICE void elect_masked(const Params& p) {
+  block_out(p)[threadIdx.x] = uint32_t(threadIdx.x % 32 >= 9 && ptx::elect_sync(0xfffffe00u));
+}
+
+struct ReduceShared {
+  BlockReduce<float> reduce;
+};
+// Small integers as floats: exact in every order.
+TC_DEVICE void warp_sum_float(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  const float f = float(int(x % 2048) - 1024);
+  block_out(p)[threadIdx.x] = bit_cast<uint32_t>(warp_sum(f));
+}
+TC_DEVICE void warp_max_float(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  const float f = float(int(x % 2048) - 1024);
+  block_out(p)[threadIdx.x] = bit_cast<uint32_t>(warp_max(f));
+}
+TC_DEVICE void warp_reduce_group(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  const float f = float(int(x % 2048) - 1024);
+  block_out(p)[threadIdx.x] = bit_cast<uint32_t>(warp_reduce<8>(f, Sum()));
+}
+TC_DEVICE void warp_reduce_down_first(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  const float f = float(int(x % 2048) - 1024);
+  block_out(p)[threadIdx.x] = bit_cast<uint32_t>(warp_broadcast(warp_reduce_down(f, Sum())));
+}
+TC_DEVICE void warp_broadcast_21(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  const float f = float(int(x % 2048) - 1024);
+  block_out(p)[threadIdx.x] = bit_cast<uint32_t>(warp_broadcast(f, 21));
+}
+TC_DEVICE void block_sum_float(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  const float f = float(int(x % 2048) - 1024);
+  block_out(p)[threadIdx.x] =
+      bit_cast<uint32_t>(block_sum(static_shared<ReduceShared>().reduce, f));
+}
+TC_DEVICE void block_max_float(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  const float f = float(int(x % 2048) - 1024);
+  block_out(p)[threadIdx.x] =
+      bit_cast<uint32_t>(block_max(static_shared<ReduceShared>().reduce, f));
+}
+TC_DEVICE void warp_all_nonzero(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = uint32_t(warp_all((x & 31) != 0));
+}
+TC_DEVICE void warp_any_zero(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  block_out(p)[threadIdx.x] = uint32_t(warp_any((x & 31) == 0));
+}
+
+}  // namespace tensorcraft::test

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every PTX wrapper on SIMT against an obvious computation, and on a GPU against SIMT.
+// usage: wrappers_tests [--results=FILE]  FILE gets what the GPU gave, as JSON
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/driver.hpp"
+#include "tensorcraft/cuda/launch_kernel.hpp"
+#include "tensorcraft/cuda/memory.hpp"
+#include "tensorcraft/cuda/nvrtc.hpp"
+#include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/jit/source.hpp"
+#include "tests/wrappers/cases.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace tensorcraft::test {
+namespace {
+
+nlohmann::json results = nlohmann::json::array();
+
+const std::vector<Case>& cases() {
+  static const auto all = [] {
+    std::vector<Case> list;
+    for (const auto& some : {convert_cases(), warp_cases(), atomic_cases(), matrix_cases(),
+                             mma_cases(), wgmma_cases()})
+      list.insert(list.end(), some.begin(), some.end());
+    return list;
+  }();
+  return all;
+}
+
+std::vector<uint32_t> input(const Case& c) {
+  Random random(20261);
+  std::vector<uint32_t> in(size_t(c.blocks * c.in_words));
+  for (int block = 0; block < c.blocks; ++block)
+    c.fill(random, block, std::span(in).subspan(size_t(block * c.in_words), size_t(c.in_words)));
+  return in;
+}
+
+std::vector<Expected> expectation(const Case& c, const std::vector<uint32_t>& in) {
+  std::vector<Expected> all;
+  for (int block = 0; block < c.blocks; ++block) {
+    const auto some =
+        c.expect(Words(in).subspan(size_t(block * c.in_words), size_t(c.in_words)), block);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+std::vector<uint32_t> on_simt(const Case& c, const std::vector<uint32_t>& in) {
+  std::vector<uint32_t> out(size_t(c.blocks * c.out_words), 0xdddddddd);
+  c.simt(c, in, out);
+  return out;
+}
+
+struct Comparison {
+  size_t different = 0;  // words whose bits differ
+  size_t wrong = 0;      // beyond the tolerance
+  double max_error = 0;  // of those that may differ
+  std::string first;     // that is wrong
+};
+
+// `tolerances` says for each word whether it must have the very bits.
+Comparison compare(const Case& c, const std::vector<uint32_t>& got,
+                   const std::vector<uint32_t>& wanted, const std::vector<Expected>& tolerances) {
+  Comparison result;
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == wanted[i]) continue;
+    ++result.different;
+    const double x = bit_cast<float>(got[i]), y = bit_cast<float>(wanted[i]);
+    const double error = std::fabs(x - y);
+    const bool may_differ = tolerances[i].tolerance > 0 && std::isfinite(x) && std::isfinite(y);
+    if (may_differ) result.max_error = std::max(result.max_error, error);
+    if (may_differ && error <= tolerances[i].tolerance) continue;
+    if (++result.wrong > 1) continue;
+    std::ostringstream text;
+    text << c.name << ": block " << i / size_t(c.out_words) << ", word " << i % size_t(c.out_words)
+         << ": got 0x" << std::hex << got[i] << " (" << x << "), expected 0x" << wanted[i] << " ("
+         << y << "), tolerance " << tolerances[i].tolerance;
+    result.first = text.str();
+  }
+  return result;
+}
+
+std::vector<uint32_t> bits_of(const std::vector<Expected>& expected) {
+  std::vector<uint32_t> bits;
+  for (const Expected& e : expected) bits.push_back(e.bits);
+  return bits;
+}
+
+// The kernels are read from the source tree: as built, or from its root on another machine.
+std::string read_kernel_file(const std::string& name) {
+  for (const std::string root : {TENSORCRAFT_SOURCE, "."}) {
+    std::ifstream file(root + "/tests/wrappers/kernels/" + name);
+    if (file) return {std::istreambuf_iterator<char>(file), {}};
+  }
+  ADD_FAILURE() << "there is no tests/wrappers/kernels/" << name;
+  return {};
+}
+
+const jit::Rung& rung_of(const Case& c) {
+  static std::set<std::string> added;
+  static std::deque<std::string> texts;
+  static std::deque<jit::Rung> rungs;
+  for (const std::string& file : {std::string("params.h"), c.header})
+    if (added.insert(file).second)
+      jit::add_header("tests/wrappers/kernels/" + file, read_kernel_file(file));
+  const auto keep = [](std::string text) -> std::string_view {
+    return texts.emplace_back(std::move(text));
+  };
+  return rungs.emplace_back(
+      jit::Rung{keep("tests/wrappers/kernels/" + c.header),
+                keep("tensorcraft::test::" + c.name.substr(0, c.name.find(':'))),
+                "tensorcraft::test::Params", nullptr});
+}
+
+jit::KernelKey key_of(const Case& c) { return {.rung = &rung_of(c), .threads = c.threads}; }
+
+std::vector<uint32_t> on_gpu(const Case& c, const std::vector<uint32_t>& in) {
+  const StreamRef stream;
+  const auto kernel = jit::get_kernel(key_of(c), Device::cuda(0));
+  std::vector<uint32_t> out(size_t(c.blocks * c.out_words));
+  auto* gpu_in = static_cast<uint32_t*>(cuda::allocate(in.size() * 4, stream));
+  auto* gpu_out = static_cast<uint32_t*>(cuda::allocate(out.size() * 4, stream));
+  cuda::copy_async(gpu_in, in.data(), in.size() * 4, stream);
+  cuda::fill_async(gpu_out, 0xdd, out.size() * 4, stream);
+  LaunchKernel({uint32_t(c.blocks)}, {uint32_t(c.threads)}, stream, c.shared_bytes)(
+      *kernel, Params{gpu_in, gpu_out, c.in_words, c.out_words});
+  cuda::copy_async(out.data(), gpu_out, out.size() * 4, stream);
+  stream.synchronize();
+  cuda::deallocate(gpu_in, stream);
+  cuda::deallocate(gpu_out, stream);
+  return out;
+}
+
+class Wrapper : public testing::TestWithParam<size_t> {
+ protected:
+  const Case& c = cases()[GetParam()];
+};
+
+TEST_P(Wrapper, GivesOnSimtWhatItsMeaningSays) {
+  const auto in = input(c);
+  const auto expected = expectation(c, in);
+  ASSERT_EQ(expected.size(), size_t(c.blocks * c.out_words));
+  const Comparison difference = compare(c, on_simt(c, in), bits_of(expected), expected);
+  EXPECT_EQ(difference.wrong, 0u) << difference.first;
+}
+
+TEST_P(Wrapper, CompilesForHopper) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const auto report = jit::compile(key_of(c), "sm_90a");
+  EXPECT_EQ(report.spill_bytes, 0u) << report.log;
+}
+
+TEST_P(Wrapper, GivesOnAGpuWhatItGivesOnSimt) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << cuda::driver_problem();
+  const DeviceInfo device = device_info(Device::cuda(0));
+  if (device.compute_capability < c.sm ||
+      (c.header == "wgmma.cuh" && device.compute_capability != 90))
+    GTEST_SKIP() << c.name << " is not an instruction of " << device.arch();
+  const auto in = input(c);
+  const Comparison difference = compare(c, on_gpu(c, in), on_simt(c, in), expectation(c, in));
+  EXPECT_EQ(difference.wrong, 0u) << difference.first;
+  results.push_back({{"name", c.name},
+                     {"inputs", c.blocks * c.in_words},
+                     {"outputs", c.blocks * c.out_words},
+                     {"equal", difference.different == 0},
+                     {"different", difference.different},
+                     {"wrong", difference.wrong},
+                     {"max_error", difference.max_error}});
+}
+
+std::string test_name(const testing::TestParamInfo<size_t>& info) {
+  std::string name = cases()[info.param].name;
+  std::replace(name.begin(), name.end(), ':', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Wrapper, testing::Range(size_t(0), cases().size()), test_name);
+
+void write_results(const std::string& file) {
+  const DeviceInfo device = device_info(Device::cuda(0));
+  const nlohmann::json report{
+      {"device", device.name}, {"arch", device.arch()}, {"wrappers", results}};
+  std::ofstream(file) << report.dump(1) << '\n';
+}
+
+}  // namespace
+}  // namespace tensorcraft::test
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const int failed = RUN_ALL_TESTS();
+  const std::string option = "--results=", argument = argc > 1 ? argv[1] : "";
+  if (argument.starts_with(option) && tensorcraft::cuda_device_count() > 0)
+    tensorcraft::test::write_results(argument.substr(option.size()));
+  return failed;
+}
