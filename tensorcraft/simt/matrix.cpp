@@ -19,12 +19,12 @@ struct Move {
   uint32_t* registers;
 };
 
-// The lane names row lane % 8 of matrix lane / 8; the lanes behind the last row name nothing.
-void check_row(const WarpInstruction& instruction, const void* row, int count,
+// Whether the lane names a row, which is checked: row lane % 8 of matrix lane / 8.
+bool names_row(const WarpInstruction& instruction, const void* row, int count,
                const SourceLine& line) {
   Cluster& cluster = *Cluster::current();
   const Thread& self = cluster.self();
-  if (self.lane >= 8 * count) return;
+  if (self.lane >= 8 * count) return false;
   if (reinterpret_cast<uintptr_t>(row) % kRowBytes != 0)
     cluster.fault(join(instruction.name, ": the row of lane ", self.lane,
                        " is not at a multiple of 16 bytes"),
@@ -33,6 +33,7 @@ void check_row(const WarpInstruction& instruction, const void* row, int count,
     cluster.fault(join(instruction.name, ": the row of lane ", self.lane,
                        " is outside the shared memory of its block"),
                   &line);
+  return true;
 }
 
 // Calls visit(element in memory, lane's register, which half) for each element.
@@ -75,7 +76,7 @@ constexpr WarpInstruction kStore[2][3] = {
 template <int kCount>
 void ldmatrix(uint32_t* to, const void* row, bool transposed, const SourceLine& line) {
   const WarpInstruction& instruction = kLoad[transposed][kCount / 2];
-  check_row(instruction, row, kCount, line);
+  if (names_row(instruction, row, kCount, line)) shadow_read(row, kRowBytes, instruction.name);
   Move mine{static_cast<std::byte*>(const_cast<void*>(row)), to};
   warp_collective(instruction, kFullWarp, &mine,
                   transposed ? load<kCount, true> : load<kCount, false>, line);
@@ -84,7 +85,7 @@ void ldmatrix(uint32_t* to, const void* row, bool transposed, const SourceLine& 
 template <int kCount>
 void stmatrix(void* row, const uint32_t* from, bool transposed, const SourceLine& line) {
   const WarpInstruction& instruction = kStore[transposed][kCount / 2];
-  check_row(instruction, row, kCount, line);
+  if (names_row(instruction, row, kCount, line)) shadow_write(row, kRowBytes, instruction.name);
   Move mine{static_cast<std::byte*>(row), const_cast<uint32_t*>(from)};
   warp_collective(instruction, kFullWarp, &mine,
                   transposed ? store<kCount, true> : store<kCount, false>, line);

@@ -1,85 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/device/reduce.cuh"
 
-#include <array>
-#include <atomic>
-#include <barrier>
-#include <cmath>
-#include <cstring>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <thread>
-#include <vector>
+#include "tensorcraft/simt/launch.hpp"
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace tensorcraft {
 namespace {
 
 constexpr int kLanes = 32;
 
-// The meaning of the warp's words for this test: a thread of the host is a lane of a warp.
-struct Warp {
-  std::barrier<> barrier{kLanes};
-  std::array<uint64_t, kLanes> values{};
-  std::array<bool, kLanes> predicates{};
-};
-struct Block {
-  explicit Block(int warps) : barrier(warps * kLanes) {
-    for (int i = 0; i < warps; ++i) this->warps.push_back(std::make_unique<Warp>());
-  }
-  std::barrier<> barrier;
-  std::vector<std::unique_ptr<Warp>> warps;
-};
-thread_local Block* block = nullptr;
-
-int rank() { return int(tensorcraft::threadIdx.x); }
-Warp& warp() { return *block->warps[size_t(rank() / kLanes)]; }
-
-}  // namespace
-
-namespace tensorcraft {
-
-thread_local constinit Index3 threadIdx, blockIdx, blockDim, gridDim;
-void __syncthreads() { block->barrier.arrive_and_wait(); }
-
-namespace simt {
-int lane() { return rank() % kLanes; }
-uint64_t shuffle(unsigned, uint64_t value, int source) {
-  Warp& w = warp();
-  w.values[size_t(lane())] = value;
-  w.barrier.arrive_and_wait();
-  const uint64_t got = w.values[size_t(source)];
-  w.barrier.arrive_and_wait();
-  return got;
-}
-unsigned ballot(unsigned, bool predicate) {
-  Warp& w = warp();
-  w.predicates[size_t(lane())] = predicate;
-  w.barrier.arrive_and_wait();
-  unsigned bits = 0;
-  for (int i = 0; i < kLanes; ++i) bits |= unsigned(w.predicates[size_t(i)]) << i;
-  w.barrier.arrive_and_wait();
-  return bits;
-}
-}  // namespace simt
-
-namespace {
-
-// What `body` gives in each thread of a block.
+// What `body` gives in each thread of a block on the SIMT device.
 std::vector<float> run(int warps, const std::function<float(int thread)>& body) {
-  Block shared(warps);
-  std::vector<float> results(size_t(warps * kLanes));
-  std::vector<std::thread> threads;
-  for (int i = 0; i < warps * kLanes; ++i)
-    threads.emplace_back([&, i] {
-      block = &shared;
-      threadIdx = {unsigned(i), 0, 0};
-      blockDim = {unsigned(warps * kLanes), 1, 1};
-      results[size_t(i)] = body(i);
-    });
-  for (std::thread& thread : threads) thread.join();
-  return results;
+  struct Params {
+    const std::function<float(int)>& body;
+    std::vector<float> results;
+  } params{body, std::vector<float>(size_t(warps * kLanes))};
+  Params* const pointer = &params;
+  simt::launch(
+      {.name = "reduce", .block = {unsigned(warps * kLanes)}},
+      [](const void* p) {
+        Params& params = **static_cast<Params* const*>(p);
+        params.results[threadIdx.x] = params.body(int(threadIdx.x));
+      },
+      &pointer);
+  return params.results;
 }
 
 void expect_all(const std::vector<float>& got, float expected) {
@@ -119,8 +68,11 @@ TEST(Warp, VotesAreTrueForAllOrAnyLane) {
 }
 
 TEST(Block, ReduceCrossesWarpsAndCanBeRepeated) {
-  BlockReduce<float> shared;
-  const auto got = run(3, [&](int i) {
+  struct Shared {
+    BlockReduce<float> reduce;
+  };
+  const auto got = run(3, [](int i) {
+    auto& shared = static_shared<Shared>().reduce;
     const float sum = block_sum(shared, float(i));
     return sum * 1000 + block_max(shared, float(i));
   });
