@@ -109,7 +109,8 @@ uint64_t atomic_cas_u64(uint64_t* address, uint64_t expected, uint64_t value,
 
 // cp.async: `bytes` of `size` bytes from global, zeros behind them; lands no later than the wait
 // that covers its group.
-void cp_async(void* shared, const void* global, int size, int bytes);
+void cp_async(void* shared, const void* global, int size, int bytes,
+              const SourceLine& line = SourceLine::current());
 void cp_async_commit();
 void cp_async_wait_group(int pending);
 void cp_async_wait_all();

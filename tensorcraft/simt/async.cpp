@@ -80,13 +80,13 @@ bool Async::on_idle() {
 }
 
 void Async::at_switch() {
-  if (!bulk_.empty() && chance(4)) land(size_t(random_ >> 40) % bulk_.size());
-  if (chance(4)) {
+  if (!bulk_.empty() && chance(16)) land(size_t(random_ >> 40) % bulk_.size());
+  if (chance(16)) {
     const Thread& t = cluster.threads()[size_t(random_ >> 40) % threads_.size()];
     const auto& copies = of(t).copies;
     if (!copies.empty() && !copies[0].barrier) land_copies(t, copies[0].group + 1);
   }
-  if (chance(4)) warpgroups->land_one();
+  if (chance(16)) warpgroups->land_one();
 }
 
 void Async::leave(Thread& thread) {

@@ -47,7 +47,7 @@ void meet_named(int id, int threads, bool waits, const char* what, const SourceL
   lanes |= 1u << self.lane;
   if (b.arrived + 1 == threads)
     for (size_t w = 0; w < b.lanes.size(); ++w)
-      if (b.lanes[w] != 0 && b.lanes[w] != (block.warps[w].exists & ~block.warps[w].exited))
+      if (b.lanes[w] != 0 && (block.warps[w].exists & ~block.warps[w].exited & ~b.lanes[w]) != 0)
         cluster.fault(join(what, " ", id, ": only some lanes of warp ", w, " have come"), &line);
   meet(b, threads, waits, what, line);
 }

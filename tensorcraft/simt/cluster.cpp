@@ -225,6 +225,8 @@ Async& Cluster::async() {
   if (!async_) {
     async_ = std::make_unique<Async>(*this);
     async_->begin();
+    for (const Thread& t : threads_)
+      if (t.state == State::done) leave_cluster_barrier(*async_, t);
   }
   return *async_;
 }

@@ -46,8 +46,8 @@ void wait_for_copies(uint32_t before) {
 
 }  // namespace
 
-void cp_async(void* shared, const void* global, int size, int bytes) {
-  const Issue issue = issued("cp.async", SourceLine::current());
+void cp_async(void* shared, const void* global, int size, int bytes, const SourceLine& line) {
+  const Issue issue = issued("cp.async", line);
   Async& a = async();
   ThreadAsync& mine = a.of(*issue.thread);
   const ThreadCopy copy{shared, global, size, bytes, mine.copy_group};
