@@ -10,7 +10,7 @@ function(tensorcraft_simt_kernels target)
   # CUDA compilers know the pragmas of device text.
   target_compile_options(${target} PRIVATE ${TENSORCRAFT_WARNINGS} -Wno-unknown-pragmas)
   if(TENSORCRAFT_SIMT_RACE)
-    target_compile_options(${target} PRIVATE -fsanitize=thread)
+    target_compile_options(${target} PRIVATE -fsanitize=thread -Wno-tsan)
   endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT=$<BOOL:${TENSORCRAFT_SIMT}>)

@@ -37,6 +37,8 @@ struct MBarrier {
   const Thread* initialiser = nullptr;
   uint64_t image = 0;
   std::vector<Thread*> waiting;
+  // What the shadow files the knowledge of those under that arrive in this phase.
+  const void* phase_key() const { return reinterpret_cast<char*>(address) + (phase & 1); }
 };
 
 class MBarriers {
@@ -67,11 +69,20 @@ struct ThreadCopy {
   uint32_t group = 0;
   uint64_t* barrier = nullptr;
   bool counted = true;
+  Known known;  // by the thread, where it is an arrival
+};
+
+// Shared memory of an operation that no wait has covered yet, whenever it took effect.
+struct Unwaited {
+  const void* at;
+  size_t bytes;
+  uint32_t group;
 };
 
 struct ThreadAsync {
   std::vector<ThreadCopy> copies;
-  uint32_t copy_group = 0;  // of the next; the committed ones are below
+  std::vector<Unwaited> writes, reads;  // for the shadow: of cp.async and of bulk stores
+  uint32_t copy_group = 0;              // of the next; the committed ones are below
   uint32_t bulk_group = 0;
 };
 
@@ -94,6 +105,7 @@ struct BulkCopy {
   uint32_t group = 0;  // of stores
   bool is_read = false;
   std::vector<std::byte> image;
+  Known known;  // by the issuing thread
 };
 
 // What the async proxy knows of shared memory: the bytes as they were at the last fence, and what

@@ -34,6 +34,14 @@ Issue check_line(const char* instruction, const void* to, const void* from, uint
   return issue;
 }
 
+void see_issue(Shadow& shadow, ThreadAsync& thread, BulkCopy& copy) {
+  const Site site{.wrapper = copy.issue.instruction};
+  if (copy.from) shadow.issue_read(copy.from, copy.bytes, site, true);
+  for (const Target& t : copy.targets) shadow.issue_write(t.to, copy.bytes, site);
+  if (copy.targets.empty()) thread.reads.push_back({copy.from, copy.bytes, copy.group});
+  copy.known = shadow.issued();
+}
+
 }  // namespace
 
 std::vector<Target> targets_of(void* to, size_t bytes, uint64_t* barrier, uint16_t mask,
@@ -60,6 +68,7 @@ void Async::start(BulkCopy copy) {
     copy.image.assign(copy.from, copy.from + copy.bytes);
   }
   if (copy.targets.empty()) copy.group = of(*copy.issue.thread).bulk_group;
+  if (Shadow* s = cluster.shadow()) see_issue(*s, of(*copy.issue.thread), copy);
   if (!early())
     for (const Target& t : copy.targets) poison(*this, t, copy.bytes);
   bulk_.push_back(std::move(copy));
@@ -89,6 +98,13 @@ void Async::land(size_t i) {
       copy.issue.fault("its destination was written while the copy was under way");
     std::memcpy(t.to, copy.image.data(), copy.bytes);
     views.write(*t.block, t.to, copy.bytes);
+  }
+  if (Shadow* s = cluster.shadow(); s && !copy.targets.empty()) {
+    if (copy.from) s->read_done(copy.from, copy.bytes);
+    for (const Target& t : copy.targets) {
+      const void* key = t.barrier ? barriers.at(t.barrier, copy.issue).phase_key() : t.to;
+      s->land(t.to, copy.bytes, copy.known, key);
+    }
   }
   for (const Target& t : copy.targets)
     if (t.barrier)
@@ -162,7 +178,14 @@ void bulk_wait_group(int pending, bool read, const SourceLine&) {
   Async& a = async();
   const Thread& self = Cluster::current()->self();
   const uint32_t groups = a.of(self).bulk_group;
-  if (groups > uint32_t(pending)) a.wait_bulk(self, groups - uint32_t(pending), read);
+  if (groups <= uint32_t(pending)) return;
+  const uint32_t before = groups - uint32_t(pending);
+  a.wait_bulk(self, before, read);
+  if (Shadow* s = a.cluster.shadow())
+    std::erase_if(a.of(self).reads, [&](const Unwaited& r) {
+      if (r.group < before) s->read_done(r.at, r.bytes);
+      return r.group < before;
+    });
 }
 
 }  // namespace tensorcraft::simt

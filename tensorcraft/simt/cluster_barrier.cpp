@@ -9,11 +9,20 @@ size_t number_of(const Async& a, const Thread& t) {
   return size_t(&t - a.cluster.threads().data());
 }
 
+// What the shadow files the knowledge of those under that arrive in this phase.
+const void* key(const ClusterBarrier& b, uint32_t phase) {
+  return reinterpret_cast<const char*>(&b) + (phase & 1);
+}
+
 // Threads that have exited are not waited for.
 void settle(Async& a) {
   ClusterBarrier& b = a.cluster_barrier;
   if (b.arrived == 0 || b.arrived + b.missing < a.cluster.threads().size()) return;
+  Shadow* const shadow = a.cluster.shadow();
+  if (shadow)
+    for (const Thread* t : b.waiting) shadow->acquire(*t, key(b, b.phase));
   ++b.phase;
+  if (shadow) shadow->forget(key(b, b.phase));
   b.arrived = 0;
   b.missing = b.exited;
   for (Thread* t : b.waiting) a.cluster.wake(*t);
@@ -37,6 +46,7 @@ void cluster_arrive(const SourceLine& line) {
   ClusterBarrier& b = a.cluster_barrier;
   const size_t me = number_of(a, *issue.thread);
   if (b.by[me]) issue.fault("the thread arrives again without barrier.cluster.wait");
+  if (Shadow* s = a.cluster.shadow()) s->release(key(b, b.phase));
   b.by[me] = true;
   b.phase_of[me] = b.phase;
   ++b.arrived;
@@ -50,7 +60,10 @@ void cluster_wait(const SourceLine& line) {
   const size_t me = number_of(a, *issue.thread);
   if (!b.by[me]) issue.fault("the thread has not arrived");
   b.by[me] = false;
-  if (b.phase != b.phase_of[me]) return;
+  if (b.phase != b.phase_of[me]) {
+    if (Shadow* s = a.cluster.shadow()) s->acquire(key(b, b.phase_of[me]));
+    return;
+  }
   b.waiting.push_back(issue.thread);
   a.cluster.wait("barrier.cluster.wait", line);
 }

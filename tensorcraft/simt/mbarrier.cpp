@@ -24,6 +24,18 @@ std::string place(const MBarrier& b) {
               " of shared memory");
 }
 
+// What a thread does with a barrier comes after its initialisation, and the shadow checks that.
+void see_use(const uint64_t* address, const Issue& issue) {
+  shadow_read(address, sizeof(*address), issue.instruction);
+}
+void see_arrival(const MBarrier& b, const Issue& issue) {
+  see_use(b.address, issue);
+  if (Shadow* s = shadow()) s->release(b.phase_key());
+}
+void see_completed(const uint64_t* address, uint32_t parity) {
+  if (Shadow* s = shadow()) s->acquire(reinterpret_cast<const char*>(address) + parity);
+}
+
 void check_address(const uint64_t* address, const Issue& issue) {
   if (reinterpret_cast<uintptr_t>(address) % 8 != 0)
     issue.fault("a barrier lies at a multiple of 8 bytes");
@@ -54,11 +66,17 @@ void MBarriers::init(uint64_t* address, uint32_t count, const Issue& issue) {
        .pending = count,
        .initialiser = issue.thread};
   store_image(b);
+  shadow_write(address, sizeof(*address), issue.instruction);
+  if (Shadow* s = shadow()) {
+    s->forget(address);
+    s->forget(reinterpret_cast<char*>(address) + 1);
+  }
 }
 
 void MBarriers::inval(uint64_t* address, const Issue& issue) {
   const MBarrier& b = at(address, issue);
   if (!b.waiting.empty()) issue.fault(join(place(b), " has threads that wait"));
+  shadow_write(address, sizeof(*address), issue.instruction);
   barriers_.erase(address);
 }
 
@@ -106,7 +124,11 @@ void MBarriers::add_pending(MBarrier& b, uint32_t count, const Issue& issue) {
 void MBarriers::settle(MBarrier& b) {
   ++async().changes;
   if (b.pending == 0 && b.bytes == 0) {
+    Shadow* const s = shadow();
+    if (s)
+      for (const Thread* t : b.waiting) s->acquire(*t, b.phase_key());
     ++b.phase;
+    if (s) s->forget(b.phase_key());
     b.pending = b.count;
     for (Thread* t : b.waiting) Cluster::current()->wake(*t);
     b.waiting.clear();
@@ -143,7 +165,9 @@ void mbarrier_inval(uint64_t* barrier, const SourceLine& line) {
 void mbarrier_arrive(uint64_t* barrier, uint32_t count, const SourceLine& line) {
   const Issue issue = issued("mbarrier.arrive", line);
   MBarriers& all = async().barriers;
-  all.arrive(all.at(barrier, issue), count, issue);
+  MBarrier& b = all.at(barrier, issue);
+  see_arrival(b, issue);
+  all.arrive(b, count, issue);
 }
 
 void mbarrier_arrive_cluster(uint64_t* barrier, uint32_t rank, uint32_t count,
@@ -151,7 +175,9 @@ void mbarrier_arrive_cluster(uint64_t* barrier, uint32_t rank, uint32_t count,
   const Issue issue = issued("mbarrier.arrive.shared::cluster", line);
   MBarriers& all = async().barriers;
   auto* const there = static_cast<uint64_t*>(in_block(barrier, rank, issue));
-  all.arrive(all.at(there, issue, rank != issue.thread->block->rank), count, issue);
+  MBarrier& b = all.at(there, issue, rank != issue.thread->block->rank);
+  see_arrival(b, issue);
+  all.arrive(b, count, issue);
 }
 
 void mbarrier_expect_tx(uint64_t* barrier, uint32_t bytes, bool arrives, const SourceLine& line) {
@@ -160,22 +186,33 @@ void mbarrier_expect_tx(uint64_t* barrier, uint32_t bytes, bool arrives, const S
   MBarrier& b = all.at(barrier, issue);
   if (arrives && b.pending == 0)
     issue.fault(join("an arrival at ", place(b), ", where phase ", b.phase, " waits for none"));
+  if (arrives)
+    see_arrival(b, issue);
+  else
+    see_use(barrier, issue);
   all.expect(b, bytes, issue);
   if (arrives) all.arrive(b, 1, issue);
 }
 
 bool mbarrier_test_wait(const uint64_t* barrier, uint32_t parity, const SourceLine& line) {
   const Issue issue = issued("mbarrier.test_wait", line);
-  if ((async().barriers.at(barrier, issue).phase & 1) != parity) return true;
-  Cluster::current()->spin("mbarrier.test_wait", line, false);
-  return (async().barriers.at(barrier, issue).phase & 1) != parity;
+  see_use(barrier, issue);
+  const auto done = [&] { return (async().barriers.at(barrier, issue).phase & 1) != parity; };
+  if (!done()) Cluster::current()->spin("mbarrier.test_wait", line, false);
+  if (!done()) return false;
+  see_completed(barrier, parity);
+  return true;
 }
 
 bool mbarrier_try_wait(const uint64_t* barrier, uint32_t parity, const SourceLine& line) {
   const Issue issue = issued("mbarrier.try_wait", line);
   if (parity > 1) issue.fault(join("a parity is 0 or 1, got ", parity));
   MBarrier& b = async().barriers.at(barrier, issue);
-  if ((b.phase & 1) != parity) return true;
+  see_use(barrier, issue);
+  if ((b.phase & 1) != parity) {
+    see_completed(barrier, parity);
+    return true;
+  }
   b.waiting.push_back(issue.thread);
   issue.thread->waits_on = barrier;
   Cluster::current()->wait("mbarrier.try_wait", line);

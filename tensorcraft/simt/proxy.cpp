@@ -47,6 +47,7 @@ void fence_proxy_async() {
   Thread& self = Cluster::current()->self();
   a.views.fence(*self.block);
   a.barriers.fence(self);
+  if (Shadow* s = a.cluster.shadow()) s->fence_proxy();
 }
 
 void fence_mbarrier_init() { async().barriers.fence(Cluster::current()->self()); }

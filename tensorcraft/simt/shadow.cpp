@@ -266,6 +266,8 @@ void Shadow::land(const void* address, size_t bytes, const Known& issued, const 
 void Shadow::read_done(const void* address, size_t bytes) {
   each_cell(address, bytes, [](Cell& c, size_t) {
     if (c.reads_in_flight) --c.reads_in_flight;
+    // Whoever waited for the operation may pass that on, not only the thread that issued it.
+    if (!c.reads_in_flight && !c.readers && c.read_site == c.flight_site) c.read_step = 0;
   });
 }
 

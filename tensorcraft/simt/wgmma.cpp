@@ -47,7 +47,9 @@ void each_unit(const GroupInstruction& i, const Block& block, const F& visit) {
 
 void snapshot(GroupInstruction& i, Block& block) {
   ProxyViews& views = async().views;
+  Shadow* const shadow = Cluster::current()->shadow();
   each_unit(i, block, [&](const std::byte* unit) {
+    if (shadow) shadow->issue_read(unit, 16, {.wrapper = i.issue.instruction}, true);
     views.check(block, unit, 16, i.issue);
     i.operands.insert(i.operands.end(), unit, unit + 16);
   });
@@ -55,7 +57,9 @@ void snapshot(GroupInstruction& i, Block& block) {
 
 void check_unchanged(const GroupInstruction& i, const Block& block) {
   const std::byte* before = i.operands.data();
+  Shadow* const shadow = Cluster::current()->shadow();
   each_unit(i, block, [&](const std::byte* unit) {
+    if (shadow) shadow->read_done(unit, 16);
     if (std::memcmp(before, unit, 16) != 0)
       i.issue.fault(join("its operand at byte ", unit - block.shared,
                          " of shared memory changed between the issue and wgmma.wait_group"));

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,12 +38,12 @@ int64_t work(const Case& c) {
   return elements;
 }
 
-// The case of a tag with the most elements, up to a size that many runs bear.
-const Case* largest_case(const std::vector<Case>& cases, const op::Operator& op,
-                         std::string_view tag, int64_t most) {
+// The case with the most elements, up to a size that a hundred runs bear.
+const Case* largest_case(const std::vector<Case>& cases, const op::Operator& op, int64_t most) {
   const Case* largest = nullptr;
   for (const Case& c : cases)
-    if (c.op == &op && c.has_tag(tag) && work(c) <= most && (!largest || work(c) > work(*largest)))
+    if (c.op == &op && c.has_tag("conformance") && work(c) <= most &&
+        (!largest || work(c) > work(*largest)))
       largest = &c;
   return largest;
 }
@@ -59,17 +60,15 @@ class Determinism : public ::testing::TestWithParam<const op::Operator*> {
     simt::set_options({});
   }
 
-  // Calls check(case, run, variant) for every row of the device that accepts the case.
+  // Calls check(case, run, variant) for every row of the CPU that accepts the case.
   template <class F>
-  void for_each_variant(F&& check, Device device = Device::cpu()) {
+  void for_each_variant(F&& check) {
     static const auto cases = all_cases();
-    const bool on_simt = device == Device::simt();
-    const Case* c = on_simt ? largest_case(cases, *GetParam(), "simt", 20'000)
-                            : largest_case(cases, *GetParam(), "conformance", 200'000);
+    const Case* c = largest_case(cases, *GetParam(), 200'000);
     ASSERT_NE(c, nullptr) << "no case";
-    CaseRun run(*c, device);
+    CaseRun run(*c, Device::cpu());
     const auto rows =
-        c->op->explain(run.outputs(), run.arguments({}), device_info(device)).variants;
+        c->op->explain(run.outputs(), run.arguments({}), device_info(Device::cpu())).variants;
     int checked = 0;
     for (const auto& row : rows) {
       if (!row.accepted || row.variant.name == "reference") continue;
@@ -101,20 +100,46 @@ TEST_P(Determinism, TheNumberOfThreadsChangesNoBit) {
   });
 }
 
-TEST_P(Determinism, TheOrderOfThreadsChangesNoBitOn_simt) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
-  const auto check = [](const Case& c, CaseRun& run, std::string_view variant) {
-    simt::set_options({});
-    const Results first = results_of(c, run, variant);
-    simt::set_options({.timing = simt::Timing::as_early_as_possible});
-    EXPECT_TRUE(same_bits(results_of(c, run, variant), first)) << c.name << ", " << variant;
-    for (uint64_t seed = 1; seed <= 5; ++seed) {
-      simt::set_options({.timing = simt::Timing::seeded, .seed = seed});
-      EXPECT_TRUE(same_bits(results_of(c, run, variant), first))
-          << c.name << ", " << variant << ", seed " << seed;
-    }
+// The smallest case with some work that each variant accepts on the SIMT device.
+std::map<std::string, const Case*> case_of_each_variant(const op::Operator& op,
+                                                        const std::vector<Case>& cases) {
+  constexpr int64_t kSomeWork = 500;
+  const auto is_better = [](const Case& a, const Case& b) {
+    const bool enough = work(a) >= kSomeWork;
+    if (enough != (work(b) >= kSomeWork)) return enough;
+    return enough == (work(a) < work(b));
   };
-  for_each_variant(check, Device::simt());
+  std::map<std::string, const Case*> chosen;
+  for (const Case& c : cases) {
+    if (c.op != &op || !c.has_tag("simt")) continue;
+    const CaseRun run(c, Device::simt());
+    const auto rows = op.explain(run.outputs(), run.arguments({}), device_info(Device::simt()));
+    for (const auto& row : rows.variants) {
+      if (!row.accepted) continue;
+      const Case*& best = chosen.try_emplace(std::string(row.variant.name), &c).first->second;
+      if (is_better(c, *best)) best = &c;
+    }
+  }
+  return chosen;
+}
+
+// In the race build also: nothing is reported for any rung.
+TEST_P(Determinism, NoTimingAndNoOrderOfThreadsChangesABitOn_simt) {
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  static const auto cases = all_cases();
+  for (const auto& [variant, c] : case_of_each_variant(*GetParam(), cases)) {
+    CaseRun run(*c, Device::simt());
+    simt::set_options({});
+    const Results first = results_of(*c, run, variant);
+    simt::set_options({.timing = simt::Timing::as_early_as_possible});
+    EXPECT_TRUE(same_bits(results_of(*c, run, variant), first)) << c->name << ", " << variant;
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      simt::set_options({.timing = simt::Timing::seeded, .seed = seed});
+      EXPECT_TRUE(same_bits(results_of(*c, run, variant), first))
+          << c->name << ", " << variant << ", seed " << seed;
+    }
+    simt::set_options({});
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Determinism, ::testing::ValuesIn(operators()),

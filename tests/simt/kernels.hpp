@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/simt/launch.hpp"
+#include "tensorcraft/simt/shadow.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,9 @@
 
 // Running small kernels in tests of the emulator.
 namespace tensorcraft::simt {
+
+// Of kernels that are wrong on purpose, or look at memory nobody wrote.
+inline constexpr char kSooner[] = "the race build reports this kernel sooner, in other words";
 
 // As late as legal, as early as possible, and seeds.
 inline std::vector<Options> timings(int seeds = 8) {

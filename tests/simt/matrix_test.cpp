@@ -49,6 +49,8 @@ TEST(SimtMatrix, LoadsNeighboursOfARowAndTransposedOfAColumn) {
 TEST(SimtMatrix, ReportsARowThatIsNotAligned) {
   const std::string fault = fault_of(32, [](const void*) {
     auto& rows = tensorcraft::static_shared<Rows>();
+    for (uint16_t& x : rows.at[threadIdx.x]) x = 0;
+    __syncwarp();
     uint32_t to[4];
     ptx::ldmatrix_x4(to, &rows.at[threadIdx.x][threadIdx.x == 7 ? 4 : 0]);
   });

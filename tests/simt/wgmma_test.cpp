@@ -87,6 +87,7 @@ TEST(SimtWgmma, ShowsNanBeforeTheWait) {
 }
 
 TEST(SimtWgmma, ReportsAMissingFenceAtEveryTiming) {
+  if (kRaceBuild) GTEST_SKIP() << kSooner;
   for (const Options& o : timings(2)) {
     expect_fault(text(
                      [](const void*) {
@@ -122,6 +123,7 @@ TEST(SimtWgmma, ReportsAMissingFenceAtEveryTiming) {
 }
 
 TEST(SimtWgmma, ReportsRegistersAndOperandsThatChangeUnderWay) {
+  if (kRaceBuild) GTEST_SKIP() << kSooner;
   expect_fault(text([](const void*) {
                  fill();
                  float d[4];
