@@ -28,8 +28,12 @@ void __threadfence_block();
 
 namespace simt {
 int lane();
-// The value that lane `source` of the warp passed; every lane of mask must call.
-uint64_t shuffle(unsigned mask, uint64_t value, int source, const SourceLine& line);
+// How a shuffle's operand names the lane whose value it gives, in segments of `width` lanes.
+enum class ShuffleMode { index, exclusive_or, down, up };
+// The value that lane passed, or the own one where the lane lies outside the segment; every lane of
+// mask must call.
+uint64_t shuffle(unsigned mask, uint64_t value, ShuffleMode mode, int operand, int width,
+                 const SourceLine& line);
 // Bit i is set where lane i of mask passed true.
 unsigned ballot(unsigned mask, bool predicate, const SourceLine& line);
 void* static_shared(const void* key, size_t bytes, size_t align);
@@ -116,41 +120,36 @@ void cp_async_wait_group(int pending);
 void cp_async_wait_all();
 
 template <class T>
-T shuffle_value(unsigned mask, T x, int source, const SourceLine& line) {
+T shuffle_value(unsigned mask, T x, ShuffleMode mode, int operand, int width,
+                const SourceLine& line) {
   static_assert(sizeof(T) <= sizeof(uint64_t), "a shuffle moves at most 8 bytes");
   uint64_t bits = 0;
   std::memcpy(&bits, &x, sizeof(T));
-  bits = shuffle(mask, bits, source, line);
+  bits = shuffle(mask, bits, mode, operand, width, line);
   std::memcpy(&x, &bits, sizeof(T));
   return x;
 }
 }  // namespace simt
 
-// A source outside the warp, or outside the lane's segment of `width`, gives the lane its own
-// value.
 template <class T>
 T __shfl_sync(unsigned mask, T x, int source, int width = 32,
               SourceLine line = SourceLine::current()) {
-  const int segment = simt::lane() & ~(width - 1);
-  return simt::shuffle_value(mask, x, segment + (source & (width - 1)), line);
+  return simt::shuffle_value(mask, x, simt::ShuffleMode::index, source, width, line);
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T x, int lanes, int width = 32,
                   SourceLine line = SourceLine::current()) {
-  const int lane = simt::lane(), source = lane ^ lanes;
-  return simt::shuffle_value(mask, x, source < (lane & ~(width - 1)) + width ? source : lane, line);
+  return simt::shuffle_value(mask, x, simt::ShuffleMode::exclusive_or, lanes, width, line);
 }
 template <class T>
 T __shfl_down_sync(unsigned mask, T x, unsigned lanes, int width = 32,
                    SourceLine line = SourceLine::current()) {
-  const int lane = simt::lane(), source = lane + int(lanes);
-  return simt::shuffle_value(mask, x, source < (lane & ~(width - 1)) + width ? source : lane, line);
+  return simt::shuffle_value(mask, x, simt::ShuffleMode::down, int(lanes), width, line);
 }
 template <class T>
 T __shfl_up_sync(unsigned mask, T x, unsigned lanes, int width = 32,
                  SourceLine line = SourceLine::current()) {
-  const int lane = simt::lane(), source = lane - int(lanes);
-  return simt::shuffle_value(mask, x, source >= (lane & ~(width - 1)) ? source : lane, line);
+  return simt::shuffle_value(mask, x, simt::ShuffleMode::up, int(lanes), width, line);
 }
 
 inline unsigned __ballot_sync(unsigned mask, int predicate,

@@ -18,9 +18,7 @@ struct View {
   int64_t shape(int i) const { return shapes[i]; }
   int64_t stride(int i) const { return strides[i]; }
   bool is_aligned(size_t to) const { return reinterpret_cast<uintptr_t>(data) % to == 0; }
-  Matrix matrix() const {
-    return {.data = data, .row_stride = strides[0], .col_stride = strides[1]};
-  }
+  Matrix matrix() const { return matrix_of(data, shapes[0], shapes[1], strides[0], strides[1]); }
 };
 inline int64_t row_stride(const View& v) { return v.strides[0]; }
 inline int64_t col_stride(const View& v) { return v.strides[1]; }

@@ -49,7 +49,7 @@ void meet_named(int id, int threads, bool waits, const char* what, const SourceL
     for (size_t w = 0; w < b.lanes.size(); ++w)
       if (b.lanes[w] != 0 && (block.warps[w].exists & ~block.warps[w].exited & ~b.lanes[w]) != 0)
         cluster.fault(join(what, " ", id, ": only some lanes of warp ", w, " have come"), &line);
-  meet(b, threads, waits, what, line);
+  meet(cluster, b, threads, waits, what, line);
 }
 
 }  // namespace
@@ -61,8 +61,8 @@ void bar_arrive(int id, int threads, const SourceLine& line) {
   meet_named(id, threads, false, "bar.arrive", line);
 }
 
-void meet(Barrier& barrier, int expected, bool waits, const char* what, const SourceLine& line) {
-  Cluster& cluster = *Cluster::current();
+void meet(Cluster& cluster, Barrier& barrier, int expected, bool waits, const char* what,
+          const SourceLine& line) {
   Thread& self = cluster.self();
   if (barrier.arrived > 0 && barrier.expected != expected)
     cluster.fault(
@@ -72,7 +72,6 @@ void meet(Barrier& barrier, int expected, bool waits, const char* what, const So
   ++barrier.arrived;
   if (Shadow* shadow = cluster.shadow(); shadow && !waits) shadow->release(&barrier);
   if (barrier.arrived == (expected ? expected : self.block->live))
-
     return complete(cluster, barrier, waits ? &self : nullptr);
   if (!waits) return;
   barrier.waiting.push_back(&self);
@@ -97,7 +96,7 @@ void __syncthreads(SourceLine line) {
         join("barrier divergence: this thread is at another __syncthreads() than ", "thread ",
              barrier.waiting[0]->rank, ", which waits at line ", barrier.waiting[0]->line.line()),
         &line);
-  simt::meet(barrier, 0, true, "__syncthreads()", line);
+  simt::meet(cluster, barrier, 0, true, "__syncthreads()", line);
 }
 
 void __threadfence() {}

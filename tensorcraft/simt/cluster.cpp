@@ -112,6 +112,8 @@ void Cluster::begin_block(Block& block, uint64_t cluster_index) {
 
 void Cluster::run(uint64_t index) {
   running = this;
+  thread_index_ = &threadIdx;
+  block_index_ = &blockIdx;
   blockDim = launch_.block;
   gridDim = launch_.grid;
   for (Block& b : blocks_) begin_block(b, index);
@@ -155,8 +157,8 @@ void Cluster::switch_to(Thread& next) {
   Thread& from = *self_;
   if (&next == &from) return;
   self_ = &next;
-  threadIdx = next.index;
-  blockIdx = next.block->index;
+  *thread_index_ = next.index;
+  *block_index_ = next.block->index;
   switch_fiber(from.fiber, next.fiber);
 }
 

@@ -172,6 +172,8 @@ class Cluster {
   std::unique_ptr<Shadow> shadow_;
   Fiber main_;
   Thread* self_ = nullptr;
+  // Of this OS thread: finding a thread-local variable again costs a call.
+  Index3 *thread_index_ = nullptr, *block_index_ = nullptr;
   size_t live_ = 0;
   bool ending_ = false;
   std::exception_ptr failure_;
@@ -179,7 +181,8 @@ class Cluster {
 
 // A barrier's arrival and, where `waits`, wait. Completes it when enough threads have come; 0
 // expects every thread of the block that has not exited.
-void meet(Barrier& barrier, int expected, bool waits, const char* what, const SourceLine& line);
+void meet(Cluster& cluster, Barrier& barrier, int expected, bool waits, const char* what,
+          const SourceLine& line);
 // Completes barriers and instructions that were waiting for a thread that exits.
 void leave_barriers(Thread& thread);
 void leave_warp(Thread& thread);

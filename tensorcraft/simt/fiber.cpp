@@ -49,17 +49,16 @@ void after_switch([[maybe_unused]] void* fake_stack, const context::transfer_t& 
 #endif
 }
 
-thread_local const Start* starting = nullptr;
-
 void begin(context::transfer_t transfer) {
-  const Start start = *starting;
+  const Fiber& self = *static_cast<Fiber*>(transfer.data)->next;
+  const char* const end = static_cast<const char*>(self.stack) + self.stack_bytes;
+  const Start start = *reinterpret_cast<const Start*>(end - kStartBytes);
   after_switch(nullptr, transfer);
   start.entry(start.argument);
 }
 
 void jump(Fiber& from, Fiber& to) {
-  starting = reinterpret_cast<const Start*>(static_cast<const char*>(to.stack) + to.stack_bytes -
-                                            kStartBytes);
+  from.next = &to;
   after_switch(from.fake_stack, context::jump_fcontext(to.context, &from));
 }
 

@@ -39,6 +39,10 @@ Box box_at(const TensorMap* map, const int32_t* at, int rank, const void* shared
     if (!has) box.tensor.dims[i] = 1;
     box.bytes *= size_t(box.extent[i]);
   }
+  if (box.at[0] * int64_t(box.element) % 16 != 0)
+    issue.fault(join("the first coordinate, element ", box.at[0], " of ", box.element,
+                     " bytes, is not at a multiple of 16 bytes; a GPU takes it for an illegal "
+                     "instruction"));
   const uint32_t span = swizzle_span(Swizzle(int(box.tensor.swizzle)));
   if (span > 16 && uint32_t(box.extent[0]) * box.element != span)
     issue.fault(join("the inner box must fill the swizzle's ", span, " bytes on the SIMT device"));

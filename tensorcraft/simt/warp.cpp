@@ -36,18 +36,15 @@ bool complete_if_all(Cluster& cluster, Warp& warp, Gathering& g, const Thread* c
       if (arrived >> i & 1u) lanes.push_back(warp.first + i);
     shadow->synchronise(lanes);
   }
-  g = warp.gatherings.back();
+  if (&g != &warp.gatherings.back()) g = warp.gatherings.back();
   warp.gatherings.pop_back();
   for (int i = 0; i < 32; ++i)
     if ((arrived >> i & 1u) && warp.first + i != caller) cluster.wake(warp.first[i]);
   return true;
 }
 
-}  // namespace
-
-void warp_collective(const WarpInstruction& instruction, unsigned mask, void* argument,
-                     void (*body)(const LaneArguments&), const SourceLine& line) {
-  Cluster& cluster = *Cluster::current();
+void gather(Cluster& cluster, const WarpInstruction& instruction, unsigned mask, void* argument,
+            void (*body)(const LaneArguments&), const SourceLine& line) {
   Thread& self = cluster.self();
   Warp& warp = *self.warp;
   if (!(mask >> self.lane & 1u))
@@ -63,6 +60,13 @@ void warp_collective(const WarpInstruction& instruction, unsigned mask, void* ar
   g.arrived |= 1u << self.lane;
   g.body = body;
   if (!complete_if_all(cluster, warp, g, &self)) cluster.wait(instruction.name, line);
+}
+
+}  // namespace
+
+void warp_collective(const WarpInstruction& instruction, unsigned mask, void* argument,
+                     void (*body)(const LaneArguments&), const SourceLine& line) {
+  gather(*Cluster::current(), instruction, mask, argument, body, line);
 }
 
 void leave_warp(Thread& thread) {
@@ -94,12 +98,24 @@ struct Vote {
   unsigned result;
 };
 
+int source_of(ShuffleMode mode, int lane, int operand, int width) {
+  const int segment = lane & ~(width - 1), end = segment + width;
+  int source = lane;
+  if (mode == ShuffleMode::index) source = segment + (operand & (width - 1));
+  if (mode == ShuffleMode::exclusive_or) source = lane ^ operand;
+  if (mode == ShuffleMode::down) source = lane + operand;
+  if (mode == ShuffleMode::up) return lane - operand >= segment ? lane - operand : lane;
+  return source < end ? source : lane;
+}
+
 }  // namespace
 
-uint64_t shuffle(unsigned mask, uint64_t value, int source, const SourceLine& line) {
-  Shuffle mine{value, value, source};
-  warp_collective(
-      kShuffle, mask, &mine,
+uint64_t shuffle(unsigned mask, uint64_t value, ShuffleMode mode, int operand, int width,
+                 const SourceLine& line) {
+  Cluster& cluster = *Cluster::current();
+  Shuffle mine{value, value, source_of(mode, cluster.self().lane, operand, width)};
+  gather(
+      cluster, kShuffle, mask, &mine,
       [](const LaneArguments& lanes) {
         for (void* lane : lanes) {
           if (!lane) continue;

@@ -82,13 +82,13 @@ TEST(SimtTensorCopy, LoadsABoxAndFillsWhatIsOutside) {
   for (const Options& o : timings(3))
     for (const bool nan : {false, true}) {
       t.nan_fill = nan;
-      const auto out = load(t, {5, -1}, 32, o);
+      const auto out = load(t, {4, -1}, 32, o);
       for (int y = 0; y < 4; ++y)
         for (int x = 0; x < 8; ++x) {
           const float got = out[size_t(y * 8 + x)];
-          const bool inside = y > 0 && 5 + x < 10;
+          const bool inside = y > 0 && 4 + x < 10;
           if (inside)
-            EXPECT_EQ(got, n.values[(y - 1) * 12 + 5 + x]);
+            EXPECT_EQ(got, n.values[(y - 1) * 12 + 4 + x]);
           else if (nan)
             EXPECT_TRUE(std::isnan(got));
           else
@@ -164,13 +164,13 @@ TEST(SimtTensorCopy, StoresAndAddsWhatIsInside) {
                         .strides = {256},
                         .box = {32, 8},
                         .swizzle = TiledTensor::Swizzle::bytes_128};
-    const Params p{encode_tiled(t), {30, 36}, 2, 32 * 8 * 4, nullptr};
+    const Params p{encode_tiled(t), {28, 36}, 2, 32 * 8 * 4, nullptr};
     run(kLaunch, stores, &p, o);
     for (int y = 0; y < 64; ++y)
       for (int x = 0; x < 64; ++x) {
-        const bool inside = x >= 30 && x < 50 && y >= 36 && y < 40;
+        const bool inside = x >= 28 && x < 50 && y >= 36 && y < 40;
         const int i = y * 64 + x;
-        EXPECT_EQ(n.values[i], inside ? 2.0f * float((y - 36) * 32 + x - 30) : float(i + 1));
+        EXPECT_EQ(n.values[i], inside ? 2.0f * float((y - 36) * 32 + x - 28) : float(i + 1));
       }
   }
 }
@@ -181,6 +181,10 @@ TEST(SimtTensorCopy, ReportsAMapOrAPlaceThatDoesNotFit) {
   Params p{encode_tiled(t), {}, 2, 64, reinterpret_cast<unsigned char*>(n.values)};
   expect_fault(fault_of(kLaunch, loads, &p),
                "cp.async.bulk.prefetch.tensor: the tensor map has rank 1, the copy 2");
+  const TiledTensor two{
+      .address = n.values, .rank = 2, .dims = {10, 6}, .strides = {48}, .box = {8, 4}};
+  const Params odd{encode_tiled(two), {5, 0}, 2, 128, reinterpret_cast<unsigned char*>(n.values)};
+  expect_fault(fault_of(kLaunch, loads, &odd), "is not at a multiple of 16 bytes");
   p.map = {};
   expect_fault(fault_of(kLaunch, loads, &p), "was not encoded for the SIMT device");
   p.map = encode_tiled(t);

@@ -63,14 +63,10 @@ const jit::Rung kSwizzledTf32{"tensorcraft/ops/gemm/07_swizzled.cuh",
                               "tensorcraft::kernel::gemm::swizzled_tf32", kParams, config_text,
                               swizzled_tf32_instances};
 
-// Along a size of 1 no stride is used but for the addresses behind the matrix, from which nothing
-// is copied: with 0 they stay aligned.
 Matrix matrix(const TensorView& t) {
   const int r = t.rank();
-  Matrix x{.data = t.data(),
-           .row_stride = t.shape(r - 2) > 1 ? row_stride(t) : 0,
-           .col_stride = t.shape(r - 1) > 1 ? col_stride(t) : 0};
-  for (int i = 0; i < t.rank() - 2; ++i) x.batch_strides[i] = t.stride(i);
+  Matrix x = matrix_of(t.data(), t.shape(r - 2), t.shape(r - 1), row_stride(t), col_stride(t));
+  for (int i = 0; i < r - 2; ++i) x.batch_strides[i] = t.stride(i);
   return x;
 }
 

@@ -75,6 +75,15 @@ const TileShape& best_tile(const Problem& q, int num_sms, std::span<const TileSh
                            [&](const auto& x, const auto& y) { return time(x) < time(y); });
 }
 
+// What a rung gets of a rows x cols matrix. Along a size of 1 no stride is used but for addresses
+// behind the matrix, from which nothing is copied: with 0 they stay aligned.
+inline Matrix matrix_of(const void* data, int64_t rows, int64_t cols, int64_t row_stride,
+                        int64_t col_stride) {
+  return {.data = const_cast<void*>(data),
+          .row_stride = rows > 1 ? row_stride : 0,
+          .col_stride = cols > 1 ? col_stride : 0};
+}
+
 // The index with stride 1. Along a size of 1 no stride matters, so any will do.
 inline bool is_unit(int64_t size, int64_t stride) { return stride == 1 || size == 1; }
 template <class View>
