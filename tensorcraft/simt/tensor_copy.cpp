@@ -99,12 +99,11 @@ void each_run(const Box& box, const F& run) {
         }
 }
 
-// What elements outside the tensor become.
+// What elements outside the tensor become: 0, or on an H200 the NaN 0x7ff7 in each 16 bits.
 void fill(const Box& box, std::byte* to, size_t bytes) {
   std::memset(to, 0, bytes);
   if (!box.tensor.nan_fill) return;
-  std::memset(to, 0xff, bytes);
-  for (size_t last = box.element - 1; last < bytes; last += box.element) to[last] = std::byte{0x7f};
+  for (size_t i = 0; i < bytes; ++i) to[i] = std::byte(i % 2 ? 0x7f : 0xf7);
 }
 
 ReduceType reduce_type(DType dtype, const Issue& issue) {
@@ -126,6 +125,11 @@ ReduceType reduce_type(DType dtype, const Issue& issue) {
 
 void start_store(const Issue& issue, const Box& box, const void* from,
                  const std::function<void(void*, const void*, size_t)>& write) {
+  for (size_t d = 0; d < size_t(box.tensor.rank); ++d)
+    if (box.at[d] < 0)
+      issue.fault(join("coordinate ", d, " is ", box.at[d],
+                       ": a box that is written begins inside the tensor; a GPU takes this for an "
+                       "illegal instruction"));
   BulkCopy copy{.issue = issue, .bytes = box.bytes, .from = static_cast<const std::byte*>(from)};
   copy.scatter = [box, write](const std::byte* image) {
     each_run(box, [&](size_t offset, std::byte* to, size_t bytes) {

@@ -175,6 +175,18 @@ TEST(SimtTensorCopy, StoresAndAddsWhatIsInside) {
   }
 }
 
+TEST(SimtTensorCopy, ReportsAStoreThatBeginsBeforeTheTensor) {
+  Numbers n;
+  const TiledTensor t{.address = n.values,
+                      .rank = 2,
+                      .dims = {50, 40},
+                      .strides = {256},
+                      .box = {32, 8},
+                      .swizzle = TiledTensor::Swizzle::bytes_128};
+  const Params p{encode_tiled(t), {0, -1}, 2, 32 * 8 * 4, nullptr};
+  expect_fault(fault_of(kLaunch, stores, &p), "coordinate 1 is -1");
+}
+
 TEST(SimtTensorCopy, ReportsAMapOrAPlaceThatDoesNotFit) {
   Numbers n;
   const TiledTensor t{.address = n.values, .rank = 1, .dims = {100}, .box = {16}};
