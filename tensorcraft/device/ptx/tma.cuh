@@ -9,8 +9,8 @@
 // Copies of boxes of a tensor by the copy engine (sm_90), issued by one thread; bulk.cuh has their
 // groups. Shared memory is 128-byte aligned and holds the box densely, dimension 0 innermost, its
 // 16-byte units where the map's swizzle puts them. The map is the kernel's own parameter. A box
-// begins at a multiple of 16 bytes along dimension 0; elsewhere an H200 reports an illegal
-// instruction.
+// begins at a multiple of 16 bytes along dimension 0, and one that is written at no negative
+// coordinate; else an H200 reports an illegal instruction.
 namespace tensorcraft::ptx {
 
 #if TC_PTX
