@@ -123,13 +123,22 @@ ReduceType reduce_type(DType dtype, const Issue& issue) {
   }
 }
 
-void start_store(const Issue& issue, const Box& box, const void* from,
-                 const std::function<void(void*, const void*, size_t)>& write) {
+// What an H200 does not do as the copy that loads a box does: it takes a negative coordinate for an
+// illegal instruction, and at the end of dimension 0 it writes whole 16-byte units.
+void check_written(const Issue& issue, const Box& box) {
   for (size_t d = 0; d < size_t(box.tensor.rank); ++d)
     if (box.at[d] < 0)
       issue.fault(join("coordinate ", d, " is ", box.at[d],
-                       ": a box that is written begins inside the tensor; a GPU takes this for an "
-                       "illegal instruction"));
+                       ": a box that is written begins inside the tensor"));
+  const auto dim = int64_t(box.tensor.dims[0]);
+  if (box.at[0] + box.extent[0] > dim && size_t(dim) * box.element % 16 != 0)
+    issue.fault(join("the box passes the end of dimension 0, which is ", dim, " elements of ",
+                     box.element, " bytes: a GPU writes up to the next multiple of 16 bytes"));
+}
+
+void start_store(const Issue& issue, const Box& box, const void* from,
+                 const std::function<void(void*, const void*, size_t)>& write) {
+  check_written(issue, box);
   BulkCopy copy{.issue = issue, .bytes = box.bytes, .from = static_cast<const std::byte*>(from)};
   copy.scatter = [box, write](const std::byte* image) {
     each_run(box, [&](size_t offset, std::byte* to, size_t bytes) {

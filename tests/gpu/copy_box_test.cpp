@@ -153,11 +153,11 @@ TEST_P(CopyBox, IsTheSameOnGpuAndSimt) {
     ASSERT_EQ(gpu.tensor[i], simt.tensor[i]) << "word " << i << " of the tensor";
 }
 
-// 100 x 60 elements, rows of 512 bytes.
+// 104 x 60 elements, rows of 512 bytes.
 TiledTensor plane(DType dtype, uint32_t columns, uint32_t rows, Swizzle swizzle = Swizzle::none) {
   return {.dtype = dtype,
           .rank = 2,
-          .dims = {100, 60},
+          .dims = {104, 60},
           .strides = {512},
           .box = {columns, rows},
           .swizzle = swizzle};

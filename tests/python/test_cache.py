@@ -67,7 +67,7 @@ def test_explain_for_a_gpu_that_is_not_there() -> None:
     e = tc.explain("gemm", x, x.T, bias=np.ones(4096, np.float32), arch="sm_90a")
     assert e.device == "cuda:0" and e.floor_us > 0 and e.flops == 2 * 4096 * 4096 * 64
     reasons = {v.name: v.reason for v in e.variants}
-    assert reasons["tensor_core"] == "float32 would be rounded to tf32" and not reasons[e.variant]
+    assert "takes 16-bit operands" in reasons["tensor_core"] and not reasons[e.variant]
     assert e.kernel and e.kernel.arch == "sm_90a" and e.kernel.block[0] > 0
     if not e.kernel.problem:
         assert e.kernel.registers > 8 and 0 < e.kernel.occupancy <= 1 and e.kernel.limited_by

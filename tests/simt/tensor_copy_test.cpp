@@ -160,7 +160,7 @@ TEST(SimtTensorCopy, StoresAndAddsWhatIsInside) {
     Numbers n;
     const TiledTensor t{.address = n.values,
                         .rank = 2,
-                        .dims = {50, 40},
+                        .dims = {52, 40},
                         .strides = {256},
                         .box = {32, 8},
                         .swizzle = TiledTensor::Swizzle::bytes_128};
@@ -168,23 +168,27 @@ TEST(SimtTensorCopy, StoresAndAddsWhatIsInside) {
     run(kLaunch, stores, &p, o);
     for (int y = 0; y < 64; ++y)
       for (int x = 0; x < 64; ++x) {
-        const bool inside = x >= 28 && x < 50 && y >= 36 && y < 40;
+        const bool inside = x >= 28 && x < 52 && y >= 36 && y < 40;
         const int i = y * 64 + x;
         EXPECT_EQ(n.values[i], inside ? 2.0f * float((y - 36) * 32 + x - 28) : float(i + 1));
       }
   }
 }
 
-TEST(SimtTensorCopy, ReportsAStoreThatBeginsBeforeTheTensor) {
+TEST(SimtTensorCopy, ReportsAStoreThatAGpuDoesOtherwise) {
   Numbers n;
   const TiledTensor t{.address = n.values,
                       .rank = 2,
-                      .dims = {50, 40},
+                      .dims = {52, 40},
                       .strides = {256},
                       .box = {32, 8},
                       .swizzle = TiledTensor::Swizzle::bytes_128};
   const Params p{encode_tiled(t), {0, -1}, 2, 32 * 8 * 4, nullptr};
   expect_fault(fault_of(kLaunch, stores, &p), "coordinate 1 is -1");
+  TiledTensor odd = t;
+  odd.dims[0] = 50;
+  const Params beyond{encode_tiled(odd), {28, 0}, 2, 32 * 8 * 4, nullptr};
+  expect_fault(fault_of(kLaunch, stores, &beyond), "the box passes the end of dimension 0");
 }
 
 TEST(SimtTensorCopy, ReportsAMapOrAPlaceThatDoesNotFit) {

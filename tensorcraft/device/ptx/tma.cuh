@@ -10,7 +10,8 @@
 // groups. Shared memory is 128-byte aligned and holds the box densely, dimension 0 innermost, its
 // 16-byte units where the map's swizzle puts them. The map is the kernel's own parameter. A box
 // begins at a multiple of 16 bytes along dimension 0, and one that is written at no negative
-// coordinate; else an H200 reports an illegal instruction.
+// coordinate; else an H200 reports an illegal instruction. There a write that passes the end of
+// dimension 0 goes on to the next multiple of 16 bytes.
 namespace tensorcraft::ptx {
 
 #if TC_PTX
