@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fills the tables of measurements in the documents from benchmarks/results/*.json.
 
-`<!-- results -->` holds every file; `<!-- results: gemm -->` the rows named gemm.
+`<!-- results -->` holds every file; `<!-- results: gemm -->` the rows named gemm. Rows without a name are evidence that
+is read in the file itself.
 """
 
 import json
@@ -36,7 +37,8 @@ def tables_of(rows):
 
 
 def section(document, name):
-    rows = [r for r in document["rows"] if not name or str(r.get("name", "")).split(" ")[0] == name]
+    named = [r for r in document.get("rows", []) if "name" in r]
+    rows = [r for r in named if not name or r["name"].split(" ")[0] == name]
     if not rows:
         return []
     facts = {**document.get("machine", {}), **{k: v for k, v in document.items() if isinstance(v, (str, int, float))}}
