@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,8 +22,7 @@ using Results = std::vector<std::vector<float>>;
 bool same_bits(const Results& a, const Results& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (a[i].size() != b[i].size() ||
-        std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0)
+    if (!std::ranges::equal(a[i], b[i], {}, bit_cast<uint32_t, float>, bit_cast<uint32_t, float>))
       return false;
   return true;
 }
