@@ -19,6 +19,8 @@
 namespace tensorcraft::jit {
 namespace {
 
+size_t index(int i) { return size_t(i); }
+
 namespace fragments = kernel::fragments;
 using simt::Element;
 using Words = std::vector<uint32_t>;
@@ -147,18 +149,18 @@ Check product(const char* name, std::string_view function, simt::Body body, int 
     for (int reg = 0; reg < 4; ++reg)
       check.in.push_back(pack(per_register, [&](int i) {
         const Element e = simt::a_element(per_register, lane, reg, i);
-        return encode(a[size_t(e.row * k + e.column)]);
+        return encode(a[index(e.row * k + e.column)]);
       }));
     for (int reg = 0; reg < 2; ++reg)
       check.in.push_back(pack(per_register, [&](int i) {
         const Element e = simt::b_element(per_register, lane, reg, i);
-        return encode(b[size_t(e.row * 8 + e.column)]);
+        return encode(b[index(e.row * 8 + e.column)]);
       }));
     for (int reg = 0; reg < 4; ++reg) {
       const Element e = simt::c_element(lane, reg);
-      int sum = c[size_t(e.row * 8 + e.column)];
+      int sum = c[index(e.row * 8 + e.column)];
       check.in.push_back(encode_sum(sum));
-      for (int l = 0; l < k; ++l) sum += a[size_t(e.row * k + l)] * b[size_t(l * 8 + e.column)];
+      for (int l = 0; l < k; ++l) sum += a[index(e.row * k + l)] * b[index(l * 8 + e.column)];
       check.expected.push_back(encode_sum(sum));
     }
   }
@@ -188,30 +190,28 @@ Check wmma(const char* name, std::string_view function, simt::Body body, int per
   Check check{name, rung(function), body, 32, 80, {}, {}};
   for (const auto* operand : {&a, &b})
     for (int word = 0; word < 256; ++word)
-      check.in.push_back(pack(per_register, [&](int i) {
-        return encode((*operand)[size_t(word * per_register + i)]);
-      }));
+      check.in.push_back(pack(
+          per_register, [&](int i) { return encode((*operand)[index(word * per_register + i)]); }));
   for (const int value : c) check.in.push_back(encode_float(value));
   for (int lane = 0; lane < 32; ++lane) {
     for (int reg = 0; reg < 4; ++reg)
       check.expected.push_back(pack(per_register, [&](int i) {
         const Element e = simt::a_element(per_register, lane, reg, i);
-        return encode(a[size_t(e.row * line + e.column)]);
+        return encode(a[index(e.row * line + e.column)]);
       }));
     for (int reg = 0; reg < 4; ++reg)
       check.expected.push_back(pack(per_register, [&](int i) {
         const Element e = simt::wmma_b_element(per_register, lane, reg, i);
-        return encode(b[size_t(e.column * line + e.row)]);
+        return encode(b[index(e.column * line + e.row)]);
       }));
     for (int reg = 0; reg < 8; ++reg) {
       const Element e = simt::c_element(lane, reg);
-      check.expected.push_back(encode_float(c[size_t(e.row * 16 + e.column)]));
+      check.expected.push_back(encode_float(c[index(e.row * 16 + e.column)]));
     }
     for (int reg = 0; reg < 16; ++reg) {  // of WMMA, then of two mma.sync
       const Element e = simt::c_element(lane, reg % 8);
-      int sum = c[size_t(e.row * 16 + e.column)];
-      for (int l = 0; l < k; ++l)
-        sum += a[size_t(e.row * line + l)] * b[size_t(e.column * line + l)];
+      int sum = c[index(e.row * 16 + e.column)];
+      for (int l = 0; l < k; ++l) sum += a[index(e.row * line + l)] * b[index(e.column * line + l)];
       check.expected.push_back(encode_float(sum));
     }
   }
@@ -232,16 +232,16 @@ Check wgmma() {
     for (int reg = 0; reg < 4; ++reg)
       check.in.push_back(pack(2, [&](int i) {
         const Element e = simt::a_element(2, thread % 32, reg, i);
-        return encode_bf16(a[size_t((thread / 32 * 16 + e.row) * 16 + e.column)]);
+        return encode_bf16(a[index((thread / 32 * 16 + e.row) * 16 + e.column)]);
       }));
   for (int word = 0; word < 128; ++word)
-    check.in.push_back(pack(2, [&](int i) { return encode_bf16(b[size_t(word * 2 + i)]); }));
+    check.in.push_back(pack(2, [&](int i) { return encode_bf16(b[index(word * 2 + i)]); }));
   for (int thread = 0; thread < 128; ++thread)
     for (int reg = 0; reg < 8; ++reg) {
       const Element e = simt::c_element(thread % 32, reg);
       const int row = thread / 32 * 16 + e.row;
       int sum = 0;
-      for (int l = 0; l < 16; ++l) sum += a[size_t(row * 16 + l)] * b[size_t(e.column * 16 + l)];
+      for (int l = 0; l < 16; ++l) sum += a[index(row * 16 + l)] * b[index(e.column * 16 + l)];
       check.expected.push_back(encode_float(sum));
     }
   return check;
