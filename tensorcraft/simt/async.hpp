@@ -68,7 +68,6 @@ struct ThreadCopy {
   int size = 0, bytes = 0;
   uint32_t group = 0;
   uint64_t* barrier = nullptr;
-  bool counted = true;
   Known known;  // by the thread, where it is an arrival
 };
 
