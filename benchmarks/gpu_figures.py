@@ -1,6 +1,6 @@
 """The figures of the GPU operators, each beside its peer in one interleaved run.
 
-    python benchmarks/gpu_figures.py FOLDER     writes FOLDER/gpu_operators.json (needs torch and a GPU)
+python benchmarks/gpu_figures.py FOLDER     writes FOLDER/gpu_operators.json (needs torch and a GPU)
 """
 
 from __future__ import annotations
@@ -48,13 +48,21 @@ def row(name: str, shape: str, times: dict[str, dict[str, float]], peer: str, er
 def bandwidth_rows() -> list[dict[str, Any]]:
     """Operators bound by memory against a device copy of the same bytes, and against torch."""
     found = []
-    for rows, cols, dtype in [(8192, 8192, torch.bfloat16), (4096, 1024, torch.float32), (32768, 384, torch.bfloat16)]:
+    for rows, cols, dtype in [
+        (8192, 8192, torch.bfloat16),
+        (4096, 1024, torch.float32),
+        (32768, 384, torch.bfloat16),
+        (2048, 131072, torch.bfloat16),
+    ]:
         x = rotated(lambda: torch.randn(rows, cols, device="cuda").to(dtype), rows * cols * dtype.itemsize)
         out = torch.empty(rows, cols, device="cuda", dtype=dtype)
         w, b = torch.rand(cols, device="cuda").to(dtype), torch.randn(cols, device="cuda").to(dtype)
         functional, other = torch.nn.functional, torch.randn(rows, cols, device="cuda").to(dtype)
         operators: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-            "layer_norm": (lambda t: tc.layer_norm(t, w, b, out=out), lambda t: functional.layer_norm(t, (cols,), w, b)),
+            "layer_norm": (
+                lambda t: tc.layer_norm(t, w, b, out=out),
+                lambda t: functional.layer_norm(t, (cols,), w, b),
+            ),
             "rms_norm": (lambda t: tc.rms_norm(t, w, out=out), lambda t: functional.rms_norm(t, (cols,), w, 1e-6)),
             "softmax": (lambda t: tc.softmax(t, out=out), lambda t: functional.softmax(t, -1)),
             "l2_normalize": (lambda t: tc.l2_normalize(t, out=out), lambda t: functional.normalize(t, dim=-1)),
@@ -127,7 +135,9 @@ def attention_rows() -> list[dict[str, Any]]:
         ours = lambda: tc.attention(q, k, v, causal=causal)
         error = relative_error(ours(), theirs())
         times = interleaved_gpu({"tensorcraft": ours, "sdpa": theirs})
-        found.append(row("attention", f"b{b} h{h} s{s} d{d}{' causal' if causal else ''} bfloat16", times, "sdpa", error))
+        found.append(
+            row("attention", f"b{b} h{h} s{s} d{d}{' causal' if causal else ''} bfloat16", times, "sdpa", error)
+        )
     return found
 
 
