@@ -18,7 +18,7 @@ def main() -> None:
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     measured = json.loads(subprocess.run([sys.argv[2]], capture_output=True, text=True, check=True).stdout)
-    rows = [{"figure": name, "measured": measured[name], "limit": limit} for name, limit in LIMITS.items()]
+    rows = [{"name": name, "measured": measured[name], "limit": limit} for name, limit in LIMITS.items()]
     write(f"{sys.argv[1]}/simt.json", "The SIMT device", rows, timing="CPU time, best of 15, release build")
 
 
