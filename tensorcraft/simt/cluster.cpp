@@ -27,9 +27,10 @@ std::string text(const Index3& i) { return join("(", i.x, ", ", i.y, ", ", i.z, 
 
 // The path from the repository's own folder on: short, and the same on every machine.
 std::string_view short_path(std::string_view path) {
-  while (path.starts_with("../")) path.remove_prefix(3);
-  const size_t own = path.rfind("tensorcraft/");
-  return own == std::string_view::npos ? path : path.substr(own);
+  size_t own = 0;
+  for (const char* folder : {"tensorcraft/", "tests/"})
+    if (const size_t at = path.rfind(folder); at != std::string_view::npos) own = std::max(own, at);
+  return path.substr(own);
 }
 
 }  // namespace
