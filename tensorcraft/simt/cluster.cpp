@@ -21,7 +21,6 @@ Index3 index_of(uint64_t i, const Index3& extent) {
   return {unsigned(i % extent.x), unsigned(i / extent.x % extent.y),
           unsigned(i / extent.x / extent.y)};
 }
-size_t count(const Index3& extent) { return size_t(extent.x) * extent.y * extent.z; }
 
 std::string text(const Index3& i) { return join("(", i.x, ", ", i.y, ", ", i.z, ")"); }
 

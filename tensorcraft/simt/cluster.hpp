@@ -19,6 +19,8 @@ class Async;
 struct Block;
 struct Warp;
 
+inline uint64_t count(const Index3& extent) { return uint64_t(extent.x) * extent.y * extent.z; }
+
 enum class State : uint8_t { runnable, waiting, done };
 
 struct Thread {

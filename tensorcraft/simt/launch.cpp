@@ -20,8 +20,6 @@ constexpr unsigned kMaxWorkers = 16;
 
 thread_local Options current_options;
 
-uint64_t count(const Index3& extent) { return uint64_t(extent.x) * extent.y * extent.z; }
-
 bool divides(const Index3& cluster, const Index3& grid) {
   return cluster.x > 0 && cluster.y > 0 && cluster.z > 0 && grid.x % cluster.x == 0 &&
          grid.y % cluster.y == 0 && grid.z % cluster.z == 0;

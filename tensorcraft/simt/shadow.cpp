@@ -217,9 +217,8 @@ void Shadow::atomic(const void* address, size_t bytes, const Site& site) {
     if (c.write_step == 0)
       cluster_.fault(join("updates shared memory at offset ", offset, " in ", describe(site),
                           ", which nobody wrote"));
-    check(c, offset, Access::atomic, site, false);
-    record(c, Access::atomic, site);
   });
+  atomic_store(address, bytes, site);
 }
 
 void Shadow::atomic_store(const void* address, size_t bytes, const Site& site) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/device/base.h"
 #include "tensorcraft/simt/cluster.hpp"
 
 #include <cstring>
@@ -18,7 +19,6 @@ namespace {
 
 constexpr size_t kAlign = 1024, kZone = 64, kStaticLimit = 48 * 1024;
 
-size_t round_up(size_t x, size_t to) { return (x + to - 1) / to * to; }
 size_t static_begin(const Launch& launch) { return round_up(launch.shared_bytes, kAlign) + kZone; }
 // Static structs and their zones; few kernels have more than one.
 constexpr size_t kStaticBytes = kStaticLimit + 16 * kAlign;
