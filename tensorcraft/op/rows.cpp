@@ -27,22 +27,12 @@ RowMap merged(const TensorView& t, int skipped_axis) {
 RowMap row_map(const TensorView& t, int axis) { return merged(t, axis); }
 RowMap element_map(const TensorView& t) { return merged(t, -1); }
 
-bool rows_aligned(const TensorView& t, const RowMap& map, size_t bytes) {
-  if (!t.is_aligned(bytes)) return false;
-  for (int i = 0; i < map.axes; ++i)
-    if (size_t(map.stride[i] < 0 ? -map.stride[i] : map.stride[i]) * dtype_bytes(t.dtype()) % bytes)
-      return false;
-  return true;
-}
-
 LastAxisRows::LastAxisRows(const std::optional<TensorView>& t) {
   if (!t) return;
   const int axis = t->rank() - 1;
   data = t->data();
   step = t->stride(axis);
   map = row_map(*t, axis);
-  is_unit = step == 1 || t->shape(axis) == 1;
-  is_aligned = rows_aligned(*t, map, 16);
 }
 
 }  // namespace tensorcraft::op
