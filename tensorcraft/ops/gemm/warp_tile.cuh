@@ -100,7 +100,10 @@ struct WarpSums {
 #pragma unroll
     for (int i = 0; i < C.warp_m / 16; ++i) {
 #pragma unroll
-      for (int j = 0; j < C.warp_n / 8; ++j) {
+      for (int n = 0; n < C.warp_n / 8; ++n) {
+        // There and back, so that each product has an operand of the one before it: the register
+        // file is read less often, and large products are limited by power.
+        const int j = i % 2 == 0 ? n : C.warp_n / 8 - 1 - n;
         const uint32_t b[2] = {f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]};
         multiply_add<T>(at[i][j], f.a[i], b);
       }
