@@ -21,19 +21,6 @@ TensorView with(const TensorView& t, void* data, const Dims& shape, const Dims& 
           strides, t.device(), t.read_only() ? Access::read_only : Access::read_write};
 }
 
-// First and one-past-last byte that the view can touch.
-struct Extent {
-  const std::byte *begin, *end;
-};
-Extent extent(const TensorView& t) {
-  int64_t low = 0, high = 0;
-  for (int i = 0; i < t.rank(); ++i) {
-    const int64_t reach = (t.shape(i) - 1) * t.stride(i);
-    (reach < 0 ? low : high) += reach;
-  }
-  return {advance(t, low), advance(t, high + 1)};
-}
-
 }  // namespace
 
 TensorView::TensorView(void* data, DType dtype, const Dims& shape, const Dims& strides,
@@ -209,10 +196,22 @@ bool overlaps_itself(const TensorView& t) {
   return false;
 }
 
+ByteRange byte_range(const TensorView& t) {
+  if (t.size() == 0) return {0, 0};
+  const auto bytes = int64_t(dtype_bytes(t.dtype()));
+  ByteRange range{0, bytes};
+  for (int i = 0; i < t.rank(); ++i) {
+    const int64_t reach = (t.shape(i) - 1) * t.stride(i) * bytes;
+    (reach < 0 ? range.begin : range.end) += reach;
+  }
+  return range;
+}
+
 bool may_overlap(const TensorView& a, const TensorView& b) {
   if (a.size() == 0 || b.size() == 0 || a.device() != b.device()) return false;
-  const Extent x = extent(a), y = extent(b);
-  return x.begin < y.end && y.begin < x.end;
+  const ByteRange x = byte_range(a), y = byte_range(b);
+  const auto *at_a = a.data_as<const std::byte>(), *at_b = b.data_as<const std::byte>();
+  return at_a + x.begin < at_b + y.end && at_b + y.begin < at_a + x.end;
 }
 
 }  // namespace tensorcraft

@@ -69,6 +69,11 @@ class TensorView {
 
 // "Tensor<32, 128>[strides=<128, 1>, dtype=float32, device=cuda:0]"
 std::ostream& operator<<(std::ostream& out, const TensorView& t);
+// The bytes a view can touch, from its address on; nothing is before `begin` or at `end`.
+struct ByteRange {
+  int64_t begin, end;
+};
+ByteRange byte_range(const TensorView& t);
 // Do the two touch one byte? Exact for contiguous views, conservative for strided ones.
 bool may_overlap(const TensorView& a, const TensorView& b);
 // Can two indices name the same element? Never for a slice, a transpose or a reversal of a dense

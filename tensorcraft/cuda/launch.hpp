@@ -21,6 +21,7 @@ struct LaunchConfig {
   Dim3 grid, block, cluster;
   uint32_t shared_bytes = 0;                   // dynamic shared memory
   bool programmatic_dependent_launch = false;  // PDL
+  friend bool operator==(const LaunchConfig&, const LaunchConfig&) = default;
 };
 
 // One loaded entry function of one module on one device. Shared: a kernel stays loaded while any

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/operator.hpp"
+#include "tensorcraft/op/plan_cache.hpp"
 #include "tensorcraft/op/simt.hpp"
 #include "tensorcraft/op/trace.hpp"
 
@@ -28,12 +29,14 @@ template <class Options>
 struct Option {
   Parameter parameter;
   std::function<void(std::string_view op, Options&, const Value&)> set;
+  std::function<void(CallKey&, const Options&)> add_to;
   std::optional<TensorView> Options::* tensor = nullptr;  // of an optional input
 };
 
 template <class Options, class T>
 Option<Options> option(std::string_view name, T Options::* field, std::string_view doc) {
-  Option<Options> o{{name, doc, Field<T>::kind}, {}};
+  Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
+  o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
   o.parameter.default_value = Field<T>::text(Options{}.*field);
   if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
     o.parameter.choices = EnumNames<T>::names;
@@ -50,7 +53,8 @@ Option<Options> option(std::string_view name, T Options::* field, std::string_vi
 template <class Options, class T>
 Option<Options> option(std::string_view name, std::optional<T> Options::* field,
                        std::string_view doc) {
-  Option<Options> o{{name, doc, Field<T>::kind}, {}};
+  Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
+  o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
   o.parameter.optional = true;
   o.parameter.default_value = "None";
   o.set = [name, field](std::string_view op, Options& options, const Value& v) {
@@ -96,7 +100,7 @@ struct Definition {
 // The tensors of one call with their names, without the heap.
 class NamedTensors {
  public:
-  static constexpr size_t kMax = 16;
+  static constexpr size_t kMax = CallKey::kMaxTensors;
   void add(std::string_view name, const TensorView& view) { all_[count_++] = {name, &view}; }
   struct Entry {
     std::string_view name;
@@ -197,24 +201,73 @@ CallTensors tensors_of(const Definition<Problem, Options>& def, const Call<Optio
   return all;
 }
 
-// Check, choose, launch. Does nothing where the output is empty.
+template <class Problem, class Options>
+CallKey key_of(const Definition<Problem, Options>& def, const Call<Options>& call,
+               const CallTensors& tensors) {
+  CallKey key;
+  key.add(uint64_t(reinterpret_cast<uintptr_t>(&def)));
+  key.add(call.options.variant);
+  for (const auto& extra : def.extra_outputs) key.add(call.options.*extra.field);
+  for (const auto& o : def.options) o.add_to(key, call.options);
+  for (const auto& t : tensors.outputs.entries()) key.add_tensor(*t.view);
+  for (const auto& t : tensors.inputs.entries()) key.add_tensor(*t.view);
+  return key;
+}
+
+// Remembers a call that ran.
+template <class Problem, class Options>
+void remember(const Definition<Problem, Options>& def, const Call<Options>& call,
+              const CallKey& key, const Variant<Problem>& variant, const Plan& plan) {
+  size_t i = 0;
+  Options options = call.options;
+  const TensorView out = shifted(key, i++);
+  for (const auto& extra : def.extra_outputs)
+    if (options.*extra.field) shift(options.*extra.field, key, i++);
+  const size_t num_outputs = i;
+  std::vector<TensorView> inputs;
+  for (size_t n = 0; n < call.inputs.size(); ++n) inputs.push_back(shifted(key, i++));
+  for (const auto& o : def.options)
+    if (o.tensor && options.*o.tensor) shift(options.*o.tensor, key, i++);
+  const Problem problem = def.check({{&out, 1}, inputs, options});
+  auto remembered = std::make_unique<RememberedCall>(key, num_outputs, variant.name, plan);
+  remembered->find_addresses(key, variant.plan(problem, device_info(out.device())));
+  PlanCache::of_this_thread().remember(key, std::move(remembered));
+}
+
+// Checks, chooses and runs. Does nothing where the output is empty. Remembers the call under `key`
+// unless that is null.
+template <class Problem, class Options>
+void run_checked(const Definition<Problem, Options>& def, const Call<Options>& call,
+                 const CallTensors& tensors, const CallKey* key) {
+  check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place);
+  const Problem problem = def.check(call);
+  const Device device = call.out().device();
+  const DeviceInfo& props = device_info(device);
+  const auto& variant = choose(def, problem, props, call.options.variant);
+  if (call.out().size() == 0) return;
+  const StreamRef stream = resolve_stream(call.options.stream, device);
+  const Trace::Scope scope(Trace::active(), def.name, variant.name, device, stream);
+  if (variant.run) return variant.run(problem);
+  const Plan plan = variant.plan(problem, props);
+  launch_plan(plan, device, stream, def.name);
+  if (key) remember(def, call, *key, variant, plan);
+}
+
+// Repeats a call that is remembered, else runs it.
 template <class Problem, class Options>
 void run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
          std::span<const TensorView> inputs, const Options& options) {
   const Call<Options> call{outputs, inputs, options};
-  const auto [named_outputs, named_inputs] = tensors_of(def, call);
-  check_tensors(def.name, named_outputs, named_inputs, def.in_place);
-  const Problem problem = def.check(call);
+  const CallTensors tensors = tensors_of(def, call);
   const Device device = call.out().device();
-  const DeviceInfo& props = device_info(device);
-  const auto& variant = choose(def, problem, props, options.variant);
-  if (call.out().size() == 0) return;
+  if (!device.is_cuda()) return run_checked(def, call, tensors, nullptr);
+  const CallKey key = key_of(def, call, tensors);
+  PlanCache& cache = PlanCache::of_this_thread();
+  const auto [plan, variant] = cache.repeat(key);
+  if (!plan) return run_checked(def, call, tensors, cache.wants(key) ? &key : nullptr);
   const StreamRef stream = resolve_stream(options.stream, device);
-  const Trace::Scope scope(Trace::active(), def.name, variant.name, device, stream);
-  if (variant.run)
-    variant.run(problem);
-  else
-    launch_plan(variant.plan(problem, props), device, stream, def.name);
+  const Trace::Scope scope(Trace::active(), def.name, variant, device, stream);
+  launch_plan(*plan, device, stream, def.name);
 }
 
 template <class Problem, class Options>

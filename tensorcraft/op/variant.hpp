@@ -33,10 +33,21 @@ struct Plan {
   size_t params_bytes = 0;
 };
 
+// Bytes between the fields of a struct become 0, so that equal structs are equal bytes. Where the
+// compiler cannot, calls whose parameters have such bytes are planned anew each time.
+template <class Struct>
+void clear_padding([[maybe_unused]] Struct& value) {
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+  __builtin_clear_padding(&value);
+#endif
+#endif
+}
+
 // kernel.threads is the launch bound, taken from launch.block.
 template <class Params, class Config>
 Plan make_plan(const jit::Rung& rung, std::initializer_list<DType> types, const Config& config,
-               const LaunchConfig& launch, const Params& params, int min_blocks = 1) {
+               const LaunchConfig& launch, Params params, int min_blocks = 1) {
   static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= Plan::kMaxParamsBytes);
   Plan plan;
   plan.kernel.rung = &rung;
@@ -45,6 +56,7 @@ Plan make_plan(const jit::Rung& rung, std::initializer_list<DType> types, const 
   plan.kernel.min_blocks = min_blocks;
   jit::set_config(plan.kernel, config);
   plan.launch = launch;
+  clear_padding(params);
   std::memcpy(plan.params, &params, sizeof(Params));
   plan.params_bytes = sizeof(Params);
   return plan;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/plan_cache.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tensorcraft::op {
+namespace {
+
+// No choice looks at more of an address than this.
+constexpr uint64_t kAlignment = 256;
+// Between two moved tensors: more than a device's memory.
+constexpr int kShiftBits = 44;
+
+uint64_t shift_of(size_t group) { return uint64_t(group + 1) << kShiftBits; }
+
+uint64_t word_at(const std::byte* params, size_t offset) {
+  uint64_t word = 0;
+  std::memcpy(&word, params + offset, sizeof(word));
+  return word;
+}
+
+}  // namespace
+
+bool operator==(const CallKey::Words& a, const CallKey::Words& b) {
+  return a.size == b.size &&
+         std::memcmp(a.values.data(), b.values.data(), a.size * sizeof(uint64_t)) == 0;
+}
+
+void CallKey::add(std::string_view text) {
+  add(text.size());
+  for (size_t i = 0; i < text.size(); i += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, std::min(sizeof(word), text.size() - i));
+    add(word);
+  }
+}
+
+void CallKey::add_tensor(const TensorView& t) {
+  if (num_tensors_ == kMaxTensors || !t.data()) is_complete_ = false;
+  if (!is_complete_) return;
+  size_t group = 0;
+  while (group < num_tensors_ && tensors_[group]->data() != t.data()) ++group;
+  groups_[num_tensors_] = uint8_t(group);
+  tensors_[num_tensors_++] = &t;
+
+  const uint64_t alignment = reinterpret_cast<uintptr_t>(t.data()) % kAlignment;
+  add(uint64_t(t.dtype()) | uint64_t(t.rank()) << 8 | uint64_t(t.read_only()) << 16 |
+      uint64_t(group) << 24 | alignment << 32 | uint64_t(t.device().type) << 40 |
+      uint64_t(uint16_t(t.device().index)) << 48);
+  for (const int64_t size : t.shape()) add(size);
+  for (const int64_t stride : t.strides()) add(stride);
+}
+
+TensorView shifted(const CallKey& key, size_t i) {
+  const TensorView& t = key.tensor(i);
+  return {reinterpret_cast<void*>(key.address(i) + shift_of(key.group(i))),
+          t.dtype(),
+          t.shape(),
+          t.strides(),
+          t.device(),
+          t.read_only() ? Access::read_only : Access::read_write};
+}
+
+void shift(std::optional<TensorView>& tensor, const CallKey& key, size_t i) {
+  tensor = shifted(key, i);
+}
+
+RememberedCall::RememberedCall(const CallKey& key, size_t num_outputs, std::string_view variant,
+                               const Plan& plan)
+    : words_(key.words()), num_outputs_(num_outputs), variant_(variant), plan_(plan) {
+  for (size_t i = 0; i < key.num_tensors(); ++i) {
+    addresses_[i] = key.address(i);
+    ranges_[i] = byte_range(key.tensor(i));
+  }
+}
+
+void RememberedCall::find_addresses(const CallKey& key, const Plan& shifted) {
+  if (plan_.kernel != shifted.kernel || plan_.launch != shifted.launch ||
+      plan_.params_bytes != shifted.params_bytes)
+    return;
+  for (size_t at = 0; at + sizeof(uint64_t) <= plan_.params_bytes; at += sizeof(uint64_t)) {
+    const uint64_t shift = word_at(shifted.params, at) - word_at(plan_.params, at);
+    if (shift == 0) continue;
+    const size_t group = size_t(shift >> kShiftBits) - 1;
+    if (group >= key.num_tensors() || shift != shift_of(group) || num_slots_ == slots_.size())
+      return;
+    slots_[num_slots_++] = {uint16_t(at), uint16_t(group)};
+  }
+  is_repeatable_ = true;
+}
+
+// Is everything that is written apart from all else, or at the very address it was checked with?
+bool RememberedCall::is_apart(const CallKey& key) const {
+  for (size_t out = 0; out < num_outputs_; ++out)
+    for (size_t i = 0; i < key.num_tensors(); ++i) {
+      if (key.group(i) == key.group(out)) continue;
+      const auto distance = int64_t(key.address(i) - key.address(out));
+      if (ranges_[out].begin < distance + ranges_[i].end &&
+          distance + ranges_[i].begin < ranges_[out].end)
+        return false;
+    }
+  return true;
+}
+
+const Plan* RememberedCall::plan_for(const CallKey& key) {
+  if (!is_repeatable_) return nullptr;
+  bool is_same = true;
+  for (size_t i = 0; i < key.num_tensors(); ++i)
+    is_same = is_same && key.address(i) == addresses_[i];
+  if (is_same) return &plan_;
+  if (!is_apart(key)) return nullptr;
+  for (size_t s = 0; s < num_slots_; ++s) {
+    const auto [offset, tensor] = slots_[s];
+    const uint64_t word = word_at(plan_.params, offset) + key.address(tensor) - addresses_[tensor];
+    std::memcpy(plan_.params + offset, &word, sizeof(word));
+  }
+  for (size_t i = 0; i < key.num_tensors(); ++i) addresses_[i] = key.address(i);
+  return &plan_;
+}
+
+PlanCache& PlanCache::of_this_thread() {
+  thread_local PlanCache cache;
+  return cache;
+}
+
+RememberedCall* PlanCache::find(const CallKey& key) {
+  if (!key.is_complete()) return nullptr;
+  RememberedCall* call = line(key).call.get();
+  return call && call->is_like(key) ? call : nullptr;
+}
+
+PlanCache::Repeat PlanCache::repeat(const CallKey& key) {
+  RememberedCall* call = find(key);
+  const Plan* plan = call ? call->plan_for(key) : nullptr;
+  if (!plan) return {};
+  ++repeats_;
+  return {plan, call->variant()};
+}
+
+bool PlanCache::wants(const CallKey& key) {
+  if (!key.is_complete() || find(key)) return false;
+  return std::exchange(line(key).seen, key.hash()) == key.hash();
+}
+
+void PlanCache::remember(const CallKey& key, std::unique_ptr<RememberedCall> call) {
+  line(key).call = std::move(call);
+}
+
+}  // namespace tensorcraft::op

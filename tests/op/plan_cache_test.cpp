@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/plan_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace tensorcraft::op {
+namespace {
+
+struct Params {
+  const void *x, *bias;
+  void* out;
+  int64_t rows;
+};
+
+TensorView at(uint64_t address, Dims shape = {4, 8}, Access access = Access::read_write) {
+  return {reinterpret_cast<void*>(address), DType::float32,  shape,
+          contiguous_strides(shape),        Device::cuda(0), access};
+}
+
+CallKey key_of(const TensorView& out, const TensorView& x) {
+  CallKey key;
+  key.add_tensor(out);
+  key.add_tensor(x);
+  return key;
+}
+
+const jit::Rung kRung{"header", "function", "Params", nullptr};
+
+// The bias is inside x, behind its first row.
+Plan plan_of(const TensorView& out, const TensorView& x) {
+  const Params params{x.data(), x.data_as<const std::byte>() + 32, out.data(), out.shape(0)};
+  return make_plan(kRung, {DType::float32}, 0, LaunchConfig{}, params);
+}
+
+RememberedCall remembered(const TensorView& out, const TensorView& x) {
+  const CallKey key = key_of(out, x);
+  RememberedCall call(key, 1, "variant", plan_of(out, x));
+  call.find_addresses(key, plan_of(shifted(key, 0), shifted(key, 1)));
+  return call;
+}
+
+TEST(PlanCache, PutsOtherAddressesIntoThePlan) {
+  RememberedCall call = remembered(at(0x10000), at(0x20000));
+  for (const uint64_t x : {0x30000, 0x70000, 0x20000}) {
+    const TensorView out = at(0x50000), in = at(x);
+    const Plan* plan = call.plan_for(key_of(out, in));
+    ASSERT_NE(plan, nullptr);
+    EXPECT_EQ(std::memcmp(plan->params, plan_of(out, in).params, sizeof(Params)), 0);
+  }
+}
+
+TEST(PlanCache, LeavesOverlapsToTheChecks) {
+  RememberedCall call = remembered(at(0x10000), at(0x20000));
+  EXPECT_EQ(call.plan_for(key_of(at(0x30000), at(0x30040))), nullptr);
+  EXPECT_EQ(call.plan_for(key_of(at(0x30040), at(0x30000))), nullptr);
+  EXPECT_NE(call.plan_for(key_of(at(0x30080), at(0x30000))), nullptr);  // one behind the other
+}
+
+TEST(PlanCache, KeysDifferInWhatDecidesAPlan) {
+  const auto differs = [](const TensorView& out, const TensorView& x) {
+    return key_of(at(0x10000), at(0x20000)).words() != key_of(out, x).words();
+  };
+  EXPECT_FALSE(differs(at(0x30000), at(0x40000)));
+  EXPECT_TRUE(differs(at(0x30000), at(0x30000)));  // in place
+  EXPECT_TRUE(differs(at(0x30000), at(0x40008)));  // another alignment
+  EXPECT_TRUE(differs(at(0x30000), at(0x40000, {8, 4})));
+  EXPECT_TRUE(differs(at(0x30000), at(0x40000).transpose(0, 1)));
+  EXPECT_TRUE(differs(at(0x30000, {4, 8}, Access::read_only), at(0x40000)));
+  CallKey with, without;
+  with.add(std::string_view("async"));
+  without.add(std::string_view("asynd"));
+  EXPECT_NE(with.words(), without.words());
+}
+
+TEST(PlanCache, DoesNotRememberWhatItCannotRepeat) {
+  const TensorView out = at(0x10000), x = at(0x20000);
+  const CallKey key = key_of(out, x);
+  RememberedCall call(key, 1, "variant", plan_of(out, x));
+  Plan odd = plan_of(shifted(key, 0), shifted(key, 1));
+  odd.params[offsetof(Params, rows)] = std::byte(9);  // depends on an address in another way
+  call.find_addresses(key, odd);
+  EXPECT_EQ(call.plan_for(key), nullptr);
+
+  CallKey without_memory = key_of(out, at(0));
+  EXPECT_FALSE(without_memory.is_complete());
+  CallKey long_key;
+  for (size_t i = 0; i <= CallKey::kMaxWords; ++i) long_key.add(i);
+  EXPECT_FALSE(long_key.is_complete());
+  EXPECT_FALSE(PlanCache::of_this_thread().wants(long_key));
+}
+
+TEST(PlanCache, WantsACallTheSecondTime) {
+  PlanCache cache;
+  const TensorView out = at(0x10000), x = at(0x20000);
+  const CallKey key = key_of(out, x);
+  EXPECT_EQ(cache.repeat(key).plan, nullptr);
+  EXPECT_FALSE(cache.wants(key));
+  EXPECT_TRUE(cache.wants(key));
+  cache.remember(key, std::make_unique<RememberedCall>(remembered(out, x)));
+  EXPECT_NE(cache.repeat(key).plan, nullptr);
+  EXPECT_FALSE(cache.wants(key));
+  EXPECT_EQ(cache.repeats(), 1);
+}
+
+}  // namespace
+}  // namespace tensorcraft::op

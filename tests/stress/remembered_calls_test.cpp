@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call like an earlier one is repeated from memory (op/plan_cache.hpp). For the cases of every
+// operator: with other addresses it launches, byte for byte, what planning anew would.
+#include "tensorcraft/op/plan_cache.hpp"
+#include "tensorcraft/tensorcraft.hpp"
+#include "tests/stress/stress.hpp"
+#include "tests/support/cases.hpp"
+#include "tests/support/empty_driver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace tensorcraft {
+namespace {
+
+using testing::Case;
+using testing::CaseRun;
+
+struct Launched {
+  int count = 0;
+  cuda::LaunchSetup setup;
+  std::byte params[op::Plan::kMaxParamsBytes];
+} launched;
+
+const cuda::Driver& recording_driver() {
+  static cuda::Driver driver = test::empty_driver();
+  driver.launch_kernel.function = [](const cuda::LaunchSetup* setup, CUfunc_st*, void** arguments,
+                                     void**) {
+    ++launched.count;
+    launched.setup = *setup;
+    std::memcpy(launched.params, arguments[0], sizeof(launched.params));
+    return 0;
+  };
+  return driver;
+}
+
+// The tensors of a case as if they lay on a GPU, each `distance` bytes from its neighbour's place.
+class Call {
+ public:
+  Call(const CaseRun& run, const op::Operator& op, uint64_t distance) : op_(op) {
+    const op::Arguments host = run.arguments({});
+    uint64_t shift = 0;
+    const auto moved = [&](const TensorView& t) {
+      shift += distance;
+      return TensorView(t.data_as<std::byte>() + shift, t.dtype(), t.shape(), t.strides(),
+                        Device::cuda(0));
+    };
+    for (const auto& t : host.inputs) inputs_.push_back(moved(t));
+    for (const auto& t : run.outputs()) outputs_.push_back(moved(t));
+    options_.assign(host.options.begin(), host.options.end());
+    for (auto& v : options_)
+      if (const auto* t = std::get_if<TensorView>(&v)) v = moved(*t);
+  }
+  void run() const { op_.run(outputs_, arguments()); }
+  bool is_empty() const { return outputs_[0].size() == 0; }
+  // Was the last launch that of a Plan made anew for these tensors?
+  bool is_launched() const {
+    const auto e = op_.explain(outputs_, arguments(), device_info(Device::cuda(0)));
+    for (const op::Considered& c : e.variants) {
+      if (c.variant.name != e.variant) continue;
+      return launched.setup.grid_x == c.plan->launch.grid.x &&
+             launched.setup.block_x == c.plan->launch.block.x &&
+             std::memcmp(launched.params, c.plan->params, c.plan->params_bytes) == 0;
+    }
+    return false;
+  }
+
+ private:
+  op::Arguments arguments() const { return {inputs_, options_, {}, std::nullopt}; }
+  const op::Operator& op_;
+  std::vector<TensorView> inputs_, outputs_;
+  std::vector<op::Value> options_;
+};
+
+std::string repeat(const Case& c) {
+  const CaseRun run(c, Device::cpu());
+  const Call here(run, *c.op, uint64_t(1) << 32), there(run, *c.op, uint64_t(1) << 33);
+  if (here.is_empty()) return {};
+  here.run();
+  here.run();  // seen twice: remembered
+  const long before = op::PlanCache::of_this_thread().repeats();
+  for (const Call* call : {&there, &here, &here}) {
+    const int count = launched.count;
+    call->run();
+    if (launched.count != count + 1) return "was not launched once";
+    if (!call->is_launched()) return "launched something else than a new plan";
+  }
+  return op::PlanCache::of_this_thread().repeats() == before + 3 ? "" : "was planned anew";
+}
+
+int repeat_all() {
+  cuda::set_driver_for_test(&recording_driver());
+  int wrong = 0, cases = 0;
+  for (const Case& c : testing::all_cases()) {
+    if (!c.has_tag("simt")) continue;  // the small ones: each operator has many
+    ++cases;
+    const std::string problem = repeat(c);
+    if (problem.empty()) continue;
+    std::cerr << c.op->description().name << ' ' << c.name << ' ' << c.dtype << ": " << problem
+              << '\n';
+    ++wrong;
+  }
+  return cases > 100 && wrong == 0 ? 0 : 1;
+}
+
+TEST(RememberedCalls, LaunchWhatPlanningAnewWould) {
+  const std::string log = ::testing::TempDir() + "/remembered_calls.log";
+  std::remove(log.c_str());
+  EXPECT_EQ(test::Child(log, repeat_all).wait(std::chrono::minutes(5)), 0);
+  std::stringstream text;
+  text << std::ifstream(log).rdbuf();
+  EXPECT_EQ(text.str(), "");
+}
+
+}  // namespace
+}  // namespace tensorcraft
