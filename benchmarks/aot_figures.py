@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launchers that nvcc compiled beside the JIT route on a GPU: equal bits, and time within 3 %.
 
-    python benchmarks/aot_figures.py FOLDER PROGRAM      PROGRAM is the built aot_routes; writes FOLDER/aot_routes.json
+python benchmarks/aot_figures.py FOLDER PROGRAM      PROGRAM is the built aot_routes; writes FOLDER/aot_routes.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The CPU rows beside NumPy, and MiniLM beside sentence-transformers where that is installed.
 
-    python benchmarks/cpu_figures.py FOLDER       writes FOLDER/cpu_operators.json
+python benchmarks/cpu_figures.py FOLDER       writes FOLDER/cpu_operators.json
 """
 
 from __future__ import annotations
@@ -83,7 +83,12 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     timing = "wall time in turns of a few calls, a pause of 0.25 s before each turn, medians"
-    write(f"{sys.argv[1]}/cpu_operators.json", "CPU rows beside their peers", operator_rows() + model_rows(), timing=timing)
+    write(
+        f"{sys.argv[1]}/cpu_operators.json",
+        "CPU rows beside their peers",
+        operator_rows() + model_rows(),
+        timing=timing,
+    )
 
 
 if __name__ == "__main__":

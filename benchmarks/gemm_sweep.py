@@ -99,7 +99,9 @@ class Problem:
 
         return call
 
-    def handle(self, variant: str, tile: Tile | None, operands: tuple[torch.Tensor, torch.Tensor], chosen: CTile) -> int | None:
+    def handle(
+        self, variant: str, tile: Tile | None, operands: tuple[torch.Tensor, torch.Tensor], chosen: CTile
+    ) -> int | None:
         """A compiled kernel with its operands, which lives as long as the process."""
         given = ctypes.byref(CTile(*tile)) if tile else None
         pointers = [t.data_ptr() for t in (*operands, self.out)]
@@ -170,7 +172,12 @@ def main() -> None:
     for dtype, size, layout in itertools.product(given.dtype, given.size, given.layout):
         problem = Problem(library, size, dtype, layout)
         rows += sweep(problem, given.variant or best.get(dtype, ["swizzled"]), given.shipped, given.repeats)
-    write(given.out, "gemm tiles beside cuBLAS", rows, timing="CUDA events around one call, candidates interleaved, medians")
+    write(
+        given.out,
+        "gemm tiles beside cuBLAS",
+        rows,
+        timing="CUDA events around one call, candidates interleaved, medians",
+    )
 
 
 if __name__ == "__main__":

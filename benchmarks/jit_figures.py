@@ -1,6 +1,6 @@
-"""First call and warm call of fresh processes on a GPU, with an empty and a warm disk cache.
+"""First call and warm call of fresh processes on a GPU, with an empty and a warm disk cache; warm calls of Python.
 
-    python benchmarks/jit_figures.py FOLDER PROGRAM      PROGRAM is the built jit_latency; writes FOLDER/jit_latency.json
+python benchmarks/jit_figures.py FOLDER PROGRAM      PROGRAM is the built jit_latency; writes FOLDER/jit_latency.json
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from typing import Any
 
 from timing import write
@@ -29,6 +31,43 @@ def median(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return runs[0] | {k: statistics.median(r[k] for r in runs) for k in numbers}
 
 
+def host_us(work: Callable[[], object], batch: int = 100, batches: int = 50) -> float:
+    """Host time of one call, in batches short enough that the launch queue never fills."""
+    import torch
+
+    times = []
+    for _ in range(batches):
+        start = time.perf_counter()
+        for _ in range(batch):
+            work()
+        times.append((time.perf_counter() - start) * 1e6 / batch)
+        torch.cuda.synchronize()
+    return statistics.median(times)
+
+
+def python_calls(add_us: float) -> list[dict[str, Any]]:
+    """Python calls with torch tensors, and add over the same call of C++; torch's own beside them."""
+    import torch
+
+    import tensorcraft as tc
+
+    a, b, c = (torch.randn(64, 384, device="cuda") for _ in range(3))
+    calls: dict[str, Callable[[], object]] = {
+        "tc.add(a, b, out=c)": lambda: tc.add(a, b, out=c),
+        "torch.add(a, b, out=c)": lambda: torch.add(a, b, out=c),
+        "tc.add(a, b)": lambda: tc.add(a, b),
+        "torch.add(a, b)": lambda: torch.add(a, b),
+        "tc.rms_norm(a, out=c)": lambda: tc.rms_norm(a, out=c),
+    }
+    for work in calls.values():
+        for _ in range(100):
+            work()
+    # In turns, so that what slows the machine down slows all of them.
+    times = {name: statistics.median(host_us(work, batches=10) for _ in range(9)) for name, work in calls.items()}
+    rows = [{"call": name, "python_us": us} for name, us in times.items()]
+    return [rows[0] | {"cpp_us": add_us, "over_cpp_us": times["tc.add(a, b, out=c)"] - add_us}, *rows[1:]]
+
+
 def main() -> None:
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -38,6 +77,7 @@ def main() -> None:
             empty.append(run(sys.argv[2], cache))
             warm.append(run(sys.argv[2], cache))
     rows = [{"cache": "empty"} | median(empty), {"cache": "warm"} | median(warm)]
+    rows += python_calls(median(warm)["warm_add_us"])
     timing = f"medians of {RUNS} fresh processes, wall time beyond the context, the driver's own cache off"
     write(f"{sys.argv[1]}/jit_latency.json", "First call and warm call", rows, timing=timing)
 

@@ -1,6 +1,6 @@
 """What the SIMT device costs on this CPU.
 
-    python benchmarks/simt_figures.py FOLDER PROGRAM      PROGRAM is the built simt_figures; writes FOLDER/simt.json
+python benchmarks/simt_figures.py FOLDER PROGRAM      PROGRAM is the built simt_figures; writes FOLDER/simt.json
 """
 
 from __future__ import annotations

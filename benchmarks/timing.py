@@ -67,7 +67,9 @@ def machine() -> dict[str, str]:
     facts = {"python": platform.python_version(), "processor": _processor()}
     try:
         query = "--query-gpu=name,driver_version"
-        line = subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], capture_output=True, text=True, check=True)
+        line = subprocess.run(
+            ["nvidia-smi", query, "--format=csv,noheader"], capture_output=True, text=True, check=True
+        )
         facts["gpu"], facts["driver"] = (part.strip() for part in line.stdout.splitlines()[0].split(","))
     except (OSError, subprocess.CalledProcessError):
         pass
