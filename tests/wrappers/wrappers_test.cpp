@@ -3,8 +3,6 @@
 // usage: wrappers_tests [--results=FILE]  FILE gets what the GPU gave, as JSON
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
-#include "tensorcraft/cuda/launch_kernel.hpp"
-#include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/cuda/nvrtc.hpp"
 #include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/jit/source.hpp"
@@ -28,8 +26,11 @@ nlohmann::json results = nlohmann::json::array();
 const std::vector<Case>& cases() {
   static const auto all = [] {
     std::vector<Case> list;
-    for (const auto& some : {convert_cases(), warp_cases(), atomic_cases(), matrix_cases(),
-                             mma_cases(), wgmma_cases()})
+    // The copy engine's come last: what it does not like ends a process's use of the GPU.
+    for (const auto& some :
+         {convert_cases(), warp_cases(), atomic_cases(), matrix_cases(), mma_cases(),
+          layout_cases(), async_copy_cases(), barrier_cases(), order_cases(), wgmma_cases(),
+          cluster_cases(), bulk_cases(), tma_cases()})
       list.insert(list.end(), some.begin(), some.end());
     return list;
   }();
@@ -124,19 +125,8 @@ const jit::Rung& rung_of(const Case& c) {
 jit::KernelKey key_of(const Case& c) { return {.rung = &rung_of(c), .threads = c.threads}; }
 
 std::vector<uint32_t> on_gpu(const Case& c, const std::vector<uint32_t>& in) {
-  const StreamRef stream;
-  const auto kernel = jit::get_kernel(key_of(c), Device::cuda(0));
   std::vector<uint32_t> out(size_t(c.blocks * c.out_words));
-  auto* gpu_in = static_cast<uint32_t*>(cuda::allocate(in.size() * 4, stream));
-  auto* gpu_out = static_cast<uint32_t*>(cuda::allocate(out.size() * 4, stream));
-  cuda::copy_async(gpu_in, in.data(), in.size() * 4, stream);
-  cuda::fill_async(gpu_out, 0xdd, out.size() * 4, stream);
-  LaunchKernel({uint32_t(c.blocks)}, {uint32_t(c.threads)}, stream, c.shared_bytes)(
-      *kernel, Params{gpu_in, gpu_out, c.in_words, c.out_words});
-  cuda::copy_async(out.data(), gpu_out, out.size() * 4, stream);
-  stream.synchronize();
-  cuda::deallocate(gpu_in, stream);
-  cuda::deallocate(gpu_out, stream);
+  run_on_gpu(c, *jit::get_kernel(key_of(c), Device::cuda(0)), in, out);
   return out;
 }
 
