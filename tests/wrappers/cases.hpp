@@ -69,6 +69,7 @@ void on_simt(const Case& c, const std::vector<uint32_t>& in, std::vector<uint32_
 
 std::vector<Case> convert_cases();
 std::vector<Case> mma_cases();
+std::vector<Case> wmma_cases();
 std::vector<Case> matrix_cases();
 std::vector<Case> warp_cases();
 std::vector<Case> atomic_cases();
@@ -80,5 +81,6 @@ std::vector<Case> order_cases();
 std::vector<Case> cluster_cases();
 std::vector<Case> bulk_cases();
 std::vector<Case> tma_cases();
+const std::vector<Case>& cases();  // all of these
 
 }  // namespace tensorcraft::test

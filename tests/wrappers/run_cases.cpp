@@ -47,6 +47,20 @@ class Aligned {
 
 }  // namespace
 
+const std::vector<Case>& cases() {
+  static const auto all = [] {
+    std::vector<Case> list;
+    // The copy engine's come last: what it does not like ends a process's use of the GPU.
+    for (const auto& some :
+         {convert_cases(), warp_cases(), atomic_cases(), matrix_cases(), mma_cases(), wmma_cases(),
+          layout_cases(), async_copy_cases(), barrier_cases(), order_cases(), wgmma_cases(),
+          cluster_cases(), bulk_cases(), tma_cases()})
+      list.insert(list.end(), some.begin(), some.end());
+    return list;
+  }();
+  return all;
+}
+
 void run_on_simt(const Case& c, simt::Body body, const std::vector<uint32_t>& in,
                  std::vector<uint32_t>& out) {
   const Aligned from(in), to(std::vector<uint32_t>(out.size(), 0xdddddddd));

@@ -7,13 +7,13 @@
 #include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tests/wrappers/cases.hpp"
+#include "tests/wrappers/source.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <deque>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -22,20 +22,6 @@ namespace tensorcraft::test {
 namespace {
 
 nlohmann::json results = nlohmann::json::array();
-
-const std::vector<Case>& cases() {
-  static const auto all = [] {
-    std::vector<Case> list;
-    // The copy engine's come last: what it does not like ends a process's use of the GPU.
-    for (const auto& some :
-         {convert_cases(), warp_cases(), atomic_cases(), matrix_cases(), mma_cases(),
-          layout_cases(), async_copy_cases(), barrier_cases(), order_cases(), wgmma_cases(),
-          cluster_cases(), bulk_cases(), tma_cases()})
-      list.insert(list.end(), some.begin(), some.end());
-    return list;
-  }();
-  return all;
-}
 
 std::vector<uint32_t> input(const Case& c) {
   Random random(20261);
@@ -96,23 +82,14 @@ std::vector<uint32_t> bits_of(const std::vector<Expected>& expected) {
   return bits;
 }
 
-// The kernels are read from the source tree: as built, or from its root on another machine.
-std::string read_kernel_file(const std::string& name) {
-  for (const std::string root : {TENSORCRAFT_SOURCE, "."}) {
-    std::ifstream file(root + "/tests/wrappers/kernels/" + name);
-    if (file) return {std::istreambuf_iterator<char>(file), {}};
-  }
-  ADD_FAILURE() << "there is no tests/wrappers/kernels/" << name;
-  return {};
-}
-
 const jit::Rung& rung_of(const Case& c) {
   static std::set<std::string> added;
   static std::deque<std::string> texts;
   static std::deque<jit::Rung> rungs;
   for (const std::string& file : {std::string("params.h"), c.header})
     if (added.insert(file).second)
-      jit::add_header("tests/wrappers/kernels/" + file, read_kernel_file(file));
+      jit::add_header("tests/wrappers/kernels/" + file,
+                      source_text("tests/wrappers/kernels/" + file));
   const auto keep = [](std::string text) -> std::string_view {
     return texts.emplace_back(std::move(text));
   };

@@ -83,7 +83,9 @@ TC_DEVICE uint32_t run_phase_op(PhaseShared& s, PhaseOp op, uint32_t x, const ui
     from += x / 4;
     to += x / 4;
   }
-  if (op == PhaseOp::wait) ptx::mbarrier_wait_parity(&s.barrier, x);
+  if (op == PhaseOp::wait)
+    while (!ptx::mbarrier_try_wait_parity(&s.barrier, x)) {
+    }
   if (op == PhaseOp::initialise_again) {
     ptx::mbarrier_inval(&s.barrier);
     ptx::mbarrier_init(&s.barrier, x);
