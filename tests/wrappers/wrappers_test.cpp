@@ -107,6 +107,17 @@ std::vector<uint32_t> on_gpu(const Case& c, const std::vector<uint32_t>& in) {
   return out;
 }
 
+// What runs beside the threads or lets them go on may do so at any legal time.
+std::vector<simt::Options> timings(const Case& c) {
+  static const std::set<std::string> in_step{"convert.cuh", "warp.cuh", "atomic.cuh", "matrix.cuh",
+                                             "mma.cuh",     "wmma.cuh", "layout.cuh"};
+  if (in_step.contains(c.header)) return {{}};
+  std::vector<simt::Options> all{{}, {.timing = simt::Timing::as_early_as_possible}};
+  for (uint64_t seed = 1; seed <= 3; ++seed)
+    all.push_back({.timing = simt::Timing::seeded, .seed = seed});
+  return all;
+}
+
 class Wrapper : public testing::TestWithParam<size_t> {
  protected:
   const Case& c = cases()[GetParam()];
@@ -116,8 +127,13 @@ TEST_P(Wrapper, GivesOnSimtWhatItsMeaningSays) {
   const auto in = input(c);
   const auto expected = expectation(c, in);
   ASSERT_EQ(expected.size(), size_t(c.blocks * c.out_words));
-  const Comparison difference = compare(c, on_simt(c, in), bits_of(expected), expected);
-  EXPECT_EQ(difference.wrong, 0u) << difference.first;
+  for (const simt::Options& options : timings(c)) {
+    simt::set_options(options);
+    const Comparison difference = compare(c, on_simt(c, in), bits_of(expected), expected);
+    simt::set_options({});
+    EXPECT_EQ(difference.wrong, 0u)
+        << difference.first << ", timing " << int(options.timing) << ", seed " << options.seed;
+  }
 }
 
 TEST_P(Wrapper, CompilesForHopper) {

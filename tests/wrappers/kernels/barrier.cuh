@@ -38,7 +38,7 @@ struct Halves {
   uint32_t words[2][kBarrierThreads];
 };
 
-// Each half of the block meets at barriers of its own, all 15 in turn.
+// Each half of the block meets at seven barriers of its own in turn.
 TC_DEVICE void bar_halves(const Params& p) {
   constexpr int kHalf = kBarrierThreads / 2;
   auto& words = static_shared<Halves>().words;
@@ -47,7 +47,7 @@ TC_DEVICE void bar_halves(const Params& p) {
   uint32_t x = block_in(p)[t];
   for (int i = 0; i < kNamedSyncs; ++i) {
     words[i % 2][t] = x;
-    ptx::bar_sync(1 + (i + half * 7) % 15, kHalf);
+    ptx::bar_sync(1 + half * 7 + i % 7, kHalf);
     x = words[i % 2][other] * 5 + uint32_t(i);
   }
   block_out(p)[t] = x;
