@@ -3,6 +3,7 @@
 #include "tensorcraft/simt/bulk.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 
@@ -34,13 +35,22 @@ T combine_integers(Reduce op, T a, T b) {
   return a;
 }
 
-// min and max give the number where the other is a NaN.
-template <class T>
-T combine_floats(Reduce op, T a, T b) {
+float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+
+// Sums of 32-bit floats have no subnormals, as in atomics on global memory.
+float add(float a, float b) {
+  const float sum = flushed(flushed(a) + flushed(b));
+  return sum != sum ? bit_cast<float>(0x7fffffffu) : sum;
+}
+double add(double a, double b) { return a + b; }
+
+// min and max give the number where the other is a NaN, and put -0 below 0.
+float combine_halves(Reduce op, float a, float b) {
   if (op == Reduce::add) return a + b;
   if (a != a) return b;
   if (b != b) return a;
-  return op == Reduce::min ? std::min(a, b) : std::max(a, b);
+  const bool first = a == b ? std::signbit(a) && !std::signbit(b) : a < b;
+  return first == (op == Reduce::min) ? a : b;
 }
 
 template <class T, class F>
@@ -59,12 +69,12 @@ void integers(Reduce op, void* to, const void* from, size_t bytes) {
   each<T>(to, from, bytes, [op](T a, T b) { return combine_integers(op, a, b); });
 }
 template <class T>
-void floats(Reduce op, void* to, const void* from, size_t bytes) {
-  each<T>(to, from, bytes, [op](T a, T b) { return T(combine_floats(op, a, b)); });
+void floats(void* to, const void* from, size_t bytes) {
+  each<T>(to, from, bytes, [](T a, T b) { return add(a, b); });
 }
 template <class T>
 void halves(Reduce op, void* to, const void* from, size_t bytes) {
-  each<T>(to, from, bytes, [op](T a, T b) { return T(combine_floats(op, float(a), float(b))); });
+  each<T>(to, from, bytes, [op](T a, T b) { return T(combine_halves(op, float(a), float(b))); });
 }
 
 }  // namespace
@@ -110,9 +120,9 @@ void reduce(Reduce op, ReduceType type, void* to, const void* from, size_t bytes
     case ReduceType::bf16:
       return halves<bf16>(op, to, from, bytes);
     case ReduceType::f32:
-      return floats<float>(op, to, from, bytes);
+      return floats<float>(to, from, bytes);
     case ReduceType::f64:
-      return floats<double>(op, to, from, bytes);
+      return floats<double>(to, from, bytes);
   }
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/tiled_tensor.hpp"
+#include "tensorcraft/cuda/launch.hpp"
 #include "tensorcraft/simt/launch.hpp"
 #include "tests/wrappers/kernels/params.h"
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -24,6 +27,14 @@ struct Expected {
   double tolerance = 0;
 };
 
+// A tensor in each block's words of `in` (or, where the kernel writes it, of `out`) from this word
+// on; its address is filled in.
+struct CaseTensor {
+  TiledTensor tensor;
+  bool written = false;
+  size_t word = 0;
+};
+
 struct Case {
   std::string name;                               // of the kernel function in tensorcraft::test
   std::string header;                             // its file in tests/wrappers/kernels/
@@ -31,6 +42,10 @@ struct Case {
   int threads = 32, in_words = 0, out_words = 0;  // of a block
   int blocks = 64;
   uint32_t shared_bytes = 0;
+  // Where it has more than one block, all that is said of a block means a cluster.
+  Index3 cluster;
+  std::optional<CaseTensor> tensor;  // each block is then a launch of its own
+  int launches = 1;  // one after another into the same `out`; each may begin before the last ends
   // The kernel on SIMT for all blocks.
   std::function<void(const Case&, const std::vector<uint32_t>& in, std::vector<uint32_t>& out)>
       simt;
@@ -40,23 +55,32 @@ struct Case {
   std::function<std::vector<Expected>(Words in, int block)> expect;
 };
 
-// Runs a kernel function of a header that the host compiler has read.
+// `out` begins as bytes 0xdd. The body is a kernel function of a header that the host compiler has
+// read.
+void run_on_simt(const Case& c, simt::Body body, const std::vector<uint32_t>& in,
+                 std::vector<uint32_t>& out);
+void run_on_gpu(const Case& c, const LoadedKernel& kernel, const std::vector<uint32_t>& in,
+                std::vector<uint32_t>& out);
+
 template <void (*kKernel)(const Params&)>
 void on_simt(const Case& c, const std::vector<uint32_t>& in, std::vector<uint32_t>& out) {
-  const Params params{in.data(), out.data(), c.in_words, c.out_words};
-  simt::launch(
-      {.name = c.name,
-       .grid = {unsigned(c.blocks)},
-       .block = {unsigned(c.threads)},
-       .shared_bytes = c.shared_bytes},
-      [](const void* p) { kKernel(*static_cast<const Params*>(p)); }, &params);
+  run_on_simt(c, [](const void* p) { kKernel(*static_cast<const Params*>(p)); }, in, out);
 }
 
 std::vector<Case> convert_cases();
 std::vector<Case> mma_cases();
+std::vector<Case> wmma_cases();
 std::vector<Case> matrix_cases();
 std::vector<Case> warp_cases();
 std::vector<Case> atomic_cases();
 std::vector<Case> wgmma_cases();
+std::vector<Case> layout_cases();
+std::vector<Case> async_copy_cases();
+std::vector<Case> barrier_cases();
+std::vector<Case> order_cases();
+std::vector<Case> cluster_cases();
+std::vector<Case> bulk_cases();
+std::vector<Case> tma_cases();
+const std::vector<Case>& cases();  // all of these
 
 }  // namespace tensorcraft::test

@@ -126,6 +126,15 @@ std::vector<Case> vote_cases() {
   };
 }
 
+Case block_words() {
+  Case c = warp<block_sum_words>("block_sum_words", nullptr);
+  c.expect = [](Words in, int) {
+    const uint32_t sum = std::accumulate(in.begin(), in.end(), uint32_t(kThreads));
+    return std::vector<Expected>(kThreads, {sum});
+  };
+  return c;
+}
+
 // The primitives of device/reduce.cuh.
 std::vector<Case> reduce_cases() {
   return {
@@ -137,6 +146,7 @@ std::vector<Case> reduce_cases() {
                               [](Words x, int) { return bit_cast<uint32_t>(number(x[21])); }),
       warp<warp_all_nonzero>("warp_all_nonzero", all_nonzero),
       warp<warp_any_zero>("warp_any_zero", any_zero),
+      block_words(),
       block<block_sum_float>("block_sum_float", std::plus<float>(), 0),
       block<block_max_float>(
           "block_max_float", [](float a, float b) { return std::max(a, b); }, -2000),

@@ -3,19 +3,17 @@
 // usage: wrappers_tests [--results=FILE]  FILE gets what the GPU gave, as JSON
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
-#include "tensorcraft/cuda/launch_kernel.hpp"
-#include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/cuda/nvrtc.hpp"
 #include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tests/wrappers/cases.hpp"
+#include "tests/wrappers/source.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <deque>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -24,17 +22,6 @@ namespace tensorcraft::test {
 namespace {
 
 nlohmann::json results = nlohmann::json::array();
-
-const std::vector<Case>& cases() {
-  static const auto all = [] {
-    std::vector<Case> list;
-    for (const auto& some : {convert_cases(), warp_cases(), atomic_cases(), matrix_cases(),
-                             mma_cases(), wgmma_cases()})
-      list.insert(list.end(), some.begin(), some.end());
-    return list;
-  }();
-  return all;
-}
 
 std::vector<uint32_t> input(const Case& c) {
   Random random(20261);
@@ -95,23 +82,14 @@ std::vector<uint32_t> bits_of(const std::vector<Expected>& expected) {
   return bits;
 }
 
-// The kernels are read from the source tree: as built, or from its root on another machine.
-std::string read_kernel_file(const std::string& name) {
-  for (const std::string root : {TENSORCRAFT_SOURCE, "."}) {
-    std::ifstream file(root + "/tests/wrappers/kernels/" + name);
-    if (file) return {std::istreambuf_iterator<char>(file), {}};
-  }
-  ADD_FAILURE() << "there is no tests/wrappers/kernels/" << name;
-  return {};
-}
-
 const jit::Rung& rung_of(const Case& c) {
   static std::set<std::string> added;
   static std::deque<std::string> texts;
   static std::deque<jit::Rung> rungs;
   for (const std::string& file : {std::string("params.h"), c.header})
     if (added.insert(file).second)
-      jit::add_header("tests/wrappers/kernels/" + file, read_kernel_file(file));
+      jit::add_header("tests/wrappers/kernels/" + file,
+                      source_text("tests/wrappers/kernels/" + file));
   const auto keep = [](std::string text) -> std::string_view {
     return texts.emplace_back(std::move(text));
   };
@@ -124,20 +102,20 @@ const jit::Rung& rung_of(const Case& c) {
 jit::KernelKey key_of(const Case& c) { return {.rung = &rung_of(c), .threads = c.threads}; }
 
 std::vector<uint32_t> on_gpu(const Case& c, const std::vector<uint32_t>& in) {
-  const StreamRef stream;
-  const auto kernel = jit::get_kernel(key_of(c), Device::cuda(0));
   std::vector<uint32_t> out(size_t(c.blocks * c.out_words));
-  auto* gpu_in = static_cast<uint32_t*>(cuda::allocate(in.size() * 4, stream));
-  auto* gpu_out = static_cast<uint32_t*>(cuda::allocate(out.size() * 4, stream));
-  cuda::copy_async(gpu_in, in.data(), in.size() * 4, stream);
-  cuda::fill_async(gpu_out, 0xdd, out.size() * 4, stream);
-  LaunchKernel({uint32_t(c.blocks)}, {uint32_t(c.threads)}, stream, c.shared_bytes)(
-      *kernel, Params{gpu_in, gpu_out, c.in_words, c.out_words});
-  cuda::copy_async(out.data(), gpu_out, out.size() * 4, stream);
-  stream.synchronize();
-  cuda::deallocate(gpu_in, stream);
-  cuda::deallocate(gpu_out, stream);
+  run_on_gpu(c, *jit::get_kernel(key_of(c), Device::cuda(0)), in, out);
   return out;
+}
+
+// What runs beside the threads or lets them go on may do so at any legal time.
+std::vector<simt::Options> timings(const Case& c) {
+  static const std::set<std::string> in_step{"convert.cuh", "warp.cuh", "atomic.cuh", "matrix.cuh",
+                                             "mma.cuh",     "wmma.cuh", "layout.cuh"};
+  if (in_step.contains(c.header)) return {{}};
+  std::vector<simt::Options> all{{}, {.timing = simt::Timing::as_early_as_possible}};
+  for (uint64_t seed = 1; seed <= 3; ++seed)
+    all.push_back({.timing = simt::Timing::seeded, .seed = seed});
+  return all;
 }
 
 class Wrapper : public testing::TestWithParam<size_t> {
@@ -149,8 +127,13 @@ TEST_P(Wrapper, GivesOnSimtWhatItsMeaningSays) {
   const auto in = input(c);
   const auto expected = expectation(c, in);
   ASSERT_EQ(expected.size(), size_t(c.blocks * c.out_words));
-  const Comparison difference = compare(c, on_simt(c, in), bits_of(expected), expected);
-  EXPECT_EQ(difference.wrong, 0u) << difference.first;
+  for (const simt::Options& options : timings(c)) {
+    simt::set_options(options);
+    const Comparison difference = compare(c, on_simt(c, in), bits_of(expected), expected);
+    simt::set_options({});
+    EXPECT_EQ(difference.wrong, 0u)
+        << difference.first << ", timing " << int(options.timing) << ", seed " << options.seed;
+  }
 }
 
 TEST_P(Wrapper, CompilesForHopper) {

@@ -33,6 +33,17 @@ TC_DEVICE void cp_async_ca_4(void* shared, const void* global, int bytes) {
 #endif
 }
 
+// cp.async.ca.shared.global 8: the same for 8 bytes, at multiples of 8.
+TC_DEVICE void cp_async_ca_8(void* shared, const void* global, int bytes) {
+#if TC_PTX
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(cvta_to_shared(shared)),
+               "l"(global), "r"(bytes)
+               : "memory");
+#else
+  simt::cp_async(shared, global, 8, bytes);
+#endif
+}
+
 // cp.async.commit_group: the copies since the last commit, none included, become one group.
 TC_DEVICE void cp_async_commit_group() {
 #if TC_PTX

@@ -57,46 +57,46 @@ TC_DEVICE uint32_t* clear_rows(const Params& p, uint32_t* from, int count) {
   __syncwarp();
   return shared.rows[block_in(p)[threadIdx.x]];
 }
-TC_DEVICE void copy_rows(const Params& p) {
+TC_DEVICE void copy_rows(uint32_t* out) {
   __syncwarp();
   auto& shared = static_shared<MatrixShared>();
-  for (int i = 0; i < 4; ++i) block_out(p)[threadIdx.x * 4 + i] = shared.rows[threadIdx.x][i];
+  for (int i = 0; i < 4; ++i) out[threadIdx.x * 4 + i] = shared.rows[threadIdx.x][i];
 }
 TC_DEVICE void stmatrix_x1(const Params& p) {
   uint32_t from[1];
   uint32_t* row = clear_rows(p, from, 1);
   ptx::stmatrix_x1(row, from);
-  copy_rows(p);
+  copy_rows(block_out(p));
 }
 TC_DEVICE void stmatrix_x1_trans(const Params& p) {
   uint32_t from[1];
   uint32_t* row = clear_rows(p, from, 1);
   ptx::stmatrix_x1_trans(row, from);
-  copy_rows(p);
+  copy_rows(block_out(p));
 }
 TC_DEVICE void stmatrix_x2(const Params& p) {
   uint32_t from[2];
   uint32_t* row = clear_rows(p, from, 2);
   ptx::stmatrix_x2(row, from);
-  copy_rows(p);
+  copy_rows(block_out(p));
 }
 TC_DEVICE void stmatrix_x2_trans(const Params& p) {
   uint32_t from[2];
   uint32_t* row = clear_rows(p, from, 2);
   ptx::stmatrix_x2_trans(row, from);
-  copy_rows(p);
+  copy_rows(block_out(p));
 }
 TC_DEVICE void stmatrix_x4(const Params& p) {
   uint32_t from[4];
   uint32_t* row = clear_rows(p, from, 4);
   ptx::stmatrix_x4(row, from);
-  copy_rows(p);
+  copy_rows(block_out(p));
 }
 TC_DEVICE void stmatrix_x4_trans(const Params& p) {
   uint32_t from[4];
   uint32_t* row = clear_rows(p, from, 4);
   ptx::stmatrix_x4_trans(row, from);
-  copy_rows(p);
+  copy_rows(block_out(p));
 }
 
 TC_DEVICE void movmatrix(const Params& p) {

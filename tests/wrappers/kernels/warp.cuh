@@ -117,6 +117,14 @@ TC_DEVICE void block_max_float(const Params& p) {
   block_out(p)[threadIdx.x] =
       bit_cast<uint32_t>(block_max(static_shared<ReduceShared>().reduce, f));
 }
+struct ReduceWordsShared {
+  BlockReduce<uint32_t> reduce;
+};
+TC_DEVICE void block_sum_words(const Params& p) {
+  const uint32_t x = block_in(p)[thread_rank()];
+  block_out(p)[thread_rank()] =
+      block_reduce(static_shared<ReduceWordsShared>().reduce, x, Sum()) + uint32_t(block_threads());
+}
 TC_DEVICE void warp_all_nonzero(const Params& p) {
   const uint32_t x = block_in(p)[threadIdx.x];
   block_out(p)[threadIdx.x] = uint32_t(warp_all((x & 31) != 0));

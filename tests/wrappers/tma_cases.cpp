@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/wrappers/cases.hpp"
+#include "tests/wrappers/kernels/tma.cuh"
+#include "tests/wrappers/reductions.hpp"
+
+#include <cstring>
+
+namespace tensorcraft::test {
+namespace {
+
+using Swizzle = TiledTensor::Swizzle;
+constexpr size_t kDims = 5;
+constexpr int kBlocks = 12;  // each is a launch
+
+// A tensor, its box and how they lie in memory.
+struct Boxed {
+  TiledTensor t;
+  size_t element() const { return dtype_bytes(t.dtype); }
+  size_t tensor_words() const {
+    size_t bytes = size_t(t.dims[0]) * element();
+    for (size_t d = 1; d < size_t(t.rank); ++d) bytes = t.strides[d - 1] * t.dims[d];
+    return (bytes + 15) / 16 * 4;
+  }
+  size_t extent(size_t d) const {
+    if (d >= size_t(t.rank)) return 1;
+    return d == 0 ? t.box[0] : (t.box[d] + t.element_strides[d] - 1) / t.element_strides[d];
+  }
+  size_t box_elements() const {
+    size_t count = 1;
+    for (size_t d = 0; d < kDims; ++d) count *= extent(d);
+    return count;
+  }
+  size_t box_words() const { return box_elements() * element() / 4; }
+
+  // Where byte i of the plain box lies: 16-byte units of a line of 128 bytes change places.
+  size_t placed(size_t i) const {
+    const size_t units = size_t(1) << int(t.swizzle), line = i / 128, unit = i / 16 % 8;
+    return line * 128 + (unit / units * units + (unit % units ^ line % units)) * 16 + i % 16;
+  }
+  // The byte of the tensor where element i of the box at `at` lies; none where that is outside.
+  std::optional<size_t> source(Words at, size_t i) const {
+    size_t byte = 0;
+    for (size_t d = 0; d < size_t(t.rank); ++d) {
+      const int64_t step = d == 0 ? 1 : t.element_strides[d];
+      const int64_t index = int32_t(at[d]) + int64_t(i % extent(d)) * step;
+      if (index < 0 || index >= int64_t(t.dims[d])) return std::nullopt;
+      byte += size_t(index) * (d == 0 ? element() : size_t(t.strides[d - 1]));
+      i /= extent(d);
+    }
+    return byte;
+  }
+  // A place from which the box reaches into the tensor; where it is written, one that begins
+  // there.
+  void random_place(Random& random, int block, bool written, std::span<uint32_t> at) const {
+    std::fill(at.begin(), at.begin() + kDims, 0);
+    for (size_t d = 0; d < size_t(t.rank); ++d) {
+      const auto unit = int64_t(d == 0 ? 16 / element() : 1), box = int64_t(t.box[d]);
+      const int64_t first = written ? 0 : (1 - box) / unit, last = int64_t(t.dims[d] - 1) / unit;
+      const int64_t inside = std::max(int64_t(0), (int64_t(t.dims[d]) - box) / unit);
+      const auto pick = [&](int64_t low, int64_t high) {
+        return low + int64_t(random() % uint64_t(high - low + 1));
+      };
+      // Wholly inside; anywhere; at either end.
+      const int64_t place = block % 3 == 0   ? pick(0, inside)
+                            : block % 3 == 1 ? pick(first, last)
+                            : random() % 2   ? first
+                                             : last;
+      at[d] = uint32_t(place * unit);
+    }
+    at[kDims] = uint32_t(box_words());
+  }
+};
+
+// The box that a load brings, 16-bit NaN or zeros outside.
+std::vector<uint32_t> loaded(const Boxed& b, Words in) {
+  std::vector<uint32_t> box(b.box_words());
+  auto* to = reinterpret_cast<std::byte*>(box.data());
+  const auto* tensor = reinterpret_cast<const std::byte*>(in.data() + kBoxHead);
+  for (size_t i = 0; i < b.box_elements(); ++i) {
+    const uint64_t nothing = b.t.nan_fill ? 0x7ff77ff7u : 0;
+    const auto from = b.source(in, i);
+    std::memcpy(to + b.placed(i * b.element()),
+                from ? static_cast<const void*>(tensor + *from) : &nothing, b.element());
+  }
+  return box;
+}
+
+std::vector<Expected> exactly(const std::vector<uint32_t>& words) {
+  std::vector<Expected> out;
+  for (const uint32_t word : words) out.push_back({word});
+  return out;
+}
+
+template <void (*kKernel)(const Params&)>
+Case tma(const std::string& name, const Boxed& b, bool written) {
+  Case c{.name = name, .header = "tma.cuh", .sm = 90, .simt = on_simt<kKernel>};
+  c.blocks = kBlocks;
+  c.shared_bytes = sizeof(BoxShared);
+  c.tensor = CaseTensor{b.t, written, written ? size_t(0) : size_t(kBoxHead)};
+  return c;
+}
+
+template <void (*kKernel)(const Params&)>
+Case load(const std::string& name, const TiledTensor& tensor) {
+  const Boxed b{tensor};
+  Case c = tma<kKernel>(name, b, false);
+  c.in_words = kBoxHead + int(b.tensor_words());
+  c.out_words = int(b.box_words());
+  c.fill = [b](Random& random, int block, std::span<uint32_t> in) {
+    for (uint32_t& word : in) word = uint32_t(random());
+    b.random_place(random, block, false, in);
+  };
+  c.expect = [b](Words in, int) { return exactly(loaded(b, in)); };
+  return c;
+}
+
+template <void (*kKernel)(const Params&)>
+Case multicast(const std::string& name, const TiledTensor& tensor) {
+  const Boxed b{tensor};
+  Case c = load<kKernel>(name, tensor);
+  c.cluster = {kTmaBlocks};
+  c.out_words = kTmaBlocks * 2 * int(b.box_words());
+  c.fill = [fill = c.fill](Random& random, int block, std::span<uint32_t> in) {
+    fill(random, block, in);
+    in[6] = 1 + uint32_t(block % 3);
+  };
+  c.expect = [b](Words in, int) {
+    const std::vector<uint32_t> box = loaded(b, in), nothing(box.size());
+    std::vector<uint32_t> out;
+    for (uint32_t rank = 0; rank < kTmaBlocks; ++rank) {
+      const auto& first = in[6] >> rank & 1u ? box : nothing;
+      const auto& second = rank == 1 ? box : nothing;
+      out.insert(out.end(), first.begin(), first.end());
+      out.insert(out.end(), second.begin(), second.end());
+    }
+    return exactly(out);
+  };
+  return c;
+}
+
+using Op = Reduction::Op;
+using Type = Reduction::Type;
+
+// A store, and where there is one a reduction of the same box.
+std::vector<Expected> expect_stored(const Boxed& b, const std::optional<Reduction>& r, Words in) {
+  std::vector<uint32_t> tensor(b.tensor_words(), 0xdddddddd);
+  auto* to = reinterpret_cast<std::byte*>(tensor.data());
+  const auto* first = reinterpret_cast<const std::byte*>(in.data() + kBoxHead);
+  const auto* second = first + b.box_words() * 4;
+  for (size_t i = 0; i < b.box_elements(); ++i) {
+    const auto at = b.source(in, i);
+    if (!at) continue;
+    const size_t place = b.placed(i * b.element());
+    uint64_t old = 0, x = 0;
+    std::memcpy(&old, first + place, b.element());
+    std::memcpy(&x, second + place, b.element());
+    if (r) old = r->reduce({uint32_t(old), 0}, {uint32_t(x), 0}).first;
+    std::memcpy(to + *at, &old, b.element());
+  }
+  return exactly(tensor);
+}
+
+template <void (*kKernel)(const Params&)>
+Case store(const std::string& name, const TiledTensor& tensor, std::optional<Reduction> r = {}) {
+  const Boxed b{tensor};
+  Case c = tma<kKernel>(name, b, true);
+  c.in_words = kBoxHead + 2 * int(b.box_words());
+  c.out_words = int(b.tensor_words());
+  c.fill = [b, r](Random& random, int block, std::span<uint32_t> in) {
+    for (uint32_t& word : in) word = r ? r->random_word(random, block % 3) : uint32_t(random());
+    b.random_place(random, block, true, in);
+  };
+  c.expect = [b, r](Words in, int) { return expect_stored(b, r, in); };
+  return c;
+}
+
+// 104 x 60 elements, rows of 512 bytes.
+TiledTensor plane(DType dtype, uint32_t columns, uint32_t rows, Swizzle swizzle = Swizzle::none) {
+  return {.dtype = dtype,
+          .rank = 2,
+          .dims = {104, 60},
+          .strides = {512},
+          .box = {columns, rows},
+          .swizzle = swizzle};
+}
+TiledTensor with_nan(TiledTensor t) {
+  t.nan_fill = true;
+  return t;
+}
+// A second box behind one of these begins at a multiple of 128 bytes too.
+TiledTensor line() { return {.dtype = DType::float32, .rank = 1, .dims = {100}, .box = {32}}; }
+TiledTensor solid(int rank) {
+  return {.dtype = DType::float32,
+          .rank = rank,
+          .dims = {12, 9, 7, 5, 3},
+          .strides = {64, 640, 4480, 22400},
+          .box = {8, 8, 4, 3, 2}};
+}
+TiledTensor stepped() {
+  TiledTensor t = solid(5);
+  t.element_strides = {1, 2, 3, 1, 2};
+  return t;
+}
+
+void add_loads(std::vector<Case>& cases) {
+  cases.push_back(load<tma_load_1>("tma_load_1", line()));
+  cases.push_back(load<tma_load_2>("tma_load_2:float32", plane(DType::float32, 32, 16)));
+  cases.push_back(load<tma_load_2>("tma_load_2:int8", plane(DType::int8, 64, 16)));
+  cases.push_back(load<tma_load_2>("tma_load_2:int64", [] {
+    TiledTensor t = plane(DType::int64, 16, 16);
+    t.dims[0] = 62;
+    return t;
+  }()));
+  const std::pair<const char*, Swizzle> swizzles[] = {
+      {"32", Swizzle::bytes_32}, {"64", Swizzle::bytes_64}, {"128", Swizzle::bytes_128}};
+  for (const auto& [name, swizzle] : swizzles) {
+    const uint32_t bytes = 16u << int(swizzle);
+    const std::string which = std::string("tma_load_2:swizzle_") + name;
+    cases.push_back(
+        load<tma_load_2>(which + "_bfloat16", plane(DType::bfloat16, bytes / 2, 40, swizzle)));
+    cases.push_back(
+        load<tma_load_2>(which + "_float32", plane(DType::float32, bytes / 4, 40, swizzle)));
+    cases.push_back(load<tma_load_2>(which + "_int8", plane(DType::int8, bytes, 40, swizzle)));
+  }
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16})
+    cases.push_back(load<tma_load_2>("tma_load_2:nan_" + std::string(to_string(dtype)),
+                                     with_nan(plane(dtype, 32, 16))));
+  cases.push_back(load<tma_load_3>("tma_load_3", solid(3)));
+  cases.push_back(load<tma_load_4>("tma_load_4", solid(4)));
+  cases.push_back(load<tma_load_5>("tma_load_5", solid(5)));
+  cases.push_back(load<tma_load_5>("tma_load_5:steps", stepped()));
+}
+
+void add_multicasts(std::vector<Case>& cases) {
+  cases.push_back(multicast<tma_multicast_1>("tma_multicast_1", line()));
+  cases.push_back(multicast<tma_multicast_2>("tma_multicast_2:swizzle_128",
+                                             plane(DType::bfloat16, 64, 24, Swizzle::bytes_128)));
+  cases.push_back(multicast<tma_multicast_3>("tma_multicast_3", solid(3)));
+  cases.push_back(multicast<tma_multicast_4>("tma_multicast_4", solid(4)));
+  cases.push_back(multicast<tma_multicast_5>("tma_multicast_5", solid(5)));
+}
+
+void add_stores(std::vector<Case>& cases) {
+  cases.push_back(store<tma_store_1>("tma_store_1", line()));
+  cases.push_back(store<tma_store_2>("tma_store_2:float32", plane(DType::float32, 32, 16)));
+  cases.push_back(store<tma_store_2>("tma_store_2:swizzle_32",
+                                     plane(DType::bfloat16, 16, 40, Swizzle::bytes_32)));
+  cases.push_back(store<tma_store_2>("tma_store_2:swizzle_64",
+                                     plane(DType::float16, 32, 40, Swizzle::bytes_64)));
+  cases.push_back(store<tma_store_2>("tma_store_2:swizzle_128",
+                                     plane(DType::float32, 32, 40, Swizzle::bytes_128)));
+  cases.push_back(store<tma_store_3>("tma_store_3", solid(3)));
+  cases.push_back(store<tma_store_4>("tma_store_4", solid(4)));
+  cases.push_back(store<tma_store_5>("tma_store_5", solid(5)));
+  cases.push_back(store<tma_store_5>("tma_store_5:steps", stepped()));
+}
+
+void add_reductions(std::vector<Case>& cases) {
+  const TiledTensor f32 = plane(DType::float32, 32, 16), s32 = plane(DType::int32, 32, 16);
+  const TiledTensor f16 = plane(DType::float16, 64, 16);
+  const TiledTensor bf16 = plane(DType::bfloat16, 64, 16, Swizzle::bytes_128);
+  const Reduction add{Op::add, Type::f32};
+  cases.push_back(store<tma_add_1>("tma_add_1", line(), add));
+  cases.push_back(store<tma_add_2>("tma_add_2:float32", f32, add));
+  cases.push_back(store<tma_add_2>("tma_add_2:float16", f16, Reduction{Op::add, Type::f16}));
+  cases.push_back(store<tma_add_2>("tma_add_2:bfloat16", bf16, Reduction{Op::add, Type::bf16}));
+  cases.push_back(store<tma_add_2>("tma_add_2:int32", s32, Reduction{Op::add, Type::s32}));
+  cases.push_back(store<tma_add_3>("tma_add_3", solid(3), add));
+  cases.push_back(store<tma_add_4>("tma_add_4", solid(4), add));
+  cases.push_back(store<tma_add_5>("tma_add_5:steps", stepped(), add));
+  // Numbers by themselves: what becomes of NaN is a second question.
+  for (const bool nan : {false, true}) {
+    const std::string end = nan ? "_nan" : "";
+    cases.push_back(
+        store<tma_min_2>("tma_min_2:float16" + end, f16, Reduction{Op::min, Type::f16, nan}));
+    cases.push_back(
+        store<tma_min_2>("tma_min_2:bfloat16" + end, bf16, Reduction{Op::min, Type::bf16, nan}));
+    cases.push_back(
+        store<tma_max_2>("tma_max_2:float16" + end, f16, Reduction{Op::max, Type::f16, nan}));
+    cases.push_back(
+        store<tma_max_2>("tma_max_2:bfloat16" + end, bf16, Reduction{Op::max, Type::bf16, nan}));
+  }
+  cases.push_back(store<tma_min_2>("tma_min_2:int32", s32, Reduction{Op::min, Type::s32}));
+  cases.push_back(store<tma_max_2>("tma_max_2:int32", s32, Reduction{Op::max, Type::s32}));
+  cases.push_back(store<tma_and_2>("tma_and_2:int32", s32, Reduction{Op::bit_and, Type::s32}));
+  cases.push_back(store<tma_or_2>("tma_or_2:int32", s32, Reduction{Op::bit_or, Type::s32}));
+  cases.push_back(store<tma_xor_2>("tma_xor_2:int32", s32, Reduction{Op::bit_xor, Type::s32}));
+}
+
+}  // namespace
+
+std::vector<Case> tma_cases() {
+  std::vector<Case> cases;
+  add_loads(cases);
+  add_multicasts(cases);
+  add_stores(cases);
+  add_reductions(cases);
+  return cases;
+}
+
+}  // namespace tensorcraft::test
