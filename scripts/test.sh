@@ -43,6 +43,7 @@ step "SIMT tests, ASan and UBSan" scripts/simt.sh asan
 step "SIMT tests, race build" scripts/simt.sh race
 step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python tests/scripts
 step "command tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/cli --command "$build/install/bin/tensorcraft"
+step "API reference" scripts/docs.sh "$build/python"
 step format scripts/format.sh --check
 step lint scripts/lint.sh tensorcraft/{core,cuda,jit,op}
 step "Python lint" "$python" -m ruff check -q python bindings tests benchmarks examples scripts
