@@ -31,6 +31,7 @@ fuzz() {  # the parser under libFuzzer, with clang's sanitizers
     ctest --test-dir build/fuzz --output-on-failure -R libfuzzer --no-tests=error
 }
 python=$PWD/.venv/bin/python
+export PYTHONPYCACHEPREFIX=$PWD/build/pycache  # nothing new among the sources: build.sh would look again
 # The C++ tests find the NVRTC that setup.sh put into the virtual environment.
 if [ -z "${TENSORCRAFT_NVRTC:-}" ]; then
   nvrtc=$(find .venv/lib -name 'libnvrtc.so.*' -print -quit)
