@@ -91,6 +91,8 @@ def unresolved(docstring: str) -> Iterator[str]:
 def linked(docstring: str, module: str) -> str:
     def link(match: re.Match[str]) -> str:
         first, *rest = match[1][1:].split(".")
+        if not hasattr(tc, first):
+            return match[0]  # unresolved() says so
         if inspect.ismodule(getattr(tc, first)):
             page = f"tensorcraft/{first}.html" if module == "tensorcraft" else f"{first}.html"
             return f"[tc{match[1]}]({page}{'#' + '.'.join(rest) if rest else ''})"

@@ -99,6 +99,33 @@ def test_a_public_name_without_a_comment_fails(tmp_path: Path) -> None:
     assert "sum() const" in done.stderr and "silent()" in done.stderr and "other()" not in done.stderr
 
 
+POINT = '''"""A module."""
+class Point:
+    """A place, as tc.nothing."""
+
+    x: int  # to the right
+    y: int
+
+    def length(self):
+        pass
+'''
+
+
+def test_a_python_name_without_a_docstring_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tensorcraft")
+    doc = pytest.importorskip("pdoc").doc
+    from python_reference import walk
+
+    (tmp_path / "point_of_a_test.py").write_text(POINT)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = list(walk(doc.Module.from_name("point_of_a_test"), "point_of_a_test"))
+    assert sorted(found) == [
+        "point_of_a_test.Point.length: has no docstring",
+        "point_of_a_test.Point.y: has no docstring",
+        "point_of_a_test.Point: refers to tc.nothing, which does not exist",
+    ]
+
+
 def test_a_reference_to_nothing_is_found() -> None:
     pytest.importorskip("pdoc")
     pytest.importorskip("tensorcraft")
