@@ -28,10 +28,11 @@ run() {  # quiet unless it fails
 if [ -e "$build/CMakeCache.txt" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$build/CMakeCache.txt"; then
   rm -rf "$build" && mkdir -p "$build"
 fi
-# Nothing changed since the last complete build: done. Folders count too, so a deleted file is seen.
+# Nothing changed since the last complete build, with what is asked for or more: done. Folders count too, so a deleted file is seen.
 sources=(CMakeLists.txt CMakePresets.json bindings cmake python tensorcraft tests)
 [ ! -d cli ] || sources+=(cli)
 stamp=$build/complete-tests-$tests
+[ -e "$stamp" ] || [ $tests = ON ] || stamp=$build/complete-tests-ON
 if [ -e "$stamp" ] && [ -z "$(find "${sources[@]}" .venv/installed -name __pycache__ -prune -o -newer "$stamp" -print -quit)" ]; then
   exit 0
 fi
@@ -55,5 +56,5 @@ fi
 run cmake --build "$build/bindings"
 run cmake --install "$build/bindings" --prefix "$build/python"
 rm -f "$build"/complete-tests-*
-mv "$started" "$stamp"  # as old as the start, so an edit made meanwhile is built next time
+mv "$started" "$build/complete-tests-$tests"  # as old as the start, so an edit made meanwhile is built next time
 echo "build: done: $build/install and $build/python"

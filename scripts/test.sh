@@ -31,6 +31,7 @@ fuzz() {  # the parser under libFuzzer, with clang's sanitizers
     ctest --test-dir build/fuzz --output-on-failure -R libfuzzer --no-tests=error
 }
 python=$PWD/.venv/bin/python
+export PYTHONPYCACHEPREFIX=$PWD/build/pycache  # nothing new among the sources: build.sh would look again
 # The C++ tests find the NVRTC that setup.sh put into the virtual environment.
 if [ -z "${TENSORCRAFT_NVRTC:-}" ]; then
   nvrtc=$(find .venv/lib -name 'libnvrtc.so.*' -print -quit)
@@ -43,6 +44,7 @@ step "SIMT tests, ASan and UBSan" scripts/simt.sh asan
 step "SIMT tests, race build" scripts/simt.sh race
 step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python tests/scripts
 step "command tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/cli --command "$build/install/bin/tensorcraft"
+step "API reference" scripts/docs.sh "$build/python"
 step format scripts/format.sh --check
 step lint scripts/lint.sh tensorcraft/{core,cuda,jit,op}
 step "Python lint" "$python" -m ruff check -q python bindings tests benchmarks examples scripts

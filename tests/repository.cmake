@@ -3,11 +3,16 @@ find_package(Python COMPONENTS Interpreter REQUIRED)
 add_test(NAME layers COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_layers.py)
 add_test(NAME budgets COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_budgets.py)
 add_test(NAME quotes COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/quote.py --check)
+add_test(NAME links COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_links.py)
 add_test(NAME results COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/results_table.py --check)
 add_executable(environment_page docs/environment_page.cpp)
 target_compile_options(environment_page PRIVATE ${TENSORCRAFT_WARNINGS})
 target_link_libraries(environment_page PRIVATE tensorcraft)
 add_test(NAME environment_page COMMAND environment_page ${PROJECT_SOURCE_DIR}/docs/environment.md --check)
+add_executable(requirements_page docs/requirements_page.cpp)
+target_compile_options(requirements_page PRIVATE ${TENSORCRAFT_WARNINGS})
+target_link_libraries(requirements_page PRIVATE tensorcraft_test_support)
+add_test(NAME requirements_page COMMAND requirements_page ${PROJECT_SOURCE_DIR}/docs/install.md --check)
 add_test(NAME cuda_toolkit COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}
                                    -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/cuda_toolkit_test.cmake)
 add_test(NAME googletest COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/googletest
@@ -19,6 +24,7 @@ add_test(NAME library COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:tensorcra
 add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DROOT=${PROJECT_SOURCE_DIR}
                               -DWORK=${CMAKE_CURRENT_BINARY_DIR}/package -DNVCC=${TENSORCRAFT_NVCC}
                               -DLAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
-set_tests_properties(layers budgets quotes results environment_page cuda_toolkit googletest cli11 library package
+set_tests_properties(layers budgets quotes links results environment_page requirements_page
+                     cuda_toolkit googletest cli11 library package
                      PROPERTIES LABELS cpu TIMEOUT 300)
 set_tests_properties(package PROPERTIES TIMEOUT 900)  # nvcc compiles every launcher in it

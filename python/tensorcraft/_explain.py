@@ -17,11 +17,11 @@ from .errors import TensorCraftKeyError
 class Verdict:
     """What the chooser says of one variant."""
 
-    name: str
-    idea: str
-    accepted: bool
-    reason: str
-    config: str
+    name: str  # of the variant
+    idea: str  # what it does, in one line
+    accepted: bool  # would it run the call?
+    reason: str  # why not
+    config: str  # what its kernel would be compiled with
 
 
 @dataclass(frozen=True)
@@ -31,38 +31,35 @@ class Kernel:
     Where `problem` is not empty it says why registers, code and occupancy are not known; they are 0 then.
     """
 
-    arch: str
-    signature: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    cluster: tuple[int, int, int]
+    arch: str  # "sm_90a"
+    signature: str  # readable, ends in the key's hash
+    grid: tuple[int, int, int]  # in blocks
+    block: tuple[int, int, int]  # in threads
+    cluster: tuple[int, int, int]  # in blocks
     registers: int  # of each thread
     shared_bytes: int  # of each block, static and dynamic
-    spill_bytes: int
-    code_bytes: int
-    compile_ms: float
-    blocks_per_sm: int
+    spill_bytes: int  # stores and loads
+    code_bytes: int  # of the image
+    compile_ms: float  # also where the image came from the cache
+    blocks_per_sm: int  # at a time
     occupancy: float  # the part of a multiprocessor's warps that are in use at a time
     limited_by: str  # what leaves no room for one more block
-    problem: str
+    problem: str  # why the figures are not known; empty where they are
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The chosen variant of a call and the verdict on every other; str() is a table.
+    """The chosen variant of a call and the verdict on every other; str() is a table."""
 
-    `kernel` is None on the CPU. `floor_us` is what no variant can be faster than, 0 where the device's peak is unknown.
-    """
-
-    op: str
-    device: str
-    variant: str
-    variants: tuple[Verdict, ...]
-    floor_us: float
-    bytes: float
-    flops: float
-    kernel: Kernel | None
-    text: str
+    op: str  # the name of the operator
+    device: str  # where it would run
+    variant: str  # the one chosen; empty where none accepts
+    variants: tuple[Verdict, ...]  # best first
+    floor_us: float  # no variant can be faster on the device; 0 where its peak is unknown
+    bytes: float  # each input read once, each output written once
+    flops: float  # a multiplication and an addition are two
+    kernel: Kernel | None  # None on the CPU
+    text: str  # what str() gives
 
     def __str__(self) -> str:
         return self.text

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 
 class Variant(NamedTuple):
-    """One row of an operator's variant table: its name, the type of device it runs on, its idea."""
+    """One row of an operator's variant table."""
 
-    name: str
-    device: str
-    idea: str
+    name: str  # by which a call may ask for it
+    device: str  # "cuda" (which the SIMT device runs too) or "cpu"
+    idea: str  # what it does, in one line
 
 
 class Operator:
-    """An operator of the registry: name, aliases, group, summary, dtypes, variants, and the function itself."""
+    """An operator of the registry, as `tc.ops()` gives it."""
 
     def __init__(
         self,
@@ -32,13 +32,13 @@ class Operator:
         aliases: tuple[str, ...],
     ) -> None:
         self._index = index
-        self.name = name
-        self.summary = summary
-        self.aliases = aliases
-        self.group = group
-        self.function = function
-        self.dtypes = dtypes
-        self.variants = tuple(Variant(*v) for v in variants)
+        self.name = name  # in every layer
+        self.summary = summary  # one line
+        self.aliases = aliases  # other names of the function
+        self.group = group  # its section of the operator index
+        self.function = function  # what a user calls
+        self.dtypes = dtypes  # of the first array
+        self.variants = tuple(Variant(*v) for v in variants)  # best first within a device
         self._num_inputs = num_inputs
         self._options = options
 

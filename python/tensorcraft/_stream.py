@@ -43,11 +43,11 @@ Stream.__exit__ = _exit  # type: ignore[method-assign]
 class TraceRow(NamedTuple):
     """What a trace says of one operator, variant and device."""
 
-    op: str
-    variant: str
-    device: str
-    calls: int
-    milliseconds: float
+    op: str  # the name of the operator
+    variant: str  # the one that ran
+    device: str  # where
+    calls: int  # how many
+    milliseconds: float  # in all of them
 
 
 class Trace:

@@ -210,12 +210,14 @@ def _repr(self: Tensor) -> str:
 
 
 def _transposed(self: Tensor) -> Tensor:
+    """The matrix transposed, as a view."""
     if self.ndim != 2:
         raise TensorCraftValueError(f"T: the tensor has {self.ndim} dimensions, not 2; use mT or permute_dims")
     return self._permute((1, 0))
 
 
 def _matrix_transposed(self: Tensor) -> Tensor:
+    """The last two axes exchanged, as a view."""
     if self.ndim < 2:
         raise TensorCraftValueError("mT: the tensor has fewer than 2 dimensions")
     return self._permute((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
@@ -345,8 +347,8 @@ _METHODS: dict[str, Any] = {
     "__array__": _array,
     "__array_namespace__": _namespace,
     "__array_ufunc__": None,  # NumPy leaves `array @ tensor` to the tensor
-    "T": property(_transposed, doc="The matrix transposed, as a view."),
-    "mT": property(_matrix_transposed, doc="The last two axes exchanged, as a view."),
+    "T": property(_transposed),
+    "mT": property(_matrix_transposed),
     "item": _item,
     "tolist": _to_list,
     "reshape": _reshape,

@@ -16,43 +16,43 @@ __all__ = ["Check", "Import", "Kernel", "Stat", "clear", "export", "import_", "l
 
 @dataclass(frozen=True)
 class Kernel:
-    """One compiled kernel: its key, what it is, its file's size, when it was made and last used (seconds since 1970)."""
+    """One compiled kernel."""
 
-    key: str
-    signature: str
-    arch: str
-    bytes: int
-    created: int
-    used: int
-    compile_ms: float
+    key: str  # 64 hexadecimal digits, the name of its file
+    signature: str  # readable: operator, variant, dtypes, Config, architecture
+    arch: str  # "sm_90a"
+    bytes: int  # of its file
+    created: int  # seconds since 1970
+    used: int  # last, in seconds since 1970
+    compile_ms: float  # that the compiler took
 
 
 @dataclass(frozen=True)
 class Stat:
-    """The folder as a whole; `problem` says why it is not used, and is empty where it is."""
+    """The folder as a whole."""
 
-    folder: str
-    problem: str
-    entries: int
-    bytes: int
-    limit_bytes: int
-    temporary_files: int
+    folder: str  # empty where there is no home folder and no setting
+    problem: str  # why the folder is not used; empty where it is
+    entries: int  # how many kernels it holds
+    bytes: int  # of them all
+    limit_bytes: int  # the setting `cache_limit_bytes`
+    temporary_files: int  # being written, or left by a process that was killed
 
 
 @dataclass(frozen=True)
 class Check:
-    """How many kernels are good, and the files that were not and are gone."""
+    """What `verify` found."""
 
-    good: int
-    removed: tuple[str, ...]
+    good: int  # how many kernels are sound
+    removed: tuple[str, ...]  # names of the files that were not, and are gone
 
 
 @dataclass(frozen=True)
 class Import:
-    """How many kernels of a bundle were new, and how many were there already."""
+    """What `import_` did."""
 
-    imported: int
-    already_there: int
+    imported: int  # how many kernels of the bundle were new
+    already_there: int  # how many were not
 
 
 def stat() -> Stat:

@@ -9,6 +9,7 @@ namespace tensorcraft {
 
 // The place of a call: as the last parameter with default {}, it is the caller's line.
 struct DebugInfo : std::source_location {
+  // Implicit, so that a source_location is one.
   DebugInfo(std::source_location where = std::source_location::current())  // NOLINT
       : std::source_location(where) {}
 };
@@ -31,6 +32,7 @@ template <class... Args>
 // argument after a pack.
 template <class... Args>
 struct Panic {
+  // Never returns.
   explicit Panic(Args&&... args, DebugInfo where = {}) { panic(where, args...); }
 };
 template <class... Args>
@@ -41,6 +43,7 @@ Panic(Args&&...) -> Panic<Args...>;
 // arguments with TensorMatcher and fail().
 template <class... Args>
 struct RuntimeCheck {
+  // Throws unless the condition holds.
   template <class Condition>
   explicit RuntimeCheck(Condition&& condition, Args&&... args, DebugInfo where = {}) {
     if (!condition) [[unlikely]] {

@@ -8,12 +8,15 @@
 
 namespace tensorcraft {
 
+// What is written to standard error: this and all before it.
 enum class LogLevel : uint8_t { off, error, warn, info, debug };
+// "off", "error", ...: as the setting is spelled.
 std::string_view to_string(LogLevel level);
 
 // The settings of the process. An environment variable wins over the file, which wins over the
 // default; settings() says what each one means.
 struct Config {
+  // A key of the file, by its name.
   std::string cache_dir;
   int64_t cache_limit_bytes = int64_t(1) << 30;
   std::string device;
@@ -26,12 +29,14 @@ struct Config {
 
 // One row of the documentation.
 struct Setting {
+  // Text for a reader.
   std::string_view key;          // in the file, and in Config
   std::string_view environment;  // empty where only the file has it
   std::string_view default_text;
   std::string_view accepted;
   std::string_view meaning;
 };
+// Every setting, in the order of the page.
 std::span<const Setting> settings();
 
 // Read once, at the first call. Kind value names the variable or the file and the key of a value

@@ -9,13 +9,16 @@
 
 namespace tensorcraft {
 
+// The host, a GPU, or the emulator of one on the host.
 enum class DeviceType : uint8_t { cpu, cuda, simt };
 
 // Where memory lies and work runs: "cpu", "cuda:0", "simt".
 struct Device {
+  // Compared by both.
   DeviceType type = DeviceType::cpu;
-  int index = 0;
+  int index = 0;  // among the devices of the type
 
+  // By type; nothing is opened, and the device need not exist.
   static constexpr Device cpu() { return {}; }
   static constexpr Device cuda(int index = 0) { return {DeviceType::cuda, index}; }
   static constexpr Device simt() { return {DeviceType::simt, 0}; }
@@ -23,6 +26,7 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
+// As Python writes them: "cuda", "cuda:0".
 std::string_view to_string(DeviceType type);
 std::string to_string(Device device);
 std::ostream& operator<<(std::ostream& out, DeviceType type);
@@ -32,6 +36,7 @@ Device parse_device(std::string_view text);
 // Device of a DLPack tensor: CPU, CUDA, CUDAHost (as cpu) and CUDAManaged (as cuda); else kind
 // value.
 Device from_dlpack(dlpack::DLDevice device);
+// The same back; the SIMT device is a CPU there.
 dlpack::DLDevice to_dlpack(Device device);
 
 }  // namespace tensorcraft

@@ -8,17 +8,19 @@
 
 namespace tensorcraft {
 
+// The most dimensions a tensor has.
 inline constexpr int kMaxRank = 8;
 
 // A shape or the strides of one tensor, in elements: up to kMaxRank 64-bit values, never on the
 // heap.
 class Dims {
  public:
+  // The values in order. Fails with kind value above kMaxRank dimensions.
   Dims() = default;
   Dims(std::initializer_list<int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
-  // Fails with kind value above kMaxRank dimensions.
   explicit Dims(std::span<const int64_t> values);
 
+  // Number of values, and the values; an index is not checked.
   int rank() const { return rank_; }
   bool empty() const { return rank_ == 0; }
   int64_t operator[](int i) const { return values_[i]; }
@@ -28,6 +30,7 @@ class Dims {
   const int64_t* end() const { return values_ + rank_; }
   const int64_t* data() const { return values_; }
   operator std::span<const int64_t>() const { return {values_, size_t(rank_)}; }  // NOLINT
+  // One more at the end; fails with kind value above kMaxRank.
   void push_back(int64_t value);
   friend bool operator==(const Dims& a, const Dims& b);
 

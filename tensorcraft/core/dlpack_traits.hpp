@@ -17,7 +17,7 @@
 
 namespace tensorcraft {
 
-// dtype_trait<T>::value is the DLPack type of a C++ type; other types do not compile.
+// `dtype_trait<T>::value` is the DLPack type of a C++ type; other types do not compile.
 template <class T>
 struct dtype_trait;
 template <std::integral T>
@@ -72,13 +72,17 @@ consteval DType dtype_of() {
                         : DType::int64;
 }
 
+// The index that stands for every device of a type.
 inline constexpr int32_t kAnyDeviceID = -1;
 
+// `device_trait<Code>::value` is any device of a type.
 template <dlpack::DLDeviceType Code>
 struct device_trait {
+  // With index kAnyDeviceID.
   static constexpr dlpack::DLDevice value = {Code, kAnyDeviceID};
 };
 
+// The DLPack types of C++ types, and any device of some types.
 template <class... Ts>
 inline constexpr std::array<dlpack::DLDataType, sizeof...(Ts)> kDTypeList = {
     dtype_trait<Ts>::value...};
@@ -86,6 +90,7 @@ template <dlpack::DLDeviceType... Codes>
 inline constexpr std::array<dlpack::DLDevice, sizeof...(Codes)> kDeviceList = {
     device_trait<Codes>::value...};
 
+// How a type of device is printed.
 inline constexpr std::array<std::pair<dlpack::DLDeviceType, std::string_view>, 16>
     kDeviceStringMap = {{
         {dlpack::kDLCPU, "cpu"},
@@ -108,16 +113,18 @@ inline constexpr std::array<std::pair<dlpack::DLDeviceType, std::string_view>, 1
 
 // Prints "cuda:0", "cpu", "cuda" for any device of the type, "Unknown device: 99".
 struct PrintableDevice {
-  dlpack::DLDevice device;
+  dlpack::DLDevice device;  // what is printed
 };
+// Writes it.
 std::ostream& operator<<(std::ostream& out, PrintableDevice device);
 
 // Prints "[1, 2, 3]".
 template <class T>
 struct PrintAbleSpan {
+  // What is printed; it is borrowed.
   std::span<const T> values;
-
   explicit PrintAbleSpan(std::span<const T> v) : values(v) {}
+
   template <class Stream>
   friend Stream& operator<<(Stream& out, const PrintAbleSpan& span) {
     out << '[';

@@ -23,6 +23,7 @@ enum class DType : uint8_t {
   int64,
   uint8,
   bool_,
+
   // The names of the hardware documents for the same values.
   FP32 = float32,
   FP16 = float16,
@@ -31,7 +32,10 @@ enum class DType : uint8_t {
   FP8_E5M2 = float8_e5m2,
   INT8 = int8,
 };
+// How many there are, without the second names.
 inline constexpr int kNumDTypes = 11;
+
+// Other names of the type.
 using DataType = DType;
 using PrecisionFormat = DType;
 
@@ -40,6 +44,7 @@ std::string_view to_string(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
+// Bytes of one element.
 constexpr size_t dtype_bytes(DType dtype) {
   switch (dtype) {
     case DType::float32:
@@ -56,6 +61,7 @@ constexpr size_t dtype_bytes(DType dtype) {
   }
 }
 
+// Is it a float, float8 included?
 constexpr bool is_floating(DType dtype) { return dtype <= DType::float8_e5m2; }
 
 // DLPack's type, and back; nullopt where the library has no such type (float64, lanes > 1, ...).

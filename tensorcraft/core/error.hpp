@@ -27,12 +27,14 @@ enum class ErrorKind {
   internal,
 };
 
+// "value", "out_of_memory", ...
 std::string_view to_string(ErrorKind kind);
 
 // The only exception type of the library. what() is the sentence for the user; where() is the line
 // that threw it.
 class Error : public std::runtime_error {
  public:
+  // What went wrong, for the user, and where.
   Error(ErrorKind kind, const std::string& message,
         std::source_location where = std::source_location::current())
       : std::runtime_error(message), kind_(kind), where_(where) {}
@@ -52,6 +54,7 @@ class Error : public std::runtime_error {
 
 // An ErrorKind with the place it was named at, so that fail() can take any number of parts.
 struct KindAt {
+  // Both parts, as fail() hands them on.
   ErrorKind kind;
   std::source_location where;
   KindAt(ErrorKind k, std::source_location w = std::source_location::current())  // NOLINT

@@ -11,6 +11,7 @@ namespace tensorcraft {
 // (sequences), N, C, or batch, heads, sequence, head size (attention); only strides differ.
 enum class TensorLayout : uint8_t { NCHW, NHWC, NC, NLC, BNHD };
 
+// "NCHW", ...
 std::string_view to_string(TensorLayout layout);
 // Strides, in elements, of a dense tensor. Kind value where the shape has another rank than the
 // layout.

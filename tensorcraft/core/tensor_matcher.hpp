@@ -28,15 +28,18 @@ namespace tensorcraft {
 // A size or stride with a name.
 class SymbolicSize {
  public:
+  // The name stands in messages.
   explicit SymbolicSize(std::string_view annotation = {}) : annotation_(annotation) {}
   SymbolicSize(const SymbolicSize&) = delete;  // a copy would bind on its own
   SymbolicSize& operator=(const SymbolicSize&) = delete;
 
+  // Was it bound?
   bool has_value() const { return has_value_; }
   // Kind internal: "Size value already set".
   void set_value(int64_t value);
   // Kind internal: "Size value is not set".
   int64_t unwrap() const;
+  // The name, for messages.
   const std::string& annotation() const { return annotation_; }
 
  private:
@@ -52,12 +55,14 @@ class SymbolicSize {
 // A dtype that several tensors share, out of the options where there are any.
 class SymbolicDType {
  public:
+  // Without options any dtype.
   SymbolicDType() = default;
   explicit SymbolicDType(std::initializer_list<DType> options) { set_options(options); }
   explicit SymbolicDType(std::span<const DType> options) { set_options(options); }
   SymbolicDType(const SymbolicDType&) = delete;
   SymbolicDType& operator=(const SymbolicDType&) = delete;
 
+  // The value once it is bound, and the options.
   bool has_value() const { return has_value_; }
   void set_value(DType value);  // kind internal: "Dtype value already set"; type: not an option
   DType unwrap() const;         // kind internal: "Dtype value is not set"
@@ -81,11 +86,13 @@ class SymbolicDType {
 // A device that several tensors share. An option with index kAnyDeviceID takes each index.
 class SymbolicDevice {
  public:
+  // Without options any device.
   SymbolicDevice() = default;
   explicit SymbolicDevice(std::initializer_list<Device> options) { set_options(options); }
   SymbolicDevice(const SymbolicDevice&) = delete;
   SymbolicDevice& operator=(const SymbolicDevice&) = delete;
 
+  // The value once it is bound, and the options.
   bool has_value() const { return has_value_; }
   void set_value(Device value);  // kind internal: "Device value already set"; value: not an option
   Device unwrap() const;         // kind internal: "Device value is not set"
@@ -107,13 +114,16 @@ class SymbolicDevice {
   std::string_view bound_arg_;
 };
 
+// Takes every size.
 inline constexpr int64_t kAnySize = -1;
 
 // One entry of a shape or of strides: a symbol, a number, or kAnySize.
 struct SizeRef {
+  // The number counts where there is no symbol.
   SymbolicSize* symbol = nullptr;
   int64_t value = kAnySize;
 
+  // Implicit, so that a list of sizes can be written as such.
   SizeRef() = default;
   SizeRef(SymbolicSize& s) : symbol(&s) {}              // NOLINT
   SizeRef(std::integral auto v) : value(int64_t(v)) {}  // NOLINT
@@ -135,6 +145,7 @@ consteval Device device_option() {
 // dtype and device where it checks those.
 class TensorMatcher {
  public:
+  // The rank is the length of the list.
   explicit TensorMatcher(std::initializer_list<SizeRef> shape)
       : TensorMatcher(std::span(shape.begin(), shape.size())) {}
   // For a rank known at run time. Kind value above kMaxRank.
@@ -153,6 +164,8 @@ class TensorMatcher {
   TensorMatcher&& with_strides(std::span<const SizeRef> strides) &&;
   TensorMatcher&& with_any_strides() &&;
 
+  // One of these dtypes, given as C++ types, as values or as the options of a symbol, which it
+  // binds.
   template <class... Ts>
     requires(sizeof...(Ts) > 0)
   TensorMatcher&& with_dtype() && {
@@ -173,6 +186,7 @@ class TensorMatcher {
     return std::move(*this).with_dtype(std::span<const DType>(&dtype, 1));
   }
 
+  // One of these devices, in the same three forms; a type alone takes each index.
   template <dlpack::DLDeviceType... Codes>
     requires(sizeof...(Codes) > 0)
   TensorMatcher&& with_device() && {

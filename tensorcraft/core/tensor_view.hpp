@@ -11,6 +11,7 @@
 
 namespace tensorcraft {
 
+// May the memory be written through a view?
 enum class Access : uint8_t { read_write, read_only };
 
 // A borrowed tensor: address, dtype, shape and strides in elements, device. It owns nothing: the
@@ -27,6 +28,7 @@ class TensorView {
   // library lacks, kind value for a device or rank it lacks; null data stays null.
   static TensorView from_dlpack(const dlpack::DLTensor& tensor, Access access = Access::read_write);
 
+  // What it was made of; size() counts elements, and an index is not checked.
   void* data() const { return data_; }
   template <class T>
   T* data_as() const {

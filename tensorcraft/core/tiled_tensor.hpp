@@ -10,9 +10,11 @@ namespace tensorcraft {
 // A tensor and the box of it that one copy of the copy engine (TMA) moves. Dimension 0 is the
 // innermost and contiguous.
 struct TiledTensor {
+  // How the box lies in shared memory, and how much of it L2 fetches at once.
   enum class Swizzle { none, bytes_32, bytes_64, bytes_128 };
   enum class L2Promotion { none, bytes_64, bytes_128, bytes_256 };
 
+  // Sizes in elements unless said otherwise.
   DType dtype = DType::float32;
   void* address = nullptr;  // a multiple of 16 bytes
   int rank = 0;             // 1 to 5
@@ -21,8 +23,8 @@ struct TiledTensor {
   std::array<uint32_t, 5> box{};      // elements, at most 256 each
   // Every element_strides[i]-th element of the box moves; dimension 0 ignores its own.
   std::array<uint32_t, 5> element_strides{1, 1, 1, 1, 1};
-  Swizzle swizzle = Swizzle::none;
-  L2Promotion l2_promotion = L2Promotion::bytes_128;
+  Swizzle swizzle = Swizzle::none;                    // of 16-byte parts, against bank conflicts
+  L2Promotion l2_promotion = L2Promotion::bytes_128;  // fetched at once
   bool nan_fill = false;  // out-of-bounds elements read as NaN instead of zero
 };
 

@@ -12,6 +12,7 @@ namespace tensorcraft {
 // typical sm_90a; for CUDA devices every field comes from the driver, so nothing here depends on
 // the toolkit that built the library.
 struct DeviceInfo {
+  // 0 where it does not apply or the driver does not say; peaks are dense.
   Device device;
   std::string name;
   int compute_capability = 0;  // 90 for 9.0; 0 on the CPU
@@ -25,6 +26,7 @@ struct DeviceInfo {
   double memory_gb_per_s = 0;  // theoretical, from clock and bus width
   double peak_bf16_tflops = 0, peak_fp8_tflops = 0, peak_fp32_tflops = 0;
 
+  // By the compute capability.
   bool has_tensor_cores() const { return compute_capability >= 70; }
   bool has_tma() const { return compute_capability >= 90; }
   bool has_fp8() const { return compute_capability >= 89; }
@@ -32,6 +34,7 @@ struct DeviceInfo {
   // "sm_90a", "sm_89": what NVRTC is asked for.
   std::string arch() const;
 };
+// Another name of the type.
 using GPUCapabilities = DeviceInfo;
 
 // The CUDA devices the driver shows; empty without a driver, never an error.
@@ -56,6 +59,7 @@ void synchronize(Device device);
 // before it, also when an exception passes.
 class DeviceGuard {
  public:
+  // Kind value for an index that does not exist.
   explicit DeviceGuard(int device);
   ~DeviceGuard();
   DeviceGuard(const DeviceGuard&) = delete;

@@ -18,7 +18,7 @@ namespace tensorcraft {
 
 // How a kernel is started.
 struct LaunchConfig {
-  Dim3 grid, block, cluster;
+  Dim3 grid, block, cluster;                   // in blocks, threads, blocks
   uint32_t shared_bytes = 0;                   // dynamic shared memory
   bool programmatic_dependent_launch = false;  // PDL
   friend bool operator==(const LaunchConfig&, const LaunchConfig&) = default;
@@ -36,6 +36,7 @@ class LoadedKernel {
   LoadedKernel(const LoadedKernel&) = delete;
   LoadedKernel& operator=(const LoadedKernel&) = delete;
 
+  // What the driver says of it; registers are those of one thread.
   CUfunc_st* handle() const { return function_; }
   int device() const { return device_; }
   int registers() const { return registers_; }

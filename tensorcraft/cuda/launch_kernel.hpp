@@ -12,6 +12,7 @@ namespace tensorcraft {
 //   LaunchKernel(grid, block, stream)(kernel, params);
 class LaunchKernel {
  public:
+  // On a stream, on the current stream of a device, or as a configuration says.
   LaunchKernel(Dim3 grid, Dim3 block, StreamRef stream, uint32_t dynamic_shared_bytes = 0,
                DebugInfo where = {})
       : config_{.grid = grid, .block = block, .shared_bytes = dynamic_shared_bytes},
@@ -24,6 +25,7 @@ class LaunchKernel {
       : LaunchKernel(grid, config.block(), StreamRef(config.stream, device),
                      config.shared_memory_bytes, where) {}
 
+  // More of the launch: blocks of a cluster; a start before the kernel in front of it has ended.
   LaunchKernel& cluster(Dim3 size) {
     config_.cluster = size;
     return *this;

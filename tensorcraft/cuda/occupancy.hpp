@@ -9,7 +9,7 @@ namespace tensorcraft {
 
 // What one block of a kernel takes.
 struct BlockUse {
-  int threads = 0;
+  int threads = 0;          // of the block
   int registers = 0;        // of each thread
   size_t shared_bytes = 0;  // static and dynamic together
 };

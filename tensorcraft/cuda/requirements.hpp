@@ -11,9 +11,9 @@ namespace tensorcraft {
 
 // Whether one precision can run on a device, and what to tell the user when it cannot.
 struct Feasibility {
-  DType precision;
-  bool supported = true;
-  std::string message;  // empty when supported
+  DType precision;        // that was asked for
+  bool supported = true;  // by the device
+  std::string message;    // empty when supported
 };
 
 // One answer for each precision asked for, in order; a device older than SM 80 supports none.

@@ -13,19 +13,21 @@
 // may run beside processes that compile and load.
 namespace tensorcraft::jit {
 
+// One compiled kernel in the folder.
 struct CacheItem {
   std::string key;                // 64 hexadecimal digits, the file's name
   std::string signature;          // readable: operator, rung, dtypes, Config, architecture
   std::string arch;               // "sm_90a"
   size_t bytes = 0;               // of the file
   int64_t created = 0, used = 0;  // seconds since 1970
-  double compile_ms = 0;
+  double compile_ms = 0;          // that NVRTC took
 };
 
+// The folder as a whole.
 struct CacheStat {
   std::string folder;   // empty where there is none: no home and no setting
   std::string problem;  // why the folder is not used; empty where it is, or is not there yet
-  size_t entries = 0, bytes = 0, limit_bytes = 0;
+  size_t entries = 0, bytes = 0, limit_bytes = 0;  // bytes of all entries
   size_t temporary_files = 0;  // being written, or left by a process that was killed
 };
 // Counts files without reading them. Never fails.
@@ -34,8 +36,9 @@ CacheStat cache_stat();
 // Every entry whose head can be read, the one used last first. The order of use is not changed.
 std::vector<CacheItem> cache_list();
 
+// What cache_verify() found.
 struct CacheCheck {
-  size_t good = 0;
+  size_t good = 0;                   // entries that match
   std::vector<std::string> removed;  // file names of what was damaged or foreign
 };
 // Reads every entry whole and removes those that do not match their name and hash.
@@ -45,6 +48,7 @@ CacheCheck cache_verify();
 // entries were removed.
 size_t cache_clear();
 
+// Is an entry wanted?
 using CacheFilter = std::function<bool(const CacheItem&)>;
 // Writes the entries that `filter` keeps (all without one) into one file, which replaces `path` as
 // a whole. The bundle holds no path and no time of this machine and names the compilers that made
@@ -52,8 +56,9 @@ using CacheFilter = std::function<bool(const CacheItem&)>;
 // not_found where nothing is kept.
 size_t export_bundle(const std::string& path, const CacheFilter& filter = {});
 
+// What import_bundle() did.
 struct BundleImport {
-  size_t imported = 0, already_there = 0;
+  size_t imported = 0, already_there = 0;  // entries
 };
 // Checks the whole bundle, then puts its entries into the folder; on any error the folder is as it
 // was. Afterwards its kernels run in processes without NVRTC. A bundle is code: import none that
@@ -64,6 +69,7 @@ BundleImport import_bundle(const std::string& path);
 // The same for any folder.
 class KernelCache {
  public:
+  // As the functions of these names.
   KernelCache(std::string folder, size_t limit_bytes);
   CacheStat stat();
   std::vector<CacheItem> list();

@@ -14,15 +14,18 @@ namespace tensorcraft::jit {
 
 // One kernel of a warm-up is ready, or failed.
 struct WarmupStep {
-  size_t done = 0, total = 0;  // this one included
+  size_t done = 0, total = 0;  // kernels, this one included
   std::string name;            // readable_name()
   bool from_disk = false;      // or from memory: nothing was compiled
   double milliseconds = 0;     // this kernel took, compiled or read
   std::string error;           // empty where it is ready
 };
+// Told of each.
 using WarmupCallback = std::function<void(const WarmupStep&)>;
 
+// How a warm-up went.
 struct WarmupReport {
+  // Kernels that were ready at its end, those that were not, and its time in all.
   size_t compiled = 0, from_disk = 0;
   std::vector<WarmupStep> failures;
   double seconds = 0;

@@ -68,9 +68,11 @@ struct Naive {
 
 // Row-major q and out [batch, heads, seq_q, head_dim], k and v [batch, heads_k, seq_k, head_dim].
 struct AttentionShape {
+  // Each at most 2^30; head_dim 1 to 256; heads a multiple of heads_k.
   int64_t batch, heads, heads_k, seq_q, seq_k, head_dim;
 };
 
+// What need not be given.
 struct AttentionArguments {
   std::optional<float> scale = {};       // of q k^T; 1 / sqrt(head_dim) where not given
   bool causal = false;                   // query i sees keys j <= i + seq_k - seq_q
@@ -78,6 +80,7 @@ struct AttentionArguments {
   float* lse = nullptr;                  // [batch, heads, seq_q]: log(sum(exp(score)))
 };
 
+// Throws std::invalid_argument for a shape that breaks these bounds.
 inline void validate_attention(const AttentionShape& s) {
   for (const int64_t size : {s.batch, s.heads, s.heads_k, s.seq_q, s.seq_k})
     if (size < 0 || size > int64_t(1) << 30)

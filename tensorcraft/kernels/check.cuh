@@ -20,6 +20,7 @@ static_assert(TC_CPP20, "the launchers need nvcc -std=c++20");
 
 namespace tensorcraft::kernels {
 
+// What the two macros call.
 inline void check_cuda(cudaError_t status, const char* file, long line) {
   if (status != cudaSuccess) [[unlikely]]
     throw std::runtime_error(join(file, ':', line, " CUDA error: ", cudaGetErrorString(status)));

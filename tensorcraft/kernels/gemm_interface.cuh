@@ -14,6 +14,7 @@ namespace tensorcraft::kernels {
 // The tile a product runs with. `stages` is how many tiles of an operand are in flight at most:
 // tensor_core has two.
 struct GemmConfig {
+  // In elements of the result, but tile_k, which is along the sum.
   int tile_m = 128, tile_n = 128, tile_k = 32;
   int warp_m = 64, warp_n = 64;
   int stages = 3;
@@ -165,6 +166,7 @@ class GEMMInterface {
   }
 };
 
+// By the names of the hardware documents.
 using FP8GEMM = GEMMInterface<e4m3>;
 using BF16GEMM = GEMMInterface<bf16>;
 using FP16GEMM = GEMMInterface<f16>;

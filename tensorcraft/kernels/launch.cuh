@@ -20,6 +20,7 @@ namespace tensorcraft::kernels {
 //   LaunchKernel(grid, block, stream)(kernel, params);
 class LaunchKernel {
  public:
+  // On a stream of the current device.
   LaunchKernel(dim3 grid, dim3 block, cudaStream_t stream, uint32_t dynamic_shared_bytes = 0,
                DebugInfo where = {})
       : where_(where) {
@@ -39,10 +40,12 @@ class LaunchKernel {
     if (current != device.device_id)
       throw std::invalid_argument("LaunchKernel: make the device current with cudaSetDevice first");
   }
+  // As a configuration says.
   LaunchKernel(dim3 grid, const KernelConfig& config, DebugInfo where = {})
       : LaunchKernel(grid, dim3(config.block_size_x, config.block_size_y, config.block_size_z),
                      config.stream, config.shared_memory_bytes, where) {}
 
+  // More of the launch: blocks of a cluster; a start before the kernel in front of it has ended.
   LaunchKernel& cluster(dim3 size) {
     auto& attribute = attributes_[config_.numAttrs++];
     attribute.id = cudaLaunchAttributeClusterDimension;
@@ -86,16 +89,17 @@ class LaunchKernel {
 // A value as a type: nvcc refuses a class as a template argument of a __global__ function.
 template <auto V>
 struct Constant {
-  static constexpr auto value = V;
+  static constexpr auto value = V;  // the value
 };
 
 // What a kernel is compiled for.
 template <class Config>
 struct Instance {
-  Config config;
-  int min_blocks = 1;
+  Config config;       // compiled in
+  int min_blocks = 1;  // of one multiprocessor, for its registers
 };
 
+// Equal in every field?
 template <class Config>
 bool is_same_config(const Config& a, const Config& b) {
   static_assert(std::has_unique_object_representations_v<Config>, "compared by its bytes");

@@ -8,17 +8,19 @@
 
 namespace tensorcraft::op {
 
+// How a check ended.
 enum class CheckResult { pass, warn, fail };
 std::string_view to_string(CheckResult result);  // "PASS", "WARN", "FAIL"
 
 // One thing that the library needs from its machine.
 struct DoctorCheck {
-  std::string name;  // "driver", "cache folder", ...
-  CheckResult result = CheckResult::pass;
-  std::string finding;  // one line
-  std::string fix;      // one line; empty where nothing is to be done
+  std::string name;                        // "driver", "cache folder", ...
+  CheckResult result = CheckResult::pass;  // the answer
+  std::string finding;                     // one line
+  std::string fix;                         // one line; empty where nothing is to be done
 };
 
+// What the program that asks knows and wants.
 struct DoctorOptions {
   // A machine without a usable GPU is healthy, with warnings, unless one is required.
   bool require_gpu = false;

@@ -9,16 +9,16 @@ namespace tensorcraft::op {
 
 // What the compiler made of a plan, and how much of a device it fills.
 struct KernelReport {
-  std::string problem;    // why nothing below is known but the launch; empty where all is
-  std::string signature;  // readable, ends in the key's hash
-  std::string arch;       // "sm_90a"
-  LaunchConfig launch;
+  std::string problem;      // why nothing below is known but the launch; empty where all is
+  std::string signature;    // readable, ends in the key's hash
+  std::string arch;         // "sm_90a"
+  LaunchConfig launch;      // how the plan starts it
   int registers = 0;        // of each thread
   size_t shared_bytes = 0;  // of each block, static and dynamic together
   size_t spill_bytes = 0;   // stores and loads
   size_t code_bytes = 0;    // of the image
   double compile_ms = 0;    // also where the image came from the disk cache
-  Occupancy occupancy;
+  Occupancy occupancy;      // of the device, by such blocks
 };
 // Compiles through the disk cache, for the architecture of `device`, which need not be there. Never
 // fails: a machine without NVRTC, or text that does not compile, is the report's `problem`.

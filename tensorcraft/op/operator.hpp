@@ -15,6 +15,7 @@ namespace tensorcraft::op {
 
 // dtype and shape of an output, before it exists. The first is called "out".
 struct OutputSpec {
+  // Of one output.
   std::string_view name;
   DType dtype;
   Dims shape;
@@ -22,12 +23,14 @@ struct OutputSpec {
 
 // One row of a variant table as front ends show it.
 struct VariantInfo {
+  // As in Variant.
   std::string_view name, alias, idea, reason;
   DeviceType device;
 };
 
 // Everything the front ends, the documentation and the tests know of an operator.
 struct Description {
+  // Parameters in the order of a call, variants best first.
   std::string_view name;
   std::string_view group;    // "normalise", "matrix", ...: a section of the operator index
   std::string_view summary;  // one line
@@ -42,6 +45,7 @@ struct Description {
 // A call whose types are known only at run time. `inputs` and `options` follow the description;
 // outputs beyond the first are optional and follow `outputs`. variant empty: choose.
 struct Arguments {
+  // Borrowed: it must outlive the call.
   std::span<const TensorView> inputs;
   std::span<const Value> options;
   std::string_view variant = {};
@@ -50,13 +54,16 @@ struct Arguments {
 
 // What `consider` says of one row.
 struct Considered {
+  // The row, and whether it accepts or why it declines.
   VariantInfo variant;
   bool accepted = false;
   std::string reason;
   std::optional<Plan> plan;  // of an accepted device row
 };
 
+// What a call would run, and why.
 struct Explanation {
+  // Of the call: who computes it where, every row that was asked, and the work it is.
   std::string_view op;
   std::string device;
   std::string_view variant;  // chosen; empty when none accepts
@@ -74,6 +81,7 @@ std::string to_string(const Explanation& e);
 class Operator {
  public:
   virtual ~Operator() = default;
+  // Lives as long as the process.
   const Description& description() const { return description_; }
   // Number of arrays the call returns and their specs; throws what the call would throw.
   virtual std::vector<OutputSpec> infer(const Arguments& arguments) const = 0;
@@ -84,10 +92,12 @@ class Operator {
                               const DeviceInfo& device) const = 0;
 
  protected:
+  // For the class that implements one.
   explicit Operator(Description description) : description_(std::move(description)) {}
   Description description_;
 };
 
+// The registry, in the order of the index.
 using OperatorList = std::vector<const Operator*>;
 
 }  // namespace tensorcraft::op

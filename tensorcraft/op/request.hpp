@@ -12,7 +12,7 @@ namespace tensorcraft::op {
 
 // A call as text, with nothing computed and no memory: what `explain` and `warmup` take.
 struct RequestText {
-  std::string op;
+  std::string op;  // the name of the operator
   // One of each array argument, in the order of the operator's description: "4096x512", "scalar",
   // or with a dtype of its own "8:int64".
   std::vector<std::string> shapes;
@@ -31,6 +31,7 @@ class Request {
   // value, and what the operator's own checks throw.
   Request(const Operator& op, const RequestText& text, const DeviceInfo& device);
 
+  // The operator that is asked about.
   const Operator& op() const { return op_; }
   // What the call would run and why. Kind value for an unknown variant.
   Explanation explain() const;

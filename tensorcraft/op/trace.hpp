@@ -13,7 +13,9 @@ namespace tensorcraft::op {
 // order and on any thread.
 class Trace {
  public:
+  // The calls of one operator by one variant on one device.
   struct Row {
+    // What they have in common, their number, and their time in all.
     std::string_view op, variant;
     Device device;
     long calls = 0;
@@ -36,6 +38,7 @@ class Trace {
   // Times one call, from construction to destruction.
   class Scope {
    public:
+    // Without a recording nothing is timed.
     Scope(std::shared_ptr<Recording> recording, std::string_view op, std::string_view variant,
           Device device, StreamRef stream);
     ~Scope();

@@ -19,10 +19,12 @@ namespace tensorcraft::op {
 using Value =
     std::variant<std::monostate, bool, int64_t, double, std::string_view, DType, TensorView>;
 
+// What a parameter takes; a choice is one of some names.
 enum class ParameterKind { tensor, boolean, integer, number, choice, dtype };
 
 // One parameter of an operator as every front end shows it.
 struct Parameter {
+  // Its name, what it means, and what it takes.
   std::string_view name;
   std::string_view doc;
   ParameterKind kind = ParameterKind::tensor;
@@ -32,7 +34,9 @@ struct Parameter {
   std::span<const std::string_view> choices;  // of kind choice
 };
 
+// One output, likewise.
 struct OutputInfo {
+  // Its name and what it is.
   std::string_view name;
   std::string_view doc;
 };

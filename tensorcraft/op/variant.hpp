@@ -16,17 +16,19 @@ namespace tensorcraft::op {
 // A variant either runs the problem or says why it will not. Reasons are literals: nothing is
 // formatted while choosing.
 struct Verdict {
+  // Empty where the variant accepts.
   std::string_view reason;
   bool accepted() const { return reason.empty(); }
 };
+// The two verdicts.
 inline constexpr Verdict accept{};
 constexpr Verdict decline(std::string_view reason) { return {reason}; }
 
 // What a device row compiles and launches. Made from (problem, device) alone, so that the compile
 // gate and `explain` see what the launch sees.
 struct Plan {
+  // The kernel, how it is started, and its only argument.
   static constexpr size_t kMaxParamsBytes = 1024;
-
   jit::KernelKey kernel;
   LaunchConfig launch;
   alignas(64) std::byte params[kMaxParamsBytes];
@@ -78,20 +80,20 @@ Plan make_plan(const jit::Rung& rung, std::initializer_list<DType> types,
 // device row plans.
 template <class Problem>
 struct Variant {
-  std::string_view name;
+  std::string_view name;  // by which a call may ask for it
   std::string_view idea;  // one line: what it does and why it is fast
-  DeviceType device;
-  Verdict (*accepts)(const Problem&, const DeviceInfo&);
-  void (*run)(const Problem&) = nullptr;
-  Plan (*plan)(const Problem&, const DeviceInfo&) = nullptr;
-  std::string_view alias = {};   // another name the inventory asks for
+  DeviceType device;      // where it runs
+  Verdict (*accepts)(const Problem&, const DeviceInfo&);      // asked while choosing
+  void (*run)(const Problem&) = nullptr;                      // of a host row
+  Plan (*plan)(const Problem&, const DeviceInfo&) = nullptr;  // of a device row
+  std::string_view alias = {};                                // another name the inventory asks for
   std::string_view reason = {};  // why it may spill or take more than 256 threads
 };
 
 // The work a problem is, whichever variant does it.
 struct Cost {
   double bytes = 0;  // each input read once, each output written once
-  double flops = 0;
+  double flops = 0;  // a multiplication and an addition are two
 };
 
 }  // namespace tensorcraft::op

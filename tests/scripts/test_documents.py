@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import check_links
 import operators_table
 import quote
 import regions
@@ -62,6 +63,27 @@ def test_a_document_that_disagrees_is_found_and_mended(tree):
 def test_code_outside_a_quote_is_found(tree):
     (tree / "page.md").write_text("```cpp\nint c();\n```\n")
     assert list(quote.typed_by_hand(tree)) == ["page.md: cpp code stands outside a quote"]
+
+
+def test_links_to_nothing_are_found(tree):
+    (tree / "docs").mkdir()
+    (tree / "docs" / "b.md").write_text("# Head of `b`, twice\n## Part\n## Part\n```\n# no heading, [no](link.md)\n```\n")
+    good = "[b](docs/b.md) [part](docs/b.md#part-1) [head](docs/b.md#head-of-b-twice) [out](https://b.c/d) `docs/b.md` [a](#top)\n"
+    (tree / "page.md").write_text("# Top\n" + good)
+    assert list(check_links.problems(tree)) == []
+    (tree / "page.md").write_text("[b](b.md) [part](docs/b.md#part-2) [no](docs/b.md#no-heading-no) `docs/c.md`\n")
+    assert list(check_links.problems(tree)) == [
+        "page.md: links to b.md, which does not exist",
+        "page.md: links to docs/b.md#part-2, but there is no such heading",
+        "page.md: links to docs/b.md#no-heading-no, but there is no such heading",
+        "page.md: names docs/c.md, which does not exist",
+    ]
+
+
+def test_every_page_is_listed():
+    docs = Path(__file__).parents[2] / "docs"
+    listed = set(re.findall(r"\]\(([\w.]+\.md)\)", (docs / "README.md").read_text()))
+    assert {page.name for page in docs.glob("*.md")} - {"README.md"} == listed
 
 
 def test_results_become_tables(tmp_path):

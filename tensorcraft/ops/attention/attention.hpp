@@ -11,20 +11,22 @@ namespace tensorcraft {
 // batch, sequence, heads, head_dim (bshd).
 enum class AttentionLayout : int { bhsd, bshd };
 
+// What attention() takes besides arrays that it needs.
 struct AttentionOptions {
-  std::optional<float> scale = {};             // of q k^T; 1 / sqrt(head_dim) where not given
-  bool causal = false;                         // query i sees keys j <= i + seq_k - seq_q
-  std::optional<TensorView> key_lengths = {};  // int32 [batch]: keys in use, the first ones
-  AttentionLayout layout = AttentionLayout::bhsd;
-  bool return_lse = false;  // the allocating form computes lse too
+  std::optional<float> scale = {};                 // of q k^T; 1 / sqrt(head_dim) where not given
+  bool causal = false;                             // query i sees keys j <= i + seq_k - seq_q
+  std::optional<TensorView> key_lengths = {};      // int32 [batch]: keys in use, the first ones
+  AttentionLayout layout = AttentionLayout::bhsd;  // of q, k, v and out
+  bool return_lse = false;                         // the allocating form computes lse too
   std::optional<TensorView> lse =
-      {};  // float32 [batch, heads, seq_q], contiguous: log(sum(exp(s)))
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+      {};                         // float32 [batch, heads, seq_q], contiguous: log(sum(exp(s)))
+  std::string_view variant = {};  // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
+// What the allocating form returns.
 struct AttentionResult {
-  Tensor out;
+  Tensor out;                 // shape, dtype and layout of q
   std::optional<Tensor> lse;  // where return_lse
 };
 

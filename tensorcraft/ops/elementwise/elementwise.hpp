@@ -8,47 +8,55 @@
 
 namespace tensorcraft {
 
+// What operators without options of their own take.
 struct ElementwiseOptions {
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
+// The same with those of leaky_relu().
 struct LeakyReluOptions {
-  float alpha = 0.01f;  // slope below zero
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  float alpha = 0.01f;                   // slope below zero
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
+// The same with those of elu().
 struct EluOptions {
-  float alpha = 1.0f;  // minus the limit far below zero
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  float alpha = 1.0f;                    // minus the limit far below zero
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
+// The same with those of swish().
 struct SwishOptions {
-  float beta = 1.0f;
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  float beta = 1.0f;                     // factor of x in the sigmoid
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
+// The exact formula, or the one with tanh.
 enum class GeluApproximation : int { none, tanh };
 
+// The same with those of gelu().
 struct GeluOptions {
-  GeluApproximation approximate = GeluApproximation::none;
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  GeluApproximation approximate = GeluApproximation::none;  // which formula
+  std::string_view variant = {};                            // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
+// The same with those of astype().
 struct AstypeOptions {
-  DType dtype = DType::float32;  // of the result
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  DType dtype = DType::float32;          // of the result
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
+// The same with those of fill().
 struct FillOptions {
-  double value = 0;
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  double value = 0;                      // of every element
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
 // Two inputs of any strides whose shapes broadcast by NumPy's rule: float32, float16, bfloat16,
@@ -86,22 +94,22 @@ void tanh(const TensorView& out, const TensorView& x, const ElementwiseOptions& 
 Tensor tanh(const TensorView& x, const ElementwiseOptions& options = {});
 void sigmoid(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor sigmoid(const TensorView& x, const ElementwiseOptions& options = {});
-// x where x >= 0, else 0
+// x where x >= 0, else 0; the rest as negative().
 void relu(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor relu(const TensorView& x, const ElementwiseOptions& options = {});
-// x where x > 0, else alpha x
+// x where x > 0, else alpha x; the rest as negative().
 void leaky_relu(const TensorView& out, const TensorView& x, const LeakyReluOptions& options = {});
 Tensor leaky_relu(const TensorView& x, const LeakyReluOptions& options = {});
-// x where x > 0, else alpha (e^x - 1)
+// x where x > 0, else alpha (e^x - 1); the rest as negative().
 void elu(const TensorView& out, const TensorView& x, const EluOptions& options = {});
 Tensor elu(const TensorView& x, const EluOptions& options = {});
-// x sigmoid(x)
+// x sigmoid(x); the rest as negative().
 void silu(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor silu(const TensorView& x, const ElementwiseOptions& options = {});
-// x sigmoid(beta x)
+// x sigmoid(beta x); the rest as negative().
 void swish(const TensorView& out, const TensorView& x, const SwishOptions& options = {});
 Tensor swish(const TensorView& x, const SwishOptions& options = {});
-// x P(normal < x), or its tanh form
+// x P(normal < x), or its tanh form; the rest as negative().
 void gelu(const TensorView& out, const TensorView& x, const GeluOptions& options = {});
 Tensor gelu(const TensorView& x, const GeluOptions& options = {});
 // The same bits in another place: any dtype, any strides.

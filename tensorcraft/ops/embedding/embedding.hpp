@@ -7,9 +7,10 @@
 
 namespace tensorcraft {
 
+// What embedding() takes besides arrays that it needs.
 struct EmbeddingOptions {
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
 // out[i..., :] = table[ids[i...], :]. ids: int32 or int64, any shape; table: [rows, dim] of any

@@ -9,17 +9,18 @@
 
 namespace tensorcraft {
 
+// What gemm() takes besides arrays that it needs.
 struct GemmOptions {
-  std::optional<TensorView> c = {};  // [..., m, n], dtype of the result; batch axes broadcast
-  float alpha = 1;
+  std::optional<TensorView> c = {};     // [..., m, n], dtype of the result; batch axes broadcast
+  float alpha = 1;                      // of the product
   std::optional<float> beta = {};       // 1 where c is given; c is not read where it is 0
   std::optional<TensorView> bias = {};  // [n], dtype of a
-  Activation activation = Activation::none;
+  Activation activation = Activation::none;       // applied last
   bool transpose_a = false, transpose_b = false;  // a is [..., k, m], b is [..., n, k]
   std::optional<DType> out_dtype = {};            // dtype of a (the default) or float32
   bool allow_tf32 = false;                        // may round float32 operands to tf32
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  std::string_view variant = {};                  // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};           // none: the thread's current one of the device
 };
 
 // The options of a product whose operands are given as [k, m] or [n, k] where they are columns.

@@ -7,11 +7,12 @@
 
 namespace tensorcraft {
 
+// What l2_normalize() takes besides arrays that it needs.
 struct L2NormalizeOptions {
-  int64_t axis = -1;   // whose elements together get length 1
-  float eps = 1e-12f;  // vectors shorter than this are divided by it
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  int64_t axis = -1;                     // whose elements together get length 1
+  float eps = 1e-12f;                    // vectors shorter than this are divided by it
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
 // out = x / max(sqrt(sum(x^2 over axis)), eps). x: any shape and strides; float32, float16 or

@@ -8,22 +8,23 @@
 
 namespace tensorcraft {
 
+// What layer_norm() takes besides arrays that it needs.
 struct LayerNormOptions {
   std::optional<TensorView> weight = {}, bias = {};  // [cols], contiguous; dtype of x or float32
   float eps = 1e-5f;                                 // added to the variance
   std::optional<TensorView> residual = {};           // added to x first; shape and dtype of x
-  Activation activation = Activation::none;
+  Activation activation = Activation::none;          // applied last
   bool return_stats = false;  // the allocating form computes mean and rstd too
   // Further outputs, each written where given. mean, rstd: float32, shape of x without its last
   // axis, contiguous. residual_out: x + residual, shape and dtype of x.
   std::optional<TensorView> mean = {}, rstd = {}, residual_out = {};
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
 // Those not asked for are empty.
 struct LayerNormResult {
-  Tensor out, mean, rstd, residual_out;
+  Tensor out, mean, rstd, residual_out;  // as in LayerNormOptions
 };
 
 // out = activation((h - mean) * rstd * weight + bias) over the last axis, with h = x + residual,

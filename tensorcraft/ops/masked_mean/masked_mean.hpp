@@ -7,9 +7,10 @@
 
 namespace tensorcraft {
 
+// What masked_mean() takes besides arrays that it needs.
 struct MaskedMeanOptions {
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
 // out[b, :] = the mean of x[b, 0 .. lengths[b], :]; zeros where the length is 0. x: [batch, steps,

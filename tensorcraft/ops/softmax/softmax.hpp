@@ -7,10 +7,11 @@
 
 namespace tensorcraft {
 
+// What softmax() takes besides arrays that it needs.
 struct SoftmaxOptions {
-  int64_t axis = -1;  // whose elements together sum to 1
-  std::string_view variant = {};
-  std::optional<StreamRef> stream = {};
+  int64_t axis = -1;                     // whose elements together sum to 1
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
 // out = exp(x - max) / sum(exp(x - max)) along the axis. x: any shape and strides; float32, float16

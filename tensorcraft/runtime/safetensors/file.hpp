@@ -20,9 +20,11 @@ namespace tensorcraft {
 // the file and of every other tensor.
 class TensorResource {
  public:
+  // Takes the memory over; no checksum: verify() cannot be asked.
   TensorResource(std::string name, Tensor storage, std::optional<uint64_t> checksum)
       : name_(std::move(name)), storage_(std::move(storage)), checksum_(checksum) {}
 
+  // As the file names it.
   const std::string& name() const { return name_; }
   // Read-only; valid while this resource lives.
   TensorView view() const { return storage_.view().as_read_only(); }
@@ -36,6 +38,7 @@ class TensorResource {
   std::optional<uint64_t> checksum_;
 };
 
+// How load() reads.
 struct LoadOptions {
   bool checksum = false;  // keep an XXH3 hash for verify()
   // Called after each piece with the bytes done and in total. It may throw to stop the load.

@@ -16,21 +16,23 @@
 
 namespace tensorcraft::scheduler {
 
+// The bounds of a scheduler.
 struct Options {
   uint64_t memory_bytes = 0;  // what all running tasks together may reserve
-  int max_running = 1;
+  int max_running = 1;        // tasks at a time
   size_t max_pending = 1024;  // of each class, so that a flood of one class cannot shut out another
   // A stream with a share may start tasks whose traffic is that share of the bandwidth; at most
   // what fits in one window in a burst. A stream without one is not paced.
   double bytes_per_second = 0;
-  std::map<int, double> shares;
-  Time window = std::chrono::milliseconds(10);
+  std::map<int, double> shares;                 // by stream, of 1
+  Time window = std::chrono::milliseconds(10);  // of traffic, in a burst
   // The longest ready task, once ready for this long, goes before every class, one task in each
   // such time; while it lacks memory no other starts. So each task that fits starts at last.
   Time patience = std::chrono::seconds(1);
   size_t log_capacity = 4096;  // the oldest decisions are dropped
 };
 
+// The answer to a submission.
 enum class Verdict : uint8_t { admit, queue, reject };
 // Queued for: memory, bandwidth, dependencies that have not completed, slots (max_running), order
 // (the task that ran out of patience goes first). Rejected for: memory above the total, bandwidth
@@ -45,11 +47,13 @@ enum class Reason : uint8_t {
   order,
   duplicate_id,
 };
+// The names, as messages spell them.
 std::string_view to_string(Verdict verdict);
 std::string_view to_string(Reason reason);
 
 // One decision on a task; a queued task gets a second one when it is admitted.
 struct Decision {
+  // When, on which task, what, and why.
   Time at{0};
   TaskId id = 0;
   Verdict verdict = Verdict::reject;
@@ -57,7 +61,9 @@ struct Decision {
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
+// The scheduler as a whole.
 struct Statistics {
+  // Numbers of tasks, bytes reserved now and still free, and times.
   size_t pending = 0, running = 0;                                  // now
   uint64_t completed = 0, failed = 0, cancelled = 0, rejected = 0;  // since the beginning
   uint64_t reserved_bytes = 0, available_bytes = 0;
@@ -67,24 +73,24 @@ struct Statistics {
 
 // What can happen.
 struct Submit {
-  Task task;
+  Task task;  // what is submitted
 };
 struct Completed {  // the executor is done with a running task
-  TaskId id;
+  TaskId id;        // which one
 };
-struct Failed {  // the same, without success
-  TaskId id;
-  std::string error;
+struct Failed {       // the same, without success
+  TaskId id;          // which one
+  std::string error;  // why, for the user
 };
 // Ends a pending task at once. A running one keeps its memory until the executor lets go of it, as
 // a kernel cannot be called back; how it ended then no longer counts. Again is no mistake.
 struct Cancel {
-  TaskId id;
+  TaskId id;  // which one
 };
 // Drops what is known of a task in a terminal state: its id may be used again, and nothing may
 // depend on it any more.
 struct Forget {
-  TaskId id;
+  TaskId id;  // which one
 };
 struct Tick {};  // only time has passed
 using Event = std::variant<Submit, Completed, Failed, Cancel, Forget, Tick>;

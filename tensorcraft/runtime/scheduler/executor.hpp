@@ -19,7 +19,7 @@ using Work = std::function<void(StreamRef)>;
 
 // How a task ended.
 struct Report {
-  TaskId id = 0;
+  TaskId id = 0;                     // of the task
   std::optional<std::string> error;  // none: it completed
 };
 

@@ -21,6 +21,7 @@ Time steady_now();
 class Scheduler {
  public:
   using Clock = std::function<Time()>;  // never goes back
+  // Kind value for options that no task could run under.
   Scheduler(Options options, std::unique_ptr<Executor> executor, Clock clock = steady_now);
 
   // The answer; rejected work is dropped.
@@ -32,6 +33,7 @@ class Scheduler {
   // Advances until the task has ended. It must not be called from a task's work.
   TaskStatus wait(TaskId id);
 
+  // As those of Core, of this moment.
   TaskStatus status(TaskId id) const;
   Statistics statistics() const;
   std::vector<Decision> log() const;

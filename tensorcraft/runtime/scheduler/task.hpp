@@ -13,6 +13,7 @@ using TaskId = uint64_t;
 // A duration, or the time since whatever moment the clock counts from.
 using Time = std::chrono::nanoseconds;
 
+// Where a task stands; the last three are terminal.
 enum class TaskState : uint8_t { pending, running, completed, failed, cancelled };
 // How a task is ranked within its class: by submission, by run estimate (shortest first), or by
 // Task::priority (highest first). Tasks ranked by priority go before those ranked by estimate, and
@@ -21,11 +22,13 @@ enum class Policy : uint8_t { fifo, sjf, priority };
 // The class of service; a higher one goes first.
 enum class Qos : uint8_t { best_effort, burstable, guaranteed };
 
+// The names, as messages spell them.
 std::string_view to_string(TaskState state);
 std::string_view to_string(Policy policy);
 std::string_view to_string(Qos qos);
 
 constexpr int priority_of(Qos qos) { return 50 * int(qos); }  // 0, 50, 100
+// Has it ended?
 constexpr bool is_terminal(TaskState state) { return state >= TaskState::completed; }
 // Is there an edge? From pending to running, failed and cancelled; from running to each terminal
 // state; none leaves a terminal state.
@@ -33,6 +36,7 @@ bool is_legal(TaskState from, TaskState to);
 
 // What the submitter says.
 struct Task {
+  // The name is for messages; equal ones are no mistake.
   TaskId id = 0;
   std::string name;
   Policy policy = Policy::fifo;
@@ -47,6 +51,7 @@ struct Task {
 
 // What has become of it.
 struct TaskStatus {
+  // Times are 0 until they come.
   Task task;
   TaskState state = TaskState::pending;
   bool cancel_requested = false;  // running, and cancelled as soon as the executor lets go of it

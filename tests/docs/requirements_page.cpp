@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes into docs/install.md, between its markers, from which GPU on each variant runs, or with
+// --check compares. A variant runs on an architecture where it accepts one of the cases.
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tests/support/cases.hpp"
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace tensorcraft;
+
+constexpr std::string_view kBegin = "<!-- requirements -->\n", kEnd = "<!-- /requirements -->";
+constexpr std::string_view kArchitectures[] = {"sm_80",  "sm_86",   "sm_89",
+                                               "sm_90a", "sm_100a", "sm_120a"};
+
+TensorView on_gpu(const TensorView& t) {
+  return {t.data(), t.dtype(), t.shape(), t.strides(), Device::cuda(0)};
+}
+
+op::Explanation explain_on(const testing::Case& c, const testing::CaseRun& run,
+                           const DeviceInfo& device) {
+  const op::Arguments host = run.arguments({});
+  std::vector<TensorView> inputs, outputs;
+  for (const auto& t : host.inputs) inputs.push_back(on_gpu(t));
+  for (const auto& t : run.outputs()) outputs.push_back(on_gpu(t));
+  std::vector<op::Value> options(host.options.begin(), host.options.end());
+  for (auto& v : options)
+    if (const auto* t = std::get_if<TensorView>(&v)) v = on_gpu(*t);
+  return c.op->explain(outputs, {inputs, options, {}, std::nullopt}, device);
+}
+
+// By operator and variant: the architectures it runs on, as places in the list.
+using Found = std::map<std::string, std::map<std::string, std::set<size_t>>>;
+
+Found find() {
+  Found found;
+  for (const testing::Case& c : testing::all_cases()) {
+    if (!c.has_tag("gate") && !c.has_tag("smoke") && !c.has_tag("conformance")) continue;
+    const testing::CaseRun run(c, Device::cpu());
+    for (size_t i = 0; i < std::size(kArchitectures); ++i)
+      for (const auto& row : explain_on(c, run, device_info_of_arch(kArchitectures[i])).variants)
+        if (row.accepted)
+          found[std::string(c.op->description().name)][std::string(row.variant.name)].insert(i);
+  }
+  return found;
+}
+
+std::string table() {
+  std::map<std::string, std::string> operators;  // by what runs where
+  for (const auto& [op, variants] : find()) {
+    std::map<std::string, std::string> rows;  // by architectures
+    for (const auto& [variant, where] : variants) {
+      std::string on(kArchitectures[*where.begin()]);
+      if (where.size() == std::size(kArchitectures) - *where.begin())
+        on += " or newer";
+      else
+        for (auto i = std::next(where.begin()); i != where.end(); ++i)
+          on += join(", ", kArchitectures[*i]);
+      std::string& names = rows[on];
+      names += join(names.empty() ? "" : ", ", variant);
+    }
+    for (const auto& [on, names] : rows) {
+      std::string& ops = operators[join(names, " | ", on)];
+      ops += join(ops.empty() ? "" : ", ", '`', op, '`');
+    }
+  }
+  std::map<std::string, std::string> sorted;
+  for (const auto& [what, ops] : operators)
+    sorted[ops + what] = join("| ", ops, " | ", what, " |\n");
+  std::string text = "| operator | variants | GPU |\n| --- | --- | --- |\n";
+  for (const auto& [key, row] : sorted) text += row;
+  return text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool check = argc == 3 && std::string_view(argv[2]) == "--check";
+  if (argc != 2 && !check) {
+    std::cerr << "usage: requirements_page PAGE [--check]\n";
+    return 2;
+  }
+  std::ifstream file(argv[1]);
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const size_t begin = page.find(kBegin), end = page.find(kEnd);
+  if (begin == std::string::npos || end == std::string::npos) {
+    std::cerr << argv[1] << " has no place for the table\n";
+    return 1;
+  }
+  const std::string written = page.substr(0, begin + kBegin.size()) + table() + page.substr(end);
+  if (check && written == page) return 0;
+  if (check) {
+    std::cerr << argv[1] << " is not up to date: run " << argv[0] << ' ' << argv[1] << '\n';
+    return 1;
+  }
+  std::ofstream to(argv[1]);
+  to << written << std::flush;
+  return to ? 0 : 1;
+}
