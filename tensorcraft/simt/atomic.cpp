@@ -77,7 +77,10 @@ T compare_and_swap(T* address, T expected, T value, const SourceLine& line) {
 uint32_t atomic(Atomic op, uint32_t* address, uint32_t value, const SourceLine& line) {
   check(address, line);
   Cluster& cluster = *Cluster::current();
-  const bool is_global = !cluster.is_shared(*cluster.self().block, address, sizeof(*address));
+  const auto holds = [&](const Block& b) {
+    return cluster.is_shared(b, address, sizeof(*address));
+  };
+  const bool is_global = std::none_of(cluster.blocks().begin(), cluster.blocks().end(), holds);
   const std::atomic_ref<uint32_t> memory(*address);
   uint32_t old = memory.load(std::memory_order_relaxed);
   while (!memory.compare_exchange_weak(old, changed(op, old, value, is_global),

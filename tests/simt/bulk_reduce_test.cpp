@@ -39,6 +39,17 @@ TEST(SimtBulkReduce, RoundsEachHalfToNearestEven) {
   EXPECT_EQ(reduced(Reduce::add, ReduceType::f32, 1.5f, 2.0f), 3.5f);
 }
 
+TEST(SimtBulkReduce, FlushesFloatsOfFourBytesAndOrdersZeros) {
+  constexpr float subnormal = 0x1p-130f, normal = 0x1p-126f;
+  EXPECT_EQ(reduced(Reduce::add, ReduceType::f32, subnormal, 0.0f), 0.0f);
+  EXPECT_EQ(reduced(Reduce::add, ReduceType::f32, -1.5f * normal, normal), 0.0f);
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(bit_cast<uint32_t>(reduced(Reduce::add, ReduceType::f32, infinity, -infinity)),
+            0x7fffffffu);
+  EXPECT_EQ(reduced(Reduce::min, ReduceType::f16, f16(0.0f), f16(-0.0f)).bits, 0x8000u);
+  EXPECT_EQ(reduced(Reduce::max, ReduceType::bf16, bf16(-0.0f), bf16(0.0f)).bits, 0u);
+}
+
 TEST(SimtBulkReduce, HasNoFloatMinimumOfFourBytesAndNoBitsOfSignedIntegers) {
   EXPECT_FALSE(can_reduce(Reduce::min, ReduceType::f32));
   EXPECT_FALSE(can_reduce(Reduce::bit_and, ReduceType::f16));

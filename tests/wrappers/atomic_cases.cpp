@@ -55,6 +55,9 @@ uint64_t add_floats(uint64_t old, uint64_t x, uint64_t) {
   const float a = flush(bit_cast<float>(uint32_t(old))), b = flush(bit_cast<float>(uint32_t(x)));
   return bit_cast<uint32_t>(flush(a + b));
 }
+uint64_t add_shared_floats(uint64_t old, uint64_t x, uint64_t) {
+  return bit_cast<uint32_t>(bit_cast<float>(uint32_t(old)) + bit_cast<float>(uint32_t(x)));
+}
 uint32_t add_halves(const Format& f, uint32_t a, uint32_t b) {
   const double sum = decode(f, a & 0xffff) + decode(f, b & 0xffff);
   return sum != sum ? 0x7fff : nearest(f, sum, false);
@@ -81,6 +84,7 @@ std::vector<Case> atomic_cases() {
       atomic<atomic_add_u32>("atomic_add_u32", 1, add),
       atomic<atomic_add_u64>("atomic_add_u64", 2, add),
       atomic<atomic_add_f32>("atomic_add_f32", 1, add_floats, 80, any_float),
+      atomic<atomic_add_f32_shared>("atomic_add_f32_shared", 1, add_shared_floats, 80, any_float),
       atomic<atomic_add_f16x2>("atomic_add_f16x2", 1, add_pairs<kF16>, 80, any_pair),
       atomic<atomic_add_bf16x2>("atomic_add_bf16x2", 1, add_pairs<kBf16>, 90, any_pair),
       atomic<atomic_min_s32>("atomic_min_s32", 1, min_s32),

@@ -105,6 +105,26 @@ std::vector<Expected> expect_cells(Words in, int) {
   return out;
 }
 
+// Subnormal numbers are kept, as in the own block.
+Case remote_float() {
+  Case c = cluster<cluster_add_f32>("cluster_add_f32", 33, 33, [](Words in, int) {
+    std::vector<Expected> out(33);
+    auto now = bit_cast<float>(in[0]);
+    for (size_t i = 1; i < 33; ++i) {
+      out[i] = {bit_cast<uint32_t>(now)};
+      now += bit_cast<float>(in[i]);
+    }
+    out[0] = {bit_cast<uint32_t>(now)};
+    return out;
+  });
+  c.fill = [](Random& random, int block, std::span<uint32_t> in) {
+    const uint32_t small[] = {0, 0x80000000, 1, 0x807fffff, 0x00800000, 0x80c00000, 0x00400000};
+    for (uint32_t& word : in)
+      word = block % 2 ? small[random() % 7] : (uint32_t(random()) & 0x8fffffff) | 0x38000000;
+  };
+  return c;
+}
+
 std::vector<Expected> expect_phases(Words, int) {
   std::vector<Expected> out;
   // Before a phase's end the one of the other parity is the last; then it is this one.
@@ -131,6 +151,7 @@ std::vector<Case> cluster_cases() {
           cluster<cluster_relaxed>("cluster_relaxed", words, words, expect_relaxed),
           cluster<cluster_gather>("cluster_gather", kBlocks, words * kBlocks, expect_gather),
           cluster<cluster_atomics>("cluster_atomics", words, kCellWords, expect_cells),
+          remote_float(),
           phases,
           cluster<st_async>("st_async", words, words, expect_sent),
           cluster<bulk_to_cluster>("bulk_to_cluster", words, words, expect_sent)};

@@ -99,6 +99,34 @@ std::vector<Case> shuffle_cases() {
   };
 }
 
+// Of the lanes below 11, or of the others.
+Words group_of(Words x, int lane) { return lane < 11 ? x.first(11) : x.subspan(11); }
+
+uint32_t redux_of_group(Words all, int lane) {
+  const Words x = group_of(all, lane);
+  uint32_t sum = 0, both = ~0u, any = 0, odd = 0;
+  int32_t least = INT32_MAX, most = INT32_MIN;
+  for (const uint32_t v : x) {
+    sum += v;
+    both &= v;
+    any |= v;
+    odd ^= v;
+    least = std::min(least, int32_t(v));
+    most = std::max(most, int32_t(v));
+  }
+  return sum ^ uint32_t(least) * 3 ^ uint32_t(most) * 5 ^
+         *std::min_element(x.begin(), x.end()) * 7 ^ *std::max_element(x.begin(), x.end()) * 11 ^
+         both * 13 ^ any * 17 ^ odd * 19;
+}
+
+uint32_t votes_of_group(Words all, int lane) {
+  const Words x = group_of(all, lane);
+  uint32_t bits = 0;
+  for (size_t i = 0; i < x.size(); ++i) bits |= uint32_t(is_odd(x[i])) << i;
+  const auto zeros = uint32_t(std::count_if(x.begin(), x.end(), ends_in_zero));
+  return (lane < 11 ? bits : bits << 11) ^ uint32_t(zeros > 0) << 30 ^ uint32_t(zeros == 0) << 31;
+}
+
 std::vector<Case> vote_cases() {
   const auto smaller = [](uint32_t a, uint32_t b) {
     return uint32_t(std::min(int32_t(a), int32_t(b)));
@@ -119,6 +147,8 @@ std::vector<Case> vote_cases() {
       warp<redux_or>("redux_or",
                      folded(std::bit_or<uint32_t>(), 0, [](uint32_t x) { return x & 0xff00ffu; })),
       warp<redux_xor>("redux_xor", folded(std::bit_xor<uint32_t>(), 0)),
+      warp<redux_masked>("redux_masked", redux_of_group),
+      warp<vote_masked>("vote_masked", votes_of_group),
       warp<elect>(
           "elect", [](Words, int lane) { return uint32_t(lane == 0); }, 90),
       warp<elect_masked>(

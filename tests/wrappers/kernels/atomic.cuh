@@ -80,6 +80,26 @@ TC_DEVICE void atomic_add_f32(const Params& p) {
   if (words == 1) block_out(p)[3 + threadIdx.x * 2] = 0;
   if (words == 1 && threadIdx.x == 0) block_out(p)[1] = 0;
 }
+// The cell lies in shared memory.
+struct FloatCell {
+  float value;
+};
+TC_DEVICE void atomic_add_f32_shared(const Params& p) {
+  FloatCell& cell = static_shared<FloatCell>();
+  if (threadIdx.x == 0) cell.value = bit_cast<float>(block_in(p)[0]);
+  __syncwarp();
+  const auto x = bit_cast<float>(block_in(p)[2 + threadIdx.x * 4]);
+  float old = x;
+  for (unsigned turn = 0; turn < 32; ++turn) {
+    if (threadIdx.x == turn) old = atomic_add(&cell.value, x);
+    __syncwarp();
+  }
+  block_out(p)[2 + threadIdx.x * 2] = bit_cast<uint32_t>(old);
+  block_out(p)[3 + threadIdx.x * 2] = 0;
+  if (threadIdx.x != 0) return;
+  block_out(p)[0] = bit_cast<uint32_t>(cell.value);
+  block_out(p)[1] = 0;
+}
 TC_DEVICE void atomic_add_f16x2(const Params& p) {
   using T = Vec2<f16>;
   constexpr int words = sizeof(T) / 4;

@@ -140,6 +140,29 @@ TC_DEVICE void cluster_atomics(const Params& p) {
   out[14] = out[15] = 0;
 }
 
+// The threads of block 0 add one after another to a float of block 1; in: where it begins, 32
+// floats; out: what it becomes, what each thread got.
+struct RemoteFloat {
+  float value;
+};
+TC_DEVICE void cluster_add_f32(const Params& p) {
+  RemoteFloat& own = static_shared<RemoteFloat>();
+  const uint32_t* in = cluster_in<kClusterBlocks>(p);
+  const uint32_t rank = ptx::cluster_ctarank();
+  if (threadIdx.x == 0) own.value = bit_cast<float>(in[0]);
+  ptx::cluster_sync();
+  float* const cell = ptx::mapa(&own.value, 1);
+  const auto x = bit_cast<float>(in[1 + threadIdx.x]);
+  for (unsigned turn = 0; rank == 0 && turn < 32; ++turn) {
+    if (threadIdx.x == turn)
+      cluster_out<kClusterBlocks>(p)[1 + turn] = bit_cast<uint32_t>(atomic_add(cell, x));
+    __syncwarp();
+  }
+  ptx::cluster_sync();
+  if (rank == 1 && threadIdx.x == 0)
+    cluster_out<kClusterBlocks>(p)[0] = bit_cast<uint32_t>(own.value);
+}
+
 struct ClusterBarrierShared {
   alignas(16) uint32_t words[32], sent[32];
   uint64_t barrier;

@@ -54,7 +54,7 @@ TC_DEVICE void dependent_launches(const Params& p) {
   ptx::griddepcontrol_launch_dependents();
   ptx::griddepcontrol_wait();
   const uint32_t old = block_out(p)[threadIdx.x];
-  for (int i = 0; i < 20; ++i) ptx::nanosleep(1000);
+  ptx::nanosleep(20000);
   block_out(p)[threadIdx.x] = old * 5 + block_in(p)[threadIdx.x];
 }
 

@@ -76,6 +76,35 @@ TC_DEVICE void elect_masked(const Params& p) {
   block_out(p)[threadIdx.x] = uint32_t(threadIdx.x % 32 >= 9 && ptx::elect_sync(0xfffffe00u));
 }
 
+// The lanes below 11 and the others by themselves.
+inline constexpr unsigned kLowLanes = 0x7ffu;
+TC_DEVICE uint32_t redux_of(uint32_t x, unsigned mask) {
+  return uint32_t(ptx::redux_sync_add_s32(int32_t(x), mask)) ^
+         uint32_t(ptx::redux_sync_min_s32(int32_t(x), mask)) * 3 ^
+         uint32_t(ptx::redux_sync_max_s32(int32_t(x), mask)) * 5 ^
+         ptx::redux_sync_min_u32(x, mask) * 7 ^ ptx::redux_sync_max_u32(x, mask) * 11 ^
+         ptx::redux_sync_and_b32(x, mask) * 13 ^ ptx::redux_sync_or_b32(x, mask) * 17 ^
+         ptx::redux_sync_xor_b32(x, mask) * 19;
+}
+TC_DEVICE void redux_masked(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  if (threadIdx.x % 32 < 11)
+    block_out(p)[threadIdx.x] = redux_of(x, kLowLanes);
+  else
+    block_out(p)[threadIdx.x] = redux_of(x, ~kLowLanes);
+}
+TC_DEVICE uint32_t votes_of(uint32_t x, unsigned mask) {
+  return __ballot_sync(mask, int(x & 1)) ^ uint32_t(__any_sync(mask, (x & 31) == 0)) << 30 ^
+         uint32_t(__all_sync(mask, (x & 31) != 0)) << 31;
+}
+TC_DEVICE void vote_masked(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  if (threadIdx.x % 32 < 11)
+    block_out(p)[threadIdx.x] = votes_of(x, kLowLanes);
+  else
+    block_out(p)[threadIdx.x] = votes_of(x, ~kLowLanes);
+}
+
 struct ReduceShared {
   BlockReduce<float> reduce;
 };
