@@ -294,6 +294,8 @@ void compare_all(Report& report) {
   for (const int64_t size : {256, 1000, 2048, 4096})
     products<bf16>(report, "bfloat16", tk::GemmVersion::TensorCore, size);
   products<bf16>(report, "bfloat16", tk::GemmVersion::TensorCore, 333);
+  for (const int64_t size : {333, 1024, 2048})
+    products<float>(report, "float32", tk::GemmVersion::DoubleBuffer, size);
   for (const MemoryLayout layout : {MemoryLayout::ROW_ROW, MemoryLayout::ROW_COL,
                                     MemoryLayout::COL_ROW, MemoryLayout::COL_COL}) {
     interface<float>(report, "float32", layout, 1024);
@@ -303,8 +305,9 @@ void compare_all(Report& report) {
   attentions<bf16>(report, "bfloat16", 1024, 128, true);
   attentions<bf16>(report, "bfloat16", 100, 40, false);
   attentions<float>(report, "float32", 512, 64, true);
-  elements<float>(report, "float32", int64_t(1) << 22);
-  elements<bf16>(report, "bfloat16", (int64_t(1) << 22) + 5);
+  // Long enough that the launch does not count.
+  elements<float>(report, "float32", int64_t(1) << 25);
+  elements<bf16>(report, "bfloat16", (int64_t(1) << 26) + 5);
   conversions_and_gathers(report);
 }
 

@@ -44,7 +44,8 @@ TC_DEVICE float atomic_add(float* address, float x) {
                                       bit_cast<uint32_t>(x)));
 #endif
 }
-// Each half by itself is one atomic addition, rounded to nearest even.
+// Each half by itself is one atomic addition, rounded to nearest even. Not for shared memory of
+// another block of the cluster: an H200 gives wrong sums there.
 TC_DEVICE Vec2<f16> atomic_add(Vec2<f16>* address, Vec2<f16> x) {
 #if TC_PTX
   return bit_cast<Vec2<f16>>(

@@ -6,13 +6,17 @@
 #include "tensorcraft/ops/gemm/03_thread_tiled.cuh"
 #include "tensorcraft/ops/gemm/04_vectorized.cuh"
 
-// Matrix products in all four layouts by a rung chosen for the type. Compiled for each T and type
-// of the result, for four layouts, with and without C, with 16-byte and with single accesses (16
-// kernels): tensor_core for f16 and bf16, vectorized for float, and thread_tiled for float8 (8).
+#include <algorithm>
+#include <array>
+#include <utility>
+
+// Matrix products in all four layouts by a rung and a tile chosen for the call. Compiled for each T
+// and type of the result, for four layouts: tensor_core for f16 and bf16 (four tiles, with 16-byte
+// and with single accesses: 32 kernels), vectorized for float (16), thread_tiled for float8 (8).
 namespace tensorcraft::kernels {
 
-// The tile a product runs with. `stages` is how many tiles of an operand are in flight at most:
-// tensor_core has two.
+// The tile that wins where another would take as long. `stages` is how many tiles of an operand are
+// in flight at most: tensor_core has two.
 struct GemmConfig {
   // In elements of the result, but tile_k, which is along the sum.
   int tile_m = 128, tile_n = 128, tile_k = 32;
@@ -34,37 +38,38 @@ __global__ void __launch_bounds__(C::value.config.threads)
   thread_tiled<T, Out, C::value.config>(p);
 }
 
-// The shipped tile that a GemmConfig describes.
-constexpr const TileShape& tile_of(const GemmConfig& config) {
-  for (const TileShape& t : kTensorCoreTiles)
-    if (t.block_m == config.tile_m && t.block_n == config.tile_n && t.block_k == config.tile_k &&
-        t.part_m == config.warp_m && t.part_n == config.warp_n)
-      return t;
+// tensor_core's tiles, that of a GemmConfig first: the first of equals is chosen.
+constexpr auto tiles_from(const GemmConfig& config) {
+  std::array<TileShape, std::size(kTensorCoreTiles)> tiles{};
+  std::copy(std::begin(kTensorCoreTiles), std::end(kTensorCoreTiles), tiles.begin());
+  for (TileShape& t : tiles) {
+    if (t.block_m != config.tile_m || t.block_n != config.tile_n || t.block_k != config.tile_k ||
+        t.part_m != config.warp_m || t.part_n != config.warp_n)
+      continue;
+    std::swap(t, tiles[0]);
+    return tiles;
+  }
   throw std::invalid_argument("GemmConfig: there is no such tile");
 }
+inline constexpr auto kInterfaceTiles = tiles_from(GemmConfig{});
 
-inline constexpr TileShape kTensorCoreTile[] = {tile_of(GemmConfig{})};
-inline constexpr TileShape kThreadTile[] = {kThreadTiles[0]};
-inline constexpr TileShape kVectorTile[] = {kVectorTiles[0]};
-
-// f(a_layout, b_layout, has_c) for each of the 8.
+// f(a_layout, b_layout) for each of the 4.
 template <class F>
 constexpr void for_each_form(F f) {
   for (const Layout a : {Layout::row_major, Layout::column_major})
-    for (const Layout b : {Layout::row_major, Layout::column_major})
-      for (const bool has_c : {false, true}) f(a, b, has_c);
+    for (const Layout b : {Layout::row_major, Layout::column_major}) f(a, b);
 }
 
 template <class T, class Out>
 struct InterfaceTensorCore {
   static constexpr auto list = [] {
-    std::array<Instance<Config>, 16> all{};
+    std::array<Instance<Config>, 8 * kInterfaceTiles.size()> all{};
     size_t count = 0;
-    for_each_form([&](Layout a, Layout b, bool has_c) {
-      for (const bool wide : {false, true})
-        all[count++] = {tensor_core_config<T>(kTensorCoreTile[0], a, b, has_c, wide),
-                        kTensorCoreTile[0].min_blocks};
-    });
+    for (const TileShape& t : kInterfaceTiles)
+      for_each_form([&](Layout a, Layout b) {
+        for (const bool wide : {false, true})
+          all[count++] = {tensor_core_config<T>(t, a, b, wide), t.min_blocks};
+      });
     return all;
   }();
   template <class C>
@@ -74,8 +79,8 @@ struct InterfaceTensorCore {
 };
 
 // A thread's part of a tile, in accesses of `vector` elements.
-constexpr Config thread_config(const TileShape& t, Layout a, Layout b, bool has_c, int vector) {
-  Config c = tile_config(t, a, b, has_c);
+constexpr Config thread_config(const TileShape& t, Layout a, Layout b, int vector) {
+  Config c = tile_config(t, a, b);
   c.thread_m = t.part_m;
   c.thread_n = t.part_n;
   c.a_vector = c.b_vector = c.d_vector = vector;
@@ -85,12 +90,13 @@ constexpr Config thread_config(const TileShape& t, Layout a, Layout b, bool has_
 template <class Out>
 struct InterfaceVectorized {
   static constexpr auto list = [] {
-    std::array<Instance<Config>, 16> all{};
+    std::array<Instance<Config>, 8 * std::size(kVectorTiles)> all{};
     size_t count = 0;
-    for_each_form([&](Layout a, Layout b, bool has_c) {
-      all[count++] = {thread_config(kVectorTile[0], a, b, has_c, 1), 1};
-      all[count++] = {thread_config(kVectorTile[0], a, b, has_c, 4), 2};
-    });
+    for (const TileShape& t : kVectorTiles)
+      for_each_form([&](Layout a, Layout b) {
+        all[count++] = {thread_config(t, a, b, 1), 1};
+        all[count++] = {thread_config(t, a, b, 4), 2};
+      });
     return all;
   }();
   template <class C>
@@ -102,11 +108,10 @@ struct InterfaceVectorized {
 template <class T, class Out>
 struct InterfaceThreadTiled {
   static constexpr auto list = [] {
-    std::array<Instance<Config>, 8> all{};
+    std::array<Instance<Config>, 4 * std::size(kThreadTiles)> all{};
     size_t count = 0;
-    for_each_form([&](Layout a, Layout b, bool has_c) {
-      all[count++] = {thread_config(kThreadTile[0], a, b, has_c, 1)};
-    });
+    for (const TileShape& t : kThreadTiles)
+      for_each_form([&](Layout a, Layout b) { all[count++] = {thread_config(t, a, b, 1)}; });
     return all;
   }();
   template <class C>
@@ -144,15 +149,16 @@ class GEMMInterface {
     const g::Problem q = g::make_problem(a, b, c, d, m, n, k, alpha, beta,
                                          a_columns ? Layout::column_major : Layout::row_major,
                                          b_columns ? Layout::column_major : Layout::row_major);
+    const int sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
     if constexpr (sizeof(T) == 2 && GemmConfig{}.use_tensor_core)
       return g::run<g::InterfaceTensorCore<T, Out>, T>(
-          "tensor_core", q, g::tensor_core_launch(q, 1, g::kTensorCoreTile), stream, where);
+          "tensor_core", q, g::tensor_core_launch(q, sms, g::kInterfaceTiles), stream, where);
     else if constexpr (std::is_same_v<T, float>)
-      return g::run<g::InterfaceVectorized<Out>, T>(
-          "vectorized", q, g::vectorized_launch(q, 1, g::kVectorTile), stream, where);
+      return g::run<g::InterfaceVectorized<Out>, T>("vectorized", q, g::vectorized_launch(q, sms),
+                                                    stream, where);
     else
       return g::run<g::InterfaceThreadTiled<T, Out>, T>(
-          "thread_tiled", q, g::thread_tiled_launch(q, 1, g::kThreadTile), stream, where);
+          "thread_tiled", q, g::thread_tiled_launch(q, sms), stream, where);
   }
 
   // The same where C is D's former content.

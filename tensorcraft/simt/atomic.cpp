@@ -81,6 +81,9 @@ uint32_t atomic(Atomic op, uint32_t* address, uint32_t value, const SourceLine& 
     return cluster.is_shared(b, address, sizeof(*address));
   };
   const bool is_global = std::none_of(cluster.blocks().begin(), cluster.blocks().end(), holds);
+  const bool is_pair = op == Atomic::add_f16x2 || op == Atomic::add_bf16x2;
+  if (is_pair && !is_global && !holds(*cluster.self().block))
+    cluster.fault("atomic: pairs are not added in another block's shared memory", &line);
   const std::atomic_ref<uint32_t> memory(*address);
   uint32_t old = memory.load(std::memory_order_relaxed);
   while (!memory.compare_exchange_weak(old, changed(op, old, value, is_global),

@@ -72,11 +72,11 @@ TEST(GemmConfig, HasTheDefaultsOfAShippedTile) {
   static_assert(config.tile_m == 128 && config.tile_n == 128 && config.tile_k == 32);
   static_assert(config.warp_m == 64 && config.warp_n == 64 && config.stages == 3);
   static_assert(config.use_tensor_core);
-  // It is the tile that the interface compiles for, so the interface depends on it.
+  // It comes first in the interface's choice, so the interface depends on it.
   const auto& instance = detail::gemm::InterfaceTensorCore<bf16, bf16>::list[0];
   EXPECT_EQ(instance.config.block_m, config.tile_m);
   EXPECT_EQ(instance.config.warp_n, config.warp_n);
-  EXPECT_EQ(invalid([] { detail::gemm::tile_of({.tile_m = 48}); }),
+  EXPECT_EQ(invalid([] { detail::gemm::tiles_from({.tile_m = 48}); }),
             "GemmConfig: there is no such tile");
 }
 
@@ -162,15 +162,19 @@ TEST(GemmVersion, NamesARungOrSaysThatThereIsNone) {
     return text_of<std::runtime_error>(
         [=] { launch_gemm(kArray + offset, kArray, kArray, 4, 4, 4, 1.0f, 0.0f, version); });
   };
-  EXPECT_EQ(refused(GemmVersion::DoubleBuffer, 0),
-            "launch_gemm: async: this release has no such rung");
+  const auto* half = reinterpret_cast<const bf16*>(kArray);
+  EXPECT_EQ(text_of<std::runtime_error>([=] {
+              launch_gemm(half, half, const_cast<bf16*>(half), 4, 4, 4, 1.0f, 0.0f,
+                          GemmVersion::DoubleBuffer);
+            }),
+            "launch_gemm: async: needs float: a copy in flight cannot convert");
   EXPECT_EQ(refused(GemmVersion::WGMMA_TMA, 0),
             "launch_gemm: wgmma: this release has no such rung");
   EXPECT_EQ(refused(GemmVersion::WGMMA_TMA, 1), "Memory not properly aligned");
   EXPECT_EQ(refused(GemmVersion::TensorCore, 0),
             "launch_gemm: tensor_core: needs f16 or bf16; float would be rounded");
   try {
-    launch_gemm(kArray, kArray, kArray, 4, 4, 4, 1.0f, 0.0f, GemmVersion::DoubleBuffer);
+    launch_gemm(kArray, kArray, kArray, 4, 4, 4, 1.0f, 0.0f, GemmVersion::WGMMA_TMA);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
@@ -230,7 +234,7 @@ TEST(CompiledSets, HoldEveryProduct) {
             for (const auto b : {g::Layout::row_major, g::Layout::column_major}) {
               const auto* x = reinterpret_cast<const bf16*>(kArray);
               const auto q = g::make_problem(x, x, x, const_cast<bf16*>(x), m, n, k, 1, beta, a, b);
-              const auto plan = g::tensor_core_launch(q, 132, g::kTensorCoreTile);
+              const auto plan = g::tensor_core_launch(q, 132, g::kInterfaceTiles);
               EXPECT_TRUE((
                   is_compiled<g::InterfaceTensorCore<bf16, bf16>>(g::compiled_for<bf16>(plan, q))));
               if (a != b || a != g::Layout::row_major) continue;
@@ -238,6 +242,10 @@ TEST(CompiledSets, HoldEveryProduct) {
                   g::compiled_for<bf16>(g::tensor_core_launch(q, 132), q))));
               EXPECT_TRUE((is_compiled<g::BlockTiled<bf16>>(
                   g::compiled_for<bf16>(g::block_tiled_launch(q), q))));
+              const auto f =
+                  g::make_problem(kArray, kArray, kArray, kArray, m, n, k, 1, beta, a, b);
+              EXPECT_TRUE(
+                  (is_compiled<g::Async>(g::compiled_for<float>(g::async_launch(f, 132), f))));
             }
 }
 

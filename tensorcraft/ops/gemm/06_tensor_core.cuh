@@ -66,20 +66,30 @@ struct Loader {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       const T* from = source + i * line_step * stride;
-      chunks[i] = {};
-#pragma unroll
-      for (int j = 0; j < kChunk<T>; j += Vector) {
-        if (line + i * line_step >= lines || start + j >= length) continue;
+      const int left = line + i * line_step < lines ? length - start : 0;
+      if constexpr (Vector * sizeof(T) < 4) {
+        fetch_elements(chunks[i], from, left);
+      } else {
         constexpr int words = Vector * int(sizeof(T)) / 4;
-        if constexpr (words == 0) {  // one 16-bit element
-          chunks[i][j / 2] |= uint32_t(from[j].bits) << (j % 2 * 16);
-        } else {
+        chunks[i] = {};
+#pragma unroll
+        for (int j = 0; j < kChunk<T>; j += Vector) {
+          if (j >= left) continue;
           const auto part = load_vector<words>(reinterpret_cast<const uint32_t*>(from + j));
 #pragma unroll
           for (int e = 0; e < words; ++e) chunks[i][j / Vector * words + e] = part[e];
         }
       }
     }
+  }
+
+  // One 16-bit element at a time. All of them are on their way before the first is packed.
+  TC_DEVICE static void fetch_elements(Vec4<uint32_t>& chunk, const T* from, int left) {
+    uint32_t elements[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) elements[j] = j < left ? from[j].bits : 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) chunk[j] = elements[2 * j] | elements[2 * j + 1] << 16;
   }
 
   TC_DEVICE void store(Tile& tile) const {

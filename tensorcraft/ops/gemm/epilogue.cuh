@@ -34,7 +34,9 @@ struct Epilogue {
   // act(alpha sum + beta C + bias). C is read only when beta is not 0: it may hold NaN otherwise.
   TC_DEVICE float finish(float sum, int64_t row, int64_t col) const {
     float x = p.alpha * sum;
-    if constexpr (C.has_c) x += p.beta * float(c[row * p.c.row_stride + col * p.c.col_stride]);
+    if constexpr (C.has_c) {
+      if (p.beta != 0) x += p.beta * float(c[row * p.c.row_stride + col * p.c.col_stride]);
+    }
     if constexpr (C.has_bias) x += float(bias[col * p.bias_stride]);
     return activate<C.activation>(x);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults around wgmma and clusters.
+#include "tensorcraft/device/atomic.cuh"
 #include "tensorcraft/device/ptx/cluster.cuh"
 #include "tensorcraft/device/ptx/cvta.cuh"
 #include "tensorcraft/device/ptx/fence.cuh"
@@ -84,6 +85,20 @@ void cluster_race(const FaultParams& p, bool fault) {
   ptx::cluster_sync();
 }
 
+// Sums of pairs, where the hardware has none.
+void remote_pairs(const FaultParams& p, bool fault) {
+  struct Cell {
+    Vec2<f16> sum;
+  };
+  Cell& own = static_shared<Cell>();
+  if (threadIdx.x == 0) own.sum = {};
+  ptx::cluster_sync();
+  atomic_add(fault ? &ptx::mapa(&own, ptx::cluster_ctarank() ^ 1)->sum : &own.sum,
+             {f16(1.0f), f16(2.0f)});
+  ptx::cluster_sync();
+  p.out[ptx::cluster_ctarank()] = float(own.sum[1]);
+}
+
 }  // namespace
 
 std::span<const Fault> hopper_faults() {
@@ -126,6 +141,11 @@ std::span<const Fault> hopper_faults() {
        .cluster = {2},
        .any = "wrong result",
        .race = "which nobody wrote"},
+      {.name = "pairs added in another block",
+       .pattern = "distributed shared memory",
+       .kernel = remote_pairs,
+       .cluster = {2},
+       .any = "pairs are not added in another block's shared memory"},
   };
   return faults;
 }
