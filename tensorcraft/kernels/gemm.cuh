@@ -192,16 +192,16 @@ std::string_view launch_gemm(const T* a, const T* b, T* c, int64_t m, int64_t n,
     return g::run<g::Naive<T>, T>("naive", q, g::naive_launch(q), stream, where);
   if (version == GemmVersion::Tiled)
     return g::run<g::BlockTiled<T>, T>("block_tiled", q, g::block_tiled_launch(q), stream, where);
-  const int sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
+  const auto sms = [&] { return device_attribute(cudaDevAttrMultiProcessorCount, where); };
   if constexpr (sizeof(T) == 2) {
     if (version == GemmVersion::DoubleBuffer)
       g::fail_unsupported(version, "needs float: a copy in flight cannot convert", where);
-    return g::run<g::TensorCore<T>, T>("tensor_core", q, g::tensor_core_launch(q, sms), stream,
+    return g::run<g::TensorCore<T>, T>("tensor_core", q, g::tensor_core_launch(q, sms()), stream,
                                        where);
   } else {
     if (version == GemmVersion::TensorCore)
       g::fail_unsupported(version, "needs f16 or bf16; float would be rounded", where);
-    return g::run<g::Async, T>("async", q, g::async_launch(q, sms), stream, where);
+    return g::run<g::Async, T>("async", q, g::async_launch(q, sms()), stream, where);
   }
 }
 
