@@ -5,6 +5,7 @@ add_test(NAME budgets COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts
 add_test(NAME quotes COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/quote.py --check)
 add_test(NAME links COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_links.py)
 add_test(NAME results COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/results_table.py --check)
+add_test(NAME kernels_table COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/kernels_table.py --check)
 add_executable(environment_page docs/environment_page.cpp)
 target_compile_options(environment_page PRIVATE ${TENSORCRAFT_WARNINGS})
 target_link_libraries(environment_page PRIVATE tensorcraft)
@@ -24,7 +25,7 @@ add_test(NAME library COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:tensorcra
 add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DROOT=${PROJECT_SOURCE_DIR}
                               -DWORK=${CMAKE_CURRENT_BINARY_DIR}/package -DNVCC=${TENSORCRAFT_NVCC}
                               -DLAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
-set_tests_properties(layers budgets quotes links results environment_page requirements_page
-                     cuda_toolkit googletest cli11 library package
+set_tests_properties(layers budgets quotes links results kernels_table environment_page
+                     requirements_page cuda_toolkit googletest cli11 library package
                      PROPERTIES LABELS cpu TIMEOUT 300)
 set_tests_properties(package PROPERTIES TIMEOUT 900)  # nvcc compiles every launcher in it

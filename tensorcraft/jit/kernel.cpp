@@ -264,6 +264,7 @@ CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh) {
           .registers = use.registers,
           .shared_bytes = use.shared_bytes,
           .spill_bytes = use.spill_store_bytes + use.spill_load_bytes,
+          .stack_bytes = use.stack_bytes,
           .milliseconds = result.entry.milliseconds,
           .from_disk = result.from_disk};
 }

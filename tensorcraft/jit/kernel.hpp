@@ -17,7 +17,8 @@ struct CompileReport {
   std::string signature;  // readable, ends in the key's hash
   std::string image, log;
   int registers = 0;
-  size_t shared_bytes = 0, spill_bytes = 0;
+  size_t shared_bytes = 0;                  // static
+  size_t spill_bytes = 0, stack_bytes = 0;  // stores and loads together; a thread's frame
   double milliseconds = 0;  // of the compilation, also where the image came from disk
   bool from_disk = false;
 };

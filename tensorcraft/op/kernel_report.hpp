@@ -3,7 +3,9 @@
 #include "tensorcraft/cuda/occupancy.hpp"
 #include "tensorcraft/op/variant.hpp"
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace tensorcraft::op {
 
@@ -16,12 +18,18 @@ struct KernelReport {
   int registers = 0;        // of each thread
   size_t shared_bytes = 0;  // of each block, static and dynamic together
   size_t spill_bytes = 0;   // stores and loads
-  size_t code_bytes = 0;    // of the image
+  size_t stack_bytes = 0;   // of each thread in local memory; spills lie there too
+  size_t code_bytes = 0;    // of machine code
+  int min_blocks = 1;       // on a multiprocessor, which the launch bounds promise the compiler
   double compile_ms = 0;    // also where the image came from the disk cache
   Occupancy occupancy;      // of the device, by such blocks
 };
 // Compiles through the disk cache, for the architecture of `device`, which need not be there. Never
 // fails: a machine without NVRTC, or text that does not compile, is the report's `problem`.
 KernelReport report_kernel(const Plan& plan, const DeviceInfo& device);
+
+// The instructions in a cubin, without symbols and tables; 0 for PTX and for bytes that are no
+// cubin.
+size_t machine_code_bytes(std::string_view image);
 
 }  // namespace tensorcraft::op

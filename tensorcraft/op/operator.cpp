@@ -108,7 +108,9 @@ std::string config_text(const Plan& plan) {
 double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype) {
   if (device.memory_gb_per_s <= 0 || !device.device.is_cuda()) return 0;
   const bool is_16_bit = dtype == DType::float16 || dtype == DType::bfloat16;
-  const double tflops = is_16_bit ? device.peak_bf16_tflops : device.peak_fp32_tflops;
+  double tflops = is_16_bit ? device.peak_bf16_tflops : device.peak_fp32_tflops;
+  // Every tensor core takes tf32 at half the rate of 16-bit operands.
+  if (cost.may_round_to_tf32) tflops = std::max(tflops, device.peak_bf16_tflops / 2);
   const double memory_us = cost.bytes / device.memory_gb_per_s / 1e3;
   const double compute_us = tflops > 0 ? cost.flops / tflops / 1e6 : 0;
   return std::max(memory_us, compute_us);

@@ -94,6 +94,7 @@ struct Variant {
 struct Cost {
   double bytes = 0;  // each input read once, each output written once
   double flops = 0;  // a multiplication and an addition are two
+  bool may_round_to_tf32 = false;  // float32 products may run on tensor cores
 };
 
 }  // namespace tensorcraft::op

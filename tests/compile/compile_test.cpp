@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/nvrtc.hpp"
+#include "tensorcraft/jit/compiler.hpp"
 #include "tensorcraft/jit/kernel.hpp"
 #include "tests/support/cases.hpp"
+#include "tests/support/kernel_baseline.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,38 +22,22 @@
 #include <set>
 #include <thread>
 
-// The compile gate: every kernel that a case would launch goes through NVRTC, and one of each rung
-// through nvcc where there is one. No GPU is needed.
+// The compile gate: every kernel that a case would launch goes through NVRTC and is held against
+// docs/kernels.json, and one of each variant and dtype goes through nvcc where there is one. No GPU
+// is needed. What the JIT cache has, and what nvcc passed before, is not compiled again.
 namespace tensorcraft::testing {
 namespace {
 
-// The same tensors as if they lay on a GPU; explain() reads no memory.
-TensorView on_gpu(const TensorView& t) {
-  return {t.data(), t.dtype(), t.shape(), t.strides(), Device::cuda(0)};
-}
-
-op::Explanation explain_on(const Case& c, const CaseRun& run, const DeviceInfo& device) {
-  const op::Arguments host = run.arguments({});
-  std::vector<TensorView> inputs, outputs;
-  for (const auto& t : host.inputs) inputs.push_back(on_gpu(t));
-  for (const auto& t : run.outputs()) outputs.push_back(on_gpu(t));
-  std::vector<op::Value> options(host.options.begin(), host.options.end());
-  for (auto& v : options)
-    if (const auto* t = std::get_if<TensorView>(&v)) v = on_gpu(*t);
-  return c.op->explain(outputs, {inputs, options, {}, std::nullopt}, device);
-}
-
 struct Kernel {
-  jit::KernelKey key;
+  op::Plan plan;
   std::string variant;
   bool may_spill;
 };
 
-enum class Keep { all, one_a_dtype, one_a_rung };
+enum class Keep { all, one_a_dtype };
 
 std::string identity(const jit::KernelKey& key, Keep keep) {
   std::string id(key.rung->function);
-  if (keep == Keep::one_a_rung) return id;
   id.append(reinterpret_cast<const char*>(&key.types), sizeof(key.types));
   id += join("/", key.num_types, "/");
   if (keep == Keep::one_a_dtype) return id;
@@ -61,13 +51,10 @@ std::vector<Kernel> kernels(const DeviceInfo& device, Keep keep) {
   std::vector<Kernel> found;
   std::set<std::string> seen;
   for (const Case& c : cases) {
-    if (c.has_tag("bench") && !c.has_tag("conformance")) continue;  // large, and no new kernel
-    const CaseRun run(c, Device::cpu());
-    for (const auto& row : explain_on(c, run, device).variants) {
+    for (const auto& row : explain_case(c, device).variants) {
       if (!row.accepted || !row.plan) continue;
-      const jit::KernelKey& key = row.plan->kernel;
-      if (!seen.insert(identity(key, keep)).second) continue;
-      found.push_back({key,
+      if (!seen.insert(identity(row.plan->kernel, keep)).second) continue;
+      found.push_back({*row.plan,
                        join(c.op->description().name, " ", row.variant.name, " (", c.name, ")"),
                        !row.variant.reason.empty()});
     }
@@ -75,60 +62,105 @@ std::vector<Kernel> kernels(const DeviceInfo& device, Keep keep) {
   return found;
 }
 
-// `compile` returns what is wrong with a kernel, or nothing.
-void compile_all(std::string_view arch, Keep keep,
-                 const std::function<std::string(const Kernel&)>& compile) {
-  const auto all = kernels(device_info_of_arch(arch), keep);
-  ASSERT_FALSE(all.empty());
-  std::atomic<size_t> next{0};
+// Calls `compile`, which throws what is wrong, for every kernel on every core. False where one
+// failed.
+bool compile_all(const std::vector<Kernel>& all, std::string_view arch,
+                 const std::function<void(const Kernel&)>& compile) {
+  std::atomic<size_t> next = 0, failed = 0;
   std::mutex mutex;
   const auto work = [&] {
     for (size_t i = next++; i < all.size(); i = next++) {
-      std::string problem;
       try {
-        problem = compile(all[i]);
+        compile(all[i]);
       } catch (const std::exception& e) {
-        problem = e.what();
+        ++failed;
+        const std::lock_guard lock(mutex);
+        ADD_FAILURE() << all[i].variant << " for " << arch << ": " << e.what();
       }
-      const std::lock_guard lock(mutex);
-      if (!problem.empty()) ADD_FAILURE() << all[i].variant << " for " << arch << ": " << problem;
     }
   };
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
-    threads.emplace_back(work);
-  for (auto& t : threads) t.join();
-  std::cout << "compiled " << all.size() << " kernels for " << arch << '\n';
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+      threads.emplace_back(work);
+  }
+  return failed == 0;
 }
 
-void compile_with_nvrtc(std::string_view arch, Keep keep) {
+std::string gate_file(const std::string& name) {
+  std::filesystem::create_directories(TENSORCRAFT_GATE_FOLDER);
+  return std::string(TENSORCRAFT_GATE_FOLDER) + "/" + name;
+}
+
+// What this run measured goes to a file, from which a change is accepted.
+class Measurements : public ::testing::Environment {
+ public:
+  static std::string file() { return gate_file("kernels.json"); }
+  static std::string accept() { return "scripts/kernels_table.py --accept " + file(); }
+
+  void add(const std::string& arch, const MeasuredKernels& measured) {
+    for (const auto& [name, kernel] : measured) all_.kernels[arch][name] = kernel.use;
+  }
+  void TearDown() override {
+    if (all_.kernels.empty()) return;
+    const auto [major, minor] = cuda::nvrtc_version();
+    all_.nvrtc = join(major, ".", minor);
+    write_baseline(all_, file());
+  }
+
+ private:
+  KernelBaseline all_;
+};
+// GoogleTest owns it.
+auto* const measurements = new Measurements;
+const auto* const registered = ::testing::AddGlobalTestEnvironment(measurements);
+
+MeasuredKernel measure(const Kernel& kernel, const DeviceInfo& device) {
+  const op::KernelReport report = op::report_kernel(kernel.plan, device);
+  if (report.problem.empty()) return measured_kernel(report, device, kernel.may_spill);
+  jit::compile(kernel.plan.kernel, report.arch);  // throws the same with the whole log
+  fail(ErrorKind::internal, report.problem);
+}
+
+bool nvrtc_knows(int architecture) {
+  const auto known = cuda::nvrtc_architectures();
+  return std::ranges::find(known, architecture) != known.end();
+}
+
+void compile_with_nvrtc(const std::string& arch, Keep keep) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
-  compile_all(arch, keep, [arch](const Kernel& kernel) -> std::string {
-    const auto report = jit::compile(kernel.key, arch);
-    if (report.spill_bytes == 0 || kernel.may_spill) return {};
-    return join("spills ", report.spill_bytes, " bytes");
+  const DeviceInfo device = device_info_of_arch(arch);
+  const auto [major, minor] = cuda::nvrtc_version();
+  const std::string nvrtc = join(major, ".", minor);
+  if (!nvrtc_knows(device.compute_capability))
+    GTEST_SKIP() << "NVRTC " << nvrtc << " does not know " << arch;
+
+  const auto all = kernels(device, keep);
+  ASSERT_FALSE(all.empty());
+  const jit::Counters before = jit::counters();
+  MeasuredKernels measured;
+  std::mutex mutex;
+  const bool complete = compile_all(all, arch, [&](const Kernel& kernel) {
+    const MeasuredKernel result = measure(kernel, device);
+    const std::string name = kernel_name(kernel.plan.kernel);
+    const std::lock_guard lock(mutex);
+    if (!measured.emplace(name, result).second)
+      fail(ErrorKind::internal, "two kernels have the name ", name);
   });
+  std::cout << all.size() << " kernels for " << arch << ", "
+            << jit::counters().compiles - before.compiles << " of them compiled now\n";
+  if (!complete) return;  // the failures say enough
+  measurements->add(arch, measured);
+  const KernelBaseline baseline = read_baseline(TENSORCRAFT_SOURCE "/docs/kernels.json");
+  const Findings found = judge(measured, arch, nvrtc, baseline, Measurements::accept());
+  for (const std::string& failure : found.failures) ADD_FAILURE() << failure;
+  if (nvrtc != baseline.nvrtc)
+    std::cout << "The baseline was made with NVRTC " << baseline.nvrtc << ", this is " << nvrtc
+              << ", so growth does not fail.\n";
+  for (const std::string& note : found.notes) std::cout << "note: " << note << '\n';
 }
 
 TEST(CompileGate, EveryKernelOfTheCasesBuildsForHopper) { compile_with_nvrtc("sm_90a", Keep::all); }
-
-// The text NVRTC gets, as a file for nvcc.
-TEST(CompileGate, EveryRungBuildsWithNvcc) {
-  const std::string nvcc = TENSORCRAFT_NVCC;
-  if (nvcc.empty()) GTEST_SKIP() << "there is no nvcc";
-  std::string folder = (std::filesystem::temp_directory_path() / "compile_gate_XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  compile_all("sm_90a", Keep::one_a_rung, [&](const Kernel& kernel) -> std::string {
-    const std::string file = folder + "/" + jit::entry_name(*kernel.key.rung);
-    std::ofstream(file + ".cu") << jit::entry_text(kernel.key, "sm_90a");
-    const std::string command =
-        join('"', nvcc, "\" -cubin -std=c++20 --gpu-architecture=sm_90a -I\"", TENSORCRAFT_SOURCE,
-             "\" -o ", file, ".cubin ", file, ".cu > ", file, ".log 2>&1");
-    if (std::system(command.c_str()) == 0) return {};
-    return join(std::ifstream(file + ".log").rdbuf());
-  });
-  std::filesystem::remove_all(folder);
-}
 
 class CompileGateOthers : public ::testing::TestWithParam<const char*> {};
 TEST_P(CompileGateOthers, OneKernelOfEachVariantAndDtypeBuilds) {
@@ -136,6 +168,73 @@ TEST_P(CompileGateOthers, OneKernelOfEachVariantAndDtypeBuilds) {
 }
 INSTANTIATE_TEST_SUITE_P(Architectures, CompileGateOthers,
                          ::testing::Values("sm_80", "sm_86", "sm_89", "sm_100a", "sm_120"));
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  std::array<char, 256> part;
+  FILE* const pipe = popen(command.c_str(), "r");
+  while (pipe && std::fgets(part.data(), part.size(), pipe)) text += part.data();
+  if (pipe) pclose(pipe);
+  return text;
+}
+
+// Which texts nvcc passed: a file of their hashes, kept between runs.
+class NvccHistory {
+ public:
+  explicit NvccHistory(const std::string& nvcc) : version_(output_of('"' + nvcc + "\" --version")) {
+    std::ifstream file(gate_file("nvcc"));
+    for (std::string key; file >> key;) before_.insert(key);
+  }
+  ~NvccHistory() {
+    std::ofstream file(gate_file("nvcc"));
+    for (const std::string& key : passed_) file << key << '\n';
+  }
+  NvccHistory(const NvccHistory&) = delete;
+  NvccHistory& operator=(const NvccHistory&) = delete;
+
+  // The JIT's key of the kernel, which covers the text of every header, and the compiler.
+  std::string key(const jit::KernelKey& kernel, std::string_view arch) const {
+    const jit::Toolchain any{.version = {}, .architectures = {90}};
+    return Sha256().field(version_).field(jit::make_program(kernel, arch, any).key).hex();
+  }
+  bool passed_before(const std::string& key) const { return before_.contains(key); }
+  void pass(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    passed_.insert(key);
+  }
+
+ private:
+  const std::string version_;
+  std::set<std::string> before_, passed_;
+  std::mutex mutex_;
+};
+
+// The text NVRTC gets, as a file for nvcc.
+TEST(CompileGate, OneKernelOfEachVariantAndDtypeBuildsWithNvcc) {
+  const std::string nvcc = TENSORCRAFT_NVCC;
+  if (nvcc.empty()) GTEST_SKIP() << "there is no nvcc";
+  std::string folder = (std::filesystem::temp_directory_path() / "compile_gate_XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  NvccHistory history(nvcc);
+  std::atomic<int> compiled = 0;
+  const auto all = kernels(device_info_of_arch("sm_90a"), Keep::one_a_dtype);
+  compile_all(all, "sm_90a", [&](const Kernel& kernel) {
+    const std::string key = history.key(kernel.plan.kernel, "sm_90a");
+    if (!history.passed_before(key)) {
+      ++compiled;
+      const std::string file = folder + "/" + key;
+      std::ofstream(file + ".cu") << jit::entry_text(kernel.plan.kernel, "sm_90a");
+      const std::string command =
+          join('"', nvcc, "\" -cubin -std=c++20 --gpu-architecture=sm_90a -I\"", TENSORCRAFT_SOURCE,
+               "\" -o ", file, ".cubin ", file, ".cu > ", file, ".log 2>&1");
+      if (std::system(command.c_str()) != 0)
+        fail(ErrorKind::compile, std::ifstream(file + ".log").rdbuf());
+    }
+    history.pass(key);
+  });
+  std::cout << all.size() << " kernels with nvcc, " << compiled << " of them compiled now\n";
+  std::filesystem::remove_all(folder);
+}
 
 }  // namespace
 }  // namespace tensorcraft::testing

@@ -135,6 +135,30 @@ DType wanted_dtype(const std::string& name, bool upcast) {
   return upcast && is_floating(dtype) ? DType::float32 : dtype;
 }
 
+// An option that is no tensor. Strings stay in the case.
+op::Value option_value(const Case& c, size_t i, bool upcast) {
+  const Json& j = c.options[i];
+  if (j.is_boolean()) return j.get<bool>();
+  if (j.is_number_integer()) return j.get<int64_t>();
+  if (j.is_number()) return j.get<double>();
+  if (!j.is_string()) return {};
+  const auto& text = j.get_ref<const std::string&>();
+  if (c.op->description().options[i].kind == op::ParameterKind::dtype)
+    return wanted_dtype(text, upcast);
+  return std::string_view(text);
+}
+
+// The result of infer(), laid out as the case says.
+TensorCase output_layout(const Case& c, const op::OutputSpec& spec) {
+  TensorCase layout{spec.dtype, spec.shape, {}, 0, {}};
+  for (size_t o = 0; o < c.outputs.size(); ++o)
+    if (c.outputs[o] && c.op->description().outputs[o].name == spec.name) {
+      layout.strides = c.outputs[o]->strides;
+      layout.offset = c.outputs[o]->offset;
+    }
+  return layout;
+}
+
 double draw(const Json& how, DType dtype, std::mt19937_64& random, int64_t index) {
   const std::string kind = how.is_string()   ? how.get<std::string>()
                            : how.is_object() ? how.at("kind").get<std::string>()
@@ -202,6 +226,22 @@ std::vector<Case> all_cases() {
                std::make_move_iterator(part.end()));
   }
   return all;
+}
+
+op::Explanation explain_case(const Case& c, const DeviceInfo& device) {
+  uintptr_t allocations = 0;
+  const auto view = [&](const TensorCase& t) {
+    return at(t, reinterpret_cast<std::byte*>(++allocations << 40), device.device);
+  };
+  std::vector<TensorView> inputs, outputs;
+  std::vector<op::Value> options;
+  for (const TensorCase& t : c.inputs) inputs.push_back(view(t));
+  for (size_t i = 0; i < c.options.size(); ++i)
+    options.push_back(c.tensors[i] ? view(*c.tensors[i]) : option_value(c, i, false));
+  const op::Arguments arguments{inputs, options, {}, std::nullopt};
+  for (const op::OutputSpec& spec : c.op->infer(arguments))
+    outputs.push_back(view(output_layout(c, spec)));
+  return c.op->explain(outputs, arguments, device);
 }
 
 GuardedTensor::GuardedTensor(const TensorCase& layout, Device device)
@@ -285,33 +325,13 @@ CaseRun::CaseRun(const Case& c, Device device, bool upcast) : case_(c) {
   for (size_t i = 0; i < c.inputs.size(); ++i) make(inputs_, c.inputs[i], i);
   for (const auto& t : inputs_) input_views_.push_back(t.view());
   for (size_t i = 0; i < c.options.size(); ++i) {
-    const Json& j = c.options[i];
-    if (c.tensors[i])
-      options_.emplace_back(make(tensors_, *c.tensors[i], 100 + i).view());
-    else if (j.is_boolean())
-      options_.emplace_back(j.get<bool>());
-    else if (j.is_number_integer())
-      options_.emplace_back(j.get<int64_t>());
-    else if (j.is_number())
-      options_.emplace_back(j.get<double>());
-    else if (j.is_string() && c.op->description().options[i].kind == op::ParameterKind::dtype)
-      options_.emplace_back(wanted_dtype(j.get<std::string>(), upcast));
-    else if (j.is_string())
-      options_.emplace_back(std::string_view(strings_.emplace_back(j.get<std::string>())));
-    else
-      options_.emplace_back();
+    options_.push_back(c.tensors[i] ? make(tensors_, *c.tensors[i], 100 + i).view()
+                                    : option_value(c, i, upcast));
   }
-  const auto specs = c.op->infer(arguments({}));
-  for (size_t i = 0; i < specs.size(); ++i) {
-    TensorCase layout{specs[i].dtype, specs[i].shape, {}, 0, {}};
-    if (!upcast)
-      for (size_t o = 0; o < c.outputs.size(); ++o)
-        if (c.outputs[o] && c.op->description().outputs[o].name == specs[i].name) {
-          layout.strides = c.outputs[o]->strides;
-          layout.offset = c.outputs[o]->offset;
-        }
-    outputs_.emplace_back(layout, upcast ? Device::cpu() : device);
-  }
+  for (const op::OutputSpec& spec : c.op->infer(arguments({})))
+    outputs_.emplace_back(
+        upcast ? TensorCase{spec.dtype, spec.shape, {}, 0, {}} : output_layout(c, spec),
+        upcast ? Device::cpu() : device);
 }
 
 op::Arguments CaseRun::arguments(std::string_view variant) const {

@@ -40,6 +40,9 @@ std::vector<Case> load_cases(const std::string& path);
 // The cases of every file in tests/ops/cases.
 std::vector<Case> all_cases();
 
+// What a case would run on a device that need not be there; takes no memory.
+op::Explanation explain_case(const Case& c, const DeviceInfo& device);
+
 // A tensor in a guarded allocation: the bytes around it are checked after a call.
 class GuardedTensor {
  public:
@@ -79,7 +82,6 @@ class CaseRun {
   const Case& case_;
   std::deque<GuardedTensor> inputs_, tensors_, outputs_;
   std::vector<TensorView> input_views_;
-  std::deque<std::string> strings_;
   std::vector<op::Value> options_;
 };
 

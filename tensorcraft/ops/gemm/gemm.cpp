@@ -152,7 +152,9 @@ op::Cost cost(const Problem& q) {
     for (int i = 0; i < t->rank(); ++i) elements *= t->stride(i) ? double(t->shape(i)) : 1.0;
     bytes += elements;
   }
-  return {.bytes = bytes, .flops = 2 * outputs * double(q.k())};
+  return {.bytes = bytes,
+          .flops = 2 * outputs * double(q.k()),
+          .may_round_to_tf32 = q.allow_tf32 && q.a.dtype() == DType::float32};
 }
 
 const op::Definition<Problem, Options> kDefinition{
