@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iomanip>
+#include <limits>
 
 namespace tensorcraft::op {
 namespace {
@@ -74,11 +75,15 @@ void check_tensors(std::string_view op, const NamedTensors& outputs, const Named
 
 void check_sizes(std::string_view op, std::span<const OutputSpec> specs) {
   for (const OutputSpec& spec : specs) {
+    int64_t elements = 0;
     try {
-      num_elements(spec.shape);
+      elements = num_elements(spec.shape);
     } catch (const Error& e) {
       fail(e.kind(), op, ": ", spec.name, ": ", e.what());
     }
+    if (elements > std::numeric_limits<int64_t>::max() / int64_t(dtype_bytes(spec.dtype)))
+      fail(ErrorKind::out_of_memory, op, ": ", spec.name, ": shape ", spec.shape, " of ",
+           spec.dtype, " has more bytes than 64 bits count");
   }
 }
 
