@@ -256,6 +256,7 @@ class BadCall:
         self.change = ""
         for _ in range(draw.choice([1, 1, 1, 2])):
             self.break_it(draw)
+        self.explained = draw.random() < 0.2
 
     def break_it(self, draw: random.Random) -> None:
         kind = draw.randrange(10)
@@ -277,6 +278,8 @@ class BadCall:
             self.args.append(STRANGE[which]())
 
     def run(self) -> Any:
+        if self.explained:
+            tc.explain(self.name, *self.args, **self.options)
         return tc.ops()[self.name].function(*self.args, **self.options)
 
     def is_right(self, result: Any) -> bool:
