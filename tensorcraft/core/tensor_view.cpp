@@ -66,9 +66,12 @@ TensorView::TensorView(void* data, DType dtype, const Dims& shape, const Dims& s
       access_(access) {
   if (shape.rank() != strides.rank())
     fail(ErrorKind::value, "strides ", strides, " and shape ", shape, " differ in rank");
-  if (size_ > 0 && !is_countable(*this))
+  if (is_countable(*this)) return;
+  if (size_ > 0)
     fail(ErrorKind::value, "shape ", shape, " with strides ", strides, " of ", dtype,
          " spans 2^60 bytes or more; less is accepted");
+  // Without elements the strides mean nothing, but plans multiply them.
+  for (int i = 0; i < strides_.rank(); ++i) strides_[i] = 0;
 }
 
 TensorView TensorView::from_dlpack(const dlpack::DLTensor& t, Access access) {
