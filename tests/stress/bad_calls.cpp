@@ -283,6 +283,7 @@ bool overlap(AnyCall& call, Random& random, Scratch& scratch) {
   const TensorView& v = *out.view;
   if (other.view == out.view || v.size() == 0 || other.view->size() == 0) return false;
   if (!v.data() || !other.view->data()) return false;
+  if (!other.view->is_aligned(dtype_bytes(other.view->dtype()))) return false;
   if (other.view->dtype() == DType::bool_) return false;  // of poison there is no bool
   const int kind = int(random() % 3);
   call.change = join(out.name, " overlaps ", other.name, ", kind ", kind);
