@@ -291,7 +291,16 @@ NumpyArray empty_numpy(DType dtype, const Dims& shape) {
   return {from_numpy(array, "numpy", "out").view, array};
 }
 
-nb::object contiguous_numpy(nb::handle array) { return numpy().ascontiguousarray(array); }
+nb::object contiguous_numpy(nb::handle array) {
+  try {
+    return numpy().ascontiguousarray(array);
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_MemoryError)) throw;
+    fail(ErrorKind::out_of_memory,
+         "out of host memory: an array is brought into row-major order "
+         "before it is copied to a device");
+  }
+}
 
 NumpyArray empty_exchange(const ExchangeApi& api, DType dtype, const Dims& shape, Device device) {
   dlpack::DLTensor prototype{nullptr,
