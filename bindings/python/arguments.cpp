@@ -30,11 +30,19 @@ nb::object as_text(nb::handle object) {
   return text;
 }
 
+nb::object as_index(nb::handle object) {
+  if (!PyIndex_Check(object.ptr())) return {};
+  nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+  if (number.is_valid()) return number;
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+  PyErr_Clear();
+  return {};
+}
+
 int64_t to_int64(nb::handle object, std::string_view name) {
-  if (!PyIndex_Check(object.ptr()))
+  const nb::object number = as_index(object);
+  if (!number.is_valid())
     fail(ErrorKind::type, name, " must be an integer, got ", class_name(object));
-  const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
-  if (!number.is_valid()) throw nb::python_error();
   const int64_t value = PyLong_AsLongLong(number.ptr());
   if (value == -1 && PyErr_Occurred()) {
     PyErr_Clear();
@@ -43,15 +51,33 @@ int64_t to_int64(nb::handle object, std::string_view name) {
   return value;
 }
 
+double to_double(nb::handle object, std::string_view name) {
+  const double value = PyFloat_AsDouble(object.ptr());
+  if (value == -1 && PyErr_Occurred()) {
+    const bool is_large = PyErr_ExceptionMatches(PyExc_OverflowError);
+    if (!is_large && !PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+    if (is_large) fail(ErrorKind::value, name, " does not fit float64");
+    fail(ErrorKind::type, name, " must be a number, got ", class_name(object));
+  }
+  return value;
+}
+
 std::string_view to_text(nb::handle object, std::string_view name) {
   Py_ssize_t size = 0;
   const char* text =
       PyUnicode_Check(object.ptr()) ? PyUnicode_AsUTF8AndSize(object.ptr(), &size) : nullptr;
+  const bool is_text = PyUnicode_Check(object.ptr());
   if (!text) {
     PyErr_Clear();
+    if (is_text) fail(ErrorKind::value, name, " must be valid Unicode; it has a lone surrogate");
     fail(ErrorKind::type, name, " must be text, got ", class_name(object));
   }
-  return {text, size_t(size)};
+  const std::string_view whole(text, size_t(size));
+  // It would end the text of every error that quotes it.
+  if (whole.find('\0') != whole.npos)
+    fail(ErrorKind::value, "the ", name, " has a NUL character; leave it out");
+  return whole;
 }
 
 int to_axis(int64_t axis) {

@@ -31,8 +31,12 @@ const T& kept(const T*& place, const Make& make) {
 std::string class_name(nb::handle object);
 // str(object).
 nb::object as_text(nb::handle object);
+// The Python int that an object with __index__ stands for; null for any other, such as an array of
+// floats, which has the method and no answer.
+nb::object as_index(nb::handle object);
 int64_t to_int64(nb::handle object, std::string_view name);
-// Text, valid as long as the object.
+double to_double(nb::handle object, std::string_view name);
+// Text without NUL, valid as long as the object.
 std::string_view to_text(nb::handle object, std::string_view name);
 // tc.float32, "float32", numpy.float32, numpy.dtype("float32"), torch.float32, ...
 DType to_dtype(nb::handle object);

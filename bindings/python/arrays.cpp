@@ -99,6 +99,10 @@ struct Buffer {
 };
 
 ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name) {
+  // A mask would be dropped in silence.
+  if (object.type().ptr() != numpy().ndarray.ptr() && nb::hasattr(object, "filled"))
+    fail(ErrorKind::type, op, ": ", name,
+         ": a masked array is not supported; give x.filled(value)");
   Buffer buffer;
   Py_buffer& b = buffer.raw;
   if (PyObject_GetBuffer(object.ptr(), &b, PyBUF_RECORDS_RO) != 0) {
@@ -121,14 +125,21 @@ ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_vie
   return {{b.buf, *dtype, shape, strides, Device::cpu(), access}, Framework::numpy, object};
 }
 
+// A producer that fails should have set an error.
+void check_exchange(int status) {
+  if (status == 0) return;
+  if (PyErr_Occurred()) throw nb::python_error();
+  fail(ErrorKind::buffer, "the array's DLPack exchange API failed and gave no reason");
+}
+
 ArrayArgument from_exchange(nb::handle object, const ExchangeApi* api) {
   if (api->borrow) {
     dlpack::DLTensor borrowed{};
-    if (api->borrow(object.ptr(), &borrowed) != 0) throw nb::python_error();
+    check_exchange(api->borrow(object.ptr(), &borrowed));
     return {TensorView::from_dlpack(borrowed), Framework::exchange, object, nullptr, api};
   }
   dlpack::DLManagedTensorVersioned* managed = nullptr;
-  if (api->from_object(object.ptr(), &managed) != 0) throw nb::python_error();
+  check_exchange(api->from_object(object.ptr(), &managed));
   Imported i = import_managed(managed);
   const Device device = i.view.device();
   auto memory = std::make_shared<Memory>(std::move(i.owner), device, current_stream(device.index));
@@ -168,7 +179,13 @@ ArrayArgument from_number(nb::handle object) {
 
 // A list, or a NumPy scalar. Lists of floats become float32, since nobody asked for float64.
 ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_view name) {
-  nb::object array = numpy().asarray(object);
+  nb::object array;
+  try {
+    array = numpy().asarray(object);
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_ValueError)) throw;
+    fail(ErrorKind::value, op, ": ", name, ": ", to_text(as_text(e.value()), "error"));
+  }
   const bool is_list = !Numpy::is(object, numpy().generic);
   if (is_list && nb::cast<std::string>(array.attr("dtype").attr("char")) == "d")
     array = array.attr("astype")(numpy().float32);
@@ -178,10 +195,8 @@ ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_
   return a;
 }
 
-}  // namespace
-
-ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
-                       nb::handle stream) {
+ArrayArgument convert(nb::handle object, std::string_view op, std::string_view name,
+                      nb::handle stream) {
   if (PyTensor* t = nullptr; nb::try_cast(object, t, false) && t)
     return {t->view, Framework::tensorcraft, object, t->memory};
   if (Numpy::is(object, numpy().ndarray)) return from_numpy(object, op, name);
@@ -189,13 +204,28 @@ ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view 
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) ||
       Numpy::is(object, numpy().generic))
     return from_sequence(object, op, name);
+  if (nb::isinstance<PyTensor>(object))
+    fail(ErrorKind::type, op, ": ", name, ": the tc.Tensor was not initialised; use tc.asarray");
   if (const ExchangeApi* api = exchange_api(Py_TYPE(object.ptr())))
     return from_exchange(object, api);
-  if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, stream);
+  if (nb::hasattr(object, "__dlpack__") && !PyType_Check(object.ptr()))
+    return from_dlpack(object, stream);
   fail(ErrorKind::type, op, ": ", name,
        " must be an array (NumPy, torch, anything with __dlpack__, a tc.Tensor, a list or a "
        "number), got ",
        class_name(object));
+}
+
+}  // namespace
+
+ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
+                       nb::handle stream) {
+  try {
+    return convert(object, op, name, stream);
+  } catch (const Error& e) {
+    if (std::string_view(e.what()).starts_with(op)) throw;
+    fail(e.kind(), op, ": ", name, ": ", e.what());
+  }
 }
 
 bool is_numpy_bool(nb::handle object) { return Numpy::is(object, numpy().boolean); }
@@ -203,8 +233,7 @@ bool is_numpy_bool(nb::handle object) { return Numpy::is(object, numpy().boolean
 PyTensor to_scalar(nb::handle number, DType dtype) {
   Tensor result(dtype, {}, Device::cpu());
   if (PyFloat_Check(number.ptr()) || is_floating(dtype)) {
-    const double value = PyFloat_AsDouble(number.ptr());
-    if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+    const double value = to_double(number, "number");
     host::Elements(result.view()).set(0, value);
     return own(std::move(result), {});
   }
@@ -225,6 +254,8 @@ PyTensor to_scalar(nb::handle number, DType dtype) {
 PyTensor to_tensor(nb::handle object) {
   ArrayArgument a = to_array(object, "asarray", "obj", nb::none());
   if (a.is_number()) return to_scalar(object, a.view.dtype());
+  if (!a.view.data() && a.view.size() > 0)
+    fail(ErrorKind::value, "asarray: obj: ", a.view, " has no memory: its address is null");
   if (!a.memory) {
     const Device device = a.view.device();
     const StreamRef home = device.is_cuda() ? stream_of(a, device.index) : StreamRef();
@@ -249,11 +280,27 @@ nb::object to_numpy(const PyTensor& t) {
 }
 
 NumpyArray empty_numpy(DType dtype, const Dims& shape) {
-  const nb::object array = numpy().empty(to_tuple(shape), numpy_dtype(dtype));
+  nb::object array;
+  try {
+    array = numpy().empty(to_tuple(shape), numpy_dtype(dtype));
+  } catch (nb::python_error& e) {  // a ValueError where NumPy cannot count the bytes
+    if (!e.matches(PyExc_MemoryError) && !e.matches(PyExc_ValueError)) throw;
+    fail(ErrorKind::out_of_memory, "out of host memory: the result has shape ", shape,
+         " and dtype ", dtype);
+  }
   return {from_numpy(array, "numpy", "out").view, array};
 }
 
-nb::object contiguous_numpy(nb::handle array) { return numpy().ascontiguousarray(array); }
+nb::object contiguous_numpy(nb::handle array) {
+  try {
+    return numpy().ascontiguousarray(array);
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_MemoryError)) throw;
+    fail(ErrorKind::out_of_memory,
+         "out of host memory: an array is brought into row-major order "
+         "before it is copied to a device");
+  }
+}
 
 NumpyArray empty_exchange(const ExchangeApi& api, DType dtype, const Dims& shape, Device device) {
   dlpack::DLTensor prototype{nullptr,
@@ -273,7 +320,7 @@ NumpyArray empty_exchange(const ExchangeApi& api, DType dtype, const Dims& shape
          " on ", device, ": ", error);
   const TensorView view = TensorView::from_dlpack(managed->dl_tensor);
   void* object = nullptr;
-  if (api.to_object(managed, &object) != 0) throw nb::python_error();
+  check_exchange(api.to_object(managed, &object));
   return {view, nb::steal(static_cast<PyObject*>(object))};
 }
 
@@ -281,7 +328,7 @@ StreamRef stream_of(const ArrayArgument& array, int device) {
   if (array.framework == Framework::dlpack) return stream_of_package(array.object, device);
   if (!array.api) return current_stream(device);
   void* handle = nullptr;
-  if (array.api->current_stream(dlpack::kDLCUDA, device, &handle) != 0) throw nb::python_error();
+  check_exchange(array.api->current_stream(dlpack::kDLCUDA, device, &handle));
   return StreamRef(static_cast<CUstream_st*>(handle), device);
 }
 

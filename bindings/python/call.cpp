@@ -75,8 +75,17 @@ class Call {
 
  private:
   void set_option(size_t i, nb::handle value) {
-    const op::Parameter& p = description_.options[i];
     if (value.is_none()) return;
+    const op::Parameter& p = description_.options[i];
+    try {
+      convert_option(i, p, value);
+    } catch (const Error& e) {
+      if (std::string_view(e.what()).starts_with(name())) throw;
+      fail(e.kind(), name(), ": ", e.what());
+    }
+  }
+
+  void convert_option(size_t i, const op::Parameter& p, nb::handle value) {
     if (p.kind == op::ParameterKind::tensor) {
       tensor_options_.emplace_back(i, arrays_.size());
       arrays_.push_back(to_array(value, name(), p.name, given_stream_));
@@ -86,14 +95,16 @@ class Call {
       options_[i] = value.ptr() == Py_True;
     } else if (PyUnicode_Check(value.ptr())) {
       options_[i] = to_text(value, p.name);
-    } else if (PyIndex_Check(value.ptr())) {
+    } else if (PyLong_Check(value.ptr())) {
       options_[i] = to_int64(value, p.name);
+    } else if (PyFloat_Check(value.ptr())) {
+      options_[i] = PyFloat_AS_DOUBLE(value.ptr());
     } else if (is_numpy_bool(value)) {
       options_[i] = PyObject_IsTrue(value.ptr()) == 1;
-    } else if (PyFloat_Check(value.ptr()) || PyNumber_Check(value.ptr())) {
-      const double number = PyFloat_AsDouble(value.ptr());
-      if (number == -1 && PyErr_Occurred()) throw nb::python_error();
-      options_[i] = number;
+    } else if (const nb::object index = as_index(value); index.is_valid()) {
+      options_[i] = to_int64(index, p.name);
+    } else if (PyNumber_Check(value.ptr())) {
+      options_[i] = to_double(value, p.name);
     } else {
       fail(ErrorKind::type, name(), ": ", p.name, " must be a number, text, dtype or None, got ",
            class_name(value));

@@ -71,10 +71,18 @@ Managed* take(nb::handle capsule, const char* name, const char* used) {
   return managed;
 }
 
-Imported import_capsule(nb::handle capsule) {
+Imported import_capsule(nb::handle capsule, nb::handle producer) {
+  if (!PyCapsule_CheckExact(capsule.ptr()))
+    fail(ErrorKind::type, class_name(producer), ": __dlpack__() must give a DLPack capsule, got ",
+         class_name(capsule));
   if (PyCapsule_IsValid(capsule.ptr(), kVersionedName))
     return import_managed(
         take<DLManagedTensorVersioned>(capsule, kVersionedName, "used_dltensor_versioned"));
+  if (!PyCapsule_IsValid(capsule.ptr(), kLegacyName))
+    fail(
+        ErrorKind::buffer, class_name(producer),
+        ": __dlpack__() gave a capsule that is not DLPack's or was consumed before; it must give a "
+        "new one each time");
   auto* managed = take<DLManagedTensor>(capsule, kLegacyName, "used_dltensor");
   auto owner = owner_of(managed);
   return {TensorView::from_dlpack(managed->dl_tensor), std::move(owner)};
@@ -160,6 +168,9 @@ const ExchangeApi* exchange_api(PyTypeObject* type) {
     api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), kExchangeName));
   while (api && api->header.version.major != 1)
     api = reinterpret_cast<const ExchangeApi*>(api->header.previous);
+  // Only `borrow` may be missing; a table that lacks more is as good as none.
+  if (api && !(api->allocate && api->from_object && api->to_object && api->current_stream))
+    api = nullptr;
   h.inc_ref();  // a type that is remembered must not be replaced by another at its address
   known->emplace(type, api);
   return api;
@@ -181,6 +192,9 @@ Imported import_managed(DLManagedTensorVersioned* managed) {
 }
 
 dlpack::DLDevice dlpack_device(nb::handle object) {
+  if (!nb::hasattr(object, "__dlpack_device__"))
+    fail(ErrorKind::type, class_name(object),
+         " has __dlpack__ but no __dlpack_device__; DLPack asks for both");
   const nb::object answer = object.attr("__dlpack_device__")();
   std::pair<int, int> device;
   if (!nb::try_cast(answer, device))
@@ -200,12 +214,12 @@ Imported import_dlpack(nb::handle object, StreamRef stream) {
   const nb::object method = object.attr("__dlpack__");
   arguments["max_version"] = nb::make_tuple(1, 0);
   try {
-    return import_capsule(method(**arguments));
+    return import_capsule(method(**arguments), object);
   } catch (nb::python_error& e) {
     if (!e.matches(PyExc_TypeError)) throw;
   }
   nb::del(arguments["max_version"]);  // a producer from before DLPack 1.0
-  return import_capsule(method(**arguments));
+  return import_capsule(method(**arguments), object);
 }
 
 DLManagedTensorVersioned* export_managed(const PyTensor& tensor) {

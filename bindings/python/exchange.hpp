@@ -31,10 +31,11 @@ struct Imported {
   TensorView view;
   std::shared_ptr<const void> owner;
 };
-// What obj.__dlpack_device__() says.
+// What obj.__dlpack_device__() says; kind type where it is missing or no pair of integers.
 dlpack::DLDevice dlpack_device(nb::handle object);
 Imported import_managed(dlpack::DLManagedTensorVersioned* managed);
-// Through obj.__dlpack__; the memory is ready for work on `stream` where it is CUDA memory.
+// Through obj.__dlpack__, kind type where that gives no capsule and buffer where the capsule was
+// consumed; the memory is ready for work on `stream` where it is CUDA memory.
 Imported import_dlpack(nb::handle object, StreamRef stream);
 
 // A tensor for another consumer, whose deleter any thread may call. Marks CUDA memory as shared.

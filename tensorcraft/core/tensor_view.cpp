@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <ostream>
 #include <utility>
@@ -21,6 +22,24 @@ TensorView with(const TensorView& t, void* data, const Dims& shape, const Dims& 
           strides, t.device(), t.read_only() ? Access::read_only : Access::read_write};
 }
 
+// Beyond every address space, and far from where sums of offsets overflow.
+constexpr uint64_t kMaxBytes = uint64_t(1) << 60;
+
+// Do the bytes from the first to the last element, and those of all elements, stay below kMaxBytes?
+bool is_countable(const TensorView& t) {
+  const uint64_t most = kMaxBytes >> std::countr_zero(dtype_bytes(t.dtype()));
+  uint64_t reach = 0;
+  bool overflow = uint64_t(t.size()) > most;
+  for (int i = 0; i < t.rank(); ++i) {
+    if (t.shape(i) < 2) continue;
+    const uint64_t step = t.stride(i) < 0 ? -uint64_t(t.stride(i)) : uint64_t(t.stride(i));
+    uint64_t along = 0;
+    overflow |= __builtin_mul_overflow(step, uint64_t(t.shape(i) - 1), &along) ||
+                __builtin_add_overflow(reach, along, &reach);
+  }
+  return !overflow && reach < most;
+}
+
 }  // namespace
 
 TensorView::TensorView(void* data, DType dtype, const Dims& shape, const Dims& strides,
@@ -34,6 +53,12 @@ TensorView::TensorView(void* data, DType dtype, const Dims& shape, const Dims& s
       access_(access) {
   if (shape.rank() != strides.rank())
     fail(ErrorKind::value, "strides ", strides, " and shape ", shape, " differ in rank");
+  if (is_countable(*this)) return;
+  if (size_ > 0)
+    fail(ErrorKind::value, "shape ", shape, " with strides ", strides, " of ", dtype,
+         " spans 2^60 bytes or more; less is accepted");
+  // Without elements the strides mean nothing, but plans multiply them.
+  for (int i = 0; i < strides_.rank(); ++i) strides_[i] = 0;
 }
 
 TensorView TensorView::from_dlpack(const dlpack::DLTensor& t, Access access) {
@@ -42,6 +67,8 @@ TensorView TensorView::from_dlpack(const dlpack::DLTensor& t, Access access) {
     fail(ErrorKind::type, "dtype ", t.dtype,
          " is not supported; convert it first, for example to float32");
   if (t.ndim < 0) fail(ErrorKind::value, "a DLPack tensor has a negative rank");
+  if (t.ndim > 0 && !t.shape)
+    fail(ErrorKind::value, "a DLPack tensor of rank ", t.ndim, " must have a shape, got null");
   const Dims shape(std::span<const int64_t>(t.shape, size_t(t.ndim)));
   const Dims strides = t.strides ? Dims(std::span<const int64_t>(t.strides, size_t(t.ndim)))
                                  : contiguous_strides(shape);

@@ -21,7 +21,7 @@ class TensorView {
   // Row-major.
   TensorView(void* data, DType dtype, const Dims& shape, Device device = Device::cpu())
       : TensorView(data, dtype, shape, contiguous_strides(shape), device) {}
-  // Fails with kind value where strides and shape differ in rank, or a size is negative.
+  // Kind value: strides and shape differ in rank, a size is negative, or 2^60 bytes are spanned.
   TensorView(void* data, DType dtype, const Dims& shape, const Dims& strides, Device device,
              Access access = Access::read_write);
   // Borrows what DLPack describes (strides may be null: row-major). Kind type for a dtype the

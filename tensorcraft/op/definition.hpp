@@ -113,12 +113,15 @@ class NamedTensors {
   size_t count_ = 0;
 };
 
-// What every operator checks the same way: devices equal, elements aligned, outputs writable and
-// not overlapping themselves, an input (unless equal to it where `in_place`) or another output.
+// What every operator checks the same way: devices equal, memory there and elements aligned,
+// outputs writable and not overlapping themselves, an input (unless equal to it where `in_place`)
+// or another output.
 void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
                    bool in_place);
-// The part of it that needs no real memory: devices equal.
-void check_devices(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs);
+// The part of it that needs no real memory: devices equal, elements aligned.
+void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs);
+// Outputs have a size that can be counted.
+void check_sizes(std::string_view op, std::span<const OutputSpec> specs);
 // The stream a call runs on.
 StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device);
 // Compiles if needed and enqueues; on the SIMT device runs to the end.
@@ -284,7 +287,9 @@ std::vector<Tensor> allocate(const Definition<Problem, Options>& def,
   const Device device = in[0].device();
   const StreamRef stream = resolve_stream(options.stream, device);
   std::vector<Tensor> results;
-  for (const OutputSpec& spec : def.infer(in, options)) {
+  const std::vector<OutputSpec> specs = def.infer(in, options);
+  check_sizes(def.name, specs);
+  for (const OutputSpec& spec : specs) {
     results.emplace_back(spec.dtype, spec.shape, device, stream);
     for (const auto& extra : def.extra_outputs)
       if (extra.info.name == spec.name) (options.*extra.field).emplace(results.back().view());
@@ -302,7 +307,9 @@ class OperatorOf final : public Operator {
       : Operator(describe(def)), def_(def) {}
 
   std::vector<OutputSpec> infer(const Arguments& a) const override {
-    return def_.infer(a.inputs, options(a));
+    auto specs = def_.infer(a.inputs, options(a));
+    check_sizes(def_.name, specs);
+    return specs;
   }
   void run(std::span<const TensorView> outputs, const Arguments& a) const override {
     const Options o = options(a, outputs);
@@ -313,7 +320,7 @@ class OperatorOf final : public Operator {
     const Options o = options(a, outputs);
     const Call<Options> call{outputs.first(1), a.inputs, o};
     const auto [named_outputs, named_inputs] = tensors_of(def_, call);
-    check_devices(def_.name, named_outputs, named_inputs);
+    check_places(def_.name, named_outputs, named_inputs);
     const Problem problem = def_.check(call);
     if (!a.variant.empty()) require_known(def_, a.variant);
     Explanation e{
@@ -350,8 +357,11 @@ class OperatorOf final : public Operator {
   }
   Options options(const Arguments& a, std::span<const TensorView> outputs) const {
     Options o = options(a);
-    if (outputs.size() > 1) {
+    if (outputs.size() != 1) {
       const auto specs = def_.infer(a.inputs, o);
+      if (outputs.empty() || outputs.size() > specs.size())
+        fail(ErrorKind::type, def_.name, ": takes 1 to ", specs.size(), " outputs, got ",
+             outputs.size());
       for (size_t i = 1; i < outputs.size(); ++i)
         for (const auto& extra : def_.extra_outputs)
           if (extra.info.name == specs[i].name) (o.*extra.field).emplace(outputs[i]);

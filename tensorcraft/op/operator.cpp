@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iomanip>
+#include <limits>
 
 namespace tensorcraft::op {
 namespace {
@@ -30,29 +31,38 @@ void check_output(std::string_view op, const NamedTensors::Entry& out, const Nam
   }
 }
 
-void check_alignment(std::string_view op, const NamedTensors& tensors) {
+void check_aligned(std::string_view op, const NamedTensors& tensors) {
   for (const auto& t : tensors.entries())
     if (!t.view->is_aligned(dtype_bytes(t.view->dtype())))
       fail(ErrorKind::value, op, ": ", t.name, ": address ", t.view->data(),
            " is not a multiple of the size of ", t.view->dtype(), "; copy the tensor first");
 }
 
+void check_memory(std::string_view op, const NamedTensors& tensors) {
+  for (const auto& t : tensors.entries())
+    if (!t.view->data() && t.view->size() > 0)
+      fail(ErrorKind::value, op, ": ", t.name, ": ", *t.view,
+           " has no memory: its address is null; give memory for its elements");
+}
+
 }  // namespace
 
-void check_devices(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs) {
+void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs) {
   const Device device = (inputs.entries().empty() ? outputs : inputs).entries()[0].view->device();
   for (const NamedTensors* tensors : {&inputs, &outputs})
     for (const auto& t : tensors->entries())
       if (t.view->device() != device)
         fail(ErrorKind::value, op, ": ", t.name, ": Device mismatch: expected ", device,
              " but got ", t.view->device(), "; move it with .to(\"", device, "\")");
+  check_aligned(op, inputs);
+  check_aligned(op, outputs);
 }
 
 void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
                    bool in_place) {
-  check_devices(op, outputs, inputs);
-  check_alignment(op, inputs);
-  check_alignment(op, outputs);
+  check_places(op, outputs, inputs);
+  check_memory(op, inputs);
+  check_memory(op, outputs);
   const auto all = outputs.entries();
   for (size_t i = 0; i < all.size(); ++i) {
     check_output(op, all[i], inputs, in_place);
@@ -60,6 +70,20 @@ void check_tensors(std::string_view op, const NamedTensors& outputs, const Named
       if (may_overlap(*all[i].view, *all[j].view))
         fail(ErrorKind::value, op, ": ", all[i].name, " overlaps the memory of ", all[j].name,
              "; give it memory of its own");
+  }
+}
+
+void check_sizes(std::string_view op, std::span<const OutputSpec> specs) {
+  for (const OutputSpec& spec : specs) {
+    int64_t elements = 0;
+    try {
+      elements = num_elements(spec.shape);
+    } catch (const Error& e) {
+      fail(e.kind(), op, ": ", spec.name, ": ", e.what());
+    }
+    if (elements > std::numeric_limits<int64_t>::max() / int64_t(dtype_bytes(spec.dtype)))
+      fail(ErrorKind::out_of_memory, op, ": ", spec.name, ": shape ", spec.shape, " of ",
+           spec.dtype, " has more bytes than 64 bits count");
   }
 }
 

@@ -4,6 +4,8 @@
 #include "tensorcraft/core/error.hpp"
 
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 namespace tensorcraft::op {
 namespace {
@@ -42,6 +44,15 @@ double to_number(std::string_view op, std::string_view name, const Value& v) {
   if (const auto* x = std::get_if<double>(&v)) return *x;
   if (const auto* x = std::get_if<int64_t>(&v)) return double(*x);
   wrong_type(op, name, join("a number, got ", kind_of(v)));
+}
+
+float to_float(std::string_view op, std::string_view name, const Value& v) {
+  const double x = to_number(op, name, v);
+  constexpr double largest = std::numeric_limits<float>::max();
+  if (std::isfinite(x) && std::abs(x) > largest)
+    fail(ErrorKind::value, op, ": ", name, " must be at most ", largest,
+         " in size, float32's largest number, got ", x);
+  return float(x);
 }
 
 DType to_dtype(std::string_view op, std::string_view name, const Value& v) {

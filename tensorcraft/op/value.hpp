@@ -52,6 +52,8 @@ struct EnumNames;
 bool to_bool(std::string_view op, std::string_view name, const Value& v);
 int64_t to_integer(std::string_view op, std::string_view name, const Value& v);
 double to_number(std::string_view op, std::string_view name, const Value& v);
+// Kind value for a finite number that float32 has only as an infinity.
+float to_float(std::string_view op, std::string_view name, const Value& v);
 DType to_dtype(std::string_view op, std::string_view name, const Value& v);
 int to_choice(std::string_view op, std::string_view name, std::span<const std::string_view> names,
               const Value& v);
@@ -81,7 +83,7 @@ template <>
 struct Field<float> {
   static constexpr auto kind = ParameterKind::number;
   static float get(std::string_view op, std::string_view name, const Value& v) {
-    return float(to_number(op, name, v));
+    return to_float(op, name, v);
   }
   static std::string text(float v);
 };

@@ -4,6 +4,7 @@
 #include "tests/support/expect_error.hpp"
 
 #include <array>
+#include <limits>
 #include <type_traits>
 
 #include <gtest/gtest.h>
@@ -47,6 +48,16 @@ TEST_F(TensorViewTest, TakesNullStridesOfDlpackAsRowMajor) {
       "dtype float64 is not supported; convert it first, for example to float32");
 }
 
+TEST_F(TensorViewTest, RefusesDlpackWithoutAShape) {
+  dlpack::DLTensor t = {data, {dlpack::kDLCPU, 0}, 2, {dlpack::kDLFloat, 32, 1}, nullptr, nullptr,
+                        0};
+  test::expect_error(
+      ErrorKind::value, [&] { TensorView::from_dlpack(t); },
+      "a DLPack tensor of rank 2 must have a shape, got null");
+  t.ndim = 0;
+  EXPECT_EQ(TensorView::from_dlpack(t).size(), 1);
+}
+
 TEST_F(TensorViewTest, KeepsNullWhateverTheOffset) {
   int64_t shape[] = {0, 3};
   const dlpack::DLTensor t = {
@@ -57,6 +68,24 @@ TEST_F(TensorViewTest, KeepsNullWhateverTheOffset) {
 TEST_F(TensorViewTest, RefusesStridesOfAnotherRank) {
   EXPECT_THROW(TensorView(data, DType::float32, {2, 3}, {1}, Device::cpu()), Error);
   EXPECT_THROW(TensorView(data, DType::float32, {-1}), Error);
+}
+
+TEST_F(TensorViewTest, RefusesWhatNoMemoryHolds) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max(), least = -most - 1;
+  test::expect_error(
+      ErrorKind::value, [&] { TensorView(data, DType::float32, {2, 3}, {most, 1}, Device::cpu()); },
+      "shape [2, 3] with strides [9223372036854775807, 1] of float32 spans 2^60 bytes or more; "
+      "less is accepted");
+  for (const Dims& strides : {Dims{least, 1}, Dims{1, least}, Dims{1, int64_t(1) << 57}})
+    EXPECT_THROW(TensorView(data, DType::float32, {2, 3}, strides, Device::cpu()), Error);
+  EXPECT_THROW(TensorView(data, DType::int64, {int64_t(1) << 61}, {0}, Device::cpu()), Error);
+  EXPECT_THROW(TensorView(data, DType::int64, {int64_t(1) << 58}), Error);
+  // Strides that lead nowhere do not matter.
+  EXPECT_EQ(TensorView(data, DType::float32, {1, 3}, {least, 1}, Device::cpu()).size(), 3);
+  const TensorView empty(data, DType::float32, {0, 3}, {most, most}, Device::cpu());
+  EXPECT_EQ(empty.size(), 0);
+  EXPECT_EQ(empty.strides(), (Dims{0, 0}));
+  EXPECT_EQ(TensorView(data, DType::uint8, {int64_t(1) << 59}).nbytes(), size_t(1) << 59);
 }
 
 TEST_F(TensorViewTest, IgnoresStridesOfSizeOneAndOfEmptyTensors) {

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tests/support/expect_error.hpp"
 
 #include <array>
@@ -89,6 +90,39 @@ TEST_F(OperatorTest, AnUnalignedTensorIsRefused) {
     EXPECT_TRUE(text.ends_with("is not a multiple of the size of float32; copy the tensor first"))
         << text;
   }
+  EXPECT_THROW(explain(out_, x, device_info(Device::cpu())), Error);
+}
+
+TEST_F(OperatorTest, AViewWithoutMemoryIsRefusedUnlessItIsEmpty) {
+  expect_error(
+      ErrorKind::value, [&] { run(out_, {nullptr, DType::float32, {1, 2}}); },
+      "l2_normalize: x: Tensor<1, 2>[strides=<2, 1>, dtype=float32, device=cpu] has no memory: its "
+      "address is null; give memory for its elements");
+  EXPECT_THROW(run({nullptr, DType::float32, {1, 2}}, x_), Error);
+  const TensorView empty(nullptr, DType::float32, {0, 2});
+  run(empty, empty);
+}
+
+TEST_F(OperatorTest, TheNumberOfOutputsIsChecked) {
+  const std::array<Value, 2> options;
+  const TensorView x = x_;
+  const std::array<TensorView, 2> two{out_.view(), out_.view()};
+  expect_error(
+      ErrorKind::type, [&] { operator_.run({}, {std::span(&x, 1), options}); },
+      "l2_normalize: takes 1 to 1 outputs, got 0");
+  expect_error(
+      ErrorKind::type, [&] { operator_.run(two, {std::span(&x, 1), options}); },
+      "l2_normalize: takes 1 to 1 outputs, got 2");
+}
+
+TEST_F(OperatorTest, AResultTooLargeToCountNamesTheOperator) {
+  constexpr int64_t n = int64_t(1) << 40;
+  const TensorView a(x_.data(), DType::float32, {n, 1}, {0, 1}, Device::cpu());
+  const std::string text =
+      "add: out: shape [1099511627776, 1099511627776] has more elements than 64 bits count";
+  expect_error(ErrorKind::value, [&] { add(a, a.transpose(0, 1)); }, text);
+  const std::array<TensorView, 2> inputs{a, a.transpose(0, 1)};
+  expect_error(ErrorKind::value, [&] { find_operator("add").infer({inputs, {}}); }, text);
 }
 
 TEST_F(OperatorTest, ExplainRefusesWhatTheCallRefuses) {

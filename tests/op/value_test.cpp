@@ -34,6 +34,16 @@ TEST(Value, OfAnotherTypeIsRefusedByName) {
       "f: a must be a tensor, got a dtype");
 }
 
+TEST(Value, ANumberBeyondFloat32IsRefusedAndInfinityIsNot) {
+  expect_error(
+      ErrorKind::value, [] { to_float("f", "a", -1e300); },
+      "f: a must be at most 3.40282e+38 in size, float32's largest number, got -1e+300");
+  EXPECT_EQ(to_float("f", "a", std::numeric_limits<double>::infinity()),
+            std::numeric_limits<float>::infinity());
+  EXPECT_EQ(to_float("f", "a", double(std::numeric_limits<float>::max())),
+            std::numeric_limits<float>::max());
+}
+
 TEST(Value, AnUnknownChoiceListsThemAll) {
   expect_error(
       ErrorKind::value,

@@ -127,17 +127,30 @@ TEST(Elementwise, RefusesAnOutputOfAnotherShapeOrDtype) {
   EXPECT_THROW(add(row, a, row), Error);
 }
 
-TEST(Elementwise, WrapsIntegersAndKeepsAll64Bits) {
+class EveryHostRow : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Rows, EveryHostRow, ::testing::Values("cpu", "reference"));
+
+TEST_P(EveryHostRow, WrapsIntegersAndKeepsAll64Bits) {
+  const ElementwiseOptions row{.variant = GetParam()};
   constexpr int64_t big = (int64_t(1) << 60) + 1;
   constexpr int64_t largest = std::numeric_limits<int64_t>::max();
   std::vector<int64_t> a = {big, largest, -5}, b = {2, 1, 7}, c(3);
-  add(view(c), view(a), view(b));
+  add(view(c), view(a), view(b), row);
   EXPECT_EQ(c, (std::vector<int64_t>{big + 2, std::numeric_limits<int64_t>::min(), 2}));
-  maximum(view(c), view(a), view(b));
+  maximum(view(c), view(a), view(b), row);
   EXPECT_EQ(c, (std::vector<int64_t>{big, largest, 7}));
   std::vector<int32_t> x = {1 << 30, std::numeric_limits<int32_t>::min()}, y = {4, -1}, z(2);
-  multiply(view(z), view(x), view(y));
+  multiply(view(z), view(x), view(y), row);
   EXPECT_EQ(z, (std::vector<int32_t>{0, std::numeric_limits<int32_t>::min()}));
+  copy(view(c), view(a), row);
+  EXPECT_EQ(c, a);
+  astype(view(z), view(a).slice(0, 0, 2), {.dtype = DType::int32, .variant = GetParam()});
+  EXPECT_EQ(z, (std::vector<int32_t>{1, -1}));
+  std::vector<float> past = {1e30f, -1e30f, NAN};
+  astype(view(c), view(past), {.dtype = DType::int64, .variant = GetParam()});
+  EXPECT_EQ(c, (std::vector<int64_t>{largest, -largest - 1, 0}));
+  fill(view(c), view(c), {.value = 1e300, .variant = GetParam()});
+  EXPECT_EQ(c[0], largest);
 }
 
 TEST(Elementwise, KeepsNanWhereTheContractSaysSo) {

@@ -38,6 +38,10 @@ TEST(Embedding, RefusesIdsThatAreNoIntegersAndATableThatIsNoMatrix) {
       ErrorKind::type, [&] { embedding(ids, table); },
       "embedding: ids: Dtype value [float32] not in the allowed options: [int32, int64]");
   EXPECT_THROW(embedding(good, table.view().reshape({6})), Error);
+  expect_error(
+      ErrorKind::value, [&] { embedding(good.view().reshape({1, 1, 1, 1, 1, 1, 1, 2}), table); },
+      "embedding: ids: expected at most 7 dimensions, since the result has one more, got shape [1, "
+      "1, 1, 1, 1, 1, 1, 2]");
 }
 
 TEST(EmbeddingOnGpu, MakesTheRowOfAnIdOutsideTheTableNan) {

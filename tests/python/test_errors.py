@@ -79,6 +79,26 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "ragged list": (lambda: tc.asarray([[1], [1, 2]], tc.int8), ValueError, r"asarray: "),
     "path with NUL": (lambda: tc.load_safetensors("/dev/null\0x"), ValueError, r"the path has a NUL character"),
     "DLPack device": (lambda: tc.relu(BadDevice()), TypeError, r"BadDevice: __dlpack_device__\(\) must give .*got str"),
+    "no capsule": (lambda: tc.relu(Gives(5)), TypeError, r"relu: x: Gives: __dlpack__\(\) must give a DLPack capsule, got int"),
+    "consumed capsule": (lambda: tc.relu(Gives(consumed())), BufferError, r"relu: x: Gives: .*was consumed before"),
+    "half of DLPack": (lambda: tc.relu(HalfProducer()), TypeError, r"relu: x: HalfProducer has __dlpack__ but no __dlpack_device__"),
+    "a class": (lambda: tc.relu(tc.Tensor), TypeError, r"relu: x must be an array .*got nb_type"),
+    "no constructor": (lambda: tc.relu(tc.Tensor.__new__(tc.Tensor)), TypeError, r"relu: x: the tc.Tensor was not initialised; use tc.asarray"),
+    "dimensions": (lambda: tc.relu(np.ones((1,) * 9, np.float32)), ValueError, r"relu: x: a tensor has more than 8 dimensions"),
+    "masked": (lambda: tc.relu(np.ma.masked_array(X, X > 0)), TypeError, r"relu: x: a masked array is not supported; give x.filled\("),
+    "ragged argument": (lambda: tc.relu([[1.0], [1.0, 2.0]]), ValueError, r"relu: x: .*inhomogeneous shape"),
+    "number beyond float64": (lambda: tc.add(X, 2**2000), ValueError, r"number does not fit float64"),
+    "option beyond 64 bits": (lambda: tc.elu(X, alpha=2**70), ValueError, r"elu: alpha does not fit 64 bits"),
+    "option beyond float32": (lambda: tc.elu(X, alpha=1e300), ValueError, r"elu: alpha must be at most 3.40282e\+38"),
+    "complex option": (lambda: tc.elu(X, alpha=1j), TypeError, r"elu: alpha must be a number, got complex"),
+    "array option": (lambda: tc.elu(X, alpha=X), TypeError, r"elu: alpha must be a number, got ndarray"),
+    "lone surrogate": (lambda: tc.gelu(X, approximate="\ud800"), ValueError, r"gelu: approximate must be valid Unicode"),
+    "variant with NUL": (lambda: tc.gelu(X, variant="a\0b"), ValueError, r"the variant has a NUL character"),
+    "result out of memory": (lambda: tc.relu(np.broadcast_to(X[0, 0], (2**46,)), device="cpu"), tc.OutOfMemory, r"shape \[70368744177664\]"),
+    "argument out of memory": (lambda: tc.relu(np.broadcast_to(X[0, 0], (2**46,)), device="cuda:0"), tc.OutOfMemory, r"row-major order"),
+    "result beyond 64 bits": (
+        lambda: tc.add(np.broadcast_to(X[0, 0], (2**40, 1)), np.broadcast_to(X[0, 0], (1, 2**40))), ValueError, r"add: out: shape .*64 bits count"
+    ),
     "unaligned": (lambda: tc.relu(unaligned()), ValueError, r"relu: x: the array's elements are not aligned"),
 }  # fmt: skip
 
@@ -99,6 +119,27 @@ class BadDevice:
         return "x"
 
 
+class HalfProducer:
+    def __dlpack__(self, **_: Any) -> Any: ...
+
+
+class Gives:
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.answer
+
+    def __dlpack_device__(self) -> Any:
+        return (1, 0)
+
+
+def consumed() -> Any:
+    capsule = X.__dlpack__()
+    np.from_dlpack(Gives(capsule))
+    return capsule
+
+
 def unaligned() -> Any:
     return np.zeros(13, np.uint8)[1:].view(np.float32)
 
@@ -106,6 +147,12 @@ def unaligned() -> Any:
 FORBIDDEN = re.compile(r"incompatible function arguments|nanobind|std::|<unknown>|Invoked with types", re.IGNORECASE)
 
 
+def test_an_option_may_be_an_array_of_one_number() -> None:
+    for alpha in (np.array(2.0), np.array(2), np.float64(2), np.int8(2)):
+        assert tc.leaky_relu(-X, alpha=alpha).tolist() == (-2 * X).tolist()
+
+
+@pytest.mark.filterwarnings("ignore:nanobind. attempted to access an uninitialized instance")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_one_typed_error(name: str) -> None:
     make, kind, text = MISTAKES[name]

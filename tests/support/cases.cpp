@@ -366,4 +366,9 @@ std::string CaseRun::damage() const {
   return {};
 }
 
+bool CaseRun::outputs_untouched() const {
+  return std::all_of(outputs_.begin(), outputs_.end(),
+                     [](const GuardedTensor& t) { return t.untouched(true); });
+}
+
 }  // namespace tensorcraft::testing

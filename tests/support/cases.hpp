@@ -77,6 +77,8 @@ class CaseRun {
   std::vector<std::vector<float>> results() const;
   // Empty when all guards hold and no input changed; else what was touched.
   std::string damage() const;
+  // Every output is as poison_outputs() left it.
+  bool outputs_untouched() const;
 
  private:
   const Case& case_;

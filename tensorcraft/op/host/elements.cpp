@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/host/elements.hpp"
 
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
 
 #include <algorithm>
@@ -27,6 +28,8 @@ int64_t Elements::offset(int64_t index) const {
 
 double Elements::operator[](int64_t index) const {
   const int64_t at = offset(index);
+  // Whoever made the memory may have left more than 0 and 1 in it.
+  if (view_.dtype() == DType::bool_) return view_.data_as<uint8_t>()[at] != 0;
   return with_element_type(view_.dtype(), [&]<class T>(T*) {
     const T x = view_.data_as<T>()[at];
     if constexpr (kSmallFloat<T>)
@@ -45,6 +48,29 @@ void Elements::set(int64_t index, double value) const {
     else
       view_.data_as<T>()[at] = T(value);
   });
+}
+
+int64_t Elements::integer(int64_t index) const {
+  const std::byte* at = address(index);
+  if (view_.dtype() == DType::bool_) return *at != std::byte(0);
+  return with_element_type(view_.dtype(), [&]<class T>(T*) -> int64_t {
+    if constexpr (std::is_integral_v<T>) return int64_t(*reinterpret_cast<const T*>(at));
+    fail(ErrorKind::internal, "elements of ", view_.dtype(), " are no integers");
+  });
+}
+
+void Elements::set_integer(int64_t index, int64_t value) const {
+  std::byte* at = address(index);
+  with_element_type(view_.dtype(), [&]<class T>(T*) {
+    if constexpr (std::is_same_v<T, bool>)
+      *reinterpret_cast<T*>(at) = value != 0;
+    else if constexpr (std::is_integral_v<T>)
+      *reinterpret_cast<T*>(at) = T(value);
+  });
+}
+
+std::byte* Elements::address(int64_t index) const {
+  return view_.data_as<std::byte>() + offset(index) * int64_t(dtype_bytes(view_.dtype()));
 }
 
 double activate(Activation activation, double x) {

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace tensorcraft::kernel::elementwise {
 namespace {
@@ -166,28 +167,34 @@ void convert(const Problem& q) {
     for_each_block<int64_t>(q, unchanged);
 }
 
-// `value` as an element of an integer dtype can hold it, or as it is.
-double saturated(DType dtype, double value) {
-  if (is_floating(dtype)) return value;
-  if (dtype == DType::bool_) return value != 0;
-  if (std::isnan(value)) return 0;
-  return host::with_element_type(dtype, [&]<class T>(T*) {
-    const double past = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    return std::clamp(std::trunc(value), std::numeric_limits<T>::is_signed ? -past : 0.0,
-                      std::nextafter(past, 0.0));
-  });
+// As astype converts a float to an integer or bool.
+template <class T>
+T integer_of(double value) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_same_v<T, bool>) {
+    return value != 0;
+  } else {
+    const double past = std::ldexp(1.0, Limits::digits);
+    if (std::isnan(value)) return 0;
+    if (value >= past) return Limits::max();
+    return value <= double(Limits::min()) ? Limits::min() : T(value);
+  }
 }
 
 void reference_astype(const Problem& q) {
   const host::Elements to(q.out), from(q.a);
-  const DType dtype = q.out.dtype();
-  const bool wraps = !is_floating(q.a.dtype()) && !is_floating(dtype);
+  const bool from_float = is_floating(q.a.dtype()), to_float = is_floating(q.out.dtype());
   for (int64_t i = 0; i < q.out.size(); ++i) {
-    const double x = from[i];
-    to.set(i, wraps ? host::with_element_type(
-                          dtype, [&]<class T>(
-                                     T*) { return double(float(convert_element<T>(int64_t(x)))); })
-                    : saturated(dtype, x));
+    if (from_float && to_float)
+      to.set(i, from[i]);
+    else if (to_float)
+      to.set(i, double(float(from.integer(i))));
+    else if (!from_float)
+      to.set_integer(i, from.integer(i));
+    else
+      host::with_element_type(q.out.dtype(), [&]<class T>(T*) {
+        if constexpr (std::is_integral_v<T>) to.set_integer(i, int64_t(integer_of<T>(from[i])));
+      });
   }
 }
 
@@ -196,8 +203,10 @@ void reference_astype(const Problem& q) {
 uint64_t element_bits(DType dtype, double value) {
   return host::with_element_type(dtype, [&]<class T>(T*) {
     T element;
-    if constexpr (std::is_arithmetic_v<T>)
-      element = T(saturated(dtype, value));
+    if constexpr (std::is_integral_v<T>)
+      element = integer_of<T>(value);
+    else if constexpr (std::is_arithmetic_v<T>)
+      element = T(value);
     else
       element = T(float(value));
     uint64_t bits = 0;
@@ -223,15 +232,17 @@ void cpu(const Problem& q) {
 void reference(const Problem& q) {
   if (q.operation == Operation::astype) return reference_astype(q);
   const host::Elements to(q.out), a(q.a), b(q.b);
+  const size_t bytes = dtype_bytes(q.out.dtype());
+  const uint64_t filling = element_bits(q.out.dtype(), q.value);
   for (int64_t i = 0; i < q.out.size(); ++i) {
     if (q.operation == Operation::fill)
-      to.set(i, saturated(q.out.dtype(), q.value));
+      std::memcpy(to.address(i), &filling, bytes);
     else if (q.operation == Operation::copy)
-      to.set(i, a[i]);
+      std::memmove(to.address(i), a.address(i), bytes);
     else if (is_floating(q.out.dtype()))
       to.set(i, compute(q.operation, a[i], b[i], double(q.alpha)));
     else
-      to.set(i, double(compute(q.operation, int64_t(a[i]), int64_t(b[i]))));
+      to.set_integer(i, compute(q.operation, a.integer(i), b.integer(i)));
   }
 }
 

@@ -93,6 +93,9 @@ const std::vector<DType> kIds = {DType::int32, DType::int64};
 
 Dims result_shape(std::span<const TensorView> in) {
   op::check_dtype("embedding", "ids", in[0], {DType::int32, DType::int64});
+  if (in[0].rank() == kMaxRank)
+    fail(ErrorKind::value, "embedding: ids: expected at most ", kMaxRank - 1,
+         " dimensions, since the result has one more, got shape ", in[0].shape());
   TensorMatcher({kAnySize, kAnySize})
       .with_any_strides()
       .with_dtype({DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
