@@ -240,17 +240,16 @@ CUctx_st* primary_context(int device) {
   DeviceSlot& slot = device_slot(device);
   if (CUctx_st* known = slot.context.load(std::memory_order_acquire)) return known;
   std::call_once(slot.retained, [&] {
-    CUctx_st* context = nullptr;
     int ordinal = 0;
     d.device_get(&ordinal, device);
-    d.primary_context_retain(&context, ordinal);
+    if (!slot.owned_context) d.primary_context_retain(&slot.owned_context, ordinal);
     // Freed memory stays in the driver's pool: giving it back to the system at each
     // synchronisation would make the next allocation slow.
     CUmemPoolHandle_st* pool = nullptr;
     uint64_t threshold = UINT64_MAX;
     d.device_get_default_mem_pool(&pool, ordinal);
     d.mem_pool_set_attribute(pool, kMemPoolReleaseThreshold, &threshold);
-    slot.context.store(context, std::memory_order_release);
+    slot.context.store(slot.owned_context, std::memory_order_release);
   });
   return slot.context;
 }

@@ -98,9 +98,14 @@ struct Call {
     require_usable();
     return function(args...);
   }
-  // For destructors: does nothing when the device is lost.
+  // For destructors: does nothing when the device is lost. A refusal may pass, and nobody can free
+  // the resource later, so the driver is asked twice.
   void quiet(std::type_identity_t<Args>... args) const noexcept {
-    if (usable()) report(function(args...), name);
+    for (int attempt = 0; attempt < 2 && usable(); ++attempt) {
+      const int status = function(args...);
+      if (status == kSuccess) return;
+      report(status, name);
+    }
   }
 };
 
