@@ -54,7 +54,8 @@ const char* load(Driver& d, GetProcAddress get) {
               d.stream_is_capturing, d.event_create, d.event_destroy, d.event_record, d.event_query,
               d.event_synchronize, d.event_elapsed_time);
   loader.need(d.device_get_default_mem_pool, d.mem_pool_set_attribute, d.mem_alloc_async,
-              d.mem_free_async, d.mem_host_alloc, d.mem_free_host, d.memcpy_async, d.memset_async);
+              d.mem_free_async, d.mem_get_info, d.mem_host_alloc, d.mem_free_host, d.memcpy_async,
+              d.memset_async);
   loader.need(d.library_load_data, d.library_unload, d.library_get_kernel, d.kernel_get_function,
               d.function_get_attribute, d.function_set_attribute, d.launch_kernel,
               d.tensor_map_encode_tiled);

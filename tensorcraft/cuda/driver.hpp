@@ -138,6 +138,7 @@ struct Driver {
   Call<CUmemPoolHandle_st*, int, void*> mem_pool_set_attribute{"cuMemPoolSetAttribute"};
   Call<DevicePointer*, size_t, CUstream_st*> mem_alloc_async{"cuMemAllocAsync"};
   Call<DevicePointer, CUstream_st*> mem_free_async{"cuMemFreeAsync"};
+  Call<size_t*, size_t*> mem_get_info{"cuMemGetInfo"};  // null in tables of tests without it
   Call<void**, size_t, uint32_t> mem_host_alloc{"cuMemHostAlloc"};
   Call<void*> mem_free_host{"cuMemFreeHost"};
   Call<DevicePointer, DevicePointer, size_t, CUstream_st*> memcpy_async{"cuMemcpyAsync"};

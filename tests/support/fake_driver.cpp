@@ -32,10 +32,11 @@ constexpr int kMaxDevices = 8;
 
 FakeDriver* fake = nullptr;
 CUctx_st contexts[kMaxDevices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
-// Handles live as long as the fake, since those of a lost device are never given back.
-std::deque<CUstream_st> stream_pool;
-std::deque<CUevent_st> event_pool;
-std::deque<CUlib_st> library_pool;
+// Handles live as long as the fake, since those of a lost device are never given back. Leaked, as
+// threads may use the driver while the process ends.
+auto& stream_pool = *new std::deque<CUstream_st>;
+auto& event_pool = *new std::deque<CUevent_st>;
+auto& library_pool = *new std::deque<CUlib_st>;
 thread_local CUctx_st* current = nullptr;
 
 using Lock = std::lock_guard<std::recursive_mutex>;
@@ -306,6 +307,13 @@ void fill_memory_calls(cuda::Driver& d) {
   };
   d.mem_alloc_async.function = allocate;
   d.mem_free_async.function = deallocate;
+  d.mem_get_info.function = [](size_t* free, size_t* total) {
+    if (const int status = in_context("cuMemGetInfo")) return status;
+    const Lock lock(fake->device_mutex);
+    *total = fake->gpus[size_t(current->device)].memory_bytes;
+    *free = *total - fake->memory.bytes_in_use(current->device);
+    return 0;
+  };
   d.mem_host_alloc.function = [](void** pointer, size_t bytes, uint32_t) {
     if (const int status = in_context("cuMemHostAlloc")) return status;
     const Lock lock(fake->device_mutex);
