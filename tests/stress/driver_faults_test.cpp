@@ -4,6 +4,7 @@
 // what is launched, on the SIMT device's instances, as late as the program allows.
 #include "tests/stress/driver_faults.hpp"
 #include "tests/stress/stress.hpp"
+#include "tests/support/counting_table.hpp"
 #include "tests/support/simt_driver.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ class DriverFaults : public testing::Test {
   void SetUp() override { ASSERT_EQ(test::kCompilerIsSet, 0); }
   // Runs in a process of its own; what `work` returns is wrong.
   void expect_nothing_wrong(const std::function<std::string()>& work,
-                            std::chrono::minutes limit = std::chrono::minutes(1)) {
+                            std::chrono::minutes limit = std::chrono::minutes(5)) {
     const auto run = [&] {
       test::write_file(report_, work());
       return 0;
@@ -97,6 +98,26 @@ TEST_F(DriverFaults, AtEveryKthCallAreErrorsOrHarmless) {
 
 TEST_F(DriverFaults, FromACallOnAreErrorsOrHarmless) {
   expect_nothing_wrong([] { return sweep(Repeat::from, repeats(1, 2)); }, std::chrono::minutes(10));
+}
+
+// The same around the entries of a table, as tests/gpu does with the real driver's.
+TEST_F(DriverFaults, InFrontOfATableAreErrorsOrHarmless) {
+  expect_nothing_wrong([] {
+    SimtDriver driver;
+    const Attempt clean = attempt(Device::cuda());
+    jit::clear_memory();
+    if (!clean.result) return clean.error;
+    std::string report;
+    for (long n = 1; n <= 1600; n += n < 200 ? 10 : 100) {
+      for (const Repeat repeat : {Repeat::once, Repeat::every, Repeat::from}) {
+        const Fault fault{n, kStatuses[size_t(n / 10) % std::size(kStatuses)], repeat};
+        CountingTable table;
+        const std::string wrong = run_with_fault(table, Device::cuda(), fault, *clean.result);
+        if (!wrong.empty()) report += fault.name() + wrong + "\n";
+      }
+    }
+    return report + driver.damage();
+  });
 }
 
 }  // namespace

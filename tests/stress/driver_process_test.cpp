@@ -38,7 +38,7 @@ class DriverProcess : public testing::Test {
       test::write_file(report_, work());
       return 0;
     };
-    ASSERT_EQ(Child(log_, run).wait(), 0) << test::read_file(log_);
+    ASSERT_EQ(Child(log_, run).wait(std::chrono::minutes(5)), 0) << test::read_file(log_);
     EXPECT_EQ(test::read_file(report_), "") << test::read_file(log_);
   }
   // A process that ends by itself does so with this code, silently.
@@ -47,7 +47,7 @@ class DriverProcess : public testing::Test {
       work();
       return 255;
     };
-    EXPECT_EQ(Child(log_, run).wait(), code);
+    EXPECT_EQ(Child(log_, run).wait(std::chrono::minutes(5)), code);
     const std::string log = test::read_file(log_);
     EXPECT_EQ(log.find("terminate"), log.npos) << log;
     EXPECT_EQ(log.find("ERROR"), log.npos) << log;
