@@ -11,6 +11,10 @@
 #include <thread>
 #include <vector>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
+
 // What must hold when calls of a driver fail while a model runs: the fake driver and the table of a
 // real one are tested the same way. A Driver has `faults`, `retained_contexts`, alive()
 // and damage().
@@ -42,6 +46,14 @@ inline Attempt attempt(Device device) {
   Attempt made;
   std::thread([&] { made = attempt_here([&] { return Encoder(device).run(); }); }).join();
   return made;
+}
+
+// Host memory that nothing points to any more; asked at the end, where it is all.
+inline std::string host_leaks() {
+#if defined(__SANITIZE_ADDRESS__)
+  if (__lsan_do_recoverable_leak_check() != 0) return " host memory leaks;";
+#endif
+  return {};
 }
 
 inline Result encoder_reference() { return Encoder(Device::cpu(), "reference").run(); }

@@ -25,7 +25,7 @@ class DriverFaults : public testing::Test {
   void expect_nothing_wrong(const std::function<std::string()>& work,
                             std::chrono::minutes limit = std::chrono::minutes(5)) {
     const auto run = [&] {
-      test::write_file(report_, work());
+      test::write_file(report_, work() + host_leaks());
       return 0;
     };
     ASSERT_EQ(Child(log_, run).wait(limit), 0) << test::read_file(log_);
@@ -68,13 +68,19 @@ TEST_F(DriverFaults, WithoutOneTheModelIsRightHoweverLateWorkRuns) {
   });
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr long kStep = 7;  // a run takes ten times as long
+#else
+constexpr long kStep = 1;
+#endif
+
 // The faults of one kind: each call to the 200th, then some of those behind. A call fails with
 // `statuses_each` of the statuses, other calls with others.
 std::string sweep(Repeat repeat, int statuses_each) {
   const CleanRun clean = clean_run(true);
   const long step = repeats(13, 3);
   std::string report = clean.wrong;
-  for (long n = 1; n <= clean.calls; n += n < 200 ? 1 : step) {
+  for (long n = 1; n <= clean.calls; n += n < 200 ? kStep : kStep * step) {
     for (int i = 0; i < statuses_each; ++i) {
       const int status = kStatuses[size_t(n + i) % std::size(kStatuses)];
       const Fault fault{n, status, repeat};
@@ -108,7 +114,7 @@ TEST_F(DriverFaults, InFrontOfATableAreErrorsOrHarmless) {
     jit::clear_memory();
     if (!clean.result) return clean.error;
     std::string report;
-    for (long n = 1; n <= 1600; n += n < 200 ? 10 : 100) {
+    for (long n = 1; n <= 1600; n += n < 200 ? 10 * kStep : 100 * kStep) {
       for (const Repeat repeat : {Repeat::once, Repeat::every, Repeat::from}) {
         const Fault fault{n, kStatuses[size_t(n / 10) % std::size(kStatuses)], repeat};
         CountingTable table;
