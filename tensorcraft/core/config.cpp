@@ -184,7 +184,9 @@ Config load_config(const Environment& environment) {
 }
 
 const Config& config() {
-  static const Config instance = load_config([](const char* name) { return std::getenv(name); });
+  // Leaked: threads may ask until the process ends.
+  static const auto& instance =
+      *new Config(load_config([](const char* name) { return std::getenv(name); }));
   return instance;
 }
 

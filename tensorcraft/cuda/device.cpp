@@ -121,15 +121,15 @@ DeviceSlot& device_slot(int index) {
 namespace {
 
 const DeviceInfo& host_info(DeviceType type) {
-  static const std::string name = host_name();
-  static const DeviceInfo cpu{.device = Device::cpu(), .name = name};
+  // Leaked: operators may run until the process ends.
+  static const auto& cpu = *new DeviceInfo{.device = Device::cpu(), .name = host_name()};
   // Plans are those of Hopper, so that its kernels are what runs.
-  static const DeviceInfo simt = [] {
+  static const auto& simt = *new DeviceInfo([] {
     DeviceInfo info = device_info_of_arch("sm_90a");
     info.device = Device::simt();
-    info.name = "SIMT emulator on " + name;
+    info.name = "SIMT emulator on " + cpu.name;
     return info;
-  }();
+  }());
   return type == DeviceType::simt ? simt : cpu;
 }
 

@@ -54,7 +54,8 @@ const char* load(Driver& d, GetProcAddress get) {
               d.stream_is_capturing, d.event_create, d.event_destroy, d.event_record, d.event_query,
               d.event_synchronize, d.event_elapsed_time);
   loader.need(d.device_get_default_mem_pool, d.mem_pool_set_attribute, d.mem_alloc_async,
-              d.mem_free_async, d.mem_host_alloc, d.mem_free_host, d.memcpy_async, d.memset_async);
+              d.mem_free_async, d.mem_get_info, d.mem_host_alloc, d.mem_free_host, d.memcpy_async,
+              d.memset_async);
   loader.need(d.library_load_data, d.library_unload, d.library_get_kernel, d.kernel_get_function,
               d.function_get_attribute, d.function_set_attribute, d.launch_kernel,
               d.tensor_map_encode_tiled);
@@ -240,17 +241,16 @@ CUctx_st* primary_context(int device) {
   DeviceSlot& slot = device_slot(device);
   if (CUctx_st* known = slot.context.load(std::memory_order_acquire)) return known;
   std::call_once(slot.retained, [&] {
-    CUctx_st* context = nullptr;
     int ordinal = 0;
     d.device_get(&ordinal, device);
-    d.primary_context_retain(&context, ordinal);
+    if (!slot.owned_context) d.primary_context_retain(&slot.owned_context, ordinal);
     // Freed memory stays in the driver's pool: giving it back to the system at each
     // synchronisation would make the next allocation slow.
     CUmemPoolHandle_st* pool = nullptr;
     uint64_t threshold = UINT64_MAX;
     d.device_get_default_mem_pool(&pool, ordinal);
     d.mem_pool_set_attribute(pool, kMemPoolReleaseThreshold, &threshold);
-    slot.context.store(context, std::memory_order_release);
+    slot.context.store(slot.owned_context, std::memory_order_release);
   });
   return slot.context;
 }

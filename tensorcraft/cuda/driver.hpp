@@ -98,9 +98,14 @@ struct Call {
     require_usable();
     return function(args...);
   }
-  // For destructors: does nothing when the device is lost.
+  // For destructors: does nothing when the device is lost. A refusal may pass, and nobody can free
+  // the resource later, so the driver is asked twice.
   void quiet(std::type_identity_t<Args>... args) const noexcept {
-    if (usable()) report(function(args...), name);
+    for (int attempt = 0; attempt < 2 && usable(); ++attempt) {
+      const int status = function(args...);
+      if (status == kSuccess) return;
+      report(status, name);
+    }
   }
 };
 
@@ -133,6 +138,7 @@ struct Driver {
   Call<CUmemPoolHandle_st*, int, void*> mem_pool_set_attribute{"cuMemPoolSetAttribute"};
   Call<DevicePointer*, size_t, CUstream_st*> mem_alloc_async{"cuMemAllocAsync"};
   Call<DevicePointer, CUstream_st*> mem_free_async{"cuMemFreeAsync"};
+  Call<size_t*, size_t*> mem_get_info{"cuMemGetInfo"};  // null in tables of tests without it
   Call<void**, size_t, uint32_t> mem_host_alloc{"cuMemHostAlloc"};
   Call<void*> mem_free_host{"cuMemFreeHost"};
   Call<DevicePointer, DevicePointer, size_t, CUstream_st*> memcpy_async{"cuMemcpyAsync"};

@@ -9,6 +9,14 @@ namespace {
 
 DevicePointer address(const void* pointer) { return reinterpret_cast<DevicePointer>(pointer); }
 
+// ", where 5 of 10 bytes are free"; empty where the driver does not say.
+std::string free_memory(const Driver& driver) {
+  size_t free = 0, total = 0;
+  if (!driver.mem_get_info.function) return {};
+  if (driver.mem_get_info.status(&free, &total) != kSuccess) return {};
+  return join(", where ", free, " of ", total, " bytes are free");
+}
+
 }  // namespace
 
 void* allocate(size_t bytes, StreamRef stream) {
@@ -19,7 +27,7 @@ void* allocate(size_t bytes, StreamRef stream) {
   const int status = driver.mem_alloc_async.status(&pointer, bytes, stream.handle());
   if (status == kErrorOutOfMemory)
     fail(ErrorKind::out_of_memory, "cuMemAllocAsync: out of memory (2): ", bytes,
-         " bytes were asked for on cuda:", stream.device(),
+         " bytes were asked for on cuda:", stream.device(), free_memory(driver),
          "; free tensors or use smaller batches");
   check(status, driver.mem_alloc_async.name);
   return reinterpret_cast<void*>(pointer);

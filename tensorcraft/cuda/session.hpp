@@ -15,7 +15,8 @@ struct DeviceSlot {
   std::once_flag described, retained;
   DeviceInfo info;
   std::string problem;  // why the device cannot be used; its first line is an exact message
-  std::atomic<CUctx_st*> context = nullptr;
+  CUctx_st* owned_context = nullptr;         // retained once, whatever fails after it
+  std::atomic<CUctx_st*> context = nullptr;  // the same, once it is set up
 };
 
 struct Session {

@@ -19,13 +19,13 @@ constexpr std::string_view kRecordPrefix = "compiler-";
 // Everything but the file system that decides which NVRTC is found: the setting, and where this
 // library lies. One user may have several installations over one cache folder.
 const std::string& memo_name() {
-  static const std::string name = [] {
+  static const auto& name = *new std::string([] {  // leaked: threads may compile to the end
     Dl_info info{};
     dladdr(reinterpret_cast<const void*>(&encode_memo), &info);
     Sha256 hash;
     hash.field(config().nvrtc).field(info.dli_fname ? info.dli_fname : "");
     return "nvrtc-" + hash.hex().substr(0, 16);
-  }();
+  }());
   return name;
 }
 

@@ -6,6 +6,7 @@
 #include "tensorcraft/op/simt.hpp"
 #include "tensorcraft/op/trace.hpp"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <utility>
@@ -77,17 +78,35 @@ struct ExtraOutput {
   std::optional<TensorView> Options::* field;
 };
 
+// A list that stays when the process ends: other threads may still call operators then, so no
+// object that a call reads is ever destroyed.
+template <class T>
+class Kept : public std::span<const T> {
+ public:
+  Kept() = default;
+  Kept(std::initializer_list<T> items) : Kept(std::vector<T>(items)) {}
+  Kept(const std::vector<T>& items) : std::span<const T>(copied(items), items.size()) {}  // NOLINT
+  operator std::vector<T>() const { return {this->begin(), this->end()}; }                // NOLINT
+
+ private:
+  static const T* copied(const std::vector<T>& items) {
+    T* const copy = items.empty() ? nullptr : new T[items.size()];
+    std::copy(items.begin(), items.end(), copy);
+    return copy;
+  }
+};
+
 // Everything an operator is. Options has the fields `std::string_view variant` and
 // `std::optional<StreamRef> stream` besides its own.
 template <class Problem, class Options>
 struct Definition {
   std::string_view name, group, summary, details;
-  std::vector<std::string_view> aliases;
-  std::vector<Parameter> inputs;
-  std::vector<Option<Options>> options;
+  Kept<std::string_view> aliases;
+  Kept<Parameter> inputs;
+  Kept<Option<Options>> options;
   std::string_view out_doc;
-  std::vector<ExtraOutput<Options>> extra_outputs;
-  std::vector<DType> dtypes;
+  Kept<ExtraOutput<Options>> extra_outputs;
+  Kept<DType> dtypes;
   bool in_place = false;  // out may be exactly one of the inputs
   // Specs of what the call returns; checks what the shapes of the outputs depend on.
   std::vector<OutputSpec> (*infer)(std::span<const TensorView> inputs, const Options&);

@@ -8,7 +8,7 @@
 namespace tensorcraft {
 
 const op::OperatorList& operators() {
-  static const op::OperatorList all = [] {
+  static const auto& all = *new op::OperatorList([] {  // leaked, as the operators are
     op::OperatorList list;
     for (const auto& folder : {
              ops::attention,
@@ -25,7 +25,7 @@ const op::OperatorList& operators() {
       list.insert(list.end(), part.begin(), part.end());
     }
     return list;
-  }();
+  }());
   return all;
 }
 

@@ -34,9 +34,11 @@ TEST(CudaMemory, OutOfMemoryIsItsOwnKindAndNamesTheBytes) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::out_of_memory);
-    EXPECT_STREQ(error.what(),
-                 "cuMemAllocAsync: out of memory (2): 2097152 bytes were asked for on cuda:0; free "
-                 "tensors or use smaller batches");
+    EXPECT_STREQ(
+        error.what(),
+        "cuMemAllocAsync: out of memory (2): 2097152 bytes were asked for on cuda:0, where "
+        "1048576 of 1048576 bytes are free; free "
+        "tensors or use smaller batches");
   }
 }
 

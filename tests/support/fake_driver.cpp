@@ -1,45 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_driver.hpp"
 
+#include "tests/support/fake_stream.hpp"
+
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <memory>
 
 struct CUctx_st {
   int device;
 };
-struct CUstream_st {
-  int device;
-};
 struct CUevent_st {
   int device;
-  double at_ms;
+  double at_ms = 0;
+  CUstream_st* stream = nullptr;
+  uint64_t position = 0;
 };
+// Also what handles of kernels and functions point to: a library has one kernel.
 struct CUlib_st {
   int device;
+  tensorcraft::test::FakeKernel kernel;
 };
-struct CUkern_st {};
-struct CUfunc_st {};
 
 namespace tensorcraft::test {
 namespace {
 
-constexpr int kInvalidContext = 201, kInvalidHandle = 400;
+constexpr int kInvalidContext = 201, kInvalidHandle = 400, kNoBinary = 209;
 constexpr int kStaticSharedBytes = 1024, kLocalBytes = 16, kRegisters = 42;
+constexpr int kMaxDevices = 8;
 
 FakeDriver* fake = nullptr;
-CUctx_st contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
-CUfunc_st functions[8];
-CUlib_st libraries[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
-// Handles live as long as the fake, since those of a lost device are never given back.
-std::deque<CUstream_st> stream_pool;
-std::deque<CUevent_st> event_pool;
+CUctx_st contexts[kMaxDevices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+// Handles live as long as the fake, since those of a lost device are never given back. Leaked, as
+// threads may use the driver while the process ends.
+auto& stream_pool = *new std::deque<CUstream_st>;
+auto& event_pool = *new std::deque<CUevent_st>;
+auto& library_pool = *new std::deque<CUlib_st>;
 thread_local CUctx_st* current = nullptr;
+
+using Lock = std::lock_guard<std::recursive_mutex>;
 
 // The answer of a call that needs a current context.
 int in_context(const char* name) {
   const int status = fake->enter(name);
   return status ? status : current ? 0 : kInvalidContext;
+}
+
+// The stream of a handle; the first streams of the pool are the devices' default ones.
+CUstream_st& stream_of(CUstream_st* handle) {
+  if (!handle) return stream_pool[size_t(current->device)];
+  if (handle->destroyed) fake->add_damage("a stream is used after it was destroyed");
+  return *handle;
+}
+
+void run_all(CUstream_st& stream) { stream.run_until(stream.enqueued); }
+
+void enqueue(CUstream_st* handle, std::function<void()> work) {
+  CUstream_st& stream = stream_of(handle);
+  stream.enqueue(std::move(work));
+  if (!fake->deferred) run_all(stream);
 }
 
 int attribute_of(const FakeGpu& gpu, int which) {
@@ -78,9 +98,11 @@ void fill_device_calls(cuda::Driver& d) {
     return fake->enter("cuDriverGetVersion");
   };
   d.get_error_string.function = [](int status, const char** text) {
-    *text = status == 2     ? "out of memory"
-            : status == 700 ? "an illegal memory access was encountered"
-                            : "fake error";
+    *text = status == kOutOfMemory      ? "out of memory"
+            : status == kIllegalAddress ? "an illegal memory access was encountered"
+            : status == kLaunchFailed   ? "unspecified launch failure"
+            : status == kEccError       ? "uncorrectable ECC error encountered"
+                                        : "fake error";
     return 0;
   };
   d.device_get.function = [](int* device, int index) {
@@ -104,63 +126,175 @@ void fill_device_calls(cuda::Driver& d) {
     return fake->enter("cuDeviceGetAttribute");
   };
   d.primary_context_retain.function = [](CUctx_st** context, int device) {
+    if (const int status = fake->enter("cuDevicePrimaryCtxRetain")) return status;
     *context = &contexts[device];
     ++fake->retained_contexts;
-    return fake->enter("cuDevicePrimaryCtxRetain");
+    return 0;
   };
   d.context_get_current.function = [](CUctx_st** context) {
     *context = current;
     return fake->enter("cuCtxGetCurrent");
   };
   d.context_set_current.function = [](CUctx_st* context) {
+    if (const int status = fake->enter("cuCtxSetCurrent")) return status;
     current = context;
-    return fake->enter("cuCtxSetCurrent");
+    return 0;
   };
-  d.context_synchronize.function = [] { return in_context("cuCtxSynchronize"); };
+  d.context_synchronize.function = [] {
+    if (const int status = in_context("cuCtxSynchronize")) return status;
+    const Lock lock(fake->device_mutex);
+    for (CUstream_st& stream : stream_pool)
+      if (stream.device == current->device) run_all(stream);
+    return 0;
+  };
 }
 
 void fill_stream_calls(cuda::Driver& d) {
   d.stream_create.function = [](CUstream_st** stream, uint32_t) {
-    if (const int status = fake->enter("cuStreamCreate")) return status;
-    if (!current) return kInvalidContext;
-    *stream = &stream_pool.emplace_back(CUstream_st{current->device});
+    if (const int status = in_context("cuStreamCreate")) return status;
+    const Lock lock(fake->device_mutex);
+    *stream = &stream_pool.emplace_back(current->device);
     ++fake->streams;
     return 0;
   };
-  d.stream_destroy.function = [](CUstream_st*) {
+  // What it holds is still done.
+  d.stream_destroy.function = [](CUstream_st* stream) {
+    if (const int status = in_context("cuStreamDestroy")) return status;
+    const Lock lock(fake->device_mutex);
+    stream_of(stream).destroyed = true;
     --fake->streams;
-    return in_context("cuStreamDestroy");
+    return 0;
   };
-  d.stream_synchronize.function = [](CUstream_st*) { return in_context("cuStreamSynchronize"); };
-  d.stream_wait_event.function = [](CUstream_st*, CUevent_st*, uint32_t) {
-    return in_context("cuStreamWaitEvent");
+  d.stream_synchronize.function = [](CUstream_st* stream) {
+    if (const int status = in_context("cuStreamSynchronize")) return status;
+    const Lock lock(fake->device_mutex);
+    run_all(stream_of(stream));
+    return 0;
+  };
+  d.stream_wait_event.function = [](CUstream_st* stream, CUevent_st* event, uint32_t) {
+    if (const int status = in_context("cuStreamWaitEvent")) return status;
+    const Lock lock(fake->device_mutex);
+    if (!event->stream) return 0;
+    enqueue(stream,
+            [before = event->stream, position = event->position] { before->run_until(position); });
+    return 0;
   };
   d.stream_is_capturing.function = [](CUstream_st*, int* state) {
     *state = fake->capturing;
     return in_context("cuStreamIsCapturing");
   };
+}
+
+void fill_event_calls(cuda::Driver& d) {
   d.event_create.function = [](CUevent_st** event, uint32_t) {
-    if (const int status = fake->enter("cuEventCreate")) return status;
-    if (!current) return kInvalidContext;
-    *event = &event_pool.emplace_back(CUevent_st{current->device, 0});
+    if (const int status = in_context("cuEventCreate")) return status;
+    const Lock lock(fake->device_mutex);
+    *event = &event_pool.emplace_back(CUevent_st{.device = current->device});
     ++fake->events;
     return 0;
   };
   d.event_destroy.function = [](CUevent_st*) {
+    if (const int status = in_context("cuEventDestroy")) return status;
     --fake->events;
-    return in_context("cuEventDestroy");
+    return 0;
   };
   d.event_record.function = [](CUevent_st* event, CUstream_st* stream) {
     if (stream && stream->device != event->device) return kInvalidHandle;
+    if (const int status = in_context("cuEventRecord")) return status;
+    const Lock lock(fake->device_mutex);
+    CUstream_st& on = stream_of(stream);
     event->at_ms = fake->clock_ms;
-    return in_context("cuEventRecord");
+    event->stream = &on;
+    event->position = on.enqueued;
+    return 0;
   };
-  d.event_query.function = [](CUevent_st*) { return in_context("cuEventQuery"); };
-  d.event_synchronize.function = [](CUevent_st*) { return in_context("cuEventSynchronize"); };
+  // Each question brings the stream one step further.
+  d.event_query.function = [](CUevent_st* event) -> int {
+    if (const int status = in_context("cuEventQuery")) return status;
+    const Lock lock(fake->device_mutex);
+    if (!event->stream || event->stream->done >= event->position) return 0;
+    event->stream->run_until(event->stream->done + 1);
+    return cuda::kErrorNotReady;
+  };
+  d.event_synchronize.function = [](CUevent_st* event) {
+    if (const int status = in_context("cuEventSynchronize")) return status;
+    const Lock lock(fake->device_mutex);
+    if (event->stream) event->stream->run_until(event->position);
+    return 0;
+  };
   d.event_elapsed_time.function = [](float* ms, CUevent_st* begin, CUevent_st* end) {
     *ms = float(end->at_ms - begin->at_ms);
     return in_context("cuEventElapsedTime");
   };
+}
+
+int allocate(cuda::DevicePointer* pointer, size_t bytes, CUstream_st*) {
+  if (const int status = in_context("cuMemAllocAsync")) return status;
+  const Lock lock(fake->device_mutex);
+  const size_t limit = fake->gpus[size_t(current->device)].memory_bytes;
+  const size_t used = fake->memory.bytes_in_use(current->device);
+  if (bytes > limit || used > limit - bytes) return cuda::kErrorOutOfMemory;
+  void* const block = fake->memory.allocate(bytes, current->device);
+  if (!block) return cuda::kErrorOutOfMemory;
+  *pointer = reinterpret_cast<cuda::DevicePointer>(block);
+  ++fake->blocks;
+  return 0;
+}
+
+int deallocate(cuda::DevicePointer pointer, CUstream_st* stream) {
+  if (const int status = in_context("cuMemFreeAsync")) return status;
+  const Lock lock(fake->device_mutex);
+  fake->last_free = stream;
+  --fake->blocks;
+  enqueue(stream, [pointer] {
+    if (!fake->memory.release(reinterpret_cast<void*>(pointer)))
+      fake->add_damage("memory is freed twice, or was never given out");
+  });
+  return 0;
+}
+
+// False, with a note, for memory of a device that is not, or no longer, given out.
+bool may_access(const void* address, size_t bytes) {
+  if (!fake->memory.contains(address) || fake->memory.is_alive(address, bytes)) return true;
+  fake->add_damage("a copy touches memory that is not given out");
+  return false;
+}
+
+bool is_pageable(const void* address) {
+  if (fake->memory.contains(address)) return false;
+  const auto* const at = static_cast<const char*>(address);
+  for (const auto& [block, bytes] : fake->pinned_memory)
+    if (at >= block && at < static_cast<const char*>(block) + bytes) return false;
+  return true;
+}
+
+// As the driver documents: pageable memory is read before the call returns, and written too.
+int copy(cuda::DevicePointer to_address, cuda::DevicePointer from_address, size_t bytes,
+         CUstream_st* stream) {
+  if (const int status = in_context("cuMemcpyAsync")) return status;
+  const Lock lock(fake->device_mutex);
+  void* const to = reinterpret_cast<void*>(to_address);
+  const void* from = reinterpret_cast<const void*>(from_address);
+  std::shared_ptr<std::vector<char>> staged;
+  if (is_pageable(from)) {
+    const auto* const begin = static_cast<const char*>(from);
+    staged = std::make_shared<std::vector<char>>(begin, begin + bytes);
+    from = staged->data();
+  }
+  enqueue(stream, [to, from, bytes, staged] {
+    if (may_access(to, bytes) && may_access(from, bytes)) std::memmove(to, from, bytes);
+  });
+  if (is_pageable(to)) run_all(stream_of(stream));
+  return 0;
+}
+
+int fill(cuda::DevicePointer address, unsigned char value, size_t bytes, CUstream_st* stream) {
+  if (const int status = in_context("cuMemsetD8Async")) return status;
+  const Lock lock(fake->device_mutex);
+  enqueue(stream, [to = reinterpret_cast<void*>(address), value, bytes] {
+    if (may_access(to, bytes)) std::memset(to, value, bytes);
+  });
+  return 0;
 }
 
 void fill_memory_calls(cuda::Driver& d) {
@@ -171,69 +305,79 @@ void fill_memory_calls(cuda::Driver& d) {
   d.mem_pool_set_attribute.function = [](CUmemPoolHandle_st*, int, void*) {
     return fake->enter("cuMemPoolSetAttribute");
   };
-  d.mem_alloc_async.function = [](cuda::DevicePointer* pointer, size_t bytes, CUstream_st*) {
-    if (const int status = fake->enter("cuMemAllocAsync")) return status;
-    if (!current) return kInvalidContext;
-    if (bytes > fake->gpus[size_t(current->device)].memory_bytes) return cuda::kErrorOutOfMemory;
-    void* block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-    *pointer = reinterpret_cast<cuda::DevicePointer>(block);
-    ++fake->blocks;
+  d.mem_alloc_async.function = allocate;
+  d.mem_free_async.function = deallocate;
+  d.mem_get_info.function = [](size_t* free, size_t* total) {
+    if (const int status = in_context("cuMemGetInfo")) return status;
+    const Lock lock(fake->device_mutex);
+    *total = fake->gpus[size_t(current->device)].memory_bytes;
+    *free = *total - fake->memory.bytes_in_use(current->device);
     return 0;
-  };
-  d.mem_free_async.function = [](cuda::DevicePointer pointer, CUstream_st* stream) {
-    fake->last_free = stream;
-    std::free(reinterpret_cast<void*>(pointer));
-    --fake->blocks;
-    return in_context("cuMemFreeAsync");
   };
   d.mem_host_alloc.function = [](void** pointer, size_t bytes, uint32_t) {
     if (const int status = in_context("cuMemHostAlloc")) return status;
+    const Lock lock(fake->device_mutex);
     *pointer = std::malloc(bytes);
+    fake->pinned_memory[*pointer] = bytes;
     ++fake->pinned;
     return 0;
   };
   d.mem_free_host.function = [](void* pointer) {
+    if (const int status = in_context("cuMemFreeHost")) return status;
+    const Lock lock(fake->device_mutex);
+    fake->pinned_memory.erase(pointer);
     std::free(pointer);
     --fake->pinned;
-    return in_context("cuMemFreeHost");
-  };
-  d.memcpy_async.function = [](cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes,
-                               CUstream_st*) {
-    if (const int status = in_context("cuMemcpyAsync")) return status;
-    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
     return 0;
   };
-  d.memset_async.function = [](cuda::DevicePointer to, unsigned char value, size_t bytes,
-                               CUstream_st*) {
-    if (const int status = in_context("cuMemsetD8Async")) return status;
-    std::memset(reinterpret_cast<void*>(to), value, bytes);
-    return 0;
-  };
+  d.memcpy_async.function = copy;
+  d.memset_async.function = fill;
 }
 
-int load_library(CUlib_st** library, const void*, int*, void** values, uint32_t num_options, int*,
-                 void**, uint32_t) {
-  if (const int status = fake->enter("cuLibraryLoadData")) {
+int load_library(CUlib_st** library, const void* image, int*, void** values, uint32_t num_options,
+                 int*, void**, uint32_t) {
+  if (const int status = in_context("cuLibraryLoadData")) {
     if (num_options == 2)
       std::strncpy(static_cast<char*>(values[0]), fake->jit_log.c_str(),
                    reinterpret_cast<size_t>(values[1]));
     return status;
   }
-  if (!current) return kInvalidContext;
-  *library = &libraries[current->device];
+  FakeKernel kernel;
+  if (fake->load_kernel) {
+    kernel = fake->load_kernel(static_cast<const char*>(image));
+    if (!kernel.run) return kNoBinary;
+  }
+  const Lock lock(fake->device_mutex);
+  *library = &library_pool.emplace_back(CUlib_st{current->device, std::move(kernel)});
   ++fake->libraries;
   return 0;
 }
 
+CUlib_st& library_of(CUfunc_st* function) { return *reinterpret_cast<CUlib_st*>(function); }
+
+// A copy of a launch's parameters, aligned as a tensor map in them must be.
+struct Parameters {
+  alignas(64) std::byte bytes[4096];
+};
+
+void run_kernel(const FakeKernel& kernel, const FakeLaunch& launch, const void* params) {
+  try {
+    kernel.run(launch, params);
+  } catch (const std::exception& error) {
+    fake->add_damage(error.what());
+    fake->faults.lose(kLaunchFailed);
+  }
+}
+
 int launch_kernel(const cuda::LaunchSetup* setup, CUfunc_st* function, void** params, void**) {
   if (const int status = fake->enter("cuLaunchKernelEx")) return status;
-  const int device = int(function - functions);
-  if (!current || current->device != device) return kInvalidHandle;
+  const CUlib_st& library = library_of(function);
+  if (!current || current->device != library.device) return kInvalidHandle;
   FakeLaunch launch{.grid = {setup->grid_x, setup->grid_y, setup->grid_z},
                     .block = {setup->block_x, setup->block_y, setup->block_z},
                     .shared_bytes = setup->shared_bytes,
                     .num_attributes = setup->num_attributes,
-                    .device = device,
+                    .device = library.device,
                     .stream = setup->stream};
   for (uint32_t i = 0; i < setup->num_attributes; ++i) {
     const cuda::LaunchAttribute& attribute = setup->attributes[i];
@@ -242,24 +386,31 @@ int launch_kernel(const cuda::LaunchSetup* setup, CUfunc_st* function, void** pa
     if (attribute.id == cuda::kProgrammaticStreamSerialization)
       launch.programmatic_dependent_launch = attribute.enabled == 1;
   }
+  const Lock lock(fake->device_mutex);
   fake->launches.push_back(launch);
   fake->clock_ms += 1;
   if (fake->on_launch) fake->on_launch(launch, params[0]);
+  if (!library.kernel.run) return 0;
+  const auto copied = std::make_shared<Parameters>();
+  std::memcpy(copied->bytes, params[0], library.kernel.params_bytes);
+  enqueue(setup->stream,
+          [kernel = library.kernel, launch, copied] { run_kernel(kernel, launch, copied->bytes); });
   return 0;
 }
 
 void fill_kernel_calls(cuda::Driver& d) {
   d.library_load_data.function = load_library;
   d.library_unload.function = [](CUlib_st*) {
+    if (const int status = fake->enter("cuLibraryUnload")) return status;
     --fake->libraries;
-    return fake->enter("cuLibraryUnload");
+    return 0;
   };
   d.library_get_kernel.function = [](CUkern_st** kernel, CUlib_st* library, const char*) {
     *kernel = reinterpret_cast<CUkern_st*>(library);
     return fake->enter("cuLibraryGetKernel");
   };
   d.kernel_get_function.function = [](CUfunc_st** function, CUkern_st* kernel) {
-    *function = &functions[reinterpret_cast<CUlib_st*>(kernel)->device];
+    *function = reinterpret_cast<CUfunc_st*>(kernel);
     return in_context("cuKernelGetFunction");
   };
   d.function_get_attribute.function = [](int* value, int which, CUfunc_st*) {
@@ -269,9 +420,11 @@ void fill_kernel_calls(cuda::Driver& d) {
     return fake->enter("cuFuncGetAttribute");
   };
   d.function_set_attribute.function = [](CUfunc_st* function, int which, int value) {
+    if (const int status = fake->enter("cuFuncSetAttribute")) return status;
+    const Lock lock(fake->device_mutex);
     if (which == cuda::kFunctionMaxDynamicSharedBytes)
-      fake->max_dynamic_shared[int(function - functions)] = value;
-    return fake->enter("cuFuncSetAttribute");
+      fake->max_dynamic_shared[library_of(function).device] = value;
+    return 0;
   };
   d.function_load.function = [](CUfunc_st*) { return in_context("cuFuncLoad"); };
   d.launch_kernel.function = launch_kernel;
@@ -291,8 +444,10 @@ FakeDriver::FakeDriver(std::vector<FakeGpu> fake_gpus, int driver_version,
     : gpus(std::move(fake_gpus)), version(driver_version), failing(std::move(failing_calls)) {
   fake = this;
   current = nullptr;
+  for (int device = 0; device < kMaxDevices; ++device) stream_pool.emplace_back(device);
   fill_device_calls(table_);
   fill_stream_calls(table_);
+  fill_event_calls(table_);
   fill_memory_calls(table_);
   fill_kernel_calls(table_);
   cuda::set_driver_for_test(&table_);
@@ -302,6 +457,8 @@ FakeDriver::~FakeDriver() {
   cuda::set_driver_for_test(nullptr);
   stream_pool.clear();
   event_pool.clear();
+  library_pool.clear();
+  for (const auto& [block, bytes] : pinned_memory) std::free(block);
   fake = nullptr;
 }
 
@@ -309,21 +466,27 @@ void FakeDriver::fail_at(const std::string& name, int n, int status) {
   failing_at_[name][n] = status;
 }
 
-void FakeDriver::fail_nth(long n, int status) {
-  const std::lock_guard lock(mutex_);
-  failing_nth_[num_calls + n] = status;
-}
-
 int FakeDriver::enter(const char* name) {
   if (on_call) on_call(name);
+  const int fault = faults.next();
   const std::lock_guard lock(mutex_);
   const int n = ++calls[name];
-  if (const auto nth = failing_nth_.find(++num_calls); nth != failing_nth_.end())
-    return nth->second;
+  if (fault) return fault;
   if (const auto at = failing_at_.find(name); at != failing_at_.end() && at->second.contains(n))
     return at->second.at(n);
   const auto found = failing.find(name);
   return found == failing.end() ? 0 : found->second;
+}
+
+void FakeDriver::add_damage(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  damage_ += ' ' + text + ';';
+}
+
+std::string FakeDriver::damage() {
+  const Lock device(device_mutex);
+  const std::lock_guard lock(mutex_);
+  return damage_ + memory.damage();
 }
 
 CUctx_st* FakeDriver::current_context() { return current; }

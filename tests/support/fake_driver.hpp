@@ -2,6 +2,8 @@
 #pragma once
 #include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/cuda/launch.hpp"
+#include "tests/support/fault_point.hpp"
+#include "tests/support/guarded_memory.hpp"
 
 #include <atomic>
 #include <functional>
@@ -29,8 +31,14 @@ struct FakeLaunch {
   CUstream_st* stream = nullptr;
 };
 
-// A CUDA driver in host memory, installed while the object lives. Work runs when it is enqueued, so
-// streams are in order; each launch moves the clock of the events by one millisecond.
+// What the launches of a loaded image run; their only parameter is a struct of params_bytes.
+struct FakeKernel {
+  std::function<void(const FakeLaunch&, const void* params)> run;
+  size_t params_bytes = 0;
+};
+
+// A CUDA driver in host memory, installed while the object lives. Each launch moves the clock of
+// the events by one millisecond. A call that fails has done nothing.
 class FakeDriver {
  public:
   explicit FakeDriver(std::vector<FakeGpu> gpus = {FakeGpu{}}, int version = 13000,
@@ -45,13 +53,19 @@ class FakeDriver {
   std::map<std::string, int> failing;
   // "name at n" fails the n-th call (from 1) of that name only.
   void fail_at(const std::string& name, int n, int status);
-  // The n-th call from now on (from 1), whichever it is, fails once with this status.
-  void fail_nth(long n, int status);
-  long num_calls = 0;  // of all names
+  FaultPoint faults;  // of calls whatever their names
   // Runs inside each call, before it answers.
   std::function<void(std::string_view name)> on_call;
-  // What a launch does with its parameters; nothing by default.
+  // What a launch does with its parameters, before it returns; nothing by default.
   std::function<void(const FakeLaunch&, const void* params)> on_launch;
+  // What the launches of an image run in their stream; without it they compute nothing. An image
+  // for which it gives none is refused.
+  std::function<FakeKernel(const char* image)> load_kernel;
+  // Work runs when something waits for it, each stream by itself, else when it is enqueued.
+  bool deferred = false;
+  // What was done that no driver forgives: a late access, a second free, a kernel that failed;
+  // empty where all is well.
+  std::string damage();
 
   std::map<std::string, int> calls;
   std::vector<FakeLaunch> launches;
@@ -59,7 +73,8 @@ class FakeDriver {
   std::string jit_log;                    // what a refused image leaves in the log
   uint64_t last_tensor_map_strides[4] = {};
   std::atomic<int> streams = 0, events = 0, libraries = 0, blocks = 0, pinned = 0;  // alive
-  int retained_contexts = 0;
+  int alive() const { return streams + events + libraries + blocks + pinned; }
+  std::atomic<int> retained_contexts = 0;
   bool capturing = false;            // what every stream says of itself
   CUstream_st* last_free = nullptr;  // the stream that memory went back on last
   double clock_ms = 0;
@@ -71,11 +86,16 @@ class FakeDriver {
 
   // The status the call answers with; counts it. Safe from any thread.
   int enter(const char* name);
+  void add_damage(const std::string& text);
+
+  std::recursive_mutex device_mutex;  // what the devices hold: memory, streams, work
+  GuardedMemory memory;
+  std::map<void*, size_t> pinned_memory;
 
  private:
   std::mutex mutex_;
   std::map<std::string, std::map<int, int>> failing_at_;
-  std::map<long, int> failing_nth_;
+  std::string damage_;
   cuda::Driver table_;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A compiler with NVRTC's binary interface, for tests that need many quick compilations or have no
-// NVRTC: TENSORCRAFT_NVRTC names this library. The image depends on every byte of the source and
-// its headers, so that a wrong one is noticed. A source or header with #error does not compile.
+// NVRTC: TENSORCRAFT_NVRTC names this library. The image holds the source, by which the fake driver
+// knows what to run, and depends on every byte of it and of its headers, so that a wrong one is
+// noticed. A source or header with #error does not compile.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 struct Program {
-  std::string text, image, log;
+  std::string text, image, log, source;
 };
 
 namespace {
@@ -44,7 +45,7 @@ int nvrtcGetSupportedArchs(int* architectures) {
 
 int nvrtcCreateProgram(Program** program, const char* source, const char*, int count,
                        const char* const* headers, const char* const*) {
-  *program = new Program{source, {}, {}};
+  *program = new Program{source, {}, {}, source};
   for (int i = 0; i < count; ++i) (*program)->text += headers[i];
   return 0;
 }
@@ -60,7 +61,8 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
   for (int i = 0; i < count; ++i) state = mix(state, options[i]);
   program->image =
       "\x7f"
-      "ELF";
+      "ELF" +
+      program->source + '\0';
   while (program->image.size() < kImageBytes) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     program->image.append(reinterpret_cast<const char*>(&state), sizeof(state));

@@ -296,19 +296,19 @@ TC_DEFINE_UNARY(fill, kFill, FillOptions)
 
 op::OperatorList ops::elementwise() {
   namespace e = kernel::elementwise;
-  static const op::OperatorOf add(e::kAdd), subtract(e::kSubtract), multiply(e::kMultiply),
-      divide(e::kDivide), maximum(e::kMaximum), minimum(e::kMinimum), negative(e::kNegative),
-      exp(e::kExp), tanh(e::kTanh), sigmoid(e::kSigmoid), relu(e::kRelu), silu(e::kSilu),
-      copy(e::kCopy);
-  static const op::OperatorOf leaky_relu(e::kLeakyRelu);
-  static const op::OperatorOf elu(e::kElu);
-  static const op::OperatorOf swish(e::kSwish);
-  static const op::OperatorOf gelu(e::kGelu);
-  static const op::OperatorOf astype(e::kAstype);
-  static const op::OperatorOf fill(e::kFill);
-  return {&add,   &subtract, &multiply, &divide, &maximum,    &minimum, &negative,
-          &exp,   &tanh,     &sigmoid,  &relu,   &leaky_relu, &elu,     &silu,
-          &swish, &gelu,     &copy,     &astype, &fill};
+  static const auto& all =
+      *new op::OperatorList{// leaked, as Kept is
+                            new op::OperatorOf(e::kAdd),      new op::OperatorOf(e::kSubtract),
+                            new op::OperatorOf(e::kMultiply), new op::OperatorOf(e::kDivide),
+                            new op::OperatorOf(e::kMaximum),  new op::OperatorOf(e::kMinimum),
+                            new op::OperatorOf(e::kNegative), new op::OperatorOf(e::kExp),
+                            new op::OperatorOf(e::kTanh),     new op::OperatorOf(e::kSigmoid),
+                            new op::OperatorOf(e::kRelu),     new op::OperatorOf(e::kLeakyRelu),
+                            new op::OperatorOf(e::kElu),      new op::OperatorOf(e::kSilu),
+                            new op::OperatorOf(e::kSwish),    new op::OperatorOf(e::kGelu),
+                            new op::OperatorOf(e::kCopy),     new op::OperatorOf(e::kAstype),
+                            new op::OperatorOf(e::kFill)};
+  return all;
 }
 
 }  // namespace tensorcraft

@@ -144,7 +144,8 @@ Tensor l2_normalize(const TensorView& x, const L2NormalizeOptions& options) {
 }
 
 op::OperatorList ops::l2_normalize() {
-  static const op::OperatorOf entry(kernel::l2_normalize::kDefinition);
+  static const auto& entry =
+      *new op::OperatorOf(kernel::l2_normalize::kDefinition);  // leaked, as Kept is
   return {&entry};
 }
 

@@ -261,7 +261,8 @@ LayerNormResult layer_norm(const TensorView& x, const LayerNormOptions& options)
 }
 
 op::OperatorList ops::layer_norm() {
-  static const op::OperatorOf entry(kernel::layer_norm::kDefinition);
+  static const auto& entry =
+      *new op::OperatorOf(kernel::layer_norm::kDefinition);  // leaked, as Kept is
   return {&entry};
 }
 

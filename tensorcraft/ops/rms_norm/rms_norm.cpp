@@ -207,7 +207,8 @@ RmsNormResult rms_norm(const TensorView& x, const RmsNormOptions& options) {
 }
 
 op::OperatorList ops::rms_norm() {
-  static const op::OperatorOf entry(kernel::rms_norm::kDefinition);
+  static const auto& entry =
+      *new op::OperatorOf(kernel::rms_norm::kDefinition);  // leaked, as Kept is
   return {&entry};
 }
 

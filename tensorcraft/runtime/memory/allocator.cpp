@@ -3,11 +3,11 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/cuda/memory.hpp"
 
 #include <atomic>
 #include <cstdlib>
-#include <map>
 #include <mutex>
 
 namespace tensorcraft {
@@ -56,17 +56,34 @@ class CudaAllocator final : public CountingAllocator {
   void give(void* data, StreamRef stream) noexcept override { cuda::deallocate(data, stream); }
 };
 
+// The allocators of the CUDA devices: a list that only grows and is read without a lock, since a
+// child may be forked while another thread would hold it.
+struct Node {
+  const int device;
+  Node* const next;
+  CudaAllocator allocator;
+};
+
+Node* find(Node* first, int device) {
+  while (first && first->device != device) first = first->next;
+  return first;
+}
+
 }  // namespace
 
 Allocator& allocator(Device device) {
   // Leaked on purpose: tensors with static storage may be freed after every destructor here ran.
   static auto* host = new HostAllocator;
   if (!device.is_cuda()) return *host;
-  static auto* mutex = new std::mutex;
-  static auto* by_index = new std::map<int, CudaAllocator>;
+  static std::mutex& mutex = *new std::mutex;
+  static std::atomic<Node*>& first = *new std::atomic<Node*>(nullptr);
+  // First of all: what frees a tensor may not fail, even where the driver is gone.
+  if (Node* const known = find(first, device.index)) return known->allocator;
+  cuda::require_usable();
   device_info(device);  // a device that does not exist is refused here
-  const std::lock_guard lock(*mutex);
-  return (*by_index)[device.index];
+  const std::lock_guard lock(mutex);
+  if (!find(first, device.index)) first = new Node{device.index, first, {}};
+  return find(first, device.index)->allocator;
 }
 
 }  // namespace tensorcraft

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+// A stream of the fake driver: work in the order it was enqueued. Work runs when somebody waits for
+// it, as late as the program allows, so what was ordered by luck alone is seen.
+struct CUstream_st {
+  explicit CUstream_st(int stream_device) : device(stream_device) {}
+
+  void enqueue(std::function<void()> work) {
+    queue.push_back(std::move(work));
+    ++enqueued;
+  }
+  // Runs what was enqueued before `position`.
+  void run_until(uint64_t position) {
+    while (done < position && !queue.empty()) {
+      const std::function<void()> work = std::move(queue.front());
+      queue.pop_front();
+      ++done;
+      work();
+    }
+  }
+
+  const int device;
+  bool destroyed = false;
+  std::deque<std::function<void()>> queue;
+  uint64_t enqueued = 0, done = 0;
+};
