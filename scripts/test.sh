@@ -44,7 +44,7 @@ step "SIMT tests, race build" scripts/simt.sh race
 step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python tests/scripts
 step "command tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/cli --command "$build/install/bin/tensorcraft"
 step format scripts/format.sh --check
-step lint scripts/lint.sh tensorcraft/{core,cuda,jit,op}
+step lint scripts/lint.sh --build "$build" tensorcraft/{core,cuda,jit,op}
 step "Python lint" "$python" -m ruff check -q python bindings tests benchmarks examples scripts
 if ((full)); then step libFuzzer fuzz; fi
 if ((${#failed[@]})); then
