@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Configures, builds and installs the library into build/PRESET/install and the Python package into build/PRESET/python.
 # usage: build.sh [--no-tests] [--no-onednn] [PRESET]    PRESET: debug, release (default), profile, asan, tsan
-# --no-onednn builds into build/PRESET-no-onednn
+# --no-onednn builds into build/PRESET-no-onednn. asan and tsan leave the Python package out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -47,6 +47,17 @@ echo "build: building $build"
 run cmake --build "$build"
 run cmake --install "$build" --prefix "$build/install"
 
+finish() {
+  rm -f "$build"/complete-tests-*
+  mv "$started" "$build/complete-tests-$tests"  # as old as the start, so an edit made meanwhile is built next time
+}
+case $preset in
+  asan | tsan)  # a sanitizer's library must be the first of a process, which Python does not give it
+    finish
+    echo "build: done: $build/install"
+    exit 0 ;;
+esac
+
 python=$PWD/.venv/bin/python
 if [ ! -e "$build/bindings/build.ninja" ]; then
   run cmake -S bindings/python -B "$build/bindings" -G Ninja -DCMAKE_BUILD_TYPE=Release \
@@ -55,6 +66,5 @@ if [ ! -e "$build/bindings/build.ninja" ]; then
 fi
 run cmake --build "$build/bindings"
 run cmake --install "$build/bindings" --prefix "$build/python"
-rm -f "$build"/complete-tests-*
-mv "$started" "$build/complete-tests-$tests"  # as old as the start, so an edit made meanwhile is built next time
+finish
 echo "build: done: $build/install and $build/python"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs clang-tidy 19 over library sources: those that differ from main, those in the folders given, or all.
-# usage: lint.sh [--all | PATH...]    needs a configured build/release (scripts/build.sh)
+# usage: lint.sh [--build FOLDER] [--all | PATH...]    needs a configured build (scripts/build.sh); FOLDER is build/release if not given
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=build/release
-[ -e $build/compile_commands.json ] || { echo "lint: $build is not configured; run scripts/build.sh first" >&2; exit 1; }
+if [ "${1:-}" = --build ]; then build=$2; shift 2; fi
+[ -e "$build/compile_commands.json" ] || { echo "lint: $build is not configured; run scripts/build.sh first" >&2; exit 1; }
 
 case "${1:-}" in
   --all) sources=$(git ls-files --cached --others --exclude-standard 'tensorcraft/*.cpp' 'cli/*.cpp' 'benchmarks/*.cpp') ;;
@@ -19,5 +20,5 @@ case "${1:-}" in
 esac
 [ -n "$sources" ] || { echo "lint: nothing changed"; exit 0; }
 # One process a file keeps all cores busy to the end; what is not a finding stays out of the report.
-xargs -P "$(nproc)" -n 1 clang-tidy-19 -p $build --quiet <<<"$sources" 2> >(grep -vE 'warnings? (and .*)?generated|^\[[0-9]+/|^Error while processing' >&2)
+xargs -P "$(nproc)" -n 1 clang-tidy-19 -p "$build" --quiet <<<"$sources" 2> >(grep -vE 'warnings? (and .*)?generated|^\[[0-9]+/|^Error while processing' >&2)
 echo "lint: $(wc -l <<<"$sources") files are clean"

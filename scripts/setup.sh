@@ -53,8 +53,11 @@ install_system() {
     die "apt-get could not install: ${missing[*]} (its message is above)"
 }
 
+# Debian keeps ldconfig out of a user's PATH. No pipe into grep -q: it would end ldconfig early, and pipefail take that for "no".
+loader_knows() { [[ $(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null) == *"$1"* ]]; }
+
 driver_cuda_version() {  # "13.0", or nothing without a driver
-  ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1' || return 0
+  loader_knows libcuda.so.1 || return 0
   python3 - <<'PY' 2>/dev/null || true
 import ctypes
 version = ctypes.c_int()
@@ -64,7 +67,7 @@ PY
 }
 
 nvrtc_on_system() {
-  [ -n "${TENSORCRAFT_NVRTC:-}" ] || ldconfig -p 2>/dev/null | grep -q 'libnvrtc\.so' ||
+  [ -n "${TENSORCRAFT_NVRTC:-}" ] || loader_knows libnvrtc.so ||
     compgen -G '/usr/local/cuda*/lib64/libnvrtc.so*' >/dev/null ||
     compgen -G '/usr/local/cuda*/targets/*/lib/libnvrtc.so*' >/dev/null
 }

@@ -46,7 +46,7 @@ step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q t
 step "command tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/cli --command "$build/install/bin/tensorcraft"
 step "API reference" scripts/docs.sh "$build/python"
 step format scripts/format.sh --check
-step lint scripts/lint.sh tensorcraft/{core,cuda,jit,op}
+step lint scripts/lint.sh --build "$build" tensorcraft/{core,cuda,jit,op}
 step "Python lint" "$python" -m ruff check -q python bindings tests benchmarks examples scripts
 if ((full)); then step libFuzzer fuzz; fi
 if ((${#failed[@]})); then

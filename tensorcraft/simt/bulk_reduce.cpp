@@ -35,11 +35,9 @@ T combine_integers(Reduce op, T a, T b) {
   return a;
 }
 
-float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
-
-// Sums of 32-bit floats have no subnormals, as in atomics on global memory.
+// Subnormals are kept, other than by atomics on global memory.
 float add(float a, float b) {
-  const float sum = flushed(flushed(a) + flushed(b));
+  const float sum = a + b;
   return sum != sum ? bit_cast<float>(0x7fffffffu) : sum;
 }
 double add(double a, double b) { return a + b; }

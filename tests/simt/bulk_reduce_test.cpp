@@ -39,10 +39,10 @@ TEST(SimtBulkReduce, RoundsEachHalfToNearestEven) {
   EXPECT_EQ(reduced(Reduce::add, ReduceType::f32, 1.5f, 2.0f), 3.5f);
 }
 
-TEST(SimtBulkReduce, FlushesFloatsOfFourBytesAndOrdersZeros) {
+TEST(SimtBulkReduce, KeepsSubnormalsAndOrdersZeros) {
   constexpr float subnormal = 0x1p-130f, normal = 0x1p-126f;
-  EXPECT_EQ(reduced(Reduce::add, ReduceType::f32, subnormal, 0.0f), 0.0f);
-  EXPECT_EQ(reduced(Reduce::add, ReduceType::f32, -1.5f * normal, normal), 0.0f);
+  EXPECT_EQ(reduced(Reduce::add, ReduceType::f32, subnormal, 0.0f), subnormal);
+  EXPECT_EQ(reduced(Reduce::add, ReduceType::f32, -1.5f * normal, normal), -0.5f * normal);
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(bit_cast<uint32_t>(reduced(Reduce::add, ReduceType::f32, infinity, -infinity)),
             0x7fffffffu);

@@ -151,7 +151,11 @@ TEST_F(ColdKey, WaitsForAStuckHolderForATimeOnly) {
   const Outcome outcome = run_children(4, {}, std::chrono::milliseconds(200));
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   holder.kill_now();
-  expect_all_right(outcome, 4, 0);
+  EXPECT_EQ(outcome.failures, 0) << test::read_file(log_);
+  // Who comes so late that another has given up waiting and stored the kernel finds it.
+  EXPECT_GE(outcome.compiles, 1);
+  EXPECT_LE(outcome.compiles, 4);
+  EXPECT_EQ(outcome.warnings, 0) << test::read_file(log_);
   EXPECT_LT(elapsed.count(), 30);
 }
 

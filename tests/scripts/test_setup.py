@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What setup.sh finds out about a machine; it installs nothing here."""
+
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FUNCTIONS, _ = (ROOT / "scripts" / "setup.sh").read_text().split("\nmkdir -p", 1)
+
+
+def ask(command, path):
+    """The standard output of a command that may use setup.sh's functions."""
+    script = f"unset TENSORCRAFT_NVRTC\n{FUNCTIONS}\ncompgen() {{ false; }}\n{command}"  # no toolkit in /usr/local
+    done = subprocess.run(["/bin/bash", "-c", script], env={"PATH": path}, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def fake(folder, name, body):
+    (folder / name).write_text(f"#!/bin/bash\n{body}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_a_user_without_sbin_in_the_path_is_told_the_same():
+    assert ask("loader_knows libc.so.6 && echo yes", "/usr/bin:/bin") == "yes"
+    assert ask("loader_knows libabsent.so || echo no", "/usr/bin:/bin") == "no"
+
+
+def test_nvrtc_is_never_newer_than_the_driver(tmp_path):
+    # The list is longer than a pipe holds, as it is on machines with many libraries.
+    fake(
+        tmp_path,
+        "ldconfig",
+        "echo 'libcuda.so.1 => /lib/libcuda.so.1'; yes 'libother.so => /lib/libother.so' | head -c 300000",
+    )
+    for version, wanted in (
+        ("12.4", "nvidia-cuda-nvrtc-cu12>=12.0,<12.5"),
+        ("13.0", "nvidia-cuda-nvrtc>=13.0,<13.1"),
+        ("", ""),
+    ):
+        fake(tmp_path, "python3", f"echo {version}")
+        assert ask("nvrtc_requirement", f"{tmp_path}:/usr/bin:/bin") == wanted
+
+
+def test_a_library_of_the_system_is_used(tmp_path):
+    fake(tmp_path, "ldconfig", "echo libnvrtc.so.12; echo libcuda.so.1; yes libother.so | head -c 300000")
+    fake(tmp_path, "python3", "echo 12.4")
+    assert ask("nvrtc_requirement", f"{tmp_path}:/usr/bin:/bin") == ""
