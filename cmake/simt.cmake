@@ -1,17 +1,59 @@
 # The rungs as the SIMT device runs them: <op>_simt.cpp, with flags of their own.
 option(TENSORCRAFT_SIMT "Compile the rungs for the SIMT device" ON)
-# The SIMT device then sees every access of a kernel to memory: it defines the functions that the
-# instrumented code calls, so nothing is linked with the sanitizer's own library.
-option(TENSORCRAFT_SIMT_RACE "Instrument kernels compiled for the SIMT device with -fsanitize=thread" OFF)
+
+# The ways to watch kernels. Each is a library of its own, linked from the host code that is there
+# anyway and from kernels and SIMT device compiled again: tensorcraft_asan, tensorcraft_race. They are
+# built when something asks for them. In a build that has a sanitizer everywhere there is none.
+set(TENSORCRAFT_WATCHES asan race)
+if(NOT TENSORCRAFT_SIMT OR CMAKE_CXX_FLAGS MATCHES "sanitize")
+  set(TENSORCRAFT_WATCHES "")
+endif()
+# -O1 keeps the accesses that the text has, -g1 has the lines that reports name; assertions are on.
+set(watched_options -O1 -g1 -UNDEBUG -Wno-maybe-uninitialized)
+set(TENSORCRAFT_ASAN_OPTIONS -fsanitize=address,undefined)
 
 # What a target needs that holds kernels for the SIMT device and nothing else: an object library of
 # the instances, or of a test's kernels.
-function(tensorcraft_simt_kernels target)
+function(tensorcraft_simt_kernels target)  # [asan | race]
+  set(watch "${ARGN}")
   # CUDA compilers know the pragmas of device text.
   target_compile_options(${target} PRIVATE ${TENSORCRAFT_WARNINGS} -Wno-unknown-pragmas)
-  if(TENSORCRAFT_SIMT_RACE)
-    target_compile_options(${target} PRIVATE -fsanitize=thread -Wno-tsan)
-  endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT=$<BOOL:${TENSORCRAFT_SIMT}>)
+  if(watch)
+    target_compile_options(${target} PRIVATE ${watched_options})
+  endif()
+  if(watch STREQUAL "asan")
+    # Half of the cost of UBSan, and what it would find there ends the program anyway.
+    target_compile_options(${target} PRIVATE ${TENSORCRAFT_ASAN_OPTIONS} -fno-sanitize=null,vptr,object-size,pointer-overflow
+                                             -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  elseif(watch STREQUAL "race")
+    # The SIMT device then sees every access of a kernel to memory: it defines the functions that
+    # the instrumented code calls, so nothing is linked with the sanitizer's own library.
+    target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT_RACE)
+    target_compile_options(${target} PRIVATE -fsanitize=thread -Wno-tsan)
+  endif()
+endfunction()
+
+# tensorcraft_asan or tensorcraft_race.
+function(tensorcraft_watched_library watch instances device)
+  add_library(tensorcraft_${watch}_kernels OBJECT EXCLUDE_FROM_ALL ${instances})
+  tensorcraft_simt_kernels(tensorcraft_${watch}_kernels ${watch})
+  add_library(tensorcraft_${watch}_device OBJECT EXCLUDE_FROM_ALL ${device})
+  target_include_directories(tensorcraft_${watch}_device PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(tensorcraft_${watch}_device PRIVATE ${TENSORCRAFT_WARNINGS} ${TENSORCRAFT_FLOAT_OPTIONS} -UNDEBUG)
+  target_link_libraries(tensorcraft_${watch}_device PRIVATE tensorcraft_dependencies)
+  # Of an inline function that several objects hold the first is linked: the watched one.
+  add_library(tensorcraft_${watch} SHARED EXCLUDE_FROM_ALL
+              $<TARGET_OBJECTS:tensorcraft_${watch}_kernels> $<TARGET_OBJECTS:tensorcraft_${watch}_device>
+              $<TARGET_OBJECTS:tensorcraft_host>)
+  target_compile_features(tensorcraft_${watch} PUBLIC cxx_std_20)
+  target_include_directories(tensorcraft_${watch} INTERFACE ${PROJECT_SOURCE_DIR})
+  tensorcraft_link_library(tensorcraft_${watch})
+  if(watch STREQUAL "asan")
+    tensorcraft_simt_kernels(tensorcraft_asan_device asan)  # it copies for the kernels
+    target_link_options(tensorcraft_asan PUBLIC ${TENSORCRAFT_ASAN_OPTIONS})
+  else()
+    target_compile_definitions(tensorcraft_race_device PRIVATE TENSORCRAFT_SIMT_RACE)
+  endif()
 endfunction()

@@ -40,8 +40,8 @@ fi
 unlabelled=(-LE gpu)
 if [ -e /dev/nvidiactl ]; then unlabelled=(); fi
 step "C++ tests" ctest --test-dir "$build" --output-on-failure -j2 --no-tests=error "${unlabelled[@]}"
-step "SIMT tests, ASan and UBSan" scripts/simt.sh asan
-step "SIMT tests, race build" scripts/simt.sh race
+step "SIMT tests, ASan and UBSan" scripts/simt.sh --build "$build" asan
+step "SIMT tests, race build" scripts/simt.sh --build "$build" race
 step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python tests/scripts
 step "command tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/cli --command "$build/install/bin/tensorcraft"
 step "API reference" scripts/docs.sh "$build/python"

@@ -3,7 +3,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
-#include "tests/support/cases.hpp"
+#include "tests/support/simt_cases.hpp"
 #include "tests/support/tolerance.hpp"
 
 #include <gtest/gtest.h>
@@ -23,9 +23,9 @@ std::vector<Device> devices_under_test() {
   return all;
 }
 
-const std::vector<Case>& cases() {
-  static const auto all = all_cases();
-  return all;
+const std::vector<Case>& cases(Device device) {
+  static const auto all = all_cases(), on_simt = simt_cases();
+  return device == Device::simt() ? on_simt : all;
 }
 
 // The values a perfect implementation returns, before rounding to the dtype of the output.
@@ -103,7 +103,7 @@ TEST_P(Conformance, EveryVariantAgreesWithTheReference) {
   const char* filter = std::getenv("TC_TEST_TAG");
   const bool on_simt = device_ == Device::simt();
   size_t count = 0;
-  for (const Case& c : cases()) {
+  for (const Case& c : cases(device_)) {
     if (c.op != &op_ || !c.has_tag(filter ? filter : on_simt ? "simt" : "conformance")) continue;
     check_case(c);
     if (HasFatalFailure()) return;
@@ -124,18 +124,6 @@ INSTANTIATE_TEST_SUITE_P(Operators, Conformance,
                            return join(std::get<0>(info.param)->description().name, "_",
                                        std::get<1>(info.param).type);
                          });
-
-// Whatever the Configs that are compiled in: a call on the SIMT device finds a kernel.
-TEST(SimtDevice, HasAKernelForEveryCase) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
-  for (const Case& c : cases()) {
-    if (!c.has_tag("conformance")) continue;
-    const CaseRun run(c, Device::simt());
-    const auto e = c.op->explain(run.outputs(), run.arguments({}), device_info(Device::simt()));
-    EXPECT_FALSE(e.variant.empty()) << c.name;
-    EXPECT_TRUE(e.variants.back().variant.name == "naive" && e.variants.back().accepted) << c.name;
-  }
-}
 
 }  // namespace
 }  // namespace tensorcraft::testing

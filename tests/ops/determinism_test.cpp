@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/simt/launch.hpp"
-#include "tests/support/cases.hpp"
+#include "tests/support/simt_cases.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -99,46 +102,62 @@ TEST_P(Determinism, TheNumberOfThreadsChangesNoBit) {
   });
 }
 
-// The smallest case with some work that each variant accepts on the SIMT device.
-std::map<std::string, const Case*> case_of_each_variant(const op::Operator& op,
-                                                        const std::vector<Case>& cases) {
-  constexpr int64_t kSomeWork = 500;
-  const auto is_better = [](const Case& a, const Case& b) {
-    const bool enough = work(a) >= kSomeWork;
-    if (enough != (work(b) >= kSomeWork)) return enough;
-    return enough == (work(a) < work(b));
-  };
-  std::map<std::string, const Case*> chosen;
-  for (const Case& c : cases) {
-    if (c.op != &op || !c.has_tag("simt")) continue;
-    const CaseRun run(c, Device::simt());
-    const auto rows = op.explain(run.outputs(), run.arguments({}), device_info(Device::simt()));
-    for (const auto& row : rows.variants) {
-      if (!row.accepted) continue;
-      const Case*& best = chosen.try_emplace(std::string(row.variant.name), &c).first->second;
-      if (is_better(c, *best)) best = &c;
-    }
+constexpr uint64_t kSeeds = 20;
+
+// A Config of a rung, whatever the types.
+using Family = jit::KernelKey;
+struct LessBytes {
+  bool operator()(const Family& a, const Family& b) const {
+    return std::memcmp(&a, &b, sizeof(Family)) < 0;
   }
-  return chosen;
+};
+using RunsOfFamily = std::map<Family, uint64_t, LessBytes>;
+
+Family family_of(const op::Plan& plan) {
+  Family family = plan.kernel;
+  family.types = {};
+  return family;
 }
 
-// In the race build also: nothing is reported for any rung.
+Results results_of(const Case& c, CaseRun& run, const op::Plan& plan,
+                   const simt::Options& options) {
+  simt::set_options(options);
+  op::launch_plan(plan, Device::simt(), {}, c.op->description().name);
+  return run.results();
+}
+
+// Every case that every rung accepts at so many of the seeds, in turn, that each Config of a rung
+// sees all of them, or at all of them with TC_TEST_FULL; and each Config as early as possible. In
+// the race build also: nothing is reported for any rung.
 TEST_P(Determinism, NoTimingAndNoOrderOfThreadsChangesABitOn_simt) {
   if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
-  static const auto cases = all_cases();
-  for (const auto& [variant, c] : case_of_each_variant(*GetParam(), cases)) {
-    CaseRun run(*c, Device::simt());
-    simt::set_options({});
-    const Results first = results_of(*c, run, variant);
-    simt::set_options({.timing = simt::Timing::as_early_as_possible});
-    EXPECT_TRUE(same_bits(results_of(*c, run, variant), first)) << c->name << ", " << variant;
-    for (uint64_t seed = 0; seed < 20; ++seed) {
-      simt::set_options({.timing = simt::Timing::seeded, .seed = seed});
-      EXPECT_TRUE(same_bits(results_of(*c, run, variant), first))
-          << c->name << ", " << variant << ", seed " << seed;
-    }
-    simt::set_options({});
+  static const auto all = simt_cases();
+  std::vector<const Case*> cases;
+  RunsOfFamily runs, next_seed;
+  for (const Case& c : all) {
+    if (c.op != GetParam()) continue;
+    cases.push_back(&c);
+    for (const op::Plan& plan : plans_on_simt(c, CaseRun(c, Device::simt())))
+      ++runs[family_of(plan)];
   }
+  for (const Case* c : cases) {
+    CaseRun run(*c, Device::simt());
+    for (const op::Plan& plan : plans_on_simt(*c, run)) {
+      const Family family = family_of(plan);
+      const Results first = results_of(*c, run, plan, {});
+      const auto expect_same = [&](const simt::Options& options) {
+        EXPECT_TRUE(same_bits(results_of(*c, run, plan, options), first))
+            << c->name << ", " << jit::readable_name(plan.kernel) << ", "
+            << (options.timing == simt::Timing::seeded ? "seed " : "early ") << options.seed;
+      };
+      if (!next_seed.contains(family)) expect_same({.timing = simt::Timing::as_early_as_possible});
+      const uint64_t number =
+          std::getenv("TC_TEST_FULL") ? kSeeds : (kSeeds - 1) / runs[family] + 1;
+      for (uint64_t i = 0; i < number; ++i)
+        expect_same({.timing = simt::Timing::seeded, .seed = next_seed[family]++ % kSeeds});
+    }
+  }
+  for (const auto& [family, seeds] : next_seed) EXPECT_GE(seeds, kSeeds);
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Determinism, ::testing::ValuesIn(operators()),

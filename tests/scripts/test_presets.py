@@ -15,7 +15,7 @@ CONFIGURE = {p["name"]: p for p in PRESETS["configurePresets"]}
 def test_cmake_lists_them():
     listed = subprocess.run(["cmake", "--list-presets=all"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert PRESETS["version"] <= 3
-    for name in ("debug", "release", "profile", "asan", "tsan", "race"):
+    for name in ("debug", "release", "profile", "asan", "tsan"):
         assert listed.count(f'"{name}"') >= 2, name  # to configure and to build
     assert CONFIGURE["default"]["hidden"]
 

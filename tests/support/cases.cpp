@@ -192,10 +192,7 @@ bool Case::has_tag(std::string_view tag) const {
   return std::find(tags.begin(), tags.end(), tag) != tags.end();
 }
 
-std::vector<Case> load_cases(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) fail(ErrorKind::not_found, "cases file ", path, " cannot be read");
-  const Json file = Json::parse(in);
+std::vector<Case> cases_of(const Json& file) {
   std::vector<Case> all;
   for (const Json& j : file.at("cases")) {
     // One file may serve several operators of a folder.
@@ -209,6 +206,12 @@ std::vector<Case> load_cases(const std::string& path) {
     }
   }
   return all;
+}
+
+std::vector<Case> load_cases(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) fail(ErrorKind::not_found, "cases file ", path, " cannot be read");
+  return cases_of(Json::parse(in));
 }
 
 std::vector<Case> all_cases() {

@@ -35,7 +35,8 @@ struct Case {
   bool has_tag(std::string_view tag) const;
 };
 
-// All cases of a file with the sweeps and dtypes multiplied out.
+// The cases of a file's content with the sweeps and dtypes multiplied out.
+std::vector<Case> cases_of(const nlohmann::json& file);
 std::vector<Case> load_cases(const std::string& path);
 // The cases of every file in tests/ops/cases.
 std::vector<Case> all_cases();

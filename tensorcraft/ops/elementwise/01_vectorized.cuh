@@ -47,7 +47,9 @@ TC_DEVICE void vectorized(const Params& p) {
     const int64_t at = first + v * step;
     if (at + N > p.size) continue;
     AlignedVector<Out, N> result;
-    for (int i = 0; i < N; ++i) result[i] = evaluate<Out, C.operation>(as[v][i], bs[v][i], p);
+    // An operand that the operation lacks was not loaded, and not all bits are a bool.
+    for (int i = 0; i < N; ++i)
+      result[i] = evaluate<Out, C.operation>(has_a ? as[v][i] : A{}, has_b ? bs[v][i] : B{}, p);
     store_vector(out + at, result);
   }
 

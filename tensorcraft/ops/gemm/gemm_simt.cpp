@@ -52,6 +52,16 @@ constexpr std::array<Config, 4> layouts(const Config& config) {
   all[3].a_layout = all[3].b_layout = Layout::column_major;
   return all;
 }
+// Where only the epilogue is new to the others.
+constexpr std::array<Config, 2> two_layouts(const Config& config) {
+  return {layouts(config)[0], layouts(config)[3]};
+}
+// Rows of D that vectors do not divide, beside operands that they do.
+constexpr std::array<Config, 1> odd_rows(Config config) {
+  config.b_layout = Layout::column_major;
+  config.d_vector = 1;
+  return {config};
+}
 
 constexpr Config with_vectors(Config config, int a, int b, int d) {
   config.a_vector = a;
@@ -67,6 +77,7 @@ constexpr auto kCoalescedEpilogues = epilogues(kCoalescedTile);
 
 constexpr Config kBlockTile{.block_m = 32, .block_n = 32, .block_k = 32, .threads = 256};
 constexpr auto kBlockTiled = layouts(kBlockTile);
+constexpr auto kBlockTiledWidened = two_layouts(kBlockTile);
 constexpr auto kBlockTiledEpilogues = epilogues(kBlockTile);
 
 constexpr Config kThreadTile{
@@ -74,6 +85,7 @@ constexpr Config kThreadTile{
 constexpr Config kLargeThreadTile{
     .block_m = 128, .block_n = 128, .block_k = 8, .thread_m = 8, .thread_n = 8, .threads = 256};
 constexpr auto kThreadTiled = layouts(kThreadTile);
+constexpr auto kThreadTiledWidened = two_layouts(kThreadTile);
 constexpr auto kThreadTiledEpilogues = epilogues(kThreadTile);
 constexpr std::array kThreadTiledLarge{kLargeThreadTile};
 
@@ -81,10 +93,11 @@ constexpr std::array kThreadTiledLarge{kLargeThreadTile};
 // 16 bytes of A and B.
 template <int widest>
 constexpr auto kVectorized = layouts(with_vectors(kThreadTile, widest, widest, 4));
+constexpr auto kVectorizedWidened = two_layouts(with_vectors(kThreadTile, 8, 8, 4));
 template <int widest>
 constexpr auto kVectorizedEpilogues = epilogues(with_vectors(kThreadTile, widest, widest, 4));
 template <int widest>
-constexpr auto kVectorizedOddRows = layouts(with_vectors(kThreadTile, widest, widest, 1));
+constexpr auto kVectorizedOddRows = odd_rows(with_vectors(kThreadTile, widest, widest, 1));
 template <int widest>
 constexpr std::array kVectorizedLarge{with_vectors(kLargeThreadTile, widest, widest, 4)};
 constexpr auto kVectorizedScalar = layouts(with_vectors(kThreadTile, 1, 1, 1));
@@ -117,8 +130,7 @@ constexpr auto kAsyncScalar = async_layouts(kAsyncTile, 1, 1);
 constexpr auto kAsyncEpilogues = epilogues(kAsyncTile);
 constexpr std::array kAsyncLarge{
     async_tile(128, 256, 8, 8, 16, 256), async_tile(128, 128, 8, 8, 16, 128),
-    async_tile(128, 128, 8, 8, 8, 256), async_tile(64, 128, 16, 8, 8, 128),
-    async_tile(64, 64, 16, 8, 4, 128)};
+    async_tile(64, 128, 16, 8, 8, 128), async_tile(64, 64, 16, 8, 4, 128)};
 
 constexpr Config warp_tile(int m, int n, int k, int warp_m, int warp_n, int threads,
                            int stages = 1) {
@@ -137,8 +149,9 @@ constexpr Config wide_warp_tile(int m, int n, int k, int warp_m, int warp_n, int
 }
 constexpr Config kTensorTile = warp_tile(64, 64, 32, 32, 32, 128);
 constexpr auto kTensorCore = layouts(with_vectors(kTensorTile, 8, 8, 4));
+constexpr auto kTensorCoreWidened = two_layouts(with_vectors(kTensorTile, 8, 8, 4));
 constexpr auto kTensorCoreEpilogues = epilogues(with_vectors(kTensorTile, 8, 8, 4));
-constexpr auto kTensorCoreOddRows = layouts(with_vectors(kTensorTile, 8, 8, 1));
+constexpr auto kTensorCoreOddRows = odd_rows(with_vectors(kTensorTile, 8, 8, 1));
 constexpr auto kTensorCoreScalar = layouts(with_vectors(kTensorTile, 1, 1, 1));
 constexpr std::array kTensorCoreHalfAligned{with_vectors(kTensorTile, 4, 2, 1)};
 constexpr std::array kTensorCoreLarge{wide_warp_tile(128, 256, 32, 64, 64, 256),
@@ -147,23 +160,23 @@ constexpr std::array kTensorCoreLarge{wide_warp_tile(128, 256, 32, 64, 64, 256),
 // Two operands of 4 bytes: half the step along k.
 constexpr Config kTensorTf32Tile = warp_tile(64, 64, 16, 32, 32, 128);
 constexpr auto kTensorCoreTf32 = layouts(with_vectors(kTensorTf32Tile, 4, 4, 4));
-constexpr auto kTensorCoreTf32Scalar = layouts(with_vectors(kTensorTf32Tile, 1, 1, 1));
-constexpr auto kTensorCoreTf32Epilogues = epilogues(with_vectors(kTensorTf32Tile, 4, 4, 4));
+constexpr auto kTensorCoreTf32Scalar = odd_rows(with_vectors(kTensorTf32Tile, 1, 1, 1));
+constexpr std::array kTensorCoreTf32Epilogue{epilogues(with_vectors(kTensorTf32Tile, 4, 4, 4))[1]};
 
 constexpr Config kSwizzledTile = warp_tile(32, 64, 64, 16, 32, 128, 4);
 constexpr auto kSwizzled = layouts(with_vectors(kSwizzledTile, 8, 8, 4));
+constexpr auto kSwizzledWidened = two_layouts(with_vectors(kSwizzledTile, 8, 8, 4));
 constexpr auto kSwizzledEpilogues = epilogues(with_vectors(kSwizzledTile, 8, 8, 4));
-constexpr auto kSwizzledOddRows = layouts(with_vectors(kSwizzledTile, 8, 8, 1));
+constexpr auto kSwizzledOddRows = odd_rows(with_vectors(kSwizzledTile, 8, 8, 1));
 constexpr auto kSwizzledScalar = layouts(with_vectors(kSwizzledTile, 1, 1, 1));
 constexpr std::array kSwizzledLarge{
-    wide_warp_tile(128, 256, 64, 64, 64, 256, 4), wide_warp_tile(256, 128, 64, 64, 64, 256, 4),
-    wide_warp_tile(128, 128, 64, 64, 64, 128, 3), wide_warp_tile(64, 256, 64, 64, 64, 128, 2),
-    wide_warp_tile(128, 64, 64, 64, 32, 128, 4),  wide_warp_tile(64, 128, 64, 32, 64, 128, 4),
-    wide_warp_tile(64, 64, 64, 32, 32, 128, 4),   wide_warp_tile(32, 128, 64, 32, 32, 128, 4)};
+    wide_warp_tile(256, 128, 64, 64, 64, 256, 4), wide_warp_tile(128, 128, 64, 64, 64, 128, 3),
+    wide_warp_tile(64, 256, 64, 64, 64, 128, 2),  wide_warp_tile(128, 64, 64, 64, 32, 128, 4),
+    wide_warp_tile(64, 128, 64, 32, 64, 128, 4),  wide_warp_tile(64, 64, 64, 32, 32, 128, 4),
+    wide_warp_tile(32, 128, 64, 32, 32, 128, 4)};
 constexpr Config kSwizzledTf32Tile = warp_tile(32, 64, 16, 16, 32, 128, 5);
 constexpr auto kSwizzledTf32 = layouts(with_vectors(kSwizzledTf32Tile, 4, 4, 4));
-constexpr auto kSwizzledTf32Scalar = layouts(with_vectors(kSwizzledTf32Tile, 1, 1, 1));
-constexpr auto kSwizzledTf32Epilogues = epilogues(with_vectors(kSwizzledTf32Tile, 4, 4, 4));
+constexpr std::array kSwizzledTf32Epilogue{epilogues(with_vectors(kSwizzledTf32Tile, 4, 4, 4))[1]};
 
 }  // namespace
 
@@ -184,7 +197,8 @@ InstanceList block_tiled_instances() {
   const auto rung = []<class T, class Out, Config C>(const Params& p) {
     block_tiled<T, Out, C>(p);
   };
-  return simt::concat(instances<Params, kBlockTiled>(All{}, rung),
+  return simt::concat(instances<Params, kBlockTiled>(Same{}, rung),
+                      instances<Params, kBlockTiledWidened>(Widened{}, rung),
                       instances<Params, kBlockTiledEpilogues>(Same{}, rung));
 }
 
@@ -192,7 +206,8 @@ InstanceList thread_tiled_instances() {
   const auto rung = []<class T, class Out, Config C>(const Params& p) {
     thread_tiled<T, Out, C>(p);
   };
-  return simt::concat(instances<Params, kThreadTiled>(All{}, rung),
+  return simt::concat(instances<Params, kThreadTiled>(Same{}, rung),
+                      instances<Params, kThreadTiledWidened>(Widened{}, rung),
                       instances<Params, kThreadTiledEpilogues>(Same{}, rung),
                       instances<Params, kThreadTiledLarge>(Same{}, rung));
 }
@@ -201,7 +216,7 @@ InstanceList vectorized_instances() {
   const auto rung = []<class T, class Out, Config C>(const Params& p) { vectorized<T, Out, C>(p); };
   return simt::concat(instances<Params, kVectorized<4>>(Float{}, rung),
                       instances<Params, kVectorized<8>>(Halves{}, rung),
-                      instances<Params, kVectorized<8>>(Widened{}, rung),
+                      instances<Params, kVectorizedWidened>(Widened{}, rung),
                       instances<Params, kVectorizedEpilogues<4>>(Float{}, rung),
                       instances<Params, kVectorizedEpilogues<8>>(Halves{}, rung),
                       instances<Params, kVectorizedOddRows<4>>(Float{}, rung),
@@ -226,13 +241,13 @@ InstanceList tensor_core_tf32_instances() {
   };
   return simt::concat(instances<Params, kTensorCoreTf32>(Float{}, rung),
                       instances<Params, kTensorCoreTf32Scalar>(Float{}, rung),
-                      instances<Params, kTensorCoreTf32Epilogues>(Float{}, rung));
+                      instances<Params, kTensorCoreTf32Epilogue>(Float{}, rung));
 }
 
 InstanceList swizzled_instances() {
   const auto rung = []<class T, class Out, Config C>(const Params& p) { swizzled<T, Out, C>(p); };
   return simt::concat(instances<Params, kSwizzled>(Halves{}, rung),
-                      instances<Params, kSwizzled>(Widened{}, rung),
+                      instances<Params, kSwizzledWidened>(Widened{}, rung),
                       instances<Params, kSwizzledEpilogues>(Halves{}, rung),
                       instances<Params, kSwizzledOddRows>(Bf16{}, rung),
                       instances<Params, kSwizzledScalar>(Halves{}, rung),
@@ -244,8 +259,7 @@ InstanceList swizzled_tf32_instances() {
     swizzled_tf32<T, Out, C>(p);
   };
   return simt::concat(instances<Params, kSwizzledTf32>(Float{}, rung),
-                      instances<Params, kSwizzledTf32Scalar>(Float{}, rung),
-                      instances<Params, kSwizzledTf32Epilogues>(Float{}, rung));
+                      instances<Params, kSwizzledTf32Epilogue>(Float{}, rung));
 }
 
 InstanceList tensor_core_instances() {
@@ -253,7 +267,7 @@ InstanceList tensor_core_instances() {
     tensor_core<T, Out, C>(p);
   };
   return simt::concat(instances<Params, kTensorCore>(Halves{}, rung),
-                      instances<Params, kTensorCore>(Widened{}, rung),
+                      instances<Params, kTensorCoreWidened>(Widened{}, rung),
                       instances<Params, kTensorCoreEpilogues>(Halves{}, rung),
                       instances<Params, kTensorCoreOddRows>(Halves{}, rung),
                       instances<Params, kTensorCoreScalar>(Halves{}, rung),

@@ -12,6 +12,7 @@ namespace {
 
 using Float = simt::AnyOf<simt::Types<float>>;
 using Halves = simt::AnyOf<simt::Types<f16>, simt::Types<bf16>>;
+using Bf16 = simt::AnyOf<simt::Types<bf16>>;
 
 constexpr std::array kNaive{Config{.threads = 128, .group = 1},
                             Config{.threads = 128, .group = 1, .nested = 1}};
@@ -48,8 +49,8 @@ constexpr Config shared_row(int slots, int cluster, bool whole) {
 }
 constexpr std::array kClusterFloats{shared_row<4>(8, 2, true), shared_row<4>(5, 4, false)};
 constexpr std::array kClusterHalves{shared_row<8>(5, 2, false), shared_row<8>(8, 2, true),
-                                    shared_row<8>(8, 4, true), shared_row<8>(8, 8, false),
-                                    shared_row<8>(8, 8, true)};
+                                    shared_row<8>(8, 4, true)};
+constexpr std::array kClusterOfEight{shared_row<8>(8, 8, false), shared_row<8>(8, 8, true)};
 
 }  // namespace
 
@@ -80,7 +81,8 @@ simt::InstanceList in_registers_instances() {
 simt::InstanceList cluster_instances() {
   const auto rung = []<class T, Config C>(const Params& p) { cluster<T, C>(p); };
   return simt::concat(simt::instances<Params, kClusterFloats>(Float{}, rung),
-                      simt::instances<Params, kClusterHalves>(Halves{}, rung));
+                      simt::instances<Params, kClusterHalves>(Halves{}, rung),
+                      simt::instances<Params, kClusterOfEight>(Bf16{}, rung));
 }
 
 }  // namespace tensorcraft::kernel::softmax

@@ -1,0 +1,79 @@
+# What `ctest -L simt` runs, and the same tests once more with each watched library of cmake/simt.cmake,
+# under the label and configuration of its name: `ctest -C race -L race`. scripts/simt.sh calls each.
+file(GLOB simt_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/simt/*_test.cpp)
+file(GLOB planted_faults CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/simt/faults/*_faults.cpp)
+file(GLOB wrapper_cases CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/wrappers/*_cases.cpp)
+
+# Host code, which the programs of all libraries share.
+set(here ${CMAKE_CURRENT_SOURCE_DIR})
+add_library(cases_objects OBJECT support/cases.cpp support/simt_cases.cpp)
+add_library(ops_objects OBJECT ${here}/ops/conformance_test.cpp ${here}/ops/determinism_test.cpp
+                               ${here}/ops/properties_test.cpp ${here}/ops/simt_instances_test.cpp)
+add_library(wrappers_objects OBJECT wrappers/wrappers_test.cpp)
+target_compile_definitions(cases_objects PRIVATE TENSORCRAFT_CASES="${here}/ops/cases")
+target_compile_definitions(wrappers_objects PRIVATE TENSORCRAFT_SOURCE="${PROJECT_SOURCE_DIR}")
+foreach(objects cases_objects ops_objects wrappers_objects)
+  tensorcraft_simt_kernels(${objects})
+  target_link_libraries(${objects} PRIVATE GTest::gtest nlohmann_json::nlohmann_json)
+endforeach()
+
+# The programs and tests of one library; `watch` is asan, race, or nothing for the plain library.
+function(tensorcraft_simt_suite watch)
+  set(suite simt)
+  set(library tensorcraft)
+  if(watch)
+    set(suite ${watch})
+    set(library tensorcraft_${watch})
+    set(end _${watch})
+    set(excluded EXCLUDE_FROM_ALL)
+    set(configuration CONFIGURATIONS ${watch})
+  endif()
+
+  add_library(planted_faults${end} OBJECT ${excluded} ${planted_faults})
+  tensorcraft_simt_kernels(planted_faults${end} ${watch})
+  if(watch STREQUAL "race")
+    target_compile_options(planted_faults_race PRIVATE -g)  # docs/simt.md debugs one
+  endif()
+
+  # Watched objects first: of an inline function that several hold the first is linked.
+  add_executable(simt_tests${end} ${excluded} ${simt_tests} simt/faults/faults_test.cpp
+                 $<TARGET_OBJECTS:planted_faults${end}>)
+  target_compile_definitions(simt_tests${end} PRIVATE TENSORCRAFT_SIMT=1)  # lists of the tests' own
+  add_executable(simt_faults_page${end} ${excluded} docs/simt_faults_page.cpp $<TARGET_OBJECTS:planted_faults${end}>)
+  add_executable(wrappers_tests${end} ${excluded} ${wrapper_cases} $<TARGET_OBJECTS:wrappers_objects>)
+  set(programs simt_tests${end} simt_faults_page${end} wrappers_tests${end})
+  foreach(program ${programs})
+    tensorcraft_simt_kernels(${program} ${watch})
+  endforeach()
+  add_executable(ops_simt_tests${end} ${excluded} $<TARGET_OBJECTS:ops_objects> $<TARGET_OBJECTS:cases_objects>)
+  list(APPEND programs ops_simt_tests${end})
+  foreach(program ${programs})
+    target_link_libraries(${program} PRIVATE ${library} GTest::gtest_main)
+  endforeach()
+  add_custom_target(${suite}_suite DEPENDS ${programs})
+
+  # A kernel that fails is not unwound, so what it had allocated is lost.
+  set(environment ASAN_OPTIONS=detect_leaks=0)
+  add_test(NAME simt${end} ${configuration} COMMAND simt_tests${end})
+  add_test(NAME simt_faults_page${end} ${configuration}
+           COMMAND simt_faults_page${end} ${PROJECT_SOURCE_DIR}/docs/simt.md --check)
+  add_test(NAME wrappers${end} ${configuration} COMMAND wrappers_tests${end})
+  set_tests_properties(simt${end} simt_faults_page${end} wrappers${end}
+                       PROPERTIES LABELS ${suite} TIMEOUT 900 ENVIRONMENT "${environment}")
+  set(filter *simt*:SimtDevice*)
+  if(watch)
+    set(filter *simt*)
+  endif()
+  if(watch STREQUAL "asan")  # no memory moves with the seed
+    set(filter *simt*-*Determinism*)
+  endif()
+  foreach(shard RANGE 5)  # in parts, for a machine of two cores: most grids are smaller than that
+    add_test(NAME simt_ops${end}_${shard} ${configuration} COMMAND ops_simt_tests${end})
+    set_tests_properties(simt_ops${end}_${shard} PROPERTIES LABELS ${suite} TIMEOUT 900
+      ENVIRONMENT "GTEST_FILTER=${filter};GTEST_TOTAL_SHARDS=6;GTEST_SHARD_INDEX=${shard}")
+  endforeach()
+endfunction()
+
+foreach(watch "" ${TENSORCRAFT_WATCHES})
+  tensorcraft_simt_suite("${watch}")
+endforeach()

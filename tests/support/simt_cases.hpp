@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tests/support/cases.hpp"
+
+namespace tensorcraft::testing {
+
+// What runs on the SIMT device: the cases with the tag `simt`, and small ones that a loop says
+// better than a file: every pair of dtypes, epilogue, fusion and group that `naive` and the
+// vectorized rungs are compiled for.
+std::vector<Case> simt_cases();
+
+// What every row that accepts the case launches on the SIMT device; and what it launches there for
+// large problems only, asked of a device that small ones fill. Nothing where the output is empty.
+std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run);
+
+}  // namespace tensorcraft::testing
