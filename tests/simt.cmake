@@ -9,7 +9,7 @@ set(here ${CMAKE_CURRENT_SOURCE_DIR})
 add_library(cases_objects OBJECT support/cases.cpp support/simt_cases.cpp)
 add_library(ops_objects OBJECT ${here}/ops/conformance_test.cpp ${here}/ops/determinism_test.cpp
                                ${here}/ops/properties_test.cpp ${here}/ops/simt_instances_test.cpp)
-add_library(wrappers_objects OBJECT wrappers/wrappers_test.cpp)
+add_library(wrappers_objects OBJECT wrappers/wrappers_test.cpp wrappers/coverage_test.cpp)
 target_compile_definitions(cases_objects PRIVATE TENSORCRAFT_CASES="${here}/ops/cases")
 target_compile_definitions(wrappers_objects PRIVATE TENSORCRAFT_SOURCE="${PROJECT_SOURCE_DIR}")
 foreach(objects cases_objects ops_objects wrappers_objects)

@@ -31,32 +31,45 @@ struct Epilogue {
         c(C.has_c ? batch_entry<Out>(params, params.c, batch) : nullptr),
         bias(static_cast<const T*>(params.bias)) {}
 
-  // act(alpha sum + beta C + bias). C is read only when beta is not 0: it may hold NaN otherwise.
-  TC_DEVICE float finish(float sum, int64_t row, int64_t col) const {
-    float x = p.alpha * sum;
-    if constexpr (C.has_c) {
-      if (p.beta != 0) x += p.beta * float(c[row * p.c.row_stride + col * p.c.col_stride]);
-    }
-    if constexpr (C.has_bias) x += float(bias[col * p.bias_stride]);
-    return activate<C.activation>(x);
-  }
-
   // Stores N neighbours of a row from column `col`; what lies outside D is dropped. With vectors
   // of N the host has checked that D's columns come in aligned groups of N.
   template <int N>
   TC_DEVICE void store(const float (&sums)[N], int64_t row, int64_t col) const {
-    if (row >= p.m) return;
+    if (row >= p.m || col >= p.n) return;
+    const int count = min_of(p.n - col, N);
+    float x[N];
+    finish(x, sums, row, col, count);
     if constexpr (N > 1 && C.d_vector >= N) {
-      if (col >= p.n) return;
       AlignedVector<Out, N> out;
-      for (int i = 0; i < N; ++i) out[i] = Out(finish(sums[i], row, col + i));
+      for (int i = 0; i < N; ++i) out[i] = Out(x[i]);
       store_vector(d + row * p.d.row_stride + col, out);
     } else {
       for (int i = 0; i < N; ++i) {
-        if (col + i >= p.n) return;
-        d[row * p.d.row_stride + (col + i) * p.d.col_stride] = Out(finish(sums[i], row, col + i));
+        if (i < count) d[row * p.d.row_stride + (col + i) * p.d.col_stride] = Out(x[i]);
       }
     }
+  }
+
+ private:
+  // act(alpha sum + beta C + bias). C is read only when beta is not 0: it may hold NaN otherwise.
+  template <int N>
+  TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
+                        int count) const {
+    for (int i = 0; i < N; ++i) x[i] = p.alpha * sums[i];
+    if constexpr (C.has_c) {
+      if (p.beta != 0) {
+        for (int i = 0; i < N; ++i) {
+          if (i < count)
+            x[i] += p.beta * float(c[row * p.c.row_stride + (col + i) * p.c.col_stride]);
+        }
+      }
+    }
+    if constexpr (C.has_bias) {
+      for (int i = 0; i < N; ++i) {
+        if (i < count) x[i] += float(bias[(col + i) * p.bias_stride]);
+      }
+    }
+    for (int i = 0; i < N; ++i) x[i] = activate<C.activation>(x[i]);
   }
 };
 
