@@ -100,7 +100,9 @@ struct WarpSums {
 #pragma unroll
     for (int i = 0; i < C.warp_m / 16; ++i) {
 #pragma unroll
-      for (int j = 0; j < C.warp_n / 8; ++j) {
+      for (int jj = 0; jj < C.warp_n / 8; ++jj) {
+        // Back and forth: the next row begins with the operand that this one ends with.
+        const int j = i % 2 ? C.warp_n / 8 - 1 - jj : jj;
         const uint32_t b[2] = {f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]};
         multiply_add<T>(at[i][j], f.a[i], b);
       }
