@@ -28,9 +28,41 @@ struct BoxedTile {
   static_assert(Lines % 8 == 0 && Length % (kLineChunks * kChunk<T>) == 0);
   Vec4<uint32_t> at[Lines * Length / kChunk<T>];
 
-  TC_DEVICE const T* chunk(int line, int n) const {
+  // Bytes from the start of the tile.
+  TC_DEVICE static int place(int line, int n) {
     const int in_boxes = n / kLineChunks * Lines + line;
-    return reinterpret_cast<const T*>(&at[in_boxes * kLineChunks + (n % kLineChunks ^ line % 8)]);
+    return (in_boxes * kLineChunks + (n % kLineChunks ^ line % 8)) * kVectorBytes;
+  }
+};
+
+// A lane's chunks of a warp's part of a tile for ldmatrix, as load_fragments() has them. Blocks of
+// 16 x kStep lie 16 lines or 2 chunks apart; the first is a constant behind a lane's place, the
+// other one changes bits of it, so that few registers hold all addresses. kSecondAlongK: see there.
+template <class T, class Tile, bool kAlongK, bool kSecondAlongK>
+struct BoxedReader {
+  static_assert(sizeof(T) == 2);
+  int first;
+
+  TC_DEVICE explicit BoxedReader(int i) {
+    const int lane = threadIdx.x % 32, matrix = lane / 8;
+    const int along_i = kSecondAlongK ? matrix / 2 : matrix % 2;
+    const int along_k = kSecondAlongK ? matrix % 2 : matrix / 2;
+    first = kAlongK ? Tile::place(i + along_i * 8 + lane % 8, along_k)
+                    : Tile::place(along_k * 8 + lane % 8, i / 8 + along_i);
+  }
+
+  template <int kBlocks>
+  TC_DEVICE void load(uint32_t (&to)[kBlocks][4], const Tile& tile, int step) const {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(tile.at);
+#pragma unroll
+    for (int i = 0; i < kBlocks; ++i) {
+      const int lines = (kAlongK ? i : step) * 16, chunks = (kAlongK ? step : i) * 2;
+      const int at = (first ^ chunks * kVectorBytes) + lines * kLineChunks * kVectorBytes;
+      if constexpr (kAlongK)
+        ptx::ldmatrix_x4(to[i], bytes + at);
+      else
+        ptx::ldmatrix_x4_trans(to[i], bytes + at);
+    }
   }
 };
 
@@ -118,6 +150,7 @@ TC_DEVICE void tma(const TmaParams& p) {
   constexpr int warps_n = C.block_n / C.warp_n, steps = C.block_k / kStep<T>;
   static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
   static_assert(sizeof(Shared) == tma_shared_bytes(C, sizeof(T)));
+  static_assert(C.warp_m <= 64 && C.warp_n <= 64, "a warp's part is in one box");
   static_assert(C.stages >= 2 && steps >= 2 && steps % 2 == 0);
   auto& shared = dynamic_shared<Shared>();
   const Tile tile = block_tile<C, kTmaCluster>(p);
@@ -143,11 +176,14 @@ TC_DEVICE void tma(const TmaParams& p) {
   }
 
   StageCursor<C.stages> read, fill{C.stages - 1, 1};  // a fresh barrier has passed parity 1
+  const BoxedReader<T, typename Shared::A, Shared::a_along_k, false> a_reader(row);
+  const BoxedReader<T, typename Shared::B, Shared::b_along_k, true> b_reader(col);
   WarpSums<C> sums = {};
   Fragments<C> fragments[2];
   const auto load = [&](int step) {
     const auto& from = shared.stages[read.stage];
-    fragments[step % 2].template load<T>(from.a, from.b, row, col, step * kStep<T>);
+    a_reader.load(fragments[step % 2].a, from.a, step);
+    b_reader.load(fragments[step % 2].b, from.b, step);
   };
   const auto load_next_stage = [&] {
     ptx::mbarrier_wait_parity(&shared.full[read.stage], read.parity);
