@@ -48,6 +48,7 @@ op::Plan shipped_plan(const char* variant, const TensorView& a, const TensorView
 
 int shared_bytes(std::string_view variant, const Config& c, int element_bytes) {
   if (variant == "async") return async_shared_bytes(c);
+  if (variant == "tma") return tma_shared_bytes(c, element_bytes);
   if (variant.starts_with("swizzled")) return swizzled_shared_bytes(c, element_bytes);
   return variant.starts_with("tensor_core") ? tensor_core_shared_bytes(c, element_bytes) : 0;
 }
@@ -56,13 +57,17 @@ void set_tile(op::Plan& plan, std::string_view variant, const Tile& t, int64_t m
               int element_bytes) {
   Config c;
   std::memcpy(&c, plan.kernel.config.data(), sizeof(c));
+  if (variant == "tma" && (t.block_m != c.block_m || t.block_n != c.block_n))
+    fail(ErrorKind::value, "gemm_sweep: the tensor maps of tma are for its shipped tile, ",
+         c.block_m, " x ", c.block_n);
   c.block_m = t.block_m, c.block_n = t.block_n, c.block_k = t.block_k;
   c.warp_m = t.warp_m, c.warp_n = t.warp_n, c.thread_m = t.thread_m, c.thread_n = t.thread_n;
   c.threads = t.threads, c.stages = t.stages;
   jit::set_config(plan.kernel, c);
   plan.kernel.threads = t.threads;
   plan.kernel.min_blocks = t.min_blocks;
-  plan.launch.grid = {uint32_t(div_ceil(m, t.block_m) * div_ceil(n, t.block_n))};
+  const int64_t cluster = plan.launch.cluster.x, columns = div_ceil(n, t.block_n * cluster);
+  plan.launch.grid = {uint32_t(div_ceil(m, t.block_m) * columns * cluster)};
   plan.launch.block = {uint32_t(t.threads)};
   plan.launch.shared_bytes = uint32_t(shared_bytes(variant, c, element_bytes));
 }

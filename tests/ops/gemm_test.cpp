@@ -190,7 +190,9 @@ TEST_P(GemmTilesOnGpu, GiveExactIntegers) {
         options.allow_tf32 = false;
         const Tensor expected = gemm(a, b, options).to(Device::cpu());
         for (const char* variant : {"thread_tiled", "vectorized", "async", "tensor_core",
-                                    "tensor_core_tf32", "swizzled", "swizzled_tf32"}) {
+                                    "tensor_core_tf32", "swizzled", "swizzled_tf32", "tma"}) {
+          const bool has_engine = device_info(device_under_test()).compute_capability >= 90;
+          if (variant == std::string_view("tma") && !has_engine) continue;
           if (!takes(variant, dtype)) continue;
           options.variant = variant;
           options.allow_tf32 = true;
@@ -262,8 +264,9 @@ TEST(Gemm, RefusesAnOutputThatOverlapsAnInput) {
 TEST(Gemm, ListsTheVariantsWhenANameIsUnknown) {
   const Tensor a = random_tensor({8, 8});
   EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, a, {.variant = "wgma"}); }),
-            "gemm: no variant is named \"wgma\"; there are swizzled, tensor_core, swizzled_tf32, "
-            "tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, coalesced, naive, "
+            "gemm: no variant is named \"wgma\"; there are swizzled, tma, tensor_core, "
+            "swizzled_tf32, tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, "
+            "coalesced, naive, "
             "onednn, cpu, reference");
 }
 
@@ -279,6 +282,35 @@ TEST(Gemm, SaysWhyAForcedVariantDeclines) {
   EXPECT_EQ(row_of(odd, "swizzled").reason, "a line of a does not start at a multiple of 16 bytes");
   EXPECT_EQ(row_of(odd, "async").variant.alias, "double_buffer");
   EXPECT_EQ(row_of(odd, "async").reason, "takes float32 operands: a copy in flight cannot convert");
+}
+
+// The copy engine takes one batch axis, and strides that go forwards.
+TEST(Gemm, SaysWhyTheCopyEngineDeclines) {
+  const auto reason = [](const char* arch, const Dims& a, const Dims& b, const Dims& d) {
+    return row_of(explain_on(arch, DType::bfloat16, a, b, d), "tma").reason;
+  };
+  EXPECT_EQ(reason("sm_90", {64, 64}, {64, 64}, {64, 64}), "");
+  EXPECT_EQ(reason("sm_90", {3, 64, 64}, {64, 64}, {3, 64, 64}), "");
+  EXPECT_EQ(reason("sm_89", {64, 64}, {64, 64}, {64, 64}), "needs sm_90 or newer");
+  EXPECT_EQ(reason("sm_90", {64, 63}, {63, 64}, {64, 64}),
+            "a line of a does not start at a multiple of 16 bytes");
+  EXPECT_EQ(reason("sm_90", {2, 1, 64, 64}, {1, 3, 64, 64}, {2, 3, 64, 64}),
+            "takes one batch axis, or several that merge into one");
+  EXPECT_EQ(reason("sm_90", {64, 64}, {64, int64_t(1) << 31}, {64, int64_t(1) << 31}),
+            "b has a stride or a size that the copy engine cannot take");
+}
+
+// A pair of blocks has the column tiles of one pair, also where the last of them lies outside.
+TEST(Gemm, LaunchesThePairsOfTmaWhole) {
+  for (const int64_t n : {8, 128, 136, 8200}) {
+    const auto e = explain_on("sm_90", DType::bfloat16, {300, 64}, {64, n}, {300, n});
+    const op::Plan& plan = *row_of(e, "tma").plan;
+    kernel::gemm::Config c;
+    std::memcpy(&c, plan.kernel.config.data(), sizeof(c));
+    EXPECT_EQ(plan.launch.cluster.count(), 2u);
+    const int64_t pairs = div_ceil(n, 2 * c.block_n);
+    EXPECT_EQ(plan.launch.grid.count(), uint64_t(div_ceil(300, c.block_m) * pairs * 2)) << n;
+  }
 }
 
 // The best rung that an architecture has, for operands on 16-byte boundaries and for others.

@@ -49,6 +49,7 @@ TC_DEVICE void run(const Params& p) {
   mbarrier_arrive(&s.bar);
   mbarrier_arrive(&s.bar, 2);
   mbarrier_arrive_cluster(&s.bar, 1);
+  mbarrier_arrive_cluster_read(&s.bar, 1);
   mbarrier_arrive_expect_tx(&s.bar, 16);
   mbarrier_expect_tx(&s.bar, 16);
   mbarrier_wait_parity(&s.bar, 0);

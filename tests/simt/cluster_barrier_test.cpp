@@ -52,7 +52,7 @@ void send(const void* p) {
   Shared& s = shared();
   const uint32_t rank = ptx::cluster_ctarank();
   if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&s.barrier, 1 + (rank == 1));
+    ptx::mbarrier_init(&s.barrier, 1 + 2 * (rank == 1));
     ptx::fence_mbarrier_init();
   }
   s.copied[threadIdx.x] = 7;
@@ -66,6 +66,7 @@ void send(const void* p) {
       ptx::cp_async_bulk_to_cluster(s.values + 16, s.copied, 16, &s.barrier, 1);
       ptx::st_async_u32(&s.values[20], 9, &s.barrier, 1);
       ptx::mbarrier_arrive_cluster(&s.barrier, 1);
+      ptx::mbarrier_arrive_cluster_read(&s.barrier, 1);
     }
   }
   ptx::mbarrier_wait_parity(&s.barrier, 0);

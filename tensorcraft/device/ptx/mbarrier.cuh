@@ -56,6 +56,22 @@ TC_DEVICE void mbarrier_arrive_cluster(uint64_t* barrier, uint32_t rank, uint32_
 #endif
 }
 
+// The same ordered for the own block only (release, block), as mbarrier_arrive() is: hands over to
+// the copy engine what this thread has read. The wider order would wait for all its memory
+// accesses.
+TC_DEVICE void mbarrier_arrive_cluster_read(uint64_t* barrier, uint32_t rank, uint32_t count = 1) {
+#if TC_PTX
+  asm volatile(
+      "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; "
+      "mbarrier.arrive.release.cta.shared::cluster.b64 _, [remote], %2; }" ::"r"(
+          cvta_to_shared(barrier)),
+      "r"(rank), "r"(count)
+      : "memory");
+#else
+  simt::mbarrier_arrive_cluster(barrier, rank, count);
+#endif
+}
+
 // mbarrier.arrive.expect_tx: the phase waits for `bytes` more of bulk copies; then one arrival.
 TC_DEVICE void mbarrier_arrive_expect_tx(uint64_t* barrier, uint32_t bytes) {
 #if TC_PTX

@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/gemm/gemm_plan.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/op/tensor_map.hpp"
 #include "tensorcraft/ops/gemm/gemm_simt.hpp"
 #include "tensorcraft/ops/gemm/params.h"
 #include "tensorcraft/ops/gemm/plan.h"
@@ -33,6 +34,8 @@ std::string config_text(const void* config) {
               ", .has_c = ", c.has_c, ", .has_bias = ", c.has_bias, "}");
 }
 
+constexpr int64_t kMaxTmaSize = int64_t(1) << 30;  // coordinates have 32 bits, strides 40
+
 constexpr std::string_view kParams = "tensorcraft::kernel::gemm::Params";
 const jit::Rung kNaive{"tensorcraft/ops/gemm/00_naive.cuh", "tensorcraft::kernel::gemm::naive",
                        kParams, config_text, naive_instances};
@@ -62,6 +65,8 @@ const jit::Rung kSwizzled{"tensorcraft/ops/gemm/07_swizzled.cuh",
 const jit::Rung kSwizzledTf32{"tensorcraft/ops/gemm/07_swizzled.cuh",
                               "tensorcraft::kernel::gemm::swizzled_tf32", kParams, config_text,
                               swizzled_tf32_instances};
+const jit::Rung kTma{"tensorcraft/ops/gemm/08_tma.cuh", "tensorcraft::kernel::gemm::tma",
+                     "tensorcraft::kernel::gemm::TmaParams", config_text, tma_instances};
 
 Matrix matrix(const TensorView& t) {
   const int r = t.rank();
@@ -110,6 +115,39 @@ op::Verdict accepts_aligned_lines(const Problem& q) {
   if (!has_aligned_lines(q.b, layout_of(q.b)))
     return op::decline("a line of b does not start at a multiple of 16 bytes");
   return op::accept;
+}
+
+// What the engine can walk along the lines and entries of an operand; a batch axis with stride 0 it
+// does not see.
+bool has_engine_strides(const TensorView& t, Layout layout) {
+  const int unit = t.rank() - (layout == Layout::row_major ? 1 : 2);
+  for (int i = 0; i < t.rank(); ++i) {
+    if (t.shape(i) > kMaxTmaSize) return false;
+    const bool may_repeat = t.shape(i) == 1 || i < t.rank() - 2;
+    if (i != unit && (t.stride(i) > kMaxTmaSize || t.stride(i) < (may_repeat ? 0 : 1)))
+      return false;
+  }
+  return true;
+}
+
+// One copy of an operand: 128 bytes along the unit stride, `lines` lines.
+TensorMap operand_map(const TensorView& t, Layout layout, int lines, const DeviceInfo& device) {
+  if (t.size() == 0) return {};  // nothing is copied
+  const int unit = t.rank() - (layout == Layout::row_major ? 1 : 2), line = 2 * t.rank() - 3 - unit;
+  TiledTensor tiled{.dtype = t.dtype(),
+                    .address = t.data(),
+                    .rank = 3,
+                    .dims = {uint64_t(t.shape(unit)), uint64_t(t.shape(line)), 1},
+                    .strides = {16, 16},  // of sizes of 1
+                    .box = {uint32_t(128 / dtype_bytes(t.dtype())), uint32_t(lines), 1},
+                    .swizzle = TiledTensor::Swizzle::bytes_128};
+  const auto bytes = [&](int i) { return uint64_t(t.stride(i)) * dtype_bytes(t.dtype()); };
+  if (t.shape(line) > 1) tiled.strides[0] = bytes(line);
+  if (t.rank() > 2 && t.stride(0) > 0) {
+    tiled.dims[2] = uint64_t(t.shape(0));
+    tiled.strides[1] = bytes(0);
+  }
+  return op::tensor_map(tiled, device);
 }
 
 op::Plan plan_swizzled_as(const jit::Rung& rung, const Problem& q, const DeviceInfo& device) {
@@ -200,6 +238,19 @@ op::Verdict accepts_swizzled_tf32(const Problem& q, const DeviceInfo& device) {
   return verdict.accepted() ? accepts_aligned_lines(q) : verdict;
 }
 
+op::Verdict accepts_tma(const Problem& q, const DeviceInfo& device) {
+  if (device.compute_capability < 90) return op::decline("needs sm_90 or newer");
+  const op::Verdict verdict = accepts_swizzled(q, device);
+  if (!verdict.accepted()) return verdict;
+  if (q.batch_rank() > 1)
+    return op::decline("takes one batch axis, or several that merge into one");
+  if (!has_engine_strides(q.a, layout_of(q.a)))
+    return op::decline("a has a stride or a size that the copy engine cannot take");
+  if (!has_engine_strides(q.b, layout_of(q.b)))
+    return op::decline("b has a stride or a size that the copy engine cannot take");
+  return op::accept;
+}
+
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   return make_plan(kNaive, q, naive_launch(q));
 }
@@ -238,6 +289,15 @@ op::Plan plan_swizzled(const Problem& q, const DeviceInfo& device) {
 
 op::Plan plan_swizzled_tf32(const Problem& q, const DeviceInfo& device) {
   return plan_swizzled_as(kSwizzledTf32, q, device);
+}
+
+op::Plan plan_tma(const Problem& q, const DeviceInfo& device) {
+  const Launch launch = tma_launch(q, device.num_sms, device.shared_bytes_per_block);
+  const Config& c = launch.config;
+  TmaParams p{params(q)};
+  p.a_map = operand_map(q.a, c.a_layout, tma_a_lines(c), device);
+  p.b_map = operand_map(q.b, c.b_layout, tma_b_lines(c), device);
+  return op::make_plan(kTma, {q.a.dtype(), q.d.dtype()}, launch, p);
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -16,6 +16,7 @@ op::Verdict accepts_tensor_core(const Problem& q, const DeviceInfo& device);
 op::Verdict accepts_tensor_core_tf32(const Problem& q, const DeviceInfo& device);
 op::Verdict accepts_swizzled(const Problem& q, const DeviceInfo& device);
 op::Verdict accepts_swizzled_tf32(const Problem& q, const DeviceInfo& device);
+op::Verdict accepts_tma(const Problem& q, const DeviceInfo& device);
 op::Plan plan_naive(const Problem& q, const DeviceInfo& device);
 op::Plan plan_coalesced(const Problem& q, const DeviceInfo& device);
 op::Plan plan_block_tiled(const Problem& q, const DeviceInfo& device);
@@ -26,5 +27,6 @@ op::Plan plan_tensor_core(const Problem& q, const DeviceInfo& device);
 op::Plan plan_tensor_core_tf32(const Problem& q, const DeviceInfo& device);
 op::Plan plan_swizzled(const Problem& q, const DeviceInfo& device);
 op::Plan plan_swizzled_tf32(const Problem& q, const DeviceInfo& device);
+op::Plan plan_tma(const Problem& q, const DeviceInfo& device);
 
 }  // namespace tensorcraft::kernel::gemm

@@ -9,6 +9,7 @@
 #include "tensorcraft/ops/gemm/05_async.cuh"
 #include "tensorcraft/ops/gemm/06_tensor_core.cuh"
 #include "tensorcraft/ops/gemm/07_swizzled.cuh"
+#include "tensorcraft/ops/gemm/08_tma.cuh"
 
 namespace tensorcraft::kernel::gemm {
 namespace {
@@ -178,6 +179,12 @@ constexpr Config kSwizzledTf32Tile = warp_tile(32, 64, 16, 16, 32, 128, 5);
 constexpr auto kSwizzledTf32 = layouts(with_vectors(kSwizzledTf32Tile, 4, 4, 4));
 constexpr std::array kSwizzledTf32Epilogue{epilogues(with_vectors(kSwizzledTf32Tile, 4, 4, 4))[1]};
 
+constexpr Config kTmaTile = with_vectors(warp_tile(128, 128, 64, 64, 64, 128, 3), 1, 1, 4);
+constexpr auto kTma = layouts(kTmaTile);
+constexpr auto kTmaOddRows = layouts(with_vectors(kTmaTile, 1, 1, 1));
+constexpr auto kTmaEpilogues = epilogues(kTmaTile);
+constexpr auto kTmaLarge = layouts(with_vectors(warp_tile(256, 128, 64, 64, 64, 256, 4), 1, 1, 4));
+
 }  // namespace
 
 // The rungs for any strides read no layout, and any epilogue must run on the first of them.
@@ -260,6 +267,15 @@ InstanceList swizzled_tf32_instances() {
   };
   return simt::concat(instances<Params, kSwizzledTf32>(Float{}, rung),
                       instances<Params, kSwizzledTf32Epilogue>(Float{}, rung));
+}
+
+InstanceList tma_instances() {
+  const auto rung = []<class T, class Out, Config C>(const TmaParams& p) { tma<T, Out, C>(p); };
+  return simt::concat(instances<TmaParams, kTma>(Halves{}, rung),
+                      instances<TmaParams, kTma>(AnyOf<Types<bf16, float>>{}, rung),
+                      instances<TmaParams, kTmaEpilogues>(Bf16{}, rung),
+                      instances<TmaParams, kTmaOddRows>(Bf16{}, rung),
+                      instances<TmaParams, kTmaLarge>(Bf16{}, rung));
 }
 
 InstanceList tensor_core_instances() {

@@ -16,5 +16,6 @@ simt::InstanceList tensor_core_instances();
 simt::InstanceList tensor_core_tf32_instances();
 simt::InstanceList swizzled_instances();
 simt::InstanceList swizzled_tf32_instances();
+simt::InstanceList tma_instances();
 
 }  // namespace tensorcraft::kernel::gemm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/base.h"
+#include "tensorcraft/device/tensor_map.h"
 
 // D = act(alpha A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C and D are m x
 // n.
@@ -25,6 +26,11 @@ struct Params {
   float alpha, beta;
   uint32_t batch_shape[kMaxBatchRank];
   int32_t batch_rank;
+};
+
+// Of tma: how the copy engine finds A and B, as 128 bytes along the unit stride, lines and batch.
+struct TmaParams : Params {
+  TensorMap a_map, b_map;
 };
 
 // Which index of a matrix has stride 1: neighbouring threads read along it.
@@ -71,6 +77,20 @@ TC_HOST_DEVICE constexpr int swizzled_shared_bytes(const Config& c, int element_
   const int stages = c.stages * c.block_k * (c.block_m + c.block_n) * element_bytes;
   const int slabs = slab_bytes(c);
   return stages > slabs ? stages : slabs;
+}
+
+// Of tma: blocks that share their rows of A, and the lines that one copy brings.
+inline constexpr int kTmaCluster = 2;
+TC_HOST_DEVICE constexpr int tma_a_lines(const Config& c) {
+  return c.a_layout == Layout::row_major ? c.block_m / kTmaCluster : c.block_k;
+}
+TC_HOST_DEVICE constexpr int tma_b_lines(const Config& c) {
+  return c.b_layout == Layout::column_major ? c.block_n : c.block_k;
+}
+// Stages or slabs as in swizzled and two barriers a stage; a multiple of 1024 as the copy engine's
+// swizzle wants.
+TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes) {
+  return round_up(swizzled_shared_bytes(c, element_bytes) + 2 * c.stages * 8, 1024);
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -49,6 +49,9 @@ inline constexpr TileShape kSwizzledTiles[] = {
     {128, 64, 64, 64, 32, 128, 2, 0.75, 4},  {64, 128, 64, 32, 64, 128, 2, 0.75, 4},
     {64, 64, 64, 32, 32, 128, 3, 0.6, 4},    {32, 128, 64, 32, 32, 128, 3, 0.5, 4},
     {32, 64, 64, 16, 32, 128, 4, 0.35, 4}};
+// Of a block; the blocks of a cluster have two such tiles side by side.
+inline constexpr TileShape kTmaTiles[] = {{256, 128, 64, 64, 64, 256, 1, 1, 4},
+                                          {128, 128, 64, 64, 64, 128, 2, 0.98, 3}};
 // Rounding takes registers, which a warp's 64 x 64 sums leave too few of.
 inline constexpr TileShape kTf32Tiles[] = {
     {128, 128, 32, 64, 32, 256, 1, 1, 5},   {128, 64, 32, 64, 32, 128, 2, 0.85, 5},
@@ -235,6 +238,22 @@ Launch swizzled_launch(const Problem& q, int num_sms, size_t shared_bytes,
   const int stage_bytes = c.block_k * (c.block_m + c.block_n) * bytes;
   c.stages = std::clamp(int(shared_bytes) / stage_bytes, 2, t.stages);
   return launch(q, t, c, t.min_blocks, swizzled_shared_bytes(c, bytes));
+}
+
+template <class Problem>
+Launch tma_launch(const Problem& q, int num_sms, size_t shared_bytes,
+                  std::span<const TileShape> tiles = kTmaTiles) {
+  const TileShape& t = best_tile(q, num_sms, tiles);
+  Config c = warp_config(q, t);
+  c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
+  c.stages = t.stages;
+  while (c.stages > 2 && size_t(tma_shared_bytes(c, 2)) > shared_bytes) --c.stages;
+  TileShape pair = t;
+  pair.block_n *= kTmaCluster;
+  Launch plan = launch(q, pair, c, t.min_blocks, tma_shared_bytes(c, 2));
+  plan.blocks *= kTmaCluster;
+  plan.cluster = kTmaCluster;
+  return plan;
 }
 
 }  // namespace tensorcraft::kernel::gemm

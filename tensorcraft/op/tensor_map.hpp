@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tiled_tensor.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/device/tensor_map.h"
+
+namespace tensorcraft::op {
+
+// The map of a tensor for the Params of a plan on this device. Planning needs neither memory nor a
+// driver: where the address is null or the machine has no such GPU the map is empty, and the plan
+// can be explained and compiled but not launched. Kind value where check_tiled() refuses.
+TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& device);
+
+}  // namespace tensorcraft::op

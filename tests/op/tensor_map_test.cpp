@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/tensor_map.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/simt/tensor_map.hpp"
+#include "tests/support/fake_driver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tensorcraft::op {
+namespace {
+
+using test::FakeDriver;
+using test::FakeGpu;
+
+alignas(16) unsigned char memory[16];
+
+TiledTensor tensor(void* address) {
+  return {.dtype = DType::bfloat16,
+          .address = address,
+          .rank = 2,
+          .dims = {64, 64},
+          .strides = {128},
+          .box = {64, 32}};
+}
+
+bool is_empty(const TensorMap& map) {
+  return std::ranges::all_of(map.bytes, [](unsigned char x) { return x == 0; });
+}
+
+TEST(TensorMapOfAPlan, IsEncodedForTheSimtDevice) {
+  const TensorMap map = tensor_map(tensor(memory), device_info(Device::simt()));
+  ASSERT_TRUE(simt::decode_tiled(map).has_value());
+  EXPECT_EQ(simt::decode_tiled(map)->address, memory);
+}
+
+TEST(TensorMapOfAPlan, IsEncodedByTheDriverOfAGpuThatIsThere) {
+  FakeDriver fake({FakeGpu{}});
+  EXPECT_FALSE(is_empty(tensor_map(tensor(memory), device_info_of_arch("sm_90a"))));
+  EXPECT_EQ(fake.calls["cuTensorMapEncodeTiled"], 1);
+}
+
+TEST(TensorMapOfAPlan, IsEmptyWithoutADriverOrAnAddress) {
+  {
+    FakeDriver fake{std::vector<FakeGpu>()};
+    EXPECT_TRUE(is_empty(tensor_map(tensor(memory), device_info_of_arch("sm_90a"))));
+  }
+  FakeDriver fake({FakeGpu{}});
+  EXPECT_TRUE(is_empty(tensor_map(tensor(nullptr), device_info_of_arch("sm_90a"))));
+  EXPECT_EQ(fake.calls["cuTensorMapEncodeTiled"], 0);
+}
+
+TEST(TensorMapOfAPlan, ObeysTheRulesOnAnyMachine) {
+  FakeDriver fake{std::vector<FakeGpu>()};
+  TiledTensor wrong = tensor(nullptr);
+  wrong.strides[0] = 24;
+  EXPECT_THROW(tensor_map(wrong, device_info_of_arch("sm_90a")), Error);
+}
+
+}  // namespace
+}  // namespace tensorcraft::op
