@@ -180,11 +180,17 @@ TC_DEVICE void mbarrier_cluster(const Params& p) {
   for (uint32_t i = 0; i < kClusterBlocks; ++i) all += i == rank ? 0 : counts[i];
   init_cluster_barrier(s, all);
   uint32_t* out = cluster_out<kClusterBlocks>(p) + rank * 2 * kClusterPhases;
+  const auto arrive = [&](uint32_t parity, uint32_t to, uint32_t count) {
+    if (parity == 0)
+      ptx::mbarrier_arrive_cluster(&s.barrier, to, count);
+    else
+      ptx::mbarrier_arrive_cluster_read(&s.barrier, to, count);
+  };
   for (uint32_t phase = 0; phase < kClusterPhases; ++phase) {
     const uint32_t parity = phase % 2;
     if (threadIdx.x == 0) {
       for (uint32_t i = 0; i < kClusterBlocks; ++i)
-        if (i != rank) ptx::mbarrier_arrive_cluster(&s.barrier, i, counts[rank]);
+        if (i != rank) arrive(parity, i, counts[rank]);
       out[2 * phase] = uint32_t(ptx::mbarrier_test_wait_parity(&s.barrier, parity)) |
                        uint32_t(ptx::mbarrier_test_wait_parity(&s.barrier, parity ^ 1)) << 1;
       ptx::mbarrier_arrive_cluster(&s.barrier, rank);
