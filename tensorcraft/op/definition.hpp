@@ -177,6 +177,7 @@ std::vector<Considered> consider(std::span<const Variant<Problem>> table, const 
     if (!serves(v.device, device.device.type)) continue;
     const Verdict verdict = v.accepts(problem, device);
     Considered& row = all.emplace_back(info(v), verdict.accepted(), std::string(verdict.reason));
+    if (row.accepted && v.suits) row.reason = v.suits(problem, device).reason;
     if (row.accepted && v.plan) row.plan = v.plan(problem, device);
     if (row.plan && device.device.type == DeviceType::simt) require_simt_instance(row);
   }
@@ -194,13 +195,14 @@ void require_known(const Definition<Problem, Options>& def, std::string_view for
   unknown_variant(def.name, forced, rows);
 }
 
-// The first row of the device that accepts, or the one that `forced` names.
+// The first row of the device that accepts and suits, or the one that `forced` names.
 template <class Problem, class Options>
 const Variant<Problem>& choose(const Definition<Problem, Options>& def, const Problem& problem,
                                const DeviceInfo& device, std::string_view forced) {
   for (const auto& v : def.table) {
     if (!forced.empty() && !is_named(v, forced)) continue;
     if (!serves(v.device, device.device.type) || !v.accepts(problem, device).accepted()) continue;
+    if (forced.empty() && v.suits && !v.suits(problem, device).accepted()) continue;
     if (device.device.type != DeviceType::simt || simt_instance(v.plan(problem, device))) return v;
   }
   if (!forced.empty()) require_known(def, forced);
@@ -347,7 +349,8 @@ class OperatorOf final : public Operator {
     for (const Considered& c : e.variants) {
       const bool wanted =
           a.variant.empty() || a.variant == c.variant.name || a.variant == c.variant.alias;
-      if (c.accepted && wanted && e.variant.empty()) e.variant = c.variant.name;
+      const bool suits = c.reason.empty() || !a.variant.empty();
+      if (c.accepted && wanted && suits && e.variant.empty()) e.variant = c.variant.name;
     }
     e.cost = def_.cost(problem);
     e.floor_us = floor_us(e.cost, device, a.inputs[0].dtype());

@@ -205,7 +205,7 @@ std::string to_string(const Explanation& e) {
     else if (c.plan && c.variant.name == e.variant)
       out << short_config(*c.plan);
     else
-      out << "accepts";
+      out << "accepts" << (c.reason.empty() ? "" : " by name: ") << c.reason;
     out << "\n" << std::string(width + 4, ' ') << c.variant.idea << '\n';
   }
   if (e.kernel) write(out, *e.kernel);

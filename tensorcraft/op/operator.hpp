@@ -57,7 +57,7 @@ struct Considered {
   // The row, and whether it accepts or why it declines.
   VariantInfo variant;
   bool accepted = false;
-  std::string reason;
+  std::string reason;  // why it declines, or why it accepts only where it is named; else empty
   std::optional<Plan> plan;  // of an accepted device row
 };
 

@@ -88,12 +88,14 @@ struct Variant {
   Plan (*plan)(const Problem&, const DeviceInfo&) = nullptr;  // of a device row
   std::string_view alias = {};                                // another name the inventory asks for
   std::string_view reason = {};  // why it may spill or take more than 256 threads
+  // Says why an accepted problem is left to the rows below unless the row is named; null: never.
+  Verdict (*suits)(const Problem&, const DeviceInfo&) = nullptr;
 };
 
 // The work a problem is, whichever variant does it.
 struct Cost {
-  double bytes = 0;  // each input read once, each output written once
-  double flops = 0;  // a multiplication and an addition are two
+  double bytes = 0;                // each input read once, each output written once
+  double flops = 0;                // a multiplication and an addition are two
   bool may_round_to_tf32 = false;  // float32 products may run on tensor cores
 };
 

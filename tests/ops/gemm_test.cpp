@@ -228,6 +228,22 @@ TEST(GemmOnGpu, RoundsFloatsOnlyWhereTf32IsAllowed) {
   }
 }
 
+// A warm call has its plan from an earlier one, with other addresses: also those that the driver
+// has encoded into tensor maps.
+TEST(GemmOnGpu, RepeatsACallWithOtherMemory) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  for (const std::string_view variant : {"tma", "swizzled", "tensor_core"}) {
+    std::vector<Tensor> kept;  // so that each call has memory of its own
+    for (unsigned call = 0; call < 4; ++call) {
+      kept.push_back(random_tensor({256, 256}, DType::bfloat16, call));
+      kept.push_back(random_tensor({256, 256}, DType::bfloat16, call + 100));
+      const Tensor &a = kept[2 * call], &b = kept[2 * call + 1];
+      expect_close(gemm(a, b, {.variant = variant}), gemm(a, b, {.variant = "naive"}), 0x1p-7,
+                   0x1p-7);
+    }
+  }
+}
+
 TEST(Gemm, IsBitwiseRepeatable) {
   const Tensor a = random_tensor({70, 130}), b = random_tensor({130, 50}, DType::float32, 2);
   const auto first = values(gemm(a, b));
@@ -289,15 +305,30 @@ TEST(Gemm, SaysWhyTheCopyEngineDeclines) {
   const auto reason = [](const char* arch, const Dims& a, const Dims& b, const Dims& d) {
     return row_of(explain_on(arch, DType::bfloat16, a, b, d), "tma").reason;
   };
-  EXPECT_EQ(reason("sm_90", {64, 64}, {64, 64}, {64, 64}), "");
-  EXPECT_EQ(reason("sm_90", {3, 64, 64}, {64, 64}, {3, 64, 64}), "");
+  EXPECT_EQ(reason("sm_90", {8192, 64}, {64, 8192}, {8192, 8192}), "");
+  EXPECT_EQ(reason("sm_90", {3, 4096, 64}, {64, 4096}, {3, 4096, 4096}), "");
   EXPECT_EQ(reason("sm_89", {64, 64}, {64, 64}, {64, 64}), "needs sm_90 or newer");
+  EXPECT_EQ(reason("sm_120", {64, 64}, {64, 64}, {64, 64}),
+            "sm_120 copies no tile into two blocks at once");
   EXPECT_EQ(reason("sm_90", {64, 63}, {63, 64}, {64, 64}),
             "a line of a does not start at a multiple of 16 bytes");
   EXPECT_EQ(reason("sm_90", {2, 1, 64, 64}, {1, 3, 64, 64}, {2, 3, 64, 64}),
             "takes one batch axis, or several that merge into one");
   EXPECT_EQ(reason("sm_90", {64, 64}, {64, int64_t(1) << 31}, {64, int64_t(1) << 31}),
             "b has a stride or a size that the copy engine cannot take");
+}
+
+// A small result takes it by name only.
+TEST(Gemm, LeavesSmallResultsToSmallTiles) {
+  const auto small = explain_on("sm_90", DType::bfloat16, {64, 64}, {64, 64}, {64, 64});
+  EXPECT_EQ(small.variant, "swizzled");
+  EXPECT_TRUE(row_of(small, "tma").accepted);
+  EXPECT_EQ(row_of(small, "tma").reason, "swizzled has smaller tiles for so small a result");
+  EXPECT_NE(op::to_string(small).find("accepts by name: swizzled has smaller tiles"),
+            std::string::npos);
+  for (const char* arch : {"sm_90", "sm_100"})
+    EXPECT_EQ(explain_on(arch, DType::float16, {8192, 64}, {64, 8192}, {8192, 8192}).variant,
+              "tma");
 }
 
 // A pair of blocks has the column tiles of one pair, also where the last of them lies outside.

@@ -3,6 +3,7 @@
 #include "tensorcraft/cuda/driver.hpp"
 
 #include <cstdlib>
+#include <cstring>
 
 namespace tensorcraft::test {
 
@@ -68,6 +69,14 @@ inline const cuda::Driver& empty_driver() {
   d.kernel_get_function.function = [](CUfunc_st** f, CUkern_st*) { return *f = nullptr, 0; };
   d.function_get_attribute.function = [](int* value, int, CUfunc_st*) { return *value = 0; };
   d.function_set_attribute.function = [](CUfunc_st*, int, int) { return 0; };
+  // Like the driver's, a map begins with the address.
+  d.tensor_map_encode_tiled.function = [](void* map, int, uint32_t, void* address, const uint64_t*,
+                                          const uint64_t*, const uint32_t*, const uint32_t*, int,
+                                          int, int, int) {
+    std::memset(map, 0, 128);
+    std::memcpy(map, &address, sizeof(address));
+    return 0;
+  };
   d.launch_kernel.function = [](const cuda::LaunchSetup*, CUfunc_st*, void**, void**) { return 0; };
   return d;
 }

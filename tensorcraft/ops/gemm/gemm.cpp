@@ -19,10 +19,17 @@ using Options = GemmOptions;
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 const op::Variant<Problem> kTable[] = {
+    {"tma",
+     "mma.sync on tiles that the copy engine brings, A for two blocks of a cluster at once",
+     DeviceType::cuda,
+     accepts_tma,
+     nullptr,
+     plan_tma,
+     {},
+     {},
+     suits_tma},
     {"swizzled", "mma.sync on swizzled tiles that cp.async brings through a ring of stages",
      DeviceType::cuda, accepts_swizzled, nullptr, plan_swizzled},
-    {"tma", "mma.sync on tiles that the copy engine brings, A for two blocks of a cluster at once",
-     DeviceType::cuda, accepts_tma, nullptr, plan_tma},
     {"tensor_core", "mma.sync on tiles that ldmatrix reads from two stages of shared memory",
      DeviceType::cuda, accepts_tensor_core, nullptr, plan_tensor_core},
     {"swizzled_tf32", "swizzled, float32 operands rounded to tf32", DeviceType::cuda,

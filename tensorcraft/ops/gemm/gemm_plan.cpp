@@ -240,6 +240,8 @@ op::Verdict accepts_swizzled_tf32(const Problem& q, const DeviceInfo& device) {
 
 op::Verdict accepts_tma(const Problem& q, const DeviceInfo& device) {
   if (device.compute_capability < 90) return op::decline("needs sm_90 or newer");
+  if (device.compute_capability >= 120)
+    return op::decline("sm_120 copies no tile into two blocks at once");
   const op::Verdict verdict = accepts_swizzled(q, device);
   if (!verdict.accepted()) return verdict;
   if (q.batch_rank() > 1)
@@ -248,6 +250,13 @@ op::Verdict accepts_tma(const Problem& q, const DeviceInfo& device) {
     return op::decline("a has a stride or a size that the copy engine cannot take");
   if (!has_engine_strides(q.b, layout_of(q.b)))
     return op::decline("b has a stride or a size that the copy engine cannot take");
+  return op::accept;
+}
+
+// Its tiles are large, and a pair begins and ends together.
+op::Verdict suits_tma(const Problem& q, const DeviceInfo& device) {
+  if (num_tiles(q, kTmaTiles[0]) < device.num_sms)
+    return op::decline("swizzled has smaller tiles for so small a result");
   return op::accept;
 }
 

@@ -17,6 +17,7 @@ op::Verdict accepts_tensor_core_tf32(const Problem& q, const DeviceInfo& device)
 op::Verdict accepts_swizzled(const Problem& q, const DeviceInfo& device);
 op::Verdict accepts_swizzled_tf32(const Problem& q, const DeviceInfo& device);
 op::Verdict accepts_tma(const Problem& q, const DeviceInfo& device);
+op::Verdict suits_tma(const Problem& q, const DeviceInfo& device);
 op::Plan plan_naive(const Problem& q, const DeviceInfo& device);
 op::Plan plan_coalesced(const Problem& q, const DeviceInfo& device);
 op::Plan plan_block_tiled(const Problem& q, const DeviceInfo& device);
