@@ -12,19 +12,27 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know C++20 o
 endif()
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # runs where there is no toolkit
 
+function(tensorcraft_cuda_options name)
+  set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${TENSORCRAFT_CUDA_ARCHITECTURES}")
+  target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall>")
+  target_link_libraries(${name} PRIVATE tensorcraft::kernels)
+endfunction()
+
 function(tensorcraft_cuda_program name label)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${PROGRAM_SOURCES})
-  set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${TENSORCRAFT_CUDA_ARCHITECTURES}")
-  target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall>")
-  target_link_libraries(${name} PRIVATE tensorcraft::kernels ${PROGRAM_LIBRARIES})
+  tensorcraft_cuda_options(${name})
+  target_link_libraries(${name} PRIVATE ${PROGRAM_LIBRARIES})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 
 tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/launchers_test.cu LIBRARIES GTest::gtest_main)
 tensorcraft_cuda_program(aot_launchers gpu SOURCES ${PROJECT_SOURCE_DIR}/examples/aot/main.cu)
-tensorcraft_cuda_program(aot_routes gpu SOURCES ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes.cu LIBRARIES tensorcraft)
+# A comparison with the JIT, not a test: scripts/gpu_test.sh builds and runs it.
+add_executable(aot_routes EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes.cu)
+tensorcraft_cuda_options(aot_routes)
+target_link_libraries(aot_routes PRIVATE tensorcraft)
 
 # Each header of a launcher stands alone and compiles for the oldest GPU.
 file(GLOB launcher_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tensorcraft/kernels/*.cuh)
