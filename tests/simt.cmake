@@ -14,6 +14,8 @@ target_compile_definitions(cases_objects PRIVATE TENSORCRAFT_CASES="${here}/ops/
 target_compile_definitions(wrappers_objects PRIVATE TENSORCRAFT_SOURCE="${PROJECT_SOURCE_DIR}")
 foreach(objects cases_objects ops_objects wrappers_objects)
   tensorcraft_simt_kernels(${objects})
+  set_target_properties(${objects} PROPERTIES UNITY_BUILD ON)
+  target_compile_options(${objects} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(${objects} PRIVATE GTest::gtest nlohmann_json::nlohmann_json)
 endforeach()
 
@@ -44,6 +46,7 @@ function(tensorcraft_simt_suite watch)
   set(programs simt_tests${end} simt_faults_page${end} wrappers_tests${end})
   foreach(program ${programs})
     tensorcraft_simt_kernels(${program} ${watch})
+    target_compile_options(${program} PRIVATE $<$<CONFIG:Release>:-O1>)  # they run for a moment
   endforeach()
   add_executable(ops_simt_tests${end} ${excluded} $<TARGET_OBJECTS:ops_objects> $<TARGET_OBJECTS:cases_objects>)
   list(APPEND programs ops_simt_tests${end})

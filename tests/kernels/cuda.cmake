@@ -29,6 +29,12 @@ endfunction()
 
 tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/launchers_test.cu LIBRARIES GTest::gtest_main)
 tensorcraft_cuda_program(aot_launchers gpu SOURCES ${PROJECT_SOURCE_DIR}/examples/aot/main.cu)
+# Nobody waits for these kernels: the compiler need not take long over them.
+include(CheckCompilerFlag)
+check_compiler_flag(CUDA -Ofc=max tensorcraft_fast_compile)
+set(fast_compile $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${tensorcraft_fast_compile}>>:-Ofc=max>)
+target_compile_options(launchers_tests PRIVATE ${fast_compile})
+target_compile_options(aot_launchers PRIVATE ${fast_compile})
 # A comparison with the JIT, not a test: scripts/gpu_test.sh builds and runs it.
 add_executable(aot_routes EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes.cu)
 tensorcraft_cuda_options(aot_routes)
@@ -44,4 +50,5 @@ foreach(header IN LISTS launcher_headers)
 endforeach()
 add_library(launcher_headers OBJECT ${launcher_sources} kernels/instances.cu)
 set_target_properties(launcher_headers PROPERTIES CUDA_ARCHITECTURES 80)
+target_compile_options(launcher_headers PRIVATE ${fast_compile})
 target_link_libraries(launcher_headers PRIVATE tensorcraft::kernels)

@@ -280,7 +280,7 @@ TEST(Gemm, RefusesAnOutputThatOverlapsAnInput) {
 TEST(Gemm, ListsTheVariantsWhenANameIsUnknown) {
   const Tensor a = random_tensor({8, 8});
   EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, a, {.variant = "wgma"}); }),
-            "gemm: no variant is named \"wgma\"; there are swizzled, tma, tensor_core, "
+            "gemm: no variant is named \"wgma\"; there are tma, swizzled, tensor_core, "
             "swizzled_tf32, tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, "
             "coalesced, naive, "
             "onednn, cpu, reference");
