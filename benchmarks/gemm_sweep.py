@@ -171,7 +171,7 @@ def main() -> None:
     rows = []
     for dtype, size, layout in itertools.product(given.dtype, given.size, given.layout):
         problem = Problem(library, size, dtype, layout)
-        rows += sweep(problem, given.variant or best.get(dtype, ["swizzled"]), given.shipped, given.repeats)
+        rows += sweep(problem, given.variant or best.get(dtype, ["tma", "swizzled"]), given.shipped, given.repeats)
     write(
         given.out,
         "gemm tiles beside cuBLAS",

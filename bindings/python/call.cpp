@@ -317,16 +317,16 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   const op::Operator& op = operator_at(index);
   const Call call(op, inputs, options, stream, device);
   const op::Arguments arguments = call.arguments(variant_text(variant));
-  const std::vector<op::OutputSpec> specs = op.infer(arguments);
   std::vector<Output> outputs;
+  if (!out.is_none()) outputs.push_back(given_output(call, out));
+  std::vector<op::OutputSpec> specs;
+  // Where the only output is given, the run checks all that infer() would.
+  if (out.is_none() || op.description().outputs.size() > 1) specs = op.infer(arguments);
+  for (size_t i = outputs.size(); i < specs.size(); ++i)
+    outputs.push_back(new_output(call, specs[i]));
   std::vector<TensorView> views;
-  outputs.reserve(specs.size());
-  views.reserve(specs.size());
-  for (const op::OutputSpec& spec : specs) {
-    const bool is_given = outputs.empty() && !out.is_none();
-    outputs.push_back(is_given ? given_output(call, out) : new_output(call, spec));
-    views.push_back(outputs.back().view);
-  }
+  views.reserve(outputs.size());
+  for (const Output& o : outputs) views.push_back(o.view);
   {
     const nb::gil_scoped_release release;
     op.run(views, arguments);
