@@ -10,7 +10,8 @@
 namespace tensorcraft::test {
 
 // What the copy engine makes of two words in memory and two in an operand, by an obvious
-// computation: sums rounded once, with subnormals; one NaN; the smaller or larger of a number and a NaN is the number.
+// computation: sums rounded once, with subnormals; one NaN; the smaller or larger of a number and a
+// NaN is the number.
 struct Reduction {
   enum class Op { add, min, max, bit_and, bit_or, bit_xor };
   enum class Type { f32, f16, bf16, u32, s32, u64 };
