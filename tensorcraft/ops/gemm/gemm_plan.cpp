@@ -253,8 +253,8 @@ op::Verdict accepts_tma(const Problem& q, const DeviceInfo& device) {
   return op::accept;
 }
 
-// Its tiles are large, and a pair begins and ends together: measured from 2048^3 on, where 128 tiles
-// meet 132 multiprocessors, it wins.
+// Its tiles are large, and a pair begins and ends together: measured from 2048^3 on, where 128
+// tiles meet 132 multiprocessors, it wins.
 op::Verdict suits_tma(const Problem& q, const DeviceInfo& device) {
   if (num_tiles(q, kTmaTiles[0]) * 10 < int64_t(device.num_sms) * 9)
     return op::decline("swizzled has smaller tiles for so small a result");
