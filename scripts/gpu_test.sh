@@ -61,7 +61,7 @@ sanitizer() {
 
 jit() { python3 benchmarks/jit_figures.py "$results" "$folder/jit_latency"; }
 figures() { python3 benchmarks/gpu_figures.py "$results"; }
-sweep() { python3 benchmarks/gemm_sweep.py "$folder/libgemm_sweep.so" "$results/gemm_sweep.json"; }
+sweep() { python3 benchmarks/gemm_sweep.py "$folder/libgemm_sweep.so" "$results/gemm_sweep.json" --shipped; }
 aot() {  # the launchers that nvcc compiled: against a reference, then against the JIT in bits and time
   "$folder/aot_launchers" || failed=1
   python3 benchmarks/aot_figures.py "$results" "$folder/aot_routes" || failed=1

@@ -10,8 +10,8 @@
 
 // Matrix products by a rung that the caller names. Compiled for each T, for
 // row-major matrices: naive and block_tiled (a kernel each), tensor_core in its
-// four tiles and async in its six, both with 16-byte and with single accesses
-// (8 for 16-bit T, 12 for float). gemm_interface.cuh chooses itself and takes
+// four tiles and async in its four, both with 16-byte and with single accesses
+// (8 each). gemm_interface.cuh chooses itself and takes
 // all four layouts.
 namespace tensorcraft::kernels {
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies run beside the multiply-adds: cp.async brings the panels of later steps into a ring of
-// stages while this step computes, and the registers it saves hold more sums.
+// stages while this step computes, and takes no registers on the way.
 //
 // A step of n multiply-adds a thread hides a copy that takes up to (stages - 2) n clocks and more.
-// A thread's 8 x 16 sums need (8 + 16) / 4 = 6 shared loads of 16 bytes for 128 multiply-adds,
-// where 8 x 8 needs 4 for 64; the loads of the next k are issued before this k is multiplied.
+// A thread's 8 x 8 sums need (8 + 8) / 4 = 4 shared loads of 16 bytes for 64 multiply-adds; those
+// of the next k are issued before this k is multiplied. 8 x 16 sums need fewer, but 512 threads of
+// a multiprocessor hide each other's latency and 256 do not: measured, they lose 8 %.
 // A warp's threads form 8 x 4, so its loads read 128 and 64 bytes without conflicts.
 // An operand whose unit stride runs along k is transposed on its way, 4 bytes a copy; the other
 // one moves 16 bytes where its lines allow, else 4.

@@ -36,7 +36,7 @@ const op::Variant<Problem> kTable[] = {
      accepts_swizzled_tf32, nullptr, plan_swizzled_tf32},
     {"tensor_core_tf32", "tensor_core, float32 operands rounded to tf32", DeviceType::cuda,
      accepts_tensor_core_tf32, nullptr, plan_tensor_core_tf32},
-    {"async", "cp.async fills a ring of stages while threads multiply 8 x 16 tiles",
+    {"async", "cp.async fills a ring of stages while threads multiply 8 x 8 tiles",
      DeviceType::cuda, accepts_async, nullptr, plan_async, "double_buffer"},
     {"vectorized", "16-byte copies and shared loads around a register tile", DeviceType::cuda,
      accepts_vectorized, nullptr, plan_vectorized},

@@ -112,7 +112,8 @@ constexpr std::array<Config, 4> async_layouts(const Config& config, int vector, 
                      c.b_layout == Layout::row_major ? vector : 1, d_vector);
   return all;
 }
-constexpr Config async_tile(int m, int n, int k, int thread_m, int thread_n, int threads) {
+constexpr Config async_tile(int m, int n, int k, int thread_m, int thread_n, int threads,
+                            int stages = 4) {
   return {.block_m = m,
           .block_n = n,
           .block_k = k,
@@ -121,7 +122,7 @@ constexpr Config async_tile(int m, int n, int k, int thread_m, int thread_n, int
           .thread_m = thread_m,
           .thread_n = thread_n,
           .threads = threads,
-          .stages = 4,
+          .stages = stages,
           .b_vector = 4,
           .d_vector = 4};
 }
@@ -129,9 +130,9 @@ constexpr Config kAsyncTile = async_tile(32, 64, 16, 4, 4, 128);
 constexpr auto kAsync = async_layouts(kAsyncTile, 4, 4);
 constexpr auto kAsyncScalar = async_layouts(kAsyncTile, 1, 1);
 constexpr auto kAsyncEpilogues = epilogues(kAsyncTile);
-constexpr std::array kAsyncLarge{
-    async_tile(128, 256, 8, 8, 16, 256), async_tile(128, 128, 8, 8, 16, 128),
-    async_tile(64, 128, 16, 8, 8, 128), async_tile(64, 64, 16, 8, 4, 128)};
+constexpr std::array kAsyncLarge{async_tile(128, 128, 16, 8, 8, 256, 3),
+                                 async_tile(64, 128, 16, 8, 8, 128),
+                                 async_tile(64, 64, 16, 8, 4, 128)};
 
 constexpr Config warp_tile(int m, int n, int k, int warp_m, int warp_n, int threads,
                            int stages = 1) {
