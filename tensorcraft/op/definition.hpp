@@ -249,6 +249,7 @@ void remember(const Definition<Problem, Options>& def, const Call<Options>& call
     if (options.*extra.field) shift(options.*extra.field, key, i++);
   const size_t num_outputs = i;
   std::vector<TensorView> inputs;
+  inputs.reserve(call.inputs.size());
   for (size_t n = 0; n < call.inputs.size(); ++n) inputs.push_back(shifted(key, i++));
   for (const auto& o : def.options)
     if (o.tensor && options.*o.tensor) shift(options.*o.tensor, key, i++);
