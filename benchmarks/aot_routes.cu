@@ -227,7 +227,9 @@ void elements(Report& report, const char* type, int64_t n) {
   unary("sigmoid", tk::launch_sigmoid<T>, sigmoid);
   unary("relu", tk::launch_relu<T>, relu);
   unary("silu", tk::launch_silu<T>, silu);
-  unary("copy", tk::launch_copy<T>, copy);
+  report.compare(
+      join("copy ", type, ' ', n).c_str(), out, [&] { return tk::launch_copy(pa, po, n, stream); },
+      [&](std::string_view v) { copy(out, a, {.variant = v}); });
   report.compare(
       join("gelu ", type, ' ', n).c_str(), out, [&] { return tk::launch_gelu(pa, po, n, stream); },
       [&](std::string_view v) { gelu(out, a, {.variant = v}); });

@@ -62,6 +62,12 @@ def summary(values: list[float]) -> dict[str, float]:
     }
 
 
+def micro_summary(microseconds: list[float]) -> dict[str, float]:
+    """The same as the rows of the benchmark have it."""
+    found = summary(microseconds)
+    return {k.replace("_ms", "_us"): v for k, v in found.items()}
+
+
 def machine() -> dict[str, str]:
     """What the numbers depend on besides the code."""
     facts = {"python": platform.python_version(), "processor": _processor()}

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <iostream>
 
 namespace tensorcraft::cli {
@@ -15,12 +16,23 @@ constexpr const char* kFooter =
     "Exit codes: 0 done, 1 a check failed, 2 not accepted (arguments, configuration), 3 not\n"
     "possible here. --json prints one JSON value. Settings: docs/environment.md.";
 
-void add_option(CLI::App& app, const Option& option) {
+void add_option(CLI::App& app, Option option) {
+  if (!option.letter.empty()) option.name += "," + option.letter;
   CLI::Option* added = nullptr;
   if (const auto* flag = std::get_if<bool*>(&option.value)) {
     added = app.add_flag(option.name, **flag, option.help);
   } else if (const auto* number = std::get_if<int*>(&option.value)) {
     added = app.add_option(option.name, **number, option.help);
+  } else if (const auto* real = std::get_if<double*>(&option.value)) {
+    added = app.add_option(option.name, **real, option.help);
+  } else if (const auto* maybe = std::get_if<std::optional<std::string>*>(&option.value)) {
+    added = app.add_option_function<std::vector<std::string>>(
+        option.name,
+        [to = *maybe](const std::vector<std::string>& given) {
+          *to = given.empty() ? std::string() : given.back();
+        },
+        option.help);
+    added->expected(0, 1);
   } else if (const auto* text = std::get_if<std::string*>(&option.value)) {
     added = app.add_option(option.name, **text, option.help);
   } else {
@@ -42,7 +54,9 @@ void add_command(CLI::App& parent, const Command& command, Console& console,
     app.require_subcommand(1);
     return;
   }
-  app.add_flag("--json", console.json, "print one JSON value");
+  const bool has_own = std::ranges::any_of(
+      command.options, [](const Option& option) { return option.name == "--json"; });
+  if (!has_own) app.add_flag("--json", console.json, "print one JSON value");
   app.callback([&command, &chosen] { chosen = &command; });
 }
 

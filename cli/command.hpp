@@ -3,6 +3,7 @@
 #include "cli/console.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,11 +22,15 @@ enum ExitCode : int {
 // One option, or an argument by position where the name has no dashes.
 struct Option {
   std::string name, help;
-  // Where the value goes; a list takes the option several times, or all further positions.
-  std::variant<bool*, int*, std::string*, std::vector<std::string>*> value;
+  // Where the value goes; a list takes the option several times, or all further positions. An
+  // optional one may be named without a value, and is an empty text then.
+  std::variant<bool*, int*, double*, std::string*, std::vector<std::string>*,
+               std::optional<std::string>*>
+      value;
   bool required = false;
   bool is_file = false;
   std::vector<std::string> choices = {};  // nothing else is taken
+  std::string letter = {};                // a short name: "-o"
 };
 
 struct Command {
@@ -35,6 +40,7 @@ struct Command {
   std::vector<Command> commands = {};
 };
 
+Command bench_command();
 Command cache_command();
 Command clangd_command();
 Command fragments_command();
@@ -43,6 +49,7 @@ Command devices_command();
 Command doctor_command();
 Command explain_command();
 Command ops_command();
+Command report_command();
 Command warmup_command();
 // All of them, in the order of the help.
 std::vector<Command> all_commands();

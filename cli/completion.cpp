@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <sstream>
 
@@ -8,6 +9,7 @@ namespace tensorcraft::cli {
 namespace {
 
 bool is_flag(const Option& option) { return std::holds_alternative<bool*>(option.value); }
+bool is_json(const Option& option) { return option.name == "--json"; }
 bool is_named(const Option& option) { return option.name.starts_with("--"); }
 
 // What may follow a command: its commands, options and choices by position.
@@ -18,7 +20,7 @@ std::string words_of(const Command& command) {
     if (is_named(option)) words.push_back(option.name);
     if (!is_named(option)) words.insert(words.end(), option.choices.begin(), option.choices.end());
   }
-  if (command.run) words.emplace_back("--json");
+  if (command.run && std::ranges::none_of(command.options, is_json)) words.emplace_back("--json");
   words.emplace_back("--help");
   return joined(words, " ");
 }

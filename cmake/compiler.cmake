@@ -3,8 +3,9 @@
 set(TENSORCRAFT_FLOAT_OPTIONS -fno-trapping-math -fno-math-errno)
 
 # Warnings, and the probe that accepts or refuses the compiler with a named reason.
-# GCC 12 finds faults of these two kinds in correct code.
-set(TENSORCRAFT_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-array-bounds -Wno-restrict)
+# GCC 12 finds faults of these kinds in correct code.
+set(TENSORCRAFT_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-array-bounds -Wno-restrict
+                         -Wno-stringop-overflow -Wno-stringop-overread)
 if(CMAKE_CXX_FLAGS MATCHES "sanitize")  # and of this one in instrumented code
   list(APPEND TENSORCRAFT_WARNINGS -Wno-maybe-uninitialized)
 endif()

@@ -30,7 +30,7 @@ if [ -e "$build/CMakeCache.txt" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=
 fi
 # Nothing changed since the last complete build, with what is asked for or more: done. Folders count too, so a deleted file is seen.
 sources=(CMakeLists.txt CMakePresets.json bindings cmake python tensorcraft tests)
-[ ! -d cli ] || sources+=(cli)
+[ ! -d cli ] || sources+=(bench benchmarks cli)
 stamp=$build/complete-tests-$tests
 [ -e "$stamp" ] || [ $tests = ON ] || stamp=$build/complete-tests-ON
 if [ -e "$stamp" ] && [ -z "$(find "${sources[@]}" .venv/installed -name __pycache__ -prune -o -newer "$stamp" -print -quit)" ]; then

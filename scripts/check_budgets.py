@@ -17,7 +17,7 @@ CPP = (".cpp", ".hpp", ".h", ".cuh", ".cu")
 HEADERS = (".hpp", ".h", ".cuh")
 PRIVATE_HEADERS = "tensorcraft/op/host/onednn"  # CMakeLists.txt leaves these out of the installed set
 MEDIAN_LINES = 150
-GENERATED = re.compile(r"<!-- (results)\b.*?<!-- /\1 -->", re.DOTALL)  # as long as what was measured
+GENERATED = re.compile(r"<!-- (results|index)\b.*?<!-- /\1 -->", re.DOTALL)  # as long as what was measured, or as there are operators
 # Sources whose test has another name, and which test that is.
 TESTED_ELSEWHERE = {
     "tensorcraft/op/check.cpp": "every operator's refused arguments, tests/ops/",
@@ -41,7 +41,7 @@ class Rule(NamedTuple):
 
 
 RULES = [
-    Rule(r"\b(secure_)?getenv\b|os\.environ", r"(tensorcraft|bindings|python|cli)/",
+    Rule(r"\b(secure_)?getenv\b|os\.environ", r"(tensorcraft|bindings|python|cli|bench)/",
          "only core/config.cpp reads the environment", r"tensorcraft/core/config\.cpp"),
     Rule(r"\basm\b|\b__asm", r"tensorcraft/", "asm stands in device/ptx/ only", r"tensorcraft/device/ptx/"),
     Rule(r"\b__shared__\b", r"tensorcraft/", "shared memory comes from device/shared.cuh", r"tensorcraft/device/shared\.cuh"),
@@ -54,7 +54,7 @@ RULES = [
     Rule(r"\bcuda_runtime|\bcuda(Launch|Get|Func|Stream|Event)\w*\(", r"tensorcraft/", "the CUDA runtime appears in kernels/ only",
          r"tensorcraft/kernels/"),
     Rule(r"#\s*include\s*<[^>]*[./][^>]*>", r"tensorcraft/core/.*\.hpp$", "headers of core/ include std alone"),
-    Rule(r"\bcuMem\w*Alloc|\bcuMemCreate|\bcudaMalloc|\bmem_(host_)?alloc", r"(tensorcraft|bindings|benchmarks|cli)/",
+    Rule(r"\bcuMem\w*Alloc|\bcuMemCreate|\bcudaMalloc|\bmem_(host_)?alloc", r"(tensorcraft|bindings|bench|benchmarks|cli)/",
          "driver memory is allocated in cuda/ only", r"tensorcraft/cuda/"),
     Rule(r'"[^"\n]*(CUDA|[Tt]oolkit|NVRTC) (version )?\d', r"(tensorcraft|bindings|python)/",
          "an error names a capability, never a CUDA version"),

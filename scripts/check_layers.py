@@ -86,8 +86,24 @@ def host_problem(path, target):
     return None
 
 
+def bench_problems(root):
+    """bench/ is above the operators and below the command, and nothing of the library knows it."""
+    for file in sorted((root / "bench").rglob("*")):
+        if file.suffix not in (".hpp", ".cpp"):
+            continue
+        path, text = file.relative_to(root).as_posix(), file.read_text()
+        for match in INCLUDE.finditer(text):
+            bracket, target = match.groups()
+            if bracket == '"' and not target.startswith(("bench/", "tensorcraft/")):
+                line = text.count("\n", 0, match.start()) + 1
+                yield f"{path}:{line}: includes {target}: bench/ includes only bench/ and the library"
+            if bracket == "<" and target.startswith("benchmark/") and path != "bench/google_runner.cpp":
+                yield f"{path}: includes {target}: only bench/google_runner.cpp knows Google Benchmark"
+
+
 def problems(root):
     root = Path(root)
+    yield from bench_problems(root)
     for file in sorted((root / "tensorcraft").rglob("*")):
         if file.suffix not in (".hpp", ".cpp", ".h", ".cuh"):
             continue

@@ -12,7 +12,7 @@ from pathlib import Path
 import regions
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-FOLDERS = "benchmarks|bindings|cli|cmake|docs|examples|python|scripts|tensorcraft|tests"
+FOLDERS = "bench|benchmarks|bindings|cli|cmake|docs|examples|python|scripts|tensorcraft|tests"
 NAMED = re.compile(rf"`((?:{FOLDERS})/[\w./-]*\w)`")
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 

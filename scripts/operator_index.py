@@ -47,7 +47,7 @@ def page() -> str:
     for operator in tc.ops().values():
         groups.setdefault(operator.group, []).append(operator)
     known = examples()
-    lines = [HEAD]
+    lines = [HEAD, "<!-- index -->", ""]
     for group, operators in groups.items():
         lines += [f"## {group}", "", "| operator | what it does | dtypes | CUDA variants | CPU variants |", "| --- | --- | --- | --- | --- |"]
         lines += [
@@ -55,6 +55,7 @@ def page() -> str:
             for o in operators
         ]
         lines += ["", "```python", *(f"{known[o.name]}  # {run(known[o.name])}" for o in operators), "```", ""]
+    lines += ["<!-- /index -->", ""]
     return "\n".join(lines)
 
 

@@ -19,7 +19,7 @@ for argument in "$@"; do
 done
 
 packages=(cmake g++ git ninja-build python3 python3-dev python3-venv
-          libboost-context-dev libcli11-dev libfmt-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev)
+          libbenchmark-dev libboost-context-dev libcli11-dev libfmt-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev)
 ((dev)) && packages+=(clang-19 clang-format-19 clang-tidy-19 doxygen libclang-rt-19-dev libgtest-dev librapidcheck-dev)
 
 missing_packages() {
@@ -34,6 +34,8 @@ as_root() {
   fi
 }
 
+apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+
 install_system() {
   if ! command -v dpkg-query >/dev/null; then
     local tool
@@ -46,11 +48,23 @@ install_system() {
   mapfile -t missing < <(missing_packages)
   ((${#missing[@]})) || return 0
   say "installing system packages with apt: ${missing[*]}"
-  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
   as_root dpkg --configure -a >/dev/null  # finishes an installation that was cut off
   as_root "${apt[@]}" update >/dev/null || say "apt-get update failed; trying with the package lists at hand"
   as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null ||
     die "apt-get could not install: ${missing[*]} (its message is above)"
+}
+
+# A package that not every distribution has (Ubuntu's is a snap), and what is skipped without it. After the
+# others, so that the package lists are there.
+install_where_offered() {
+  local missing=("$1") why="is not among this system's packages"
+  if [ "$(dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null)" = "ii " ] || command -v "$1" >/dev/null; then return; fi
+  if [[ $(apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[^\(]* ]]; then
+    say "installing $1 with apt"
+    (as_root "${apt[@]}" install -y --no-install-recommends "$1" >/dev/null) && return
+    why="could not be installed (the message of apt-get is above)"
+  fi
+  say "$1 $why: $2 is skipped"
 }
 
 # Debian keeps ldconfig out of a user's PATH. No pipe into grep -q: it would end ldconfig early, and pipefail take that for "no".
@@ -124,4 +138,5 @@ mkdir -p "$root/build"
 exec 9>"$root/build/setup.lock"
 flock 9  # two runs at once take turns
 install_system
+((dev)) && install_where_offered chromium "the test of report's page in a browser"
 install_python

@@ -91,6 +91,9 @@ class Call {
       arrays_.push_back(to_array(value, name(), p.name, given_stream_));
     } else if (p.kind == op::ParameterKind::dtype) {
       options_[i] = to_dtype(value);
+    } else if (p.kind == op::ParameterKind::integers &&
+               (PyTuple_Check(value.ptr()) || PyList_Check(value.ptr()))) {
+      options_[i] = to_dims(value, p.name);
     } else if (PyBool_Check(value.ptr())) {
       options_[i] = value.ptr() == Py_True;
     } else if (PyUnicode_Check(value.ptr())) {

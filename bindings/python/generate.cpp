@@ -26,11 +26,17 @@ std::string python_type(const Parameter& p) {
     case ParameterKind::integer:
       type = "int";
       break;
+    case ParameterKind::integers:
+      type = "int | Sequence[int]";
+      break;
     case ParameterKind::number:
       type = "float";
       break;
     case ParameterKind::dtype:
       type = "DTypeLike";
+      break;
+    case ParameterKind::text:
+      type = "str";
       break;
     case ParameterKind::choice:
       for (const auto name : p.choices)
@@ -41,6 +47,10 @@ std::string python_type(const Parameter& p) {
   }
   return p.optional ? type + " | None" : type;
 }
+
+// Inputs that a call may leave out have the names that the caller gives them: keyword arguments,
+// from which the option `operands` is made.
+bool takes_operands(const Description& d) { return !d.inputs.empty() && d.inputs.back().optional; }
 
 std::string signature(const Description& d, bool typed) {
   std::string s;
@@ -54,15 +64,18 @@ std::string signature(const Description& d, bool typed) {
     return p.kind == ParameterKind::dtype && p.default_value != "None" ? '"' + p.default_value + '"'
                                                                        : p.default_value;
   };
-  for (const auto& p : d.inputs) add(p, {});
+  const bool by_name = takes_operands(d);
+  if (!by_name)
+    for (const auto& p : d.inputs) add(p, {});
   for (const auto& p : d.options)
-    if (p.positional) add(p, value_of(p));
-  s += ", *";
+    if (p.positional) add(p, by_name ? "" : value_of(p));
+  s += by_name ? ", /, *" : ", *";
   for (const auto& p : d.options)
-    if (!p.positional) add(p, value_of(p));
+    if (!p.positional && !(by_name && p.name == "operands")) add(p, value_of(p));
   s += typed ? ", out: ArrayLike | None = None, stream: Any = None, variant: str | None = None, "
                "device: str | None = None"
              : ", out=None, stream=None, variant=None, device=None";
+  if (by_name) s += typed ? ", **operands: ArrayLike" : ", **operands";
   return s;
 }
 
@@ -71,7 +84,8 @@ std::string docstring(const Description& d) {
   const auto add = [&](std::string_view name, std::string_view doc) {
     s.append("        ").append(name).append(": ").append(doc).append(".\n");
   };
-  for (const auto& p : d.inputs) add(p.name, p.doc);
+  if (!takes_operands(d))
+    for (const auto& p : d.inputs) add(p.name, p.doc);
   for (const auto& p : d.options) add(p.name, p.doc);
   add("out", "array to write the result into; it is returned");
   add("stream",
@@ -100,10 +114,12 @@ std::string tuple_of(const std::vector<Parameter>& parameters) {
 }
 
 void write_function(std::ostream& py, std::ostream& pyi, const Description& d, size_t index) {
+  const bool by_name = takes_operands(d);
   py << "def " << d.name << "(" << signature(d, false) << "):\n    \"\"\"" << docstring(d)
-     << "\"\"\"\n"
-     << "    return _call(" << index << ", " << tuple_of(d.inputs) << ", " << tuple_of(d.options)
-     << ", out, stream, variant, device)\n\n\n";
+     << "\"\"\"\n";
+  if (by_name) py << "    arrays, operands = _split(\"" << d.name << "\", operands)\n";
+  py << "    return _call(" << index << ", " << (by_name ? "arrays" : tuple_of(d.inputs)) << ", "
+     << tuple_of(d.options) << ", out, stream, variant, device)\n\n\n";
   pyi << "def " << d.name << "(" << signature(d, true) << ") -> Any: ...\n";
 }
 
@@ -132,8 +148,10 @@ int main(int argc, char** argv) {
   std::ofstream py(folder / "_ops.py"), pyi(folder / "_ops.pyi");
   py << "# SPDX-License-Identifier: Apache-2.0\n\"\"\"One function an operator, generated from the "
         "registry at build time.\"\"\"\n"
-     << "from ._tensorcraft import call as _call\nfrom ._registry import Operator\n\n\n";
-  pyi << "# SPDX-License-Identifier: Apache-2.0\nfrom typing import Any, Literal\n\nfrom "
+     << "from ._operands import split as _split\nfrom ._registry import Operator\n"
+     << "from ._tensorcraft import call as _call\n\n\n";
+  pyi << "# SPDX-License-Identifier: Apache-2.0\nfrom collections.abc import Sequence\nfrom typing "
+         "import Any, Literal\n\nfrom "
          "._registry import Operator\nfrom ._typing import "
          "ArrayLike, DTypeLike\n\n";
   const auto& all = tensorcraft::operators();

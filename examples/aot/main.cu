@@ -173,6 +173,36 @@ void gathers() {
   expect("masked_mean", masked, mean.values(), means, kFloat);
 }
 
+void losses() {
+  constexpr int64_t count = 9, classes = 1100;
+  const Random<tc::bf16> x(count * classes, 16);
+  const Array<tc::bf16> out(count * classes), sums(count);
+  const auto log = tk::launch_log_softmax(x.get(), out.get(), count, classes);
+  Values expected = reference::softmax(x.values(), count, classes), lse(count), each(count);
+  for (double& weight : expected) weight = std::log(weight);
+  expect("log_softmax", log, out.values(), expected, kBf16);
+  const auto sum = tk::launch_logsumexp(x.get(), sums.get(), count, classes);
+  const Values values = x.values();
+  for (int64_t i = 0; i < count; ++i)
+    lse[size_t(i)] = values[size_t(i * classes)] - expected[size_t(i * classes)];
+  expect("logsumexp", sum, sums.values(), lse, kBf16);
+
+  const Array<int64_t> targets(count);
+  for (int64_t i = 0; i < count; ++i) targets.get()[i] = i == 4 ? -100 : i * 100;
+  const Array<float> losses(count), logarithms(count), mean(1);
+  const auto entropy = tk::launch_cross_entropy(x.get(), targets.get(), losses.get(),
+                                                logarithms.get(), count, classes);
+  double total = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    each[size_t(i)] = i == 4 ? 0 : -expected[size_t(i * classes + i * 100)];
+    total += each[size_t(i)];
+  }
+  expect("cross_entropy", entropy, losses.values(), each, kFloat * 4);
+  expect("cross_entropy lse", entropy, logarithms.values(), lse, kFloat * 4);
+  const auto reduced = tk::launch_mean_loss(losses.get(), mean.get(), count);
+  expect("mean_loss", reduced, mean.values(), Values(1, total / (count - 1)), kFloat * 4);
+}
+
 int main() {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
@@ -183,6 +213,7 @@ int main() {
     elementwise();
     rows<float>(33, 1024, kFloat);
     rows<tc::bf16>(7, 1000, kBf16);
+    losses();
     gemm<float>(tk::GemmVersion::Naive, kFloat);
     gemm<float>(tk::GemmVersion::Tiled, kFloat);
     gemm<tc::bf16>(tk::GemmVersion::TensorCore, kBf16);

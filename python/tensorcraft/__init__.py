@@ -15,6 +15,7 @@ import sys as _sys
 from . import _ops, cache, errors
 from . import _tensorcraft as _native
 from ._explain import Explanation, explain, ops
+from ._join import concat, split, stack
 from ._ops import *
 from ._registry import Operator
 from ._stream import Event, Stream, Trace, trace
@@ -71,6 +72,7 @@ __all__ = [
     "bfloat16",
     "bool_",
     "cache",
+    "concat",
     "default_device",
     "device_info",
     "devices",
@@ -94,6 +96,8 @@ __all__ = [
     "ones_like",
     "ops",
     "set_default_device",
+    "split",
+    "stack",
     "synchronize",
     "trace",
     "uint8",

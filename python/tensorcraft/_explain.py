@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _ops
 from . import _tensorcraft as native
+from ._operands import split
 from ._registry import Operator
 from .errors import TensorCraftKeyError
 
@@ -70,7 +71,7 @@ def ops() -> dict[str, Operator]:
     return dict(_ops.OPERATORS)
 
 
-def explain(op: str, *args: Any, arch: str | None = None, **options: Any) -> Explanation:
+def explain(op: str, /, *args: Any, arch: str | None = None, **options: Any) -> Explanation:
     """What calling operator `op` with these arguments would run, and why; nothing is computed.
 
     A kernel is compiled, into the cache, where NVRTC is there. `arch` ("sm_90a") asks about such a GPU, which need not
@@ -85,10 +86,11 @@ def explain(op: str, *args: Any, arch: str | None = None, **options: Any) -> Exp
     bound.apply_defaults()
     values = dict(bound.arguments)
     common = {name: values.pop(name) for name in ("out", "stream", "variant", "device")}
+    if record._takes_operands:
+        arrays, values["operands"] = split(op, values["operands"])
     chosen = {name: values.pop(name) for name in record._options}
-    found = native.explain(
-        record._index, tuple(values.values()), tuple(chosen.values()), common["variant"], common["device"], arch
-    )
+    inputs = arrays if record._takes_operands else tuple(values.values())
+    found = native.explain(record._index, inputs, tuple(chosen.values()), common["variant"], common["device"], arch)
     rows = tuple(Verdict(**row) for row in found.pop("variants"))
     compiled = found.pop("kernel")
     return Explanation(variants=rows, kernel=Kernel(**compiled) if compiled else None, **found)

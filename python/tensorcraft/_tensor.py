@@ -319,6 +319,11 @@ def _binary(name: str, reflected: bool) -> Any:
     return method
 
 
+def _absolute(self: Tensor) -> Any:
+    """tc.abs, as an operator."""
+    return _ops.abs(self)
+
+
 def _in_place(name: str) -> Any:
     function = getattr(_ops, name)
 
@@ -333,7 +338,9 @@ def _in_place(name: str) -> Any:
     return method
 
 
-_BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "matmul": "gemm"}
+_BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow", "matmul": "gemm"}
+# Python mirrors these itself: of `2 < tensor` it asks `tensor > 2`.
+_COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _METHODS: dict[str, Any] = {
     "__getitem__": _index,
     "__setitem__": _set_index,
@@ -344,6 +351,8 @@ _METHODS: dict[str, Any] = {
     "__int__": lambda self: int(_item(self)),
     "__bool__": lambda self: bool(_item(self)),
     "__neg__": _negative,
+    "__abs__": _absolute,
+    "__hash__": object.__hash__,  # by identity, though == compares elements
     "__array__": _array,
     "__array_namespace__": _namespace,
     "__array_ufunc__": None,  # NumPy leaves `array @ tensor` to the tensor
@@ -373,3 +382,5 @@ def install() -> None:
         setattr(Tensor, f"__r{short}__", _binary(name, reflected=True))
         if name != "gemm":
             setattr(Tensor, f"__i{short}__", _in_place(name))
+    for short, name in _COMPARISONS.items():
+        setattr(Tensor, f"__{short}__", _binary(name, reflected=False))

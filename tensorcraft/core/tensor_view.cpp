@@ -236,6 +236,7 @@ ByteRange byte_range(const TensorView& t) {
 
 bool may_overlap(const TensorView& a, const TensorView& b) {
   if (a.size() == 0 || b.size() == 0 || a.device() != b.device()) return false;
+  if (!a.data() || !b.data()) return false;
   const ByteRange x = byte_range(a), y = byte_range(b);
   const auto *at_a = a.data_as<const std::byte>(), *at_b = b.data_as<const std::byte>();
   return at_a + x.begin < at_b + y.end && at_b + y.begin < at_a + x.end;

@@ -76,7 +76,7 @@ struct ByteRange {
   int64_t begin, end;
 };
 ByteRange byte_range(const TensorView& t);
-// Do the two touch one byte? Exact for contiguous views, conservative for strided ones.
+// Do the two touch a byte? Exact for contiguous views, conservative for strided ones; not null.
 bool may_overlap(const TensorView& a, const TensorView& b);
 // Can two indices name the same element? Never for a slice, a transpose or a reversal of a dense
 // tensor; conservative for strides that interleave.

@@ -53,6 +53,8 @@ const char* load(Driver& d, GetProcAddress get) {
   loader.need(d.stream_create, d.stream_destroy, d.stream_synchronize, d.stream_wait_event,
               d.stream_is_capturing, d.event_create, d.event_destroy, d.event_record, d.event_query,
               d.event_synchronize, d.event_elapsed_time);
+  loader.need(d.stream_begin_capture, d.stream_end_capture, d.graph_instantiate, d.graph_launch,
+              d.graph_exec_destroy, d.graph_destroy);
   loader.need(d.device_get_default_mem_pool, d.mem_pool_set_attribute, d.mem_alloc_async,
               d.mem_free_async, d.mem_get_info, d.mem_host_alloc, d.mem_free_host, d.memcpy_async,
               d.memset_async);

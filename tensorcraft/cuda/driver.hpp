@@ -10,6 +10,8 @@
 struct CUctx_st;
 struct CUevent_st;
 struct CUfunc_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
 struct CUkern_st;
 struct CUlib_st;
 struct CUmemPoolHandle_st;
@@ -72,6 +74,7 @@ inline constexpr int kMemPoolReleaseThreshold = 4;
 inline constexpr uint32_t kHostMemoryPortable = 1;
 inline constexpr uint32_t kStreamNonBlocking = 1;
 inline constexpr uint32_t kEventDisableTiming = 2;
+inline constexpr int kCaptureThreadLocal = 1;
 inline constexpr int kJitErrorLogBuffer = 5, kJitErrorLogBytes = 6;
 
 // Throws DeviceLost once a sticky error was seen, or in a child forked after the driver was opened.
@@ -128,6 +131,12 @@ struct Driver {
   Call<CUstream_st*> stream_synchronize{"cuStreamSynchronize"};
   Call<CUstream_st*, CUevent_st*, uint32_t> stream_wait_event{"cuStreamWaitEvent"};
   Call<CUstream_st*, int*> stream_is_capturing{"cuStreamIsCapturing"};
+  Call<CUstream_st*, int> stream_begin_capture{"cuStreamBeginCapture"};
+  Call<CUstream_st*, CUgraph_st**> stream_end_capture{"cuStreamEndCapture"};
+  Call<CUgraphExec_st**, CUgraph_st*, uint64_t> graph_instantiate{"cuGraphInstantiateWithFlags"};
+  Call<CUgraphExec_st*, CUstream_st*> graph_launch{"cuGraphLaunch"};
+  Call<CUgraphExec_st*> graph_exec_destroy{"cuGraphExecDestroy"};
+  Call<CUgraph_st*> graph_destroy{"cuGraphDestroy"};
   Call<CUevent_st**, uint32_t> event_create{"cuEventCreate"};
   Call<CUevent_st*> event_destroy{"cuEventDestroy"};
   Call<CUevent_st*, CUstream_st*> event_record{"cuEventRecord"};

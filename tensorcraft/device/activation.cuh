@@ -22,4 +22,24 @@ TC_DEVICE float gelu_tanh(float x) {
   return 0.5f * x * (1.0f + tanhf(sqrt_two_over_pi * (x + cubic * x * x * x)));
 }
 
+// One of them by a value of an operator's own enum Activation, known to the compiler or at run
+// time.
+template <auto kActivation>
+TC_DEVICE float activate(float x) {
+  using A = decltype(kActivation);
+  if constexpr (kActivation == A::relu) return relu(x);
+  if constexpr (kActivation == A::gelu) return gelu(x);
+  if constexpr (kActivation == A::gelu_tanh) return gelu_tanh(x);
+  if constexpr (kActivation == A::silu) return silu(x);
+  return x;
+}
+template <class A>
+TC_DEVICE float activate(A activation, float x) {
+  if (activation == A::relu) return relu(x);
+  if (activation == A::gelu) return gelu(x);
+  if (activation == A::gelu_tanh) return gelu_tanh(x);
+  if (activation == A::silu) return silu(x);
+  return x;
+}
+
 }  // namespace tensorcraft

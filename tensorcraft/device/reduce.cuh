@@ -72,16 +72,21 @@ struct BlockReduce {
 };
 
 // Every thread gets the reduction over the block. The block is whole warps, at most 1024 threads,
-// and all of them call.
+// and all of them call. `shared` serves this one reduction of the kernel.
 template <class T, class Op>
-TC_DEVICE T block_reduce(BlockReduce<T>& shared, T v, Op op) {
+TC_DEVICE T block_reduce_once(BlockReduce<T>& shared, T v, Op op) {
   const int lane = thread_rank() % kWarpSize, warp = thread_rank() / kWarpSize;
   v = warp_reduce(v, op);
   if (lane == 0) shared.parts[warp] = v;
   __syncthreads();
   v = lane < block_threads() / kWarpSize ? shared.parts[lane] : Op::template identity<T>();
-  v = warp_reduce(v, op);
-  __syncthreads();  // parts may be written again
+  return warp_reduce(v, op);
+}
+// The same with a barrier more, after which `shared` may serve again.
+template <class T, class Op>
+TC_DEVICE T block_reduce(BlockReduce<T>& shared, T v, Op op) {
+  v = block_reduce_once(shared, v, op);
+  __syncthreads();
   return v;
 }
 template <class T>

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/load.cuh"
 #include "tensorcraft/device/reduce.cuh"
-#include "tensorcraft/device/vec.cuh"
 
 // A group of neighbouring threads that share a row: a power of two up to a warp, or the block.
 namespace tensorcraft {
 
 // Every thread gets the reduction over its group. All threads of the block call; a group larger
-// than a warp is the block, and costs 2 barriers.
+// than a warp is the block, and costs a barrier. `shared` serves this one reduction of the kernel.
 template <int group, class Op>
-TC_DEVICE float group_reduce(BlockReduce<float>& shared, float v, Op op) {
+TC_DEVICE float group_reduce_once(BlockReduce<float>& shared, float v, Op op) {
   if constexpr (group <= kWarpSize)
     return warp_reduce<group>(v, op);
   else
-    return block_reduce(shared, v, op);
+    return block_reduce_once(shared, v, op);
+}
+// The same with a barrier more, after which `shared` may serve again.
+template <int group, class Op>
+TC_DEVICE float group_reduce(BlockReduce<float>& shared, float v, Op op) {
+  v = group_reduce_once<group>(shared, v, op);
+  if constexpr (group > kWarpSize) __syncthreads();
+  return v;
 }
 
 // kCount neighbours as floats and back, in accesses of up to 16 bytes. The address is a multiple
@@ -23,8 +30,9 @@ template <int kCount, class T>
 TC_DEVICE void load_floats(float (&to)[kCount], const T* from) {
   constexpr int kStep = kCount < kVectorSize<T> ? kCount : kVectorSize<T>;
   for (int i = 0; i < kCount; i += kStep) {
-    const auto part = load_vector<kStep>(from + i);
-    for (int e = 0; e < kStep; ++e) to[i + e] = float(part[e]);
+    float part[kStep];
+    to_floats(part, Packed<T, kStep>::load(from + i));
+    for (int e = 0; e < kStep; ++e) to[i + e] = part[e];
   }
 }
 
@@ -36,8 +44,9 @@ TC_DEVICE void load_constant_floats(float (&to)[kCount], const T* from) {
   } else {
     constexpr int kStep = kVectorSize<T>;
     for (int i = 0; i < kCount; i += kStep) {
-      const auto part = bit_cast<AlignedVector<T, kStep>>(ptx::ld_global_nc_v4(from + i));
-      for (int e = 0; e < kStep; ++e) to[i + e] = float(part[e]);
+      float part[kStep];
+      to_floats(part, bit_cast<Packed<T, kStep>>(ptx::ld_global_nc_v4(from + i)));
+      for (int e = 0; e < kStep; ++e) to[i + e] = part[e];
     }
   }
 }
@@ -46,19 +55,24 @@ template <int kCount, class T>
 TC_DEVICE void store_floats(T* to, const float (&from)[kCount]) {
   constexpr int kStep = kCount < kVectorSize<T> ? kCount : kVectorSize<T>;
   for (int i = 0; i < kCount; i += kStep) {
-    AlignedVector<T, kStep> part;
-    for (int e = 0; e < kStep; ++e) part[e] = T(from[i + e]);
-    store_vector(to + i, part);
+    float part[kStep];
+    for (int e = 0; e < kStep; ++e) part[e] = from[i + e];
+    from_floats<T>(part).store(to + i);
   }
 }
 
 // The part of a row that one thread of a group holds: `slots` accesses of `vector` neighbours, the
 // group's own next to each other. C is a Config with threads, group, vector, slots, and `whole`:
-// the slots of a group are the row exactly, so that nothing lies behind its end.
-template <auto C>
+// the slots of a group are the row exactly, so that nothing lies behind its end. A row stays as it
+// was read, in half the registers where its values have 2 bytes, so that more threads fit a
+// multiprocessor; the sum of two rows is floats.
+template <class T, auto C, bool has_residual = false>
 struct RowSlots {
   static constexpr int kStep = C.group * C.vector;
-  float h[C.slots][C.vector];
+  struct Floats {
+    float values[C.vector];
+  };
+  Select<has_residual, Floats, Packed<T, C.vector>> held[C.slots];
   int cols;
 
   TC_DEVICE static int column(int slot) {
@@ -69,39 +83,61 @@ struct RowSlots {
     return column(slot) < cols;
   }
 
-  // x, or x + residual where that is not null. What lies behind the row is 0. All loads are issued
-  // before the first is used.
-  template <bool has_residual, class T>
+  // x, or x + residual. What lies behind the row is 0. All loads are issued before the first is
+  // used.
   TC_DEVICE void load(const T* x, const T* residual, int columns) {
     cols = columns;
-    AlignedVector<T, C.vector> a[C.slots], b[C.slots];
+    Packed<T, C.vector> a[C.slots], b[C.slots];
 #pragma unroll
     for (int s = 0; s < C.slots; ++s) {
       if constexpr (!C.whole) a[s] = b[s] = {};
       if (!has(s)) continue;
-      a[s] = load_vector<C.vector>(x + column(s));
-      if constexpr (has_residual) b[s] = load_vector<C.vector>(residual + column(s));
+      a[s] = Packed<T, C.vector>::load(x + column(s));
+      if constexpr (has_residual) b[s] = Packed<T, C.vector>::load(residual + column(s));
     }
 #pragma unroll
-    for (int s = 0; s < C.slots; ++s)
-      for (int e = 0; e < C.vector; ++e) {
-        h[s][e] = float(a[s][e]);
-        if constexpr (has_residual) h[s][e] += float(b[s][e]);
+    for (int s = 0; s < C.slots; ++s) {
+      if constexpr (has_residual) {
+        float r[C.vector];
+        to_floats(held[s].values, a[s]);
+        to_floats(r, b[s]);
+        for (int e = 0; e < C.vector; ++e) held[s].values[e] += r[e];
+      } else {
+        held[s] = a[s];
       }
+    }
   }
 
-  // The sum of f(h) over the row, by slots first, so that their additions do not wait in one chain.
+  TC_DEVICE void floats(int slot, float (&to)[C.vector]) const {
+    if constexpr (has_residual)
+      for (int e = 0; e < C.vector; ++e) to[e] = held[slot].values[e];
+    else
+      to_floats(to, held[slot]);
+  }
+
+  // f(column, values) of each slot that the row has.
   template <class F>
-  TC_DEVICE float sum(BlockReduce<float>& scratch, F f) const {
-    float total = 0;
+  TC_DEVICE void each(const F& f) const {
 #pragma unroll
     for (int s = 0; s < C.slots; ++s) {
       if (!has(s)) continue;
-      float part = f(h[s][0]);
-      for (int e = 1; e < C.vector; ++e) part += f(h[s][e]);
-      total += part;
+      float h[C.vector];
+      floats(s, h);
+      f(column(s), h);
     }
-    return group_reduce<C.group>(scratch, total, Sum());
+  }
+
+  // The sum of f(h) over the row, by slots first, so that their additions do not wait in one chain.
+  // `scratch` serves this one sum of the kernel.
+  template <class F>
+  TC_DEVICE float sum(BlockReduce<float>& scratch, const F& f) const {
+    float total = 0;
+    each([&](int, const float(&h)[C.vector]) {
+      float part = f(h[0]);
+      for (int e = 1; e < C.vector; ++e) part += f(h[e]);
+      total += part;
+    });
+    return group_reduce_once<C.group>(scratch, total, Sum());
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/jit/compiler.hpp"
@@ -37,10 +38,7 @@ struct SlotHash {
     static_assert(sizeof(words) == sizeof(KernelKey));
     std::memcpy(words.data(), &slot.key, sizeof(words));
     uint64_t hash = uint64_t(slot.device);
-    for (const uint64_t word : words) {
-      hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-      hash ^= hash >> 32;
-    }
+    for (const uint64_t word : words) hash = hash_next(hash, word);
     return hash;
   }
 };

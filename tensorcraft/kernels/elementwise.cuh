@@ -14,12 +14,12 @@ namespace detail::elementwise {
 using namespace kernel::elementwise;
 
 template <class A, class B, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
     elementwise_vectorized(const __grid_constant__ Params p) {
   vectorized<A, B, Out, C::value.config>(p);
 }
 template <class A, class B, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
     elementwise_naive(const __grid_constant__ Params p) {
   naive<A, B, Out, C::value.config>(p);
 }
@@ -194,8 +194,14 @@ TC_BINARY_LAUNCHER(multiply)
 TC_BINARY_LAUNCHER(divide)
 TC_BINARY_LAUNCHER(maximum)
 TC_BINARY_LAUNCHER(minimum)
+TC_BINARY_LAUNCHER(pow)
 TC_UNARY_LAUNCHER(negative)
+TC_UNARY_LAUNCHER(abs)
+TC_UNARY_LAUNCHER(round)
 TC_UNARY_LAUNCHER(exp)
+TC_UNARY_LAUNCHER(log)
+TC_UNARY_LAUNCHER(sqrt)
+TC_UNARY_LAUNCHER(rsqrt)
 TC_UNARY_LAUNCHER(tanh)
 TC_UNARY_LAUNCHER(sigmoid)
 TC_UNARY_LAUNCHER(relu)

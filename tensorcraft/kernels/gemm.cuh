@@ -29,12 +29,12 @@ namespace detail::gemm {
 using namespace kernel::gemm;
 
 template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
     gemm_naive(const __grid_constant__ Params p) {
   naive<T, Out, C::value.config>(p);
 }
 template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
     gemm_block_tiled(const __grid_constant__ Params p) {
   block_tiled<T, Out, C::value.config>(p);
 }
@@ -74,8 +74,8 @@ constexpr Config async_config(const TileShape& t, bool wide) {
   Config c = tile_config(t, Layout::row_major, Layout::row_major);
   c.thread_m = t.part_m;
   c.thread_n = t.part_n;
-  c.warp_m = t.part_m * 8;
-  c.warp_n = t.part_n * 4;
+  c.warp_m = t.part_m * kAsyncLanesM;
+  c.warp_n = t.part_n * kAsyncLanesN;
   c.stages = t.stages;
   if (wide) c.b_vector = c.d_vector = 4;
   return c;

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
   vectorized<T, Out, C::value.config>(p);
 }
 template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
     gemm_thread_tiled(const __grid_constant__ Params p) {
   thread_tiled<T, Out, C::value.config>(p);
 }

@@ -21,12 +21,12 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
   in_registers<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
     layer_norm_vectorized(const __grid_constant__ Params p) {
   vectorized<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
     layer_norm_block(const __grid_constant__ Params p) {
   block<T, W, C::value.config>(p);
 }

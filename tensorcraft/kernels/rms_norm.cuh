@@ -21,12 +21,12 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
   in_registers<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
     rms_norm_vectorized(const __grid_constant__ Params p) {
   vectorized<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
     rms_norm_block(const __grid_constant__ Params p) {
   block<T, W, C::value.config>(p);
 }
@@ -39,7 +39,7 @@ struct InRegisters {
       Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)));
       c.has_residual = has_residual;
       c.has_weight = 1;
-      all[i] = {c, in_registers_min_blocks(c)};
+      all[i] = {c, in_registers_min_blocks(c, has_residual)};
     }
     return all;
   }();

@@ -102,8 +102,9 @@ template <class Problem, class Options>
 struct Definition {
   std::string_view name, group, summary, details;
   Kept<std::string_view> aliases;
-  Kept<Parameter> inputs;
+  Kept<Parameter> inputs;  // a call may leave out optional ones at the end
   Kept<Option<Options>> options;
+  std::string_view out_name = "out";  // of the first output, as infer() names it
   std::string_view out_doc;
   Kept<ExtraOutput<Options>> extra_outputs;
   Kept<DType> dtypes;
@@ -114,6 +115,8 @@ struct Definition {
   Problem (*check)(const Call<Options>&);
   Cost (*cost)(const Problem&);
   std::span<const Variant<Problem>> table;
+  // How errors call an input where the call names them; null: as `inputs` does.
+  std::string_view (*input_name)(const Options&, size_t input) = nullptr;
 };
 
 // The tensors of one call with their names, without the heap.
@@ -216,10 +219,12 @@ template <class Problem, class Options>
 CallTensors tensors_of(const Definition<Problem, Options>& def, const Call<Options>& call) {
   CallTensors all;
   auto& [outputs, inputs] = all;
-  outputs.add("out", call.outputs[0]);
+  outputs.add(def.out_name, call.outputs[0]);
   for (const auto& extra : def.extra_outputs)
     if (const auto& view = call.options.*extra.field) outputs.add(extra.info.name, *view);
-  for (size_t i = 0; i < call.inputs.size(); ++i) inputs.add(def.inputs[i].name, call.inputs[i]);
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    inputs.add(def.input_name ? def.input_name(call.options, i) : def.inputs[i].name,
+               call.inputs[i]);
   for (const auto& o : def.options)
     if (o.tensor && call.options.*o.tensor) inputs.add(o.parameter.name, *(call.options.*o.tensor));
   return all;
@@ -304,8 +309,7 @@ void run(const Definition<Problem, Options>& def, const TensorView& out,
 // Allocates every output that infer() names, on the device of the first input, and runs.
 template <class Problem, class Options>
 std::vector<Tensor> allocate(const Definition<Problem, Options>& def,
-                             std::initializer_list<TensorView> inputs, Options options) {
-  const std::span<const TensorView> in(inputs.begin(), inputs.size());
+                             std::span<const TensorView> in, Options options) {
   const Device device = in[0].device();
   const StreamRef stream = resolve_stream(options.stream, device);
   std::vector<Tensor> results;
@@ -319,6 +323,12 @@ std::vector<Tensor> allocate(const Definition<Problem, Options>& def,
   const TensorView out = results[0];
   run(def, std::span(&out, 1), in, options);
   return results;
+}
+
+template <class Problem, class Options>
+std::vector<Tensor> allocate(const Definition<Problem, Options>& def,
+                             std::initializer_list<TensorView> inputs, const Options& options) {
+  return allocate(def, std::span(inputs.begin(), inputs.size()), options);
 }
 
 // The registry's face of a Definition.
@@ -361,7 +371,7 @@ class OperatorOf final : public Operator {
  private:
   static Description describe(const Definition<Problem, Options>& def) {
     Description d{def.name,    def.group,  def.summary, def.details,
-                  def.aliases, def.inputs, {},          {{"out", def.out_doc}},
+                  def.aliases, def.inputs, {},          {{def.out_name, def.out_doc}},
                   def.dtypes,  {}};
     for (const auto& o : def.options) d.options.push_back(o.parameter);
     for (const auto& o : def.extra_outputs) d.outputs.push_back(o.info);
@@ -369,9 +379,12 @@ class OperatorOf final : public Operator {
     return d;
   }
   Options options(const Arguments& a) const {
-    if (a.inputs.size() != def_.inputs.size() || a.options.size() > def_.options.size())
-      fail(ErrorKind::type, def_.name, ": takes ", def_.inputs.size(), " arrays and at most ",
-           def_.options.size(), " options, got ", a.inputs.size(), " and ", a.options.size());
+    const size_t most = def_.inputs.size();
+    const size_t least = most - size_t(std::ranges::count(def_.inputs, true, &Parameter::optional));
+    if (a.inputs.size() < least || a.inputs.size() > most || a.options.size() > def_.options.size())
+      fail(ErrorKind::type, def_.name, ": takes ", least == most ? "" : join(least, " to "), most,
+           " arrays and at most ", def_.options.size(), " options, got ", a.inputs.size(), " and ",
+           a.options.size());
     Options o;
     for (size_t i = 0; i < a.options.size(); ++i) def_.options[i].set(def_.name, o, a.options[i]);
     o.variant = a.variant;

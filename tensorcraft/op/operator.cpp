@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/operator.hpp"
 
+#include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/op/definition.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <iomanip>
 #include <limits>
 
@@ -92,7 +94,25 @@ StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device) {
   return device.is_cuda() ? current_stream(device.index) : StreamRef();
 }
 
+namespace {
+
+// Memory from the stream's own allocator: what the stream does next may have it again.
+void launch_with_workspace(Plan plan, Device device, StreamRef stream, std::string_view op) {
+  const Tensor memory(DType::uint8, {int64_t(plan.workspace_bytes)}, device, stream);
+  const void* const address = memory.data();
+  std::memcpy(plan.params + plan.workspace_at, &address, sizeof(address));
+  if (plan.workspace_zeroed && device.is_cuda())
+    cuda::fill_async(memory.data(), 0, plan.workspace_zeroed, stream);
+  else
+    std::memset(memory.data(), 0, plan.workspace_zeroed);
+  plan.workspace_bytes = 0;
+  launch_plan(plan, device, stream, op);
+}
+
+}  // namespace
+
 void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
+  if (plan.workspace_bytes > 0) return launch_with_workspace(plan, device, stream, op);
   if (device.type == DeviceType::simt) return launch_on_simt(plan);
   const auto kernel = jit::get_kernel(plan.kernel, device, stream);
   launch(*kernel, plan.launch, plan.params, stream, op);

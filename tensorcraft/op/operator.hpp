@@ -13,7 +13,8 @@
 
 namespace tensorcraft::op {
 
-// dtype and shape of an output, before it exists. The first is called "out".
+// dtype and shape of an output, before it exists. The first is called "out", unless the operator
+// has a better name for it.
 struct OutputSpec {
   // Of one output.
   std::string_view name;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/op/variant.hpp"
 
@@ -33,8 +34,7 @@ class CallKey {
     if (words_.size == kMaxWords) is_complete_ = false;
     if (!is_complete_) return;
     words_.values[words_.size++] = word;
-    hash_ = (hash_ ^ word) * 0x9e3779b97f4a7c15u;
-    hash_ ^= hash_ >> 32;
+    hash_ = hash_next(hash_, word);
   }
   template <class T>
     requires std::integral<T> || std::is_enum_v<T>
@@ -44,6 +44,10 @@ class CallKey {
   void add(float value) { add(uint64_t(std::bit_cast<uint32_t>(value))); }
   void add(double value) { add(std::bit_cast<uint64_t>(value)); }
   void add(std::string_view text);
+  void add(const Dims& values) {
+    add(uint64_t(values.rank()));
+    for (const int64_t value : values) add(uint64_t(value));
+  }
   // Whether there is one; the tensor itself follows with the others.
   void add(const std::optional<TensorView>& tensor) { add(uint64_t(tensor.has_value())); }
   template <class T>
@@ -75,6 +79,8 @@ class CallKey {
 // Tensor i of a call as if it lay elsewhere: further away than memory is large, aligned as before,
 // and where addresses are equal they stay equal.
 TensorView shifted(const CallKey& key, size_t i);
+// The same of an option. Out of line: in a template GCC 12 takes an Options smaller than a
+// TensorView for one that is written behind its end.
 void shift(std::optional<TensorView>& tensor, const CallKey& key, size_t i);
 
 // A call that ran.

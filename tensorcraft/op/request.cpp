@@ -59,6 +59,18 @@ TensorView parse_tensor(const Named& given, DType dtype, Device device) {
   return {nullptr, dtype, parse_shape(given, text), device};
 }
 
+Dims parse_integers(const Named& given) {
+  constexpr std::string_view kForm = "whole numbers such as 0,2,1";
+  Dims all;
+  for (std::string_view text = given.text;;) {
+    const size_t end = text.find(',');
+    if (all.rank() == kMaxRank) refuse(given, kForm);
+    all.push_back(parse_number<int64_t>(given, text.substr(0, end), kForm));
+    if (end == text.npos) return all;
+    text.remove_prefix(end + 1);
+  }
+}
+
 bool parse_boolean(const Named& given) {
   for (const std::string_view yes : {"true", "True", "1"})
     if (given.text == yes) return true;
@@ -103,8 +115,10 @@ Request::Request(const Operator& op, const RequestText& text, const DeviceInfo& 
   const Description& d = op.description();
   const std::string name(d.name);
   const DType dtype = parse_type({name + ": dtype", text.dtype}, text.dtype);
-  if (text.shapes.size() != d.inputs.size())
-    fail(ErrorKind::value, name, ": takes ", d.inputs.size(),
+  const size_t most = d.inputs.size(),
+               least = most - size_t(std::ranges::count(d.inputs, true, &Parameter::optional));
+  if (text.shapes.size() < least || text.shapes.size() > most)
+    fail(ErrorKind::value, name, ": takes ", least == most ? "" : join(least, " to "), most,
          d.inputs.size() == 1 ? " shape (" : " shapes (", names_of(d.inputs), "), got ",
          text.shapes.size());
   for (size_t i = 0; i < text.shapes.size(); ++i)
@@ -141,6 +155,9 @@ void Request::set_option(const std::string& text, DType dtype) {
     case ParameterKind::integer:
       value = parse_number<int64_t>(given, given.text, "a whole number");
       break;
+    case ParameterKind::integers:
+      value = parse_integers(given);
+      break;
     case ParameterKind::number:
       value = parse_number<double>(given, given.text, "a number");
       break;
@@ -148,6 +165,7 @@ void Request::set_option(const std::string& text, DType dtype) {
       value = parse_type(given, given.text);
       break;
     case ParameterKind::choice:
+    case ParameterKind::text:
       value = std::string_view(choices_.emplace_back(given.text));
       break;
   }

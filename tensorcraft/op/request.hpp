@@ -33,6 +33,10 @@ class Request {
 
   // The operator that is asked about.
   const Operator& op() const { return op_; }
+  // What the call is made of, for a caller who has memory for it.
+  const std::vector<TensorView>& inputs() const { return inputs_; }
+  const std::vector<TensorView>& outputs() const { return outputs_; }
+  const std::vector<Value>& options() const { return options_; }
   // What the call would run and why. Kind value for an unknown variant.
   Explanation explain() const;
 

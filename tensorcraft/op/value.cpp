@@ -19,8 +19,8 @@ std::string shortest(T v) {
 }
 
 std::string_view kind_of(const Value& v) {
-  constexpr std::string_view names[] = {"None",     "a bool",  "an int",  "a float",
-                                        "a string", "a dtype", "a tensor"};
+  constexpr std::string_view names[] = {"None",     "a bool",  "an int",   "a float",
+                                        "a string", "a dtype", "a tensor", "a list"};
   return names[v.index()];
 }
 
@@ -38,6 +38,12 @@ bool to_bool(std::string_view op, std::string_view name, const Value& v) {
 int64_t to_integer(std::string_view op, std::string_view name, const Value& v) {
   if (const auto* x = std::get_if<int64_t>(&v)) return *x;
   wrong_type(op, name, join("an int, got ", kind_of(v)));
+}
+
+Dims to_integers(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<Dims>(&v)) return *x;
+  if (const auto* x = std::get_if<int64_t>(&v)) return {*x};
+  wrong_type(op, name, join("integers, got ", kind_of(v)));
 }
 
 double to_number(std::string_view op, std::string_view name, const Value& v) {
@@ -77,6 +83,17 @@ const TensorView& to_tensor(std::string_view op, std::string_view name, const Va
   wrong_type(op, name, join("a tensor, got ", kind_of(v)));
 }
 
+std::string_view to_text(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<std::string_view>(&v)) return *x;
+  wrong_type(op, name, join("text, got ", kind_of(v)));
+}
+
+std::string Field<Dims>::text(const Dims& v) {
+  std::string text = "(";
+  for (const int64_t item : v)
+    text.append(text.size() > 1 ? ", " : "").append(std::to_string(item));
+  return text + (v.rank() == 1 ? ",)" : ")");
+}
 std::string Field<float>::text(float v) { return shortest(v); }
 std::string Field<double>::text(double v) { return shortest(v); }
 

@@ -17,10 +17,10 @@ namespace tensorcraft::op {
 // An argument of an operator when its type is known only at run time (Python, cases files, the
 // command line). monostate means "not given".
 using Value =
-    std::variant<std::monostate, bool, int64_t, double, std::string_view, DType, TensorView>;
+    std::variant<std::monostate, bool, int64_t, double, std::string_view, DType, TensorView, Dims>;
 
-// What a parameter takes; a choice is one of some names.
-enum class ParameterKind { tensor, boolean, integer, number, choice, dtype };
+// What a parameter takes; a choice is one of some names, a text is any.
+enum class ParameterKind { tensor, boolean, integer, number, choice, dtype, text, integers };
 
 // One parameter of an operator as every front end shows it.
 struct Parameter {
@@ -51,6 +51,8 @@ struct EnumNames;
 [[noreturn]] void wrong_type(std::string_view op, std::string_view name, std::string_view expected);
 bool to_bool(std::string_view op, std::string_view name, const Value& v);
 int64_t to_integer(std::string_view op, std::string_view name, const Value& v);
+// A list of integers; one integer is a list of one.
+Dims to_integers(std::string_view op, std::string_view name, const Value& v);
 double to_number(std::string_view op, std::string_view name, const Value& v);
 // Kind value for a finite number that float32 has only as an infinity.
 float to_float(std::string_view op, std::string_view name, const Value& v);
@@ -58,6 +60,7 @@ DType to_dtype(std::string_view op, std::string_view name, const Value& v);
 int to_choice(std::string_view op, std::string_view name, std::span<const std::string_view> names,
               const Value& v);
 const TensorView& to_tensor(std::string_view op, std::string_view name, const Value& v);
+std::string_view to_text(std::string_view op, std::string_view name, const Value& v);
 
 // How a field type of an Options struct appears as a parameter, and how a Value becomes one.
 template <class T>
@@ -78,6 +81,14 @@ struct Field<int64_t> {
     return to_integer(op, name, v);
   }
   static std::string text(int64_t v) { return std::to_string(v); }
+};
+template <>
+struct Field<Dims> {
+  static constexpr auto kind = ParameterKind::integers;
+  static Dims get(std::string_view op, std::string_view name, const Value& v) {
+    return to_integers(op, name, v);
+  }
+  static std::string text(const Dims& v);
 };
 template <>
 struct Field<float> {
@@ -102,6 +113,14 @@ struct Field<DType> {
     return to_dtype(op, name, v);
   }
   static std::string text(DType v) { return std::string(to_string(v)); }
+};
+template <>
+struct Field<std::string_view> {
+  static constexpr auto kind = ParameterKind::text;
+  static std::string_view get(std::string_view op, std::string_view name, const Value& v) {
+    return to_text(op, name, v);
+  }
+  static std::string text(std::string_view v) { return '"' + std::string(v) + '"'; }
 };
 template <>
 struct Field<TensorView> {

@@ -33,6 +33,9 @@ struct Plan {
   LaunchConfig launch;
   alignas(64) std::byte params[kMaxParamsBytes];
   size_t params_bytes = 0;
+  // Memory of the launch alone, where it needs some: its address goes into the parameters at
+  // workspace_at, and its first workspace_zeroed bytes are 0 when the kernel starts.
+  size_t workspace_bytes = 0, workspace_zeroed = 0, workspace_at = 0;
 };
 
 // Bytes between the fields of a struct become 0, so that equal structs are equal bytes. Where the

@@ -30,4 +30,4 @@ Run = Callable[..., Result]
 
 def options_of(run: Run, *command: str) -> set[str]:
     """The options that the help of a command lists."""
-    return set(re.findall(r"^  (?:-h,)?(--[a-z-]+)", run(*command, "--help").out, re.MULTILINE))
+    return set(re.findall(r"^  (?:-\w,)?(--[a-z-]+)", run(*command, "--help").out, re.MULTILINE))

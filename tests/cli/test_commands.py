@@ -13,6 +13,7 @@ from process import ROOT, Run
 COMMANDS = [
     ("doctor",), ("devices",), ("ops",), ("ops", "gemm"), ("explain", "relu", "4"), ("cache", "ls"), ("cache", "stat"),
     ("cache", "verify"), ("cache", "clear"), ("clangd", "--output", "-"), ("fragments",), ("completion", "bash"), ("completion", "zsh"),
+    ("report", str(ROOT / "tests" / "cli" / "made_up_results.json")),
 ]  # fmt: skip
 
 

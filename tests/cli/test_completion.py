@@ -42,5 +42,5 @@ def test_completion(command: Path, shell: str, run: Run) -> None:
 
 
 def test_every_option_of_the_help_is_offered(command: Path, run: Run) -> None:
-    for name in ("doctor", "explain", "warmup", "clangd"):
+    for name in ("doctor", "explain", "warmup", "clangd", "report"):
         assert set(complete(command, "bash", ["tensorcraft", name, "--"])) == options_of(run, name), name

@@ -7,6 +7,7 @@ import pytest
 from process import ROOT, Run, options_of
 
 (VERSION,) = re.findall(r"^project\(tensorcraft VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+MADE_UP = ROOT / "tests" / "cli" / "made_up_results.json"
 PAGE = (ROOT / "docs" / "command.md").read_text()
 
 
@@ -42,7 +43,8 @@ def test_the_page_names_every_command_and_option(run: Run) -> None:
 def test_the_page_has_the_keys_of_the_json(run: Run) -> None:
     calls = {
         "doctor": ("doctor",), "devices": ("devices",), "ops": ("ops", "relu"), "explain": ("explain", "relu", "4"),
-        "warmup": ("warmup", "--call", "relu 4", "--arch", "sm_90a"), "cache": ("cache", "stat"), "clangd": ("clangd",), "fragments": ("fragments",), "completion": ("completion", "bash"),
+        "warmup": ("warmup", "--call", "relu 4", "--arch", "sm_90a"), "cache": ("cache", "stat"), "clangd": ("clangd",), "fragments": ("fragments",),
+        "report": ("report", str(MADE_UP), "-o", "-"), "completion": ("completion", "bash"),
     }  # fmt: skip
     for name, call in calls.items():
         section = PAGE.split(f"## `tensorcraft {name}")[1].split("\n## ")[0]

@@ -5,8 +5,10 @@
 #include "tensorcraft/cuda/nvrtc.hpp"
 #include "tensorcraft/jit/compiler.hpp"
 #include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/jit/source.hpp"
 #include "tests/support/cases.hpp"
 #include "tests/support/kernel_baseline.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -209,12 +211,25 @@ class NvccHistory {
   std::mutex mutex_;
 };
 
+// Files for the headers of a rung that are no files: those of an expression are made at run time.
+void write_generated_headers(const jit::KernelKey& key, const test::TemporaryFolder& folder) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  for (const auto& header : *jit::include_closure(key.rung->header)) {
+    const std::filesystem::path file = folder.file(header->name);
+    if (std::filesystem::exists(std::filesystem::path(TENSORCRAFT_SOURCE) / header->name) ||
+        std::filesystem::exists(file))
+      continue;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << header->text;
+  }
+}
+
 // The text NVRTC gets, as a file for nvcc.
 TEST(CompileGate, OneKernelOfEachVariantAndDtypeBuildsWithNvcc) {
   const std::string nvcc = TENSORCRAFT_NVCC;
   if (nvcc.empty()) GTEST_SKIP() << "there is no nvcc";
-  std::string folder = (std::filesystem::temp_directory_path() / "compile_gate_XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const test::TemporaryFolder folder;
   NvccHistory history(nvcc);
   std::atomic<int> compiled = 0;
   const auto all = kernels(device_info_of_arch("sm_90a"), Keep::one_a_dtype);
@@ -222,18 +237,18 @@ TEST(CompileGate, OneKernelOfEachVariantAndDtypeBuildsWithNvcc) {
     const std::string key = history.key(kernel.plan.kernel, "sm_90a");
     if (!history.passed_before(key)) {
       ++compiled;
-      const std::string file = folder + "/" + key;
+      const std::string file = folder.file(key);
       std::ofstream(file + ".cu") << jit::entry_text(kernel.plan.kernel, "sm_90a");
-      const std::string command =
-          join('"', nvcc, "\" -cubin -std=c++20 --gpu-architecture=sm_90a -I\"", TENSORCRAFT_SOURCE,
-               "\" -o ", file, ".cubin ", file, ".cu > ", file, ".log 2>&1");
+      write_generated_headers(kernel.plan.kernel, folder);
+      const std::string command = join(
+          '"', nvcc, "\" -cubin -std=c++20 --gpu-architecture=sm_90a -I\"", TENSORCRAFT_SOURCE,
+          "\" -I\"", folder.path(), "\" -o ", file, ".cubin ", file, ".cu > ", file, ".log 2>&1");
       if (std::system(command.c_str()) != 0)
         fail(ErrorKind::compile, std::ifstream(file + ".log").rdbuf());
     }
     history.pass(key);
   });
   std::cout << all.size() << " kernels with nvcc, " << compiled << " of them compiled now\n";
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

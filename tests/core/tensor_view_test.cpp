@@ -133,6 +133,8 @@ TEST_F(TensorViewTest, FindsOverlapsByTheBytesItCanTouch) {
   EXPECT_FALSE(may_overlap(first, second));
   EXPECT_TRUE(may_overlap(view, second));
   EXPECT_FALSE(may_overlap(view, view.slice(0, 0, 0)));
+  const TensorView nowhere(nullptr, DType::float32, {4});
+  EXPECT_FALSE(may_overlap(nowhere, nowhere));
   const TensorView reversed(data + 11, DType::float32, {12}, {-1}, Device::cpu());
   EXPECT_TRUE(may_overlap(reversed, first));
   EXPECT_FALSE(may_overlap(reversed, second));

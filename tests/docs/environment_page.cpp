@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes docs/environment.md from the settings of the library, or with --check compares.
 #include "tensorcraft/core/config.hpp"
+#include "tests/docs/page.hpp"
 
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <sstream>
 #include <string_view>
 
@@ -36,19 +34,5 @@ std::string page() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool check = argc == 3 && std::string_view(argv[2]) == "--check";
-  if (argc != 2 && !check) {
-    std::cerr << "usage: environment_page PAGE [--check]\n";
-    return 2;
-  }
-  if (check) {
-    std::ifstream file(argv[1]);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    if (text == page()) return 0;
-    std::cerr << argv[1] << " is not up to date: run " << argv[0] << ' ' << argv[1] << '\n';
-    return 1;
-  }
-  std::ofstream file(argv[1]);
-  file << page() << std::flush;
-  return file ? 0 : 1;
+  return tensorcraft::test::write_page(argc, argv, [](const std::string&) { return page(); });
 }

@@ -3,11 +3,9 @@
 // --check compares. A variant runs on an architecture where it accepts one of the cases.
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tests/docs/page.hpp"
 #include "tests/support/cases.hpp"
 
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -19,7 +17,6 @@ namespace {
 
 using namespace tensorcraft;
 
-constexpr std::string_view kBegin = "<!-- requirements -->\n", kEnd = "<!-- /requirements -->";
 constexpr std::string_view kArchitectures[] = {"sm_80",  "sm_86",   "sm_89",
                                                "sm_90a", "sm_100a", "sm_120a"};
 
@@ -85,25 +82,7 @@ std::string table() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool check = argc == 3 && std::string_view(argv[2]) == "--check";
-  if (argc != 2 && !check) {
-    std::cerr << "usage: requirements_page PAGE [--check]\n";
-    return 2;
-  }
-  std::ifstream file(argv[1]);
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
-  const size_t begin = page.find(kBegin), end = page.find(kEnd);
-  if (begin == std::string::npos || end == std::string::npos) {
-    std::cerr << argv[1] << " has no place for the table\n";
-    return 1;
-  }
-  const std::string written = page.substr(0, begin + kBegin.size()) + table() + page.substr(end);
-  if (check && written == page) return 0;
-  if (check) {
-    std::cerr << argv[1] << " is not up to date: run " << argv[0] << ' ' << argv[1] << '\n';
-    return 1;
-  }
-  std::ofstream to(argv[1]);
-  to << written << std::flush;
-  return to ? 0 : 1;
+  return tensorcraft::test::write_page(argc, argv, [](const std::string& page) {
+    return tensorcraft::test::with_section(page, "requirements", table());
+  });
 }

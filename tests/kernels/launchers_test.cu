@@ -112,11 +112,27 @@ TEST(Launchers, DoNothingForNoElements) {
   EXPECT_EQ(launch_fill(none, 0, 1.0f), "");
   EXPECT_EQ(launch_softmax(none, none, 0, 5), "");
   EXPECT_EQ(launch_softmax(none, none, 5, 0), "");
+  EXPECT_EQ(launch_log_softmax(none, none, 5, 0), "");
+  EXPECT_EQ(launch_cross_entropy(none, (const int64_t*)nullptr, none, none, 0, 5), "");
   EXPECT_EQ(launch_l2_normalize(none, none, 0, 5), "");
   EXPECT_EQ(launch_rms_norm(none, none, none, 0, 5), "");
   EXPECT_EQ(launch_layer_norm(none, none, none, none, 5, 0), "");
+  EXPECT_EQ(launch_batch_norm(none, none, none, none, none, none, 0, 3, 4), "");
+  EXPECT_EQ(launch_batch_norm_training(none, none, none, none, BatchStatistics<float>{}, 2, 0, 4),
+            "");
+  EXPECT_EQ(launch_batch_norm_backward(none, none, none, none, none, none, none, none, 2, 3, 0),
+            "");
+  EXPECT_EQ(launch_group_norm(none, none, none, none, 0, 4, 3, 2), "");
   EXPECT_EQ(launch_masked_mean(none, (const int32_t*)nullptr, none, 0, 3, 4), "");
+  EXPECT_EQ((launch_reduce<Operation::sum>(none, none, 3, 5, 0)), "");
   EXPECT_EQ(launch_embedding((const int64_t*)nullptr, none, none, 0, 3, 4), "");
+  EXPECT_EQ(launch_silu_and_mul(none, none, 0, 5), "");
+  EXPECT_EQ(launch_gelu_and_mul(none, none, 5, 0), "");
+  EXPECT_EQ(launch_rope(none, none, {0, 1, 2, 8}), "");
+  EXPECT_EQ(launch_quantize_tokens(none, (e4m3*)nullptr, none, 0, 5), "");
+  EXPECT_EQ(launch_dequantize_blocks((int8_t*)nullptr, none, none, 5, 0), "");
+  EXPECT_EQ(launch_take(none, (const int64_t*)nullptr, none, 1, 3, 4, 0), "");
+  EXPECT_EQ(launch_transpose(none, none, 0, 3), "");
   EXPECT_EQ(launch_attention(none, none, none, none, {0, 1, 1, 2, 2, 64}), "");
   EXPECT_EQ(launch_gemm(none, none, none, 0, 5, 5), "");
   EXPECT_EQ(FP32GEMM::execute(none, none, none, 5, 0, 5), "");
@@ -127,12 +143,37 @@ TEST(Launchers, RefuseNegativeSizesAndNull) {
   EXPECT_EQ(invalid([&] { launch_softmax(kArray, kArray, -1, 5); }),
             "launch_softmax: rows must not be negative, got -1");
   EXPECT_EQ(invalid([&] { launch_softmax(none, kArray, 1, 5); }), "launch_softmax: in is null");
+  EXPECT_EQ(invalid([&] { launch_log_softmax(kArray, none, 1, 5); }),
+            "launch_log_softmax: out is null");
+  EXPECT_EQ(
+      invalid([&] { launch_cross_entropy(kArray, (const int64_t*)nullptr, kArray, none, 1, 5); }),
+      "launch_cross_entropy: targets is null");
+  EXPECT_EQ(invalid([&] { launch_mean_loss(none, kArray, 3); }),
+            "launch_mean_loss: losses is null");
+  EXPECT_EQ(invalid([&] { launch_mean_loss(kArray + 1, kArray, 3); }),
+            "Pointer not aligned for vectorized access");
   EXPECT_EQ(invalid([&] { launch_rms_norm(kArray, kArray, none, 1, 5); }),
             "launch_rms_norm: out is null");
   EXPECT_EQ(invalid([&] { launch_layer_norm(kArray, none, none, kArray, 1, 5, -1.0f); }),
             "launch_layer_norm: eps must be at least 0");
+  EXPECT_EQ(invalid([&] { launch_batch_norm(kArray, none, kArray, none, none, kArray, 1, 2, 3); }),
+            "launch_batch_norm: running_mean is null");
+  EXPECT_EQ(invalid([&] { launch_group_norm(kArray, none, none, kArray, 1, 4, 3, 3); }),
+            "launch_group_norm: groups must divide channels");
   EXPECT_EQ(invalid([&] { launch_attention(kArray, kArray, kArray, kArray, {1, 3, 2, 1, 1, 8}); }),
             "launch_attention: heads must be a multiple of heads_k");
+  EXPECT_EQ(invalid([&] { launch_reduce<Operation::sum>(kArray, kArray, 1, -2, 1); }),
+            "launch_reduce: reduced must not be negative, got -2");
+  EXPECT_EQ(invalid([&] { launch_reduce<Operation::sum>(none, kArray, 1, 2, 1); }),
+            "launch_reduce: in is null");
+  EXPECT_EQ(invalid([&] { launch_rope(kArray, kArray, {1, 1, 1, 7}); }),
+            "launch_rope: dim must be even");
+  EXPECT_EQ(invalid([&] { launch_rope(kArray, kArray, {1, 1, 1, 8}, {.cos = kArray}); }),
+            "launch_rope: give both cos and sin, or neither");
+  EXPECT_EQ(invalid([&] { launch_quantize_blocks(kArray, (e4m3*)kArray, none, 1, 5); }),
+            "launch_quantize_blocks: scales is null");
+  EXPECT_EQ(invalid([&] { launch_transpose(kArray, none, 2, 3); }),
+            "launch_transpose: out is null");
   EXPECT_EQ(invalid([&] { launch_add(kArray, none, kArray, 3); }), "launch_elementwise: b is null");
   EXPECT_EQ(invalid([&] { launch_gemm(kArray, kArray, kArray, -1, 1, 1); }),
             "GEMM dimensions must be positive");
@@ -198,9 +239,29 @@ TEST(CompiledSets, HoldEveryAlignedSoftmaxThatFitsRegisters) {
       ++in_registers;
       EXPECT_TRUE(is_compiled<s::InRegisters<float>>(s::in_registers_launch(p, 4))) << cols;
     }
-    EXPECT_TRUE(is_compiled<s::Online<float>>(s::online_launch(p, 4))) << cols;
+    constexpr auto kSoftmax = s::Form::softmax, kLog = s::Form::log_softmax;
+    EXPECT_TRUE((is_compiled<s::Online<float, kSoftmax>>(s::online_launch(p, 4)))) << cols;
+    EXPECT_TRUE((is_compiled<s::Ragged<float, kLog>>(s::ragged_launch(p, 4, kLog)))) << cols;
   }
   EXPECT_EQ(in_registers, 2048);
+}
+
+TEST(CompiledSets, HoldEveryRowOfClasses) {
+  namespace e = detail::cross_entropy;
+  for (const int64_t classes : {0, 1, 512, 513, 2048, 2049, 262144}) {
+    const auto p = e::contiguous_params(kArray, kArray, kArray, nullptr, 5, classes);
+    EXPECT_TRUE((is_compiled<e::Online<float, int32_t>>(e::online_launch(p, 4, false)))) << classes;
+  }
+}
+
+TEST(CompiledSets, HoldEveryTranspose) {
+  namespace p = detail::permute;
+  for (const int64_t rows : {16, 17, 64, 4096})
+    for (const int64_t cols : {16, 33, 4096}) {
+      const auto m = p::transpose_move(kArray, kArray, 4, 2, rows, cols);
+      EXPECT_TRUE(is_compiled<p::Tiled<int32_t>>(p::tiled_launch(m, 132))) << rows << " " << cols;
+      EXPECT_TRUE(is_compiled<p::Naive<int32_t>>(p::naive_launch(m)));
+    }
 }
 
 TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
@@ -222,6 +283,31 @@ TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
         l::vectorized_launch(q, {.has_weight = 1}, 4))))
         << cols;
   }
+}
+
+TEST(CompiledSets, HoldTheWidthsOfTokensAndBlocks) {
+  namespace q = detail::quantize;
+  for (const int64_t cols : kRegisterRows)
+    for (const bool blocks : {false, true}) {
+      const auto p =
+          q::make_params(kArray, kArray, kArray, q::checked_tiles("", 5, cols, blocks, false));
+      EXPECT_TRUE((is_compiled<q::InRegisters<bf16, e4m3>>(q::in_registers_launch(p, 2)))) << cols;
+      EXPECT_TRUE((is_compiled<q::InRegisters<float, int8_t>>(q::in_registers_launch(p, 4))))
+          << cols;
+      EXPECT_TRUE(
+          (is_compiled<q::DequantizeVectorized<e4m3, bf16>>(q::dequantize_vectorized_launch(p, 2))))
+          << cols;
+    }
+}
+
+TEST(CompiledSets, HoldTheWidthsOfGates) {
+  namespace g = detail::gated_activation;
+  for (const int64_t rows : {1, 100000})
+    for (int64_t cols = 128; cols <= 32768; cols += 8) {
+      const auto p = g::contiguous_params(kArray, kArray, rows, cols);
+      const auto plan = g::vectorized_launch(p, g::Gate::silu, 2, 132);
+      EXPECT_TRUE((is_compiled<g::Vectorized<bf16, g::Gate::silu>>(plan))) << cols;
+    }
 }
 
 TEST(CompiledSets, HoldEveryProduct) {

@@ -2,6 +2,7 @@
 #include "tensorcraft/op/python_package.hpp"
 
 #include "tensorcraft/core/prefixes.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,10 +18,9 @@ namespace fs = std::filesystem;
 // A prefix that is asked first; one for the process, since it cannot be taken back.
 const fs::path& own_prefix() {
   static const fs::path prefix = [] {
-    std::string pattern = (fs::temp_directory_path() / "python_package_XXXXXX").string();
-    const fs::path made = mkdtemp(pattern.data());
-    add_prefix(made);
-    return made;
+    static const test::TemporaryFolder folder;
+    add_prefix(folder.path());
+    return fs::path(folder.path());
   }();
   return prefix;
 }

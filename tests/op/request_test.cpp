@@ -35,6 +35,17 @@ TEST(Request, ReadsOneLine) {
   EXPECT_EQ(text.variant, "tiled");
 }
 
+TEST(Request, ArraysWithoutMemoryDoNotOverlap) {
+  EXPECT_FALSE(
+      on_hopper("layer_norm 64x256 --option weight=256 --option bias=256").variant.empty());
+  const RequestText text = parse_request("rms_norm 64x256 --option weight=256");
+  const Request request(find_operator(text.op), text, device_info_of_arch("sm_90a"));
+  ASSERT_EQ(request.inputs().size(), 1u);
+  EXPECT_EQ(request.inputs()[0].shape(), (Dims{64, 256}));
+  ASSERT_EQ(request.outputs().size(), 1u);
+  EXPECT_EQ(std::get<TensorView>(request.options()[0]).shape(), (Dims{256}));
+}
+
 TEST(Request, RefusesALineOfAnotherForm) {
   expect_refusal("", "\"\" names no operator");
   expect_refusal("gemm 4x4 --dtype", "\"gemm 4x4 --dtype\": --dtype needs a value");
@@ -69,6 +80,7 @@ TEST(Request, PassesEveryKindOfOption) {
   EXPECT_TRUE(holds("--option activation=relu", "Activation::relu"));
   EXPECT_TRUE(holds("--option activation=None --option alpha=0.5", "Activation::none"));
   EXPECT_EQ(on_hopper("astype 10 --option dtype=int64").cost.bytes, 10 * 12);
+  EXPECT_EQ(on_hopper("permute_dims 64x64x2 --option axes=1,0,2").variant, "vectorized");
   expect_refusal("gemm 16x32 32x32 --option bias=31",
                  "gemm: bias: Size mismatch for shape#0('n'): expected 32 but got 31 (n is "
                  "b.shape[1])");
@@ -103,7 +115,7 @@ TEST(Request, SaysWhatIsWrongWithWhichPart) {
                  "gemm: transpose_a must be true or false, got \"yes\"");
   expect_refusal("softmax 4 --option axis", "softmax: an option is NAME=VALUE, got \"axis\"");
   expect_refusal("softmax 4 --option axes=1",
-                 "softmax: there is no option \"axes\"; there are: axis");
+                 "softmax: there is no option \"axes\"; there are: axis, scale, mask");
   expect_refusal("softmax 4 --variant best", [] {
     std::string names;
     for (const auto& v : find_operator("softmax").description().variants)

@@ -71,10 +71,10 @@ TEST(Simt, DeclinesARowWhoseConfigIsNotCompiled) {
   const auto softmax = find_operator("softmax").explain({&view, 1}, {{&view, 1}, {&axis, 1}},
                                                         device_info(x.device()));
   EXPECT_FALSE(softmax.variants[0].accepted);
-  EXPECT_EQ(
-      softmax.variants[0].reason,
-      "the SIMT device has no instance of this Config; "
-      "softmax_in_registers_float32_t256_g256_v4_s5_w1_n0_c1 is not compiled into this build");
+  EXPECT_EQ(softmax.variants[0].reason,
+            "the SIMT device has no instance of this Config; "
+            "softmax_staged_float32_t256_g256_v4_s1_w0_n0_c1_fsoftmax_mnone_s0 is not "
+            "compiled into this build");
   EXPECT_EQ(softmax.variant, "online");
   EXPECT_EQ(softmax.floor_us, 0) << "time on it says nothing of a GPU";
 }

@@ -18,6 +18,8 @@ TEST(Value, BecomesTheTypeOfItsField) {
   EXPECT_EQ(to_dtype("f", "a", DType::bfloat16), DType::bfloat16);
   EXPECT_EQ(Field<Activation>::get("f", "a", std::string_view("gelu_tanh")), Activation::gelu_tanh);
   EXPECT_EQ(Field<Activation>::get("f", "a", {}), Activation::none);
+  EXPECT_EQ(to_integers("f", "a", Dims{2, -1}), (Dims{2, -1}));
+  EXPECT_EQ(to_integers("f", "a", int64_t(4)), Dims{4});
 }
 
 TEST(Value, OfAnotherTypeIsRefusedByName) {
@@ -32,6 +34,10 @@ TEST(Value, OfAnotherTypeIsRefusedByName) {
   expect_error(
       ErrorKind::type, [] { to_tensor("f", "a", DType::int8); },
       "f: a must be a tensor, got a dtype");
+  expect_error(
+      ErrorKind::type, [] { to_integers("f", "a", 0.5); }, "f: a must be integers, got a float");
+  expect_error(
+      ErrorKind::type, [] { to_integer("f", "a", Dims{1}); }, "f: a must be an int, got a list");
 }
 
 TEST(Value, ANumberBeyondFloat32IsRefusedAndInfinityIsNot) {
@@ -54,6 +60,8 @@ TEST(Value, AnUnknownChoiceListsThemAll) {
 TEST(Field, WritesDefaultsAsPythonDoes) {
   EXPECT_EQ(Field<bool>::text(true), "True");
   EXPECT_EQ(Field<float>::text(1), "1.0");
+  EXPECT_EQ(Field<Dims>::text({1, 0}), "(1, 0)");
+  EXPECT_EQ(Field<Dims>::text({1}), "(1,)");
   EXPECT_EQ(Field<float>::text(1e-5f), "1e-05");
   EXPECT_EQ(Field<Activation>::text(Activation::none), "None");
   EXPECT_EQ(Field<Activation>::text(Activation::silu), "\"silu\"");

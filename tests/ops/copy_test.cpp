@@ -3,6 +3,7 @@
 #include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
+#include "tensorcraft/ops/permute/permute.hpp"
 #include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>

@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/permute/permute.hpp"
 #include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>
@@ -142,7 +143,7 @@ TEST_P(EveryHostRow, WrapsIntegersAndKeepsAll64Bits) {
   std::vector<int32_t> x = {1 << 30, std::numeric_limits<int32_t>::min()}, y = {4, -1}, z(2);
   multiply(view(z), view(x), view(y), row);
   EXPECT_EQ(z, (std::vector<int32_t>{0, std::numeric_limits<int32_t>::min()}));
-  copy(view(c), view(a), row);
+  copy(view(c), view(a), {.variant = GetParam()});
   EXPECT_EQ(c, a);
   astype(view(z), view(a).slice(0, 0, 2), {.dtype = DType::int32, .variant = GetParam()});
   EXPECT_EQ(z, (std::vector<int32_t>{1, -1}));
@@ -198,11 +199,13 @@ TEST(ElementwiseOnGpu, NaiveAndVectorizedAgreeBitForBit) {
     for (const op::Operator* op : operators()) {
       const auto& d = op->description();
       if (d.group != "elementwise" || d.name == "fill" || d.name == "astype") continue;
+      if (d.inputs.size() > 2 || d.name == "clip") continue;  // expression_test.cpp has those
+      if (d.name.ends_with("_and_mul")) continue;             // its rows have halves
       const TensorView both[] = {a, b};
       const std::span inputs(both, d.inputs.size());
       std::vector<std::vector<std::byte>> results;
       for (const char* variant : {"naive", "vectorized"}) {
-        const Tensor result(dtype, {n}, Device::cuda(0));
+        const Tensor result(op->infer({inputs, {}})[0].dtype, {n}, Device::cuda(0));
         const TensorView out = result;
         op->run(std::span(&out, 1), {inputs, {}, variant});
         result.copy_to_host(results.emplace_back(result.nbytes()).data(), result.nbytes());

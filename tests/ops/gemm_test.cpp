@@ -9,6 +9,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/ops/gemm/params.h"
+#include "tensorcraft/ops/permute/permute.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/rms_norm/rms_norm.hpp"
 
+#include "tensorcraft/op/host/code_rows.hpp"
 #include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -81,6 +83,52 @@ TEST_P(RmsNormOnTheHost, OutputsMayReplaceXAndResidual) {
            {.residual = residual.view(), .residual_out = residual.view(), .variant = GetParam()});
   EXPECT_EQ(values(x), values(expected.out));
   EXPECT_EQ(values(residual), values(expected.residual_out));
+}
+
+TEST_P(RmsNormOnTheHost, CodesAreThoseOfTheFloat32Result) {
+  std::mt19937 random(11);
+  const Tensor x = random_tensor({7, 333}, random), weight = random_tensor({333}, random);
+  const Tensor y = rms_norm(x, {.weight = weight.view(), .variant = GetParam()}).out;
+  for (const DType dtype : {DType::float8_e4m3fn, DType::float8_e5m2, DType::int8})
+    for (const bool per_token : {false, true}) {
+      const auto codes = rms_norm(x, {.weight = weight.view(),
+                                      .out_dtype = dtype,
+                                      .scale = per_token ? std::nullopt : std::optional(0.02f),
+                                      .per_token = per_token,
+                                      .variant = GetParam()});
+      const Tensor expected(dtype, x.shape()), scales(DType::float32, {7});
+      const host::CodeRows rows(expected, per_token ? std::optional(scales.view()) : std::nullopt,
+                                0.02f);
+      for (int64_t row = 0; row < 7; ++row) rows.commit(row, y.data_as<float>() + row * 333);
+      EXPECT_EQ(std::memcmp(codes.out.data(), expected.data(), size_t(x.size())), 0) << dtype;
+      EXPECT_EQ(codes.scales.size(), per_token ? 7 : 0);
+      if (!per_token) continue;
+      EXPECT_EQ(values(codes.scales), values(scales)) << dtype;
+    }
+}
+
+TEST(RmsNorm, SaysWhatIsWrongAboutCodes) {
+  const Tensor x(DType::float32, {2, 8}), out(DType::int8, {2, 8}), scales(DType::float32, {2});
+  expect_error(
+      ErrorKind::type, [&] { rms_norm(x, {.out_dtype = DType::int32}); },
+      "rms_norm: out_dtype must be float8_e4m3fn, float8_e5m2, int8 or that of x, float32, got "
+      "int32");
+  expect_error(
+      ErrorKind::value, [&] { rms_norm(x, {.out_dtype = DType::int8}); },
+      "rms_norm: out_dtype int8 needs either scale or per_token=True, and not both");
+  expect_error(
+      ErrorKind::value,
+      [&] { rms_norm(x, {.out_dtype = DType::int8, .scale = 1, .per_token = true}); },
+      "rms_norm: out_dtype int8 needs either scale or per_token=True, and not both");
+  expect_error(
+      ErrorKind::value, [&] { rms_norm(x, {.scale = 1}); },
+      "rms_norm: scale and per_token are of codes; give out_dtype too");
+  expect_error(
+      ErrorKind::value, [&] { rms_norm(x, {.out_dtype = DType::int8, .scale = 0}); },
+      "rms_norm: scale must be finite and above 0, got 0");
+  expect_error(
+      ErrorKind::value, [&] { rms_norm(out, x, {.out_dtype = DType::int8, .per_token = true}); },
+      "rms_norm: scales is written where per_token is set; give both or none");
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, RmsNormOnTheHost, ::testing::Values("cpu", "reference"),

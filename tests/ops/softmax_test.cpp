@@ -61,6 +61,49 @@ TEST_P(SoftmaxOnTheHost, OutMayBeTheInput) {
 INSTANTIATE_TEST_SUITE_P(Variants, SoftmaxOnTheHost, ::testing::Values("cpu", "reference"),
                          [](const auto& info) { return std::string(info.param); });
 
+TEST_P(SoftmaxOnTheHost, ABoolMaskHidesWhateverLiesBehindIt) {
+  Tensor x(DType::float32, {2, 3}), mask(DType::bool_, {3});
+  const float values[] = {1.0f, std::nanf(""), 1.0f, 2.0f, kInfinity, 2.0f};
+  const uint8_t keep[] = {1, 0, 1};
+  x.copy_from_host(values, sizeof(values));
+  mask.copy_from_host(keep, sizeof(keep));
+  const Tensor y = softmax(x, {.mask = mask, .variant = GetParam()});
+  const Tensor logs = log_softmax(x, {.mask = mask, .variant = GetParam()});
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(y.data_as<float>()[i], i % 3 == 1 ? 0.0f : 0.5f) << i;
+    EXPECT_FLOAT_EQ(logs.data_as<float>()[i], i % 3 == 1 ? -kInfinity : -std::log(2.0f)) << i;
+  }
+}
+
+TEST_P(SoftmaxOnTheHost, ARowOfWhichNothingIsLeftIsZero) {
+  Tensor x(DType::float32, {2, 2}), mask(DType::bool_, {2, 1});
+  const float values[] = {1.0f, 2.0f, -kInfinity, -kInfinity};
+  const uint8_t keep[] = {0, 1};
+  x.copy_from_host(values, sizeof(values));
+  mask.copy_from_host(keep, sizeof(keep));
+  const Tensor y = softmax(x, {.mask = mask, .variant = GetParam()});
+  const Tensor logs = log_softmax(x, {.mask = mask, .variant = GetParam()});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(y.data_as<float>()[i], 0.0f) << i;
+    EXPECT_EQ(logs.data_as<float>()[i], -kInfinity) << i;
+  }
+}
+
+TEST_P(SoftmaxOnTheHost, ASumOfExponentialsKnowsInfinities) {
+  Tensor x(DType::float32, {4, 2});
+  const float values[] = {-kInfinity, -kInfinity,    kInfinity, 1.0f,
+                          1.0f,       std::nanf(""), 1e30f,     1e30f};
+  x.copy_from_host(values, sizeof(values));
+  const Tensor y = logsumexp(x, {.variant = GetParam()});
+  EXPECT_EQ(y.shape(), Dims({4}));
+  EXPECT_EQ(y.data_as<float>()[0], -kInfinity);
+  EXPECT_EQ(y.data_as<float>()[1], kInfinity);
+  EXPECT_TRUE(std::isnan(y.data_as<float>()[2]));
+  EXPECT_EQ(y.data_as<float>()[3], 1e30f);
+  EXPECT_EQ(logsumexp(x, {.axis = 0, .keepdims = true, .variant = GetParam()}).shape(),
+            Dims({1, 2}));
+}
+
 TEST(Softmax, BadArgumentsAreNamedWithTheirValues) {
   const Tensor x(DType::float32, {2, 3}), integers(DType::int8, {2, 3});
   expect_error(
@@ -68,6 +111,15 @@ TEST(Softmax, BadArgumentsAreNamedWithTheirValues) {
       "softmax: x: Dtype value [int8] not in the allowed options: [float32, float16, bfloat16]");
   EXPECT_THROW(softmax(x, {.axis = 2}), Error);
   EXPECT_THROW(softmax(x, {.axis = -3}), Error);
+  EXPECT_THROW(softmax(x, {.scale = kInfinity}), Error);
+  EXPECT_THROW(softmax(x, {.mask = integers}), Error);
+  const Tensor wide(DType::bool_, {2, 4}), whole(DType::float32, {2, 3});
+  expect_error(
+      ErrorKind::value, [&] { log_softmax(x, {.mask = wide}); },
+      "log_softmax: mask must broadcast to x: shapes [2, 4] and [2, 3] do not broadcast: dimension "
+      "1 is 4 and 3");
+  EXPECT_THROW(softmax(whole, x, {.mask = whole.view().slice(0, 0, 1)}), Error) << "out is read";
+  EXPECT_THROW(logsumexp(whole, x), Error);
 }
 
 // The row chosen for a problem on a GPU, without one.
@@ -86,16 +138,33 @@ std::string chosen(const Dims& shape, const Dims& strides, DType dtype,
 
 TEST(Softmax, TheGpuRowFollowsTheLengthOfARow) {
   EXPECT_EQ(chosen({100, 256}, {256, 1}, DType::bfloat16), "in_registers x25");  // a warp a row
-  EXPECT_EQ(chosen({100, 8192}, {8192, 1}, DType::float32), "in_registers x100");
-  EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32), "cluster x200");
-  EXPECT_EQ(chosen({100, 131072}, {131072, 1}, DType::bfloat16), "cluster x800");
+  EXPECT_EQ(chosen({100, 1020}, {1020, 1}, DType::float32), "in_registers x100");
+  EXPECT_EQ(chosen({100, 8192}, {8192, 1}, DType::float32), "staged x100");
+  EXPECT_EQ(chosen({100, 131072}, {131072, 1}, DType::bfloat16), "staged x400");
+  EXPECT_EQ(chosen({100, 8201}, {8204, 1}, DType::float32), "cluster x200");
   EXPECT_EQ(chosen({100, 131073}, {131080, 1}, DType::bfloat16), "online x100");
   EXPECT_EQ(chosen({100, 8200}, {8201, 1}, DType::float32), "online x100");
   EXPECT_EQ(chosen({100, 256}, {1, 100}, DType::float32), "block x100");
 }
 
+TEST(LogSumExp, ARowWithoutEndIsRefused) {
+  const Tensor one(DType::float32, {3, 1});
+  expect_error(
+      ErrorKind::unsupported, [&] { logsumexp(one.view().broadcast_to({3, int64_t(1) << 40})); },
+      "logsumexp: x: the axis must have fewer than 2^30 elements, got shape [3, 1099511627776]");
+}
+
+TEST(LogSumExp, ALongRowIsReadOnceWithoutACluster) {
+  alignas(64) static char memory[64];
+  const TensorView x(memory, DType::bfloat16, {100, 131072}, Device::cpu()),
+      out(memory, DType::bfloat16, {100}, Device::cpu());
+  const auto e = find_operator("logsumexp")
+                     .explain({&out, 1}, {.inputs = {&x, 1}}, device_info_of_arch("sm_90a"));
+  EXPECT_EQ(e.variant, "online");
+}
+
 TEST(Softmax, AGpuWithoutClustersTakesAnotherRow) {
-  EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32, "sm_90a"), "cluster x200");
+  EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32, "sm_90a"), "staged x100");
   EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32, "sm_80"), "online x100");
   EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32, "sm_89"), "online x100");
 }

@@ -6,9 +6,11 @@
 #include "tensorcraft/ops/attention/plan.h"
 #include "tensorcraft/ops/elementwise/plan.h"
 #include "tensorcraft/ops/embedding/plan.h"
+#include "tensorcraft/ops/gather/plan.h"
 #include "tensorcraft/ops/l2_normalize/plan.h"
 #include "tensorcraft/ops/layer_norm/plan.h"
 #include "tensorcraft/ops/masked_mean/plan.h"
+#include "tensorcraft/ops/permute/plan.h"
 #include "tensorcraft/ops/rms_norm/plan.h"
 #include "tensorcraft/ops/softmax/plan.h"
 

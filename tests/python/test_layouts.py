@@ -9,6 +9,8 @@ import pytest
 
 import tensorcraft as tc
 
+BINARY = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "equal", "not_equal", "less", "less_equal"}
+BINARY |= {"greater", "greater_equal", "logical_and", "logical_or"}
 CALLS = 250  # of each operator
 SIZES = (0, 1, 2, 3, 5, 8, 17, 33)
 DTYPES = ("float32", "float32", "float16", "int32", "int64", "uint8")
@@ -51,6 +53,16 @@ class Generator:
             return room[1:].reshape(shape)
         return array
 
+    def channels(self, name: str, dtype: str) -> tuple[list[Any], dict[str, Any]]:
+        """The same of a norm of channels."""
+        shape = (3, 2 * self.size(), *(self.size() for _ in range(int(self.random.integers(3)))))
+        vectors = [self.array((shape[1],), "float32") for _ in range(2)]
+        if name == "group_norm":
+            return [self.array(shape, dtype)], {"num_groups": 2, "weight": vectors[0]}
+        if name == "batch_norm_backward":
+            return [self.array(shape, dtype), self.array(shape, dtype)], {"mean": vectors[0], "rstd": vectors[1]}
+        return [self.array(shape, dtype)], {"weight": vectors[0], "bias": vectors[1], "training": True}
+
     def call(self, name: str) -> tuple[list[Any], dict[str, Any]]:
         """Arguments and options that fit the operator most of the time."""
         dtype, shape = str(self.random.choice(DTYPES)), self.shape()
@@ -73,9 +85,43 @@ class Generator:
         if name in ("layer_norm", "rms_norm"):
             weight = self.maybe(lambda: self.array(shape[-1:], dtype))
             return [x], {"weight": weight, "residual": self.maybe(lambda: self.array(shape, dtype))}
-        if name in ("softmax", "l2_normalize"):
+        if name in ("take", "take_along_axis"):
+            axis = int(self.random.integers(len(shape))) if shape else 0
+            along = (*shape[:axis], self.size(), *shape[axis + 1 :])
+            indices = self.array(along if name != "take" else self.shape()[:2], "int64")
+            return [x, indices], {"axis": axis}
+        if name == "permute_dims":
+            return [x], {"axes": [int(i) for i in self.random.permutation(x.ndim)]}
+        if name == "rope":
+            tokens, heads = (2, self.size()), (self.size(), 2 * self.size())
+            k = self.maybe(lambda: self.array((*tokens, 2, heads[1]), dtype))
+            positions = self.maybe(lambda: self.array(tokens[1:], "int64"))
+            return [self.array((*tokens, *heads), dtype)], {"k": k, "positions": positions}
+        if name == "quantize":
+            return [x], {"dtype": "int8", "scheme": str(self.random.choice(("tensor", "token", "block")))}
+        if name == "dequantize":
+            return [self.array(shape, "int8"), self.array((*shape[:-1], 1), "float32")], {"scheme": "token"}
+        if name == "rope_cache":
+            return [self.array((self.size(),), "int64")], {"dim": 6}
+        if name in ("silu_and_mul", "gelu_and_mul"):
+            return [self.array((*shape[:-1], 2 * shape[-1]) if shape else shape, dtype)], {}
+        if name in ("batch_norm", "batch_norm_backward", "group_norm"):
+            return self.channels(name, dtype)
+        if name in ("softmax", "log_softmax"):
+            mask = self.maybe(lambda: self.array(shape[1:], "float32") > 0)
+            return [x], {"axis": int(self.random.integers(-3, 3)), "scale": 0.5, "mask": mask}
+        if name in ("logsumexp", "l2_normalize"):
             return [x], {"axis": int(self.random.integers(-3, 3))}
-        if name in ("add", "subtract", "multiply", "divide", "maximum", "minimum"):
+        if name == "cross_entropy":
+            reduction = str(self.random.choice(("mean", "sum", "none")))
+            return [x, self.array(shape[:-1], "int64")], {"ignore_index": 1, "reduction": reduction}
+        if name == "where":
+            return [self.array(shape, "int32") > 0, x, self.array(shape, dtype)], {}
+        if name == "clip":
+            return [x], {"min": -0.5, "max": 0.5}
+        if name == "elementwise":
+            return ["a * 2 + b"], {"a": x, "b": self.array(shape[1:], dtype)}
+        if name in BINARY:
             return [x, self.array(tuple(self.random.choice((1, size)) for size in shape)[1:], dtype)], {}
         return [x], {}
 
@@ -98,7 +144,7 @@ def test_every_layout_gives_the_reference_or_a_typed_error(name: str) -> None:
         except tc.errors.Error:
             continue
         computed += 1
-        dense = [np.array(a, order="C") for a in args]
+        dense = [a if isinstance(a, str) else np.array(a, order="C") for a in args]
         wanted = operator.function(*dense, **options, variant="reference", device="cpu")
         same(found, wanted)
         if isinstance(found, tuple):

@@ -94,6 +94,20 @@ def test_several_results_come_as_a_named_tuple(device: str) -> None:
     np.testing.assert_array_equal(out, result.out)
 
 
+@pytest.mark.parametrize("name", ["rms_norm", "layer_norm"])
+def test_a_norm_may_store_codes(name: str, device: str) -> None:
+    norm = getattr(tc, name)
+    x = np.random.default_rng(7).standard_normal((9, 300)).astype(np.float32)
+    y = norm(x, device=device)
+    tokens = norm(x, out_dtype="int8", per_token=True, device=device)
+    assert tokens._fields == ("out", "scales") and tokens.out.dtype == np.int8 and tokens.scales.shape == (9,)
+    np.testing.assert_allclose(tokens.scales, np.abs(y).max(1) / 127, rtol=1e-6)
+    assert np.abs(tokens.out - np.rint(y / tokens.scales[:, None])).max() <= 1
+    codes = norm(tc.asarray(x, device=device), out_dtype=tc.float8_e4m3fn, scale=0.01)
+    assert codes.dtype == tc.float8_e4m3fn
+    np.testing.assert_allclose(codes.astype(tc.float32).numpy() * 0.01, y, rtol=2**-4, atol=2**-10 * 0.01)
+
+
 @pytest.mark.parametrize("name", ["cpu", "reference"])
 def test_a_variant_can_be_named(name: str) -> None:
     np.testing.assert_allclose(tc.l2_normalize(X, variant=name, device="cpu"), l2(X), rtol=1e-5)

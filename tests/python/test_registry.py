@@ -78,7 +78,8 @@ def test_the_stub_of_an_operator_has_its_signature() -> None:
     assert set(stubs) == set(OPERATORS)
     for name, function in stubs.items():
         real = inspect.signature(OPERATORS[name].function).parameters.values()
-        names = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
+        last = [function.args.kwarg] if function.args.kwarg else []
+        names = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs, *last)]
         assert names == [p.name for p in real]
         assert [a.arg for a in function.args.kwonlyargs] == [p.name for p in real if p.kind is p.KEYWORD_ONLY]
 

@@ -37,6 +37,54 @@ def test_norms_and_softmax(device, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_logarithms_and_masks(device, dtype):
+    x, added = randn(3, 37, 384, device=device, dtype=dtype), randn(37, 384, device=device, dtype=dtype)
+    keep = added > 0
+    close(tc.log_softmax(x), functional.log_softmax(x, -1))
+    close(tc.logsumexp(x, axis=1, keepdims=True), torch.logsumexp(x, 1, keepdim=True))
+    scores = x.float() * 0.125
+    close(tc.softmax(x, scale=0.125, mask=keep), functional.softmax(scores.masked_fill(~keep, -torch.inf), -1).to(dtype))
+    close(tc.softmax(x, scale=0.125, mask=added), functional.softmax(scores + added.float(), -1).to(dtype))
+    special = torch.tensor([[-torch.inf, -torch.inf], [torch.inf, 1], [torch.nan, 1]], device=device, dtype=dtype)
+    for ours, theirs in [(tc.softmax, functional.softmax), (tc.log_softmax, functional.log_softmax), (tc.logsumexp, torch.logsumexp)]:
+        torch.testing.assert_close(ours(special), theirs(special, -1), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_cross_entropy(device, dtype, reduction):
+    for classes in (10, 1001, 50257):
+        x = randn(65, classes, device=device, dtype=dtype)
+        targets = (torch.arange(65, device=device) * 31) % classes
+        targets[::5] = -100
+        expected = functional.cross_entropy(x.float(), targets, reduction=reduction)
+        close(tc.cross_entropy(x, targets, reduction=reduction), expected)
+        got, lse = tc.cross_entropy(x, targets.int(), reduction=reduction, return_lse=True)
+        close(got, expected)
+        close(lse, torch.logsumexp(x.float(), -1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_norms_of_channels(device, dtype):
+    x, grad = (randn(4, 6, *s, device=device, dtype=dtype) for s in [(5, 7), (5, 7)])
+    mean, w, b = (randn(6, device=device, dtype=torch.float32) for _ in range(3))
+    var = randn(6, device=device, dtype=torch.float32).abs() + 0.5
+    close(tc.batch_norm(x, mean, var, w, b), functional.batch_norm(x.float(), mean, var, w, b).to(dtype))
+    close(tc.group_norm(x, 3, w, b), functional.group_norm(x.float(), 3, w, b).to(dtype))
+    wide, weight = x.float().requires_grad_(), w.clone().requires_grad_()
+    new_mean, new_var = mean.clone(), var.clone()
+    expected = functional.batch_norm(wide, new_mean, new_var, weight, b, training=True, momentum=0.3)
+    got = tc.batch_norm(x, mean, var, w, b, training=True, momentum=0.3)
+    close(got.out, expected.detach().to(dtype))
+    close(got.running_mean_out, new_mean)
+    close(got.running_var_out, new_var)
+    expected.backward(grad.float())
+    back = tc.batch_norm_backward(grad, x, w, got.mean, got.rstd)
+    close(back.grad_input, wide.grad.to(dtype))
+    torch.testing.assert_close(back.grad_weight, weight.grad, rtol=2e-5, atol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
 def test_linear_with_activation(device, dtype, activation):
     x, w, b = (randn(*s, device=device, dtype=dtype) for s in [(65, 96), (130, 96), (130,)])

@@ -45,6 +45,24 @@ def test_a_bad_include_is_refused(tmp_path, path, include, reason):
 
 
 @pytest.mark.parametrize(
+    "path, include, reason",
+    [
+        ("bench/a.cpp", '"cli/console.hpp"', "only bench/ and the library"),
+        ("bench/a.cpp", "<benchmark/benchmark.h>", "only bench/google_runner.cpp"),
+        ("tensorcraft/op/a.cpp", '"bench/engine.hpp"', "from the repository root"),
+    ],
+)
+def test_the_benchmark_is_above_the_library(tmp_path, path, include, reason):
+    found = check(tmp_path, path, f"#include {include}")
+    assert len(found) == 1 and reason in found[0] and path in found[0]
+
+
+def test_the_benchmark_includes_the_library_and_its_runner_google_benchmark(tmp_path):
+    assert not check(tmp_path, "bench/a.cpp", '#include "tensorcraft/ops/all.hpp"\n#include "bench/b.hpp"')
+    assert not check(tmp_path, "bench/google_runner.cpp", "#include <benchmark/benchmark.h>")
+
+
+@pytest.mark.parametrize(
     "path, include",
     [
         ("jit/a.cpp", '"tensorcraft/core/dims.hpp"'),

@@ -97,6 +97,58 @@ def test_results_become_tables(tmp_path):
     assert "| add | 2 |" in results_table.table("", tmp_path)
 
 
+MADE_UP = Path(__file__).parents[1] / "cli" / "made_up_results.json"
+
+
+def test_results_of_bench_become_tables(tmp_path):
+    (tmp_path / "a.json").write_text(MADE_UP.read_text())
+    lines = results_table.table("softmax", tmp_path).splitlines()
+    assert lines[0].startswith("**Made-up test data, never measured** (processor imaginary, gpu imaginary GPU, ")
+    assert lines[2:6] == [
+        "| op | shape | dtype | variant | us | GB/s | of copy | torch | torch.compile | slower than |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| softmax | 8192x8192 | bfloat16 | in_registers | 72.5 | 3703 | 0.952 | 3.586 | 1.524 |  |",
+        "| softmax | 2048x131072 | float32 | cluster | 640 | 3355 | 0.812 | 1.766 | **0.938** | torch.compile |",
+    ]
+    assert lines[7] == "| op | shape | dtype | in_registers | online | block | naive | cluster |"
+    assert lines[9] == "| softmax | 8192x8192 | bfloat16 | **72.5 us** | 95.25 us | 180 us | 2400 us | n/a |"
+    assert "| softmax | torch.compile | 1.195 | 2 | 1 | 0.938 |" in lines
+    assert "| softmax | copy | 0.879 | 2 | a bound | 0.812 |" in lines
+    reason = "- n/a: softmax tensorcraft in_registers (a row has more than 64 values a thread): 2048x131072 float32 axis=-1"
+    assert reason in lines
+    assert results_table.table("relu", tmp_path) == "Nothing is measured yet.\n\n"
+
+
+def test_a_table_of_all_results_tells_cases_and_bounds_apart(tmp_path):
+    (tmp_path / "a.json").write_text(MADE_UP.read_text())
+    old = {"title": "Old", "rows": [{"name": "softmax", "ms": 1.0}]}
+    (tmp_path / "b.json").write_text(json.dumps(old))
+    text = results_table.table("", tmp_path)
+    gemm = "gemm | 4096x4096x4096 | bfloat16 | transpose_b=true | events | cold | tma | 287 | 350.7 | 478.9 |"
+    assert gemm in text and " | us | GB/s | TFLOPS | of copy | cublaslt | " in text
+    assert "| add | 512x512 | float32 |  | graph | warm | vectorized | 2.9 | 1085 | 0.09039 | 0.897 |  | 1.138 | n/a |  |" in text
+    assert "- n/a: transpose torch.compile (torch.compile gave up: &lt;graph break&gt;): 8192x8192 float32\n" in text
+    assert "- n/a: add torch.compile (timed by events, the others by graph): 512x512 float32\n" in text
+    assert "- not run: cumsum 8192x8192 float32: there is no operator cumsum\n" in text
+    assert text.endswith("**Old**\n\n| name | ms |\n| --- | --- |\n| softmax | 1 |\n\n")
+
+
+def test_a_changed_measurement_changes_the_table(tmp_path):
+    document = json.loads(MADE_UP.read_text())
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results: softmax -->\n<!-- /results -->\n")
+
+    def content(argument):
+        return results_table.table(argument, tmp_path)
+
+    assert regions.update("results", content, tmp_path) == ["page.md"]
+    assert regions.update("results", content, tmp_path, check=True) == []
+    document["rows"][6]["median_us"] += 1
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    assert regions.update("results", content, tmp_path, check=True) == ["page.md"]
+
+
 def test_without_results_the_table_says_so(tmp_path):
     assert results_table.table("", tmp_path) == "Nothing is measured yet.\n\n"
 

@@ -4,6 +4,8 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 FUNCTIONS, _ = (ROOT / "scripts" / "setup.sh").read_text().split("\nmkdir -p", 1)
 
@@ -45,3 +47,22 @@ def test_a_library_of_the_system_is_used(tmp_path):
     fake(tmp_path, "ldconfig", "echo libnvrtc.so.12; echo libcuda.so.1; yes libother.so | head -c 300000")
     fake(tmp_path, "python3", "echo 12.4")
     assert ask("nvrtc_requirement", f"{tmp_path}:/usr/bin:/bin") == ""
+
+
+@pytest.mark.parametrize(
+    ("candidate", "install", "said"),
+    [
+        ("1.0", "true", ["setup: installing browser with apt"]),
+        ("1.0", "false", ["setup: installing browser with apt", "setup: browser could not be installed"]),
+        ("(none)", "exit 9", ["setup: browser is not among this system's packages: the test is skipped"]),
+    ],
+)
+def test_a_package_that_there_is_not_is_left_out(tmp_path, candidate, install, said):
+    fake(tmp_path, "apt-cache", f"echo '  Candidate: {candidate}'")
+    fake(tmp_path, "apt-get", install)
+    fake(tmp_path, "sudo", '"$@"')
+    answer = ask("install_where_offered browser 'the test'", f"{tmp_path}:/usr/bin:/bin").splitlines()
+    assert len(answer) == len(said)
+    assert all(line.startswith(start) for line, start in zip(answer, said, strict=True)), answer
+    fake(tmp_path, "browser", "true")
+    assert ask("install_where_offered browser 'the test'", f"{tmp_path}:/usr/bin:/bin") == ""

@@ -46,6 +46,11 @@ TensorCase tensor(const Json& j, DType dtype, const Names& names) {
 }
 
 Json scalar(const Json& j, const Names& names) {
+  if (j.is_array()) {
+    Json items = Json::array();
+    for (const Json& item : j) items.push_back(scalar(item, names));
+    return items;
+  }
   if (!j.is_string()) return j;
   const auto it = names.find(j.get<std::string>());
   return it == names.end() ? j : Json(it->second);
@@ -60,7 +65,8 @@ Case make_case(const op::Operator& op, const Json& j, DType dtype, const Names& 
   for (const auto& [name, value] : names) c.name += join("/", name, "=", value);
   c.name += join("/", dtype);
   for (const auto& p : d.inputs)
-    c.inputs.push_back(tensor(j.at("inputs").at(std::string(p.name)), dtype, names));
+    if (!p.optional || j.at("inputs").contains(std::string(p.name)))
+      c.inputs.push_back(tensor(j.at("inputs").at(std::string(p.name)), dtype, names));
   const Json given = j.value("options", Json::object());
   for (const auto& [key, value] : given.items())
     if (std::none_of(d.options.begin(), d.options.end(),
@@ -81,6 +87,7 @@ Case make_case(const op::Operator& op, const Json& j, DType dtype, const Names& 
   for (const Json& tag : j.value("tags", Json::array({"conformance"}))) c.tags.push_back(tag);
   if (j.contains("reduction")) c.reduction = double(integer(j["reduction"], names));
   c.rounds_inside = j.value("rounds_inside", false);
+  c.code_steps = j.value("code_steps", 0.0);
   return c;
 }
 
@@ -129,10 +136,11 @@ void for_each_offset(const TensorView& t, F&& f) {
   }
 }
 
-// A dtype option; an upcast run asks for float32 in the place of the other floats.
-DType wanted_dtype(const std::string& name, bool upcast) {
+// A dtype option; an upcast run asks for float32 in the place of the other floats, but for codes:
+// those of a norm are its result.
+DType wanted_dtype(const Case& c, const std::string& name, bool upcast) {
   const DType dtype = parse_dtype(name).value();
-  return upcast && is_floating(dtype) ? DType::float32 : dtype;
+  return upcast && is_floating(dtype) && c.code_steps == 0 ? DType::float32 : dtype;
 }
 
 // An option that is no tensor. Strings stay in the case.
@@ -141,10 +149,12 @@ op::Value option_value(const Case& c, size_t i, bool upcast) {
   if (j.is_boolean()) return j.get<bool>();
   if (j.is_number_integer()) return j.get<int64_t>();
   if (j.is_number()) return j.get<double>();
+  if (j.is_array()) return dims(j, {});
   if (!j.is_string()) return {};
   const auto& text = j.get_ref<const std::string&>();
   if (c.op->description().options[i].kind == op::ParameterKind::dtype)
-    return wanted_dtype(text, upcast);
+    // The scales of quantize depend on what it rounds to, so its reference rounds too.
+    return wanted_dtype(c, text, upcast && c.op->description().name != "quantize");
   return std::string_view(text);
 }
 
@@ -318,6 +328,8 @@ CaseRun::CaseRun(const Case& c, Device device, bool upcast) : case_(c) {
     GuardedTensor& original = into.emplace_back(t, upcast ? Device::cpu() : device);
     original.fill(t.fill, seed + salt);
     if (!upcast || !is_floating(t.dtype)) return original;
+    // dequantize takes narrow types alone.
+    if (dtype_bytes(t.dtype) == 1 && c.op->description().name == "dequantize") return original;
     const auto values = original.values();
     TensorCase wide{DType::float32, t.shape, {}, 0, {}};
     into.pop_back();

@@ -32,6 +32,7 @@ struct Case {
   std::vector<std::string> tags;
   double reduction = 1;        // length of the longest sum behind one output element
   bool rounds_inside = false;  // intermediate values are rounded to the dtype
+  double code_steps = 0;       // codes of 8 bits may be so many away
   bool has_tag(std::string_view tag) const;
 };
 

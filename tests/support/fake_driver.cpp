@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_driver.hpp"
 
+#include "tests/support/fake_graph.hpp"
 #include "tests/support/fake_stream.hpp"
 
 #include <cstdlib>
@@ -58,37 +59,12 @@ void run_all(CUstream_st& stream) { stream.run_until(stream.enqueued); }
 
 void enqueue(CUstream_st* handle, std::function<void()> work) {
   CUstream_st& stream = stream_of(handle);
+  if (stream.graph) {
+    stream.graph->nodes.push_back([work](CUstream_st* on) { enqueue(on, work); });
+    return;
+  }
   stream.enqueue(std::move(work));
   if (!fake->deferred) run_all(stream);
-}
-
-int attribute_of(const FakeGpu& gpu, int which) {
-  switch (which) {
-    case cuda::kClockKhz:
-      return gpu.clock_khz;
-    case cuda::kMultiprocessorCount:
-      return gpu.num_sms;
-    case cuda::kMemoryClockKhz:
-      return gpu.memory_clock_khz;
-    case cuda::kMemoryBusBits:
-      return gpu.memory_bus_bits;
-    case cuda::kL2Bytes:
-      return 60 << 20;
-    case cuda::kThreadsPerMultiprocessor:
-      return 2048;
-    case cuda::kComputeMajor:
-      return gpu.compute_capability / 10;
-    case cuda::kComputeMinor:
-      return gpu.compute_capability % 10;
-    case cuda::kSharedBytesPerMultiprocessor:
-      return gpu.shared_bytes_per_block + 1024;
-    case cuda::kRegistersPerMultiprocessor:
-      return 65536;
-    case cuda::kSharedBytesPerBlockOptIn:
-      return gpu.shared_bytes_per_block;
-    default:
-      return 0;
-  }
 }
 
 void fill_device_calls(cuda::Driver& d) {
@@ -122,7 +98,7 @@ void fill_device_calls(cuda::Driver& d) {
     return fake->enter("cuDeviceTotalMem");
   };
   d.device_get_attribute.function = [](int* value, int which, int device) {
-    *value = attribute_of(fake->gpus[size_t(device)], which);
+    *value = fake->gpus[size_t(device)].attribute(which);
     return fake->enter("cuDeviceGetAttribute");
   };
   d.primary_context_retain.function = [](CUctx_st** context, int device) {
@@ -179,8 +155,8 @@ void fill_stream_calls(cuda::Driver& d) {
             [before = event->stream, position = event->position] { before->run_until(position); });
     return 0;
   };
-  d.stream_is_capturing.function = [](CUstream_st*, int* state) {
-    *state = fake->capturing;
+  d.stream_is_capturing.function = [](CUstream_st* stream, int* state) {
+    *state = fake->capturing || (stream && stream->graph);
     return in_context("cuStreamIsCapturing");
   };
 }
@@ -387,6 +363,14 @@ int launch_kernel(const cuda::LaunchSetup* setup, CUfunc_st* function, void** pa
       launch.programmatic_dependent_launch = attribute.enabled == 1;
   }
   const Lock lock(fake->device_mutex);
+  if (CUstream_st* const stream = setup->stream; stream && stream->graph) {
+    // It counts and takes its time when the graph is launched, and computes nothing.
+    stream->graph->nodes.push_back([launch](CUstream_st*) {
+      fake->launches.push_back(launch);
+      fake->clock_ms += 1;
+    });
+    return 0;
+  }
   fake->launches.push_back(launch);
   fake->clock_ms += 1;
   if (fake->on_launch) fake->on_launch(launch, params[0]);
@@ -447,11 +431,14 @@ FakeDriver::FakeDriver(std::vector<FakeGpu> fake_gpus, int driver_version,
   for (int device = 0; device < kMaxDevices; ++device) stream_pool.emplace_back(device);
   fill_device_calls(table_);
   fill_stream_calls(table_);
+  fill_graph_calls(table_);
   fill_event_calls(table_);
   fill_memory_calls(table_);
   fill_kernel_calls(table_);
   cuda::set_driver_for_test(&table_);
 }
+
+FakeDriver* FakeDriver::installed() { return fake; }
 
 FakeDriver::~FakeDriver() {
   cuda::set_driver_for_test(nullptr);

@@ -20,6 +20,36 @@ struct FakeGpu {
   int num_sms = 132, clock_khz = 1980000, memory_clock_khz = 3201000, memory_bus_bits = 6144;
   int shared_bytes_per_block = 232448;
   size_t memory_bytes = size_t(141) << 30;
+
+  // What the driver says of it.
+  int attribute(int which) const {
+    switch (which) {
+      case cuda::kClockKhz:
+        return clock_khz;
+      case cuda::kMultiprocessorCount:
+        return num_sms;
+      case cuda::kMemoryClockKhz:
+        return memory_clock_khz;
+      case cuda::kMemoryBusBits:
+        return memory_bus_bits;
+      case cuda::kL2Bytes:
+        return 60 << 20;
+      case cuda::kThreadsPerMultiprocessor:
+        return 2048;
+      case cuda::kComputeMajor:
+        return compute_capability / 10;
+      case cuda::kComputeMinor:
+        return compute_capability % 10;
+      case cuda::kSharedBytesPerMultiprocessor:
+        return shared_bytes_per_block + 1024;
+      case cuda::kRegistersPerMultiprocessor:
+        return 65536;
+      case cuda::kSharedBytesPerBlockOptIn:
+        return shared_bytes_per_block;
+      default:
+        return 0;
+    }
+  }
 };
 
 struct FakeLaunch {
@@ -72,13 +102,16 @@ class FakeDriver {
   std::map<int, int> max_dynamic_shared;  // by device, as the last kernel asked
   std::string jit_log;                    // what a refused image leaves in the log
   uint64_t last_tensor_map_strides[4] = {};
-  std::atomic<int> streams = 0, events = 0, libraries = 0, blocks = 0, pinned = 0;  // alive
-  int alive() const { return streams + events + libraries + blocks + pinned; }
+  std::atomic<int> streams = 0, events = 0, libraries = 0, blocks = 0, pinned = 0,
+                   graphs = 0;  // alive
+  int alive() const { return streams + events + libraries + blocks + pinned + graphs; }
   std::atomic<int> retained_contexts = 0;
   bool capturing = false;            // what every stream says of itself
   CUstream_st* last_free = nullptr;  // the stream that memory went back on last
   double clock_ms = 0;
 
+  // The one that is installed; null without.
+  static FakeDriver* installed();
   // The context current on the calling thread.
   static CUctx_st* current_context();
   static void set_current_context(CUctx_st* context);

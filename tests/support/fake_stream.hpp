@@ -3,6 +3,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <vector>
+
+struct CUstream_st;
+
+// What was recorded instead of run.
+struct CUgraph_st {
+  std::vector<std::function<void(CUstream_st*)>> nodes;
+};
 
 // A stream of the fake driver: work in the order it was enqueued. Work runs when somebody waits for
 // it, as late as the program allows, so what was ordered by luck alone is seen.
@@ -25,6 +33,7 @@ struct CUstream_st {
 
   const int device;
   bool destroyed = false;
+  CUgraph_st* graph = nullptr;  // that it is recorded into
   std::deque<std::function<void()>> queue;
   uint64_t enqueued = 0, done = 0;
 };

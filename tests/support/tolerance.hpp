@@ -15,6 +15,7 @@ namespace tensorcraft::testing {
 // terms, plus the rounding of intermediate values where the operator states it.
 struct Tolerance {
   double relative;
+  double absolute = 0;
 };
 
 inline double unit_roundoff(DType dtype) {
@@ -40,6 +41,15 @@ inline Tolerance tolerance(DType out, DType compute, double reduction, bool roun
   return {is_floating(out) ? 1.01 * unit_roundoff(out) + accumulate + inside : 0};
 }
 
+// The same for codes of 8 bits that may be `steps` away: a value that differs in its last bit may
+// be on the other side of the middle between two codes.
+inline Tolerance with_code_steps(Tolerance t, DType out, double steps) {
+  if (dtype_bytes(out) != 1) return t;
+  (is_floating(out) ? t.relative : t.absolute) +=
+      steps * (is_floating(out) ? 2 * unit_roundoff(out) : 1);
+  return t;
+}
+
 // Empty when every element is within the tolerance; else the worst one. NaN equals NaN, an infinity
 // equals itself, and nothing else is forgiven.
 inline std::string compare(const std::vector<float>& got, const std::vector<float>& expected,
@@ -56,7 +66,7 @@ inline std::string compare(const std::vector<float>& got, const std::vector<floa
     const double x = got[i], y = expected[i];
     if (std::isnan(x) && std::isnan(y)) continue;
     if (x == y) continue;
-    const double allowed = tolerance.relative * (std::abs(y) + rms);
+    const double allowed = tolerance.relative * (std::abs(y) + rms) + tolerance.absolute;
     const double excess = std::abs(x - y) / std::max(allowed, 1e-300);
     if (!(excess <= std::max(worst, 1.0))) {
       at = i;

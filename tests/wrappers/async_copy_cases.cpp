@@ -18,9 +18,7 @@ Case copy(const char* name, size_t in_words, size_t out_words, int sm = 80) {
          .in_words = int(in_words),
          .out_words = int(out_words),
          .simt = on_simt<kKernel>};
-  c.fill = [](Random& random, int, std::span<uint32_t> in) {
-    for (uint32_t& word : in) word = uint32_t(random());
-  };
+  c.fill = random_words;
   return c;
 }
 
@@ -29,7 +27,7 @@ template <void (*kKernel)(const Params&), size_t kPerThread>
 Case partial(const char* name) {
   Case c = copy<kKernel>(name, kThreads * (1 + kPerThread), kThreads * kPerThread);
   c.fill = [](Random& random, int block, std::span<uint32_t> in) {
-    for (uint32_t& word : in) word = uint32_t(random());
+    random_words(random, block, in);
     constexpr uint32_t bytes = kPerThread * 4;
     for (size_t t = 0; t < kThreads; ++t)
       in[t] = block % 3 ? uint32_t(random() % (bytes + 1)) : bytes * uint32_t(random() % 2);

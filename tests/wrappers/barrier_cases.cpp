@@ -19,9 +19,7 @@ Case barrier(const char* name, int threads, size_t in_words, size_t out_words, i
          .in_words = int(in_words),
          .out_words = int(out_words),
          .simt = on_simt<kKernel>};
-  c.fill = [](Random& random, int, std::span<uint32_t> in) {
-    for (uint32_t& word : in) word = uint32_t(random());
-  };
+  c.fill = random_words;
   return c;
 }
 
@@ -116,7 +114,7 @@ Case phases() {
   Case c =
       barrier<mbarrier_phases>("mbarrier_phases", 32, kPhaseHead + bytes, kPhaseOps + bytes, 90);
   c.fill = [](Random& random, int block, std::span<uint32_t> in) {
-    for (uint32_t& word : in) word = uint32_t(random());
+    random_words(random, block, in);
     PhaseProgram(random, in, block % 3);
   };
   c.expect = expect_phases;

@@ -19,7 +19,7 @@ Case bulk(const char* name, size_t in_words, size_t out_words) {
          .simt = on_simt<kKernel>};
   // A whole number of 16 bytes first, which the reductions do not read.
   c.fill = [](Random& random, int block, std::span<uint32_t> in) {
-    for (uint32_t& word : in) word = uint32_t(random());
+    random_words(random, block, in);
     const uint32_t special[] = {16, kBulkWords * 4};
     in[0] = block % 3 == 2 ? special[random() % 2] : 16 + uint32_t(random() % kWords) / 4 * 16;
   };
@@ -73,7 +73,7 @@ Case multicast() {
                                 kMulticastBlocks * kWords);
   c.cluster = {kMulticastBlocks};
   c.fill = [](Random& random, int block, std::span<uint32_t> in) {
-    for (uint32_t& word : in) word = uint32_t(random());
+    random_words(random, block, in);
     for (size_t i = 0; i < kMulticastBlocks; ++i) in[i] = block % 3 ? 1 + in[i] % 15 : 15;
   };
   c.expect = expect_multicast;

@@ -55,6 +55,11 @@ struct Case {
   std::function<std::vector<Expected>(Words in, int block)> expect;
 };
 
+// A `fill` of any bits.
+inline void random_words(Random& random, int, std::span<uint32_t> in) {
+  for (uint32_t& word : in) word = uint32_t(random());
+}
+
 // `out` begins as bytes 0xdd. The body is a kernel function of a header that the host compiler has
 // read.
 void run_on_simt(const Case& c, simt::Body body, const std::vector<uint32_t>& in,

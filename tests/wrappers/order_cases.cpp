@@ -16,9 +16,7 @@ Case order(const char* name, int threads, int in_words, int out_words, unsigned 
          .blocks = 12,  // pauses are slow on the emulator
          .cluster = {cluster},
          .simt = on_simt<kKernel>};
-  c.fill = [](Random& random, int, std::span<uint32_t> in) {
-    for (uint32_t& word : in) word = uint32_t(random());
-  };
+  c.fill = random_words;
   return c;
 }
 

@@ -107,7 +107,7 @@ Case load(const std::string& name, const TiledTensor& tensor) {
   c.in_words = kBoxHead + int(b.tensor_words());
   c.out_words = int(b.box_words());
   c.fill = [b](Random& random, int block, std::span<uint32_t> in) {
-    for (uint32_t& word : in) word = uint32_t(random());
+    random_words(random, block, in);
     b.random_place(random, block, false, in);
   };
   c.expect = [b](Words in, int) { return exactly(loaded(b, in)); };

@@ -25,8 +25,8 @@ Case load(const char* name, int n, int length, int registers, Place (*place)(int
   Case c{.name = name, .header = "wmma.cuh", .simt = on_simt<kKernel>};
   c.in_words = kWmmaHead + kWmmaMatrixWords;
   c.out_words = 32 * registers * (n == 2 ? 2 : 1);
-  c.fill = [=](Random& random, int, std::span<uint32_t> in) {
-    for (uint32_t& word : in) word = uint32_t(random());
+  c.fill = [=](Random& random, int block, std::span<uint32_t> in) {
+    random_words(random, block, in);
     const auto unit = uint32_t(4 * n);  // 16 bytes
     in[0] = uint32_t(length) + uint32_t(random() % 4) * unit;
   };

@@ -2,6 +2,7 @@
 #include "tensorcraft/op/host/onednn.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/op/host/onednn_library.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 
@@ -45,10 +46,7 @@ struct Key {
 struct KeyHash {
   size_t operator()(const Key& key) const {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (const int64_t value : key.values) {
-      hash = (hash ^ uint64_t(value)) * 0x9e3779b97f4a7c15u;
-      hash ^= hash >> 29;
-    }
+    for (const int64_t value : key.values) hash = hash_next(hash, uint64_t(value));
     return hash;
   }
 };

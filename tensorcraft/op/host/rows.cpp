@@ -202,8 +202,13 @@ float* scratch(Slot slot, int64_t num_floats) {
   Buffer& buffer = buffers[int(slot)];
   if (buffer.size < num_floats) {
     buffer = {};  // never both the old and the new one
-    buffer.data.reset(
-        static_cast<float*>(::operator new(size_t(num_floats) * sizeof(float), kAlignment)));
+    const bool can_be_counted = num_floats <= std::numeric_limits<int64_t>::max() / 4;
+    const size_t bytes = can_be_counted ? size_t(num_floats) * sizeof(float) : 0;
+    void* const memory = bytes ? ::operator new(bytes, kAlignment, std::nothrow) : nullptr;
+    if (!memory)
+      fail(ErrorKind::out_of_memory, "no host memory for a row of ", num_floats,
+           " floats that a thread works on");
+    buffer.data.reset(static_cast<float*>(memory));
     buffer.size = num_floats;
   }
   return buffer.data.get();

@@ -36,6 +36,7 @@ void store_row(void* to, const float* from, DType dtype, int64_t stride, int64_t
 
 // Memory of the calling thread, 64-byte aligned, kept for its next use; contents are undefined.
 // Each slot is one buffer: a function that calls another with the same slot loses its contents.
+// Kind out_of_memory where there is no room.
 enum class Slot : int { row_a, row_b, row_c, row_d, pack_a, pack_b, tile, line, bias };
 float* scratch(Slot slot, int64_t num_floats);
 

@@ -13,13 +13,35 @@ TC_DEVICE constexpr int larger(int a, int b) { return a > b ? a : b; }
 
 // N elements from `at`, or N times the one element there is.
 template <int N, bool single, class T>
-TC_DEVICE AlignedVector<T, N> load_input(const T* data, int64_t at) {
+TC_DEVICE Packed<T, N> load_input(const T* data, int64_t at) {
   if constexpr (single) {
     AlignedVector<T, N> v;
     for (int i = 0; i < N; ++i) v[i] = data[0];
-    return v;
+    return bit_cast<Packed<T, N>>(v);
   } else {
-    return load_vector<N>(data + at);
+    return Packed<T, N>::load(data + at);
+  }
+}
+
+// N elements of the output, floats as whole vectors.
+template <class Out, Operation operation, int N, class A, class B>
+TC_DEVICE Packed<Out, N> evaluate_vector(const Packed<A, N>& a, const Packed<B, N>& b,
+                                         const Params& p) {
+  constexpr bool has_a = num_inputs(operation) > 0, has_b = num_inputs(operation) > 1;
+  if constexpr (computes_floats(operation) && kIsFloat<A> && kIsFloat<B> && kIsFloat<Out>) {
+    float x[N], y[N] = {};
+    to_floats(x, a);
+    if constexpr (has_b) to_floats(y, b);
+    for (int i = 0; i < N; ++i) x[i] = compute<Out, operation>(x[i], y[i], p);
+    return from_floats<Out>(x);
+  } else {
+    const auto x = bit_cast<AlignedVector<A, N>>(a);
+    const auto y = bit_cast<AlignedVector<B, N>>(b);
+    AlignedVector<Out, N> result;
+    // An operand that the operation lacks was not loaded, and not all bits are a bool.
+    for (int i = 0; i < N; ++i)
+      result[i] = evaluate<Out, operation>(has_a ? x[i] : A{}, has_b ? y[i] : B{}, p);
+    return bit_cast<Packed<Out, N>>(result);
   }
 }
 
@@ -33,8 +55,8 @@ TC_DEVICE void vectorized(const Params& p) {
   const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
   constexpr int64_t step = int64_t(C.threads) * N;
 
-  AlignedVector<A, N> as[C.vectors];
-  AlignedVector<B, N> bs[C.vectors];
+  Packed<A, N> as[C.vectors];
+  Packed<B, N> bs[C.vectors];
 #pragma unroll
   for (int v = 0; v < C.vectors; ++v) {
     const int64_t at = first + v * step;
@@ -46,11 +68,7 @@ TC_DEVICE void vectorized(const Params& p) {
   for (int v = 0; v < C.vectors; ++v) {
     const int64_t at = first + v * step;
     if (at + N > p.size) continue;
-    AlignedVector<Out, N> result;
-    // An operand that the operation lacks was not loaded, and not all bits are a bool.
-    for (int i = 0; i < N; ++i)
-      result[i] = evaluate<Out, C.operation>(has_a ? as[v][i] : A{}, has_b ? bs[v][i] : B{}, p);
-    store_vector(out + at, result);
+    evaluate_vector<Out, C.operation>(as[v], bs[v], p).store(out + at);
   }
 
   // The last size % N elements go to the first threads of the last block, one each.

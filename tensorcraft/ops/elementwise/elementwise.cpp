@@ -4,6 +4,8 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/elementwise/builder.hpp"
+#include "tensorcraft/ops/elementwise/functions.hpp"
 #include "tensorcraft/ops/elementwise/table.hpp"
 
 #include <algorithm>
@@ -20,15 +22,6 @@ const std::vector<DType> kAll = {DType::float32,       DType::float16,     DType
                                  DType::int16,         DType::int32,       DType::int64,
                                  DType::uint8,         DType::bool_};
 
-DType wider(DType a, DType b) {
-  const bool both_float = is_floating(a) && is_floating(b),
-             same_kind = is_floating(a) == is_floating(b);
-  if (a == b) return a;
-  if (both_float && dtype_bytes(a) == dtype_bytes(b)) return DType::float32;  // float16, bfloat16
-  if (same_kind) return dtype_bytes(a) > dtype_bytes(b) ? a : b;
-  return is_floating(a) ? a : b;
-}
-
 struct Result {
   DType dtype;
   Dims shape;
@@ -42,7 +35,7 @@ void check_number(std::string_view op, std::string_view arg, const TensorView& t
 Result result_of(Operation operation, const TensorView& a, const TensorView& b) {
   check_number(name(operation), "a", a);
   check_number(name(operation), "b", b);
-  const DType dtype = wider(a.dtype(), b.dtype());
+  const DType dtype = promoted(a.dtype(), b.dtype());
   const bool divides = operation == Operation::divide && !is_floating(dtype);
   try {
     return {divides ? DType::float32 : dtype, broadcast_shapes(a.shape(), b.shape())};
@@ -83,7 +76,7 @@ Problem check_unary(const op::Call<Options>& call) {
   const TensorView& x = call.in();
   if constexpr (operation == Operation::negative)
     check_number(name(operation), "x", x);
-  else if constexpr (operation != Operation::copy)
+  else
     op::check_dtype(name(operation), "x", x, {DType::float32, DType::float16, DType::bfloat16});
   op::check_like(name(operation), "out", call.out(), x.dtype(), x.shape());
   return {operation, call.out(), x, x, alpha(call.options)};
@@ -225,9 +218,6 @@ const auto kSigmoid = plain<Operation::sigmoid>("1 / (1 + e^-x).", kUnaryDetails
 const auto kRelu =
     plain<Operation::relu>("x where x >= 0, else 0.", "Exact. NaN stays NaN, -0 stays -0.");
 const auto kSilu = plain<Operation::silu>("x / (1 + e^-x).", kGatedDetails);
-const auto kCopy =
-    plain<Operation::copy>("The same bits in row-major order or in `out`.",
-                           "Any dtype and strides on both sides; NaN payloads stay.", kAll);
 const auto kLeakyRelu =
     unary<LeakyReluOptions>("leaky_relu", "x where x > 0, else alpha x.", kUnaryDetails, kFloats,
                             {op::option("alpha", &LeakyReluOptions::alpha, "slope below zero")},
@@ -288,7 +278,6 @@ TC_DEFINE_UNARY(elu, kElu, EluOptions)
 TC_DEFINE_UNARY(silu, kSilu, ElementwiseOptions)
 TC_DEFINE_UNARY(swish, kSwish, SwishOptions)
 TC_DEFINE_UNARY(gelu, kGelu, GeluOptions)
-TC_DEFINE_UNARY(copy, kCopy, ElementwiseOptions)
 TC_DEFINE_UNARY(astype, kAstype, AstypeOptions)
 TC_DEFINE_UNARY(fill, kFill, FillOptions)
 #undef TC_DEFINE_BINARY
@@ -296,18 +285,20 @@ TC_DEFINE_UNARY(fill, kFill, FillOptions)
 
 op::OperatorList ops::elementwise() {
   namespace e = kernel::elementwise;
-  static const auto& all =
-      *new op::OperatorList{// leaked, as Kept is
-                            new op::OperatorOf(e::kAdd),      new op::OperatorOf(e::kSubtract),
-                            new op::OperatorOf(e::kMultiply), new op::OperatorOf(e::kDivide),
-                            new op::OperatorOf(e::kMaximum),  new op::OperatorOf(e::kMinimum),
-                            new op::OperatorOf(e::kNegative), new op::OperatorOf(e::kExp),
-                            new op::OperatorOf(e::kTanh),     new op::OperatorOf(e::kSigmoid),
-                            new op::OperatorOf(e::kRelu),     new op::OperatorOf(e::kLeakyRelu),
-                            new op::OperatorOf(e::kElu),      new op::OperatorOf(e::kSilu),
-                            new op::OperatorOf(e::kSwish),    new op::OperatorOf(e::kGelu),
-                            new op::OperatorOf(e::kCopy),     new op::OperatorOf(e::kAstype),
-                            new op::OperatorOf(e::kFill)};
+  static const auto& all = *new op::OperatorList([] {  // leaked, as Kept is
+    op::OperatorList list{new op::OperatorOf(e::kAdd),      new op::OperatorOf(e::kSubtract),
+                          new op::OperatorOf(e::kMultiply), new op::OperatorOf(e::kDivide),
+                          new op::OperatorOf(e::kMaximum),  new op::OperatorOf(e::kMinimum),
+                          new op::OperatorOf(e::kNegative), new op::OperatorOf(e::kExp),
+                          new op::OperatorOf(e::kTanh),     new op::OperatorOf(e::kSigmoid),
+                          new op::OperatorOf(e::kRelu),     new op::OperatorOf(e::kLeakyRelu),
+                          new op::OperatorOf(e::kElu),      new op::OperatorOf(e::kSilu),
+                          new op::OperatorOf(e::kSwish),    new op::OperatorOf(e::kGelu),
+                          new op::OperatorOf(e::kAstype),   new op::OperatorOf(e::kFill)};
+    for (const op::Operator* o : e::function_operators()) list.push_back(o);
+    for (const op::Operator* o : e::expression_operators()) list.push_back(o);
+    return list;
+  }());
   return all;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/value.hpp"
+#include "tensorcraft/op/gelu_approximation.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -35,8 +35,13 @@ struct SwishOptions {
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
-// The exact formula, or the one with tanh.
-enum class GeluApproximation : int { none, tanh };
+// The same with those of clip(): at least one bound.
+struct ClipOptions {
+  std::optional<double> min = {};        // lowest value
+  std::optional<double> max = {};        // highest value; below min it wins
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+};
 
 // The same with those of gelu().
 struct GeluOptions {
@@ -83,11 +88,74 @@ void minimum(const TensorView& out, const TensorView& a, const TensorView& b,
              const ElementwiseOptions& options = {});
 Tensor minimum(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
 
-// One input of any strides: float32, float16 or bfloat16 (negative: int32 and int64 too). Computed
-// in float32 and rounded once; NaN stays NaN. out has shape and dtype of x and may be x. silu,
-// swish and gelu of -infinity are NaN, as their formulas say.
+// a to the power b, otherwise as add: floats as powf, a square as a product; integers wrap, and of
+// a negative exponent the integer part is left.
+void pow(const TensorView& out, const TensorView& a, const TensorView& b,
+         const ElementwiseOptions& options = {});
+Tensor pow(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+
+// Comparisons in the common dtype that add has; out is bool. NaN is unequal to everything and
+// neither less nor greater. equal and not_equal also take two arrays of bool.
+void equal(const TensorView& out, const TensorView& a, const TensorView& b,
+           const ElementwiseOptions& options = {});
+Tensor equal(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void not_equal(const TensorView& out, const TensorView& a, const TensorView& b,
+               const ElementwiseOptions& options = {});
+Tensor not_equal(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void less(const TensorView& out, const TensorView& a, const TensorView& b,
+          const ElementwiseOptions& options = {});
+Tensor less(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void less_equal(const TensorView& out, const TensorView& a, const TensorView& b,
+                const ElementwiseOptions& options = {});
+Tensor less_equal(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void greater(const TensorView& out, const TensorView& a, const TensorView& b,
+             const ElementwiseOptions& options = {});
+Tensor greater(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void greater_equal(const TensorView& out, const TensorView& a, const TensorView& b,
+                   const ElementwiseOptions& options = {});
+Tensor greater_equal(const TensorView& a, const TensorView& b,
+                     const ElementwiseOptions& options = {});
+// Of numbers and bool: any number but 0 is true, NaN included; out is bool.
+void logical_and(const TensorView& out, const TensorView& a, const TensorView& b,
+                 const ElementwiseOptions& options = {});
+Tensor logical_and(const TensorView& a, const TensorView& b,
+                   const ElementwiseOptions& options = {});
+void logical_or(const TensorView& out, const TensorView& a, const TensorView& b,
+                const ElementwiseOptions& options = {});
+Tensor logical_or(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void logical_not(const TensorView& out, const TensorView& x,
+                 const ElementwiseOptions& options = {});
+Tensor logical_not(const TensorView& x, const ElementwiseOptions& options = {});
+// a where the condition, which is bool, holds, else b; the three broadcast. a and b have one dtype,
+// which may be any, or a common one, as add has it.
+void where(const TensorView& out, const TensorView& condition, const TensorView& a,
+           const TensorView& b, const ElementwiseOptions& options = {});
+Tensor where(const TensorView& condition, const TensorView& a, const TensorView& b,
+             const ElementwiseOptions& options = {});
+
+// One input of any strides: float32, float16 or bfloat16 (negative and abs: int32 and int64 too).
+// Computed in float32 and rounded once; NaN stays NaN. out has shape and dtype of x and may be x.
+// silu, swish and gelu of -infinity are NaN, as their formulas say.
 void negative(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor negative(const TensorView& x, const ElementwiseOptions& options = {});
+void abs(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor abs(const TensorView& x, const ElementwiseOptions& options = {});
+void log(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor log(const TensorView& x, const ElementwiseOptions& options = {});
+void sqrt(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor sqrt(const TensorView& x, const ElementwiseOptions& options = {});
+void rsqrt(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor rsqrt(const TensorView& x, const ElementwiseOptions& options = {});
+// Half-way cases go to the even neighbour.
+void round(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor round(const TensorView& x, const ElementwiseOptions& options = {});
+// out is bool.
+void isnan(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor isnan(const TensorView& x, const ElementwiseOptions& options = {});
+// At least options.min, then at most options.max, in the dtype of x: int32 and int64 too, whose
+// bounds must be whole. NaN stays.
+void clip(const TensorView& out, const TensorView& x, const ClipOptions& options = {});
+Tensor clip(const TensorView& x, const ClipOptions& options = {});
 void exp(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor exp(const TensorView& x, const ElementwiseOptions& options = {});
 void tanh(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
@@ -112,9 +180,6 @@ Tensor swish(const TensorView& x, const SwishOptions& options = {});
 // x P(normal < x), or its tanh form; the rest as negative().
 void gelu(const TensorView& out, const TensorView& x, const GeluOptions& options = {});
 Tensor gelu(const TensorView& x, const GeluOptions& options = {});
-// The same bits in another place: any dtype, any strides.
-void copy(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
-Tensor copy(const TensorView& x, const ElementwiseOptions& options = {});
 // Any dtype to any other. To a float rounds to nearest even by way of float32, float8 saturates.
 // Float to integer drops the fraction, saturates, and makes 0 of NaN; a narrower integer keeps the
 // low bits; to bool is != 0. The same dtype is a copy.
@@ -126,8 +191,3 @@ void fill(const TensorView& out, const TensorView& x, const FillOptions& options
 Tensor fill(const TensorView& x, const FillOptions& options = {});
 
 }  // namespace tensorcraft
-
-template <>
-struct tensorcraft::op::EnumNames<tensorcraft::GeluApproximation> {
-  static constexpr std::array<std::string_view, 2> names = {"none", "tanh"};
-};

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/elementwise/elementwise_cpu.hpp"
 
-#include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
-#include "tensorcraft/op/host/rows.hpp"
-#include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/elementwise/convert.cuh"
 #include "tensorcraft/ops/elementwise/host_functions.hpp"
+#include "tensorcraft/ops/elementwise/runs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,82 +13,6 @@
 
 namespace tensorcraft::kernel::elementwise {
 namespace {
-
-constexpr int64_t kBlock = 1024;         // elements that pass through the buffers at a time
-constexpr int64_t kGrain = 16 * kBlock;  // at least so many for a thread
-
-// A tensor as runs of equal stride in row-major order.
-class Runs {
- public:
-  explicit Runs(const TensorView& t)
-      : data_(t.data_as<std::byte>()), dtype_(t.dtype()), map_(op::element_map(t)) {}
-  DType dtype() const { return dtype_; }
-  bool is_contiguous() const { return map_.axes == 0 || (map_.axes == 1 && map_.stride[0] == 1); }
-  std::byte* address(int64_t element) const {
-    return data_ + map_.offset(element) * int64_t(dtype_bytes(dtype_));
-  }
-  // f(address, stride, position in the block, count) for the runs of [begin, begin + n).
-  template <class F>
-  void for_each(int64_t begin, int64_t n, F&& f) const {
-    const int last = map_.axes - 1;
-    const int64_t length = last < 0 ? 1 : map_.size[last],
-                  stride = last < 0 ? 0 : map_.stride[last];
-    for (int64_t at = 0; at < n;) {
-      const int64_t count = std::min(n - at, length - (begin + at) % length);
-      f(address(begin + at), stride, at, count);
-      at += count;
-    }
-  }
-
- private:
-  std::byte* data_;
-  DType dtype_;
-  RowMap map_;
-};
-
-// Elements to the type they are computed in and back: float or int64_t.
-void load(float* to, const std::byte* from, DType dtype, int64_t stride, int64_t n) {
-  if (host::is_row_dtype(dtype)) return host::load_row(to, from, dtype, stride, n);
-  host::with_element_type(dtype, [&]<class T>(T*) {
-    const T* values = reinterpret_cast<const T*>(from);
-    for (int64_t i = 0; i < n; ++i) to[i] = float(values[i * stride]);
-  });
-}
-
-void load(int64_t* to, const std::byte* from, DType dtype, int64_t stride, int64_t n) {
-  host::with_element_type(dtype, [&]<class T>(T*) {
-    const T* values = reinterpret_cast<const T*>(from);
-    for (int64_t i = 0; i < n; ++i) to[i] = convert_element<int64_t>(values[i * stride]);
-  });
-}
-
-template <class V>
-void store(std::byte* to, const V* from, DType dtype, int64_t stride, int64_t n) {
-  if constexpr (std::is_same_v<V, float>)
-    if (host::is_row_dtype(dtype)) return host::store_row(to, from, dtype, stride, n);
-  host::with_element_type(dtype, [&]<class T>(T*) {
-    T* values = reinterpret_cast<T*>(to);
-    for (int64_t i = 0; i < n; ++i) values[i * stride] = convert_element<T>(from[i]);
-  });
-}
-
-// n elements as V: themselves where they are so in memory, else a copy in `buffer`.
-template <class V>
-const V* read(const Runs& t, int64_t begin, int64_t n, V* buffer) {
-  constexpr DType same = std::is_same_v<V, float> ? DType::float32 : DType::int64;
-  if (t.dtype() == same && t.is_contiguous()) return reinterpret_cast<const V*>(t.address(begin));
-  t.for_each(begin, n, [&](const std::byte* from, int64_t stride, int64_t at, int64_t count) {
-    load(buffer + at, from, t.dtype(), stride, count);
-  });
-  return buffer;
-}
-
-template <class V>
-void write(const Runs& t, int64_t begin, int64_t n, const V* values) {
-  t.for_each(begin, n, [&](std::byte* to, int64_t stride, int64_t at, int64_t count) {
-    store(to, values + at, t.dtype(), stride, count);
-  });
-}
 
 // f(y, a, b, n) on blocks of values of type V.
 template <class V, class F>
@@ -198,6 +119,14 @@ void reference_astype(const Problem& q) {
   }
 }
 
+void reference_compare(const Problem& q) {
+  const host::Elements to(q.out), a(q.a), b(q.b);
+  const bool floats = is_floating(q.a.dtype()) || is_floating(q.b.dtype());
+  for (int64_t i = 0; i < q.out.size(); ++i)
+    to.set_integer(i, floats ? holds(q.operation, a[i], b[i])
+                             : holds(q.operation, a.integer(i), b.integer(i)));
+}
+
 }  // namespace
 
 uint64_t element_bits(DType dtype, double value) {
@@ -229,8 +158,21 @@ void cpu(const Problem& q) {
     });
 }
 
+void reference_where(const TensorView& out, const TensorView& condition, const TensorView& a,
+                     const TensorView& b) {
+  const host::Elements to(out), holds(condition), x(a), y(b);
+  for (int64_t i = 0; i < out.size(); ++i) {
+    const host::Elements& from = holds.integer(i) ? x : y;
+    if (is_floating(out.dtype()))
+      to.set(i, from[i]);
+    else
+      to.set_integer(i, from.integer(i));
+  }
+}
+
 void reference(const Problem& q) {
   if (q.operation == Operation::astype) return reference_astype(q);
+  if (q.operation >= Operation::equal) return reference_compare(q);
   const host::Elements to(q.out), a(q.a), b(q.b);
   const size_t bytes = dtype_bytes(q.out.dtype());
   const uint64_t filling = element_bits(q.out.dtype(), q.value);

@@ -78,7 +78,7 @@ constexpr auto kAstypeOne = each(std::array{O::astype}, {.vectors = 1});
 // What a large tensor takes.
 constexpr auto kManyFloats = each(std::array{O::add, O::silu}, {.vectors = 4});
 constexpr auto kManyHalves = each(std::array{O::add, O::silu}, {.vectors = 2});
-constexpr auto kManyMoves = each(std::array{O::copy, O::fill}, {.vectors = 4});
+constexpr auto kManyFills = each(std::array{O::fill}, {.vectors = 4});
 constexpr auto kManyAstype = each(std::array{O::astype}, {.vectors = 4});
 
 constexpr auto kNaive = []<class A, class B, class Out, Config C>(const Params& p) {
@@ -157,7 +157,7 @@ InstanceList vectorized_instances() {
       simt::instances<Params, kAstypeOne>(ToFloat{}, kVectorized),
       simt::instances<Params, kManyFloats>(Unary<float>{}, kVectorized),
       simt::instances<Params, kManyHalves>(Unary<bf16>{}, kVectorized),
-      simt::instances<Params, kManyMoves>(Bits{}, kVectorized),
+      simt::instances<Params, kManyFills>(Bits{}, kVectorized),
       simt::instances<Params, kManyAstype>(AnyOf<Types<float, float, bf16>>{}, kVectorized));
 }
 

@@ -42,6 +42,24 @@ TC_HOST_CLONES void row_minimum(float* y, const float* a, const float* b, int64_
 TC_HOST_CLONES void row_negative(float* y, const float* x, int64_t n) {
   map(y, x, n, [](float v) { return -v; });
 }
+TC_HOST_CLONES void row_abs(float* y, const float* x, int64_t n) {
+  map(y, x, n, [](float v) { return std::fabs(v); });
+}
+TC_HOST_CLONES void row_round(float* y, const float* x, int64_t n) {
+  map(y, x, n, [](float v) { return std::rint(v); });
+}
+void row_log(float* y, const float* x, int64_t n) {
+  map(y, x, n, [](float v) { return std::log(v); });
+}
+TC_HOST_CLONES void row_sqrt(float* y, const float* x, int64_t n) {
+  map(y, x, n, [](float v) { return std::sqrt(v); });
+}
+TC_HOST_CLONES void row_rsqrt(float* y, const float* x, int64_t n) {
+  map(y, x, n, [](float v) { return 1.0f / std::sqrt(v); });
+}
+void row_pow(float* y, const float* a, const float* b, int64_t n) {
+  map(y, a, b, n, [](float u, float v) { return v == 2.0f ? u * u : std::pow(u, v); });
+}
 TC_HOST_CLONES void row_exp(float* y, const float* x, int64_t n) {
   map(y, x, n, [](float v) { return host::exp(v); });
 }
@@ -53,6 +71,15 @@ TC_HOST_CLONES void row_elu(float* y, const float* x, float alpha, int64_t n) {
 }
 TC_HOST_CLONES void row_swish(float* y, const float* x, float beta, int64_t n) {
   map(y, x, n, [=](float v) { return v / (1.0f + host::exp(-(beta * v))); });
+}
+
+// Wraps; the integer part where the exponent is negative.
+int64_t integer_power(int64_t base, int64_t exponent) {
+  if (exponent < 0) return base == 1 || (base == -1 && exponent % 2 == 0) ? 1 : base == -1 ? -1 : 0;
+  uint64_t power = 1;
+  for (uint64_t factor = uint64_t(base); exponent > 0; exponent >>= 1, factor *= factor)
+    if (exponent & 1) power *= factor;
+  return int64_t(power);
 }
 
 [[noreturn]] void unknown(Operation operation) {
@@ -78,6 +105,18 @@ void compute(Operation operation, float* y, const float* a, const float* b, floa
       return row_minimum(y, a, b, n);
     case Operation::negative:
       return row_negative(y, a, n);
+    case Operation::abs:
+      return row_abs(y, a, n);
+    case Operation::round:
+      return row_round(y, a, n);
+    case Operation::log:
+      return row_log(y, a, n);
+    case Operation::sqrt:
+      return row_sqrt(y, a, n);
+    case Operation::rsqrt:
+      return row_rsqrt(y, a, n);
+    case Operation::pow:
+      return row_pow(y, a, b, n);
     case Operation::exp:
       return row_exp(y, a, n);
     case Operation::tanh:
@@ -117,6 +156,10 @@ int64_t compute(Operation operation, int64_t a, int64_t b) {
       return a < b ? a : b;
     case Operation::negative:
       return int64_t(uint64_t(0) - uint64_t(a));
+    case Operation::abs:
+      return a < 0 ? int64_t(uint64_t(0) - uint64_t(a)) : a;
+    case Operation::pow:
+      return integer_power(a, b);
     default:
       unknown(operation);
   }
@@ -138,6 +181,18 @@ double compute(Operation operation, double a, double b, double alpha) {
       return std::isnan(a) || a < b ? a : b;
     case Operation::negative:
       return -a;
+    case Operation::abs:
+      return std::fabs(a);
+    case Operation::round:
+      return std::nearbyint(a);
+    case Operation::log:
+      return std::log(a);
+    case Operation::sqrt:
+      return std::sqrt(a);
+    case Operation::rsqrt:
+      return 1 / std::sqrt(a);
+    case Operation::pow:
+      return std::pow(a, b);
     case Operation::exp:
       return std::exp(a);
     case Operation::tanh:

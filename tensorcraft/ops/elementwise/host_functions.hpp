@@ -9,6 +9,13 @@ namespace tensorcraft::kernel::elementwise {
 void compute(Operation operation, float* y, const float* a, const float* b, float alpha, int64_t n);
 // One integer; wraps.
 int64_t compute(Operation operation, int64_t a, int64_t b);
+// Of a comparison.
+template <class T>
+bool holds(Operation operation, T a, T b) {
+  if (operation == Operation::equal) return a == b;
+  if (operation == Operation::not_equal) return a != b;
+  return operation == Operation::less ? a < b : a <= b;
+}
 // The formula itself.
 double compute(Operation operation, double a, double b, double alpha);
 

@@ -4,13 +4,20 @@
 
 namespace tensorcraft::kernel::elementwise {
 
-// What is done to each element: first those of no input, then of one, then of two.
+// What is done to each element: first those of no input, then of one, of two and of three. Those
+// that table.hpp serves have rungs of their own; every one but fill and copy can be a step of an
+// expression (program.cuh).
 enum class Operation : int {
   fill,
   copy,
   astype,
   negative,
+  abs,
+  round,
   exp,
+  log,
+  sqrt,
+  rsqrt,
   tanh,
   sigmoid,
   relu,
@@ -26,10 +33,16 @@ enum class Operation : int {
   divide,
   maximum,
   minimum,
+  pow,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  where,
 };
 
 TC_HOST_DEVICE constexpr int num_inputs(Operation o) {
-  return o == Operation::fill ? 0 : o < Operation::add ? 1 : 2;
+  return o == Operation::fill ? 0 : o < Operation::add ? 1 : o < Operation::where ? 2 : 3;
 }
 
 // Run time: inputs are broadcast to the shape of out, `b` is unused where there is one input. The

@@ -11,18 +11,19 @@
 namespace tensorcraft::kernel::elementwise {
 namespace {
 
-constexpr std::string_view kNames[] = {"fill",     "copy",     "astype", "negative",   "exp",
-                                       "tanh",     "sigmoid",  "relu",   "leaky_relu", "elu",
-                                       "silu",     "swish",    "gelu",   "gelu_tanh",  "add",
-                                       "subtract", "multiply", "divide", "maximum",    "minimum"};
-static_assert(std::size(kNames) == size_t(Operation::minimum) + 1);
+constexpr std::string_view kNames[] = {
+    "fill",    "copy",  "astype",    "negative",  "abs",      "round",      "exp",    "log",
+    "sqrt",    "rsqrt", "tanh",      "sigmoid",   "relu",     "leaky_relu", "elu",    "silu",
+    "swish",   "gelu",  "gelu_tanh", "add",       "subtract", "multiply",   "divide", "maximum",
+    "minimum", "pow",   "equal",     "not_equal", "less",     "less_equal", "where"};
+static_assert(std::size(kNames) == size_t(Operation::where) + 1);
 
 std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
   return join(
       "tensorcraft::kernel::elementwise::Config{.operation = "
       "tensorcraft::kernel::elementwise::Operation::",
-      kNames[size_t(c.operation)], ", .threads = ", c.threads, ", .vectors = ", c.vectors,
+      word(c.operation), ", .threads = ", c.threads, ", .vectors = ", c.vectors,
       ", .single_a = ", c.single_a, ", .single_b = ", c.single_b, ", .nested = ", c.nested, "}");
 }
 
@@ -106,8 +107,10 @@ const op::Variant<Problem> kTable[] = {
 
 }  // namespace
 
+std::string_view word(Operation operation) { return kNames[size_t(operation)]; }
+
 std::string_view name(Operation operation) {
-  return operation == Operation::gelu_tanh ? "gelu" : kNames[size_t(operation)];
+  return operation == Operation::gelu_tanh ? "gelu" : word(operation);
 }
 
 std::span<const op::Variant<Problem>> table() { return kTable; }

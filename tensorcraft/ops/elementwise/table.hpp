@@ -14,6 +14,8 @@ struct Problem {
   double value = 0;  // of fill
 };
 
+// As in device text.
+std::string_view word(Operation operation);
 // The name of the operator: gelu for both forms.
 std::string_view name(Operation operation);
 

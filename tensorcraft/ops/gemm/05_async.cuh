@@ -17,8 +17,7 @@
 
 namespace tensorcraft::kernel::gemm {
 
-inline constexpr int kQuad = 4;                 // floats in 16 bytes
-inline constexpr int kLanesM = 8, kLanesN = 4;  // a warp's threads over its part of the tile
+inline constexpr int kQuad = 4;  // floats in 16 bytes
 
 template <Config C>
 struct AsyncShared {
@@ -86,7 +85,7 @@ TC_DEVICE void async(const Params& p) {
   constexpr int warps_n = C.block_n / C.warp_n;
   constexpr bool a_along_k = C.a_layout == Layout::row_major;
   constexpr bool b_along_k = C.b_layout == Layout::column_major;
-  static_assert(C.warp_m == C.thread_m * kLanesM && C.warp_n == C.thread_n * kLanesN);
+  static_assert(C.warp_m == C.thread_m * kAsyncLanesM && C.warp_n == C.thread_n * kAsyncLanesN);
   static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
   static_assert(C.thread_m % kQuad == 0 && C.thread_n % kQuad == 0);
   static_assert(sizeof(AsyncShared<C>) == async_shared_bytes(C));
@@ -95,7 +94,7 @@ TC_DEVICE void async(const Params& p) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   // Lanes that differ by 1, 16 or 17 share a row, by 2 or 4 a column, so the halves of a warp read
   // the same few addresses at a time.
-  const int row = warp / warps_n * C.warp_m + lane / 2 % kLanesM * kQuad;
+  const int row = warp / warps_n * C.warp_m + lane / 2 % kAsyncLanesM * kQuad;
   const int col = warp % warps_n * C.warp_n + (lane / 16 * 2 + lane % 2) * kQuad;
   const int rows = min_of(p.m - tile.row, C.block_m);
   const int cols = min_of(p.n - tile.col, C.block_n);
@@ -123,14 +122,14 @@ TC_DEVICE void async(const Params& p) {
   for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k) {
     const auto& stage = shared.stages[ring.next()];
     float x[2][C.thread_m], y[2][C.thread_n];  // of this k and of the next
-    load_quads(x[0], &stage.a[0][row], kLanesM * kQuad);
-    load_quads(y[0], &stage.b[0][col], kLanesN * kQuad);
+    load_quads(x[0], &stage.a[0][row], kAsyncLanesM * kQuad);
+    load_quads(y[0], &stage.b[0][col], kAsyncLanesN * kQuad);
     ring.fill(copy);
 #pragma unroll
     for (int k = 0; k < C.block_k; ++k) {
       if (k + 1 < C.block_k) {
-        load_quads(x[(k + 1) % 2], &stage.a[k + 1][row], kLanesM * kQuad);
-        load_quads(y[(k + 1) % 2], &stage.b[k + 1][col], kLanesN * kQuad);
+        load_quads(x[(k + 1) % 2], &stage.a[k + 1][row], kAsyncLanesM * kQuad);
+        load_quads(y[(k + 1) % 2], &stage.b[k + 1][col], kAsyncLanesN * kQuad);
       }
 #pragma unroll
       for (int i = 0; i < C.thread_m; ++i) {
@@ -143,11 +142,11 @@ TC_DEVICE void async(const Params& p) {
   const Epilogue<T, Out, C> epilogue(p, tile.batch);
 #pragma unroll
   for (int i = 0; i < C.thread_m; ++i) {
-    const int64_t out_row = tile.row + row + i / kQuad * kLanesM * kQuad + i % kQuad;
+    const int64_t out_row = tile.row + row + i / kQuad * kAsyncLanesM * kQuad + i % kQuad;
 #pragma unroll
     for (int j = 0; j < C.thread_n; j += kQuad) {
       const float quad[kQuad] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
-      epilogue.store(quad, out_row, tile.col + col + j * kLanesN);
+      epilogue.store(quad, out_row, tile.col + col + j * kAsyncLanesN);
     }
   }
 }

@@ -8,15 +8,6 @@
 // What every rung does with a finished sum: scale, add, activate, round once, store.
 namespace tensorcraft::kernel::gemm {
 
-template <Activation A>
-TC_DEVICE float activate(float x) {
-  if constexpr (A == Activation::relu) return tensorcraft::relu(x);
-  if constexpr (A == Activation::gelu) return tensorcraft::gelu(x);
-  if constexpr (A == Activation::gelu_tanh) return tensorcraft::gelu_tanh(x);
-  if constexpr (A == Activation::silu) return tensorcraft::silu(x);
-  return x;
-}
-
 // The rows of D, C and bias that a block's batch entry owns.
 template <class T, class Out, Config C>
 struct Epilogue {

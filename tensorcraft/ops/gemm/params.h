@@ -67,6 +67,9 @@ TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c, int eleme
   return stages > slabs ? stages : slabs;
 }
 
+// The threads of a warp over its part of a tile of `async`.
+inline constexpr int kAsyncLanesM = 8, kAsyncLanesN = 4;
+
 // Of async: rows of both panels are padded by 16 bytes.
 TC_HOST_DEVICE constexpr int async_shared_bytes(const Config& c) {
   return c.stages * c.block_k * (c.block_m + c.block_n + 8) * 4;

@@ -195,8 +195,8 @@ Launch async_launch(const Problem& q, int num_sms, std::span<const TileShape> ti
   Config c = make_config(q, t);
   c.thread_m = t.part_m;
   c.thread_n = t.part_n;
-  c.warp_m = t.part_m * 8;  // a warp's threads form 8 x 4
-  c.warp_n = t.part_n * 4;
+  c.warp_m = t.part_m * kAsyncLanesM;
+  c.warp_n = t.part_n * kAsyncLanesN;
   c.stages = t.stages;
   // Along k a copy is one element; elsewhere 16 bytes or one element.
   if (c.a_layout == Layout::row_major || c.a_vector < 4) c.a_vector = 1;

@@ -18,17 +18,15 @@ TC_DEVICE void in_registers(const Params& p) {
   const int64_t row = exists ? index : 0;
   const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
   T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
-  RowSlots<C> slots;
-  slots.template load<false>(x, x, int(p.cols));
+  RowSlots<T, C> slots;
+  slots.load(x, nullptr, int(p.cols));
   const float squares = slots.sum(scratch, [](float v) { return v * v; });
   const float scale = 1.0f / fmax_nan(sqrtf(squares), p.eps);
   if (!exists) return;
-#pragma unroll
-  for (int s = 0; s < C.slots; ++s) {
-    if (!slots.has(s)) continue;
-    for (int e = 0; e < C.vector; ++e) slots.h[s][e] *= scale;
-    store_floats(out + slots.column(s), slots.h[s]);
-  }
+  slots.each([&](int column, float(&v)[C.vector]) {
+    for (int e = 0; e < C.vector; ++e) v[e] *= scale;
+    store_floats(out + column, v);
+  });
 }
 
 }  // namespace tensorcraft::kernel::l2_normalize

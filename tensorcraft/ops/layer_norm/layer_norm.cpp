@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/layer_norm/layer_norm_cpu.hpp"
@@ -11,6 +12,7 @@
 #include "tensorcraft/ops/layer_norm/plan.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tensorcraft {
 namespace kernel::layer_norm {
@@ -26,7 +28,8 @@ std::string config_text(const void* config) {
               ", .activation = tensorcraft::kernel::layer_norm::Activation::",
               op::EnumNames<op::Activation>::names[size_t(c.activation)],
               ", .has_residual = ", c.has_residual, ", .has_weight = ", c.has_weight,
-              ", .has_bias = ", c.has_bias, ", .whole = ", c.whole, ", .nested = ", c.nested, "}");
+              ", .has_bias = ", c.has_bias, ", .whole = ", c.whole, ", .nested = ", c.nested,
+              ", .cluster = ", c.cluster, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::layer_norm::Params";
@@ -42,6 +45,16 @@ const jit::Rung kVectorized{"tensorcraft/ops/layer_norm/02_vectorized.cuh",
 const jit::Rung kInRegisters{"tensorcraft/ops/layer_norm/03_in_registers.cuh",
                              "tensorcraft::kernel::layer_norm::in_registers", kParams, config_text,
                              in_registers_instances};
+const jit::Rung kStaged{"tensorcraft/ops/layer_norm/04_staged.cuh",
+                        "tensorcraft::kernel::layer_norm::staged", kParams, config_text,
+                        staged_instances};
+
+const jit::Rung kQuantized{"tensorcraft/ops/layer_norm/05_quantized.cuh",
+                           "tensorcraft::kernel::layer_norm::quantized", kParams, config_text,
+                           quantized_instances};
+const jit::Rung kQuantizedInRegisters{"tensorcraft/ops/layer_norm/06_quantized_in_registers.cuh",
+                                      "tensorcraft::kernel::layer_norm::quantized_in_registers",
+                                      kParams, config_text, quantized_in_registers_instances};
 
 template <class T>
 T* data_of(const std::optional<TensorView>& t) {
@@ -69,7 +82,10 @@ Params params(const Problem& q) {
           .out_rows = out.map,
           .residual_out_rows = residual_out.map,
           .inverse_cols = 1.0f / float(q.cols()),
-          .eps = q.eps};
+          .eps = q.eps,
+          .scale = q.scale,
+          .activation = q.is_quantized() ? Activation(q.activation) : Activation::none,
+          .scales = data_of<float>(q.scales)};
 }
 
 Config given(const Problem& q) {
@@ -81,18 +97,29 @@ Config given(const Problem& q) {
 
 int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
 
+DType weight_dtype(const Problem& q) {
+  return q.weight ? q.weight->dtype() : q.bias ? q.bias->dtype() : q.x.dtype();
+}
+
 op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
-  const DType weight = q.weight ? q.weight->dtype() : q.bias ? q.bias->dtype() : q.x.dtype();
-  return op::make_plan(rung, {q.x.dtype(), weight}, launch, p);
+  if (q.is_quantized()) fail(ErrorKind::internal, kName, ": ", rung.function, " stores no codes");
+  return op::make_plan(rung, {q.x.dtype(), weight_dtype(q)}, launch, p);
+}
+
+op::Plan quantized_plan(const jit::Rung& rung, const Problem& q, const Params& p,
+                        const Launch& launch) {
+  return op::make_plan(rung, {q.x.dtype(), weight_dtype(q), q.out.dtype()}, launch, p);
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
+  if (q.is_quantized()) return quantized_plan(kQuantized, q, p, naive_launch(p, {}));
   return plan(kNaive, q, p, naive_launch(p, given(q)));
 }
 
 op::Plan plan_block(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
+  if (q.is_quantized()) return quantized_plan(kQuantized, q, p, block_launch(p, {}));
   return plan(kBlock, q, p, block_launch(p, given(q)));
 }
 
@@ -103,12 +130,23 @@ op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
 
 op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
+  if (q.is_quantized())
+    return quantized_plan(kQuantizedInRegisters, q, p,
+                          quantized_in_registers_launch(p, given(q), element_bytes(q)));
   return plan(kInRegisters, q, p, in_registers_launch(p, given(q), element_bytes(q)));
 }
+
+op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
+  const Params p = params(q);
+  return plan(kStaged, q, p, staged_launch(p, given(q), element_bytes(q)));
+}
+
+constexpr std::string_view kStoresNoCodes = "stores no codes: out_dtype must be the dtype of x";
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
+  if (q.is_quantized()) return op::decline(kStoresNoCodes);
   return op::decline(vectorized_problem(params(q), element_bytes(q)));
 }
 
@@ -116,7 +154,26 @@ op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
   return op::decline(in_registers_problem(params(q)));
 }
 
+op::Verdict accepts_staged(const Problem& q, const DeviceInfo& device) {
+  if (q.is_quantized()) return op::decline(kStoresNoCodes);
+  return op::decline(
+      staged_problem(params(q), given(q), element_bytes(q), device.compute_capability >= 90));
+}
+
+op::Verdict suits_staged(const Problem& q, const DeviceInfo&) {
+  return op::decline(staged_doubt(params(q), element_bytes(q)));
+}
+
 const op::Variant<Problem> kTable[] = {
+    {"staged",
+     "the copy engine brings the row to the shared memory of a block or a cluster",
+     DeviceType::cuda,
+     accepts_staged,
+     nullptr,
+     plan_staged,
+     {},
+     {},
+     suits_staged},
     {"in_registers", "the row stays in registers: one read, one write, 16-byte accesses",
      DeviceType::cuda, accepts_in_registers, nullptr, plan_in_registers},
     {"vectorized", "16-byte accesses, mean and variance from one read, a second for the result",
@@ -140,12 +197,31 @@ void check_x(const TensorView& x) {
     fail(ErrorKind::value, kName, ": x: expected at least 1 dimension, got shape ", x.shape());
 }
 
+// Whether the call asks for codes; fails where it says so in part.
+bool wants_codes(const TensorView& x, const LayerNormOptions& o) {
+  const DType dtype = o.out_dtype.value_or(x.dtype());
+  const bool codes = host::is_code_dtype(dtype);
+  if (!codes && dtype != x.dtype())
+    fail(ErrorKind::type, kName, ": out_dtype must be float8_e4m3fn, float8_e5m2, int8 or that of ",
+         "x, ", x.dtype(), ", got ", dtype);
+  if (codes && o.scale.has_value() == o.per_token)
+    fail(ErrorKind::value, kName, ": out_dtype ", dtype,
+         " needs either scale or per_token=True, and not both");
+  if (!codes && (o.scale || o.per_token))
+    fail(ErrorKind::value, kName, ": scale and per_token are of codes; give out_dtype too");
+  if (o.scale && !(*o.scale > 0 && *o.scale <= std::numeric_limits<float>::max()))
+    fail(ErrorKind::value, kName, ": scale must be finite and above 0, got ", *o.scale);
+  return codes;
+}
+
 std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const LayerNormOptions& o) {
   check_x(in[0]);
-  std::vector<op::OutputSpec> specs{{"out", in[0].dtype(), in[0].shape()}};
+  wants_codes(in[0], o);
+  std::vector<op::OutputSpec> specs{{"out", o.out_dtype.value_or(in[0].dtype()), in[0].shape()}};
   if (o.return_stats)
     for (const auto* name : {"mean", "rstd"})
       specs.push_back({name, DType::float32, stats_shape(in[0])});
+  if (o.per_token) specs.push_back({"scales", DType::float32, stats_shape(in[0])});
   if (o.residual) specs.push_back({"residual_out", in[0].dtype(), in[0].shape()});
   return specs;
 }
@@ -159,7 +235,8 @@ void check_vectors(const op::Call<LayerNormOptions>& call) {
   const auto check = [&](const std::optional<TensorView>& t, std::string_view name) {
     if (!t) return;
     TensorMatcher({cols}).with_dtype(dtype).verify(*t, kName, name);
-    for (const auto& out : {std::optional(call.out()), call.options.residual_out})
+    for (const auto& out :
+         {std::optional(call.out()), call.options.residual_out, call.options.scales})
       if (out && may_overlap(*out, *t))
         fail(ErrorKind::value, kName, ": an output overlaps the memory of ", name,
              "; give it memory of its own");
@@ -181,13 +258,17 @@ void check_stats(const op::Call<LayerNormOptions>& call) {
   };
   check(call.options.mean, "mean");
   check(call.options.rstd, "rstd");
+  check(call.options.scales, "scales");
+  if (call.options.scales.has_value() != call.options.per_token)
+    fail(ErrorKind::value, kName, ": scales is written where per_token is set; give both or none");
 }
 
 Problem check(const op::Call<LayerNormOptions>& call) {
   const TensorView& x = call.in();
   const LayerNormOptions& o = call.options;
   check_x(x);
-  op::check_like(kName, "out", call.out(), x.dtype(), x.shape());
+  wants_codes(x, o);
+  op::check_like(kName, "out", call.out(), o.out_dtype.value_or(x.dtype()), x.shape());
   if (o.residual) op::check_like(kName, "residual", *o.residual, x.dtype(), x.shape());
   if (o.residual_out) {
     if (!o.residual)
@@ -197,13 +278,24 @@ Problem check(const op::Call<LayerNormOptions>& call) {
   check_vectors(call);
   check_stats(call);
   if (!(o.eps >= 0)) fail(ErrorKind::value, kName, ": eps must be at least 0, got ", o.eps);
-  return {call.out(), x,      o.weight,       o.bias, o.residual,
-          o.mean,     o.rstd, o.residual_out, o.eps,  o.activation};
+  return {call.out(),
+          x,
+          o.weight,
+          o.bias,
+          o.residual,
+          o.mean,
+          o.rstd,
+          o.residual_out,
+          o.scales,
+          o.eps,
+          o.scale.value_or(0),
+          o.activation};
 }
 
 op::Cost cost(const Problem& q) {
   op::Cost c{.bytes = double(q.x.nbytes() + q.out.nbytes()), .flops = 8.0 * double(q.x.size())};
-  for (const auto* t : {&q.weight, &q.bias, &q.residual, &q.mean, &q.rstd, &q.residual_out})
+  for (const auto* t :
+       {&q.weight, &q.bias, &q.residual, &q.mean, &q.rstd, &q.residual_out, &q.scales})
     if (*t) c.bytes += double((*t)->nbytes());
   return c;
 }
@@ -219,7 +311,10 @@ const op::Definition<Problem, Options> kDefinition{
         "any "
         "strides, rank 1 or more, dtype float32, float16 or bfloat16; weight and bias have the "
         "dtype of x or float32. The variance is about the mean, in float32, from h before it is "
-        "rounded to residual_out. A row with a NaN or an infinity becomes NaN.",
+        "rounded to residual_out. A row with a NaN or an infinity becomes NaN. "
+        "out_dtype quantises the float32 result in the same pass: divided by scale, rounded to "
+        "nearest even, saturated, a NaN as int8 is 0; per_token takes a row's largest magnitude "
+        "over the largest code (448, 57344, 127), 1 where that is 0.",
     .aliases = {"fused_layer_norm_activation"},
     .inputs = {{"x", "the rows to normalise"}},
     .options = {op::positional(op::option("weight", &Options::weight,
@@ -229,10 +324,16 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("residual", &Options::residual,
                            "shape of x: added to x first; returns residual_out too"),
                 op::option("activation", &Options::activation, "applied to the result"),
-                op::option("return_stats", &Options::return_stats, "return mean and rstd too")},
-    .out_doc = "shape and dtype of x",
+                op::option("return_stats", &Options::return_stats, "return mean and rstd too"),
+                op::option("out_dtype", &Options::out_dtype,
+                           "float8_e4m3fn, float8_e5m2 or int8: quantise the result"),
+                op::option("scale", &Options::scale, "a code is the result / scale"),
+                op::option("per_token", &Options::per_token,
+                           "a scale of each row's own instead; returns scales too")},
+    .out_doc = "shape of x, dtype of x or out_dtype",
     .extra_outputs = {{{"mean", "float32, shape of x without its last axis"}, &Options::mean},
                       {{"rstd", "1 / sqrt(variance + eps), like mean"}, &Options::rstd},
+                      {{"scales", "where per_token, like mean"}, &Options::scales},
                       {{"residual_out", "x + residual, where residual is given"},
                        &Options::residual_out}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
@@ -251,7 +352,8 @@ void layer_norm(const TensorView& out, const TensorView& x, const LayerNormOptio
 
 LayerNormResult layer_norm(const TensorView& x, const LayerNormOptions& options) {
   auto tensors = op::allocate(kernel::layer_norm::kDefinition, {x}, options);
-  LayerNormResult result{std::move(tensors[0]), {}, {}, {}};
+  LayerNormResult result{std::move(tensors[0]), {}, {}, {}, {}};
+  if (options.per_token) result.scales = std::move(tensors[options.return_stats ? 3 : 1]);
   if (options.return_stats) {
     result.mean = std::move(tensors[1]);
     result.rstd = std::move(tensors[2]);

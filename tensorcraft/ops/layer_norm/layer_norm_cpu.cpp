@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/layer_norm/layer_norm_cpu.hpp"
 
+#include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/residual_rows.hpp"
 
@@ -26,17 +27,26 @@ OptionalElements elements_of(const std::optional<TensorView>& t) {
   return t ? OptionalElements(*t) : std::nullopt;
 }
 
+// Where the output is codes.
+std::optional<host::CodeRows> codes_of(const Problem& q) {
+  if (!q.is_quantized()) return std::nullopt;
+  return host::CodeRows(q.out, q.scales, q.scale);
+}
+
 }  // namespace
 
 void cpu(const Problem& q) {
   const host::ResidualRows rows(q.x, q.residual, q.residual_out);
-  const host::Rows out(q.out);
+  std::optional<host::Rows> out;
+  if (!q.is_quantized()) out.emplace(q.out);
+  const auto codes = codes_of(q);
   const float* weight = host::read_vector(q.weight, host::Slot::line);
   const float* bias = host::read_vector(q.bias, host::Slot::bias);
   const int64_t n = q.cols();
   host::for_each_row(q.rows(), n, [&](int64_t row) {
     const float* h = rows.read(row);
-    float* y = out.target(row, host::scratch(host::Slot::row_b, n));
+    float* y = host::scratch(host::Slot::row_b, n);
+    if (out) y = out->target(row, y);
     const float mean = subtract_mean(y, h, n);
     const float variance = host::row_sum_of_squares(y, 0, n) / float(n);
     const float rstd = 1.0f / std::sqrt(variance + q.eps);
@@ -44,7 +54,10 @@ void cpu(const Problem& q) {
     if (weight) host::row_multiply(y, weight, n);
     if (bias) host::row_add(y, bias, n);
     if (q.activation != op::Activation::none) host::row_activate(y, y, q.activation, n);
-    out.commit(row, y);
+    if (out)
+      out->commit(row, y);
+    else
+      codes->commit(row, y);
     if (q.mean) q.mean->data_as<float>()[row] = mean;
     if (q.rstd) q.rstd->data_as<float>()[row] = rstd;
   });
@@ -56,6 +69,8 @@ void reference(const Problem& q) {
              residual = elements_of(q.residual), residual_out = elements_of(q.residual_out);
   const int64_t cols = q.cols();
   std::vector<double> h(size_t(cols), 0.0);
+  std::vector<float> rounded(size_t(cols), 0.0f);  // codes are of a float32 result
+  const auto codes = codes_of(q);
   for (int64_t row = 0; row < q.rows(); ++row) {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < cols; ++i) {
@@ -67,9 +82,14 @@ void reference(const Problem& q) {
     for (const double v : h) squares += (v - mean) * (v - mean);
     const double rstd = 1 / std::sqrt(squares / double(cols) + double(q.eps));
     for (int64_t i = 0; i < cols; ++i) {
-      const double y = (h[size_t(i)] - mean) * rstd * (weight ? (*weight)[i] : 1);
-      out.set(row * cols + i, host::activate(q.activation, y + (bias ? (*bias)[i] : 0)));
+      const double scaled = (h[size_t(i)] - mean) * rstd * (weight ? (*weight)[i] : 1);
+      const double y = host::activate(q.activation, scaled + (bias ? (*bias)[i] : 0));
+      if (codes)
+        rounded[size_t(i)] = float(y);
+      else
+        out.set(row * cols + i, y);
     }
+    if (codes) codes->commit(row, rounded.data());
     if (q.mean) q.mean->data_as<float>()[row] = float(mean);
     if (q.rstd) q.rstd->data_as<float>()[row] = float(rstd);
   }

@@ -10,9 +10,10 @@ namespace tensorcraft::kernel::layer_norm {
 // A checked call.
 struct Problem {
   TensorView out, x;
-  std::optional<TensorView> weight, bias, residual, mean, rstd, residual_out;
-  float eps;
+  std::optional<TensorView> weight, bias, residual, mean, rstd, residual_out, scales;
+  float eps, scale;
   op::Activation activation;
+  bool is_quantized() const { return out.dtype() != x.dtype(); }
   int axis() const { return x.rank() - 1; }
   int64_t cols() const { return x.shape(axis()); }
   int64_t rows() const { return cols() ? x.size() / cols() : 0; }

@@ -4,6 +4,8 @@
 
 namespace tensorcraft::kernel::layer_norm {
 
+enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
+
 // Run time: what the host passes to every rung. Steps are strides along the last axis; a pointer
 // is null where the tensor is not given.
 struct Params {
@@ -15,9 +17,12 @@ struct Params {
   int64_t x_step, residual_step, out_step, residual_out_step;
   RowMap x_rows, residual_rows, out_rows, residual_out_rows;
   float inverse_cols, eps;
+  // Of the rungs that quantise: the scale of every code, or where each row's own is stored; and the
+  // activation where it is not compiled in.
+  float scale;
+  Activation activation;
+  float* scales;
 };
-
-enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
 
 // Compile time: what the host writes into the entry.
 struct Config {
@@ -29,8 +34,9 @@ struct Config {
   int has_residual = 0;
   int has_weight = 0;
   int has_bias = 0;
-  int whole = 0;   // the slots of a group are the row exactly
-  int nested = 0;  // the rows of a tensor lie along more than one axis
+  int whole = 0;    // the slots of a group are the row exactly
+  int nested = 0;   // the rows of a tensor lie along more than one axis
+  int cluster = 1;  // blocks that share a row
 };
 
 }  // namespace tensorcraft::kernel::layer_norm

@@ -8,15 +8,6 @@
 // What every rung does with a row but adding it up.
 namespace tensorcraft::kernel::layer_norm {
 
-template <Activation A>
-TC_DEVICE float activate(float x) {
-  if constexpr (A == Activation::relu) return tensorcraft::relu(x);
-  if constexpr (A == Activation::gelu) return tensorcraft::gelu(x);
-  if constexpr (A == Activation::gelu_tanh) return tensorcraft::gelu_tanh(x);
-  if constexpr (A == Activation::silu) return tensorcraft::silu(x);
-  return x;
-}
-
 // The mean in two parts, pivot + shift. Values are summed as differences to the pivot, which is a
 // value of the row, so a mean far above the deviation costs no digits.
 struct Statistics {
@@ -54,6 +45,11 @@ struct Row {
   TC_DEVICE float pivot() const {
     const float first = load(0);
     return first - first == 0.0f ? first : 0.0f;
+  }
+
+  // Values of 2 bytes have so few digits that one float holds the mean as well as two.
+  TC_DEVICE static Statistics about(float pivot, float shift) {
+    return sizeof(T) == 2 ? Statistics{pivot + shift, 0, 0} : Statistics{pivot, shift, 0};
   }
 
   TC_DEVICE float finish(float h, float weight, float bias, const Statistics& s) const {

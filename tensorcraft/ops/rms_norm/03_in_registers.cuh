@@ -3,8 +3,8 @@
 // What changed: the threads of a row hold all of it in registers, so it is read once and written
 // once, the bytes of a copy. All loads of a thread are issued before the first is used: threads *
 // slots * 16 bytes a block are in flight. A short row belongs to a warp or less and needs no
-// barrier; a long one to the block, with 2. Demands: unit strides, rows of at most group * vector *
-// slots elements.
+// barrier; a long one to the block, with one. Demands: unit strides, rows of at most group * vector
+// * slots elements.
 #include "tensorcraft/ops/rms_norm/row.cuh"
 
 namespace tensorcraft::kernel::rms_norm {
@@ -15,13 +15,12 @@ TC_DEVICE void in_registers(const Params& p) {
   const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
   const bool exists = index < p.rows;  // threads without a row still take part in shuffles
   const Row<T, W, C> row(p, exists ? index : 0);
-  RowSlots<C> slots;
-  slots.template load<C.has_residual>(row.x, row.residual, int(p.cols));
+  RowSlots<T, C, C.has_residual != 0> slots;
+  slots.load(row.x, row.residual, int(p.cols));
   const float scale = row.scale(slots.sum(scratch, [](float h) { return h * h; }));
   if (!exists) return;
-#pragma unroll
-  for (int i = 0; i < C.slots; ++i)
-    if (slots.has(i)) row.store_neighbours(slots.column(i), slots.h[i], scale);
+  slots.each(
+      [&](int column, const float(&h)[C.vector]) { row.store_neighbours(column, h, scale); });
 }
 
 }  // namespace tensorcraft::kernel::rms_norm

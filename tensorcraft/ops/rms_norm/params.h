@@ -14,6 +14,9 @@ struct Params {
   int64_t x_step, residual_step, out_step, residual_out_step;
   RowMap x_rows, residual_rows, out_rows, residual_out_rows;
   float inverse_cols, eps;
+  // Of the rungs that quantise: the scale of every code, or where each row's own is stored.
+  float scale;
+  float* scales;
 };
 
 // Compile time: what the host writes into the entry.
@@ -24,8 +27,9 @@ struct Config {
   int slots = 1;    // accesses of a thread that hold a whole row together
   int has_residual = 0;
   int has_weight = 0;
-  int whole = 0;   // the slots of a group are the row exactly
-  int nested = 0;  // the rows of a tensor lie along more than one axis
+  int whole = 0;    // the slots of a group are the row exactly
+  int nested = 0;   // the rows of a tensor lie along more than one axis
+  int cluster = 1;  // blocks that share a row
 };
 
 }  // namespace tensorcraft::kernel::rms_norm

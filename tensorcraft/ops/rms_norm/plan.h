@@ -96,14 +96,39 @@ constexpr Config in_registers_config(int64_t cols, int vector) {
 }
 
 // 768 threads of 32 elements on a multiprocessor keep enough bytes in flight.
-constexpr int in_registers_min_blocks(const Config& c) {
-  return c.slots * c.vector <= 32 ? 768 / c.threads : 1;
+constexpr int in_registers_min_blocks(const Config& c, bool has_residual) {
+  return op::held_registers(c.slots, c.vector, has_residual) <= 32 ? 768 / c.threads : 1;
 }
 
 inline Launch in_registers_launch(const Params& p, const Config& given, int element_bytes) {
   const Config config = in_registers_config(p.cols, vector_of(p, element_bytes));
   return launch(p, given, config, div_ceil(p.rows, int64_t(config.threads / config.group)),
-                in_registers_min_blocks(config));
+                in_registers_min_blocks(config, given.has_residual));
+}
+
+inline Launch staged_launch(const Params& p, const Config& given, int element_bytes) {
+  return op::staged_launch<Config>(
+      p.rows, p.cols, element_bytes, given.has_residual ? 2 : 1,
+      [&](const Config& config, int64_t blocks) { return launch(p, given, config, blocks); });
+}
+
+// Elements of an access where the output is codes of a byte each.
+inline int quantized_vector_of(const Params& p, int element_bytes) {
+  Params q = p;
+  q.out = nullptr;  // 16 bytes of x are fewer of codes
+  q.out_rows = {};
+  const int vector = vector_of(q, element_bytes);
+  if (reinterpret_cast<uintptr_t>(p.out) % size_t(vector)) return 1;
+  for (int i = 0; i < p.out_rows.axes; ++i)
+    if (p.out_rows.stride[i] % vector) return 1;
+  return vector;
+}
+
+inline Launch quantized_in_registers_launch(const Params& p, const Config& given,
+                                            int element_bytes) {
+  const Config config = in_registers_config(p.cols, quantized_vector_of(p, element_bytes));
+  return launch(p, given, config, div_ceil(p.rows, int64_t(config.threads / config.group)),
+                in_registers_min_blocks(config, given.has_residual));
 }
 
 inline std::string_view vectorized_problem(const Params& p, int element_bytes) {
@@ -119,6 +144,17 @@ inline std::string_view in_registers_problem(const Params& p) {
     return "rows of more than 16384 elements do not fit the registers";
   if (p.rows > op::kMaxBlocks) return "more than 2^31 - 1 rows";
   return "";
+}
+
+inline std::string_view staged_problem(const Params& p, const Config& given, int element_bytes,
+                                       bool has_clusters) {
+  if (std::string_view why = vectorized_problem(p, element_bytes); !why.empty()) return why;
+  return op::stage_problem(p.rows, p.cols, element_bytes, given.has_residual ? 2 : 1, has_clusters);
+}
+
+inline std::string_view staged_doubt(const Params& p) {
+  return p.cols <= op::kMaxRegisterRow ? "rows of up to 16384 elements are faster in registers"
+                                       : "";
 }
 
 }  // namespace tensorcraft::kernel::rms_norm

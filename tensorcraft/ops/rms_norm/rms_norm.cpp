@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/rms_norm/rms_norm_cpu.hpp"
@@ -11,6 +12,7 @@
 #include "tensorcraft/ops/rms_norm/rms_norm_simt.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace tensorcraft {
 namespace kernel::rms_norm {
@@ -23,7 +25,7 @@ std::string config_text(const void* config) {
   return join("tensorcraft::kernel::rms_norm::Config{.threads = ", c.threads,
               ", .group = ", c.group, ", .vector = ", c.vector, ", .slots = ", c.slots,
               ", .has_residual = ", c.has_residual, ", .has_weight = ", c.has_weight,
-              ", .whole = ", c.whole, ", .nested = ", c.nested, "}");
+              ", .whole = ", c.whole, ", .nested = ", c.nested, ", .cluster = ", c.cluster, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::rms_norm::Params";
@@ -39,6 +41,16 @@ const jit::Rung kVectorized{"tensorcraft/ops/rms_norm/02_vectorized.cuh",
 const jit::Rung kInRegisters{"tensorcraft/ops/rms_norm/03_in_registers.cuh",
                              "tensorcraft::kernel::rms_norm::in_registers", kParams, config_text,
                              in_registers_instances};
+const jit::Rung kStaged{"tensorcraft/ops/rms_norm/04_staged.cuh",
+                        "tensorcraft::kernel::rms_norm::staged", kParams, config_text,
+                        staged_instances};
+
+const jit::Rung kQuantized{"tensorcraft/ops/rms_norm/05_quantized.cuh",
+                           "tensorcraft::kernel::rms_norm::quantized", kParams, config_text,
+                           quantized_instances};
+const jit::Rung kQuantizedInRegisters{"tensorcraft/ops/rms_norm/06_quantized_in_registers.cuh",
+                                      "tensorcraft::kernel::rms_norm::quantized_in_registers",
+                                      kParams, config_text, quantized_in_registers_instances};
 
 Params params(const Problem& q) {
   const op::LastAxisRows x(q.x), out(q.out), residual(q.residual), residual_out(q.residual_out);
@@ -58,7 +70,9 @@ Params params(const Problem& q) {
           .out_rows = out.map,
           .residual_out_rows = residual_out.map,
           .inverse_cols = 1.0f / float(q.cols()),
-          .eps = q.eps};
+          .eps = q.eps,
+          .scale = q.scale,
+          .scales = q.scales ? q.scales->data_as<float>() : nullptr};
 }
 
 Config given(const Problem& q) {
@@ -67,18 +81,27 @@ Config given(const Problem& q) {
 
 int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
 
+DType weight_dtype(const Problem& q) { return q.weight ? q.weight->dtype() : q.x.dtype(); }
+
 op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
-  const DType weight = q.weight ? q.weight->dtype() : q.x.dtype();
-  return op::make_plan(rung, {q.x.dtype(), weight}, launch, p);
+  if (q.is_quantized()) fail(ErrorKind::internal, kName, ": ", rung.function, " stores no codes");
+  return op::make_plan(rung, {q.x.dtype(), weight_dtype(q)}, launch, p);
+}
+
+op::Plan quantized_plan(const jit::Rung& rung, const Problem& q, const Params& p,
+                        const Launch& launch) {
+  return op::make_plan(rung, {q.x.dtype(), weight_dtype(q), q.out.dtype()}, launch, p);
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
+  if (q.is_quantized()) return quantized_plan(kQuantized, q, p, naive_launch(p, {}));
   return plan(kNaive, q, p, naive_launch(p, given(q)));
 }
 
 op::Plan plan_block(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
+  if (q.is_quantized()) return quantized_plan(kQuantized, q, p, block_launch(p, {}));
   return plan(kBlock, q, p, block_launch(p, given(q)));
 }
 
@@ -89,12 +112,23 @@ op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
 
 op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
+  if (q.is_quantized())
+    return quantized_plan(kQuantizedInRegisters, q, p,
+                          quantized_in_registers_launch(p, given(q), element_bytes(q)));
   return plan(kInRegisters, q, p, in_registers_launch(p, given(q), element_bytes(q)));
 }
+
+op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
+  const Params p = params(q);
+  return plan(kStaged, q, p, staged_launch(p, given(q), element_bytes(q)));
+}
+
+constexpr std::string_view kStoresNoCodes = "stores no codes: out_dtype must be the dtype of x";
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
+  if (q.is_quantized()) return op::decline(kStoresNoCodes);
   return op::decline(vectorized_problem(params(q), element_bytes(q)));
 }
 
@@ -102,7 +136,26 @@ op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
   return op::decline(in_registers_problem(params(q)));
 }
 
+op::Verdict accepts_staged(const Problem& q, const DeviceInfo& device) {
+  if (q.is_quantized()) return op::decline(kStoresNoCodes);
+  return op::decline(
+      staged_problem(params(q), given(q), element_bytes(q), device.compute_capability >= 90));
+}
+
+op::Verdict suits_staged(const Problem& q, const DeviceInfo&) {
+  return op::decline(staged_doubt(params(q)));
+}
+
 const op::Variant<Problem> kTable[] = {
+    {"staged",
+     "the copy engine brings the row to the shared memory of a block or a cluster",
+     DeviceType::cuda,
+     accepts_staged,
+     nullptr,
+     plan_staged,
+     {},
+     {},
+     suits_staged},
     {"in_registers", "the row stays in registers: one read, one write, 16-byte accesses",
      DeviceType::cuda, accepts_in_registers, nullptr, plan_in_registers},
     {"vectorized", "16-byte accesses, one read for the sum and a second for the result",
@@ -120,9 +173,34 @@ void check_x(const TensorView& x) {
     fail(ErrorKind::value, kName, ": x: expected at least 1 dimension, got shape ", x.shape());
 }
 
+Dims scales_shape(const TensorView& x) {
+  Dims shape;
+  for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(x.shape(i));
+  return shape;
+}
+
+// Whether the call asks for codes; fails where it says so in part.
+bool wants_codes(const TensorView& x, const RmsNormOptions& o) {
+  const DType dtype = o.out_dtype.value_or(x.dtype());
+  const bool codes = host::is_code_dtype(dtype);
+  if (!codes && dtype != x.dtype())
+    fail(ErrorKind::type, kName, ": out_dtype must be float8_e4m3fn, float8_e5m2, int8 or that of ",
+         "x, ", x.dtype(), ", got ", dtype);
+  if (codes && o.scale.has_value() == o.per_token)
+    fail(ErrorKind::value, kName, ": out_dtype ", dtype,
+         " needs either scale or per_token=True, and not both");
+  if (!codes && (o.scale || o.per_token))
+    fail(ErrorKind::value, kName, ": scale and per_token are of codes; give out_dtype too");
+  if (o.scale && !(*o.scale > 0 && *o.scale <= std::numeric_limits<float>::max()))
+    fail(ErrorKind::value, kName, ": scale must be finite and above 0, got ", *o.scale);
+  return codes;
+}
+
 std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const RmsNormOptions& o) {
   check_x(in[0]);
-  std::vector<op::OutputSpec> specs{{"out", in[0].dtype(), in[0].shape()}};
+  wants_codes(in[0], o);
+  std::vector<op::OutputSpec> specs{{"out", o.out_dtype.value_or(in[0].dtype()), in[0].shape()}};
+  if (o.per_token) specs.push_back({"scales", DType::float32, scales_shape(in[0])});
   if (o.residual) specs.push_back({"residual_out", in[0].dtype(), in[0].shape()});
   return specs;
 }
@@ -136,17 +214,34 @@ void check_weight(const op::Call<RmsNormOptions>& call) {
   SymbolicSize cols("cols");
   cols.set_value(x.shape(x.rank() - 1));
   TensorMatcher({cols}).with_dtype(dtype).verify(*weight, kName, "weight");
-  for (const auto& out : {std::optional(call.out()), call.options.residual_out})
+  for (const auto& out :
+       {std::optional(call.out()), call.options.residual_out, call.options.scales})
     if (out && may_overlap(*out, *weight))
       fail(ErrorKind::value, kName, ": an output overlaps the memory of weight; give it memory of ",
            "its own");
+}
+
+void check_scales(const op::Call<RmsNormOptions>& call) {
+  const TensorView& x = call.in();
+  const auto& scales = call.options.scales;
+  if (scales.has_value() != call.options.per_token)
+    fail(ErrorKind::value, kName, ": scales is written where per_token is set; give both or none");
+  if (!scales) return;
+  op::check_like(kName, "scales", *scales, DType::float32, scales_shape(x));
+  if (!scales->is_contiguous())
+    fail(ErrorKind::value, kName, ": scales must be contiguous, got strides ", scales->strides());
+  if (x.shape(x.rank() - 1) == 0)
+    fail(ErrorKind::value, kName, ": rows of 0 elements have no scales, got x of shape ",
+         x.shape());
 }
 
 Problem check(const op::Call<RmsNormOptions>& call) {
   const TensorView& x = call.in();
   const RmsNormOptions& o = call.options;
   check_x(x);
-  op::check_like(kName, "out", call.out(), x.dtype(), x.shape());
+  wants_codes(x, o);
+  check_scales(call);
+  op::check_like(kName, "out", call.out(), o.out_dtype.value_or(x.dtype()), x.shape());
   if (o.residual) op::check_like(kName, "residual", *o.residual, x.dtype(), x.shape());
   if (o.residual_out) {
     if (!o.residual)
@@ -155,12 +250,13 @@ Problem check(const op::Call<RmsNormOptions>& call) {
   }
   check_weight(call);
   if (!(o.eps >= 0)) fail(ErrorKind::value, kName, ": eps must be at least 0, got ", o.eps);
-  return {call.out(), x, o.weight, o.residual, o.residual_out, o.eps};
+  return {call.out(),     x,        o.weight, o.residual,
+          o.residual_out, o.scales, o.eps,    o.scale.value_or(0)};
 }
 
 op::Cost cost(const Problem& q) {
   op::Cost c{.bytes = double(q.x.nbytes() + q.out.nbytes()), .flops = 4.0 * double(q.x.size())};
-  for (const auto* t : {&q.weight, &q.residual, &q.residual_out})
+  for (const auto* t : {&q.weight, &q.residual, &q.residual_out, &q.scales})
     if (*t) c.bytes += double((*t)->nbytes());
   return c;
 }
@@ -174,16 +270,26 @@ const op::Definition<Problem, Options> kDefinition{
         "out = h / sqrt(mean(h^2) + eps) * weight with h = x + residual, each row of the last axis "
         "on its own. x has any strides, rank 1 or more, dtype float32, float16 or bfloat16; weight "
         "has the dtype of x or float32. Computed in float32 from h before it is rounded to "
-        "residual_out. A row with a NaN becomes NaN.",
+        "residual_out. A row with a NaN becomes NaN. out_dtype quantises the float32 result in the "
+        "same pass: divided by scale, rounded to nearest even, saturated, a NaN as int8 is 0; "
+        "per_token takes a row's largest magnitude over the largest code (448, 57344, 127), 1 "
+        "where that is 0.",
     .aliases = {},
     .inputs = {{"x", "the rows to normalise"}},
     .options = {op::positional(op::option("weight", &Options::weight,
                                           "(cols,): multiplies the normalised rows")),
                 op::option("eps", &Options::eps, "added to the mean of squares"),
                 op::option("residual", &Options::residual,
-                           "shape of x: added to x first; returns residual_out too")},
-    .out_doc = "shape and dtype of x",
-    .extra_outputs = {{{"residual_out", "x + residual, where residual is given"},
+                           "shape of x: added to x first; returns residual_out too"),
+                op::option("out_dtype", &Options::out_dtype,
+                           "float8_e4m3fn, float8_e5m2 or int8: quantise the result"),
+                op::option("scale", &Options::scale, "a code is the result / scale"),
+                op::option("per_token", &Options::per_token,
+                           "a scale of each row's own instead; returns scales too")},
+    .out_doc = "shape of x, dtype of x or out_dtype",
+    .extra_outputs = {{{"scales", "where per_token, float32, shape of x without its last axis"},
+                       &Options::scales},
+                      {{"residual_out", "x + residual, where residual is given"},
                        &Options::residual_out}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .in_place = true,
@@ -201,7 +307,8 @@ void rms_norm(const TensorView& out, const TensorView& x, const RmsNormOptions& 
 
 RmsNormResult rms_norm(const TensorView& x, const RmsNormOptions& options) {
   auto tensors = op::allocate(kernel::rms_norm::kDefinition, {x}, options);
-  RmsNormResult result{std::move(tensors[0]), {}};
+  RmsNormResult result{std::move(tensors[0]), {}, {}};
+  if (options.per_token) result.scales = std::move(tensors[1]);
   if (options.residual) result.residual_out = std::move(tensors.back());
   return result;
 }

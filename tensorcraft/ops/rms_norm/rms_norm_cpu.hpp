@@ -9,8 +9,9 @@ namespace tensorcraft::kernel::rms_norm {
 // A checked call.
 struct Problem {
   TensorView out, x;
-  std::optional<TensorView> weight, residual, residual_out;
-  float eps;
+  std::optional<TensorView> weight, residual, residual_out, scales;
+  float eps, scale;
+  bool is_quantized() const { return out.dtype() != x.dtype(); }
   int axis() const { return x.rank() - 1; }
   int64_t cols() const { return x.shape(axis()); }
   int64_t rows() const { return cols() ? x.size() / cols() : 0; }

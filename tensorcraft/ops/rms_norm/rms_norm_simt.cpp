@@ -5,6 +5,9 @@
 #include "tensorcraft/ops/rms_norm/01_block.cuh"
 #include "tensorcraft/ops/rms_norm/02_vectorized.cuh"
 #include "tensorcraft/ops/rms_norm/03_in_registers.cuh"
+#include "tensorcraft/ops/rms_norm/04_staged.cuh"
+#include "tensorcraft/ops/rms_norm/05_quantized.cuh"
+#include "tensorcraft/ops/rms_norm/06_quantized_in_registers.cuh"
 
 namespace tensorcraft::kernel::rms_norm {
 namespace {
@@ -81,6 +84,25 @@ constexpr auto kHalvesFused = fusions(slots(16, 8, 3, true));
 constexpr std::array kFloatWeights{weighted(slots(8, 8, 1, false)), weighted(slots(16, 8, 3, true)),
                                    weighted(slots(128, 1, 12, false))};
 
+constexpr Config stage(int threads, int vector, int cluster) {
+  return {.threads = threads, .group = threads, .vector = vector, .cluster = cluster};
+}
+constexpr std::array kStagedFloats{weighted(stage(128, 4, 1)), weighted(stage(256, 4, 2))};
+constexpr std::array kStagedHalves{residual(weighted(stage(128, 8, 1)))};
+// Types of x, of the weight and of the codes.
+template <class Code>
+using CodesOf = AnyOf<Types<float, float, Code>, Types<f16, f16, Code>, Types<f16, float, Code>,
+                      Types<bf16, bf16, Code>, Types<bf16, float, Code>>;
+using FloatCodes = AnyOf<Types<float, float, e4m3>>;
+using HalfCodes = AnyOf<Types<bf16, bf16, int8_t>>;
+
+constexpr std::array kQuantized{nested(kRow)};
+constexpr std::array kQuantizedBlock{kShortRow, kLongRow};
+constexpr std::array kQuantizedFloats{slots(8, 4, 1, false), weighted(slots(32, 4, 3, true)),
+                                      residual(slots(128, 1, 12, false))};
+constexpr std::array kQuantizedHalves{slots(8, 8, 1, false),
+                                      weighted(residual(slots(16, 8, 3, true)))};
+
 }  // namespace
 
 InstanceList naive_instances() {
@@ -114,6 +136,30 @@ InstanceList in_registers_instances() {
       instances<Params, kFloatsFused>(Float{}, rung),
       instances<Params, kHalvesFused>(Halves{}, rung),
       instances<Params, kFloatWeights>(FloatWeights{}, rung));
+}
+
+InstanceList staged_instances() {
+  const auto rung = []<class T, class W, Config C>(const Params& p) { staged<T, W, C>(p); };
+  return simt::concat(instances<Params, kStagedFloats>(Float{}, rung),
+                      instances<Params, kStagedHalves>(AnyOf<Types<bf16, bf16>>{}, rung));
+}
+
+InstanceList quantized_instances() {
+  const auto rung = []<class T, class W, class Code, Config C>(const Params& p) {
+    quantized<T, W, Code, C>(p);
+  };
+  return simt::concat(instances<Params, kQuantized>(CodesOf<e4m3>{}, rung, &Config::nested),
+                      instances<Params, kQuantized>(CodesOf<e5m2>{}, rung, &Config::nested),
+                      instances<Params, kQuantized>(CodesOf<int8_t>{}, rung, &Config::nested),
+                      instances<Params, kQuantizedBlock>(FloatCodes{}, rung));
+}
+
+InstanceList quantized_in_registers_instances() {
+  const auto rung = []<class T, class W, class Code, Config C>(const Params& p) {
+    quantized_in_registers<T, W, Code, C>(p);
+  };
+  return simt::concat(instances<Params, kQuantizedFloats>(FloatCodes{}, rung),
+                      instances<Params, kQuantizedHalves>(HalfCodes{}, rung));
 }
 
 }  // namespace tensorcraft::kernel::rms_norm

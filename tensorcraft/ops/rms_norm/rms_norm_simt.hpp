@@ -10,5 +10,8 @@ simt::InstanceList naive_instances();
 simt::InstanceList block_instances();
 simt::InstanceList vectorized_instances();
 simt::InstanceList in_registers_instances();
+simt::InstanceList staged_instances();
+simt::InstanceList quantized_instances();
+simt::InstanceList quantized_in_registers_instances();
 
 }  // namespace tensorcraft::kernel::rms_norm

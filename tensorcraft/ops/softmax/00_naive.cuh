@@ -3,10 +3,9 @@
 // One thread, one row: three walks over it, for the maximum, the sum and the results. Subtracting
 // the maximum keeps every exponential at most 1. The sum is taken in pieces: a float that has grown
 // to 2^16 times the next term would lose 16 of its 24 bits.
-#include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/softmax/params.h"
+#include "tensorcraft/ops/softmax/row.cuh"
 
 namespace tensorcraft::kernel::softmax {
 
@@ -16,18 +15,22 @@ template <class T, Config C>
 TC_DEVICE void naive(const Params& p) {
   const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
   if (row >= p.rows) return;
-  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
+  const Logits<T, C> x(p, row);
   T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
   float top = -kInfinity, sum = 0;
-  for (int64_t i = 0; i < p.cols; ++i) top = fmax_nan(top, float(x[i * p.x_step]));
+  for (int64_t i = 0; i < p.cols; ++i) top = fmax_nan(top, x.strided(i));
   for (int64_t first = 0; first < p.cols; first += kPiece) {
     const int64_t end = first + kPiece < p.cols ? first + kPiece : p.cols;
     float piece = 0;
-    for (int64_t i = first; i < end; ++i) piece += expf(float(x[i * p.x_step]) - top);
+    for (int64_t i = first; i < end; ++i) piece += expf(x.strided(i) - held_top<C>(top));
     sum += piece;
   }
-  for (int64_t i = 0; i < p.cols; ++i)
-    out[i * p.out_step] = T(expf(float(x[i * p.x_step]) - top) / sum);
+  if constexpr (C.form == Form::logsumexp) {
+    *out = T(ExpSum{top, sum}.log_sum());
+  } else {
+    const Finish<C> finish({top, sum});
+    for (int64_t i = 0; i < p.cols; ++i) out[i * p.out_step] = T(finish(x.strided(i)));
+  }
 }
 
 }  // namespace tensorcraft::kernel::softmax

@@ -3,10 +3,9 @@
 // What changed: one block, one row, so neighbouring threads read neighbouring elements and a warp
 // fetches 4 lines of 128 bytes for 128 floats instead of 32 lines for 32. Maximum and sum go
 // through shuffles and one array in shared memory. Still three reads of the row for one write.
-#include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/reduce.cuh"
-#include "tensorcraft/ops/softmax/params.h"
+#include "tensorcraft/ops/softmax/row.cuh"
 
 namespace tensorcraft::kernel::softmax {
 
@@ -14,17 +13,21 @@ template <class T, Config C>
 TC_DEVICE void block(const Params& p) {
   auto& scratch = static_shared<BlockReduce<float>>();
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
-    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
+    const Logits<T, C> x(p, row);
     T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
     float top = -kInfinity, sum = 0;
-    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
-      top = fmax_nan(top, float(x[i * p.x_step]));
+    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) top = fmax_nan(top, x.strided(i));
     top = block_max(scratch, top);
     for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
-      sum += expf(float(x[i * p.x_step]) - top);
+      sum += expf(x.strided(i) - held_top<C>(top));
     sum = block_sum(scratch, sum);
-    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
-      out[i * p.out_step] = T(expf(float(x[i * p.x_step]) - top) / sum);
+    if constexpr (C.form == Form::logsumexp) {
+      if (threadIdx.x == 0) *out = T(ExpSum{top, sum}.log_sum());
+    } else {
+      const Finish<C> finish({top, sum});
+      for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
+        out[i * p.out_step] = T(finish(x.strided(i)));
+    }
   }
 }
 

@@ -5,21 +5,15 @@
 // of 3. A block finds the maximum and the sum of its slice; one exchange through distributed
 // shared memory gives every block those of all. Demands: unit stride along the axis, 16-byte rows.
 #include "tensorcraft/device/cluster.cuh"
-#include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/row_group.cuh"
-#include "tensorcraft/ops/softmax/params.h"
+#include "tensorcraft/ops/softmax/row.cuh"
 
 namespace tensorcraft::kernel::softmax {
 
-// Of a slice of the row, the sum relative to the slice's own maximum.
-struct Slice {
-  float top, sum;
-};
-
 struct ClusterShared {
   BlockReduce<float> scratch;
-  ClusterExchange<Slice> slices;
+  ClusterExchange<ExpSum> slices;  // a sum is relative to the slice's own maximum
 };
 
 template <class T, Config C>
@@ -29,7 +23,7 @@ TC_DEVICE void cluster(const Params& p) {
   const int64_t row = blockIdx.x / C.cluster;
   const int first = int(ptx::cluster_ctarank()) * kSlice + int(threadIdx.x) * C.vector;
   const int cols = int(p.cols);
-  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row) + first;
+  const Logits<T, C> x(p, row);
   T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row) + first;
 
   float v[C.slots][C.vector];
@@ -37,9 +31,10 @@ TC_DEVICE void cluster(const Params& p) {
   for (int s = 0; s < C.slots; ++s) {
     const int left = cols - first - s * kStep;
     if (C.whole || left >= C.vector) {
-      load_floats(v[s], x + s * kStep);
+      x.load(v[s], first + s * kStep);
     } else {  // exp(-inf) adds nothing
-      for (int e = 0; e < C.vector; ++e) v[s][e] = e < left ? float(x[s * kStep + e]) : -kInfinity;
+      for (int e = 0; e < C.vector; ++e)
+        v[s][e] = e < left ? x.at(first + s * kStep + e) : -kInfinity;
     }
   }
   float top = -kInfinity, sum = 0;
@@ -52,21 +47,21 @@ TC_DEVICE void cluster(const Params& p) {
 #pragma unroll
   for (int s = 0; s < C.slots; ++s) {
     float part = 0;
-    for (int e = 0; e < C.vector; ++e) part += v[s][e] = exp_fast(v[s][e] - own_top);
+    for (int e = 0; e < C.vector; ++e) part += weight<C>(v[s][e] = hold<C>(v[s][e], own_top));
     sum += part;
   }
   sum = block_sum(shared.scratch, sum);
 
-  Slice slices[C.cluster];
+  ExpSum slices[C.cluster], total = ExpSum::of_nothing();
   cluster_all_gather(shared.slices, {top, sum}, slices);
-  float row_top = -kInfinity, row_sum = 0;
-  for (const Slice& s : slices) row_top = fmax_nan(row_top, s.top);
-  for (const Slice& s : slices) row_sum += s.sum == 0.f ? 0.f : s.sum * exp_fast(s.top - row_top);
-  const float scale = (sum == 0.f ? 0.f : exp_fast(own_top - row_top)) / row_sum;
+  for (const ExpSum& s : slices) total.top = fmax_nan(total.top, s.top);
+  for (const ExpSum& s : slices)
+    total.sum += s.sum == 0.f ? 0.f : s.sum * exp_fast(s.top - total.top);
+  const Finish<C> finish(total, top == -kInfinity ? held_top<C>(total.top) : top);
 #pragma unroll
   for (int s = 0; s < C.slots; ++s) {
     const int left = cols - first - s * kStep;
-    for (int e = 0; e < C.vector; ++e) v[s][e] *= scale;
+    for (int e = 0; e < C.vector; ++e) v[s][e] = finish.of_held(v[s][e]);
     if (C.whole || left >= C.vector) {
       store_floats(out + s * kStep, v[s]);
     } else {

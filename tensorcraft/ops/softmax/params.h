@@ -4,13 +4,21 @@
 
 namespace tensorcraft::kernel::softmax {
 
-// Steps are strides along the softmax axis.
+// What becomes of a row: its weights, their logarithms, or the logarithm of their sum, one value.
+enum class Form : int { softmax, log_softmax, logsumexp };
+// What a mask holds: false for what is hidden, or numbers that are added, of x's type or float32.
+enum class Mask : int { none, boolean, like_x, float32 };
+
+// Steps are strides along the softmax axis. The mask, null where there is none, has the shape of x;
+// logsumexp writes to the beginnings of out_rows.
 struct Params {
   const void* x;
+  const void* mask;
   void* out;
   int64_t rows, cols;
-  int64_t x_step, out_step;
-  RowMap x_rows, out_rows;
+  int64_t x_step, mask_step, out_step;
+  RowMap x_rows, mask_rows, out_rows;
+  float scale;  // multiplies x before the mask is added
 };
 
 struct Config {
@@ -21,6 +29,9 @@ struct Config {
   int whole = 0;    // the slots of a group are the row exactly
   int nested = 0;   // the rows of a tensor lie along more than one axis
   int cluster = 1;  // blocks that share a row
+  Form form = Form::softmax;
+  Mask mask = Mask::none;
+  int scaled = 0;  // the scale is looked at: never without need, since it takes registers
 };
 
 }  // namespace tensorcraft::kernel::softmax

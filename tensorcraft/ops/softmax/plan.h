@@ -10,37 +10,65 @@ namespace tensorcraft::kernel::softmax {
 
 using Launch = op::LaunchPlan<Config>;
 
+// What the call decides of a Config.
+struct Given {
+  Form form = Form::softmax;
+  Mask mask = Mask::none;
+};
+
 inline constexpr int kMaxSlots = 8;      // of a block; up to 64 values a thread
 inline constexpr int kMaxWarpSlots = 4;  // a longer row has work for several warps
 inline constexpr int kMaxCluster = 8;    // blocks that every GPU with clusters accepts
 
-// `rows` rows of `cols` elements, one behind another.
-inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols) {
+// `rows` rows of `cols` elements, one behind another; of logsumexp the results are.
+inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols,
+                                Form form = Form::softmax) {
   const RowMap map = op::contiguous_rows(rows, cols);
+  const bool one = form == Form::logsumexp;
   return {.x = x,
           .out = out,
           .rows = rows,
           .cols = cols,
           .x_step = 1,
-          .out_step = 1,
+          .out_step = !one,
           .x_rows = map,
-          .out_rows = map};
+          .out_rows = one ? op::contiguous_rows(rows, 1) : map,
+          .scale = 1};
 }
 
-inline bool has_unit_step(const Params& p) {
-  return p.cols <= 1 || (p.x_step == 1 && p.out_step == 1);
+inline bool has_unit_step(const Params& p, const Given& given) {
+  return p.cols <= 1 || (p.x_step == 1 && (given.mask == Mask::none || p.mask_step == 1) &&
+                         (given.form == Form::logsumexp || p.out_step == 1));
 }
 
-// Elements of an access: 16 bytes where every row of both tensors starts at such a boundary.
-inline int vector_of(const Params& p, int element_bytes) {
+// Does an access of `vector` elements of the mask start at a multiple of its size in every row, or
+// of 16 bytes where it is more than one access?
+inline bool mask_aligned(const Params& p, const Given& given, int element_bytes, int vector) {
+  if (given.mask == Mask::none) return true;
+  const int bytes = given.mask == Mask::boolean   ? 1
+                    : given.mask == Mask::float32 ? 4
+                                                  : element_bytes;
+  const int64_t unit = std::min(bytes * vector, 16);
+  if (reinterpret_cast<uintptr_t>(p.mask) % uint64_t(unit)) return false;
+  for (int i = 0; i < p.mask_rows.axes; ++i)
+    if (p.mask_rows.stride[i] * bytes % unit) return false;
+  return true;
+}
+
+// Elements of an access: 16 bytes where every row of both tensors starts at such a boundary, and of
+// the mask at its own.
+inline int vector_of(const Params& p, const Given& given, int element_bytes) {
+  const int vector = 16 / element_bytes;
   const bool aligned = op::rows_vector_aligned(p.x, p.x_rows, element_bytes) &&
-                       op::rows_vector_aligned(p.out, p.out_rows, element_bytes);
-  return aligned ? 16 / element_bytes : 1;
+                       (given.form == Form::logsumexp ||
+                        op::rows_vector_aligned(p.out, p.out_rows, element_bytes)) &&
+                       mask_aligned(p, given, element_bytes, vector);
+  return aligned ? vector : 1;
 }
 
 // `group` threads hold a row in as many accesses of each as it takes.
 constexpr Config row_config(int64_t cols, int threads, int group, int vector) {
-  const int64_t slots = std::min<int64_t>(div_ceil(cols, group * vector), kMaxSlots + 1);
+  const int64_t slots = std::clamp<int64_t>(div_ceil(cols, group * vector), 1, kMaxSlots + 1);
   return {.threads = threads,
           .group = group,
           .vector = vector,
@@ -67,59 +95,85 @@ constexpr Config cluster_config(int64_t cols, int vector) {
   return config;
 }
 
-inline Launch launch(const Params& p, Config config, int64_t blocks) {
-  config.nested = p.x_rows.axes > 1 || p.out_rows.axes > 1;
+inline Launch launch(const Params& p, const Given& given, Config config, int64_t blocks) {
+  config.nested = p.x_rows.axes > 1 || p.mask_rows.axes > 1 || p.out_rows.axes > 1;
+  config.form = given.form;
+  config.mask = given.mask;
+  config.scaled = given.mask != Mask::none || p.scale != 1;
   return {.config = config, .blocks = std::min(blocks, op::kMaxBlocks), .cluster = config.cluster};
 }
 
-inline Launch naive_launch(const Params& p) {
-  return launch(p, {.threads = 128, .group = 1}, div_ceil(p.rows, 128));
+inline Launch naive_launch(const Params& p, const Given& given = {}) {
+  return launch(p, given, {.threads = 128, .group = 1}, div_ceil(p.rows, 128));
 }
 
-inline Launch block_launch(const Params& p) {
+inline Launch block_launch(const Params& p, const Given& given = {}) {
   const int threads = p.cols <= 1024 ? 128 : 256;
-  return launch(p, {.threads = threads, .group = threads}, p.rows);
+  return launch(p, given, {.threads = threads, .group = threads}, p.rows);
 }
 
-inline Launch online_launch(const Params& p, int element_bytes) {
-  return launch(p, {.threads = 256, .group = 256, .vector = vector_of(p, element_bytes)}, p.rows);
+inline Launch online_launch(const Params& p, int element_bytes, const Given& given = {}) {
+  return launch(p, given,
+                {.threads = 256, .group = 256, .vector = vector_of(p, given, element_bytes)},
+                p.rows);
 }
 
-inline Launch in_registers_launch(const Params& p, int element_bytes) {
-  const Config config = in_registers_config(p.cols, vector_of(p, element_bytes));
-  return launch(p, config, div_ceil(p.rows, config.threads / config.group));
+inline Launch in_registers_launch(const Params& p, int element_bytes, const Given& given = {}) {
+  const Config config = in_registers_config(p.cols, vector_of(p, given, element_bytes));
+  return launch(p, given, config, div_ceil(p.rows, config.threads / config.group));
 }
 
-inline Launch cluster_launch(const Params& p, int element_bytes) {
+inline Launch cluster_launch(const Params& p, int element_bytes, const Given& given = {}) {
   const Config config = cluster_config(p.cols, 16 / element_bytes);
-  return launch(p, config, p.rows * config.cluster);
+  return launch(p, given, config, p.rows * config.cluster);
+}
+
+inline Launch staged_launch(const Params& p, int element_bytes, const Given& given = {}) {
+  return op::staged_launch<Config>(
+      p.rows, p.cols, element_bytes, 1,
+      [&](const Config& config, int64_t blocks) { return launch(p, given, config, blocks); });
 }
 
 inline std::string_view naive_problem(const Params& p) {
   return div_ceil(p.rows, 128) > op::kMaxBlocks ? "needs fewer than 2^38 rows" : "";
 }
 
-inline std::string_view online_problem(const Params& p) {
-  return has_unit_step(p) ? "" : "elements along the axis must be neighbours";
+inline std::string_view online_problem(const Params& p, const Given& given = {}) {
+  return has_unit_step(p, given) ? "" : "elements along the axis must be neighbours";
 }
 
-inline std::string_view in_registers_problem(const Params& p, int element_bytes) {
-  if (!has_unit_step(p)) return "elements along the axis must be neighbours";
-  const Config config = in_registers_config(p.cols, vector_of(p, element_bytes));
+inline std::string_view in_registers_problem(const Params& p, int element_bytes,
+                                             const Given& given = {}) {
+  if (!has_unit_step(p, given)) return "elements along the axis must be neighbours";
+  const Config config = in_registers_config(p.cols, vector_of(p, given, element_bytes));
   if (config.slots > kMaxSlots) return "a row must fit the registers of 256 threads";
   if (div_ceil(p.rows, config.threads / config.group) > op::kMaxBlocks)
     return "needs fewer than 2^31 rows";
   return "";
 }
 
-inline std::string_view cluster_problem(const Params& p, int element_bytes, bool has_clusters) {
+inline std::string_view cluster_problem(const Params& p, int element_bytes, bool has_clusters,
+                                        const Given& given = {}) {
   if (!has_clusters) return "needs sm_90 for clusters";
-  if (!has_unit_step(p)) return "elements along the axis must be neighbours";
-  if (vector_of(p, element_bytes) == 1) return "rows must start at multiples of 16 bytes";
+  if (!has_unit_step(p, given)) return "elements along the axis must be neighbours";
+  if (vector_of(p, given, element_bytes) == 1) return "rows must start at multiples of 16 bytes";
   if (p.rows > op::kMaxBlocks / kMaxCluster) return "needs fewer than 2^28 rows";
   return cluster_config(p.cols, 16 / element_bytes).slots > kMaxSlots
              ? "a row must fit the registers of 8 blocks"
              : "";
+}
+
+inline std::string_view staged_problem(const Params& p, int element_bytes, bool has_clusters,
+                                       const Given& given = {}) {
+  if (!has_unit_step(p, given)) return "elements along the axis must be neighbours";
+  if (vector_of(p, given, element_bytes) == 1 || p.cols % (16 / element_bytes) != 0)
+    return "rows must start at multiples of 16 bytes and be a multiple of 16 bytes long";
+  return op::stage_problem(p.rows, p.cols, element_bytes, 1, has_clusters);
+}
+
+// Measured: two walks through shared memory win from 1024 columns of 4 bytes on, and 4096 of 2.
+inline std::string_view staged_doubt(const Params& p, int element_bytes) {
+  return p.cols < (element_bytes == 4 ? 1024 : 4096) ? "shorter rows are faster in registers" : "";
 }
 
 }  // namespace tensorcraft::kernel::softmax

@@ -3,36 +3,133 @@
 
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/rows.hpp"
+#include "tensorcraft/op/rows.hpp"
 
 #include <cmath>
 #include <limits>
 
 namespace tensorcraft::kernel::softmax {
+namespace {
 
-void cpu(const TensorView& out, const TensorView& x, int axis) {
-  const host::Rows from(x, axis), to(out, axis);
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Rows of a mask along the axis of x.
+class MaskRows {
+ public:
+  explicit MaskRows(const Problem& q) : mask_(*q.mask) {
+    map_ = op::row_map(mask_, q.axis);
+    stride_ = mask_.stride(q.axis);
+  }
+
+  // Applies a row to n values; `buffer` holds a row.
+  void apply(float* values, int64_t row, int64_t n, float* buffer) const {
+    const int64_t offset = map_.offset(row);
+    if (mask_.dtype() == DType::bool_) {
+      const uint8_t* keep = mask_.data_as<uint8_t>() + offset;
+      for (int64_t i = 0; i < n; ++i) values[i] = keep[i * stride_] ? values[i] : -kInfinity;
+    } else {
+      const auto* first = mask_.data_as<std::byte>() + offset * int64_t(dtype_bytes(mask_.dtype()));
+      host::load_row(buffer, first, mask_.dtype(), stride_, n);
+      host::row_add(values, buffer, n);
+    }
+  }
+
+ private:
+  TensorView mask_;
+  RowMap map_;
+  int64_t stride_;
+};
+
+// The logits of one row: itself, or a scaled and masked copy.
+const float* logits(const Problem& q, const host::Rows& from, int64_t row) {
   const int64_t n = from.length();
-  host::for_each_row(from.count(), n, [&](int64_t row) {
-    const float* values = from.read(row, host::scratch(host::Slot::row_a, n));
-    float* result = to.target(row, host::scratch(host::Slot::row_b, n));
-    const float top = host::row_max(values, n);
-    // inf - inf is NaN, but a vector exponential may take the difference as 0: say it plainly.
-    const float shift = std::isfinite(top) ? top : std::numeric_limits<float>::quiet_NaN();
+  float* const buffer = host::scratch(host::Slot::row_a, n);
+  const float* const values = from.read(row, buffer);
+  if (q.scale == 1 && !q.mask) return values;
+  host::row_scale(buffer, values, q.scale, 0.0f, n);
+  if (q.mask) MaskRows(q).apply(buffer, row, n, host::scratch(host::Slot::row_c, n));
+  return buffer;
+}
+
+bool hides_all(const Problem& q, float top) {
+  return q.mask && q.mask->dtype() == DType::bool_ && top == -kInfinity;
+}
+
+// Weights or their logarithms, from the logits of a row into `result`.
+void finish(const Problem& q, float* result, const float* values, int64_t n) {
+  const float top = host::row_max(values, n);
+  if (hides_all(q, top)) {
+    std::fill_n(result, n, q.form == Form::softmax ? 0.0f : -kInfinity);
+    return;
+  }
+  // inf - inf is NaN, but a vector exponential may take the difference as 0: say it plainly.
+  const float shift = std::isfinite(top) ? top : std::numeric_limits<float>::quiet_NaN();
+  if (q.form == Form::softmax) {
     const float sum = host::row_exp(result, values, shift, n);
     host::row_scale(result, result, 1.0f / sum, 0.0f, n);
+  } else {
+    const float sum = host::row_exp(host::scratch(host::Slot::row_c, n), values, shift, n);
+    host::row_scale(result, values, 1.0f, -shift, n);
+    host::row_scale(result, result, 1.0f, -std::log(sum), n);
+  }
+}
+
+void logsumexp(const Problem& q) {
+  const host::Rows from(q.x, q.axis), to(q.out, q.axis);
+  const int64_t n = from.length();
+  host::for_each_row(to.count(), n, [&](int64_t row) {
+    const float* values = from.read(row, host::scratch(host::Slot::row_a, n));
+    float one;
+    float* const result = to.target(row, &one);
+    *result = host::row_max(values, n);
+    if (std::isfinite(*result))
+      *result += std::log(host::row_exp(host::scratch(host::Slot::row_b, n), values, *result, n));
     to.commit(row, result);
   });
 }
 
-void reference(const TensorView& out, const TensorView& x, int axis) {
-  const host::Elements to(out.transpose(axis, -1)), from(x.transpose(axis, -1));
-  const int64_t cols = x.shape(axis);
-  for (int64_t first = 0; first < x.size(); first += cols) {
-    double top = -std::numeric_limits<double>::infinity(), sum = 0;
+}  // namespace
+
+void cpu(const Problem& q) {
+  if (q.form == Form::logsumexp) return logsumexp(q);
+  const host::Rows from(q.x, q.axis), to(q.out, q.axis);
+  const int64_t n = from.length();
+  host::for_each_row(from.count(), n, [&](int64_t row) {
+    const float* values = logits(q, from, row);
+    float* result = to.target(row, host::scratch(host::Slot::row_b, n));
+    finish(q, result, values, n);
+    to.commit(row, result);
+  });
+}
+
+void reference(const Problem& q) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const host::Elements to(q.out.transpose(q.axis, -1)), from(q.x.transpose(q.axis, -1));
+  const host::Elements mask(q.mask.value_or(q.x).transpose(q.axis, -1));
+  const bool is_bool = q.mask && q.mask->dtype() == DType::bool_;
+  const auto logit = [&](int64_t i) {
+    const double x = from[i] * double(q.scale);
+    if (!q.mask) return x;
+    return is_bool ? (mask[i] != 0 ? x : -kInf) : x + mask[i];
+  };
+  const int64_t rows = q.rows(), cols = q.cols();
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t first = row * cols;
+    double top = -kInf, sum = 0;
     for (int64_t i = first; i < first + cols; ++i)
-      if (from[i] > top || std::isnan(from[i])) top = from[i];
-    for (int64_t i = first; i < first + cols; ++i) sum += std::exp(from[i] - top);
-    for (int64_t i = first; i < first + cols; ++i) to.set(i, std::exp(from[i] - top) / sum);
+      if (logit(i) > top || std::isnan(logit(i))) top = logit(i);
+    for (int64_t i = first; i < first + cols; ++i) sum += std::exp(logit(i) - top);
+    if (q.form == Form::logsumexp) {
+      to.set(row, std::isinf(top) ? top : top + std::log(sum));
+      continue;
+    }
+    const bool is_empty = is_bool && top == -kInf;
+    for (int64_t i = first; i < first + cols; ++i) {
+      if (q.form == Form::softmax)
+        to.set(i, is_empty ? 0 : std::exp(logit(i) - top) / sum);
+      else
+        to.set(i, is_empty ? -kInf : logit(i) - top - std::log(sum));
+    }
   }
 }
 

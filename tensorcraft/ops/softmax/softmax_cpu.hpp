@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/ops/softmax/problem.hpp"
 
 namespace tensorcraft::kernel::softmax {
 
-// Host rows; axis is in [0, rank).
-void cpu(const TensorView& out, const TensorView& x, int axis);
-void reference(const TensorView& out, const TensorView& x, int axis);
+// Host rows.
+void cpu(const Problem& q);
+void reference(const Problem& q);
 
 }  // namespace tensorcraft::kernel::softmax

@@ -6,83 +6,147 @@
 #include "tensorcraft/ops/softmax/02_online.cuh"
 #include "tensorcraft/ops/softmax/03_in_registers.cuh"
 #include "tensorcraft/ops/softmax/04_cluster.cuh"
+#include "tensorcraft/ops/softmax/05_staged.cuh"
 
 namespace tensorcraft::kernel::softmax {
 namespace {
 
-using Float = simt::AnyOf<simt::Types<float>>;
-using Halves = simt::AnyOf<simt::Types<f16>, simt::Types<bf16>>;
-using Bf16 = simt::AnyOf<simt::Types<bf16>>;
+using simt::AnyOf, simt::Types, simt::InstanceList, simt::instances;
 
-constexpr std::array kNaive{Config{.threads = 128, .group = 1},
-                            Config{.threads = 128, .group = 1, .nested = 1}};
-constexpr std::array kBlock{
-    Config{.threads = 128, .group = 128}, Config{.threads = 128, .group = 128, .nested = 1},
-    Config{.threads = 256, .group = 256}, Config{.threads = 256, .group = 256, .nested = 1}};
+using Float = AnyOf<Types<float>>;
+using Bf16 = AnyOf<Types<bf16>>;
+using Halves = AnyOf<Types<f16>, Types<bf16>>;
+using Two = AnyOf<Types<float>, Types<bf16>>;
+
+constexpr Config with(Config config, Form form, Mask mask = Mask::none) {
+  config.form = form;
+  config.mask = mask;
+  config.scaled |= mask != Mask::none;
+  return config;
+}
+constexpr Config masked(Config config, Mask mask) { return with(config, Form::softmax, mask); }
+constexpr Config nested(Config config) {
+  config.nested = 1;
+  return config;
+}
+
+constexpr Config kRow{.threads = 128, .group = 1, .nested = 1, .scaled = 1};
+constexpr std::array kNaive{kRow,
+                            masked(kRow, Mask::boolean),
+                            masked(kRow, Mask::like_x),
+                            with(kRow, Form::log_softmax),
+                            with(kRow, Form::log_softmax, Mask::boolean),
+                            with(kRow, Form::log_softmax, Mask::like_x),
+                            with(kRow, Form::logsumexp)};
+constexpr std::array kNaiveWide{masked(kRow, Mask::float32),
+                                with(kRow, Form::log_softmax, Mask::float32)};
+
+constexpr Config kShort{.threads = 128, .group = 128, .nested = 1, .scaled = 1};
+constexpr std::array kBlock{kShort,
+                            Config{.threads = 256, .group = 256, .nested = 1, .scaled = 1},
+                            masked(kShort, Mask::boolean),
+                            masked(kShort, Mask::like_x),
+                            with(kShort, Form::log_softmax),
+                            with(kShort, Form::logsumexp)};
 
 template <int vector>
-constexpr std::array kOnline{Config{.vector = vector}, Config{.vector = vector, .nested = 1}};
+constexpr Config kLong{.vector = vector, .nested = 1, .scaled = 1};
+template <int vector>
+constexpr std::array kOnline{kLong<vector>};
+constexpr std::array kOnlineFloats{kLong<4>, with(kLong<4>, Form::log_softmax),
+                                   masked(kLong<4>, Mask::like_x)};
+constexpr std::array kOnlineHalves{kLong<8>, with(kLong<8>, Form::logsumexp),
+                                   masked(kLong<8>, Mask::boolean),
+                                   masked(kLong<8>, Mask::float32)};
 
-constexpr Config slots(int threads, int group, int vector, int slots, bool whole,
-                       bool nested = false) {
-  return {.threads = threads,
-          .group = group,
-          .vector = vector,
-          .slots = slots,
-          .whole = whole,
-          .nested = nested};
+constexpr Config slots(int threads, int group, int vector, int slots, bool whole) {
+  return {.threads = threads, .group = group, .vector = vector, .slots = slots, .whole = whole};
 }
 
 // Rows of a warp and of a block, in single elements and in 16-byte accesses.
 constexpr std::array kScalar{slots(128, 32, 1, 1, false), slots(128, 32, 1, 2, false),
                              slots(128, 32, 1, 4, false), slots(256, 256, 1, 5, false)};
-constexpr std::array kFloats{slots(128, 32, 4, 1, false), slots(128, 32, 4, 1, false, true),
-                             slots(128, 32, 4, 3, true), slots(256, 256, 4, 2, true),
-                             slots(256, 256, 4, 3, false, true)};
-constexpr std::array kHalves{slots(128, 32, 8, 1, false), slots(128, 32, 8, 1, false, true),
-                             slots(128, 16, 8, 3, true), slots(256, 256, 8, 1, true),
-                             slots(256, 256, 8, 2, false, true)};
+constexpr Config kWarpOfFloats = slots(128, 32, 4, 1, false);
+constexpr std::array kFloats{kWarpOfFloats,
+                             nested(kWarpOfFloats),
+                             slots(128, 32, 4, 3, true),
+                             slots(256, 256, 4, 2, true),
+                             nested(slots(256, 256, 4, 3, false)),
+                             masked(kWarpOfFloats, Mask::boolean),
+                             masked(kWarpOfFloats, Mask::like_x),
+                             with(kWarpOfFloats, Form::log_softmax),
+                             with(kWarpOfFloats, Form::logsumexp)};
+constexpr Config kWarpOfHalves = slots(128, 32, 8, 1, false),
+                 kBlockOfHalves = slots(256, 256, 8, 1, true);
+constexpr std::array kHalves{kWarpOfHalves,
+                             nested(kWarpOfHalves),
+                             slots(128, 16, 8, 3, true),
+                             kBlockOfHalves,
+                             nested(slots(256, 256, 8, 2, false)),
+                             nested(masked(kWarpOfHalves, Mask::float32)),
+                             masked(kBlockOfHalves, Mask::boolean),
+                             with(kBlockOfHalves, Form::log_softmax),
+                             with(kBlockOfHalves, Form::logsumexp)};
 
 template <int vector>
 constexpr Config shared_row(int slots, int cluster, bool whole) {
   return {.vector = vector, .slots = slots, .whole = whole, .cluster = cluster};
 }
 constexpr std::array kClusterFloats{shared_row<4>(8, 2, true), shared_row<4>(5, 4, false)};
-constexpr std::array kClusterHalves{shared_row<8>(5, 2, false), shared_row<8>(8, 2, true),
-                                    shared_row<8>(8, 4, true)};
-constexpr std::array kClusterOfEight{shared_row<8>(8, 8, false), shared_row<8>(8, 8, true)};
+constexpr std::array kClusterHalves{shared_row<8>(5, 2, false),
+                                    shared_row<8>(8, 2, true),
+                                    shared_row<8>(8, 4, true),
+                                    shared_row<8>(8, 8, false),
+                                    shared_row<8>(8, 8, true),
+                                    with(shared_row<8>(8, 2, true), Form::log_softmax),
+                                    masked(shared_row<8>(5, 2, false), Mask::boolean)};
+
+constexpr Config staged_row(int threads, int vector, int cluster) {
+  return {.threads = threads, .group = threads, .vector = vector, .cluster = cluster};
+}
+constexpr std::array kStagedFloats{staged_row(128, 4, 1), staged_row(256, 4, 2)};
+constexpr std::array kStagedHalves{with(staged_row(128, 8, 1), Form::log_softmax)};
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  return simt::instances<Params, kNaive>(
-      simt::Floats{}, []<class T, Config C>(const Params& p) { naive<T, C>(p); });
+InstanceList naive_instances() {
+  const auto rung = []<class T, Config C>(const Params& p) { naive<T, C>(p); };
+  return simt::concat(
+      instances<Params, kNaive>(simt::Floats{}, rung, &Config::nested, &Config::scaled),
+      instances<Params, kNaiveWide>(Halves{}, rung, &Config::nested, &Config::scaled));
 }
 
-simt::InstanceList block_instances() {
-  return simt::instances<Params, kBlock>(
-      simt::Floats{}, []<class T, Config C>(const Params& p) { block<T, C>(p); });
+InstanceList block_instances() {
+  return instances<Params, kBlock>(
+      Two{}, []<class T, Config C>(const Params& p) { block<T, C>(p); }, &Config::nested,
+      &Config::scaled);
 }
 
-simt::InstanceList online_instances() {
+InstanceList online_instances() {
   const auto rung = []<class T, Config C>(const Params& p) { online<T, C>(p); };
-  return simt::concat(simt::instances<Params, kOnline<1>>(simt::Floats{}, rung),
-                      simt::instances<Params, kOnline<4>>(Float{}, rung),
-                      simt::instances<Params, kOnline<8>>(Halves{}, rung));
+  return simt::concat(
+      instances<Params, kOnline<1>>(Two{}, rung, &Config::nested, &Config::scaled),
+      instances<Params, kOnlineFloats>(Float{}, rung, &Config::nested, &Config::scaled),
+      instances<Params, kOnlineHalves>(Bf16{}, rung, &Config::nested, &Config::scaled));
 }
 
-simt::InstanceList in_registers_instances() {
+InstanceList in_registers_instances() {
   const auto rung = []<class T, Config C>(const Params& p) { in_registers<T, C>(p); };
-  return simt::concat(simt::instances<Params, kScalar>(simt::Floats{}, rung),
-                      simt::instances<Params, kFloats>(Float{}, rung),
-                      simt::instances<Params, kHalves>(Halves{}, rung));
+  return simt::concat(instances<Params, kScalar>(Two{}, rung),
+                      instances<Params, kFloats>(Float{}, rung),
+                      instances<Params, kHalves>(Bf16{}, rung));
 }
 
-simt::InstanceList cluster_instances() {
+InstanceList cluster_instances() {
   const auto rung = []<class T, Config C>(const Params& p) { cluster<T, C>(p); };
-  return simt::concat(simt::instances<Params, kClusterFloats>(Float{}, rung),
-                      simt::instances<Params, kClusterHalves>(Halves{}, rung),
-                      simt::instances<Params, kClusterOfEight>(Bf16{}, rung));
+  return simt::concat(instances<Params, kClusterFloats>(Float{}, rung),
+                      instances<Params, kClusterHalves>(Bf16{}, rung));
+}
+
+InstanceList staged_instances() {
+  const auto rung = []<class T, Config C>(const Params& p) { staged<T, C>(p); };
+  return simt::concat(instances<Params, kStagedFloats>(Float{}, rung),
+                      instances<Params, kStagedHalves>(Bf16{}, rung));
 }
 
 }  // namespace tensorcraft::kernel::softmax

@@ -11,5 +11,6 @@ simt::InstanceList block_instances();
 simt::InstanceList online_instances();
 simt::InstanceList in_registers_instances();
 simt::InstanceList cluster_instances();
+simt::InstanceList staged_instances();
 
 }  // namespace tensorcraft::kernel::softmax

@@ -245,6 +245,18 @@ TEST(Scratch, KeepsABufferForEachSlot) {
   EXPECT_EQ(scratch(Slot::row_a, 50), a);
 }
 
+TEST(Scratch, ARowThatFitsNoMemoryIsATypedError) {
+  for (const int64_t floats : {int64_t(1) << 46, std::numeric_limits<int64_t>::max()}) {
+    try {
+      scratch(Slot::row_c, floats);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::out_of_memory);
+    }
+  }
+  EXPECT_NE(scratch(Slot::row_c, 8), nullptr);
+}
+
 TEST(ForEachRow, VisitsEveryRowOnce) {
   std::vector<int> visits(1000);
   for_each_row(1000, 4096, [&](int64_t row) { ++visits[row]; });

@@ -147,12 +147,13 @@ TC_DEVICE void block_max_float(const Params& p) {
       bit_cast<uint32_t>(block_max(static_shared<ReduceShared>().reduce, f));
 }
 struct ReduceWordsShared {
-  BlockReduce<uint32_t> reduce;
+  BlockReduce<uint32_t> reduce, once;
 };
 TC_DEVICE void block_sum_words(const Params& p) {
+  auto& shared = static_shared<ReduceWordsShared>();
   const uint32_t x = block_in(p)[thread_rank()];
-  block_out(p)[thread_rank()] =
-      block_reduce(static_shared<ReduceWordsShared>().reduce, x, Sum()) + uint32_t(block_threads());
+  block_out(p)[thread_rank()] = block_reduce(shared.reduce, x, Sum()) + uint32_t(block_threads()) +
+                                2 * block_reduce_once(shared.once, x, Sum());
 }
 TC_DEVICE void warp_all_nonzero(const Params& p) {
   const uint32_t x = block_in(p)[threadIdx.x];

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/request.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensorcraft::bench {
+
+// One call to be timed, as text; nothing of it is checked yet.
+struct Case {
+  op::RequestText request;  // its variant stays empty
+  // Integers of the array of this name are drawn below the number; others below the smallest size
+  // of another array, so that they are indices into anything.
+  std::map<std::string, int64_t> below;
+
+  // The parts of a row that say what is timed: "4096x512 8:int64", "axis=0".
+  std::string shape() const;
+  std::string options() const;
+  // "8192x8192 bfloat16", with the options where there are any.
+  std::string name() const;
+};
+
+// The text of benchmarks/suites.json, from the build.
+extern const char* const kSuitesText;
+
+// The names of the suites of such a text, "all" at the end.
+std::vector<std::string> suite_names(std::string_view text);
+// The cases of one suite, in the order of the text and without repetition; of "all" those of every
+// suite. Kind value for a suite that does not exist, and for text of another form.
+std::vector<Case> suite_cases(std::string_view text, std::string_view suite);
+
+}  // namespace tensorcraft::bench

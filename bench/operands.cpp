@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/operands.hpp"
+
+#include "tensorcraft/op/host/elements.hpp"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+namespace tensorcraft::bench {
+namespace {
+
+constexpr int64_t kPattern = 1 << 20;
+
+bool is_float(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16 ||
+         dtype == DType::float8_e4m3fn || dtype == DType::float8_e5m2;
+}
+
+// A million random elements in host memory, made once for each dtype and bound.
+const Tensor& pattern(DType dtype, int64_t below) {
+  static std::map<std::pair<DType, int64_t>, Tensor> known;
+  Tensor& made = known[{dtype, below}];
+  if (made.size() > 0) return made;
+  made = Tensor(dtype, {kPattern}, Device::cpu());
+  const host::Elements elements(made.view());
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  for (int64_t i = 0; i < kPattern; ++i) {
+    if (is_float(dtype))
+      elements.set(i, normal(random));
+    else
+      elements.set_integer(i, int64_t(random() % uint64_t(below)));
+  }
+  return made;
+}
+
+TensorView part(const TensorView& tensor, int64_t begin, int64_t size) {
+  return {tensor.data_as<std::byte>() + size_t(begin) * dtype_bytes(tensor.dtype()),
+          tensor.dtype(),
+          {size},
+          tensor.device()};
+}
+
+// The smallest size of the other arrays, so that integers are indices into any of them.
+int64_t smallest_size(const op::Request& request, const TensorView& except) {
+  int64_t smallest = INT32_MAX;
+  for (const TensorView& input : request.inputs())
+    for (int i = 0; &input != &except && i < input.rank(); ++i)
+      smallest = std::min(smallest, std::max<int64_t>(input.shape(i), 1));
+  return smallest;
+}
+
+int64_t bound(const Case& c, const op::Request& request, std::string_view name,
+              const TensorView& tensor) {
+  if (tensor.dtype() == DType::bool_) return 2;
+  if (dtype_bytes(tensor.dtype()) == 1) return 256;
+  const auto given = c.below.find(std::string(name));
+  return given != c.below.end() ? given->second : smallest_size(request, tensor);
+}
+
+}  // namespace
+
+void fill_random(const TensorView& tensor, int64_t below, uint64_t turn, StreamRef stream) {
+  const TensorView source = pattern(tensor.dtype(), is_float(tensor.dtype()) ? 0 : below).view();
+  const int64_t size = tensor.size(), start = int64_t(turn * 7919 % uint64_t(kPattern));
+  int64_t done = std::min(size, kPattern - start);
+  if (size == 0) return;
+  copy_bytes(part(tensor, 0, done), part(source, start, done), stream);
+  if (const int64_t rest = std::min(size - done, start); rest > 0) {
+    copy_bytes(part(tensor, done, rest), part(source, 0, rest), stream);
+    done += rest;
+  }
+  for (int64_t next = 0; done < size; done += next) {  // what is there, again behind it
+    next = std::min(size - done, done);
+    copy_bytes(part(tensor, done, next), part(tensor, 0, next), stream);
+  }
+}
+
+size_t Operands::bytes_of(const op::Request& request) {
+  size_t bytes = 0;
+  for (const TensorView& input : request.inputs()) bytes += input.nbytes();
+  for (const TensorView& output : request.outputs()) bytes += output.nbytes();
+  for (const op::Value& option : request.options())
+    if (const auto* tensor = std::get_if<TensorView>(&option)) bytes += tensor->nbytes();
+  return bytes;
+}
+
+Operands::Operands(const Case& c, const op::Request& request, StreamRef stream, int copies)
+    : request_(request), stream_(stream) {
+  const op::Description& d = request.op().description();
+  for (int copy = 0; copy < copies; ++copy) {
+    Set& set = sets_.emplace_back();
+    for (size_t i = 0; i < request.inputs().size(); ++i) {
+      const TensorView& input = request.inputs()[i];
+      set.inputs.push_back(add(input, bound(c, request, d.inputs[i].name, input)));
+    }
+    for (size_t i = 0; i < request.options().size(); ++i) {
+      set.options.push_back(request.options()[i]);
+      if (const auto* tensor = std::get_if<TensorView>(&request.options()[i]))
+        set.options.back() = add(*tensor, bound(c, request, d.options[i].name, *tensor));
+    }
+    for (const TensorView& output : request.outputs()) set.outputs.push_back(add(output, 1));
+  }
+  if (stream.handle()) stream.synchronize();
+}
+
+TensorView Operands::add(const TensorView& like, int64_t below) {
+  const Device device = like.device();
+  memory_.push_back(device.is_cuda() ? Tensor(like.dtype(), like.shape(), device, stream_)
+                                     : Tensor(like.dtype(), like.shape(), device));
+  const TensorView tensor = memory_.back().view();
+  fill_random(tensor, below, memory_.size(), stream_);
+  return tensor;
+}
+
+void Operands::run(int copy, std::string_view variant) const {
+  const Set& set = sets_[size_t(copy)];
+  op::Arguments arguments{set.inputs, set.options, variant};
+  if (stream_.handle()) arguments.stream = stream_;
+  request_.op().run(set.outputs, arguments);
+}
+
+}  // namespace tensorcraft::bench

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "bench/operands.hpp"
+#include "bench/timing.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What ours is timed beside: libraries that are opened where they are installed, and never linked.
+namespace tensorcraft::bench {
+
+// What a peer is asked to compute.
+struct PeerProblem {
+  const Operands& operands;
+  op::Cost cost;
+  Device device;
+  StreamRef stream;
+};
+
+// A peer that is ready: its call on the n-th copy of the operands, and all it needs.
+struct PeerCall {
+  Call call;            // empty where there is none
+  std::string reason;   // then: why this machine or this call has none
+  bool applies = true;  // then: does it have such an operator at all?
+};
+
+struct Peer {
+  std::string_view name;
+  PeerCall (*open)(const PeerProblem& problem);
+};
+
+// All of them: copy, cublaslt, cudnn, cusparse.
+const std::vector<Peer>& peers();
+
+PeerCall open_copy(const PeerProblem& problem);
+PeerCall open_cublaslt(const PeerProblem& problem);
+PeerCall open_cudnn(const PeerProblem& problem);
+
+// The value of an option of the call by its name; monostate where it is not given.
+const op::Value& option_of(const PeerProblem& problem, std::string_view name);
+
+// Kind unsupported where a peer's function does not answer 0.
+void check_peer(int status, const char* call);
+
+// A library opened by the first of its names that is found, also in the toolkit's folder.
+class PeerLibrary {
+ public:
+  explicit PeerLibrary(std::initializer_list<std::string> names);
+  // Why it cannot be used; empty where it can.
+  const std::string& problem() const { return problem_; }
+  // Fills in a function; a name that is missing becomes the problem.
+  template <class Function>
+  void find(Function*& function, const char* name) {
+    function = reinterpret_cast<Function*>(symbol(name));
+  }
+
+ private:
+  void* symbol(const char* name);
+  void* handle_ = nullptr;
+  std::string problem_;
+};
+
+}  // namespace tensorcraft::bench

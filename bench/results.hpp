@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What a run leaves: the file that docs/benchmarks.md describes.
+namespace tensorcraft::bench {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int kSchema = 1;
+inline constexpr std::string_view kOurs = "tensorcraft";
+// How the error of a row starts that was not asked of this machine: no failure.
+inline constexpr std::string_view kNotAvailable = "n/a: ";
+
+// One candidate in one case. Times are 0 where there is an error.
+struct Row {
+  std::string op, name, shape, dtype, options;  // the case
+  std::string candidate, variant;               // variant: of ours
+  bool chosen = false;                          // what a call without a variant runs
+  std::string timing;                           // "events", "graph" or "wall"
+  std::string cache;                            // "cold" or "warm"
+  double median_us = 0, p10_us = 0, p90_us = 0;
+  int runs = 0;
+  double bytes = 0, flops = 0, floor_us = 0;
+  std::string error;  // empty: none
+
+  bool is_ours() const { return candidate == kOurs; }
+  bool failed() const { return !error.empty() && !error.starts_with(kNotAvailable); }
+  bool is_measured() const { return error.empty() && median_us > 0; }
+  double gbs() const { return is_measured() ? bytes / median_us / 1e3 : 0; }
+  double tflops() const { return is_measured() ? flops / median_us / 1e6 : 0; }
+};
+
+struct Results {
+  std::string title;
+  Json machine, device, timing;
+  std::vector<Row> rows;
+  std::vector<std::string> skipped;  // cases of a suite that this build has no operator for
+};
+
+// Median, p10 and p90 of times in microseconds.
+void set_times(Row& row, std::vector<double> microseconds);
+// How many times as fast as `peer` a row of the same case is; 0 where one of them has no time.
+double ratio(const Row& row, const Row& peer);
+// The peers of a row: measured rows of others in its case, in the order of the file.
+std::vector<const Row*> peers_of(const Row& row, const std::vector<Row>& rows);
+
+Json to_json(const Results& results);
+// Kind value, with `name` in the message, for text that is no such file.
+Results parse_results(std::string_view text, std::string_view name);
+
+}  // namespace tensorcraft::bench

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/timing.hpp"
+
+#include "bench/results.hpp"
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/graph.hpp"
+#include "tensorcraft/cuda/timer.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tensorcraft::bench {
+namespace {
+
+constexpr double kShortestWall = 100;  // microseconds that the host's clock measures well
+constexpr int kFewestNodes = 16;       // of a graph, so that its launch does not count
+
+class Wall : public Timed {
+ public:
+  Wall(Call call, int copies, double rough)
+      : call_(std::move(call)),
+        copies_(copies),
+        calls_(std::clamp(int(kShortestWall / std::max(rough, 0.1)), 1, 1000)) {}
+  double microseconds() override {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls_; ++i, next_ = (next_ + 1) % copies_) call_(next_);
+    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+    return time.count() / calls_;
+  }
+  Method method() const override { return Method::wall; }
+
+ private:
+  const Call call_;
+  const int copies_, calls_;
+  int next_ = 0;
+};
+
+class Events : public Timed {
+ public:
+  Events(Call call, int copies, StreamRef stream)
+      : call_(std::move(call)), copies_(copies), timer_(stream) {}
+  double microseconds() override {
+    call_next();
+    timer_.start();
+    call_next();
+    return timer_.stop() * 1e3;
+  }
+  Method method() const override { return Method::events; }
+
+ private:
+  void call_next() {
+    call_(next_);
+    next_ = (next_ + 1) % copies_;
+  }
+  const Call call_;
+  const int copies_;
+  EventTimer timer_;
+  int next_ = 0;
+};
+
+class Replay : public Timed {
+ public:
+  Replay(const Call& call, int copies, StreamRef stream)
+      : nodes_(std::max(copies, kFewestNodes)),
+        stream_(stream),
+        timer_(stream),
+        graph_(stream, [&] {
+          for (int i = 0; i < nodes_; ++i) call(i % copies);
+        }) {}
+  double microseconds() override {
+    graph_.launch(stream_);
+    timer_.start();
+    graph_.launch(stream_);
+    return timer_.stop() * 1e3 / nodes_;
+  }
+  Method method() const override { return Method::graph; }
+
+ private:
+  const int nodes_;
+  const StreamRef stream_;
+  EventTimer timer_;
+  Graph graph_;
+};
+
+}  // namespace
+
+std::string_view to_string(Method method) {
+  switch (method) {
+    case Method::wall:
+      return "wall";
+    case Method::events:
+      return "events";
+    case Method::graph:
+      return "graph";
+  }
+  return "";
+}
+
+std::unique_ptr<Timed> make_timed(Call call, int copies, Method method, StreamRef stream,
+                                  double rough) {
+  if (method == Method::wall) return std::make_unique<Wall>(std::move(call), copies, rough);
+  if (method == Method::graph) try {
+      return std::make_unique<Replay>(call, copies, stream);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::device_lost) throw;
+    }
+  return std::make_unique<Events>(std::move(call), copies, stream);
+}
+
+KernelProfile profile_kernel(const std::function<void()>& call, const op::Cost& cost,
+                             StreamRef stream, int runs) {
+  const auto timed = make_timed([&](int) { call(); }, 1, Method::events, stream, 0);
+  timed->microseconds();
+  std::vector<double> times;
+  for (int i = 0; i < std::max(runs, 1); ++i) times.push_back(timed->microseconds());
+  Row row{.bytes = cost.bytes, .flops = cost.flops};
+  set_times(row, std::move(times));
+  return {row.median_us, row.p10_us, row.p90_us, row.tflops(), row.gbs()};
+}
+
+}  // namespace tensorcraft::bench

@@ -1,0 +1,90 @@
+"""What torch and NumPy compute in the place of each operator: one expression a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+# A peer takes the arrays of the call and its options by name, and leaves out what does not apply to it.
+PeerCall = Callable[..., Any]
+
+
+def torch_calls() -> dict[str, PeerCall]:
+    import torch
+    from torch.nn import functional as f
+
+    def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, residual: Any = None) -> Any:
+        if residual is None:
+            return f.rms_norm(x, x.shape[-1:], weight, eps)
+        total = x + residual
+        return f.rms_norm(total, x.shape[-1:], weight, eps), total
+
+    def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, residual: Any = None) -> Any:
+        if residual is None:
+            return f.layer_norm(x, x.shape[-1:], weight, bias, eps)
+        total = x + residual
+        return f.layer_norm(total, x.shape[-1:], weight, bias, eps), total
+
+    def quantize(x: Any, scheme: str = "tensor", **_: Any) -> Any:
+        groups = {"tensor": x.reshape(1, -1), "token": x, "block": x.reshape(-1, 128)}[scheme].float()
+        scale = groups.abs().amax(-1, keepdim=True) / 448
+        return (groups / scale).to(torch.float8_e4m3fn).reshape(x.shape), scale
+
+    def rope(x: Any, cos: Any = None, sin: Any = None, **_: Any) -> Any:
+        tokens, half = x.shape[-3], x.shape[-1] // 2
+        if cos is None:
+            steps = 10000.0 ** (-torch.arange(half, device=x.device) / half)
+            angles = torch.arange(tokens, device=x.device)[:, None] * steps
+            cos, sin = angles.cos(), angles.sin()
+        cos, sin = cos[:tokens, None], sin[:tokens, None]
+        a, b = x[..., :half].float(), x[..., half:].float()
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+
+    def gemm(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+        return torch.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
+
+    def silu_and_mul(x: Any) -> Any:
+        gate, up = x.chunk(2, -1)
+        return f.silu(gate) * up
+
+    def batch_norm(x: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None) -> Any:
+        return f.batch_norm(x, running_mean, running_var, weight, bias)
+
+    return {
+        "silu": f.silu, "gelu": f.gelu, "relu": f.relu, "add": torch.add, "multiply": torch.mul, "exp": torch.exp,
+        "silu_and_mul": silu_and_mul, "rms_norm": rms_norm, "layer_norm": layer_norm, "batch_norm": batch_norm,
+        "softmax": lambda x, axis=-1: f.softmax(x, axis), "log_softmax": lambda x, axis=-1: f.log_softmax(x, axis),
+        "logsumexp": lambda x, axis=-1: torch.logsumexp(x, axis), "l2_normalize": lambda x, axis=-1: f.normalize(x, dim=axis),
+        "cross_entropy": lambda logits, targets: f.cross_entropy(logits, targets),
+        "transpose": lambda x: x.mT.contiguous(), "sum": lambda x, axis=None: x.sum(axis) if axis is not None else x.sum(),
+        "mean": lambda x, axis=None: x.mean(axis) if axis is not None else x.mean(),
+        "embedding": lambda ids, table: f.embedding(ids, table), "quantize": quantize, "rope": rope, "gemm": gemm,
+        "attention": lambda q, k, v, causal=False: f.scaled_dot_product_attention(q, k, v, is_causal=causal),
+    }  # fmt: skip
+
+
+def numpy_calls() -> dict[str, PeerCall]:
+    import numpy as np
+
+    def softmax(x: Any, axis: int = -1) -> Any:
+        e = np.exp(x - x.max(axis, keepdims=True))
+        return e / e.sum(axis, keepdims=True)
+
+    def layer_norm(x: Any, weight: Any = 1, bias: Any = 0, eps: float = 1e-5) -> Any:
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + eps) * weight + bias
+
+    def rms_norm(x: Any, weight: Any = 1, eps: float = 1e-6, residual: Any = 0) -> Any:
+        total = x + residual
+        return total / np.sqrt((total * total).mean(-1, keepdims=True) + eps) * weight
+
+    def gemm(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+        return np.matmul(a.swapaxes(-1, -2) if transpose_a else a, b.swapaxes(-1, -2) if transpose_b else b)
+
+    return {
+        "silu": lambda x: x / (1 + np.exp(-x)), "relu": lambda x: np.maximum(x, 0), "exp": np.exp, "add": np.add,
+        "multiply": np.multiply, "softmax": softmax, "layer_norm": layer_norm, "rms_norm": rms_norm, "gemm": gemm,
+        "l2_normalize": lambda x, axis=-1: x / np.sqrt((x * x).sum(axis, keepdims=True)),
+        "transpose": lambda x: np.ascontiguousarray(x.swapaxes(-1, -2)), "sum": lambda x, axis=None: x.sum(axis),
+        "mean": lambda x, axis=None: x.mean(axis), "embedding": lambda ids, table: table[ids],
+    }  # fmt: skip

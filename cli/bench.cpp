@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/engine.hpp"
+
+#include "bench/regression.hpp"
+#include "cli/request.hpp"
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/ops/all.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+namespace tensorcraft::cli {
+namespace {
+
+struct Arguments {
+  op::RequestText text;
+  std::vector<std::string> more_shapes;
+  std::vector<std::string> below;
+  std::string suite, device, dtype = "float32", results, baseline, raw;
+  std::vector<std::string> peers;
+  std::string variant;
+  std::optional<std::string> json;
+  bool warm = false;
+  double warmup = 1, seconds = 0.3, tolerance = 0.05;
+  int repetitions = 0;
+};
+
+// The short names of dtypes that benchmarks are written with.
+std::string full_dtype(const std::string& name) {
+  if (name == "bf16") return "bfloat16";
+  if (name == "fp16" || name == "f16") return "float16";
+  return name == "fp32" || name == "f32" ? "float32" : name;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) fail(ErrorKind::not_found, path, " cannot be read");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream out(path);
+  if (!(out << text << '\n').flush()) fail(ErrorKind::io, path, " cannot be written to");
+}
+
+bench::Case case_of(const Arguments& a) {
+  bench::Case c{a.text, {}};
+  c.request.dtype = full_dtype(a.dtype);
+  for (const std::string& shape : a.more_shapes) c.request.shapes.push_back(shape);
+  for (const std::string& given : a.below) {
+    const size_t equals = given.find('=');
+    const int64_t bound = equals == given.npos ? 0 : std::atoll(given.c_str() + equals + 1);
+    if (bound < 1)
+      fail(ErrorKind::value, "bench: --below is NAME=NUMBER, the number at least 1, got \"", given,
+           '"');
+    c.below[given.substr(0, equals)] = bound;
+  }
+  return c;
+}
+
+std::vector<bench::Case> cases_of(const Arguments& a) {
+  if (a.text.op.empty() == a.suite.empty())
+    fail(ErrorKind::value, "bench: name an operator and its shapes, or a suite with --suite");
+  if (!a.suite.empty()) return bench::suite_cases(bench::kSuitesText, a.suite);
+  find_operator(a.text.op);
+  return {case_of(a)};
+}
+
+// A line that is drawn ten times a second at most: drawing takes time from what is measured.
+class Bar {
+ public:
+  explicit Bar(Console& console) : console_(console) {}
+  ~Bar() { console_.end_progress(); }
+  void show(const bench::Progress& p) {
+    using std::chrono::duration;
+    const auto now = Clock::now();
+    if (now < next_) return;
+    next_ = now + std::chrono::milliseconds(100);
+    const double spent = duration<double>(now - start_).count();
+    const int left = p.fraction > 0 ? int(spent * (1 - p.fraction) / p.fraction) : 0;
+    const std::string seconds = std::to_string(left % 60);
+    const std::string text = std::to_string(left / 60) + (seconds.size() < 2 ? ":0" : ":") +
+                             seconds + " left, " + p.what;
+    console_.show_progress(p.done, p.total, p.fraction > 0 ? text : p.what);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Console& console_;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point next_ = start_;
+};
+
+bench::Results measure(Console& console, const Arguments& a) {
+  const std::vector<bench::Case> cases = cases_of(a);
+  const Device device = a.device.empty() ? default_device() : parse_device(a.device);
+  bench::Settings settings{.device = device,
+                           .variant = a.variant,
+                           .peers = a.peers,
+                           .warm = a.warm,
+                           .warmup_s = a.warmup,
+                           .seconds = a.seconds,
+                           .repetitions = a.repetitions};
+  if (settings.peers.empty()) settings.peers = {"copy"};
+  std::ofstream raw;
+  if (!a.raw.empty()) raw.open(a.raw);
+  if (!a.raw.empty() && !raw) fail(ErrorKind::io, a.raw, " cannot be written to");
+  const auto runner = bench::make_runner(a.raw.empty() ? nullptr : &raw);
+  Bar bar(console);
+  return bench::run(cases, settings, *runner, [&](const bench::Progress& p) { bar.show(p); });
+}
+
+std::string fixed(double value) { return value > 0 ? readable_number(value) : ""; }
+
+// "copy 0.97  cublaslt 1.02"
+std::string ratios_text(const bench::Row& row, const std::vector<bench::Row>& rows) {
+  std::vector<std::string> parts;
+  if (row.is_ours() && row.is_measured())
+    for (const bench::Row* peer : bench::peers_of(row, rows))
+      parts.push_back(peer->candidate + ' ' + readable_number(bench::ratio(row, *peer)));
+  return joined(parts, "  ");
+}
+
+void print(Console& console, const bench::Results& results) {
+  std::vector<std::vector<std::string>> table{{"case", "candidate", "median us", "p10", "p90",
+                                               "runs", "GB/s", "TFLOPS", "floor us", "timing",
+                                               "as fast as"}};
+  std::string last;
+  for (const bench::Row& row : results.rows) {
+    const std::string name = row.op + ' ' + row.name;
+    const std::string candidate =
+        row.is_ours() ? row.variant + (row.chosen ? " *" : "") : row.candidate;
+    table.push_back({name == last ? "" : name, candidate});
+    last = name;
+    if (row.is_measured())
+      for (const std::string& cell :
+           {fixed(row.median_us), fixed(row.p10_us), fixed(row.p90_us), std::to_string(row.runs),
+            fixed(row.gbs()), fixed(row.tflops()), fixed(row.floor_us),
+            row.timing + ", " + row.cache, ratios_text(row, results.rows)})
+        table.back().push_back(cell);
+    else if (!row.error.empty())
+      table.back().resize(table[0].size() - 1);
+    if (!row.error.empty()) table.back().push_back((row.failed() ? "error: " : "") + row.error);
+  }
+  console.print_table(table);
+  for (const std::string& text : results.skipped) console.print("skipped: " + text);
+}
+
+// What became of the ratios of a baseline: true where one fell.
+bool judge(Console& console, Json& json, const bench::Results& now, const Arguments& a) {
+  using Kind = bench::Change::Kind;
+  const bench::Results before = bench::parse_results(read_file(a.baseline), a.baseline);
+  bool fell = false;
+  Json changes = Json::array();
+  for (const bench::Change& change : bench::compare(now, before, a.tolerance)) {
+    constexpr std::array<const char*, 4> kWords = {"same", "fell", "only now", "only before"};
+    const std::string word = kWords.at(size_t(change.kind));
+    changes.push_back(
+        {{"what", change.what}, {"before", change.before}, {"now", change.now}, {"change", word}});
+    fell = fell || change.kind == Kind::fell;
+    if (console.json || change.kind == Kind::same) continue;
+    const std::string numbers =
+        change.kind == Kind::fell
+            ? ": " + readable_number(change.before) + " before, " + readable_number(change.now)
+            : "";
+    console.print(console.colored(change.kind == Kind::fell ? Color::red : Color::yellow, word) +
+                  "  " + change.what + numbers);
+  }
+  json["changes"] = changes;
+  if (!console.json && !fell) console.print("no ratio fell below " + a.baseline);
+  return fell;
+}
+
+int bench_main(Console& console, const Arguments& a) {
+  console.json = a.json && a.json->empty();
+  const bench::Results results = a.results.empty()
+                                     ? measure(console, a)
+                                     : bench::parse_results(read_file(a.results), a.results);
+  Json json = bench::to_json(results);
+  if (a.json && !a.json->empty()) write_file(*a.json, json.dump(1));
+  if (!console.json) print(console, results);
+  const bool fell = !a.baseline.empty() && judge(console, json, results, a);
+  if (console.json) console.print_json(json);
+  const bool failed = std::ranges::any_of(results.rows, &bench::Row::failed);
+  return fell || failed ? kCheckFailed : kDone;
+}
+
+}  // namespace
+
+Command bench_command() {
+  const auto a = std::make_shared<Arguments>();
+  std::vector<std::string> dtypes = dtype_names();
+  dtypes.insert(dtypes.end(), {"bf16", "fp16", "f16", "fp32", "f32"});
+  return {
+      .name = "bench",
+      .help = "time a call, or a suite of them, beside its peers in one interleaved run",
+      .options =
+          {{"op", "an operator's name", &a->text.op},
+           {"shapes", "one of each array, as for explain", &a->text.shapes},
+           {"--shape", "one more shape; may be repeated", &a->more_shapes},
+           {"--dtype", "of the arrays that name none (float32)", &a->dtype, false, false, dtypes},
+           {"--option", "NAME=VALUE of the operator; may be repeated", &a->text.options},
+           {"--below", "NAME=N: integers of this array are below N; may be repeated", &a->below},
+           {"--suite", "cases that are known by a name", &a->suite, false, false,
+            bench::suite_names(bench::kSuitesText)},
+           {"--variant", "one by name, or all; without it the chosen one", &a->variant},
+           {"--peer", "copy (without it), cublaslt, cudnn, cusparse, all, none; may be repeated",
+            &a->peers},
+           {"--device", "cpu or a GPU of this machine; else the default device", &a->device},
+           {"--warm", "use the same arrays each time; else they are never in the cache", &a->warm},
+           {"--warmup", "seconds of calls before the first case, a tenth before others (1)",
+            &a->warmup},
+           {"--seconds", "that a candidate is measured, about (0.3)", &a->seconds},
+           {"--repetitions", "how often, whatever time it takes", &a->repetitions},
+           {"--json", "print one JSON value, or write it to the file that follows", &a->json, false,
+            true},
+           {"--raw", "also write Google Benchmark's JSON, every repetition, to this file", &a->raw,
+            false, true},
+           {"--results", "judge this file instead of measuring", &a->results, false, true},
+           {"--fail-on-regression", "results to hold the ratios against; fails where one fell",
+            &a->baseline, false, true},
+           {"--tolerance", "by which a ratio may fall (0.05)", &a->tolerance}},
+      .run = [a](Console& console) { return bench_main(console, *a); }};
+}
+
+}  // namespace tensorcraft::cli

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/results.hpp"
+
+#include "tensorcraft/jit/source.hpp"
+#include "tensorcraft/ops/all.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+namespace tensorcraft::cli {
+namespace {
+
+constexpr const char* kAll = "all operators";
+
+// The number of a rung by its file in the operator's folder: "tensorcraft/ops/gemm/07_swizzled.cuh"
+// is that of swizzled, and of swizzled_tf32. Else npos.
+size_t rung_by_file(const std::string& op, const std::string& variant) {
+  const std::string folder = "tensorcraft/ops/" + op + "/";
+  for (int i = 0; i < jit::kNumEmbedded; ++i) {
+    const std::string_view path = jit::kEmbedded[i].name;
+    if (!path.starts_with(folder)) continue;
+    const std::string_view file = path.substr(folder.size());  // "07_swizzled.cuh"
+    const size_t number = file.find_first_not_of("0123456789"), end = file.rfind('.');
+    if (number == 0 || number >= end || file[number] != '_') continue;
+    const std::string_view idea = file.substr(number + 1, end - number - 1);
+    if (variant == idea || variant.starts_with(std::string(idea) + "_"))
+      return std::stoul(std::string(file.substr(0, number)));
+  }
+  return std::string::npos;
+}
+
+// Where a variant stands in a ladder: by its file, else, in families that share a folder, from the
+// last choice to the first. One that this library does not know comes last.
+std::pair<size_t, size_t> rung_of(const std::string& op, const std::string& variant) {
+  const size_t rung = rung_by_file(op, variant);
+  for (const op::Operator* known : operators()) {
+    const auto& variants = known->description().variants;  // best first
+    if (known->description().name != op) continue;
+    const auto found = std::ranges::find(variants, variant, &op::VariantInfo::name);
+    return {rung, found == variants.end() ? variants.size() + 1 : size_t(variants.end() - found)};
+  }
+  return {rung, 0};
+}
+
+size_t place_of_peer(const std::string& peer) {
+  constexpr std::array<std::string_view, 7> kOrder = {"copy",  "cublaslt",      "cudnn", "cusparse",
+                                                      "torch", "torch.compile", "numpy"};
+  return size_t(std::ranges::find(kOrder, peer) - kOrder.begin());
+}
+
+std::vector<Measurement> sorted_rows(const ResultCase& c) {
+  std::vector<Measurement> rows = c.rows;
+  std::ranges::stable_sort(rows, {}, [&c](const Measurement& m) {
+    return m.is_ours() ? std::pair(size_t{0}, rung_of(c.op, m.variant))
+                       : std::pair(1 + place_of_peer(m.candidate), std::pair(size_t{0}, size_t{0}));
+  });
+  return rows;
+}
+
+double rounded(double value) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.6g", value);
+  return std::strtod(text.data(), nullptr);
+}
+
+// A count, without a fraction in its text.
+Json whole(double value) {
+  constexpr double kExact = 0x1p53;
+  return value < kExact ? Json(int64_t(value)) : Json(value);
+}
+
+Json to_json(const Measurement& m, const std::string& timing) {
+  Json json{{"candidate", m.candidate}};
+  if (!m.variant.empty()) json["variant"] = m.variant;
+  if (m.timing != timing && !m.timing.empty()) json["timing"] = m.timing;
+  if (m.chosen) json["chosen"] = true;
+  if (!m.has_figure()) {
+    json["error"] = m.error;
+    return json;
+  }
+  json["median_us"] = rounded(m.median_us);
+  if (m.p10_us > 0) json["p10_us"] = rounded(m.p10_us);
+  if (m.p90_us > 0) json["p90_us"] = rounded(m.p90_us);
+  if (m.runs > 0) json["runs"] = whole(m.runs);
+  if (m.bytes > 0) json["gbs"] = rounded(m.bytes / m.median_us * 1e-3);
+  if (m.flops > 0) json["tflops"] = rounded(m.flops / m.median_us * 1e-6);
+  return json;
+}
+
+// What a problem is limited by, from its operations for each byte and the device's figures.
+std::string bound_of(const Measurement& m, const std::string& dtype, const Json& device) {
+  if (m.bytes <= 0) return m.flops > 0 ? "flops" : "";
+  const double bandwidth = device.value("bandwidth_gbs", 0.0);
+  const Json peaks = device.value("peak_tflops", Json::object());
+  const double peak = peaks.is_object() ? peaks.value(dtype, 0.0) : 0.0;
+  if (bandwidth <= 0 || peak <= 0) return "bytes";
+  return m.flops / m.bytes > peak * 1e3 / bandwidth ? "flops" : "bytes";
+}
+
+// A copy moves the same bytes and computes nothing: it is a bound, and nobody loses to it.
+bool is_rival(const std::string& peer) { return peer != "copy"; }
+
+Json to_json(const ResultCase& c, const Json& device) {
+  const auto rows = sorted_rows(c);
+  const auto measured = std::ranges::find_if(rows, &Measurement::has_figure);
+  const Measurement any = measured == rows.end() ? Measurement{} : *measured;
+  Json json{{"op", c.op},
+            {"case", c.name},
+            {"shape", c.shape},
+            {"dtype", c.dtype},
+            {"options", c.options},
+            {"timing", c.timing()},
+            {"cache", c.cache},
+            {"bytes", whole(any.bytes)},
+            {"flops", whole(any.flops)},
+            {"bound", bound_of(any, c.dtype, device)}};
+  Json ratios = Json::object(), loses_to = Json::array(), all = Json::array();
+  const Measurement* ours = c.ours();
+  if (ours) json["variant"] = ours->variant;
+  if (ours) json["median_us"] = rounded(ours->median_us);
+  if (ours && c.floor_us > 0) json["of_floor"] = rounded(c.floor_us / ours->median_us);
+  if (c.floor_us > 0) json["floor_us"] = rounded(c.floor_us);
+  for (const Measurement& m : rows) {
+    all.push_back(to_json(m, c.timing()));
+    if (!c.is_compared(m)) continue;
+    const double ratio = m.median_us / ours->median_us;
+    ratios[m.candidate] = rounded(ratio);
+    if (ratio < 1 && is_rival(m.candidate)) loses_to.push_back(m.candidate);
+  }
+  json["ratios"] = ratios;
+  json["loses_to"] = loses_to;
+  json["rows"] = all;
+  return json;
+}
+
+// The ratios of one operator to one peer.
+struct Comparison {
+  double log_sum = 0, smallest = HUGE_VAL;
+  int count = 0, losing = 0, missing = 0;
+
+  void add(double ratio) {
+    log_sum += std::log(ratio);
+    smallest = std::min(smallest, ratio);
+    losing += ratio < 1;
+    ++count;
+  }
+};
+
+Json to_json(const std::string& op, const std::string& peer, const Comparison& c) {
+  Json json{{"op", op}, {"peer", peer}, {"count", c.count}, {"missing", c.missing}};
+  if (!c.count) return json;
+  json["geomean"] = rounded(std::exp(c.log_sum / c.count));
+  json["smallest"] = rounded(c.smallest);
+  if (is_rival(peer)) json["losing"] = c.losing;
+  return json;
+}
+
+// In the order of the cases, all operators last; a peer that has no row of an operator has no line.
+Json geomeans_of(const std::vector<ResultCase>& cases) {
+  std::map<std::string, std::map<std::pair<size_t, std::string>, Comparison>> by_op;
+  std::vector<std::string> order;
+  for (const ResultCase& c : cases) {
+    if (std::ranges::find(order, c.op) == order.end()) order.push_back(c.op);
+    const Measurement* ours = c.ours();
+    for (const Measurement& m : c.rows) {
+      if (m.is_ours()) continue;
+      const std::pair peer(place_of_peer(m.candidate), m.candidate);
+      for (const std::string& op : {c.op, std::string(kAll)}) {
+        Comparison& comparison = by_op[op][peer];
+        if (c.is_compared(m))
+          comparison.add(m.median_us / ours->median_us);
+        else
+          ++comparison.missing;
+      }
+    }
+  }
+  Json all = Json::array();
+  order.emplace_back(kAll);
+  for (const std::string& op : order)
+    for (const auto& [peer, comparison] : by_op[op])
+      all.push_back(to_json(op, peer.second, comparison));
+  return all;
+}
+
+}  // namespace
+
+const Measurement* ResultCase::ours() const {
+  const auto is_ours = [](const Measurement& m) { return m.is_ours(); };
+  const auto chosen =
+      std::ranges::find_if(rows, [](const Measurement& m) { return m.is_ours() && m.chosen; });
+  if (chosen != rows.end()) return chosen->has_figure() ? &*chosen : nullptr;
+  if (std::ranges::count_if(rows, is_ours) != 1) return nullptr;
+  const auto only = std::ranges::find_if(rows, is_ours);
+  return only->has_figure() ? &*only : nullptr;
+}
+
+std::string ResultCase::timing() const {
+  const auto says = std::ranges::find_if(rows, [](const auto& m) { return !m.timing.empty(); });
+  if (const Measurement* m = ours()) return m->timing;
+  return says == rows.end() ? "" : says->timing;
+}
+
+bool ResultCase::is_compared(const Measurement& peer) const {
+  const Measurement* m = ours();
+  return m && !peer.is_ours() && peer.has_figure() && peer.timing == m->timing;
+}
+
+Json summary_of(const Results& results) {
+  Json cases = Json::array();
+  for (const ResultCase& c : results.cases) cases.push_back(to_json(c, results.device));
+  return {{"file", results.file},
+          {"title", results.title},
+          {"machine", results.machine},
+          {"device", results.device},
+          {"timing", results.timing},
+          {"cases", cases},
+          {"geomeans", geomeans_of(results.cases)},
+          {"skipped", results.skipped}};
+}
+
+}  // namespace tensorcraft::cli

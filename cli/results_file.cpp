@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/results.hpp"
+
+#include "tensorcraft/core/error.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace tensorcraft::cli {
+namespace {
+
+constexpr int kSchema = 1;
+constexpr size_t kShownBytes = 60;  // of a value that is not accepted
+
+// A value of a file and where it stands: "rows[3].median_us".
+struct Node {
+  const std::string& file;
+  const Json* value;  // null where the key is missing
+  std::string path;
+
+  [[noreturn]] void refuse(std::string_view expected) const {
+    std::string got = "nothing";
+    if (value) got = value->dump(-1, ' ', true, Json::error_handler_t::replace);
+    if (got.size() > kShownBytes) got = got.substr(0, kShownBytes) + "...";
+    fail(ErrorKind::value, file, ": ", path, " must be ", expected, ", got ", got);
+  }
+
+  bool is_absent() const { return !value || value->is_null(); }
+
+  Node at(const std::string& key) const {
+    const auto found = value->find(key);
+    return {file, found == value->end() ? nullptr : &*found, path.empty() ? key : path + "." + key};
+  }
+
+  Node at(size_t i) const { return {file, &(*value)[i], join(path, '[', i, ']')}; }
+
+  const Json& object() const {
+    if (!value || !value->is_object()) refuse("an object");
+    return *value;
+  }
+
+  std::string text() const {
+    if (!value || !value->is_string()) refuse("a string");
+    return value->get<std::string>();
+  }
+  std::string text_or_empty() const { return is_absent() ? "" : text(); }
+  std::string name() const {
+    std::string found = text();
+    if (found.empty()) refuse("a name");
+    return found;
+  }
+
+  bool flag_or_false() const {
+    if (is_absent()) return false;
+    if (!value->is_boolean()) refuse("true or false");
+    return value->get<bool>();
+  }
+
+  double positive() const {
+    if (!value || !value->is_number() || value->get<double>() <= 0) refuse("a positive number");
+    return value->get<double>();
+  }
+  double positive_or_zero() const {
+    if (is_absent() || (value->is_number() && value->get<double>() == 0)) return 0;
+    return positive();
+  }
+};
+
+std::string contents_of(const std::string& file) {
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  in.peek();  // tells what is empty from what cannot be read, such as a folder
+  const bool empty = in.eof() && !in.bad();
+  std::ostringstream text;
+  if (!empty && !(text << in.rdbuf()))
+    fail(ErrorKind::io, file, " cannot be read: ", std::strerror(errno));
+  return std::move(text).str();
+}
+
+// "it.json:3:14: is not JSON: syntax error while parsing value ...".
+[[noreturn]] void fail_syntax(const std::string& file, const std::string& text,
+                              const Json::parse_error& error) {
+  const size_t at = std::min(error.byte ? error.byte - 1 : 0, text.size());
+  const auto line = std::count(text.begin(), text.begin() + ptrdiff_t(at), '\n') + 1;
+  const size_t start = at ? text.rfind('\n', at - 1) : std::string::npos;  // npos + 1 is 0
+  std::string_view what = error.what();
+  what = what.substr(0, what.find("; last read"));  // which may be no text at all
+  fail(ErrorKind::value, file, ':', line, ':', at - (start + 1) + 1,
+       ": is not JSON: ", what.substr(what.find(": ") + 2));
+}
+
+Json parsed(const std::string& file) {
+  const std::string text = contents_of(file);
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    fail_syntax(file, text, error);
+  } catch (const Json::exception& error) {  // a number that no double holds
+    const std::string_view what = error.what();
+    fail(ErrorKind::value, file, ": ", what.substr(what.find("] ") + 2));
+  }
+}
+
+void check_schema(const Node& root) {
+  root.object();
+  const Node schema = root.at("schema");
+  if (!schema.value)
+    fail(ErrorKind::value, root.file, ": names no schema, so tensorcraft bench did not write it");
+  if (*schema.value != kSchema) schema.refuse(join(kSchema, ", which is all this command reads"));
+}
+
+// What is printed of a machine, a device or a timing: texts and numbers.
+Json facts(const Node& node) {
+  if (node.is_absent()) return Json::object();
+  for (const auto& [key, value] : node.object().items())
+    if (value.is_array() || (value.is_object() && key != "peak_tflops"))
+      node.at(key).refuse("a string or a number");
+  return *node.value;
+}
+
+Json device_of(const Node& node) {
+  Json device = facts(node);
+  if (device.empty()) return device;
+  node.at("bandwidth_gbs").positive_or_zero();
+  const Node peaks = node.at("peak_tflops");
+  if (peaks.is_absent()) return device;
+  for (const auto& [dtype, value] : peaks.object().items()) peaks.at(dtype).positive_or_zero();
+  return device;
+}
+
+Measurement measurement_of(const Node& row) {
+  Measurement m{.candidate = row.at("candidate").name(),
+                .variant = row.at("variant").text_or_empty(),
+                .timing = row.at("timing").text_or_empty(),
+                .error = row.at("error").text_or_empty(),
+                .chosen = row.at("chosen").flag_or_false(),
+                .runs = row.at("runs").positive_or_zero(),
+                .bytes = row.at("bytes").positive_or_zero(),
+                .flops = row.at("flops").positive_or_zero()};
+  if (!m.has_figure()) return m;
+  m.median_us = row.at("median_us").positive();
+  m.p10_us = row.at("p10_us").positive_or_zero();
+  m.p90_us = row.at("p90_us").positive_or_zero();
+  return m;
+}
+
+ResultCase case_of(const Node& row) {
+  return {.op = row.at("op").name(),
+          .name = row.at("case").name(),
+          .shape = row.at("shape").text_or_empty(),
+          .dtype = row.at("dtype").text_or_empty(),
+          .options = row.at("options").text_or_empty(),
+          .cache = row.at("cache").text_or_empty(),
+          .floor_us = row.at("floor_us").positive_or_zero(),
+          .rows = {}};
+}
+
+// Adds a row to its case. Two figures for one thing have no ratio, so they are refused.
+void add_row(std::vector<ResultCase>& cases, std::map<std::string, size_t>& index,
+             const Node& row) {
+  row.object();
+  ResultCase c = case_of(row);
+  Measurement m = measurement_of(row);
+  const std::string key =
+      joined({c.op, c.name, c.shape, c.dtype, c.options, c.cache}, std::string_view("\0", 1));
+  const auto [place, is_new] = index.try_emplace(key, cases.size());
+  if (is_new) cases.push_back(std::move(c));
+  ResultCase& into = cases[place->second];
+  for (const Measurement& other : into.rows) {
+    if (other.candidate == m.candidate && other.variant == m.variant)
+      fail(ErrorKind::value, row.file, ": ", row.path, " measures ", into.op, ' ', into.name,
+           " by ", m.candidate, m.variant.empty() ? "" : " ", m.variant, " a second time");
+    if (other.chosen && m.chosen)
+      fail(ErrorKind::value, row.file, ": ", row.path, " is a second chosen variant of ", into.op,
+           ' ', into.name);
+  }
+  into.floor_us = std::max(into.floor_us, row.at("floor_us").positive_or_zero());
+  into.rows.push_back(std::move(m));
+}
+
+std::vector<std::string> skipped_of(const Node& list) {
+  std::vector<std::string> skipped;
+  if (list.is_absent()) return skipped;
+  if (!list.value->is_array()) list.refuse("an array");
+  for (size_t i = 0; i < list.value->size(); ++i) skipped.push_back(list.at(i).text());
+  return skipped;
+}
+
+}  // namespace
+
+Results read_results(const std::string& file) {
+  const Json document = parsed(file);
+  const Node root{file, &document, ""};
+  check_schema(root);
+  Results results{.file = file,
+                  .title = root.at("title").text(),
+                  .machine = facts(root.at("machine")),
+                  .device = device_of(root.at("device")),
+                  .timing = facts(root.at("timing")),
+                  .cases = {},
+                  .skipped = skipped_of(root.at("skipped"))};
+  const Node rows = root.at("rows");
+  if (!rows.value || !rows.value->is_array()) rows.refuse("an array");
+  if (rows.value->empty())
+    fail(ErrorKind::value, file, ": rows is empty, there is nothing to show");
+  std::map<std::string, size_t> index;
+  for (size_t i = 0; i < rows.value->size(); ++i) add_row(results.cases, index, rows.at(i));
+  return results;
+}
+
+}  // namespace tensorcraft::cli

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays one behind another: `concat`, `stack` and `split`, made of `tc.copy` and views."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from . import _frameworks, _ops
+from . import _tensorcraft as native
+from ._tensor import asarray
+from ._tensorcraft import Tensor
+from .errors import TensorCraftTypeError, TensorCraftValueError
+
+
+def _index(value: Any, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TensorCraftTypeError(f"{what} must be an integer, got {type(value).__name__}") from None
+
+
+def _axis(axis: Any, rank: int, name: str) -> int:
+    position = _index(axis, f"{name}: axis")
+    if not -rank <= position < rank:
+        raise TensorCraftValueError(f"{name}: axis must be in [{-rank}, {rank}), got {position}")
+    return position % rank
+
+
+def _arrays(arrays: Any, name: str) -> tuple[list[Any], list[Tensor]]:
+    """What was given, lists and numbers as tensors, and all of it as tensors of one dtype and device."""
+    if not isinstance(arrays, (list, tuple)):
+        raise TensorCraftTypeError(f"{name}: arrays must be a list or tuple of arrays, got {type(arrays).__name__}")
+    if not arrays:
+        raise TensorCraftValueError(f"{name}: arrays: expected at least one")
+    given = [asarray(a, device="cpu").numpy() if isinstance(a, (bool, int, float, list, tuple)) else a for a in arrays]
+    tensors = [native.from_any(a) for a in given]
+    for i, t in enumerate(tensors):
+        if t.dtype != tensors[0].dtype:
+            raise TensorCraftTypeError(
+                f"{name}: arrays[{i}]: expected dtype {tensors[0].dtype.name} but got {t.dtype.name}"
+            )
+        if t.device != tensors[0].device:
+            raise TensorCraftValueError(
+                f"{name}: arrays[{i}]: Device mismatch: expected {tensors[0].device} but got {t.device}; "
+                f'move it with .to("{tensors[0].device}")'
+            )
+    return given, tensors
+
+
+def _is_torch(x: Any) -> bool:
+    return hasattr(x, "new_empty")
+
+
+def _finished(first: Any, result: Tensor) -> Any:
+    """A tensor of ours in the framework of `first`."""
+    if isinstance(first, Tensor):
+        return result
+    is_numpy = type(first).__module__.split(".")[0] == "numpy"
+    return result.numpy() if is_numpy else _frameworks.from_dlpack(type(first), result)
+
+
+def _joined(name: str, arrays: Any, axis: Any, new_axis: bool, out: Any, stream: Any) -> Any:
+    given, tensors = _arrays(arrays, name)
+    rank = tensors[0].ndim + new_axis
+    if rank == 0:
+        raise TensorCraftValueError("concat: arrays[0]: expected at least 1 dimension; stack() adds one")
+    at = _axis(axis, rank, name)
+    sizes = [1 if new_axis else t.shape[at] if t.ndim == rank else 0 for t in tensors]
+    shape = tuple(tensors[0].shape)
+    rest = shape if new_axis else (*shape[:at], *shape[at + 1 :])
+    for i, t in enumerate(tensors):
+        own = tuple(t.shape)
+        if (own if new_axis else (*own[:at], *own[at + 1 :])) != rest or t.ndim + new_axis != rank:
+            raise TensorCraftValueError(f"{name}: arrays[{i}]: shape {own} does not go with {shape} along axis {at}")
+    whole = (*rest[:at], sum(sizes), *rest[at:])
+    first = given[0]
+    result = out
+    if out is None:  # torch's own memory belongs to its current stream, as its arrays do
+        result = (
+            first.new_empty(whole) if _is_torch(first) else native.empty(whole, tensors[0].dtype, tensors[0].device)
+        )
+    target = native.from_any(result)
+    if tuple(target.shape) != whole:
+        raise TensorCraftValueError(f"{name}: out: expected shape {whole} but got {tuple(target.shape)}")
+    _check_apart(name, target, tensors)
+    views, sources = (result, given) if _is_torch(first) and _is_torch(result) else (target, tensors)
+    begin = 0
+    for source, size in zip(sources, sizes, strict=True):
+        key = (*(slice(None),) * at, begin if new_axis else slice(begin, begin + size))
+        _ops.copy(source, out=views[key], stream=stream)
+        begin += size
+    return result if out is not None or _is_torch(result) else _finished(first, result)
+
+
+def _check_apart(name: str, target: Tensor, tensors: list[Tensor]) -> None:
+    for i, t in enumerate(tensors):
+        if target._overlaps(t):
+            raise TensorCraftValueError(f"{name}: out overlaps the memory of arrays[{i}]; give it memory of its own")
+
+
+def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
+    """The arrays one behind another along an axis that they have.
+
+    One dtype and device; shapes equal but along the axis. Each array is one tc.copy on the same stream; host
+    arrays are joined on the host. The result is of the first array's framework, or `out`.
+    """
+    return _joined("concat", arrays, axis, False, out, stream)
+
+
+def stack(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
+    """The arrays one behind another along a new axis; their shapes are equal. Otherwise as concat."""
+    return _joined("stack", arrays, axis, True, out, stream)
+
+
+def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+    """`x` in parts along an axis, as views of its memory: nothing is copied.
+
+    A number of sections must divide the axis; indices say in front of which element to cut, as NumPy's do.
+    """
+    whole = asarray(x) if isinstance(x, (list, tuple)) else x
+    shape = tuple(native.from_any(whole).shape)
+    at = _axis(axis, len(shape), "split")
+    size = shape[at]
+    if isinstance(indices_or_sections, (list, tuple)):
+        cuts = [slice(_index(i, "split: indices")).indices(size)[1] for i in indices_or_sections]
+    else:
+        sections = _index(indices_or_sections, "split: indices_or_sections")
+        if sections < 1 or size % sections:
+            raise TensorCraftValueError(f"split: sections must divide axis {at} with size {size}, got {sections}")
+        cuts = [i * (size // sections) for i in range(1, sections)]
+    ends = [*cuts, size]
+    begins = [0, *cuts]
+    front = (slice(None),) * at
+    parts = [(*front, slice(min(b, e), e)) for b, e in zip(begins, ends, strict=True)]
+    return [whole[part] for part in parts]

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/row_group.cuh"
+
+namespace tensorcraft {
+
+// The maximum of some values and the sum of e^(x - top) over them, in one walk: a larger maximum
+// rescales the sum. A NaN or +inf among the values makes the sum NaN.
+struct ExpSum {
+  float top, sum;
+
+  TC_DEVICE static ExpSum of_nothing() { return {-kInfinity, 0}; }
+
+  template <int kCount>
+  TC_DEVICE void add(const float (&v)[kCount]) {
+    float next = v[0];
+    for (int e = 1; e < kCount; ++e) next = fmax_nan(next, v[e]);
+    next = fmax_nan(next, top);
+    const float shift = next == -kInfinity ? 0.f : next;  // nothing but -inf so far: the sum is 0
+    float part = exp_fast(v[0] - shift);
+    for (int e = 1; e < kCount; ++e) part += exp_fast(v[e] - shift);
+    sum = fmaf(sum, exp_fast(top - shift), part);
+    top = next;
+  }
+
+  // Every thread gets that of its group's values; all threads of the block call.
+  template <int group>
+  TC_DEVICE ExpSum over_group(BlockReduce<float>& scratch) const {
+    const float all = group_reduce<group>(scratch, top, Max());
+    return {all, group_reduce<group>(scratch, relative_to(all), Sum())};
+  }
+  // The same of the block's, with a scratch for each of its two reductions and no barrier more.
+  TC_DEVICE ExpSum over_block(BlockReduce<float>& tops, BlockReduce<float>& sums) const {
+    const float all = block_reduce_once(tops, top, Max());
+    return {all, block_reduce_once(sums, relative_to(all), Sum())};
+  }
+
+  // The sum as it counts beside a maximum at least as large.
+  TC_DEVICE float relative_to(float all) const {
+    return sum == 0.f ? 0.f : sum * exp_fast(top - all);
+  }
+
+  // log(sum(e^x)): -inf of no values, and +inf where one is.
+  TC_DEVICE float log_sum() const { return fabsf(top) == kInfinity ? top : top + logf(sum); }
+};
+
+}  // namespace tensorcraft

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/vec.cuh"
+
+namespace tensorcraft {
+
+namespace detail {
+template <bool first, class A, class B>
+struct SelectType {
+  using type = A;
+};
+template <class A, class B>
+struct SelectType<false, A, B> {
+  using type = B;
+};
+}  // namespace detail
+template <bool first, class A, class B>
+using Select = typename detail::SelectType<first, A, B>::type;
+
+// N neighbours as they lie in memory, in 32-bit words where they fill some. A compiler takes an
+// array of 2-byte values apart, into a register each; words stay whole, and two values are
+// converted at once.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Packed {
+  static_assert(sizeof(T) * N <= kVectorBytes && (N & (N - 1)) == 0);
+  using Word = Select<sizeof(T) * N % 4 == 0, uint32_t, T>;
+  Word words[sizeof(T) * N / sizeof(Word)];
+
+  TC_HOST_DEVICE static Packed load(const T* from) {
+    return *reinterpret_cast<const Packed*>(from);
+  }
+  TC_HOST_DEVICE void store(T* to) const { *reinterpret_cast<Packed*>(to) = *this; }
+};
+
+namespace detail {
+TC_HOST_DEVICE void unpack_pair(float& low, float& high, uint32_t word, bf16) {
+  low = bit_cast<float>(word << 16);
+  high = bit_cast<float>(word & 0xffff0000u);
+}
+TC_HOST_DEVICE void unpack_pair(float& low, float& high, uint32_t word, f16) {
+  low = ptx::cvt_f32_f16(uint16_t(word & 0xffffu));
+  high = ptx::cvt_f32_f16(uint16_t(word >> 16));
+}
+TC_HOST_DEVICE uint32_t pack_pair(float low, float high, bf16) {
+  return ptx::cvt_rn_bf16x2_f32(high, low);
+}
+TC_HOST_DEVICE uint32_t pack_pair(float low, float high, f16) {
+  return ptx::cvt_rn_f16x2_f32(high, low);
+}
+}  // namespace detail
+
+// float, f16 and bf16; the values are those of single conversions, bit for bit.
+template <class T, int N>
+TC_HOST_DEVICE void to_floats(float (&to)[N], const Packed<T, N>& from) {
+  if constexpr (sizeof(T) * N < 4) {
+    for (int i = 0; i < N; ++i) to[i] = float(from.words[i]);
+  } else if constexpr (sizeof(T) == 4) {
+    for (int i = 0; i < N; ++i) to[i] = bit_cast<float>(from.words[i]);
+  } else {
+    for (int i = 0; i < N / 2; ++i)
+      detail::unpack_pair(to[2 * i], to[2 * i + 1], from.words[i], T{});
+  }
+}
+
+template <class T, int N>
+TC_HOST_DEVICE Packed<T, N> from_floats(const float (&from)[N]) {
+  Packed<T, N> to;
+  if constexpr (sizeof(T) * N < 4) {
+    for (int i = 0; i < N; ++i) to.words[i] = T(from[i]);
+  } else if constexpr (sizeof(T) == 4) {
+    for (int i = 0; i < N; ++i) to.words[i] = bit_cast<uint32_t>(from[i]);
+  } else {
+    for (int i = 0; i < N / 2; ++i)
+      to.words[i] = detail::pack_pair(from[2 * i], from[2 * i + 1], T{});
+  }
+  return to;
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/kernels/launch.cuh"
+#include "tensorcraft/ops/rope/00_naive.cuh"
+#include "tensorcraft/ops/rope/01_vectorized.cuh"
+#include "tensorcraft/ops/rope/plan.h"
+
+// Rotary position embedding. Compiled for each T, W and style: vectorized for heads of 64, 128 or
+// 256 elements (15 kernels with and 15 without caches), and naive for the rest.
+namespace tensorcraft::kernels {
+
+using RopeStyle = kernel::rope::Style;  // which elements are a pair
+
+// x is [tokens, heads, dim], `seq` tokens a sequence, one behind another.
+struct RopeShape {
+  int64_t tokens;  // of all sequences together
+  int64_t seq;     // tokens of one sequence
+  int64_t heads;   // of x
+  int64_t dim;     // of a head, even
+};
+
+// What launch_rope takes besides x. W: float or the type of x.
+template <class T, class W = float>
+struct RopeArguments {
+  const W *cos = nullptr, *sin = nullptr;  // [max_seq, dim / 2] both; null: angles are computed
+  int64_t max_seq = 0;                     // a position outside [0, max_seq) gives NaN then
+  const int64_t* positions = nullptr;      // one for each token; null: they count from start_pos
+  int64_t start_pos = 0;                   // in each sequence
+  double base = 10000;                     // of the angles
+  const T* k = nullptr;                    // [tokens, heads_k, dim], rotated too; null: none
+  T* k_out = nullptr;                      // may be k
+  int64_t heads_k = 0;                     // of k
+};
+
+namespace detail::rope {
+
+using namespace kernel::rope;
+
+template <class T, class W, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    rope_vectorized(const __grid_constant__ Params p) {
+  vectorized<T, W, C::value.config>(p);
+}
+template <class T, class W, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    rope_naive(const __grid_constant__ Params p) {
+  naive<T, W, C::value.config>(p);
+}
+
+template <class T, class W, Style style, bool has_cache>
+struct Vectorized {
+  static constexpr auto list = [] {
+    std::array<Instance<Config>, 15> all{};
+    for (int i = 0; i < 15; ++i) {
+      const Config c{.style = style,
+                     .lanes = int(sizeof(T)) * 2 << i / 5,
+                     .heads = 1 << i % 5,
+                     .has_cache = has_cache};
+      all[size_t(i)] = {c, vectorized_min_blocks(c, sizeof(T), sizeof(W))};
+    }
+    return all;
+  }();
+  template <class C>
+  static constexpr auto entry() {
+    return &rope_vectorized<T, W, C>;
+  }
+};
+template <class T, class W, Style style>
+struct Naive {
+  static constexpr std::array list{Instance<Config>{{.style = style}}};
+  template <class C>
+  static constexpr auto entry() {
+    return &rope_naive<T, W, C>;
+  }
+};
+
+template <class T, class W>
+Params make_params(const T* in, T* out, const RopeShape& s, const RopeArguments<T, W>& a) {
+  return {.x = contiguous_heads(in, out, s.tokens, s.heads, s.dim),
+          .k = contiguous_heads(a.k, a.k_out, s.tokens, a.heads_k, s.dim),
+          .positions = a.positions,
+          .cos = a.cos,
+          .sin = a.sin,
+          .cos_row = a.cos ? s.dim / 2 : 0,
+          .cos_step = a.cos ? 1 : 0,
+          .sin_row = a.cos ? s.dim / 2 : 0,
+          .sin_step = a.cos ? 1 : 0,
+          .tokens = s.tokens,
+          .seq = s.seq,
+          .max_seq = a.cos ? a.max_seq : 0,
+          .start_pos = a.start_pos,
+          .log2_step = log2_step(a.base, s.dim),
+          .step = std::exp2(log2_step(a.base, s.dim)),
+          .position_map = a.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{},
+          .wide_positions = a.positions != nullptr,
+          .half = int32_t(s.dim / 2)};
+}
+
+}  // namespace detail::rope
+
+// Turns each pair of each head by position * base^(-2i/dim), i the number of the pair; out may be
+// in. T: float, f16 or bf16; computed in float. Returns the name of the variant, empty where there
+// is nothing to do. Errors and stream as launch_softmax.
+template <RopeStyle style = RopeStyle::half, class T, class W = float>
+std::string_view launch_rope(const T* in, T* out, const RopeShape& shape,
+                             const RopeArguments<T, W>& arguments = {},
+                             cudaStream_t stream = nullptr, DebugInfo where = {}) {
+  namespace r = detail::rope;
+  constexpr const char* kLauncher = "launch_rope";
+  validate_size(kLauncher, "tokens", shape.tokens);
+  validate_size(kLauncher, "heads", shape.heads);
+  validate_size(kLauncher, "dim", shape.dim);
+  validate_size(kLauncher, "heads_k", arguments.heads_k);
+  if (shape.tokens == 0 || shape.heads == 0 || shape.dim == 0) return {};
+  validate_pointer(kLauncher, "in", in);
+  validate_pointer(kLauncher, "out", out);
+  if (arguments.k) validate_pointer(kLauncher, "k_out", arguments.k_out);
+  if (shape.dim % 2 != 0) throw std::invalid_argument("launch_rope: dim must be even");
+  if (shape.seq < 1) throw std::invalid_argument("launch_rope: seq must be at least 1");
+  if (!arguments.cos != !arguments.sin)
+    throw std::invalid_argument("launch_rope: give both cos and sin, or neither");
+  const r::Params p = r::make_params(in, out, shape, arguments);
+  if (r::vectorized_problem(p, sizeof(T), sizeof(W)).empty()) {
+    const auto plan = r::vectorized_launch(p, style, sizeof(T), sizeof(W));
+    if (p.cos ? launch_listed<r::Vectorized<T, W, style, true>>(plan, p, stream, where)
+              : launch_listed<r::Vectorized<T, W, style, false>>(plan, p, stream, where))
+      return "vectorized";
+  }
+  return launch_or_fail<r::Naive<T, W, style>>("naive", r::naive_launch(p, style), p, stream,
+                                               where);
+}
+
+}  // namespace tensorcraft::kernels

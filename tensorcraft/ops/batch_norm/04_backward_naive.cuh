@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The backward direction: one thread, one channel, two walks over it. With xhat = (x - mean) rstd,
+// grad_bias = sum(grad), grad_weight = sum(grad xhat), and each element gets
+// weight rstd (grad - mean(grad) - xhat mean(grad xhat)). Any strides.
+#include "tensorcraft/ops/batch_norm/channel.cuh"
+
+namespace tensorcraft::kernel::batch_norm {
+
+// The two sums of a channel, the second without its factor rstd.
+struct GradSums {
+  float grad, product;
+};
+
+// What the sums give: grad_input = (grad - mean_grad - (x - mean) slope) scale.
+struct InputGrad {
+  float mean, mean_grad, slope, scale;
+  TC_DEVICE float operator()(float grad, float x) const {
+    return (grad - mean_grad - (x - mean) * slope) * scale;
+  }
+};
+
+template <class W>
+TC_DEVICE InputGrad input_grad(const BackwardParams& p, int64_t channel, const GradSums& sums) {
+  const float inverse_count = 1.0f / (float(p.batch) * float(p.spatial));
+  const float rstd = p.rstd[channel];
+  return {p.mean[channel], sums.grad * inverse_count, sums.product * inverse_count * rstd * rstd,
+          value_or<W>(p.weight, channel, 1) * rstd};
+}
+
+// By one thread.
+template <class W>
+TC_DEVICE void store_grads(const BackwardParams& p, int64_t channel, const GradSums& sums) {
+  if (p.grad_weight) static_cast<W*>(p.grad_weight)[channel] = W(sums.product * p.rstd[channel]);
+  if (p.grad_bias) static_cast<W*>(p.grad_bias)[channel] = W(sums.grad);
+}
+
+template <class T, class W, Config C>
+TC_DEVICE void backward_naive(const BackwardParams& p) {
+  const int64_t channel = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+  if (channel >= p.channels) return;
+  const T* grad = static_cast<const T*>(p.grad) + channel * p.grad_layout.channel;
+  const T* x = static_cast<const T*>(p.x) + channel * p.x_layout.channel;
+  T* out = static_cast<T*>(p.grad_input) + channel * p.out_layout.channel;
+  GradSums sums{};
+  for (int64_t n = 0; n < p.batch; ++n) {
+    GradSums part{};  // of a plane, so that their additions do not wait in one long chain
+    for (int64_t s = 0; s < p.spatial; ++s) {
+      const float g = float(grad[offset<C>(p.grad_layout, {n, s})]);
+      part.grad += g;
+      part.product += g * (float(x[offset<C>(p.x_layout, {n, s})]) - p.mean[channel]);
+    }
+    sums.grad += part.grad;
+    sums.product += part.product;
+  }
+  const InputGrad f = input_grad<W>(p, channel, sums);
+  for (int64_t n = 0; n < p.batch; ++n)
+    for (int64_t s = 0; s < p.spatial; ++s) {
+      const float g = float(grad[offset<C>(p.grad_layout, {n, s})]);
+      out[offset<C>(p.out_layout, {n, s})] = T(f(g, float(x[offset<C>(p.x_layout, {n, s})])));
+    }
+  store_grads<W>(p, channel, sums);
+}
+
+}  // namespace tensorcraft::kernel::batch_norm

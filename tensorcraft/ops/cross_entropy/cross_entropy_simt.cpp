@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/cross_entropy/cross_entropy_simt.hpp"
+
+#include "tensorcraft/ops/cross_entropy/00_naive.cuh"
+#include "tensorcraft/ops/cross_entropy/01_online.cuh"
+#include "tensorcraft/ops/cross_entropy/reduce.cuh"
+
+namespace tensorcraft::kernel::cross_entropy {
+namespace {
+
+using simt::AnyOf, simt::Types;
+
+using All = AnyOf<Types<float, int32_t>, Types<float, int64_t>, Types<f16, int32_t>,
+                  Types<f16, int64_t>, Types<bf16, int32_t>, Types<bf16, int64_t>>;
+using Two = AnyOf<Types<float, int32_t>, Types<bf16, int64_t>>;
+
+constexpr std::array kNaive{Config{.threads = 128, .group = 1, .loads = 1, .nested = 1}};
+constexpr std::array kOnline{Config{.threads = 128, .group = 32, .nested = 1},
+                             Config{.threads = 128, .group = 128, .nested = 1},
+                             Config{.threads = 512, .group = 512, .nested = 1}};
+constexpr std::array kReduce{ReduceConfig{}};
+
+}  // namespace
+
+simt::InstanceList naive_instances() {
+  return simt::instances<Params, kNaive>(
+      All{}, []<class T, class Id, Config C>(const Params& p) { naive<T, Id, C>(p); },
+      &Config::nested);
+}
+
+simt::InstanceList online_instances() {
+  return simt::instances<Params, kOnline>(
+      Two{}, []<class T, class Id, Config C>(const Params& p) { online<T, Id, C>(p); },
+      &Config::nested);
+}
+
+simt::InstanceList reduce_instances() {
+  return simt::instances<ReduceParams, kReduce>(
+      AnyOf<Types<>>{}, []<ReduceConfig C>(const ReduceParams& p) { reduce<C>(p); });
+}
+
+}  // namespace tensorcraft::kernel::cross_entropy

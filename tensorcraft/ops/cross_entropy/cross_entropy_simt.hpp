@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/simt/instance.hpp"
+
+// What of each rung is compiled for the SIMT device. A rung's list is whole where that is cheap;
+// else it covers every path of the rung, and `naive` serves what is left.
+namespace tensorcraft::kernel::cross_entropy {
+
+simt::InstanceList naive_instances();
+simt::InstanceList online_instances();
+simt::InstanceList reduce_instances();
+
+}  // namespace tensorcraft::kernel::cross_entropy

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What every rung does before and after it has walked over the logits of a row.
+#include "tensorcraft/device/exp_sum.cuh"
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/ops/cross_entropy/params.h"
+
+namespace tensorcraft::kernel::cross_entropy {
+
+template <class T, class Id, Config C>
+class Row {
+ public:
+  TC_DEVICE Row(const Params& p, int64_t row) : p_(p), row_(row) {
+    target_ = static_cast<const Id*>(p.targets)[p.target_map.offset<C.nested>(row)];
+    logits_ = static_cast<const T*>(p.logits) + p.logit_rows.offset<C.nested>(row);
+  }
+
+  TC_DEVICE const T* logits() const { return logits_; }
+  // Nobody asks for anything that its logits would say.
+  TC_DEVICE bool is_idle() const { return is_ignored() && !p_.lse; }
+  TC_DEVICE void write_idle() const { p_.out[p_.out_map.offset<C.nested>(row_)] = p_.ignored; }
+  // NaN for a target that is no class: nothing beside the row is read.
+  TC_DEVICE float picked() const {
+    const bool exists = target_ >= 0 && target_ < p_.classes;
+    return exists ? float(logits_[target_ * p_.class_step]) : kNan;
+  }
+  // The sum's logarithm is added to a difference: in lse - picked a large maximum would take digits
+  // from both.
+  TC_DEVICE void write(const ExpSum& total, float picked) const {
+    const float loss = logf(total.sum) + (total.top - picked);
+    p_.out[p_.out_map.offset<C.nested>(row_)] = is_ignored() ? p_.ignored : loss;
+    if (p_.lse) p_.lse[p_.lse_map.offset<C.nested>(row_)] = total.log_sum();
+  }
+
+ private:
+  TC_DEVICE bool is_ignored() const { return target_ == p_.ignore_index; }
+
+  const Params& p_;
+  int64_t row_, target_;
+  const T* logits_;
+};
+
+}  // namespace tensorcraft::kernel::cross_entropy

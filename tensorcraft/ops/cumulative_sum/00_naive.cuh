@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One thread, one row. Where the axis is not the last one, neighbouring threads read neighbours,
+// and this is a good kernel for many rows: C.vector reads are in flight in each thread.
+#include "tensorcraft/ops/cumulative_sum/sums.cuh"
+
+namespace tensorcraft::kernel::cumulative_sum {
+
+template <class T, Config C>
+TC_DEVICE void naive(const Params& p) {
+  using Value = typename Sums<T>::Value;
+  using Out = typename Sums<T>::Out;
+  const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+  if (row >= p.rows) return;
+  const T* x = row_of_x<T, C>(p, row);
+  Out* out = row_of_out<T, C>(p, row);
+  Value sum = 0;
+  int64_t i = 0;
+  for (; i + C.vector <= p.cols; i += C.vector) {
+    T v[C.vector];
+#pragma unroll
+    for (int u = 0; u < C.vector; ++u) v[u] = x[(i + u) * p.x_step];
+#pragma unroll
+    for (int u = 0; u < C.vector; ++u) {
+      sum += value_of(v[u]);
+      out[(i + u) * p.out_step] = Out(sum);
+    }
+  }
+  for (; i < p.cols; ++i) {
+    sum += value_of(x[i * p.x_step]);
+    out[i * p.out_step] = Out(sum);
+  }
+}
+
+}  // namespace tensorcraft::kernel::cumulative_sum

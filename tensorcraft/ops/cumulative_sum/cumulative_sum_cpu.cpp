@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/cumulative_sum/cumulative_sum_cpu.hpp"
+
+#include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/host/rows.hpp"
+
+namespace tensorcraft::kernel::cumulative_sum {
+namespace {
+
+void add_integers(const host::Elements& to, const host::Elements& from, int64_t first, int64_t n) {
+  uint64_t sum = 0;
+  for (int64_t i = first; i < first + n; ++i) {
+    sum += uint64_t(from.integer(i));
+    to.set_integer(i, int64_t(sum));
+  }
+}
+
+}  // namespace
+
+void cpu(const Problem& q) {
+  const int64_t n = q.cols();
+  if (!is_floating(q.x.dtype())) {
+    const host::Elements to(q.out.transpose(q.axis, -1)), from(q.x.transpose(q.axis, -1));
+    return host::for_each_row(q.rows(), n,
+                              [&](int64_t row) { add_integers(to, from, row * n, n); });
+  }
+  const host::Rows from(q.x, q.axis), to(q.out, q.axis);
+  host::for_each_row(q.rows(), n, [&](int64_t row) {
+    const float* x = from.read(row, host::scratch(host::Slot::row_a, n));
+    float* y = to.target(row, host::scratch(host::Slot::row_b, n));
+    double sum = 0;  // costs nothing: each addition waits for the last
+    for (int64_t i = 0; i < n; ++i) y[i] = float(sum += double(x[i]));
+    to.commit(row, y);
+  });
+}
+
+void reference(const Problem& q) {
+  const host::Elements to(q.out.transpose(q.axis, -1)), from(q.x.transpose(q.axis, -1));
+  const int64_t n = q.cols();
+  for (int64_t row = 0; row < q.rows(); ++row) {
+    if (!is_floating(q.x.dtype())) {
+      add_integers(to, from, row * n, n);
+      continue;
+    }
+    double sum = 0;
+    for (int64_t i = row * n; i < row * n + n; ++i) to.set(i, sum += from[i]);
+  }
+}
+
+}  // namespace tensorcraft::kernel::cumulative_sum

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+
+namespace tensorcraft::kernel::cumulative_sum {
+
+// A checked call; the axis is in [0, rank).
+struct Problem {
+  TensorView out, x;
+  int axis;
+  int64_t cols() const { return x.shape(axis); }
+  int64_t rows() const { return cols() ? x.size() / cols() : 0; }
+};
+
+// Host rows.
+void cpu(const Problem& problem);
+void reference(const Problem& problem);
+
+}  // namespace tensorcraft::kernel::cumulative_sum

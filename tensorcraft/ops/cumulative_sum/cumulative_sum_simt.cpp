@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/cumulative_sum/cumulative_sum_simt.hpp"
+
+#include "tensorcraft/ops/cumulative_sum/00_naive.cuh"
+#include "tensorcraft/ops/cumulative_sum/01_row.cuh"
+
+namespace tensorcraft::kernel::cumulative_sum {
+namespace {
+
+using simt::AnyOf, simt::Types;
+
+using All = AnyOf<Types<float>, Types<f16>, Types<bf16>, Types<int8_t>, Types<int16_t>,
+                  Types<int32_t>, Types<int64_t>, Types<uint8_t>>;
+
+constexpr std::array kNaive{Config{.threads = 128, .vector = 8, .nested = 1}};
+constexpr std::array kFloat{Config{.vector = 4, .wide = 1, .nested = 1},
+                            Config{.vector = 4, .nested = 1}};
+constexpr std::array kHalf{Config{.vector = 8, .wide = 1, .nested = 1}};
+constexpr std::array kInteger{Config{.vector = 4, .nested = 1}};
+
+}  // namespace
+
+simt::InstanceList naive_instances() {
+  return simt::instances<Params, kNaive>(
+      All{}, []<class T, Config C>(const Params& p) { naive<T, C>(p); }, &Config::nested);
+}
+
+simt::InstanceList row_instances() {
+  const auto rung = []<class T, Config C>(const Params& p) { row<T, C>(p); };
+  return simt::concat(
+      simt::instances<Params, kFloat>(AnyOf<Types<float>>{}, rung, &Config::nested),
+      simt::instances<Params, kHalf>(AnyOf<Types<bf16>>{}, rung, &Config::nested),
+      simt::instances<Params, kInteger>(AnyOf<Types<int32_t>>{}, rung, &Config::nested));
+}
+
+}  // namespace tensorcraft::kernel::cumulative_sum

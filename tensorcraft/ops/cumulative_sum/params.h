@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/rows.h"
+
+namespace tensorcraft::kernel::cumulative_sum {
+
+// Run time. Steps are strides along the axis.
+struct Params {
+  const void* x;
+  void* out;
+  void* workspace;  // where segments > 1: a ticket, a flag for each segment, then their sums
+  int64_t rows, cols;
+  int64_t x_step, out_step;
+  int64_t segments, segment_cols;  // of a row: each is a block's, and whole tiles but for the last
+  int64_t sums;                    // where the sums begin in the workspace, in bytes
+  RowMap x_rows, out_rows;
+};
+
+// Compile time. A thread takes `vector` neighbours of a row at once, in accesses of 16 bytes where
+// `wide`.
+struct Config {
+  int threads = 256;
+  int vector = 1;
+  int wide = 0;
+  int nested = 0;  // rows do not merge into one axis
+};
+
+}  // namespace tensorcraft::kernel::cumulative_sum

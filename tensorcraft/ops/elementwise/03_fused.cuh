@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The expression is compiled: the host writes it as a struct E of the functors
+// (expression_text.cpp) and its values stay in registers, so a kernel costs what its bytes cost
+// whatever the steps are. `strided` takes any strides, one element a thread. `fused` adds the
+// accesses of 01_vectorized.cuh: the last axis of out is whole vectors at 16-byte boundaries, and
+// of each input too unless one element serves a vector; a division for each other axis and vector,
+// not element, is left.
+#include "tensorcraft/device/vec.cuh"
+#include "tensorcraft/ops/elementwise/functors.cuh"
+#include "tensorcraft/ops/elementwise/program.cuh"
+
+namespace tensorcraft::kernel::elementwise {
+
+// One step, as its operator computes it: operands become T, the result is rounded to Out.
+template <Operation operation, class T, class Out, class... X>
+TC_DEVICE Out step(X... x) {
+  return Out(FunctorFor<operation, Out>()(T(x)...));
+}
+template <class Out, class A, class B>
+TC_DEVICE Out chosen(bool condition, A a, B b) {
+  return condition ? convert_element<Out>(a) : convert_element<Out>(b);
+}
+
+// A number of the call: of a float, or of an integer.
+template <class T>
+TC_DEVICE T number(const ExpressionParams& p, int i) {
+  if constexpr (sizeof(T) == 4)
+    return bit_cast<T>(uint32_t(p.numbers[i]));
+  else
+    return T(p.numbers[i]);
+}
+
+// Where an element of each tensor is, out first.
+template <int kTensors>
+struct Offsets {
+  int64_t at[kTensors];
+};
+
+template <int kTensors, class Index>
+TC_DEVICE Offsets<kTensors> nested_offsets(const ExpressionParams& p, Index rest) {
+  Offsets<kTensors> o{};
+#pragma unroll 1
+  for (int axis = p.axes - 1; axis > 0; --axis) {
+    const Index outer = rest / Index(p.shape[axis]);
+    const int64_t inner = rest - outer * Index(p.shape[axis]);
+    for (int t = 0; t < kTensors; ++t) o.at[t] += inner * p.strides[t][axis];
+    rest = outer;
+  }
+  for (int t = 0; t < kTensors; ++t) o.at[t] += int64_t(rest) * p.strides[t][0];
+  return o;
+}
+
+template <int kTensors, ExpressionConfig C>
+TC_DEVICE Offsets<kTensors> offsets(const ExpressionParams& p, int64_t element) {
+  if constexpr (!C.nested) {
+    Offsets<kTensors> o;
+    for (int t = 0; t < kTensors; ++t) o.at[t] = element * p.strides[t][0];
+    return o;
+  } else if constexpr (C.wide) {
+    return nested_offsets<kTensors>(p, element);
+  } else {
+    return nested_offsets<kTensors>(p, uint32_t(element));
+  }
+}
+
+// N neighbours of an input, or N times the one element there is.
+template <int N, bool kShared, class T>
+TC_DEVICE AlignedVector<T, N> load_operand(const ExpressionParams& p, int input, int64_t at) {
+  const T* data = static_cast<const T*>(p.inputs[input]) + at;
+  if constexpr (kShared) {
+    AlignedVector<T, N> v;
+    for (int i = 0; i < N; ++i) v[i] = data[0];
+    return v;
+  } else {
+    return load_vector<N>(data);
+  }
+}
+
+template <class E, ExpressionConfig C>
+TC_DEVICE void strided_expression(const ExpressionParams& p) {
+  const int64_t element = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+  if (element >= p.size) return;
+  const auto o = offsets<E::kTensors, C>(p, element);
+  typename E::template Inputs<1, 0> in;
+  in.load(p, o);
+  static_cast<typename E::Out*>(p.out)[o.at[0]] = in.compute(p, 0);
+}
+
+template <class E, ExpressionConfig C>
+TC_DEVICE void fused_expression(const ExpressionParams& p) {
+  using Out = typename E::Out;
+  constexpr int N = kVectorBytes / E::kWidest;
+  Out* out = static_cast<Out*>(p.out);
+  const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
+  constexpr int64_t step = int64_t(C.threads) * N;
+
+  typename E::template Inputs<N, C.shared> in[C.vectors];
+  int64_t to[C.vectors];
+#pragma unroll
+  for (int v = 0; v < C.vectors; ++v) {
+    const int64_t element = first + v * step;
+    if (element + N > p.size) continue;
+    const auto o = offsets<E::kTensors, C>(p, element);
+    in[v].load(p, o);
+    to[v] = o.at[0];
+  }
+#pragma unroll
+  for (int v = 0; v < C.vectors; ++v) {
+    if (first + v * step + N > p.size) continue;
+    AlignedVector<Out, N> result;
+    for (int i = 0; i < N; ++i) result[i] = in[v].compute(p, i);
+    store_vector(out + to[v], result);
+  }
+
+  // Rows are whole vectors; where there are none, the last size % N elements go to the first
+  // threads of the last block, one each.
+  if constexpr (!C.nested) {
+    const int64_t tail = p.size / N * N + threadIdx.x;
+    if (blockIdx.x + 1 < gridDim.x || tail >= p.size) return;
+    typename E::template Inputs<1, 0> last;
+    last.load(p, offsets<E::kTensors, C>(p, tail));
+    out[tail] = last.compute(p, 0);
+  }
+}
+
+}  // namespace tensorcraft::kernel::elementwise

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/runtime/memory/tensor.hpp"
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <variant>
+
+namespace tensorcraft {
+
+// A named argument of elementwise(): an array, which is borrowed, or a number, which takes the
+// dtype of the arrays it meets.
+struct NamedOperand {
+  // As the expression spells it, and what it stands for.
+  std::string_view name;
+  std::variant<TensorView, bool, int64_t, double> value;
+
+  // An array, or a number of any arithmetic type.
+  NamedOperand(std::string_view name, const TensorView& array) : name(name), value(array) {}
+  NamedOperand(std::string_view name, std::same_as<bool> auto number) : name(name), value(number) {}
+  NamedOperand(std::string_view name, std::floating_point auto number)
+      : name(name), value(double(number)) {}
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  NamedOperand(std::string_view name, T number) : name(name), value(int64_t(number)) {}
+};
+// The arguments of one call.
+using NamedOperands = std::initializer_list<NamedOperand>;
+
+// What elementwise() takes besides its operands.
+struct ExpressionOptions {
+  std::optional<DType> out_dtype = {};   // of the result; none: what the expression gives
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+};
+
+// An expression over up to eight arrays, fused into one kernel:
+//   elementwise("silu(g) * u + b", {{"g", g}, {"u", u}, {"b", 0.5}})
+// Arrays may have any strides and dtypes, and their shapes broadcast by NumPy's rule; at least one
+// operand is an array, and each is in the text. The result is what the sequence of the library's
+// operators gives on the same device, bit for bit: each step is rounded to the dtype that its
+// operator returns (float32(x) keeps the steps after it in float32). docs/expressions.md has the
+// language. Kind value or type with a caret below the column where the text is wrong. out has the
+// broadcast shape and the dtype of the result, and may be an operand of that shape.
+void elementwise(const TensorView& out, std::string_view expression, NamedOperands operands,
+                 const ExpressionOptions& options = {});
+Tensor elementwise(std::string_view expression, NamedOperands operands,
+                   const ExpressionOptions& options = {});
+
+}  // namespace tensorcraft

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/hash.hpp"
+#include "tensorcraft/jit/source.hpp"
+#include "tensorcraft/ops/elementwise/expression_table.hpp"
+#include "tensorcraft/ops/elementwise/table.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace tensorcraft::kernel::elementwise {
+namespace {
+
+constexpr std::string_view kScope = "tensorcraft::kernel::elementwise::";
+
+std::string config_text(const void* config) {
+  const auto& c = *static_cast<const ExpressionConfig*>(config);
+  return join(kScope, "ExpressionConfig{.threads = ", c.threads, ", .vectors = ", c.vectors,
+              ", .shared = ", c.shared, ", .nested = ", c.nested, ", .wide = ", c.wide, "}");
+}
+
+// What device text computes a step in: floats in float32, truth as integers.
+std::string_view computed_in(const Program& p, const Step& s) {
+  if (!s.integer) return "float";
+  if (Operation(s.operation) >= Operation::equal)
+    return p.slot_type(s.a) == DType::int64 || p.slot_type(s.b) == DType::int64 ? "int64_t"
+                                                                                : "int32_t";
+  return DType(s.dtype) == DType::int64 ? "int64_t" : "int32_t";
+}
+
+std::string slot_text(const Program& p, int slot) {
+  if (slot < kFirstNumber) return join("x", slot, "[i]");
+  if (slot >= kFirstStep) return join("s", slot - kFirstStep);
+  const int i = slot - kFirstNumber;
+  const DType dtype = p.slot_type(slot);
+  return join("number<", is_floating(dtype) ? "float" : "int64_t", ">(p, ", i, ")");
+}
+
+std::string step_text(const Program& p, const Step& s) {
+  const auto operation = Operation(s.operation);
+  const std::string_view out = jit::device_type(DType(s.dtype));
+  const std::string a = slot_text(p, s.a), b = slot_text(p, s.b);
+  if (operation == Operation::astype) return join("convert_element<", out, ">(", a, ")");
+  if (operation == Operation::where)
+    return join("chosen<", out, ">(", a, " != 0, ", b, ", ", slot_text(p, s.c), ")");
+  return join("step<Operation::", word(operation), ", ", computed_in(p, s), ", ", out, ">(", a,
+              ", ", num_inputs(operation) > 1 || s.b != s.a ? b : "0.0f", ")");
+}
+
+std::string inputs_text(const Program& p) {
+  std::string fields, loads;
+  for (int i = 0; i < p.num_inputs; ++i) {
+    const std::string_view type = jit::device_type(p.inputs[size_t(i)]);
+    fields += join("    AlignedVector<", type, ", N> x", i, ";\n");
+    loads += join("      x", i, " = load_operand<N, (kShared >> ", i, " & 1) != 0, ", type, ">(p, ",
+                  i, ", o.at[", i + 1, "]);\n");
+  }
+  return join(fields,
+              "\n    TC_DEVICE void load(const ExpressionParams& p, const Offsets<kTensors>& o)",
+              " {\n", loads, "    }\n");
+}
+
+struct KnownText {
+  std::string header;
+  Program program;
+  ExpressionRungs rungs;
+};
+struct KnownTexts {
+  std::mutex mutex;
+  std::map<std::string, KnownText> all;
+};
+KnownTexts& known_texts() {
+  static auto* const texts = new KnownTexts;  // leaked: kernels name their rungs to the end
+  return *texts;
+}
+
+}  // namespace
+
+std::string device_text(const Program& p) {
+  size_t widest = dtype_bytes(p.out());
+  for (int i = 0; i < p.num_inputs; ++i)
+    widest = std::max(widest, dtype_bytes(p.inputs[size_t(i)]));
+  std::string steps;
+  for (int i = 0; i < p.num_steps; ++i)
+    steps += join("      const ", jit::device_type(DType(p.steps[size_t(i)].dtype)), " s", i, " = ",
+                  step_text(p, p.steps[size_t(i)]), ";\n");
+  return join(
+      "// SPDX-License-Identifier: Apache-2.0\n#pragma once\n",
+      "#include \"tensorcraft/ops/elementwise/03_fused.cuh\"\n\n",
+      "namespace tensorcraft::kernel::elementwise {\n\nstruct Expression {\n  using Out = ",
+      jit::device_type(p.out()), ";\n  static constexpr int kTensors = ", p.num_inputs + 1,
+      ", kWidest = ", widest, ";\n  template <int N, int kShared>\n  struct Inputs {\n",
+      inputs_text(p), "    TC_DEVICE Out compute(const ExpressionParams& p, int i) const {\n",
+      steps, "      return s", p.num_steps - 1, ";\n    }\n  };\n};\n\n",
+      "template <ExpressionConfig C>\nTC_DEVICE void fused(const ExpressionParams& p) {\n",
+      "  fused_expression<Expression, C>(p);\n}\n",
+      "template <ExpressionConfig C>\nTC_DEVICE void strided(const ExpressionParams& p) {\n",
+      "  strided_expression<Expression, C>(p);\n}\n\n",
+      "}  // namespace tensorcraft::kernel::elementwise\n");
+}
+
+const ExpressionRungs& rungs_of(const Program& program) {
+  const std::string text = device_text(program);
+  KnownTexts& known = known_texts();
+  const std::lock_guard lock(known.mutex);
+  const auto [at, is_new] = known.all.try_emplace(text);
+  KnownText& one = at->second;
+  if (!is_new) return one.rungs;
+  one.program = program;
+  one.header =
+      join("tensorcraft/ops/elementwise/expression_", sha256_hex(text).substr(0, 16), ".cuh");
+  jit::add_header(one.header, text);
+  const auto rung = [&](std::string_view function) {
+    return jit::Rung{one.header, function, "tensorcraft::kernel::elementwise::ExpressionParams",
+                     config_text, nullptr};
+  };
+  one.rungs = {rung("tensorcraft::kernel::elementwise::fused"),
+               rung("tensorcraft::kernel::elementwise::strided")};
+  return one.rungs;
+}
+
+const Program* program_of_header(std::string_view header) {
+  KnownTexts& known = known_texts();
+  const std::lock_guard lock(known.mutex);
+  for (const auto& [text, one] : known.all)
+    if (one.header == header) return &one.program;
+  return nullptr;
+}
+
+}  // namespace tensorcraft::kernel::elementwise

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/dtype.hpp"
+#include "tensorcraft/ops/elementwise/program.cuh"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+// The language of expressions: text to steps. Host only.
+namespace tensorcraft::kernel::elementwise {
+
+// A number without a dtype of its own: it takes that of the values it meets.
+using Number = std::variant<bool, int64_t, double>;
+
+// What a name of an expression stands for: an array of a dtype, or a number.
+struct Operand {
+  std::string_view name;
+  std::variant<DType, Number> value;
+};
+
+// A typed expression. Input slots are the arrays in the order of the operands.
+struct Program {
+  static constexpr int kMaxSteps = 64;
+  int num_inputs = 0, num_numbers = 0, num_steps = 0;
+  std::array<DType, kMaxInputs> inputs{};
+  std::array<DType, kMaxNumbers> number_types{};
+  std::array<uint64_t, kMaxNumbers> numbers{};  // as in ExpressionParams
+  std::array<Step, kMaxSteps> steps{};
+
+  DType slot_type(int slot) const;
+  DType out() const { return DType(steps[size_t(num_steps - 1)].dtype); }
+};
+
+// How long and how deep a text may be; a program has its own limits.
+inline constexpr size_t kMaxText = 4096;
+inline constexpr int kMaxDepth = 64;
+
+// The program of a text whose result is `out_dtype`, if given. Every operand must be in it. Fails
+// with kind value or type; the message shows the text with a caret below the column.
+Program compile_expression(std::string_view text, std::span<const Operand> operands,
+                           std::optional<DType> out_dtype);
+
+}  // namespace tensorcraft::kernel::elementwise

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One thread, one element of the output; any strides. Each thread divides its index by the columns
+// and has two accesses of sizeof(T) bytes in flight.
+#include "tensorcraft/ops/gated_activation/gate.cuh"
+
+namespace tensorcraft::kernel::gated_activation {
+
+template <class T, Config C>
+TC_DEVICE void naive(const Params& p) {
+  const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+  const int64_t row = i / p.cols, col = i % p.cols;
+  if (row >= p.rows) return;
+  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
+  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
+  const auto gate = float(x[col * p.x_step]), up = float(x[(p.cols + col) * p.x_step]);
+  out[col * p.out_step] = T(gated<T, C.gate>(gate, up));
+}
+
+}  // namespace tensorcraft::kernel::gated_activation

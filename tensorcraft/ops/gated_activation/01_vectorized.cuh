@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What changed: accesses of 16 bytes, C.vectors of them in each half of the row before the first is
+// needed, so a thread has 32 * C.vectors bytes in flight instead of 2 * sizeof(T). A block is a
+// tile of the output: threads / group rows, group * vectors accesses wide; what it divides is its
+// own number, once. Demands: unit strides, halves that begin at 16-byte boundaries.
+#include "tensorcraft/device/packed.cuh"
+#include "tensorcraft/ops/gated_activation/gate.cuh"
+
+namespace tensorcraft::kernel::gated_activation {
+
+template <class T, Config C>
+TC_DEVICE void vectorized(const Params& p) {
+  constexpr int N = kVectorSize<T>, kStep = C.group * N, kTile = kStep * C.vectors;
+  const uint32_t tiles = uint32_t((p.cols + kTile - 1) / kTile);
+  const int64_t row = int64_t(blockIdx.x / tiles) * (C.threads / C.group) + threadIdx.x / C.group;
+  if (row >= p.rows) return;
+  const int64_t first = int64_t(blockIdx.x % tiles) * kTile + threadIdx.x % C.group * N;
+  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row) + first;
+  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row) + first;
+  const int64_t left = p.cols - first;
+
+  Packed<T, N> gates[C.vectors], ups[C.vectors];
+#pragma unroll
+  for (int v = 0; v < C.vectors; ++v) {
+    if (v * kStep >= left) continue;
+    gates[v] = Packed<T, N>::load(x + v * kStep);
+    ups[v] = Packed<T, N>::load(x + v * kStep + p.cols);
+  }
+#pragma unroll
+  for (int v = 0; v < C.vectors; ++v) {
+    if (v * kStep >= left) continue;
+    float gate[N], up[N];
+    to_floats(gate, gates[v]);
+    to_floats(up, ups[v]);
+    for (int e = 0; e < N; ++e) gate[e] = gated<T, C.gate>(gate[e], up[e]);
+    from_floats<T>(gate).store(out + v * kStep);
+  }
+}
+
+}  // namespace tensorcraft::kernel::gated_activation

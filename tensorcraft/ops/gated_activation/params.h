@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/rows.h"
+
+namespace tensorcraft::kernel::gated_activation {
+
+// What the first half of a row goes through.
+enum class Gate : int { silu, gelu, gelu_tanh };
+
+// Run time: rows and cols are those of out; a row of x is cols gates, then the cols values they
+// multiply. Steps are strides along the last axis.
+struct Params {
+  const void* x;
+  void* out;
+  int64_t rows, cols;
+  int64_t x_step, out_step;
+  RowMap x_rows, out_rows;
+};
+
+struct Config {
+  Gate gate;
+  int threads = 256;
+  int group = 1;    // threads next to each other in a row
+  int vectors = 1;  // accesses that a thread has in flight in each half
+  int nested = 0;   // the rows of a tensor lie along more than one axis
+};
+
+}  // namespace tensorcraft::kernel::gated_activation

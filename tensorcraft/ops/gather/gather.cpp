@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/gather/gather.hpp"
+
+#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/gather/gather_cpu.hpp"
+#include "tensorcraft/ops/gather/gather_simt.hpp"
+#include "tensorcraft/ops/gather/params.h"
+#include "tensorcraft/ops/gather/plan.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tensorcraft {
+namespace kernel::gather {
+namespace {
+
+std::string config_text(const void* config) {
+  const auto& c = *static_cast<const Config*>(config);
+  return join("tensorcraft::kernel::gather::Config{.threads = ", c.threads,
+              ", .vector = ", c.vector, ", .vectors = ", c.vectors, ", .wide = ", c.wide, "}");
+}
+
+constexpr std::string_view kParams = "tensorcraft::kernel::gather::Params";
+const jit::Rung kNaive{"tensorcraft/ops/gather/00_naive.cuh", "tensorcraft::kernel::gather::naive",
+                       kParams, config_text, naive_instances};
+const jit::Rung kVectorized{"tensorcraft/ops/gather/01_vectorized.cuh",
+                            "tensorcraft::kernel::gather::vectorized", kParams, config_text,
+                            vectorized_instances};
+
+// NaN, or 0 where the dtype has none, in each element of 8 bytes.
+uint64_t missing_bits(DType dtype) {
+  if (!is_floating(dtype)) return 0;
+  constexpr uint64_t nan_by_size[] = {0x7f7f7f7f7f7f7f7f, 0x7fff7fff7fff7fff, 0x7fffffff7fffffff};
+  return nan_by_size[std::countr_zero(dtype_bytes(dtype))];
+}
+
+Gather gather_of(const Problem& q) {
+  Gather g{.x = q.x.data(),
+           .indices = q.indices.data(),
+           .out = q.out.data(),
+           .axes = {},
+           .axis_size = q.axis_size,
+           .x_step = q.x_step,
+           .missing = missing_bits(q.x.dtype()),
+           .element_bytes = int(dtype_bytes(q.x.dtype()))};
+  for (int i = 0; i < q.out.rank(); ++i)
+    add_axis(g.axes, q.out.shape(i), q.out.stride(i), q.indices.stride(i), q.x.stride(i));
+  return g;
+}
+
+// Only bits move, so one kernel serves every dtype of a size.
+DType moved_as(int bytes) {
+  constexpr DType by_size[] = {DType::uint8, DType::int16, DType::int32, DType::int64};
+  return by_size[std::countr_zero(unsigned(bytes))];
+}
+
+op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
+  const Gather g = gather_of(q);
+  return op::make_plan(kNaive, {q.indices.dtype(), moved_as(g.element_bytes)}, naive_launch(g),
+                       naive_params(g));
+}
+
+op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
+  const Gather g = gather_of(q);
+  return op::make_plan(kVectorized, {q.indices.dtype(), moved_as(std::min(unit_bytes(g), 8))},
+                       vectorized_launch(g, device.num_sms), vectorized_params(g));
+}
+
+op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
+
+const op::Variant<Problem> kTable[] = {
+    {"vectorized", "units of up to 16 bytes, several indices in flight in each thread",
+     DeviceType::cuda, always, nullptr, plan_vectorized},
+    {"naive", "one thread an element", DeviceType::cuda, always, nullptr, plan_naive},
+    {"cpu", "runs over all cores", DeviceType::cpu, always, cpu},
+    {"reference", "obvious loops", DeviceType::cpu, always, reference},
+};
+
+const std::vector<DType> kAll = {DType::float32,       DType::float16,     DType::bfloat16,
+                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8,
+                                 DType::int16,         DType::int32,       DType::int64,
+                                 DType::uint8,         DType::bool_};
+
+void check_indices(std::string_view op, const TensorView& indices) {
+  op::check_dtype(op, "indices", indices, {DType::int32, DType::int64});
+}
+
+// A tensor as if it had the shape of out; axes of stride 0 do not move in it.
+TensorView seen_as(const TensorView& t, const Dims& shape, const Dims& strides) {
+  return {t.data(), t.dtype(), shape, strides, t.device(), Access::read_only};
+}
+
+// take: the axes of x with those of indices in the place of one.
+struct Take {
+  using Options = TakeOptions;
+  static constexpr std::string_view kName = "take";
+  static int axis(const TensorView& x, const Options& o) {
+    if (x.rank() == 0) fail(ErrorKind::value, "take: x: expected at least 1 dimension");
+    if (!o.axis && x.rank() != 1)
+      fail(ErrorKind::value, "take: axis must be given for an x of ", x.rank(), " dimensions");
+    return normalize_axis(o.axis.value_or(0), x.rank(), "take");
+  }
+  // The sizes of x or its strides, with `middle` in the place of the axis.
+  static Dims spliced(const Dims& of_x, int axis, const Dims& middle) {
+    Dims all;
+    for (int i = 0; i < of_x.rank(); ++i) {
+      if (i != axis) all.push_back(of_x[i]);
+      if (i == axis)
+        for (const int64_t n : middle) all.push_back(n);
+    }
+    return all;
+  }
+  static Dims shape(const TensorView& x, const TensorView& indices, const Options& o) {
+    const int a = axis(x, o);
+    if (x.rank() - 1 + indices.rank() > kMaxRank)
+      fail(ErrorKind::value, "take: indices: the result would have ", x.rank() - 1 + indices.rank(),
+           " dimensions, expected at most ", kMaxRank);
+    return spliced(x.shape(), a, indices.shape());
+  }
+  static Problem problem(const TensorView& out, const TensorView& x, const TensorView& indices,
+                         const Options& o) {
+    const int a = axis(x, o);
+    Dims none, still = x.strides();
+    for (int i = 0; i < indices.rank(); ++i) none.push_back(0);
+    for (int i = 0; i < x.rank(); ++i) still[i] = 0;
+    return {kName,
+            out,
+            seen_as(x, out.shape(), spliced(x.strides(), a, none)),
+            seen_as(indices, out.shape(), spliced(still, a, indices.strides())),
+            indices,
+            x.shape(a),
+            x.stride(a)};
+  }
+};
+
+struct TakeAlongAxis {
+  using Options = TakeAlongAxisOptions;
+  static constexpr std::string_view kName = "take_along_axis";
+  static int axis(const TensorView& x, const Options& o) {
+    if (x.rank() == 0) fail(ErrorKind::value, "take_along_axis: x: expected at least 1 dimension");
+    return normalize_axis(o.axis, x.rank(), "take_along_axis");
+  }
+  static Dims shape(const TensorView& x, const TensorView& indices, const Options& o) {
+    const int a = axis(x, o);
+    Dims wanted = x.shape();
+    if (indices.rank() == x.rank()) wanted[a] = indices.shape(a);
+    op::check_like(kName, "indices", indices, indices.dtype(), wanted);
+    return wanted;
+  }
+  static Problem problem(const TensorView& out, const TensorView& x, const TensorView& indices,
+                         const Options& o) {
+    const int a = axis(x, o);
+    Dims strides = x.strides();
+    strides[a] = 0;
+    return {kName,      out,        seen_as(x, out.shape(), strides), indices, indices,
+            x.shape(a), x.stride(a)};
+  }
+};
+
+template <class Op>
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in,
+                                  const typename Op::Options& options) {
+  check_indices(Op::kName, in[1]);
+  return {{"out", in[0].dtype(), Op::shape(in[0], in[1], options)}};
+}
+
+template <class Op>
+Problem check(const op::Call<typename Op::Options>& call) {
+  const TensorView &x = call.in(0), &indices = call.in(1);
+  check_indices(Op::kName, indices);
+  op::check_like(Op::kName, "out", call.out(), x.dtype(), Op::shape(x, indices, call.options));
+  return Op::problem(call.out(), x, indices, call.options);
+}
+
+op::Cost cost(const Problem& q) {
+  return {.bytes = 2.0 * double(q.out.nbytes()) + double(q.given.nbytes()), .flops = 0};
+}
+
+const op::Definition<Problem, TakeOptions> kTake{
+    .name = "take",
+    .group = "data movement",
+    .summary = "The parts of an array that indices name, along one axis.",
+    .details =
+        "out[..., i..., :] = x[..., indices[i...], :]; the bits are copied. An index is in "
+        "[-n, n) for an axis of n elements. Another is an IndexError on the CPU; a GPU "
+        "gives NaN for it, 0 where the dtype has none, and reads nothing outside x.",
+    .aliases = {},
+    .inputs = {{"x", "any dtype, at least 1 dimension"}, {"indices", "int32 or int64, any shape"}},
+    .options = {op::positional(
+        op::option("axis", &TakeOptions::axis, "which axis of x; None where x has only one"))},
+    .out_doc = "shape of x with that of indices in the place of the axis, dtype of x",
+    .extra_outputs = {},
+    .dtypes = kAll,
+    .in_place = false,
+    .infer = infer<Take>,
+    .check = check<Take>,
+    .cost = cost,
+    .table = kTable};
+
+const op::Definition<Problem, TakeAlongAxisOptions> kTakeAlongAxis{
+    .name = "take_along_axis",
+    .group = "data movement",
+    .summary = "An element of an axis for each index beside it.",
+    .details =
+        "out[..., i, ...] = x[..., indices[..., i, ...], ...]; the bits are copied. Indices "
+        "as in take.",
+    .aliases = {},
+    .inputs = {{"x", "any dtype, at least 1 dimension"},
+               {"indices", "int32 or int64, shape of x but along the axis"}},
+    .options = {op::positional(op::option("axis", &TakeAlongAxisOptions::axis, "which axis of x"))},
+    .out_doc = "shape of indices, dtype of x",
+    .extra_outputs = {},
+    .dtypes = kAll,
+    .in_place = false,
+    .infer = infer<TakeAlongAxis>,
+    .check = check<TakeAlongAxis>,
+    .cost = cost,
+    .table = kTable};
+
+}  // namespace
+}  // namespace kernel::gather
+
+void take(const TensorView& out, const TensorView& x, const TensorView& indices,
+          const TakeOptions& options) {
+  op::run(kernel::gather::kTake, out, {x, indices}, options);
+}
+Tensor take(const TensorView& x, const TensorView& indices, const TakeOptions& options) {
+  return std::move(op::allocate(kernel::gather::kTake, {x, indices}, options)[0]);
+}
+void take_along_axis(const TensorView& out, const TensorView& x, const TensorView& indices,
+                     const TakeAlongAxisOptions& options) {
+  op::run(kernel::gather::kTakeAlongAxis, out, {x, indices}, options);
+}
+Tensor take_along_axis(const TensorView& x, const TensorView& indices,
+                       const TakeAlongAxisOptions& options) {
+  return std::move(op::allocate(kernel::gather::kTakeAlongAxis, {x, indices}, options)[0]);
+}
+
+op::OperatorList ops::gather() {
+  namespace g = kernel::gather;
+  static const auto& all =
+      *new op::OperatorList{// leaked, as Kept is
+                            new op::OperatorOf(g::kTake), new op::OperatorOf(g::kTakeAlongAxis)};
+  return all;
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/base.h"
+
+namespace tensorcraft::kernel::gather {
+
+// Where one element lies in each of three tensors.
+struct Offsets {
+  int64_t out, index, x;
+};
+
+// The axes of the output with the strides of all tensors; those that all of them merge are one.
+// Unused entries are 0.
+struct Axes {
+  static constexpr int kMax = 8;
+  int64_t size[kMax], out_stride[kMax], index_stride[kMax], x_stride[kMax];
+  int32_t count;
+
+  // Of element i, counted along the last axis first. The outermost axis needs no division.
+  template <class Index>
+  TC_HOST_DEVICE Offsets offsets(Index i) const {
+    Offsets at{0, 0, 0};
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1  // unrolled, the divisions are most of a kernel's compile time
+#endif
+    for (int k = count - 1; k > 0; --k) {
+      const Index rest = i / Index(size[k]);
+      add(at, k, int64_t(i - rest * Index(size[k])));
+      i = rest;
+    }
+    add(at, 0, int64_t(i));
+    return at;
+  }
+
+ private:
+  TC_HOST_DEVICE void add(Offsets& at, int axis, int64_t n) const {
+    at.out += n * out_stride[axis];
+    at.index += n * index_stride[axis];
+    at.x += n * x_stride[axis];
+  }
+};
+
+// Run time: out[i] = x[i + indices[i] x_step], where strides of x and out count what is moved at
+// once: elements, or units of C.vector of them. Indices are broadcast: their strides are 0 along
+// the axes that they lack.
+struct Params {
+  const void* x;
+  const void* indices;
+  void* out;
+  Axes axes;
+  int64_t count;              // elements or units of out
+  int64_t axis_size, x_step;  // of the axis that is indexed
+  uint64_t missing;           // the bits where an index is outside the axis, repeated
+};
+
+// Compile time.
+struct Config {
+  int threads = 256;
+  int vector = 1;   // elements that are moved at once
+  int vectors = 1;  // such accesses that a thread has in flight
+  int wide = 0;     // 32 bits do not count the elements
+};
+
+template <bool wide>
+struct IndexOf {
+  using Type = uint32_t;
+};
+template <>
+struct IndexOf<true> {
+  using Type = int64_t;
+};
+template <Config C>
+using Index = typename IndexOf<C.wide != 0>::Type;
+
+// The place along the axis that an index means, which counts from the end where it is negative; -1
+// outside.
+TC_HOST_DEVICE constexpr int64_t position(int64_t index, int64_t size) {
+  const int64_t at = index < 0 ? index + size : index;
+  return at >= 0 && at < size ? at : -1;
+}
+
+}  // namespace tensorcraft::kernel::gather

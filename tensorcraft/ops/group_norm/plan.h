@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/row_plan.h"
+#include "tensorcraft/ops/group_norm/params.h"
+
+#include <string_view>
+
+// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+namespace tensorcraft::kernel::group_norm {
+
+using Launch = op::LaunchPlan<Config>;
+
+inline constexpr int kMaxCluster = 8;                 // blocks that every GPU with clusters accepts
+inline constexpr int kClusterSlots = 2;               // 32 bytes of each thread in flight
+inline constexpr int64_t kMaxRow = int64_t(1) << 30;  // elements that Params::by_spatial takes
+
+inline Divider spatial_divider(int64_t spatial) {
+  return Divider::of(std::clamp<int64_t>(spatial, 1, kMaxRow));
+}
+
+// (batch, channels, spatial) without gaps.
+inline Params contiguous_params(const void* x, const void* weight, const void* bias, void* out,
+                                int64_t batch, int64_t channels, int64_t spatial, int64_t groups,
+                                float eps) {
+  const int64_t group_channels = channels / groups, cols = group_channels * spatial;
+  const RowMap plane = op::contiguous_rows(spatial, 1);
+  return {.x = x,
+          .weight = weight,
+          .bias = bias,
+          .out = out,
+          .rows = batch * groups,
+          .cols = cols,
+          .groups = groups,
+          .group_channels = group_channels,
+          .spatial = spatial,
+          .x_batch = channels * spatial,
+          .x_channel = spatial,
+          .out_batch = channels * spatial,
+          .out_channel = spatial,
+          .x_spatial = plane,
+          .out_spatial = plane,
+          .by_spatial = spatial_divider(spatial),
+          .inverse_cols = 1.0f / float(cols),
+          .eps = eps};
+}
+
+inline bool is_dense(const Params& p, int64_t batch, int64_t channel, const RowMap& plane) {
+  const int64_t channels = p.groups * p.group_channels;
+  return (plane.axes == 0 || (plane.axes == 1 && plane.stride[0] == 1)) &&
+         (channels == 1 || channel == p.spatial) &&
+         (p.rows == p.groups || batch == channels * p.spatial);
+}
+
+// Elements of a 16-byte access, or 1 where rows cannot be divided into such accesses.
+inline int vector_of(const Params& p, int element_bytes) {
+  const int vector = 16 / element_bytes;
+  const bool aligned =
+      p.cols % vector == 0 && op::is_vector_aligned(p.x) && op::is_vector_aligned(p.out);
+  return aligned ? vector : 1;
+}
+
+inline Launch naive_launch(const Params& p) {
+  return {{.threads = 128, .group = 1, .nested = p.x_spatial.axes > 1 || p.out_spatial.axes > 1},
+          div_ceil(p.rows, int64_t(128))};
+}
+
+// As many blocks a row as fill the GPU twice and still have an access for each thread.
+inline Launch cluster_launch(const Params& p, int element_bytes, int num_sms, bool has_clusters) {
+  const int vector = vector_of(p, element_bytes);
+  Config config{.vector = vector, .slots = kClusterSlots, .planes = p.spatial % vector == 0};
+  while (has_clusters && config.cluster < kMaxCluster && p.rows * config.cluster < 2 * num_sms &&
+         p.cols / vector >= 2 * config.cluster * config.threads)
+    config.cluster *= 2;
+  return {.config = config, .blocks = p.rows * config.cluster, .cluster = config.cluster};
+}
+
+constexpr Config in_registers_config(int64_t cols, int vector, bool whole_planes) {
+  const auto [threads, group, slots] = op::split_rows(cols, vector);
+  return {.threads = threads,
+          .group = group,
+          .vector = vector,
+          .slots = slots,
+          .whole = cols == int64_t(group) * vector * slots,
+          .planes = whole_planes};
+}
+
+// 768 threads of 32 elements on a multiprocessor keep enough bytes in flight.
+constexpr int in_registers_min_blocks(const Config& c) {
+  return c.slots * c.vector <= 32 ? 768 / c.threads : 1;
+}
+
+inline Launch in_registers_launch(const Params& p, int element_bytes) {
+  const int vector = vector_of(p, element_bytes);
+  const Config config = in_registers_config(p.cols, vector, p.spatial % vector == 0);
+  return {config, div_ceil(p.rows, int64_t(config.threads / config.group)),
+          in_registers_min_blocks(config)};
+}
+
+inline std::string_view cluster_problem(const Params& p) {
+  if (!is_dense(p, p.x_batch, p.x_channel, p.x_spatial) ||
+      !is_dense(p, p.out_batch, p.out_channel, p.out_spatial))
+    return "x and out must be dense, in the order of their axes";
+  if (p.cols > kMaxRow) return "groups must have at most 2^30 elements";
+  if (p.rows > op::kMaxBlocks / kMaxCluster) return "needs fewer than 2^28 groups";
+  return "";
+}
+
+inline std::string_view in_registers_problem(const Params& p) {
+  if (const std::string_view problem = cluster_problem(p); !problem.empty()) return problem;
+  return p.cols > op::kMaxRegisterRow
+             ? "groups of more than 16384 elements do not fit the registers"
+             : "";
+}
+
+}  // namespace tensorcraft::kernel::group_norm

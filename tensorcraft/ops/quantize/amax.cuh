@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The first launch of two_launches: each block finds the range of its part of a contiguous tensor,
+// reading it once in 16-byte accesses, C.slots of them in flight. Largest values do not depend on
+// the order in which they are found, so the result is the same every time. Q is what the second
+// launch makes of them.
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/ops/quantize/scale.cuh"
+
+namespace tensorcraft::kernel::quantize {
+
+template <class T, class Q, Config C>
+TC_DEVICE void amax(const Params& p) {
+  if (!p.partials) return;  // the plan alone has no memory for them
+  auto& scratch = static_shared<BlockReduce<float>>();
+  constexpr int64_t kStep = int64_t(C.threads) * C.vector * C.slots;
+  const T* x = static_cast<const T*>(p.x);
+  const int64_t size = p.tiles.rows * p.tiles.cols;
+  Range range;
+  for (int64_t first = blockIdx.x * kStep; first < size; first += gridDim.x * kStep) {
+    AlignedVector<T, C.vector> values[C.slots];
+#pragma unroll
+    for (int s = 0; s < C.slots; ++s) {
+      const int64_t at = first + (int64_t(s) * C.threads + threadIdx.x) * C.vector;
+      values[s] = {};
+      if (at < size) values[s] = load_vector<C.vector>(x + at);
+    }
+#pragma unroll
+    for (int s = 0; s < C.slots; ++s)
+      for (int e = 0; e < C.vector; ++e) widen(range, float(values[s][e]), C.asymmetric != 0);
+  }
+  range.high = block_max(scratch, range.high);
+  if constexpr (C.asymmetric) range.low = block_max(scratch, range.low);
+  if (threadIdx.x > 0) return;
+  p.partials[2 * blockIdx.x] = range.high;
+  p.partials[2 * blockIdx.x + 1] = range.low;
+}
+
+}  // namespace tensorcraft::kernel::quantize

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A group of threads shares a row: a few lanes, a warp or the block, and where there are fewer rows
+// than blocks fill the GPU, several blocks, of which the last adds up the parts. A thread starts
+// C.unroll accesses of 16 bytes before it needs the first: blocks * threads * unroll * 16 bytes are
+// in flight on an SM, 64 KiB or more, instead of threads * sizeof(T). Demands neighbours at 16-byte
+// boundaries for that; else an access is one element.
+#include "tensorcraft/ops/reduce/partial.cuh"
+
+namespace tensorcraft::kernel::reduce {
+
+// The part of a run that a group takes at once, from element `first` on; `index` is that of the
+// run's first element.
+template <class R, Config C, class T>
+TC_DEVICE void add_tile(const Params& p, typename R::State& s, const T* run, int64_t first,
+                        int64_t index) {
+  constexpr int kStep = C.group * C.vector, kTile = kStep * C.unroll;
+  const int lane = int(threadIdx.x) % C.group;
+  const int64_t step = C.vector > 1 ? 1 : p.step, rest = p.cols - first;
+  const T* own = run + (first + lane * C.vector) * step;
+  index += first + lane * C.vector;
+  const int left = int(rest < kTile ? rest : kTile) - lane * C.vector;
+  Packed<T, C.vector> v[C.unroll];
+#pragma unroll
+  for (int u = 0; u < C.unroll; ++u)
+    if (u * kStep + C.vector <= left) v[u].load(own + u * kStep * step);
+#pragma unroll
+  for (int u = 0; u < C.unroll; ++u)
+    if (u * kStep + C.vector <= left)
+      R::template add<C.vector>(s, v[u].elements(), index + u * kStep, 1);
+  if constexpr (C.vector > 1) {
+    if (rest > kTile) return;
+    // The end of the run, less than one access.
+    const int64_t whole = p.cols - p.cols % C.vector;
+    for (int64_t i = whole + lane; i < p.cols; i += C.group)
+      add_one<R>(s, run[i], index - first - lane * C.vector + i);
+  }
+}
+
+template <class T, Config C>
+TC_DEVICE void row(const Params& p) {
+  using R = Reducer<T, C.operation>;
+  using State = typename R::State;
+  auto& shared = static_shared<GroupShared<State>>();
+  constexpr int kTile = C.group * C.vector * C.unroll;
+  const uint32_t split = blockIdx.x % uint32_t(p.splits);
+  const int64_t row =
+      int64_t(blockIdx.x / uint32_t(p.splits)) * (C.threads / C.group) + threadIdx.x / C.group;
+
+  State s = R::identity();
+  if (row < p.rows) {
+    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
+    for (int64_t unit = split; unit < p.units; unit += p.splits) {
+      int64_t segment = 0, tile = unit;
+      if constexpr (C.nested) {
+        segment = unit / p.tiles;
+        tile = unit % p.tiles;
+      }
+      add_tile<R, C>(p, s, x + p.segment_map.offset<C.nested>(segment), tile * kTile,
+                     segment * p.cols);
+    }
+  }
+  s = combine_group<R, C>(shared, s);
+  if (p.splits > 1) {
+    State* const parts = partial_states<State>(p) + row * p.splits;
+    if (threadIdx.x == 0) parts[split] = s;
+    if (!is_last_of(p, row, shared.is_last)) return;
+    s = R::identity();
+    for (int64_t i = threadIdx.x; i < p.splits; i += C.threads) s = R::combine(s, parts[i]);
+    s = combine_group<R, C>(shared, s);
+  }
+  if (threadIdx.x % C.group == 0 && row < p.rows) store<R>(p, p.out_rows.offset<C.nested>(row), s);
+}
+
+}  // namespace tensorcraft::kernel::reduce

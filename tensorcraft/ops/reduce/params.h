@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/rows.h"
+
+namespace tensorcraft::kernel::reduce {
+
+// What becomes of the elements of a reduction. `count` is the sum of bools.
+enum class Operation : int { sum, count, mean, max, min, argmax, var, any, all };
+
+// Run time. The elements of output `row` are those of `segments` runs of `cols` elements, `step`
+// apart; in `column` every row has `inner` neighbours that are reduced alike. Rows count in the
+// order of out, elements of a reduction in that of x.
+struct Params {
+  const void* x;
+  void* out;
+  void* workspace;  // where splits > 1: a counter for each output tile, then the partial results
+  int64_t rows, inner, out_inner;  // out_inner: the stride of out between the neighbours of a row
+  int64_t segments, cols, step;
+  int64_t tiles;   // row: parts of a run that a group takes at once; column: of `inner`, a block
+  int64_t units;   // what the splits of an output share
+  int64_t splits;  // blocks that share an output
+  int64_t states;  // where the partial results begin in the workspace, in bytes
+  RowMap x_rows, out_rows, segment_map;
+  int64_t repeats;  // how often a sum counts its elements: axes without a stride are left out
+  float count;      // elements of a reduction
+  float divisor;    // of the sum of squared deviations
+};
+
+// Compile time. `group` threads share a row, or the neighbours of a row; `unroll` accesses of
+// `vector` elements are in flight in each.
+struct Config {
+  Operation operation = Operation::sum;
+  int threads = 256;
+  int group = 1;
+  int vector = 1;
+  int unroll = 1;
+  int nested = 0;  // rows or segments do not merge into one axis
+};
+
+}  // namespace tensorcraft::kernel::reduce

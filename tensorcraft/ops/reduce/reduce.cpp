@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/reduce/reduce.hpp"
+
+#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/reduce/table.hpp"
+
+namespace tensorcraft {
+namespace kernel::reduce {
+namespace {
+
+using Dtypes = std::initializer_list<DType>;
+#define TC_FLOATS DType::float32, DType::float16, DType::bfloat16
+#define TC_INTEGERS DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8
+constexpr Dtypes kFloats = {TC_FLOATS};
+constexpr Dtypes kNumbers = {TC_FLOATS, TC_INTEGERS};
+constexpr Dtypes kAll = {TC_FLOATS, TC_INTEGERS, DType::bool_};
+#undef TC_FLOATS
+#undef TC_INTEGERS
+
+template <Operation operation>
+constexpr std::string_view kName = [] {
+  constexpr std::string_view names[] = {"sum",    "count", "mean", "max", "min",
+                                        "argmax", "var",   "any",  "all"};
+  return names[int(operation)];
+}();
+
+template <Operation operation>
+constexpr Dtypes kDtypes =
+    operation == Operation::mean || operation == Operation::var ? kFloats
+    : operation == Operation::max || operation == Operation::min || operation == Operation::argmax
+        ? kNumbers
+        : kAll;
+
+DType result_dtype(Operation operation, DType dtype) {
+  if (operation == Operation::argmax) return DType::int64;
+  if (operation == Operation::any || operation == Operation::all) return DType::bool_;
+  return operation == Operation::sum && !is_floating(dtype) ? DType::int64 : dtype;
+}
+
+// A bit for each axis.
+template <class Axes>
+unsigned axis_bits(std::string_view op, const Axes& axes, int rank) {
+  unsigned bits = 0;
+  for (const int64_t axis : axes) {
+    if (axis < -rank || axis >= rank)
+      fail(ErrorKind::index, op, ": axis must be in [", -rank, ", ", rank, "), got ", axis);
+    const unsigned bit = 1u << (axis < 0 ? axis + rank : axis);
+    if (bits & bit) fail(ErrorKind::value, op, ": axis ", axis, " is named twice");
+    bits |= bit;
+  }
+  return bits;
+}
+unsigned reduced_axes(std::string_view op, const std::optional<Dims>& axes, int rank) {
+  return axes ? axis_bits(op, *axes, rank) : (1u << rank) - 1;
+}
+unsigned reduced_axes(std::string_view op, const std::optional<int64_t>& axis, int rank) {
+  // A number without axes has one element along any.
+  return axis ? axis_bits(op, Dims{*axis}, rank) : (1u << rank) - 1;
+}
+
+void check_not_empty(std::string_view op, const TensorView& x, unsigned reduced) {
+  for (int i = 0; i < x.rank(); ++i)
+    if ((reduced >> i & 1) && x.shape(i) == 0)
+      fail(ErrorKind::value, op, ": x: axis ", i, " of shape ", x.shape(),
+           " must have at least one element: of none there is no ", op);
+}
+
+template <Operation operation, class Options>
+op::OutputSpec result(const TensorView& x, const Options& o, unsigned& reduced) {
+  constexpr std::string_view name = kName<operation>;
+  op::check_dtype(name, "x", x, kDtypes<operation>);
+  reduced = reduced_axes(name, o.axis, x.rank());
+  if constexpr (operation == Operation::max || operation == Operation::min ||
+                operation == Operation::argmax)
+    check_not_empty(name, x, reduced);
+  Dims shape;
+  for (int i = 0; i < x.rank(); ++i) {
+    const bool goes = reduced >> i & 1;
+    if (!goes || o.keepdims) shape.push_back(goes ? 1 : x.shape(i));
+  }
+  return {"out", result_dtype(operation, x.dtype()), shape};
+}
+
+template <Operation operation, class Options>
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options& o) {
+  unsigned reduced = 0;
+  return {result<operation>(in[0], o, reduced)};
+}
+
+float correction(const ReduceOptions&) { return 0; }
+float correction(const ArgmaxOptions&) { return 0; }
+float correction(const VarOptions& o) { return o.correction; }
+
+template <Operation operation, class Options>
+Problem check(const op::Call<Options>& call) {
+  unsigned reduced = 0;
+  const TensorView& x = call.in();
+  const op::OutputSpec spec = result<operation>(x, call.options, reduced);
+  op::check_like(kName<operation>, "out", call.out(), spec.dtype, spec.shape);
+  const bool counts = operation == Operation::sum && x.dtype() == DType::bool_;
+  return make_problem(counts ? Operation::count : operation, call.out(), x, reduced,
+                      correction(call.options));
+}
+
+template <class Options>
+std::vector<op::Option<Options>> options() {
+  return {op::positional(op::option("axis", &Options::axis, "which axes go; None: all")),
+          op::option("keepdims", &Options::keepdims, "they stay, with size 1")};
+}
+
+template <Operation operation, class Options>
+op::Definition<Problem, Options> define(
+    std::string_view summary, std::string_view details, std::string_view out_doc,
+    const std::vector<op::Option<Options>>& taken = options<Options>()) {
+  return {.name = kName<operation>,
+          .group = "reduce",
+          .summary = summary,
+          .details = details,
+          .aliases = {},
+          .inputs = {{"x", "any shape and strides"}},
+          .options = taken,
+          .out_doc = out_doc,
+          .extra_outputs = {},
+          .dtypes = std::vector<DType>(kDtypes<operation>),
+          .in_place = false,
+          .infer = infer<operation, Options>,
+          .check = check<operation, Options>,
+          .cost = cost,
+          .table = table()};
+}
+
+op::Definition<Problem, VarOptions> define_var() {
+  auto with_correction = options<VarOptions>();
+  with_correction.push_back(
+      op::option("correction", &VarOptions::correction, "taken from the number of elements"));
+  return define<Operation::var, VarOptions>(
+      "The variance over axes.",
+      "sum((x - mean)^2) / (n - correction), where correction=1 gives the unbiased estimate of a "
+      "sample. Computed in float32 from deviations, never from squares of x, and rounded once. A "
+      "divisor of 0 or below counts as 0 and gives NaN or an infinity, as no elements do. Results "
+      "repeat to the bit.",
+      "shape of x without the axes, dtype of x", with_correction);
+}
+
+const auto kSum = define<Operation::sum, ReduceOptions>(
+    "The sum over axes.",
+    "Floats are added in float32, rounded once, and give their dtype; integers and bool give "
+    "int64, "
+    "which wraps. No elements give 0. Results repeat to the bit.",
+    "shape of x without the axes; dtype of x, or int64");
+const auto kMean = define<Operation::mean, ReduceOptions>(
+    "The mean over axes.",
+    "The float32 sum divided by the number of elements, rounded once. No elements give NaN. "
+    "Results "
+    "repeat to the bit.",
+    "shape of x without the axes, dtype of x");
+const auto kMax = define<Operation::max, ReduceOptions>(
+    "The largest element over axes.",
+    "NaN where an element is NaN; +0 is above -0 on a GPU. An axis of size 0 is a ValueError.",
+    "shape of x without the axes, dtype of x");
+const auto kMin = define<Operation::min, ReduceOptions>(
+    "The smallest element over axes.",
+    "NaN where an element is NaN; -0 is below +0 on a GPU. An axis of size 0 is a ValueError.",
+    "shape of x without the axes, dtype of x");
+const auto kArgmax = define<Operation::argmax, ArgmaxOptions>(
+    "Where the largest element is.",
+    "The first index of the largest element along the axis, or into all elements in row-major "
+    "order. "
+    "A NaN is larger than any number. An axis of size 0 is a ValueError.",
+    "int64, shape of x without the axis");
+const auto kVar = define_var();
+const auto kAny = define<Operation::any, ReduceOptions>("Is an element not 0?",
+                                                        "NaN is not 0. No elements give False.",
+                                                        "bool, shape of x without the axes");
+const auto kAllOf = define<Operation::all, ReduceOptions>("Are all elements not 0?",
+                                                          "NaN is not 0. No elements give True.",
+                                                          "bool, shape of x without the axes");
+
+}  // namespace
+}  // namespace kernel::reduce
+
+#define TC_DEFINE_REDUCTION(op_name, definition, Options)                            \
+  void op_name(const TensorView& out, const TensorView& x, const Options& options) { \
+    op::run(kernel::reduce::definition, out, {x}, options);                          \
+  }                                                                                  \
+  Tensor op_name(const TensorView& x, const Options& options) {                      \
+    return std::move(op::allocate(kernel::reduce::definition, {x}, options)[0]);     \
+  }
+TC_DEFINE_REDUCTION(sum, kSum, ReduceOptions)
+TC_DEFINE_REDUCTION(mean, kMean, ReduceOptions)
+TC_DEFINE_REDUCTION(max, kMax, ReduceOptions)
+TC_DEFINE_REDUCTION(min, kMin, ReduceOptions)
+TC_DEFINE_REDUCTION(argmax, kArgmax, ArgmaxOptions)
+TC_DEFINE_REDUCTION(var, kVar, VarOptions)
+TC_DEFINE_REDUCTION(any, kAny, ReduceOptions)
+TC_DEFINE_REDUCTION(all, kAllOf, ReduceOptions)
+#undef TC_DEFINE_REDUCTION
+
+op::OperatorList ops::reduce() {
+  namespace r = kernel::reduce;
+  static const auto& list = *new op::OperatorList{
+      // leaked, as Kept is
+      new op::OperatorOf(r::kSum), new op::OperatorOf(r::kMean),   new op::OperatorOf(r::kMax),
+      new op::OperatorOf(r::kMin), new op::OperatorOf(r::kArgmax), new op::OperatorOf(r::kVar),
+      new op::OperatorOf(r::kAny), new op::OperatorOf(r::kAllOf)};
+  return list;
+}
+
+}  // namespace tensorcraft

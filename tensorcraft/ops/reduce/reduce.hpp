@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/dims.hpp"
+#include "tensorcraft/runtime/memory/tensor.hpp"
+
+#include <optional>
+#include <string_view>
+
+namespace tensorcraft {
+
+// What sum, mean, max, min, any and all take.
+struct ReduceOptions {
+  std::optional<Dims> axis = {};         // which axes go, in any order; none: all of them
+  bool keepdims = false;                 // they stay, with size 1
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+};
+
+// The same with those of argmax().
+struct ArgmaxOptions {
+  std::optional<int64_t> axis = {};      // none: the index into all elements, row-major
+  bool keepdims = false;                 // the axis stays, with size 1
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+};
+
+// The same with those of var().
+struct VarOptions {
+  std::optional<Dims> axis = {};         // which axes go, in any order; none: all of them
+  bool keepdims = false;                 // they stay, with size 1
+  float correction = 0;                  // the divisor is the number of elements less this
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+};
+
+// All take any shape and strides; out has the shape of x without the reduced axes, or with size 1
+// in their place, and any strides. Floats are float32, float16 and bfloat16, computed in float32
+// and rounded once; integers int8, int16, int32, int64 and uint8. Results repeat to the bit. An
+// axis outside x is an error of kind index, one named twice of kind value.
+
+// Floats give their dtype, integers and bool int64, which wraps. Of no elements it is 0.
+void sum(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
+Tensor sum(const TensorView& x, const ReduceOptions& options = {});
+// Floats only. Of no elements it is NaN.
+void mean(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
+Tensor mean(const TensorView& x, const ReduceOptions& options = {});
+// Floats and integers give their dtype; NaN where an element is. Of no elements an error of kind
+// value.
+void max(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
+Tensor max(const TensorView& x, const ReduceOptions& options = {});
+void min(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
+Tensor min(const TensorView& x, const ReduceOptions& options = {});
+// int64: where the largest element is, the first of equals; a NaN is larger than any number. Of no
+// elements an error of kind value.
+void argmax(const TensorView& out, const TensorView& x, const ArgmaxOptions& options = {});
+Tensor argmax(const TensorView& x, const ArgmaxOptions& options = {});
+// Floats only: the mean squared distance from the mean, by sums that do not cancel. Where the
+// correction is as large as the number of elements the divisor is 0: NaN or infinity.
+void var(const TensorView& out, const TensorView& x, const VarOptions& options = {});
+Tensor var(const TensorView& x, const VarOptions& options = {});
+// bool, of any of those dtypes: is an element, are all elements not 0? NaN is not 0. Of no elements
+// any is false and all is true.
+void any(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
+Tensor any(const TensorView& x, const ReduceOptions& options = {});
+void all(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
+Tensor all(const TensorView& x, const ReduceOptions& options = {});
+
+}  // namespace tensorcraft

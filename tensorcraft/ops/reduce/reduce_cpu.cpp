@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/reduce/reduce_cpu.hpp"
+
+#include "tensorcraft/op/host/element_type.hpp"
+#include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/host/rows.hpp"
+#include "tensorcraft/ops/reduce/plan.h"
+#include "tensorcraft/ops/reduce/reducer.cuh"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+namespace tensorcraft::kernel::reduce {
+namespace {
+
+constexpr int64_t kChunk = 2048;      // elements that are converted at once
+constexpr int64_t kPart = 64 * 1024;  // elements of a part of a long reduction
+constexpr int64_t kWidth = 64;        // neighbouring outputs that are computed together
+
+// n elements of x from `at` on, `stride` apart, as float or int64_t; a bool becomes 0 or 1.
+template <class V>
+void load(V* to, const Problem& q, int64_t at, int64_t stride, int64_t n) {
+  const DType dtype = q.x.dtype();
+  const std::byte* from = q.x.data_as<std::byte>() + at * int64_t(dtype_bytes(dtype));
+  if constexpr (std::is_same_v<V, float>) {
+    host::load_row(to, from, dtype, stride, n);
+  } else if (dtype == DType::bool_) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * stride] != std::byte(0);
+  } else {
+    host::with_element_type(dtype, [&]<class T>(T*) {
+      if constexpr (std::is_integral_v<T>)
+        for (int64_t i = 0; i < n; ++i) to[i] = reinterpret_cast<const T*>(from)[i * stride];
+    });
+  }
+}
+
+// n neighbours, the first of which has this index in the reduction.
+template <Operation operation, class V, class State>
+void add_chunk(State& s, const V* x, int64_t n, int64_t index) {
+  using R = Reducer<V, operation>;
+  constexpr bool is_float = std::is_same_v<V, float>;
+  if constexpr (is_float && (operation == Operation::sum || operation == Operation::mean)) {
+    s.value += host::row_sum(x, n);
+  } else if constexpr (is_float && operation == Operation::max) {
+    s = R::combine(s, {host::row_max(x, n)});
+  } else if constexpr (is_float && operation == Operation::var) {
+    const float mean = host::row_sum(x, n) / float(n);
+    s = R::combine(s, {float(n), 0, host::row_sum_of_squares(x, mean, n), mean});
+  } else {
+    for (int64_t i = 0; i < n; ++i) add_one<R>(s, x[i], index + i);
+  }
+}
+
+// Outputs are taken one by one, or kWidth neighbours where they lie side by side; long reductions
+// in parts, so that few outputs use every core too. Parts depend on sizes alone.
+template <Operation operation, class V>
+class Reduction {
+ public:
+  using R = Reducer<V, operation>;
+  using State = typename R::State;
+
+  explicit Reduction(const Problem& q) : q_(q), p_(params(q)) {
+    is_column_ = column_problem(p_).empty();
+    if (is_column_) p_ = column_params(p_);
+    inner_ = is_column_ ? p_.inner : 1;
+    width_ = std::min(inner_, kWidth);
+    blocks_ = div_ceil(inner_, width_);
+    length_ = p_.segments * p_.cols;
+    each_ = std::max<int64_t>(1, kPart / width_);
+    parts_ = std::max<int64_t>(1, div_ceil(length_, each_));
+    states_.assign(size_t(p_.rows * inner_ * parts_), R::identity());
+  }
+
+  void run() {
+    const int64_t job = std::max<int64_t>(1, std::min(each_, length_) * width_);
+    const int64_t grain = std::max<int64_t>(1, kPart / 4 / job);
+    host::parallel_for(p_.rows * blocks_ * parts_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        add_part(i / parts_ / blocks_, i / parts_ % blocks_ * width_, i % parts_);
+    });
+    host::parallel_for(p_.rows, std::max<int64_t>(1, kChunk / inner_),
+                       [&](int64_t begin, int64_t end) {
+                         for (int64_t row = begin; row < end; ++row) finish(row);
+                       });
+  }
+
+ private:
+  State* states(int64_t row, int64_t column, int64_t part) {
+    return states_.data() + (row * parts_ + part) * inner_ + column;
+  }
+
+  void add_part(int64_t row, int64_t column, int64_t part) {
+    State* const s = states(row, column, part);
+    const int64_t base = p_.x_rows.offset(row) + column, n = std::min(width_, inner_ - column);
+    const int64_t end = std::min(length_, (part + 1) * each_);
+    alignas(64) V buffer[kChunk];
+    for (int64_t i = part * each_; i < end;) {
+      const int64_t col = i % p_.cols, at = base + p_.segment_map.offset(i / p_.cols);
+      const int64_t here = std::min({p_.cols - col, end - i, kChunk});
+      if (is_column_) {
+        for (int64_t line = 0; line < here; ++line) {
+          load(buffer, q_, at + (col + line) * p_.step, 1, n);
+          for (int64_t e = 0; e < n; ++e) add_one<R>(s[e], buffer[e], i + line);
+        }
+      } else {
+        load(buffer, q_, at + col * p_.step, p_.step, here);
+        add_chunk<operation>(*s, buffer, here, i);
+      }
+      i += here;
+    }
+  }
+
+  void finish(int64_t row) {
+    for (int64_t column = 0; column < inner_; ++column) {
+      State s = *states(row, column, 0);
+      for (int64_t part = 1; part < parts_; ++part) s = R::combine(s, *states(row, column, part));
+      const auto value = R::finish(s, p_);
+      const int64_t at = p_.out_rows.offset(row) + column * p_.out_inner;
+      host::with_element_type(q_.out.dtype(), [&]<class T>(T*) {
+        if constexpr (std::is_constructible_v<T, decltype(value)>)
+          q_.out.data_as<T>()[at] = T(value);
+      });
+    }
+  }
+
+  const Problem& q_;
+  Params p_;
+  bool is_column_;
+  int64_t inner_, width_, blocks_, length_, each_, parts_;
+  std::vector<State> states_;
+};
+
+template <Operation operation>
+void run(const Problem& q) {
+  if (is_floating(q.x.dtype()))
+    Reduction<operation, float>(q).run();
+  else if constexpr (operation != Operation::mean && operation != Operation::var)
+    Reduction<operation, int64_t>(q).run();
+}
+
+// The elements of one output, in double or as integers.
+struct Elements {
+  const host::Elements& x;
+  int64_t first, n;
+
+  double sum() const {
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += x[first + i];
+    return sum;
+  }
+  int64_t integer_sum() const {
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += uint64_t(x.integer(first + i));
+    return int64_t(sum);
+  }
+  double squares() const {
+    const double mean = sum() / double(n);
+    double squares = 0;
+    for (int64_t i = 0; i < n; ++i) squares += (x[first + i] - mean) * (x[first + i] - mean);
+    return squares;
+  }
+  bool any(bool nonzero) const {
+    for (int64_t i = 0; i < n; ++i)
+      if ((x[first + i] != 0) == nonzero) return true;
+    return false;
+  }
+  // The first element that is larger than all before; with `smaller`, the first smaller one.
+  int64_t extreme(bool is_float, bool smaller) const {
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; ++i) {
+      if (!is_float) {
+        const int64_t a = x.integer(first + i), b = x.integer(first + best);
+        if (smaller ? a < b : a > b) best = i;
+        continue;
+      }
+      const double a = x[first + i], b = x[first + best];
+      if (std::isnan(b)) break;
+      if (std::isnan(a) || (smaller ? a < b : a > b)) best = i;
+    }
+    return best;
+  }
+};
+
+}  // namespace
+
+void cpu(const Problem& q) {
+  switch (q.operation) {
+    case Operation::sum:
+    case Operation::count:  // elements are loaded as 0 and 1
+      return run<Operation::sum>(q);
+    case Operation::mean:
+      return run<Operation::mean>(q);
+    case Operation::max:
+      return run<Operation::max>(q);
+    case Operation::min:
+      return run<Operation::min>(q);
+    case Operation::argmax:
+      return run<Operation::argmax>(q);
+    case Operation::var:
+      return run<Operation::var>(q);
+    case Operation::any:
+      return run<Operation::any>(q);
+    case Operation::all:
+      return run<Operation::all>(q);
+  }
+}
+
+void reference(const Problem& q) {
+  const host::Elements to(q.out), from(q.x);
+  const bool is_float = is_floating(q.x.dtype());
+  const int64_t n = q.length();
+  for (int64_t o = 0; o < q.outputs(); ++o) {
+    const Elements x{from, o * n, n};
+    switch (q.operation) {
+      case Operation::sum:
+      case Operation::count:
+        is_float ? to.set(o, x.sum() * double(q.repeats))
+                 : to.set_integer(o, int64_t(uint64_t(x.integer_sum()) * uint64_t(q.repeats)));
+        break;
+      case Operation::mean:
+        to.set(o, x.sum() / double(n));
+        break;
+      case Operation::var:
+        to.set(o, x.squares() / q.divisor());
+        break;
+      case Operation::argmax:
+        to.set_integer(o, x.extreme(is_float, false));
+        break;
+      case Operation::max:
+      case Operation::min: {
+        const int64_t at = o * n + x.extreme(is_float, q.operation == Operation::min);
+        is_float ? to.set(o, from[at]) : to.set_integer(o, from.integer(at));
+        break;
+      }
+      case Operation::any:
+        to.set_integer(o, x.any(true));
+        break;
+      case Operation::all:
+        to.set_integer(o, !x.any(false));
+        break;
+    }
+  }
+}
+
+}  // namespace tensorcraft::kernel::reduce

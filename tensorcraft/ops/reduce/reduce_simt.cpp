@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/reduce/reduce_simt.hpp"
+
+#include "tensorcraft/ops/reduce/00_naive.cuh"
+#include "tensorcraft/ops/reduce/01_row.cuh"
+#include "tensorcraft/ops/reduce/02_column.cuh"
+
+namespace tensorcraft::kernel::reduce {
+namespace {
+
+using O = Operation;
+using simt::AnyOf, simt::Types, simt::InstanceList, simt::instances;
+
+using Float = AnyOf<Types<float>>;
+using Bytes = AnyOf<Types<uint8_t>>;
+using Integers =
+    AnyOf<Types<int8_t>, Types<int16_t>, Types<int32_t>, Types<int64_t>, Types<uint8_t>>;
+// What any and all look at: int8 is as uint8.
+using Words = AnyOf<Types<int16_t>, Types<int32_t>, Types<int64_t>, Types<uint8_t>>;
+
+template <size_t n>
+constexpr std::array<Config, n> each(const std::array<Operation, n>& operations, Config config) {
+  std::array<Config, n> all{};
+  for (size_t i = 0; i < n; ++i) {
+    all[i] = config;
+    all[i].operation = operations[i];
+  }
+  return all;
+}
+
+constexpr std::array kFloatOperations{O::sum,    O::mean, O::max, O::min,
+                                      O::argmax, O::var,  O::any, O::all};
+constexpr Config kThread{.threads = 128, .nested = 1};
+constexpr auto kNaiveFloats =
+    each(std::array{O::sum, O::mean, O::max, O::min, O::argmax, O::var, O::any, O::all}, kThread);
+constexpr auto kNaiveIntegers = each(std::array{O::sum, O::max, O::min, O::argmax}, kThread);
+constexpr auto kNaiveTruths = each(std::array{O::any, O::all}, kThread);
+constexpr auto kNaiveBools = each(std::array{O::count}, kThread);
+
+constexpr std::array kSum{O::sum};
+constexpr Config row_config(int group, int vector, int nested = 0) {
+  return {.group = group, .vector = vector, .unroll = 4, .nested = nested};
+}
+constexpr auto kLanes = each(kFloatOperations, row_config(4, 4));
+constexpr auto kWarp = each(kSum, row_config(32, 4));
+constexpr Config long_config(int vector) { return {.group = 256, .vector = vector, .unroll = 8}; }
+constexpr auto kBlock = each(std::array{O::max, O::argmax, O::var}, row_config(256, 4));
+constexpr std::array kLong{long_config(4), long_config(1)};
+constexpr std::array kSingle{row_config(4, 1), row_config(32, 1)};
+constexpr std::array kNested{row_config(4, 4, 1), row_config(32, 4, 1)};
+constexpr auto kBytes = each(std::array{O::count, O::all}, row_config(4, 16));
+constexpr std::array kHalves{row_config(4, 8), long_config(8)};
+
+constexpr Config column_config(int group, int vector, int unroll, int nested = 0) {
+  return {.group = group, .vector = vector, .unroll = unroll, .nested = nested};
+}
+constexpr auto kSums = each(std::array{O::sum, O::mean, O::any, O::all}, column_config(4, 4, 8));
+constexpr std::array kColumns{column_config(32, 4, 8), column_config(32, 1, 8),
+                              column_config(4, 4, 4, 1)};
+constexpr auto kOthers =
+    each(std::array{O::max, O::min, O::argmax, O::var}, column_config(4, 4, 4));
+constexpr std::array kColumnHalves{column_config(4, 8, 8)};
+constexpr auto kColumnBytes = each(std::array{O::any}, column_config(8, 8, 4));
+
+}  // namespace
+
+InstanceList naive_instances() {
+  const auto rung = []<class T, Config C>(const Params& p) { naive<T, C>(p); };
+  return simt::concat(instances<Params, kNaiveFloats>(simt::Floats{}, rung, &Config::nested),
+                      instances<Params, kNaiveIntegers>(Integers{}, rung, &Config::nested),
+                      instances<Params, kNaiveTruths>(Words{}, rung, &Config::nested),
+                      instances<Params, kNaiveBools>(Bytes{}, rung, &Config::nested));
+}
+
+InstanceList row_instances() {
+  const auto rung = []<class T, Config C>(const Params& p) { row<T, C>(p); };
+  return simt::concat(
+      instances<Params, kLanes>(Float{}, rung), instances<Params, kWarp>(Float{}, rung),
+      instances<Params, kBlock>(Float{}, rung), instances<Params, kLong>(Float{}, rung),
+      instances<Params, kSingle>(Float{}, rung), instances<Params, kNested>(Float{}, rung),
+      instances<Params, kBytes>(Bytes{}, rung),
+      instances<Params, kHalves>(AnyOf<Types<bf16>>{}, rung));
+}
+
+InstanceList column_instances() {
+  const auto rung = []<class T, Config C>(const Params& p) { column<T, C>(p); };
+  return simt::concat(instances<Params, kSums>(Float{}, rung),
+                      instances<Params, kColumns>(Float{}, rung),
+                      instances<Params, kOthers>(Float{}, rung),
+                      instances<Params, kColumnHalves>(AnyOf<Types<bf16>>{}, rung),
+                      instances<Params, kColumnBytes>(Bytes{}, rung));
+}
+
+}  // namespace tensorcraft::kernel::reduce

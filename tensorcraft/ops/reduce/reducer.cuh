@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What each operation keeps of the elements that were seen, and how two such states become one.
+// A Reducer has State, Out, identity(), add() of N elements, combine() and finish(). States are
+// words of 4 bytes, so that shuffles and the workspace carry all of them alike.
+#include "tensorcraft/device/concepts.h"
+#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/vec.cuh"
+#include "tensorcraft/ops/reduce/params.h"
+
+namespace tensorcraft::kernel::reduce {
+
+// What elements are computed as: floats in float32, integers in 64 bits.
+template <class T>
+struct NumberOf {
+  using type = int64_t;
+};
+template <FloatingPoint T>
+struct NumberOf<T> {
+  using type = float;
+};
+template <class T>
+using Number = typename NumberOf<T>::type;
+
+// f of pairs, then of pairs of those: the depth is log2(N), and so is the growth of rounding.
+template <int N, class V, class F>
+TC_DEVICE V tree(V (&values)[N], F f) {
+  if constexpr (N == 1) {
+    return values[0];
+  } else {
+    V pairs[N / 2];
+    for (int i = 0; i < N / 2; ++i) pairs[i] = f(values[i], values[i + N / 2]);
+    return tree(pairs, f);
+  }
+}
+
+struct Plus {
+  TC_DEVICE float operator()(float a, float b) const { return a + b; }
+  TC_DEVICE uint64_t operator()(uint64_t a, uint64_t b) const { return a + b; }
+};
+// NaN survives.
+struct Larger {
+  TC_DEVICE float operator()(float a, float b) const { return fmax_nan(a, b); }
+  TC_DEVICE int64_t operator()(int64_t a, int64_t b) const { return a > b ? a : b; }
+};
+struct Smaller {
+  TC_DEVICE float operator()(float a, float b) const { return fmin_nan(a, b); }
+  TC_DEVICE int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
+};
+
+inline constexpr int64_t kLargest = 0x7fffffffffffffff;
+template <class V>
+TC_DEVICE V lowest() {
+  if constexpr (FloatingPoint<V>)
+    return -kInfinity;
+  else
+    return -kLargest - 1;
+}
+
+// One value, and an associative function of two. Integers that add up wrap.
+template <class T, class V, class F, bool nonzero = false>
+struct Fold {
+  struct State {
+    V value;
+  };
+  template <int N>
+  TC_DEVICE static void add(State& s, const AlignedVector<T, N>& x, int64_t, int64_t) {
+    V values[N];
+    for (int i = 0; i < N; ++i) {
+      if constexpr (nonzero)
+        values[i] = V(x[i] != T(0));
+      else
+        values[i] = V(Number<T>(x[i]));
+    }
+    s.value = F()(s.value, tree(values, F()));
+  }
+  TC_DEVICE static State combine(const State& a, const State& b) { return {F()(a.value, b.value)}; }
+};
+
+// Unsigned, since signed sums may not wrap in C++.
+template <class T>
+struct SumOf {
+  using Value = uint64_t;
+  using Out = int64_t;
+};
+template <FloatingPoint T>
+struct SumOf<T> {
+  using Value = float;
+  using Out = T;
+};
+
+template <class T, Operation operation>
+struct Sum : Fold<T, typename SumOf<T>::Value, Plus, operation == Operation::count> {
+  using Folded = Fold<T, typename SumOf<T>::Value, Plus, operation == Operation::count>;
+  using State = typename Folded::State;
+  using Out = typename SumOf<T>::Out;
+  TC_DEVICE static State identity() { return {0}; }
+  TC_DEVICE static Out finish(const State& s, const Params& p) {
+    if constexpr (operation == Operation::mean)
+      return Out(s.value / p.count);
+    else
+      return Out(s.value * typename SumOf<T>::Value(p.repeats));
+  }
+};
+
+template <class T>
+struct Maximum : Fold<T, Number<T>, Larger> {
+  using State = typename Fold<T, Number<T>, Larger>::State;
+  using Out = T;
+  TC_DEVICE static State identity() { return {lowest<Number<T>>()}; }
+  TC_DEVICE static T finish(const State& s, const Params&) { return T(s.value); }
+};
+template <class T>
+struct Minimum : Fold<T, Number<T>, Smaller> {
+  using State = typename Fold<T, Number<T>, Smaller>::State;
+  using Out = T;
+  TC_DEVICE static State identity() {
+    if constexpr (FloatingPoint<T>)
+      return {kInfinity};
+    else
+      return {kLargest};
+  }
+  TC_DEVICE static T finish(const State& s, const Params&) { return T(s.value); }
+};
+
+// Where the largest element is: the first of equals, and a NaN is larger than any number. An index
+// of kLargest belongs to no element, or to elements that are all as small as can be.
+template <class T>
+struct ArgMax {
+  using Out = int64_t;
+  struct State {
+    int64_t index;
+    Number<T> value;
+  };
+  TC_DEVICE static bool is_larger(Number<T> a, Number<T> b) {
+    if constexpr (FloatingPoint<T>)
+      return a > b || (a != a && b == b);
+    else
+      return a > b;
+  }
+  TC_DEVICE static State identity() { return {kLargest, lowest<Number<T>>()}; }
+  // Elements come in the order of their indices, so a later one must be larger.
+  template <int N>
+  TC_DEVICE static void add(State& s, const AlignedVector<T, N>& x, int64_t index, int64_t step) {
+    for (int i = 0; i < N; ++i) {
+      const auto value = Number<T>(x[i]);
+      if (!is_larger(value, s.value)) continue;
+      s.value = value;
+      s.index = index + i * step;
+    }
+  }
+  TC_DEVICE static State combine(const State& a, const State& b) {
+    const bool second =
+        is_larger(b.value, a.value) || (!is_larger(a.value, b.value) && b.index < a.index);
+    return {second ? b.index : a.index, second ? b.value : a.value};
+  }
+  TC_DEVICE static int64_t finish(const State& s, const Params&) {
+    return s.index == kLargest ? 0 : s.index;
+  }
+};
+
+// Mean and sum of squared deviations from it, merged by Chan's formula. The mean counts from a
+// pivot, the first element a thread saw, so a mean of 1e4 with a deviation of 1 keeps its digits.
+template <class T>
+struct Moments {
+  using Out = T;
+  struct State {
+    float count, mean, squares, pivot;
+  };
+  TC_DEVICE static State identity() { return {0, 0, 0, 0}; }
+  template <int N>
+  TC_DEVICE static void add(State& s, const AlignedVector<T, N>& x, int64_t, int64_t) {
+    const float pivot = s.count == 0 ? float(x[0]) : s.pivot;
+    float values[N];
+    for (int i = 0; i < N; ++i) values[i] = float(x[i]) - pivot;
+    const float mean = tree(values, Plus()) * (1.0f / N);
+    for (int i = 0; i < N; ++i) values[i] = (values[i] - mean) * (values[i] - mean);
+    s = combine(s, {float(N), mean, tree(values, Plus()), pivot});
+  }
+  TC_DEVICE static State combine(const State& a, const State& b) {
+    if (a.count == 0) return b;
+    if (b.count == 0) return a;
+    const float count = a.count + b.count, part = b.count / count;
+    const float apart = (b.pivot - a.pivot) + (b.mean - a.mean);
+    return {count, a.mean + apart * part, a.squares + b.squares + apart * apart * a.count * part,
+            a.pivot};
+  }
+  TC_DEVICE static T finish(const State& s, const Params& p) { return T(s.squares / p.divisor); }
+};
+
+// Is there an element that decides: one that is not 0 for any, one that is 0 for all.
+template <class T, bool deciding>
+struct Truth {
+  using Out = bool;
+  struct State {
+    int32_t found;
+  };
+  TC_DEVICE static State identity() { return {0}; }
+  TC_DEVICE static bool is_true(T x) {
+    if constexpr (FloatingPoint<T>)
+      return float(x) != 0.0f;
+    else
+      return x != T(0);
+  }
+  template <int N>
+  TC_DEVICE static void add(State& s, const AlignedVector<T, N>& x, int64_t, int64_t) {
+    for (int i = 0; i < N; ++i) s.found |= int32_t(is_true(x[i]) == deciding);
+  }
+  TC_DEVICE static State combine(const State& a, const State& b) { return {a.found | b.found}; }
+  TC_DEVICE static bool finish(const State& s, const Params&) { return (s.found != 0) == deciding; }
+};
+
+// clang-format off
+template <class T, Operation operation> struct ReducerOf { using type = Sum<T, operation>; };
+template <class T> struct ReducerOf<T, Operation::max> { using type = Maximum<T>; };
+template <class T> struct ReducerOf<T, Operation::min> { using type = Minimum<T>; };
+template <class T> struct ReducerOf<T, Operation::argmax> { using type = ArgMax<T>; };
+template <class T> struct ReducerOf<T, Operation::var> { using type = Moments<T>; };
+template <class T> struct ReducerOf<T, Operation::any> { using type = Truth<T, true>; };
+template <class T> struct ReducerOf<T, Operation::all> { using type = Truth<T, false>; };
+// clang-format on
+template <class T, Operation operation>
+using Reducer = typename ReducerOf<T, operation>::type;
+
+// out[at], in the type that finish() gives.
+template <class R>
+TC_DEVICE void store(const Params& p, int64_t at, const typename R::State& s) {
+  static_cast<typename R::Out*>(p.out)[at] = R::finish(s, p);
+}
+
+// N elements as they came from memory: 4 bytes a register until they are used.
+template <class T, int N>
+struct Packed {
+  static constexpr int kWords = int(sizeof(T)) * N / 4;
+  AlignedVector<uint32_t, kWords> words;
+  TC_DEVICE void load(const T* from) {
+    words = load_vector<kWords>(reinterpret_cast<const uint32_t*>(from));
+  }
+  TC_DEVICE AlignedVector<T, N> elements() const { return bit_cast<AlignedVector<T, N>>(words); }
+};
+template <class T>
+struct Packed<T, 1> {
+  T value;
+  TC_DEVICE void load(const T* from) { value = *from; }
+  TC_DEVICE AlignedVector<T, 1> elements() const { return {{value}}; }
+};
+
+// One element.
+template <class R, class T>
+TC_DEVICE void add_one(typename R::State& s, T x, int64_t index) {
+  R::template add<1>(s, AlignedVector<T, 1>{{x}}, index, 1);
+}
+
+}  // namespace tensorcraft::kernel::reduce

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/reduce/params.h"
+
+#include <algorithm>
+
+namespace tensorcraft::kernel::reduce {
+
+// What every operator of this folder becomes: the axes of x are first the `kept` ones, which are
+// those of out, then the reduced ones, whose elements count in row-major order.
+struct Problem {
+  Operation operation;
+  TensorView out, x;
+  int kept;
+  float correction = 0;  // of var
+  // Every element stands for so many: reduced axes without a stride are not in x.
+  int64_t repeats = 1;
+
+  int64_t outputs() const { return out.size(); }
+  // Elements of x in a reduction.
+  int64_t length() const {
+    int64_t n = 1;
+    for (int i = kept; i < x.rank(); ++i) n *= x.shape(i);
+    return n;
+  }
+  // Of the squared deviations of those.
+  double divisor() const {
+    const double n = double(length()) * double(repeats);
+    return std::max(n - double(correction), 0.0) / double(repeats);
+  }
+};
+
+// Of a checked call: `reduced` has a bit for each axis, and out may keep those as sizes 1.
+Problem make_problem(Operation operation, const TensorView& out, const TensorView& x,
+                     unsigned reduced, float correction = 0);
+
+// What every rung is given, with a row for each output.
+Params params(const Problem& problem);
+std::span<const op::Variant<Problem>> table();
+op::Cost cost(const Problem& problem);
+
+}  // namespace tensorcraft::kernel::reduce

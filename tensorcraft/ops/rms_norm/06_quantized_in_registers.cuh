@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What changed: as in in_registers, the threads of a row hold it, here until its results and their
+// largest are known: one read, and a write of a byte an element. Two kernels, a norm and quantize,
+// move the results once more each way. Demands: unit strides, rows of at most group * vector *
+// slots elements.
+#include "tensorcraft/device/quantize.cuh"
+#include "tensorcraft/ops/rms_norm/row.cuh"
+
+namespace tensorcraft::kernel::rms_norm {
+
+struct QuantizedReductions {
+  BlockReduce<float> squares, amax;
+};
+
+template <class T, class W, class Code, Config C>
+TC_DEVICE void quantized_in_registers(const Params& p) {
+  auto& shared = static_shared<QuantizedReductions>();
+  const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
+  const bool exists = index < p.rows;  // threads without a row still take part in shuffles
+  const Row<T, W, C> row(p, exists ? index : 0);
+  RowSlots<T, C, C.has_residual != 0> slots;
+  slots.load(row.x, row.residual, int(p.cols));
+  const float scale = row.scale(slots.sum(shared.squares, [](float h) { return h * h; }));
+  float y[C.slots][C.vector], amax = 0, unit = p.scale;
+#pragma unroll
+  for (int i = 0; i < C.slots; ++i) {
+    if (!slots.has(i)) continue;
+    slots.floats(i, y[i]);
+    if constexpr (C.has_residual)
+      if (exists && row.residual_out) store_floats(row.residual_out + slots.column(i), y[i]);
+    float weight[C.vector];
+    for (int e = 0; e < C.vector; ++e) weight[e] = 1;
+    if constexpr (C.has_weight)
+      load_constant_floats(weight, static_cast<const W*>(p.weight) + slots.column(i));
+    for (int e = 0; e < C.vector; ++e) {
+      y[i][e] = y[i][e] * scale * weight[e];
+      amax = fmax_nan(amax, fabsf(y[i][e]));
+    }
+  }
+  if (p.scales) {
+    unit = code_scale<Code>(group_reduce_once<C.group>(shared.amax, amax, Max()));
+    if (exists && threadIdx.x % C.group == 0) p.scales[index] = unit;
+  }
+  if (!exists) return;
+  Code* codes = static_cast<Code*>(p.out) + p.out_rows.offset<C.nested>(index);
+#pragma unroll
+  for (int i = 0; i < C.slots; ++i)
+    if (slots.has(i)) store_codes(codes + slots.column(i), y[i], unit);
+}
+
+}  // namespace tensorcraft::kernel::rms_norm

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One thread, one pair; any strides. Each divides its index into token, head and pair, and finds
+// cos and sin for itself, though all heads of a token share them.
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/ops/rope/angle.cuh"
+
+namespace tensorcraft::kernel::rope {
+
+template <class W>
+TC_DEVICE Rotation rotation_at(const Params& p, int64_t position, int pair) {
+  if (!p.cos) return rotation(position, frequency(pair, p.log2_step));
+  if (!is_cached(p, position)) return {kNan, kNan};
+  return {float(static_cast<const W*>(p.cos)[position * p.cos_row + pair * p.cos_step]),
+          float(static_cast<const W*>(p.sin)[position * p.sin_row + pair * p.sin_step])};
+}
+
+template <class T, class W, Config C>
+TC_DEVICE void naive(const Params& p) {
+  const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+  const int64_t heads = p.x.heads + p.k.heads;
+  const int pair = int(i % p.half);
+  const int64_t token = i / p.half / heads;
+  int64_t head = i / p.half % heads;
+  if (token >= p.tokens) return;
+  const Heads& t = head < p.x.heads ? p.x : p.k;
+  if (head >= p.x.heads) head -= p.x.heads;
+
+  const Rotation r = rotation_at<W>(p, position_of(p, token), pair);
+  const bool halves = C.style == Style::half;
+  const int64_t a = halves ? pair : 2 * pair, b = halves ? pair + p.half : 2 * pair + 1;
+  const T* in = static_cast<const T*>(t.in) + t.in_tokens.offset(token) + head * t.in_head;
+  T* out = static_cast<T*>(t.out) + t.out_tokens.offset(token) + head * t.out_head;
+  const float x = float(in[a * t.in_step]), y = float(in[b * t.in_step]);
+  out[a * t.out_step] = T(x * r.cos - y * r.sin);
+  out[b * t.out_step] = T(y * r.cos + x * r.sin);
+}
+
+}  // namespace tensorcraft::kernel::rope

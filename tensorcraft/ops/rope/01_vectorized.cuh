@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What changed: a thread keeps its columns and walks over heads, so cos and sin are found once for
+// all heads of a token, x and k in one launch. It has C.unroll heads in flight, 32 bytes of each:
+// one access of 16 bytes in either half of the head. Demands: unit strides, heads and caches that
+// begin at 16-byte boundaries, halves of whole accesses.
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/row_group.cuh"
+#include "tensorcraft/ops/rope/angle.cuh"
+
+namespace tensorcraft::kernel::rope {
+
+// cos and sin for kCount pairs from `pair` on.
+template <int kCount, class W, Config C>
+TC_DEVICE void find_rotations(float* cos, float* sin, const Params& p, int64_t position, int pair) {
+  float c[kCount], s[kCount];
+  if constexpr (!C.has_cache) {
+    double turns = frequency(pair, p.log2_step);
+    for (int e = 0; e < kCount; ++e, turns *= p.step) {
+      const Rotation r = rotation(position, turns);
+      c[e] = r.cos;
+      s[e] = r.sin;
+    }
+  } else if (is_cached(p, position)) {
+    load_constant_floats(c, static_cast<const W*>(p.cos) + position * p.cos_row + pair);
+    load_constant_floats(s, static_cast<const W*>(p.sin) + position * p.sin_row + pair);
+  } else {
+    for (int e = 0; e < kCount; ++e) c[e] = s[e] = kNan;
+  }
+  for (int e = 0; e < kCount; ++e) {
+    cos[e] = c[e];
+    sin[e] = s[e];
+  }
+}
+
+// Two accesses of one head, N elements each, with the rotations of their N pairs: a pair has an
+// element in each, or lies in one of them.
+template <int N, Config C>
+TC_DEVICE void rotate(float (&a)[N], float (&b)[N], const float (&cos)[N], const float (&sin)[N]) {
+  for (int e = 0; e < N; ++e) {
+    constexpr bool halves = C.style == Style::half;
+    float* const pairs = e < N / 2 ? a : b;
+    float& first = halves ? a[e] : pairs[2 * e % N];
+    float& second = halves ? b[e] : pairs[2 * e % N + 1];
+    const float x = first, y = second;
+    first = x * cos[e] - y * sin[e];
+    second = y * cos[e] + x * sin[e];
+  }
+}
+
+template <Config C, class T>
+TC_DEVICE T* token_of(T* data, const RowMap& map, int64_t token) {
+  return data + map.offset<C.nested>(token);
+}
+
+template <class T, class W, Config C>
+TC_DEVICE void vectorized(const Params& p) {
+  constexpr int N = kVectorSize<T>, kShare = C.lanes * C.heads;
+  const int64_t token = int64_t(blockIdx.x) * (C.threads / kShare) + threadIdx.x / kShare;
+  if (token >= p.tokens) return;
+  const int64_t position = position_of(p, token);
+  const int64_t heads = p.x.heads + p.k.heads;
+  const T* x_in = token_of<C>(static_cast<const T*>(p.x.in), p.x.in_tokens, token);
+  const T* k_in = token_of<C>(static_cast<const T*>(p.k.in), p.k.in_tokens, token);
+  T* x_out = token_of<C>(static_cast<T*>(p.x.out), p.x.out_tokens, token);
+  T* k_out = token_of<C>(static_cast<T*>(p.k.out), p.k.out_tokens, token);
+
+  for (int col = int(threadIdx.x % C.lanes) * N; col < p.half; col += C.lanes * N) {
+    float cos[N], sin[N];
+    if constexpr (C.style == Style::half) {
+      find_rotations<N, W, C>(cos, sin, p, position, col);
+    } else {
+      find_rotations<N / 2, W, C>(cos, sin, p, position, col / 2);
+      find_rotations<N / 2, W, C>(cos + N / 2, sin + N / 2, p, position, (col + p.half) / 2);
+    }
+    for (int64_t first = threadIdx.x / C.lanes % C.heads; first < heads;
+         first += C.heads * C.unroll) {
+      Packed<T, N> a[C.unroll], b[C.unroll];
+#pragma unroll
+      for (int u = 0; u < C.unroll; ++u) {
+        const int64_t head = first + u * C.heads;
+        if (head >= heads) continue;
+        const T* in =
+            head < p.x.heads ? x_in + head * p.x.in_head : k_in + (head - p.x.heads) * p.k.in_head;
+        a[u] = Packed<T, N>::load(in + col);
+        b[u] = Packed<T, N>::load(in + col + p.half);
+      }
+#pragma unroll
+      for (int u = 0; u < C.unroll; ++u) {
+        const int64_t head = first + u * C.heads;
+        if (head >= heads) continue;
+        T* out = head < p.x.heads ? x_out + head * p.x.out_head
+                                  : k_out + (head - p.x.heads) * p.k.out_head;
+        float x[N], y[N];
+        to_floats(x, a[u]);
+        to_floats(y, b[u]);
+        rotate<N, C>(x, y, cos, sin);
+        from_floats<T>(x).store(out + col);
+        from_floats<T>(y).store(out + col + p.half);
+      }
+    }
+  }
+}
+
+}  // namespace tensorcraft::kernel::rope

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/rows.h"
+
+namespace tensorcraft::kernel::rope {
+
+// Which elements of a head make a pair: (i, i + D/2), or (2i, 2i + 1).
+enum class Style : int { half, interleaved };
+
+// The heads of x or of k: at each token `heads` rows of D elements. No heads: not given.
+struct Heads {
+  const void* in;
+  void* out;
+  int64_t heads;
+  int64_t in_head, in_step, out_head, out_step;  // strides
+  RowMap in_tokens, out_tokens;
+};
+
+// Run time. cos and sin are null where the angles are computed.
+struct Params {
+  Heads x, k;
+  const void* positions;  // null: start_pos + the index of the token in its sequence
+  const void *cos, *sin;  // [max_seq, half]
+  int64_t cos_row, cos_step, sin_row, sin_step;
+  int64_t tokens, seq, max_seq, start_pos;
+  double log2_step;  // -2 log2(base) / D: the frequency of pair i is 2^(i * log2_step)
+  double step;       // 2^log2_step
+  RowMap position_map;
+  int32_t wide_positions;  // they are int64_t, not int32_t
+  int32_t half;            // D / 2
+};
+
+struct Config {
+  Style style;
+  int threads = 256;
+  int lanes = 1;   // threads next to each other in a head
+  int heads = 1;   // heads of a token that are worked on side by side
+  int unroll = 2;  // heads of a thread that are in flight
+  int has_cache = 0;
+  int nested = 0;  // the tokens of x or k lie along more than one axis
+};
+
+// Run time of rope_cache: out[0] = cos and out[1] = sin of the angle of each position and pair.
+struct CacheParams {
+  const void* positions;
+  void* out;
+  int64_t count;
+  int64_t out_half, out_row, out_step;  // strides
+  double log2_step;
+  RowMap position_map;
+  int32_t wide_positions;
+  int32_t half;
+};
+
+struct CacheConfig {
+  int threads = 256;
+};
+
+}  // namespace tensorcraft::kernel::rope

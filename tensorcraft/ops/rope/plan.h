@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/row_plan.h"
+#include "tensorcraft/ops/rope/params.h"
+
+#include <cmath>
+#include <string_view>
+
+// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+namespace tensorcraft::kernel::rope {
+
+using Launch = op::LaunchPlan<Config>;
+
+inline constexpr int kThreads = 256;
+
+// The frequency of pair i + 1 over that of pair i, as a power of two.
+inline double log2_step(double base, int64_t dim) { return -2 * std::log2(base) / double(dim); }
+
+// `tokens` tokens of `heads` heads of `dim` elements, one behind another; in may be null.
+inline Heads contiguous_heads(const void* in, void* out, int64_t tokens, int64_t heads,
+                              int64_t dim) {
+  if (!in) return {};
+  const RowMap map = op::contiguous_rows(tokens, heads * dim);
+  return {.in = in,
+          .out = out,
+          .heads = heads,
+          .in_head = dim,
+          .in_step = 1,
+          .out_head = dim,
+          .out_step = 1,
+          .in_tokens = map,
+          .out_tokens = map};
+}
+
+inline bool is_nested(const Params& p) {
+  const auto nested = [](const Heads& t) { return t.in_tokens.axes > 1 || t.out_tokens.axes > 1; };
+  return nested(p.x) || nested(p.k);
+}
+
+// Are angles read from caches? They have no address yet where a call is only asked about.
+inline bool has_cache(const Params& p) { return p.cos || p.max_seq > 0; }
+
+// The rung asks Params about caches and strides, so one kernel of a style serves all.
+inline Launch naive_launch(const Params& p, Style style) {
+  return {{.style = style, .threads = kThreads},
+          div_ceil(p.tokens * (p.x.heads + p.k.heads) * p.half, int64_t(kThreads))};
+}
+
+// 1024 threads on a multiprocessor; fewer where caches are wider than x, and one block's where
+// angles are computed: both take registers.
+constexpr int vectorized_min_blocks(const Config& c, int element_bytes, int cache_bytes) {
+  if (!c.has_cache) return 1;
+  return (cache_bytes > element_bytes ? 512 : 1024) / c.threads;
+}
+
+// A thread gets about 4 heads, `unroll` of them in flight at once.
+inline Launch vectorized_launch(const Params& p, Style style, int element_bytes, int cache_bytes) {
+  constexpr int kWarp = 32, kHeadsOfThread = 4;
+  Config c{.style = style, .threads = kThreads, .has_cache = has_cache(p)};
+  const auto units = uint64_t(p.half) * uint64_t(element_bytes) / 16;
+  c.lanes = int(std::min<uint64_t>(std::bit_ceil(units), kWarp));
+  const auto shares = std::bit_ceil(uint64_t(div_ceil(p.x.heads + p.k.heads, kHeadsOfThread)));
+  c.heads = int(std::min<uint64_t>(shares, uint64_t(c.threads / c.lanes)));
+  c.nested = is_nested(p);
+  return {c, div_ceil(p.tokens, int64_t(c.threads / (c.lanes * c.heads))),
+          vectorized_min_blocks(c, element_bytes, cache_bytes)};
+}
+
+inline bool is_aligned(const Heads& t, int element_bytes) {
+  return op::rows_vector_aligned(t.in, t.in_tokens, element_bytes) &&
+         op::rows_vector_aligned(t.out, t.out_tokens, element_bytes) &&
+         (t.heads == 1 ||
+          (t.in_head * element_bytes % 16 == 0 && t.out_head * element_bytes % 16 == 0));
+}
+
+inline std::string_view vectorized_problem(const Params& p, int element_bytes, int cache_bytes) {
+  const auto has_unit_steps = [](const Heads& t) {
+    return t.heads == 0 || (t.in_step == 1 && t.out_step == 1);
+  };
+  if (!has_unit_steps(p.x) || !has_unit_steps(p.k)) return "the last axis must have stride 1";
+  if (p.half * element_bytes % 16) return "half a head must be a multiple of 16 bytes";
+  if (!is_aligned(p.x, element_bytes) || !is_aligned(p.k, element_bytes))
+    return "heads must begin at multiples of 16 bytes";
+  if (p.cos && (p.cos_step != 1 || p.sin_step != 1 || !op::is_vector_aligned(p.cos) ||
+                !op::is_vector_aligned(p.sin) || p.cos_row * cache_bytes % 16 ||
+                p.sin_row * cache_bytes % 16))
+    return "rows of cos and sin must be contiguous and begin at multiples of 16 bytes";
+  if (p.tokens > op::kMaxBlocks) return "more than 2^31 - 1 tokens";
+  return "";
+}
+
+}  // namespace tensorcraft::kernel::rope

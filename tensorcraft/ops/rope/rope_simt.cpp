@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/rope/rope_simt.hpp"
+
+#include "tensorcraft/ops/rope/00_naive.cuh"
+#include "tensorcraft/ops/rope/01_vectorized.cuh"
+#include "tensorcraft/ops/rope/cache.cuh"
+
+namespace tensorcraft::kernel::rope {
+namespace {
+
+using simt::AnyOf, simt::Types;
+
+// Types of x and of the caches; without caches it is that of x.
+using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
+                  Types<bf16, float>>;
+using Same = AnyOf<Types<float, float>, Types<bf16, bf16>>;
+
+constexpr std::array kNaive{Config{.style = Style::half}, Config{.style = Style::interleaved}};
+// Heads of 64 bfloat16 or 32 floats, few of them and many.
+constexpr std::array kComputed{Config{.style = Style::half, .lanes = 4, .heads = 1},
+                               Config{.style = Style::interleaved, .lanes = 4, .heads = 1}};
+constexpr std::array kCached{
+    Config{.style = Style::half, .lanes = 4, .heads = 2, .has_cache = 1},
+    Config{.style = Style::interleaved, .lanes = 4, .heads = 2, .has_cache = 1}};
+constexpr std::array kNested{
+    Config{.style = Style::half, .lanes = 4, .heads = 2, .has_cache = 1, .nested = 1}};
+constexpr std::array kCache{CacheConfig{}};
+
+}  // namespace
+
+simt::InstanceList naive_instances() {
+  return simt::instances<Params, kNaive>(
+      All{}, []<class T, class W, Config C>(const Params& p) { naive<T, W, C>(p); });
+}
+
+simt::InstanceList vectorized_instances() {
+  const auto rung = []<class T, class W, Config C>(const Params& p) { vectorized<T, W, C>(p); };
+  return simt::concat(simt::instances<Params, kComputed>(Same{}, rung),
+                      simt::instances<Params, kCached>(Same{}, rung),
+                      simt::instances<Params, kNested>(AnyOf<Types<bf16, float>>{}, rung));
+}
+
+simt::InstanceList cache_instances() {
+  return simt::instances<CacheParams, kCache>(
+      simt::Floats{}, []<class T, CacheConfig C>(const CacheParams& p) { cache<T, C>(p); });
+}
+
+}  // namespace tensorcraft::kernel::rope

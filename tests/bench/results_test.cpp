@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/results.hpp"
+
+#include "bench/regression.hpp"
+#include "tests/bench/expect_mention.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorcraft::bench {
+namespace {
+
+using test::expect_mention;
+
+Row row(const std::string& candidate, double median, const std::string& variant = "",
+        bool chosen = false) {
+  Row row{.op = "softmax", .name = "4x8 float32", .shape = "4x8", .dtype = "float32"};
+  row.candidate = candidate;
+  row.variant = variant;
+  row.chosen = chosen;
+  row.timing = "events";
+  row.cache = "cold";
+  row.median_us = median;
+  row.runs = median > 0 ? 7 : 0;
+  row.bytes = 2e6;
+  row.flops = 4e6;
+  return row;
+}
+
+Results results(std::vector<Row> rows) {
+  Results all{"title", Json{{"gpu", "g"}}, Json{{"arch", "sm_90a"}}, Json{{"warmup_s", 1}}, {}, {}};
+  all.rows = std::move(rows);
+  return all;
+}
+
+TEST(Row, HasTheMedianAndTheSpreadOfItsTimes) {
+  Row r = row("copy", 0);
+  set_times(r, {9, 1, 5, 3, 7, 2, 8, 4, 6, 10});
+  EXPECT_EQ(r.median_us, 5.5);
+  EXPECT_EQ(r.p10_us, 2);
+  EXPECT_EQ(r.p90_us, 10);
+  EXPECT_EQ(r.runs, 10);
+  set_times(r, {3});
+  EXPECT_EQ(r.median_us, 3);
+  EXPECT_DOUBLE_EQ(row("copy", 4).gbs(), 500);
+  EXPECT_DOUBLE_EQ(row("copy", 4).tflops(), 1);
+}
+
+TEST(Row, AskedOfAMachineThatCannotIsNoFailure) {
+  Row r = row("cudnn", 0);
+  r.error = "n/a: libcudnn.so.9 cannot be opened";
+  EXPECT_FALSE(r.failed());
+  r.error = "out of memory";
+  EXPECT_TRUE(r.failed());
+}
+
+TEST(Results, AreWhatTheirFileSays) {
+  Results before = results({row("tensorcraft", 10, "online", true), row("copy", 8)});
+  before.rows[1].error = "a reason";
+  before.skipped = {"rope 1: there is no operator rope"};
+  const Json json = to_json(before);
+  EXPECT_EQ(json.at("schema"), 1);
+  for (const char* key :
+       {"op",     "case",   "shape",    "dtype",     "options", "candidate", "variant",
+        "chosen", "timing", "cache",    "median_us", "p10_us",  "p90_us",    "runs",
+        "bytes",  "flops",  "floor_us", "gbs",       "tflops",  "error"})
+    EXPECT_TRUE(json.at("rows")[0].contains(key)) << key;
+  EXPECT_EQ(json.at("rows")[0].size(), 20u);  // a ratio is never stored
+  EXPECT_TRUE(json.at("rows")[0].at("error").is_null());
+  EXPECT_EQ(json.at("rows")[1].at("error"), "a reason");
+  EXPECT_EQ(to_json(parse_results(json.dump(), "file")), json);
+}
+
+TEST(Results, OfAnotherFormAreRefused) {
+  expect_mention(
+      ErrorKind::value, [] { parse_results("{}", "f.json"); }, "f.json is no file of results");
+  expect_mention(
+      ErrorKind::value, [] { parse_results("[", "f.json"); }, "f.json is no file of results");
+  Json json = to_json(results({}));
+  json["schema"] = 2;
+  expect_mention(
+      ErrorKind::value, [&] { parse_results(json.dump(), "f.json"); }, "schema 2 is not known");
+}
+
+TEST(Regression, ARatioThatFellByMoreThanTheToleranceIsNamed) {
+  const Results before = results({row("tensorcraft", 10, "online", true), row("copy", 8)});
+  const auto change_to = [&](double ours, double peer) {
+    const auto changes = compare(
+        results({row("tensorcraft", ours, "other", true), row("copy", peer)}), before, 0.05);
+    EXPECT_EQ(changes.size(), 1u);
+    return changes.at(0);
+  };
+  EXPECT_EQ(change_to(10, 8).kind, Change::Kind::same);
+  EXPECT_EQ(change_to(10.4, 8).kind, Change::Kind::same);
+  EXPECT_EQ(change_to(20, 16).kind, Change::Kind::same);  // the machine is slower, not ours
+  const Change fell = change_to(11, 8);
+  EXPECT_EQ(fell.kind, Change::Kind::fell);
+  EXPECT_EQ(fell.what, "softmax 4x8 float32, chosen, against copy");
+  EXPECT_DOUBLE_EQ(fell.before, 0.8);
+  EXPECT_DOUBLE_EQ(fell.now, 8.0 / 11);
+}
+
+TEST(Regression, WhatIsMissingOnEitherSideIsSaid) {
+  const Results before =
+      results({row("tensorcraft", 10, "a", true), row("tensorcraft", 12, "b"), row("copy", 8)});
+  const Results now =
+      results({row("tensorcraft", 10, "a", true), row("tensorcraft", 12, "c"), row("copy", 8)});
+  const auto changes = compare(now, before, 0.05);
+  ASSERT_EQ(changes.size(), 3u);
+  EXPECT_EQ(changes[0].kind, Change::Kind::same);
+  EXPECT_EQ(changes[1].kind, Change::Kind::only_now);
+  EXPECT_EQ(changes[1].what, "softmax 4x8 float32, c, against copy");
+  EXPECT_EQ(changes[2].kind, Change::Kind::only_before);
+  EXPECT_EQ(changes[2].what, "softmax 4x8 float32, b, against copy");
+}
+
+TEST(Regression, ARowThatFailsNowFell) {
+  const Results before = results({row("tensorcraft", 10, "a", true), row("copy", 8)});
+  Results now = results({row("tensorcraft", 0, "a", true), row("copy", 8)});
+  now.rows[0].error = "it does not compile";
+  const auto changes = compare(now, before, 0.05);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].kind, Change::Kind::fell);
+}
+
+}  // namespace
+}  // namespace tensorcraft::bench

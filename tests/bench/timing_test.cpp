@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/timing.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tests/support/fake_driver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace tensorcraft::bench {
+namespace {
+
+using test::FakeDriver;
+
+TEST(Timed, ByTheWallTakesTheCopiesInTurn) {
+  std::vector<int> seen;
+  const auto timed = make_timed(
+      [&](int copy) {
+        seen.push_back(copy);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      },
+      3, Method::wall, StreamRef(), 2000);
+  EXPECT_GE(timed->microseconds(), 2000);
+  for (int i = 0; i < 3; ++i) timed->microseconds();
+  EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 0}));
+  EXPECT_EQ(timed->method(), Method::wall);
+}
+
+TEST(Timed, ByTheWallRepeatsWhatIsTooShortForAClock) {
+  int calls = 0;
+  make_timed([&](int) { ++calls; }, 1, Method::wall, StreamRef(), 1)->microseconds();
+  EXPECT_EQ(calls, 100);
+}
+
+TEST(Timed, ByEventsCountsOneCallOfTwo) {
+  FakeDriver fake;
+  const Stream stream;
+  std::vector<int> seen;
+  const auto timed = make_timed(
+      [&](int copy) {
+        seen.push_back(copy);
+        fake.clock_ms += 2;
+      },
+      2, Method::events, stream, 0);
+  EXPECT_DOUBLE_EQ(timed->microseconds(), 2000);
+  EXPECT_EQ(seen, (std::vector<int>{0, 1}));
+  EXPECT_EQ(timed->method(), Method::events);
+}
+
+TEST(Timed, WhatCannotBeRecordedIsTimedByEvents) {
+  FakeDriver fake;
+  const Stream stream;
+  fake.failing["cuStreamBeginCapture"] = 901;
+  const auto timed = make_timed([](int) {}, 2, Method::graph, stream, 0);
+  EXPECT_EQ(timed->method(), Method::events);
+}
+
+TEST(Timed, ByAGraphIsTheTimeOfOneOfItsCalls) {
+  FakeDriver fake;
+  const Stream stream;
+  int calls = 0;
+  const auto timed = make_timed([&](int) { ++calls; }, 20, Method::graph, stream, 0);
+  EXPECT_EQ(timed->method(), Method::graph);
+  EXPECT_EQ(calls, 20);  // recorded once
+  timed->microseconds();
+  EXPECT_EQ(calls, 20);
+  EXPECT_EQ(fake.calls["cuGraphLaunch"], 2);
+}
+
+TEST(Profile, IsWhatAKernelReaches) {
+  FakeDriver fake;
+  const Stream stream;
+  const KernelProfile profile =
+      profile_kernel([&] { fake.clock_ms += 1; }, {.bytes = 4e9, .flops = 2e12}, stream, 5);
+  EXPECT_DOUBLE_EQ(profile.median_us, 1000);
+  EXPECT_DOUBLE_EQ(profile.achieved_tflops, 2000);
+  EXPECT_DOUBLE_EQ(profile.achieved_gbs, 4000);
+}
+
+}  // namespace
+}  // namespace tensorcraft::bench

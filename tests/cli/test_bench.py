@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tensorcraft bench` on the CPU: rows, files, regressions, exit codes, the progress bar."""
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from process import ROOT, Run
+
+QUICK = ("--device", "cpu", "--seconds", "0.01", "--warmup", "0.01")
+ROW = {
+    "op", "case", "shape", "dtype", "options", "candidate", "variant", "chosen", "timing", "cache", "median_us", "p10_us", "p90_us",
+    "runs", "bytes", "flops", "floor_us", "gbs", "tflops", "error",
+}  # fmt: skip
+
+
+@pytest.fixture
+def has_runner(run: Run) -> bool:
+    done = run("bench", "relu", "8", *QUICK)
+    if done.code == 3:
+        assert "Google Benchmark, which runs the repetitions, is missing" in done.err
+        pytest.skip("this build has no Google Benchmark")
+    return True
+
+
+def measured(run: Run, *arguments: str) -> Any:
+    done = run("bench", *arguments, *QUICK, "--json")
+    assert done.code == 0, done.out + done.err
+    return done.json()
+
+
+def test_a_call_beside_a_copy(run: Run, has_runner: bool) -> None:
+    results = measured(run, "softmax", "--shape", "64x128", "--variant", "all", "--peer", "all")
+    assert results["schema"] == 1 and results["skipped"] == []
+    assert {"processor", "tensorcraft"} <= set(results["machine"]) and results["device"]["arch"] == "cpu"
+    assert results["timing"]["data"] == "standard normal" and results["timing"]["warmup_s"] == 0.01
+    rows = results["rows"]
+    assert all(set(row) == ROW for row in rows)
+    assert [r["candidate"] for r in rows] == ["tensorcraft"] * (len(rows) - 1) + ["copy"]
+    assert {r["variant"] for r in rows} == {"cpu", "reference", "onednn", ""} - ({"onednn"} if len(rows) == 3 else set())
+    assert [r["chosen"] for r in rows].count(True) == 1
+    for row in rows:
+        assert row["error"] is None and 0 < row["p10_us"] <= row["median_us"] <= row["p90_us"] and row["runs"] >= 5
+        assert row["bytes"] == 2 * 64 * 128 * 4 and row["gbs"] == pytest.approx(row["bytes"] / row["median_us"] / 1e3)
+    text = run("bench", "softmax", "64x128", *QUICK).out
+    assert "softmax 64x128 float32" in text and "wall, " in text and "copy " in text
+
+
+def test_short_names_of_dtypes_and_options(run: Run, has_runner: bool) -> None:
+    rows = measured(run, "rms_norm", "--shape", "8x64", "--option", "weight=64", "--dtype", "bf16")["rows"]
+    assert (rows[0]["dtype"], rows[0]["case"], rows[0]["options"]) == ("bfloat16", "8x64 bfloat16 weight=64", "weight=64")
+
+
+def test_a_suite_goes_to_a_file_and_is_its_own_baseline(run: Run, has_runner: bool, tmp_path: Path) -> None:
+    file, raw = tmp_path / "results.json", tmp_path / "raw.json"
+    done = run("bench", "--suite", "smoke", *QUICK, "--raw", str(raw), "--json", str(file))
+    results = json.loads(file.read_text())
+    assert done.code == 0 and "gemm 64x256 256x64 float32" in done.out
+    names = {row["op"] for row in results["rows"]}
+    assert {"softmax", "layer_norm", "gemm"} <= names and all(s in done.out for s in results["skipped"])
+    repetitions = [b for b in json.loads(raw.read_text())["benchmarks"] if b["run_type"] == "iteration"]
+    assert len(repetitions) == sum(row["runs"] for row in results["rows"])
+    same = run("bench", "--results", str(file), "--fail-on-regression", str(file))
+    assert same.code == 0 and "no ratio fell" in same.out
+    for row in results["rows"]:
+        if row["op"] == "gemm" and row["chosen"]:
+            row["median_us"] /= 2
+    better = tmp_path / "better.json"
+    better.write_text(json.dumps(results))
+    worse = run("bench", "--results", str(file), "--fail-on-regression", str(better), "--json")
+    fallen = [c for c in worse.json()["changes"] if c["change"] == "fell"]
+    assert worse.code == 1 and [c["what"] for c in fallen] == ["gemm 64x256 256x64 float32, warm, chosen, against copy"]
+    assert fallen[0]["before"] == pytest.approx(2 * fallen[0]["now"])
+    tolerant = run("bench", "--results", str(file), "--fail-on-regression", str(better), "--tolerance", "0.6")
+    assert tolerant.code == 0
+
+
+def test_a_row_on_one_side_only_is_said(run: Run, tmp_path: Path, has_runner: bool) -> None:
+    results = measured(run, "relu", "64")
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(json.dumps(results))
+    results["rows"][0]["case"] = results["rows"][1]["case"] = "65 float32"
+    new.write_text(json.dumps(results))
+    done = run("bench", "--results", str(new), "--fail-on-regression", str(old))
+    assert done.code == 0
+    assert "only now  relu 65 float32, warm, chosen" in done.out and "only before  relu 64 float32, warm, chosen" in done.out
+
+
+def test_a_variant_that_declines_is_a_row_with_an_error(run: Run, has_runner: bool) -> None:
+    done = run("bench", "softmax", "0x4", "--variant", "all", *QUICK, "--json")
+    assert done.code in (0, 1) and all(set(row) == ROW for row in done.json()["rows"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "name an operator and its shapes, or a suite"),
+        (("relu", "4", "--suite", "smoke"), 2, "or a suite"),
+        (("relux", "4"), 2, 'no operator is named "relux"'),
+        (("relu", "4x", *QUICK), 2, "relu: x must be a shape"),
+        (("relu", "4", "4", *QUICK), 2, "relu: takes 1 shape (x), got 2"),
+        (("relu", "4", "--variant", "best", *QUICK), 2, 'no variant of cpu is named "best"'),
+        (("relu", "4", "--peer", "mkl", *QUICK), 2, 'no peer is named "mkl"'),
+        (("relu", "4", "--device", "simt"), 2, "simt emulates a GPU"),
+        (("relu", "4", "--device", "tpu"), 2, "tpu"),
+        (("relu", "4", "--dtype", "half"), 2, "half"),
+        (("relu", "4", "--below", "x"), 2, "--below is NAME=NUMBER"),
+        (("--suite", "none"), 2, "none"),
+        (("--results", "/nonexistent"), 3, "/nonexistent cannot be read"),
+        (("--results", "/dev/null"), 2, "/dev/null is no file of results"),
+        (("relu", "4", "--json", "/nonexistent/f", *QUICK), 3, "/nonexistent/f cannot be written"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_message_and_its_code(
+    run: Run, has_runner: bool, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    done = run("bench", *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err
+
+
+def test_an_error_in_json(run: Run) -> None:
+    done = run("bench", "relux", "4", "--json")
+    assert done.code == 2 and done.json()["error"]["kind"] == "key"
+
+
+def test_the_bar_is_for_terminals(command: Path, environment: dict[str, str], has_runner: bool) -> None:
+    arguments = [command, "bench", "relu", "1000000", "--device", "cpu", "--seconds", "1.5", "--warmup", "0.2"]
+    piped = subprocess.run(arguments, capture_output=True, env=environment, check=True)
+    assert piped.stderr == b""
+    ours, theirs = pty.openpty()
+    subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=environment, check=True)
+    os.close(theirs)
+    drawn = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while part := os.read(ours, 65536):
+            drawn += part
+    assert b"0/1 " in drawn and b" left, relu 1000000 float32" in drawn
+
+
+def test_help_names_every_option(run: Run) -> None:
+    text = run("bench", "--help").out
+    assert all(option in text for option in ("--suite", "--peer", "--warm", "--fail-on-regression", "--tolerance", "--raw"))
+
+
+def test_the_python_program_writes_the_same_form(run: Run, tmp_path: Path, has_runner: bool) -> None:
+    pytest.importorskip("tensorcraft")
+    file = tmp_path / "python.json"
+    arguments = [ROOT / "benchmarks" / "torch_peers.py", file, "--suite", "smoke", "--seconds", "0.01", "--warmup", "0"]
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    theirs, ours = json.loads(file.read_text()), measured(run, "--suite", "smoke")
+    assert all(set(row) == ROW for row in theirs["rows"])
+    assert {r["candidate"] for r in theirs["rows"]} >= {"tensorcraft", "copy"}
+    assert [s.split(":")[0] for s in theirs["skipped"]] == [s.split(":")[0] for s in ours["skipped"]]
+    names = [list(dict.fromkeys((r["op"], r["case"]) for r in results["rows"])) for results in (theirs, ours)]
+    assert names[0] == names[1]
+    assert run("bench", "--results", str(file), "--fail-on-regression", str(file)).code == 0

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/cumulative_sum/cumulative_sum.hpp"
+
+#include "tensorcraft/cuda/device.hpp"
+#include "tests/support/expect_error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace tensorcraft {
+namespace {
+
+using test::expect_error;
+
+std::vector<Device> places() {
+  std::vector<Device> all = {Device::cpu()};
+  if (devices().back() == Device::simt()) all.push_back(Device::simt());
+  return all;
+}
+
+template <class T>
+std::vector<T> values(const Tensor& t) {
+  std::vector<T> all(size_t(t.size()));
+  t.copy_to_host(all.data(), t.nbytes());
+  return all;
+}
+
+TEST(CumulativeSum, ReadsAViewThatRunsBackwards) {
+  std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  const TensorView backwards(x.data() + 5, DType::float32, {2, 3}, {-3, -1}, Device::cpu());
+  EXPECT_EQ(values<float>(cumulative_sum(backwards, {.axis = 1})),
+            (std::vector<float>{6, 11, 15, 3, 5, 6}));
+}
+
+TEST(CumulativeSum, IntegersAddUpBeyondTheirOwnType) {
+  const std::vector<int32_t> large(3000, 2147483647);
+  for (const Device d : places()) {
+    Tensor x(DType::int32, {3000}, d);
+    x.copy_from_host(large.data(), x.nbytes());
+    EXPECT_EQ(values<int64_t>(cumulative_sum(x)).back(), 3000ll * 2147483647) << d;
+  }
+}
+
+// Segments of a long row are summed by blocks that finish in another order each time.
+TEST(CumulativeSum, RepeatsToTheBitAndAddsUpEverything) {
+  std::vector<float> numbers(70000);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = float(i % 7) - 2.9f;
+  Tensor x(DType::float32, {70000}, places().back());
+  x.copy_from_host(numbers.data(), x.nbytes());
+  const auto first = values<float>(cumulative_sum(x));
+  double sum = 0;
+  for (const float v : numbers) sum += double(v);
+  EXPECT_NEAR(first.back(), sum, 1e-5 * std::abs(sum));
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(values<float>(cumulative_sum(x)), first);
+}
+
+TEST(CumulativeSum, WantsAnAxisThatIsThere) {
+  const Tensor x(DType::float32, {2, 3});
+  expect_error(
+      ErrorKind::index, [&] { cumulative_sum(x, {.axis = -3}); },
+      "cumulative_sum: axis must be in [-2, 2), got -3");
+  expect_error(
+      ErrorKind::value, [&] { cumulative_sum(x); }, "cumulative_sum: give axis: x has 2 axes");
+}
+
+}  // namespace
+}  // namespace tensorcraft

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/quantize/quantize.hpp"
+
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/ops/quantize/scale.cuh"
+#include "tests/support/expect_error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace tensorcraft {
+namespace {
+
+using test::expect_error;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
+
+Tensor normal_tensor(const Dims& shape, std::mt19937& random, float mean = 0) {
+  Tensor t(DType::float32, shape);
+  std::normal_distribution<float> normal(mean, 2);
+  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
+  return t;
+}
+
+std::vector<float> floats(const Tensor& t) {
+  return {t.data_as<float>(), t.data_as<float>() + t.size()};
+}
+std::vector<uint8_t> bytes(const Tensor& t) {
+  return {t.data_as<uint8_t>(), t.data_as<uint8_t>() + t.nbytes()};
+}
+
+// Any bits: normal, subnormal, infinite and NaN alike.
+float any_float(std::mt19937& random) { return bit_cast<float>(uint32_t(random())); }
+
+TEST(Divisor, RoundsAsADivisionWouldInEveryResultThatRoundingKeeps) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto check = [](float x, float by) {
+    const float exact = x / by;
+    const float got = kernel::quantize::Divisor(by).divide(x);
+    ASSERT_EQ(std::isnan(got), std::isnan(exact)) << x << " / " << by;
+    if (std::isnan(exact)) return;
+    ASSERT_EQ(std::signbit(got), std::signbit(exact)) << x << " / " << by;
+    // What float8 and int8 tell apart lies between 2^-18 and 2^17; there it is the same float.
+    if (std::abs(exact) > 0x1p-30f && std::abs(exact) < 0x1p30f) {
+      ASSERT_EQ(got, exact) << x << " / " << by;
+    }
+    ASSERT_EQ(std::abs(got) < 0x1p-20f, std::abs(exact) < 0x1p-20f) << x << " / " << by;
+    ASSERT_EQ(std::abs(got) > 0x1p20f, std::abs(exact) > 0x1p20f) << x << " / " << by;
+  };
+  for (int i = 0; i < 300000; ++i) {
+    const float by = std::abs(any_float(random));
+    check(any_float(random), by);
+    const float near = by * std::ldexp(1.0f, int(random() % 40) - 20);  // quotients near 1
+    check(near * (1 + float(random() % 4096) / 4096), by);
+    check(float(int(random() % 2000)) - 1000, float(1 + random() % 1000));
+  }
+  for (const float x : {0.0f, -0.0f, 1.0f, kInf, -kInf, kNotANumber, 1e-45f, 3e38f})
+    for (const float by : {0.0f, 1e-45f, 1e-30f, 1.0f, 3.0f, 1e30f, 3e38f, kInf, kNotANumber})
+      check(x, by);
+}
+
+// The definition, one element at a time, by the conversions of the library.
+template <class Q>
+void expect_rule(DType dtype, float largest) {
+  std::mt19937 random(7);
+  const Tensor x = normal_tensor({40, 384}, random);
+  for (const char* variant : {"cpu", "reference"}) {
+    const QuantizeResult r =
+        quantize(x, {.dtype = dtype, .scheme = QuantizeScheme::token, .variant = variant});
+    for (int64_t row = 0; row < 40; ++row) {
+      const float* in = x.data_as<float>() + row * 384;
+      float amax = 0;
+      for (int i = 0; i < 384; ++i) amax = std::max(amax, std::abs(in[i]));
+      const float scale = amax / largest;
+      ASSERT_EQ(r.scales.data_as<float>()[row], scale);
+      for (int i = 0; i < 384; ++i)
+        ASSERT_EQ(r.out.data_as<Q>()[row * 384 + i].bits, Q(in[i] / scale).bits) << variant;
+    }
+  }
+}
+
+TEST(Quantize, Float8HasTheBitsOfTheConversionOfXOverScale) {
+  expect_rule<e4m3>(DType::float8_e4m3fn, 448);
+  expect_rule<e5m2>(DType::float8_e5m2, 57344);
+}
+
+TEST(Quantize, Int8IsWithinHalfAScaleOfXAndSaturates) {
+  std::mt19937 random(8);
+  for (const bool asymmetric : {false, true})
+    for (const auto scheme :
+         {QuantizeScheme::tensor, QuantizeScheme::token, QuantizeScheme::block}) {
+      const Tensor x = normal_tensor({7, 300}, random, 5);
+      const QuantizeResult r =
+          quantize(x, {.dtype = DType::int8, .scheme = scheme, .asymmetric = asymmetric});
+      DequantizeOptions back{.scheme = scheme};
+      if (asymmetric) back.zero_point = r.zero_point.view();
+      const auto y = floats(dequantize(r.out, r.scales, back)), in = floats(x),
+                 scales = floats(r.scales);
+      const float scale = *std::max_element(scales.begin(), scales.end());
+      for (size_t i = 0; i < in.size(); ++i)
+        ASSERT_LE(std::abs(y[i] - in[i]), scale * (asymmetric ? 1.001f : 0.501f));
+    }
+  std::vector<float> in = {-1000, 1000, 0.4f, 0.5f, 1.5f, -2.5f, kNotANumber, kInf}, scale = {1};
+  const QuantizeResult r = quantize(
+      TensorView(in.data(), DType::float32, {8}),
+      {.dtype = DType::int8, .given_scales = TensorView(scale.data(), DType::float32, {})});
+  const std::vector<int8_t> got(r.out.data_as<int8_t>(), r.out.data_as<int8_t>() + 8);
+  EXPECT_EQ(got, (std::vector<int8_t>{-128, 127, 0, 0, 2, -2, 0, 127}));
+  EXPECT_EQ(r.scales.size(), 0);
+}
+
+TEST(Quantize, ANanMakesTheScaleOfItsGroupNanAndNoOther) {
+  std::vector<float> in(256, 1);
+  in[3] = kNotANumber;
+  const TensorView x(in.data(), DType::float32, {1, 256});
+  for (const char* variant : {"cpu", "reference"}) {
+    const QuantizeResult r = quantize(x, {.scheme = QuantizeScheme::block, .variant = variant});
+    EXPECT_TRUE(std::isnan(r.scales.data_as<float>()[0])) << variant;
+    EXPECT_EQ(r.scales.data_as<float>()[1], 1 / 448.0f) << variant;
+    for (int i = 0; i < 256; ++i) ASSERT_EQ(bytes(r.out)[size_t(i)], i < 128 ? 0x7f : 0x7e) << i;
+    const QuantizeResult integers =
+        quantize(x, {.dtype = DType::int8, .scheme = QuantizeScheme::block, .variant = variant});
+    for (int i = 0; i < 256; ++i) ASSERT_EQ(bytes(integers.out)[size_t(i)], i < 128 ? 0 : 127) << i;
+  }
+}
+
+TEST(Quantize, ScalesOfPowersOfTwoAreTheNextOnesUp) {
+  std::mt19937 random(9);
+  const Tensor x = normal_tensor({20, 128}, random);
+  const auto plain = floats(quantize(x, {.scheme = QuantizeScheme::token}).scales);
+  const auto powers =
+      floats(quantize(x, {.scheme = QuantizeScheme::token, .power_of_two = true}).scales);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    int exponent = 0;
+    EXPECT_EQ(std::frexp(powers[i], &exponent), 0.5f);
+    EXPECT_TRUE(powers[i] >= plain[i] && powers[i] < 2 * plain[i]) << powers[i];
+  }
+  EXPECT_EQ(kernel::quantize::power_of_two_above(0.25f), 0.25f);
+}
+
+TEST(Quantize, ColumnsOfScalesAreTheTransposeOfRowsAndPaddedWithZeros) {
+  std::mt19937 random(10);
+  const Tensor x = normal_tensor({3, 2, 300}, random);
+  for (const char* variant : {"cpu", "reference"}) {
+    const QuantizeResult rows = quantize(x, {.scheme = QuantizeScheme::block, .variant = variant});
+    const QuantizeResult columns = quantize(x, {.scheme = QuantizeScheme::block,
+                                                .scales_layout = ScalesLayout::column,
+                                                .variant = variant});
+    ASSERT_EQ(rows.scales.shape(), (Dims{3, 2, 3}));
+    ASSERT_EQ(columns.scales.shape(), (Dims{3, 8}));
+    EXPECT_EQ(bytes(rows.out), bytes(columns.out));
+    for (int block = 0; block < 3; ++block)
+      for (int row = 0; row < 8; ++row)
+        EXPECT_EQ(columns.scales.data_as<float>()[block * 8 + row],
+                  row < 6 ? rows.scales.data_as<float>()[row * 3 + block] : 0.0f);
+    const auto a = dequantize(rows.out, rows.scales, {.scheme = QuantizeScheme::block}),
+               b = dequantize(
+                   columns.out, columns.scales,
+                   {.scheme = QuantizeScheme::block, .scales_layout = ScalesLayout::column});
+    EXPECT_EQ(floats(a), floats(b));
+  }
+}
+
+// The only variant of two kernels: its partial results lie on the device of x.
+TEST(Quantize, TwoLaunchesGiveTheBitsOfOneEveryTime) {
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  std::mt19937 random(11);
+  for (const bool asymmetric : {false, true}) {
+    const Tensor host = normal_tensor({33, 1024}, random, 1), x = host.to(Device::simt());
+    const QuantizeOptions options{.dtype = DType::int8, .asymmetric = asymmetric};
+    const QuantizeResult expected = quantize(host, options);
+    QuantizeOptions forced = options;
+    forced.variant = "two_launches";
+    for (int i = 0; i < 3; ++i) {
+      const QuantizeResult r = quantize(x, forced);
+      EXPECT_EQ(bytes(r.out), bytes(expected.out));
+      EXPECT_EQ(bytes(r.scales), bytes(expected.scales));
+      EXPECT_EQ(bytes(r.zero_point), bytes(expected.zero_point));
+    }
+  }
+}
+
+TEST(Quantize, RefusesOptionsThatContradictEachOther) {
+  Tensor x(DType::float32, {2, 128}), scale(DType::float32, {}), zero(DType::int32, {}),
+      q(DType::int8, {2, 128});
+  expect_error(
+      ErrorKind::type, [&] { quantize(x, {.dtype = DType::float16}); },
+      "quantize: dtype must be float8_e4m3fn, float8_e5m2 or int8, got float16");
+  expect_error(
+      ErrorKind::value, [&] { quantize(x, {.asymmetric = true}); },
+      "quantize: zero_point must not be given for float8; it is for dtype int8");
+  expect_error(
+      ErrorKind::value,
+      [&] { quantize(x, {.dtype = DType::int8, .given_zero_point = zero.view()}); },
+      "quantize: zero_point is given without scales; give both");
+  expect_error(
+      ErrorKind::value, [&] { quantize(x, {.power_of_two = true, .given_scales = scale.view()}); },
+      "quantize: asymmetric and power_of_two say how to compute scales, but scales are given");
+  expect_error(
+      ErrorKind::value, [&] { quantize(q, x, {.dtype = DType::int8}); },
+      "quantize: give memory for the scales that are computed, and where asymmetric for zero "
+      "points");
+  expect_error(
+      ErrorKind::value,
+      [&] {
+        quantize(x, {.scheme = QuantizeScheme::block,
+                     .block_shape = BlockShape::square,
+                     .scales_layout = ScalesLayout::column});
+      },
+      "quantize: scales_layout column is for blocks of 1x128, not of 128x128");
+  Tensor empty(DType::float32, {0, 4});
+  expect_error(
+      ErrorKind::value, [&] { quantize(empty); },
+      "quantize: x: shape [0, 4] has no elements to find a scale of; give scales");
+  EXPECT_EQ(quantize(empty, {.scheme = QuantizeScheme::token}).out.size(), 0);
+  EXPECT_THROW(quantize(x, {.scheme = QuantizeScheme::token, .given_scales = scale.view()}), Error);
+  EXPECT_THROW(dequantize(x, scale), Error);
+  EXPECT_THROW(dequantize(q, scale, {.dtype = DType::int8}), Error);
+}
+
+}  // namespace
+}  // namespace tensorcraft
