@@ -131,7 +131,7 @@ def test_an_error_in_json(run: Run) -> None:
 
 
 def test_the_bar_is_for_terminals(command: Path, environment: dict[str, str], has_runner: bool) -> None:
-    arguments = [command, "bench", "relu", "1000000", "--device", "cpu", "--seconds", "1.5", "--warmup", "0.2"]
+    arguments = [command, "bench", "relu", "20000000", "--device", "cpu", "--seconds", "1.5", "--warmup", "0.2"]
     piped = subprocess.run(arguments, capture_output=True, env=environment, check=True)
     assert piped.stderr == b""
     ours, theirs = pty.openpty()
@@ -141,7 +141,7 @@ def test_the_bar_is_for_terminals(command: Path, environment: dict[str, str], ha
     with contextlib.suppress(OSError):  # the other end is closed
         while part := os.read(ours, 65536):
             drawn += part
-    assert b"0/1 " in drawn and b" left, relu 1000000 float32" in drawn
+    assert b"0/1 " in drawn and b" left, relu 20000000 float32" in drawn
 
 
 def test_help_names_every_option(run: Run) -> None:

@@ -48,6 +48,16 @@ class Kill : public testing::Test {
     return Child(log_, [=, this] { return build(seed, count); });
   }
 
+  // How long a process takes from its start to its third entry. Kills must find more than processes
+  // that have not published yet, on a slow disk too.
+  std::chrono::microseconds time_of_three_entries() const {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(start(kOwnKeys, 3).wait(), 0) << test::read_file(log_);
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
+                                                                 begin);
+  }
+  size_t entries() const { return KernelCache(folder_, kLimit).stat().entries; }
+
   void expect_locks_are_free() const {
     CacheFolder folder(folder_);
     for (const auto& file : folder.list("lock-", ""))
@@ -64,6 +74,7 @@ class Kill : public testing::Test {
     RecordProperty("orphans", int(orphans.size()));
   }
 
+  static constexpr int kOwnKeys = 701;  // a seed that no kill has
   static constexpr size_t kLimit = 4 << 20;
   test::TemporaryFolder root_;
   std::string folder_ = root_.file("cache"), log_ = root_.file("log");
@@ -72,8 +83,7 @@ class Kill : public testing::Test {
 TEST_F(Kill, LeavesNoBadEntryNoLockAndNoFile) {
   const int kills = test::repeats(100, 1000);
   std::mt19937 random(7);
-  // Opening the real compiler takes a while, and the kill must find more than that.
-  std::uniform_int_distribution<int> moment_us(500, test::uses_real_compiler() ? 150000 : 25000);
+  std::uniform_int_distribution<long> moment_us(500, 2 * time_of_three_entries().count());
   for (int i = 0; i < kills; i += 2) {
     // Two processes that build the same keys: one of them waits for the lock of the other.
     Child first = start(i, 1 << 20), second = start(i, 1 << 20);
@@ -98,10 +108,11 @@ TEST_F(Kill, LeavesNoBadEntryNoLockAndNoFile) {
 
 // The image of an entry is that of its key, whoever was killed.
 TEST_F(Kill, LeavesTheRightImageUnderEachKey) {
-  const int slowness = test::uses_real_compiler() ? 5 : 1;
-  for (int i = 0; i < 10; ++i) {
+  const auto moment = time_of_three_entries();
+  const size_t before = entries();
+  for (int i = 0; i < 10 || (entries() == before && i < 200); ++i) {
     Child child = start(0, 1 << 20);
-    std::this_thread::sleep_for(std::chrono::milliseconds((20 + 7 * i) * slowness));
+    std::this_thread::sleep_for(moment * (i % 10 + 2) / 4);  // half of it to almost three times
     child.kill_now();
   }
   const auto compare = [this] {
