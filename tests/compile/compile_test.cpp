@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -64,29 +65,31 @@ std::vector<Kernel> kernels(const DeviceInfo& device, Keep keep) {
   return found;
 }
 
-// Calls `compile`, which throws what is wrong, for every kernel on every core. False where one
-// failed.
+// Calls `work` for every item on every core.
+template <class T>
+void for_all(const std::vector<T>& items, const std::function<void(const T&)>& work) {
+  std::atomic<size_t> next = 0;
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
+    threads.emplace_back([&] {
+      for (size_t item = next++; item < items.size(); item = next++) work(items[item]);
+    });
+  }
+}
+
+// Calls `compile`, which throws what is wrong, for every kernel. False where one failed.
 bool compile_all(const std::vector<Kernel>& all, std::string_view arch,
                  const std::function<void(const Kernel&)>& compile) {
-  std::atomic<size_t> next = 0, failed = 0;
-  std::mutex mutex;
-  const auto work = [&] {
-    for (size_t i = next++; i < all.size(); i = next++) {
-      try {
-        compile(all[i]);
-      } catch (const std::exception& e) {
-        ++failed;
-        const std::lock_guard lock(mutex);
-        ADD_FAILURE() << all[i].variant << " for " << arch << ": " << e.what();
-      }
+  std::atomic<bool> complete = true;
+  for_all<Kernel>(all, [&](const Kernel& kernel) {
+    try {
+      compile(kernel);
+    } catch (const std::exception& e) {
+      complete = false;
+      ADD_FAILURE() << kernel.variant << " for " << arch << ": " << e.what();
     }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
-      threads.emplace_back(work);
-  }
-  return failed == 0;
+  });
+  return complete;
 }
 
 std::string gate_file(const std::string& name) {
@@ -194,10 +197,14 @@ class NvccHistory {
   NvccHistory(const NvccHistory&) = delete;
   NvccHistory& operator=(const NvccHistory&) = delete;
 
-  // The JIT's key of the kernel, which covers the text of every header, and the compiler.
-  std::string key(const jit::KernelKey& kernel, std::string_view arch) const {
+  // Of the compiler and the JIT's keys of the kernels, which cover the text of every header.
+  std::string key(const std::vector<Kernel>& kernels, std::string_view arch) const {
     const jit::Toolchain any{.version = {}, .architectures = {90}};
-    return Sha256().field(version_).field(jit::make_program(kernel, arch, any).key).hex();
+    Sha256 hash;
+    hash.field(version_);
+    for (const Kernel& kernel : kernels)
+      hash.field(jit::make_program(kernel.plan.kernel, arch, any).key);
+    return hash.hex();
   }
   bool passed_before(const std::string& key) const { return before_.contains(key); }
   void pass(const std::string& key) {
@@ -225,26 +232,52 @@ void write_generated_headers(const jit::KernelKey& key, const test::TemporaryFol
   }
 }
 
-// The text NVRTC gets, as a file for nvcc.
+// One file for nvcc with the texts that NVRTC gets of these kernels, which are all of one rung:
+// most of what nvcc does, it does once a file.
+void write_for_nvcc(const std::vector<Kernel>& kernels, const std::string& file,
+                    std::string_view arch) {
+  std::ofstream text(file);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const jit::KernelKey& key = kernels[i].plan.kernel;
+    const std::string entry = jit::entry_name(*key.rung);
+    text << "// " << kernels[i].variant << "\n#define " << entry << " " << entry << "_" << i << "\n"
+         << jit::entry_text(key, arch) << "#undef " << entry << "\n\n";
+  }
+}
+
+// The kernels of each rung, those first that take longest.
+std::vector<std::vector<Kernel>> by_rung(const std::vector<Kernel>& all) {
+  std::map<std::string, std::vector<Kernel>> groups;
+  for (const Kernel& kernel : all)
+    groups[join(kernel.plan.kernel.rung->header, " ", kernel.plan.kernel.rung->function)].push_back(
+        kernel);
+  std::vector<std::vector<Kernel>> sorted;
+  for (auto& [rung, kernels] : groups) sorted.push_back(std::move(kernels));
+  std::ranges::stable_sort(sorted, std::ranges::greater(), &std::vector<Kernel>::size);
+  return sorted;
+}
+
 TEST(CompileGate, OneKernelOfEachVariantAndDtypeBuildsWithNvcc) {
   const std::string nvcc = TENSORCRAFT_NVCC;
   if (nvcc.empty()) GTEST_SKIP() << "there is no nvcc";
   const test::TemporaryFolder folder;
   NvccHistory history(nvcc);
-  std::atomic<int> compiled = 0;
+  std::atomic<size_t> compiled = 0;
   const auto all = kernels(device_info_of_arch("sm_90a"), Keep::one_a_dtype);
-  compile_all(all, "sm_90a", [&](const Kernel& kernel) {
-    const std::string key = history.key(kernel.plan.kernel, "sm_90a");
+  for_all<std::vector<Kernel>>(by_rung(all), [&](const std::vector<Kernel>& kernels) {
+    const std::string key = history.key(kernels, "sm_90a");
     if (!history.passed_before(key)) {
-      ++compiled;
+      compiled += kernels.size();
       const std::string file = folder.file(key);
-      std::ofstream(file + ".cu") << jit::entry_text(kernel.plan.kernel, "sm_90a");
-      write_generated_headers(kernel.plan.kernel, folder);
+      write_for_nvcc(kernels, file + ".cu", "sm_90a");
+      write_generated_headers(kernels.front().plan.kernel, folder);
       const std::string command = join(
           '"', nvcc, "\" -cubin -std=c++20 --gpu-architecture=sm_90a -I\"", TENSORCRAFT_SOURCE,
           "\" -I\"", folder.path(), "\" -o ", file, ".cubin ", file, ".cu > ", file, ".log 2>&1");
       if (std::system(command.c_str()) != 0)
-        fail(ErrorKind::compile, std::ifstream(file + ".log").rdbuf());
+        return void(ADD_FAILURE() << "nvcc: " << kernels.front().variant
+                                  << " and others of its rung: "
+                                  << std::ifstream(file + ".log").rdbuf());
     }
     history.pass(key);
   });
