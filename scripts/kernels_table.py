@@ -38,7 +38,7 @@ def merged(baseline, measured):
     if kept and measured["nvrtc"] != baseline["nvrtc"]:
         raise SystemExit(f"kernels_table: this run is of NVRTC {measured['nvrtc']} and did not measure {', '.join(kept)}, "
                          f"which the baseline has from NVRTC {baseline['nvrtc']}: run the whole gate")  # fmt: skip
-    return {**measured, "kernels": kernels}
+    return {**measured, "kernels": kernels, "texts": {**baseline["texts"], **measured["texts"]}}
 
 
 def accept(path, target=BASELINE):

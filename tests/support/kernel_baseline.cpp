@@ -131,6 +131,7 @@ KernelBaseline read_baseline(const std::string& path) {
     if (json.at("columns") != Json(kColumns))
       fail(ErrorKind::value, path, " has other columns: ", json.at("columns").dump());
     baseline.nvrtc = json.at("nvrtc");
+    baseline.texts = json.at("texts");
     for (const auto& [arch, rungs] : json.at("kernels").items())
       for (const auto& [rung, kernels] : rungs.items())
         for (const auto& [name, row] : kernels.items())
@@ -149,13 +150,17 @@ void write_baseline(const KernelBaseline& baseline, const std::string& path) {
       kernels[arch][rung][rest] = to_json(use);
     }
   std::ofstream file(path);
-  file << Json{{"nvrtc", baseline.nvrtc}, {"columns", kColumns}, {"kernels", kernels}} << '\n';
+  file << Json{{"nvrtc", baseline.nvrtc},
+               {"columns", kColumns},
+               {"texts", baseline.texts},
+               {"kernels", kernels}}
+       << '\n';
   if (!file.flush()) fail(ErrorKind::io, path, " cannot be written");
 }
 
 Findings judge(const MeasuredKernels& measured, const std::string& arch, const std::string& nvrtc,
                const KernelBaseline& baseline, std::string_view accept) {
-  static const std::map<std::string, KernelUse> kNone;
+  static const KernelUses kNone;
   const auto of_arch = baseline.kernels.find(arch);
   const auto& rows = of_arch == baseline.kernels.end() ? kNone : of_arch->second;
   const bool same_compiler = nvrtc == baseline.nvrtc;

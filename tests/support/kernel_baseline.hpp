@@ -34,9 +34,12 @@ std::string kernel_name(const jit::KernelKey& key);
 // By kernel_name(), of one architecture.
 using MeasuredKernels = std::map<std::string, MeasuredKernel>;
 
+using KernelUses = std::map<std::string, KernelUse>;  // by kernel_name()
+
 struct KernelBaseline {
-  std::string nvrtc;                                                // "13.0"
-  std::map<std::string, std::map<std::string, KernelUse>> kernels;  // by architecture and name
+  std::string nvrtc;                          // "13.0"
+  std::map<std::string, KernelUses> kernels;  // by architecture
+  std::map<std::string, std::string> texts;   // by architecture: a hash of what the compiler read
 };
 // Kind not_found or value where the file is not there or not of this form.
 KernelBaseline read_baseline(const std::string& path);

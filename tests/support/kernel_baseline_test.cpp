@@ -124,9 +124,12 @@ TEST(KernelBaseline, ReadsWhatItWrote) {
   KernelUse use = kUse;
   use.spill_bytes = 12;
   use.stack_bytes = 24;
-  write_baseline(baseline_of(use), path);
+  KernelBaseline written = baseline_of(use);
+  written.texts["sm_90a"] = "a hash";
+  write_baseline(written, path);
   const KernelBaseline read = read_baseline(path);
   EXPECT_EQ(read.nvrtc, "13.0");
+  EXPECT_EQ(read.texts, written.texts);
   ASSERT_EQ(read.kernels.at("sm_90a").size(), 1u);
   const KernelUse& row = read.kernels.at("sm_90a").at(std::string(kName));
   EXPECT_EQ(row.registers, 40);
