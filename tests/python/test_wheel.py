@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel and the sdist, each installed into a fresh environment without a compiler."""
+"""The sdist, and the wheel built from it, installed into a fresh environment without a compiler."""
 
 import json
 import os
@@ -38,8 +38,10 @@ def run(*command: Any, cwd: Path, **environment: str) -> str:
     return result.stdout
 
 
-def build_sdist(folder: Path) -> Path:
-    """The sdist, unpacked."""
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpacked."""
+    folder = tmp_path_factory.mktemp("sdist")
     code = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
     run(sys.executable, "-c", code, folder, cwd=ROOT)
     (archive,) = folder.glob("*.tar.gz")
@@ -79,11 +81,14 @@ def try_out(wheel: Path, folder: Path) -> None:
     assert not list((site / "tensorcraft").rglob("*.hpp"))
 
 
-def test_the_wheel_works_without_a_compiler(tmp_path: Path) -> None:
-    try_out(build_wheel(ROOT, tmp_path), tmp_path / "venv")
+def test_the_sdist_holds_the_tree(sdist: Path) -> None:
+    """So a wheel of the checkout is the wheel of the sdist."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    tracked = set(run("git", "ls-files", cwd=ROOT).splitlines())
+    assert not {name for name in tracked if not (sdist / name).exists() and not name.startswith(".ci/")}
+    assert not (sdist / "build").exists()
 
 
-def test_the_sdist_builds_and_works_without_a_compiler(tmp_path: Path) -> None:
-    source = build_sdist(tmp_path)
-    assert not (source / "build").exists()
-    try_out(build_wheel(source, tmp_path), tmp_path / "venv")
+def test_the_wheel_of_the_sdist_works_without_a_compiler(sdist: Path, tmp_path: Path) -> None:
+    try_out(build_wheel(sdist, tmp_path), tmp_path / "venv")
