@@ -24,9 +24,11 @@ function(tensorcraft_simt_kernels target)  # [asan | race]
     target_compile_options(${target} PRIVATE ${watched_options})
   endif()
   if(watch STREQUAL "asan")
-    # Half of the cost of UBSan, and what it would find there ends the program anyway.
+    # Half of the cost of UBSan, and what it would find there ends the program anyway. Calls instead of
+    # checks in place make unrolled loops a third cheaper to compile.
     target_compile_options(${target} PRIVATE ${TENSORCRAFT_ASAN_OPTIONS} -fno-sanitize=null,vptr,object-size,pointer-overflow
-                                             -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+                                             -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+                                             "SHELL:--param asan-instrumentation-with-call-threshold=20")
   elseif(watch STREQUAL "race")
     # The SIMT device then sees every access of a kernel to memory: it defines the functions that
     # the instrumented code calls, so nothing is linked with the sanitizer's own library.
@@ -39,10 +41,12 @@ endfunction()
 function(tensorcraft_watched_library watch instances device)
   add_library(tensorcraft_${watch}_kernels OBJECT EXCLUDE_FROM_ALL ${instances})
   tensorcraft_simt_kernels(tensorcraft_${watch}_kernels ${watch})
+  target_precompile_headers(tensorcraft_${watch}_kernels PRIVATE ${TENSORCRAFT_STANDARD_HEADERS})
   add_library(tensorcraft_${watch}_device OBJECT EXCLUDE_FROM_ALL ${device})
   target_include_directories(tensorcraft_${watch}_device PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(tensorcraft_${watch}_device PRIVATE ${TENSORCRAFT_WARNINGS} ${TENSORCRAFT_FLOAT_OPTIONS} -UNDEBUG)
   target_link_libraries(tensorcraft_${watch}_device PRIVATE tensorcraft_dependencies)
+  target_precompile_headers(tensorcraft_${watch}_device PRIVATE ${TENSORCRAFT_STANDARD_HEADERS})
   # Of an inline function that several objects hold the first is linked: the watched one.
   add_library(tensorcraft_${watch} SHARED EXCLUDE_FROM_ALL
               $<TARGET_OBJECTS:tensorcraft_${watch}_kernels> $<TARGET_OBJECTS:tensorcraft_${watch}_device>
