@@ -25,6 +25,22 @@ step() {  # every step runs, so one report shows all that is wrong
   echo "== $name"
   "$@" || failed+=("$name")
 }
+# beside NAME COMMAND...: a step that runs beside the next ones, which leave a core idle. report: waits for these, prints what they said.
+names=() logs=() processes=()
+beside() {
+  names+=("$1") logs+=("$build/step-${#names[@]}.log")
+  shift
+  "$@" >"${logs[-1]}" 2>&1 &
+  processes+=($!)
+}
+report() {
+  local i
+  for i in "${!names[@]}"; do
+    wait "${processes[i]}" || failed+=("${names[i]}")
+    echo "== ${names[i]}"
+    cat "${logs[i]}"
+  done
+}
 fuzz() {  # the parser under libFuzzer, with clang's sanitizers
   cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++-19 -DTENSORCRAFT_FUZZ=ON \
     -DTENSORCRAFT_WITH_ONEDNN=OFF >build/fuzz.log && cmake --build build/fuzz --target safetensors_fuzz >>build/fuzz.log &&
@@ -42,11 +58,12 @@ if [ -e /dev/nvidiactl ]; then unlabelled=(); fi
 step "C++ tests" ctest --test-dir "$build" --output-on-failure -j2 --no-tests=error "${unlabelled[@]}"
 step "SIMT tests, ASan and UBSan" scripts/simt.sh --build "$build" asan
 step "SIMT tests, race build" scripts/simt.sh --build "$build" race
+beside "API reference" scripts/docs.sh "$build/python"
+beside lint scripts/lint.sh --build "$build" tensorcraft/{core,cuda,jit,op}
 step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python tests/scripts
+report
 step "command tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/cli --command "$build/install/bin/tensorcraft"
-step "API reference" scripts/docs.sh "$build/python"
 step format scripts/format.sh --check
-step lint scripts/lint.sh --build "$build" tensorcraft/{core,cuda,jit,op}
 step "Python lint" "$python" -m ruff check -q python bindings tests benchmarks examples scripts
 if ((full)); then step libFuzzer fuzz; fi
 if ((${#failed[@]})); then
