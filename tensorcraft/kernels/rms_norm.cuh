@@ -127,7 +127,7 @@ std::string_view launch_codes(const Tensors& t, const CodeScale& scale, int64_t 
       launch_listed<QuantizedInRegisters<T, W, Q, has_residual>>(
           quantized_in_registers_launch(p, given(t), int(sizeof(T))), p, stream, where))
     return "in_registers";
-  return launch_or_fail<Quantized<T, W, Q>>("block", block_launch(p, {}), p, stream, where);
+  return launch_or_fail<Quantized<T, W, Q>>("block", block_launch(p, Config{}), p, stream, where);
 }
 
 template <class T, class W, bool has_residual>

@@ -299,16 +299,16 @@ TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
   for (const int64_t cols : kRegisterRows) {
     const auto p = r::contiguous_params({.x = kArray, .weight = kArray, .out = kArray}, 5, cols, 0);
     EXPECT_TRUE((is_compiled<r::InRegisters<bf16, bf16, false>>(
-        r::in_registers_launch(p, {.has_weight = 1}, 2))))
+        r::in_registers_launch(p, r::Config{.has_weight = 1}, 2))))
         << cols;
     const auto q = l::contiguous_params(
         {.x = kArray, .residual = kArray, .weight = kArray, .bias = kArray, .out = kArray}, 5, cols,
         0);
-    EXPECT_TRUE((is_compiled<l::InRegisters<float, float, kNone, true>>(
-        l::in_registers_launch(q, {.has_residual = 1, .has_weight = 1, .has_bias = 1}, 4))))
+    EXPECT_TRUE((is_compiled<l::InRegisters<float, float, kNone, true>>(l::in_registers_launch(
+        q, l::Config{.has_residual = 1, .has_weight = 1, .has_bias = 1}, 4))))
         << cols;
     EXPECT_TRUE((is_compiled<l::General<float, float, kNone, false, 4>>(
-        l::vectorized_launch(q, {.has_weight = 1}, 4))))
+        l::vectorized_launch(q, l::Config{.has_weight = 1}, 4))))
         << cols;
   }
 }
@@ -320,18 +320,20 @@ TEST(CompiledSets, HoldTheWidthsOfTheNormsOfCodes) {
   constexpr auto kSilu = kernel::layer_norm::Activation::silu;
   for (const int64_t cols : kRegisterRows) {
     const auto p = r::contiguous_params({.x = kArray, .weight = kArray, .out = kArray}, 5, cols, 0);
-    const auto in_registers = r::quantized_in_registers_launch(p, {.has_weight = 1}, 4);
+    const auto in_registers = r::quantized_in_registers_launch(p, r::Config{.has_weight = 1}, 4);
     EXPECT_TRUE((is_compiled<r::QuantizedInRegisters<float, float, e4m3, false>>(in_registers)))
         << cols;
-    EXPECT_TRUE((is_compiled<r::Quantized<float, float, e4m3>>(r::block_launch(p, {})))) << cols;
+    EXPECT_TRUE((is_compiled<r::Quantized<float, float, e4m3>>(r::block_launch(p, r::Config{}))))
+        << cols;
     const auto q = l::contiguous_params(
         {.x = kArray, .residual = kArray, .weight = kArray, .bias = kArray, .out = kArray}, 5, cols,
         0);
     const auto residual = l::quantized_in_registers_launch(
-        q, {.activation = kSilu, .has_residual = 1, .has_weight = 1, .has_bias = 1}, 2);
+        q, l::Config{.activation = kSilu, .has_residual = 1, .has_weight = 1, .has_bias = 1}, 2);
     EXPECT_TRUE((is_compiled<l::QuantizedInRegisters<bf16, bf16, int8_t, kSilu, true>>(residual)))
         << cols;
-    EXPECT_TRUE((is_compiled<l::Quantized<bf16, bf16, int8_t>>(l::block_launch(q, {})))) << cols;
+    EXPECT_TRUE((is_compiled<l::Quantized<bf16, bf16, int8_t>>(l::block_launch(q, l::Config{}))))
+        << cols;
   }
 }
 

@@ -88,20 +88,19 @@ bool topk(const Planned& c) {
   return true;
 }
 
-template <class Problem, class Launch, class General, class Params, class Config>
-void expect_norm(const Planned& c, Problem problem, Launch in_registers, General vectorized,
-                 const Params& p, const Config& given) {
+// Of either norm, which stores values or codes.
+template <class Params, class Config>
+void expect_norm(const Planned& c, const Params& p, const Config& given) {
   const int bytes = c.element_bytes();
-  c.expect("in_registers", in_registers_problem(p), in_registers(p, given, bytes), p);
-  c.expect("vectorized", problem(p, bytes), vectorized(p, given, bytes), p);
+  if (c.out().dtype() != c.in().dtype()) {
+    c.expect("in_registers", in_registers_problem(p),
+             quantized_in_registers_launch(p, given, bytes), p);
+    c.expect("block", "", block_launch(p, Config{}), p);
+    return;
+  }
+  c.expect("in_registers", in_registers_problem(p), in_registers_launch(p, given, bytes), p);
+  c.expect("vectorized", vectorized_problem(p, bytes), vectorized_launch(p, given, bytes), p);
   c.expect("block", "", block_launch(p, given), p);
-}
-
-// The same of a norm that stores codes.
-template <class Launch, class Params, class Config>
-void expect_codes(const Planned& c, Launch in_registers, const Params& p, const Config& given) {
-  c.expect("in_registers", in_registers_problem(p), in_registers(p, given, c.element_bytes()), p);
-  c.expect("block", "", block_launch(p, Config{}), p);
 }
 
 bool rms_norm(const Planned& c) {
@@ -120,11 +119,7 @@ bool rms_norm(const Planned& c) {
   p.scales = scales;
   const k::rms_norm::Config given{.has_residual = t.residual != nullptr,
                                   .has_weight = t.weight != nullptr};
-  if (c.out().dtype() != c.in().dtype())
-    expect_codes(c, k::rms_norm::quantized_in_registers_launch, p, given);
-  else
-    expect_norm(c, k::rms_norm::vectorized_problem, k::rms_norm::in_registers_launch,
-                k::rms_norm::vectorized_launch, p, given);
+  expect_norm(c, p, given);
   return true;
 }
 
@@ -152,15 +147,11 @@ bool layer_norm(const Planned& c) {
       .has_residual = t.residual != nullptr,
       .has_weight = t.weight != nullptr,
       .has_bias = t.bias != nullptr};
-  if (c.out().dtype() == c.in().dtype()) {
-    expect_norm(c, k::layer_norm::vectorized_problem, k::layer_norm::in_registers_launch,
-                k::layer_norm::vectorized_launch, p, given);
-    return true;
-  }
   p.scale = float(c.option<double>("scale", 0));
-  p.activation = given.activation;
   p.scales = scales;
-  expect_codes(c, k::layer_norm::quantized_in_registers_launch, p, given);
+  // Compiled into a kernel that stores values.
+  if (c.out().dtype() != c.in().dtype()) p.activation = given.activation;
+  expect_norm(c, p, given);
   return true;
 }
 
