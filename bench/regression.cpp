@@ -23,8 +23,8 @@ Ratios ratios_of(const Results& results) {
     if (!row.is_ours()) continue;
     if (row.failed()) found.failed.insert(key_of(row, ""));
     for (const Row* peer : peers_of(row, results.rows))
-      if (row.is_measured())
-        found.all.emplace_back(key_of(row, peer->candidate), ratio(row, *peer));
+      if (const double found_ratio = ratio(row, *peer); found_ratio > 0)
+        found.all.emplace_back(key_of(row, peer->candidate), found_ratio);
   }
   return found;
 }

@@ -44,13 +44,20 @@ struct Results {
 
 // Median, p10 and p90 of times in microseconds.
 void set_times(Row& row, std::vector<double> microseconds);
-// How many times as fast as `peer` a row of the same case is; 0 where one of them has no time.
+// Whether two rows measure the same problem. Only such rows are compared.
+bool is_same_case(const Row& a, const Row& b);
+// How many times as fast as `peer` a row of the same case is; 0 where one of them has no time, or
+// they were timed in different ways, which makes of two equal kernels two figures.
 double ratio(const Row& row, const Row& peer);
 // The peers of a row: measured rows of others in its case, in the order of the file.
 std::vector<const Row*> peers_of(const Row& row, const std::vector<Row>& rows);
 
 Json to_json(const Results& results);
-// Kind value, with `name` in the message, for text that is no such file.
-Results parse_results(std::string_view text, std::string_view name);
+// Reads what to_json() gives; what a comparison can do without may be missing. Kind value, with
+// `name` and the line or the place in the document, for text that is no such file, or that has two
+// figures of one thing or two chosen variants in a case.
+Results parse_results(const std::string& text, const std::string& name);
+// The same of a file's content. Kind io where it cannot be read.
+Results read_results(const std::string& file);
 
 }  // namespace tensorcraft::bench

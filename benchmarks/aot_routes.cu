@@ -146,6 +146,74 @@ void rows(Report& report, const char* type, int64_t n, int64_t cols) {
       [&](std::string_view v) { layer_norm(out, x, {.weight = w, .bias = b, .variant = v}); });
 }
 
+// Norms that store codes, and each row's scale.
+template <class T>
+void codes(Report& report, const char* type, int64_t n, int64_t cols) {
+  const cudaStream_t stream = current_stream(0).handle();
+  const Tensor x = filled<T>({n, cols}, 1), w = filled<T>({cols}, 2), b = filled<T>({cols}, 3);
+  const Tensor r = filled<T>({n, cols}, 4), out(DType::float8_e4m3fn, {n, cols}, kGpu);
+  const Tensor scales(DType::float32, {n}, kGpu);
+  const auto name = [&](const char* op) { return join(op, ' ', type, ' ', n, 'x', cols); };
+  T *px = data<T>(x), *pw = data<T>(w), *pb = data<T>(b), *pr = data<T>(r);
+  e4m3* const po = data<e4m3>(out);
+  const auto rms_norm_aot = [&] {
+    return tk::launch_rms_norm_quantized(px, pw, po, {.scales = data<float>(scales)}, n, cols,
+                                         1e-6f, stream);
+  };
+  const auto rms_norm_jit = [&](std::string_view v) {
+    rms_norm(out, x,
+             {.weight = w,
+              .out_dtype = DType::float8_e4m3fn,
+              .per_token = true,
+              .scales = scales,
+              .variant = v});
+  };
+  report.compare(name("rms_norm codes").c_str(), out, rms_norm_aot, rms_norm_jit);
+  report.compare(name("rms_norm scales").c_str(), scales, rms_norm_aot, rms_norm_jit);
+  report.compare(
+      name("layer_norm residual codes").c_str(), out,
+      [&] {
+        return tk::launch_layer_norm_residual_quantized(px, pr, pw, pb, po, (T*)nullptr,
+                                                        {.scale = 0.0125f}, n, cols, 1e-5f, stream);
+      },
+      [&](std::string_view v) {
+        layer_norm(out, x,
+                   {.weight = w,
+                    .bias = b,
+                    .residual = r,
+                    .out_dtype = DType::float8_e4m3fn,
+                    .scale = 0.0125f,
+                    .variant = v});
+      });
+}
+
+template <class T>
+void sums_and_largest(Report& report, const char* type, int64_t n, int64_t cols) {
+  const cudaStream_t stream = current_stream(0).handle();
+  const Tensor x = filled<T>({n, cols}, 25), out = filled<T>({n, cols}, 26);
+  const auto name = [&](const char* op) { return join(op, ' ', type, ' ', n, 'x', cols); };
+  const auto bytes = int64_t(tk::cumulative_sum_workspace_bytes(data<T>(x), n, cols));
+  const Tensor workspace(DType::uint8, {std::max(bytes, int64_t(1))}, kGpu);
+  report.compare(
+      name("cumulative_sum").c_str(), out,
+      [&] {
+        return tk::launch_cumulative_sum(data<T>(x), data<T>(out), n, cols, workspace.view().data(),
+                                         stream);
+      },
+      [&](std::string_view v) { cumulative_sum(out, x, {.axis = 1, .variant = v}); });
+  constexpr int64_t k = 8;
+  const Tensor largest = filled<T>({n, k}, 27), indices(DType::int64, {n, k}, kGpu);
+  const auto aot = [&] {
+    return tk::launch_topk(data<T>(x), data<T>(largest), data<int64_t>(indices), n, cols, k,
+                           stream);
+  };
+  const auto jit = [&](std::string_view v) {
+    topk(largest, x, {.k = k, .indices = indices, .variant = v});
+  };
+  report.compare(name("topk").c_str(), largest, aot, jit);
+  report.compare(name("topk indices").c_str(), indices, aot, jit);
+}
+
 template <class T>
 void products(Report& report, const char* type, tk::GemmVersion version, int64_t size) {
   const cudaStream_t stream = current_stream(0).handle();
@@ -290,6 +358,11 @@ void compare_all(Report& report) {
   rows<float>(report, "float32", 1000, 1000);
   rows<bf16>(report, "bfloat16", 8192, 4096);
   rows<bf16>(report, "bfloat16", 333, 1001);
+  codes<bf16>(report, "bfloat16", 8192, 4096);
+  codes<bf16>(report, "bfloat16", 333, 1001);
+  sums_and_largest<float>(report, "float32", 16384, 256);
+  sums_and_largest<float>(report, "float32", 16, 262144);
+  sums_and_largest<bf16>(report, "bfloat16", 333, 1001);
   products<float>(report, "float32", tk::GemmVersion::Naive, 512);
   products<float>(report, "float32", tk::GemmVersion::Tiled, 1024);
   products<bf16>(report, "bfloat16", tk::GemmVersion::Tiled, 1024);

@@ -10,7 +10,6 @@
 #include <array>
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <memory>
 
 namespace tensorcraft::cli {
@@ -34,12 +33,6 @@ std::string full_dtype(const std::string& name) {
   if (name == "bf16") return "bfloat16";
   if (name == "fp16" || name == "f16") return "float16";
   return name == "fp32" || name == "f32" ? "float32" : name;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) fail(ErrorKind::not_found, path, " cannot be read");
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -116,12 +109,16 @@ bench::Results measure(Console& console, const Arguments& a) {
 
 std::string fixed(double value) { return value > 0 ? readable_number(value) : ""; }
 
-// "copy 0.97  cublaslt 1.02"
+// "copy 0.97  cublaslt not compared: timed by events"
 std::string ratios_text(const bench::Row& row, const std::vector<bench::Row>& rows) {
   std::vector<std::string> parts;
   if (row.is_ours() && row.is_measured())
-    for (const bench::Row* peer : bench::peers_of(row, rows))
-      parts.push_back(peer->candidate + ' ' + readable_number(bench::ratio(row, *peer)));
+    for (const bench::Row* peer : bench::peers_of(row, rows)) {
+      const double ratio = bench::ratio(row, *peer);
+      parts.push_back(
+          peer->candidate + ' ' +
+          (ratio > 0 ? readable_number(ratio) : "not compared: timed by " + peer->timing));
+    }
   return joined(parts, "  ");
 }
 
@@ -153,7 +150,7 @@ void print(Console& console, const bench::Results& results) {
 // What became of the ratios of a baseline: true where one fell.
 bool judge(Console& console, Json& json, const bench::Results& now, const Arguments& a) {
   using Kind = bench::Change::Kind;
-  const bench::Results before = bench::parse_results(read_file(a.baseline), a.baseline);
+  const bench::Results before = bench::read_results(a.baseline);
   bool fell = false;
   Json changes = Json::array();
   for (const bench::Change& change : bench::compare(now, before, a.tolerance)) {
@@ -177,9 +174,8 @@ bool judge(Console& console, Json& json, const bench::Results& now, const Argume
 
 int bench_main(Console& console, const Arguments& a) {
   console.json = a.json && a.json->empty();
-  const bench::Results results = a.results.empty()
-                                     ? measure(console, a)
-                                     : bench::parse_results(read_file(a.results), a.results);
+  const bench::Results results =
+      a.results.empty() ? measure(console, a) : bench::read_results(a.results);
   Json json = bench::to_json(results);
   if (a.json && !a.json->empty()) write_file(*a.json, json.dump(1));
   if (!console.json) print(console, results);

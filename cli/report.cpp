@@ -103,7 +103,7 @@ void print_summary(Console& console, const Json& file) {
 int write(Console& console, const Arguments& a) {
   Json summary{{"page", a.output}, {"files", Json::array()}};
   for (const std::string& file : a.files)
-    summary["files"].push_back(summary_of(read_results(file)));
+    summary["files"].push_back(summary_of(bench::read_results(file), file));
   const bool to_output = a.output == "-";
   if (!to_output) write_whole_file(a.output, page_of(summary));
   if (console.json) {

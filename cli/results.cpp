@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/results.hpp"
 
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/ops/all.hpp"
 
@@ -53,9 +54,9 @@ size_t place_of_peer(const std::string& peer) {
   return size_t(std::ranges::find(kOrder, peer) - kOrder.begin());
 }
 
-std::vector<Measurement> sorted_rows(const ResultCase& c) {
-  std::vector<Measurement> rows = c.rows;
-  std::ranges::stable_sort(rows, {}, [&c](const Measurement& m) {
+std::vector<bench::Row> sorted_rows(const ResultCase& c) {
+  std::vector<bench::Row> rows = c.rows;
+  std::ranges::stable_sort(rows, {}, [&c](const bench::Row& m) {
     return m.is_ours() ? std::pair(size_t{0}, rung_of(c.op, m.variant))
                        : std::pair(1 + place_of_peer(m.candidate), std::pair(size_t{0}, size_t{0}));
   });
@@ -74,26 +75,26 @@ Json whole(double value) {
   return value < kExact ? Json(int64_t(value)) : Json(value);
 }
 
-Json to_json(const Measurement& m, const std::string& timing) {
+Json to_json(const bench::Row& m, const std::string& timing) {
   Json json{{"candidate", m.candidate}};
   if (!m.variant.empty()) json["variant"] = m.variant;
   if (m.timing != timing && !m.timing.empty()) json["timing"] = m.timing;
   if (m.chosen) json["chosen"] = true;
-  if (!m.has_figure()) {
+  if (!m.is_measured()) {
     json["error"] = m.error;
     return json;
   }
   json["median_us"] = rounded(m.median_us);
   if (m.p10_us > 0) json["p10_us"] = rounded(m.p10_us);
   if (m.p90_us > 0) json["p90_us"] = rounded(m.p90_us);
-  if (m.runs > 0) json["runs"] = whole(m.runs);
+  if (m.runs > 0) json["runs"] = m.runs;
   if (m.bytes > 0) json["gbs"] = rounded(m.bytes / m.median_us * 1e-3);
   if (m.flops > 0) json["tflops"] = rounded(m.flops / m.median_us * 1e-6);
   return json;
 }
 
 // What a problem is limited by, from its operations for each byte and the device's figures.
-std::string bound_of(const Measurement& m, const std::string& dtype, const Json& device) {
+std::string bound_of(const bench::Row& m, const std::string& dtype, const Json& device) {
   if (m.bytes <= 0) return m.flops > 0 ? "flops" : "";
   const double bandwidth = device.value("bandwidth_gbs", 0.0);
   const Json peaks = device.value("peak_tflops", Json::object());
@@ -107,8 +108,8 @@ bool is_rival(const std::string& peer) { return peer != "copy"; }
 
 Json to_json(const ResultCase& c, const Json& device) {
   const auto rows = sorted_rows(c);
-  const auto measured = std::ranges::find_if(rows, &Measurement::has_figure);
-  const Measurement any = measured == rows.end() ? Measurement{} : *measured;
+  const auto measured = std::ranges::find_if(rows, &bench::Row::is_measured);
+  const bench::Row any = measured == rows.end() ? bench::Row{} : *measured;
   Json json{{"op", c.op},
             {"case", c.name},
             {"shape", c.shape},
@@ -120,15 +121,15 @@ Json to_json(const ResultCase& c, const Json& device) {
             {"flops", whole(any.flops)},
             {"bound", bound_of(any, c.dtype, device)}};
   Json ratios = Json::object(), loses_to = Json::array(), all = Json::array();
-  const Measurement* ours = c.ours();
+  const bench::Row* ours = c.ours();
   if (ours) json["variant"] = ours->variant;
   if (ours) json["median_us"] = rounded(ours->median_us);
   if (ours && c.floor_us > 0) json["of_floor"] = rounded(c.floor_us / ours->median_us);
   if (c.floor_us > 0) json["floor_us"] = rounded(c.floor_us);
-  for (const Measurement& m : rows) {
+  for (const bench::Row& m : rows) {
     all.push_back(to_json(m, c.timing()));
-    if (!c.is_compared(m)) continue;
-    const double ratio = m.median_us / ours->median_us;
+    const double ratio = c.ratio_to(m);
+    if (ratio == 0) continue;
     ratios[m.candidate] = rounded(ratio);
     if (ratio < 1 && is_rival(m.candidate)) loses_to.push_back(m.candidate);
   }
@@ -166,14 +167,13 @@ Json geomeans_of(const std::vector<ResultCase>& cases) {
   std::vector<std::string> order;
   for (const ResultCase& c : cases) {
     if (std::ranges::find(order, c.op) == order.end()) order.push_back(c.op);
-    const Measurement* ours = c.ours();
-    for (const Measurement& m : c.rows) {
+    for (const bench::Row& m : c.rows) {
       if (m.is_ours()) continue;
       const std::pair peer(place_of_peer(m.candidate), m.candidate);
       for (const std::string& op : {c.op, std::string(kAll)}) {
         Comparison& comparison = by_op[op][peer];
-        if (c.is_compared(m))
-          comparison.add(m.median_us / ours->median_us);
+        if (const double ratio = c.ratio_to(m); ratio > 0)
+          comparison.add(ratio);
         else
           ++comparison.missing;
       }
@@ -187,39 +187,59 @@ Json geomeans_of(const std::vector<ResultCase>& cases) {
   return all;
 }
 
+// In the order of their first rows.
+std::vector<ResultCase> cases_of(const std::vector<bench::Row>& rows) {
+  std::vector<ResultCase> cases;
+  std::map<std::string, size_t> index;
+  for (const bench::Row& row : rows) {
+    const std::string key = joined({row.op, row.name, row.shape, row.dtype, row.options, row.cache},
+                                   std::string_view("\0", 1));
+    const auto [place, is_new] = index.try_emplace(key, cases.size());
+    if (is_new)
+      cases.push_back({row.op, row.name, row.shape, row.dtype, row.options, row.cache, 0, {}});
+    ResultCase& c = cases[place->second];
+    c.floor_us = std::max(c.floor_us, row.floor_us);
+    c.rows.push_back(row);
+  }
+  return cases;
+}
+
 }  // namespace
 
-const Measurement* ResultCase::ours() const {
-  const auto is_ours = [](const Measurement& m) { return m.is_ours(); };
+const bench::Row* ResultCase::ours() const {
+  const auto is_ours = [](const bench::Row& m) { return m.is_ours(); };
   const auto chosen =
-      std::ranges::find_if(rows, [](const Measurement& m) { return m.is_ours() && m.chosen; });
-  if (chosen != rows.end()) return chosen->has_figure() ? &*chosen : nullptr;
+      std::ranges::find_if(rows, [](const bench::Row& m) { return m.is_ours() && m.chosen; });
+  if (chosen != rows.end()) return chosen->is_measured() ? &*chosen : nullptr;
   if (std::ranges::count_if(rows, is_ours) != 1) return nullptr;
   const auto only = std::ranges::find_if(rows, is_ours);
-  return only->has_figure() ? &*only : nullptr;
+  return only->is_measured() ? &*only : nullptr;
 }
 
 std::string ResultCase::timing() const {
   const auto says = std::ranges::find_if(rows, [](const auto& m) { return !m.timing.empty(); });
-  if (const Measurement* m = ours()) return m->timing;
+  if (const bench::Row* m = ours()) return m->timing;
   return says == rows.end() ? "" : says->timing;
 }
 
-bool ResultCase::is_compared(const Measurement& peer) const {
-  const Measurement* m = ours();
-  return m && !peer.is_ours() && peer.has_figure() && peer.timing == m->timing;
+double ResultCase::ratio_to(const bench::Row& peer) const {
+  const bench::Row* m = ours();
+  return m && !peer.is_ours() ? bench::ratio(*m, peer) : 0;
 }
 
-Json summary_of(const Results& results) {
+Json summary_of(const bench::Results& results, const std::string& file) {
+  if (results.rows.empty())
+    fail(ErrorKind::value, file, ": rows is empty, there is nothing to show");
+  const std::vector<ResultCase> all = cases_of(results.rows);
   Json cases = Json::array();
-  for (const ResultCase& c : results.cases) cases.push_back(to_json(c, results.device));
-  return {{"file", results.file},
+  for (const ResultCase& c : all) cases.push_back(to_json(c, results.device));
+  return {{"file", file},
           {"title", results.title},
           {"machine", results.machine},
           {"device", results.device},
           {"timing", results.timing},
           {"cases", cases},
-          {"geomeans", geomeans_of(results.cases)},
+          {"geomeans", geomeans_of(all)},
           {"skipped", results.skipped}};
 }
 

@@ -138,7 +138,14 @@ def mean_rows(cases, peers):
                        "slower in": slower, "smallest": f"{min(ratios):.3f}"}  # fmt: skip
 
 
-def bench_section(document, name):
+# Under the title of the first such table of a page: what its columns are.
+HOW_TO_READ = (
+    "`us` and `GB/s` are ours. `of copy` and the columns named like a peer are ratios, the peer's time over ours: above 1 ours is "
+    "faster, and the peer is where it is bold. A copy moves as many bytes and computes nothing, so it is a bound."
+)
+
+
+def bench_section(document, name, file):
     """Of a file that `tensorcraft bench` wrote: cases with ratios, ladders, means, and what has no figure."""
     cases = cases_of(document, name)
     if not cases:
@@ -148,7 +155,9 @@ def bench_section(document, name):
     machine = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in facts.items() if k not in NOT_SHOWN)
     named = {p for c in cases for p in c.peers}
     peers = [p for p in PEERS if p in named] + sorted(named - set(PEERS))
-    lines = [f"**{plain(document['title'])}** ({plain(machine)})", "", *tables_of([c.row(cases, peers, device) for c in cases]), ""]
+    about = f"`{file}`: {plain(machine)}" if machine else f"`{file}`"
+    lines = [f"**{plain(document['title'])}** ({about})", "", HOW_TO_READ, ""]
+    lines += [*tables_of([c.row(cases, peers, device) for c in cases]), ""]
     if name and any(len(c.ladder) > 1 for c in cases):
         lines += [*tables_of(ladder_rows(cases), plain), ""]
     means = list(tables_of(mean_rows(cases, peers)))
@@ -163,23 +172,25 @@ def bench_section(document, name):
     return [*lines, ""] if lines[-1] else lines
 
 
-def section(document, name):
+def section(document, name, file):
     if document.get("schema") == 1:
-        return bench_section(document, name)
+        return bench_section(document, name, file)
     named = [r for r in document.get("rows", []) if "name" in r]
     rows = [r for r in named if not name or r["name"].split(" ")[0] == name]
     if not rows:
         return []
     facts = {**document.get("machine", {}), **{k: v for k, v in document.items() if isinstance(v, (str, int, float))}}
     machine = ", ".join(f"{key} {value}" for key, value in facts.items() if key not in NOT_SHOWN)
-    title = f"**{document['title']}**" + (f" ({machine})" if machine else "")
+    title = f"**{document['title']}** (`{file}`" + (f": {machine})" if machine else ")")
     return [title, "", *tables_of(rows), ""]
 
 
 def table(name, folder=regions.ROOT / "benchmarks" / "results"):
     lines = []
     for path in sorted(folder.glob("*.json")):
-        lines += section(json.loads(path.read_text()), name)
+        found = section(json.loads(path.read_text()), name, path.name)
+        at = found.index(HOW_TO_READ) if HOW_TO_READ in found and HOW_TO_READ in lines else 0
+        lines += found[:at] + found[at + 2 :] if at else found
     return "\n".join(lines or ["Nothing is measured yet.", ""]) + "\n"
 
 

@@ -5,6 +5,7 @@
 #include "tensorcraft/kernels/batch_norm.cuh"
 #include "tensorcraft/kernels/elementwise.cuh"
 #include "tensorcraft/kernels/cross_entropy.cuh"
+#include "tensorcraft/kernels/cumulative_sum.cuh"
 #include "tensorcraft/kernels/embedding.cuh"
 #include "tensorcraft/kernels/gated_activation.cuh"
 #include "tensorcraft/kernels/gather.cuh"
@@ -20,3 +21,4 @@
 #include "tensorcraft/kernels/rms_norm.cuh"
 #include "tensorcraft/kernels/rope.cuh"
 #include "tensorcraft/kernels/softmax.cuh"
+#include "tensorcraft/kernels/topk.cuh"

@@ -3,6 +3,7 @@
 #include "tensorcraft/ops/gemm/plan.h"
 
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -37,6 +38,33 @@ inline void validate_size(const char* launcher, const char* name, int64_t size) 
 // An array that is read or written.
 inline void validate_pointer(const char* launcher, const char* name, const void* address) {
   if (!address) throw std::invalid_argument(std::string(launcher) + ": " + name + " is null");
+}
+
+// What norms of rows share; false where there is nothing to do.
+inline bool validate_norm(const char* launcher, const void* in, const void* out, int64_t rows,
+                          int64_t cols, float eps) {
+  validate_size(launcher, "rows", rows);
+  validate_size(launcher, "cols", cols);
+  if (rows == 0 || cols == 0) return false;
+  validate_pointer(launcher, "in", in);
+  validate_pointer(launcher, "out", out);
+  if (!(eps >= 0)) throw std::invalid_argument(std::string(launcher) + ": eps must be at least 0");
+  return true;
+}
+
+// What a launcher that stores codes of 8 bits divides by: `scale`, finite and above 0, or where
+// `scales` is not null what is best for each row, which is stored there. Exactly one is given.
+struct CodeScale {
+  float scale = 0;          // of every code
+  float* scales = nullptr;  // one a row
+};
+
+// Throws unless exactly one of the two is given.
+inline void validate_code_scale(const char* launcher, const CodeScale& s) {
+  const bool is_scale = s.scale > 0 && s.scale <= std::numeric_limits<float>::max();
+  if (s.scales ? s.scale != 0 : !is_scale)
+    throw std::invalid_argument(std::string(launcher) +
+                                ": give either scale, finite and above 0, or scales");
 }
 
 }  // namespace tensorcraft::kernels

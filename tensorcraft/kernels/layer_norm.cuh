@@ -4,12 +4,15 @@
 #include "tensorcraft/ops/layer_norm/01_block.cuh"
 #include "tensorcraft/ops/layer_norm/02_vectorized.cuh"
 #include "tensorcraft/ops/layer_norm/03_in_registers.cuh"
+#include "tensorcraft/ops/layer_norm/05_quantized.cuh"
+#include "tensorcraft/ops/layer_norm/06_quantized_in_registers.cuh"
 #include "tensorcraft/ops/layer_norm/plan.h"
 
 // Layer normalisation of rows. Compiled for each T, type of the weights and activation, and for the
 // form with and without a residual: in_registers with weight and bias for aligned rows of the
 // widths of kRegisterRows (18 kernels); vectorized for other aligned rows and block for the rest,
-// for every choice of what is given (16).
+// for every choice of what is given (16). Compiled for codes, for each of their types too: the same
+// widths in registers (18), and quantized for the rest (2, which serve every activation).
 namespace tensorcraft::kernels {
 namespace detail::layer_norm {
 
@@ -31,22 +34,44 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
   block<T, W, C::value.config>(p);
 }
 
+template <class T, class W, class Q, class C>
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+    layer_norm_quantized(const __grid_constant__ Params p) {
+  quantized<T, W, Q, C::value.config>(p);
+}
+template <class T, class W, class Q, class C>
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+    layer_norm_quantized_in_registers(const __grid_constant__ Params p) {
+  quantized_in_registers<T, W, Q, C::value.config>(p);
+}
+
+template <class T, Activation activation, bool has_residual>
+inline constexpr auto kRegisterInstances = [] {
+  std::array<Instance<Config>, kRegisterRows.size()> all{};
+  for (size_t i = 0; i < all.size(); ++i) {
+    Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)));
+    c.activation = activation;
+    c.has_residual = has_residual;
+    c.has_weight = c.has_bias = 1;
+    all[i] = {c, in_registers_min_blocks(c, has_residual)};
+  }
+  return all;
+}();
+
 template <class T, class W, Activation activation, bool has_residual>
 struct InRegisters {
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, kRegisterRows.size()> all{};
-    for (size_t i = 0; i < all.size(); ++i) {
-      Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)));
-      c.activation = activation;
-      c.has_residual = has_residual;
-      c.has_weight = c.has_bias = 1;
-      all[i] = {c, in_registers_min_blocks(c, has_residual)};
-    }
-    return all;
-  }();
+  static constexpr auto list = kRegisterInstances<T, activation, has_residual>;
   template <class C>
   static constexpr auto entry() {
     return &layer_norm_in_registers<T, W, C>;
+  }
+};
+template <class T, class W, class Q, Activation activation, bool has_residual>
+struct QuantizedInRegisters {
+  static constexpr auto list = kRegisterInstances<T, activation, has_residual>;
+  template <class C>
+  static constexpr auto entry() {
+    return &layer_norm_quantized_in_registers<T, W, Q, C>;
   }
 };
 
@@ -76,22 +101,50 @@ struct General {
   }
 };
 
+// Two sizes of a block; what is given and the activation are asked at run time.
+template <class T, class W, class Q>
+struct Quantized {
+  static constexpr std::array list{Instance<Config>{{.threads = 128, .group = 128}},
+                                   Instance<Config>{}};
+  template <class C>
+  static constexpr auto entry() {
+    return &layer_norm_quantized<T, W, Q, C>;
+  }
+};
+
+inline Config given(const Tensors& t, Activation activation) {
+  return {.activation = activation,
+          .has_residual = t.residual != nullptr,
+          .has_weight = t.weight != nullptr,
+          .has_bias = t.bias != nullptr};
+}
+
+template <class T, class W, class Q, Activation activation, bool has_residual>
+std::string_view launch_codes(const Tensors& t, const CodeScale& scale, int64_t rows, int64_t cols,
+                              float eps, cudaStream_t stream, DebugInfo where) {
+  constexpr const char* kLauncher = "launch_layer_norm_quantized";
+  validate_code_scale(kLauncher, scale);
+  if (!validate_norm(kLauncher, t.x, t.out, rows, cols, eps)) return {};
+  if (has_residual) validate_pointer(kLauncher, "residual", t.residual);
+  Params p = contiguous_params(t, rows, cols, eps);
+  p.scale = scale.scale;
+  p.activation = activation;
+  p.scales = scale.scales;
+  if (in_registers_problem(p).empty() &&
+      launch_listed<QuantizedInRegisters<T, W, Q, activation, has_residual>>(
+          quantized_in_registers_launch(p, given(t, activation), int(sizeof(T))), p, stream, where))
+    return "in_registers";
+  return launch_or_fail<Quantized<T, W, Q>>("block", block_launch(p, Config{}), p, stream, where);
+}
+
 template <class T, class W, Activation activation, bool has_residual>
 std::string_view launch_rows(const Tensors& t, int64_t rows, int64_t cols, float eps,
                              cudaStream_t stream, DebugInfo where) {
   constexpr const char* kLauncher = "launch_layer_norm";
-  validate_size(kLauncher, "rows", rows);
-  validate_size(kLauncher, "cols", cols);
-  if (rows == 0 || cols == 0) return {};
-  validate_pointer(kLauncher, "in", t.x);
-  validate_pointer(kLauncher, "out", t.out);
+  if (!validate_norm(kLauncher, t.x, t.out, rows, cols, eps)) return {};
   if (has_residual) validate_pointer(kLauncher, "residual", t.residual);
-  if (!(eps >= 0)) throw std::invalid_argument("launch_layer_norm: eps must be at least 0");
   const Params p = contiguous_params(t, rows, cols, eps);
-  const Config given = {.activation = activation,
-                        .has_residual = t.residual != nullptr,
-                        .has_weight = t.weight != nullptr,
-                        .has_bias = t.bias != nullptr};
+  const Config given = layer_norm::given(t, activation);
   constexpr int kBytes = int(sizeof(T));
   if (in_registers_problem(p).empty() &&
       launch_listed<InRegisters<T, W, activation, has_residual>>(
@@ -136,6 +189,43 @@ std::string_view launch_layer_norm_residual(const T* in, const T* residual, cons
                                                                   .out = out,
                                                                   .residual_out = residual_out},
                                                                  rows, cols, eps, stream, where);
+}
+
+// The same result as codes of 8 bits, divided by one scale or by each row's own: its largest
+// magnitude over the largest code, stored in scale.scales; 1 where that is 0. Rounded to nearest
+// even, saturated; a NaN as int8_t is 0. Q: e4m3, e5m2 or int8_t. The variants are in_registers and
+// block.
+//   launch_layer_norm_quantized(in, weight, bias, codes, {.scales = scales}, rows, cols);
+template <kernel::layer_norm::Activation activation = kernel::layer_norm::Activation::none, class T,
+          class W, class Q>
+std::string_view launch_layer_norm_quantized(const T* in, const W* weight, const W* bias, Q* out,
+                                             const CodeScale& scale, int64_t rows, int64_t cols,
+                                             float eps = 1e-5f, float* mean = nullptr,
+                                             float* rstd = nullptr, cudaStream_t stream = nullptr,
+                                             DebugInfo where = {}) {
+  return detail::layer_norm::launch_codes<T, W, Q, activation, false>(
+      {.x = in, .weight = weight, .bias = bias, .out = out, .mean = mean, .rstd = rstd}, scale,
+      rows, cols, eps, stream, where);
+}
+
+// The codes of in + residual, which residual_out receives where it is not null and which may be in
+// or residual.
+template <kernel::layer_norm::Activation activation = kernel::layer_norm::Activation::none, class T,
+          class W, class Q>
+std::string_view launch_layer_norm_residual_quantized(const T* in, const T* residual,
+                                                      const W* weight, const W* bias, Q* out,
+                                                      T* residual_out, const CodeScale& scale,
+                                                      int64_t rows, int64_t cols, float eps = 1e-5f,
+                                                      cudaStream_t stream = nullptr,
+                                                      DebugInfo where = {}) {
+  return detail::layer_norm::launch_codes<T, W, Q, activation, true>({.x = in,
+                                                                      .residual = residual,
+                                                                      .weight = weight,
+                                                                      .bias = bias,
+                                                                      .out = out,
+                                                                      .residual_out = residual_out},
+                                                                     scale, rows, cols, eps, stream,
+                                                                     where);
 }
 
 }  // namespace tensorcraft::kernels

@@ -4,12 +4,15 @@
 #include "tensorcraft/ops/rms_norm/01_block.cuh"
 #include "tensorcraft/ops/rms_norm/02_vectorized.cuh"
 #include "tensorcraft/ops/rms_norm/03_in_registers.cuh"
+#include "tensorcraft/ops/rms_norm/05_quantized.cuh"
+#include "tensorcraft/ops/rms_norm/06_quantized_in_registers.cuh"
 #include "tensorcraft/ops/rms_norm/plan.h"
 
 // Root mean square normalisation of rows. Compiled for each T, type of the weights, and for the
 // form with and without a residual: in_registers with weight for aligned rows of the widths of
 // kRegisterRows (18 kernels); vectorized for other aligned rows and block for the rest, for every
-// choice of what is given (8).
+// choice of what is given (8). Compiled for codes, for each of their types too: the same widths in
+// registers (18), and quantized for the rest (2).
 namespace tensorcraft::kernels {
 namespace detail::rms_norm {
 
@@ -31,21 +34,43 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
   block<T, W, C::value.config>(p);
 }
 
+template <class T, class W, class Q, class C>
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+    rms_norm_quantized(const __grid_constant__ Params p) {
+  quantized<T, W, Q, C::value.config>(p);
+}
+template <class T, class W, class Q, class C>
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+    rms_norm_quantized_in_registers(const __grid_constant__ Params p) {
+  quantized_in_registers<T, W, Q, C::value.config>(p);
+}
+
+template <class T, bool has_residual>
+inline constexpr auto kRegisterInstances = [] {
+  std::array<Instance<Config>, kRegisterRows.size()> all{};
+  for (size_t i = 0; i < all.size(); ++i) {
+    Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)));
+    c.has_residual = has_residual;
+    c.has_weight = 1;
+    all[i] = {c, in_registers_min_blocks(c, has_residual)};
+  }
+  return all;
+}();
+
 template <class T, class W, bool has_residual>
 struct InRegisters {
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, kRegisterRows.size()> all{};
-    for (size_t i = 0; i < all.size(); ++i) {
-      Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)));
-      c.has_residual = has_residual;
-      c.has_weight = 1;
-      all[i] = {c, in_registers_min_blocks(c, has_residual)};
-    }
-    return all;
-  }();
+  static constexpr auto list = kRegisterInstances<T, has_residual>;
   template <class C>
   static constexpr auto entry() {
     return &rms_norm_in_registers<T, W, C>;
+  }
+};
+template <class T, class W, class Q, bool has_residual>
+struct QuantizedInRegisters {
+  static constexpr auto list = kRegisterInstances<T, has_residual>;
+  template <class C>
+  static constexpr auto entry() {
+    return &rms_norm_quantized_in_registers<T, W, Q, C>;
   }
 };
 
@@ -73,19 +98,46 @@ struct General {
   }
 };
 
+// Two sizes of a block; what is given is asked at run time.
+template <class T, class W, class Q>
+struct Quantized {
+  static constexpr std::array list{Instance<Config>{{.threads = 128, .group = 128}},
+                                   Instance<Config>{}};
+  template <class C>
+  static constexpr auto entry() {
+    return &rms_norm_quantized<T, W, Q, C>;
+  }
+};
+
+inline Config given(const Tensors& t) {
+  return {.has_residual = t.residual != nullptr, .has_weight = t.weight != nullptr};
+}
+
+template <class T, class W, class Q, bool has_residual>
+std::string_view launch_codes(const Tensors& t, const CodeScale& scale, int64_t rows, int64_t cols,
+                              float eps, cudaStream_t stream, DebugInfo where) {
+  constexpr const char* kLauncher = "launch_rms_norm_quantized";
+  validate_code_scale(kLauncher, scale);
+  if (!validate_norm(kLauncher, t.x, t.out, rows, cols, eps)) return {};
+  if (has_residual) validate_pointer(kLauncher, "residual", t.residual);
+  Params p = contiguous_params(t, rows, cols, eps);
+  p.scale = scale.scale;
+  p.scales = scale.scales;
+  if (in_registers_problem(p).empty() &&
+      launch_listed<QuantizedInRegisters<T, W, Q, has_residual>>(
+          quantized_in_registers_launch(p, given(t), int(sizeof(T))), p, stream, where))
+    return "in_registers";
+  return launch_or_fail<Quantized<T, W, Q>>("block", block_launch(p, Config{}), p, stream, where);
+}
+
 template <class T, class W, bool has_residual>
 std::string_view launch_rows(const Tensors& t, int64_t rows, int64_t cols, float eps,
                              cudaStream_t stream, DebugInfo where) {
   constexpr const char* kLauncher = "launch_rms_norm";
-  validate_size(kLauncher, "rows", rows);
-  validate_size(kLauncher, "cols", cols);
-  if (rows == 0 || cols == 0) return {};
-  validate_pointer(kLauncher, "in", t.x);
-  validate_pointer(kLauncher, "out", t.out);
+  if (!validate_norm(kLauncher, t.x, t.out, rows, cols, eps)) return {};
   if (has_residual) validate_pointer(kLauncher, "residual", t.residual);
-  if (!(eps >= 0)) throw std::invalid_argument("launch_rms_norm: eps must be at least 0");
   const Params p = contiguous_params(t, rows, cols, eps);
-  const Config given = {.has_residual = t.residual != nullptr, .has_weight = t.weight != nullptr};
+  const Config given = rms_norm::given(t);
   constexpr int kBytes = int(sizeof(T));
   if (in_registers_problem(p).empty() &&
       launch_listed<InRegisters<T, W, has_residual>>(in_registers_launch(p, given, kBytes), p,
@@ -122,6 +174,33 @@ std::string_view launch_rms_norm_residual(const T* in, const T* residual, const 
   return detail::rms_norm::launch_rows<T, W, true>(
       {.x = in, .residual = residual, .weight = weight, .out = out, .residual_out = residual_out},
       rows, cols, eps, stream, where);
+}
+
+// The same result as codes of 8 bits, divided by one scale or by each row's own: its largest
+// magnitude over the largest code, stored in scale.scales; 1 where that is 0. Rounded to nearest
+// even, saturated; a NaN as int8_t is 0. Q: e4m3, e5m2 or int8_t. The variants are in_registers and
+// block.
+//   launch_rms_norm_quantized(in, weight, codes, {.scales = scales}, rows, cols);
+template <class T, class W, class Q>
+std::string_view launch_rms_norm_quantized(const T* in, const W* weight, Q* out,
+                                           const CodeScale& scale, int64_t rows, int64_t cols,
+                                           float eps = 1e-6f, cudaStream_t stream = nullptr,
+                                           DebugInfo where = {}) {
+  return detail::rms_norm::launch_codes<T, W, Q, false>({.x = in, .weight = weight, .out = out},
+                                                        scale, rows, cols, eps, stream, where);
+}
+
+// The codes of in + residual, which residual_out receives where it is not null and which may be in
+// or residual.
+template <class T, class W, class Q>
+std::string_view launch_rms_norm_residual_quantized(const T* in, const T* residual, const W* weight,
+                                                    Q* out, T* residual_out, const CodeScale& scale,
+                                                    int64_t rows, int64_t cols, float eps = 1e-6f,
+                                                    cudaStream_t stream = nullptr,
+                                                    DebugInfo where = {}) {
+  return detail::rms_norm::launch_codes<T, W, Q, true>(
+      {.x = in, .residual = residual, .weight = weight, .out = out, .residual_out = residual_out},
+      scale, rows, cols, eps, stream, where);
 }
 
 }  // namespace tensorcraft::kernels

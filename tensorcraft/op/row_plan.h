@@ -33,6 +33,17 @@ constexpr RowSplit split_rows(int64_t cols, int vector) {
   return {threads, group, slots <= 8 ? slots : round_up(slots, 4)};
 }
 
+// A Config of rows in registers, by its fields.
+template <class Config>
+constexpr Config registers_config(int64_t cols, int vector) {
+  const auto [threads, group, slots] = split_rows(cols, vector);
+  return Config{.threads = threads,
+                .group = group,
+                .vector = vector,
+                .slots = slots,
+                .whole = cols == int64_t(group) * vector * slots};
+}
+
 // Registers of a thread that device/row_group.cuh's RowSlots take: values of 2 bytes, 8 of which
 // make an access, stay in pairs unless they are sums of two rows.
 constexpr int held_registers(int slots, int vector, bool has_residual) {

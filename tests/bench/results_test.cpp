@@ -71,14 +71,32 @@ TEST(Results, AreWhatTheirFileSays) {
 }
 
 TEST(Results, OfAnotherFormAreRefused) {
-  expect_mention(
-      ErrorKind::value, [] { parse_results("{}", "f.json"); }, "f.json is no file of results");
-  expect_mention(
-      ErrorKind::value, [] { parse_results("[", "f.json"); }, "f.json is no file of results");
+  const auto refused = [](const std::string& text, const std::string& why) {
+    expect_mention(ErrorKind::value, [&] { parse_results(text, "f.json"); }, why);
+  };
+  refused("{}", "f.json: names no schema, so tensorcraft bench did not write it");
+  refused("[", "f.json:1:2: is not JSON: ");
   Json json = to_json(results({}));
+  EXPECT_TRUE(parse_results(json.dump(), "f.json").rows.empty());
   json["schema"] = 2;
-  expect_mention(
-      ErrorKind::value, [&] { parse_results(json.dump(), "f.json"); }, "schema 2 is not known");
+  refused(json.dump(), "f.json: schema must be 1, which is all this command reads, got 2");
+  const Row copy = row("copy", 8), ours = row("tensorcraft", 10, "online", true);
+  refused(to_json(results({copy, ours, copy})).dump(),
+          "f.json: rows[2] measures softmax 4x8 float32 by copy a second time");
+  json = to_json(results({copy}));
+  json["rows"][0]["runs"] = 0.5;
+  refused(json.dump(), "f.json: rows[0].runs must be a whole number below 2^31, got 0.5");
+}
+
+TEST(Ratio, IsOfRowsOfOneCaseThatWereTimedInOneWay) {
+  const Row ours = row("tensorcraft", 10, "online", true), copy = row("copy", 8);
+  Row other_way = copy, warm = copy;
+  other_way.timing = "graph";
+  warm.cache = "warm";
+  EXPECT_DOUBLE_EQ(ratio(ours, copy), 0.8);
+  EXPECT_EQ(ratio(ours, other_way), 0);
+  EXPECT_EQ(peers_of(ours, {ours, other_way, warm}).size(), 1u);  // said, though without a ratio
+  EXPECT_TRUE(compare(results({ours, other_way}), results({ours, other_way}), 0.05).empty());
 }
 
 TEST(Regression, ARatioThatFellByMoreThanTheToleranceIsNamed) {

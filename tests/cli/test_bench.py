@@ -113,7 +113,7 @@ def test_a_variant_that_declines_is_a_row_with_an_error(run: Run, has_runner: bo
         (("relu", "4", "--below", "x"), 2, "--below is NAME=NUMBER"),
         (("--suite", "none"), 2, "none"),
         (("--results", "/nonexistent"), 3, "/nonexistent cannot be read"),
-        (("--results", "/dev/null"), 2, "/dev/null is no file of results"),
+        (("--results", "/dev/null"), 2, "/dev/null:1:1: is not JSON"),
         (("relu", "4", "--json", "/nonexistent/f", *QUICK), 3, "/nonexistent/f cannot be written"),
     ],
 )  # fmt: skip

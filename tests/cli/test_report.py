@@ -102,6 +102,13 @@ def test_the_documents_and_the_page_have_the_same_ratios(run: Run) -> None:
         assert ours.slower_than == theirs["loses_to"]
 
 
+def test_bench_and_report_compare_by_one_rule(run: Run) -> None:
+    add = run("bench", "--results", str(MADE_UP)).out.partition("\nadd ")[2]
+    assert "copy 0.8966  torch 1.138  torch.compile not compared: timed by events\n" in add
+    (file,) = run("report", str(MADE_UP), "-o", "-", "--json").json()["files"]
+    assert file["cases"][-1]["ratios"] == pytest.approx({"copy": 0.8966, "torch": 1.138}, rel=1e-3)
+
+
 def test_cold_and_warm_are_two_cases(run: Run, tmp_path: Path) -> None:
     cold = DOCUMENT["rows"][:8]
     warm = [{**r, "cache": "warm", "median_us": r["median_us"] / (2 if r["variant"] else 1)} for r in cold]

@@ -17,6 +17,10 @@ template std::string_view launch_rms_norm(const f16*, const float*, f16*, int64_
 template std::string_view launch_layer_norm<kernel::layer_norm::Activation::silu>(
     const bf16*, const bf16*, const bf16*, bf16*, int64_t, int64_t, float, float*, float*,
     cudaStream_t, DebugInfo);
+template std::string_view launch_layer_norm_residual_quantized(const f16*, const f16*, const float*,
+                                                               const float*, int8_t*, f16*,
+                                                               const CodeScale&, int64_t, int64_t,
+                                                               float, cudaStream_t, DebugInfo);
 template std::string_view launch_batch_norm<kernel::batch_norm::Activation::relu>(
     const bf16*, const float*, const float*, const float*, const float*, bf16*, int64_t, int64_t,
     int64_t, float, cudaStream_t, DebugInfo);
@@ -36,6 +40,10 @@ template std::string_view launch_masked_mean(const bf16*, const int64_t*, bf16*,
 template std::string_view launch_reduce<Operation::var>(const bf16*, bf16*, int64_t, int64_t,
                                                         int64_t, void*, float, cudaStream_t,
                                                         DebugInfo);
+template std::string_view launch_cumulative_sum(const int8_t*, int64_t*, int64_t, int64_t, void*,
+                                                cudaStream_t, DebugInfo);
+template std::string_view launch_topk(const bf16*, bf16*, int64_t*, int64_t, int64_t, int64_t,
+                                      cudaStream_t, DebugInfo);
 template std::string_view launch_embedding(const int64_t*, const e5m2*, e5m2*, int64_t, int64_t,
                                            int64_t, cudaStream_t, DebugInfo);
 template std::string_view launch_silu_and_mul(const bf16*, bf16*, int64_t, int64_t, cudaStream_t,

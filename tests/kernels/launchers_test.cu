@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <regex>
 
@@ -117,6 +118,7 @@ TEST(Launchers, DoNothingForNoElements) {
   EXPECT_EQ(launch_l2_normalize(none, none, 0, 5), "");
   EXPECT_EQ(launch_rms_norm(none, none, none, 0, 5), "");
   EXPECT_EQ(launch_layer_norm(none, none, none, none, 5, 0), "");
+  EXPECT_EQ(launch_rms_norm_quantized(none, none, (e4m3*)nullptr, {.scale = 1}, 0, 5), "");
   EXPECT_EQ(launch_batch_norm(none, none, none, none, none, none, 0, 3, 4), "");
   EXPECT_EQ(launch_batch_norm_training(none, none, none, none, BatchStatistics<float>{}, 2, 0, 4),
             "");
@@ -125,6 +127,10 @@ TEST(Launchers, DoNothingForNoElements) {
   EXPECT_EQ(launch_group_norm(none, none, none, none, 0, 4, 3, 2), "");
   EXPECT_EQ(launch_masked_mean(none, (const int32_t*)nullptr, none, 0, 3, 4), "");
   EXPECT_EQ((launch_reduce<Operation::sum>(none, none, 3, 5, 0)), "");
+  EXPECT_EQ(launch_cumulative_sum(none, none, 3, 0), "");
+  EXPECT_EQ(cumulative_sum_workspace_bytes(none, 0, 5), 0u);
+  EXPECT_EQ(launch_topk(none, none, nullptr, 0, 5, 2), "");
+  EXPECT_EQ(launch_topk(none, none, nullptr, 5, 0, 0), "");
   EXPECT_EQ(launch_embedding((const int64_t*)nullptr, none, none, 0, 3, 4), "");
   EXPECT_EQ(launch_silu_and_mul(none, none, 0, 5), "");
   EXPECT_EQ(launch_gelu_and_mul(none, none, 5, 0), "");
@@ -156,6 +162,17 @@ TEST(Launchers, RefuseNegativeSizesAndNull) {
             "launch_rms_norm: out is null");
   EXPECT_EQ(invalid([&] { launch_layer_norm(kArray, none, none, kArray, 1, 5, -1.0f); }),
             "launch_layer_norm: eps must be at least 0");
+  const auto codes = [&](CodeScale scale, int64_t rows = 1) {
+    return invalid([&] { launch_rms_norm_quantized(kArray, none, (e4m3*)none, scale, rows, 5); });
+  };
+  const std::string both = "launch_rms_norm_quantized: give either scale, finite and above 0, or ";
+  EXPECT_EQ(codes({}), both + "scales");
+  EXPECT_EQ(codes({.scale = -1}), both + "scales");
+  EXPECT_EQ(codes({.scale = INFINITY}), both + "scales");
+  EXPECT_EQ(codes({.scale = 1, .scales = kArray}), both + "scales");
+  EXPECT_EQ(codes({.scales = kArray}), "launch_rms_norm_quantized: out is null");
+  EXPECT_EQ(codes({.scale = 1}, -1),
+            "launch_rms_norm_quantized: rows must not be negative, got -1");
   EXPECT_EQ(invalid([&] { launch_batch_norm(kArray, none, kArray, none, none, kArray, 1, 2, 3); }),
             "launch_batch_norm: running_mean is null");
   EXPECT_EQ(invalid([&] { launch_group_norm(kArray, none, none, kArray, 1, 4, 3, 3); }),
@@ -166,6 +183,17 @@ TEST(Launchers, RefuseNegativeSizesAndNull) {
             "launch_reduce: reduced must not be negative, got -2");
   EXPECT_EQ(invalid([&] { launch_reduce<Operation::sum>(none, kArray, 1, 2, 1); }),
             "launch_reduce: in is null");
+  EXPECT_EQ(invalid([&] { launch_cumulative_sum(kArray, none, 1, 2); }),
+            "launch_cumulative_sum: out is null");
+  const auto topk = [](const float* in, int64_t cols, int64_t k) {
+    return invalid([=] { launch_topk(in, kArray, nullptr, 1, cols, k); });
+  };
+  EXPECT_EQ(topk(kArray, 3, 4), "launch_topk: k must be at most 64 and at most cols, got 4 of 3");
+  EXPECT_EQ(topk(kArray, 99, 65),
+            "launch_topk: k must be at most 64 and at most cols, got 65 of 99");
+  EXPECT_EQ(topk(kArray, int64_t(1) << 32, 1),
+            "launch_topk: needs fewer than 2^32 elements along the axis");
+  EXPECT_EQ(topk(none, 3, 1), "launch_topk: in is null");
   EXPECT_EQ(invalid([&] { launch_rope(kArray, kArray, {1, 1, 1, 7}); }),
             "launch_rope: dim must be even");
   EXPECT_EQ(invalid([&] { launch_rope(kArray, kArray, {1, 1, 1, 8}, {.cos = kArray}); }),
@@ -271,18 +299,73 @@ TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
   for (const int64_t cols : kRegisterRows) {
     const auto p = r::contiguous_params({.x = kArray, .weight = kArray, .out = kArray}, 5, cols, 0);
     EXPECT_TRUE((is_compiled<r::InRegisters<bf16, bf16, false>>(
-        r::in_registers_launch(p, {.has_weight = 1}, 2))))
+        r::in_registers_launch(p, r::Config{.has_weight = 1}, 2))))
         << cols;
     const auto q = l::contiguous_params(
         {.x = kArray, .residual = kArray, .weight = kArray, .bias = kArray, .out = kArray}, 5, cols,
         0);
-    EXPECT_TRUE((is_compiled<l::InRegisters<float, float, kNone, true>>(
-        l::in_registers_launch(q, {.has_residual = 1, .has_weight = 1, .has_bias = 1}, 4))))
+    EXPECT_TRUE((is_compiled<l::InRegisters<float, float, kNone, true>>(l::in_registers_launch(
+        q, l::Config{.has_residual = 1, .has_weight = 1, .has_bias = 1}, 4))))
         << cols;
     EXPECT_TRUE((is_compiled<l::General<float, float, kNone, false, 4>>(
-        l::vectorized_launch(q, {.has_weight = 1}, 4))))
+        l::vectorized_launch(q, l::Config{.has_weight = 1}, 4))))
         << cols;
   }
+}
+
+// What a plan of either norm gives codes is in the set of its own.
+TEST(CompiledSets, HoldTheWidthsOfTheNormsOfCodes) {
+  namespace r = detail::rms_norm;
+  namespace l = detail::layer_norm;
+  constexpr auto kSilu = kernel::layer_norm::Activation::silu;
+  for (const int64_t cols : kRegisterRows) {
+    const auto p = r::contiguous_params({.x = kArray, .weight = kArray, .out = kArray}, 5, cols, 0);
+    const auto in_registers = r::quantized_in_registers_launch(p, r::Config{.has_weight = 1}, 4);
+    EXPECT_TRUE((is_compiled<r::QuantizedInRegisters<float, float, e4m3, false>>(in_registers)))
+        << cols;
+    EXPECT_TRUE((is_compiled<r::Quantized<float, float, e4m3>>(r::block_launch(p, r::Config{}))))
+        << cols;
+    const auto q = l::contiguous_params(
+        {.x = kArray, .residual = kArray, .weight = kArray, .bias = kArray, .out = kArray}, 5, cols,
+        0);
+    const auto residual = l::quantized_in_registers_launch(
+        q, l::Config{.activation = kSilu, .has_residual = 1, .has_weight = 1, .has_bias = 1}, 2);
+    EXPECT_TRUE((is_compiled<l::QuantizedInRegisters<bf16, bf16, int8_t, kSilu, true>>(residual)))
+        << cols;
+    EXPECT_TRUE((is_compiled<l::Quantized<bf16, bf16, int8_t>>(l::block_launch(q, l::Config{}))))
+        << cols;
+  }
+}
+
+TEST(CompiledSets, HoldEverySumAlongARow) {
+  namespace s = detail::cumulative_sum;
+  for (const int64_t offset : {0, 1})
+    for (const int64_t rows : {1, 5, 100000})
+      for (const int64_t cols : {1, 32, 33, 64, 100003}) {
+        const auto p = s::contiguous_params(kArray + offset, kArray, rows, cols);
+        EXPECT_TRUE(is_compiled<s::Rows<float>>(s::row_plan(p, true, 4, 132).launch)) << cols;
+        EXPECT_TRUE(is_compiled<s::Rows<bf16>>(s::row_plan(p, true, 2, 132).launch)) << cols;
+        EXPECT_TRUE(is_compiled<s::Rows<int64_t>>(s::row_plan(p, false, 8, 132).launch)) << cols;
+        EXPECT_TRUE(is_compiled<s::Naive<uint8_t>>(s::naive_plan(p).launch)) << cols;
+      }
+  // The order of preference of the library's table.
+  const auto variant = [](int64_t cols) {
+    return s::plan<float>(s::contiguous_params(kArray, kArray, 5, cols), 0).first;
+  };
+  EXPECT_EQ(variant(32), "naive");
+  EXPECT_EQ(variant(33), "row");
+}
+
+TEST(CompiledSets, HoldEveryRowOfWhichTheLargestAreWanted) {
+  namespace t = detail::topk;
+  for (int64_t cols = 1; cols <= 512; ++cols) {
+    const auto p = t::contiguous_params(kArray, kArray, nullptr, 5, cols, 1);
+    EXPECT_TRUE(t::warp_problem(p).empty()) << cols;
+    EXPECT_TRUE(is_compiled<t::Warp<bf16>>(t::warp_launch(p))) << cols;
+  }
+  const auto p = t::contiguous_params(kArray, kArray, nullptr, 5, 513, 1);
+  EXPECT_FALSE(t::warp_problem(p).empty());
+  EXPECT_TRUE(is_compiled<t::Block<bf16>>(t::block_launch(p)));
 }
 
 TEST(CompiledSets, HoldTheWidthsOfTokensAndBlocks) {

@@ -255,28 +255,31 @@ bool elementwise(const Planned& c, k::elementwise::Operation operation) {
   return true;
 }
 
+const std::map<std::string_view, bool (*)(const Planned&)> kOperators = {
+    {"softmax", softmax},
+    {"log_softmax", log_softmax},
+    {"logsumexp", logsumexp},
+    {"cross_entropy", cross_entropy},
+    {"cumulative_sum", cumulative_sum},
+    {"topk", topk},
+    {"l2_normalize", l2_normalize},
+    {"rms_norm", rms_norm},
+    {"layer_norm", layer_norm},
+    {"embedding", embedding},
+    {"masked_mean", masked_mean},
+    {"attention", attention},
+    {"gemm", gemm},
+    {"batch_norm", batch_norm},
+    {"group_norm", group_norm},
+    {"silu_and_mul", silu_and_mul},
+    {"gelu_and_mul", gelu_and_mul},
+    {"rope", rope},
+    {"quantize", quantize},
+    {"sum", sum},
+    {"transpose", transpose},
+    {"take", take}};
+
 bool compare(std::string_view name, const Planned& c) {
-  static const std::map<std::string_view, bool (*)(const Planned&)> kOperators = {
-      {"softmax", softmax},
-      {"log_softmax", log_softmax},
-      {"logsumexp", logsumexp},
-      {"cross_entropy", cross_entropy},
-      {"l2_normalize", l2_normalize},
-      {"rms_norm", rms_norm},
-      {"layer_norm", layer_norm},
-      {"embedding", embedding},
-      {"masked_mean", masked_mean},
-      {"attention", attention},
-      {"gemm", gemm},
-      {"batch_norm", batch_norm},
-      {"group_norm", group_norm},
-      {"silu_and_mul", silu_and_mul},
-      {"gelu_and_mul", gelu_and_mul},
-      {"rope", rope},
-      {"quantize", quantize},
-      {"sum", sum},
-      {"transpose", transpose},
-      {"take", take}};
   static const std::map<std::string_view, k::elementwise::Operation> kOperations = {
       {"negative", k::elementwise::Operation::negative},
       {"exp", k::elementwise::Operation::exp},
@@ -312,12 +315,8 @@ TEST(LauncherPlans, AreTheLibrarysForEveryDenseCase) {
     SCOPED_TRACE(c.name);
     compared[c.op->description().name] += compare(c.op->description().name, planned);
   }
-  for (const char* name :
-       {"softmax",    "log_softmax",  "logsumexp",    "cross_entropy", "l2_normalize", "rms_norm",
-        "layer_norm", "embedding",    "masked_mean",  "attention",     "gemm",         "batch_norm",
-        "group_norm", "silu_and_mul", "gelu_and_mul", "rope",          "quantize",     "sum",
-        "transpose",  "take",         "add",          "exp",           "elu",          "astype"})
-    EXPECT_GT(compared[name], 0) << name;
+  for (const auto& [name, unused] : kOperators) EXPECT_GT(compared[name], 0) << name;
+  for (const char* name : {"add", "exp", "elu", "astype"}) EXPECT_GT(compared[name], 0) << name;
 }
 
 }  // namespace

@@ -71,6 +71,17 @@ class Planned {
     return option<TensorView>(name, none).data();
   }
 
+  // The outputs of a case one behind another, null for one that it does not ask for.
+  class Outputs {
+   public:
+    explicit Outputs(const Planned& c) : c_(c) {}
+    void* next(bool is_asked_for = true) { return is_asked_for ? c_.out(next_++).data() : nullptr; }
+
+   private:
+    const Planned& c_;
+    size_t next_ = 0;
+  };
+
   // The library's row of this name declines for the same reason, or plans the same.
   template <class Params, class Config>
   void expect(std::string_view variant, std::string_view problem,
@@ -107,6 +118,8 @@ bool softmax(const Planned& c);
 bool log_softmax(const Planned& c);
 bool logsumexp(const Planned& c);
 bool cross_entropy(const Planned& c);
+bool cumulative_sum(const Planned& c);
+bool topk(const Planned& c);
 bool l2_normalize(const Planned& c);
 bool rms_norm(const Planned& c);
 bool layer_norm(const Planned& c);

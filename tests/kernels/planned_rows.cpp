@@ -2,6 +2,7 @@
 // Operators on rows: what their launchers plan.
 #include "tensorcraft/ops/batch_norm/plan.h"
 #include "tensorcraft/ops/cross_entropy/plan.h"
+#include "tensorcraft/ops/cumulative_sum/plan.h"
 #include "tensorcraft/ops/group_norm/plan.h"
 #include "tensorcraft/ops/l2_normalize/plan.h"
 #include "tensorcraft/ops/l2_normalize/plan.h"
@@ -9,6 +10,7 @@
 #include "tensorcraft/ops/layer_norm/plan.h"
 #include "tensorcraft/ops/rms_norm/plan.h"
 #include "tensorcraft/ops/softmax/plan.h"
+#include "tensorcraft/ops/topk/plan.h"
 #include "tests/kernels/planned.hpp"
 
 namespace tensorcraft::testing {
@@ -58,56 +60,98 @@ bool l2_normalize(const Planned& c) {
   return true;
 }
 
-template <class Problem, class Launch, class General, class Params, class Config>
-void expect_norm(const Planned& c, Problem problem, Launch in_registers, General vectorized,
-                 const Params& p, const Config& given) {
+bool cumulative_sum(const Planned& c) {
+  namespace s = k::cumulative_sum;
+  const TensorView& x = c.in();
+  const int64_t axis = c.option<int64_t>("axis", 0), last = x.rank() - 1;
+  if (axis != -1 && axis != last) return false;
+  const int64_t cols = x.shape(int(last));
+  const auto p = s::contiguous_params(x.data(), c.out().data(), x.size() / cols, cols);
+  const auto row = s::row_plan(p, is_floating(x.dtype()), c.element_bytes(), c.num_sms());
+  const std::string_view problem = s::row_problem(p);
+  c.expect("row", problem.empty() ? s::row_doubt(p) : problem, row.launch, row.params);
+  const auto naive = s::naive_plan(p);
+  c.expect("naive", s::naive_problem(p), naive.launch, naive.params);
+  return true;
+}
+
+bool topk(const Planned& c) {
+  namespace t = k::topk;
+  const int last = c.in().rank() - 1;
+  const int64_t axis = c.option<int64_t>("axis", -1);
+  if (axis != -1 && axis != last) return false;
+  const int64_t cols = c.in().shape(last);
+  const auto p = t::contiguous_params(c.in().data(), c.out().data(), c.out(1).data_as<int64_t>(),
+                                      c.in().size() / cols, cols, c.option<int64_t>("k", 1));
+  c.expect("warp", t::warp_problem(p), t::warp_launch(p), p);
+  c.expect("block", t::rows_problem(p), t::block_launch(p), p);
+  return true;
+}
+
+// Of either norm, which stores values or codes.
+template <class Params, class Config>
+void expect_norm(const Planned& c, const Params& p, const Config& given) {
   const int bytes = c.element_bytes();
-  c.expect("in_registers", in_registers_problem(p), in_registers(p, given, bytes), p);
-  c.expect("vectorized", problem(p, bytes), vectorized(p, given, bytes), p);
+  if (c.out().dtype() != c.in().dtype()) {
+    c.expect("in_registers", in_registers_problem(p),
+             quantized_in_registers_launch(p, given, bytes), p);
+    c.expect("block", "", block_launch(p, Config{}), p);
+    return;
+  }
+  c.expect("in_registers", in_registers_problem(p), in_registers_launch(p, given, bytes), p);
+  c.expect("vectorized", vectorized_problem(p, bytes), vectorized_launch(p, given, bytes), p);
   c.expect("block", "", block_launch(p, given), p);
 }
 
 bool rms_norm(const Planned& c) {
-  if (c.out().dtype() != c.in().dtype()) return false;  // launchers store no codes
   const int64_t cols = c.in().shape(c.in().rank() - 1);
-  const k::rms_norm::Tensors t{.x = c.in().data(),
-                               .residual = c.address("residual"),
-                               .weight = c.address("weight"),
-                               .out = c.out().data(),
-                               .residual_out = c.num_outputs() > 1 ? c.out(1).data() : nullptr};
-  const auto p = k::rms_norm::contiguous_params(t, c.in().size() / cols, cols,
-                                                float(c.option<double>("eps", 1e-6)));
+  Planned::Outputs outputs(c);
+  k::rms_norm::Tensors t{.x = c.in().data(),
+                         .residual = c.address("residual"),
+                         .weight = c.address("weight"),
+                         .out = outputs.next(),
+                         .residual_out = nullptr};
+  auto* const scales = static_cast<float*>(outputs.next(c.option<bool>("per_token", false)));
+  t.residual_out = outputs.next(t.residual != nullptr);
+  auto p = k::rms_norm::contiguous_params(t, c.in().size() / cols, cols,
+                                          float(c.option<double>("eps", 1e-6)));
+  p.scale = float(c.option<double>("scale", 0));
+  p.scales = scales;
   const k::rms_norm::Config given{.has_residual = t.residual != nullptr,
                                   .has_weight = t.weight != nullptr};
-  expect_norm(c, k::rms_norm::vectorized_problem, k::rms_norm::in_registers_launch,
-              k::rms_norm::vectorized_launch, p, given);
+  expect_norm(c, p, given);
   return true;
 }
 
 bool layer_norm(const Planned& c) {
-  if (c.out().dtype() != c.in().dtype()) return false;      // launchers store no codes
-  if (c.option<bool>("return_stats", false)) return false;  // outputs in another order
   constexpr std::string_view kNames[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
   const auto activation = c.option<std::string_view>("activation", "none");
   const auto* const name = std::find(std::begin(kNames), std::end(kNames), activation);
   const int64_t cols = c.in().shape(c.in().rank() - 1);
-  const k::layer_norm::Tensors t{.x = c.in().data(),
-                                 .residual = c.address("residual"),
-                                 .weight = c.address("weight"),
-                                 .bias = c.address("bias"),
-                                 .out = c.out().data(),
-                                 .residual_out = c.num_outputs() > 1 ? c.out(1).data() : nullptr,
-                                 .mean = nullptr,
-                                 .rstd = nullptr};
-  const auto p = k::layer_norm::contiguous_params(t, c.in().size() / cols, cols,
-                                                  float(c.option<double>("eps", 1e-5)));
+  const bool has_stats = c.option<bool>("return_stats", false);
+  Planned::Outputs outputs(c);
+  k::layer_norm::Tensors t{.x = c.in().data(),
+                           .residual = c.address("residual"),
+                           .weight = c.address("weight"),
+                           .bias = c.address("bias"),
+                           .out = outputs.next(),
+                           .residual_out = nullptr,
+                           .mean = static_cast<float*>(outputs.next(has_stats)),
+                           .rstd = static_cast<float*>(outputs.next(has_stats))};
+  auto* const scales = static_cast<float*>(outputs.next(c.option<bool>("per_token", false)));
+  t.residual_out = outputs.next(t.residual != nullptr);
+  auto p = k::layer_norm::contiguous_params(t, c.in().size() / cols, cols,
+                                            float(c.option<double>("eps", 1e-5)));
   const k::layer_norm::Config given{
       .activation = k::layer_norm::Activation(name - std::begin(kNames)),
       .has_residual = t.residual != nullptr,
       .has_weight = t.weight != nullptr,
       .has_bias = t.bias != nullptr};
-  expect_norm(c, k::layer_norm::vectorized_problem, k::layer_norm::in_registers_launch,
-              k::layer_norm::vectorized_launch, p, given);
+  p.scale = float(c.option<double>("scale", 0));
+  p.scales = scales;
+  // Compiled into a kernel that stores values.
+  if (c.out().dtype() != c.in().dtype()) p.activation = given.activation;
+  expect_norm(c, p, given);
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include "tensorcraft/kernels/arguments.hpp"
 #include "tensorcraft/kernels/gemm_problem.hpp"
 #include "tensorcraft/ops/attention/plan.h"
+#include "tensorcraft/ops/cumulative_sum/plan.h"
 #include "tensorcraft/ops/elementwise/plan.h"
 #include "tensorcraft/ops/embedding/plan.h"
 #include "tensorcraft/ops/gather/plan.h"
@@ -13,6 +14,7 @@
 #include "tensorcraft/ops/permute/plan.h"
 #include "tensorcraft/ops/rms_norm/plan.h"
 #include "tensorcraft/ops/softmax/plan.h"
+#include "tensorcraft/ops/topk/plan.h"
 
 #include <string_view>
 

@@ -91,7 +91,7 @@ def test_results_become_tables(tmp_path):
     rows = [{"name": "gemm", "ms": 1.23456, "p10_ms": 1.0}, {"name": "gemm ladder", "variant": "naive"}, {"name": "add", "ms": 2.0}]
     document = {"title": "Products", "machine": {"gpu": "a GPU"}, "seed": 1, "rows": rows}
     (tmp_path / "a.json").write_text(json.dumps(document))
-    head = "**Products** (gpu a GPU, seed 1)\n\n| name | ms |\n| --- | --- |\n| gemm | 1.23 |\n\n"
+    head = "**Products** (`a.json`: gpu a GPU, seed 1)\n\n| name | ms |\n| --- | --- |\n| gemm | 1.23 |\n\n"
     ladder = "| name | variant |\n| --- | --- |\n| gemm ladder | naive |\n"
     assert results_table.table("gemm", tmp_path) == head + ladder + "\n"
     assert "| add | 2 |" in results_table.table("", tmp_path)
@@ -103,20 +103,24 @@ MADE_UP = Path(__file__).parents[1] / "cli" / "made_up_results.json"
 def test_results_of_bench_become_tables(tmp_path):
     (tmp_path / "a.json").write_text(MADE_UP.read_text())
     lines = results_table.table("softmax", tmp_path).splitlines()
-    assert lines[0].startswith("**Made-up test data, never measured** (processor imaginary, gpu imaginary GPU, ")
-    assert lines[2:6] == [
+    assert lines[0].startswith("**Made-up test data, never measured** (`a.json`: processor imaginary, gpu imaginary GPU, ")
+    assert lines[2] == results_table.HOW_TO_READ
+    assert lines[4:8] == [
         "| op | shape | dtype | variant | us | GB/s | of copy | torch | torch.compile | slower than |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         "| softmax | 8192x8192 | bfloat16 | in_registers | 72.5 | 3703 | 0.952 | 3.586 | 1.524 |  |",
         "| softmax | 2048x131072 | float32 | cluster | 640 | 3355 | 0.812 | 1.766 | **0.938** | torch.compile |",
     ]
-    assert lines[7] == "| op | shape | dtype | in_registers | online | block | naive | cluster |"
-    assert lines[9] == "| softmax | 8192x8192 | bfloat16 | **72.5 us** | 95.25 us | 180 us | 2400 us | n/a |"
+    assert lines[9] == "| op | shape | dtype | in_registers | online | block | naive | cluster |"
+    assert lines[11] == "| softmax | 8192x8192 | bfloat16 | **72.5 us** | 95.25 us | 180 us | 2400 us | n/a |"
     assert "| softmax | torch.compile | 1.195 | 2 | 1 | 0.938 |" in lines
     assert "| softmax | copy | 0.879 | 2 | a bound | 0.812 |" in lines
     reason = "- n/a: softmax tensorcraft in_registers (a row has more than 64 values a thread): 2048x131072 float32 axis=-1"
     assert reason in lines
     assert results_table.table("relu", tmp_path) == "Nothing is measured yet.\n\n"
+    (tmp_path / "b.json").write_text(MADE_UP.read_text())
+    twice = results_table.table("softmax", tmp_path).splitlines()
+    assert twice.count(lines[0]) == twice.count(lines[2]) == 1 and len(twice) == 2 * len(lines) - 2  # explained once
 
 
 def test_a_table_of_all_results_tells_cases_and_bounds_apart(tmp_path):
@@ -130,7 +134,7 @@ def test_a_table_of_all_results_tells_cases_and_bounds_apart(tmp_path):
     assert "- n/a: transpose torch.compile (torch.compile gave up: &lt;graph break&gt;): 8192x8192 float32\n" in text
     assert "- n/a: add torch.compile (timed by events, the others by graph): 512x512 float32\n" in text
     assert "- not run: cumsum 8192x8192 float32: there is no operator cumsum\n" in text
-    assert text.endswith("**Old**\n\n| name | ms |\n| --- | --- |\n| softmax | 1 |\n\n")
+    assert text.endswith("**Old** (`b.json`)\n\n| name | ms |\n| --- | --- |\n| softmax | 1 |\n\n")
 
 
 def test_a_changed_measurement_changes_the_table(tmp_path):

@@ -50,12 +50,7 @@ inline int vector_of(const Params& p, int element_bytes) {
 }
 
 constexpr Config in_registers_config(int64_t cols, int vector) {
-  const auto [threads, group, slots] = op::split_rows(cols, vector);
-  return {.threads = threads,
-          .group = group,
-          .vector = vector,
-          .slots = slots,
-          .whole = cols == int64_t(group) * vector * slots};
+  return op::registers_config<Config>(cols, vector);
 }
 
 inline Launch in_registers_launch(const Params& p, int element_bytes) {

@@ -113,13 +113,13 @@ op::Plan quantized_plan(const jit::Rung& rung, const Problem& q, const Params& p
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
-  if (q.is_quantized()) return quantized_plan(kQuantized, q, p, naive_launch(p, {}));
+  if (q.is_quantized()) return quantized_plan(kQuantized, q, p, naive_launch(p, Config{}));
   return plan(kNaive, q, p, naive_launch(p, given(q)));
 }
 
 op::Plan plan_block(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
-  if (q.is_quantized()) return quantized_plan(kQuantized, q, p, block_launch(p, {}));
+  if (q.is_quantized()) return quantized_plan(kQuantized, q, p, block_launch(p, Config{}));
   return plan(kBlock, q, p, block_launch(p, given(q)));
 }
 

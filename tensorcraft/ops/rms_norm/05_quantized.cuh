@@ -4,29 +4,15 @@
 // here (p.scales). C.group threads, one or the block, share a row and read it for the squares, for
 // its largest result where that is wanted, and for the codes. What is given is asked at run time,
 // so that one kernel serves any of it. Any strides.
-#include "tensorcraft/device/quantize.cuh"
+#include "tensorcraft/device/code_row.cuh"
 #include "tensorcraft/ops/rms_norm/row.cuh"
 
 namespace tensorcraft::kernel::rms_norm {
 
 template <class T, class W, Config C>
-struct QuantizedRow {
-  const Params& p;
-  const T *x, *residual;
-  T* residual_out;
+struct QuantizedRow : CodeRow<T, C, Params> {
+  using CodeRow<T, C, Params>::CodeRow, CodeRow<T, C, Params>::p;
 
-  TC_DEVICE QuantizedRow(const Params& params, int64_t row)
-      : p(params),
-        x(static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row)),
-        residual(static_cast<const T*>(p.residual)),
-        residual_out(static_cast<T*>(p.residual_out)) {
-    if (residual) residual += p.residual_rows.offset<C.nested>(row);
-    if (residual_out) residual_out += p.residual_out_rows.offset<C.nested>(row);
-  }
-  TC_DEVICE float load(int64_t i) const {
-    const float h = float(x[i * p.x_step]);
-    return residual ? h + float(residual[i * p.residual_step]) : h;
-  }
   TC_DEVICE float result(int64_t i, float h, float scale) const {
     return h * scale * (p.weight ? float(static_cast<const W*>(p.weight)[i]) : 1.0f);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/results.hpp"
+#include "bench/results.hpp"
 
 #include "tensorcraft/core/error.hpp"
 
@@ -8,13 +8,14 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <sstream>
+#include <utility>
 
-namespace tensorcraft::cli {
+namespace tensorcraft::bench {
 namespace {
 
-constexpr int kSchema = 1;
 constexpr size_t kShownBytes = 60;  // of a value that is not accepted
 
 // A value of a file and where it stands: "rows[3].median_us".
@@ -69,6 +70,12 @@ struct Node {
     if (is_absent() || (value->is_number() && value->get<double>() == 0)) return 0;
     return positive();
   }
+  int count_or_zero() const {
+    const double number = positive_or_zero();
+    if (number != std::floor(number) || number > std::numeric_limits<int>::max())
+      refuse("a whole number below 2^31");
+    return int(number);
+  }
 };
 
 std::string contents_of(const std::string& file) {
@@ -94,8 +101,7 @@ std::string contents_of(const std::string& file) {
        ": is not JSON: ", what.substr(what.find(": ") + 2));
 }
 
-Json parsed(const std::string& file) {
-  const std::string text = contents_of(file);
+Json parsed(const std::string& text, const std::string& file) {
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
@@ -133,54 +139,39 @@ Json device_of(const Node& node) {
   return device;
 }
 
-Measurement measurement_of(const Node& row) {
-  Measurement m{.candidate = row.at("candidate").name(),
-                .variant = row.at("variant").text_or_empty(),
-                .timing = row.at("timing").text_or_empty(),
-                .error = row.at("error").text_or_empty(),
-                .chosen = row.at("chosen").flag_or_false(),
-                .runs = row.at("runs").positive_or_zero(),
-                .bytes = row.at("bytes").positive_or_zero(),
-                .flops = row.at("flops").positive_or_zero()};
-  if (!m.has_figure()) return m;
-  m.median_us = row.at("median_us").positive();
-  m.p10_us = row.at("p10_us").positive_or_zero();
-  m.p90_us = row.at("p90_us").positive_or_zero();
-  return m;
+Row row_of(const Node& node) {
+  node.object();
+  Row row{.op = node.at("op").name(),
+          .name = node.at("case").name(),
+          .shape = node.at("shape").text_or_empty(),
+          .dtype = node.at("dtype").text_or_empty(),
+          .options = node.at("options").text_or_empty(),
+          .candidate = node.at("candidate").name(),
+          .variant = node.at("variant").text_or_empty(),
+          .chosen = node.at("chosen").flag_or_false(),
+          .timing = node.at("timing").text_or_empty(),
+          .cache = node.at("cache").text_or_empty(),
+          .p10_us = node.at("p10_us").positive_or_zero(),
+          .p90_us = node.at("p90_us").positive_or_zero(),
+          .runs = node.at("runs").count_or_zero(),
+          .bytes = node.at("bytes").positive_or_zero(),
+          .flops = node.at("flops").positive_or_zero(),
+          .floor_us = node.at("floor_us").positive_or_zero(),
+          .error = node.at("error").text_or_empty()};
+  const Node median = node.at("median_us");
+  row.median_us = row.error.empty() ? median.positive() : median.positive_or_zero();
+  return row;
 }
 
-ResultCase case_of(const Node& row) {
-  return {.op = row.at("op").name(),
-          .name = row.at("case").name(),
-          .shape = row.at("shape").text_or_empty(),
-          .dtype = row.at("dtype").text_or_empty(),
-          .options = row.at("options").text_or_empty(),
-          .cache = row.at("cache").text_or_empty(),
-          .floor_us = row.at("floor_us").positive_or_zero(),
-          .rows = {}};
-}
-
-// Adds a row to its case. Two figures for one thing have no ratio, so they are refused.
-void add_row(std::vector<ResultCase>& cases, std::map<std::string, size_t>& index,
-             const Node& row) {
-  row.object();
-  ResultCase c = case_of(row);
-  Measurement m = measurement_of(row);
-  const std::string key =
-      joined({c.op, c.name, c.shape, c.dtype, c.options, c.cache}, std::string_view("\0", 1));
-  const auto [place, is_new] = index.try_emplace(key, cases.size());
-  if (is_new) cases.push_back(std::move(c));
-  ResultCase& into = cases[place->second];
-  for (const Measurement& other : into.rows) {
-    if (other.candidate == m.candidate && other.variant == m.variant)
-      fail(ErrorKind::value, row.file, ": ", row.path, " measures ", into.op, ' ', into.name,
-           " by ", m.candidate, m.variant.empty() ? "" : " ", m.variant, " a second time");
-    if (other.chosen && m.chosen)
-      fail(ErrorKind::value, row.file, ": ", row.path, " is a second chosen variant of ", into.op,
-           ' ', into.name);
-  }
-  into.floor_us = std::max(into.floor_us, row.at("floor_us").positive_or_zero());
-  into.rows.push_back(std::move(m));
+// Two figures for one thing have no ratio, so they are refused.
+void check_new(const Row& row, const Row& before, const Node& node) {
+  if (!is_same_case(row, before)) return;
+  if (row.candidate == before.candidate && row.variant == before.variant)
+    fail(ErrorKind::value, node.file, ": ", node.path, " measures ", row.op, ' ', row.name, " by ",
+         row.candidate, row.variant.empty() ? "" : " ", row.variant, " a second time");
+  if (row.chosen && before.chosen)
+    fail(ErrorKind::value, node.file, ": ", node.path, " is a second chosen variant of ", row.op,
+         ' ', row.name);
 }
 
 std::vector<std::string> skipped_of(const Node& list) {
@@ -193,24 +184,30 @@ std::vector<std::string> skipped_of(const Node& list) {
 
 }  // namespace
 
-Results read_results(const std::string& file) {
-  const Json document = parsed(file);
-  const Node root{file, &document, ""};
+Results parse_results(const std::string& text, const std::string& name) {
+  const Json document = parsed(text, name);
+  const Node root{name, &document, ""};
   check_schema(root);
-  Results results{.file = file,
-                  .title = root.at("title").text(),
+  Results results{.title = root.at("title").text(),
                   .machine = facts(root.at("machine")),
                   .device = device_of(root.at("device")),
                   .timing = facts(root.at("timing")),
-                  .cases = {},
+                  .rows = {},
                   .skipped = skipped_of(root.at("skipped"))};
   const Node rows = root.at("rows");
   if (!rows.value || !rows.value->is_array()) rows.refuse("an array");
-  if (rows.value->empty())
-    fail(ErrorKind::value, file, ": rows is empty, there is nothing to show");
-  std::map<std::string, size_t> index;
-  for (size_t i = 0; i < rows.value->size(); ++i) add_row(results.cases, index, rows.at(i));
+  std::multimap<std::pair<std::string, std::string>, size_t> before;  // by operator and case
+  for (size_t i = 0; i < rows.value->size(); ++i) {
+    Row row = row_of(rows.at(i));
+    const std::pair key(row.op, row.name);
+    const auto [first, last] = before.equal_range(key);
+    for (auto it = first; it != last; ++it) check_new(row, results.rows[it->second], rows.at(i));
+    before.emplace(key, i);
+    results.rows.push_back(std::move(row));
+  }
   return results;
 }
 
-}  // namespace tensorcraft::cli
+Results read_results(const std::string& file) { return parse_results(contents_of(file), file); }
+
+}  // namespace tensorcraft::bench

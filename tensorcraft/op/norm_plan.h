@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/row_plan.h"
+
+#include <algorithm>
+#include <string_view>
+
+// Which Config and grid layer_norm and rms_norm give each rung; host only. Their Params and Configs
+// have fields of the same names. A `problem` is why a rung declines, or empty. `given` holds what
+// the call decides of a Config. An operator has two functions of its own, found by its types:
+// vector_of(params, element_bytes) and in_registers_min_blocks(config, has_residual).
+namespace tensorcraft::op::norm {
+
+// `rows` rows of `cols` elements, one behind another in every tensor that is given.
+template <class Params>
+void set_contiguous(Params& p, int64_t rows, int64_t cols, float eps) {
+  const RowMap map = contiguous_rows(rows, cols);
+  p.rows = rows;
+  p.cols = cols;
+  p.x_step = p.out_step = 1;
+  p.x_rows = p.out_rows = map;
+  if (p.residual) p.residual_step = 1, p.residual_rows = map;
+  if (p.residual_out) p.residual_out_step = 1, p.residual_out_rows = map;
+  p.inverse_cols = 1.0f / float(cols);
+  p.eps = eps;
+}
+
+// A tensor that is not given has neither address nor step.
+template <class Params>
+bool has_unit_steps(const Params& p) {
+  const auto is_unit = [](const void* data, int64_t step) {
+    return step == 1 || (!data && step == 0);
+  };
+  return p.cols == 1 || (p.x_step == 1 && p.out_step == 1 && is_unit(p.residual, p.residual_step) &&
+                         is_unit(p.residual_out, p.residual_out_step));
+}
+
+// Elements of a 16-byte access, or 1 where a row cannot be divided into such accesses.
+template <class Params>
+int rows_vector(const Params& p, int element_bytes) {
+  const int vector = 16 / element_bytes;
+  const auto aligned = [&](const void* data, const RowMap& map) {
+    return rows_vector_aligned(data, map, element_bytes);
+  };
+  return p.cols % vector == 0 && aligned(p.x, p.x_rows) && aligned(p.out, p.out_rows) &&
+                 aligned(p.residual, p.residual_rows) &&
+                 aligned(p.residual_out, p.residual_out_rows)
+             ? vector
+             : 1;
+}
+
+// The same of an operator's call where the output is codes of a byte each.
+template <class Params>
+int quantized_vector_of(const Params& p, int element_bytes) {
+  Params q = p;
+  q.out = nullptr;  // 16 bytes of x are fewer of codes
+  q.out_rows = {};
+  const int vector = vector_of(q, element_bytes);
+  if (reinterpret_cast<uintptr_t>(p.out) % size_t(vector)) return 1;
+  for (int i = 0; i < p.out_rows.axes; ++i)
+    if (p.out_rows.stride[i] % vector) return 1;
+  return vector;
+}
+
+// `shape` is what a rung decides of the Config.
+template <class Params, class Config>
+LaunchPlan<Config> launch(const Params& p, Config given, const Config& shape, int64_t blocks,
+                          int min_blocks = 1) {
+  given.threads = shape.threads;
+  given.group = shape.group;
+  given.vector = shape.vector;
+  given.slots = shape.slots;
+  given.whole = shape.whole;
+  given.cluster = shape.cluster;
+  given.nested = p.x_rows.axes > 1 || p.out_rows.axes > 1 || p.residual_rows.axes > 1 ||
+                 p.residual_out_rows.axes > 1;
+  return {given, blocks, min_blocks};
+}
+
+template <class Params, class Config>
+LaunchPlan<Config> naive_launch(const Params& p, const Config& given) {
+  return launch(p, given, Config{.threads = 128, .group = 1}, div_ceil(p.rows, int64_t(128)));
+}
+
+template <class Params, class Config>
+LaunchPlan<Config> vector_launch(const Params& p, const Config& given, int vector) {
+  const int threads = p.cols <= 1024 ? 128 : 256;
+  return launch(p, given, Config{.threads = threads, .group = threads, .vector = vector},
+                std::min(p.rows, kMaxBlocks));
+}
+
+// A block walks over rows where there are more of them than a grid has blocks.
+template <class Params, class Config>
+LaunchPlan<Config> block_launch(const Params& p, const Config& given) {
+  return vector_launch(p, given, 1);
+}
+
+template <class Params, class Config>
+LaunchPlan<Config> vectorized_launch(const Params& p, const Config& given, int element_bytes) {
+  return vector_launch(p, given, vector_of(p, element_bytes));
+}
+
+template <class Params, class Config>
+LaunchPlan<Config> registers_launch(const Params& p, const Config& given, int vector) {
+  const auto config = registers_config<Config>(p.cols, vector);
+  return launch(p, given, config, div_ceil(p.rows, int64_t(config.threads / config.group)),
+                in_registers_min_blocks(config, given.has_residual));
+}
+
+template <class Params, class Config>
+LaunchPlan<Config> in_registers_launch(const Params& p, const Config& given, int element_bytes) {
+  return registers_launch(p, given, vector_of(p, element_bytes));
+}
+
+template <class Params, class Config>
+LaunchPlan<Config> quantized_in_registers_launch(const Params& p, const Config& given,
+                                                 int element_bytes) {
+  return registers_launch(p, given, quantized_vector_of(p, element_bytes));
+}
+
+template <class Params, class Config>
+LaunchPlan<Config> staged_launch(const Params& p, const Config& given, int element_bytes) {
+  return op::staged_launch<Config>(
+      p.rows, p.cols, element_bytes, given.has_residual ? 2 : 1,
+      [&](const Config& shape, int64_t blocks) { return launch(p, given, shape, blocks); });
+}
+
+template <class Params>
+std::string_view vectorized_problem(const Params& p, int element_bytes) {
+  if (!has_unit_steps(p)) return "the last axis must have stride 1";
+  if (vector_of(p, element_bytes) == 1)
+    return "rows must start at 16-byte boundaries and be a multiple of 16 bytes long";
+  return "";
+}
+
+template <class Params>
+std::string_view in_registers_problem(const Params& p) {
+  if (!has_unit_steps(p)) return "the last axis must have stride 1";
+  if (p.cols > kMaxRegisterRow) return "rows of more than 16384 elements do not fit the registers";
+  if (p.rows > kMaxBlocks) return "more than 2^31 - 1 rows";
+  return "";
+}
+
+template <class Params, class Config>
+std::string_view staged_problem(const Params& p, const Config& given, int element_bytes,
+                                bool has_clusters) {
+  if (std::string_view why = vectorized_problem(p, element_bytes); !why.empty()) return why;
+  return stage_problem(p.rows, p.cols, element_bytes, given.has_residual ? 2 : 1, has_clusters);
+}
+
+}  // namespace tensorcraft::op::norm

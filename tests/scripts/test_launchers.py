@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operator has a launcher, which is compiled, compared with the library's plans, and documented."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OPERATORS = sorted(p.name for p in (ROOT / "tensorcraft/ops").iterdir() if p.is_dir())
+# Operators without a launcher, each with the reason.
+WITHOUT: dict[str, str] = {}
+
+
+def text(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name not in WITHOUT])
+def test_an_operator_has_a_launcher(name: str) -> None:
+    path = f"tensorcraft/kernels/{name}.cuh"
+    assert (ROOT / path).exists(), f"write {path}, or say in WITHOUT why there is none"
+    assert f'#include "{path}"' in text("tensorcraft/kernels/all.cuh")
+    assert f"`{name}.cuh`" in text("docs/header_only.md")
+    plan = f'#include "tensorcraft/ops/{name}/plan.h"'
+    assert any(plan in p.read_text(encoding="utf-8") for p in (ROOT / "tensorcraft/kernels").glob(f"{name}*")), (
+        f"{path} does not choose by the operator's plan.h"
+    )
+    tests = text("tests/kernels/plan_test.cpp") + text("tests/kernels/planned_rows.cpp")
+    assert plan in tests or f"kernels/{name}_problem.hpp" in tests, (
+        "compare its plan with the library's in plan_test.cpp"
+    )
+
+
+def test_what_is_exempt_exists_and_has_none() -> None:
+    for name in WITHOUT:
+        assert name in OPERATORS and not (ROOT / f"tensorcraft/kernels/{name}.cuh").exists(), name
