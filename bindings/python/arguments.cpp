@@ -131,6 +131,21 @@ Dims to_dims(nb::handle shape, std::string_view name) {
   return dims;
 }
 
+op::Value to_margins(nb::handle object, std::string_view name) {
+  const auto is_list = [](nb::handle h) { return PyTuple_Check(h.ptr()) || PyList_Check(h.ptr()); };
+  Margins all;
+  for (nb::handle item : object) {
+    if (!is_list(item)) return to_dims(object, name);
+    const Dims pair = to_dims(item, name);
+    if (pair.rank() != 2)
+      fail(ErrorKind::value, name, " must have pairs (before, after), got one of ", pair.rank(),
+           " integers");
+    all.before.push_back(pair[0]);
+    all.after.push_back(pair[1]);
+  }
+  return all;
+}
+
 nb::tuple to_tuple(const Dims& dims) {
   nb::object tuple = nb::steal(PyTuple_New(dims.rank()));
   for (int i = 0; i < dims.rank(); ++i)

@@ -19,6 +19,8 @@
 namespace tensorcraft::python {
 namespace {
 
+bool is_list(nb::handle h) { return PyTuple_Check(h.ptr()) || PyList_Check(h.ptr()); }
+
 nb::object frameworks(const char* name) {
   static const nb::module_* module = nullptr;
   return kept(module, [] { return nb::module_::import_("tensorcraft._frameworks"); }).attr(name);
@@ -91,9 +93,10 @@ class Call {
       arrays_.push_back(to_array(value, name(), p.name, given_stream_));
     } else if (p.kind == op::ParameterKind::dtype) {
       options_[i] = to_dtype(value);
-    } else if (p.kind == op::ParameterKind::integers &&
-               (PyTuple_Check(value.ptr()) || PyList_Check(value.ptr()))) {
+    } else if (p.kind == op::ParameterKind::integers && is_list(value)) {
       options_[i] = to_dims(value, p.name);
+    } else if (p.kind == op::ParameterKind::margins && is_list(value)) {
+      options_[i] = to_margins(value, p.name);
     } else if (PyBool_Check(value.ptr())) {
       options_[i] = value.ptr() == Py_True;
     } else if (PyUnicode_Check(value.ptr())) {

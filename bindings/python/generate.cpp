@@ -29,6 +29,9 @@ std::string python_type(const Parameter& p) {
     case ParameterKind::integers:
       type = "int | Sequence[int]";
       break;
+    case ParameterKind::margins:
+      type = "int | Sequence[int] | Sequence[Sequence[int]]";
+      break;
     case ParameterKind::number:
       type = "float";
       break;

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/op/value.hpp"
 #include "tensorcraft/op/variant.hpp"
 
 #include <array>
@@ -47,6 +48,10 @@ class CallKey {
   void add(const Dims& values) {
     add(uint64_t(values.rank()));
     for (const int64_t value : values) add(uint64_t(value));
+  }
+  void add(const Margins& margins) {
+    add(margins.before);
+    add(margins.after);
   }
   // Whether there is one; the tensor itself follows with the others.
   void add(const std::optional<TensorView>& tensor) { add(uint64_t(tensor.has_value())); }

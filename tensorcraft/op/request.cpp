@@ -71,6 +71,24 @@ Dims parse_integers(const Named& given) {
   }
 }
 
+// "1", "1,2" and "0:1,2:3" as to_margins() takes them.
+Value parse_margins(const Named& given) {
+  constexpr std::string_view kForm =
+      "a width such as 1, before,after or before:after for each axis";
+  if (given.text.find(':') == given.text.npos) return parse_integers(given);
+  Margins all;
+  for (std::string_view text = given.text;;) {
+    const size_t end = text.find(',');
+    const std::string_view pair = text.substr(0, end);
+    const size_t colon = pair.find(':');
+    if (colon == pair.npos || all.before.rank() == kMaxRank) refuse(given, kForm);
+    all.before.push_back(parse_number<int64_t>(given, pair.substr(0, colon), kForm));
+    all.after.push_back(parse_number<int64_t>(given, pair.substr(colon + 1), kForm));
+    if (end == text.npos) return all;
+    text.remove_prefix(end + 1);
+  }
+}
+
 bool parse_boolean(const Named& given) {
   for (const std::string_view yes : {"true", "True", "1"})
     if (given.text == yes) return true;
@@ -157,6 +175,9 @@ void Request::set_option(const std::string& text, DType dtype) {
       break;
     case ParameterKind::integers:
       value = parse_integers(given);
+      break;
+    case ParameterKind::margins:
+      value = parse_margins(given);
       break;
     case ParameterKind::number:
       value = parse_number<double>(given, given.text, "a number");

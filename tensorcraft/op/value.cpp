@@ -19,8 +19,9 @@ std::string shortest(T v) {
 }
 
 std::string_view kind_of(const Value& v) {
-  constexpr std::string_view names[] = {"None",     "a bool",  "an int",   "a float",
-                                        "a string", "a dtype", "a tensor", "a list"};
+  constexpr std::string_view names[] = {"None",     "a bool",   "an int",
+                                        "a float",  "a string", "a dtype",
+                                        "a tensor", "a list",   "a list of pairs"};
   return names[v.index()];
 }
 
@@ -46,10 +47,31 @@ Dims to_integers(std::string_view op, std::string_view name, const Value& v) {
   wrong_type(op, name, join("integers, got ", kind_of(v)));
 }
 
+Margins to_margins(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<Margins>(&v)) return *x;
+  if (const auto* x = std::get_if<int64_t>(&v)) return {{*x}, {*x}};
+  const auto* x = std::get_if<Dims>(&v);
+  if (x && x->rank() == 1) return {{(*x)[0]}, {(*x)[0]}};
+  if (x && x->rank() == 2) return {{(*x)[0]}, {(*x)[1]}};
+  wrong_type(op, name,
+             join("an int, a pair of ints or a pair for each axis, got ", kind_of(v),
+                  x ? join(" of ", x->rank(), " ints") : std::string()));
+}
+
 double to_number(std::string_view op, std::string_view name, const Value& v) {
   if (const auto* x = std::get_if<double>(&v)) return *x;
   if (const auto* x = std::get_if<int64_t>(&v)) return double(*x);
   wrong_type(op, name, join("a number, got ", kind_of(v)));
+}
+
+double to_exact_number(std::string_view op, std::string_view name, const Value& v) {
+  constexpr int64_t exact = int64_t(1) << 53;
+  if (const bool* x = std::get_if<bool>(&v)) return *x;
+  const auto* integer = std::get_if<int64_t>(&v);
+  if (integer && (*integer > exact || *integer < -exact))
+    fail(ErrorKind::value, op, ": ", name, ' ', *integer,
+         " is beyond 2^53, where float64 does not hold every integer; copy it from an array");
+  return to_number(op, name, v);
 }
 
 float to_float(std::string_view op, std::string_view name, const Value& v) {

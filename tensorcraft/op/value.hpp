@@ -14,13 +14,28 @@
 
 namespace tensorcraft::op {
 
+// How much there is in front of and behind each axis; one entry stands for every axis.
+struct Margins {
+  Dims before, after;
+};
+
 // An argument of an operator when its type is known only at run time (Python, cases files, the
 // command line). monostate means "not given".
-using Value =
-    std::variant<std::monostate, bool, int64_t, double, std::string_view, DType, TensorView, Dims>;
+using Value = std::variant<std::monostate, bool, int64_t, double, std::string_view, DType,
+                           TensorView, Dims, Margins>;
 
 // What a parameter takes; a choice is one of some names, a text is any.
-enum class ParameterKind { tensor, boolean, integer, number, choice, dtype, text, integers };
+enum class ParameterKind {
+  tensor,
+  boolean,
+  integer,
+  number,
+  choice,
+  dtype,
+  text,
+  integers,
+  margins
+};
 
 // One parameter of an operator as every front end shows it.
 struct Parameter {
@@ -53,7 +68,11 @@ bool to_bool(std::string_view op, std::string_view name, const Value& v);
 int64_t to_integer(std::string_view op, std::string_view name, const Value& v);
 // A list of integers; one integer is a list of one.
 Dims to_integers(std::string_view op, std::string_view name, const Value& v);
+// A pair for each axis; a list of two integers is a pair for every axis, one integer both of it.
+Margins to_margins(std::string_view op, std::string_view name, const Value& v);
 double to_number(std::string_view op, std::string_view name, const Value& v);
+// A number, or a bool as 0 or 1. Kind value for an integer that a double would round.
+double to_exact_number(std::string_view op, std::string_view name, const Value& v);
 // Kind value for a finite number that float32 has only as an infinity.
 float to_float(std::string_view op, std::string_view name, const Value& v);
 DType to_dtype(std::string_view op, std::string_view name, const Value& v);
@@ -89,6 +108,14 @@ struct Field<Dims> {
     return to_integers(op, name, v);
   }
   static std::string text(const Dims& v);
+};
+template <>
+struct Field<Margins> {
+  static constexpr auto kind = ParameterKind::margins;
+  static Margins get(std::string_view op, std::string_view name, const Value& v) {
+    return to_margins(op, name, v);
+  }
+  static std::string text(const Margins&) { return {}; }  // always given
 };
 template <>
 struct Field<float> {
@@ -154,4 +181,5 @@ struct EnumNames<Activation> {
 
 namespace tensorcraft {
 using op::Activation;
-}
+using op::Margins;
+}  // namespace tensorcraft

@@ -11,11 +11,28 @@ const op::OperatorList& operators() {
   static const auto& all = *new op::OperatorList([] {  // leaked, as the operators are
     op::OperatorList list;
     for (const auto& folder : {
-             ops::attention,   ops::batch_norm, ops::cross_entropy,    ops::cumulative_sum,
-             ops::elementwise, ops::embedding,  ops::gated_activation, ops::gather,
-             ops::gemm,        ops::group_norm, ops::l2_normalize,     ops::layer_norm,
-             ops::masked_mean, ops::permute,    ops::quantize,         ops::reduce,
-             ops::rms_norm,    ops::rope,       ops::softmax,          ops::topk,
+             ops::attention,
+             ops::batch_norm,
+             ops::cross_entropy,
+             ops::cumulative_sum,
+             ops::elementwise,
+             ops::embedding,
+             ops::gated_activation,
+             ops::gather,
+             ops::gemm,
+             ops::group_norm,
+             ops::l2_normalize,
+             ops::layer_norm,
+             ops::masked_mean,
+             ops::pad,
+             ops::permute,
+             ops::quantize,
+             ops::reduce,
+             ops::rms_norm,
+             ops::rope,
+             ops::scatter,
+             ops::softmax,
+             ops::topk,
          }) {
       const auto part = folder();
       list.insert(list.end(), part.begin(), part.end());

@@ -56,6 +56,13 @@ template std::string_view launch_rope(const f16*, f16*, const RopeShape&,
                                       const RopeArguments<f16, float>&, cudaStream_t, DebugInfo);
 template std::string_view launch_take(const bf16*, const int64_t*, bf16*, int64_t, int64_t, int64_t,
                                       int64_t, cudaStream_t, DebugInfo);
+template std::string_view launch_pad(const bf16*, bf16*, std::initializer_list<PadAxis>, bf16,
+                                     cudaStream_t, DebugInfo);
+template std::string_view launch_scatter(const bf16*, const int64_t*, const bf16*, bf16*, int64_t,
+                                         int64_t, int64_t, int64_t, cudaStream_t, DebugInfo);
+template std::string_view launch_scatter_combined<kernel::scatter::Operation::add>(
+    const bf16*, const int64_t*, const bf16*, bf16*, int64_t, int64_t, int64_t, int64_t,
+    cudaStream_t, DebugInfo);
 template std::string_view launch_transpose(const bf16*, bf16*, int64_t, int64_t, int64_t,
                                            cudaStream_t, DebugInfo);
 template std::string_view launch_attention(const f16*, const f16*, const f16*, f16*,

@@ -292,6 +292,27 @@ TEST(CompiledSets, HoldEveryTranspose) {
     }
 }
 
+TEST(CompiledSets, HoldEveryMarginAndEveryScatter) {
+  namespace d = detail::pad;
+  namespace s = detail::scatter;
+  for (const int64_t n : {1, 16, 17, 4096})
+    for (const int64_t m : {16, 64, 100000}) {
+      const int64_t shape[] = {m, n}, width[] = {1, 2};
+      const auto p = d::contiguous_params(kArray, kArray, 0, 2, width, width, shape);
+      EXPECT_TRUE(is_compiled<d::Vectorized<int32_t>>(d::vectorized_launch(p, 4, 132)));
+      EXPECT_TRUE(is_compiled<d::Naive<int32_t>>(d::naive_launch(p)));
+      for (const int64_t inner : {1, 64}) {
+        const auto q = s::contiguous_params(kArray, kArray, kArray, kArray, 4, s::Operation::none,
+                                            m, n, inner, 3);
+        EXPECT_TRUE(is_compiled<s::Claimed<int32_t>>(s::claimed_launch(q, 4, 132)));
+        EXPECT_TRUE(is_compiled<s::Naive<int32_t>>(s::naive_launch(q)));
+        auto sum = q;
+        sum.operation = s::Operation::add;
+        EXPECT_TRUE(is_compiled<s::Combined<float>>(s::claimed_launch(sum, 4, 132)));
+      }
+    }
+}
+
 TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
   namespace r = detail::rms_norm;
   namespace l = detail::layer_norm;

@@ -11,14 +11,17 @@
 #include "tensorcraft/ops/gather/plan.h"
 #include "tensorcraft/ops/masked_mean/plan.h"
 #include "tensorcraft/ops/masked_mean/plan.h"
+#include "tensorcraft/ops/pad/plan.h"
 #include "tensorcraft/ops/permute/plan.h"
 #include "tensorcraft/ops/quantize/plan.h"
 #include "tensorcraft/ops/reduce/plan.h"
 #include "tensorcraft/ops/rope/plan.h"
+#include "tensorcraft/ops/scatter/plan.h"
 #include "tests/kernels/planned.hpp"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <map>
 
 namespace tensorcraft::testing {
@@ -127,6 +130,44 @@ bool take(const Planned& c) {
   c.expect("vectorized", "", k::gather::vectorized_launch(g, c.num_sms()),
            k::gather::vectorized_params(g));
   c.expect("naive", "", k::gather::naive_launch(g), k::gather::naive_params(g));
+  return true;
+}
+
+// Float32, whose value has its own bits.
+bool pad(const Planned& c) {
+  namespace d = k::pad;
+  const TensorView& x = c.in();
+  if (x.dtype() != DType::float32) return false;
+  const Margins none{}, given = c.option<Margins>("pad_width", none);
+  if (given.before.rank() != x.rank() || given.before.empty()) return false;
+  const auto p = d::contiguous_params(
+      x.data(), c.out().data(), std::bit_cast<uint32_t>(float(c.option<double>("value", 0))),
+      x.rank(), given.before.data(), given.after.data(), x.shape().data());
+  c.expect("vectorized", d::vectorized_problem(p, 4), d::vectorized_launch(p, 4, c.num_sms()), p);
+  c.expect("naive", "", d::naive_launch(p), p);
+  return true;
+}
+
+bool scatter(const Planned& c) {
+  namespace s = k::scatter;
+  const TensorView &x = c.in(), &ids = c.in(1), &updates = c.in(2);
+  const int64_t axis = c.option<int64_t>("axis", x.rank() - 1);
+  if (axis < 0 || updates.size() != ids.size() || ids.size() == 0) return false;
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < x.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : x.shape(i);
+  const auto reduction = c.option<std::string_view>("reduction", "none");
+  const auto operation = reduction == "add"        ? s::Operation::add
+                         : reduction == "multiply" ? s::Operation::multiply
+                         : reduction == "max"      ? s::Operation::max
+                         : reduction == "min"      ? s::Operation::min
+                                                   : s::Operation::none;
+  const auto p = s::contiguous_params(x.data(), ids.data(), updates.data(), c.out().data(),
+                                      int(dtype_bytes(ids.dtype())), operation, outer,
+                                      x.shape(int(axis)), inner, ids.shape(int(axis)));
+  const std::string_view problem = s::claimed_problem(p, c.num_sms());
+  c.expect("claimed", problem.empty() ? s::claimed_doubt(p) : problem,
+           s::claimed_launch(p, c.element_bytes(), c.num_sms()), s::claimed_params(p, c.num_sms()));
+  c.expect("naive", "", s::naive_launch(p), p);
   return true;
 }
 
@@ -277,7 +318,9 @@ const std::map<std::string_view, bool (*)(const Planned&)> kOperators = {
     {"quantize", quantize},
     {"sum", sum},
     {"transpose", transpose},
-    {"take", take}};
+    {"take", take},
+    {"pad", pad},
+    {"scatter", scatter}};
 
 bool compare(std::string_view name, const Planned& c) {
   static const std::map<std::string_view, k::elementwise::Operation> kOperations = {

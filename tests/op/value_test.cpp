@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace tensorcraft::op {
 namespace {
 
@@ -20,6 +22,34 @@ TEST(Value, BecomesTheTypeOfItsField) {
   EXPECT_EQ(Field<Activation>::get("f", "a", {}), Activation::none);
   EXPECT_EQ(to_integers("f", "a", Dims{2, -1}), (Dims{2, -1}));
   EXPECT_EQ(to_integers("f", "a", int64_t(4)), Dims{4});
+  EXPECT_EQ(to_exact_number("f", "a", true), 1);
+  EXPECT_EQ(to_exact_number("f", "a", -0.5), -0.5);
+}
+
+TEST(Value, MarginsAreOneWidthAPairOrAPairForEachAxis) {
+  const auto expect = [](const Value& value, const Dims& before, const Dims& after) {
+    const Margins got = to_margins("f", "a", value);
+    EXPECT_EQ(got.before, before);
+    EXPECT_EQ(got.after, after);
+  };
+  expect(int64_t(3), {3}, {3});
+  expect(Dims{3}, {3}, {3});
+  expect(Dims{1, 2}, {1}, {2});
+  expect(Margins{{1, 2, 3}, {4, 5, 6}}, {1, 2, 3}, {4, 5, 6});
+  expect_error(
+      ErrorKind::type, [] { to_margins("f", "a", Dims{1, 2, 3}); },
+      "f: a must be an int, a pair of ints or a pair for each axis, got a list of 3 ints");
+  expect_error(
+      ErrorKind::type, [] { to_margins("f", "a", 0.5); },
+      "f: a must be an int, a pair of ints or a pair for each axis, got a float");
+}
+
+TEST(Value, AnIntegerThatADoubleWouldRoundIsRefused) {
+  EXPECT_EQ(to_exact_number("f", "a", int64_t(1) << 53), std::ldexp(1.0, 53));
+  expect_error(
+      ErrorKind::value, [] { to_exact_number("f", "a", (int64_t(1) << 53) + 1); },
+      "f: a 9007199254740993 is beyond 2^53, where float64 does not hold every integer; copy it "
+      "from an array");
 }
 
 TEST(Value, OfAnotherTypeIsRefusedByName) {

@@ -11,8 +11,10 @@
 #include "tensorcraft/ops/l2_normalize/plan.h"
 #include "tensorcraft/ops/layer_norm/plan.h"
 #include "tensorcraft/ops/masked_mean/plan.h"
+#include "tensorcraft/ops/pad/plan.h"
 #include "tensorcraft/ops/permute/plan.h"
 #include "tensorcraft/ops/rms_norm/plan.h"
+#include "tensorcraft/ops/scatter/plan.h"
 #include "tensorcraft/ops/softmax/plan.h"
 #include "tensorcraft/ops/topk/plan.h"
 

@@ -60,6 +60,8 @@ def right_calls() -> dict[str, tuple[list[Any], dict[str, Any]]]:
         "fill": ([X], {"value": 2.0}),
         "take": ([X, np.array([1, -2, 0])], {"axis": 1}),
         "take_along_axis": ([X, np.array([[1], [-3]])], {"axis": 1}),
+        "scatter": ([X, np.array([[1], [-3]]), X[:, :1].copy()], {"axis": 1, "reduction": "add"}),
+        "pad": ([X, ((1, 0), (2, 3))], {"value": 2}),
         "permute_dims": ([X], {"axes": (1, 0)}),
         "gelu": ([X], {"approximate": "tanh"}),
         "swish": ([X], {"beta": 2.0}),

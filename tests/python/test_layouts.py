@@ -90,6 +90,14 @@ class Generator:
             along = (*shape[:axis], self.size(), *shape[axis + 1 :])
             indices = self.array(along if name != "take" else self.shape()[:2], "int64")
             return [x, indices], {"axis": axis}
+        if name == "scatter":
+            axis = int(self.random.integers(len(shape))) if shape else 0
+            along = (*shape[:axis], self.size(), *shape[axis + 1 :])
+            reduction = str(self.random.choice(("add", "max"))) if self.random.integers(2) else None
+            updates = self.array(along[int(self.random.integers(2)) :], dtype)
+            return [x, self.array(along, "int64"), updates], {"axis": axis, "reduction": reduction}
+        if name == "pad":
+            return [x, [[int(n) for n in self.random.integers(0, 4, 2)] for _ in shape] or 1], {"value": 1}
         if name == "permute_dims":
             return [x], {"axes": [int(i) for i in self.random.permutation(x.ndim)]}
         if name == "rope":

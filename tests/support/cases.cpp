@@ -149,6 +149,14 @@ op::Value option_value(const Case& c, size_t i, bool upcast) {
   if (j.is_boolean()) return j.get<bool>();
   if (j.is_number_integer()) return j.get<int64_t>();
   if (j.is_number()) return j.get<double>();
+  if (j.is_array() && !j.empty() && j[0].is_array()) {
+    Margins all;
+    for (const Json& pair : j) {
+      all.before.push_back(pair.at(0).get<int64_t>());
+      all.after.push_back(pair.at(1).get<int64_t>());
+    }
+    return all;
+  }
   if (j.is_array()) return dims(j, {});
   if (!j.is_string()) return {};
   const auto& text = j.get_ref<const std::string&>();

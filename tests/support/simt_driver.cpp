@@ -15,8 +15,10 @@
 #include "tensorcraft/ops/l2_normalize/params.h"
 #include "tensorcraft/ops/layer_norm/params.h"
 #include "tensorcraft/ops/masked_mean/params.h"
+#include "tensorcraft/ops/pad/params.h"
 #include "tensorcraft/ops/permute/params.h"
 #include "tensorcraft/ops/rms_norm/params.h"
+#include "tensorcraft/ops/scatter/params.h"
 #include "tensorcraft/ops/softmax/params.h"
 #include "tensorcraft/simt/instance.hpp"
 
@@ -41,8 +43,10 @@ constexpr ParamsType kParams[] = {TC_TEST_PARAMS(attention),
                                   TC_TEST_PARAMS(l2_normalize),
                                   TC_TEST_PARAMS(layer_norm),
                                   TC_TEST_PARAMS(masked_mean),
+                                  TC_TEST_PARAMS(pad),
                                   TC_TEST_PARAMS(permute),
                                   TC_TEST_PARAMS(rms_norm),
+                                  TC_TEST_PARAMS(scatter),
                                   TC_TEST_PARAMS(softmax),
                                   {"tensorcraft::kernel::elementwise::InterpretedParams",
                                    sizeof(kernel::elementwise::InterpretedParams)},

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/device/concepts.h"
+#include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/ops/elementwise/elementwise_cpu.hpp"
 #include "tensorcraft/ops/elementwise/host_functions.hpp"
@@ -126,7 +127,7 @@ int Builder::number_slot(const Number& n, DType dtype) {
   uint64_t bits = 0;
   if (is_real(n) || is_floating(dtype) || dtype == DType::bool_) {
     // As fill and astype convert it.
-    uint64_t element = element_bits(dtype, real(n));
+    uint64_t element = host::element_bits(dtype, real(n));
     bits = host::with_element_type(dtype, [&]<class T>(T*) {
       T value;
       std::memcpy(&value, &element, sizeof(T));

@@ -105,20 +105,12 @@ Problem check_fill(const op::Call<FillOptions>& call) {
   return {Operation::fill, call.out(), call.out(), call.out(), 0, call.options.value};
 }
 
-// A Python bool is a number here, so that full(shape, True) works. An integer that the double of
-// the options would round is refused.
+// A Python bool is a number here, so that full(shape, True) works.
 op::Option<FillOptions> fill_value() {
   auto o = op::positional(op::option("value", &FillOptions::value, "what every element becomes"));
   o.set = [](std::string_view op, FillOptions& options, const op::Value& v) {
-    const auto* integer = std::get_if<int64_t>(&v);
-    constexpr int64_t exact = int64_t(1) << 53;
-    if (integer && (*integer > exact || *integer < -exact))
-      fail(ErrorKind::value, op, ": value ", *integer,
-           " is beyond 2^53, where float64 does not hold every integer; copy it from an array");
-    if (const bool* truth = std::get_if<bool>(&v))
-      options.value = *truth;
-    else if (!std::holds_alternative<std::monostate>(v))
-      options.value = op::to_number(op, "value", v);
+    if (!std::holds_alternative<std::monostate>(v))
+      options.value = op::to_exact_number(op, "value", v);
   };
   return o;
 }

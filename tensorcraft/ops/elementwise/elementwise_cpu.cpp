@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/elementwise/elementwise_cpu.hpp"
 
+#include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/ops/elementwise/host_functions.hpp"
 #include "tensorcraft/ops/elementwise/runs.hpp"
@@ -73,7 +74,7 @@ void move_elements(const TensorView& to, const TensorView& from) {
 }
 
 void fill(const Problem& q) {
-  uint64_t bits = element_bits(q.out.dtype(), q.value);
+  uint64_t bits = host::element_bits(q.out.dtype(), q.value);
   const TensorView one(&bits, q.out.dtype(), Dims{});
   move_elements(q.out, one.broadcast_to(q.out.shape()));
 }
@@ -88,20 +89,6 @@ void convert(const Problem& q) {
     for_each_block<int64_t>(q, unchanged);
 }
 
-// As astype converts a float to an integer or bool.
-template <class T>
-T integer_of(double value) {
-  using Limits = std::numeric_limits<T>;
-  if constexpr (std::is_same_v<T, bool>) {
-    return value != 0;
-  } else {
-    const double past = std::ldexp(1.0, Limits::digits);
-    if (std::isnan(value)) return 0;
-    if (value >= past) return Limits::max();
-    return value <= double(Limits::min()) ? Limits::min() : T(value);
-  }
-}
-
 void reference_astype(const Problem& q) {
   const host::Elements to(q.out), from(q.a);
   const bool from_float = is_floating(q.a.dtype()), to_float = is_floating(q.out.dtype());
@@ -114,7 +101,8 @@ void reference_astype(const Problem& q) {
       to.set_integer(i, from.integer(i));
     else
       host::with_element_type(q.out.dtype(), [&]<class T>(T*) {
-        if constexpr (std::is_integral_v<T>) to.set_integer(i, int64_t(integer_of<T>(from[i])));
+        if constexpr (std::is_integral_v<T>)
+          to.set_integer(i, int64_t(host::integer_of<T>(from[i])));
       });
   }
 }
@@ -128,21 +116,6 @@ void reference_compare(const Problem& q) {
 }
 
 }  // namespace
-
-uint64_t element_bits(DType dtype, double value) {
-  return host::with_element_type(dtype, [&]<class T>(T*) {
-    T element;
-    if constexpr (std::is_integral_v<T>)
-      element = integer_of<T>(value);
-    else if constexpr (std::is_arithmetic_v<T>)
-      element = T(value);
-    else
-      element = T(float(value));
-    uint64_t bits = 0;
-    std::memcpy(&bits, &element, sizeof(T));
-    return bits;
-  });
-}
 
 void cpu(const Problem& q) {
   if (q.operation == Operation::fill) return fill(q);
@@ -175,7 +148,7 @@ void reference(const Problem& q) {
   if (q.operation >= Operation::equal) return reference_compare(q);
   const host::Elements to(q.out), a(q.a), b(q.b);
   const size_t bytes = dtype_bytes(q.out.dtype());
-  const uint64_t filling = element_bits(q.out.dtype(), q.value);
+  const uint64_t filling = host::element_bits(q.out.dtype(), q.value);
   for (int64_t i = 0; i < q.out.size(); ++i) {
     if (q.operation == Operation::fill)
       std::memcpy(to.address(i), &filling, bytes);

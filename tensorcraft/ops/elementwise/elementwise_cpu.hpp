@@ -11,7 +11,4 @@ void reference(const Problem& problem);
 void reference_where(const TensorView& out, const TensorView& condition, const TensorView& a,
                      const TensorView& b);
 
-// The bits of one element of `dtype` that holds `value`, converted as astype does.
-uint64_t element_bits(DType dtype, double value);
-
 }  // namespace tensorcraft::kernel::elementwise

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/elementwise/table.hpp"
 
+#include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/elementwise/elementwise_cpu.hpp"
 #include "tensorcraft/ops/elementwise/elementwise_simt.hpp"
@@ -45,7 +46,7 @@ Params params(const Problem& q) {
           .b_map = op::element_map(q.b),
           .out_map = op::element_map(q.out),
           .alpha = q.alpha,
-          .fill_value = fills ? element_bits(q.out.dtype(), q.value) : 0};
+          .fill_value = fills ? host::element_bits(q.out.dtype(), q.value) : 0};
 }
 
 // Where only bits move, one kernel serves every dtype of a size.

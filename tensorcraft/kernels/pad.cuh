@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/kernels/launch.cuh"
+#include "tensorcraft/ops/pad/00_naive.cuh"
+#include "tensorcraft/ops/pad/01_vectorized.cuh"
+#include "tensorcraft/ops/pad/plan.h"
+
+#include <initializer_list>
+
+// Arrays with a margin. Compiled for each size of an element: vectorized (4 kernels) and naive,
+// which takes rows of less than 16 bytes.
+namespace tensorcraft::kernels {
+namespace detail::pad {
+
+using namespace kernel::pad;
+
+// Only bits move: one kernel for every type of a size.
+template <size_t bytes>
+using Bits = std::conditional_t<
+    bytes == 1, uint8_t,
+    std::conditional_t<bytes == 2, int16_t, std::conditional_t<bytes == 4, int32_t, int64_t>>>;
+
+template <class T, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    pad_vectorized(const __grid_constant__ Params p) {
+  vectorized<T, C::value.config>(p);
+}
+template <class T, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
+    pad_naive(const __grid_constant__ Params p) {
+  naive<T, C::value.config>(p);
+}
+
+template <class T>
+struct Vectorized {
+  static constexpr std::array list{Instance<Config>{}, Instance<Config>{{.vectors = 4}},
+                                   Instance<Config>{{.wide = 1}},
+                                   Instance<Config>{{.vectors = 4, .wide = 1}}};
+  template <class C>
+  static constexpr auto entry() {
+    return &pad_vectorized<T, C>;
+  }
+};
+template <class T>
+struct Naive {
+  static constexpr std::array list{Instance<Config>{}, Instance<Config>{{.wide = 1}}};
+  template <class C>
+  static constexpr auto entry() {
+    return &pad_naive<T, C>;
+  }
+};
+
+}  // namespace detail::pad
+
+// An axis of the array: its size, and the elements added in front of it and behind.
+struct PadAxis {
+  int64_t size, before, after;
+};
+
+// out = x with a margin of `value`, both dense and row-major, of 1 to 8 axes. T: any type of 1, 2,
+// 4 or 8 bytes. Returns the name of the variant, empty where there is nothing to do. Errors and
+// stream as launch_softmax.
+template <class T>
+std::string_view launch_pad(const T* x, T* out, std::initializer_list<PadAxis> axes, T value,
+                            cudaStream_t stream = nullptr, DebugInfo where = {}) {
+  namespace d = detail::pad;
+  if (axes.size() < 1 || axes.size() > size_t(d::Axes::kMax))
+    throw std::invalid_argument("launch_pad: axes must be 1 to 8");
+  int64_t shape[d::Axes::kMax], before[d::Axes::kMax], after[d::Axes::kMax];
+  int64_t inside = 1, all = 1;
+  int rank = 0;
+  for (const PadAxis& axis : axes) {
+    validate_size("launch_pad", "size", axis.size);
+    validate_size("launch_pad", "before", axis.before);
+    validate_size("launch_pad", "after", axis.after);
+    shape[rank] = axis.size;
+    before[rank] = axis.before;
+    after[rank++] = axis.after;
+    inside *= axis.size;
+    all *= axis.size + axis.before + axis.after;
+  }
+  if (all == 0) return {};
+  if (inside > 0) validate_pointer("launch_pad", "x", x);
+  validate_pointer("launch_pad", "out", out);
+  using Bits = d::Bits<sizeof(T)>;
+  const auto bits = uint64_t(std::make_unsigned_t<Bits>(bit_cast<Bits>(value)));
+  const d::Params p = d::contiguous_params(x, out, bits, rank, before, after, shape);
+  if (d::vectorized_problem(p, sizeof(T)).empty()) {
+    const int num_sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
+    return launch_or_fail<d::Vectorized<Bits>>(
+        "vectorized", d::vectorized_launch(p, sizeof(T), num_sms), p, stream, where);
+  }
+  return launch_or_fail<d::Naive<Bits>>("naive", d::naive_launch(p), p, stream, where);
+}
+
+}  // namespace tensorcraft::kernels

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/pad/pad.hpp"
+
+#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/host/element_bits.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/pad/pad_cpu.hpp"
+#include "tensorcraft/ops/pad/pad_simt.hpp"
+#include "tensorcraft/ops/pad/params.h"
+#include "tensorcraft/ops/pad/plan.h"
+
+#include <bit>
+#include <limits>
+
+namespace tensorcraft {
+namespace kernel::pad {
+namespace {
+
+std::string config_text(const void* config) {
+  const auto& c = *static_cast<const Config*>(config);
+  return join("tensorcraft::kernel::pad::Config{.threads = ", c.threads, ", .vectors = ", c.vectors,
+              ", .wide = ", c.wide, "}");
+}
+
+constexpr std::string_view kParams = "tensorcraft::kernel::pad::Params";
+const jit::Rung kNaive{"tensorcraft/ops/pad/00_naive.cuh", "tensorcraft::kernel::pad::naive",
+                       kParams, config_text, naive_instances};
+const jit::Rung kVectorized{"tensorcraft/ops/pad/01_vectorized.cuh",
+                            "tensorcraft::kernel::pad::vectorized", kParams, config_text,
+                            vectorized_instances};
+
+int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
+
+Params params(const Problem& q) {
+  return make_params(q.x.data(), q.out.data(), q.value, q.x.rank(), q.before.data(), q.after.data(),
+                     q.x.shape().data(), q.x.strides().data(), q.out.strides().data());
+}
+
+// Only bits move, so one kernel serves every dtype of a size.
+DType moved_as(int bytes) {
+  constexpr DType by_size[] = {DType::uint8, DType::int16, DType::int32, DType::int64};
+  return by_size[std::countr_zero(unsigned(bytes))];
+}
+
+op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
+  const Params p = params(q);
+  return op::make_plan(kNaive, {moved_as(element_bytes(q))}, naive_launch(p), p);
+}
+op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
+  const Params p = params(q);
+  return op::make_plan(kVectorized, {moved_as(element_bytes(q))},
+                       vectorized_launch(p, element_bytes(q), device.num_sms), p);
+}
+
+op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
+op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
+  return op::decline(vectorized_problem(params(q), element_bytes(q)));
+}
+
+const op::Variant<Problem> kTable[] = {
+    {"vectorized", "out as one run in units of 16 bytes, several in flight in each thread",
+     DeviceType::cuda, accepts_vectorized, nullptr, plan_vectorized},
+    {"naive", "one thread an element, any strides", DeviceType::cuda, always, nullptr, plan_naive},
+    {"cpu", "runs over all cores", DeviceType::cpu, always, cpu},
+    {"reference", "obvious loops", DeviceType::cpu, always, reference},
+};
+
+const std::vector<DType> kAll = {DType::float32,       DType::float16,     DType::bfloat16,
+                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8,
+                                 DType::int16,         DType::int32,       DType::int64,
+                                 DType::uint8,         DType::bool_};
+
+// One side of the margin with an entry for each axis.
+Dims for_each_axis(const Dims& given, int rank) {
+  if (given.rank() == rank) return given;
+  if (given.rank() != 1)
+    fail(ErrorKind::type,
+         "pad: pad_width must be an int, a pair of ints or a pair for each of the ", rank,
+         " axes of x, got ", given.rank(), " widths for one side");
+  Dims all;
+  for (int i = 0; i < rank; ++i) all.push_back(given[0]);
+  return all;
+}
+
+Margins widths(const TensorView& x, const PadOptions& o) {
+  const Margins all{for_each_axis(o.pad_width.before, x.rank()),
+                    for_each_axis(o.pad_width.after, x.rank())};
+  for (int i = 0; i < x.rank(); ++i) {
+    const int64_t before = all.before[i], after = all.after[i];
+    if (before < 0 || after < 0)
+      fail(ErrorKind::value, "pad: pad_width must be at least 0, got (", before, ", ", after,
+           ") for axis ", i, "; a slice makes an axis shorter");
+    constexpr int64_t most = std::numeric_limits<int64_t>::max();
+    if (before > most - x.shape(i) || after > most - x.shape(i) - before)
+      fail(ErrorKind::value, "pad: pad_width (", before, ", ", after, ") makes axis ", i,
+           " longer than 64 bits count");
+  }
+  return all;
+}
+
+Dims padded(const TensorView& x, const Margins& by) {
+  Dims shape = x.shape();
+  for (int i = 0; i < x.rank(); ++i) shape[i] += by.before[i] + by.after[i];
+  return shape;
+}
+
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const PadOptions& options) {
+  return {{"out", in[0].dtype(), padded(in[0], widths(in[0], options))}};
+}
+
+Problem check(const op::Call<PadOptions>& call) {
+  const TensorView& x = call.in();
+  const Margins by = widths(x, call.options);
+  op::check_like("pad", "out", call.out(), x.dtype(), padded(x, by));
+  return {call.out(), x, by.before, by.after, host::element_bits(x.dtype(), call.options.value)};
+}
+
+op::Cost cost(const Problem& q) {
+  return {.bytes = double(q.x.nbytes()) + double(q.out.nbytes()), .flops = 0};
+}
+
+op::Option<PadOptions> value_option() {
+  auto o = op::positional(op::option("value", &PadOptions::value, "what the new elements are"));
+  o.set = [](std::string_view op, PadOptions& options, const op::Value& v) {
+    if (!std::holds_alternative<std::monostate>(v))
+      options.value = op::to_exact_number(op, "value", v);
+  };
+  return o;
+}
+
+const op::Definition<Problem, PadOptions> kPad{
+    .name = "pad",
+    .group = "data movement",
+    .summary = "An array with a margin of one value around it.",
+    .details =
+        "As numpy.pad with mode=\"constant\": out[before + i] = x[i] on every axis. An int is the "
+        "width on both sides of every axis, (before, after) that of every axis, and a pair for "
+        "each axis its own. Any dtype, rank and strides; the bits of x are copied, value is "
+        "converted as fill does. A negative width is a ValueError: a slice makes an axis shorter.",
+    .aliases = {},
+    .inputs = {{"x", "any shape and dtype"}},
+    .options =
+        {op::positional(op::option(
+             "pad_width", &PadOptions::pad_width,
+             "an int, (before, after), or ((before, after), ...) with a pair for each axis")),
+         value_option()},
+    .out_doc = "each size of x and the widths of its axis, dtype of x",
+    .extra_outputs = {},
+    .dtypes = kAll,
+    .in_place = false,
+    .infer = infer,
+    .check = check,
+    .cost = cost,
+    .table = kTable};
+
+}  // namespace
+}  // namespace kernel::pad
+
+void pad(const TensorView& out, const TensorView& x, const PadOptions& options) {
+  op::run(kernel::pad::kPad, out, {x}, options);
+}
+Tensor pad(const TensorView& x, const PadOptions& options) {
+  return std::move(op::allocate(kernel::pad::kPad, {x}, options)[0]);
+}
+
+op::OperatorList ops::pad() {
+  static const auto& all =
+      *new op::OperatorList{new op::OperatorOf(kernel::pad::kPad)};  // leaked, as Kept is
+  return all;
+}
+
+}  // namespace tensorcraft

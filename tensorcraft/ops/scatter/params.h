@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/base.h"
+
+namespace tensorcraft::kernel::scatter {
+
+// How an update and what its place has already become one; none: the update stands there.
+enum class Operation : int { none, add, multiply, max, min };
+
+// Where a line, the elements along the axis at one position of the others, begins in each tensor.
+struct Offsets {
+  int64_t out, x, index, update;
+};
+
+// The axes but the one that is indexed, with the strides of all tensors; those that all of them
+// merge are one. Unused entries are 0.
+struct Lines {
+  static constexpr int kMax = 7;
+  int64_t size[kMax], out_stride[kMax], x_stride[kMax], index_stride[kMax], update_stride[kMax];
+  int32_t count;
+
+  // Of line i, counted along the last axis first. The outermost axis needs no division.
+  template <class Index>
+  TC_HOST_DEVICE Offsets offsets(Index i) const {
+    Offsets at{0, 0, 0, 0};
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1  // unrolled, the divisions are most of a kernel's compile time
+#endif
+    for (int k = count - 1; k > 0; --k) {
+      const Index rest = i / Index(size[k]);
+      add(at, k, int64_t(i - rest * Index(size[k])));
+      i = rest;
+    }
+    if (count > 0) add(at, 0, int64_t(i));
+    return at;
+  }
+
+ private:
+  TC_HOST_DEVICE void add(Offsets& at, int axis, int64_t n) const {
+    at.out += n * out_stride[axis];
+    at.x += n * x_stride[axis];
+    at.index += n * index_stride[axis];
+    at.update += n * update_stride[axis];
+  }
+};
+
+// Run time: on each line, out is x, and updates[j] goes to place indices[j] in the order of j.
+// Strides count elements.
+struct Params {
+  const void* x;
+  const void* indices;
+  const void* updates;
+  void* out;
+  Lines lines;
+  int64_t num_lines, size, num_updates;  // lines; places of one; updates of one
+  int64_t out_step, x_step, index_step, update_step;
+  Operation operation;
+  int32_t index_bytes;    // 4 or 8
+  int32_t is_in_place;    // out is x
+  int32_t is_axis_inner;  // neighbours in memory lie on one line
+  // claimed: a block has 2^log2_lines lines of 2^log2_places places
+  int32_t log2_lines, log2_places;
+  uint32_t axis_tiles;  // of one line
+};
+
+// Compile time.
+struct Config {
+  int threads = 256;
+  int entries = 0;   // claimed: of the table, one for a place
+  int vector = 1;    // claimed: neighbours that are moved at once
+  int combines = 0;  // claimed: updates are combined, not only placed
+  int wide = 0;      // naive: 32 bits do not count the elements
+};
+
+template <bool wide>
+struct IndexOf {
+  using Type = uint32_t;
+};
+template <>
+struct IndexOf<true> {
+  using Type = int64_t;
+};
+template <Config C>
+using Index = typename IndexOf<C.wide != 0>::Type;
+
+// The place along the axis that an index means, which counts from the end where it is negative; -1
+// outside.
+TC_HOST_DEVICE constexpr int64_t position(int64_t index, int64_t size) {
+  const int64_t at = index < 0 ? index + size : index;
+  return at >= 0 && at < size ? at : -1;
+}
+
+}  // namespace tensorcraft::kernel::scatter

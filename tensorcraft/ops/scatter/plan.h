@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/launch_plan.h"
+#include "tensorcraft/ops/scatter/params.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <string_view>
+
+// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+namespace tensorcraft::kernel::scatter {
+
+using Launch = op::LaunchPlan<Config>;
+
+// Entries of the table: 32 KiB of claims, or 16 KiB of claims and what is done.
+inline constexpr int kThreads = 256, kUnitBytes = 16, kPlaceEntries = 8192, kCombineEntries = 2048;
+
+// An axis of lines behind those there are; merged with the last where all strides allow it.
+inline void add_axis(Lines& lines, int64_t size, int64_t out, int64_t x, int64_t index,
+                     int64_t update) {
+  if (size == 1) return;
+  const int last = lines.count - 1;
+  const bool merges =
+      last >= 0 && lines.out_stride[last] == out * size && lines.x_stride[last] == x * size &&
+      lines.index_stride[last] == index * size && lines.update_stride[last] == update * size;
+  const int at = merges ? last : lines.count++;
+  lines.size[at] = merges ? lines.size[at] * size : size;
+  lines.out_stride[at] = out;
+  lines.x_stride[at] = x;
+  lines.index_stride[at] = index;
+  lines.update_stride[at] = update;
+}
+
+// What follows from the lines and the steps, which are given.
+inline void finish(Params& p) {
+  p.num_lines = 1;
+  for (int i = 0; i < p.lines.count; ++i) p.num_lines *= p.lines.size[i];
+  const int last = p.lines.count - 1;
+  p.is_axis_inner = last < 0 || std::abs(p.out_step) < std::abs(p.lines.out_stride[last]);
+  p.is_in_place = p.x == p.out;
+}
+
+// out[o, indices[o, j, i], i] = updates[o, j, i] of dense arrays: x is [outer, size, inner], and
+// there are `count` indices on each line.
+inline Params contiguous_params(const void* x, const void* indices, const void* updates, void* out,
+                                int index_bytes, Operation operation, int64_t outer, int64_t size,
+                                int64_t inner, int64_t count) {
+  Params p{.x = x,
+           .indices = indices,
+           .updates = updates,
+           .out = out,
+           .lines = {},
+           .size = size,
+           .num_updates = count,
+           .out_step = inner,
+           .x_step = inner,
+           .index_step = inner,
+           .update_step = inner,
+           .operation = operation,
+           .index_bytes = index_bytes};
+  add_axis(p.lines, outer, size * inner, size * inner, count * inner, count * inner);
+  add_axis(p.lines, inner, 1, 1, 1, 1);
+  finish(p);
+  return p;
+}
+
+inline Launch naive_launch(const Params& p) {
+  const int64_t count = p.num_lines * p.size;
+  const bool is_wide = count >= int64_t(1) << 31;
+  return {{.threads = kThreads, .wide = is_wide}, div_ceil(count, int64_t(kThreads))};
+}
+
+inline int log2_ceil(int64_t n) { return n <= 1 ? 0 : std::bit_width(uint64_t(n - 1)); }
+
+// Neighbours that can be moved in one access: 16 bytes of them or one.
+inline int vector_of(const Params& p, int element_bytes) {
+  const int vector = kUnitBytes / element_bytes, last = p.lines.count - 1;
+  if (p.operation != Operation::none) return 1;
+  uint64_t all = 0;  // everything that must be whole units
+  if (p.is_axis_inner) {
+    if (p.out_step != 1 || p.x_step != 1) return 1;
+    all = uint64_t(p.size);
+  } else {
+    if (p.lines.out_stride[last] != 1 || p.lines.x_stride[last] != 1) return 1;
+    all = uint64_t(p.lines.size[last]) | uint64_t(p.out_step) | uint64_t(p.x_step);
+  }
+  for (int i = 0; i < p.lines.count; ++i)
+    if (p.is_axis_inner || i != last)
+      all |= uint64_t(p.lines.out_stride[i]) | uint64_t(p.lines.x_stride[i]);
+  const bool is_aligned = op::is_vector_aligned(p.x) && op::is_vector_aligned(p.out);
+  return is_aligned && all % uint64_t(vector) == 0 ? vector : 1;
+}
+
+// The tile of a block: a power of two in each direction, small where large ones would leave
+// multiprocessors without work. Neighbours in memory come first.
+inline Params claimed_params(Params p, int num_sms) {
+  constexpr int kLog2Neighbours = 5;  // lines beside each other, where those are neighbours
+  const int entries = p.operation == Operation::none ? kPlaceEntries : kCombineEntries;
+  const int64_t elements = p.num_lines * p.size;
+  int log2 = log2_ceil(entries);
+  while (log2 > 10 && elements >> log2 < int64_t(2) * num_sms) --log2;
+  const int all_lines = log2_ceil(p.num_lines), all_places = log2_ceil(p.size);
+  if (p.is_axis_inner) {
+    p.log2_places = std::min(all_places, log2);
+    p.log2_lines = std::min(all_lines, log2 - p.log2_places);
+  } else {
+    p.log2_lines = std::min(all_lines, std::max(kLog2Neighbours, log2 - all_places));
+    p.log2_places = std::min(all_places, log2 - p.log2_lines);
+  }
+  p.axis_tiles = uint32_t(div_ceil(p.size, int64_t(1) << p.log2_places));
+  return p;
+}
+
+inline int64_t claimed_blocks(const Params& p) {
+  return div_ceil(p.num_lines, int64_t(1) << p.log2_lines) *
+         div_ceil(p.size, int64_t(1) << p.log2_places);
+}
+
+inline std::string_view claimed_problem(const Params& p, int num_sms) {
+  constexpr int64_t kMost = int64_t(1) << 31;
+  const Params tile = claimed_params(p, num_sms);
+  if (p.num_lines >= kMost || claimed_blocks(tile) >= kMost)
+    return "31 bits must count lines and tiles";
+  if (p.num_updates >= kMost >> tile.log2_lines) return "31 bits must count the updates of a tile";
+  return "";
+}
+
+// Why the row below is better: combined updates take a round for each that one place has.
+inline std::string_view claimed_doubt(const Params& p) {
+  constexpr int64_t kManyRounds = 16;
+  if (p.operation != Operation::none && p.num_updates > kManyRounds * p.size)
+    return "places have more than 16 updates each, and combining them takes a round for each";
+  return "";
+}
+
+inline Launch claimed_launch(const Params& p, int element_bytes, int num_sms) {
+  const bool combines = p.operation != Operation::none;
+  const Config config{.threads = kThreads,
+                      .entries = combines ? kCombineEntries : kPlaceEntries,
+                      .vector = vector_of(p, element_bytes),
+                      .combines = combines};
+  return {config, claimed_blocks(claimed_params(p, num_sms))};
+}
+
+}  // namespace tensorcraft::kernel::scatter

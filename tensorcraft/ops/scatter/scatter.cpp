@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/scatter/scatter.hpp"
+
+#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/scatter/params.h"
+#include "tensorcraft/ops/scatter/plan.h"
+#include "tensorcraft/ops/scatter/scatter_cpu.hpp"
+#include "tensorcraft/ops/scatter/scatter_simt.hpp"
+
+#include <bit>
+
+namespace tensorcraft {
+
+template <>
+struct op::EnumNames<ScatterReduction> {
+  static constexpr std::array<std::string_view, 5> names = {"none", "add", "multiply", "max",
+                                                            "min"};
+};
+
+namespace kernel::scatter {
+
+Params params(const Problem& q) {
+  Params p{.x = q.x.data(),
+           .indices = q.indices.data(),
+           .updates = q.updates.data(),
+           .out = q.out.data(),
+           .lines = {},
+           .size = q.x.shape(q.axis),
+           .num_updates = q.indices.shape(q.axis),
+           .out_step = q.out.stride(q.axis),
+           .x_step = q.x.stride(q.axis),
+           .index_step = q.indices.stride(q.axis),
+           .update_step = q.updates.stride(q.axis),
+           .operation = q.operation,
+           .index_bytes = int32_t(dtype_bytes(q.indices.dtype()))};
+  for (int i = 0; i < q.x.rank(); ++i)
+    if (i != q.axis)
+      add_axis(p.lines, q.x.shape(i), q.out.stride(i), q.x.stride(i), q.indices.stride(i),
+               q.updates.stride(i));
+  finish(p);
+  return p;
+}
+
+namespace {
+
+std::string config_text(const void* config) {
+  const auto& c = *static_cast<const Config*>(config);
+  return join("tensorcraft::kernel::scatter::Config{.threads = ", c.threads,
+              ", .entries = ", c.entries, ", .vector = ", c.vector, ", .combines = ", c.combines,
+              ", .wide = ", c.wide, "}");
+}
+
+constexpr std::string_view kParams = "tensorcraft::kernel::scatter::Params";
+const jit::Rung kNaive{"tensorcraft/ops/scatter/00_naive.cuh",
+                       "tensorcraft::kernel::scatter::naive", kParams, config_text,
+                       naive_instances};
+const jit::Rung kClaimed{"tensorcraft/ops/scatter/01_claimed.cuh",
+                         "tensorcraft::kernel::scatter::claimed", kParams, config_text,
+                         claimed_instances};
+
+int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
+
+// Where updates are only placed bits move, so one kernel serves every dtype of a size.
+DType moved_as(const Problem& q) {
+  constexpr DType by_size[] = {DType::uint8, DType::int16, DType::int32, DType::int64};
+  return q.operation == Operation::none ? by_size[std::countr_zero(unsigned(element_bytes(q)))]
+                                        : q.x.dtype();
+}
+
+op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
+  const Params p = params(q);
+  return op::make_plan(kNaive, {moved_as(q)}, naive_launch(p), p);
+}
+op::Plan plan_claimed(const Problem& q, const DeviceInfo& device) {
+  const Params p = params(q);
+  return op::make_plan(kClaimed, {moved_as(q)}, claimed_launch(p, element_bytes(q), device.num_sms),
+                       claimed_params(p, device.num_sms));
+}
+
+op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
+op::Verdict accepts_claimed(const Problem& q, const DeviceInfo& device) {
+  return op::decline(claimed_problem(params(q), device.num_sms));
+}
+op::Verdict suits_claimed(const Problem& q, const DeviceInfo&) {
+  return op::decline(claimed_doubt(params(q)));
+}
+
+const op::Variant<Problem> kTable[] = {
+    {.name = "claimed",
+     .idea = "updates claim their places in shared memory, then each place is written once",
+     .device = DeviceType::cuda,
+     .accepts = accepts_claimed,
+     .plan = plan_claimed,
+     .suits = suits_claimed},
+    {"naive", "one thread a place, which looks through all indices of its line", DeviceType::cuda,
+     always, nullptr, plan_naive},
+    {"cpu", "lines over all cores", DeviceType::cpu, always, cpu},
+    {"reference", "obvious loops, sums in double", DeviceType::cpu, always, reference},
+};
+
+const std::vector<DType> kAll = {DType::float32,       DType::float16,     DType::bfloat16,
+                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8,
+                                 DType::int16,         DType::int32,       DType::int64,
+                                 DType::uint8,         DType::bool_};
+
+int checked_axis(const TensorView& x, const ScatterOptions& o) {
+  if (x.rank() == 0) fail(ErrorKind::value, "scatter: x: expected at least 1 dimension");
+  return normalize_axis(o.axis, x.rank(), "scatter");
+}
+
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const ScatterOptions&) {
+  return {{"out", in[0].dtype(), in[0].shape()}};
+}
+
+// The updates in the shape of the indices.
+TensorView broadcast(const TensorView& updates, const Dims& shape) {
+  bool fits = updates.rank() <= shape.rank();
+  for (int i = 1; fits && i <= updates.rank(); ++i) {
+    const int64_t size = updates.shape(updates.rank() - i);
+    fits = size == 1 || size == shape[shape.rank() - i];
+  }
+  if (!fits)
+    fail(ErrorKind::value, "scatter: updates: shape ", updates.shape(),
+         " does not broadcast to that of indices, ", shape);
+  return updates.broadcast_to(shape);
+}
+
+Problem check(const op::Call<ScatterOptions>& call) {
+  const TensorView &x = call.in(0), &indices = call.in(1), &updates = call.in(2);
+  const int axis = checked_axis(x, call.options);
+  op::check_dtype("scatter", "indices", indices, {DType::int32, DType::int64});
+  Dims wanted = x.shape();
+  if (indices.rank() == x.rank()) wanted[axis] = indices.shape(axis);
+  op::check_like("scatter", "indices", indices, indices.dtype(), wanted);
+  if (updates.dtype() != x.dtype())
+    fail(ErrorKind::type, "scatter: updates: expected the dtype of x, ", x.dtype(), ", but got ",
+         updates.dtype(), "; convert it with astype");
+  if (call.options.reduction != ScatterReduction::none)
+    op::check_dtype("scatter", "x with a reduction", x,
+                    {DType::float32, DType::float16, DType::bfloat16, DType::int32, DType::int64});
+  op::check_like("scatter", "out", call.out(), x.dtype(), x.shape());
+  const void* out = call.out().data();
+  if (call.out().size() > 0 && (out == updates.data() || out == indices.data()))
+    fail(ErrorKind::value, "scatter: out overlaps the memory of ",
+         out == updates.data() ? "updates" : "indices", "; only x may be out");
+  return {call.out(), x,
+          indices,    broadcast(updates, indices.shape()),
+          axis,       Operation(int(call.options.reduction))};
+}
+
+op::Cost cost(const Problem& q) {
+  return {.bytes = double(q.x.nbytes()) + double(q.out.nbytes()) + double(q.indices.nbytes()) +
+                   double(q.updates.nbytes()),
+          .flops = 0};
+}
+
+const op::Definition<Problem, ScatterOptions> kScatter{
+    .name = "scatter",
+    .group = "data movement",
+    .summary = "A copy of an array with updates at the places that indices name, along one axis.",
+    .details =
+        "out[..., indices[..., j, ...], ...] = updates[..., j, ...], the rest is x: what "
+        "take_along_axis reads, scatter writes. With out=x only the places named are written. "
+        "Where several updates name one place the last one along the axis stays; with a reduction "
+        "they and what x has there are combined in their order, floats in float32 and rounded "
+        "once, integers wrapping (float32, float16, bfloat16, int32, int64). Results repeat to the "
+        "bit. An index is in [-n, n) for an axis of n elements. Another is an IndexError on the "
+        "CPU, before anything is written; a GPU leaves its update out.",
+    .aliases = {},
+    .inputs = {{"x", "any dtype, at least 1 dimension"},
+               {"indices", "int32 or int64, shape of x but along the axis"},
+               {"updates", "dtype of x, shape of indices or one that broadcasts to it"}},
+    .options = {op::positional(op::option("axis", &ScatterOptions::axis, "which axis of x")),
+                op::option("reduction", &ScatterOptions::reduction,
+                           "how updates and what x has become one; None: the update stays")},
+    .out_doc = "shape and dtype of x",
+    .extra_outputs = {},
+    .dtypes = kAll,
+    .in_place = true,
+    .infer = infer,
+    .check = check,
+    .cost = cost,
+    .table = kTable};
+
+}  // namespace
+}  // namespace kernel::scatter
+
+void scatter(const TensorView& out, const TensorView& x, const TensorView& indices,
+             const TensorView& updates, const ScatterOptions& options) {
+  op::run(kernel::scatter::kScatter, out, {x, indices, updates}, options);
+}
+Tensor scatter(const TensorView& x, const TensorView& indices, const TensorView& updates,
+               const ScatterOptions& options) {
+  return std::move(op::allocate(kernel::scatter::kScatter, {x, indices, updates}, options)[0]);
+}
+
+op::OperatorList ops::scatter() {
+  static const auto& all =
+      *new op::OperatorList{new op::OperatorOf(kernel::scatter::kScatter)};  // leaked, as Kept is
+  return all;
+}
+
+}  // namespace tensorcraft
