@@ -20,6 +20,10 @@ std::string_view last_word(std::string_view name) {
 
 }  // namespace
 
+bool is_list(nb::handle object) {
+  return PyTuple_Check(object.ptr()) || PyList_Check(object.ptr());
+}
+
 std::string class_name(nb::handle object) {
   return nb::cast<std::string>(object.type().attr("__name__"));
 }
@@ -132,16 +136,16 @@ Dims to_dims(nb::handle shape, std::string_view name) {
 }
 
 op::Value to_margins(nb::handle object, std::string_view name) {
-  const auto is_list = [](nb::handle h) { return PyTuple_Check(h.ptr()) || PyList_Check(h.ptr()); };
+  size_t pairs = 0;
+  for (nb::handle item : object) pairs += is_list(item);
+  if (pairs == 0) return to_dims(object, name);
   Margins all;
   for (nb::handle item : object) {
-    if (!is_list(item)) return to_dims(object, name);
-    const Dims pair = to_dims(item, name);
-    if (pair.rank() != 2)
-      fail(ErrorKind::value, name, " must have pairs (before, after), got one of ", pair.rank(),
-           " integers");
-    all.before.push_back(pair[0]);
-    all.after.push_back(pair[1]);
+    if (!is_list(item) || nb::len(item) != 2)
+      fail(ErrorKind::type, name, " must be an int, a pair (before, after) or such a pair for each ",
+           "axis, got ", nb::cast<std::string>(nb::str(object)));
+    all.before.push_back(to_int64(nb::object(item[0]), name));
+    all.after.push_back(to_int64(nb::object(item[1]), name));
   }
   return all;
 }

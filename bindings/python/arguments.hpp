@@ -29,6 +29,8 @@ const T& kept(const T*& place, const Make& make) {
   return *place;
 }
 
+// A list or a tuple?
+bool is_list(nb::handle object);
 std::string class_name(nb::handle object);
 // str(object).
 nb::object as_text(nb::handle object);

@@ -19,8 +19,6 @@
 namespace tensorcraft::python {
 namespace {
 
-bool is_list(nb::handle h) { return PyTuple_Check(h.ptr()) || PyList_Check(h.ptr()); }
-
 nb::object frameworks(const char* name) {
   static const nb::module_* module = nullptr;
   return kept(module, [] { return nb::module_::import_("tensorcraft._frameworks"); }).attr(name);
@@ -82,7 +80,7 @@ class Call {
     try {
       convert_option(i, p, value);
     } catch (const Error& e) {
-      if (std::string_view(e.what()).starts_with(name())) throw;
+      if (std::string_view(e.what()).starts_with(join(name(), ": "))) throw;
       fail(e.kind(), name(), ": ", e.what());
     }
   }

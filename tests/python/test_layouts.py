@@ -97,7 +97,8 @@ class Generator:
             updates = self.array(along[int(self.random.integers(2)) :], dtype)
             return [x, self.array(along, "int64"), updates], {"axis": axis, "reduction": reduction}
         if name == "pad":
-            return [x, [[int(n) for n in self.random.integers(0, 4, 2)] for _ in shape] or 1], {"value": 1}
+            widths = [tuple(int(n) for n in self.random.integers(0, 4, 2)) for _ in shape]
+            return [x], {"pad_width": widths or 1, "value": 1}
         if name == "permute_dims":
             return [x], {"axes": [int(i) for i in self.random.permutation(x.ndim)]}
         if name == "rope":
