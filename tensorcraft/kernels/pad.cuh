@@ -33,9 +33,9 @@ __global__ void __launch_bounds__(C::value.config.threads)
 
 template <class T>
 struct Vectorized {
-  static constexpr std::array list{Instance<Config>{}, Instance<Config>{{.vectors = 4}},
+  static constexpr std::array list{Instance<Config>{}, Instance<Config>{{.vectors = 2}},
                                    Instance<Config>{{.wide = 1}},
-                                   Instance<Config>{{.vectors = 4, .wide = 1}}};
+                                   Instance<Config>{{.vectors = 2, .wide = 1}}};
   template <class C>
   static constexpr auto entry() {
     return &pad_vectorized<T, C>;

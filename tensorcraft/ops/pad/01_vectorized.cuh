@@ -46,9 +46,10 @@ TC_DEVICE AlignedVector<T, kVectorSize<T>> unit_at(const Params& p, int64_t i) {
   if (left < V && i + left < p.count) next = part_of<T, C>(p, row + 1, -left);
 #pragma unroll
   for (int k = 0; k < V; ++k) {
-    const Part<T>& from = k < left ? here : next;
+    const bool is_here = k < left;  // a reference to one of both would put them into memory
+    const int64_t begin = is_here ? here.begin : next.begin, end = is_here ? here.end : next.end;
     unit[k] = T(p.value);
-    if (k >= from.begin && k < from.end) unit[k] = from.x[k * step];
+    if (k >= begin && k < end) unit[k] = (is_here ? here.x : next.x)[k * step];
   }
   return unit;
 }

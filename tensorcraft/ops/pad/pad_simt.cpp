@@ -12,7 +12,7 @@ using Bits = AnyOf<Types<uint8_t>, Types<int16_t>, Types<int32_t>, Types<int64_t
 
 // 64 bits count fewer elements too.
 constexpr std::array kOne{Config{.wide = 1}};
-constexpr std::array kMany{Config{.vectors = 4, .wide = 1}};
+constexpr std::array kMany{Config{.vectors = 2, .wide = 1}};
 
 }  // namespace
 

@@ -78,7 +78,7 @@ inline std::string_view vectorized_problem(const Params& p, int element_bytes) {
 
 // Few units spread over all SMs rather than fill a thread.
 inline Launch vectorized_launch(const Params& p, int element_bytes, int num_sms) {
-  constexpr int kMany = 4, kBlocksPerSm = 4;
+  constexpr int kMany = 2, kBlocksPerSm = 4;
   const int64_t units = div_ceil(p.count * element_bytes, int64_t(kUnitBytes));
   const bool fills_device = units >= int64_t(kThreads) * kMany * kBlocksPerSm * num_sms;
   const int vectors = fills_device ? kMany : 1;

@@ -20,6 +20,9 @@ TC_DEVICE void naive(const Params& p) {
   T element = static_cast<const T*>(p.x)[at.x + place * p.x_step];
   auto sum = Sum<T>(element);
   bool is_named = false;
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1  // a match is rare, and its code is most of the loop
+#endif
   for (int64_t j = 0; j < p.num_updates; ++j) {
     if (place_of(p, at.index, j) != place) continue;
     const T update = static_cast<const T*>(p.updates)[at.update + j * p.update_step];

@@ -16,11 +16,13 @@ namespace tensorcraft::kernel::scatter {
 
 inline constexpr int32_t kNobody = -1, kNobodyYet = 0x7fffffff;
 
-template <Config C>
+template <class T, Config C>
 struct Table {
+  static constexpr int kCombined = C.combines ? C.entries : 1;
   alignas(16) int32_t claim[C.entries];
-  int32_t done[C.combines ? C.entries : 1];  // the last update that was combined
-  int32_t last_round;                        // in which an update was found
+  int32_t done[kCombined];  // the last update that was combined
+  Sum<T> sum[kCombined];
+  int32_t last_round;  // in which an update was found
 };
 
 // The tile of this block. Entries of the table are in the order of the output's memory.
@@ -71,13 +73,13 @@ TC_DEVICE void for_each_update(const Params& p, const Tile& tile, int threads, C
 }
 
 template <class T>
-TC_DEVICE T update_at(const Params& p, const Offsets& at, int32_t j) {
-  return static_cast<const T*>(p.updates)[at.update + j * p.update_step];
+TC_DEVICE T update_at(const Params& p, int64_t line_update, int32_t j) {
+  return static_cast<const T*>(p.updates)[line_update + j * p.update_step];
 }
 
 // The winner of each place. A unit of C.vector neighbours is all inside the output or all outside.
 template <class T, Config C>
-TC_DEVICE void place(const Params& p, const Tile& tile, Table<C>& table) {
+TC_DEVICE void place(const Params& p, const Tile& tile, Table<T, C>& table) {
   for (int e = threadIdx.x; e < tile.entries(); e += C.threads) table.claim[e] = kNobody;
   __syncthreads();
   for_each_update(p, tile, C.threads,
@@ -85,6 +87,9 @@ TC_DEVICE void place(const Params& p, const Tile& tile, Table<C>& table) {
   __syncthreads();
 
   constexpr int V = C.vector, kClaims = V < 4 ? V : 4;  // claims of one access
+  // Neighbours are on one line, or on lines beside each other.
+  const int64_t line_step =
+      V == 1 || tile.is_axis_inner ? 0 : p.lines.update_stride[p.lines.count - 1];
   for (int e = threadIdx.x * V; e < tile.entries(); e += C.threads * V) {
     const int64_t line = tile.line(e), place = tile.place(e);
     if (line >= p.num_lines || place >= p.size) continue;
@@ -105,9 +110,7 @@ TC_DEVICE void place(const Params& p, const Tile& tile, Table<C>& table) {
 #pragma unroll
     for (int k = 0; k < V; ++k) {
       if (claims[k] == kNobody) continue;
-      const bool is_next_line = V > 1 && !tile.is_axis_inner;
-      const Offsets own = is_next_line ? p.lines.offsets(uint32_t(line + k)) : at;
-      unit[k] = update_at<T>(p, own, claims[k]);
+      unit[k] = update_at<T>(p, at.update + k * line_step, claims[k]);
     }
     store_vector<V>(static_cast<T*>(p.out) + (at.out + place * p.out_step), unit);
   }
@@ -115,25 +118,17 @@ TC_DEVICE void place(const Params& p, const Tile& tile, Table<C>& table) {
 
 // The sum, product or extreme of each place; a thread has the same entries in every round.
 template <class T, Config C>
-TC_DEVICE void reduce(const Params& p, const Tile& tile, Table<C>& table) {
-  constexpr int kOwn = C.entries / C.threads;
-  static_assert(C.vector == 1 && C.entries % C.threads == 0);
-  Sum<T> sums[kOwn];
-  bool is_named[kOwn];
-  const auto entry = [](int k) { return int(threadIdx.x) + k * C.threads; };
+TC_DEVICE void reduce(const Params& p, const Tile& tile, Table<T, C>& table) {
+  static_assert(C.vector == 1);
+  const T* const x = static_cast<const T*>(p.x);
   const auto is_inside = [&](int e) {
-    return e < tile.entries() && tile.line(e) < p.num_lines && tile.place(e) < p.size;
+    return tile.line(e) < p.num_lines && tile.place(e) < p.size;
   };
   const auto offsets = [&](int e) { return p.lines.offsets(uint32_t(tile.line(e))); };
-#pragma unroll
-  for (int k = 0; k < kOwn; ++k) {
-    const int e = entry(k);
+  for (int e = threadIdx.x; e < tile.entries(); e += C.threads) {
     table.claim[e] = kNobodyYet;
     table.done[e] = kNobody;
-    is_named[k] = false;
-    sums[k] = Sum<T>(0);
-    if (is_inside(e))
-      sums[k] = Sum<T>(static_cast<const T*>(p.x)[offsets(e).x + tile.place(e) * p.x_step]);
+    if (is_inside(e)) table.sum[e] = Sum<T>(x[offsets(e).x + tile.place(e) * p.x_step]);
   }
   if (threadIdx.x == 0) table.last_round = -1;
   __syncthreads();
@@ -142,35 +137,31 @@ TC_DEVICE void reduce(const Params& p, const Tile& tile, Table<C>& table) {
       if (j > table.done[e]) atomic_min(&table.claim[e], j);
     });
     __syncthreads();
-#pragma unroll
-    for (int k = 0; k < kOwn; ++k) {
-      const int e = entry(k);
+    for (int e = threadIdx.x; e < tile.entries(); e += C.threads) {
       const int32_t j = table.claim[e];
       if (j == kNobodyYet) continue;
-      sums[k] = combine(p.operation, sums[k], Sum<T>(update_at<T>(p, offsets(e), j)));
+      const auto update = Sum<T>(update_at<T>(p, offsets(e).update, j));
+      table.sum[e] = combine(p.operation, table.sum[e], update);
       table.done[e] = j;
       table.claim[e] = kNobodyYet;
-      is_named[k] = true;
       atomic_max(&table.last_round, round);
     }
     __syncthreads();
     if (table.last_round != round) break;
   }
-#pragma unroll
-  for (int k = 0; k < kOwn; ++k) {
-    const int e = entry(k);
-    if (!is_inside(e) || (p.is_in_place && !is_named[k])) continue;
+  for (int e = threadIdx.x; e < tile.entries(); e += C.threads) {
+    const bool is_named = table.done[e] != kNobody;
+    if (!is_inside(e) || (p.is_in_place && !is_named)) continue;
     const Offsets at = offsets(e);
     const int64_t place = tile.place(e);
-    T element = static_cast<const T*>(p.x)[at.x + place * p.x_step];
-    if (is_named[k]) element = T(sums[k]);
-    static_cast<T*>(p.out)[at.out + place * p.out_step] = element;
+    static_cast<T*>(p.out)[at.out + place * p.out_step] =
+        is_named ? T(table.sum[e]) : x[at.x + place * p.x_step];
   }
 }
 
 template <class T, Config C>
 TC_DEVICE void claimed(const Params& p) {
-  auto& table = static_shared<Table<C>>();
+  auto& table = static_shared<Table<T, C>>();
   const Tile tile = tile_of(p);
   if constexpr (C.combines != 0)
     reduce<T, C>(p, tile, table);

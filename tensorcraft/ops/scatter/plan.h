@@ -13,7 +13,7 @@ namespace tensorcraft::kernel::scatter {
 
 using Launch = op::LaunchPlan<Config>;
 
-// Entries of the table: 32 KiB of claims, or 16 KiB of claims and what is done.
+// Entries of the table: 32 KiB of claims, or claims, what is done and sums in 24 or 32 KiB.
 inline constexpr int kThreads = 256, kUnitBytes = 16, kPlaceEntries = 8192, kCombineEntries = 2048;
 
 // An axis of lines behind those there are; merged with the last where all strides allow it.
