@@ -342,6 +342,14 @@ bool change_counts(AnyCall& call, Random& random, Scratch&) {
   return true;
 }
 
+// Widths of up to three axes, few of them right.
+Dims some_widths(Random& random) {
+  const int64_t widths[] = {0, 0, 1, 2, -1, kLargest, kSmallest, int64_t(1) << 62};
+  Dims all;
+  for (size_t i = random() % 4; i > 0; --i) all.push_back(pick(widths, random));
+  return all;
+}
+
 bool change_option(AnyCall& call, Random& random, Scratch& scratch) {
   if (call.options.empty()) return false;
   const size_t i = random() % call.options.size();
@@ -353,7 +361,7 @@ bool change_option(AnyCall& call, Random& random, Scratch& scratch) {
                                     "bshd", "None", "\xff\n\t%s", long_text};
   op::Value& value = call.options[i];
   call.change = join("option ", call.op->description().options[i].name, " becomes ");
-  switch (random() % 7) {
+  switch (random() % 9) {
     case 0:
       value = std::monostate();
       call.change += "None";
@@ -379,6 +387,16 @@ bool change_option(AnyCall& call, Random& random, Scratch& scratch) {
     case 5:
       value = DType(random() % kNumDTypes);
       call.change += to_string(std::get<DType>(value));
+      break;
+    case 6: {
+      const Dims before = some_widths(random), after = some_widths(random);
+      value = Margins{before, after};
+      call.change += join("margins ", before, ", ", after);
+      break;
+    }
+    case 7:
+      value = some_widths(random);
+      call.change += join("integers ", std::get<Dims>(value));
       break;
     default:
       void* data = scratch.place(DType::float32, {2, 3}, {3, 1}, false);
