@@ -124,7 +124,8 @@ TEST(Scatter, RefusesWhatDoesNotFit) {
       "scatter: updates: expected the dtype of x, float32, but got int64; convert it with astype");
   expect_error(
       ErrorKind::value, [&] { scatter(x, ids, floats({2, 1}, {1})); },
-      "scatter: updates: shape [2, 1] does not broadcast to that of indices, [3, 1]");
+      "scatter: updates: expected the shape of indices, [3, 1], or one that broadcasts to it, got "
+      "[2, 1]");
   EXPECT_THROW(scatter(x, indices({2, 1}, {0}), update), Error);
   EXPECT_THROW(scatter(x, indices({1}, {0}), update), Error);
   const Tensor all = indices({3, 2}, {0});

@@ -122,8 +122,8 @@ TensorView broadcast(const TensorView& updates, const Dims& shape) {
     fits = size == 1 || size == shape[shape.rank() - i];
   }
   if (!fits)
-    fail(ErrorKind::value, "scatter: updates: shape ", updates.shape(),
-         " does not broadcast to that of indices, ", shape);
+    fail(ErrorKind::value, "scatter: updates: expected the shape of indices, ", shape,
+         ", or one that broadcasts to it, got ", updates.shape());
   return updates.broadcast_to(shape);
 }
 
