@@ -52,9 +52,11 @@ struct Naive {
 
 }  // namespace detail::pad
 
-// An axis of the array: its size, and the elements added in front of it and behind.
+// An axis of the array: its elements, and those that are added.
 struct PadAxis {
-  int64_t size, before, after;
+  int64_t size;    // of x
+  int64_t before;  // in front of it
+  int64_t after;   // behind it
 };
 
 // out = x with a margin of `value`, both dense and row-major, of 1 to 8 axes. T: any type of 1, 2,

@@ -16,7 +16,8 @@ namespace tensorcraft::op {
 
 // How much there is in front of and behind each axis; one entry stands for every axis.
 struct Margins {
-  Dims before, after;
+  Dims before;  // elements in front of each axis
+  Dims after;   // elements behind it
 };
 
 // An argument of an operator when its type is known only at run time (Python, cases files, the
