@@ -160,11 +160,10 @@ Case LargeCall::with_rows(int64_t rows) const {
 }
 
 int64_t LargeCall::rows_for(int64_t elements) const {
-  int64_t largest = 1;
-  for (const auto& t : all_of(shapes_of(with_rows(1)))) {
-    const int64_t size = num_elements(t.shape);
-    largest = std::max(largest, size);
-  }
+  const auto one = all_of(shapes_of(with_rows(1))), two = all_of(shapes_of(with_rows(2)));
+  int64_t largest = 1;  // elements of a row
+  for (size_t i = 0; i < one.size(); ++i)
+    largest = std::max(largest, num_elements(two[i].shape) - num_elements(one[i].shape));
   return elements / largest + 1;
 }
 
