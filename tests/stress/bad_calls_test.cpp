@@ -20,11 +20,6 @@
 #include <numeric>
 #include <optional>
 
-#if defined(__SANITIZE_ADDRESS__)
-// More memory than there is is asked for, and refused, on purpose.
-extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
-#endif
-
 namespace tensorcraft::testing {
 namespace {
 

@@ -119,10 +119,10 @@ class Parser {
   }
 
   void parse(std::optional<DType> out_dtype) {
-    if (text_.size() > kMaxText) {
+    if (const size_t size = text_.size(); size > kMaxText) {
       text_ = text_.substr(0, kMaxText);
       refuse(kMaxText - 1, ErrorKind::value,
-             join("the text is longer than ", kMaxText, " characters"));
+             join("the expression has ", size, " characters, expected at most ", kMaxText));
     }
     next();
     if (token_.kind == Kind::end)
