@@ -124,11 +124,11 @@ bool is_helpful(const std::string& text, const op::Description& d) {
     for (const op::Parameter& p : *list) names = names || has(p.name);
   for (const op::OutputInfo& o : d.outputs) names = names || has(o.name);
   return names &&
-         has_any({"expected",       "must",          "there are", "allowed",  "accepted",
-                  "takes",          "give ",         "at most",   "use ",     "copy ",
-                  "needs",          "not supported", "than",      "at least", "do not broadcast",
-                  "differ",         "negative",      "asked for", "exist",    "contiguous",
-                  "does not accept"});
+         has_any({"expected",        "must",          "there are", "allowed",  "accepted",
+                  "takes",           "give ",         "at most",   "use ",     "copy ",
+                  "needs",           "not supported", "than",      "at least", "do not broadcast",
+                  "differ",          "negative",      "asked for", "exist",    "contiguous",
+                  "does not accept", "not compiled"});
 }
 
 // What a child tells its parent even where it crashes: the seed of the last call, and how often
