@@ -32,5 +32,5 @@ def split(op: str, operands: dict[str, Any]) -> tuple[tuple[Any, ...], str]:
 
 def _whole(op: str, name: str, value: int) -> str:
     if not -(2**63) <= value < 2**63:
-        raise TensorCraftValueError(f"{op}: {name} does not fit 64 bits")
+        raise TensorCraftValueError(f"{op}: {name} does not fit 64 bits; use a float or a number from -2**63 to 2**63 - 1")
     return int.__repr__(value)

@@ -178,6 +178,7 @@ TEST(Expression, PointsAtTheColumnOfWhatIsWrong) {
       "leaky_relu, less, less_equal, log, logical_and, logical_not, logical_or, max, maximum, min, "
       "minimum, multiply, negative, not_equal, pow, relu, round, rsqrt, sigmoid, silu, sqrt, "
       "subtract, swish, tanh, where";
+  const std::string symbols = "+ - * / ** ( ) , < <= > >= == !=";
   const Wrong all[] = {
       {ErrorKind::value, "silu(g) * q",
        "unknown name 'q' in the expression; there are g, n (column 11)\n  silu(g) * q\n            "
@@ -193,8 +194,12 @@ TEST(Expression, PointsAtTheColumnOfWhatIsWrong) {
       {ErrorKind::value, "g n",
        "expected an operator or the end, found 'n' (column 3)\n  g n\n    ^"},
       {ErrorKind::value, "(g + n", "expected ')', found the end (column 7)\n  (g + n\n        ^"},
-      {ErrorKind::value, "g % n", "'%' has no meaning here (column 3)\n  g % n\n    ^"},
-      {ErrorKind::value, "g\xc3\xa9", "'?' has no meaning here (column 2)\n  g??\n   ^"},
+      {ErrorKind::value, "g % n",
+       "'%' has no meaning in an expression; expected a name, a number or one of " + symbols +
+           " (column 3)\n  g % n\n    ^"},
+      {ErrorKind::value, "g\xc3\xa9",
+       "'?' has no meaning in an expression; expected a name, a number or one of " + symbols +
+           " (column 2)\n  g??\n   ^"},
       {ErrorKind::value, "", "the expression is empty; give one such as x + 1 (column 1)\n  \n  ^"},
       {ErrorKind::value, "0 < g < n",
        "comparisons do not chain; write (a < b) and (b < c) (column 7)\n  0 < g < n\n        ^"},
@@ -211,7 +216,8 @@ TEST(Expression, PointsAtTheColumnOfWhatIsWrong) {
       {ErrorKind::type, "elu(g, n)",
        "the second argument of elu must be a number, got an array (column 1)\n  elu(g, n)\n  ^"},
       {ErrorKind::value, "g + n * 3000000000",
-       "the number 3000000000 does not fit int32 (column 7)\n  g + n * 3000000000\n        ^"},
+       "the number 3000000000 does not fit int32; use one from -2147483648 to 2147483647, or "
+       "convert the array to a wider dtype first (column 7)\n  g + n * 3000000000\n        ^"},
       {ErrorKind::value, "g + 99999999999999999999",
        "the number does not fit 64 bits; write it with a point (column 5)\n"
        "  g + 99999999999999999999\n      ^"},

@@ -132,7 +132,7 @@ TEST(Rope, RefusesPositionsOutsideTheCacheBeforeItWrites) {
     expect_error(
         ErrorKind::index,
         [&] { rope(out, x, {.cos = cos, .sin = sin, .start_pos = 2, .variant = variant}); },
-        "rope: start_pos: 2 and 2 tokens need positions outside [0, 3), the rows of cos");
+        "rope: start_pos must be in [0, 1], got 2 (2 tokens, 3 rows of cos)");
   }
   at[1] = -1;
   EXPECT_THROW(rope(out, x, {.cos = cos, .sin = sin, .positions = positions}), Error);

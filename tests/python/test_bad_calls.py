@@ -21,7 +21,7 @@ import pytest
 
 import tensorcraft as tc
 
-COUNT = 100_000 if os.environ.get("TC_TEST_FULL") else 12_000
+COUNT = 100_000 if os.environ.get("TC_TEST_FULL") else 30_000
 FORBIDDEN = re.compile(r"incompatible function arguments|nanobind|std::|bad_cast|<unknown>|PyCapsule_", re.IGNORECASE)
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -323,7 +323,10 @@ class BadCall:
         options = {**self.options, "variant": "reference", "device": "cpu"}
         for name in ("out", "stream"):
             options.pop(name, None)
-        expected = tc.ops()[self.name].function(*self.args, **options)
+        try:
+            expected = tc.ops()[self.name].function(*self.args, **options)
+        except IndexError:
+            return self.options["device"] == "simt"  # a kernel cannot say that an index is outside
         got, wanted = (r if isinstance(r, tuple) else (r,) for r in (result, expected))
         return all(is_close(g, w) for g, w in zip(got, wanted, strict=True))
 

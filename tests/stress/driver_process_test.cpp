@@ -7,10 +7,14 @@
 
 #include <gtest/gtest.h>
 
+// GCC's ASan (12 was tried) does not take the locks of its allocator around a fork: where a thread
+// holds one, the child waits for it in SizeClassAllocator64::GetFromAllocator for ever. Two threads
+// that allocate and one that forks are enough, without this library; a program has no handle on
+// those locks. The ASan of clang 18 and newer takes them, and of 19 no child hung.
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
+constexpr bool kAllocatorMayForkLocked = true;
 #else
-constexpr bool kSanitized = false;
+constexpr bool kAllocatorMayForkLocked = false;
 #endif
 
 // Set in a process that ends while a thread of it computes: what lives on that thread's fiber is
@@ -214,7 +218,8 @@ TEST_F(DriverProcess, AForkedChildGetsAClearErrorAndMayUseTheCpu) {
 }
 
 TEST_F(DriverProcess, ItMayForkWhileItsThreadsUseTheDevice) {
-  if (kSanitized) GTEST_SKIP() << "a lock of ASan's allocator may be held when the process forks";
+  if (kAllocatorMayForkLocked)
+    GTEST_SKIP() << "GCC's ASan lets a process fork while a thread holds its allocator's lock";
   expect_nothing_wrong([this] {
     const SimtDriver driver;
     const Result reference = encoder_reference();

@@ -42,7 +42,9 @@ std::vector<Case> load_cases(const std::string& path);
 // The cases of every file in tests/ops/cases.
 std::vector<Case> all_cases();
 
-// What a case would run on a device that need not be there; takes no memory.
+// What a case returns; takes no memory.
+std::vector<op::OutputSpec> infer_case(const Case& c);
+// What it would run on a device that need not be there; takes no memory.
 op::Explanation explain_case(const Case& c, const DeviceInfo& device);
 
 // A tensor in a guarded allocation: the bytes around it are checked after a call.

@@ -138,13 +138,14 @@ int Builder::number_slot(const Number& n, DType dtype) {
     });
   } else {
     const int64_t value = integer(n);
-    const bool fits = host::with_element_type(dtype, [&]<class T>(T*) {
-      if constexpr (std::is_integral_v<T>)
-        return value >= int64_t(std::numeric_limits<T>::min()) &&
-               value <= int64_t(std::numeric_limits<T>::max());
-      return true;
+    host::with_element_type(dtype, [&]<class T>(T*) {
+      if constexpr (std::is_integral_v<T>) {
+        const int64_t least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+        if (value < least || value > most)
+          fail(ErrorKind::value, "the number ", value, " does not fit ", dtype, "; use one from ",
+               least, " to ", most, ", or convert the array to a wider dtype first");
+      }
     });
-    if (!fits) fail(ErrorKind::value, "the number ", value, " does not fit ", dtype);
     bits = uint64_t(value);
   }
   if (p_.num_numbers == kMaxNumbers)

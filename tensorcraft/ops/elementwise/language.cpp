@@ -15,6 +15,8 @@ namespace {
 
 using O = Operation;
 
+constexpr std::string_view kSymbols = "+ - * / ** ( ) , < <= > >= == !=";
+
 // What a function does with its arguments.
 enum class Form {
   unary,
@@ -117,10 +119,10 @@ class Parser {
   }
 
   void parse(std::optional<DType> out_dtype) {
-    if (text_.size() > kMaxText) {
+    if (const size_t size = text_.size(); size > kMaxText) {
       text_ = text_.substr(0, kMaxText);
       refuse(kMaxText - 1, ErrorKind::value,
-             join("the text is longer than ", kMaxText, " characters"));
+             join("the expression has ", size, " characters, expected at most ", kMaxText));
     }
     next();
     if (token_.kind == Kind::end)
@@ -176,7 +178,9 @@ class Parser {
         if (text_.substr(at).starts_with(two)) length = 2;
       if (length == 1 && std::string_view("+-*/(),<>").find(c) == std::string_view::npos)
         refuse(at, ErrorKind::value,
-               join("'", c >= ' ' && c <= '~' ? c : '?', "' has no meaning here"));
+               join("'", c >= ' ' && c <= '~' ? c : '?',
+                    "' has no meaning in an expression; expected a name, a number or one of ",
+                    kSymbols));
     }
     token_.text = text_.substr(at, length);
   }
@@ -193,7 +197,7 @@ class Parser {
     if (is_whole ? whole_code != std::errc() : real_code != std::errc())
       refuse(at, ErrorKind::value,
              is_whole ? "the number does not fit 64 bits; write it with a point"
-                      : "the number does not fit float64");
+                      : "the number does not fit float64; use one of at most 1.7e308");
     token_.text = text_.substr(at, size_t(real_stop - begin));
     number_ = is_whole ? Number(whole) : Number(real);
   }

@@ -157,9 +157,12 @@ void check_cache(const TensorView& x, const RopeOptions& o) {
   TensorMatcher({max_seq, half}).with_any_strides().with_dtype(dtype).verify(*o.cos, kName, "cos");
   op::check_like(kName, "sin", *o.sin, o.cos->dtype(), o.cos->shape());
   const int64_t seq = x.shape(x.rank() - 3), rows = o.cos->shape(0);
-  if (!o.positions && seq > 0 && (o.start_pos < 0 || o.start_pos > rows - seq))
-    fail(ErrorKind::index, kName, ": start_pos: ", o.start_pos, " and ", seq,
-         " tokens need positions outside [0, ", rows, "), the rows of cos");
+  if (o.positions || seq == 0) return;
+  if (seq > rows)
+    fail(ErrorKind::index, kName, ": cos: expected a row for each of ", seq, " tokens, got ", rows);
+  if (o.start_pos < 0 || o.start_pos > rows - seq)
+    fail(ErrorKind::index, kName, ": start_pos must be in [0, ", rows - seq, "], got ", o.start_pos,
+         " (", seq, " tokens, ", rows, " rows of cos)");
 }
 
 // As a position for each token.
