@@ -136,8 +136,9 @@ class Measurements : public ::testing::Environment {
     all_.texts[arch] = texts;
     for (const auto& [name, kernel] : measured) all_.kernels[arch][name] = kernel.use;
   }
-  void keep(const std::string& arch, const std::string& name, const KernelUse& use) {
+  void keep(const std::string& arch, const std::string& name, const KernelUse& use, bool changed) {
     all_.kernels[arch][name] = use;
+    if (changed) ++all_.left_out[arch];
   }
   void TearDown() override {
     if (all_.kernels.empty()) return;
@@ -201,7 +202,7 @@ void compile_with_nvrtc(const std::string& arch, Keep keep) {
     const std::string name = kernel_name(kernel.plan.kernel);
     if (measured.contains(name)) continue;
     ASSERT_TRUE(accepted.contains(name)) << name << " for " << arch << " is not in the baseline";
-    measurements->keep(arch, name, accepted.at(name));
+    measurements->keep(arch, name, accepted.at(name), baseline.texts[arch] != texts);
     accepted.erase(name);
   }
   const Findings found = judge(measured, arch, nvrtc, baseline, Measurements::accept());

@@ -131,7 +131,13 @@ TEST(Scatter, RefusesWhatDoesNotFit) {
   const Tensor all = indices({3, 2}, {0});
   expect_error(
       ErrorKind::value, [&] { scatter(x, floats({3, 2}, {1}), all, x); },
-      "scatter: out overlaps the memory of updates; only x may be out");
+      "scatter: out overlaps the memory of updates; it must be x or have memory of its own");
+  const Tensor nothing(DType::float32, {3, 0});
+  expect_error(
+      ErrorKind::index, [&] { scatter(nothing, ids, update); },
+      "scatter: indices: axis 1 of x, shape [3, 0], must have at least one place for an index to "
+      "name");
+  EXPECT_EQ(scatter(nothing, Tensor(DType::int64, {3, 0}), nothing).size(), 0);
   Tensor bytes(DType::int8, {2});
   EXPECT_THROW(scatter(bytes, indices({1}, {0}), bytes.view().slice(0, 0, 1),
                        {.reduction = ScatterReduction::max}),

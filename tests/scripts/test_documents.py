@@ -205,6 +205,13 @@ def test_an_accepted_measurement_replaces_its_architectures(tmp_path):
     assert accepted["texts"] == {"sm_80": "of 13.0, again", "sm_90a": "of 13.0"}
 
 
+def test_old_figures_of_changed_texts_are_not_accepted(tmp_path):
+    measured = tmp_path / "measured.json"
+    measured.write_text(json.dumps({**kernels("13.0", sm_90a={}), "left_out": {"sm_90a": 3}}))
+    with pytest.raises(SystemExit, match="left out 3 kernels for sm_90a: measure all with TC_TEST_FULL=1"):
+        kernels_table.accept(measured, tmp_path / "kernels.json")
+
+
 def test_a_part_measured_by_another_compiler_is_not_accepted(tmp_path):
     baseline, measured = tmp_path / "kernels.json", tmp_path / "measured.json"
     baseline.write_text(json.dumps(kernels("13.0", sm_80={}, sm_90a={})))

@@ -153,6 +153,7 @@ void write_baseline(const KernelBaseline& baseline, const std::string& path) {
   file << Json{{"nvrtc", baseline.nvrtc},
                {"columns", kColumns},
                {"texts", baseline.texts},
+               {"left_out", baseline.left_out},
                {"kernels", kernels}}
        << '\n';
   if (!file.flush()) fail(ErrorKind::io, path, " cannot be written");

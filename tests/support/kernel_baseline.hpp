@@ -40,6 +40,8 @@ struct KernelBaseline {
   std::string nvrtc;                          // "13.0"
   std::map<std::string, KernelUses> kernels;  // by architecture
   std::map<std::string, std::string> texts;   // by architecture: a hash of what the compiler read
+  std::map<std::string, int> left_out;        // by architecture: kernels of changed texts that a
+                                              // measurement did not compile again
 };
 // Kind not_found or value where the file is not there or not of this form.
 KernelBaseline read_baseline(const std::string& path);

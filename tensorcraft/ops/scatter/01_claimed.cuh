@@ -6,7 +6,8 @@
 // update that won or from x:
 //   indices read = num_updates for each tile of a line, not for each of its elements.
 // Combined updates take rounds. In each the lowest number that is left wins and is combined, so the
-// order is that of the updates; there are as many rounds as one place has updates, and one more.
+// order is that of the updates. Places that have updates left after kMostRounds are finished by one
+// thread each, which reads the rest of its line.
 #include "tensorcraft/device/atomic.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/vec.cuh"
@@ -94,17 +95,17 @@ TC_DEVICE void place(const Params& p, const Tile& tile, Table<T, C>& table) {
     const int64_t line = tile.line(e), place = tile.place(e);
     if (line >= p.num_lines || place >= p.size) continue;
     int32_t claims[V];
-    bool is_claimed = false;
+    int num_claimed = 0;
 #pragma unroll
     for (int k = 0; k < V; k += kClaims) {
       const auto some = load_vector<kClaims>(&table.claim[e + k]);
 #pragma unroll
       for (int c = 0; c < kClaims; ++c) {
         claims[k + c] = some[c];
-        is_claimed = is_claimed || some[c] != kNobody;
+        num_claimed += some[c] != kNobody;
       }
     }
-    if (p.is_in_place && !is_claimed) continue;
+    if (p.is_in_place && num_claimed == 0) continue;
     const Offsets at = p.lines.offsets(uint32_t(line));
     auto unit = load_vector<V>(static_cast<const T*>(p.x) + (at.x + place * p.x_step));
 #pragma unroll
@@ -112,8 +113,24 @@ TC_DEVICE void place(const Params& p, const Tile& tile, Table<T, C>& table) {
       if (claims[k] == kNobody) continue;
       unit[k] = update_at<T>(p, at.update + k * line_step, claims[k]);
     }
-    store_vector<V>(static_cast<T*>(p.out) + (at.out + place * p.out_step), unit);
+    T* const out = static_cast<T*>(p.out) + (at.out + place * p.out_step);
+    if (!p.is_in_place || num_claimed == V) {
+      store_vector<V>(out, unit);
+      continue;
+    }
+#pragma unroll
+    for (int k = 0; k < V; ++k)  // of x itself, only the places named
+      if (claims[k] != kNobody) out[k] = unit[k];
   }
+}
+
+// Combines update j of a place and all behind it that name the place.
+template <class T>
+TC_DEVICE void combine_rest(const Params& p, const Offsets& at, int64_t place, int32_t j,
+                            Sum<T>& sum) {
+  for (; j < p.num_updates; ++j)
+    if (place_of(p, at.index, j) == place)
+      sum = combine(p.operation, sum, Sum<T>(update_at<T>(p, at.update, j)));
 }
 
 // The sum, product or extreme of each place; a thread has the same entries in every round.
@@ -140,9 +157,13 @@ TC_DEVICE void reduce(const Params& p, const Tile& tile, Table<T, C>& table) {
     for (int e = threadIdx.x; e < tile.entries(); e += C.threads) {
       const int32_t j = table.claim[e];
       if (j == kNobodyYet) continue;
+      table.done[e] = j;
+      if (round == kMostRounds) {
+        combine_rest<T>(p, offsets(e), tile.place(e), j, table.sum[e]);
+        continue;
+      }
       const auto update = Sum<T>(update_at<T>(p, offsets(e).update, j));
       table.sum[e] = combine(p.operation, table.sum[e], update);
-      table.done[e] = j;
       table.claim[e] = kNobodyYet;
       atomic_max(&table.last_round, round);
     }

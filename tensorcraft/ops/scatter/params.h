@@ -63,6 +63,9 @@ struct Params {
   uint32_t axis_tiles;  // of one line
 };
 
+// claimed: rounds of combined updates, before threads finish what is left of a place each.
+inline constexpr int kMostRounds = 16;
+
 // Compile time.
 struct Config {
   int threads = 256;

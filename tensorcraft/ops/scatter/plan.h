@@ -126,10 +126,9 @@ inline std::string_view claimed_problem(const Params& p, int num_sms) {
   return "";
 }
 
-// Why the row below is better: combined updates take a round for each that one place has.
+// Why the row below is better: most places would have updates left after the last round.
 inline std::string_view claimed_doubt(const Params& p) {
-  constexpr int64_t kManyRounds = 16;
-  if (p.operation != Operation::none && p.num_updates > kManyRounds * p.size)
+  if (p.operation != Operation::none && p.num_updates / kMostRounds > p.size)
     return "places have more than 16 updates each, and combining them takes a round for each";
   return "";
 }

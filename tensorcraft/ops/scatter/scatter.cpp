@@ -3,13 +3,12 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/scatter/params.h"
 #include "tensorcraft/ops/scatter/plan.h"
 #include "tensorcraft/ops/scatter/scatter_cpu.hpp"
 #include "tensorcraft/ops/scatter/scatter_simt.hpp"
-
-#include <bit>
 
 namespace tensorcraft {
 
@@ -62,20 +61,18 @@ const jit::Rung kClaimed{"tensorcraft/ops/scatter/01_claimed.cuh",
 
 int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
 
-// Where updates are only placed bits move, so one kernel serves every dtype of a size.
-DType moved_as(const Problem& q) {
-  constexpr DType by_size[] = {DType::uint8, DType::int16, DType::int32, DType::int64};
-  return q.operation == Operation::none ? by_size[std::countr_zero(unsigned(element_bytes(q)))]
-                                        : q.x.dtype();
+DType element_type(const Problem& q) {
+  return q.operation == Operation::none ? op::moved_as(element_bytes(q)) : q.x.dtype();
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
-  return op::make_plan(kNaive, {moved_as(q)}, naive_launch(p), p);
+  return op::make_plan(kNaive, {element_type(q)}, naive_launch(p), p);
 }
 op::Plan plan_claimed(const Problem& q, const DeviceInfo& device) {
   const Params p = params(q);
-  return op::make_plan(kClaimed, {moved_as(q)}, claimed_launch(p, element_bytes(q), device.num_sms),
+  return op::make_plan(kClaimed, {element_type(q)},
+                       claimed_launch(p, element_bytes(q), device.num_sms),
                        claimed_params(p, device.num_sms));
 }
 
@@ -127,6 +124,12 @@ TensorView broadcast(const TensorView& updates, const Dims& shape) {
   return updates.broadcast_to(shape);
 }
 
+void check_apart(const TensorView& out, const TensorView& in, std::string_view name) {
+  if (out.size() > 0 && in.size() > 0 && out.data() == in.data())
+    fail(ErrorKind::value, "scatter: out overlaps the memory of ", name,
+         "; it must be x or have memory of its own");
+}
+
 Problem check(const op::Call<ScatterOptions>& call) {
   const TensorView &x = call.in(0), &indices = call.in(1), &updates = call.in(2);
   const int axis = checked_axis(x, call.options);
@@ -141,10 +144,11 @@ Problem check(const op::Call<ScatterOptions>& call) {
     op::check_dtype("scatter", "x with a reduction", x,
                     {DType::float32, DType::float16, DType::bfloat16, DType::int32, DType::int64});
   op::check_like("scatter", "out", call.out(), x.dtype(), x.shape());
-  const void* out = call.out().data();
-  if (call.out().size() > 0 && (out == updates.data() || out == indices.data()))
-    fail(ErrorKind::value, "scatter: out overlaps the memory of ",
-         out == updates.data() ? "updates" : "indices", "; only x may be out");
+  if (x.shape(axis) == 0 && indices.size() > 0)
+    fail(ErrorKind::index, "scatter: indices: axis ", axis, " of x, shape ", x.shape(),
+         ", must have at least one place for an index to name");
+  check_apart(call.out(), updates, "updates");
+  check_apart(call.out(), indices, "indices");
   return {call.out(), x,
           indices,    broadcast(updates, indices.shape()),
           axis,       Operation(int(call.options.reduction))};

@@ -6,6 +6,7 @@
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/ops/scatter/update.cuh"
 
 #include <algorithm>
 #include <cstring>
@@ -33,21 +34,6 @@ void check_indices(const Problem& q) {
       fail(ErrorKind::index, "scatter: indices: element ", i, " is ", index, ", expected [", -size,
            ", ", size, "), the axis of x");
   }
-}
-
-// NaN survives max and min.
-template <class S>
-S combine(Operation operation, S a, S b) {
-  if constexpr (std::is_integral_v<S>) {
-    if (operation == Operation::add) return S(uint64_t(a) + uint64_t(b));
-    if (operation == Operation::multiply) return S(uint64_t(a) * uint64_t(b));
-  } else {
-    if (operation == Operation::add) return a + b;
-    if (operation == Operation::multiply) return a * b;
-    if (a != a) return a;
-  }
-  if (operation == Operation::max) return a > b ? a : b;
-  return a < b ? a : b;
 }
 
 // Calls f(lines) with some lines at a time, where those are neighbours, over all cores.
@@ -117,11 +103,10 @@ void place(const Params& p) {
 
 template <class T>
 void reduce(const Params& p) {
-  using Sum = std::conditional_t<std::is_integral_v<T>, T, float>;
   T* out = static_cast<T*>(p.out);
   for_lines(p, [&](std::span<const Offsets> lines) {
     copy_lines<T>(p, lines);
-    std::vector<Sum> sums(lines.size() * size_t(p.size));
+    std::vector<Sum<T>> sums(lines.size() * size_t(p.size));
     std::vector<uint8_t> is_named(sums.size());
     const auto at = [&](size_t line, int64_t place) {
       return line * size_t(p.size) + size_t(place);
@@ -131,7 +116,8 @@ void reduce(const Params& p) {
     };
     for_updates<T>(p, lines, [&](size_t line, int64_t place, T update) {
       const size_t i = at(line, place);
-      sums[i] = combine(p.operation, is_named[i] ? sums[i] : Sum(result(line, place)), Sum(update));
+      const Sum<T> before = is_named[i] ? sums[i] : Sum<T>(result(line, place));
+      sums[i] = combine(p.operation, before, Sum<T>(update));
       is_named[i] = 1;
     });
     for_elements(p, lines, p.size, [&](size_t line, int64_t place) {
