@@ -6,10 +6,20 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 // What the launchers check of their arguments before they touch the GPU. Plain C++ of the host.
 // Every failure is a std::invalid_argument. A size of 0 is no error: a launcher then does nothing.
 namespace tensorcraft::kernels {
+namespace detail {
+
+// As which kernels take elements that they only move: one for every type of a size.
+template <size_t bytes>
+using Bits = std::conditional_t<
+    bytes == 1, uint8_t,
+    std::conditional_t<bytes == 2, int16_t, std::conditional_t<bytes == 4, int32_t, int64_t>>>;
+
+}  // namespace detail
 
 // Throws unless VecSize values of T can be accessed at once at this address.
 template <class T, int VecSize>
@@ -53,7 +63,7 @@ inline bool validate_norm(const char* launcher, const void* in, const void* out,
 }
 
 // What a launcher that stores codes of 8 bits divides by: `scale`, finite and above 0, or where
-// `scales` is not null what is best for each row, which is stored there. Exactly one is given.
+// `scales` is not null what is best for each row, which is stored there.
 struct CodeScale {
   float scale = 0;          // of every code
   float* scales = nullptr;  // one a row

@@ -12,12 +12,6 @@ namespace detail::gather {
 
 using namespace kernel::gather;
 
-// Only bits move: one kernel for every type of a size.
-template <size_t bytes>
-using Bits = std::conditional_t<
-    bytes == 1, uint8_t,
-    std::conditional_t<bytes == 2, int16_t, std::conditional_t<bytes == 4, int32_t, int64_t>>>;
-
 template <class Id, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     gather_vectorized(const __grid_constant__ Params p) {
@@ -75,8 +69,8 @@ std::string_view launch_take(const T* x, const Id* indices, T* out, int64_t oute
     return launch_or_fail<g::Vectorized<Id>>("vectorized", g::vectorized_launch(taken, num_sms),
                                              g::vectorized_params(taken), stream, where);
   }
-  return launch_or_fail<g::Naive<Id, g::Bits<sizeof(T)>>>("naive", g::naive_launch(taken),
-                                                          g::naive_params(taken), stream, where);
+  return launch_or_fail<g::Naive<Id, detail::Bits<sizeof(T)>>>(
+      "naive", g::naive_launch(taken), g::naive_params(taken), stream, where);
 }
 
 }  // namespace tensorcraft::kernels

@@ -122,7 +122,8 @@ inline Config given(const Tensors& t, Activation activation) {
 template <class T, class W, class Q, Activation activation, bool has_residual>
 std::string_view launch_codes(const Tensors& t, const CodeScale& scale, int64_t rows, int64_t cols,
                               float eps, cudaStream_t stream, DebugInfo where) {
-  constexpr const char* kLauncher = "launch_layer_norm_quantized";
+  constexpr const char* kLauncher =
+      has_residual ? "launch_layer_norm_residual_quantized" : "launch_layer_norm_quantized";
   validate_code_scale(kLauncher, scale);
   if (!validate_norm(kLauncher, t.x, t.out, rows, cols, eps)) return {};
   if (has_residual) validate_pointer(kLauncher, "residual", t.residual);
@@ -140,7 +141,8 @@ std::string_view launch_codes(const Tensors& t, const CodeScale& scale, int64_t 
 template <class T, class W, Activation activation, bool has_residual>
 std::string_view launch_rows(const Tensors& t, int64_t rows, int64_t cols, float eps,
                              cudaStream_t stream, DebugInfo where) {
-  constexpr const char* kLauncher = "launch_layer_norm";
+  constexpr const char* kLauncher =
+      has_residual ? "launch_layer_norm_residual" : "launch_layer_norm";
   if (!validate_norm(kLauncher, t.x, t.out, rows, cols, eps)) return {};
   if (has_residual) validate_pointer(kLauncher, "residual", t.residual);
   const Params p = contiguous_params(t, rows, cols, eps);

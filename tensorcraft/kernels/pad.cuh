@@ -14,12 +14,6 @@ namespace detail::pad {
 
 using namespace kernel::pad;
 
-// Only bits move: one kernel for every type of a size.
-template <size_t bytes>
-using Bits = std::conditional_t<
-    bytes == 1, uint8_t,
-    std::conditional_t<bytes == 2, int16_t, std::conditional_t<bytes == 4, int32_t, int64_t>>>;
-
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     pad_vectorized(const __grid_constant__ Params p) {
@@ -69,7 +63,7 @@ std::string_view launch_pad(const T* x, T* out, std::initializer_list<PadAxis> a
   if (axes.size() < 1 || axes.size() > size_t(d::Axes::kMax))
     throw std::invalid_argument("launch_pad: axes must be 1 to 8");
   int64_t shape[d::Axes::kMax], before[d::Axes::kMax], after[d::Axes::kMax];
-  int64_t inside = 1, all = 1;
+  int64_t inside = 1, all = 1, padded = 0;
   int rank = 0;
   for (const PadAxis& axis : axes) {
     validate_size("launch_pad", "size", axis.size);
@@ -78,13 +72,16 @@ std::string_view launch_pad(const T* x, T* out, std::initializer_list<PadAxis> a
     shape[rank] = axis.size;
     before[rank] = axis.before;
     after[rank++] = axis.after;
-    inside *= axis.size;
-    all *= axis.size + axis.before + axis.after;
+    if (__builtin_mul_overflow(inside, axis.size, &inside) ||
+        __builtin_add_overflow(axis.size, axis.before, &padded) ||
+        __builtin_add_overflow(padded, axis.after, &padded) ||
+        __builtin_mul_overflow(all, padded, &all))
+      throw std::invalid_argument("launch_pad: 64 bits do not count the elements of out");
   }
   if (all == 0) return {};
   if (inside > 0) validate_pointer("launch_pad", "x", x);
   validate_pointer("launch_pad", "out", out);
-  using Bits = d::Bits<sizeof(T)>;
+  using Bits = detail::Bits<sizeof(T)>;
   const auto bits = uint64_t(std::make_unsigned_t<Bits>(bit_cast<Bits>(value)));
   const d::Params p = d::contiguous_params(x, out, bits, rank, before, after, shape);
   if (d::vectorized_problem(p, sizeof(T)).empty()) {

@@ -12,12 +12,6 @@ namespace detail::permute {
 
 using namespace kernel::permute;
 
-// Only bits move: one kernel for every type of a size.
-template <size_t bytes>
-using Bits = std::conditional_t<
-    bytes == 1, uint8_t,
-    std::conditional_t<bytes == 2, int16_t, std::conditional_t<bytes == 4, int32_t, int64_t>>>;
-
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     permute_tiled(const __grid_constant__ Params p) {
@@ -66,7 +60,7 @@ std::string_view launch_transpose(const T* in, T* out, int64_t rows, int64_t col
                                   int64_t count = 1, cudaStream_t stream = nullptr,
                                   DebugInfo where = {}) {
   namespace p = detail::permute;
-  using Word = p::Bits<sizeof(T)>;
+  using Word = detail::Bits<sizeof(T)>;
   validate_size("launch_transpose", "rows", rows);
   validate_size("launch_transpose", "cols", cols);
   validate_size("launch_transpose", "count", count);

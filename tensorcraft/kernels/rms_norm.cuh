@@ -116,7 +116,8 @@ inline Config given(const Tensors& t) {
 template <class T, class W, class Q, bool has_residual>
 std::string_view launch_codes(const Tensors& t, const CodeScale& scale, int64_t rows, int64_t cols,
                               float eps, cudaStream_t stream, DebugInfo where) {
-  constexpr const char* kLauncher = "launch_rms_norm_quantized";
+  constexpr const char* kLauncher =
+      has_residual ? "launch_rms_norm_residual_quantized" : "launch_rms_norm_quantized";
   validate_code_scale(kLauncher, scale);
   if (!validate_norm(kLauncher, t.x, t.out, rows, cols, eps)) return {};
   if (has_residual) validate_pointer(kLauncher, "residual", t.residual);
@@ -133,7 +134,7 @@ std::string_view launch_codes(const Tensors& t, const CodeScale& scale, int64_t 
 template <class T, class W, bool has_residual>
 std::string_view launch_rows(const Tensors& t, int64_t rows, int64_t cols, float eps,
                              cudaStream_t stream, DebugInfo where) {
-  constexpr const char* kLauncher = "launch_rms_norm";
+  constexpr const char* kLauncher = has_residual ? "launch_rms_norm_residual" : "launch_rms_norm";
   if (!validate_norm(kLauncher, t.x, t.out, rows, cols, eps)) return {};
   if (has_residual) validate_pointer(kLauncher, "residual", t.residual);
   const Params p = contiguous_params(t, rows, cols, eps);

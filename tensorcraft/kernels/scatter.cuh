@@ -13,12 +13,6 @@ namespace detail::scatter {
 
 using namespace kernel::scatter;
 
-// Only bits move: one kernel for every type of a size.
-template <size_t bytes>
-using Bits = std::conditional_t<
-    bytes == 1, uint8_t,
-    std::conditional_t<bytes == 2, int16_t, std::conditional_t<bytes == 4, int32_t, int64_t>>>;
-
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     scatter_claimed(const __grid_constant__ Params p) {
@@ -91,7 +85,7 @@ std::string_view launch_scatter(const T* x, const Id* indices, const T* updates,
                                 int64_t outer, int64_t size, int64_t inner, int64_t count,
                                 cudaStream_t stream = nullptr, DebugInfo where = {}) {
   namespace s = detail::scatter;
-  using Bits = s::Bits<sizeof(T)>;
+  using Bits = detail::Bits<sizeof(T)>;
   return s::launch<s::Claimed<Bits>, Bits>(
       "launch_scatter",
       s::contiguous_params(x, indices, updates, out, sizeof(Id), s::Operation::none, outer, size,

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/embedding/embedding_cpu.hpp"
@@ -36,12 +37,6 @@ const jit::Rung kVectorized{"tensorcraft/ops/embedding/01_vectorized.cuh",
                             "tensorcraft::kernel::embedding::vectorized", kParams, config_text,
                             vectorized_instances};
 
-// Only bits move, so one kernel serves every dtype of a size.
-DType moved_as(DType dtype) {
-  constexpr DType by_size[] = {DType::uint8, DType::int16, DType::int32};
-  return by_size[std::countr_zero(dtype_bytes(dtype))];
-}
-
 Params params(const Problem& q) {
   return {.ids = q.ids.data(),
           .table = q.table.data(),
@@ -60,7 +55,8 @@ Params params(const Problem& q) {
 int element_bytes(const Problem& q) { return int(dtype_bytes(q.table.dtype())); }
 
 op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
-  return op::make_plan(rung, {q.ids.dtype(), moved_as(q.table.dtype())}, launch, p);
+  return op::make_plan(rung, {q.ids.dtype(), op::moved_as(int(dtype_bytes(q.table.dtype())))},
+                       launch, p);
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {

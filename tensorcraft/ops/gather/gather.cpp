@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/gather/gather_cpu.hpp"
 #include "tensorcraft/ops/gather/gather_simt.hpp"
@@ -50,21 +51,15 @@ Gather gather_of(const Problem& q) {
   return g;
 }
 
-// Only bits move, so one kernel serves every dtype of a size.
-DType moved_as(int bytes) {
-  constexpr DType by_size[] = {DType::uint8, DType::int16, DType::int32, DType::int64};
-  return by_size[std::countr_zero(unsigned(bytes))];
-}
-
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   const Gather g = gather_of(q);
-  return op::make_plan(kNaive, {q.indices.dtype(), moved_as(g.element_bytes)}, naive_launch(g),
+  return op::make_plan(kNaive, {q.indices.dtype(), op::moved_as(g.element_bytes)}, naive_launch(g),
                        naive_params(g));
 }
 
 op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
   const Gather g = gather_of(q);
-  return op::make_plan(kVectorized, {q.indices.dtype(), moved_as(std::min(unit_bytes(g), 8))},
+  return op::make_plan(kVectorized, {q.indices.dtype(), op::moved_as(std::min(unit_bytes(g), 8))},
                        vectorized_launch(g, device.num_sms), vectorized_params(g));
 }
 

@@ -4,13 +4,13 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/host/element_bits.hpp"
+#include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/pad/pad_cpu.hpp"
 #include "tensorcraft/ops/pad/pad_simt.hpp"
 #include "tensorcraft/ops/pad/params.h"
 #include "tensorcraft/ops/pad/plan.h"
 
-#include <bit>
 #include <limits>
 
 namespace tensorcraft {
@@ -37,19 +37,13 @@ Params params(const Problem& q) {
                      q.x.shape().data(), q.x.strides().data(), q.out.strides().data());
 }
 
-// Only bits move, so one kernel serves every dtype of a size.
-DType moved_as(int bytes) {
-  constexpr DType by_size[] = {DType::uint8, DType::int16, DType::int32, DType::int64};
-  return by_size[std::countr_zero(unsigned(bytes))];
-}
-
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
-  return op::make_plan(kNaive, {moved_as(element_bytes(q))}, naive_launch(p), p);
+  return op::make_plan(kNaive, {op::moved_as(element_bytes(q))}, naive_launch(p), p);
 }
 op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
   const Params p = params(q);
-  return op::make_plan(kVectorized, {moved_as(element_bytes(q))},
+  return op::make_plan(kVectorized, {op::moved_as(element_bytes(q))},
                        vectorized_launch(p, element_bytes(q), device.num_sms), p);
 }
 

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/permute/params.h"
 #include "tensorcraft/ops/permute/permute_cpu.hpp"
@@ -10,7 +11,6 @@
 #include "tensorcraft/ops/permute/plan.h"
 
 #include <array>
-#include <bit>
 
 namespace tensorcraft {
 namespace kernel::permute {
@@ -44,26 +44,20 @@ Move move_of(const Problem& q) {
                    q.x.shape().data(), q.x.strides().data(), q.out.strides().data());
 }
 
-// Only bits move, so one kernel serves every dtype of a size.
-DType moved_as(int bytes) {
-  constexpr DType by_size[] = {DType::uint8, DType::int16, DType::int32, DType::int64};
-  return by_size[std::countr_zero(unsigned(bytes))];
-}
-
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   const Move m = move_of(q);
-  return op::make_plan(kNaive, {moved_as(m.element_bytes)}, naive_launch(m), naive_params(m));
+  return op::make_plan(kNaive, {op::moved_as(m.element_bytes)}, naive_launch(m), naive_params(m));
 }
 
 op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
   const Move m = move_of(q);
-  return op::make_plan(kVectorized, {moved_as(std::min(unit_bytes(m), 8))},
+  return op::make_plan(kVectorized, {op::moved_as(std::min(unit_bytes(m), 8))},
                        vectorized_launch(m, device.num_sms), vectorized_params(m));
 }
 
 op::Plan plan_tiled(const Problem& q, const DeviceInfo& device) {
   const Move m = move_of(q);
-  return op::make_plan(kTiled, {moved_as(m.element_bytes)}, tiled_launch(m, device.num_sms),
+  return op::make_plan(kTiled, {op::moved_as(m.element_bytes)}, tiled_launch(m, device.num_sms),
                        tiled_params(m, device.num_sms));
 }
 

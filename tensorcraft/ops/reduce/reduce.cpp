@@ -47,7 +47,8 @@ unsigned axis_bits(std::string_view op, const Axes& axes, int rank) {
     if (axis < -rank || axis >= rank)
       fail(ErrorKind::index, op, ": axis must be in [", -rank, ", ", rank, "), got ", axis);
     const unsigned bit = 1u << (axis < 0 ? axis + rank : axis);
-    if (bits & bit) fail(ErrorKind::value, op, ": axis ", axis, " is named twice");
+    if (bits & bit)
+      fail(ErrorKind::value, op, ": axis ", axis, " is named twice; each must be named once");
     bits |= bit;
   }
   return bits;
