@@ -13,7 +13,7 @@ pack() {
   local folder=$1 build=build/${2:-release}
   rm -rf "$folder" && mkdir -p "$folder"
   cmake --install "$build" --prefix "$folder/install" >/dev/null
-  cmake --build "$build" --target aot_routes >/dev/null 2>&1 || true  # said below
+  cmake --build "$build" --target aot_launchers aot_routes >/dev/null 2>&1 || true  # said below
   cp "$build"/tests/{gpu_tests,ops_tests,jit_tests,wrappers_tests} "$build"/benchmarks/{jit_latency,libgemm_sweep.so} "$folder/"
   cp "$build"/tests/{aot_launchers,aot_routes} "$folder/" 2>/dev/null || say "without the launchers: this build had no nvcc"
   strip "$folder"/{*_tests,jit_latency,*.so} "$folder"/install/lib*/libtensorcraft.so.*.*

@@ -28,15 +28,15 @@ function(tensorcraft_cuda_program name label)
 endfunction()
 
 tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/launchers_test.cu LIBRARIES GTest::gtest_main)
-tensorcraft_cuda_program(aot_launchers gpu SOURCES ${PROJECT_SOURCE_DIR}/examples/aot/main.cu)
 # Nobody waits for these kernels: the compiler need not take long over them.
 include(CheckCompilerFlag)
 check_compiler_flag(CUDA -Ofc=max tensorcraft_fast_compile)
 set(fast_compile $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${tensorcraft_fast_compile}>>:-Ofc=max>)
 target_compile_options(launchers_tests PRIVATE ${fast_compile})
-target_compile_options(aot_launchers PRIVATE ${fast_compile})
-# A comparison with the JIT, not a test: scripts/gpu_test.sh builds and runs it.
+# What scripts/gpu_test.sh builds and runs: the example, which tests/package builds as a user does, and a comparison with the JIT.
+add_executable(aot_launchers EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/examples/aot/main.cu)
 add_executable(aot_routes EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes.cu)
+tensorcraft_cuda_options(aot_launchers)
 tensorcraft_cuda_options(aot_routes)
 target_link_libraries(aot_routes PRIVATE tensorcraft)
 
