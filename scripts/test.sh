@@ -27,6 +27,7 @@ step() {  # every step runs, so one report shows all that is wrong
 }
 # beside NAME COMMAND...: a step that runs beside the next ones, which leave a core idle. report: waits for these, prints what they said.
 names=() logs=() processes=()
+trap '((${#processes[@]} == 0)) || kill "${processes[@]}" 2>/dev/null || true' EXIT
 beside() {
   names+=("$1") logs+=("$build/step-${#names[@]}.log")
   shift

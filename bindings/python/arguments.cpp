@@ -143,8 +143,8 @@ op::Value to_margins(nb::handle object, std::string_view name) {
   for (nb::handle item : object) {
     if (!is_list(item) || nb::len(item) != 2)
       fail(ErrorKind::type, name,
-           " must be an int, a pair (before, after) or such a pair for each ", "axis, got ",
-           nb::cast<std::string>(nb::str(object)));
+           " must be an int, a pair (before, after) or such a pair for each axis, got ",
+           nb::cast<std::string>(nb::str(item)), " among them");
     all.before.push_back(to_int64(nb::object(item[0]), name));
     all.after.push_back(to_int64(nb::object(item[1]), name));
   }

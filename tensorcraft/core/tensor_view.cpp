@@ -115,7 +115,8 @@ TensorView TensorView::permute(std::span<const int> axes) const {
   unsigned seen = 0;
   for (int i = 0; i < rank(); ++i) {
     const int axis = normalize_axis(axes[size_t(i)], rank(), "permute");
-    if (seen & (1u << axis)) fail(ErrorKind::value, "permute: axis ", axis, " is named twice");
+    if (seen & (1u << axis))
+      fail(ErrorKind::value, "permute: axis ", axis, " is named twice; each must be named once");
     seen |= 1u << axis;
     shape[i] = shape_[axis];
     strides[i] = strides_[axis];

@@ -136,7 +136,7 @@ class FarStrides : public ::testing::TestWithParam<std::tuple<const op::Operator
       std::vector<op::Considered> rows;
       try {
         rows = op_.explain(call.outputs, call.arguments(), device).variants;
-      } catch (const Error& error) {  // that it is typed and names the tensor
+      } catch (const Error& error) {  // that it is typed and names the operator
         EXPECT_TRUE(error.kind() == ErrorKind::value || error.kind() == ErrorKind::unsupported);
         EXPECT_TRUE(std::string_view(error.what()).starts_with(op_.description().name));
         far_or_refused_.insert(t.name);

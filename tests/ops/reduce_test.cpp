@@ -98,7 +98,8 @@ TEST(Reduce, RefusesAxesThatAreNotThere) {
   expect_error(
       ErrorKind::index, [&] { sum(x, {.axis = Dims{2}}); }, "sum: axis must be in [-2, 2), got 2");
   expect_error(
-      ErrorKind::value, [&] { mean(x, {.axis = Dims{1, -1}}); }, "mean: axis -1 is named twice");
+      ErrorKind::value, [&] { mean(x, {.axis = Dims{1, -1}}); },
+      "mean: axis -1 is named twice; each must be named once");
 }
 
 TEST(Reduce, TheSumOfSumsIsTheSumAndAxesComeInAnyOrder) {

@@ -370,17 +370,17 @@ bool change_option(AnyCall& call, Random& random, Scratch& scratch) {
     case 1:
       value = random() % 2 == 0;
       call.change += "a bool";
-      call.is_steep = name == "allow_tf32";  // then 13 bits less are right
+      call.is_steep |= name == "allow_tf32";  // then 13 bits less are right
       break;
     case 2:
       value = pick(integers, random);
       call.change += std::to_string(std::get<int64_t>(value));
-      call.is_steep = std::abs(double(std::get<int64_t>(value))) > 100;
+      call.is_steep |= std::abs(double(std::get<int64_t>(value))) > 100;
       break;
     case 3:
       value = pick(numbers, random);
       call.change += join(std::get<double>(value));
-      call.is_steep = std::abs(std::get<double>(value)) > 100;
+      call.is_steep |= std::abs(std::get<double>(value)) > 100;
       break;
     case 4:
       value = pick(texts, random);
