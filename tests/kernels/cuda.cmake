@@ -40,8 +40,8 @@ tensorcraft_cuda_options(aot_launchers)
 tensorcraft_cuda_options(aot_routes)
 target_link_libraries(aot_routes PRIVATE tensorcraft)
 
-# Each header of a launcher stands alone and compiles for the oldest GPU: its device half, which is enough for that and
-# takes a third of the time; instances.cu compiles all of them whole.
+# Each header of a launcher stands alone, and each instance compiles for the oldest GPU. The device half alone, in a third of
+# the time: launchers_tests and the example in tests/package compile the launchers whole.
 file(GLOB launcher_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tensorcraft/kernels/*.cuh)
 foreach(header IN LISTS launcher_headers)
   get_filename_component(stem ${header} NAME_WE)
@@ -49,11 +49,7 @@ foreach(header IN LISTS launcher_headers)
   file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n")
   list(APPEND launcher_sources ${source})
 endforeach()
-add_library(launcher_headers OBJECT ${launcher_sources})
-set_target_properties(launcher_headers PROPERTIES CUDA_PTX_COMPILATION ON)
-add_library(launcher_instances OBJECT kernels/instances.cu)
-foreach(objects launcher_headers launcher_instances)
-  set_target_properties(${objects} PROPERTIES CUDA_ARCHITECTURES 80)
-  target_compile_options(${objects} PRIVATE ${fast_compile})
-  target_link_libraries(${objects} PRIVATE tensorcraft::kernels)
-endforeach()
+add_library(launcher_headers OBJECT ${launcher_sources} kernels/instances.cu)
+set_target_properties(launcher_headers PROPERTIES CUDA_PTX_COMPILATION ON CUDA_ARCHITECTURES 80)
+target_compile_options(launcher_headers PRIVATE ${fast_compile})
+target_link_libraries(launcher_headers PRIVATE tensorcraft::kernels)
