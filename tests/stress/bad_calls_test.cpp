@@ -83,7 +83,8 @@ std::vector<float> values(const TensorView& t) {
 
 using Results = std::vector<std::vector<float>>;
 
-// What the reference makes of the same arguments, in memory of its own. Nothing where it refuses.
+// What the reference makes of the same arguments, in memory of its own. Nothing where it refuses,
+// no results where it refuses a value, such as an index, which no kernel can tell the host about.
 std::optional<Results> reference(const AnyCall& call) {
   try {
     // So many elements in little memory overlap, which no output may.
@@ -100,8 +101,10 @@ std::optional<Results> reference(const AnyCall& call) {
     Results results;
     for (const Tensor& t : memory) results.push_back(values(t));
     return results;
-  } catch (const Error&) {
-    return std::nullopt;
+  } catch (const Error& error) {
+    const bool is_value =
+        error.kind() == ErrorKind::index && call.inputs[0].device() != Device::cpu();
+    return is_value ? std::optional<Results>(std::in_place) : std::nullopt;
   }
 }
 
@@ -257,7 +260,7 @@ class Attempt {
 
   std::string check_results(const std::optional<Results>& expected) const {
     if (!expected) return " it runs, and the reference refuses it;";
-    if (call_.is_steep) return {};
+    if (call_.is_steep || expected->empty()) return {};
     for (size_t i = 0; i < call_.outputs.size(); ++i) {
       Tolerance t = tolerance(call_.outputs[i].dtype(), case_->dtype, 1e4, case_->rounds_inside);
       t.relative *= 2;  // the reference is rounded too
