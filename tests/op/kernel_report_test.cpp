@@ -30,8 +30,10 @@ TEST(KernelReport, SaysWhatTheCompilerMadeOfTheChosenKernel) {
   EXPECT_TRUE(k.signature.starts_with("l2_normalize_in_registers_float32")) << k.signature;
   EXPECT_GT(k.registers, 8);
   EXPECT_LE(k.registers, 255);
+#if !defined(TENSORCRAFT_JIT_DEBUG)  // which keeps every variable in memory
   EXPECT_EQ(k.spill_bytes, 0u);
   EXPECT_EQ(k.stack_bytes, 0u);
+#endif
   EXPECT_EQ(k.min_blocks, 1);
   const auto& row =
       *std::ranges::find(e.variants, e.variant, [](const Considered& c) { return c.variant.name; });
