@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/base.h"
+#include "tensorcraft/device/index.h"
 
 namespace tensorcraft::kernel::permute {
 
@@ -58,15 +59,7 @@ struct Config {
   int wide = 0;        // 32 bits do not count the elements
 };
 
-template <bool wide>
-struct IndexOf {
-  using Type = uint32_t;
-};
-template <>
-struct IndexOf<true> {
-  using Type = int64_t;
-};
 template <Config C>
-using Index = typename IndexOf<C.wide != 0>::Type;
+using Index = Count<C.wide != 0>;
 
 }  // namespace tensorcraft::kernel::permute

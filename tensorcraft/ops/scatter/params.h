@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/base.h"
+#include "tensorcraft/device/index.h"
 
 namespace tensorcraft::kernel::scatter {
 
@@ -75,22 +76,7 @@ struct Config {
   int wide = 0;      // naive: 32 bits do not count the elements
 };
 
-template <bool wide>
-struct IndexOf {
-  using Type = uint32_t;
-};
-template <>
-struct IndexOf<true> {
-  using Type = int64_t;
-};
 template <Config C>
-using Index = typename IndexOf<C.wide != 0>::Type;
-
-// The place along the axis that an index means, which counts from the end where it is negative; -1
-// outside.
-TC_HOST_DEVICE constexpr int64_t position(int64_t index, int64_t size) {
-  const int64_t at = index < 0 ? index + size : index;
-  return at >= 0 && at < size ? at : -1;
-}
+using Index = Count<C.wide != 0>;
 
 }  // namespace tensorcraft::kernel::scatter

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/base.h"
+
+namespace tensorcraft::kernel {
+
+template <bool wide>
+struct CountOf {
+  using Type = uint32_t;
+};
+template <>
+struct CountOf<true> {
+  using Type = int64_t;
+};
+// What counts the elements of a problem: 32 bits where they do, for cheaper divisions.
+template <bool wide>
+using Count = typename CountOf<wide>::Type;
+
+// The place along an axis of `size` that an index means, which counts from the end where it is
+// negative; -1 outside.
+TC_HOST_DEVICE constexpr int64_t position(int64_t index, int64_t size) {
+  const int64_t at = index < 0 ? index + size : index;
+  return at >= 0 && at < size ? at : -1;
+}
+
+}  // namespace tensorcraft::kernel
