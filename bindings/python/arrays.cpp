@@ -291,6 +291,18 @@ NumpyArray empty_numpy(DType dtype, const Dims& shape) {
   return {from_numpy(array, "numpy", "out").view, array};
 }
 
+nb::object without_repeats(nb::handle array, const TensorView& view) {
+  nb::list index;
+  bool repeats = false;
+  for (int i = 0; i < view.rank(); ++i) {
+    const bool repeated = view.stride(i) == 0 && view.shape(i) > 1;
+    repeats |= repeated;
+    index.append(repeated ? nb::slice(0, 1, 1) : nb::slice(nb::none(), nb::none(), nb::none()));
+  }
+  if (!repeats) return nb::borrow(array);
+  return numpy().asarray(array)[nb::tuple(index)];
+}
+
 nb::object contiguous_numpy(nb::handle array) {
   try {
     return numpy().ascontiguousarray(array);

@@ -47,6 +47,8 @@ struct NumpyArray {
   nb::object object;
 };
 NumpyArray empty_numpy(DType dtype, const Dims& shape);
+// With one element along each axis that repeats it, as a broadcast does; `view` is of the array.
+nb::object without_repeats(nb::handle array, const TensorView& view);
 // The same values in row-major order.
 nb::object contiguous_numpy(nb::handle array);
 // An array of the framework of `api`, and its memory.

@@ -163,6 +163,7 @@ class Call {
   }
 
   void move_to_device(ArrayArgument& a) {
+    const Dims shape = a.view.shape();
     const TensorView host = contiguous(a);
     Tensor copy(host.dtype(), host.shape(), device_, stream_);
     const TensorView view = copy.view();
@@ -172,13 +173,14 @@ class Call {
       cuda::copy_async(view.data(), host.data(), host.nbytes(), stream_);
     }
     const PyTensor t = own(std::move(copy), stream_);
-    a.view = t.view;
+    a.view = host.shape() == shape ? t.view : t.view.broadcast_to(shape);
     a.memory = t.memory;
   }
 
+  // In row-major order, and once what is repeated along an axis: such an axis has one element.
   TensorView contiguous(ArrayArgument& a) {
     if (a.view.is_contiguous()) return a.view;
-    packed_.push_back(contiguous_numpy(a.object));
+    packed_.push_back(contiguous_numpy(without_repeats(a.object, a.view)));
     return to_array(packed_.back(), name(), "array", nb::none()).view;
   }
 

@@ -10,10 +10,25 @@ TC_DEVICE float relu(float x) { return fmax_nan(x, 0.0f); }
 // x / (1 + e^-x)
 TC_DEVICE float silu(float x) { return x / (1.0f + expf(-x)); }
 
-// x times the normal distribution's cumulative probability at x.
+// x times the normal distribution's cumulative probability at x, 19 instructions without a branch
+// where erfcf is 50. The tail behind z = |x| is e^(-z^2 / 2) times a quotient of polynomials,
+// fitted to it from 0 to 16 with a relative error of 2^-27; behind 16 the exponential is 0. So the
+// far negative side keeps its relative precision, 3 units in the last place near 0 and x^2 / 2 of
+// them far away, where the argument of the exponential is rounded.
 TC_DEVICE float gelu(float x) {
-  constexpr float sqrt_half = 0.70710678f;
-  return 0.5f * x * (1.0f + erff(x * sqrt_half));
+  const float z = fminf(fabsf(x), 16.0f);
+  float above = fmaf(0.00422213133f, z, 0.0413417332f);
+  above = fmaf(above, z, 0.185329288f);
+  above = fmaf(above, z, 0.441108823f);
+  above = fmaf(above, z, 0.5f);
+  float below = fmaf(0.0105832163f, z, 0.103633888f);
+  below = fmaf(below, z, 0.475000858f);
+  below = fmaf(below, z, 1.21118093f);
+  below = fmaf(below, z, 1.68010271f);
+  below = fmaf(below, z, 1.0f);
+  const float ratio = above * ptx::rcp_approx_ftz(below);
+  const float power = exp2_fast(-0.5f * kLog2E * x * x);
+  return x * (x >= 0.0f ? fmaf(-ratio, power, 1.0f) : ratio * power);
 }
 
 // The approximation of gelu by tanh(sqrt(2 / pi) (x + 0.044715 x^3)).

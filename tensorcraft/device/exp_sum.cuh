@@ -35,6 +35,18 @@ struct ExpSum {
     return {all, block_reduce_once(sums, relative_to(all), Sum())};
   }
 
+  // Every lane gets that of its warp's parts.
+  TC_DEVICE ExpSum over_warp() const {
+    const float all = warp_max(top);
+    return {all, warp_sum(relative_to(all))};
+  }
+  // This part and another.
+  TC_DEVICE void join(const ExpSum& other) {
+    const float all = fmax_nan(top, other.top);
+    sum = relative_to(all) + other.relative_to(all);
+    top = all;
+  }
+
   // The sum as it counts beside a maximum at least as large.
   TC_DEVICE float relative_to(float all) const {
     return sum == 0.f ? 0.f : sum * exp_fast(top - all);

@@ -14,8 +14,6 @@ inline constexpr float kLn2 = 0.6931471805599453f;
 using ::ceilf;
 using ::copysignf;
 using ::cosf;
-using ::erfcf;
-using ::erff;
 using ::exp2f;
 using ::expf;
 using ::expm1f;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/ptx/math.cuh"
 #include "tensorcraft/device/reduce.cuh"
 
 namespace tensorcraft {
@@ -10,13 +11,46 @@ namespace tensorcraft {
 struct Moments {
   float count, mean, squares;
 
+  TC_DEVICE static Moments of_nothing() { return {0, 0, 0}; }
+  template <int kCount>
+  TC_DEVICE static Moments of(const float (&values)[kCount]) {
+    Moments part{kCount, 0, 0};
+    for (float v : values) part.mean += v;
+    part.mean /= kCount;
+    for (float v : values) part.squares += (v - part.mean) * (v - part.mean);
+    return part;
+  }
+
   TC_DEVICE void join(const Moments& other) {
     if (other.count == 0) return;
-    const float both = count + other.count, share = other.count / both;
-    const float apart = other.mean - mean;
-    mean += apart * share;
-    squares += other.squares + apart * apart * (count * share);
-    count = both;
+    append(other, ptx::rcp_approx_ftz(count + other.count));
+  }
+  // A part of as many values as it seems; where the compiler knows both counts, it divides.
+  TC_DEVICE void append(const Moments& other) { append(other, 1.0f / (count + other.count)); }
+
+  // Every lane gets those of the parts of its group of `width` lanes.
+  template <int width = kWarpSize>
+  TC_DEVICE Moments over_warp() const {
+    Moments all{warp_reduce<width>(count, Sum()), 0, 0};
+    const float inverse = all.count > 0 ? ptx::rcp_approx_ftz(all.count) : 0.0f;
+    all.mean = warp_reduce<width>(count * mean, Sum()) * inverse;
+    const float apart = mean - all.mean;
+    all.squares = warp_reduce<width>(squares + apart * apart * count, Sum());
+    return all;
+  }
+
+  // Every thread gets those of its group, as group_reduce_once() does.
+  template <int group>
+  TC_DEVICE Moments over_group(BlockReduce<Moments>& shared) const {
+    if constexpr (group <= kWarpSize) {
+      return over_warp<group>();
+    } else {
+      const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
+      const Moments own = over_warp();
+      if (lane == 0) shared.parts[warp] = own;
+      __syncthreads();
+      return (lane < group / kWarpSize ? shared.parts[lane] : of_nothing()).over_warp();
+    }
   }
 
   // Of some accesses those that are `present`, at least one.
@@ -39,6 +73,14 @@ struct Moments {
       }
     }
     join(part);
+  }
+
+ private:
+  TC_DEVICE void append(const Moments& other, float inverse) {
+    const float apart = other.mean - mean, share = other.count * inverse;
+    mean += apart * share;
+    squares += other.squares + apart * apart * (count * share);
+    count += other.count;
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/ptx/math.cuh"
 #include "tensorcraft/device/vec.cuh"
 
 namespace tensorcraft {
@@ -49,6 +50,10 @@ TC_HOST_DEVICE uint32_t pack_pair(float low, float high, f16) {
   return ptx::cvt_rn_f16x2_f32(high, low);
 }
 }  // namespace detail
+
+// The larger of each half of two words; NaN where either is NaN.
+TC_DEVICE uint32_t max_pair(uint32_t a, uint32_t b, bf16) { return ptx::max_nan_bf16x2(a, b); }
+TC_DEVICE uint32_t max_pair(uint32_t a, uint32_t b, f16) { return ptx::max_nan_f16x2(a, b); }
 
 // float, f16 and bf16; the values are those of single conversions, bit for bit.
 template <class T, int N>

@@ -86,14 +86,21 @@ struct RowSlots {
   // x, or x + residual. What lies behind the row is 0. All loads are issued before the first is
   // used.
   TC_DEVICE void load(const T* x, const T* residual, int columns) {
+    take(
+        columns, [&](int s) { return Packed<T, C.vector>::load(x + column(s)); },
+        [&](int s) { return Packed<T, C.vector>::load(residual + column(s)); });
+  }
+  // The same of x(slot) and residual(slot).
+  template <class X, class Residual>
+  TC_DEVICE void take(int columns, const X& x, const Residual& residual) {
     cols = columns;
     Packed<T, C.vector> a[C.slots], b[C.slots];
 #pragma unroll
     for (int s = 0; s < C.slots; ++s) {
       if constexpr (!C.whole) a[s] = b[s] = {};
       if (!has(s)) continue;
-      a[s] = Packed<T, C.vector>::load(x + column(s));
-      if constexpr (has_residual) b[s] = Packed<T, C.vector>::load(residual + column(s));
+      a[s] = x(s);
+      if constexpr (has_residual) b[s] = residual(s);
     }
 #pragma unroll
     for (int s = 0; s < C.slots; ++s) {
@@ -115,29 +122,39 @@ struct RowSlots {
       to_floats(to, held[slot]);
   }
 
-  // f(column, values) of each slot that the row has.
+  // f(slot, column, values) of each slot that the row has.
   template <class F>
-  TC_DEVICE void each(const F& f) const {
+  TC_DEVICE void each_slot(const F& f) const {
 #pragma unroll
     for (int s = 0; s < C.slots; ++s) {
       if (!has(s)) continue;
       float h[C.vector];
       floats(s, h);
-      f(column(s), h);
+      f(s, column(s), h);
     }
   }
-
-  // The sum of f(h) over the row, by slots first, so that their additions do not wait in one chain.
-  // `scratch` serves this one sum of the kernel.
+  // f(column, values).
   template <class F>
-  TC_DEVICE float sum(BlockReduce<float>& scratch, const F& f) const {
+  TC_DEVICE void each(const F& f) const {
+    each_slot([&](int, int at, float(&h)[C.vector]) { f(at, h); });
+  }
+
+  // The sum of f(h) over what the calling thread holds, by slots first, so that their additions do
+  // not wait in one chain.
+  template <class F>
+  TC_DEVICE float own_sum(const F& f) const {
     float total = 0;
     each([&](int, const float(&h)[C.vector]) {
       float part = f(h[0]);
       for (int e = 1; e < C.vector; ++e) part += f(h[e]);
       total += part;
     });
-    return group_reduce_once<C.group>(scratch, total, Sum());
+    return total;
+  }
+  // The same over the row. `scratch` serves this one sum of the kernel.
+  template <class F>
+  TC_DEVICE float sum(BlockReduce<float>& scratch, const F& f) const {
+    return group_reduce_once<C.group>(scratch, own_sum(f), Sum());
   }
 };
 

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
 template <class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     cross_entropy_reduce(const __grid_constant__ ReduceParams p) {
-  reduce<C::value.config>(p);
+  kernel::cross_entropy::reduce<C::value.config>(p);
 }
 
 template <class T, class Id>

@@ -5,15 +5,15 @@
 #include "tensorcraft/ops/cumulative_sum/01_row.cuh"
 #include "tensorcraft/ops/cumulative_sum/plan.h"
 
-// Sums along rows. Compiled for each T: row, for floats with 16-byte accesses too, and naive for
-// rows of up to 32 elements (3 kernels, 2 for an integer).
+// Sums along rows. Compiled for each T: row for short and for long rows, for floats with 16-byte
+// accesses too, and naive for rows of up to 32 elements (5 kernels, 3 for an integer).
 namespace tensorcraft::kernels {
 namespace detail::cumulative_sum {
 
 using namespace kernel::cumulative_sum;
 
 template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
     cumulative_sum_row(const __grid_constant__ Params p) {
   row<T, C::value.config>(p);
 }
@@ -27,9 +27,12 @@ template <class T>
 struct Rows {
   static constexpr int kVector = FloatingPoint<T> ? 16 / int(sizeof(T)) : 4;
   static constexpr auto list = [] {
-    std::array<Instance<Config>, FloatingPoint<T> ? 2 : 1> all{};
-    for (int wide = 0; wide < int(all.size()); ++wide)  // nvcc 13.0 needs the name of the type
-      all[size_t(wide)].config = Config{.vector = kVector, .wide = wide};
+    std::array<Instance<Config>, FloatingPoint<T> ? 4 : 2> all{};
+    for (int i = 0; i < int(all.size()); ++i) {
+      Config config{
+          .threads = i % 2 ? kShortRowThreads : kThreads, .vector = kVector, .wide = i / 2};
+      all[size_t(i)] = {config, min_blocks(config)};
+    }
     return all;
   }();
   template <class C>

@@ -27,9 +27,8 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
 template <Operation operation, class A, class B, class Out>
 struct Vectorized {
   static constexpr int kWidest = int(std::max({sizeof(A), sizeof(B), sizeof(Out)}));
-  static constexpr std::array list{
-      Instance<Config>{{.operation = operation, .vectors = 1}},
-      Instance<Config>{{.operation = operation, .vectors = most_vectors(operation, kWidest)}}};
+  static constexpr std::array list{Instance<Config>{{.operation = operation, .vectors = 1}},
+                                   Instance<Config>{many_config(operation, kWidest)}};
   template <class C>
   static constexpr auto entry() {
     return &elementwise_vectorized<A, B, Out, C>;

@@ -29,7 +29,7 @@ struct InRegisters {
   static constexpr auto list = [] {
     std::array<Instance<Config>, kRegisterRows.size()> all{};
     for (size_t i = 0; i < all.size(); ++i) {
-      const Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)), true);
+      Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)), true);
       all[i] = {c, in_registers_min_blocks(c)};
     }
     return all;

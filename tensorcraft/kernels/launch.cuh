@@ -92,7 +92,8 @@ struct Constant {
   static constexpr auto value = V;  // the value
 };
 
-// What a kernel is compiled for.
+// What a kernel is compiled for. A list is filled from variables that are not const: GCC 12 takes
+// what was copied from a const one as another type than nvcc does, and the launch finds no kernel.
 template <class Config>
 struct Instance {
   Config config;       // compiled in

@@ -4,10 +4,11 @@
 #include "tensorcraft/ops/reduce/00_naive.cuh"
 #include "tensorcraft/ops/reduce/01_row.cuh"
 #include "tensorcraft/ops/reduce/02_column.cuh"
+#include "tensorcraft/ops/reduce/combine.cuh"
 #include "tensorcraft/ops/reduce/plan.h"
 
-// Reductions of row-major arrays. Compiled for each operation and T: row for 3 lengths and 2 widths
-// of access, column for 4 and 2, naive (16 kernels).
+// Reductions of row-major arrays. Compiled for each operation and T: row for 4 lengths and 2 widths
+// of access, column for 4 and 2, naive, and what joins the parts of blocks (21 kernels).
 namespace tensorcraft::kernels {
 namespace detail::reduce {
 
@@ -25,24 +26,31 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
 }
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
+    reduce_combine(const __grid_constant__ Params p) {
+  combine<T, C::value.config>(p);
+}
+template <class T, class C>
+__global__ void __launch_bounds__(C::value.config.threads)
     reduce_naive(const __grid_constant__ Params p) {
   naive<T, C::value.config>(p);
 }
 
 // The Configs that plans of row-major arrays have.
 template <class T, Operation operation>
-constexpr Instance<Config> instance(int group, int vector, bool is_row) {
+constexpr Instance<Config> instance(int group, int vector, int unroll = 0) {
   Config config{.operation = operation, .threads = kThreads, .group = group, .vector = vector};
-  config.unroll = is_row && group < kThreads ? 4 : most_accesses(config, sizeof(T));
+  config.unroll = unroll ? unroll : most_accesses(config, sizeof(T));
   return {config, blocks_per_sm(config)};
 }
 template <class T, Operation operation>
 struct Rows {
   static constexpr int kVector = 16 / int(sizeof(T));
+  static constexpr int kFew = kFewAccesses;
   static constexpr std::array list{
-      instance<T, operation>(4, kVector, true),        instance<T, operation>(4, 1, true),
-      instance<T, operation>(32, kVector, true),       instance<T, operation>(32, 1, true),
-      instance<T, operation>(kThreads, kVector, true), instance<T, operation>(kThreads, 1, true)};
+      instance<T, operation>(4, kVector, 4),           instance<T, operation>(4, 1, 4),
+      instance<T, operation>(32, kVector, 4),          instance<T, operation>(32, 1, 4),
+      instance<T, operation>(kThreads, kVector, kFew), instance<T, operation>(kThreads, 1, kFew),
+      instance<T, operation>(kThreads, kVector),       instance<T, operation>(kThreads, 1)};
   template <class C>
   static constexpr auto entry() {
     return &reduce_row<T, C>;
@@ -52,13 +60,23 @@ template <class T, Operation operation>
 struct Columns {
   static constexpr int kVector = std::min(16 / int(sizeof(T)), 8);
   static constexpr std::array list{
-      instance<T, operation>(4, kVector, false),  instance<T, operation>(4, 1, false),
-      instance<T, operation>(8, kVector, false),  instance<T, operation>(8, 1, false),
-      instance<T, operation>(16, kVector, false), instance<T, operation>(16, 1, false),
-      instance<T, operation>(32, kVector, false), instance<T, operation>(32, 1, false)};
+      instance<T, operation>(4, kVector),  instance<T, operation>(4, 1),
+      instance<T, operation>(8, kVector),  instance<T, operation>(8, 1),
+      instance<T, operation>(16, kVector), instance<T, operation>(16, 1),
+      instance<T, operation>(32, kVector), instance<T, operation>(32, 1)};
   template <class C>
   static constexpr auto entry() {
     return &reduce_column<T, C>;
+  }
+};
+template <class T, Operation operation>
+struct Combine {
+  static constexpr std::array list{Instance<Config>{{.operation = operation, .group = 1}},
+                                   Instance<Config>{{.operation = operation, .group = 32}},
+                                   Instance<Config>{{.operation = operation, .group = kThreads}}};
+  template <class C>
+  static constexpr auto entry() {
+    return &reduce_combine<T, C>;
   }
 };
 template <class T, Operation operation>
@@ -123,15 +141,15 @@ std::string_view launch_reduce(const T* in, Out* out, int64_t outer, int64_t red
   auto [variant, plan] = r::plan<operation, T>(
       r::contiguous_params(in, out, outer, reduced, inner, correction), num_sms);
   plan.params.workspace = workspace;
-  if (plan.workspace_zeroed > 0)
-    check_cuda(cudaMemsetAsync(workspace, 0, plan.workspace_zeroed, stream), where.file_name(),
-               long(where.line()));
   if (variant == "column")
-    return launch_or_fail<r::Columns<T, operation>>(variant, plan.launch, plan.params, stream,
-                                                    where);
-  if (variant == "row")
-    return launch_or_fail<r::Rows<T, operation>>(variant, plan.launch, plan.params, stream, where);
-  return launch_or_fail<r::Naive<T, operation>>(variant, plan.launch, plan.params, stream, where);
+    launch_or_fail<r::Columns<T, operation>>(variant, plan.launch, plan.params, stream, where);
+  else if (variant == "row")
+    launch_or_fail<r::Rows<T, operation>>(variant, plan.launch, plan.params, stream, where);
+  else
+    launch_or_fail<r::Naive<T, operation>>(variant, plan.launch, plan.params, stream, where);
+  if (plan.combine.blocks > 0)
+    launch_or_fail<r::Combine<T, operation>>(variant, plan.combine, plan.params, stream, where);
+  return variant;
 }
 
 }  // namespace tensorcraft::kernels

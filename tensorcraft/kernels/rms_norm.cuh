@@ -4,8 +4,8 @@
 #include "tensorcraft/ops/rms_norm/01_block.cuh"
 #include "tensorcraft/ops/rms_norm/02_vectorized.cuh"
 #include "tensorcraft/ops/rms_norm/03_in_registers.cuh"
-#include "tensorcraft/ops/rms_norm/05_quantized.cuh"
-#include "tensorcraft/ops/rms_norm/06_quantized_in_registers.cuh"
+#include "tensorcraft/ops/rms_norm/06_quantized.cuh"
+#include "tensorcraft/ops/rms_norm/07_quantized_in_registers.cuh"
 #include "tensorcraft/ops/rms_norm/plan.h"
 
 // Root mean square normalisation of rows. Compiled for each T, type of the weights, and for the

@@ -52,10 +52,10 @@ struct Vectorized {
   static constexpr auto list = [] {
     std::array<Instance<Config>, 15> all{};
     for (int i = 0; i < 15; ++i) {
-      const Config c{.style = style,
-                     .lanes = int(sizeof(T)) * 2 << i / 5,
-                     .heads = 1 << i % 5,
-                     .has_cache = has_cache};
+      Config c{.style = style,
+               .lanes = int(sizeof(T)) * 2 << i / 5,
+               .heads = 1 << i % 5,
+               .has_cache = has_cache};
       all[size_t(i)] = {c, vectorized_min_blocks(c, sizeof(T), sizeof(W))};
     }
     return all;
@@ -121,7 +121,8 @@ std::string_view launch_rope(const T* in, T* out, const RopeShape& shape,
     throw std::invalid_argument("launch_rope: give both cos and sin, or neither");
   const r::Params p = r::make_params(in, out, shape, arguments);
   if (r::vectorized_problem(p, sizeof(T), sizeof(W)).empty()) {
-    const auto plan = r::vectorized_launch(p, style, sizeof(T), sizeof(W));
+    const int num_sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
+    const auto plan = r::vectorized_launch(p, style, sizeof(T), sizeof(W), num_sms);
     if (p.cos ? launch_listed<r::Vectorized<T, W, style, true>>(plan, p, stream, where)
               : launch_listed<r::Vectorized<T, W, style, false>>(plan, p, stream, where))
       return "vectorized";

@@ -6,10 +6,10 @@
 #include "tensorcraft/ops/softmax/plan.h"
 
 // Softmax, its logarithm and the logarithm of its sum over the last axis. Compiled for each T and
-// each of the three: in_registers with 16-byte accesses for every count of them a thread may hold
-// (28 kernels for softmax; 12 for its logarithm, which knows no row as exactly full; 4 for the sum,
-// rows of a warp, since online too reads a longer one once), and online, which takes all other rows
-// (2).
+// each of the three: in_registers with 16-byte accesses for every division of a row (36 kernels of
+// softmax for float, 20 for 16 bits; 16 and 10 for its logarithm, which knows no row as exactly
+// full; 8 and 4 for the sum, rows of a warp, since online too reads a longer one once), and online,
+// which takes all other rows (2).
 namespace tensorcraft::kernels {
 namespace detail::softmax {
 
@@ -37,20 +37,40 @@ inline Launch ragged_launch(const Params& p, int element_bytes, Form form) {
   return plan;
 }
 
+// How blocks divide the rows that in_registers gives them, in 16-byte accesses.
+struct BlockShape {
+  int threads, slots;
+};
+inline constexpr BlockShape kBlockShapes[] = {{256, 1},  {256, 2},  {512, 2},
+                                              {1024, 2}, {1024, 3}, {1024, 4}};
+inline constexpr BlockShape kRaggedShapes[] = {{256, 1}, {256, 2}, {256, 3},  {256, 4},
+                                               {512, 3}, {512, 4}, {1024, 3}, {1024, 4}};
+// Of these: up to 16384 columns.
+template <int vector>
+inline constexpr int kNumBlockShapes = vector == 4 ? 6 : 4;
+template <int vector>
+inline constexpr int kNumRaggedShapes = vector == 4 ? 8 : 6;
+
 template <class T, Form form>
 struct Ragged {
+  static constexpr int kVector = 16 / int(sizeof(T));
   static constexpr auto list = [] {
-    constexpr int kBlockSlots = form == Form::logsumexp ? 0 : kMaxSlots;
-    std::array<Instance<Config>, kMaxWarpSlots + kBlockSlots> all{};
-    for (int i = 0; i < int(all.size()); ++i) {
-      const bool is_warp = i < kMaxWarpSlots;
-      Config& config = all[size_t(i)].config;
-      config.threads = is_warp ? 128 : 256;
-      config.group = is_warp ? 32 : 256;
-      config.vector = 16 / int(sizeof(T));
-      config.slots = is_warp ? i + 1 : i + 1 - kMaxWarpSlots;
+    constexpr int kWarps = max_warp_slots(kVector);
+    constexpr int kBlocks = form == Form::logsumexp ? 0 : kNumRaggedShapes<kVector>;
+    std::array<Instance<Config>, kWarps + kBlocks> all{};
+    size_t count = 0;
+    const auto add = [&](int threads, int group, int slots) {
+      Config& config = all[count++].config;
+      config.threads = threads;
+      config.group = group;
+      config.vector = kVector;
+      config.slots = slots;
       config.form = form;
-    }
+      all[count - 1].min_blocks = in_registers_min_blocks(config, {.form = form});
+    };
+    for (int slots = 1; slots <= kWarps; ++slots) add(128, 32, slots);
+    for (int i = 0; i < kBlocks; ++i)
+      add(kRaggedShapes[i].threads, kRaggedShapes[i].threads, kRaggedShapes[i].slots);
     return all;
   }();
   template <class C>
@@ -64,19 +84,21 @@ struct InRegisters {
   static constexpr int kVector = 16 / int(sizeof(T));
   // One width for each Config: a group's slots full, and, but for half warps, one access less.
   static constexpr auto list = [] {
-    constexpr int kInstances = 3 * kMaxWarpSlots + 2 * kMaxSlots;
-    std::array<Instance<Config>, kInstances> all{};
+    constexpr int kWarps = max_warp_slots(kVector), kBlocks = kNumBlockShapes<kVector>;
+    std::array<Instance<Config>, 3 * kWarps + 2 * kBlocks> all{};
     size_t count = 0;
     const auto add = [&](int threads, int group, int slots, bool whole) {
       const int64_t cols = int64_t(kVector) * (slots * group - !whole);
-      all[count++] = {row_config(cols, threads, group, kVector)};
+      Config config = row_config(cols, threads, group, kVector);
+      all[count++] = {config, in_registers_min_blocks(config, {})};
     };
-    for (int slots = 1; slots <= kMaxWarpSlots; ++slots) {
+    for (int slots = 1; slots <= kWarps; ++slots) {
       add(128, 16, slots, true);
       for (const bool whole : {true, false}) add(128, 32, slots, whole);
     }
-    for (int slots = 1; slots <= kMaxSlots; ++slots)
-      for (const bool whole : {true, false}) add(256, 256, slots, whole);
+    for (int i = 0; i < kBlocks; ++i)
+      for (const bool whole : {true, false})
+        add(kBlockShapes[i].threads, kBlockShapes[i].threads, kBlockShapes[i].slots, whole);
     return all;
   }();
   template <class C>

@@ -206,7 +206,7 @@ const Variant<Problem>& choose(const Definition<Problem, Options>& def, const Pr
     if (!forced.empty() && !is_named(v, forced)) continue;
     if (!serves(v.device, device.device.type) || !v.accepts(problem, device).accepted()) continue;
     if (forced.empty() && v.suits && !v.suits(problem, device).accepted()) continue;
-    if (device.device.type != DeviceType::simt || simt_instance(v.plan(problem, device))) return v;
+    if (device.device.type != DeviceType::simt || !not_on_simt(v.plan(problem, device))) return v;
   }
   if (!forced.empty()) require_known(def, forced);
   no_variant(def.name, forced, consider(def.table, problem, device));

@@ -7,8 +7,9 @@
 
 // Which Config and grid layer_norm and rms_norm give each rung; host only. Their Params and Configs
 // have fields of the same names. A `problem` is why a rung declines, or empty. `given` holds what
-// the call decides of a Config. An operator has two functions of its own, found by its types:
-// vector_of(params, element_bytes) and in_registers_min_blocks(config, has_residual).
+// the call decides of a Config. An operator has functions of its own, found by its types:
+// vector_of(params, element_bytes), in_registers_kept(config, vector), the elements that a thread
+// keeps at best, and in_registers_min_blocks(config, has_residual).
 namespace tensorcraft::op::norm {
 
 // `rows` rows of `cols` elements, one behind another in every tensor that is given.
@@ -100,9 +101,14 @@ LaunchPlan<Config> vectorized_launch(const Params& p, const Config& given, int e
   return vector_launch(p, given, vector_of(p, element_bytes));
 }
 
+template <class Config>
+constexpr Config in_registers_config(int64_t cols, int vector) {
+  return registers_config<Config>(cols, vector, in_registers_kept(Config{}, vector), 1024);
+}
+
 template <class Params, class Config>
 LaunchPlan<Config> registers_launch(const Params& p, const Config& given, int vector) {
-  const auto config = registers_config<Config>(p.cols, vector);
+  const auto config = in_registers_config<Config>(p.cols, vector);
   return launch(p, given, config, div_ceil(p.rows, int64_t(config.threads / config.group)),
                 in_registers_min_blocks(config, given.has_residual));
 }
@@ -122,6 +128,22 @@ template <class Params, class Config>
 LaunchPlan<Config> staged_launch(const Params& p, const Config& given, int element_bytes) {
   return op::staged_launch<Config>(
       p.rows, p.cols, element_bytes, given.has_residual ? 2 : 1,
+      [&](const Config& shape, int64_t blocks) { return launch(p, given, shape, blocks); });
+}
+
+// `weights` is how many there are, of `weight_bytes` an element.
+template <class Params, class Config>
+PersistentRows persistent_rows(const Params& p, const Config& given, int element_bytes, int weights,
+                               int weight_bytes, size_t device_bytes) {
+  return op::persistent_rows(p.cols, element_bytes, given.has_residual ? 2 : 1,
+                             weights * weight_bytes, device_bytes);
+}
+
+template <class Params, class Config>
+LaunchPlan<Config> persistent_launch(const Params& p, const Config& given,
+                                     const PersistentRows& split, int element_bytes, int num_sms) {
+  return op::persistent_launch<Config>(
+      p.rows, element_bytes, split, num_sms,
       [&](const Config& shape, int64_t blocks) { return launch(p, given, shape, blocks); });
 }
 
@@ -146,6 +168,19 @@ std::string_view staged_problem(const Params& p, const Config& given, int elemen
                                 bool has_clusters) {
   if (std::string_view why = vectorized_problem(p, element_bytes); !why.empty()) return why;
   return stage_problem(p.rows, p.cols, element_bytes, given.has_residual ? 2 : 1, has_clusters);
+}
+
+// Measured on an H200. Why a row is not worth a way through shared memory, or empty.
+template <class Params>
+std::string_view staged_doubt(const Params& p, int element_bytes) {
+  return p.cols * element_bytes <= 32 * 1024 ? "rows of up to 32 KiB are faster in registers" : "";
+}
+
+template <class Params>
+std::string_view persistent_problem(const Params& p, const PersistentRows& split, int element_bytes,
+                                    bool has_clusters) {
+  if (std::string_view why = vectorized_problem(p, element_bytes); !why.empty()) return why;
+  return op::persistent_problem(p.rows, split, has_clusters);
 }
 
 }  // namespace tensorcraft::op::norm

@@ -49,11 +49,25 @@ inline constexpr Config kLongRows{.threads = 256, .group = 256};
 
 template <class Config>
 constexpr Config in_slots(int group, int vector, int slots, bool whole) {
-  return {.threads = 128, .group = group, .vector = vector, .slots = slots, .whole = whole};
+  return {.threads = group > 128 ? group : 128,
+          .group = group,
+          .vector = vector,
+          .slots = slots,
+          .whole = whole};
 }
 template <class Config>
 constexpr Config stage(int threads, int vector, int cluster) {
   return {.threads = threads, .group = threads, .vector = vector, .cluster = cluster};
+}
+
+template <class Config>
+constexpr Config walk(int vector, int slots, int cluster, bool whole = false) {
+  return {.threads = 512,
+          .group = 512,
+          .vector = vector,
+          .slots = slots,
+          .whole = whole,
+          .cluster = cluster};
 }
 
 template <class Config>
@@ -68,7 +82,7 @@ inline constexpr std::array kVectorized{with_vector(kShortRows<Config>, vector),
 template <class Config>
 inline constexpr std::array kScalar{
     in_slots<Config>(8, 1, 1, false), in_slots<Config>(32, 1, 1, false),
-    in_slots<Config>(32, 1, 2, false), in_slots<Config>(128, 1, 12, false)};
+    in_slots<Config>(32, 1, 2, false), in_slots<Config>(256, 1, 5, false)};
 template <class Config>
 inline constexpr std::array kFloats{nested(in_slots<Config>(16, 4, 1, true)),
                                     in_slots<Config>(32, 4, 3, true),

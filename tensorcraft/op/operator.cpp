@@ -114,8 +114,10 @@ void launch_with_workspace(Plan plan, Device device, StreamRef stream, std::stri
 void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
   if (plan.workspace_bytes > 0) return launch_with_workspace(plan, device, stream, op);
   if (device.type == DeviceType::simt) return launch_on_simt(plan);
-  const auto kernel = jit::get_kernel(plan.kernel, device, stream);
+  const auto get = [&](const jit::KernelKey& key) { return jit::get_kernel(key, device, stream); };
+  const auto kernel = get(plan.kernel), finish = plan.finish.rung ? get(plan.finish) : nullptr;
   launch(*kernel, plan.launch, plan.params, stream, op);
+  if (finish) launch(*finish, plan.finish_launch, plan.params, stream, op);
 }
 
 void no_variant(std::string_view op, std::string_view forced,

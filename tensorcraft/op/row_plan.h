@@ -17,13 +17,14 @@ struct RowSplit {
 };
 inline constexpr int64_t kMaxRegisterRow = 16384;  // 64 floats in each of 256 threads
 
-// For rows of 1 to kMaxRegisterRow elements and vectors of at most 16 bytes. At most 32 elements a
-// thread up to 8,192 columns: several blocks fit a multiprocessor then.
-constexpr RowSplit split_rows(int64_t cols, int vector) {
+// For rows of 1 to kMaxRegisterRow elements and vectors of at most 16 bytes. A block of 128 to
+// `most_threads` threads has a row of more than 1,024, each of them `kept` elements if they can.
+constexpr RowSplit split_rows(int64_t cols, int vector, int kept = 32, int most_threads = 256) {
   const int vectors = int(div_ceil(cols, int64_t(vector)));
-  int threads = 256, group = 256;
-  if (cols <= 4096) threads = group = 128;
+  const auto enough = int(std::bit_ceil(uint64_t(div_ceil(cols, int64_t(kept)))));
+  int threads = std::clamp(enough, 128, most_threads), group = threads;
   if (cols <= 1024) {
+    threads = 128;
     group = std::clamp(int(std::bit_ceil(uint32_t(vectors))), 8, 32);
     // A smaller group that divides the row leaves no thread without elements.
     if (vectors % group != 0 && vectors % 16 == 0 && vectors * vector <= 16 * 32) group = 16;
@@ -35,13 +36,19 @@ constexpr RowSplit split_rows(int64_t cols, int vector) {
 
 // A Config of rows in registers, by its fields.
 template <class Config>
-constexpr Config registers_config(int64_t cols, int vector) {
-  const auto [threads, group, slots] = split_rows(cols, vector);
+constexpr Config registers_config(int64_t cols, int vector, int kept = 32, int most_threads = 256) {
+  const auto [threads, group, slots] = split_rows(cols, vector, kept, most_threads);
   return Config{.threads = threads,
                 .group = group,
                 .vector = vector,
                 .slots = slots,
                 .whole = cols == int64_t(group) * vector * slots};
+}
+
+// Of `wanted` blocks of so many threads those that a multiprocessor has room for; all of them where
+// it does not say how many threads it takes.
+constexpr int blocks_with_room(int wanted, int threads, int threads_per_sm) {
+  return threads_per_sm ? std::max(1, std::min(wanted, threads_per_sm / threads)) : wanted;
 }
 
 // Registers of a thread that device/row_group.cuh's RowSlots take: values of 2 bytes, 8 of which
@@ -95,6 +102,73 @@ auto staged_launch(int64_t rows, int64_t cols, int element_bytes, int tensors,
                   rows * stage.cluster);
   l.shared_bytes = stage.shared_bytes;
   l.cluster = stage.cluster;
+  return l;
+}
+
+// How blocks that stay divide the rows that they walk over (device/persistent_row.cuh): a row, or
+// the slice of it that each block of a cluster has, is `slots` accesses of each thread, and its
+// next one and the weights lie in shared memory.
+struct PersistentRows {
+  int cluster, slots;
+  bool whole;
+  int shared_bytes;
+};
+inline constexpr int kPersistentThreads = 512;
+// Dynamic shared memory that a block may take of `device_bytes`, which are 0 where they are not
+// known; the rest is for what its warps tell each other.
+constexpr int64_t persistent_bytes(size_t device_bytes) {
+  return std::min<int64_t>(device_bytes ? int64_t(device_bytes) - 8 * 1024 : INT64_MAX, 200 * 1024);
+}
+
+// For `tensors` rows of `cols` elements each, and `weight_bytes` of all weights together for each
+// column: as few blocks as have the memory, and the registers for two rows of up to 8 accesses. 0
+// blocks where 8 do not.
+constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int tensors,
+                                         int weight_bytes, size_t device_bytes) {
+  const int vector = 16 / element_bytes;
+  for (int cluster = 1; cluster <= kMaxStagedCluster; cluster *= 2) {
+    const int64_t slots = div_ceil(cols, int64_t(cluster) * kPersistentThreads * vector);
+    const int64_t bytes =
+        slots * kPersistentThreads * vector * (element_bytes * tensors + weight_bytes);
+    // Sums of two rows are floats, in the place of packed values; 4 accesses are faster too.
+    const bool fewer = tensors > 1 && (element_bytes == 2 || cluster < kMaxStagedCluster);
+    if (slots > (fewer ? 4 : 8) || bytes > persistent_bytes(device_bytes)) continue;
+    return {.cluster = cluster,
+            .slots = int(slots),
+            .whole = slots * cluster * kPersistentThreads * vector == cols,
+            .shared_bytes = int(bytes)};
+  }
+  return {};
+}
+
+// Why rows cannot be walked over, or empty.
+inline std::string_view persistent_problem(int64_t rows, const PersistentRows& split,
+                                           bool has_clusters) {
+  if (split.cluster == 0) return "a row and its weights must fit the shared memory of 8 blocks";
+  if (split.cluster > 1 && !has_clusters) return "needs sm_90 for rows that blocks share";
+  return rows >= int64_t(1) << 31 ? "needs fewer than 2^31 rows" : "";
+}
+
+// Why one block or cluster a row is at least as good, or empty.
+inline std::string_view persistent_doubt(int64_t rows, const PersistentRows& split, int num_sms) {
+  return rows * split.cluster < int64_t(8) * num_sms ? "few rows for each multiprocessor" : "";
+}
+
+// The launch of a rung that walks over rows: a block on each multiprocessor.
+template <class Config, class Launch>
+auto persistent_launch(int64_t rows, int element_bytes, const PersistentRows& split, int num_sms,
+                       const Launch& launch) {
+  const int64_t sms = std::max(num_sms, 1);  // 0 where the device does not say
+  const int64_t clusters = std::min(rows, div_ceil(sms, int64_t(split.cluster)));
+  auto l = launch(Config{.threads = kPersistentThreads,
+                         .group = kPersistentThreads,
+                         .vector = 16 / element_bytes,
+                         .slots = split.slots,
+                         .whole = split.whole,
+                         .cluster = split.cluster},
+                  clusters * split.cluster);
+  l.shared_bytes = split.shared_bytes;
+  l.cluster = split.cluster;
   return l;
 }
 

@@ -24,32 +24,42 @@ const simt::InstanceList& instances_of(const jit::Rung& rung) {
 
 Index3 index3(const Dim3& d) { return {d.x, d.y, d.z}; }
 
-}  // namespace
-
-const simt::Instance* simt_instance(const Plan& plan) {
-  const jit::KernelKey& key = plan.kernel;
+const simt::Instance* simt_instance(const jit::KernelKey& key) {
   return simt::find(instances_of(*key.rung), {key.types.data(), size_t(key.num_types)}, key.config);
 }
 
+void launch_on_simt(const jit::KernelKey& key, const LaunchConfig& config,
+                    const std::byte* params) {
+  simt::launch({.name = jit::readable_name(key),
+                .grid = index3(config.grid),
+                .block = index3(config.block),
+                .cluster = index3(config.cluster),
+                .shared_bytes = config.shared_bytes},
+               simt_instance(key)->body, params);
+}
+
+}  // namespace
+
+const jit::KernelKey* not_on_simt(const Plan& plan) {
+  if (!simt_instance(plan.kernel)) return &plan.kernel;
+  return plan.finish.rung && !simt_instance(plan.finish) ? &plan.finish : nullptr;
+}
+
 void require_simt_instance(Considered& row) {
-  if (simt_instance(*row.plan)) return;
+  const jit::KernelKey* const missing = not_on_simt(*row.plan);
+  if (!missing) return;
   row.reason = join("the SIMT device has no instance of this Config; ",
-                    jit::readable_name(row.plan->kernel), " is not compiled into this build");
+                    jit::readable_name(*missing), " is not compiled into this build");
   row.accepted = false;
   row.plan.reset();
 }
 
 void launch_on_simt(const Plan& plan) {
-  const simt::Instance* instance = simt_instance(plan);
-  const std::string name = jit::readable_name(plan.kernel);
-  if (!instance) fail(ErrorKind::unsupported, "the SIMT device has no instance of ", name);
-  const LaunchConfig& config = plan.launch;
-  simt::launch({.name = name,
-                .grid = index3(config.grid),
-                .block = index3(config.block),
-                .cluster = index3(config.cluster),
-                .shared_bytes = config.shared_bytes},
-               instance->body, plan.params);
+  if (const jit::KernelKey* const missing = not_on_simt(plan))
+    fail(ErrorKind::unsupported, "the SIMT device has no instance of ",
+         jit::readable_name(*missing));
+  launch_on_simt(plan.kernel, plan.launch, plan.params);
+  if (plan.finish.rung) launch_on_simt(plan.finish, plan.finish_launch, plan.params);
 }
 
 }  // namespace tensorcraft::op

@@ -33,6 +33,10 @@ struct Plan {
   LaunchConfig launch;
   alignas(64) std::byte params[kMaxParamsBytes];
   size_t params_bytes = 0;
+  // A second kernel with the same argument, where the first leaves it work; no rung: none. It may
+  // start early, so its first step is ptx::griddepcontrol_wait().
+  jit::KernelKey finish;
+  LaunchConfig finish_launch;
   // Memory of the launch alone, where it needs some: its address goes into the parameters at
   // workspace_at, and its first workspace_zeroed bytes are 0 when the kernel starts.
   size_t workspace_bytes = 0, workspace_zeroed = 0, workspace_at = 0;
@@ -47,6 +51,15 @@ void clear_padding([[maybe_unused]] Struct& value) {
   __builtin_clear_padding(&value);
 #endif
 #endif
+}
+
+// The same plan, of the second kernel alone.
+inline Plan second_of(const Plan& plan) {
+  Plan second = plan;
+  second.kernel = plan.finish;
+  second.launch = plan.finish_launch;
+  second.finish = {};
+  return second;
 }
 
 // kernel.threads is the launch bound, taken from launch.block.

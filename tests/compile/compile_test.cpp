@@ -56,12 +56,15 @@ std::vector<Kernel> kernels(const DeviceInfo& device, Keep keep) {
   for (const Case& c : cases) {
     for (const auto& row : explain_case(c, device).variants) {
       if (!row.accepted || !row.plan) continue;
-      const jit::KernelKey& key = row.plan->kernel;
-      const std::string config = keep == Keep::all ? config_of(key) : "";
-      if (!seen.insert(types_of(key) + config).second) continue;
-      found.push_back({*row.plan,
-                       join(c.op->description().name, " ", row.variant.name, " (", c.name, ")"),
-                       !row.variant.reason.empty()});
+      for (const op::Plan& plan : {*row.plan, op::second_of(*row.plan)}) {
+        const jit::KernelKey& key = plan.kernel;
+        if (!key.rung) continue;
+        const std::string config = keep == Keep::all ? config_of(key) : "";
+        if (!seen.insert(types_of(key) + config).second) continue;
+        found.push_back({plan,
+                         join(c.op->description().name, " ", row.variant.name, " (", c.name, ")"),
+                         !row.variant.reason.empty()});
+      }
     }
   }
   return found;

@@ -33,6 +33,9 @@ include(CheckCompilerFlag)
 check_compiler_flag(CUDA -Ofc=max tensorcraft_fast_compile)
 set(fast_compile $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${tensorcraft_fast_compile}>>:-Ofc=max>)
 target_compile_options(launchers_tests PRIVATE ${fast_compile})
+# GCC and nvcc must give a kernel one name (kernels/launch.cuh): a K stands for const, and no launch would find that kernel.
+add_test(NAME launchers_names COMMAND sh -c "nm $<TARGET_FILE:launchers_tests> | grep -c Constant && ! nm $<TARGET_FILE:launchers_tests> | grep tlK")
+set_tests_properties(launchers_names PROPERTIES LABELS cpu)
 # What scripts/gpu_test.sh builds and runs: the example, which tests/package builds as a user does, and a comparison with the JIT.
 add_executable(aot_launchers EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/examples/aot/main.cu)
 add_executable(aot_routes EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes.cu)

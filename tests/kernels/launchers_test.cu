@@ -362,7 +362,7 @@ TEST(CompiledSets, HoldEverySumAlongARow) {
   namespace s = detail::cumulative_sum;
   for (const int64_t offset : {0, 1})
     for (const int64_t rows : {1, 5, 100000})
-      for (const int64_t cols : {1, 32, 33, 64, 100003}) {
+      for (const int64_t cols : {1, 33, 512, 513, 1024, 1025, 100003}) {
         const auto p = s::contiguous_params(kArray + offset, kArray, rows, cols);
         EXPECT_TRUE(is_compiled<s::Rows<float>>(s::row_plan(p, true, 4, 132).launch)) << cols;
         EXPECT_TRUE(is_compiled<s::Rows<bf16>>(s::row_plan(p, true, 2, 132).launch)) << cols;

@@ -86,7 +86,7 @@ bool rope(const Planned& c) {
   const int bytes = c.element_bytes();
   const int cache_bytes = p.cos ? int(dtype_bytes(c.option("cos", x).dtype())) : bytes;
   c.expect("vectorized", r::vectorized_problem(p, bytes, cache_bytes),
-           r::vectorized_launch(p, r::Style::half, bytes, cache_bytes), p);
+           r::vectorized_launch(p, r::Style::half, bytes, cache_bytes, c.num_sms()), p);
   c.expect("naive", "", r::naive_launch(p, r::Style::half), p);
   return true;
 }

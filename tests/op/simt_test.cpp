@@ -46,10 +46,10 @@ TEST(Simt, RunsTheInstanceOfAPlan) {
 }
 
 TEST(Simt, FindsNoInstanceOfAnotherTypeConfigOrRung) {
-  EXPECT_NE(simt_instance(plan(kRung, DType::int32, kCompiled, nullptr)), nullptr);
-  EXPECT_EQ(simt_instance(plan(kRung, DType::int64, kCompiled, nullptr)), nullptr);
-  EXPECT_EQ(simt_instance(plan(kRung, DType::int32, {.step = 4}, nullptr)), nullptr);
-  EXPECT_EQ(simt_instance(plan(kWithout, DType::int32, kCompiled, nullptr)), nullptr);
+  EXPECT_EQ(not_on_simt(plan(kRung, DType::int32, kCompiled, nullptr)), nullptr);
+  EXPECT_NE(not_on_simt(plan(kRung, DType::int64, kCompiled, nullptr)), nullptr);
+  EXPECT_NE(not_on_simt(plan(kRung, DType::int32, {.step = 4}, nullptr)), nullptr);
+  EXPECT_NE(not_on_simt(plan(kWithout, DType::int32, kCompiled, nullptr)), nullptr);
 }
 
 TEST(Simt, NamesThePlanWithoutAnInstance) {
@@ -73,7 +73,7 @@ TEST(Simt, DeclinesARowWhoseConfigIsNotCompiled) {
   EXPECT_FALSE(softmax.variants[0].accepted);
   EXPECT_EQ(softmax.variants[0].reason,
             "the SIMT device has no instance of this Config; "
-            "softmax_staged_float32_t256_g256_v4_s1_w0_n0_c1_fsoftmax_mnone_s0 is not "
+            "softmax_persistent_float32_t512_g512_v4_s3_w0_n0_c1_fsoftmax_mnone_s0 is not "
             "compiled into this build");
   EXPECT_EQ(softmax.variant, "online");
   EXPECT_EQ(softmax.floor_us, 0) << "time on it says nothing of a GPU";

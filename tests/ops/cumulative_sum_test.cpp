@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/cumulative_sum/cumulative_sum.hpp"
 
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/ops/cumulative_sum/plan.h"
 #include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>
@@ -55,6 +56,20 @@ TEST(CumulativeSum, RepeatsToTheBitAndAddsUpEverything) {
   for (const float v : numbers) sum += double(v);
   EXPECT_NEAR(first.back(), sum, 1e-5 * std::abs(sum));
   for (int i = 0; i < 100; ++i) ASSERT_EQ(values<float>(cumulative_sum(x)), first);
+}
+
+// One that started later would wait for all others and double the time.
+TEST(CumulativeSum, BlocksThatShareRowsAllRunAtOnce) {
+  namespace s = kernel::cumulative_sum;
+  for (const int64_t rows : {1, 3, 16, 100})
+    for (const int64_t cols : {20000, 262144, 134217728})
+      for (const int num_sms : {1, 20, 132}) {
+        const auto p = s::contiguous_params(nullptr, nullptr, rows, cols);
+        const s::Planned plan = s::row_plan(p, true, 4, num_sms);
+        if (plan.params.segments > 1) {
+          EXPECT_LE(plan.launch.blocks, plan.launch.min_blocks * num_sms) << rows << " " << cols;
+        }
+      }
 }
 
 TEST(CumulativeSum, WantsAnAxisThatIsThere) {

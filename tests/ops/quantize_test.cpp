@@ -67,6 +67,46 @@ TEST(Divisor, RoundsAsADivisionWouldInEveryResultThatRoundingKeeps) {
       check(x, by);
 }
 
+void expect_codes_of_the_division(float x, float scale) {
+  const float exact = x / scale, got = kernel::quantize::ShortDivisor(scale).divide(x);
+  ASSERT_EQ(e4m3(got).bits, e4m3(exact).bits) << x << " / " << scale;
+  ASSERT_EQ(e5m2(got).bits, e5m2(exact).bits) << x << " / " << scale;
+  const auto integer = [](float value) { return kernel::quantize::rounded<int8_t>(value, 0.0f); };
+  ASSERT_EQ(integer(got), integer(exact)) << x << " / " << scale;
+}
+
+// Each mantissa of a type, by the scales that put its quotient within two floats of the middle
+// between two codes, where a code is decided. All middles are odd numbers times a power of two.
+void expect_codes_near_every_middle(int mantissa_bits) {
+  for (int mantissa = 1 << (mantissa_bits - 1); mantissa < 1 << mantissa_bits; ++mantissa)
+    for (int middle = 1; middle < 512; middle += 2) {
+      const auto x = float(mantissa);
+      float scale = x / float(middle);
+      for (int i = 0; i < 2; ++i) scale = std::nextafter(scale, 0.0f);
+      for (int i = 0; i < 5; ++i, scale = std::nextafter(scale, kInf))
+        for (const float power : {0x1p-7f, 0x1p1f, 0x1p10f, 0x1p17f})
+          expect_codes_of_the_division(x, scale * power);
+    }
+}
+
+TEST(ShortDivisor, GivesTheCodesOfADivision) {
+  expect_codes_near_every_middle(8);
+  expect_codes_near_every_middle(11);
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 300000; ++i) {
+    const float by = any_float(random), x = float(bf16(any_float(random)));
+    expect_codes_of_the_division(x, by);
+    expect_codes_of_the_division(float(bf16(by * float(random() % 1000))), by);
+    expect_codes_of_the_division(float(f16(by * float(random() % 1000))), by);
+  }
+  for (const float x : {0.0f, -0.0f, 1.0f, kInf, -kInf, kNotANumber, 1e-40f, 3e38f, -3e38f})
+    for (const float by :
+         {0.0f, -0.0f, 1e-45f, 1e-30f, 1.0f, -3.0f, 1e30f, 3e38f, kInf, -kInf, kNotANumber})
+      expect_codes_of_the_division(x, by);
+}
+
 // The definition, one element at a time, by the conversions of the library.
 template <class Q>
 void expect_rule(DType dtype, float largest) {

@@ -138,10 +138,13 @@ std::string chosen(const Dims& shape, const Dims& strides, DType dtype,
 
 TEST(Softmax, TheGpuRowFollowsTheLengthOfARow) {
   EXPECT_EQ(chosen({100, 256}, {256, 1}, DType::bfloat16), "in_registers x25");  // a warp a row
-  EXPECT_EQ(chosen({100, 1020}, {1020, 1}, DType::float32), "in_registers x100");
-  EXPECT_EQ(chosen({100, 8192}, {8192, 1}, DType::float32), "staged x100");
+  EXPECT_EQ(chosen({100, 1028}, {1028, 1}, DType::float32), "in_registers x100");
+  EXPECT_EQ(chosen({100, 8192}, {8192, 1}, DType::float32), "in_registers x100");
+  EXPECT_EQ(chosen({5000, 16384}, {16384, 1}, DType::float32), "staged x5000");
   EXPECT_EQ(chosen({100, 131072}, {131072, 1}, DType::bfloat16), "staged x400");
-  EXPECT_EQ(chosen({100, 8201}, {8204, 1}, DType::float32), "cluster x200");
+  EXPECT_EQ(chosen({5000, 131072}, {131072, 1}, DType::bfloat16), "persistent x132");
+  EXPECT_EQ(chosen({5000, 131072}, {131072, 1}, DType::float32), "persistent x136");
+  EXPECT_EQ(chosen({100, 16385}, {16388, 1}, DType::float32), "cluster x400");
   EXPECT_EQ(chosen({100, 131073}, {131080, 1}, DType::bfloat16), "online x100");
   EXPECT_EQ(chosen({100, 8200}, {8201, 1}, DType::float32), "online x100");
   EXPECT_EQ(chosen({100, 256}, {1, 100}, DType::float32), "block x100");
@@ -165,8 +168,8 @@ TEST(LogSumExp, ALongRowIsReadOnceWithoutACluster) {
 
 TEST(Softmax, AGpuWithoutClustersTakesAnotherRow) {
   EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32, "sm_90a"), "staged x100");
-  EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32, "sm_80"), "online x100");
-  EXPECT_EQ(chosen({100, 8200}, {8200, 1}, DType::float32, "sm_89"), "online x100");
+  EXPECT_EQ(chosen({100, 20000}, {20000, 1}, DType::float32, "sm_80"), "online x100");
+  EXPECT_EQ(chosen({100, 20000}, {20000, 1}, DType::float32, "sm_89"), "online x100");
 }
 
 }  // namespace

@@ -266,14 +266,14 @@ STRANGE: list[Callable[[], Any]] = [
     lambda: np.zeros((), np.float32), lambda: np.zeros((0,), np.float32), lambda: np.zeros((2, 0), np.float32), lambda: np.zeros((1,) * 8, np.float32),
     lambda: np.zeros((1,) * 9, np.float32), lambda: np.zeros((1,) * 33, np.float32), lambda: np.zeros((1,) * 64, np.float32), lambda: np.zeros((3, 2), np.float32),
     lambda: np.zeros((2, 3, 1), np.float32), lambda: np.zeros(3, np.float32), lambda: np.zeros(2, np.float32), lambda: np.zeros((2, 4), np.float32)[:, :3],
-    lambda: fresh()[::-1], lambda: fresh()[:, ::-1], lambda: fresh().T, lambda: np.broadcast_to(X[:1], (2, 3)), lambda: read_only(X), unaligned, lambda: huge(2**46),
-    lambda: huge(2**46, 2**12), lambda: np.ma.masked_array(X, mask=X > 2), lambda: np.matrix(X),
+    lambda: fresh()[::-1], lambda: fresh()[:, ::-1], lambda: fresh().T, lambda: np.broadcast_to(X[:1], (2, 3)), lambda: read_only(X), unaligned, lambda: huge(2**48),
+    lambda: huge(2**48, 2**12), lambda: np.ma.masked_array(X, mask=X > 2), lambda: np.matrix(X),
     lambda: np.rec.array(np.zeros(3, "f4,i4")), lambda: Producer(5), lambda: Producer(None), lambda: Producer(consumed()),
     lambda: Producer(fresh().__dlpack__, (99, 0)), lambda: Producer(fresh().__dlpack__, "ab"), lambda: Producer(fresh().__dlpack__, (2**40, -1)),
     lambda: Producer(fresh().__dlpack__, (2, 99)), lambda: Producer(fresh().__dlpack__, None), lambda: Producer(fresh().T.__dlpack__), lambda: Producer(X.astype("f8").__dlpack__),
     WithoutDevice, Raises, RaisesInside, lambda: WrongExchange(fresh().__dlpack__), Silent, SilentCopy, Incomplete, lambda: tc.asarray(fresh(), device="cpu"),
     lambda: tc.asarray(fresh(), device="cpu").mT, lambda: tc.asarray(read_only(X)), lambda: tc.ones((2, 3), dtype=tc.bfloat16, device="cpu"),
-    lambda: tc.ones((2, 3), dtype=tc.float8_e5m2, device="cpu"), lambda: tc.empty((0, 3), device="cpu"), lambda: tc.asarray(huge(2**46)), lambda: tc.asarray(huge(1, 2**46)),
+    lambda: tc.ones((2, 3), dtype=tc.float8_e5m2, device="cpu"), lambda: tc.empty((0, 3), device="cpu"), lambda: tc.asarray(huge(2**48)), lambda: tc.asarray(huge(1, 2**48)),
     *(lambda which=which: exchanged(which) for which in range(len(BORROWED))),
 ]  # fmt: skip
 NAMES = ["out", "variant", "device", "stream", "axis", "eps", "alpha", "Out", "no_such_option", "c", "bias", "x", "a"]

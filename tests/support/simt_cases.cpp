@@ -138,7 +138,7 @@ std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run) {
     device.num_sms = sms;
     for (auto& row : c.op->explain(run.outputs(), run.arguments({}), device).variants)
       if (row.accepted && std::ranges::none_of(plans, [&](const op::Plan& known) {
-            return known.kernel == row.plan->kernel;
+            return known.kernel == row.plan->kernel && known.finish == row.plan->finish;
           }))
         plans.push_back(std::move(*row.plan));
   }

@@ -84,6 +84,17 @@ Expected larger(uint32_t x, uint32_t y, bool smallest) {
   return {(a > b) != smallest ? x : y};
 }
 
+// The larger of each half, as values of a format.
+Expected larger_halves(const Format& f, uint32_t x, uint32_t y) {
+  uint32_t halves[2];
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t p = x >> (16 * i) & 0xffff, q = y >> (16 * i) & 0xffff;
+    const double a = decode(f, p), b = decode(f, q);
+    halves[i] = a != a || b != b ? 0x7fff : a == b ? p & q : a > b ? p : q;
+  }
+  return {pair(halves[1], halves[0], 16)};
+}
+
 }  // namespace
 
 std::vector<Case> convert_cases() {
@@ -141,6 +152,12 @@ std::vector<Case> convert_cases() {
                        [](uint32_t x, uint32_t y) -> Expected { return larger(x, y, false); }),
       convert<min_nan>("min_nan",
                        [](uint32_t x, uint32_t y) -> Expected { return larger(x, y, true); }),
+      convert<max_nan_bf16x2>(
+          "max_nan_bf16x2",
+          [](uint32_t x, uint32_t y) -> Expected { return larger_halves(kBf16, x, y); }),
+      convert<max_nan_f16x2>(
+          "max_nan_f16x2",
+          [](uint32_t x, uint32_t y) -> Expected { return larger_halves(kF16, x, y); }),
       convert<ex2_approx>("ex2_approx",
                           [](uint32_t x, uint32_t) -> Expected {
                             return close(std::exp2(double(flush(as_float(x)))), 0x1p-21);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/features.h"
 #include "tensorcraft/device/ptx/cvta.cuh"
 #if !TC_PTX
 #include "tensorcraft/device/host_async.h"
@@ -32,21 +33,21 @@ TC_DEVICE void setmaxnreg_inc() {
 }
 
 // griddepcontrol.wait: the kernels this one was launched behind are complete and their writes
-// visible.
+// visible. Before sm_90 no kernel starts earlier than that.
 TC_DEVICE void griddepcontrol_wait() {
-#if TC_PTX
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#else
+#if !TC_PTX
   simt::griddepcontrol_wait();
+#elif TC_ARCH_HOPPER
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
 // griddepcontrol.launch_dependents: the kernel behind this one may start.
 TC_DEVICE void griddepcontrol_launch_dependents() {
-#if TC_PTX
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#else
+#if !TC_PTX
   simt::griddepcontrol_launch_dependents();
+#elif TC_ARCH_HOPPER
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 

@@ -34,6 +34,43 @@ TC_DEVICE float min_nan_f32(float a, float b) {
 }
 
 #if !TC_PTX
+// The larger in each half of two words, of 16-bit floats whose infinity is `infinity`.
+inline uint32_t larger_halves(uint32_t a, uint32_t b, int infinity) {
+  const auto magnitude = [](uint32_t x) { return int(x & 0x7fffu); };
+  const auto order = [&](uint32_t x) { return x & 0x8000u ? -1 - magnitude(x) : magnitude(x); };
+  uint32_t y = 0;
+  for (int shift = 0; shift < 32; shift += 16) {
+    const uint32_t p = a >> shift & 0xffffu, q = b >> shift & 0xffffu;
+    const bool is_nan = magnitude(p) > infinity || magnitude(q) > infinity;
+    y |= (is_nan ? 0x7fffu : order(p) > order(q) ? p : q) << shift;
+  }
+  return y;
+}
+#endif
+
+// max.NaN.bf16x2: of two pairs; a NaN becomes 0x7fff, +0 is above -0.
+TC_DEVICE uint32_t max_nan_bf16x2(uint32_t a, uint32_t b) {
+#if TC_PTX
+  uint32_t y;
+  asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+#else
+  return larger_halves(a, b, 0x7f80);
+#endif
+}
+
+// max.NaN.f16x2: likewise.
+TC_DEVICE uint32_t max_nan_f16x2(uint32_t a, uint32_t b) {
+#if TC_PTX
+  uint32_t y;
+  asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+#else
+  return larger_halves(a, b, 0x7c00);
+#endif
+}
+
+#if !TC_PTX
 // Subnormals become zero with their sign, as the .ftz instructions do with operands and results.
 TC_DEVICE float flush_subnormal(float x) {
   return std::fabs(x) < bit_cast<float>(0x00800000u) ? std::copysign(0.0f, x) : x;

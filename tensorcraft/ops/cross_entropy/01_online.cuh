@@ -5,6 +5,7 @@
 // takes twice as many, one element at a time. Nothing but one number is written, so rows of any
 // alignment do: the elements before the first multiple of 16 bytes and behind the last go one by
 // one. Demands: classes that are neighbours.
+#include "tensorcraft/device/ptx/control.cuh"
 #include "tensorcraft/ops/cross_entropy/row.cuh"
 
 namespace tensorcraft::kernel::cross_entropy {
@@ -41,15 +42,16 @@ template <class T, class Id, Config C>
 TC_DEVICE void online(const Params& p) {
   auto& scratch = static_shared<BlockReduce<float>>();
   constexpr int kVector = kVectorSize<T>, kRows = C.threads / C.group;
+  ptx::griddepcontrol_launch_dependents();  // reduce(), where the losses become one
   const int rank = int(threadIdx.x % C.group);
   for (int64_t index = int64_t(blockIdx.x) * kRows + threadIdx.x / C.group; index < p.rows;
        index += int64_t(gridDim.x) * kRows) {
     const Row<T, Id, C> row(p, index);
-    if (row.is_idle()) {
+    // A row that is read in one batch does not wait for its target: that takes as long as the row.
+    if (C.group == Config{}.group && row.is_idle()) {
       if (rank == 0) row.write_idle();
       continue;
     }
-    const float picked = rank == 0 ? row.picked() : 0.f;
     const T* x = row.logits();
     const auto past = int(reinterpret_cast<uint64_t>(x) % kVectorBytes / sizeof(T));
     const int64_t most = (kVector - past) % kVector, head = most < p.classes ? most : p.classes;
@@ -60,6 +62,7 @@ TC_DEVICE void online(const Params& p) {
     const int64_t single = rank < head ? rank : units + rank;
     const float last[1] = {single < p.classes ? float(x[single]) : -kInfinity};
     part.add(last);
+    const float picked = rank == 0 ? row.picked() : 0.f;  // the target came with the row
     const ExpSum total = part.over_group<C.group>(scratch);
     if (rank == 0) row.write(total, picked);
   }

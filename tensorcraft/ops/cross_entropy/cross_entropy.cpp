@@ -190,7 +190,9 @@ void reduce(const TensorView& out, const Tensor& losses, LossReduction reduction
                        .rows = losses.size(),
                        .mean = reduction == LossReduction::mean};
   if (out.device().type == DeviceType::cpu) return reduce_on_host(p);
-  op::launch_plan(op::make_plan(kReduce, {}, reduce_launch(), p), out.device(), stream, kName);
+  op::Plan plan = op::make_plan(kReduce, {}, reduce_launch(), p);
+  plan.launch.programmatic_dependent_launch = device_info(out.device()).has_dependent_launch();
+  op::launch_plan(plan, out.device(), stream, kName);
 }
 
 // What the losses' own call does not see: the one number they become.

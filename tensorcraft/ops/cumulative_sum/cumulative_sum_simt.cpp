@@ -14,9 +14,13 @@ using All = AnyOf<Types<float>, Types<f16>, Types<bf16>, Types<int8_t>, Types<in
 
 constexpr std::array kNaive{Config{.threads = 128, .vector = 8, .nested = 1}};
 constexpr std::array kFloat{Config{.vector = 4, .wide = 1, .nested = 1},
-                            Config{.vector = 4, .nested = 1}};
-constexpr std::array kHalf{Config{.vector = 8, .wide = 1, .nested = 1}};
-constexpr std::array kInteger{Config{.vector = 4, .nested = 1}};
+                            Config{.vector = 4, .nested = 1},
+                            Config{.threads = 64, .vector = 4, .wide = 1, .nested = 1},
+                            Config{.threads = 64, .vector = 4, .nested = 1}};
+constexpr std::array kHalf{Config{.vector = 8, .wide = 1, .nested = 1},
+                           Config{.threads = 64, .vector = 8, .wide = 1, .nested = 1}};
+constexpr std::array kInteger{Config{.vector = 4, .nested = 1},
+                              Config{.threads = 64, .vector = 4, .nested = 1}};
 
 }  // namespace
 

@@ -76,8 +76,9 @@ constexpr auto kFormulasOne = each(kFormulas, {.vectors = 1});
 constexpr auto kMovesOne = each(std::array{O::copy, O::fill}, {.vectors = 1});
 constexpr auto kAstypeOne = each(std::array{O::astype}, {.vectors = 1});
 // What a large tensor takes.
-constexpr auto kManyFloats = each(std::array{O::add, O::silu}, {.vectors = 4});
-constexpr auto kManyHalves = each(std::array{O::add, O::silu}, {.vectors = 2});
+constexpr auto kManyFloats = each(std::array{O::add}, {.vectors = 4});
+constexpr auto kManyOfFormula = each(std::array{O::silu}, {.threads = 128, .vectors = 2});
+constexpr auto kManyHalves = each(std::array{O::add}, {.vectors = 2});
 constexpr auto kManyFills = each(std::array{O::fill}, {.vectors = 4});
 constexpr auto kManyAstype = each(std::array{O::astype}, {.vectors = 4});
 
@@ -156,7 +157,9 @@ InstanceList vectorized_instances() {
       simt::instances<Params, kAstypeOne>(FromFloat{}, kVectorized),
       simt::instances<Params, kAstypeOne>(ToFloat{}, kVectorized),
       simt::instances<Params, kManyFloats>(Unary<float>{}, kVectorized),
+      simt::instances<Params, kManyOfFormula>(Unary<float>{}, kVectorized),
       simt::instances<Params, kManyHalves>(Unary<bf16>{}, kVectorized),
+      simt::instances<Params, kManyOfFormula>(Unary<bf16>{}, kVectorized),
       simt::instances<Params, kManyFills>(Bits{}, kVectorized),
       simt::instances<Params, kManyAstype>(AnyOf<Types<float, float, bf16>>{}, kVectorized));
 }

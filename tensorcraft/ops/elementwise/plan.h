@@ -43,29 +43,32 @@ inline Launch naive_launch(Operation operation, int64_t size, bool nested) {
           div_ceil(size, int64_t(kThreads))};
 }
 
-// Accesses a thread has in flight where there are many elements, the widest of `widest` bytes. A
-// formula or a second input takes code and registers for each of a thread's elements, so there are
-// at most 16: more of them would leave too few threads on an SM.
-constexpr int most_vectors(Operation operation, int widest) {
+// Where there are many elements, the widest of `widest` bytes: accesses a thread has in flight. A
+// second input takes registers for each of a thread's elements, so there are at most 16: more of
+// them would leave too few threads on an SM. A formula takes code for each, which is compiled; of
+// the blocks that were tried for them (README), those of 4 KiB come closest to a copy.
+constexpr Config many_config(Operation operation, int widest) {
   constexpr int kMany = 4, kElements = 16;
-  const bool is_formula = operation >= Operation::exp && operation <= Operation::gelu_tanh;
-  const bool is_wide = is_formula || num_inputs(operation) > 1;
-  return is_wide ? std::min(kMany, kElements / (16 / widest)) : kMany;
+  if (operation >= Operation::exp && operation <= Operation::gelu_tanh)
+    return {.operation = operation, .threads = 128, .vectors = 2};
+  const int vectors =
+      num_inputs(operation) > 1 ? std::min(kMany, kElements / (16 / widest)) : kMany;
+  return {.operation = operation, .threads = kThreads, .vectors = vectors};
 }
 
 // Few elements spread over all SMs rather than fill a thread.
 inline Launch vectorized_launch(Operation operation, int64_t size, int widest, int num_sms,
                                 bool single_a = false, bool single_b = false) {
   constexpr int kBlocksPerSm = 4;
-  const int64_t per_vector = int64_t(16 / widest) * kThreads;
-  const int many = most_vectors(operation, widest);
-  const bool fills_device = size >= per_vector * many * kBlocksPerSm * num_sms;
-  const Config config{.operation = operation,
-                      .threads = kThreads,
-                      .vectors = fills_device ? many : 1,
-                      .single_a = single_a,
-                      .single_b = single_b};
-  return {config, div_ceil(size, per_vector * config.vectors)};
+  const auto of_block = [widest](const Config& c) {
+    return int64_t(16 / widest) * c.threads * c.vectors;
+  };
+  Config config = many_config(operation, widest);
+  if (size < of_block(config) * kBlocksPerSm * num_sms)
+    config = {.operation = operation, .threads = kThreads, .vectors = 1};
+  config.single_a = single_a;
+  config.single_b = single_b;
+  return {config, div_ceil(size, of_block(config))};
 }
 
 }  // namespace tensorcraft::kernel::elementwise

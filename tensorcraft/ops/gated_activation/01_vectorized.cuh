@@ -5,6 +5,7 @@
 // tile of the output: threads / group rows, group * vectors accesses wide; what it divides is its
 // own number, once. Demands: unit strides, halves that begin at 16-byte boundaries.
 #include "tensorcraft/device/packed.cuh"
+#include "tensorcraft/device/ptx/store.cuh"
 #include "tensorcraft/ops/gated_activation/gate.cuh"
 
 namespace tensorcraft::kernel::gated_activation {
@@ -34,7 +35,7 @@ TC_DEVICE void vectorized(const Params& p) {
     to_floats(gate, gates[v]);
     to_floats(up, ups[v]);
     for (int e = 0; e < N; ++e) gate[e] = gated<T, C.gate>(gate[e], up[e]);
-    from_floats<T>(gate).store(out + v * kStep);
+    ptx::st_global_v4(out + v * kStep, bit_cast<ptx::Words4>(from_floats<T>(gate)));
   }
 }
 

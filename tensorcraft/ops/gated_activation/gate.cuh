@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/activation.cuh"
 #include "tensorcraft/device/float16.cuh"
-#include "tensorcraft/device/math.cuh"
 #include "tensorcraft/ops/gated_activation/params.h"
 
 namespace tensorcraft::kernel::gated_activation {
@@ -22,8 +22,7 @@ TC_DEVICE float activate(float x) {
   if constexpr (gate == Gate::silu) {
     return times_sigmoid<T>(x, x);
   } else if constexpr (gate == Gate::gelu) {
-    // By erfc the far negative side keeps its relative precision.
-    return x * (0.5f * erfcf(-0.7071067811865476f * x));
+    return tensorcraft::gelu(x);
   } else {
     // 0.5 x (1 + tanh(u)) is x / (1 + e^(-2u)).
     return times_sigmoid<T>(x, 1.5957691216057308f * fmaf(0.044715f * x * x, x, x));

@@ -9,26 +9,18 @@
 
 namespace tensorcraft::kernel::layer_norm {
 
-struct Reductions {
-  BlockReduce<float> mean, squares;
-};
-
 template <class T, class W, Config C>
 TC_DEVICE void in_registers(const Params& p) {
-  auto& shared = static_shared<Reductions>();
+  auto& shared = static_shared<BlockReduce<Moments>>();
   const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
   const bool exists = index < p.rows;  // threads without a row still take part in shuffles
   const Row<T, W, C> row(p, exists ? index : 0);
   RowSlots<T, C, C.has_residual != 0> slots;
   slots.load(row.x, row.residual, int(p.cols));
-  const float pivot = row.pivot();
-  Statistics s =
-      row.about(pivot, slots.sum(shared.mean, [&](float h) { return h - pivot; }) * p.inverse_cols);
-  const float squares = slots.sum(shared.squares, [&](float h) {
-    const float d = s.centered(h);
-    return d * d;
-  });
-  s.rstd = rsqrtf(squares * p.inverse_cols + p.eps);
+  const float pivot = sizeof(T) == 2 ? 0 : row.pivot();
+  const Moments all = moments(slots, pivot).template over_group<C.group>(shared);
+  Statistics s = row.about(pivot, all.mean);
+  s.rstd = rsqrtf(all.squares * p.inverse_cols + p.eps);
   if (!exists) return;
   slots.each([&](int column, const float(&h)[C.vector]) { row.store_neighbours(column, h, s); });
   if (threadIdx.x % C.group == 0) store_statistics(p, index, s);

@@ -48,11 +48,14 @@ const jit::Rung kInRegisters{"tensorcraft/ops/layer_norm/03_in_registers.cuh",
 const jit::Rung kStaged{"tensorcraft/ops/layer_norm/04_staged.cuh",
                         "tensorcraft::kernel::layer_norm::staged", kParams, config_text,
                         staged_instances};
+const jit::Rung kPersistent{"tensorcraft/ops/layer_norm/05_persistent.cuh",
+                            "tensorcraft::kernel::layer_norm::persistent", kParams, config_text,
+                            persistent_instances};
 
-const jit::Rung kQuantized{"tensorcraft/ops/layer_norm/05_quantized.cuh",
+const jit::Rung kQuantized{"tensorcraft/ops/layer_norm/06_quantized.cuh",
                            "tensorcraft::kernel::layer_norm::quantized", kParams, config_text,
                            quantized_instances};
-const jit::Rung kQuantizedInRegisters{"tensorcraft/ops/layer_norm/06_quantized_in_registers.cuh",
+const jit::Rung kQuantizedInRegisters{"tensorcraft/ops/layer_norm/07_quantized_in_registers.cuh",
                                       "tensorcraft::kernel::layer_norm::quantized_in_registers",
                                       kParams, config_text, quantized_in_registers_instances};
 
@@ -141,6 +144,22 @@ op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
   return plan(kStaged, q, p, staged_launch(p, given(q), element_bytes(q)));
 }
 
+op::PersistentRows persistent_rows(const Problem& q, const Params& p, const DeviceInfo& device) {
+  return persistent_rows(p, given(q), element_bytes(q), int(dtype_bytes(weight_dtype(q))),
+                         device.shared_bytes_per_block);
+}
+
+op::Plan plan_persistent(const Problem& q, const DeviceInfo& device) {
+  const Params p = params(q);
+  op::Plan plan = op::make_plan(kPersistent, {q.x.dtype(), weight_dtype(q)},
+                                persistent_launch(p, given(q), persistent_rows(q, p, device),
+                                                  element_bytes(q), device.num_sms),
+                                p);
+  plan.workspace_bytes = plan.workspace_zeroed = sizeof(*p.taken);
+  plan.workspace_at = offsetof(Params, taken);
+  return plan;
+}
+
 constexpr std::string_view kStoresNoCodes = "stores no codes: out_dtype must be the dtype of x";
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
@@ -164,7 +183,30 @@ op::Verdict suits_staged(const Problem& q, const DeviceInfo&) {
   return op::decline(staged_doubt(params(q), element_bytes(q)));
 }
 
+op::Verdict accepts_persistent(const Problem& q, const DeviceInfo& device) {
+  if (q.is_quantized()) return op::decline(kStoresNoCodes);
+  const Params p = params(q);
+  return op::decline(persistent_problem(p, persistent_rows(q, p, device), element_bytes(q),
+                                        device.compute_capability >= 90));
+}
+
+op::Verdict suits_persistent(const Problem& q, const DeviceInfo& device) {
+  const Params p = params(q);
+  if (const std::string_view doubt = staged_doubt(p, element_bytes(q)); !doubt.empty())
+    return op::decline(doubt);
+  return op::decline(op::persistent_doubt(p.rows, persistent_rows(q, p, device), device.num_sms));
+}
+
 const op::Variant<Problem> kTable[] = {
+    {"persistent",
+     "blocks stay: the next row arrives while one is in registers, and weights are read once",
+     DeviceType::cuda,
+     accepts_persistent,
+     nullptr,
+     plan_persistent,
+     {},
+     {},
+     suits_persistent},
     {"staged",
      "the copy engine brings the row to the shared memory of a block or a cluster",
      DeviceType::cuda,

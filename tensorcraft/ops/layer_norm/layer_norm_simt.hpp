@@ -11,6 +11,7 @@ simt::InstanceList block_instances();
 simt::InstanceList vectorized_instances();
 simt::InstanceList in_registers_instances();
 simt::InstanceList staged_instances();
+simt::InstanceList persistent_instances();
 simt::InstanceList quantized_instances();
 simt::InstanceList quantized_in_registers_instances();
 

@@ -22,6 +22,7 @@ struct Params {
   float scale;
   Activation activation;
   float* scales;
+  uint32_t* taken;  // of persistent: rows that blocks have taken; 0 at first
 };
 
 // Compile time: what the host writes into the entry.

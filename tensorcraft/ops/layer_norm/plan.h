@@ -40,26 +40,29 @@ inline int vector_of(const Params& p, int element_bytes) {
              : 1;
 }
 
+constexpr int in_registers_kept(const Config&, int vector) { return vector > 1 ? 4 * vector : 8; }
 constexpr Config in_registers_config(int64_t cols, int vector) {
-  return op::registers_config<Config>(cols, vector);
+  return op::norm::in_registers_config<Config>(cols, vector);
 }
 
-// 768 threads of 32 elements on a multiprocessor keep enough bytes in flight; 512 of them do where
+// 1024 threads of 4 accesses on a multiprocessor keep enough bytes in flight; 512 of them do where
 // a residual is read too, which leaves each the registers for both.
 constexpr int in_registers_min_blocks(const Config& c, bool has_residual) {
-  const int wanted = has_residual || c.slots * c.vector > 32 ? 512 : 768;
-  return op::held_registers(c.slots, c.vector, has_residual) <= 32 ? wanted / c.threads : 1;
+  const int held = op::held_registers(c.slots, c.vector, has_residual);
+  const int wanted = held <= 16 && !has_residual ? 1024 : held <= 32 && !has_residual ? 768 : 512;
+  return held <= 32 && wanted > c.threads ? wanted / c.threads : 1;
 }
 
 using op::norm::block_launch, op::norm::in_registers_launch, op::norm::naive_launch,
-    op::norm::quantized_in_registers_launch, op::norm::staged_launch, op::norm::vectorized_launch;
-using op::norm::in_registers_problem, op::norm::staged_problem, op::norm::vectorized_problem;
+    op::norm::persistent_launch, op::norm::quantized_in_registers_launch, op::norm::staged_launch,
+    op::norm::vectorized_launch;
+using op::norm::in_registers_problem, op::norm::persistent_problem, op::norm::staged_doubt,
+    op::norm::staged_problem, op::norm::vectorized_problem;
 
-// Measured: values of 4 bytes, which registers hold as they are, gain from them longer.
-inline std::string_view staged_doubt(const Params& p, int element_bytes) {
-  constexpr int64_t kGoodRegisterRow = 8192;
-  return p.cols < kGoodRegisterRow + (element_bytes == 4) ? "shorter rows are faster in registers"
-                                                          : "";
+inline op::PersistentRows persistent_rows(const Params& p, const Config& given, int element_bytes,
+                                          int weight_bytes, size_t device_bytes) {
+  return op::norm::persistent_rows(p, given, element_bytes, given.has_weight + given.has_bias,
+                                   weight_bytes, device_bytes);
 }
 
 }  // namespace tensorcraft::kernel::layer_norm

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/device/activation.cuh"
 #include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/moments.cuh"
 #include "tensorcraft/device/row_group.cuh"
 #include "tensorcraft/ops/layer_norm/params.h"
 
@@ -42,10 +43,7 @@ struct Row {
   }
 
   // The first value; 0 where it is not finite, so that only sums decide what becomes of it.
-  TC_DEVICE float pivot() const {
-    const float first = load(0);
-    return first - first == 0.0f ? first : 0.0f;
-  }
+  TC_DEVICE float pivot() const { return finite_or_zero(load(0)); }
 
   // Values of 2 bytes have so few digits that one float holds the mean as well as two.
   TC_DEVICE static Statistics about(float pivot, float shift) {
@@ -77,16 +75,34 @@ struct Row {
 
   TC_DEVICE void store_neighbours(int64_t i, const float (&h)[C.vector],
                                   const Statistics& s) const {
-    float weight[C.vector], bias[C.vector], y[C.vector];
+    float weight[C.vector], bias[C.vector];
     for (int e = 0; e < C.vector; ++e) weight[e] = 1, bias[e] = 0;
     if constexpr (C.has_weight) load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
     if constexpr (C.has_bias) load_constant_floats(bias, static_cast<const W*>(p.bias) + i);
+    store_weighted(i, h, s, weight, bias);
+  }
+  TC_DEVICE void store_weighted(int64_t i, const float (&h)[C.vector], const Statistics& s,
+                                const float (&weight)[C.vector],
+                                const float (&bias)[C.vector]) const {
+    float y[C.vector];
     for (int e = 0; e < C.vector; ++e) y[e] = finish(h[e], weight[e], bias[e], s);
     if constexpr (C.has_residual)
       if (residual_out) store_floats(residual_out + i, h);
     store_floats(out + i, y);
   }
 };
+
+// Of what the calling thread holds of a row, the means relative to the pivot: in one pass, so that
+// floats made of packed values need not be kept for a second.
+template <class T, Config C, bool has_residual>
+TC_DEVICE Moments moments(const RowSlots<T, C, has_residual>& slots, float pivot) {
+  Moments own{};
+  slots.each([&](int, float(&h)[C.vector]) {
+    for (float& v : h) v -= pivot;
+    own.append(Moments::of(h));
+  });
+  return own;
+}
 
 // By one thread of the row.
 TC_DEVICE void store_statistics(const Params& p, int64_t row, const Statistics& s) {

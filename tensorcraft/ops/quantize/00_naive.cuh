@@ -30,7 +30,7 @@ TC_DEVICE void naive(const Params& p) {
       range.high = block_max(scratch, range.high);
       range.low = block_max(scratch, range.low);
       s = scale_of<Q>(range, p.asymmetric != 0, p.power_of_two != 0);
-      if (threadIdx.x == 0) store_scale(p, s, row_tile, col_tile);
+      store_scale(p, s, row_tile, col_tile, int(threadIdx.x), p.asymmetric != 0);
     }
     const Divisor divisor(s.scale);
     for (int64_t i = threadIdx.x; i < size; i += C.threads) {

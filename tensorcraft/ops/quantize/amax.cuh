@@ -17,19 +17,19 @@ TC_DEVICE void amax(const Params& p) {
   constexpr int64_t kStep = int64_t(C.threads) * C.vector * C.slots;
   const T* x = static_cast<const T*>(p.x);
   const int64_t size = p.tiles.rows * p.tiles.cols;
-  Range range;
+  PackedRange<T, C.vector> found;
   for (int64_t first = blockIdx.x * kStep; first < size; first += gridDim.x * kStep) {
-    AlignedVector<T, C.vector> values[C.slots];
+    Packed<T, C.vector> values[C.slots];
 #pragma unroll
     for (int s = 0; s < C.slots; ++s) {
       const int64_t at = first + (int64_t(s) * C.threads + threadIdx.x) * C.vector;
       values[s] = {};
-      if (at < size) values[s] = load_vector<C.vector>(x + at);
+      if (at < size) values[s] = Packed<T, C.vector>::load(x + at);
     }
 #pragma unroll
-    for (int s = 0; s < C.slots; ++s)
-      for (int e = 0; e < C.vector; ++e) widen(range, float(values[s][e]), C.asymmetric != 0);
+    for (int s = 0; s < C.slots; ++s) found.widen(values[s], C.asymmetric != 0);
   }
+  Range range = found.result();
   range.high = block_max(scratch, range.high);
   if constexpr (C.asymmetric) range.low = block_max(scratch, range.low);
   if (threadIdx.x > 0) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/divider.h"
 #include "tensorcraft/device/rows.h"
 
 namespace tensorcraft::kernel::quantize {
@@ -13,6 +14,7 @@ struct Tiles {
   int64_t row_tiles, col_tiles;  // of the whole matrix
   int64_t scale_row, scale_col;  // strides of the scales, along row_tiles and col_tiles
   int64_t padded_rows;           // scales of a column, those behind row_tiles are 0
+  Divider across;                // by col_tiles, for in_registers
 
   // The rows of the tiles number `row_tile`: [first, last).
   TC_HOST_DEVICE int64_t first_row(int64_t row_tile) const {

@@ -15,18 +15,23 @@ inline constexpr int kThreads = 256;
 inline constexpr int64_t kBlock = 128;  // elements of a block, and rows of a square one
 inline constexpr int64_t kPadding = 4;  // rows of a column of scales: 16 bytes, as TMA strides
 
+// An empty row has no tiles, and nothing is divided by them.
+inline Divider divider_by(int64_t col_tiles) {
+  return Divider::of(std::max<int64_t>(col_tiles, 1));
+}
+
 // One scale for everything.
 inline Tiles tensor_tiles(int64_t rows, int64_t cols) {
-  return {rows, cols, rows, rows, cols, 1, 1, 1, 0, 0, 0};
+  return {rows, cols, rows, rows, cols, 1, 1, 1, 0, 0, 0, Divider::of(1)};
 }
 // One scale for a row.
 inline Tiles token_tiles(int64_t rows, int64_t cols) {
-  return {rows, cols, rows, 1, cols, rows, rows, 1, 1, 0, 0};
+  return {rows, cols, rows, 1, cols, rows, rows, 1, 1, 0, 0, Divider::of(1)};
 }
 // One scale for 128 elements of a row; `column`: scales of one block lie next to each other.
 inline Tiles block_tiles(int64_t rows, int64_t cols, bool column) {
   const int64_t blocks = div_ceil(cols, kBlock), padded = round_up(rows, kPadding);
-  Tiles t{rows, cols, rows, 1, kBlock, rows, rows, blocks, blocks, 1, 0};
+  Tiles t{rows, cols, rows, 1, kBlock, rows, rows, blocks, blocks, 1, 0, divider_by(blocks)};
   if (column) t.scale_row = 1, t.scale_col = t.padded_rows = padded;
   return t;
 }
@@ -34,7 +39,8 @@ inline Tiles block_tiles(int64_t rows, int64_t cols, bool column) {
 inline Tiles square_tiles(int64_t rows, int64_t cols, int64_t batch_rows) {
   const int64_t down = div_ceil(batch_rows, kBlock), across = div_ceil(cols, kBlock);
   const int64_t batches = batch_rows ? rows / batch_rows : 0;
-  return {rows, cols, batch_rows, kBlock, kBlock, down, batches * down, across, across, 1, 0};
+  return {rows,           cols,   batch_rows, kBlock, kBlock, down,
+          batches * down, across, across,     1,      0,      divider_by(across)};
 }
 
 // Elements of one access where 16 bytes of the wider type are `wide` elements; the narrow type has
@@ -69,7 +75,8 @@ inline constexpr int kFlatSlots = 4, kAmaxSlots = 8;
 inline Params flat(Params p, int x_bytes) {
   const int64_t size = p.tiles.rows * p.tiles.cols;
   const int64_t part = int64_t(kThreads) * kFlatSlots * 16 / x_bytes;
-  p.tiles = {1, size, 1, 1, part, 1, 1, div_ceil(size, part), 0, 0, 0};
+  const int64_t parts = div_ceil(size, part);
+  p.tiles = {1, size, 1, 1, part, 1, 1, parts, 0, 0, 0, divider_by(parts)};
   p.x_step = p.out_step = 1;
   p.x_rows = p.out_rows = {};
   return p;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/quantize.cuh"
 #include "tensorcraft/ops/quantize/params.h"
 
@@ -20,6 +21,39 @@ TC_DEVICE void widen(Range& range, float x, bool asymmetric) {
     range.high = fmax_nan(range.high, fabsf(x));
   }
 }
+
+// The Range of values as they lie in memory. Those of 2 bytes are compared two at a time, in the
+// halves of a word: a quarter of the instructions.
+template <class T, int kCount>
+struct PackedRange {
+  static constexpr bool kPairs = sizeof(T) == 2 && kCount > 1;
+  Range range;
+  uint32_t high = 0, low = 0;
+
+  TC_DEVICE void widen(const Packed<T, kCount>& x, bool asymmetric) {
+    if constexpr (kPairs) {
+      for (const uint32_t word : x.words) {
+        high = max_pair(high, asymmetric ? word : word & 0x7fff7fffu, T{});
+        if (asymmetric) low = max_pair(low, word ^ 0x80008000u, T{});
+      }
+    } else {
+      float values[kCount];
+      to_floats(values, x);
+      for (const float value : values) quantize::widen(range, value, asymmetric);
+    }
+  }
+  TC_DEVICE Range result() const {
+    if constexpr (kPairs)
+      return {largest_half(high), largest_half(low)};
+    else
+      return range;
+  }
+  TC_DEVICE static float largest_half(uint32_t word) {
+    float halves[2];
+    to_floats(halves, Packed<T, 2>{word});
+    return fmax_nan(halves[0], halves[1]);
+  }
+};
 
 struct Scale {
   float scale, zero_point;
@@ -42,17 +76,25 @@ TC_DEVICE Scale scale_of(const Range& range, bool asymmetric, bool power_of_two)
   return {scale, zero >= -128.0f && zero <= 127.0f ? zero : 0.0f};
 }
 
+// A divisor far from 1 is moved by this, and what it divides with it: then no reciprocal and no
+// remainder is too small or too large for a float.
+TC_DEVICE float factor_towards_one(float divisor) {
+  constexpr float large = 1.15292150460684698e18f, far = 1.2676506002282294e30f;  // 2^60, 2^100
+  const float magnitude = fabsf(divisor);
+  return magnitude > large ? 1.0f / large : magnitude < 1.0f / large ? far : 1.0f;
+}
+
 // x / divisor for many x, rounded as a division rounds: a reciprocal, then two corrections by the
 // exact remainder, 9 instructions without a branch, where each division is more, and a thousand of
-// them take seconds to compile. A divisor far from 1 is moved, and x with it, so that no remainder
-// is too small for a float. A quotient that is 0, infinite or NaN is left as the product gives it.
+// them take seconds to compile. A quotient that is 0, infinite or NaN is left as the product gives
+// it.
 struct Divisor {
   float factor, divisor, reciprocal, limit;
 
   TC_DEVICE explicit Divisor(float by) {
-    constexpr float large = 1.15292150460684698e18f, far = 1.2676506002282294e30f;  // 2^60, 2^100
+    constexpr float far = 1.2676506002282294e30f;  // 2^100
     const float magnitude = fabsf(by);
-    factor = magnitude > large ? 1.0f / large : magnitude < 1.0f / large ? far : 1.0f;
+    factor = factor_towards_one(by);
     divisor = by * factor;
     reciprocal = 1.0f / divisor;
     limit = magnitude > 0 && magnitude < kInfinity ? far : 0.0f;
@@ -64,6 +106,33 @@ struct Divisor {
     return fabsf(first) < limit ? copysignf(third, first) : first;
   }
 };
+
+// The same for x of 16 bits, in 3 instructions. The reciprocal is two floats, so a quotient is
+// within 2^-41 of itself before it is rounded, and becomes the code that the rounded quotient
+// becomes: that could differ only where x / divisor is as near to the middle between a float and
+// its neighbour, beside the middle between two codes, and so short an x has no such quotient.
+struct ShortDivisor {
+  float factor, reciprocal, rest;
+
+  TC_DEVICE explicit ShortDivisor(float by) {
+    constexpr float below_one = 0.999999761581420898f, more = 2.27373675443232059e-13f;  // 2^-42
+    factor = factor_towards_one(by);
+    const float divisor = by * factor;
+    // Below 1 / divisor, and what is missing rather too large: both parts have the divisor's sign,
+    // so a zero keeps its own and infinities do not cancel.
+    reciprocal = ptx::rcp_approx_ftz(divisor) * below_one;
+    const float missing = fmaf(-divisor, reciprocal, 1.0f);
+    rest = reciprocal;  // by 0, infinity or NaN: what the reciprocal alone gives
+    if (!is_nan(missing)) rest *= fmaf(missing, missing, missing + more);
+  }
+  TC_DEVICE float divide(float x) const {
+    const float moved = x * factor;
+    return fmaf(moved, reciprocal, moved * rest);
+  }
+};
+
+template <class T>
+using DivisorOf = Select<sizeof(T) == 2, ShortDivisor, Divisor>;
 
 // What x / scale becomes. int8 of a NaN is 0.
 template <class Q>
@@ -77,8 +146,8 @@ TC_DEVICE Q rounded(float quotient, float zero_point) {
 }
 
 // kCount neighbours; float8 in pairs, for which there is one instruction.
-template <int kCount, class Q>
-TC_DEVICE AlignedVector<Q, kCount> quantized(const float (&x)[kCount], const Divisor& by,
+template <int kCount, class Q, class By>
+TC_DEVICE AlignedVector<Q, kCount> quantized(const float (&x)[kCount], const By& by,
                                              float zero_point) {
   if constexpr (kIsIntegerCode<Q> || kCount == 1) {
     AlignedVector<Q, kCount> y;
@@ -102,18 +171,16 @@ TC_DEVICE Scale given_scale(const Params& p, int64_t at) {
   return {p.scales[at], p.zero_points ? float(p.zero_points[at]) : 0.0f};
 }
 
-// What a tile's first thread leaves behind: its scale, and 0 behind the last of a padded column.
-TC_DEVICE void store_scale(const Params& p, const Scale& s, int64_t row_tile, int64_t col_tile) {
-  p.scales[p.tiles.scale_at(row_tile, col_tile)] = s.scale;
-  if (p.asymmetric) p.zero_points[p.tiles.scale_at(row_tile, col_tile)] = int32_t(s.zero_point);
-  if (row_tile + 1 < p.tiles.row_tiles) return;
-#if defined(__CUDA_ARCH__)
-#pragma unroll 1  // at most 3, and seldom one
-#endif
-  for (int64_t i = p.tiles.row_tiles; i < p.tiles.padded_rows; ++i) {
-    p.scales[p.tiles.scale_at(i, col_tile)] = 0;
-    if (p.asymmetric) p.zero_points[p.tiles.scale_at(i, col_tile)] = 0;
-  }
+// What the threads of a tile leave behind: the first its scale, and each behind it a 0 that pads a
+// column behind its last tile. Those are at most 3, and no tile has fewer than 4 threads.
+TC_DEVICE void store_scale(const Params& p, const Scale& s, int64_t row_tile, int64_t col_tile,
+                           int thread, bool asymmetric) {
+  const int64_t row = row_tile + thread;
+  const bool is_last = row_tile + 1 == p.tiles.row_tiles;
+  if (thread > 0 && !(is_last && row < p.tiles.padded_rows)) return;
+  const int64_t at = p.tiles.scale_at(row, col_tile);
+  p.scales[at] = thread > 0 ? 0.0f : s.scale;
+  if (asymmetric) p.zero_points[at] = thread > 0 ? 0 : int32_t(s.zero_point);
 }
 
 }  // namespace tensorcraft::kernel::quantize

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A group of threads shares a row: a few lanes, a warp or the block, and where there are fewer rows
-// than blocks fill the GPU, several blocks, of which the last adds up the parts. A thread starts
-// C.unroll accesses of 16 bytes before it needs the first: blocks * threads * unroll * 16 bytes are
-// in flight on an SM, 64 KiB or more, instead of threads * sizeof(T). Demands neighbours at 16-byte
+// than blocks fill the GPU, several blocks, whose parts combine() joins. A thread starts C.unroll
+// accesses of 16 bytes before it needs the first: blocks * threads * unroll * 16 bytes are in
+// flight on an SM, 64 KiB or more, instead of threads * sizeof(T). Demands neighbours at 16-byte
 // boundaries for that; else an access is one element.
 #include "tensorcraft/ops/reduce/partial.cuh"
 
@@ -37,20 +37,33 @@ TC_DEVICE void add_tile(const Params& p, typename R::State& s, const T* run, int
   }
 }
 
+// The row of a group, and which of the blocks that share it this one is. Found anew at the end, as
+// a shuffle is not remembered: kept in registers, they would cost loads in flight.
+template <Config C>
+struct Place {
+  int64_t row;
+  uint32_t split;
+
+  // All threads of the block call.
+  TC_DEVICE explicit Place(const Params& p) {
+    const uint32_t block = warp_broadcast(uint32_t(blockIdx.x));
+    split = block % uint32_t(p.splits);
+    row = int64_t(block / uint32_t(p.splits)) * (C.threads / C.group) + threadIdx.x / C.group;
+  }
+};
+
 template <class T, Config C>
 TC_DEVICE void row(const Params& p) {
   using R = Reducer<T, C.operation>;
   using State = typename R::State;
   auto& shared = static_shared<GroupShared<State>>();
   constexpr int kTile = C.group * C.vector * C.unroll;
-  const uint32_t split = blockIdx.x % uint32_t(p.splits);
-  const int64_t row =
-      int64_t(blockIdx.x / uint32_t(p.splits)) * (C.threads / C.group) + threadIdx.x / C.group;
+  ptx::griddepcontrol_launch_dependents();
 
   State s = R::identity();
-  if (row < p.rows) {
-    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
-    for (int64_t unit = split; unit < p.units; unit += p.splits) {
+  if (const Place<C> at(p); at.row < p.rows) {
+    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(at.row);
+    for (int64_t unit = at.split; unit < p.units; unit += p.splits) {
       int64_t segment = 0, tile = unit;
       if constexpr (C.nested) {
         segment = unit / p.tiles;
@@ -61,15 +74,8 @@ TC_DEVICE void row(const Params& p) {
     }
   }
   s = combine_group<R, C>(shared, s);
-  if (p.splits > 1) {
-    State* const parts = partial_states<State>(p) + row * p.splits;
-    if (threadIdx.x == 0) parts[split] = s;
-    if (!is_last_of(p, row, shared.is_last)) return;
-    s = R::identity();
-    for (int64_t i = threadIdx.x; i < p.splits; i += C.threads) s = R::combine(s, parts[i]);
-    s = combine_group<R, C>(shared, s);
-  }
-  if (threadIdx.x % C.group == 0 && row < p.rows) store<R>(p, p.out_rows.offset<C.nested>(row), s);
+  const Place<C> at(p);
+  if (threadIdx.x % C.group == 0 && at.row < p.rows) finish<R, C>(p, at.row, 0, at.split, s);
 }
 
 }  // namespace tensorcraft::kernel::reduce

@@ -3,7 +3,7 @@
 // What changed: the outputs are neighbours, not the elements of one. C.group threads side by side
 // take 16 bytes each of a line and so coalesce; the other threads of the block take other lines,
 // C.unroll of them at once, and meet in shared memory at the end. Where the tiles are fewer than
-// fill the GPU, blocks share the lines of a tile, and the last adds up the parts.
+// fill the GPU, blocks share the lines of a tile, and combine() joins the parts.
 #include "tensorcraft/ops/reduce/partial.cuh"
 
 namespace tensorcraft::kernel::reduce {
@@ -11,21 +11,21 @@ namespace tensorcraft::kernel::reduce {
 template <class State, Config C>
 struct ColumnShared {
   static constexpr int kColumns = C.group * C.vector, kWays = C.threads / C.group;
-  State parts[kWays][kColumns];
-  int is_last;
+  State parts[C.threads / kWarpSize][kColumns];
 };
 
 // The first kColumns threads get one column each.
 template <class R, Config C, class State>
-TC_DEVICE State combine_ways(ColumnShared<State, C>& shared, const State (&s)[C.vector]) {
-  using Shared = ColumnShared<State, C>;
-  const int lane = int(threadIdx.x) % C.group, way = int(threadIdx.x) / C.group;
-  for (int e = 0; e < C.vector; ++e) shared.parts[way][lane * C.vector + e] = s[e];
+TC_DEVICE State combine_ways(ColumnShared<State, C>& shared, State (&s)[C.vector]) {
+  const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
+  for (int lanes = kWarpSize / 2; lanes >= C.group; lanes /= 2)
+    for (State& one : s) one = R::combine(one, shuffle_xor(one, lanes));
+  if (lane < C.group)
+    for (int e = 0; e < C.vector; ++e) shared.parts[warp][lane * C.vector + e] = s[e];
   __syncthreads();
   State sum = R::identity();
-  if (threadIdx.x < Shared::kColumns)
-    for (int w = 0; w < Shared::kWays; ++w) sum = R::combine(sum, shared.parts[w][threadIdx.x]);
-  __syncthreads();  // parts may be written again
+  if (threadIdx.x < C.group * C.vector)
+    for (const auto& columns : shared.parts) sum = R::combine(sum, columns[threadIdx.x]);
   return sum;
 }
 
@@ -63,39 +63,46 @@ TC_DEVICE void add_lines(const Params& p, typename R::State (&s)[C.vector], cons
       for (int e = 0; e < C.vector; ++e) add_one<R>(s[e], v[u].elements()[e], first + u * kWays);
 }
 
+// What a block has of the outputs, and which of the blocks that share it this one is. Found anew at
+// the end, as a shuffle is not remembered: kept in registers, they would cost loads in flight.
+template <int kColumns>
+struct ColumnPlace {
+  int64_t row, first;
+  uint32_t split;
+
+  // All threads of the block call.
+  TC_DEVICE explicit ColumnPlace(const Params& p) {
+    const uint32_t index = warp_broadcast(uint32_t(blockIdx.x));
+    const uint32_t block = index / uint32_t(p.splits);
+    split = index % uint32_t(p.splits);
+    row = block / uint32_t(p.tiles);
+    first = int64_t(block % uint32_t(p.tiles)) * kColumns;
+  }
+};
+
 template <class T, Config C>
 TC_DEVICE void column(const Params& p) {
   using R = Reducer<T, C.operation>;
   using State = typename R::State;
   using Shared = ColumnShared<State, C>;
   auto& shared = static_shared<Shared>();
+  ptx::griddepcontrol_launch_dependents();
   const int lane = int(threadIdx.x) % C.group, way = int(threadIdx.x) / C.group;
-  const uint32_t split = blockIdx.x % uint32_t(p.splits), block = blockIdx.x / uint32_t(p.splits);
-  const int64_t row = block / uint32_t(p.tiles);
-  const int64_t first = int64_t(block % uint32_t(p.tiles)) * Shared::kColumns;
-  const int64_t own = first + lane * C.vector;  // the first of the columns that this thread reads
 
   State s[C.vector];
   for (State& one : s) one = R::identity();
+  const ColumnPlace<Shared::kColumns> from(p);
+  const int64_t own = from.first + lane * C.vector;  // the first of the columns of this thread
   if (own < p.inner) {
-    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row) + own;
-    for (int64_t unit = split; unit < p.units; unit += p.splits)
+    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(from.row) + own;
+    for (int64_t unit = from.split; unit < p.units; unit += p.splits)
       add_lines<R, C>(p, s, x, unit * (Shared::kWays * C.unroll) + way);
   }
-  State sum = combine_ways<R, C>(shared, s);
-  const int64_t column = first + threadIdx.x;
-  const bool has_column = threadIdx.x < Shared::kColumns && column < p.inner;
-  if (p.splits > 1) {
-    State* const parts = partial_states<State>(p) + row * p.splits * p.inner;
-    if (has_column) parts[split * p.inner + column] = sum;
-    if (!is_last_of(p, block, shared.is_last)) return;
-    for (State& one : s) one = R::identity();
-    if (own < p.inner)
-      for (int64_t i = way; i < p.splits; i += Shared::kWays)
-        for (int e = 0; e < C.vector; ++e) s[e] = R::combine(s[e], parts[i * p.inner + own + e]);
-    sum = combine_ways<R, C>(shared, s);
-  }
-  if (has_column) store<R>(p, p.out_rows.offset<C.nested>(row) + column * p.out_inner, sum);
+  const State sum = combine_ways<R, C>(shared, s);
+  const ColumnPlace<Shared::kColumns> to(p);
+  const int64_t column = to.first + threadIdx.x;
+  if (threadIdx.x < Shared::kColumns && column < p.inner)
+    finish<R, C>(p, to.row, column, to.split, sum);
 }
 
 }  // namespace tensorcraft::kernel::reduce

@@ -8,18 +8,17 @@ namespace tensorcraft::kernel::reduce {
 enum class Operation : int { sum, count, mean, max, min, argmax, var, any, all };
 
 // Run time. The elements of output `row` are those of `segments` runs of `cols` elements, `step`
-// apart; in `column` every row has `inner` neighbours that are reduced alike. Rows count in the
+// apart; every row has `inner` neighbours that are reduced alike, in `row` one. Rows count in the
 // order of out, elements of a reduction in that of x.
 struct Params {
   const void* x;
   void* out;
-  void* workspace;  // where splits > 1: a counter for each output tile, then the partial results
+  void* workspace;                 // where splits > 1: the state of each split and output
   int64_t rows, inner, out_inner;  // out_inner: the stride of out between the neighbours of a row
   int64_t segments, cols, step;
   int64_t tiles;   // row: parts of a run that a group takes at once; column: of `inner`, a block
   int64_t units;   // what the splits of an output share
   int64_t splits;  // blocks that share an output
-  int64_t states;  // where the partial results begin in the workspace, in bytes
   RowMap x_rows, out_rows, segment_map;
   int64_t repeats;  // how often a sum counts its elements: axes without a stride are left out
   float count;      // elements of a reduction

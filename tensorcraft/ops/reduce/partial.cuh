@@ -2,7 +2,7 @@
 #pragma once
 // How states meet: across the threads of a group, and across the blocks that share an output. The
 // order is fixed, so results repeat to the bit.
-#include "tensorcraft/device/atomic.cuh"
+#include "tensorcraft/device/ptx/control.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/reduce/reducer.cuh"
 
@@ -22,7 +22,6 @@ TC_DEVICE State shuffle_xor(const State& s, int lanes) {
 template <class State>
 struct GroupShared {
   State parts[kMaxWarps];
-  int is_last;
 };
 
 // The first thread of each group has the result. All threads of the block call; a group larger than
@@ -42,21 +41,15 @@ TC_DEVICE typename R::State combine_group(GroupShared<typename R::State>& shared
   return s;
 }
 
-// Is this block the last of those that share tile `tile` of the output? Then it sees what all of
-// them wrote before they came here. Which block that is does not matter: it reads every part.
-TC_DEVICE bool is_last_of(const Params& p, int64_t tile, int& shared) {
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0)
-    shared = atomic_add(static_cast<uint32_t*>(p.workspace) + tile, 1u) + 1 == uint32_t(p.splits);
-  __syncthreads();
-  __threadfence();
-  return shared != 0;
-}
-
-template <class State>
-TC_DEVICE State* partial_states(const Params& p) {
-  return reinterpret_cast<State*>(static_cast<uint8_t*>(p.workspace) + p.states);
+// What a block found of an output: all of it, or a part that combine() will read.
+template <class R, Config C>
+TC_DEVICE void finish(const Params& p, int64_t row, int64_t column, uint32_t split,
+                      const typename R::State& s) {
+  using State = typename R::State;
+  if (p.splits > 1)
+    static_cast<State*>(p.workspace)[(split * p.rows + row) * p.inner + column] = s;
+  else
+    store<R>(p, p.out_rows.offset<C.nested>(row) + column * p.out_inner, s);
 }
 
 }  // namespace tensorcraft::kernel::reduce

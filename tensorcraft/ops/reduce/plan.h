@@ -14,7 +14,8 @@ namespace tensorcraft::kernel::reduce {
 struct Planned {
   op::LaunchPlan<Config> launch;
   Params params;
-  size_t workspace_bytes = 0, workspace_zeroed = 0;
+  op::LaunchPlan<Config> combine{};  // no blocks: none share an output
+  size_t workspace_bytes = 0;
 };
 
 inline constexpr int kThreads = 256;
@@ -65,17 +66,24 @@ constexpr int64_t splits_of(int64_t blocks, int64_t units, int64_t slots) {
   return div_ceil(units, each);
 }
 
-inline Planned planned(Params p, Config config, int64_t blocks, int num_sms) {
-  const bool can_share = config.group == kThreads || p.inner > 0;
+// A thread an output where that has few parts or outputs are many, else a warp or a block.
+inline op::LaunchPlan<Config> combine_launch(const Params& p, Config config) {
+  constexpr int64_t kFewParts = 8, kManyOutputs = 32 * kThreads, kPartsOfWarp = 128;
+  const int64_t outputs = p.rows * p.inner;
+  const bool is_thread = p.splits <= kFewParts || outputs >= kManyOutputs;
+  config.group = is_thread ? 1 : p.splits <= kPartsOfWarp ? 32 : kThreads;
+  config.vector = config.unroll = 1;
+  return {.config = config, .blocks = div_ceil(outputs, int64_t(kThreads / config.group))};
+}
+
+inline Planned planned(Params p, Config config, int64_t blocks, int num_sms, bool can_share) {
   const int64_t slots = int64_t(blocks_per_sm(config)) * num_sms;
   p.splits = can_share ? splits_of(blocks, p.units, slots) : 1;
   Planned plan{.launch = {.config = config, .blocks = blocks * p.splits}, .params = p};
   plan.launch.min_blocks = blocks_per_sm(config);
   if (p.splits > 1) {
-    plan.workspace_zeroed = size_t(blocks) * sizeof(uint32_t);
-    plan.params.states = round_up(int64_t(plan.workspace_zeroed), int64_t(256));
-    const int64_t outputs = p.rows * std::max(p.inner, int64_t(1));
-    plan.workspace_bytes = size_t(plan.params.states + outputs * p.splits * kStateBytes);
+    plan.combine = combine_launch(p, config);
+    plan.workspace_bytes = size_t(p.rows * p.inner * p.splits * kStateBytes);
   }
   return plan;
 }
@@ -104,15 +112,29 @@ constexpr int most_accesses(const Config& config, int element_bytes) {
   return adds_up && element_bytes > 1 && !config.nested ? 8 : 4;
 }
 
+// Accesses of a thread where more would leave multiprocessors without a block.
+inline constexpr int kFewAccesses = 2;
+
 inline Planned row_plan(Params p, Operation operation, int element_bytes, int num_sms) {
   Config config{.operation = operation, .threads = kThreads, .nested = is_nested(p)};
   config.vector = row_vector(p, element_bytes);
   const int64_t vectors = div_ceil(p.cols, int64_t(config.vector));
-  config.group = vectors <= 16 ? 4 : vectors <= 256 ? 32 : kThreads;
-  config.unroll = config.group == kThreads ? most_accesses(config, element_bytes) : 4;
-  p.tiles = div_ceil(vectors, int64_t(config.group) * config.unroll);
-  p.units = p.segments * p.tiles;
-  return planned(p, config, div_ceil(p.rows, int64_t(kThreads / config.group)), num_sms);
+  // A warp reads 128 accesses at once, and again as many where rows enough keep the GPU busy.
+  const int64_t most_of_warp = p.rows < int64_t(kThreads / 32) * num_sms ? 128 : 256;
+  config.group = vectors <= 16 ? 4 : vectors <= most_of_warp ? 32 : kThreads;
+  const bool is_block = config.group == kThreads;
+  config.unroll = is_block ? most_accesses(config, element_bytes) : 4;
+  const auto set_units = [&] {
+    p.tiles = div_ceil(vectors, int64_t(config.group) * config.unroll);
+    p.units = p.segments * p.tiles;
+  };
+  set_units();
+  if (is_block && p.rows * p.units < num_sms) {
+    config.unroll = kFewAccesses;
+    set_units();
+  }
+  p.inner = 1;
+  return planned(p, config, div_ceil(p.rows, int64_t(kThreads / config.group)), num_sms, is_block);
 }
 inline std::string_view row_problem(const Params& p) {
   return p.rows > op::kMaxBlocks / 8 ? "needs fewer than 2^28 outputs" : "";
@@ -146,12 +168,22 @@ inline Planned column_plan(const Params& whole, Operation operation, int element
                        op::rows_vector_aligned(p.x, p.x_rows, element_bytes) &&
                        op::rows_vector_aligned(p.x, p.segment_map, element_bytes);
   config.vector = is_wide ? widest : 1;
-  const auto vectors = uint64_t(p.inner / config.vector);
-  config.group = vectors >= 32 ? 32 : std::max(4, int(std::bit_ceil(vectors)));
   config.unroll = most_accesses(config, element_bytes);
-  p.tiles = div_ceil(p.inner, int64_t(config.group) * config.vector);
-  p.units = div_ceil(p.segments * p.cols, int64_t(kThreads / config.group) * config.unroll);
-  return planned(p, config, p.rows * p.tiles, num_sms);
+  const auto with_group = [&](int group) {
+    config.group = group;
+    p.tiles = div_ceil(p.inner, int64_t(group) * config.vector);
+    p.units = div_ceil(p.segments * p.cols, int64_t(kThreads / group) * config.unroll);
+    return planned(p, config, p.rows * p.tiles, num_sms, true);
+  };
+  constexpr int kWidest = 32, kNarrowest = 4;
+  const auto vectors = uint64_t(p.inner / config.vector);
+  const Planned wide =
+      with_group(vectors >= kWidest ? kWidest : std::max(kNarrowest, int(std::bit_ceil(vectors))));
+  if (wide.params.splits == 1) return wide;
+  // Narrow tiles are as many blocks. Where each reads its columns at once, no parts are left; where
+  // there are many, whole lines of memory count for more.
+  const Planned narrow = with_group(kNarrowest);
+  return narrow.params.units == 1 && narrow.launch.blocks <= num_sms ? narrow : wide;
 }
 inline std::string_view column_problem(const Params& p) {
   const int last = p.x_rows.axes - 1;

@@ -4,6 +4,7 @@
 #include "tensorcraft/ops/reduce/00_naive.cuh"
 #include "tensorcraft/ops/reduce/01_row.cuh"
 #include "tensorcraft/ops/reduce/02_column.cuh"
+#include "tensorcraft/ops/reduce/combine.cuh"
 
 namespace tensorcraft::kernel::reduce {
 namespace {
@@ -46,10 +47,13 @@ constexpr auto kWarp = each(kSum, row_config(32, 4));
 constexpr Config long_config(int vector) { return {.group = 256, .vector = vector, .unroll = 8}; }
 constexpr auto kBlock = each(std::array{O::max, O::argmax, O::var}, row_config(256, 4));
 constexpr std::array kLong{long_config(4), long_config(1)};
+constexpr Config short_config(int vector) { return {.group = 256, .vector = vector, .unroll = 2}; }
+constexpr auto kShort = each(std::array{O::sum, O::max, O::argmax, O::var}, short_config(4));
+constexpr std::array kShortSingle{short_config(1)};
 constexpr std::array kSingle{row_config(4, 1), row_config(32, 1)};
 constexpr std::array kNested{row_config(4, 4, 1), row_config(32, 4, 1)};
 constexpr auto kBytes = each(std::array{O::count, O::all}, row_config(4, 16));
-constexpr std::array kHalves{row_config(4, 8), long_config(8)};
+constexpr std::array kHalves{row_config(4, 8), long_config(8), short_config(8)};
 
 constexpr Config column_config(int group, int vector, int unroll, int nested = 0) {
   return {.group = group, .vector = vector, .unroll = unroll, .nested = nested};
@@ -61,6 +65,13 @@ constexpr auto kOthers =
     each(std::array{O::max, O::min, O::argmax, O::var}, column_config(4, 4, 4));
 constexpr std::array kColumnHalves{column_config(4, 8, 8)};
 constexpr auto kColumnBytes = each(std::array{O::any}, column_config(8, 8, 4));
+
+// Few parts an output, some, and many.
+constexpr auto kThreadParts =
+    each(std::array{O::sum, O::max, O::min, O::argmax, O::var}, {.group = 1});
+constexpr auto kWarpParts = each(std::array{O::sum, O::max, O::argmax, O::var}, {.group = 32});
+constexpr auto kSumParts = each(kSum, {.group = 32});
+constexpr auto kBlockParts = each(kSum, {.group = 256});
 
 }  // namespace
 
@@ -77,6 +88,7 @@ InstanceList row_instances() {
   return simt::concat(
       instances<Params, kLanes>(Float{}, rung), instances<Params, kWarp>(Float{}, rung),
       instances<Params, kBlock>(Float{}, rung), instances<Params, kLong>(Float{}, rung),
+      instances<Params, kShort>(Float{}, rung), instances<Params, kShortSingle>(Float{}, rung),
       instances<Params, kSingle>(Float{}, rung), instances<Params, kNested>(Float{}, rung),
       instances<Params, kBytes>(Bytes{}, rung),
       instances<Params, kHalves>(AnyOf<Types<bf16>>{}, rung));
@@ -89,6 +101,14 @@ InstanceList column_instances() {
                       instances<Params, kOthers>(Float{}, rung),
                       instances<Params, kColumnHalves>(AnyOf<Types<bf16>>{}, rung),
                       instances<Params, kColumnBytes>(Bytes{}, rung));
+}
+
+InstanceList combine_instances() {
+  const auto rung = []<class T, Config C>(const Params& p) { combine<T, C>(p); };
+  return simt::concat(instances<Params, kThreadParts>(Float{}, rung),
+                      instances<Params, kWarpParts>(Float{}, rung),
+                      instances<Params, kBlockParts>(Float{}, rung),
+                      instances<Params, kSumParts>(AnyOf<Types<bf16>>{}, rung));
 }
 
 }  // namespace tensorcraft::kernel::reduce

@@ -9,5 +9,6 @@ namespace tensorcraft::kernel::reduce {
 simt::InstanceList naive_instances();
 simt::InstanceList row_instances();
 simt::InstanceList column_instances();
+simt::InstanceList combine_instances();
 
 }  // namespace tensorcraft::kernel::reduce

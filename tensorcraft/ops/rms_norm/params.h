@@ -17,6 +17,7 @@ struct Params {
   // Of the rungs that quantise: the scale of every code, or where each row's own is stored.
   float scale;
   float* scales;
+  uint32_t* taken;  // of persistent: rows that blocks have taken; 0 at first
 };
 
 // Compile time: what the host writes into the entry.

@@ -33,22 +33,27 @@ inline int vector_of(const Params& p, int element_bytes) {
   return op::is_vector_aligned(p.weight) ? op::norm::rows_vector(p, element_bytes) : 1;
 }
 
+constexpr int in_registers_kept(const Config&, int vector) { return vector > 1 ? 2 * vector : 8; }
 constexpr Config in_registers_config(int64_t cols, int vector) {
-  return op::registers_config<Config>(cols, vector);
+  return op::norm::in_registers_config<Config>(cols, vector);
 }
 
-// 768 threads of 32 elements on a multiprocessor keep enough bytes in flight.
+// 2 accesses a thread keep enough bytes in flight where all 2048 threads of a multiprocessor run.
 constexpr int in_registers_min_blocks(const Config& c, bool has_residual) {
-  return op::held_registers(c.slots, c.vector, has_residual) <= 32 ? 768 / c.threads : 1;
+  const int held = op::held_registers(c.slots, c.vector, has_residual);
+  return (held <= 8 ? 2048 : held <= 32 ? 768 : c.threads) / c.threads;
 }
 
 using op::norm::block_launch, op::norm::in_registers_launch, op::norm::naive_launch,
-    op::norm::quantized_in_registers_launch, op::norm::staged_launch, op::norm::vectorized_launch;
-using op::norm::in_registers_problem, op::norm::staged_problem, op::norm::vectorized_problem;
+    op::norm::persistent_launch, op::norm::quantized_in_registers_launch, op::norm::staged_launch,
+    op::norm::vectorized_launch;
+using op::norm::in_registers_problem, op::norm::persistent_problem, op::norm::staged_doubt,
+    op::norm::staged_problem, op::norm::vectorized_problem;
 
-inline std::string_view staged_doubt(const Params& p) {
-  return p.cols <= op::kMaxRegisterRow ? "rows of up to 16384 elements are faster in registers"
-                                       : "";
+inline op::PersistentRows persistent_rows(const Params& p, const Config& given, int element_bytes,
+                                          int weight_bytes, size_t device_bytes) {
+  return op::norm::persistent_rows(p, given, element_bytes, given.has_weight, weight_bytes,
+                                   device_bytes);
 }
 
 }  // namespace tensorcraft::kernel::rms_norm

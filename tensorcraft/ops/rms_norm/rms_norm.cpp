@@ -44,11 +44,14 @@ const jit::Rung kInRegisters{"tensorcraft/ops/rms_norm/03_in_registers.cuh",
 const jit::Rung kStaged{"tensorcraft/ops/rms_norm/04_staged.cuh",
                         "tensorcraft::kernel::rms_norm::staged", kParams, config_text,
                         staged_instances};
+const jit::Rung kPersistent{"tensorcraft/ops/rms_norm/05_persistent.cuh",
+                            "tensorcraft::kernel::rms_norm::persistent", kParams, config_text,
+                            persistent_instances};
 
-const jit::Rung kQuantized{"tensorcraft/ops/rms_norm/05_quantized.cuh",
+const jit::Rung kQuantized{"tensorcraft/ops/rms_norm/06_quantized.cuh",
                            "tensorcraft::kernel::rms_norm::quantized", kParams, config_text,
                            quantized_instances};
-const jit::Rung kQuantizedInRegisters{"tensorcraft/ops/rms_norm/06_quantized_in_registers.cuh",
+const jit::Rung kQuantizedInRegisters{"tensorcraft/ops/rms_norm/07_quantized_in_registers.cuh",
                                       "tensorcraft::kernel::rms_norm::quantized_in_registers",
                                       kParams, config_text, quantized_in_registers_instances};
 
@@ -110,17 +113,38 @@ op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
   return plan(kVectorized, q, p, vectorized_launch(p, given(q), element_bytes(q)));
 }
 
-op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
+op::Plan plan_in_registers(const Problem& q, const DeviceInfo& device) {
   const Params p = params(q);
   if (q.is_quantized())
     return quantized_plan(kQuantizedInRegisters, q, p,
                           quantized_in_registers_launch(p, given(q), element_bytes(q)));
-  return plan(kInRegisters, q, p, in_registers_launch(p, given(q), element_bytes(q)));
+  Launch launch = in_registers_launch(p, given(q), element_bytes(q));
+  if (dtype_bytes(weight_dtype(q)) > dtype_bytes(q.x.dtype()))  // they take registers for two
+    launch.min_blocks = in_registers_min_blocks(launch.config, true);
+  launch.min_blocks =
+      op::blocks_with_room(launch.min_blocks, launch.config.threads, device.threads_per_sm);
+  return plan(kInRegisters, q, p, launch);
 }
 
 op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
   return plan(kStaged, q, p, staged_launch(p, given(q), element_bytes(q)));
+}
+
+op::PersistentRows persistent_rows(const Problem& q, const Params& p, const DeviceInfo& device) {
+  return persistent_rows(p, given(q), element_bytes(q), int(dtype_bytes(weight_dtype(q))),
+                         device.shared_bytes_per_block);
+}
+
+op::Plan plan_persistent(const Problem& q, const DeviceInfo& device) {
+  const Params p = params(q);
+  op::Plan plan = op::make_plan(kPersistent, {q.x.dtype(), weight_dtype(q)},
+                                persistent_launch(p, given(q), persistent_rows(q, p, device),
+                                                  element_bytes(q), device.num_sms),
+                                p);
+  plan.workspace_bytes = plan.workspace_zeroed = sizeof(*p.taken);
+  plan.workspace_at = offsetof(Params, taken);
+  return plan;
 }
 
 constexpr std::string_view kStoresNoCodes = "stores no codes: out_dtype must be the dtype of x";
@@ -143,10 +167,33 @@ op::Verdict accepts_staged(const Problem& q, const DeviceInfo& device) {
 }
 
 op::Verdict suits_staged(const Problem& q, const DeviceInfo&) {
-  return op::decline(staged_doubt(params(q)));
+  return op::decline(staged_doubt(params(q), element_bytes(q)));
+}
+
+op::Verdict accepts_persistent(const Problem& q, const DeviceInfo& device) {
+  if (q.is_quantized()) return op::decline(kStoresNoCodes);
+  const Params p = params(q);
+  return op::decline(persistent_problem(p, persistent_rows(q, p, device), element_bytes(q),
+                                        device.compute_capability >= 90));
+}
+
+op::Verdict suits_persistent(const Problem& q, const DeviceInfo& device) {
+  const Params p = params(q);
+  if (const std::string_view doubt = staged_doubt(p, element_bytes(q)); !doubt.empty())
+    return op::decline(doubt);
+  return op::decline(op::persistent_doubt(p.rows, persistent_rows(q, p, device), device.num_sms));
 }
 
 const op::Variant<Problem> kTable[] = {
+    {"persistent",
+     "blocks stay: the next row arrives while one is in registers, and weights are read once",
+     DeviceType::cuda,
+     accepts_persistent,
+     nullptr,
+     plan_persistent,
+     {},
+     {},
+     suits_persistent},
     {"staged",
      "the copy engine brings the row to the shared memory of a block or a cluster",
      DeviceType::cuda,

@@ -7,8 +7,9 @@
 #include "tensorcraft/ops/rms_norm/02_vectorized.cuh"
 #include "tensorcraft/ops/rms_norm/03_in_registers.cuh"
 #include "tensorcraft/ops/rms_norm/04_staged.cuh"
-#include "tensorcraft/ops/rms_norm/05_quantized.cuh"
-#include "tensorcraft/ops/rms_norm/06_quantized_in_registers.cuh"
+#include "tensorcraft/ops/rms_norm/05_persistent.cuh"
+#include "tensorcraft/ops/rms_norm/06_quantized.cuh"
+#include "tensorcraft/ops/rms_norm/07_quantized_in_registers.cuh"
 
 namespace tensorcraft::kernel::rms_norm {
 namespace {
@@ -44,16 +45,21 @@ constexpr std::array kScalarFused{weighted(slots(32, 1, 2, false))};
 constexpr auto kFloatsFused = fusions(slots(32, 4, 3, true));
 constexpr auto kHalvesFused = fusions(slots(16, 8, 3, true));
 constexpr std::array kFloatWeights{weighted(slots(8, 8, 1, false)), weighted(slots(16, 8, 3, true)),
-                                   weighted(slots(128, 1, 12, false))};
+                                   weighted(slots(256, 1, 5, false))};
 
 constexpr std::array kStagedFloats{weighted(stage<Config>(128, 4, 1)),
                                    weighted(stage<Config>(256, 4, 2))};
 constexpr std::array kStagedHalves{residual(weighted(stage<Config>(128, 8, 1)))};
 
+constexpr std::array kPersistentFloats{
+    weighted(walk<Config>(4, 2, 1)), weighted(walk<Config>(4, 6, 2)), walk<Config>(4, 1, 1, true)};
+constexpr std::array kPersistentHalves{residual(weighted(walk<Config>(8, 2, 1)))};
+constexpr std::array kPersistentFloatWeights{weighted(walk<Config>(8, 1, 1))};
+
 constexpr std::array kQuantized{nested(kRow)};
 constexpr std::array kQuantizedBlock{kShortRow, kLongRow};
 constexpr std::array kQuantizedFloats{slots(8, 4, 1, false), weighted(slots(32, 4, 3, true)),
-                                      residual(slots(128, 1, 12, false))};
+                                      residual(slots(256, 1, 6, false))};
 constexpr std::array kQuantizedHalves{slots(8, 8, 1, false),
                                       weighted(residual(slots(16, 8, 3, true)))};
 
@@ -97,6 +103,13 @@ InstanceList staged_instances() {
   const auto rung = []<class T, class W, Config C>(const Params& p) { staged<T, W, C>(p); };
   return simt::concat(instances<Params, kStagedFloats>(Float{}, rung),
                       instances<Params, kStagedHalves>(AnyOf<Types<bf16, bf16>>{}, rung));
+}
+
+InstanceList persistent_instances() {
+  const auto rung = []<class T, class W, Config C>(const Params& p) { persistent<T, W, C>(p); };
+  return simt::concat(instances<Params, kPersistentFloats>(Float{}, rung),
+                      instances<Params, kPersistentHalves>(AnyOf<Types<bf16, bf16>>{}, rung),
+                      instances<Params, kPersistentFloatWeights>(FloatWeights{}, rung));
 }
 
 InstanceList quantized_instances() {

@@ -55,9 +55,14 @@ struct Row {
   }
 
   TC_DEVICE void store_neighbours(int64_t i, const float (&h)[C.vector], float scale) const {
-    float weight[C.vector], y[C.vector];
+    float weight[C.vector];
     for (int e = 0; e < C.vector; ++e) weight[e] = 1;
     if constexpr (C.has_weight) load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
+    store_weighted(i, h, scale, weight);
+  }
+  TC_DEVICE void store_weighted(int64_t i, const float (&h)[C.vector], float scale,
+                                const float (&weight)[C.vector]) const {
+    float y[C.vector];
     for (int e = 0; e < C.vector; ++e) y[e] = h[e] * scale * weight[e];
     if constexpr (C.has_residual)
       if (residual_out) store_floats(residual_out + i, h);

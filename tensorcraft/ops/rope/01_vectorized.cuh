@@ -5,6 +5,7 @@
 // one access of 16 bytes in either half of the head. Demands: unit strides, heads and caches that
 // begin at 16-byte boundaries, halves of whole accesses.
 #include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/ptx/store.cuh"
 #include "tensorcraft/device/row_group.cuh"
 #include "tensorcraft/ops/rope/angle.cuh"
 
@@ -58,7 +59,6 @@ TC_DEVICE void vectorized(const Params& p) {
   constexpr int N = kVectorSize<T>, kShare = C.lanes * C.heads;
   const int64_t token = int64_t(blockIdx.x) * (C.threads / kShare) + threadIdx.x / kShare;
   if (token >= p.tokens) return;
-  const int64_t position = position_of(p, token);
   const int64_t heads = p.x.heads + p.k.heads;
   const T* x_in = token_of<C>(static_cast<const T*>(p.x.in), p.x.in_tokens, token);
   const T* k_in = token_of<C>(static_cast<const T*>(p.k.in), p.k.in_tokens, token);
@@ -66,16 +66,8 @@ TC_DEVICE void vectorized(const Params& p) {
   T* k_out = token_of<C>(static_cast<T*>(p.k.out), p.k.out_tokens, token);
 
   for (int col = int(threadIdx.x % C.lanes) * N; col < p.half; col += C.lanes * N) {
-    float cos[N], sin[N];
-    if constexpr (C.style == Style::half) {
-      find_rotations<N, W, C>(cos, sin, p, position, col);
-    } else {
-      find_rotations<N / 2, W, C>(cos, sin, p, position, col / 2);
-      find_rotations<N / 2, W, C>(cos + N / 2, sin + N / 2, p, position, (col + p.half) / 2);
-    }
-    for (int64_t first = threadIdx.x / C.lanes % C.heads; first < heads;
-         first += C.heads * C.unroll) {
-      Packed<T, N> a[C.unroll], b[C.unroll];
+    Packed<T, N> a[C.unroll], b[C.unroll];
+    const auto load = [&](int64_t first) {
 #pragma unroll
       for (int u = 0; u < C.unroll; ++u) {
         const int64_t head = first + u * C.heads;
@@ -85,6 +77,19 @@ TC_DEVICE void vectorized(const Params& p) {
         a[u] = Packed<T, N>::load(in + col);
         b[u] = Packed<T, N>::load(in + col + p.half);
       }
+    };
+    int64_t first = threadIdx.x / C.lanes % C.heads;
+    load(first);  // under way while the rotations are found
+
+    const int64_t position = position_of(p, token);
+    float cos[N], sin[N];
+    if constexpr (C.style == Style::half) {
+      find_rotations<N, W, C>(cos, sin, p, position, col);
+    } else {
+      find_rotations<N / 2, W, C>(cos, sin, p, position, col / 2);
+      find_rotations<N / 2, W, C>(cos + N / 2, sin + N / 2, p, position, (col + p.half) / 2);
+    }
+    for (; first < heads; load(first)) {
 #pragma unroll
       for (int u = 0; u < C.unroll; ++u) {
         const int64_t head = first + u * C.heads;
@@ -95,9 +100,10 @@ TC_DEVICE void vectorized(const Params& p) {
         to_floats(x, a[u]);
         to_floats(y, b[u]);
         rotate<N, C>(x, y, cos, sin);
-        from_floats<T>(x).store(out + col);
-        from_floats<T>(y).store(out + col + p.half);
+        ptx::st_global_v4(out + col, bit_cast<ptx::Words4>(from_floats<T>(x)));
+        ptx::st_global_v4(out + col + p.half, bit_cast<ptx::Words4>(from_floats<T>(y)));
       }
+      first += C.heads * C.unroll;
     }
   }
 }

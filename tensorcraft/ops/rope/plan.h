@@ -53,13 +53,19 @@ constexpr int vectorized_min_blocks(const Config& c, int element_bytes, int cach
   return (cache_bytes > element_bytes ? 512 : 1024) / c.threads;
 }
 
-// A thread gets about 4 heads, `unroll` of them in flight at once.
-inline Launch vectorized_launch(const Params& p, Style style, int element_bytes, int cache_bytes) {
-  constexpr int kWarp = 32, kHeadsOfThread = 4;
+// A thread gets about 4 heads, `unroll` of them in flight at once; fewer where that would leave
+// multiprocessors without a block.
+inline Launch vectorized_launch(const Params& p, Style style, int element_bytes, int cache_bytes,
+                                int num_sms) {
+  constexpr int kWarp = 32, kHeadsOfThread = 4, kManyShares = 16;
   Config c{.style = style, .threads = kThreads, .has_cache = has_cache(p)};
   const auto units = uint64_t(p.half) * uint64_t(element_bytes) / 16;
   c.lanes = int(std::min<uint64_t>(std::bit_ceil(units), kWarp));
-  const auto shares = std::bit_ceil(uint64_t(div_ceil(p.x.heads + p.k.heads, kHeadsOfThread)));
+  const int64_t heads = p.x.heads + p.k.heads;
+  auto shares = std::bit_ceil(uint64_t(div_ceil(heads, kHeadsOfThread)));
+  while (shares < kManyShares && int64_t(shares) < heads &&
+         p.tokens * int64_t(shares) * c.lanes < int64_t(kThreads) * num_sms)
+    shares *= 2;
   c.heads = int(std::min<uint64_t>(shares, uint64_t(c.threads / c.lanes)));
   c.nested = is_nested(p);
   return {c, div_ceil(p.tokens, int64_t(c.threads / (c.lanes * c.heads))),

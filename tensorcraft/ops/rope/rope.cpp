@@ -86,11 +86,12 @@ op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
   return op::make_plan(kNaive, {q.x.dtype(), cache_dtype(q)}, naive_launch(p, q.style), p);
 }
 
-op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
+op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
   const Params p = params(q);
-  return op::make_plan(
-      kVectorized, {q.x.dtype(), cache_dtype(q)},
-      vectorized_launch(p, q.style, element_bytes(q), int(dtype_bytes(cache_dtype(q)))), p);
+  return op::make_plan(kVectorized, {q.x.dtype(), cache_dtype(q)},
+                       vectorized_launch(p, q.style, element_bytes(q),
+                                         int(dtype_bytes(cache_dtype(q))), device.num_sms),
+                       p);
 }
 
 template <class Problem>

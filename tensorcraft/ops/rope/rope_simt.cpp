@@ -16,14 +16,16 @@ using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types
 using Same = AnyOf<Types<float, float>, Types<bf16, bf16>>;
 
 constexpr std::array kNaive{Config{.style = Style::half}, Config{.style = Style::interleaved}};
-// Heads of 64 bfloat16 or 32 floats, few of them and many.
+// Heads of 64 bfloat16 or 32 floats: a thread for each, or for some of them.
 constexpr std::array kComputed{Config{.style = Style::half, .lanes = 4, .heads = 1},
-                               Config{.style = Style::interleaved, .lanes = 4, .heads = 1}};
+                               Config{.style = Style::half, .lanes = 4, .heads = 4},
+                               Config{.style = Style::interleaved, .lanes = 4, .heads = 4}};
 constexpr std::array kCached{
-    Config{.style = Style::half, .lanes = 4, .heads = 2, .has_cache = 1},
-    Config{.style = Style::interleaved, .lanes = 4, .heads = 2, .has_cache = 1}};
+    Config{.style = Style::half, .lanes = 4, .heads = 4, .has_cache = 1},
+    Config{.style = Style::half, .lanes = 4, .heads = 8, .has_cache = 1},
+    Config{.style = Style::interleaved, .lanes = 4, .heads = 8, .has_cache = 1}};
 constexpr std::array kNested{
-    Config{.style = Style::half, .lanes = 4, .heads = 2, .has_cache = 1, .nested = 1}};
+    Config{.style = Style::half, .lanes = 4, .heads = 8, .has_cache = 1, .nested = 1}};
 constexpr std::array kCache{CacheConfig{}};
 
 }  // namespace

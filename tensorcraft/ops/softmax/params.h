@@ -18,7 +18,8 @@ struct Params {
   int64_t rows, cols;
   int64_t x_step, mask_step, out_step;
   RowMap x_rows, mask_rows, out_rows;
-  float scale;  // multiplies x before the mask is added
+  float scale;      // multiplies x before the mask is added
+  uint32_t* taken;  // of persistent: rows that blocks have taken; 0 at first
 };
 
 struct Config {

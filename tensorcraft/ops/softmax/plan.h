@@ -16,9 +16,11 @@ struct Given {
   Mask mask = Mask::none;
 };
 
-inline constexpr int kMaxSlots = 8;      // of a block; up to 64 values a thread
-inline constexpr int kMaxWarpSlots = 4;  // a longer row has work for several warps
-inline constexpr int kMaxCluster = 8;    // blocks that every GPU with clusters accepts
+inline constexpr int kMaxSlots = 8;  // of a block; up to 64 values a thread
+inline constexpr int kMaxThreads = 1024;
+// Of a warp; a longer row has work for several.
+constexpr int max_warp_slots(int vector) { return vector == 1 ? 4 : 32 / vector; }
+inline constexpr int kMaxCluster = 8;  // blocks that every GPU with clusters accepts
 
 // `rows` rows of `cols` elements, one behind another; of logsumexp the results are.
 inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols,
@@ -76,11 +78,26 @@ constexpr Config row_config(int64_t cols, int threads, int group, int vector) {
           .whole = slots * group * vector == cols};
 }
 
-constexpr Config in_registers_config(int64_t cols, int vector) {
+// 2 accesses a thread, where all threads of a multiprocessor run, keep enough bytes in flight; what
+// takes more registers does better with 4, where half of them run.
+constexpr bool takes_few_registers(const Given& given) {
+  return given.form == Form::softmax && given.mask == Mask::none;
+}
+
+constexpr Config in_registers_config(int64_t cols, int vector, const Given& given) {
   // Half a warp where that leaves no thread without elements and a warp would.
   const Config half = row_config(cols, 128, 16, vector), warp = row_config(cols, 128, 32, vector);
-  if (half.whole && !warp.whole && half.slots <= kMaxWarpSlots) return half;
-  return warp.slots <= kMaxWarpSlots ? warp : row_config(cols, 256, 256, vector);
+  if (half.whole && !warp.whole && half.slots <= max_warp_slots(vector)) return half;
+  if (warp.slots <= max_warp_slots(vector)) return warp;
+  const int accesses = takes_few_registers(given) ? 2 : 4;
+  int threads = 256;
+  while (threads < kMaxThreads && cols > threads * vector * accesses) threads *= 2;
+  return row_config(cols, threads, threads, vector);
+}
+
+constexpr int in_registers_min_blocks(const Config& c, const Given& given) {
+  if (c.group <= 32 || c.vector == 1) return 1;
+  return (takes_few_registers(given) && c.slots <= 2 ? 2048 : 1024) / c.threads;
 }
 
 // Blocks of 256 threads share a row, as few as have the registers for it.
@@ -119,8 +136,10 @@ inline Launch online_launch(const Params& p, int element_bytes, const Given& giv
 }
 
 inline Launch in_registers_launch(const Params& p, int element_bytes, const Given& given = {}) {
-  const Config config = in_registers_config(p.cols, vector_of(p, given, element_bytes));
-  return launch(p, given, config, div_ceil(p.rows, config.threads / config.group));
+  const Config config = in_registers_config(p.cols, vector_of(p, given, element_bytes), given);
+  Launch l = launch(p, given, config, div_ceil(p.rows, config.threads / config.group));
+  l.min_blocks = in_registers_min_blocks(config, given);
+  return l;
 }
 
 inline Launch cluster_launch(const Params& p, int element_bytes, const Given& given = {}) {
@@ -131,6 +150,17 @@ inline Launch cluster_launch(const Params& p, int element_bytes, const Given& gi
 inline Launch staged_launch(const Params& p, int element_bytes, const Given& given = {}) {
   return op::staged_launch<Config>(
       p.rows, p.cols, element_bytes, 1,
+      [&](const Config& config, int64_t blocks) { return launch(p, given, config, blocks); });
+}
+
+inline op::PersistentRows persistent_rows(const Params& p, int element_bytes, size_t device_bytes) {
+  return op::persistent_rows(p.cols, element_bytes, 1, 0, device_bytes);
+}
+
+inline Launch persistent_launch(const Params& p, int element_bytes, const op::PersistentRows& split,
+                                int num_sms, const Given& given = {}) {
+  return op::persistent_launch<Config>(
+      p.rows, element_bytes, split, num_sms,
       [&](const Config& config, int64_t blocks) { return launch(p, given, config, blocks); });
 }
 
@@ -145,8 +175,9 @@ inline std::string_view online_problem(const Params& p, const Given& given = {})
 inline std::string_view in_registers_problem(const Params& p, int element_bytes,
                                              const Given& given = {}) {
   if (!has_unit_step(p, given)) return "elements along the axis must be neighbours";
-  const Config config = in_registers_config(p.cols, vector_of(p, given, element_bytes));
-  if (config.slots > kMaxSlots) return "a row must fit the registers of 256 threads";
+  const Config config = in_registers_config(p.cols, vector_of(p, given, element_bytes), given);
+  if (config.slots > kMaxSlots || p.cols > op::kMaxRegisterRow)
+    return "a row must fit the registers of 1024 threads";
   if (div_ceil(p.rows, config.threads / config.group) > op::kMaxBlocks)
     return "needs fewer than 2^31 rows";
   return "";
@@ -163,17 +194,35 @@ inline std::string_view cluster_problem(const Params& p, int element_bytes, bool
              : "";
 }
 
+// Of rungs that bring whole 16-byte pieces of rows to shared memory.
+inline std::string_view pieces_problem(const Params& p, int element_bytes, const Given& given) {
+  if (!has_unit_step(p, given)) return "elements along the axis must be neighbours";
+  return vector_of(p, given, element_bytes) == 1 || p.cols % (16 / element_bytes) != 0
+             ? "rows must start at multiples of 16 bytes and be a multiple of 16 bytes long"
+             : "";
+}
+
 inline std::string_view staged_problem(const Params& p, int element_bytes, bool has_clusters,
                                        const Given& given = {}) {
-  if (!has_unit_step(p, given)) return "elements along the axis must be neighbours";
-  if (vector_of(p, given, element_bytes) == 1 || p.cols % (16 / element_bytes) != 0)
-    return "rows must start at multiples of 16 bytes and be a multiple of 16 bytes long";
+  if (std::string_view why = pieces_problem(p, element_bytes, given); !why.empty()) return why;
   return op::stage_problem(p.rows, p.cols, element_bytes, 1, has_clusters);
 }
 
-// Measured: two walks through shared memory win from 1024 columns of 4 bytes on, and 4096 of 2.
-inline std::string_view staged_doubt(const Params& p, int element_bytes) {
-  return p.cols < (element_bytes == 4 ? 1024 : 4096) ? "shorter rows are faster in registers" : "";
+inline std::string_view persistent_problem(const Params& p, int element_bytes,
+                                           const op::PersistentRows& split, bool has_clusters,
+                                           const Given& given = {}) {
+  if (std::string_view why = pieces_problem(p, element_bytes, given); !why.empty()) return why;
+  return op::persistent_problem(p.rows, split, has_clusters);
+}
+
+// Measured on an H200, as all that decides between these rungs.
+inline std::string_view staged_doubt(const Params& p) {
+  return p.cols <= 8192 ? "rows of up to 8192 elements are faster in registers" : "";
+}
+inline std::string_view persistent_doubt(const Params& p, int element_bytes,
+                                         const op::PersistentRows& split, int num_sms) {
+  if (p.cols * element_bytes <= 64 * 1024) return "rows that one block has are faster staged";
+  return op::persistent_doubt(p.rows, split, num_sms);
 }
 
 }  // namespace tensorcraft::kernel::softmax

@@ -111,6 +111,12 @@ class Finish {
     return C.form == Form::log_softmax ? held + change_ : held * change_;
   }
   TC_DEVICE float operator()(float x) const { return of_held(hold<C>(x, top_)); }
+  // The same for a result of 2 bytes, whose digits the sum's logarithm does not touch: the division
+  // is part of the exponent.
+  TC_DEVICE float of_short(float x) const {
+    if constexpr (C.form == Form::log_softmax) return (*this)(x);
+    return exp2_fast(fmaf(x - top_, kLog2E, log2_change_));
+  }
 
  private:
   TC_DEVICE Finish(const ExpSum& row, float shift, float top) : top_(top) {
@@ -119,9 +125,10 @@ class Finish {
       change_ = is_empty ? 0.f : shift - logf(row.sum);
     else
       change_ = is_empty ? 0.f : exp_fast(shift) / row.sum;
+    log2_change_ = log2f(change_);
   }
 
-  float top_, change_;
+  float top_, change_, log2_change_;
 };
 
 }  // namespace tensorcraft::kernel::softmax

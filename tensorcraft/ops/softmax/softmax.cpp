@@ -48,6 +48,9 @@ const jit::Rung kCluster{"tensorcraft/ops/softmax/04_cluster.cuh",
 const jit::Rung kStaged{"tensorcraft/ops/softmax/05_staged.cuh",
                         "tensorcraft::kernel::softmax::staged", kParams, config_text,
                         staged_instances};
+const jit::Rung kPersistent{"tensorcraft/ops/softmax/06_persistent.cuh",
+                            "tensorcraft::kernel::softmax::persistent", kParams, config_text,
+                            persistent_instances};
 
 Given given(const Problem& q) {
   if (!q.mask) return {.form = q.form};
@@ -94,9 +97,12 @@ op::Plan plan_online(const Problem& q, const DeviceInfo&) {
   return plan(kOnline, q, online_launch(p, q.element_bytes(), given(q)), p);
 }
 
-op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
+op::Plan plan_in_registers(const Problem& q, const DeviceInfo& device) {
   const Params p = params(q);
-  return plan(kInRegisters, q, in_registers_launch(p, q.element_bytes(), given(q)), p);
+  Launch launch = in_registers_launch(p, q.element_bytes(), given(q));
+  launch.min_blocks =
+      op::blocks_with_room(launch.min_blocks, launch.config.threads, device.threads_per_sm);
+  return plan(kInRegisters, q, launch, p);
 }
 
 op::Plan plan_cluster(const Problem& q, const DeviceInfo&) {
@@ -107,6 +113,20 @@ op::Plan plan_cluster(const Problem& q, const DeviceInfo&) {
 op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
   const Params p = params(q);
   return plan(kStaged, q, staged_launch(p, q.element_bytes(), given(q)), p);
+}
+
+op::PersistentRows persistent_rows(const Problem& q, const Params& p, const DeviceInfo& device) {
+  return persistent_rows(p, q.element_bytes(), device.shared_bytes_per_block);
+}
+
+op::Plan plan_persistent(const Problem& q, const DeviceInfo& device) {
+  const Params p = params(q);
+  const Launch launch = persistent_launch(p, q.element_bytes(), persistent_rows(q, p, device),
+                                          device.num_sms, given(q));
+  op::Plan made = plan(kPersistent, q, launch, p);
+  made.workspace_bytes = made.workspace_zeroed = sizeof(*p.taken);
+  made.workspace_at = offsetof(Params, taken);
+  return made;
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
@@ -134,10 +154,31 @@ op::Verdict accepts_staged(const Problem& q, const DeviceInfo& device) {
 }
 
 op::Verdict suits_staged(const Problem& q, const DeviceInfo&) {
-  return op::decline(staged_doubt(params(q), q.element_bytes()));
+  return op::decline(staged_doubt(params(q)));
+}
+
+op::Verdict accepts_persistent(const Problem& q, const DeviceInfo& device) {
+  const Params p = params(q);
+  return op::decline(persistent_problem(p, q.element_bytes(), persistent_rows(q, p, device),
+                                        device.compute_capability >= 90, given(q)));
+}
+
+op::Verdict suits_persistent(const Problem& q, const DeviceInfo& device) {
+  const Params p = params(q);
+  return op::decline(
+      persistent_doubt(p, q.element_bytes(), persistent_rows(q, p, device), device.num_sms));
 }
 
 using Row = op::Variant<Problem>;
+constexpr Row kPersistentRow{"persistent",
+                             "blocks stay: the next row arrives while one is in registers",
+                             DeviceType::cuda,
+                             accepts_persistent,
+                             nullptr,
+                             plan_persistent,
+                             {},
+                             {},
+                             suits_persistent};
 constexpr Row kStagedRow{
     "staged",
     "the copy engine brings the row to the shared memory of a block or a cluster",
@@ -171,8 +212,8 @@ constexpr Row kCpuRow{"cpu", "float, vector exponentials, rows over all cores", 
 constexpr Row kReferenceRow{"reference", "double, obvious loops", DeviceType::cpu, always,
                             reference};
 
-const Row kTable[] = {kStagedRow, kInRegistersRow, kClusterRow, kOnlineRow,
-                      kBlockRow,  kNaiveRow,       kCpuRow,     kReferenceRow};
+const Row kTable[] = {kPersistentRow, kStagedRow, kInRegistersRow, kClusterRow,  kOnlineRow,
+                      kBlockRow,      kNaiveRow,  kCpuRow,         kReferenceRow};
 // One value is written, so online too reads a row once, and without waiting for other blocks.
 const Row kSumTable[] = {kInRegistersRow, kOnlineRow, kBlockRow, kNaiveRow, kCpuRow, kReferenceRow};
 

@@ -7,6 +7,7 @@
 #include "tensorcraft/ops/softmax/03_in_registers.cuh"
 #include "tensorcraft/ops/softmax/04_cluster.cuh"
 #include "tensorcraft/ops/softmax/05_staged.cuh"
+#include "tensorcraft/ops/softmax/06_persistent.cuh"
 
 namespace tensorcraft::kernel::softmax {
 namespace {
@@ -65,13 +66,13 @@ constexpr Config slots(int threads, int group, int vector, int slots, bool whole
 
 // Rows of a warp and of a block, in single elements and in 16-byte accesses.
 constexpr std::array kScalar{slots(128, 32, 1, 1, false), slots(128, 32, 1, 2, false),
-                             slots(128, 32, 1, 4, false), slots(256, 256, 1, 5, false)};
+                             slots(128, 32, 1, 4, false), slots(1024, 1024, 1, 2, false)};
 constexpr Config kWarpOfFloats = slots(128, 32, 4, 1, false);
 constexpr std::array kFloats{kWarpOfFloats,
                              nested(kWarpOfFloats),
                              slots(128, 32, 4, 3, true),
                              slots(256, 256, 4, 2, true),
-                             nested(slots(256, 256, 4, 3, false)),
+                             nested(slots(512, 512, 4, 2, false)),
                              masked(kWarpOfFloats, Mask::boolean),
                              masked(kWarpOfFloats, Mask::like_x),
                              with(kWarpOfFloats, Form::log_softmax),
@@ -106,6 +107,18 @@ constexpr Config staged_row(int threads, int vector, int cluster) {
 }
 constexpr std::array kStagedFloats{staged_row(128, 4, 1), staged_row(256, 4, 2)};
 constexpr std::array kStagedHalves{with(staged_row(128, 8, 1), Form::log_softmax)};
+
+constexpr Config walk(int vector, int slots, int cluster, bool whole) {
+  return {.threads = 512,
+          .group = 512,
+          .vector = vector,
+          .slots = slots,
+          .whole = whole,
+          .cluster = cluster};
+}
+constexpr std::array kPersistentFloats{walk(4, 2, 1, false), walk(4, 6, 2, false),
+                                       walk(4, 1, 1, true)};
+constexpr std::array kPersistentHalves{with(walk(8, 2, 1, false), Form::log_softmax)};
 
 }  // namespace
 
@@ -147,6 +160,12 @@ InstanceList staged_instances() {
   const auto rung = []<class T, Config C>(const Params& p) { staged<T, C>(p); };
   return simt::concat(instances<Params, kStagedFloats>(Float{}, rung),
                       instances<Params, kStagedHalves>(Bf16{}, rung));
+}
+
+InstanceList persistent_instances() {
+  const auto rung = []<class T, Config C>(const Params& p) { persistent<T, C>(p); };
+  return simt::concat(instances<Params, kPersistentFloats>(Float{}, rung),
+                      instances<Params, kPersistentHalves>(Bf16{}, rung));
 }
 
 }  // namespace tensorcraft::kernel::softmax

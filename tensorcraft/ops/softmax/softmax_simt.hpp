@@ -12,5 +12,6 @@ simt::InstanceList online_instances();
 simt::InstanceList in_registers_instances();
 simt::InstanceList cluster_instances();
 simt::InstanceList staged_instances();
+simt::InstanceList persistent_instances();
 
 }  // namespace tensorcraft::kernel::softmax

@@ -61,9 +61,10 @@ TC_DEVICE void block(const Params& p) {
     const bool is_full = c.count > kCandidates - kTile;
     if (is_full || first == 0) {
       sort<C>(c);
-      kth = c.count >= k ? c.keys[k - 1] : 0;
+      const int count = c.count;
+      kth = count >= k ? c.keys[k - 1] : 0;
       __syncthreads();  // everyone has read the count
-      if (threadIdx.x == 0 && c.count > k) c.count = k;
+      if (threadIdx.x == 0 && count > k) c.count = k;
     }
     __syncthreads();
   }

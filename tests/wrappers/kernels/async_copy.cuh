@@ -4,6 +4,7 @@
 #include "tensorcraft/device/ptx/fence.cuh"
 #include "tensorcraft/device/ptx/load.cuh"
 #include "tensorcraft/device/ptx/mbarrier.cuh"
+#include "tensorcraft/device/ptx/store.cuh"
 #include "tests/wrappers/kernels/params.h"
 
 // Blocks of 64 threads. Every thread reads what the thread across the block has copied.
@@ -108,7 +109,7 @@ TC_DEVICE void cp_async_arrive_noinc(const Params& p) { arrive_by_copies<false>(
 TC_DEVICE void ld_global_nc(const Params& p) {
   const int t = int(threadIdx.x) * 4;
   const ptx::Words4 y = ptx::ld_global_nc_v4(block_in(p) + t);
-  for (int i = 0; i < 4; ++i) block_out(p)[t + i] = y.words[3 - i];
+  ptx::st_global_v4(block_out(p) + t, {y.words[3], y.words[2], y.words[1], y.words[0]});
 }
 
 }  // namespace tensorcraft::test

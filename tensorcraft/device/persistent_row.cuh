@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/atomic.cuh"
+#include "tensorcraft/device/cluster.cuh"
+#include "tensorcraft/device/ptx/cp_async.cuh"
+#include "tensorcraft/device/ptx/fence.cuh"
+#include "tensorcraft/device/ptx/mbarrier.cuh"
+#include "tensorcraft/device/row_group.cuh"
+
+// For blocks that stay and walk over rows, alone or as a cluster whose blocks have a slice of each
+// row (sm_90): while a row is worked on in registers, cp.async brings the next to shared memory.
+// A thread copies what it reads itself, so copies need no barrier. C is a Config as RowSlots take
+// it whose group is the block, with `cluster`; a slice of a row fits its slots.
+namespace tensorcraft {
+
+// In shared memory: the columns of a slice that each thread works on.
+template <class T, auto C>
+struct OwnColumns {
+  static constexpr int kPiece = kVectorSize<T>, kPieces = C.vector / kPiece;
+  Packed<T, kPiece> pieces[C.slots][kPieces][C.threads];
+
+  // Starts the copies of the calling thread's columns, of `cols` of a slice. They are complete when
+  // it has committed and waited.
+  TC_DEVICE void request(const T* slice, int cols) {
+#pragma unroll
+    for (int s = 0; s < C.slots; ++s) {
+      const int column = (s * C.threads + int(threadIdx.x)) * C.vector;
+      if (!C.whole && column >= cols) continue;
+      for (int i = 0; i < kPieces; ++i)
+        ptx::cp_async_cg_16(&pieces[s][i][threadIdx.x], slice + column + i * kPiece, 16);
+    }
+  }
+
+  TC_DEVICE const Packed<T, kPiece>& piece(int slot, int i) const {
+    return pieces[slot][i][threadIdx.x];
+  }
+  TC_DEVICE void floats(float (&to)[C.vector], int slot) const {
+    for (int i = 0; i < kPieces; ++i) {
+      float part[kPiece];
+      to_floats(part, piece(slot, i));
+      for (int e = 0; e < kPiece; ++e) to[i * kPiece + e] = part[e];
+    }
+  }
+};
+
+// The slice of a block, and the memory where rows of x, and of a residual, arrive.
+template <class T, auto C, bool has_residual = false>
+struct PersistentRow {
+  OwnColumns<T, C>* arrivals;
+  int first, cols;
+
+  TC_DEVICE PersistentRow(OwnColumns<T, C>& memory, int row_cols) : arrivals(&memory) {
+    const int slice = C.whole ? C.slots * C.threads * C.vector
+                              : round_up(div_ceil(row_cols, C.cluster), C.vector);
+    first = C.cluster > 1 ? int(ptx::cluster_ctarank()) * slice : 0;
+    cols = row_cols - first < slice ? row_cols - first : slice;
+  }
+
+  // The memory behind the arrivals, for columns of another kind.
+  template <class W>
+  TC_DEVICE OwnColumns<W, C>* behind() const {
+    return reinterpret_cast<OwnColumns<W, C>*>(arrivals + (has_residual ? 2 : 1));
+  }
+
+  // The next row, from its column 0 on, once the one before is taken.
+  TC_DEVICE void request(const T* x, const T* residual) const {
+    arrivals[0].request(x + first, cols);
+    if constexpr (has_residual) arrivals[1].request(residual + first, cols);
+    ptx::cp_async_commit_group();
+  }
+
+  // Waits for the row that was requested.
+  TC_DEVICE void take(RowSlots<T, C, has_residual>& row) const {
+    ptx::cp_async_wait_group<0>();
+    row.take(
+        cols, [&](int s) { return arrivals[0].piece(s, 0); },
+        [&](int s) { return arrivals[1].piece(s, 0); });
+  }
+};
+
+// In the kernel's static shared struct: what warps tell each other of their part of a row, and the
+// row that comes after the next. `Part` is words with of_nothing(), join(other) and over_warp().
+template <class Part, auto C>
+struct RowExchange {
+  static constexpr int kWarps = C.threads / kWarpSize, kParts = C.cluster * kWarps;
+  static constexpr int kWords = sizeof(Part) / 4;
+  struct Words {
+    uint32_t values[kWords];
+  };
+  struct Turn {
+    Part parts[kParts];
+    uint32_t row;
+  };
+  Turn turns[2];
+  uint64_t arrived[2];  // mbarriers of a cluster: all words of a turn
+};
+
+// Which rows a block, or a cluster, works on, and what its warps tell each other of a row. Blocks
+// do not get equal parts of the memory's speed, so each takes the next row that nobody has. `taken`
+// counts rows and is 0 when the kernel starts; a row is claimed two rows ahead, so nobody waits for
+// the counter. All threads of the row's blocks construct; then, a row, they send() and receive().
+// What they do in between hides the way. A warp sends again once it has received, and receives once
+// all have sent: so two turns keep apart what is sent and what is read.
+template <class Part, auto C>
+struct RowWalk {
+  using Exchange = RowExchange<Part, C>;
+  Exchange& shared;
+  uint32_t* taken;
+  uint32_t row = 0, next = 0;
+  uint32_t claimed = 0;  // the row after those; in the thread that claims
+  uint32_t turn = 0, parity = 0;
+
+  TC_DEVICE RowWalk(Exchange& exchange, uint32_t* counter) : shared(exchange), taken(counter) {
+    if constexpr (C.cluster > 1) {
+      if (threadIdx.x == 0) {
+        for (uint64_t& barrier : shared.arrived) ptx::mbarrier_init(&barrier, 1);
+        ptx::fence_mbarrier_init();
+      }
+      ptx::cluster_sync();  // every block runs, so its memory may be written
+    }
+    if (claims()) claimed = atomic_add(taken, uint32_t(2));
+    send(Part::of_nothing());
+    receive();
+    row = next;
+    next = row + 1;
+  }
+
+  // What the calling thread knows of `row`.
+  TC_DEVICE void send(Part own) {
+    own = own.over_warp();
+    const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
+    auto& to = shared.turns[turn];
+    if constexpr (C.cluster == 1) {
+      if (lane == 0) to.parts[warp] = own;
+      if (threadIdx.x == 0) to.row = claimed;
+    } else {
+      uint64_t* barrier = &shared.arrived[turn];
+      if (threadIdx.x == 0) ptx::mbarrier_arrive_expect_tx(barrier, uint32_t(sizeof(to)));
+      if (lane < C.cluster) {
+        Part& place = to.parts[int(ptx::cluster_ctarank()) * Exchange::kWarps + warp];
+        const auto words = bit_cast<typename Exchange::Words>(own);
+        for (int i = 0; i < Exchange::kWords; ++i)
+          ptx::st_async_u32(reinterpret_cast<uint32_t*>(&place) + i, words.values[i], barrier,
+                            uint32_t(lane));
+      }
+      if (claims())
+        for (uint32_t i = 0; i < C.cluster; ++i) ptx::st_async_u32(&to.row, claimed, barrier, i);
+    }
+    if (claims()) claimed = atomic_add(taken, uint32_t(1));
+  }
+
+  // The join of what all threads of the row's blocks have sent; then `row` is the next.
+  TC_DEVICE Part receive() {
+    const int lane = int(threadIdx.x) % kWarpSize;
+    const auto& from = shared.turns[turn];
+    if constexpr (C.cluster == 1) {
+      __syncthreads();
+    } else {
+      ptx::mbarrier_wait_parity(&shared.arrived[turn], parity);
+      parity ^= turn;
+    }
+    row = next;
+    next = from.row;
+    Part all = lane < Exchange::kParts ? from.parts[lane] : Part::of_nothing();
+#pragma unroll
+    for (int i = kWarpSize; i < Exchange::kParts; i += kWarpSize) all.join(from.parts[i + lane]);
+    turn ^= 1;
+    return all.over_warp();
+  }
+
+ private:
+  TC_DEVICE static bool claims() {
+    return threadIdx.x == 0 && (C.cluster == 1 || ptx::cluster_ctarank() == 0);
+  }
+};
+
+}  // namespace tensorcraft

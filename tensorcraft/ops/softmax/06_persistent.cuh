@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What changed: blocks stay and walk over rows. While a row is worked on in registers, the next
+// arrives in shared memory, so reading never stops, and every exponential is taken once. A row
+// longer than 64 KiB is shared by the blocks of a cluster (sm_90). A thread holds its values
+// relative to its own maximum, so one exchange a row is enough. Demands: rows of a multiple of 16
+// bytes at 16-byte boundaries.
+#include "tensorcraft/device/exp_sum.cuh"
+#include "tensorcraft/device/persistent_row.cuh"
+#include "tensorcraft/ops/softmax/row.cuh"
+
+namespace tensorcraft::kernel::softmax {
+
+template <class T, Config C>
+TC_DEVICE void persistent(const Params& p) {
+  const PersistentRow<T, C> slice(dynamic_shared<OwnColumns<T, C>>(), int(p.cols));
+  const auto request = [&](uint32_t index) {
+    if (index < p.rows) slice.request(Logits<T, C>(p, index).data(), nullptr);
+  };
+  RowWalk<ExpSum, C> walk(static_shared<RowExchange<ExpSum, C>>(), p.taken);
+  request(walk.row);
+
+  RowSlots<T, C> held, last;  // `last` waits for its sum and is then stored
+  uint32_t last_row = ~0u;
+  ExpSum total{};
+  for (;;) {
+    const uint32_t index = walk.row;
+    const bool exists = index < p.rows;
+    if (exists) {
+      slice.take(held);
+      request(walk.next);
+      const Logits<T, C> x(p, index);
+      ExpSum own = ExpSum::of_nothing();
+      held.each_slot([&](int, int column, float(&v)[C.vector]) {
+        x.transform(v, slice.first + column);
+        own.add(v);
+      });
+      walk.send(own);
+    }
+    if (last_row != ~0u) {
+      const Logits<T, C> x(p, last_row);
+      T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(last_row);
+      const Finish<C> finish(total);
+      last.each_slot([&](int, int column, float(&v)[C.vector]) {
+        x.transform(v, slice.first + column);
+        for (int e = 0; e < C.vector; ++e)
+          v[e] = sizeof(T) == 2 ? finish.of_short(v[e]) : finish(v[e]);
+        store_floats(out + slice.first + column, v);
+      });
+    }
+    if (!exists) return;
+    total = walk.receive();
+    last = held;
+    last_row = index;
+  }
+}
+
+}  // namespace tensorcraft::kernel::softmax
