@@ -53,7 +53,7 @@ inline constexpr auto kRegisterInstances = [] {
     c.activation = activation;
     c.has_residual = has_residual;
     c.has_weight = c.has_bias = 1;
-    all[i] = {c, in_registers_min_blocks(c, has_residual)};
+    all[i] = {c, in_registers_min_blocks(c, has_residual, false)};
   }
   return all;
 }();
@@ -150,7 +150,7 @@ std::string_view launch_rows(const Tensors& t, int64_t rows, int64_t cols, float
   constexpr int kBytes = int(sizeof(T));
   if (in_registers_problem(p).empty() &&
       launch_listed<InRegisters<T, W, activation, has_residual>>(
-          in_registers_launch(p, given, kBytes), p, stream, where))
+          in_registers_launch(p, given, kBytes, int(sizeof(W))), p, stream, where))
     return "in_registers";
   if (vectorized_problem(p, kBytes).empty())
     return launch_or_fail<General<T, W, activation, has_residual, 16 / kBytes>>(

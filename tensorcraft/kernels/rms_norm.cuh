@@ -45,21 +45,21 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
   quantized_in_registers<T, W, Q, C::value.config>(p);
 }
 
-template <class T, bool has_residual>
+template <class T, bool has_residual, bool crowded>
 inline constexpr auto kRegisterInstances = [] {
   std::array<Instance<Config>, kRegisterRows.size()> all{};
   for (size_t i = 0; i < all.size(); ++i) {
     Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)));
     c.has_residual = has_residual;
     c.has_weight = 1;
-    all[i] = {c, in_registers_min_blocks(c, has_residual)};
+    all[i] = {c, in_registers_min_blocks(c, has_residual, crowded)};
   }
   return all;
 }();
 
 template <class T, class W, bool has_residual>
 struct InRegisters {
-  static constexpr auto list = kRegisterInstances<T, has_residual>;
+  static constexpr auto list = kRegisterInstances<T, has_residual, (sizeof(W) > sizeof(T))>;
   template <class C>
   static constexpr auto entry() {
     return &rms_norm_in_registers<T, W, C>;
@@ -67,7 +67,7 @@ struct InRegisters {
 };
 template <class T, class W, class Q, bool has_residual>
 struct QuantizedInRegisters {
-  static constexpr auto list = kRegisterInstances<T, has_residual>;
+  static constexpr auto list = kRegisterInstances<T, has_residual, true>;
   template <class C>
   static constexpr auto entry() {
     return &rms_norm_quantized_in_registers<T, W, Q, C>;
@@ -141,8 +141,8 @@ std::string_view launch_rows(const Tensors& t, int64_t rows, int64_t cols, float
   const Config given = rms_norm::given(t);
   constexpr int kBytes = int(sizeof(T));
   if (in_registers_problem(p).empty() &&
-      launch_listed<InRegisters<T, W, has_residual>>(in_registers_launch(p, given, kBytes), p,
-                                                     stream, where))
+      launch_listed<InRegisters<T, W, has_residual>>(
+          in_registers_launch(p, given, kBytes, int(sizeof(W))), p, stream, where))
     return "in_registers";
   if (vectorized_problem(p, kBytes).empty())
     return launch_or_fail<General<T, W, has_residual, 16 / kBytes>>(

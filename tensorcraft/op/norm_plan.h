@@ -9,7 +9,8 @@
 // have fields of the same names. A `problem` is why a rung declines, or empty. `given` holds what
 // the call decides of a Config. An operator has functions of its own, found by its types:
 // vector_of(params, element_bytes), in_registers_kept(config, vector), the elements that a thread
-// keeps at best, and in_registers_min_blocks(config, has_residual).
+// keeps at best, and in_registers_min_blocks(config, has_residual, crowded), where `crowded` says
+// that weights are wider than x or codes are stored, which takes registers too.
 namespace tensorcraft::op::norm {
 
 // `rows` rows of `cols` elements, one behind another in every tensor that is given.
@@ -107,21 +108,23 @@ constexpr Config in_registers_config(int64_t cols, int vector) {
 }
 
 template <class Params, class Config>
-LaunchPlan<Config> registers_launch(const Params& p, const Config& given, int vector) {
+LaunchPlan<Config> registers_launch(const Params& p, const Config& given, int vector,
+                                    bool crowded) {
   const auto config = in_registers_config<Config>(p.cols, vector);
   return launch(p, given, config, div_ceil(p.rows, int64_t(config.threads / config.group)),
-                in_registers_min_blocks(config, given.has_residual));
+                in_registers_min_blocks(config, given.has_residual, crowded));
 }
 
 template <class Params, class Config>
-LaunchPlan<Config> in_registers_launch(const Params& p, const Config& given, int element_bytes) {
-  return registers_launch(p, given, vector_of(p, element_bytes));
+LaunchPlan<Config> in_registers_launch(const Params& p, const Config& given, int element_bytes,
+                                       int weight_bytes) {
+  return registers_launch(p, given, vector_of(p, element_bytes), weight_bytes > element_bytes);
 }
 
 template <class Params, class Config>
 LaunchPlan<Config> quantized_in_registers_launch(const Params& p, const Config& given,
                                                  int element_bytes) {
-  return registers_launch(p, given, quantized_vector_of(p, element_bytes));
+  return registers_launch(p, given, quantized_vector_of(p, element_bytes), true);
 }
 
 template <class Params, class Config>

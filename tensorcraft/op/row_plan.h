@@ -46,9 +46,9 @@ constexpr Config registers_config(int64_t cols, int vector, int kept = 32, int m
 }
 
 // Of `wanted` blocks of so many threads those that a multiprocessor has room for; all of them where
-// it does not say how many threads it takes.
+// it does not say how many threads it takes. 0 leaves the choice to the compiler.
 constexpr int blocks_with_room(int wanted, int threads, int threads_per_sm) {
-  return threads_per_sm ? std::max(1, std::min(wanted, threads_per_sm / threads)) : wanted;
+  return threads_per_sm ? std::min(wanted, threads_per_sm / threads) : wanted;
 }
 
 // Registers of a thread that device/row_group.cuh's RowSlots take: values of 2 bytes, 8 of which

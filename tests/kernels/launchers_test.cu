@@ -320,13 +320,19 @@ TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
   for (const int64_t cols : kRegisterRows) {
     const auto p = r::contiguous_params({.x = kArray, .weight = kArray, .out = kArray}, 5, cols, 0);
     EXPECT_TRUE((is_compiled<r::InRegisters<bf16, bf16, false>>(
-        r::in_registers_launch(p, r::Config{.has_weight = 1}, 2))))
+        r::in_registers_launch(p, r::Config{.has_weight = 1}, 2, 2))))
+        << cols;
+    EXPECT_TRUE((is_compiled<r::InRegisters<bf16, float, false>>(
+        r::in_registers_launch(p, r::Config{.has_weight = 1}, 2, 4))))
+        << cols;
+    EXPECT_TRUE((is_compiled<r::QuantizedInRegisters<bf16, bf16, int8_t, false>>(
+        r::quantized_in_registers_launch(p, r::Config{.has_weight = 1}, 2))))
         << cols;
     const auto q = l::contiguous_params(
         {.x = kArray, .residual = kArray, .weight = kArray, .bias = kArray, .out = kArray}, 5, cols,
         0);
     EXPECT_TRUE((is_compiled<l::InRegisters<float, float, kNone, true>>(l::in_registers_launch(
-        q, l::Config{.has_residual = 1, .has_weight = 1, .has_bias = 1}, 4))))
+        q, l::Config{.has_residual = 1, .has_weight = 1, .has_bias = 1}, 4, 4))))
         << cols;
     EXPECT_TRUE((is_compiled<l::General<float, float, kNone, false, 4>>(
         l::vectorized_launch(q, l::Config{.has_weight = 1}, 4))))

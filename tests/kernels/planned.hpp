@@ -71,6 +71,11 @@ class Planned {
     return option<TensorView>(name, none).data();
   }
 
+  // Bytes of an element of an optional input, those of the first input's where it is not given.
+  int element_bytes(std::string_view name) const {
+    return int(dtype_bytes(option<TensorView>(name, in_[0]).dtype()));
+  }
+
   // The outputs of a case one behind another, null for one that it does not ask for.
   class Outputs {
    public:

@@ -98,7 +98,9 @@ void expect_norm(const Planned& c, const Params& p, const Config& given) {
     c.expect("block", "", block_launch(p, Config{}), p);
     return;
   }
-  c.expect("in_registers", in_registers_problem(p), in_registers_launch(p, given, bytes), p);
+  const int weight_bytes = c.element_bytes(c.address("weight") ? "weight" : "bias");
+  c.expect("in_registers", in_registers_problem(p),
+           in_registers_launch(p, given, bytes, weight_bytes), p);
   c.expect("vectorized", vectorized_problem(p, bytes), vectorized_launch(p, given, bytes), p);
   c.expect("block", "", block_launch(p, given), p);
 }

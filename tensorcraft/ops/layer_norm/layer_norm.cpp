@@ -103,6 +103,7 @@ int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
 DType weight_dtype(const Problem& q) {
   return q.weight ? q.weight->dtype() : q.bias ? q.bias->dtype() : q.x.dtype();
 }
+int weight_bytes(const Problem& q) { return int(dtype_bytes(weight_dtype(q))); }
 
 op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
   if (q.is_quantized()) fail(ErrorKind::internal, kName, ": ", rung.function, " stores no codes");
@@ -136,7 +137,8 @@ op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
   if (q.is_quantized())
     return quantized_plan(kQuantizedInRegisters, q, p,
                           quantized_in_registers_launch(p, given(q), element_bytes(q)));
-  return plan(kInRegisters, q, p, in_registers_launch(p, given(q), element_bytes(q)));
+  return plan(kInRegisters, q, p,
+              in_registers_launch(p, given(q), element_bytes(q), weight_bytes(q)));
 }
 
 op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
@@ -145,7 +147,7 @@ op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
 }
 
 op::PersistentRows persistent_rows(const Problem& q, const Params& p, const DeviceInfo& device) {
-  return persistent_rows(p, given(q), element_bytes(q), int(dtype_bytes(weight_dtype(q))),
+  return persistent_rows(p, given(q), element_bytes(q), weight_bytes(q),
                          device.shared_bytes_per_block);
 }
 

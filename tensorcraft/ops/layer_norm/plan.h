@@ -47,7 +47,7 @@ constexpr Config in_registers_config(int64_t cols, int vector) {
 
 // 1024 threads of 4 accesses on a multiprocessor keep enough bytes in flight; 512 of them do where
 // a residual is read too, which leaves each the registers for both.
-constexpr int in_registers_min_blocks(const Config& c, bool has_residual) {
+constexpr int in_registers_min_blocks(const Config& c, bool has_residual, bool /*crowded*/) {
   const int held = op::held_registers(c.slots, c.vector, has_residual);
   const int wanted = held <= 16 && !has_residual ? 1024 : held <= 32 && !has_residual ? 768 : 512;
   return held <= 32 && wanted > c.threads ? wanted / c.threads : 1;

@@ -39,8 +39,9 @@ constexpr Config in_registers_config(int64_t cols, int vector) {
 }
 
 // 2 accesses a thread keep enough bytes in flight where all 2048 threads of a multiprocessor run.
-constexpr int in_registers_min_blocks(const Config& c, bool has_residual) {
-  const int held = op::held_registers(c.slots, c.vector, has_residual);
+// Wide weights and codes take as many registers as a residual. 0: the compiler chooses.
+constexpr int in_registers_min_blocks(const Config& c, bool has_residual, bool crowded) {
+  const int held = op::held_registers(c.slots, c.vector, has_residual || crowded);
   return (held <= 8 ? 2048 : held <= 32 ? 768 : c.threads) / c.threads;
 }
 

@@ -85,6 +85,7 @@ Config given(const Problem& q) {
 int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
 
 DType weight_dtype(const Problem& q) { return q.weight ? q.weight->dtype() : q.x.dtype(); }
+int weight_bytes(const Problem& q) { return int(dtype_bytes(weight_dtype(q))); }
 
 op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
   if (q.is_quantized()) fail(ErrorKind::internal, kName, ": ", rung.function, " stores no codes");
@@ -115,15 +116,13 @@ op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
 
 op::Plan plan_in_registers(const Problem& q, const DeviceInfo& device) {
   const Params p = params(q);
-  if (q.is_quantized())
-    return quantized_plan(kQuantizedInRegisters, q, p,
-                          quantized_in_registers_launch(p, given(q), element_bytes(q)));
-  Launch launch = in_registers_launch(p, given(q), element_bytes(q));
-  if (dtype_bytes(weight_dtype(q)) > dtype_bytes(q.x.dtype()))  // they take registers for two
-    launch.min_blocks = in_registers_min_blocks(launch.config, true);
+  Launch launch = q.is_quantized()
+                      ? quantized_in_registers_launch(p, given(q), element_bytes(q))
+                      : in_registers_launch(p, given(q), element_bytes(q), weight_bytes(q));
   launch.min_blocks =
       op::blocks_with_room(launch.min_blocks, launch.config.threads, device.threads_per_sm);
-  return plan(kInRegisters, q, p, launch);
+  return q.is_quantized() ? quantized_plan(kQuantizedInRegisters, q, p, launch)
+                          : plan(kInRegisters, q, p, launch);
 }
 
 op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
@@ -132,7 +131,7 @@ op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
 }
 
 op::PersistentRows persistent_rows(const Problem& q, const Params& p, const DeviceInfo& device) {
-  return persistent_rows(p, given(q), element_bytes(q), int(dtype_bytes(weight_dtype(q))),
+  return persistent_rows(p, given(q), element_bytes(q), weight_bytes(q),
                          device.shared_bytes_per_block);
 }
 
