@@ -49,6 +49,7 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
           {"variant", e.variant},
           {"variants", variants},
           {"kernel", e.kernel ? to_json(*e.kernel) : Json()},
+          {"finish", e.finish ? to_json(*e.finish) : Json()},
           {"bytes", e.cost.bytes},
           {"flops", e.cost.flops},
           {"floor_us", e.floor_us}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.hpp"
 #include "cli/results.hpp"
+#include "cli/roofline.hpp"
 #include "cli/whole_file.hpp"
 
 #include "tensorcraft/core/error.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string output = "report.html";
+  std::string output = "report.html", csv;
 };
 
 std::string replaced(std::string_view text, const std::map<char, std::string_view>& by) {
@@ -101,18 +102,19 @@ void print_summary(Console& console, const Json& file) {
 }
 
 int write(Console& console, const Arguments& a) {
-  Json summary{{"page", a.output}, {"files", Json::array()}};
+  Json summary{{"page", a.output}, {"csv", a.csv}, {"files", Json::array()}};
   for (const std::string& file : a.files)
     summary["files"].push_back(summary_of(bench::read_results(file), file));
   const bool to_output = a.output == "-";
   if (!to_output) write_whole_file(a.output, page_of(summary));
+  if (!a.csv.empty()) write_whole_file(a.csv, roofline_csv(summary["files"]));
   if (console.json) {
     console.print_json(summary);
   } else if (to_output) {
     console.print(page_of(summary));
   } else {
     for (const Json& file : summary["files"]) print_summary(console, file);
-    console.print("wrote " + a.output);
+    console.print("wrote " + a.output + (a.csv.empty() ? "" : " and " + a.csv));
   }
   return kDone;
 }
@@ -130,7 +132,8 @@ Command report_command() {
                        false,
                        true,
                        {},
-                       "-o"}},
+                       "-o"},
+                      {"--csv", "the points of the rooflines, one line each", &a->csv}},
           .run = [a](Console& console) { return write(console, *a); }};
 }
 

@@ -177,10 +177,13 @@ class Call {
     a.memory = t.memory;
   }
 
-  // In row-major order, and once what is repeated along an axis: such an axis has one element.
+  // In row-major order. Of a large array what is repeated along an axis goes once: such an axis has
+  // one element. A small one goes whole, as operators want their vectors without gaps.
   TensorView contiguous(ArrayArgument& a) {
+    constexpr size_t kLarge = size_t(64) << 20;
     if (a.view.is_contiguous()) return a.view;
-    packed_.push_back(contiguous_numpy(without_repeats(a.object, a.view)));
+    packed_.push_back(contiguous_numpy(a.view.nbytes() >= kLarge ? without_repeats(a.object, a.view)
+                                                                 : nb::borrow(a.object)));
     return to_array(packed_.back(), name(), "array", nb::none()).view;
   }
 
@@ -308,6 +311,7 @@ nb::dict to_dict(const op::Explanation& e) {
   result["bytes"] = e.cost.bytes;
   result["flops"] = e.cost.flops;
   result["kernel"] = e.kernel ? to_dict(*e.kernel) : nb::none();
+  result["finish"] = e.finish ? to_dict(*e.finish) : nb::none();
   result["text"] = op::to_string(e);
   return result;
 }

@@ -164,6 +164,8 @@ struct RowWalk {
     Part all = lane < Exchange::kParts ? from.parts[lane] : Part::of_nothing();
 #pragma unroll
     for (int i = kWarpSize; i < Exchange::kParts; i += kWarpSize) all.join(from.parts[i + lane]);
+    // The lanes that send next tell other blocks by it that the whole warp has read.
+    if constexpr (C.cluster > 1) __syncwarp();
     turn ^= 1;
     return all.over_warp();
   }

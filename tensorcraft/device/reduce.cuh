@@ -58,9 +58,10 @@ TC_DEVICE T warp_reduce_down(T v, Op op) {
   return v;
 }
 
-template <class T>
+// Of that lane of each group of `width` neighbours.
+template <int width = kWarpSize, class T>
 TC_DEVICE T warp_broadcast(T v, int lane = 0) {
-  return __shfl_sync(kFullWarp, v, lane);
+  return __shfl_sync(kFullWarp, v, lane, width);
 }
 TC_DEVICE bool warp_all(bool predicate) { return __all_sync(kFullWarp, predicate) != 0; }
 TC_DEVICE bool warp_any(bool predicate) { return __any_sync(kFullWarp, predicate) != 0; }

@@ -18,17 +18,17 @@ namespace detail::attention {
 using namespace kernel::attention;
 
 template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     attention_tensor_core(const __grid_constant__ Params p) {
   tensor_core<T, C::value.config>(p);
 }
 template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     attention_tiled(const __grid_constant__ Params p) {
   tiled<T, C::value.config>(p);
 }
 template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     attention_naive(const __grid_constant__ Params p) {
   naive<T, C::value.config>(p);
 }

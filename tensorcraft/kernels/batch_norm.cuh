@@ -28,7 +28,7 @@ namespace detail::batch_norm {
 using namespace kernel::batch_norm;
 
 template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     batch_norm_planes(const __grid_constant__ Params p) {
   planes<T, W, C::value.config>(p);
 }

@@ -13,7 +13,7 @@ namespace detail::cross_entropy {
 using namespace kernel::cross_entropy;
 
 template <class T, class Id, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     cross_entropy_online(const __grid_constant__ Params p) {
   online<T, Id, C::value.config>(p);
 }

@@ -13,7 +13,7 @@ namespace detail::cumulative_sum {
 using namespace kernel::cumulative_sum;
 
 template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     cumulative_sum_row(const __grid_constant__ Params p) {
   row<T, C::value.config>(p);
 }

@@ -14,12 +14,12 @@ namespace detail::elementwise {
 using namespace kernel::elementwise;
 
 template <class A, class B, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     elementwise_vectorized(const __grid_constant__ Params p) {
   vectorized<A, B, Out, C::value.config>(p);
 }
 template <class A, class B, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     elementwise_naive(const __grid_constant__ Params p) {
   naive<A, B, Out, C::value.config>(p);
 }

@@ -29,22 +29,22 @@ namespace detail::gemm {
 using namespace kernel::gemm;
 
 template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     gemm_naive(const __grid_constant__ Params p) {
   naive<T, Out, C::value.config>(p);
 }
 template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     gemm_block_tiled(const __grid_constant__ Params p) {
   block_tiled<T, Out, C::value.config>(p);
 }
 template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     gemm_async(const __grid_constant__ Params p) {
   async<T, Out, C::value.config>(p);
 }
 template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     gemm_tensor_core(const __grid_constant__ Params p) {
   tensor_core<T, Out, C::value.config>(p);
 }

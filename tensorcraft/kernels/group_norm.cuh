@@ -14,7 +14,7 @@ namespace detail::group_norm {
 using namespace kernel::group_norm;
 
 template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     group_norm_in_registers(const __grid_constant__ Params p) {
   in_registers<T, W, C::value.config>(p);
 }

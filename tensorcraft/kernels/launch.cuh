@@ -92,12 +92,24 @@ struct Constant {
   static constexpr auto value = V;  // the value
 };
 
+// Threads that a multiprocessor takes, of the architecture that is being compiled.
+#if defined(__CUDA_ARCH__) && \
+    ((__CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 900) || __CUDA_ARCH__ >= 1100)
+inline constexpr int kThreadsPerSm = 1536;
+#else
+inline constexpr int kThreadsPerSm = 2048;
+#endif
+
 // What a kernel is compiled for. A list is filled from variables that are not const: GCC 12 takes
 // what was copied from a const one as another type than nvcc does, and the launch finds no kernel.
 template <class Config>
 struct Instance {
   Config config;       // compiled in
   int min_blocks = 1;  // of one multiprocessor, for its registers
+  // Those of them that there is room for.
+  constexpr int fitting_blocks() const {
+    return op::blocks_with_room(min_blocks, config.threads, kThreadsPerSm);
+  }
 };
 
 // Equal in every field?

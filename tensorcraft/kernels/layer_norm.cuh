@@ -19,33 +19,33 @@ namespace detail::layer_norm {
 using namespace kernel::layer_norm;
 
 template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     layer_norm_in_registers(const __grid_constant__ Params p) {
   in_registers<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     layer_norm_vectorized(const __grid_constant__ Params p) {
   vectorized<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     layer_norm_block(const __grid_constant__ Params p) {
   block<T, W, C::value.config>(p);
 }
 
 template <class T, class W, class Q, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     layer_norm_quantized(const __grid_constant__ Params p) {
   quantized<T, W, Q, C::value.config>(p);
 }
 template <class T, class W, class Q, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     layer_norm_quantized_in_registers(const __grid_constant__ Params p) {
   quantized_in_registers<T, W, Q, C::value.config>(p);
 }
 
-template <class T, Activation activation, bool has_residual>
+template <class T, Activation activation, bool has_residual, bool crowded>
 inline constexpr auto kRegisterInstances = [] {
   std::array<Instance<Config>, kRegisterRows.size()> all{};
   for (size_t i = 0; i < all.size(); ++i) {
@@ -53,14 +53,15 @@ inline constexpr auto kRegisterInstances = [] {
     c.activation = activation;
     c.has_residual = has_residual;
     c.has_weight = c.has_bias = 1;
-    all[i] = {c, in_registers_min_blocks(c, has_residual, false)};
+    all[i] = {c, in_registers_min_blocks(c, has_residual, crowded)};
   }
   return all;
 }();
 
 template <class T, class W, Activation activation, bool has_residual>
 struct InRegisters {
-  static constexpr auto list = kRegisterInstances<T, activation, has_residual>;
+  static constexpr auto list =
+      kRegisterInstances<T, activation, has_residual, (sizeof(W) > sizeof(T))>;
   template <class C>
   static constexpr auto entry() {
     return &layer_norm_in_registers<T, W, C>;
@@ -68,7 +69,7 @@ struct InRegisters {
 };
 template <class T, class W, class Q, Activation activation, bool has_residual>
 struct QuantizedInRegisters {
-  static constexpr auto list = kRegisterInstances<T, activation, has_residual>;
+  static constexpr auto list = kRegisterInstances<T, activation, has_residual, true>;
   template <class C>
   static constexpr auto entry() {
     return &layer_norm_quantized_in_registers<T, W, Q, C>;

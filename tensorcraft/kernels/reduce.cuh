@@ -15,12 +15,12 @@ namespace detail::reduce {
 using namespace kernel::reduce;
 
 template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     reduce_row(const __grid_constant__ Params p) {
   row<T, C::value.config>(p);
 }
 template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     reduce_column(const __grid_constant__ Params p) {
   column<T, C::value.config>(p);
 }

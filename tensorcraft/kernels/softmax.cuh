@@ -6,8 +6,8 @@
 #include "tensorcraft/ops/softmax/plan.h"
 
 // Softmax, its logarithm and the logarithm of its sum over the last axis. Compiled for each T and
-// each of the three: in_registers with 16-byte accesses for every division of a row (36 kernels of
-// softmax for float, 20 for 16 bits; 16 and 10 for its logarithm, which knows no row as exactly
+// each of the three: in_registers with 16-byte accesses for every division of a row (34 kernels of
+// softmax for float, 20 for 16 bits; 15 and 10 for its logarithm, which knows no row as exactly
 // full; 8 and 4 for the sum, rows of a warp, since online too reads a longer one once), and online,
 // which takes all other rows (2).
 namespace tensorcraft::kernels {
@@ -16,12 +16,12 @@ namespace detail::softmax {
 using namespace kernel::softmax;
 
 template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     softmax_in_registers(const __grid_constant__ Params p) {
   in_registers<T, C::value.config>(p);
 }
 template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.min_blocks)
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     softmax_online(const __grid_constant__ Params p) {
   online<T, C::value.config>(p);
 }
@@ -45,11 +45,13 @@ inline constexpr BlockShape kBlockShapes[] = {{256, 1},  {256, 2},  {512, 2},
                                               {1024, 2}, {1024, 3}, {1024, 4}};
 inline constexpr BlockShape kRaggedShapes[] = {{256, 1}, {256, 2}, {256, 3},  {256, 4},
                                                {512, 3}, {512, 4}, {1024, 3}, {1024, 4}};
-// Of these: up to 16384 columns.
+// Of these: a warp has the shortest rows of float, and rows end at 16384 columns.
 template <int vector>
-inline constexpr int kNumBlockShapes = vector == 4 ? 6 : 4;
+inline constexpr int kFirstShape = vector == 4 ? 1 : 0;
 template <int vector>
-inline constexpr int kNumRaggedShapes = vector == 4 ? 8 : 6;
+inline constexpr int kNumBlockShapes = vector == 4 ? 5 : 4;
+template <int vector>
+inline constexpr int kNumRaggedShapes = vector == 4 ? 7 : 6;
 
 template <class T, Form form>
 struct Ragged {
@@ -69,8 +71,10 @@ struct Ragged {
       all[count - 1].min_blocks = in_registers_min_blocks(config, {.form = form});
     };
     for (int slots = 1; slots <= kWarps; ++slots) add(128, 32, slots);
-    for (int i = 0; i < kBlocks; ++i)
-      add(kRaggedShapes[i].threads, kRaggedShapes[i].threads, kRaggedShapes[i].slots);
+    for (int i = 0; i < kBlocks; ++i) {
+      const auto [threads, slots] = kRaggedShapes[kFirstShape<kVector> + i];
+      add(threads, threads, slots);
+    }
     return all;
   }();
   template <class C>
@@ -96,9 +100,10 @@ struct InRegisters {
       add(128, 16, slots, true);
       for (const bool whole : {true, false}) add(128, 32, slots, whole);
     }
-    for (int i = 0; i < kBlocks; ++i)
-      for (const bool whole : {true, false})
-        add(kBlockShapes[i].threads, kBlockShapes[i].threads, kBlockShapes[i].slots, whole);
+    for (int i = 0; i < kBlocks; ++i) {
+      const auto [threads, slots] = kBlockShapes[kFirstShape<kVector> + i];
+      for (const bool whole : {true, false}) add(threads, threads, slots, whole);
+    }
     return all;
   }();
   template <class C>

@@ -2,6 +2,8 @@
 #pragma once
 #include "tensorcraft/device/base.h"
 
+#include <algorithm>
+
 // What the plan headers of operators (ops/<op>/plan.h) are written in. They are plain C++ of the
 // host without types of the library: both the library and the launchers of kernels/ choose by them.
 namespace tensorcraft::op {
@@ -17,6 +19,12 @@ struct LaunchPlan {
   int shared_bytes = 0;  // dynamic shared memory
   int cluster = 1;       // blocks of a cluster
 };
+
+// Of `wanted` blocks of so many threads those that a multiprocessor has room for; all of them where
+// it does not say how many threads it takes. 0 leaves the choice to the compiler.
+constexpr int blocks_with_room(int wanted, int threads, int threads_per_sm) {
+  return threads_per_sm ? std::min(wanted, threads_per_sm / threads) : wanted;
+}
 
 // Is a null or other address a multiple of 16?
 inline bool is_vector_aligned(const void* address) {

@@ -188,9 +188,9 @@ std::string short_config(const Plan& plan) {
   return text.empty() ? "accepts" : text;
 }
 
-void write(std::ostream& out, const KernelReport& k) {
+void write(std::ostream& out, const char* which, const KernelReport& k) {
   const LaunchConfig& launch = k.launch;
-  out << "kernel for " << k.arch << ": grid " << launch.grid << ", block " << launch.block;
+  out << which << " for " << k.arch << ": grid " << launch.grid << ", block " << launch.block;
   if (launch.cluster.count() > 1) out << ", cluster " << launch.cluster;
   if (!k.signature.empty())
     out << "\n  " << k.signature << "\n  " << k.registers << " registers a thread, "
@@ -210,7 +210,10 @@ void write(std::ostream& out, const KernelReport& k) {
 
 void add_kernel_report(Explanation& e, const DeviceInfo& device) {
   for (const Considered& c : e.variants)
-    if (c.variant.name == e.variant && c.plan) e.kernel = report_kernel(*c.plan, device);
+    if (c.variant.name == e.variant && c.plan) {
+      e.kernel = report_kernel(*c.plan, device);
+      if (c.plan->finish.rung) e.finish = report_kernel(second_of(*c.plan), device);
+    }
 }
 
 std::string to_string(const Explanation& e) {
@@ -230,7 +233,8 @@ std::string to_string(const Explanation& e) {
       out << "accepts" << (c.reason.empty() ? "" : " by name: ") << c.reason;
     out << "\n" << std::string(width + 4, ' ') << c.variant.idea << '\n';
   }
-  if (e.kernel) write(out, *e.kernel);
+  if (e.kernel) write(out, "kernel", *e.kernel);
+  if (e.finish) write(out, "then a second kernel", *e.finish);
   out << "work: " << scaled(e.cost.bytes) << "B, " << scaled(e.cost.flops) << "FLOP\n";
   if (e.floor_us > 0) out << "floor: " << e.floor_us << " us\n";
   return std::move(out).str();

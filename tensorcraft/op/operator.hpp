@@ -72,6 +72,7 @@ struct Explanation {
   Cost cost;
   double floor_us = 0;  // no variant can be faster on this device; 0 where the peak is unknown
   std::optional<KernelReport> kernel;  // of the chosen variant, once add_kernel_report() ran
+  std::optional<KernelReport> finish;  // of its second kernel, where it has one
 };
 // Compiles what was chosen, where that is a kernel, and adds what it takes. Never fails.
 void add_kernel_report(Explanation& e, const DeviceInfo& device);

@@ -78,6 +78,7 @@ RememberedCall::RememberedCall(const CallKey& key, size_t num_outputs, std::stri
 
 void RememberedCall::find_addresses(const CallKey& key, const Plan& shifted) {
   if (plan_.kernel != shifted.kernel || plan_.launch != shifted.launch ||
+      plan_.finish != shifted.finish || plan_.finish_launch != shifted.finish_launch ||
       plan_.params_bytes != shifted.params_bytes)
     return;
   for (size_t at = 0; at + sizeof(uint64_t) <= plan_.params_bytes; at += sizeof(uint64_t)) {

@@ -45,12 +45,6 @@ constexpr Config registers_config(int64_t cols, int vector, int kept = 32, int m
                 .whole = cols == int64_t(group) * vector * slots};
 }
 
-// Of `wanted` blocks of so many threads those that a multiprocessor has room for; all of them where
-// it does not say how many threads it takes. 0 leaves the choice to the compiler.
-constexpr int blocks_with_room(int wanted, int threads, int threads_per_sm) {
-  return threads_per_sm ? std::min(wanted, threads_per_sm / threads) : wanted;
-}
-
 // Registers of a thread that device/row_group.cuh's RowSlots take: values of 2 bytes, 8 of which
 // make an access, stay in pairs unless they are sums of two rows.
 constexpr int held_registers(int slots, int vector, bool has_residual) {
@@ -144,7 +138,7 @@ constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int te
 // Why rows cannot be walked over, or empty.
 inline std::string_view persistent_problem(int64_t rows, const PersistentRows& split,
                                            bool has_clusters) {
-  if (split.cluster == 0) return "a row and its weights must fit the shared memory of 8 blocks";
+  if (split.cluster == 0) return "a row must fit the registers and the shared memory of 8 blocks";
   if (split.cluster > 1 && !has_clusters) return "needs sm_90 for rows that blocks share";
   return rows >= int64_t(1) << 31 ? "needs fewer than 2^31 rows" : "";
 }

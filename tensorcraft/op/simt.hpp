@@ -10,7 +10,7 @@ namespace tensorcraft::op {
 const jit::KernelKey* not_on_simt(const Plan& plan);
 // Turns the row down, with the Config in the reason, where its plan has no instance.
 void require_simt_instance(Considered& row);
-// Runs the kernel and returns when it is done. Kind unsupported where there is no instance.
+// Runs the kernels and returns when it is done. Kind unsupported where there is no instance.
 void launch_on_simt(const Plan& plan);
 
 }  // namespace tensorcraft::op

@@ -103,7 +103,7 @@ struct Variant {
   void (*run)(const Problem&) = nullptr;                      // of a host row
   Plan (*plan)(const Problem&, const DeviceInfo&) = nullptr;  // of a device row
   std::string_view alias = {};                                // another name the inventory asks for
-  std::string_view reason = {};  // why it may spill or take more than 256 threads
+  std::string_view reason = {};                               // why it may spill
   // Says why an accepted problem is left to the rows below unless the row is named; null: never.
   Verdict (*suits)(const Problem&, const DeviceInfo&) = nullptr;
 };

@@ -2,6 +2,7 @@
 """`tensorcraft report`: its summary, its mistakes, its file, and its page as a browser draws it."""
 
 import copy
+import csv
 import json
 import re
 import resource
@@ -91,6 +92,45 @@ def test_the_summary_has_ratios_and_means(run: Run, tmp_path: Path) -> None:
     assert add["rows"][-1]["timing"] == "events" and means["add", "torch.compile"]["missing"] == 1
     assert file["skipped"] == DOCUMENT["skipped"]
     assert means["all operators", "torch"]["count"] == 5 and "losing" not in means["softmax", "copy"]
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_points_of_the_roofline_are_a_table(run: Run, tmp_path: Path) -> None:
+    done = run("report", str(MADE_UP), "--csv", "points.csv")
+    assert done.code == 0 and "wrote report.html and points.csv" in done.out
+    points = table(tmp_path / "points.csv")
+    measured = [row for row in DOCUMENT["rows"] if row["error"] is None]
+    assert len(points) == len(measured)
+    softmax = next(p for p in points if p["variant"] == "in_registers" and p["op"] == "softmax")
+    assert (softmax["candidate"], softmax["chosen"], softmax["bound"]) == ("tensorcraft", "1", "bytes")
+    bytes_, flops, floor_us, median_us = 268435456, 335544320, 55.9241, 72.5
+    assert float(softmax["flops_per_byte"]) == pytest.approx(flops / bytes_)
+    assert float(softmax["gbs"]) == pytest.approx(bytes_ / median_us / 1e3, rel=1e-5)
+    assert float(softmax["of_floor"]) == pytest.approx(floor_us / median_us)
+    assert float(softmax["roof_gbs"]) == pytest.approx(bytes_ / floor_us / 1e3)
+    assert float(softmax["roof_tflops"]) == pytest.approx(flops / floor_us / 1e6)
+    copied = next(p for p in points if p["op"] == "transpose" and p["candidate"] == "copy")
+    assert copied["flops_per_byte"] == copied["roof_tflops"] == copied["variant"] == ""  # no operations
+
+
+def test_the_table_survives_any_name(run: Run, tmp_path: Path) -> None:
+    assert run("report", written(tmp_path, nasty_document()), "--csv", "points.csv").code == 0
+    assert {p["op"].removesuffix(NASTY) for p in table(tmp_path / "points.csv")} == {
+        row["op"] for row in DOCUMENT["rows"]
+    }
+    assert run("report", written(tmp_path, BARE), "--csv", "bare.csv").code == 0
+    bare = table(tmp_path / "bare.csv")
+    assert [p["median_us"] for p in bare] == ["4.0", "2.0", "2.0"]
+    assert all(p["floor_us"] == p["roof_gbs"] == p["flops_per_byte"] == "" for p in bare)
+
+
+def test_a_table_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> None:
+    done = run("report", str(MADE_UP), "--csv", "no/such/folder/points.csv")
+    assert done.code == 3 and "no/such/folder/points.csv" in done.err
 
 
 def test_the_documents_and_the_page_have_the_same_ratios(run: Run) -> None:

@@ -313,6 +313,38 @@ TEST(CompiledSets, HoldEveryMarginAndEveryScatter) {
     }
 }
 
+// Rows, columns and what lies between them, short and long, for GPUs of any size.
+TEST(CompiledSets, HoldEveryReduction) {
+  namespace r = detail::reduce;
+  constexpr auto kSum = Operation::sum, kArgmax = Operation::argmax;
+  const auto expect = [&]<class T, r::Operation operation>(std::string_view variant,
+                                                           const r::Planned& plan) {
+    const bool is_listed = variant == "row" ? is_compiled<r::Rows<T, operation>>(plan.launch)
+                           : variant == "column"
+                               ? is_compiled<r::Columns<T, operation>>(plan.launch)
+                               : is_compiled<r::Naive<T, operation>>(plan.launch);
+    EXPECT_TRUE(is_listed) << variant;
+    if (plan.combine.blocks > 0) EXPECT_TRUE((is_compiled<r::Combine<T, operation>>(plan.combine)));
+    return plan.combine.blocks > 0;
+  };
+  int shared = 0;
+  for (const int64_t outer : {1, 7, 512, 100000})
+    for (const int64_t reduced : {1, 8, 1000, 1024, 1 << 22})
+      for (const int64_t inner : {1, 3, 8, 64, 4096})
+        for (const int num_sms : {0, 1, 20, 132, 188})
+          for (const ptrdiff_t offset : {0, 1}) {
+            SCOPED_TRACE(testing::Message() << outer << " " << reduced << " " << inner << " on "
+                                            << num_sms << " from " << offset);
+            const float* in = kArray + offset;
+            const auto p = r::contiguous_params(in, kArray, outer, reduced, inner);
+            const auto [float_variant, of_float] = r::plan<kSum, float>(p, num_sms);
+            shared += expect.operator()<float, kSum>(float_variant, of_float);
+            const auto [half_variant, of_half] = r::plan<kArgmax, bf16>(p, num_sms);
+            shared += expect.operator()<bf16, kArgmax>(half_variant, of_half);
+          }
+  EXPECT_GT(shared, 0);
+}
+
 TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
   namespace r = detail::rms_norm;
   namespace l = detail::layer_norm;

@@ -205,7 +205,7 @@ bool sum(const Planned& c) {
   const auto p = r::contiguous_params(x.data(), c.out().data(), outer, x.shape(int(axis)), inner);
   const auto expect = [&](const char* variant, std::string_view problem, std::string_view doubt,
                           const r::Planned& plan) {
-    c.expect(variant, problem.empty() ? doubt : problem, plan.launch, plan.params);
+    c.expect(variant, problem.empty() ? doubt : problem, plan.launch, plan.params, plan.combine);
   };
   const auto operation = r::Operation::sum;
   expect("naive", r::naive_problem(p), "", r::naive_plan(p, operation));

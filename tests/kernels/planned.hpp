@@ -87,20 +87,20 @@ class Planned {
     size_t next_ = 0;
   };
 
-  // The library's row of this name declines for the same reason, or plans the same.
+  // The library's row of this name declines for the same reason, or plans the same; `finish` is of
+  // the second kernel, without blocks where there is none.
   template <class Params, class Config>
   void expect(std::string_view variant, std::string_view problem,
-              const op::LaunchPlan<Config>& launch, const Params& params) const {
+              const op::LaunchPlan<Config>& launch, const Params& params,
+              const op::LaunchPlan<Config>& finish = {}) const {
     for (const auto& row : variants_) {
       if (row.variant.name != variant) continue;
       EXPECT_EQ(row.reason, problem) << variant;
       if (!row.plan || !problem.empty()) return;
-      EXPECT_EQ(row.plan->launch.grid, (Dim3{uint32_t(launch.blocks)})) << variant;
-      EXPECT_EQ(row.plan->launch.block, (Dim3{uint32_t(launch.config.threads)})) << variant;
-      EXPECT_EQ(int(row.plan->launch.shared_bytes), launch.shared_bytes) << variant;
-      EXPECT_EQ(row.plan->kernel.min_blocks, launch.min_blocks) << variant;
-      EXPECT_EQ(std::memcmp(row.plan->kernel.config.data(), &launch.config, sizeof(Config)), 0)
-          << variant << ": Config";
+      expect_kernel(variant, row.plan->kernel, row.plan->launch, launch);
+      EXPECT_EQ(row.plan->finish.rung != nullptr, finish.blocks > 0) << variant;
+      if (row.plan->finish.rung && finish.blocks > 0)
+        expect_kernel(variant, row.plan->finish, row.plan->finish_launch, finish);
       ASSERT_EQ(row.plan->params_bytes, sizeof(Params));
       EXPECT_EQ(bytes_of<Params>(row.plan->params), bytes_of<Params>(&params)) << variant;
       return;
@@ -109,6 +109,17 @@ class Planned {
   }
 
  private:
+  template <class Config>
+  static void expect_kernel(std::string_view variant, const jit::KernelKey& kernel,
+                            const LaunchConfig& start, const op::LaunchPlan<Config>& launch) {
+    EXPECT_EQ(start.grid, (Dim3{uint32_t(launch.blocks)})) << variant;
+    EXPECT_EQ(start.block, (Dim3{uint32_t(launch.config.threads)})) << variant;
+    EXPECT_EQ(int(start.shared_bytes), launch.shared_bytes) << variant;
+    EXPECT_EQ(kernel.min_blocks, launch.min_blocks) << variant;
+    EXPECT_EQ(std::memcmp(kernel.config.data(), &launch.config, sizeof(Config)), 0)
+        << variant << ": Config";
+  }
+
   const op::Operator& op_;
   CaseRun run_;
   DeviceInfo device_;

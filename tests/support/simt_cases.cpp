@@ -130,6 +130,11 @@ std::vector<Case> simt_cases() {
   return all;
 }
 
+bool launches_the_same(const op::Plan& a, const op::Plan& b) {
+  return a.kernel == b.kernel && a.launch == b.launch && a.finish == b.finish &&
+         a.finish_launch == b.finish_launch;
+}
+
 std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run) {
   std::vector<op::Plan> plans;
   if (run.outputs()[0].size() == 0) return plans;
@@ -138,7 +143,7 @@ std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run) {
     device.num_sms = sms;
     for (auto& row : c.op->explain(run.outputs(), run.arguments({}), device).variants)
       if (row.accepted && std::ranges::none_of(plans, [&](const op::Plan& known) {
-            return known.kernel == row.plan->kernel && known.finish == row.plan->finish;
+            return launches_the_same(known, *row.plan);
           }))
         plans.push_back(std::move(*row.plan));
   }

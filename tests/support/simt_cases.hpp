@@ -9,6 +9,9 @@ namespace tensorcraft::testing {
 // vectorized rungs are compiled for.
 std::vector<Case> simt_cases();
 
+// Do both start the same kernels on as many blocks? What they work on may differ.
+bool launches_the_same(const op::Plan& a, const op::Plan& b);
+
 // What every row that accepts the case launches on the SIMT device; and what it launches there for
 // large problems only, asked of a device that small ones fill. Nothing where the output is empty.
 std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run);

@@ -17,7 +17,7 @@ TC_DEVICE void in_registers(const Params& p) {
   const Row<T, W, C> row(p, exists ? index : 0);
   RowSlots<T, C, C.has_residual != 0> slots;
   slots.load(row.x, row.residual, int(p.cols));
-  const float pivot = sizeof(T) == 2 ? 0 : row.pivot();
+  const float pivot = row.kHasPivot ? row.pivot() : 0;
   const Moments all = moments(slots, pivot).template over_group<C.group>(shared);
   Statistics s = row.about(pivot, all.mean);
   s.rstd = rsqrtf(all.squares * p.inverse_cols + p.eps);

@@ -2,9 +2,9 @@
 #pragma once
 // What changed: blocks stay and walk over rows. While a row is worked on in registers, the next
 // arrives in shared memory, so reading never stops; weights and biases are read once a block, not
-// once a row, and stay in shared memory too. A row longer than 64 KiB is shared by the blocks of a
-// cluster (sm_90). Threads find mean and squares of what they hold and join those, one exchange a
-// row. Demands: rows of a multiple of 16 bytes at 16-byte boundaries.
+// once a row, and stay in shared memory too. A row that one block has no room for is shared by
+// those of a cluster (sm_90). Threads find mean and squares of what they hold and join those, one
+// exchange a row. Demands: rows of a multiple of 16 bytes at 16-byte boundaries.
 #include "tensorcraft/device/moments.cuh"
 #include "tensorcraft/device/persistent_row.cuh"
 #include "tensorcraft/ops/layer_norm/row.cuh"
@@ -26,7 +26,7 @@ TC_DEVICE void persistent(const Params& p) {
     if (index >= p.rows) return;
     const Row<T, W, C> row(p, index);
     slice.request(row.x, row.residual);
-    if constexpr (sizeof(T) == 4) next_first = row.load(0);
+    if constexpr (row.kHasPivot) next_first = row.load(0);
   };
   RowWalk<Moments, C> walk(static_shared<RowExchange<Moments, C>>(), p.taken);
   request(walk.row);

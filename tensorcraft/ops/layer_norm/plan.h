@@ -46,10 +46,10 @@ constexpr Config in_registers_config(int64_t cols, int vector) {
 }
 
 // 1024 threads of 4 accesses on a multiprocessor keep enough bytes in flight; 512 of them do where
-// a residual is read too, which leaves each the registers for both.
-constexpr int in_registers_min_blocks(const Config& c, bool has_residual, bool /*crowded*/) {
+// a residual is read too, which leaves each the registers for both. Wide weights take some as well.
+constexpr int in_registers_min_blocks(const Config& c, bool has_residual, bool crowded) {
   const int held = op::held_registers(c.slots, c.vector, has_residual);
-  const int wanted = held <= 16 && !has_residual ? 1024 : held <= 32 && !has_residual ? 768 : 512;
+  const int wanted = has_residual || held > 32 ? 512 : crowded || held > 16 ? 768 : 1024;
   return held <= 32 && wanted > c.threads ? wanted / c.threads : 1;
 }
 

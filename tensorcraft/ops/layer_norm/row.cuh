@@ -10,7 +10,7 @@
 namespace tensorcraft::kernel::layer_norm {
 
 // The mean in two parts, pivot + shift. Values are summed as differences to the pivot, which is a
-// value of the row, so a mean far above the deviation costs no digits.
+// value of the row or, where Row has none, 0, so a mean far above the deviation costs no digits.
 struct Statistics {
   float pivot, shift, rstd;
   TC_DEVICE float centered(float h) const { return (h - pivot) - shift; }
@@ -19,6 +19,7 @@ struct Statistics {
 // One row of x, residual, out and residual_out; h is x + residual.
 template <class T, class W, Config C>
 struct Row {
+  static constexpr bool kHasPivot = sizeof(T) == 4;  // see moments()
   const Params& p;
   const T *x, *residual;
   T *out, *residual_out;
@@ -93,7 +94,9 @@ struct Row {
 };
 
 // Of what the calling thread holds of a row, the means relative to the pivot: in one pass, so that
-// floats made of packed values need not be kept for a second.
+// floats made of packed values need not be kept for a second. Values of 2 bytes need no pivot:
+// Moments keeps the mean of equal values exactly, so a row of them becomes 0, and what differs from
+// them by a digit of theirs is far from the rounding of that mean.
 template <class T, Config C, bool has_residual>
 TC_DEVICE Moments moments(const RowSlots<T, C, has_residual>& slots, float pivot) {
   Moments own{};

@@ -2,8 +2,8 @@
 #pragma once
 // What changed: blocks stay and walk over rows. While a row is worked on in registers, the next
 // arrives in shared memory, so reading never stops; weights are read once a block, not once a row,
-// and stay in shared memory too. A row longer than 64 KiB is shared by the blocks of a cluster
-// (sm_90), which exchange once a row. Demands: rows of a multiple of 16 bytes at 16-byte
+// and stay in shared memory too. A row that one block has no room for is shared by those of a
+// cluster (sm_90), which exchange once a row. Demands: rows of a multiple of 16 bytes at 16-byte
 // boundaries.
 #include "tensorcraft/device/persistent_row.cuh"
 #include "tensorcraft/ops/rms_norm/row.cuh"
@@ -53,7 +53,7 @@ TC_DEVICE void persistent(const Params& p) {
       });
     }
     if (!exists) return;
-    scale = rsqrtf(walk.receive().sum * p.inverse_cols + p.eps);
+    scale = scale_of(p, walk.receive().sum);
     last = held;
     last_row = index;
   }

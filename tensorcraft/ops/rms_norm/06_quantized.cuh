@@ -29,7 +29,7 @@ TC_DEVICE void quantized(const Params& p) {
     float squares = 0, amax = 0, unit = p.scale;
     for (int64_t i = lane; i < p.cols; i += C.group) squares += row.load(i) * row.load(i);
     squares = group_reduce<C.group>(scratch, squares, Sum());
-    const float scale = rsqrtf(squares * p.inverse_cols + p.eps);
+    const float scale = scale_of(p, squares);
     if (p.scales) {
       for (int64_t i = lane; i < p.cols; i += C.group)
         amax = fmax_nan(amax, fabsf(row.result(i, row.load(i), scale)));

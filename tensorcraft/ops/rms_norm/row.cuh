@@ -6,6 +6,11 @@
 
 namespace tensorcraft::kernel::rms_norm {
 
+// The factor of a row whose squares add up to `squares`.
+TC_DEVICE float scale_of(const Params& p, float squares) {
+  return rsqrtf(squares * p.inverse_cols + p.eps);
+}
+
 // One row of x, residual, out and residual_out; h is x + residual. What every rung does with a row
 // but adding it up.
 template <class T, class W, Config C>
@@ -33,8 +38,7 @@ struct Row {
     return h;
   }
 
-  // The factor of a row whose squares add up to `squares`.
-  TC_DEVICE float scale(float squares) const { return rsqrtf(squares * p.inverse_cols + p.eps); }
+  TC_DEVICE float scale(float squares) const { return scale_of(p, squares); }
 
   TC_DEVICE void store(int64_t i, float h, float scale) const {
     float weight = 1;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What changed: blocks stay and walk over rows. While a row is worked on in registers, the next
-// arrives in shared memory, so reading never stops, and every exponential is taken once. A row
-// longer than 64 KiB is shared by the blocks of a cluster (sm_90). A thread holds its values
-// relative to its own maximum, so one exchange a row is enough. Demands: rows of a multiple of 16
-// bytes at 16-byte boundaries.
+// arrives in shared memory, so reading never stops. A row that one block has no room for is shared
+// by those of a cluster (sm_90). A thread adds exponentials relative to its own maximum, so one
+// exchange a row is enough; they are taken again when the row is stored. Demands: rows of a
+// multiple of 16 bytes at 16-byte boundaries.
 #include "tensorcraft/device/exp_sum.cuh"
 #include "tensorcraft/device/persistent_row.cuh"
 #include "tensorcraft/ops/softmax/row.cuh"

@@ -177,7 +177,9 @@ inline std::string_view in_registers_problem(const Params& p, int element_bytes,
   if (!has_unit_step(p, given)) return "elements along the axis must be neighbours";
   const Config config = in_registers_config(p.cols, vector_of(p, given, element_bytes), given);
   if (config.slots > kMaxSlots || p.cols > op::kMaxRegisterRow)
-    return "a row must fit the registers of 1024 threads";
+    return p.cols > op::kMaxRegisterRow
+               ? "rows of more than 16384 elements do not fit the registers"
+               : "rows of more than 8192 elements must be aligned";
   if (div_ceil(p.rows, config.threads / config.group) > op::kMaxBlocks)
     return "needs fewer than 2^31 rows";
   return "";
@@ -220,8 +222,10 @@ inline std::string_view staged_doubt(const Params& p) {
   return p.cols <= 8192 ? "rows of up to 8192 elements are faster in registers" : "";
 }
 inline std::string_view persistent_doubt(const Params& p, int element_bytes,
-                                         const op::PersistentRows& split, int num_sms) {
-  if (p.cols * element_bytes <= 64 * 1024) return "rows that one block has are faster staged";
+                                         const op::PersistentRows& split, int num_sms,
+                                         bool has_clusters) {
+  if (has_clusters && p.cols * element_bytes <= 64 * 1024)
+    return "rows that one block has are faster staged";
   return op::persistent_doubt(p.rows, split, num_sms);
 }
 

@@ -165,8 +165,8 @@ op::Verdict accepts_persistent(const Problem& q, const DeviceInfo& device) {
 
 op::Verdict suits_persistent(const Problem& q, const DeviceInfo& device) {
   const Params p = params(q);
-  return op::decline(
-      persistent_doubt(p, q.element_bytes(), persistent_rows(q, p, device), device.num_sms));
+  return op::decline(persistent_doubt(p, q.element_bytes(), persistent_rows(q, p, device),
+                                      device.num_sms, device.compute_capability >= 90));
 }
 
 using Row = op::Variant<Problem>;
