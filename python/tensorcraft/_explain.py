@@ -60,6 +60,7 @@ class Explanation:
     bytes: float  # each input read once, each output written once
     flops: float  # a multiplication and an addition are two
     kernel: Kernel | None  # None on the CPU
+    finish: Kernel | None  # the second kernel of a call that ends in one
     text: str  # what str() gives
 
     def __str__(self) -> str:
@@ -92,5 +93,5 @@ def explain(op: str, /, *args: Any, arch: str | None = None, **options: Any) -> 
     inputs = arrays if record._takes_operands else tuple(values.values())
     found = native.explain(record._index, inputs, tuple(chosen.values()), common["variant"], common["device"], arch)
     rows = tuple(Verdict(**row) for row in found.pop("variants"))
-    compiled = found.pop("kernel")
-    return Explanation(variants=rows, kernel=Kernel(**compiled) if compiled else None, **found)
+    kernel, finish = (Kernel(**made) if (made := found.pop(name)) else None for name in ("kernel", "finish"))
+    return Explanation(variants=rows, kernel=kernel, finish=finish, **found)

@@ -119,7 +119,7 @@ def test_explain_for_a_gpu_that_is_not_here(run: Run, has_nvrtc: bool) -> None:
     arguments = ("explain", "gemm", "4096x4096", "4096x4096", "--arch", "sm_90a")
     answer = run(*arguments, "--json").json()
     assert set(answer) == {
-        "op", "device", "device_name", "variant", "variants", "kernel", "bytes", "flops", "floor_us",
+        "op", "device", "device_name", "variant", "variants", "kernel", "finish", "bytes", "flops", "floor_us",
     }  # fmt: skip
     assert answer["flops"] == 2 * 4096**3 and answer["bytes"] == 3 * 4096**2 * 4
     assert answer["floor_us"] > 0
@@ -150,6 +150,18 @@ def test_explain_takes_options_before_and_after_the_shapes(run: Run) -> None:
     assert "has_bias = 1" in config and "Activation::relu" in config
 
 
+def test_explain_shows_the_second_kernel_of_a_call(run: Run, has_nvrtc: bool) -> None:
+    arguments = ("explain", "sum", "256x1024", "--arch", "sm_90a")
+    answer = run(*arguments, "--json").json()
+    assert answer["kernel"]["grid"][0] > answer["finish"]["grid"][0] > 0
+    assert (
+        run("explain", "sum", "256x1024", "--option", "axis=1", "--arch", "sm_90a", "--json").json()["finish"] is None
+    )
+    assert "\nthen a second kernel for sm_90a: grid " in run(*arguments).out
+    if has_nvrtc:
+        assert "reduce_combine" in answer["finish"]["signature"]
+
+
 def test_a_forced_variant_that_declines_is_a_failed_check(run: Run) -> None:
     done = run("explain", "gemm", "64x64", "64x64", "--arch", "sm_90a", "--variant", "tensor_core")
     assert done.code == 1 and done.out.startswith("gemm on cuda:0: no variant accepts")
@@ -178,6 +190,14 @@ def test_warmup_fills_the_cache_that_the_others_show(run: Run, tmp_path: Path, h
     assert bad.code == 1 and bad.json() == {"good": 1, "removed": [damaged.name]}
     assert run("cache", "clear").out == "removed 1 kernels\n"
     assert run("cache", "ls", "--json").json() == {"kernels": []}
+
+
+def test_warmup_compiles_both_kernels_of_a_call(run: Run, has_nvrtc: bool) -> None:
+    if not has_nvrtc:
+        pytest.skip("there is no NVRTC")
+    done = run("warmup", "-", "--arch", "sm_90a", "--json", stdin="sum 256x1024\n").json()
+    assert (done["calls"], done["compiled"], done["failed"]) == (1, 2, 0)
+    assert {"reduce_row" in k["name"] for k in done["kernels"]} == {True, False}
 
 
 def test_a_bundle_carries_kernels_to_a_machine_without_nvrtc(run: Run, tmp_path: Path, has_nvrtc: bool) -> None:

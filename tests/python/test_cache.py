@@ -72,5 +72,8 @@ def test_explain_for_a_gpu_that_is_not_there() -> None:
     if not e.kernel.problem:
         assert e.kernel.registers > 8 and 0 < e.kernel.occupancy <= 1 and e.kernel.limited_by
         assert f"{e.kernel.registers} registers a thread" in str(e)
+    assert e.finish is None
+    shared = tc.explain("sum", np.ones((256, 1024), np.float32), arch="sm_90a")
+    assert shared.kernel and shared.finish and shared.kernel.grid[0] > shared.finish.grid[0]
     with pytest.raises(ValueError, match='architecture "sm_1" is not known'):
         tc.explain("relu", x, arch="sm_1")

@@ -165,3 +165,15 @@ def test_every_layout_gives_the_reference_or_a_typed_error(name: str) -> None:
             continue  # a broadcast view is read-only; a variant may want strides
         same(out, wanted)
     assert computed > CALLS // 10
+
+
+@pytest.mark.parametrize("rows", [3, 4096])
+def test_a_numpy_broadcast_reaches_a_gpu_as_what_it_stands_for(rows: int, device: str) -> None:
+    """Of 64 MiB and more it is sent once; a smaller one goes whole, so it may be a vector that must have no gaps."""
+    if not device.startswith("cuda"):
+        pytest.skip("arrays stay where they are")
+    row = np.linspace(-1, 1, 8192, dtype=np.float32)
+    x, weight = np.broadcast_to(row, (rows, 8192)), np.broadcast_to(np.float32(2), (8192,))
+    assert (x.nbytes >= 64 << 20) == (rows == 4096)
+    expected = tc.rms_norm(x.copy(), weight.copy(), device=device)
+    np.testing.assert_array_equal(tc.rms_norm(x, weight, device=device), expected)
