@@ -345,14 +345,8 @@ def head(on: Machine, given: argparse.Namespace) -> dict[str, Any]:
         "device": {"name": info["name"], "arch": info["arch"] or "cpu", "bandwidth_gbs": info["memory_gb_per_s"], "peak_tflops": peaks},
         "timing": {"method": f"{method}; inputs rotated past the cache unless warm; candidates interleaved at random; medians",
                    "data": "standard normal", "warmup_s": given.warmup},
-        "rows": [], "skipped": [], "compile": [],
+        "rows": [], "skipped": [],
     }  # fmt: skip
-
-
-def compile_facts(case: Case, explained: Any) -> list[dict[str, Any]]:
-    """Cold: the folder of kernels was empty when the process began."""
-    kernel = explained.kernel
-    return [{"op": case.op, "case": case.name, "variant": explained.variant, "ms": kernel.compile_ms}] if kernel else []
 
 
 def pick(given: argparse.Namespace) -> list[Case]:
@@ -390,7 +384,6 @@ def main() -> None:
             continue
         try:
             arguments = Arguments(case, on, given.warm)
-            results["compile"] += compile_facts(case, arguments.explain())
             rows = measure_case(arguments, given.peer, given, warmup)
             warmup = given.warmup / 10
         except Exception as error:  # noqa: BLE001  the other cases go on
@@ -414,8 +407,6 @@ def report(results: dict[str, Any], verdicts: list[tuple[str, bool]], check: boo
         if row["op"] == "gemm" and row["chosen"] and row["runs"] and results["device"]["arch"] != "cpu":
             goal = target_tflops(int(results["device"]["arch"].strip("sm_a")), row["dtype"])
             print(f"gemm {row['case']}: {row['tflops']:.1f} TFLOPS, the goal is {goal:g}")
-    if slow := max(results["compile"], key=lambda c: c["ms"], default=None):
-        print(f"slowest cold compile: {slow['ms']:.1f} ms, {slow['op']} {slow['case']} {slow['variant']}")
     for line, reached in verdicts:
         print("reached" if reached else "MISSED ", line)
     failed = [r for r in results["rows"] if r["error"] and not r["error"].startswith("n/a")]

@@ -12,7 +12,6 @@ namespace tensorcraft::kernel::quantize {
 
 template <class T, class Q, Config C>
 TC_DEVICE void amax(const Params& p) {
-  if (!p.partials) return;  // the plan alone has no memory for them
   auto& scratch = static_shared<BlockReduce<float>>();
   constexpr int64_t kStep = int64_t(C.threads) * C.vector * C.slots;
   const T* x = static_cast<const T*>(p.x);

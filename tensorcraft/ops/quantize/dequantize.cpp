@@ -70,8 +70,7 @@ Problem check(const op::Call<DequantizeOptions>& call) {
           .given = true,
           .asymmetric = false,
           .power_of_two = false,
-          .whole_tensor = o.scheme == QuantizeScheme::tensor,
-          .stream = o.stream};
+          .whole_tensor = o.scheme == QuantizeScheme::tensor};
 }
 
 op::Cost cost(const Problem& q) {

@@ -10,6 +10,8 @@
 #include "tensorcraft/ops/quantize/quantize_simt.hpp"
 #include "tensorcraft/ops/quantize/rungs.hpp"
 
+#include <cstddef>
+
 namespace tensorcraft {
 namespace kernel::quantize {
 
@@ -114,25 +116,18 @@ op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
   return in_registers_plan(q, register_params(q));
 }
 
-op::Plan plan_amax(const Problem& q, const DeviceInfo& device) {
-  const Params p = register_params(q);
-  return op::make_plan(kAmax, {q.x.dtype(), q.out.dtype()},
-                       amax_launch(p, x_bytes(q), device.num_sms), p);
-}
-
-// The second launch adds up what the blocks of the first found; the memory between them goes back
-// to its stream.
-void run_two_launches(const Problem& q) {
-  const Device device = q.x.device();
-  const StreamRef stream = op::resolve_stream(q.stream, device);
+// The second kernel joins what the blocks of the first found.
+op::Plan plan_two_launches(const Problem& q, const DeviceInfo& device) {
   Params p = register_params(q);
-  const Launch first = amax_launch(p, x_bytes(q), device_info(device).num_sms);
-  const Tensor partials(DType::float32, {first.blocks, 2}, device, stream);
-  p.partials = partials.data_as<float>();
+  const Launch first = amax_launch(p, x_bytes(q), device.num_sms);
   p.parts = first.blocks;
-  op::launch_plan(op::make_plan(kAmax, {q.x.dtype(), q.out.dtype()}, first, p), device, stream,
-                  kName);
-  op::launch_plan(in_registers_plan(q, p), device, stream, kName);
+  op::Plan plan = op::make_plan(kAmax, {q.x.dtype(), q.out.dtype()}, first, p);
+  const op::Plan second = in_registers_plan(q, p);
+  plan.finish = second.kernel;
+  plan.finish_launch = second.launch;
+  plan.workspace_bytes = size_t(first.blocks) * 2 * sizeof(float);
+  plan.workspace_at = offsetof(Params, partials);
+  return plan;
 }
 
 op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
@@ -160,7 +155,7 @@ const op::Variant<Problem> kTable[] = {
      {},
      "rows above 16384 elements need the registers of 512 threads"},
     {"two_launches", "the range of the whole tensor first, then its quantisation", DeviceType::cuda,
-     accepts_two_launches, run_two_launches, plan_amax},
+     accepts_two_launches, nullptr, plan_two_launches},
     {"naive", "one block for what shares a scale, any strides", DeviceType::cuda, always, nullptr,
      plan_naive},
     {"cpu", "float, rows over all cores", DeviceType::cpu, always, cpu},
@@ -220,8 +215,7 @@ Problem check(const op::Call<QuantizeOptions>& call) {
           .given = given,
           .asymmetric = o.asymmetric,
           .power_of_two = o.power_of_two,
-          .whole_tensor = o.scheme == QuantizeScheme::tensor,
-          .stream = o.stream};
+          .whole_tensor = o.scheme == QuantizeScheme::tensor};
 }
 
 op::Cost cost(const Problem& q) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
-#include "tensorcraft/cuda/stream.hpp"
 #include "tensorcraft/ops/quantize/params.h"
 
 #include <optional>
@@ -15,7 +14,6 @@ struct Problem {
   std::optional<TensorView> scales, zero_point;
   Tiles tiles;
   bool given, asymmetric, power_of_two, whole_tensor;
-  std::optional<StreamRef> stream;
 };
 
 // Host rows.
