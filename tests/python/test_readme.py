@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README agrees with the package: its example runs, its operator table is the registry's."""
+"""The README and docs/python.md agree with the package: their examples run, the operator table is the registry's."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,16 @@ def run(*command: str) -> str:
 def test_the_quickstart_runs() -> None:
     printed = run("examples/quickstart.py")
     assert "(4, 4) cpu" in printed and "softmax on cpu: cpu" in printed
+
+
+def test_the_tour_prints_what_its_comments_say() -> None:
+    tour = "examples/python_tour.py"
+    printed = run(tour)
+    said = re.findall(r"^ *print\(.*\)  # (.*\d.*)$", (ROOT / tour).read_text(), re.MULTILINE)
+    assert len(said) >= 4
+    for text in said:
+        assert f"{text}\n" in printed
+    assert "TensorCraftTypeError relu: x: dtype float64" in printed
 
 
 def test_the_operator_table_is_the_registry() -> None:

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What docs/python.md tells, as a program; it needs no GPU."""
+
+import json
+import struct
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import tensorcraft as tc
+
+tc.set_default_device("cpu")  # so that it prints the same everywhere
+
+# Tensors
+x = tc.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])  # float32, on the default device
+print(x.shape, x.strides, x.dtype, x.device)
+row, column = x[0], x[:, 1]  # views: no copy
+x[0, 1] = 20.0
+print(row.tolist(), column.tolist())  # [1.0, 20.0, 3.0] [20.0, 5.0]
+half = x.to("cpu").astype(tc.bfloat16)  # to() is x itself where x is there already
+y = (half @ half.T + 1).astype(tc.float32)
+print(y.numpy(), y[0, 0].item())
+
+# DLPack
+array = np.arange(6, dtype=np.float32).reshape(2, 3)
+shared = tc.from_dlpack(array)  # the same memory, on its device
+shared[0, 0] = -1
+back = np.from_dlpack(shared)  # the same memory again
+print(array[0, 0], back[0, 0])  # -1.0 -1.0
+
+# Calls
+out = np.empty_like(array)
+assert tc.softmax(array, out=out) is out  # no new array
+exact = tc.softmax(array, variant="reference", device="cpu")
+print(np.abs(out - exact).max())
+
+# Several results
+best = tc.topk(array, 2)
+print(best.out, best.indices)  # a named tuple
+values, indices = best
+
+# Joins
+parts = tc.split(array, 3, axis=1)  # three views
+print(tc.concat(parts, axis=1).shape, tc.stack(parts).shape)  # (2, 3) (3, 2, 1)
+
+# Streams
+if "cuda:0" in tc.devices():
+    first, second = tc.Stream("cuda:0"), tc.Stream("cuda:0")
+    begin, end = tc.Event("cuda:0", timing=True), tc.Event("cuda:0", timing=True)
+    with first:  # the current stream of this thread
+        a = tc.ones((1024, 1024), device="cuda:0")
+        begin.record(first)
+        b = a @ a
+        end.record(first)
+    end.wait(second)  # what follows on second starts after the product
+    c = tc.relu(b, stream=second)
+    second.synchronize()
+    print(tc.Event.elapsed_ms(begin, end), c[0, 0].item())
+
+# Traces
+with tc.trace() as calls:
+    for _ in range(3):
+        tc.softmax(array)
+    tc.gelu(array)
+print(calls)  # a table
+print(calls.rows()[0].op, sum(row.calls for row in calls.rows()))
+
+
+def write_weights(path: Path) -> None:
+    """A safetensors file of one float32 matrix: the length of a JSON header, the header, the values."""
+    header = json.dumps({"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + array.tobytes())
+
+
+# Weights
+with tempfile.TemporaryDirectory() as folder:
+    write_weights(Path(folder) / "model.safetensors")
+    weights = tc.load_safetensors(folder, device="cpu")
+    for name, w in weights.items():
+        print(name, w.shape, w.dtype, w.read_only)  # w (2, 3) DType.float32 True
+
+# Errors
+try:
+    tc.softmax(array, variant="fastest")
+except ValueError as error:  # a tc.errors.Error too
+    print(error)
+try:
+    tc.relu(np.ones(3))
+except tc.errors.Error as error:
+    print(type(error).__name__, error)
