@@ -4,9 +4,11 @@
 # usage: demo.sh [--no-onednn] "a question" [--file LINES.txt] [--device cuda|cpu] [--top N]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+usage() { sed -n '3,4s/^# //p' "$0"; }
+for word; do case $word in -h|--help) usage; exit 0 ;; esac; done
 options=() build=release
 if [ "${1:-}" = --no-onednn ]; then options=(--no-onednn) build=release-no-onednn; shift; fi
-[ $# -ge 1 ] || { sed -n '4s/^# //p' "$0"; exit 2; }
+[ $# -ge 1 ] || { usage >&2; exit 2; }
 
 "$root/scripts/setup.sh" "${options[@]}"
 "$root/scripts/build.sh" --no-tests "${options[@]}"

@@ -66,3 +66,12 @@ def test_a_package_that_there_is_not_is_left_out(tmp_path, candidate, install, s
     assert all(line.startswith(start) for line, start in zip(answer, said, strict=True)), answer
     fake(tmp_path, "browser", "true")
     assert ask("install_where_offered browser 'the test'", f"{tmp_path}:/usr/bin:/bin") == ""
+
+
+@pytest.mark.parametrize("words", [["-h"], ["--no-onednn", "--help"], ["a question", "--help"]])
+def test_the_demo_says_its_usage_and_installs_nothing(tmp_path, words):
+    (tmp_path / "scripts").mkdir()  # alone in its folder, so that a script it calls is missing
+    demo = tmp_path / "scripts" / "demo.sh"
+    demo.write_text((ROOT / "scripts" / "demo.sh").read_text())
+    done = subprocess.run(["/bin/bash", str(demo), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "usage: demo.sh" in done.stdout and not done.stderr
