@@ -127,9 +127,13 @@ void CaseRun::add_ours() {
     added.call = [this, name = c.variant.name](int copy) { operands_->run(copy, name); };
   }
   if (!candidates_.empty()) return;
-  if (!settings_.variant.empty() && settings_.variant != "all")
+  if (!settings_.variant.empty() && settings_.variant != "all") {
+    std::string names;
+    for (const op::Considered& c : explanation_.variants)
+      names.append(names.empty() ? "" : ", ").append(c.variant.name);
     fail(ErrorKind::value, case_.request.op, ": no variant of ", settings_.device.type,
-         " is named \"", settings_.variant, '"');
+         " is named \"", settings_.variant, "\"; there are ", names, " and all");
+  }
   candidates_.emplace_back(row(kOurs)).row.error = "no variant accepts";
 }
 

@@ -74,13 +74,29 @@ int report(Console& console, std::string_view kind, std::string_view message, in
   return code;
 }
 
-// CLI11 says of a word that is no command only that one is missing.
-std::string problem_of(const CLI::App& app, const CLI::ParseError& error) {
+// The innermost command that the line names.
+const CLI::App& innermost(const CLI::App& app) {
   const CLI::App* group = &app;
   while (!group->get_subcommands().empty()) group = group->get_subcommands().front();
-  const auto words = group->remaining();
-  if (group->get_require_subcommand_min() == 0 || words.empty()) return error.what();
-  return "there is no command " + words.front();
+  return *group;
+}
+
+// CLI11 says of a word that is no command only that one is missing, and of an option that is none
+// nothing where an argument is missing too.
+std::string problem_of(const CLI::App& group, const CLI::ParseError& error) {
+  const bool wants_command = group.get_require_subcommand_min() > 0;
+  for (const std::string& word : group.remaining()) {
+    if (!word.starts_with('-')) {
+      if (wants_command) return "there is no command " + word;
+    } else if (!wants_command || word != "--json") {
+      return "there is no option " + word;
+    }
+  }
+  if (!wants_command) return error.what();
+  std::vector<std::string> names;
+  for (const CLI::App* inner : group.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(inner->get_name());
+  return "give a command: " + joined(names);
 }
 
 int run_chosen(const Command& command, Console& console) {
@@ -111,7 +127,9 @@ int run(int argc, const char* const* argv, const std::vector<Command>& commands)
   } catch (const CLI::Success& answered) {  // --help, --version
     return app.exit(answered);
   } catch (const CLI::ParseError& error) {
-    std::cerr << "tensorcraft: " << problem_of(app, error) << "\nSee tensorcraft --help.\n";
+    const CLI::App& group = innermost(app);
+    std::cerr << "tensorcraft: " << problem_of(group, error) << "\nSee tensorcraft "
+              << (&group == &app ? "" : group.get_name() + " ") << "--help.\n";
     return kUsage;
   }
   return run_chosen(*chosen, console);

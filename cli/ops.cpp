@@ -69,7 +69,7 @@ void print_one(Console& console, const Description& d) {
   std::vector<std::vector<std::string>> table{{"argument", "default", "meaning"}};
   for (const auto* parameters : {&d.inputs, &d.options})
     for (const op::Parameter& p : *parameters)
-      table.push_back({std::string(p.name), p.default_value, std::string(p.doc)});
+      table.push_back({std::string(p.name), p.default_value, op::documented(p)});
   console.print_table(table);
   console.print("");
   table = {{"variant", "device", "idea"}};

@@ -86,7 +86,8 @@ std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes) {
   const std::string_view dtype = to_text(text, "dtype");
   const std::string fix =
       dtype == "float64"
-          ? "convert it: x.astype(\"float32\"), or tc.asarray(x, dtype=tc.float32)"
+          ? join("convert it with .astype() to what ", op, " takes, such as float32; tc.asarray(",
+                 name, ", dtype=tc.float32) does too")
           : "the dtypes are float32, float16, int8, int16, int32, int64, uint8 and bool in the "
             "machine's byte order, and bfloat16 and float8 in a tc.Tensor";
   fail(ErrorKind::type, op, ": ", name, ": dtype ", dtype, " is not supported; ", fix);

@@ -12,7 +12,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,19 @@ nb::object frameworks(const char* name) {
   return kept(module, [] { return nb::module_::import_("tensorcraft._frameworks"); }).attr(name);
 }
 
+// The caller's name of an array that the text "g, u, b=0.5" of the option `operands` names.
+std::string operand_name(const op::Description& d, const nb::tuple& options, size_t array) {
+  const auto found = std::ranges::find(d.options, "operands", &op::Parameter::name);
+  const auto text = nb::cast<std::string>(options[size_t(found - d.options.begin())]);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (word.find('=') == word.npos && array-- == 0) return word;
+    at = end + 1;
+  }
+  return std::string(d.inputs[0].name);
+}
+
 // Everything one call borrows or makes, alive until it returns.
 class Call {
  public:
@@ -31,8 +46,14 @@ class Call {
        nb::handle device)
       : description_(op.description()), given_stream_(stream) {
     arrays_.reserve(inputs.size() + options.size());
-    for (size_t i = 0; i < inputs.size(); ++i)
-      arrays_.push_back(to_array(inputs[i], name(), description_.inputs[i].name, stream));
+    const bool has_operands = !description_.inputs.empty() && description_.inputs.back().optional;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (has_operands)
+        arrays_.push_back(
+            to_array(inputs[i], name(), operand_name(description_, options, i), stream));
+      else
+        arrays_.push_back(to_array(inputs[i], name(), description_.inputs[i].name, stream));
+    }
     const size_t num_inputs = arrays_.size();
     options_.resize(options.size());
     for (size_t i = 0; i < options.size(); ++i) set_option(i, options[i]);
@@ -75,8 +96,12 @@ class Call {
 
  private:
   void set_option(size_t i, nb::handle value) {
-    if (value.is_none()) return;
     const op::Parameter& p = description_.options[i];
+    if (value.is_none()) {
+      if (p.optional) return;
+      fail(ErrorKind::type, name(), ": ", p.name, " must not be None; leave it out for ",
+           p.default_value);
+    }
     try {
       convert_option(i, p, value);
     } catch (const Error& e) {

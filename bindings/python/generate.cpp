@@ -88,8 +88,8 @@ std::string docstring(const Description& d) {
     s.append("        ").append(name).append(": ").append(doc).append(".\n");
   };
   if (!takes_operands(d))
-    for (const auto& p : d.inputs) add(p.name, p.doc);
-  for (const auto& p : d.options) add(p.name, p.doc);
+    for (const auto& p : d.inputs) add(p.name, documented(p));
+  for (const auto& p : d.options) add(p.name, documented(p));
   add("out", "array to write the result into; it is returned");
   add("stream",
       "tc.Stream, integer handle or object with __cuda_stream__; default: the framework's current "

@@ -71,6 +71,7 @@ Dims broadcast_shapes(const Dims& a, const Dims& b) {
 }
 
 int normalize_axis(int64_t axis, int rank, const char* what) {
+  if (rank == 0) fail(ErrorKind::value, what, ": expected at least 1 axis, got a scalar");
   if (axis < -rank || axis >= rank)
     fail(ErrorKind::value, what, ": axis must be in [", -rank, ", ", rank, "), got ", axis);
   return int(axis < 0 ? axis + rank : axis);

@@ -114,7 +114,7 @@ std::vector<std::string> compilation_flags(std::string_view arch, std::span<cons
     }
     if (newest == 0) {
       fail(ErrorKind::unsupported, "jit: NVRTC knows no architecture at or below ", arch,
-           "; install the NVRTC that belongs to the driver (pip install tensorcraft[nvrtc])");
+           "; install the NVRTC that belongs to the driver (pip install nvidia-cuda-nvrtc)");
     }
     target = join("compute_", newest);
   }

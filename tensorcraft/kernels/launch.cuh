@@ -93,12 +93,14 @@ struct Constant {
 };
 
 // Threads that a multiprocessor takes, of the architecture that is being compiled.
+constexpr int threads_per_sm() {
 #if defined(__CUDA_ARCH__) && \
     ((__CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 900) || __CUDA_ARCH__ >= 1100)
-inline constexpr int kThreadsPerSm = 1536;
+  return 1536;
 #else
-inline constexpr int kThreadsPerSm = 2048;
+  return 2048;
 #endif
+}
 
 // What a kernel is compiled for. A list is filled from variables that are not const: GCC 12 takes
 // what was copied from a const one as another type than nvcc does, and the launch finds no kernel.
@@ -108,7 +110,7 @@ struct Instance {
   int min_blocks = 1;  // of one multiprocessor, for its registers
   // Those of them that there is room for.
   constexpr int fitting_blocks() const {
-    return op::blocks_with_room(min_blocks, config.threads, kThreadsPerSm);
+    return op::blocks_with_room(min_blocks, config.threads, threads_per_sm());
   }
 };
 

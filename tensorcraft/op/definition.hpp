@@ -151,6 +151,8 @@ void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_
 // `table` as the description shows it, and the error where no row accepts or a name is unknown.
 [[noreturn]] void no_variant(std::string_view op, std::string_view forced,
                              std::span<const Considered> considered);
+// Why a row of `row` is none for tensors on `device`, and what to do.
+std::string on_another_device(DeviceType row, Device device);
 [[noreturn]] void unknown_variant(std::string_view op, std::string_view forced,
                                   std::span<const VariantInfo> rows);
 std::string config_text(const Plan& plan);
@@ -187,12 +189,17 @@ std::vector<Considered> consider(std::span<const Variant<Problem>> table, const 
   return all;
 }
 
-// Fails unless a row of any device has the name.
+// Adds the row that `forced` names where it is one of another device; fails where there is none.
 template <class Problem, class Options>
-void require_known(const Definition<Problem, Options>& def, std::string_view forced) {
+void add_forced(std::vector<Considered>& all, const Definition<Problem, Options>& def,
+                std::string_view forced, Device device) {
   std::vector<VariantInfo> rows;
   for (const auto& v : def.table) {
-    if (is_named(v, forced)) return;
+    if (is_named(v, forced)) {
+      if (std::ranges::none_of(all, [&](const Considered& c) { return c.variant.name == v.name; }))
+        all.push_back({info(v), false, on_another_device(v.device, device), {}});
+      return;
+    }
     rows.push_back(info(v));
   }
   unknown_variant(def.name, forced, rows);
@@ -208,8 +215,9 @@ const Variant<Problem>& choose(const Definition<Problem, Options>& def, const Pr
     if (forced.empty() && v.suits && !v.suits(problem, device).accepted()) continue;
     if (device.device.type != DeviceType::simt || !not_on_simt(v.plan(problem, device))) return v;
   }
-  if (!forced.empty()) require_known(def, forced);
-  no_variant(def.name, forced, consider(def.table, problem, device));
+  std::vector<Considered> all = consider(def.table, problem, device);
+  if (!forced.empty()) add_forced(all, def, forced, device.device);
+  no_variant(def.name, forced, all);
 }
 
 struct CallTensors {
@@ -354,9 +362,9 @@ class OperatorOf final : public Operator {
     const auto [named_outputs, named_inputs] = tensors_of(def_, call);
     check_places(def_.name, named_outputs, named_inputs);
     const Problem problem = def_.check(call);
-    if (!a.variant.empty()) require_known(def_, a.variant);
     Explanation e{
         def_.name, to_string(device.device), {}, consider(def_.table, problem, device), {}, 0};
+    if (!a.variant.empty()) add_forced(e.variants, def_, a.variant, device.device);
     for (const Considered& c : e.variants) {
       const bool wanted =
           a.variant.empty() || a.variant == c.variant.name || a.variant == c.variant.alias;

@@ -183,7 +183,7 @@ DoctorCheck check_python(Patient& p) {
             "install Python to use TensorCraft from it; C++ needs none"};
   if (p.python.version.empty())
     return {"Python package", CheckResult::warn, p.python.interpreter + ": " + p.python.problem,
-            "pip install tensorcraft to use it from Python; C++ needs none"};
+            "pip install . in the source tree to use it from Python; C++ needs none"};
   return {"Python package", CheckResult::pass, join(p.python.version, " in ", p.python.place), ""};
 }
 

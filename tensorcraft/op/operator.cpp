@@ -127,14 +127,17 @@ void no_variant(std::string_view op, std::string_view forced,
     text.append(": no variant accepts this problem");
   else
     text.append(": variant ").append(forced).append(" does not accept this problem");
-  bool seen = false;
   for (const Considered& c : considered) {
     if (!forced.empty() && c.variant.name != forced && c.variant.alias != forced) continue;
     text.append("\n  ").append(c.variant.name).append(": ").append(c.reason);
-    seen = true;
   }
-  if (!seen) text.append("\n  it runs on another type of device than these tensors are on");
   throw Error(ErrorKind::unsupported, text);
+}
+
+std::string on_another_device(DeviceType row, Device device) {
+  return join("runs on ", row, ", and these tensors are on ", device,
+              row == DeviceType::cuda ? "; device \"simt\" runs it without a GPU"
+                                      : "; move them to the CPU");
 }
 
 void unknown_variant(std::string_view op, std::string_view forced,

@@ -27,6 +27,17 @@ std::string_view kind_of(const Value& v) {
 
 }  // namespace
 
+std::string documented(const Parameter& parameter) {
+  std::string text(parameter.doc);
+  const char* before = ": ";
+  for (const std::string_view choice : parameter.choices) {
+    if (choice == "none") continue;  // None in Python, which is the default
+    text.append(before).append("\"").append(choice).append("\"");
+    before = ", ";
+  }
+  return text;
+}
+
 void wrong_type(std::string_view op, std::string_view name, std::string_view expected) {
   fail(ErrorKind::type, op, ": ", name, " must be ", expected);
 }

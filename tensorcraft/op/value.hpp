@@ -50,6 +50,9 @@ struct Parameter {
   std::span<const std::string_view> choices;  // of kind choice
 };
 
+// What a parameter means, with the words that it takes.
+std::string documented(const Parameter& parameter);
+
 // One output, likewise.
 struct OutputInfo {
   // Its name and what it is.

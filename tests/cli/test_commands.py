@@ -34,7 +34,10 @@ def test_colours_are_for_terminals(command: Path, environment: dict[str, str]) -
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 2, "subcommand is required"),
+        ((), 2, "give a command: "),
+        (("cache",), 2, "give a command: ls, stat, verify, clear, export, import\nSee tensorcraft cache --help"),
+        (("cache", "--json"), 2, "give a command: ls"),
+        (("explain", "--frob"), 2, "there is no option --frob\nSee tensorcraft explain --help"),
         (("nothing",), 2, "there is no command nothing"),
         (("cache", "nothing"), 2, "nothing"),
         (("doctor", "--loud"), 2, "--loud"),
@@ -46,6 +49,7 @@ def test_colours_are_for_terminals(command: Path, environment: dict[str, str]) -
         (("explain", "relu", "4", "--arch", "sm_80", "--device", "cpu"), 2, "give one"),
         (("explain", "relu", "4", "--variant", "best"), 2, 'no variant is named "best"'),
         (("explain", "gemm", "4x4", "5x4"), 2, "gemm: b: Size mismatch"),
+        (("bench", "softmax", "8x8", "--device", "cpu", "--variant", "quick"), 2, 'is named "quick"; there are cpu, reference and all'),
         (("warmup",), 2, "nothing to compile"),
         (("warmup", "/nonexistent", "--arch", "sm_80"), 3, "/nonexistent cannot be read"),
         (("warmup", "--call", "relu 4", "--device", "cpu"), 2, "cpu compiles nothing"),

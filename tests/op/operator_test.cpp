@@ -52,7 +52,7 @@ TEST_F(OperatorTest, AVariantOfAnotherDeviceSaysSo) {
   expect_error(
       ErrorKind::unsupported, [&] { run(out_, x_, "block"); },
       "l2_normalize: variant block does not accept this problem\n"
-      "  it runs on another type of device than these tensors are on");
+      "  block: runs on cuda, and these tensors are on cpu; device \"simt\" runs it without a GPU");
 }
 
 TEST_F(OperatorTest, AnOutputIsWritableAndTheInputItselfOrApart) {

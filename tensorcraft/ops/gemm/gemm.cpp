@@ -146,7 +146,7 @@ Problem check(const op::Call<Options>& call) {
             .alpha = o.alpha,
             .beta = beta,
             .activation = o.activation,
-            .allow_tf32 = o.allow_tf32 || config().allow_tf32};
+            .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32)};
   if (beta != 0) q.c = spread(*o.c);
   merge_batch(q);
   return q;
@@ -175,7 +175,9 @@ const op::Definition<Problem, Options> kDefinition{
         "dtype: float32, float16 or bfloat16. Leading axes broadcast as in NumPy, any strides are "
         "taken, and sizes may be 0: k = 0 gives activation(beta c + bias). Sums are float32 and "
         "rounded once to the dtype of out. c is not read where beta is 0, so it may hold NaN then. "
-        "float32 operands are never rounded unless allow_tf32 is given.",
+        "float32 operands are rounded to tf32 only where allow_tf32 or, without it, the "
+        "configuration "
+        "says so.",
     .aliases = {"matmul"},
     .inputs = {{"a", "left matrices, [..., m, k]"}, {"b", "right matrices, [..., k, n]"}},
     .options = {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),

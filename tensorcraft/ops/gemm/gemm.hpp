@@ -18,7 +18,8 @@ struct GemmOptions {
   Activation activation = Activation::none;       // applied last
   bool transpose_a = false, transpose_b = false;  // a is [..., k, m], b is [..., n, k]
   std::optional<DType> out_dtype = {};            // dtype of a (the default) or float32
-  bool allow_tf32 = false;                        // may round float32 operands to tf32
+  std::optional<bool> allow_tf32 = {};            // may round float32 operands to tf32; none: as
+                                                  // the configuration says, else no
   std::string_view variant = {};                  // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};           // none: the thread's current one of the device
 };
@@ -33,8 +34,8 @@ constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {})
 // out = activation(alpha a b + beta c + bias) for a [..., m, k] and b [..., k, n] of one dtype:
 // float32, float16 or bfloat16. Leading axes broadcast as in NumPy. Any strides; sizes may be 0,
 // and k = 0 gives activation(beta c + bias). Sums are float32, rounded once to the dtype of out.
-// float32 products are exact unless allow_tf32. Kinds: type for a dtype, value for a shape or an
-// overlap of out with an input.
+// float32 operands are not rounded unless allow_tf32, given or configured. Kinds: type for a dtype,
+// value for a shape or an overlap of out with an input.
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
           const GemmOptions& options = {});
 Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options = {});

@@ -54,13 +54,21 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Dequanti
 }
 
 Problem check(const op::Call<DequantizeOptions>& call) {
-  const TensorView &q = call.in(), &scales = call.in(1);
+  const TensorView& q = call.in();
   const DequantizeOptions& o = call.options;
   infer(call.inputs, o);
   op::check_like(kName, "out", call.out(), o.dtype, q.shape());
   if (o.zero_point && q.dtype() != DType::int8)
     fail(ErrorKind::value, kName, ": zero_point must not be given for float8; it is for int8");
-  check_scales(kName, scales, o.zero_point, scales_shape(kName, "q", q.shape(), layout_of(o)));
+  const Dims shape = scales_shape(kName, "q", q.shape(), layout_of(o));
+  // A norm that stores codes gives its scales without the axis of one element.
+  const bool lacks_axis =
+      o.scheme == QuantizeScheme::token && call.in(1).rank() + 1 == shape.rank();
+  const TensorView scales = lacks_axis ? call.in(1).expand_dims(call.in(1).rank()) : call.in(1);
+  if (o.scheme == QuantizeScheme::tensor && scales.rank() > 0)
+    fail(ErrorKind::value, kName, ": scales: expected one number for scheme \"tensor\", got shape ",
+         scales.shape(), "; name the scheme that they were computed with");
+  check_scales(kName, scales, o.zero_point, shape);
   const TensorView from = with_axis(q);
   return {.out = with_axis(call.out()),
           .x = from,
