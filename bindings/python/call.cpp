@@ -99,8 +99,8 @@ class Call {
     const op::Parameter& p = description_.options[i];
     if (value.is_none()) {
       if (p.optional) return;
-      fail(ErrorKind::type, name(), ": ", p.name, " must not be None; leave it out for ",
-           p.default_value);
+      fail(ErrorKind::type, name(), ": ", p.name, " must not be None",
+           p.default_value.empty() ? "" : "; leave it out for " + p.default_value);
     }
     try {
       convert_option(i, p, value);

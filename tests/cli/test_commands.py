@@ -154,6 +154,14 @@ def test_explain_takes_options_before_and_after_the_shapes(run: Run) -> None:
     assert "has_bias = 1" in config and "Activation::relu" in config
 
 
+def test_a_call_that_refuses_tf32_gets_none(run: Run) -> None:
+    call = ("explain", "gemm", "256x256", "256x256", "--arch", "sm_80", "--json")
+    configured = run(*call, TENSORCRAFT_ALLOW_TF32="1").json()["variant"]
+    assert configured.endswith("_tf32") and not run(*call).json()["variant"].endswith("_tf32")
+    refused = run(*call, "--option", "allow_tf32=False", TENSORCRAFT_ALLOW_TF32="1").json()["variant"]
+    assert not refused.endswith("_tf32")
+
+
 def test_explain_shows_the_second_kernel_of_a_call(run: Run, has_nvrtc: bool) -> None:
     arguments = ("explain", "sum", "256x1024", "--arch", "sm_90a")
     answer = run(*arguments, "--json").json()

@@ -92,6 +92,17 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "option beyond float32": (lambda: tc.elu(X, alpha=1e300), ValueError, r"elu: alpha must be at most 3.40282e\+38"),
     "complex option": (lambda: tc.elu(X, alpha=1j), TypeError, r"elu: alpha must be a number, got complex"),
     "array option": (lambda: tc.elu(X, alpha=X), TypeError, r"elu: alpha must be a number, got ndarray"),
+    "None for an axis": (lambda: tc.softmax(X, axis=None), TypeError, r"softmax: axis must not be None; leave it out for -1"),
+    "softmax of a scalar": (lambda: tc.softmax(1.0), ValueError, r"softmax: expected at least 1 axis, got a scalar"),
+    "dtype of an operand": (lambda: tc.elementwise("g + u", g=X, u=X.astype(np.float64)), TypeError, r"elementwise: u: dtype float64"),
+    "variant of a GPU": (
+        lambda: tc.softmax(X, variant="online", device="cpu"), NotImplementedError,
+        r'online: runs on cuda, and these tensors are on cpu; device "simt" runs it without a GPU',
+    ),
+    "scales of another scheme": (
+        lambda: tc.dequantize(*tc.quantize(X, tc.int8, scheme="token")), ValueError,
+        r'scales: expected one number for scheme "tensor", got shape \[2, 1\]; name the scheme',
+    ),
     "lone surrogate": (lambda: tc.gelu(X, approximate="\ud800"), ValueError, r"gelu: approximate must be valid Unicode"),
     "variant with NUL": (lambda: tc.gelu(X, variant="a\0b"), ValueError, r"the variant has a NUL character"),
     "result out of memory": (lambda: tc.relu(np.broadcast_to(X[0, 0], (2**46,)), device="cpu"), tc.OutOfMemory, r"shape \[70368744177664\]"),

@@ -39,7 +39,7 @@ def test_pad_refuses_widths_in_words_of_python() -> None:
         (((1, 2), 3, 4), TypeError, "pad: pad_width must be an int, .* got 3 among them"),
         (((1, 2), ("a", 4), (0, 0)), TypeError, "pad: pad_width must be an integer, got str"),
         (0.5, TypeError, "pad: pad_width must be an int, a pair of ints or a pair for each axis, got a float"),
-        (None, TypeError, "got 0 widths for one side"),
+        (None, TypeError, "pad_width must not be None"),
         (2**62, ValueError, "pad"),
         (2**70, ValueError, "pad"),
     ):

@@ -188,3 +188,15 @@ for a in (x, t):
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     limit = 15 if tc.default_device() == "cpu" else 150  # NumPy arrays travel to a GPU and back
     assert max(float(line) for line in run.stdout.split()) < limit
+
+
+def test_the_scales_of_a_norm_fit_dequantize() -> None:
+    x = np.random.default_rng(3).standard_normal((5, 64), np.float32)
+    codes, scales = tc.rms_norm(x, out_dtype=tc.int8, per_token=True)
+    back = tc.dequantize(codes, scales, scheme="token")
+    assert np.abs(back - tc.rms_norm(x)).max() <= scales.max() / 2 * 1.001
+    np.testing.assert_array_equal(back, tc.dequantize(codes, scales[:, None], scheme="token"))
+
+
+def test_help_has_the_words_that_an_option_takes() -> None:
+    assert 'scheme: what shares a scale: "tensor", "token", "block".' in (tc.quantize.__doc__ or "")

@@ -61,7 +61,7 @@ def test_lists_and_numbers_become_the_dtypes_a_user_expects() -> None:
 
 
 def test_float64_is_never_narrowed_in_silence() -> None:
-    with pytest.raises(TypeError, match=r"float64 is not supported; convert it.*tc\.asarray\(x, dtype=tc\.float32\)"):
+    with pytest.raises(TypeError, match=r"float64 is not supported; convert it.*tc\.asarray\(obj, dtype=tc\.float32\)"):
         tc.asarray(np.zeros(2))
     assert tc.asarray(np.array([0.1]), dtype=tc.float32).dtype is tc.float32
 
