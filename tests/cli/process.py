@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import json
+import pty
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,6 +29,14 @@ class Result:
 
 
 Run = Callable[..., Result]
+
+
+def open_terminal() -> tuple[int, int]:
+    """Both ends of a new terminal; the test is skipped where the machine has none to give, as a bare chroot."""
+    try:
+        return pty.openpty()
+    except OSError as problem:
+        pytest.skip(f"no terminal: {problem}")
 
 
 def options_of(run: Run, *command: str) -> set[str]:

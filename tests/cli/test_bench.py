@@ -4,14 +4,13 @@
 import contextlib
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from process import ROOT, Run
+from process import ROOT, Run, open_terminal
 
 QUICK = ("--device", "cpu", "--seconds", "0.01", "--warmup", "0.01")
 ROW = {
@@ -134,7 +133,7 @@ def test_the_bar_is_for_terminals(command: Path, environment: dict[str, str], ha
     arguments = [command, "bench", "relu", "20000000", "--device", "cpu", "--seconds", "1.5", "--warmup", "0.2"]
     piped = subprocess.run(arguments, capture_output=True, env=environment, check=True)
     assert piped.stderr == b""
-    ours, theirs = pty.openpty()
+    ours, theirs = open_terminal()
     subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=environment, check=True)
     os.close(theirs)
     drawn = b""

@@ -2,13 +2,12 @@
 """Every subcommand: its text, its JSON, its exit codes."""
 
 import os
-import pty
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from process import ROOT, Run
+from process import ROOT, Run, open_terminal
 
 COMMANDS = [
     ("doctor",), ("devices",), ("ops",), ("ops", "gemm"), ("explain", "relu", "4"), ("cache", "ls"), ("cache", "stat"),
@@ -25,7 +24,7 @@ def test_json_is_one_object_and_text_has_no_colours(run: Run, arguments: tuple[s
 
 
 def test_colours_are_for_terminals(command: Path, environment: dict[str, str]) -> None:
-    ours, theirs = pty.openpty()
+    ours, theirs = open_terminal()
     subprocess.run([command, "devices"], stdout=theirs, stderr=subprocess.DEVNULL, env=environment, check=True)
     os.close(theirs)
     assert b"\033[1mdevice\033[0m" in os.read(ours, 65536)

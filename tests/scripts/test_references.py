@@ -85,7 +85,7 @@ def test_bodies_and_initialisers_end_where_they_end() -> None:
 def doxygen(folder: Path, header: str) -> "subprocess.CompletedProcess[str]":
     (folder / "a.hpp").write_text(header)
     settings = (ROOT / "docs" / "Doxyfile").read_text()
-    settings += f"\nINPUT = {ROOT}/docs/namespaces.dox {folder}/a.hpp\nOUTPUT_DIRECTORY = {folder}\nUSE_MDFILE_AS_MAINPAGE =\n"
+    settings += f"\nINPUT = docs/namespaces.dox {folder}/a.hpp\nOUTPUT_DIRECTORY = {folder}\nUSE_MDFILE_AS_MAINPAGE =\n"
     return subprocess.run(["doxygen", "-"], input=settings, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
