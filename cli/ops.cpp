@@ -29,6 +29,7 @@ std::vector<std::string> devices_of(const Description& d) {
 
 std::vector<std::string> dtypes_of(const Description& d) {
   std::vector<std::string> names;
+  names.reserve(d.dtypes.size());
   for (const DType dtype : d.dtypes) names.emplace_back(to_string(dtype));
   return names;
 }

@@ -29,6 +29,7 @@ std::vector<std::string> operator_names() {
 
 std::vector<std::string> dtype_names() {
   std::vector<std::string> names;
+  names.reserve(kNumDTypes);
   for (int i = 0; i < kNumDTypes; ++i) names.emplace_back(to_string(DType(i)));
   return names;
 }

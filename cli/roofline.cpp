@@ -59,7 +59,7 @@ Json roof_of(const Json& problem, const Json& row) {
 std::string field(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
   if (!value.is_string()) return value.dump();
-  const auto text = value.get<std::string>();
+  auto text = value.get<std::string>();
   if (text.find_first_of(",\"\r\n") == text.npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
