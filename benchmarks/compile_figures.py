@@ -36,20 +36,22 @@ def rows_of(command: str, arch: list[str]) -> list[dict[str, Any]]:
     """Each kernel once: cases often share one."""
     rows: dict[str, dict[str, Any]] = {}
     for case in suite("headline"):
-        first = explain(command, case, arch)
-        for which in ("kernel", "finish"):
-            kernel = first[which]
-            if not kernel or kernel["signature"] in rows:
-                continue
-            if kernel["problem"] and "compile_ms" not in kernel:
+        runs = [explain(command, case, arch)]
+        kernels = {which: kernel for which in ("kernel", "finish") if (kernel := runs[0][which])}
+        for kernel in kernels.values():
+            if "compile_ms" not in kernel:
                 sys.exit(f"{case.op} {case.name}: {kernel['problem']}")
-            times = [kernel["compile_ms"]]
-            times += [explain(command, case, arch)[which]["compile_ms"] for _ in range(RUNS - 1)]
-            variant = first["variant"] + (", second kernel" if which == "finish" else "")
-            rows[kernel["signature"]] = {
-                "name": case.op, "case": case.name, "variant": variant, "ms": statistics.median(times),
+        if all(kernel["signature"] in rows for kernel in kernels.values()):
+            continue
+        runs += [explain(command, case, arch) for _ in range(RUNS - 1)]
+        for which, kernel in kernels.items():
+            variant = runs[0]["variant"] + (", second kernel" if which == "finish" else "")
+            row = {
+                "name": case.op, "case": case.name, "variant": variant,
+                "ms": statistics.median(run[which]["compile_ms"] for run in runs),
                 "registers": kernel["registers"], "code bytes": kernel["code_bytes"],
             }  # fmt: skip
+            rows.setdefault(kernel["signature"], row)
     return list(rows.values())
 
 
