@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/ptx/math.cuh"
+#include "tensorcraft/device/streamed.cuh"
 #include "tensorcraft/device/vec.cuh"
 
 namespace tensorcraft {
@@ -30,6 +31,9 @@ struct alignas(sizeof(T) * N) Packed {
 
   TC_HOST_DEVICE static Packed load(const T* from) {
     return *reinterpret_cast<const Packed*>(from);
+  }
+  TC_DEVICE static Packed load_streamed(const T* from, uint64_t policy) {
+    return bit_cast<Packed>(tensorcraft::load_streamed<N>(from, policy));
   }
   TC_HOST_DEVICE void store(T* to) const { *reinterpret_cast<Packed*>(to) = *this; }
 };

@@ -4,6 +4,7 @@
 #include "tensorcraft/device/cluster.cuh"
 #include "tensorcraft/device/ptx/cp_async.cuh"
 #include "tensorcraft/device/ptx/fence.cuh"
+#include "tensorcraft/device/ptx/load.cuh"
 #include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/row_group.cuh"
 
@@ -19,16 +20,18 @@ struct OwnColumns {
   static constexpr int kPiece = kVectorSize<T>, kPieces = C.vector / kPiece;
   Packed<T, kPiece> pieces[C.slots][kPieces][C.threads];
 
-  // Starts the copies of the calling thread's columns, of `cols` of a slice. They are complete when
-  // it has committed and waited.
+  // Starts the copies of a slot of the calling thread's, of `cols` columns of a slice. They are
+  // complete when it has committed and waited.
+  TC_DEVICE void request(int slot, const T* slice, int cols) {
+    const int column = (slot * C.threads + int(threadIdx.x)) * C.vector;
+    if (!C.whole && column >= cols) return;
+    for (int i = 0; i < kPieces; ++i)
+      ptx::cp_async_cg_16_hint(&pieces[slot][i][threadIdx.x], slice + column + i * kPiece,
+                               ptx::createpolicy_evict_last());
+  }
   TC_DEVICE void request(const T* slice, int cols) {
 #pragma unroll
-    for (int s = 0; s < C.slots; ++s) {
-      const int column = (s * C.threads + int(threadIdx.x)) * C.vector;
-      if (!C.whole && column >= cols) continue;
-      for (int i = 0; i < kPieces; ++i)
-        ptx::cp_async_cg_16(&pieces[s][i][threadIdx.x], slice + column + i * kPiece, 16);
-    }
+    for (int s = 0; s < C.slots; ++s) request(s, slice, cols);
   }
 
   TC_DEVICE const Packed<T, kPiece>& piece(int slot, int i) const {
@@ -41,6 +44,12 @@ struct OwnColumns {
       for (int e = 0; e < kPiece; ++e) to[i * kPiece + e] = part[e];
     }
   }
+};
+
+// Where a row is read from, its columns from 0 on; null where there is no row.
+template <class T>
+struct RowSource {
+  const T *x, *residual;
 };
 
 // The slice of a block, and the memory where rows of x, and of a residual, arrive.
@@ -62,19 +71,46 @@ struct PersistentRow {
     return reinterpret_cast<OwnColumns<W, C>*>(arrivals + (has_residual ? 2 : 1));
   }
 
-  // The next row, from its column 0 on, once the one before is taken.
-  TC_DEVICE void request(const T* x, const T* residual) const {
-    arrivals[0].request(x + first, cols);
-    if constexpr (has_residual) arrivals[1].request(residual + first, cols);
-    ptx::cp_async_commit_group();
+  // Requests a row whose place is free.
+  TC_DEVICE void request(const RowSource<T>& from) const {
+#pragma unroll
+    for (int s = 0; s < C.slots; ++s) request(s, from);
   }
 
   // Waits for the row that was requested.
   TC_DEVICE void take(RowSlots<T, C, has_residual>& row) const {
     ptx::cp_async_wait_group<0>();
-    row.take(
-        cols, [&](int s) { return arrivals[0].piece(s, 0); },
-        [&](int s) { return arrivals[1].piece(s, 0); });
+    row.cols = cols;
+#pragma unroll
+    for (int s = 0; s < C.slots; ++s) take(s, row);
+  }
+  // The same, and requests each slot of the next row as soon as its place is free.
+  TC_DEVICE void take(RowSlots<T, C, has_residual>& row, const RowSource<T>& next) const {
+    row.cols = cols;
+#pragma unroll
+    for (int s = 0; s < C.slots; ++s) {
+      ptx::cp_async_wait_group<C.slots - 1>();
+      take(s, row);
+      request(s, next);
+    }
+  }
+
+ private:
+  // A group of copies, also where it is empty: groups are counted.
+  TC_DEVICE void request(int slot, const RowSource<T>& from) const {
+    if (from.x) {
+      arrivals[0].request(slot, from.x + first, cols);
+      if constexpr (has_residual) arrivals[1].request(slot, from.residual + first, cols);
+    }
+    ptx::cp_async_commit_group();
+  }
+  TC_DEVICE void take(int slot, RowSlots<T, C, has_residual>& row) const {
+    Packed<T, C.vector> x{}, residual{};
+    if (row.has(slot)) {
+      x = arrivals[0].piece(slot, 0);
+      if constexpr (has_residual) residual = arrivals[1].piece(slot, 0);
+    }
+    row.hold(slot, x, residual);
   }
 };
 

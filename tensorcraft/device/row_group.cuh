@@ -36,6 +36,21 @@ TC_DEVICE void load_floats(float (&to)[kCount], const T* from) {
   }
 }
 
+// The same of what is read once (device/streamed.cuh).
+template <int kCount, class T>
+TC_DEVICE void load_streamed_floats(float (&to)[kCount], const T* from, uint64_t policy) {
+  if constexpr (kCount < kVectorSize<T>) {
+    load_floats(to, from);
+  } else {
+    constexpr int kStep = kVectorSize<T>;
+    for (int i = 0; i < kCount; i += kStep) {
+      float part[kStep];
+      to_floats(part, Packed<T, kStep>::load_streamed(from + i, policy));
+      for (int e = 0; e < kStep; ++e) to[i + e] = part[e];
+    }
+  }
+}
+
 // The same of what nothing writes while the kernel runs: these loads may pass stores.
 template <int kCount, class T>
 TC_DEVICE void load_constant_floats(float (&to)[kCount], const T* from) {
@@ -83,35 +98,31 @@ struct RowSlots {
     return column(slot) < cols;
   }
 
-  // x, or x + residual. What lies behind the row is 0. All loads are issued before the first is
-  // used.
-  TC_DEVICE void load(const T* x, const T* residual, int columns) {
-    take(
-        columns, [&](int s) { return Packed<T, C.vector>::load(x + column(s)); },
-        [&](int s) { return Packed<T, C.vector>::load(residual + column(s)); });
-  }
-  // The same of x(slot) and residual(slot).
-  template <class X, class Residual>
-  TC_DEVICE void take(int columns, const X& x, const Residual& residual) {
+  // x, or x + residual, which are one of `rows` rows. What lies behind the row is 0. All loads are
+  // issued before the first is used.
+  TC_DEVICE void load(const T* x, const T* residual, int columns, int64_t rows) {
+    const uint64_t policy = stream_policy(rows * columns * int64_t(sizeof(T)));
     cols = columns;
     Packed<T, C.vector> a[C.slots], b[C.slots];
 #pragma unroll
     for (int s = 0; s < C.slots; ++s) {
       if constexpr (!C.whole) a[s] = b[s] = {};
       if (!has(s)) continue;
-      a[s] = x(s);
-      if constexpr (has_residual) b[s] = residual(s);
+      a[s] = Packed<T, C.vector>::load_streamed(x + column(s), policy);
+      if constexpr (has_residual)
+        b[s] = Packed<T, C.vector>::load_streamed(residual + column(s), policy);
     }
 #pragma unroll
-    for (int s = 0; s < C.slots; ++s) {
-      if constexpr (has_residual) {
-        float r[C.vector];
-        to_floats(held[s].values, a[s]);
-        to_floats(r, b[s]);
-        for (int e = 0; e < C.vector; ++e) held[s].values[e] += r[e];
-      } else {
-        held[s] = a[s];
-      }
+    for (int s = 0; s < C.slots; ++s) hold(s, a[s], b[s]);
+  }
+  TC_DEVICE void hold(int slot, const Packed<T, C.vector>& x, const Packed<T, C.vector>& residual) {
+    if constexpr (has_residual) {
+      float r[C.vector];
+      to_floats(held[slot].values, x);
+      to_floats(r, residual);
+      for (int e = 0; e < C.vector; ++e) held[slot].values[e] += r[e];
+    } else {
+      held[slot] = x;
     }
   }
 

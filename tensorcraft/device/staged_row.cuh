@@ -26,10 +26,11 @@ struct StagedRow {
   const T* x;  // this block's slice in shared memory, then that of the residual
   int first, cols;
 
-  // Starts the copies; x and residual point to the whole row. All threads of the block call, once.
+  // Starts the copies; x and residual point to the whole row, one of `rows`. All threads of the
+  // block call, once.
   template <class Part>
   TC_DEVICE StagedRow(StagedShared<Part>& shared, T* memory, const T* row, const T* residual,
-                      int row_cols)
+                      int row_cols, int64_t rows)
       : x(memory) {
     const int slice = round_up(div_ceil(row_cols, C.cluster), C.vector);
     first = C.cluster > 1 ? int(ptx::cluster_ctarank()) * slice : 0;
@@ -41,9 +42,11 @@ struct StagedRow {
       ptx::fence_mbarrier_init();
       ptx::mbarrier_arrive_expect_tx(&shared.arrived, has_residual ? 2 * bytes : bytes);
       if (bytes > 0) {
-        ptx::cp_async_bulk_load(memory, row + first, bytes, &shared.arrived);
+        const uint64_t policy = stream_policy(rows * row_cols * int64_t(sizeof(T)));
+        ptx::cp_async_bulk_load_hint(memory, row + first, bytes, &shared.arrived, policy);
         if constexpr (has_residual)
-          ptx::cp_async_bulk_load(memory + slice, residual + first, bytes, &shared.arrived);
+          ptx::cp_async_bulk_load_hint(memory + slice, residual + first, bytes, &shared.arrived,
+                                       policy);
       }
     }
     __syncthreads();

@@ -103,9 +103,10 @@ std::string to_string(const CompilationOptions& options) {
               options.line_info ? "lines" : "");
 }
 
-std::vector<std::string> compilation_flags(std::string_view arch, std::span<const int> known,
+std::vector<std::string> compilation_flags(std::string_view arch, const Toolchain& toolchain,
                                            const CompilationOptions& options) {
   const int number = arch_number(arch);
+  const std::vector<int>& known = toolchain.architectures;
   std::string target(arch);
   if (std::ranges::find(known, number) == known.end()) {
     int newest = 0;
@@ -120,6 +121,8 @@ std::vector<std::string> compilation_flags(std::string_view arch, std::span<cons
   }
   std::vector<std::string> flags{"--gpu-architecture=" + target, "--std=c++20",
                                  "--ptxas-options=--verbose", "--ptxas-options=--warn-on-spills"};
+  // Without textures and the types of the CUDA runtime, which kernels have no use for: 8 ms less.
+  if (toolchain.version >= cuda::NvrtcVersion{12, 4}) flags.push_back("--minimal");
   if (options.line_info) flags.push_back("--generate-line-info");
   if (options.device_debug) flags.push_back("--device-debug");
   return flags;
@@ -131,7 +134,7 @@ Program make_program(const KernelKey& key, std::string_view arch, const Toolchai
   program.text = entry_text(key, arch);
   program.entry = entry_name(*key.rung);
   program.arch = arch;
-  program.options = compilation_flags(arch, toolchain.architectures, options);
+  program.options = compilation_flags(arch, toolchain, options);
   program.headers = include_closure(key.rung->header);
   program.key = content_key(program, toolchain);
   program.signature = join(readable_name(key), "_arch", arch.substr(arch.find('_') + 1), "_opt",

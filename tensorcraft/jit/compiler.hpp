@@ -8,7 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +41,7 @@ Program make_program(const KernelKey& key, std::string_view arch, const Toolchai
 
 // NVRTC's flags for an architecture. One that it does not know gets PTX of the newest it knows
 // below; kind unsupported where there is none. Fast-math is never among them.
-std::vector<std::string> compilation_flags(std::string_view arch, std::span<const int> known,
+std::vector<std::string> compilation_flags(std::string_view arch, const Toolchain& toolchain,
                                            const CompilationOptions& options);
 
 // What ptxas said about a module, summed over its functions but for the registers of the largest.

@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_bloc
 inline Launch ragged_launch(const Params& p, int element_bytes, Form form) {
   Launch plan = in_registers_launch(p, element_bytes, {.form = form});
   const int64_t cols = p.cols;
-  if (plan.config.group < 32) plan.config = row_config(cols, 128, 32, plan.config.vector);
+  if (plan.config.group < 32) plan.config = warp_config(cols, plan.config.vector);
   plan.config.whole = 0;
   plan.config.form = form;
   plan.blocks = div_ceil(p.rows, int64_t(plan.config.threads / plan.config.group));
@@ -70,7 +70,8 @@ struct Ragged {
       config.form = form;
       all[count - 1].min_blocks = in_registers_min_blocks(config, {.form = form});
     };
-    for (int slots = 1; slots <= kWarps; ++slots) add(128, 32, slots);
+    for (int slots = 1; slots <= kWarps; ++slots)
+      add(op::warp_row_threads(32, slots * kVector), 32, slots);
     for (int i = 0; i < kBlocks; ++i) {
       const auto [threads, slots] = kRaggedShapes[kFirstShape<kVector> + i];
       add(threads, threads, slots);
@@ -98,7 +99,8 @@ struct InRegisters {
     };
     for (int slots = 1; slots <= kWarps; ++slots) {
       add(128, 16, slots, true);
-      for (const bool whole : {true, false}) add(128, 32, slots, whole);
+      for (const bool whole : {true, false})
+        add(op::warp_row_threads(32, slots * kVector), 32, slots, whole);
     }
     for (int i = 0; i < kBlocks; ++i) {
       const auto [threads, slots] = kBlockShapes[kFirstShape<kVector> + i];

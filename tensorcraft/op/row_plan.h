@@ -17,6 +17,10 @@ struct RowSplit {
 };
 inline constexpr int64_t kMaxRegisterRow = 16384;  // 64 floats in each of 256 threads
 
+// Threads of a block whose groups have a row each, `held` elements of it a thread: where few blocks
+// fit a multiprocessor, small ones follow each other sooner.
+constexpr int warp_row_threads(int group, int held) { return group == 32 && held >= 32 ? 64 : 128; }
+
 // For rows of 1 to kMaxRegisterRow elements and vectors of at most 16 bytes. A block of 128 to
 // `most_threads` threads has a row of more than 1,024, each of them `kept` elements if they can.
 constexpr RowSplit split_rows(int64_t cols, int vector, int kept = 32, int most_threads = 256) {
@@ -28,6 +32,7 @@ constexpr RowSplit split_rows(int64_t cols, int vector, int kept = 32, int most_
     group = std::clamp(int(std::bit_ceil(uint32_t(vectors))), 8, 32);
     // A smaller group that divides the row leaves no thread without elements.
     if (vectors % group != 0 && vectors % 16 == 0 && vectors * vector <= 16 * 32) group = 16;
+    threads = warp_row_threads(group, div_ceil(vectors, group) * vector);
   }
   const int slots = div_ceil(vectors, group);
   // Long scalar rows share kernels: their count of slots is rounded up.

@@ -30,14 +30,24 @@ std::vector<std::string> kernel_files(const std::string& folder) {
 TEST(CompilationFlags, NameTheRealArchitectureAndNoFastMath) {
   const std::vector<std::string> expected{"--gpu-architecture=sm_90a", "--std=c++20",
                                           "--ptxas-options=--verbose",
-                                          "--ptxas-options=--warn-on-spills"};
-  EXPECT_EQ(compilation_flags("sm_90a", kToolchain.architectures, {}), expected);
+                                          "--ptxas-options=--warn-on-spills", "--minimal"};
+  EXPECT_EQ(compilation_flags("sm_90a", kToolchain, {}), expected);
+}
+
+TEST(CompilationFlags, LeaveOutWhatAnOlderCompilerDoesNotKnow) {
+  const auto last = [](cuda::NvrtcVersion version) {
+    return compilation_flags("sm_90a", {version, kToolchain.architectures}, {}).back();
+  };
+  EXPECT_EQ(last({12, 4}), "--minimal");
+  EXPECT_EQ(last({12, 3}), "--ptxas-options=--warn-on-spills");
 }
 
 TEST(CompilationFlags, CarryDeviceDebugOrLineInformation) {
-  const auto& known = kToolchain.architectures;
-  EXPECT_EQ(compilation_flags("sm_90a", known, {.device_debug = true}).back(), "--device-debug");
-  EXPECT_EQ(compilation_flags("sm_90a", known, {.line_info = true}).back(), "--generate-line-info");
+  const auto last = [](CompilationOptions options) {
+    return compilation_flags("sm_90a", kToolchain, options).back();
+  };
+  EXPECT_EQ(last({.device_debug = true}), "--device-debug");
+  EXPECT_EQ(last({.line_info = true}), "--generate-line-info");
 }
 
 // The presets debug and profile define these for the whole build, this file included.
@@ -61,9 +71,7 @@ TEST(CompilationOptions, HaveANameForSignatures) {
 }
 
 TEST(CompilationFlags, AskForThePtxOfTheNewestArchitectureBelowAnUnknownOne) {
-  const auto target = [](const char* arch) {
-    return compilation_flags(arch, kToolchain.architectures, {})[0];
-  };
+  const auto target = [](const char* arch) { return compilation_flags(arch, kToolchain, {})[0]; };
   EXPECT_EQ(target("sm_89"), "--gpu-architecture=sm_89");
   EXPECT_EQ(target("sm_130a"), "--gpu-architecture=compute_100");
   EXPECT_EQ(target("sm_87"), "--gpu-architecture=compute_86");

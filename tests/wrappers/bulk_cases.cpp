@@ -85,11 +85,14 @@ Case multicast() {
 std::vector<Case> bulk_cases() {
   Case load = bulk<bulk_load>("bulk_load", 4 + kWords, kWords);
   load.expect = expect_load;
+  Case hinted = bulk<bulk_load_hint>("bulk_load_hint", 4 + kWords, kWords);
+  hinted.expect = expect_load;
   Case store = bulk<bulk_store>("bulk_store", 4 + kWords, 2 * kWords);
   store.expect = expect_store;
   using Op = Reduction::Op;
   using Type = Reduction::Type;
   return {load,
+          hinted,
           store,
           reduction<bulk_add_f32>("bulk_add_f32", {Op::add, Type::f32}),
           reduction<bulk_add_f16>("bulk_add_f16", {Op::add, Type::f16}),

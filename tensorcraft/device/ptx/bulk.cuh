@@ -23,7 +23,22 @@ TC_DEVICE void cp_async_bulk_load(void* to, const void* from, uint32_t bytes, ui
 #endif
 }
 
-// The same into the blocks of the cluster in `mask`, at the same places; each counts its bytes at
+// The same by a policy of the L2 cache (load.cuh).
+TC_DEVICE void cp_async_bulk_load_hint(void* to, const void* from, uint32_t bytes,
+                                       uint64_t* barrier, uint64_t policy) {
+#if TC_PTX
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1], %2, [%3], %4;" ::"r"(cvta_to_shared(to)),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(cvta_to_shared(barrier)), "l"(policy)
+      : "memory");
+#else
+  (void)policy;
+  simt::bulk_load(to, from, bytes, barrier, 0);
+#endif
+}
+
+// The load into the blocks of the cluster in `mask`, at the same places; each counts its bytes at
 // its own barrier.
 TC_DEVICE void cp_async_bulk_load_multicast(void* to, const void* from, uint32_t bytes,
                                             uint64_t* barrier, uint16_t mask) {

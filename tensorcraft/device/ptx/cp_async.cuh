@@ -22,7 +22,20 @@ TC_DEVICE void cp_async_cg_16(void* shared, const void* global, int bytes) {
 #endif
 }
 
-// cp.async.ca.shared.global 4: the same for 4 bytes, at multiples of 4.
+// cp.async.cg.shared.global.L2::cache_hint 16: all 16 bytes, by a policy of the L2 cache.
+TC_DEVICE void cp_async_cg_16_hint(void* shared, const void* global, uint64_t policy) {
+#if TC_PTX
+  asm volatile(
+      "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(cvta_to_shared(shared)),
+      "l"(global), "l"(policy)
+      : "memory");
+#else
+  (void)policy;
+  simt::cp_async(shared, global, 16, 16);
+#endif
+}
+
+// cp.async.ca.shared.global 4: as cp_async_cg_16(), 4 bytes at multiples of 4.
 TC_DEVICE void cp_async_ca_4(void* shared, const void* global, int bytes) {
 #if TC_PTX
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(cvta_to_shared(shared)),

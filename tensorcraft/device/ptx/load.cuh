@@ -22,4 +22,40 @@ TC_DEVICE Words4 ld_global_nc_v4(const void* from) {
 #endif
 }
 
+// createpolicy.fractional.L2::evict_last: for the loads below, of lines that L2 replaces last.
+TC_DEVICE uint64_t createpolicy_evict_last() {
+#if TC_PTX
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+#else
+  return 0;
+#endif
+}
+
+// createpolicy.fractional.L2::evict_normal: of lines like those that are loaded without a policy.
+TC_DEVICE uint64_t createpolicy_evict_normal() {
+#if TC_PTX
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+#else
+  return 0;
+#endif
+}
+
+// ld.global.L2::cache_hint.v4.u32: 16 bytes by a policy of the L2 cache.
+TC_DEVICE Words4 ld_global_hint_v4(const void* from, uint64_t policy) {
+#if TC_PTX
+  Words4 y;
+  asm volatile("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+               : "=r"(y.words[0]), "=r"(y.words[1]), "=r"(y.words[2]), "=r"(y.words[3])
+               : "l"(__cvta_generic_to_global(from)), "l"(policy));
+  return y;
+#else
+  (void)policy;
+  return *static_cast<const Words4*>(from);
+#endif
+}
+
 }  // namespace tensorcraft::ptx

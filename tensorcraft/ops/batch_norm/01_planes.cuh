@@ -6,6 +6,7 @@
 // finds its plane by a multiplication, and where planes are no whole accesses its elements count
 // down to the next plane: a read and a write of each element and nothing else, the bytes of a copy.
 // Demands: dense tensors at 16-byte boundaries, planes of which a block meets at most kMaxPlanes.
+#include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/ops/batch_norm/channel.cuh"
 
 namespace tensorcraft::kernel::batch_norm {
@@ -41,10 +42,12 @@ TC_DEVICE void planes(const Params& p) {
   const T* x = static_cast<const T*>(p.x) + begin;
   T* out = static_cast<T*>(p.out) + begin;
   const int first = int(threadIdx.x) * C.vector;
-  AlignedVector<T, C.vector> v[C.slots];
+  const uint64_t policy = stream_policy((left + begin) * int64_t(sizeof(T)));
+  Packed<T, C.vector> v[C.slots];
 #pragma unroll
   for (int s = 0; s < C.slots; ++s)
-    if (first + s * kStep + C.vector <= left) v[s] = load_vector<C.vector>(x + first + s * kStep);
+    if (first + s * kStep + C.vector <= left)
+      v[s] = Packed<T, C.vector>::load_streamed(x + first + s * kStep, policy);
 
   const int64_t plane = begin / p.spatial;
   const auto before = uint32_t(begin - plane * p.spatial);  // elements of the first plane
@@ -58,7 +61,7 @@ TC_DEVICE void planes(const Params& p) {
     const int at = first + s * kStep;
     if (at + C.vector <= left) {
       float y[C.vector];
-      for (int e = 0; e < C.vector; ++e) y[e] = float(v[s][e]);
+      to_floats(y, v[s]);
       apply<C>(shared, p.by_spatial, before + uint32_t(at), y);
       store_floats(out + at, y);
     } else if constexpr (!C.whole) {

@@ -6,7 +6,7 @@
 // accesses of 01_vectorized.cuh: the last axis of out is whole vectors at 16-byte boundaries, and
 // of each input too unless one element serves a vector; a division for each other axis and vector,
 // not element, is left.
-#include "tensorcraft/device/vec.cuh"
+#include "tensorcraft/device/streamed.cuh"
 #include "tensorcraft/ops/elementwise/functors.cuh"
 #include "tensorcraft/ops/elementwise/program.cuh"
 
@@ -66,14 +66,15 @@ TC_DEVICE Offsets<kTensors> offsets(const ExpressionParams& p, int64_t element) 
 
 // N neighbours of an input, or N times the one element there is.
 template <int N, bool kShared, class T>
-TC_DEVICE AlignedVector<T, N> load_operand(const ExpressionParams& p, int input, int64_t at) {
+TC_DEVICE AlignedVector<T, N> load_operand(const ExpressionParams& p, int input, int64_t at,
+                                           uint64_t policy) {
   const T* data = static_cast<const T*>(p.inputs[input]) + at;
   if constexpr (kShared) {
     AlignedVector<T, N> v;
     for (int i = 0; i < N; ++i) v[i] = data[0];
     return v;
   } else {
-    return load_vector<N>(data);
+    return load_streamed<N>(data, policy);
   }
 }
 
@@ -83,7 +84,7 @@ TC_DEVICE void strided_expression(const ExpressionParams& p) {
   if (element >= p.size) return;
   const auto o = offsets<E::kTensors, C>(p, element);
   typename E::template Inputs<1, 0> in;
-  in.load(p, o);
+  in.load(p, o, 0);
   static_cast<typename E::Out*>(p.out)[o.at[0]] = in.compute(p, 0);
 }
 
@@ -95,6 +96,7 @@ TC_DEVICE void fused_expression(const ExpressionParams& p) {
   const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
   constexpr int64_t step = int64_t(C.threads) * N;
 
+  const uint64_t policy = stream_policy(p.size * int64_t(sizeof(Out)));
   typename E::template Inputs<N, C.shared> in[C.vectors];
   int64_t to[C.vectors];
 #pragma unroll
@@ -102,7 +104,7 @@ TC_DEVICE void fused_expression(const ExpressionParams& p) {
     const int64_t element = first + v * step;
     if (element + N > p.size) continue;
     const auto o = offsets<E::kTensors, C>(p, element);
-    in[v].load(p, o);
+    in[v].load(p, o, policy);
     to[v] = o.at[0];
   }
 #pragma unroll
@@ -119,7 +121,7 @@ TC_DEVICE void fused_expression(const ExpressionParams& p) {
     const int64_t tail = p.size / N * N + threadIdx.x;
     if (blockIdx.x + 1 < gridDim.x || tail >= p.size) return;
     typename E::template Inputs<1, 0> last;
-    last.load(p, offsets<E::kTensors, C>(p, tail));
+    last.load(p, offsets<E::kTensors, C>(p, tail), policy);
     out[tail] = last.compute(p, 0);
   }
 }

@@ -54,11 +54,11 @@ std::string inputs_text(const Program& p) {
     const std::string_view type = jit::device_type(p.inputs[size_t(i)]);
     fields += join("    AlignedVector<", type, ", N> x", i, ";\n");
     loads += join("      x", i, " = load_operand<N, (kShared >> ", i, " & 1) != 0, ", type, ">(p, ",
-                  i, ", o.at[", i + 1, "]);\n");
+                  i, ", o.at[", i + 1, "], policy);\n");
   }
   return join(fields,
-              "\n    TC_DEVICE void load(const ExpressionParams& p, const Offsets<kTensors>& o)",
-              " {\n", loads, "    }\n");
+              "\n    TC_DEVICE void load(const ExpressionParams& p, const Offsets<kTensors>& o,",
+              "\n                        uint64_t policy) {\n", loads, "    }\n");
 }
 
 struct KnownText {

@@ -21,12 +21,13 @@ TC_DEVICE void vectorized(const Params& p) {
   T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row) + first;
   const int64_t left = p.cols - first;
 
+  const uint64_t policy = stream_policy(p.rows * p.cols * int64_t(sizeof(T)));
   Packed<T, N> gates[C.vectors], ups[C.vectors];
 #pragma unroll
   for (int v = 0; v < C.vectors; ++v) {
     if (v * kStep >= left) continue;
-    gates[v] = Packed<T, N>::load(x + v * kStep);
-    ups[v] = Packed<T, N>::load(x + v * kStep + p.cols);
+    gates[v] = Packed<T, N>::load_streamed(x + v * kStep, policy);
+    ups[v] = Packed<T, N>::load_streamed(x + v * kStep + p.cols, policy);
   }
 #pragma unroll
   for (int v = 0; v < C.vectors; ++v) {

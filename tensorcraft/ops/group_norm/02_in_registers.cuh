@@ -20,7 +20,7 @@ TC_DEVICE void in_registers(const Params& p) {
   const int64_t row = exists ? index : 0;
   const T* x = static_cast<const T*>(p.x) + row * p.cols;
   RowSlots<T, C> slots;
-  slots.load(x, nullptr, int(p.cols));
+  slots.load(x, nullptr, int(p.cols), p.rows);
   Statistics s{finite_or_zero(float(x[0])), 0, 0};
   s.shift = slots.sum(shared.mean, [&](float h) { return h - s.pivot; }) * p.inverse_cols;
   const float squares = slots.sum(shared.squares, [&](float h) {

@@ -19,7 +19,7 @@ TC_DEVICE void in_registers(const Params& p) {
   const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
   T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
   RowSlots<T, C> slots;
-  slots.load(x, nullptr, int(p.cols));
+  slots.load(x, nullptr, int(p.cols), p.rows);
   const float squares = slots.sum(scratch, [](float v) { return v * v; });
   const float scale = 1.0f / fmax_nan(sqrtf(squares), p.eps);
   if (!exists) return;

@@ -16,7 +16,7 @@ TC_DEVICE void in_registers(const Params& p) {
   const bool exists = index < p.rows;  // threads without a row still take part in shuffles
   const Row<T, W, C> row(p, exists ? index : 0);
   RowSlots<T, C, C.has_residual != 0> slots;
-  slots.load(row.x, row.residual, int(p.cols));
+  slots.load(row.x, row.residual, int(p.cols), p.rows);
   const float pivot = row.kHasPivot ? row.pivot() : 0;
   const Moments all = moments(slots, pivot).template over_group<C.group>(shared);
   Statistics s = row.about(pivot, all.mean);

@@ -36,8 +36,8 @@ TC_DEVICE void staged(const Params& p) {
   const int64_t index = blockIdx.x / C.cluster;
   const Row<T, W, C> row(p, index);
   const float pivot = row.pivot();
-  const StagedRow<T, C, C.has_residual != 0> h(shared, &memory[0], row.x, row.residual,
-                                               int(p.cols));
+  const StagedRow<T, C, C.has_residual != 0> h(shared, &memory[0], row.x, row.residual, int(p.cols),
+                                               p.rows);
   const auto cols = float(h.cols);
   float shift = h.sum(shared.scratch[0], [&](float v) { return v - pivot; });
   shift = h.cols > 0 ? shift / cols : 0;

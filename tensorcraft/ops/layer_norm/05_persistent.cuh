@@ -25,7 +25,7 @@ TC_DEVICE void persistent(const Params& p) {
   const auto request = [&](uint32_t index) {
     if (index >= p.rows) return;
     const Row<T, W, C> row(p, index);
-    slice.request(row.x, row.residual);
+    slice.request({row.x, row.residual});
     if constexpr (row.kHasPivot) next_first = row.load(0);
   };
   RowWalk<Moments, C> walk(static_shared<RowExchange<Moments, C>>(), p.taken);

@@ -7,7 +7,7 @@
 // Rows are XOR-swizzled by their unit of the output, so that neither side has bank conflicts.
 // Sides that 16-byte accesses cannot touch move single elements, through padded rows.
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/device/vec.cuh"
+#include "tensorcraft/device/streamed.cuh"
 #include "tensorcraft/ops/permute/params.h"
 
 namespace tensorcraft::kernel::permute {
@@ -99,13 +99,14 @@ TC_DEVICE void load_tile(Tile<T, C>& tile, const Corner<T, C>& from, int64_t ste
     const uint32_t item = threadIdx.x + uint32_t(i * C.threads);
     return V > 1 ? place<Shape::kUnits>(item) : Place{int(item % C.tile), int(item / C.tile)};
   };
+  const uint64_t policy = stream_policy(int64_t(gridDim.x) * (C.tile * C.tile * Shape::kBytes));
   for (int first = 0; first < kLoads; first += kInFlight) {
     AlignedVector<T, V> values[kInFlight];
 #pragma unroll
     for (int i = 0; i < kInFlight; ++i) {
       const Place at = place_of(first + i);
       const int row = at_most(from.rows - 1, at.line), col = at_most(from.cols - V, at.unit * V);
-      values[i] = load_vector<V>(from.in + row * step + col);
+      values[i] = load_streamed<V>(from.in + row * step + col, policy);
     }
     __syncwarp();  // else the compiler waits for each load before the next, to save registers
 #pragma unroll

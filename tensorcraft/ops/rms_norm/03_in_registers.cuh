@@ -16,7 +16,7 @@ TC_DEVICE void in_registers(const Params& p) {
   const bool exists = index < p.rows;  // threads without a row still take part in shuffles
   const Row<T, W, C> row(p, exists ? index : 0);
   RowSlots<T, C, C.has_residual != 0> slots;
-  slots.load(row.x, row.residual, int(p.cols));
+  slots.load(row.x, row.residual, int(p.cols), p.rows);
   const float scale = row.scale(slots.sum(scratch, [](float h) { return h * h; }));
   if (!exists) return;
   slots.each(

@@ -14,8 +14,8 @@ TC_DEVICE void staged(const Params& p) {
   auto& shared = static_shared<StagedShared<float>>();
   auto& memory = dynamic_shared<AlignedVector<T, C.vector>>();
   const Row<T, W, C> row(p, blockIdx.x / C.cluster);
-  const StagedRow<T, C, C.has_residual != 0> h(shared, &memory[0], row.x, row.residual,
-                                               int(p.cols));
+  const StagedRow<T, C, C.has_residual != 0> h(shared, &memory[0], row.x, row.residual, int(p.cols),
+                                               p.rows);
   float squares = h.sum(shared.scratch[0], [](float v) { return v * v; });
   if constexpr (C.cluster > 1) {
     const float* parts = h.gather(shared, squares);

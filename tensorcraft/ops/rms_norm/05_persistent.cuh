@@ -27,7 +27,7 @@ TC_DEVICE void persistent(const Params& p) {
     weights->request(static_cast<const W*>(p.weight) + slice.first, slice.cols);
   const auto request = [&](uint32_t index) {
     const Row<T, W, C> row(p, index);
-    if (index < p.rows) slice.request(row.x, row.residual);
+    if (index < p.rows) slice.request({row.x, row.residual});
   };
   RowWalk<Squares, C> walk(static_shared<RowExchange<Squares, C>>(), p.taken);
   request(walk.row);

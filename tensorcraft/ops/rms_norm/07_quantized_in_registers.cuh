@@ -20,7 +20,7 @@ TC_DEVICE void quantized_in_registers(const Params& p) {
   const bool exists = index < p.rows;  // threads without a row still take part in shuffles
   const Row<T, W, C> row(p, exists ? index : 0);
   RowSlots<T, C, C.has_residual != 0> slots;
-  slots.load(row.x, row.residual, int(p.cols));
+  slots.load(row.x, row.residual, int(p.cols), p.rows);
   const float scale = row.scale(slots.sum(shared.squares, [](float h) { return h * h; }));
   float y[C.slots][C.vector], amax = 0, unit = p.scale;
 #pragma unroll

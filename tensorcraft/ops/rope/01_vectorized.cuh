@@ -65,6 +65,7 @@ TC_DEVICE void vectorized(const Params& p) {
   T* x_out = token_of<C>(static_cast<T*>(p.x.out), p.x.out_tokens, token);
   T* k_out = token_of<C>(static_cast<T*>(p.k.out), p.k.out_tokens, token);
 
+  const uint64_t policy = stream_policy(p.tokens * heads * p.half * 2 * int64_t(sizeof(T)));
   for (int col = int(threadIdx.x % C.lanes) * N; col < p.half; col += C.lanes * N) {
     Packed<T, N> a[C.unroll], b[C.unroll];
     const auto load = [&](int64_t first) {
@@ -74,8 +75,8 @@ TC_DEVICE void vectorized(const Params& p) {
         if (head >= heads) continue;
         const T* in =
             head < p.x.heads ? x_in + head * p.x.in_head : k_in + (head - p.x.heads) * p.k.in_head;
-        a[u] = Packed<T, N>::load(in + col);
-        b[u] = Packed<T, N>::load(in + col + p.half);
+        a[u] = Packed<T, N>::load_streamed(in + col, policy);
+        b[u] = Packed<T, N>::load_streamed(in + col + p.half, policy);
       }
     };
     int64_t first = threadIdx.x / C.lanes % C.heads;

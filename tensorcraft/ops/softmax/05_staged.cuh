@@ -17,7 +17,7 @@ TC_DEVICE void staged(const Params& p) {
   const int64_t index = blockIdx.x / C.cluster;
   const Logits<T, C> x(p, index);
   T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(index);
-  const StagedRow<T, C> row(shared, &memory[0], x.data(), nullptr, int(p.cols));
+  const StagedRow<T, C> row(shared, &memory[0], x.data(), nullptr, int(p.cols), p.rows);
 
   ExpSum total = ExpSum::of_nothing();
   row.template each<2>([&](int column, float(&v)[C.vector]) {

@@ -14,11 +14,11 @@ namespace tensorcraft::kernel::softmax {
 template <class T, Config C>
 TC_DEVICE void persistent(const Params& p) {
   const PersistentRow<T, C> slice(dynamic_shared<OwnColumns<T, C>>(), int(p.cols));
-  const auto request = [&](uint32_t index) {
-    if (index < p.rows) slice.request(Logits<T, C>(p, index).data(), nullptr);
+  const auto source = [&](uint32_t index) {
+    return RowSource<T>{index < p.rows ? Logits<T, C>(p, index).data() : nullptr, nullptr};
   };
   RowWalk<ExpSum, C> walk(static_shared<RowExchange<ExpSum, C>>(), p.taken);
-  request(walk.row);
+  slice.request(source(walk.row));
 
   RowSlots<T, C> held, last;  // `last` waits for its sum and is then stored
   uint32_t last_row = ~0u;
@@ -27,8 +27,13 @@ TC_DEVICE void persistent(const Params& p) {
     const uint32_t index = walk.row;
     const bool exists = index < p.rows;
     if (exists) {
-      slice.take(held);
-      request(walk.next);
+      const auto next = source(walk.next);
+      if constexpr (sizeof(T) == 2) {
+        slice.take(held, next);
+      } else {
+        slice.take(held);
+        slice.request(next);
+      }
       const Logits<T, C> x(p, index);
       ExpSum own = ExpSum::of_nothing();
       held.each_slot([&](int, int column, float(&v)[C.vector]) {

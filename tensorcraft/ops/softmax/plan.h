@@ -78,6 +78,12 @@ constexpr Config row_config(int64_t cols, int threads, int group, int vector) {
           .whole = slots * group * vector == cols};
 }
 
+constexpr Config warp_config(int64_t cols, int vector) {
+  Config config = row_config(cols, 128, 32, vector);
+  config.threads = op::warp_row_threads(config.group, config.slots * vector);
+  return config;
+}
+
 // 2 accesses a thread, where all threads of a multiprocessor run, keep enough bytes in flight; what
 // takes more registers does better with 4, where half of them run.
 constexpr bool takes_few_registers(const Given& given) {
@@ -86,7 +92,7 @@ constexpr bool takes_few_registers(const Given& given) {
 
 constexpr Config in_registers_config(int64_t cols, int vector, const Given& given) {
   // Half a warp where that leaves no thread without elements and a warp would.
-  const Config half = row_config(cols, 128, 16, vector), warp = row_config(cols, 128, 32, vector);
+  const Config half = row_config(cols, 128, 16, vector), warp = warp_config(cols, vector);
   if (half.whole && !warp.whole && half.slots <= max_warp_slots(vector)) return half;
   if (warp.slots <= max_warp_slots(vector)) return warp;
   const int accesses = takes_few_registers(given) ? 2 : 4;

@@ -30,7 +30,8 @@ class Logits {
       : x_(static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row)),
         x_step_(p.x_step),
         mask_step_(p.mask_step),
-        scale_(p.scale) {
+        scale_(p.scale),
+        policy_(stream_policy(p.rows * p.cols * int64_t(sizeof(T)))) {
     if constexpr (C.mask != Mask::none)
       mask_ = static_cast<const Element*>(p.mask) + p.mask_rows.offset<C.nested>(row);
   }
@@ -44,7 +45,7 @@ class Logits {
   // kCount of them from i on, aligned as load_floats() wants it.
   template <int kCount>
   TC_DEVICE void load(float (&v)[kCount], int64_t i) const {
-    load_floats(v, x_ + i);
+    load_streamed_floats(v, x_ + i, policy_);
     transform(v, i);
   }
   // The row as it lies in memory, and what becomes of kCount values of it from i on.
@@ -79,6 +80,7 @@ class Logits {
   const Element* mask_ = nullptr;
   int64_t x_step_, mask_step_;
   float scale_;
+  uint64_t policy_;
 };
 
 // The maximum that a row's values are held relative to. A bool mask may leave nothing of a row,

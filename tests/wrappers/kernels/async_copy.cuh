@@ -106,10 +106,24 @@ TC_DEVICE void arrive_by_copies(const Params& p) {
 TC_DEVICE void cp_async_arrive(const Params& p) { arrive_by_copies<true>(p); }
 TC_DEVICE void cp_async_arrive_noinc(const Params& p) { arrive_by_copies<false>(p); }
 
+// The words of each thread, in the other order.
+TC_DEVICE void store_reversed(const Params& p, const ptx::Words4& y) {
+  ptx::st_global_v4(block_out(p) + int(threadIdx.x) * 4,
+                    {y.words[3], y.words[2], y.words[1], y.words[0]});
+}
 TC_DEVICE void ld_global_nc(const Params& p) {
-  const int t = int(threadIdx.x) * 4;
-  const ptx::Words4 y = ptx::ld_global_nc_v4(block_in(p) + t);
-  ptx::st_global_v4(block_out(p) + t, {y.words[3], y.words[2], y.words[1], y.words[0]});
+  store_reversed(p, ptx::ld_global_nc_v4(block_in(p) + int(threadIdx.x) * 4));
+}
+TC_DEVICE void ld_global_hint(const Params& p) {
+  const uint64_t policy =
+      threadIdx.x % 2 ? ptx::createpolicy_evict_last() : ptx::createpolicy_evict_normal();
+  store_reversed(p, ptx::ld_global_hint_v4(block_in(p) + int(threadIdx.x) * 4, policy));
+}
+TC_DEVICE void cp_async_16_hint(const Params& p) {
+  uint32_t* own = &static_shared<CopyTiles>().words[0][threadIdx.x * 4];
+  ptx::cp_async_cg_16_hint(own, block_in(p) + int(threadIdx.x) * 4, ptx::createpolicy_evict_last());
+  ptx::cp_async_wait_all();
+  store_reversed(p, {own[0], own[1], own[2], own[3]});
 }
 
 }  // namespace tensorcraft::test

@@ -3,6 +3,7 @@
 #include "tensorcraft/device/ptx/bulk.cuh"
 #include "tensorcraft/device/ptx/cluster.cuh"
 #include "tensorcraft/device/ptx/fence.cuh"
+#include "tensorcraft/device/ptx/load.cuh"
 #include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tests/wrappers/kernels/params.h"
 
@@ -24,7 +25,8 @@ TC_DEVICE void copy_in(uint32_t* words, const uint32_t* from, int count) {
 }
 
 // in: bytes to load, three words of nothing, the words. out: the words that came, zeros behind.
-TC_DEVICE void bulk_load(const Params& p) {
+template <bool kHint>
+TC_DEVICE void load_bytes(const Params& p) {
   BulkShared& s = static_shared<BulkShared>();
   const uint32_t bytes = block_in(p)[0];
   clear(s.words[0], kBulkWords);
@@ -35,12 +37,18 @@ TC_DEVICE void bulk_load(const Params& p) {
     ptx::mbarrier_init(&s.barrier, 1);
     ptx::fence_mbarrier_init();
     ptx::mbarrier_arrive_expect_tx(&s.barrier, bytes);
-    ptx::cp_async_bulk_load(s.words[0], block_in(p) + 4, bytes, &s.barrier);
+    if constexpr (kHint)
+      ptx::cp_async_bulk_load_hint(s.words[0], block_in(p) + 4, bytes, &s.barrier,
+                                   ptx::createpolicy_evict_last());
+    else
+      ptx::cp_async_bulk_load(s.words[0], block_in(p) + 4, bytes, &s.barrier);
   }
   __syncwarp();
   ptx::mbarrier_wait_parity(&s.barrier, 0);
   for (int i = int(threadIdx.x); i < kBulkWords; i += 32) block_out(p)[i] = s.words[0][i];
 }
+TC_DEVICE void bulk_load(const Params& p) { load_bytes<false>(p); }
+TC_DEVICE void bulk_load_hint(const Params& p) { load_bytes<true>(p); }
 
 // The same input stored in two groups; the first's source changes once it has been read, the
 // second's once that is stored.

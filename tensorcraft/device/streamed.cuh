@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/ptx/load.cuh"
+#include "tensorcraft/device/vec.cuh"
+
+namespace tensorcraft {
+
+// The policy by which a kernel that writes about as much as it reads, here `bytes`, reads what it
+// reads once. Of more than L2 holds the lines that were read are replaced last, so it writes
+// results to memory early and steadily: 2 to 4 % of the time (ops/rms_norm/README.md), and whoever
+// runs next finds L2 no worse. Of less, everything stays where the next kernel finds it.
+TC_DEVICE uint64_t stream_policy(int64_t bytes) {
+  constexpr int64_t kLarge = 32 << 20;
+  return bytes > kLarge ? ptx::createpolicy_evict_last() : ptx::createpolicy_evict_normal();
+}
+
+// load_vector() by that policy, where an access has 16 bytes.
+template <int N, class T>
+TC_DEVICE AlignedVector<T, N> load_streamed(const T* from, uint64_t policy) {
+  if constexpr (sizeof(T) * N == kVectorBytes)
+    return bit_cast<AlignedVector<T, N>>(ptx::ld_global_hint_v4(from, policy));
+  else
+    return load_vector<N>(from);
+}
+
+}  // namespace tensorcraft
