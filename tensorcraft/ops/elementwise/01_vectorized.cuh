@@ -12,14 +12,16 @@ namespace tensorcraft::kernel::elementwise {
 TC_DEVICE constexpr int larger(int a, int b) { return a > b ? a : b; }
 
 // N elements from `at`, or N times the one element there is.
-template <int N, bool single, class T>
+template <int N, bool single, bool streamed, class T>
 TC_DEVICE Packed<T, N> load_input(const T* data, int64_t at, uint64_t policy) {
   if constexpr (single) {
     AlignedVector<T, N> v;
     for (int i = 0; i < N; ++i) v[i] = data[0];
     return bit_cast<Packed<T, N>>(v);
-  } else {
+  } else if constexpr (streamed) {
     return Packed<T, N>::load_streamed(data + at, policy);
+  } else {
+    return Packed<T, N>::load(data + at);
   }
 }
 
@@ -55,6 +57,7 @@ TC_DEVICE void vectorized(const Params& p) {
   const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
   constexpr int64_t step = int64_t(C.threads) * N;
 
+  constexpr bool streamed = C.vectors > 1;  // else few elements, which L2 holds
   const uint64_t policy = stream_policy(p.size * int64_t(sizeof(Out)));
   Packed<A, N> as[C.vectors];
   Packed<B, N> bs[C.vectors];
@@ -62,8 +65,8 @@ TC_DEVICE void vectorized(const Params& p) {
   for (int v = 0; v < C.vectors; ++v) {
     const int64_t at = first + v * step;
     if (at + N > p.size) continue;
-    if constexpr (has_a) as[v] = load_input < N, C.single_a != 0 > (a, at, policy);
-    if constexpr (has_b) bs[v] = load_input < N, C.single_b != 0 > (b, at, policy);
+    if constexpr (has_a) as[v] = load_input < N, C.single_a != 0, streamed > (a, at, policy);
+    if constexpr (has_b) bs[v] = load_input < N, C.single_b != 0, streamed > (b, at, policy);
   }
 #pragma unroll
   for (int v = 0; v < C.vectors; ++v) {

@@ -22,12 +22,16 @@ TC_DEVICE void vectorized(const Params& p) {
   const int64_t left = p.cols - first;
 
   const uint64_t policy = stream_policy(p.rows * p.cols * int64_t(sizeof(T)));
+  const auto load = [&](const T* from) {
+    if constexpr (C.vectors > 1) return Packed<T, N>::load_streamed(from, policy);
+    return Packed<T, N>::load(from);  // few elements, which L2 holds
+  };
   Packed<T, N> gates[C.vectors], ups[C.vectors];
 #pragma unroll
   for (int v = 0; v < C.vectors; ++v) {
     if (v * kStep >= left) continue;
-    gates[v] = Packed<T, N>::load_streamed(x + v * kStep, policy);
-    ups[v] = Packed<T, N>::load_streamed(x + v * kStep + p.cols, policy);
+    gates[v] = load(x + v * kStep);
+    ups[v] = load(x + v * kStep + p.cols);
   }
 #pragma unroll
   for (int v = 0; v < C.vectors; ++v) {

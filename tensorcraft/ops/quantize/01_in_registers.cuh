@@ -116,17 +116,12 @@ template <class T, class Q, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& scratch = static_shared<Scratch>();
   const Slots<C> slots(p.tiles, blockIdx.x * (C.threads / C.group) + threadIdx.x / C.group);
-  const uint64_t policy = stream_policy(p.tiles.rows * p.tiles.cols * int64_t(sizeof(T)));
   Packed<T, C.vector> x[C.slots];
 #pragma unroll
   for (int s = 0; s < C.slots; ++s) {
     x[s] = {};  // behind the end of a tile, which changes no range
-    if (!slots.has(s)) continue;
-    const T* from = slots.at(static_cast<const T*>(p.x), p.x_rows, s);
-    if constexpr (C.group < kWarpSize)  // half lines of tiles: no faster by a policy
-      x[s] = Packed<T, C.vector>::load(from);
-    else
-      x[s] = Packed<T, C.vector>::load_streamed(from, policy);
+    if (slots.has(s))
+      x[s] = Packed<T, C.vector>::load(slots.at(static_cast<const T*>(p.x), p.x_rows, s));
   }
   const Scale scale = find_scale<T, Q, C>(p, slots, x, scratch);
   const DivisorOf<T> divisor(scale.scale);
