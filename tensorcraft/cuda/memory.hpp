@@ -13,8 +13,8 @@ void deallocate(void* pointer, StreamRef stream) noexcept;
 // Page-locked host memory.
 void* allocate_pinned(size_t bytes);
 void deallocate_pinned(void* pointer) noexcept;
-// Any direction between host and devices (unified addressing); host memory that is not page-locked
-// makes the call wait, as the driver documents.
+// Between the host and a device, or within one (unified addressing); host memory that is not
+// page-locked makes the call wait, as the driver documents.
 void copy_async(void* to, const void* from, size_t bytes, StreamRef stream);
 void fill_async(void* to, unsigned char value, size_t bytes, StreamRef stream);
 

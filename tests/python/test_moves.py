@@ -88,7 +88,7 @@ def test_scatter_into_x_itself_and_with_one_update() -> None:
 def test_scatter_refuses_what_does_not_fit() -> None:
     x = X.copy()
     with pytest.raises(IndexError, match=r"scatter: indices: element 1 is 4, expected \[-4, 4\), the axis of x"):
-        tc.scatter(x, np.array([[[0, 4]] * 3] * 2), np.float32(1), out=x)
+        tc.scatter(x, np.array([[[0, 4]] * 3] * 2), np.float32(1), out=x, device="cpu")  # a GPU leaves them out
     np.testing.assert_array_equal(x, X)
     with pytest.raises(ValueError, match="scatter: indices"):
         tc.scatter(X, np.zeros((2, 2, 1), np.int64), X[:, :2, :1])

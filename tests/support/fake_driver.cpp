@@ -251,6 +251,9 @@ int copy(cuda::DevicePointer to_address, cuda::DevicePointer from_address, size_
   const Lock lock(fake->device_mutex);
   void* const to = reinterpret_cast<void*>(to_address);
   const void* from = reinterpret_cast<const void*>(from_address);
+  // Without access of one device to the other's memory, as an H200's driver answers.
+  const int there = fake->memory.device_of(to), here = fake->memory.device_of(from);
+  if (there >= 0 && here >= 0 && there != here) return cuda::kErrorInvalidValue;
   std::shared_ptr<std::vector<char>> staged;
   if (is_pageable(from)) {
     const auto* const begin = static_cast<const char*>(from);

@@ -80,6 +80,11 @@ bool GuardedMemory::is_alive(const void* address, size_t bytes) const {
   return static_cast<const std::byte*>(address) + bytes <= found->first + found->second.bytes;
 }
 
+int GuardedMemory::device_of(const void* address) const {
+  const auto found = find(address);
+  return found == blocks_.end() ? -1 : found->second.device;
+}
+
 size_t GuardedMemory::bytes_in_use(int device) const {
   size_t bytes = 0;
   for (const auto& [data, block] : blocks_)

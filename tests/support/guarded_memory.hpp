@@ -18,6 +18,7 @@ class GuardedMemory {
   bool contains(const void* address) const;  // in a block that is alive or was
   // Is the range inside one block that is alive?
   bool is_alive(const void* address, size_t bytes) const;
+  int device_of(const void* address) const;  // -1 of none
   size_t bytes_in_use(int device) const;
   // What was written where nothing may be written; empty where all is well.
   std::string damage() const;

@@ -4,7 +4,10 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/memory.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace tensorcraft {
@@ -26,6 +29,24 @@ StreamRef current_after(const Tensor& tensor, int device) {
   done.record(tensor.stream());
   done.wait(now);
   return now;
+}
+
+// From one GPU to another, by way of the host: the driver copies memory of stream-ordered
+// allocators between devices only where one may reach into the other's. Returns when all is copied.
+void copy_across(const TensorView& to, const TensorView& from, StreamRef stream) {
+  constexpr size_t kPiece = 16 << 20;
+  const size_t bytes = to.nbytes();
+  const std::unique_ptr<void, void (*)(void*)> host{cuda::allocate_pinned(std::min(bytes, kPiece)),
+                                                    cuda::deallocate_pinned};
+  const StreamRef source = current_stream(from.device().index);
+  stream.synchronize();  // it waits for what was to happen before the copy
+  for (size_t at = 0; at < bytes; at += kPiece) {
+    const size_t size = std::min(kPiece, bytes - at);
+    cuda::copy_async(host.get(), static_cast<const std::byte*>(from.data()) + at, size, source);
+    source.synchronize();
+    cuda::copy_async(static_cast<std::byte*>(to.data()) + at, host.get(), size, stream);
+    stream.synchronize();
+  }
 }
 
 }  // namespace
@@ -91,6 +112,10 @@ void copy_bytes(const TensorView& to, const TensorView& from, StreamRef stream) 
   if (to.size() == 0) return;
   if (!to.device().is_cuda() && !from.device().is_cuda()) {
     std::memmove(to.data(), from.data(), to.nbytes());
+    return;
+  }
+  if (to.device().is_cuda() && from.device().is_cuda() && to.device() != from.device()) {
+    copy_across(to, from, stream);
     return;
   }
   cuda::copy_async(to.data(), from.data(), to.nbytes(), stream);

@@ -4,6 +4,7 @@
 #include "tests/support/expect_error.hpp"
 #include "tests/support/fake_driver.hpp"
 
+#include <cstring>
 #include <limits>
 #include <random>
 #include <thread>
@@ -158,6 +159,23 @@ TEST(Tensor, IsCopiedAfterWhatItsOwnStreamHolds) {
   EXPECT_EQ(elsewhere.to(Device::cpu()).data_as<float>()[1], 2);
   EXPECT_EQ(driver.calls["cuStreamWaitEvent"], 3);
   EXPECT_EQ(got[1], 2);
+}
+
+TEST(Tensor, GoesFromOneGpuToAnother) {
+  test::FakeDriver driver(std::vector<test::FakeGpu>(2));
+  constexpr int64_t kMany = (int64_t(40) << 20) / 8 + 3;  // more than are carried at once
+  const Tensor given = [] {
+    Tensor t(DType::int64, {kMany});
+    for (int64_t i = 0; i < kMany; ++i) t.data_as<int64_t>()[i] = i;
+    return t;
+  }();
+  {
+    const Tensor there = given.to(Device::cuda(1)).to(Device::cuda(0));
+    EXPECT_EQ(there.device(), Device::cuda(0));
+    const Tensor back = there.to(Device::cpu());
+    EXPECT_EQ(std::memcmp(back.data(), given.data(), given.nbytes()), 0);
+  }
+  EXPECT_EQ(driver.pinned, 0);
 }
 
 TEST(Tensor, RefusesMoreBytesThanCanBeCounted) {
