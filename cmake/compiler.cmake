@@ -6,7 +6,8 @@ set(TENSORCRAFT_FLOAT_OPTIONS -fno-trapping-math -fno-math-errno)
 # GCC 12 finds faults of these kinds in correct code.
 set(TENSORCRAFT_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-array-bounds -Wno-restrict
                          -Wno-stringop-overflow -Wno-stringop-overread)
-if(CMAKE_CXX_FLAGS MATCHES "sanitize")  # and of this one in instrumented code
+# And of this one in instrumented code, and in device text where debug information is written too.
+if(CMAKE_CXX_FLAGS MATCHES "sanitize" OR CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
   list(APPEND TENSORCRAFT_WARNINGS -Wno-maybe-uninitialized)
 endif()
 

@@ -127,7 +127,7 @@ void cpu(const Problem& q) {
     });
   else
     for_each_block<int64_t>(q, [&](int64_t* y, const int64_t* a, const int64_t* b, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) y[i] = compute(q.operation, a[i], b[i]);
+      compute(q.operation, y, a, b, n);
     });
 }
 

@@ -130,7 +130,7 @@ class Machine {
     } else if constexpr (std::is_same_v<V, float>) {
       compute(operation, y, a, b, b[0], n);
     } else {
-      for (int64_t i = 0; i < n; ++i) y[i] = compute(operation, a[i], b[i]);
+      compute(operation, y, a, b, n);
     }
     if constexpr (std::is_same_v<V, float>) {
       if (host::is_row_dtype(dtype)) round_to(dtype, y, n);

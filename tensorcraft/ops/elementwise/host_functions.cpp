@@ -142,27 +142,37 @@ void compute(Operation operation, float* y, const float* a, const float* b, floa
   }
 }
 
-int64_t compute(Operation operation, int64_t a, int64_t b) {
+void compute(Operation operation, int64_t* y, const int64_t* a, const int64_t* b, int64_t n) {
+  const auto each = [=](auto f) {
+    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+  };
   switch (operation) {
     case Operation::add:
-      return int64_t(uint64_t(a) + uint64_t(b));
+      return each([](int64_t u, int64_t v) { return int64_t(uint64_t(u) + uint64_t(v)); });
     case Operation::subtract:
-      return int64_t(uint64_t(a) - uint64_t(b));
+      return each([](int64_t u, int64_t v) { return int64_t(uint64_t(u) - uint64_t(v)); });
     case Operation::multiply:
-      return int64_t(uint64_t(a) * uint64_t(b));
+      return each([](int64_t u, int64_t v) { return int64_t(uint64_t(u) * uint64_t(v)); });
     case Operation::maximum:
-      return a > b ? a : b;
+      return each([](int64_t u, int64_t v) { return u > v ? u : v; });
     case Operation::minimum:
-      return a < b ? a : b;
+      return each([](int64_t u, int64_t v) { return u < v ? u : v; });
     case Operation::negative:
-      return int64_t(uint64_t(0) - uint64_t(a));
+      return each([](int64_t u, int64_t) { return int64_t(uint64_t(0) - uint64_t(u)); });
     case Operation::abs:
-      return a < 0 ? int64_t(uint64_t(0) - uint64_t(a)) : a;
+      return each(
+          [](int64_t u, int64_t) { return u < 0 ? int64_t(uint64_t(0) - uint64_t(u)) : u; });
     case Operation::pow:
-      return integer_power(a, b);
+      return each([](int64_t u, int64_t v) { return integer_power(u, v); });
     default:
       unknown(operation);
   }
+}
+
+int64_t compute(Operation operation, int64_t a, int64_t b) {
+  int64_t y;
+  compute(operation, &y, &a, &b, 1);
+  return y;
 }
 
 double compute(Operation operation, double a, double b, double alpha) {

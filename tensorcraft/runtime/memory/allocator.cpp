@@ -9,11 +9,15 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <sys/mman.h>
 
 namespace tensorcraft {
 namespace {
 
 constexpr size_t kAlignment = 256;
+// Large host memory is asked for in huge pages: the first touch of a page costs as much as writing
+// it several times.
+constexpr size_t kHugePage = 2 << 20, kLarge = 2 * kHugePage;
 
 class CountingAllocator : public Allocator {
  public:
@@ -43,9 +47,11 @@ class CountingAllocator : public Allocator {
 class HostAllocator final : public CountingAllocator {
   void* take(size_t bytes, StreamRef) override {
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    void* data = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
+    const size_t alignment = bytes < kLarge ? kAlignment : kHugePage;
+    void* data = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
     if (!data)
       fail(ErrorKind::out_of_memory, "out of host memory: ", bytes, " bytes were asked for");
+    if (bytes >= kLarge) madvise(data, rounded, MADV_HUGEPAGE);  // a hint, which may be refused
     return data;
   }
   void give(void* data, StreamRef) noexcept override { std::free(data); }
