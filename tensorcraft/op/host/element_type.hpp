@@ -37,4 +37,16 @@ auto with_element_type(DType dtype, F&& f) {
   fail(ErrorKind::internal, "dtype ", int(dtype), " is not known");
 }
 
+// f(to[i], from[i]) for n elements; neighbours apart from the rest, as only those become vector
+// code.
+template <class To, class From, class F>
+void for_each_pair(To* to, int64_t to_stride, const From* from, int64_t from_stride, int64_t n,
+                   F&& f) {
+  if (to_stride == 1 && from_stride == 1) {
+    for (int64_t i = 0; i < n; ++i) f(to[i], from[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) f(to[i * to_stride], from[i * from_stride]);
+  }
+}
+
 }  // namespace tensorcraft::host

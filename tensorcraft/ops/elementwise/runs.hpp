@@ -43,31 +43,19 @@ class Runs {
   RowMap map_;
 };
 
-// f(to[i], from[i]) for n elements; neighbours apart from the rest, as only those become vector
-// code.
-template <class To, class From, class F>
-void for_each_pair(To* to, int64_t to_stride, const From* from, int64_t from_stride, int64_t n,
-                   F&& f) {
-  if (to_stride == 1 && from_stride == 1) {
-    for (int64_t i = 0; i < n; ++i) f(to[i], from[i]);
-  } else {
-    for (int64_t i = 0; i < n; ++i) f(to[i * to_stride], from[i * from_stride]);
-  }
-}
-
 // Elements to the type they are computed in and back: float or int64_t.
 inline void load(float* to, const std::byte* from, DType dtype, int64_t stride, int64_t n) {
   if (host::is_row_dtype(dtype)) return host::load_row(to, from, dtype, stride, n);
   host::with_element_type(dtype, [&]<class T>(T*) {
-    for_each_pair(to, 1, reinterpret_cast<const T*>(from), stride, n,
-                  [](float& y, const T& x) { y = float(x); });
+    host::for_each_pair(to, 1, reinterpret_cast<const T*>(from), stride, n,
+                        [](float& y, const T& x) { y = float(x); });
   });
 }
 
 inline void load(int64_t* to, const std::byte* from, DType dtype, int64_t stride, int64_t n) {
   host::with_element_type(dtype, [&]<class T>(T*) {
-    for_each_pair(to, 1, reinterpret_cast<const T*>(from), stride, n,
-                  [](int64_t& y, const T& x) { y = convert_element<int64_t>(x); });
+    host::for_each_pair(to, 1, reinterpret_cast<const T*>(from), stride, n,
+                        [](int64_t& y, const T& x) { y = convert_element<int64_t>(x); });
   });
 }
 
@@ -76,7 +64,7 @@ void store(std::byte* to, const V* from, DType dtype, int64_t stride, int64_t n)
   if constexpr (std::is_same_v<V, float>)
     if (host::is_row_dtype(dtype)) return host::store_row(to, from, dtype, stride, n);
   host::with_element_type(dtype, [&]<class T>(T*) {
-    for_each_pair(reinterpret_cast<T*>(to), stride, from, 1, n, [](T& y, const V& x) {
+    host::for_each_pair(reinterpret_cast<T*>(to), stride, from, 1, n, [](T& y, const V& x) {
       if constexpr (std::is_same_v<T, bool> && std::is_integral_v<V>)
         y = x != 0;  // as vector code: not by way of a float
       else

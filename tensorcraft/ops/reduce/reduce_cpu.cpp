@@ -18,23 +18,28 @@ namespace {
 
 constexpr int64_t kChunk = 2048;      // elements that are converted at once
 constexpr int64_t kPart = 64 * 1024;  // elements of a part of a long reduction
-constexpr int64_t kWidth = 64;        // neighbouring outputs that are computed together
+constexpr int64_t kWidth = 512;       // neighbouring outputs that are computed together
 
-// n elements of x from `at` on, `stride` apart, as float or int64_t; a bool becomes 0 or 1.
+// n elements of x from `at` on, `stride` apart, as float or int64_t, where they are or in `to`; a
+// bool becomes 0 or 1.
 template <class V>
-void load(V* to, const Problem& q, int64_t at, int64_t stride, int64_t n) {
+const V* load(V* to, const Problem& q, int64_t at, int64_t stride, int64_t n) {
   const DType dtype = q.x.dtype();
   const std::byte* from = q.x.data_as<std::byte>() + at * int64_t(dtype_bytes(dtype));
+  constexpr DType same = std::is_same_v<V, float> ? DType::float32 : DType::int64;
+  if (dtype == same && stride == 1) return reinterpret_cast<const V*>(from);
   if constexpr (std::is_same_v<V, float>) {
     host::load_row(to, from, dtype, stride, n);
   } else if (dtype == DType::bool_) {
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i * stride] != std::byte(0);
+    host::for_each_pair(to, 1, from, stride, n, [](V& y, std::byte x) { y = x != std::byte(0); });
   } else {
     host::with_element_type(dtype, [&]<class T>(T*) {
       if constexpr (std::is_integral_v<T>)
-        for (int64_t i = 0; i < n; ++i) to[i] = reinterpret_cast<const T*>(from)[i * stride];
+        host::for_each_pair(to, 1, reinterpret_cast<const T*>(from), stride, n,
+                            [](V& y, T x) { y = x; });
     });
   }
+  return to;
 }
 
 // n neighbours, the first of which has this index in the reduction.
@@ -49,8 +54,25 @@ void add_chunk(State& s, const V* x, int64_t n, int64_t index) {
   } else if constexpr (is_float && operation == Operation::var) {
     const float mean = host::row_sum(x, n) / float(n);
     s = R::combine(s, {float(n), 0, host::row_sum_of_squares(x, mean, n), mean});
+  } else if constexpr (is_float && operation == Operation::argmax) {
+    const float top = host::row_max(x, n);
+    if (!R::is_larger(top, s.value)) return;
+    const auto is_top = [=](float v) { return v == top || (v != v && top != top); };
+    s = {index + (std::find_if(x, x + n, is_top) - x), top};
   } else {
     for (int64_t i = 0; i < n; ++i) add_one<R>(s, x[i], index + i);
+  }
+}
+
+// x[e] to s[e], which both lie side by side.
+template <Operation operation, class V, class State>
+void add_line(State* s, const V* x, int64_t n, int64_t index) {
+  constexpr bool adds = operation == Operation::sum || operation == Operation::mean;
+  if constexpr (adds && std::is_same_v<V, float>) {
+    static_assert(sizeof(State) == sizeof(float));
+    host::row_add(&s->value, x, n);
+  } else {
+    for (int64_t e = 0; e < n; ++e) add_one<Reducer<V, operation>>(s[e], x[e], index);
   }
 }
 
@@ -88,6 +110,9 @@ class Reduction {
   }
 
  private:
+  // Can one element settle the result, so that the rest need not be read?
+  static constexpr bool kDecides = operation == Operation::any || operation == Operation::all;
+
   State* states(int64_t row, int64_t column, int64_t part) {
     return states_.data() + (row * parts_ + part) * inner_ + column;
   }
@@ -99,15 +124,17 @@ class Reduction {
     alignas(64) V buffer[kChunk];
     for (int64_t i = part * each_; i < end;) {
       const int64_t col = i % p_.cols, at = base + p_.segment_map.offset(i / p_.cols);
-      const int64_t here = std::min({p_.cols - col, end - i, kChunk});
+      const int64_t here = std::min({p_.cols - col, end - i, kDecides ? kChunk / 8 : kChunk});
       if (is_column_) {
         for (int64_t line = 0; line < here; ++line) {
-          load(buffer, q_, at + (col + line) * p_.step, 1, n);
-          for (int64_t e = 0; e < n; ++e) add_one<R>(s[e], buffer[e], i + line);
+          const V* x = load(buffer, q_, at + (col + line) * p_.step, 1, n);
+          add_line<operation>(s, x, n, i + line);
         }
       } else {
-        load(buffer, q_, at + col * p_.step, p_.step, here);
-        add_chunk<operation>(*s, buffer, here, i);
+        const V* x = load(buffer, q_, at + col * p_.step, p_.step, here);
+        add_chunk<operation>(*s, x, here, i);
+        if constexpr (kDecides)
+          if (s->found) return;
       }
       i += here;
     }
