@@ -202,12 +202,13 @@ class Arguments:
 
         return run
 
-    def theirs(self, function: Callable[..., Any]) -> Call:
-        """Results live until the set comes again, so that memory of results is as cold as ours."""
-        plain = self.call(function)
+    def theirs(self, function: Callable[..., Any], **more: Any) -> Call:
+        """Results live until the set comes again, so that their memory is as cold as what ours() writes to."""
+        plain = self.call(function, **more)
         kept: list[Any] = [None] * len(self.sets)
 
         def run(i: int) -> None:
+            kept[i] = None
             kept[i] = plain(i)
 
         return run
@@ -218,7 +219,7 @@ class Arguments:
         plain = self.call(self.function, variant=variant, **place)
         first = plain(0)
         if isinstance(first, tuple):
-            return plain
+            return self.theirs(self.function, variant=variant, **place)
         outs = [first, *(plain(i) for i in range(1, len(self.sets)))]
         place_of: list[Any] = [None]
         into = self.call(lambda *a, **o: self.function(*a, out=place_of[0], **o), variant=variant, **place)

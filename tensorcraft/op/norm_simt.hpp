@@ -2,8 +2,10 @@
 #pragma once
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/float8.cuh"
+#include "tensorcraft/op/row_plan.h"
 #include "tensorcraft/simt/instance.hpp"
 
+#include <algorithm>
 #include <array>
 
 // What the lists of layer_norm and rms_norm for the SIMT device are made of.
@@ -49,7 +51,7 @@ inline constexpr Config kLongRows{.threads = 256, .group = 256};
 
 template <class Config>
 constexpr Config in_slots(int group, int vector, int slots, bool whole) {
-  return {.threads = group > 128 ? group : 128,
+  return {.threads = group > 32 ? std::max(group, 128) : warp_row_threads(group, vector * slots),
           .group = group,
           .vector = vector,
           .slots = slots,

@@ -32,11 +32,11 @@ constexpr RowSplit split_rows(int64_t cols, int vector, int kept = 32, int most_
     group = std::clamp(int(std::bit_ceil(uint32_t(vectors))), 8, 32);
     // A smaller group that divides the row leaves no thread without elements.
     if (vectors % group != 0 && vectors % 16 == 0 && vectors * vector <= 16 * 32) group = 16;
-    threads = warp_row_threads(group, div_ceil(vectors, group) * vector);
   }
-  const int slots = div_ceil(vectors, group);
-  // Long scalar rows share kernels: their count of slots is rounded up.
-  return {threads, group, slots <= 8 ? slots : round_up(slots, 4)};
+  int slots = div_ceil(vectors, group);
+  if (slots > 8) slots = round_up(slots, 4);  // long scalar rows share kernels
+  if (group <= 32) threads = warp_row_threads(group, slots * vector);
+  return {threads, group, slots};
 }
 
 // A Config of rows in registers, by its fields.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/group_norm/group_norm_simt.hpp"
 
+#include "tensorcraft/op/row_plan.h"
 #include "tensorcraft/ops/group_norm/00_naive.cuh"
 #include "tensorcraft/ops/group_norm/01_cluster.cuh"
 #include "tensorcraft/ops/group_norm/02_in_registers.cuh"
@@ -25,7 +26,7 @@ constexpr std::array kClusterFloats{shared(4, 1, false), shared(4, 8, true), sha
 constexpr std::array kClusterHalves{shared(8, 4, true), shared(8, 1, false), shared(1, 1, true)};
 
 constexpr Config slots(int group, int vector, int slots, bool whole, bool planes) {
-  return {.threads = 128,
+  return {.threads = op::warp_row_threads(group, vector * slots),
           .group = group,
           .vector = vector,
           .slots = slots,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/l2_normalize/l2_normalize_simt.hpp"
 
+#include "tensorcraft/op/row_plan.h"
 #include "tensorcraft/ops/l2_normalize/00_naive.cuh"
 #include "tensorcraft/ops/l2_normalize/01_block.cuh"
 #include "tensorcraft/ops/l2_normalize/02_in_registers.cuh"
@@ -18,7 +19,7 @@ constexpr std::array kBlock{
     Config{.threads = 256, .group = 256}, Config{.threads = 256, .group = 256, .nested = 1}};
 
 constexpr Config slots(int group, int vector, int slots, bool whole, bool nested = false) {
-  return {.threads = 128,
+  return {.threads = op::warp_row_threads(group, vector * slots),
           .group = group,
           .vector = vector,
           .slots = slots,

@@ -48,8 +48,8 @@ class HostAllocator final : public CountingAllocator {
   void* take(size_t bytes, StreamRef) override {
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     const size_t alignment = bytes < kLarge ? kAlignment : kHugePage;
-    void* data = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
-    if (!data)
+    void* data = nullptr;
+    if (rounded < bytes || posix_memalign(&data, alignment, rounded) != 0)
       fail(ErrorKind::out_of_memory, "out of host memory: ", bytes, " bytes were asked for");
     if (bytes >= kLarge) madvise(data, rounded, MADV_HUGEPAGE);  // a hint, which may be refused
     return data;

@@ -38,14 +38,15 @@ void copy_across(const TensorView& to, const TensorView& from, StreamRef stream)
   const size_t bytes = to.nbytes();
   const std::unique_ptr<void, void (*)(void*)> host{cuda::allocate_pinned(std::min(bytes, kPiece)),
                                                     cuda::deallocate_pinned};
-  const StreamRef source = current_stream(from.device().index);
-  stream.synchronize();  // it waits for what was to happen before the copy
+  const StreamRef source = current_stream(from.device().index),
+                  target = current_stream(to.device().index);
+  stream.synchronize();  // it holds, or waits for, what was to happen before the copy
   for (size_t at = 0; at < bytes; at += kPiece) {
     const size_t size = std::min(kPiece, bytes - at);
     cuda::copy_async(host.get(), static_cast<const std::byte*>(from.data()) + at, size, source);
     source.synchronize();
-    cuda::copy_async(static_cast<std::byte*>(to.data()) + at, host.get(), size, stream);
-    stream.synchronize();
+    cuda::copy_async(static_cast<std::byte*>(to.data()) + at, host.get(), size, target);
+    target.synchronize();
   }
 }
 

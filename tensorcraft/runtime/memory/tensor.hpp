@@ -54,7 +54,8 @@ class Tensor {
 };
 
 // Copies between two contiguous views of equal dtype and size on any devices. Waits where host
-// memory takes part, else enqueues on `stream`.
+// memory takes part and between two GPUs, which streams that are captured refuse; else enqueues on
+// `stream`.
 void copy_bytes(const TensorView& to, const TensorView& from, StreamRef stream);
 
 }  // namespace tensorcraft
