@@ -6,7 +6,7 @@
 #include "tensorcraft/ops/cross_entropy/reduce.cuh"
 
 // Cross-entropy along the last axis. Compiled for each T and Id: online for rows of a warp, of a
-// small block and of a large one (3 kernels); and once what reduces losses (1).
+// small block and of a large one (3 kernels); and once what reduces losses, few and many (2).
 namespace tensorcraft::kernels {
 namespace detail::cross_entropy {
 
@@ -34,7 +34,8 @@ struct Online {
   }
 };
 struct Reduce {
-  static constexpr std::array list{Instance<ReduceConfig>{}};
+  static constexpr std::array list{Instance<ReduceConfig>{{.threads = 128}},
+                                   Instance<ReduceConfig>{{.threads = 1024}}};
   template <class C>
   static constexpr auto entry() {
     return &cross_entropy_reduce<C>;
@@ -78,7 +79,7 @@ inline std::string_view launch_mean_loss(const float* losses, float* out, int64_
   validate_pointer("launch_mean_loss", "out", out);
   validate_alignment<float, 4>(losses);
   const e::ReduceParams p{.losses = losses, .out = out, .rows = rows, .mean = 1};
-  return launch_or_fail<e::Reduce>("reduce", e::reduce_launch(), p, stream, where);
+  return launch_or_fail<e::Reduce>("reduce", e::reduce_launch(rows), p, stream, where);
 }
 
 }  // namespace tensorcraft::kernels

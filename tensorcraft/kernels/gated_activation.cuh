@@ -53,12 +53,11 @@ std::string_view launch(const char* launcher, const T* in, T* out, int64_t rows,
   if (rows == 0 || cols == 0) return {};
   validate_pointer(launcher, "in", in);
   validate_pointer(launcher, "out", out);
-  const Params p = contiguous_params(in, out, rows, cols);
+  Params p = contiguous_params(in, out, rows, cols);
   if (vectorized_problem(p, sizeof(T)).empty()) {
     const int sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
-    if (launch_listed<Vectorized<T, gate>>(vectorized_launch(p, gate, sizeof(T), sms), p, stream,
-                                           where))
-      return "vectorized";
+    const Launch plan = vectorized_launch(p, gate, sizeof(T), sms);
+    if (launch_listed<Vectorized<T, gate>>(plan, p, stream, where)) return "vectorized";
   }
   return launch_or_fail<Naive<T, gate>>("naive", naive_launch(p, gate), p, stream, where);
 }

@@ -87,11 +87,10 @@ inline Params make_params(const void* in, void* out, float* scales, const Tiles&
   return {.x = in,
           .out = out,
           .scales = scales,
+          .tiles = tiles,
+          .maps = row_maps(rows, rows),
           .x_step = 1,
-          .out_step = 1,
-          .x_rows = rows,
-          .out_rows = rows,
-          .tiles = tiles};
+          .out_step = 1};
 }
 
 template <class T, class Q>

@@ -8,7 +8,8 @@
 #include "tensorcraft/ops/reduce/plan.h"
 
 // Reductions of row-major arrays. Compiled for each operation and T: row for 4 lengths and 2 widths
-// of access, column for 4 and 2, naive, and what joins the parts of blocks (21 kernels).
+// of access, column for 4 and 2, the long ones for blocks that share an output too, naive, and what
+// joins their parts (33 kernels).
 namespace tensorcraft::kernels {
 namespace detail::reduce {
 
@@ -37,20 +38,29 @@ __global__ void __launch_bounds__(C::value.config.threads)
 
 // The Configs that plans of row-major arrays have.
 template <class T, Operation operation>
-constexpr Instance<Config> instance(int group, int vector, int unroll = 0) {
-  Config config{.operation = operation, .threads = kThreads, .group = group, .vector = vector};
+constexpr Instance<Config> instance(int group, int vector, int unroll = 0, int shared = 0) {
+  Config config{.operation = operation,
+                .threads = kThreads,
+                .group = group,
+                .vector = vector,
+                .shared = shared};
   config.unroll = unroll ? unroll : most_accesses(config, sizeof(T));
   return {config, blocks_per_sm(config)};
 }
 template <class T, Operation operation>
 struct Rows {
   static constexpr int kVector = 16 / int(sizeof(T));
-  static constexpr int kFew = kFewAccesses;
-  static constexpr std::array list{
-      instance<T, operation>(4, kVector, 4),           instance<T, operation>(4, 1, 4),
-      instance<T, operation>(32, kVector, 4),          instance<T, operation>(32, 1, 4),
-      instance<T, operation>(kThreads, kVector, kFew), instance<T, operation>(kThreads, 1, kFew),
-      instance<T, operation>(kThreads, kVector),       instance<T, operation>(kThreads, 1)};
+  static constexpr auto list = [] {
+    std::array<Instance<Config>, 12> all{
+        instance<T, operation>(4, kVector, 4), instance<T, operation>(4, 1, 4),
+        instance<T, operation>(32, kVector, 4), instance<T, operation>(32, 1, 4)};
+    size_t count = 4;
+    for (const int shared : {0, 1})
+      for (const int vector : {kVector, 1})
+        for (const int unroll : {kFewAccesses, 0})
+          all[count++] = instance<T, operation>(kThreads, vector, unroll, shared);
+    return all;
+  }();
   template <class C>
   static constexpr auto entry() {
     return &reduce_row<T, C>;
@@ -59,11 +69,15 @@ struct Rows {
 template <class T, Operation operation>
 struct Columns {
   static constexpr int kVector = std::min(16 / int(sizeof(T)), 8);
-  static constexpr std::array list{
-      instance<T, operation>(4, kVector),  instance<T, operation>(4, 1),
-      instance<T, operation>(8, kVector),  instance<T, operation>(8, 1),
-      instance<T, operation>(16, kVector), instance<T, operation>(16, 1),
-      instance<T, operation>(32, kVector), instance<T, operation>(32, 1)};
+  static constexpr auto list = [] {
+    std::array<Instance<Config>, 16> all{};
+    size_t count = 0;
+    for (const int shared : {0, 1})
+      for (const int group : {4, 8, 16, 32})
+        for (const int vector : {kVector, 1})
+          all[count++] = instance<T, operation>(group, vector, 0, shared);
+    return all;
+  }();
   template <class C>
   static constexpr auto entry() {
     return &reduce_column<T, C>;

@@ -76,24 +76,26 @@ struct Naive {
 
 template <class T, class W>
 Params make_params(const T* in, T* out, const RopeShape& s, const RopeArguments<T, W>& a) {
-  return {.x = contiguous_heads(in, out, s.tokens, s.heads, s.dim),
-          .k = contiguous_heads(a.k, a.k_out, s.tokens, a.heads_k, s.dim),
+  const RowMap x = op::contiguous_rows(s.tokens, s.heads * s.dim);
+  const RowMap k = a.k ? op::contiguous_rows(s.tokens, a.heads_k * s.dim) : RowMap{};
+  return {.x = contiguous_heads(in, out, s.heads, s.dim),
+          .k = contiguous_heads(a.k, a.k_out, a.heads_k, s.dim),
           .positions = a.positions,
           .cos = a.cos,
           .sin = a.sin,
           .cos_row = a.cos ? s.dim / 2 : 0,
-          .cos_step = a.cos ? 1 : 0,
           .sin_row = a.cos ? s.dim / 2 : 0,
-          .sin_step = a.cos ? 1 : 0,
           .tokens = s.tokens,
           .seq = s.seq,
           .max_seq = a.cos ? a.max_seq : 0,
           .start_pos = a.start_pos,
-          .log2_step = log2_step(a.base, s.dim),
-          .step = std::exp2(log2_step(a.base, s.dim)),
-          .position_map = a.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{},
+          .half = int32_t(s.dim / 2),
           .wide_positions = a.positions != nullptr,
-          .half = int32_t(s.dim / 2)};
+          .maps = row_maps(x, x, k, k, a.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{}),
+          .cos_step = a.cos ? 1 : 0,
+          .sin_step = a.cos ? 1 : 0,
+          .log2_step = log2_step(a.base, s.dim),
+          .step = std::exp2(log2_step(a.base, s.dim))};
 }
 
 }  // namespace detail::rope

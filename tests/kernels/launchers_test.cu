@@ -446,7 +446,7 @@ TEST(CompiledSets, HoldTheWidthsOfGates) {
   namespace g = detail::gated_activation;
   for (const int64_t rows : {1, 100000})
     for (int64_t cols = 128; cols <= 32768; cols += 8) {
-      const auto p = g::contiguous_params(kArray, kArray, rows, cols);
+      auto p = g::contiguous_params(kArray, kArray, rows, cols);
       const auto plan = g::vectorized_launch(p, g::Gate::silu, 2, 132);
       EXPECT_TRUE((is_compiled<g::Vectorized<bf16, g::Gate::silu>>(plan))) << cols;
     }

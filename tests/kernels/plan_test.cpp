@@ -42,11 +42,11 @@ bool embedding(const Planned& c) {
 bool gated(const Planned& c, k::gated_activation::Gate gate) {
   namespace g = k::gated_activation;
   const int64_t cols = c.out().shape(c.out().rank() - 1);
-  const auto p = g::contiguous_params(c.in().data(), c.out().data(), c.out().size() / cols, cols);
+  auto p = g::contiguous_params(c.in().data(), c.out().data(), c.out().size() / cols, cols);
   const int bytes = c.element_bytes();
-  c.expect("vectorized", g::vectorized_problem(p, bytes),
-           g::vectorized_launch(p, gate, bytes, c.num_sms()), p);
   c.expect("naive", "", g::naive_launch(p, gate), p);
+  const g::Launch launch = g::vectorized_launch(p, gate, bytes, c.num_sms());  // which tells p
+  c.expect("vectorized", g::vectorized_problem(p, bytes), launch, p);
   return true;
 }
 
@@ -66,18 +66,20 @@ bool rope(const Planned& c) {
   const int64_t dim = x.shape(x.rank() - 1), heads = x.shape(x.rank() - 2);
   const int64_t tokens = x.size() / heads / dim;
   const double base = c.option<double>("base", 10000);
-  r::Params p{.x = r::contiguous_heads(x.data(), c.out().data(), tokens, heads, dim),
+  const int64_t heads_k = c.num_outputs() > 1 ? c.out(1).size() / tokens / dim : 0;
+  const RowMap of_x = op::contiguous_rows(tokens, heads * dim);
+  const RowMap of_k = heads_k ? op::contiguous_rows(tokens, heads_k * dim) : RowMap{};
+  r::Params p{.x = r::contiguous_heads(x.data(), c.out().data(), heads, dim),
               .cos = c.address("cos"),
               .sin = c.address("sin"),
               .tokens = tokens,
               .seq = x.shape(x.rank() - 3),
               .start_pos = c.option<int64_t>("start_pos", 0),
+              .half = int32_t(dim / 2),
+              .maps = row_maps(of_x, of_x, of_k, of_k, RowMap{}),
               .log2_step = r::log2_step(base, dim),
-              .step = std::exp2(r::log2_step(base, dim)),
-              .half = int32_t(dim / 2)};
-  if (c.num_outputs() > 1)
-    p.k = r::contiguous_heads(c.address("k"), c.out(1).data(), tokens,
-                              c.out(1).size() / tokens / dim, dim);
+              .step = std::exp2(r::log2_step(base, dim))};
+  if (heads_k) p.k = r::contiguous_heads(c.address("k"), c.out(1).data(), heads_k, dim);
   if (p.cos) {
     p.cos_row = p.sin_row = p.half;
     p.cos_step = p.sin_step = 1;
@@ -106,12 +108,11 @@ bool quantize(const Planned& c) {
       .x = x.data(),
       .out = c.out().data(),
       .scales = c.out(1).data_as<float>(),
-      .x_step = 1,
-      .out_step = 1,
-      .x_rows = map,
-      .out_rows = map,
+      .power_of_two = c.option<bool>("power_of_two", false),
       .tiles = scheme == "token" ? q::token_tiles(rows, cols) : q::block_tiles(rows, cols, column),
-      .power_of_two = c.option<bool>("power_of_two", false)};
+      .maps = row_maps(map, map),
+      .x_step = 1,
+      .out_step = 1};
   const int bytes = c.element_bytes();
   c.expect("in_registers", q::in_registers_problem(p, bytes), q::in_registers_launch(p, bytes), p);
   c.expect("naive", "", q::naive_launch(p), p);

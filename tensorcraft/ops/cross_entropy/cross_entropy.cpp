@@ -54,14 +54,13 @@ Params params(const Problem& q) {
            .rows = q.rows(),
            .classes = q.classes(),
            .class_step = q.logits.stride(last),
-           .logit_rows = op::row_map(q.logits, last),
-           .target_map = op::element_map(q.targets),
-           .out_map = op::element_map(q.out),
            .ignore_index = q.ignore_index,
-           .ignored = q.ignored};
+           .ignored = q.ignored,
+           .maps = row_maps(op::row_map(q.logits, last), op::element_map(q.targets),
+                            op::element_map(q.out), RowMap{})};
   if (q.lse) {
     p.lse = q.lse->data_as<float>();
-    p.lse_map = op::element_map(*q.lse);
+    p.maps.set(Params::kLse, op::element_map(*q.lse));
   }
   return p;
 }
@@ -190,7 +189,7 @@ void reduce(const TensorView& out, const Tensor& losses, LossReduction reduction
                        .rows = losses.size(),
                        .mean = reduction == LossReduction::mean};
   if (out.device().type == DeviceType::cpu) return reduce_on_host(p);
-  op::Plan plan = op::make_plan(kReduce, {}, reduce_launch(), p);
+  op::Plan plan = op::make_plan(kReduce, {}, reduce_launch(p.rows), p);
   plan.launch.programmatic_dependent_launch = device_info(out.device()).has_dependent_launch();
   op::launch_plan(plan, out.device(), stream, kName);
 }

@@ -7,13 +7,14 @@ namespace tensorcraft::kernel::cross_entropy {
 // Run time: a row of logits, a target, a loss and, where lse is not null, a logarithm of the sum of
 // exponentials for each of `rows`.
 struct Params {
+  enum { kLogits, kTargets, kOut, kLse, kTensors };  // of the maps
   const void* logits;
   const void* targets;
   float *out, *lse;
   int64_t rows, classes, class_step;
-  RowMap logit_rows, target_map, out_map, lse_map;
   int64_t ignore_index;
   float ignored;  // the loss of a row whose target is ignore_index
+  RowMaps<kTensors> maps;
 };
 
 struct Config {

@@ -17,24 +17,19 @@ inline constexpr int64_t kIgnoreIndex = -100;
 inline Params contiguous_params(const void* logits, const void* targets, float* out, float* lse,
                                 int64_t rows, int64_t classes) {
   const RowMap map = op::contiguous_rows(rows, 1);
-  Params p{.logits = logits,
-           .targets = targets,
-           .out = out,
-           .lse = lse,
-           .rows = rows,
-           .classes = classes,
-           .class_step = 1,
-           .logit_rows = op::contiguous_rows(rows, classes),
-           .target_map = map,
-           .out_map = map,
-           .ignore_index = kIgnoreIndex};
-  if (lse) p.lse_map = map;
-  return p;
+  return {.logits = logits,
+          .targets = targets,
+          .out = out,
+          .lse = lse,
+          .rows = rows,
+          .classes = classes,
+          .class_step = 1,
+          .ignore_index = kIgnoreIndex,
+          .maps = row_maps(op::contiguous_rows(rows, classes), map, map, lse ? map : RowMap{})};
 }
 
 inline Launch launch(const Params& p, Config config) {
-  config.nested =
-      p.logit_rows.axes > 1 || p.target_map.axes > 1 || p.out_map.axes > 1 || p.lse_map.axes > 1;
+  config.nested = p.maps.is_nested();
   return {.config = config,
           .blocks = std::min(div_ceil(p.rows, config.threads / config.group), op::kMaxBlocks)};
 }
@@ -67,6 +62,10 @@ inline std::string_view online_problem(const Params& p) {
   return p.classes <= 1 || p.class_step == 1 ? "" : "the classes must be neighbours";
 }
 
-inline op::LaunchPlan<ReduceConfig> reduce_launch() { return {.config = {}, .blocks = 1}; }
+// A large block starts later; so many rows its few threads read at once.
+inline op::LaunchPlan<ReduceConfig> reduce_launch(int64_t rows) {
+  constexpr int64_t kFewRows = 2048;
+  return {.config = {.threads = rows <= kFewRows ? 128 : 1024}, .blocks = 1};
+}
 
 }  // namespace tensorcraft::kernel::cross_entropy

@@ -11,14 +11,16 @@ template <class T, class Id, Config C>
 class Row {
  public:
   TC_DEVICE Row(const Params& p, int64_t row) : p_(p), row_(row) {
-    target_ = static_cast<const Id*>(p.targets)[p.target_map.offset<C.nested>(row)];
-    logits_ = static_cast<const T*>(p.logits) + p.logit_rows.offset<C.nested>(row);
+    target_ = static_cast<const Id*>(p.targets)[p.maps.offset<C.nested>(Params::kTargets, row)];
+    logits_ = static_cast<const T*>(p.logits) + p.maps.offset<C.nested>(Params::kLogits, row);
   }
 
   TC_DEVICE const T* logits() const { return logits_; }
   // Nobody asks for anything that its logits would say.
   TC_DEVICE bool is_idle() const { return is_ignored() && !p_.lse; }
-  TC_DEVICE void write_idle() const { p_.out[p_.out_map.offset<C.nested>(row_)] = p_.ignored; }
+  TC_DEVICE void write_idle() const {
+    p_.out[p_.maps.offset<C.nested>(Params::kOut, row_)] = p_.ignored;
+  }
   // NaN for a target that is no class: nothing beside the row is read.
   TC_DEVICE float picked() const {
     const bool exists = target_ >= 0 && target_ < p_.classes;
@@ -28,8 +30,8 @@ class Row {
   // from both.
   TC_DEVICE void write(const ExpSum& total, float picked) const {
     const float loss = logf(total.sum) + (total.top - picked);
-    p_.out[p_.out_map.offset<C.nested>(row_)] = is_ignored() ? p_.ignored : loss;
-    if (p_.lse) p_.lse[p_.lse_map.offset<C.nested>(row_)] = total.log_sum();
+    p_.out[p_.maps.offset<C.nested>(Params::kOut, row_)] = is_ignored() ? p_.ignored : loss;
+    if (p_.lse) p_.lse[p_.maps.offset<C.nested>(Params::kLse, row_)] = total.log_sum();
   }
 
  private:

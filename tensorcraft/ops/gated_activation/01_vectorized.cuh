@@ -13,12 +13,13 @@ namespace tensorcraft::kernel::gated_activation {
 template <class T, Config C>
 TC_DEVICE void vectorized(const Params& p) {
   constexpr int N = kVectorSize<T>, kStep = C.group * N, kTile = kStep * C.vectors;
-  const uint32_t tiles = uint32_t((p.cols + kTile - 1) / kTile);
-  const int64_t row = int64_t(blockIdx.x / tiles) * (C.threads / C.group) + threadIdx.x / C.group;
+  const uint32_t line = p.by_tiles.quotient(blockIdx.x),
+                 tile = blockIdx.x - line * p.by_tiles.divisor;
+  const int64_t row = int64_t(line) * (C.threads / C.group) + threadIdx.x / C.group;
   if (row >= p.rows) return;
-  const int64_t first = int64_t(blockIdx.x % tiles) * kTile + threadIdx.x % C.group * N;
-  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row) + first;
-  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row) + first;
+  const int64_t first = int64_t(tile) * kTile + threadIdx.x % C.group * N;
+  const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row) + first;
+  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row) + first;
   const int64_t left = p.cols - first;
 
   const uint64_t policy = stream_policy(p.rows * p.cols * int64_t(sizeof(T)));

@@ -37,10 +37,9 @@ Params params(const Problem& q) {
           .out = out.data,
           .rows = q.cols() ? q.out.size() / q.cols() : 0,
           .cols = q.cols(),
+          .maps = row_maps(x.map, out.map),
           .x_step = x.step,
-          .out_step = out.step,
-          .x_rows = x.map,
-          .out_rows = out.map};
+          .out_step = out.step};
 }
 
 int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
@@ -51,7 +50,7 @@ op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
 }
 
 op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
+  Params p = params(q);
   const Launch launch = vectorized_launch(p, q.gate, element_bytes(q), device.num_sms);
   return op::make_plan(kVectorized, {q.x.dtype()}, launch, p);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/divider.h"
 #include "tensorcraft/device/rows.h"
 
 namespace tensorcraft::kernel::gated_activation {
@@ -10,11 +11,13 @@ enum class Gate : int { silu, gelu, gelu_tanh };
 // Run time: rows and cols are those of out; a row of x is cols gates, then the cols values they
 // multiply. Steps are strides along the last axis.
 struct Params {
+  enum { kX, kOut, kTensors };  // of the maps
   const void* x;
   void* out;
   int64_t rows, cols;
+  Divider by_tiles;  // vectorized: of a row
+  RowMaps<kTensors> maps;
   int64_t x_step, out_step;
-  RowMap x_rows, out_rows;
 };
 
 struct Config {

@@ -18,14 +18,13 @@ inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t 
           .out = out,
           .rows = rows,
           .cols = cols,
+          .maps = row_maps(op::contiguous_rows(rows, 2 * cols), op::contiguous_rows(rows, cols)),
           .x_step = 1,
-          .out_step = 1,
-          .x_rows = op::contiguous_rows(rows, 2 * cols),
-          .out_rows = op::contiguous_rows(rows, cols)};
+          .out_step = 1};
 }
 
 inline Launch launch(const Params& p, Config config, int64_t blocks) {
-  config.nested = p.x_rows.axes > 1 || p.out_rows.axes > 1;
+  config.nested = p.maps.is_nested();
   return {config, blocks};
 }
 
@@ -46,22 +45,23 @@ constexpr int group_of(int64_t units, int vectors) {
   return best;
 }
 
-// Few elements spread over all SMs rather than fill a thread.
-inline Launch vectorized_launch(const Params& p, Gate gate, int element_bytes, int num_sms) {
+// Few elements spread over all SMs rather than fill a thread. Params learn how tiles lie.
+inline Launch vectorized_launch(Params& p, Gate gate, int element_bytes, int num_sms) {
   constexpr int kMany = 2, kBlocksPerSm = 4;
   const int64_t units = p.cols * element_bytes / 16;
   const bool fills_device = p.rows * units >= int64_t(kThreads) * kMany * kBlocksPerSm * num_sms;
   Config config{.gate = gate, .threads = kThreads, .vectors = fills_device ? kMany : 1};
   config.group = group_of(units, config.vectors);
   const int64_t tiles = div_ceil(units, config.group * config.vectors);
+  p.by_tiles = Divider::of(std::max<int64_t>(tiles, 1));
   return launch(p, config, div_ceil(p.rows, config.threads / config.group) * tiles);
 }
 
 inline std::string_view vectorized_problem(const Params& p, int element_bytes) {
   if (p.x_step != 1 || p.out_step != 1) return "the last axis must have stride 1";
   if (p.cols * element_bytes % 16) return "half a row must be a multiple of 16 bytes";
-  if (!op::rows_vector_aligned(p.x, p.x_rows, element_bytes) ||
-      !op::rows_vector_aligned(p.out, p.out_rows, element_bytes))
+  if (!op::rows_vector_aligned(p.x, p.maps[Params::kX], element_bytes) ||
+      !op::rows_vector_aligned(p.out, p.maps[Params::kOut], element_bytes))
     return "rows must begin at multiples of 16 bytes";
   const int64_t most_tiles = p.cols * element_bytes / 16 / kThreads + 1;
   if (p.rows > op::kMaxBlocks / most_tiles) return "more than 2^31 - 1 blocks";

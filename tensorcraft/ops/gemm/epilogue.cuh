@@ -8,7 +8,8 @@
 // What every rung does with a finished sum: scale, add, activate, round once, store.
 namespace tensorcraft::kernel::gemm {
 
-// The rows of D, C and bias that a block's batch entry owns.
+// The rows of D, C and bias that a block's batch entry owns. C is null where beta is 0: it may hold
+// NaN then, and its strides are not looked for.
 template <class T, class Out, Config C>
 struct Epilogue {
   const Params& p;
@@ -19,7 +20,7 @@ struct Epilogue {
   TC_DEVICE Epilogue(const Params& params, uint32_t batch)
       : p(params),
         d(batch_entry<Out>(params, params.d, batch)),
-        c(C.has_c ? batch_entry<Out>(params, params.c, batch) : nullptr),
+        c(C.has_c && params.beta != 0 ? batch_entry<Out>(params, params.c, batch) : nullptr),
         bias(static_cast<const T*>(params.bias)) {}
 
   // Stores N neighbours of a row from column `col`; what lies outside D is dropped. With vectors
@@ -42,13 +43,13 @@ struct Epilogue {
   }
 
  private:
-  // act(alpha sum + beta C + bias). C is read only when beta is not 0: it may hold NaN otherwise.
+  // act(alpha sum + beta C + bias).
   template <int N>
   TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
                         int count) const {
     for (int i = 0; i < N; ++i) x[i] = p.alpha * sums[i];
     if constexpr (C.has_c) {
-      if (p.beta != 0) {
+      if (c) {
         for (int i = 0; i < N; ++i) {
           if (i < count)
             x[i] += p.beta * float(c[row * p.c.row_stride + (col + i) * p.c.col_stride]);

@@ -13,8 +13,8 @@ template <class T, Config C>
 TC_DEVICE void naive(const Params& p) {
   const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
   if (row >= p.rows) return;
-  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
-  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
+  const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
+  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
   float sum = 0;
   for (int64_t i = 0; i < p.cols; ++i) sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
   const float length = fmax_nan(sqrtf(sum), p.eps);

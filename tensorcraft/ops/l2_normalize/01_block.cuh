@@ -14,8 +14,8 @@ template <class T, Config C>
 TC_DEVICE void block(const Params& p) {
   auto& scratch = static_shared<BlockReduce<float>>();
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
-    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
-    T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
+    const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
+    T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
     float sum = 0;
     for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
       sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);

@@ -16,8 +16,8 @@ TC_DEVICE void in_registers(const Params& p) {
   const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
   const bool exists = index < p.rows;  // threads without a row still take part in shuffles
   const int64_t row = exists ? index : 0;
-  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
-  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
+  const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
+  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
   RowSlots<T, C> slots;
   slots.load(x, nullptr, int(p.cols), p.rows);
   const float squares = slots.sum(scratch, [](float v) { return v * v; });

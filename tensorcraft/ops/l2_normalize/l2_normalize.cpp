@@ -49,11 +49,10 @@ Params params(const Problem& q) {
           .out = q.out.data(),
           .rows = q.rows(),
           .cols = q.cols(),
+          .eps = q.eps,
+          .maps = row_maps(op::row_map(q.x, q.axis), op::row_map(q.out, q.axis)),
           .x_step = q.x.stride(q.axis),
-          .out_step = q.out.stride(q.axis),
-          .x_rows = op::row_map(q.x, q.axis),
-          .out_rows = op::row_map(q.out, q.axis),
-          .eps = q.eps};
+          .out_step = q.out.stride(q.axis)};
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {

@@ -20,15 +20,14 @@ inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t 
           .out = out,
           .rows = rows,
           .cols = cols,
+          .eps = eps,
+          .maps = row_maps(map, map),
           .x_step = 1,
-          .out_step = 1,
-          .x_rows = map,
-          .out_rows = map,
-          .eps = eps};
+          .out_step = 1};
 }
 
 inline Launch launch(const Params& p, Config config, int64_t blocks) {
-  config.nested = p.x_rows.axes > 1 || p.out_rows.axes > 1;
+  config.nested = p.maps.is_nested();
   return {config, blocks};
 }
 
@@ -44,8 +43,8 @@ inline Launch block_launch(const Params& p) {
 // Elements of a 16-byte access, or 1 where a row cannot be divided into such accesses.
 inline int vector_of(const Params& p, int element_bytes) {
   const int vector = 16 / element_bytes;
-  const bool aligned = op::rows_vector_aligned(p.x, p.x_rows, element_bytes) &&
-                       op::rows_vector_aligned(p.out, p.out_rows, element_bytes);
+  const bool aligned = op::rows_vector_aligned(p.x, p.maps[Params::kX], element_bytes) &&
+                       op::rows_vector_aligned(p.out, p.maps[Params::kOut], element_bytes);
   return aligned && p.cols % vector == 0 ? vector : 1;
 }
 

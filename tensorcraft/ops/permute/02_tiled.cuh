@@ -77,12 +77,15 @@ TC_DEVICE int at_most(int most, int64_t n) { return n < most ? int(n) : most; }
 // those that run together read and write long runs of both sides.
 template <class T, Config C>
 TC_DEVICE Corner<T, C> corner(const Params& p) {
-  const uint32_t tiles = p.row_tiles * p.col_tiles, matrix = blockIdx.x / tiles,
-                 tile = blockIdx.x - matrix * tiles, in_band = p.band * p.row_tiles,
-                 band = tile / in_band, rest = tile - band * in_band, left = band * p.band,
-                 width = p.col_tiles - left < p.band ? p.col_tiles - left : p.band;
-  const Offsets at = p.axes.offsets(matrix);
-  const int64_t row = int64_t(rest / width) * C.tile, col = int64_t(left + rest % width) * C.tile;
+  const uint32_t matrix = p.by_matrix.quotient(blockIdx.x),
+                 tile = blockIdx.x - matrix * p.by_matrix.divisor, band = p.by_band.quotient(tile),
+                 in_band = tile - band * p.by_band.divisor;
+  const Divider& by_width = band == p.last_band ? p.by_last_width : p.by_width;
+  const uint32_t line = by_width.quotient(in_band),
+                 column = band * p.by_width.divisor + in_band - line * by_width.divisor;
+  Offsets at{0, 0};
+  if (p.axes.count > 0) at = p.axes.offsets(matrix);
+  const int64_t row = int64_t(line) * C.tile, col = int64_t(column) * C.tile;
   return {static_cast<const T*>(p.in) + at.in + row * p.in_step + col, static_cast<T*>(p.out),
           at.out + col * p.out_step + row, at_most(C.tile, p.rows - row),
           at_most(C.tile, p.cols - col)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/base.h"
+#include "tensorcraft/device/divider.h"
 #include "tensorcraft/device/index.h"
 
 namespace tensorcraft::kernel::permute {
@@ -14,8 +15,8 @@ struct Offsets {
 // both strides merge are one. Unused entries are 0.
 struct Axes {
   static constexpr int kMax = 8;
-  int64_t size[kMax], in_stride[kMax], out_stride[kMax];
   int32_t count;
+  int64_t size[kMax], in_stride[kMax], out_stride[kMax];
 
   // Of element i, counted along the last axis first. The outermost axis needs no division.
   template <class Index>
@@ -40,13 +41,14 @@ struct Axes {
 struct Params {
   const void* in;
   void* out;
-  Axes axes;      // tiled: without the two of a tile
   int64_t count;  // elements or units
   int64_t tail;   // vectorized: bytes after the last unit
   // tiled: out[col * out_step + row] = in[row * in_step + col]
   int64_t rows, cols, in_step, out_step;
-  uint32_t row_tiles, col_tiles;  // of one matrix
-  uint32_t band;                  // columns of tiles that blocks take together
+  // Blocks take the tiles of a matrix by bands of so many columns of them; the last one has fewer.
+  Divider by_matrix, by_band, by_width, by_last_width;  // what has so many tiles
+  uint32_t last_band;                                   // its index
+  Axes axes;                                            // tiled: without the two of a tile
 };
 
 // Compile time.

@@ -88,7 +88,7 @@ inline Move transpose_move(const void* in, void* out, int element_bytes, int64_t
 }
 
 inline Params naive_params(const Move& m) {
-  return {.in = m.in, .out = m.out, .axes = m.axes, .count = m.size()};
+  return {.in = m.in, .out = m.out, .count = m.size(), .axes = m.axes};
 }
 
 inline Launch naive_launch(const Move& m) {
@@ -187,16 +187,23 @@ inline std::string_view tiled_waste(const Move& m) {
 }
 
 inline Params tiled_params(const Move& m, int num_sms) {
-  constexpr uint32_t kBand = 32;
+  constexpr int64_t kBand = 32;
   const int tile = tile_size(m, num_sms), axis = input_axis(m), last = m.last();
   Params p{.in = m.in, .out = m.out, .axes = m.axes};
   p.rows = m.axes.size[last];
   p.cols = m.axes.size[axis];
   p.in_step = m.axes.in_stride[last];
   p.out_step = m.axes.out_stride[axis];
-  p.row_tiles = uint32_t(div_ceil(p.rows, int64_t(tile)));
-  p.col_tiles = uint32_t(div_ceil(p.cols, int64_t(tile)));
-  p.band = std::min(kBand, p.col_tiles);
+  const auto tiles_of = [&](int64_t n) {  // an empty call has none, but divides by them
+    return std::max<int64_t>(div_ceil(n, int64_t(tile)), 1);
+  };
+  const int64_t row_tiles = tiles_of(p.rows), col_tiles = tiles_of(p.cols),
+                band = std::min(kBand, col_tiles);
+  p.by_matrix = Divider::of(row_tiles * col_tiles);
+  p.by_band = Divider::of(row_tiles * band);
+  p.by_width = Divider::of(band);
+  p.last_band = uint32_t((col_tiles - 1) / band);
+  p.by_last_width = Divider::of(col_tiles - p.last_band * band);
   remove_axis(p.axes, last);
   remove_axis(p.axes, axis);
   return p;

@@ -45,8 +45,8 @@ struct Slots {
     return col_of(slot) < cols && (C.tile_rows == 1 || row_of(slot) < rows);
   }
   template <class T>
-  TC_DEVICE T* at(T* data, const RowMap& map, int slot) const {
-    return data + map.offset<C.nested>(first_row + row_of(slot)) + col + col_of(slot);
+  TC_DEVICE T* at(T* data, const Params& p, int tensor, int slot) const {
+    return data + p.maps.offset<C.nested>(tensor, first_row + row_of(slot)) + col + col_of(slot);
   }
 };
 
@@ -121,7 +121,7 @@ TC_DEVICE void in_registers(const Params& p) {
   for (int s = 0; s < C.slots; ++s) {
     x[s] = {};  // behind the end of a tile, which changes no range
     if (slots.has(s))
-      x[s] = Packed<T, C.vector>::load(slots.at(static_cast<const T*>(p.x), p.x_rows, s));
+      x[s] = Packed<T, C.vector>::load(slots.at(static_cast<const T*>(p.x), p, Params::kX, s));
   }
   const Scale scale = find_scale<T, Q, C>(p, slots, x, scratch);
   const DivisorOf<T> divisor(scale.scale);
@@ -130,7 +130,7 @@ TC_DEVICE void in_registers(const Params& p) {
     if (!slots.has(s)) continue;
     float values[C.vector];
     to_floats(values, x[s]);
-    store_vector(slots.at(static_cast<Q*>(p.out), p.out_rows, s),
+    store_vector(slots.at(static_cast<Q*>(p.out), p, Params::kOut, s),
                  quantized<C.vector, Q>(values, divisor, scale.zero_point));
   }
 }

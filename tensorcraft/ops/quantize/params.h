@@ -42,16 +42,17 @@ struct Tiles {
 
 // Run time of quantize and dequantize; steps are strides along the last axis.
 struct Params {
+  enum { kX, kOut, kTensors };  // of the maps
   const void* x;
   void* out;
   float* scales;         // read where `given`, and by dequantize
   int32_t* zero_points;  // likewise; null: 0
   float* partials;       // of a whole tensor: what its first launch found, `parts` times
   int64_t parts;
-  int64_t x_step, out_step;
-  RowMap x_rows, out_rows;
-  Tiles tiles;
   int32_t given, asymmetric, power_of_two;
+  Tiles tiles;
+  RowMaps<kTensors> maps;
+  int64_t x_step, out_step;
 };
 
 struct Config {

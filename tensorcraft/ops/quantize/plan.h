@@ -49,16 +49,14 @@ inline int vector_of(const Params& p, bool wide_is_x, int wide_bytes) {
   const int vector = 16 / wide_bytes;
   const void* wide = wide_is_x ? p.x : p.out;
   const void* narrow = wide_is_x ? p.out : p.x;
-  const RowMap& wide_rows = wide_is_x ? p.x_rows : p.out_rows;
-  const RowMap& narrow_rows = wide_is_x ? p.out_rows : p.x_rows;
+  const RowMap& wide_rows = p.maps[wide_is_x ? Params::kX : Params::kOut];
+  const RowMap& narrow_rows = p.maps[wide_is_x ? Params::kOut : Params::kX];
   if (p.tiles.cols % vector || !op::rows_vector_aligned(wide, wide_rows, wide_bytes)) return 1;
   if (reinterpret_cast<uintptr_t>(narrow) % size_t(vector)) return 1;
   for (int i = 0; i < narrow_rows.axes; ++i)
     if (narrow_rows.stride[i] % vector) return 1;
   return vector;
 }
-
-inline bool is_nested(const Params& p) { return p.x_rows.axes > 1 || p.out_rows.axes > 1; }
 
 inline Launch naive_launch(const Params& p) {
   return {{.threads = kThreads}, std::min(p.tiles.row_tiles * p.tiles.col_tiles, op::kMaxBlocks)};
@@ -78,7 +76,7 @@ inline Params flat(Params p, int x_bytes) {
   const int64_t parts = div_ceil(size, part);
   p.tiles = {1, size, 1, 1, part, 1, 1, parts, 0, 0, 0, divider_by(parts)};
   p.x_step = p.out_step = 1;
-  p.x_rows = p.out_rows = {};
+  p.maps = {};
   return p;
 }
 
@@ -104,7 +102,7 @@ inline Config in_registers_config(const Params& p, int x_bytes) {
   }
   c.given = p.given || p.parts > 0;
   c.asymmetric = p.asymmetric && !c.given;
-  c.nested = is_nested(p);
+  c.nested = p.maps.is_nested();
   return c;
 }
 
@@ -151,7 +149,7 @@ inline Launch dequantize_vectorized_launch(const Params& p, int out_bytes) {
   Config c{.threads = kThreads, .vector = vector_of(p, false, out_bytes), .slots = 4};
   const auto units = div_ceil(p.tiles.cols, int64_t(c.vector) * c.slots);
   c.group = int(std::min<uint64_t>(std::bit_ceil(uint64_t(units)), kThreads));
-  c.nested = is_nested(p);
+  c.nested = p.maps.is_nested();
   const int64_t tiles = div_ceil(p.tiles.cols, int64_t(c.group) * c.vector * c.slots);
   return {c, div_ceil(p.tiles.rows, int64_t(c.threads / c.group)) * tiles};
 }

@@ -29,14 +29,13 @@ Params params(const Problem& q) {
           .out = out.data,
           .scales = q.scales->data_as<float>(),
           .zero_points = q.zero_point ? q.zero_point->data_as<int32_t>() : nullptr,
-          .x_step = x.step,
-          .out_step = out.step,
-          .x_rows = x.map,
-          .out_rows = out.map,
-          .tiles = q.tiles,
           .given = q.given,
           .asymmetric = q.asymmetric,
-          .power_of_two = q.power_of_two};
+          .power_of_two = q.power_of_two,
+          .tiles = q.tiles,
+          .maps = row_maps(x.map, out.map),
+          .x_step = x.step,
+          .out_step = out.step};
 }
 
 Dims scales_shape(std::string_view op, std::string_view arg, const Dims& shape,

@@ -15,10 +15,10 @@ TC_DEVICE void naive(const Params& p) {
   using R = Reducer<T, C.operation>;
   const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
   if (row >= p.rows) return;
-  const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
+  const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
   typename R::State s = R::identity();
   for (int64_t segment = 0; segment < p.segments; ++segment) {
-    const T* run = x + p.segment_map.offset<C.nested>(segment);
+    const T* run = x + p.maps.offset<C.nested>(Params::kSegments, segment);
     for (int64_t first = 0; first < p.cols; first += kTogether) {
       const int64_t end = first + kTogether < p.cols ? first + kTogether : p.cols;
       typename R::State part = R::identity();
@@ -26,7 +26,7 @@ TC_DEVICE void naive(const Params& p) {
       s = R::combine(s, part);
     }
   }
-  store<R>(p, p.out_rows.offset<C.nested>(row), s);
+  store<R>(p, p.maps.offset<C.nested>(Params::kOut, row), s);
 }
 
 }  // namespace tensorcraft::kernel::reduce

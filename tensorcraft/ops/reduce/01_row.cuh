@@ -37,20 +37,11 @@ TC_DEVICE void add_tile(const Params& p, typename R::State& s, const T* run, int
   }
 }
 
-// The row of a group, and which of the blocks that share it this one is. Found anew at the end, as
-// a shuffle is not remembered: kept in registers, they would cost loads in flight.
+// The row of a group, whose block has the rows of a Part.
 template <Config C>
-struct Place {
-  int64_t row;
-  uint32_t split;
-
-  // All threads of the block call.
-  TC_DEVICE explicit Place(const Params& p) {
-    const uint32_t block = warp_broadcast(uint32_t(blockIdx.x));
-    split = block % uint32_t(p.splits);
-    row = int64_t(block / uint32_t(p.splits)) * (C.threads / C.group) + threadIdx.x / C.group;
-  }
-};
+TC_DEVICE int64_t row_of_group(const Part& part) {
+  return int64_t(part.outputs) * (C.threads / C.group) + threadIdx.x / C.group;
+}
 
 template <class T, Config C>
 TC_DEVICE void row(const Params& p) {
@@ -61,21 +52,24 @@ TC_DEVICE void row(const Params& p) {
   ptx::griddepcontrol_launch_dependents();
 
   State s = R::identity();
-  if (const Place<C> at(p); at.row < p.rows) {
-    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(at.row);
-    for (int64_t unit = at.split; unit < p.units; unit += p.splits) {
+  const Part own = part_of_block<C>(p);
+  if (const int64_t row = row_of_group<C>(own); row < p.rows) {
+    const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
+#pragma unroll 1  // a unit is C.unroll accesses
+    for (int64_t unit = own.split; unit < p.units; unit += C.shared ? p.splits : 1) {
       int64_t segment = 0, tile = unit;
       if constexpr (C.nested) {
         segment = unit / p.tiles;
         tile = unit % p.tiles;
       }
-      add_tile<R, C>(p, s, x + p.segment_map.offset<C.nested>(segment), tile * kTile,
+      add_tile<R, C>(p, s, x + p.maps.offset<C.nested>(Params::kSegments, segment), tile * kTile,
                      segment * p.cols);
     }
   }
   s = combine_group<R, C>(shared, s);
-  const Place<C> at(p);
-  if (threadIdx.x % C.group == 0 && at.row < p.rows) finish<R, C>(p, at.row, 0, at.split, s);
+  const Part part = part_of_block<C>(p);
+  if (const int64_t row = row_of_group<C>(part); threadIdx.x % C.group == 0 && row < p.rows)
+    finish<R, C>(p, row, 0, part.split, s);
 }
 
 }  // namespace tensorcraft::kernel::reduce

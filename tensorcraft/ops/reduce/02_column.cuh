@@ -42,7 +42,7 @@ TC_DEVICE void add_lines(const Params& p, typename R::State (&s)[C.vector], cons
   for (int u = 0; u < C.unroll; ++u) {
     if constexpr (C.nested) {
       const int64_t at = first + u * kWays;
-      line = x + p.segment_map.offset(at / p.cols) + at % p.cols * p.step;
+      line = x + p.maps.offset(Params::kSegments, at / p.cols) + at % p.cols * p.step;
     }
     if (u * kWays < left) v[u].load(line);
     line += kWays * p.step;
@@ -63,21 +63,15 @@ TC_DEVICE void add_lines(const Params& p, typename R::State (&s)[C.vector], cons
       for (int e = 0; e < C.vector; ++e) add_one<R>(s[e], v[u].elements()[e], first + u * kWays);
 }
 
-// What a block has of the outputs, and which of the blocks that share it this one is. Found anew at
-// the end, as a shuffle is not remembered: kept in registers, they would cost loads in flight.
+// What a block has of the outputs: columns of one row, from `first` on.
 template <int kColumns>
-struct ColumnPlace {
-  int64_t row, first;
-  uint32_t split;
+struct Columns {
+  uint32_t row;
+  int64_t first;
 
-  // All threads of the block call.
-  TC_DEVICE explicit ColumnPlace(const Params& p) {
-    const uint32_t index = warp_broadcast(uint32_t(blockIdx.x));
-    const uint32_t block = index / uint32_t(p.splits);
-    split = index % uint32_t(p.splits);
-    row = block / uint32_t(p.tiles);
-    first = int64_t(block % uint32_t(p.tiles)) * kColumns;
-  }
+  TC_DEVICE Columns(const Params& p, const Part& part)
+      : row(p.by_tiles.quotient(part.outputs)),
+        first(int64_t(part.outputs - row * p.by_tiles.divisor) * kColumns) {}
 };
 
 template <class T, Config C>
@@ -91,18 +85,21 @@ TC_DEVICE void column(const Params& p) {
 
   State s[C.vector];
   for (State& one : s) one = R::identity();
-  const ColumnPlace<Shared::kColumns> from(p);
-  const int64_t own = from.first + lane * C.vector;  // the first of the columns of this thread
-  if (own < p.inner) {
-    const T* x = static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(from.row) + own;
-    for (int64_t unit = from.split; unit < p.units; unit += p.splits)
+  const Part own = part_of_block<C>(p);
+  const Columns<Shared::kColumns> from(p, own);
+  const int64_t mine = from.first + lane * C.vector;  // the first of the columns of this thread
+  if (mine < p.inner) {
+    const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, from.row) + mine;
+#pragma unroll 1  // a unit is C.unroll accesses
+    for (int64_t unit = own.split; unit < p.units; unit += C.shared ? p.splits : 1)
       add_lines<R, C>(p, s, x, unit * (Shared::kWays * C.unroll) + way);
   }
   const State sum = combine_ways<R, C>(shared, s);
-  const ColumnPlace<Shared::kColumns> to(p);
+  const Part part = part_of_block<C>(p);
+  const Columns<Shared::kColumns> to(p, part);
   const int64_t column = to.first + threadIdx.x;
   if (threadIdx.x < Shared::kColumns && column < p.inner)
-    finish<R, C>(p, to.row, column, to.split, sum);
+    finish<R, C>(p, to.row, column, part.split, sum);
 }
 
 }  // namespace tensorcraft::kernel::reduce

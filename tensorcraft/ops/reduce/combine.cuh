@@ -32,8 +32,10 @@ TC_DEVICE void combine(const Params& p) {
     for (const State& one : some) s = R::combine(s, one);
   }
   s = combine_group<R, C>(shared, s);
-  if (threadIdx.x % C.group == 0 && output < outputs)
-    store<R>(p, p.out_rows.offset<C.nested>(output / inner) + output % inner * p.out_inner, s);
+  if (threadIdx.x % C.group == 0 && output < outputs) {
+    const uint32_t row = p.by_inner.quotient(output), column = output - row * inner;
+    store<R>(p, p.maps.offset<C.nested>(Params::kOut, row) + column * p.out_inner, s);
+  }
 }
 
 }  // namespace tensorcraft::kernel::reduce

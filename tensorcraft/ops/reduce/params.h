@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/divider.h"
 #include "tensorcraft/device/rows.h"
 
 namespace tensorcraft::kernel::reduce {
@@ -11,6 +12,7 @@ enum class Operation : int { sum, count, mean, max, min, argmax, var, any, all }
 // apart; every row has `inner` neighbours that are reduced alike, in `row` one. Rows count in the
 // order of out, elements of a reduction in that of x.
 struct Params {
+  enum { kX, kOut, kSegments, kTensors };  // of the maps
   const void* x;
   void* out;
   void* workspace;                 // where splits > 1: the state of each split and output
@@ -19,10 +21,11 @@ struct Params {
   int64_t tiles;   // row: parts of a run that a group takes at once; column: of `inner`, a block
   int64_t units;   // what the splits of an output share
   int64_t splits;  // blocks that share an output
-  RowMap x_rows, out_rows, segment_map;
+  Divider by_splits, by_tiles, by_inner;
   int64_t repeats;  // how often a sum counts its elements: axes without a stride are left out
   float count;      // elements of a reduction
   float divisor;    // of the sum of squared deviations
+  RowMaps<kTensors> maps;
 };
 
 // Compile time. `group` threads share a row, or the neighbours of a row; `unroll` accesses of
@@ -34,6 +37,7 @@ struct Config {
   int vector = 1;
   int unroll = 1;
   int nested = 0;  // rows or segments do not merge into one axis
+  int shared = 0;  // several blocks share an output
 };
 
 }  // namespace tensorcraft::kernel::reduce

@@ -41,15 +41,29 @@ TC_DEVICE typename R::State combine_group(GroupShared<typename R::State>& shared
   return s;
 }
 
+// Which block of those that share outputs alike this one is, and which of those outputs it has.
+struct Part {
+  uint32_t outputs, split;
+};
+// Found anew at the end of a kernel, as a shuffle is not remembered: kept in registers, it would
+// cost loads in flight. All threads of the block call.
+template <Config C>
+TC_DEVICE Part part_of_block(const Params& p) {
+  const auto block = warp_broadcast(uint32_t(blockIdx.x));
+  if constexpr (C.shared == 0) return {block, 0};
+  const uint32_t outputs = p.by_splits.quotient(block);
+  return {outputs, block - outputs * p.by_splits.divisor};
+}
+
 // What a block found of an output: all of it, or a part that combine() will read.
 template <class R, Config C>
 TC_DEVICE void finish(const Params& p, int64_t row, int64_t column, uint32_t split,
                       const typename R::State& s) {
   using State = typename R::State;
-  if (p.splits > 1)
+  if (C.shared != 0 && p.splits > 1)
     static_cast<State*>(p.workspace)[(split * p.rows + row) * p.inner + column] = s;
   else
-    store<R>(p, p.out_rows.offset<C.nested>(row) + column * p.out_inner, s);
+    store<R>(p, p.maps.offset<C.nested>(Params::kOut, row) + column * p.out_inner, s);
 }
 
 }  // namespace tensorcraft::kernel::reduce

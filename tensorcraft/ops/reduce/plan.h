@@ -40,15 +40,17 @@ inline Params contiguous_params(const void* x, void* out, int64_t outer, int64_t
   Params p{.x = x, .out = out, .rows = outer * inner, .segments = 1, .cols = reduced};
   p.step = reduced == 1 ? 1 : inner;
   const bool merge = reduced == 1 || outer == 1 || inner == 1;
+  RowMap x_rows{}, out_rows{};
   if (merge && p.rows > 1) {
-    add_axis(p.x_rows, p.rows, inner == 1 ? reduced : 1);
-    add_axis(p.out_rows, p.rows, 1);
+    add_axis(x_rows, p.rows, inner == 1 ? reduced : 1);
+    add_axis(out_rows, p.rows, 1);
   } else if (!merge) {
-    add_axis(p.x_rows, outer, reduced * inner);
-    add_axis(p.x_rows, inner, 1);
-    add_axis(p.out_rows, outer, inner);
-    add_axis(p.out_rows, inner, 1);
+    add_axis(x_rows, outer, reduced * inner);
+    add_axis(x_rows, inner, 1);
+    add_axis(out_rows, outer, inner);
+    add_axis(out_rows, inner, 1);
   }
+  p.maps = row_maps(x_rows, out_rows, RowMap{});
   p.repeats = 1;
   p.count = float(reduced);
   p.divisor = std::max(float(reduced) - correction, 0.0f);
@@ -79,16 +81,19 @@ inline op::LaunchPlan<Config> combine_launch(const Params& p, Config config) {
 inline Planned planned(Params p, Config config, int64_t blocks, int num_sms, bool can_share) {
   const int64_t slots = int64_t(blocks_per_sm(config)) * num_sms;
   p.splits = can_share ? splits_of(blocks, p.units, slots) : 1;
+  p.by_splits = Divider::of(p.splits);
   Planned plan{.launch = {.config = config, .blocks = blocks * p.splits}, .params = p};
   plan.launch.min_blocks = blocks_per_sm(config);
   if (p.splits > 1) {
+    plan.params.by_inner = Divider::of(p.inner);  // shared outputs are few
+    plan.launch.config.shared = 1;
     plan.combine = combine_launch(p, config);
     plan.workspace_bytes = size_t(p.rows * p.inner * p.splits * kStateBytes);
   }
   return plan;
 }
 
-inline bool is_nested(const Params& p) { return p.x_rows.axes > 1 || p.segments > 1; }
+inline bool is_nested(const Params& p) { return p.maps[Params::kX].axes > 1 || p.segments > 1; }
 
 inline Planned naive_plan(const Params& p, Operation operation) {
   const Config config{.operation = operation, .threads = 128, .nested = is_nested(p)};
@@ -100,8 +105,9 @@ inline std::string_view naive_problem(const Params& p) {
 
 // Elements of an access; 1 where neighbours or addresses do not allow more.
 inline int row_vector(const Params& p, int element_bytes) {
-  const bool whole = p.step == 1 && op::rows_vector_aligned(p.x, p.x_rows, element_bytes) &&
-                     op::rows_vector_aligned(p.x, p.segment_map, element_bytes);
+  const bool whole = p.step == 1 &&
+                     op::rows_vector_aligned(p.x, p.maps[Params::kX], element_bytes) &&
+                     op::rows_vector_aligned(p.x, p.maps[Params::kSegments], element_bytes);
   return whole ? 16 / element_bytes : 1;
 }
 
@@ -150,11 +156,14 @@ inline std::string_view row_doubt(const Params& p) {
 
 // The last axis of the rows becomes `inner`.
 inline Params column_params(Params p) {
-  const int last = --p.x_rows.axes;
-  --p.out_rows.axes;
-  p.inner = p.x_rows.size[last];
-  p.out_inner = p.out_rows.stride[last];
-  for (RowMap* map : {&p.x_rows, &p.out_rows}) map->size[last] = map->stride[last] = 0;
+  RowMap x = p.maps[Params::kX], out = p.maps[Params::kOut];
+  const int last = --x.axes;
+  --out.axes;
+  p.inner = x.size[last];
+  p.out_inner = out.stride[last];
+  for (RowMap* map : {&x, &out}) map->size[last] = map->stride[last] = 0;
+  p.maps.set(Params::kX, x);
+  p.maps.set(Params::kOut, out);
   p.rows /= p.inner;
   return p;
 }
@@ -165,13 +174,14 @@ inline Planned column_plan(const Params& whole, Operation operation, int element
   Config config{.operation = operation, .threads = kThreads, .nested = is_nested(p)};
   const int widest = std::min(16 / element_bytes, 8);  // states of more columns fill the registers
   const bool is_wide = p.inner % widest == 0 && p.step * element_bytes % 16 == 0 &&
-                       op::rows_vector_aligned(p.x, p.x_rows, element_bytes) &&
-                       op::rows_vector_aligned(p.x, p.segment_map, element_bytes);
+                       op::rows_vector_aligned(p.x, p.maps[Params::kX], element_bytes) &&
+                       op::rows_vector_aligned(p.x, p.maps[Params::kSegments], element_bytes);
   config.vector = is_wide ? widest : 1;
   config.unroll = most_accesses(config, element_bytes);
   const auto with_group = [&](int group) {
     config.group = group;
     p.tiles = div_ceil(p.inner, int64_t(group) * config.vector);
+    p.by_tiles = Divider::of(p.tiles);
     p.units = div_ceil(p.segments * p.cols, int64_t(kThreads / group) * config.unroll);
     return planned(p, config, p.rows * p.tiles, num_sms, true);
   };
@@ -186,8 +196,8 @@ inline Planned column_plan(const Params& whole, Operation operation, int element
   return narrow.params.units == 1 && narrow.launch.blocks <= num_sms ? narrow : wide;
 }
 inline std::string_view column_problem(const Params& p) {
-  const int last = p.x_rows.axes - 1;
-  if (last < 0 || p.x_rows.stride[last] != 1)
+  const RowMap& x = p.maps[Params::kX];
+  if (x.axes == 0 || x.stride[x.axes - 1] != 1)
     return "neighbours must be outputs of their own, not elements of one";
   if (p.rows == 0) return "there are no outputs";
   return p.rows > op::kMaxBlocks / 8 ? "needs fewer than 2^28 outputs" : "";

@@ -44,23 +44,34 @@ constexpr Config row_config(int group, int vector, int nested = 0) {
 }
 constexpr auto kLanes = each(kFloatOperations, row_config(4, 4));
 constexpr auto kWarp = each(kSum, row_config(32, 4));
-constexpr Config long_config(int vector) { return {.group = 256, .vector = vector, .unroll = 8}; }
-constexpr auto kBlock = each(std::array{O::max, O::argmax, O::var}, row_config(256, 4));
+// What blocks share serves them alone too.
+constexpr Config shared(Config config) {
+  config.shared = 1;
+  return config;
+}
+constexpr Config long_config(int vector) {
+  return shared({.group = 256, .vector = vector, .unroll = 8});
+}
+constexpr auto kBlock = each(std::array{O::max, O::argmax, O::var}, shared(row_config(256, 4)));
 constexpr std::array kLong{long_config(4), long_config(1)};
-constexpr Config short_config(int vector) { return {.group = 256, .vector = vector, .unroll = 2}; }
+constexpr Config short_config(int vector) {
+  return shared({.group = 256, .vector = vector, .unroll = 2});
+}
 constexpr auto kShort = each(std::array{O::sum, O::max, O::argmax, O::var}, short_config(4));
 constexpr std::array kShortSingle{short_config(1)};
+constexpr std::array kAlone{Config{.group = 256, .vector = 4, .unroll = 8}};
 constexpr std::array kSingle{row_config(4, 1), row_config(32, 1)};
 constexpr std::array kNested{row_config(4, 4, 1), row_config(32, 4, 1)};
 constexpr auto kBytes = each(std::array{O::count, O::all}, row_config(4, 16));
 constexpr std::array kHalves{row_config(4, 8), long_config(8), short_config(8)};
 
 constexpr Config column_config(int group, int vector, int unroll, int nested = 0) {
-  return {.group = group, .vector = vector, .unroll = unroll, .nested = nested};
+  return shared({.group = group, .vector = vector, .unroll = unroll, .nested = nested});
 }
 constexpr auto kSums = each(std::array{O::sum, O::mean, O::any, O::all}, column_config(4, 4, 8));
 constexpr std::array kColumns{column_config(32, 4, 8), column_config(32, 1, 8),
                               column_config(4, 4, 4, 1)};
+constexpr std::array kColumnsAlone{Config{.group = 32, .vector = 4, .unroll = 8}};
 constexpr auto kOthers =
     each(std::array{O::max, O::min, O::argmax, O::var}, column_config(4, 4, 4));
 constexpr std::array kColumnHalves{column_config(4, 8, 8)};
@@ -87,20 +98,24 @@ InstanceList row_instances() {
   const auto rung = []<class T, Config C>(const Params& p) { row<T, C>(p); };
   return simt::concat(
       instances<Params, kLanes>(Float{}, rung), instances<Params, kWarp>(Float{}, rung),
-      instances<Params, kBlock>(Float{}, rung), instances<Params, kLong>(Float{}, rung),
-      instances<Params, kShort>(Float{}, rung), instances<Params, kShortSingle>(Float{}, rung),
+      instances<Params, kAlone>(Float{}, rung),
+      instances<Params, kBlock>(Float{}, rung, &Config::shared),
+      instances<Params, kLong>(Float{}, rung, &Config::shared),
+      instances<Params, kShort>(Float{}, rung, &Config::shared),
+      instances<Params, kShortSingle>(Float{}, rung, &Config::shared),
       instances<Params, kSingle>(Float{}, rung), instances<Params, kNested>(Float{}, rung),
       instances<Params, kBytes>(Bytes{}, rung),
-      instances<Params, kHalves>(AnyOf<Types<bf16>>{}, rung));
+      instances<Params, kHalves>(AnyOf<Types<bf16>>{}, rung, &Config::shared));
 }
 
 InstanceList column_instances() {
   const auto rung = []<class T, Config C>(const Params& p) { column<T, C>(p); };
-  return simt::concat(instances<Params, kSums>(Float{}, rung),
-                      instances<Params, kColumns>(Float{}, rung),
-                      instances<Params, kOthers>(Float{}, rung),
-                      instances<Params, kColumnHalves>(AnyOf<Types<bf16>>{}, rung),
-                      instances<Params, kColumnBytes>(Bytes{}, rung));
+  return simt::concat(instances<Params, kColumnsAlone>(Float{}, rung),
+                      instances<Params, kSums>(Float{}, rung, &Config::shared),
+                      instances<Params, kColumns>(Float{}, rung, &Config::shared),
+                      instances<Params, kOthers>(Float{}, rung, &Config::shared),
+                      instances<Params, kColumnHalves>(AnyOf<Types<bf16>>{}, rung, &Config::shared),
+                      instances<Params, kColumnBytes>(Bytes{}, rung, &Config::shared));
 }
 
 InstanceList combine_instances() {

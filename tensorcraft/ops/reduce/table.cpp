@@ -23,7 +23,8 @@ std::string config_text(const void* config) {
   return join(
       "tensorcraft::kernel::reduce::Config{.operation = tensorcraft::kernel::reduce::Operation::",
       kNames[size_t(c.operation)], ", .threads = ", c.threads, ", .group = ", c.group,
-      ", .vector = ", c.vector, ", .unroll = ", c.unroll, ", .nested = ", c.nested, "}");
+      ", .vector = ", c.vector, ", .unroll = ", c.unroll, ", .nested = ", c.nested,
+      ", .shared = ", c.shared, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::reduce::Params";
@@ -41,25 +42,27 @@ const jit::Rung kCombine{"tensorcraft/ops/reduce/combine.cuh",
 
 // Kept axes, merged where x and out both allow it.
 void set_rows(Params& p, const Problem& q) {
+  RowMap x{}, out{};
   for (int i = 0; i < q.kept; ++i) {
     if (q.x.shape(i) == 1) continue;
-    const int last = p.x_rows.axes - 1;
+    const int last = x.axes - 1;
     const int64_t size = q.x.shape(i), stride = q.x.stride(i), out_stride = q.out.stride(i);
-    if (last >= 0 && p.x_rows.stride[last] == stride * size &&
-        p.out_rows.stride[last] == out_stride * size) {
-      for (RowMap* map : {&p.x_rows, &p.out_rows}) map->size[last] *= size;
-      p.x_rows.stride[last] = stride;
-      p.out_rows.stride[last] = out_stride;
+    if (last >= 0 && x.stride[last] == stride * size && out.stride[last] == out_stride * size) {
+      for (RowMap* map : {&x, &out}) map->size[last] *= size;
+      x.stride[last] = stride;
+      out.stride[last] = out_stride;
     } else {
-      add_axis(p.x_rows, size, stride);
-      add_axis(p.out_rows, size, out_stride);
+      add_axis(x, size, stride);
+      add_axis(out, size, out_stride);
     }
   }
+  p.maps.set(Params::kX, x);
+  p.maps.set(Params::kOut, out);
 }
 
 // Reduced axes: the last one after merging is a run.
 void set_runs(Params& p, const Problem& q) {
-  RowMap& map = p.segment_map;
+  RowMap map{};
   for (int i = q.kept; i < q.x.rank(); ++i) {
     const int64_t size = q.x.shape(i), stride = q.x.stride(i);
     if (size == 1) continue;
@@ -78,6 +81,7 @@ void set_runs(Params& p, const Problem& q) {
   p.step = map.stride[last];
   map.size[last] = map.stride[last] = 0;
   for (int i = 0; i < last; ++i) p.segments *= map.size[i];
+  p.maps.set(Params::kSegments, map);
 }
 
 // any and all look at bits alone, and a bool may hold more than 0 and 1.

@@ -49,21 +49,17 @@ TC_DEVICE void rotate(float (&a)[N], float (&b)[N], const float (&cos)[N], const
   }
 }
 
-template <Config C, class T>
-TC_DEVICE T* token_of(T* data, const RowMap& map, int64_t token) {
-  return data + map.offset<C.nested>(token);
-}
-
 template <class T, class W, Config C>
 TC_DEVICE void vectorized(const Params& p) {
   constexpr int N = kVectorSize<T>, kShare = C.lanes * C.heads;
   const int64_t token = int64_t(blockIdx.x) * (C.threads / kShare) + threadIdx.x / kShare;
   if (token >= p.tokens) return;
   const int64_t heads = p.x.heads + p.k.heads;
-  const T* x_in = token_of<C>(static_cast<const T*>(p.x.in), p.x.in_tokens, token);
-  const T* k_in = token_of<C>(static_cast<const T*>(p.k.in), p.k.in_tokens, token);
-  T* x_out = token_of<C>(static_cast<T*>(p.x.out), p.x.out_tokens, token);
-  T* k_out = token_of<C>(static_cast<T*>(p.k.out), p.k.out_tokens, token);
+  const auto at = [&](int tensor) { return p.maps.offset<C.nested>(tensor, token); };
+  const T* x_in = static_cast<const T*>(p.x.in) + at(Params::kX);
+  const T* k_in = static_cast<const T*>(p.k.in) + at(Params::kK);
+  T* x_out = static_cast<T*>(p.x.out) + at(Params::kXOut);
+  T* k_out = static_cast<T*>(p.k.out) + at(Params::kKOut);
 
   const uint64_t policy = stream_policy(p.tokens * heads * p.half * 2 * int64_t(sizeof(T)));
   for (int col = int(threadIdx.x % C.lanes) * N; col < p.half; col += C.lanes * N) {
@@ -82,7 +78,7 @@ TC_DEVICE void vectorized(const Params& p) {
     int64_t first = threadIdx.x / C.lanes % C.heads;
     load(first);  // under way while the rotations are found
 
-    const int64_t position = position_of(p, token);
+    const int64_t position = position_of < C.nested != 0 > (p, token);
     float cos[N], sin[N];
     if constexpr (C.style == Style::half) {
       find_rotations<N, W, C>(cos, sin, p, position, col);

@@ -58,10 +58,12 @@ TC_DEVICE int64_t position_at(const void* positions, int64_t at, int32_t wide) {
   return static_cast<const int32_t*>(positions)[at];
 }
 
+template <bool nested>
 TC_DEVICE int64_t position_of(const Params& p, int64_t token) {
   // Most calls have one sequence, and a division of 64 bits is 100 instructions.
   if (!p.positions) return p.start_pos + (token < p.seq ? token : token % p.seq);
-  return position_at(p.positions, p.position_map.offset(token), p.wide_positions);
+  const int64_t at = p.maps.offset<nested>(Params::kPositions, token);
+  return position_at(p.positions, at, p.wide_positions);
 }
 
 // A position that the caches lack rotates to NaN.

@@ -12,22 +12,23 @@ struct Heads {
   const void* in;
   void* out;
   int64_t heads;
-  int64_t in_head, in_step, out_head, out_step;  // strides
-  RowMap in_tokens, out_tokens;
+  int64_t in_head, out_head, in_step, out_step;  // strides
 };
 
 // Run time. cos and sin are null where the angles are computed.
 struct Params {
+  enum { kX, kXOut, kK, kKOut, kPositions, kTensors };  // of the maps, which count tokens
   Heads x, k;
   const void* positions;  // null: start_pos + the index of the token in its sequence
   const void *cos, *sin;  // [max_seq, half]
-  int64_t cos_row, cos_step, sin_row, sin_step;
+  int64_t cos_row, sin_row;
   int64_t tokens, seq, max_seq, start_pos;
+  int32_t half;            // D / 2
+  int32_t wide_positions;  // they are int64_t, not int32_t
+  RowMaps<kTensors> maps;
+  int64_t cos_step, sin_step;
   double log2_step;  // -2 log2(base) / D: the frequency of pair i is 2^(i * log2_step)
   double step;       // 2^log2_step
-  RowMap position_map;
-  int32_t wide_positions;  // they are int64_t, not int32_t
-  int32_t half;            // D / 2
 };
 
 struct Config {
@@ -37,7 +38,7 @@ struct Config {
   int heads = 1;   // heads of a token that are worked on side by side
   int unroll = 2;  // heads of a thread that are in flight
   int has_cache = 0;
-  int nested = 0;  // the tokens of x or k lie along more than one axis
+  int nested = 0;  // the tokens of a tensor lie along more than one axis
 };
 
 // Run time of rope_cache: out[0] = cos and out[1] = sin of the angle of each position and pair.

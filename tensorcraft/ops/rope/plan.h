@@ -16,25 +16,16 @@ inline constexpr int kThreads = 256;
 // The frequency of pair i + 1 over that of pair i, as a power of two.
 inline double log2_step(double base, int64_t dim) { return -2 * std::log2(base) / double(dim); }
 
-// `tokens` tokens of `heads` heads of `dim` elements, one behind another; in may be null.
-inline Heads contiguous_heads(const void* in, void* out, int64_t tokens, int64_t heads,
-                              int64_t dim) {
+// `heads` heads of `dim` elements, one behind another; in may be null.
+inline Heads contiguous_heads(const void* in, void* out, int64_t heads, int64_t dim) {
   if (!in) return {};
-  const RowMap map = op::contiguous_rows(tokens, heads * dim);
   return {.in = in,
           .out = out,
           .heads = heads,
           .in_head = dim,
-          .in_step = 1,
           .out_head = dim,
-          .out_step = 1,
-          .in_tokens = map,
-          .out_tokens = map};
-}
-
-inline bool is_nested(const Params& p) {
-  const auto nested = [](const Heads& t) { return t.in_tokens.axes > 1 || t.out_tokens.axes > 1; };
-  return nested(p.x) || nested(p.k);
+          .in_step = 1,
+          .out_step = 1};
 }
 
 // Are angles read from caches? They have no address yet where a call is only asked about.
@@ -46,11 +37,11 @@ inline Launch naive_launch(const Params& p, Style style) {
           div_ceil(p.tokens * (p.x.heads + p.k.heads) * p.half, int64_t(kThreads))};
 }
 
-// 1024 threads on a multiprocessor; fewer where caches are wider than x, and one block's where
-// angles are computed: both take registers.
+// 1024 threads on a multiprocessor; fewer where caches are wider than x, tokens have maps or angles
+// are computed: each takes registers.
 constexpr int vectorized_min_blocks(const Config& c, int element_bytes, int cache_bytes) {
-  if (!c.has_cache) return 1;
-  return (cache_bytes > element_bytes ? 512 : 1024) / c.threads;
+  if (!c.has_cache) return (element_bytes == 4 && !c.nested ? 1024 : 768) / c.threads;
+  return (cache_bytes > element_bytes || c.nested ? 512 : 1024) / c.threads;
 }
 
 // A thread gets about 4 heads, `unroll` of them in flight at once; fewer where that would leave
@@ -67,14 +58,14 @@ inline Launch vectorized_launch(const Params& p, Style style, int element_bytes,
          p.tokens * int64_t(shares) * c.lanes < int64_t(kThreads) * num_sms)
     shares *= 2;
   c.heads = int(std::min<uint64_t>(shares, uint64_t(c.threads / c.lanes)));
-  c.nested = is_nested(p);
+  c.nested = p.maps.is_nested();
   return {c, div_ceil(p.tokens, int64_t(c.threads / (c.lanes * c.heads))),
           vectorized_min_blocks(c, element_bytes, cache_bytes)};
 }
 
-inline bool is_aligned(const Heads& t, int element_bytes) {
-  return op::rows_vector_aligned(t.in, t.in_tokens, element_bytes) &&
-         op::rows_vector_aligned(t.out, t.out_tokens, element_bytes) &&
+inline bool is_aligned(const Heads& t, const RowMap& in, const RowMap& out, int element_bytes) {
+  return op::rows_vector_aligned(t.in, in, element_bytes) &&
+         op::rows_vector_aligned(t.out, out, element_bytes) &&
          (t.heads == 1 ||
           (t.in_head * element_bytes % 16 == 0 && t.out_head * element_bytes % 16 == 0));
 }
@@ -85,7 +76,8 @@ inline std::string_view vectorized_problem(const Params& p, int element_bytes, i
   };
   if (!has_unit_steps(p.x) || !has_unit_steps(p.k)) return "the last axis must have stride 1";
   if (p.half * element_bytes % 16) return "half a head must be a multiple of 16 bytes";
-  if (!is_aligned(p.x, element_bytes) || !is_aligned(p.k, element_bytes))
+  if (!is_aligned(p.x, p.maps[Params::kX], p.maps[Params::kXOut], element_bytes) ||
+      !is_aligned(p.k, p.maps[Params::kK], p.maps[Params::kKOut], element_bytes))
     return "heads must begin at multiples of 16 bytes";
   if (p.cos && (p.cos_step != 1 || p.sin_step != 1 || !op::is_vector_aligned(p.cos) ||
                 !op::is_vector_aligned(p.sin) || p.cos_row * cache_bytes % 16 ||

@@ -45,11 +45,13 @@ Heads heads_of(const std::optional<TensorView>& in, const std::optional<TensorVi
           .out = out->data(),
           .heads = in->shape(d - 1),
           .in_head = in->stride(d - 1),
-          .in_step = in->stride(d),
           .out_head = out->stride(d - 1),
-          .out_step = out->stride(d),
-          .in_tokens = op::element_map(tokens_of(*in)),
-          .out_tokens = op::element_map(tokens_of(*out))};
+          .in_step = in->stride(d),
+          .out_step = out->stride(d)};
+}
+
+RowMap tokens_map(const std::optional<TensorView>& t) {
+  return t && t->size() > 0 ? op::element_map(tokens_of(*t)) : RowMap{};
 }
 
 Params params(const Problem& q) {
@@ -58,12 +60,14 @@ Params params(const Problem& q) {
            .tokens = q.tokens(),
            .seq = q.seq(),
            .start_pos = q.start_pos,
+           .half = int32_t(q.dim() / 2),
+           .maps = row_maps(tokens_map(q.x), tokens_map(q.out), tokens_map(q.k),
+                            tokens_map(q.k_out), RowMap{}),
            .log2_step = log2_step(q.base, q.dim()),
-           .step = std::exp2(log2_step(q.base, q.dim())),
-           .half = int32_t(q.dim() / 2)};
+           .step = std::exp2(log2_step(q.base, q.dim()))};
   if (q.positions) {
     p.positions = q.positions->data();
-    p.position_map = op::element_map(*q.positions);
+    p.maps.set(Params::kPositions, op::element_map(*q.positions));
     p.wide_positions = q.positions->dtype() == DType::int64;
   }
   if (q.cos) {

@@ -16,7 +16,7 @@ TC_DEVICE void naive(const Params& p) {
   const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
   if (row >= p.rows) return;
   const Logits<T, C> x(p, row);
-  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
+  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
   float top = -kInfinity, sum = 0;
   for (int64_t i = 0; i < p.cols; ++i) top = fmax_nan(top, x.strided(i));
   for (int64_t first = 0; first < p.cols; first += kPiece) {

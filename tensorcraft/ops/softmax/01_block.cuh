@@ -14,7 +14,7 @@ TC_DEVICE void block(const Params& p) {
   auto& scratch = static_shared<BlockReduce<float>>();
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     const Logits<T, C> x(p, row);
-    T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
+    T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
     float top = -kInfinity, sum = 0;
     for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) top = fmax_nan(top, x.strided(i));
     top = block_max(scratch, top);

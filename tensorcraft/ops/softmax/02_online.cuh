@@ -18,7 +18,7 @@ TC_DEVICE void online(const Params& p) {
   const int64_t whole = p.cols / C.vector * C.vector;  // the rest goes one by one
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     const Logits<T, C> x(p, row);
-    T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
+    T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
     ExpSum part = ExpSum::of_nothing();
     float v[C.vector];
 #pragma unroll 4  // accesses in flight

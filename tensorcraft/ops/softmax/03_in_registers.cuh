@@ -21,7 +21,7 @@ TC_DEVICE void in_registers(const Params& p) {
   const int64_t row = exists ? index : 0;
   const int first = int(threadIdx.x % C.group) * C.vector, cols = int(p.cols);
   const Logits<T, C> x(p, row);
-  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
+  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
   constexpr int kStep = C.group * C.vector;
 
   float v[C.slots][C.vector];

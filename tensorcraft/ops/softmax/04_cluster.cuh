@@ -24,7 +24,7 @@ TC_DEVICE void cluster(const Params& p) {
   const int first = int(ptx::cluster_ctarank()) * kSlice + int(threadIdx.x) * C.vector;
   const int cols = int(p.cols);
   const Logits<T, C> x(p, row);
-  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row) + first;
+  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row) + first;
 
   float v[C.slots][C.vector];
 #pragma unroll

@@ -16,7 +16,7 @@ TC_DEVICE void staged(const Params& p) {
   auto& memory = dynamic_shared<AlignedVector<T, C.vector>>();
   const int64_t index = blockIdx.x / C.cluster;
   const Logits<T, C> x(p, index);
-  T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(index);
+  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, index);
   const StagedRow<T, C> row(shared, &memory[0], x.data(), nullptr, int(p.cols), p.rows);
 
   ExpSum total = ExpSum::of_nothing();

@@ -44,7 +44,7 @@ TC_DEVICE void persistent(const Params& p) {
     }
     if (last_row != ~0u) {
       const Logits<T, C> x(p, last_row);
-      T* out = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(last_row);
+      T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, last_row);
       const Finish<C> finish(total);
       last.each_slot([&](int, int column, float(&v)[C.vector]) {
         x.transform(v, slice.first + column);

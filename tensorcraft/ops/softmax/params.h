@@ -12,14 +12,15 @@ enum class Mask : int { none, boolean, like_x, float32 };
 // Steps are strides along the softmax axis. The mask, null where there is none, has the shape of x;
 // logsumexp writes to the beginnings of out_rows.
 struct Params {
+  enum { kX, kMask, kOut, kTensors };  // of the maps
   const void* x;
   const void* mask;
   void* out;
   int64_t rows, cols;
   int64_t x_step, mask_step, out_step;
-  RowMap x_rows, mask_rows, out_rows;
   float scale;      // multiplies x before the mask is added
   uint32_t* taken;  // of persistent: rows that blocks have taken; 0 at first
+  RowMaps<kTensors> maps;
 };
 
 struct Config {

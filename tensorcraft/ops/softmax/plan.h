@@ -33,9 +33,8 @@ inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t 
           .cols = cols,
           .x_step = 1,
           .out_step = !one,
-          .x_rows = map,
-          .out_rows = one ? op::contiguous_rows(rows, 1) : map,
-          .scale = 1};
+          .scale = 1,
+          .maps = row_maps(map, RowMap{}, one ? op::contiguous_rows(rows, 1) : map)};
 }
 
 inline bool has_unit_step(const Params& p, const Given& given) {
@@ -52,8 +51,9 @@ inline bool mask_aligned(const Params& p, const Given& given, int element_bytes,
                                                   : element_bytes;
   const int64_t unit = std::min(bytes * vector, 16);
   if (reinterpret_cast<uintptr_t>(p.mask) % uint64_t(unit)) return false;
-  for (int i = 0; i < p.mask_rows.axes; ++i)
-    if (p.mask_rows.stride[i] * bytes % unit) return false;
+  const RowMap& rows = p.maps[Params::kMask];
+  for (int i = 0; i < rows.axes; ++i)
+    if (rows.stride[i] * bytes % unit) return false;
   return true;
 }
 
@@ -61,9 +61,9 @@ inline bool mask_aligned(const Params& p, const Given& given, int element_bytes,
 // the mask at its own.
 inline int vector_of(const Params& p, const Given& given, int element_bytes) {
   const int vector = 16 / element_bytes;
-  const bool aligned = op::rows_vector_aligned(p.x, p.x_rows, element_bytes) &&
+  const bool aligned = op::rows_vector_aligned(p.x, p.maps[Params::kX], element_bytes) &&
                        (given.form == Form::logsumexp ||
-                        op::rows_vector_aligned(p.out, p.out_rows, element_bytes)) &&
+                        op::rows_vector_aligned(p.out, p.maps[Params::kOut], element_bytes)) &&
                        mask_aligned(p, given, element_bytes, vector);
   return aligned ? vector : 1;
 }
@@ -119,7 +119,7 @@ constexpr Config cluster_config(int64_t cols, int vector) {
 }
 
 inline Launch launch(const Params& p, const Given& given, Config config, int64_t blocks) {
-  config.nested = p.x_rows.axes > 1 || p.mask_rows.axes > 1 || p.out_rows.axes > 1;
+  config.nested = p.maps.is_nested();
   config.form = given.form;
   config.mask = given.mask;
   config.scaled = given.mask != Mask::none || p.scale != 1;

@@ -27,13 +27,13 @@ template <class T, Config C>
 class Logits {
  public:
   TC_DEVICE Logits(const Params& p, int64_t row)
-      : x_(static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row)),
+      : x_(static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row)),
         x_step_(p.x_step),
         mask_step_(p.mask_step),
         scale_(p.scale),
         policy_(stream_policy(p.rows * p.cols * int64_t(sizeof(T)))) {
     if constexpr (C.mask != Mask::none)
-      mask_ = static_cast<const Element*>(p.mask) + p.mask_rows.offset<C.nested>(row);
+      mask_ = static_cast<const Element*>(p.mask) + p.maps.offset<C.nested>(Params::kMask, row);
   }
 
   // Of any strides.

@@ -67,13 +67,12 @@ Params params(const Problem& q) {
            .cols = q.cols(),
            .x_step = q.x.stride(q.axis),
            .out_step = q.form == Form::logsumexp ? 0 : q.out.stride(q.axis),
-           .x_rows = op::row_map(q.x, q.axis),
-           .out_rows = op::row_map(q.out, q.axis),
-           .scale = q.scale};
+           .scale = q.scale,
+           .maps = row_maps(op::row_map(q.x, q.axis), RowMap{}, op::row_map(q.out, q.axis))};
   if (q.mask) {
     p.mask = q.mask->data();
     p.mask_step = q.mask->stride(q.axis);
-    p.mask_rows = op::row_map(*q.mask, q.axis);
+    p.maps.set(Params::kMask, op::row_map(*q.mask, q.axis));
   }
   return p;
 }
