@@ -22,14 +22,15 @@ TC_DEVICE void persistent(const Params& p) {
   if constexpr (C.has_bias)
     biases->request(static_cast<const W*>(p.bias) + slice.first, slice.cols);
   float next_first = 0;  // the next row's first value, which nobody waits for here
-  const auto request = [&](uint32_t index) {
-    if (index >= p.rows) return;
+  const auto source = [&](uint32_t index) {
     const Row<T, W, C> row(p, index);
-    slice.request({row.x, row.residual});
-    if constexpr (row.kHasPivot) next_first = row.load(0);
+    const bool exists = index < p.rows;
+    if constexpr (row.kHasPivot)
+      if (exists) next_first = row.load(0);
+    return RowSource<T>{exists ? row.x : nullptr, row.residual};
   };
   RowWalk<Moments, C> walk(static_shared<RowExchange<Moments, C>>(), p.taken);
-  request(walk.row);
+  slice.request_first(source(walk.row));
 
   RowSlots<T, C, C.has_residual != 0> held, last;  // `last` waits for its sums and is then stored
   uint32_t last_row = ~0u;
@@ -40,7 +41,7 @@ TC_DEVICE void persistent(const Params& p) {
     const float pivot = finite_or_zero(next_first);
     if (exists) {
       slice.take(held);
-      request(walk.next);
+      slice.request(source(walk.next));
       walk.send(moments(held, pivot));
     }
     if (last_row != ~0u) {
