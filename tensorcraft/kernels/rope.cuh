@@ -89,6 +89,7 @@ Params make_params(const T* in, T* out, const RopeShape& s, const RopeArguments<
           .seq = s.seq,
           .max_seq = a.cos ? a.max_seq : 0,
           .start_pos = a.start_pos,
+          .by_seq = divider_of(s.seq),
           .half = int32_t(s.dim / 2),
           .wide_positions = a.positions != nullptr,
           .maps = row_maps(x, x, k, k, a.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{}),

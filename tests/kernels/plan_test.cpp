@@ -75,6 +75,7 @@ bool rope(const Planned& c) {
               .tokens = tokens,
               .seq = x.shape(x.rank() - 3),
               .start_pos = c.option<int64_t>("start_pos", 0),
+              .by_seq = r::divider_of(x.shape(x.rank() - 3)),
               .half = int32_t(dim / 2),
               .maps = row_maps(of_x, of_x, of_k, of_k, RowMap{}),
               .log2_step = r::log2_step(base, dim),

@@ -27,7 +27,7 @@ TC_DEVICE void naive(const Params& p) {
   const Heads& t = is_x ? p.x : p.k;
   if (!is_x) head -= p.x.heads;
 
-  const Rotation r = rotation_at<W>(p, position_of<true>(p, token), pair);
+  const Rotation r = rotation_at<W>(p, position_of<true>(p, token, token % p.seq), pair);
   const bool halves = C.style == Style::half;
   const int64_t a = halves ? pair : 2 * pair, b = halves ? pair + p.half : 2 * pair + 1;
   const T* in = static_cast<const T*>(t.in) + p.maps.offset(is_x ? Params::kX : Params::kK, token) +

@@ -69,8 +69,9 @@ TC_DEVICE void vectorized(const Params& p) {
       for (int u = 0; u < C.unroll; ++u) {
         const int64_t head = first + u * C.heads;
         if (head >= heads) continue;
-        const T* in =
-            head < p.x.heads ? x_in + head * p.x.in_head : k_in + (head - p.x.heads) * p.k.in_head;
+        const bool is_x = head < p.x.heads;
+        const T* in = (is_x ? x_in : k_in) +
+                      (head - (is_x ? 0 : p.x.heads)) * (is_x ? p.x.in_head : p.k.in_head);
         a[u] = Packed<T, N>::load_streamed(in + col, policy);
         b[u] = Packed<T, N>::load_streamed(in + col + p.half, policy);
       }
@@ -78,7 +79,8 @@ TC_DEVICE void vectorized(const Params& p) {
     int64_t first = threadIdx.x / C.lanes % C.heads;
     load(first);  // under way while the rotations are found
 
-    const int64_t position = position_of < C.nested != 0 > (p, token);
+    const auto index = uint32_t(token) - p.by_seq.quotient(uint32_t(token)) * p.by_seq.divisor;
+    const int64_t position = position_of<bool(C.nested)>(p, token, index);
     float cos[N], sin[N];
     if constexpr (C.style == Style::half) {
       find_rotations<N, W, C>(cos, sin, p, position, col);
@@ -91,8 +93,9 @@ TC_DEVICE void vectorized(const Params& p) {
       for (int u = 0; u < C.unroll; ++u) {
         const int64_t head = first + u * C.heads;
         if (head >= heads) continue;
-        T* out = head < p.x.heads ? x_out + head * p.x.out_head
-                                  : k_out + (head - p.x.heads) * p.k.out_head;
+        const bool is_x = head < p.x.heads;
+        T* out = (is_x ? x_out : k_out) +
+                 (head - (is_x ? 0 : p.x.heads)) * (is_x ? p.x.out_head : p.k.out_head);
         float x[N], y[N];
         to_floats(x, a[u]);
         to_floats(y, b[u]);

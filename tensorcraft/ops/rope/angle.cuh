@@ -58,10 +58,10 @@ TC_DEVICE int64_t position_at(const void* positions, int64_t at, int32_t wide) {
   return static_cast<const int32_t*>(positions)[at];
 }
 
+// Without positions they count from start_pos in every sequence, of which token is the `index`th.
 template <bool nested>
-TC_DEVICE int64_t position_of(const Params& p, int64_t token) {
-  // Most calls have one sequence, and a division of 64 bits is 100 instructions.
-  if (!p.positions) return p.start_pos + (token < p.seq ? token : token % p.seq);
+TC_DEVICE int64_t position_of(const Params& p, int64_t token, int64_t index) {
+  if (!p.positions) return p.start_pos + index;
   const int64_t at = p.maps.offset<nested>(Params::kPositions, token);
   return position_at(p.positions, at, p.wide_positions);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/divider.h"
 #include "tensorcraft/device/rows.h"
 
 namespace tensorcraft::kernel::rope {
@@ -23,6 +24,7 @@ struct Params {
   const void *cos, *sin;  // [max_seq, half]
   int64_t cos_row, sin_row;
   int64_t tokens, seq, max_seq, start_pos;
+  Divider by_seq;          // vectorized, whose tokens 31 bits count
   int32_t half;            // D / 2
   int32_t wide_positions;  // they are int64_t, not int32_t
   RowMaps<kTensors> maps;

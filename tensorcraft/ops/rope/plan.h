@@ -28,6 +28,11 @@ inline Heads contiguous_heads(const void* in, void* out, int64_t heads, int64_t 
           .out_step = 1};
 }
 
+// By the length of a sequence; of one that 31 bits do not count nobody asks.
+inline Divider divider_of(int64_t seq) {
+  return Divider::of(seq > 0 && seq <= op::kMaxBlocks ? seq : 1);
+}
+
 // Are angles read from caches? They have no address yet where a call is only asked about.
 inline bool has_cache(const Params& p) { return p.cos || p.max_seq > 0; }
 

@@ -60,6 +60,7 @@ Params params(const Problem& q) {
            .tokens = q.tokens(),
            .seq = q.seq(),
            .start_pos = q.start_pos,
+           .by_seq = divider_of(q.seq()),
            .half = int32_t(q.dim() / 2),
            .maps = row_maps(tokens_map(q.x), tokens_map(q.out), tokens_map(q.k),
                             tokens_map(q.k_out), RowMap{}),
