@@ -17,26 +17,22 @@ template <class T, Config C>
 TC_DEVICE void add_units(ExpSum& part, const T* units, int64_t count, int rank) {
   constexpr int kVector = kVectorSize<T>, kStep = C.group * kVector, kTogether = kBatch / kVector;
   static_assert(C.loads % kTogether == 0);
-  float none[kVector];
-  for (float& v : none) v = -kInfinity;
-  const auto nothing = from_floats<T>(none);  // exp(-inf) adds nothing
 #pragma unroll 1  // a batch more at a time would take the registers of other threads
   for (int64_t first = int64_t(rank) * kVector; first < count; first += kStep * C.loads) {
-    Packed<T, kVector> loaded[C.loads];
+    AlignedVector<T, kVector> loaded[C.loads];
 #pragma unroll
     for (int l = 0; l < C.loads; ++l) {
       const int64_t at = first + l * kStep;
-      loaded[l] = nothing;
-      if (at < count) loaded[l] = bit_cast<Packed<T, kVector>>(ptx::ld_global_nc_v4(units + at));
+      if (at < count) {
+        loaded[l] = bit_cast<AlignedVector<T, kVector>>(ptx::ld_global_nc_v4(units + at));
+      } else {  // exp(-inf) adds nothing
+        for (int e = 0; e < kVector; ++e) loaded[l][e] = T(-kInfinity);
+      }
     }
 #pragma unroll
     for (int l = 0; l < C.loads; l += kTogether) {
       float v[kBatch];
-      for (int i = 0; i < kTogether; ++i) {
-        float part_of[kVector];
-        to_floats(part_of, loaded[l + i]);
-        for (int e = 0; e < kVector; ++e) v[i * kVector + e] = part_of[e];
-      }
+      for (int i = 0; i < kBatch; ++i) v[i] = float(loaded[l + i / kVector][i % kVector]);
       part.add(v);
     }
   }
