@@ -48,24 +48,19 @@ TC_DEVICE void add_lines(const Params& p, typename R::State (&s)[C.vector], cons
     line += kWays * p.step;
   }
   if ((C.unroll - 1) * kWays < left) {
-    AlignedVector<T, C.vector> lines[C.unroll];
-#pragma unroll
-    for (int u = 0; u < C.unroll; ++u) lines[u] = v[u].elements();
 #pragma unroll
     for (int e = 0; e < C.vector; ++e) {
       AlignedVector<T, C.unroll> column;
 #pragma unroll
-      for (int u = 0; u < C.unroll; ++u) column[u] = lines[u][e];
+      for (int u = 0; u < C.unroll; ++u) column[u] = v[u].elements()[e];
       R::template add<C.unroll>(s[e], column, first, kWays);
     }
     return;
   }
 #pragma unroll
-  for (int u = 0; u < C.unroll; ++u) {
-    if (u * kWays >= left) return;
-    const AlignedVector<T, C.vector> elements = v[u].elements();
-    for (int e = 0; e < C.vector; ++e) add_one<R>(s[e], elements[e], first + u * kWays);
-  }
+  for (int u = 0; u < C.unroll; ++u)
+    if (u * kWays < left)
+      for (int e = 0; e < C.vector; ++e) add_one<R>(s[e], v[u].elements()[e], first + u * kWays);
 }
 
 // What a block has of the outputs: columns of one row, from `first` on.
