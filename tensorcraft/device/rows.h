@@ -22,10 +22,8 @@ struct RowMap {
 #pragma unroll 1  // a division is 100 instructions; unrolled it is most of a kernel's compile time
 #endif
     for (int i = axes - 1; i >= 0; --i) {
-      if (row < size[i]) return at + row * stride[i];  // as the outermost axis always ends
-      const auto above = int64_t(uint64_t(row) / uint64_t(size[i]));
-      at += (row - above * size[i]) * stride[i];
-      row = above;
+      at += row % size[i] * stride[i];
+      row /= size[i];
     }
     return at;
   }

@@ -10,9 +10,9 @@
 
 // Matrix products by a rung that the caller names. Compiled for each T, for
 // row-major matrices: naive and block_tiled (a kernel each), tensor_core in its
-// four tiles and async in its four, both with 16-byte and with single accesses
-// (8 each). gemm_interface.cuh chooses itself and takes
-// all four layouts.
+// four tiles and async in its four, both with 16-byte and with single accesses,
+// with and without C (16 each). gemm_interface.cuh chooses itself and takes all
+// four layouts.
 namespace tensorcraft::kernels {
 
 // The steps of the ladder by the names of the hardware documents.
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_bloc
   tensor_core<T, Out, C::value.config>(p);
 }
 
-// Every kernel can add C; it does where beta is not 0.
+// A kernel that can add C does where beta is not 0.
 constexpr Config tile_config(const TileShape& t, Layout a, Layout b) {
   return {.block_m = t.block_m,
           .block_n = t.block_n,
@@ -120,10 +120,14 @@ struct BlockTiled {
 };
 struct Async {
   static constexpr auto list = [] {
-    std::array<Instance<Config>, 2 * std::size(kAsyncTiles)> all{};
+    std::array<Instance<Config>, 4 * std::size(kAsyncTiles)> all{};
     size_t count = 0;
     for (const TileShape& t : kAsyncTiles)
-      for (const bool wide : {false, true}) all[count++] = {async_config(t, wide), t.min_blocks};
+      for (const bool wide : {false, true})
+        for (const int has_c : {0, 1}) {
+          all[count] = {async_config(t, wide), t.min_blocks};
+          all[count++].config.has_c = has_c;
+        }
     return all;
   }();
   template <class C>
@@ -134,11 +138,14 @@ struct Async {
 template <class T>
 struct TensorCore {
   static constexpr auto list = [] {
-    std::array<Instance<Config>, 2 * std::size(kTensorCoreTiles)> all{};
+    std::array<Instance<Config>, 4 * std::size(kTensorCoreTiles)> all{};
     size_t count = 0;
     for (const TileShape& t : kTensorCoreTiles)
       for (const bool wide : {false, true})
-        all[count++] = {tensor_core_config<T>(t, kRows, kRows, wide), t.min_blocks};
+        for (const int has_c : {0, 1}) {
+          all[count] = {tensor_core_config<T>(t, kRows, kRows, wide), t.min_blocks};
+          all[count++].config.has_c = has_c;
+        }
     return all;
   }();
   template <class C>
@@ -156,7 +163,11 @@ template <class Set, class T>
 std::string_view run(std::string_view variant, const Problem& q, const Launch& plan,
                      cudaStream_t stream, DebugInfo where) {
   require_tiles(q, plan);
-  return launch_or_fail<Set>(variant, compiled_for<T>(plan, q), q.params(), stream, where);
+  Launch compiled = compiled_for<T>(plan, q);
+  compiled.config.has_c = q.beta != 0;
+  if (launch_listed<Set>(compiled, q.params(), stream, where)) return variant;
+  compiled.config.has_c = 1;
+  return launch_or_fail<Set>(variant, compiled, q.params(), stream, where);
 }
 
 [[noreturn]] inline void fail_unsupported(GemmVersion version, const char* why, DebugInfo where) {
