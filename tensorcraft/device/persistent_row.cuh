@@ -23,16 +23,14 @@ struct OwnColumns {
   // Starts the copies of a slot of the calling thread's, of `cols` columns of a slice. They are
   // complete when it has committed and waited.
   TC_DEVICE void request(int slot, const T* slice, int cols) {
-    constexpr int kStep = C.threads * C.vector;
-    const int column = int(threadIdx.x) * C.vector;
-    if (!C.whole && column + slot * kStep >= cols) return;
-    const T* own = slice + column;
+    const int column = (slot * C.threads + int(threadIdx.x)) * C.vector;
+    if (!C.whole && column >= cols) return;
     for (int i = 0; i < kPieces; ++i)
-      ptx::cp_async_cg_16_hint(&pieces[slot][i][threadIdx.x], own + slot * kStep + i * kPiece,
+      ptx::cp_async_cg_16_hint(&pieces[slot][i][threadIdx.x], slice + column + i * kPiece,
                                ptx::createpolicy_evict_last());
   }
   TC_DEVICE void request(const T* slice, int cols) {
-#pragma unroll 1  // once a block
+#pragma unroll
     for (int s = 0; s < C.slots; ++s) request(s, slice, cols);
   }
 
@@ -73,18 +71,10 @@ struct PersistentRow {
     return reinterpret_cast<OwnColumns<W, C>*>(arrivals + (has_residual ? 2 : 1));
   }
 
-  // Requests the first row, where there is one.
-  TC_DEVICE void request_first(const RowSource<T>& from) const {
-    if (!from.x) return;
-#pragma unroll 1
-    for (int s = 0; s < C.slots; ++s) request(s, from);
-  }
   // Requests a row whose place is free.
   TC_DEVICE void request(const RowSource<T>& from) const {
-    if (!from.x) return;
 #pragma unroll
-    for (int s = 0; s < C.slots; ++s) copy(s, from);
-    ptx::cp_async_commit_group();
+    for (int s = 0; s < C.slots; ++s) request(s, from);
   }
 
   // Waits for the row that was requested.
@@ -96,7 +86,6 @@ struct PersistentRow {
   }
   // The same, and requests each slot of the next row as soon as its place is free.
   TC_DEVICE void take(RowSlots<T, C, has_residual>& row, const RowSource<T>& next) const {
-    if (!next.x) return take(row);
     row.cols = cols;
 #pragma unroll
     for (int s = 0; s < C.slots; ++s) {
@@ -109,12 +98,11 @@ struct PersistentRow {
  private:
   // A group of copies, also where it is empty: groups are counted.
   TC_DEVICE void request(int slot, const RowSource<T>& from) const {
-    copy(slot, from);
+    if (from.x) {
+      arrivals[0].request(slot, from.x + first, cols);
+      if constexpr (has_residual) arrivals[1].request(slot, from.residual + first, cols);
+    }
     ptx::cp_async_commit_group();
-  }
-  TC_DEVICE void copy(int slot, const RowSource<T>& from) const {
-    arrivals[0].request(slot, from.x + first, cols);
-    if constexpr (has_residual) arrivals[1].request(slot, from.residual + first, cols);
   }
   TC_DEVICE void take(int slot, RowSlots<T, C, has_residual>& row) const {
     Packed<T, C.vector> x{}, residual{};
@@ -159,24 +147,18 @@ struct RowWalk {
   uint32_t turn = 0, parity = 0;
 
   TC_DEVICE RowWalk(Exchange& exchange, uint32_t* counter) : shared(exchange), taken(counter) {
-    if (claims()) claimed = atomic_add(taken, uint32_t(3));
     if constexpr (C.cluster > 1) {
       if (threadIdx.x == 0) {
         for (uint64_t& barrier : shared.arrived) ptx::mbarrier_init(&barrier, 1);
         ptx::fence_mbarrier_init();
       }
       ptx::cluster_sync();  // every block runs, so its memory may be written
-      if (claims())
-        for (uint32_t i = 0; i < C.cluster; ++i)
-          ptx::st_shared_cluster_u32(&shared.turns[1].row, i, claimed);
-      ptx::cluster_sync();
-    } else {
-      if (claims()) shared.turns[1].row = claimed;
-      __syncthreads();
     }
-    row = shared.turns[1].row;
+    if (claims()) claimed = atomic_add(taken, uint32_t(2));
+    send(Part::of_nothing());
+    receive();
+    row = next;
     next = row + 1;
-    claimed += 2;
   }
 
   // What the calling thread knows of `row`.

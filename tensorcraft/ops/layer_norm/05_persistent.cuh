@@ -22,15 +22,14 @@ TC_DEVICE void persistent(const Params& p) {
   if constexpr (C.has_bias)
     biases->request(static_cast<const W*>(p.bias) + slice.first, slice.cols);
   float next_first = 0;  // the next row's first value, which nobody waits for here
-  const auto source = [&](uint32_t index) {
+  const auto request = [&](uint32_t index) {
+    if (index >= p.rows) return;
     const Row<T, W, C> row(p, index);
-    const bool exists = index < p.rows;
-    if constexpr (row.kHasPivot)
-      if (exists) next_first = row.load(0);
-    return RowSource<T>{exists ? row.x : nullptr, row.residual};
+    slice.request({row.x, row.residual});
+    if constexpr (row.kHasPivot) next_first = row.load(0);
   };
   RowWalk<Moments, C> walk(static_shared<RowExchange<Moments, C>>(), p.taken);
-  slice.request_first(source(walk.row));
+  request(walk.row);
 
   RowSlots<T, C, C.has_residual != 0> held, last;  // `last` waits for its sums and is then stored
   uint32_t last_row = ~0u;
@@ -41,7 +40,7 @@ TC_DEVICE void persistent(const Params& p) {
     const float pivot = finite_or_zero(next_first);
     if (exists) {
       slice.take(held);
-      slice.request(source(walk.next));
+      request(walk.next);
       walk.send(moments(held, pivot));
     }
     if (last_row != ~0u) {

@@ -25,12 +25,12 @@ TC_DEVICE void persistent(const Params& p) {
   auto* weights = slice.template behind<W>();
   if constexpr (C.has_weight)
     weights->request(static_cast<const W*>(p.weight) + slice.first, slice.cols);
-  const auto source = [&](uint32_t index) {
+  const auto request = [&](uint32_t index) {
     const Row<T, W, C> row(p, index);
-    return RowSource<T>{index < p.rows ? row.x : nullptr, row.residual};
+    if (index < p.rows) slice.request({row.x, row.residual});
   };
   RowWalk<Squares, C> walk(static_shared<RowExchange<Squares, C>>(), p.taken);
-  slice.request_first(source(walk.row));
+  request(walk.row);
 
   RowSlots<T, C, C.has_residual != 0> held, last;  // `last` waits for its sum and is then stored
   uint32_t last_row = ~0u;
@@ -40,7 +40,7 @@ TC_DEVICE void persistent(const Params& p) {
     const bool exists = index < p.rows;
     if (exists) {
       slice.take(held);
-      slice.request(source(walk.next));
+      request(walk.next);
       walk.send({held.own_sum([](float h) { return h * h; })});
     }
     if (last_row != ~0u) {

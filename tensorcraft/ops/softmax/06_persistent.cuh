@@ -18,7 +18,7 @@ TC_DEVICE void persistent(const Params& p) {
     return RowSource<T>{index < p.rows ? Logits<T, C>(p, index).data() : nullptr, nullptr};
   };
   RowWalk<ExpSum, C> walk(static_shared<RowExchange<ExpSum, C>>(), p.taken);
-  slice.request_first(source(walk.row));
+  slice.request(source(walk.row));
 
   RowSlots<T, C> held, last;  // `last` waits for its sum and is then stored
   uint32_t last_row = ~0u;
