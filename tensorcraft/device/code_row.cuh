@@ -15,11 +15,11 @@ struct CodeRow {
 
   TC_DEVICE CodeRow(const Params& params, int64_t row)
       : p(params),
-        x(static_cast<const T*>(p.x) + p.x_rows.template offset<C.nested>(row)),
+        x(static_cast<const T*>(p.x) + p.maps.template offset<C.nested>(Params::kX, row)),
         residual(static_cast<const T*>(p.residual)),
         residual_out(static_cast<T*>(p.residual_out)) {
-    if (residual) residual += p.residual_rows.template offset<C.nested>(row);
-    if (residual_out) residual_out += p.residual_out_rows.template offset<C.nested>(row);
+    if (residual) residual += p.maps.template offset<C.nested>(Params::kResidual, row);
+    if (residual_out) residual_out += p.maps.template offset<C.nested>(Params::kResidualOut, row);
   }
   TC_DEVICE float load(int64_t i) const {
     const float h = float(x[i * p.x_step]);

@@ -20,9 +20,9 @@ void set_contiguous(Params& p, int64_t rows, int64_t cols, float eps) {
   p.rows = rows;
   p.cols = cols;
   p.x_step = p.out_step = 1;
-  p.x_rows = p.out_rows = map;
-  if (p.residual) p.residual_step = 1, p.residual_rows = map;
-  if (p.residual_out) p.residual_out_step = 1, p.residual_out_rows = map;
+  p.residual_step = p.residual != nullptr;
+  p.residual_out_step = p.residual_out != nullptr;
+  p.maps = row_maps(map, p.residual ? map : RowMap{}, map, p.residual_out ? map : RowMap{});
   p.inverse_cols = 1.0f / float(cols);
   p.eps = eps;
 }
@@ -44,9 +44,9 @@ int rows_vector(const Params& p, int element_bytes) {
   const auto aligned = [&](const void* data, const RowMap& map) {
     return rows_vector_aligned(data, map, element_bytes);
   };
-  return p.cols % vector == 0 && aligned(p.x, p.x_rows) && aligned(p.out, p.out_rows) &&
-                 aligned(p.residual, p.residual_rows) &&
-                 aligned(p.residual_out, p.residual_out_rows)
+  return p.cols % vector == 0 && aligned(p.x, p.maps[p.kX]) && aligned(p.out, p.maps[p.kOut]) &&
+                 aligned(p.residual, p.maps[p.kResidual]) &&
+                 aligned(p.residual_out, p.maps[p.kResidualOut])
              ? vector
              : 1;
 }
@@ -56,11 +56,12 @@ template <class Params>
 int quantized_vector_of(const Params& p, int element_bytes) {
   Params q = p;
   q.out = nullptr;  // 16 bytes of x are fewer of codes
-  q.out_rows = {};
+  q.maps.set(q.kOut, {});
   const int vector = vector_of(q, element_bytes);
   if (reinterpret_cast<uintptr_t>(p.out) % size_t(vector)) return 1;
-  for (int i = 0; i < p.out_rows.axes; ++i)
-    if (p.out_rows.stride[i] % vector) return 1;
+  const RowMap& out = p.maps[p.kOut];
+  for (int i = 0; i < out.axes; ++i)
+    if (out.stride[i] % vector) return 1;
   return vector;
 }
 
@@ -74,8 +75,7 @@ LaunchPlan<Config> launch(const Params& p, Config given, const Config& shape, in
   given.slots = shape.slots;
   given.whole = shape.whole;
   given.cluster = shape.cluster;
-  given.nested = p.x_rows.axes > 1 || p.out_rows.axes > 1 || p.residual_rows.axes > 1 ||
-                 p.residual_out_rows.axes > 1;
+  given.nested = p.maps.is_nested();
   return {given, blocks, min_blocks};
 }
 

@@ -59,7 +59,7 @@ TC_DEVICE void quantized(const Params& p) {
       if (lane == 0) p.scales[index] = unit;
     }
     if (lane == 0) store_statistics(p, index, s);
-    Code* codes = static_cast<Code*>(p.out) + p.out_rows.offset<C.nested>(index);
+    Code* codes = static_cast<Code*>(p.out) + p.maps.offset<C.nested>(Params::kOut, index);
     for (int64_t i = lane; i < p.cols; i += C.group) {
       const float h = row.load(i);
       codes[i * p.out_step] = to_code<Code>(row.result(i, h, s), unit);

@@ -54,7 +54,7 @@ TC_DEVICE void quantized_in_registers(const Params& p) {
     if (exists && threadIdx.x % C.group == 0) p.scales[index] = unit;
   }
   if (!exists) return;
-  Code* codes = static_cast<Code*>(p.out) + p.out_rows.offset<C.nested>(index);
+  Code* codes = static_cast<Code*>(p.out) + p.maps.offset<C.nested>(Params::kOut, index);
 #pragma unroll
   for (int i = 0; i < C.slots; ++i)
     if (slots.has(i)) store_codes(codes + slots.column(i), y[i], unit);

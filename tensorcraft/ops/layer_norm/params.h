@@ -9,14 +9,15 @@ enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
 // Run time: what the host passes to every rung. Steps are strides along the last axis; a pointer
 // is null where the tensor is not given.
 struct Params {
+  enum { kX, kResidual, kOut, kResidualOut, kTensors };  // of the maps
   const void *x, *residual;
   const void *weight, *bias;  // cols elements next to each other
   void *out, *residual_out;
   float *mean, *rstd;  // rows elements next to each other
   int64_t rows, cols;
-  int64_t x_step, residual_step, out_step, residual_out_step;
-  RowMap x_rows, residual_rows, out_rows, residual_out_rows;
   float inverse_cols, eps;
+  RowMaps<kTensors> maps;
+  int64_t x_step, residual_step, out_step, residual_out_step;
   // Of the rungs that quantise: the scale of every code, or where each row's own is stored; and the
   // activation where it is not compiled in.
   float scale;

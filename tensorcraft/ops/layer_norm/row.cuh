@@ -26,14 +26,16 @@ struct Row {
 
   TC_DEVICE Row(const Params& params, int64_t row)
       : p(params),
-        x(static_cast<const T*>(params.x) + params.x_rows.offset<C.nested>(row)),
+        x(static_cast<const T*>(params.x) + params.maps.offset<C.nested>(Params::kX, row)),
         residual(nullptr),
-        out(static_cast<T*>(params.out) + params.out_rows.offset<C.nested>(row)),
+        out(static_cast<T*>(params.out) + params.maps.offset<C.nested>(Params::kOut, row)),
         residual_out(nullptr) {
     if constexpr (C.has_residual) {
-      residual = static_cast<const T*>(p.residual) + p.residual_rows.offset<C.nested>(row);
+      residual =
+          static_cast<const T*>(p.residual) + p.maps.offset<C.nested>(Params::kResidual, row);
       if (p.residual_out)
-        residual_out = static_cast<T*>(p.residual_out) + p.residual_out_rows.offset<C.nested>(row);
+        residual_out =
+            static_cast<T*>(p.residual_out) + p.maps.offset<C.nested>(Params::kResidualOut, row);
     }
   }
 

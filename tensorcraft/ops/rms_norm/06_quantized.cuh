@@ -36,7 +36,7 @@ TC_DEVICE void quantized(const Params& p) {
       unit = code_scale<Code>(group_reduce<C.group>(scratch, amax, Max()));
       if (lane == 0) p.scales[index] = unit;
     }
-    Code* codes = static_cast<Code*>(p.out) + p.out_rows.offset<C.nested>(index);
+    Code* codes = static_cast<Code*>(p.out) + p.maps.offset<C.nested>(Params::kOut, index);
     for (int64_t i = lane; i < p.cols; i += C.group) {
       const float h = row.load(i);
       codes[i * p.out_step] = to_code<Code>(row.result(i, h, scale), unit);

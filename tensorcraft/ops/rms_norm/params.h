@@ -7,13 +7,14 @@ namespace tensorcraft::kernel::rms_norm {
 // Run time: what the host passes to every rung. Steps are strides along the last axis; a pointer
 // is null where the tensor is not given.
 struct Params {
+  enum { kX, kResidual, kOut, kResidualOut, kTensors };  // of the maps
   const void *x, *residual;
   const void* weight;  // cols elements next to each other
   void *out, *residual_out;
   int64_t rows, cols;
-  int64_t x_step, residual_step, out_step, residual_out_step;
-  RowMap x_rows, residual_rows, out_rows, residual_out_rows;
   float inverse_cols, eps;
+  RowMaps<kTensors> maps;
+  int64_t x_step, residual_step, out_step, residual_out_step;
   // Of the rungs that quantise: the scale of every code, or where each row's own is stored.
   float scale;
   float* scales;
