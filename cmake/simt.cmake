@@ -22,6 +22,7 @@ function(tensorcraft_simt_kernels target)  # [asan | race]
   target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT=$<BOOL:${TENSORCRAFT_SIMT}>)
   if(watch)
     target_compile_options(${target} PRIVATE ${watched_options})
+    target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT_WATCHED)
   endif()
   if(watch STREQUAL "asan")
     # Half of the cost of UBSan, and what it would find there ends the program anyway. Calls instead of
@@ -45,6 +46,7 @@ function(tensorcraft_watched_library watch instances device)
   add_library(tensorcraft_${watch}_device OBJECT EXCLUDE_FROM_ALL ${device})
   target_include_directories(tensorcraft_${watch}_device PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(tensorcraft_${watch}_device PRIVATE ${TENSORCRAFT_WARNINGS} ${TENSORCRAFT_FLOAT_OPTIONS} -UNDEBUG)
+  target_compile_definitions(tensorcraft_${watch}_device PRIVATE TENSORCRAFT_SIMT_WATCHED)
   target_link_libraries(tensorcraft_${watch}_device PRIVATE tensorcraft_dependencies)
   target_precompile_headers(tensorcraft_${watch}_device PRIVATE ${TENSORCRAFT_STANDARD_HEADERS})
   # Of an inline function that several objects hold the first is linked: the watched one.

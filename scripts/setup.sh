@@ -20,7 +20,7 @@ done
 
 packages=(cmake g++ git ninja-build python3 python3-dev python3-venv
           libbenchmark-dev libboost-context-dev libcli11-dev libfmt-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev)
-((dev)) && packages+=(clang-19 clang-format-19 clang-tidy-19 doxygen libclang-rt-19-dev libgtest-dev librapidcheck-dev)
+((dev)) && packages+=(ccache clang-19 clang-format-19 clang-tidy-19 doxygen libclang-rt-19-dev libgtest-dev librapidcheck-dev)
 
 missing_packages() {
   dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^ii *//p' |

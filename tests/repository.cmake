@@ -32,6 +32,7 @@ set_tests_properties(layers budgets quotes links results kernels_table environme
 if(NOT CMAKE_CXX_FLAGS MATCHES "sanitize")
   add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DROOT=${PROJECT_SOURCE_DIR}
                                 -DWORK=${CMAKE_CURRENT_BINARY_DIR}/package -DNVCC=${TENSORCRAFT_NVCC}
-                                -DLAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
+                                -DLAUNCHER=${CCACHE_PROGRAM}
+                                -DCUDA_FLAGS=${tensorcraft_fast_compile_flag} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
   set_tests_properties(package PROPERTIES LABELS cpu TIMEOUT 900)  # nvcc compiles every launcher in it
 endif()

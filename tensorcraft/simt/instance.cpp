@@ -24,4 +24,6 @@ const Instance* find(const InstanceList& list, std::span<const DType> types,
   return nullptr;
 }
 
+bool compiles(DType type) { return type != DType::float16 || kCompiles<f16>; }
+
 }  // namespace tensorcraft::simt

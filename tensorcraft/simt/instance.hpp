@@ -40,6 +40,8 @@ std::array<unsigned char, kMaxConfigBytes> config_bytes(const Config& config) {
 // The first instance that serves these types and this Config; null where the list has none.
 const Instance* find(const InstanceList& list, std::span<const DType> types,
                      std::span<const unsigned char> config);
+// Whether this library's lists have kernels of the type at all; see kCompiles.
+bool compiles(DType type);
 
 // The type arguments of one instance, and the combinations of them that a list covers.
 template <class... T>
@@ -53,6 +55,16 @@ using Floats = AnyOf<Types<float>, Types<f16>, Types<bf16>>;
 inline constexpr bool kHasInstances = TENSORCRAFT_SIMT != 0;
 #else
 inline constexpr bool kHasInstances = false;
+#endif
+
+// A watched library (cmake/simt.cmake) takes float16 for granted: its kernels are bfloat16's, access
+// by access and barrier by barrier, and were a third of all that it compiles and runs.
+#if defined(TENSORCRAFT_SIMT_WATCHED)
+template <class T>
+inline constexpr bool kCompiles = !std::is_same_v<T, f16>;
+#else
+template <class T>
+inline constexpr bool kCompiles = true;
 #endif
 
 template <class Params, const auto& kConfigs, size_t kIndex, class Rung, class... T>
@@ -74,8 +86,9 @@ template <class Params, const auto& kConfigs, class... Combination, class Rung, 
 InstanceList instances(AnyOf<Combination...>, Rung rung, Member... any) {
   InstanceList list;
   if constexpr (kHasInstances) {
-    const auto add = [&]<class Types, size_t... i>(Types types, std::index_sequence<i...>) {
-      (list.push_back(instance<Params, kConfigs, i>(types, rung)), ...);
+    const auto add = [&]<class... T, size_t... i>(Types<T...> types, std::index_sequence<i...>) {
+      if constexpr ((kCompiles<T> && ...))
+        (list.push_back(instance<Params, kConfigs, i>(types, rung)), ...);
     };
     (add(Combination{}, std::make_index_sequence<kConfigs.size()>{}), ...);
     std::array<unsigned char, kMaxConfigBytes> mask{};

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -20,6 +21,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -70,6 +72,12 @@ std::vector<Kernel> kernels(const DeviceInfo& device, Keep keep) {
   return found;
 }
 
+std::set<std::string> names(const std::vector<Kernel>& kernels) {
+  std::set<std::string> all;
+  for (const Kernel& kernel : kernels) all.insert(kernel_name(kernel.plan.kernel));
+  return all;
+}
+
 // What the usual run compiles of them: each Config, each tuple of dtypes, and what the baseline
 // does not know. With TC_TEST_FULL all, so each Config with each of its dtypes.
 std::vector<Kernel> chosen(const std::vector<Kernel>& all, const KernelUses& baseline) {
@@ -82,6 +90,19 @@ std::vector<Kernel> chosen(const std::vector<Kernel>& all, const KernelUses& bas
     const bool new_config = configs.insert(config_of(key)).second;
     if (new_types || new_config || !baseline.contains(kernel_name(key))) some.push_back(kernel);
   }
+  return some;
+}
+
+// The same where these texts were accepted: whoever did compiled all of them, so for one arch one
+// kernel of each variant and dtype shows that the baseline is this compiler's, and for others none.
+std::vector<Kernel> still_chosen(const std::vector<Kernel>& all, const DeviceInfo& device,
+                                 Keep keep) {
+  std::vector<Kernel> some;
+  if (keep == Keep::one_a_dtype) return some;
+  const auto wanted = names(kernels(device, Keep::one_a_dtype));
+  std::ranges::copy_if(all, std::back_inserter(some), [&](const Kernel& kernel) {
+    return wanted.contains(kernel_name(kernel.plan.kernel));
+  });
   return some;
 }
 
@@ -183,9 +204,8 @@ void compile_with_nvrtc(const std::string& arch, Keep keep) {
   ASSERT_FALSE(all.empty());
   // The same texts and compiler as when the baseline was accepted would give what it lists.
   const std::string texts = texts_of(all, arch);
-  const bool known =
-      keep == Keep::one_a_dtype && baseline.texts[arch] == texts && !std::getenv("TC_TEST_FULL");
-  const auto now = known ? std::vector<Kernel>() : chosen(all, accepted);
+  const bool known = baseline.texts[arch] == texts && !std::getenv("TC_TEST_FULL");
+  const auto now = known ? still_chosen(all, device, keep) : chosen(all, accepted);
   const jit::Counters before = jit::counters();
   MeasuredKernels measured;
   std::mutex mutex;

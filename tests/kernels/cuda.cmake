@@ -31,7 +31,10 @@ tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/launchers_test.cu L
 # Nobody waits for these kernels: the compiler need not take long over them.
 include(CheckCompilerFlag)
 check_compiler_flag(CUDA -Ofc=max tensorcraft_fast_compile)
-set(fast_compile $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${tensorcraft_fast_compile}>>:-Ofc=max>)
+if(tensorcraft_fast_compile)
+  set(tensorcraft_fast_compile_flag -Ofc=max)
+endif()
+set(fast_compile $<$<COMPILE_LANGUAGE:CUDA>:${tensorcraft_fast_compile_flag}>)
 target_compile_options(launchers_tests PRIVATE ${fast_compile})
 # GCC and nvcc must give a kernel one name (kernels/launch.cuh): a K stands for const, and no launch would find that kernel.
 add_test(NAME launchers_names COMMAND sh -c "nm $<TARGET_FILE:launchers_tests> | grep -c Constant && ! nm $<TARGET_FILE:launchers_tests> | grep tlK")

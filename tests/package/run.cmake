@@ -40,7 +40,7 @@ if(NOT NVCC)
 endif()
 set(ENV{CUDACXX} ${NVCC})
 run(${CMAKE_COMMAND} -S ${ROOT}/examples/aot -B ${WORK}/examples/aot -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/install
-    -DCMAKE_CUDA_ARCHITECTURES=90a -DCMAKE_CUDA_COMPILER_LAUNCHER=${LAUNCHER})
+    -DCMAKE_CUDA_ARCHITECTURES=90a -DCMAKE_CUDA_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_CUDA_FLAGS=${CUDA_FLAGS})
 run(${CMAKE_COMMAND} --build ${WORK}/examples/aot)
 run(readelf -d ${WORK}/examples/aot/aot_launchers)
 if(output MATCHES "libtensorcraft|libcudart")

@@ -3,7 +3,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -52,11 +51,13 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def build_wheel(source: Path, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, "."]
-    settings = ["build-dir=build/wheel", f"cmake.define.CMAKE_PREFIX_PATH={sys.prefix}"]
-    if shutil.which("ccache"):
-        settings.append("cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=ccache")
+    # Everything is named as in the build that the tests are of, so ccache knows what that compiled.
+    environment = source / ".venv"
+    environment.symlink_to(sys.prefix)
+    settings = ["build-dir=build/wheel", f"cmake.define.CMAKE_PREFIX_PATH={environment}"]
     command += [f"--config-settings={setting}" for setting in settings]  # Debian 12's pip has no short form
-    run(*command, cwd=source, CCACHE_BASEDIR=str(source), CCACHE_NOHASHDIR="1", CMAKE_BUILD_PARALLEL_LEVEL="2")
+    compilers = {name: os.environ.get(name, usual) for name, usual in (("CC", "cc"), ("CXX", "c++"))}
+    run(*command, cwd=source, CMAKE_BUILD_PARALLEL_LEVEL="2", **compilers)
     (wheel,) = folder.glob("*.whl")
     return wheel
 

@@ -24,8 +24,8 @@ void rung(const Params& p) {
 
 InstanceList all() {
   const auto body = []<class A, class B, Config C>(const Params& p) { rung<A, B, C>(p); };
-  return concat(instances<Params, kExact>(AnyOf<Types<float, f16>, Types<int64_t, f16>>{}, body),
-                instances<Params, kNested>(AnyOf<Types<float, f16>>{}, body, &Config::nested));
+  return concat(instances<Params, kExact>(AnyOf<Types<float, bf16>, Types<int64_t, bf16>>{}, body),
+                instances<Params, kNested>(AnyOf<Types<float, bf16>>{}, body, &Config::nested));
 }
 
 // What the instance computes; 0 where there is none.
@@ -40,23 +40,23 @@ double result(std::initializer_list<DType> types, const Config& config) {
 
 TEST(Instances, AreCompiledForEveryTypeAndConfig) {
   EXPECT_EQ(all().size(), 5u);
-  EXPECT_EQ(result({DType::float32, DType::float16}, {.threads = 32}), 4232);
-  EXPECT_EQ(result({DType::float32, DType::float16}, {.threads = 64}), 4264);
-  EXPECT_EQ(result({DType::int64, DType::float16}, {.threads = 64}), 8264);
+  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 32}), 4232);
+  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 64}), 4264);
+  EXPECT_EQ(result({DType::int64, DType::bfloat16}, {.threads = 64}), 8264);
 }
 
 TEST(Instances, AreFoundByAllTypesAndTheWholeConfig) {
-  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {}), 0);
+  EXPECT_EQ(result({DType::float32, DType::float16}, {}), 0);
   EXPECT_EQ(result({DType::float32}, {}), 0);
-  EXPECT_EQ(result({DType::float32, DType::float16}, {.threads = 128}), 0);
-  EXPECT_EQ(result({DType::int64, DType::float16}, {.threads = 32, .nested = 1}), 0);
+  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 128}), 0);
+  EXPECT_EQ(result({DType::int64, DType::bfloat16}, {.threads = 32, .nested = 1}), 0);
 }
 
 TEST(Instances, ServeConfigsThatDifferInAMemberThatMay) {
-  EXPECT_EQ(result({DType::float32, DType::float16}, {.threads = 32, .nested = 1}), 4233);
-  EXPECT_EQ(result({DType::float32, DType::float16}, {.threads = 32, .nested = 7}), 4233);
-  EXPECT_EQ(result({DType::float32, DType::float16}, {.threads = 64, .nested = 7}), 0);
-  EXPECT_EQ(result({DType::float32, DType::float16}, {.threads = 32}), 4232)
+  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 32, .nested = 1}), 4233);
+  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 32, .nested = 7}), 4233);
+  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 64, .nested = 7}), 0);
+  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 32}), 4232)
       << "the exact is first";
 }
 

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/simt/instance.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -119,6 +120,13 @@ Json embedding() {
   return {{"operator", "embedding"}, {"cases", cases}};
 }
 
+// Has the library kernels for every type that the case takes and returns?
+bool is_compiled(const Case& c) {
+  const auto known = [](const auto& tensor) { return simt::compiles(tensor.dtype); };
+  return std::ranges::all_of(c.inputs, known) && std::ranges::all_of(infer_case(c), known) &&
+         std::ranges::all_of(c.tensors, [&](const auto& t) { return !t || known(*t); });
+}
+
 }  // namespace
 
 std::vector<Case> simt_cases() {
@@ -127,6 +135,7 @@ std::vector<Case> simt_cases() {
     if (c.has_tag("simt")) all.push_back(std::move(c));
   for (const Json& file : {gemm(), layer_norm(), binary(), astype(), gelu(), embedding()})
     std::ranges::move(cases_of(file), std::back_inserter(all));
+  std::erase_if(all, [](const Case& c) { return !is_compiled(c); });
   return all;
 }
 
