@@ -18,9 +18,10 @@ namespace tensorcraft {
 
 // How a kernel is started.
 struct LaunchConfig {
-  Dim3 grid, block, cluster;                   // in blocks, threads, blocks
-  uint32_t shared_bytes = 0;                   // dynamic shared memory
-  bool programmatic_dependent_launch = false;  // PDL
+  Dim3 grid, block, cluster;  // in blocks, threads, blocks
+  uint32_t shared_bytes = 0;  // dynamic shared memory
+  // PDL: may start before the kernel in front has ended, for which it waits itself.
+  bool programmatic_dependent_launch = false;
   friend bool operator==(const LaunchConfig&, const LaunchConfig&) = default;
 };
 

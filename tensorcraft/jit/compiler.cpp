@@ -14,20 +14,6 @@
 namespace tensorcraft::jit {
 namespace {
 
-// The number in "sm_90a" or "compute_90".
-int arch_number(std::string_view arch) {
-  const size_t digits = arch.starts_with("sm_") ? 3 : arch.npos;
-  int number = 0;
-  if (digits != arch.npos) {
-    std::from_chars(arch.data() + digits, arch.data() + arch.size(), number);
-  }
-  if (number <= 0) {
-    fail(ErrorKind::value, "jit: unknown architecture '", arch,
-         "'; expected a name such as sm_80, sm_90a or sm_120a");
-  }
-  return number;
-}
-
 std::string lines_of(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text.append(text.empty() ? "" : "\n").append(line);

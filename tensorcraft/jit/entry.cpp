@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 
 #include <cctype>
+#include <charconv>
 
 namespace tensorcraft::jit {
 namespace {
@@ -97,6 +98,19 @@ void check(const KernelKey& key) {
 
 }  // namespace
 
+int arch_number(std::string_view arch) {
+  const size_t digits = arch.starts_with("sm_") ? 3 : arch.npos;
+  int number = 0;
+  if (digits != arch.npos) {
+    std::from_chars(arch.data() + digits, arch.data() + arch.size(), number);
+  }
+  if (number <= 0) {
+    fail(ErrorKind::value, "jit: unknown architecture '", arch,
+         "'; expected a name such as sm_80, sm_90a or sm_120a");
+  }
+  return number;
+}
+
 std::string_view device_type(DType dtype) {
   switch (dtype) {
     case DType::float32:
@@ -141,6 +155,9 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
   }
   if (!config.empty()) arguments.append(arguments.empty() ? "" : ", ").append(config);
   if (!arguments.empty()) arguments = "<" + arguments + ">";
+  // The kernel in front may still run (op::launch_plan): nothing before this touches memory.
+  const std::string_view wait =
+      arch_number(arch) >= 90 ? "asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n  " : "";
   return join("// Auto-generated ", upper(split_function(rung.function).op), " kernel\n",
               "// Generator: TensorCraft\n",                                 //
               "// Target architecture: ", display_arch(arch), "\n",          //
@@ -149,7 +166,7 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
               "#include \"", rung.header, "\"\n\n",                          //
               "extern \"C\" __global__ void __launch_bounds__(", key.threads, ", ", key.min_blocks,
               ")\n    ", entry_name(rung), "(const __grid_constant__ ", rung.params, " p) {\n  ",
-              rung.function, arguments, "(p);\n}\n");
+              wait, rung.function, arguments, "(p);\n}\n");
 }
 
 std::string readable_name(const KernelKey& key) {

@@ -53,12 +53,15 @@ void set_config(KernelKey& key, const Config& config) {
   std::memcpy(key.config.data(), &config, sizeof(Config));
 }
 
+// The number in "sm_90a". Kind value where it is none.
+int arch_number(std::string_view arch);
 // "tensorcraft::bf16", "float", ...: how device text spells a dtype.
 std::string_view device_type(DType dtype);
 // "gemm_block_tiled": operator and rung, the name of the one kernel in a module.
 std::string entry_name(const Rung& rung);
-// The text NVRTC compiles for a key: comment head, include, one extern "C" entry. `arch` is what
-// the kernel is for ("sm_90a"). Kind value for a key that is not complete.
+// The text NVRTC compiles for a key: comment head, include, one extern "C" entry, which from sm_90
+// on waits for the kernels in front of it first. `arch` is what the kernel is for ("sm_90a"). Kind
+// value for a key that is not complete.
 std::string entry_text(const KernelKey& key, std::string_view arch);
 // "gemm_block_tiled_bfloat16_bm64_bn64": entry name, dtypes, and the Config's fields by the first
 // letters of their words.

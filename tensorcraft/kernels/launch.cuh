@@ -3,11 +3,13 @@
 #include "tensorcraft/core/check.hpp"
 #include "tensorcraft/core/dlpack.hpp"
 #include "tensorcraft/cuda/kernel_config.hpp"
+#include "tensorcraft/device/ptx/control.cuh"
 #include "tensorcraft/kernels/arguments.hpp"
 #include "tensorcraft/kernels/check.cuh"
 #include "tensorcraft/op/launch_plan.h"
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string_view>
 #include <type_traits>
@@ -121,6 +123,23 @@ bool is_same_config(const Config& a, const Config& b) {
   return std::memcmp(&a, &b, sizeof(Config)) == 0;
 }
 
+// Does a kernel of this header that begins with ptx::griddepcontrol_wait() wait there, as it runs
+// on the current device? Text compiled for sm_90 or later does. Asked once a kernel and device.
+template <class C, class Set>
+bool waits_itself(const void* entry, DebugInfo where) {
+  static std::array<std::atomic<signed char>, 64> known{};  // 0: not asked, 1: no, 2: yes
+  const auto check = [&](cudaError_t s) { check_cuda(s, where.file_name(), long(where.line())); };
+  int device = 0;
+  check(cudaGetDevice(&device));
+  auto& answer = known[size_t(device) % known.size()];
+  if (answer == 0 || size_t(device) >= known.size()) {
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, entry));
+    answer = attributes.ptxVersion >= 90 ? 2 : 1;
+  }
+  return answer == 2;
+}
+
 // Launches the instance that has the plan's Config; false where Set has none. Set::list holds the
 // instances of one rung and Set::entry<Constant<instance>>() gives the kernel of one.
 template <class Set, class Config, class Params>
@@ -131,7 +150,10 @@ bool launch_listed(const op::LaunchPlan<Config>& plan, const Params& params, cud
     const KernelConfig config{.block_size_x = uint32_t(plan.config.threads),
                               .shared_memory_bytes = uint32_t(plan.shared_bytes),
                               .stream = stream};
-    LaunchKernel(dim3(uint32_t(plan.blocks)), config, where)(Set::template entry<C>(), params);
+    const auto kernel = Set::template entry<C>();
+    LaunchKernel(dim3(uint32_t(plan.blocks)), config, where)
+        .programmatic_dependent_launch(
+            waits_itself<C, Set>(reinterpret_cast<const void*>(kernel), where))(kernel, params);
     return true;
   };
   return [&]<size_t... I>(std::index_sequence<I...>) {

@@ -39,11 +39,13 @@ using namespace kernel::rope;
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     rope_vectorized(const __grid_constant__ Params p) {
+  ptx::griddepcontrol_wait();
   vectorized<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     rope_naive(const __grid_constant__ Params p) {
+  ptx::griddepcontrol_wait();
   naive<T, W, C::value.config>(p);
 }
 

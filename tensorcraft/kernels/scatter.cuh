@@ -16,11 +16,13 @@ using namespace kernel::scatter;
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     scatter_claimed(const __grid_constant__ Params p) {
+  ptx::griddepcontrol_wait();
   claimed<T, C::value.config>(p);
 }
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     scatter_naive(const __grid_constant__ Params p) {
+  ptx::griddepcontrol_wait();
   naive<T, C::value.config>(p);
 }
 

@@ -116,8 +116,15 @@ void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_
   if (device.type == DeviceType::simt) return launch_on_simt(plan);
   const auto get = [&](const jit::KernelKey& key) { return jit::get_kernel(key, device, stream); };
   const auto kernel = get(plan.kernel), finish = plan.finish.rung ? get(plan.finish) : nullptr;
-  launch(*kernel, plan.launch, plan.params, stream, op);
-  if (finish) launch(*finish, plan.finish_launch, plan.params, stream, op);
+  // A kernel waits for those in front of it itself (jit::entry_text), so its start hides behind
+  // them.
+  const bool is_early = device_info(device).has_dependent_launch();
+  const auto start = [&](const LoadedKernel& which, LaunchConfig config) {
+    config.programmatic_dependent_launch = is_early;
+    launch(which, config, plan.params, stream, op);
+  };
+  start(*kernel, plan.launch);
+  if (finish) start(*finish, plan.finish_launch);
 }
 
 void no_variant(std::string_view op, std::string_view forced,

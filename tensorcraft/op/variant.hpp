@@ -33,8 +33,8 @@ struct Plan {
   LaunchConfig launch;
   alignas(64) std::byte params[kMaxParamsBytes];
   size_t params_bytes = 0;
-  // A second kernel with the same argument, where the first leaves it work; no rung: none. Where
-  // finish_launch lets it start early its first step is ptx::griddepcontrol_wait().
+  // A second kernel with the same argument, where the first leaves it work; no rung: none. It
+  // starts early where the first calls ptx::griddepcontrol_launch_dependents().
   jit::KernelKey finish;
   LaunchConfig finish_launch;
   // Memory of the launch alone, where it needs some: its address goes into the parameters at

@@ -57,8 +57,8 @@ inline constexpr bool kHasInstances = TENSORCRAFT_SIMT != 0;
 inline constexpr bool kHasInstances = false;
 #endif
 
-// A watched library (cmake/simt.cmake) takes float16 for granted: its kernels are bfloat16's, access
-// by access and barrier by barrier, and were a third of all that it compiles and runs.
+// A watched library (cmake/simt.cmake) takes float16 for granted: its kernels are bfloat16's,
+// access by access and barrier by barrier, and were a third of all that it compiles and runs.
 #if defined(TENSORCRAFT_SIMT_WATCHED)
 template <class T>
 inline constexpr bool kCompiles = !std::is_same_v<T, f16>;

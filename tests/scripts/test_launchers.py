@@ -36,3 +36,14 @@ def test_an_operator_has_a_launcher(name: str) -> None:
 def test_what_is_exempt_exists_and_has_none() -> None:
     for name in WITHOUT:
         assert name in OPERATORS and not (ROOT / f"tensorcraft/kernels/{name}.cuh").exists(), name
+
+
+def test_every_kernel_waits_for_those_in_front_of_it() -> None:
+    """launch_listed() starts kernels early; one that does not wait would break the order of the stream."""
+    kernels = 0
+    for path in sorted((ROOT / "tensorcraft/kernels").glob("*.cuh")):
+        for body in path.read_text(encoding="utf-8").split("const __grid_constant__ ")[1:]:
+            first = body.split("{\n", 1)[1].lstrip()
+            assert first.startswith("ptx::griddepcontrol_wait();"), f"{path.name}: {body.splitlines()[0]}"
+            kernels += 1
+    assert kernels > 50

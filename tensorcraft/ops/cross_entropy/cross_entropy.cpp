@@ -189,9 +189,8 @@ void reduce(const TensorView& out, const Tensor& losses, LossReduction reduction
                        .rows = losses.size(),
                        .mean = reduction == LossReduction::mean};
   if (out.device().type == DeviceType::cpu) return reduce_on_host(p);
-  op::Plan plan = op::make_plan(kReduce, {}, reduce_launch(p.rows), p);
-  plan.launch.programmatic_dependent_launch = device_info(out.device()).has_dependent_launch();
-  op::launch_plan(plan, out.device(), stream, kName);
+  op::launch_plan(op::make_plan(kReduce, {}, reduce_launch(p.rows), p), out.device(), stream,
+                  kName);
 }
 
 // What the losses' own call does not see: the one number they become.

@@ -3,7 +3,6 @@
 // The second launch of a sum or mean: one block adds the losses of all rows, always in one order,
 // and counts those that are not -0, which marks a row that was ignored (a loss is never negative).
 // It may start while the losses are still computed, which hides its launch.
-#include "tensorcraft/device/ptx/control.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/cross_entropy/params.h"
@@ -26,7 +25,6 @@ TC_DEVICE void reduce(const ReduceParams& p) {
   float sum = 0;
   int count = 0;
   const int64_t whole = p.rows / 4 * 4;
-  ptx::griddepcontrol_wait();
 #pragma unroll 4  // accesses in flight
   for (int64_t i = int64_t(threadIdx.x) * 4; i < whole; i += C.threads * 4) {
     const auto losses = load_vector<4>(p.losses + i);

@@ -20,7 +20,6 @@ TC_DEVICE void combine(const Params& p) {
   const uint32_t output = blockIdx.x * (C.threads / C.group) + threadIdx.x / C.group;
   const State* const parts = static_cast<const State*>(p.workspace) + output;
   State s = R::identity();
-  ptx::griddepcontrol_wait();
   for (uint32_t first = threadIdx.x % C.group; first < splits; first += C.group * kPartsAtOnce) {
     State some[kPartsAtOnce];
 #pragma unroll

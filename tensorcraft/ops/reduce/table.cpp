@@ -93,15 +93,13 @@ DType kernel_dtype(const Problem& q) {
 
 int bytes_of(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
 
-op::Plan make_plan(const jit::Rung& rung, const Problem& q, const Planned& planned,
-                   const DeviceInfo& device) {
+op::Plan make_plan(const jit::Rung& rung, const Problem& q, const Planned& planned) {
   op::Plan plan = op::make_plan(rung, {kernel_dtype(q)}, planned.launch, planned.params);
   if (planned.combine.blocks == 0) return plan;
   const op::Plan second =
       op::make_plan(kCombine, {kernel_dtype(q)}, planned.combine, planned.params);
   plan.finish = second.kernel;
   plan.finish_launch = second.launch;
-  plan.finish_launch.programmatic_dependent_launch = device.has_dependent_launch();
   plan.workspace_bytes = planned.workspace_bytes;
   plan.workspace_at = offsetof(Params, workspace);
   return plan;
@@ -110,8 +108,8 @@ op::Plan make_plan(const jit::Rung& rung, const Problem& q, const Planned& plann
 op::Verdict accepts_naive(const Problem& q, const DeviceInfo&) {
   return op::decline(naive_problem(params(q)));
 }
-op::Plan plan_naive(const Problem& q, const DeviceInfo& device) {
-  return make_plan(kNaive, q, naive_plan(params(q), q.operation), device);
+op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
+  return make_plan(kNaive, q, naive_plan(params(q), q.operation));
 }
 
 op::Verdict accepts_row(const Problem& q, const DeviceInfo&) {
@@ -121,7 +119,7 @@ op::Verdict suits_row(const Problem& q, const DeviceInfo&) {
   return op::decline(row_doubt(params(q)));
 }
 op::Plan plan_row(const Problem& q, const DeviceInfo& device) {
-  return make_plan(kRow, q, row_plan(params(q), q.operation, bytes_of(q), device.num_sms), device);
+  return make_plan(kRow, q, row_plan(params(q), q.operation, bytes_of(q), device.num_sms));
 }
 
 op::Verdict accepts_column(const Problem& q, const DeviceInfo&) {
@@ -131,8 +129,7 @@ op::Verdict suits_column(const Problem& q, const DeviceInfo&) {
   return op::decline(column_doubt(params(q)));
 }
 op::Plan plan_column(const Problem& q, const DeviceInfo& device) {
-  return make_plan(kColumn, q, column_plan(params(q), q.operation, bytes_of(q), device.num_sms),
-                   device);
+  return make_plan(kColumn, q, column_plan(params(q), q.operation, bytes_of(q), device.num_sms));
 }
 
 op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }

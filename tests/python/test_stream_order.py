@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels start while what is in front of them on the stream still ends, and yet see all of it."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("needs a GPU and torch", allow_module_level=True)
+
+import tensorcraft as tc
+
+ROWS, COLUMNS = 4096, 8192  # long enough for a kernel that does not wait to read too early
+
+
+@pytest.fixture
+def x():
+    return torch.zeros(ROWS, COLUMNS, device="cuda")
+
+
+def write_by_memset(x, value, staged):
+    x.zero_()
+
+
+def write_by_copy(x, value, staged):
+    x.copy_(staged[value])
+
+
+def write_by_kernel(x, value, staged):
+    x.fill_(value)
+
+
+def write_by_ours(x, value, staged):
+    tc.add(staged[value], 0.0, out=x)
+
+
+WRITERS = [write_by_memset, write_by_copy, write_by_kernel, write_by_ours]
+
+
+@pytest.fixture
+def staged():
+    return [torch.full((ROWS, COLUMNS), float(v), device="cuda") for v in range(4)]
+
+
+def expected(write, value):
+    return 0.0 if write is write_by_memset else float(value)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_reads_what_was_written_in_front_of_it(write, x, staged):
+    results, wanted = [], []
+    for i in range(40):
+        x.fill_(9.0)
+        write(x, i % 4, staged)
+        small = tc.sum(x[-1:], axis=1)  # one block, which would be there first
+        results.append((small, tc.sum(x, axis=1)))
+        wanted.append(expected(write, i % 4))
+    for (small, all_rows), value in zip(results, wanted, strict=True):
+        assert small.item() == value * COLUMNS
+        assert torch.all(all_rows == value * COLUMNS)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_graph_keeps_the_order(write, x, staged):
+    small = torch.empty(1, device="cuda")
+    other = torch.empty(ROWS, device="cuda")
+    stream, side, graph = torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.CUDAGraph()
+
+    def work():
+        tc.sum(x[-1:], axis=1, out=small)  # the first of a graph
+        x.fill_(9.0)
+        write(x, 3, staged)
+        side.wait_stream(stream)
+        with torch.cuda.stream(side):  # a fork and a join
+            tc.sum(x, axis=1, out=other)
+        tc.sum(x[-1:], axis=1, out=small)
+        stream.wait_stream(side)
+        tc.add(other[:1], small, out=small)
+
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        work()  # compiles, which a capture cannot
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=stream):
+        work()
+    for _ in range(20):
+        other.fill_(-1.0)
+        small.fill_(-1.0)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert small.item() == 2 * COLUMNS * expected(write, 3)
+        assert torch.all(other == COLUMNS * expected(write, 3))
+
+
+def test_overwrites_nothing_that_is_still_read(x, staged):
+    target = staged[1]
+    for i in range(40):
+        tc.add(staged[2], float(i), out=target)
+        copy = target.clone()  # a reader
+        tc.add(staged[0], -5.0, out=target)
+        assert torch.all(copy == 2.0 + i)
