@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -194,12 +195,29 @@ class Call {
     const TensorView view = copy.view();
     if (host.size()) {
       const nb::gil_scoped_release release;
-      // Pageable memory: the driver has read it when the call returns.
-      cuda::copy_async(view.data(), host.data(), host.nbytes(), stream_);
+      if (stream_.is_capturing())
+        fill_in_graph(view.data(), host);
+      else  // pageable memory: the driver has read it when the call returns
+        cuda::copy_async(view.data(), host.data(), host.nbytes(), stream_);
     }
     const PyTensor t = own(std::move(copy), stream_);
     a.view = host.shape() == shape ? t.view : t.view.broadcast_to(shape);
     a.memory = t.memory;
+  }
+
+  // A graph would copy from the host whenever it runs, from memory that is gone by then. What a
+  // fill writes it keeps: a number goes as one for each run of equal bytes.
+  void fill_in_graph(void* to, const TensorView& host) const {
+    const std::span bytes(static_cast<const unsigned char*>(host.data()), host.nbytes());
+    if (host.rank() > 0)
+      fail(ErrorKind::unsupported, name(), ": a host array of ", bytes.size(),
+           " bytes cannot be used while a CUDA graph is captured, as the graph would read it again "
+           "whenever it runs; move it to the GPU first with tc.asarray(x, device=\"",
+           device_, "\")");
+    for (size_t first = 0, end = 0; first < bytes.size(); first = end) {
+      while (end < bytes.size() && bytes[end] == bytes[first]) ++end;
+      cuda::fill_async(static_cast<unsigned char*>(to) + first, bytes[first], end - first, stream_);
+    }
   }
 
   // In row-major order. Of a large array what is repeated along an axis goes once: such an axis has

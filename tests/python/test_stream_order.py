@@ -30,7 +30,7 @@ def write_by_kernel(x, value, staged):
 
 
 def write_by_ours(x, value, staged):
-    tc.add(staged[value], 0.0, out=x)
+    tc.maximum(staged[value], staged[0], out=x)
 
 
 WRITERS = [write_by_memset, write_by_copy, write_by_kernel, write_by_ours]
@@ -98,3 +98,34 @@ def test_overwrites_nothing_that_is_still_read(x, staged):
         copy = target.clone()  # a reader
         tc.add(staged[0], -5.0, out=target)
         assert torch.all(copy == 2.0 + i)
+
+
+def test_a_graph_keeps_the_numbers_of_its_calls():
+    x = torch.arange(6.0, device="cuda")
+    out, whole = torch.empty_like(x), torch.empty(6, dtype=torch.int64, device="cuda")
+    counts = torch.arange(6, device="cuda")
+
+    def work():
+        tc.multiply(x, -1.375, out=out)
+        tc.add(counts, 1 << 40, out=whole)
+
+    work()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    for i in range(50):
+        tc.multiply(x, float(i), out=out)  # other numbers, maybe where those were
+        whole.zero_()
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(out, x * -1.375)
+        assert torch.equal(whole, counts + (1 << 40))
+
+
+def test_a_graph_refuses_an_array_of_the_host():
+    x = torch.ones(6, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        tc.add(x, x)
+        with pytest.raises(NotImplementedError, match=r"host array of 24 bytes .* while a CUDA graph is captured"):
+            tc.exp([1.0] * 6, device="cuda:0", stream=torch.cuda.current_stream().cuda_stream)
