@@ -89,11 +89,11 @@ struct EntryCall {
 };
 
 EntryCall parse(std::string_view image) {
-  const std::string head = between(image, "__grid_constant__ ", ";\n");  // "Params p) {\n  call"
-  const std::string call = between(head, "{\n  ", "(p)");
+  const size_t end = image.rfind("(p);"), begin = image.rfind("\n  ", end) + 3;
+  const std::string call(image.substr(begin, end - begin));
   const std::string arguments = between(call, "<", ">");
   const size_t config = std::min(arguments.find("tensorcraft::kernel::"), arguments.size());
-  return {.params = head.substr(0, head.find(' ')),
+  return {.params = between(image, "__grid_constant__ ", " p)"),
           .function = call.substr(0, call.find('<')),
           .types = split(arguments.substr(0, config)),
           .fields = split(between(arguments.substr(config), "{", "}"))};
