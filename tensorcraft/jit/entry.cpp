@@ -2,6 +2,7 @@
 #include "tensorcraft/jit/entry.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/device/ptx/entry_wait.h"
 
 #include <cctype>
 #include <charconv>
@@ -156,8 +157,7 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
   if (!config.empty()) arguments.append(arguments.empty() ? "" : ", ").append(config);
   if (!arguments.empty()) arguments = "<" + arguments + ">";
   // The kernel in front may still run (op::launch_plan): nothing before this touches memory.
-  const std::string_view wait =
-      arch_number(arch) >= 90 ? "asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n  " : "";
+  const std::string wait = arch_number(arch) >= 90 ? join(ptx::kEntryWait, "\n  ") : "";
   return join("// Auto-generated ", upper(split_function(rung.function).op), " kernel\n",
               "// Generator: TensorCraft\n",                                 //
               "// Target architecture: ", display_arch(arch), "\n",          //
