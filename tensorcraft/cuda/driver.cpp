@@ -53,11 +53,13 @@ const char* load(Driver& d, GetProcAddress get) {
   loader.need(d.stream_create, d.stream_destroy, d.stream_synchronize, d.stream_wait_event,
               d.stream_is_capturing, d.event_create, d.event_destroy, d.event_record, d.event_query,
               d.event_synchronize, d.event_elapsed_time);
-  loader.need(d.stream_begin_capture, d.stream_end_capture, d.graph_instantiate, d.graph_launch,
-              d.graph_exec_destroy, d.graph_destroy);
+  loader.need(d.stream_begin_capture, d.stream_end_capture, d.stream_get_capture_info,
+              d.thread_exchange_stream_capture_mode, d.graph_instantiate, d.graph_launch,
+              d.graph_exec_destroy, d.graph_destroy, d.user_object_create, d.user_object_release,
+              d.graph_retain_user_object);
   loader.need(d.device_get_default_mem_pool, d.mem_pool_set_attribute, d.mem_alloc_async,
-              d.mem_free_async, d.mem_get_info, d.mem_host_alloc, d.mem_free_host, d.memcpy_async,
-              d.memset_async);
+              d.mem_free_async, d.mem_alloc, d.mem_get_info, d.mem_host_alloc, d.mem_free_host,
+              d.memcpy_async, d.memset_async);
   loader.need(d.library_load_data, d.library_unload, d.library_get_kernel, d.kernel_get_function,
               d.function_get_attribute, d.function_set_attribute, d.launch_kernel,
               d.tensor_map_encode_tiled);

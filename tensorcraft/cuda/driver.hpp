@@ -15,7 +15,9 @@ struct CUgraphExec_st;
 struct CUkern_st;
 struct CUlib_st;
 struct CUmemPoolHandle_st;
+struct CUgraphNode_st;
 struct CUstream_st;
+struct CUuserObject_st;
 
 // The CUDA driver, opened at run time. Only folder cuda/ calls it. Types and numbers below are the
 // driver's binary interface, declared here so that no toolkit header is needed.
@@ -133,10 +135,18 @@ struct Driver {
   Call<CUstream_st*, int*> stream_is_capturing{"cuStreamIsCapturing"};
   Call<CUstream_st*, int> stream_begin_capture{"cuStreamBeginCapture"};
   Call<CUstream_st*, CUgraph_st**> stream_end_capture{"cuStreamEndCapture"};
+  Call<CUstream_st*, int*, uint64_t*, CUgraph_st**, const CUgraphNode_st* const**, size_t*>
+      stream_get_capture_info{"cuStreamGetCaptureInfo"};
+  Call<int*> thread_exchange_stream_capture_mode{"cuThreadExchangeStreamCaptureMode"};
   Call<CUgraphExec_st**, CUgraph_st*, uint64_t> graph_instantiate{"cuGraphInstantiateWithFlags"};
   Call<CUgraphExec_st*, CUstream_st*> graph_launch{"cuGraphLaunch"};
   Call<CUgraphExec_st*> graph_exec_destroy{"cuGraphExecDestroy"};
   Call<CUgraph_st*> graph_destroy{"cuGraphDestroy"};
+  Call<CUuserObject_st**, void*, void (*)(void*), uint32_t, uint32_t> user_object_create{
+      "cuUserObjectCreate"};
+  Call<CUuserObject_st*, uint32_t> user_object_release{"cuUserObjectRelease"};
+  Call<CUgraph_st*, CUuserObject_st*, uint32_t, uint32_t> graph_retain_user_object{
+      "cuGraphRetainUserObject"};
   Call<CUevent_st**, uint32_t> event_create{"cuEventCreate"};
   Call<CUevent_st*> event_destroy{"cuEventDestroy"};
   Call<CUevent_st*, CUstream_st*> event_record{"cuEventRecord"};
@@ -147,6 +157,7 @@ struct Driver {
   Call<CUmemPoolHandle_st*, int, void*> mem_pool_set_attribute{"cuMemPoolSetAttribute"};
   Call<DevicePointer*, size_t, CUstream_st*> mem_alloc_async{"cuMemAllocAsync"};
   Call<DevicePointer, CUstream_st*> mem_free_async{"cuMemFreeAsync"};
+  Call<DevicePointer*, size_t> mem_alloc{"cuMemAlloc"};
   Call<size_t*, size_t*> mem_get_info{"cuMemGetInfo"};  // null in tables of tests without it
   Call<void**, size_t, uint32_t> mem_host_alloc{"cuMemHostAlloc"};
   Call<void*> mem_free_host{"cuMemFreeHost"};

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
+#include "tensorcraft/cuda/graph_memory.hpp"
 
 #include <atomic>
 #include <memory>
@@ -17,6 +18,7 @@ struct DeviceSlot {
   std::string problem;  // why the device cannot be used; its first line is an exact message
   CUctx_st* owned_context = nullptr;         // retained once, whatever fails after it
   std::atomic<CUctx_st*> context = nullptr;  // the same, once it is set up
+  GraphMemory graph_memory;
 };
 
 struct Session {

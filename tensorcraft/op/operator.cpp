@@ -3,6 +3,7 @@
 
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/runtime/memory/workspace.hpp"
 
 #include <algorithm>
 #include <array>
@@ -96,15 +97,14 @@ StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device) {
 
 namespace {
 
-// Memory from the stream's own allocator: what the stream does next may have it again.
 void launch_with_workspace(Plan plan, Device device, StreamRef stream, std::string_view op) {
-  const Tensor memory(DType::uint8, {int64_t(plan.workspace_bytes)}, device, stream);
-  const void* const address = memory.data();
+  const Workspace workspace(DType::uint8, {int64_t(plan.workspace_bytes)}, device, stream);
+  void* const address = workspace.view().data();
   std::memcpy(plan.params + plan.workspace_at, &address, sizeof(address));
   if (plan.workspace_zeroed && device.is_cuda())
-    cuda::fill_async(memory.data(), 0, plan.workspace_zeroed, stream);
+    cuda::fill_async(address, 0, plan.workspace_zeroed, stream);
   else
-    std::memset(memory.data(), 0, plan.workspace_zeroed);
+    std::memset(address, 0, plan.workspace_zeroed);
   plan.workspace_bytes = 0;
   launch_plan(plan, device, stream, op);
 }

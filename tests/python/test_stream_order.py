@@ -129,3 +129,33 @@ def test_a_graph_refuses_an_array_of_the_host():
         tc.add(x, x)
         with pytest.raises(NotImplementedError, match=r"host array of 24 bytes .* while a CUDA graph is captured"):
             tc.exp([1.0] * 6, device="cuda:0", stream=torch.cuda.current_stream().cuda_stream)
+
+
+def test_a_graph_keeps_the_memory_between_the_kernels_of_its_calls():
+    targets = torch.arange(512, device="cuda") % 64
+    logits = [torch.randn(512, 64, device="cuda") for _ in range(4)]
+    streams = [torch.cuda.Stream() for _ in logits]
+    losses, sums = ([torch.empty((), device="cuda") for _ in logits] for _ in range(2))
+    wanted = [(tc.cross_entropy(x, targets), tc.sum(x)) for x in logits]
+
+    def recorded(i):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(20):  # two kernels each, with numbers of the first for the second
+                tc.cross_entropy(logits[i], targets, out=losses[i])
+                tc.sum(logits[i], out=sums[i])
+        return graph
+
+    graphs = [recorded(i) for i in range(len(logits))]
+    for turn in range(40):
+        for graph, stream in zip(graphs, streams, strict=True):
+            with torch.cuda.stream(stream):  # at the same time
+                graph.replay()
+        if turn % 4 == 0:
+            graphs[0] = None  # while it runs
+            graphs[0] = recorded(0)
+        torch.cuda.synchronize()
+        for i, (loss, total) in enumerate(wanted):
+            assert torch.equal(losses[i], loss) and torch.equal(sums[i], total)
+            losses[i].zero_()
+            sums[i].zero_()

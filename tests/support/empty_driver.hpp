@@ -48,6 +48,9 @@ inline const cuda::Driver& empty_driver() {
   d.context_set_current.function = [](CUctx_st* c) { return empty_driver_context = c, 0; };
   d.context_synchronize.function = [] { return 0; };
   d.stream_is_capturing.function = [](CUstream_st*, int* state) { return *state = 0; };
+  d.stream_get_capture_info.function = [](CUstream_st*, int* state, uint64_t*, CUgraph_st**,
+                                          const CUgraphNode_st* const**,
+                                          size_t*) { return *state = 0; };
   d.device_get_default_mem_pool.function = [](CUmemPoolHandle_st** p, int) {
     return *p = nullptr, 0;
   };

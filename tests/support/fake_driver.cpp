@@ -217,6 +217,16 @@ int allocate(cuda::DevicePointer* pointer, size_t bytes, CUstream_st*) {
   return 0;
 }
 
+// Of memory that is never freed.
+int allocate_slab(cuda::DevicePointer* pointer, size_t bytes) {
+  if (const int status = in_context("cuMemAlloc")) return status;
+  const Lock lock(fake->device_mutex);
+  void* const slab = fake->memory.allocate(bytes, current->device);
+  if (!slab) return cuda::kErrorOutOfMemory;
+  *pointer = reinterpret_cast<cuda::DevicePointer>(slab);
+  return 0;
+}
+
 int deallocate(cuda::DevicePointer pointer, CUstream_st* stream) {
   if (const int status = in_context("cuMemFreeAsync")) return status;
   const Lock lock(fake->device_mutex);
@@ -286,6 +296,7 @@ void fill_memory_calls(cuda::Driver& d) {
   };
   d.mem_alloc_async.function = allocate;
   d.mem_free_async.function = deallocate;
+  d.mem_alloc.function = allocate_slab;
   d.mem_get_info.function = [](size_t* free, size_t* total) {
     if (const int status = in_context("cuMemGetInfo")) return status;
     const Lock lock(fake->device_mutex);

@@ -9,6 +9,12 @@
 // What can be launched of a graph.
 struct CUgraphExec_st {
   std::vector<std::function<void(CUstream_st*)>> nodes;
+  std::vector<std::shared_ptr<void>> owned;
+};
+
+// Until a graph owns it.
+struct CUuserObject_st {
+  std::shared_ptr<void> object;
 };
 
 namespace tensorcraft::test {
@@ -37,8 +43,37 @@ int end_capture(CUstream_st* stream, CUgraph_st** graph) {
 
 int instantiate(CUgraphExec_st** exec, CUgraph_st* graph, uint64_t) {
   if (const int status = in_context("cuGraphInstantiateWithFlags")) return status;
-  *exec = new CUgraphExec_st{graph->nodes};
+  *exec = new CUgraphExec_st{graph->nodes, graph->owned};
   ++FakeDriver::installed()->graphs;
+  return 0;
+}
+
+int capture_info(CUstream_st* stream, int* state, uint64_t*, CUgraph_st** graph,
+                 const CUgraphNode_st* const**, size_t*) {
+  if (const int status = in_context("cuStreamGetCaptureInfo")) return status;
+  *graph = stream ? stream->graph : nullptr;
+  *state = *graph != nullptr;
+  return 0;
+}
+
+int create_object(CUuserObject_st** object, void* data, void (*destroy)(void*), uint32_t,
+                  uint32_t) {
+  if (const int status = in_context("cuUserObjectCreate")) return status;
+  *object = new CUuserObject_st{std::shared_ptr<void>(data, destroy)};
+  return 0;
+}
+
+int release_object(CUuserObject_st* object, uint32_t) {
+  if (const int status = in_context("cuUserObjectRelease")) return status;
+  delete object;
+  return 0;
+}
+
+// Moves the one reference there is.
+int retain_object(CUgraph_st* graph, CUuserObject_st* object, uint32_t, uint32_t) {
+  if (const int status = in_context("cuGraphRetainUserObject")) return status;
+  graph->owned.push_back(object->object);
+  delete object;
   return 0;
 }
 
@@ -62,6 +97,13 @@ int destroy(const char* name, Handle* handle) {
 void fill_graph_calls(cuda::Driver& table) {
   table.stream_begin_capture.function = begin_capture;
   table.stream_end_capture.function = end_capture;
+  table.stream_get_capture_info.function = capture_info;
+  table.thread_exchange_stream_capture_mode.function = [](int*) {
+    return in_context("cuThreadExchangeStreamCaptureMode");
+  };
+  table.user_object_create.function = create_object;
+  table.user_object_release.function = release_object;
+  table.graph_retain_user_object.function = retain_object;
   table.graph_instantiate.function = instantiate;
   table.graph_launch.function = launch;
   table.graph_exec_destroy.function = [](CUgraphExec_st* exec) {

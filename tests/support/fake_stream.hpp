@@ -3,13 +3,15 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <vector>
 
 struct CUstream_st;
 
-// What was recorded instead of run.
+// What was recorded instead of run, and what it owns.
 struct CUgraph_st {
   std::vector<std::function<void(CUstream_st*)>> nodes;
+  std::vector<std::shared_ptr<void>> owned;
 };
 
 // A stream of the fake driver: work in the order it was enqueued. Work runs when somebody waits for

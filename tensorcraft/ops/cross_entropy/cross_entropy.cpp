@@ -8,6 +8,7 @@
 #include "tensorcraft/ops/cross_entropy/cross_entropy_cpu.hpp"
 #include "tensorcraft/ops/cross_entropy/cross_entropy_simt.hpp"
 #include "tensorcraft/ops/cross_entropy/plan.h"
+#include "tensorcraft/runtime/memory/workspace.hpp"
 
 #include <utility>
 
@@ -182,7 +183,7 @@ const op::Definition<Problem, Options> kDefinition{
     .table = kTable};
 
 // The losses into one number.
-void reduce(const TensorView& out, const Tensor& losses, LossReduction reduction,
+void reduce(const TensorView& out, const TensorView& losses, LossReduction reduction,
             StreamRef stream) {
   const ReduceParams p{.losses = losses.data_as<float>(),
                        .out = out.data_as<float>(),
@@ -209,10 +210,9 @@ void run(const TensorView& out, const TensorView& logits, const TensorView& targ
   if (reduction == LossReduction::none) return op::run(kDefinition, {&out, 1}, inputs, o);
   check_reduced(out, inputs, o);
   o.stream = op::resolve_stream(o.stream, out.device());
-  const Tensor losses(DType::float32, rows_shape(logits), out.device(), *o.stream);
-  const TensorView each = losses;
-  op::run(kDefinition, {&each, 1}, inputs, o);
-  reduce(out, losses, reduction, *o.stream);
+  const Workspace losses(DType::float32, rows_shape(logits), out.device(), *o.stream);
+  op::run(kDefinition, {&losses.view(), 1}, inputs, o);
+  reduce(out, losses.view(), reduction, *o.stream);
 }
 
 // The registry's face. Where losses are reduced explain() shows the launch that computes them.

@@ -77,6 +77,14 @@ Node* find(Node* first, int device) {
 
 }  // namespace
 
+size_t bytes_of(DType dtype, int64_t elements) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(size_t(elements), dtype_bytes(dtype), &bytes))
+    fail(ErrorKind::out_of_memory, elements, " elements of ", dtype,
+         " are more bytes than 64 bits count");
+  return bytes;
+}
+
 Allocator& allocator(Device device) {
   // Leaked on purpose: tensors with static storage may be freed after every destructor here ran.
   static auto* host = new HostAllocator;

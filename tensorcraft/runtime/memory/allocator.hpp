@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/device.hpp"
+#include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/cuda/stream.hpp"
 
 #include <cstddef>
@@ -29,6 +30,9 @@ class Allocator {
   virtual void deallocate(Block block, StreamRef stream) noexcept = 0;
   virtual AllocatorStatistics statistics() const = 0;
 };
+
+// Of so many elements; kind out_of_memory where 64 bits do not count them.
+size_t bytes_of(DType dtype, int64_t elements);
 
 // The allocator of a device. One a device, alive until the process ends.
 Allocator& allocator(Device device);

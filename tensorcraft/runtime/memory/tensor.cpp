@@ -13,14 +13,6 @@
 namespace tensorcraft {
 namespace {
 
-size_t checked_bytes(DType dtype, int64_t size) {
-  size_t bytes = 0;
-  if (__builtin_mul_overflow(size_t(size), dtype_bytes(dtype), &bytes))
-    fail(ErrorKind::out_of_memory, size, " elements of ", dtype,
-         " are more bytes than 64 bits count");
-  return bytes;
-}
-
 // The stream this thread works on, made to wait for what the tensor's own stream holds so far.
 StreamRef current_after(const Tensor& tensor, int device) {
   const StreamRef now = current_stream(device);
@@ -57,7 +49,7 @@ Tensor::Tensor(DType dtype, const Dims& shape, Device device)
 
 Tensor::Tensor(DType dtype, const Dims& shape, Device device, StreamRef stream)
     : stream_(stream), size_(num_elements(shape)), shape_(shape), device_(device), dtype_(dtype) {
-  block_ = allocator(device).allocate(checked_bytes(dtype, size_), stream);
+  block_ = allocator(device).allocate(bytes_of(dtype, size_), stream);
 }
 
 Tensor::~Tensor() {

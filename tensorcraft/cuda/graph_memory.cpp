@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/cuda/graph_memory.hpp"
+
+#include "tensorcraft/cuda/session.hpp"
+
+#include <bit>
+#include <utility>
+
+namespace tensorcraft::cuda {
+namespace {
+
+constexpr int kCaptureRelaxed = 2;
+constexpr uint32_t kNoDestructorSync = 1, kMoveReference = 1;
+
+// While it lives the calling thread may make driver calls that a recording forbids.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(const Driver& driver) : driver_(driver) { exchange(); }
+  ~RelaxedCapture() { exchange(); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  void exchange() { driver_.thread_exchange_stream_capture_mode.quiet(&mode_); }
+  const Driver& driver_;
+  int mode_ = kCaptureRelaxed;
+};
+
+// The graph that a stream is recorded into; null where it is not.
+CUgraph_st* recorded_graph(const Driver& driver, StreamRef stream) {
+  CUgraph_st* graph = nullptr;
+  int state = 0;
+  const auto status = driver.stream_get_capture_info.status(stream.handle(), &state, nullptr,
+                                                            &graph, nullptr, nullptr);
+  return status == kSuccess && state ? graph : nullptr;
+}
+
+// Hands the block to the graph. False where the driver refuses; then it is unused again.
+bool attach(const Driver& driver, CUgraph_st* graph, GraphMemory::Block& block) {
+  const auto destroy = [](void* owned) {
+    GraphMemory::give_back(*static_cast<GraphMemory::Block*>(owned));
+  };
+  CUuserObject_st* object = nullptr;
+  if (driver.user_object_create.status(&object, &block, destroy, 1, kNoDestructorSync) !=
+      kSuccess) {
+    GraphMemory::give_back(block);
+    return false;
+  }
+  if (driver.graph_retain_user_object.status(graph, object, 1, kMoveReference) == kSuccess)
+    return true;
+  driver.user_object_release.quiet(object, 1);  // which gives the block back
+  return false;
+}
+
+}  // namespace
+
+GraphMemory::Block* GraphMemory::take(const Driver& driver, size_t bytes) {
+  const size_t order = bytes <= kSmallest ? 0 : size_t(std::bit_width((bytes - 1) / kSmallest));
+  if (Block* const block = take(order)) return block;
+  DevicePointer slab = 0;
+  {  // without the lock: what the driver waits for may be a block that comes back
+    const RelaxedCapture relaxed(driver);
+    if (driver.mem_alloc.status(&slab, kSlab) != kSuccess) return nullptr;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    slab_ = slab;
+    left_ = kSlab;
+  }
+  return take(order);
+}
+
+GraphMemory::Block* GraphMemory::take(size_t order) {
+  const std::lock_guard lock(mutex_);
+  if (Block* const block = unused_[order]) {
+    unused_[order] = std::exchange(block->next, nullptr);
+    return block;
+  }
+  const size_t size = kSmallest << order;
+  if (left_ < size) return nullptr;
+  left_ -= size;
+  return new Block{*this, std::exchange(slab_, slab_ + size), order};
+}
+
+void GraphMemory::give_back(Block& block) noexcept {
+  GraphMemory& memory = block.owner;
+  const std::lock_guard lock(memory.mutex_);
+  block.next = std::exchange(memory.unused_[block.order], &block);
+}
+
+void* allocate_for_graph(size_t bytes, StreamRef stream) {
+  if (bytes == 0 || bytes > kMostGraphBytes || !stream.handle()) return nullptr;
+  const DeviceGuard guard(stream.device());
+  const Driver& driver = require_driver();
+  CUgraph_st* const graph = recorded_graph(driver, stream);
+  if (!graph) return nullptr;
+  GraphMemory::Block* const block = device_slot(stream.device()).graph_memory.take(driver, bytes);
+  if (!block || !attach(driver, graph, *block)) return nullptr;
+  return reinterpret_cast<void*>(block->address);
+}
+
+}  // namespace tensorcraft::cuda

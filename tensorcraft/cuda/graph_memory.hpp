@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/cuda/driver.hpp"
+#include "tensorcraft/cuda/stream.hpp"
+
+#include <array>
+#include <mutex>
+
+namespace tensorcraft::cuda {
+
+inline constexpr size_t kMostGraphBytes = size_t(256) << 10;
+
+// Memory for what a recorded call keeps between its kernels, owned by the graph that `stream` is
+// recorded into: nothing else gets it until the graph and all that was made of it are destroyed and
+// have run. 256-byte aligned, not cleared. Unlike allocate() it adds no nodes, which would stand
+// between two kernels, and allow a graph one instantiation only. Null where the stream is not
+// recorded, for 0 or more than kMostGraphBytes bytes, and where the driver refuses: use allocate().
+void* allocate_for_graph(size_t bytes, StreamRef stream);
+
+// The blocks of a device that graphs own, or have owned: those are given out again. Cut from slabs
+// that live as long as the process, since a block comes back on a thread that may not call the
+// driver. Internal to cuda/.
+class GraphMemory {
+ public:
+  struct Block {
+    GraphMemory& owner;
+    DevicePointer address;
+    size_t order;
+    Block* next = nullptr;  // of those that nobody uses
+  };
+
+  // A block of at least so many bytes; null where there is no room for another slab.
+  Block* take(const Driver& driver, size_t bytes);
+  static void give_back(Block& block) noexcept;
+
+ private:
+  // Of kSmallest bytes and each the double of the one before, up to kMostGraphBytes.
+  static constexpr size_t kSmallest = 256, kOrders = 11, kSlab = size_t(2) << 20;
+  static_assert(kSmallest << (kOrders - 1) == kMostGraphBytes);
+
+  Block* take(size_t order);  // null where another slab is needed
+
+  std::mutex mutex_;
+  std::array<Block*, kOrders> unused_{};
+  DevicePointer slab_ = 0;  // what is left of the last
+  size_t left_ = 0;
+};
+
+}  // namespace tensorcraft::cuda
