@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
 # usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
-#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit compiles bench figures sweep aot model demo
+#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit compiles profile bench figures sweep aot model demo
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -65,6 +65,7 @@ sanitizer() {
 
 jit() { python3 benchmarks/jit_figures.py "$results" "$folder/jit_latency"; }
 compiles() { python3 benchmarks/compile_figures.py "$results" "$folder/install/bin/tensorcraft"; }
+profile() { python3 benchmarks/nsight_figures.py "$results" "$folder/install/bin/tensorcraft"; }
 bench() {  # beside the libraries of NVIDIA, where they are found: those of Python's packages too
   local folders
   folders=$(python3 -c 'import glob, site; print(":".join(glob.glob(site.getsitepackages()[0] + "/nvidia/*/lib")))' || true)

@@ -18,25 +18,37 @@ namespace tensorcraft {
 template <class T, auto C>
 struct OwnColumns {
   static constexpr int kPiece = kVectorSize<T>, kPieces = C.vector / kPiece;
-  Packed<T, kPiece> pieces[C.slots][kPieces][C.threads];
+  static constexpr int kOwn = C.slots * kPieces * C.threads;  // pieces of all threads
+  using Piece = Packed<T, kPiece>;
+  Piece pieces[C.slots][kPieces][C.threads];
 
-  // Starts the copies of a slot of the calling thread's, of `cols` columns of a slice. They are
-  // complete when it has committed and waited.
-  TC_DEVICE void request(int slot, const T* slice, int cols) {
+  // Where the calling thread's first piece is. The address has been in memory, so that the compiler
+  // does not know it as an offset of the thread's from one that all threads have: of copies to such
+  // an address by a policy ptxas of CUDA 13.0 makes an instruction that does not exist. So does a
+  // loop over slots that is not unrolled. jit::has_broken_copies() knows the instruction.
+  TC_DEVICE Piece* place() {
+    Piece* const first = &pieces[0][0][threadIdx.x];
+    auto* const kept = reinterpret_cast<Piece* volatile*>(first);
+    *kept = first;
+    return *kept;
+  }
+
+  // Starts the copies of a slot of the calling thread's to its place(), of `cols` columns of a
+  // slice. They are complete when it has committed and waited.
+  TC_DEVICE static void request(Piece* place, int slot, const T* slice, int cols) {
     const int column = (slot * C.threads + int(threadIdx.x)) * C.vector;
     if (!C.whole && column >= cols) return;
     for (int i = 0; i < kPieces; ++i)
-      ptx::cp_async_cg_16_hint(&pieces[slot][i][threadIdx.x], slice + column + i * kPiece,
-                               ptx::createpolicy_evict_last());
+      ptx::cp_async_cg_16_hint(place + (slot * kPieces + i) * C.threads,
+                               slice + column + i * kPiece, ptx::createpolicy_evict_last());
   }
   TC_DEVICE void request(const T* slice, int cols) {
+    Piece* const to = place();
 #pragma unroll
-    for (int s = 0; s < C.slots; ++s) request(s, slice, cols);
+    for (int s = 0; s < C.slots; ++s) request(to, s, slice, cols);
   }
 
-  TC_DEVICE const Packed<T, kPiece>& piece(int slot, int i) const {
-    return pieces[slot][i][threadIdx.x];
-  }
+  TC_DEVICE const Piece& piece(int slot, int i) const { return pieces[slot][i][threadIdx.x]; }
   TC_DEVICE void floats(float (&to)[C.vector], int slot) const {
     for (int i = 0; i < kPieces; ++i) {
       float part[kPiece];
@@ -55,10 +67,12 @@ struct RowSource {
 // The slice of a block, and the memory where rows of x, and of a residual, arrive.
 template <class T, auto C, bool has_residual = false>
 struct PersistentRow {
-  OwnColumns<T, C>* arrivals;
+  using Own = OwnColumns<T, C>;
+  Own* arrivals;
+  typename Own::Piece* place;  // of the first of them
   int first, cols;
 
-  TC_DEVICE PersistentRow(OwnColumns<T, C>& memory, int row_cols) : arrivals(&memory) {
+  TC_DEVICE PersistentRow(Own& memory, int row_cols) : arrivals(&memory), place(memory.place()) {
     const int slice = C.whole ? C.slots * C.threads * C.vector
                               : round_up(div_ceil(row_cols, C.cluster), C.vector);
     first = C.cluster > 1 ? int(ptx::cluster_ctarank()) * slice : 0;
@@ -71,10 +85,14 @@ struct PersistentRow {
     return reinterpret_cast<OwnColumns<W, C>*>(arrivals + (has_residual ? 2 : 1));
   }
 
-  // Requests a row whose place is free.
+  // Requests a row, if there is one, whose place is free.
   TC_DEVICE void request(const RowSource<T>& from) const {
+    if (!from.x) return;
 #pragma unroll
-    for (int s = 0; s < C.slots; ++s) request(s, from);
+    for (int s = 0; s < C.slots; ++s) {
+      request(s, from);
+      ptx::cp_async_commit_group();
+    }
   }
 
   // Waits for the row that was requested.
@@ -91,18 +109,15 @@ struct PersistentRow {
     for (int s = 0; s < C.slots; ++s) {
       ptx::cp_async_wait_group<C.slots - 1>();
       take(s, row);
-      request(s, next);
+      if (next.x) request(s, next);
+      ptx::cp_async_commit_group();  // also where it is empty: groups are counted
     }
   }
 
  private:
-  // A group of copies, also where it is empty: groups are counted.
   TC_DEVICE void request(int slot, const RowSource<T>& from) const {
-    if (from.x) {
-      arrivals[0].request(slot, from.x + first, cols);
-      if constexpr (has_residual) arrivals[1].request(slot, from.residual + first, cols);
-    }
-    ptx::cp_async_commit_group();
+    Own::request(place, slot, from.x + first, cols);
+    if constexpr (has_residual) Own::request(place + Own::kOwn, slot, from.residual + first, cols);
   }
   TC_DEVICE void take(int slot, RowSlots<T, C, has_residual>& row) const {
     Packed<T, C.vector> x{}, residual{};
@@ -144,20 +159,26 @@ struct RowWalk {
   uint32_t* taken;
   uint32_t row = 0, next = 0;
   uint32_t claimed = 0;  // the row after those; in the thread that claims
-  uint32_t turn = 0, parity = 0;
+  uint32_t passed = 0;   // turns; the next one and its phase are bits of it
 
   TC_DEVICE RowWalk(Exchange& exchange, uint32_t* counter) : shared(exchange), taken(counter) {
-    if constexpr (C.cluster > 1) {
+    uint32_t& first = shared.turns[1].row;  // whose turn is the later one
+    if (claims()) {
+      first = atomic_add(taken, uint32_t(3));
+      claimed = first + 2;
+    }
+    if constexpr (C.cluster == 1) {
+      __syncthreads();
+      row = first;
+    } else {
       if (threadIdx.x == 0) {
         for (uint64_t& barrier : shared.arrived) ptx::mbarrier_init(&barrier, 1);
         ptx::fence_mbarrier_init();
       }
       ptx::cluster_sync();  // every block runs, so its memory may be written
+      row = ptx::ld_shared_cluster_u32(&first, 0);
+      ptx::cluster_sync();  // and the first may leave
     }
-    if (claims()) claimed = atomic_add(taken, uint32_t(2));
-    send(Part::of_nothing());
-    receive();
-    row = next;
     next = row + 1;
   }
 
@@ -165,6 +186,7 @@ struct RowWalk {
   TC_DEVICE void send(Part own) {
     own = own.over_warp();
     const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
+    const uint32_t turn = passed % 2;
     auto& to = shared.turns[turn];
     if constexpr (C.cluster == 1) {
       if (lane == 0) to.parts[warp] = own;
@@ -179,8 +201,10 @@ struct RowWalk {
           ptx::st_async_u32(reinterpret_cast<uint32_t*>(&place) + i, words.values[i], barrier,
                             uint32_t(lane));
       }
-      if (claims())
+      if (claims()) {
+#pragma unroll 1
         for (uint32_t i = 0; i < C.cluster; ++i) ptx::st_async_u32(&to.row, claimed, barrier, i);
+      }
     }
     if (claims()) claimed = atomic_add(taken, uint32_t(1));
   }
@@ -188,12 +212,12 @@ struct RowWalk {
   // The join of what all threads of the row's blocks have sent; then `row` is the next.
   TC_DEVICE Part receive() {
     const int lane = int(threadIdx.x) % kWarpSize;
+    const uint32_t turn = passed % 2;
     const auto& from = shared.turns[turn];
     if constexpr (C.cluster == 1) {
       __syncthreads();
     } else {
-      ptx::mbarrier_wait_parity(&shared.arrived[turn], parity);
-      parity ^= turn;
+      ptx::mbarrier_wait_parity(&shared.arrived[turn], passed / 2 % 2);
     }
     row = next;
     next = from.row;
@@ -202,7 +226,7 @@ struct RowWalk {
     for (int i = kWarpSize; i < Exchange::kParts; i += kWarpSize) all.join(from.parts[i + lane]);
     // The lanes that send next tell other blocks by it that the whole warp has read.
     if constexpr (C.cluster > 1) __syncwarp();
-    turn ^= 1;
+    ++passed;
     return all.over_warp();
   }
 

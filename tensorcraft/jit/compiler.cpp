@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/log.hpp"
+#include "tensorcraft/jit/machine_code.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -195,6 +196,10 @@ void Compiler::compile(Result& result) {
   cuda::NvrtcResult compiled =
       cuda::nvrtc_compile(program.text, program.entry + ".cu", headers, program.options);
   if (!compiled.ok) fail_to_compile(program, compiled.log);
+  if (program.arch.starts_with("sm_90") && has_broken_copies(compiled.image)) {
+    fail(ErrorKind::compile, program.entry, ": the assembler of NVRTC made an instruction that ",
+         program.arch, " does not have; name another variant\n  signature: ", program.signature);
+  }
   ++compiles_;
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;

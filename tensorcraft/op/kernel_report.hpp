@@ -28,8 +28,4 @@ struct KernelReport {
 // fails: a machine without NVRTC, or text that does not compile, is the report's `problem`.
 KernelReport report_kernel(const Plan& plan, const DeviceInfo& device);
 
-// The instructions in a cubin, without symbols and tables; 0 for PTX and for bytes that are no
-// cubin.
-size_t machine_code_bytes(std::string_view image);
-
 }  // namespace tensorcraft::op
