@@ -16,7 +16,7 @@ import sys
 import tempfile
 from typing import Any
 
-from suites import Case, suite
+from suites import suite
 from timing import write
 
 RUNS = 3
@@ -31,14 +31,9 @@ def run(command: list[str], text: str = "") -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def words(case: Case) -> list[str]:
-    options = [word for option in case.options for word in ("--option", option)]
-    return [case.op, *case.shapes, "--dtype", case.dtype, *options]
-
-
 def later_ms(command: str, arch: list[str]) -> dict[str, float]:
     """By kernel, its name without the architecture: the median over processes that compile them all in turn."""
-    calls = "\n".join([STARTS_THE_COMPILER, *(" ".join(words(case)) for case in suite("headline"))])
+    calls = "\n".join([STARTS_THE_COMPILER, *(" ".join(case.words) for case in suite("headline"))])
     times: dict[str, list[float]] = {}
     for _ in range(RUNS):
         for kernel in run([command, "warmup", "-", "--threads", "1", *arch, "--json"], calls)["kernels"]:
@@ -51,7 +46,7 @@ def rows_of(command: str, arch: list[str]) -> list[dict[str, Any]]:
     later = later_ms(command, arch)
     rows: dict[str, dict[str, Any]] = {}
     for case in suite("headline"):
-        explain = [command, "explain", *words(case), *arch, "--json"]
+        explain = [command, "explain", *case.words, *arch, "--json"]
         runs = [run(explain)]
         kernels = {which: kernel for which in ("kernel", "finish") if (kernel := runs[0][which])}
         for kernel in kernels.values():

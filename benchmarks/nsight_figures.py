@@ -44,17 +44,12 @@ COUNTERS = {
 }
 
 
-def words(case: Case) -> list[str]:
-    options = [word for option in case.options for word in ("--option", option)]
-    return [case.op, *case.shapes, "--dtype", case.dtype, *options]
-
-
 def profiled(command: str, case: Case, kernels: str, report: Path) -> list[dict[str, str]]:
     """Rows of ncu, the units first."""
     bench = [
         command,
         "bench",
-        *words(case),
+        *case.words,
         "--variant",
         "all",
         "--peer",

@@ -31,6 +31,12 @@ class Case:
         """As the rows of the results have it."""
         return " ".join([" ".join(self.shapes), self.dtype, *self.options])
 
+    @property
+    def words(self) -> list[str]:
+        """As the command line has it."""
+        options = [word for option in self.options for word in ("--option", option)]
+        return [self.op, *self.shapes, "--dtype", self.dtype, *options]
+
 
 def filled(text: str, size: dict[str, int]) -> str:
     return re.sub(r"\{(\w+)\}", lambda m: str(size[m[1]]), text)
