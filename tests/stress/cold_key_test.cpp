@@ -9,6 +9,7 @@
 #include "tests/stress/stress.hpp"
 #include "tests/support/fake_driver.hpp"
 #include "tests/support/file_faults.hpp"
+#include "tests/support/made_up_cubin.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <fstream>
 
 namespace tensorcraft::jit {
 namespace {
@@ -116,6 +118,30 @@ TEST_F(ColdKey, IsCompiledOnceByManyThreads) {
   };
   Child child(log_, work);
   EXPECT_EQ(child.wait(), 2) << "one of each of the two kernels; " << test::read_file(log_);
+}
+
+TEST_F(ColdKey, IsRefusedWhereItsCodeWouldEndTheProcess) {
+  if (test::uses_real_compiler()) GTEST_SKIP() << "makes no such code of this kernel";
+  const std::string image = root_.file("image");
+  std::ofstream(image, std::ios::binary)
+      << test::made_up_cubin({test::kBrokenCopy[0], test::kBrokenCopy[1]});
+  setenv("TC_TEST_IMAGE", image.c_str(), 1);
+  Compiler compiler(folder_);
+  try {
+    compiler.build(scale_key(), "sm_90a");
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::compile);
+    EXPECT_TRUE(std::string_view(error.what())
+                    .starts_with("test_scale: the assembler of NVRTC made an instruction that "
+                                 "sm_90a does not have; name another variant\n  signature: "
+                                 "test_scale_float32_"))
+        << error.what();
+  }
+  EXPECT_EQ(compiler.build(scale_key(), "sm_80").entry.arch, "sm_80");  // whose codes differ
+  unsetenv("TC_TEST_IMAGE");
+  EXPECT_EQ(KernelCache(folder_, kDefaultCacheBytes).list().size(), 1u);  // not the refused one
+  EXPECT_EQ(compiler.build(scale_key(), "sm_90a").entry.arch, "sm_90a");
 }
 
 TEST_F(ColdKey, IsRightWhereTheFileSystemHasNoLocks) {
