@@ -46,22 +46,10 @@ COUNTERS = {
 
 def profiled(command: str, case: Case, kernels: str, report: Path) -> list[dict[str, str]]:
     """Rows of ncu, the units first."""
-    bench = [
-        command,
-        "bench",
-        *case.words,
-        "--variant",
-        "all",
-        "--peer",
-        "none",
-        "--warmup",
-        "0",
-        "--seconds",
-        "0.001",
-    ]
+    once = ["--variant", "all", "--peer", "none", "--warmup", "0", "--seconds", "0.001"]
     profile = ["ncu", "--clock-control", "none", "--kernel-id", f"::regex:^{kernels}:{LAUNCH}"]
     profile += ["--metrics", ",".join(COUNTERS.values()), "--force-overwrite", "--export", str(report)]
-    subprocess.run([*profile, *bench], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*profile, command, "bench", *case.words, *once], check=True, stdout=subprocess.DEVNULL)
     page = ["ncu", "--import", str(report), "--csv", "--page", "raw", "--print-units", "base"]
     text = subprocess.run(page, check=True, capture_output=True, text=True).stdout
     return list(csv.DictReader(line for line in text.splitlines() if line.startswith('"')))

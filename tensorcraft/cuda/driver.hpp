@@ -12,10 +12,10 @@ struct CUevent_st;
 struct CUfunc_st;
 struct CUgraph_st;
 struct CUgraphExec_st;
+struct CUgraphNode_st;
 struct CUkern_st;
 struct CUlib_st;
 struct CUmemPoolHandle_st;
-struct CUgraphNode_st;
 struct CUstream_st;
 struct CUuserObject_st;
 
