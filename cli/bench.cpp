@@ -15,7 +15,7 @@
 namespace tensorcraft::cli {
 namespace {
 
-struct Arguments {
+struct BenchArguments {
   op::RequestText text;
   std::vector<std::string> more_shapes;
   std::vector<std::string> below;
@@ -40,7 +40,7 @@ void write_file(const std::string& path, const std::string& text) {
   if (!(out << text << '\n').flush()) fail(ErrorKind::io, path, " cannot be written to");
 }
 
-bench::Case case_of(const Arguments& a) {
+bench::Case case_of(const BenchArguments& a) {
   bench::Case c{a.text, {}};
   c.request.dtype = full_dtype(a.dtype);
   for (const std::string& shape : a.more_shapes) c.request.shapes.push_back(shape);
@@ -55,7 +55,7 @@ bench::Case case_of(const Arguments& a) {
   return c;
 }
 
-std::vector<bench::Case> cases_of(const Arguments& a) {
+std::vector<bench::Case> cases_of(const BenchArguments& a) {
   if (a.text.op.empty() == a.suite.empty())
     fail(ErrorKind::value, "bench: name an operator and its shapes, or a suite with --suite");
   if (!a.suite.empty()) return bench::suite_cases(bench::kSuitesText, a.suite);
@@ -88,7 +88,7 @@ class Bar {
   Clock::time_point next_ = start_;
 };
 
-bench::Results measure(Console& console, const Arguments& a) {
+bench::Results measure(Console& console, const BenchArguments& a) {
   const std::vector<bench::Case> cases = cases_of(a);
   const Device device = a.device.empty() ? default_device() : parse_device(a.device);
   bench::Settings settings{.device = device,
@@ -148,7 +148,7 @@ void print(Console& console, const bench::Results& results) {
 }
 
 // What became of the ratios of a baseline: true where one fell.
-bool judge(Console& console, Json& json, const bench::Results& now, const Arguments& a) {
+bool judge(Console& console, Json& json, const bench::Results& now, const BenchArguments& a) {
   using Kind = bench::Change::Kind;
   const bench::Results before = bench::read_results(a.baseline);
   bool fell = false;
@@ -172,7 +172,7 @@ bool judge(Console& console, Json& json, const bench::Results& now, const Argume
   return fell;
 }
 
-int bench_main(Console& console, const Arguments& a) {
+int bench_main(Console& console, const BenchArguments& a) {
   console.json = a.json && a.json->empty();
   const bench::Results results =
       a.results.empty() ? measure(console, a) : bench::read_results(a.results);
@@ -188,7 +188,7 @@ int bench_main(Console& console, const Arguments& a) {
 }  // namespace
 
 Command bench_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<BenchArguments>();
   std::vector<std::string> dtypes = dtype_names();
   dtypes.insert(dtypes.end(), {"bf16", "fp16", "f16", "fp32", "f32"});
   return {

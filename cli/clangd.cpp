@@ -12,7 +12,7 @@
 namespace tensorcraft::cli {
 namespace {
 
-struct Arguments {
+struct ClangdArguments {
   std::string output = ".clangd", arch;
   bool force = false;
 };
@@ -24,7 +24,7 @@ std::string live_arch() {
   return "sm_80";
 }
 
-int write(Console& console, const Arguments& a) {
+int write(Console& console, const ClangdArguments& a) {
   const std::string arch = a.arch.empty() ? live_arch() : device_info_of_arch(a.arch).arch();
   const auto folders = jit::header_folders();
   const std::string text = jit::clangd_config(arch, folders);
@@ -50,7 +50,7 @@ int write(Console& console, const Arguments& a) {
 }  // namespace
 
 Command clangd_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<ClangdArguments>();
   return {
       .name = "clangd",
       .help = "write a .clangd file with which an editor reads device code",

@@ -9,7 +9,7 @@
 namespace tensorcraft::cli {
 namespace {
 
-struct Arguments {
+struct ExplainArguments {
   op::RequestText text;
   Target target;
 };
@@ -55,7 +55,7 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
           {"floor_us", e.floor_us}};
 }
 
-int show(Console& console, const Arguments& a) {
+int show(Console& console, const ExplainArguments& a) {
   const DeviceInfo device = a.target.info();
   op::Explanation e = op::Request(find_operator(a.text.op), a.text, device).explain();
   op::add_kernel_report(e, device);
@@ -73,7 +73,7 @@ int show(Console& console, const Arguments& a) {
 }  // namespace
 
 Command explain_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<ExplainArguments>();
   Command command{
       .name = "explain",
       .help = "which variant a call takes, why each other declines, and what its kernel needs",

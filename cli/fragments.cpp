@@ -9,20 +9,20 @@
 namespace tensorcraft::cli {
 namespace {
 
-struct Arguments {
+struct FragmentsArguments {
   std::string device;
   bool quiet = false;
 };
 
 // The GPU at hand, else the emulator.
-Device device_of(const Arguments& a) {
+Device device_of(const FragmentsArguments& a) {
   if (!a.device.empty()) return parse_device(a.device);
   for (const Device device : devices())
     if (device.is_cuda()) return device;
   return Device::simt();
 }
 
-int show(Console& console, const Arguments& a) {
+int show(Console& console, const FragmentsArguments& a) {
   const Device device = device_of(a);
   Json checks = Json::array();
   std::vector<std::vector<std::string>> table{{"instruction", "registers", "wrong", "first"}};
@@ -53,7 +53,7 @@ int show(Console& console, const Arguments& a) {
 }  // namespace
 
 Command fragments_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<FragmentsArguments>();
   return {
       .name = "fragments",
       .help =

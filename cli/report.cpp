@@ -17,7 +17,7 @@ extern const std::string_view kReportPage;
 
 namespace {
 
-struct Arguments {
+struct ReportArguments {
   std::vector<std::string> files;
   std::string output = "report.html", csv;
 };
@@ -101,7 +101,7 @@ void print_summary(Console& console, const Json& file) {
     console.print(console.colored(Color::red, "not run: ") + reason.get<std::string>());
 }
 
-int write(Console& console, const Arguments& a) {
+int write(Console& console, const ReportArguments& a) {
   Json summary{{"page", a.output}, {"csv", a.csv}, {"files", Json::array()}};
   for (const std::string& file : a.files)
     summary["files"].push_back(summary_of(bench::read_results(file), file));
@@ -122,7 +122,7 @@ int write(Console& console, const Arguments& a) {
 }  // namespace
 
 Command report_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<ReportArguments>();
   return {.name = "report",
           .help = "one HTML page of charts and tables from what bench measured",
           .options = {{"results", "JSON files that bench wrote", &a->files, true, true},

@@ -12,7 +12,7 @@
 namespace tensorcraft::cli {
 namespace {
 
-struct Arguments {
+struct WarmupArguments {
   std::string file;
   std::vector<std::string> calls;
   Target target;
@@ -58,7 +58,7 @@ Json to_json(const jit::WarmupStep& step) {
           {"error", step.error}};
 }
 
-int warm_up(Console& console, Arguments& a) {
+int warm_up(Console& console, WarmupArguments& a) {
   if (!a.file.empty()) add_lines(a.calls, a.file);
   if (a.calls.empty()) fail(ErrorKind::value, "there is nothing to compile; give FILE or --call");
   const DeviceInfo device = a.target.info();
@@ -94,7 +94,7 @@ int warm_up(Console& console, Arguments& a) {
 }  // namespace
 
 Command warmup_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<WarmupArguments>();
   Command command{
       .name = "warmup",
       .help = "compile the kernels of a list of calls into the cache, in parallel",

@@ -7,7 +7,7 @@ if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     list(APPEND settings CCACHE_NOHASHDIR=1)  # debuggers ask which folder a file was compiled in
   endif()
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${settings} ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env ${settings} ${CCACHE_PROGRAM})
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # or ccache would not see through one
 elseif(CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)  # a launcher may know nothing of them

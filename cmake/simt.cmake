@@ -49,10 +49,11 @@ function(tensorcraft_watched_library watch instances device)
   target_compile_definitions(tensorcraft_${watch}_device PRIVATE TENSORCRAFT_SIMT_WATCHED)
   target_link_libraries(tensorcraft_${watch}_device PRIVATE tensorcraft_dependencies)
   target_precompile_headers(tensorcraft_${watch}_device PRIVATE ${TENSORCRAFT_STANDARD_HEADERS})
+  tensorcraft_together(tensorcraft_${watch}_device 6)
   # Of an inline function that several objects hold the first is linked: the watched one.
   add_library(tensorcraft_${watch} SHARED EXCLUDE_FROM_ALL
               $<TARGET_OBJECTS:tensorcraft_${watch}_kernels> $<TARGET_OBJECTS:tensorcraft_${watch}_device>
-              $<TARGET_OBJECTS:tensorcraft_host>)
+              $<TARGET_OBJECTS:tensorcraft_host> $<TARGET_OBJECTS:tensorcraft_operators>)
   target_compile_features(tensorcraft_${watch} PUBLIC cxx_std_20)
   target_include_directories(tensorcraft_${watch} INTERFACE ${PROJECT_SOURCE_DIR})
   tensorcraft_link_library(tensorcraft_${watch})

@@ -16,7 +16,7 @@ target_compile_definitions(wrappers_objects PRIVATE TENSORCRAFT_SOURCE="${PROJEC
 foreach(objects cases_objects ops_objects wrappers_objects)
   tensorcraft_simt_kernels(${objects})
   tensorcraft_program_objects(${objects})
-  set_target_properties(${objects} PROPERTIES UNITY_BUILD ON)
+  tensorcraft_together(${objects} 6)
   target_compile_options(${objects} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_precompile_headers(${objects} REUSE_FROM tensorcraft_test_base)
   target_link_libraries(${objects} PRIVATE GTest::gtest nlohmann_json::nlohmann_json)

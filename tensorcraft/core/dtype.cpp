@@ -82,7 +82,7 @@ size_t dtype_bytes(dlpack::DLDataType dtype) {
   return dtype.bits / 8;
 }
 
-std::ostream& operator<<(std::ostream& out, dlpack::DLDataType dtype) {
+std::ostream& dlpack::operator<<(std::ostream& out, DLDataType dtype) {
   if (const auto known = from_dlpack(dtype)) return out << *known;
   out << code_name(dtype.code);
   if (code_name(dtype.code) == "dtype") out << "(code " << int(dtype.code) << ")";

@@ -69,7 +69,9 @@ dlpack::DLDataType to_dlpack(DType dtype);
 std::optional<DType> from_dlpack(dlpack::DLDataType dtype);
 // Bytes of one element; fails with kind type for sub-byte types and lanes other than 1.
 size_t dtype_bytes(dlpack::DLDataType dtype);
+namespace dlpack {
 // "float64", "int4x2", ...: any DLPack type as text.
-std::ostream& operator<<(std::ostream& out, dlpack::DLDataType dtype);
+std::ostream& operator<<(std::ostream& out, DLDataType dtype);
+}  // namespace dlpack
 
 }  // namespace tensorcraft

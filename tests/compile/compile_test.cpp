@@ -30,7 +30,7 @@
 // The compile gate: every kernel that a case would launch goes through NVRTC and is held against
 // docs/kernels.json, and one of each variant and dtype goes through nvcc where there is one. No GPU
 // is needed. What the JIT cache has, and what nvcc passed before, is not compiled again.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 struct Kernel {
@@ -356,4 +356,4 @@ TEST(CompileGate, OneKernelOfEachVariantAndDtypeBuildsWithNvcc) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 // Rungs with the defects that the compile gate looks for, through the same compiler and judge.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 // Sums `values` numbers that one thread holds all at a time.
@@ -95,4 +95,4 @@ TEST(PlantedRung, WhoseLaunchBoundsCannotBeKeptFails) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -24,7 +24,7 @@ TensorView on_gpu(const TensorView& t) {
   return {t.data(), t.dtype(), t.shape(), t.strides(), Device::cuda(0)};
 }
 
-op::Explanation explain_on(const testing::Case& c, const testing::CaseRun& run,
+op::Explanation explain_on(const test::Case& c, const test::CaseRun& run,
                            const DeviceInfo& device) {
   const op::Arguments host = run.arguments({});
   std::vector<TensorView> inputs, outputs;
@@ -41,9 +41,9 @@ using Found = std::map<std::string, std::map<std::string, std::set<size_t>>>;
 
 Found find() {
   Found found;
-  for (const testing::Case& c : testing::all_cases()) {
+  for (const test::Case& c : test::all_cases()) {
     if (!c.has_tag("gate") && !c.has_tag("smoke") && !c.has_tag("conformance")) continue;
-    const testing::CaseRun run(c, Device::cpu());
+    const test::CaseRun run(c, Device::cpu());
     for (size_t i = 0; i < std::size(kArchitectures); ++i)
       for (const auto& row : explain_on(c, run, device_info_of_arch(kArchitectures[i])).variants)
         if (row.accepted)

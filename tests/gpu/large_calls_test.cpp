@@ -10,7 +10,7 @@
 
 // Every operator with more than 2^31 elements in a tensor, by the variant that it chooses, or with
 // TC_TEST_FULL by each that accepts; some take longer than seconds then.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 constexpr int64_t kMany = (int64_t(1) << 31) + (int64_t(1) << 24);
@@ -40,4 +40,4 @@ INSTANTIATE_TEST_SUITE_P(Operators, LargeCallsOnGpu, ::testing::ValuesIn(large_c
                          [](const auto& info) { return info.param.name(); });
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -35,7 +35,7 @@ if(tensorcraft_fast_compile)
   set(tensorcraft_fast_compile_flag -Ofc=max)
 endif()
 set(fast_compile $<$<COMPILE_LANGUAGE:CUDA>:${tensorcraft_fast_compile_flag}>)
-target_compile_options(launchers_tests PRIVATE ${fast_compile})
+target_compile_options(launchers_tests PRIVATE ${fast_compile} $<$<COMPILE_LANGUAGE:CUDA>:-O0>)
 # GCC and nvcc must give a kernel one name (kernels/launch.cuh): a K stands for const, and no launch would find that kernel.
 add_test(NAME launchers_names COMMAND sh -c "nm $<TARGET_FILE:launchers_tests> | grep -c Constant && ! nm $<TARGET_FILE:launchers_tests> | grep tlK")
 set_tests_properties(launchers_names PROPERTIES LABELS cpu)

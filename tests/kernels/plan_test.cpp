@@ -24,7 +24,7 @@
 #include <bit>
 #include <map>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 bool embedding(const Planned& c) {
@@ -365,4 +365,4 @@ TEST(LauncherPlans, AreTheLibrarysForEveryDenseCase) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 
 namespace k = tensorcraft::kernel;
 
@@ -142,4 +142,4 @@ bool layer_norm(const Planned& c);
 bool batch_norm(const Planned& c);
 bool group_norm(const Planned& c);
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -13,7 +13,7 @@
 #include "tensorcraft/ops/topk/plan.h"
 #include "tests/kernels/planned.hpp"
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 
 // Each returns false where a launcher of raw pointers has no such call.
 bool softmax_form(const Planned& c, k::softmax::Form form) {
@@ -208,4 +208,4 @@ bool softmax(const Planned& c) { return softmax_form(c, k::softmax::Form::softma
 bool log_softmax(const Planned& c) { return softmax_form(c, k::softmax::Form::log_softmax); }
 bool logsumexp(const Planned& c) { return softmax_form(c, k::softmax::Form::logsumexp); }
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

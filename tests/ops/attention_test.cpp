@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,6 +19,7 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
+using test::values;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -34,10 +36,6 @@ Tensor lengths_of(const std::vector<int32_t>& values) {
   Tensor t(DType::int32, {int64_t(values.size())});
   std::copy(values.begin(), values.end(), t.data_as<int32_t>());
   return t;
-}
-
-std::vector<float> values(const Tensor& t) {
-  return {t.data_as<float>(), t.data_as<float>() + t.size()};
 }
 
 // A copy with two axes exchanged.

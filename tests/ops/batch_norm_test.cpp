@@ -5,6 +5,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,17 +18,11 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
-
-Tensor random_tensor(const Dims& shape, std::mt19937& random, float mean = 0, float std = 1) {
-  Tensor t(DType::float32, shape);
-  std::normal_distribution<float> normal(mean, std);
-  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
-  return t;
-}
+using test::normal_tensor;
 
 // Above 0, as a variance is.
 Tensor random_variances(int64_t channels, std::mt19937& random) {
-  Tensor t = random_tensor({channels}, random);
+  Tensor t = normal_tensor({channels}, random);
   for (int64_t i = 0; i < channels; ++i)
     t.data_as<float>()[i] = 0.1f + std::abs(t.data_as<float>()[i]);
   return t;
@@ -53,7 +48,7 @@ class BatchNorm : public ::testing::TestWithParam<std::string_view> {};
 TEST_P(BatchNorm, TrainingGivesEachChannelMeanZeroAndVarianceOne) {
   std::mt19937 random(1);
   for (const int64_t width : {1, 7, 40}) {
-    const Tensor x = random_tensor({6, 3, 5, width}, random, 20, 3);
+    const Tensor x = normal_tensor({6, 3, 5, width}, random, 20, 3);
     const auto r = batch_norm(x, {.training = true, .variant = GetParam()});
     const int64_t plane = 5 * width;
     for (int64_t c = 0; c < 3; ++c) {
@@ -73,7 +68,7 @@ TEST_P(BatchNorm, TrainingGivesEachChannelMeanZeroAndVarianceOne) {
 
 TEST_P(BatchNorm, AFarMeanCostsNoDigits) {
   std::mt19937 random(2);
-  const Tensor x = random_tensor({8, 2, 64}, random, 1e4f, 1);
+  const Tensor x = normal_tensor({8, 2, 64}, random, 1e4f, 1);
   const auto got = batch_norm(x, {.training = true, .variant = GetParam()});
   const auto exact = batch_norm(x, {.training = true, .variant = "reference"});
   expect_near(got.rstd, exact.rstd, 1e-5);
@@ -82,7 +77,7 @@ TEST_P(BatchNorm, AFarMeanCostsNoDigits) {
 
 TEST_P(BatchNorm, NewRunningStatisticsBlendOldOnesWithTheBatch) {
   std::mt19937 random(3);
-  const Tensor x = random_tensor({4, 2, 9}, random, 3, 2), mean = random_tensor({2}, random),
+  const Tensor x = normal_tensor({4, 2, 9}, random, 3, 2), mean = normal_tensor({2}, random),
                var = random_variances(2, random);
   const auto r = batch_norm(x, {.running_mean = mean.view(),
                                 .running_var = var.view(),
@@ -100,7 +95,7 @@ TEST_P(BatchNorm, NewRunningStatisticsBlendOldOnesWithTheBatch) {
 
 TEST_P(BatchNorm, RunningStatisticsMayBeReplacedAndXToo) {
   std::mt19937 random(4);
-  const Tensor x = random_tensor({4, 3, 8}, random), mean = random_tensor({3}, random),
+  const Tensor x = normal_tensor({4, 3, 8}, random), mean = normal_tensor({3}, random),
                var = random_variances(3, random);
   const BatchNormOptions options{.running_mean = mean.view(),
                                  .running_var = var.view(),
@@ -120,8 +115,8 @@ TEST_P(BatchNorm, RunningStatisticsMayBeReplacedAndXToo) {
 // Inference with the statistics of the batch is what training computes.
 TEST_P(BatchNorm, InferenceWithTheBatchStatisticsIsTraining) {
   std::mt19937 random(5);
-  const Tensor x = random_tensor({5, 4, 12}, random), weight = random_tensor({4}, random),
-               bias = random_tensor({4}, random);
+  const Tensor x = normal_tensor({5, 4, 12}, random), weight = normal_tensor({4}, random),
+               bias = normal_tensor({4}, random);
   const auto trained = batch_norm(
       x, {.weight = weight.view(), .bias = bias.view(), .training = true, .variant = GetParam()});
   Tensor var(DType::float32, {4});
@@ -138,7 +133,7 @@ TEST_P(BatchNorm, InferenceWithTheBatchStatisticsIsTraining) {
 
 TEST_P(BatchNorm, AFusedActivationIsOneAfterwards) {
   std::mt19937 random(6);
-  const Tensor x = random_tensor({3, 5, 33}, random), mean = random_tensor({5}, random),
+  const Tensor x = normal_tensor({3, 5, 33}, random), mean = normal_tensor({5}, random),
                var = random_variances(5, random);
   BatchNormOptions options{
       .running_mean = mean.view(), .running_var = var.view(), .variant = GetParam()};
@@ -155,7 +150,7 @@ TEST_P(BatchNorm, AFusedActivationIsOneAfterwards) {
 
 TEST_P(BatchNorm, ANaNStaysInItsChannel) {
   std::mt19937 random(7);
-  Tensor x = random_tensor({2, 3, 4}, random);
+  Tensor x = normal_tensor({2, 3, 4}, random);
   x.data_as<float>()[4] = NAN;  // sample 0, channel 1
   const auto r = batch_norm(x, {.training = true, .variant = GetParam()});
   for (int64_t i = 0; i < x.size(); ++i) EXPECT_EQ(std::isnan(at(r.out, i)), i / 4 % 3 == 1) << i;
@@ -166,8 +161,8 @@ TEST_P(BatchNorm, ANaNStaysInItsChannel) {
 TEST_P(BatchNorm, BackwardIsTheSlopeOfForward) {
   std::mt19937 random(8);
   const Dims shape{3, 2, 5};
-  const Tensor x = random_tensor(shape, random), direction = random_tensor(shape, random),
-               weight = random_tensor({2}, random), bias = random_tensor({2}, random);
+  const Tensor x = normal_tensor(shape, random), direction = normal_tensor(shape, random),
+               weight = normal_tensor({2}, random), bias = normal_tensor({2}, random);
   const auto loss = [&](const Tensor& at_x, const Tensor& at_weight, const Tensor& at_bias) {
     const auto r = batch_norm(at_x, {.weight = at_weight.view(),
                                      .bias = at_bias.view(),
@@ -203,9 +198,9 @@ TEST_P(BatchNorm, BackwardIsTheSlopeOfForward) {
 
 TEST_P(BatchNorm, GradInputMayReplaceGrad) {
   std::mt19937 random(9);
-  const Tensor x = random_tensor({3, 2, 20}, random), mean = random_tensor({2}, random),
+  const Tensor x = normal_tensor({3, 2, 20}, random), mean = normal_tensor({2}, random),
                rstd = random_variances(2, random);
-  Tensor grad = random_tensor({3, 2, 20}, random);
+  Tensor grad = normal_tensor({3, 2, 20}, random);
   const BatchNormBackwardOptions options{
       .mean = mean.view(), .rstd = rstd.view(), .variant = GetParam()};
   const auto expected = batch_norm_backward(grad, x, options);
@@ -220,7 +215,7 @@ INSTANTIATE_TEST_SUITE_P(Variants, BatchNorm, ::testing::Values("cpu", "referenc
 TEST(BatchNormFold, SimtDeviceFoldedEqualsUnfolded) {
   if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
   std::mt19937 random(10);
-  const Tensor x = random_tensor({2, 3, 36}, random), mean = random_tensor({3}, random),
+  const Tensor x = normal_tensor({2, 3, 36}, random), mean = normal_tensor({3}, random),
                var = random_variances(3, random);
   const auto on_simt = [](const TensorView& t) {
     return TensorView(t.data(), t.dtype(), t.shape(), t.strides(), Device::simt());

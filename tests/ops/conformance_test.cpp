@@ -14,7 +14,7 @@
 
 // Every operator, variant, dtype and case against the double reference, on a GPU or else the CPU,
 // and on the SIMT device. Variants come from the registry, cases from tests/ops/cases.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 std::vector<Device> devices_under_test() {
@@ -135,4 +135,4 @@ INSTANTIATE_TEST_SUITE_P(Operators, Conformance,
                          });
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

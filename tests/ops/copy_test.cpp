@@ -5,6 +5,7 @@
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/ops/permute/permute.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,16 +17,12 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
+using test::values;
 
 Tensor floats(std::vector<float> values) {
   Tensor t(DType::float32, {int64_t(values.size())});
   t.copy_from_host(values.data(), t.nbytes());
   return t;
-}
-
-template <class T>
-std::vector<T> values(const Tensor& t) {
-  return {t.data_as<T>(), t.data_as<T>() + t.size()};
 }
 
 TEST(Copy, KeepsTheBitsOfEveryNan) {

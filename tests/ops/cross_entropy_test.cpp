@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +16,9 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
+using test::values;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
 bool has_simt() { return devices().back() == Device::simt(); }
 
@@ -33,12 +35,6 @@ Tensor tensor(const std::vector<T>& values, DType dtype, const Dims& shape, Devi
   Tensor t(dtype, shape, device);
   t.copy_from_host(values.data(), values.size() * sizeof(T));
   return t;
-}
-
-std::vector<float> values(const Tensor& t) {
-  std::vector<float> all(size_t(t.size()));
-  t.copy_to_host(all.data(), t.nbytes());
-  return all;
 }
 
 TEST(CrossEntropy, RefusesATargetThatIsNoClassBeforeItWrites) {
@@ -91,7 +87,7 @@ TEST(CrossEntropy, TheMeanIsOverTheRowsThatCount) {
     targets[row] = row % 3 == 2 ? -100 : 0;
     // log(e^5 + e^x) - 5 = log(2) + 1
     if (row % 3 == 1) logits[2 * row + 1] = 5 + std::log(2 * std::exp(1.0f) - 1);
-    if (row % 3 == 2) logits[2 * row] = kNan;  // without effect
+    if (row % 3 == 2) logits[2 * row] = kNotANumber;  // without effect
   }
   std::vector<Device> all = kernel_devices();
   all.push_back(Device::cpu());
@@ -114,8 +110,8 @@ TEST(CrossEntropy, SpecialRowsAreThoseOfTorch) {
   std::vector<Device> all = kernel_devices();
   all.push_back(Device::cpu());
   for (const Device device : all) {
-    const Tensor x =
-        tensor<float>({-kInf, -kInf, kInf, 0, 0, -kInf, kNan, 0}, DType::float32, {4, 2}, device);
+    const Tensor x = tensor<float>({-kInf, -kInf, kInf, 0, 0, -kInf, kNotANumber, 0},
+                                   DType::float32, {4, 2}, device);
     const Tensor ids = tensor<int64_t>({0, 1, 1, 1}, DType::int64, {4}, device);
     const auto result =
         cross_entropy(x, ids, {.reduction = LossReduction::none, .return_lse = true});

@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/cumulative_sum/plan.h"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,19 +16,8 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
-
-std::vector<Device> places() {
-  std::vector<Device> all = {Device::cpu()};
-  if (devices().back() == Device::simt()) all.push_back(Device::simt());
-  return all;
-}
-
-template <class T>
-std::vector<T> values(const Tensor& t) {
-  std::vector<T> all(size_t(t.size()));
-  t.copy_to_host(all.data(), t.nbytes());
-  return all;
-}
+using test::places;
+using test::values;
 
 TEST(CumulativeSum, ReadsAViewThatRunsBackwards) {
   std::vector<float> x = {1, 2, 3, 4, 5, 6};

@@ -17,7 +17,7 @@
 
 // The same call gives the same bits, again and again, with any number of threads, and in any order
 // that the threads of a kernel may run in.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 using Results = std::vector<std::vector<float>>;
@@ -167,4 +167,4 @@ INSTANTIATE_TEST_SUITE_P(Operators, Determinism, ::testing::ValuesIn(operators()
                          });
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

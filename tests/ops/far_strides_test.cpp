@@ -18,7 +18,7 @@
 // Every operator with a tensor whose rows are more than 2^31 elements apart, by every row of its
 // table on the CPU and every rung on the SIMT device: the result is the reference's of the compact
 // tensor. The calls are those of tests/ops/cases, with one stride of one tensor made far.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 // Past 2^31 and, where the axis is long enough, only the product of index and stride.
@@ -218,4 +218,4 @@ INSTANTIATE_TEST_SUITE_P(Operators, FarStrides,
                          });
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,10 +15,7 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
-
-std::vector<float> values(const Tensor& t) {
-  return {t.data_as<float>(), t.data_as<float>() + t.size()};
-}
+using test::values;
 
 TEST(GatedActivation, IsTheActivationOfTheFirstHalfTimesTheSecond) {
   Tensor x(DType::float32, {3, 10});

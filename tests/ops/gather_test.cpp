@@ -3,6 +3,7 @@
 
 #include "tensorcraft/cuda/device.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
+using test::values;
 
 Tensor floats(const Dims& shape, Device device = Device::cpu()) {
   Tensor t(DType::float32, shape, device);
@@ -25,10 +27,6 @@ Tensor indices(const Dims& shape, const std::vector<int64_t>& values,
   Tensor t(DType::int64, shape, device);
   for (size_t i = 0; i < values.size(); ++i) t.data_as<int64_t>()[i] = values[i];
   return t;
-}
-
-std::vector<float> values(const Tensor& t) {
-  return {t.data_as<float>(), t.data_as<float>() + t.size()};
 }
 
 TEST(Take, PutsTheShapeOfTheIndicesInThePlaceOfTheAxis) {

@@ -43,7 +43,7 @@ Tensor constant(const Dims& shape, double value, DType dtype = DType::float32) {
   return host.to(device_under_test());
 }
 
-std::vector<double> values(const Tensor& t) {
+std::vector<double> doubles(const Tensor& t) {
   const Tensor host = t.to(Device::cpu());
   const host::Elements elements(host.view());
   std::vector<double> all;
@@ -52,7 +52,7 @@ std::vector<double> values(const Tensor& t) {
 }
 
 void expect_close(const Tensor& x, const Tensor& y, double relative, double absolute) {
-  const auto got = values(x), want = values(y);
+  const auto got = doubles(x), want = doubles(y);
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i)
     ASSERT_LE(std::abs(got[i] - want[i]), absolute + relative * std::abs(want[i])) << "at " << i;
@@ -101,20 +101,20 @@ TEST(Gemm, NeverReadsCWhereBetaIsZero) {
   for (const char* variant : {"", "naive", "coalesced", "block_tiled", "thread_tiled", "vectorized",
                               "async", "onednn", "cpu", "reference"}) {
     try {
-      EXPECT_EQ(values(gemm(a, b, {.c = nan, .beta = 0, .variant = variant})),
-                values(gemm(a, b, {.variant = variant})))
+      EXPECT_EQ(doubles(gemm(a, b, {.c = nan, .beta = 0, .variant = variant})),
+                doubles(gemm(a, b, {.variant = variant})))
           << variant;
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::unsupported) << e.what();
     }
   }
-  for (const double x : values(gemm(a, b, {.c = nan}))) EXPECT_TRUE(std::isnan(x));
+  for (const double x : doubles(gemm(a, b, {.c = nan}))) EXPECT_TRUE(std::isnan(x));
 }
 
 TEST(Gemm, ReadsCOnceWithBetaOneWhenNoBetaIsGiven) {
   const Tensor a = constant({3, 2}, 1), b = constant({2, 4}, 1), c = constant({3, 4}, 10);
-  for (const double x : values(gemm(a, b, {.c = c}))) EXPECT_EQ(x, 12);
-  for (const double x : values(gemm(a, b, {.c = c, .beta = -1}))) EXPECT_EQ(x, -8);
+  for (const double x : doubles(gemm(a, b, {.c = c}))) EXPECT_EQ(x, 12);
+  for (const double x : doubles(gemm(a, b, {.c = c, .beta = -1}))) EXPECT_EQ(x, -8);
 }
 
 TEST(Gemm, FusedEqualsSequential) {
@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, GemmTilesOnGpu,
                                            MemoryLayout::COL_ROW, MemoryLayout::COL_COL));
 
 double norm_error(const Tensor& got, const Tensor& expected) {
-  const auto x = values(got), y = values(expected);
+  const auto x = doubles(got), y = doubles(expected);
   double difference = 0, norm = 0;
   for (size_t i = 0; i < y.size(); ++i) {
     difference += (x[i] - y[i]) * (x[i] - y[i]);
@@ -247,8 +247,8 @@ TEST(GemmOnGpu, RepeatsACallWithOtherMemory) {
 
 TEST(Gemm, IsBitwiseRepeatable) {
   const Tensor a = random_tensor({70, 130}), b = random_tensor({130, 50}, DType::float32, 2);
-  const auto first = values(gemm(a, b));
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(values(gemm(a, b)), first);
+  const auto first = doubles(gemm(a, b));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(doubles(gemm(a, b)), first);
 }
 
 TEST(Gemm, NamesTheArgumentThatDoesNotFit) {

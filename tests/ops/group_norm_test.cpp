@@ -3,6 +3,7 @@
 
 #include "tensorcraft/ops/layer_norm/layer_norm.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,13 +16,7 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
-
-Tensor random_tensor(const Dims& shape, std::mt19937& random, float mean = 0, float std = 1) {
-  Tensor t(DType::float32, shape);
-  std::normal_distribution<float> normal(mean, std);
-  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
-  return t;
-}
+using test::normal_tensor;
 
 float at(const Tensor& t, int64_t i) { return t.data_as<float>()[i]; }
 
@@ -29,7 +24,7 @@ class GroupNorm : public ::testing::TestWithParam<std::string_view> {};
 
 TEST_P(GroupNorm, EachGroupGetsMeanZeroAndVarianceOne) {
   std::mt19937 random(1);
-  const Tensor x = random_tensor({3, 6, 5, 9}, random, 50, 4);
+  const Tensor x = normal_tensor({3, 6, 5, 9}, random, 50, 4);
   for (const int64_t groups : {1, 2, 3, 6}) {
     const Tensor y = group_norm(x, {.num_groups = groups, .variant = GetParam()});
     const int64_t cols = 6 / groups * 45;
@@ -45,7 +40,7 @@ TEST_P(GroupNorm, EachGroupGetsMeanZeroAndVarianceOne) {
 
 TEST_P(GroupNorm, OneGroupWithoutWeightsIsLayerNormOverAllButTheBatch) {
   std::mt19937 random(2);
-  const Tensor x = random_tensor({4, 3, 7}, random);
+  const Tensor x = normal_tensor({4, 3, 7}, random);
   const Tensor y = group_norm(x, {.variant = GetParam()});
   const Tensor rows = layer_norm(x.view().reshape({4, 21})).out;
   for (int64_t i = 0; i < y.size(); ++i) EXPECT_NEAR(at(y, i), at(rows, i), 1e-5);
@@ -53,8 +48,8 @@ TEST_P(GroupNorm, OneGroupWithoutWeightsIsLayerNormOverAllButTheBatch) {
 
 TEST_P(GroupNorm, WeightAndBiasAreOfChannels) {
   std::mt19937 random(3);
-  const Tensor x = random_tensor({2, 4, 3}, random), weight = random_tensor({4}, random),
-               bias = random_tensor({4}, random);
+  const Tensor x = normal_tensor({2, 4, 3}, random), weight = normal_tensor({4}, random),
+               bias = normal_tensor({4}, random);
   const Tensor plain = group_norm(x, {.num_groups = 2, .variant = GetParam()});
   const Tensor y = group_norm(
       x, {.num_groups = 2, .weight = weight.view(), .bias = bias.view(), .variant = GetParam()});
@@ -66,7 +61,7 @@ TEST_P(GroupNorm, WeightAndBiasAreOfChannels) {
 
 TEST_P(GroupNorm, ANaNStaysInItsGroupAndOutMayBeX) {
   std::mt19937 random(4);
-  Tensor x = random_tensor({2, 4, 5}, random);
+  Tensor x = normal_tensor({2, 4, 5}, random);
   x.data_as<float>()[12] = NAN;  // sample 0, channel 2: group 1
   group_norm(x, x, {.num_groups = 2, .variant = GetParam()});
   for (int64_t i = 0; i < x.size(); ++i) EXPECT_EQ(std::isnan(at(x, i)), i >= 10 && i < 20) << i;

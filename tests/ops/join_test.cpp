@@ -28,7 +28,7 @@ Tensor counted(const Dims& shape, int16_t start, Device device = Device::cpu()) 
   return t;
 }
 
-std::vector<int> values(const Tensor& t) {
+std::vector<int> int16s(const Tensor& t) {
   return {t.data_as<int16_t>(), t.data_as<int16_t>() + t.size()};
 }
 
@@ -37,9 +37,9 @@ TEST(Concat, JoinsAlongAnyAxis) {
     const Tensor a = counted({2, 2}, 0, device), b = counted({2, 1}, 10, device),
                  c = counted({1, 2}, 20, device);
     const std::array wide{a.view(), b.view()}, tall{a.view(), c.view()};
-    EXPECT_EQ(values(concat(wide, {.axis = 1})), (std::vector{0, 1, 10, 2, 3, 11}));
-    EXPECT_EQ(values(concat(tall)), (std::vector{0, 1, 2, 3, 20, 21}));
-    EXPECT_EQ(values(concat(tall, {.axis = -2})), values(concat(tall)));
+    EXPECT_EQ(int16s(concat(wide, {.axis = 1})), (std::vector{0, 1, 10, 2, 3, 11}));
+    EXPECT_EQ(int16s(concat(tall)), (std::vector{0, 1, 2, 3, 20, 21}));
+    EXPECT_EQ(int16s(concat(tall, {.axis = -2})), int16s(concat(tall)));
   }
 }
 
@@ -48,7 +48,7 @@ TEST(Concat, TakesAnyNumberOfArraysAndEmptyOnes) {
   std::vector<TensorView> all(40, one.view());
   all[3] = none.view();
   const Tensor joined = concat(all);
-  EXPECT_EQ(values(joined), std::vector<int>(39, 7));
+  EXPECT_EQ(int16s(joined), std::vector<int>(39, 7));
 }
 
 TEST(Concat, TakesStridesAndWritesIntoTheCallersMemory) {
@@ -58,7 +58,7 @@ TEST(Concat, TakesStridesAndWritesIntoTheCallersMemory) {
   const std::array parts{turned.slice(0, 0, 2), turned.slice(0, 2, 3)};
   const TensorView out = room.view().slice(1, 0, 6, 2).transpose(0, 1);
   concat(out, parts);
-  EXPECT_EQ(values(room), (std::vector{0, 101, 1, 103, 2, 105, 106, 107,  //
+  EXPECT_EQ(int16s(room), (std::vector{0, 101, 1, 103, 2, 105, 106, 107,  //
                                        3, 109, 4, 111, 5, 113, 114, 115}));
 }
 
@@ -66,8 +66,8 @@ TEST(Stack, AddsAnAxis) {
   const Tensor a = counted({2, 2}, 0), b = counted({2, 2}, 10);
   const std::array both{a.view(), b.view()};
   EXPECT_EQ(stack(both).shape(), (Dims{2, 2, 2}));
-  EXPECT_EQ(values(stack(both)), (std::vector{0, 1, 2, 3, 10, 11, 12, 13}));
-  EXPECT_EQ(values(stack(both, {.axis = -1})), (std::vector{0, 10, 1, 11, 2, 12, 3, 13}));
+  EXPECT_EQ(int16s(stack(both)), (std::vector{0, 1, 2, 3, 10, 11, 12, 13}));
+  EXPECT_EQ(int16s(stack(both, {.axis = -1})), (std::vector{0, 10, 1, 11, 2, 12, 3, 13}));
 }
 
 TEST(Split, GivesViews) {
@@ -81,7 +81,7 @@ TEST(Split, GivesViews) {
   ASSERT_EQ(parts.size(), 4u);
   EXPECT_EQ(parts[1].shape(0), 3);
   EXPECT_EQ(parts[3].shape(0), 0);
-  EXPECT_EQ(values(concat(parts)), values(x));
+  EXPECT_EQ(int16s(concat(parts)), int16s(x));
 }
 
 TEST(Join, RefusesWhatDoesNotFitBeforeItWrites) {
@@ -100,7 +100,7 @@ TEST(Join, RefusesWhatDoesNotFitBeforeItWrites) {
   expect_error(
       ErrorKind::value, [&] { concat(x, std::array{rest, top}); },
       "concat: out overlaps the memory of arrays[0]; give it memory of its own");
-  EXPECT_EQ(values(x), values(counted({4, 3}, 0)));
+  EXPECT_EQ(int16s(x), int16s(counted({4, 3}, 0)));
   expect_error(
       ErrorKind::value, [&] { split(x, 3); },
       "split: sections must divide axis 0 with size 4, got 3");

@@ -10,7 +10,7 @@
 
 // The calls that tests/gpu makes with more than 2^31 elements, with few on the CPU and the SIMT
 // device: that they mean what they should, and that no operator is without one.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 constexpr int64_t kFew = 3000;
@@ -50,4 +50,4 @@ INSTANTIATE_TEST_SUITE_P(Operators, SmallLargeCalls, ::testing::ValuesIn(large_c
                          [](const auto& info) { return info.param.name(); });
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

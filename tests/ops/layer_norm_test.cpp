@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,17 +18,8 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
-
-Tensor random_tensor(const Dims& shape, std::mt19937& random, float mean = 0, float std = 1) {
-  Tensor t(DType::float32, shape);
-  std::normal_distribution<float> normal(mean, std);
-  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
-  return t;
-}
-
-std::vector<float> values(const Tensor& t) {
-  return {t.data_as<float>(), t.data_as<float>() + t.size()};
-}
+using test::normal_tensor;
+using test::values;
 
 void expect_near(const Tensor& got, const std::vector<float>& expected, float tolerance) {
   ASSERT_EQ(got.size(), int64_t(expected.size()));
@@ -54,7 +46,7 @@ TEST_P(LayerNormOnTheHost, RowsGetMeanZeroAndVarianceOne) {
   for (int i = 0; i < 100; ++i) {
     const int64_t rows = 1 + random() % 5, cols = 32 + random() % 2000;
     const float mean = float(random() % 200) - 100.0f, std = 0.5f + float(random() % 10);
-    const Tensor x = random_tensor({rows, cols}, random, mean, std);
+    const Tensor x = normal_tensor({rows, cols}, random, mean, std);
     const Tensor y = layer_norm(x, {.variant = GetParam()}).out;
     for (int64_t row = 0; row < rows; ++row) {
       const auto [m, v] = moments_of(y.data_as<float>() + row * cols, cols);
@@ -70,8 +62,8 @@ TEST_P(LayerNormOnTheHost, FollowsTheFormulaForAnyWeightAndBias) {
   std::mt19937 random(seed);
   for (int i = 0; i < 100; ++i) {
     const int64_t rows = 1 + random() % 4, cols = 1 + random() % 300;
-    const Tensor x = random_tensor({rows, cols}, random), weight = random_tensor({cols}, random),
-                 bias = random_tensor({cols}, random);
+    const Tensor x = normal_tensor({rows, cols}, random), weight = normal_tensor({cols}, random),
+                 bias = normal_tensor({cols}, random);
     const float eps = i % 2 ? 1e-5f : 0.3f;
     const Tensor y =
         layer_norm(
@@ -91,7 +83,7 @@ TEST_P(LayerNormOnTheHost, FollowsTheFormulaForAnyWeightAndBias) {
 
 TEST_P(LayerNormOnTheHost, AMeanFarAboveTheDeviationCostsNoDigits) {
   std::mt19937 random(3);
-  const Tensor x = random_tensor({4, 1000}, random, 1e4f, 1);
+  const Tensor x = normal_tensor({4, 1000}, random, 1e4f, 1);
   const auto result = layer_norm(x, {.return_stats = true, .variant = GetParam()});
   for (int64_t row = 0; row < 4; ++row) {
     const float* values = x.data_as<float>() + row * 1000;
@@ -106,7 +98,7 @@ TEST_P(LayerNormOnTheHost, AMeanFarAboveTheDeviationCostsNoDigits) {
 
 TEST_P(LayerNormOnTheHost, ConstantRowsBecomeTheBias) {
   std::mt19937 random(4);
-  const Tensor x = random_tensor({3, 50}, random, 7, 0), bias = random_tensor({50}, random);
+  const Tensor x = normal_tensor({3, 50}, random, 7, 0), bias = normal_tensor({50}, random);
   const Tensor y = layer_norm(x, {.bias = bias.view(), .variant = GetParam()}).out;
   for (int row = 0; row < 3; ++row)
     for (int i = 0; i < 50; ++i)
@@ -115,7 +107,7 @@ TEST_P(LayerNormOnTheHost, ConstantRowsBecomeTheBias) {
 
 TEST_P(LayerNormOnTheHost, AFusedActivationEqualsOneAfterwards) {
   std::mt19937 random(6);
-  const Tensor x = random_tensor({5, 60}, random);
+  const Tensor x = normal_tensor({5, 60}, random);
   const Tensor plain = layer_norm(x, {.variant = GetParam()}).out;
   const auto with = [&](Activation a) {
     return layer_norm(x, {.activation = a, .variant = GetParam()}).out;
@@ -139,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Variants, LayerNormOnTheHost, ::testing::Values("cpu", 
 
 TEST(LayerNorm, ReturnsOnlyWhatIsAskedFor) {
   std::mt19937 random(8);
-  const Tensor x = random_tensor({2, 3, 8}, random);
+  const Tensor x = normal_tensor({2, 3, 8}, random);
   const auto plain = layer_norm(x);
   EXPECT_EQ(plain.mean.size() + plain.rstd.size() + plain.residual_out.size(), 0);
   const auto all = layer_norm(x, {.residual = x.view(), .return_stats = true});

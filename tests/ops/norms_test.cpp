@@ -4,6 +4,7 @@
 #include "tensorcraft/ops/layer_norm/layer_norm.hpp"
 #include "tensorcraft/ops/rms_norm/rms_norm.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,17 +17,8 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
-
-Tensor random_tensor(const Dims& shape, std::mt19937& random) {
-  Tensor t(DType::float32, shape);
-  std::normal_distribution<float> normal(0.5f, 2);
-  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
-  return t;
-}
-
-std::vector<float> values(const Tensor& t) {
-  return {t.data_as<float>(), t.data_as<float>() + t.size()};
-}
+using test::normal_tensor;
+using test::values;
 
 struct Rms {
   using Options = RmsNormOptions;
@@ -71,7 +63,8 @@ TYPED_TEST_SUITE(Norms, Both, Name);
 
 TYPED_TEST(Norms, AResidualEqualsASeparateAddition) {
   std::mt19937 random(3);
-  const Tensor x = random_tensor({6, 77}, random), residual = random_tensor({6, 77}, random);
+  const Tensor x = normal_tensor({6, 77}, random, 0.5f, 2),
+               residual = normal_tensor({6, 77}, random, 0.5f, 2);
   Tensor sum(DType::float32, {6, 77});
   for (int64_t i = 0; i < sum.size(); ++i)
     sum.data_as<float>()[i] = x.data_as<float>()[i] + residual.data_as<float>()[i];
@@ -91,7 +84,8 @@ TYPED_TEST(Norms, OutputsMayReplaceXAndResidual) {
   for (const auto* variant : this->kHostVariants) {
     SCOPED_TRACE(variant);
     std::mt19937 random(4);
-    Tensor x = random_tensor({4, 33}, random), residual = random_tensor({4, 33}, random);
+    Tensor x = normal_tensor({4, 33}, random, 0.5f, 2),
+           residual = normal_tensor({4, 33}, random, 0.5f, 2);
     typename TypeParam::Options options{.residual = residual.view(), .variant = variant};
     const auto expected = TypeParam::run(x, options);
     options.residual_out = residual.view();
@@ -103,7 +97,8 @@ TYPED_TEST(Norms, OutputsMayReplaceXAndResidual) {
 
 TYPED_TEST(Norms, CodesAreThoseOfTheFloat32Result) {
   std::mt19937 random(11);
-  const Tensor x = random_tensor({7, 333}, random), weight = random_tensor({333}, random);
+  const Tensor x = normal_tensor({7, 333}, random, 0.5f, 2),
+               weight = normal_tensor({333}, random, 0.5f, 2);
   for (const auto* variant : this->kHostVariants) {
     SCOPED_TRACE(variant);
     typename TypeParam::Options options{.weight = weight.view(), .variant = variant};

@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/pad/plan.h"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,15 +16,12 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
+using test::values;
 
 Tensor floats(const Dims& shape) {
   Tensor t(DType::float32, shape);
   for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = float(i);
   return t;
-}
-
-std::vector<float> values(const Tensor& t) {
-  return {t.data_as<float>(), t.data_as<float>() + t.size()};
 }
 
 TEST(Pad, PutsAMarginAroundEachAxis) {

@@ -2,6 +2,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/tensorcraft.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,15 +23,6 @@ using Random = std::mt19937;
 
 int64_t between(Random& random, int64_t low, int64_t high) {
   return std::uniform_int_distribution<int64_t>(low, high)(random);
-}
-
-// In host memory, whichever of its devices it is for.
-Tensor normal_tensor(const Dims& shape, Random& random, float deviation = 1,
-                     Device device = Device::cpu()) {
-  Tensor t(DType::float32, shape, device);
-  std::normal_distribution<float> normal(0, deviation);
-  std::generate_n(t.data_as<float>(), t.size(), [&] { return normal(random); });
-  return t;
 }
 
 float at(const Tensor& t, int64_t i) { return t.data_as<float>()[i]; }
@@ -58,7 +50,7 @@ class Property : public ::testing::TestWithParam<Rows> {
     for (int i = 0; i < GetParam().cases && !HasFatalFailure(); ++i) check(random);
   }
   Tensor normal_tensor(const Dims& shape, Random& random, float deviation = 1) {
-    return tensorcraft::normal_tensor(shape, random, deviation, GetParam().device);
+    return test::normal_tensor(shape, random, 0, deviation, GetParam().device);
   }
 };
 
@@ -203,8 +195,8 @@ TEST(Variants, AllOfTheHostAgreeOnRandomProducts) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Random random(seed);
   for (int i = 0; i < 100; ++i) {
-    const Tensor a = normal_tensor({between(random, 1, 70), between(random, 1, 70)}, random);
-    const Tensor b = normal_tensor({a.shape(1), between(random, 1, 70)}, random);
+    const Tensor a = test::normal_tensor({between(random, 1, 70), between(random, 1, 70)}, random);
+    const Tensor b = test::normal_tensor({a.shape(1), between(random, 1, 70)}, random);
     const Tensor expected = gemm(a, b, {.variant = "reference"});
     for (const char* variant : {"cpu", "onednn"}) {
       try {

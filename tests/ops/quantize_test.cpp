@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/quantize/scale.cuh"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,16 +18,10 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
+using test::normal_tensor;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
-
-Tensor normal_tensor(const Dims& shape, std::mt19937& random, float mean = 0) {
-  Tensor t(DType::float32, shape);
-  std::normal_distribution<float> normal(mean, 2);
-  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
-  return t;
-}
 
 std::vector<float> floats(const Tensor& t) {
   return {t.data_as<float>(), t.data_as<float>() + t.size()};
@@ -111,7 +106,7 @@ TEST(ShortDivisor, GivesTheCodesOfADivision) {
 template <class Q>
 void expect_rule(DType dtype, float largest) {
   std::mt19937 random(7);
-  const Tensor x = normal_tensor({40, 384}, random);
+  const Tensor x = normal_tensor({40, 384}, random, 0, 2);
   for (const char* variant : {"cpu", "reference"}) {
     const QuantizeResult r =
         quantize(x, {.dtype = dtype, .scheme = QuantizeScheme::token, .variant = variant});
@@ -137,7 +132,7 @@ TEST(Quantize, Int8IsWithinHalfAScaleOfXAndSaturates) {
   for (const bool asymmetric : {false, true})
     for (const auto scheme :
          {QuantizeScheme::tensor, QuantizeScheme::token, QuantizeScheme::block}) {
-      const Tensor x = normal_tensor({7, 300}, random, 5);
+      const Tensor x = normal_tensor({7, 300}, random, 5, 2);
       const QuantizeResult r =
           quantize(x, {.dtype = DType::int8, .scheme = scheme, .asymmetric = asymmetric});
       DequantizeOptions back{.scheme = scheme};
@@ -174,7 +169,7 @@ TEST(Quantize, ANanMakesTheScaleOfItsGroupNanAndNoOther) {
 
 TEST(Quantize, ScalesOfPowersOfTwoAreTheNextOnesUp) {
   std::mt19937 random(9);
-  const Tensor x = normal_tensor({20, 128}, random);
+  const Tensor x = normal_tensor({20, 128}, random, 0, 2);
   const auto plain = floats(quantize(x, {.scheme = QuantizeScheme::token}).scales);
   const auto powers =
       floats(quantize(x, {.scheme = QuantizeScheme::token, .power_of_two = true}).scales);
@@ -188,7 +183,7 @@ TEST(Quantize, ScalesOfPowersOfTwoAreTheNextOnesUp) {
 
 TEST(Quantize, ColumnsOfScalesAreTheTransposeOfRowsAndPaddedWithZeros) {
   std::mt19937 random(10);
-  const Tensor x = normal_tensor({3, 2, 300}, random);
+  const Tensor x = normal_tensor({3, 2, 300}, random, 0, 2);
   for (const char* variant : {"cpu", "reference"}) {
     const QuantizeResult rows = quantize(x, {.scheme = QuantizeScheme::block, .variant = variant});
     const QuantizeResult columns = quantize(x, {.scheme = QuantizeScheme::block,
@@ -214,7 +209,7 @@ TEST(Quantize, TwoLaunchesGiveTheBitsOfOneEveryTime) {
   if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
   std::mt19937 random(11);
   for (const bool asymmetric : {false, true}) {
-    const Tensor host = normal_tensor({33, 1024}, random, 1), x = host.to(Device::simt());
+    const Tensor host = normal_tensor({33, 1024}, random, 1, 2), x = host.to(Device::simt());
     const QuantizeOptions options{.dtype = DType::int8, .asymmetric = asymmetric};
     const QuantizeResult expected = quantize(host, options);
     QuantizeOptions forced = options;

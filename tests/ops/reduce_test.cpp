@@ -3,6 +3,7 @@
 
 #include "tensorcraft/cuda/device.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,15 +17,10 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
+using test::places;
+using test::values;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-// Where operators run here: the host, and the SIMT device where it is built.
-std::vector<Device> places() {
-  std::vector<Device> all = {Device::cpu()};
-  if (devices().back() == Device::simt()) all.push_back(Device::simt());
-  return all;
-}
 
 template <class T>
 Tensor on(Device device, DType dtype, const Dims& shape, const std::vector<T>& values) {
@@ -34,13 +30,6 @@ Tensor on(Device device, DType dtype, const Dims& shape, const std::vector<T>& v
 }
 Tensor floats(Device device, const Dims& shape, const std::vector<float>& values) {
   return on(device, DType::float32, shape, values);
-}
-
-template <class T>
-std::vector<T> values(const Tensor& t) {
-  std::vector<T> all(size_t(t.size()));
-  t.copy_to_host(all.data(), t.nbytes());
-  return all;
 }
 
 std::vector<float> random_floats(size_t n) {

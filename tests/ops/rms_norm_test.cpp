@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/rms_norm/rms_norm.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,12 +12,7 @@
 namespace tensorcraft {
 namespace {
 
-Tensor random_tensor(const Dims& shape, std::mt19937& random) {
-  Tensor t(DType::float32, shape);
-  std::normal_distribution<float> normal(0.5f, 2);
-  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
-  return t;
-}
+using test::normal_tensor;
 
 class RmsNormOnTheHost : public ::testing::TestWithParam<std::string_view> {};
 
@@ -26,7 +22,8 @@ TEST_P(RmsNormOnTheHost, DividesByTheRootOfTheMeanSquare) {
   std::mt19937 random(seed);
   for (int i = 0; i < 100; ++i) {
     const int64_t rows = 1 + random() % 4, cols = 1 + random() % 2000;
-    const Tensor x = random_tensor({rows, cols}, random), weight = random_tensor({cols}, random);
+    const Tensor x = normal_tensor({rows, cols}, random, 0.5f, 2),
+                 weight = normal_tensor({cols}, random, 0.5f, 2);
     const float eps = i % 2 ? 1e-6f : 0.3f;
     const Tensor y = rms_norm(x, {.weight = weight.view(), .eps = eps, .variant = GetParam()}).out;
     for (int64_t row = 0; row < rows; ++row) {
@@ -44,7 +41,8 @@ TEST_P(RmsNormOnTheHost, DividesByTheRootOfTheMeanSquare) {
 
 TEST_P(RmsNormOnTheHost, RowsGetAMeanSquareOfOne) {
   std::mt19937 random(2);
-  const Tensor y = rms_norm(random_tensor({10, 4096}, random), {.variant = GetParam()}).out;
+  const Tensor y =
+      rms_norm(normal_tensor({10, 4096}, random, 0.5f, 2), {.variant = GetParam()}).out;
   for (int row = 0; row < 10; ++row) {
     double squares = 0;
     for (int i = 0; i < 4096; ++i) squares += std::pow(y.data_as<float>()[row * 4096 + i], 2);

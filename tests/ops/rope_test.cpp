@@ -6,6 +6,7 @@
 #include "tensorcraft/op/request.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,22 +19,13 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
-
-Tensor normal_tensor(const Dims& shape, std::mt19937& random, Device device = Device::cpu()) {
-  Tensor t(DType::float32, shape, device);
-  std::normal_distribution<float> normal;
-  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
-  return t;
-}
+using test::normal_tensor;
+using test::values;
 
 Tensor counting(int64_t count) {
   Tensor t(DType::int64, {count});
   std::iota(t.data_as<int64_t>(), t.data_as<int64_t>() + count, 0);
   return t;
-}
-
-std::vector<float> values(const Tensor& t) {
-  return {t.data_as<float>(), t.data_as<float>() + t.size()};
 }
 
 double dot(const float* a, const float* b, int64_t n) {
@@ -56,7 +48,7 @@ TEST(Rope, KeepsTheLengthOfEveryHead) {
   for (const Device device : host_devices())
     for (int i = 0; i < 50; ++i) {
       const int64_t seq = 1 + random() % 4, heads = 1 + random() % 3, dim = 2 + 2 * (random() % 40);
-      const Tensor x = normal_tensor({2, seq, heads, dim}, random, device);
+      const Tensor x = normal_tensor({2, seq, heads, dim}, random, 0, 1, device);
       const auto style = i % 2 ? RopeStyle::Half : RopeStyle::Interleaved;
       const Tensor y = rope(x, {.start_pos = int64_t(random() % 100000), .style = style}).out;
       for (int64_t head = 0; head < x.size() / dim; ++head) {
@@ -94,7 +86,7 @@ TEST(Rope, TurnsTheFirstPairByOneRadianAPosition) {
 TEST(Rope, CachedAndComputedAnglesAgreeAndXMayBeOut) {
   std::mt19937 random(3);
   for (const Device device : host_devices()) {
-    Tensor x = normal_tensor({2, 3, 2, 16}, random, device);
+    Tensor x = normal_tensor({2, 3, 2, 16}, random, 0, 1, device);
     const Tensor positions = counting(10);
     const Tensor cache = rope_cache(positions.view(), {.dim = 16, .base = 500});
     Tensor angles(DType::float32, cache.shape(), device);

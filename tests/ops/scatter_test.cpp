@@ -5,6 +5,7 @@
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/ops/scatter/plan.h"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,6 +17,7 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
+using test::values;
 
 template <class T>
 Tensor tensor(DType dtype, const Dims& shape, const std::vector<T>& values,
@@ -30,10 +32,6 @@ Tensor floats(const Dims& shape, const std::vector<float>& values, Device device
 Tensor indices(const Dims& shape, const std::vector<int64_t>& values,
                Device device = Device::cpu()) {
   return tensor(DType::int64, shape, values, device);
-}
-
-std::vector<float> values(const Tensor& t) {
-  return {t.data_as<float>(), t.data_as<float>() + t.size()};
 }
 
 using Floats = std::vector<float>;

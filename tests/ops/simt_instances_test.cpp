@@ -12,7 +12,7 @@
 #include <vector>
 
 // The lists <op>_simt.cpp: nothing is missing in them, and nothing is there that no case runs.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 // What a rung's list holds, and which of it the conformance test launches.
@@ -70,4 +70,4 @@ TEST_F(SimtDevice, HoldsNoInstanceThatNoCaseLaunches) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/cuda/device.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,19 +15,8 @@ namespace tensorcraft {
 namespace {
 
 using test::expect_error;
-
-std::vector<Device> places() {
-  std::vector<Device> all = {Device::cpu()};
-  if (devices().back() == Device::simt()) all.push_back(Device::simt());
-  return all;
-}
-
-template <class T>
-std::vector<T> values(const Tensor& t) {
-  std::vector<T> all(size_t(t.size()));
-  t.copy_to_host(all.data(), t.nbytes());
-  return all;
-}
+using test::places;
+using test::values;
 
 TEST(Topk, OrdersEqualsByIndexAndNaNFirst) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();

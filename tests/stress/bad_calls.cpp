@@ -10,7 +10,7 @@
 #include <cstring>
 #include <limits>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 constexpr int64_t kSmallest = std::numeric_limits<int64_t>::min(),
@@ -464,4 +464,4 @@ const std::vector<NamedMutation>& mutations() {
   return all;
 }
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -9,7 +9,7 @@
 #include <vector>
 
 // Calls that are wrong in one generated way.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 
 // A call of an operator. Its views borrow from a CaseRun or from a Scratch; whatever was changed,
 // they describe memory that is there, or say something that can be seen to be wrong.
@@ -50,4 +50,4 @@ struct NamedMutation {
 };
 const std::vector<NamedMutation>& mutations();
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

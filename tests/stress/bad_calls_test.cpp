@@ -20,7 +20,7 @@
 #include <numeric>
 #include <optional>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 using test::Child;
@@ -142,9 +142,9 @@ struct Progress {
 };
 
 // One generated call.
-class Attempt {
+class GeneratedCall {
  public:
-  Attempt(Pools& pools, FakeDriver& driver, uint64_t seed) : random_(seed), driver_(driver) {
+  GeneratedCall(Pools& pools, FakeDriver& driver, uint64_t seed) : random_(seed), driver_(driver) {
     const auto& all = pools.operators_by_parameters();
     call_.op = all[random_() % all.size()];
     const uint64_t where = random_() % 20;
@@ -300,7 +300,7 @@ TEST_F(BadCalls, OfEveryOperatorAreTypedErrorsOrRightAfterAll) {
       Scratch scratch;
       for (uint64_t seed = first; seed < last && failures < 20; ++seed) {
         progress->seed = seed;
-        const std::string wrong = Attempt(pools, driver, seed).check(scratch, *progress);
+        const std::string wrong = GeneratedCall(pools, driver, seed).check(scratch, *progress);
         if (wrong.empty()) continue;
         dprintf(STDERR_FILENO, "seed %llu: %s\n", static_cast<unsigned long long>(seed),
                 wrong.c_str());
@@ -321,4 +321,4 @@ TEST_F(BadCalls, OfEveryOperatorAreTypedErrorsOrRightAfterAll) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -18,8 +18,8 @@
 namespace tensorcraft {
 namespace {
 
-using testing::Case;
-using testing::CaseRun;
+using test::Case;
+using test::CaseRun;
 
 struct Launched {
   cuda::LaunchSetup setup;
@@ -105,7 +105,7 @@ std::string repeat(const Case& c) {
 int repeat_all() {
   cuda::set_driver_for_test(&recording_driver());
   int wrong = 0, cases = 0;
-  for (const Case& c : testing::all_cases()) {
+  for (const Case& c : test::all_cases()) {
     if (!c.has_tag("simt")) continue;  // the small ones: each operator has many
     ++cases;
     const std::string problem = repeat(c);

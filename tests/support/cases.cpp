@@ -13,7 +13,7 @@
 #include <map>
 #include <random>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 using Json = nlohmann::json;
@@ -409,4 +409,4 @@ bool CaseRun::outputs_untouched() const {
                      [](const GuardedTensor& t) { return t.untouched(true); });
 }
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

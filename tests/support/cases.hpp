@@ -10,7 +10,7 @@
 
 // The cases files tests/ops/cases/<op>.json: what the conformance test, the compile gate and the
 // benchmark run. Format: tests/ops/cases/README.md.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 
 // One tensor argument as the file describes it, all names resolved.
 struct TensorCase {
@@ -91,4 +91,4 @@ class CaseRun {
   std::vector<op::Value> options_;
 };
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

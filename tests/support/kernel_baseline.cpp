@@ -10,7 +10,7 @@
 #include <fstream>
 #include <utility>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 using Json = nlohmann::json;
@@ -191,4 +191,4 @@ Findings judge(const MeasuredKernels& measured, const std::string& arch, const s
   return found;
 }
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -10,7 +10,7 @@
 
 // docs/kernels.json: what every kernel took when it was last accepted, and how the compile gate
 // holds a new measurement against it.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 
 struct KernelUse {
   int registers = 0;        // of each thread
@@ -58,4 +58,4 @@ struct Findings {
 Findings judge(const MeasuredKernels& measured, const std::string& arch, const std::string& nvrtc,
                const KernelBaseline& baseline, std::string_view accept);
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 constexpr std::string_view kName = "scale_rung float32 bm1";
@@ -173,4 +173,4 @@ TEST(KernelBaseline, NamesAKernelByRungDtypesAndConfig) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -14,7 +14,7 @@
 #include <fstream>
 #include <set>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 using Json = nlohmann::json;
@@ -223,4 +223,4 @@ std::vector<LargeCall> large_calls() {
   return all;
 }
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -12,7 +12,7 @@
 // Calls of every operator with as many elements as are asked for: tests/ops/large_calls.json, in
 // the format of the cases files. In it "rows" is the size of what is large; rows of the results
 // depend on the same rows of the arguments alone, or on sums over rows that zeros do not change.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 
 class LargeCall {
  public:
@@ -38,4 +38,4 @@ class LargeCall {
 
 std::vector<LargeCall> large_calls();
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <utility>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 namespace {
 
 using Json = nlohmann::json;
@@ -159,4 +159,4 @@ std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run) {
   return plans;
 }
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

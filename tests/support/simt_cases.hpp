@@ -2,7 +2,7 @@
 #pragma once
 #include "tests/support/cases.hpp"
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 
 // What runs on the SIMT device: the cases with the tag `simt`, and small ones that a loop says
 // better than a file: every pair of dtypes, epilogue, fusion and group that `naive` and the
@@ -16,4 +16,4 @@ bool launches_the_same(const op::Plan& a, const op::Plan& b);
 // large problems only, asked of a device that small ones fill. Nothing where the output is empty.
 std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run);
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

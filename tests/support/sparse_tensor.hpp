@@ -9,7 +9,7 @@
 #include <vector>
 
 // Tensors over more addresses than there is memory: pages come with the first touch.
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 
 // f(index, offset in elements) for every element, row-major.
 template <class F>
@@ -85,4 +85,4 @@ class SparseTensor {
   void* memory_ = MAP_FAILED;
 };
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

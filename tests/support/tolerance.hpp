@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 
 // The one tolerance table. An element may differ from the double reference by
 //   relative * (|reference| + rms(reference))
@@ -79,4 +79,4 @@ inline std::string compare(const std::vector<float>& got, const std::vector<floa
          std::to_string(tolerance.relative) + ")";
 }
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test

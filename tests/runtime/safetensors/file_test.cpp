@@ -10,10 +10,10 @@
 namespace tensorcraft {
 namespace {
 
-using testing::error_of;
-using testing::file_bytes;
-using testing::TemporaryFolder;
-using testing::tensor_entry;
+using test::error_of;
+using test::file_bytes;
+using test::TemporaryFolder;
+using test::tensor_entry;
 
 constexpr const char* kIndex = "model.safetensors.index.json";
 

@@ -10,8 +10,8 @@
 
 namespace tensorcraft::safetensors {
 
-using testing::error_of;
-using testing::TemporaryFolder;
+using test::error_of;
+using test::TemporaryFolder;
 
 TEST(InputFile, ReadsAnyPart) {
   const TemporaryFolder folder;

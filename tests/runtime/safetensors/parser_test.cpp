@@ -10,8 +10,8 @@
 namespace tensorcraft::safetensors {
 namespace {
 
-using testing::file_bytes;
-using testing::tensor_entry;
+using test::file_bytes;
+using test::tensor_entry;
 
 std::variant<Header, Refused> parse(std::string_view bytes, uint64_t file_size) {
   return parse_header(std::as_bytes(std::span(bytes)), file_size);

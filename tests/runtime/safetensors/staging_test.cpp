@@ -9,13 +9,13 @@
 
 namespace tensorcraft {
 
-using testing::file_bytes;
-using testing::tensor_entry;
+using test::file_bytes;
+using test::tensor_entry;
 
 // Three pieces, so that each of the two buffers is used and one of them twice.
 TEST(Staging, UploadsATensorLargerThanItsBuffers) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no CUDA device";
-  const testing::TemporaryFolder folder;
+  const test::TemporaryFolder folder;
   const size_t bytes = 2 * safetensors::Staging::kBytes + 12345;
   const std::string header = "{" + tensor_entry("x", "U8", join("[", bytes, "]"), 0, bytes) + "}";
   const SafeTensors file(folder.write("x.safetensors", file_bytes(header, bytes)));

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace tensorcraft::testing {
+namespace tensorcraft::test {
 
 // "\"name\":{...}", one member of a header's object.
 inline std::string tensor_entry(std::string_view name, std::string_view dtype,
@@ -41,4 +41,4 @@ std::optional<Error> error_of(Call&& call) {
   return std::nullopt;
 }
 
-}  // namespace tensorcraft::testing
+}  // namespace tensorcraft::test
