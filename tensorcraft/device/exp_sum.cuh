@@ -13,13 +13,11 @@ struct ExpSum {
 
   template <int kCount>
   TC_DEVICE void add(const float (&v)[kCount]) {
-    float next = v[0];
-    for (int e = 1; e < kCount; ++e) next = fmax_nan(next, v[e]);
-    next = fmax_nan(next, top);
+    const float next = fmax_nan(in_pairs(v, Max()), top);
     const float shift = next == -kInfinity ? 0.f : next;  // nothing but -inf so far: the sum is 0
-    float part = exp_fast(v[0] - shift);
-    for (int e = 1; e < kCount; ++e) part += exp_fast(v[e] - shift);
-    sum = fmaf(sum, exp_fast(top - shift), part);
+    float terms[kCount];
+    for (int e = 0; e < kCount; ++e) terms[e] = exp_fast(v[e] - shift);
+    sum = fmaf(sum, exp_fast(top - shift), in_pairs(terms, Sum()));
     top = next;
   }
 

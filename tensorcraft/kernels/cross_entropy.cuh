@@ -36,7 +36,8 @@ struct Online {
   }
 };
 struct Reduce {
-  static constexpr std::array list{Instance<ReduceConfig>{{.threads = 128}},
+  static constexpr std::array list{Instance<ReduceConfig>{{.threads = 32}},
+                                   Instance<ReduceConfig>{{.threads = 128}},
                                    Instance<ReduceConfig>{{.threads = 1024}}};
   template <class C>
   static constexpr auto entry() {

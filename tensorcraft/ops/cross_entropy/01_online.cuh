@@ -58,10 +58,12 @@ TC_DEVICE void online(const Params& p) {
     const int64_t units = (p.classes - head) / kVector * kVector;
     ExpSum part = ExpSum::of_nothing();
     add_units<T, C>(part, x + head, units, rank);
-    // Fewer than a warp are left: the head and, counted on from it, what is behind the units.
-    const int64_t single = rank < head ? rank : units + rank;
-    const float last[1] = {single < p.classes ? float(x[single]) : -kInfinity};
-    part.add(last);
+    if (units < p.classes) {
+      // Fewer than a warp are left: the head and, counted on from it, what is behind the units.
+      const int64_t single = rank < head ? rank : units + rank;
+      const float last[1] = {single < p.classes ? float(x[single]) : -kInfinity};
+      part.add(last);
+    }
     const float picked = rank == 0 ? row.picked() : 0.f;  // the target came with the row
     const ExpSum total = part.over_group<C.group>(scratch);
     if (rank == 0) row.write(total, picked);

@@ -18,7 +18,8 @@ constexpr std::array kNaive{Config{.threads = 128, .group = 1, .loads = 1, .nest
 constexpr std::array kOnline{Config{.threads = 128, .group = 32, .nested = 1},
                              Config{.threads = 128, .group = 128, .nested = 1},
                              Config{.threads = 512, .group = 512, .nested = 1}};
-constexpr std::array kReduce{ReduceConfig{.threads = 128}, ReduceConfig{.threads = 1024}};
+constexpr std::array kReduce{ReduceConfig{.threads = 32}, ReduceConfig{.threads = 128},
+                             ReduceConfig{.threads = 1024}};
 
 }  // namespace
 

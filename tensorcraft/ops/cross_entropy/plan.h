@@ -62,10 +62,11 @@ inline std::string_view online_problem(const Params& p) {
   return p.classes <= 1 || p.class_step == 1 ? "" : "the classes must be neighbours";
 }
 
-// A large block starts later; so many rows its few threads read at once.
+// A large block starts later, and a warp needs no barrier: as few threads as read all at once, 16
+// losses each.
 inline op::LaunchPlan<ReduceConfig> reduce_launch(int64_t rows) {
-  constexpr int64_t kFewRows = 2048;
-  return {.config = {.threads = rows <= kFewRows ? 128 : 1024}, .blocks = 1};
+  const int threads = rows <= 16 * 32 ? 32 : rows <= 16 * 128 ? 128 : 1024;
+  return {.config = {.threads = threads}, .blocks = 1};
 }
 
 }  // namespace tensorcraft::kernel::cross_entropy

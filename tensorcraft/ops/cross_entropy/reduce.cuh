@@ -9,31 +9,40 @@
 
 namespace tensorcraft::kernel::cross_entropy {
 
-struct ReduceShared {
-  BlockReduce<float> sums;
-  BlockReduce<int> counts;
+// The losses that count, and how many they are.
+struct LossSum {
+  float sum;
+  int count;
+  TC_DEVICE void add(float loss) {
+    sum += loss;
+    count += bit_cast<uint32_t>(loss) != 0x80000000u;
+  }
+  TC_DEVICE LossSum over_warp() const { return {warp_sum(sum), warp_sum(count)}; }
 };
 
-TC_DEVICE void add_loss(float loss, float& sum, int& count) {
-  sum += loss;
-  count += bit_cast<uint32_t>(loss) != 0x80000000u;
-}
+struct ReduceShared {
+  LossSum parts[kMaxWarps];
+};
 
 template <ReduceConfig C>
 TC_DEVICE void reduce(const ReduceParams& p) {
-  auto& shared = static_shared<ReduceShared>();
-  float sum = 0;
-  int count = 0;
+  LossSum all{};
   const int64_t whole = p.rows / 4 * 4;
 #pragma unroll 4  // accesses in flight
   for (int64_t i = int64_t(threadIdx.x) * 4; i < whole; i += C.threads * 4) {
     const auto losses = load_vector<4>(p.losses + i);
-    for (int e = 0; e < 4; ++e) add_loss(losses[e], sum, count);
+    for (int e = 0; e < 4; ++e) all.add(losses[e]);
   }
-  if (whole + threadIdx.x < p.rows) add_loss(p.losses[whole + threadIdx.x], sum, count);
-  sum = block_reduce_once(shared.sums, sum, Sum());
-  count = block_reduce_once(shared.counts, count, Sum());
-  if (threadIdx.x == 0) *p.out = p.mean ? sum / float(count) : sum;
+  if (whole + threadIdx.x < p.rows) all.add(p.losses[whole + threadIdx.x]);
+  all = all.over_warp();
+  if constexpr (C.threads > kWarpSize) {
+    auto& shared = static_shared<ReduceShared>();
+    const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
+    if (lane == 0) shared.parts[warp] = all;
+    __syncthreads();
+    all = (lane < C.threads / kWarpSize ? shared.parts[lane] : LossSum{}).over_warp();
+  }
+  if (threadIdx.x == 0) *p.out = p.mean ? all.sum / float(all.count) : all.sum;
 }
 
 }  // namespace tensorcraft::kernel::cross_entropy
