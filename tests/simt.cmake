@@ -17,7 +17,7 @@ foreach(objects cases_objects ops_objects wrappers_objects)
   tensorcraft_simt_kernels(${objects})
   tensorcraft_program_objects(${objects})
   tensorcraft_together(${objects} 6)
-  target_compile_options(${objects} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${objects} PRIVATE $<$<CONFIG:Release>:-O1>)  # what compares every element of every case
   target_precompile_headers(${objects} REUSE_FROM tensorcraft_test_base)
   target_link_libraries(${objects} PRIVATE GTest::gtest nlohmann_json::nlohmann_json)
 endforeach()
@@ -49,7 +49,7 @@ function(tensorcraft_simt_suite watch)
   set(programs simt_tests${end} simt_faults_page${end} wrappers_tests${end})
   foreach(program ${programs})
     tensorcraft_simt_kernels(${program} ${watch})
-    target_compile_options(${program} PRIVATE $<$<CONFIG:Release>:-O1>)  # they run for a moment
+    target_compile_options(${program} PRIVATE ${TENSORCRAFT_QUICK_OPTIONS})  # they run for a moment
     if(NOT watch)
       target_precompile_headers(${program} REUSE_FROM tensorcraft_test_base)
     elseif(program STREQUAL "simt_tests${end}")

@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::TemporaryFolder;
 
-const ToolchainMemo kMemo{
+const ToolchainMemo kToolchainMemo{
     "/opt/a folder/libnvrtc.so.13", 109000000, 1700000000123456789, {{13, 0}, {75, 80, 90, 120}}};
 
 // The one memo in a cache folder.
@@ -22,10 +22,12 @@ std::string memo_file(const std::string& folder) {
   return {};
 }
 
-TEST(ToolchainMemo, GivesBackWhatWasWritten) { EXPECT_EQ(decode_memo(encode_memo(kMemo)), kMemo); }
+TEST(ToolchainMemo, GivesBackWhatWasWritten) {
+  EXPECT_EQ(decode_memo(encode_memo(kToolchainMemo)), kToolchainMemo);
+}
 
 TEST(ToolchainMemo, RefusesEveryDamage) {
-  const std::string good = encode_memo(kMemo);
+  const std::string good = encode_memo(kToolchainMemo);
   for (size_t i = 0; i < good.size(); ++i) {
     std::string damaged = good;
     damaged[i] ^= 1;

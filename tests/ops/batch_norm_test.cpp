@@ -17,6 +17,7 @@
 namespace tensorcraft {
 namespace {
 
+using test::at;
 using test::expect_error;
 using test::normal_tensor;
 
@@ -33,8 +34,6 @@ Tensor copy_of(const Tensor& t) {
   std::copy_n(t.data_as<float>(), t.size(), copy.data_as<float>());
   return copy;
 }
-
-float at(const Tensor& t, int64_t i) { return t.data_as<float>()[i]; }
 
 void expect_near(const Tensor& got, const Tensor& expected, double tolerance) {
   ASSERT_EQ(got.size(), expected.size());

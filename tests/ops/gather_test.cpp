@@ -13,14 +13,9 @@
 namespace tensorcraft {
 namespace {
 
+using test::counting_tensor;
 using test::expect_error;
 using test::values;
-
-Tensor floats(const Dims& shape, Device device = Device::cpu()) {
-  Tensor t(DType::float32, shape, device);
-  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = float(i);
-  return t;
-}
 
 Tensor indices(const Dims& shape, const std::vector<int64_t>& values,
                Device device = Device::cpu()) {
@@ -30,14 +25,14 @@ Tensor indices(const Dims& shape, const std::vector<int64_t>& values,
 }
 
 TEST(Take, PutsTheShapeOfTheIndicesInThePlaceOfTheAxis) {
-  const Tensor x = floats({2, 3, 2});
+  const Tensor x = counting_tensor({2, 3, 2});
   const Tensor y = take(x, indices({2, 2}, {2, 0, -1, 1}), {.axis = 1});
   EXPECT_EQ(y.shape(), (Dims{2, 2, 2, 2}));
   EXPECT_EQ(values(y), (std::vector<float>{4, 5, 0, 1, 4, 5, 2, 3, 10, 11, 6, 7, 10, 11, 8, 9}));
 }
 
 TEST(TakeAlongAxis, HasAnIndexForEachElement) {
-  const Tensor x = floats({2, 3});
+  const Tensor x = counting_tensor({2, 3});
   EXPECT_EQ(values(take_along_axis(x, indices({2, 2}, {2, 0, -1, 1}))),
             (std::vector<float>{2, 0, 5, 4}));
   EXPECT_EQ(values(take_along_axis(x, indices({1, 3}, {1, 0, -1}), {.axis = 0})),
@@ -45,8 +40,8 @@ TEST(TakeAlongAxis, HasAnIndexForEachElement) {
 }
 
 TEST(Take, RefusesAnIndexOutsideTheAxisBeforeItWrites) {
-  const Tensor x = floats({3, 2});
-  Tensor out = floats({2, 2});
+  const Tensor x = counting_tensor({3, 2});
+  Tensor out = counting_tensor({2, 2});
   for (const char* variant : {"cpu", "reference"}) {
     expect_error(
         ErrorKind::index,
@@ -58,13 +53,13 @@ TEST(Take, RefusesAnIndexOutsideTheAxisBeforeItWrites) {
         "take_along_axis: indices: element 2 is -3, expected [-2, 2), the axis of x");
   }
   EXPECT_EQ(values(out), (std::vector<float>{0, 1, 2, 3}));
-  EXPECT_THROW(take(floats({0, 2}), indices({1}, {0}), {.axis = 0}), Error);
+  EXPECT_THROW(take(counting_tensor({0, 2}), indices({1}, {0}), {.axis = 0}), Error);
 }
 
 TEST(Take, OnTheKernelsGivesNanOrZeroForSuchAnIndex) {
   if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
   const Device simt = Device::simt();
-  const Tensor x = floats({3, 4}, simt), ids = indices({3}, {-4, 2, 3}, simt);
+  const Tensor x = counting_tensor({3, 4}, simt), ids = indices({3}, {-4, 2, 3}, simt);
   const TensorView bits(x.view().data(), DType::int32, {3, 4}, simt);
   for (const char* variant : {"naive", "vectorized"}) {
     const Tensor y = take(x, ids, {.axis = 0, .variant = variant});
@@ -77,7 +72,7 @@ TEST(Take, OnTheKernelsGivesNanOrZeroForSuchAnIndex) {
 }
 
 TEST(Take, NeedsAnAxisAndShapesThatFit) {
-  const Tensor x = floats({3, 2}), one = indices({1}, {0});
+  const Tensor x = counting_tensor({3, 2}), one = indices({1}, {0});
   expect_error(
       ErrorKind::value, [&] { take(x, one); }, "take: axis must be given for an x of 2 dimensions");
   expect_error(

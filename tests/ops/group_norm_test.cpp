@@ -15,10 +15,9 @@
 namespace tensorcraft {
 namespace {
 
+using test::at;
 using test::expect_error;
 using test::normal_tensor;
-
-float at(const Tensor& t, int64_t i) { return t.data_as<float>()[i]; }
 
 class GroupNorm : public ::testing::TestWithParam<std::string_view> {};
 

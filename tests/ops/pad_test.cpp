@@ -15,17 +15,12 @@
 namespace tensorcraft {
 namespace {
 
+using test::counting_tensor;
 using test::expect_error;
 using test::values;
 
-Tensor floats(const Dims& shape) {
-  Tensor t(DType::float32, shape);
-  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = float(i);
-  return t;
-}
-
 TEST(Pad, PutsAMarginAroundEachAxis) {
-  const Tensor x = floats({2, 2});
+  const Tensor x = counting_tensor({2, 2});
   const Margins by{{0, 1}, {1, 2}};
   for (const char* variant : {"cpu", "reference"}) {
     const Tensor y = pad(x, {.pad_width = by, .value = 9, .variant = variant});
@@ -35,16 +30,17 @@ TEST(Pad, PutsAMarginAroundEachAxis) {
 }
 
 TEST(Pad, OneEntryIsTheWidthOfEveryAxis) {
-  const Tensor y = pad(floats({1, 1}), {.pad_width = {{1}, {0}}, .value = -1});
+  const Tensor y = pad(counting_tensor({1, 1}), {.pad_width = {{1}, {0}}, .value = -1});
   EXPECT_EQ(y.shape(), (Dims{2, 2}));
   EXPECT_EQ(values(y), (std::vector<float>{-1, -1, -1, 0}));
-  EXPECT_EQ(values(pad(floats({}), {.pad_width = {{4}, {4}}, .value = 1})), std::vector<float>{0});
+  EXPECT_EQ(values(pad(counting_tensor({}), {.pad_width = {{4}, {4}}, .value = 1})),
+            std::vector<float>{0});
 }
 
 TEST(Pad, OfNothingIsAllMargin) {
-  const Tensor y = pad(floats({0, 2}), {.pad_width = {{1, 0}, {1, 1}}, .value = 3});
+  const Tensor y = pad(counting_tensor({0, 2}), {.pad_width = {{1, 0}, {1, 1}}, .value = 3});
   EXPECT_EQ(values(y), (std::vector<float>{3, 3, 3, 3, 3, 3}));
-  EXPECT_EQ(pad(floats({0, 2}), {.pad_width = {{0}, {0}}}).size(), 0);
+  EXPECT_EQ(pad(counting_tensor({0, 2}), {.pad_width = {{0}, {0}}}).size(), 0);
 }
 
 TEST(Pad, ConvertsTheValueAsFillDoes) {
@@ -59,7 +55,7 @@ TEST(Pad, ConvertsTheValueAsFillDoes) {
 }
 
 TEST(Pad, RefusesWidthsThatDoNotFit) {
-  const Tensor x = floats({2, 3});
+  const Tensor x = counting_tensor({2, 3});
   expect_error(
       ErrorKind::type, [&] { pad(x, {.pad_width = {{1, 1, 1}, {1, 1, 1}}}); },
       "pad: pad_width must be an int, a pair of ints or a pair for each of the 2 axes of x, got 3 "
@@ -76,7 +72,7 @@ TEST(Pad, RefusesWidthsThatDoNotFit) {
     expect_error(
         ErrorKind::value, [&, by = Margins{{0, before}, {0, after}}] { pad(x, {.pad_width = by}); },
         join("pad: pad_width (", before, ", ", after, ") makes axis 1 longer than 64 bits count"));
-  Tensor out = floats({2, 3});
+  Tensor out = counting_tensor({2, 3});
   EXPECT_THROW(pad(out, x, {.pad_width = {{1}, {0}}}), Error);
   EXPECT_EQ(values(out), values(x));
 }

@@ -19,13 +19,12 @@
 namespace tensorcraft {
 namespace {
 
+using test::at;
 using Random = std::mt19937;
 
 int64_t between(Random& random, int64_t low, int64_t high) {
   return std::uniform_int_distribution<int64_t>(low, high)(random);
 }
-
-float at(const Tensor& t, int64_t i) { return t.data_as<float>()[i]; }
 
 void expect_same(const Tensor& x, const Tensor& y, double relative, double absolute) {
   ASSERT_EQ(x.size(), y.size());

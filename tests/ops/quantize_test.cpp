@@ -19,13 +19,11 @@ namespace {
 
 using test::expect_error;
 using test::normal_tensor;
+using test::values;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
-std::vector<float> floats(const Tensor& t) {
-  return {t.data_as<float>(), t.data_as<float>() + t.size()};
-}
 std::vector<uint8_t> bytes(const Tensor& t) {
   return {t.data_as<uint8_t>(), t.data_as<uint8_t>() + t.nbytes()};
 }
@@ -137,8 +135,8 @@ TEST(Quantize, Int8IsWithinHalfAScaleOfXAndSaturates) {
           quantize(x, {.dtype = DType::int8, .scheme = scheme, .asymmetric = asymmetric});
       DequantizeOptions back{.scheme = scheme};
       if (asymmetric) back.zero_point = r.zero_point.view();
-      const auto y = floats(dequantize(r.out, r.scales, back)), in = floats(x),
-                 scales = floats(r.scales);
+      const auto y = values(dequantize(r.out, r.scales, back)), in = values(x),
+                 scales = values(r.scales);
       const float scale = *std::max_element(scales.begin(), scales.end());
       for (size_t i = 0; i < in.size(); ++i)
         ASSERT_LE(std::abs(y[i] - in[i]), scale * (asymmetric ? 1.001f : 0.501f));
@@ -170,9 +168,9 @@ TEST(Quantize, ANanMakesTheScaleOfItsGroupNanAndNoOther) {
 TEST(Quantize, ScalesOfPowersOfTwoAreTheNextOnesUp) {
   std::mt19937 random(9);
   const Tensor x = normal_tensor({20, 128}, random, 0, 2);
-  const auto plain = floats(quantize(x, {.scheme = QuantizeScheme::token}).scales);
+  const auto plain = values(quantize(x, {.scheme = QuantizeScheme::token}).scales);
   const auto powers =
-      floats(quantize(x, {.scheme = QuantizeScheme::token, .power_of_two = true}).scales);
+      values(quantize(x, {.scheme = QuantizeScheme::token, .power_of_two = true}).scales);
   for (size_t i = 0; i < plain.size(); ++i) {
     int exponent = 0;
     EXPECT_EQ(std::frexp(powers[i], &exponent), 0.5f);
@@ -200,7 +198,7 @@ TEST(Quantize, ColumnsOfScalesAreTheTransposeOfRowsAndPaddedWithZeros) {
                b = dequantize(
                    columns.out, columns.scales,
                    {.scheme = QuantizeScheme::block, .scales_layout = ScalesLayout::column});
-    EXPECT_EQ(floats(a), floats(b));
+    EXPECT_EQ(values(a), values(b));
   }
 }
 

@@ -16,6 +16,16 @@ std::vector<T> values(const Tensor& t) {
   return all;
 }
 
+// An element of a float32 tensor whose memory the host sees.
+inline float at(const Tensor& t, int64_t i) { return t.data_as<float>()[i]; }
+
+// 0, 1, 2, ... in float32, on a device whose memory the host sees.
+inline Tensor counting_tensor(const Dims& shape, Device device = Device::cpu()) {
+  Tensor t(DType::float32, shape, device);
+  for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = float(i);
+  return t;
+}
+
 // float32 on a device whose memory the host sees.
 inline Tensor normal_tensor(const Dims& shape, std::mt19937& random, float mean = 0,
                             float deviation = 1, Device device = Device::cpu()) {

@@ -222,7 +222,7 @@ class VectorCheck {
  private:
   std::string_view op_;
   SymbolicSize channels_{"channels"};
-  SymbolicDType dtype_{{DType::float32}};
+  SymbolicDType dtype_{DType::float32};
 };
 
 struct Named {

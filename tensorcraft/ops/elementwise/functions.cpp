@@ -109,8 +109,6 @@ constexpr std::string_view kLikeX = "shape and dtype of x";
 constexpr std::string_view kBroadcast = "the broadcast shape of a and b, of their common dtype";
 constexpr std::string_view kTruthOfBoth = "the broadcast shape of a and b, bool";
 constexpr std::string_view kTruthOfX = "shape of x, bool";
-constexpr std::string_view kRounded =
-    "Computed in float32 and rounded once to the dtype of x. NaN stays NaN.";
 constexpr std::string_view kCompared =
     "Shapes broadcast by NumPy's rule; the operands are compared in their common dtype, as add has "
     "it, floats in float32. NaN is equal to nothing, less than nothing and greater than nothing.";
