@@ -9,6 +9,7 @@
 #include <exception>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include <pthread.h>
 #include <sched.h>
@@ -30,10 +31,16 @@ void pause_cpu() {
 #endif
 }
 
-int available_cores() {
+// The cores the calling thread may run on; none where they cannot be told.
+cpu_set_t own_cores() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
+  if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);
+  return set;
+}
+
+int available_cores() {
+  const cpu_set_t set = own_cores();
+  return std::max(1, CPU_COUNT(&set) ? CPU_COUNT(&set) : int(std::thread::hardware_concurrency()));
 }
 
 struct Job {
@@ -55,6 +62,7 @@ class Pool {
   // Only the thread that acquired the pool calls this.
   void run(const Job& job, int threads) {
     start_workers(threads - 1);
+    leave_core_to_caller();
     job_ = job;
     error_ = nullptr;
     failed_.store(false, std::memory_order_relaxed);
@@ -72,11 +80,28 @@ class Pool {
  private:
   void start_workers(int count) {
     try {
-      for (; num_workers_ < count; ++num_workers_)
-        std::thread([this, index = num_workers_] { work(index); }).detach();
+      while (int(workers_.size()) < count) {
+        workers_.reserve(workers_.size() + 1);
+        std::thread worker([this, index = int(workers_.size())] { work(index); });
+        workers_.push_back(worker.native_handle());
+        worker.detach();
+        callers_core_ = -1;
+      }
     } catch (const std::system_error&) {
       // The system has no more threads: those there are, and the caller, do the work.
     }
+  }
+
+  // In a virtual machine Linux takes an idle core for one that is not there, wakes a worker on its
+  // caller's core, and lets it wait there for milliseconds. So workers may run on any other core.
+  void leave_core_to_caller() {
+    const int core = sched_getcpu();
+    if (core < 0 || core == callers_core_) return;
+    callers_core_ = core;
+    cpu_set_t others = cores_;
+    CPU_CLR(core, &others);
+    if (CPU_COUNT(&others) == 0) return;
+    for (const pthread_t worker : workers_) pthread_setaffinity_np(worker, sizeof others, &others);
   }
 
   void work(int index) {
@@ -138,7 +163,9 @@ class Pool {
   alignas(64) std::atomic<bool> busy_ = false;
   std::atomic<bool> failed_ = false;
   std::atomic<int> active_workers_ = 0;
-  int num_workers_ = 0;
+  std::vector<pthread_t> workers_;  // they never end
+  const cpu_set_t cores_ = own_cores();
+  int callers_core_ = -1;  // as the workers know it
   Job job_;
   std::exception_ptr error_;
 };

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,6 +137,29 @@ TEST(SetNumThreads, UsesMoreThanOneThread) {
   });
   set_num_threads(0);
   EXPECT_EQ(arrived, 2);
+}
+
+// A virtual machine's Linux would let a worker wait behind its caller while another core is idle.
+TEST(Workers, LeaveTheirCallersCore) {
+  cpu_set_t own;
+  ASSERT_EQ(sched_getaffinity(0, sizeof own, &own), 0);
+  if (CPU_COUNT(&own) < 2) GTEST_SKIP() << "this process has one core";
+  set_num_threads(2);
+  const pid_t caller = gettid();
+  std::atomic<int> cores = 0;
+  parallel_for(2, 1, [&](int64_t, int64_t) {
+    if (gettid() == caller) {
+      while (cores == 0) std::this_thread::yield();
+      return;
+    }
+    cpu_set_t set;
+    cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : -1;
+  });
+  set_num_threads(0);
+  EXPECT_EQ(cores, CPU_COUNT(&own) - 1);
+  cpu_set_t now;
+  ASSERT_EQ(sched_getaffinity(0, sizeof now, &now), 0);
+  EXPECT_TRUE(CPU_EQUAL(&now, &own)) << "the caller may run where it could before";
 }
 
 }  // namespace
