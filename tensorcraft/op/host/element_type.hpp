@@ -37,6 +37,23 @@ auto with_element_type(DType dtype, F&& f) {
   fail(ErrorKind::internal, "dtype ", int(dtype), " is not known");
 }
 
+// Calls f with a null pointer of the unsigned integer that has the size of a dtype in bytes: for
+// elements that are moved and not looked at.
+template <class F>
+auto with_bits_of_size(size_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f(static_cast<uint8_t*>(nullptr));
+    case 2:
+      return f(static_cast<uint16_t*>(nullptr));
+    case 4:
+      return f(static_cast<uint32_t*>(nullptr));
+    case 8:
+      return f(static_cast<uint64_t*>(nullptr));
+  }
+  fail(ErrorKind::internal, "no dtype has ", bytes, " bytes");
+}
+
 // f(to[i], from[i]) for n elements; neighbours apart from the rest, as only those become vector
 // code.
 template <class To, class From, class F>

@@ -2,6 +2,8 @@
 #include "tensorcraft/op/host/gemm.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/op/host/gemm_parts.hpp"
+#include "tensorcraft/op/host/gemv.hpp"
 #include "tensorcraft/op/host/micro_kernel.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/op/host/rows.hpp"
@@ -23,20 +25,7 @@ constexpr int64_t kPackedFloats = int64_t(1) << 22;
 // Below this many multiplications a second thread costs more than it gives.
 constexpr int64_t kGrainProducts = int64_t(1) << 20;
 
-int64_t div_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 int64_t round_up(int64_t a, int64_t b) { return div_up(a, b) * b; }
-
-template <class Pointer>
-Pointer advance(Pointer data, DType dtype, int64_t elements) {
-  return data + elements * int64_t(dtype_bytes(dtype));
-}
-
-const std::byte* address(const ConstMatrix& m, int64_t i, int64_t j) {
-  return advance(static_cast<const std::byte*>(m.data), m.dtype, i * m.row + j * m.column);
-}
-std::byte* address(const Matrix& m, int64_t i, int64_t j) {
-  return advance(static_cast<std::byte*>(m.data), m.dtype, i * m.row + j * m.column);
-}
 
 // A `width` x `depth` part of a matrix, for packing: a panel holds, for each depth, the values of
 // `panel` neighbouring positions along the width.
@@ -49,11 +38,8 @@ struct Part {
 
 // A row of floats, in place where it already is one.
 const float* line_of(const Part& part, int64_t offset, int64_t stride, int64_t n) {
-  const std::byte* from = advance(part.data, part.dtype, offset);
-  if (part.dtype == DType::float32 && stride == 1) return reinterpret_cast<const float*>(from);
-  float* line = scratch(Slot::line, n);
-  load_row(line, from, part.dtype, stride, n);
-  return line;
+  return line_at(advance(part.data, part.dtype, offset), part.dtype, stride, n,
+                 scratch(Slot::line, n));
 }
 
 // Reads along the direction in which memory is nearer; what is beyond the width becomes 0.
@@ -107,19 +93,6 @@ void pack_b(const Pass& pass) {
   });
 }
 
-// One finished row of sums becomes a row of D.
-void finish_row(const GemmProblem& g, int64_t i, int64_t j, int64_t n, float* sums,
-                const float* bias, float* line) {
-  if (g.alpha != 1.0f) row_scale(sums, sums, g.alpha, 0.0f, n);
-  if (g.beta != 0.0f) {
-    load_row(line, address(g.c, i, j), g.c.dtype, g.c.column, n);
-    row_add_scaled(sums, line, g.beta, n);
-  }
-  if (bias) row_add(sums, bias, n);
-  if (g.activation != Activation::none) row_activate(sums, sums, g.activation, n);
-  store_row(address(g.d, i, j), sums, g.d.dtype, g.d.column, n);
-}
-
 // The block of D at (row, column of the pass): all of k, so no other task touches it.
 void compute_block(const Pass& pass, int64_t row, int64_t column) {
   const GemmProblem& g = pass.problem;
@@ -138,15 +111,9 @@ void compute_block(const Pass& pass, int64_t row, int64_t column) {
                    tile + i * padded_n + j, padded_n, p > 0);
   }
   if (g.k == 0) std::fill_n(tile, padded_m * padded_n, 0.0f);
-  const float* bias = nullptr;
   const int64_t first = pass.first_column + column;
-  if (g.bias.data) {
-    float* row_of_bias = scratch(Slot::bias, n);
-    load_row(row_of_bias, address(g.bias, 0, first), g.bias.dtype, g.bias.column, n);
-    bias = row_of_bias;
-  }
-  float* line = scratch(Slot::line, n);
-  for (int64_t i = 0; i < m; ++i) finish_row(g, row + i, first, n, tile + i * padded_n, bias, line);
+  const FinishRow finish(g, first, n);
+  for (int64_t i = 0; i < m; ++i) finish(row + i, tile + i * padded_n);
 }
 
 // Smaller blocks where there are too few for the threads.
@@ -176,6 +143,7 @@ void run_pass(Pass pass) {
 }
 
 void gemm_one(const GemmProblem& g) {
+  if (is_gemv(g)) return gemv(g);
   const MicroKernel& kernel = micro_kernel();
   const int64_t depth_blocks = std::max<int64_t>(1, div_up(g.k, kBlockDepth));
   const int64_t depth = std::max<int64_t>(1, div_up(g.k, depth_blocks));

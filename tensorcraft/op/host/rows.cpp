@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/simd.hpp"
 
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -14,6 +15,8 @@ namespace {
 
 // Independent sums of a reduction: two vectors of 16 floats hide the latency of an addition.
 constexpr int kLanes = 32;
+// Floats of a line of memory.
+constexpr int64_t kLine = 16;
 
 inline float sum_lanes(float (&lanes)[kLanes]) {
   for (int width = kLanes / 2; width > 0; width /= 2)
@@ -97,6 +100,18 @@ TC_HOST_CLONES float row_max(const float* x, int64_t n) {
   float result = lanes[0];
   for (int l = 1; l < kLanes; ++l) result = max_nan(result, lanes[l]);
   return result;
+}
+
+TC_HOST_CLONES int64_t row_find(const float* x, float value, int64_t n) {
+  const auto is_it = [=](float v) { return (v == value) | ((v != v) & (value != value)); };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    int found = 0;
+    for (int l = 0; l < kLanes; ++l) found |= is_it(x[i + l]);
+    if (found) break;
+  }
+  while (i < n && !is_it(x[i])) ++i;
+  return i;
 }
 
 TC_HOST_CLONES float row_sum(const float* x, int64_t n) {
@@ -250,6 +265,48 @@ float* Rows::target(int64_t row, float* buffer) const {
 
 void Rows::commit(int64_t row, const float* values) const {
   if (!is_direct()) store_row(address(row), values, dtype_, stride_, length_);
+}
+
+int64_t Rows::num_beside(int64_t row) const {
+  constexpr int64_t kTileFloats = 128 * 1024;  // of two tiles in a second-level cache
+  const int last = outer_shape_.rank() - 1;
+  if (last < 0 || outer_strides_[last] != 1 || std::abs(stride_) < kLine) return 1;
+  if (length_ > kTileFloats) return 1;
+  const int64_t wanted =
+      std::clamp<int64_t>(kTileFloats / std::max<int64_t>(1, length_), kLine, 4 * kLine);
+  return std::min(wanted, outer_shape_[last] - row % outer_shape_[last]);
+}
+
+// A block of lines passes through a buffer, so that both sides are read and written in runs.
+void Rows::read_beside(int64_t row, int64_t count, float* tile) const {
+  const int64_t line_bytes = stride_ * int64_t(dtype_bytes(dtype_));
+  const std::byte* from = address(row);
+  float block[kLine][4 * kLine];
+  for (int64_t i = 0; i < length_; i += kLine) {
+    const int64_t lines = std::min(kLine, length_ - i);
+    for (int64_t l = 0; l < lines; ++l)
+      load_row(block[l], from + (i + l) * line_bytes, dtype_, 1, count);
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t l = 0; l < lines; ++l) tile[r * pitch() + i + l] = block[l][r];
+  }
+}
+
+void Rows::commit_beside(int64_t row, int64_t count, const float* tile) const {
+  if (num_beside(row) < count) {
+    for (int64_t r = 0; r < count; ++r)
+      store_row(address(row + r), tile + r * pitch(), dtype_, stride_, length_);
+    return;
+  }
+  const int64_t line_bytes = stride_ * int64_t(dtype_bytes(dtype_));
+  std::byte* const to = address(row);
+  float block[kLine][4 * kLine];
+  for (int64_t i = 0; i < length_; i += kLine) {
+    const int64_t lines = std::min(kLine, length_ - i);
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t l = 0; l < lines; ++l) block[l][r] = tile[r * pitch() + i + l];
+    for (int64_t l = 0; l < lines; ++l)
+      store_row(to + (i + l) * line_bytes, block[l], dtype_, 1, count);
+  }
 }
 
 }  // namespace tensorcraft::host

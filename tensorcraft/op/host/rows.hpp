@@ -13,6 +13,8 @@ namespace tensorcraft::host {
 // Row functions: x and y hold n floats next to each other and may be the same row. Sums are taken
 // in 32 partial sums, so they do not depend on the number of threads.
 float row_max(const float* x, int64_t n);  // -inf where n is 0; NaN where x has one
+// Where value, or where it is NaN a NaN, is first; n where it is not.
+int64_t row_find(const float* x, float value, int64_t n);
 float row_sum(const float* x, int64_t n);
 float row_dot(const float* x, const float* y, int64_t n);
 float row_sum_of_squares(const float* x, float center, int64_t n);  // sum of (x - center)^2
@@ -37,7 +39,7 @@ void store_row(void* to, const float* from, DType dtype, int64_t stride, int64_t
 // Memory of the calling thread, 64-byte aligned, kept for its next use; contents are undefined.
 // Each slot is one buffer: a function that calls another with the same slot loses its contents.
 // Kind out_of_memory where there is no room.
-enum class Slot : int { row_a, row_b, row_c, row_d, pack_a, pack_b, tile, line, bias };
+enum class Slot : int { row_a, row_b, row_c, row_d, pack_a, pack_b, tile, tile_out, line, bias };
 float* scratch(Slot slot, int64_t num_floats);
 
 // The rows of a tensor along one axis, which may have any strides.
@@ -58,6 +60,14 @@ class Rows {
   float* target(int64_t row, float* buffer) const;
   void commit(int64_t row, const float* values) const;
 
+  // How many rows from `row` on are better read together: where rows are columns of a matrix, so
+  // many that a line of memory serves all of them; else 1.
+  int64_t num_beside(int64_t row) const;
+  // That many rows or fewer as floats, pitch() apart, and back.
+  void read_beside(int64_t row, int64_t count, float* tile) const;
+  void commit_beside(int64_t row, int64_t count, const float* tile) const;
+  int64_t pitch() const { return length_ + 16; }  // a power of two would use few lines of a cache
+
  private:
   bool is_direct() const { return dtype_ == DType::float32 && stride_ == 1; }
 
@@ -67,14 +77,43 @@ class Rows {
   Dims outer_shape_, outer_strides_;
 };
 
-// Calls f(row) for each of `count` rows of `length` elements on all threads; a thread takes at
-// least about 16,000 elements at a time.
+// Rows of `length` elements that a thread takes at least: about 16,000 elements.
+inline int64_t row_grain(int64_t length) {
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, length));
+}
+
+// Calls f(row) for each of `count` rows of `length` elements on all threads.
 template <class F>
 void for_each_row(int64_t count, int64_t length, F&& f) {
-  constexpr int64_t kGrainElements = 16384;
-  const int64_t grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, length));
-  parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(count, row_grain(length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) f(row);
+  });
+}
+
+// Calls f(row, x, y) for each row on all threads: x its floats in `from`, y where those of the same
+// row of `to` are put. Both are the same memory only where the tensors are. Uses the slots row_a,
+// row_b, tile and tile_out.
+template <class F>
+void map_rows(const Rows& from, const Rows& to, F&& f) {
+  const auto one = [&](int64_t row) {
+    float* const y = to.target(row, scratch(Slot::row_b, to.length()));
+    f(row, from.read(row, scratch(Slot::row_a, from.length())), y);
+    to.commit(row, y);
+  };
+  const auto several = [&](int64_t row, int64_t count) {
+    float* const x = scratch(Slot::tile, count * from.pitch());
+    float* const y = scratch(Slot::tile_out, count * to.pitch());
+    from.read_beside(row, count, x);
+    for (int64_t i = 0; i < count; ++i) f(row + i, x + i * from.pitch(), y + i * to.pitch());
+    to.commit_beside(row, count, y);
+  };
+  const int64_t grain =
+      from.count() > 0 ? std::max(from.num_beside(0), row_grain(from.length())) : 1;
+  parallel_for(from.count(), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin, count; row < end; row += count) {
+      count = std::min(end - row, from.num_beside(row));
+      count == 1 ? one(row) : several(row, count);
+    }
   });
 }
 

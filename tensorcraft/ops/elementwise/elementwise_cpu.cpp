@@ -61,16 +61,8 @@ void move_elements(const TensorView& to, const TensorView& from) {
 }
 
 void move_elements(const TensorView& to, const TensorView& from) {
-  switch (dtype_bytes(to.dtype())) {
-    case 1:
-      return move_elements<uint8_t>(to, from);
-    case 2:
-      return move_elements<uint16_t>(to, from);
-    case 4:
-      return move_elements<uint32_t>(to, from);
-    default:
-      return move_elements<uint64_t>(to, from);
-  }
+  host::with_bits_of_size(dtype_bytes(to.dtype()),
+                          [&]<class T>(T*) { move_elements<T>(to, from); });
 }
 
 void fill(const Problem& q) {
@@ -79,14 +71,20 @@ void fill(const Problem& q) {
   move_elements(q.out, one.broadcast_to(q.out.shape()));
 }
 
+template <class V>
+void convert(const TensorView& to, const TensorView& from) {
+  const Runs target(to), source(from);
+  host::parallel_for(to.size(), kGrain, [&](int64_t begin, int64_t end) {
+    alignas(64) V buffer[kBlock];
+    for (int64_t at = begin; at < end; at += kBlock) {
+      const int64_t n = std::min(kBlock, end - at);
+      write(target, at, n, read(source, at, n, buffer));
+    }
+  });
+}
+
 void convert(const Problem& q) {
-  const auto unchanged = []<class V>(V* y, const V* x, const V*, int64_t n) {
-    std::memmove(y, x, size_t(n) * sizeof(V));
-  };
-  if (is_floating(q.a.dtype()))
-    for_each_block<float>(q, unchanged);
-  else
-    for_each_block<int64_t>(q, unchanged);
+  is_floating(q.a.dtype()) ? convert<float>(q.out, q.a) : convert<int64_t>(q.out, q.a);
 }
 
 void reference_astype(const Problem& q) {

@@ -2,8 +2,9 @@
 #include "tensorcraft/ops/gather/gather_cpu.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
-#include "tensorcraft/op/host/parallel.hpp"
+#include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/ops/gather/params.h"
 #include "tensorcraft/op/rows.hpp"
 
@@ -28,36 +29,53 @@ void check_indices(const Problem& q) {
   }
 }
 
-}  // namespace
+// The last axis of what is read and written, and its indices.
+struct LastAxis {
+  int64_t length, out_step, x_step, index_step;
+
+  explicit LastAxis(const Problem& q) {
+    const int last = q.out.rank() - 1;
+    length = last < 0 ? 1 : q.out.shape(last);
+    out_step = last < 0 ? 0 : q.out.stride(last);
+    x_step = last < 0 ? 0 : q.x.stride(last);
+    index_step = last < 0 ? 0 : q.indices.stride(last);
+  }
+  bool is_run() const { return index_step == 0 && out_step == 1 && x_step == 1; }
+};
 
 // Runs along the last axis: one index and one copy where it brings a run, else one for each
-// element.
-void cpu(const Problem& q) {
-  check_indices(q);
+// element. T has the size of the dtype.
+template <class T, class Index>
+void gather(const Problem& q) {
+  const LastAxis axis(q);
   const int last = q.out.rank() - 1;
-  const int64_t length = last < 0 ? 1 : q.out.shape(last);
-  const int64_t out_step = last < 0 ? 0 : q.out.stride(last),
-                x_step = last < 0 ? 0 : q.x.stride(last),
-                index_step = last < 0 ? 0 : q.indices.stride(last);
   const RowMap out_rows = op::row_map(q.out, last), x_rows = op::row_map(q.x, last),
                index_rows = op::row_map(q.indices, last);
-  const auto bytes = int64_t(dtype_bytes(q.out.dtype()));
-  const bool is_run = index_step == 0 && out_step == 1 && x_step == 1;
   const auto move = [&](int64_t row) {
-    std::byte* out = q.out.data_as<std::byte>() + out_rows.offset(row) * bytes;
-    const std::byte* x = q.x.data_as<std::byte>() + x_rows.offset(row) * bytes;
-    const int64_t at = index_rows.offset(row);
-    for (int64_t i = 0; i < (is_run ? 1 : length); ++i) {
-      const int64_t from = position(index_at(q.indices, at + i * index_step), q.axis_size);
-      std::memcpy(out + i * out_step * bytes, x + (i * x_step + from * q.x_step) * bytes,
-                  size_t(is_run ? length * bytes : bytes));
+    T* out = q.out.data_as<T>() + out_rows.offset(row);
+    const T* x = q.x.data_as<T>() + x_rows.offset(row);
+    const Index* indices = q.indices.data_as<Index>() + index_rows.offset(row);
+    if (axis.is_run()) {
+      std::copy_n(x + position(*indices, q.axis_size) * q.x_step, axis.length, out);
+      return;
     }
+    for (int64_t i = 0; i < axis.length; ++i)
+      out[i * axis.out_step] =
+          x[i * axis.x_step + position(indices[i * axis.index_step], q.axis_size) * q.x_step];
   };
-  constexpr int64_t kGrainElements = 16384;
-  host::parallel_for(q.out.size() / length, std::max<int64_t>(1, kGrainElements / length),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t row = begin; row < end; ++row) move(row);
-                     });
+  host::for_each_row(q.out.size() / axis.length, axis.length, move);
+}
+
+template <class T>
+void gather(const Problem& q) {
+  q.indices.dtype() == DType::int32 ? gather<T, int32_t>(q) : gather<T, int64_t>(q);
+}
+
+}  // namespace
+
+void cpu(const Problem& q) {
+  check_indices(q);
+  host::with_bits_of_size(dtype_bytes(q.out.dtype()), [&]<class T>(T*) { gather<T>(q); });
 }
 
 void reference(const Problem& q) {

@@ -53,6 +53,8 @@ host::GemmProblem host_problem(const Problem& q, int64_t outer) {
 op::Verdict accepts_onednn(const Problem& q, const DeviceInfo&) {
   if (!host::onednn::available()) return op::decline("oneDNN 3 is not installed");
   if (q.d.size() == 0) return op::decline("the result is empty");
+  if (q.m() == 1 || q.n() == 1)
+    return op::decline("one row or column: cpu reads the matrix faster");
   const char* reason = host::onednn::declines(host_problem(q, 0));
   return reason ? op::decline(reason) : op::accept;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/pad/pad_cpu.hpp"
 
+#include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/ops/pad/plan.h"
@@ -59,16 +60,7 @@ void cpu(const Problem& q) {
   const Params p =
       make_params(q.x.data(), q.out.data(), q.value, q.x.rank(), q.before.data(), q.after.data(),
                   q.x.shape().data(), q.x.strides().data(), q.out.strides().data());
-  switch (dtype_bytes(q.x.dtype())) {
-    case 1:
-      return write<uint8_t>(p);
-    case 2:
-      return write<uint16_t>(p);
-    case 4:
-      return write<uint32_t>(p);
-    default:
-      return write<uint64_t>(p);
-  }
+  host::with_bits_of_size(dtype_bytes(q.x.dtype()), [&]<class T>(T*) { write<T>(p); });
 }
 
 void reference(const Problem& q) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/permute/permute_cpu.hpp"
 
+#include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/ops/permute/plan.h"
@@ -84,16 +85,7 @@ void cpu(const TensorView& out, const TensorView& x) {
   if (out.data() == x.data()) return;  // a copy onto itself
   const Move m = make_move(x.data(), out.data(), int(dtype_bytes(x.dtype())), x.rank(),
                            x.shape().data(), x.strides().data(), out.strides().data());
-  switch (m.element_bytes) {
-    case 1:
-      return move<uint8_t>(m);
-    case 2:
-      return move<uint16_t>(m);
-    case 4:
-      return move<uint32_t>(m);
-    default:
-      return move<uint64_t>(m);
-  }
+  host::with_bits_of_size(size_t(m.element_bytes), [&]<class T>(T*) { move<T>(m); });
 }
 
 void reference(const TensorView& out, const TensorView& x) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kChunk = 2048;      // elements that are converted at once
 constexpr int64_t kPart = 64 * 1024;  // elements of a part of a long reduction
-constexpr int64_t kWidth = 512;       // neighbouring outputs that are computed together
+constexpr int64_t kWidth = 2048;      // neighbouring outputs that are computed together
 constexpr int64_t kLines = 1024;      // of those, at least, in a part
 
 // n elements of x from `at` on, `stride` apart, as float or int64_t, where they are or in `to`; a
@@ -58,8 +58,7 @@ void add_chunk(State& s, const V* x, int64_t n, int64_t index) {
   } else if constexpr (is_float && operation == Operation::argmax) {
     const float top = host::row_max(x, n);
     if (!R::is_larger(top, s.value)) return;
-    const auto is_top = [=](float v) { return v == top || (v != v && top != top); };
-    s = {index + (std::find_if(x, x + n, is_top) - x), top};
+    s = {index + host::row_find(x, top, n), top};
   } else {
     for (int64_t i = 0; i < n; ++i) add_one<R>(s, x[i], index + i);
   }

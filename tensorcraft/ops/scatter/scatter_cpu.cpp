@@ -138,16 +138,7 @@ void cpu(const Problem& q) {
     });
     return;
   }
-  switch (dtype_bytes(q.x.dtype())) {
-    case 1:
-      return place<uint8_t>(p);
-    case 2:
-      return place<uint16_t>(p);
-    case 4:
-      return place<uint32_t>(p);
-    default:
-      return place<uint64_t>(p);
-  }
+  host::with_bits_of_size(dtype_bytes(q.x.dtype()), [&]<class T>(T*) { place<T>(p); });
 }
 
 void reference(const Problem& q) {

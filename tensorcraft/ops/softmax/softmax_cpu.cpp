@@ -41,11 +41,10 @@ class MaskRows {
 };
 
 // The logits of one row: itself, or a scaled and masked copy.
-const float* logits(const Problem& q, const host::Rows& from, int64_t row) {
-  const int64_t n = from.length();
-  float* const buffer = host::scratch(host::Slot::row_a, n);
-  const float* const values = from.read(row, buffer);
+const float* logits(const Problem& q, int64_t row, const float* values) {
   if (q.scale == 1 && !q.mask) return values;
+  const int64_t n = q.cols();
+  float* const buffer = host::scratch(host::Slot::row_a, n);
   host::row_scale(buffer, values, q.scale, 0.0f, n);
   if (q.mask) MaskRows(q).apply(buffer, row, n, host::scratch(host::Slot::row_c, n));
   return buffer;
@@ -74,32 +73,23 @@ void finish(const Problem& q, float* result, const float* values, int64_t n) {
   }
 }
 
-void logsumexp(const Problem& q) {
-  const host::Rows from(q.x, q.axis), to(q.out, q.axis);
-  const int64_t n = from.length();
-  host::for_each_row(to.count(), n, [&](int64_t row) {
-    const float* values = from.read(row, host::scratch(host::Slot::row_a, n));
-    float one;
-    float* const result = to.target(row, &one);
-    *result = host::row_max(values, n);
-    if (std::isfinite(*result))
-      *result += std::log(host::row_exp(host::scratch(host::Slot::row_b, n), values, *result, n));
-    to.commit(row, result);
-  });
+float logsumexp(const float* values, int64_t n) {
+  const float top = host::row_max(values, n);
+  if (!std::isfinite(top)) return top;
+  return top + std::log(host::row_exp(host::scratch(host::Slot::row_c, n), values, top, n));
 }
 
 }  // namespace
 
 void cpu(const Problem& q) {
-  if (q.form == Form::logsumexp) return logsumexp(q);
-  const host::Rows from(q.x, q.axis), to(q.out, q.axis);
-  const int64_t n = from.length();
-  host::for_each_row(from.count(), n, [&](int64_t row) {
-    const float* values = logits(q, from, row);
-    float* result = to.target(row, host::scratch(host::Slot::row_b, n));
-    finish(q, result, values, n);
-    to.commit(row, result);
-  });
+  const int64_t n = q.cols();
+  host::map_rows(host::Rows(q.x, q.axis), host::Rows(q.out, q.axis),
+                 [&](int64_t row, const float* x, float* y) {
+                   if (q.form == Form::logsumexp)
+                     *y = logsumexp(x, n);
+                   else
+                     finish(q, y, logits(q, row, x), n);
+                 });
 }
 
 void reference(const Problem& q) {

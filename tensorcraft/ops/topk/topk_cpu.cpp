@@ -31,9 +31,7 @@ void cpu(const Problem& q) {
   const host::Rows from(q.x, q.axis), to(q.out, q.axis);
   const int64_t n = q.cols();
   const host::Elements places = by_rows(q.indices ? *q.indices : q.out, q.axis);
-  host::for_each_row(q.rows(), n, [&](int64_t row) {
-    const float* x = from.read(row, host::scratch(host::Slot::row_a, n));
-    float* y = to.target(row, host::scratch(host::Slot::row_b, q.k));
+  host::map_rows(from, to, [&](int64_t row, const float* x, float* y) {
     std::vector<int64_t> best;
     best.reserve(size_t(q.k) + 1);
     for (int64_t i = 0; i < n; ++i) {
@@ -45,7 +43,6 @@ void cpu(const Problem& q) {
       best.insert(best.begin() + int64_t(place), i);
     }
     for (size_t place = 0; place < best.size(); ++place) y[place] = x[best[place]];
-    to.commit(row, y);
     if (!q.indices) return;
     for (size_t place = 0; place < best.size(); ++place)
       places.set_integer(row * q.k + int64_t(place), best[place]);

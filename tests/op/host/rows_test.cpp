@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -255,6 +257,68 @@ TEST(Scratch, ARowThatFitsNoMemoryIsATypedError) {
     }
   }
   EXPECT_NE(scratch(Slot::row_c, 8), nullptr);
+}
+
+TEST(RowFind, NamesTheFirstPlaceOfAValueOrOfANan) {
+  for (const int64_t n : {0, 1, 31, 32, 33, 200}) {
+    std::vector<float> x(n, 1.0f);
+    EXPECT_EQ(row_find(x.data(), 2.0f, n), n);
+    EXPECT_EQ(row_find(x.data(), std::nanf(""), n), n);
+    for (int64_t i = 0; i < n; ++i) {
+      auto with = x;
+      with[i] = with[n - 1] = 2.0f;
+      ASSERT_EQ(row_find(with.data(), 2.0f, n), i) << n;
+      with[i] = std::nanf("");
+      ASSERT_EQ(row_find(with.data(), std::nanf(""), n), i) << n;
+    }
+  }
+}
+
+// Columns of a matrix are taken together; the last, fewer ones, and rows of a length of their own
+// too.
+TEST(MapRows, GivesEveryRowOnceWhereRowsAreColumns) {
+  for (const DType dtype : {DType::float32, DType::bfloat16})
+    for (const int64_t length : {1, 15, 16, 17, 5000})
+      for (const int64_t columns : {16, 37, 130}) {
+        const size_t bytes = dtype_bytes(dtype);
+        std::vector<std::byte> from(2 * length * columns * bytes), to(2 * 3 * columns * bytes);
+        std::vector<float> x(2 * length * columns), y(2 * 3 * columns);
+        for (size_t i = 0; i < x.size(); ++i) x[i] = float(i % 251);
+        store_row(from.data(), x.data(), dtype, 1, int64_t(x.size()));
+        const Rows rows(TensorView(from.data(), dtype, {2, length, columns}), 1);
+        const Rows out(TensorView(to.data(), dtype, {2, 3, columns}), 1);
+        ASSERT_EQ(rows.num_beside(0), std::min<int64_t>(columns, length == 5000 ? 26 : 64));
+        std::vector<std::atomic<int>> visits(rows.count());
+        map_rows(rows, out, [&](int64_t row, const float* values, float* result) {
+          ++visits[row];
+          for (int64_t i = 0; i < length; ++i) {
+            const int64_t at = (row / columns * length + i) * columns + row % columns;
+            ASSERT_EQ(values[i], float(at % 251)) << row << " " << i;
+          }
+          for (int i = 0; i < 3; ++i) result[i] = float((row + i) % 200);
+        });
+        for (const auto& v : visits) ASSERT_EQ(v, 1);
+        load_row(y.data(), to.data(), dtype, 1, int64_t(y.size()));
+        for (int64_t row = 0; row < out.count(); ++row)
+          for (int64_t i = 0; i < 3; ++i)
+            ASSERT_EQ(y[(row / columns * 3 + i) * columns + row % columns], float((row + i) % 200));
+      }
+}
+
+TEST(MapRows, WorksInPlaceAndOnRowsThatAreRows) {
+  std::vector<float> data(70 * 40);
+  std::iota(data.begin(), data.end(), 0.0f);
+  const TensorView view(data.data(), DType::float32, {70, 40});
+  const auto reverse = [](int64_t n) {
+    return [n](int64_t, const float* x, float* y) {
+      std::vector<float> copy(x, x + n);
+      std::reverse_copy(copy.begin(), copy.end(), y);
+    };
+  };
+  map_rows(Rows(view, 0), Rows(view, 0), reverse(70));
+  EXPECT_EQ(data[3], float(69 * 40 + 3));
+  map_rows(Rows(view, 1), Rows(view, 1), reverse(40));
+  for (size_t i = 0; i < data.size(); ++i) ASSERT_EQ(data[i], float(data.size() - 1 - i));
 }
 
 TEST(ForEachRow, VisitsEveryRowOnce) {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/host/gemv.hpp"
+
+#include "tensorcraft/op/host/parallel.hpp"
+#include "tests/op/host/gemm_problems.hpp"
+
+namespace tensorcraft::host {
+namespace {
+
+void run_gemv(const GemmCase& c) {
+  SCOPED_TRACE(testing::Message() << c.m << " x " << c.n << " x " << c.k
+                                  << (c.transpose_a ? " ta" : "") << (c.transpose_b ? " tb" : ""));
+  GemmData data(c);
+  ASSERT_TRUE(is_gemv(data.problem));
+  gemv(data.problem);
+  data.check();
+}
+
+// A row and a column of D, the matrix by rows and by columns.
+void run_each_way(GemmCase c, int64_t length) {
+  for (const bool is_row : {true, false})
+    for (const bool transposed : {false, true}) {
+      c.m = is_row ? 1 : length;
+      c.n = is_row ? length : 1;
+      (is_row ? c.transpose_b : c.transpose_a) = transposed;
+      run_gemv(c);
+      c.transpose_a = c.transpose_b = false;
+    }
+}
+
+TEST(HostGemv, AgreesWithDoubleAroundEveryBlock) {
+  for (const int64_t length : {1, 2, 3, 4, 5, 16, 33, 8191, 8193})
+    for (const int64_t k : {0, 1, 3, 4, 17, 130}) run_each_way({.k = k}, length);
+  for (const int64_t k : {8191, 8192, 8197, 20000}) run_each_way({.k = k}, 5);
+}
+
+TEST(HostGemv, ConvertsLowPrecisionInAndOutAndLeavesGapsAlone) {
+  for (const DType in : {DType::float16, DType::bfloat16})
+    for (const DType out : {DType::float32, in})
+      run_each_way({.k = 300, .in = in, .out = out, .bias = true, .gap = 3}, 70);
+}
+
+TEST(HostGemv, AppliesTheEpilogueOnceAfterAllOfK) {
+  for (const Activation a : {Activation::none, Activation::gelu, Activation::silu})
+    run_each_way({.k = 9000, .alpha = 0.5f, .beta = -0.25f, .bias = true, .activation = a}, 9);
+}
+
+TEST(HostGemv, ReadsAVectorWithAStride) {
+  GemmData data({.m = 1, .n = 21, .k = 33, .transpose_a = true, .gap = 2});
+  ASSERT_EQ(data.problem.a.column, 3);
+  gemv(data.problem);
+  data.check();
+}
+
+TEST(HostGemv, IsTheSameForAnyNumberOfThreads) {
+  for (const bool transposed : {false, true}) {
+    std::vector<float> first;
+    for (const int threads : {1, 2, 3, 7}) {
+      set_num_threads(threads);
+      GemmData data({.m = 1, .n = 2000, .k = 3000, .transpose_b = transposed});
+      gemv(data.problem);
+      if (first.empty()) first = data.d.read();
+      // The last element is padding and stays NaN.
+      const auto now = data.d.read();
+      ASSERT_TRUE(std::equal(now.begin(), now.end() - 1, first.begin())) << threads;
+    }
+  }
+  set_num_threads(0);
+}
+
+}  // namespace
+}  // namespace tensorcraft::host
