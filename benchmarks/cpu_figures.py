@@ -29,15 +29,18 @@ def operator_rows() -> list[dict[str, Any]]:
     a, b = (rng.standard_normal((1024, 1024), np.float32) for _ in range(2))
     x = rng.standard_normal((4096, 1024), np.float32)
     w, s = rng.standard_normal((2, 1024), np.float32)
-    out, product = np.empty_like(x), np.empty_like(a)
+    column, line = (rng.standard_normal(shape, np.float32) for shape in ((1024, 1), (1, 4096)))
+    numbers, columns = rng.integers(0, 1000, x.shape, np.int32), rng.integers(0, 1024, 1024)
+    out, product, turned = np.empty_like(x), np.empty_like(a), np.empty_like(x, shape=(1024, 4096))
+    sums, row_sums = np.empty((4096, 1), np.float32), np.empty((1, 1024), np.float32)
 
     def numpy_layer_norm() -> Any:
         centred = x - x.mean(-1, keepdims=True)
         return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * w + s
 
-    def numpy_softmax() -> Any:
-        e = np.exp(x - x.max(-1, keepdims=True))
-        return e / e.sum(-1, keepdims=True)
+    def numpy_softmax(axis: int = -1) -> Any:
+        e = np.exp(x - x.max(axis, keepdims=True))
+        return e / e.sum(axis, keepdims=True)
 
     found = []
     rows = [v.name for v in tc.explain("gemm", a, b, device="cpu").variants if v.accepted and v.name != "reference"]
@@ -49,12 +52,48 @@ def operator_rows() -> list[dict[str, Any]]:
         found.append(row("gemm 1024x1024x1024 float32", variant, interleaved_cpu(run), "ours", "numpy"))
         strict = interleaved_cpu(run, rounds=25, calls=1, pause=0)  # the peer's idle threads still spin
         found.append(row("gemm 1024x1024x1024 float32, no pause between calls", variant, strict, "ours", "numpy"))
-    norms = {
+    others = {
         "layer_norm 4096x1024 float32": (lambda: tc.layer_norm(x, w, s, out=out, device="cpu"), numpy_layer_norm),
         "softmax 4096x1024 float32": (lambda: tc.softmax(x, out=out, device="cpu"), numpy_softmax),
+        "softmax 4096x1024 float32, axis 0": (
+            lambda: tc.softmax(x, axis=0, out=out, device="cpu"),
+            lambda: numpy_softmax(0),
+        ),
+        "gemm 4096x1024x1 float32": (
+            lambda: tc.gemm(x, column, out=sums, device="cpu"),
+            lambda: np.matmul(x, column, out=sums),
+        ),
+        "gemm 1x4096x1024 float32": (
+            lambda: tc.gemm(line, x, out=row_sums, device="cpu"),
+            lambda: np.matmul(line, x, out=row_sums),
+        ),
+        "add 4096x1024 float32": (lambda: tc.add(x, x, out=out, device="cpu"), lambda: np.add(x, x, out=out)),
+        "exp 4096x1024 float32": (lambda: tc.exp(x, out=out, device="cpu"), lambda: np.exp(x, out=out)),
+        "astype 4096x1024 int32 to float32": (
+            lambda: tc.astype(numbers, tc.float32, out=out, device="cpu"),
+            lambda: np.copyto(out, numbers, casting="unsafe"),
+        ),
+        "sum 4096x1024 float32, axis 1": (lambda: tc.sum(x, axis=1, device="cpu"), lambda: x.sum(1)),
+        "sum 4096x1024 float32, axis 0": (lambda: tc.sum(x, axis=0, device="cpu"), lambda: x.sum(0)),
+        "max 4096x1024 float32, axis 0": (lambda: tc.max(x, axis=0, device="cpu"), lambda: x.max(0)),
+        "argmax 4096x1024 float32, axis 1": (lambda: tc.argmax(x, axis=1, device="cpu"), lambda: x.argmax(1)),
+        "cumulative_sum 4096x1024 float32, axis 0": (
+            lambda: tc.cumulative_sum(x, axis=0, out=out, device="cpu"),
+            lambda: np.cumsum(x, axis=0, out=out),
+        ),
+        "transpose 4096x1024 float32": (
+            lambda: tc.permute_dims(x, (1, 0), out=turned, device="cpu"),
+            lambda: np.copyto(turned, x.T),
+        ),
+        "take 1024 of 4096x1024 float32, axis 1": (
+            lambda: tc.take(x, columns, axis=1, out=out, device="cpu"),
+            lambda: np.take(x, columns, axis=1, out=out),
+        ),
+        "equal 4096x1024 float32": (lambda: tc.equal(x, x, device="cpu"), lambda: np.equal(x, x)),
     }
-    for name, (ours, theirs) in norms.items():
-        found.append(row(name, "cpu", interleaved_cpu({"ours": ours, "numpy": theirs}), "ours", "numpy"))
+    for name, (ours, theirs) in others.items():
+        variant = "cpu" if not name.startswith("gemm") else tc.explain("gemm", x, column, device="cpu").variant
+        found.append(row(name, variant, interleaved_cpu({"ours": ours, "numpy": theirs}), "ours", "numpy"))
     return found
 
 

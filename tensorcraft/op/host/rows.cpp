@@ -139,6 +139,14 @@ TC_HOST_CLONES void row_add(float* y, const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] += x[i];
 }
 
+TC_HOST_CLONES void row_maximum(float* y, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = max_nan(x[i], y[i]);
+}
+
+TC_HOST_CLONES void row_minimum(float* y, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = min_nan(x[i], y[i]);
+}
+
 TC_HOST_CLONES void row_multiply(float* y, const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] *= x[i];
 }

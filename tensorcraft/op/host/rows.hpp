@@ -20,9 +20,11 @@ float row_dot(const float* x, const float* y, int64_t n);
 float row_sum_of_squares(const float* x, float center, int64_t n);  // sum of (x - center)^2
 float row_exp(float* y, const float* x, float shift, int64_t n);    // y = e^(x - shift); its sum
 void row_scale(float* y, const float* x, float scale, float shift,
-               int64_t n);                                              // y = x scale + shift
-void row_add(float* y, const float* x, int64_t n);                      // y += x
-void row_multiply(float* y, const float* x, int64_t n);                 // y *= x
+               int64_t n);                               // y = x scale + shift
+void row_add(float* y, const float* x, int64_t n);       // y += x
+void row_multiply(float* y, const float* x, int64_t n);  // y *= x
+void row_maximum(float* y, const float* x, int64_t n);   // y = max(x, y), NaN where either is NaN
+void row_minimum(float* y, const float* x, int64_t n);   // the same of min
 void row_add_scaled(float* y, const float* x, float scale, int64_t n);  // y += x scale
 void row_activate(float* y, const float* x, Activation activation, int64_t n);
 void row_tanh(float* y, const float* x, int64_t n);

@@ -18,10 +18,9 @@ namespace {
 // f(y, a, b, n) on blocks of values of type V.
 template <class V, class F>
 void for_each_block(const Problem& q, F&& f) {
-  constexpr DType same = std::is_same_v<V, float> ? DType::float32 : DType::int64;
   const Runs a(q.a), b(q.b), out(q.out);
   const bool has_b = num_inputs(q.operation) > 1;
-  const bool direct = out.dtype() == same && out.is_contiguous();
+  const bool direct = out.holds<V>();
   host::parallel_for(q.out.size(), kGrain, [&](int64_t begin, int64_t end) {
     alignas(64) V buffers[3][kBlock];
     for (int64_t at = begin; at < end; at += kBlock) {
@@ -74,17 +73,22 @@ void fill(const Problem& q) {
 template <class V>
 void convert(const TensorView& to, const TensorView& from) {
   const Runs target(to), source(from);
+  const bool direct = target.holds<V>();
   host::parallel_for(to.size(), kGrain, [&](int64_t begin, int64_t end) {
     alignas(64) V buffer[kBlock];
     for (int64_t at = begin; at < end; at += kBlock) {
       const int64_t n = std::min(kBlock, end - at);
-      write(target, at, n, read(source, at, n, buffer));
+      V* const block = direct ? reinterpret_cast<V*>(target.address(at)) : buffer;
+      const V* values = read(source, at, n, block);
+      if (!direct || values != block) write(target, at, n, values);
     }
   });
 }
 
 void convert(const Problem& q) {
-  is_floating(q.a.dtype()) ? convert<float>(q.out, q.a) : convert<int64_t>(q.out, q.a);
+  // An integer becomes a float by way of float32 anyway.
+  const bool by_float = is_floating(q.a.dtype()) || is_floating(q.out.dtype());
+  by_float ? convert<float>(q.out, q.a) : convert<int64_t>(q.out, q.a);
 }
 
 void reference_astype(const Problem& q) {

@@ -21,6 +21,11 @@ class Runs {
       : data_(t.data_as<std::byte>()), dtype_(t.dtype()), map_(op::element_map(t)) {}
   DType dtype() const { return dtype_; }
   bool is_contiguous() const { return map_.axes == 0 || (map_.axes == 1 && map_.stride[0] == 1); }
+  // As V, float or int64_t, side by side in memory?
+  template <class V>
+  bool holds() const {
+    return dtype_ == (std::is_same_v<V, float> ? DType::float32 : DType::int64) && is_contiguous();
+  }
   std::byte* address(int64_t element) const {
     return data_ + map_.offset(element) * int64_t(dtype_bytes(dtype_));
   }
@@ -76,8 +81,7 @@ void store(std::byte* to, const V* from, DType dtype, int64_t stride, int64_t n)
 // n elements as V: themselves where they are so in memory, else a copy in `buffer`.
 template <class V>
 const V* read(const Runs& t, int64_t begin, int64_t n, V* buffer) {
-  constexpr DType same = std::is_same_v<V, float> ? DType::float32 : DType::int64;
-  if (t.dtype() == same && t.is_contiguous()) return reinterpret_cast<const V*>(t.address(begin));
+  if (t.holds<V>()) return reinterpret_cast<const V*>(t.address(begin));
   t.for_each(begin, n, [&](const std::byte* from, int64_t stride, int64_t at, int64_t count) {
     load(buffer + at, from, t.dtype(), stride, count);
   });

@@ -67,10 +67,11 @@ void add_chunk(State& s, const V* x, int64_t n, int64_t index) {
 // x[e] to s[e], which both lie side by side.
 template <Operation operation, class V, class State>
 void add_line(State* s, const V* x, int64_t n, int64_t index) {
+  constexpr bool is_max = operation == Operation::max, is_min = operation == Operation::min;
   constexpr bool adds = operation == Operation::sum || operation == Operation::mean;
-  if constexpr (adds && std::is_same_v<V, float>) {
+  if constexpr (std::is_same_v<V, float> && (adds || is_max || is_min)) {
     static_assert(sizeof(State) == sizeof(float));
-    host::row_add(&s->value, x, n);
+    (is_max ? host::row_maximum : is_min ? host::row_minimum : host::row_add)(&s->value, x, n);
   } else {
     for (int64_t e = 0; e < n; ++e) add_one<Reducer<V, operation>>(s[e], x[e], index);
   }

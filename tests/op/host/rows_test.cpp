@@ -274,6 +274,25 @@ TEST(RowFind, NamesTheFirstPlaceOfAValueOrOfANan) {
   }
 }
 
+TEST(RowMaximumAndMinimum, KeepTheLargerTheSmallerAndEveryNan) {
+  for (const int64_t n : {1, 16, 37}) {
+    std::vector<float> x(n), y(n);
+    for (int64_t i = 0; i < n; ++i) x[i] = float(i % 7), y[i] = 3;
+    auto low = y;
+    if (n > 2) x[1] = kNaN, y[2] = low[2] = kNaN;
+    row_maximum(y.data(), x.data(), n);
+    row_minimum(low.data(), x.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      if (n > 2 && (i == 1 || i == 2)) {
+        ASSERT_TRUE(std::isnan(y[i]) && std::isnan(low[i])) << i;
+        continue;
+      }
+      ASSERT_EQ(y[i], std::max(float(i % 7), 3.0f));
+      ASSERT_EQ(low[i], std::min(float(i % 7), 3.0f));
+    }
+  }
+}
+
 // Columns of a matrix are taken together; the last, fewer ones, and rows of a length of their own
 // too.
 TEST(MapRows, GivesEveryRowOnceWhereRowsAreColumns) {
