@@ -50,8 +50,9 @@ auto with_bits_of_size(size_t bytes, F&& f) {
       return f(static_cast<uint32_t*>(nullptr));
     case 8:
       return f(static_cast<uint64_t*>(nullptr));
+    default:
+      fail(ErrorKind::internal, "no dtype has ", bytes, " bytes");
   }
-  fail(ErrorKind::internal, "no dtype has ", bytes, " bytes");
 }
 
 // f(to[i], from[i]) for n elements; neighbours apart from the rest, as only those become vector

@@ -33,7 +33,8 @@ constexpr int kLines = 4;
 constexpr int kLanes = 16;
 using Lines = const float* [kLines];
 
-// sums[l] += the dot product of a and line l.
+// sums[r] += the dot product of a and line r. Spelled out: GCC 12 keeps an array of arrays of lanes
+// in memory, at half the speed.
 TC_HOST_CLONES void dot_lines(float* sums, const float* a, const Lines& b, int64_t n) {
   const float *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
   float lanes0[kLanes] = {}, lanes1[kLanes] = {}, lanes2[kLanes] = {}, lanes3[kLanes] = {};
