@@ -2,7 +2,7 @@
 #include "tensorcraft/jit/entry.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/device/ptx/entry_wait.h"
+#include "tensorcraft/device/begin_kernel.h"
 
 #include <cctype>
 #include <charconv>
@@ -157,7 +157,7 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
   if (!config.empty()) arguments.append(arguments.empty() ? "" : ", ").append(config);
   if (!arguments.empty()) arguments = "<" + arguments + ">";
   // The kernel in front may still run (op::launch_plan): nothing before this touches memory.
-  const std::string wait = arch_number(arch) >= 90 ? join(ptx::kEntryWait, "\n  ") : "";
+  const std::string begin = arch_number(arch) >= 90 ? join(kBeginKernel, "\n  ") : "";
   return join("// Auto-generated ", upper(split_function(rung.function).op), " kernel\n",
               "// Generator: TensorCraft\n",                                 //
               "// Target architecture: ", display_arch(arch), "\n",          //
@@ -166,7 +166,7 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
               "#include \"", rung.header, "\"\n\n",                          //
               "extern \"C\" __global__ void __launch_bounds__(", key.threads, ", ", key.min_blocks,
               ")\n    ", entry_name(rung), "(const __grid_constant__ ", rung.params, " p) {\n  ",
-              wait, rung.function, arguments, "(p);\n}\n");
+              begin, rung.function, arguments, "(p);\n}\n");
 }
 
 std::string readable_name(const KernelKey& key) {

@@ -20,19 +20,19 @@ using namespace kernel::attention;
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     attention_tensor_core(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   tensor_core<T, C::value.config>(p);
 }
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     attention_tiled(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   tiled<T, C::value.config>(p);
 }
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     attention_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<T, C::value.config>(p);
 }
 

@@ -30,25 +30,25 @@ using namespace kernel::batch_norm;
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     batch_norm_planes(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   planes<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     batch_norm_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     batch_norm_channel(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   cluster<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     batch_norm_backward_channel(const __grid_constant__ BackwardParams p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   backward_cluster<T, W, C::value.config>(p);
 }
 

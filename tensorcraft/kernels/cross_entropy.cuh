@@ -15,13 +15,13 @@ using namespace kernel::cross_entropy;
 template <class T, class Id, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     cross_entropy_online(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   online<T, Id, C::value.config>(p);
 }
 template <class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     cross_entropy_reduce(const __grid_constant__ ReduceParams p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   kernel::cross_entropy::reduce<C::value.config>(p);
 }
 

@@ -15,13 +15,13 @@ using namespace kernel::cumulative_sum;
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     cumulative_sum_row(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   row<T, C::value.config>(p);
 }
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     cumulative_sum_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<T, C::value.config>(p);
 }
 

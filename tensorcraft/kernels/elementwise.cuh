@@ -16,13 +16,13 @@ using namespace kernel::elementwise;
 template <class A, class B, class Out, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     elementwise_vectorized(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   vectorized<A, B, Out, C::value.config>(p);
 }
 template <class A, class B, class Out, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     elementwise_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<A, B, Out, C::value.config>(p);
 }
 

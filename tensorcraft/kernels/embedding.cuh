@@ -23,13 +23,13 @@ using namespace kernel::embedding;
 template <class Id, class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     embedding_vectorized(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   vectorized<Id, T, C::value.config>(p);
 }
 template <class Id, class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     embedding_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<Id, T, C::value.config>(p);
 }
 

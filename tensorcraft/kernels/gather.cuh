@@ -15,13 +15,13 @@ using namespace kernel::gather;
 template <class Id, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     gather_vectorized(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   vectorized<Id, int64_t, C::value.config>(p);
 }
 template <class Id, class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     gather_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<Id, T, C::value.config>(p);
 }
 

@@ -31,25 +31,25 @@ using namespace kernel::gemm;
 template <class T, class Out, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     gemm_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<T, Out, C::value.config>(p);
 }
 template <class T, class Out, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     gemm_block_tiled(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   block_tiled<T, Out, C::value.config>(p);
 }
 template <class T, class Out, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     gemm_async(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   async<T, Out, C::value.config>(p);
 }
 template <class T, class Out, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     gemm_tensor_core(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   tensor_core<T, Out, C::value.config>(p);
 }
 

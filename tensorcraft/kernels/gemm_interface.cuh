@@ -30,13 +30,13 @@ namespace detail::gemm {
 template <class T, class Out, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     gemm_vectorized(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   vectorized<T, Out, C::value.config>(p);
 }
 template <class T, class Out, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     gemm_thread_tiled(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   thread_tiled<T, Out, C::value.config>(p);
 }
 

@@ -16,13 +16,13 @@ using namespace kernel::group_norm;
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     group_norm_in_registers(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   in_registers<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     group_norm_block(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   cluster<T, W, C::value.config>(p);
 }
 

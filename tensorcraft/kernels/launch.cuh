@@ -3,7 +3,7 @@
 #include "tensorcraft/core/check.hpp"
 #include "tensorcraft/core/dlpack.hpp"
 #include "tensorcraft/cuda/kernel_config.hpp"
-#include "tensorcraft/device/ptx/control.cuh"
+#include "tensorcraft/device/begin_kernel.cuh"
 #include "tensorcraft/kernels/arguments.hpp"
 #include "tensorcraft/kernels/check.cuh"
 #include "tensorcraft/op/launch_plan.h"

@@ -15,13 +15,13 @@ using namespace kernel::masked_mean;
 template <class T, class Length, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     masked_mean_block(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   block<T, Length, C::value.config>(p);
 }
 template <class T, class Length, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     masked_mean_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<T, Length, C::value.config>(p);
 }
 

@@ -17,13 +17,13 @@ using namespace kernel::pad;
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     pad_vectorized(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   vectorized<T, C::value.config>(p);
 }
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     pad_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<T, C::value.config>(p);
 }
 

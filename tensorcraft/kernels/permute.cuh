@@ -15,13 +15,13 @@ using namespace kernel::permute;
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     permute_tiled(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   tiled<T, C::value.config>(p);
 }
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     permute_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<T, C::value.config>(p);
 }
 

@@ -17,25 +17,25 @@ using namespace kernel::quantize;
 template <class T, class Q, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     quantize_in_registers(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   in_registers<T, Q, C::value.config>(p);
 }
 template <class T, class Q, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     quantize_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<T, Q, C::value.config>(p);
 }
 template <class Q, class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     dequantize_in_vectors(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   dequantize_vectorized<Q, T, C::value.config>(p);
 }
 template <class Q, class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     dequantize_elements(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   dequantize_naive<Q, T, C::value.config>(p);
 }
 

@@ -21,32 +21,32 @@ using namespace kernel::rms_norm;
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     rms_norm_in_registers(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   in_registers<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     rms_norm_vectorized(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   vectorized<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     rms_norm_block(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   block<T, W, C::value.config>(p);
 }
 
 template <class T, class W, class Q, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     rms_norm_quantized(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   quantized<T, W, Q, C::value.config>(p);
 }
 template <class T, class W, class Q, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     rms_norm_quantized_in_registers(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   quantized_in_registers<T, W, Q, C::value.config>(p);
 }
 

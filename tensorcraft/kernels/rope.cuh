@@ -39,13 +39,13 @@ using namespace kernel::rope;
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     rope_vectorized(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   vectorized<T, W, C::value.config>(p);
 }
 template <class T, class W, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     rope_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<T, W, C::value.config>(p);
 }
 

@@ -16,13 +16,13 @@ using namespace kernel::scatter;
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     scatter_claimed(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   claimed<T, C::value.config>(p);
 }
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     scatter_naive(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   naive<T, C::value.config>(p);
 }
 

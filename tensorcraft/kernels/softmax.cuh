@@ -18,13 +18,13 @@ using namespace kernel::softmax;
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     softmax_in_registers(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   in_registers<T, C::value.config>(p);
 }
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
     softmax_online(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   online<T, C::value.config>(p);
 }
 

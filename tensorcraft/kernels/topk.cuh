@@ -15,13 +15,13 @@ using namespace kernel::topk;
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     topk_warp(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   warp<T, C::value.config>(p);
 }
 template <class T, class C>
 __global__ void __launch_bounds__(C::value.config.threads)
     topk_block(const __grid_constant__ Params p) {
-  ptx::griddepcontrol_wait();
+  begin_kernel();
   block<T, C::value.config>(p);
 }
 

@@ -46,7 +46,7 @@ TEST(Entry, IsExactlyTheTextAroundARung) {
 
 extern "C" __global__ void __launch_bounds__(256, 2)
     gemm_block_tiled(const __grid_constant__ tensorcraft::kernel::gemm::Params p) {
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.wait; griddepcontrol.launch_dependents;" ::: "memory");
   tensorcraft::kernel::gemm::block_tiled<tensorcraft::bf16, float, tensorcraft::kernel::gemm::Config{.block_m = 64, .block_n = 128, .layout = tensorcraft::kernel::gemm::Layout::nn}>(p);
 }
 )");

@@ -44,6 +44,6 @@ def test_every_kernel_waits_for_those_in_front_of_it() -> None:
     for path in sorted((ROOT / "tensorcraft/kernels").glob("*.cuh")):
         for body in path.read_text(encoding="utf-8").split("const __grid_constant__ ")[1:]:
             first = body.split("{\n", 1)[1].lstrip()
-            assert first.startswith("ptx::griddepcontrol_wait();"), f"{path.name}: {body.splitlines()[0]}"
+            assert first.startswith("begin_kernel();"), f"{path.name}: {body.splitlines()[0]}"
             kernels += 1
     assert kernels > 50

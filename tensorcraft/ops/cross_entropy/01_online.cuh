@@ -5,7 +5,6 @@
 // takes twice as many, one element at a time. Nothing but one number is written, so rows of any
 // alignment do: the elements before the first multiple of 16 bytes and behind the last go one by
 // one. Demands: classes that are neighbours.
-#include "tensorcraft/device/ptx/control.cuh"
 #include "tensorcraft/ops/cross_entropy/row.cuh"
 
 namespace tensorcraft::kernel::cross_entropy {
@@ -42,7 +41,6 @@ template <class T, class Id, Config C>
 TC_DEVICE void online(const Params& p) {
   auto& scratch = static_shared<BlockReduce<float>>();
   constexpr int kVector = kVectorSize<T>, kRows = C.threads / C.group;
-  ptx::griddepcontrol_launch_dependents();  // reduce(), where the losses become one
   const int rank = int(threadIdx.x % C.group);
   for (int64_t index = int64_t(blockIdx.x) * kRows + threadIdx.x / C.group; index < p.rows;
        index += int64_t(gridDim.x) * kRows) {

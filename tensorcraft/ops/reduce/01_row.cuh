@@ -49,7 +49,6 @@ TC_DEVICE void row(const Params& p) {
   using State = typename R::State;
   auto& shared = static_shared<GroupShared<State>>();
   constexpr int kTile = C.group * C.vector * C.unroll;
-  ptx::griddepcontrol_launch_dependents();
 
   State s = R::identity();
   const Part own = part_of_block<C>(p);

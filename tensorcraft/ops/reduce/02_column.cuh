@@ -80,7 +80,6 @@ TC_DEVICE void column(const Params& p) {
   using State = typename R::State;
   using Shared = ColumnShared<State, C>;
   auto& shared = static_shared<Shared>();
-  ptx::griddepcontrol_launch_dependents();
   const int lane = int(threadIdx.x) % C.group, way = int(threadIdx.x) / C.group;
 
   State s[C.vector];

@@ -2,7 +2,6 @@
 #pragma once
 // How states meet: across the threads of a group, and across the blocks that share an output. The
 // order is fixed, so results repeat to the bit.
-#include "tensorcraft/device/ptx/control.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/reduce/reducer.cuh"
 
