@@ -24,6 +24,18 @@ TC_DEVICE float group_reduce(BlockReduce<float>& shared, float v, Op op) {
   return v;
 }
 
+// The row of the calling thread's group, where each group of a grid has one of up to 2^31 - 1. A
+// thread without a row is told the first: it still takes part in shuffles.
+struct GroupRow {
+  uint32_t row;
+  bool exists;
+};
+template <auto C>
+TC_DEVICE GroupRow row_of_group(int64_t rows) {
+  const uint32_t row = blockIdx.x * (C.threads / C.group) + threadIdx.x / C.group;
+  return row < uint32_t(rows) ? GroupRow{row, true} : GroupRow{0, false};
+}
+
 // kCount neighbours as floats and back, in accesses of up to 16 bytes. The address is a multiple
 // of 16 bytes, or of all kCount elements where they are fewer.
 template <int kCount, class T>
@@ -98,10 +110,11 @@ struct RowSlots {
     return column(slot) < cols;
   }
 
-  // x, or x + residual, which are one of `rows` rows. What lies behind the row is 0. All loads are
-  // issued before the first is used.
-  TC_DEVICE void load(const T* x, const T* residual, int columns, int64_t rows) {
-    const uint64_t policy = stream_policy(rows * columns * int64_t(sizeof(T)));
+  // x, or x + residual, of which each group of the grid loads a row. What lies behind the row is 0.
+  // All loads are issued before the first is used.
+  TC_DEVICE void load(const T* x, const T* residual, int columns) {
+    const uint64_t policy =
+        stream_policy_of_blocks<C.threads * C.vector * C.slots * int64_t(sizeof(T))>();
     cols = columns;
     Packed<T, C.vector> a[C.slots], b[C.slots];
 #pragma unroll

@@ -9,9 +9,19 @@ namespace tensorcraft {
 // reads once. Of more than L2 holds the lines that were read are replaced last, so it writes
 // results to memory early and steadily: 2 to 4 % of the time (ops/rms_norm/README.md), and whoever
 // runs next finds L2 no worse. Of less, everything stays where the next kernel finds it.
+inline constexpr int64_t kStreamedBytes = 32 << 20;
 TC_DEVICE uint64_t stream_policy(int64_t bytes) {
-  constexpr int64_t kLarge = 32 << 20;
-  return bytes > kLarge ? ptx::createpolicy_evict_last() : ptx::createpolicy_evict_normal();
+  const uint64_t last = ptx::createpolicy_evict_last(), normal = ptx::createpolicy_evict_normal();
+  return bytes > kStreamedBytes ? last : normal;
+}
+
+// The same where each block of the grid reads kBytes: without a product, since each load waits for
+// the policy.
+template <int64_t kBytes>
+TC_DEVICE uint64_t stream_policy_of_blocks() {
+  constexpr uint32_t kMost = uint32_t(kStreamedBytes / kBytes);
+  const uint64_t last = ptx::createpolicy_evict_last(), normal = ptx::createpolicy_evict_normal();
+  return gridDim.x > kMost ? last : normal;
 }
 
 // load_vector() by that policy, where an access has 16 bytes.

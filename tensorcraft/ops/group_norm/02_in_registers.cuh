@@ -15,12 +15,10 @@ struct Reductions {
 template <class T, class W, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& shared = static_shared<Reductions>();
-  const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
-  const bool exists = index < p.rows;  // threads without a row still take part in shuffles
-  const int64_t row = exists ? index : 0;
+  const auto [row, exists] = row_of_group<C>(p.rows);
   const T* x = static_cast<const T*>(p.x) + row * p.cols;
   RowSlots<T, C> slots;
-  slots.load(x, nullptr, int(p.cols), p.rows);
+  slots.load(x, nullptr, int(p.cols));
   Statistics s{finite_or_zero(float(x[0])), 0, 0};
   s.shift = slots.sum(shared.mean, [&](float h) { return h - s.pivot; }) * p.inverse_cols;
   const float squares = slots.sum(shared.squares, [&](float h) {

@@ -13,13 +13,11 @@ namespace tensorcraft::kernel::l2_normalize {
 template <class T, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& scratch = static_shared<BlockReduce<float>>();
-  const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
-  const bool exists = index < p.rows;  // threads without a row still take part in shuffles
-  const int64_t row = exists ? index : 0;
+  const auto [row, exists] = row_of_group<C>(p.rows);
   const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
   T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
   RowSlots<T, C> slots;
-  slots.load(x, nullptr, int(p.cols), p.rows);
+  slots.load(x, nullptr, int(p.cols));
   const float squares = slots.sum(scratch, [](float v) { return v * v; });
   const float scale = 1.0f / fmax_nan(sqrtf(squares), p.eps);
   if (!exists) return;

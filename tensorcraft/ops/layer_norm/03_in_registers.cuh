@@ -12,11 +12,10 @@ namespace tensorcraft::kernel::layer_norm {
 template <class T, class W, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& shared = static_shared<BlockReduce<Moments>>();
-  const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
-  const bool exists = index < p.rows;  // threads without a row still take part in shuffles
-  const Row<T, W, C> row(p, exists ? index : 0);
+  const auto [index, exists] = row_of_group<C>(p.rows);
+  const Row<T, W, C> row(p, index);
   RowSlots<T, C, C.has_residual != 0> slots;
-  slots.load(row.x, row.residual, int(p.cols), p.rows);
+  slots.load(row.x, row.residual, int(p.cols));
   const float pivot = row.kHasPivot ? row.pivot() : 0;
   const Moments all = moments(slots, pivot).template over_group<C.group>(shared);
   Statistics s = row.about(pivot, all.mean);

@@ -26,11 +26,10 @@ struct QuantizedReductions {
 template <class T, class W, class Code, Config C>
 TC_DEVICE void quantized_in_registers(const Params& p) {
   auto& shared = static_shared<QuantizedReductions>();
-  const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
-  const bool exists = index < p.rows;  // threads without a row still take part in shuffles
-  const Row<T, W, C> row(p, exists ? index : 0);
+  const auto [index, exists] = row_of_group<C>(p.rows);
+  const Row<T, W, C> row(p, index);
   RowSlots<T, C, C.has_residual != 0> slots;
-  slots.load(row.x, row.residual, int(p.cols), p.rows);
+  slots.load(row.x, row.residual, int(p.cols));
   const float pivot = row.pivot();
   Statistics s =
       row.about(pivot, slots.sum(shared.mean, [&](float h) { return h - pivot; }) * p.inverse_cols);

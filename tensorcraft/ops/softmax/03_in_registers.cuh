@@ -16,9 +16,7 @@ struct Reductions {
 template <class T, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& shared = static_shared<Reductions>();
-  const int64_t index = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
-  const bool exists = index < p.rows;  // threads without a row still take part in shuffles
-  const int64_t row = exists ? index : 0;
+  const auto [row, exists] = row_of_group<C>(p.rows);
   const int first = int(threadIdx.x % C.group) * C.vector, cols = int(p.cols);
   const Logits<T, C> x(p, row);
   T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
