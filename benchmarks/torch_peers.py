@@ -19,7 +19,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ Call = Callable[[int], Any]  # with the n-th set of arrays
 Row = dict[str, Any]
 INTEGERS = {"axis", "k"}  # options without a default whose value may be a number
 GRAPH_BELOW_BYTES, GRAPH_BELOW_US = 16e6, 10.0
-MOST_SETS = 256
+FEWEST_SETS, MOST_SETS = 4, 256
 
 
 def aligned(nbytes: int) -> int:
@@ -69,9 +69,7 @@ class Numpy:
     def compiled(self, call: Callable[..., Any]) -> Callable[..., Any]:
         return call
 
-    def timed(self, call: Call, sets: int, method: str) -> Callable[[], float]:
-        turn = itertools.cycle(range(sets))
-
+    def timed(self, call: Call, turn: Iterator[int], sets: int, method: str) -> Callable[[], float]:
         def measure() -> float:
             start = time.perf_counter()
             call(next(turn))
@@ -118,9 +116,8 @@ class Torch:
         compiled: Callable[..., Any] = self.torch.compile(call, dynamic=False)
         return compiled
 
-    def timed(self, call: Call, sets: int, method: str) -> Callable[[], float]:
-        cuda = self.torch.cuda
-        turn, calls = itertools.cycle(range(sets)), 1
+    def timed(self, call: Call, turn: Iterator[int], sets: int, method: str) -> Callable[[], float]:
+        cuda, calls = self.torch.cuda, 1
         run = lambda: call(next(turn))
         if method == "graph":
             calls, graph = max(sets, 16), cuda.CUDAGraph()
@@ -170,7 +167,7 @@ class Arguments:
         self.sets = [make()]
         nbytes = sum(a.nbytes for a in self.sets[0].values())
         if not warm:
-            count = min(max(2 * on.cache_bytes // max(nbytes, 1) + 1, 2), MOST_SETS)
+            count = min(max(2 * on.cache_bytes // max(nbytes, 1) + 1, FEWEST_SETS), MOST_SETS)
             self.sets += [make() for _ in range(count - 1)]
         self.is_cold = not warm and len(self.sets) * nbytes >= 2 * on.cache_bytes
 
@@ -294,17 +291,19 @@ def measure_case(arguments: Arguments, wanted: list[str], given: argparse.Namesp
     ready = [(row, call) for row, call in found if call]
     if not ready:
         return [row for row, _ in found]
-    rough = repeat([on.timed(call, sets, "events") for row, call in ready if row["candidate"] == "tensorcraft"] or
-                   [on.timed(ready[0][1], sets, "events")], 0)  # fmt: skip
+    # One turn for all, or a candidate would find in the cache what the one before has read.
+    turn = itertools.cycle(range(sets))
+    rough = repeat([on.timed(call, turn, sets, "events") for row, call in ready if row["candidate"] == "tensorcraft"] or
+                   [on.timed(ready[0][1], turn, sets, "events")], 0)  # fmt: skip
     timed: list[tuple[Row, Callable[[], float]]] = []
     for row, call in ready:
         row["timing"] = on.method(explained.bytes, rough)
         try:
-            timed.append((row, on.timed(call, sets, row["timing"])))
+            timed.append((row, on.timed(call, turn, sets, row["timing"])))
         except Exception as error:  # noqa: BLE001  what cannot be recorded is timed by events
             print(f"  {row['candidate']}: not in a graph: {str(error).splitlines()[0]}", file=sys.stderr)
             row["timing"] = "events"
-            timed.append((row, on.timed(call, sets, "events")))
+            timed.append((row, on.timed(call, turn, sets, "events")))
     repeat([measure for _, measure in timed], warmup)
     order, samples = [], {id(row): [] for row, _ in timed}
     for row, measure in timed:

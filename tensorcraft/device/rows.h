@@ -58,4 +58,28 @@ TC_HOST_DEVICE constexpr RowMaps<int(sizeof...(Maps))> row_maps(const Maps&... m
   return {{maps.stride[0]...}, {maps...}};
 }
 
+// What kernels of rows along one axis read of their Params, whose last member is `maps`: all but
+// the maps themselves, which are the most of it. A launch with up to 256 bytes of parameters starts
+// 0.3 us sooner than one with 700.
+template <class Params>
+struct FlatParams {
+  alignas(Params) unsigned char bytes[sizeof(Params) - sizeof(decltype(Params::maps)::maps)];
+
+  TC_DEVICE operator const Params&() const { return *reinterpret_cast<const Params*>(bytes); }
+};
+
+namespace detail {
+template <class Params, bool nested>
+struct SelectParams {
+  using type = FlatParams<Params>;
+};
+template <class Params>
+struct SelectParams<Params, true> {
+  using type = Params;
+};
+}  // namespace detail
+// The parameter of a kernel with Config C; the host passes Params either way.
+template <class Params, auto C>
+using ParamsOf = typename detail::SelectParams<Params, C.nested != 0>::type;
+
 }  // namespace tensorcraft

@@ -30,6 +30,15 @@ std::string config_text(const KernelKey& key) {
   return key.rung->config_text ? key.rung->config_text(key.config.data()) : std::string();
 }
 
+// The type of a kernel's parameter, with the Config in its place.
+std::string params_text(const Rung& rung, std::string_view config) {
+  constexpr std::string_view kPlace = ", Config>";
+  std::string_view params = rung.params;
+  if (!params.ends_with(kPlace)) return std::string(params);
+  params.remove_suffix(kPlace.size());
+  return join(params, ", ", config, ">");
+}
+
 // "block_m = 64, block_n = 64" out of "Config{.block_m = 64, .block_n = 64}".
 std::string config_fields(std::string_view text) {
   const size_t open = text.find('{'), close = text.rfind('}');
@@ -165,8 +174,8 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
               "// Configuration: ", fields.empty() ? "none" : fields, "\n",  //
               "#include \"", rung.header, "\"\n\n",                          //
               "extern \"C\" __global__ void __launch_bounds__(", key.threads, ", ", key.min_blocks,
-              ")\n    ", entry_name(rung), "(const __grid_constant__ ", rung.params, " p) {\n  ",
-              begin, rung.function, arguments, "(p);\n}\n");
+              ")\n    ", entry_name(rung), "(const __grid_constant__ ", params_text(rung, config),
+              " p) {\n  ", begin, rung.function, arguments, "(p);\n}\n");
 }
 
 std::string readable_name(const KernelKey& key) {

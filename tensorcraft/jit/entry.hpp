@@ -22,7 +22,9 @@ namespace tensorcraft::jit {
 struct Rung {
   std::string_view header;    // "tensorcraft/ops/gemm/02_block_tiled.cuh"
   std::string_view function;  // "tensorcraft::kernel::gemm::block_tiled"
-  std::string_view params;    // "tensorcraft::kernel::gemm::Params"
+  // "tensorcraft::kernel::gemm::Params", or what the Config has a part in:
+  // "tensorcraft::ParamsOf<tensorcraft::kernel::rms_norm::Params, Config>".
+  std::string_view params;
   // "tensorcraft::kernel::gemm::Config{.block_m = 64}"; null for a function without a Config.
   std::string (*config_text)(const void* config);
   // What of it is compiled for the SIMT device (op/simt.hpp); null: nothing.

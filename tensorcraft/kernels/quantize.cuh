@@ -92,9 +92,9 @@ inline Params make_params(const void* in, void* out, float* scales, const Tiles&
           .out = out,
           .scales = scales,
           .tiles = tiles,
-          .maps = row_maps(rows, rows),
           .x_step = 1,
-          .out_step = 1};
+          .out_step = 1,
+          .maps = row_maps(rows, rows)};
 }
 
 template <class T, class Q>

@@ -94,11 +94,11 @@ Params make_params(const T* in, T* out, const RopeShape& s, const RopeArguments<
           .by_seq = divider_of(s.seq),
           .half = int32_t(s.dim / 2),
           .wide_positions = a.positions != nullptr,
-          .maps = row_maps(x, x, k, k, a.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{}),
           .cos_step = a.cos ? 1 : 0,
           .sin_step = a.cos ? 1 : 0,
           .log2_step = log2_step(a.base, s.dim),
-          .step = std::exp2(log2_step(a.base, s.dim))};
+          .step = std::exp2(log2_step(a.base, s.dim)),
+          .maps = row_maps(x, x, k, k, a.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{})};
 }
 
 }  // namespace detail::rope

@@ -69,6 +69,19 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 )");
 }
 
+TEST(Entry, PutsTheConfigWhereAParameterDependsOnIt) {
+  Rung rung = kBlockTiled;
+  rung.params = "tensorcraft::ParamsOf<tensorcraft::kernel::gemm::Params, Config>";
+  KernelKey key = gemm_key();
+  key.rung = &rung;
+  const std::string text = entry_text(key, "sm_90a");
+  EXPECT_NE(text.find("(const __grid_constant__ tensorcraft::ParamsOf<tensorcraft::kernel::gemm::"
+                      "Params, tensorcraft::kernel::gemm::Config{.block_m = 64, .block_n = 128, "
+                      ".layout = tensorcraft::kernel::gemm::Layout::nn}> p) {"),
+            text.npos)
+      << text;
+}
+
 TEST(Entry, SpellsEveryDtypeForTheDevice) {
   const char* const expected[kNumDTypes] = {
       "float",  "tensorcraft::f16", "tensorcraft::bf16", "tensorcraft::e4m3", "tensorcraft::e5m2",

@@ -77,9 +77,9 @@ bool rope(const Planned& c) {
               .start_pos = c.option<int64_t>("start_pos", 0),
               .by_seq = r::divider_of(x.shape(x.rank() - 3)),
               .half = int32_t(dim / 2),
-              .maps = row_maps(of_x, of_x, of_k, of_k, RowMap{}),
               .log2_step = r::log2_step(base, dim),
-              .step = std::exp2(r::log2_step(base, dim))};
+              .step = std::exp2(r::log2_step(base, dim)),
+              .maps = row_maps(of_x, of_x, of_k, of_k, RowMap{})};
   if (heads_k) p.k = r::contiguous_heads(c.address("k"), c.out(1).data(), heads_k, dim);
   if (p.cos) {
     p.cos_row = p.sin_row = p.half;
@@ -111,9 +111,9 @@ bool quantize(const Planned& c) {
       .scales = c.out(1).data_as<float>(),
       .power_of_two = c.option<bool>("power_of_two", false),
       .tiles = scheme == "token" ? q::token_tiles(rows, cols) : q::block_tiles(rows, cols, column),
-      .maps = row_maps(map, map),
       .x_step = 1,
-      .out_step = 1};
+      .out_step = 1,
+      .maps = row_maps(map, map)};
   const int bytes = c.element_bytes();
   c.expect("in_registers", q::in_registers_problem(p, bytes), q::in_registers_launch(p, bytes), p);
   c.expect("naive", "", q::naive_launch(p), p);

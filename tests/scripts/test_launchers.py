@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,19 @@ def test_every_kernel_waits_for_those_in_front_of_it() -> None:
             assert first.startswith("begin_kernel();"), f"{path.name}: {body.splitlines()[0]}"
             kernels += 1
     assert kernels > 50
+
+
+def test_kernels_that_take_a_part_of_their_params_read_no_map_by_itself() -> None:
+    """ParamsOf leaves the maps out where rows lie along one axis, and offset<C.nested>() alone knows that they do."""
+    folders = [
+        folder
+        for folder in (ROOT / "tensorcraft/ops").iterdir()
+        if any("ParamsOf<" in path.read_text(encoding="utf-8") for path in folder.glob("*.?pp"))
+    ]
+    assert len(folders) > 5
+    for folder in folders:
+        for path in folder.glob("*.cuh"):
+            found = re.search(r"maps(\.maps|\[|\.offset\(|\.offset<true>)", path.read_text(encoding="utf-8"))
+            assert not found, f"{path}: {found} is read whatever C.nested is"
+        params = (folder / "params.h").read_text(encoding="utf-8")
+        assert "  RowMaps<kTensors> maps;\n};" in params, f"{folder}: the maps must be the last member of Params"

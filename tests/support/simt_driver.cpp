@@ -93,7 +93,10 @@ EntryCall parse(std::string_view image) {
   const std::string call(image.substr(begin, end - begin));
   const std::string arguments = between(call, "<", ">");
   const size_t config = std::min(arguments.find("tensorcraft::kernel::"), arguments.size());
-  return {.params = between(image, "__grid_constant__ ", " p)"),
+  // An instance takes whole Params, also where the entry is told by the Config which part it needs.
+  const std::string params = between(image, "__grid_constant__ ", " p)");
+  const std::string whole = between(params, "ParamsOf<", ",");
+  return {.params = whole.empty() ? params : whole,
           .function = call.substr(0, call.find('<')),
           .types = split(arguments.substr(0, config)),
           .fields = split(between(arguments.substr(config), "{", "}"))};

@@ -36,7 +36,8 @@ std::string reduce_config_text(const void* config) {
               static_cast<const ReduceConfig*>(config)->threads, "}");
 }
 
-constexpr std::string_view kParams = "tensorcraft::kernel::cross_entropy::Params";
+constexpr std::string_view kParams =
+    "tensorcraft::ParamsOf<tensorcraft::kernel::cross_entropy::Params, Config>";
 const jit::Rung kNaive{"tensorcraft/ops/cross_entropy/00_naive.cuh",
                        "tensorcraft::kernel::cross_entropy::naive", kParams, config_text,
                        naive_instances};

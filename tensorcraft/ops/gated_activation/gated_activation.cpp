@@ -23,7 +23,8 @@ std::string config_text(const void* config) {
               ", .nested = ", c.nested, "}");
 }
 
-constexpr std::string_view kParams = "tensorcraft::kernel::gated_activation::Params";
+constexpr std::string_view kParams =
+    "tensorcraft::ParamsOf<tensorcraft::kernel::gated_activation::Params, Config>";
 const jit::Rung kNaive{"tensorcraft/ops/gated_activation/00_naive.cuh",
                        "tensorcraft::kernel::gated_activation::naive", kParams, config_text,
                        naive_instances};
@@ -33,13 +34,13 @@ const jit::Rung kVectorized{"tensorcraft/ops/gated_activation/01_vectorized.cuh"
 
 Params params(const Problem& q) {
   const op::LastAxisRows x(q.x), out(q.out);
-  return {.x = x.data,
+  return {.x_step = x.step,
+          .out_step = out.step,
+          .x = x.data,
           .out = out.data,
           .rows = q.cols() ? q.out.size() / q.cols() : 0,
           .cols = q.cols(),
-          .maps = row_maps(x.map, out.map),
-          .x_step = x.step,
-          .out_step = out.step};
+          .maps = row_maps(x.map, out.map)};
 }
 
 int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }

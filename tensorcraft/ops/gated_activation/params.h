@@ -12,12 +12,12 @@ enum class Gate : int { silu, gelu, gelu_tanh };
 // multiply. Steps are strides along the last axis.
 struct Params {
   enum { kX, kOut, kTensors };  // of the maps
+  int64_t x_step, out_step;
   const void* x;
   void* out;
   int64_t rows, cols;
   Divider by_tiles;  // vectorized: of a row
   RowMaps<kTensors> maps;
-  int64_t x_step, out_step;
 };
 
 struct Config {

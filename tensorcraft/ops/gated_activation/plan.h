@@ -14,13 +14,13 @@ inline constexpr int kThreads = 256;
 
 // `rows` rows of 2 * `cols` elements in x and `cols` in out, one behind another.
 inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols) {
-  return {.x = x,
+  return {.x_step = 1,
+          .out_step = 1,
+          .x = x,
           .out = out,
           .rows = rows,
           .cols = cols,
-          .maps = row_maps(op::contiguous_rows(rows, 2 * cols), op::contiguous_rows(rows, cols)),
-          .x_step = 1,
-          .out_step = 1};
+          .maps = row_maps(op::contiguous_rows(rows, 2 * cols), op::contiguous_rows(rows, cols))};
 }
 
 inline Launch launch(const Params& p, Config config, int64_t blocks) {

@@ -33,7 +33,8 @@ std::string config_text(const void* config) {
               ", .whole = ", c.whole, ", .nested = ", c.nested, "}");
 }
 
-constexpr std::string_view kParams = "tensorcraft::kernel::l2_normalize::Params";
+constexpr std::string_view kParams =
+    "tensorcraft::ParamsOf<tensorcraft::kernel::l2_normalize::Params, Config>";
 const jit::Rung kNaive{"tensorcraft/ops/l2_normalize/00_naive.cuh",
                        "tensorcraft::kernel::l2_normalize::naive", kParams, config_text,
                        naive_instances};
@@ -45,14 +46,14 @@ const jit::Rung kInRegisters{"tensorcraft/ops/l2_normalize/02_in_registers.cuh",
                              config_text, in_registers_instances};
 
 Params params(const Problem& q) {
-  return {.x = q.x.data(),
+  return {.x_step = q.x.stride(q.axis),
+          .out_step = q.out.stride(q.axis),
+          .x = q.x.data(),
           .out = q.out.data(),
           .rows = q.rows(),
           .cols = q.cols(),
           .eps = q.eps,
-          .maps = row_maps(op::row_map(q.x, q.axis), op::row_map(q.out, q.axis)),
-          .x_step = q.x.stride(q.axis),
-          .out_step = q.out.stride(q.axis)};
+          .maps = row_maps(op::row_map(q.x, q.axis), op::row_map(q.out, q.axis))};
 }
 
 op::Plan plan_naive(const Problem& q, const DeviceInfo&) {

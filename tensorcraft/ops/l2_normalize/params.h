@@ -7,12 +7,12 @@ namespace tensorcraft::kernel::l2_normalize {
 // Run time: what the host passes to every rung. Steps are strides along the normalised axis.
 struct Params {
   enum { kX, kOut, kTensors };  // of the maps
+  int64_t x_step, out_step;
   const void* x;
   void* out;
   int64_t rows, cols;
   float eps;
   RowMaps<kTensors> maps;
-  int64_t x_step, out_step;
 };
 
 // Compile time: what the host writes into the entry.

@@ -16,14 +16,14 @@ inline constexpr int64_t kMaxBlocks = int64_t(1) << 30;
 // `rows` rows of `cols` elements, one behind another.
 inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols, float eps) {
   const RowMap map = op::contiguous_rows(rows, cols);
-  return {.x = x,
+  return {.x_step = 1,
+          .out_step = 1,
+          .x = x,
           .out = out,
           .rows = rows,
           .cols = cols,
           .eps = eps,
-          .maps = row_maps(map, map),
-          .x_step = 1,
-          .out_step = 1};
+          .maps = row_maps(map, map)};
 }
 
 inline Launch launch(const Params& p, Config config, int64_t blocks) {

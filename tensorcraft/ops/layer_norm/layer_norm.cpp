@@ -32,7 +32,8 @@ std::string config_text(const void* config) {
               ", .cluster = ", c.cluster, "}");
 }
 
-constexpr std::string_view kParams = "tensorcraft::kernel::layer_norm::Params";
+constexpr std::string_view kParams =
+    "tensorcraft::ParamsOf<tensorcraft::kernel::layer_norm::Params, Config>";
 const jit::Rung kNaive{"tensorcraft/ops/layer_norm/00_naive.cuh",
                        "tensorcraft::kernel::layer_norm::naive", kParams, config_text,
                        naive_instances};
@@ -66,7 +67,14 @@ T* data_of(const std::optional<TensorView>& t) {
 
 Params params(const Problem& q) {
   const op::LastAxisRows x(q.x), out(q.out), residual(q.residual), residual_out(q.residual_out);
-  return {.x = x.data,
+  return {.x_step = x.step,
+          .residual_step = residual.step,
+          .out_step = out.step,
+          .residual_out_step = residual_out.step,
+          .scale = q.scale,
+          .activation = q.is_quantized() ? Activation(q.activation) : Activation::none,
+          .scales = data_of<float>(q.scales),
+          .x = x.data,
           .residual = residual.data,
           .weight = q.weight ? q.weight->data() : nullptr,
           .bias = q.bias ? q.bias->data() : nullptr,
@@ -78,14 +86,7 @@ Params params(const Problem& q) {
           .cols = q.cols(),
           .inverse_cols = 1.0f / float(q.cols()),
           .eps = q.eps,
-          .maps = row_maps(x.map, residual.map, out.map, residual_out.map),
-          .x_step = x.step,
-          .residual_step = residual.step,
-          .out_step = out.step,
-          .residual_out_step = residual_out.step,
-          .scale = q.scale,
-          .activation = q.is_quantized() ? Activation(q.activation) : Activation::none,
-          .scales = data_of<float>(q.scales)};
+          .maps = row_maps(x.map, residual.map, out.map, residual_out.map)};
 }
 
 Config given(const Problem& q) {

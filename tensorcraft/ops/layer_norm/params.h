@@ -10,13 +10,7 @@ enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
 // is null where the tensor is not given.
 struct Params {
   enum { kX, kResidual, kOut, kResidualOut, kTensors };  // of the maps
-  const void *x, *residual;
-  const void *weight, *bias;  // cols elements next to each other
-  void *out, *residual_out;
-  float *mean, *rstd;  // rows elements next to each other
-  int64_t rows, cols;
-  float inverse_cols, eps;
-  RowMaps<kTensors> maps;
+  // What most rungs do not read stands in front of what they do, which so lies together.
   int64_t x_step, residual_step, out_step, residual_out_step;
   // Of the rungs that quantise: the scale of every code, or where each row's own is stored; and the
   // activation where it is not compiled in.
@@ -24,6 +18,13 @@ struct Params {
   Activation activation;
   float* scales;
   uint32_t* taken;  // of persistent: rows that blocks have taken; 0 at first
+  const void *x, *residual;
+  const void *weight, *bias;  // cols elements next to each other
+  void *out, *residual_out;
+  float *mean, *rstd;  // rows elements next to each other
+  int64_t rows, cols;
+  float inverse_cols, eps;
+  RowMaps<kTensors> maps;
 };
 
 // Compile time: what the host writes into the entry.

@@ -17,7 +17,8 @@ TC_DEVICE void naive(const Params& p) {
     const int64_t row = t.first_row(row_tile), col = col_tile * t.tile_cols;
     const int64_t cols = t.last_col(col_tile) - col, size = (t.last_row(row_tile) - row) * cols;
     const auto element = [&](int64_t i) {
-      const int64_t at = p.maps.offset(Params::kX, row + i / cols) + (col + i % cols) * p.x_step;
+      const int64_t at =
+          p.maps.offset<C.nested>(Params::kX, row + i / cols) + (col + i % cols) * p.x_step;
       return float(static_cast<const T*>(p.x)[at]);
     };
     Scale s;
@@ -35,7 +36,7 @@ TC_DEVICE void naive(const Params& p) {
     const Divisor divisor(s.scale);
     for (int64_t i = threadIdx.x; i < size; i += C.threads) {
       const int64_t at =
-          p.maps.offset(Params::kOut, row + i / cols) + (col + i % cols) * p.out_step;
+          p.maps.offset<C.nested>(Params::kOut, row + i / cols) + (col + i % cols) * p.out_step;
       static_cast<Q*>(p.out)[at] = rounded<Q>(divisor.divide(element(i)), s.zero_point);
     }
   }

@@ -20,8 +20,8 @@ TC_DEVICE void dequantize_naive(const Params& p) {
   const int64_t row = i / p.tiles.cols, col = i % p.tiles.cols;
   if (row >= p.tiles.rows) return;
   const Scale s = scale_for(p, row, col / p.tiles.tile_cols);
-  const Q q = static_cast<const Q*>(p.x)[p.maps.offset(Params::kX, row) + col * p.x_step];
-  T* out = static_cast<T*>(p.out) + p.maps.offset(Params::kOut, row) + col * p.out_step;
+  const Q q = static_cast<const Q*>(p.x)[p.maps.offset<C.nested>(Params::kX, row) + col * p.x_step];
+  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row) + col * p.out_step;
   *out = T((float(q) - s.zero_point) * s.scale);
 }
 

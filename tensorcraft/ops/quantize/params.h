@@ -51,8 +51,8 @@ struct Params {
   int64_t parts;
   int32_t given, asymmetric, power_of_two;
   Tiles tiles;
-  RowMaps<kTensors> maps;
   int64_t x_step, out_step;
+  RowMaps<kTensors> maps;
 };
 
 struct Config {

@@ -59,7 +59,8 @@ inline int vector_of(const Params& p, bool wide_is_x, int wide_bytes) {
 }
 
 inline Launch naive_launch(const Params& p) {
-  return {{.threads = kThreads}, std::min(p.tiles.row_tiles * p.tiles.col_tiles, op::kMaxBlocks)};
+  return {{.threads = kThreads, .nested = p.maps.is_nested()},
+          std::min(p.tiles.row_tiles * p.tiles.col_tiles, op::kMaxBlocks)};
 }
 
 // Rows beyond op::kMaxRegisterRow are divided over more threads, 64 elements each.
@@ -142,7 +143,8 @@ inline Launch amax_launch(const Params& p, int x_bytes, int num_sms) {
 }
 
 inline Launch dequantize_naive_launch(const Params& p) {
-  return {{.threads = kThreads}, div_ceil(p.tiles.rows * p.tiles.cols, int64_t(kThreads))};
+  return {{.threads = kThreads, .nested = p.maps.is_nested()},
+          div_ceil(p.tiles.rows * p.tiles.cols, int64_t(kThreads))};
 }
 
 inline Launch dequantize_vectorized_launch(const Params& p, int out_bytes) {

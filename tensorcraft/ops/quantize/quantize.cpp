@@ -33,9 +33,9 @@ Params params(const Problem& q) {
           .asymmetric = q.asymmetric,
           .power_of_two = q.power_of_two,
           .tiles = q.tiles,
-          .maps = row_maps(x.map, out.map),
           .x_step = x.step,
-          .out_step = out.step};
+          .out_step = out.step,
+          .maps = row_maps(x.map, out.map)};
 }
 
 Dims scales_shape(std::string_view op, std::string_view arg, const Dims& shape,

@@ -18,7 +18,7 @@ using FromEach = AnyOf<Types<int8_t, T>..., Types<e4m3, T>..., Types<e5m2, T>...
 using Float = AnyOf<Types<float, int8_t>>;
 using Half = AnyOf<Types<bf16, e4m3>>;
 
-constexpr std::array kNaive{Config{}};
+constexpr std::array kNaive{Config{.nested = 1}};
 // Rows of 384 elements, of single elements, and of more than a warp; blocks; squares; a whole
 // tensor.
 constexpr std::array kFloatTiles{
@@ -47,7 +47,7 @@ constexpr std::array kFromFloat{Config{.group = 32, .vector = 4, .slots = 4},
 simt::InstanceList naive_instances() {
   return simt::instances<Params, kNaive>(
       ToEach<float, f16, bf16>{},
-      []<class T, class Q, Config C>(const Params& p) { naive<T, Q, C>(p); });
+      []<class T, class Q, Config C>(const Params& p) { naive<T, Q, C>(p); }, &Config::nested);
 }
 
 simt::InstanceList in_registers_instances() {
@@ -65,7 +65,8 @@ simt::InstanceList amax_instances() {
 simt::InstanceList dequantize_naive_instances() {
   return simt::instances<Params, kNaive>(
       FromEach<float, f16, bf16>{},
-      []<class Q, class T, Config C>(const Params& p) { dequantize_naive<Q, T, C>(p); });
+      []<class Q, class T, Config C>(const Params& p) { dequantize_naive<Q, T, C>(p); },
+      &Config::nested);
 }
 
 simt::InstanceList dequantize_vectorized_instances() {

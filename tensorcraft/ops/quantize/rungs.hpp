@@ -29,7 +29,8 @@ void check_scales(std::string_view op, const TensorView& scales,
 // A tensor without axes as one of one element.
 TensorView with_axis(const TensorView& t);
 
-inline constexpr std::string_view kParams = "tensorcraft::kernel::quantize::Params";
+inline constexpr std::string_view kParams =
+    "tensorcraft::ParamsOf<tensorcraft::kernel::quantize::Params, Config>";
 inline op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
 }  // namespace tensorcraft::kernel::quantize

@@ -42,7 +42,7 @@ TC_DEVICE void add_lines(const Params& p, typename R::State (&s)[C.vector], cons
   for (int u = 0; u < C.unroll; ++u) {
     if constexpr (C.nested) {
       const int64_t at = first + u * kWays;
-      line = x + p.maps.offset(Params::kSegments, at / p.cols) + at % p.cols * p.step;
+      line = x + p.maps.offset<C.nested>(Params::kSegments, at / p.cols) + at % p.cols * p.step;
     }
     if (u * kWays < left) v[u].load(line);
     line += kWays * p.step;

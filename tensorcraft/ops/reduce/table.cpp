@@ -27,7 +27,8 @@ std::string config_text(const void* config) {
       ", .shared = ", c.shared, "}");
 }
 
-constexpr std::string_view kParams = "tensorcraft::kernel::reduce::Params";
+constexpr std::string_view kParams =
+    "tensorcraft::ParamsOf<tensorcraft::kernel::reduce::Params, Config>";
 const jit::Rung kNaive{"tensorcraft/ops/reduce/00_naive.cuh", "tensorcraft::kernel::reduce::naive",
                        kParams, config_text, naive_instances};
 const jit::Rung kRow{"tensorcraft/ops/reduce/01_row.cuh", "tensorcraft::kernel::reduce::row",

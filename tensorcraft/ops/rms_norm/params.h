@@ -8,17 +8,18 @@ namespace tensorcraft::kernel::rms_norm {
 // is null where the tensor is not given.
 struct Params {
   enum { kX, kResidual, kOut, kResidualOut, kTensors };  // of the maps
+  // What most rungs do not read stands in front of what they do, which so lies together.
+  int64_t x_step, residual_step, out_step, residual_out_step;
+  // Of the rungs that quantise: the scale of every code, or where each row's own is stored.
+  float scale;
+  float* scales;
+  uint32_t* taken;  // of persistent: rows that blocks have taken; 0 at first
   const void *x, *residual;
   const void* weight;  // cols elements next to each other
   void *out, *residual_out;
   int64_t rows, cols;
   float inverse_cols, eps;
   RowMaps<kTensors> maps;
-  int64_t x_step, residual_step, out_step, residual_out_step;
-  // Of the rungs that quantise: the scale of every code, or where each row's own is stored.
-  float scale;
-  float* scales;
-  uint32_t* taken;  // of persistent: rows that blocks have taken; 0 at first
 };
 
 // Compile time: what the host writes into the entry.

@@ -28,7 +28,8 @@ std::string config_text(const void* config) {
               ", .whole = ", c.whole, ", .nested = ", c.nested, ", .cluster = ", c.cluster, "}");
 }
 
-constexpr std::string_view kParams = "tensorcraft::kernel::rms_norm::Params";
+constexpr std::string_view kParams =
+    "tensorcraft::ParamsOf<tensorcraft::kernel::rms_norm::Params, Config>";
 const jit::Rung kNaive{"tensorcraft/ops/rms_norm/00_naive.cuh",
                        "tensorcraft::kernel::rms_norm::naive", kParams, config_text,
                        naive_instances};
@@ -57,7 +58,13 @@ const jit::Rung kQuantizedInRegisters{"tensorcraft/ops/rms_norm/07_quantized_in_
 
 Params params(const Problem& q) {
   const op::LastAxisRows x(q.x), out(q.out), residual(q.residual), residual_out(q.residual_out);
-  return {.x = x.data,
+  return {.x_step = x.step,
+          .residual_step = residual.step,
+          .out_step = out.step,
+          .residual_out_step = residual_out.step,
+          .scale = q.scale,
+          .scales = q.scales ? q.scales->data_as<float>() : nullptr,
+          .x = x.data,
           .residual = residual.data,
           .weight = q.weight ? q.weight->data() : nullptr,
           .out = out.data,
@@ -66,13 +73,7 @@ Params params(const Problem& q) {
           .cols = q.cols(),
           .inverse_cols = 1.0f / float(q.cols()),
           .eps = q.eps,
-          .maps = row_maps(x.map, residual.map, out.map, residual_out.map),
-          .x_step = x.step,
-          .residual_step = residual.step,
-          .out_step = out.step,
-          .residual_out_step = residual_out.step,
-          .scale = q.scale,
-          .scales = q.scales ? q.scales->data_as<float>() : nullptr};
+          .maps = row_maps(x.map, residual.map, out.map, residual_out.map)};
 }
 
 Config given(const Problem& q) {

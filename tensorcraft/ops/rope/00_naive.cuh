@@ -27,13 +27,13 @@ TC_DEVICE void naive(const Params& p) {
   const Heads& t = is_x ? p.x : p.k;
   if (!is_x) head -= p.x.heads;
 
-  const Rotation r = rotation_at<W>(p, position_of<true>(p, token, token % p.seq), pair);
+  const Rotation r = rotation_at<W>(p, position_of<bool(C.nested)>(p, token, token % p.seq), pair);
   const bool halves = C.style == Style::half;
   const int64_t a = halves ? pair : 2 * pair, b = halves ? pair + p.half : 2 * pair + 1;
-  const T* in = static_cast<const T*>(t.in) + p.maps.offset(is_x ? Params::kX : Params::kK, token) +
-                head * t.in_head;
-  T* out = static_cast<T*>(t.out) + p.maps.offset(is_x ? Params::kXOut : Params::kKOut, token) +
-           head * t.out_head;
+  const T* in = static_cast<const T*>(t.in) +
+                p.maps.offset<C.nested>(is_x ? Params::kX : Params::kK, token) + head * t.in_head;
+  T* out = static_cast<T*>(t.out) +
+           p.maps.offset<C.nested>(is_x ? Params::kXOut : Params::kKOut, token) + head * t.out_head;
   const float x = float(in[a * t.in_step]), y = float(in[b * t.in_step]);
   out[a * t.out_step] = T(x * r.cos - y * r.sin);
   out[b * t.out_step] = T(y * r.cos + x * r.sin);

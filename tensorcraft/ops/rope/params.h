@@ -27,10 +27,10 @@ struct Params {
   Divider by_seq;          // vectorized, whose tokens 31 bits count
   int32_t half;            // D / 2
   int32_t wide_positions;  // they are int64_t, not int32_t
-  RowMaps<kTensors> maps;
   int64_t cos_step, sin_step;
   double log2_step;  // -2 log2(base) / D: the frequency of pair i is 2^(i * log2_step)
   double step;       // 2^log2_step
+  RowMaps<kTensors> maps;
 };
 
 struct Config {

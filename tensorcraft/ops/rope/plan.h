@@ -38,7 +38,7 @@ inline bool has_cache(const Params& p) { return p.cos || p.max_seq > 0; }
 
 // The rung asks Params about caches and strides, so one kernel of a style serves all.
 inline Launch naive_launch(const Params& p, Style style) {
-  return {{.style = style, .threads = kThreads},
+  return {{.style = style, .threads = kThreads, .nested = p.maps.is_nested()},
           div_ceil(p.tokens * (p.x.heads + p.k.heads) * p.half, int64_t(kThreads))};
 }
 

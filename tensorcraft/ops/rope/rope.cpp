@@ -26,7 +26,8 @@ std::string config_text(const void* config) {
               ", .has_cache = ", c.has_cache, ", .nested = ", c.nested, "}");
 }
 
-constexpr std::string_view kParams = "tensorcraft::kernel::rope::Params";
+constexpr std::string_view kParams =
+    "tensorcraft::ParamsOf<tensorcraft::kernel::rope::Params, Config>";
 const jit::Rung kNaive{"tensorcraft/ops/rope/00_naive.cuh", "tensorcraft::kernel::rope::naive",
                        kParams, config_text, naive_instances};
 const jit::Rung kVectorized{"tensorcraft/ops/rope/01_vectorized.cuh",
@@ -62,10 +63,10 @@ Params params(const Problem& q) {
            .start_pos = q.start_pos,
            .by_seq = divider_of(q.seq()),
            .half = int32_t(q.dim() / 2),
-           .maps = row_maps(tokens_map(q.x), tokens_map(q.out), tokens_map(q.k),
-                            tokens_map(q.k_out), RowMap{}),
            .log2_step = log2_step(q.base, q.dim()),
-           .step = std::exp2(log2_step(q.base, q.dim()))};
+           .step = std::exp2(log2_step(q.base, q.dim())),
+           .maps = row_maps(tokens_map(q.x), tokens_map(q.out), tokens_map(q.k),
+                            tokens_map(q.k_out), RowMap{})};
   if (q.positions) {
     p.positions = q.positions->data();
     p.maps.set(Params::kPositions, op::element_map(*q.positions));

@@ -15,7 +15,8 @@ using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types
                   Types<bf16, float>>;
 using Same = AnyOf<Types<float, float>, Types<bf16, bf16>>;
 
-constexpr std::array kNaive{Config{.style = Style::half}, Config{.style = Style::interleaved}};
+constexpr std::array kNaive{Config{.style = Style::half, .nested = 1},
+                            Config{.style = Style::interleaved, .nested = 1}};
 // Heads of 64 bfloat16 or 32 floats: a thread for each, or for some of them.
 constexpr std::array kComputed{Config{.style = Style::half, .lanes = 4, .heads = 1},
                                Config{.style = Style::half, .lanes = 4, .heads = 4},
@@ -32,7 +33,8 @@ constexpr std::array kCache{CacheConfig{}};
 
 simt::InstanceList naive_instances() {
   return simt::instances<Params, kNaive>(
-      All{}, []<class T, class W, Config C>(const Params& p) { naive<T, W, C>(p); });
+      All{}, []<class T, class W, Config C>(const Params& p) { naive<T, W, C>(p); },
+      &Config::nested);
 }
 
 simt::InstanceList vectorized_instances() {

@@ -29,7 +29,8 @@ std::string config_text(const void* config) {
               ", .scaled = ", c.scaled, "}");
 }
 
-constexpr std::string_view kParams = "tensorcraft::kernel::softmax::Params";
+constexpr std::string_view kParams =
+    "tensorcraft::ParamsOf<tensorcraft::kernel::softmax::Params, Config>";
 const jit::Rung kNaive{"tensorcraft/ops/softmax/00_naive.cuh",
                        "tensorcraft::kernel::softmax::naive", kParams, config_text,
                        naive_instances};
