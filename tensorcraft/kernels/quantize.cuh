@@ -88,12 +88,12 @@ struct DequantizeNaive {
 
 inline Params make_params(const void* in, void* out, float* scales, const Tiles& tiles) {
   const RowMap rows = op::contiguous_rows(tiles.rows, tiles.cols);
-  return {.x = in,
+  return {.x_step = 1,
+          .out_step = 1,
+          .x = in,
           .out = out,
           .scales = scales,
           .tiles = tiles,
-          .x_step = 1,
-          .out_step = 1,
           .maps = row_maps(rows, rows)};
 }
 

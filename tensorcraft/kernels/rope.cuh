@@ -80,7 +80,11 @@ template <class T, class W>
 Params make_params(const T* in, T* out, const RopeShape& s, const RopeArguments<T, W>& a) {
   const RowMap x = op::contiguous_rows(s.tokens, s.heads * s.dim);
   const RowMap k = a.k ? op::contiguous_rows(s.tokens, a.heads_k * s.dim) : RowMap{};
-  return {.x = contiguous_heads(in, out, s.heads, s.dim),
+  return {.cos_step = a.cos ? 1 : 0,
+          .sin_step = a.cos ? 1 : 0,
+          .log2_step = log2_step(a.base, s.dim),
+          .step = std::exp2(log2_step(a.base, s.dim)),
+          .x = contiguous_heads(in, out, s.heads, s.dim),
           .k = contiguous_heads(a.k, a.k_out, a.heads_k, s.dim),
           .positions = a.positions,
           .cos = a.cos,
@@ -94,10 +98,6 @@ Params make_params(const T* in, T* out, const RopeShape& s, const RopeArguments<
           .by_seq = divider_of(s.seq),
           .half = int32_t(s.dim / 2),
           .wide_positions = a.positions != nullptr,
-          .cos_step = a.cos ? 1 : 0,
-          .sin_step = a.cos ? 1 : 0,
-          .log2_step = log2_step(a.base, s.dim),
-          .step = std::exp2(log2_step(a.base, s.dim)),
           .maps = row_maps(x, x, k, k, a.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{})};
 }
 

@@ -69,7 +69,9 @@ bool rope(const Planned& c) {
   const int64_t heads_k = c.num_outputs() > 1 ? c.out(1).size() / tokens / dim : 0;
   const RowMap of_x = op::contiguous_rows(tokens, heads * dim);
   const RowMap of_k = heads_k ? op::contiguous_rows(tokens, heads_k * dim) : RowMap{};
-  r::Params p{.x = r::contiguous_heads(x.data(), c.out().data(), heads, dim),
+  r::Params p{.log2_step = r::log2_step(base, dim),
+              .step = std::exp2(r::log2_step(base, dim)),
+              .x = r::contiguous_heads(x.data(), c.out().data(), heads, dim),
               .cos = c.address("cos"),
               .sin = c.address("sin"),
               .tokens = tokens,
@@ -77,8 +79,6 @@ bool rope(const Planned& c) {
               .start_pos = c.option<int64_t>("start_pos", 0),
               .by_seq = r::divider_of(x.shape(x.rank() - 3)),
               .half = int32_t(dim / 2),
-              .log2_step = r::log2_step(base, dim),
-              .step = std::exp2(r::log2_step(base, dim)),
               .maps = row_maps(of_x, of_x, of_k, of_k, RowMap{})};
   if (heads_k) p.k = r::contiguous_heads(c.address("k"), c.out(1).data(), heads_k, dim);
   if (p.cos) {
@@ -106,13 +106,13 @@ bool quantize(const Planned& c) {
   const bool column = c.option<std::string_view>("scales_layout", "row") == "column";
   const RowMap map = op::contiguous_rows(rows, cols);
   const q::Params p{
+      .x_step = 1,
+      .out_step = 1,
       .x = x.data(),
       .out = c.out().data(),
       .scales = c.out(1).data_as<float>(),
       .power_of_two = c.option<bool>("power_of_two", false),
       .tiles = scheme == "token" ? q::token_tiles(rows, cols) : q::block_tiles(rows, cols, column),
-      .x_step = 1,
-      .out_step = 1,
       .maps = row_maps(map, map)};
   const int bytes = c.element_bytes();
   c.expect("in_registers", q::in_registers_problem(p, bytes), q::in_registers_launch(p, bytes), p);

@@ -43,6 +43,7 @@ struct Tiles {
 // Run time of quantize and dequantize; steps are strides along the last axis.
 struct Params {
   enum { kX, kOut, kTensors };  // of the maps
+  int64_t x_step, out_step;
   const void* x;
   void* out;
   float* scales;         // read where `given`, and by dequantize
@@ -51,7 +52,6 @@ struct Params {
   int64_t parts;
   int32_t given, asymmetric, power_of_two;
   Tiles tiles;
-  int64_t x_step, out_step;
   RowMaps<kTensors> maps;
 };
 

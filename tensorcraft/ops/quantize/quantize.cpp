@@ -25,7 +25,9 @@ std::string config_text(const void* config) {
 
 Params params(const Problem& q) {
   const op::LastAxisRows x(q.x), out(q.out);
-  return {.x = x.data,
+  return {.x_step = x.step,
+          .out_step = out.step,
+          .x = x.data,
           .out = out.data,
           .scales = q.scales->data_as<float>(),
           .zero_points = q.zero_point ? q.zero_point->data_as<int32_t>() : nullptr,
@@ -33,8 +35,6 @@ Params params(const Problem& q) {
           .asymmetric = q.asymmetric,
           .power_of_two = q.power_of_two,
           .tiles = q.tiles,
-          .x_step = x.step,
-          .out_step = out.step,
           .maps = row_maps(x.map, out.map)};
 }
 

@@ -19,6 +19,9 @@ struct Heads {
 // Run time. cos and sin are null where the angles are computed.
 struct Params {
   enum { kX, kXOut, kK, kKOut, kPositions, kTensors };  // of the maps, which count tokens
+  int64_t cos_step, sin_step;
+  double log2_step;  // -2 log2(base) / D: the frequency of pair i is 2^(i * log2_step)
+  double step;       // 2^log2_step
   Heads x, k;
   const void* positions;  // null: start_pos + the index of the token in its sequence
   const void *cos, *sin;  // [max_seq, half]
@@ -27,9 +30,6 @@ struct Params {
   Divider by_seq;          // vectorized, whose tokens 31 bits count
   int32_t half;            // D / 2
   int32_t wide_positions;  // they are int64_t, not int32_t
-  int64_t cos_step, sin_step;
-  double log2_step;  // -2 log2(base) / D: the frequency of pair i is 2^(i * log2_step)
-  double step;       // 2^log2_step
   RowMaps<kTensors> maps;
 };
 

@@ -56,15 +56,15 @@ RowMap tokens_map(const std::optional<TensorView>& t) {
 }
 
 Params params(const Problem& q) {
-  Params p{.x = heads_of(q.x, q.out),
+  Params p{.log2_step = log2_step(q.base, q.dim()),
+           .step = std::exp2(log2_step(q.base, q.dim())),
+           .x = heads_of(q.x, q.out),
            .k = heads_of(q.k, q.k_out),
            .tokens = q.tokens(),
            .seq = q.seq(),
            .start_pos = q.start_pos,
            .by_seq = divider_of(q.seq()),
            .half = int32_t(q.dim() / 2),
-           .log2_step = log2_step(q.base, q.dim()),
-           .step = std::exp2(log2_step(q.base, q.dim())),
            .maps = row_maps(tokens_map(q.x), tokens_map(q.out), tokens_map(q.k),
                             tokens_map(q.k_out), RowMap{})};
   if (q.positions) {

@@ -186,9 +186,7 @@ inline std::string_view in_registers_problem(const Params& p, int element_bytes,
     return p.cols > op::kMaxRegisterRow
                ? "rows of more than 16384 elements do not fit the registers"
                : "rows of more than 8192 elements must be aligned";
-  if (div_ceil(p.rows, config.threads / config.group) > op::kMaxBlocks)
-    return "needs fewer than 2^31 rows";
-  return "";
+  return p.rows > op::kMaxBlocks ? "needs fewer than 2^31 rows" : "";
 }
 
 inline std::string_view cluster_problem(const Params& p, int element_bytes, bool has_clusters,
