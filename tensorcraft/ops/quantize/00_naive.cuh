@@ -26,6 +26,7 @@ TC_DEVICE void naive(const Params& p) {
       s = given_scale(p, t.scale_at(row_tile, col_tile));
     } else {
       Range range;
+#pragma unroll 1  // two divisions an element
       for (int64_t i = threadIdx.x; i < size; i += C.threads)
         widen(range, element(i), p.asymmetric != 0);
       range.high = block_max(scratch, range.high);
@@ -34,6 +35,7 @@ TC_DEVICE void naive(const Params& p) {
       store_scale(p, s, row_tile, col_tile, int(threadIdx.x), p.asymmetric != 0);
     }
     const Divisor divisor(s.scale);
+#pragma unroll 1
     for (int64_t i = threadIdx.x; i < size; i += C.threads) {
       const int64_t at =
           p.maps.offset<C.nested>(Params::kOut, row + i / cols) + (col + i % cols) * p.out_step;
