@@ -2,7 +2,7 @@
 #include "tensorcraft/jit/entry.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/device/begin_kernel.h"
+#include "tensorcraft/device/ptx/begin_kernel.h"
 
 #include <cctype>
 #include <charconv>
@@ -166,7 +166,7 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
   if (!config.empty()) arguments.append(arguments.empty() ? "" : ", ").append(config);
   if (!arguments.empty()) arguments = "<" + arguments + ">";
   // The kernel in front may still run (op::launch_plan): nothing before this touches memory.
-  const std::string begin = arch_number(arch) >= 90 ? join(kBeginKernel, "\n  ") : "";
+  const std::string begin = arch_number(arch) >= 90 ? join(ptx::kBeginKernel, "\n  ") : "";
   return join("// Auto-generated ", upper(split_function(rung.function).op), " kernel\n",
               "// Generator: TensorCraft\n",                                 //
               "// Target architecture: ", display_arch(arch), "\n",          //
