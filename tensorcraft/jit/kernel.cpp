@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <future>
 #include <list>
 #include <mutex>
 #include <set>
@@ -59,6 +58,7 @@ class KernelMap {
  public:
   // Sets `compiled` where this call compiled.
   Kernel get(const Slot& slot, std::optional<StreamRef> stream, bool& compiled);
+  bool has(const Slot& slot);  // or somebody loads it
   void clear();
   void set_limit(size_t kernels);
   // Changes whenever the look-ups that threads remember must be forgotten.
@@ -114,21 +114,27 @@ void refuse_during_capture(const Slot& slot, std::optional<StreamRef> stream) {
        "call once before the capture begins");
 }
 
-// Makes the device's context on a thread of its own while the kernel is compiled: both take long
-// on a first call, and neither needs the other.
-std::future<void> start_context(int device) {
-  if (cuda::has_primary_context(device)) return {};
-  const auto make = [device] {
+// On a thread of its own, if one is left. Who needs what it does asks again, and gets the error.
+template <class Work>
+std::future<void> start(Work work) {
+  const auto quiet = [work] {
     try {
-      cuda::primary_context(device);
-    } catch (const Error&) {  // who loads the kernel asks again and gets the error
+      work();
+    } catch (const Error&) {
     }
   };
   try {
-    return std::async(std::launch::async, make);
-  } catch (const std::system_error&) {  // no thread is left: one after the other then
+    return std::async(std::launch::async, quiet);
+  } catch (const std::system_error&) {
     return {};
   }
+}
+
+// Makes the device's context while the kernel is compiled: both take long on a first call, and
+// neither needs the other.
+std::future<void> start_context(int device) {
+  if (cuda::has_primary_context(device)) return {};
+  return start([device] { cuda::primary_context(device); });
 }
 
 Kernel KernelMap::load(const Slot& slot, bool& compiled) {
@@ -195,6 +201,11 @@ Kernel KernelMap::get(const Slot& slot, std::optional<StreamRef> stream, bool& c
   }
 }
 
+bool KernelMap::has(const Slot& slot) {
+  const std::lock_guard lock(mutex_);
+  return index_.contains(slot);
+}
+
 void KernelMap::clear() {
   const std::lock_guard lock(mutex_);
   rows_.clear();
@@ -222,10 +233,12 @@ class ThreadCache {
     hit_counts().ended_threads += hits_;
   }
 
+  bool has(const Slot& slot) { return line_of(slot).holds(slot, kernels().generation()); }
+
   const Kernel& get(const Slot& slot, std::optional<StreamRef> stream) {
-    Line& line = lines_[SlotHash()(slot) % lines_.size()];
+    Line& line = line_of(slot);
     const uint64_t generation = kernels().generation();
-    if (line.generation == generation && line.slot == slot) {
+    if (line.holds(slot, generation)) {
       hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     } else {
       line = {slot, 0, nullptr};
@@ -241,10 +254,20 @@ class ThreadCache {
     Slot slot;
     uint64_t generation = 0;
     Kernel kernel;
+    bool holds(const Slot& wanted, uint64_t now) const {
+      return generation == now && slot == wanted;
+    }
   };
+  Line& line_of(const Slot& slot) { return lines_[SlotHash()(slot) % lines_.size()]; }
+
   std::array<Line, 128> lines_;
   std::atomic<long> hits_ = 0;
 };
+
+ThreadCache& thread_cache() {
+  thread_local ThreadCache cache;
+  return cache;
+}
 
 void require_cuda(Device device) {
   if (device.is_cuda()) return;
@@ -269,8 +292,18 @@ CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh) {
 
 Kernel get_kernel(const KernelKey& key, Device device, std::optional<StreamRef> stream) {
   require_cuda(device);
-  thread_local ThreadCache cache;
-  return cache.get({key, device.index}, stream);
+  return thread_cache().get({key, device.index}, stream);
+}
+
+std::future<void> load_ahead(const KernelKey& key, Device device, std::optional<StreamRef> stream) {
+  require_cuda(device);
+  const Slot slot{key, device.index};
+  if (thread_cache().has(slot) || kernels().has(slot)) return {};
+  if (stream && stream->is_capturing()) return {};
+  return start([slot] {
+    bool compiled = false;
+    kernels().get(slot, std::nullopt, compiled);
+  });
 }
 
 bool load_kernel(const KernelKey& key, Device device) {

@@ -5,6 +5,7 @@
 #include "tensorcraft/jit/entry.hpp"
 
 #include <cstddef>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,12 @@ CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh = 
 // a kernel that is not in memory is refused with kind unsupported.
 std::shared_ptr<const LoadedKernel> get_kernel(const KernelKey& key, Device device,
                                                std::optional<StreamRef> stream = std::nullopt);
+
+// Begins to load a kernel that memory does not have, on a thread of its own, so that it is compiled
+// beside one that the caller asks for first; the get_kernel() that follows waits for it and tells
+// its error. Nothing is begun while `stream` records a graph. The future waits for the thread.
+std::future<void> load_ahead(const KernelKey& key, Device device,
+                             std::optional<StreamRef> stream = std::nullopt);
 
 // The same ahead of a call. True where NVRTC compiled it now, false where memory or disk had it.
 bool load_kernel(const KernelKey& key, Device device);

@@ -115,6 +115,8 @@ void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_
   if (plan.workspace_bytes > 0) return launch_with_workspace(plan, device, stream, op);
   if (device.type == DeviceType::simt) return launch_on_simt(plan);
   const auto get = [&](const jit::KernelKey& key) { return jit::get_kernel(key, device, stream); };
+  std::future<void> ahead;
+  if (plan.finish.rung) ahead = jit::load_ahead(plan.finish, device, stream);  // beside the first
   const auto kernel = get(plan.kernel), finish = plan.finish.rung ? get(plan.finish) : nullptr;
   // A kernel waits for those in front of it itself (jit::entry_text), so its start hides behind
   // them.
@@ -125,6 +127,11 @@ void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_
   };
   start(*kernel, plan.launch);
   if (finish) start(*finish, plan.finish_launch);
+}
+
+std::future<void> load_ahead(const Plan& plan, Device device, StreamRef stream) {
+  if (!device.is_cuda()) return {};
+  return jit::load_ahead(plan.kernel, device, stream);
 }
 
 void no_variant(std::string_view op, std::string_view forced,

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -177,6 +178,45 @@ TEST_F(GetKernel, MakesTheContextWhileItCompiles) {
   std::thread([] { get_kernel(scale_key(), Device::cuda()); }).join();
   EXPECT_TRUE(overlapped);
   EXPECT_EQ(driver_.retained_contexts, 1);
+}
+
+// The kernel that is asked for first is not loaded before the other is compiled too.
+TEST_F(GetKernel, LoadAheadCompilesBesideTheCaller) {
+  std::atomic<bool> overlapped = false;
+  driver_.on_call = [&](std::string_view name) {
+    if (name != "cuLibraryLoadData") return;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!overlapped && std::chrono::steady_clock::now() < end)
+      overlapped = counters().compiles == before_.compiles + 2;
+  };
+  const KernelKey first = scale_key(), second = scale_key(DType::float32, 3);
+  const std::future<void> ahead = load_ahead(second, Device::cuda());
+  ASSERT_TRUE(ahead.valid());
+  get_kernel(first, Device::cuda());
+  EXPECT_TRUE(overlapped);
+  get_kernel(second, Device::cuda());
+  EXPECT_EQ(since().compiles, 2);
+  EXPECT_EQ(since().memory_hits, 1);
+}
+
+TEST_F(GetKernel, LoadAheadBeginsNothingThatIsThereOrCannotBeLoaded) {
+  const Stream stream;
+  driver_.capturing = true;
+  EXPECT_FALSE(load_ahead(scale_key(), Device::cuda(), stream).valid());
+  EXPECT_EQ(since().compiles, 0);
+  driver_.capturing = false;
+  get_kernel(scale_key(), Device::cuda(), stream);
+  EXPECT_FALSE(load_ahead(scale_key(), Device::cuda(), stream).valid());
+  std::thread([&] { EXPECT_FALSE(load_ahead(scale_key(), Device::cuda()).valid()); }).join();
+  EXPECT_THROW(load_ahead(scale_key(), Device::cpu()), Error);
+}
+
+TEST_F(GetKernel, WhatFailsAheadIsToldToWhoAsks) {
+  add_header("tensorcraft/test/scale.cuh", "this does not compile\n");
+  EXPECT_NO_THROW(load_ahead(scale_key(), Device::cuda()).get());
+  EXPECT_THROW(get_kernel(scale_key(), Device::cuda()), Error);
+  test::add_scale_header();
+  EXPECT_NE(get_kernel(scale_key(), Device::cuda()), nullptr);
 }
 
 TEST_F(GetKernel, SaysWhyThereIsNoContext) {

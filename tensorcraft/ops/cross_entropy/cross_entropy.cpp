@@ -183,18 +183,6 @@ const op::Definition<Problem, Options> kDefinition{
     .cost = cost,
     .table = kTable};
 
-// The losses into one number.
-void reduce(const TensorView& out, const TensorView& losses, LossReduction reduction,
-            StreamRef stream) {
-  const ReduceParams p{.losses = losses.data_as<float>(),
-                       .out = out.data_as<float>(),
-                       .rows = losses.size(),
-                       .mean = reduction == LossReduction::mean};
-  if (out.device().type == DeviceType::cpu) return reduce_on_host(p);
-  op::launch_plan(op::make_plan(kReduce, {}, reduce_launch(p.rows), p), out.device(), stream,
-                  kName);
-}
-
 // What the losses' own call does not see: the one number they become.
 void check_reduced(const TensorView& out, std::span<const TensorView> inputs, const Options& o) {
   op::check_like(kName, "out", out, DType::float32, {});
@@ -212,8 +200,15 @@ void run(const TensorView& out, const TensorView& logits, const TensorView& targ
   check_reduced(out, inputs, o);
   o.stream = op::resolve_stream(o.stream, out.device());
   const Workspace losses(DType::float32, rows_shape(logits), out.device(), *o.stream);
+  const ReduceParams p{.losses = losses.view().data_as<float>(),
+                       .out = out.data_as<float>(),
+                       .rows = losses.view().size(),
+                       .mean = reduction == LossReduction::mean};
+  const op::Plan into_one = op::make_plan(kReduce, {}, reduce_launch(p.rows), p);
+  const auto ahead = op::load_ahead(into_one, out.device(), *o.stream);
   op::run(kDefinition, {&losses.view(), 1}, inputs, o);
-  reduce(out, losses.view(), reduction, *o.stream);
+  if (out.device().type == DeviceType::cpu) return reduce_on_host(p);
+  op::launch_plan(into_one, out.device(), *o.stream, kName);
 }
 
 // The registry's face. Where losses are reduced explain() shows the launch that computes them.
