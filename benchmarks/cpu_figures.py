@@ -92,7 +92,8 @@ def operator_rows() -> list[dict[str, Any]]:
         "equal 4096x1024 float32": (lambda: tc.equal(x, x, device="cpu"), lambda: np.equal(x, x)),
     }
     for name, (ours, theirs) in others.items():
-        variant = "cpu" if not name.startswith("gemm") else tc.explain("gemm", x, column, device="cpu").variant
+        operands = {"gemm 4096x1024x1 float32": (x, column), "gemm 1x4096x1024 float32": (line, x)}.get(name)
+        variant = tc.explain("gemm", *operands, device="cpu").variant if operands else "cpu"
         found.append(row(name, variant, interleaved_cpu({"ours": ours, "numpy": theirs}), "ours", "numpy"))
     return found
 

@@ -50,4 +50,18 @@ TC_HOST_DEVICE constexpr auto round_up(A a, B b) {
   return div_ceil(a, b) * b;
 }
 
+// A where `first` is true, else B: device text has no <type_traits>.
+namespace detail {
+template <bool first, class A, class B>
+struct SelectType {
+  using type = A;
+};
+template <class A, class B>
+struct SelectType<false, A, B> {
+  using type = B;
+};
+}  // namespace detail
+template <bool first, class A, class B>
+using Select = typename detail::SelectType<first, A, B>::type;
+
 }  // namespace tensorcraft

@@ -4,17 +4,9 @@
 
 namespace tensorcraft::kernel {
 
-template <bool wide>
-struct CountOf {
-  using Type = uint32_t;
-};
-template <>
-struct CountOf<true> {
-  using Type = int64_t;
-};
 // What counts the elements of a problem: 32 bits where they do, for cheaper divisions.
 template <bool wide>
-using Count = typename CountOf<wide>::Type;
+using Count = Select<wide, int64_t, uint32_t>;
 
 // The place along an axis of `size` that an index means, which counts from the end where it is
 // negative; -1 outside.

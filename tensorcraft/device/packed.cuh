@@ -7,19 +7,6 @@
 
 namespace tensorcraft {
 
-namespace detail {
-template <bool first, class A, class B>
-struct SelectType {
-  using type = A;
-};
-template <class A, class B>
-struct SelectType<false, A, B> {
-  using type = B;
-};
-}  // namespace detail
-template <bool first, class A, class B>
-using Select = typename detail::SelectType<first, A, B>::type;
-
 // N neighbours as they lie in memory, in 32-bit words where they fill some. A compiler takes an
 // array of 2-byte values apart, into a register each; words stay whole, and two values are
 // converted at once.

@@ -31,7 +31,7 @@ struct GroupRow {
   bool exists;
 };
 template <auto C>
-TC_DEVICE GroupRow row_of_group(int64_t rows) {
+TC_DEVICE GroupRow group_row(int64_t rows) {
   const uint32_t row = blockIdx.x * (C.threads / C.group) + threadIdx.x / C.group;
   return row < uint32_t(rows) ? GroupRow{row, true} : GroupRow{0, false};
 }

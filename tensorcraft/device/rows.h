@@ -47,7 +47,7 @@ struct RowMaps {
     return false;
   }
 
-  template <bool kNested = true>
+  template <bool kNested>
   TC_HOST_DEVICE int64_t offset(int tensor, int64_t row) const {
     if constexpr (!kNested) return row * step[tensor];
     return maps[tensor].offset(row);
@@ -68,18 +68,8 @@ struct FlatParams {
   TC_DEVICE operator const Params&() const { return *reinterpret_cast<const Params*>(bytes); }
 };
 
-namespace detail {
-template <class Params, bool nested>
-struct SelectParams {
-  using type = FlatParams<Params>;
-};
-template <class Params>
-struct SelectParams<Params, true> {
-  using type = Params;
-};
-}  // namespace detail
 // The parameter of a kernel with Config C; the host passes Params either way.
 template <class Params, auto C>
-using ParamsOf = typename detail::SelectParams<Params, C.nested != 0>::type;
+using ParamsOf = Select<C.nested != 0, Params, FlatParams<Params>>;
 
 }  // namespace tensorcraft

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <future>
 #include <utility>
 
 // How an operator is written: one Definition object in <op>.cpp, from which come the typed C++
@@ -149,8 +148,6 @@ void check_sizes(std::string_view op, std::span<const OutputSpec> specs);
 StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device);
 // Compiles if needed and enqueues; on the SIMT device runs to the end.
 void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op);
-// Begins to compile the kernel of a plan that is launched after another (jit::load_ahead).
-std::future<void> load_ahead(const Plan& plan, Device device, StreamRef stream);
 // `table` as the description shows it, and the error where no row accepts or a name is unknown.
 [[noreturn]] void no_variant(std::string_view op, std::string_view forced,
                              std::span<const Considered> considered);

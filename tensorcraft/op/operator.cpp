@@ -129,11 +129,6 @@ void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_
   if (finish) start(*finish, plan.finish_launch);
 }
 
-std::future<void> load_ahead(const Plan& plan, Device device, StreamRef stream) {
-  if (!device.is_cuda()) return {};
-  return jit::load_ahead(plan.kernel, device, stream);
-}
-
 void no_variant(std::string_view op, std::string_view forced,
                 std::span<const Considered> considered) {
   std::string text(op);

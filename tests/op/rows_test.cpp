@@ -34,11 +34,11 @@ TEST(RowMaps, KeepTheStepsOfTheirMaps) {
   EXPECT_FALSE(maps.is_nested());
   EXPECT_EQ(maps.offset<false>(0, 5), 20);
   EXPECT_EQ(maps.offset<false>(1, 5), 0);
-  EXPECT_EQ(maps.offset(2, 5), 20);
+  EXPECT_EQ(maps.offset<true>(2, 5), 20);
   maps.set(2, row_map(dense, 1));  // rows of (2, 4), the last axis of which is not merged
   EXPECT_TRUE(maps.is_nested());
   for (int64_t row = 0; row < 8; ++row)
-    EXPECT_EQ(maps.offset(2, row), row / 4 * 12 + row % 4) << row;
+    EXPECT_EQ(maps.offset<true>(2, row), row / 4 * 12 + row % 4) << row;
   maps.set(2, {});
   EXPECT_EQ(maps.offset<false>(2, 5), 0);
 }

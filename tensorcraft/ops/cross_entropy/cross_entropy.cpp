@@ -205,7 +205,8 @@ void run(const TensorView& out, const TensorView& logits, const TensorView& targ
                        .rows = losses.view().size(),
                        .mean = reduction == LossReduction::mean};
   const op::Plan into_one = op::make_plan(kReduce, {}, reduce_launch(p.rows), p);
-  const auto ahead = op::load_ahead(into_one, out.device(), *o.stream);
+  std::future<void> ahead;
+  if (out.device().is_cuda()) ahead = jit::load_ahead(into_one.kernel, out.device(), *o.stream);
   op::run(kDefinition, {&losses.view(), 1}, inputs, o);
   if (out.device().type == DeviceType::cpu) return reduce_on_host(p);
   op::launch_plan(into_one, out.device(), *o.stream, kName);

@@ -15,7 +15,7 @@ struct Reductions {
 template <class T, class W, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& shared = static_shared<Reductions>();
-  const auto [row, exists] = row_of_group<C>(p.rows);
+  const auto [row, exists] = group_row<C>(p.rows);
   const T* x = static_cast<const T*>(p.x) + row * p.cols;
   RowSlots<T, C> slots;
   slots.load(x, nullptr, int(p.cols));

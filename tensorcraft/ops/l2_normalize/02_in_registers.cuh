@@ -13,7 +13,7 @@ namespace tensorcraft::kernel::l2_normalize {
 template <class T, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& scratch = static_shared<BlockReduce<float>>();
-  const auto [row, exists] = row_of_group<C>(p.rows);
+  const auto [row, exists] = group_row<C>(p.rows);
   const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
   T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
   RowSlots<T, C> slots;

@@ -12,7 +12,7 @@ namespace tensorcraft::kernel::layer_norm {
 template <class T, class W, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& shared = static_shared<BlockReduce<Moments>>();
-  const auto [index, exists] = row_of_group<C>(p.rows);
+  const auto [index, exists] = group_row<C>(p.rows);
   const Row<T, W, C> row(p, index);
   RowSlots<T, C, C.has_residual != 0> slots;
   slots.load(row.x, row.residual, int(p.cols));

@@ -120,12 +120,13 @@ class Reduction {
 
   void add_part(int64_t row, int64_t column, int64_t part) {
     State* const s = states(row, column, part);
-    const int64_t base = p_.maps.offset(Params::kX, row) + column,
+    const int64_t base = p_.maps.offset<true>(Params::kX, row) + column,
                   n = std::min(width_, inner_ - column);
     const int64_t end = std::min(length_, (part + 1) * each_);
     alignas(64) V buffer[kChunk];
     for (int64_t i = part * each_; i < end;) {
-      const int64_t col = i % p_.cols, at = base + p_.maps.offset(Params::kSegments, i / p_.cols);
+      const int64_t col = i % p_.cols,
+                    at = base + p_.maps.offset<true>(Params::kSegments, i / p_.cols);
       const int64_t here = std::min({p_.cols - col, end - i, kDecides ? kChunk / 8 : kChunk});
       if (is_column_) {
         for (int64_t line = 0; line < here; ++line) {
@@ -147,7 +148,7 @@ class Reduction {
       State s = *states(row, column, 0);
       for (int64_t part = 1; part < parts_; ++part) s = R::combine(s, *states(row, column, part));
       const auto value = R::finish(s, p_);
-      const int64_t at = p_.maps.offset(Params::kOut, row) + column * p_.out_inner;
+      const int64_t at = p_.maps.offset<true>(Params::kOut, row) + column * p_.out_inner;
       host::with_element_type(q_.out.dtype(), [&]<class T>(T*) {
         if constexpr (std::is_constructible_v<T, decltype(value)>)
           q_.out.data_as<T>()[at] = T(value);

@@ -12,7 +12,7 @@ namespace tensorcraft::kernel::rms_norm {
 template <class T, class W, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& scratch = static_shared<BlockReduce<float>>();
-  const auto [index, exists] = row_of_group<C>(p.rows);
+  const auto [index, exists] = group_row<C>(p.rows);
   const Row<T, W, C> row(p, index);
   RowSlots<T, C, C.has_residual != 0> slots;
   slots.load(row.x, row.residual, int(p.cols));

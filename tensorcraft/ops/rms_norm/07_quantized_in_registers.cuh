@@ -16,7 +16,7 @@ struct QuantizedReductions {
 template <class T, class W, class Code, Config C>
 TC_DEVICE void quantized_in_registers(const Params& p) {
   auto& shared = static_shared<QuantizedReductions>();
-  const auto [index, exists] = row_of_group<C>(p.rows);
+  const auto [index, exists] = group_row<C>(p.rows);
   const Row<T, W, C> row(p, index);
   RowSlots<T, C, C.has_residual != 0> slots;
   slots.load(row.x, row.residual, int(p.cols));

@@ -16,7 +16,7 @@ struct Reductions {
 template <class T, Config C>
 TC_DEVICE void in_registers(const Params& p) {
   auto& shared = static_shared<Reductions>();
-  const auto [row, exists] = row_of_group<C>(p.rows);
+  const auto [row, exists] = group_row<C>(p.rows);
   const int first = int(threadIdx.x % C.group) * C.vector, cols = int(p.cols);
   const Logits<T, C> x(p, row);
   T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
