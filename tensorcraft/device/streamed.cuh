@@ -10,17 +10,18 @@ namespace tensorcraft {
 // results to memory early and steadily: 2 to 4 % of the time (ops/rms_norm/README.md), and whoever
 // runs next finds L2 no worse. Of less, everything stays where the next kernel finds it.
 inline constexpr int64_t kStreamedBytes = 32 << 20;
-TC_DEVICE uint64_t stream_policy_if(bool is_large) {
+TC_DEVICE uint64_t stream_policy(int64_t bytes) {
   const uint64_t last = ptx::createpolicy_evict_last(), normal = ptx::createpolicy_evict_normal();
-  return is_large ? last : normal;
+  return bytes > kStreamedBytes ? last : normal;
 }
-TC_DEVICE uint64_t stream_policy(int64_t bytes) { return stream_policy_if(bytes > kStreamedBytes); }
 
 // The same where each block of the grid reads kBytes: without a product, since each load waits for
 // the policy.
 template <int64_t kBytes>
 TC_DEVICE uint64_t stream_policy_of_blocks() {
-  return stream_policy_if(gridDim.x > uint32_t(kStreamedBytes / kBytes));
+  constexpr uint32_t kMost = uint32_t(kStreamedBytes / kBytes);
+  const uint64_t last = ptx::createpolicy_evict_last(), normal = ptx::createpolicy_evict_normal();
+  return gridDim.x > kMost ? last : normal;
 }
 
 // load_vector() by that policy, where an access has 16 bytes.
