@@ -96,6 +96,14 @@ TC_DEVICE uint32_t atomic_max(uint32_t* address, uint32_t x) {
   return simt::atomic(simt::Atomic::max_u32, address, x);
 #endif
 }
+// One more, and 0 after `last`.
+TC_DEVICE uint32_t atomic_increment(uint32_t* address, uint32_t last) {
+#if TC_PTX
+  return ::atomicInc(address, last);
+#else
+  return simt::atomic(simt::Atomic::increment_u32, address, last);
+#endif
+}
 TC_DEVICE uint32_t atomic_exchange(uint32_t* address, uint32_t x) {
 #if TC_PTX
   return ::atomicExch(address, x);

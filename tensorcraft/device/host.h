@@ -100,6 +100,7 @@ enum class Atomic {
   max_s32,
   min_u32,
   max_u32,
+  increment_u32,
   exchange_u32
 };
 uint32_t atomic(Atomic op, uint32_t* address, uint32_t value,

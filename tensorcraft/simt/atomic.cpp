@@ -59,6 +59,8 @@ uint32_t changed(Atomic op, uint32_t old, uint32_t x, bool is_global) {
       return std::min(old, x);
     case Atomic::max_u32:
       return std::max(old, x);
+    case Atomic::increment_u32:
+      return old >= x ? 0 : old + 1;
     case Atomic::exchange_u32:
       return x;
   }

@@ -13,7 +13,7 @@ namespace {
 
 struct Cells {
   int32_t sum = 0, smallest = 0, largest = 0;
-  uint32_t highest = 0, last = 0;
+  uint32_t highest = 0, last = 0, turns = 0;
   float real = 0;
   uint64_t wide = 0, product = 1;
   Vec2<f16> halves{f16(0.0f), f16(0.0f)};
@@ -31,6 +31,7 @@ TEST(SimtAtomic, KeepsTheUpdatesOfEveryBlock) {
         atomic_min(&c.smallest, -i);
         atomic_max(&c.largest, i);
         atomic_max(&c.highest, uint32_t(i));
+        atomic_increment(&c.turns, 99u);
         atomic_exchange(&c.last, 7u);
         atomic_add(&c.real, 0.5f);
         atomic_add(&c.wide, uint64_t(1) << 32);
@@ -44,6 +45,7 @@ TEST(SimtAtomic, KeepsTheUpdatesOfEveryBlock) {
   EXPECT_EQ(cells.smallest, -1023);
   EXPECT_EQ(cells.largest, 1023);
   EXPECT_EQ(cells.highest, 1023u);
+  EXPECT_EQ(cells.turns, 1024u % 100u);
   EXPECT_EQ(cells.last, 7u);
   EXPECT_EQ(cells.real, 512.0f);
   EXPECT_EQ(cells.wide, uint64_t(1024) << 32);

@@ -74,6 +74,7 @@ uint64_t min_s32(uint64_t old, uint64_t x, uint64_t) {
 uint64_t max_s32(uint64_t old, uint64_t x, uint64_t) {
   return uint32_t(std::max(int32_t(old), int32_t(x)));
 }
+uint64_t increment(uint64_t old, uint64_t last, uint64_t) { return old < last ? old + 1 : 0; }
 uint64_t swap_if(uint64_t old, uint64_t x, uint64_t y) { return old == y ? x : old; }
 
 }  // namespace
@@ -93,6 +94,8 @@ std::vector<Case> atomic_cases() {
                              [](uint64_t old, uint64_t x, uint64_t) { return std::min(old, x); }),
       atomic<atomic_max_u32>("atomic_max_u32", 1,
                              [](uint64_t old, uint64_t x, uint64_t) { return std::max(old, x); }),
+      atomic<atomic_increment_u32>("atomic_increment_u32", 1, increment),
+      atomic<atomic_increment_u32>("atomic_increment_u32:few", 1, increment, 80, few),
       atomic<atomic_exchange_u32>("atomic_exchange_u32", 1,
                                   [](uint64_t, uint64_t x, uint64_t) { return x; }),
       atomic<atomic_cas_u32>("atomic_cas_u32", 1, swap_if, 80, few),
