@@ -51,8 +51,8 @@ const char* load(Driver& d, GetProcAddress get) {
   loader.need(d.primary_context_retain, d.context_get_current, d.context_set_current,
               d.context_synchronize);
   loader.need(d.stream_create, d.stream_destroy, d.stream_synchronize, d.stream_wait_event,
-              d.stream_is_capturing, d.event_create, d.event_destroy, d.event_record, d.event_query,
-              d.event_synchronize, d.event_elapsed_time);
+              d.stream_get_id, d.stream_is_capturing, d.event_create, d.event_destroy,
+              d.event_record, d.event_query, d.event_synchronize, d.event_elapsed_time);
   loader.need(d.stream_begin_capture, d.stream_end_capture, d.stream_get_capture_info,
               d.thread_exchange_stream_capture_mode, d.graph_instantiate, d.graph_launch,
               d.graph_exec_destroy, d.graph_destroy, d.user_object_create, d.user_object_release,

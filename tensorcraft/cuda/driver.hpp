@@ -132,6 +132,7 @@ struct Driver {
   Call<CUstream_st*> stream_destroy{"cuStreamDestroy"};
   Call<CUstream_st*> stream_synchronize{"cuStreamSynchronize"};
   Call<CUstream_st*, CUevent_st*, uint32_t> stream_wait_event{"cuStreamWaitEvent"};
+  Call<CUstream_st*, uint64_t*> stream_get_id{"cuStreamGetId"};
   Call<CUstream_st*, int*> stream_is_capturing{"cuStreamIsCapturing"};
   Call<CUstream_st*, int> stream_begin_capture{"cuStreamBeginCapture"};
   Call<CUstream_st*, CUgraph_st**> stream_end_capture{"cuStreamEndCapture"};

@@ -17,9 +17,9 @@ inline constexpr size_t kMostGraphBytes = size_t(256) << 10;
 // recorded, for 0 or more than kMostGraphBytes bytes, and where the driver refuses: use allocate().
 void* allocate_for_graph(size_t bytes, StreamRef stream);
 
-// The blocks of a device that graphs own, or have owned: those are given out again. Cut from slabs
-// that live as long as the process, since a block comes back on a thread that may not call the
-// driver. Internal to cuda/.
+// The blocks of a device that graphs own, or have owned: those are given out again. The counters of
+// streams are some too (stream_counter.hpp). Cut from slabs that live as long as the process, since
+// a block comes back on a thread that may not call the driver. Internal to cuda/.
 class GraphMemory {
  public:
   struct Block {

@@ -3,6 +3,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/cuda/graph_memory.hpp"
+#include "tensorcraft/cuda/stream_counter.hpp"
 
 #include <atomic>
 #include <memory>
@@ -19,6 +20,7 @@ struct DeviceSlot {
   CUctx_st* owned_context = nullptr;         // retained once, whatever fails after it
   std::atomic<CUctx_st*> context = nullptr;  // the same, once it is set up
   GraphMemory graph_memory;
+  StreamCounters stream_counters;
 };
 
 struct Session {

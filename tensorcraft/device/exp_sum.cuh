@@ -33,10 +33,11 @@ struct ExpSum {
     return {all, block_reduce_once(sums, relative_to(all), Sum())};
   }
 
-  // Every lane gets that of its warp's parts.
+  // Every lane gets that of the parts of its group of `width` lanes.
+  template <int width = kWarpSize>
   TC_DEVICE ExpSum over_warp() const {
-    const float all = warp_max(top);
-    return {all, warp_sum(relative_to(all))};
+    const float all = warp_reduce<width>(top, Max());
+    return {all, warp_reduce<width>(relative_to(all), Sum())};
   }
   // This part and another.
   TC_DEVICE void join(const ExpSum& other) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/ptx/math.cuh"
-#include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/device/row_group.cuh"
 
 namespace tensorcraft {
 
@@ -51,16 +51,12 @@ struct Moments {
   // Every thread gets those of its group, as group_reduce_once() does.
   template <int group>
   TC_DEVICE Moments over_group(BlockReduce<Moments>& shared) const {
-    if constexpr (group <= kWarpSize) {
+    if constexpr (group <= kWarpSize)
       return over_warp<group>();
-    } else {
-      const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
-      const Moments own = over_warp();
-      if (lane == 0) shared.parts[warp] = own;
-      __syncthreads();
-      return (lane < group / kWarpSize ? shared.parts[lane] : of_nothing()).over_warp();
-    }
+    else
+      return part_of_warps<group>(shared, over_warp()).template over_warp<group / kWarpSize>();
   }
+  TC_DEVICE float variance(float inverse_count) const { return squares * inverse_count; }
 
   // Of some accesses those that are `present`, at least one.
   template <int kAccesses, int kCount>
@@ -101,6 +97,30 @@ struct Moments {
     squares += other.squares + apart * (apart * (count * share));
     count += other.count;
   }
+};
+
+// Moments of parts that have as many values each, so that nobody has to be told how many.
+struct EvenMoments {
+  float mean, var;
+
+  EvenMoments() = default;
+  TC_DEVICE explicit EvenMoments(const Moments& m) : mean(m.mean), var(m.squares / m.count) {}
+
+  // With d the distance between the means: (v + w) / 2 + (d / 2)^2. The same of both sides, bit for
+  // bit, and equal means join to that very mean.
+  TC_DEVICE void join(const EvenMoments& other) {
+    const float half = 0.5f * mean, other_half = 0.5f * other.mean;
+    const float apart = half - other_half;
+    mean = half + other_half;
+    var = fmaf(0.5f, var + other.var, apart * apart);
+  }
+  template <int width = kWarpSize>
+  TC_DEVICE EvenMoments over_warp() const {
+    EvenMoments all = *this;
+    for (int lanes = width / 2; lanes > 0; lanes /= 2) all.join(warp_exchange(all, lanes));
+    return all;
+  }
+  TC_DEVICE float variance(float) const { return var; }
 };
 
 // Every thread gets those of the whole block, joined in an order that never changes. All threads

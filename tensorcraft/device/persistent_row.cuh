@@ -130,7 +130,7 @@ struct PersistentRow {
 };
 
 // In the kernel's static shared struct: what warps tell each other of their part of a row, and the
-// row that comes after the next. `Part` is words with of_nothing(), join(other) and over_warp().
+// row that comes after the next. `Part` is words with join(other) and over_warp<width>().
 template <class Part, auto C>
 struct RowExchange {
   static constexpr int kWarps = C.threads / kWarpSize, kParts = C.cluster * kWarps;
@@ -143,43 +143,51 @@ struct RowExchange {
     uint32_t row;
   };
   Turn turns[2];
+  uint32_t first[2];    // rows of the block or cluster
   uint64_t arrived[2];  // mbarriers of a cluster: all words of a turn
 };
 
 // Which rows a block, or a cluster, works on, and what its warps tell each other of a row. Blocks
-// do not get equal parts of the memory's speed, so each takes the next row that nobody has. `taken`
-// counts rows and is 0 when the kernel starts; a row is claimed two rows ahead, so nobody waits for
-// the counter. All threads of the row's blocks construct; then, a row, they send() and receive().
-// What they do in between hides the way. A warp sends again once it has received, and receives once
-// all have sent: so two turns keep apart what is sent and what is read.
+// do not get equal parts of the memory's speed, nor need all start at once, so each takes the next
+// row that nobody has, claimed two rows ahead so that nobody waits for the counter. Each walk
+// claims 3 rows as it starts and one for each row it has, so how often all claim is known: the last
+// makes the counter 0, as the kernel found it. All threads of the row's blocks construct; then,
+// while `row` is one of the kernel's `rows`, they send() and receive(). What they do in between
+// hides the way. A warp sends again once it has received, and receives once all have sent: so two
+// turns keep apart what is sent and what is read.
 template <class Part, auto C>
 struct RowWalk {
   using Exchange = RowExchange<Part, C>;
   Exchange& shared;
   uint32_t* taken;
+  uint32_t last;  // claim of all walks
   uint32_t row = 0, next = 0;
   uint32_t claimed = 0;  // the row after those; in the thread that claims
   uint32_t passed = 0;   // turns; the next one and its phase are bits of it
 
-  TC_DEVICE RowWalk(Exchange& exchange, uint32_t* counter) : shared(exchange), taken(counter) {
-    uint32_t& first = shared.turns[1].row;  // whose turn is the later one
+  TC_DEVICE RowWalk(Exchange& exchange, uint32_t* counter, int64_t rows)
+      : shared(exchange), taken(counter), last(3 * (gridDim.x / C.cluster) + uint32_t(rows) - 1) {
+    uint32_t(&first)[2] = shared.first;
     if (claims()) {
-      first = atomic_add(taken, uint32_t(3));
-      claimed = first + 2;
+      const uint32_t one = claim(), two = claim();  // first all, so that they are under way at once
+      claimed = claim();
+      first[0] = one;
+      first[1] = two;
     }
     if constexpr (C.cluster == 1) {
       __syncthreads();
-      row = first;
+      row = first[0];
+      next = first[1];
     } else {
       if (threadIdx.x == 0) {
         for (uint64_t& barrier : shared.arrived) ptx::mbarrier_init(&barrier, 1);
         ptx::fence_mbarrier_init();
       }
       ptx::cluster_sync();  // every block runs, so its memory may be written
-      row = ptx::ld_shared_cluster_u32(&first, 0);
+      row = ptx::ld_shared_cluster_u32(&first[0], 0);
+      next = ptx::ld_shared_cluster_u32(&first[1], 0);
       ptx::cluster_sync();  // and the first may leave
     }
-    next = row + 1;
   }
 
   // What the calling thread knows of `row`.
@@ -206,12 +214,11 @@ struct RowWalk {
         for (uint32_t i = 0; i < C.cluster; ++i) ptx::st_async_u32(&to.row, claimed, barrier, i);
       }
     }
-    if (claims()) claimed = atomic_add(taken, uint32_t(1));
+    if (claims()) claimed = claim();
   }
 
   // The join of what all threads of the row's blocks have sent; then `row` is the next.
   TC_DEVICE Part receive() {
-    const int lane = int(threadIdx.x) % kWarpSize;
     const uint32_t turn = passed % 2;
     const auto& from = shared.turns[turn];
     if constexpr (C.cluster == 1) {
@@ -221,16 +228,28 @@ struct RowWalk {
     }
     row = next;
     next = from.row;
-    Part all = lane < Exchange::kParts ? from.parts[lane] : Part::of_nothing();
-#pragma unroll
-    for (int i = kWarpSize; i < Exchange::kParts; i += kWarpSize) all.join(from.parts[i + lane]);
+    const Part all = joined<Exchange::kParts>(from.parts);
     // The lanes that send next tell other blocks by it that the whole warp has read.
     if constexpr (C.cluster > 1) __syncwarp();
     ++passed;
-    return all.over_warp();
+    return all.template over_warp<kLanes>();
   }
 
  private:
+  static constexpr int kLanes = Exchange::kParts < kWarpSize ? Exchange::kParts : kWarpSize;
+
+  // Of `count` parts those that are the calling lane's, in pairs, which are of as many values each.
+  template <int count>
+  TC_DEVICE static Part joined(const Part* parts) {
+    if constexpr (count <= kWarpSize) {
+      return parts[int(threadIdx.x) % kLanes];
+    } else {
+      Part all = joined<count / 2>(parts);
+      all.join(joined<count / 2>(parts + count / 2));
+      return all;
+    }
+  }
+  TC_DEVICE uint32_t claim() const { return atomic_increment(taken, last); }
   TC_DEVICE static bool claims() {
     return threadIdx.x == 0 && (C.cluster == 1 || ptx::cluster_ctarank() == 0);
   }

@@ -70,6 +70,17 @@ TC_DEVICE T warp_reduce_down(T v, Op op) {
   return v;
 }
 
+// Of the lane whose number differs in the bits of `lanes`, a struct of words.
+template <class Part>
+TC_DEVICE Part warp_exchange(const Part& own, int lanes) {
+  struct Words {
+    uint32_t values[sizeof(Part) / 4];
+  };
+  auto words = bit_cast<Words>(own);
+  for (uint32_t& word : words.values) word = __shfl_xor_sync(kFullWarp, word, lanes);
+  return bit_cast<Part>(words);
+}
+
 // Of that lane of each group of `width` neighbours.
 template <int width = kWarpSize, class T>
 TC_DEVICE T warp_broadcast(T v, int lane = 0) {

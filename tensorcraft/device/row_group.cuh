@@ -7,21 +7,36 @@
 // A group of neighbouring threads that share a row: a power of two up to a warp, or the block.
 namespace tensorcraft {
 
+// What each warp of a group larger than a warp has found, `own` in the calling one, for all lanes:
+// a number of neighbours that is a power of two has all parts. All threads of the block call, once.
+template <int group, class Part>
+TC_DEVICE Part part_of_warps(BlockReduce<Part>& shared, const Part& own) {
+  constexpr int kWarps = group / kWarpSize;
+  static_assert(group % kWarpSize == 0 && (kWarps & (kWarps - 1)) == 0);
+  const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
+  if (lane == 0) shared.parts[warp] = own;
+  __syncthreads();
+  return shared.parts[lane % kWarps];
+}
+
 // Every thread gets the reduction over its group. All threads of the block call; a group larger
 // than a warp is the block, and costs a barrier. `shared` serves this one reduction of the kernel.
 template <int group, class Op>
 TC_DEVICE float group_reduce_once(BlockReduce<float>& shared, float v, Op op) {
-  if constexpr (group <= kWarpSize)
+  if constexpr (group <= kWarpSize) {
     return warp_reduce<group>(v, op);
-  else
-    return block_reduce_once(shared, v, op);
+  } else {
+    v = part_of_warps<group>(shared, warp_reduce(v, op));
+    return warp_reduce<group / kWarpSize>(v, op);
+  }
 }
 // The same with a barrier more, after which `shared` may serve again.
 template <int group, class Op>
 TC_DEVICE float group_reduce(BlockReduce<float>& shared, float v, Op op) {
-  v = group_reduce_once<group>(shared, v, op);
-  if constexpr (group > kWarpSize) __syncthreads();
-  return v;
+  if constexpr (group <= kWarpSize)
+    return warp_reduce<group>(v, op);
+  else
+    return block_reduce(shared, v, op);
 }
 
 // The row of the calling thread's group, where each group of a grid has one of up to 2^31 - 1. A

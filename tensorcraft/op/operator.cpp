@@ -2,6 +2,7 @@
 #include "tensorcraft/op/operator.hpp"
 
 #include "tensorcraft/cuda/memory.hpp"
+#include "tensorcraft/cuda/stream_counter.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/runtime/memory/workspace.hpp"
 
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <iomanip>
 #include <limits>
+#include <utility>
 
 namespace tensorcraft::op {
 namespace {
@@ -97,10 +99,14 @@ StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device) {
 
 namespace {
 
+void set_address(Plan& plan, size_t at, const void* address) {
+  std::memcpy(plan.params + at, &address, sizeof(address));
+}
+
 void launch_with_workspace(Plan plan, Device device, StreamRef stream, std::string_view op) {
   const Workspace workspace(DType::uint8, {int64_t(plan.workspace_bytes)}, device, stream);
   void* const address = workspace.view().data();
-  std::memcpy(plan.params + plan.workspace_at, &address, sizeof(address));
+  set_address(plan, plan.workspace_at, address);
   if (plan.workspace_zeroed && device.is_cuda())
     cuda::fill_async(address, 0, plan.workspace_zeroed, stream);
   else
@@ -109,9 +115,22 @@ void launch_with_workspace(Plan plan, Device device, StreamRef stream, std::stri
   launch_plan(plan, device, stream, op);
 }
 
+// With the stream's counter, or one of the launch alone where the stream has none.
+void launch_with_counter(Plan plan, Device device, StreamRef stream, std::string_view op) {
+  const size_t at = size_t(std::exchange(plan.counter_at, -1));
+  if (uint32_t* const counter = device.is_cuda() ? cuda::counter_of(stream) : nullptr) {
+    set_address(plan, at, counter);
+  } else {
+    plan.workspace_bytes = plan.workspace_zeroed = sizeof(uint32_t);
+    plan.workspace_at = at;
+  }
+  launch_plan(plan, device, stream, op);
+}
+
 }  // namespace
 
 void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
+  if (plan.counter_at >= 0) return launch_with_counter(plan, device, stream, op);
   if (plan.workspace_bytes > 0) return launch_with_workspace(plan, device, stream, op);
   if (device.type == DeviceType::simt) return launch_on_simt(plan);
   const auto get = [&](const jit::KernelKey& key) { return jit::get_kernel(key, device, stream); };

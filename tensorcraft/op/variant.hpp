@@ -40,6 +40,9 @@ struct Plan {
   // Memory of the launch alone, where it needs some: its address goes into the parameters at
   // workspace_at, and its first workspace_zeroed bytes are 0 when the kernel starts.
   size_t workspace_bytes = 0, workspace_zeroed = 0, workspace_at = 0;
+  // A uint32_t that is 0 when the kernel starts, and that it leaves 0: where in the parameters its
+  // address goes; -1: none.
+  int counter_at = -1;
 };
 
 // Bytes between the fields of a struct become 0, so that equal structs are equal bytes. Where the

@@ -75,12 +75,15 @@ class Call {
 
  private:
   static bool is_of(const Launched& launch, op::Plan plan) {
-    if (plan.workspace_bytes > 0)  // memory of the launch's own, which no plan knows
-      std::memcpy(plan.params + plan.workspace_at, launch.params + plan.workspace_at,
-                  sizeof(void*));
+    // Memory of the launch's own, or its stream's, which no plan knows.
+    if (plan.workspace_bytes > 0) copy_address(plan, launch, plan.workspace_at);
+    if (plan.counter_at >= 0) copy_address(plan, launch, size_t(plan.counter_at));
     return launch.setup.grid_x == plan.launch.grid.x &&
            launch.setup.block_x == plan.launch.block.x &&
            std::memcmp(launch.params, plan.params, plan.params_bytes) == 0;
+  }
+  static void copy_address(op::Plan& plan, const Launched& launch, size_t at) {
+    std::memcpy(plan.params + at, launch.params + at, sizeof(void*));
   }
   op::Arguments arguments() const { return {inputs_, options_, {}, std::nullopt}; }
   const op::Operator& op_;

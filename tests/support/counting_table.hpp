@@ -24,8 +24,8 @@ class CountingTable {
          &D::primary_context_retain, &D::context_get_current, &D::context_set_current,
          &D::context_synchronize>();
     wrap<&D::stream_create, &D::stream_destroy, &D::stream_synchronize, &D::stream_wait_event,
-         &D::stream_is_capturing, &D::event_create, &D::event_destroy, &D::event_record,
-         &D::event_query, &D::event_synchronize, &D::event_elapsed_time>();
+         &D::stream_get_id, &D::stream_is_capturing, &D::event_create, &D::event_destroy,
+         &D::event_record, &D::event_query, &D::event_synchronize, &D::event_elapsed_time>();
     wrap<&D::device_get_default_mem_pool, &D::mem_pool_set_attribute, &D::mem_alloc_async,
          &D::mem_free_async, &D::mem_get_info, &D::mem_host_alloc, &D::mem_free_host,
          &D::memcpy_async, &D::memset_async>();

@@ -47,6 +47,7 @@ inline const cuda::Driver& empty_driver() {
   d.context_get_current.function = [](CUctx_st** c) { return *c = empty_driver_context, 0; };
   d.context_set_current.function = [](CUctx_st* c) { return empty_driver_context = c, 0; };
   d.context_synchronize.function = [] { return 0; };
+  d.stream_get_id.function = [](CUstream_st*, uint64_t* number) { return *number = 0, 0; };
   d.stream_is_capturing.function = [](CUstream_st*, int* state) { return *state = 0; };
   d.stream_get_capture_info.function = [](CUstream_st*, int* state, uint64_t*, CUgraph_st**,
                                           const CUgraphNode_st* const**,
@@ -58,6 +59,10 @@ inline const cuda::Driver& empty_driver() {
   d.mem_alloc_async.function = [](cuda::DevicePointer* p, size_t bytes, CUstream_st*) {
     *p = reinterpret_cast<cuda::DevicePointer>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
     return 0;
+  };
+  d.thread_exchange_stream_capture_mode.function = [](int*) { return 0; };
+  d.mem_alloc.function = [](cuda::DevicePointer* p, size_t bytes) {
+    return *p = reinterpret_cast<cuda::DevicePointer>(std::aligned_alloc(256, bytes)), 0;
   };
   d.mem_free_async.function = [](cuda::DevicePointer p, CUstream_st*) {
     std::free(reinterpret_cast<void*>(p));

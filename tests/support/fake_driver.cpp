@@ -155,6 +155,11 @@ void fill_stream_calls(cuda::Driver& d) {
             [before = event->stream, position = event->position] { before->run_until(position); });
     return 0;
   };
+  d.stream_get_id.function = [](CUstream_st* stream, uint64_t* number) {
+    if (const int status = in_context("cuStreamGetId")) return status;
+    *number = fake->streams_before + reinterpret_cast<uint64_t>(&stream_of(stream));
+    return 0;
+  };
   d.stream_is_capturing.function = [](CUstream_st* stream, int* state) {
     *state = fake->capturing || (stream && stream->graph);
     return in_context("cuStreamIsCapturing");

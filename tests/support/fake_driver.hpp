@@ -107,6 +107,7 @@ class FakeDriver {
   int alive() const { return streams + events + libraries + blocks + pinned + graphs; }
   std::atomic<int> retained_contexts = 0;
   bool capturing = false;            // what every stream says of itself
+  uint64_t streams_before = 0;       // by whose number handles were known before
   CUstream_st* last_free = nullptr;  // the stream that memory went back on last
   double clock_ms = 0;
 

@@ -172,6 +172,8 @@ std::vector<Case> reduce_cases() {
       warp<warp_max_float>("warp_max_float", max_float),
       warp<warp_reduce_group>("warp_reduce_group", float_sum(8)),
       warp<warp_reduce_down_first>("warp_reduce_down_first", float_sum(32)),
+      warp<warp_exchange_words>("warp_exchange_words",
+                                [](Words x, int lane) { return 2 * x[size_t(lane ^ 5)] + 1; }),
       warp<warp_broadcast_21>("warp_broadcast_21",
                               [](Words x, int) { return bit_cast<uint32_t>(number(x[21])); }),
       warp<warp_all_nonzero>("warp_all_nonzero", all_nonzero),

@@ -28,7 +28,9 @@ TC_DEVICE void persistent(const Params& p) {
     slice.request({row.x, row.residual});
     if constexpr (row.kHasPivot) next_first = row.load(0);
   };
-  RowWalk<Moments, C> walk(static_shared<RowExchange<Moments, C>>(), p.taken);
+  // Where no thread has more of a row than another, its count need not be told.
+  using Part = Select<C.whole != 0, EvenMoments, Moments>;
+  RowWalk<Part, C> walk(static_shared<RowExchange<Part, C>>(), p.taken, p.rows);
   request(walk.row);
 
   RowSlots<T, C, C.has_residual != 0> held, last;  // `last` waits for its sums and is then stored
@@ -41,7 +43,7 @@ TC_DEVICE void persistent(const Params& p) {
     if (exists) {
       slice.take(held);
       request(walk.next);
-      walk.send(moments(held, pivot));
+      walk.send(Part(moments(held, pivot)));
     }
     if (last_row != ~0u) {
       const Row<T, W, C> row(p, last_row);
@@ -55,9 +57,9 @@ TC_DEVICE void persistent(const Params& p) {
       if (threadIdx.x == 0 && slice.first == 0) store_statistics(p, last_row, s);
     }
     if (!exists) return;
-    const Moments all = walk.receive();
+    const Part all = walk.receive();
     s = Row<T, W, C>::about(pivot, all.mean);
-    s.rstd = rsqrtf(all.squares * p.inverse_cols + p.eps);
+    s.rstd = rsqrtf(all.variance(p.inverse_cols) + p.eps);
     last = held;
     last_row = index;
   }

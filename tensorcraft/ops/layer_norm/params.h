@@ -17,7 +17,7 @@ struct Params {
   float scale;
   Activation activation;
   float* scales;
-  uint32_t* taken;  // of persistent: rows that blocks have taken; 0 at first
+  uint32_t* taken;  // of persistent: rows that blocks have claimed; 0 at first and at last
   const void *x, *residual;
   const void *weight, *bias;  // cols elements next to each other
   void *out, *residual_out;

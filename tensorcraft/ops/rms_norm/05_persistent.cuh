@@ -13,9 +13,11 @@ namespace tensorcraft::kernel::rms_norm {
 struct Squares {
   float sum;
 
-  TC_DEVICE static Squares of_nothing() { return {0}; }
   TC_DEVICE void join(const Squares& other) { sum += other.sum; }
-  TC_DEVICE Squares over_warp() const { return {warp_sum(sum)}; }
+  template <int width = kWarpSize>
+  TC_DEVICE Squares over_warp() const {
+    return {warp_reduce<width>(sum, Sum())};
+  }
 };
 
 template <class T, class W, Config C>
@@ -29,7 +31,7 @@ TC_DEVICE void persistent(const Params& p) {
     const Row<T, W, C> row(p, index);
     if (index < p.rows) slice.request({row.x, row.residual});
   };
-  RowWalk<Squares, C> walk(static_shared<RowExchange<Squares, C>>(), p.taken);
+  RowWalk<Squares, C> walk(static_shared<RowExchange<Squares, C>>(), p.taken, p.rows);
   request(walk.row);
 
   RowSlots<T, C, C.has_residual != 0> held, last;  // `last` waits for its sum and is then stored

@@ -13,7 +13,7 @@ struct Params {
   // Of the rungs that quantise: the scale of every code, or where each row's own is stored.
   float scale;
   float* scales;
-  uint32_t* taken;  // of persistent: rows that blocks have taken; 0 at first
+  uint32_t* taken;  // of persistent: rows that blocks have claimed; 0 at first and at last
   const void *x, *residual;
   const void* weight;  // cols elements next to each other
   void *out, *residual_out;

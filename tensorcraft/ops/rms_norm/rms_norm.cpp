@@ -139,8 +139,7 @@ op::Plan plan_persistent(const Problem& q, const DeviceInfo& device) {
                                 persistent_launch(p, given(q), persistent_rows(q, p, device),
                                                   element_bytes(q), device.num_sms),
                                 p);
-  plan.workspace_bytes = plan.workspace_zeroed = sizeof(*p.taken);
-  plan.workspace_at = offsetof(Params, taken);
+  plan.counter_at = int(offsetof(Params, taken));
   return plan;
 }
 

@@ -17,7 +17,7 @@ TC_DEVICE void persistent(const Params& p) {
   const auto source = [&](uint32_t index) {
     return RowSource<T>{index < p.rows ? Logits<T, C>(p, index).data() : nullptr, nullptr};
   };
-  RowWalk<ExpSum, C> walk(static_shared<RowExchange<ExpSum, C>>(), p.taken);
+  RowWalk<ExpSum, C> walk(static_shared<RowExchange<ExpSum, C>>(), p.taken, p.rows);
   slice.request(source(walk.row));
 
   RowSlots<T, C> held, last;  // `last` waits for its sum and is then stored

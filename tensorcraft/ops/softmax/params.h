@@ -19,7 +19,7 @@ struct Params {
   int64_t rows, cols;
   int64_t x_step, mask_step, out_step;
   float scale;      // multiplies x before the mask is added
-  uint32_t* taken;  // of persistent: rows that blocks have taken; 0 at first
+  uint32_t* taken;  // of persistent: rows that blocks have claimed; 0 at first and at last
   RowMaps<kTensors> maps;
 };
 

@@ -124,8 +124,7 @@ op::Plan plan_persistent(const Problem& q, const DeviceInfo& device) {
   const Launch launch = persistent_launch(p, q.element_bytes(), persistent_rows(q, p, device),
                                           device.num_sms, given(q));
   op::Plan made = plan(kPersistent, q, launch, p);
-  made.workspace_bytes = made.workspace_zeroed = sizeof(*p.taken);
-  made.workspace_at = offsetof(Params, taken);
+  made.counter_at = int(offsetof(Params, taken));
   return made;
 }
 

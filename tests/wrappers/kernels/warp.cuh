@@ -129,6 +129,14 @@ TC_DEVICE void warp_reduce_down_first(const Params& p) {
   const float f = float(int(x % 2048) - 1024);
   block_out(p)[threadIdx.x] = bit_cast<uint32_t>(warp_broadcast(warp_reduce_down(f, Sum())));
 }
+struct TwoWords {
+  uint32_t first, second;
+};
+TC_DEVICE void warp_exchange_words(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x];
+  const TwoWords other = warp_exchange(TwoWords{x, ~x}, 5);
+  block_out(p)[threadIdx.x] = other.first - other.second;
+}
 TC_DEVICE void warp_broadcast_21(const Params& p) {
   const uint32_t x = block_in(p)[threadIdx.x];
   const float f = float(int(x % 2048) - 1024);
