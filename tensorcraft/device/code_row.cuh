@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/quantize.cuh"
+#include "tensorcraft/device/row_group.cuh"
 
 namespace tensorcraft {
 
@@ -26,5 +27,36 @@ struct CodeRow {
     return residual ? h + float(residual[i * p.residual_step]) : h;
   }
 };
+
+// Stores the codes of what a group's threads hold of a row, `y` in the place of its slots, which is
+// used up: by the row's own scale where those are asked for, which is stored too, else by the one
+// that is given.
+// All threads of the block call. `scratch` serves nothing else.
+template <class Code, auto C, class Params, class Slots>
+TC_DEVICE void store_code_row(const Params& p, uint32_t row, bool exists, const Slots& slots,
+                              float (&y)[C.slots][C.vector], BlockReduce<float>& scratch) {
+  float scale = p.scale, largest = 0;
+#pragma unroll
+  for (int s = 0; s < C.slots; ++s)
+    for (int e = 0; slots.has(s) && e < C.vector; ++e) largest = fmax_nan(largest, fabsf(y[s][e]));
+  if (p.scales) {
+    scale = code_scale<Code>(group_reduce_once<C.group>(scratch, largest, Max()));
+    if (exists && threadIdx.x % C.group == 0) p.scales[row] = scale;
+  }
+  if (!exists) return;
+  const Divisor<Code> divisor(scale);
+  if (!divisor.takes(largest)) {
+#pragma unroll
+    for (int s = 0; s < C.slots; ++s)
+      for (int e = 0; slots.has(s) && e < C.vector; ++e) y[s][e] = divisor.prepared(y[s][e]);
+  }
+  Code* codes = static_cast<Code*>(p.out) + p.maps.template offset<C.nested>(Params::kOut, row);
+#pragma unroll
+  for (int s = 0; s < C.slots; ++s) {
+    if (!slots.has(s)) continue;
+    for (float& v : y[s]) v = divisor.divide(v);
+    store_vector(codes + slots.column(s), to_codes<Code, true>(y[s]));
+  }
+}
 
 }  // namespace tensorcraft

@@ -50,23 +50,25 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_bloc
   quantized_in_registers<T, W, Q, C::value.config>(p);
 }
 
-template <class T, Activation activation, bool has_residual, bool crowded>
-inline constexpr auto kRegisterInstances = [] {
+template <class T, Activation activation, bool has_residual, class Of, class MinBlocks>
+constexpr auto register_instances(Of config_of, MinBlocks min_blocks) {
   std::array<Instance<Config>, kRegisterRows.size()> all{};
   for (size_t i = 0; i < all.size(); ++i) {
-    Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)));
+    Config c = config_of(kRegisterRows[i], 16 / int(sizeof(T)));
     c.activation = activation;
     c.has_residual = has_residual;
     c.has_weight = c.has_bias = 1;
-    all[i] = {c, in_registers_min_blocks(c, has_residual, crowded)};
+    all[i] = {c, min_blocks(c)};
   }
   return all;
-}();
+}
 
 template <class T, class W, Activation activation, bool has_residual>
 struct InRegisters {
   static constexpr auto list =
-      kRegisterInstances<T, activation, has_residual, (sizeof(W) > sizeof(T))>;
+      register_instances<T, activation, has_residual>(in_registers_config, [](const Config& c) {
+        return in_registers_min_blocks(c, has_residual, sizeof(W) > sizeof(T));
+      });
   template <class C>
   static constexpr auto entry() {
     return &layer_norm_in_registers<T, W, C>;
@@ -74,7 +76,9 @@ struct InRegisters {
 };
 template <class T, class W, class Q, Activation activation, bool has_residual>
 struct QuantizedInRegisters {
-  static constexpr auto list = kRegisterInstances<T, activation, has_residual, true>;
+  static constexpr auto list = register_instances<T, activation, has_residual>(
+      quantized_in_registers_config,
+      [](const Config& c) { return quantized_in_registers_min_blocks(c.threads, has_residual); });
   template <class C>
   static constexpr auto entry() {
     return &layer_norm_quantized_in_registers<T, W, Q, C>;

@@ -50,21 +50,24 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_bloc
   quantized_in_registers<T, W, Q, C::value.config>(p);
 }
 
-template <class T, bool has_residual, bool crowded>
-inline constexpr auto kRegisterInstances = [] {
+template <class T, bool has_residual, class Of, class MinBlocks>
+constexpr auto register_instances(Of config_of, MinBlocks min_blocks) {
   std::array<Instance<Config>, kRegisterRows.size()> all{};
   for (size_t i = 0; i < all.size(); ++i) {
-    Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)));
+    Config c = config_of(kRegisterRows[i], 16 / int(sizeof(T)));
     c.has_residual = has_residual;
     c.has_weight = 1;
-    all[i] = {c, in_registers_min_blocks(c, has_residual, crowded)};
+    all[i] = {c, min_blocks(c)};
   }
   return all;
-}();
+}
 
 template <class T, class W, bool has_residual>
 struct InRegisters {
-  static constexpr auto list = kRegisterInstances<T, has_residual, (sizeof(W) > sizeof(T))>;
+  static constexpr auto list =
+      register_instances<T, has_residual>(in_registers_config, [](const Config& c) {
+        return in_registers_min_blocks(c, has_residual, sizeof(W) > sizeof(T));
+      });
   template <class C>
   static constexpr auto entry() {
     return &rms_norm_in_registers<T, W, C>;
@@ -72,7 +75,9 @@ struct InRegisters {
 };
 template <class T, class W, class Q, bool has_residual>
 struct QuantizedInRegisters {
-  static constexpr auto list = kRegisterInstances<T, has_residual, true>;
+  static constexpr auto list = register_instances<T, has_residual>(
+      quantized_in_registers_config,
+      [](const Config& c) { return quantized_in_registers_min_blocks(c.threads, has_residual); });
   template <class C>
   static constexpr auto entry() {
     return &rms_norm_quantized_in_registers<T, W, Q, C>;

@@ -10,7 +10,7 @@
 // the call decides of a Config. An operator has functions of its own, found by its types:
 // vector_of(params, element_bytes), in_registers_kept(config, vector), the elements that a thread
 // keeps at best, and in_registers_min_blocks(config, has_residual, crowded), where `crowded` says
-// that weights are wider than x or codes are stored, which takes registers too.
+// that weights are wider than x, which takes registers too.
 namespace tensorcraft::op::norm {
 
 // `rows` rows of `cols` elements, one behind another in every tensor that is given.
@@ -107,24 +107,39 @@ constexpr Config in_registers_config(int64_t cols, int vector) {
   return registers_config<Config>(cols, vector, in_registers_kept(Config{}, vector), 1024);
 }
 
+// Codes are a few instructions an element, so a thread keeps more of a row than one that only moves
+// it: fewer threads wait for the row's scale, and those of other rows run meanwhile.
+template <class Config>
+constexpr Config quantized_in_registers_config(int64_t cols, int vector) {
+  return registers_config<Config>(cols, vector, vector > 1 ? 4 * vector : 8, 1024);
+}
+constexpr int quantized_in_registers_min_blocks(int threads, bool has_residual) {
+  return std::max(1, (has_residual ? 768 : 1024) / threads);
+}
+
 template <class Params, class Config>
-LaunchPlan<Config> registers_launch(const Params& p, const Config& given, int vector,
-                                    bool crowded) {
-  const auto config = in_registers_config<Config>(p.cols, vector);
+LaunchPlan<Config> registers_launch(const Params& p, const Config& given, const Config& config,
+                                    int min_blocks) {
   return launch(p, given, config, div_ceil(p.rows, int64_t(config.threads / config.group)),
-                in_registers_min_blocks(config, given.has_residual, crowded));
+                min_blocks);
 }
 
 template <class Params, class Config>
 LaunchPlan<Config> in_registers_launch(const Params& p, const Config& given, int element_bytes,
                                        int weight_bytes) {
-  return registers_launch(p, given, vector_of(p, element_bytes), weight_bytes > element_bytes);
+  const auto config = in_registers_config<Config>(p.cols, vector_of(p, element_bytes));
+  return registers_launch(
+      p, given, config,
+      in_registers_min_blocks(config, given.has_residual, weight_bytes > element_bytes));
 }
 
 template <class Params, class Config>
 LaunchPlan<Config> quantized_in_registers_launch(const Params& p, const Config& given,
                                                  int element_bytes) {
-  return registers_launch(p, given, quantized_vector_of(p, element_bytes), true);
+  const auto config =
+      quantized_in_registers_config<Config>(p.cols, quantized_vector_of(p, element_bytes));
+  return registers_launch(p, given, config,
+                          quantized_in_registers_min_blocks(config.threads, given.has_residual));
 }
 
 template <class Params, class Config>

@@ -31,40 +31,11 @@ std::vector<uint8_t> bytes(const Tensor& t) {
 // Any bits: normal, subnormal, infinite and NaN alike.
 float any_float(std::mt19937& random) { return bit_cast<float>(uint32_t(random())); }
 
-TEST(Divisor, RoundsAsADivisionWouldInEveryResultThatRoundingKeeps) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  const auto check = [](float x, float by) {
-    const float exact = x / by;
-    const float got = kernel::quantize::Divisor(by).divide(x);
-    ASSERT_EQ(std::isnan(got), std::isnan(exact)) << x << " / " << by;
-    if (std::isnan(exact)) return;
-    ASSERT_EQ(std::signbit(got), std::signbit(exact)) << x << " / " << by;
-    // What float8 and int8 tell apart lies between 2^-18 and 2^17; there it is the same float.
-    if (std::abs(exact) > 0x1p-30f && std::abs(exact) < 0x1p30f) {
-      ASSERT_EQ(got, exact) << x << " / " << by;
-    }
-    ASSERT_EQ(std::abs(got) < 0x1p-20f, std::abs(exact) < 0x1p-20f) << x << " / " << by;
-    ASSERT_EQ(std::abs(got) > 0x1p20f, std::abs(exact) > 0x1p20f) << x << " / " << by;
-  };
-  for (int i = 0; i < 300000; ++i) {
-    const float by = std::abs(any_float(random));
-    check(any_float(random), by);
-    const float near = by * std::ldexp(1.0f, int(random() % 40) - 20);  // quotients near 1
-    check(near * (1 + float(random() % 4096) / 4096), by);
-    check(float(int(random() % 2000)) - 1000, float(1 + random() % 1000));
-  }
-  for (const float x : {0.0f, -0.0f, 1.0f, kInf, -kInf, kNotANumber, 1e-45f, 3e38f})
-    for (const float by : {0.0f, 1e-45f, 1e-30f, 1.0f, 3.0f, 1e30f, 3e38f, kInf, kNotANumber})
-      check(x, by);
-}
-
 void expect_codes_of_the_division(float x, float scale) {
   const float exact = x / scale, got = kernel::quantize::ShortDivisor(scale).divide(x);
   ASSERT_EQ(e4m3(got).bits, e4m3(exact).bits) << x << " / " << scale;
   ASSERT_EQ(e5m2(got).bits, e5m2(exact).bits) << x << " / " << scale;
-  const auto integer = [](float value) { return kernel::quantize::rounded<int8_t>(value, 0.0f); };
+  const auto integer = [](float value) { return to_code<int8_t>(value); };
   ASSERT_EQ(integer(got), integer(exact)) << x << " / " << scale;
 }
 

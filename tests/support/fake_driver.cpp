@@ -55,8 +55,6 @@ CUstream_st& stream_of(CUstream_st* handle) {
   return *handle;
 }
 
-void run_all(CUstream_st& stream) { stream.run_until(stream.enqueued); }
-
 void enqueue(CUstream_st* handle, std::function<void()> work) {
   CUstream_st& stream = stream_of(handle);
   if (stream.graph) {
@@ -64,7 +62,7 @@ void enqueue(CUstream_st* handle, std::function<void()> work) {
     return;
   }
   stream.enqueue(std::move(work));
-  if (!fake->deferred) run_all(stream);
+  if (!fake->deferred) stream.run_all();
 }
 
 void fill_device_calls(cuda::Driver& d) {
@@ -120,7 +118,7 @@ void fill_device_calls(cuda::Driver& d) {
     if (const int status = in_context("cuCtxSynchronize")) return status;
     const Lock lock(fake->device_mutex);
     for (CUstream_st& stream : stream_pool)
-      if (stream.device == current->device) run_all(stream);
+      if (stream.device == current->device) stream.run_all();
     return 0;
   };
 }
@@ -144,7 +142,7 @@ void fill_stream_calls(cuda::Driver& d) {
   d.stream_synchronize.function = [](CUstream_st* stream) {
     if (const int status = in_context("cuStreamSynchronize")) return status;
     const Lock lock(fake->device_mutex);
-    run_all(stream_of(stream));
+    stream_of(stream).run_all();
     return 0;
   };
   d.stream_wait_event.function = [](CUstream_st* stream, CUevent_st* event, uint32_t) {
@@ -278,7 +276,7 @@ int copy(cuda::DevicePointer to_address, cuda::DevicePointer from_address, size_
   enqueue(stream, [to, from, bytes, staged] {
     if (may_access(to, bytes) && may_access(from, bytes)) std::memmove(to, from, bytes);
   });
-  if (is_pageable(to)) run_all(stream_of(stream));
+  if (is_pageable(to)) stream_of(stream).run_all();
   return 0;
 }
 

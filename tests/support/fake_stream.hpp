@@ -23,6 +23,7 @@ struct CUstream_st {
     queue.push_back(std::move(work));
     ++enqueued;
   }
+  void run_all() { run_until(enqueued); }
   // Runs what was enqueued before `position`.
   void run_until(uint64_t position) {
     while (done < position && !queue.empty()) {

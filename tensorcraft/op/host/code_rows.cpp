@@ -16,7 +16,7 @@ void commit_row(Code* to, int64_t step, const float* values, int64_t n, float* s
     for (int64_t i = 0; i < n; ++i) amax = fmax_nan(amax, fabsf(values[i]));
     *scales = scale = code_scale<Code>(amax);
   }
-  for (int64_t i = 0; i < n; ++i) to[i * step] = to_code<Code>(values[i], scale);
+  for (int64_t i = 0; i < n; ++i) to[i * step] = to_code<Code>(values[i] / scale);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 // largest are known: one read, and a write of a byte an element. Two kernels, a norm and quantize,
 // move the results once more each way. Demands: unit strides, rows of at most group * vector *
 // slots elements.
-#include "tensorcraft/device/quantize.cuh"
+#include "tensorcraft/device/code_row.cuh"
 #include "tensorcraft/ops/layer_norm/row.cuh"
 
 namespace tensorcraft::kernel::layer_norm {
@@ -20,7 +20,8 @@ TC_DEVICE void finish(const Row<T, W, C>& row, int i, float (&h)[C.vector], cons
 }
 
 struct QuantizedReductions {
-  BlockReduce<float> mean, squares, amax;
+  BlockReduce<Moments> moments;
+  BlockReduce<float> amax;
 };
 
 template <class T, class W, class Code, Config C>
@@ -30,15 +31,11 @@ TC_DEVICE void quantized_in_registers(const Params& p) {
   const Row<T, W, C> row(p, index);
   RowSlots<T, C, C.has_residual != 0> slots;
   slots.load(row.x, row.residual, int(p.cols));
-  const float pivot = row.pivot();
-  Statistics s =
-      row.about(pivot, slots.sum(shared.mean, [&](float h) { return h - pivot; }) * p.inverse_cols);
-  const float squares = slots.sum(shared.squares, [&](float h) {
-    const float d = s.centered(h);
-    return d * d;
-  });
-  s.rstd = rsqrtf(squares * p.inverse_cols + p.eps);
-  float y[C.slots][C.vector], amax = 0, unit = p.scale;
+  const float pivot = row.kHasPivot ? row.pivot() : 0;
+  const Moments all = moments(slots, pivot).template over_group<C.group>(shared.moments);
+  Statistics s = row.about(pivot, all.mean);
+  s.rstd = rsqrtf(all.squares * p.inverse_cols + p.eps);
+  float y[C.slots][C.vector];
 #pragma unroll
   for (int i = 0; i < C.slots; ++i) {
     if (!slots.has(i)) continue;
@@ -46,18 +43,9 @@ TC_DEVICE void quantized_in_registers(const Params& p) {
     if constexpr (C.has_residual)
       if (exists && row.residual_out) store_floats(row.residual_out + slots.column(i), y[i]);
     finish(row, slots.column(i), y[i], s);
-    for (int e = 0; e < C.vector; ++e) amax = fmax_nan(amax, fabsf(y[i][e]));
   }
-  if (p.scales) {
-    unit = code_scale<Code>(group_reduce_once<C.group>(shared.amax, amax, Max()));
-    if (exists && threadIdx.x % C.group == 0) p.scales[index] = unit;
-  }
-  if (!exists) return;
-  Code* codes = static_cast<Code*>(p.out) + p.maps.offset<C.nested>(Params::kOut, index);
-#pragma unroll
-  for (int i = 0; i < C.slots; ++i)
-    if (slots.has(i)) store_codes(codes + slots.column(i), y[i], unit);
-  if (threadIdx.x % C.group == 0) store_statistics(p, index, s);
+  store_code_row<Code, C>(p, index, exists, slots, y, shared.amax);
+  if (exists && threadIdx.x % C.group == 0) store_statistics(p, index, s);
 }
 
 }  // namespace tensorcraft::kernel::layer_norm

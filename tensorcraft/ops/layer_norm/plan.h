@@ -44,6 +44,9 @@ constexpr int in_registers_kept(const Config&, int vector) { return vector > 1 ?
 constexpr Config in_registers_config(int64_t cols, int vector) {
   return op::norm::in_registers_config<Config>(cols, vector);
 }
+constexpr Config quantized_in_registers_config(int64_t cols, int vector) {
+  return op::norm::quantized_in_registers_config<Config>(cols, vector);
+}
 
 // 1024 threads of 4 accesses on a multiprocessor keep enough bytes in flight; 512 of them do where
 // a residual is read too, which leaves each the registers for both. Wide weights take some as well.
@@ -54,7 +57,8 @@ constexpr int in_registers_min_blocks(const Config& c, bool has_residual, bool c
 }
 
 using op::norm::block_launch, op::norm::in_registers_launch, op::norm::naive_launch,
-    op::norm::persistent_launch, op::norm::quantized_in_registers_launch, op::norm::staged_launch,
+    op::norm::persistent_launch, op::norm::quantized_in_registers_launch,
+    op::norm::quantized_in_registers_min_blocks, op::norm::staged_launch,
     op::norm::vectorized_launch;
 using op::norm::in_registers_problem, op::norm::persistent_problem, op::norm::staged_doubt,
     op::norm::staged_problem, op::norm::vectorized_problem;

@@ -34,12 +34,11 @@ TC_DEVICE void naive(const Params& p) {
       s = scale_of<Q>(range, p.asymmetric != 0, p.power_of_two != 0);
       store_scale(p, s, row_tile, col_tile, int(threadIdx.x), p.asymmetric != 0);
     }
-    const Divisor divisor(s.scale);
 #pragma unroll 1
     for (int64_t i = threadIdx.x; i < size; i += C.threads) {
       const int64_t at =
           p.maps.offset<C.nested>(Params::kOut, row + i / cols) + (col + i % cols) * p.out_step;
-      static_cast<Q*>(p.out)[at] = rounded<Q>(divisor.divide(element(i)), s.zero_point);
+      static_cast<Q*>(p.out)[at] = to_code<Q>(element(i) / s.scale, s.zero_point);
     }
   }
 }

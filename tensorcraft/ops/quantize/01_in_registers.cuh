@@ -124,14 +124,13 @@ TC_DEVICE void in_registers(const Params& p) {
       x[s] = Packed<T, C.vector>::load(slots.at(static_cast<const T*>(p.x), p, Params::kX, s));
   }
   const Scale scale = find_scale<T, Q, C>(p, slots, x, scratch);
-  const DivisorOf<T> divisor(scale.scale);
+  const Coder<T, Q> coder(scale);
 #pragma unroll
   for (int s = 0; s < C.slots; ++s) {
     if (!slots.has(s)) continue;
     float values[C.vector];
     to_floats(values, x[s]);
-    store_vector(slots.at(static_cast<Q*>(p.out), p, Params::kOut, s),
-                 quantized<C.vector, Q>(values, divisor, scale.zero_point));
+    store_vector(slots.at(static_cast<Q*>(p.out), p, Params::kOut, s), coder.codes(values));
   }
 }
 

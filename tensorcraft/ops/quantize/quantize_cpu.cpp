@@ -86,7 +86,7 @@ void cpu(const Problem& q) {
       for (int64_t j = 0; j < t.col_tiles; ++j) {
         const Scale s = scale_at(q, t.scale_at(t.row_tile_of(row), j));
         for (int64_t i = j * t.tile_cols; i < t.last_col(j); ++i)
-          out[i * step] = rounded<Q>(values[i] / s.scale, s.zero_point);
+          out[i * step] = to_code<Q>(values[i] / s.scale, s.zero_point);
       }
     });
   });
@@ -110,7 +110,7 @@ void reference(const Problem& q) {
     for (int64_t i = 0; i < q.x.size(); ++i) {
       const auto [row_tile, col_tile] = tile_of(i);
       const Scale s = scale_at(q, t.scale_at(row_tile, col_tile));
-      *reinterpret_cast<Q*>(out.address(i)) = rounded<Q>(float(x[i]) / s.scale, s.zero_point);
+      *reinterpret_cast<Q*>(out.address(i)) = to_code<Q>(float(x[i]) / s.scale, s.zero_point);
     }
   });
 }

@@ -76,41 +76,11 @@ TC_DEVICE Scale scale_of(const Range& range, bool asymmetric, bool power_of_two)
   return {scale, zero >= -128.0f && zero <= 127.0f ? zero : 0.0f};
 }
 
-// A divisor far from 1 is moved by this, and what it divides with it: then no reciprocal and no
-// remainder is too small or too large for a float.
-TC_DEVICE float factor_towards_one(float divisor) {
-  constexpr float large = 1.15292150460684698e18f, far = 1.2676506002282294e30f;  // 2^60, 2^100
-  const float magnitude = fabsf(divisor);
-  return magnitude > large ? 1.0f / large : magnitude < 1.0f / large ? far : 1.0f;
-}
-
-// x / divisor for many x, rounded as a division rounds: a reciprocal, then two corrections by the
-// exact remainder, 9 instructions without a branch, where each division is more, and a thousand of
-// them take seconds to compile. A quotient that is 0, infinite or NaN is left as the product gives
-// it.
-struct Divisor {
-  float factor, divisor, reciprocal, limit;
-
-  TC_DEVICE explicit Divisor(float by) {
-    constexpr float far = 1.2676506002282294e30f;  // 2^100
-    const float magnitude = fabsf(by);
-    factor = factor_towards_one(by);
-    divisor = by * factor;
-    reciprocal = 1.0f / divisor;
-    limit = magnitude > 0 && magnitude < kInfinity ? far : 0.0f;
-  }
-  TC_DEVICE float divide(float x) const {
-    const float moved = x * factor, first = moved * reciprocal;
-    const float second = fmaf(fmaf(-first, divisor, moved), reciprocal, first);
-    const float third = fmaf(fmaf(-second, divisor, moved), reciprocal, second);
-    return fabsf(first) < limit ? copysignf(third, first) : first;
-  }
-};
-
-// The same for x of 16 bits, in 3 instructions. The reciprocal is two floats, so a quotient is
-// within 2^-41 of itself before it is rounded, and becomes the code that the rounded quotient
-// becomes: that could differ only where x / divisor is as near to the middle between a float and
-// its neighbour, beside the middle between two codes, and so short an x has no such quotient.
+// As Divisor, for x of 16 bits, in 3 instructions, and for any x and scale. The reciprocal is two
+// floats, so a quotient is within 2^-41 of itself before it is rounded, and becomes the code that
+// the rounded quotient becomes: that could differ only where x / divisor is as near to the middle
+// between a float and its neighbour, beside the middle between two codes, and so short an x has no
+// such quotient.
 struct ShortDivisor {
   float factor, reciprocal, rest;
 
@@ -131,40 +101,34 @@ struct ShortDivisor {
   }
 };
 
-template <class T>
-using DivisorOf = Select<sizeof(T) == 2, ShortDivisor, Divisor>;
+// The codes of neighbours of a tile, in the place of values that were T's.
+template <class T, class Q>
+struct Coder {
+  static constexpr bool kShort = sizeof(T) == 2;
+  Select<kShort, ShortDivisor, Divisor<Q>> divisor;
+  float zero_point;
 
-// What x / scale becomes. int8 of a NaN is 0.
-template <class Q>
-TC_DEVICE Q rounded(float quotient, float zero_point) {
-  if constexpr (kIsIntegerCode<Q>) {
-    const float whole = rintf(quotient) + zero_point;
-    return Q(is_nan(whole) ? 0.0f : fminf(fmaxf(whole, -128.0f), 127.0f));
-  } else {
-    return Q(quotient);
-  }
-}
-
-// kCount neighbours; float8 in pairs, for which there is one instruction.
-template <int kCount, class Q, class By>
-TC_DEVICE AlignedVector<Q, kCount> quantized(const float (&x)[kCount], const By& by,
-                                             float zero_point) {
-  if constexpr (kIsIntegerCode<Q> || kCount == 1) {
-    AlignedVector<Q, kCount> y;
-    for (int e = 0; e < kCount; ++e) y[e] = rounded<Q>(by.divide(x[e]), zero_point);
-    return y;
-  } else {
-    AlignedVector<uint16_t, kCount / 2> pairs;
-    for (int e = 0; e < kCount; e += 2) {
-      const float low = by.divide(x[e]), high = by.divide(x[e + 1]);
-      if constexpr (kLargestCode<Q> == kLargestCode<e4m3>)
-        pairs[e / 2] = ptx::cvt_rn_satfinite_e4m3x2_f32(high, low);
-      else
-        pairs[e / 2] = ptx::cvt_rn_satfinite_e5m2x2_f32(high, low);
+  TC_DEVICE explicit Coder(const Scale& s) : divisor(made(s)), zero_point(s.zero_point) {}
+  template <int kCount>
+  TC_DEVICE AlignedVector<Q, kCount> codes(float (&values)[kCount]) const {
+    if constexpr (!kShort) {
+      float largest = 0;
+      for (const float v : values) largest = fmax_nan(largest, fabsf(v));
+      if (!divisor.takes(largest))
+        for (float& v : values) v = divisor.prepared(v);
     }
-    return bit_cast<AlignedVector<Q, kCount>>(pairs);
+    for (float& v : values) v = divisor.divide(v);
+    return to_codes<Q, !kShort>(values, zero_point);
   }
-}
+
+ private:
+  TC_DEVICE static auto made(const Scale& s) {
+    if constexpr (kShort)
+      return ShortDivisor(s.scale);
+    else
+      return Divisor<Q>(s.scale, s.zero_point);
+  }
+};
 
 // The scale that is given for a tile.
 TC_DEVICE Scale given_scale(const Params& p, int64_t at) {

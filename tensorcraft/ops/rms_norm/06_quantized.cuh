@@ -39,7 +39,7 @@ TC_DEVICE void quantized(const Params& p) {
     Code* codes = static_cast<Code*>(p.out) + p.maps.offset<C.nested>(Params::kOut, index);
     for (int64_t i = lane; i < p.cols; i += C.group) {
       const float h = row.load(i);
-      codes[i * p.out_step] = to_code<Code>(row.result(i, h, scale), unit);
+      codes[i * p.out_step] = to_code<Code>(row.result(i, h, scale) / unit);
       if (row.residual_out) row.residual_out[i * p.residual_out_step] = T(h);
     }
   }

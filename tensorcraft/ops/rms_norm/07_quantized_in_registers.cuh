@@ -4,7 +4,7 @@
 // largest are known: one read, and a write of a byte an element. Two kernels, a norm and quantize,
 // move the results once more each way. Demands: unit strides, rows of at most group * vector *
 // slots elements.
-#include "tensorcraft/device/quantize.cuh"
+#include "tensorcraft/device/code_row.cuh"
 #include "tensorcraft/ops/rms_norm/row.cuh"
 
 namespace tensorcraft::kernel::rms_norm {
@@ -21,7 +21,7 @@ TC_DEVICE void quantized_in_registers(const Params& p) {
   RowSlots<T, C, C.has_residual != 0> slots;
   slots.load(row.x, row.residual, int(p.cols));
   const float scale = row.scale(slots.sum(shared.squares, [](float h) { return h * h; }));
-  float y[C.slots][C.vector], amax = 0, unit = p.scale;
+  float y[C.slots][C.vector];
 #pragma unroll
   for (int i = 0; i < C.slots; ++i) {
     if (!slots.has(i)) continue;
@@ -32,20 +32,9 @@ TC_DEVICE void quantized_in_registers(const Params& p) {
     for (int e = 0; e < C.vector; ++e) weight[e] = 1;
     if constexpr (C.has_weight)
       load_constant_floats(weight, static_cast<const W*>(p.weight) + slots.column(i));
-    for (int e = 0; e < C.vector; ++e) {
-      y[i][e] = y[i][e] * scale * weight[e];
-      amax = fmax_nan(amax, fabsf(y[i][e]));
-    }
+    for (int e = 0; e < C.vector; ++e) y[i][e] = y[i][e] * scale * weight[e];
   }
-  if (p.scales) {
-    unit = code_scale<Code>(group_reduce_once<C.group>(shared.amax, amax, Max()));
-    if (exists && threadIdx.x % C.group == 0) p.scales[index] = unit;
-  }
-  if (!exists) return;
-  Code* codes = static_cast<Code*>(p.out) + p.maps.offset<C.nested>(Params::kOut, index);
-#pragma unroll
-  for (int i = 0; i < C.slots; ++i)
-    if (slots.has(i)) store_codes(codes + slots.column(i), y[i], unit);
+  store_code_row<Code, C>(p, index, exists, slots, y, shared.amax);
 }
 
 }  // namespace tensorcraft::kernel::rms_norm

@@ -37,16 +37,21 @@ constexpr int in_registers_kept(const Config&, int vector) { return vector > 1 ?
 constexpr Config in_registers_config(int64_t cols, int vector) {
   return op::norm::in_registers_config<Config>(cols, vector);
 }
+constexpr Config quantized_in_registers_config(int64_t cols, int vector) {
+  return op::norm::quantized_in_registers_config<Config>(cols, vector);
+}
 
 // 2 accesses a thread keep enough bytes in flight where all 2048 threads of a multiprocessor run.
-// Wide weights and codes take as many registers as a residual. 0: the compiler chooses.
+// Wide weights take as many registers as a residual. 0: the compiler chooses.
 constexpr int in_registers_min_blocks(const Config& c, bool has_residual, bool crowded) {
   const int held = op::held_registers(c.slots, c.vector, has_residual || crowded);
-  return (held <= 8 ? 2048 : held <= 32 ? 768 : c.threads) / c.threads;
+  const bool has_all = held <= 8 || (held <= 16 && c.threads == 1024);
+  return (has_all ? 2048 : held <= 32 ? 768 : c.threads) / c.threads;
 }
 
 using op::norm::block_launch, op::norm::in_registers_launch, op::norm::naive_launch,
-    op::norm::persistent_launch, op::norm::quantized_in_registers_launch, op::norm::staged_launch,
+    op::norm::persistent_launch, op::norm::quantized_in_registers_launch,
+    op::norm::quantized_in_registers_min_blocks, op::norm::staged_launch,
     op::norm::vectorized_launch;
 using op::norm::in_registers_problem, op::norm::persistent_problem, op::norm::staged_doubt,
     op::norm::staged_problem, op::norm::vectorized_problem;
