@@ -45,7 +45,7 @@ constexpr Config quantized_in_registers_config(int64_t cols, int vector) {
 // Wide weights take as many registers as a residual. 0: the compiler chooses.
 constexpr int in_registers_min_blocks(const Config& c, bool has_residual, bool crowded) {
   const int held = op::held_registers(c.slots, c.vector, has_residual || crowded);
-  const bool has_all = held <= 8 || (held <= 16 && c.threads == 1024);
+  const bool has_all = held <= 8 || (c.slots <= 2 && c.threads == 1024);
   return (has_all ? 2048 : held <= 32 ? 768 : c.threads) / c.threads;
 }
 
