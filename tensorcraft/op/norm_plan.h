@@ -127,7 +127,8 @@ LaunchPlan<Config> registers_launch(const Params& p, const Config& given, const 
 template <class Params, class Config>
 LaunchPlan<Config> in_registers_launch(const Params& p, const Config& given, int element_bytes,
                                        int weight_bytes) {
-  const auto config = in_registers_config<Config>(p.cols, vector_of(p, element_bytes));
+  auto config = in_registers_config<Config>(p.cols, vector_of(p, element_bytes));
+  config.has_weight = given.has_weight;
   return registers_launch(
       p, given, config,
       in_registers_min_blocks(config, given.has_residual, weight_bytes > element_bytes));
