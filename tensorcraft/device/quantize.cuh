@@ -39,7 +39,7 @@ TC_DEVICE float factor_towards_one(float divisor) {
 // reciprocal is wrong by half a unit of its last place and 2^-22 of one; its remainder is a float,
 // and corrected by that it is the float nearest to x / by, as no such x / by lies nearer to the
 // middle between two floats than the error of the correction. (Of divisors a few units off a
-// multiple of 2^-7 that is not proven: tests/ops/quantize_test.cpp tries all that could change a
+// multiple of 2^-7 that is not proven: tests/device/quantize_test.cpp tries all that could change a
 // code.) Zeros keep their sign: both products have that of x. What has no code of its own is
 // prepared() first, and everything by divisors far from 1.
 template <class Code>
