@@ -64,10 +64,9 @@ constexpr auto register_instances(Of config_of, MinBlocks min_blocks) {
 
 template <class T, class W, bool has_residual>
 struct InRegisters {
-  static constexpr auto list =
-      register_instances<T, has_residual>(in_registers_config, [](const Config& c) {
-        return in_registers_min_blocks(c, has_residual, sizeof(W) > sizeof(T));
-      });
+  static constexpr auto list = register_instances<T, has_residual>(
+      in_registers_config,
+      [](const Config& c) { return in_registers_min_blocks(c, sizeof(W) > sizeof(T)); });
   template <class C>
   static constexpr auto entry() {
     return &rms_norm_in_registers<T, W, C>;
@@ -76,8 +75,7 @@ struct InRegisters {
 template <class T, class W, class Q, bool has_residual>
 struct QuantizedInRegisters {
   static constexpr auto list = register_instances<T, has_residual>(
-      quantized_in_registers_config,
-      [](const Config& c) { return quantized_in_registers_min_blocks(c.threads, has_residual); });
+      quantized_in_registers_config, quantized_in_registers_min_blocks<Config>);
   template <class C>
   static constexpr auto entry() {
     return &rms_norm_quantized_in_registers<T, W, Q, C>;

@@ -9,8 +9,8 @@
 // have fields of the same names. A `problem` is why a rung declines, or empty. `given` holds what
 // the call decides of a Config. An operator has functions of its own, found by its types:
 // vector_of(params, element_bytes), in_registers_kept(config, vector), the elements that a thread
-// keeps at best, and in_registers_min_blocks(config, has_residual, crowded), where `crowded` says
-// that weights are wider than x, which takes registers too.
+// keeps at best, and in_registers_min_blocks(config, crowded), where `crowded` says that weights
+// are wider than x, which takes registers too.
 namespace tensorcraft::op::norm {
 
 // `rows` rows of `cols` elements, one behind another in every tensor that is given.
@@ -113,34 +113,36 @@ template <class Config>
 constexpr Config quantized_in_registers_config(int64_t cols, int vector) {
   return registers_config<Config>(cols, vector, vector > 1 ? 4 * vector : 8, 1024);
 }
-constexpr int quantized_in_registers_min_blocks(int threads, bool has_residual) {
-  return std::max(1, (has_residual ? 768 : 1024) / threads);
+template <class Config>
+constexpr int quantized_in_registers_min_blocks(const Config& c) {
+  return std::max(1, (c.has_residual ? 768 : 1024) / c.threads);
 }
 
-template <class Params, class Config>
-LaunchPlan<Config> registers_launch(const Params& p, const Config& given, const Config& config,
-                                    int min_blocks) {
-  return launch(p, given, config, div_ceil(p.rows, int64_t(config.threads / config.group)),
-                min_blocks);
+// min_blocks: of a Config that has the shape and what is given.
+template <class Params, class Config, class MinBlocks>
+LaunchPlan<Config> registers_launch(const Params& p, const Config& given, Config shape,
+                                    MinBlocks min_blocks) {
+  shape.has_residual = given.has_residual;
+  shape.has_weight = given.has_weight;
+  return launch(p, given, shape, div_ceil(p.rows, int64_t(shape.threads / shape.group)),
+                min_blocks(shape));
 }
 
 template <class Params, class Config>
 LaunchPlan<Config> in_registers_launch(const Params& p, const Config& given, int element_bytes,
                                        int weight_bytes) {
-  auto config = in_registers_config<Config>(p.cols, vector_of(p, element_bytes));
-  config.has_weight = given.has_weight;
   return registers_launch(
-      p, given, config,
-      in_registers_min_blocks(config, given.has_residual, weight_bytes > element_bytes));
+      p, given, in_registers_config<Config>(p.cols, vector_of(p, element_bytes)),
+      [&](const Config& c) { return in_registers_min_blocks(c, weight_bytes > element_bytes); });
 }
 
 template <class Params, class Config>
 LaunchPlan<Config> quantized_in_registers_launch(const Params& p, const Config& given,
                                                  int element_bytes) {
-  const auto config =
-      quantized_in_registers_config<Config>(p.cols, quantized_vector_of(p, element_bytes));
-  return registers_launch(p, given, config,
-                          quantized_in_registers_min_blocks(config.threads, given.has_residual));
+  return registers_launch(
+      p, given,
+      quantized_in_registers_config<Config>(p.cols, quantized_vector_of(p, element_bytes)),
+      quantized_in_registers_min_blocks<Config>);
 }
 
 template <class Params, class Config>

@@ -50,9 +50,9 @@ constexpr Config quantized_in_registers_config(int64_t cols, int vector) {
 
 // 1024 threads of 4 accesses on a multiprocessor keep enough bytes in flight; 512 of them do where
 // a residual is read too, which leaves each the registers for both. Wide weights take some as well.
-constexpr int in_registers_min_blocks(const Config& c, bool has_residual, bool crowded) {
-  const int held = op::held_registers(c.slots, c.vector, has_residual);
-  const int wanted = has_residual || held > 32 ? 512 : crowded || held > 16 ? 768 : 1024;
+constexpr int in_registers_min_blocks(const Config& c, bool crowded) {
+  const int held = op::held_registers(c.slots, c.vector, c.has_residual);
+  const int wanted = c.has_residual || held > 32 ? 512 : crowded || held > 16 ? 768 : 1024;
   return held <= 32 && wanted > c.threads ? wanted / c.threads : 1;
 }
 

@@ -44,8 +44,8 @@ constexpr Config quantized_in_registers_config(int64_t cols, int vector) {
 // 2 accesses a thread keep enough bytes in flight where all 2048 threads of a multiprocessor run;
 // blocks of 1024 need that, or one would be alone, yet with weights they have no room for it.
 // Wide weights take as many registers as a residual. 0: the compiler chooses.
-constexpr int in_registers_min_blocks(const Config& c, bool has_residual, bool crowded) {
-  const int held = op::held_registers(c.slots, c.vector, has_residual || crowded);
+constexpr int in_registers_min_blocks(const Config& c, bool crowded) {
+  const int held = op::held_registers(c.slots, c.vector, c.has_residual || crowded);
   const bool has_all = held <= 8 || (c.slots <= 2 && c.threads == 1024 && !c.has_weight);
   return (has_all ? 2048 : held <= 32 ? 768 : c.threads) / c.threads;
 }
