@@ -98,11 +98,7 @@ TC_DEVICE uint32_t atomic_max(uint32_t* address, uint32_t x) {
 }
 // One more, and 0 after `last`.
 TC_DEVICE uint32_t atomic_increment(uint32_t* address, uint32_t last) {
-#if TC_PTX
-  return ::atomicInc(address, last);
-#else
-  return simt::atomic(simt::Atomic::increment_u32, address, last);
-#endif
+  return ptx::atom_inc_u32(address, last);
 }
 TC_DEVICE uint32_t atomic_exchange(uint32_t* address, uint32_t x) {
 #if TC_PTX

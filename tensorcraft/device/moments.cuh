@@ -104,7 +104,8 @@ struct EvenMoments {
   float mean, var;
 
   EvenMoments() = default;
-  TC_DEVICE explicit EvenMoments(const Moments& m) : mean(m.mean), var(m.squares / m.count) {}
+  TC_DEVICE EvenMoments(const Moments& m, float inverse_count)
+      : mean(m.mean), var(m.squares * inverse_count) {}
 
   // With d the distance between the means: (v + w) / 2 + (d / 2)^2. The same of both sides, bit for
   // bit, and equal means join to that very mean.
@@ -117,7 +118,13 @@ struct EvenMoments {
   template <int width = kWarpSize>
   TC_DEVICE EvenMoments over_warp() const {
     EvenMoments all = *this;
-    for (int lanes = width / 2; lanes > 0; lanes /= 2) all.join(warp_exchange(all, lanes));
+#pragma unroll 1
+    for (int lanes = width / 2; lanes > 0; lanes /= 2) {
+      EvenMoments other;
+      other.mean = __shfl_xor_sync(kFullWarp, all.mean, lanes);
+      other.var = __shfl_xor_sync(kFullWarp, all.var, lanes);
+      all.join(other);
+    }
     return all;
   }
   TC_DEVICE float variance(float) const { return var; }

@@ -75,6 +75,7 @@ LaunchPlan<Config> launch(const Params& p, Config given, const Config& shape, in
   given.slots = shape.slots;
   given.whole = shape.whole;
   given.cluster = shape.cluster;
+  given.stages = shape.stages;
   given.nested = p.maps.is_nested();
   return {given, blocks, min_blocks};
 }
@@ -155,9 +156,9 @@ LaunchPlan<Config> staged_launch(const Params& p, const Config& given, int eleme
 // `weights` is how many there are, of `weight_bytes` an element.
 template <class Params, class Config>
 PersistentRows persistent_rows(const Params& p, const Config& given, int element_bytes, int weights,
-                               int weight_bytes, size_t device_bytes) {
+                               int weight_bytes, size_t device_bytes, bool has_clusters) {
   return op::persistent_rows(p.cols, element_bytes, given.has_residual ? 2 : 1,
-                             weights * weight_bytes, device_bytes);
+                             weights * weight_bytes, device_bytes, has_clusters);
 }
 
 template <class Params, class Config>

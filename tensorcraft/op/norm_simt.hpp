@@ -63,13 +63,14 @@ constexpr Config stage(int threads, int vector, int cluster) {
 }
 
 template <class Config>
-constexpr Config walk(int vector, int slots, int cluster, bool whole = false) {
+constexpr Config walk(int vector, int slots, int cluster, bool whole = false, int stages = 3) {
   return {.threads = 512,
           .group = 512,
           .vector = vector,
           .slots = slots,
           .whole = whole,
-          .cluster = cluster};
+          .cluster = cluster,
+          .stages = stages};
 }
 
 template <class Config>

@@ -105,14 +105,13 @@ auto staged_launch(int64_t rows, int64_t cols, int element_bytes, int tensors,
 }
 
 // How blocks that stay divide the rows that they walk over (device/persistent_row.cuh): a row, or
-// the slice of it that each block of a cluster has, is `slots` accesses of each thread, and its
-// next one and the weights lie in shared memory.
+// the slice of it that each block of a cluster has, is `slots` accesses of each thread, and has a
+// place in shared memory, as have the next ones: `stages` rows in all. 0 blocks where it cannot be.
 struct PersistentRows {
-  int cluster, slots;
+  int threads, cluster, slots, stages;
   bool whole;
   int shared_bytes;
 };
-inline constexpr int kPersistentThreads = 512;
 // Dynamic shared memory that a block may take of `device_bytes`, which are 0 where they are not
 // known; the rest is for what its warps tell each other.
 constexpr int64_t persistent_bytes(size_t device_bytes) {
@@ -120,31 +119,40 @@ constexpr int64_t persistent_bytes(size_t device_bytes) {
 }
 
 // For `tensors` rows of `cols` elements each, and `weight_bytes` of all weights together for each
-// column: as few blocks as have the memory, and the registers for two rows of up to 8 accesses. 0
-// blocks where 8 do not.
+// column, which a thread keeps in registers: as few blocks as have the memory for three stages,
+// else 8 that have it for two.
 constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int tensors,
-                                         int weight_bytes, size_t device_bytes) {
+                                         int weight_bytes, size_t device_bytes, bool has_clusters) {
+  constexpr int kMostValues = 32, kStages = 3;  // values of a thread
   const int vector = 16 / element_bytes;
-  for (int cluster = 1; cluster <= kMaxStagedCluster; cluster *= 2) {
-    const int64_t slots = div_ceil(cols, int64_t(cluster) * kPersistentThreads * vector);
-    const int64_t bytes =
-        slots * kPersistentThreads * vector * (element_bytes * tensors + weight_bytes);
-    // Sums of two rows are floats, in the place of packed values; 4 accesses are faster too.
-    const bool fewer = tensors > 1 && (element_bytes == 2 || cluster < kMaxStagedCluster);
-    if (slots > (fewer ? 4 : 8) || bytes > persistent_bytes(device_bytes)) continue;
-    return {.cluster = cluster,
+  PersistentRows rows{};
+  for (int cluster = 1; cluster <= (has_clusters ? kMaxStagedCluster : 1); cluster *= 2) {
+    // Blocks of a large cluster have 64 KiB of a row: what they tell each other takes as long.
+    const int threads = element_bytes == 2 && (cluster > 2 || !has_clusters) ? 1024 : 512;
+    const int64_t slots = div_ceil(cols, int64_t(cluster) * threads * vector);
+    const int64_t registers = slots * vector * weight_bytes / 4;
+    if (slots * vector > kMostValues || registers > 32 * 1024 / threads) continue;
+    const int64_t bytes = slots * threads * 16;
+    const int64_t room = persistent_bytes(device_bytes) / bytes;
+    // Or two of x and one of a residual.
+    const int stages = room >= kStages * tensors ? kStages : room >= 3 && tensors == 2 ? 2 : 0;
+    if (stages <= rows.stages) continue;
+    rows = {.threads = threads,
+            .cluster = cluster,
             .slots = int(slots),
-            .whole = slots * cluster * kPersistentThreads * vector == cols,
-            .shared_bytes = int(bytes)};
+            .stages = stages,
+            .whole = slots * cluster * threads * vector == cols,
+            .shared_bytes = int(bytes * (stages == kStages ? stages * tensors : 3))};
   }
-  return {};
+  return rows;
 }
 
 // Why rows cannot be walked over, or empty.
 inline std::string_view persistent_problem(int64_t rows, const PersistentRows& split,
                                            bool has_clusters) {
-  if (split.cluster == 0) return "a row must fit the registers and the shared memory of 8 blocks";
-  if (split.cluster > 1 && !has_clusters) return "needs sm_90 for rows that blocks share";
+  if (split.cluster == 0)
+    return has_clusters ? "a row must fit the shared memory and the registers of 8 blocks"
+                        : "needs sm_90 for rows that blocks share";
   return rows >= int64_t(1) << 31 ? "needs fewer than 2^31 rows" : "";
 }
 
@@ -159,12 +167,13 @@ auto persistent_launch(int64_t rows, int element_bytes, const PersistentRows& sp
                        const Launch& launch) {
   const int64_t sms = std::max(num_sms, 1);  // 0 where the device does not say
   const int64_t clusters = std::min(rows, div_ceil(sms, int64_t(split.cluster)));
-  auto l = launch(Config{.threads = kPersistentThreads,
-                         .group = kPersistentThreads,
+  auto l = launch(Config{.threads = split.threads,
+                         .group = split.threads,
                          .vector = 16 / element_bytes,
                          .slots = split.slots,
                          .whole = split.whole,
-                         .cluster = split.cluster},
+                         .cluster = split.cluster,
+                         .stages = split.stages},
                   clusters * split.cluster);
   l.shared_bytes = split.shared_bytes;
   l.cluster = split.cluster;

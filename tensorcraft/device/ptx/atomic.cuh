@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/base.h"
+#if !TC_PTX
+#include "tensorcraft/device/host.h"
+#endif
 
-#if TC_PTX
-// Two 16-bit floats at once. CUDA has no builtin for them without a toolkit header.
+// Atomic instructions for which CUDA has no builtin without a toolkit header, and one that kernels
+// have alone: mentioning a builtin costs a compiler 1 ms.
 namespace tensorcraft::ptx {
 
+// atom.inc.u32: the old value; one more, and 0 after `last`.
+TC_DEVICE uint32_t atom_inc_u32(uint32_t* address, uint32_t last) {
+#if TC_PTX
+  uint32_t old;
+  asm volatile("atom.inc.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(last) : "memory");
+  return old;
+#else
+  return simt::atomic(simt::Atomic::increment_u32, address, last);
+#endif
+}
+
+#if TC_PTX
 // atom.add.noftz.f16x2: the old pair; subnormals are kept.
 TC_DEVICE uint32_t atom_add_noftz_f16x2(uint32_t* address, uint32_t x) {
   uint32_t old;
@@ -20,5 +35,6 @@ TC_DEVICE uint32_t atom_add_noftz_bf16x2(uint32_t* address, uint32_t x) {
   return old;
 }
 
-}  // namespace tensorcraft::ptx
 #endif
+
+}  // namespace tensorcraft::ptx

@@ -29,7 +29,7 @@ std::string config_text(const void* config) {
               op::EnumNames<op::Activation>::names[size_t(c.activation)],
               ", .has_residual = ", c.has_residual, ", .has_weight = ", c.has_weight,
               ", .has_bias = ", c.has_bias, ", .whole = ", c.whole, ", .nested = ", c.nested,
-              ", .cluster = ", c.cluster, "}");
+              ", .cluster = ", c.cluster, ", .stages = ", c.stages, "}");
 }
 
 constexpr std::string_view kParams =
@@ -146,7 +146,7 @@ op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
 
 op::PersistentRows persistent_rows(const Problem& q, const Params& p, const DeviceInfo& device) {
   return persistent_rows(p, given(q), element_bytes(q), weight_bytes(q),
-                         device.shared_bytes_per_block);
+                         device.shared_bytes_per_block, device.compute_capability >= 90);
 }
 
 op::Plan plan_persistent(const Problem& q, const DeviceInfo& device) {
@@ -198,7 +198,7 @@ op::Verdict suits_persistent(const Problem& q, const DeviceInfo& device) {
 
 const op::Variant<Problem> kTable[] = {
     {"persistent",
-     "blocks stay: the next row arrives while one is in registers, and weights are read once",
+     "blocks stay: the next rows arrive while one is worked on, and weights are read once",
      DeviceType::cuda,
      accepts_persistent,
      nullptr,

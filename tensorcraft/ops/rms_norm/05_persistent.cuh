@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What changed: blocks stay and walk over rows. While a row is worked on in registers, the next
-// arrives in shared memory, so reading never stops; weights are read once a block, not once a row,
-// and stay in shared memory too. A row that one block has no room for is shared by those of a
-// cluster (sm_90), which exchange once a row. Demands: rows of a multiple of 16 bytes at 16-byte
-// boundaries.
+// What changed: blocks stay and walk over rows. Rows have three places in shared memory: one
+// waits to be stored, one is added up, the next arrives, so reading never stops. Weights are read
+// once a block, not once a row, and stay in registers. A row that one block has no room for is
+// shared by those of a cluster (sm_90), which exchange once a row. Demands: rows of a multiple of
+// 16 bytes at 16-byte boundaries.
 #include "tensorcraft/device/persistent_row.cuh"
 #include "tensorcraft/ops/rms_norm/row.cuh"
 
@@ -22,43 +22,32 @@ struct Squares {
 
 template <class T, class W, Config C>
 TC_DEVICE void persistent(const Params& p) {
-  const PersistentRow<T, C, C.has_residual != 0> slice(dynamic_shared<OwnColumns<T, C>>(),
-                                                       int(p.cols));
-  auto* weights = slice.template behind<W>();
-  if constexpr (C.has_weight)
-    weights->request(static_cast<const W*>(p.weight) + slice.first, slice.cols);
-  const auto request = [&](uint32_t index) {
-    const Row<T, W, C> row(p, index);
-    if (index < p.rows) slice.request({row.x, row.residual});
-  };
-  RowWalk<Squares, C> walk(static_shared<RowExchange<Squares, C>>(), p.taken, p.rows);
-  request(walk.row);
-
-  RowSlots<T, C, C.has_residual != 0> held, last;  // `last` waits for its sum and is then stored
-  uint32_t last_row = ~0u;
+  RowWalk<T, Squares, C, C.has_residual != 0> walk(
+      static_shared<RowExchange<Squares, C>>(), dynamic_shared<Packed<T, C.vector>>(), int(p.cols));
+  const OwnWeights<W, C, C.has_weight != 0> weights(p.weight, walk);
   float scale = 0;
-  for (;;) {
-    const uint32_t index = walk.row;
-    const bool exists = index < p.rows;
-    if (exists) {
-      slice.take(held);
-      request(walk.next);
-      walk.send({held.own_sum([](float h) { return h * h; })});
-    }
-    if (last_row != ~0u) {
-      const Row<T, W, C> row(p, last_row);
-      last.each_slot([&](int slot, int column, const float(&h)[C.vector]) {
-        float weight[C.vector];
-        for (int e = 0; e < C.vector; ++e) weight[e] = 1;
-        if constexpr (C.has_weight) weights->floats(weight, slot);
-        row.store_weighted(slice.first + column, h, scale, weight);
+  walk.run(
+      uint32_t(p.rows), p.taken,
+      [&](uint32_t index) {
+        const Row<T, W, C> row(p, index);
+        return RowSource<T>{row.x, row.residual};
+      },
+      [&](uint32_t, int place) {
+        Squares own{0};
+        walk.template each<1>(place, [&](int, int, const float(&h)[C.vector]) {
+          for (const float v : h) own.sum += v * v;
+        });
+        return own;
+      },
+      [&](const Squares& all) { scale = scale_of(p, all.sum); },
+      [&](uint32_t index, int place) {
+        const Row<T, W, C> row(p, index);
+        walk.template each<C.slots>(place, [&](int slot, int column, const float(&h)[C.vector]) {
+          float weight[C.vector];
+          weights.floats(weight, slot, 1);
+          row.store_weighted(column, h, scale, weight);
+        });
       });
-    }
-    if (!exists) return;
-    scale = scale_of(p, walk.receive().sum);
-    last = held;
-    last_row = index;
-  }
 }
 
 }  // namespace tensorcraft::kernel::rms_norm

@@ -33,6 +33,7 @@ struct Config {
   int whole = 0;    // the slots of a group are the row exactly
   int nested = 0;   // the rows of a tensor lie along more than one axis
   int cluster = 1;  // blocks that share a row
+  int stages = 1;   // rows that have a place in shared memory
 };
 
 }  // namespace tensorcraft::kernel::rms_norm

@@ -58,9 +58,10 @@ using op::norm::in_registers_problem, op::norm::persistent_problem, op::norm::st
     op::norm::staged_problem, op::norm::vectorized_problem;
 
 inline op::PersistentRows persistent_rows(const Params& p, const Config& given, int element_bytes,
-                                          int weight_bytes, size_t device_bytes) {
+                                          int weight_bytes, size_t device_bytes,
+                                          bool has_clusters) {
   return op::norm::persistent_rows(p, given, element_bytes, given.has_weight, weight_bytes,
-                                   device_bytes);
+                                   device_bytes, has_clusters);
 }
 
 }  // namespace tensorcraft::kernel::rms_norm

@@ -31,6 +31,7 @@ struct Config {
   int whole = 0;    // the slots of a group are the row exactly
   int nested = 0;   // the rows of a tensor lie along more than one axis
   int cluster = 1;  // blocks that share a row
+  int stages = 1;   // rows that have a place in shared memory
   Form form = Form::softmax;
   Mask mask = Mask::none;
   int scaled = 0;  // the scale is looked at: never without need, since it takes registers

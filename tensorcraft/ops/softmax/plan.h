@@ -159,8 +159,9 @@ inline Launch staged_launch(const Params& p, int element_bytes, const Given& giv
       [&](const Config& config, int64_t blocks) { return launch(p, given, config, blocks); });
 }
 
-inline op::PersistentRows persistent_rows(const Params& p, int element_bytes, size_t device_bytes) {
-  return op::persistent_rows(p.cols, element_bytes, 1, 0, device_bytes);
+inline op::PersistentRows persistent_rows(const Params& p, int element_bytes, size_t device_bytes,
+                                          bool has_clusters) {
+  return op::persistent_rows(p.cols, element_bytes, 1, 0, device_bytes, has_clusters);
 }
 
 inline Launch persistent_launch(const Params& p, int element_bytes, const op::PersistentRows& split,

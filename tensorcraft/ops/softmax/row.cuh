@@ -104,6 +104,7 @@ TC_DEVICE float weight(float held) {
 template <Config C>
 class Finish {
  public:
+  Finish() = default;
   // For values that are held relative to the maximum of the whole row, or of a part of it.
   TC_DEVICE explicit Finish(const ExpSum& row) : Finish(row, 0.f, held_top<C>(row.top)) {}
   TC_DEVICE Finish(const ExpSum& row, float part_top)
@@ -126,7 +127,7 @@ class Finish {
     if constexpr (C.form == Form::log_softmax)
       change_ = is_empty ? 0.f : shift - logf(row.sum);
     else
-      change_ = is_empty ? 0.f : exp_fast(shift) / row.sum;
+      change_ = is_empty ? 0.f : exp_fast(shift) * ptx::rcp_approx_ftz(row.sum);
     log2_change_ = log2f(change_);
   }
 

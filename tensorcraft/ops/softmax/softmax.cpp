@@ -23,7 +23,7 @@ std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
   return join("tensorcraft::kernel::softmax::Config{.threads = ", c.threads, ", .group = ", c.group,
               ", .vector = ", c.vector, ", .slots = ", c.slots, ", .whole = ", c.whole,
-              ", .nested = ", c.nested, ", .cluster = ", c.cluster,
+              ", .nested = ", c.nested, ", .cluster = ", c.cluster, ", .stages = ", c.stages,
               ", .form = tensorcraft::kernel::softmax::Form::", kFormNames[size_t(c.form)],
               ", .mask = tensorcraft::kernel::softmax::Mask::", kMaskNames[size_t(c.mask)],
               ", .scaled = ", c.scaled, "}");
@@ -116,7 +116,8 @@ op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
 }
 
 op::PersistentRows persistent_rows(const Problem& q, const Params& p, const DeviceInfo& device) {
-  return persistent_rows(p, q.element_bytes(), device.shared_bytes_per_block);
+  return persistent_rows(p, q.element_bytes(), device.shared_bytes_per_block,
+                         device.compute_capability >= 90);
 }
 
 op::Plan plan_persistent(const Problem& q, const DeviceInfo& device) {
@@ -170,7 +171,7 @@ op::Verdict suits_persistent(const Problem& q, const DeviceInfo& device) {
 
 using Row = op::Variant<Problem>;
 constexpr Row kPersistentRow{"persistent",
-                             "blocks stay: the next row arrives while one is in registers",
+                             "blocks stay: the next rows arrive while one is worked on",
                              DeviceType::cuda,
                              accepts_persistent,
                              nullptr,

@@ -114,7 +114,8 @@ constexpr Config walk(int vector, int slots, int cluster, bool whole) {
           .vector = vector,
           .slots = slots,
           .whole = whole,
-          .cluster = cluster};
+          .cluster = cluster,
+          .stages = 3};
 }
 constexpr std::array kPersistentFloats{walk(4, 2, 1, false), walk(4, 6, 2, false),
                                        walk(4, 1, 1, true)};
