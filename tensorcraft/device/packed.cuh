@@ -46,9 +46,9 @@ TC_HOST_DEVICE uint32_t pack_pair(float low, float high, f16) {
 TC_DEVICE uint32_t max_pair(uint32_t a, uint32_t b, bf16) { return ptx::max_nan_bf16x2(a, b); }
 TC_DEVICE uint32_t max_pair(uint32_t a, uint32_t b, f16) { return ptx::max_nan_f16x2(a, b); }
 
-// float, f16 and bf16; the values are those of single conversions, bit for bit.
+// N floats; of f16 and bf16 the values are those of single conversions, bit for bit.
 template <class T, int N>
-TC_HOST_DEVICE void to_floats(float (&to)[N], const Packed<T, N>& from) {
+TC_HOST_DEVICE void to_floats(float* to, const Packed<T, N>& from) {
   if constexpr (sizeof(T) * N < 4) {
     for (int i = 0; i < N; ++i) to[i] = float(from.words[i]);
   } else if constexpr (sizeof(T) == 4) {
@@ -60,7 +60,7 @@ TC_HOST_DEVICE void to_floats(float (&to)[N], const Packed<T, N>& from) {
 }
 
 template <class T, int N>
-TC_HOST_DEVICE Packed<T, N> from_floats(const float (&from)[N]) {
+TC_HOST_DEVICE Packed<T, N> from_floats(const float* from) {
   Packed<T, N> to;
   if constexpr (sizeof(T) * N < 4) {
     for (int i = 0; i < N; ++i) to.words[i] = T(from[i]);

@@ -56,11 +56,7 @@ TC_DEVICE GroupRow group_row(int64_t rows) {
 template <int kCount, class T>
 TC_DEVICE void load_floats(float (&to)[kCount], const T* from) {
   constexpr int kStep = kCount < kVectorSize<T> ? kCount : kVectorSize<T>;
-  for (int i = 0; i < kCount; i += kStep) {
-    float part[kStep];
-    to_floats(part, Packed<T, kStep>::load(from + i));
-    for (int e = 0; e < kStep; ++e) to[i + e] = part[e];
-  }
+  for (int i = 0; i < kCount; i += kStep) to_floats(to + i, Packed<T, kStep>::load(from + i));
 }
 
 // The same of what is read once (device/streamed.cuh).
@@ -70,11 +66,8 @@ TC_DEVICE void load_streamed_floats(float (&to)[kCount], const T* from, uint64_t
     load_floats(to, from);
   } else {
     constexpr int kStep = kVectorSize<T>;
-    for (int i = 0; i < kCount; i += kStep) {
-      float part[kStep];
-      to_floats(part, Packed<T, kStep>::load_streamed(from + i, policy));
-      for (int e = 0; e < kStep; ++e) to[i + e] = part[e];
-    }
+    for (int i = 0; i < kCount; i += kStep)
+      to_floats(to + i, Packed<T, kStep>::load_streamed(from + i, policy));
   }
 }
 
@@ -85,22 +78,15 @@ TC_DEVICE void load_constant_floats(float (&to)[kCount], const T* from) {
     load_floats(to, from);
   } else {
     constexpr int kStep = kVectorSize<T>;
-    for (int i = 0; i < kCount; i += kStep) {
-      float part[kStep];
-      to_floats(part, bit_cast<Packed<T, kStep>>(ptx::ld_global_nc_v4(from + i)));
-      for (int e = 0; e < kStep; ++e) to[i + e] = part[e];
-    }
+    for (int i = 0; i < kCount; i += kStep)
+      to_floats(to + i, bit_cast<Packed<T, kStep>>(ptx::ld_global_nc_v4(from + i)));
   }
 }
 
 template <int kCount, class T>
 TC_DEVICE void store_floats(T* to, const float (&from)[kCount]) {
   constexpr int kStep = kCount < kVectorSize<T> ? kCount : kVectorSize<T>;
-  for (int i = 0; i < kCount; i += kStep) {
-    float part[kStep];
-    for (int e = 0; e < kStep; ++e) part[e] = from[i + e];
-    from_floats<T>(part).store(to + i);
-  }
+  for (int i = 0; i < kCount; i += kStep) from_floats<T, kStep>(from + i).store(to + i);
 }
 
 // The part of a row that one thread of a group holds: `slots` accesses of `vector` neighbours, the

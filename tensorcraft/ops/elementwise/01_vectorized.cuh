@@ -35,7 +35,7 @@ TC_DEVICE Packed<Out, N> evaluate_vector(const Packed<A, N>& a, const Packed<B, 
     to_floats(x, a);
     if constexpr (has_b) to_floats(y, b);
     for (int i = 0; i < N; ++i) x[i] = compute<Out, operation>(x[i], y[i], p);
-    return from_floats<Out>(x);
+    return from_floats<Out, N>(x);
   } else {
     const auto x = bit_cast<AlignedVector<A, N>>(a);
     const auto y = bit_cast<AlignedVector<B, N>>(b);

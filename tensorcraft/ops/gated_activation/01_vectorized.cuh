@@ -41,7 +41,7 @@ TC_DEVICE void vectorized(const Params& p) {
     to_floats(gate, gates[v]);
     to_floats(up, ups[v]);
     for (int e = 0; e < N; ++e) gate[e] = gated<T, C.gate>(gate[e], up[e]);
-    ptx::st_global_v4(out + v * kStep, bit_cast<ptx::Words4>(from_floats<T>(gate)));
+    ptx::st_global_v4(out + v * kStep, bit_cast<ptx::Words4>(from_floats<T, N>(gate)));
   }
 }
 

@@ -100,8 +100,8 @@ TC_DEVICE void vectorized(const Params& p) {
         to_floats(x, a[u]);
         to_floats(y, b[u]);
         rotate<N, C>(x, y, cos, sin);
-        ptx::st_global_v4(out + col, bit_cast<ptx::Words4>(from_floats<T>(x)));
-        ptx::st_global_v4(out + col + p.half, bit_cast<ptx::Words4>(from_floats<T>(y)));
+        ptx::st_global_v4(out + col, bit_cast<ptx::Words4>(from_floats<T, N>(x)));
+        ptx::st_global_v4(out + col + p.half, bit_cast<ptx::Words4>(from_floats<T, N>(y)));
       }
       first += C.heads * C.unroll;
     }
