@@ -117,17 +117,24 @@ struct RowSlots {
     const uint64_t policy =
         stream_policy_of_blocks<C.threads * C.vector * C.slots * int64_t(sizeof(T))>();
     cols = columns;
-    Packed<T, C.vector> a[C.slots], b[C.slots];
+    if constexpr (has_residual) {
+      Packed<T, C.vector> a[C.slots], b[C.slots];
 #pragma unroll
-    for (int s = 0; s < C.slots; ++s) {
-      if constexpr (!C.whole) a[s] = b[s] = {};
-      if (!has(s)) continue;
-      a[s] = Packed<T, C.vector>::load_streamed(x + column(s), policy);
-      if constexpr (has_residual)
+      for (int s = 0; s < C.slots; ++s) {
+        if constexpr (!C.whole) a[s] = b[s] = {};
+        if (!has(s)) continue;
+        a[s] = Packed<T, C.vector>::load_streamed(x + column(s), policy);
         b[s] = Packed<T, C.vector>::load_streamed(residual + column(s), policy);
-    }
+      }
 #pragma unroll
-    for (int s = 0; s < C.slots; ++s) hold(s, a[s], b[s]);
+      for (int s = 0; s < C.slots; ++s) hold(s, a[s], b[s]);
+    } else {
+#pragma unroll
+      for (int s = 0; s < C.slots; ++s) {
+        if constexpr (!C.whole) held[s] = {};
+        if (has(s)) held[s] = Packed<T, C.vector>::load_streamed(x + column(s), policy);
+      }
+    }
   }
   TC_DEVICE void hold(int slot, const Packed<T, C.vector>& x, const Packed<T, C.vector>& residual) {
     if constexpr (has_residual) {
@@ -161,7 +168,13 @@ struct RowSlots {
   // f(column, values).
   template <class F>
   TC_DEVICE void each(const F& f) const {
-    each_slot([&](int, int at, float(&h)[C.vector]) { f(at, h); });
+#pragma unroll
+    for (int s = 0; s < C.slots; ++s) {
+      if (!has(s)) continue;
+      float h[C.vector];
+      floats(s, h);
+      f(column(s), h);
+    }
   }
 
   // The sum of f(h) over what the calling thread holds, by slots first, so that their additions do
@@ -169,11 +182,15 @@ struct RowSlots {
   template <class F>
   TC_DEVICE float own_sum(const F& f) const {
     float total = 0;
-    each([&](int, const float(&h)[C.vector]) {
+#pragma unroll
+    for (int s = 0; s < C.slots; ++s) {
+      if (!has(s)) continue;
+      float h[C.vector];
+      floats(s, h);
       float part = f(h[0]);
       for (int e = 1; e < C.vector; ++e) part += f(h[e]);
       total += part;
-    });
+    }
     return total;
   }
   // The same over the row. `scratch` serves this one sum of the kernel.

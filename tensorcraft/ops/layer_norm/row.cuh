@@ -79,9 +79,14 @@ struct Row {
   TC_DEVICE void store_neighbours(int64_t i, const float (&h)[C.vector],
                                   const Statistics& s) const {
     float weight[C.vector], bias[C.vector];
-    for (int e = 0; e < C.vector; ++e) weight[e] = 1, bias[e] = 0;
-    if constexpr (C.has_weight) load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
-    if constexpr (C.has_bias) load_constant_floats(bias, static_cast<const W*>(p.bias) + i);
+    if constexpr (C.has_weight)
+      load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
+    else
+      for (float& w : weight) w = 1;
+    if constexpr (C.has_bias)
+      load_constant_floats(bias, static_cast<const W*>(p.bias) + i);
+    else
+      for (float& b : bias) b = 0;
     store_weighted(i, h, s, weight, bias);
   }
   TC_DEVICE void store_weighted(int64_t i, const float (&h)[C.vector], const Statistics& s,

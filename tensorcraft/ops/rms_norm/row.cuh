@@ -62,8 +62,10 @@ struct Row {
 
   TC_DEVICE void store_neighbours(int64_t i, const float (&h)[C.vector], float scale) const {
     float weight[C.vector];
-    for (int e = 0; e < C.vector; ++e) weight[e] = 1;
-    if constexpr (C.has_weight) load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
+    if constexpr (C.has_weight)
+      load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
+    else
+      for (float& w : weight) w = 1;
     store_weighted(i, h, scale, weight);
   }
   TC_DEVICE void store_weighted(int64_t i, const float (&h)[C.vector], float scale,
