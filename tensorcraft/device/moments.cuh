@@ -19,18 +19,20 @@ struct Moments {
   // Of a power of two of them, added in pairs: equal values have that very mean.
   template <int kCount>
   TC_DEVICE static Moments of(const float (&values)[kCount]) {
-    static_assert((kCount & (kCount - 1)) == 0);
-    Moments part{kCount, pairwise_sum(values) / kCount, 0};
+    Moments part{kCount, in_pairs(values, Sum()) / kCount, 0};
     for (float v : values) part.squares += (v - part.mean) * (v - part.mean);
     return part;
   }
 
   TC_DEVICE void join(const Moments& other) {
     if (other.count == 0) return;
-    append(other, ptx::rcp_approx_ftz(count + other.count));
+    const float share = other.count * ptx::rcp_approx_ftz(count + other.count);
+    const float apart = other.mean - mean;
+    mean += apart * share;
+    // Not apart * apart first, which may be infinite: that times a count of 0 is NaN.
+    squares += other.squares + apart * (apart * (count * share));
+    count += other.count;
   }
-  // A part of as many values as it seems; where the compiler knows both counts, it divides.
-  TC_DEVICE void append(const Moments& other) { append(other, 1.0f / (count + other.count)); }
 
   // Every lane gets those of the parts of its group of `width` lanes. Means are added as
   // differences to the first lane's: equal ones join to the very same, whatever the sum of the
@@ -79,24 +81,6 @@ struct Moments {
     }
     join(part);
   }
-
- private:
-  template <int kCount>
-  TC_DEVICE static float pairwise_sum(const float (&values)[kCount]) {
-    float sums[kCount];
-    for (int i = 0; i < kCount; ++i) sums[i] = values[i];
-    for (int half = kCount / 2; half > 0; half /= 2)
-      for (int i = 0; i < half; ++i) sums[i] += sums[i + half];
-    return sums[0];
-  }
-
-  TC_DEVICE void append(const Moments& other, float inverse) {
-    const float apart = other.mean - mean, share = other.count * inverse;
-    mean += apart * share;
-    // Not apart * apart first, which may be infinite: that times a count of 0 is NaN.
-    squares += other.squares + apart * (apart * (count * share));
-    count += other.count;
-  }
 };
 
 // Moments of parts that have as many values each, so that nobody has to be told how many.
@@ -128,6 +112,27 @@ struct EvenMoments {
     return all;
   }
   TC_DEVICE float variance(float) const { return var; }
+
+  // Every thread gets those of its group, as Moments::over_group() does. Two sums, one after the
+  // other, are half the instructions of joins.
+  template <int group>
+  TC_DEVICE EvenMoments over_group(BlockReduce<EvenMoments>& shared) const {
+    if constexpr (group <= kWarpSize)
+      return average<group>();
+    else
+      return part_of_warps<group>(shared, average<kWarpSize>()).template average<group / kWarpSize>();
+  }
+
+ private:
+  // Divided first: a power of two changes no digit, and the sum is no larger than the means.
+  template <int width>
+  TC_DEVICE EvenMoments average() const {
+    EvenMoments all;
+    all.mean = warp_reduce<width>(mean * (1.0f / width), Sum());
+    const float apart = mean - all.mean;
+    all.var = warp_reduce<width>(fmaf(apart, apart, var) * (1.0f / width), Sum());
+    return all;
+  }
 };
 
 // Every thread gets those of the whole block, joined in an order that never changes. All threads

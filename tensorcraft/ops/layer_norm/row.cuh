@@ -100,16 +100,21 @@ struct Row {
   }
 };
 
-// Of what the calling thread holds of a row, the means relative to the pivot: in one pass, so that
-// floats made of packed values need not be kept for a second. Values of 2 bytes need no pivot:
-// Moments keeps the mean of equal values exactly, so a row of them becomes 0, and what differs from
-// them by a digit of theirs is far from the rounding of that mean.
+// Of what the calling thread holds of a row, the mean relative to the pivot. Values of 2 bytes need
+// no pivot: equal values have that very mean, as they are added in pairs and means of accesses as
+// differences, so a row of them becomes 0, and what differs from them by a digit of theirs is far
+// from the rounding of that mean.
 template <class T, Config C, bool has_residual>
 TC_DEVICE Moments moments(const RowSlots<T, C, has_residual>& slots, float pivot) {
   Moments own{};
-  slots.each([&](int, float(&h)[C.vector]) {
+  slots.each_slot([&](int slot, int, float(&h)[C.vector]) {
     for (float& v : h) v -= pivot;
-    own.append(Moments::of(h));
+    own.mean += (in_pairs(h, Sum()) / C.vector - own.mean) * (1.0f / float(slot + 1));
+    own.count += C.vector;
+  });
+  own.squares = slots.own_sum([&](float h) {
+    const float d = h - pivot - own.mean;
+    return d * d;
   });
   return own;
 }
