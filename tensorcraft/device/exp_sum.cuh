@@ -28,9 +28,10 @@ struct ExpSum {
     return {all, group_reduce<group>(scratch, relative_to(all), Sum())};
   }
   // The same of the block's, with a scratch for each of its two reductions and no barrier more.
+  template <int threads>
   TC_DEVICE ExpSum over_block(BlockReduce<float>& tops, BlockReduce<float>& sums) const {
-    const float all = block_reduce_once(tops, top, Max());
-    return {all, block_reduce_once(sums, relative_to(all), Sum())};
+    const float all = group_reduce_once<threads>(tops, top, Max());
+    return {all, group_reduce_once<threads>(sums, relative_to(all), Sum())};
   }
 
   // Every lane gets that of the parts of its group of `width` lanes.

@@ -81,7 +81,7 @@ struct StagedRow {
       for (int e = 1; e < C.vector; ++e) part += f(h[e]);
       total += part;
     });
-    return block_reduce_once(scratch, total, Sum());
+    return group_reduce_once<C.threads>(scratch, total, Sum());
   }
 
   // The parts of all blocks of the cluster, in their order. All threads call, once.

@@ -24,7 +24,7 @@ TC_DEVICE void staged(const Params& p) {
     x.transform(v, column);
     total.add(v);
   });
-  total = total.over_block(shared.scratch[0], shared.scratch[1]);
+  total = total.over_block<C.threads>(shared.scratch[0], shared.scratch[1]);
   if constexpr (C.cluster > 1) {
     const ExpSum* slices = row.gather(shared, total);
     total = ExpSum::of_nothing();
