@@ -32,7 +32,7 @@ TC_DEVICE void staged(const Params& p) {
     for (int i = 0; i < C.cluster; ++i) total.sum += slices[i].relative_to(total.top);
   }
   const Finish<C> finish(total);
-  row.each([&](int column, float(&v)[C.vector]) {
+  row.template each<1>([&](int column, float(&v)[C.vector]) {
     x.transform(v, column);
     for (int e = 0; e < C.vector; ++e) v[e] = finish(v[e]);
     store_floats(out + column, v);
