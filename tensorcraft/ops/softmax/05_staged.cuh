@@ -20,7 +20,7 @@ TC_DEVICE void staged(const Params& p) {
   const StagedRow<T, C> row(shared, &memory[0], x.data(), nullptr, int(p.cols), p.rows);
 
   ExpSum total = ExpSum::of_nothing();
-  row.template each<2>([&](int column, float(&v)[C.vector]) {
+  row.template each<1>([&](int column, float(&v)[C.vector]) {
     x.transform(v, column);
     total.add(v);
   });
