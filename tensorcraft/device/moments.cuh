@@ -87,10 +87,6 @@ struct Moments {
 struct EvenMoments {
   float mean, var;
 
-  EvenMoments() = default;
-  TC_DEVICE EvenMoments(const Moments& m, float inverse_count)
-      : mean(m.mean), var(m.squares * inverse_count) {}
-
   // With d the distance between the means: (v + w) / 2 + (d / 2)^2. The same of both sides, bit for
   // bit, and equal means join to that very mean.
   TC_DEVICE void join(const EvenMoments& other) {
@@ -120,7 +116,8 @@ struct EvenMoments {
     if constexpr (group <= kWarpSize)
       return average<group>();
     else
-      return part_of_warps<group>(shared, average<kWarpSize>()).template average<group / kWarpSize>();
+      return part_of_warps<group>(shared, average<kWarpSize>())
+          .template average<group / kWarpSize>();
   }
 
  private:

@@ -238,11 +238,7 @@ struct OwnWeights {
   TC_DEVICE void floats(float (&to)[C.vector], int slot, float other) const {
     for (float& w : to) w = other;
     if constexpr (given)
-      for (int i = 0; i < C.vector / kPiece; ++i) {
-        float part[kPiece];
-        to_floats(part, pieces[slot][i]);
-        for (int e = 0; e < kPiece; ++e) to[i * kPiece + e] = part[e];
-      }
+      for (int i = 0; i < C.vector / kPiece; ++i) to_floats(to + i * kPiece, pieces[slot][i]);
   }
 };
 

@@ -13,10 +13,8 @@ namespace tensorcraft::kernel::layer_norm {
 
 template <class T, class W, Config C>
 TC_DEVICE void persistent(const Params& p) {
-  // Where no thread has more of a row than another, its count need not be told.
-  using Part = Select<C.whole != 0, EvenMoments, Moments>;
-  RowWalk<T, Part, C, C.has_residual != 0> walk(static_shared<RowExchange<Part, C>>(),
-                                                dynamic_shared<Packed<T, C.vector>>(), int(p.cols));
+  RowWalk<T, Part<C>, C, C.has_residual != 0> walk(
+      static_shared<RowExchange<Part<C>, C>>(), dynamic_shared<Packed<T, C.vector>>(), int(p.cols));
   const OwnWeights<W, C, C.has_weight != 0> weights(p.weight, walk);
   const OwnWeights<W, C, C.has_bias != 0> biases(p.bias, walk);
   float firsts[2] = {}, pivot = 0;  // of rows that are on their way, for whose values nobody waits
@@ -38,12 +36,9 @@ TC_DEVICE void persistent(const Params& p) {
           for (float& v : h) v -= pivot;
           own.join(Moments::of(h));
         });
-        if constexpr (C.whole)
-          return EvenMoments(own, 1.0f / (C.slots * C.vector));
-        else
-          return own;
+        return part_of<C>(own);
       },
-      [&](const Part& all) {
+      [&](const Part<C>& all) {
         s = Row<T, W, C>::about(pivot, all.mean);
         s.rstd = rsqrtf(all.variance(p.inverse_cols) + p.eps);
       },

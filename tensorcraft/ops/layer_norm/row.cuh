@@ -119,6 +119,18 @@ TC_DEVICE Moments moments(const RowSlots<T, C, has_residual>& slots, float pivot
   return own;
 }
 
+// Those of a row's threads as they are joined: where no thread has more of it than another, without
+// their counts.
+template <Config C>
+using Part = Select<C.whole != 0, EvenMoments, Moments>;
+template <Config C>
+TC_DEVICE Part<C> part_of(const Moments& own) {
+  if constexpr (C.whole)
+    return {own.mean, own.squares * (1.0f / (C.slots * C.vector))};
+  else
+    return own;
+}
+
 // By one thread of the row.
 TC_DEVICE void store_statistics(const Params& p, int64_t row, const Statistics& s) {
   if (p.mean) p.mean[row] = s.pivot + s.shift;
