@@ -64,8 +64,9 @@ constexpr Config stage(int threads, int vector, int cluster) {
 
 template <class Config>
 constexpr Config walk(int vector, int slots, int cluster, bool whole = false, int stages = 3) {
-  return {.threads = 512,
-          .group = 512,
+  const int threads = vector == 4 && cluster < 8 ? 1024 : 512;
+  return {.threads = threads,
+          .group = threads,
           .vector = vector,
           .slots = slots,
           .whole = whole,

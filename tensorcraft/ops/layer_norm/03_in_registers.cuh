@@ -11,13 +11,13 @@ namespace tensorcraft::kernel::layer_norm {
 
 template <class T, class W, Config C>
 TC_DEVICE void in_registers(const Params& p) {
-  auto& shared = static_shared<BlockReduce<Part<C>>>();
+  auto& shared = static_shared<BlockReduce<RowPart<C>>>();
   const auto [index, exists] = group_row<C>(p.rows);
   const Row<T, W, C> row(p, index);
   RowSlots<T, C, C.has_residual != 0> slots;
   slots.load(row.x, row.residual, int(p.cols));
   const float pivot = row.kHasPivot ? row.pivot() : 0;
-  const Part<C> all = part_of<C>(moments(slots, pivot)).template over_group<C.group>(shared);
+  const RowPart<C> all = row_part<C>(moments(slots, pivot)).template over_group<C.group>(shared);
   Statistics s = row.about(pivot, all.mean);
   s.rstd = rsqrtf(all.variance(p.inverse_cols) + p.eps);
   if (!exists) return;

@@ -13,8 +13,9 @@ namespace tensorcraft::kernel::layer_norm {
 
 template <class T, class W, Config C>
 TC_DEVICE void persistent(const Params& p) {
-  RowWalk<T, Part<C>, C, C.has_residual != 0> walk(
-      static_shared<RowExchange<Part<C>, C>>(), dynamic_shared<Packed<T, C.vector>>(), int(p.cols));
+  RowWalk<T, RowPart<C>, C, C.has_residual != 0> walk(static_shared<RowExchange<RowPart<C>, C>>(),
+                                                      dynamic_shared<Packed<T, C.vector>>(),
+                                                      int(p.cols));
   const OwnWeights<W, C, C.has_weight != 0> weights(p.weight, walk);
   const OwnWeights<W, C, C.has_bias != 0> biases(p.bias, walk);
   float firsts[2] = {}, pivot = 0;  // of rows that are on their way, for whose values nobody waits
@@ -36,9 +37,9 @@ TC_DEVICE void persistent(const Params& p) {
           for (float& v : h) v -= pivot;
           own.join(Moments::of(h));
         });
-        return part_of<C>(own);
+        return row_part<C>(own);
       },
-      [&](const Part<C>& all) {
+      [&](const RowPart<C>& all) {
         s = Row<T, W, C>::about(pivot, all.mean);
         s.rstd = rsqrtf(all.variance(p.inverse_cols) + p.eps);
       },

@@ -122,9 +122,9 @@ TC_DEVICE Moments moments(const RowSlots<T, C, has_residual>& slots, float pivot
 // Those of a row's threads as they are joined: where no thread has more of it than another, without
 // their counts.
 template <Config C>
-using Part = Select<C.whole != 0, EvenMoments, Moments>;
+using RowPart = Select<C.whole != 0, EvenMoments, Moments>;
 template <Config C>
-TC_DEVICE Part<C> part_of(const Moments& own) {
+TC_DEVICE RowPart<C> row_part(const Moments& own) {
   if constexpr (C.whole)
     return {own.mean, own.squares * (1.0f / (C.slots * C.vector))};
   else

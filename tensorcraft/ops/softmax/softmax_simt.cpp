@@ -109,15 +109,16 @@ constexpr std::array kStagedFloats{staged_row(128, 4, 1), staged_row(256, 4, 2)}
 constexpr std::array kStagedHalves{with(staged_row(128, 8, 1), Form::log_softmax)};
 
 constexpr Config walk(int vector, int slots, int cluster, bool whole) {
-  return {.threads = 512,
-          .group = 512,
+  const int threads = vector == 4 ? 1024 : 512;
+  return {.threads = threads,
+          .group = threads,
           .vector = vector,
           .slots = slots,
           .whole = whole,
           .cluster = cluster,
           .stages = 3};
 }
-constexpr std::array kPersistentFloats{walk(4, 2, 1, false), walk(4, 6, 2, false),
+constexpr std::array kPersistentFloats{walk(4, 1, 1, false), walk(4, 3, 2, false),
                                        walk(4, 1, 1, true)};
 constexpr std::array kPersistentHalves{with(walk(8, 2, 1, false), Form::log_softmax)};
 
