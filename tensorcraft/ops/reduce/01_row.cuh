@@ -22,16 +22,19 @@ TC_DEVICE void add_tile(const Params& p, typename R::State& s, const T* run, int
   const int left = int(rest < kTile ? rest : kTile) - lane * C.vector;
   Packed<T, C.vector> v[C.unroll];
 #pragma unroll
-  for (int u = 0; u < C.unroll; ++u)
+  for (int u = 0; u < C.unroll; ++u) {
+    if constexpr (has_nothing<R>) v[u].fill(R::nothing());
     if (u * kStep + C.vector <= left) v[u].load(own + u * kStep * step);
+  }
 #pragma unroll
   for (int u = 0; u < C.unroll; ++u)
-    if (u * kStep + C.vector <= left)
-      R::template add<C.vector>(s, v[u].elements(), index + u * kStep, 1);
+    if (has_nothing<R> || u * kStep + C.vector <= left)
+      R::template add<C.vector>(s, v[u], index + u * kStep, 1);
   if constexpr (C.vector > 1) {
     if (rest > kTile) return;
     // The end of the run, less than one access.
     const int64_t whole = p.cols - p.cols % C.vector;
+#pragma unroll 1  // once, but where a group is small
     for (int64_t i = whole + lane; i < p.cols; i += C.group)
       add_one<R>(s, run[i], index - first - lane * C.vector + i);
   }

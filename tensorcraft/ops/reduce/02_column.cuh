@@ -44,15 +44,16 @@ TC_DEVICE void add_lines(const Params& p, typename R::State (&s)[C.vector], cons
       const int64_t at = first + u * kWays;
       line = x + p.maps.offset<C.nested>(Params::kSegments, at / p.cols) + at % p.cols * p.step;
     }
+    if constexpr (has_nothing<R>) v[u].fill(R::nothing());
     if (u * kWays < left) v[u].load(line);
     line += kWays * p.step;
   }
-  if ((C.unroll - 1) * kWays < left) {
+  if (has_nothing<R> || (C.unroll - 1) * kWays < left) {
 #pragma unroll
     for (int e = 0; e < C.vector; ++e) {
       AlignedVector<T, C.unroll> column;
 #pragma unroll
-      for (int u = 0; u < C.unroll; ++u) column[u] = v[u].elements()[e];
+      for (int u = 0; u < C.unroll; ++u) column[u] = v[u][e];
       R::template add<C.unroll>(s[e], column, first, kWays);
     }
     return;
@@ -60,7 +61,7 @@ TC_DEVICE void add_lines(const Params& p, typename R::State (&s)[C.vector], cons
 #pragma unroll
   for (int u = 0; u < C.unroll; ++u)
     if (u * kWays < left)
-      for (int e = 0; e < C.vector; ++e) add_one<R>(s[e], v[u].elements()[e], first + u * kWays);
+      for (int e = 0; e < C.vector; ++e) add_one<R>(s[e], v[u][e], first + u * kWays);
 }
 
 // What a block has of the outputs: columns of one row, from `first` on.
@@ -89,9 +90,11 @@ TC_DEVICE void column(const Params& p) {
   const int64_t mine = from.first + lane * C.vector;  // the first of the columns of this thread
   if (mine < p.inner) {
     const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, from.row) + mine;
-#pragma unroll 1  // a unit is C.unroll accesses
-    for (int64_t unit = own.split; unit < p.units; unit += C.shared ? p.splits : 1)
-      add_lines<R, C>(p, s, x, unit * (Shared::kWays * C.unroll) + way);
+    // A unit is C.unroll accesses. For all the compiler knows it may wrap: of 64 bits it would
+    // become an address of each access, and those leave no registers.
+#pragma unroll 1
+    for (uint32_t unit = own.split; unit < uint32_t(p.units); unit += uint32_t(p.splits))
+      add_lines<R, C>(p, s, x, int64_t(unit) * (Shared::kWays * C.unroll) + way);
   }
   const State sum = combine_ways<R, C>(shared, s);
   const Part part = part_of_block<C>(p);

@@ -200,6 +200,8 @@ inline std::string_view column_problem(const Params& p) {
   if (x.axes == 0 || x.stride[x.axes - 1] != 1)
     return "neighbours must be outputs of their own, not elements of one";
   if (p.rows == 0) return "there are no outputs";
+  if (p.segments * p.cols >> 36)
+    return "needs fewer than 2^36 elements of an output";  // 2^31 units
   return p.rows > op::kMaxBlocks / 8 ? "needs fewer than 2^28 outputs" : "";
 }
 inline std::string_view column_doubt(const Params& p) {

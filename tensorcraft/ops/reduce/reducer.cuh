@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What each operation keeps of the elements that were seen, and how two such states become one.
-// A Reducer has State, Out, identity(), add() of N elements, combine() and finish(). States are
-// words of 4 bytes, so that shuffles and the workspace carry all of them alike.
+// A Reducer has State, Out, identity(), add() of N elements, combine() and finish(), and nothing(),
+// an element that changes nothing, where that is no slower than a branch around what does not
+// exist. States are words of 4 bytes, so that shuffles and the workspace carry all of them alike.
 #include "tensorcraft/device/concepts.h"
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/vec.cuh"
@@ -24,14 +25,12 @@ using Number = typename NumberOf<T>::type;
 
 // f of pairs, then of pairs of those: the depth is log2(N), and so is the growth of rounding.
 template <int N, class V, class F>
-TC_DEVICE V tree(V (&values)[N], F f) {
-  if constexpr (N == 1) {
-    return values[0];
-  } else {
-    V pairs[N / 2];
-    for (int i = 0; i < N / 2; ++i) pairs[i] = f(values[i], values[i + N / 2]);
-    return tree(pairs, f);
-  }
+TC_DEVICE V tree(const V (&values)[N], F f) {
+  V all[N];
+  for (int i = 0; i < N; ++i) all[i] = values[i];
+  for (int half = N / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) all[i] = f(all[i], all[i + half]);
+  return all[0];
 }
 
 struct Plus {
@@ -52,9 +51,16 @@ inline constexpr int64_t kLargest = 0x7fffffffffffffff;
 template <class V>
 TC_DEVICE V lowest() {
   if constexpr (FloatingPoint<V>)
-    return -kInfinity;
+    return V(-kInfinity);
   else
-    return -kLargest - 1;
+    return V(-1) < V(0) ? V(uint64_t(1) << (8 * sizeof(V) - 1)) : V(0);
+}
+template <class V>
+TC_DEVICE V highest() {
+  if constexpr (FloatingPoint<V>)
+    return V(kInfinity);
+  else
+    return V(-1 - lowest<V>());
 }
 
 // One value, and an associative function of two. Integers that add up wrap.
@@ -63,8 +69,8 @@ struct Fold {
   struct State {
     V value;
   };
-  template <int N>
-  TC_DEVICE static void add(State& s, const AlignedVector<T, N>& x, int64_t, int64_t) {
+  template <int N, class Values>
+  TC_DEVICE static void add(State& s, const Values& x, int64_t, int64_t) {
     V values[N];
     for (int i = 0; i < N; ++i) {
       if constexpr (nonzero)
@@ -95,6 +101,7 @@ struct Sum : Fold<T, typename SumOf<T>::Value, Plus, operation == Operation::cou
   using State = typename Folded::State;
   using Out = typename SumOf<T>::Out;
   TC_DEVICE static State identity() { return {0}; }
+  TC_DEVICE static T nothing() { return T{}; }
   TC_DEVICE static Out finish(const State& s, const Params& p) {
     if constexpr (operation == Operation::mean)
       return Out(s.value / p.count);
@@ -108,18 +115,15 @@ struct Maximum : Fold<T, Number<T>, Larger> {
   using State = typename Fold<T, Number<T>, Larger>::State;
   using Out = T;
   TC_DEVICE static State identity() { return {lowest<Number<T>>()}; }
+  TC_DEVICE static T nothing() { return lowest<T>(); }
   TC_DEVICE static T finish(const State& s, const Params&) { return T(s.value); }
 };
 template <class T>
 struct Minimum : Fold<T, Number<T>, Smaller> {
   using State = typename Fold<T, Number<T>, Smaller>::State;
   using Out = T;
-  TC_DEVICE static State identity() {
-    if constexpr (FloatingPoint<T>)
-      return {kInfinity};
-    else
-      return {kLargest};
-  }
+  TC_DEVICE static State identity() { return {highest<Number<T>>()}; }
+  TC_DEVICE static T nothing() { return highest<T>(); }
   TC_DEVICE static T finish(const State& s, const Params&) { return T(s.value); }
 };
 
@@ -140,8 +144,8 @@ struct ArgMax {
   }
   TC_DEVICE static State identity() { return {kLargest, lowest<Number<T>>()}; }
   // Elements come in the order of their indices, so a later one must be larger.
-  template <int N>
-  TC_DEVICE static void add(State& s, const AlignedVector<T, N>& x, int64_t index, int64_t step) {
+  template <int N, class Values>
+  TC_DEVICE static void add(State& s, const Values& x, int64_t index, int64_t step) {
     for (int i = 0; i < N; ++i) {
       const auto value = Number<T>(x[i]);
       if (!is_larger(value, s.value)) continue;
@@ -168,8 +172,8 @@ struct Moments {
     float count, mean, squares, pivot;
   };
   TC_DEVICE static State identity() { return {0, 0, 0, 0}; }
-  template <int N>
-  TC_DEVICE static void add(State& s, const AlignedVector<T, N>& x, int64_t, int64_t) {
+  template <int N, class Values>
+  TC_DEVICE static void add(State& s, const Values& x, int64_t, int64_t) {
     const float pivot = s.count == 0 ? float(x[0]) : s.pivot;
     float values[N];
     for (int i = 0; i < N; ++i) values[i] = float(x[i]) - pivot;
@@ -196,14 +200,15 @@ struct Truth {
     int32_t found;
   };
   TC_DEVICE static State identity() { return {0}; }
+  TC_DEVICE static T nothing() { return T(deciding ? 0.0f : 1.0f); }
   TC_DEVICE static bool is_true(T x) {
     if constexpr (FloatingPoint<T>)
       return float(x) != 0.0f;
     else
       return x != T(0);
   }
-  template <int N>
-  TC_DEVICE static void add(State& s, const AlignedVector<T, N>& x, int64_t, int64_t) {
+  template <int N, class Values>
+  TC_DEVICE static void add(State& s, const Values& x, int64_t, int64_t) {
     for (int i = 0; i < N; ++i) s.found |= int32_t(is_true(x[i]) == deciding);
   }
   TC_DEVICE static State combine(const State& a, const State& b) { return {a.found | b.found}; }
@@ -222,27 +227,41 @@ template <class T> struct ReducerOf<T, Operation::all> { using type = Truth<T, f
 template <class T, Operation operation>
 using Reducer = typename ReducerOf<T, operation>::type;
 
+// Does R have an element that changes nothing?
+template <class R>
+inline constexpr bool has_nothing = requires {
+  R::nothing();
+};
+
 // out[at], in the type that finish() gives.
 template <class R>
 TC_DEVICE void store(const Params& p, int64_t at, const typename R::State& s) {
   static_cast<typename R::Out*>(p.out)[at] = R::finish(s, p);
 }
 
+// The unsigned integer of so many bytes.
+template <int bytes>
+using Bits = Select<bytes == 8, uint64_t,
+                    Select<bytes == 4, uint32_t, Select<bytes == 2, uint16_t, uint8_t>>>;
+
 // N elements as they came from memory: 4 bytes a register until they are used.
 template <class T, int N>
 struct Packed {
-  static constexpr int kWords = int(sizeof(T)) * N / 4;
-  AlignedVector<uint32_t, kWords> words;
+  using Word = Bits<int(sizeof(T)) * N % 4 || sizeof(T) == 8 ? int(sizeof(T)) : 4>;
+  static constexpr int kBits = 8 * int(sizeof(T)), kShare = int(sizeof(Word) / sizeof(T));
+  AlignedVector<Word, N / kShare> words;
+
   TC_DEVICE void load(const T* from) {
-    words = load_vector<kWords>(reinterpret_cast<const uint32_t*>(from));
+    words = load_vector<N / kShare>(reinterpret_cast<const Word*>(from));
   }
-  TC_DEVICE AlignedVector<T, N> elements() const { return bit_cast<AlignedVector<T, N>>(words); }
-};
-template <class T>
-struct Packed<T, 1> {
-  T value;
-  TC_DEVICE void load(const T* from) { value = *from; }
-  TC_DEVICE AlignedVector<T, 1> elements() const { return {{value}}; }
+  TC_DEVICE void fill(T x) {
+    Word word = 0;
+    for (int i = 0; i < kShare; ++i) word |= Word(bit_cast<Bits<sizeof(T)>>(x)) << i * kBits;
+    for (int w = 0; w < N / kShare; ++w) words[w] = word;
+  }
+  TC_DEVICE T operator[](int i) const {
+    return bit_cast<T>(Bits<sizeof(T)>(words[i / kShare] >> i % kShare * kBits));
+  }
 };
 
 // One element.
