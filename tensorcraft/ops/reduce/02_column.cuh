@@ -18,6 +18,7 @@ struct ColumnShared {
 template <class R, Config C, class State>
 TC_DEVICE State combine_ways(ColumnShared<State, C>& shared, State (&s)[C.vector]) {
   const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
+#pragma unroll 1
   for (int lanes = kWarpSize / 2; lanes >= C.group; lanes /= 2)
     for (State& one : s) one = R::combine(one, shuffle_xor(one, lanes));
   if (lane < C.group)
@@ -28,6 +29,14 @@ TC_DEVICE State combine_ways(ColumnShared<State, C>& shared, State (&s)[C.vector
     for (const auto& columns : shared.parts) sum = R::combine(sum, columns[threadIdx.x]);
   return sum;
 }
+
+// One column of some lines.
+template <class Packed>
+struct Line {
+  const Packed* lines;
+  int column;
+  TC_DEVICE auto operator[](int i) const { return lines[i][column]; }
+};
 
 // Lines `first`, first + kWays, ... of one column after the other, each as one sequence.
 template <class R, Config C, class T>
@@ -50,12 +59,8 @@ TC_DEVICE void add_lines(const Params& p, typename R::State (&s)[C.vector], cons
   }
   if (has_nothing<R> || (C.unroll - 1) * kWays < left) {
 #pragma unroll
-    for (int e = 0; e < C.vector; ++e) {
-      AlignedVector<T, C.unroll> column;
-#pragma unroll
-      for (int u = 0; u < C.unroll; ++u) column[u] = v[u][e];
-      R::template add<C.unroll>(s[e], column, first, kWays);
-    }
+    for (int e = 0; e < C.vector; ++e)
+      R::template add<C.unroll>(s[e], Line<Packed<T, C.vector>>{v, e}, first, kWays);
     return;
   }
 #pragma unroll

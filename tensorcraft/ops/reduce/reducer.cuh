@@ -23,14 +23,13 @@ struct NumberOf<T> {
 template <class T>
 using Number = typename NumberOf<T>::type;
 
-// f of pairs, then of pairs of those: the depth is log2(N), and so is the growth of rounding.
+// f of pairs, then of pairs of those: the depth is log2(N), and so is the growth of rounding. The
+// values are lost.
 template <int N, class V, class F>
-TC_DEVICE V tree(const V (&values)[N], F f) {
-  V all[N];
-  for (int i = 0; i < N; ++i) all[i] = values[i];
+TC_DEVICE V tree(V (&values)[N], F f) {
   for (int half = N / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) all[i] = f(all[i], all[i + half]);
-  return all[0];
+    for (int i = 0; i < half; ++i) values[i] = f(values[i], values[i + half]);
+  return values[0];
 }
 
 struct Plus {
@@ -175,11 +174,11 @@ struct Moments {
   template <int N, class Values>
   TC_DEVICE static void add(State& s, const Values& x, int64_t, int64_t) {
     const float pivot = s.count == 0 ? float(x[0]) : s.pivot;
-    float values[N];
-    for (int i = 0; i < N; ++i) values[i] = float(x[i]) - pivot;
+    float values[N], squares[N];
+    for (int i = 0; i < N; ++i) values[i] = squares[i] = float(x[i]) - pivot;
     const float mean = tree(values, Plus()) * (1.0f / N);
-    for (int i = 0; i < N; ++i) values[i] = (values[i] - mean) * (values[i] - mean);
-    s = combine(s, {float(N), mean, tree(values, Plus()), pivot});
+    for (int i = 0; i < N; ++i) squares[i] = (squares[i] - mean) * (squares[i] - mean);
+    s = combine(s, {float(N), mean, tree(squares, Plus()), pivot});
   }
   TC_DEVICE static State combine(const State& a, const State& b) {
     if (a.count == 0) return b;
