@@ -10,22 +10,26 @@ struct ExpSum {
   float top, sum;
 
   TC_DEVICE static ExpSum of_nothing() { return {-kInfinity, 0}; }
+  TC_DEVICE static ExpSum of(float x) { return {x, x == -kInfinity ? 0.f : 1 + (x - x)}; }
 
   template <int kCount>
   TC_DEVICE void add(const float (&v)[kCount]) {
-    const float next = fmax_nan(in_pairs(v, Max()), top);
-    const float shift = next == -kInfinity ? 0.f : next;  // nothing but -inf so far: the sum is 0
     float terms[kCount];
+    for (int e = 0; e < kCount; ++e) terms[e] = v[e];
+    const float next = fmax_nan(in_pairs(terms, Max()), top);
+    const float shift = next == -kInfinity ? 0.f : next;  // nothing but -inf so far: the sum is 0
     for (int e = 0; e < kCount; ++e) terms[e] = exp_fast(v[e] - shift);
     sum = fmaf(sum, exp_fast(top - shift), in_pairs(terms, Sum()));
     top = next;
   }
 
-  // Every thread gets that of its group's values; all threads of the block call.
+  // Every thread gets that of its group's values, as group_reduce_once() does.
   template <int group>
-  TC_DEVICE ExpSum over_group(BlockReduce<float>& scratch) const {
-    const float all = group_reduce<group>(scratch, top, Max());
-    return {all, group_reduce<group>(scratch, relative_to(all), Sum())};
+  TC_DEVICE ExpSum over_group(BlockReduce<ExpSum>& shared) const {
+    if constexpr (group <= kWarpSize)
+      return over_warp<group>();
+    else
+      return part_of_warps<group>(shared, over_warp()).template over_warp<group / kWarpSize>();
   }
   // The same of the block's, with a scratch for each of its two reductions and no barrier more.
   template <int threads>

@@ -35,16 +35,14 @@ TC_DEVICE int thread_rank() {
 }
 TC_DEVICE int block_threads() { return int(blockDim.x * blockDim.y * blockDim.z); }
 
-// The reduction of a thread's own values, a power of two: neighbours first, so that few operations
-// wait for one another.
+// The reduction of a thread's own values, a power of two, which are lost: neighbours first, so that
+// few operations wait for one another.
 template <int kCount, class Op>
-TC_DEVICE float in_pairs(const float (&v)[kCount], Op op) {
+TC_DEVICE float in_pairs(float (&v)[kCount], Op op) {
   static_assert((kCount & (kCount - 1)) == 0);
-  float all[kCount];
-  for (int i = 0; i < kCount; ++i) all[i] = v[i];
   for (int step = 1; step < kCount; step *= 2)
-    for (int i = 0; i < kCount; i += 2 * step) all[i] = op(all[i], all[i + step]);
-  return all[0];
+    for (int i = 0; i < kCount; i += 2 * step) v[i] = op(v[i], v[i + step]);
+  return v[0];
 }
 
 // Every lane gets the reduction over its group of `width` neighbouring lanes (the whole warp by

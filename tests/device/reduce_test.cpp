@@ -37,11 +37,11 @@ void expect_all(const std::vector<float>& got, float expected) {
 
 TEST(Thread, AddsItsValuesInPairs) {
   const float large = 16777216;  // 2^24: adding 1 to it changes nothing
-  const float values[8] = {large, 1, 1, -large, 1, 1, 1, 1};
+  float values[8] = {large, 1, 1, -large, 1, 1, 1, 1};
   EXPECT_EQ(in_pairs(values, Sum()), 5);  // 1 - large is exact; one by one it is 4
-  const float one[1] = {7};
+  float one[1] = {7};
   EXPECT_EQ(in_pairs(one, Sum()), 7);
-  const float tops[4] = {-3, 9, std::numeric_limits<float>::quiet_NaN(), 1};
+  float tops[4] = {-3, 9, std::numeric_limits<float>::quiet_NaN(), 1};
   EXPECT_TRUE(std::isnan(in_pairs(tops, Max())));
 }
 

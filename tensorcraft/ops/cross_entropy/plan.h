@@ -30,8 +30,7 @@ inline Params contiguous_params(const void* logits, const void* targets, float* 
 
 inline Launch launch(const Params& p, Config config) {
   config.nested = p.maps.is_nested();
-  return {.config = config,
-          .blocks = std::min(div_ceil(p.rows, config.threads / config.group), op::kMaxBlocks)};
+  return {.config = config, .blocks = div_ceil(p.rows, config.threads / config.group)};
 }
 
 inline Launch naive_launch(const Params& p) {
@@ -59,6 +58,8 @@ inline std::string_view naive_problem(const Params& p) {
 }
 
 inline std::string_view online_problem(const Params& p) {
+  if (p.rows > op::kMaxBlocks || p.classes >> 33)
+    return "needs fewer than 2^31 rows, of fewer than 2^33 classes";
   return p.classes <= 1 || p.class_step == 1 ? "" : "the classes must be neighbours";
 }
 

@@ -12,7 +12,7 @@ namespace tensorcraft::kernel::softmax {
 
 template <class T, Config C>
 TC_DEVICE void online(const Params& p) {
-  auto& scratch = static_shared<BlockReduce<float>>();
+  auto& scratch = static_shared<BlockReduce<ExpSum>>();
   constexpr int kStep = C.threads * C.vector;
   const int first = int(threadIdx.x) * C.vector;
   const int64_t whole = p.cols / C.vector * C.vector;  // the rest goes one by one
@@ -26,12 +26,14 @@ TC_DEVICE void online(const Params& p) {
       x.load(v, i);
       part.add(v);
     }
+#pragma unroll 1  // once at most
     for (int64_t i = whole + threadIdx.x; i < p.cols; i += C.threads) {
       const float one[1] = {x.at(i)};
       part.add(one);
     }
 
     const ExpSum total = part.over_group<C.threads>(scratch);
+    __syncthreads();  // the next row's parts lie where those of this one were
     if constexpr (C.form == Form::logsumexp) {
       if (threadIdx.x == 0) *out = T(total.log_sum());
     } else {
@@ -41,6 +43,7 @@ TC_DEVICE void online(const Params& p) {
         for (int e = 0; e < C.vector; ++e) v[e] = finish(v[e]);
         store_floats(out + i, v);
       }
+#pragma unroll 1
       for (int64_t i = whole + threadIdx.x; i < p.cols; i += C.threads) out[i] = T(finish(x.at(i)));
     }
   }
