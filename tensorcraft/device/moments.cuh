@@ -19,7 +19,9 @@ struct Moments {
   // Of a power of two of them, added in pairs: equal values have that very mean.
   template <int kCount>
   TC_DEVICE static Moments of(const float (&values)[kCount]) {
-    Moments part{kCount, in_pairs(values, Sum()) / kCount, 0};
+    float sums[kCount];
+    for (int i = 0; i < kCount; ++i) sums[i] = values[i];
+    Moments part{kCount, in_pairs(sums, Sum()) / kCount, 0};
     for (float v : values) part.squares += (v - part.mean) * (v - part.mean);
     return part;
   }

@@ -88,7 +88,8 @@ inline std::string_view vectorized_problem(const Params& p, int element_bytes, i
                 !op::is_vector_aligned(p.sin) || p.cos_row * cache_bytes % 16 ||
                 p.sin_row * cache_bytes % 16))
     return "rows of cos and sin must be contiguous and begin at multiples of 16 bytes";
-  if (p.tokens > op::kMaxBlocks) return "more than 2^31 - 1 tokens";
+  if (p.tokens > op::kMaxBlocks || p.x.heads + p.k.heads > op::kMaxBlocks / 2)
+    return "more than 2^31 - 1 tokens, or 2^30 heads of one";
   return "";
 }
 
