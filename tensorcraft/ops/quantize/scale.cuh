@@ -67,7 +67,8 @@ TC_DEVICE float power_of_two_above(float scale) {
 
 template <class Q>
 TC_DEVICE Scale scale_of(const Range& range, bool asymmetric, bool power_of_two) {
-  float scale = asymmetric ? (range.high + range.low) / 255.0f : range.high / kLargestCode<Q>;
+  float scale =
+      asymmetric ? divided(range.high + range.low, 255) : divided(range.high, kLargestCode<Q>);
   if (power_of_two) scale = power_of_two_above(scale);
   if (scale == 0) scale = 1;
   if (!asymmetric) return {scale, 0};
@@ -101,8 +102,9 @@ struct ShortDivisor {
   }
 };
 
-// The codes of neighbours of a tile, in the place of values that were T's.
-template <class T, class Q>
+// The codes of neighbours of a tile, in the place of values that were T's. kMeasured: the scale is
+// that of the largest of them, so that no quotient lies beyond the last code.
+template <class T, class Q, bool kMeasured>
 struct Coder {
   static constexpr bool kShort = sizeof(T) == 2;
   Select<kShort, ShortDivisor, Divisor<Q>> divisor;
@@ -111,7 +113,9 @@ struct Coder {
   TC_DEVICE explicit Coder(const Scale& s) : divisor(made(s)), zero_point(s.zero_point) {}
   template <int kCount>
   TC_DEVICE AlignedVector<Q, kCount> codes(float (&values)[kCount]) const {
-    if constexpr (!kShort) {
+    if constexpr (!kShort && kMeasured) {
+      for (float& v : values) v *= divisor.factor;
+    } else if constexpr (!kShort) {
       float largest = 0;
       for (const float v : values) largest = fmax_nan(largest, fabsf(v));
       if (!divisor.takes(largest))
