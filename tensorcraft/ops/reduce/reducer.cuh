@@ -228,9 +228,7 @@ using Reducer = typename ReducerOf<T, operation>::type;
 
 // Does R have an element that changes nothing?
 template <class R>
-inline constexpr bool has_nothing = requires {
-  R::nothing();
-};
+inline constexpr bool has_nothing = requires { R::nothing(); };
 
 // out[at], in the type that finish() gives.
 template <class R>
