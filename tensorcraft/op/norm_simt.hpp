@@ -63,8 +63,8 @@ constexpr Config stage(int threads, int vector, int cluster) {
 }
 
 template <class Config>
-constexpr Config walk(int vector, int slots, int cluster, bool whole = false, int stages = 3) {
-  const int threads = vector == 4 && cluster < 8 ? 1024 : 512;
+constexpr Config walk(int threads, int vector, int slots, int cluster, bool whole = false,
+                      int stages = 3) {
   return {.threads = threads,
           .group = threads,
           .vector = vector,

@@ -129,7 +129,8 @@ constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int te
   for (int cluster = 1; cluster <= (has_clusters ? kMaxStagedCluster : 1); cluster *= 2) {
     // As measured on an H200. Small blocks tell each other less; those of a large cluster have 64
     // KiB of a row, as what they tell each other takes as long.
-    const bool wide = element_bytes == 4 ? cluster < 8 : cluster > 2 || !has_clusters;
+    const bool wide =
+        tensors > 1 || (element_bytes == 4 ? cluster < 8 : cluster > 2) || !has_clusters;
     const int threads = wide ? 1024 : 512;
     const int64_t slots = div_ceil(cols, int64_t(cluster) * threads * vector);
     const int64_t registers = slots * vector * weight_bytes / 4;

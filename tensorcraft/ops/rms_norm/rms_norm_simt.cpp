@@ -51,11 +51,11 @@ constexpr std::array kStagedFloats{weighted(stage<Config>(128, 4, 1)),
                                    weighted(stage<Config>(256, 4, 2))};
 constexpr std::array kStagedHalves{residual(weighted(stage<Config>(128, 8, 1)))};
 
-constexpr std::array kPersistentFloats{weighted(walk<Config>(4, 1, 1)),
-                                       weighted(walk<Config>(4, 3, 2)), walk<Config>(4, 1, 1, true),
-                                       residual(weighted(walk<Config>(4, 5, 8, false, 2)))};
-constexpr std::array kPersistentHalves{residual(weighted(walk<Config>(8, 2, 1)))};
-constexpr std::array kPersistentFloatWeights{weighted(walk<Config>(8, 1, 1))};
+constexpr std::array kPersistentFloats{
+    weighted(walk<Config>(1024, 4, 1, 1)), weighted(walk<Config>(1024, 4, 3, 2)),
+    walk<Config>(1024, 4, 1, 1, true), residual(weighted(walk<Config>(1024, 4, 3, 8, false, 2)))};
+constexpr std::array kPersistentHalves{residual(weighted(walk<Config>(1024, 8, 1, 1)))};
+constexpr std::array kPersistentFloatWeights{weighted(walk<Config>(512, 8, 1, 1))};
 
 constexpr std::array kQuantized{nested(kRow)};
 constexpr std::array kQuantizedBlock{kShortRow, kLongRow};

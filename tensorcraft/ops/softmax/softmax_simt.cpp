@@ -108,8 +108,7 @@ constexpr Config staged_row(int threads, int vector, int cluster) {
 constexpr std::array kStagedFloats{staged_row(128, 4, 1), staged_row(256, 4, 2)};
 constexpr std::array kStagedHalves{with(staged_row(128, 8, 1), Form::log_softmax)};
 
-constexpr Config walk(int vector, int slots, int cluster, bool whole) {
-  const int threads = vector == 4 ? 1024 : 512;
+constexpr Config walk(int threads, int vector, int slots, int cluster, bool whole) {
   return {.threads = threads,
           .group = threads,
           .vector = vector,
@@ -118,9 +117,9 @@ constexpr Config walk(int vector, int slots, int cluster, bool whole) {
           .cluster = cluster,
           .stages = 3};
 }
-constexpr std::array kPersistentFloats{walk(4, 1, 1, false), walk(4, 3, 2, false),
-                                       walk(4, 1, 1, true)};
-constexpr std::array kPersistentHalves{with(walk(8, 2, 1, false), Form::log_softmax)};
+constexpr std::array kPersistentFloats{walk(1024, 4, 1, 1, false), walk(1024, 4, 3, 2, false),
+                                       walk(1024, 4, 1, 1, true)};
+constexpr std::array kPersistentHalves{with(walk(512, 8, 2, 1, false), Form::log_softmax)};
 
 }  // namespace
 
