@@ -45,7 +45,7 @@ struct ExpSum {
     return {all, warp_reduce<width>(relative_to(all), Sum())};
   }
   // This part and another.
-  TC_DEVICE void join(const ExpSum& other) {
+  TC_DEVICE void append(const ExpSum& other, int) {
     const float all = fmax_nan(top, other.top);
     sum = relative_to(all) + other.relative_to(all);
     top = all;

@@ -36,6 +36,8 @@ struct Moments {
     count += other.count;
   }
 
+  TC_DEVICE void append(const Moments& other, int) { join(other); }
+
   // Every lane gets those of the parts of its group of `width` lanes. Means are added as
   // differences to the first lane's: equal ones join to the very same, whatever the sum of the
   // counts.
@@ -96,6 +98,12 @@ struct EvenMoments {
     const float apart = half - other_half;
     mean = half + other_half;
     var = fmaf(0.5f, var + other.var, apart * apart);
+  }
+  // Those of `parts` of them, which this is, and another. Equal means stay what they are.
+  TC_DEVICE void append(const EvenMoments& other, int parts) {
+    const float share = ptx::rcp_approx_ftz(float(parts + 1)), apart = other.mean - mean;
+    mean += apart * share;
+    var += (other.var - var + apart * (apart * (float(parts) * share))) * share;
   }
   template <int width = kWarpSize>
   TC_DEVICE EvenMoments over_warp() const {

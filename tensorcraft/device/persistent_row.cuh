@@ -21,7 +21,8 @@ struct RowSource {
 };
 
 // In the kernel's static shared struct: what warps tell each other of their part of a row, and the
-// row that comes after the next. `Part` is words with join(other) and over_warp<width>().
+// row that comes after the next. `Part` is words with over_warp<width>() and
+// append(other, count), the join of `count` of them and another.
 template <class Part, auto C>
 struct RowExchange {
   static constexpr int kWarps = C.threads / kWarpSize, kParts = C.cluster * kWarps;
@@ -187,7 +188,7 @@ struct RowWalk {
         Part all = words.parts[lane % kLanes];
 #pragma unroll 1
         for (int i = kWarpSize; i < Exchange::kParts; i += kWarpSize)
-          all.join(words.parts[i + lane]);
+          all.append(words.parts[i + lane], i / kWarpSize);
         // The lanes that send next tell other blocks by it that the whole warp has read.
         if constexpr (C.cluster > 1) __syncwarp();
         take(all.template over_warp<kLanes>());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 #include <string_view>
 
 // How plan headers look at rows; host only, like op/launch_plan.h.
@@ -118,35 +119,60 @@ constexpr int64_t persistent_bytes(size_t device_bytes) {
   return std::min<int64_t>(device_bytes ? int64_t(device_bytes) - 8 * 1024 : INT64_MAX, 200 * 1024);
 }
 
+// In the text of a Config; kernels without stages are not named by them.
+inline std::string stages_text(int stages) {
+  return stages > 1 ? ", .stages = " + std::to_string(stages) : "";
+}
+
+// Blocks that rows of values of 4 or 2 bytes may have, the best first, as measured on an H200:
+// fewer blocks and threads tell each other less, but what 4 and more tell takes as long as 64 KiB
+// of a row. Half the accesses of a thread are half the text, which decides where both are as fast.
+struct PersistentBlocks {
+  int cluster, threads;
+};
+inline constexpr PersistentBlocks kWords[] = {{1, 1024}, {2, 1024}, {4, 1024}, {8, 512}},
+                                  kHalves[] = {{1, 512},  {2, 512}, {2, 1024},
+                                               {4, 1024}, {8, 512}, {8, 1024}},
+                                  kTwoRows[] = {{1, 1024}, {2, 1024}, {4, 1024}, {8, 1024}},
+                                  kOneBlock[] = {{1, 1024}};
+
 // For `tensors` rows of `cols` elements each, and `weight_bytes` of all weights together for each
-// column, which a thread keeps in registers: as few blocks as have the memory for three stages,
-// else 8 that have it for two.
+// column, which a thread keeps in registers: the first blocks that have the memory for three
+// stages, else the last that have it for two.
 constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int tensors,
                                          int weight_bytes, size_t device_bytes, bool has_clusters) {
   constexpr int kMostValues = 32, kStages = 3;  // values of a thread
   const int vector = 16 / element_bytes;
   PersistentRows rows{};
-  for (int cluster = 1; cluster <= (has_clusters ? kMaxStagedCluster : 1); cluster *= 2) {
-    // As measured on an H200. Small blocks tell each other less; those of a large cluster have 64
-    // KiB of a row, as what they tell each other takes as long.
-    const bool wide =
-        tensors > 1 || (element_bytes == 4 ? cluster < 8 : cluster > 2) || !has_clusters;
-    const int threads = wide ? 1024 : 512;
-    const int64_t slots = div_ceil(cols, int64_t(cluster) * threads * vector);
-    const int64_t registers = slots * vector * weight_bytes / 4;
-    if (slots * vector > kMostValues || registers > 32 * 1024 / threads) continue;
-    const int64_t bytes = slots * threads * 16;
-    const int64_t room = persistent_bytes(device_bytes) / bytes;
-    // Or two of x and one of a residual.
-    const int stages = room >= kStages * tensors ? kStages : room >= 3 && tensors == 2 ? 2 : 0;
-    if (stages <= rows.stages) continue;
-    rows = {.threads = threads,
-            .cluster = cluster,
-            .slots = int(slots),
-            .stages = stages,
-            .whole = slots * cluster * threads * vector == cols,
-            .shared_bytes = int(bytes * (stages == kStages ? stages * tensors : 3))};
-  }
+  const auto consider = [&](const auto& choices) {
+    for (const auto [cluster, threads] : choices) {
+      const int64_t slots = div_ceil(cols, int64_t(cluster) * threads * vector);
+      const bool whole = slots * cluster * threads * vector == cols;
+      // Those of weights, and of four floats for each element of an access.
+      const int64_t registers = slots * vector * weight_bytes / 4 + 4 * vector;
+      const int64_t most_registers = threads == 512 ? 112 : whole ? 64 : 48;
+      if (slots * vector > kMostValues || (weight_bytes && registers > most_registers)) continue;
+      const int64_t bytes = slots * threads * 16;
+      const int64_t room = persistent_bytes(device_bytes) / bytes;
+      // Or two of x and one of a residual.
+      const int stages = room >= kStages * tensors ? kStages : room >= 3 && tensors == 2 ? 2 : 0;
+      if (rows.stages == kStages || stages == 0) continue;
+      rows = {.threads = threads,
+              .cluster = cluster,
+              .slots = int(slots),
+              .stages = stages,
+              .whole = whole,
+              .shared_bytes = int(bytes * (stages == kStages ? stages * tensors : 3))};
+    }
+  };
+  if (!has_clusters)
+    consider(kOneBlock);
+  else if (tensors > 1)
+    consider(kTwoRows);
+  else if (element_bytes == 4)
+    consider(kWords);
+  else
+    consider(kHalves);
   return rows;
 }
 

@@ -29,7 +29,7 @@ std::string config_text(const void* config) {
               op::EnumNames<op::Activation>::names[size_t(c.activation)],
               ", .has_residual = ", c.has_residual, ", .has_weight = ", c.has_weight,
               ", .has_bias = ", c.has_bias, ", .whole = ", c.whole, ", .nested = ", c.nested,
-              ", .cluster = ", c.cluster, ", .stages = ", c.stages, "}");
+              ", .cluster = ", c.cluster, op::stages_text(c.stages), "}");
 }
 
 constexpr std::string_view kParams =

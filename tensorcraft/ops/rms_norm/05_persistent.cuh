@@ -13,7 +13,7 @@ namespace tensorcraft::kernel::rms_norm {
 struct Squares {
   float sum;
 
-  TC_DEVICE void join(const Squares& other) { sum += other.sum; }
+  TC_DEVICE void append(const Squares& other, int) { sum += other.sum; }
   template <int width = kWarpSize>
   TC_DEVICE Squares over_warp() const {
     return {warp_reduce<width>(sum, Sum())};

@@ -26,7 +26,7 @@ std::string config_text(const void* config) {
               ", .group = ", c.group, ", .vector = ", c.vector, ", .slots = ", c.slots,
               ", .has_residual = ", c.has_residual, ", .has_weight = ", c.has_weight,
               ", .whole = ", c.whole, ", .nested = ", c.nested, ", .cluster = ", c.cluster,
-              ", .stages = ", c.stages, "}");
+              op::stages_text(c.stages), "}");
 }
 
 constexpr std::string_view kParams =

@@ -23,7 +23,7 @@ std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
   return join("tensorcraft::kernel::softmax::Config{.threads = ", c.threads, ", .group = ", c.group,
               ", .vector = ", c.vector, ", .slots = ", c.slots, ", .whole = ", c.whole,
-              ", .nested = ", c.nested, ", .cluster = ", c.cluster, ", .stages = ", c.stages,
+              ", .nested = ", c.nested, ", .cluster = ", c.cluster, op::stages_text(c.stages),
               ", .form = tensorcraft::kernel::softmax::Form::", kFormNames[size_t(c.form)],
               ", .mask = tensorcraft::kernel::softmax::Mask::", kMaskNames[size_t(c.mask)],
               ", .scaled = ", c.scaled, "}");
