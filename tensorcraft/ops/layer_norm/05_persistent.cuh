@@ -45,12 +45,13 @@ TC_DEVICE void persistent(const Params& p) {
       },
       [&](uint32_t index, int place) {
         const Row<T, W, C> row(p, index);
-        walk.template each<C.slots>(place, [&](int slot, int column, const float(&h)[C.vector]) {
-          float weight[C.vector], bias[C.vector];
-          weights.floats(weight, slot, 1);
-          biases.floats(bias, slot, 0);
-          row.store_weighted(column, h, s, weight, bias);
-        });
+        walk.template each<C.has_weight || C.has_bias ? C.slots : 1>(
+            place, [&](int slot, int column, const float(&h)[C.vector]) {
+              float weight[C.vector], bias[C.vector];
+              weights.floats(weight, slot, 1);
+              biases.floats(bias, slot, 0);
+              row.store_weighted(column, h, s, weight, bias);
+            });
         if (threadIdx.x == 0 && walk.first == 0) store_statistics(p, index, s);
       });
 }

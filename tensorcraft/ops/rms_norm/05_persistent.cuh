@@ -42,11 +42,12 @@ TC_DEVICE void persistent(const Params& p) {
       [&](const Squares& all) { scale = scale_of(p, all.sum); },
       [&](uint32_t index, int place) {
         const Row<T, W, C> row(p, index);
-        walk.template each<C.slots>(place, [&](int slot, int column, const float(&h)[C.vector]) {
-          float weight[C.vector];
-          weights.floats(weight, slot, 1);
-          row.store_weighted(column, h, scale, weight);
-        });
+        walk.template each<C.has_weight ? C.slots : 1>(
+            place, [&](int slot, int column, const float(&h)[C.vector]) {
+              float weight[C.vector];
+              weights.floats(weight, slot, 1);
+              row.store_weighted(column, h, scale, weight);
+            });
       });
 }
 
