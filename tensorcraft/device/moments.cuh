@@ -103,7 +103,7 @@ struct EvenMoments {
   TC_DEVICE void append(const EvenMoments& other, int parts) {
     const float share = ptx::rcp_approx_ftz(float(parts + 1)), apart = other.mean - mean;
     mean += apart * share;
-    var += (other.var - var + apart * (apart * (float(parts) * share))) * share;
+    var = (float(parts) * var + other.var + apart * (apart * (float(parts) * share))) * share;
   }
   template <int width = kWarpSize>
   TC_DEVICE EvenMoments over_warp() const {

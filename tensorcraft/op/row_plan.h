@@ -138,12 +138,13 @@ inline constexpr PersistentBlocks kWords[] = {{1, 1024}, {2, 1024}, {4, 1024}, {
 
 // For `tensors` rows of `cols` elements each, and `weight_bytes` of all weights together for each
 // column, which a thread keeps in registers: the first blocks that have the memory for three
-// stages, else the last that have it for two.
+// stages, else the first that have it for two.
 constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int tensors,
                                          int weight_bytes, size_t device_bytes, bool has_clusters) {
-  constexpr int kMostValues = 32, kStages = 3;  // values of a thread
+  constexpr int kMostValues = 32, kStages = 3;  // 64 KiB of 512 threads' floats
   const int vector = 16 / element_bytes;
   PersistentRows rows{};
+  if (cols == 0) return rows;
   const auto consider = [&](const auto& choices) {
     for (const auto [cluster, threads] : choices) {
       const int64_t slots = div_ceil(cols, int64_t(cluster) * threads * vector);
@@ -156,7 +157,7 @@ constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int te
       const int64_t room = persistent_bytes(device_bytes) / bytes;
       // Or two of x and one of a residual.
       const int stages = room >= kStages * tensors ? kStages : room >= 3 && tensors == 2 ? 2 : 0;
-      if (rows.stages == kStages || stages == 0) continue;
+      if (stages <= rows.stages) continue;
       rows = {.threads = threads,
               .cluster = cluster,
               .slots = int(slots),

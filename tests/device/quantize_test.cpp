@@ -40,6 +40,19 @@ void expect_codes_of_the_division(float x, float by) {
   expect_code_of_the_division<int8_t>(x, by);
 }
 
+// Every float that is not negative and a multiple of 61 in bits, and all of the smallest.
+TEST(CodeScale, IsADivision) {
+  for (uint32_t bits = 0; bits < 0x7f800000u; bits += bits < 100000 ? 1 : 61) {
+    const float x = bit_cast<float>(bits);
+    ASSERT_EQ(divided(x, 448), x / 448) << std::hexfloat << x;
+    ASSERT_EQ(divided(x, 57344), x / 57344) << std::hexfloat << x;
+    ASSERT_EQ(divided(x, 255), x / 255) << std::hexfloat << x;
+    ASSERT_EQ(divided(x, 127), x / 127) << std::hexfloat << x;
+  }
+  EXPECT_EQ(code_scale<e4m3>(0), 1) << "no scale is 0";
+  EXPECT_TRUE(std::isnan(code_scale<int8_t>(kNotANumber)));
+}
+
 TEST(Divisor, GivesTheQuotientsAndCodesOfADivision) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));

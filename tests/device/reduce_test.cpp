@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/device/moments.cuh"
 #include "tensorcraft/device/reduce.cuh"
 
 #include "tensorcraft/simt/launch.hpp"
@@ -33,6 +34,21 @@ std::vector<float> run(int warps, const std::function<float(int thread)>& body) 
 
 void expect_all(const std::vector<float>& got, float expected) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], expected) << "thread " << i;
+}
+
+// One part after the other: 1, 2, 3, 6 have the mean 3 and the variance 14 / 4.
+TEST(EvenMoments, AppendOnePartToSeveral) {
+  EvenMoments all{1, 0};
+  all.append({2, 0}, 1);
+  all.append({3, 0}, 2);
+  all.append({6, 0}, 3);
+  EXPECT_FLOAT_EQ(all.mean, 3);
+  EXPECT_FLOAT_EQ(all.var, 3.5f);
+
+  const float infinity = std::numeric_limits<float>::infinity();
+  EvenMoments wide{0, infinity};
+  wide.append({0, infinity}, 3);
+  EXPECT_EQ(wide.var, infinity) << "not NaN, so that a row of far values becomes 0";
 }
 
 TEST(Thread, AddsItsValuesInPairs) {

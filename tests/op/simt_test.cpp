@@ -73,7 +73,7 @@ TEST(Simt, DeclinesARowWhoseConfigIsNotCompiled) {
   EXPECT_FALSE(softmax.variants[0].accepted);
   EXPECT_EQ(softmax.variants[0].reason,
             "the SIMT device has no instance of this Config; "
-            "softmax_persistent_float32_t512_g512_v4_s3_w0_n0_c1_fsoftmax_mnone_s0 is not "
+            "softmax_persistent_float32_t1024_g1024_v4_s2_w0_n0_c1_s3_fsoftmax_mnone_s0 is not "
             "compiled into this build");
   EXPECT_EQ(softmax.variant, "online");
   EXPECT_EQ(softmax.floor_us, 0) << "time on it says nothing of a GPU";

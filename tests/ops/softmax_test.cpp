@@ -137,6 +137,8 @@ std::string chosen(const Dims& shape, const Dims& strides, DType dtype,
 }
 
 TEST(Softmax, TheGpuRowFollowsTheLengthOfARow) {
+  EXPECT_NE(chosen({3, 0}, {1, 1}, DType::float32), "")
+      << "rows without elements are explained too";
   EXPECT_EQ(chosen({100, 256}, {256, 1}, DType::bfloat16), "in_registers x25");  // a warp a row
   EXPECT_EQ(chosen({100, 1028}, {1028, 1}, DType::float32), "in_registers x100");
   EXPECT_EQ(chosen({100, 8192}, {8192, 1}, DType::float32), "in_registers x100");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What changed: blocks stay and walk over rows. Rows have three places in shared memory: one
-// waits to be stored, one is added up, the next arrives, so reading never stops. Weights and biases
+// waits to be stored, one is added up, the next arrives, so reading never stops (two places where
+// a residual takes the room; then none waits). Weights and biases
 // are read once a block, not once a row, and stay in registers. A row that one block has no room
 // for is shared by those of a cluster (sm_90). Threads find mean and squares of what they hold and
 // join those, one exchange a row. Demands: rows of a multiple of 16 bytes at 16-byte boundaries.

@@ -80,7 +80,8 @@ constexpr std::array kStagedHalves{residual(affine(stage<Config>(128, 8, 1)))};
 
 constexpr std::array kPersistentFloats{
     affine(walk<Config>(1024, 4, 1, 1)), affine(walk<Config>(1024, 4, 3, 2)),
-    walk<Config>(1024, 4, 1, 1, true), affine(walk<Config>(1024, 4, 4, 4, true))};
+    walk<Config>(1024, 4, 1, 1, true), affine(walk<Config>(1024, 4, 4, 4, true)),
+    residual(affine(walk<Config>(1024, 4, 3, 8, false, 2)))};
 constexpr std::array kPersistentHalves{residual(affine(walk<Config>(1024, 8, 1, 1)))};
 constexpr std::array kPersistentFloatWeights{affine(walk<Config>(512, 8, 1, 1))};
 

@@ -103,7 +103,8 @@ struct ShortDivisor {
 };
 
 // The codes of neighbours of a tile, in the place of values that were T's. kMeasured: the scale is
-// that of the largest of them, so that no quotient lies beyond the last code.
+// that of the largest of them, so that no quotient lies beyond twice the last code, and the
+// conversion to a code saturates.
 template <class T, class Q, bool kMeasured>
 struct Coder {
   static constexpr bool kShort = sizeof(T) == 2;
