@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -145,35 +146,32 @@ constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int te
   const int vector = 16 / element_bytes;
   PersistentRows rows{};
   if (cols == 0) return rows;
-  const auto consider = [&](const auto& choices) {
-    for (const auto [cluster, threads] : choices) {
-      const int64_t slots = div_ceil(cols, int64_t(cluster) * threads * vector);
-      const bool whole = slots * cluster * threads * vector == cols;
-      // Those of weights, and of four floats for each element of an access.
-      const int64_t registers = slots * vector * weight_bytes / 4 + 4 * vector;
-      const int64_t most_registers = threads == 512 ? 112 : whole ? 64 : 48;
-      if (slots * vector > kMostValues || (weight_bytes && registers > most_registers)) continue;
-      const int64_t bytes = slots * threads * 16;
-      const int64_t room = persistent_bytes(device_bytes) / bytes;
-      // Or two of x and one of a residual.
-      const int stages = room >= kStages * tensors ? kStages : room >= 3 && tensors == 2 ? 2 : 0;
-      if (stages <= rows.stages) continue;
-      rows = {.threads = threads,
-              .cluster = cluster,
-              .slots = int(slots),
-              .stages = stages,
-              .whole = whole,
-              .shared_bytes = int(bytes * (stages == kStages ? stages * tensors : 3))};
-    }
-  };
+  std::span<const PersistentBlocks> choices = kHalves;
   if (!has_clusters)
-    consider(kOneBlock);
+    choices = kOneBlock;
   else if (tensors > 1)
-    consider(kTwoRows);
+    choices = kTwoRows;
   else if (element_bytes == 4)
-    consider(kWords);
-  else
-    consider(kHalves);
+    choices = kWords;
+  for (const auto [cluster, threads] : choices) {
+    const int64_t slots = div_ceil(cols, int64_t(cluster) * threads * vector);
+    const bool whole = slots * cluster * threads * vector == cols;
+    // Those of weights, and of four floats for each element of an access.
+    const int64_t registers = slots * vector * weight_bytes / 4 + 4 * vector;
+    const int64_t most_registers = threads == 512 ? 112 : whole ? 64 : 48;
+    if (slots * vector > kMostValues || (weight_bytes && registers > most_registers)) continue;
+    const int64_t bytes = slots * threads * 16;
+    const int64_t room = persistent_bytes(device_bytes) / bytes;
+    // Or two of x and one of a residual.
+    const int stages = room >= kStages * tensors ? kStages : room >= 3 && tensors == 2 ? 2 : 0;
+    if (stages <= rows.stages) continue;
+    rows = {.threads = threads,
+            .cluster = cluster,
+            .slots = int(slots),
+            .stages = stages,
+            .whole = whole,
+            .shared_bytes = int(bytes * (stages == kStages ? stages * tensors : 3))};
+  }
   return rows;
 }
 
