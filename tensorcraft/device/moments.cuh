@@ -16,15 +16,6 @@ struct Moments {
   float count, mean, squares;
 
   TC_DEVICE static Moments of_nothing() { return {0, 0, 0}; }
-  // Of a power of two of them, added in pairs: equal values have that very mean.
-  template <int kCount>
-  TC_DEVICE static Moments of(const float (&values)[kCount]) {
-    float sums[kCount];
-    for (int i = 0; i < kCount; ++i) sums[i] = values[i];
-    Moments part{kCount, in_pairs(sums, Sum()) / kCount, 0};
-    for (float v : values) part.squares += (v - part.mean) * (v - part.mean);
-    return part;
-  }
 
   TC_DEVICE void join(const Moments& other) {
     if (other.count == 0) return;
@@ -87,6 +78,31 @@ struct Moments {
   }
 };
 
+// The sums of n values and of their squares, all less the first of them. As that is one of them, the
+// squares about the mean are at least an n-th of these, so the difference that gives them costs
+// log2(n) bits at most, whatever the values; equal ones have that very mean and no deviation.
+struct SumsAboutFirst {
+  float first, sum, squares, count;
+
+  // In chains of an access each, which do not wait for one another.
+  template <int kCount>
+  TC_DEVICE void add(const float (&values)[kCount]) {
+    float part = 0, part_squares = 0;
+    for (const float v : values) {
+      const float d = v - first;
+      part += d;
+      part_squares += d * d;
+    }
+    sum += part;
+    squares += part_squares;
+    count += kCount;
+  }
+  // About the mean, which is `from_first` more than the first; infinite where a square was.
+  TC_DEVICE float squares_about_mean(float from_first) const {
+    return squares == kInfinity ? squares : squares - sum * from_first;
+  }
+};
+
 // Moments of parts that have as many values each, so that nobody has to be told how many.
 struct EvenMoments {
   float mean, var;
@@ -144,7 +160,8 @@ struct EvenMoments {
 
 // Every thread gets those of the whole block, joined in an order that never changes. All threads
 // call. One number after the other: more barriers than over_group(), and a quarter fewer registers.
-TC_DEVICE Moments block_moments(BlockReduce<float>& scratch, const Moments& own) {
+template <class T>
+TC_DEVICE Moments block_moments(BlockReduce<T>& scratch, const Moments& own) {
   Moments all{};
   all.count = block_sum(scratch, own.count);
   if (all.count == 0) return all;

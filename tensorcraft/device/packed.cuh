@@ -7,6 +7,15 @@
 
 namespace tensorcraft {
 
+namespace detail {
+TC_HOST_DEVICE float half_of(uint32_t word, bool high, bf16) {
+  return bit_cast<float>(high ? word & 0xffff0000u : word << 16);
+}
+TC_HOST_DEVICE float half_of(uint32_t word, bool high, f16) {
+  return ptx::cvt_f32_f16(uint16_t(high ? word >> 16 : word & 0xffffu));
+}
+}  // namespace detail
+
 // N neighbours as they lie in memory, in 32-bit words where they fill some. A compiler takes an
 // array of 2-byte values apart, into a register each; words stay whole, and two values are
 // converted at once.
@@ -15,6 +24,16 @@ struct alignas(sizeof(T) * N) Packed {
   static_assert(sizeof(T) * N <= kVectorBytes && (N & (N - 1)) == 0);
   using Word = Select<sizeof(T) * N % 4 == 0, uint32_t, T>;
   Word words[sizeof(T) * N / sizeof(Word)];
+
+  // One of them as a float. In a loop that is unrolled this is to_floats(), and one loop less.
+  TC_HOST_DEVICE float operator[](int i) const {
+    if constexpr (sizeof(T) * N < 4)
+      return float(words[i]);
+    else if constexpr (sizeof(T) == 4)
+      return bit_cast<float>(words[i]);
+    else
+      return detail::half_of(words[i / 2], i % 2 != 0, T{});
+  }
 
   TC_HOST_DEVICE static Packed load(const T* from) {
     return *reinterpret_cast<const Packed*>(from);

@@ -76,21 +76,12 @@ struct RowWalk {
   TC_DEVICE static int column(int slot) { return (slot * C.threads + int(threadIdx.x)) * C.vector; }
   TC_DEVICE bool has(int slot) const { return C.whole || column(slot) < cols; }
 
-  // f(slot, column of the row, values) of what the calling thread has of the row at `place`.
-  template <int kUnroll, class F>
-  TC_DEVICE void each(int place, const F& f) const {
-#pragma unroll kUnroll
-    for (int s = 0; s < C.slots; ++s) {
-      if (!has(s)) continue;
-      float h[C.vector];
-      to_floats(h, pieces[place + s * C.threads]);
-      if constexpr (has_residual) {
-        float r[C.vector];
-        to_floats(r, pieces[kEnd + (kLateResidual ? 0 : place) + s * C.threads]);
-        for (int e = 0; e < C.vector; ++e) h[e] += r[e];
-      }
-      f(s, first + column(s), h);
-    }
+  // Element e of a slot of the row at `place`, with its residual. A loop over e is unrolled.
+  TC_DEVICE float at(int place, int slot, int e) const {
+    float h = pieces[place + slot * C.threads][e];
+    if constexpr (has_residual)
+      h += pieces[kEnd + (kLateResidual ? 0 : place) + slot * C.threads][e];
+    return h;
   }
 
   TC_DEVICE void request(Piece* to, const T* from, uint64_t policy) const {
@@ -236,10 +227,10 @@ struct OwnWeights {
             pieces[s][i] = Packed<W, kPiece>::load(own + s * C.threads * C.vector + i * kPiece);
     }
   }
-  TC_DEVICE void floats(float (&to)[C.vector], int slot, float other) const {
-    for (float& w : to) w = other;
-    if constexpr (given)
-      for (int i = 0; i < C.vector / kPiece; ++i) to_floats(to + i * kPiece, pieces[slot][i]);
+  // That of element e of a slot, where a loop over both is unrolled.
+  TC_DEVICE float at(int slot, int e, float other) const {
+    if constexpr (!given) return other;
+    return pieces[slot][e / kPiece][e % kPiece];
   }
 };
 

@@ -17,7 +17,7 @@ TC_DEVICE void in_registers(const Params& p) {
   RowSlots<T, C, C.has_residual != 0> slots;
   slots.load(row.x, row.residual, int(p.cols));
   const float pivot = row.kHasPivot ? row.pivot() : 0;
-  const RowPart<C> all = row_part<C>(moments(slots, pivot)).template over_group<C.group>(shared);
+  const RowPart<C> all = row_part(slots, pivot).template over_group<C.group>(shared);
   Statistics s = row.about(pivot, all.mean);
   s.rstd = rsqrtf(all.variance(p.inverse_cols) + p.eps);
   if (!exists) return;

@@ -33,12 +33,15 @@ TC_DEVICE void persistent(const Params& p) {
       },
       [&](uint32_t, int place) {
         pivot = finite_or_zero(firsts[0]);
-        Moments own{};
-        walk.template each<1>(place, [&](int, int, float(&h)[C.vector]) {
-          for (float& v : h) v -= pivot;
-          own.join(Moments::of(h));
-        });
-        return row_part<C>(own);
+        SumsAboutFirst own{walk.has(0) ? walk.at(place, 0, 0) : 0, 0, 0, 0};
+#pragma unroll 1
+        for (int i = 0; i < C.slots; ++i) {
+          if (!walk.has(i)) continue;
+          float h[C.vector];
+          for (int e = 0; e < C.vector; ++e) h[e] = walk.at(place, i, e);
+          own.add(h);
+        }
+        return row_part<C>(own, pivot);
       },
       [&](const RowPart<C>& all) {
         s = Row<T, W, C>::about(pivot, all.mean);
@@ -46,13 +49,16 @@ TC_DEVICE void persistent(const Params& p) {
       },
       [&](uint32_t index, int place) {
         const Row<T, W, C> row(p, index);
-        walk.template each<C.has_weight || C.has_bias ? C.slots : 1>(
-            place, [&](int slot, int column, const float(&h)[C.vector]) {
-              float weight[C.vector], bias[C.vector];
-              weights.floats(weight, slot, 1);
-              biases.floats(bias, slot, 0);
-              row.store_weighted(column, h, s, weight, bias);
-            });
+#pragma unroll(C.has_weight || C.has_bias ? C.slots : 1)
+        for (int i = 0; i < C.slots; ++i) {
+          if (!walk.has(i)) continue;
+          float h[C.vector], y[C.vector];
+          for (int e = 0; e < C.vector; ++e) {
+            h[e] = walk.at(place, i, e);
+            y[e] = row.finish(h[e], weights.at(i, e, 1), biases.at(i, e, 0), s);
+          }
+          row.store_results(walk.first + walk.column(i), h, y);
+        }
         if (threadIdx.x == 0 && walk.first == 0) store_statistics(p, index, s);
       });
 }

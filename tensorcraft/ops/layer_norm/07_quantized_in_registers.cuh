@@ -19,22 +19,23 @@ TC_DEVICE void finish(const Row<T, W, C>& row, int i, float (&h)[C.vector], cons
   for (int e = 0; e < C.vector; ++e) h[e] = row.finish(h[e], weight[e], bias[e], s);
 }
 
+template <Config C>
 struct QuantizedReductions {
-  BlockReduce<Moments> moments;
+  BlockReduce<RowPart<C>> parts;
   BlockReduce<float> amax;
 };
 
 template <class T, class W, class Code, Config C>
 TC_DEVICE void quantized_in_registers(const Params& p) {
-  auto& shared = static_shared<QuantizedReductions>();
+  auto& shared = static_shared<QuantizedReductions<C>>();
   const auto [index, exists] = group_row<C>(p.rows);
   const Row<T, W, C> row(p, index);
   RowSlots<T, C, C.has_residual != 0> slots;
   slots.load(row.x, row.residual, int(p.cols));
   const float pivot = row.kHasPivot ? row.pivot() : 0;
-  const Moments all = moments(slots, pivot).template over_group<C.group>(shared.moments);
+  const RowPart<C> all = row_part(slots, pivot).template over_group<C.group>(shared.parts);
   Statistics s = row.about(pivot, all.mean);
-  s.rstd = rsqrtf(all.squares * p.inverse_cols + p.eps);
+  s.rstd = rsqrtf(all.variance(p.inverse_cols) + p.eps);
   float y[C.slots][C.vector];
 #pragma unroll
   for (int i = 0; i < C.slots; ++i) {

@@ -19,7 +19,7 @@ struct Statistics {
 // One row of x, residual, out and residual_out; h is x + residual.
 template <class T, class W, Config C>
 struct Row {
-  static constexpr bool kHasPivot = sizeof(T) == 4;  // see moments()
+  static constexpr bool kHasPivot = sizeof(T) == 4;  // see about()
   const Params& p;
   const T *x, *residual;
   T *out, *residual_out;
@@ -48,7 +48,8 @@ struct Row {
   // The first value; 0 where it is not finite, so that only sums decide what becomes of it.
   TC_DEVICE float pivot() const { return finite_or_zero(load(0)); }
 
-  // Values of 2 bytes have so few digits that one float holds the mean as well as two.
+  // Values of 2 bytes have so few digits that one float holds the mean as well as two, and that what
+  // differs from it by one of them is far from its rounding.
   TC_DEVICE static Statistics about(float pivot, float shift) {
     return sizeof(T) == 2 ? Statistics{pivot + shift, 0, 0} : Statistics{pivot, shift, 0};
   }
@@ -94,41 +95,40 @@ struct Row {
                                 const float (&bias)[C.vector]) const {
     float y[C.vector];
     for (int e = 0; e < C.vector; ++e) y[e] = finish(h[e], weight[e], bias[e], s);
+    store_results(i, h, y);
+  }
+  TC_DEVICE void store_results(int64_t i, const float (&h)[C.vector],
+                               const float (&y)[C.vector]) const {
     if constexpr (C.has_residual)
       if (residual_out) store_floats(residual_out + i, h);
     store_floats(out + i, y);
   }
 };
 
-// Of what the calling thread holds of a row, the mean relative to the pivot. Values of 2 bytes need
-// no pivot: equal values have that very mean, as they are added in pairs and means of accesses as
-// differences, so a row of them becomes 0, and what differs from them by a digit of theirs is far
-// from the rounding of that mean.
-template <class T, Config C, bool has_residual>
-TC_DEVICE Moments moments(const RowSlots<T, C, has_residual>& slots, float pivot) {
-  Moments own{};
-  slots.each_slot([&](int slot, int, float(&h)[C.vector]) {
-    for (float& v : h) v -= pivot;
-    own.mean += (in_pairs(h, Sum()) / C.vector - own.mean) * (1.0f / float(slot + 1));
-    own.count += C.vector;
-  });
-  own.squares = slots.own_sum([&](float h) {
-    const float d = h - pivot - own.mean;
-    return d * d;
-  });
-  return own;
-}
-
-// Those of a row's threads as they are joined: where no thread has more of it than another, without
-// their counts.
+// What a thread finds of a row, for the join with the other threads': where none has more of it than
+// another, without their counts.
 template <Config C>
 using RowPart = Select<C.whole != 0, EvenMoments, Moments>;
+
+// The mean is relative to the pivot.
 template <Config C>
-TC_DEVICE RowPart<C> row_part(const Moments& own) {
-  if constexpr (C.whole)
-    return {own.mean, own.squares * (1.0f / (C.slots * C.vector))};
-  else
-    return own;
+TC_DEVICE RowPart<C> row_part(const SumsAboutFirst& own, float pivot) {
+  if constexpr (C.whole) {
+    constexpr float kInverse = 1.0f / (C.slots * C.vector);
+    const float from_first = own.sum * kInverse;
+    return {own.first - pivot + from_first, own.squares_about_mean(from_first) * kInverse};
+  } else {
+    const float from_first = own.count > 0 ? own.sum * ptx::rcp_approx_ftz(own.count) : 0;
+    return {own.count, own.first - pivot + from_first, own.squares_about_mean(from_first)};
+  }
+}
+template <class T, Config C, bool has_residual>
+TC_DEVICE RowPart<C> row_part(const RowSlots<T, C, has_residual>& slots, float pivot) {
+  float h[C.vector];
+  slots.floats(0, h);
+  SumsAboutFirst own{h[0], 0, 0, 0};
+  slots.each([&](int, const float(&v)[C.vector]) { own.add(v); });
+  return row_part<C>(own, pivot);
 }
 
 // By one thread of the row.

@@ -35,20 +35,29 @@ TC_DEVICE void persistent(const Params& p) {
       },
       [&](uint32_t, int place) {
         Squares own{0};
-        walk.template each<1>(place, [&](int, int, const float(&h)[C.vector]) {
-          for (const float v : h) own.sum += v * v;
-        });
+#pragma unroll 1
+        for (int s = 0; s < C.slots; ++s) {
+          if (!walk.has(s)) continue;
+          for (int e = 0; e < C.vector; ++e) {
+            const float h = walk.at(place, s, e);
+            own.sum += h * h;
+          }
+        }
         return own;
       },
       [&](const Squares& all) { scale = scale_of(p, all.sum); },
       [&](uint32_t index, int place) {
         const Row<T, W, C> row(p, index);
-        walk.template each<C.has_weight ? C.slots : 1>(
-            place, [&](int slot, int column, const float(&h)[C.vector]) {
-              float weight[C.vector];
-              weights.floats(weight, slot, 1);
-              row.store_weighted(column, h, scale, weight);
-            });
+#pragma unroll(C.has_weight ? C.slots : 1)
+        for (int s = 0; s < C.slots; ++s) {
+          if (!walk.has(s)) continue;
+          float h[C.vector], y[C.vector];
+          for (int e = 0; e < C.vector; ++e) {
+            h[e] = walk.at(place, s, e);
+            y[e] = h[e] * scale * weights.at(s, e, 1);
+          }
+          row.store_results(walk.first + walk.column(s), h, y);
+        }
       });
 }
 

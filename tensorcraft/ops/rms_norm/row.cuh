@@ -72,6 +72,10 @@ struct Row {
                                 const float (&weight)[C.vector]) const {
     float y[C.vector];
     for (int e = 0; e < C.vector; ++e) y[e] = h[e] * scale * weight[e];
+    store_results(i, h, y);
+  }
+  TC_DEVICE void store_results(int64_t i, const float (&h)[C.vector],
+                               const float (&y)[C.vector]) const {
     if constexpr (C.has_residual)
       if (residual_out) store_floats(residual_out + i, h);
     store_floats(out + i, y);

@@ -22,22 +22,30 @@ TC_DEVICE void persistent(const Params& p) {
       [&](uint32_t row, int place) {
         const Logits<T, C> x(p, row);
         ExpSum own = ExpSum::of_nothing();
-        walk.template each<1>(place, [&](int, int column, float(&v)[C.vector]) {
-          x.transform(v, column);
+#pragma unroll 1
+        for (int s = 0; s < C.slots; ++s) {
+          if (!walk.has(s)) continue;
+          float v[C.vector];
+          for (int e = 0; e < C.vector; ++e) v[e] = walk.at(place, s, e);
+          x.transform(v, walk.first + walk.column(s));
           own.add(v);
-        });
+        }
         return own;
       },
       [&](const ExpSum& total) { finish = Finish<C>(total); },
       [&](uint32_t row, int place) {
         const Logits<T, C> x(p, row);
         T* out = static_cast<T*>(p.out) + p.maps.template offset<C.nested>(Params::kOut, row);
-        walk.template each<1>(place, [&](int, int column, float(&v)[C.vector]) {
-          x.transform(v, column);
+#pragma unroll 1
+        for (int s = 0; s < C.slots; ++s) {
+          if (!walk.has(s)) continue;
+          float v[C.vector];
+          for (int e = 0; e < C.vector; ++e) v[e] = walk.at(place, s, e);
+          x.transform(v, walk.first + walk.column(s));
           for (int e = 0; e < C.vector; ++e)
             v[e] = sizeof(T) == 2 ? finish.of_short(v[e]) : finish(v[e]);
-          store_floats(out + column, v);
-        });
+          store_floats(out + walk.first + walk.column(s), v);
+        }
       });
 }
 
