@@ -5,21 +5,24 @@
 namespace tensorcraft {
 
 // The maximum of some values and the sum of e^(x - top) over them, in one walk: a larger maximum
-// rescales the sum. A NaN or +inf among the values makes the sum NaN.
+// rescales the sum. A NaN or +inf among the values makes the sum NaN. The maximum is finite from
+// the start, so that of nothing, and of nothing but -inf, the sum is 0 and no difference NaN.
 struct ExpSum {
   float top, sum;
 
-  TC_DEVICE static ExpSum of_nothing() { return {-kInfinity, 0}; }
-  TC_DEVICE static ExpSum of(float x) { return {x, x == -kInfinity ? 0.f : 1 + (x - x)}; }
+  TC_DEVICE static ExpSum of_nothing() { return {kLowest, 0}; }
+  TC_DEVICE static ExpSum of(float x) {
+    const float top = fmax_nan(x, kLowest);
+    return {top, exp_fast(x - top)};
+  }
 
   template <int kCount>
   TC_DEVICE void add(const float (&v)[kCount]) {
     float terms[kCount];
     for (int e = 0; e < kCount; ++e) terms[e] = v[e];
     const float next = fmax_nan(in_pairs(terms, Max()), top);
-    const float shift = next == -kInfinity ? 0.f : next;  // nothing but -inf so far: the sum is 0
-    for (int e = 0; e < kCount; ++e) terms[e] = exp_fast(v[e] - shift);
-    sum = fmaf(sum, exp_fast(top - shift), in_pairs(terms, Sum()));
+    for (int e = 0; e < kCount; ++e) terms[e] = exp_fast(v[e] - next);
+    sum = fmaf(sum, exp_fast(top - next), in_pairs(terms, Sum()));
     top = next;
   }
 
@@ -52,12 +55,10 @@ struct ExpSum {
   }
 
   // The sum as it counts beside a maximum at least as large.
-  TC_DEVICE float relative_to(float all) const {
-    return sum == 0.f ? 0.f : sum * exp_fast(top - all);
-  }
+  TC_DEVICE float relative_to(float all) const { return sum * exp_fast(top - all); }
 
   // log(sum(e^x)): -inf of no values, and +inf where one is.
-  TC_DEVICE float log_sum() const { return fabsf(top) == kInfinity ? top : top + logf(sum); }
+  TC_DEVICE float log_sum() const { return top == kInfinity ? top : top + logf(sum); }
 };
 
 }  // namespace tensorcraft

@@ -7,6 +7,7 @@
 namespace tensorcraft {
 
 inline constexpr float kInfinity = bit_cast<float>(0x7f800000u);
+inline constexpr float kLowest = bit_cast<float>(0xff7fffffu);  // of finite numbers
 inline constexpr float kNan = bit_cast<float>(0x7fffffffu);
 inline constexpr float kLog2E = 1.4426950408889634f;  // exp(x) = exp2(x * kLog2E)
 inline constexpr float kLn2 = 0.6931471805599453f;

@@ -78,8 +78,8 @@ struct Moments {
   }
 };
 
-// The sums of n values and of their squares, all less the first of them. As that is one of them, the
-// squares about the mean are at least an n-th of these, so the difference that gives them costs
+// The sums of n values and of their squares, all less the first of them. As that is one of them,
+// the squares about the mean are at least an n-th of these, so the difference that gives them costs
 // log2(n) bits at most, whatever the values; equal ones have that very mean and no deviation.
 struct SumsAboutFirst {
   float first, sum, squares, count;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/device/exp_sum.cuh"
 #include "tensorcraft/device/moments.cuh"
 #include "tensorcraft/device/reduce.cuh"
 
@@ -6,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -49,6 +51,52 @@ TEST(EvenMoments, AppendOnePartToSeveral) {
   EvenMoments wide{0, infinity};
   wide.append({0, infinity}, 3);
   EXPECT_EQ(wide.var, infinity) << "not NaN, so that a row of far values becomes 0";
+}
+
+// Whatever the first is: an outlier, one of equal values, one of many far from 0.
+TEST(SumsAboutFirst, LoseNoDigits) {
+  for (const std::vector<float>& values : {std::vector<float>{1000, 1, 2, 3, 4, 5, 6, 7},
+                                           {3e6f, 3e6f + 1, 3e6f, 3e6f, 3e6f, 3e6f, 3e6f, 3e6f},
+                                           {0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f},
+                                           {-7, 7, 1e-3f, 2, 0, -1, 5, 4}}) {
+    double mean = 0, squares = 0;
+    for (const float v : values) mean += v / 8.0;
+    for (const float v : values) squares += (v - mean) * (v - mean);
+    float access[2][4];
+    for (size_t i = 0; i < 8; ++i) access[i / 4][i % 4] = values[i];
+    SumsAboutFirst sums{values[0], 0, 0, 0};
+    for (const auto& each : access) sums.add(each);
+    EXPECT_EQ(sums.count, 8);
+    EXPECT_NEAR(sums.first + sums.sum / 8, mean, std::abs(mean) * 6e-8);
+    EXPECT_NEAR(sums.squares_about_mean(sums.sum / 8), squares, squares * 1e-6);
+  }
+  SumsAboutFirst far{0, 0, 0, 0};
+  far.add({1e30f, -1e30f});
+  EXPECT_EQ(far.squares_about_mean(0), std::numeric_limits<float>::infinity());
+}
+
+TEST(ExpSum, KnowsRowsOfNothing) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  ExpSum none = ExpSum::of_nothing();
+  none.add({-infinity, -infinity});
+  none.append(ExpSum::of(-infinity), 1);
+  EXPECT_EQ(none.sum, 0);
+  EXPECT_EQ(none.log_sum(), -infinity);
+  none.add({2, -infinity});
+  EXPECT_EQ(none.sum, 1);
+  EXPECT_EQ(none.top, 2);
+
+  ExpSum lowest = ExpSum::of(std::numeric_limits<float>::lowest());  // such a mask hides, and adds
+  lowest.append(lowest, 1);
+  EXPECT_EQ(lowest.sum, 2);
+  lowest.append(ExpSum::of(3e38f), 2);
+  EXPECT_EQ(lowest.sum, 1);
+
+  ExpSum high = ExpSum::of(infinity);
+  high.append(ExpSum::of(1), 1);
+  EXPECT_TRUE(std::isnan(high.sum));
+  EXPECT_EQ(high.log_sum(), infinity);
+  EXPECT_TRUE(std::isnan(ExpSum::of(std::nanf("")).log_sum()));
 }
 
 TEST(Thread, AddsItsValuesInPairs) {

@@ -48,8 +48,8 @@ struct Row {
   // The first value; 0 where it is not finite, so that only sums decide what becomes of it.
   TC_DEVICE float pivot() const { return finite_or_zero(load(0)); }
 
-  // Values of 2 bytes have so few digits that one float holds the mean as well as two, and that what
-  // differs from it by one of them is far from its rounding.
+  // Values of 2 bytes have so few digits that one float holds the mean as well as two, and that
+  // what differs from it by one of them is far from its rounding.
   TC_DEVICE static Statistics about(float pivot, float shift) {
     return sizeof(T) == 2 ? Statistics{pivot + shift, 0, 0} : Statistics{pivot, shift, 0};
   }
@@ -105,8 +105,8 @@ struct Row {
   }
 };
 
-// What a thread finds of a row, for the join with the other threads': where none has more of it than
-// another, without their counts.
+// What a thread finds of a row, for the join with the other threads': where none has more of it
+// than another, without their counts.
 template <Config C>
 using RowPart = Select<C.whole != 0, EvenMoments, Moments>;
 

@@ -17,12 +17,12 @@ TC_DEVICE void naive(const Params& p) {
   if (row >= p.rows) return;
   const Logits<T, C> x(p, row);
   T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
-  float top = -kInfinity, sum = 0;
+  float top = kLowest, sum = 0;
   for (int64_t i = 0; i < p.cols; ++i) top = fmax_nan(top, x.strided(i));
   for (int64_t first = 0; first < p.cols; first += kPiece) {
     const int64_t end = first + kPiece < p.cols ? first + kPiece : p.cols;
     float piece = 0;
-    for (int64_t i = first; i < end; ++i) piece += expf(x.strided(i) - held_top<C>(top));
+    for (int64_t i = first; i < end; ++i) piece += expf(x.strided(i) - top);
     sum += piece;
   }
   if constexpr (C.form == Form::logsumexp) {

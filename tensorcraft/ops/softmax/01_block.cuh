@@ -15,11 +15,10 @@ TC_DEVICE void block(const Params& p) {
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     const Logits<T, C> x(p, row);
     T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
-    float top = -kInfinity, sum = 0;
+    float top = kLowest, sum = 0;
     for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) top = fmax_nan(top, x.strided(i));
     top = block_max(scratch, top);
-    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
-      sum += expf(x.strided(i) - held_top<C>(top));
+    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) sum += expf(x.strided(i) - top);
     sum = block_sum(scratch, sum);
     if constexpr (C.form == Form::logsumexp) {
       if (threadIdx.x == 0) *out = T(ExpSum{top, sum}.log_sum());

@@ -40,11 +40,10 @@ TC_DEVICE void in_registers(const Params& p) {
     total.top = fmax_nan(total.top, part);
   }
   total.top = group_reduce_once<C.group>(shared.top, total.top, Max());
-  const float top = held_top<C>(total.top);
 #pragma unroll
   for (int s = 0; s < C.slots; ++s) {
     float part = 0;
-    for (int e = 0; e < C.vector; ++e) part += weight<C>(v[s][e] = hold<C>(v[s][e], top));
+    for (int e = 0; e < C.vector; ++e) part += weight<C>(v[s][e] = hold<C>(v[s][e], total.top));
     total.sum += part;
   }
   total.sum = group_reduce_once<C.group>(shared.sum, total.sum, Sum());

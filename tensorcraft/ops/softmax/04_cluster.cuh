@@ -37,17 +37,15 @@ TC_DEVICE void cluster(const Params& p) {
         v[s][e] = e < left ? x.at(first + s * kStep + e) : -kInfinity;
     }
   }
-  float top = -kInfinity, sum = 0;
+  float top = kLowest, sum = 0;
 #pragma unroll
   for (int s = 0; s < C.slots; ++s)
     for (int e = 0; e < C.vector; ++e) top = fmax_nan(top, v[s][e]);
   top = block_max(shared.scratch, top);
-  // A slice of nothing but -inf adds nothing to the row.
-  const float own_top = top == -kInfinity ? 0.f : top;
 #pragma unroll
   for (int s = 0; s < C.slots; ++s) {
     float part = 0;
-    for (int e = 0; e < C.vector; ++e) part += weight<C>(v[s][e] = hold<C>(v[s][e], own_top));
+    for (int e = 0; e < C.vector; ++e) part += weight<C>(v[s][e] = hold<C>(v[s][e], top));
     sum += part;
   }
   sum = block_sum(shared.scratch, sum);
@@ -55,9 +53,8 @@ TC_DEVICE void cluster(const Params& p) {
   ExpSum slices[C.cluster], total = ExpSum::of_nothing();
   cluster_all_gather(shared.slices, {top, sum}, slices);
   for (const ExpSum& s : slices) total.top = fmax_nan(total.top, s.top);
-  for (const ExpSum& s : slices)
-    total.sum += s.sum == 0.f ? 0.f : s.sum * exp_fast(s.top - total.top);
-  const Finish<C> finish(total, top == -kInfinity ? held_top<C>(total.top) : top);
+  for (const ExpSum& s : slices) total.sum += s.relative_to(total.top);
+  const Finish<C> finish(total, top);
 #pragma unroll
   for (int s = 0; s < C.slots; ++s) {
     const int left = cols - first - s * kStep;

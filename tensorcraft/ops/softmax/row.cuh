@@ -83,13 +83,6 @@ class Logits {
   uint64_t policy_;
 };
 
-// The maximum that a row's values are held relative to. A bool mask may leave nothing of a row,
-// whose weights are 0 then; any other row of nothing but -inf becomes NaN.
-template <Config C>
-TC_DEVICE float held_top(float top) {
-  return C.mask == Mask::boolean && top == -kInfinity ? 0.f : top;
-}
-
 // A value as a rung keeps it between the two walks, and e^(x - top) of it.
 template <Config C>
 TC_DEVICE float hold(float x, float top) {
@@ -100,15 +93,16 @@ TC_DEVICE float weight(float held) {
   return C.form == Form::log_softmax ? exp_fast(held) : held;
 }
 
-// The end of a row, from the maximum and the sum of all of it: what becomes of each value.
+// The end of a row, from the maximum and the sum of all of it: what becomes of each value. A bool
+// mask may leave nothing of a row, whose weights are 0 then; any other row of nothing but -inf
+// becomes NaN.
 template <Config C>
 class Finish {
  public:
   Finish() = default;
   // For values that are held relative to the maximum of the whole row, or of a part of it.
-  TC_DEVICE explicit Finish(const ExpSum& row) : Finish(row, 0.f, held_top<C>(row.top)) {}
-  TC_DEVICE Finish(const ExpSum& row, float part_top)
-      : Finish(row, part_top - held_top<C>(row.top), part_top) {}
+  TC_DEVICE explicit Finish(const ExpSum& row) : Finish(row, 0.f, row.top) {}
+  TC_DEVICE Finish(const ExpSum& row, float part_top) : Finish(row, part_top - row.top, part_top) {}
 
   TC_DEVICE float of_held(float held) const {
     return C.form == Form::log_softmax ? held + change_ : held * change_;
