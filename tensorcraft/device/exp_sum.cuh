@@ -18,9 +18,9 @@ struct ExpSum {
 
   template <int kCount>
   TC_DEVICE void add(const float (&v)[kCount]) {
+    float next = top;  // one by one: in pairs they take registers that loads under way need
+    for (int e = 0; e < kCount; ++e) next = fmax_nan(next, v[e]);
     float terms[kCount];
-    for (int e = 0; e < kCount; ++e) terms[e] = v[e];
-    const float next = fmax_nan(in_pairs(terms, Max()), top);
     for (int e = 0; e < kCount; ++e) terms[e] = exp_fast(v[e] - next);
     sum = fmaf(sum, exp_fast(top - next), in_pairs(terms, Sum()));
     top = next;
