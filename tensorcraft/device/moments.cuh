@@ -84,12 +84,12 @@ struct Moments {
 struct SumsAboutFirst {
   float first, sum, squares, count;
 
-  // In chains of an access each, which do not wait for one another.
-  template <int kCount>
-  TC_DEVICE void add(const float (&values)[kCount]) {
+  // Those of an access, at(0) to at(kCount - 1), in chains that wait for no other access.
+  template <int kCount, class At>
+  TC_DEVICE void add(const At& at) {
     float part = 0, part_squares = 0;
-    for (const float v : values) {
-      const float d = v - first;
+    for (int e = 0; e < kCount; ++e) {
+      const float d = at(e) - first;
       part += d;
       part_squares += d * d;
     }

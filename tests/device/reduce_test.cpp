@@ -65,13 +65,13 @@ TEST(SumsAboutFirst, LoseNoDigits) {
     float access[2][4];
     for (size_t i = 0; i < 8; ++i) access[i / 4][i % 4] = values[i];
     SumsAboutFirst sums{values[0], 0, 0, 0};
-    for (const auto& each : access) sums.add(each);
+    for (const auto& each : access) sums.add<4>([&](int e) { return each[e]; });
     EXPECT_EQ(sums.count, 8);
     EXPECT_NEAR(sums.first + sums.sum / 8, mean, std::abs(mean) * 6e-8);
     EXPECT_NEAR(sums.squares_about_mean(sums.sum / 8), squares, squares * 1e-6);
   }
   SumsAboutFirst far{0, 0, 0, 0};
-  far.add({1e30f, -1e30f});
+  far.add<2>([](int e) { return e == 0 ? 1e30f : -1e30f; });
   EXPECT_EQ(far.squares_about_mean(0), std::numeric_limits<float>::infinity());
 }
 

@@ -22,7 +22,21 @@ TC_DEVICE void in_registers(const Params& p) {
   s.rstd = rsqrtf(all.variance(p.inverse_cols) + p.eps);
   if (!exists) return;
   if (threadIdx.x % C.group == 0) store_statistics(p, index, s);
-  slots.each([&](int column, const float(&h)[C.vector]) { row.store_neighbours(column, h, s); });
+#pragma unroll
+  for (int i = 0; i < C.slots; ++i) {
+    if (!slots.has(i)) continue;
+    const int column = slots.column(i);
+    Constants<W, C.vector, C.has_weight != 0> weight;
+    Constants<W, C.vector, C.has_bias != 0> bias;
+    weight.load(static_cast<const W*>(p.weight) + column);
+    bias.load(static_cast<const W*>(p.bias) + column);
+    float h[C.vector], y[C.vector];
+    for (int e = 0; e < C.vector; ++e) {
+      h[e] = slots.at(i, e);
+      y[e] = row.finish(h[e], weight.at(e, 1), bias.at(e, 0), s);
+    }
+    row.store_results(column, h, y);
+  }
 }
 
 }  // namespace tensorcraft::kernel::layer_norm

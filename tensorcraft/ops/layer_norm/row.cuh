@@ -124,10 +124,10 @@ TC_DEVICE RowPart<C> row_part(const SumsAboutFirst& own, float pivot) {
 }
 template <class T, Config C, bool has_residual>
 TC_DEVICE RowPart<C> row_part(const RowSlots<T, C, has_residual>& slots, float pivot) {
-  float h[C.vector];
-  slots.floats(0, h);
-  SumsAboutFirst own{h[0], 0, 0, 0};
-  slots.each([&](int, const float(&v)[C.vector]) { own.add(v); });
+  SumsAboutFirst own{slots.at(0, 0), 0, 0, 0};
+#pragma unroll
+  for (int s = 0; s < C.slots; ++s)
+    if (slots.has(s)) own.add<C.vector>([&](int e) { return slots.at(s, e); });
   return row_part<C>(own, pivot);
 }
 
