@@ -222,8 +222,9 @@ struct ProgramOwner {
 };
 
 // A compile frees most of what it allocates, which glibc gives back to the system and takes again
-// page by page: 4 ms of 80. Once a program has freed a block of this size, glibc keeps up to twice
-// as much (mallopt(3), M_MMAP_THRESHOLD), unless its settings say otherwise.
+// page by page: 4 ms of 80. Once a program has freed a mapped block of this size, as any that works
+// with large arrays does, glibc keeps up to twice as much in each arena (mallopt(3),
+// M_MMAP_THRESHOLD), unless its settings say otherwise. Other allocators take no notice.
 void keep_freed_memory() {
   constexpr size_t kBytes = size_t{16} << 20;
   static const bool freed_once [[maybe_unused]] = [] {

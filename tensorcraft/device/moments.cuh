@@ -79,17 +79,18 @@ struct Moments {
 };
 
 // The sums of n values and of their squares, all less the first of them. As that is one of them,
-// the squares about the mean are at least an n-th of these, so the difference that gives them costs
-// log2(n) bits at most, whatever the values; equal ones have that very mean and no deviation.
+// the squares about the mean are at least an n-th of these, so the difference that gives them makes
+// the rounding of the sums n times as much at most, whatever the values; equal ones have that very
+// mean and no deviation. A sum of differences beyond the largest float makes the mean infinite.
 struct SumsAboutFirst {
   float first, sum, squares, count;
 
-  // Those of an access, at(0) to at(kCount - 1), in chains that wait for no other access.
-  template <int kCount, class At>
-  TC_DEVICE void add(const At& at) {
+  // In chains of an access each, which do not wait for one another.
+  template <int kCount>
+  TC_DEVICE void add(const float (&values)[kCount]) {
     float part = 0, part_squares = 0;
-    for (int e = 0; e < kCount; ++e) {
-      const float d = at(e) - first;
+    for (const float v : values) {
+      const float d = v - first;
       part += d;
       part_squares += d * d;
     }

@@ -45,14 +45,6 @@ struct alignas(sizeof(T) * N) Packed {
 };
 
 namespace detail {
-TC_HOST_DEVICE void unpack_pair(float& low, float& high, uint32_t word, bf16) {
-  low = bit_cast<float>(word << 16);
-  high = bit_cast<float>(word & 0xffff0000u);
-}
-TC_HOST_DEVICE void unpack_pair(float& low, float& high, uint32_t word, f16) {
-  low = ptx::cvt_f32_f16(uint16_t(word & 0xffffu));
-  high = ptx::cvt_f32_f16(uint16_t(word >> 16));
-}
 TC_HOST_DEVICE uint32_t pack_pair(float low, float high, bf16) {
   return ptx::cvt_rn_bf16x2_f32(high, low);
 }
@@ -73,8 +65,10 @@ TC_HOST_DEVICE void to_floats(float* to, const Packed<T, N>& from) {
   } else if constexpr (sizeof(T) == 4) {
     for (int i = 0; i < N; ++i) to[i] = bit_cast<float>(from.words[i]);
   } else {
-    for (int i = 0; i < N / 2; ++i)
-      detail::unpack_pair(to[2 * i], to[2 * i + 1], from.words[i], T{});
+    for (int i = 0; i < N / 2; ++i) {
+      to[2 * i] = detail::half_of(from.words[i], false, T{});
+      to[2 * i + 1] = detail::half_of(from.words[i], true, T{});
+    }
   }
 }
 

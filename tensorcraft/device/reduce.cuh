@@ -63,6 +63,7 @@ TC_DEVICE T warp_sum(T v) {
 }
 template <class T>
 TC_DEVICE T warp_max(T v) {
+  static_assert(sizeof(T) == 4 && T(0.5f) != T(0), "Max reduces float");
   return warp_reduce(v, Max());
 }
 

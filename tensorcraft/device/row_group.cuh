@@ -71,34 +71,16 @@ TC_DEVICE void load_streamed_floats(float (&to)[kCount], const T* from, uint64_t
   }
 }
 
-// kCount neighbours of what nothing writes while the kernel runs: these loads may pass stores. None
-// where they are not `given`.
-template <class T, int kCount, bool given = true>
-struct Constants {
-  static constexpr int kStep = kCount < kVectorSize<T> ? kCount : kVectorSize<T>;
-  Packed<T, kStep> pieces[given ? kCount / kStep : 1];
-
-  TC_DEVICE void load(const T* from) {
-    if constexpr (given)
-      for (int i = 0; i < kCount / kStep; ++i) {
-        if constexpr (kStep == kVectorSize<T>)
-          pieces[i] = bit_cast<Packed<T, kStep>>(ptx::ld_global_nc_v4(from + i * kStep));
-        else
-          pieces[i] = Packed<T, kStep>::load(from + i * kStep);
-      }
-  }
-  // Element e, or `other` where there is none. A loop over e is unrolled.
-  TC_DEVICE float at(int e, float other) const {
-    if constexpr (!given) return other;
-    return pieces[e / kStep][e % kStep];
-  }
-};
+// The same of what nothing writes while the kernel runs: these loads may pass stores.
 template <int kCount, class T>
 TC_DEVICE void load_constant_floats(float (&to)[kCount], const T* from) {
-  Constants<T, kCount> loaded;
-  loaded.load(from);
-  for (int i = 0; i < kCount / loaded.kStep; ++i)
-    to_floats(to + i * loaded.kStep, loaded.pieces[i]);
+  if constexpr (kCount < kVectorSize<T>) {
+    load_floats(to, from);
+  } else {
+    constexpr int kStep = kVectorSize<T>;
+    for (int i = 0; i < kCount; i += kStep)
+      to_floats(to + i, bit_cast<Packed<T, kStep>>(ptx::ld_global_nc_v4(from + i)));
+  }
 }
 
 template <int kCount, class T>
@@ -165,13 +147,6 @@ struct RowSlots {
     }
   }
 
-  // Element e of a slot. A loop over e is unrolled.
-  TC_DEVICE float at(int slot, int e) const {
-    if constexpr (has_residual)
-      return held[slot].values[e];
-    else
-      return held[slot][e];
-  }
   TC_DEVICE void floats(int slot, float (&to)[C.vector]) const {
     if constexpr (has_residual)
       for (int e = 0; e < C.vector; ++e) to[e] = held[slot].values[e];
@@ -179,19 +154,8 @@ struct RowSlots {
       to_floats(to, held[slot]);
   }
 
-  // f(slot, column, values) of each slot that the row has. The walks below are this one written
-  // out: a function more around f costs a compiler what 20 instructions do.
-  template <class F>
-  TC_DEVICE void each_slot(const F& f) const {
-#pragma unroll
-    for (int s = 0; s < C.slots; ++s) {
-      if (!has(s)) continue;
-      float h[C.vector];
-      floats(s, h);
-      f(s, column(s), h);
-    }
-  }
-  // f(column, values).
+  // f(column, values) of each slot that the row has. own_sum() is this walk written out: a function
+  // more around f costs a compiler what 20 instructions do.
   template <class F>
   TC_DEVICE void each(const F& f) const {
 #pragma unroll

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
@@ -60,6 +62,26 @@ TEST(Nvrtc, CompilesOnTwoThreadsAtOnce) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(ok[0] && ok[1]);
 }
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+// glibc keeps of freed memory what a compile takes: a block of half as much is no mapping of its
+// own any more. No block is freed here, as that alone would change it.
+TEST(NvrtcDeathTest, KeepsTheMemoryOfACompile) {
+  SKIP_WITHOUT_NVRTC();
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto maps_a_block = [] {
+    const size_t before = mallinfo2().hblks;
+    void* const volatile block = std::malloc(size_t{8} << 20);
+    return block != nullptr && mallinfo2().hblks > before;
+  };
+  const auto body = [&] {
+    const bool before = maps_a_block();
+    nvrtc_compile(kSource, "k.cu", {}, {});
+    std::exit(before && !maps_a_block() ? 0 : 1);
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(0), "");
+}
+#endif
 
 // Each in a process of its own, since a process looks for NVRTC once.
 TEST(NvrtcDeathTest, SaysThatItIsMissingAndHowToFixIt) {

@@ -54,7 +54,7 @@ TEST(EvenMoments, AppendOnePartToSeveral) {
 }
 
 // Whatever the first is: an outlier, one of equal values, one of many far from 0.
-TEST(SumsAboutFirst, LoseNoDigits) {
+TEST(SumsAboutFirst, AreAsGoodAsDeviations) {
   for (const std::vector<float>& values : {std::vector<float>{1000, 1, 2, 3, 4, 5, 6, 7},
                                            {3e6f, 3e6f + 1, 3e6f, 3e6f, 3e6f, 3e6f, 3e6f, 3e6f},
                                            {0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f},
@@ -65,14 +65,28 @@ TEST(SumsAboutFirst, LoseNoDigits) {
     float access[2][4];
     for (size_t i = 0; i < 8; ++i) access[i / 4][i % 4] = values[i];
     SumsAboutFirst sums{values[0], 0, 0, 0};
-    for (const auto& each : access) sums.add<4>([&](int e) { return each[e]; });
+    for (const auto& each : access) sums.add(each);
     EXPECT_EQ(sums.count, 8);
     EXPECT_NEAR(sums.first + sums.sum / 8, mean, std::abs(mean) * 6e-8);
     EXPECT_NEAR(sums.squares_about_mean(sums.sum / 8), squares, squares * 1e-6);
   }
   SumsAboutFirst far{0, 0, 0, 0};
-  far.add<2>([](int e) { return e == 0 ? 1e30f : -1e30f; });
+  far.add({1e30f, -1e30f});
   EXPECT_EQ(far.squares_about_mean(0), std::numeric_limits<float>::infinity());
+
+  SumsAboutFirst outlier{1000, 0, 0, 0};  // the worst there is: 63 of 64 lie far from the first
+  double mean = 1000 / 64.0, squares = 0;
+  for (int i = 0; i < 16; ++i) {
+    float access[4];
+    for (int e = 0; e < 4; ++e) access[e] = i + e == 0 ? 1000 : float(i * 4 + e) / 64;
+    outlier.add(access);
+    for (const float v : access) mean += i == 0 && v == 1000 ? 0 : v / 64.0;
+  }
+  for (int i = 0; i < 64; ++i) {
+    const double d = (i == 0 ? 1000 : i / 64.0) - mean;
+    squares += d * d;
+  }
+  EXPECT_NEAR(outlier.squares_about_mean(outlier.sum / 64), squares, squares * 1e-4);
 }
 
 TEST(ExpSum, KnowsRowsOfNothing) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What changed: the threads of a row hold all of it in registers, so it is read once and written
-// once, the bytes of a copy, and the variance is a second pass over registers. All loads of a
+// once, the bytes of a copy; mean and variance are one walk over registers. All loads of a
 // thread are issued before the first is used: threads * slots * 16 bytes a block are in flight. A
 // short row belongs to a warp or less and needs no barrier; a long one to the block, with 2.
 // Demands: unit strides, rows of at most group * vector * slots elements.
@@ -22,21 +22,7 @@ TC_DEVICE void in_registers(const Params& p) {
   s.rstd = rsqrtf(all.variance(p.inverse_cols) + p.eps);
   if (!exists) return;
   if (threadIdx.x % C.group == 0) store_statistics(p, index, s);
-#pragma unroll
-  for (int i = 0; i < C.slots; ++i) {
-    if (!slots.has(i)) continue;
-    const int column = slots.column(i);
-    Constants<W, C.vector, C.has_weight != 0> weight;
-    Constants<W, C.vector, C.has_bias != 0> bias;
-    weight.load(static_cast<const W*>(p.weight) + column);
-    bias.load(static_cast<const W*>(p.bias) + column);
-    float h[C.vector], y[C.vector];
-    for (int e = 0; e < C.vector; ++e) {
-      h[e] = slots.at(i, e);
-      y[e] = row.finish(h[e], weight.at(e, 1), bias.at(e, 0), s);
-    }
-    row.store_results(column, h, y);
-  }
+  slots.each([&](int column, const float(&h)[C.vector]) { row.store_neighbours(column, h, s); });
 }
 
 }  // namespace tensorcraft::kernel::layer_norm

@@ -35,8 +35,12 @@ TC_DEVICE void persistent(const Params& p) {
         pivot = finite_or_zero(firsts[0]);
         SumsAboutFirst own{walk.has(0) ? walk.at(place, 0, 0) : 0, 0, 0, 0};
 #pragma unroll 1
-        for (int i = 0; i < C.slots; ++i)
-          if (walk.has(i)) own.add<C.vector>([&](int e) { return walk.at(place, i, e); });
+        for (int i = 0; i < C.slots; ++i) {
+          if (!walk.has(i)) continue;
+          float h[C.vector];
+          for (int e = 0; e < C.vector; ++e) h[e] = walk.at(place, i, e);
+          own.add(h);
+        }
         return row_part<C>(own, pivot);
       },
       [&](const RowPart<C>& all) {

@@ -9,8 +9,8 @@
 // What every rung does with a row but adding it up.
 namespace tensorcraft::kernel::layer_norm {
 
-// The mean in two parts, pivot + shift. Values are summed as differences to the pivot, which is a
-// value of the row or, where Row has none, 0, so a mean far above the deviation costs no digits.
+// The mean in two parts, pivot + shift, so one far above the deviation costs no digits. The pivot
+// is a value of the row, or 0 where Row has none.
 struct Statistics {
   float pivot, shift, rstd;
   TC_DEVICE float centered(float h) const { return (h - pivot) - shift; }
@@ -48,8 +48,7 @@ struct Row {
   // The first value; 0 where it is not finite, so that only sums decide what becomes of it.
   TC_DEVICE float pivot() const { return finite_or_zero(load(0)); }
 
-  // Values of 2 bytes have so few digits that one float holds the mean as well as two, and that
-  // what differs from it by one of them is far from its rounding.
+  // Values of 2 bytes have so few digits that one float holds the mean as well as two.
   TC_DEVICE static Statistics about(float pivot, float shift) {
     return sizeof(T) == 2 ? Statistics{pivot + shift, 0, 0} : Statistics{pivot, shift, 0};
   }
@@ -88,11 +87,6 @@ struct Row {
       load_constant_floats(bias, static_cast<const W*>(p.bias) + i);
     else
       for (float& b : bias) b = 0;
-    store_weighted(i, h, s, weight, bias);
-  }
-  TC_DEVICE void store_weighted(int64_t i, const float (&h)[C.vector], const Statistics& s,
-                                const float (&weight)[C.vector],
-                                const float (&bias)[C.vector]) const {
     float y[C.vector];
     for (int e = 0; e < C.vector; ++e) y[e] = finish(h[e], weight[e], bias[e], s);
     store_results(i, h, y);
@@ -124,10 +118,10 @@ TC_DEVICE RowPart<C> row_part(const SumsAboutFirst& own, float pivot) {
 }
 template <class T, Config C, bool has_residual>
 TC_DEVICE RowPart<C> row_part(const RowSlots<T, C, has_residual>& slots, float pivot) {
-  SumsAboutFirst own{slots.at(0, 0), 0, 0, 0};
-#pragma unroll
-  for (int s = 0; s < C.slots; ++s)
-    if (slots.has(s)) own.add<C.vector>([&](int e) { return slots.at(s, e); });
+  float h[C.vector];
+  slots.floats(0, h);
+  SumsAboutFirst own{h[0], 0, 0, 0};
+  slots.each([&](int, const float(&v)[C.vector]) { own.add(v); });
   return row_part<C>(own, pivot);
 }
 

@@ -66,10 +66,6 @@ struct Row {
       load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
     else
       for (float& w : weight) w = 1;
-    store_weighted(i, h, scale, weight);
-  }
-  TC_DEVICE void store_weighted(int64_t i, const float (&h)[C.vector], float scale,
-                                const float (&weight)[C.vector]) const {
     float y[C.vector];
     for (int e = 0; e < C.vector; ++e) y[e] = h[e] * scale * weight[e];
     store_results(i, h, y);
