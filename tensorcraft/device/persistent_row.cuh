@@ -83,6 +83,9 @@ struct RowWalk {
       h += pieces[kEnd + (kLateResidual ? 0 : place) + slot * C.threads][e];
     return h;
   }
+  TC_DEVICE void floats(int place, int slot, float (&to)[C.vector]) const {
+    for (int e = 0; e < C.vector; ++e) to[e] = at(place, slot, e);
+  }
 
   TC_DEVICE void request(Piece* to, const T* from, uint64_t policy) const {
 #pragma unroll

@@ -38,7 +38,7 @@ TC_DEVICE void persistent(const Params& p) {
         for (int i = 0; i < C.slots; ++i) {
           if (!walk.has(i)) continue;
           float h[C.vector];
-          for (int e = 0; e < C.vector; ++e) h[e] = walk.at(place, i, e);
+          walk.floats(place, i, h);
           own.add(h);
         }
         return row_part<C>(own, pivot);

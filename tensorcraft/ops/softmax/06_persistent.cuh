@@ -26,7 +26,7 @@ TC_DEVICE void persistent(const Params& p) {
         for (int s = 0; s < C.slots; ++s) {
           if (!walk.has(s)) continue;
           float v[C.vector];
-          for (int e = 0; e < C.vector; ++e) v[e] = walk.at(place, s, e);
+          walk.floats(place, s, v);
           x.transform(v, walk.first + walk.column(s));
           own.add(v);
         }
@@ -40,7 +40,7 @@ TC_DEVICE void persistent(const Params& p) {
         for (int s = 0; s < C.slots; ++s) {
           if (!walk.has(s)) continue;
           float v[C.vector];
-          for (int e = 0; e < C.vector; ++e) v[e] = walk.at(place, s, e);
+          walk.floats(place, s, v);
           x.transform(v, walk.first + walk.column(s));
           for (int e = 0; e < C.vector; ++e)
             v[e] = sizeof(T) == 2 ? finish.of_short(v[e]) : finish(v[e]);
