@@ -53,23 +53,23 @@ int shared_bytes(std::string_view variant, const Config& c, int element_bytes) {
   return variant.starts_with("tensor_core") ? tensor_core_shared_bytes(c, element_bytes) : 0;
 }
 
-void set_tile(op::Plan& plan, std::string_view variant, const Tile& t, int64_t m, int64_t n,
+void set_tile(op::Step& step, std::string_view variant, const Tile& t, int64_t m, int64_t n,
               int element_bytes) {
   Config c;
-  std::memcpy(&c, plan.kernel.config.data(), sizeof(c));
+  std::memcpy(&c, step.kernel.config.data(), sizeof(c));
   if (variant == "tma" && (t.block_m != c.block_m || t.block_n != c.block_n))
     fail(ErrorKind::value, "gemm_sweep: the tensor maps of tma are for its shipped tile, ",
          c.block_m, " x ", c.block_n);
   c.block_m = t.block_m, c.block_n = t.block_n, c.block_k = t.block_k;
   c.warp_m = t.warp_m, c.warp_n = t.warp_n, c.thread_m = t.thread_m, c.thread_n = t.thread_n;
   c.threads = t.threads, c.stages = t.stages;
-  jit::set_config(plan.kernel, c);
-  plan.kernel.threads = t.threads;
-  plan.kernel.min_blocks = t.min_blocks;
-  const int64_t cluster = plan.launch.cluster.x, columns = div_ceil(n, t.block_n * cluster);
-  plan.launch.grid = {uint32_t(div_ceil(m, t.block_m) * columns * cluster)};
-  plan.launch.block = {uint32_t(t.threads)};
-  plan.launch.shared_bytes = uint32_t(shared_bytes(variant, c, element_bytes));
+  step.kernel.config = config_bytes(c);
+  step.kernel.threads = t.threads;
+  step.kernel.min_blocks = t.min_blocks;
+  const int64_t cluster = step.launch.cluster.x, columns = div_ceil(n, t.block_n * cluster);
+  step.launch.grid = {uint32_t(div_ceil(m, t.block_m) * columns * cluster)};
+  step.launch.block = {uint32_t(t.threads)};
+  step.launch.shared_bytes = uint32_t(shared_bytes(variant, c, element_bytes));
 }
 
 }  // namespace
@@ -87,15 +87,15 @@ void* gemm_sweep_prepare(const char* variant, const char* dtype_name, int64_t m,
   const TensorView y(b, dtype, transpose_b ? Dims{n, k} : Dims{k, n}, gpu);
   auto run = std::make_unique<Run>();
   run->plan = shipped_plan(variant, x, y, out, transpose_b != 0);
-  if (tile) set_tile(run->plan, variant, *tile, m, n, int(dtype_bytes(dtype)));
+  if (tile) set_tile(run->plan.first(), variant, *tile, m, n, int(dtype_bytes(dtype)));
   if (chosen) {
     Config c;
-    std::memcpy(&c, run->plan.kernel.config.data(), sizeof(c));
+    std::memcpy(&c, run->plan.first().kernel.config.data(), sizeof(c));
     *chosen = {c.block_m,  c.block_n,  c.block_k, c.warp_m, c.warp_n,
-               c.thread_m, c.thread_n, c.threads, c.stages, run->plan.kernel.min_blocks};
+               c.thread_m, c.thread_n, c.threads, c.stages, run->plan.first().kernel.min_blocks};
   }
-  run->report = jit::compile(run->plan.kernel, device_info(gpu).arch());
-  run->kernel = jit::get_kernel(run->plan.kernel, gpu);
+  run->report = jit::compile(run->plan.first().kernel, device_info(gpu).arch());
+  run->kernel = jit::get_kernel(run->plan.first().kernel, gpu);
   return run.release();
 } catch (const std::exception& e) {
   std::cerr << e.what() << '\n';
@@ -105,7 +105,7 @@ void* gemm_sweep_prepare(const char* variant, const char* dtype_name, int64_t m,
 int gemm_sweep_launch(const void* handle, void* stream) try {
   const Run& run = *static_cast<const Run*>(handle);
   const StreamRef on(static_cast<CUstream_st*>(stream), 0);
-  launch(*run.kernel, run.plan.launch, run.plan.params, on, "gemm");
+  launch(*run.kernel, run.plan.first().launch, run.plan.params(run.plan.first()), on, "gemm");
   return 0;
 } catch (const std::exception& e) {
   std::cerr << e.what() << '\n';

@@ -71,17 +71,18 @@ int main() {
     const auto chosen = std::find_if(explained.variants.begin(), explained.variants.end(),
                                      [](const auto& v) { return v.accepted; });
     const op::Plan& plan = *chosen->plan;
-    const auto kernel = jit::get_kernel(plan.kernel, gpu);
+    const auto kernel = jit::get_kernel(plan.first().kernel, gpu);
     const StreamRef stream = current_stream(0);
-    const Cost bare =
-        cost_of([&] { launch(*kernel, plan.launch, plan.params, stream, "l2_normalize"); });
+    const Cost bare = cost_of([&] {
+      launch(*kernel, plan.first().launch, plan.params(plan.first()), stream, "l2_normalize");
+    });
     const auto add_row = [&](const char* name, const Cost& cost) {
       result[name] = {{"call_ns", cost.ns},
                       {"over_launch_ns", cost.ns - bare.ns},
                       {"allocations", cost.allocations}};
     };
     result["bare_launch_ns"] = bare.ns;
-    result["get_kernel_ns"] = cost_of([&] { jit::get_kernel(plan.kernel, gpu); }).ns;
+    result["get_kernel_ns"] = cost_of([&] { jit::get_kernel(plan.first().kernel, gpu); }).ns;
     add_row("l2_normalize", cost_of([&] { l2_normalize(y, x); }));
     add_row("add", cost_of([&] { add(y, x, x); }));
     add_row("layer_norm", cost_of([&] { layer_norm(y, x); }));

@@ -42,14 +42,15 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
                         {"idea", c.variant.idea},
                         {"accepted", c.accepted},
                         {"reason", c.reason},
-                        {"config", c.plan ? op::config_text(*c.plan) : ""}});
+                        {"config", c.plan ? op::config_text(c.plan->steps()[0]) : ""}});
+  Json kernels = Json::array();
+  for (const op::KernelReport& k : e.kernels) kernels.push_back(to_json(k));
   return {{"op", e.op},
           {"device", e.device},
           {"device_name", device.name},
           {"variant", e.variant},
           {"variants", variants},
-          {"kernel", e.kernel ? to_json(*e.kernel) : Json()},
-          {"finish", e.finish ? to_json(*e.finish) : Json()},
+          {"kernels", kernels},
           {"bytes", e.cost.bytes},
           {"flops", e.cost.flops},
           {"floor_us", e.floor_us}};
@@ -58,7 +59,7 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
 int show(Console& console, const ExplainArguments& a) {
   const DeviceInfo device = a.target.info();
   op::Explanation e = op::Request(find_operator(a.text.op), a.text, device).explain();
-  op::add_kernel_report(e, device);
+  op::add_kernel_reports(e, device);
   if (console.json) {
     console.print_json(to_json(e, device));
   } else {

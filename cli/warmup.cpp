@@ -43,10 +43,8 @@ std::vector<jit::KernelKey> kernels_of(const std::vector<std::string>& calls,
     if (e.variant.empty())
       fail(ErrorKind::value, '"', call, "\": no variant accepts; see tensorcraft explain ", call);
     for (const op::Considered& c : e.variants)
-      if (c.variant.name == e.variant && c.plan) {
-        kernels.push_back(c.plan->kernel);
-        if (c.plan->finish.rung) kernels.push_back(c.plan->finish);
-      }
+      if (c.variant.name == e.variant && c.plan)
+        for (const op::Step& step : c.plan->steps()) kernels.push_back(step.kernel);
   }
   return kernels;
 }

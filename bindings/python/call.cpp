@@ -342,7 +342,7 @@ nb::dict to_dict(const op::Explanation& e) {
     row["idea"] = std::string(c.variant.idea);
     row["accepted"] = c.accepted;
     row["reason"] = c.reason;
-    row["config"] = c.plan ? op::config_text(*c.plan) : std::string();
+    row["config"] = c.plan ? op::config_text(c.plan->steps()[0]) : std::string();
     rows.append(row);
   }
   nb::dict result;
@@ -353,8 +353,9 @@ nb::dict to_dict(const op::Explanation& e) {
   result["floor_us"] = e.floor_us;
   result["bytes"] = e.cost.bytes;
   result["flops"] = e.cost.flops;
-  result["kernel"] = e.kernel ? to_dict(*e.kernel) : nb::none();
-  result["finish"] = e.finish ? to_dict(*e.finish) : nb::none();
+  nb::list kernels;
+  for (const op::KernelReport& k : e.kernels) kernels.append(to_dict(k));
+  result["kernels"] = kernels;
   result["text"] = op::to_string(e);
   return result;
 }
@@ -413,7 +414,7 @@ nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle v
   op::Explanation e = op.explain(outputs, arguments, target);
   {
     const nb::gil_scoped_release release;
-    op::add_kernel_report(e, target);
+    op::add_kernel_reports(e, target);
   }
   return to_dict(e);
 }

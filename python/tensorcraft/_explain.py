@@ -59,8 +59,7 @@ class Explanation:
     floor_us: float  # no variant can be faster on the device; 0 where its peak is unknown
     bytes: float  # each input read once, each output written once
     flops: float  # a multiplication and an addition are two
-    kernel: Kernel | None  # None on the CPU
-    finish: Kernel | None  # the second kernel of a call that ends in one
+    kernels: tuple[Kernel, ...]  # in the order of their launches; none on the CPU
     text: str  # what str() gives
 
     def __str__(self) -> str:
@@ -93,5 +92,5 @@ def explain(op: str, /, *args: Any, arch: str | None = None, **options: Any) -> 
     inputs = arrays if record._takes_operands else tuple(values.values())
     found = native.explain(record._index, inputs, tuple(chosen.values()), common["variant"], common["device"], arch)
     rows = tuple(Verdict(**row) for row in found.pop("variants"))
-    kernel, finish = (Kernel(**made) if (made := found.pop(name)) else None for name in ("kernel", "finish"))
-    return Explanation(variants=rows, kernel=kernel, finish=finish, **found)
+    kernels = tuple(Kernel(**made) for made in found.pop("kernels"))
+    return Explanation(variants=rows, kernels=kernels, **found)

@@ -64,4 +64,16 @@ struct SelectType<false, A, B> {
 template <bool first, class A, class B>
 using Select = typename detail::SelectType<first, A, B>::type;
 
+// What a kernel is passed: the P of its rung's `void run(const P&)`, from the type of &Rung::run.
+namespace detail {
+template <class Function>
+struct ParamsType;
+template <class P>
+struct ParamsType<void (*)(const P&)> {
+  using type = P;
+};
+}  // namespace detail
+template <class Function>
+using KernelParams = typename detail::ParamsType<Function>::type;
+
 }  // namespace tensorcraft

@@ -6,41 +6,13 @@
 
 #include <cctype>
 #include <charconv>
+#include <cstring>
 
 namespace tensorcraft::jit {
 namespace {
 
-// The last two names of "tensorcraft::kernel::gemm::block_tiled".
-struct FunctionName {
-  std::string_view op, rung;
-};
-
-FunctionName split_function(std::string_view function) {
-  const size_t last = function.rfind("::");
-  if (last == function.npos || last == 0) {
-    fail(ErrorKind::value, "jit: rung function '", function,
-         "' must be qualified, as in tensorcraft::kernel::gemm::naive");
-  }
-  const std::string_view scope = function.substr(0, last);
-  const size_t before = scope.rfind("::");
-  return {before == scope.npos ? scope : scope.substr(before + 2), function.substr(last + 2)};
-}
-
-std::string config_text(const KernelKey& key) {
-  return key.rung->config_text ? key.rung->config_text(key.config.data()) : std::string();
-}
-
-// The type of a kernel's parameter, with the Config in its place.
-std::string params_text(const Rung& rung, std::string_view config) {
-  constexpr std::string_view kPlace = ", Config>";
-  std::string_view params = rung.params;
-  if (!params.ends_with(kPlace)) return std::string(params);
-  params.remove_suffix(kPlace.size());
-  return join(params, ", ", config, ">");
-}
-
-// "block_m = 64, block_n = 64" out of "Config{.block_m = 64, .block_n = 64}".
-std::string config_fields(std::string_view text) {
+// TRANSITION
+std::string old_fields(std::string_view text) {
   const size_t open = text.find('{'), close = text.rfind('}');
   if (open == text.npos || close == text.npos || close < open) return {};
   std::string fields;
@@ -49,6 +21,37 @@ std::string config_fields(std::string_view text) {
     if (!designator) fields += c;
   }
   return fields;
+}
+std::string old_params(const Rung& rung, std::string_view config) {
+  constexpr std::string_view kPlace = ", Config>";
+  std::string_view params = rung.params;
+  if (!params.ends_with(kPlace)) return std::string(params);
+  params.remove_suffix(kPlace.size());
+  return join(params, ", ", config, ">");
+}
+
+// The value of field i as its name or its number.
+std::string value_text(const ConfigField& field, const ConfigBytes& config, size_t i) {
+  int32_t value = 0;
+  std::memcpy(&value, config.data() + i * sizeof(value), sizeof(value));
+  if (field.values.empty()) return std::to_string(value);
+  if (value < 0 || size_t(value) >= field.values.size())
+    fail(ErrorKind::internal, "jit: ", field.name, " has no value ", value);
+  return std::string(field.values[size_t(value)]);
+}
+
+// "Config{.block_m = 64, .layout = decltype(Config::layout)::row_major}", with its whole name.
+std::string config_text(const KernelKey& key) {
+  const Rung& rung = *key.rung;
+  if (rung.old_config_text) return rung.old_config_text(key.config.data());
+  std::string text = rung.config + "{";
+  for (size_t i = 0; i < rung.fields.size(); ++i) {
+    const ConfigField& field = rung.fields[i];
+    text.append(i ? ", ." : ".").append(field.name).append(" = ");
+    if (!field.values.empty()) text.append(join("decltype(", rung.config, "::", field.name, ")::"));
+    text.append(value_text(field, key.config, i));
+  }
+  return text + "}";
 }
 
 std::string precision(const KernelKey& key) {
@@ -70,28 +73,17 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-// Letters and digits of a value, its namespaces dropped: "Layout::nn" gives "nn".
-std::string short_value(std::string_view value) {
-  if (const size_t scope = value.rfind("::"); scope != value.npos) value.remove_prefix(scope + 2);
+// "bm64" for "block_m" and "64": the first letters of the words, letters and digits of the value.
+std::string short_field(std::string_view name, std::string_view value) {
   std::string result;
-  for (const unsigned char c : value) {
-    if (std::isalnum(c)) result += char(c);
+  char before = '_';
+  for (const char c : name) {
+    if (before == '_') result += c;
+    before = c;
   }
+  for (const char c : value)
+    if (std::isalnum(static_cast<unsigned char>(c))) result += c;
   return result;
-}
-
-// "bm64" for "block_m = 64".
-std::string short_field(std::string_view field) {
-  const size_t equals = field.find('=');
-  if (equals == field.npos) return short_value(field);
-  std::string result;
-  bool word_begins = true;
-  for (const char c : field.substr(0, equals)) {
-    const bool in_word = std::isalnum(static_cast<unsigned char>(c));
-    if (in_word && word_begins) result += c;
-    word_begins = !in_word;
-  }
-  return result + short_value(field.substr(equals + 1));
 }
 
 void check(const KernelKey& key) {
@@ -100,9 +92,9 @@ void check(const KernelKey& key) {
     fail(ErrorKind::value, "jit: ", key.rung->function, ": threads must be in [1, 1024], got ",
          key.threads);
   }
-  if (key.num_types < 0 || key.num_types > kMaxTypes) {
-    fail(ErrorKind::value, "jit: ", key.rung->function, ": num_types must be in [0, ", kMaxTypes,
-         "], got ", key.num_types);
+  if (key.num_types < 0 || key.num_types > kMaxKernelTypes) {
+    fail(ErrorKind::value, "jit: ", key.rung->function, ": num_types must be in [0, ",
+         kMaxKernelTypes, "], got ", key.num_types);
   }
 }
 
@@ -149,47 +141,78 @@ std::string_view device_type(DType dtype) {
   fail(ErrorKind::internal, "jit: no device type for dtype ", int(dtype));
 }
 
-std::string entry_name(const Rung& rung) {
-  const auto [op, name] = split_function(rung.function);
-  return join(op, "_", name);
+std::string entry_name(const Rung& rung) { return join(rung.op, "_", rung.name); }
+
+// TRANSITION
+Rung::Rung(std::string_view header_, std::string_view function_, std::string_view params_,
+           std::string (*text)(const void*), std::vector<simt::Instance> (*list)())
+    : header(header_), function(function_), params(params_), old_config_text(text), old_simt(list) {
+  const size_t last = function.rfind("::");
+  if (last == function.npos) return;
+  const size_t before = function.rfind("::", last - 1);
+  op = function.substr(before + 2, last - before - 2);
+  name = function.substr(last + 2);
+}
+
+std::string config_fields(const Rung& rung, const ConfigBytes& config) {
+  if (rung.old_config_text) return old_fields(rung.old_config_text(config.data()));
+  std::string text;
+  for (size_t i = 0; i < rung.fields.size(); ++i)
+    text.append(i ? ", " : "")
+        .append(rung.fields[i].name)
+        .append(" = ")
+        .append(value_text(rung.fields[i], config, i));
+  return text;
 }
 
 std::string entry_text(const KernelKey& key, std::string_view arch) {
   check(key);
   const Rung& rung = *key.rung;
-  const std::string config = config_text(key);
-  const std::string fields = config_fields(config);
+  const std::string fields = config_fields(rung, key.config);
   std::string arguments;
-  for (int i = 0; i < key.num_types; ++i) {
+  for (int i = 0; i < key.num_types; ++i)
     arguments.append(i ? ", " : "").append(device_type(key.types[size_t(i)]));
-  }
-  if (!config.empty()) arguments.append(arguments.empty() ? "" : ", ").append(config);
-  if (!arguments.empty()) arguments = "<" + arguments + ">";
+  const bool has_config = !rung.config.empty() || rung.old_config_text;
+  if (has_config) arguments.append(arguments.empty() ? "" : ", ").append("kConfig");
+  const std::string run = arguments.empty() ? rung.function : rung.function + "<" + arguments + ">";
+  const std::string config =
+      !has_config ? "" : join("constexpr auto kConfig = ", config_text(key), ";\n");
+  const std::string params = !rung.params.empty()
+                                 ? old_params(rung, "kConfig")
+                                 : join("tensorcraft::KernelParams<decltype(&", run, ")>");
   // The kernel in front may still run (op::launch_plan): nothing before this touches memory.
   const std::string begin = arch_number(arch) >= 90 ? join(ptx::kBeginKernel, "\n  ") : "";
-  return join("// Auto-generated ", upper(split_function(rung.function).op), " kernel\n",
+  return join("// Auto-generated ", upper(rung.op), " kernel\n",
               "// Generator: TensorCraft\n",                                 //
               "// Target architecture: ", display_arch(arch), "\n",          //
               "// Precision: ", precision(key), "\n",                        //
               "// Configuration: ", fields.empty() ? "none" : fields, "\n",  //
-              "#include \"", rung.header, "\"\n\n",                          //
+              "#include \"", rung.header, "\"\n\n", config,                  //
               "extern \"C\" __global__ void __launch_bounds__(", key.threads, ", ", key.min_blocks,
-              ")\n    ", entry_name(rung), "(const __grid_constant__ ", params_text(rung, config),
-              " p) {\n  ", begin, rung.function, arguments, "(p);\n}\n");
+              ")\n    ", entry_name(rung), "(const __grid_constant__ ", params, " p) {\n  ", begin,
+              run, "(p);\n}\n");
 }
 
 std::string readable_name(const KernelKey& key) {
   check(key);
   std::string name = entry_name(*key.rung);
-  for (int i = 0; i < key.num_types; ++i) {
-    name.append("_").append(to_string(key.types[size_t(i)]));
+  for (int i = 0; i < key.num_types; ++i) name.append("_").append(to_string(key.types[size_t(i)]));
+  if (key.rung->old_config_text) {  // TRANSITION
+    const std::string fields = config_fields(*key.rung, key.config);
+    for (std::string_view rest = fields; !rest.empty();) {
+      const size_t comma = rest.find(", ");
+      const std::string_view one = rest.substr(0, comma);
+      const size_t equals = one.find(" = ");
+      std::string_view value = one.substr(equals + 3);
+      if (const size_t scope = value.rfind("::"); scope != value.npos)
+        value.remove_prefix(scope + 2);
+      name.append("_").append(short_field(one.substr(0, equals), value));
+      rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 2);
+    }
   }
-  std::string fields = config_fields(config_text(key));
-  for (std::string_view rest = fields; !rest.empty();) {
-    const size_t comma = rest.find(',');
-    const std::string field = short_field(rest.substr(0, comma));
-    if (!field.empty()) name.append("_").append(field);
-    rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 1);
+  for (size_t i = 0; i < key.rung->fields.size(); ++i) {
+    const ConfigField& field = key.rung->fields[i];
+    name.append("_").append(short_field(field.name, value_text(field, key.config, i)));
   }
   return name;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/dtype.hpp"
+#include "tensorcraft/core/kernel_config.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,46 +15,48 @@
 namespace tensorcraft::simt {
 struct Instance;
 }
-
 namespace tensorcraft::jit {
 
 // One rung: a `template <types..., Config> TC_DEVICE void function(const Params&)` in an embedded
 // header. Objects are static; the address is the identity.
 struct Rung {
-  std::string_view header;    // "tensorcraft/ops/gemm/02_block_tiled.cuh"
-  std::string_view function;  // "tensorcraft::kernel::gemm::block_tiled"
-  // "tensorcraft::kernel::gemm::Params", or what the Config has a part in:
-  // "tensorcraft::ParamsOf<tensorcraft::kernel::rms_norm::Params, Config>".
-  std::string_view params;
-  // "tensorcraft::kernel::gemm::Config{.block_m = 64}"; null for a function without a Config.
-  std::string (*config_text)(const void* config);
-  // What of it is compiled for the SIMT device (op/simt.hpp); null: nothing.
-  std::vector<simt::Instance> (*simt_instances)() = nullptr;
-};
+  // "gemm", "block_tiled": together the name of the kernel.
+  std::string op, name;
+  std::string header;       // "tensorcraft/ops/gemm/02_block_tiled.cuh"
+  std::string function;     // "tensorcraft::kernel::gemm::BlockTiled::run"
+  std::string config = {};  // "tensorcraft::kernel::gemm::Config"; empty: it has none
+  std::span<const ConfigField> fields = {};  // all of the Config, in its order
 
-inline constexpr int kMaxTypes = 4;
-inline constexpr size_t kMaxConfigBytes = 80;
+  // TRANSITION: what is below leaves with the last operator of the old shape.
+  std::string params = {};
+  std::string (*old_config_text)(const void*) = nullptr;
+  std::vector<simt::Instance> (*old_simt)() = nullptr;
+  Rung() = default;
+  Rung(std::string_view op_, std::string_view name_, std::string_view header_,
+       std::string_view function_, std::string_view config_ = {},
+       std::span<const ConfigField> fields_ = {})
+      : op(op_),
+        name(name_),
+        header(header_),
+        function(function_),
+        config(config_),
+        fields(fields_) {}
+  Rung(std::string_view header_, std::string_view function_, std::string_view params_,
+       std::string (*text)(const void*), std::vector<simt::Instance> (*list)() = nullptr);
+};
 
 // Everything that decides the compiled code but the architecture. Plain data: comparing or hashing
 // one never formats text.
 struct KernelKey {
   const Rung* rung = nullptr;
-  std::array<DType, kMaxTypes> types{};
+  std::array<DType, kMaxKernelTypes> types{};
   int32_t num_types = 0;
   int32_t threads = 0;     // launch bounds
   int32_t min_blocks = 1;  // blocks per SM asked for in the launch bounds
-  std::array<unsigned char, kMaxConfigBytes> config{};
+  ConfigBytes config{};
   friend bool operator==(const KernelKey&, const KernelKey&) = default;
 };
 static_assert(std::has_unique_object_representations_v<KernelKey>, "hashed by its bytes");
-
-// Stores a Config by its bytes, so it must have no padding: int and enum-of-int fields only.
-template <class Config>
-void set_config(KernelKey& key, const Config& config) {
-  static_assert(std::has_unique_object_representations_v<Config>, "Config must have no padding");
-  static_assert(sizeof(Config) <= kMaxConfigBytes);
-  std::memcpy(key.config.data(), &config, sizeof(Config));
-}
 
 // The number in "sm_90a". Kind value where it is none.
 int arch_number(std::string_view arch);
@@ -61,6 +64,8 @@ int arch_number(std::string_view arch);
 std::string_view device_type(DType dtype);
 // "gemm_block_tiled": operator and rung, the name of the one kernel in a module.
 std::string entry_name(const Rung& rung);
+// "block_m = 64, layout = row_major": a Config of the rung as a reader sees it.
+std::string config_fields(const Rung& rung, const ConfigBytes& config);
 // The text NVRTC compiles for a key: comment head, include, one extern "C" entry, which from sm_90
 // on waits for the kernels in front of it first. `arch` is what the kernel is for ("sm_90a"). Kind
 // value for a key that is not complete.

@@ -140,18 +140,56 @@ bool waits_itself(const void* entry, DebugInfo where) {
   return answer == 2;
 }
 
-// Launches the instance that has the plan's Config; false where Set has none. Set::list holds the
+// A number of the current device; an error names the caller's line.
+inline int device_attribute(cudaDeviceAttr attribute, DebugInfo where) {
+  int device = 0, value = 0;
+  check_cuda(cudaGetDevice(&device), where.file_name(), long(where.line()));
+  check_cuda(cudaDeviceGetAttribute(&value, attribute, device), where.file_name(),
+             long(where.line()));
+  return value;
+}
+
+// What choices look at of the current device.
+inline op::Gpu current_gpu(DebugInfo where) {
+  const auto number = [&](cudaDeviceAttr a) { return device_attribute(a, where); };
+  return {.architecture = 10 * number(cudaDevAttrComputeCapabilityMajor) +
+                          number(cudaDevAttrComputeCapabilityMinor),
+          .num_sms = number(cudaDevAttrMultiProcessorCount),
+          .threads_per_sm = number(cudaDevAttrMaxThreadsPerMultiProcessor),
+          .shared_bytes_per_block = number(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
+}
+
+// The kernel of every rung: compiled for the types T and the instance C, a Constant.
+template <class Rung, class C, class... T>
+__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks()) entry(
+    const __grid_constant__ KernelParams<decltype(&Rung::template run<T..., C::value.config>)> p) {
+  begin_kernel();
+  Rung::template run<T..., C::value.config>(p);
+}
+
+// What of a rung is compiled for the types T: the instances of the array kList.
+template <class Rung, const auto& kList, class... T>
+struct Kernels {
+  std::string_view variant;  // the rung's name
+  static constexpr const auto& list = kList;
+  template <class C>
+  static constexpr auto entry() {
+    return &kernels::entry<Rung, C, T...>;
+  }
+};
+
+// Launches the instance that has the start's Config; false if Set has none. Set::list holds the
 // instances of one rung and Set::entry<Constant<instance>>() gives the kernel of one.
 template <class Set, class Config, class Params>
-bool launch_listed(const op::LaunchPlan<Config>& plan, const Params& params, cudaStream_t stream,
+bool launch_listed(const op::Start<Config>& start, const Params& params, cudaStream_t stream,
                    DebugInfo where) {
   const auto launch_if = [&]<class C>(C) {
-    if (!is_same_config(plan.config, C::value.config)) return false;
-    const KernelConfig config{.block_size_x = uint32_t(plan.config.threads),
-                              .shared_memory_bytes = uint32_t(plan.shared_bytes),
+    if (!is_same_config(start.config, C::value.config)) return false;
+    const KernelConfig config{.block_size_x = uint32_t(start.config.threads),
+                              .shared_memory_bytes = uint32_t(start.shared_bytes),
                               .stream = stream};
     const auto kernel = Set::template entry<C>();
-    LaunchKernel(dim3(uint32_t(plan.blocks)), config, where)
+    LaunchKernel(dim3(uint32_t(start.blocks)), config, where)
         .programmatic_dependent_launch(
             waits_itself<C, Set>(reinterpret_cast<const void*>(kernel), where))(kernel, params);
     return true;
@@ -161,22 +199,33 @@ bool launch_listed(const op::LaunchPlan<Config>& plan, const Params& params, cud
   }(std::make_index_sequence<Set::list.size()>{});
 }
 
-// The same where the set is complete by construction.
+// The same if the set is complete by construction.
 template <class Set, class Config, class Params>
-std::string_view launch_or_fail(std::string_view variant, const op::LaunchPlan<Config>& plan,
+std::string_view launch_or_fail(std::string_view variant, const op::Start<Config>& start,
                                 const Params& params, cudaStream_t stream, DebugInfo where) {
-  if (!launch_listed<Set>(plan, params, stream, where))
+  if (!launch_listed<Set>(start, params, stream, where))
     fail({ErrorKind::internal, where}, "no kernel of ", variant, " was compiled for this problem");
   return variant;
 }
 
-// A number of the current device; an error names the caller's line.
-inline int device_attribute(cudaDeviceAttr attribute, DebugInfo where) {
-  int device = 0, value = 0;
-  check_cuda(cudaGetDevice(&device), where.file_name(), long(where.line()));
-  check_cuda(cudaDeviceGetAttribute(&value, attribute, device), where.file_name(),
-             long(where.line()));
-  return value;
+// Asks the rungs of a ladder, best first, and launches the first that takes the call and has a
+// kernel of its Config among `compiled`. Returns its name.
+template <class Params, class Given, class Config, size_t n, class... Set>
+std::string_view launch_ladder(const op::Rung<Params, Given, Config> (&ladder)[n], const Params& p,
+                               const Given& given, cudaStream_t stream, DebugInfo where,
+                               Set... compiled) {
+  const op::Gpu gpu = current_gpu(where);
+  for (const auto& rung : ladder) {
+    if (((rung.name != compiled.variant) && ...)) continue;
+    const op::Choice<Config> choice = rung.choose(p, given, gpu);
+    if (!choice.refusal.empty() || !choice.preference.empty()) continue;
+    Params own = p;
+    if (rung.adapt) rung.adapt(own, given, gpu);
+    if (((rung.name == compiled.variant && launch_listed<Set>(choice.start, own, stream, where)) ||
+         ...))
+      return rung.name;
+  }
+  fail({ErrorKind::internal, where}, "no kernel was compiled for this problem");
 }
 
 // Widths whose rows fit registers without a remainder: what the norms compile for.

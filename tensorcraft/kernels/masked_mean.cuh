@@ -12,35 +12,7 @@ namespace detail::masked_mean {
 
 using namespace kernel::masked_mean;
 
-template <class T, class Length, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    masked_mean_block(const __grid_constant__ Params p) {
-  begin_kernel();
-  block<T, Length, C::value.config>(p);
-}
-template <class T, class Length, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    masked_mean_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<T, Length, C::value.config>(p);
-}
-
-template <class T, class Length>
-struct Block {
-  static constexpr std::array list{Instance<Config>{}};
-  template <class C>
-  static constexpr auto entry() {
-    return &masked_mean_block<T, Length, C>;
-  }
-};
-template <class T, class Length>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{}};
-  template <class C>
-  static constexpr auto entry() {
-    return &masked_mean_naive<T, Length, C>;
-  }
-};
+inline constexpr std::array kInstances{Instance<Config>{}};
 
 }  // namespace detail::masked_mean
 
@@ -61,9 +33,9 @@ std::string_view launch_masked_mean(const T* in, const Length* lengths, T* out, 
   validate_pointer("launch_masked_mean", "lengths", lengths);
   validate_pointer("launch_masked_mean", "out", out);
   const m::Params p = m::contiguous_params(in, lengths, out, batch, steps, cols);
-  if (m::block_problem(p).empty())
-    return launch_or_fail<m::Block<T, Length>>("block", m::block_launch(p), p, stream, where);
-  return launch_or_fail<m::Naive<T, Length>>("naive", m::naive_launch(p), p, stream, where);
+  return launch_ladder(m::kRungs, p, m::Given{}, stream, where,
+                       Kernels<m::Block, m::kInstances, T, Length>{"block"},
+                       Kernels<m::Naive, m::kInstances, T, Length>{"naive"});
 }
 
 }  // namespace tensorcraft::kernels

@@ -15,28 +15,17 @@ namespace detail::softmax {
 
 using namespace kernel::softmax;
 
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    softmax_in_registers(const __grid_constant__ Params p) {
-  begin_kernel();
-  in_registers<T, C::value.config>(p);
-}
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    softmax_online(const __grid_constant__ Params p) {
-  begin_kernel();
-  online<T, C::value.config>(p);
-}
-
-// The plan with every row taken as one that may leave slots empty.
-inline Launch ragged_launch(const Params& p, int element_bytes, Form form) {
-  Launch plan = in_registers_launch(p, element_bytes, {.form = form});
-  const int64_t cols = p.cols;
-  if (plan.config.group < 32) plan.config = warp_config(cols, plan.config.vector);
-  plan.config.whole = 0;
-  plan.config.form = form;
-  plan.blocks = div_ceil(p.rows, int64_t(plan.config.threads / plan.config.group));
-  return plan;
+// The start with every row taken as one that may leave slots empty.
+inline Start ragged(Start start, const CallParams& p) {
+  Config& config = start.config;
+  if (config.group < 32) {
+    const Form form = config.form;
+    config = warp_config(p.cols, config.vector);
+    config.form = form;
+  }
+  config.whole = 0;
+  start.blocks = div_ceil(p.rows, int64_t(config.threads / config.group));
+  return start;
 }
 
 // How blocks divide the rows that in_registers gives them, in 16-byte accesses.
@@ -70,7 +59,7 @@ struct Ragged {
       config.vector = kVector;
       config.slots = slots;
       config.form = form;
-      all[count - 1].min_blocks = in_registers_min_blocks(config, {.form = form});
+      all[count - 1].min_blocks = in_registers_min_blocks(config, Given{sizeof(T), form});
     };
     for (int slots = 1; slots <= kWarps; ++slots)
       add(op::warp_row_threads(32, slots * kVector), 32, slots);
@@ -80,14 +69,10 @@ struct Ragged {
     }
     return all;
   }();
-  template <class C>
-  static constexpr auto entry() {
-    return &softmax_in_registers<T, C>;
-  }
 };
 
 template <class T>
-struct InRegisters {
+struct Whole {
   static constexpr int kVector = 16 / int(sizeof(T));
   // One width for each Config: a group's slots full, and, but for half warps, one access less.
   static constexpr auto list = [] {
@@ -97,7 +82,7 @@ struct InRegisters {
     const auto add = [&](int threads, int group, int slots, bool whole) {
       const int64_t cols = int64_t(kVector) * (slots * group - !whole);
       Config config = row_config(cols, threads, group, kVector);
-      all[count++] = {config, in_registers_min_blocks(config, {})};
+      all[count++] = {config, in_registers_min_blocks(config, Given{sizeof(T)})};
     };
     for (int slots = 1; slots <= kWarps; ++slots) {
       add(128, 16, slots, true);
@@ -110,20 +95,12 @@ struct InRegisters {
     }
     return all;
   }();
-  template <class C>
-  static constexpr auto entry() {
-    return &softmax_in_registers<T, C>;
-  }
 };
 
 template <class T, Form form>
-struct Online {
+struct Walked {
   static constexpr std::array list{Instance<Config>{{.vector = 16 / int(sizeof(T)), .form = form}},
                                    Instance<Config>{{.vector = 1, .form = form}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &softmax_online<T, C>;
-  }
 };
 
 // Checks, chooses and launches; `name` is the launcher's own.
@@ -135,18 +112,17 @@ std::string_view launch_form(const char* name, const T* in, T* out, int64_t rows
   if (rows == 0 || (cols == 0 && form != Form::logsumexp)) return {};
   if (cols > 0) validate_pointer(name, "in", in);
   validate_pointer(name, "out", out);
-  const Params p = contiguous_params(in, out, rows, cols, form);
-  if (in_registers_problem(p, sizeof(T), {.form = form}).empty()) {
-    if constexpr (form == Form::softmax) {
-      if (launch_listed<InRegisters<T>>(in_registers_launch(p, sizeof(T)), p, stream, where))
-        return "in_registers";
-    } else {
-      if (launch_listed<Ragged<T, form>>(ragged_launch(p, sizeof(T), form), p, stream, where))
-        return "in_registers";
-    }
+  const CallParams p = contiguous_params(in, out, rows, cols, form);
+  const Given given{.element_bytes = sizeof(T), .form = form};
+  const op::Gpu gpu = current_gpu(where);
+  if (const Choice held = in_registers(p, given, gpu); held.refusal.empty()) {
+    using List = std::conditional_t<form == Form::softmax, Whole<T>, Ragged<T, form>>;
+    const Start start = form == Form::softmax ? held.start : ragged(held.start, p);
+    if (launch_listed<Kernels<InRegisters, List::list, T>>(start, p, stream, where))
+      return "in_registers";
   }
-  return launch_or_fail<Online<T, form>>("online", online_launch(p, sizeof(T), {.form = form}), p,
-                                         stream, where);
+  return launch_or_fail<Kernels<Online, Walked<T, form>::list, T>>(
+      "online", online(p, given, gpu).start, p, stream, where);
 }
 
 }  // namespace detail::softmax

@@ -78,35 +78,21 @@ struct ExtraOutput {
   std::optional<TensorView> Options::* field;
 };
 
-// A list that stays when the process ends: other threads may still call operators then, so no
-// object that a call reads is ever destroyed.
+// TRANSITION
 template <class T>
-class Kept : public std::span<const T> {
- public:
-  Kept() = default;
-  Kept(std::initializer_list<T> items) : Kept(std::vector<T>(items)) {}
-  Kept(const std::vector<T>& items) : std::span<const T>(copied(items), items.size()) {}  // NOLINT
-  operator std::vector<T>() const { return {this->begin(), this->end()}; }                // NOLINT
-
- private:
-  static const T* copied(const std::vector<T>& items) {
-    T* const copy = items.empty() ? nullptr : new T[items.size()];
-    std::copy(items.begin(), items.end(), copy);
-    return copy;
-  }
-};
+using Kept = Immortal<T>;
 
 // Everything an operator is. Options has the fields `std::string_view variant` and
 // `std::optional<StreamRef> stream` besides its own.
 template <class Problem, class Options>
 struct Definition {
   std::string_view name, group, summary, details;
-  Kept<std::string_view> aliases;
+  Kept<std::string_view> aliases = {};
   Kept<Parameter> inputs;  // a call may leave out optional ones at the end
-  Kept<Option<Options>> options;
+  Kept<Option<Options>> options = {};
   std::string_view out_name = "out";  // of the first output, as infer() names it
   std::string_view out_doc;
-  Kept<ExtraOutput<Options>> extra_outputs;
+  Kept<ExtraOutput<Options>> extra_outputs = {};
   Kept<DType> dtypes;
   bool in_place = false;  // out may be exactly one of the inputs
   // Specs of what the call returns; checks what the shapes of the outputs depend on.
@@ -114,7 +100,9 @@ struct Definition {
   // The one check of all arguments; afterwards everything trusts the Problem.
   Problem (*check)(const Call<Options>&);
   Cost (*cost)(const Problem&);
-  std::span<const Variant<Problem>> table;
+  Ladder<Problem> ladder = {};
+  std::span<const HostVariant<Problem>> host = {};  // best first; at least one takes each problem
+  std::span<const Variant<Problem>> table = {};     // TRANSITION
   // How errors call an input where the call names them; null: as `inputs` does.
   std::string_view (*input_name)(const Options&, size_t input) = nullptr;
 };
@@ -148,75 +136,134 @@ void check_sizes(std::string_view op, std::span<const OutputSpec> specs);
 StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device);
 // Compiles if needed and enqueues; on the SIMT device runs to the end.
 void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op);
-// `table` as the description shows it, and the error where no row accepts or a name is unknown.
+// The error if no variant takes a call.
 [[noreturn]] void no_variant(std::string_view op, std::string_view forced,
                              std::span<const Considered> considered);
-// Why a row of `row` is none for tensors on `device`, and what to do.
-std::string on_another_device(DeviceType row, Device device);
-[[noreturn]] void unknown_variant(std::string_view op, std::string_view forced,
-                                  std::span<const VariantInfo> rows);
-std::string config_text(const Plan& plan);
+// The fields of a Config: "threads = 256, vector = 4".
+std::string config_text(const Step& step);
 double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype);
 
+// Does a device run kernels?
+constexpr bool runs_kernels(DeviceType device) { return device != DeviceType::cpu; }
+
+// TRANSITION
 template <class Problem>
 VariantInfo info(const Variant<Problem>& v) {
   return {v.name, v.alias, v.idea, v.reason, v.device};
 }
-
-template <class Problem>
-bool is_named(const Variant<Problem>& v, std::string_view name) {
-  return v.name == name || (!v.alias.empty() && v.alias == name);
-}
-
-// CUDA's rows are the SIMT device's too.
 constexpr bool serves(DeviceType row, DeviceType device) {
   return row == device || (row == DeviceType::cuda && device == DeviceType::simt);
 }
 
-// Every verdict, best first: `explain` shows all, the errors quote them.
-template <class Problem>
-std::vector<Considered> consider(std::span<const Variant<Problem>> table, const Problem& problem,
+// Every variant of the operator, best first.
+template <class Problem, class Options>
+std::vector<VariantInfo> all_variants(const Definition<Problem, Options>& def) {
+  std::vector<VariantInfo> all;
+  for (const auto* item : def.ladder.items) all.push_back(item->info);
+  for (const auto& v : def.table) all.push_back(info(v));
+  for (const auto& v : def.host) all.push_back({v.name, {}, v.idea, {}, DeviceType::cpu});
+  return all;
+}
+
+// What the variants of the device say, best first: `explain` shows all, the errors quote them.
+template <class Problem, class Options>
+std::vector<Considered> consider(const Definition<Problem, Options>& def, const Problem& problem,
                                  const DeviceInfo& device) {
   std::vector<Considered> all;
-  for (const auto& v : table) {
+  const bool is_simt = device.device.type == DeviceType::simt;
+  for (const auto& v : def.table) {  // TRANSITION
     if (!serves(v.device, device.device.type)) continue;
     const Verdict verdict = v.accepts(problem, device);
     Considered& row = all.emplace_back(info(v), verdict.accepted(), std::string(verdict.reason));
     if (row.accepted && v.suits) row.reason = v.suits(problem, device).reason;
     if (row.accepted && v.plan) row.plan = v.plan(problem, device);
-    if (row.plan && device.device.type == DeviceType::simt) require_simt_instance(row);
+    if (row.plan && is_simt) require_simt_instance(row);
+  }
+  if (runs_kernels(device.device.type)) {
+    const LadderCall<Problem> call(def.ladder, problem, device);
+    for (const LadderItem* item : def.ladder.items) {
+      const Answer answer = call.ask(*item);
+      const bool accepts = answer.refusal.empty();
+      Considered& one = all.emplace_back(item->info, accepts,
+                                         std::string(accepts ? answer.preference : answer.refusal));
+      if (accepts) one.plan = call.plan(*item, answer);
+      if (accepts && is_simt) require_simt_instance(one);
+    }
+  } else {
+    for (const auto& v : def.host) {
+      const std::string_view refusal = v.refusal ? v.refusal(problem) : std::string_view();
+      all.push_back({{v.name, {}, v.idea, {}, DeviceType::cpu},
+                     refusal.empty(),
+                     std::string(refusal),
+                     std::nullopt});
+    }
   }
   return all;
 }
 
-// Adds the row that `forced` names where it is one of another device; fails where there is none.
+// Adds the variant that `forced` names if it is one of another device; fails if there is none.
+void add_forced(std::vector<Considered>& all, std::span<const VariantInfo> variants,
+                std::string_view op, std::string_view forced, Device device);
+
+// What computes a call: code of the host, or kernels.
+template <class Problem>
+struct Chosen {
+  std::string_view variant;
+  void (*run)(const Problem&) = nullptr;
+  Plan plan;  // if there is no `run`
+};
+
+// The first variant of the device that takes the problem and has no later one that is better, or
+// the one that `forced` names; without a name if there is none.
 template <class Problem, class Options>
-void add_forced(std::vector<Considered>& all, const Definition<Problem, Options>& def,
-                std::string_view forced, Device device) {
-  std::vector<VariantInfo> rows;
-  for (const auto& v : def.table) {
-    if (is_named(v, forced)) {
-      if (std::ranges::none_of(all, [&](const Considered& c) { return c.variant.name == v.name; }))
-        all.push_back({info(v), false, on_another_device(v.device, device), {}});
-      return;
-    }
-    rows.push_back(info(v));
+Chosen<Problem> first_accepting(const Definition<Problem, Options>& def, const Problem& problem,
+                                const DeviceInfo& device, std::string_view forced) {
+  Chosen<Problem> chosen;
+  const bool is_simt = device.device.type == DeviceType::simt;
+  const auto is_wanted = [&](const auto& v) {
+    return forced.empty() || v.name == forced || v.alias == forced;
+  };
+  for (const auto& v : def.table) {  // TRANSITION
+    if (!is_wanted(v) || !serves(v.device, device.device.type)) continue;
+    if (!v.accepts(problem, device).accepted()) continue;
+    if (forced.empty() && v.suits && !v.suits(problem, device).accepted()) continue;
+    if (v.plan) chosen.plan = v.plan(problem, device);
+    if (is_simt && not_on_simt(chosen.plan)) continue;
+    chosen.variant = v.name;
+    chosen.run = v.run;
+    return chosen;
   }
-  unknown_variant(def.name, forced, rows);
+  if (!runs_kernels(device.device.type)) {
+    for (const auto& v : def.host) {
+      if (!forced.empty() && v.name != forced) continue;
+      if (v.refusal && !v.refusal(problem).empty()) continue;
+      chosen.variant = v.name;
+      chosen.run = v.run;
+      return chosen;
+    }
+    return chosen;
+  }
+  const LadderCall<Problem> call(def.ladder, problem, device);
+  for (const LadderItem* item : def.ladder.items) {
+    if (!is_wanted(item->info)) continue;
+    const Answer answer = call.ask(*item);
+    if (!answer.refusal.empty() || (forced.empty() && !answer.preference.empty())) continue;
+    chosen.plan = call.plan(*item, answer);
+    if (is_simt && not_on_simt(chosen.plan)) continue;
+    chosen.variant = item->info.name;
+    return chosen;
+  }
+  return chosen;
 }
 
-// The first row of the device that accepts and suits, or the one that `forced` names.
+// The same, or the error that says why there is none.
 template <class Problem, class Options>
-const Variant<Problem>& choose(const Definition<Problem, Options>& def, const Problem& problem,
-                               const DeviceInfo& device, std::string_view forced) {
-  for (const auto& v : def.table) {
-    if (!forced.empty() && !is_named(v, forced)) continue;
-    if (!serves(v.device, device.device.type) || !v.accepts(problem, device).accepted()) continue;
-    if (forced.empty() && v.suits && !v.suits(problem, device).accepted()) continue;
-    if (device.device.type != DeviceType::simt || !not_on_simt(v.plan(problem, device))) return v;
-  }
-  std::vector<Considered> all = consider(def.table, problem, device);
-  if (!forced.empty()) add_forced(all, def, forced, device.device);
+Chosen<Problem> choose(const Definition<Problem, Options>& def, const Problem& problem,
+                       const DeviceInfo& device, std::string_view forced) {
+  const Chosen<Problem> chosen = first_accepting(def, problem, device, forced);
+  if (!chosen.variant.empty()) return chosen;
+  std::vector<Considered> all = consider(def, problem, device);
+  if (!forced.empty()) add_forced(all, all_variants(def), def.name, forced, device.device);
   no_variant(def.name, forced, all);
 }
 
@@ -254,7 +301,7 @@ CallKey key_of(const Definition<Problem, Options>& def, const Call<Options>& cal
 // Remembers a call that ran.
 template <class Problem, class Options>
 void remember(const Definition<Problem, Options>& def, const Call<Options>& call,
-              const CallKey& key, const Variant<Problem>& variant, const Plan& plan) {
+              const CallKey& key, std::string_view variant, const Plan& plan) {
   size_t i = 0;
   Options options = call.options;
   const TensorView out = shifted(key, i++);
@@ -267,8 +314,9 @@ void remember(const Definition<Problem, Options>& def, const Call<Options>& call
   for (const auto& o : def.options)
     if (o.tensor && options.*o.tensor) shift(options.*o.tensor, key, i++);
   const Problem problem = def.check({{&out, 1}, inputs, options});
-  auto remembered = std::make_unique<RememberedCall>(key, num_outputs, variant.name, plan);
-  remembered->find_addresses(key, variant.plan(problem, device_info(out.device())));
+  auto remembered = std::make_unique<RememberedCall>(key, num_outputs, variant, plan);
+  remembered->find_addresses(
+      key, first_accepting(def, problem, device_info(out.device()), variant).plan);
   PlanCache::of_this_thread().remember(key, std::move(remembered));
 }
 
@@ -281,14 +329,13 @@ void run_checked(const Definition<Problem, Options>& def, const Call<Options>& c
   const Problem problem = def.check(call);
   const Device device = call.out().device();
   const DeviceInfo& props = device_info(device);
-  const auto& variant = choose(def, problem, props, call.options.variant);
+  const Chosen<Problem> chosen = choose(def, problem, props, call.options.variant);
   if (call.out().size() == 0) return;
   const StreamRef stream = resolve_stream(call.options.stream, device);
-  const Trace::Scope scope(Trace::active(), def.name, variant.name, device, stream);
-  if (variant.run) return variant.run(problem);
-  const Plan plan = variant.plan(problem, props);
-  launch_plan(plan, device, stream, def.name);
-  if (key) remember(def, call, *key, variant, plan);
+  const Trace::Scope scope(Trace::active(), def.name, chosen.variant, device, stream);
+  if (chosen.run) return chosen.run(problem);
+  launch_plan(chosen.plan, device, stream, def.name);
+  if (key) remember(def, call, *key, chosen.variant, chosen.plan);
 }
 
 // Repeats a call that is remembered, else runs it.
@@ -362,9 +409,9 @@ class OperatorOf final : public Operator {
     const auto [named_outputs, named_inputs] = tensors_of(def_, call);
     check_places(def_.name, named_outputs, named_inputs);
     const Problem problem = def_.check(call);
-    Explanation e{
-        def_.name, to_string(device.device), {}, consider(def_.table, problem, device), {}, 0};
-    if (!a.variant.empty()) add_forced(e.variants, def_, a.variant, device.device);
+    Explanation e{def_.name, to_string(device.device), {}, consider(def_, problem, device), {}, 0};
+    if (!a.variant.empty())
+      add_forced(e.variants, description_.variants, def_.name, a.variant, device.device);
     for (const Considered& c : e.variants) {
       const bool wanted =
           a.variant.empty() || a.variant == c.variant.name || a.variant == c.variant.alias;
@@ -383,7 +430,7 @@ class OperatorOf final : public Operator {
                   def.dtypes,  {}};
     for (const auto& o : def.options) d.options.push_back(o.parameter);
     for (const auto& o : def.extra_outputs) d.outputs.push_back(o.info);
-    for (const auto& v : def.table) d.variants.push_back(info(v));
+    d.variants = all_variants(def);
     return d;
   }
   Options options(const Arguments& a) const {
@@ -415,5 +462,11 @@ class OperatorOf final : public Operator {
 
   const Definition<Problem, Options>& def_;
 };
+
+// The operators of a folder, which live as long as the process. Called once.
+template <class... Definitions>
+OperatorList registered(const Definitions&... definitions) {
+  return {new OperatorOf(definitions)...};
+}
 
 }  // namespace tensorcraft::op

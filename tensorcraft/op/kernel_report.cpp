@@ -2,20 +2,21 @@
 #include "tensorcraft/op/kernel_report.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/jit/machine_code.hpp"
 
 namespace tensorcraft::op {
 
-KernelReport report_kernel(const Plan& plan, const DeviceInfo& device) {
+KernelReport report_kernel(const Step& step, const DeviceInfo& device) {
   KernelReport report;
   report.arch = device.arch();
-  report.launch = plan.launch;
-  report.min_blocks = plan.kernel.min_blocks;
+  report.launch = step.launch;
+  report.min_blocks = step.kernel.min_blocks;
   try {
-    const jit::CompileReport compiled = jit::compile(plan.kernel, report.arch);
+    const jit::CompileReport compiled = jit::compile(step.kernel, report.arch);
     report.signature = compiled.signature;
     report.registers = compiled.registers;
-    report.shared_bytes = compiled.shared_bytes + plan.launch.shared_bytes;
+    report.shared_bytes = compiled.shared_bytes + step.launch.shared_bytes;
     report.spill_bytes = compiled.spill_bytes;
     report.stack_bytes = compiled.stack_bytes;
     report.code_bytes = jit::machine_code_bytes(compiled.image);
@@ -28,7 +29,7 @@ KernelReport report_kernel(const Plan& plan, const DeviceInfo& device) {
   if (report.registers == 0)
     report.problem = "NVRTC does not know " + report.arch + "; the driver compiles it at the load";
   else
-    report.occupancy = occupancy(device, {.threads = int(plan.launch.block.count()),
+    report.occupancy = occupancy(device, {.threads = int(step.launch.block.count()),
                                           .registers = report.registers,
                                           .shared_bytes = report.shared_bytes});
   return report;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/cuda/occupancy.hpp"
-#include "tensorcraft/op/variant.hpp"
+#include "tensorcraft/op/plan.hpp"
 
 #include <cstddef>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace tensorcraft::op {
 
-// What the compiler made of a plan, and how much of a device it fills.
+// What the compiler made of a kernel, and how much of a device it fills.
 struct KernelReport {
   std::string problem;      // why nothing below is known but the launch; empty where all is
   std::string signature;    // readable, ends in the key's hash
   std::string arch;         // "sm_90a"
-  LaunchConfig launch;      // how the plan starts it
+  LaunchConfig launch;      // how it is started
   int registers = 0;        // of each thread
   size_t shared_bytes = 0;  // of each block, static and dynamic together
   size_t spill_bytes = 0;   // stores and loads
@@ -26,6 +26,6 @@ struct KernelReport {
 };
 // Compiles through the disk cache, for the architecture of `device`, which need not be there. Never
 // fails: a machine without NVRTC, or text that does not compile, is the report's `problem`.
-KernelReport report_kernel(const Plan& plan, const DeviceInfo& device);
+KernelReport report_kernel(const Step& step, const DeviceInfo& device);
 
 }  // namespace tensorcraft::op

@@ -3,12 +3,14 @@
 
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/cuda/stream_counter.hpp"
+#include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/runtime/memory/workspace.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <future>
 #include <iomanip>
 #include <limits>
 #include <utility>
@@ -99,53 +101,76 @@ StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device) {
 
 namespace {
 
-void set_address(Plan& plan, size_t at, const void* address) {
-  std::memcpy(plan.params + at, &address, sizeof(address));
+// Puts an address into every step that has a place for one.
+void set_addresses(Plan& plan, int32_t Step::* at, const void* address) {
+  for (const Step& step : plan.steps())
+    if (step.*at >= 0) plan.set_address(step, step.*at, address);
 }
 
-void launch_with_workspace(Plan plan, Device device, StreamRef stream, std::string_view op) {
-  const Workspace workspace(DType::uint8, {int64_t(plan.workspace_bytes)}, device, stream);
-  void* const address = workspace.view().data();
-  set_address(plan, plan.workspace_at, address);
-  if (plan.workspace_zeroed && device.is_cuda())
-    cuda::fill_async(address, 0, plan.workspace_zeroed, stream);
-  else
-    std::memset(address, 0, plan.workspace_zeroed);
-  plan.workspace_bytes = 0;
-  launch_plan(plan, device, stream, op);
+bool has_counter(const Plan& plan) {
+  return std::ranges::any_of(plan.steps(), [](const Step& s) { return s.counter_at >= 0; });
 }
 
-// With the stream's counter, or one of the launch alone where the stream has none.
-void launch_with_counter(Plan plan, Device device, StreamRef stream, std::string_view op) {
-  const size_t at = size_t(std::exchange(plan.counter_at, -1));
-  if (uint32_t* const counter = device.is_cuda() ? cuda::counter_of(stream) : nullptr) {
-    set_address(plan, at, counter);
-  } else {
-    plan.workspace_bytes = plan.workspace_zeroed = sizeof(uint32_t);
-    plan.workspace_at = at;
+// Memory for one launch: the plan's workspace, and its counter if the stream has none. The plan
+// is told where they are.
+class LaunchMemory {
+ public:
+  LaunchMemory(Plan& plan, Device device, StreamRef stream) {
+    if (plan.workspace_bytes > 0)
+      set_addresses(
+          plan, &Step::workspace_at,
+          allocate(workspace_, plan.workspace_bytes, plan.workspace_zeroed, device, stream));
+    if (!has_counter(plan)) return;
+    const void* counter = device.is_cuda() ? cuda::counter_of(stream) : nullptr;
+    if (!counter) counter = allocate(counter_, sizeof(uint32_t), sizeof(uint32_t), device, stream);
+    set_addresses(plan, &Step::counter_at, counter);
   }
-  launch_plan(plan, device, stream, op);
+
+ private:
+  static const void* allocate(std::optional<Workspace>& memory, size_t bytes, size_t zeroed,
+                              Device device, StreamRef stream) {
+    memory.emplace(DType::uint8, Dims{int64_t(bytes)}, device, stream);
+    void* const address = memory->view().data();
+    if (zeroed && device.is_cuda())
+      cuda::fill_async(address, 0, zeroed, stream);
+    else
+      std::memset(address, 0, zeroed);
+    return address;
+  }
+  std::optional<Workspace> workspace_, counter_;
+};
+
+void launch_on_gpu(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
+  std::array<std::future<void>, Plan::kMaxSteps> ahead;  // later kernels load beside the first
+  for (size_t i = 1; i < plan.steps().size(); ++i)
+    ahead[i] = jit::load_ahead(plan.steps()[i].kernel, device, stream);
+  std::array<std::shared_ptr<const LoadedKernel>, Plan::kMaxSteps> kernels;
+  for (size_t i = 0; i < plan.steps().size(); ++i)
+    kernels[i] = jit::get_kernel(plan.steps()[i].kernel, device, stream);
+  // A kernel waits for those in front of it itself (jit::entry_text), so its start hides behind
+  // them.
+  const bool is_early = device_info(device).has_dependent_launch();
+  for (size_t i = 0; i < plan.steps().size(); ++i) {
+    const Step& step = plan.steps()[i];
+    LaunchConfig config = step.launch;
+    config.programmatic_dependent_launch = is_early;
+    launch(*kernels[i], config, plan.params(step), stream, op);
+  }
 }
 
 }  // namespace
 
 void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
-  if (plan.counter_at >= 0) return launch_with_counter(plan, device, stream, op);
-  if (plan.workspace_bytes > 0) return launch_with_workspace(plan, device, stream, op);
-  if (device.type == DeviceType::simt) return launch_on_simt(plan);
-  const auto get = [&](const jit::KernelKey& key) { return jit::get_kernel(key, device, stream); };
-  std::future<void> ahead;
-  if (plan.finish.rung) ahead = jit::load_ahead(plan.finish, device, stream);  // beside the first
-  const auto kernel = get(plan.kernel), finish = plan.finish.rung ? get(plan.finish) : nullptr;
-  // A kernel waits for those in front of it itself (jit::entry_text), so its start hides behind
-  // them.
-  const bool is_early = device_info(device).has_dependent_launch();
-  const auto start = [&](const LoadedKernel& which, LaunchConfig config) {
-    config.programmatic_dependent_launch = is_early;
-    launch(which, config, plan.params, stream, op);
+  const auto run = [&](const Plan& complete) {
+    if (device.type == DeviceType::simt)
+      launch_on_simt(complete);
+    else
+      launch_on_gpu(complete, device, stream, op);
   };
-  start(*kernel, plan.launch);
-  if (finish) start(*finish, plan.finish_launch);
+  if (plan.workspace_bytes == 0 && !has_counter(plan)) return run(plan);
+  Plan own = plan;
+  const LaunchMemory memory(own, device, stream);
+  run(own);
 }
 
 void no_variant(std::string_view op, std::string_view forced,
@@ -162,24 +187,38 @@ void no_variant(std::string_view op, std::string_view forced,
   throw Error(ErrorKind::unsupported, text);
 }
 
-std::string on_another_device(DeviceType row, Device device) {
-  return join("runs on ", row, ", and these tensors are on ", device,
-              row == DeviceType::cuda ? "; device \"simt\" runs it without a GPU"
-                                      : "; move them to the CPU");
-}
+namespace {
 
-void unknown_variant(std::string_view op, std::string_view forced,
-                     std::span<const VariantInfo> rows) {
+[[noreturn]] void unknown_variant(std::string_view op, std::string_view forced,
+                                  std::span<const VariantInfo> variants) {
   std::vector<std::string_view> names;
-  for (const VariantInfo& row : rows)
-    if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
+  for (const VariantInfo& v : variants)
+    if (std::ranges::find(names, v.name) == names.end()) names.push_back(v.name);
   std::string all;
   for (const auto n : names) all.append(all.empty() ? "" : ", ").append(n);
   fail(ErrorKind::value, op, ": no variant is named \"", forced, "\"; there are ", all);
 }
 
-std::string config_text(const Plan& plan) {
-  return plan.kernel.rung->config_text(plan.kernel.config.data());
+}  // namespace
+
+void add_forced(std::vector<Considered>& all, std::span<const VariantInfo> variants,
+                std::string_view op, std::string_view forced, Device device) {
+  const auto is_forced = [&](const VariantInfo& v) {
+    return v.name == forced || (!v.alias.empty() && v.alias == forced);
+  };
+  const auto named = std::ranges::find_if(variants, is_forced);
+  if (named == variants.end()) unknown_variant(op, forced, variants);
+  if (std::ranges::any_of(all, is_forced, &Considered::variant)) return;
+  const bool needs_gpu = named->device == DeviceType::cuda;
+  all.push_back(
+      {*named, false,
+       join("runs on ", named->device, ", and these tensors are on ", device,
+            needs_gpu ? "; device \"simt\" runs it without a GPU" : "; move them to the CPU"),
+       std::nullopt});
+}
+
+std::string config_text(const Step& step) {
+  return jit::config_fields(*step.kernel.rung, step.kernel.config);
 }
 
 double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype) {
@@ -209,16 +248,6 @@ std::string scaled(double value) {
   return std::move(out).str();
 }
 
-// A Config without the names of types: "block_m = 64, block_n = 64".
-std::string short_config(const Plan& plan) {
-  std::string text = config_text(plan);
-  if (const size_t brace = text.find('{'); brace != text.npos)
-    text = text.substr(brace + 1, text.rfind('}') - brace - 1);
-  for (size_t at = text.find("tensorcraft::"); at != text.npos; at = text.find("tensorcraft::"))
-    text.erase(at, text.rfind("::", text.find_first_of(", ", at)) + 2 - at);
-  return text.empty() ? "accepts" : text;
-}
-
 void write(std::ostream& out, const char* which, const KernelReport& k) {
   const LaunchConfig& launch = k.launch;
   out << which << " for " << k.arch << ": grid " << launch.grid << ", block " << launch.block;
@@ -239,12 +268,10 @@ void write(std::ostream& out, const char* which, const KernelReport& k) {
 
 }  // namespace
 
-void add_kernel_report(Explanation& e, const DeviceInfo& device) {
+void add_kernel_reports(Explanation& e, const DeviceInfo& device) {
   for (const Considered& c : e.variants)
-    if (c.variant.name == e.variant && c.plan) {
-      e.kernel = report_kernel(*c.plan, device);
-      if (c.plan->finish.rung) e.finish = report_kernel(second_of(*c.plan), device);
-    }
+    if (c.variant.name == e.variant && c.plan)
+      for (const Step& step : c.plan->steps()) e.kernels.push_back(report_kernel(step, device));
 }
 
 std::string to_string(const Explanation& e) {
@@ -259,13 +286,14 @@ std::string to_string(const Explanation& e) {
     if (!c.accepted)
       out << "declines: " << c.reason;
     else if (c.plan && c.variant.name == e.variant)
-      out << short_config(*c.plan);
+      out << config_text(c.plan->steps()[0]);
     else
       out << "accepts" << (c.reason.empty() ? "" : " by name: ") << c.reason;
     out << "\n" << std::string(width + 4, ' ') << c.variant.idea << '\n';
   }
-  if (e.kernel) write(out, "kernel", *e.kernel);
-  if (e.finish) write(out, "then a second kernel", *e.finish);
+  constexpr const char* kWhich[] = {"kernel", "then a second kernel", "then a third kernel",
+                                    "then a fourth kernel"};
+  for (size_t i = 0; i < e.kernels.size(); ++i) write(out, kWhich[i], e.kernels[i]);
   out << "work: " << scaled(e.cost.bytes) << "B, " << scaled(e.cost.flops) << "FLOP\n";
   if (e.floor_us > 0) out << "floor: " << e.floor_us << " us\n";
   return std::move(out).str();

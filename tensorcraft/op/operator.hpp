@@ -22,13 +22,6 @@ struct OutputSpec {
   Dims shape;
 };
 
-// One row of a variant table as front ends show it.
-struct VariantInfo {
-  // As in Variant.
-  std::string_view name, alias, idea, reason;
-  DeviceType device;
-};
-
 // Everything the front ends, the documentation and the tests know of an operator.
 struct Description {
   // Parameters in the order of a call, variants best first.
@@ -53,13 +46,13 @@ struct Arguments {
   std::optional<StreamRef> stream = std::nullopt;
 };
 
-// What `consider` says of one row.
+// What a variant says of a call.
 struct Considered {
-  // The row, and whether it accepts or why it declines.
+  // The variant, and whether it accepts the call.
   VariantInfo variant;
   bool accepted = false;
-  std::string reason;  // why it declines, or why it accepts only where it is named; else empty
-  std::optional<Plan> plan;  // of an accepted device row
+  std::string reason;        // why it declines, or accepts only if it is named; else empty
+  std::optional<Plan> plan;  // of kernels that accept
 };
 
 // What a call would run, and why.
@@ -71,12 +64,12 @@ struct Explanation {
   std::vector<Considered> variants;
   Cost cost;
   double floor_us = 0;  // no variant can be faster on this device; 0 where the peak is unknown
-  std::optional<KernelReport> kernel;  // of the chosen variant, once add_kernel_report() ran
-  std::optional<KernelReport> finish;  // of its second kernel, where it has one
+  // Of the chosen variant, one for each step of its plan, once add_kernel_reports() ran.
+  std::vector<KernelReport> kernels;
 };
-// Compiles what was chosen, where that is a kernel, and adds what it takes. Never fails.
-void add_kernel_report(Explanation& e, const DeviceInfo& device);
-// A readable table, one row a variant, then the kernel and the work.
+// Compiles the kernels of what was chosen, if it has any, and adds what they take. Never fails.
+void add_kernel_reports(Explanation& e, const DeviceInfo& device);
+// A readable table, a line for each variant, then the kernels and the work.
 std::string to_string(const Explanation& e);
 
 // An operator of the registry. Objects are static.
@@ -89,7 +82,7 @@ class Operator {
   virtual std::vector<OutputSpec> infer(const Arguments& arguments) const = 0;
   // Computes into `outputs`, one for each spec of infer() in its order.
   virtual void run(std::span<const TensorView> outputs, const Arguments& arguments) const = 0;
-  // Verdicts of every row of the device's type, best first. Reads no tensor memory.
+  // What every variant of the device says, best first. Reads no tensor memory.
   virtual Explanation explain(std::span<const TensorView> outputs, const Arguments& arguments,
                               const DeviceInfo& device) const = 0;
 

@@ -15,10 +15,14 @@ constexpr int kShiftBits = 44;
 
 uint64_t shift_of(size_t group) { return uint64_t(group + 1) << kShiftBits; }
 
-uint64_t word_at(const std::byte* params, size_t offset) {
+uint64_t word_at(std::span<const std::byte> bytes, size_t offset) {
   uint64_t word = 0;
-  std::memcpy(&word, params + offset, sizeof(word));
+  std::memcpy(&word, bytes.data() + offset, sizeof(word));
   return word;
+}
+
+bool launch_the_same(const Step& a, const Step& b) {
+  return a.kernel == b.kernel && a.launch == b.launch;
 }
 
 }  // namespace
@@ -77,12 +81,12 @@ RememberedCall::RememberedCall(const CallKey& key, size_t num_outputs, std::stri
 }
 
 void RememberedCall::find_addresses(const CallKey& key, const Plan& shifted) {
-  if (plan_.kernel != shifted.kernel || plan_.launch != shifted.launch ||
-      plan_.finish != shifted.finish || plan_.finish_launch != shifted.finish_launch ||
-      plan_.params_bytes != shifted.params_bytes)
+  const auto before = std::as_const(plan_).bytes(), after = shifted.bytes();
+  if (!std::ranges::equal(std::as_const(plan_).steps(), shifted.steps(), launch_the_same) ||
+      before.size() != after.size())
     return;
-  for (size_t at = 0; at + sizeof(uint64_t) <= plan_.params_bytes; at += sizeof(uint64_t)) {
-    const uint64_t shift = word_at(shifted.params, at) - word_at(plan_.params, at);
+  for (size_t at = 0; at + sizeof(uint64_t) <= before.size(); at += sizeof(uint64_t)) {
+    const uint64_t shift = word_at(after, at) - word_at(before, at);
     if (shift == 0) continue;
     const size_t group = size_t(shift >> kShiftBits) - 1;
     if (group >= key.num_tensors() || shift != shift_of(group) || num_slots_ == slots_.size())
@@ -114,8 +118,8 @@ const Plan* RememberedCall::plan_for(const CallKey& key) {
   if (!is_apart(key)) return nullptr;
   for (size_t s = 0; s < num_slots_; ++s) {
     const auto [offset, tensor] = slots_[s];
-    const uint64_t word = word_at(plan_.params, offset) + key.address(tensor) - addresses_[tensor];
-    std::memcpy(plan_.params + offset, &word, sizeof(word));
+    const uint64_t word = word_at(plan_.bytes(), offset) + key.address(tensor) - addresses_[tensor];
+    std::memcpy(plan_.bytes().data() + offset, &word, sizeof(word));
   }
   for (size_t i = 0; i < key.num_tensors(); ++i) addresses_[i] = key.address(i);
   return &plan_;

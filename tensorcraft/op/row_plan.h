@@ -106,6 +106,17 @@ auto staged_launch(int64_t rows, int64_t cols, int element_bytes, int tensors,
   return l;
 }
 
+// The choice of a rung that stages rows; `start` adds to a Config and a count of blocks what the
+// call decides. preference: why a later rung is better, or empty.
+template <class Config, class MakeStart>
+Choice<Config> staged(int64_t rows, int64_t cols, int element_bytes, int tensors, const Gpu& gpu,
+                      const MakeStart& start, std::string_view preference) {
+  if (const auto why = stage_problem(rows, cols, element_bytes, tensors, gpu.has_clusters());
+      !why.empty())
+    return refuse(why);
+  return {staged_launch<Config>(rows, cols, element_bytes, tensors, start), preference};
+}
+
 // How blocks that stay divide the rows that they walk over (device/persistent_row.cuh): a row, or
 // the slice of it that each block of a cluster has, is `slots` accesses of each thread, and has a
 // place in shared memory, as have the next ones: `stages` rows in all. 0 blocks where it cannot be.
@@ -206,6 +217,24 @@ auto persistent_launch(int64_t rows, int element_bytes, const PersistentRows& sp
   l.shared_bytes = split.shared_bytes;
   l.cluster = split.cluster;
   return l;
+}
+
+// The same for the rows and the shared memory of a device.
+inline PersistentRows persistent_rows(int64_t cols, int element_bytes, int tensors,
+                                      int weight_bytes, const Gpu& gpu) {
+  return persistent_rows(cols, element_bytes, tensors, weight_bytes,
+                         size_t(gpu.shared_bytes_per_block), gpu.has_clusters());
+}
+
+// The choice of a rung that walks over rows; `start` and `preference` as in staged(), and another
+// preference if there are few rows.
+template <class Config, class MakeStart>
+Choice<Config> persistent(int64_t rows, int element_bytes, const PersistentRows& split,
+                          const Gpu& gpu, const MakeStart& start, std::string_view preference) {
+  if (const auto why = persistent_problem(rows, split, gpu.has_clusters()); !why.empty())
+    return refuse(why);
+  if (preference.empty()) preference = persistent_doubt(rows, split, gpu.num_sms);
+  return {persistent_launch<Config>(rows, element_bytes, split, gpu.num_sms, start), preference};
 }
 
 // Do all rows start at 16-byte boundaries?

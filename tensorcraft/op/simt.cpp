@@ -4,62 +4,68 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/simt/instance.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace tensorcraft::op {
 namespace {
 
-static_assert(simt::kMaxTypes == jit::kMaxTypes && simt::kMaxConfigBytes == jit::kMaxConfigBytes);
-
-const simt::InstanceList& instances_of(const jit::Rung& rung) {
-  // Leaked: operators may run until the process ends.
-  static auto* mutex = new std::mutex;
-  static auto* lists = new std::map<const jit::Rung*, simt::InstanceList>;
-  const std::lock_guard lock(*mutex);
-  const auto [at, is_new] = lists->try_emplace(&rung);
-  if (is_new && rung.simt_instances) at->second = rung.simt_instances();
-  return at->second;
-}
-
 Index3 index3(const Dim3& d) { return {d.x, d.y, d.z}; }
 
-const simt::Instance* simt_instance(const jit::KernelKey& key) {
-  return simt::find(instances_of(*key.rung), {key.types.data(), size_t(key.num_types)}, key.config);
-}
-
-void launch_on_simt(const jit::KernelKey& key, const LaunchConfig& config,
-                    const std::byte* params) {
-  simt::launch({.name = jit::readable_name(key),
-                .grid = index3(config.grid),
-                .block = index3(config.block),
-                .cluster = index3(config.cluster),
-                .shared_bytes = config.shared_bytes},
-               simt_instance(key)->body, params);
+simt::InstanceList find_instances(const Step& step) {
+  const jit::Rung& rung = *step.kernel.rung;
+  if (rung.old_simt) return rung.old_simt();  // TRANSITION
+  if (!step.instances) return {};
+  for (simt::RungInstances& of : step.instances())
+    if (of.rung == rung.name) return std::move(of.instances);
+  return {};
 }
 
 }  // namespace
 
-const jit::KernelKey* not_on_simt(const Plan& plan) {
-  if (!simt_instance(plan.kernel)) return &plan.kernel;
-  return plan.finish.rung && !simt_instance(plan.finish) ? &plan.finish : nullptr;
+const simt::InstanceList& simt_instances(const Step& step) {
+  // Leaked: operators may run until the process ends.
+  static auto* mutex = new std::mutex;
+  static auto* lists = new std::map<const jit::Rung*, simt::InstanceList>;
+  const std::lock_guard lock(*mutex);
+  const auto [at, is_new] = lists->try_emplace(step.kernel.rung);
+  if (is_new) at->second = find_instances(step);
+  return at->second;
 }
 
-void require_simt_instance(Considered& row) {
-  const jit::KernelKey* const missing = not_on_simt(*row.plan);
+const simt::Instance* simt_instance(const Step& step) {
+  const jit::KernelKey& key = step.kernel;
+  return simt::find(simt_instances(step), {key.types.data(), size_t(key.num_types)}, key.config);
+}
+
+const Step* not_on_simt(const Plan& plan) {
+  for (const Step& step : plan.steps())
+    if (!simt_instance(step)) return &step;
+  return nullptr;
+}
+
+void require_simt_instance(Considered& variant) {
+  const Step* const missing = not_on_simt(*variant.plan);
   if (!missing) return;
-  row.reason = join("the SIMT device has no instance of this Config; ",
-                    jit::readable_name(*missing), " is not compiled into this build");
-  row.accepted = false;
-  row.plan.reset();
+  variant.reason = join("the SIMT device has no instance of this Config; ",
+                        jit::readable_name(missing->kernel), " is not compiled into this build");
+  variant.accepted = false;
+  variant.plan.reset();
 }
 
 void launch_on_simt(const Plan& plan) {
-  if (const jit::KernelKey* const missing = not_on_simt(plan))
+  if (const Step* const missing = not_on_simt(plan))
     fail(ErrorKind::unsupported, "the SIMT device has no instance of ",
-         jit::readable_name(*missing));
-  launch_on_simt(plan.kernel, plan.launch, plan.params);
-  if (plan.finish.rung) launch_on_simt(plan.finish, plan.finish_launch, plan.params);
+         jit::readable_name(missing->kernel));
+  for (const Step& step : plan.steps())
+    simt::launch({.name = jit::readable_name(step.kernel),
+                  .grid = index3(step.launch.grid),
+                  .block = index3(step.launch.block),
+                  .cluster = index3(step.launch.cluster),
+                  .shared_bytes = step.launch.shared_bytes},
+                 simt_instance(step)->body, plan.params(step));
 }
 
 }  // namespace tensorcraft::op

@@ -2,11 +2,13 @@
 #pragma once
 #include "tensorcraft/core/dlpack_traits.hpp"
 #include "tensorcraft/core/dtype.hpp"
+#include "tensorcraft/core/kernel_config.hpp"
 #include "tensorcraft/simt/launch.hpp"
 
 #include <array>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -15,27 +17,21 @@
 // for each.
 namespace tensorcraft::simt {
 
-inline constexpr int kMaxTypes = 4;
-inline constexpr size_t kMaxConfigBytes = 80;
-
 struct Instance {
-  std::array<DType, kMaxTypes> types{};
+  std::array<DType, kMaxKernelTypes> types{};
   int num_types = 0;
-  std::array<unsigned char, kMaxConfigBytes> config{};
-  std::array<unsigned char, kMaxConfigBytes> any{};  // 0xff: this byte of config may differ
+  ConfigBytes config{};
+  ConfigBytes any{};  // 0xff: this byte of config may differ
   Body body = nullptr;
+  size_t params_bytes = 0;
 };
 using InstanceList = std::vector<Instance>;
-
-// A Config as the bytes a kernel key holds; it has int and enum fields only, so no padding.
-template <class Config>
-std::array<unsigned char, kMaxConfigBytes> config_bytes(const Config& config) {
-  static_assert(std::has_unique_object_representations_v<Config>, "Config must have no padding");
-  static_assert(sizeof(Config) <= kMaxConfigBytes);
-  std::array<unsigned char, kMaxConfigBytes> bytes{};
-  std::memcpy(bytes.data(), &config, sizeof(Config));
-  return bytes;
-}
+// What of an operator is compiled: a list for each rung, by the name of its variant.
+struct RungInstances {
+  std::string_view rung;
+  InstanceList instances;
+};
+using OperatorInstances = std::vector<RungInstances>;
 
 // The first instance that serves these types and this Config; null where the list has none.
 const Instance* find(const InstanceList& list, std::span<const DType> types,
@@ -67,15 +63,19 @@ template <class T>
 inline constexpr bool kCompiles = true;
 #endif
 
+// TRANSITION
 template <class Params, const auto& kConfigs, size_t kIndex, class Rung, class... T>
 Instance instance(Types<T...>, Rung) {
-  static_assert(sizeof...(T) <= kMaxTypes);
-  return {.types = {dtype_of<T>()...},
-          .num_types = sizeof...(T),
-          .config = config_bytes(kConfigs[kIndex]),
-          .body = [](const void* params) {
+  static_assert(sizeof...(T) <= kMaxKernelTypes);
+  return {
+      .types = {dtype_of<T>()...},
+      .num_types = sizeof...(T),
+      .config = config_bytes(kConfigs[kIndex]),
+      .body =
+          [](const void* params) {
             Rung{}.template operator()<T..., kConfigs[kIndex]>(*static_cast<const Params*>(params));
-          }};
+          },
+      .params_bytes = sizeof(Params)};
 }
 
 // A rung compiled for every combination of types and every Config of the array `kConfigs`, which
@@ -100,6 +100,43 @@ InstanceList instances(AnyOf<Combination...>, Rung rung, Member... any) {
     for (Instance& one : list) one.any = mask;
   }
   return list;
+}
+
+// One instance as the emulator calls it.
+template <class Rung, auto kConfig, class... T>
+using ParamsOfRung = KernelParams<decltype(&Rung::template run<T..., kConfig>)>;
+template <class Rung, auto kConfig, class... T>
+void body(const void* params) {
+  Rung::template run<T..., kConfig>(*static_cast<const ParamsOfRung<Rung, kConfig, T...>*>(params));
+}
+
+// The rung compiled for every combination of types and every Config of the array `kConfigs`, which
+// has static storage. `any` are members of Config in which a wanted Config may differ from the one
+// compiled: the rung does not read them, or the compiled value also serves the others. Put exact
+// lists first.
+template <class Rung, const auto& kConfigs, class... Combination, class... Member>
+InstanceList list(AnyOf<Combination...>, Member... any) {
+  InstanceList all;
+  if constexpr (kHasInstances) {
+    const auto add = [&]<class... T, size_t... i>(Types<T...>, std::index_sequence<i...>) {
+      if constexpr ((kCompiles<T> && ...))
+        (all.push_back({.types = {dtype_of<T>()...},
+                        .num_types = sizeof...(T),
+                        .config = config_bytes(kConfigs[i]),
+                        .body = body<Rung, kConfigs[i], T...>,
+                        .params_bytes = sizeof(ParamsOfRung<Rung, kConfigs[i], T...>)}),
+         ...);
+    };
+    (add(Combination{}, std::make_index_sequence<kConfigs.size()>{}), ...);
+    ConfigBytes mask{};
+    const auto& config = kConfigs[0];
+    const auto offset = [&](const auto& member) {
+      return reinterpret_cast<const char*>(&member) - reinterpret_cast<const char*>(&config);
+    };
+    (std::memset(mask.data() + offset(config.*any), 0xff, sizeof(config.*any)), ...);
+    for (Instance& one : all) one.any = mask;
+  }
+  return all;
 }
 
 // All instances of several lists, in their order.

@@ -34,7 +34,7 @@ namespace tensorcraft::test {
 namespace {
 
 struct Kernel {
-  op::Plan plan;
+  op::Step step;
   std::string variant;
   bool may_spill;
 };
@@ -58,14 +58,13 @@ std::vector<Kernel> kernels(const DeviceInfo& device, Keep keep) {
   for (const Case& c : cases) {
     for (const auto& row : explain_case(c, device).variants) {
       if (!row.accepted || !row.plan) continue;
-      for (const op::Plan& plan : {*row.plan, op::second_of(*row.plan)}) {
-        const jit::KernelKey& key = plan.kernel;
-        if (!key.rung) continue;
+      for (const op::Step& step : row.plan->steps()) {
+        const jit::KernelKey& key = step.kernel;
         const std::string config = keep == Keep::all ? config_of(key) : "";
         if (!seen.insert(types_of(key) + config).second) continue;
-        found.push_back({plan,
+        found.push_back({step,
                          join(c.op->description().name, " ", row.variant.name, " (", c.name, ")"),
-                         !row.variant.reason.empty()});
+                         !row.variant.spills.empty()});
       }
     }
   }
@@ -74,7 +73,7 @@ std::vector<Kernel> kernels(const DeviceInfo& device, Keep keep) {
 
 std::set<std::string> names(const std::vector<Kernel>& kernels) {
   std::set<std::string> all;
-  for (const Kernel& kernel : kernels) all.insert(kernel_name(kernel.plan.kernel));
+  for (const Kernel& kernel : kernels) all.insert(kernel_name(kernel.step.kernel));
   return all;
 }
 
@@ -85,7 +84,7 @@ std::vector<Kernel> chosen(const std::vector<Kernel>& all, const KernelUses& bas
   std::set<std::string> types, configs;
   std::vector<Kernel> some;
   for (const Kernel& kernel : all) {
-    const jit::KernelKey& key = kernel.plan.kernel;
+    const jit::KernelKey& key = kernel.step.kernel;
     const bool new_types = types.insert(types_of(key)).second;
     const bool new_config = configs.insert(config_of(key)).second;
     if (new_types || new_config || !baseline.contains(kernel_name(key))) some.push_back(kernel);
@@ -101,7 +100,7 @@ std::vector<Kernel> still_chosen(const std::vector<Kernel>& all, const DeviceInf
   if (keep == Keep::one_a_dtype) return some;
   const auto wanted = names(kernels(device, Keep::one_a_dtype));
   std::ranges::copy_if(all, std::back_inserter(some), [&](const Kernel& kernel) {
-    return wanted.contains(kernel_name(kernel.plan.kernel));
+    return wanted.contains(kernel_name(kernel.step.kernel));
   });
   return some;
 }
@@ -112,7 +111,7 @@ std::string texts_of(const std::vector<Kernel>& all, const std::string& arch) {
   const jit::Toolchain toolchain{cuda::nvrtc_version(), {known.begin(), known.end()}};
   std::set<std::string> keys;
   for (const Kernel& kernel : all)
-    keys.insert(jit::make_program(kernel.plan.kernel, arch, toolchain).key);
+    keys.insert(jit::make_program(kernel.step.kernel, arch, toolchain).key);
   Sha256 hash;
   for (const std::string& key : keys) hash.field(key);
   return hash.hex();
@@ -179,9 +178,9 @@ auto* const measurements = new Measurements;
 const auto* const registered = ::testing::AddGlobalTestEnvironment(measurements);
 
 MeasuredKernel measure(const Kernel& kernel, const DeviceInfo& device) {
-  const op::KernelReport report = op::report_kernel(kernel.plan, device);
+  const op::KernelReport report = op::report_kernel(kernel.step, device);
   if (report.problem.empty()) return measured_kernel(report, device, kernel.may_spill);
-  jit::compile(kernel.plan.kernel, report.arch);  // throws the same with the whole log
+  jit::compile(kernel.step.kernel, report.arch);  // throws the same with the whole log
   fail(ErrorKind::internal, report.problem);
 }
 
@@ -211,7 +210,7 @@ void compile_with_nvrtc(const std::string& arch, Keep keep) {
   std::mutex mutex;
   const bool complete = compile_all(now, arch, [&](const Kernel& kernel) {
     const MeasuredKernel result = measure(kernel, device);
-    const std::string name = kernel_name(kernel.plan.kernel);
+    const std::string name = kernel_name(kernel.step.kernel);
     const std::lock_guard lock(mutex);
     if (!measured.emplace(name, result).second)
       fail(ErrorKind::internal, "two kernels have the name ", name);
@@ -222,7 +221,7 @@ void compile_with_nvrtc(const std::string& arch, Keep keep) {
   if (!complete) return;  // the failures say enough
   measurements->add(arch, texts, measured);
   for (const Kernel& kernel : all) {  // what was left out stays as it was accepted
-    const std::string name = kernel_name(kernel.plan.kernel);
+    const std::string name = kernel_name(kernel.step.kernel);
     if (measured.contains(name)) continue;
     ASSERT_TRUE(accepted.contains(name)) << name << " for " << arch << " is not in the baseline";
     measurements->keep(arch, name, accepted.at(name), baseline.texts[arch] != texts);
@@ -274,7 +273,7 @@ class NvccHistory {
     Sha256 hash;
     hash.field(version_);
     for (const Kernel& kernel : kernels)
-      hash.field(jit::make_program(kernel.plan.kernel, arch, any).key);
+      hash.field(jit::make_program(kernel.step.kernel, arch, any).key);
     return hash.hex();
   }
   bool passed_before(const std::string& key) const { return before_.contains(key); }
@@ -309,10 +308,12 @@ void write_for_nvcc(const std::vector<Kernel>& kernels, const std::string& file,
                     std::string_view arch) {
   std::ofstream text(file);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    const jit::KernelKey& key = kernels[i].plan.kernel;
+    const jit::KernelKey& key = kernels[i].step.kernel;
     const std::string entry = jit::entry_name(*key.rung);
-    text << "// " << kernels[i].variant << "\n#define " << entry << " " << entry << "_" << i << "\n"
-         << jit::entry_text(key, arch) << "#undef " << entry << "\n\n";
+    text << "// " << kernels[i].variant << '\n';
+    for (const std::string& name : {entry, std::string("kConfig")})
+      text << "#define " << name << ' ' << name << '_' << i << '\n';
+    text << jit::entry_text(key, arch) << "#undef " << entry << "\n#undef kConfig\n\n";
   }
 }
 
@@ -320,7 +321,7 @@ void write_for_nvcc(const std::vector<Kernel>& kernels, const std::string& file,
 std::vector<std::vector<Kernel>> by_rung(const std::vector<Kernel>& all) {
   std::map<std::string, std::vector<Kernel>> groups;
   for (const Kernel& kernel : all)
-    groups[join(kernel.plan.kernel.rung->header, " ", kernel.plan.kernel.rung->function)].push_back(
+    groups[join(kernel.step.kernel.rung->header, " ", kernel.step.kernel.rung->function)].push_back(
         kernel);
   std::vector<std::vector<Kernel>> sorted;
   for (auto& [rung, kernels] : groups) sorted.push_back(std::move(kernels));
@@ -341,7 +342,7 @@ TEST(CompileGate, OneKernelOfEachVariantAndDtypeBuildsWithNvcc) {
       compiled += kernels.size();
       const std::string file = folder.file(key);
       write_for_nvcc(kernels, file + ".cu", "sm_90a");
-      write_generated_headers(kernels.front().plan.kernel, folder);
+      write_generated_headers(kernels.front().step.kernel, folder);
       const std::string command = join(
           '"', nvcc, "\" -cubin -std=c++20 --gpu-architecture=sm_90a -I\"", TENSORCRAFT_SOURCE,
           "\" -I\"", folder.path(), "\" -o ", file, ".cubin ", file, ".cu > ", file, ".log 2>&1");

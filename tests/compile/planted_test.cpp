@@ -11,8 +11,8 @@ namespace {
 
 // Sums `values` numbers that one thread holds all at a time.
 const jit::Rung& planted_rung(int values) {
-  static const jit::Rung rung{"tensorcraft/test/planted.cuh", "tensorcraft::kernel::test::planted",
-                              "tensorcraft::kernel::test::Params", nullptr};
+  static const jit::Rung rung{"test", "planted", "tensorcraft/test/planted.cuh",
+                              "tensorcraft::kernel::test::planted"};
   test::add_scale_header();  // brings Params
   jit::add_header("tensorcraft/test/planted.cuh", R"(#pragma once
 #include "tensorcraft/test/params.h"
@@ -39,13 +39,13 @@ struct Bounds {
 
 MeasuredKernels measure_planted(int values, const Bounds& bounds = {}) {
   const DeviceInfo hopper = device_info_of_arch("sm_90a");
-  op::Plan plan;
-  plan.kernel = {
+  op::Step step;
+  step.kernel = {
       .rung = &planted_rung(values), .threads = bounds.threads, .min_blocks = bounds.min_blocks};
-  plan.launch = {.grid = {1}, .block = {uint32_t(bounds.threads)}};
-  const op::KernelReport report = op::report_kernel(plan, hopper);
+  step.launch = {.grid = {1}, .block = {uint32_t(bounds.threads)}};
+  const op::KernelReport report = op::report_kernel(step, hopper);
   EXPECT_EQ(report.problem, "");
-  return {{kernel_name(plan.kernel), measured_kernel(report, hopper, false)}};
+  return {{kernel_name(step.kernel), measured_kernel(report, hopper, false)}};
 }
 
 KernelBaseline accepted(const MeasuredKernels& measured) {

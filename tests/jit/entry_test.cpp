@@ -9,21 +9,20 @@ namespace tensorcraft::jit {
 namespace {
 
 struct GemmConfig {
-  int block_m, block_n, threads;
+  int block_m, block_n, layout;
 };
 
-std::string gemm_config_text(const void* bytes) {
-  const auto& config = *static_cast<const GemmConfig*>(bytes);
-  return "tensorcraft::kernel::gemm::Config{.block_m = " + std::to_string(config.block_m) +
-         ", .block_n = " + std::to_string(config.block_n) +
-         ", .layout = tensorcraft::kernel::gemm::Layout::nn}";
-}
+constexpr std::string_view kLayouts[] = {"nn", "nt"};
+constexpr ConfigField kGemmFields[] = {{"block_m"}, {"block_n"}, {"layout", kLayouts}};
 
-const Rung kBlockTiled{"tensorcraft/ops/gemm/02_block_tiled.cuh",
-                       "tensorcraft::kernel::gemm::block_tiled",
-                       "tensorcraft::kernel::gemm::Params", gemm_config_text};
-const Rung kPlain{"tensorcraft/ops/fill/00_naive.cuh", "tensorcraft::kernel::fill::naive",
-                  "tensorcraft::kernel::fill::Params", nullptr};
+const Rung kBlockTiled{"gemm",
+                       "block_tiled",
+                       "tensorcraft/ops/gemm/02_block_tiled.cuh",
+                       "tensorcraft::kernel::gemm::BlockTiled::run",
+                       "tensorcraft::kernel::gemm::Config",
+                       kGemmFields};
+const Rung kPlain{"fill", "naive", "tensorcraft/ops/fill/00_naive.cuh",
+                  "tensorcraft::kernel::fill::Naive::run"};
 
 KernelKey gemm_key() {
   KernelKey key{.rung = &kBlockTiled,
@@ -31,7 +30,7 @@ KernelKey gemm_key() {
                 .num_types = 2,
                 .threads = 256,
                 .min_blocks = 2};
-  set_config(key, GemmConfig{64, 128, 256});
+  key.config = config_bytes(GemmConfig{64, 128, 0});
   return key;
 }
 
@@ -41,13 +40,14 @@ TEST(Entry, IsExactlyTheTextAroundARung) {
 // Generator: TensorCraft
 // Target architecture: SM90a
 // Precision: bfloat16, float32
-// Configuration: block_m = 64, block_n = 128, layout = tensorcraft::kernel::gemm::Layout::nn
+// Configuration: block_m = 64, block_n = 128, layout = nn
 #include "tensorcraft/ops/gemm/02_block_tiled.cuh"
 
+constexpr auto kConfig = tensorcraft::kernel::gemm::Config{.block_m = 64, .block_n = 128, .layout = decltype(tensorcraft::kernel::gemm::Config::layout)::nn};
 extern "C" __global__ void __launch_bounds__(256, 2)
-    gemm_block_tiled(const __grid_constant__ tensorcraft::kernel::gemm::Params p) {
+    gemm_block_tiled(const __grid_constant__ tensorcraft::KernelParams<decltype(&tensorcraft::kernel::gemm::BlockTiled::run<tensorcraft::bf16, float, kConfig>)> p) {
   asm volatile("griddepcontrol.wait; griddepcontrol.launch_dependents;" ::: "memory");
-  tensorcraft::kernel::gemm::block_tiled<tensorcraft::bf16, float, tensorcraft::kernel::gemm::Config{.block_m = 64, .block_n = 128, .layout = tensorcraft::kernel::gemm::Layout::nn}>(p);
+  tensorcraft::kernel::gemm::BlockTiled::run<tensorcraft::bf16, float, kConfig>(p);
 }
 )");
 }
@@ -63,23 +63,16 @@ TEST(Entry, LeavesOutWhatARungDoesNotHave) {
 #include "tensorcraft/ops/fill/00_naive.cuh"
 
 extern "C" __global__ void __launch_bounds__(128, 1)
-    fill_naive(const __grid_constant__ tensorcraft::kernel::fill::Params p) {
-  tensorcraft::kernel::fill::naive(p);
+    fill_naive(const __grid_constant__ tensorcraft::KernelParams<decltype(&tensorcraft::kernel::fill::Naive::run)> p) {
+  tensorcraft::kernel::fill::Naive::run(p);
 }
 )");
 }
 
-TEST(Entry, PutsTheConfigWhereAParameterDependsOnIt) {
-  Rung rung = kBlockTiled;
-  rung.params = "tensorcraft::ParamsOf<tensorcraft::kernel::gemm::Params, Config>";
-  KernelKey key = gemm_key();
-  key.rung = &rung;
-  const std::string text = entry_text(key, "sm_90a");
-  EXPECT_NE(text.find("(const __grid_constant__ tensorcraft::ParamsOf<tensorcraft::kernel::gemm::"
-                      "Params, tensorcraft::kernel::gemm::Config{.block_m = 64, .block_n = 128, "
-                      ".layout = tensorcraft::kernel::gemm::Layout::nn}> p) {"),
-            text.npos)
-      << text;
+TEST(Entry, ShowsAConfigByItsNames) {
+  EXPECT_EQ(config_fields(kBlockTiled, config_bytes(GemmConfig{64, 8, 1})),
+            "block_m = 64, block_n = 8, layout = nt");
+  EXPECT_THROW(config_fields(kBlockTiled, config_bytes(GemmConfig{64, 8, 2})), Error);
 }
 
 TEST(Entry, SpellsEveryDtypeForTheDevice) {
@@ -103,8 +96,6 @@ TEST(Entry, RefusesAKeyThatIsNotComplete) {
   for (const KernelKey& key : {no_threads, too_many_types, no_rung}) {
     EXPECT_THROW(entry_text(key, "sm_90a"), Error);
   }
-  const Rung unqualified{"h", "naive", "Params", nullptr};
-  EXPECT_THROW(entry_name(unqualified), Error);
 }
 
 }  // namespace

@@ -17,14 +17,14 @@ struct ScaleConfig {
   int block_m = 1, unroll = 2;
 };
 
-inline std::string scale_config_text(const void* bytes) {
-  const auto& config = *static_cast<const ScaleConfig*>(bytes);
-  return "tensorcraft::kernel::test::Config{.block_m = " + std::to_string(config.block_m) +
-         ", .unroll = " + std::to_string(config.unroll) + "}";
-}
+inline constexpr ConfigField kScaleFields[] = {{"block_m"}, {"unroll"}};
 
-inline const jit::Rung kScale{"tensorcraft/test/scale.cuh", "tensorcraft::kernel::test::scale",
-                              "tensorcraft::kernel::test::Params", scale_config_text};
+inline const jit::Rung kScale{"test",
+                              "scale",
+                              "tensorcraft/test/scale.cuh",
+                              "tensorcraft::kernel::test::scale",
+                              "tensorcraft::kernel::test::Config",
+                              kScaleFields};
 
 // `factor` stands for an edit of the header.
 inline void add_scale_header(const std::string& factor = "2") {
@@ -50,7 +50,7 @@ TC_DEVICE void scale(const Params& p) {
 
 inline jit::KernelKey scale_key(DType type = DType::float32, int unroll = 2) {
   jit::KernelKey key{.rung = &kScale, .types = {type}, .num_types = 1, .threads = 128};
-  jit::set_config(key, ScaleConfig{1, unroll});
+  key.config = config_bytes(ScaleConfig{1, unroll});
   return key;
 }
 

@@ -251,6 +251,12 @@ TEST(GemmVersion, NamesARungOrSaysThatThereIsNone) {
 }
 
 // The widths and Configs that are compiled, looked for as a launch looks for them.
+template <class List, class Config>
+bool is_in(const List& list, const op::Start<Config>& start) {
+  return std::any_of(list.begin(), list.end(), [&](const auto& instance) {
+    return is_same_config(start.config, instance.config) && instance.min_blocks == start.min_blocks;
+  });
+}
 template <class Set, class Config>
 bool is_compiled(const op::LaunchPlan<Config>& plan) {
   return std::any_of(Set::list.begin(), Set::list.end(), [&](const auto& instance) {
@@ -262,14 +268,16 @@ TEST(CompiledSets, HoldEveryAlignedSoftmaxThatFitsRegisters) {
   namespace s = detail::softmax;
   int in_registers = 0;
   for (int64_t cols = 4; cols <= 8192; cols += 4) {
-    const auto p = s::contiguous_params(kArray, kArray, 5, cols);
-    if (s::in_registers_problem(p, 4).empty()) {
-      ++in_registers;
-      EXPECT_TRUE(is_compiled<s::InRegisters<float>>(s::in_registers_launch(p, 4))) << cols;
-    }
     constexpr auto kSoftmax = s::Form::softmax, kLog = s::Form::log_softmax;
-    EXPECT_TRUE((is_compiled<s::Online<float, kSoftmax>>(s::online_launch(p, 4)))) << cols;
-    EXPECT_TRUE((is_compiled<s::Ragged<float, kLog>>(s::ragged_launch(p, 4, kLog)))) << cols;
+    const s::Given given{.element_bytes = 4}, log{.element_bytes = 4, .form = kLog};
+    const auto p = s::contiguous_params(kArray, kArray, 5, cols);
+    if (const s::Choice held = s::in_registers(p, given, {}); held.refusal.empty()) {
+      ++in_registers;
+      EXPECT_TRUE(is_in(s::Whole<float>::list, held.start)) << cols;
+    }
+    EXPECT_TRUE(is_in(s::Walked<float, kSoftmax>::list, s::online(p, given, {}).start)) << cols;
+    EXPECT_TRUE(is_in(s::Ragged<float, kLog>::list, s::ragged(s::in_registers(p, log, {}).start, p)))
+        << cols;
   }
   EXPECT_EQ(in_registers, 2048);
 }

@@ -2,6 +2,7 @@
 #include "tensorcraft/op/kernel_report.hpp"
 
 #include "tensorcraft/cuda/nvrtc.hpp"
+#include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/op/request.hpp"
 #include "tensorcraft/ops/all.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 Explanation explain(std::string_view line, const DeviceInfo& device) {
   const RequestText text = parse_request(line);
   Explanation e = Request(find_operator(text.op), text, device).explain();
-  add_kernel_report(e, device);
+  add_kernel_reports(e, device);
   return e;
 }
 
@@ -23,8 +24,8 @@ TEST(KernelReport, SaysWhatTheCompilerMadeOfTheChosenKernel) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
   const DeviceInfo hopper = device_info_of_arch("sm_90a");
   const Explanation e = explain("l2_normalize 64x256", hopper);
-  ASSERT_TRUE(e.kernel);
-  const KernelReport& k = *e.kernel;
+  ASSERT_EQ(e.kernels.size(), 1u);
+  const KernelReport& k = e.kernels[0];
   EXPECT_EQ(k.problem, "");
   EXPECT_EQ(k.arch, "sm_90a");
   EXPECT_TRUE(k.signature.starts_with("l2_normalize_in_registers_float32")) << k.signature;
@@ -37,7 +38,7 @@ TEST(KernelReport, SaysWhatTheCompilerMadeOfTheChosenKernel) {
   EXPECT_EQ(k.min_blocks, 1);
   const auto& row =
       *std::ranges::find(e.variants, e.variant, [](const Considered& c) { return c.variant.name; });
-  const std::string image = jit::compile(row.plan->kernel, "sm_90a").image;
+  const std::string image = jit::compile(row.plan->first().kernel, "sm_90a").image;
   EXPECT_GT(k.code_bytes, 500u);
   EXPECT_LT(k.code_bytes, image.size());
   EXPECT_EQ(k.code_bytes % 128, 0u);  // ptxas fills a function up to that
@@ -56,9 +57,9 @@ TEST(KernelReport, CountsDynamicSharedMemoryToo) {
   const RequestText text = parse_request("l2_normalize 64x256");
   Explanation e = Request(find_operator(text.op), text, hopper).explain();
   Plan plan = *e.variants[0].plan;
-  const size_t before = report_kernel(plan, hopper).shared_bytes;
-  plan.launch.shared_bytes += 150 << 10;
-  const KernelReport report = report_kernel(plan, hopper);
+  const size_t before = report_kernel(plan.first(), hopper).shared_bytes;
+  plan.first().launch.shared_bytes += 150 << 10;
+  const KernelReport report = report_kernel(plan.first(), hopper);
   EXPECT_EQ(report.shared_bytes, before + (150 << 10));
   EXPECT_EQ(report.occupancy.limit, "shared memory");
   EXPECT_EQ(report.occupancy.blocks_per_sm, 1);
@@ -69,7 +70,7 @@ TEST(KernelReport, WhatCannotBeCompiledIsAProblemAndNoError) {
   const RequestText text = parse_request("l2_normalize 64x256");
   const Explanation e =
       Request(find_operator(text.op), text, device_info_of_arch("sm_90a")).explain();
-  const KernelReport report = report_kernel(*e.variants[0].plan, nowhere);
+  const KernelReport report = report_kernel(e.variants[0].plan->first(), nowhere);
   EXPECT_NE(report.problem, "");
   EXPECT_EQ(report.problem.find('\n'), std::string::npos);
   EXPECT_EQ(report.registers, 0);
@@ -77,7 +78,7 @@ TEST(KernelReport, WhatCannotBeCompiledIsAProblemAndNoError) {
 
 TEST(KernelReport, TheCpuHasNoKernel) {
   const Explanation e = explain("l2_normalize 64x256", device_info(Device::cpu()));
-  EXPECT_FALSE(e.kernel);
+  EXPECT_TRUE(e.kernels.empty());
   EXPECT_EQ(to_string(e).find("kernel"), std::string::npos);
 }
 

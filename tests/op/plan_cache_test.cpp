@@ -26,12 +26,16 @@ CallKey key_of(const TensorView& out, const TensorView& x) {
   return key;
 }
 
-const jit::Rung kRung{"header", "function", "Params", nullptr};
+const jit::Rung kRung{"op", "rung", "header", "function"};
 
 // The bias is inside x, behind its first row.
 Plan plan_of(const TensorView& out, const TensorView& x) {
   const Params params{x.data(), x.data_as<const std::byte>() + 32, out.data(), out.shape(0)};
-  return make_plan(kRung, {DType::float32}, 0, LaunchConfig{}, params);
+  Step step;
+  step.kernel.rung = &kRung;
+  Plan plan;
+  plan.add(step, params);
+  return plan;
 }
 
 RememberedCall remembered(const TensorView& out, const TensorView& x) {
@@ -47,7 +51,8 @@ TEST(PlanCache, PutsOtherAddressesIntoThePlan) {
     const TensorView out = at(0x50000), in = at(x);
     const Plan* plan = call.plan_for(key_of(out, in));
     ASSERT_NE(plan, nullptr);
-    EXPECT_EQ(std::memcmp(plan->params, plan_of(out, in).params, sizeof(Params)), 0);
+    EXPECT_EQ(std::memcmp(plan->bytes().data(), plan_of(out, in).bytes().data(), sizeof(Params)),
+              0);
   }
 }
 
@@ -79,7 +84,7 @@ TEST(PlanCache, DoesNotRememberWhatItCannotRepeat) {
   const CallKey key = key_of(out, x);
   RememberedCall call(key, 1, "variant", plan_of(out, x));
   Plan odd = plan_of(shifted(key, 0), shifted(key, 1));
-  odd.params[offsetof(Params, rows)] = std::byte(9);  // depends on an address in another way
+  odd.bytes()[offsetof(Params, rows)] = std::byte(9);  // depends on an address in another way
   call.find_addresses(key, odd);
   EXPECT_EQ(call.plan_for(key), nullptr);
 

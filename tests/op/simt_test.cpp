@@ -19,24 +19,29 @@ struct Config {
 };
 constexpr Config kCompiled{.step = 3};
 
-std::string config_text(const void* config) {
-  return join("Config{.step = ", static_cast<const Config*>(config)->step, "}");
-}
+constexpr ConfigField kFields[] = {{"step"}};
 
-std::vector<simt::Instance> list() {
+simt::OperatorInstances list() {
   const auto body = [](const void* params) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
     static_cast<const Params*>(params)->out[i] = i * kCompiled.step;
   };
   simt::Instance one{.types = {DType::int32}, .num_types = 1, .body = body};
-  one.config = simt::config_bytes(kCompiled);
-  return {one};
+  one.config = config_bytes(kCompiled);
+  return {{"count", {one}}};
 }
-const jit::Rung kRung{"test.cuh", "tensorcraft::kernel::test::count", "Params", config_text, list};
-const jit::Rung kWithout{"test.cuh", "tensorcraft::kernel::test::count", "Params", config_text};
+const jit::Rung kRung{"test", "count", "test.cuh", "count", "Config", kFields};
+const jit::Rung kWithout{"test", "other", "test.cuh", "other", "Config", kFields};
 
 Plan plan(const jit::Rung& rung, DType dtype, const Config& config, int* out) {
-  return make_plan(rung, {dtype}, config, {.grid = {3}, .block = {40}}, Params{out});
+  Step step;
+  step.kernel = {.rung = &rung, .types = {dtype}, .num_types = 1, .threads = 40};
+  step.kernel.config = config_bytes(config);
+  step.launch = {.grid = {3}, .block = {40}};
+  step.instances = list;
+  Plan plan;
+  plan.add(step, Params{out});
+  return plan;
 }
 
 TEST(Simt, RunsTheInstanceOfAPlan) {

@@ -165,8 +165,8 @@ std::string chosen(const Dims& shape, const Dims& strides, DType dtype) {
   std::string text(e.variant);
   for (const auto& c : e.variants)
     if (c.variant.name == e.variant)
-      text += " " + std::to_string(c.plan->launch.grid.x) + "x" +
-              std::to_string(c.plan->launch.block.x);
+      text += " " + std::to_string(c.plan->first().launch.grid.x) + "x" +
+              std::to_string(c.plan->first().launch.block.x);
   return text;
 }
 

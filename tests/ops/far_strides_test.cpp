@@ -85,7 +85,7 @@ std::vector<Device> devices_with_far_strides() {
 // The kernel of a row, whatever its dtypes: the row and, of a device row, its Config.
 std::string kernel_of(const op::Considered& row) {
   if (!row.plan) return std::string(row.variant.name);
-  const auto& config = row.plan->kernel.config;
+  const auto& config = row.plan->first().kernel.config;
   return join(row.variant.name, std::string(config.begin(), config.end()));
 }
 

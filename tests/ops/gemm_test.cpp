@@ -338,10 +338,11 @@ TEST(Gemm, LaunchesThePairsOfTmaWhole) {
     const auto e = explain_on("sm_90", DType::bfloat16, {300, 64}, {64, n}, {300, n});
     const op::Plan& plan = *row_of(e, "tma").plan;
     kernel::gemm::Config c;
-    std::memcpy(&c, plan.kernel.config.data(), sizeof(c));
-    EXPECT_EQ(plan.launch.cluster.count(), 2u);
+    std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
+    EXPECT_EQ(plan.first().launch.cluster.count(), 2u);
     const int64_t pairs = div_ceil(n, 2 * c.block_n);
-    EXPECT_EQ(plan.launch.grid.count(), uint64_t(div_ceil(300, c.block_m) * pairs * 2)) << n;
+    EXPECT_EQ(plan.first().launch.grid.count(), uint64_t(div_ceil(300, c.block_m) * pairs * 2))
+        << n;
   }
 }
 
@@ -371,7 +372,7 @@ TEST(Gemm, KernelsThatRoundSayTf32InTheirNames) {
   for (const auto& row : e.variants) {
     if (!row.plan) continue;
     const bool rounds = row.variant.name.ends_with("tf32");
-    const auto& kernel = row.plan->kernel;
+    const auto& kernel = row.plan->first().kernel;
     EXPECT_EQ(jit::entry_name(*kernel.rung).ends_with("tf32"), rounds) << row.variant.name;
     EXPECT_EQ(jit::readable_name(kernel).find("tf32") != std::string::npos, rounds);
   }
@@ -390,12 +391,14 @@ TEST(Gemm, HasATileForEachSizeAndFitsItIntoSharedMemory) {
               explain_on(device, dtype, {batch, m, 64}, {batch, 64, n}, {batch, m, n}, true);
           for (const auto& row : e.variants) {
             if (!row.plan) continue;
-            EXPECT_LE(row.plan->launch.shared_bytes, device.shared_bytes_per_block)
+            EXPECT_LE(row.plan->first().launch.shared_bytes, device.shared_bytes_per_block)
                 << arch << " " << row.variant.name << " " << m << " x " << n;
-            EXPECT_LE(row.plan->launch.block.count(), 256) << row.variant.name;
+            EXPECT_LE(row.plan->first().launch.block.count(), 256) << row.variant.name;
           }
           const auto& config = *reinterpret_cast<const kernel::gemm::Config*>(
-              row_of(e, dtype == DType::float32 ? "async" : "swizzled").plan->kernel.config.data());
+              row_of(e, dtype == DType::float32 ? "async" : "swizzled")
+                  .plan->first()
+                  .kernel.config.data());
           if (dtype == DType::bfloat16) tiles.emplace(config.block_m, config.block_n);
           EXPECT_GE(config.stages, 2);
         }
@@ -426,7 +429,7 @@ TEST(Gemm, SizesStayOutOfTheKernelsKey) {
   int planned = 0;
   for (size_t i = 0; i < small.variants.size(); ++i) {
     if (!small.variants[i].plan || !large.variants[i].plan) continue;
-    EXPECT_TRUE(small.variants[i].plan->kernel == large.variants[i].plan->kernel)
+    EXPECT_TRUE(small.variants[i].plan->first().kernel == large.variants[i].plan->first().kernel)
         << small.variants[i].variant.name;
     ++planned;
   }
@@ -439,7 +442,7 @@ TEST(Gemm, MergesBatchAxesAndNumbersEveryTile) {
   for (const auto& row : e.variants) {
     if (row.variant.name != "naive") continue;
     ASSERT_TRUE(row.plan);
-    EXPECT_EQ(row.plan->launch.grid.x, 6u * 4 * 7);  // tiles of 32 x 8
+    EXPECT_EQ(row.plan->first().launch.grid.x, 6u * 4 * 7);  // tiles of 32 x 8
   }
 }
 

@@ -63,7 +63,10 @@ TEST(L2Normalize, EachGpuRowSaysWhyItDeclines) {
 
 TEST(L2Normalize, ABlockOfShortRowsHasSeveral) {
   const auto grid = [](int64_t rows, int64_t cols) {
-    return explain_on_gpu(DType::bfloat16, rows, cols, 1, 0).variants[0].plan->launch.grid.x;
+    return explain_on_gpu(DType::bfloat16, rows, cols, 1, 0)
+        .variants[0]
+        .plan->first()
+        .launch.grid.x;
   };
   EXPECT_EQ(grid(100, 8192), 100u);
   EXPECT_EQ(grid(105, 384), 14u);  // 16 threads of 3 accesses hold a row

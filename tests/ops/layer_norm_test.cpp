@@ -191,7 +191,7 @@ TEST(LayerNorm, EachGpuRowSaysWhyItDeclines) {
 TEST(LayerNorm, ABlockOfShortRowsHasSeveral) {
   const auto grid = [](int64_t rows, int64_t cols) {
     for (const auto& c : explain_on_gpu(DType::bfloat16, rows, cols, 1).variants)
-      if (c.variant.name == "in_registers") return c.plan->launch.grid.x;
+      if (c.variant.name == "in_registers") return c.plan->first().launch.grid.x;
     return 0u;
   };
   EXPECT_EQ(grid(100, 8192), 100u);

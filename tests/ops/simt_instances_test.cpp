@@ -22,10 +22,11 @@ struct Compiled {
 };
 using Rungs = std::map<const jit::Rung*, Compiled>;
 
-void note_launch(Rungs& rungs, const jit::KernelKey& key) {
+void note_launch(Rungs& rungs, const op::Step& step) {
+  const jit::KernelKey& key = step.kernel;
   Compiled& of = rungs[key.rung];
   if (of.list.empty()) {
-    of.list = key.rung->simt_instances();
+    of.list = op::simt_instances(step);
     of.launched.resize(of.list.size());
   }
   const auto* found = simt::find(of.list, {key.types.data(), size_t(key.num_types)}, key.config);
@@ -61,8 +62,7 @@ TEST_F(SimtDevice, HoldsNoInstanceThatNoCaseLaunches) {
   Rungs rungs;
   for (const Case& c : simt_cases())
     for (const op::Plan& plan : plans_on_simt(c, CaseRun(c, Device::simt())))
-      for (const jit::KernelKey& key : {plan.kernel, plan.finish})
-        if (key.rung) note_launch(rungs, key);
+      for (const op::Step& step : plan.steps()) note_launch(rungs, step);
   EXPECT_GT(rungs.size(), operators().size() / 2);
   for (const auto& [rung, of] : rungs)
     for (size_t i = 0; i < of.list.size(); ++i)

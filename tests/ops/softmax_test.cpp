@@ -132,7 +132,7 @@ std::string chosen(const Dims& shape, const Dims& strides, DType dtype,
       find_operator("softmax").explain(outputs, {.inputs = inputs}, device_info_of_arch(arch));
   std::string text(e.variant);
   for (const auto& c : e.variants)
-    if (c.variant.name == e.variant) text += " x" + std::to_string(c.plan->launch.grid.x);
+    if (c.variant.name == e.variant) text += " x" + std::to_string(c.plan->first().launch.grid.x);
   return text;
 }
 

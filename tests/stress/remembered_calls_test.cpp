@@ -23,7 +23,7 @@ using test::CaseRun;
 
 struct Launched {
   cuda::LaunchSetup setup;
-  std::byte params[op::Plan::kMaxParamsBytes];
+  std::byte params[1024];
 };
 std::vector<Launched> launched;  // by the last call
 
@@ -66,24 +66,25 @@ class Call {
     const auto e = op_.explain(outputs_, arguments(), device_info(Device::cuda(0)));
     for (const op::Considered& c : e.variants) {
       if (c.variant.name != e.variant) continue;
-      std::vector<op::Plan> plans{*c.plan};
-      if (c.plan->finish.rung) plans.push_back(op::second_of(*c.plan));
-      return std::ranges::equal(launched, plans, is_of);
+      return std::ranges::equal(launched, c.plan->steps(),
+                                [&](const Launched& launch, const op::Step& step) {
+                                  return is_of(launch, *c.plan, step);
+                                });
     }
     return false;
   }
 
  private:
-  static bool is_of(const Launched& launch, op::Plan plan) {
-    // Memory of the launch's own, or its stream's, which no plan knows.
-    if (plan.workspace_bytes > 0) copy_address(plan, launch, plan.workspace_at);
-    if (plan.counter_at >= 0) copy_address(plan, launch, size_t(plan.counter_at));
-    return launch.setup.grid_x == plan.launch.grid.x &&
-           launch.setup.block_x == plan.launch.block.x &&
-           std::memcmp(launch.params, plan.params, plan.params_bytes) == 0;
-  }
-  static void copy_address(op::Plan& plan, const Launched& launch, size_t at) {
-    std::memcpy(plan.params + at, launch.params + at, sizeof(void*));
+  static bool is_of(const Launched& launch, op::Plan plan, const op::Step& step) {
+    // Memory of the launch's own, or its stream's, which no plan knows. Steps with one argument
+    // have one workspace.
+    for (const op::Step& s : plan.steps())
+      for (const int at : {s.workspace_at, s.counter_at})
+        if (at >= 0 && s.params_at == step.params_at)
+          std::memcpy(plan.params(step) + at, launch.params + at, sizeof(void*));
+    return launch.setup.grid_x == step.launch.grid.x &&
+           launch.setup.block_x == step.launch.block.x &&
+           std::memcmp(launch.params, plan.params(step), step.params_bytes) == 0;
   }
   op::Arguments arguments() const { return {inputs_, options_, {}, std::nullopt}; }
   const op::Operator& op_;

@@ -166,8 +166,8 @@ TEST(KernelBaseline, NamesAKernelByRungDtypesAndConfig) {
   EXPECT_EQ(kernel_name(test::scale_key(DType::float32, 0)), "test_scale float32 bm1");
   EXPECT_EQ(kernel_name(test::scale_key(DType::float32, 10)), "test_scale float32 bm1_u10");
   jit::KernelKey plain = test::scale_key();
-  static const jit::Rung rung{"tensorcraft/test/scale.cuh", "tensorcraft::kernel::test::scale",
-                              "tensorcraft::kernel::test::Params", nullptr};
+  static const jit::Rung rung{"test", "scale", "tensorcraft/test/scale.cuh",
+                              "tensorcraft::kernel::test::scale"};
   plain.rung = &rung;
   EXPECT_EQ(kernel_name(plain), "test_scale float32");
 }

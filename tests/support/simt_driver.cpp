@@ -3,23 +3,12 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/entry.hpp"
+#include "tensorcraft/op/simt.hpp"
 #include "tensorcraft/ops/all.hpp"
-#include "tensorcraft/ops/attention/params.h"
 #include "tensorcraft/ops/cross_entropy/cross_entropy_simt.hpp"
 #include "tensorcraft/ops/cross_entropy/params.h"
 #include "tensorcraft/ops/elementwise/expression_table.hpp"
 #include "tensorcraft/ops/elementwise/params.h"
-#include "tensorcraft/ops/embedding/params.h"
-#include "tensorcraft/ops/gather/params.h"
-#include "tensorcraft/ops/gemm/params.h"
-#include "tensorcraft/ops/l2_normalize/params.h"
-#include "tensorcraft/ops/layer_norm/params.h"
-#include "tensorcraft/ops/masked_mean/params.h"
-#include "tensorcraft/ops/pad/params.h"
-#include "tensorcraft/ops/permute/params.h"
-#include "tensorcraft/ops/rms_norm/params.h"
-#include "tensorcraft/ops/scatter/params.h"
-#include "tensorcraft/ops/softmax/params.h"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <cstdio>
@@ -29,32 +18,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-struct ParamsType {
-  std::string_view name;
-  size_t bytes;
-};
-#define TC_TEST_PARAMS(op) {"tensorcraft::kernel::" #op "::Params", sizeof(kernel::op::Params)}
-constexpr ParamsType kParams[] = {TC_TEST_PARAMS(attention),
-                                  TC_TEST_PARAMS(cross_entropy),
-                                  TC_TEST_PARAMS(elementwise),
-                                  TC_TEST_PARAMS(embedding),
-                                  TC_TEST_PARAMS(gather),
-                                  TC_TEST_PARAMS(gemm),
-                                  TC_TEST_PARAMS(l2_normalize),
-                                  TC_TEST_PARAMS(layer_norm),
-                                  TC_TEST_PARAMS(masked_mean),
-                                  TC_TEST_PARAMS(pad),
-                                  TC_TEST_PARAMS(permute),
-                                  TC_TEST_PARAMS(rms_norm),
-                                  TC_TEST_PARAMS(scatter),
-                                  TC_TEST_PARAMS(softmax),
-                                  {"tensorcraft::kernel::elementwise::InterpretedParams",
-                                   sizeof(kernel::elementwise::InterpretedParams)},
-                                  {"tensorcraft::kernel::cross_entropy::ReduceParams",
-                                   sizeof(kernel::cross_entropy::ReduceParams)}};
-#undef TC_TEST_PARAMS
-
-// The second launch of a mean, which no table lists.
+// TRANSITION: the second launch of a mean, which no plan has.
 const jit::Rung kReduceLosses{
     "", "tensorcraft::kernel::cross_entropy::reduce",
     "tensorcraft::kernel::cross_entropy::ReduceParams",
@@ -82,24 +46,21 @@ Strings split(std::string_view text) {
   return parts;
 }
 
-// What an entry calls: "ns::rung<float, bf16, ns::Config{.block_m = 64, .block_n = 32}>(p);"
+// What an entry calls: "rung<float, bf16, kConfig>(p);" under "kConfig = ns::Config{.block_m =
+// 64};"
 struct EntryCall {
-  std::string params, function;
+  std::string function;
   Strings types, fields;
 };
 
 EntryCall parse(std::string_view image) {
   const size_t end = image.rfind("(p);"), begin = image.rfind("\n  ", end) + 3;
   const std::string call(image.substr(begin, end - begin));
-  const std::string arguments = between(call, "<", ">");
-  const size_t config = std::min(arguments.find("tensorcraft::kernel::"), arguments.size());
-  // An instance takes whole Params, also where the entry is told by the Config which part it needs.
-  const std::string params = between(image, "__grid_constant__ ", " p)");
-  const std::string whole = between(params, "ParamsOf<", ",");
-  return {.params = whole.empty() ? params : whole,
-          .function = call.substr(0, call.find('<')),
-          .types = split(arguments.substr(0, config)),
-          .fields = split(between(arguments.substr(config), "{", "}"))};
+  Strings types = split(between(call, "<", ">"));
+  if (!types.empty() && types.back() == "kConfig") types.pop_back();
+  return {.function = call.substr(0, call.find('<')),
+          .types = types,
+          .fields = split(between(image, "// Configuration: ", "\n"))};
 }
 
 bool has_types(const simt::Instance& one, const Strings& types) {
@@ -111,7 +72,7 @@ bool has_types(const simt::Instance& one, const Strings& types) {
 
 // A Config has fields of four bytes, which its text lists in their order.
 bool serves(const simt::Instance& one, const jit::Rung& rung, const Strings& fields) {
-  const Strings own = split(between(rung.config_text(one.config.data()), "{", "}"));
+  const Strings own = split(jit::config_fields(rung, one.config));
   if (own.size() != fields.size()) return false;
   for (size_t i = 0; i < own.size(); ++i)
     if (own[i] != fields[i] && !one.any[4 * i]) return false;
@@ -119,8 +80,7 @@ bool serves(const simt::Instance& one, const jit::Rung& rung, const Strings& fie
 }
 
 // An operator on small tensors of a dtype, which every rung takes that takes the dtype.
-void add_rungs(std::map<std::string_view, const jit::Rung*>& rungs, const op::Operator& op,
-               DType dtype) {
+void add_rungs(std::map<std::string, op::Step>& rungs, const op::Operator& op, DType dtype) {
   alignas(64) static char memory[64];
   const auto tensor = [&](DType type, const Dims& shape) {
     return TensorView(memory, type, shape, Device::cuda());
@@ -139,13 +99,14 @@ void add_rungs(std::map<std::string_view, const jit::Rung*>& rungs, const op::Op
   std::vector<TensorView> outputs;
   for (const auto& spec : op.infer(arguments)) outputs.push_back(tensor(spec.dtype, spec.shape));
   for (const auto& row : op.explain(outputs, arguments, device_info_of_arch("sm_90a")).variants)
-    if (row.plan) rungs[row.plan->kernel.rung->function] = row.plan->kernel.rung;
+    if (row.plan)
+      for (const op::Step& step : row.plan->steps()) rungs[step.kernel.rung->function] = step;
 }
 
-// Rungs by the name of their function.
-const jit::Rung* find_rung(const std::string& function) {
+// A step that a rung is in, by the name of its function.
+const op::Step* find_rung(const std::string& function) {
   static const auto* const rungs = [] {
-    auto* found = new std::map<std::string_view, const jit::Rung*>;
+    auto* found = new std::map<std::string, op::Step>;
     for (const op::Operator* op : operators())
       for (const DType dtype : {DType::float32, DType::bfloat16}) {
         try {
@@ -153,18 +114,19 @@ const jit::Rung* find_rung(const std::string& function) {
         } catch (const Error&) {  // it needs options, and no model of these tests has it
         }
       }
-    (*found)[kReduceLosses.function] = &kReduceLosses;
+    op::Step& losses = (*found)["tensorcraft::kernel::cross_entropy::reduce"];
+    losses.kernel.rung = &kReduceLosses;
     return found;
   }();
   const auto found = rungs->find(function);
-  return found == rungs->end() ? nullptr : found->second;
+  return found == rungs->end() ? nullptr : &found->second;
 }
 
-simt::Body find_body(const EntryCall& entry) {
-  const jit::Rung* const rung = find_rung(entry.function);
-  if (!rung || !rung->simt_instances) return nullptr;
-  for (const simt::Instance& one : rung->simt_instances())
-    if (has_types(one, entry.types) && serves(one, *rung, entry.fields)) return one.body;
+const simt::Instance* find_instance(const EntryCall& entry) {
+  const op::Step* const step = find_rung(entry.function);
+  if (!step) return nullptr;
+  for (const simt::Instance& one : op::simt_instances(*step))
+    if (has_types(one, entry.types) && serves(one, *step->kernel.rung, entry.fields)) return &one;
   return nullptr;
 }
 
@@ -174,8 +136,8 @@ Index3 index3(const Dim3& d) { return {d.x, d.y, d.z}; }
 FakeKernel expression_kernel(std::string_view image) {
   namespace e = kernel::elementwise;
   const e::Program* const program = e::program_of_header(between(image, "#include \"", "\""));
-  const simt::Body body =
-      find_rung("tensorcraft::kernel::elementwise::interpreted")->simt_instances()[0].body;
+  const op::Step* const interpreted = find_rung("tensorcraft::kernel::elementwise::interpreted");
+  const simt::Body body = op::simt_instances(*interpreted)[0].body;
   const auto run = [program, body](const FakeLaunch&, const void* bytes) {
     const auto& params = *static_cast<const e::ExpressionParams*>(bytes);
     const e::InterpretedParams all = e::interpreted_params(*program, params);
@@ -192,14 +154,14 @@ FakeKernel expression_kernel(std::string_view image) {
 
 FakeKernel make_kernel(const std::string& text) {
   const EntryCall entry = parse(text);
-  if (entry.params.ends_with("ExpressionParams")) return expression_kernel(text);
-  const simt::Body body = find_body(entry);
-  const auto* const params = std::ranges::find(kParams, entry.params, &ParamsType::name);
-  if (!body || params == std::end(kParams)) {
+  if (text.find("ExpressionParams p)") != text.npos) return expression_kernel(text);
+  const simt::Instance* const instance = find_instance(entry);
+  if (!instance) {
     std::fprintf(stderr, "no SIMT instance for %s\n", text.c_str());
     return {};
   }
-  const auto run = [name = entry.function, body](const FakeLaunch& launch, const void* bytes) {
+  const auto run = [name = entry.function, body = instance->body](const FakeLaunch& launch,
+                                                                  const void* bytes) {
     simt::launch({.name = name,
                   .grid = index3(launch.grid),
                   .block = index3(launch.block),
@@ -207,7 +169,7 @@ FakeKernel make_kernel(const std::string& text) {
                   .shared_bytes = launch.shared_bytes},
                  body, bytes);
   };
-  return {run, params->bytes};
+  return {run, instance->params_bytes};
 }
 
 }  // namespace

@@ -84,19 +84,14 @@ std::vector<uint32_t> bits_of(const std::vector<Expected>& expected) {
 
 const jit::Rung& rung_of(const Case& c) {
   static std::set<std::string> added;
-  static std::deque<std::string> texts;
   static std::deque<jit::Rung> rungs;
   for (const std::string& file : {std::string("params.h"), c.header})
     if (added.insert(file).second)
       jit::add_header("tests/wrappers/kernels/" + file,
                       source_text("tests/wrappers/kernels/" + file));
-  const auto keep = [](std::string text) -> std::string_view {
-    return texts.emplace_back(std::move(text));
-  };
-  return rungs.emplace_back(
-      jit::Rung{keep("tests/wrappers/kernels/" + c.header),
-                keep("tensorcraft::test::" + c.name.substr(0, c.name.find(':'))),
-                "tensorcraft::test::Params", nullptr});
+  const std::string name = c.name.substr(0, c.name.find(':'));
+  return rungs.emplace_back("test", name, "tests/wrappers/kernels/" + c.header,
+                            "tensorcraft::test::" + name);
 }
 
 jit::KernelKey key_of(const Case& c) { return {.rung = &rung_of(c), .threads = c.threads}; }

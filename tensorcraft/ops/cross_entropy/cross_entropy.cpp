@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/cross_entropy/cross_entropy_cpu.hpp"
@@ -206,7 +207,8 @@ void run(const TensorView& out, const TensorView& logits, const TensorView& targ
                        .mean = reduction == LossReduction::mean};
   const op::Plan into_one = op::make_plan(kReduce, {}, reduce_launch(p.rows), p);
   std::future<void> ahead;
-  if (out.device().is_cuda()) ahead = jit::load_ahead(into_one.kernel, out.device(), *o.stream);
+  if (out.device().is_cuda())
+    ahead = jit::load_ahead(into_one.first().kernel, out.device(), *o.stream);
   op::run(kDefinition, {&losses.view(), 1}, inputs, o);
   if (out.device().type == DeviceType::cpu) return reduce_on_host(p);
   op::launch_plan(into_one, out.device(), *o.stream, kName);

@@ -48,7 +48,7 @@ op::Plan make_plan(const jit::Rung& rung, const Problem& q, const Planned& plann
   op::Plan plan = op::make_plan(rung, {q.x.dtype()}, planned.launch, planned.params);
   plan.workspace_bytes = planned.workspace_bytes;
   plan.workspace_zeroed = planned.workspace_zeroed;
-  plan.workspace_at = offsetof(Params, workspace);
+  plan.steps()[0].workspace_at = offsetof(Params, workspace);
   return plan;
 }
 

@@ -7,16 +7,18 @@
 
 namespace tensorcraft::kernel::masked_mean {
 
-template <class T, class Length, Config C>
-TC_DEVICE void naive(const Params& p) {
-  const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  const int64_t b = i / p.cols, col = i % p.cols;
-  if (b >= p.batch) return;
-  const T* x = static_cast<const T*>(p.x) + b * p.x_batch + col * p.x_col;
-  const int64_t n = valid_steps<Length>(p, b);
-  float sum = 0;
-  for (int64_t s = 0; s < n; ++s) sum += float(x[s * p.x_step]);
-  static_cast<T*>(p.out)[b * p.out_batch + col * p.out_col] = T(n > 0 ? sum / float(n) : 0.0f);
-}
+struct Naive {
+  template <class T, class Length, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    const int64_t b = i / p.cols, col = i % p.cols;
+    if (b >= p.batch) return;
+    const T* x = static_cast<const T*>(p.x) + b * p.x_batch + col * p.x_col;
+    const int64_t n = valid_steps<Length>(p, b);
+    float sum = 0;
+    for (int64_t s = 0; s < n; ++s) sum += float(x[s * p.x_step]);
+    static_cast<T*>(p.out)[b * p.out_batch + col * p.out_col] = T(n > 0 ? sum / float(n) : 0.0f);
+  }
+};
 
 }  // namespace tensorcraft::kernel::masked_mean

@@ -8,33 +8,33 @@
 
 namespace tensorcraft::kernel::masked_mean {
 
-inline constexpr int kLanes = 32;
-
 template <int warps>
 struct PartialSums {
   float sums[warps][kLanes];
 };
 
-template <class T, class Length, Config C>
-TC_DEVICE void block(const Params& p) {
-  constexpr int warps = C.threads / kLanes;
-  auto& partial = static_shared<PartialSums<warps>>();
-  const int lane = int(threadIdx.x) % kLanes, warp = int(threadIdx.x) / kLanes;
-  const auto tiles = uint32_t(div_ceil(p.cols, kLanes));  // there are fewer than blocks
-  const int64_t b = blockIdx.x / tiles, col = int64_t(blockIdx.x % tiles) * kLanes + lane;
-  const int64_t n = valid_steps<Length>(p, b);
+struct Block {
+  template <class T, class Length, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    constexpr int warps = C.threads / kLanes;
+    auto& partial = static_shared<PartialSums<warps>>();
+    const int lane = int(threadIdx.x) % kLanes, warp = int(threadIdx.x) / kLanes;
+    const auto tiles = uint32_t(div_ceil(p.cols, kLanes));  // there are fewer than blocks
+    const int64_t b = blockIdx.x / tiles, col = int64_t(blockIdx.x % tiles) * kLanes + lane;
+    const int64_t n = valid_steps<Length>(p, b);
 
-  float sum = 0;
-  if (col < p.cols) {
-    const T* x = static_cast<const T*>(p.x) + b * p.x_batch + col * p.x_col;
-    for (int64_t s = warp; s < n; s += warps) sum += float(x[s * p.x_step]);
+    float sum = 0;
+    if (col < p.cols) {
+      const T* x = static_cast<const T*>(p.x) + b * p.x_batch + col * p.x_col;
+      for (int64_t s = warp; s < n; s += warps) sum += float(x[s * p.x_step]);
+    }
+    partial.sums[warp][lane] = sum;
+    __syncthreads();
+
+    if (warp > 0 || col >= p.cols) return;
+    for (int w = 1; w < warps; ++w) sum += partial.sums[w][lane];
+    static_cast<T*>(p.out)[b * p.out_batch + col * p.out_col] = T(n > 0 ? sum / float(n) : 0.0f);
   }
-  partial.sums[warp][lane] = sum;
-  __syncthreads();
-
-  if (warp > 0 || col >= p.cols) return;
-  for (int w = 1; w < warps; ++w) sum += partial.sums[w][lane];
-  static_cast<T*>(p.out)[b * p.out_batch + col * p.out_col] = T(n > 0 ? sum / float(n) : 0.0f);
-}
+};
 
 }  // namespace tensorcraft::kernel::masked_mean

@@ -4,33 +4,14 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
-#include "tensorcraft/ops/masked_mean/masked_mean_cpu.hpp"
-
-#include "tensorcraft/ops/masked_mean/masked_mean_simt.hpp"
-#include "tensorcraft/ops/masked_mean/params.h"
 #include "tensorcraft/ops/masked_mean/plan.h"
-#include <limits>
+#include "tensorcraft/ops/masked_mean/problem.hpp"
 
 namespace tensorcraft {
 namespace kernel::masked_mean {
 namespace {
 
-struct Problem {
-  TensorView out, x, lengths;
-};
-
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::masked_mean::Config{.threads = ", c.threads, "}");
-}
-
-constexpr std::string_view kParams = "tensorcraft::kernel::masked_mean::Params";
-const jit::Rung kNaive{"tensorcraft/ops/masked_mean/00_naive.cuh",
-                       "tensorcraft::kernel::masked_mean::naive", kParams, config_text,
-                       naive_instances};
-const jit::Rung kBlock{"tensorcraft/ops/masked_mean/01_block.cuh",
-                       "tensorcraft::kernel::masked_mean::block", kParams, config_text,
-                       block_instances};
+constexpr ConfigField kFields[] = {{"threads"}};
 
 Params params(const Problem& q) {
   return {.x = q.x.data(),
@@ -47,34 +28,13 @@ Params params(const Problem& q) {
           .out_col = q.out.stride(1)};
 }
 
-op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
-  return op::make_plan(rung, {q.x.dtype(), q.lengths.dtype()}, launch, p);
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  return {params(q), {}, {q.x.dtype(), q.lengths.dtype()}};
 }
 
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kNaive, q, p, naive_launch(p));
-}
-
-op::Verdict accepts_block(const Problem& q, const DeviceInfo&) {
-  return op::decline(block_problem(params(q)));
-}
-
-op::Plan plan_block(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kBlock, q, p, block_launch(p));
-}
-
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
-
-const op::Variant<Problem> kTable[] = {
-    {"block", "one block for 32 columns of a sequence, steps over its warps", DeviceType::cuda,
-     accepts_block, nullptr, plan_block},
-    {"naive", "one thread an output", DeviceType::cuda, always, nullptr, plan_naive},
-    {"cpu", "float, sequences over all cores", DeviceType::cpu, always,
-     [](const Problem& q) { cpu(q.out, q.x, q.lengths); }},
-    {"reference", "double, obvious loops", DeviceType::cpu, always,
-     [](const Problem& q) { reference(q.out, q.x, q.lengths); }},
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "float, sequences over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
 Dims result_shape(std::span<const TensorView> in) {
@@ -113,18 +73,15 @@ const op::Definition<Problem, MaskedMeanOptions> kDefinition{
         "out[b, :] = sum(x[b, 0 .. lengths[b], :]) / lengths[b], zeros where the length is 0. Sums "
         "are float32; steps beyond a length are not read. A length outside [0, steps] is a "
         "ValueError on the CPU; on a GPU the nearer end is taken.",
-    .aliases = {},
     .inputs = {{"x", "[batch, steps, dim]; float32, float16 or bfloat16"},
                {"lengths", "[batch], int32 or int64"}},
-    .options = {},
     .out_doc = "[batch, dim], dtype of x",
-    .extra_outputs = {},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
-    .in_place = false,
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances>("masked_mean", kFields),
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::masked_mean
@@ -139,10 +96,6 @@ Tensor masked_mean(const TensorView& x, const TensorView& lengths,
   return std::move(op::allocate(kernel::masked_mean::kDefinition, {x, lengths}, options)[0]);
 }
 
-op::OperatorList ops::masked_mean() {
-  static const auto& entry =
-      *new op::OperatorOf(kernel::masked_mean::kDefinition);  // leaked, as Kept is
-  return {&entry};
-}
+op::OperatorList ops::masked_mean() { return op::registered(kernel::masked_mean::kDefinition); }
 
 }  // namespace tensorcraft

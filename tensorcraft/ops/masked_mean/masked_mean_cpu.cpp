@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/masked_mean/masked_mean_cpu.hpp"
+#include "tensorcraft/ops/masked_mean/problem.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
@@ -27,7 +27,8 @@ void check_lengths(const TensorView& lengths, int64_t steps) {
 
 }  // namespace
 
-void cpu(const TensorView& out, const TensorView& x, const TensorView& lengths) {
+void cpu(const Problem& q) {
+  const auto& [out, x, lengths] = q;
   const int64_t steps = x.shape(1), cols = x.shape(2);
   check_lengths(lengths, steps);
   const host::Rows from(x), to(out);
@@ -42,7 +43,8 @@ void cpu(const TensorView& out, const TensorView& x, const TensorView& lengths) 
   });
 }
 
-void reference(const TensorView& out, const TensorView& x, const TensorView& lengths) {
+void reference(const Problem& q) {
+  const auto& [out, x, lengths] = q;
   const int64_t steps = x.shape(1), cols = x.shape(2);
   check_lengths(lengths, steps);
   const host::Elements to(out), from(x);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/masked_mean/masked_mean_simt.hpp"
+#include "tensorcraft/ops/masked_mean/problem.hpp"
 
 #include "tensorcraft/ops/masked_mean/00_naive.cuh"
 #include "tensorcraft/ops/masked_mean/01_block.cuh"
@@ -15,14 +15,9 @@ constexpr std::array kConfigs{Config{.threads = 256}};
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  return simt::instances<Params, kConfigs>(
-      All{}, []<class T, class Length, Config C>(const Params& p) { naive<T, Length, C>(p); });
-}
-
-simt::InstanceList block_instances() {
-  return simt::instances<Params, kConfigs>(
-      All{}, []<class T, class Length, Config C>(const Params& p) { block<T, Length, C>(p); });
+simt::OperatorInstances instances() {
+  return {{"naive", simt::list<Naive, kConfigs>(All{})},
+          {"block", simt::list<Block, kConfigs>(All{})}};
 }
 
 }  // namespace tensorcraft::kernel::masked_mean

@@ -17,6 +17,7 @@ struct Params {
 struct Config {
   int threads = 256;
 };
+inline constexpr int kLanes = 32;  // columns of a block of rung block: one for each lane
 
 // How many rows count; a length outside [0, steps] is taken to the nearer end.
 template <class Length>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/launch_plan.h"
+#include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/masked_mean/params.h"
 
-#include <string_view>
-
-// Which grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::masked_mean {
 
-using Launch = op::LaunchPlan<Config>;
+struct Given {};  // Params say everything
+using Choice = op::Choice<Config>;
 
 // Row-major x [batch, steps, cols], lengths [batch] and out [batch, cols].
 inline Params contiguous_params(const void* x, const void* lengths, void* out, int64_t batch,
@@ -27,19 +26,23 @@ inline Params contiguous_params(const void* x, const void* lengths, void* out, i
           .out_col = 1};
 }
 
-inline Launch naive_launch(const Params& p) {
-  return {{.threads = 256}, div_ceil<int64_t>(p.batch * p.cols, 256)};
+inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+  const Config config;
+  return op::Start<Config>{config, div_ceil<int64_t>(p.batch * p.cols, config.threads)};
 }
 
-inline int64_t column_blocks(const Params& p) {
-  constexpr int64_t kColumns = 32;  // of a block: one for each lane
-  return p.batch * div_ceil(p.cols, kColumns);
+inline Choice block(const Params& p, const Given&, const op::Gpu&) {
+  const int64_t blocks = p.batch * div_ceil(p.cols, int64_t(kLanes));
+  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
+  return op::Start<Config>{{}, blocks};
 }
 
-inline Launch block_launch(const Params& p) { return {{.threads = 256}, column_blocks(p)}; }
-
-inline std::string_view block_problem(const Params& p) {
-  return column_blocks(p) > op::kMaxBlocks ? "needs 2^31 blocks or more" : "";
-}
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "block",
+     .file = "01_block.cuh",
+     .idea = "one block for 32 columns of a sequence, steps over its warps",
+     .choose = block},
+    {.name = "naive", .file = "00_naive.cuh", .idea = "one thread an output", .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::masked_mean

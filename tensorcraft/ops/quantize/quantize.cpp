@@ -121,11 +121,9 @@ op::Plan plan_two_launches(const Problem& q, const DeviceInfo& device) {
   const Launch first = amax_launch(p, x_bytes(q), device.num_sms);
   p.parts = first.blocks;
   op::Plan plan = op::make_plan(kAmax, {q.x.dtype(), q.out.dtype()}, first, p);
-  const op::Plan second = in_registers_plan(q, p);
-  plan.finish = second.kernel;
-  plan.finish_launch = second.launch;
+  plan.add(in_registers_plan(q, p).steps()[0]);
   plan.workspace_bytes = size_t(first.blocks) * 2 * sizeof(float);
-  plan.workspace_at = offsetof(Params, partials);
+  plan.steps()[0].workspace_at = offsetof(Params, partials);
   return plan;
 }
 

@@ -99,10 +99,9 @@ op::Plan make_plan(const jit::Rung& rung, const Problem& q, const Planned& plann
   if (planned.combine.blocks == 0) return plan;
   const op::Plan second =
       op::make_plan(kCombine, {kernel_dtype(q)}, planned.combine, planned.params);
-  plan.finish = second.kernel;
-  plan.finish_launch = second.launch;
+  plan.add(second.steps()[0]);
   plan.workspace_bytes = planned.workspace_bytes;
-  plan.workspace_at = offsetof(Params, workspace);
+  plan.steps()[0].workspace_at = offsetof(Params, workspace);
   return plan;
 }
 

@@ -140,7 +140,7 @@ op::Plan plan_persistent(const Problem& q, const DeviceInfo& device) {
                                 persistent_launch(p, given(q), persistent_rows(q, p, device),
                                                   element_bytes(q), device.num_sms),
                                 p);
-  plan.counter_at = int(offsetof(Params, taken));
+  plan.steps()[0].counter_at = int(offsetof(Params, taken));
   return plan;
 }
 

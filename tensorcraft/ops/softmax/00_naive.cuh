@@ -11,26 +11,28 @@ namespace tensorcraft::kernel::softmax {
 
 inline constexpr int64_t kPiece = 256;
 
-template <class T, Config C>
-TC_DEVICE void naive(const Params& p) {
-  const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  if (row >= p.rows) return;
-  const Logits<T, C> x(p, row);
-  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
-  float top = kLowest, sum = 0;
-  for (int64_t i = 0; i < p.cols; ++i) top = fmax_nan(top, x.strided(i));
-  for (int64_t first = 0; first < p.cols; first += kPiece) {
-    const int64_t end = first + kPiece < p.cols ? first + kPiece : p.cols;
-    float piece = 0;
-    for (int64_t i = first; i < end; ++i) piece += expf(x.strided(i) - top);
-    sum += piece;
+struct Naive {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if (row >= p.rows) return;
+    const Logits<T, C> x(p, row);
+    T* out = static_cast<T*>(p.out) + row_offset(p, Params::kOut, row);
+    float top = kLowest, sum = 0;
+    for (int64_t i = 0; i < p.cols; ++i) top = fmax_nan(top, x.strided(i));
+    for (int64_t first = 0; first < p.cols; first += kPiece) {
+      const int64_t end = first + kPiece < p.cols ? first + kPiece : p.cols;
+      float piece = 0;
+      for (int64_t i = first; i < end; ++i) piece += expf(x.strided(i) - top);
+      sum += piece;
+    }
+    if constexpr (C.form == Form::logsumexp) {
+      *out = T(ExpSum{top, sum}.log_sum());
+    } else {
+      const Finish<C> finish({top, sum});
+      for (int64_t i = 0; i < p.cols; ++i) out[i * p.out_step] = T(finish(x.strided(i)));
+    }
   }
-  if constexpr (C.form == Form::logsumexp) {
-    *out = T(ExpSum{top, sum}.log_sum());
-  } else {
-    const Finish<C> finish({top, sum});
-    for (int64_t i = 0; i < p.cols; ++i) out[i * p.out_step] = T(finish(x.strided(i)));
-  }
-}
+};
 
 }  // namespace tensorcraft::kernel::softmax

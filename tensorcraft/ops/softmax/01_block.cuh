@@ -9,25 +9,27 @@
 
 namespace tensorcraft::kernel::softmax {
 
-template <class T, Config C>
-TC_DEVICE void block(const Params& p) {
-  auto& scratch = static_shared<BlockReduce<float>>();
-  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
-    const Logits<T, C> x(p, row);
-    T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
-    float top = kLowest, sum = 0;
-    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) top = fmax_nan(top, x.strided(i));
-    top = block_max(scratch, top);
-    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) sum += expf(x.strided(i) - top);
-    sum = block_sum(scratch, sum);
-    if constexpr (C.form == Form::logsumexp) {
-      if (threadIdx.x == 0) *out = T(ExpSum{top, sum}.log_sum());
-    } else {
-      const Finish<C> finish({top, sum});
-      for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
-        out[i * p.out_step] = T(finish(x.strided(i)));
+struct Block {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    auto& scratch = static_shared<BlockReduce<float>>();
+    for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
+      const Logits<T, C> x(p, row);
+      T* out = static_cast<T*>(p.out) + row_offset(p, Params::kOut, row);
+      float top = kLowest, sum = 0;
+      for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) top = fmax_nan(top, x.strided(i));
+      top = block_max(scratch, top);
+      for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) sum += expf(x.strided(i) - top);
+      sum = block_sum(scratch, sum);
+      if constexpr (C.form == Form::logsumexp) {
+        if (threadIdx.x == 0) *out = T(ExpSum{top, sum}.log_sum());
+      } else {
+        const Finish<C> finish({top, sum});
+        for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
+          out[i * p.out_step] = T(finish(x.strided(i)));
+      }
     }
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::softmax

@@ -10,43 +10,46 @@
 
 namespace tensorcraft::kernel::softmax {
 
-template <class T, Config C>
-TC_DEVICE void online(const Params& p) {
-  auto& scratch = static_shared<BlockReduce<ExpSum>>();
-  constexpr int kStep = C.threads * C.vector;
-  const int first = int(threadIdx.x) * C.vector;
-  const int64_t whole = p.cols / C.vector * C.vector;  // the rest goes one by one
-  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
-    const Logits<T, C> x(p, row);
-    T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
-    ExpSum part = ExpSum::of_nothing();
-    float v[C.vector];
+struct Online {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    auto& scratch = static_shared<BlockReduce<ExpSum>>();
+    constexpr int kStep = C.threads * C.vector;
+    const int first = int(threadIdx.x) * C.vector;
+    const int64_t whole = p.cols / C.vector * C.vector;  // the rest goes one by one
+    for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
+      const Logits<T, C> x(p, row);
+      T* out = static_cast<T*>(p.out) + row_offset(p, Params::kOut, row);
+      ExpSum part = ExpSum::of_nothing();
+      float v[C.vector];
 #pragma unroll 4  // accesses in flight
-    for (int64_t i = first; i < whole; i += kStep) {
-      x.load(v, i);
-      part.add(v);
-    }
-#pragma unroll 1  // once at most
-    for (int64_t i = whole + threadIdx.x; i < p.cols; i += C.threads) {
-      const float one[1] = {x.at(i)};
-      part.add(one);
-    }
-
-    const ExpSum total = part.over_group<C.threads>(scratch);
-    __syncthreads();  // the next row's parts lie where those of this one were
-    if constexpr (C.form == Form::logsumexp) {
-      if (threadIdx.x == 0) *out = T(total.log_sum());
-    } else {
-      const Finish<C> finish(total);
       for (int64_t i = first; i < whole; i += kStep) {
         x.load(v, i);
-        for (int e = 0; e < C.vector; ++e) v[e] = finish(v[e]);
-        store_floats(out + i, v);
+        part.add(v);
       }
+#pragma unroll 1  // once at most
+      for (int64_t i = whole + threadIdx.x; i < p.cols; i += C.threads) {
+        const float one[1] = {x.at(i)};
+        part.add(one);
+      }
+
+      const ExpSum total = part.over_group<C.threads>(scratch);
+      __syncthreads();  // the next row's parts lie where those of this one were
+      if constexpr (C.form == Form::logsumexp) {
+        if (threadIdx.x == 0) *out = T(total.log_sum());
+      } else {
+        const Finish<C> finish(total);
+        for (int64_t i = first; i < whole; i += kStep) {
+          x.load(v, i);
+          for (int e = 0; e < C.vector; ++e) v[e] = finish(v[e]);
+          store_floats(out + i, v);
+        }
 #pragma unroll 1
-      for (int64_t i = whole + threadIdx.x; i < p.cols; i += C.threads) out[i] = T(finish(x.at(i)));
+        for (int64_t i = whole + threadIdx.x; i < p.cols; i += C.threads)
+          out[i] = T(finish(x.at(i)));
+      }
     }
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::softmax

@@ -10,33 +10,35 @@
 
 namespace tensorcraft::kernel::softmax {
 
-template <class T, Config C>
-TC_DEVICE void staged(const Params& p) {
-  auto& shared = static_shared<StagedShared<ExpSum>>();
-  auto& memory = dynamic_shared<AlignedVector<T, C.vector>>();
-  const int64_t index = blockIdx.x / C.cluster;
-  const Logits<T, C> x(p, index);
-  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, index);
-  const StagedRow<T, C> row(shared, &memory[0], x.data(), nullptr, int(p.cols), p.rows);
+struct Staged {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    auto& shared = static_shared<StagedShared<ExpSum>>();
+    auto& memory = dynamic_shared<AlignedVector<T, C.vector>>();
+    const int64_t index = blockIdx.x / C.cluster;
+    const Logits<T, C> x(p, index);
+    T* out = static_cast<T*>(p.out) + row_offset(p, Params::kOut, index);
+    const StagedRow<T, C> row(shared, &memory[0], x.data(), nullptr, int(p.cols), p.rows);
 
-  ExpSum total = ExpSum::of_nothing();
-  row.template each<1>([&](int column, float(&v)[C.vector]) {
-    x.transform(v, column);
-    total.add(v);
-  });
-  total = total.over_block<C.threads>(shared.scratch[0], shared.scratch[1]);
-  if constexpr (C.cluster > 1) {
-    const ExpSum* slices = row.gather(shared, total);
-    total = ExpSum::of_nothing();
-    for (int i = 0; i < C.cluster; ++i) total.top = fmax_nan(total.top, slices[i].top);
-    for (int i = 0; i < C.cluster; ++i) total.sum += slices[i].relative_to(total.top);
+    ExpSum total = ExpSum::of_nothing();
+    row.template each<1>([&](int column, float(&v)[C.vector]) {
+      x.transform(v, column);
+      total.add(v);
+    });
+    total = total.over_block<C.threads>(shared.scratch[0], shared.scratch[1]);
+    if constexpr (C.cluster > 1) {
+      const ExpSum* slices = row.gather(shared, total);
+      total = ExpSum::of_nothing();
+      for (int i = 0; i < C.cluster; ++i) total.top = fmax_nan(total.top, slices[i].top);
+      for (int i = 0; i < C.cluster; ++i) total.sum += slices[i].relative_to(total.top);
+    }
+    const Finish<C> finish(total);
+    row.template each<1>([&](int column, float(&v)[C.vector]) {
+      x.transform(v, column);
+      for (int e = 0; e < C.vector; ++e) v[e] = finish(v[e]);
+      store_floats(out + column, v);
+    });
   }
-  const Finish<C> finish(total);
-  row.template each<1>([&](int column, float(&v)[C.vector]) {
-    x.transform(v, column);
-    for (int e = 0; e < C.vector; ++e) v[e] = finish(v[e]);
-    store_floats(out + column, v);
-  });
-}
+};
 
 }  // namespace tensorcraft::kernel::softmax

@@ -11,42 +11,44 @@
 
 namespace tensorcraft::kernel::softmax {
 
-template <class T, Config C>
-TC_DEVICE void persistent(const Params& p) {
-  RowWalk<T, ExpSum, C> walk(static_shared<RowExchange<ExpSum, C>>(),
-                             dynamic_shared<Packed<T, C.vector>>(), int(p.cols));
-  Finish<C> finish;
-  walk.run(
-      uint32_t(p.rows), p.taken,
-      [&](uint32_t row) { return RowSource<T>{Logits<T, C>(p, row).data(), nullptr}; },
-      [&](uint32_t row, int place) {
-        const Logits<T, C> x(p, row);
-        ExpSum own = ExpSum::of_nothing();
+struct Persistent {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    RowWalk<T, ExpSum, C> walk(static_shared<RowExchange<ExpSum, C>>(),
+                               dynamic_shared<Packed<T, C.vector>>(), int(p.cols));
+    Finish<C> finish;
+    walk.run(
+        uint32_t(p.rows), p.taken,
+        [&](uint32_t row) { return RowSource<T>{Logits<T, C>(p, row).data(), nullptr}; },
+        [&](uint32_t row, int place) {
+          const Logits<T, C> x(p, row);
+          ExpSum own = ExpSum::of_nothing();
 #pragma unroll 1
-        for (int s = 0; s < C.slots; ++s) {
-          if (!walk.has(s)) continue;
-          float v[C.vector];
-          walk.floats(place, s, v);
-          x.transform(v, walk.first + walk.column(s));
-          own.add(v);
-        }
-        return own;
-      },
-      [&](const ExpSum& total) { finish = Finish<C>(total); },
-      [&](uint32_t row, int place) {
-        const Logits<T, C> x(p, row);
-        T* out = static_cast<T*>(p.out) + p.maps.template offset<C.nested>(Params::kOut, row);
+          for (int s = 0; s < C.slots; ++s) {
+            if (!walk.has(s)) continue;
+            float v[C.vector];
+            walk.floats(place, s, v);
+            x.transform(v, walk.first + walk.column(s));
+            own.add(v);
+          }
+          return own;
+        },
+        [&](const ExpSum& total) { finish = Finish<C>(total); },
+        [&](uint32_t row, int place) {
+          const Logits<T, C> x(p, row);
+          T* out = static_cast<T*>(p.out) + row_offset(p, Params::kOut, row);
 #pragma unroll 1
-        for (int s = 0; s < C.slots; ++s) {
-          if (!walk.has(s)) continue;
-          float v[C.vector];
-          walk.floats(place, s, v);
-          x.transform(v, walk.first + walk.column(s));
-          for (int e = 0; e < C.vector; ++e)
-            v[e] = sizeof(T) == 2 ? finish.of_short(v[e]) : finish(v[e]);
-          store_floats(out + walk.first + walk.column(s), v);
-        }
-      });
-}
+          for (int s = 0; s < C.slots; ++s) {
+            if (!walk.has(s)) continue;
+            float v[C.vector];
+            walk.floats(place, s, v);
+            x.transform(v, walk.first + walk.column(s));
+            for (int e = 0; e < C.vector; ++e)
+              v[e] = sizeof(T) == 2 ? finish.of_short(v[e]) : finish(v[e]);
+            store_floats(out + walk.first + walk.column(s), v);
+          }
+        });
+  }
+};
 
 }  // namespace tensorcraft::kernel::softmax

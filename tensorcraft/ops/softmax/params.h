@@ -9,10 +9,10 @@ enum class Form : int { softmax, log_softmax, logsumexp };
 // What a mask holds: false for what is hidden, or numbers that are added, of x's type or float32.
 enum class Mask : int { none, boolean, like_x, float32 };
 
-// Steps are strides along the softmax axis. The mask, null where there is none, has the shape of x;
-// logsumexp writes to the beginnings of out_rows.
+// Run time. x_step, mask_step and out_step are strides along the softmax axis; step those of rows.
+// The mask has the shape of x and is null if there is none; logsumexp writes one value a row.
 struct Params {
-  enum { kX, kMask, kOut, kTensors };  // of the maps
+  enum { kX, kMask, kOut, kTensors };
   const void* x;
   const void* mask;
   void* out;
@@ -20,7 +20,7 @@ struct Params {
   int64_t x_step, mask_step, out_step;
   float scale;      // multiplies x before the mask is added
   uint32_t* taken;  // of persistent: rows that blocks have claimed; 0 at first and at last
-  RowMaps<kTensors> maps;
+  int64_t step[kTensors];
 };
 
 struct Config {
@@ -31,7 +31,7 @@ struct Config {
   int whole = 0;    // the slots of a group are the row exactly
   int nested = 0;   // the rows of a tensor lie along more than one axis
   int cluster = 1;  // blocks that share a row
-  int stages = 1;   // rows that have a place in shared memory
+  int stages = 0;   // rows that have a place in shared memory
   Form form = Form::softmax;
   Mask mask = Mask::none;
   int scaled = 0;  // the scale is looked at: never without need, since it takes registers

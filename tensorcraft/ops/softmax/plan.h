@@ -3,15 +3,19 @@
 #include "tensorcraft/op/row_plan.h"
 #include "tensorcraft/ops/softmax/params.h"
 
+#include <cstddef>
 #include <string_view>
 
-// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::softmax {
 
-using Launch = op::LaunchPlan<Config>;
+using Start = op::Start<Config>;
+using Choice = op::Choice<Config>;
+using CallParams = Nested<Params>;
 
-// What the call decides of a Config.
+// What the call says besides Params.
 struct Given {
+  int element_bytes;
   Form form = Form::softmax;
   Mask mask = Mask::none;
 };
@@ -23,32 +27,32 @@ constexpr int max_warp_slots(int vector) { return vector == 1 ? 4 : 32 / vector;
 inline constexpr int kMaxCluster = 8;  // blocks that every GPU with clusters accepts
 
 // `rows` rows of `cols` elements, one behind another; of logsumexp the results are.
-inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols,
-                                Form form = Form::softmax) {
+inline CallParams contiguous_params(const void* x, void* out, int64_t rows, int64_t cols,
+                                    Form form = Form::softmax) {
   const RowMap map = op::contiguous_rows(rows, cols);
   const bool one = form == Form::logsumexp;
-  return {.x = x,
-          .out = out,
-          .rows = rows,
-          .cols = cols,
-          .x_step = 1,
-          .out_step = !one,
-          .scale = 1,
-          .maps = row_maps(map, RowMap{}, one ? op::contiguous_rows(rows, 1) : map)};
+  return with_maps(Params{.x = x,
+                          .out = out,
+                          .rows = rows,
+                          .cols = cols,
+                          .x_step = 1,
+                          .out_step = !one,
+                          .scale = 1},
+                   map, RowMap{}, one ? op::contiguous_rows(rows, 1) : map);
 }
 
-inline bool has_unit_step(const Params& p, const Given& given) {
+inline bool has_unit_step(const CallParams& p, const Given& given) {
   return p.cols <= 1 || (p.x_step == 1 && (given.mask == Mask::none || p.mask_step == 1) &&
                          (given.form == Form::logsumexp || p.out_step == 1));
 }
 
 // Does an access of `vector` elements of the mask start at a multiple of its size in every row, or
 // of 16 bytes where it is more than one access?
-inline bool mask_aligned(const Params& p, const Given& given, int element_bytes, int vector) {
+inline bool mask_aligned(const CallParams& p, const Given& given, int vector) {
   if (given.mask == Mask::none) return true;
   const int bytes = given.mask == Mask::boolean   ? 1
                     : given.mask == Mask::float32 ? 4
-                                                  : element_bytes;
+                                                  : given.element_bytes;
   const int64_t unit = std::min(bytes * vector, 16);
   if (reinterpret_cast<uintptr_t>(p.mask) % uint64_t(unit)) return false;
   const RowMap& rows = p.maps[Params::kMask];
@@ -59,12 +63,12 @@ inline bool mask_aligned(const Params& p, const Given& given, int element_bytes,
 
 // Elements of an access: 16 bytes where every row of both tensors starts at such a boundary, and of
 // the mask at its own.
-inline int vector_of(const Params& p, const Given& given, int element_bytes) {
-  const int vector = 16 / element_bytes;
-  const bool aligned = op::rows_vector_aligned(p.x, p.maps[Params::kX], element_bytes) &&
+inline int vector_of(const CallParams& p, const Given& given) {
+  const int bytes = given.element_bytes, vector = 16 / bytes;
+  const bool aligned = op::rows_vector_aligned(p.x, p.maps[Params::kX], bytes) &&
                        (given.form == Form::logsumexp ||
-                        op::rows_vector_aligned(p.out, p.maps[Params::kOut], element_bytes)) &&
-                       mask_aligned(p, given, element_bytes, vector);
+                        op::rows_vector_aligned(p.out, p.maps[Params::kOut], bytes)) &&
+                       mask_aligned(p, given, vector);
   return aligned ? vector : 1;
 }
 
@@ -118,120 +122,107 @@ constexpr Config cluster_config(int64_t cols, int vector) {
   return config;
 }
 
-inline Launch launch(const Params& p, const Given& given, Config config, int64_t blocks) {
-  config.nested = p.maps.is_nested();
+inline Start start(const CallParams& p, const Given& given, Config config, int64_t blocks) {
+  config.nested = p.is_nested();
   config.form = given.form;
   config.mask = given.mask;
   config.scaled = given.mask != Mask::none || p.scale != 1;
   return {.config = config, .blocks = std::min(blocks, op::kMaxBlocks), .cluster = config.cluster};
 }
 
-inline Launch naive_launch(const Params& p, const Given& given = {}) {
-  return launch(p, given, {.threads = 128, .group = 1}, div_ceil(p.rows, 128));
+inline constexpr std::string_view kApart = "elements along the axis must be neighbours";
+
+inline Choice naive(const CallParams& p, const Given& given, const op::Gpu&) {
+  const int64_t blocks = div_ceil(p.rows, 128);
+  if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^38 rows");
+  return start(p, given, {.threads = 128, .group = 1}, blocks);
 }
 
-inline Launch block_launch(const Params& p, const Given& given = {}) {
+inline Choice block(const CallParams& p, const Given& given, const op::Gpu&) {
   const int threads = p.cols <= 1024 ? 128 : 256;
-  return launch(p, given, {.threads = threads, .group = threads}, p.rows);
+  return start(p, given, {.threads = threads, .group = threads}, p.rows);
 }
 
-inline Launch online_launch(const Params& p, int element_bytes, const Given& given = {}) {
-  return launch(p, given,
-                {.threads = 256, .group = 256, .vector = vector_of(p, given, element_bytes)},
-                p.rows);
+inline Choice online(const CallParams& p, const Given& given, const op::Gpu&) {
+  if (!has_unit_step(p, given)) return op::refuse(kApart);
+  return start(p, given, {.vector = vector_of(p, given)}, p.rows);
 }
 
-inline Launch in_registers_launch(const Params& p, int element_bytes, const Given& given = {}) {
-  const Config config = in_registers_config(p.cols, vector_of(p, given, element_bytes), given);
-  Launch l = launch(p, given, config, div_ceil(p.rows, config.threads / config.group));
-  l.min_blocks = in_registers_min_blocks(config, given);
-  return l;
+inline Choice in_registers(const CallParams& p, const Given& given, const op::Gpu&) {
+  if (!has_unit_step(p, given)) return op::refuse(kApart);
+  if (p.cols > op::kMaxRegisterRow)
+    return op::refuse("rows of more than 16384 elements do not fit the registers");
+  const Config config = in_registers_config(p.cols, vector_of(p, given), given);
+  if (config.slots > kMaxSlots)
+    return op::refuse("rows of more than 8192 elements must be aligned");
+  if (p.rows > op::kMaxBlocks) return op::refuse("needs fewer than 2^31 rows");
+  Start s = start(p, given, config, div_ceil(p.rows, config.threads / config.group));
+  s.min_blocks = in_registers_min_blocks(config, given);
+  return s;
 }
 
-inline Launch cluster_launch(const Params& p, int element_bytes, const Given& given = {}) {
-  const Config config = cluster_config(p.cols, 16 / element_bytes);
-  return launch(p, given, config, p.rows * config.cluster);
+inline Choice cluster(const CallParams& p, const Given& given, const op::Gpu& gpu) {
+  if (!gpu.has_clusters()) return op::refuse("needs sm_90 for clusters");
+  if (!has_unit_step(p, given)) return op::refuse(kApart);
+  if (vector_of(p, given) == 1) return op::refuse("rows must start at multiples of 16 bytes");
+  if (p.rows > op::kMaxBlocks / kMaxCluster) return op::refuse("needs fewer than 2^28 rows");
+  const Config config = cluster_config(p.cols, 16 / given.element_bytes);
+  if (config.slots > kMaxSlots) return op::refuse("a row must fit the registers of 8 blocks");
+  return start(p, given, config, p.rows * config.cluster);
 }
 
-inline Launch staged_launch(const Params& p, int element_bytes, const Given& given = {}) {
-  return op::staged_launch<Config>(
-      p.rows, p.cols, element_bytes, 1,
-      [&](const Config& config, int64_t blocks) { return launch(p, given, config, blocks); });
-}
-
-inline op::PersistentRows persistent_rows(const Params& p, int element_bytes, size_t device_bytes,
-                                          bool has_clusters) {
-  return op::persistent_rows(p.cols, element_bytes, 1, 0, device_bytes, has_clusters);
-}
-
-inline Launch persistent_launch(const Params& p, int element_bytes, const op::PersistentRows& split,
-                                int num_sms, const Given& given = {}) {
-  return op::persistent_launch<Config>(
-      p.rows, element_bytes, split, num_sms,
-      [&](const Config& config, int64_t blocks) { return launch(p, given, config, blocks); });
-}
-
-inline std::string_view naive_problem(const Params& p) {
-  return div_ceil(p.rows, 128) > op::kMaxBlocks ? "needs fewer than 2^38 rows" : "";
-}
-
-inline std::string_view online_problem(const Params& p, const Given& given = {}) {
-  return has_unit_step(p, given) ? "" : "elements along the axis must be neighbours";
-}
-
-inline std::string_view in_registers_problem(const Params& p, int element_bytes,
-                                             const Given& given = {}) {
-  if (!has_unit_step(p, given)) return "elements along the axis must be neighbours";
-  const Config config = in_registers_config(p.cols, vector_of(p, given, element_bytes), given);
-  if (config.slots > kMaxSlots || p.cols > op::kMaxRegisterRow)
-    return p.cols > op::kMaxRegisterRow
-               ? "rows of more than 16384 elements do not fit the registers"
-               : "rows of more than 8192 elements must be aligned";
-  return p.rows > op::kMaxBlocks ? "needs fewer than 2^31 rows" : "";
-}
-
-inline std::string_view cluster_problem(const Params& p, int element_bytes, bool has_clusters,
-                                        const Given& given = {}) {
-  if (!has_clusters) return "needs sm_90 for clusters";
-  if (!has_unit_step(p, given)) return "elements along the axis must be neighbours";
-  if (vector_of(p, given, element_bytes) == 1) return "rows must start at multiples of 16 bytes";
-  if (p.rows > op::kMaxBlocks / kMaxCluster) return "needs fewer than 2^28 rows";
-  return cluster_config(p.cols, 16 / element_bytes).slots > kMaxSlots
-             ? "a row must fit the registers of 8 blocks"
-             : "";
-}
-
-// Of rungs that bring whole 16-byte pieces of rows to shared memory.
-inline std::string_view pieces_problem(const Params& p, int element_bytes, const Given& given) {
-  if (!has_unit_step(p, given)) return "elements along the axis must be neighbours";
-  return vector_of(p, given, element_bytes) == 1 || p.cols % (16 / element_bytes) != 0
+// Why a row cannot be copied to shared memory in pieces of 16 bytes, or empty.
+inline std::string_view pieces_refusal(const CallParams& p, const Given& given) {
+  if (!has_unit_step(p, given)) return kApart;
+  return vector_of(p, given) == 1 || p.cols % (16 / given.element_bytes) != 0
              ? "rows must start at multiples of 16 bytes and be a multiple of 16 bytes long"
              : "";
 }
 
-inline std::string_view staged_problem(const Params& p, int element_bytes, bool has_clusters,
-                                       const Given& given = {}) {
-  if (std::string_view why = pieces_problem(p, element_bytes, given); !why.empty()) return why;
-  return op::stage_problem(p.rows, p.cols, element_bytes, 1, has_clusters);
+inline Choice staged(const CallParams& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = pieces_refusal(p, given); !why.empty()) return op::refuse(why);
+  return op::staged<Config>(
+      p.rows, p.cols, given.element_bytes, 1, gpu,
+      [&](const Config& config, int64_t blocks) { return start(p, given, config, blocks); },
+      p.cols <= 8192 ? "rows of up to 8192 elements are faster in registers" : "");
 }
 
-inline std::string_view persistent_problem(const Params& p, int element_bytes,
-                                           const op::PersistentRows& split, bool has_clusters,
-                                           const Given& given = {}) {
-  if (std::string_view why = pieces_problem(p, element_bytes, given); !why.empty()) return why;
-  return op::persistent_problem(p.rows, split, has_clusters);
+inline Choice persistent(const CallParams& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = pieces_refusal(p, given); !why.empty()) return op::refuse(why);
+  const bool one_block = gpu.has_clusters() && p.cols * given.element_bytes <= 64 * 1024;
+  return op::persistent<Config>(
+      p.rows, given.element_bytes, op::persistent_rows(p.cols, given.element_bytes, 1, 0, gpu), gpu,
+      [&](const Config& config, int64_t blocks) { return start(p, given, config, blocks); },
+      one_block ? "rows that one block has are faster staged" : "");
 }
 
-// Measured on an H200, as all that decides between these rungs.
-inline std::string_view staged_doubt(const Params& p) {
-  return p.cols <= 8192 ? "rows of up to 8192 elements are faster in registers" : "";
-}
-inline std::string_view persistent_doubt(const Params& p, int element_bytes,
-                                         const op::PersistentRows& split, int num_sms,
-                                         bool has_clusters) {
-  if (has_clusters && p.cols * element_bytes <= 64 * 1024)
-    return "rows that one block has are faster staged";
-  return op::persistent_doubt(p.rows, split, num_sms);
-}
+inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
+    {.name = "persistent",
+     .file = "06_persistent.cuh",
+     .idea = "blocks stay: the next rows arrive while one is worked on",
+     .choose = persistent,
+     .counter_at = int(offsetof(Params, taken))},
+    {.name = "staged",
+     .file = "05_staged.cuh",
+     .idea = "the copy engine brings the row to the shared memory of a block or a cluster",
+     .choose = staged},
+    {.name = "in_registers",
+     .file = "03_in_registers.cuh",
+     .idea = "a row in the registers of a warp or a block: read once, written once",
+     .choose = in_registers},
+    {.name = "cluster",
+     .file = "04_cluster.cuh",
+     .idea = "a row in the registers of a cluster's blocks: one read, one write",
+     .choose = cluster},
+    {.name = "online",
+     .file = "02_online.cuh",
+     .idea = "maximum and sum in one walk, 16-byte accesses; results take another",
+     .choose = online},
+    {.name = "block",
+     .file = "01_block.cuh",
+     .idea = "one block a row, maximum and sum through shuffles and shared memory",
+     .choose = block},
+    {.name = "naive", .file = "00_naive.cuh", .idea = "one thread a row", .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::softmax

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/softmax/params.h"
+#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -21,7 +22,14 @@ struct Problem {
     if (form == Form::logsumexp) return out.size();
     return cols() ? x.size() / cols() : 0;
   }
-  int element_bytes() const { return int(dtype_bytes(x.dtype())); }
 };
+
+// Host variants.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+
+// What of each rung the SIMT device has: all Configs where that is cheap, else some for every path
+// of the rung, and `naive` serves what is left.
+simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::softmax

@@ -26,14 +26,14 @@ struct MaskElement<T, Mask::float32> {
 template <class T, Config C>
 class Logits {
  public:
-  TC_DEVICE Logits(const Params& p, int64_t row)
-      : x_(static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row)),
+  TC_DEVICE Logits(const RowParams<Params, C>& p, int64_t row)
+      : x_(static_cast<const T*>(p.x) + row_offset(p, Params::kX, row)),
         x_step_(p.x_step),
         mask_step_(p.mask_step),
         scale_(p.scale),
         policy_(stream_policy(p.rows * p.cols * int64_t(sizeof(T)))) {
     if constexpr (C.mask != Mask::none)
-      mask_ = static_cast<const Element*>(p.mask) + p.maps.offset<C.nested>(Params::kMask, row);
+      mask_ = static_cast<const Element*>(p.mask) + row_offset(p, Params::kMask, row);
   }
 
   // Of any strides.

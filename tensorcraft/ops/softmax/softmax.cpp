@@ -6,8 +6,7 @@
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/softmax/plan.h"
-#include "tensorcraft/ops/softmax/softmax_cpu.hpp"
-#include "tensorcraft/ops/softmax/softmax_simt.hpp"
+#include "tensorcraft/ops/softmax/problem.hpp"
 
 #include <cmath>
 #include <utility>
@@ -16,206 +15,57 @@ namespace tensorcraft {
 namespace kernel::softmax {
 namespace {
 
-constexpr const char* kFormNames[] = {"softmax", "log_softmax", "logsumexp"};
+constexpr std::string_view kFormNames[] = {"softmax", "log_softmax", "logsumexp"};
 constexpr std::string_view kMaskNames[] = {"none", "boolean", "like_x", "float32"};
+constexpr ConfigField kFields[] = {{"threads"},
+                                   {"group"},
+                                   {"vector"},
+                                   {"slots"},
+                                   {"whole"},
+                                   {"nested"},
+                                   {"cluster"},
+                                   {"stages"},
+                                   {"form", kFormNames},
+                                   {"mask", kMaskNames},
+                                   {"scaled"}};
 
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::softmax::Config{.threads = ", c.threads, ", .group = ", c.group,
-              ", .vector = ", c.vector, ", .slots = ", c.slots, ", .whole = ", c.whole,
-              ", .nested = ", c.nested, ", .cluster = ", c.cluster, op::stages_text(c.stages),
-              ", .form = tensorcraft::kernel::softmax::Form::", kFormNames[size_t(c.form)],
-              ", .mask = tensorcraft::kernel::softmax::Mask::", kMaskNames[size_t(c.mask)],
-              ", .scaled = ", c.scaled, "}");
+Mask mask_of(const Problem& q) {
+  if (!q.mask) return Mask::none;
+  if (q.mask->dtype() == DType::bool_) return Mask::boolean;
+  return q.mask->dtype() == q.x.dtype() ? Mask::like_x : Mask::float32;
 }
 
-constexpr std::string_view kParams =
-    "tensorcraft::ParamsOf<tensorcraft::kernel::softmax::Params, Config>";
-const jit::Rung kNaive{"tensorcraft/ops/softmax/00_naive.cuh",
-                       "tensorcraft::kernel::softmax::naive", kParams, config_text,
-                       naive_instances};
-const jit::Rung kBlock{"tensorcraft/ops/softmax/01_block.cuh",
-                       "tensorcraft::kernel::softmax::block", kParams, config_text,
-                       block_instances};
-const jit::Rung kOnline{"tensorcraft/ops/softmax/02_online.cuh",
-                        "tensorcraft::kernel::softmax::online", kParams, config_text,
-                        online_instances};
-const jit::Rung kInRegisters{"tensorcraft/ops/softmax/03_in_registers.cuh",
-                             "tensorcraft::kernel::softmax::in_registers", kParams, config_text,
-                             in_registers_instances};
-const jit::Rung kCluster{"tensorcraft/ops/softmax/04_cluster.cuh",
-                         "tensorcraft::kernel::softmax::cluster", kParams, config_text,
-                         cluster_instances};
-const jit::Rung kStaged{"tensorcraft/ops/softmax/05_staged.cuh",
-                        "tensorcraft::kernel::softmax::staged", kParams, config_text,
-                        staged_instances};
-const jit::Rung kPersistent{"tensorcraft/ops/softmax/06_persistent.cuh",
-                            "tensorcraft::kernel::softmax::persistent", kParams, config_text,
-                            persistent_instances};
-
-Given given(const Problem& q) {
-  if (!q.mask) return {.form = q.form};
-  const Mask mask = q.mask->dtype() == DType::bool_  ? Mask::boolean
-                    : q.mask->dtype() == q.x.dtype() ? Mask::like_x
-                                                     : Mask::float32;
-  return {.form = q.form, .mask = mask};
-}
-
-Params params(const Problem& q) {
-  Params p{.x = q.x.data(),
-           .out = q.out.data(),
-           .rows = q.rows(),
-           .cols = q.cols(),
-           .x_step = q.x.stride(q.axis),
-           .out_step = q.form == Form::logsumexp ? 0 : q.out.stride(q.axis),
-           .scale = q.scale,
-           .maps = row_maps(op::row_map(q.x, q.axis), RowMap{}, op::row_map(q.out, q.axis))};
+CallParams params(const Problem& q) {
+  CallParams p = with_maps(Params{.x = q.x.data(),
+                                  .out = q.out.data(),
+                                  .rows = q.rows(),
+                                  .cols = q.cols(),
+                                  .x_step = q.x.stride(q.axis),
+                                  .out_step = q.form == Form::logsumexp ? 0 : q.out.stride(q.axis),
+                                  .scale = q.scale},
+                           op::row_map(q.x, q.axis), RowMap{}, op::row_map(q.out, q.axis));
   if (q.mask) {
     p.mask = q.mask->data();
     p.mask_step = q.mask->stride(q.axis);
-    p.maps.set(Params::kMask, op::row_map(*q.mask, q.axis));
+    p.set_map(Params::kMask, op::row_map(*q.mask, q.axis));
   }
   return p;
 }
 
-op::Plan plan(const jit::Rung& rung, const Problem& q, const Launch& launch, const Params& p) {
-  return op::make_plan(rung, {q.x.dtype()}, launch, p);
+op::RungCall<CallParams, Given> rung_call(const Problem& q) {
+  return {params(q),
+          {.element_bytes = int(dtype_bytes(q.x.dtype())), .form = q.form, .mask = mask_of(q)},
+          {q.x.dtype()}};
 }
 
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kNaive, q, naive_launch(p, given(q)), p);
-}
-
-op::Plan plan_block(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kBlock, q, block_launch(p, given(q)), p);
-}
-
-op::Plan plan_online(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kOnline, q, online_launch(p, q.element_bytes(), given(q)), p);
-}
-
-op::Plan plan_in_registers(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
-  Launch launch = in_registers_launch(p, q.element_bytes(), given(q));
-  launch.min_blocks =
-      op::blocks_with_room(launch.min_blocks, launch.config.threads, device.threads_per_sm);
-  return plan(kInRegisters, q, launch, p);
-}
-
-op::Plan plan_cluster(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kCluster, q, cluster_launch(p, q.element_bytes(), given(q)), p);
-}
-
-op::Plan plan_staged(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kStaged, q, staged_launch(p, q.element_bytes(), given(q)), p);
-}
-
-op::PersistentRows persistent_rows(const Problem& q, const Params& p, const DeviceInfo& device) {
-  return persistent_rows(p, q.element_bytes(), device.shared_bytes_per_block,
-                         device.compute_capability >= 90);
-}
-
-op::Plan plan_persistent(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
-  const Launch launch = persistent_launch(p, q.element_bytes(), persistent_rows(q, p, device),
-                                          device.num_sms, given(q));
-  op::Plan made = plan(kPersistent, q, launch, p);
-  made.counter_at = int(offsetof(Params, taken));
-  return made;
-}
-
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
-
-op::Verdict accepts_naive(const Problem& q, const DeviceInfo&) {
-  return op::decline(naive_problem(params(q)));
-}
-
-op::Verdict accepts_online(const Problem& q, const DeviceInfo&) {
-  return op::decline(online_problem(params(q), given(q)));
-}
-
-op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
-  return op::decline(in_registers_problem(params(q), q.element_bytes(), given(q)));
-}
-
-op::Verdict accepts_cluster(const Problem& q, const DeviceInfo& device) {
-  return op::decline(
-      cluster_problem(params(q), q.element_bytes(), device.compute_capability >= 90, given(q)));
-}
-
-op::Verdict accepts_staged(const Problem& q, const DeviceInfo& device) {
-  return op::decline(
-      staged_problem(params(q), q.element_bytes(), device.compute_capability >= 90, given(q)));
-}
-
-op::Verdict suits_staged(const Problem& q, const DeviceInfo&) {
-  return op::decline(staged_doubt(params(q)));
-}
-
-op::Verdict accepts_persistent(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
-  return op::decline(persistent_problem(p, q.element_bytes(), persistent_rows(q, p, device),
-                                        device.compute_capability >= 90, given(q)));
-}
-
-op::Verdict suits_persistent(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
-  return op::decline(persistent_doubt(p, q.element_bytes(), persistent_rows(q, p, device),
-                                      device.num_sms, device.compute_capability >= 90));
-}
-
-using Row = op::Variant<Problem>;
-constexpr Row kPersistentRow{"persistent",
-                             "blocks stay: the next rows arrive while one is worked on",
-                             DeviceType::cuda,
-                             accepts_persistent,
-                             nullptr,
-                             plan_persistent,
-                             {},
-                             {},
-                             suits_persistent};
-constexpr Row kStagedRow{
-    "staged",
-    "the copy engine brings the row to the shared memory of a block or a cluster",
-    DeviceType::cuda,
-    accepts_staged,
-    nullptr,
-    plan_staged,
-    {},
-    {},
-    suits_staged};
-constexpr Row kInRegistersRow{
-    "in_registers",   "a row in the registers of a warp or a block: read once, written once",
-    DeviceType::cuda, accepts_in_registers,
-    nullptr,          plan_in_registers};
-constexpr Row kClusterRow{
-    "cluster",        "a row in the registers of a cluster's blocks: one read, one write",
-    DeviceType::cuda, accepts_cluster,
-    nullptr,          plan_cluster};
-constexpr Row kOnlineRow{
-    "online",         "maximum and sum in one walk, 16-byte accesses; results take another",
-    DeviceType::cuda, accepts_online,
-    nullptr,          plan_online};
-constexpr Row kBlockRow{
-    "block",          "one block a row, maximum and sum through shuffles and shared memory",
-    DeviceType::cuda, always,
-    nullptr,          plan_block};
-constexpr Row kNaiveRow{"naive", "one thread a row", DeviceType::cuda, accepts_naive,
-                        nullptr, plan_naive};
-constexpr Row kCpuRow{"cpu", "float, vector exponentials, rows over all cores", DeviceType::cpu,
-                      always, cpu};
-constexpr Row kReferenceRow{"reference", "double, obvious loops", DeviceType::cpu, always,
-                            reference};
-
-const Row kTable[] = {kPersistentRow, kStagedRow, kInRegistersRow, kClusterRow,  kOnlineRow,
-                      kBlockRow,      kNaiveRow,  kCpuRow,         kReferenceRow};
+const auto kLadder = op::make_ladder<rung_call, kRungs, instances>("softmax", kFields);
 // One value is written, so online too reads a row once, and without waiting for other blocks.
-const Row kSumTable[] = {kInRegistersRow, kOnlineRow, kBlockRow, kNaiveRow, kCpuRow, kReferenceRow};
+const auto kSumLadder = kLadder.only({"in_registers", "online", "block", "naive"});
+
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "float, vector exponentials, rows over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
+};
 
 void check_x(Form form, const TensorView& x) {
   op::check_dtype(kFormNames[size_t(form)], "x", x,
@@ -223,7 +73,7 @@ void check_x(Form form, const TensorView& x) {
 }
 
 int axis_of(Form form, const TensorView& x, int64_t axis) {
-  return normalize_axis(axis, x.rank(), kFormNames[size_t(form)]);
+  return normalize_axis(axis, x.rank(), kFormNames[size_t(form)].data());
 }
 
 std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const SoftmaxOptions&) {
@@ -232,7 +82,7 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const SoftmaxO
 
 template <Form form>
 Problem check(const op::Call<SoftmaxOptions>& call) {
-  constexpr const char* kName = kFormNames[size_t(form)];
+  constexpr std::string_view kName = kFormNames[size_t(form)];
   const SoftmaxOptions& o = call.options;
   const TensorView& x = call.in();
   check_x(form, x);
@@ -300,7 +150,6 @@ op::Definition<Problem, Options> definition(Form form, std::string_view summary,
           .group = "normalise",
           .summary = summary,
           .details = details,
-          .aliases = {},
           .inputs = {{"x", "the logits"}},
           .options = {op::option("axis", &Options::axis, "axis whose elements together sum to 1"),
                       op::option("scale", &Options::scale, "multiplies x first"),
@@ -308,13 +157,13 @@ op::Definition<Problem, Options> definition(Form form, std::string_view summary,
                                  "broadcast to x: bool, false where x is hidden; or float32 or the "
                                  "dtype of x, added to x scale")},
           .out_doc = "shape and dtype of x",
-          .extra_outputs = {},
           .dtypes = kFloats,
           .in_place = true,
           .infer = infer,
           .check = is_log ? check<Form::log_softmax> : check<Form::softmax>,
           .cost = cost,
-          .table = kTable};
+          .ladder = kLadder,
+          .host = kHost};
 }
 
 const auto kSoftmax = definition(
@@ -339,18 +188,16 @@ const op::Definition<Problem, LogOptions> kLogSumExp{
         "out = max + log(sum(exp(x - max))) over the axis. x has any shape and strides, dtype "
         "float32, float16 or bfloat16; computed in float32. A row of nothing but -inf, or of no "
         "elements, gives -inf, one with +inf gives +inf, one with a NaN gives NaN.",
-    .aliases = {},
     .inputs = {{"x", "the logits"}},
     .options = {op::option("axis", &LogOptions::axis, "axis whose elements are summed"),
                 op::option("keepdims", &LogOptions::keepdims, "keep the axis, with one element")},
     .out_doc = "dtype of x, its shape without the axis",
-    .extra_outputs = {},
     .dtypes = kFloats,
-    .in_place = false,
     .infer = infer_logsumexp,
     .check = check_logsumexp,
     .cost = cost,
-    .table = kSumTable};
+    .ladder = kSumLadder,
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::softmax
@@ -380,11 +227,8 @@ Tensor logsumexp(const TensorView& x, const LogSumExpOptions& options) {
 }
 
 op::OperatorList ops::softmax() {
-  using op::OperatorOf;  // leaked, as Kept is
-  static const auto& softmax = *new OperatorOf(kernel::softmax::kSoftmax);
-  static const auto& log_softmax = *new OperatorOf(kernel::softmax::kLogSoftmax);
-  static const auto& logsumexp = *new OperatorOf(kernel::softmax::kLogSumExp);
-  return {&softmax, &log_softmax, &logsumexp};
+  namespace s = kernel::softmax;
+  return op::registered(s::kSoftmax, s::kLogSoftmax, s::kLogSumExp);
 }
 
 }  // namespace tensorcraft

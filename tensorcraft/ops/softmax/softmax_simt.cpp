@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/softmax/softmax_simt.hpp"
+#include "tensorcraft/ops/softmax/problem.hpp"
 
 #include "tensorcraft/ops/softmax/00_naive.cuh"
 #include "tensorcraft/ops/softmax/01_block.cuh"
@@ -12,7 +12,7 @@
 namespace tensorcraft::kernel::softmax {
 namespace {
 
-using simt::AnyOf, simt::Types, simt::InstanceList, simt::instances;
+using simt::AnyOf, simt::Types, simt::concat, simt::list;
 
 using Float = AnyOf<Types<float>>;
 using Bf16 = AnyOf<Types<bf16>>;
@@ -123,50 +123,22 @@ constexpr std::array kPersistentHalves{with(walk(512, 8, 2, 1, false), Form::log
 
 }  // namespace
 
-InstanceList naive_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { naive<T, C>(p); };
-  return simt::concat(
-      instances<Params, kNaive>(simt::Floats{}, rung, &Config::nested, &Config::scaled),
-      instances<Params, kNaiveWide>(Halves{}, rung, &Config::nested, &Config::scaled));
-}
-
-InstanceList block_instances() {
-  return instances<Params, kBlock>(
-      Two{}, []<class T, Config C>(const Params& p) { block<T, C>(p); }, &Config::nested,
-      &Config::scaled);
-}
-
-InstanceList online_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { online<T, C>(p); };
-  return simt::concat(
-      instances<Params, kOnline<1>>(Two{}, rung, &Config::nested, &Config::scaled),
-      instances<Params, kOnlineFloats>(Float{}, rung, &Config::nested, &Config::scaled),
-      instances<Params, kOnlineHalves>(Bf16{}, rung, &Config::nested, &Config::scaled));
-}
-
-InstanceList in_registers_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { in_registers<T, C>(p); };
-  return simt::concat(instances<Params, kScalar>(Two{}, rung),
-                      instances<Params, kFloats>(Float{}, rung),
-                      instances<Params, kHalves>(Bf16{}, rung));
-}
-
-InstanceList cluster_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { cluster<T, C>(p); };
-  return simt::concat(instances<Params, kClusterFloats>(Float{}, rung),
-                      instances<Params, kClusterHalves>(Bf16{}, rung));
-}
-
-InstanceList staged_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { staged<T, C>(p); };
-  return simt::concat(instances<Params, kStagedFloats>(Float{}, rung),
-                      instances<Params, kStagedHalves>(Bf16{}, rung));
-}
-
-InstanceList persistent_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { persistent<T, C>(p); };
-  return simt::concat(instances<Params, kPersistentFloats>(Float{}, rung),
-                      instances<Params, kPersistentHalves>(Bf16{}, rung));
+simt::OperatorInstances instances() {
+  return {
+      {"naive", concat(list<Naive, kNaive>(simt::Floats{}, &Config::nested, &Config::scaled),
+                       list<Naive, kNaiveWide>(Halves{}, &Config::nested, &Config::scaled))},
+      {"block", list<Block, kBlock>(Two{}, &Config::nested, &Config::scaled)},
+      {"online", concat(list<Online, kOnline<1>>(Two{}, &Config::nested, &Config::scaled),
+                        list<Online, kOnlineFloats>(Float{}, &Config::nested, &Config::scaled),
+                        list<Online, kOnlineHalves>(Bf16{}, &Config::nested, &Config::scaled))},
+      {"in_registers",
+       concat(list<InRegisters, kScalar>(Two{}), list<InRegisters, kFloats>(Float{}),
+              list<InRegisters, kHalves>(Bf16{}))},
+      {"cluster",
+       concat(list<Cluster, kClusterFloats>(Float{}), list<Cluster, kClusterHalves>(Bf16{}))},
+      {"staged", concat(list<Staged, kStagedFloats>(Float{}), list<Staged, kStagedHalves>(Bf16{}))},
+      {"persistent", concat(list<Persistent, kPersistentFloats>(Float{}),
+                            list<Persistent, kPersistentHalves>(Bf16{}))}};
 }
 
 }  // namespace tensorcraft::kernel::softmax

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+// What the JIT and the emulator know of a kernel by its bytes: dtypes and a Config.
+namespace tensorcraft {
+
+inline constexpr int kMaxKernelTypes = 4;
+inline constexpr size_t kMaxConfigBytes = 112;
+using ConfigBytes = std::array<unsigned char, kMaxConfigBytes>;
+
+// A field of a Config: an int, or an enumeration of ints and the name of each of its values.
+struct ConfigField {
+  std::string_view name;
+  std::span<const std::string_view> values = {};
+};
+
+// A Config has int and enum fields only, so no padding: its bytes say all of it.
+template <class Config>
+ConfigBytes config_bytes(const Config& config) {
+  static_assert(std::has_unique_object_representations_v<Config>, "Config must have no padding");
+  static_assert(sizeof(Config) <= kMaxConfigBytes);
+  ConfigBytes bytes{};
+  std::memcpy(bytes.data(), &config, sizeof(Config));
+  return bytes;
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/immortal.hpp"
+#include "tensorcraft/op/plan.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <new>
+#include <string_view>
+#include <type_traits>
+
+// A ladder of plan.h as the library sees it: what each rung says of a call, and the plan it gives.
+namespace tensorcraft::op {
+
+// One variant of an operator as front ends show it.
+struct VariantInfo {
+  // alias: another name of it; spills: why its kernel may spill, empty if it may not.
+  std::string_view name, alias, idea, spills;
+  DeviceType device;
+};
+
+// What rungs look at of a checked call, and the dtypes of their kernels; made once a call.
+template <class Params, class Given>
+struct RungCall {
+  RungCall(const Params& p, const Given& g, std::initializer_list<DType> t)
+      : params(p), given(g), num_types(t.size()) {
+    std::copy(t.begin(), t.end(), types);
+  }
+  Params params;
+  Given given;
+  DType types[kMaxKernelTypes];
+  size_t num_types;
+};
+
+// What a rung answers: why it refuses, or the step it gives and perhaps why a later rung is better.
+struct Answer {
+  std::string_view refusal, preference;
+  Step step;
+};
+
+// A rung of a ladder whose types are known to its functions alone.
+struct LadderItem {
+  VariantInfo info;
+  jit::Rung rung;
+  const void* typed;  // the Rung of plan.h
+  Answer (*ask)(const LadderItem&, const void* rung_call, const Gpu&);
+  void (*add)(Plan&, const Answer&, const LadderItem&, const void* rung_call, const Gpu&);
+};
+
+// The device code of a kernel by its place: type "InRegisters" for "in_registers".
+jit::Rung make_rung(std::string_view folder, std::string_view name, std::string_view file,
+                    std::span<const ConfigField> fields, std::string_view config = "Config");
+
+// The ladder of an operator whose checked calls are Problems. Without rungs if it is default made.
+template <class Problem>
+struct Ladder {
+  Immortal<const LadderItem*> items;  // best first
+  void (*describe)(const Problem&, std::byte* rung_call) = nullptr;
+  // Adds to the plan of a rung what its choice cannot: tensor maps, a workspace, further steps.
+  void (*complete)(Plan&, std::string_view rung, const Problem&, const DeviceInfo&) = nullptr;
+
+  // The same without rungs of other names than these.
+  Ladder only(std::initializer_list<std::string_view> names) const {
+    std::vector<const LadderItem*> kept;
+    for (const LadderItem* item : items)
+      if (std::ranges::find(names, item->info.name) != names.end()) kept.push_back(item);
+    return {kept, describe, complete};
+  }
+};
+
+// One call to a ladder; what it is made from must outlive it.
+template <class Problem>
+class LadderCall {
+ public:
+  static constexpr size_t kMaxBytes = 2048;
+  LadderCall(const Ladder<Problem>& ladder, const Problem& problem, const DeviceInfo& device)
+      : ladder_(ladder), problem_(problem), device_(device), gpu_(gpu_of(device)) {
+    if (ladder.describe) ladder.describe(problem, bytes_);
+  }
+  Answer ask(const LadderItem& item) const { return item.ask(item, bytes_, gpu_); }
+  // The plan of an answer that is no refusal.
+  Plan plan(const LadderItem& item, const Answer& answer) const {
+    Plan plan;
+    item.add(plan, answer, item, bytes_, gpu_);
+    if (ladder_.complete) ladder_.complete(plan, item.info.name, problem_, device_);
+    return plan;
+  }
+
+ private:
+  const Ladder<Problem>& ladder_;
+  const Problem& problem_;
+  const DeviceInfo& device_;
+  Gpu gpu_;
+  alignas(64) std::byte bytes_[kMaxBytes];
+};
+
+namespace detail {
+
+template <class Problem, class Params, class Given>
+Problem problem_of(RungCall<Params, Given> (*)(const Problem&));
+
+template <class Params, class Given, class Config, auto instances>
+struct LadderFunctions {
+  using Call = RungCall<Params, Given>;
+  static_assert(std::is_trivially_copyable_v<Call> && sizeof(Call) <= 2048);
+  static const Rung<Params, Given, Config>& rung_of(const LadderItem& item) {
+    return *static_cast<const Rung<Params, Given, Config>*>(item.typed);
+  }
+  static Answer ask(const LadderItem& item, const void* rung_call, const Gpu& gpu) {
+    const Call& call = *static_cast<const Call*>(rung_call);
+    const Choice<Config> choice = rung_of(item).choose(call.params, call.given, gpu);
+    Answer answer{choice.refusal, choice.preference, {}};
+    if (!answer.refusal.empty()) return answer;
+    Start<Config> start = choice.start;
+    start.min_blocks = blocks_with_room(start.min_blocks, start.config.threads, gpu.threads_per_sm);
+    answer.step = make_step(item.rung, {call.types, call.num_types}, start);
+    answer.step.counter_at = rung_of(item).counter_at;
+    answer.step.instances = instances;
+    return answer;
+  }
+  static void add(Plan& plan, const Answer& answer, const LadderItem& item, const void* rung_call,
+                  const Gpu& gpu) {
+    const Call& call = *static_cast<const Call*>(rung_call);
+    Params params = call.params;
+    if (rung_of(item).adapt) rung_of(item).adapt(params, call.given, gpu);
+    plan.add(answer.step, params);
+  }
+};
+
+}  // namespace detail
+
+// The ladder of an operator's folder. describe: const Problem& -> RungCall; rungs: the array of
+// plan.h; instances: what the SIMT device has of them; complete: as in Ladder. `fields` are all
+// fields of the Config, whose type is named `config`.
+template <auto describe, const auto& rungs, auto instances, auto complete = nullptr, size_t n>
+auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
+                 std::string_view config = "Config") {
+  using Problem = decltype(detail::problem_of(describe));
+  return [&]<class Params, class Given, class Config, size_t count>(
+             const Rung<Params, Given, Config>(&ladder)[count]) {
+    static_assert(sizeof(Config) == n * sizeof(int), "fields must name all fields of Config");
+    using Functions = detail::LadderFunctions<Params, Given, Config, instances>;
+    std::vector<const LadderItem*> items;
+    for (const auto& rung : ladder)
+      items.push_back(
+          new LadderItem{{rung.name, rung.alias, rung.idea, rung.spills, DeviceType::cuda},
+                         make_rung(folder, rung.name, rung.file, fields, config),
+                         &rung,
+                         Functions::ask,
+                         Functions::add});
+    return Ladder<Problem>{items,
+                           [](const Problem& problem, std::byte* memory) {
+                             new (memory) RungCall<Params, Given>(describe(problem));
+                           },
+                           complete};
+  }(rungs);
+}
+
+}  // namespace tensorcraft::op

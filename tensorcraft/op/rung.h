@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/base.h"
+
+#include <algorithm>
+#include <string_view>
+
+// What the plan headers of operators (ops/<op>/plan.h) are written in: how a rung is chosen and
+// started. They are plain C++ of the host without types of the library: both the library and the
+// launchers of kernels/ choose by them.
+namespace tensorcraft::op {
+
+inline constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;  // of a grid
+
+// What a choice looks at of a GPU. 0: not known.
+struct Gpu {
+  int architecture = 0;  // 90: sm_90
+  int num_sms = 0;
+  int threads_per_sm = 0;
+  int64_t shared_bytes_per_block = 0;  // the opt-in maximum
+  constexpr bool has_cp_async() const { return architecture >= 80; }
+  constexpr bool has_clusters() const { return architecture >= 90; }
+};
+
+// How a rung is started for one call: config.threads threads in each of `blocks` blocks.
+template <class Config>
+struct Start {
+  Config config;
+  int64_t blocks = 0;
+  int min_blocks = 1;    // blocks per SM in the launch bounds, of which there is room for all
+  int shared_bytes = 0;  // dynamic shared memory
+  int cluster = 1;       // blocks of a cluster
+};
+
+// Why a rung cannot run a call; empty: it can.
+struct Refusal {
+  std::string_view text;
+};
+constexpr Refusal refuse(std::string_view text) { return {text}; }
+
+// What a rung says of a call: why it cannot run it, or how it is started, and then perhaps why a
+// later rung is better, which counts unless the caller names this one.
+template <class Config>
+struct Choice {
+  std::string_view refusal, preference;
+  Start<Config> start{};
+
+  constexpr Choice(Refusal why) : refusal(why.text) {}                         // NOLINT
+  constexpr Choice(const Start<Config>& how, std::string_view why_later = {})  // NOLINT
+      : preference(why_later), start(how) {}
+};
+
+// One rung of a ladder, which is an array of them, best first. Given is what a choice looks at
+// besides Params: dtypes and what the Config says of the call.
+template <class Params, class Given, class Config>
+struct Rung {
+  std::string_view name;  // of the variant; the rung is the type of this name in PascalCase
+  std::string_view file;  // in the operator's folder, "05_staged.cuh"
+  std::string_view idea;  // one line: what it does and why it is fast
+  Choice<Config> (*choose)(const Params&, const Given&, const Gpu&);
+  std::string_view alias = {};   // another name the inventory asks for
+  std::string_view spills = {};  // why it may spill; empty: it may not
+  int counter_at = -1;  // where Params holds the address of a uint32_t that is 0 before and after
+  // Changes Params for this rung alone, after it was chosen; null: nothing.
+  void (*adapt)(Params&, const Given&, const Gpu&) = nullptr;
+};
+
+// The blocks of `wanted` that a multiprocessor has room for; all of them if it does not say how
+// many threads it takes. 0 leaves the choice to the compiler.
+constexpr int blocks_with_room(int wanted, int threads, int threads_per_sm) {
+  return threads_per_sm ? std::min(wanted, threads_per_sm / threads) : wanted;
+}
+
+// Is a null or other address a multiple of 16?
+inline bool is_vector_aligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % 16 == 0;
+}
+
+}  // namespace tensorcraft::op
