@@ -14,7 +14,7 @@ namespace tensorcraft::kernel::gemm {
 template <class T, class Out, Config C>
 TC_DEVICE void coalesced(const Params& p) {
   static_assert(C.threads == C.block_m * C.block_n, "one thread computes one element");
-  const Tile tile = block_tile<C>(p);
+  const BlockTile tile = block_tile<C>(p);
   const int64_t row = tile.row + threadIdx.x / C.block_n;
   const int64_t col = tile.col + threadIdx.x % C.block_n;
   if (row >= p.m || col >= p.n) return;

@@ -24,7 +24,7 @@ TC_DEVICE void block_tiled(const Params& p) {
   constexpr int row_step = C.threads / C.block_n;  // a thread's outputs lie row_step rows apart
   constexpr int outputs = C.block_m / row_step;
   auto& shared = static_shared<BlockTiledShared<C>>();
-  const Tile tile = block_tile<C>(p);
+  const BlockTile tile = block_tile<C>(p);
   const int row = threadIdx.x / C.block_n, col = threadIdx.x % C.block_n;
   const T* a = batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride;
   const T* b = batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride;

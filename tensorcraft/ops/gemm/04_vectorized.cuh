@@ -67,7 +67,7 @@ TC_DEVICE void vectorized(const Params& p) {
   static_assert(C.threads == grid_m * grid_n, "the threads form a grid over the tile");
   static_assert(C.thread_m % kGroup == 0 && C.thread_n % kGroup == 0);
   auto& shared = static_shared<VectorizedShared<C>>();
-  const Tile tile = block_tile<C>(p);
+  const BlockTile tile = block_tile<C>(p);
   const int row = threadIdx.x / grid_n * kGroup, col = threadIdx.x % grid_n * kGroup;
   const T* a = batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride;
   const T* b = batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride;

@@ -90,7 +90,7 @@ TC_DEVICE void async(const Params& p) {
   static_assert(C.thread_m % kQuad == 0 && C.thread_n % kQuad == 0);
   static_assert(sizeof(AsyncShared<C>) == async_shared_bytes(C));
   auto& shared = dynamic_shared<AsyncShared<C>>();
-  const Tile tile = block_tile<C>(p);
+  const BlockTile tile = block_tile<C>(p);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   // Lanes that differ by 1, 16 or 17 share a row, by 2 or 4 a column, so the halves of a warp read
   // the same few addresses at a time.
