@@ -4,7 +4,7 @@
 //
 // Each of the 2k loads of a thread feeds one multiply-add, so its intensity is
 //   2 flop / (2 loads x sizeof(T)) = 0.25 flop/byte for float.
-// Neighbouring threads walk down a column of D, so a warp's loads of A lie 32 rows apart.
+// Neighbouring threads walk down a column of D, so a warp's loads of A are 32 rows apart.
 // It accepts every shape and every stride.
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/ops/gemm/epilogue.cuh"

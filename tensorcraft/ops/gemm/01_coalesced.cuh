@@ -4,8 +4,8 @@
 //
 // With row-major B and D a warp's 32 loads of B are one 128-byte line instead of the same element,
 // its 32 stores are one line instead of 32, and its loads of A are one broadcast instead of 32
-// lines: for each step of k a warp touches 2 lines, where naive touches 33.
-// It accepts every shape and every stride; it is fast where B and D are row-major.
+// lines: for each step of k a warp touches 2 lines instead of 33.
+// It accepts every shape and every stride; it is fast if B and D are row-major.
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/ops/gemm/epilogue.cuh"
 

@@ -5,7 +5,7 @@
 //
 // block_tiled reads shared memory 1 + 1 / outputs times for each multiply-add; here it is
 //   (thread_m + thread_n) / (thread_m thread_n) = 1/4 for 8 x 8,
-// so shared memory no longer limits the rate. A thread's rows and columns lie a thread grid apart:
+// so shared memory no longer limits the rate. A thread's rows and columns are a thread grid apart:
 // at one instant the warp reads neighbouring words of a row of B, and stores neighbours of D.
 // It accepts every shape and stride, as block_tiled does.
 #include "tensorcraft/device/shared.cuh"
