@@ -44,14 +44,13 @@ struct alignas(sizeof(T) * N) Packed {
   TC_HOST_DEVICE void store(T* to) const { *reinterpret_cast<Packed*>(to) = *this; }
 };
 
-namespace detail {
+// Two floats as the halves of a word.
 TC_HOST_DEVICE uint32_t pack_pair(float low, float high, bf16) {
   return ptx::cvt_rn_bf16x2_f32(high, low);
 }
 TC_HOST_DEVICE uint32_t pack_pair(float low, float high, f16) {
   return ptx::cvt_rn_f16x2_f32(high, low);
 }
-}  // namespace detail
 
 // The larger of each half of two words; NaN where either is NaN.
 TC_DEVICE uint32_t max_pair(uint32_t a, uint32_t b, bf16) { return ptx::max_nan_bf16x2(a, b); }
@@ -80,8 +79,7 @@ TC_HOST_DEVICE Packed<T, N> from_floats(const float* from) {
   } else if constexpr (sizeof(T) == 4) {
     for (int i = 0; i < N; ++i) to.words[i] = bit_cast<uint32_t>(from[i]);
   } else {
-    for (int i = 0; i < N / 2; ++i)
-      to.words[i] = detail::pack_pair(from[2 * i], from[2 * i + 1], T{});
+    for (int i = 0; i < N / 2; ++i) to.words[i] = pack_pair(from[2 * i], from[2 * i + 1], T{});
   }
   return to;
 }

@@ -26,7 +26,7 @@ struct TiledShared {
 };
 
 // Rows [first, first + kRows) of a matrix as float; rows from `end` on become 0, so that nothing
-// behind the last key is read and a weight of 0 never meets a NaN.
+// past the last key is read and a weight of 0 never meets a NaN.
 template <class T, int kRows, Config C>
 TC_DEVICE void stage(Vec4<float>* tile, const T* source, int64_t stride, int first, int end) {
   constexpr int kPitch = C.head_dim + 4;

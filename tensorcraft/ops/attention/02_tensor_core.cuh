@@ -10,12 +10,12 @@
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/cp_async.cuh"
-#include "tensorcraft/device/ptx/cvt.cuh"
 #include "tensorcraft/device/ptx/ldmatrix.cuh"
-#include "tensorcraft/device/ptx/mma.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/device/tile/multiply_add.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/attention/params.h"
 
@@ -24,7 +24,7 @@ namespace tensorcraft::kernel::attention {
 using Chunk = Vec4<uint32_t>;  // 16 bytes: 8 elements
 
 // A tile in shared memory: rows of 16-byte chunks. The chunk's place is permuted by the row, so the
-// eight rows that one 8x8 matrix load touches lie in different banks.
+// eight rows that one 8x8 matrix load touches are in different banks.
 template <int kHeadDim>
 struct Tile {
   static constexpr int kChunks = kHeadDim / 8;
@@ -43,7 +43,7 @@ struct TensorCoreShared {
 };
 
 // Starts the copy of rows [first, first + kRows); rows from `end` on become 0, so that nothing
-// behind the last key is read and a weight of 0 never meets a NaN.
+// past the last key is read and a weight of 0 never meets a NaN.
 template <class T, int kRows, Config C>
 TC_DEVICE void copy_rows(Chunk* tile, const T* source, int64_t stride, int first, int end) {
   using Rows = Tile<C.head_dim>;
@@ -61,16 +61,6 @@ TC_DEVICE void copy_rows(Chunk* tile, const T* source, int64_t stride, int first
                           inside ? 16 : 0);
   }
 }
-
-TC_DEVICE void multiply(bf16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  ptx::mma_m16n8k16_f32_bf16_bf16_f32(d, a, b, d);
-}
-TC_DEVICE void multiply(f16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  ptx::mma_m16n8k16_f32_f16_f16_f32(d, a, b, d);
-}
-
-TC_DEVICE uint32_t pack(bf16, float low, float high) { return ptx::cvt_rn_bf16x2_f32(high, low); }
-TC_DEVICE uint32_t pack(f16, float low, float high) { return ptx::cvt_rn_f16x2_f32(high, low); }
 
 // The rows of one warp: kTiles times 16. In the accumulator of m16n8, lane t holds columns
 // 2 (t % 4) and the next of rows t / 4 (values 0, 1) and t / 4 + 8 (values 2, 3).
@@ -134,14 +124,14 @@ struct WarpRows {
         ptx::ldmatrix_x4(b, &k[Rows::at(key, 2 * d + lane() / 8 % 2)]);
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
-          multiply(T{}, score[t][2 * j], a[t], {b[0], b[1]});
-          multiply(T{}, score[t][2 * j + 1], a[t], {b[2], b[3]});
+          multiply_add<T>(score[t][2 * j], a[t], {b[0], b[1]});
+          multiply_add<T>(score[t][2 * j + 1], a[t], {b[2], b[3]});
         }
       }
     }
   }
 
-  // Hides the keys behind each row's limit. `first` is the query of the block's row 0, `key` the
+  // Hides the keys past each row's limit. `first` is the query of the block's row 0, `key` the
   // tile's first key.
   TC_DEVICE void mask(const Params& p, int keys, int first, int key) {
 #pragma unroll
@@ -192,7 +182,7 @@ struct WarpRows {
     }
   }
 
-  // out += weights V: V lies keys by elements, so its B operand is loaded transposed.
+  // out += weights V: V is keys by elements, so its B operand is loaded transposed.
   TC_DEVICE void multiply_values(const Chunk* v) {
 #pragma unroll
     for (int j = 0; j < kKeys; ++j) {
@@ -202,7 +192,7 @@ struct WarpRows {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const float(&s)[4] = score[t][2 * j + e / 2];
-          a[t][e] = pack(T{}, s[e % 2 * 2], s[e % 2 * 2 + 1]);
+          a[t][e] = pack_pair(s[e % 2 * 2], s[e % 2 * 2 + 1], T{});
         }
       }
 #pragma unroll
@@ -211,8 +201,8 @@ struct WarpRows {
         ptx::ldmatrix_x4_trans(b, &v[Rows::at(16 * j + lane() % 16, 2 * d + lane() / 16)]);
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
-          multiply(T{}, out[t][2 * d], a[t], {b[0], b[1]});
-          multiply(T{}, out[t][2 * d + 1], a[t], {b[2], b[3]});
+          multiply_add<T>(out[t][2 * d], a[t], {b[0], b[1]});
+          multiply_add<T>(out[t][2 * d + 1], a[t], {b[2], b[3]});
         }
       }
     }
@@ -237,7 +227,7 @@ struct WarpRows {
 #pragma unroll
         for (int c = 0; c < 2 * kDepth; ++c)
           words[Rows::at(row, c) * 4 + lane() % 4] =
-              pack(T{}, out[t][c][2 * half] * inverse, out[t][c][2 * half + 1] * inverse);
+              pack_pair(out[t][c][2 * half] * inverse, out[t][c][2 * half + 1] * inverse, T{});
       }
     }
     __syncwarp();

@@ -4,7 +4,7 @@
 //
 // Each of the 2k loads of a thread feeds one multiply-add, so its intensity is
 //   2 flop / (2 loads x sizeof(T)) = 0.25 flop/byte for float.
-// Neighbouring threads walk down a column of D, so a warp's loads of A lie 32 rows apart.
+// Neighbouring threads walk down a column of D, so a warp's loads of A are 32 rows apart.
 // It accepts every shape and every stride.
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/ops/gemm/epilogue.cuh"
@@ -14,7 +14,7 @@ namespace tensorcraft::kernel::gemm {
 template <class T, class Out, Config C>
 TC_DEVICE void naive(const Params& p) {
   static_assert(C.threads == C.block_m * C.block_n, "one thread computes one element");
-  const Tile tile = block_tile<C>(p);
+  const BlockTile tile = block_tile<C>(p);
   const int64_t row = tile.row + threadIdx.x % C.block_m;
   const int64_t col = tile.col + threadIdx.x / C.block_m;
   if (row >= p.m || col >= p.n) return;

@@ -4,8 +4,8 @@
 //
 // With row-major B and D a warp's 32 loads of B are one 128-byte line instead of the same element,
 // its 32 stores are one line instead of 32, and its loads of A are one broadcast instead of 32
-// lines: for each step of k a warp touches 2 lines, where naive touches 33.
-// It accepts every shape and every stride; it is fast where B and D are row-major.
+// lines: for each step of k a warp touches 2 lines instead of 33.
+// It accepts every shape and every stride; it is fast if B and D are row-major.
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/ops/gemm/epilogue.cuh"
 
@@ -14,7 +14,7 @@ namespace tensorcraft::kernel::gemm {
 template <class T, class Out, Config C>
 TC_DEVICE void coalesced(const Params& p) {
   static_assert(C.threads == C.block_m * C.block_n, "one thread computes one element");
-  const Tile tile = block_tile<C>(p);
+  const BlockTile tile = block_tile<C>(p);
   const int64_t row = tile.row + threadIdx.x / C.block_n;
   const int64_t col = tile.col + threadIdx.x % C.block_n;
   if (row >= p.m || col >= p.n) return;

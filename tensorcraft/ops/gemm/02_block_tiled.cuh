@@ -21,10 +21,10 @@ struct BlockTiledShared {
 template <class T, class Out, Config C>
 TC_DEVICE void block_tiled(const Params& p) {
   static_assert(C.threads % C.block_n == 0 && C.block_m * C.block_n % C.threads == 0);
-  constexpr int row_step = C.threads / C.block_n;  // a thread's outputs lie row_step rows apart
+  constexpr int row_step = C.threads / C.block_n;  // a thread's outputs are row_step rows apart
   constexpr int outputs = C.block_m / row_step;
   auto& shared = static_shared<BlockTiledShared<C>>();
-  const Tile tile = block_tile<C>(p);
+  const BlockTile tile = block_tile<C>(p);
   const int row = threadIdx.x / C.block_n, col = threadIdx.x % C.block_n;
   const T* a = batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride;
   const T* b = batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride;

@@ -5,7 +5,7 @@
 //
 // block_tiled reads shared memory 1 + 1 / outputs times for each multiply-add; here it is
 //   (thread_m + thread_n) / (thread_m thread_n) = 1/4 for 8 x 8,
-// so shared memory no longer limits the rate. A thread's rows and columns lie a thread grid apart:
+// so shared memory no longer limits the rate. A thread's rows and columns are a thread grid apart:
 // at one instant the warp reads neighbouring words of a row of B, and stores neighbours of D.
 // It accepts every shape and stride, as block_tiled does.
 #include "tensorcraft/device/shared.cuh"
@@ -43,7 +43,7 @@ TC_DEVICE void thread_tiled(const Params& p) {
   constexpr int grid_m = C.block_m / C.thread_m, grid_n = C.block_n / C.thread_n;
   static_assert(C.threads == grid_m * grid_n, "the threads form a grid over the tile");
   auto& shared = static_shared<ThreadTiledShared<C>>();
-  const Tile tile = block_tile<C>(p);
+  const BlockTile tile = block_tile<C>(p);
   const int row = threadIdx.x / grid_n, col = threadIdx.x % grid_n;
   const T* a = batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride;
   const T* b = batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride;

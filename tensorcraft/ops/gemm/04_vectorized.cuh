@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies move 16 bytes where thread_tiled moves one element, to and from shared memory too.
+// A copy moves 16 bytes, that of thread_tiled one element; to and from shared memory too.
 //
 // A multiply step of 8 x 8 outputs needs (8 + 8) / 4 = 4 shared loads of 16 bytes instead of 16,
-// for 64 multiply-adds. For that the tile of A lies transposed, with a thread's rows side by side,
+// for 64 multiply-adds. For that the tile of A is transposed, with a thread's rows side by side,
 // and rows of shared memory are padded by 16 bytes so that the transposing stores of a warp spread
 // over the banks. A thread's outputs are groups of 4 x 4, a thread grid apart.
 // It demands that A and B each have a unit stride; a_vector and b_vector elements must divide that
 // extent, every other stride and the address. Vectors of 1 accept anything.
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/epilogue.cuh"
+#include "tensorcraft/ops/gemm/quads.cuh"
 
 namespace tensorcraft::kernel::gemm {
 
-inline constexpr int kGroup = 4;  // floats in 16 bytes
-
 template <Config C>
 struct alignas(kVectorBytes) VectorizedShared {
-  float a[C.block_k][C.block_m + kGroup], b[C.block_k][C.block_n + kGroup];
+  float a[C.block_k][C.block_m + kQuad], b[C.block_k][C.block_n + kQuad];
 };
 
 // Copies block_k x Size elements, `k_left` x `left` of them inside the matrix, to panel[k][i].
 // AlongK: k is the index with stride 1, and a vector's elements go to different rows of the panel.
 template <Config C, bool AlongK, int Vector, int Size, class T>
-TC_DEVICE void copy_panel(float (&panel)[C.block_k][Size + kGroup], const T* from, int64_t stride,
+TC_DEVICE void copy_panel(float (&panel)[C.block_k][Size + kQuad], const T* from, int64_t stride,
                           int64_t k_left, int64_t left) {
   constexpr int per_line = (AlongK ? C.block_k : Size) / Vector;
   constexpr int vectors = C.block_k * Size / Vector;
@@ -35,27 +33,16 @@ TC_DEVICE void copy_panel(float (&panel)[C.block_k][Size + kGroup], const T* fro
     const int k = AlongK ? along : line, i = AlongK ? line : along;
     AlignedVector<T, Vector> v = {};
     if (k < k_left && i < left) v = load_vector<Vector>(from + line * stride + along);
-    if constexpr (AlongK || Vector < kGroup) {
+    if constexpr (AlongK || Vector < kQuad) {
 #pragma unroll
       for (int j = 0; j < Vector; ++j) panel[k + AlongK * j][i + !AlongK * j] = float(v[j]);
     } else {
 #pragma unroll
-      for (int j = 0; j < Vector; j += kGroup) {
+      for (int j = 0; j < Vector; j += kQuad) {
         const Vec4<float> group = {float(v[j]), float(v[j + 1]), float(v[j + 2]), float(v[j + 3])};
         store_vector(&panel[k][i + j], group);
       }
     }
-  }
-}
-
-// A thread's part of one row of a panel: groups of 4, `step` apart.
-template <int N>
-TC_DEVICE void load_groups(float (&to)[N], const float* from, int step) {
-#pragma unroll
-  for (int g = 0; g < N / kGroup; ++g) {
-    const auto group = load_vector<kGroup>(from + g * step);
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) to[g * kGroup + j] = group[j];
   }
 }
 
@@ -65,10 +52,10 @@ TC_DEVICE void vectorized(const Params& p) {
   constexpr bool a_along_k = C.a_layout == Layout::row_major;
   constexpr bool b_along_k = C.b_layout == Layout::column_major;
   static_assert(C.threads == grid_m * grid_n, "the threads form a grid over the tile");
-  static_assert(C.thread_m % kGroup == 0 && C.thread_n % kGroup == 0);
+  static_assert(C.thread_m % kQuad == 0 && C.thread_n % kQuad == 0);
   auto& shared = static_shared<VectorizedShared<C>>();
-  const Tile tile = block_tile<C>(p);
-  const int row = threadIdx.x / grid_n * kGroup, col = threadIdx.x % grid_n * kGroup;
+  const BlockTile tile = block_tile<C>(p);
+  const int row = threadIdx.x / grid_n * kQuad, col = threadIdx.x % grid_n * kQuad;
   const T* a = batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride;
   const T* b = batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride;
 
@@ -84,24 +71,20 @@ TC_DEVICE void vectorized(const Params& p) {
 #pragma unroll
     for (int k = 0; k < C.block_k; ++k) {
       float x[C.thread_m], y[C.thread_n];
-      load_groups(x, &shared.a[k][row], grid_m * kGroup);
-      load_groups(y, &shared.b[k][col], grid_n * kGroup);
-#pragma unroll
-      for (int i = 0; i < C.thread_m; ++i) {
-#pragma unroll
-        for (int j = 0; j < C.thread_n; ++j) sums[i][j] += x[i] * y[j];
-      }
+      load_quads(x, &shared.a[k][row], grid_m * kQuad);
+      load_quads(y, &shared.b[k][col], grid_n * kQuad);
+      add_outer_product(sums, x, y);
     }
     __syncthreads();  // every thread has read them, the next step may overwrite
   }
   const Epilogue<T, Out, C> epilogue(p, tile.batch);
 #pragma unroll
   for (int i = 0; i < C.thread_m; ++i) {
-    const int64_t out_row = tile.row + row + i / kGroup * grid_m * kGroup + i % kGroup;
+    const int64_t out_row = tile.row + row + i / kQuad * grid_m * kQuad + i % kQuad;
 #pragma unroll
-    for (int j = 0; j < C.thread_n; j += kGroup) {
-      const float group[kGroup] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
-      epilogue.store(group, out_row, tile.col + col + j * grid_n);
+    for (int j = 0; j < C.thread_n; j += kQuad) {
+      const float quad[kQuad] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
+      epilogue.store(quad, out_row, tile.col + col + j * grid_n);
     }
   }
 }

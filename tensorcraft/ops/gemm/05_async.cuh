@@ -9,15 +9,13 @@
 // a multiprocessor hide each other's latency and 256 do not: measured, they lose 8 %.
 // A warp's threads form 8 x 4, so its loads read 128 and 64 bytes without conflicts.
 // An operand whose unit stride runs along k is transposed on its way, 4 bytes a copy; the other
-// one moves 16 bytes where its lines allow, else 4.
+// one moves 16 bytes if its lines allow, else 4.
 // It demands float32 operands, since a copy in flight cannot convert, with a unit stride each.
 #include "tensorcraft/device/copy_ring.cuh"
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/epilogue.cuh"
+#include "tensorcraft/ops/gemm/quads.cuh"
 
 namespace tensorcraft::kernel::gemm {
-
-inline constexpr int kQuad = 4;  // floats in 16 bytes
 
 template <Config C>
 struct AsyncShared {
@@ -69,14 +67,27 @@ struct PanelCopier {
   }
 };
 
-// A thread's part of one row of a panel: groups of 4, `step` apart.
-template <int N>
-TC_DEVICE void load_quads(float (&to)[N], const float* from, int step) {
+// Adds the product of a stage. The quads of the next k are on their way while this k multiplies.
+// `fill` starts copies, when the first quads are on their way.
+template <Config C, class Fill>
+TC_DEVICE void multiply_stage(float (&sums)[C.thread_m][C.thread_n],
+                              const typename AsyncShared<C>::Stage& stage, int row, int col,
+                              const Fill& fill) {
+  float x[2][C.thread_m], y[2][C.thread_n];  // of this k and of the next
+  load_quads(x[0], &stage.a[0][row], kAsyncLanesM * kQuad);
+  load_quads(y[0], &stage.b[0][col], kAsyncLanesN * kQuad);
+  fill();
 #pragma unroll
-  for (int g = 0; g < N / kQuad; ++g) {
-    const auto quad = load_vector<kQuad>(from + g * step);
+  for (int k = 0; k < C.block_k; ++k) {
+    if (k + 1 < C.block_k) {
+      load_quads(x[(k + 1) % 2], &stage.a[k + 1][row], kAsyncLanesM * kQuad);
+      load_quads(y[(k + 1) % 2], &stage.b[k + 1][col], kAsyncLanesN * kQuad);
+    }
 #pragma unroll
-    for (int j = 0; j < kQuad; ++j) to[g * kQuad + j] = quad[j];
+    for (int i = 0; i < C.thread_m; ++i) {
+#pragma unroll
+      for (int j = 0; j < C.thread_n; ++j) sums[i][j] += x[k % 2][i] * y[k % 2][j];
+    }
   }
 }
 
@@ -90,7 +101,7 @@ TC_DEVICE void async(const Params& p) {
   static_assert(C.thread_m % kQuad == 0 && C.thread_n % kQuad == 0);
   static_assert(sizeof(AsyncShared<C>) == async_shared_bytes(C));
   auto& shared = dynamic_shared<AsyncShared<C>>();
-  const Tile tile = block_tile<C>(p);
+  const BlockTile tile = block_tile<C>(p);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   // Lanes that differ by 1, 16 or 17 share a row, by 2 or 4 a column, so the halves of a warp read
   // the same few addresses at a time.
@@ -131,11 +142,7 @@ TC_DEVICE void async(const Params& p) {
         load_quads(x[(k + 1) % 2], &stage.a[k + 1][row], kAsyncLanesM * kQuad);
         load_quads(y[(k + 1) % 2], &stage.b[k + 1][col], kAsyncLanesN * kQuad);
       }
-#pragma unroll
-      for (int i = 0; i < C.thread_m; ++i) {
-#pragma unroll
-        for (int j = 0; j < C.thread_n; ++j) sums[i][j] += x[k % 2][i] * y[k % 2][j];
-      }
+      add_outer_product(sums, x[k % 2], y[k % 2]);
     }
   }
   ring.finish();

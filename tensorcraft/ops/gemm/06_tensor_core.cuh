@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Multiplies 16 x 16 by 16 x 8 with one instruction of a warp, mma.sync, which keeps 2048
-// multiply-adds of 16-bit operands busy where a warp of vectorized has 32.
+// Multiplies 16 x 16 by 16 x 8 with one instruction of a warp, mma.sync: 2048 multiply-adds of
+// 16-bit operands, and one instruction of vectorized does 32.
 //
 // A warp's 64 x 64 part reads 2 x 64 x 16 elements of shared memory for 64 x 64 x 16 products:
 //   2 x 2048 bytes / 128 bytes per clock = 32 clocks for 32 instructions, through ldmatrix.
@@ -10,7 +10,7 @@
 // It demands a unit stride in A and in B, and vectors as in vectorized. Sums are float; float
 // operands are rounded to tf32, which the caller must have allowed.
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/warp_tile.cuh"
+#include "tensorcraft/ops/gemm/stages.cuh"
 
 namespace tensorcraft::kernel::gemm {
 
@@ -18,50 +18,36 @@ namespace tensorcraft::kernel::gemm {
 template <class T, int Lines, int Length>
 struct alignas(kVectorBytes) PaddedTile {
   static constexpr int lines = Lines, length = Length;
-  T at[Lines][Length + kChunk<T>];
+  T at[Lines][Length + kVectorSize<T>];
 
-  TC_DEVICE const T* chunk(int line, int n) const { return &at[line][n * kChunk<T>]; }
+  TC_DEVICE const T* chunk(int line, int n) const { return &at[line][n * kVectorSize<T>]; }
 };
 
-// Two stages of both operands; after the last step each warp has a slab for its sums instead.
 template <class T, Config C>
-struct TensorCoreShared {
-  static constexpr bool a_along_k = C.a_layout == Layout::row_major;
-  static constexpr bool b_along_k = C.b_layout == Layout::column_major;
-  using A = PaddedTile<T, a_along_k ? C.block_m : C.block_k, a_along_k ? C.block_k : C.block_m>;
-  using B = PaddedTile<T, b_along_k ? C.block_n : C.block_k, b_along_k ? C.block_k : C.block_n>;
-  struct Stage {
-    A a;
-    B b;
-  };
-  union {
-    Stage stages[2];
-    Slab<C> slabs[C.threads / 32];
-  };
-};
+using TensorCoreShared = StagesOrSlabs<PaddedTile, T, C, 2>;
 
 // A thread's share of one operand: chunks of 16 bytes from global memory through registers to
 // shared. They stay raw words, for touching an element would wait for its load.
 template <class T, class Tile, int Threads, int Vector>
 struct Loader {
-  static constexpr int per_line = Tile::length / kChunk<T>;
+  static constexpr int per_line = Tile::length / kVectorSize<T>;
   static constexpr int line_step = Threads / per_line;  // from one chunk of a thread to its next
   static constexpr int count = Tile::lines / line_step;
   static_assert(Threads % per_line == 0 && count * line_step == Tile::lines);
 
   const T* source;  // of the thread's first chunk
   int64_t stride;
-  int line, start;  // where that chunk lies in the tile
+  int line, start;  // that chunk's place in the tile
   Vec4<uint32_t> chunks[count];
 
   TC_DEVICE Loader(const T* from, int64_t line_stride)
       : stride(line_stride),
         line(threadIdx.x / per_line),
-        start(threadIdx.x % per_line * kChunk<T>) {
+        start(threadIdx.x % per_line * kVectorSize<T>) {
     source = from + line * stride + start;
   }
 
-  // Reads the tile, of which `lines` x `length` lie inside the matrix; the rest is 0.
+  // Reads the tile, of which `lines` x `length` are inside the matrix; the rest is 0.
   TC_DEVICE void fetch(int lines, int length) {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
@@ -73,7 +59,7 @@ struct Loader {
         constexpr int words = Vector * int(sizeof(T)) / 4;
         chunks[i] = {};
 #pragma unroll
-        for (int j = 0; j < kChunk<T>; j += Vector) {
+        for (int j = 0; j < kVectorSize<T>; j += Vector) {
           if (j >= left) continue;
           const auto part = load_vector<words>(reinterpret_cast<const uint32_t*>(from + j));
 #pragma unroll
@@ -103,32 +89,33 @@ struct Loader {
 template <class T, class Out, Config C>
 TC_DEVICE void tensor_core(const Params& p) {
   using Shared = TensorCoreShared<T, C>;
+  using Stage = typename Shared::Stage;
   constexpr int warps_n = C.block_n / C.warp_n;
   static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
   static_assert(sizeof(Shared) == tensor_core_shared_bytes(C, sizeof(T)));
-  static_assert(C.block_k % kStep<T> == 0);
+  static_assert(C.block_k % kMmaDepth<T> == 0);
   auto& shared = dynamic_shared<Shared>();
-  const Tile tile = block_tile<C>(p);
+  const BlockTile tile = block_tile<C>(p);
   const int warp = threadIdx.x / 32;
   const int row = warp / warps_n * C.warp_m, col = warp % warps_n * C.warp_n;
   const int rows = min_of(p.m - tile.row, C.block_m);
   const int cols = min_of(p.n - tile.col, C.block_n);
 
-  Loader<T, typename Shared::A, C.threads, C.a_vector> a(
+  Loader<T, typename Stage::A, C.threads, C.a_vector> a(
       batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
-      Shared::a_along_k ? p.a.row_stride : p.a.col_stride);
-  Loader<T, typename Shared::B, C.threads, C.b_vector> b(
+      Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
+  Loader<T, typename Stage::B, C.threads, C.b_vector> b(
       batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
-      Shared::b_along_k ? p.b.col_stride : p.b.row_stride);
+      Stage::b_along_k ? p.b.col_stride : p.b.row_stride);
   // Fetches step k of both and moves on to the next.
   const auto fetch = [&](int64_t k) {
     const int left = min_of(p.k - k, C.block_k);
-    a.fetch(Shared::a_along_k ? rows : left, Shared::a_along_k ? left : rows);
-    b.fetch(Shared::b_along_k ? cols : left, Shared::b_along_k ? left : cols);
+    a.fetch(Stage::a_along_k ? rows : left, Stage::a_along_k ? left : rows);
+    b.fetch(Stage::b_along_k ? cols : left, Stage::b_along_k ? left : cols);
     a.source += C.block_k * p.a.col_stride;
     b.source += C.block_k * p.b.row_stride;
   };
-  WarpSums<C> sums = {};
+  WarpSums<C.warp_m, C.warp_n> sums = {};
   fetch(0);
   int stage = 0;
   for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k, stage ^= 1) {
@@ -139,9 +126,9 @@ TC_DEVICE void tensor_core(const Params& p) {
     __syncthreads();
     if (k0 + C.block_k < p.k) fetch(k0 + C.block_k);
 #pragma unroll
-    for (int k = 0; k < C.block_k; k += kStep<T>) {
-      Fragments<C> fragments;
-      fragments.template load<T>(shared.stages[stage].a, shared.stages[stage].b, row, col, k);
+    for (int k = 0; k < C.block_k; k += kMmaDepth<T>) {
+      Fragments<C.warp_m, C.warp_n> fragments;
+      fragments.load(shared.stages[stage], row, col, k);
       sums.template add_product<T>(fragments);
     }
   }
@@ -150,7 +137,7 @@ TC_DEVICE void tensor_core(const Params& p) {
              tile.col + col);
 }
 
-// The same for float operands, by the name that says what becomes of them.
+// tensor_core by the name for float operands, which says that they are rounded.
 template <class T, class Out, Config C>
 TC_DEVICE void tensor_core_tf32(const Params& p) {
   tensor_core<T, Out, C>(p);

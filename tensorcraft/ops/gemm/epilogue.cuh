@@ -8,8 +8,8 @@
 // What every rung does with a finished sum: scale, add, activate, round once, store.
 namespace tensorcraft::kernel::gemm {
 
-// The rows of D, C and bias that a block's batch entry owns. C is null where beta is 0: it may hold
-// NaN then, and its strides are not looked for.
+// The matrices of a block's batch entry, and bias. C is null if beta is 0: it may hold NaN then,
+// and its strides are not computed with.
 template <class T, class Out, Config C>
 struct Epilogue {
   const Params& p;
@@ -23,7 +23,7 @@ struct Epilogue {
         c(C.has_c && params.beta != 0 ? batch_entry<Out>(params, params.c, batch) : nullptr),
         bias(static_cast<const T*>(params.bias)) {}
 
-  // Stores N neighbours of a row from column `col`; what lies outside D is dropped. With vectors
+  // Stores N neighbours of a row from column `col`; what is outside D is dropped. With vectors
   // of N the host has checked that D's columns come in aligned groups of N.
   template <int N>
   TC_DEVICE void store(const float (&sums)[N], int64_t row, int64_t col) const {

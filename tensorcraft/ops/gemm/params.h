@@ -3,8 +3,7 @@
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/tensor_map.h"
 
-// D = act(alpha A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C and D are m x
-// n.
+// D = act(alpha A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C and D m x n.
 namespace tensorcraft::kernel::gemm {
 
 inline constexpr int kMaxBatchRank = 6;
@@ -28,7 +27,8 @@ struct Params {
   int32_t batch_rank;
 };
 
-// Of tma: how the copy engine finds A and B, as 128 bytes along the unit stride, lines and batch.
+// What tma needs besides: how the copy engine finds A and B, as 128 bytes along the unit stride,
+// lines and batch.
 struct TmaParams : Params {
   TensorMap a_map, b_map;
 };
@@ -70,19 +70,19 @@ TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c, int eleme
 // The threads of a warp over its part of a tile of `async`.
 inline constexpr int kAsyncLanesM = 8, kAsyncLanesN = 4;
 
-// Of async: rows of both panels are padded by 16 bytes.
+// Dynamic shared memory of async: rows of both panels are padded by 16 bytes.
 TC_HOST_DEVICE constexpr int async_shared_bytes(const Config& c) {
   return c.stages * c.block_k * (c.block_m + c.block_n + 8) * 4;
 }
 
-// Of swizzled: lines without padding, or the slabs.
+// Dynamic shared memory of swizzled: lines without padding, or the slabs.
 TC_HOST_DEVICE constexpr int swizzled_shared_bytes(const Config& c, int element_bytes) {
   const int stages = c.stages * c.block_k * (c.block_m + c.block_n) * element_bytes;
   const int slabs = slab_bytes(c);
   return stages > slabs ? stages : slabs;
 }
 
-// Of tma: blocks that share their rows of A, and the lines that one copy brings.
+// The blocks of tma that share their rows of A, and the lines that one copy brings.
 inline constexpr int kTmaCluster = 2;
 TC_HOST_DEVICE constexpr int tma_a_lines(const Config& c) {
   return c.a_layout == Layout::row_major ? c.block_m / kTmaCluster : c.block_k;
@@ -90,8 +90,8 @@ TC_HOST_DEVICE constexpr int tma_a_lines(const Config& c) {
 TC_HOST_DEVICE constexpr int tma_b_lines(const Config& c) {
   return c.b_layout == Layout::column_major ? c.block_n : c.block_k;
 }
-// Stages or slabs as in swizzled and two barriers a stage; a multiple of 1024 as the copy engine's
-// swizzle wants.
+// Dynamic shared memory of tma: stages or slabs as in swizzled and two barriers a stage; a multiple
+// of 1024, which the copy engine's swizzle needs.
 TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes) {
   return round_up(swizzled_shared_bytes(c, element_bytes) + 2 * c.stages * 8, 1024);
 }

@@ -1,37 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/tile/block_tile.cuh"
 #include "tensorcraft/ops/gemm/params.h"
 
 namespace tensorcraft::kernel::gemm {
 
-// Where a block works: its first row and column of D, and the place of its batch entry.
-struct Tile {
-  int64_t row, col;
-  uint32_t batch;
-};
-
-TC_DEVICE int min_of(int64_t left, int limit) { return left < limit ? int(left) : limit; }
-
-// Tiles are numbered batch by batch. Within an entry 8 rows of tiles advance together, 16 where a
-// tile is wide, so the blocks that run at one time cover a nearly square part of D and share rows
-// of A and columns of B in the L2 cache. A grid has fewer than 2^31 blocks, so 32 bits hold every
-// count. The blocks of a cluster have neighbouring tiles of one row and count as one wide tile.
 template <Config C, int kCluster = 1>
-TC_DEVICE Tile block_tile(const Params& p) {
-  constexpr int width = C.block_n * kCluster;
-  const uint32_t tile_rows = uint32_t(div_ceil(p.m, C.block_m));
-  const uint32_t tile_cols = uint32_t(div_ceil(p.n, width));
-  const uint32_t number = blockIdx.x / kCluster, rank = blockIdx.x % kCluster;
-  const uint32_t batch = number / (tile_rows * tile_cols);
-  const uint32_t index = number % (tile_rows * tile_cols);
-  constexpr uint32_t most = width >= 2 * C.block_m ? 16 : 8;
-  const uint32_t group_rows = tile_rows < most ? tile_rows : most;
-  const uint32_t first = index / (group_rows * tile_cols) * group_rows;
-  const uint32_t rows = tile_rows - first < group_rows ? tile_rows - first : group_rows;
-  const uint32_t in_group = index - first * tile_cols;
-  return {.row = int64_t(first + in_group % rows) * C.block_m,
-          .col = int64_t(in_group / rows) * width + int64_t(rank) * C.block_n,
-          .batch = batch};
+TC_DEVICE BlockTile block_tile(const Params& p) {
+  return tensorcraft::block_tile<C.block_m, C.block_n, kCluster>(p.m, p.n);
 }
 
 // The first element of a matrix's entry number `batch`, counted row-major over batch_shape.
