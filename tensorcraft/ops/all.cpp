@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/all.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/ops/registry.hpp"
 
 #include <algorithm>
 
@@ -10,33 +11,10 @@ namespace tensorcraft {
 const op::OperatorList& operators() {
   static const auto& all = *new op::OperatorList([] {  // leaked, as the operators are
     op::OperatorList list;
-    for (const auto& folder : {
-             ops::attention,
-             ops::batch_norm,
-             ops::cross_entropy,
-             ops::cumulative_sum,
-             ops::elementwise,
-             ops::embedding,
-             ops::gated_activation,
-             ops::gather,
-             ops::gemm,
-             ops::group_norm,
-             ops::l2_normalize,
-             ops::layer_norm,
-             ops::masked_mean,
-             ops::pad,
-             ops::permute,
-             ops::quantize,
-             ops::reduce,
-             ops::rms_norm,
-             ops::rope,
-             ops::scatter,
-             ops::softmax,
-             ops::topk,
-         }) {
-      const auto part = folder();
-      list.insert(list.end(), part.begin(), part.end());
-    }
+#define TC_ADD_FOLDER(folder) \
+  for (const op::Operator* o : ops::folder()) list.push_back(o);
+    TC_OPERATOR_FOLDERS(TC_ADD_FOLDER)
+#undef TC_ADD_FOLDER
     return list;
   }());
   return all;

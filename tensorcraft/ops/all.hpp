@@ -1,40 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/op/operator.hpp"
+#include "tensorcraft/ops/attention/attention.hpp"
+#include "tensorcraft/ops/batch_norm/batch_norm.hpp"
+#include "tensorcraft/ops/cross_entropy/cross_entropy.hpp"
+#include "tensorcraft/ops/cumulative_sum/cumulative_sum.hpp"
+#include "tensorcraft/ops/elementwise/elementwise.hpp"
+#include "tensorcraft/ops/elementwise/expression.hpp"
+#include "tensorcraft/ops/embedding/embedding.hpp"
+#include "tensorcraft/ops/gated_activation/gated_activation.hpp"
+#include "tensorcraft/ops/gather/gather.hpp"
+#include "tensorcraft/ops/gemm/gemm.hpp"
+#include "tensorcraft/ops/group_norm/group_norm.hpp"
+#include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
+#include "tensorcraft/ops/layer_norm/layer_norm.hpp"
+#include "tensorcraft/ops/masked_mean/masked_mean.hpp"
+#include "tensorcraft/ops/pad/pad.hpp"
+#include "tensorcraft/ops/permute/join.hpp"
+#include "tensorcraft/ops/permute/permute.hpp"
+#include "tensorcraft/ops/quantize/quantize.hpp"
+#include "tensorcraft/ops/reduce/reduce.hpp"
+#include "tensorcraft/ops/rms_norm/rms_norm.hpp"
+#include "tensorcraft/ops/rope/rope.hpp"
+#include "tensorcraft/ops/scatter/scatter.hpp"
+#include "tensorcraft/ops/softmax/softmax.hpp"
+#include "tensorcraft/ops/topk/topk.hpp"
 
 namespace tensorcraft {
 
 // Every operator, in the order of the index.
 const op::OperatorList& operators();
-// By name or alias; kind key with all names where there is none.
+// By name or alias; kind key with all names if there is none.
 const op::Operator& find_operator(std::string_view name);
-
-// One function a folder: the operators it registers. Listed once more in all.cpp.
-namespace ops {
-op::OperatorList attention();
-op::OperatorList cross_entropy();
-op::OperatorList batch_norm();
-op::OperatorList gemm();
-op::OperatorList elementwise();
-op::OperatorList embedding();
-op::OperatorList group_norm();
-op::OperatorList gated_activation();
-op::OperatorList l2_normalize();
-op::OperatorList layer_norm();
-op::OperatorList quantize();
-op::OperatorList gather();
-op::OperatorList l2_normalize();
-op::OperatorList layer_norm();
-op::OperatorList pad();
-op::OperatorList permute();
-op::OperatorList rms_norm();
-op::OperatorList rope();
-op::OperatorList scatter();
-op::OperatorList softmax();
-op::OperatorList masked_mean();
-op::OperatorList reduce();
-op::OperatorList cumulative_sum();
-op::OperatorList topk();
-}  // namespace ops
 
 }  // namespace tensorcraft

@@ -23,6 +23,7 @@ def check(root, path, text):
         ("core/a.hpp", '"tensorcraft/jit/b.hpp"', "goes down only"),
         ("op/a.cpp", '"tensorcraft/ops/gemm/gemm.hpp"', "goes down only"),
         ("ops/gemm/a.cpp", '"tensorcraft/ops/copy/copy.hpp"', "never includes another operator"),
+        ("ops/gemm/a.cpp", '"tensorcraft/ops/all.hpp"', "includes ops/registry.hpp"),
         ("ops/gemm/a.cpp", '"gemm.hpp"', "from the repository root"),
         ("ops/gemm/00_naive.cuh", "<cuda_fp16.h>", "angle brackets"),
         ("ops/gemm/00_naive.cuh", '"tensorcraft/core/dims.hpp"', "only tensorcraft/device/"),

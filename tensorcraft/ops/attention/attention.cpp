@@ -3,7 +3,7 @@
 
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/attention/attention_cpu.hpp"
 #include "tensorcraft/ops/attention/attention_simt.hpp"
 #include "tensorcraft/ops/attention/params.h"

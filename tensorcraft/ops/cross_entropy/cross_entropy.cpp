@@ -5,7 +5,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/cross_entropy/cross_entropy_cpu.hpp"
 #include "tensorcraft/ops/cross_entropy/cross_entropy_simt.hpp"
 #include "tensorcraft/ops/cross_entropy/plan.h"

@@ -4,7 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/cumulative_sum/cumulative_sum_cpu.hpp"
 #include "tensorcraft/ops/cumulative_sum/cumulative_sum_simt.hpp"
 #include "tensorcraft/ops/cumulative_sum/plan.h"

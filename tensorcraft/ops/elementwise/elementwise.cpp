@@ -3,7 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/elementwise/builder.hpp"
 #include "tensorcraft/ops/elementwise/functions.hpp"
 #include "tensorcraft/ops/elementwise/table.hpp"

@@ -5,7 +5,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/embedding/embedding_cpu.hpp"
 #include "tensorcraft/ops/embedding/embedding_simt.hpp"
 #include "tensorcraft/ops/embedding/params.h"

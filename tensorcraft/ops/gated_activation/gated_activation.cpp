@@ -4,7 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/gated_activation/gated_activation_cpu.hpp"
 #include "tensorcraft/ops/gated_activation/gated_activation_simt.hpp"
 #include "tensorcraft/ops/gated_activation/params.h"

@@ -4,7 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/gather/gather_cpu.hpp"
 #include "tensorcraft/ops/gather/gather_simt.hpp"
 #include "tensorcraft/ops/gather/params.h"

@@ -4,7 +4,7 @@
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/gemm/gemm_cpu.hpp"
 #include "tensorcraft/ops/gemm/gemm_plan.hpp"
 

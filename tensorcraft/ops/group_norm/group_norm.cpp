@@ -4,7 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/group_norm/group_norm_cpu.hpp"
 #include "tensorcraft/ops/group_norm/group_norm_simt.hpp"
 #include "tensorcraft/ops/group_norm/params.h"

@@ -4,7 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize_cpu.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize_simt.hpp"
 #include "tensorcraft/ops/l2_normalize/params.h"

@@ -3,7 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/masked_mean/plan.h"
 #include "tensorcraft/ops/masked_mean/problem.hpp"
 

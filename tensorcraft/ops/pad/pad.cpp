@@ -5,7 +5,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/moved_as.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/pad/pad_cpu.hpp"
 #include "tensorcraft/ops/pad/pad_simt.hpp"
 #include "tensorcraft/ops/pad/params.h"

@@ -4,7 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/permute/params.h"
 #include "tensorcraft/ops/permute/permute_cpu.hpp"
 #include "tensorcraft/ops/permute/permute_simt.hpp"

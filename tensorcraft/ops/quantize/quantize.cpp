@@ -3,7 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/quantize/dequantize.hpp"
 #include "tensorcraft/ops/quantize/params.h"
 #include "tensorcraft/ops/quantize/plan.h"

@@ -5,7 +5,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/rms_norm/rms_norm_cpu.hpp"
 #include "tensorcraft/ops/rms_norm/params.h"
 #include "tensorcraft/ops/rms_norm/plan.h"

@@ -4,7 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/rope/params.h"
 #include "tensorcraft/ops/rope/plan.h"
 #include "tensorcraft/ops/rope/rope_cpu.hpp"

@@ -4,7 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
-#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/scatter/params.h"
 #include "tensorcraft/ops/scatter/plan.h"
 #include "tensorcraft/ops/scatter/scatter_cpu.hpp"

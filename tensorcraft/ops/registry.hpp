@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/operator.hpp"
+
+// A line declares ops::FOLDER(), which its folder defines, and puts what it returns into the list
+// that operators() gives, in this order.
+#define TC_OPERATOR_FOLDERS(X) \
+  X(attention)                 \
+  X(batch_norm)                \
+  X(cross_entropy)             \
+  X(cumulative_sum)            \
+  X(elementwise)               \
+  X(embedding)                 \
+  X(gated_activation)          \
+  X(gather)                    \
+  X(gemm)                      \
+  X(group_norm)                \
+  X(l2_normalize)              \
+  X(layer_norm)                \
+  X(masked_mean)               \
+  X(pad)                       \
+  X(permute)                   \
+  X(quantize)                  \
+  X(reduce)                    \
+  X(rms_norm)                  \
+  X(rope)                      \
+  X(scatter)                   \
+  X(softmax)                   \
+  X(topk)
+
+namespace tensorcraft::ops {
+
+#define TC_DECLARE_FOLDER(folder) op::OperatorList folder();
+TC_OPERATOR_FOLDERS(TC_DECLARE_FOLDER)
+#undef TC_DECLARE_FOLDER
+
+}  // namespace tensorcraft::ops
