@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Every launcher. A header of one operator alone compiles faster.
+// Every launcher; scripts/launchers.py writes this. A header of one operator alone compiles faster.
 #include "tensorcraft/kernels/attention.cuh"
 #include "tensorcraft/kernels/batch_norm.cuh"
-#include "tensorcraft/kernels/elementwise.cuh"
+#include "tensorcraft/kernels/check.cuh"
 #include "tensorcraft/kernels/cross_entropy.cuh"
 #include "tensorcraft/kernels/cumulative_sum.cuh"
+#include "tensorcraft/kernels/elementwise.cuh"
 #include "tensorcraft/kernels/embedding.cuh"
 #include "tensorcraft/kernels/gated_activation.cuh"
 #include "tensorcraft/kernels/gather.cuh"
@@ -13,12 +14,13 @@
 #include "tensorcraft/kernels/gemm_interface.cuh"
 #include "tensorcraft/kernels/group_norm.cuh"
 #include "tensorcraft/kernels/l2_normalize.cuh"
+#include "tensorcraft/kernels/launch.cuh"
 #include "tensorcraft/kernels/layer_norm.cuh"
 #include "tensorcraft/kernels/masked_mean.cuh"
 #include "tensorcraft/kernels/pad.cuh"
+#include "tensorcraft/kernels/permute.cuh"
 #include "tensorcraft/kernels/quantize.cuh"
 #include "tensorcraft/kernels/reduce.cuh"
-#include "tensorcraft/kernels/permute.cuh"
 #include "tensorcraft/kernels/rms_norm.cuh"
 #include "tensorcraft/kernels/rope.cuh"
 #include "tensorcraft/kernels/scatter.cuh"

@@ -165,9 +165,10 @@ void launch_elementwise(const A* a, const B* b, Out* out, int64_t n, Function fu
         &e::elementwise_function_of_two<1, A, B, Out, Function>, a, b, out, n, function);
 }
 
-// The library's operators by its rungs. Each returns the name of the variant, empty for n = 0, and
-// out may be an input. Floats are computed in float and rounded once; int32_t and int64_t wrap.
-// maximum and minimum give NaN where either input is NaN. divide computes in float.
+// The library's operators by its rungs. T: as the operators of these names. Each returns the name
+// of the variant, empty for n = 0, and out may be an input. Floats are computed in float and
+// rounded once; int32_t and int64_t wrap. maximum and minimum give NaN if either input is NaN.
+// divide computes in float.
 #define TC_BINARY_LAUNCHER(name)                                                                 \
   template <class A, class B, class Out>                                                         \
   std::string_view launch_##name(const A* a, const B* b, Out* out, int64_t n,                    \

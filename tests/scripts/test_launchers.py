@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import launchers
 
 ROOT = Path(__file__).parents[2]
 OPERATORS = sorted(p.name for p in (ROOT / "tensorcraft/ops").iterdir() if p.is_dir())
@@ -18,12 +22,16 @@ def text(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
+def write(root: Path, path: str, content: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content, encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", [name for name in OPERATORS if name not in WITHOUT])
 def test_an_operator_has_a_launcher(name: str) -> None:
     path = f"tensorcraft/kernels/{name}.cuh"
     assert (ROOT / path).exists(), f"write {path}, or say in WITHOUT why there is none"
-    assert f'#include "{path}"' in text("tensorcraft/kernels/all.cuh")
-    assert f"`{name}.cuh`" in text("docs/header_only.md")
     plan = f'#include "tensorcraft/ops/{name}/plan.h"'
     assert any(plan in p.read_text(encoding="utf-8") for p in (ROOT / "tensorcraft/kernels").glob(f"{name}*")), (
         f"{path} does not choose by the operator's plan.h"
@@ -32,6 +40,31 @@ def test_an_operator_has_a_launcher(name: str) -> None:
     assert plan in tests or f"kernels/{name}_problem.hpp" in tests, (
         "compare its plan with the library's in plan_test.cpp"
     )
+
+
+def test_the_lists_of_launchers_are_those_of_the_folder() -> None:
+    assert not launchers.update(check=True), "run scripts/launchers.py"
+
+
+def test_a_new_launcher_gets_a_line_and_a_row(tmp_path: Path) -> None:
+    write(tmp_path, "docs/page.md", "<!-- launchers -->\n<!-- /launchers -->\n")
+    write(tmp_path, "tensorcraft/kernels/all.cuh", "")
+    write(tmp_path, "tensorcraft/kernels/launch.cuh", "// What launches.\nvoid launch_it(int);\n")
+    write(
+        tmp_path,
+        "tensorcraft/kernels/double.cuh",
+        '// SPDX\n#include "tensorcraft/kernels/launch.cuh"\n// Twice as much. Compiled for each T: one.\n'
+        "namespace detail::double {\nvoid launch_hidden(int);\n}  // namespace detail::double\n"
+        "// out = 2 x. T: float\n// or f16. Enqueues.\ntemplate <class T>\nstd::string_view launch_double(T x);\n",
+    )
+    assert launchers.update(tmp_path) == ["docs/page.md", "tensorcraft/kernels/all.cuh"]
+    assert launchers.update(tmp_path, check=True) == []
+    assert (
+        "| `double.cuh` | Twice as much | `launch_double` | float or f16 |\n<!-- /"
+        in (tmp_path / "docs/page.md").read_text()
+    )
+    included = re.findall(r"kernels/(\w+)\.cuh", (tmp_path / "tensorcraft/kernels/all.cuh").read_text())
+    assert included == ["double", "launch"]
 
 
 def test_what_is_exempt_exists_and_has_none() -> None:
