@@ -43,7 +43,7 @@ std::string python_type(const Parameter& p) {
       break;
     case ParameterKind::choice:
       for (const auto name : p.choices)
-        if (name != "none")
+        if (name != "none" || !p.optional)  // else None says it
           type += (type.empty() ? "Literal[\"" : ", \"") + std::string(name) + "\"";
       type += "]";
       break;
