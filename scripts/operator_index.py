@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/operators.md from the registry and docs/operator_examples.json.
+"""Writes docs/operators.md from the registry and the examples of tests/ops/cases/.
 
 usage: operator_index.py [--check]    with PYTHONPATH at the built package; --check only compares
 """
@@ -28,7 +28,8 @@ The CUDA variants also run without a GPU, in host memory: `device="simt"`.
 
 def examples() -> dict[str, str]:
     """One expression for each operator."""
-    return dict(json.loads((ROOT / "docs" / "operator_examples.json").read_text()))
+    files = [json.loads(path.read_text()) for path in sorted((ROOT / "tests" / "ops" / "cases").glob("*.json"))]
+    return {line.removeprefix("tc.").split("(")[0]: line for file in files for line in file.get("examples", [])}
 
 
 def run(example: str) -> str:

@@ -19,7 +19,7 @@ TEST(LargeCalls, AreThereForEveryOperator) {
   const auto calls = large_calls();
   for (const op::Operator* op : operators())
     EXPECT_TRUE(std::ranges::any_of(calls, [&](const LargeCall& c) { return &c.op() == op; }))
-        << op->description().name << " has no call in tests/ops/large_calls.json";
+        << op->description().name << " has no large call in tests/ops/cases";
 }
 
 TEST(LargeCalls, AreLargeAndFitAGpuOf80Gigabytes) {

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from valid_calls import valid_call
 
 import tensorcraft as tc
 
@@ -26,73 +27,8 @@ FORBIDDEN = re.compile(r"incompatible function arguments|nanobind|std::|bad_cast
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
-def right_calls() -> dict[str, tuple[list[Any], dict[str, Any]]]:
-    """One right call of every operator: arguments and options."""
-    f = np.float32
-    special: dict[str, tuple[list[Any], dict[str, Any]]] = {
-        "gemm": ([X, X.T.copy()], {"alpha": 2.0, "activation": "relu", "transpose_a": False, "bias": np.ones(2, f)}),
-        "attention": (
-            [np.ones((1, 2, 3, 4), f), np.ones((1, 1, 5, 4), f), np.ones((1, 1, 5, 4), f)],
-            {"scale": 0.5, "causal": True, "key_lengths": np.full(1, 4, np.int32), "layout": "bhsd"},
-        ),
-        "cross_entropy": ([X, np.array([1, 2])], {"ignore_index": 2, "reduction": "sum", "return_lse": True}),
-        "embedding": ([np.array([1, 0, 1]), X], {}),
-        "masked_mean": ([np.ones((2, 3, 4), f), np.array([1, 3])], {}),
-        "layer_norm": ([X], {"weight": np.ones(3, f), "bias": np.ones(3, f), "eps": 1e-5, "activation": "gelu", "return_stats": True}),
-        "rms_norm": ([X], {"weight": np.ones(3, f), "eps": 1e-5, "residual": X}),
-        "batch_norm": (
-            [X], {"running_mean": np.ones(3, f), "running_var": np.ones(3, f), "weight": np.ones(3, f), "training": True}
-        ),
-        "batch_norm_backward": ([X, X], {"weight": np.ones(3, f), "mean": np.ones(3, f), "rstd": np.ones(3, f)}),
-        "group_norm": ([np.ones((2, 4, 3), f)], {"num_groups": 2, "weight": np.ones(4, f), "bias": np.ones(4, f)}),
-        "l2_normalize": ([X], {"axis": -1, "eps": 1e-9}),
-        "softmax": ([X], {"axis": 1, "scale": 0.5, "mask": X > 0}),
-        "log_softmax": ([X], {"axis": 1, "scale": 0.5, "mask": X}),
-        "logsumexp": ([X], {"axis": 0, "keepdims": True}),
-        "rope": (
-            [np.ones((2, 3, 2, 4), f)],
-            {"k": np.ones((2, 3, 1, 4), f), "cos": np.ones((8, 2), f), "sin": np.ones((8, 2), f), "positions": np.array([2, 0, 7]), "style": "interleaved"},
-        ),
-        "rope_cache": ([np.array([0, 1, 2])], {"dim": 4, "base": 500.0, "dtype": "float16"}),
-        "quantize": ([X], {"dtype": "int8", "scheme": "token", "scales": np.ones((2, 1), f), "zero_point": np.ones((2, 1), np.int32)}),
-        "dequantize": ([np.ones((2, 3), np.int8), np.ones((2, 1), f)], {"dtype": "float16", "scheme": "token", "zero_point": np.ones((2, 1), np.int32)}),
-        "astype": ([X], {"dtype": "int32"}),
-        "fill": ([X], {"value": 2.0}),
-        "take": ([X, np.array([1, -2, 0])], {"axis": 1}),
-        "take_along_axis": ([X, np.array([[1], [-3]])], {"axis": 1}),
-        "scatter": ([X, np.array([[1], [-3]]), X[:, :1].copy()], {"axis": 1, "reduction": "add"}),
-        "pad": ([X, ((1, 0), (2, 3))], {"value": 2}),
-        "permute_dims": ([X], {"axes": (1, 0)}),
-        "gelu": ([X], {"approximate": "tanh"}),
-        "swish": ([X], {"beta": 2.0}),
-        "silu_and_mul": ([X.reshape(3, 2)], {}),
-        "gelu_and_mul": ([X.reshape(3, 2)], {"approximate": "tanh"}),
-        "elu": ([X], {"alpha": 0.5}),
-        "leaky_relu": ([X], {"alpha": 0.5}),
-        "elementwise": (["silu(g) * u + b"], {"g": X, "u": X, "b": 0.5}),
-        "where": ([X > 1, X, X + 1], {}),
-        "clip": ([X], {"min": 0.5, "max": 2}),
-        "sum": ([X], {"axis": (0, 1), "keepdims": True}),
-        "mean": ([X], {"axis": 1, "keepdims": True}),
-        "max": ([X], {"axis": [1], "keepdims": True}),
-        "min": ([X], {"axis": 0, "keepdims": False}),
-        "argmax": ([X], {"axis": 1, "keepdims": True}),
-        "var": ([X], {"axis": (1,), "keepdims": False, "correction": 1}),
-        "any": ([X], {"axis": None, "keepdims": True}),
-        "all": ([X], {"axis": -1, "keepdims": False}),
-        "cumulative_sum": ([X], {"axis": 0}),
-        "topk": ([X, 2], {"axis": 1}),
-    }  # fmt: skip
-    binary = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "equal", "not_equal", "less", "less_equal"}
-    binary |= {"greater", "greater_equal", "logical_and", "logical_or"}
-    calls: dict[str, tuple[list[Any], dict[str, Any]]] = {}
-    for name, operator in tc.ops().items():
-        if operator.name == name:
-            calls[name] = special.get(name, ([X, X + 1] if name in binary else [X], {}))
-    return calls
-
-
-RIGHT = right_calls()
+# Arguments and options of one right call of every operator.
+RIGHT = {name: valid_call(name) for name in tc.ops()}
 
 
 class Producer:
@@ -379,6 +315,14 @@ def what_is_wrong(seed: int) -> str:
         del result
     after = references(call)
     return "" if before == after else f"{where}references {before} became {after}"
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_call_is_right(name: str) -> None:
+    call = BadCall(0)
+    call.name, call.explained, (call.args, call.options) = name, True, RIGHT[name]
+    call.options = {**call.options, "device": "cpu"}
+    assert call.is_right(call.run())
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -4,11 +4,11 @@
 import ast
 import importlib.util
 import inspect
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from valid_calls import entries
 
 import tensorcraft as tc
 
@@ -32,15 +32,6 @@ def stub(name: str) -> ast.Module:
     return ast.parse((PACKAGE / name).read_text())
 
 
-def cases() -> set[str]:
-    names: set[str] = set()
-    for path in (ROOT / "tests" / "ops" / "cases").glob("*.json"):
-        file = json.loads(path.read_text())
-        for entry in (file, *file["cases"]):
-            names.update(entry.get("operators", []), [entry["operator"]] if "operator" in entry else [])
-    return names
-
-
 def test_the_exports_are_the_registered_operators() -> None:
     names = {*OPERATORS, *(alias for o in OPERATORS.values() for alias in o.aliases)}
     assert set(tc._ops.__all__) == names and names <= set(tc.__all__)
@@ -56,7 +47,13 @@ def test_an_operator_has_a_cpu_path_docstring_and_case(name: str) -> None:
     parameters = inspect.signature(operator.function).parameters
     assert text.startswith(operator.summary) and all(f"\n    {p}: " in text for p in parameters)
     assert {"out", "stream", "variant", "device"} <= set(parameters)
-    assert name in cases(), "no case in tests/ops/cases"
+    assert name in entries("cases"), "no case in tests/ops/cases"
+
+
+def test_every_operator_has_one_valid_call() -> None:
+    calls = entries("calls")
+    assert {name: len(calls.get(name, [])) for name in OPERATORS} == dict.fromkeys(OPERATORS, 1)
+    assert set(calls) <= set(OPERATORS)
 
 
 @pytest.mark.parametrize("name", OPERATORS)

@@ -30,7 +30,8 @@ int64_t integer(const Json& j, const Names& names) {
 
 Dims dims(const Json& j, const Names& names) {
   Dims d;
-  for (const Json& item : j) d.push_back(integer(item, names));
+  for (const Json& item : j)
+    if (item != "...") d.push_back(integer(item, names));
   return d;
 }
 
@@ -204,6 +205,11 @@ double draw(const Json& how, DType dtype, std::mt19937_64& random, int64_t index
   return std::normal_distribution<double>(number("mean", 0), number("std", 1))(random);
 }
 
+// What the entries of a file serve that do not say it themselves.
+Json operators_of(const Json& file) {
+  return file.contains("operators") ? file["operators"] : Json::array({file.value("operator", "")});
+}
+
 }  // namespace
 
 bool Case::has_tag(std::string_view tag) const {
@@ -212,41 +218,47 @@ bool Case::has_tag(std::string_view tag) const {
 
 std::vector<Case> cases_of(const Json& file) {
   std::vector<Case> all;
-  for (const Json& j : file.at("cases")) {
-    // One file may serve several operators of a folder.
-    const Json fallback =
-        file.contains("operators") ? file["operators"] : Json::array({file.value("operator", "")});
-    for (const Json& name : j.value("operators", fallback)) {
+  for (const Json& j : file.at("cases"))
+    for (const Json& name : j.value("operators", operators_of(file))) {
       const op::Operator& op = find_operator(name.get<std::string>());
       for (const Names& names : combinations(j.value("sweep", Json::object())))
         for (const Json& dtype : j.value("dtypes", Json::array({"float32"})))
           all.push_back(make_case(op, j, parse_dtype(dtype.get<std::string>()).value(), names));
     }
-  }
   return all;
 }
 
-std::vector<Case> load_cases(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) fail(ErrorKind::not_found, "cases file ", path, " cannot be read");
-  return cases_of(Json::parse(in));
-}
-
-std::vector<Case> all_cases() {
+std::vector<Json> entries_of_all_files(const std::string& list) {
   // Where the tests were built, or below the working directory for a build carried elsewhere.
   const std::string built = TENSORCRAFT_CASES;
   const std::string folder = std::filesystem::exists(built) ? built : "tests/ops/cases";
-  std::vector<Case> all;
-  std::vector<std::string> paths;
+  std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
+  std::vector<Json> all;
   for (const auto& path : paths) {
-    auto part = load_cases(path);
-    all.insert(all.end(), std::make_move_iterator(part.begin()),
-               std::make_move_iterator(part.end()));
+    std::ifstream in(path);
+    if (!in) fail(ErrorKind::not_found, "cases file ", path.string(), " cannot be read");
+    const Json file = Json::parse(in);
+    for (const Json& entry : file.value(list, Json::array())) {
+      all.push_back(entry);
+      if (!entry.contains("operators")) all.back()["operators"] = operators_of(file);
+    }
   }
   return all;
+}
+
+std::vector<Case> all_cases() { return cases_of({{"cases", entries_of_all_files("cases")}}); }
+
+std::vector<Case> valid_calls(DType dtype, int64_t size) {
+  std::vector<Json> calls = entries_of_all_files("calls");
+  for (Json& call : calls) {
+    call["name"] = "call";
+    call["dtypes"] = {std::string(to_string(dtype))};
+    for (Json& sizes : call["sweep"]) sizes = {size};
+  }
+  return cases_of({{"cases", calls}});
 }
 
 namespace {

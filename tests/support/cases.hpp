@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-// The cases files tests/ops/cases/<op>.json: what the conformance test, the compile gate and the
-// benchmark run. Format: tests/ops/cases/README.md.
+// The cases files tests/ops/cases/<op>.json: what the conformance test and the compile gate run,
+// and the valid call that other tests begin with. Format: tests/ops/cases/README.md.
 namespace tensorcraft::test {
 
 // One tensor argument as the file describes it, all names resolved.
@@ -38,9 +38,12 @@ struct Case {
 
 // The cases of a file's content with the sweeps and dtypes multiplied out.
 std::vector<Case> cases_of(const nlohmann::json& file);
-std::vector<Case> load_cases(const std::string& path);
-// The cases of every file in tests/ops/cases.
+// The entries of one list of every file in tests/ops/cases, each with its operators.
+std::vector<nlohmann::json> entries_of_all_files(const std::string& list);
+// The cases of every file.
 std::vector<Case> all_cases();
+// The valid call of every operator, of a dtype and with one size for all its names.
+std::vector<Case> valid_calls(DType dtype, int64_t size);
 
 // What a case returns; takes no memory.
 std::vector<op::OutputSpec> infer_case(const Case& c);

@@ -10,8 +10,6 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 namespace tensorcraft::test {
@@ -212,12 +210,8 @@ std::string LargeCall::run(Device device, int64_t elements, std::string_view var
 }
 
 std::vector<LargeCall> large_calls() {
-  const std::string built = join(TENSORCRAFT_CASES, "/../large_calls.json");
-  std::ifstream in(std::filesystem::exists(built) ? built : "tests/ops/large_calls.json");
-  if (!in) fail(ErrorKind::not_found, "large calls: ", built, " cannot be read");
   std::vector<LargeCall> all;
-  const Json file = Json::parse(in);
-  for (const Json& entry : file.at("cases"))
+  for (const Json& entry : entries_of_all_files("large"))
     for (const Json& name : entry.at("operators"))
       all.emplace_back(entry, find_operator(name.get<std::string>()));
   return all;

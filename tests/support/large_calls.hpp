@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-// Calls of every operator with as many elements as are asked for: tests/ops/large_calls.json, in
-// the format of the cases files. In it "rows" is the size of what is large; rows of the results
-// depend on the same rows of the arguments alone, or on sums over rows that zeros do not change.
+// Calls of every operator with as many elements as are asked for: the list "large" of the cases
+// files. In it "rows" is the size of what is large; rows of the results depend on the same rows of
+// the arguments alone, or on sums over rows that zeros do not change.
 namespace tensorcraft::test {
 
 class LargeCall {

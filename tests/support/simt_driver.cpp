@@ -4,12 +4,12 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/entry.hpp"
 #include "tensorcraft/op/simt.hpp"
-#include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/cross_entropy/cross_entropy_simt.hpp"
 #include "tensorcraft/ops/cross_entropy/params.h"
 #include "tensorcraft/ops/elementwise/expression_table.hpp"
 #include "tensorcraft/ops/elementwise/params.h"
 #include "tensorcraft/simt/instance.hpp"
+#include "tests/support/cases.hpp"
 
 #include <cstdio>
 
@@ -79,43 +79,30 @@ bool serves(const simt::Instance& one, const jit::Rung& rung, const Strings& fie
   return true;
 }
 
-// An operator on small tensors of a dtype, which every rung takes that takes the dtype.
-void add_rungs(std::map<std::string, op::Step>& rungs, const op::Operator& op, DType dtype) {
-  alignas(64) static char memory[64];
-  const auto tensor = [&](DType type, const Dims& shape) {
-    return TensorView(memory, type, shape, Device::cuda());
-  };
-  const std::string_view name = op.description().name;
-  if (name == "elementwise" || name == "clip") return;  // their rungs are those of abs
-  std::vector<TensorView> inputs(op.description().inputs.size(), tensor(dtype, {64, 64}));
-  if (name == "cross_entropy") inputs[1] = tensor(DType::int64, {64});
-  if (name == "where") inputs[0] = tensor(DType::bool_, {64, 64});
-  if (name == "embedding") inputs[0] = tensor(DType::int32, {64});
-  if (name == "attention")
-    for (TensorView& input : inputs) input = tensor(dtype, {1, 1, 64, 32});
-  if (name == "masked_mean") inputs = {tensor(dtype, {2, 8, 64}), tensor(DType::int32, {2})};
-  std::vector<op::Value> none(op.description().options.size());
-  const op::Arguments arguments{inputs, none};
-  std::vector<TensorView> outputs;
-  for (const auto& spec : op.infer(arguments)) outputs.push_back(tensor(spec.dtype, spec.shape));
-  for (const auto& row : op.explain(outputs, arguments, device_info_of_arch("sm_90a")).variants)
+using KnownRungs = std::map<std::string, op::Step>;
+
+// A step of each rung that takes a call.
+void add_rungs(KnownRungs& rungs, const Case& call) try {
+  for (const auto& row : explain_case(call, device_info_of_arch("sm_90a")).variants)
     if (row.plan)
       for (const op::Step& step : row.plan->steps()) rungs[step.kernel.rung->function] = step;
+} catch (const Error&) {
+  // It has to have an option, or its dtype is another.
 }
 
-// A step that a rung is in, by the name of its function.
+// By the name of its function: each rung that takes the valid call of its operator, with or without
+// the options.
 const op::Step* find_rung(const std::string& function) {
   static const auto* const rungs = [] {
-    auto* found = new std::map<std::string, op::Step>;
-    for (const op::Operator* op : operators())
-      for (const DType dtype : {DType::float32, DType::bfloat16}) {
-        try {
-          add_rungs(*found, *op, dtype);
-        } catch (const Error&) {  // it needs options, and no model of these tests has it
-        }
+    auto* found = new KnownRungs;
+    for (const DType dtype : {DType::float32, DType::bfloat16})
+      for (Case& call : valid_calls(dtype, 64)) {
+        add_rungs(*found, call);
+        std::ranges::fill(call.options, nullptr);
+        std::ranges::fill(call.tensors, std::nullopt);
+        add_rungs(*found, call);
       }
-    op::Step& losses = (*found)["tensorcraft::kernel::cross_entropy::reduce"];
-    losses.kernel.rung = &kReduceLosses;
+    (*found)[kReduceLosses.function].kernel.rung = &kReduceLosses;  // TRANSITION
     return found;
   }();
   const auto found = rungs->find(function);
