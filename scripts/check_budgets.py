@@ -24,8 +24,13 @@ TESTED_ELSEWHERE = {
     "tensorcraft/op/rows.cpp": "every row operator's conformance, tests/ops/conformance_test.cpp",
     "tensorcraft/op/host/elements.cpp": "every reference row, tests/ops/conformance_test.cpp",
     "tensorcraft/ops/all.cpp": "tests/ops/conformance_test.cpp runs what it lists",
-    "tensorcraft/ops/l2_normalize/": "its cases say everything, tests/ops/conformance_test.cpp",
 }
+# An operator costs lines in ops/all.hpp and ops/registry.hpp, and may serve one more file; its folder, its launcher and what a
+# script writes do not count, nor do tests, examples and documents.
+MAX_FILES_OF_AN_OPERATOR = 3
+NAMING_PLACES = re.compile(r"(tensorcraft|bindings|python|cli|bench|cmake|scripts)/|(.*/)?CMakeLists\.txt$")
+GENERIC_PLACES = re.compile(r"(tensorcraft|bindings|cli|scripts)/")  # bench/ has peers, python/ the methods of Tensor
+WRITTEN = re.compile(r"scripts/\w+\.py writes this")
 # The words this script and its tests look for stand in them.
 EXEMPT = {"scripts/check_budgets.py", "tests/scripts/test_check_budgets.py"}
 
@@ -176,9 +181,32 @@ def test_problems(tree):
             yield f"scripts/check_budgets.py: {known} is excused and does not exist"
 
 
+def operators_of(tree):
+    """The folders of ops/."""
+    return sorted({name.split("/")[2] for name in tree if re.match(r"tensorcraft/ops/\w+/", name)})
+
+
+def names_operator(op, name, code):
+    """Does code name the operator: by a path, a namespace, its registration, or a comparison with its name?"""
+    if re.search(rf"\bops/{op}/|\bkernels/{op}\.", code) or GENERIC_PLACES.match(name) and re.search(rf'[!=]= *"{op}"', code):
+        return True
+    without_text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', code)
+    return bool(re.search(rf"\b(ops|kernel|detail)::{op}\b|\bOperatorList {op}\(|\b[A-Z]\w*\({op}\)", without_text))
+
+
+def operator_problems(tree):
+    places = {name: code_of(name, text) for name, text in tree.items()
+              if NAMING_PLACES.match(name) and name not in EXEMPT and not name.endswith(".md") and not WRITTEN.search(text)}  # fmt: skip
+    for op in operators_of(tree):
+        own = re.compile(rf"tensorcraft/(ops/{op}/|kernels/{op}(_\w+)?\.(cuh|hpp)$)")
+        found = [name for name, code in places.items() if not own.match(name) and names_operator(op, name, code)]
+        if len(found) > MAX_FILES_OF_AN_OPERATOR:
+            yield f"{op}: {len(found)} files outside its folder name it, at most {MAX_FILES_OF_AN_OPERATOR}: {', '.join(found)}"
+
+
 def problems(root):
     tree = dict(files(Path(root)))
-    for check in (size_problems, rule_problems, variable_problems, macro_problems, test_problems):
+    for check in (size_problems, rule_problems, variable_problems, macro_problems, test_problems, operator_problems):
         yield from check(tree)
 
 

@@ -89,3 +89,52 @@ def test_the_median_file_stays_short(tree):
     for i in range(9):
         write(tree, f"tensorcraft/device/{i}.h", LICENCE + "\n" * 200)
     assert any("median" in line for line in check_budgets.problems(tree))
+
+
+@pytest.fixture
+def operator(tree):
+    """An operator with the lines that it costs."""
+    write(tree, "tensorcraft/ops/pad/params.h", LICENCE + "namespace tensorcraft::kernel::pad {}\n")
+    write(tree, "tensorcraft/ops/all.hpp", LICENCE + '#include "tensorcraft/ops/pad/pad.hpp"\n')
+    write(tree, "tensorcraft/ops/registry.hpp", LICENCE + "#define TC_FOLDERS(X) \\\n  X(pad)\n")
+    write(tree, "tensorcraft/kernels/pad.cuh", LICENCE + '#include "tensorcraft/ops/pad/params.h"\n')
+    write(tree, "tensorcraft/kernels/all.cuh", LICENCE + '// scripts/a.py writes this.\n#include "tensorcraft/kernels/pad.cuh"\n')
+    write(tree, "tensorcraft/op/one.hpp", LICENCE + "using P = kernel::pad::Params;\n")
+    return tree
+
+
+def test_an_operator_costs_three_files_outside_its_folder(operator):
+    assert list(check_budgets.problems(operator)) == []
+
+
+@pytest.mark.parametrize(
+    "path, text",
+    [
+        ("tensorcraft/op/two.hpp", '#include "tensorcraft/ops/pad/params.h"\n'),
+        ("tensorcraft/simt/two.hpp", "TC_LIST(pad)\n"),
+        ("cli/two.hpp", 'if (name == "pad") return;\n'),
+        ("bindings/python/two.hpp", "ops::pad();\n"),
+        ("tensorcraft/ops/two.hpp", "op::OperatorList pad();\n"),
+    ],
+)
+def test_a_fourth_file_that_names_an_operator_is_found(operator, path, text):
+    write(operator, path, LICENCE + text)
+    (found,) = check_budgets.problems(operator)
+    assert found.startswith("pad: 4 files outside its folder name it, at most 3: ") and path in found
+
+
+@pytest.mark.parametrize(
+    "path, text",
+    [
+        ("tensorcraft/op/two.hpp", "// ops/pad/ has the same.\nint pad = tensorcraft::pad(x);\n"),
+        ("tensorcraft/jit/two.hpp", 'fail("as in tensorcraft::kernel::pad::naive");\n'),
+        ("bench/two.hpp", 'if (name != "pad") return;\n'),
+        ("tests/op/two.hpp", '#include "tensorcraft/ops/pad/params.h"\n'),
+        ("examples/two.hpp", '#include "tensorcraft/ops/pad/pad.hpp"\n'),
+        ("tensorcraft/ops/pad/two.hpp", '#include "tensorcraft/ops/pad/params.h"\n'),
+        ("tensorcraft/kernels/pad_shape.hpp", '#include "tensorcraft/ops/pad/params.h"\n'),
+    ],
+)
+def test_what_nothing_forces_does_not_count(operator, path, text):
+    write(operator, path, LICENCE + text)
+    assert list(check_budgets.problems(operator)) == []
