@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/activation.h"
 #include "tensorcraft/device/math.cuh"
 
 // Activations in float. NaN stays NaN.
@@ -37,23 +38,20 @@ TC_DEVICE float gelu_tanh(float x) {
   return 0.5f * x * (1.0f + tanhf(sqrt_two_over_pi * (x + cubic * x * x * x)));
 }
 
-// One of them by a value of an operator's own enum Activation, known to the compiler or at run
-// time.
-template <auto kActivation>
+// Applies an activation that the compiler knows, or one given at run time.
+template <Activation kActivation>
 TC_DEVICE float activate(float x) {
-  using A = decltype(kActivation);
-  if constexpr (kActivation == A::relu) return relu(x);
-  if constexpr (kActivation == A::gelu) return gelu(x);
-  if constexpr (kActivation == A::gelu_tanh) return gelu_tanh(x);
-  if constexpr (kActivation == A::silu) return silu(x);
+  if constexpr (kActivation == Activation::relu) return relu(x);
+  if constexpr (kActivation == Activation::gelu) return gelu(x);
+  if constexpr (kActivation == Activation::gelu_tanh) return gelu_tanh(x);
+  if constexpr (kActivation == Activation::silu) return silu(x);
   return x;
 }
-template <class A>
-TC_DEVICE float activate(A activation, float x) {
-  if (activation == A::relu) return relu(x);
-  if (activation == A::gelu) return gelu(x);
-  if (activation == A::gelu_tanh) return gelu_tanh(x);
-  if (activation == A::silu) return silu(x);
+TC_DEVICE float activate(Activation activation, float x) {
+  if (activation == Activation::relu) return relu(x);
+  if (activation == Activation::gelu) return gelu(x);
+  if (activation == Activation::gelu_tanh) return gelu_tanh(x);
+  if (activation == Activation::silu) return silu(x);
   return x;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/cuda/stream.hpp"
+#include "tensorcraft/device/activation.h"
 
 #include <array>
 #include <cstdint>
@@ -173,8 +174,6 @@ struct Field<E> {
   }
 };
 
-// Activations that a product or a norm applies to its result.
-enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
 template <>
 struct EnumNames<Activation> {
   static constexpr std::array<std::string_view, 5> names = {"none", "relu", "gelu", "gelu_tanh",
@@ -184,6 +183,5 @@ struct EnumNames<Activation> {
 }  // namespace tensorcraft::op
 
 namespace tensorcraft {
-using op::Activation;
 using op::Margins;
 }  // namespace tensorcraft

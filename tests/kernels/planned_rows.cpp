@@ -144,11 +144,10 @@ bool layer_norm(const Planned& c) {
   t.residual_out = outputs.next(t.residual != nullptr);
   auto p = k::layer_norm::contiguous_params(t, c.in().size() / cols, cols,
                                             float(c.option<double>("eps", 1e-5)));
-  const k::layer_norm::Config given{
-      .activation = k::layer_norm::Activation(name - std::begin(kNames)),
-      .has_residual = t.residual != nullptr,
-      .has_weight = t.weight != nullptr,
-      .has_bias = t.bias != nullptr};
+  const k::layer_norm::Config given{.activation = Activation(name - std::begin(kNames)),
+                                    .has_residual = t.residual != nullptr,
+                                    .has_weight = t.weight != nullptr,
+                                    .has_bias = t.bias != nullptr};
   p.scale = float(c.option<double>("scale", 0));
   p.scales = scales;
   // Compiled into a kernel that stores values.
@@ -183,7 +182,7 @@ bool batch_norm(const Planned& c) {
   }
   const auto p = b::contiguous_params(
       t, c.in().shape(0), c.in().shape(1), plane_size(c.in()), float(c.option<double>("eps", 1e-5)),
-      float(c.option<double>("momentum", 0.1)), b::Activation(name - std::begin(kNames)));
+      float(c.option<double>("momentum", 0.1)), Activation(name - std::begin(kNames)));
   const int bytes = c.element_bytes();
   if (training)
     c.expect("cluster", "", b::cluster_launch(p, bytes, c.num_sms(), true), p);
