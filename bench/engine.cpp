@@ -90,7 +90,7 @@ class CaseRun {
   const Case& case_;
   const Settings& settings_;
   const DeviceInfo& device_;
-  const op::Request request_;
+  const diagnose::Request request_;
   const op::Explanation explanation_;
   std::string_view chosen_ = explanation_.variant;
   std::optional<Stream> own_stream_;

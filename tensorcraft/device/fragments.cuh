@@ -9,7 +9,7 @@
 #include "tensorcraft/device/shared.cuh"
 
 // Kernels of one block that show which element of a matrix each register of a lane holds, for
-// jit/fragments.cpp to compare with the maps.
+// diagnose/fragments.cpp to compare with the maps.
 namespace tensorcraft::kernel::fragments {
 
 struct Params {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 
 // A call as text, with nothing computed and no memory: what `explain` and `warmup` take.
 struct RequestText {
@@ -29,26 +29,26 @@ class Request {
  public:
   // `op` is the operator that text.op names. Kind value for text that is no shape, dtype, option or
   // value, and what the operator's own checks throw.
-  Request(const Operator& op, const RequestText& text, const DeviceInfo& device);
+  Request(const op::Operator& op, const RequestText& text, const DeviceInfo& device);
 
   // The operator that is asked about.
-  const Operator& op() const { return op_; }
+  const op::Operator& op() const { return op_; }
   // What the call is made of, for a caller who has memory for it.
   const std::vector<TensorView>& inputs() const { return inputs_; }
   const std::vector<TensorView>& outputs() const { return outputs_; }
-  const std::vector<Value>& options() const { return options_; }
+  const std::vector<op::Value>& options() const { return options_; }
   // What the call would run and why. Kind value for an unknown variant.
-  Explanation explain() const;
+  op::Explanation explain() const;
 
  private:
   void set_option(const std::string& text, DType dtype);
 
-  const Operator& op_;
+  const op::Operator& op_;
   const DeviceInfo device_;
   const std::string variant_;
   std::vector<TensorView> inputs_, outputs_;
-  std::vector<Value> options_;
+  std::vector<op::Value> options_;
   std::deque<std::string> choices_;  // what string_views of options_ point at
 };
 
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/op/request.hpp"
+#include "tensorcraft/diagnose/request.hpp"
 
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
@@ -9,16 +9,16 @@
 
 #include <algorithm>
 
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 namespace {
 
 using test::expect_error;
 
-Explanation explain(const std::string& line, const DeviceInfo& device) {
+op::Explanation explain(const std::string& line, const DeviceInfo& device) {
   const RequestText text = parse_request(line);
   return Request(find_operator(text.op), text, device).explain();
 }
-Explanation on_hopper(const std::string& line) {
+op::Explanation on_hopper(const std::string& line) {
   return explain(line, device_info_of_arch("sm_90a"));
 }
 void expect_refusal(const std::string& line, const std::string& message) {
@@ -64,9 +64,9 @@ TEST(Request, CountsTheWorkOfTheShapesAndDtypes) {
 
 TEST(Request, PassesEveryKindOfOption) {
   const auto config = [](const std::string& options) {
-    const Explanation e = on_hopper("gemm 16x32 32x32 " + options);
-    for (const Considered& c : e.variants)
-      if (c.variant.name == e.variant) return config_text(*c.plan);
+    const op::Explanation e = on_hopper("gemm 16x32 32x32 " + options);
+    for (const op::Considered& c : e.variants)
+      if (c.variant.name == e.variant) return op::config_text(*c.plan);
     return std::string("nothing accepts");
   };
   const auto holds = [&](const char* options, const char* text) {
@@ -125,4 +125,4 @@ TEST(Request, SaysWhatIsWrongWithWhichPart) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose
