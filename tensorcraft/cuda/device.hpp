@@ -35,8 +35,6 @@ struct DeviceInfo {
   // "sm_90a", "sm_89": what NVRTC is asked for.
   std::string arch() const;
 };
-// Another name of the type.
-using GPUCapabilities = DeviceInfo;
 
 // The CUDA devices the driver shows; empty without a driver, never an error.
 int cuda_device_count();
