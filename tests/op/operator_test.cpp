@@ -146,7 +146,7 @@ TEST_F(OperatorTest, TensorsOfTwoDevicesAreRefused) {
 struct Nothing {};
 struct NoOptions {};
 Verdict needs_sm_90(const Nothing&, const DeviceInfo& device) {
-  return device.compute_capability >= 90 ? accept : decline("needs sm_90");
+  return device.has_clusters() ? accept : decline("needs sm_90");
 }
 Verdict takes_all(const Nothing&, const DeviceInfo&) { return accept; }
 
