@@ -71,22 +71,34 @@ Dims parse_integers(const Given& given) {
   }
 }
 
-// "1", "1,2" and "0:1,2:3" as to_margins() takes them.
-op::Value parse_margins(const Given& given) {
-  constexpr std::string_view kForm =
-      "a width such as 1, before,after or before:after for each axis";
+// "1" and "1,2" are integers, "0:1,2:3" is a list of lists.
+op::Value parse_integer_lists(const Given& given) {
+  constexpr std::string_view kForm = "whole numbers such as 1 or 1,2, or lists such as 0:1,2:3";
   if (given.text.find(':') == given.text.npos) return parse_integers(given);
-  op::Margins all;
+  std::vector<Dims> all(1);
   for (std::string_view text = given.text;;) {
-    const size_t end = text.find(',');
-    const std::string_view pair = text.substr(0, end);
-    const size_t colon = pair.find(':');
-    if (colon == pair.npos || all.before.rank() == kMaxRank) refuse(given, kForm);
-    all.before.push_back(parse_number<int64_t>(given, pair.substr(0, colon), kForm));
-    all.after.push_back(parse_number<int64_t>(given, pair.substr(colon + 1), kForm));
+    const size_t end = text.find_first_of(":,");
+    if (all.back().rank() == kMaxRank || all.size() > kMaxRank) refuse(given, kForm);
+    all.back().push_back(parse_number<int64_t>(given, text.substr(0, end), kForm));
     if (end == text.npos) return all;
+    if (text[end] == ',') all.emplace_back();
     text.remove_prefix(end + 1);
   }
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+std::variant<std::monostate, bool, int64_t, double> parse_value(const Given& given) {
+  if (given.text == "True" || given.text == "False") return given.text == "True";
+  const char *begin = given.text.data(), *end = begin + given.text.size();
+  int64_t whole = 0;
+  if (const auto r = std::from_chars(begin, end, whole); r.ptr == end && r.ec == std::errc())
+    return whole;
+  return parse_number<double>(given, given.text, "a number of 64 bits, True or False");
 }
 
 bool parse_boolean(const Given& given) {
@@ -126,6 +138,21 @@ RequestText parse_request(std::string_view line) {
   }
   if (request.op.empty()) fail(ErrorKind::value, '"', line, "\" names no operator");
   return request;
+}
+
+std::vector<op::NamedValue> parse_named_values(std::string_view name, std::string_view text) {
+  std::vector<op::NamedValue> all;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    const std::string_view item = trimmed(text.substr(0, comma));
+    const size_t equals = item.find('=');
+    op::NamedValue& value = all.emplace_back(op::NamedValue{trimmed(item.substr(0, equals))});
+    if (equals != item.npos)
+      value.number = parse_value(
+          {join(name, ": ", value.name), std::string(trimmed(item.substr(equals + 1)))});
+    text = comma == text.npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return all;
 }
 
 Request::Request(const op::Operator& op, const RequestText& text, const DeviceInfo& device)
@@ -176,8 +203,12 @@ void Request::set_option(const std::string& text, DType dtype) {
     case op::ParameterKind::integers:
       value = parse_integers(given);
       break;
-    case op::ParameterKind::margins:
-      value = parse_margins(given);
+    case op::ParameterKind::integer_lists:
+      value = parse_integer_lists(given);
+      break;
+    case op::ParameterKind::named_values:
+      named_values_ = parse_named_values(given.name, texts_.emplace_back(given.text));
+      value = op::NamedValues(named_values_);
       break;
     case op::ParameterKind::number:
       value = parse_number<double>(given, given.text, "a number");
@@ -187,7 +218,7 @@ void Request::set_option(const std::string& text, DType dtype) {
       break;
     case op::ParameterKind::choice:
     case op::ParameterKind::text:
-      value = std::string_view(choices_.emplace_back(given.text));
+      value = std::string_view(texts_.emplace_back(given.text));
       break;
   }
 }

@@ -16,13 +16,18 @@ struct RequestText {
   // One of each array argument, in the order of the operator's description: "4096x512", "scalar",
   // or with a dtype of its own "8:int64".
   std::vector<std::string> shapes;
-  std::string dtype = "float32";     // of every array that names none
-  std::vector<std::string> options;  // "NAME=VALUE"; of an array option the value is a shape
-  std::string variant;               // empty: choose
+  std::string dtype = "float32";  // of every array that names none
+  // "NAME=VALUE"; of an array option the value is a shape, of named arguments "g,u,b=0.5".
+  std::vector<std::string> options;
+  std::string variant;  // empty: choose
 };
 // From one line: OP SHAPE... [--dtype D] [--option NAME=VALUE]... [--variant V]. Kind value where
 // it is not of this form.
 RequestText parse_request(std::string_view line);
+
+// "g, u, b=0.5": two arrays and a number, whose names are parts of `text`. Kind value for a number
+// that is none, in an error that begins with `name`.
+std::vector<op::NamedValue> parse_named_values(std::string_view name, std::string_view text);
 
 // Such a call on one device, ready to be explained.
 class Request {
@@ -48,7 +53,8 @@ class Request {
   const std::string variant_;
   std::vector<TensorView> inputs_, outputs_;
   std::vector<op::Value> options_;
-  std::deque<std::string> choices_;  // what string_views of options_ point at
+  std::deque<std::string> texts_;  // what string_views of options_ point at
+  std::vector<op::NamedValue> named_values_;
 };
 
 }  // namespace tensorcraft::diagnose

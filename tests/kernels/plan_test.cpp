@@ -140,11 +140,16 @@ bool pad(const Planned& c) {
   namespace d = k::pad;
   const TensorView& x = c.in();
   if (x.dtype() != DType::float32) return false;
-  const Margins none{}, given = c.option<Margins>("pad_width", none);
-  if (given.before.rank() != x.rank() || given.before.empty()) return false;
-  const auto p = d::contiguous_params(
-      x.data(), c.out().data(), std::bit_cast<uint32_t>(float(c.option<double>("value", 0))),
-      x.rank(), given.before.data(), given.after.data(), x.shape().data());
+  const auto pairs = c.option<std::vector<Dims>>("pad_width", {});
+  if (pairs.size() != size_t(x.rank()) || pairs.empty()) return false;
+  Dims before, after;
+  for (const Dims& pair : pairs) {
+    before.push_back(pair[0]);
+    after.push_back(pair[1]);
+  }
+  const auto p = d::contiguous_params(x.data(), c.out().data(),
+                                      std::bit_cast<uint32_t>(float(c.option<double>("value", 0))),
+                                      x.rank(), before.data(), after.data(), x.shape().data());
   c.expect("vectorized", d::vectorized_problem(p, 4), d::vectorized_launch(p, 4, c.num_sms()), p);
   c.expect("naive", "", d::naive_launch(p), p);
   return true;
