@@ -19,9 +19,9 @@ TC_DEVICE uint64_t stream_policy(int64_t bytes) {
 // the policy.
 template <int64_t kBytes>
 TC_DEVICE uint64_t stream_policy_of_blocks() {
-  constexpr uint32_t kMost = uint32_t(kStreamedBytes / kBytes);
+  constexpr uint32_t kMax = uint32_t(kStreamedBytes / kBytes);
   const uint64_t last = ptx::createpolicy_evict_last(), normal = ptx::createpolicy_evict_normal();
-  return gridDim.x > kMost ? last : normal;
+  return gridDim.x > kMax ? last : normal;
 }
 
 // load_vector() by that policy, where an access has 16 bytes.

@@ -24,11 +24,11 @@ inline constexpr int64_t kMaxRegisterRow = 16384;  // 64 floats in each of 256 t
 constexpr int warp_row_threads(int group, int held) { return group == 32 && held >= 32 ? 64 : 128; }
 
 // For rows of 1 to kMaxRegisterRow elements and vectors of at most 16 bytes. A block of 128 to
-// `most_threads` threads has a row of more than 1,024, each of them `kept` elements if they can.
-constexpr RowSplit split_rows(int64_t cols, int vector, int kept = 32, int most_threads = 256) {
+// `max_threads` threads has a row of more than 1,024, each of them `kept` elements if they can.
+constexpr RowSplit split_rows(int64_t cols, int vector, int kept = 32, int max_threads = 256) {
   const int vectors = int(div_ceil(cols, int64_t(vector)));
   const auto enough = int(std::bit_ceil(uint64_t(div_ceil(cols, int64_t(kept)))));
-  int threads = std::clamp(enough, 128, most_threads), group = threads;
+  int threads = std::clamp(enough, 128, max_threads), group = threads;
   if (cols <= 1024) {
     threads = 128;
     group = std::clamp(int(std::bit_ceil(uint32_t(vectors))), 8, 32);
@@ -43,8 +43,8 @@ constexpr RowSplit split_rows(int64_t cols, int vector, int kept = 32, int most_
 
 // A Config of rows in registers, by its fields.
 template <class Config>
-constexpr Config registers_config(int64_t cols, int vector, int kept = 32, int most_threads = 256) {
-  const auto [threads, group, slots] = split_rows(cols, vector, kept, most_threads);
+constexpr Config registers_config(int64_t cols, int vector, int kept = 32, int max_threads = 256) {
+  const auto [threads, group, slots] = split_rows(cols, vector, kept, max_threads);
   return Config{.threads = threads,
                 .group = group,
                 .vector = vector,
@@ -142,7 +142,7 @@ inline constexpr PersistentBlocks kWords[] = {{1, 1024}, {2, 1024}, {4, 1024}, {
 // stages, else the first that have it for two.
 constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int tensors,
                                          int weight_bytes, size_t device_bytes, bool has_clusters) {
-  constexpr int kMostValues = 32, kStages = 3;  // 64 KiB of 512 threads' floats
+  constexpr int kMaxValues = 32, kStages = 3;  // 64 KiB of 512 threads' floats
   const int vector = 16 / element_bytes;
   PersistentRows rows{};
   if (cols == 0) return rows;
@@ -158,8 +158,8 @@ constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int te
     const bool whole = slots * cluster * threads * vector == cols;
     // Those of weights, and of four floats for each element of an access.
     const int64_t registers = slots * vector * weight_bytes / 4 + 4 * vector;
-    const int64_t most_registers = threads == 512 ? 112 : whole ? 64 : 48;
-    if (slots * vector > kMostValues || (weight_bytes && registers > most_registers)) continue;
+    const int64_t max_registers = threads == 512 ? 112 : whole ? 64 : 48;
+    if (slots * vector > kMaxValues || (weight_bytes && registers > max_registers)) continue;
     const int64_t bytes = slots * threads * 16;
     const int64_t room = persistent_bytes(device_bytes) / bytes;
     // Or two of x and one of a residual.
