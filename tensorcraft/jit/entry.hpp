@@ -55,7 +55,7 @@ void set_config(KernelKey& key, const Config& config) {
   std::memcpy(key.config.data(), &config, sizeof(Config));
 }
 
-// The number in "sm_90a". Kind value where it is none.
+// The number in "sm_90a". Kind value if it is none.
 int arch_number(std::string_view arch);
 // "tensorcraft::bf16", "float", ...: how device text spells a dtype.
 std::string_view device_type(DType dtype);

@@ -20,8 +20,8 @@ struct LaunchPlan {
   int cluster = 1;       // blocks of a cluster
 };
 
-// Of `wanted` blocks of so many threads those that a multiprocessor has room for; all of them where
-// it does not say how many threads it takes. 0 leaves the choice to the compiler.
+// The blocks, at most `wanted`, of so many threads that a multiprocessor has room for; all of them
+// if it does not say how many threads it takes. 0 leaves the choice to the compiler.
 constexpr int blocks_with_room(int wanted, int threads, int threads_per_sm) {
   return threads_per_sm ? std::min(wanted, threads_per_sm / threads) : wanted;
 }

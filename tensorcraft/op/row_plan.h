@@ -19,7 +19,7 @@ struct RowSplit {
 };
 inline constexpr int64_t kMaxRegisterRow = 16384;  // 64 floats in each of 256 threads
 
-// Threads of a block whose groups have a row each, `held` elements of it a thread: where few blocks
+// Threads of a block whose groups have a row each, `held` elements of it a thread: if few blocks
 // fit a multiprocessor, small ones follow each other sooner.
 constexpr int warp_row_threads(int group, int held) { return group == 32 && held >= 32 ? 64 : 128; }
 
@@ -58,10 +58,10 @@ constexpr int held_registers(int slots, int vector, bool has_residual) {
   return vector == 8 && !has_residual ? slots * vector / 2 : slots * vector;
 }
 
-// How a row lies in the shared memory of the blocks of a cluster.
+// How the shared memory of the blocks of a cluster holds a row.
 struct RowStage {
   int threads, cluster;
-  int shared_bytes;  // of a block; more than kMaxStagedBytes where the row does not fit
+  int shared_bytes;  // of a block; more than kMaxStagedBytes if the row does not fit
 };
 inline constexpr int kMaxStagedCluster = 8;         // blocks that every GPU with clusters accepts
 inline constexpr int kMaxStagedBytes = 224 * 1024;  // of a block, beside its static shared memory
@@ -108,14 +108,14 @@ auto staged_launch(int64_t rows, int64_t cols, int element_bytes, int tensors,
 
 // How blocks that stay divide the rows that they walk over (device/persistent_row.cuh): a row, or
 // the slice of it that each block of a cluster has, is `slots` accesses of each thread, and has a
-// place in shared memory, as have the next ones: `stages` rows in all. 0 blocks where it cannot be.
+// place in shared memory, as have the next ones: `stages` rows in all. 0 blocks if it cannot be.
 struct PersistentRows {
   int threads, cluster, slots, stages;
   bool whole;
   int shared_bytes;
 };
-// Dynamic shared memory that a block may take of `device_bytes`, which are 0 where they are not
-// known; the rest is for what its warps tell each other.
+// Dynamic shared memory that a block may take of `device_bytes`, which are 0 if they are not known;
+// the rest is for what its warps tell each other.
 constexpr int64_t persistent_bytes(size_t device_bytes) {
   return std::min<int64_t>(device_bytes ? int64_t(device_bytes) - 8 * 1024 : INT64_MAX, 200 * 1024);
 }
@@ -127,7 +127,7 @@ inline std::string stages_text(int stages) {
 
 // Blocks that rows of values of 4 or 2 bytes may have, the best first, as measured on an H200:
 // fewer blocks and threads tell each other less, but what 4 and more tell takes as long as 64 KiB
-// of a row. Half the accesses of a thread are half the text, which decides where both are as fast.
+// of a row. Half the accesses of a thread are half the text, which decides if both are as fast.
 struct PersistentBlocks {
   int cluster, threads;
 };
@@ -193,7 +193,7 @@ inline std::string_view persistent_doubt(int64_t rows, const PersistentRows& spl
 template <class Config, class Launch>
 auto persistent_launch(int64_t rows, int element_bytes, const PersistentRows& split, int num_sms,
                        const Launch& launch) {
-  const int64_t sms = std::max(num_sms, 1);  // 0 where the device does not say
+  const int64_t sms = std::max(num_sms, 1);  // 0 if the device does not say
   const int64_t clusters = std::min(rows, div_ceil(sms, int64_t(split.cluster)));
   auto l = launch(Config{.threads = split.threads,
                          .group = split.threads,
@@ -216,7 +216,7 @@ inline bool rows_vector_aligned(const void* data, const RowMap& map, int element
   return true;
 }
 
-// The map of rows that lie one behind another.
+// The map of rows that follow one another.
 constexpr RowMap contiguous_rows(int64_t rows, int64_t cols) {
   RowMap map{};
   if (rows == 1) return map;
