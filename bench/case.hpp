@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/request.hpp"
+#include "tensorcraft/diagnose/request.hpp"
 
 #include <map>
 #include <string>
@@ -11,7 +11,7 @@ namespace tensorcraft::bench {
 
 // One call to be timed, as text; nothing of it is checked yet.
 struct Case {
-  op::RequestText request;  // its variant stays empty
+  diagnose::RequestText request;  // its variant stays empty
   // Integers of the array of this name are drawn below the number; others below the smallest size
   // of another array, so that they are indices into anything.
   std::map<std::string, int64_t> below;

@@ -14,7 +14,7 @@ namespace tensorcraft::bench {
 namespace {
 
 constexpr double kGraphBelowBytes = 16e6, kGraphBelowUs = 10;
-constexpr int kMostCopies = 256, kFewestRuns = 5, kMostRuns = 100;
+constexpr int kMaxCopies = 256, kFewestRuns = 5, kMaxRuns = 100;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
@@ -90,7 +90,7 @@ class CaseRun {
   const Case& case_;
   const Settings& settings_;
   const DeviceInfo& device_;
-  const op::Request request_;
+  const diagnose::Request request_;
   const op::Explanation explanation_;
   std::string_view chosen_ = explanation_.variant;
   std::optional<Stream> own_stream_;
@@ -102,7 +102,7 @@ class CaseRun {
 // As many copies as keep the inputs of a call out of a cache that holds those of the calls before.
 int copies_for(size_t bytes, size_t cache_bytes) {
   const size_t wanted = 2 * cache_bytes / std::max<size_t>(bytes, 1) + 1;
-  return int(std::clamp<size_t>(wanted, 2, kMostCopies));
+  return int(std::clamp<size_t>(wanted, 2, kMaxCopies));
 }
 
 void CaseRun::prepare() {
@@ -208,7 +208,7 @@ void CaseRun::measure(Runner& runner, const std::function<void(double)>& at) {
       candidate.timed->microseconds();
       const int affordable = int(settings_.seconds / std::max(seconds_since(start), 1e-6));
       const int runs = settings_.repetitions > 0 ? settings_.repetitions
-                                                 : std::clamp(affordable, kFewestRuns, kMostRuns);
+                                                 : std::clamp(affordable, kFewestRuns, kMaxRuns);
       total += runs;
       measured.push_back(&candidate);
       const std::string name = candidate.row.candidate + ' ' + candidate.row.variant;

@@ -43,7 +43,7 @@ TensorView part(const TensorView& tensor, int64_t begin, int64_t size) {
 }
 
 // The smallest size of the other arrays, so that integers are indices into any of them.
-int64_t smallest_size(const op::Request& request, const TensorView& except) {
+int64_t smallest_size(const diagnose::Request& request, const TensorView& except) {
   int64_t smallest = INT32_MAX;
   for (const TensorView& input : request.inputs())
     for (int i = 0; &input != &except && i < input.rank(); ++i)
@@ -51,7 +51,7 @@ int64_t smallest_size(const op::Request& request, const TensorView& except) {
   return smallest;
 }
 
-int64_t bound(const Case& c, const op::Request& request, std::string_view name,
+int64_t bound(const Case& c, const diagnose::Request& request, std::string_view name,
               const TensorView& tensor) {
   if (tensor.dtype() == DType::bool_) return 2;
   if (dtype_bytes(tensor.dtype()) == 1) return 256;
@@ -77,7 +77,7 @@ void fill_random(const TensorView& tensor, int64_t below, uint64_t turn, StreamR
   }
 }
 
-size_t Operands::bytes_of(const op::Request& request) {
+size_t Operands::bytes_of(const diagnose::Request& request) {
   size_t bytes = 0;
   for (const TensorView& input : request.inputs()) bytes += input.nbytes();
   for (const TensorView& output : request.outputs()) bytes += output.nbytes();
@@ -86,7 +86,7 @@ size_t Operands::bytes_of(const op::Request& request) {
   return bytes;
 }
 
-Operands::Operands(const Case& c, const op::Request& request, StreamRef stream, int copies)
+Operands::Operands(const Case& c, const diagnose::Request& request, StreamRef stream, int copies)
     : request_(request), stream_(stream) {
   const op::Description& d = request.op().description();
   for (int copy = 0; copy < copies; ++copy) {

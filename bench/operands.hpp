@@ -19,13 +19,13 @@ void fill_random(const TensorView& tensor, int64_t below, uint64_t turn, StreamR
 class Operands {
  public:
   // Allocates and fills `copies` of everything; waits until it is there.
-  Operands(const Case& c, const op::Request& request, StreamRef stream, int copies);
+  Operands(const Case& c, const diagnose::Request& request, StreamRef stream, int copies);
 
   // Bytes of one copy: all inputs and outputs.
-  static size_t bytes_of(const op::Request& request);
+  static size_t bytes_of(const diagnose::Request& request);
 
   int copies() const { return int(sets_.size()); }
-  const op::Request& request() const { return request_; }
+  const diagnose::Request& request() const { return request_; }
   std::span<const TensorView> inputs(int copy) const { return sets_[size_t(copy)].inputs; }
   std::span<const TensorView> outputs(int copy) const { return sets_[size_t(copy)].outputs; }
   // The call with one copy, on the stream: checks, chooses, launches.
@@ -38,7 +38,7 @@ class Operands {
   };
   TensorView add(const TensorView& like, int64_t below);
 
-  const op::Request& request_;
+  const diagnose::Request& request_;
   StreamRef stream_;
   std::deque<Tensor> memory_;
   std::vector<Set> sets_;

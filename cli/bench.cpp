@@ -16,7 +16,7 @@ namespace tensorcraft::cli {
 namespace {
 
 struct BenchArguments {
-  op::RequestText text;
+  diagnose::RequestText text;
   std::vector<std::string> more_shapes;
   std::vector<std::string> below;
   std::string suite, device, dtype = "float32", results, baseline, raw;

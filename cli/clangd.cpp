@@ -3,7 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/jit/clangd.hpp"
+#include "tensorcraft/diagnose/clangd.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -26,8 +26,8 @@ std::string live_arch() {
 
 int write(Console& console, const ClangdArguments& a) {
   const std::string arch = a.arch.empty() ? live_arch() : device_info_of_arch(a.arch).arch();
-  const auto folders = jit::header_folders();
-  const std::string text = jit::clangd_config(arch, folders);
+  const auto folders = diagnose::header_folders();
+  const std::string text = diagnose::clangd_config(arch, folders);
   if (a.output != "-") {
     if (!a.force && std::filesystem::exists(a.output))
       fail(ErrorKind::value, a.output, " exists; --force replaces it");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.hpp"
 
-#include "tensorcraft/op/doctor.hpp"
+#include "tensorcraft/diagnose/doctor.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 namespace tensorcraft::cli {
 namespace {
 
-using op::CheckResult;
+using diagnose::CheckResult;
 
 Color color_of(CheckResult result) {
   if (result == CheckResult::pass) return Color::green;
   return result == CheckResult::warn ? Color::yellow : Color::red;
 }
 
-Json to_json(const std::vector<op::DoctorCheck>& checks, bool healthy) {
+Json to_json(const std::vector<diagnose::DoctorCheck>& checks, bool healthy) {
   Json all = Json::array();
-  for (const op::DoctorCheck& c : checks)
+  for (const diagnose::DoctorCheck& c : checks)
     all.push_back({{"number", all.size() + 1},
                    {"name", c.name},
                    {"result", to_string(c.result)},
@@ -28,10 +28,10 @@ Json to_json(const std::vector<op::DoctorCheck>& checks, bool healthy) {
   return {{"healthy", healthy}, {"checks", all}};
 }
 
-void print(Console& console, const std::vector<op::DoctorCheck>& checks) {
+void print(Console& console, const std::vector<diagnose::DoctorCheck>& checks) {
   size_t width = 0, number = 0;
-  for (const op::DoctorCheck& c : checks) width = std::max(width, c.name.size());
-  for (const op::DoctorCheck& c : checks) {
+  for (const diagnose::DoctorCheck& c : checks) width = std::max(width, c.name.size());
+  for (const diagnose::DoctorCheck& c : checks) {
     ++number;
     const std::string place = (number < 10 ? " " : "") + std::to_string(number);
     console.print(place + "  " + console.colored(color_of(c.result), to_string(c.result)) + "  " +
@@ -48,11 +48,12 @@ Command doctor_command() {
           .help = "check driver, device, NVRTC, cache, disk, oneDNN, Python package and versions",
           .options = {{"--require-gpu", "a machine without a usable GPU fails", require_gpu.get()}},
           .run = [require_gpu](Console& console) -> int {
-            const auto checks = op::run_doctor({.require_gpu = *require_gpu,
-                                                .probe = &find_operator("l2_normalize"),
-                                                .program_version = TENSORCRAFT_VERSION});
-            const bool healthy = std::ranges::none_of(
-                checks, [](const op::DoctorCheck& c) { return c.result == CheckResult::fail; });
+            const auto checks = diagnose::run_doctor({.require_gpu = *require_gpu,
+                                                      .probe = &find_operator("l2_normalize"),
+                                                      .program_version = TENSORCRAFT_VERSION});
+            const bool healthy = std::ranges::none_of(checks, [](const diagnose::DoctorCheck& c) {
+              return c.result == CheckResult::fail;
+            });
             if (console.json)
               console.print_json(to_json(checks, healthy));
             else

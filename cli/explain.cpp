@@ -10,7 +10,7 @@ namespace tensorcraft::cli {
 namespace {
 
 struct ExplainArguments {
-  op::RequestText text;
+  diagnose::RequestText text;
   Target target;
 };
 
@@ -58,7 +58,7 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
 
 int show(Console& console, const ExplainArguments& a) {
   const DeviceInfo device = a.target.info();
-  op::Explanation e = op::Request(find_operator(a.text.op), a.text, device).explain();
+  op::Explanation e = diagnose::Request(find_operator(a.text.op), a.text, device).explain();
   op::add_kernel_reports(e, device);
   if (console.json) {
     console.print_json(to_json(e, device));

@@ -2,7 +2,7 @@
 #include "cli/command.hpp"
 
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/jit/fragments.hpp"
+#include "tensorcraft/diagnose/fragments.hpp"
 
 #include <memory>
 
@@ -27,7 +27,7 @@ int show(Console& console, const FragmentsArguments& a) {
   Json checks = Json::array();
   std::vector<std::vector<std::string>> table{{"instruction", "registers", "wrong", "first"}};
   int wrong = 0;
-  for (const auto& check : jit::verify_fragments(device)) {
+  for (const auto& check : diagnose::verify_fragments(device)) {
     wrong += check.wrong;
     checks.push_back(Json{{"instruction", check.instruction},
                           {"registers", check.registers},
@@ -40,9 +40,9 @@ int show(Console& console, const FragmentsArguments& a) {
     console.print_json(Json{{"device", to_string(device)},
                             {"name", device_info(device).name},
                             {"checks", checks},
-                            {"maps", jit::describe_fragments()}});
+                            {"maps", diagnose::describe_fragments()}});
   } else {
-    if (!a.quiet) console.print(jit::describe_fragments());
+    if (!a.quiet) console.print(diagnose::describe_fragments());
     console.print_table(table);
     console.print(std::string(wrong ? "the maps differ from " : "the maps are those of ") +
                   to_string(device) + ", " + device_info(device).name);

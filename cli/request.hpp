@@ -3,7 +3,7 @@
 #include "cli/command.hpp"
 
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/op/request.hpp"
+#include "tensorcraft/diagnose/request.hpp"
 
 #include <string>
 #include <vector>

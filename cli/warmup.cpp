@@ -38,8 +38,8 @@ std::vector<jit::KernelKey> kernels_of(const std::vector<std::string>& calls,
                                        const DeviceInfo& device) {
   std::vector<jit::KernelKey> kernels;
   for (const std::string& call : calls) {
-    const op::RequestText text = op::parse_request(call);
-    const op::Explanation e = op::Request(find_operator(text.op), text, device).explain();
+    const diagnose::RequestText text = diagnose::parse_request(call);
+    const op::Explanation e = diagnose::Request(find_operator(text.op), text, device).explain();
     if (e.variant.empty())
       fail(ErrorKind::value, '"', call, "\": no variant accepts; see tensorcraft explain ", call);
     for (const op::Considered& c : e.variants)

@@ -9,8 +9,9 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = ["core", "cuda", "runtime", "jit", "op", "ops", "kernels"]
+LAYERS = ["core", "cuda", "runtime", "jit", "op", "ops", "diagnose", "kernels"]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+RUNS_SIMT = ("op", "ops", "diagnose")  # the layers that may include simt/
 # The host branches of these two say what device words mean to a plain C++ compiler.
 HOST_BRANCH = {"tensorcraft/device/base.h", "tensorcraft/device/host.h"}
 # What of the library the launchers of kernels/ may include: these need no libtensorcraft.so.
@@ -77,8 +78,10 @@ def host_problem(path, target):
         return None if there in ("device", "core") else "simt/ includes only simt/, device/ and core/"
     if here == "core" and there == "device":
         return None if FLOAT_TYPES.match(target) else "core/ includes only the float types of device/"
-    if there in ("device", "simt"):
+    if there == "device":
         return None
+    if there == "simt":
+        return None if here in RUNS_SIMT else "simt/ is known to op/, ops/ and diagnose/ alone"
     if LAYERS.index(there) > LAYERS.index(here):
         return f"an include goes down only: {here} is below {there}"
     if operator(path) and operator(target) and operator(path) != operator(target):

@@ -135,18 +135,16 @@ Dims to_dims(nb::handle shape, std::string_view name) {
   return dims;
 }
 
-op::Value to_margins(nb::handle object, std::string_view name) {
-  size_t pairs = 0;
-  for (nb::handle item : object) pairs += is_list(item);
-  if (pairs == 0) return to_dims(object, name);
-  Margins all;
+op::Value to_integer_lists(nb::handle object, std::string_view name) {
+  size_t lists = 0;
+  for (nb::handle item : object) lists += is_list(item);
+  if (lists == 0) return to_dims(object, name);
+  std::vector<Dims> all;
   for (nb::handle item : object) {
-    if (!is_list(item) || nb::len(item) != 2)
-      fail(ErrorKind::type, name,
-           " must be an int, a pair (before, after) or such a pair for each axis, got ",
+    if (!is_list(item))
+      fail(ErrorKind::type, name, " must be an int, a list of ints or a list of such lists, got ",
            nb::cast<std::string>(nb::str(item)), " among them");
-    all.before.push_back(to_int64(nb::object(item[0]), name));
-    all.after.push_back(to_int64(nb::object(item[1]), name));
+    all.push_back(to_dims(item, name));
   }
   return all;
 }

@@ -50,8 +50,8 @@ StreamRef to_stream(nb::handle object, int device);
 int to_axis(int64_t axis);
 // An integer or a sequence of integers.
 Dims to_dims(nb::handle shape, std::string_view name = "shape");
-// A list or tuple of two integers, or of such pairs, one for each axis.
-op::Value to_margins(nb::handle object, std::string_view name);
+// A list or tuple of integers, or of such lists.
+op::Value to_integer_lists(nb::handle object, std::string_view name);
 nb::tuple to_tuple(const Dims& dims);
 
 }  // namespace tensorcraft::python

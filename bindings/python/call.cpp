@@ -27,19 +27,6 @@ nb::object frameworks(const char* name) {
   return kept(module, [] { return nb::module_::import_("tensorcraft._frameworks"); }).attr(name);
 }
 
-// The caller's name of an array that the text "g, u, b=0.5" of the option `operands` names.
-std::string operand_name(const op::Description& d, const nb::tuple& options, size_t array) {
-  const auto found = std::ranges::find(d.options, "operands", &op::Parameter::name);
-  const auto text = nb::cast<std::string>(options[size_t(found - d.options.begin())]);
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if (word.find('=') == word.npos && array-- == 0) return word;
-    at = end + 1;
-  }
-  return std::string(d.inputs[0].name);
-}
-
 // Everything one call borrows or makes, alive until it returns.
 class Call {
  public:
@@ -47,17 +34,14 @@ class Call {
        nb::handle device)
       : description_(op.description()), given_stream_(stream) {
     arrays_.reserve(inputs.size() + options.size());
-    const bool has_operands = !description_.inputs.empty() && description_.inputs.back().optional;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (has_operands)
-        arrays_.push_back(
-            to_array(inputs[i], name(), operand_name(description_, options, i), stream));
-      else
-        arrays_.push_back(to_array(inputs[i], name(), description_.inputs[i].name, stream));
-    }
-    const size_t num_inputs = arrays_.size();
     options_.resize(options.size());
-    for (size_t i = 0; i < options.size(); ++i) set_option(i, options[i]);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      arrays_.push_back(to_array(inputs[i], name(), description_.inputs[i].name, stream));
+    for (size_t i = 0; i < options.size(); ++i)
+      if (is_named_values(i)) set_named_values(i, options[i]);
+    const size_t num_inputs = arrays_.size();
+    for (size_t i = 0; i < options.size(); ++i)
+      if (!is_named_values(i)) set_option(i, options[i]);
     pick_device(device);
     pick_stream();
     for (ArrayArgument& a : arrays_)
@@ -96,6 +80,38 @@ class Call {
   }
 
  private:
+  bool is_named_values(size_t i) const {
+    return description_.options[i].kind == op::ParameterKind::named_values;
+  }
+
+  // The keyword arguments that are no parameter: a number is one, anything else is an input.
+  void set_named_values(size_t i, nb::handle values) {
+    for (const auto& [key, value] : nb::cast<nb::dict>(values)) {
+      op::NamedValue& named = named_values_.emplace_back(op::NamedValue{to_text(key, "name")});
+      if (PyBool_Check(value.ptr()))
+        named.number = value.ptr() == Py_True;
+      else if (PyLong_Check(value.ptr()))
+        named.number = to_whole(value, named.name);
+      else if (PyFloat_Check(value.ptr()))
+        named.number = PyFloat_AS_DOUBLE(value.ptr());
+      else
+        arrays_.push_back(to_array(value, name(), named.name, given_stream_));
+    }
+    if (arrays_.empty() || arrays_.size() > description_.inputs.size())
+      fail(ErrorKind::value, name(), ": takes 1 to ", description_.inputs.size(),
+           " arrays as keyword arguments, got ", arrays_.size());
+    options_[i] = op::NamedValues(named_values_);
+  }
+
+  int64_t to_whole(nb::handle value, std::string_view named) const {
+    int overflow = 0;
+    const int64_t whole = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+    if (overflow)
+      fail(ErrorKind::value, name(), ": ", named,
+           " does not fit 64 bits; use a float or a number from -2**63 to 2**63 - 1");
+    return whole;
+  }
+
   void set_option(size_t i, nb::handle value) {
     const op::Parameter& p = description_.options[i];
     if (value.is_none()) {
@@ -119,8 +135,8 @@ class Call {
       options_[i] = to_dtype(value);
     } else if (p.kind == op::ParameterKind::integers && is_list(value)) {
       options_[i] = to_dims(value, p.name);
-    } else if (p.kind == op::ParameterKind::margins && is_list(value)) {
-      options_[i] = to_margins(value, p.name);
+    } else if (p.kind == op::ParameterKind::integer_lists && is_list(value)) {
+      options_[i] = to_integer_lists(value, p.name);
     } else if (PyBool_Check(value.ptr())) {
       options_[i] = value.ptr() == Py_True;
     } else if (PyUnicode_Check(value.ptr())) {
@@ -235,6 +251,7 @@ class Call {
   std::vector<ArrayArgument> arrays_;
   std::vector<TensorView> inputs_;
   std::vector<op::Value> options_;
+  std::vector<op::NamedValue> named_values_;
   std::vector<std::pair<size_t, size_t>> tensor_options_;  // option, array
   std::vector<nb::object> packed_;
   Device device_;

@@ -29,8 +29,11 @@ std::string python_type(const Parameter& p) {
     case ParameterKind::integers:
       type = "int | Sequence[int]";
       break;
-    case ParameterKind::margins:
+    case ParameterKind::integer_lists:
       type = "int | Sequence[int] | Sequence[Sequence[int]]";
+      break;
+    case ParameterKind::named_values:
+      type = "ArrayLike";
       break;
     case ParameterKind::number:
       type = "float";
@@ -51,9 +54,12 @@ std::string python_type(const Parameter& p) {
   return p.optional ? type + " | None" : type;
 }
 
-// Inputs that a call may leave out have the names that the caller gives them: keyword arguments,
-// from which the option `operands` is made.
-bool takes_operands(const Description& d) { return !d.inputs.empty() && d.inputs.back().optional; }
+// The parameter that takes all other keyword arguments, which then are the inputs; null: none does.
+const Parameter* named_values(const Description& d) {
+  for (const Parameter& p : d.options)
+    if (p.kind == ParameterKind::named_values) return &p;
+  return nullptr;
+}
 
 std::string signature(const Description& d, bool typed) {
   std::string s;
@@ -67,18 +73,22 @@ std::string signature(const Description& d, bool typed) {
     return p.kind == ParameterKind::dtype && p.default_value != "None" ? '"' + p.default_value + '"'
                                                                        : p.default_value;
   };
-  const bool by_name = takes_operands(d);
-  if (!by_name)
+  const Parameter* const named = named_values(d);
+  if (!named)
     for (const auto& p : d.inputs) add(p, {});
   for (const auto& p : d.options)
-    if (p.positional) add(p, by_name ? "" : value_of(p));
-  s += by_name ? ", /, *" : ", *";
+    if (p.positional) add(p, named ? "" : value_of(p));
+  s += named ? ", /, *" : ", *";
   for (const auto& p : d.options)
-    if (!p.positional && !(by_name && p.name == "operands")) add(p, value_of(p));
+    if (!p.positional && &p != named) add(p, value_of(p));
   s += typed ? ", out: ArrayLike | None = None, stream: Any = None, variant: str | None = None, "
                "device: str | None = None"
              : ", out=None, stream=None, variant=None, device=None";
-  if (by_name) s += typed ? ", **operands: ArrayLike" : ", **operands";
+  if (named) {
+    s += ", **";
+    s += named->name;
+    if (typed) s += ": " + python_type(*named);
+  }
   return s;
 }
 
@@ -87,7 +97,7 @@ std::string docstring(const Description& d) {
   const auto add = [&](std::string_view name, std::string_view doc) {
     s.append("        ").append(name).append(": ").append(doc).append(".\n");
   };
-  if (!takes_operands(d))
+  if (!named_values(d))
     for (const auto& p : d.inputs) add(p.name, documented(p));
   for (const auto& p : d.options) add(p.name, documented(p));
   add("out", "array to write the result into; it is returned");
@@ -117,12 +127,10 @@ std::string tuple_of(const std::vector<Parameter>& parameters) {
 }
 
 void write_function(std::ostream& py, std::ostream& pyi, const Description& d, size_t index) {
-  const bool by_name = takes_operands(d);
   py << "def " << d.name << "(" << signature(d, false) << "):\n    \"\"\"" << docstring(d)
      << "\"\"\"\n";
-  if (by_name) py << "    arrays, operands = _split(\"" << d.name << "\", operands)\n";
-  py << "    return _call(" << index << ", " << (by_name ? "arrays" : tuple_of(d.inputs)) << ", "
-     << tuple_of(d.options) << ", out, stream, variant, device)\n\n\n";
+  py << "    return _call(" << index << ", " << (named_values(d) ? "()" : tuple_of(d.inputs))
+     << ", " << tuple_of(d.options) << ", out, stream, variant, device)\n\n\n";
   pyi << "def " << d.name << "(" << signature(d, true) << ") -> Any: ...\n";
 }
 
@@ -151,7 +159,7 @@ int main(int argc, char** argv) {
   std::ofstream py(folder / "_ops.py"), pyi(folder / "_ops.pyi");
   py << "# SPDX-License-Identifier: Apache-2.0\n\"\"\"One function an operator, generated from the "
         "registry at build time.\"\"\"\n"
-     << "from ._operands import split as _split\nfrom ._registry import Operator\n"
+     << "from ._registry import Operator\n"
      << "from ._tensorcraft import call as _call\n\n\n";
   pyi << "# SPDX-License-Identifier: Apache-2.0\nfrom collections.abc import Sequence\nfrom typing "
          "import Any, Literal\n\nfrom "

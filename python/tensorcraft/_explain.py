@@ -9,7 +9,6 @@ from typing import Any
 
 from . import _ops
 from . import _tensorcraft as native
-from ._operands import split
 from ._registry import Operator
 from .errors import TensorCraftKeyError
 
@@ -86,11 +85,8 @@ def explain(op: str, /, *args: Any, arch: str | None = None, **options: Any) -> 
     bound.apply_defaults()
     values = dict(bound.arguments)
     common = {name: values.pop(name) for name in ("out", "stream", "variant", "device")}
-    if record._takes_operands:
-        arrays, values["operands"] = split(op, values["operands"])
     chosen = {name: values.pop(name) for name in record._options}
-    inputs = arrays if record._takes_operands else tuple(values.values())
-    found = native.explain(record._index, inputs, tuple(chosen.values()), common["variant"], common["device"], arch)
+    found = native.explain(record._index, tuple(values.values()), tuple(chosen.values()), common["variant"], common["device"], arch)
     rows = tuple(Verdict(**row) for row in found.pop("variants"))
     kernels = tuple(Kernel(**made) for made in found.pop("kernels"))
     return Explanation(variants=rows, kernels=kernels, **found)

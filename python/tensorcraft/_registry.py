@@ -41,7 +41,6 @@ class Operator:
         self.variants = tuple(Variant(*v) for v in variants)  # best first within a device
         self._num_inputs = num_inputs
         self._options = options
-        self._takes_operands = "operands" in options  # arrays by keyword, which the call names
 
     def __repr__(self) -> str:
         return f"<operator {self.name}: {', '.join(dict.fromkeys(v.name for v in self.variants))}>"

@@ -35,10 +35,6 @@ enum class DType : uint8_t {
 // How many there are, without the second names.
 inline constexpr int kNumDTypes = 11;
 
-// Other names of the type.
-using DataType = DType;
-using PrecisionFormat = DType;
-
 // "float32", "bfloat16", ..., "bool": the spelling of every error and of Python.
 std::string_view to_string(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);

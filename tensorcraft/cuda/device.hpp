@@ -29,14 +29,14 @@ struct DeviceInfo {
   // By the compute capability.
   bool has_tensor_cores() const { return compute_capability >= 70; }
   bool has_tma() const { return compute_capability >= 90; }
+  bool has_clusters() const { return compute_capability >= 90; }
+  bool has_wgmma() const { return compute_capability == 90; }  // sm_90a alone
   bool has_dependent_launch() const { return compute_capability >= 90; }
   bool has_fp8() const { return compute_capability >= 89; }
   bool has_ue8m0() const { return compute_capability >= 100; }
   // "sm_90a", "sm_89": what NVRTC is asked for.
   std::string arch() const;
 };
-// Another name of the type.
-using GPUCapabilities = DeviceInfo;
 
 // The CUDA devices the driver shows; empty without a driver, never an error.
 int cuda_device_count();

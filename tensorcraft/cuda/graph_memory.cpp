@@ -89,7 +89,7 @@ void GraphMemory::give_back(Block& block) noexcept {
 }
 
 void* allocate_for_graph(size_t bytes, StreamRef stream) {
-  if (bytes == 0 || bytes > kMostGraphBytes || !stream.handle()) return nullptr;
+  if (bytes == 0 || bytes > kMaxGraphBytes || !stream.handle()) return nullptr;
   const DeviceGuard guard(stream.device());
   const Driver& driver = require_driver();
   CUgraph_st* const graph = recorded_graph(driver, stream);

@@ -63,17 +63,17 @@ Occupancy occupancy(const DeviceInfo& device, const BlockUse& use) {
     int blocks;
   };
   const int warps = (use.threads + kWarp - 1) / kWarp;
-  const int most_warps = device.threads_per_sm / kWarp;
+  const int max_warps = device.threads_per_sm / kWarp;
   const bool fits = use.threads <= kMaxThreads && use.registers <= kMaxRegisters;
   const std::array<Limit, 4> limits = {{
       {"registers", fits ? blocks_by_registers(device, use, warps) : 0},
       {"shared memory", blocks_by_shared(device, use)},
-      {"threads", use.threads <= kMaxThreads ? most_warps / warps : 0},
+      {"threads", use.threads <= kMaxThreads ? max_warps / warps : 0},
       {"blocks", max_blocks(device.compute_capability)},
   }};
   const Limit& least = *std::ranges::min_element(limits, {}, &Limit::blocks);
   return {.blocks_per_sm = least.blocks,
-          .fraction = double(least.blocks * warps) / most_warps,
+          .fraction = double(least.blocks * warps) / max_warps,
           .limit = least.name};
 }
 

@@ -11,7 +11,7 @@ DevicePointer StreamCounters::of(const Driver& driver, CUstream_st* stream, Grap
   const std::lock_guard lock(mutex_);
   const auto known = counters_.find(number);
   if (known != counters_.end()) return known->second;
-  if (counters_.size() == kMost) return 0;
+  if (counters_.size() == kMax) return 0;
   GraphMemory::Block* const block = memory.take(driver, sizeof(uint32_t));
   if (!block) return 0;
   // Under the lock, so that no launch of another thread on the stream comes before it.

@@ -9,7 +9,7 @@ namespace tensorcraft::cuda {
 
 // A word that is 0 whenever no work of `stream` runs, for kernels that count with it and leave it
 // 0: nobody clears it before a launch. Null while the stream is recorded, as the graph may run
-// beside the stream; for a stream that comes after the first StreamCounters::kMost of a device; and
+// beside the stream; for a stream that comes after the first StreamCounters::kMax of a device; and
 // where the driver refuses: use a word that is cleared.
 uint32_t* counter_of(StreamRef stream);
 
@@ -17,7 +17,7 @@ uint32_t* counter_of(StreamRef stream);
 // driver knows streams: their handles are used again. Internal to cuda/.
 class StreamCounters {
  public:
-  static constexpr size_t kMost = 1024;
+  static constexpr size_t kMax = 1024;
   // In a block of `memory`; 0 where there is none.
   DevicePointer of(const Driver& driver, CUstream_st* stream, GraphMemory& memory);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/activation.h"
 #include "tensorcraft/device/math.cuh"
 
 // Activations in float. NaN stays NaN.
@@ -10,11 +11,11 @@ TC_DEVICE float relu(float x) { return fmax_nan(x, 0.0f); }
 // x / (1 + e^-x)
 TC_DEVICE float silu(float x) { return x / (1.0f + expf(-x)); }
 
-// x times the normal distribution's cumulative probability at x, 19 instructions without a branch
-// where erfcf is 50. The tail behind z = |x| is e^(-z^2 / 2) times a quotient of polynomials,
-// fitted to it from 0 to 16 with a relative error of 2^-27; behind 16 the exponential is 0. So the
-// far negative side keeps its relative precision, 4 units in the last place near 0 and about x^2 of
-// them far away, where the argument of the exponential is rounded.
+// x times the normal distribution's cumulative probability at x, 19 instructions without a branch,
+// while erfcf has 50. The tail past z = |x| is e^(-z^2 / 2) times a quotient of polynomials, fitted
+// to it from 0 to 16 with a relative error of 2^-27; past 16 the exponential is 0. So the far
+// negative side keeps its relative precision, 4 units in the last place near 0 and about x^2 of
+// them far away, because the argument of the exponential is rounded.
 TC_DEVICE float gelu(float x) {
   const float z = fminf(fabsf(x), 16.0f);
   float above = fmaf(0.00422213133f, z, 0.0413417332f);
@@ -37,23 +38,20 @@ TC_DEVICE float gelu_tanh(float x) {
   return 0.5f * x * (1.0f + tanhf(sqrt_two_over_pi * (x + cubic * x * x * x)));
 }
 
-// One of them by a value of an operator's own enum Activation, known to the compiler or at run
-// time.
-template <auto kActivation>
+// Applies an activation that the compiler knows, or one given at run time.
+template <Activation kActivation>
 TC_DEVICE float activate(float x) {
-  using A = decltype(kActivation);
-  if constexpr (kActivation == A::relu) return relu(x);
-  if constexpr (kActivation == A::gelu) return gelu(x);
-  if constexpr (kActivation == A::gelu_tanh) return gelu_tanh(x);
-  if constexpr (kActivation == A::silu) return silu(x);
+  if constexpr (kActivation == Activation::relu) return relu(x);
+  if constexpr (kActivation == Activation::gelu) return gelu(x);
+  if constexpr (kActivation == Activation::gelu_tanh) return gelu_tanh(x);
+  if constexpr (kActivation == Activation::silu) return silu(x);
   return x;
 }
-template <class A>
-TC_DEVICE float activate(A activation, float x) {
-  if (activation == A::relu) return relu(x);
-  if (activation == A::gelu) return gelu(x);
-  if (activation == A::gelu_tanh) return gelu_tanh(x);
-  if (activation == A::silu) return silu(x);
+TC_DEVICE float activate(Activation activation, float x) {
+  if (activation == Activation::relu) return relu(x);
+  if (activation == Activation::gelu) return gelu(x);
+  if (activation == Activation::gelu_tanh) return gelu_tanh(x);
+  if (activation == Activation::silu) return silu(x);
   return x;
 }
 

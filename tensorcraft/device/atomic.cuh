@@ -107,7 +107,7 @@ TC_DEVICE uint32_t atomic_exchange(uint32_t* address, uint32_t x) {
   return simt::atomic(simt::Atomic::exchange_u32, address, x);
 #endif
 }
-// Writes x where the memory holds `expected`.
+// Writes x if the memory holds `expected`.
 TC_DEVICE uint32_t atomic_cas(uint32_t* address, uint32_t expected, uint32_t x) {
 #if TC_PTX
   return ::atomicCAS(address, expected, x);

@@ -37,7 +37,7 @@ TC_HOST_DEVICE constexpr To bit_cast(const From& x) {
 }
 
 // a / b rounded up, for integers a >= 0 and b > 0 of any two types; the result has their common
-// type. Correct up to the largest value, where a + b - 1 would overflow.
+// type. Correct up to the largest value, for which a + b - 1 would overflow.
 template <class A, class B>
 TC_HOST_DEVICE constexpr auto div_ceil(A a, B b) {
   static_assert(A(1) / A(2) == A(0) && B(1) / B(2) == B(0), "div_ceil takes integers");
@@ -50,7 +50,7 @@ TC_HOST_DEVICE constexpr auto round_up(A a, B b) {
   return div_ceil(a, b) * b;
 }
 
-// A where `first` is true, else B: device text has no <type_traits>.
+// A if `first` is true, else B: device text has no <type_traits>.
 namespace detail {
 template <bool first, class A, class B>
 struct SelectType {

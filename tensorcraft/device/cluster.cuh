@@ -7,7 +7,7 @@ namespace tensorcraft {
 
 inline constexpr int kMaxCluster = 8;  // blocks of a cluster that every sm_90 GPU accepts
 
-// Lies in the kernel's shared struct, at the same place in every block. It serves one exchange.
+// Part of the kernel's shared struct, at the same place in every block. It serves one exchange.
 template <class T>
 struct ClusterExchange {
   T values[kMaxCluster];

@@ -6,8 +6,9 @@
 
 namespace tensorcraft {
 
-// One row of x, residual and residual_out of a norm that stores codes; h is x + residual where that
-// is given, which is asked at run time. Params is an operator's, with the fields named here.
+// One row of x, residual and residual_out of a norm that stores codes; h is x + residual if a
+// residual is given, which is asked at run time. Params is an operator's, with the fields named
+// here.
 template <class T, auto C, class Params>
 struct CodeRow {
   const Params& p;
@@ -29,9 +30,8 @@ struct CodeRow {
 };
 
 // Stores the codes of what a group's threads hold of a row, `y` in the place of its slots, which is
-// used up: by the row's own scale where those are asked for, which is stored too, else by the one
-// that is given.
-// All threads of the block call. `scratch` serves nothing else.
+// used up: by the row's own scale, which is stored too, if those are asked for, else by the given
+// one. All threads of the block call. `scratch` serves nothing else.
 template <class Code, auto C, class Params, class Slots>
 TC_DEVICE void store_code_row(const Params& p, uint32_t row, bool exists, const Slots& slots,
                               float (&y)[C.slots][C.vector], BlockReduce<float>& scratch) {

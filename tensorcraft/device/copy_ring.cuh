@@ -10,13 +10,13 @@ namespace tensorcraft {
 //   fill      kStages - 1 times at first, then once after each `next`
 //   next      before they read a stage; it also ends the block's use of the stage before it
 //   finish    before shared memory serves another purpose
-// Where no tile is left, the copy given to `fill` does nothing, and the count stays right.
+// If no tile is left, the copy given to `fill` does nothing, and the count stays right.
 template <int kStages>
 struct CopyRing {
   static_assert(kStages >= 2, "one stage is read while another is filled");
   int to_fill = 0, to_read = 0;
 
-  // copy(stage) starts the calling thread's copies into a stage that nobody reads any more.
+  // copy(stage) starts the calling thread's copies into a stage that is no longer read.
   template <class Copy>
   TC_DEVICE void fill(const Copy& copy) {
     copy(to_fill);

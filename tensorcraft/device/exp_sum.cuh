@@ -57,7 +57,7 @@ struct ExpSum {
   // The sum as it counts beside a maximum at least as large.
   TC_DEVICE float relative_to(float all) const { return sum * exp_fast(top - all); }
 
-  // log(sum(e^x)): -inf of no values, and +inf where one is.
+  // log(sum(e^x)): -inf of no values, and +inf if one of them is.
   TC_DEVICE float log_sum() const { return top == kInfinity ? top : top + logf(sum); }
 };
 

@@ -9,7 +9,7 @@
 #include "tensorcraft/device/shared.cuh"
 
 // Kernels of one block that show which element of a matrix each register of a lane holds, for
-// jit/fragments.cpp to compare with the maps.
+// diagnose/fragments.cpp to compare with the maps.
 namespace tensorcraft::kernel::fragments {
 
 struct Params {
@@ -17,7 +17,7 @@ struct Params {
   uint32_t* out;
 };
 
-// in: a lane's registers a, b and c, one lane behind the other; out: its registers d.
+// in: a lane's registers a, b and c, one lane after the other; out: its registers d.
 template <class Sum, class Mma>
 TC_DEVICE void multiply(const Params& p, Mma mma) {
   const uint32_t* in = p.in + threadIdx.x * 10;

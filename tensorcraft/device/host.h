@@ -30,11 +30,11 @@ namespace simt {
 int lane();
 // How a shuffle's operand names the lane whose value it gives, in segments of `width` lanes.
 enum class ShuffleMode { index, exclusive_or, down, up };
-// The value that lane passed, or the own one where the lane lies outside the segment; every lane of
+// The value that lane passed, or the caller's own if the lane is outside the segment; every lane of
 // mask must call.
 uint64_t shuffle(unsigned mask, uint64_t value, ShuffleMode mode, int operand, int width,
                  const SourceLine& line);
-// Bit i is set where lane i of mask passed true.
+// Bit i is set if lane i of mask passed true.
 unsigned ballot(unsigned mask, bool predicate, const SourceLine& line);
 void* static_shared(const void* key, size_t bytes, size_t align);
 void* dynamic_shared(size_t bytes);
@@ -112,8 +112,8 @@ uint32_t atomic_cas_u32(uint32_t* address, uint32_t expected, uint32_t value,
 uint64_t atomic_cas_u64(uint64_t* address, uint64_t expected, uint64_t value,
                         const SourceLine& line = SourceLine::current());
 
-// cp.async: `bytes` of `size` bytes from global, zeros behind them; lands no later than the wait
-// that covers its group.
+// cp.async: `bytes` of `size` bytes from global, then zeros; lands no later than the wait that
+// covers its group.
 void cp_async(void* shared, const void* global, int size, int bytes,
               const SourceLine& line = SourceLine::current());
 void cp_async_commit();

@@ -4,11 +4,11 @@
 
 namespace tensorcraft::kernel {
 
-// What counts the elements of a problem: 32 bits where they do, for cheaper divisions.
+// What counts the elements of a problem: 32 bits if they suffice, for cheaper divisions.
 template <bool wide>
 using Count = Select<wide, int64_t, uint32_t>;
 
-// The place along an axis of `size` that an index means, which counts from the end where it is
+// The place along an axis of `size` that an index means, which counts from the end if it is
 // negative; -1 outside.
 TC_HOST_DEVICE constexpr int64_t position(int64_t index, int64_t size) {
   const int64_t at = index < 0 ? index + size : index;

@@ -7,7 +7,7 @@
 namespace tensorcraft {
 
 inline constexpr float kInfinity = bit_cast<float>(0x7f800000u);
-inline constexpr float kLowest = bit_cast<float>(0xff7fffffu);  // of finite numbers
+inline constexpr float kLowest = bit_cast<float>(0xff7fffffu);  // the lowest finite number
 inline constexpr float kNan = bit_cast<float>(0x7fffffffu);
 inline constexpr float kLog2E = 1.4426950408889634f;  // exp(x) = exp2(x * kLog2E)
 inline constexpr float kLn2 = 0.6931471805599453f;
@@ -31,8 +31,8 @@ using ::sinf;
 using ::sqrtf;
 using ::tanhf;
 using ::truncf;
-// Of a number and a NaN these two give the number. Where NaN must survive (maximum, ReLU, softmax)
-// call fmax_nan and fmin_nan.
+// Given a number and a NaN, these two return the number. If NaN must survive (maximum, ReLU,
+// softmax), call fmax_nan and fmin_nan.
 using ::fmaxf;
 using ::fminf;
 

@@ -6,7 +6,7 @@
 namespace tensorcraft {
 
 // A value to subtract before values like it are summed, so that a mean far above the deviation
-// costs no digits; 0 where it is not finite, so that only sums decide what becomes of it.
+// costs no digits; 0 if it is not finite, so that only the sums decide what becomes of it.
 TC_DEVICE float finite_or_zero(float x) { return x - x == 0.0f ? x : 0.0f; }
 
 // Some values: how many, their mean, and their squares about it. Two such parts of n and m values,
@@ -55,7 +55,7 @@ struct Moments {
   }
   TC_DEVICE float variance(float inverse_count) const { return squares * inverse_count; }
 
-  // Of some accesses those that are `present`, at least one.
+  // Moments of those accesses that are `present`, at least one.
   template <int kAccesses, int kCount>
   TC_DEVICE void add(const float (&values)[kAccesses][kCount], const bool (&present)[kAccesses]) {
     Moments part{};
@@ -98,13 +98,13 @@ struct SumsAboutFirst {
     squares += part_squares;
     count += kCount;
   }
-  // About the mean, which is `from_first` more than the first; infinite where a square was.
+  // About the mean, which is `from_first` more than the first; infinite if a square was.
   TC_DEVICE float squares_about_mean(float from_first) const {
     return squares == kInfinity ? squares : squares - sum * from_first;
   }
 };
 
-// Moments of parts that have as many values each, so that nobody has to be told how many.
+// Moments of equally large parts: no counts are exchanged.
 struct EvenMoments {
   float mean, var;
 

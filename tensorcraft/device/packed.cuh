@@ -16,9 +16,9 @@ TC_HOST_DEVICE float half_of(uint32_t word, bool high, f16) {
 }
 }  // namespace detail
 
-// N neighbours as they lie in memory, in 32-bit words where they fill some. A compiler takes an
-// array of 2-byte values apart, into a register each; words stay whole, and two values are
-// converted at once.
+// N neighbours as they lie in memory, in 32-bit words if they fill any. A compiler takes an array
+// of 2-byte values apart, into a register each; words stay whole, and two values are converted at
+// once.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Packed {
   static_assert(sizeof(T) * N <= kVectorBytes && (N & (N - 1)) == 0);
@@ -52,7 +52,7 @@ TC_HOST_DEVICE uint32_t pack_pair(float low, float high, f16) {
   return ptx::cvt_rn_f16x2_f32(high, low);
 }
 
-// The larger of each half of two words; NaN where either is NaN.
+// The larger of each half of two words; NaN if either is NaN.
 TC_DEVICE uint32_t max_pair(uint32_t a, uint32_t b, bf16) { return ptx::max_nan_bf16x2(a, b); }
 TC_DEVICE uint32_t max_pair(uint32_t a, uint32_t b, f16) { return ptx::max_nan_f16x2(a, b); }
 

@@ -14,7 +14,7 @@
 // compiler takes as much time for each that it inlines as for 20 instructions.
 namespace tensorcraft {
 
-// Where a row is read from, its columns from 0 on.
+// The addresses that a row is read from, its columns from 0 on.
 template <class T>
 struct RowSource {
   const T *x, *residual;
@@ -38,30 +38,29 @@ struct RowExchange {
   uint64_t arrived[2];  // mbarriers of a cluster: all words of a turn
 };
 
-// Which rows a block, or a cluster, works on, where they lie, and what its warps tell each other of
-// a row. C is a Config as RowSlots take it whose group is the block and whose vector has 16 bytes,
-// with `cluster`, and `stages`: rows that have a place in shared memory.
+// The rows that a block, or a cluster, works on, their places, and what its warps tell each other
+// of a row. C is a Config as RowSlots take it whose group is the block and whose vector has 16
+// bytes, with `cluster`, and `stages`: rows that have a place in shared memory.
 //
-// Blocks do not get equal parts of the memory's speed, nor need all start at once, so each takes
-// the next row that nobody has, claimed two rows ahead so that nobody waits for the counter. Each
-// walk claims 3 rows as it starts and one for each row it has, so how often all claim is known: the
-// last makes the counter 0, as the kernel found it. All threads of the row's blocks construct and
-// run().
+// Blocks see unequal bandwidth and may start late, so each claims the next unclaimed row, two rows
+// ahead so that no block waits for the counter. Each walk claims 3 rows as it starts and one for
+// each row it has, so how often all claim is known: the last makes the counter 0, as the kernel
+// found it. All threads of the row's blocks construct and run().
 template <class T, class Part, auto C, bool has_residual = false>
 struct RowWalk {
   using Exchange = RowExchange<Part, C>;
   using Piece = Packed<T, C.vector>;
-  static constexpr int kPieces = C.slots * C.threads;  // of a row or slice
-  static constexpr int kEnd = C.stages * kPieces;      // behind those of x; then come a residual's
-  // Of three rows one waits to be stored. Of two none does, and there is one place for a residual,
-  // which is asked for a row later.
+  static constexpr int kPieces = C.slots * C.threads;  // in a row or slice
+  static constexpr int kEnd = C.stages * kPieces;      // after those of x; then come a residual's
+  // With three rows, one waits to be stored. With two, none does, and there is one place for a
+  // residual, which is asked for a row later.
   static constexpr bool kLater = C.stages == 3, kLateResidual = C.stages == 2;
   static_assert(kLater || (kLateResidual && has_residual));
 
   Exchange& shared;
   Piece* pieces;    // the thread's first
-  int first, cols;  // of the slice
-  uint32_t rank;    // of the block in its cluster
+  int first, cols;  // in the slice
+  uint32_t rank;    // rank of the block in its cluster
 
   TC_DEVICE RowWalk(Exchange& exchange, Piece& memory, int row_cols)
       : shared(exchange), pieces(&memory + threadIdx.x) {
@@ -95,9 +94,10 @@ struct RowWalk {
   }
 
   // Works on all rows that the calling block gets of `rows`, by the counter `taken`. source(row) is
-  // where a row is, or would be, and is called two rows ahead; add_up(row, place) is what the
-  // calling thread finds of it; take(part) is told the join of all threads'; store(row, place)
-  // stores it. Where there is room, that happens while the parts of the next row are on their way.
+  // the place that a row has, or would have, and is called two rows ahead; add_up(row, place) is
+  // what the calling thread finds of it; take(part) is told the join of all threads'; store(row,
+  // place) stores it. If there is room, that happens while the parts of the next row are on their
+  // way.
   template <class Source, class AddUp, class Take, class Store>
   TC_DEVICE void run(uint32_t rows, uint32_t* taken, const Source& source, const AddUp& add_up,
                      const Take& take, const Store& store) {
@@ -206,14 +206,14 @@ struct RowWalk {
         if constexpr (has_residual && !kLateResidual)
           request(own + kEnd + requested, from.residual + offset, policy);
       }
-      ptx::cp_async_commit_group();  // also where it is empty: groups are counted
+      ptx::cp_async_commit_group();  // even if it is empty: groups are counted
       requested = requested == kEnd - kPieces ? 0 : requested + kPieces;
     }
   }
 };
 
-// Weights of the columns that the calling thread works on, in registers, as they lie in memory;
-// none where they are not `given`.
+// Weights of the columns that the calling thread works on, in registers, as memory has them; none
+// if they are not `given`.
 template <class W, auto C, bool given>
 struct OwnWeights {
   static constexpr int kPiece = C.vector < kVectorSize<W> ? C.vector : kVectorSize<W>;
@@ -230,7 +230,7 @@ struct OwnWeights {
             pieces[s][i] = Packed<W, kPiece>::load(own + s * C.threads * C.vector + i * kPiece);
     }
   }
-  // That of element e of a slot, where a loop over both is unrolled.
+  // The weight of element e of a slot, for an unrolled loop over both.
   TC_DEVICE float at(int slot, int e, float other) const {
     if constexpr (!given) return other;
     return pieces[slot][e / kPiece][e % kPiece];

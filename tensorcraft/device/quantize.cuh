@@ -24,7 +24,7 @@ inline constexpr bool kIsIntegerCode = kLargestCode<Code> == 127;
 // another float.
 TC_DEVICE float divided(float x, double by) { return float(double(x) * (1.0 / by)); }
 
-// The scale that gives the largest code to `amax`; 1 where that would be 0. A NaN stays.
+// The scale that gives the largest code to `amax`; 1 if that would be 0. A NaN stays.
 template <class Code>
 TC_DEVICE float code_scale(float amax) {
   const float scale = divided(amax, kLargestCode<Code>);
@@ -39,12 +39,12 @@ TC_DEVICE float factor_towards_one(float divisor) {
   return magnitude > large ? 1.0f / large : magnitude < 1.0f / large ? far : 1.0f;
 }
 
-// x / by for many x, rounded as a division rounds, in 4 instructions, where each division is more,
-// has a branch, and a thousand of them take seconds to compile. A quotient by the two floats of the
+// x / by for many x, rounded as a division rounds, in 4 instructions; a division has more and a
+// branch, and a thousand of them take seconds to compile. A quotient by the two floats of the
 // reciprocal is wrong by half a unit of its last place and 2^-22 of one; its remainder is a float,
-// and corrected by that it is the float nearest to x / by, as no such x / by lies nearer to the
-// middle between two floats than the error of the correction. (Of divisors a few units off a
-// multiple of 2^-7 that is not proven: tests/device/quantize_test.cpp tries all that could change a
+// and corrected by that it is the float nearest to x / by, as no such x / by is nearer to the
+// middle between two floats than the error of the correction. (That is not proven for divisors a
+// few units off a multiple of 2^-7: tests/device/quantize_test.cpp tries all that could change a
 // code.) Zeros keep their sign: both products have that of x. What has no code of its own is
 // prepared() first, and everything by divisors far from 1.
 template <class Code>
@@ -59,7 +59,7 @@ struct Divisor {
     const bool is_usual = magnitude > 0 && magnitude < kInfinity;
     factor = is_usual ? copysignf(factor_towards_one(by), by) : ptx::rcp_approx_ftz(by);
     divisor = is_usual ? by * factor : 1.0f;
-    // 1 / divisor, as a division gives it where nothing is too small or too large.
+    // 1 / divisor, as a division gives it if nothing is too small or too large.
     const float near = ptx::rcp_approx_ftz(divisor);
     reciprocal = fmaf(fmaf(-divisor, near, 1.0f), near, near);
     const bool is_above = fmaf(-divisor, reciprocal, 1.0f) < 0;
@@ -88,7 +88,7 @@ template <class Code, bool kInside = false>
 TC_DEVICE Code to_code(float quotient, float zero_point = 0) {
   if constexpr (kIsIntegerCode<Code>) {
     if constexpr (kInside) {
-      // Behind 1.5 * 2^23 a float has no fraction: the sum is rounded to an integer, half-way cases
+      // Above 1.5 * 2^23 a float has no fraction: the sum is rounded to an integer, half-way cases
       // to even, and its low bits are the integer's.
       constexpr float no_fraction = 12582912.0f;
       return Code(bit_cast<uint32_t>(quotient + no_fraction) + uint32_t(int32_t(zero_point)));

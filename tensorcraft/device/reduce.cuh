@@ -75,7 +75,7 @@ TC_DEVICE T warp_reduce_down(T v, Op op) {
   return v;
 }
 
-// Of the lane whose number differs in the bits of `lanes`, a struct of words.
+// The struct of words that the lane has whose number differs in the bits of `lanes`.
 template <class Part>
 TC_DEVICE Part warp_exchange(const Part& own, int lanes) {
   struct Words {
@@ -86,7 +86,7 @@ TC_DEVICE Part warp_exchange(const Part& own, int lanes) {
   return bit_cast<Part>(words);
 }
 
-// Of that lane of each group of `width` neighbours.
+// The value of one lane of each group of `width` neighbours.
 template <int width = kWarpSize, class T>
 TC_DEVICE T warp_broadcast(T v, int lane = 0) {
   return __shfl_sync(kFullWarp, v, lane, width);
@@ -94,7 +94,7 @@ TC_DEVICE T warp_broadcast(T v, int lane = 0) {
 TC_DEVICE bool warp_all(bool predicate) { return __all_sync(kFullWarp, predicate) != 0; }
 TC_DEVICE bool warp_any(bool predicate) { return __any_sync(kFullWarp, predicate) != 0; }
 
-// Lies in the kernel's shared struct; one serves any number of reductions in turn.
+// Part of the kernel's shared struct; one serves any number of reductions in turn.
 template <class T>
 struct BlockReduce {
   T parts[kMaxWarps];

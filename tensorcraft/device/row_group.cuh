@@ -7,8 +7,8 @@
 // A group of neighbouring threads that share a row: a power of two up to a warp, or the block.
 namespace tensorcraft {
 
-// What each warp of a group larger than a warp has found, `own` in the calling one, for all lanes:
-// a number of neighbours that is a power of two has all parts. All threads of the block call, once.
+// Shares each warp's partial result, `own` in the calling one: lane i returns that of warp i %
+// kWarps. All threads of the block call, once.
 template <int group, class Part>
 TC_DEVICE Part part_of_warps(BlockReduce<Part>& shared, const Part& own) {
   constexpr int kWarps = group / kWarpSize;
@@ -39,7 +39,7 @@ TC_DEVICE float group_reduce(BlockReduce<float>& shared, float v, Op op) {
     return block_reduce(shared, v, op);
 }
 
-// The row of the calling thread's group, where each group of a grid has one of up to 2^31 - 1. A
+// The row of the calling thread's group, if each group of a grid has one of at most 2^31-1 rows. A
 // thread without a row is told the first: it still takes part in shuffles.
 struct GroupRow {
   uint32_t row;
@@ -51,8 +51,8 @@ TC_DEVICE GroupRow group_row(int64_t rows) {
   return row < uint32_t(rows) ? GroupRow{row, true} : GroupRow{0, false};
 }
 
-// kCount neighbours as floats and back, in accesses of up to 16 bytes. The address is a multiple
-// of 16 bytes, or of all kCount elements where they are fewer.
+// kCount neighbours as floats and back, in accesses of up to 16 bytes. The address is a multiple of
+// 16 bytes, or of all kCount elements if they are fewer.
 template <int kCount, class T>
 TC_DEVICE void load_floats(float (&to)[kCount], const T* from) {
   constexpr int kStep = kCount < kVectorSize<T> ? kCount : kVectorSize<T>;
@@ -91,8 +91,8 @@ TC_DEVICE void store_floats(T* to, const float (&from)[kCount]) {
 
 // The part of a row that one thread of a group holds: `slots` accesses of `vector` neighbours, the
 // group's own next to each other. C is a Config with threads, group, vector, slots, and `whole`:
-// the slots of a group are the row exactly, so that nothing lies behind its end. A row stays as it
-// was read, in half the registers where its values have 2 bytes, so that more threads fit a
+// the slots of a group are the row exactly, so that nothing is past its end. A row stays as it was
+// read, in half the registers if its values have 2 bytes, so that more threads fit a
 // multiprocessor; the sum of two rows is floats.
 template <class T, auto C, bool has_residual = false>
 struct RowSlots {
@@ -111,8 +111,8 @@ struct RowSlots {
     return column(slot) < cols;
   }
 
-  // x, or x + residual, of which each group of the grid loads a row. What lies behind the row is 0.
-  // All loads are issued before the first is used.
+  // x, or x + residual, of which each group of the grid loads a row. What is past the row is 0. All
+  // loads are issued before the first is used.
   TC_DEVICE void load(const T* x, const T* residual, int columns) {
     const uint64_t policy =
         stream_policy_of_blocks<C.threads * C.vector * C.slots * int64_t(sizeof(T))>();

@@ -4,7 +4,7 @@
 
 namespace tensorcraft {
 
-// Where the rows of a tensor begin: every axis but the row's own, neighbours merged where their
+// Where the rows of a tensor begin: every axis but the row's own, neighbours merged if their
 // strides allow it. Rows count in row-major order of the axes, so the maps of two tensors agree.
 struct RowMap {
   static constexpr int kMaxAxes = 8;
@@ -29,8 +29,9 @@ struct RowMap {
   }
 };
 
-// The maps of all tensors of a call. What a kernel needs of those with one axis lies together: each
-// further line of its parameters costs a small call 30 to 40 ns, as none of them is cached yet.
+// The maps of all tensors of a call. What a kernel needs of maps with one axis stands together:
+// each further line of its parameters costs a small call 30 to 40 ns, as none of them is cached
+// yet.
 template <int kTensors>
 struct RowMaps {
   int64_t step[kTensors];  // stride[0] of each map
@@ -98,8 +99,8 @@ TC_HOST_DEVICE int64_t row_offset(const P& p, int tensor, int64_t row) {
 
 // TRANSITION
 // What kernels of rows along one axis read of their Params, whose last member is `maps`: all but
-// the maps themselves, which are the most of it. A launch with up to 256 bytes of parameters starts
-// 0.3 us sooner than one with 700.
+// the maps themselves, which take most of the space. A launch with up to 256 bytes of parameters
+// starts 0.3 us sooner than one with 700.
 template <class Params>
 struct FlatParams {
   alignas(Params) unsigned char bytes[sizeof(Params) - sizeof(decltype(Params::maps)::maps)];

@@ -19,8 +19,8 @@ struct StagedShared {
   ClusterExchange<Part> parts;
 };
 
-// C is a Config with threads, vector (elements of 16 bytes), cluster, and has_residual where the
-// row is the sum of two. A row is a multiple of 16 bytes long and starts at one.
+// C is a Config with threads, vector (elements of 16 bytes), cluster, and has_residual if the row
+// is the sum of two. A row is a multiple of 16 bytes long and starts at one.
 template <class T, auto C, bool has_residual = false>
 struct StagedRow {
   const T* x;  // this block's slice in shared memory, then that of the residual

@@ -2,7 +2,7 @@
 #pragma once
 #include "tensorcraft/device/swizzle.cuh"
 
-// What a wgmma.mma_async computes and how its operands lie in shared memory; plain integer code.
+// What a wgmma.mma_async computes and how shared memory holds its operands; plain integer code.
 namespace tensorcraft {
 
 enum class WgmmaType : int { f16, bf16, tf32, e4m3, e5m2 };
@@ -30,8 +30,8 @@ TC_HOST_DEVICE constexpr bool is_valid(const Wgmma& op) {
          (k_major || element_bytes(op.a) == 2);
 }
 
-// An operand in shared memory. It consists of pieces of 8 rows, where a row is one swizzle span of
-// the contiguous index; inside a piece rows follow each other, or with no swizzle 16-byte units do.
+// An operand in shared memory. It consists of pieces of 8 rows, a row being one swizzle span of the
+// contiguous index; inside a piece rows follow each other, or with no swizzle 16-byte units do.
 // What the offsets mean (bytes, multiples of 16):
 //   k-major:  stride   from 8 rows (of m or n) to the next 8
 //             leading  no swizzle: from one 16-byte unit along k to the next; else not used
@@ -41,8 +41,8 @@ struct WgmmaOperand {
   uint32_t address = 0;  // in shared memory, a multiple of 16; advance along k by adding to it
   uint32_t leading = 0, stride = 0;
   Swizzle swizzle = Swizzle::none;
-  // Of the pattern's first byte, where that is not a multiple of the pattern: its 128-byte row in
-  // 1024 bytes.
+  // The 128-byte row, in 1024 bytes, of the pattern's first byte if that is not a multiple of the
+  // pattern.
   int base_offset = 0;
 };
 

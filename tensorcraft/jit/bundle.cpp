@@ -26,9 +26,9 @@ using enum CacheFolder::ReadResult;
 constexpr std::array<char, 8> kMagic{'T', 'C', 'B', 'U', 'N', 'D', 'L', 'E'};
 constexpr uint32_t kBundleFormat = 1;
 
-// A bundle is this, the memos of the compilers, the entries as they lie in a cache folder, each
-// after its length, and the Hash128 of all bytes before it. It holds no file name: an entry's comes
-// from its key. Numbers are as the machine stores them; another byte order fails at `format`.
+// A bundle is this, the memos of the compilers, the entries as a cache folder has them, each after
+// its length, and the Hash128 of all bytes before it. It holds no file name: an entry's comes from
+// its key. Numbers are as the machine stores them; another byte order fails at `format`.
 struct BundleHead {
   std::array<char, 8> magic = kMagic;
   uint32_t format = kBundleFormat;
@@ -46,7 +46,7 @@ void append_record(std::string& bytes, std::string_view record) {
   bytes.append(record);
 }
 
-// Takes values off the front of the bytes; false, and nothing taken, where too few are left.
+// Takes values off the front of the bytes; false, and nothing taken, if too few are left.
 struct Reader {
   std::string_view rest;
   bool take(auto& value) {
@@ -74,7 +74,7 @@ struct Bundle {
   size_t entry_bytes = 0;
 };
 
-// What `bytes` hold, every part verified; nullopt where anything at all does not match.
+// What `bytes` hold, every part verified; nullopt if anything at all does not match.
 std::optional<Bundle> parse(std::string_view bytes) {
   Hash128 hash;
   BundleHead head;

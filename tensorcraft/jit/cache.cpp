@@ -31,7 +31,7 @@ std::string_view as_bytes(const auto& value) {
   return {reinterpret_cast<const char*>(&value), sizeof(value)};
 }
 
-// True where the lengths add up to exactly `total`, without overflow.
+// True if the lengths add up to exactly `total`, without overflow.
 bool add_up(const std::array<uint64_t, 5>& lengths, uint64_t total) {
   for (const uint64_t length : lengths) {
     if (length > total) return false;

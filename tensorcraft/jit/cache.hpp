@@ -29,7 +29,7 @@ inline constexpr size_t kDefaultCacheBytes = size_t(1) << 30;
 inline constexpr std::string_view kEntrySuffix = ".kernel";
 std::string entry_file(std::string_view key);
 
-// An entry as the bytes of a file, and back; nullopt where anything at all does not match.
+// An entry as the bytes of a file, and back; nullopt if anything at all does not match.
 std::string encode_entry(const CacheEntry& entry, std::string_view key);
 std::optional<CacheEntry> decode_entry(std::string_view bytes, std::string_view key,
                                        std::string_view arch);

@@ -30,7 +30,7 @@ std::string content_key(const Program& program, const Toolchain& toolchain) {
   return hash.hex();
 }
 
-// The number right before `words` in a line, 0 where they are not in it.
+// The number right before `words` in a line, 0 if they are not in it.
 size_t number_before(std::string_view line, std::string_view words) {
   const size_t end = line.find(words);
   if (end == line.npos) return 0;

@@ -40,7 +40,7 @@ Program make_program(const KernelKey& key, std::string_view arch, const Toolchai
                      const CompilationOptions& options = build_options());
 
 // NVRTC's flags for an architecture. One that it does not know gets PTX of the newest it knows
-// below; kind unsupported where there is none. Fast-math is never among them.
+// below; kind unsupported if there is none. Fast-math is never among them.
 std::vector<std::string> compilation_flags(std::string_view arch, const Toolchain& toolchain,
                                            const CompilationOptions& options);
 
@@ -53,8 +53,8 @@ ResourceUse parse_resource_use(std::string_view log);
 
 // The first line of a log that reports an error, else the first line.
 std::string_view first_error(std::string_view log);
-// What a reader needs of a log: the errors in order with the lines that show where, without
-// warnings; of many errors the first three and a count.
+// What a reader needs of a log: the errors in order with the lines that show the place, without
+// warnings; if there are many errors, the first three and a count.
 std::string trimmed_log(std::string_view log);
 
 // How long one caller waits for another that compiles the same kernel: the slowest kernels take 3
@@ -72,8 +72,8 @@ class Compiler {
     CacheEntry entry;
     bool from_disk = false;
   };
-  // `fresh` compiles in any case, and neither reads nor writes the disk. Kind compile where the
-  // text does not compile.
+  // `fresh` compiles in any case, and neither reads nor writes the disk. Kind compile if the text
+  // does not compile.
   Result build(const KernelKey& key, std::string_view arch, bool fresh = false);
   // Drops a result that came from disk and turned out not to load.
   void reject(const Result& result) { disk_.reject(result.program.key); }

@@ -58,7 +58,7 @@ struct KernelKey {
 };
 static_assert(std::has_unique_object_representations_v<KernelKey>, "hashed by its bytes");
 
-// The number in "sm_90a". Kind value where it is none.
+// The number in "sm_90a". Kind value if it is none.
 int arch_number(std::string_view arch);
 // "tensorcraft::bf16", "float", ...: how device text spells a dtype.
 std::string_view device_type(DType dtype);

@@ -23,7 +23,7 @@
 namespace tensorcraft::jit {
 namespace {
 
-// Seconds after which a temporary file is nobody's: certainly, and where its writer's lock is free.
+// Seconds after which a temporary file is abandoned: in any case, and if its writer's lock is free.
 constexpr time_t kTemporaryLifetime = 3600, kUnlockedLifetime = 60;
 
 // Owns a file descriptor.
@@ -184,7 +184,7 @@ CacheFolder::ReadResult CacheFolder::peek(const std::string& name, std::string& 
       openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!file) return errno == ENOENT ? ReadResult::absent : ReadResult::refused;
   struct stat status;
-  // A second name of the file could change it behind the first one's back.
+  // A second name of the file could change it without the first one's user knowing.
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !only_ours(status) ||
       status.st_nlink > 1 || size_t(status.st_size) > kMaxFileBytes ||
       !read_all(file.get(), std::min(size_t(status.st_size), max_bytes), bytes)) {

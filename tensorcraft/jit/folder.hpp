@@ -18,7 +18,7 @@ class CacheFolder {
   // An empty path means there is no folder: every read is absent, every write fails.
   explicit CacheFolder(std::string path);
   const std::string& path() const { return path_; }
-  // Why the folder is not used; empty where it is, or is not there yet.
+  // Why the folder is not used; empty if it is, or is not there yet.
   std::string problem() const;
 
   // No entry is larger; what is was not written by this library.
@@ -31,10 +31,10 @@ class CacheFolder {
   ReadResult peek(const std::string& name, std::string& bytes, size_t max_bytes = kMaxFileBytes);
   // Readers see the old file or the whole new one: temporary file, fsync, rename.
   bool write(const std::string& name, std::string_view bytes);
-  // The two halves of write(). The first returns the temporary file's name, empty where it fails.
+  // The two halves of write(). The first returns the temporary file's name, empty if it fails.
   std::string stage(std::string_view bytes);
   bool publish(const std::string& temporary, const std::string& name);
-  // True where a file was removed.
+  // True if a file was removed.
   bool remove(const std::string& name);
 
   struct FileInfo {
@@ -49,12 +49,12 @@ class CacheFolder {
   // Removes the files ending in `suffix` that were unused for longest, down to 7/8 of `max_bytes`,
   // when together they are larger; and what killed writers left. Returns the bytes left.
   size_t trim(std::string_view suffix, size_t max_bytes);
-  // Removes temporary files that nobody writes any more: unlocked for a minute, or an hour old
-  // where locks do not work.
+  // Removes temporary files that are no longer written: unlocked for a minute, or an hour old if
+  // locks do not work.
   void remove_orphans();
 
-  // Held by at most one process and thread at a time, and by none after a time-out or where locks
-  // do not work: whoever needs more than thrift must not rely on it.
+  // Held by at most one process and thread at a time, and by none after a time-out or if locks do
+  // not work. It only saves work; correctness must not depend on it.
   class Lock {
    public:
     Lock(CacheFolder& folder, const std::string& name, std::chrono::milliseconds timeout);

@@ -56,9 +56,9 @@ HitCounts& hit_counts() {
 // Kernels of this process by key and device, the one unused for longest at the end of the list.
 class KernelMap {
  public:
-  // Sets `compiled` where this call compiled.
+  // Sets `compiled` if this call compiled.
   Kernel get(const Slot& slot, std::optional<StreamRef> stream, bool& compiled);
-  bool has(const Slot& slot);  // or somebody loads it
+  bool has(const Slot& slot);  // or a thread loads it
   void clear();
   void set_limit(size_t kernels);
   // Changes whenever the look-ups that threads remember must be forgotten.
@@ -180,7 +180,7 @@ Kernel KernelMap::get(const Slot& slot, std::optional<StreamRef> stream, bool& c
       rows_.splice(rows_.begin(), rows_, found->second);
       const std::shared_future<Kernel> kernel = found->second->kernel;
       lock.unlock();
-      Kernel loaded = kernel.get();  // waits where another thread compiles, and throws its error
+      Kernel loaded = kernel.get();  // waits if another thread compiles, and throws its error
       ++hits_;
       return loaded;
     }

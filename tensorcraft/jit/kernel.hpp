@@ -20,18 +20,18 @@ struct CompileReport {
   int registers = 0;
   size_t shared_bytes = 0;                  // static
   size_t spill_bytes = 0, stack_bytes = 0;  // stores and loads together; a thread's frame
-  double milliseconds = 0;  // of the compilation, also where the image came from disk
+  double milliseconds = 0;                  // of the compilation, even if the image came from disk
   bool from_disk = false;
 };
 // Compiles for an architecture ("sm_90a") without loading; goes through the disk cache unless
-// `fresh`. Kind compile with the log of NVRTC where the text does not compile.
+// `fresh`. Kind compile with the log of NVRTC if the text does not compile.
 CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh = false);
 
 // The loaded kernel for a key on a device: memory, then disk, then NVRTC. Safe from any thread;
-// callers that ask for one key at one time share one compilation.
-// Kind compile with the log of NVRTC where the text does not compile; nothing is cached then.
-// `stream` is where the kernel will be launched: while it records a graph nothing can be loaded, so
-// a kernel that is not in memory is refused with kind unsupported.
+// callers that ask for one key at one time share one compilation. Kind compile with the log of
+// NVRTC if the text does not compile; nothing is cached then. `stream` is the one that the kernel
+// will be launched on: while it records a graph nothing can be loaded, so a kernel that is not in
+// memory is refused with kind unsupported.
 std::shared_ptr<const LoadedKernel> get_kernel(const KernelKey& key, Device device,
                                                std::optional<StreamRef> stream = std::nullopt);
 
@@ -41,7 +41,7 @@ std::shared_ptr<const LoadedKernel> get_kernel(const KernelKey& key, Device devi
 std::future<void> load_ahead(const KernelKey& key, Device device,
                              std::optional<StreamRef> stream = std::nullopt);
 
-// The same ahead of a call. True where NVRTC compiled it now, false where memory or disk had it.
+// The same ahead of a call. True if NVRTC compiled it now, false if memory or disk had it.
 bool load_kernel(const KernelKey& key, Device device);
 
 // Forgets every loaded kernel; those still in use stay loaded. The disk cache is kept.

@@ -25,8 +25,8 @@ struct CacheItem {
 
 // The folder as a whole.
 struct CacheStat {
-  std::string folder;   // empty where there is none: no home and no setting
-  std::string problem;  // why the folder is not used; empty where it is, or is not there yet
+  std::string folder;   // empty if there is none: no home and no setting
+  std::string problem;  // why the folder is not used; empty if it is, or is not there yet
   size_t entries = 0, bytes = 0, limit_bytes = 0;  // bytes of all entries
   size_t temporary_files = 0;  // being written, or left by a process that was killed
 };
@@ -52,8 +52,8 @@ size_t cache_clear();
 using CacheFilter = std::function<bool(const CacheItem&)>;
 // Writes the entries that `filter` keeps (all without one) into one file, which replaces `path` as
 // a whole. The bundle holds no path and no time of this machine and names the compilers that made
-// its entries. Returns how many entries it holds. Kind io where the file cannot be written, kind
-// not_found where nothing is kept.
+// its entries. Returns how many entries it holds. Kind io if the file cannot be written, kind
+// not_found if nothing is kept.
 size_t export_bundle(const std::string& path, const CacheFilter& filter = {});
 
 // What import_bundle() did.

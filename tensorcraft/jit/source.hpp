@@ -24,7 +24,7 @@ using HeaderSet = std::vector<std::shared_ptr<const Header>>;
 
 // Every header reached from `header` by #include "..." lines, itself included, in the order of
 // their names. Branches of the preprocessor are not followed, so the set may be larger than what
-// one compilation reads, never smaller. Kind not_found where `header` itself does not exist.
+// one compilation reads, never smaller. Kind not_found if `header` itself does not exist.
 std::shared_ptr<const HeaderSet> include_closure(std::string_view header);
 
 // Adds device text under a name, or replaces it; later closures and keys see the new text.

@@ -16,8 +16,8 @@ namespace {
 constexpr std::string_view kMemoHead = "tensorcraft nvrtc memo 1";
 constexpr std::string_view kRecordPrefix = "compiler-";
 
-// Everything but the file system that decides which NVRTC is found: the setting, and where this
-// library lies. One user may have several installations over one cache folder.
+// Everything but the file system that decides which NVRTC is found: the setting, and the place of
+// this library. One user may have several installations over one cache folder.
 const std::string& memo_name() {
   static const auto& name = *new std::string([] {  // leaked: threads may compile to the end
     Dl_info info{};
@@ -29,7 +29,7 @@ const std::string& memo_name() {
   return name;
 }
 
-// Size and time of a file into a memo; false where it is not there.
+// Size and time of a file into a memo; false if it is not there.
 bool stamp(ToolchainMemo& memo) {
   struct stat status;
   if (stat(memo.path.c_str(), &status) != 0) return false;

@@ -30,15 +30,15 @@ std::string encode_memo(const ToolchainMemo& memo);
 std::optional<ToolchainMemo> decode_memo(const std::string& text);
 
 // Answers from the memo in the cache folder, or from NVRTC itself. A compiler installed later in a
-// better place is noticed at the first miss; until then the entries of the old one serve. Where
-// there is no NVRTC, those whose entries came into this folder name what still runs.
+// better place is noticed at the first miss; until then the entries of the old one serve. If there
+// is no NVRTC, those whose entries came into this folder name what still runs.
 class ToolchainSource {
  public:
   explicit ToolchainSource(CacheFolder& folder) : folder_(folder) {}
-  // Those an entry may have been compiled with, the likeliest first: one where there is NVRTC. Kind
-  // unsupported where there is neither.
+  // Those an entry may have been compiled with, the likeliest first: one if there is NVRTC. Kind
+  // unsupported if there is neither.
   std::vector<Toolchain> candidates();
-  // Opens NVRTC, which is about to be used, and writes the memo anew where it was wrong.
+  // Opens NVRTC, which is about to be used, and writes the memo anew if it was wrong.
   Toolchain confirm();
   // Makes the folder name the confirmed compiler, for processes without one and for bundles.
   void record();

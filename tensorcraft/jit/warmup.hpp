@@ -18,7 +18,7 @@ struct WarmupStep {
   std::string name;            // readable_name()
   bool from_disk = false;      // or from memory: nothing was compiled
   double milliseconds = 0;     // this kernel took, compiled or read
-  std::string error;           // empty where it is ready
+  std::string error;           // empty if it is ready
 };
 // Told of each.
 using WarmupCallback = std::function<void(const WarmupStep&)>;

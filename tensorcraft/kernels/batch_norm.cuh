@@ -121,8 +121,7 @@ inline bool check_sizes(const char* launcher, const void* in, const void* out, i
 // weight and bias may be null. T: float, f16 or bf16; W: T or float; computed in float. out may be
 // in. Returns the name of the variant, empty where there is nothing to do. Errors and stream as
 // launch_softmax.
-template <kernel::batch_norm::Activation activation = kernel::batch_norm::Activation::none, class T,
-          class W>
+template <Activation activation = Activation::none, class T, class W>
 std::string_view launch_batch_norm(const T* in, const W* running_mean, const W* running_var,
                                    const W* weight, const W* bias, T* out, int64_t batch,
                                    int64_t channels, int64_t spatial, float eps = 1e-5f,
@@ -146,8 +145,7 @@ std::string_view launch_batch_norm(const T* in, const W* running_mean, const W* 
 }
 
 // The same with mean and variance of the batch, of at least 2 values a channel; one block each.
-template <kernel::batch_norm::Activation activation = kernel::batch_norm::Activation::none, class T,
-          class W>
+template <Activation activation = Activation::none, class T, class W>
 std::string_view launch_batch_norm_training(const T* in, const W* weight, const W* bias, T* out,
                                             const BatchStatistics<W>& statistics, int64_t batch,
                                             int64_t channels, int64_t spatial, float eps = 1e-5f,

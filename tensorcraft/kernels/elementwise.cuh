@@ -108,9 +108,8 @@ template <class... T>
 inline constexpr int kFunctionVector = std::min(4, 16 / int(std::max({sizeof(T)...})));
 
 inline dim3 function_grid(int64_t n, int vector) {
-  constexpr int64_t kMostBlocks = 65535;
-  return dim3(
-      uint32_t(std::min(div_ceil(div_ceil(n, int64_t(vector)), int64_t(256)), kMostBlocks)));
+  constexpr int64_t kMaxBlocks = 65535;
+  return dim3(uint32_t(std::min(div_ceil(div_ceil(n, int64_t(vector)), int64_t(256)), kMaxBlocks)));
 }
 
 template <int kVector, class T>

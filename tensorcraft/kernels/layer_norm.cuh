@@ -173,8 +173,7 @@ std::string_view launch_rows(const Tensors& t, int64_t rows, int64_t cols, float
 // `cols` elements, one behind another; weight and bias [cols], mean and rstd [rows] may each be
 // null. T: float, f16 or bf16; W: T or float; computed in float. out may be in. Returns the name of
 // the variant, empty where there is nothing to do. Errors and stream as launch_softmax.
-template <kernel::layer_norm::Activation activation = kernel::layer_norm::Activation::none, class T,
-          class W>
+template <Activation activation = Activation::none, class T, class W>
 std::string_view launch_layer_norm(const T* in, const W* weight, const W* bias, T* out,
                                    int64_t rows, int64_t cols, float eps = 1e-5f,
                                    float* mean = nullptr, float* rstd = nullptr,
@@ -186,8 +185,7 @@ std::string_view launch_layer_norm(const T* in, const W* weight, const W* bias, 
 
 // The same of in + residual, which residual_out receives where it is not null; out and residual_out
 // may be in or residual.
-template <kernel::layer_norm::Activation activation = kernel::layer_norm::Activation::none, class T,
-          class W>
+template <Activation activation = Activation::none, class T, class W>
 std::string_view launch_layer_norm_residual(const T* in, const T* residual, const W* weight,
                                             const W* bias, T* out, T* residual_out, int64_t rows,
                                             int64_t cols, float eps = 1e-5f,
@@ -206,8 +204,7 @@ std::string_view launch_layer_norm_residual(const T* in, const T* residual, cons
 // even, saturated; a NaN as int8_t is 0. Q: e4m3, e5m2 or int8_t. The variants are in_registers and
 // block.
 //   launch_layer_norm_quantized(in, weight, bias, codes, {.scales = scales}, rows, cols);
-template <kernel::layer_norm::Activation activation = kernel::layer_norm::Activation::none, class T,
-          class W, class Q>
+template <Activation activation = Activation::none, class T, class W, class Q>
 std::string_view launch_layer_norm_quantized(const T* in, const W* weight, const W* bias, Q* out,
                                              const CodeScale& scale, int64_t rows, int64_t cols,
                                              float eps = 1e-5f, float* mean = nullptr,
@@ -220,8 +217,7 @@ std::string_view launch_layer_norm_quantized(const T* in, const W* weight, const
 
 // The codes of in + residual, which residual_out receives where it is not null and which may be in
 // or residual.
-template <kernel::layer_norm::Activation activation = kernel::layer_norm::Activation::none, class T,
-          class W, class Q>
+template <Activation activation = Activation::none, class T, class W, class Q>
 std::string_view launch_layer_norm_residual_quantized(const T* in, const T* residual,
                                                       const W* weight, const W* bias, Q* out,
                                                       T* residual_out, const CodeScale& scale,

@@ -32,6 +32,7 @@ struct Option {
   std::function<void(std::string_view op, Options&, const Value&)> set;
   std::function<void(CallKey&, const Options&)> add_to;
   std::optional<TensorView> Options::* tensor = nullptr;  // of an optional input
+  NamedValues Options::* named = nullptr;                 // of what names the inputs
 };
 
 template <class Options, class T>
@@ -48,6 +49,7 @@ Option<Options> option(std::string_view name, T Options::* field, std::string_vi
     if (!std::holds_alternative<std::monostate>(v) || takes_none)
       options.*field = Field<T>::get(op, name, v);
   };
+  if constexpr (std::is_same_v<T, NamedValues>) o.named = field;
   return o;
 }
 
@@ -103,8 +105,6 @@ struct Definition {
   Ladder<Problem> ladder = {};
   std::span<const HostVariant<Problem>> host = {};  // best first; at least one takes each problem
   std::span<const Variant<Problem>> table = {};     // TRANSITION
-  // How errors call an input where the call names them; null: as `inputs` does.
-  std::string_view (*input_name)(const Options&, size_t input) = nullptr;
 };
 
 // The tensors of one call with their names, without the heap.
@@ -277,9 +277,11 @@ CallTensors tensors_of(const Definition<Problem, Options>& def, const Call<Optio
   outputs.add(def.out_name, call.outputs[0]);
   for (const auto& extra : def.extra_outputs)
     if (const auto& view = call.options.*extra.field) outputs.add(extra.info.name, *view);
+  const NamedValues* names = nullptr;  // the caller's own
+  for (const auto& o : def.options)
+    if (o.named) names = &(call.options.*o.named);
   for (size_t i = 0; i < call.inputs.size(); ++i)
-    inputs.add(def.input_name ? def.input_name(call.options, i) : def.inputs[i].name,
-               call.inputs[i]);
+    inputs.add(names ? array_name(*names, i) : def.inputs[i].name, call.inputs[i]);
   for (const auto& o : def.options)
     if (o.tensor && call.options.*o.tensor) inputs.add(o.parameter.name, *(call.options.*o.tensor));
   return all;

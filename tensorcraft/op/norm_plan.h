@@ -13,7 +13,7 @@
 // are wider than x, which takes registers too.
 namespace tensorcraft::op::norm {
 
-// `rows` rows of `cols` elements, one behind another in every tensor that is given.
+// `rows` rows of `cols` elements, one after another in every tensor that is given.
 template <class Params>
 void set_contiguous(Params& p, int64_t rows, int64_t cols, float eps) {
   const RowMap map = contiguous_rows(rows, cols);
@@ -37,7 +37,7 @@ bool has_unit_steps(const Params& p) {
                          is_unit(p.residual_out, p.residual_out_step));
 }
 
-// Elements of a 16-byte access, or 1 where a row cannot be divided into such accesses.
+// Elements of a 16-byte access, or 1 if a row cannot be divided into such accesses.
 template <class Params>
 int rows_vector(const Params& p, int element_bytes) {
   const int vector = 16 / element_bytes;
@@ -51,7 +51,7 @@ int rows_vector(const Params& p, int element_bytes) {
              : 1;
 }
 
-// The same of an operator's call where the output is codes of a byte each.
+// The same of an operator's call if the output is codes of a byte each.
 template <class Params>
 int quantized_vector_of(const Params& p, int element_bytes) {
   Params q = p;
@@ -92,7 +92,7 @@ LaunchPlan<Config> vector_launch(const Params& p, const Config& given, int vecto
                 std::min(p.rows, kMaxBlocks));
 }
 
-// A block walks over rows where there are more of them than a grid has blocks.
+// A block walks over rows if there are more of them than a grid has blocks.
 template <class Params, class Config>
 LaunchPlan<Config> block_launch(const Params& p, const Config& given) {
   return vector_launch(p, given, 1);

@@ -41,6 +41,17 @@ void CallKey::add(std::string_view text) {
   }
 }
 
+void CallKey::add(NamedValues values) {
+  add(values.size());
+  for (const NamedValue& v : values) {
+    add(v.name);
+    add(v.number.index());
+    if (const bool* truth = std::get_if<bool>(&v.number)) add(*truth);
+    if (const int64_t* whole = std::get_if<int64_t>(&v.number)) add(*whole);
+    if (const double* real = std::get_if<double>(&v.number)) add(*real);
+  }
+}
+
 void CallKey::add_tensor(const TensorView& t) {
   if (num_tensors_ == kMaxTensors || !t.data()) is_complete_ = false;
   if (!is_complete_) return;

@@ -49,10 +49,7 @@ class CallKey {
     add(uint64_t(values.rank()));
     for (const int64_t value : values) add(uint64_t(value));
   }
-  void add(const Margins& margins) {
-    add(margins.before);
-    add(margins.after);
-  }
+  void add(NamedValues values);
   // Whether there is one; the tensor itself follows with the others.
   void add(const std::optional<TensorView>& tensor) { add(uint64_t(tensor.has_value())); }
   template <class T>

@@ -19,16 +19,16 @@ struct RowSplit {
 };
 inline constexpr int64_t kMaxRegisterRow = 16384;  // 64 floats in each of 256 threads
 
-// Threads of a block whose groups have a row each, `held` elements of it a thread: where few blocks
+// Threads of a block whose groups have a row each, `held` elements of it a thread: if few blocks
 // fit a multiprocessor, small ones follow each other sooner.
 constexpr int warp_row_threads(int group, int held) { return group == 32 && held >= 32 ? 64 : 128; }
 
 // For rows of 1 to kMaxRegisterRow elements and vectors of at most 16 bytes. A block of 128 to
-// `most_threads` threads has a row of more than 1,024, each of them `kept` elements if they can.
-constexpr RowSplit split_rows(int64_t cols, int vector, int kept = 32, int most_threads = 256) {
+// `max_threads` threads has a row of more than 1,024, each of them `kept` elements if they can.
+constexpr RowSplit split_rows(int64_t cols, int vector, int kept = 32, int max_threads = 256) {
   const int vectors = int(div_ceil(cols, int64_t(vector)));
   const auto enough = int(std::bit_ceil(uint64_t(div_ceil(cols, int64_t(kept)))));
-  int threads = std::clamp(enough, 128, most_threads), group = threads;
+  int threads = std::clamp(enough, 128, max_threads), group = threads;
   if (cols <= 1024) {
     threads = 128;
     group = std::clamp(int(std::bit_ceil(uint32_t(vectors))), 8, 32);
@@ -43,8 +43,8 @@ constexpr RowSplit split_rows(int64_t cols, int vector, int kept = 32, int most_
 
 // A Config of rows in registers, by its fields.
 template <class Config>
-constexpr Config registers_config(int64_t cols, int vector, int kept = 32, int most_threads = 256) {
-  const auto [threads, group, slots] = split_rows(cols, vector, kept, most_threads);
+constexpr Config registers_config(int64_t cols, int vector, int kept = 32, int max_threads = 256) {
+  const auto [threads, group, slots] = split_rows(cols, vector, kept, max_threads);
   return Config{.threads = threads,
                 .group = group,
                 .vector = vector,
@@ -58,10 +58,10 @@ constexpr int held_registers(int slots, int vector, bool has_residual) {
   return vector == 8 && !has_residual ? slots * vector / 2 : slots * vector;
 }
 
-// How a row lies in the shared memory of the blocks of a cluster.
+// How the shared memory of the blocks of a cluster holds a row.
 struct RowStage {
   int threads, cluster;
-  int shared_bytes;  // of a block; more than kMaxStagedBytes where the row does not fit
+  int shared_bytes;  // of a block; more than kMaxStagedBytes if the row does not fit
 };
 inline constexpr int kMaxStagedCluster = 8;         // blocks that every GPU with clusters accepts
 inline constexpr int kMaxStagedBytes = 224 * 1024;  // of a block, beside its static shared memory
@@ -119,14 +119,14 @@ Choice<Config> staged(int64_t rows, int64_t cols, int element_bytes, int tensors
 
 // How blocks that stay divide the rows that they walk over (device/persistent_row.cuh): a row, or
 // the slice of it that each block of a cluster has, is `slots` accesses of each thread, and has a
-// place in shared memory, as have the next ones: `stages` rows in all. 0 blocks where it cannot be.
+// place in shared memory, as have the next ones: `stages` rows in all. 0 blocks if it cannot be.
 struct PersistentRows {
   int threads, cluster, slots, stages;
   bool whole;
   int shared_bytes;
 };
-// Dynamic shared memory that a block may take of `device_bytes`, which are 0 where they are not
-// known; the rest is for what its warps tell each other.
+// Dynamic shared memory that a block may take of `device_bytes`, which are 0 if they are not known;
+// the rest is for what its warps tell each other.
 constexpr int64_t persistent_bytes(size_t device_bytes) {
   return std::min<int64_t>(device_bytes ? int64_t(device_bytes) - 8 * 1024 : INT64_MAX, 200 * 1024);
 }
@@ -138,7 +138,7 @@ inline std::string stages_text(int stages) {
 
 // Blocks that rows of values of 4 or 2 bytes may have, the best first, as measured on an H200:
 // fewer blocks and threads tell each other less, but what 4 and more tell takes as long as 64 KiB
-// of a row. Half the accesses of a thread are half the text, which decides where both are as fast.
+// of a row. Half the accesses of a thread are half the text, which decides if both are as fast.
 struct PersistentBlocks {
   int cluster, threads;
 };
@@ -153,7 +153,7 @@ inline constexpr PersistentBlocks kWords[] = {{1, 1024}, {2, 1024}, {4, 1024}, {
 // stages, else the first that have it for two.
 constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int tensors,
                                          int weight_bytes, size_t device_bytes, bool has_clusters) {
-  constexpr int kMostValues = 32, kStages = 3;  // 64 KiB of 512 threads' floats
+  constexpr int kMaxValues = 32, kStages = 3;  // 64 KiB of 512 threads' floats
   const int vector = 16 / element_bytes;
   PersistentRows rows{};
   if (cols == 0) return rows;
@@ -169,8 +169,8 @@ constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int te
     const bool whole = slots * cluster * threads * vector == cols;
     // Those of weights, and of four floats for each element of an access.
     const int64_t registers = slots * vector * weight_bytes / 4 + 4 * vector;
-    const int64_t most_registers = threads == 512 ? 112 : whole ? 64 : 48;
-    if (slots * vector > kMostValues || (weight_bytes && registers > most_registers)) continue;
+    const int64_t max_registers = threads == 512 ? 112 : whole ? 64 : 48;
+    if (slots * vector > kMaxValues || (weight_bytes && registers > max_registers)) continue;
     const int64_t bytes = slots * threads * 16;
     const int64_t room = persistent_bytes(device_bytes) / bytes;
     // Or two of x and one of a residual.
@@ -204,7 +204,7 @@ inline std::string_view persistent_doubt(int64_t rows, const PersistentRows& spl
 template <class Config, class Launch>
 auto persistent_launch(int64_t rows, int element_bytes, const PersistentRows& split, int num_sms,
                        const Launch& launch) {
-  const int64_t sms = std::max(num_sms, 1);  // 0 where the device does not say
+  const int64_t sms = std::max(num_sms, 1);  // 0 if the device does not say
   const int64_t clusters = std::min(rows, div_ceil(sms, int64_t(split.cluster)));
   auto l = launch(Config{.threads = split.threads,
                          .group = split.threads,
@@ -245,7 +245,7 @@ inline bool rows_vector_aligned(const void* data, const RowMap& map, int element
   return true;
 }
 
-// The map of rows that lie one behind another.
+// The map of rows that follow one another.
 constexpr RowMap contiguous_rows(int64_t rows, int64_t cols) {
   RowMap map{};
   if (rows == 1) return map;

@@ -7,8 +7,8 @@
 namespace tensorcraft::op {
 
 // The map of a tensor for the Params of a plan on this device. Planning needs neither memory nor a
-// driver: where the address is null or the machine has no such GPU the map is empty, and the plan
-// can be explained and compiled but not launched. Kind value where check_tiled() refuses.
+// driver: if the address is null or the machine has no such GPU, the map is empty, and the plan can
+// be explained and compiled but not launched. Kind value if check_tiled() refuses.
 TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& device);
 
 }  // namespace tensorcraft::op

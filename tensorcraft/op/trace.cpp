@@ -31,7 +31,7 @@ Trace::Trace() : recording_(std::make_shared<Recording>()) {
 
 void Trace::stop() {
   recording_->stopped = true;
-  active();  // lets go of it where it is this thread's
+  active();  // lets go of it if it is this thread's
 }
 
 const std::shared_ptr<Trace::Recording>& Trace::active() {

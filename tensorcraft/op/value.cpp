@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace tensorcraft::op {
@@ -18,14 +19,21 @@ std::string shortest(T v) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
-std::string_view kind_of(const Value& v) {
-  constexpr std::string_view names[] = {"None",     "a bool",   "an int",
-                                        "a float",  "a string", "a dtype",
-                                        "a tensor", "a list",   "a list of pairs"};
-  return names[v.index()];
+}  // namespace
+
+std::string_view array_name(NamedValues values, size_t i) {
+  for (const NamedValue& v : values)
+    if (v.is_array() && i-- == 0) return v.name;
+  return "argument";
 }
 
-}  // namespace
+std::string_view kind_of(const Value& v) {
+  constexpr std::string_view names[] = {
+      "None",    "a bool",   "an int", "a float",         "a string",
+      "a dtype", "a tensor", "a list", "a list of lists", "named arguments"};
+  static_assert(std::size(names) == std::variant_size_v<Value>);
+  return names[v.index()];
+}
 
 std::string documented(const Parameter& parameter) {
   std::string text(parameter.doc);
@@ -56,17 +64,6 @@ Dims to_integers(std::string_view op, std::string_view name, const Value& v) {
   if (const auto* x = std::get_if<Dims>(&v)) return *x;
   if (const auto* x = std::get_if<int64_t>(&v)) return {*x};
   wrong_type(op, name, join("integers, got ", kind_of(v)));
-}
-
-Margins to_margins(std::string_view op, std::string_view name, const Value& v) {
-  if (const auto* x = std::get_if<Margins>(&v)) return *x;
-  if (const auto* x = std::get_if<int64_t>(&v)) return {{*x}, {*x}};
-  const auto* x = std::get_if<Dims>(&v);
-  if (x && x->rank() == 1) return {{(*x)[0]}, {(*x)[0]}};
-  if (x && x->rank() == 2) return {{(*x)[0]}, {(*x)[1]}};
-  wrong_type(op, name,
-             join("an int, a pair of ints or a pair for each axis, got ", kind_of(v),
-                  x ? join(" of ", x->rank(), " ints") : std::string()));
 }
 
 double to_number(std::string_view op, std::string_view name, const Value& v) {
@@ -119,6 +116,11 @@ const TensorView& to_tensor(std::string_view op, std::string_view name, const Va
 std::string_view to_text(std::string_view op, std::string_view name, const Value& v) {
   if (const auto* x = std::get_if<std::string_view>(&v)) return *x;
   wrong_type(op, name, join("text, got ", kind_of(v)));
+}
+
+NamedValues to_named_values(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<NamedValues>(&v)) return *x;
+  wrong_type(op, name, join("named arguments, got ", kind_of(v)));
 }
 
 std::string Field<Dims>::text(const Dims& v) {

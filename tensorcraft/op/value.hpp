@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/cuda/stream.hpp"
+#include "tensorcraft/device/activation.h"
 
 #include <array>
 #include <cstdint>
@@ -14,18 +15,26 @@
 
 namespace tensorcraft::op {
 
-// How much there is in front of and behind each axis; one entry stands for every axis.
-struct Margins {
-  Dims before;  // elements in front of each axis
-  Dims after;   // elements behind it
+// One of the arguments that the caller names: a number, or the next of the call's arrays.
+struct NamedValue {
+  std::string_view name;                                            // as the caller spells it
+  std::variant<std::monostate, bool, int64_t, double> number = {};  // monostate: an array
+  bool is_array() const { return number.index() == 0; }
 };
+// All of them in the caller's order, borrowed.
+using NamedValues = std::span<const NamedValue>;
+// The name of the call's array `i`; "argument" if there are fewer.
+std::string_view array_name(NamedValues values, size_t i);
 
 // An argument of an operator when its type is known only at run time (Python, cases files, the
 // command line). monostate means "not given".
 using Value = std::variant<std::monostate, bool, int64_t, double, std::string_view, DType,
-                           TensorView, Dims, Margins>;
+                           TensorView, Dims, std::vector<Dims>, NamedValues>;
+// "a bool", "a list", ...: what it holds, for errors.
+std::string_view kind_of(const Value& v);
 
-// What a parameter takes; a choice is one of some names, a text is any.
+// What a parameter takes. A choice is one of some names, a text is any, integer_lists are integers
+// or lists of them, and named_values give the call its inputs: keyword arguments in Python.
 enum class ParameterKind {
   tensor,
   boolean,
@@ -35,7 +44,8 @@ enum class ParameterKind {
   dtype,
   text,
   integers,
-  margins
+  integer_lists,
+  named_values
 };
 
 // One parameter of an operator as every front end shows it.
@@ -72,8 +82,6 @@ bool to_bool(std::string_view op, std::string_view name, const Value& v);
 int64_t to_integer(std::string_view op, std::string_view name, const Value& v);
 // A list of integers; one integer is a list of one.
 Dims to_integers(std::string_view op, std::string_view name, const Value& v);
-// A pair for each axis; a list of two integers is a pair for every axis, one integer both of it.
-Margins to_margins(std::string_view op, std::string_view name, const Value& v);
 double to_number(std::string_view op, std::string_view name, const Value& v);
 // A number, or a bool as 0 or 1. Kind value for an integer that a double would round.
 double to_exact_number(std::string_view op, std::string_view name, const Value& v);
@@ -84,6 +92,7 @@ int to_choice(std::string_view op, std::string_view name, std::span<const std::s
               const Value& v);
 const TensorView& to_tensor(std::string_view op, std::string_view name, const Value& v);
 std::string_view to_text(std::string_view op, std::string_view name, const Value& v);
+NamedValues to_named_values(std::string_view op, std::string_view name, const Value& v);
 
 // How a field type of an Options struct appears as a parameter, and how a Value becomes one.
 template <class T>
@@ -114,12 +123,12 @@ struct Field<Dims> {
   static std::string text(const Dims& v);
 };
 template <>
-struct Field<Margins> {
-  static constexpr auto kind = ParameterKind::margins;
-  static Margins get(std::string_view op, std::string_view name, const Value& v) {
-    return to_margins(op, name, v);
+struct Field<NamedValues> {
+  static constexpr auto kind = ParameterKind::named_values;
+  static NamedValues get(std::string_view op, std::string_view name, const Value& v) {
+    return to_named_values(op, name, v);
   }
-  static std::string text(const Margins&) { return {}; }  // always given
+  static std::string text(NamedValues) { return {}; }
 };
 template <>
 struct Field<float> {
@@ -173,8 +182,6 @@ struct Field<E> {
   }
 };
 
-// Activations that a product or a norm applies to its result.
-enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
 template <>
 struct EnumNames<Activation> {
   static constexpr std::array<std::string_view, 5> names = {"none", "relu", "gelu", "gelu_tanh",
@@ -182,8 +189,3 @@ struct EnumNames<Activation> {
 };
 
 }  // namespace tensorcraft::op
-
-namespace tensorcraft {
-using op::Activation;
-using op::Margins;
-}  // namespace tensorcraft

@@ -33,7 +33,7 @@ Results run_lines(
     const std::vector<std::string>& lines, Settings settings,
     const std::function<void(const Progress&)>& progress = [](const auto&) {}) {
   std::vector<Case> cases;
-  for (const std::string& line : lines) cases.push_back({op::parse_request(line), {}});
+  for (const std::string& line : lines) cases.push_back({diagnose::parse_request(line), {}});
   settings.warmup_s = 0;
   if (settings.repetitions == 0) settings.repetitions = 3;
   InTurn runner;

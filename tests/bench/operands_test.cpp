@@ -15,10 +15,10 @@ namespace {
 
 struct Made {
   Case c;
-  op::Request request;
+  diagnose::Request request;
   Operands operands;
   explicit Made(const std::string& line, int copies, std::map<std::string, int64_t> below = {})
-      : c{op::parse_request(line), std::move(below)},
+      : c{diagnose::parse_request(line), std::move(below)},
         request(find_operator(c.request.op), c.request, device_info(Device::cpu())),
         operands(c, request, StreamRef(), copies) {}
 };

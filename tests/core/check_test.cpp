@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/check.hpp"
 
-#include "tensorcraft/core/irange.hpp"
-#include "tensorcraft/core/pointer.hpp"
 #include "tests/support/expect_error.hpp"
 
 #include <cstdint>
@@ -61,41 +59,6 @@ TEST(Panic, AlwaysThrows) {
   expect_error(ErrorKind::internal, broken, at_line(line, ": broken 1"));
   const DebugInfo here;
   expect_error(ErrorKind::internal, [&] { panic(here, "x"); }, at_line(line + 3, ": x"));
-}
-
-TEST(Irange, CountsFromZeroOrFromABeginning) {
-  int64_t sum = 0;
-  for (const int64_t i : irange(int64_t(5))) sum += i;
-  EXPECT_EQ(sum, 10);
-  unsigned total = 0;
-  for (const unsigned i : irange(2u, 5u)) total += i;
-  EXPECT_EQ(total, 9u);
-  for (const int i : irange(-3)) FAIL() << i;
-  for (const int i : irange(3, 3)) FAIL() << i;
-  for (const int i : irange(4, 3)) FAIL() << i;
-}
-
-template <class T>
-concept Offsettable = requires(T* p) { pointer::offset(p, 1); };
-static_assert(Offsettable<void> && Offsettable<const void>);
-static_assert(!Offsettable<int> && !Offsettable<char>);
-
-TEST(Pointer, OffsetsAreBytesAndAddUp) {
-  char bytes[16];
-  void* p = bytes;
-  const void* q = bytes;
-  EXPECT_EQ(pointer::offset(p, 3, int64_t(4), 1u), bytes + 8);
-  EXPECT_EQ(pointer::offset(q, 5), bytes + 5);
-  EXPECT_EQ(pointer::offset(pointer::offset(p, 8), -8), p);
-}
-
-TEST(Pointer, ValidateAlignmentRefusesAnAddressBetweenVectors) {
-  alignas(16) float x[8] = {};
-  validate_alignment<float, 4>(x);
-  validate_alignment<float, 4>(x + 4);
-  expect_error(
-      ErrorKind::value, [&] { validate_alignment<float, 4>(x + 1); },
-      "Pointer not aligned for vectorized access");
 }
 
 }  // namespace

@@ -44,6 +44,11 @@ TEST(Device, CapabilitiesFollowTheirThresholds) {
   EXPECT_TRUE(info(89).has_fp8());
   EXPECT_FALSE(info(89).has_tma());
   EXPECT_TRUE(info(90).has_tma());
+  EXPECT_FALSE(info(89).has_clusters());
+  EXPECT_TRUE(info(120).has_clusters());
+  EXPECT_FALSE(info(89).has_wgmma());
+  EXPECT_TRUE(info(90).has_wgmma());
+  EXPECT_FALSE(info(100).has_wgmma());
   EXPECT_FALSE(info(90).has_ue8m0());
   EXPECT_TRUE(info(100).has_ue8m0());
 }

@@ -30,7 +30,7 @@ TEST(GraphMemory, BlocksLieApartAndAreAligned) {
   FakeDriver fake;
   const Stream stream;
   std::optional<Graph> graph;
-  const std::vector<size_t> sizes{1, 256, 257, 4096, kMostGraphBytes, 512};
+  const std::vector<size_t> sizes{1, 256, 257, 4096, kMaxGraphBytes, 512};
   const auto blocks = recorded(graph, stream, sizes);
   for (size_t i = 0; i < blocks.size(); ++i) {
     ASSERT_NE(blocks[i], nullptr);
@@ -67,7 +67,7 @@ TEST(GraphMemory, TakesAnotherSlabWhereOneIsFull) {
   FakeDriver fake;
   const Stream stream;
   std::optional<Graph> graph;
-  const std::vector<size_t> sizes(9, kMostGraphBytes);
+  const std::vector<size_t> sizes(9, kMaxGraphBytes);
   const auto blocks = recorded(graph, stream, sizes);
   EXPECT_EQ(std::set(blocks.begin(), blocks.end()).size(), sizes.size());
   EXPECT_EQ(fake.calls["cuMemAlloc"], 2);
@@ -79,7 +79,7 @@ TEST(GraphMemory, GivesNothingToCallsThatNoGraphRecords) {
   EXPECT_EQ(allocate_for_graph(16, stream), nullptr);
   EXPECT_EQ(allocate_for_graph(16, StreamRef()), nullptr);
   std::optional<Graph> graph;
-  EXPECT_EQ(recorded(graph, stream, {0, kMostGraphBytes + 1}),
+  EXPECT_EQ(recorded(graph, stream, {0, kMaxGraphBytes + 1}),
             (std::vector<void*>{nullptr, nullptr}));
   EXPECT_EQ(fake.calls["cuMemAlloc"], 0);
 }

@@ -65,10 +65,10 @@ TEST(StreamCounter, NoneWhileTheStreamIsRecorded) {
 
 TEST(StreamCounter, NoneBeyondTheMostStreams) {
   FakeDriver fake;
-  std::vector<Stream> streams(StreamCounters::kMost + 1);
+  std::vector<Stream> streams(StreamCounters::kMax + 1);
   std::set<uint32_t*> counters;
   for (const Stream& stream : streams) counters.insert(counter_of(stream));
-  EXPECT_EQ(counters.size(), StreamCounters::kMost + 1);
+  EXPECT_EQ(counters.size(), StreamCounters::kMax + 1);
   EXPECT_EQ(counter_of(streams.back()), nullptr);
   EXPECT_NE(counter_of(streams.front()), nullptr);
 }

@@ -106,8 +106,7 @@ TEST_F(Gpu, AcceptsLaunchAttributes) {
   Buffer buffer(1024, stream);
   cuda::fill_async(buffer.data, 0, 1024 * sizeof(float), stream);
   LaunchKernel pdl({8}, {128}, stream);
-  if (device_info(Device::cuda(0)).compute_capability >= 90)
-    pdl.cluster({2}).programmatic_dependent_launch();
+  if (device_info(Device::cuda(0)).has_clusters()) pdl.cluster({2}).programmatic_dependent_launch();
   pdl(*k, Params{buffer.data, 1024, 0});
   std::vector<float> back(1024);
   cuda::copy_async(back.data(), buffer.data, 4096, stream);

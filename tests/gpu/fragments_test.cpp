@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/jit/fragments.hpp"
+#include "tensorcraft/diagnose/fragments.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace tensorcraft::jit {
+namespace tensorcraft::diagnose {
 namespace {
 
 TEST(FragmentsOnGpu, AreWhatTheMapsSay) {
@@ -37,7 +37,7 @@ TEST(FragmentsOnGpu, HaveKernelsThatCompile) {
                            "ldmatrix_trans", "wmma_tf32", "wmma_f16", "wgmma_bf16"})
     source += join(name, "(p);\n");
   source += "}\n";
-  const auto closure = include_closure("tensorcraft/device/fragments.cuh");
+  const auto closure = jit::include_closure("tensorcraft/device/fragments.cuh");
   std::vector<std::pair<const char*, const char*>> headers;
   for (const auto& header : *closure)
     headers.emplace_back(header->name.c_str(), header->text.c_str());
@@ -47,4 +47,4 @@ TEST(FragmentsOnGpu, HaveKernelsThatCompile) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::jit
+}  // namespace tensorcraft::diagnose

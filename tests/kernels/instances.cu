@@ -14,16 +14,19 @@ template std::string_view launch_l2_normalize(const f16*, f16*, int64_t, int64_t
                                               cudaStream_t, DebugInfo);
 template std::string_view launch_rms_norm(const f16*, const float*, f16*, int64_t, int64_t, float,
                                           cudaStream_t, DebugInfo);
-template std::string_view launch_layer_norm<kernel::layer_norm::Activation::silu>(
-    const bf16*, const bf16*, const bf16*, bf16*, int64_t, int64_t, float, float*, float*,
-    cudaStream_t, DebugInfo);
+template std::string_view launch_layer_norm<Activation::silu>(const bf16*, const bf16*, const bf16*,
+                                                              bf16*, int64_t, int64_t, float,
+                                                              float*, float*, cudaStream_t,
+                                                              DebugInfo);
 template std::string_view launch_layer_norm_residual_quantized(const f16*, const f16*, const float*,
                                                                const float*, int8_t*, f16*,
                                                                const CodeScale&, int64_t, int64_t,
                                                                float, cudaStream_t, DebugInfo);
-template std::string_view launch_batch_norm<kernel::batch_norm::Activation::relu>(
-    const bf16*, const float*, const float*, const float*, const float*, bf16*, int64_t, int64_t,
-    int64_t, float, cudaStream_t, DebugInfo);
+template std::string_view launch_batch_norm<Activation::relu>(const bf16*, const float*,
+                                                              const float*, const float*,
+                                                              const float*, bf16*, int64_t, int64_t,
+                                                              int64_t, float, cudaStream_t,
+                                                              DebugInfo);
 template std::string_view launch_batch_norm_training(const float*, const float*, const float*,
                                                      float*, const BatchStatistics<float>&, int64_t,
                                                      int64_t, int64_t, float, cudaStream_t,

@@ -356,7 +356,7 @@ TEST(CompiledSets, HoldEveryReduction) {
 TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
   namespace r = detail::rms_norm;
   namespace l = detail::layer_norm;
-  constexpr auto kNone = kernel::layer_norm::Activation::none;
+  constexpr auto kNone = Activation::none;
   for (const int64_t cols : kRegisterRows) {
     const auto p = r::contiguous_params({.x = kArray, .weight = kArray, .out = kArray}, 5, cols, 0);
     EXPECT_TRUE((is_compiled<r::InRegisters<bf16, bf16, false>>(
@@ -384,7 +384,7 @@ TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
 TEST(CompiledSets, HoldTheWidthsOfTheNormsOfCodes) {
   namespace r = detail::rms_norm;
   namespace l = detail::layer_norm;
-  constexpr auto kSilu = kernel::layer_norm::Activation::silu;
+  constexpr auto kSilu = Activation::silu;
   for (const int64_t cols : kRegisterRows) {
     const auto p = r::contiguous_params({.x = kArray, .weight = kArray, .out = kArray}, 5, cols, 0);
     const auto in_registers = r::quantized_in_registers_launch(p, r::Config{.has_weight = 1}, 4);

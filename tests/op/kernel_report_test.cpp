@@ -3,7 +3,7 @@
 
 #include "tensorcraft/cuda/nvrtc.hpp"
 #include "tensorcraft/jit/kernel.hpp"
-#include "tensorcraft/op/request.hpp"
+#include "tensorcraft/diagnose/request.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@ namespace tensorcraft::op {
 namespace {
 
 Explanation explain(std::string_view line, const DeviceInfo& device) {
-  const RequestText text = parse_request(line);
-  Explanation e = Request(find_operator(text.op), text, device).explain();
+  const diagnose::RequestText text = diagnose::parse_request(line);
+  Explanation e = diagnose::Request(find_operator(text.op), text, device).explain();
   add_kernel_reports(e, device);
   return e;
 }
@@ -54,8 +54,8 @@ TEST(KernelReport, SaysWhatTheCompilerMadeOfTheChosenKernel) {
 TEST(KernelReport, CountsDynamicSharedMemoryToo) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
   const DeviceInfo hopper = device_info_of_arch("sm_90a");
-  const RequestText text = parse_request("l2_normalize 64x256");
-  Explanation e = Request(find_operator(text.op), text, hopper).explain();
+  const diagnose::RequestText text = diagnose::parse_request("l2_normalize 64x256");
+  Explanation e = diagnose::Request(find_operator(text.op), text, hopper).explain();
   Plan plan = *e.variants[0].plan;
   const size_t before = report_kernel(plan.first(), hopper).shared_bytes;
   plan.first().launch.shared_bytes += 150 << 10;
@@ -67,9 +67,9 @@ TEST(KernelReport, CountsDynamicSharedMemoryToo) {
 
 TEST(KernelReport, WhatCannotBeCompiledIsAProblemAndNoError) {
   const DeviceInfo nowhere{.device = Device::cuda(0), .name = "none", .compute_capability = 10};
-  const RequestText text = parse_request("l2_normalize 64x256");
+  const diagnose::RequestText text = diagnose::parse_request("l2_normalize 64x256");
   const Explanation e =
-      Request(find_operator(text.op), text, device_info_of_arch("sm_90a")).explain();
+      diagnose::Request(find_operator(text.op), text, device_info_of_arch("sm_90a")).explain();
   const KernelReport report = report_kernel(e.variants[0].plan->first(), nowhere);
   EXPECT_NE(report.problem, "");
   EXPECT_EQ(report.problem.find('\n'), std::string::npos);

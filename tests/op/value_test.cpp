@@ -26,22 +26,17 @@ TEST(Value, BecomesTheTypeOfItsField) {
   EXPECT_EQ(to_exact_number("f", "a", -0.5), -0.5);
 }
 
-TEST(Value, MarginsAreOneWidthAPairOrAPairForEachAxis) {
-  const auto expect = [](const Value& value, const Dims& before, const Dims& after) {
-    const Margins got = to_margins("f", "a", value);
-    EXPECT_EQ(got.before, before);
-    EXPECT_EQ(got.after, after);
-  };
-  expect(int64_t(3), {3}, {3});
-  expect(Dims{3}, {3}, {3});
-  expect(Dims{1, 2}, {1}, {2});
-  expect(Margins{{1, 2, 3}, {4, 5, 6}}, {1, 2, 3}, {4, 5, 6});
+TEST(Value, NamedValuesKeepTheCallersOrder) {
+  const NamedValue given[] = {{"g"}, {"k", 0.5}, {"u"}, {"n", int64_t(2)}};
+  const NamedValues got = to_named_values("f", "a", NamedValues(given));
+  ASSERT_EQ(got.size(), 4u);
+  EXPECT_EQ(got.data(), given);
+  EXPECT_EQ(array_name(got, 0), "g");
+  EXPECT_EQ(array_name(got, 1), "u");
+  EXPECT_EQ(array_name(got, 2), "argument");
   expect_error(
-      ErrorKind::type, [] { to_margins("f", "a", Dims{1, 2, 3}); },
-      "f: a must be an int, a pair of ints or a pair for each axis, got a list of 3 ints");
-  expect_error(
-      ErrorKind::type, [] { to_margins("f", "a", 0.5); },
-      "f: a must be an int, a pair of ints or a pair for each axis, got a float");
+      ErrorKind::type, [] { to_named_values("f", "a", std::string_view("g, u")); },
+      "f: a must be named arguments, got a string");
 }
 
 TEST(Value, AnIntegerThatADoubleWouldRoundIsRefused) {

@@ -359,7 +359,8 @@ TEST(Expression, SaysWhyAnAddressOrStrideIsLeftToAnotherVariant) {
     };
     const TensorView x = gpu((uintptr_t(1) << 40) + offset, shape, strides);
     const TensorView out = gpu(uintptr_t(2) << 40, shape, contiguous_strides(shape));
-    const op::Value options[] = {std::string_view("exp(x)"), std::string_view("x")};
+    const op::NamedValue names[] = {{"x"}};
+    const op::Value options[] = {std::string_view("exp(x)"), op::NamedValues(names)};
     return find_operator("elementwise")
         .explain(std::span(&out, 1), {std::span(&x, 1), options}, device_info_of_arch("sm_90a"));
   };

@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/pad/pad.hpp"
 
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/pad/plan.h"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"
@@ -35,6 +36,26 @@ TEST(Pad, OneEntryIsTheWidthOfEveryAxis) {
   EXPECT_EQ(values(y), (std::vector<float>{-1, -1, -1, 0}));
   EXPECT_EQ(values(pad(counting_tensor({}), {.pad_width = {{4}, {4}}, .value = 1})),
             std::vector<float>{0});
+}
+
+TEST(Pad, TakesOneWidthAPairOrAPairForEachAxis) {
+  const op::Operator& pad = find_operator("pad");
+  const TensorView x(nullptr, DType::float32, {2, 3}, Device::cpu());
+  const auto shape = [&](const op::Value& width) {
+    return pad.infer({std::span(&x, 1), std::span(&width, 1)})[0].shape;
+  };
+  EXPECT_EQ(shape(int64_t(3)), (Dims{8, 9}));
+  EXPECT_EQ(shape(Dims{3}), (Dims{8, 9}));
+  EXPECT_EQ(shape(Dims{1, 2}), (Dims{5, 6}));
+  EXPECT_EQ(shape(std::vector<Dims>{{1, 2}, {4, 5}}), (Dims{5, 12}));
+  expect_error(
+      ErrorKind::type, [&] { shape(Dims{1, 2, 3}); },
+      "pad: pad_width must be an int, a pair of ints or a pair for each axis, got a list of 3 "
+      "ints");
+  expect_error(
+      ErrorKind::type, [&] { shape(std::vector<Dims>{{1, 2}, {4, 5, 6}}); },
+      "pad: pad_width must be an int, a pair (before, after) or such a pair for each axis, got (4, "
+      "5, 6) among them");
 }
 
 TEST(Pad, OfNothingIsAllMargin) {

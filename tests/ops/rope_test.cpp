@@ -3,7 +3,7 @@
 
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/request.hpp"
+#include "tensorcraft/diagnose/request.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"
@@ -180,9 +180,9 @@ TEST(Rope, RefusesWhatItCannotRotate) {
 }
 
 TEST(Rope, IsExplainedWithoutMemory) {
-  const auto text = op::parse_request(
+  const auto text = diagnose::parse_request(
       "rope 4x8x32 --option k=4x2x32 --option cos=8x16 --option sin=8x16 --option start_pos=2");
-  const op::Request request(find_operator("rope"), text, device_info_of_arch("sm_90a"));
+  const diagnose::Request request(find_operator("rope"), text, device_info_of_arch("sm_90a"));
   const op::Explanation e = request.explain();
   EXPECT_EQ(e.variant, "vectorized");
   EXPECT_NE(op::config_text(e.variants[0].plan->steps()[0]).find("has_cache = 1"),

@@ -58,7 +58,7 @@ def test_each_feature_macro_is_defined_in_one_place():
 REFUSED = {
     "a vector of three": ("device/vec.cuh", "AlignedVector<float, 3> v;", "N must be a power of two, such as 2, 4 or 8"),
     "a copy of a tensor": ("runtime/memory/tensor.hpp", "Tensor f(Tensor& t) { return t; }", "deleted"),
-    "a count of elements as bytes": ("core/pointer.hpp", "auto f(int* p) { return pointer::offset(p, 1); }", "pointer::offset"),
+    "a count of elements as bytes": ("compat.hpp", "auto f(int* p) { return pointer::offset(p, 1); }", "pointer::offset"),
     "a stream of number zero": ("cuda/stream.hpp", "StreamRef s(0);", "deleted"),
     "a matcher that is kept": ("core/tensor_matcher.hpp", "void f(TensorMatcher& m, TensorView t) { m.verify(t); }", "verify"),
 }  # fmt: skip

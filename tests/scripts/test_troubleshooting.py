@@ -61,7 +61,7 @@ def test_every_reason_for_a_fall_back_is_on_the_page(name: str) -> None:
 
 
 def test_every_finding_of_the_doctor_is_on_the_page() -> None:
-    text = source(ROOT / "tensorcraft" / "op" / "doctor.cpp")
+    text = source(ROOT / "tensorcraft" / "diagnose" / "doctor.cpp")
     bad = [f for f in re.findall(r"return \{(.*?)\};", text, re.DOTALL) if re.search(r"CheckResult::(warn|fail)|without_gpu", f)]
     assert len(bad) > 15
     missing = [f for f in bad if not any(part in PAGE for part in literals(f))]

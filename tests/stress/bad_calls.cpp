@@ -391,9 +391,9 @@ bool change_option(AnyCall& call, Random& random, Scratch& scratch) {
       call.change += to_string(std::get<DType>(value));
       break;
     case 6: {
-      const Dims before = some_widths(random), after = some_widths(random);
-      value = Margins{before, after};
-      call.change += join("margins ", before, ", ", after);
+      const std::vector<Dims> lists{some_widths(random), some_widths(random)};
+      value = lists;
+      call.change += join("lists ", lists[0], ", ", lists[1]);
       break;
     }
     case 7:

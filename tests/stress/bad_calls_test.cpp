@@ -228,8 +228,8 @@ class GeneratedCall {
 
   // A view of one element may have 2^40: nobody waits for a loop over them.
   bool is_endless() const {
-    constexpr int64_t kMost = 1 << 20;
-    const auto is_large = [](const TensorView& t) { return t.size() > kMost; };
+    constexpr int64_t kMax = 1 << 20;
+    const auto is_large = [](const TensorView& t) { return t.size() > kMax; };
     const auto is_large_option = [&](const op::Value& v) {
       const auto* t = std::get_if<TensorView>(&v);
       return t && is_large(*t);

@@ -2,6 +2,7 @@
 #include "tests/support/cases.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/diagnose/request.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/ops/all.hpp"
 
@@ -151,16 +152,19 @@ op::Value option_value(const Case& c, size_t i, bool upcast) {
   if (j.is_number_integer()) return j.get<int64_t>();
   if (j.is_number()) return j.get<double>();
   if (j.is_array() && !j.empty() && j[0].is_array()) {
-    Margins all;
-    for (const Json& pair : j) {
-      all.before.push_back(pair.at(0).get<int64_t>());
-      all.after.push_back(pair.at(1).get<int64_t>());
-    }
+    std::vector<Dims> all;
+    for (const Json& list : j) all.push_back(dims(list, {}));
     return all;
   }
   if (j.is_array()) return dims(j, {});
   if (!j.is_string()) return {};
   const auto& text = j.get_ref<const std::string&>();
+  if (c.op->description().options[i].kind == op::ParameterKind::named_values) {
+    static std::map<std::string, std::vector<op::NamedValue>> read;  // the keys hold the names
+    const auto [known, is_new] = read.try_emplace(text);
+    if (is_new) known->second = diagnose::parse_named_values(c.name, known->first);
+    return op::NamedValues(known->second);
+  }
   if (c.op->description().options[i].kind == op::ParameterKind::dtype)
     // The scales of quantize depend on what it rounds to, so its reference rounds too.
     return wanted_dtype(c, text, upcast && c.op->description().name != "quantize");

@@ -32,7 +32,7 @@ TC_DEVICE void setmaxnreg_inc() {
 #endif
 }
 
-// griddepcontrol.wait: the kernels this one was launched behind are complete and their writes
+// griddepcontrol.wait: the kernels that this one was launched after are complete and their writes
 // visible. Before sm_90 no kernel starts earlier than that.
 TC_DEVICE void griddepcontrol_wait() {
 #if !TC_PTX
@@ -42,7 +42,7 @@ TC_DEVICE void griddepcontrol_wait() {
 #endif
 }
 
-// griddepcontrol.launch_dependents: the kernel behind this one may start.
+// griddepcontrol.launch_dependents: the kernel after this one may start.
 TC_DEVICE void griddepcontrol_launch_dependents() {
 #if !TC_PTX
   simt::griddepcontrol_launch_dependents();

@@ -10,8 +10,8 @@
 // device/copy_ring.cuh keeps that order.
 namespace tensorcraft::ptx {
 
-// cp.async.cg.shared.global 16: the first `bytes` (0 to 16) of 16 bytes from global, zeros behind
-// them. Both addresses are multiples of 16; with bytes = 0 global is not read.
+// cp.async.cg.shared.global 16: the first `bytes` (0 to 16) of 16 bytes from global, then zeros.
+// Both addresses are multiples of 16; with bytes = 0 global is not read.
 TC_DEVICE void cp_async_cg_16(void* shared, const void* global, int bytes) {
 #if TC_PTX
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(cvta_to_shared(shared)),

@@ -3,7 +3,7 @@
 #include "tensorcraft/device/ptx/cvta.cuh"
 
 // A warp loads 1, 2 or 4 matrices of 8 x 8 16-bit elements from shared memory. Lane l passes the
-// address of row l % 8 of matrix l / 8: 16 bytes, 16-byte aligned; lanes behind the last row pass
+// address of row l % 8 of matrix l / 8: 16 bytes, 16-byte aligned; lanes past the last row pass
 // anything. to[i] gets matrix i.
 namespace tensorcraft::ptx {
 

@@ -7,7 +7,7 @@
 
 namespace tensorcraft::ptx {
 
-// max.NaN.f32: NaN where either is NaN; +0 is above -0.
+// max.NaN.f32: NaN if either is NaN; +0 is above -0.
 TC_DEVICE float max_nan_f32(float a, float b) {
 #if TC_PTX
   float y;
@@ -20,7 +20,7 @@ TC_DEVICE float max_nan_f32(float a, float b) {
 #endif
 }
 
-// min.NaN.f32: NaN where either is NaN; -0 is below +0.
+// min.NaN.f32: NaN if either is NaN; -0 is below +0.
 TC_DEVICE float min_nan_f32(float a, float b) {
 #if TC_PTX
   float y;

@@ -4,8 +4,8 @@
 
 namespace tensorcraft::ptx {
 
-// st.global.v4.u32: 16 bytes at once. A plain store of them becomes four of 4 bytes where the
-// compiler cannot order the addresses of a kernel that reads at two runtime distances.
+// st.global.v4.u32: 16 bytes at once. A plain store of them becomes four of 4 bytes if the compiler
+// cannot order the addresses of a kernel that reads at two runtime distances.
 TC_DEVICE void st_global_v4(void* to, const Words4& x) {
 #if TC_PTX
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),

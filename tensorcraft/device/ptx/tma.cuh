@@ -15,7 +15,7 @@
 namespace tensorcraft::ptx {
 
 #if TC_PTX
-// The coordinates as text: operands from %2 on, and the number of the first behind them.
+// The coordinates as text: operands from %2 on, and the number of the first after them.
 #define TC_AT1 "{%2}"
 #define TC_AT2 "{%2, %3}"
 #define TC_AT3 "{%2, %3, %4}"
@@ -64,7 +64,7 @@ namespace tensorcraft::ptx {
 #endif
 
 // cp.async.bulk.tensor, global to shared: the box that begins at element `at` (dimension 0 first),
-// in full also where part of it is outside the tensor: its bytes count at the barrier.
+// in full even if part of it is outside the tensor: its bytes count at the barrier.
 template <int kRank>
 TC_DEVICE void tma_load(void* to, const TensorMap* map, const int32_t (&at)[kRank],
                         uint64_t* barrier) {

@@ -70,7 +70,7 @@ struct WgmmaTypeText<WgmmaType::e5m2> {
   static constexpr char k[] = "k32", type[] = ".e5m2";
 };
 
-// What follows scale-d: the signs of A and B, and where they have a choice their majors.
+// What follows scale-d: the signs of A and B, and, if they have a choice, their majors.
 template <Wgmma Op, bool kARegisters>
 struct WgmmaFlags {
   static constexpr bool b_choice = element_bytes(Op.b) == 2, a_choice = b_choice && !kARegisters;
@@ -117,7 +117,7 @@ struct WgmmaFlags {
 #define TC_OPERANDS96(i) TC_OPERANDS64(i), TC_OPERANDS32(i + 64)
 #define TC_OPERANDS128(i) TC_OPERANDS64(i), TC_OPERANDS64(i + 64)
 
-// The arguments behind n are the numbers of the operands that follow D.
+// The arguments after n are the numbers of the operands that follow D.
 #define TC_WGMMA_TEXT(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags)        \
   "{ .reg .pred p; setp.ne.b32 p, " scale_d                                                   \
   ", 0; "                                                                                     \
@@ -147,8 +147,8 @@ TC_HOST_DEVICE constexpr bool has_wgmma_text(int n) {
 }
 }  // namespace detail
 
-// wgmma.mma_async.sync.aligned, both operands in shared memory: D = A B + D, or A B where
-// `accumulate` is false. The descriptors come from wgmma_descriptor().
+// wgmma.mma_async.sync.aligned, both operands in shared memory: D = A B + D, or A B if `accumulate`
+// is false. The descriptors come from wgmma_descriptor().
 template <Wgmma Op>
 TC_DEVICE void wgmma_mma_async(float (&d)[Op.n / 2], uint64_t a_descriptor, uint64_t b_descriptor,
                                bool accumulate) {

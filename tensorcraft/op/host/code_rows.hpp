@@ -11,7 +11,7 @@ namespace tensorcraft::host {
 bool is_code_dtype(DType dtype);
 
 // The rows along the last axis of a tensor of codes, as device/quantize.cuh defines them: with one
-// scale, or where `scales` is given (contiguous float32, one a row) with a scale of each row's own,
+// scale, or, if `scales` is given (contiguous float32, one a row), with a scale of each row's own,
 // from its largest magnitude, which is written there.
 class CodeRows {
  public:

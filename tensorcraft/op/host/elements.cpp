@@ -28,7 +28,7 @@ int64_t Elements::offset(int64_t index) const {
 
 double Elements::operator[](int64_t index) const {
   const int64_t at = offset(index);
-  // Whoever made the memory may have left more than 0 and 1 in it.
+  // The memory may have been made elsewhere, and may hold more than 0 and 1.
   if (view_.dtype() == DType::bool_) return view_.data_as<uint8_t>()[at] != 0;
   return with_element_type(view_.dtype(), [&]<class T>(T*) {
     const T x = view_.data_as<T>()[at];

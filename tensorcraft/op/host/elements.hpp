@@ -15,8 +15,8 @@ class Elements {
   explicit Elements(const TensorView& view) : view_(view) {}
   double operator[](int64_t index) const;
   void set(int64_t index, double value) const;  // rounds to the dtype, once
-  // The same for an integer dtype or bool, where a double does not hold every value. Setting keeps
-  // the low bits; a bool becomes != 0.
+  // The same for an integer dtype or bool, as a double does not hold every value. Setting keeps the
+  // low bits; a bool becomes != 0.
   int64_t integer(int64_t index) const;
   void set_integer(int64_t index, int64_t value) const;
   std::byte* address(int64_t index) const;

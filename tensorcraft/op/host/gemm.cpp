@@ -36,7 +36,7 @@ struct Part {
   int64_t width_stride, depth_stride;
 };
 
-// A row of floats, in place where it already is one.
+// A row of floats, in place if it already is one.
 const float* line_of(const Part& part, int64_t offset, int64_t stride, int64_t n) {
   return line_at(advance(part.data, part.dtype, offset), part.dtype, stride, n,
                  scratch(Slot::line, n));
@@ -116,7 +116,7 @@ void compute_block(const Pass& pass, int64_t row, int64_t column) {
   for (int64_t i = 0; i < m; ++i) finish(row + i, tile + i * padded_n);
 }
 
-// Smaller blocks where there are too few for the threads.
+// Smaller blocks if there are too few for the threads.
 void choose_blocks(Pass& pass) {
   const int threads = num_threads();
   pass.block_rows = kBlockRows;

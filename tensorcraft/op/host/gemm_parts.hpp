@@ -22,7 +22,7 @@ inline std::byte* address(const Matrix& m, int64_t i, int64_t j) {
   return advance(static_cast<std::byte*>(m.data), m.dtype, i * m.row + j * m.column);
 }
 
-// n elements as floats: in place where they already are that, else in `buffer`.
+// n elements as floats: in place if they already are that, else in `buffer`.
 inline const float* line_at(const std::byte* from, DType dtype, int64_t stride, int64_t n,
                             float* buffer) {
   if (dtype == DType::float32 && stride == 1) return reinterpret_cast<const float*>(from);

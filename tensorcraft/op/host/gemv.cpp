@@ -72,7 +72,7 @@ TC_HOST_CLONES void add_lines(float* __restrict sums, const float* a, const Line
   for (int64_t i = 0; i < n; ++i) sums[i] += (a0 * b0[i] + a1 * b1[i]) + (a2 * b2[i] + a3 * b3[i]);
 }
 
-// Sums of n columns from `first` on, whose elements lie side by side: one walk along each.
+// Sums of n columns from `first` on, whose elements are side by side: one walk along each.
 void dot_columns(const GemmProblem& g, const float* a, int64_t first, int64_t n, float* sums) {
   float* const buffer = scratch(Slot::line, kLines * kBlock);
   std::fill_n(sums, n, 0.0f);
@@ -92,8 +92,8 @@ void dot_columns(const GemmProblem& g, const float* a, int64_t first, int64_t n,
   }
 }
 
-// Of rows of the matrix from `first_row` up to `last_row`, whose elements lie side by side: rows
-// are added, each times its element of a.
+// Sums over the rows of the matrix from `first_row` up to `last_row`, whose elements are side by
+// side: rows are added, each times its element of a.
 void add_rows(const GemmProblem& g, const float* a, int64_t first_row, int64_t last_row,
               int64_t first, int64_t n, float* sums) {
   float* const buffer = scratch(Slot::line, kLines * n);
@@ -123,8 +123,8 @@ void gemv_of_columns(const GemmProblem& g, const float* a) {
   });
 }
 
-// D by rows. Threads share the rows where there are too few columns to share, for long runs in
-// memory; into how many parts depends on the problem alone, so the result does too.
+// D by rows. Threads share the rows if there are too few columns to share, for long runs in memory;
+// into how many parts depends on the problem alone, so the result does too.
 void gemv_of_rows(const GemmProblem& g, const float* a) {
   const int64_t blocks = div_up(g.n, kBlock);
   const int64_t parts = std::clamp<int64_t>(g.k / 64, 1, div_up(kMaxParts, blocks));

@@ -8,7 +8,7 @@ namespace tensorcraft::host {
 // sets the pace, and packing would only read it twice.
 inline bool is_gemv(const GemmProblem& g) { return g.m == 1 || g.n == 1; }
 
-// The same as gemm() where is_gemv(), for a batch of one: the matrix is read once, where it lies.
+// The same as gemm() if is_gemv(), for a batch of one: the matrix is read once, in place.
 void gemv(const GemmProblem& problem);
 
 }  // namespace tensorcraft::host

@@ -97,7 +97,7 @@ constexpr int kArguments[kNumOperands] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_A
                                           DNNL_ARG_DST};
 
 // A primitive with its memory objects. It belongs to the thread that made it, so its scratch memory
-// and the addresses in it need no lock. `primitive` is null where oneDNN has none for the problem.
+// and the addresses in it need no lock. `primitive` is null if oneDNN has none for the problem.
 struct Prepared {
   explicit Prepared(const Library& lib) : primitive(lib.primitive_destroy) {
     for (auto& m : memory) m = std::make_unique<Handle<dnnl_memory_t>>(lib.memory_destroy);
@@ -132,7 +132,7 @@ bool append_post_ops(const Library& lib, dnnl_post_ops_t ops, const GemmProblem&
   return ok;
 }
 
-// Leaves `prepared` without a primitive where oneDNN has no implementation.
+// Leaves `prepared` without a primitive if oneDNN has no implementation.
 void prepare(const Library& lib, const GemmProblem& g, Prepared& prepared) {
   Desc descs[kNumOperands] = {Desc(lib.memory_desc_destroy), Desc(lib.memory_desc_destroy),
                               Desc(lib.memory_desc_destroy), Desc(lib.memory_desc_destroy)};

@@ -10,17 +10,17 @@
 namespace tensorcraft::host::onednn {
 
 bool available();
-// "3.2.0"; empty where it is not available.
+// "3.2.0"; empty if it is not available.
 std::string_view version();
-// Why not, as a sentence; empty where it is available.
+// Why not, as a sentence; empty if it is available.
 std::string_view unavailable_reason();
 
-// Why matmul() does not take the problem; null where it does. The first answer for a problem
-// prepares its primitive, later ones are a look-up.
+// Why matmul() does not take the problem; null if it does. The first answer for a problem prepares
+// its primitive, later ones are a look-up.
 const char* declines(const GemmProblem& problem);
 
 // The same meaning as gemm(). Products of float32 stay float32 (no bfloat16, no tf32). Fails with
-// kind unsupported where declines() has a reason.
+// kind unsupported if declines() has a reason.
 void matmul(const GemmProblem& problem);
 
 }  // namespace tensorcraft::host::onednn

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kName = "libdnnl.so.3";
 
-// The configured file alone where there is one. Else beside this library, then PREFIX/lib of the
+// The configured file alone if there is one. Else beside this library, then PREFIX/lib of the
 // Python installation, then the loader's own search.
 std::vector<std::string> candidates() {
   if (!config().onednn.empty()) return {config().onednn};
@@ -42,7 +42,7 @@ void resolve(void* handle, const char* name, F& function) {
   function = reinterpret_cast<F>(dlsym(handle, name));
 }
 
-// The name of the first function that is missing; null where all are there.
+// The name of the first function that is missing; null if all are there.
 const char* resolve_all(void* handle, Library& lib) {
 #define TC_RESOLVE(name)                    \
   resolve(handle, "dnnl_" #name, lib.name); \

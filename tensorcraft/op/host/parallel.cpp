@@ -31,7 +31,7 @@ void pause_cpu() {
 #endif
 }
 
-// The cores the calling thread may run on; none where they cannot be told.
+// The cores the calling thread may run on; none if they cannot be told.
 cpu_set_t own_cores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);

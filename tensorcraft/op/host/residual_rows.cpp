@@ -25,7 +25,7 @@ const float* ResidualRows::read(int64_t row) const {
   if (x != sum) std::copy_n(x, n, sum);
   row_add(sum, residual, n);
   if (residual_out_) {
-    // Where the row is stored as floats it is written here, else commit() converts it.
+    // If the row is stored as floats it is written here, else commit() converts it.
     float* target = residual_out_->target(row, sum);
     if (target != sum) std::copy_n(sum, n, target);
     residual_out_->commit(row, sum);

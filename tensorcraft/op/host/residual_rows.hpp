@@ -11,8 +11,8 @@ class ResidualRows {
  public:
   ResidualRows(const TensorView& x, const std::optional<TensorView>& residual,
                const std::optional<TensorView>& residual_out);
-  // The row as floats, also rounded to residual_out where there is one. Uses the slots row_a and
-  // row_c of the calling thread; valid until their next use.
+  // The row as floats, also rounded to residual_out if there is one. Uses the slots row_a and row_c
+  // of the calling thread; valid until their next use.
   const float* read(int64_t row) const;
 
  private:
@@ -20,8 +20,7 @@ class ResidualRows {
   std::optional<Rows> residual_, residual_out_;
 };
 
-// A contiguous vector as floats: itself or a copy in `slot` of the calling thread; null where
-// absent.
+// A contiguous vector as floats: itself or a copy in `slot` of the calling thread; null if absent.
 const float* read_vector(const std::optional<TensorView>& t, Slot slot);
 
 }  // namespace tensorcraft::host

@@ -12,8 +12,8 @@ namespace tensorcraft::host {
 
 // Row functions: x and y hold n floats next to each other and may be the same row. Sums are taken
 // in 32 partial sums, so they do not depend on the number of threads.
-float row_max(const float* x, int64_t n);  // -inf where n is 0; NaN where x has one
-// Where value, or where it is NaN a NaN, is first; n where it is not.
+float row_max(const float* x, int64_t n);  // -inf if n is 0; NaN if x has one
+// The first place of value, or of a NaN if it is one; n if there is none.
 int64_t row_find(const float* x, float value, int64_t n);
 float row_sum(const float* x, int64_t n);
 float row_dot(const float* x, const float* y, int64_t n);
@@ -23,7 +23,7 @@ void row_scale(float* y, const float* x, float scale, float shift,
                int64_t n);                               // y = x scale + shift
 void row_add(float* y, const float* x, int64_t n);       // y += x
 void row_multiply(float* y, const float* x, int64_t n);  // y *= x
-void row_maximum(float* y, const float* x, int64_t n);   // y = max(x, y), NaN where either is NaN
+void row_maximum(float* y, const float* x, int64_t n);   // y = max(x, y), NaN if either is NaN
 void row_minimum(float* y, const float* x, int64_t n);   // the same of min
 void row_add_scaled(float* y, const float* x, float scale, int64_t n);  // y += x scale
 void row_activate(float* y, const float* x, Activation activation, int64_t n);
@@ -40,7 +40,7 @@ void store_row(void* to, const float* from, DType dtype, int64_t stride, int64_t
 
 // Memory of the calling thread, 64-byte aligned, kept for its next use; contents are undefined.
 // Each slot is one buffer: a function that calls another with the same slot loses its contents.
-// Kind out_of_memory where there is no room.
+// Kind out_of_memory if there is no room.
 enum class Slot : int { row_a, row_b, row_c, row_d, pack_a, pack_b, tile, tile_out, line, bias };
 float* scratch(Slot slot, int64_t num_floats);
 
@@ -55,15 +55,15 @@ class Rows {
   int64_t stride() const { return stride_; }
   std::byte* address(int64_t row) const;
 
-  // The row as floats: itself where it is float32 and contiguous, else a copy in `buffer`.
+  // The row as floats: itself if it is float32 and contiguous, else a copy in `buffer`.
   const float* read(int64_t row, float* buffer) const;
   // Where to compute the row: itself under the same condition, else `buffer`; commit() puts it
   // back.
   float* target(int64_t row, float* buffer) const;
   void commit(int64_t row, const float* values) const;
 
-  // How many rows from `row` on are better read together: where rows are columns of a matrix, so
-  // many that a line of memory serves all of them; else 1.
+  // How many rows from `row` on are better read together: if rows are columns of a matrix, so many
+  // that a line of memory serves all of them; else 1.
   int64_t num_beside(int64_t row) const;
   // That many rows or fewer as floats, pitch() apart, and back.
   void read_beside(int64_t row, int64_t count, float* tile) const;
@@ -92,8 +92,8 @@ void for_each_row(int64_t count, int64_t length, F&& f) {
   });
 }
 
-// Calls f(row, x, y) for each row on all threads: x its floats in `from`, y where those of the same
-// row of `to` are put. Both are the same memory only where the tensors are. Uses the slots row_a,
+// Calls f(row, x, y) for each row on all threads: x its floats in `from`, y the place of those of
+// the same row of `to`. Both are the same memory only if the tensors are. Uses the slots row_a,
 // row_b, tile and tile_out.
 template <class F>
 void map_rows(const Rows& from, const Rows& to, F&& f) {

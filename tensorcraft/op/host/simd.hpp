@@ -16,7 +16,7 @@
 // turns into vector code. NaN in, NaN out.
 namespace tensorcraft::host {
 
-// `if_true` where the condition holds; both sides are computed.
+// `if_true` in lanes that meet the condition; both sides are computed.
 inline float select(bool condition, float if_true, float if_false) {
   return condition ? if_true : if_false;
 }

@@ -15,15 +15,14 @@ namespace kernel::batch_norm {
 namespace {
 
 constexpr std::string_view kName = "batch_norm", kBackwardName = "batch_norm_backward";
-static_assert(int(Activation::silu) == int(op::Activation::silu), "one order of activations");
 
 std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
   return join("tensorcraft::kernel::batch_norm::Config{.threads = ", c.threads,
               ", .vector = ", c.vector, ", .slots = ", c.slots, ", .cluster = ", c.cluster,
-              ", .activation = tensorcraft::kernel::batch_norm::Activation::",
-              op::EnumNames<op::Activation>::names[size_t(c.activation)],
-              ", .training = ", c.training, ", .whole = ", c.whole, ", .nested = ", c.nested, "}");
+              ", .activation = tensorcraft::Activation::",
+              op::EnumNames<Activation>::names[size_t(c.activation)], ", .training = ", c.training,
+              ", .whole = ", c.whole, ", .nested = ", c.nested, "}");
 }
 
 constexpr std::string_view kParams = "tensorcraft::kernel::batch_norm::Params",
@@ -74,7 +73,7 @@ Params params(const Problem& q) {
                                 .running_mean_out = data_of(q.running_mean_out),
                                 .running_var_out = data_of(q.running_var_out)},
                                q.x.shape(0), q.x.shape(1), plane_size(q.x), q.eps, q.momentum,
-                               Activation(q.activation));
+                               q.activation);
   p.x_layout = layout_of(q.x);
   p.out_layout = layout_of(q.out);
   return p;

@@ -110,7 +110,7 @@ void normalise_row(const Problem& q, const ChannelRows& x, const ChannelRows& ou
   out.write(row, Slot::row_b, [&](float* y) {
     host::row_scale(y, x.read(row, Slot::row_a), 1, -mean, n);
     host::row_scale(y, y, scale, shift, n);
-    if (q.activation != op::Activation::none) host::row_activate(y, y, q.activation, n);
+    if (q.activation != Activation::none) host::row_activate(y, y, q.activation, n);
   });
 }
 

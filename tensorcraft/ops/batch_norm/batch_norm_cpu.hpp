@@ -22,7 +22,7 @@ struct Problem {
   OptionalView running_mean, running_var, weight, bias;
   OptionalView mean, rstd, running_mean_out, running_var_out;
   float momentum, eps;
-  op::Activation activation;
+  Activation activation;
   bool training;
 };
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/activation.h"
 #include "tensorcraft/device/divider.h"
 #include "tensorcraft/device/rows.h"
 
 namespace tensorcraft::kernel::batch_norm {
-
-enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
 
 // Where the elements of a tensor (batch, channels, spatial...) lie: strides in elements, and the
 // positions of a plane, which is what one channel of one sample has.

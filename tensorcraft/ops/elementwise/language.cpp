@@ -434,11 +434,23 @@ class Parser {
   int depth_ = 0;
 };
 
+bool is_name(std::string_view text) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return !text.empty() && is_letter(text[0]) &&
+         std::ranges::all_of(text, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
 void check_names(std::span<const Operand> operands) {
-  for (size_t i = 0; i < operands.size(); ++i)
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!is_name(operands[i].name))
+      fail(ErrorKind::value, "elementwise: '", operands[i].name,
+           "' is not a name of ASCII letters, digits and _");
     for (size_t j = 0; j < i; ++j)
       if (operands[i].name == operands[j].name)
         fail(ErrorKind::value, "elementwise: two arguments are named ", operands[i].name);
+  }
 }
 
 }  // namespace

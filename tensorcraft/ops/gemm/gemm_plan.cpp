@@ -15,7 +15,6 @@
 namespace tensorcraft::kernel::gemm {
 namespace {
 
-static_assert(int(Activation::silu) == int(op::Activation::silu), "one order of activations");
 static_assert(kMaxBatchRank == kMaxRank - 2);
 
 std::string config_text(const void* config) {
@@ -29,9 +28,9 @@ std::string config_text(const void* config) {
               ", .threads = ", c.threads, ", .stages = ", c.stages,
               ", .a_layout = ", layout(c.a_layout), ", .b_layout = ", layout(c.b_layout),
               ", .a_vector = ", c.a_vector, ", .b_vector = ", c.b_vector,
-              ", .d_vector = ", c.d_vector, ", .activation = ", ns,
-              "Activation::", op::EnumNames<op::Activation>::names[size_t(c.activation)],
-              ", .has_c = ", c.has_c, ", .has_bias = ", c.has_bias, "}");
+              ", .d_vector = ", c.d_vector, ", .activation = tensorcraft::Activation::",
+              op::EnumNames<Activation>::names[size_t(c.activation)], ", .has_c = ", c.has_c,
+              ", .has_bias = ", c.has_bias, "}");
 }
 
 constexpr int64_t kMaxTmaSize = int64_t(1) << 30;  // coordinates have 32 bits, strides 40

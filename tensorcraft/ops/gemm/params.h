@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/activation.h"
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/tensor_map.h"
 
@@ -35,7 +36,6 @@ struct TmaParams : Params {
 
 // Which index of a matrix has stride 1: neighbouring threads read along it.
 enum class Layout : int { row_major, column_major };
-enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
 
 // Compile time. Structural, without padding, and as small as a kernel's key allows.
 struct Config {

@@ -128,7 +128,7 @@ Config make_config(const Problem& q, const TileShape& t) {
   c.a_vector = vector_of(q.a, c.a_layout, most);
   c.b_vector = vector_of(q.b, c.b_layout, most);
   c.d_vector = vector_of(q.d, Layout::row_major, 4) == 4 ? 4 : 1;
-  c.activation = Activation(q.activation);
+  c.activation = q.activation;
   c.has_c = q.c.has_value();
   c.has_bias = q.bias.has_value();
   return c;

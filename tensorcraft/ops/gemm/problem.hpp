@@ -14,7 +14,7 @@ struct Problem {
   std::optional<TensorView> c;  // only where beta is not 0
   std::optional<TensorView> bias;
   float alpha, beta;
-  op::Activation activation;
+  Activation activation;
   bool allow_tf32;  // float32 operands may be rounded
 
   int64_t m() const { return d.shape(d.rank() - 2); }

@@ -19,17 +19,15 @@ namespace kernel::layer_norm {
 namespace {
 
 constexpr std::string_view kName = "layer_norm";
-static_assert(int(Activation::silu) == int(op::Activation::silu), "one order of activations");
 
 std::string config_text(const void* config) {
   const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::layer_norm::Config{.threads = ", c.threads,
-              ", .group = ", c.group, ", .vector = ", c.vector, ", .slots = ", c.slots,
-              ", .activation = tensorcraft::kernel::layer_norm::Activation::",
-              op::EnumNames<op::Activation>::names[size_t(c.activation)],
-              ", .has_residual = ", c.has_residual, ", .has_weight = ", c.has_weight,
-              ", .has_bias = ", c.has_bias, ", .whole = ", c.whole, ", .nested = ", c.nested,
-              ", .cluster = ", c.cluster, op::stages_text(c.stages), "}");
+  return join(
+      "tensorcraft::kernel::layer_norm::Config{.threads = ", c.threads, ", .group = ", c.group,
+      ", .vector = ", c.vector, ", .slots = ", c.slots, ", .activation = tensorcraft::Activation::",
+      op::EnumNames<Activation>::names[size_t(c.activation)], ", .has_residual = ", c.has_residual,
+      ", .has_weight = ", c.has_weight, ", .has_bias = ", c.has_bias, ", .whole = ", c.whole,
+      ", .nested = ", c.nested, ", .cluster = ", c.cluster, op::stages_text(c.stages), "}");
 }
 
 constexpr std::string_view kParams =
@@ -72,7 +70,7 @@ Params params(const Problem& q) {
           .out_step = out.step,
           .residual_out_step = residual_out.step,
           .scale = q.scale,
-          .activation = q.is_quantized() ? Activation(q.activation) : Activation::none,
+          .activation = q.is_quantized() ? q.activation : Activation::none,
           .scales = data_of<float>(q.scales),
           .x = x.data,
           .residual = residual.data,
@@ -90,7 +88,7 @@ Params params(const Problem& q) {
 }
 
 Config given(const Problem& q) {
-  return {.activation = Activation(q.activation),
+  return {.activation = q.activation,
           .has_residual = q.residual.has_value(),
           .has_weight = q.weight.has_value(),
           .has_bias = q.bias.has_value()};

@@ -53,7 +53,7 @@ void cpu(const Problem& q) {
     host::row_scale(y, y, rstd, 0, n);
     if (weight) host::row_multiply(y, weight, n);
     if (bias) host::row_add(y, bias, n);
-    if (q.activation != op::Activation::none) host::row_activate(y, y, q.activation, n);
+    if (q.activation != Activation::none) host::row_activate(y, y, q.activation, n);
     if (out)
       out->commit(row, y);
     else

@@ -12,7 +12,7 @@ struct Problem {
   TensorView out, x;
   std::optional<TensorView> weight, bias, residual, mean, rstd, residual_out, scales;
   float eps, scale;
-  op::Activation activation;
+  Activation activation;
   bool is_quantized() const { return out.dtype() != x.dtype(); }
   int axis() const { return x.rank() - 1; }
   int64_t cols() const { return x.shape(axis()); }

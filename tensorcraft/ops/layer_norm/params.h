@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/activation.h"
 #include "tensorcraft/device/rows.h"
 
 namespace tensorcraft::kernel::layer_norm {
-
-enum class Activation : int { none, relu, gelu, gelu_tanh, silu };
 
 // Run time: what the host passes to every rung. Steps are strides along the last axis; a pointer
 // is null where the tensor is not given.

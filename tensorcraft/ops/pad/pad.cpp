@@ -114,6 +114,51 @@ op::Cost cost(const Problem& q) {
   return {.bytes = double(q.x.nbytes()) + double(q.out.nbytes()), .flops = 0};
 }
 
+// An int is the width on both sides of every axis, a list of two ints a pair for every axis, and a
+// list of pairs has one for each axis.
+Margins to_margins(std::string_view op, std::string_view name, const op::Value& v) {
+  if (const auto* x = std::get_if<int64_t>(&v)) return {{*x}, {*x}};
+  const auto* ints = std::get_if<Dims>(&v);
+  if (ints && ints->rank() == 1) return {{(*ints)[0]}, {(*ints)[0]}};
+  if (ints && ints->rank() == 2) return {{(*ints)[0]}, {(*ints)[1]}};
+  const auto* pairs = std::get_if<std::vector<Dims>>(&v);
+  if (!pairs)
+    op::wrong_type(op, name,
+                   join("an int, a pair of ints or a pair for each axis, got ", op::kind_of(v),
+                        ints ? join(" of ", ints->rank(), " ints") : std::string()));
+  Margins all;
+  for (const Dims& pair : *pairs) {
+    if (pair.rank() != 2)
+      op::wrong_type(op, name,
+                     join("an int, a pair (before, after) or such a pair for each axis, got ",
+                          op::Field<Dims>::text(pair), " among them"));
+    all.before.push_back(pair[0]);
+    all.after.push_back(pair[1]);
+  }
+  return all;
+}
+
+op::Option<PadOptions> width_option() {
+  op::Option<PadOptions> o{
+      {.name = "pad_width",
+       .doc = "an int, (before, after), or ((before, after), ...) with a pair for each axis",
+       .kind = op::ParameterKind::integer_lists,
+       .positional = true,
+       .default_value = {},
+       .choices = {}},
+      {},
+      {}};
+  o.set = [](std::string_view op, PadOptions& options, const op::Value& v) {
+    if (!std::holds_alternative<std::monostate>(v))
+      options.pad_width = to_margins(op, "pad_width", v);
+  };
+  o.add_to = [](op::CallKey& key, const PadOptions& options) {
+    key.add(options.pad_width.before);
+    key.add(options.pad_width.after);
+  };
+  return o;
+}
+
 op::Option<PadOptions> value_option() {
   auto o = op::positional(op::option("value", &PadOptions::value, "what the new elements are"));
   o.set = [](std::string_view op, PadOptions& options, const op::Value& v) {
@@ -134,11 +179,7 @@ const op::Definition<Problem, PadOptions> kPad{
         "converted as fill does. A negative width is a ValueError: a slice makes an axis shorter.",
     .aliases = {},
     .inputs = {{"x", "any shape and dtype"}},
-    .options =
-        {op::positional(op::option(
-             "pad_width", &PadOptions::pad_width,
-             "an int, (before, after), or ((before, after), ...) with a pair for each axis")),
-         value_option()},
+    .options = {width_option(), value_option()},
     .out_doc = "each size of x and the widths of its axis, dtype of x",
     .extra_outputs = {},
     .dtypes = kAll,

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/value.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
 #include <string_view>
 
 namespace tensorcraft {
+
+// How much there is before and after each axis; one entry stands for every axis.
+struct Margins {
+  Dims before;  // elements before each axis
+  Dims after;   // elements after it
+};
 
 // What pad() takes.
 struct PadOptions {

@@ -52,10 +52,10 @@ InputFile::Identity InputFile::identity_of_open_file() const {
 }
 
 void InputFile::read(void* to, size_t bytes, uint64_t offset) const {
-  constexpr size_t kMostPerCall = size_t(1) << 30;  // the kernel stops a read just below 2 GiB
+  constexpr size_t kMaxPerCall = size_t(1) << 30;  // the kernel stops a read just below 2 GiB
   for (size_t done = 0; done < bytes;) {
     const ssize_t got = ::pread(descriptor_, static_cast<char*>(to) + done,
-                                std::min(bytes - done, kMostPerCall), off_t(offset + done));
+                                std::min(bytes - done, kMaxPerCall), off_t(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_call(path_, "pread", errno);
     if (got == 0)

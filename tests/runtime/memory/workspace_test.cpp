@@ -33,7 +33,7 @@ TEST(Workspace, OfARecordedCallAddsNoNodes) {
     const Workspace small(DType::uint8, {100}, Device::cuda(0), stream);
     EXPECT_NE(small.view().data(), nullptr);
     EXPECT_EQ(fake.calls["cuMemAllocAsync"], 0);
-    const Workspace large(DType::uint8, {int64_t(cuda::kMostGraphBytes) + 1}, Device::cuda(0),
+    const Workspace large(DType::uint8, {int64_t(cuda::kMaxGraphBytes) + 1}, Device::cuda(0),
                           stream);
     EXPECT_EQ(fake.calls["cuMemAllocAsync"], 1);
   });

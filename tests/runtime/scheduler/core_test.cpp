@@ -318,11 +318,11 @@ TEST(Scheduler, LogsEachDecisionAndDropsTheOldest) {
 }
 
 TEST(Scheduler, GivesTheWholeRangeOfMemoryWithoutWrappingAround) {
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  Core core({.memory_bytes = kMost, .max_running = 4});
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+  Core core({.memory_bytes = kMax, .max_running = 4});
   EXPECT_EQ(answer(core, {.id = 1, .memory_bytes = 2}), "admit none");
-  EXPECT_EQ(answer(core, {.id = 2, .memory_bytes = kMost}), "queue memory");
-  EXPECT_EQ(answer(core, {.id = 3, .memory_bytes = kMost - 2}), "admit none");
+  EXPECT_EQ(answer(core, {.id = 2, .memory_bytes = kMax}), "queue memory");
+  EXPECT_EQ(answer(core, {.id = 3, .memory_bytes = kMax - 2}), "admit none");
 }
 
 }  // namespace

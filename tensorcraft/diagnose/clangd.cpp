@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/jit/clangd.hpp"
+#include "tensorcraft/diagnose/clangd.hpp"
 
 #include "tensorcraft/core/prefixes.hpp"
 
-namespace tensorcraft::jit {
+namespace tensorcraft::diagnose {
 namespace {
 
 namespace fs = std::filesystem;
@@ -47,4 +47,4 @@ std::vector<fs::path> header_folders() {
   return found;
 }
 
-}  // namespace tensorcraft::jit
+}  // namespace tensorcraft::diagnose

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 
 // A call as text, with nothing computed and no memory: what `explain` and `warmup` take.
 struct RequestText {
@@ -16,39 +16,45 @@ struct RequestText {
   // One of each array argument, in the order of the operator's description: "4096x512", "scalar",
   // or with a dtype of its own "8:int64".
   std::vector<std::string> shapes;
-  std::string dtype = "float32";     // of every array that names none
-  std::vector<std::string> options;  // "NAME=VALUE"; of an array option the value is a shape
-  std::string variant;               // empty: choose
+  std::string dtype = "float32";  // of every array that names none
+  // "NAME=VALUE"; of an array option the value is a shape, of named arguments "g,u,b=0.5".
+  std::vector<std::string> options;
+  std::string variant;  // empty: choose
 };
 // From one line: OP SHAPE... [--dtype D] [--option NAME=VALUE]... [--variant V]. Kind value where
 // it is not of this form.
 RequestText parse_request(std::string_view line);
+
+// "g, u, b=0.5": two arrays and a number, whose names are parts of `text`. Kind value for a number
+// that is none, in an error that begins with `name`.
+std::vector<op::NamedValue> parse_named_values(std::string_view name, std::string_view text);
 
 // Such a call on one device, ready to be explained.
 class Request {
  public:
   // `op` is the operator that text.op names. Kind value for text that is no shape, dtype, option or
   // value, and what the operator's own checks throw.
-  Request(const Operator& op, const RequestText& text, const DeviceInfo& device);
+  Request(const op::Operator& op, const RequestText& text, const DeviceInfo& device);
 
   // The operator that is asked about.
-  const Operator& op() const { return op_; }
+  const op::Operator& op() const { return op_; }
   // What the call is made of, for a caller who has memory for it.
   const std::vector<TensorView>& inputs() const { return inputs_; }
   const std::vector<TensorView>& outputs() const { return outputs_; }
-  const std::vector<Value>& options() const { return options_; }
+  const std::vector<op::Value>& options() const { return options_; }
   // What the call would run and why. Kind value for an unknown variant.
-  Explanation explain() const;
+  op::Explanation explain() const;
 
  private:
   void set_option(const std::string& text, DType dtype);
 
-  const Operator& op_;
+  const op::Operator& op_;
   const DeviceInfo device_;
   const std::string variant_;
   std::vector<TensorView> inputs_, outputs_;
-  std::vector<Value> options_;
-  std::deque<std::string> choices_;  // what string_views of options_ point at
+  std::vector<op::Value> options_;
+  std::deque<std::string> texts_;  // what string_views of options_ point at
+  std::vector<op::NamedValue> named_values_;
 };
 
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 
 // The Python package as an interpreter of this machine sees it.
 struct PythonPackage {
@@ -14,4 +14,4 @@ struct PythonPackage {
 // Asks the interpreter this library is installed under, else python3 of the search path.
 PythonPackage find_python_package();
 
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/jit/fragments.hpp"
+#include "tensorcraft/diagnose/fragments.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace tensorcraft::jit {
+namespace tensorcraft::diagnose {
 namespace {
 
 // Lines of one table of the description, without its title.
@@ -43,4 +43,4 @@ TEST(Fragments, HoldOnTheEmulator) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::jit
+}  // namespace tensorcraft::diagnose

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/op/request.hpp"
+#include "tensorcraft/diagnose/request.hpp"
 
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
@@ -9,16 +9,16 @@
 
 #include <algorithm>
 
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 namespace {
 
 using test::expect_error;
 
-Explanation explain(const std::string& line, const DeviceInfo& device) {
+op::Explanation explain(const std::string& line, const DeviceInfo& device) {
   const RequestText text = parse_request(line);
   return Request(find_operator(text.op), text, device).explain();
 }
-Explanation on_hopper(const std::string& line) {
+op::Explanation on_hopper(const std::string& line) {
   return explain(line, device_info_of_arch("sm_90a"));
 }
 void expect_refusal(const std::string& line, const std::string& message) {
@@ -64,9 +64,9 @@ TEST(Request, CountsTheWorkOfTheShapesAndDtypes) {
 
 TEST(Request, PassesEveryKindOfOption) {
   const auto config = [](const std::string& options) {
-    const Explanation e = on_hopper("gemm 16x32 32x32 " + options);
-    for (const Considered& c : e.variants)
-      if (c.variant.name == e.variant) return config_text(c.plan->steps()[0]);
+    const op::Explanation e = on_hopper("gemm 16x32 32x32 " + options);
+    for (const op::Considered& c : e.variants)
+      if (c.variant.name == e.variant) return op::config_text(c.plan->steps()[0]);
     return std::string("nothing accepts");
   };
   const auto holds = [&](const char* options, const char* text) {
@@ -81,6 +81,17 @@ TEST(Request, PassesEveryKindOfOption) {
   EXPECT_TRUE(holds("--option activation=None --option alpha=0.5", "Activation::none"));
   EXPECT_EQ(on_hopper("astype 10 --option dtype=int64").cost.bytes, 10 * 12);
   EXPECT_EQ(on_hopper("permute_dims 64x64x2 --option axes=1,0,2").variant, "vectorized");
+  EXPECT_EQ(on_hopper("pad 4x6 --option pad_width=1").cost.bytes, 4 * (24 + 48));
+  EXPECT_EQ(on_hopper("pad 4x6 --option pad_width=0:1,2:0").cost.bytes, 4 * (24 + 40));
+  EXPECT_EQ(on_hopper("elementwise 8 8 --option expression=g*u+b --option operands=g,u,b=0.5").op,
+            "elementwise");
+  expect_refusal("pad 4x6 --option pad_width=0:1,2:",
+                 "pad: pad_width must be whole numbers such as 1 or 1,2, or lists such as 0:1,2:3, "
+                 "got \"0:1,2:\"");
+  expect_refusal("elementwise 8 --option expression=g --option operands=g,b=x",
+                 "elementwise: operands: b must be a number of 64 bits, True or False, got \"x\"");
+  expect_refusal("elementwise 8 --option expression=g --option operands=g,u",
+                 "elementwise: operands: u needs an array, and there are 1");
   expect_refusal("gemm 16x32 32x32 --option bias=31",
                  "gemm: bias: Size mismatch for shape#0('n'): expected 32 but got 31 (n is "
                  "b.shape[1])");
@@ -125,4 +136,4 @@ TEST(Request, SaysWhatIsWrongWithWhichPart) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose

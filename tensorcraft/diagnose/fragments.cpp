@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/jit/fragments.hpp"
+#include "tensorcraft/diagnose/fragments.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
@@ -16,7 +16,7 @@
 #include <random>
 #include <sstream>
 
-namespace tensorcraft::jit {
+namespace tensorcraft::diagnose {
 namespace {
 
 size_t index(int i) { return size_t(i); }
@@ -99,9 +99,9 @@ std::string text(const Map& map) {
 // ---- The instructions at work
 
 // A kernel of device/fragments.cuh, what it gets and what it must give.
-struct Check {
+struct Trial {
   std::string instruction;
-  Rung rung;
+  jit::Rung rung;
   simt::Body body;
   int threads;
   int capability;  // of the device, at least
@@ -113,7 +113,7 @@ void on_host(const void* params) {
   kKernel(*static_cast<const fragments::Params*>(params));
 }
 
-Rung rung(std::string_view function) {
+jit::Rung rung(std::string_view function) {
   return {"tensorcraft/device/fragments.cuh", function, "tensorcraft::kernel::fragments::Params",
           nullptr};
 }
@@ -140,88 +140,88 @@ uint32_t pack(int per_register, const std::function<uint32_t(int)>& element) {
 }
 
 // Small integers, whose product every lane must have in the registers that the maps say.
-Check product(const char* name, std::string_view function, simt::Body body, int per_register,
+Trial product(const char* name, std::string_view function, simt::Body body, int per_register,
               Encode encode, Encode encode_sum, int capability = 80) {
   const int k = 8 * per_register;
   const auto a = small_numbers(16 * k, 1), b = small_numbers(k * 8, 2), c = small_numbers(128, 3);
-  Check check{name, rung(function), body, 32, capability, {}, {}};
+  Trial trial{name, rung(function), body, 32, capability, {}, {}};
   for (int lane = 0; lane < 32; ++lane) {
     for (int reg = 0; reg < 4; ++reg)
-      check.in.push_back(pack(per_register, [&](int i) {
+      trial.in.push_back(pack(per_register, [&](int i) {
         const Element e = simt::a_element(per_register, lane, reg, i);
         return encode(a[index(e.row * k + e.column)]);
       }));
     for (int reg = 0; reg < 2; ++reg)
-      check.in.push_back(pack(per_register, [&](int i) {
+      trial.in.push_back(pack(per_register, [&](int i) {
         const Element e = simt::b_element(per_register, lane, reg, i);
         return encode(b[index(e.row * 8 + e.column)]);
       }));
     for (int reg = 0; reg < 4; ++reg) {
       const Element e = simt::c_element(lane, reg);
       int sum = c[index(e.row * 8 + e.column)];
-      check.in.push_back(encode_sum(sum));
+      trial.in.push_back(encode_sum(sum));
       for (int l = 0; l < k; ++l) sum += a[index(e.row * k + l)] * b[index(l * 8 + e.column)];
-      check.expected.push_back(encode_sum(sum));
+      trial.expected.push_back(encode_sum(sum));
     }
   }
-  return check;
+  return trial;
 }
 
-Check matrices(const char* name, std::string_view function, simt::Body body, bool transposed) {
-  Check check{name, rung(function), body, 32, 80, {}, {}};
+Trial matrices(const char* name, std::string_view function, simt::Body body, bool transposed) {
+  Trial trial{name, rung(function), body, 32, 80, {}, {}};
   const auto numbered = [](int element) { return uint32_t(element); };
   for (int word = 0; word < 128; ++word)
-    check.in.push_back(pack(2, [&](int i) { return numbered(word * 2 + i); }));
+    trial.in.push_back(pack(2, [&](int i) { return numbered(word * 2 + i); }));
   for (int lane = 0; lane < 32; ++lane)
     for (int matrix = 0; matrix < 4; ++matrix)
-      check.expected.push_back(pack(2, [&](int i) {
+      trial.expected.push_back(pack(2, [&](int i) {
         const Element e = simt::matrix_element(lane, i, transposed);
         return numbered(matrix * 64 + e.row * 8 + e.column);
       }));
-  return check;
+  return trial;
 }
 
 // Lines of 64 bytes: A's and C's rows, B's columns.
-Check wmma(const char* name, std::string_view function, simt::Body body, int per_register,
+Trial wmma(const char* name, std::string_view function, simt::Body body, int per_register,
            Encode encode) {
   const int k = 8 * per_register, line = 16 * per_register;
   const auto a = small_numbers(16 * line, 4), b = small_numbers(16 * line, 5),
              c = small_numbers(256, 6);
-  Check check{name, rung(function), body, 32, 80, {}, {}};
+  Trial trial{name, rung(function), body, 32, 80, {}, {}};
   for (const auto* operand : {&a, &b})
     for (int word = 0; word < 256; ++word)
-      check.in.push_back(pack(
+      trial.in.push_back(pack(
           per_register, [&](int i) { return encode((*operand)[index(word * per_register + i)]); }));
-  for (const int value : c) check.in.push_back(encode_float(value));
+  for (const int value : c) trial.in.push_back(encode_float(value));
   for (int lane = 0; lane < 32; ++lane) {
     for (int reg = 0; reg < 4; ++reg)
-      check.expected.push_back(pack(per_register, [&](int i) {
+      trial.expected.push_back(pack(per_register, [&](int i) {
         const Element e = simt::a_element(per_register, lane, reg, i);
         return encode(a[index(e.row * line + e.column)]);
       }));
     for (int reg = 0; reg < 4; ++reg)
-      check.expected.push_back(pack(per_register, [&](int i) {
+      trial.expected.push_back(pack(per_register, [&](int i) {
         const Element e = simt::wmma_b_element(per_register, lane, reg, i);
         return encode(b[index(e.column * line + e.row)]);
       }));
     for (int reg = 0; reg < 8; ++reg) {
       const Element e = simt::c_element(lane, reg);
-      check.expected.push_back(encode_float(c[index(e.row * 16 + e.column)]));
+      trial.expected.push_back(encode_float(c[index(e.row * 16 + e.column)]));
     }
     for (int reg = 0; reg < 16; ++reg) {  // of WMMA, then of two mma.sync
       const Element e = simt::c_element(lane, reg % 8);
       int sum = c[index(e.row * 16 + e.column)];
       for (int l = 0; l < k; ++l) sum += a[index(e.row * line + l)] * b[index(e.column * line + l)];
-      check.expected.push_back(encode_float(sum));
+      trial.expected.push_back(encode_float(sum));
     }
   }
-  return check;
+  return trial;
 }
 
 // D of m64n16k16: A's registers by the map of mma.sync, warp w having rows 16 w and on.
-Check wgmma() {
+Trial wgmma() {
   const auto a = small_numbers(64 * 16, 7), b = small_numbers(16 * 16, 8);
-  Check check{"wgmma m64n16k16 bf16",
+  Trial trial{"wgmma m64n16k16 bf16",
               rung("tensorcraft::kernel::fragments::wgmma_bf16"),
               on_host<fragments::wgmma_bf16>,
               128,
@@ -230,25 +230,25 @@ Check wgmma() {
               {}};
   for (int thread = 0; thread < 128; ++thread)
     for (int reg = 0; reg < 4; ++reg)
-      check.in.push_back(pack(2, [&](int i) {
+      trial.in.push_back(pack(2, [&](int i) {
         const Element e = simt::a_element(2, thread % 32, reg, i);
         return encode_bf16(a[index((thread / 32 * 16 + e.row) * 16 + e.column)]);
       }));
   for (int word = 0; word < 128; ++word)
-    check.in.push_back(pack(2, [&](int i) { return encode_bf16(b[index(word * 2 + i)]); }));
+    trial.in.push_back(pack(2, [&](int i) { return encode_bf16(b[index(word * 2 + i)]); }));
   for (int thread = 0; thread < 128; ++thread)
     for (int reg = 0; reg < 8; ++reg) {
       const Element e = simt::c_element(thread % 32, reg);
       const int row = thread / 32 * 16 + e.row;
       int sum = 0;
       for (int l = 0; l < 16; ++l) sum += a[index(row * 16 + l)] * b[index(e.column * 16 + l)];
-      check.expected.push_back(encode_float(sum));
+      trial.expected.push_back(encode_float(sum));
     }
-  return check;
+  return trial;
 }
 
-const std::vector<Check>& checks() {
-  static const std::vector<Check> all{
+const std::vector<Trial>& trials() {
+  static const std::vector<Trial> all{
       product("mma.sync m16n8k16 f16", "tensorcraft::kernel::fragments::mma_f16",
               on_host<fragments::mma_f16>, 2, encode_f16, encode_float),
       product("mma.sync m16n8k16 bf16", "tensorcraft::kernel::fragments::mma_bf16",
@@ -271,14 +271,14 @@ const std::vector<Check>& checks() {
   return all;
 }
 
-Words run_on_gpu(const Check& check, Device device) {
+Words run_on_gpu(const Trial& trial, Device device) {
   const StreamRef stream = StreamRef::default_stream(device.index);
-  const auto kernel = get_kernel({.rung = &check.rung, .threads = check.threads}, device);
-  Words out(check.expected.size());
-  auto* gpu_in = static_cast<uint32_t*>(cuda::allocate(check.in.size() * 4, stream));
+  const auto kernel = jit::get_kernel({.rung = &trial.rung, .threads = trial.threads}, device);
+  Words out(trial.expected.size());
+  auto* gpu_in = static_cast<uint32_t*>(cuda::allocate(trial.in.size() * 4, stream));
   auto* gpu_out = static_cast<uint32_t*>(cuda::allocate(out.size() * 4, stream));
-  cuda::copy_async(gpu_in, check.in.data(), check.in.size() * 4, stream);
-  LaunchKernel({1}, {uint32_t(check.threads)}, stream)(*kernel, fragments::Params{gpu_in, gpu_out});
+  cuda::copy_async(gpu_in, trial.in.data(), trial.in.size() * 4, stream);
+  LaunchKernel({1}, {uint32_t(trial.threads)}, stream)(*kernel, fragments::Params{gpu_in, gpu_out});
   cuda::copy_async(out.data(), gpu_out, out.size() * 4, stream);
   stream.synchronize();
   cuda::deallocate(gpu_in, stream);
@@ -286,22 +286,22 @@ Words run_on_gpu(const Check& check, Device device) {
   return out;
 }
 
-Words run_on_host(const Check& check) {
-  Words out(check.expected.size());
-  const fragments::Params params{check.in.data(), out.data()};
-  simt::launch({.name = check.instruction, .block = {unsigned(check.threads)}}, check.body,
+Words run_on_host(const Trial& trial) {
+  Words out(trial.expected.size());
+  const fragments::Params params{trial.in.data(), out.data()};
+  simt::launch({.name = trial.instruction, .block = {unsigned(trial.threads)}}, trial.body,
                &params);
   return out;
 }
 
-FragmentCheck compare(const Check& check, const Words& got) {
-  FragmentCheck result{check.instruction, int(got.size()), 0, {}};
-  const size_t per_lane = got.size() / size_t(check.threads);
+FragmentCheck compare(const Trial& trial, const Words& got) {
+  FragmentCheck result{trial.instruction, int(got.size()), 0, {}};
+  const size_t per_lane = got.size() / size_t(trial.threads);
   for (size_t i = 0; i < got.size(); ++i) {
-    if (got[i] == check.expected[i]) continue;
+    if (got[i] == trial.expected[i]) continue;
     if (result.wrong++ == 0)
       result.first = join("thread ", i / per_lane, ", register ", i % per_lane, ": 0x", std::hex,
-                          got[i], " instead of 0x", check.expected[i]);
+                          got[i], " instead of 0x", trial.expected[i]);
   }
   return result;
 }
@@ -332,13 +332,13 @@ std::string describe_fragments() {
 std::vector<FragmentCheck> verify_fragments(Device device) {
   std::vector<FragmentCheck> results;
   const bool is_gpu = device.is_cuda();
-  for (const Check& check : checks()) {
-    const int capability = is_gpu ? device_info(device).compute_capability : 90;
-    const bool is_wgmma = check.capability == 90;
-    if (capability < check.capability || (is_wgmma && capability != 90)) continue;
-    results.push_back(compare(check, is_gpu ? run_on_gpu(check, device) : run_on_host(check)));
+  const DeviceInfo info = is_gpu ? device_info(device) : device_info_of_arch("sm_90a");
+  for (const Trial& trial : trials()) {
+    const bool is_wgmma = trial.capability == 90;
+    if (is_wgmma ? !info.has_wgmma() : info.compute_capability < trial.capability) continue;
+    results.push_back(compare(trial, is_gpu ? run_on_gpu(trial, device) : run_on_host(trial)));
   }
   return results;
 }
 
-}  // namespace tensorcraft::jit
+}  // namespace tensorcraft::diagnose

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/op/python_package.hpp"
+#include "tensorcraft/diagnose/python_package.hpp"
 
 #include "tensorcraft/core/prefixes.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,4 +60,4 @@ TEST_F(PythonPackageTest, AnInterpreterThatDiesIsNoPackage) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/op/doctor.hpp"
+#include "tensorcraft/diagnose/doctor.hpp"
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
@@ -9,7 +9,7 @@
 #include "tensorcraft/jit/folder.hpp"
 #include "tensorcraft/jit/kernel_cache.hpp"
 #include "tensorcraft/op/host/onednn_library.hpp"
-#include "tensorcraft/op/python_package.hpp"
+#include "tensorcraft/diagnose/python_package.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@
 
 #include <unistd.h>
 
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 namespace {
 
 namespace fs = std::filesystem;
@@ -220,7 +220,7 @@ DoctorCheck check_operator(Patient& p) {
   Tensor x(DType::float32, {1, 2}, device), y(DType::float32, {1, 2}, device);
   x.copy_from_host(given, sizeof given);
   const TensorView in = x.view(), out = y.view();
-  const std::vector<Value> values(p.options.probe->description().options.size());
+  const std::vector<op::Value> values(p.options.probe->description().options.size());
   p.options.probe->run(std::span(&out, 1), {std::span(&in, 1), values});
   y.copy_to_host(got, sizeof got);
   const std::string name(p.options.probe->description().name);
@@ -278,4 +278,4 @@ std::vector<DoctorCheck> run_doctor(const DoctorOptions& options) {
   return all;
 }
 
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose

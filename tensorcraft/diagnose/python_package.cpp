@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/op/python_package.hpp"
+#include "tensorcraft/diagnose/python_package.hpp"
 
 #include "tensorcraft/core/prefixes.hpp"
 
@@ -17,7 +17,7 @@
 #include <sstream>
 #include <vector>
 
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 namespace {
 
 constexpr std::chrono::seconds kPatience{30};
@@ -105,4 +105,4 @@ PythonPackage find_python_package() {
   return {};
 }
 
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose

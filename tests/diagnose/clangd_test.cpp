@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/jit/clangd.hpp"
+#include "tensorcraft/diagnose/clangd.hpp"
 
 #include <gtest/gtest.h>
 
-namespace tensorcraft::jit {
+namespace tensorcraft::diagnose {
 namespace {
 
 TEST(Clangd, NamesTheLanguageTheArchitectureAndTheFolders) {
@@ -23,4 +23,4 @@ TEST(Clangd, FindsTheHeadersOfThisLibrary) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::jit
+}  // namespace tensorcraft::diagnose

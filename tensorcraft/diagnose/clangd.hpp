@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tensorcraft::jit {
+namespace tensorcraft::diagnose {
 
 // The text of a .clangd file with which an editor reads device text: CUDA as language, the
 // architecture ("sm_90a"), C++20, warnings, and `folders` to search for headers.
@@ -15,4 +15,4 @@ std::string clangd_config(std::string_view arch, std::span<const std::filesystem
 // Where the headers of this library lie, and those of a CUDA toolkit: what exists of them.
 std::vector<std::filesystem::path> header_folders();
 
-}  // namespace tensorcraft::jit
+}  // namespace tensorcraft::diagnose

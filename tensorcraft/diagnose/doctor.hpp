@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 
 // How a check ended.
 enum class CheckResult { pass, warn, fail };
@@ -25,7 +25,7 @@ struct DoctorOptions {
   // A machine without a usable GPU is healthy, with warnings, unless one is required.
   bool require_gpu = false;
   // l2_normalize, run once on the first usable GPU or else the CPU; null leaves that check out.
-  const Operator* probe = nullptr;
+  const op::Operator* probe = nullptr;
   // Of the program that asks; empty where it is part of the library.
   std::string_view program_version = {};
 };
@@ -34,4 +34,4 @@ struct DoctorOptions {
 // a Python interpreter where there is one, and gives it 30 seconds.
 std::vector<DoctorCheck> run_doctor(const DoctorOptions& options);
 
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose

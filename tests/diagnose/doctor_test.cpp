@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/op/doctor.hpp"
+#include "tensorcraft/diagnose/doctor.hpp"
 
 #include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/ops/all.hpp"
@@ -10,7 +10,7 @@
 #include <algorithm>
 
 // Broken environments, which need a process of their own: tests/cli/test_doctor.py.
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 namespace {
 
 const DoctorCheck& check(const std::vector<DoctorCheck>& checks, const std::string& name) {
@@ -81,4 +81,4 @@ TEST(Doctor, RunsTheOperatorOnTheCpuWhereThereIsNoGpu) {
 }
 
 }  // namespace
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose

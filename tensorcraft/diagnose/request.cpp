@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/op/request.hpp"
+#include "tensorcraft/diagnose/request.hpp"
 
 #include "tensorcraft/core/error.hpp"
 
@@ -7,27 +7,27 @@
 #include <charconv>
 #include <sstream>
 
-namespace tensorcraft::op {
+namespace tensorcraft::diagnose {
 namespace {
 
 // A value with the words that an error names it by: "gemm: alpha".
-struct Named {
+struct Given {
   std::string name, text;
 };
 
-[[noreturn]] void refuse(const Named& given, std::string_view expected) {
+[[noreturn]] void refuse(const Given& given, std::string_view expected) {
   fail(ErrorKind::value, given.name, " must be ", expected, ", got \"", given.text, '"');
 }
 
 template <class T>
-T parse_number(const Named& given, std::string_view text, std::string_view expected) {
+T parse_number(const Given& given, std::string_view text, std::string_view expected) {
   T value{};
   const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || stop != text.data() + text.size()) refuse(given, expected);
   return value;
 }
 
-DType parse_type(const Named& given, std::string_view text) {
+DType parse_type(const Given& given, std::string_view text) {
   if (const auto dtype = parse_dtype(text)) return *dtype;
   std::string names;
   for (int i = 0; i < kNumDTypes; ++i)
@@ -35,7 +35,7 @@ DType parse_type(const Named& given, std::string_view text) {
   refuse(given, "a dtype (" + names + ")");
 }
 
-Dims parse_shape(const Named& given, std::string_view text) {
+Dims parse_shape(const Given& given, std::string_view text) {
   constexpr std::string_view kForm = "a shape such as 4096x512, 8:int64 or scalar";
   Dims shape;
   if (text == "scalar") return shape;
@@ -50,7 +50,7 @@ Dims parse_shape(const Named& given, std::string_view text) {
 }
 
 // A tensor without memory.
-TensorView parse_tensor(const Named& given, DType dtype, Device device) {
+TensorView parse_tensor(const Given& given, DType dtype, Device device) {
   std::string_view text = given.text;
   if (const size_t colon = text.find(':'); colon != text.npos) {
     dtype = parse_type(given, text.substr(colon + 1));
@@ -59,7 +59,7 @@ TensorView parse_tensor(const Named& given, DType dtype, Device device) {
   return {nullptr, dtype, parse_shape(given, text), device};
 }
 
-Dims parse_integers(const Named& given) {
+Dims parse_integers(const Given& given) {
   constexpr std::string_view kForm = "whole numbers such as 0,2,1";
   Dims all;
   for (std::string_view text = given.text;;) {
@@ -71,25 +71,37 @@ Dims parse_integers(const Named& given) {
   }
 }
 
-// "1", "1,2" and "0:1,2:3" as to_margins() takes them.
-Value parse_margins(const Named& given) {
-  constexpr std::string_view kForm =
-      "a width such as 1, before,after or before:after for each axis";
+// "1" and "1,2" are integers, "0:1,2:3" is a list of lists.
+op::Value parse_integer_lists(const Given& given) {
+  constexpr std::string_view kForm = "whole numbers such as 1 or 1,2, or lists such as 0:1,2:3";
   if (given.text.find(':') == given.text.npos) return parse_integers(given);
-  Margins all;
+  std::vector<Dims> all(1);
   for (std::string_view text = given.text;;) {
-    const size_t end = text.find(',');
-    const std::string_view pair = text.substr(0, end);
-    const size_t colon = pair.find(':');
-    if (colon == pair.npos || all.before.rank() == kMaxRank) refuse(given, kForm);
-    all.before.push_back(parse_number<int64_t>(given, pair.substr(0, colon), kForm));
-    all.after.push_back(parse_number<int64_t>(given, pair.substr(colon + 1), kForm));
+    const size_t end = text.find_first_of(":,");
+    if (all.back().rank() == kMaxRank || all.size() > kMaxRank) refuse(given, kForm);
+    all.back().push_back(parse_number<int64_t>(given, text.substr(0, end), kForm));
     if (end == text.npos) return all;
+    if (text[end] == ',') all.emplace_back();
     text.remove_prefix(end + 1);
   }
 }
 
-bool parse_boolean(const Named& given) {
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+std::variant<std::monostate, bool, int64_t, double> parse_value(const Given& given) {
+  if (given.text == "True" || given.text == "False") return given.text == "True";
+  const char *begin = given.text.data(), *end = begin + given.text.size();
+  int64_t whole = 0;
+  if (const auto r = std::from_chars(begin, end, whole); r.ptr == end && r.ec == std::errc())
+    return whole;
+  return parse_number<double>(given, given.text, "a number of 64 bits, True or False");
+}
+
+bool parse_boolean(const Given& given) {
   for (const std::string_view yes : {"true", "True", "1"})
     if (given.text == yes) return true;
   for (const std::string_view no : {"false", "False", "0"})
@@ -97,9 +109,9 @@ bool parse_boolean(const Named& given) {
   refuse(given, "true or false");
 }
 
-std::string names_of(const std::vector<Parameter>& parameters) {
+std::string names_of(const std::vector<op::Parameter>& parameters) {
   std::string names;
-  for (const Parameter& p : parameters) names.append(names.empty() ? "" : ", ").append(p.name);
+  for (const op::Parameter& p : parameters) names.append(names.empty() ? "" : ", ").append(p.name);
   return names.empty() ? "none" : names;
 }
 
@@ -128,13 +140,28 @@ RequestText parse_request(std::string_view line) {
   return request;
 }
 
-Request::Request(const Operator& op, const RequestText& text, const DeviceInfo& device)
+std::vector<op::NamedValue> parse_named_values(std::string_view name, std::string_view text) {
+  std::vector<op::NamedValue> all;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    const std::string_view item = trimmed(text.substr(0, comma));
+    const size_t equals = item.find('=');
+    op::NamedValue& value = all.emplace_back(op::NamedValue{trimmed(item.substr(0, equals))});
+    if (equals != item.npos)
+      value.number = parse_value(
+          {join(name, ": ", value.name), std::string(trimmed(item.substr(equals + 1)))});
+    text = comma == text.npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return all;
+}
+
+Request::Request(const op::Operator& op, const RequestText& text, const DeviceInfo& device)
     : op_(op), device_(device), variant_(text.variant) {
-  const Description& d = op.description();
+  const op::Description& d = op.description();
   const std::string name(d.name);
   const DType dtype = parse_type({name + ": dtype", text.dtype}, text.dtype);
   const size_t most = d.inputs.size(),
-               least = most - size_t(std::ranges::count(d.inputs, true, &Parameter::optional));
+               least = most - size_t(std::ranges::count(d.inputs, true, &op::Parameter::optional));
   if (text.shapes.size() < least || text.shapes.size() > most)
     fail(ErrorKind::value, name, ": takes ", least == most ? "" : join(least, " to "), most,
          d.inputs.size() == 1 ? " shape (" : " shapes (", names_of(d.inputs), "), got ",
@@ -144,56 +171,60 @@ Request::Request(const Operator& op, const RequestText& text, const DeviceInfo& 
         parse_tensor({join(name, ": ", d.inputs[i].name), text.shapes[i]}, dtype, device.device));
   options_.resize(d.options.size());
   for (const std::string& option : text.options) set_option(option, dtype);
-  for (const OutputSpec& spec : op.infer({inputs_, options_, variant_}))
+  for (const op::OutputSpec& spec : op.infer({inputs_, options_, variant_}))
     outputs_.emplace_back(nullptr, spec.dtype, spec.shape, device.device);
 }
 
 void Request::set_option(const std::string& text, DType dtype) {
-  const Description& d = op_.description();
+  const op::Description& d = op_.description();
   const size_t equals = text.find('=');
   if (equals == text.npos)
     fail(ErrorKind::value, d.name, ": an option is NAME=VALUE, got \"", text, '"');
-  const auto found = std::ranges::find(d.options, text.substr(0, equals), &Parameter::name);
+  const auto found = std::ranges::find(d.options, text.substr(0, equals), &op::Parameter::name);
   if (found == d.options.end())
     fail(ErrorKind::value, d.name, ": there is no option \"", text.substr(0, equals),
          "\"; there are: ", names_of(d.options));
-  const Named given{join(d.name, ": ", found->name), text.substr(equals + 1)};
-  Value& value = options_[size_t(found - d.options.begin())];
+  const Given given{join(d.name, ": ", found->name), text.substr(equals + 1)};
+  op::Value& value = options_[size_t(found - d.options.begin())];
   if (found->optional && (given.text == "None" || given.text == "none")) {
     value = std::monostate();
     return;
   }
   switch (found->kind) {
-    case ParameterKind::tensor:
+    case op::ParameterKind::tensor:
       value = parse_tensor(given, dtype, device_.device);
       break;
-    case ParameterKind::boolean:
+    case op::ParameterKind::boolean:
       value = parse_boolean(given);
       break;
-    case ParameterKind::integer:
+    case op::ParameterKind::integer:
       value = parse_number<int64_t>(given, given.text, "a whole number");
       break;
-    case ParameterKind::integers:
+    case op::ParameterKind::integers:
       value = parse_integers(given);
       break;
-    case ParameterKind::margins:
-      value = parse_margins(given);
+    case op::ParameterKind::integer_lists:
+      value = parse_integer_lists(given);
       break;
-    case ParameterKind::number:
+    case op::ParameterKind::named_values:
+      named_values_ = parse_named_values(given.name, texts_.emplace_back(given.text));
+      value = op::NamedValues(named_values_);
+      break;
+    case op::ParameterKind::number:
       value = parse_number<double>(given, given.text, "a number");
       break;
-    case ParameterKind::dtype:
+    case op::ParameterKind::dtype:
       value = parse_type(given, given.text);
       break;
-    case ParameterKind::choice:
-    case ParameterKind::text:
-      value = std::string_view(choices_.emplace_back(given.text));
+    case op::ParameterKind::choice:
+    case op::ParameterKind::text:
+      value = std::string_view(texts_.emplace_back(given.text));
       break;
   }
 }
 
-Explanation Request::explain() const {
+op::Explanation Request::explain() const {
   return op_.explain(outputs_, {inputs_, options_, variant_}, device_);
 }
 
-}  // namespace tensorcraft::op
+}  // namespace tensorcraft::diagnose

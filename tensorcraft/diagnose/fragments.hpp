@@ -8,7 +8,7 @@
 // Which element of a matrix each register of a lane holds in the tensor-core instructions: mma.sync
 // (f16, bf16, tf32, e4m3, s8), WMMA 16x16x8 tf32 and 16x16x16 f16, ldmatrix and wgmma. The emulator
 // computes by these maps.
-namespace tensorcraft::jit {
+namespace tensorcraft::diagnose {
 
 // The maps as text, one table an operand: a line for each row of the matrix, in it the registers
 // that hold the row's elements from left to right, "13.a0" being register a0 of lane 13. Operand B
@@ -28,4 +28,4 @@ struct FragmentCheck {
 // a launch does where the device cannot be used.
 std::vector<FragmentCheck> verify_fragments(Device device);
 
-}  // namespace tensorcraft::jit
+}  // namespace tensorcraft::diagnose

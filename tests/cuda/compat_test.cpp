@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/compat.hpp"
+
+#include "tests/support/expect_error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tensorcraft {
+namespace {
+
+using test::expect_error;
+
+TEST(Irange, CountsFromZeroOrFromABeginning) {
+  int64_t sum = 0;
+  for (const int64_t i : irange(int64_t(5))) sum += i;
+  EXPECT_EQ(sum, 10);
+  unsigned total = 0;
+  for (const unsigned i : irange(2u, 5u)) total += i;
+  EXPECT_EQ(total, 9u);
+  for (const int i : irange(-3)) FAIL() << i;
+  for (const int i : irange(3, 3)) FAIL() << i;
+  for (const int i : irange(4, 3)) FAIL() << i;
+}
+
+template <class T>
+concept Offsettable = requires(T* p) { pointer::offset(p, 1); };
+static_assert(Offsettable<void> && Offsettable<const void>);
+static_assert(!Offsettable<int> && !Offsettable<char>);
+
+TEST(Pointer, OffsetsAreBytesAndAddUp) {
+  char bytes[16];
+  void* p = bytes;
+  const void* q = bytes;
+  EXPECT_EQ(pointer::offset(p, 3, int64_t(4), 1u), bytes + 8);
+  EXPECT_EQ(pointer::offset(q, 5), bytes + 5);
+  EXPECT_EQ(pointer::offset(pointer::offset(p, 8), -8), p);
+}
+
+TEST(Pointer, ValidateAlignmentRefusesAnAddressBetweenVectors) {
+  alignas(16) float x[8] = {};
+  validate_alignment<float, 4>(x);
+  validate_alignment<float, 4>(x + 4);
+  expect_error(
+      ErrorKind::value, [&] { validate_alignment<float, 4>(x + 1); },
+      "Pointer not aligned for vectorized access");
+}
+
+TEST(Requirements, JudgesEachPrecisionOnItsOwn) {
+  const DType wanted[] = {DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
+  const auto ampere = validate_requirement_feasibility({.compute_capability = 86}, wanted);
+  ASSERT_EQ(ampere.size(), 3u);
+  EXPECT_TRUE(ampere[0].supported);
+  EXPECT_EQ(ampere[0].message, "");
+  EXPECT_FALSE(ampere[1].supported);
+  EXPECT_EQ(ampere[1].message, "Warning: FP8_E4M3 not supported on this GPU");
+  EXPECT_EQ(ampere[2].message, "Warning: FP8_E5M2 not supported on this GPU");
+  for (const int newer : {89, 90, 100, 121})
+    for (const Feasibility& f :
+         validate_requirement_feasibility({.compute_capability = newer}, wanted))
+      EXPECT_TRUE(f.supported) << newer;
+}
+
+TEST(Requirements, RefusesOldArchitecturesWithTheExactMessage) {
+  const DType wanted[] = {DType::float32};
+  const auto answers = validate_requirement_feasibility({.compute_capability = 75}, wanted);
+  EXPECT_FALSE(answers.at(0).supported);
+  EXPECT_EQ(answers[0].message, "Error: GPU compute capability 75 not in supported list");
+}
+
+TEST(Requirements, AreComprehensive) {
+  const RequirementMatrix matrix = define_comprehensive_requirements();
+  EXPECT_EQ(matrix.precisions.size(), 5u);
+  EXPECT_EQ(matrix.layouts.size(), 4u);
+  EXPECT_EQ(matrix.modes.size(), 4u);
+  EXPECT_EQ(std::ranges::count(matrix.modes, ComputeMode::GRADIENT_COMPUTATION), 0);
+  ASSERT_EQ(matrix.sizes.size(), 9u);
+  EXPECT_EQ(matrix.sizes.front(), (std::array<int64_t, 3>{64, 64, 64}));
+  EXPECT_EQ(matrix.sizes.back(), (std::array<int64_t, 3>{16384, 16384, 16384}));
+  EXPECT_EQ(matrix.architectures, (std::vector<int>{80, 86, 89, 90}));
+  EXPECT_EQ(matrix.ratio, 0.9);
+}
+
+}  // namespace
+}  // namespace tensorcraft
