@@ -44,7 +44,8 @@ add_test(NAME launchers_names COMMAND sh -c "nm $<TARGET_FILE:launchers_tests> |
 set_tests_properties(launchers_names PROPERTIES LABELS cpu)
 # What scripts/gpu_test.sh builds and runs: the example, which tests/package builds as a user does, and a comparison with the JIT.
 add_executable(aot_launchers EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/examples/aot/main.cu)
-add_executable(aot_routes EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes.cu)
+file(GLOB aot_routes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes/*.cu)
+add_executable(aot_routes EXCLUDE_FROM_ALL ${aot_routes})
 tensorcraft_cuda_options(aot_launchers)
 tensorcraft_cuda_options(aot_routes)
 target_link_libraries(aot_routes PRIVATE tensorcraft)
