@@ -37,7 +37,7 @@ check_compiler_flag(CUDA -Ofc=max tensorcraft_fast_compile)
 if(tensorcraft_fast_compile)
   set(tensorcraft_fast_compile_flag -Ofc=max)
 endif()
-set(fast_compile $<$<COMPILE_LANGUAGE:CUDA>:${tensorcraft_fast_compile_flag}>)
+set(fast_compile $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<CONFIG:Debug>>>:${tensorcraft_fast_compile_flag}>)  # not with -G
 target_compile_options(launchers_tests PRIVATE ${fast_compile} $<$<COMPILE_LANGUAGE:CUDA>:-O0>)
 # GCC and nvcc must give a kernel one name (kernels/launch.cuh): a K stands for const, and no launch would find that kernel.
 add_test(NAME launchers_names COMMAND sh -c "nm $<TARGET_FILE:launchers_tests> | grep -c Constant && ! nm $<TARGET_FILE:launchers_tests> | grep tlK")
