@@ -18,13 +18,18 @@ HEADERS = (".hpp", ".h", ".cuh")
 PRIVATE_HEADERS = "tensorcraft/op/host/onednn"  # CMakeLists.txt leaves these out of the installed set
 MEDIAN_LINES = 150
 GENERATED = re.compile(r"<!-- (results|index)\b.*?<!-- /\1 -->", re.DOTALL)  # as long as what was measured, or as there are operators
+# A speed that a person typed, of which nothing can say whether it still holds: generated regions, code and what stands in
+# backticks (a setting, an exact number) are not read. In READMEs of the library and the changelog a ratio counts too.
+TYPED_FIGURE = re.compile(r"(?<![\w.`/^-])\d[\d,]*(?:\.\d+)? ?(?:%|[mnu]s\b|[GT]B/s|[GT]FLOPS?\b|times (?:as (?:fast|slow|long)|faster|slower))")
+TYPED_RATIO = re.compile(TYPED_FIGURE.pattern + r"|(?<![\w.`/^-])\d+\.\d+(?![\w.])")
+NOT_TYPED = re.compile(r"<!-- (\w+)\b.*?<!-- /\1 -->|^```.*?^```|`[^`\n]+`|\d+\.\d+\.\d+", re.DOTALL | re.MULTILINE)
+WITH_RATIOS = re.compile(r"(README|CHANGELOG)\.md|tensorcraft/.*README\.md|examples/.*README\.md")
 # Sources whose test has another name, and which test that is.
 TESTED_ELSEWHERE = {
     "tensorcraft/op/check.cpp": "every operator's refused arguments, tests/ops/",
     "tensorcraft/op/rows.cpp": "every row operator's conformance, tests/ops/conformance_test.cpp",
     "tensorcraft/op/host/elements.cpp": "every reference row, tests/ops/conformance_test.cpp",
     "tensorcraft/ops/all.cpp": "tests/ops/conformance_test.cpp runs what it lists",
-    "tensorcraft/ops/l2_normalize/": "its cases say everything, tests/ops/conformance_test.cpp",
 }
 # The words this script and its tests look for stand in them.
 EXEMPT = {"scripts/check_budgets.py", "tests/scripts/test_check_budgets.py"}
@@ -176,9 +181,20 @@ def test_problems(tree):
             yield f"scripts/check_budgets.py: {known} is excused and does not exist"
 
 
+def figure_problems(tree):
+    for name, text in tree.items():
+        if not name.endswith(".md"):
+            continue
+        prose = NOT_TYPED.sub(lambda m: "\n" * m[0].count("\n"), text)
+        pattern = TYPED_RATIO if WITH_RATIOS.fullmatch(name) else TYPED_FIGURE
+        for number, line in enumerate(prose.splitlines(), 1):
+            for match in pattern.finditer(line):
+                yield f"{name}:{number}: {match[0]}: a figure comes from benchmarks/results, say the finding in words"
+
+
 def problems(root):
     tree = dict(files(Path(root)))
-    for check in (size_problems, rule_problems, variable_problems, macro_problems, test_problems):
+    for check in (size_problems, rule_problems, variable_problems, macro_problems, test_problems, figure_problems):
         yield from check(tree)
 
 
