@@ -61,6 +61,8 @@ RULES = [
     Rule(r"#\s*include\s*<[^>]*[./][^>]*>", r"tensorcraft/core/.*\.hpp$", "headers of core/ include std alone"),
     Rule(r"\bcuMem\w*Alloc|\bcuMemCreate|\bcudaMalloc|\bmem_(host_)?alloc", r"(tensorcraft|bindings|bench|benchmarks|cli)/",
          "driver memory is allocated in cuda/ only", r"tensorcraft/cuda/"),
+    Rule(r"\bcuda::(de)?allocate\(", r"(tensorcraft|bindings|bench|benchmarks|cli|examples)/",
+         "device memory comes from runtime/memory", r"tensorcraft/(cuda|runtime/memory)/"),
     Rule(r'"[^"\n]*(CUDA|[Tt]oolkit|NVRTC) (version )?\d', r"(tensorcraft|bindings|python)/",
          "an error names a capability, never a CUDA version"),
     Rule(r"cuda-python|numba\.cuda|\bcupy\b|pycuda", r"(tensorcraft|bindings|python|cli|examples|docs|scripts|pyproject|README)",

@@ -55,6 +55,7 @@ def test_a_clean_tree_passes(tree):
         ("tensorcraft/core/b.hpp", LICENCE + "#include <dlpack/dlpack.h>\n", "std alone"),
         ("tensorcraft/core/b.hpp", LICENCE + "#include <sched.h>\n", "std alone"),
         ("tensorcraft/runtime/b.hpp", LICENCE + "cuMemAllocAsync();\n", "allocated in cuda/ only"),
+        ("tensorcraft/jit/b.hpp", LICENCE + "cuda::allocate(4, stream);\n", "comes from runtime/memory"),
         ("tensorcraft/jit/b.hpp", LICENCE + 'fail("needs CUDA 12");\n', "never a CUDA version"),
         ("python/tensorcraft/b.py", "import cupy\n", "no external CUDA package"),
         ("scripts/requirements.txt", "cuda-python\n", "no external CUDA package"),
