@@ -378,11 +378,6 @@ TEST(Gemm, ChoosesTheRungByArchitectureDtypeAndAlignment) {
     EXPECT_EQ(chosen(DType::float32, 64, true), "swizzled_tf32") << arch;
     EXPECT_EQ(chosen(DType::float32, 63, true), "tensor_core_tf32") << arch;
   }
-  DeviceInfo turing = device_info_of_arch("sm_80");
-  turing.compute_capability = 75;
-  for (const DType dtype : {DType::float32, DType::bfloat16})
-    EXPECT_EQ(explain_on(turing, dtype, {256, 64}, {64, 256}, {256, 256}, true).variant,
-              "vectorized");
 }
 
 TEST(Gemm, KernelsThatRoundSayTf32InTheirNames) {
