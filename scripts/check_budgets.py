@@ -17,7 +17,17 @@ CPP = (".cpp", ".hpp", ".h", ".cuh", ".cu")
 HEADERS = (".hpp", ".h", ".cuh")
 PRIVATE_HEADERS = "tensorcraft/op/host/onednn"  # CMakeLists.txt leaves these out of the installed set
 MEDIAN_LINES = 150
-GENERATED = re.compile(r"<!-- (results|index)\b.*?<!-- /\1 -->", re.DOTALL)  # as long as what was measured, or as there are operators
+GENERATED = re.compile(
+    r"<!-- (results|index)\b.*?<!-- /\1 -->", re.DOTALL
+)  # as long as what was measured, or as there are operators
+# A speed that a person typed, of which nothing can say whether it still holds: generated regions, code and what stands in
+# backticks (a setting, an exact number) are not read. In READMEs of the library and the changelog a ratio counts too.
+TYPED_FIGURE = re.compile(
+    r"(?<![\w.`/^-])\d[\d,]*(?:\.\d+)? ?(?:%|[mnu]s\b|[GT]B/s|[GT]FLOPS?\b|times (?:as (?:fast|slow|long)|faster|slower))"
+)
+TYPED_RATIO = re.compile(TYPED_FIGURE.pattern + r"|(?<![\w.`/^-])\d+\.\d+(?![\w.])")
+NOT_TYPED = re.compile(r"<!-- (\w+)\b.*?<!-- /\1 -->|^```.*?^```|`[^`\n]+`|\d+\.\d+\.\d+", re.DOTALL | re.MULTILINE)
+WITH_RATIOS = re.compile(r"(README|CHANGELOG)\.md|tensorcraft/.*README\.md|examples/.*README\.md")
 # Sources whose test has another name, and which test that is.
 TESTED_ELSEWHERE = {
     "tensorcraft/op/check.cpp": "every operator's refused arguments, tests/ops/",
@@ -61,6 +71,8 @@ RULES = [
     Rule(r"#\s*include\s*<[^>]*[./][^>]*>", r"tensorcraft/core/.*\.hpp$", "headers of core/ include std alone"),
     Rule(r"\bcuMem\w*Alloc|\bcuMemCreate|\bcudaMalloc|\bmem_(host_)?alloc", r"(tensorcraft|bindings|bench|benchmarks|cli)/",
          "driver memory is allocated in cuda/ only", r"tensorcraft/cuda/"),
+    Rule(r"\bcuda::(de)?allocate\(", r"(tensorcraft|bindings|bench|benchmarks|cli|examples)/",
+         "device memory comes from runtime/memory", r"tensorcraft/(cuda|runtime/memory)/"),
     Rule(r'"[^"\n]*(CUDA|[Tt]oolkit|NVRTC) (version )?\d', r"(tensorcraft|bindings|python)/",
          "an error names a capability, never a CUDA version"),
     Rule(r"cuda-python|numba\.cuda|\bcupy\b|pycuda", r"(tensorcraft|bindings|python|cli|examples|docs|scripts|pyproject|README)",
@@ -139,7 +151,9 @@ def variable_problems(tree):
     for name, text in tree.items():
         if re.search(r"(CMakeLists\.txt|\.cmake|CMakePresets\.json)$", name):
             lines = [line for line in text.splitlines() if "ENV" not in line]
-            settings.update(n.removeprefix("D") for n in re.findall(r"\bD?TENSORCRAFT_[A-Z][A-Z0-9_]*", "\n".join(lines)))
+            settings.update(
+                n.removeprefix("D") for n in re.findall(r"\bD?TENSORCRAFT_[A-Z][A-Z0-9_]*", "\n".join(lines))
+            )
     found = {}
     for name, text in tree.items():
         for variable in name_of.findall(text):
@@ -188,7 +202,11 @@ def operators_of(tree):
 
 def names_operator(op, name, code):
     """Does code name the operator: by a path, a namespace, its registration, or a comparison with its name?"""
-    if re.search(rf"\bops/{op}/|\bkernels/{op}\.", code) or GENERIC_PLACES.match(name) and re.search(rf'[!=]= *"{op}"', code):
+    if (
+        re.search(rf"\bops/{op}/|\bkernels/{op}\.", code)
+        or GENERIC_PLACES.match(name)
+        and re.search(rf'[!=]= *"{op}"', code)
+    ):
         return True
     without_text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', code)
     return bool(re.search(rf"\b(ops|kernel|detail)::{op}\b|\bOperatorList {op}\(|\b[A-Z]\w*\({op}\)", without_text))
@@ -204,9 +222,28 @@ def operator_problems(tree):
             yield f"{op}: {len(found)} files outside its folder name it, at most {MAX_FILES_OF_AN_OPERATOR}: {', '.join(found)}"
 
 
+def figure_problems(tree):
+    for name, text in tree.items():
+        if not name.endswith(".md"):
+            continue
+        prose = NOT_TYPED.sub(lambda m: "\n" * m[0].count("\n"), text)
+        pattern = TYPED_RATIO if WITH_RATIOS.fullmatch(name) else TYPED_FIGURE
+        for number, line in enumerate(prose.splitlines(), 1):
+            for match in pattern.finditer(line):
+                yield f"{name}:{number}: {match[0]}: a figure comes from benchmarks/results, say the finding in words"
+
+
 def problems(root):
     tree = dict(files(Path(root)))
-    for check in (size_problems, rule_problems, variable_problems, macro_problems, test_problems, operator_problems):
+    for check in (
+        size_problems,
+        rule_problems,
+        variable_problems,
+        macro_problems,
+        test_problems,
+        operator_problems,
+        figure_problems,
+    ):
         yield from check(tree)
 
 

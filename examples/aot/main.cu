@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs each launcher on the GPU and compares with a reference in double. Exit code 77 without a
-// GPU.
+// Runs launchers of several operators on the GPU and compares with a reference in double. Exit code
+// 77 without a GPU.
 #include "reference.hpp"
 #include "tensorcraft/kernels/all.cuh"
 

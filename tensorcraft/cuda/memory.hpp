@@ -4,7 +4,8 @@
 
 #include <cstddef>
 
-// The driver's memory calls, each stream-ordered. Only runtime/memory calls the first two.
+// The driver's memory calls, each stream-ordered. Above this folder only runtime/memory calls the
+// first two, for all others; scripts/check_budgets.py holds that.
 namespace tensorcraft::cuda {
 
 // Kind out_of_memory where the device has no room; 256-byte aligned; never null for bytes > 0.

@@ -4,10 +4,10 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/launch_kernel.hpp"
-#include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/fragments.cuh"
 #include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/runtime/memory/tensor.hpp"
 #include "tensorcraft/simt/fragments.hpp"
 #include "tensorcraft/simt/launch.hpp"
 
@@ -272,17 +272,14 @@ const std::vector<Trial>& trials() {
 }
 
 Words run_on_gpu(const Trial& trial, Device device) {
-  const StreamRef stream = StreamRef::default_stream(device.index);
   const auto kernel = jit::get_kernel({.rung = &trial.rung, .threads = trial.threads}, device);
   Words out(trial.expected.size());
-  auto* gpu_in = static_cast<uint32_t*>(cuda::allocate(trial.in.size() * 4, stream));
-  auto* gpu_out = static_cast<uint32_t*>(cuda::allocate(out.size() * 4, stream));
-  cuda::copy_async(gpu_in, trial.in.data(), trial.in.size() * 4, stream);
-  LaunchKernel({1}, {uint32_t(trial.threads)}, stream)(*kernel, fragments::Params{gpu_in, gpu_out});
-  cuda::copy_async(out.data(), gpu_out, out.size() * 4, stream);
-  stream.synchronize();
-  cuda::deallocate(gpu_in, stream);
-  cuda::deallocate(gpu_out, stream);
+  Tensor gpu_in(DType::int32, {int64_t(trial.in.size())}, device);
+  const Tensor gpu_out(DType::int32, {int64_t(out.size())}, device);
+  gpu_in.copy_from_host(trial.in.data(), gpu_in.nbytes());
+  LaunchKernel({1}, {uint32_t(trial.threads)}, current_stream(device.index))(
+      *kernel, fragments::Params{gpu_in.data_as<uint32_t>(), gpu_out.data_as<uint32_t>()});
+  gpu_out.copy_to_host(out.data(), gpu_out.nbytes());
   return out;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/check.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/device/features.h"
 
@@ -24,6 +25,14 @@ namespace tensorcraft::kernels {
 inline void check_cuda(cudaError_t status, const char* file, long line) {
   if (status != cudaSuccess) [[unlikely]]
     throw std::runtime_error(join(file, ':', line, " CUDA error: ", cudaGetErrorString(status)));
+}
+
+// The library's checks of this name, by the CUDA runtime: of a status, and of the last error.
+inline void RuntimeDeviceCheck(cudaError_t status, DebugInfo where = {}) {
+  check_cuda(status, where.file_name(), long(where.line()));
+}
+inline void RuntimeDeviceCheck(DebugInfo where = {}) {
+  RuntimeDeviceCheck(cudaGetLastError(), where);
 }
 
 }  // namespace tensorcraft::kernels

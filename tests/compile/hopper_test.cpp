@@ -9,7 +9,7 @@ namespace {
 // ptxas says so where it waits after each product because it cannot follow the registers.
 TEST(WgmmaTile, CompilesForHopperWithItsProductsInFlight) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
-  const auto result = test::compile_wgmma_tile(TENSORCRAFT_SOURCE);
+  const auto result = test::compile_wgmma_tile();
   ASSERT_TRUE(result.ok) << result.log;
   EXPECT_FALSE(result.image.empty());
   EXPECT_EQ(result.log.find("wgmma.mma_async instructions are serialized"), std::string::npos)
@@ -19,14 +19,14 @@ TEST(WgmmaTile, CompilesForHopperWithItsProductsInFlight) {
 
 TEST(CopyBox, CompilesForEveryRank) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
-  const auto result = test::compile_copy_box(TENSORCRAFT_SOURCE);
+  const auto result = test::compile_copy_box();
   EXPECT_TRUE(result.ok) << result.log;
 }
 
 TEST(AsyncWrappers, Compile) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
   const auto result = test::compile_for_hopper(
-      TENSORCRAFT_SOURCE, "async_wrappers.cuh",
+      "async_wrappers.cuh",
       "namespace wrappers = tensorcraft::kernel::async_wrappers;\n"
       "extern \"C\" __global__ void __launch_bounds__(128, 1)\n"
       "tc_entry(const __grid_constant__ wrappers::Params p) { wrappers::run(p); }\n");

@@ -44,6 +44,9 @@ TEST(LaunchKernel, AnErrorNamesTheLineOfTheLaunch) {
     EXPECT_NE(std::string(error.where().file_name()).find("launch_kernel_test.cpp"),
               std::string::npos);
   }
+  fake.failing.clear();
+  EXPECT_NO_THROW(RuntimeDeviceCheck());  // the exception has told it, and the device is usable
+  EXPECT_NO_THROW(LaunchKernel({1}, {32}, StreamRef())(*kernel, Params{3}));
 }
 
 TEST(LaunchKernel, TakesItsShapeFromAKernelConfig) {

@@ -143,7 +143,7 @@ TEST_P(CopyBox, IsTheSameOnGpuAndSimt) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
   if (cuda_device_count() == 0) GTEST_SKIP() << cuda::driver_problem();
   if (device_info(Device::cuda(0)).arch() != "sm_90a") GTEST_SKIP() << "not a Hopper GPU";
-  static const auto compiled = test::compile_copy_box(TENSORCRAFT_SOURCE);
+  static const auto compiled = test::compile_copy_box();
   ASSERT_TRUE(compiled.ok) << compiled.log;
   run_on_gpu(c, gpu, compiled.image);
   for (size_t i = 0; i < gpu.box.size(); ++i)

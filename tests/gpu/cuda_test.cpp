@@ -114,6 +114,13 @@ TEST_F(Gpu, AcceptsLaunchAttributes) {
   for (float value : back) ASSERT_EQ(value, 1.0f);
 }
 
+TEST_F(Gpu, ABadLaunchThrowsAndLeavesTheDeviceUsable) {
+  const auto k = kernel("k");
+  EXPECT_THROW(LaunchKernel({1}, {4096}, StreamRef())(*k, Params{nullptr, 0, 0}), Error);
+  EXPECT_NO_THROW(RuntimeDeviceCheck());
+  run_round_trip(*k, StreamRef());
+}
+
 TEST_F(Gpu, AnEventOrdersTwoStreams) {
   const auto k = kernel("k");
   Stream first, second;

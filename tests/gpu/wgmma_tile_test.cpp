@@ -53,7 +53,7 @@ TEST(WgmmaTileOnGpu, AgreesWithTheSimtDevice) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
   if (cuda_device_count() == 0) GTEST_SKIP() << cuda::driver_problem();
   if (device_info(Device::cuda(0)).arch() != "sm_90a") GTEST_SKIP() << "wgmma needs sm_90a";
-  const auto compiled = test::compile_wgmma_tile(TENSORCRAFT_SOURCE);
+  const auto compiled = test::compile_wgmma_tile();
   ASSERT_TRUE(compiled.ok) << compiled.log;
   test::TileProblem problem;
   const auto gpu = run_on_gpu(problem, compiled.image), simt = run_on_simt(problem);

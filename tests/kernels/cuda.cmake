@@ -27,7 +27,7 @@ function(tensorcraft_cuda_program name label)
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 
-tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/launchers_test.cu LIBRARIES GTest::gtest_main)
+tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/launch_test.cu kernels/launchers_test.cu LIBRARIES GTest::gtest_main)
 # Nobody waits for these kernels: the compiler need not take long over them, and a driver that is asked finishes them. The example
 # in tests/package compiles them to the end.
 list(TRANSFORM TENSORCRAFT_CUDA_ARCHITECTURES REPLACE "^([0-9]+[a-z]?).*" "\\1-virtual" OUTPUT_VARIABLE virtual_architectures)
@@ -37,14 +37,15 @@ check_compiler_flag(CUDA -Ofc=max tensorcraft_fast_compile)
 if(tensorcraft_fast_compile)
   set(tensorcraft_fast_compile_flag -Ofc=max)
 endif()
-set(fast_compile $<$<COMPILE_LANGUAGE:CUDA>:${tensorcraft_fast_compile_flag}>)
+set(fast_compile $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<CONFIG:Debug>>>:${tensorcraft_fast_compile_flag}>)  # not with -G
 target_compile_options(launchers_tests PRIVATE ${fast_compile} $<$<COMPILE_LANGUAGE:CUDA>:-O0>)
 # GCC and nvcc must give a kernel one name (kernels/launch.cuh): a K stands for const, and no launch would find that kernel.
 add_test(NAME launchers_names COMMAND sh -c "nm $<TARGET_FILE:launchers_tests> | grep -c Constant && ! nm $<TARGET_FILE:launchers_tests> | grep tlK")
 set_tests_properties(launchers_names PROPERTIES LABELS cpu)
 # What scripts/gpu_test.sh builds and runs: the example, which tests/package builds as a user does, and a comparison with the JIT.
 add_executable(aot_launchers EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/examples/aot/main.cu)
-add_executable(aot_routes EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes.cu)
+file(GLOB aot_routes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes/*.cu)
+add_executable(aot_routes EXCLUDE_FROM_ALL ${aot_routes})
 tensorcraft_cuda_options(aot_launchers)
 tensorcraft_cuda_options(aot_routes)
 target_link_libraries(aot_routes PRIVATE tensorcraft)

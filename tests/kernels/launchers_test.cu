@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <functional>
-#include <regex>
 
 namespace tensorcraft::kernels {
 namespace {
@@ -29,54 +28,33 @@ float* const kArray = reinterpret_cast<float*>(uintptr_t(256));  // never read
 static_assert(TC_CPP17 && TC_CPP20 && !TC_CPP23);
 static_assert(TC_CUDA_11 && TC_CUDA_12 && TC_HAS_WMMA && TC_HAS_TMA && TC_HAS_WGMMA && TC_HAS_FP8);
 
-TEST(CudaCheck, NamesFileLineAndText) {
-  const cudaError_t err = cudaErrorInvalidValue;  // a caller's variable of any name
-  const std::string text = text_of<std::runtime_error>([&] { TC_CUDA_CHECK(err); });
-  EXPECT_TRUE(std::regex_match(text, std::regex(".+:\\d+ CUDA error: .+"))) << text;
-  EXPECT_NE(text.find("launchers_test.cu:"), text.npos) << text;
-  TC_CUDA_CHECK(cudaSuccess);
-}
-
-__global__ void nothing(int) {}
-
-TEST(CudaCheck, TheLastErrorIsCaught) {
-  cudaGetLastError();
-  nothing<<<1, 4096>>>(0);  // a block that large does not exist
-  const std::string text = text_of<std::runtime_error>([] { TC_CUDA_CHECK_LAST(); });
-  EXPECT_TRUE(std::regex_match(text, std::regex(".+:\\d+ CUDA error: .+"))) << text;
-}
-
-TEST(LaunchKernel, AnErrorNamesTheLineOfTheLaunch) {
-  const int line = __LINE__ + 1;
-  const auto launch = [] { LaunchKernel(dim3(1), dim3(4096), cudaStream_t())(nothing, 1); };
-  const std::string text = text_of<std::runtime_error>(launch);
-  EXPECT_NE(text.find("launchers_test.cu:" + std::to_string(line) + " CUDA error: "), text.npos)
-      << text;
-}
-
-TEST(LaunchKernel, TakesCudaDevicesOnly) {
-  EXPECT_EQ(invalid([] {
-              LaunchKernel(dim3(1), dim3(1), dlpack::DLDevice{dlpack::kDLCPU, 0})(nothing, 1);
-            }),
-            "LaunchKernel: kernels run on CUDA devices");
-}
-
-TEST(KernelConfig, HasTheDefaultsOfABlock) {
-  constexpr KernelConfig config;
-  static_assert(config.block_size_x == 256 && config.block_size_y == 1 && config.block_size_z == 1);
-  static_assert(config.shared_memory_bytes == 0 && config.stream == nullptr);
-  static_assert(config.block() == Dim3{256, 1, 1});
-}
-
 TEST(GemmConfig, HasTheDefaultsOfAShippedTile) {
-  constexpr GemmConfig config;
+  static constexpr GemmConfig config;
   static_assert(config.tile_m == 128 && config.tile_n == 128 && config.tile_k == 32);
   static_assert(config.warp_m == 64 && config.warp_n == 64 && config.stages == 3);
   static_assert(config.use_tensor_core);
-  // It comes first in the interface's choice, so the interface depends on it.
-  const auto& instance = detail::gemm::InterfaceTensorCore<bf16, bf16>::list[0];
-  EXPECT_EQ(instance.config.block_m, config.tile_m);
-  EXPECT_EQ(instance.config.warp_n, config.warp_n);
+  // It comes first in the interface's choice, and not in the library's.
+  namespace g = detail::gemm;
+  constexpr auto is_default = [](const auto& tile) {
+    return tile.block_m == config.tile_m && tile.block_n == config.tile_n &&
+           tile.block_k == config.tile_k;
+  };
+  static_assert(is_default(g::kInterfaceTiles[0]) && !is_default(g::kTensorCoreTiles[0]));
+  EXPECT_TRUE(is_default(g::InterfaceTensorCore<bf16, bf16>::list[0].config));
+  EXPECT_FALSE(is_default(g::TensorCore<bf16>::list[0].config));
+  constexpr auto& another = g::kTensorCoreTiles[3];
+  static_assert(g::tiles_from({.tile_m = another.block_m,
+                               .tile_n = another.block_n,
+                               .tile_k = another.block_k,
+                               .warp_m = another.part_m,
+                               .warp_n = another.part_n})[0]
+                    .block_n == another.block_n);
+  // 5 tiles of 128 x 256 take as long as 9 of 128 x 128: whichever comes first is taken.
+  const auto* x = reinterpret_cast<const bf16*>(kArray);
+  const auto q =
+      g::make_problem(x, x, x, const_cast<bf16*>(x), 128, 1152, 64, 1, 0, g::kRows, g::kRows);
+  EXPECT_TRUE(is_default(g::tensor_core_launch(q, 1, g::kInterfaceTiles).config));
+  EXPECT_FALSE(is_default(g::tensor_core_launch(q, 1).config));
   EXPECT_EQ(invalid([] { detail::gemm::tiles_from({.tile_m = 48}); }),
             "GemmConfig: there is no such tile");
 }

@@ -55,6 +55,7 @@ def test_a_clean_tree_passes(tree):
         ("tensorcraft/core/b.hpp", LICENCE + "#include <dlpack/dlpack.h>\n", "std alone"),
         ("tensorcraft/core/b.hpp", LICENCE + "#include <sched.h>\n", "std alone"),
         ("tensorcraft/runtime/b.hpp", LICENCE + "cuMemAllocAsync();\n", "allocated in cuda/ only"),
+        ("tensorcraft/jit/b.hpp", LICENCE + "cuda::allocate(4, stream);\n", "comes from runtime/memory"),
         ("tensorcraft/jit/b.hpp", LICENCE + 'fail("needs CUDA 12");\n', "never a CUDA version"),
         ("python/tensorcraft/b.py", "import cupy\n", "no external CUDA package"),
         ("scripts/requirements.txt", "cuda-python\n", "no external CUDA package"),
@@ -63,6 +64,11 @@ def test_a_clean_tree_passes(tree):
         ("cmake/b.cmake", "add_definitions(-DTC_HAS_TMA)\n", "no build settings"),
         ("tests/b.py", f"{PREFIX}MINE\n", "none of the six"),
         ("docs/environment.md", "nothing\n", "docs/environment.md: "),
+        ("docs/page.md", "It takes 4.6 us.\n", "4.6 us: a figure comes from benchmarks/results"),
+        ("docs/page.md", "It reads 3,800 GB/s.\n", "3,800 GB/s: a figure"),
+        ("CHANGELOG.md", "- Sums take 12 % less.\n", "12 %: a figure"),
+        ("CHANGELOG.md", "- Norms are 1.6 times as fast.\n", "1.6 times as fast: a figure"),
+        ("tensorcraft/ops/x/README.md", "It had 0.93 of a copy.\n", "0.93: a figure"),
         ("tensorcraft/jit/b.cpp", LICENCE, "there is no tests/jit/b_test.cpp"),
         ("tensorcraft/ops/x/x.cpp", LICENCE, "there is no tests/ops/x_test.cpp"),
     ],
@@ -72,6 +78,13 @@ def test_a_violation_is_found(tree, path, text, reason):
     found = list(check_budgets.problems(tree))
     assert found and all(reason in line or line.endswith("nothing reads it") for line in found), found
     assert any(reason in line and (path in line or "tensorcraft" in line) for line in found)
+
+
+def test_figures_that_are_generated_or_settings_stay(tree):
+    table = "<!-- results: x -->\n| 4.6 us | 12 % |\n<!-- /results -->\n"
+    write(tree, "tensorcraft/ops/x/README.md", table + "```\n0.93\n```\nCalls of `10 us` and less, version 0.1.0, 2.5.2.\n")
+    write(tree, "docs/page.md", "CUDA 12.0 or newer\n")
+    assert list(check_budgets.problems(tree)) == []
 
 
 def test_a_feature_macro_has_one_home(tree):

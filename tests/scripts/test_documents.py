@@ -87,6 +87,16 @@ def test_every_page_is_listed():
     assert {page.name for page in docs.glob("*.md")} - {"README.md"} == listed
 
 
+def test_rungs_with_barriers_say_how_many():
+    """Warps do most of what threads do together: a table of each operator shows where a block waits."""
+    waits = re.compile(r"__syncthreads\(|\b(block_(sum|max|reduce)|group_reduce|over_group|block_moments|cluster_sync)")
+    ops = Path(__file__).parents[2] / "tensorcraft" / "ops"
+    folders = {p.parent for p in ops.glob("*/*.cuh") if waits.search(p.read_text())}
+    assert len(folders) > 10
+    without = [f.name for f in folders if not re.search(r"^\|.*\| barriers a ", (f / "README.md").read_text(), re.MULTILINE)]
+    assert without == []
+
+
 def test_results_become_tables(tmp_path):
     rows = [{"name": "gemm", "ms": 1.23456, "p10_ms": 1.0}, {"name": "gemm ladder", "variant": "naive"}, {"name": "add", "ms": 2.0}]
     document = {"title": "Products", "machine": {"gpu": "a GPU"}, "seed": 1, "rows": rows}

@@ -67,6 +67,33 @@ def test_a_new_launcher_gets_a_line_and_a_row(tmp_path: Path) -> None:
     assert included == ["double", "launch"]
 
 
+def public_launchers(header: str) -> set[str]:
+    """Names that users call: functions outside namespace detail, and those that a macro of the header declares."""
+    code = re.sub(r"^namespace detail\b.*?^\}  // namespace detail", "", text(header), flags=re.DOTALL | re.MULTILINE)
+    names = set(
+        re.findall(r"^(?:template <.*> )?(?:inline )?(?:std::string_view|void) (launch_\w+)\(", code, re.MULTILINE)
+    )
+    return names | {f"launch_{name}" for name in re.findall(r"^TC_\w+_LAUNCHER\((\w+)", code, re.MULTILINE)}
+
+
+def test_every_launcher_is_compared_with_the_library_on_a_gpu() -> None:
+    compared = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "benchmarks/aot_routes").glob("*.cu"))
+    headers = [
+        f"tensorcraft/kernels/{p.name}"
+        for p in sorted((ROOT / "tensorcraft/kernels").glob("*.cuh"))
+        if p.name != "launch.cuh"
+    ]
+    launchers = {name: header for header in headers for name in public_launchers(header)}
+    assert len(launchers) > 40
+    missing = {name: header for name, header in launchers.items() if not re.search(rf"\btk::{name}\b", compared)}
+    assert not missing, "compare them in benchmarks/aot_routes"
+    assert "tk::GEMMInterface<T>::execute(" in compared
+    # An operator whose launchers this test does not find would be left out in silence.
+    assert not [
+        name for name in OPERATORS if name not in WITHOUT and not public_launchers(f"tensorcraft/kernels/{name}.cuh")
+    ]
+
+
 def test_what_is_exempt_exists_and_has_none() -> None:
     for name in WITHOUT:
         assert name in OPERATORS and not (ROOT / f"tensorcraft/kernels/{name}.cuh").exists(), name

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tests/support/cases.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+// The blocks of what accepts, for every case and architecture.
+namespace tensorcraft::test {
+namespace {
+
+const char* const kArchitectures[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"};
+
+// Blocks of more than 256 threads leave fewer of them a multiprocessor, so each has a reason.
+const std::string kInRegisters = "a row of up to 16,384 elements stays in the registers of a block";
+const std::string kPersistent = "a row takes all threads of a multiprocessor that holds its places";
+const std::map<std::string, std::string> kAbove256 = {
+    {"softmax in_registers", kInRegisters},
+    {"log_softmax in_registers", kInRegisters},
+    {"logsumexp in_registers", kInRegisters},
+    {"layer_norm in_registers", kInRegisters},
+    {"rms_norm in_registers", kInRegisters},
+    {"softmax persistent", kPersistent},
+    {"log_softmax persistent", kPersistent},
+    {"layer_norm persistent", kPersistent},
+    {"rms_norm persistent", kPersistent},
+    {"quantize in_registers", "a token of more than 16,384 elements stays in registers"},
+    {"cross_entropy online", "fewer threads would wait for the end of a long row more often"},
+};
+
+TEST(Blocks, HaveOneDimensionAndAtMost256ThreadsOrAReason) {
+  std::set<std::string> above;
+  for (const char* arch : kArchitectures) {
+    const DeviceInfo device = device_info_of_arch(arch);
+    for (const Case& c : all_cases())
+      for (const auto& row : explain_case(c, device).variants) {
+        if (!row.accepted || !row.plan) continue;
+        for (const op::Plan& plan : {*row.plan, op::second_of(*row.plan)}) {
+          if (!plan.kernel.rung) continue;
+          const std::string name = join(c.op->description().name, ' ', row.variant.name);
+          EXPECT_EQ(plan.launch.block.y * plan.launch.block.z, 1u) << name;  // 32 x 32 for one
+          if (plan.launch.block.x > 256) above.insert(name);
+        }
+      }
+  }
+  for (const std::string& name : above) EXPECT_TRUE(kAbove256.contains(name)) << name;
+  for (const auto& [name, reason] : kAbove256) EXPECT_TRUE(above.contains(name)) << name;
+}
+
+TEST(Blocks, AreChosenForNoGpuBefore80) {
+  for (const char* arch : {"sm_60", "sm_70", "sm_75"})
+    EXPECT_THROW(device_info_of_arch(arch), Error) << arch;
+}
+
+}  // namespace
+}  // namespace tensorcraft::test
