@@ -3,6 +3,7 @@
 #include "tensorcraft/ops/gemm/plan.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -48,6 +49,21 @@ inline void validate_size(const char* launcher, const char* name, int64_t size) 
 // An array that is read or written.
 inline void validate_pointer(const char* launcher, const char* name, const void* address) {
   if (!address) throw std::invalid_argument(std::string(launcher) + ": " + name + " is null");
+}
+
+struct NamedSize {
+  const char* name;
+  int64_t size;
+};
+inline void validate_sizes(const char* launcher, std::initializer_list<NamedSize> sizes) {
+  for (const auto& [name, size] : sizes) validate_size(launcher, name, size);
+}
+struct NamedArray {
+  const char* name;
+  const void* address;
+};
+inline void validate_arrays(const char* launcher, std::initializer_list<NamedArray> arrays) {
+  for (const auto& [name, address] : arrays) validate_pointer(launcher, name, address);
 }
 
 // What norms of rows share; false where there is nothing to do.

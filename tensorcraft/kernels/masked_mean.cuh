@@ -25,13 +25,10 @@ std::string_view launch_masked_mean(const T* in, const Length* lengths, T* out, 
                                     int64_t steps, int64_t cols, cudaStream_t stream = nullptr,
                                     DebugInfo where = {}) {
   namespace m = detail::masked_mean;
-  validate_size("launch_masked_mean", "batch", batch);
-  validate_size("launch_masked_mean", "steps", steps);
-  validate_size("launch_masked_mean", "cols", cols);
+  validate_sizes("launch_masked_mean", {{"batch", batch}, {"steps", steps}, {"cols", cols}});
   if (batch == 0 || cols == 0) return {};
   if (steps > 0) validate_pointer("launch_masked_mean", "in", in);
-  validate_pointer("launch_masked_mean", "lengths", lengths);
-  validate_pointer("launch_masked_mean", "out", out);
+  validate_arrays("launch_masked_mean", {{"lengths", lengths}, {"out", out}});
   const m::Params p = m::contiguous_params(in, lengths, out, batch, steps, cols);
   return launch_ladder(m::kRungs, p, m::Given{}, stream, where,
                        Kernels<m::Block, m::kInstances, T, Length>{"block"},

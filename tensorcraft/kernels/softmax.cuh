@@ -107,8 +107,7 @@ struct Walked {
 template <class T, Form form>
 std::string_view launch_form(const char* name, const T* in, T* out, int64_t rows, int64_t cols,
                              cudaStream_t stream, DebugInfo where) {
-  validate_size(name, "rows", rows);
-  validate_size(name, "cols", cols);
+  validate_sizes(name, {{"rows", rows}, {"cols", cols}});
   if (rows == 0 || (cols == 0 && form != Form::logsumexp)) return {};
   if (cols > 0) validate_pointer(name, "in", in);
   validate_pointer(name, "out", out);

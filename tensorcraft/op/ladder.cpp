@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/ladder.hpp"
 
+#include "tensorcraft/core/error.hpp"
+
 #include <cctype>
 #include <string>
 
