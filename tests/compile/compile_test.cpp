@@ -50,6 +50,18 @@ std::string config_of(const jit::KernelKey& key) {
          std::string(reinterpret_cast<const char*>(key.config.data()), key.config.size());
 }
 
+// TC_GATE_ONLY leaves out kernels whose names begin with none of its words: "softmax_,gemm_".
+bool is_asked_for(const std::string& name) {
+  const char* const only = std::getenv("TC_GATE_ONLY");
+  if (!only) return true;
+  for (std::string_view rest = only; !rest.empty();) {
+    const size_t comma = rest.find(',');
+    if (name.starts_with(rest.substr(0, comma))) return true;
+    rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return false;
+}
+
 // The distinct kernels of all cases.
 std::vector<Kernel> kernels(const DeviceInfo& device, Keep keep) {
   static const auto cases = all_cases();
@@ -60,6 +72,7 @@ std::vector<Kernel> kernels(const DeviceInfo& device, Keep keep) {
       if (!row.accepted || !row.plan) continue;
       for (const op::Step& step : row.plan->steps()) {
         const jit::KernelKey& key = step.kernel;
+        if (!is_asked_for(kernel_name(key))) continue;
         const std::string config = keep == Keep::all ? config_of(key) : "";
         if (!seen.insert(types_of(key) + config).second) continue;
         found.push_back({step,
