@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kFile = 65536, kWarpgroup = 128;
 
-// What the compiler may give a thread where one block fills the register file.
+// What the compiler may give a thread if one block fills the register file.
 int registers_at_launch(int threads) { return std::min(255, kFile / threads) / 8 * 8; }
 
 struct Change {

@@ -33,7 +33,7 @@ struct RungInstances {
 };
 using OperatorInstances = std::vector<RungInstances>;
 
-// The first instance that serves these types and this Config; null where the list has none.
+// The first instance that serves these types and this Config; null if the list has none.
 const Instance* find(const InstanceList& list, std::span<const DType> types,
                      std::span<const unsigned char> config);
 // Whether this library's lists have kernels of the type at all; see kCompiles.
