@@ -57,7 +57,7 @@ void setmaxnreg(int registers, bool increases, const SourceLine& line) {
   if (increases ? registers < mine : registers > mine)
     change.issue.fault(join("to ", registers, " registers, the warpgroup has ", mine));
   if (increases)
-    Cluster::current()->wait_until("setmaxnreg.inc, for registers nobody gives back", line,
+    Cluster::current()->wait_until("setmaxnreg.inc, for registers that are not given back", line,
                                    has_room, &change);
   mine = registers;
 }

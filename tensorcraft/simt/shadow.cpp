@@ -150,7 +150,7 @@ void Shadow::check(Cell& c, size_t offset, Access access, const Site& site, bool
                         " still reads; wait for it first"));
   if (!writes && c.write_step == 0)
     cluster_.fault(join("reads shared memory at offset ", offset, " in ", describe(site),
-                        ", which nobody wrote"));
+                        ", which was never written"));
   if (c.write_step && !(access == Access::atomic && c.by_atomic) && !knows(c.writer, c.write_step))
     race(offset, access, site, c.writer,
          c.by_async    ? Access::async_write
@@ -216,7 +216,7 @@ void Shadow::atomic(const void* address, size_t bytes, const Site& site) {
   each_cell(address, bytes, [&](Cell& c, size_t offset) {
     if (c.write_step == 0)
       cluster_.fault(join("updates shared memory at offset ", offset, " in ", describe(site),
-                          ", which nobody wrote"));
+                          ", which was never written"));
   });
   atomic_store(address, bytes, site);
 }

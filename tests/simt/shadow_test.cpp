@@ -62,8 +62,8 @@ TEST_F(SimtShadow, FindsAMissingBarrierWhateverTheScheduleWas) {
 }
 
 TEST_F(SimtShadow, FindsAReadOfMemoryNobodyWrote) {
-  expect_fault(exchange<kNoBarrierAfterWrite>, "which nobody wrote");
-  expect_fault(exchange<kStale>, "which nobody wrote");
+  expect_fault(exchange<kNoBarrierAfterWrite>, "which was never written");
+  expect_fault(exchange<kStale>, "which was never written");
 }
 
 template <bool sync>

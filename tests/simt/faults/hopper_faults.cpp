@@ -140,7 +140,7 @@ std::span<const Fault> hopper_faults() {
        .kernel = cluster_race,
        .cluster = {2},
        .any = "wrong result",
-       .race = "which nobody wrote"},
+       .race = "which was never written"},
       {.name = "pairs added in another block",
        .pattern = "distributed shared memory",
        .kernel = remote_pairs,

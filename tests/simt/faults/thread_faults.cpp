@@ -206,7 +206,7 @@ void named_barrier_waits(const FaultParams& p, bool fault) {
 }  // namespace
 
 std::span<const Fault> thread_faults() {
-  static constexpr char kUnwritten[] = "which nobody wrote", kRace[] = "race: this thread",
+  static constexpr char kUnwritten[] = "which was never written", kRace[] = "race: this thread",
                         kWrong[] = "wrong result";
   static const Fault faults[] = {
       {.name = "missing barrier",
