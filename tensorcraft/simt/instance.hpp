@@ -53,9 +53,9 @@ inline constexpr bool kHasInstances = TENSORCRAFT_SIMT != 0;
 inline constexpr bool kHasInstances = false;
 #endif
 
-// A watched library (cmake/simt.cmake) takes float16 for granted: its kernels are bfloat16's,
+// An instrumented library (cmake/simt.cmake) takes float16 for granted: its kernels are bfloat16's,
 // access by access and barrier by barrier, and were a third of all that it compiles and runs.
-#if defined(TENSORCRAFT_SIMT_WATCHED)
+#if defined(TENSORCRAFT_SIMT_INSTRUMENTED)
 template <class T>
 inline constexpr bool kCompiles = !std::is_same_v<T, f16>;
 #else

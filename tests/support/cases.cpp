@@ -186,8 +186,8 @@ double draw(const Json& how, DType dtype, std::mt19937_64& random, int64_t index
   const std::string kind = how.is_string()   ? how.get<std::string>()
                            : how.is_object() ? how.at("kind").get<std::string>()
                                              : "";
-  const auto number = [&](const char* key, double otherwise) {
-    return how.is_object() ? how.value(key, otherwise) : otherwise;
+  const auto number = [&](const char* key, double fallback) {
+    return how.is_object() ? how.value(key, fallback) : fallback;
   };
   if (kind == "constant") return number("value", 0);
   if (kind == "arange") return number("start", 0) + double(index) * number("step", 1);

@@ -6,7 +6,8 @@ namespace tensorcraft::test {
 
 // What runs on the SIMT device: the cases with the tag `simt`, and small ones that a loop says
 // better than a file: every pair of dtypes, epilogue, fusion and group that `naive` and the
-// vectorized rungs are compiled for. Without those of types that a watched library leaves out.
+// vectorized rungs are compiled for. Without those of types that an instrumented library leaves
+// out.
 std::vector<Case> simt_cases();
 
 // Do both start the same kernels on as many blocks? What they work on may differ.
