@@ -14,7 +14,7 @@ std::vector<Case> simt_cases();
 bool launches_the_same(const op::Plan& a, const op::Plan& b);
 
 // What every row that accepts the case launches on the SIMT device; and what it launches there for
-// large problems only, asked of a device that small ones fill. Nothing where the output is empty.
+// large problems only, asked of a device that small ones fill. Nothing if the output is empty.
 std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run);
 
 }  // namespace tensorcraft::test

@@ -85,7 +85,7 @@ void cluster_race(const FaultParams& p, bool fault) {
   ptx::cluster_sync();
 }
 
-// Sums of pairs, where the hardware has none.
+// Sums of pairs, which the hardware has not.
 void remote_pairs(const FaultParams& p, bool fault) {
   struct Cell {
     Vec2<f16> sum;

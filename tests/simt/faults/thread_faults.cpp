@@ -104,7 +104,7 @@ void scratch_reused(const FaultParams& p, bool fault) {
   p.out[threadIdx.x] = result;
 }
 
-// Zeros behind the end of the row are left out.
+// Zeros past the end of the row are left out.
 void stale_shared_read(const FaultParams& p, bool fault) {
   Tile& tile = static_shared<Tile>();
   const bool inside = threadIdx.x < 50;
