@@ -19,7 +19,7 @@ struct Case {
   // The parts of a row that say what is timed: "4096x512 8:int64", "axis=0".
   std::string shape() const;
   std::string options() const;
-  // "8192x8192 bfloat16", with the options where there are any.
+  // "8192x8192 bfloat16", with the options if there are any.
   std::string name() const;
 };
 

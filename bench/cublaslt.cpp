@@ -119,7 +119,7 @@ class Product {
     check_peer(library_.set_product(product_, attribute, &kTransposed, sizeof(kTransposed)),
                "cublasLtMatmulDescSetAttribute");
   }
-  // Of a row-major matrix, or of equally many in a row.
+  // The layout of a row-major matrix, or of equally many in a row.
   void* layout(const TensorView& t) const {
     const int rank = t.rank();
     void* made = nullptr;

@@ -26,7 +26,7 @@ std::string line_after(const char* path, std::string_view mark) {
   return {};
 }
 
-// "580.159.04", where the kernel module says it; else the version of CUDA that the driver serves.
+// "580.159.04", if the kernel module says it; else the version of CUDA that the driver serves.
 std::string driver_text() {
   const std::string line = line_after("/proc/driver/nvidia/version", "Kernel Module");
   const size_t begin = line.find_first_of("0123456789");

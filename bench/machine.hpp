@@ -4,7 +4,7 @@
 
 namespace tensorcraft::bench {
 
-// Bytes of the last cache before memory: L2 of a GPU, L3 of a CPU; 32 MiB where nothing says.
+// Bytes of the last cache before memory: L2 of a GPU, L3 of a CPU; 32 MiB if nothing says.
 size_t cache_bytes(const DeviceInfo& device);
 
 }  // namespace tensorcraft::bench

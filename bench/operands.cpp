@@ -71,7 +71,7 @@ void fill_random(const TensorView& tensor, int64_t below, uint64_t turn, StreamR
     copy_bytes(part(tensor, done, rest), part(source, 0, rest), stream);
     done += rest;
   }
-  for (int64_t next = 0; done < size; done += next) {  // what is there, again behind it
+  for (int64_t next = 0; done < size; done += next) {  // what is there, again after it
     next = std::min(size - done, done);
     copy_bytes(part(tensor, done, next), part(tensor, 0, next), stream);
   }

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-// What ours is timed beside: libraries that are opened where they are installed, and never linked.
+// What ours is timed beside: libraries that are opened if they are installed, and never linked.
 namespace tensorcraft::bench {
 
 // What a peer is asked to compute.
@@ -21,7 +21,7 @@ struct PeerProblem {
 
 // A peer that is ready: its call on the n-th copy of the operands, and all it needs.
 struct PeerCall {
-  Call call;            // empty where there is none
+  Call call;            // empty if there is none
   std::string reason;   // then: why this machine or this call has none
   bool applies = true;  // then: does it have such an operator at all?
 };
@@ -38,17 +38,17 @@ PeerCall open_copy(const PeerProblem& problem);
 PeerCall open_cublaslt(const PeerProblem& problem);
 PeerCall open_cudnn(const PeerProblem& problem);
 
-// The value of an option of the call by its name; monostate where it is not given.
+// The value of an option of the call by its name; monostate if it is not given.
 const op::Value& option_of(const PeerProblem& problem, std::string_view name);
 
-// Kind unsupported where a peer's function does not answer 0.
+// Kind unsupported if a peer's function does not answer 0.
 void check_peer(int status, const char* call);
 
 // A library opened by the first of its names that is found, also in the toolkit's folder.
 class PeerLibrary {
  public:
   explicit PeerLibrary(std::initializer_list<std::string> names);
-  // Why it cannot be used; empty where it can.
+  // Why it cannot be used; empty if it can.
   const std::string& problem() const { return problem_; }
   // Fills in a function; a name that is missing becomes the problem.
   template <class Function>

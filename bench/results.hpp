@@ -16,7 +16,7 @@ inline constexpr std::string_view kOurs = "tensorcraft";
 // How the error of a row starts that was not asked of this machine: no failure.
 inline constexpr std::string_view kNotAvailable = "n/a: ";
 
-// One candidate in one case. Times are 0 where there is an error.
+// One candidate in one case. Times are 0 if there is an error.
 struct Row {
   std::string op, name, shape, dtype, options;  // the case
   std::string candidate, variant;               // variant: of ours
@@ -46,7 +46,7 @@ struct Results {
 void set_times(Row& row, std::vector<double> microseconds);
 // Whether two rows measure the same problem. Only such rows are compared.
 bool is_same_case(const Row& a, const Row& b);
-// How many times as fast as `peer` a row of the same case is; 0 where one of them has no time, or
+// How many times as fast as `peer` a row of the same case is; 0 if one of them has no time, or if
 // they were timed in different ways, which makes of two equal kernels two figures.
 double ratio(const Row& row, const Row& peer);
 // The peers of a row: measured rows of others in its case, in the order of the file.
@@ -57,7 +57,7 @@ Json to_json(const Results& results);
 // `name` and the line or the place in the document, for text that is no such file, or that has two
 // figures of one thing or two chosen variants in a case.
 Results parse_results(const std::string& text, const std::string& name);
-// The same of a file's content. Kind io where it cannot be read.
+// The same of a file's content. Kind io if it cannot be read.
 Results read_results(const std::string& file);
 
 }  // namespace tensorcraft::bench

@@ -18,10 +18,10 @@ namespace {
 
 constexpr size_t kShownBytes = 60;  // of a value that is not accepted
 
-// A value of a file and where it stands: "rows[3].median_us".
+// A value of a file and its place: "rows[3].median_us".
 struct Node {
   const std::string& file;
-  const Json* value;  // null where the key is missing
+  const Json* value;  // null if the key is missing
   std::string path;
 
   [[noreturn]] void refuse(std::string_view expected) const {

@@ -26,7 +26,7 @@ class Runner {
 };
 
 // Google Benchmark. With `raw` its own JSON, every repetition in it, is written there; it is whole
-// when the runner is gone. Kind unsupported where this build has none, or its library is missing.
+// when the runner is gone. Kind unsupported if this build has none, or its library is missing.
 std::unique_ptr<Runner> make_runner(std::ostream* raw);
 
 }  // namespace tensorcraft::bench

@@ -21,7 +21,7 @@ using Call = std::function<void(int copy)>;
 class Timed {
  public:
   virtual ~Timed() = default;
-  // Microseconds of one call, the mean of few where one is too short for the clock.
+  // Microseconds of one call, the mean of few if one is too short for the clock.
   virtual double microseconds() = 0;
   virtual Method method() const = 0;
 };
@@ -38,7 +38,7 @@ struct KernelProfile {
   double median_us = 0, p10_us = 0, p90_us = 0;
   double achieved_tflops = 0, achieved_gbs = 0;
 };
-// Of `runs` calls by events, after one that is not counted; `cost` is the work of one.
+// The time of `runs` calls by events, after one that is not counted; `cost` is the work of one.
 KernelProfile profile_kernel(const std::function<void()>& call, const op::Cost& cost,
                              StreamRef stream, int runs = 20);
 

@@ -64,7 +64,7 @@ op::Plan plan_of(const TensorView& out, const TensorView& in) {
 }
 
 int run_together(Device gpu) {
-  // Planning reads no memory, so addresses do that nothing lies at: no context is made for it.
+  // Planning reads no memory, so addresses without memory do: no context is made for it.
   const TensorView x(reinterpret_cast<void*>(4096), DType::float32, {64, 384}, gpu);
   const TensorView y(reinterpret_cast<void*>(1 << 20), DType::float32, {64, 384}, gpu);
   const op::Plan plan = plan_of(y, x);

@@ -20,7 +20,7 @@ TARGET_TFLOPS = {
     (Architecture.HOPPER, "tfloat32"): 134.0,
     (Architecture.HOPPER, "float32"): 67.0,
 }
-DEFAULT_TFLOPS = 100.0  # where nobody named one
+DEFAULT_TFLOPS = 100.0  # if none is named
 
 
 def target_tflops(compute_capability: int, dtype: str) -> float:

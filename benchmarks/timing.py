@@ -21,7 +21,7 @@ def interleaved_cpu(
     """Milliseconds of each candidate, in turn, a few calls at a time.
 
     Before each turn comes a pause: idle threads of a BLAS spin for tens of milliseconds after its last call,
-    and would take a core from whoever is next. The first call of a turn is not counted then.
+    and would take a core from the next candidate. The first call of a turn is not counted then.
     """
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(rounds):

@@ -81,8 +81,8 @@ const CLI::App& innermost(const CLI::App& app) {
   return *group;
 }
 
-// CLI11 says of a word that is no command only that one is missing, and of an option that is none
-// nothing where an argument is missing too.
+// CLI11 says of a word that is no command only that one is missing, and nothing of an option that
+// does not exist if an argument is missing too.
 std::string problem_of(const CLI::App& group, const CLI::ParseError& error) {
   const bool wants_command = group.get_require_subcommand_min() > 0;
   for (const std::string& word : group.remaining()) {

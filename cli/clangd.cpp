@@ -17,7 +17,7 @@ struct ClangdArguments {
   bool force = false;
 };
 
-// Of the first usable GPU, else the oldest that the library supports.
+// The architecture of the first usable GPU, else the oldest that the library supports.
 std::string live_arch() {
   for (const Device device : devices())
     if (device.is_cuda()) return device_info(device).arch();

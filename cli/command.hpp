@@ -19,11 +19,11 @@ enum ExitCode : int {
   kUnavailable = 3,  // this machine lacks something, or something failed
 };
 
-// One option, or an argument by position where the name has no dashes.
+// One option, or an argument by position if the name has no dashes.
 struct Option {
   std::string name, help;
-  // Where the value goes; a list takes the option several times, or all further positions. An
-  // optional one may be named without a value, and is an empty text then.
+  // The place that the value goes to; a list takes the option several times, or all further
+  // positions. An optional one may be named without a value, and is an empty text then.
   std::variant<bool*, int*, double*, std::string*, std::vector<std::string>*,
                std::optional<std::string>*>
       value;

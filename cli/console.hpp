@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;  // keys keep the order they are written in
 
 enum class Color { green, yellow, red, bold };
 
-// Where a command writes: text for people, or one JSON value.
+// What a command writes to: text for people, or one JSON value.
 class Console {
  public:
   bool json = false;
@@ -22,10 +22,10 @@ class Console {
   void print_json(const Json& value);
   // Left-aligned columns; the first row is the head.
   void print_table(const std::vector<std::vector<std::string>>& rows);
-  // With the terminal's colour where standard output is one.
+  // With the terminal's colour if standard output is one.
   std::string colored(Color color, std::string_view text) const;
 
-  // One line on standard error that the next call replaces; nothing where that is no terminal.
+  // One line on standard error that the next call replaces; nothing if that is no terminal.
   void show_progress(size_t done, size_t total, std::string_view what);
   void end_progress();
 };

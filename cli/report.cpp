@@ -12,7 +12,8 @@
 
 namespace tensorcraft::cli {
 
-// cli/report_page/ as one text, with {{names}} where values go; cmake/embed_page.cmake writes it.
+// cli/report_page/ as one text, with {{names}} in the places of values; cmake/embed_page.cmake
+// writes it.
 extern const std::string_view kReportPage;
 
 namespace {

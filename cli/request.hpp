@@ -14,7 +14,7 @@ namespace tensorcraft::cli {
 struct Target {
   std::string arch, device;  // at most one is given; none: the default device
   std::vector<Option> options();
-  // Kind value where both are given or one is not known.
+  // Kind value if both are given or one is not known.
   DeviceInfo info() const;
 };
 

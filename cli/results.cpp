@@ -35,7 +35,7 @@ size_t rung_by_file(const std::string& op, const std::string& variant) {
   return std::string::npos;
 }
 
-// Where a variant stands in a ladder: by its file, else, in families that share a folder, from the
+// The place of a variant in a ladder: by its file, else, in families that share a folder, from the
 // last choice to the first. One that this library does not know comes last.
 std::pair<size_t, size_t> rung_of(const std::string& op, const std::string& variant) {
   const size_t rung = rung_by_file(op, variant);
@@ -103,7 +103,7 @@ std::string bound_of(const bench::Row& m, const std::string& dtype, const Json& 
   return m.flops / m.bytes > peak * 1e3 / bandwidth ? "flops" : "bytes";
 }
 
-// A copy moves the same bytes and computes nothing: it is a bound, and nobody loses to it.
+// A copy moves the same bytes and computes nothing: it is a bound, which no candidate loses to.
 bool is_rival(const std::string& peer) { return peer != "copy"; }
 
 Json to_json(const ResultCase& c, const Json& device) {

@@ -7,7 +7,7 @@
 namespace tensorcraft::cli {
 namespace {
 
-// Where a column's value stands: in the file, the case, the row, or it is computed.
+// The source of a column's value: the file, the case, the row, or it is computed.
 enum class From { file, problem, row, roof };
 struct Column {
   const char* name;

@@ -1,4 +1,4 @@
-# Compiles through ccache where it is installed; a launcher given by the user stays. Names below the
+# Compiles through ccache if it is installed; a launcher given by the user stays. Names below the
 # source folder count from there, so a copy of it elsewhere, as the wheel is built from, finds what
 # was compiled here.
 find_program(CCACHE_PROGRAM ccache)

@@ -9,7 +9,7 @@ set(TENSORCRAFT_QUICK_OPTIONS $<$<CONFIG:Release>:-Og>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 finds faults of these kinds in correct code.
   list(APPEND TENSORCRAFT_WARNINGS -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
-  # And of this one in instrumented code, in device text where debug information is written too, and with -Og.
+  # And of this one in instrumented code, in device text if debug information is written too, and with -Og.
   if(CMAKE_CXX_FLAGS MATCHES "sanitize" OR CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     list(APPEND TENSORCRAFT_WARNINGS -Wno-maybe-uninitialized)
   endif()

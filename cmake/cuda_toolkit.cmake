@@ -10,7 +10,7 @@ function(tensorcraft_check_cuda_toolkit version)
   endif()
 endfunction()
 
-# Sets TENSORCRAFT_NVCC to a usable nvcc, or to NOTFOUND where there is none.
+# Sets TENSORCRAFT_NVCC to a usable nvcc, or to NOTFOUND if there is none.
 function(tensorcraft_find_nvcc)
   find_program(TENSORCRAFT_NVCC nvcc HINTS /usr/local/cuda/bin)
   if(TENSORCRAFT_NVCC)

@@ -1,36 +1,36 @@
 # The rungs as the SIMT device runs them: <op>_simt.cpp, with flags of their own.
 option(TENSORCRAFT_SIMT "Compile the rungs for the SIMT device" ON)
 
-# The ways to watch kernels. Each is a library of its own, linked from the host code that is there
+# The kinds of instrumentation. Each is a library of its own, linked from the host code that is there
 # anyway and from kernels and SIMT device compiled again: tensorcraft_asan, tensorcraft_race. They are
 # built when something asks for them. In a build that has a sanitizer everywhere there is none.
-set(TENSORCRAFT_WATCHES asan race)
+set(TENSORCRAFT_INSTRUMENTATIONS asan race)
 if(NOT TENSORCRAFT_SIMT OR CMAKE_CXX_FLAGS MATCHES "sanitize")
-  set(TENSORCRAFT_WATCHES "")
+  set(TENSORCRAFT_INSTRUMENTATIONS "")
 endif()
 # -O1 keeps the accesses that the text has, -g1 has the lines that reports name; assertions are on.
-set(watched_options -O1 -g1 -UNDEBUG -Wno-maybe-uninitialized)
+set(instrumented_options -O1 -g1 -UNDEBUG -Wno-maybe-uninitialized)
 set(TENSORCRAFT_ASAN_OPTIONS -fsanitize=address,undefined)
 
 # What a target needs that holds kernels for the SIMT device and nothing else: an object library of
 # the instances, or of a test's kernels.
 function(tensorcraft_simt_kernels target)  # [asan | race]
-  set(watch "${ARGN}")
+  set(kind "${ARGN}")
   # CUDA compilers know the pragmas of device text.
   target_compile_options(${target} PRIVATE ${TENSORCRAFT_WARNINGS} -Wno-unknown-pragmas)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT=$<BOOL:${TENSORCRAFT_SIMT}>)
-  if(watch)
-    target_compile_options(${target} PRIVATE ${watched_options})
-    target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT_WATCHED)
+  if(kind)
+    target_compile_options(${target} PRIVATE ${instrumented_options})
+    target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT_INSTRUMENTED)
   endif()
-  if(watch STREQUAL "asan")
+  if(kind STREQUAL "asan")
     # Half of the cost of UBSan, and what it would find there ends the program anyway. Calls instead of
     # checks in place make unrolled loops a third cheaper to compile.
     target_compile_options(${target} PRIVATE ${TENSORCRAFT_ASAN_OPTIONS} -fno-sanitize=null,vptr,object-size,pointer-overflow
                                              -fno-sanitize-recover=undefined -fno-omit-frame-pointer
                                              "SHELL:--param asan-instrumentation-with-call-threshold=20")
-  elseif(watch STREQUAL "race")
+  elseif(kind STREQUAL "race")
     # The SIMT device then sees every access of a kernel to memory: it defines the functions that
     # the instrumented code calls, so nothing is linked with the sanitizer's own library.
     target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT_RACE)
@@ -39,25 +39,25 @@ function(tensorcraft_simt_kernels target)  # [asan | race]
 endfunction()
 
 # tensorcraft_asan or tensorcraft_race.
-function(tensorcraft_watched_library watch instances device)
-  add_library(tensorcraft_${watch}_kernels OBJECT EXCLUDE_FROM_ALL ${instances})
-  tensorcraft_simt_kernels(tensorcraft_${watch}_kernels ${watch})
-  target_precompile_headers(tensorcraft_${watch}_kernels PRIVATE ${TENSORCRAFT_STANDARD_HEADERS})
-  add_library(tensorcraft_${watch}_device OBJECT EXCLUDE_FROM_ALL ${device})
-  target_include_directories(tensorcraft_${watch}_device PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_options(tensorcraft_${watch}_device PRIVATE ${TENSORCRAFT_WARNINGS} ${TENSORCRAFT_FLOAT_OPTIONS} -UNDEBUG)
-  target_compile_definitions(tensorcraft_${watch}_device PRIVATE TENSORCRAFT_SIMT_WATCHED)
-  target_link_libraries(tensorcraft_${watch}_device PRIVATE tensorcraft_dependencies)
-  target_precompile_headers(tensorcraft_${watch}_device PRIVATE ${TENSORCRAFT_STANDARD_HEADERS})
-  tensorcraft_together(tensorcraft_${watch}_device 6)
-  # Of an inline function that several objects hold the first is linked: the watched one.
-  add_library(tensorcraft_${watch} SHARED EXCLUDE_FROM_ALL
-              $<TARGET_OBJECTS:tensorcraft_${watch}_kernels> $<TARGET_OBJECTS:tensorcraft_${watch}_device>
+function(tensorcraft_instrumented_library kind instances device)
+  add_library(tensorcraft_${kind}_kernels OBJECT EXCLUDE_FROM_ALL ${instances})
+  tensorcraft_simt_kernels(tensorcraft_${kind}_kernels ${kind})
+  target_precompile_headers(tensorcraft_${kind}_kernels PRIVATE ${TENSORCRAFT_STANDARD_HEADERS})
+  add_library(tensorcraft_${kind}_device OBJECT EXCLUDE_FROM_ALL ${device})
+  target_include_directories(tensorcraft_${kind}_device PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(tensorcraft_${kind}_device PRIVATE ${TENSORCRAFT_WARNINGS} ${TENSORCRAFT_FLOAT_OPTIONS} -UNDEBUG)
+  target_compile_definitions(tensorcraft_${kind}_device PRIVATE TENSORCRAFT_SIMT_INSTRUMENTED)
+  target_link_libraries(tensorcraft_${kind}_device PRIVATE tensorcraft_dependencies)
+  target_precompile_headers(tensorcraft_${kind}_device PRIVATE ${TENSORCRAFT_STANDARD_HEADERS})
+  tensorcraft_together(tensorcraft_${kind}_device 6)
+  # If several objects hold an inline function, the first is linked: the instrumented one.
+  add_library(tensorcraft_${kind} SHARED EXCLUDE_FROM_ALL
+              $<TARGET_OBJECTS:tensorcraft_${kind}_kernels> $<TARGET_OBJECTS:tensorcraft_${kind}_device>
               $<TARGET_OBJECTS:tensorcraft_host> $<TARGET_OBJECTS:tensorcraft_operators>)
-  target_compile_features(tensorcraft_${watch} PUBLIC cxx_std_20)
-  target_include_directories(tensorcraft_${watch} INTERFACE ${PROJECT_SOURCE_DIR})
-  tensorcraft_link_library(tensorcraft_${watch})
-  if(watch STREQUAL "asan")
+  target_compile_features(tensorcraft_${kind} PUBLIC cxx_std_20)
+  target_include_directories(tensorcraft_${kind} INTERFACE ${PROJECT_SOURCE_DIR})
+  tensorcraft_link_library(tensorcraft_${kind})
+  if(kind STREQUAL "asan")
     tensorcraft_simt_kernels(tensorcraft_asan_device asan)  # it copies for the kernels
     target_link_options(tensorcraft_asan PUBLIC ${TENSORCRAFT_ASAN_OPTIONS})
   else()

@@ -66,7 +66,7 @@ sanitizer() {
 jit() { python3 benchmarks/jit_figures.py "$results" "$folder/jit_latency"; }
 compiles() { python3 benchmarks/compile_figures.py "$results" "$folder/install/bin/tensorcraft"; }
 profile() { python3 benchmarks/nsight_figures.py "$results" "$folder/install/bin/tensorcraft"; }
-bench() {  # beside the libraries of NVIDIA, where they are found: those of Python's packages too
+bench() {  # beside the libraries of NVIDIA, if they are found: those of Python's packages too
   local folders
   folders=$(python3 -c 'import glob, site; print(":".join(glob.glob(site.getsitepackages()[0] + "/nvidia/*/lib")))' || true)
   LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folders "$folder/install/bin/tensorcraft" bench --suite headline --variant all --peer all \

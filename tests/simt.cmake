@@ -1,4 +1,4 @@
-# What `ctest -L simt` runs, and the tests of each watched library of cmake/simt.cmake, under the label and
+# What `ctest -L simt` runs, and the tests of each instrumented library of cmake/simt.cmake, under the label and
 # configuration of its name: `ctest -C race -L race`. scripts/simt.sh calls each.
 file(GLOB simt_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/simt/*_test.cpp)
 file(GLOB planted_faults CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/simt/faults/*_faults.cpp)
@@ -22,25 +22,25 @@ foreach(objects cases_objects ops_objects wrappers_objects)
   target_link_libraries(${objects} PRIVATE GTest::gtest nlohmann_json::nlohmann_json)
 endforeach()
 
-# The programs and tests of one library; `watch` is asan, race, or nothing for the plain library.
-function(tensorcraft_simt_suite watch)
+# The programs and tests of one library; `kind` is asan, race, or nothing for the plain library.
+function(tensorcraft_simt_suite kind)
   set(suite simt)
   set(library tensorcraft)
-  if(watch)
-    set(suite ${watch})
-    set(library tensorcraft_${watch})
-    set(end _${watch})
+  if(kind)
+    set(suite ${kind})
+    set(library tensorcraft_${kind})
+    set(end _${kind})
     set(excluded EXCLUDE_FROM_ALL)
-    set(configuration CONFIGURATIONS ${watch})
+    set(configuration CONFIGURATIONS ${kind})
   endif()
 
   add_library(planted_faults${end} OBJECT ${excluded} ${planted_faults})
-  tensorcraft_simt_kernels(planted_faults${end} ${watch})
-  if(watch STREQUAL "race")
+  tensorcraft_simt_kernels(planted_faults${end} ${kind})
+  if(kind STREQUAL "race")
     target_compile_options(planted_faults_race PRIVATE -g)  # docs/simt.md debugs one
   endif()
 
-  # Watched objects first: of an inline function that several hold the first is linked.
+  # Instrumented objects first: if several hold an inline function, the first is linked.
   add_executable(simt_tests${end} ${excluded} ${simt_tests} simt/faults/faults_test.cpp
                  $<TARGET_OBJECTS:planted_faults${end}>)
   target_compile_definitions(simt_tests${end} PRIVATE TENSORCRAFT_SIMT=1)  # lists of the tests' own
@@ -48,9 +48,9 @@ function(tensorcraft_simt_suite watch)
   add_executable(wrappers_tests${end} ${excluded} ${wrapper_cases} $<TARGET_OBJECTS:wrappers_objects>)
   set(programs simt_tests${end} simt_faults_page${end} wrappers_tests${end})
   foreach(program ${programs})
-    tensorcraft_simt_kernels(${program} ${watch})
+    tensorcraft_simt_kernels(${program} ${kind})
     target_compile_options(${program} PRIVATE ${TENSORCRAFT_QUICK_OPTIONS})  # they run for a moment
-    if(NOT watch)
+    if(NOT kind)
       target_precompile_headers(${program} REUSE_FROM tensorcraft_test_base)
     elseif(program STREQUAL "simt_tests${end}")
       target_precompile_headers(${program} PRIVATE <gtest/gtest.h> ${TENSORCRAFT_STANDARD_HEADERS})
@@ -77,9 +77,9 @@ function(tensorcraft_simt_suite watch)
   # reference; race runs them at every seed instead, and reports what is not ordered at any.
   set(chosen *simt*)
   set(left_out *Determinism*)
-  if(watch STREQUAL "race")
-    set(left_out *Conformance*:*FarStrides*)  # strides are for memory that it does not watch
-  elseif(NOT watch)
+  if(kind STREQUAL "race")
+    set(left_out *Conformance*:*FarStrides*)  # strides are for memory that it does not see
+  elseif(NOT kind)
     set(chosen *simt*:SimtDevice*)
   endif()
   # In parts, for a machine of two cores: most grids are smaller than that. The longest begins first.
@@ -94,7 +94,7 @@ function(tensorcraft_simt_suite watch)
 endfunction()
 
 if(TENSORCRAFT_SIMT)
-  foreach(watch "" ${TENSORCRAFT_WATCHES})
-    tensorcraft_simt_suite("${watch}")
+  foreach(kind "" ${TENSORCRAFT_INSTRUMENTATIONS})
+    tensorcraft_simt_suite("${kind}")
   endforeach()
 endif()

@@ -21,7 +21,7 @@ namespace {
 // the interpreter is gone.
 struct Numpy {
   nb::object asarray, ascontiguousarray, empty, float32, ndarray, generic, boolean;
-  nb::object dtypes[kNumDTypes];  // null where NumPy lacks it
+  nb::object dtypes[kNumDTypes];  // null if NumPy lacks it
 
   Numpy() {
     const nb::module_ numpy = nb::module_::import_("numpy");
@@ -178,7 +178,7 @@ ArrayArgument from_number(nb::handle object) {
   return {{nullptr, dtype, {}}, Framework::number, object};
 }
 
-// A list, or a NumPy scalar. Lists of floats become float32, since nobody asked for float64.
+// A list, or a NumPy scalar. Lists of floats become float32, since float64 was not asked for.
 ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_view name) {
   nb::object array;
   try {
@@ -284,7 +284,7 @@ NumpyArray empty_numpy(DType dtype, const Dims& shape) {
   nb::object array;
   try {
     array = numpy().empty(to_tuple(shape), numpy_dtype(dtype));
-  } catch (nb::python_error& e) {  // a ValueError where NumPy cannot count the bytes
+  } catch (nb::python_error& e) {  // a ValueError if NumPy cannot count the bytes
     if (!e.matches(PyExc_MemoryError) && !e.matches(PyExc_ValueError)) throw;
     fail(ErrorKind::out_of_memory, "out of host memory: the result has shape ", shape,
          " and dtype ", dtype);

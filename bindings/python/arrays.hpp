@@ -34,7 +34,7 @@ ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view 
                        nb::handle stream);
 // numpy.True_ or numpy.False_.
 bool is_numpy_bool(nb::handle object);
-// A number as a host tensor of a dtype; kind value where it does not fit.
+// A number as a host tensor of a dtype; kind value if it does not fit.
 PyTensor to_scalar(nb::handle number, DType dtype);
 // The memory of an array as a tc.Tensor that keeps it alive.
 PyTensor to_tensor(nb::handle object);
@@ -53,7 +53,7 @@ nb::object without_repeats(nb::handle array, const TensorView& view);
 nb::object contiguous_numpy(nb::handle array);
 // An array of the framework of `api`, and its memory.
 NumpyArray empty_exchange(const ExchangeApi& api, DType dtype, const Dims& shape, Device device);
-// The stream that the framework of an array works on now; TensorCraft's where it is not known.
+// The stream that the framework of an array works on now; TensorCraft's if it is not known.
 StreamRef stream_of(const ArrayArgument& array, int device);
 
 }  // namespace tensorcraft::python

@@ -187,7 +187,7 @@ class Call {
                                       : to_stream(given_stream_, device_.index);
   }
 
-  // A number takes the dtype of the array beside it where that can hold its kind.
+  // A number takes the dtype of the array beside it if that can hold its kind.
   void make_scalar(ArrayArgument& a) {
     DType dtype = a.view.dtype();
     const ArrayArgument* beside = nullptr;
@@ -236,8 +236,8 @@ class Call {
     }
   }
 
-  // In row-major order. Of a large array what is repeated along an axis goes once: such an axis has
-  // one element. A small one goes whole, as operators want their vectors without gaps.
+  // In row-major order. What a large array repeats along an axis goes once: such an axis has one
+  // element. A small array goes whole, as operators want their vectors without gaps.
   TensorView contiguous(ArrayArgument& a) {
     constexpr size_t kLarge = size_t(64) << 20;
     if (a.view.is_contiguous()) return a.view;
@@ -258,7 +258,7 @@ class Call {
   StreamRef stream_;
 };
 
-// One output: where the operator writes it, and how it becomes what the caller gets.
+// One output: the memory that the operator writes, and how it becomes what the caller gets.
 struct Output {
   TensorView view;
   nb::object object;                 // null: made from `memory` after the run
@@ -391,7 +391,7 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   std::vector<Output> outputs;
   if (!out.is_none()) outputs.push_back(given_output(call, out));
   std::vector<op::OutputSpec> specs;
-  // Where the only output is given, the run checks all that infer() would.
+  // If the only output is given, the run checks all that infer() would.
   if (out.is_none() || op.description().outputs.size() > 1) specs = op.infer(arguments);
   for (size_t i = outputs.size(); i < specs.size(); ++i)
     outputs.push_back(new_output(call, specs[i]));

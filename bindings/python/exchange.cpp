@@ -88,7 +88,7 @@ Imported import_capsule(nb::handle capsule, nb::handle producer) {
   return {TensorView::from_dlpack(managed->dl_tensor), std::move(owner)};
 }
 
-// A capsule that nobody consumed still owns its tensor.
+// A capsule that was not consumed still owns its tensor.
 template <class Managed>
 void drop_capsule(PyObject* capsule, const char* name) {
   if (!PyCapsule_IsValid(capsule, name)) return;

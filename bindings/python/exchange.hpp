@@ -3,11 +3,11 @@
 #include "memory.hpp"
 #include "tensorcraft/core/dlpack.hpp"
 
-// DLPack in both directions: the C exchange API where a type offers it, else the Python protocol.
+// DLPack in both directions: the C exchange API if a type offers it, else the Python protocol.
 namespace tensorcraft::python {
 
 // The table a framework publishes on its array type (DLPack 1.x ABI). Functions that return int set
-// a Python error where it is not 0, except `allocate`, which needs no GIL.
+// a Python error if it is not 0, except `allocate`, which needs no GIL.
 struct ExchangeApi {
   struct Header {
     dlpack::DLPackVersion version;
@@ -21,7 +21,7 @@ struct ExchangeApi {
   int (*current_stream)(dlpack::DLDeviceType type, int32_t device, void** out);
 };
 
-// Of a type, remembered; null where it has none.
+// The table of a type, remembered; null if it has none.
 const ExchangeApi* exchange_api(PyTypeObject* type);
 // The table this package publishes on tc.Tensor.
 const ExchangeApi* own_exchange_api();
@@ -31,16 +31,16 @@ struct Imported {
   TensorView view;
   std::shared_ptr<const void> owner;
 };
-// What obj.__dlpack_device__() says; kind type where it is missing or no pair of integers.
+// What obj.__dlpack_device__() says; kind type if it is missing or no pair of integers.
 dlpack::DLDevice dlpack_device(nb::handle object);
 Imported import_managed(dlpack::DLManagedTensorVersioned* managed);
-// Through obj.__dlpack__, kind type where that gives no capsule and buffer where the capsule was
-// consumed; the memory is ready for work on `stream` where it is CUDA memory.
+// Through obj.__dlpack__, kind type if that gives no capsule and buffer if the capsule was
+// consumed; CUDA memory is ready for work on `stream`.
 Imported import_dlpack(nb::handle object, StreamRef stream);
 
 // A tensor for another consumer, whose deleter any thread may call. Marks CUDA memory as shared.
 dlpack::DLManagedTensorVersioned* export_managed(const PyTensor& tensor);
-// The same as a capsule; the older struct where the consumer cannot read the versioned one.
+// The same as a capsule; the older struct if the consumer cannot read the versioned one.
 nb::object export_capsule(const PyTensor& tensor, bool versioned);
 
 }  // namespace tensorcraft::python

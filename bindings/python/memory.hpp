@@ -17,8 +17,8 @@ std::shared_ptr<const void> share(nb::object object);
 
 // What a tc.Tensor keeps alive. CUDA memory knows its home, the stream it was made on. Work on
 // another stream, a foreign owner and an export make it shared. Memory that is not shared goes back
-// in the order of its home; shared memory waits for the device first, since nobody knows every
-// stream that touched it.
+// in the order of its home; shared memory waits for the device first, since not every stream that
+// touched it is known.
 class Memory {
  public:
   Memory(Tensor tensor, StreamRef home)

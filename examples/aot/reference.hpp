@@ -60,7 +60,7 @@ inline Values layer_norm(const Values& x, const Values& weight, const Values& bi
   return y;
 }
 
-// B is [k, n], or [n, k] where it is transposed.
+// B is [k, n], or [n, k] if it is transposed.
 inline Values gemm(const Values& a, const Values& b, const Values& c, int64_t m, int64_t n,
                    int64_t k, double alpha, double beta, bool transposed_b) {
   Values d(size_t(m * n));

@@ -6,7 +6,7 @@
 int main() {
   namespace tc = tensorcraft;
   const float scores[2][3] = {{1, 2, 3}, {1, 1, 1}};
-  tc::Tensor x(tc::DType::float32, {2, 3}, tc::default_device());  // the GPU where there is one
+  tc::Tensor x(tc::DType::float32, {2, 3}, tc::default_device());  // the GPU if there is one
   x.copy_from_host(scores, sizeof scores);
 
   const tc::Tensor probabilities = tc::softmax(x);

@@ -40,11 +40,11 @@ class Kernel:
     shared_bytes: int  # of each block, static and dynamic
     spill_bytes: int  # stores and loads
     code_bytes: int  # of the image
-    compile_ms: float  # also where the image came from the cache
+    compile_ms: float  # even if the image came from the cache
     blocks_per_sm: int  # at a time
     occupancy: float  # the part of a multiprocessor's warps that are in use at a time
     limited_by: str  # what leaves no room for one more block
-    problem: str  # why the figures are not known; empty where they are
+    problem: str  # why the figures are not known; empty if they are
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Explanation:
 
     op: str  # the name of the operator
     device: str  # where it would run
-    variant: str  # the one chosen; empty where none accepts
+    variant: str  # the one chosen; empty if none accepts
     variants: tuple[Verdict, ...]  # best first
-    floor_us: float  # no variant can be faster on the device; 0 where its peak is unknown
+    floor_us: float  # no variant can be faster on the device; 0 if its peak is unknown
     bytes: float  # each input read once, each output written once
     flops: float  # a multiplication and an addition are two
     kernels: tuple[Kernel, ...]  # in the order of their launches; none on the CPU
@@ -73,7 +73,7 @@ def ops() -> dict[str, Operator]:
 def explain(op: str, /, *args: Any, arch: str | None = None, **options: Any) -> Explanation:
     """What calling operator `op` with these arguments would run, and why; nothing is computed.
 
-    A kernel is compiled, into the cache, where NVRTC is there. `arch` ("sm_90a") asks about such a GPU, which need not
+    A kernel is compiled, into the cache, if NVRTC is there. `arch` ("sm_90a") asks about such a GPU, which need not
     be here, and takes the arrays as if they lay on it.
 
     Raises KeyError for an unknown operator, and what the call itself would raise for bad arguments.

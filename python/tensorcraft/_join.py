@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays one behind another: `concat`, `stack` and `split`, made of `tc.copy` and views."""
+"""Arrays one after another: `concat`, `stack` and `split`, made of `tc.copy` and views."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _check_apart(name: str, target: Tensor, tensors: list[Tensor]) -> None:
 
 
 def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
-    """The arrays one behind another along an axis that they have.
+    """The arrays one after another along an axis that they have.
 
     One dtype and device; shapes equal but along the axis. Each array is one tc.copy on the same stream; host
     arrays are joined on the host. The result is of the first array's framework, or `out`.
@@ -110,7 +110,7 @@ def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any
 
 
 def stack(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
-    """The arrays one behind another along a new axis; their shapes are equal. Otherwise as concat."""
+    """The arrays one after another along a new axis; their shapes are equal. Otherwise as concat."""
     return _joined("stack", arrays, axis, True, out, stream)
 
 

@@ -31,8 +31,8 @@ class Kernel:
 class Stat:
     """The folder as a whole."""
 
-    folder: str  # empty where there is no home folder and no setting
-    problem: str  # why the folder is not used; empty where it is
+    folder: str  # empty if there is no home folder and no setting
+    problem: str  # why the folder is not used; empty if it is
     entries: int  # how many kernels it holds
     bytes: int  # of them all
     limit_bytes: int  # the setting `cache_limit_bytes`

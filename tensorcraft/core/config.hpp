@@ -31,7 +31,7 @@ struct Config {
 struct Setting {
   // Text for a reader.
   std::string_view key;          // in the file, and in Config
-  std::string_view environment;  // empty where only the file has it
+  std::string_view environment;  // empty if only the file has it
   std::string_view default_text;
   std::string_view accepted;
   std::string_view meaning;
@@ -40,8 +40,8 @@ struct Setting {
 std::span<const Setting> settings();
 
 // Read once, at the first call. Kind value names the variable or the file and the key of a value
-// that is not accepted, or of a key that does not exist; kind not_found where TENSORCRAFT_CONFIG
-// names no file.
+// that is not accepted, or of a key that does not exist; kind not_found if TENSORCRAFT_CONFIG names
+// no file.
 const Config& config();
 
 // What getenv does: null for a variable that is not set.

@@ -12,7 +12,7 @@ namespace tensorcraft {
 // The host, a GPU, or the emulator of one on the host.
 enum class DeviceType : uint8_t { cpu, cuda, simt };
 
-// Where memory lies and work runs: "cpu", "cuda:0", "simt".
+// Where memory is and work runs: "cpu", "cuda:0", "simt".
 struct Device {
   // Compared by both.
   DeviceType type = DeviceType::cpu;

@@ -49,7 +49,7 @@ Dims contiguous_strides(const Dims& shape) {
   int64_t step = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[i] = step;
-    // Wraps only where the shape is empty or refused by num_elements: then nothing reads it.
+    // Wraps only if the shape is empty or refused by num_elements: then nothing reads it.
     step = int64_t(uint64_t(step) * uint64_t(std::max<int64_t>(shape[i], 1)));
   }
   return strides;

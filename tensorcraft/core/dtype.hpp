@@ -60,7 +60,7 @@ constexpr size_t dtype_bytes(DType dtype) {
 // Is it a float, float8 included?
 constexpr bool is_floating(DType dtype) { return dtype <= DType::float8_e5m2; }
 
-// DLPack's type, and back; nullopt where the library has no such type (float64, lanes > 1, ...).
+// DLPack's type, and back; nullopt if the library has no such type (float64, lanes > 1, ...).
 dlpack::DLDataType to_dlpack(DType dtype);
 std::optional<DType> from_dlpack(dlpack::DLDataType dtype);
 // Bytes of one element; fails with kind type for sub-byte types and lanes other than 1.

@@ -7,18 +7,18 @@
 
 namespace tensorcraft {
 
-// How the axes lie in memory. Shapes are always in the order N, C, H, W (images), N, L, C
+// The order of the axes in memory. Shapes are always in the order N, C, H, W (images), N, L, C
 // (sequences), N, C, or batch, heads, sequence, head size (attention); only strides differ.
 enum class TensorLayout : uint8_t { NCHW, NHWC, NC, NLC, BNHD };
 
 // "NCHW", ...
 std::string_view to_string(TensorLayout layout);
-// Strides, in elements, of a dense tensor. Kind value where the shape has another rank than the
+// Strides, in elements, of a dense tensor. Kind value if the shape has another rank than the
 // layout.
 Dims layout_strides(TensorLayout layout, const Dims& shape);
 
-// How the operands of a product lie in memory, as rows or columns of [m, k] and [k, n]; the
-// hardware documents call them NN, NT, TN and TT.
+// How memory holds the operands of a product, as rows or columns of [m, k] and [k, n]; the hardware
+// documents call them NN, NT, TN and TT.
 enum class MemoryLayout { ROW_ROW, ROW_COL, COL_ROW, COL_COL };
 
 }  // namespace tensorcraft

@@ -15,7 +15,7 @@ namespace {
 LogLevel configured_level() noexcept {
   try {
     return config().log;
-  } catch (...) {  // a bad setting is reported by whoever asks for it, not by the log
+  } catch (...) {  // a bad setting is reported to its reader, not by the log
     return LogLevel::warn;
   }
 }

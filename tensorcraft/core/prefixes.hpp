@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
-// Where libraries that are opened at run time (NVRTC, oneDNN) may be installed besides the system.
+// Folders that libraries opened at run time (NVRTC, oneDNN) may be installed in, besides the
+// system's.
 namespace tensorcraft {
 
-// The folder libtensorcraft.so lies in; empty where the loader does not say.
+// The folder of libtensorcraft.so; empty if the loader does not say.
 std::filesystem::path own_folder();
 // Installation prefixes: the one this library is installed under as a Python package, then those
 // added. Python packages keep libraries in PREFIX/lib and PREFIX/lib/python3.X/site-packages.

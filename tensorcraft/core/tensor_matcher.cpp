@@ -9,7 +9,7 @@
 namespace tensorcraft {
 namespace {
 
-// " (k is a.shape[1])", or nothing where the binding has no name to show.
+// " (k is a.shape[1])", or nothing if the binding has no name to show.
 std::string origin(std::string_view symbol, std::string_view arg, std::string_view list, int axis) {
   if (symbol.empty() || arg.empty()) return "";
   return join(" (", symbol, " is ", arg, '.', list, '[', axis, "])");

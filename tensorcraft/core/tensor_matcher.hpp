@@ -47,12 +47,12 @@ class SymbolicSize {
   std::string annotation_;
   int64_t value_ = 0;
   bool has_value_ = false;
-  // Where it was bound: argument, "shape" or "strides", and the axis.
+  // The place that bound it: argument, "shape" or "strides", and the axis.
   std::string_view bound_arg_, bound_list_;
   int bound_axis_ = 0;
 };
 
-// A dtype that several tensors share, out of the options where there are any.
+// A dtype that several tensors share, out of the options if there are any.
 class SymbolicDType {
  public:
   // Without options any dtype.
@@ -119,7 +119,7 @@ inline constexpr int64_t kAnySize = -1;
 
 // One entry of a shape or of strides: a symbol, a number, or kAnySize.
 struct SizeRef {
-  // The number counts where there is no symbol.
+  // The number counts if there is no symbol.
   SymbolicSize* symbol = nullptr;
   int64_t value = kAnySize;
 
@@ -142,7 +142,7 @@ consteval Device device_option() {
 
 // What a tensor must be. It is built, told and used in one expression: each member takes an rvalue.
 // Without with_strides the tensor must be contiguous. Tensors that share a matcher must agree in
-// dtype and device where it checks those.
+// dtype and device if it checks those.
 class TensorMatcher {
  public:
   // The rank is the length of the list.

@@ -22,7 +22,7 @@ TensorView with(const TensorView& t, void* data, const Dims& shape, const Dims& 
           strides, t.device(), t.read_only() ? Access::read_only : Access::read_write};
 }
 
-// Beyond every address space, and far from where sums of offsets overflow.
+// Beyond every address space, and far too small for sums of offsets to overflow.
 constexpr uint64_t kMaxBytes = uint64_t(1) << 60;
 
 // Do the bytes from the first to the last element, and those of all elements, stay below kMaxBytes?

@@ -49,7 +49,7 @@ class TensorView {
   // Address is a multiple of `bytes`.
   bool is_aligned(size_t bytes) const { return reinterpret_cast<uintptr_t>(data_) % bytes == 0; }
 
-  // Other views of the same memory; kind value or index where the request makes no sense.
+  // Other views of the same memory; kind value or index if the request makes no sense.
   TensorView reshape(const Dims& shape) const;  // contiguous only; one -1 is inferred
   TensorView permute(std::span<const int> axes) const;
   TensorView transpose(int a, int b) const;

@@ -10,7 +10,7 @@ namespace tensorcraft {
 // A tensor and the box of it that one copy of the copy engine (TMA) moves. Dimension 0 is the
 // innermost and contiguous.
 struct TiledTensor {
-  // How the box lies in shared memory, and how much of it L2 fetches at once.
+  // How shared memory holds the box, and how much of it L2 fetches at once.
   enum class Swizzle { none, bytes_32, bytes_64, bytes_128 };
   enum class L2Promotion { none, bytes_64, bytes_128, bytes_256 };
 
@@ -28,7 +28,7 @@ struct TiledTensor {
   bool nan_fill = false;  // out-of-bounds elements read as NaN instead of zero
 };
 
-// Kind value, with the rule that is broken, where the copy engine cannot move such a box.
+// Kind value, with the rule that is broken, if the copy engine cannot move such a box.
 void check_tiled(const TiledTensor& tensor);
 
 }  // namespace tensorcraft

@@ -12,7 +12,7 @@ namespace tensorcraft {
 // typical sm_90a; for CUDA devices every field comes from the driver, so nothing here depends on
 // the toolkit that built the library.
 struct DeviceInfo {
-  // 0 where it does not apply or the driver does not say; peaks are dense.
+  // 0 if it does not apply or the driver does not say; peaks are dense.
   Device device;
   std::string name;
   int compute_capability = 0;  // 90 for 9.0; 0 on the CPU
@@ -47,7 +47,7 @@ const DeviceInfo& device_info(Device device);
 // explain on a machine without it. Kind value for an unknown name.
 DeviceInfo device_info_of_arch(std::string_view arch);
 
-// The device an operator uses for host arrays. The first call picks cuda:0 where a usable GPU is,
+// The device an operator uses for host arrays. The first call picks cuda:0 if it is a usable GPU,
 // else cpu with one warning that says why; TENSORCRAFT_DEVICE and set_default_device() override.
 Device default_device();
 void set_default_device(Device device);

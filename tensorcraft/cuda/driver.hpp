@@ -96,15 +96,15 @@ struct Call {
   const char* name;
   int (*function)(Args...) = nullptr;
 
-  // Throws where the driver refuses.
+  // Throws if the driver refuses.
   void operator()(std::type_identity_t<Args>... args) const { check(status(args...), name); }
   // The driver's answer, for calls with more than one good one.
   int status(std::type_identity_t<Args>... args) const {
     require_usable();
     return function(args...);
   }
-  // For destructors: does nothing when the device is lost. A refusal may pass, and nobody can free
-  // the resource later, so the driver is asked twice.
+  // For destructors: does nothing when the device is lost. A refusal may pass, and the resource
+  // cannot be freed later, so the driver is asked twice.
   void quiet(std::type_identity_t<Args>... args) const noexcept {
     for (int attempt = 0; attempt < 2 && usable(); ++attempt) {
       const int status = function(args...);

@@ -26,7 +26,7 @@ class RelaxedCapture {
   int mode_ = kCaptureRelaxed;
 };
 
-// The graph that a stream is recorded into; null where it is not.
+// The graph that a stream is recorded into; null if it is not.
 CUgraph_st* recorded_graph(const Driver& driver, StreamRef stream) {
   CUgraph_st* graph = nullptr;
   int state = 0;
@@ -35,7 +35,7 @@ CUgraph_st* recorded_graph(const Driver& driver, StreamRef stream) {
   return status == kSuccess && state ? graph : nullptr;
 }
 
-// Hands the block to the graph. False where the driver refuses; then it is unused again.
+// Hands the block to the graph. False if the driver refuses; then it is unused again.
 bool attach(const Driver& driver, CUgraph_st* graph, GraphMemory::Block& block) {
   const auto destroy = [](void* owned) {
     GraphMemory::give_back(*static_cast<GraphMemory::Block*>(owned));

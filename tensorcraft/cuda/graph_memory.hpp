@@ -13,8 +13,8 @@ inline constexpr size_t kMaxGraphBytes = size_t(256) << 10;
 // Memory for what a recorded call keeps between its kernels, owned by the graph that `stream` is
 // recorded into: nothing else gets it until the graph and all that was made of it are destroyed and
 // have run. 256-byte aligned, not cleared. Unlike allocate() it adds no nodes, which would stand
-// between two kernels, and allow a graph one instantiation only. Null where the stream is not
-// recorded, for 0 or more than kMaxGraphBytes bytes, and where the driver refuses: use allocate().
+// between two kernels, and allow a graph one instantiation only. Null if the stream is not
+// recorded, for 0 or more than kMaxGraphBytes bytes, and if the driver refuses: use allocate().
 void* allocate_for_graph(size_t bytes, StreamRef stream);
 
 // The blocks of a device that graphs own, or have owned: those are given out again. The counters of
@@ -26,19 +26,19 @@ class GraphMemory {
     GraphMemory& owner;
     DevicePointer address;
     size_t order;
-    Block* next = nullptr;  // of those that nobody uses
+    Block* next = nullptr;  // in the list of unused ones
   };
 
-  // A block of at least so many bytes; null where there is no room for another slab.
+  // A block of at least so many bytes; null if there is no room for another slab.
   Block* take(const Driver& driver, size_t bytes);
   static void give_back(Block& block) noexcept;
 
  private:
-  // Of kSmallest bytes and each the double of the one before, up to kMaxGraphBytes.
+  // Sizes of blocks: kSmallest bytes, then each the double of the one before, up to kMaxGraphBytes.
   static constexpr size_t kSmallest = 256, kOrders = 11, kSlab = size_t(2) << 20;
   static_assert(kSmallest << (kOrders - 1) == kMaxGraphBytes);
 
-  Block* take(size_t order);  // null where another slab is needed
+  Block* take(size_t order);  // null if another slab is needed
 
   std::mutex mutex_;
   std::array<Block*, kOrders> unused_{};

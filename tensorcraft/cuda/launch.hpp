@@ -30,7 +30,7 @@ struct LaunchConfig {
 class LoadedKernel {
  public:
   // Loads a cubin or PTX image and finds `entry` in it; opts in to the largest dynamic shared
-  // memory. Kind compile with the driver's log where the image is refused.
+  // memory. Kind compile with the driver's log if the image is refused.
   static std::shared_ptr<const LoadedKernel> load(std::span<const std::byte> image,
                                                   std::string_view entry, int device);
   ~LoadedKernel();
@@ -54,7 +54,7 @@ class LoadedKernel {
 };
 
 // Enqueues a kernel whose only argument is one struct of `params_bytes` at `params` (copied before
-// the call returns). Throws with `what` and the caller's place where the driver refuses.
+// the call returns). Throws with `what` and the caller's place if the driver refuses.
 void launch(const LoadedKernel& kernel, const LaunchConfig& config, const void* params,
             StreamRef stream, std::string_view what,
             std::source_location where = std::source_location::current());

@@ -43,7 +43,7 @@ class LaunchKernel {
   }
 
   // The stream this thread uses on a device: the one set with set_current_stream(), which is the
-  // framework's where its arrays came in. Kind value for a device that is not CUDA.
+  // framework's if its arrays came in. Kind value for a device that is not CUDA.
   static StreamRef resolve_device(dlpack::DLDevice device);
 
  private:

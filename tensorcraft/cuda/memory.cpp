@@ -9,7 +9,7 @@ namespace {
 
 DevicePointer address(const void* pointer) { return reinterpret_cast<DevicePointer>(pointer); }
 
-// ", where 5 of 10 bytes are free"; empty where the driver does not say.
+// ", where 5 of 10 bytes are free"; empty if the driver does not say.
 std::string free_memory(const Driver& driver) {
   size_t free = 0, total = 0;
   if (!driver.mem_get_info.function) return {};

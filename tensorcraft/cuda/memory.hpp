@@ -8,7 +8,7 @@
 // first two, for all others; scripts/check_budgets.py holds that.
 namespace tensorcraft::cuda {
 
-// Kind out_of_memory where the device has no room; 256-byte aligned; never null for bytes > 0.
+// Kind out_of_memory if the device has no room; 256-byte aligned; never null for bytes > 0.
 void* allocate(size_t bytes, StreamRef stream);
 void deallocate(void* pointer, StreamRef stream) noexcept;
 // Page-locked host memory.

@@ -92,7 +92,7 @@ std::vector<fs::path> subfolders(const fs::path& parent, std::string_view prefix
   return found;
 }
 
-// Where NVRTC may be, in the order of the header. A configured place is the only one.
+// Places that NVRTC may be in, in the order of the header. A configured place is the only one.
 std::vector<std::string> candidates(const std::string& configured) {
   std::vector<std::string> files;
   if (!configured.empty()) {

@@ -45,8 +45,8 @@ bool forked() noexcept;
 
 // The slot of a device that exists, described; kind value or unsupported otherwise.
 DeviceSlot& device_slot(int index);
-// For destructors: runs `action` with the device's context current; does nothing where CUDA cannot
-// be used any more. Nobody can try again later, so a refusal that passes is tried once more here.
+// For destructors: runs `action` with the device's context current; does nothing if CUDA cannot be
+// used any more. There is no later try, so a refusal that may pass is tried once more here.
 template <class Action>
 void quietly_on(int device, Action action) noexcept {
   for (int attempt = 0; attempt < 2 && usable(); ++attempt) {

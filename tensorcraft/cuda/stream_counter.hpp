@@ -8,9 +8,9 @@
 namespace tensorcraft::cuda {
 
 // A word that is 0 whenever no work of `stream` runs, for kernels that count with it and leave it
-// 0: nobody clears it before a launch. Null while the stream is recorded, as the graph may run
+// 0: it is not cleared before a launch. Null while the stream is recorded, as the graph may run
 // beside the stream; for a stream that comes after the first StreamCounters::kMax of a device; and
-// where the driver refuses: use a word that is cleared.
+// if the driver refuses: use a word that is cleared.
 uint32_t* counter_of(StreamRef stream);
 
 // The counters of a device. They live as long as the process, and so do the numbers by which the
@@ -18,7 +18,7 @@ uint32_t* counter_of(StreamRef stream);
 class StreamCounters {
  public:
   static constexpr size_t kMax = 1024;
-  // In a block of `memory`; 0 where there is none.
+  // An address in a block of `memory`; 0 if there is none.
   DevicePointer of(const Driver& driver, CUstream_st* stream, GraphMemory& memory);
 
  private:

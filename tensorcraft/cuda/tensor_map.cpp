@@ -35,7 +35,7 @@ int element_type(DType dtype) {
   fail(ErrorKind::type, "tensor map: dtype ", dtype, " is not supported");
 }
 
-// Bytes from the first element to behind the last; in double, which cannot overflow here.
+// Bytes from the first element to past the last; in double, which cannot overflow here.
 double extent_bytes(const TiledTensor& t) {
   double bytes = double(t.dims[0]) * double(dtype_bytes(t.dtype));
   for (size_t i = 1; i < size_t(t.rank); ++i)

@@ -43,11 +43,11 @@ struct RowExchange {
 // bytes, with `cluster`, and `stages`: rows that have a place in shared memory.
 //
 // Blocks see unequal bandwidth and may start late, so each claims the next unclaimed row, two rows
-// ahead so that no block waits for the counter. Each walk claims 3 rows as it starts and one for
+// ahead so that no block waits for the counter. Each claims 3 rows as it starts and one for
 // each row it has, so how often all claim is known: the last makes the counter 0, as the kernel
 // found it. All threads of the row's blocks construct and run().
 template <class T, class Part, auto C, bool has_residual = false>
-struct RowWalk {
+struct RowPipeline {
   using Exchange = RowExchange<Part, C>;
   using Piece = Packed<T, C.vector>;
   static constexpr int kPieces = C.slots * C.threads;  // in a row or slice
@@ -62,7 +62,7 @@ struct RowWalk {
   int first, cols;  // in the slice
   uint32_t rank;    // rank of the block in its cluster
 
-  TC_DEVICE RowWalk(Exchange& exchange, Piece& memory, int row_cols)
+  TC_DEVICE RowPipeline(Exchange& exchange, Piece& memory, int row_cols)
       : shared(exchange), pieces(&memory + threadIdx.x) {
     rank = C.cluster > 1 ? ptx::cluster_ctarank() : 0;
     const int slice =

@@ -12,7 +12,7 @@ namespace tensorcraft::diagnose {
 // architecture ("sm_90a"), C++20, warnings, and `folders` to search for headers.
 std::string clangd_config(std::string_view arch, std::span<const std::filesystem::path> folders);
 
-// Where the headers of this library lie, and those of a CUDA toolkit: what exists of them.
+// The folders of this library's headers and of a CUDA toolkit's, if they exist.
 std::vector<std::filesystem::path> header_folders();
 
 }  // namespace tensorcraft::diagnose

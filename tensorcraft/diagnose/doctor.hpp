@@ -17,7 +17,7 @@ struct DoctorCheck {
   std::string name;                        // "driver", "cache folder", ...
   CheckResult result = CheckResult::pass;  // the answer
   std::string finding;                     // one line
-  std::string fix;                         // one line; empty where nothing is to be done
+  std::string fix;                         // one line; empty if nothing is to be done
 };
 
 // What the program that asks knows and wants.
@@ -26,12 +26,12 @@ struct DoctorOptions {
   bool require_gpu = false;
   // l2_normalize, run once on the first usable GPU or else the CPU; null leaves that check out.
   const op::Operator* probe = nullptr;
-  // Of the program that asks; empty where it is part of the library.
+  // The version of the program that asks; empty if it is part of the library.
   std::string_view program_version = {};
 };
 
 // Every check in a fixed order, whatever is broken; a check that cannot be made has failed. Starts
-// a Python interpreter where there is one, and gives it 30 seconds.
+// a Python interpreter if there is one, and gives it 30 seconds.
 std::vector<DoctorCheck> run_doctor(const DoctorOptions& options);
 
 }  // namespace tensorcraft::diagnose

@@ -77,7 +77,7 @@ Map matrix_map(const std::string& title, bool transposed) {
 std::string text(const Map& map) {
   std::vector<std::vector<std::string>> cells(
       size_t(map.lines), std::vector<std::string>(size_t(map.columns / map.per_register)));
-  // Transposed, the two elements of a register lie one below the other.
+  // Transposed, the two elements of a register are one below the other.
   const int elements = map.letter == 'r' ? 2 : map.per_register;
   for (int lane = 0; lane < 32; ++lane)
     for (int reg = 0; reg < map.registers; ++reg)

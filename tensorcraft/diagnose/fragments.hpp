@@ -25,7 +25,7 @@ struct FragmentCheck {
 
 // Runs each instruction with numbered or random elements on a CUDA device, or with any other device
 // on the emulator, and compares each register. What the device does not have is left out. Throws as
-// a launch does where the device cannot be used.
+// a launch does if the device cannot be used.
 std::vector<FragmentCheck> verify_fragments(Device device);
 
 }  // namespace tensorcraft::diagnose

@@ -6,8 +6,8 @@ namespace tensorcraft::diagnose {
 
 // The Python package as an interpreter of this machine sees it.
 struct PythonPackage {
-  std::string interpreter;  // empty where there is none
-  std::string version;      // empty where it cannot be imported
+  std::string interpreter;  // empty if there is none
+  std::string version;      // empty if it cannot be imported
   std::string place;        // its folder
   std::string problem;      // the last line of what the import said
 };

@@ -21,8 +21,8 @@ struct RequestText {
   std::vector<std::string> options;
   std::string variant;  // empty: choose
 };
-// From one line: OP SHAPE... [--dtype D] [--option NAME=VALUE]... [--variant V]. Kind value where
-// it is not of this form.
+// From one line: OP SHAPE... [--dtype D] [--option NAME=VALUE]... [--variant V]. Kind value if it
+// is not of this form.
 RequestText parse_request(std::string_view line);
 
 // "g, u, b=0.5": two arrays and a number, whose names are parts of `text`. Kind value for a number

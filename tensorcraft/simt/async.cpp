@@ -54,7 +54,7 @@ bool Async::chance(unsigned n) {
 
 void Async::note_pending() { cluster.set_asks_async(timing_ == Timing::seeded); }
 
-// Lands what somebody waits for, and no more: the newest first, since copies do not follow each
+// Lands what a thread waits for, and no more: the newest first, since copies do not follow each
 // other in any order.
 bool Async::land_awaited() {
   for (size_t i = bulk_.size(); i-- > 0;)

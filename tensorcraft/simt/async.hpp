@@ -12,7 +12,7 @@
 // What runs beside the threads of a cluster: copies in flight, the barriers that count them, the
 // async proxy's view of shared memory. An operation takes effect some time between its issue and
 // the wait that orders it, as Options::timing says. Until then its destination holds all ones, so
-// that whoever looks too early sees it; shared memory that it reads must stay as it is.
+// that an early read shows it; shared memory that it reads must stay as it is.
 namespace tensorcraft::simt {
 
 class Warpgroups;
@@ -68,7 +68,7 @@ struct ThreadCopy {
   int size = 0, bytes = 0;
   uint32_t group = 0;
   uint64_t* barrier = nullptr;
-  Known known;  // by the thread, where it is an arrival
+  Known known;  // by the thread, if it is an arrival
 };
 
 // Shared memory of an operation that no wait has covered yet, whenever it took effect.
@@ -115,7 +115,7 @@ class ProxyViews {
   void begin();
   void fence(Block& block);
   void write(Block& block, const std::byte* at, size_t bytes);  // what is in memory there now
-  // Reports bytes that a thread wrote and nobody fenced.
+  // Reports bytes that a thread wrote and no thread fenced.
   void check(Block& block, const std::byte* at, size_t bytes, const Issue& issue);
 
  private:
@@ -182,7 +182,7 @@ class Async {
   friend void cp_async_mbarrier_arrive(uint64_t*, bool, const SourceLine&);
 };
 
-// Of the running cluster.
+// The one of the running cluster.
 Async& async();
 // The block whose shared memory holds these bytes; else a fault that names `what`.
 Block& block_of(const void* address, size_t bytes, const char* what, const Issue& issue);

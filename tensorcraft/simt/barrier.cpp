@@ -11,7 +11,7 @@ bool same(const SourceLine& a, const SourceLine& b) {
   return a.line() == b.line() && a.column() == b.column() && a.file_name() == b.file_name();
 }
 
-// `last` is the thread that completes the barrier, where it waits too.
+// `last` is the thread that completes the barrier, if it waits too.
 void complete(Cluster& cluster, Barrier& barrier, Thread* last) {
   if (Shadow* shadow = cluster.shadow()) {
     std::vector<Thread*> all = barrier.waiting;

@@ -5,7 +5,7 @@
 // Parts of bulk copies that the 1D and the tensor forms share.
 namespace tensorcraft::simt {
 
-// Where a load into these blocks of the cluster lands; 0 is the own block.
+// The places that a load into these blocks of the cluster lands in; a mask of 0 is the own block.
 std::vector<Target> targets_of(void* to, size_t bytes, uint64_t* barrier, uint16_t mask,
                                const Issue& issue);
 

@@ -42,7 +42,7 @@ float add(float a, float b) {
 }
 double add(double a, double b) { return a + b; }
 
-// min and max give the number where the other is a NaN, and put -0 below 0.
+// min and max give the number if the other is a NaN, and put -0 below 0.
 float combine_halves(Reduce op, float a, float b) {
   if (op == Reduce::add) return a + b;
   if (a != a) return b;

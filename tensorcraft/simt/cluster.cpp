@@ -69,7 +69,7 @@ Cluster::Cluster(const Launch& launch, Body body, const void* params, const Opti
 }
 
 Cluster::~Cluster() {
-  // A thread that failed leaves frames behind; the others wait at the end of their body.
+  // A thread that failed leaves frames; the others wait at the end of their body.
   if (!failure_) {
     ending_ = true;
     for (Thread& t : threads_) {

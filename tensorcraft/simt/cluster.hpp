@@ -32,7 +32,7 @@ struct Thread {
   int lane = 0;
   State state = State::runnable;
   const char* waits_for = nullptr;  // names what, while it waits
-  const void* waits_on = nullptr;   // the transaction barrier, where it is one
+  const void* waits_on = nullptr;   // the transaction barrier, if it is one
   SourceLine line;
 };
 
@@ -93,7 +93,7 @@ class Cluster {
   Shadow* shadow() { return kRaceBuild ? shadow_.get() : nullptr; }
   size_t window_bytes() const;  // of a block's shared memory
 
-  // Suspends the calling thread until somebody wakes it.
+  // Suspends the calling thread until another wakes it.
   void wait(const char* what, const SourceLine& line);
   void wake(Thread& thread);
   // Suspends it until ready(state) holds, asked when no thread can run.
@@ -106,15 +106,15 @@ class Cluster {
   // The same for what another thread did before.
   [[noreturn]] void fault(const Thread& thread, std::string text, const SourceLine* line);
 
-  // Lets every other thread run before the caller goes on. Where all threads do so again and again
-  // while nothing changes it is a deadlock, but not if it waits for memory, as another cluster may
+  // Lets every other thread run before the caller goes on. If all threads do so again and again
+  // while nothing changes, it is a deadlock, but not if it waits for memory, as another cluster may
   // write that.
   void spin(const char* what, const SourceLine& line, bool waits_for_memory);
 
   // Shared memory of the running thread's block, at an offset that is the same in each block.
   void* static_shared(const void* key, size_t bytes, size_t align);
   void* dynamic_shared(size_t bytes);
-  // Whether these bytes lie in what a block may use of its window.
+  // Whether these bytes are in what a block may use of its window.
   bool is_shared(const Block& block, const void* address, size_t bytes) const;
   // Calls visit(offset, bytes) for each piece of its window that a block may use.
   template <class F>
@@ -174,14 +174,14 @@ class Cluster {
   std::unique_ptr<Shadow> shadow_;
   Fiber main_;
   Thread* self_ = nullptr;
-  // Of this OS thread: finding a thread-local variable again costs a call.
+  // The indices of this OS thread: finding a thread-local variable again costs a call.
   Index3 *thread_index_ = nullptr, *block_index_ = nullptr;
   size_t live_ = 0;
   bool ending_ = false;
   std::exception_ptr failure_;
 };
 
-// A barrier's arrival and, where `waits`, wait. Completes it when enough threads have come; 0
+// A barrier's arrival and, if `waits`, its wait. Completes it when enough threads have come; 0
 // expects every thread of the block that has not exited.
 void meet(Cluster& cluster, Barrier& barrier, int expected, bool waits, const char* what,
           const SourceLine& line);

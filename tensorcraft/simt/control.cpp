@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kFile = 65536, kWarpgroup = 128;
 
-// What the compiler may give a thread where one block fills the register file.
+// What the compiler may give a thread if one block fills the register file.
 int registers_at_launch(int threads) { return std::min(255, kFile / threads) / 8 * 8; }
 
 struct Change {
@@ -57,7 +57,7 @@ void setmaxnreg(int registers, bool increases, const SourceLine& line) {
   if (increases ? registers < mine : registers > mine)
     change.issue.fault(join("to ", registers, " registers, the warpgroup has ", mine));
   if (increases)
-    Cluster::current()->wait_until("setmaxnreg.inc, for registers nobody gives back", line,
+    Cluster::current()->wait_until("setmaxnreg.inc, for registers that are not given back", line,
                                    has_room, &change);
   mine = registers;
 }

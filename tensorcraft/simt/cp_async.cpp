@@ -23,7 +23,7 @@ void check(const ThreadCopy& c, const Issue& issue) {
   block_of(c.to, size_t(c.size), "the destination", issue);
 }
 
-// A wait, or an arrival where `barrier` is not null, covers the copies of these groups.
+// A wait, or an arrival if `barrier` is not null, covers the copies of these groups.
 void cover_writes(Shadow& shadow, ThreadAsync& thread, uint32_t before, const MBarrier* barrier,
                   const Known& known) {
   std::erase_if(thread.writes, [&](const Unwaited& w) {

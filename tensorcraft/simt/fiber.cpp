@@ -108,7 +108,7 @@ char* Stacks::at(size_t i) const { return memory_ + i * pitch_ + page_bytes(); }
 
 void Stacks::reset() {
 #if defined(__SANITIZE_ADDRESS__)
-  // Else whoever gets these addresses next would "overflow" frames that are gone.
+  // Else the next user of these addresses would "overflow" frames that are gone.
   for (size_t i = 0; i < count_; ++i) __asan_unpoison_memory_region(at(i), bytes_);
 #endif
 }

@@ -14,7 +14,7 @@ struct Fiber {
   const void* stack = nullptr;  // its lowest address
   size_t stack_bytes = 0;
   void* fake_stack = nullptr;  // AddressSanitizer's
-  Fiber* next = nullptr;       // where it switched to last
+  Fiber* next = nullptr;       // the fiber it switched to last
 };
 
 using FiberEntry = void (*)(void* argument);

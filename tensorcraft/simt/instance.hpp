@@ -33,7 +33,7 @@ struct RungInstances {
 };
 using OperatorInstances = std::vector<RungInstances>;
 
-// The first instance that serves these types and this Config; null where the list has none.
+// The first instance that serves these types and this Config; null if the list has none.
 const Instance* find(const InstanceList& list, std::span<const DType> types,
                      std::span<const unsigned char> config);
 // Whether this library's lists have kernels of the type at all; see kCompiles.
@@ -53,9 +53,9 @@ inline constexpr bool kHasInstances = TENSORCRAFT_SIMT != 0;
 inline constexpr bool kHasInstances = false;
 #endif
 
-// A watched library (cmake/simt.cmake) takes float16 for granted: its kernels are bfloat16's,
+// An instrumented library (cmake/simt.cmake) takes float16 for granted: its kernels are bfloat16's,
 // access by access and barrier by barrier, and were a third of all that it compiles and runs.
-#if defined(TENSORCRAFT_SIMT_WATCHED)
+#if defined(TENSORCRAFT_SIMT_INSTRUMENTED)
 template <class T>
 inline constexpr bool kCompiles = !std::is_same_v<T, f16>;
 #else

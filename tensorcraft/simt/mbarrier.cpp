@@ -85,7 +85,7 @@ MBarrier& MBarriers::at(const uint64_t* address, const Issue& issue, bool needs_
   const auto found = barriers_.find(address);
   if (found == barriers_.end()) {
     const Block& block = block_of(address, 8, "the barrier", issue);
-    issue.fault(join("nobody has initialised the barrier at byte ",
+    issue.fault(join("there is no initialised barrier at byte ",
                      reinterpret_cast<const std::byte*>(address) - block.shared,
                      " of shared memory"));
   }

@@ -39,19 +39,19 @@ SharedCounts joined(const SharedCounts& a, const SharedCounts& b) {
 
 // The history of one byte, or of a word that is always accessed whole. Steps count from 1.
 struct Shadow::Cell {
-  uint32_t write_step = 0;  // 0: nobody wrote it
+  uint32_t write_step = 0;  // 0: not written yet
   uint32_t read_step = 0;   // of the only reader since the write
   uint16_t writer = 0, reader = 0;
   bool by_atomic = false, by_async = false;  // how it was written
   uint8_t reads_in_flight = 0;
   bool write_in_flight = false;
   uintptr_t write_site = 0, read_site = 0, flight_site = 0;
-  std::shared_ptr<Counts> readers;  // last read of each thread, where several read
+  std::shared_ptr<Counts> readers;  // last read of each thread, if several read
 };
 
 struct Shadow::Word {
   Cell whole;
-  std::unique_ptr<std::array<Cell, kWordBytes>> bytes;  // where it is accessed in parts
+  std::unique_ptr<std::array<Cell, kWordBytes>> bytes;  // if it is accessed in parts
   uint32_t generation = 0;
 };
 
@@ -150,7 +150,7 @@ void Shadow::check(Cell& c, size_t offset, Access access, const Site& site, bool
                         " still reads; wait for it first"));
   if (!writes && c.write_step == 0)
     cluster_.fault(join("reads shared memory at offset ", offset, " in ", describe(site),
-                        ", which nobody wrote"));
+                        ", which was never written"));
   if (c.write_step && !(access == Access::atomic && c.by_atomic) && !knows(c.writer, c.write_step))
     race(offset, access, site, c.writer,
          c.by_async    ? Access::async_write
@@ -216,7 +216,7 @@ void Shadow::atomic(const void* address, size_t bytes, const Site& site) {
   each_cell(address, bytes, [&](Cell& c, size_t offset) {
     if (c.write_step == 0)
       cluster_.fault(join("updates shared memory at offset ", offset, " in ", describe(site),
-                          ", which nobody wrote"));
+                          ", which was never written"));
   });
   atomic_store(address, bytes, site);
 }
@@ -265,7 +265,7 @@ void Shadow::land(const void* address, size_t bytes, const Known& issued, const 
 void Shadow::read_done(const void* address, size_t bytes) {
   each_cell(address, bytes, [](Cell& c, size_t) {
     if (c.reads_in_flight) --c.reads_in_flight;
-    // Whoever waited for the operation may pass that on, not only the thread that issued it.
+    // Any thread that waited for the operation may pass that on, not only the one that issued it.
     if (!c.reads_in_flight && !c.readers && c.read_site == c.flight_site) c.read_step = 0;
   });
 }

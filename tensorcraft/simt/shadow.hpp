@@ -71,8 +71,8 @@ class Shadow {
   void issue_read(const void* address, size_t bytes, const Site& site, bool proxy);
   // It is complete for the running thread, as a wait shows, ...
   void land(const void* address, size_t bytes);
-  // ... or for whoever acquires `object`, as a transaction barrier shows; `issued` is what issued()
-  // gave at the issue.
+  // ... or for each thread that acquires `object`, as a transaction barrier shows; `issued` is what
+  // issued() gave at the issue.
   void land(const void* address, size_t bytes, const Known& issued, const void* object);
   void read_done(const void* address, size_t bytes);
   Known issued() const;
@@ -102,7 +102,7 @@ class Shadow {
   uint32_t generation_ = 0;
 };
 
-// Of the running cluster; null outside a kernel and outside the race build.
+// The one of the running cluster; null outside a kernel and outside the race build.
 Shadow* shadow();
 // Accesses that a wrapper makes for its thread.
 

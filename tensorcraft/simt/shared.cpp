@@ -13,7 +13,7 @@
 #endif
 
 // The window of a block: dynamic shared memory from offset 0, as descriptors and swizzles want its
-// 1024-byte boundary, then the static structs, each between zones nobody may touch.
+// 1024-byte boundary, then the static structs, each between zones that no thread may touch.
 namespace tensorcraft::simt {
 namespace {
 
@@ -36,7 +36,7 @@ void Cluster::allocate_shared(Block& block) {
   ASAN_UNPOISON_MEMORY_REGION(block.shared, launch_.shared_bytes);
 }
 
-// All ones is a NaN in every float type, so a value nobody wrote shows.
+// All ones is a NaN in every float type, so a value that was never written shows.
 void Cluster::clear_shared(Block& block) {
   std::memset(block.shared, 0xff, launch_.shared_bytes);
   for (const Static& s : statics_) std::memset(block.shared + s.offset, 0xff, s.bytes);

@@ -11,8 +11,8 @@
 namespace tensorcraft::simt {
 namespace {
 
-// A box of a tensor at a place, and how it lies in shared memory: densely, its 16-byte units moved
-// by the swizzle, which looks at the address there.
+// A box of a tensor at a place, and how shared memory holds it: densely, its 16-byte units moved by
+// the swizzle, which looks at the address there.
 struct Box {
   TiledTensor tensor;
   std::array<int64_t, 5> at{};
@@ -54,7 +54,7 @@ Box box_at(const TensorMap* map, const int32_t* at, int rank, const void* shared
   return box;
 }
 
-// Where byte i of the plain box lies behind the start of the box.
+// The offset of byte i of the plain box from the start of the box.
 size_t place(const Box& box, size_t i) {
   const uint32_t plain = box.address + uint32_t(i);
   return swizzled(Swizzle(int(box.tensor.swizzle)), plain) - box.address;

@@ -13,8 +13,9 @@
 // the smallest normal number, so a subnormal operand counts as aligned_magnitude().
 namespace tensorcraft::simt {
 
-// Of one instruction, relative to |c| + sum |a b|: each of its terms may lose what lies below the
-// last bit that the hardware keeps, at least 23 bits under the largest term, 13 for 8-bit floats.
+// The error of one instruction, relative to |c| + sum |a b|: each of its terms may lose what is
+// below the last bit that the hardware keeps, at least 23 bits under the largest term, 13 for 8-bit
+// floats.
 constexpr double accumulation_error(WgmmaType type) {
   const int terms = 32 / element_bytes(type) + 1;
   return terms * (element_bytes(type) == 1 ? 0x1p-13 : 0x1p-23);

@@ -8,9 +8,9 @@
 namespace tensorcraft::simt {
 
 // The map of a tensor in host memory for kernels on the SIMT device, by the driver's rules: kind
-// value where one is broken.
+// value if one is broken.
 TensorMap encode_tiled(const TiledTensor& tensor);
-// What encode_tiled() put in; none where something else did.
+// What encode_tiled() put in; none if it came from elsewhere.
 std::optional<TiledTensor> decode_tiled(const TensorMap& map);
 
 }  // namespace tensorcraft::simt

@@ -25,7 +25,7 @@ Gathering& gathering_for(Cluster& cluster, Warp& warp, const WarpInstruction& in
   return warp.gatherings.back();
 }
 
-// Runs the instruction where every lane has come, and wakes all but the calling thread.
+// Runs the instruction if every lane has come, and wakes all but the calling thread.
 bool complete_if_all(Cluster& cluster, Warp& warp, Gathering& g, const Thread* caller) {
   if (g.arrived != (g.mask & warp.exists & ~warp.exited)) return false;
   if (g.body) g.body(g.arguments);

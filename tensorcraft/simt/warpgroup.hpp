@@ -31,7 +31,7 @@ struct GroupInstruction {
   bool accumulate = false, a_in_registers = false;
   int pending = 0;  // of a wait
 
-  // Of the instruction in flight.
+  // The state of the instruction in flight.
   Issue issue{};
   unsigned warps = 0;  // that have issued it
   std::array<std::array<uint32_t, 4>, kWarpgroup> a_registers{};
@@ -54,7 +54,7 @@ class Warpgroups {
  public:
   void begin() { groups_.clear(); }
   void leave(Thread& thread);
-  void land_one();  // some instruction, where one is in flight
+  void land_one();  // some instruction, if one is in flight
   void issue(const LaneArguments& lanes);
   void wait(size_t number, const SourceLine& line);
 

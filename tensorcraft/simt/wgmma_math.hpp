@@ -12,8 +12,8 @@ namespace tensorcraft::simt {
 
 inline constexpr int kWarpgroup = 128;
 
-// Where the 16-byte unit (i, j) of an operand lies in shared memory. k-major: unit j along k of row
-// i; mn-major: unit i along m or n at k = j.
+// The place of the 16-byte unit (i, j) of an operand in shared memory. k-major: unit j along k of
+// row i; mn-major: unit i along m or n at k = j.
 uint32_t unit_address(const WgmmaOperand& operand, Major major, int i, int j);
 
 // All units an instruction reads, by j within i; `extent` is 64 for A and n for B.
@@ -21,7 +21,7 @@ std::vector<uint32_t> unit_addresses(const WgmmaOperand& operand, Major major, i
                                      WgmmaType type);
 
 // An operand as values, extent x k, row-major. `shared` is address 0 of the block's shared memory;
-// every unit must lie in it.
+// every unit must be in it.
 std::vector<double> read_operand(const std::byte* shared, const WgmmaOperand& operand, Major major,
                                  int extent, WgmmaType type);
 // A from the registers of the 128 threads, 4 words each.

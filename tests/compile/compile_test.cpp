@@ -28,8 +28,8 @@
 #include <thread>
 
 // The compile gate: every kernel that a case would launch goes through NVRTC and is held against
-// docs/kernels.json, and one of each variant and dtype goes through nvcc where there is one. No GPU
-// is needed. What the JIT cache has, and what nvcc passed before, is not compiled again.
+// docs/kernels.json, and one of each variant and dtype goes through nvcc if there is one. No GPU is
+// needed. What the JIT cache has, and what nvcc passed before, is not compiled again.
 namespace tensorcraft::test {
 namespace {
 
@@ -105,8 +105,8 @@ std::vector<Kernel> chosen(const std::vector<Kernel>& all, const KernelUses& bas
   return some;
 }
 
-// The same where these texts were accepted: whoever did compiled all of them, so for one arch one
-// kernel of each variant and dtype shows that the baseline is this compiler's, and for others none.
+// The same if these texts were accepted: all of them were compiled then, so for one arch one kernel
+// of each variant and dtype shows that the baseline is this compiler's, and for others none.
 std::vector<Kernel> still_chosen(const std::vector<Kernel>& all, const DeviceInfo& device,
                                  Keep keep) {
   std::vector<Kernel> some;
@@ -118,7 +118,8 @@ std::vector<Kernel> still_chosen(const std::vector<Kernel>& all, const DeviceInf
   return some;
 }
 
-// Of the JIT's keys of all these kernels: of the compiler, its options and every text it reads.
+// A hash of the JIT's keys of all these kernels: of the compiler, its options and every text it
+// reads.
 std::string texts_of(const std::vector<Kernel>& all, const std::string& arch) {
   const auto known = cuda::nvrtc_architectures();
   const jit::Toolchain toolchain{cuda::nvrtc_version(), {known.begin(), known.end()}};
@@ -142,7 +143,7 @@ void for_all(const std::vector<T>& items, const std::function<void(const T&)>& w
   }
 }
 
-// Calls `compile`, which throws what is wrong, for every kernel. False where one failed.
+// Calls `compile`, which throws what is wrong, for every kernel. False if one failed.
 bool compile_all(const std::vector<Kernel>& all, std::string_view arch,
                  const std::function<void(const Kernel&)>& compile) {
   std::atomic<bool> complete = true;
@@ -280,7 +281,7 @@ class NvccHistory {
   NvccHistory(const NvccHistory&) = delete;
   NvccHistory& operator=(const NvccHistory&) = delete;
 
-  // Of the compiler and the JIT's keys of the kernels, which cover the text of every header.
+  // A hash of the compiler and the JIT's keys of the kernels, which cover the text of every header.
   std::string key(const std::vector<Kernel>& kernels, std::string_view arch) const {
     const jit::Toolchain any{.version = {}, .architectures = {90}};
     Sha256 hash;

@@ -6,7 +6,7 @@
 namespace tensorcraft {
 namespace {
 
-// ptxas says so where it waits after each product because it cannot follow the registers.
+// ptxas says so if it waits after each product because it cannot follow the registers.
 TEST(WgmmaTile, CompilesForHopperWithItsProductsInFlight) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
   const auto result = test::compile_wgmma_tile();

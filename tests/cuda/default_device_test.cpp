@@ -29,7 +29,7 @@ int count(const std::string& text, const std::string& word) {
   return found;
 }
 
-// simt ends the list where the build has it.
+// simt ends the list if the build has it.
 std::vector<Device> real_devices() {
   std::vector<Device> all = devices();
   if (all.back() == Device::simt()) all.pop_back();

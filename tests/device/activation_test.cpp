@@ -10,7 +10,7 @@ namespace {
 
 double exact_gelu(double x) { return 0.5 * x * std::erfc(-x * std::sqrt(0.5)); }
 
-// In units of 2^-24 of the result: 6 where the formula ends, and what the rounded argument of its
+// In units of 2^-24 of the result: 6 from the formula, and what the rounded argument of its
 // exponential costs far from 0.
 TEST(Gelu, KeepsItsRelativePrecisionOnBothSidesAndNearZero) {
   for (double x = -12.75; x < 20; x += 0x1p-10) {

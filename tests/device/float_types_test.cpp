@@ -47,7 +47,7 @@ class Reference {
   explicit Reference(Format format) : format_(format) {
     for (uint32_t m = 0; m <= format.finite_end(); ++m) values_.push_back(format.decode(m));
   }
-  // values()[finite_end] is where the next finite number would be: the rounding of overflow.
+  // values()[finite_end] has the place of the next finite number: the rounding of overflow.
   const std::vector<double>& values() const { return values_; }
 
   uint32_t round(float x) const {

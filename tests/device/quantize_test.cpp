@@ -76,8 +76,8 @@ TEST(Divisor, GivesTheQuotientsAndCodesOfADivision) {
 }
 
 // A quotient decides a code next to the middle between two codes, an odd number times a power of
-// two. There its rounding could be another one only where the divisor is a few units off a multiple
-// of 2^-7: these are all of those, and every x whose quotient is within two floats of a middle.
+// two. There its rounding could be another one only if the divisor is a few units off a multiple of
+// 2^-7: these are all of those, and every x whose quotient is within two floats of a middle.
 TEST(Divisor, GivesTheCodesOfADivisionNextToEveryMiddle) {
   for (int multiple = 128; multiple < 256 && !testing::Test::HasFatalFailure(); ++multiple)
     for (int units = -8; units <= 8; ++units) {

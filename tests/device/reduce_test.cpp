@@ -74,7 +74,7 @@ TEST(SumsAboutFirst, AreAsGoodAsDeviations) {
   far.add({1e30f, -1e30f});
   EXPECT_EQ(far.squares_about_mean(0), std::numeric_limits<float>::infinity());
 
-  SumsAboutFirst outlier{1000, 0, 0, 0};  // the worst there is: 63 of 64 lie far from the first
+  SumsAboutFirst outlier{1000, 0, 0, 0};  // the worst there is: 63 of 64 are far from the first
   double mean = 1000 / 64.0, squares = 0;
   for (int i = 0; i < 16; ++i) {
     float access[4];

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-// Where both fuzzers start: right files and known attacks.
+// The seeds of both fuzzers: right files and known attacks.
 namespace tensorcraft::fuzz {
 
 struct Tensor {

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// The driver layer on a real GPU; skipped where there is none.
+// SPDX-License-Identifier: Apache-2.0 The driver layer on a real GPU; skipped if there is none.
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"

@@ -20,7 +20,7 @@ TEST(MachineCode, FindsTheCopyThatNoGpuHas) {
   EXPECT_FALSE(has_broken_copies(made_up_cubin({kCopy[0], kCopy[1]})));
   EXPECT_TRUE(
       has_broken_copies(made_up_cubin({kCopy[0], kCopy[1], kBrokenCopy[0], kBrokenCopy[1]})));
-  // In the second half of an instruction, behind the last whole one, and in data it means nothing.
+  // In the second half of an instruction, after the last whole one, and in data it means nothing.
   EXPECT_FALSE(has_broken_copies(made_up_cubin({kCopy[0], kBrokenCopy[0]})));
   EXPECT_FALSE(has_broken_copies(made_up_cubin({kCopy[0], kCopy[1], kBrokenCopy[0]})));
   EXPECT_FALSE(has_broken_copies(made_up_cubin({kBrokenCopy[0], kBrokenCopy[1]}, SHF_ALLOC)));
@@ -38,7 +38,7 @@ TEST(MachineCode, OnlyACubinHasAny) {
     EXPECT_FALSE(has_broken_copies(text));
   }
   const std::string whole = made_up_cubin({kBrokenCopy[0], kBrokenCopy[1]});
-  for (size_t kept = 0; kept < whole.size(); ++kept) {  // the tables lie at the end
+  for (size_t kept = 0; kept < whole.size(); ++kept) {  // the tables are at the end
     EXPECT_EQ(machine_code_bytes(std::string_view(whole).substr(0, kept)), 0u) << kept;
     EXPECT_FALSE(has_broken_copies(std::string_view(whole).substr(0, kept))) << kept;
   }

@@ -28,7 +28,7 @@ function(tensorcraft_cuda_program name label)
 endfunction()
 
 tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/launch_test.cu kernels/launchers_test.cu LIBRARIES GTest::gtest_main)
-# Nobody waits for these kernels: the compiler need not take long over them, and a driver that is asked finishes them. The example
+# No test waits for these kernels: the compiler need not take long over them, and a driver that is asked finishes them. The example
 # in tests/package compiles them to the end.
 list(TRANSFORM TENSORCRAFT_CUDA_ARCHITECTURES REPLACE "^([0-9]+[a-z]?).*" "\\1-virtual" OUTPUT_VARIABLE virtual_architectures)
 set_target_properties(launchers_tests PROPERTIES CUDA_ARCHITECTURES "${virtual_architectures}")

@@ -254,7 +254,8 @@ TEST(CompiledSets, HoldEveryAlignedSoftmaxThatFitsRegisters) {
       EXPECT_TRUE(is_in(s::Whole<float>::list, held.start)) << cols;
     }
     EXPECT_TRUE(is_in(s::Walked<float, kSoftmax>::list, s::online(p, given, {}).start)) << cols;
-    EXPECT_TRUE(is_in(s::Ragged<float, kLog>::list, s::ragged(s::in_registers(p, log, {}).start, p)))
+    EXPECT_TRUE(
+        is_in(s::Ragged<float, kLog>::list, s::ragged(s::in_registers(p, log, {}).start, p)))
         << cols;
   }
   EXPECT_EQ(in_registers, 2048);
@@ -299,7 +300,7 @@ TEST(CompiledSets, HoldEveryMarginAndEveryScatter) {
     }
 }
 
-// Rows, columns and what lies between them, short and long, for GPUs of any size.
+// Rows, columns and what is between them, short and long, for GPUs of any size.
 TEST(CompiledSets, HoldEveryReduction) {
   namespace r = detail::reduce;
   constexpr auto kSum = Operation::sum, kArgmax = Operation::argmax;

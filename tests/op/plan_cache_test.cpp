@@ -28,7 +28,7 @@ CallKey key_of(const TensorView& out, const TensorView& x) {
 
 const jit::Rung kRung{"op", "rung", "header", "function"};
 
-// The bias is inside x, behind its first row.
+// The bias is inside x, after its first row.
 Plan plan_of(const TensorView& out, const TensorView& x) {
   const Params params{x.data(), x.data_as<const std::byte>() + 32, out.data(), out.shape(0)};
   Step step;
@@ -60,7 +60,7 @@ TEST(PlanCache, LeavesOverlapsToTheChecks) {
   RememberedCall call = remembered(at(0x10000), at(0x20000));
   EXPECT_EQ(call.plan_for(key_of(at(0x30000), at(0x30040))), nullptr);
   EXPECT_EQ(call.plan_for(key_of(at(0x30040), at(0x30000))), nullptr);
-  EXPECT_NE(call.plan_for(key_of(at(0x30080), at(0x30000))), nullptr);  // one behind the other
+  EXPECT_NE(call.plan_for(key_of(at(0x30080), at(0x30000))), nullptr);  // one after the other
 }
 
 TEST(PlanCache, KeysDifferInWhatDecidesAPlan) {

@@ -204,7 +204,7 @@ op::Explanation explain_on_gpu(DType dtype, int64_t seq, int64_t head_dim, float
   alignas(64) static char aligned[64];
   const TensorView t(aligned, dtype, {32, 12, seq, head_dim});
   const op::Value options[] = {double(scale)};
-  // Explaining reads no memory, so the output may lie anywhere apart.
+  // Explaining reads no memory, so the output may be anywhere apart.
   const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), dtype, t.shape());
   const TensorView inputs[] = {t, t, t}, outputs[] = {out};
   return find_operator("flash_attention")

@@ -21,7 +21,7 @@
 namespace tensorcraft::test {
 namespace {
 
-// Past 2^31 and, where the axis is long enough, only the product of index and stride.
+// Past 2^31 and, if the axis is long enough, only the product of index and stride.
 constexpr int64_t kFar = 3 * (int64_t(1) << 31) + 64, kProduct = (int64_t(1) << 30) + 64;
 constexpr int64_t kSmall = 20'000;  // elements of a case
 
@@ -89,8 +89,8 @@ std::string kernel_of(const op::Considered& row) {
   return join(row.variant.name, std::string(config.begin(), config.end()));
 }
 
-// Of each operator on each device: every row accepts a far stride, or is in the list of reasons and
-// declines every one for that reason; and each tensor has one somewhere, or is refused by the
+// For each operator on each device: every row accepts a far stride, or is in the list of reasons
+// and declines every one for that reason; and each tensor has one somewhere, or is refused by the
 // check of the operator.
 class FarStrides : public ::testing::TestWithParam<std::tuple<const op::Operator*, Device>> {
  protected:

@@ -73,7 +73,7 @@ op::Explanation explain_on(const DeviceInfo& device, DType dtype, const Dims& a,
                            const Dims& d, bool allow_tf32 = false) {
   alignas(16) static std::byte memory[16];
   const std::vector<TensorView> inputs{{memory, dtype, a}, {memory, dtype, b}};
-  // Explaining reads no memory, so the output may lie anywhere apart.
+  // Explaining reads no memory, so the output may be anywhere apart.
   const std::vector<TensorView> outputs{{reinterpret_cast<void*>(uintptr_t(1) << 46), dtype, d}};
   const op::Operator& op = find_operator("gemm");
   const auto& options = op.description().options;
@@ -351,7 +351,7 @@ TEST(Gemm, LeavesSmallResultsToSmallTiles) {
               "tma");
 }
 
-// A pair of blocks has the column tiles of one pair, also where the last of them lies outside.
+// A pair of blocks has the column tiles of one pair, even if the last of them is outside.
 TEST(Gemm, LaunchesThePairsOfTmaWhole) {
   for (const int64_t n : {8, 128, 136, 8200}) {
     const auto e = explain_on("sm_90", DType::bfloat16, {300, 64}, {64, n}, {300, n});

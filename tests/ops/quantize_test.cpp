@@ -40,7 +40,8 @@ void expect_codes_of_the_division(float x, float scale) {
 }
 
 // Each mantissa of a type, by the scales that put its quotient within two floats of the middle
-// between two codes, where a code is decided. All middles are odd numbers times a power of two.
+// between two codes, the place at which a code is decided. All middles are odd numbers times a
+// power of two.
 void expect_codes_near_every_middle(int mantissa_bits) {
   for (int mantissa = 1 << (mantissa_bits - 1); mantissa < 1 << mantissa_bits; ++mantissa)
     for (int middle = 1; middle < 512; middle += 2) {
@@ -173,7 +174,7 @@ TEST(Quantize, ColumnsOfScalesAreTheTransposeOfRowsAndPaddedWithZeros) {
   }
 }
 
-// The only variant of two kernels: its partial results lie on the device of x.
+// The only variant of two kernels: its partial results are on the device of x.
 TEST(Quantize, TwoLaunchesGiveTheBitsOfOneEveryTime) {
   if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
   std::mt19937 random(11);

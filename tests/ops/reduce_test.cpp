@@ -111,7 +111,7 @@ TEST(Reduce, ReadsAViewThatRunsBackwards) {
   EXPECT_EQ(values<int64_t>(argmax(backwards, {.axis = 1})), (std::vector<int64_t>{0, 0}));
 }
 
-// More elements than anyone could read in a lifetime, in the memory of three.
+// More elements than could be read in a lifetime, in the memory of three.
 TEST(Reduce, AxesThatRepeatOneElementCostNothing) {
   std::vector<float> x = {1, 2, 6};
   const TensorView huge(x.data(), DType::float32, {int64_t(1) << 40, 3, 1 << 10}, {0, 1, 0},

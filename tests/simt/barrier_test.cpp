@@ -12,7 +12,7 @@
 namespace tensorcraft::simt {
 namespace {
 
-using tensorcraft::static_shared;  // what a kernel calls, not the hook behind it
+using tensorcraft::static_shared;  // what a kernel calls, not its hook
 
 std::string fault_of(Index3 block, Body body) {
   try {

@@ -24,7 +24,7 @@ TEST(SimtControl, ReportsRegistersThatAreNotThere) {
                         [](const void*) {
                           if (threadIdx.x < 256) ptx::setmaxnreg_inc<240>();
                         }),
-               "setmaxnreg.inc, for registers nobody gives back");
+               "setmaxnreg.inc, for registers that are not given back");
   expect_fault(fault_of({.block = {128}}, [](const void*) { ptx::setmaxnreg_inc<24>(); }),
                "thread (31, 0, 0): setmaxnreg.inc: to 24 registers, the warpgroup has 248");
   expect_fault(fault_of({.block = {96}}, [](const void*) { ptx::setmaxnreg_dec<24>(); }),

@@ -28,7 +28,7 @@ InstanceList all() {
                 instances<Params, kNested>(AnyOf<Types<float, bf16>>{}, body, &Config::nested));
 }
 
-// What the instance computes; 0 where there is none.
+// What the instance computes; 0 if there is none.
 double result(std::initializer_list<DType> types, const Config& config) {
   const InstanceList list = all();
   const Instance* found = find(list, {types.begin(), types.size()}, config_bytes(config));

@@ -12,7 +12,8 @@
 // Running small kernels in tests of the emulator.
 namespace tensorcraft::simt {
 
-// Of kernels that are wrong on purpose, or look at memory nobody wrote.
+// Why a test of a kernel that is wrong on purpose, or reads memory that was never written, is
+// skipped.
 inline constexpr char kSooner[] = "the race build reports this kernel sooner, in other words";
 
 // As late as legal, as early as possible, and seeds.

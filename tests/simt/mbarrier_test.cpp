@@ -69,7 +69,7 @@ TEST(SimtMbarrier, ReportsAWrongCount) {
 
 TEST(SimtMbarrier, ReportsUseWithoutInitialisationAndTwice) {
   expect_fault(text([](const void*) { ptx::mbarrier_wait_parity(&shared().full, 0); }),
-               "mbarrier.try_wait: nobody has initialised the barrier at byte");
+               "mbarrier.try_wait: there is no initialised barrier at byte");
   expect_fault(text([](const void*) {
                  ptx::mbarrier_init(&shared().full, 1);
                  ptx::mbarrier_init(&shared().full, 1);

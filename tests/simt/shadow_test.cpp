@@ -12,7 +12,7 @@
 namespace tensorcraft::simt {
 namespace {
 
-using tensorcraft::static_shared;  // what a kernel calls, not the hook behind it
+using tensorcraft::static_shared;  // what a kernel calls, not its hook
 
 struct Values {
   float values[256];
@@ -62,8 +62,8 @@ TEST_F(SimtShadow, FindsAMissingBarrierWhateverTheScheduleWas) {
 }
 
 TEST_F(SimtShadow, FindsAReadOfMemoryNobodyWrote) {
-  expect_fault(exchange<kNoBarrierAfterWrite>, "which nobody wrote");
-  expect_fault(exchange<kStale>, "which nobody wrote");
+  expect_fault(exchange<kNoBarrierAfterWrite>, "which was never written");
+  expect_fault(exchange<kStale>, "which was never written");
 }
 
 template <bool sync>

@@ -13,7 +13,7 @@ namespace tensorcraft::simt {
 namespace {
 
 using tensorcraft::dynamic_shared;
-using tensorcraft::static_shared;  // what a kernel calls, not the hook behind it
+using tensorcraft::static_shared;  // what a kernel calls, not its hook
 
 struct Tile {
   float values[64];

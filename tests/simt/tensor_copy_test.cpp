@@ -23,7 +23,7 @@ struct Shared {
   uint64_t barrier;
 };
 
-// Copies one box and gives shared memory as it lies there.
+// Copies one box and gives shared memory as it is then.
 struct Params {
   TensorMap map;
   int32_t at[5];

@@ -43,7 +43,7 @@ const auto& pick(const List& list, Random& random) {
 
 Target pick_target(AnyCall& call, Random& random) { return pick(targets(call), random); }
 
-// The target with another layout, or nothing where the scratch is too small for it.
+// The target with another layout, or nothing if the scratch is too small for it.
 bool replace(AnyCall& call, const Target& t, DType dtype, const Dims& shape, const Dims& strides,
              Scratch& scratch) {
   call.change =

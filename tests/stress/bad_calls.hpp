@@ -30,7 +30,7 @@ class Scratch {
   static constexpr size_t kBytes = 1 << 16;
   static constexpr std::byte kPoison{0xff};
   Scratch();
-  // Small numbers (inputs) or poison (outputs) under this layout; no data where it does not fit.
+  // Small numbers (inputs) or poison (outputs) under this layout; no data if it does not fit.
   void* place(DType dtype, const Dims& shape, const Dims& strides, bool is_output);
   // Nothing was written to the memory of outputs since poison().
   bool is_poisoned() const;
@@ -40,8 +40,8 @@ class Scratch {
   std::unique_ptr<std::byte[]> input_, output_;
 };
 
-// A way to make a call wrong. False where it cannot be applied to this call; throws Error where a
-// view that cannot exist is asked for.
+// A way to make a call wrong. False if it cannot be applied to this call; throws Error if a view
+// that cannot exist is asked for.
 using Random = std::mt19937_64;
 using Mutation = bool (*)(AnyCall&, Random&, Scratch&);
 struct NamedMutation {

@@ -83,8 +83,8 @@ std::vector<float> values(const TensorView& t) {
 
 using Results = std::vector<std::vector<float>>;
 
-// What the reference makes of the same arguments, in memory of its own. Nothing where it refuses,
-// no results where it refuses a value, such as an index, which no kernel can tell the host about.
+// What the reference makes of the same arguments, in memory of its own. Nothing if it refuses, no
+// results if it refuses a value, such as an index, which no kernel can tell the host about.
 std::optional<Results> reference(const AnyCall& call) {
   try {
     // So many elements in little memory overlap, which no output may.
@@ -134,8 +134,8 @@ bool is_helpful(const std::string& text, const op::Description& d) {
                   "does not accept", "not compiled"});
 }
 
-// What a child tells its parent even where it crashes: the seed of the last call, and how often
-// each mutation was refused and was right after all.
+// What a child tells its parent even if it crashes: the seed of the last call, and how often each
+// mutation was refused and was right after all.
 struct Progress {
   uint64_t seed;
   uint64_t refused[32], right[32];
@@ -161,7 +161,7 @@ class GeneratedCall {
     call_.outputs = run_->outputs();
   }
 
-  // What is wrong with how the call ended; empty where all is well.
+  // What is wrong with how the call ended; empty if all is well.
   std::string check(Scratch& scratch, Progress& progress) {
     std::string wrong;
     size_t which = 0;
@@ -226,7 +226,7 @@ class GeneratedCall {
     return wrong;
   }
 
-  // A view of one element may have 2^40: nobody waits for a loop over them.
+  // A view of one element may have 2^40: a loop over them would not end.
   bool is_endless() const {
     constexpr int64_t kMax = 1 << 20;
     const auto is_large = [](const TensorView& t) { return t.size() > kMax; };
@@ -239,7 +239,7 @@ class GeneratedCall {
            std::ranges::any_of(call_.options, is_large_option);
   }
 
-  // Where it is checked as everywhere, and launched at most.
+  // As far as it is checked like any call, and launched at most.
   void move_to_gpu() {
     const auto move = [](TensorView& t) {
       t = TensorView(t.data(), t.dtype(), t.shape(), t.strides(), Device::cuda(0),

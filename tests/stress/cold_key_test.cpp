@@ -41,7 +41,7 @@ class ColdKey : public testing::Test {
   }
   void TearDown() override { unsetenv("TC_TEST_COMPILE_US"); }
 
-  // What one process does: the number of its compilations, kWrongImage where the kernel is wrong.
+  // What one process does: the number of its compilations, kWrongImage if the kernel is wrong.
   static int build_here(const std::string& folder, std::chrono::milliseconds timeout) {
     Compiler compiler(folder, kDefaultCacheBytes, timeout);
     const std::string image = compiler.build(scale_key(), "sm_90a").entry.image;
@@ -235,7 +235,7 @@ TEST_F(ColdKey, WorkGoesOnWithOneWarningWhateverIsWrongWithTheFolder) {
          fs::permissions(home, fs::perms(0555));
        },
        [] {
-         // Loaded by root first: the build may lie in a home that nobody else may enter.
+         // Loaded by root first: the build may be in a home that no other user may enter.
          if (!cuda::nvrtc_available()) _exit(kWrongImage);
          if (geteuid() == 0 && setuid(65534) != 0) _exit(kWrongImage);
        },

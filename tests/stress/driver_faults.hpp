@@ -48,7 +48,7 @@ inline Attempt attempt(Device device) {
   return made;
 }
 
-// Host memory that nothing points to any more; asked at the end, where it is all.
+// Host memory that nothing points to any more; asked at the end, when it is all.
 inline std::string host_leaks() {
 #if defined(__SANITIZE_ADDRESS__)
   if (__lsan_do_recoverable_leak_check() != 0) return " host memory leaks;";
@@ -58,7 +58,7 @@ inline std::string host_leaks() {
 
 inline Result encoder_reference() { return Encoder(Device::cpu(), "reference").run(); }
 
-// Empty where `values` are as close to the reference as sums of float32 are.
+// Empty if `values` are as close to the reference as sums of float32 are.
 inline std::string difference(const Result& values, const Result& reference) {
   if (values.size() != reference.size()) return "another size";
   for (size_t i = 0; i < values.size(); ++i)
@@ -84,7 +84,7 @@ struct Fault {
   }
 };
 
-// What any use of a lost device answers; empty where it names the loss as `cause` does.
+// What any use of a lost device answers; empty if it names the loss as `cause` does.
 inline std::string wrong_answers_after_loss(Device device, const std::string& cause) {
   const std::function<Result()> uses[] = {
       [&] { return synchronize(device), Result(); }, [&] { return Stream(device.index), Result(); },
@@ -126,7 +126,7 @@ inline std::string wrong_after_loss(const FaultPoint& faults, Device device, con
   return wrong;
 }
 
-// What is wrong once a fault met the model on a fresh driver; empty where all is well.
+// What is wrong once a fault met the model on a fresh driver; empty if all is well.
 template <class Driver>
 std::string run_with_fault(Driver& driver, Device device, const Fault& fault, const Result& right) {
   const int before = driver.alive();

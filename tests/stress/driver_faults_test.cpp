@@ -79,7 +79,7 @@ constexpr long kStep = 7;  // a run takes ten times as long
 constexpr long kStep = 1;
 #endif
 
-// The faults of one kind: each call to the 200th, then some of those behind. A call fails with
+// The faults of one kind: each call to the 200th, then some of the later ones. A call fails with
 // `statuses_each` of the statuses, other calls with others.
 std::string sweep(Repeat repeat, int statuses_each) {
   const CleanRun clean = clean_run(true);

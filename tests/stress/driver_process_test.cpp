@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-// GCC's ASan (12 was tried) does not take the locks of its allocator around a fork: where a thread
+// GCC's ASan (12 was tried) does not take the locks of its allocator around a fork: if a thread
 // holds one, the child waits for it in SizeClassAllocator64::GetFromAllocator for ever. Two threads
 // that allocate and one that forks are enough, without this library; a program has no handle on
 // those locks. The ASan of clang 18 and newer takes them, and of 19 no child hung.
@@ -281,7 +281,7 @@ TEST_F(DriverProcess, ASecondThreadMayEndItWhileTheFirstUsesTheDevice) {
   }
 }
 
-// A driver is shut down before the last objects are: it says so, to whoever still asks.
+// A driver is shut down before the last objects are: it says so if it is still asked.
 TEST_F(DriverProcess, ObjectsMayOutliveTheDriver) {
   expect_exit(5, [] {
     static Tensor early;

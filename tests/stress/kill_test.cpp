@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Processes killed at random moments of compile and publish leave no bad entry, no lock and, after
-// a while, no file; whoever waited for one of them goes on.
+// SPDX-License-Identifier: Apache-2.0 Processes killed at random moments of compile and publish
+// leave no bad entry, no lock and, after a while, no file; a process that waited for one of them
+// goes on.
 #include "tensorcraft/jit/compiler.hpp"
 #include "tensorcraft/jit/kernel_cache.hpp"
 #include "tests/stress/stress.hpp"
@@ -106,7 +106,7 @@ TEST_F(Kill, LeavesNoBadEntryNoLockAndNoFile) {
   RecordProperty("kills", kills);
 }
 
-// The image of an entry is that of its key, whoever was killed.
+// The image of an entry is that of its key, whichever process was killed.
 TEST_F(Kill, LeavesTheRightImageUnderEachKey) {
   const auto moment = time_of_three_entries();
   const size_t before = entries();

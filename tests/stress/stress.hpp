@@ -19,12 +19,12 @@
 // before it forks, so a child starts as a fresh process does.
 namespace tensorcraft::test {
 
-// The processes of this program use the fake compiler, or the machine's where the environment asks
-// for it; set before the configuration is read.
+// The processes of this program use the fake compiler, or the machine's if the environment asks for
+// it; set before the configuration is read.
 inline bool uses_real_compiler() { return std::getenv("TC_TEST_REAL_NVRTC") != nullptr; }
 inline const int kCompilerIsSet =
     uses_real_compiler() ? 0 : setenv("TENSORCRAFT_NVRTC", TC_FAKE_NVRTC, 1);
-// Where the cache of the process is, so that none of this reaches the user's. A child that ends in
+// The cache folder of the process, so that none of this reaches the user's. A child that ends in
 // exit() leaves it to the parent.
 class ProcessCache {
  public:
@@ -57,7 +57,7 @@ class Child {
     }
     _exit(code);
   }
-  // The exit code; -1 where it died of a signal or had to be killed as it did not end in time.
+  // The exit code; -1 if it died of a signal or had to be killed as it did not end in time.
   int wait(std::chrono::milliseconds limit = std::chrono::seconds(60)) {
     const auto end = std::chrono::steady_clock::now() + limit;
     int status = 0;

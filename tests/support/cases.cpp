@@ -186,8 +186,8 @@ double draw(const Json& how, DType dtype, std::mt19937_64& random, int64_t index
   const std::string kind = how.is_string()   ? how.get<std::string>()
                            : how.is_object() ? how.at("kind").get<std::string>()
                                              : "";
-  const auto number = [&](const char* key, double otherwise) {
-    return how.is_object() ? how.value(key, otherwise) : otherwise;
+  const auto number = [&](const char* key, double fallback) {
+    return how.is_object() ? how.value(key, fallback) : fallback;
   };
   if (kind == "constant") return number("value", 0);
   if (kind == "arange") return number("start", 0) + double(index) * number("step", 1);
@@ -233,7 +233,7 @@ std::vector<Case> cases_of(const Json& file) {
 }
 
 std::vector<Json> entries_of_all_files(const std::string& list) {
-  // Where the tests were built, or below the working directory for a build carried elsewhere.
+  // The folder of the tests' source, or below the working directory for a build carried elsewhere.
   const std::string built = TENSORCRAFT_CASES;
   const std::string folder = std::filesystem::exists(built) ? built : "tests/ops/cases";
   std::vector<std::filesystem::path> paths;
@@ -267,7 +267,7 @@ std::vector<Case> valid_calls(DType dtype, int64_t size) {
 
 namespace {
 
-// The arguments of a case at addresses where nothing is.
+// The arguments of a case at addresses without memory.
 struct Imagined {
   std::vector<TensorView> inputs, outputs;
   std::vector<op::Value> options;

@@ -30,7 +30,7 @@ struct Case {
   std::vector<std::optional<TensorCase>> tensors;  // of tensor options, beside `options`
   std::vector<std::optional<TensorCase>> outputs;  // layouts given for outputs, by position
   std::vector<std::string> tags;
-  double reduction = 1;        // length of the longest sum behind one output element
+  double reduction = 1;        // length of the longest sum of one output element
   bool rounds_inside = false;  // intermediate values are rounded to the dtype
   double code_steps = 0;       // codes of 8 bits may be so many away
   bool has_tag(std::string_view tag) const;
@@ -60,7 +60,7 @@ class GuardedTensor {
   void poison();  // outputs: every byte 0xff (NaN)
   // The values, row-major, as float32; exact for the 16- and 8-bit floats.
   std::vector<float> values() const;
-  // Bytes outside the view are as they were, inside too where `inside`.
+  // Bytes outside the view are as they were, inside too if `inside`.
   bool untouched(bool inside) const;
 
  private:

@@ -220,7 +220,7 @@ int allocate(cuda::DevicePointer* pointer, size_t bytes, CUstream_st*) {
   return 0;
 }
 
-// Of memory that is never freed.
+// Memory that is never freed.
 int allocate_slab(cuda::DevicePointer* pointer, size_t bytes) {
   if (const int status = in_context("cuMemAlloc")) return status;
   const Lock lock(fake->device_mutex);

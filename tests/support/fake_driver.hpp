@@ -94,7 +94,7 @@ class FakeDriver {
   // Work runs when something waits for it, each stream by itself, else when it is enqueued.
   bool deferred = false;
   // What was done that no driver forgives: a late access, a second free, a kernel that failed;
-  // empty where all is well.
+  // empty if all is well.
   std::string damage();
 
   std::map<std::string, int> calls;

@@ -14,8 +14,8 @@ struct CUgraph_st {
   std::vector<std::shared_ptr<void>> owned;
 };
 
-// A stream of the fake driver: work in the order it was enqueued. Work runs when somebody waits for
-// it, as late as the program allows, so what was ordered by luck alone is seen.
+// A stream of the fake driver: work in the order it was enqueued. Work runs when it is waited for,
+// as late as the program allows, so what was ordered by luck alone is seen.
 struct CUstream_st {
   explicit CUstream_st(int stream_device) : device(stream_device) {}
 

@@ -32,7 +32,7 @@ class FaultPoint {
   }
   void clear() { plan(0, 0); }
 
-  // The status of the call that is made now; 0 where it does not fail.
+  // The status of the call that is made now; 0 if it does not fail.
   int next() {
     const std::lock_guard lock(mutex_);
     ++calls_;

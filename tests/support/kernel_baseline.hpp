@@ -43,9 +43,9 @@ struct KernelBaseline {
   std::map<std::string, int> left_out;        // by architecture: kernels of changed texts that a
                                               // measurement did not compile again
 };
-// Kind not_found or value where the file is not there or not of this form.
+// Kind not_found or value if the file is not there or not of this form.
 KernelBaseline read_baseline(const std::string& path);
-// The same form, for scripts/kernels_table.py to accept. Kind io where it cannot be written.
+// The same form, for scripts/kernels_table.py to accept. Kind io if it cannot be written.
 void write_baseline(const KernelBaseline& baseline, const std::string& path);
 
 struct Findings {

@@ -73,7 +73,7 @@ class Rows {
   }
 
  private:
-  // Where nothing is large the whole tensor is one row.
+  // If nothing is large, the whole tensor is one row.
   template <class F>
   void move(F&& f) const {
     const auto element = int64_t(dtype_bytes(tensor_.dtype()));
@@ -98,7 +98,7 @@ class Rows {
   int axis_ = -1;
 };
 
-// Both ends, the middle, and what lies around 2^31 elements and 2^32 bytes of any tensor.
+// Both ends, the middle, and what is around 2^31 elements and 2^32 bytes of any tensor.
 std::vector<int64_t> sampled_rows(int64_t rows, const std::vector<op::OutputSpec>& tensors) {
   std::set<int64_t> all;
   const auto add = [&](int64_t around) {

@@ -23,7 +23,7 @@ class LargeCall {
   int64_t bytes(int64_t elements) const;
   // Zeros but for some rows at both ends, in the middle and around 2^31 elements. Runs the variant
   // (empty: the best), and compares those rows with the reference, which gets no others. What is
-  // wrong; empty where nothing is.
+  // wrong; empty if nothing is.
   std::string run(Device device, int64_t elements, std::string_view variant = {}) const;
   // Those that take the call.
   std::vector<std::string> variants(Device device, int64_t elements) const;

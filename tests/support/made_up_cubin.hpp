@@ -32,7 +32,7 @@ inline std::string made_up_cubin(const std::vector<uint64_t>& words,
   return file;
 }
 
-// Of an H200: LDGSTS.E.BYPASS.128 [R9+0x2000], desc[UR4][R2.64], and what stood in place of
+// As on an H200: LDGSTS.E.BYPASS.128 [R9+0x2000], desc[UR4][R2.64], and what stood in place of
 // [R24+UR4] in the kernel that it could not run.
 inline constexpr uint64_t kCopy[] = {0x0200000002097fae, 0x0003f2000b901c44};
 inline constexpr uint64_t kBrokenCopy[] = {0x0000000002187dae, 0x0003e8000b901c40};

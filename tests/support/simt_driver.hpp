@@ -6,7 +6,7 @@ namespace tensorcraft::test {
 
 // What an image of the fake compiler runs: it holds the text of its entry, which names a rung,
 // dtypes and a Config; the launches run the instance that the SIMT device has of these, with the
-// parameter bytes of the launch. Nothing to run where there is no such instance.
+// parameter bytes of the launch. Nothing to run if there is no such instance.
 FakeKernel simt_kernel(const char* image);
 
 // The fake driver with launches that compute, as late as the program allows.

@@ -40,8 +40,8 @@ inline std::vector<float> values(const TensorView& t) {
   return result;
 }
 
-// Where a tensor of host memory would lie with one stride of its own. What an offset cut to 32 bits
-// reaches, before or behind it, is mapped too, and zero.
+// Memory for a tensor of host memory with one stride of its own. What an offset cut to 32 bits
+// reaches, before or after it, is mapped too, and zero.
 class SparseTensor {
  public:
   SparseTensor(const TensorView& from, int axis, int64_t stride) : from_(from), view_(from) {

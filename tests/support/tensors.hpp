@@ -35,7 +35,7 @@ inline Tensor normal_tensor(const Dims& shape, std::mt19937& random, float mean 
   return t;
 }
 
-// Where operators run without a GPU: the host, and the SIMT device where it is built.
+// The devices that run operators without a GPU: the host, and the SIMT device if it is built.
 inline std::vector<Device> places() {
   std::vector<Device> all = {Device::cpu()};
   if (devices().back() == Device::simt()) all.push_back(Device::simt());

@@ -27,8 +27,8 @@ struct Expected {
   double tolerance = 0;
 };
 
-// A tensor in each block's words of `in` (or, where the kernel writes it, of `out`) from this word
-// on; its address is filled in.
+// A tensor in each block's words of `in` (or, if the kernel writes it, of `out`) from this word on;
+// its address is filled in.
 struct CaseTensor {
   TiledTensor tensor;
   bool written = false;
@@ -42,7 +42,7 @@ struct Case {
   int threads = 32, in_words = 0, out_words = 0;  // of a block
   int blocks = 64;
   uint32_t shared_bytes = 0;
-  // Where it has more than one block, all that is said of a block means a cluster.
+  // If it has more than one block, all that is said of a block means a cluster.
   Index3 cluster;
   std::optional<CaseTensor> tensor;  // each block is then a launch of its own
   int launches = 1;  // one after another into the same `out`; each may begin before the last ends

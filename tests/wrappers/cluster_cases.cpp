@@ -36,7 +36,7 @@ std::vector<Expected> expect_index(Words, int) {
 
 std::vector<Expected> expect_exchange(Words in, int) {
   std::vector<Expected> out;
-  // Word i, turned round, of the block so many behind this one.
+  // Word i, turned round, of the block so many after this one.
   const auto of = [&](size_t rank, size_t i) { return in[rank % kBlocks * 32 + 31 - i]; };
   for (size_t rank = 0; rank < kBlocks; ++rank) {
     for (size_t i = 0; i < 32; ++i) out.push_back({of(rank + 1, i)});

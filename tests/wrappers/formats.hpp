@@ -12,7 +12,7 @@ namespace tensorcraft::test {
 
 struct Format {
   int exponent_bits, mantissa_bits;
-  bool has_infinity = true;  // e4m3 has none, and NaN only where all bits are ones
+  bool has_infinity = true;  // e4m3 has none, and NaN only if all bits are ones
   int bits() const { return 1 + exponent_bits + mantissa_bits; }
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   uint32_t magnitude_mask() const { return (1u << (bits() - 1)) - 1; }
@@ -43,7 +43,7 @@ inline uint32_t largest(const Format& f) {
 }
 
 // The nearest value, half-way cases to even or away from zero; x is no NaN. Beyond the largest:
-// that one where `saturate`, else infinity from half-way to what would come next.
+// that one if `saturate`, else infinity from half-way to what would come next.
 inline uint32_t nearest(const Format& f, double x, bool saturate, bool away = false) {
   const uint32_t sign = std::signbit(x) ? 1u << (f.bits() - 1) : 0;
   const double magnitude = std::fabs(x);

@@ -12,7 +12,7 @@ using Swizzle = TiledTensor::Swizzle;
 constexpr size_t kDims = 5;
 constexpr int kBlocks = 12;  // each is a launch
 
-// A tensor, its box and how they lie in memory.
+// A tensor, its box and their layouts in memory.
 struct Boxed {
   TiledTensor t;
   size_t element() const { return dtype_bytes(t.dtype); }
@@ -32,12 +32,12 @@ struct Boxed {
   }
   size_t box_words() const { return box_elements() * element() / 4; }
 
-  // Where byte i of the plain box lies: 16-byte units of a line of 128 bytes change places.
+  // The place of byte i of the plain box: 16-byte units of a line of 128 bytes change places.
   size_t placed(size_t i) const {
     const size_t units = size_t(1) << int(t.swizzle), line = i / 128, unit = i / 16 % 8;
     return line * 128 + (unit / units * units + (unit % units ^ line % units)) * 16 + i % 16;
   }
-  // The byte of the tensor where element i of the box at `at` lies; none where that is outside.
+  // The byte of the tensor that element i of the box at `at` begins at; none if that is outside.
   std::optional<size_t> source(Words at, size_t i) const {
     size_t byte = 0;
     for (size_t d = 0; d < size_t(t.rank); ++d) {
@@ -49,8 +49,7 @@ struct Boxed {
     }
     return byte;
   }
-  // A place from which the box reaches into the tensor; where it is written, one that begins
-  // there.
+  // A place from which the box reaches into the tensor; if it is written, one that begins there.
   void random_place(Random& random, int block, bool written, std::span<uint32_t> at) const {
     std::fill(at.begin(), at.begin() + kDims, 0);
     for (size_t d = 0; d < size_t(t.rank); ++d) {
@@ -141,7 +140,7 @@ Case multicast(const std::string& name, const TiledTensor& tensor) {
 using Op = Reduction::Op;
 using Type = Reduction::Type;
 
-// A store, and where there is one a reduction of the same box.
+// A store, and a reduction of the same box if there is one.
 std::vector<Expected> expect_stored(const Boxed& b, const std::optional<Reduction>& r, Words in) {
   std::vector<uint32_t> tensor(b.tensor_words(), 0xdddddddd);
   auto* to = reinterpret_cast<std::byte*>(tensor.data());
@@ -187,7 +186,7 @@ TiledTensor with_nan(TiledTensor t) {
   t.nan_fill = true;
   return t;
 }
-// A second box behind one of these begins at a multiple of 128 bytes too.
+// A second box after one of these begins at a multiple of 128 bytes too.
 TiledTensor line() { return {.dtype = DType::float32, .rank = 1, .dims = {100}, .box = {32}}; }
 TiledTensor solid(int rank) {
   return {.dtype = DType::float32,

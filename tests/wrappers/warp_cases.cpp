@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 64;
 
-// What lane `lane` gets where the lanes of its warp pass x.
+// What lane `lane` gets if the lanes of its warp pass x.
 using Meaning = std::function<uint32_t(Words x, int lane)>;
 
 template <void (*kKernel)(const Params&)>
@@ -46,7 +46,7 @@ Meaning folded(
 }
 
 float number(uint32_t x) { return float(int(x % 2048) - 1024); }
-// Of `width` lanes from a multiple of it.
+// Sums over `width` lanes from a multiple of it.
 Meaning float_sum(int width) {
   return [width](Words x, int lane) {
     float sum = 0;
@@ -99,7 +99,7 @@ std::vector<Case> shuffle_cases() {
   };
 }
 
-// Of the lanes below 11, or of the others.
+// What the lanes below 11, or the others, pass.
 Words group_of(Words x, int lane) { return lane < 11 ? x.first(11) : x.subspan(11); }
 
 uint32_t redux_of_group(Words all, int lane) {

@@ -23,7 +23,7 @@ struct Layout {
   Swizzle a = Swizzle::bytes_128, b = Swizzle::bytes_128;
   bool a_registers = false;
   int step = 0;         // along k within the tile, in instructions
-  int base_offset = 0;  // both tiles begin so many rows of 128 bytes behind a pattern's start
+  int base_offset = 0;  // both tiles begin so many rows of 128 bytes after a pattern's start
 
   WgmmaTile a_tile() const { return {a, op.a_major, element_bytes(op.a), 64}; }
   WgmmaTile b_tile() const { return {b, op.b_major, element_bytes(op.b), op.n}; }
@@ -68,7 +68,7 @@ void fill(const Layout& layout, Random& random, int block, std::span<uint32_t> i
   }
   for (size_t i = kD; i < layout.image(); ++i)
     in[i] = random_element(random, WgmmaType::tf32, kind == 2 ? 1 : kind);
-  // NaN wherever no element lies.
+  // NaN wherever there is no element.
   const auto image = in.subspan(layout.image());
   std::fill(image.begin(), image.end(), 0xffffffffu);
   auto* bytes = reinterpret_cast<std::byte*>(image.data()) + layout.shift();

@@ -37,11 +37,11 @@ struct WgmmaTile {
     return size_t(row * span() + moved(row, byte / 16) * 16 + byte % 16);
   }
 
-  // Of element i along m or n and l along k.
+  // The offset of element i along m or n and l along k.
   size_t offset(int i, int l) const {
     if (major == Major::k) {
       const int byte = l * element_bytes;
-      // Without a swizzle the two units of k are two tables, one behind the other.
+      // Without a swizzle the two units of k are two tables, one after the other.
       if (swizzle == Swizzle::none) return place(byte / 16 * extent + i, byte % 16);
       return place(i, byte);
     }

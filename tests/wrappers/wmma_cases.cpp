@@ -19,7 +19,7 @@ Place wmma_c(int row, int column) {
 }
 
 // `lines` rows of A or C, or columns of B, of `length` elements, `n` in a word. place(line, i) is
-// where element i of one lies; operands of 16 bits come twice.
+// the place of element i of one; operands of 16 bits come twice.
 template <void (*kKernel)(const Params&)>
 Case load(const char* name, int n, int length, int registers, Place (*place)(int line, int i)) {
   Case c{.name = name, .header = "wmma.cuh", .simt = on_simt<kKernel>};

@@ -14,9 +14,9 @@ namespace tensorcraft::kernel::layer_norm {
 
 template <class T, class W, Config C>
 TC_DEVICE void persistent(const Params& p) {
-  RowWalk<T, RowPart<C>, C, C.has_residual != 0> walk(static_shared<RowExchange<RowPart<C>, C>>(),
-                                                      dynamic_shared<Packed<T, C.vector>>(),
-                                                      int(p.cols));
+  RowPipeline<T, RowPart<C>, C, C.has_residual != 0> walk(
+      static_shared<RowExchange<RowPart<C>, C>>(), dynamic_shared<Packed<T, C.vector>>(),
+      int(p.cols));
   const OwnWeights<W, C, C.has_weight != 0> weights(p.weight, walk);
   const OwnWeights<W, C, C.has_bias != 0> biases(p.bias, walk);
   float firsts[2] = {}, pivot = 0;  // of rows that are on their way, for whose values nobody waits

@@ -23,7 +23,7 @@ struct Squares {
 
 template <class T, class W, Config C>
 TC_DEVICE void persistent(const Params& p) {
-  RowWalk<T, Squares, C, C.has_residual != 0> walk(
+  RowPipeline<T, Squares, C, C.has_residual != 0> walk(
       static_shared<RowExchange<Squares, C>>(), dynamic_shared<Packed<T, C.vector>>(), int(p.cols));
   const OwnWeights<W, C, C.has_weight != 0> weights(p.weight, walk);
   float scale = 0;

@@ -14,8 +14,8 @@ namespace tensorcraft::kernel::softmax {
 struct Persistent {
   template <class T, Config C>
   TC_DEVICE static void run(const RowParams<Params, C>& p) {
-    RowWalk<T, ExpSum, C> walk(static_shared<RowExchange<ExpSum, C>>(),
-                               dynamic_shared<Packed<T, C.vector>>(), int(p.cols));
+    RowPipeline<T, ExpSum, C> walk(static_shared<RowExchange<ExpSum, C>>(),
+                                   dynamic_shared<Packed<T, C.vector>>(), int(p.cols));
     Finish<C> finish;
     walk.run(
         uint32_t(p.rows), p.taken,

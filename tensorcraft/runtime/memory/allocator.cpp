@@ -91,7 +91,7 @@ Allocator& allocator(Device device) {
   if (!device.is_cuda()) return *host;
   static std::mutex& mutex = *new std::mutex;
   static std::atomic<Node*>& first = *new std::atomic<Node*>(nullptr);
-  // First of all: what frees a tensor may not fail, even where the driver is gone.
+  // First of all: what frees a tensor may not fail, even if the driver is gone.
   if (Node* const known = find(first, device.index)) return known->allocator;
   cuda::require_usable();
   device_info(device);  // a device that does not exist is refused here

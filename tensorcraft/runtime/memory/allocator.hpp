@@ -20,18 +20,18 @@ struct AllocatorStatistics {
   int64_t live_bytes = 0;
 };
 
-// Where tensors get their memory. Calls are stream-ordered: a block may be used by work enqueued on
+// The source of tensors' memory. Calls are stream-ordered: a block may be used by work enqueued on
 // `stream` after allocate(), and deallocate() waits for work enqueued on `stream` before it.
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // 256-byte aligned; {nullptr, 0} for 0 bytes; kind out_of_memory where there is no room.
+  // 256-byte aligned; {nullptr, 0} for 0 bytes; kind out_of_memory if there is no room.
   virtual Block allocate(size_t bytes, StreamRef stream) = 0;
   virtual void deallocate(Block block, StreamRef stream) noexcept = 0;
   virtual AllocatorStatistics statistics() const = 0;
 };
 
-// Of so many elements; kind out_of_memory where 64 bits do not count them.
+// Bytes of so many elements; kind out_of_memory if 64 bits do not count them.
 size_t bytes_of(DType dtype, int64_t elements);
 
 // The allocator of a device. One a device, alive until the process ends.

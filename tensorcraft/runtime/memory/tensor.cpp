@@ -24,7 +24,7 @@ StreamRef current_after(const Tensor& tensor, int device) {
 }
 
 // From one GPU to another, by way of the host: the driver copies memory of stream-ordered
-// allocators between devices only where one may reach into the other's. Returns when all is copied.
+// allocators between devices only if one may reach into the other's. Returns when all is copied.
 void copy_across(const TensorView& to, const TensorView& from, StreamRef stream) {
   constexpr size_t kPiece = 16 << 20;
   const size_t bytes = to.nbytes();

@@ -13,8 +13,8 @@ namespace tensorcraft {
 class Tensor {
  public:
   Tensor() = default;
-  // Uninitialised memory, on the current stream where none is given. Kind value for a bad shape or
-  // device, out_of_memory where there is no room.
+  // Uninitialised memory, on the current stream if none is given. Kind value for a bad shape or
+  // device, out_of_memory if there is no room.
   Tensor(DType dtype, const Dims& shape, Device device = Device::cpu());
   Tensor(DType dtype, const Dims& shape, Device device, StreamRef stream);
   ~Tensor();
@@ -37,11 +37,11 @@ class Tensor {
   TensorView view() const { return {data(), dtype_, shape_, device_}; }
   operator TensorView() const { return view(); }  // NOLINT
 
-  // Copies the bytes of the whole tensor and waits; kind value where `bytes` is not nbytes(). Like
+  // Copies the bytes of the whole tensor and waits; kind value if `bytes` is not nbytes(). Like
   // to(), on the current stream, after what the tensor's own stream holds so far.
   void copy_from_host(const void* source, size_t bytes);
   void copy_to_host(void* target, size_t bytes) const;
-  // A copy on another device (or the same); waits where host memory takes part.
+  // A copy on another device (or the same); waits if host memory takes part.
   Tensor to(Device device) const;
 
  private:
@@ -53,8 +53,8 @@ class Tensor {
   DType dtype_ = DType::float32;
 };
 
-// Copies between two contiguous views of equal dtype and size on any devices. Waits where host
-// memory takes part and between two GPUs, which streams that are captured refuse; else enqueues on
+// Copies between two contiguous views of equal dtype and size on any devices. Waits if host memory
+// takes part and between two GPUs, which streams that are captured refuse; else enqueues on
 // `stream`.
 void copy_bytes(const TensorView& to, const TensorView& from, StreamRef stream);
 

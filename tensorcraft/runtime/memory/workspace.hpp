@@ -7,9 +7,9 @@
 namespace tensorcraft {
 
 // A tensor for what one call's kernels tell each other, enqueued on `stream` while it lives. Not
-// cleared; kind out_of_memory where there is no room. In a call that is recorded into a graph a
-// small one belongs to the graph, as if the caller had given it; all others come from
-// allocator(device) and go back on the same stream.
+// cleared; kind out_of_memory if there is no room. In a call that is recorded into a graph a small
+// one belongs to the graph, as if the caller had given it; all others come from allocator(device)
+// and go back on the same stream.
 class Workspace {
  public:
   Workspace(DType dtype, const Dims& shape, Device device, StreamRef stream);

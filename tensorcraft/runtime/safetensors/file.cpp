@@ -20,7 +20,7 @@ using safetensors::Refusal;
 using safetensors::Staging;
 using safetensors::TensorInfo;
 
-// An open file and where its data begins.
+// An open file and the offset of its data.
 class SafeTensors::Shard {
  public:
   explicit Shard(const std::string& path) : file(path) {}

@@ -28,8 +28,8 @@ class TensorResource {
   const std::string& name() const { return name_; }
   // Read-only; valid while this resource lives.
   TensorView view() const { return storage_.view().as_read_only(); }
-  // Reads the bytes again and compares them with the checksum of the load; kind internal where they
-  // changed, kind value where the load took no checksum.
+  // Reads the bytes again and compares them with the checksum of the load; kind internal if they
+  // changed, kind value if the load took no checksum.
   void verify() const;
 
  private:
@@ -50,7 +50,7 @@ struct LoadOptions {
 class SafeTensors {
  public:
   // A file, an index (.json), or a folder with one of the two. Kind not_found for a missing path,
-  // io where it cannot be read, value (with the refusal's name) where it breaks the format.
+  // io if it cannot be read, value (with the refusal's name) if it breaks the format.
   explicit SafeTensors(const std::string& path);
   ~SafeTensors();
   SafeTensors(SafeTensors&&) noexcept;
@@ -67,8 +67,8 @@ class SafeTensors {
   uint64_t nbytes() const;
 
   // Reads one tensor into new memory of the device and waits for it. Kind key for an unknown name,
-  // type for a dtype the library lacks, value for more than kMaxRank dimensions, io where the file
-  // is shorter than it was or changed since it was opened.
+  // type for a dtype the library lacks, value for more than kMaxRank dimensions, io if the file is
+  // shorter than it was or changed since it was opened.
   std::shared_ptr<const TensorResource> load(std::string_view name, Device device = Device::cpu(),
                                              const LoadOptions& options = {}) const;
   // Every tensor, in the order of names().

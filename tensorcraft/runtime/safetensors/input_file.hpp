@@ -18,9 +18,9 @@ class InputFile {
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return identity_.size; }
-  // Fills `to` from `offset`; kind io with both byte counts where the file ends before.
+  // Fills `to` from `offset`; kind io with both byte counts if the file ends before.
   void read(void* to, size_t bytes, uint64_t offset) const;
-  // Kind io where the path or the open file is no longer what was opened.
+  // Kind io if the path or the open file is no longer what was opened.
   void check_unchanged() const;
 
  private:

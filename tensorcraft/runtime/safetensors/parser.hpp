@@ -23,7 +23,7 @@ inline constexpr size_t kMaxFileRank = 32;
 struct TensorInfo {
   std::string name;
   std::string_view format;     // the file's word, "F32"
-  std::optional<DType> dtype;  // none where the library has no such type (F64, U16, ...)
+  std::optional<DType> dtype;  // none if the library has no such type (F64, U16, ...)
   std::vector<int64_t> shape;
   uint64_t begin = 0, end = 0;
 

@@ -243,7 +243,7 @@ void Core::start(Record& record, Time now, Actions& actions) {
   actions.start.push_back(task.id);
 }
 
-// Ends one task and, where it did not complete, all that depend on it.
+// Ends one task and, if it did not complete, all that depend on it.
 void Core::end(TaskId id, TaskState state, std::string error, Time now, Actions& actions) {
   Record& first = find(id);
   close(first, state, now);

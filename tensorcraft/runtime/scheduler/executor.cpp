@@ -101,7 +101,7 @@ struct CudaExecutor::State {
   struct InFlight {
     TaskId id;
     std::optional<std::string> error;        // of the work; reported when the event is done
-    std::optional<tensorcraft::Event> done;  // none where recording it failed
+    std::optional<tensorcraft::Event> done;  // none if recording it failed
     Work work;
   };
   std::mutex mutex;

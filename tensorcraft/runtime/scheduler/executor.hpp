@@ -57,7 +57,7 @@ class CpuExecutor final : public Executor {
 };
 
 // Runs each task's work at once on the calling thread, on one of its own streams, and takes the
-// task for ended when an event recorded behind the work is done. The destructor waits for the GPU.
+// task for ended when an event recorded after the work is done. The destructor waits for the GPU.
 class CudaExecutor final : public Executor {
  public:
   // Task::stream counts modulo `streams`. Kind value for less than one stream or an unknown device.

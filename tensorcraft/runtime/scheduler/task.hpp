@@ -8,12 +8,12 @@
 
 namespace tensorcraft::scheduler {
 
-// Chosen by whoever submits; unique among the tasks that a scheduler knows.
+// Chosen by the submitter; unique among the tasks that a scheduler knows.
 using TaskId = uint64_t;
 // A duration, or the time since whatever moment the clock counts from.
 using Time = std::chrono::nanoseconds;
 
-// Where a task stands; the last three are terminal.
+// The state of a task; the last three are terminal.
 enum class TaskState : uint8_t { pending, running, completed, failed, cancelled };
 // How a task is ranked within its class: by submission, by run estimate (shortest first), or by
 // Task::priority (highest first). Tasks ranked by priority go before those ranked by estimate, and
@@ -58,7 +58,7 @@ struct TaskStatus {
   Time submitted{0}, started{0}, ended{0};
   std::string error;  // why it failed
 
-  // Enters a state and stamps the time. Kind value, with nothing changed, where there is no edge.
+  // Enters a state and stamps the time. Kind value, with nothing changed, if there is no edge.
   void move_to(TaskState to, Time now);
 };
 

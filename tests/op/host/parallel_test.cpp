@@ -139,7 +139,8 @@ TEST(SetNumThreads, UsesMoreThanOneThread) {
   EXPECT_EQ(arrived, 2);
 }
 
-// A virtual machine's Linux would let a worker wait behind its caller while another core is idle.
+// A virtual machine's Linux would let a worker wait for its caller's core while another core is
+// idle.
 TEST(Workers, LeaveTheirCallersCore) {
   cpu_set_t own;
   ASSERT_EQ(sched_getaffinity(0, sizeof own, &own), 0);

@@ -33,7 +33,7 @@ std::string index_of(std::string_view weight_map) {
   return join(R"({"weight_map":{)", weight_map, "}}");
 }
 
-// The kind and the reason's name of the error that opening gives, "" where there is none.
+// The kind and the reason's name of the error that opening gives, "" if there is none.
 std::string refusal_of(const std::string& path) {
   const auto error = error_of([&] { SafeTensors{path}; });
   if (!error) return "";
@@ -232,7 +232,7 @@ TEST(SafeTensors, NoticesAFileThatChangesDuringTheLoad) {
             "[changed_while_reading]");
 }
 
-// Promise 19's shape: 200 GB that no disk holds, read where it is asked for.
+// Promise 19's shape: 200 GB that no disk holds, read in the parts that are asked for.
 TEST(SafeTensors, ReadsFromASparseFileOf200GB) {
   const TemporaryFolder folder;
   const uint64_t half = 100'000'000'000;

@@ -18,7 +18,7 @@ std::variant<Header, Refused> parse(std::string_view bytes, uint64_t file_size) 
 }
 std::variant<Header, Refused> parse(std::string_view bytes) { return parse(bytes, bytes.size()); }
 
-// "" where the file is accepted, else the reason's name.
+// "" if the file is accepted, else the reason's name.
 std::string_view reason(const std::variant<Header, Refused>& result) {
   const auto* refused = std::get_if<Refused>(&result);
   return refused ? to_string(refused->reason) : "";

@@ -20,7 +20,7 @@ using test::FakeDriver;
 using test::FakeGpu;
 using namespace std::chrono_literals;
 
-// How each of `count` tasks ended, "" where it completed. Fails after some seconds.
+// How each of `count` tasks ended, "" if it completed. Fails after some seconds.
 std::map<TaskId, std::string> ends_of(Executor& executor, size_t count) {
   std::map<TaskId, std::string> ends;
   for (int i = 0; i < 100 && ends.size() < count; ++i) {

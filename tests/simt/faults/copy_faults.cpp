@@ -201,7 +201,7 @@ void wrong_swizzle(const FaultParams& p, bool fault) {
 
 std::span<const Fault> copy_faults() {
   static constexpr char kUndelivered[] = "has not delivered yet; wait for it first",
-                        kUnwritten[] = "which nobody wrote", kRace[] = "race: this thread",
+                        kUnwritten[] = "which was never written", kRace[] = "race: this thread",
                         kWrong[] = "wrong result", kDeadlock[] = "deadlock: every thread waits";
   static const Fault faults[] = {
       {.name = "missing wait_group",

@@ -22,13 +22,14 @@ using FaultKernel = void (*)(const FaultParams& p, bool fault);
 
 struct Fault {
   const char* name;
-  const char* pattern;  // where such code stands
+  const char* pattern;  // the place of such code
   FaultKernel kernel;
   Index3 block{32};
   Index3 cluster{1};  // and the grid
   size_t shared_bytes = 0;
-  // What the report must say in every build, and where ASan or the race build says another; null
-  // where a build does not find it. "wrong result" stands for values that differ from the twin's.
+  // What the report must say in every build, and if ASan or the race build say something else,
+  // that; null if a build does not find it. "wrong result" stands for values that differ from the
+  // twin's.
   const char* any = nullptr;
   const char* asan = any;
   const char* race = any;

@@ -85,7 +85,7 @@ void cluster_race(const FaultParams& p, bool fault) {
   ptx::cluster_sync();
 }
 
-// Sums of pairs, where the hardware has none.
+// Sums of pairs, which the hardware has not.
 void remote_pairs(const FaultParams& p, bool fault) {
   struct Cell {
     Vec2<f16> sum;
@@ -140,7 +140,7 @@ std::span<const Fault> hopper_faults() {
        .kernel = cluster_race,
        .cluster = {2},
        .any = "wrong result",
-       .race = "which nobody wrote"},
+       .race = "which was never written"},
       {.name = "pairs added in another block",
        .pattern = "distributed shared memory",
        .kernel = remote_pairs,

@@ -104,7 +104,7 @@ void scratch_reused(const FaultParams& p, bool fault) {
   p.out[threadIdx.x] = result;
 }
 
-// Zeros behind the end of the row are left out.
+// Zeros past the end of the row are left out.
 void stale_shared_read(const FaultParams& p, bool fault) {
   Tile& tile = static_shared<Tile>();
   const bool inside = threadIdx.x < 50;
@@ -206,7 +206,7 @@ void named_barrier_waits(const FaultParams& p, bool fault) {
 }  // namespace
 
 std::span<const Fault> thread_faults() {
-  static constexpr char kUnwritten[] = "which nobody wrote", kRace[] = "race: this thread",
+  static constexpr char kUnwritten[] = "which was never written", kRace[] = "race: this thread",
                         kWrong[] = "wrong result";
   static const Fault faults[] = {
       {.name = "missing barrier",

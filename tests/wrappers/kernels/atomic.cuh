@@ -65,7 +65,7 @@ TC_DEVICE void atomic_cas_u64(const Params& p) { swaps<uint64_t>(p); }
 TC_DEVICE void atomic_increment_u32(const Params& p) { increments<uint32_t>(p); }
 TC_DEVICE void atomic_exchange_u32(const Params& p) { exchanges<uint32_t>(p); }
 
-// The cell lies in shared memory.
+// The cell is in shared memory.
 struct FloatCell {
   float value;
 };

@@ -6,7 +6,7 @@
 #include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tests/wrappers/kernels/params.h"
 
-// Barriers: what was written before one is there behind it, and its phases come as they should.
+// Barriers: what was written before one is there after it, and its phases come as they should.
 namespace tensorcraft::test {
 
 inline constexpr int kBarrierThreads = 128, kHandovers = 6, kNamedSyncs = 15;
@@ -63,7 +63,7 @@ enum class PhaseOp : uint32_t {
   expect,            // bytes
   load,              // bytes that the copy engine brings
   wait,              // until the phase of this parity has completed
-  test,              // 1 where the phase of parity 0 has, 2 where that of parity 1 has
+  test,              // 1 if the phase of parity 0 has, 2 if that of parity 1 has
   initialise_again,  // with this count
 };
 inline constexpr int kPhaseOps = 64, kPhaseBytes = 1024, kPhaseHead = 4 + 2 * kPhaseOps;

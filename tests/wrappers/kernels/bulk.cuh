@@ -24,7 +24,7 @@ TC_DEVICE void copy_in(uint32_t* words, const uint32_t* from, int count) {
   for (int i = int(threadIdx.x); i < count; i += 32) words[i] = from[i];
 }
 
-// in: bytes to load, three words of nothing, the words. out: the words that came, zeros behind.
+// in: bytes to load, three words of nothing, the words. out: the words that came, then zeros.
 template <bool kHint>
 TC_DEVICE void load_bytes(const Params& p) {
   BulkShared& s = static_shared<BulkShared>();
@@ -100,7 +100,7 @@ TC_DEVICE void bulk_max_s32(const Params& p) { bulk_reduce<ptx::cp_reduce_async_
 inline constexpr int kMulticastBlocks = 4, kMulticastWords = 64;
 
 // in: to which blocks of the cluster each block sends, a mask each; kMulticastWords a block. out:
-// by block, what came from each, zeros where nothing did.
+// by block, what came from each, zeros if nothing did.
 TC_DEVICE void bulk_multicast(const Params& p) {
   BulkShared& s = static_shared<BulkShared>();
   const uint32_t rank = ptx::cluster_ctarank();

@@ -133,7 +133,7 @@ TC_DEVICE void cluster_atomics(const Params& p) {
   out[11] = bit_cast<uint32_t>(own.float_sum);
 }
 
-// The threads of block 0 add one after another to a float of block 1; in: where it begins, 32
+// The threads of block 0 add one after another to a float of block 1; in: its first value, 32
 // floats; out: what it becomes, what each thread got.
 struct RemoteFloat {
   float value;
@@ -170,7 +170,7 @@ TC_DEVICE void init_cluster_barrier(ClusterBarrierShared& s, uint32_t count) {
 }
 
 // Every block arrives at every other's barrier, `in` says how often, and last at its own. out: a
-// block's tests of both parities before and after its phases. Nobody begins a phase that another
+// block's tests of both parities before and after its phases. No block begins a phase that another
 // has not ended: arrivals beyond a phase's count are an error.
 TC_DEVICE void mbarrier_cluster(const Params& p) {
   ClusterBarrierShared& s = static_shared<ClusterBarrierShared>();

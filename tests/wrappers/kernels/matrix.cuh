@@ -11,7 +11,7 @@ struct MatrixShared {
   alignas(16) uint32_t rows[32][4];
 };
 
-// in: 32 rows of 16 bytes, and behind them the row that each lane names; out: a lane's registers.
+// in: 32 rows of 16 bytes, and after them the row that each lane names; out: a lane's registers.
 TC_DEVICE const uint32_t* fill_rows(const Params& p) {
   auto& shared = static_shared<MatrixShared>();
   for (int i = 0; i < 4; ++i) shared.rows[threadIdx.x][i] = block_in(p)[threadIdx.x * 4 + i];

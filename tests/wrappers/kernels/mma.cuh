@@ -4,7 +4,7 @@
 #include "tensorcraft/device/ptx/mma_bytes.cuh"
 #include "tests/wrappers/kernels/params.h"
 
-// in: a lane's registers of A, of B, of C, one lane behind the other; out: of D.
+// in: a lane's registers of A, of B, of C, one lane after the other; out: of D.
 namespace tensorcraft::test {
 
 TC_DEVICE void mma_f16_k8(const Params& p) {

@@ -5,8 +5,8 @@
 
 namespace tensorcraft::test {
 
-// A block reads its own words of `in` and writes its own words of `out`; where a case has clusters,
-// a cluster does.
+// A block reads its own words of `in` and writes its own words of `out`; if a case has clusters, a
+// cluster does.
 struct Params {
   TensorMap map;  // of the case's tensor
   const uint32_t* in;

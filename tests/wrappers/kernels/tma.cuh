@@ -7,8 +7,8 @@
 #include "tensorcraft/device/ptx/tma.cuh"
 #include "tests/wrappers/kernels/params.h"
 
-// Boxes of a tensor by the copy engine; blocks of a warp. in: where the box begins (five words),
-// its words, and for a multicast the mask and the words it brings to each block.
+// Boxes of a tensor by the copy engine; blocks of a warp. in: the first element of the box (five
+// words), its words, and for a multicast the mask and the words it brings to each block.
 namespace tensorcraft::test {
 
 inline constexpr int kBoxHead = 8, kMaxBoxWords = 8 * 1024, kTmaBlocks = 2;
@@ -23,7 +23,7 @@ TC_DEVICE void box_begins(int32_t (&at)[kRank], const uint32_t* in) {
   for (int i = 0; i < kRank; ++i) at[i] = int32_t(in[i]);
 }
 
-// The tensor lies in `in` behind the head. out: shared memory as the box lies there.
+// The tensor is in `in` after the head. out: shared memory with the box.
 template <int kRank>
 TC_DEVICE void load_box(const Params& p) {
   BoxShared& s = dynamic_shared<BoxShared>();
@@ -49,7 +49,7 @@ TC_DEVICE void tma_load_4(const Params& p) { load_box<4>(p); }
 TC_DEVICE void tma_load_5(const Params& p) { load_box<5>(p); }
 
 // Block 0 loads the box into the blocks of the mask, block 1 the same into its own second half.
-// out: by block, both halves, zeros where nothing came.
+// out: by block, both halves, zeros if nothing came.
 template <int kRank>
 TC_DEVICE void load_box_multicast(const Params& p) {
   BoxShared& s = dynamic_shared<BoxShared>();
@@ -90,7 +90,7 @@ struct Nothing {
   TC_DEVICE void operator()(const TensorMap*, const int32_t (&)[kRank], const void*) const {}
 };
 
-// The tensor is `out`. in: behind the head a box that is stored, and the operand of the reduction
+// The tensor is `out`. in: after the head a box that is stored, and the operand of the reduction
 // that follows.
 template <int kRank, class Reduce = Nothing>
 TC_DEVICE void store_box(const Params& p, Reduce reduce = {}) {

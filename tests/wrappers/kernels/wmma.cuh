@@ -40,7 +40,7 @@ TC_DEVICE void wmma_load_c_f32(const Params& p) {
   store_registers(p, c);
 }
 
-// in: four registers of A, four of B and eight of C, one lane behind the other; out: of D.
+// in: four registers of A, four of B and eight of C, one lane after the other; out: of D.
 inline constexpr int kWmmaLaneWords = 16;
 
 TC_DEVICE void wmma_mma_tf32(const Params& p) {
