@@ -4,7 +4,7 @@ set(TENSORCRAFT_FLOAT_OPTIONS -fno-trapping-math -fno-math-errno)
 
 # Warnings, and the probe that accepts or refuses the compiler with a named reason.
 set(TENSORCRAFT_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers)
-# Of code that runs for a moment, when compiling it takes longer: a quarter less than -O1 with GCC 12.
+# For code that runs for a moment, when compiling it takes longer: a quarter less than -O1 with GCC 12.
 set(TENSORCRAFT_QUICK_OPTIONS $<$<CONFIG:Release>:-Og>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 finds faults of these kinds in correct code.

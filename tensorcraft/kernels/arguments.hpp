@@ -29,8 +29,8 @@ void validate_alignment(const void* address) {
     throw std::invalid_argument("Pointer not aligned for vectorized access");
 }
 
-// Throws for a negative size, and where even the smallest tiles outnumber the blocks of a grid,
-// which are 2^31 - 1.
+// Throws for a negative size, and if even the smallest tiles outnumber the blocks of a grid, which
+// are 2^31 - 1.
 inline void validate_gemm_dims(int64_t m, int64_t n, int64_t k) {
   if (m < 0 || n < 0 || k < 0) throw std::invalid_argument("GEMM dimensions must be positive");
   const auto& tile = kernel::gemm::kNaiveTiles[0];
@@ -66,7 +66,7 @@ inline void validate_arrays(const char* launcher, std::initializer_list<NamedArr
   for (const auto& [name, address] : arrays) validate_pointer(launcher, name, address);
 }
 
-// What norms of rows share; false where there is nothing to do.
+// What norms of rows share; false if there is nothing to do.
 inline bool validate_norm(const char* launcher, const void* in, const void* out, int64_t rows,
                           int64_t cols, float eps) {
   validate_size(launcher, "rows", rows);
@@ -78,8 +78,8 @@ inline bool validate_norm(const char* launcher, const void* in, const void* out,
   return true;
 }
 
-// What a launcher that stores codes of 8 bits divides by: `scale`, finite and above 0, or where
-// `scales` is not null what is best for each row, which is stored there.
+// What a launcher that stores codes of 8 bits divides by: `scale`, finite and above 0, or, if
+// `scales` is not null, what is best for each row, which is stored there.
 struct CodeScale {
   float scale = 0;          // of every code
   float* scales = nullptr;  // one a row

@@ -94,10 +94,10 @@ inline void validate_attention(const AttentionShape& s) {
     throw std::invalid_argument("launch_attention: heads must be a multiple of heads_k");
 }
 
-// out = softmax(scale q k^T + mask) v for each batch and head; query head h reads head
-// h / (heads / heads_k) of k and v. T: float, f16 or bf16; scores and sums are float. A query that
-// sees no key gives 0, and -inf in lse. Returns the name of the variant, empty where there is
-// nothing to do. Errors and stream as launch_softmax.
+// out = softmax(scale q k^T + mask) v for each batch and head; query head h reads head h / (heads /
+// heads_k) of k and v. T: float, f16 or bf16; scores and sums are float. A query that sees no key
+// gives 0, and -inf in lse. Returns the name of the variant, empty if there is nothing to do.
+// Errors and stream as launch_softmax.
 template <class T>
 std::string_view launch_attention(const T* q, const T* k, const T* v, T* out,
                                   const AttentionShape& shape,

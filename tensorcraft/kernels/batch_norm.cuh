@@ -12,8 +12,8 @@
 // for inference, one block a channel for the other two (2 kernels each).
 namespace tensorcraft::kernels {
 
-// What training leaves behind: vectors of an element a channel, each null where it is not wanted.
-// The running statistics are read and replaced.
+// What training leaves: vectors of an element a channel, each null if it is not wanted. The running
+// statistics are read and replaced.
 template <class W>
 struct BatchStatistics {
   float* mean = nullptr;      // of the batch
@@ -103,7 +103,7 @@ struct BackwardChannel {
   }
 };
 
-// False where there is nothing to do.
+// False if there is nothing to do.
 inline bool check_sizes(const char* launcher, const void* in, const void* out, int64_t batch,
                         int64_t channels, int64_t spatial) {
   validate_size(launcher, "batch", batch);
@@ -119,7 +119,7 @@ inline bool check_sizes(const char* launcher, const void* in, const void* out, i
 
 // out = activation((in - running_mean) / sqrt(running_var + eps) * weight + bias) for each channel;
 // weight and bias may be null. T: float, f16 or bf16; W: T or float; computed in float. out may be
-// in. Returns the name of the variant, empty where there is nothing to do. Errors and stream as
+// in. Returns the name of the variant, empty if there is nothing to do. Errors and stream as
 // launch_softmax.
 template <Activation activation = Activation::none, class T, class W>
 std::string_view launch_batch_norm(const T* in, const W* running_mean, const W* running_var,

@@ -14,8 +14,8 @@
 
 static_assert(TC_CPP20, "the launchers need nvcc -std=c++20");
 
-// TC_CUDA_CHECK(call) throws std::runtime_error "file:line CUDA error: text" where a call of the
-// CUDA runtime fails; TC_CUDA_CHECK_LAST() does so for the last error, a launch's for one.
+// TC_CUDA_CHECK(call) throws std::runtime_error "file:line CUDA error: text" if a call of the CUDA
+// runtime fails; TC_CUDA_CHECK_LAST() does so for the last error, a launch's for one.
 #define TC_CUDA_CHECK(...) ::tensorcraft::kernels::check_cuda((__VA_ARGS__), __FILE__, __LINE__)
 #define TC_CUDA_CHECK_LAST() TC_CUDA_CHECK(cudaGetLastError())
 

@@ -48,10 +48,10 @@ struct Reduce {
 }  // namespace detail::cross_entropy
 
 // losses[i] = log(sum(exp(row i))) - row i[targets[i]] for `rows` rows of `classes` logits, one
-// behind another, and where lse is not null lse[i] = log(sum(exp(row i))), all in float. A row
-// whose target is ignore_index has loss -0, which is what launch_mean_loss knows it by; one whose
-// target is no class has loss NaN. T: float, f16 or bf16; Id: int32_t or int64_t. Returns the name
-// of the variant, empty where there is nothing to do. Errors and stream as launch_softmax.
+// after another, and, if lse is not null, lse[i] = log(sum(exp(row i))), all in float. A row whose
+// target is ignore_index has loss -0, which is what launch_mean_loss knows it by; one whose target
+// is no class has loss NaN. T: float, f16 or bf16; Id: int32_t or int64_t. Returns the name of the
+// variant, empty if there is nothing to do. Errors and stream as launch_softmax.
 template <class T, class Id>
 std::string_view launch_cross_entropy(const T* logits, const Id* targets, float* losses, float* lse,
                                       int64_t rows, int64_t classes,
@@ -72,8 +72,8 @@ std::string_view launch_cross_entropy(const T* logits, const Id* targets, float*
 }
 
 // *out = the mean of the losses that launch_cross_entropy wrote, over the rows that were not
-// ignored: NaN where there are none. `losses` starts at a multiple of 16 bytes. Errors and stream
-// as launch_softmax.
+// ignored: NaN if there are none. `losses` starts at a multiple of 16 bytes. Errors and stream as
+// launch_softmax.
 inline std::string_view launch_mean_loss(const float* losses, float* out, int64_t rows,
                                          cudaStream_t stream = nullptr, DebugInfo where = {}) {
   namespace e = detail::cross_entropy;

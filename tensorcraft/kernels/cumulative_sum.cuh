@@ -61,7 +61,7 @@ std::pair<std::string_view, Planned> plan(const Params& p, int num_sms) {
 
 }  // namespace detail::cumulative_sum
 
-// How much memory lets blocks share a row, where rows are too few to keep the current device busy;
+// How much memory lets blocks share a row if rows are too few to keep the current device busy;
 // often 0.
 template <class T>
 size_t cumulative_sum_workspace_bytes(const T* in, int64_t rows, int64_t cols,
@@ -72,11 +72,11 @@ size_t cumulative_sum_workspace_bytes(const T* in, int64_t rows, int64_t cols,
   return c::plan<T>(c::contiguous_params(in, nullptr, rows, cols), num_sms).second.workspace_bytes;
 }
 
-// out[i] = in[0] + ... + in[i] along each of `rows` rows of `cols` elements, one behind another.
-// T: float, f16 or bf16, added in float, or an integer, which wraps; Out: T, or int64_t for
-// integers. `workspace` has cumulative_sum_workspace_bytes() and belongs to this call until it is
-// done; null is slower for few long rows and adds in another order. out may not be in. Returns the
-// name of the variant, empty where there is nothing to do. Errors and stream as launch_softmax.
+// out[i] = in[0] + ... + in[i] along each of `rows` rows of `cols` elements, one after another. T:
+// float, f16 or bf16, added in float, or an integer, which wraps; Out: T, or int64_t for integers.
+// `workspace` has cumulative_sum_workspace_bytes() and belongs to this call until it is done; null
+// is slower for few long rows and adds in another order. out may not be in. Returns the name of the
+// variant, empty if there is nothing to do. Errors and stream as launch_softmax.
 template <class T, class Out>
 std::string_view launch_cumulative_sum(const T* in, Out* out, int64_t rows, int64_t cols,
                                        void* workspace = nullptr, cudaStream_t stream = nullptr,

@@ -121,7 +121,7 @@ bool is_aligned_for(const T* address) {
 
 // out[i] = function(in[i]) for n elements; `function` is any callable with a __device__ operator(),
 // a lambda under nvcc --extended-lambda too; f16, bf16 and float8 reach it as float. Blocks of 256
-// threads, 4 elements an access where the addresses allow it, at most 65535 blocks. n = 0 does
+// threads, 4 elements an access if the addresses allow it, at most 65535 blocks. n = 0 does
 // nothing. Errors and stream as launch_softmax.
 template <class In, class Out, class Function>
   requires(!std::is_pointer_v<Function> && !std::is_arithmetic_v<Function>)

@@ -10,7 +10,7 @@
 namespace tensorcraft::kernels {
 namespace detail {
 
-// Where only bits move, one kernel serves every type of a size.
+// As only bits move, one kernel serves every type of a size.
 template <size_t bytes>
 using Moved = std::conditional_t<
     bytes == 1, uint8_t,
@@ -58,7 +58,7 @@ struct Naive {
 
 // out[i, :] = table[ids[i], :] for `count` ids and a row-major table [rows, cols]; an id outside
 // [0, rows) gives a row of NaN. T: float, f16, bf16, e4m3 or e5m2; Id: int32_t or int64_t. Returns
-// the name of the variant, empty where there is nothing to do. Errors and stream as launch_softmax.
+// the name of the variant, empty if there is nothing to do. Errors and stream as launch_softmax.
 template <class Id, class T>
 std::string_view launch_embedding(const Id* ids, const T* table, T* out, int64_t count,
                                   int64_t rows, int64_t cols, cudaStream_t stream = nullptr,

@@ -49,8 +49,8 @@ struct Naive {
 
 // out[o, i, :] = x[o, indices[i], :] for a dense x of [outer, axis_size, inner] and `count` indices
 // in [-axis_size, axis_size); any other index gives elements of bits 0. T: any type of 1, 2, 4 or 8
-// bytes; Id: int32_t or int64_t. Returns the name of the variant, empty where there is nothing to
-// do. Errors and stream as launch_softmax.
+// bytes; Id: int32_t or int64_t. Returns the name of the variant, empty if there is nothing to do.
+// Errors and stream as launch_softmax.
 template <class Id, class T>
 std::string_view launch_take(const T* x, const Id* indices, T* out, int64_t outer,
                              int64_t axis_size, int64_t inner, int64_t count,

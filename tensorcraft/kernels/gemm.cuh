@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_bloc
   tensor_core<T, Out, C::value.config>(p);
 }
 
-// A kernel that can add C does where beta is not 0.
+// A kernel that can add C does if beta is not 0.
 constexpr Config tile_config(const TileShape& t, Layout a, Layout b) {
   return {.block_m = t.block_m,
           .block_n = t.block_n,
@@ -85,9 +85,8 @@ constexpr Config async_config(const TileShape& t, bool wide) {
   return c;
 }
 
-// What was compiled for any alignment serves where the plan's own Config was
-// not: the layouts of the call (a size of 1 makes them ambiguous), and single
-// accesses unless all may be wide.
+// What was compiled for any alignment serves if the plan's own Config was not: the layouts of the
+// call (a size of 1 makes them ambiguous), and single accesses unless all may be wide.
 template <class T>
 Launch compiled_for(Launch plan, const Problem& q) {
   Config& c = plan.config;
@@ -180,14 +179,13 @@ std::string_view run(std::string_view variant, const Problem& q, const Launch& p
 
 }  // namespace detail::gemm
 
-// C = alpha A B + beta C for row-major A [m, k], B [k, n], C [m, n] of T:
-// float, f16 or bf16. Sums are float, rounded once; k = 0 gives beta C; at beta
-// = 0 C is not read. Returns the name of the variant that was launched, empty
-// where C is empty. Throws std::invalid_argument for a null array or dimensions
-// as validate_gemm_dims; Error of kind unsupported for WGMMA_TMA, which this
-// release has no rung for, for TensorCore in float, which it would round, and
-// for DoubleBuffer in 16 bits, whose copies in flight cannot convert;
-// std::runtime_error where CUDA refuses. No version runs another's kernel.
+// C = alpha A B + beta C for row-major A [m, k], B [k, n], C [m, n] of T: float, f16 or bf16. Sums
+// are float, rounded once; k = 0 gives beta C; at beta = 0 C is not read. Returns the name of the
+// variant that was launched, empty if C is empty. Throws std::invalid_argument for a null array or
+// dimensions as validate_gemm_dims; Error of kind unsupported for WGMMA_TMA, which this release has
+// no rung for, for TensorCore in float, which it would round, and for DoubleBuffer in 16 bits,
+// whose copies in flight cannot convert; std::runtime_error if CUDA refuses. No version runs
+// another's kernel.
 template <class T>
 std::string_view launch_gemm(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t k,
                              float alpha = 1, float beta = 0,

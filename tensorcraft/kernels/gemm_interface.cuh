@@ -15,8 +15,8 @@
 // and with single accesses: 32 kernels), vectorized for float (16), thread_tiled for float8 (8).
 namespace tensorcraft::kernels {
 
-// The tile that wins where another would take as long. `stages` is how many tiles of an operand are
-// in flight at most: tensor_core has two.
+// The tile that wins if another would take as long. `stages` is how many tiles of an operand are in
+// flight at most: tensor_core has two.
 struct GemmConfig {
   // In elements of the result, but tile_k, which is along the sum.
   int tile_m = 128, tile_n = 128, tile_k = 32;
@@ -128,11 +128,11 @@ struct InterfaceThreadTiled {
 template <class T>
 class GEMMInterface {
  public:
-  // `layout` says how A [m, k] and B [k, n] lie: ROW_COL, the default, has rows of A and columns of
-  // B next to each other in memory (NT: B is stored as [n, k]). C and D are row-major [m, n] and
-  // may be one array. At beta = 0 C is not read. Returns the name of the variant that was launched,
-  // empty where D is empty. Throws std::invalid_argument "Null pointer arguments" and "Invalid
-  // matrix dimensions" (a negative one), std::runtime_error where CUDA refuses.
+  // `layout` says how memory holds A [m, k] and B [k, n]: ROW_COL, the default, has rows of A and
+  // columns of B next to each other in memory (NT: B is stored as [n, k]). C and D are row-major
+  // [m, n] and may be one array. At beta = 0 C is not read. Returns the name of the variant that
+  // was launched, empty if D is empty. Throws std::invalid_argument "Null pointer arguments" and
+  // "Invalid matrix dimensions" (a negative one), std::runtime_error if CUDA refuses.
   template <class Out>
   static std::string_view execute(const T* a, const T* b, const Out* c, Out* d, int64_t m,
                                   int64_t n, int64_t k, float alpha = 1, float beta = 0,
@@ -163,7 +163,7 @@ class GEMMInterface {
           "thread_tiled", q, g::thread_tiled_launch(q, sms), stream, where);
   }
 
-  // The same where C is D's former content.
+  // The same if C is D's former content.
   template <class Out>
   static std::string_view execute(const T* a, const T* b, Out* d, int64_t m, int64_t n, int64_t k,
                                   float alpha = 1, float beta = 0,

@@ -51,7 +51,7 @@ struct Problem {
   }
 };
 
-// Reads C only where it counts: at beta = 0 it may hold NaN.
+// Reads C only if it counts: at beta = 0 it may hold NaN.
 template <class T, class Out>
 Problem make_problem(const T* a, const T* b, const Out* c, Out* d, int64_t m, int64_t n, int64_t k,
                      float alpha, float beta, Layout a_layout, Layout b_layout) {

@@ -60,7 +60,7 @@ struct OneBlock {
 // out = (in - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of each of
 // `groups` groups of neighbouring channels of each sample; weight and bias [channels] may each be
 // null. T: float, f16 or bf16; W: T or float; computed in float. out may be in. Returns the name of
-// the variant, empty where there is nothing to do. Errors and stream as launch_softmax.
+// the variant, empty if there is nothing to do. Errors and stream as launch_softmax.
 template <class T, class W>
 std::string_view launch_group_norm(const T* in, const W* weight, const W* bias, T* out,
                                    int64_t batch, int64_t channels, int64_t spatial, int64_t groups,

@@ -170,9 +170,9 @@ std::string_view launch_rows(const Tensors& t, int64_t rows, int64_t cols, float
 }  // namespace detail::layer_norm
 
 // out = activation((in - mean) / sqrt(variance + eps) * weight + bias) for each of `rows` rows of
-// `cols` elements, one behind another; weight and bias [cols], mean and rstd [rows] may each be
+// `cols` elements, one after another; weight and bias [cols], mean and rstd [rows] may each be
 // null. T: float, f16 or bf16; W: T or float; computed in float. out may be in. Returns the name of
-// the variant, empty where there is nothing to do. Errors and stream as launch_softmax.
+// the variant, empty if there is nothing to do. Errors and stream as launch_softmax.
 template <Activation activation = Activation::none, class T, class W>
 std::string_view launch_layer_norm(const T* in, const W* weight, const W* bias, T* out,
                                    int64_t rows, int64_t cols, float eps = 1e-5f,
@@ -183,7 +183,7 @@ std::string_view launch_layer_norm(const T* in, const W* weight, const W* bias, 
       eps, stream, where);
 }
 
-// The same of in + residual, which residual_out receives where it is not null; out and residual_out
+// The same of in + residual, which residual_out receives if it is not null; out and residual_out
 // may be in or residual.
 template <Activation activation = Activation::none, class T, class W>
 std::string_view launch_layer_norm_residual(const T* in, const T* residual, const W* weight,
@@ -200,8 +200,8 @@ std::string_view launch_layer_norm_residual(const T* in, const T* residual, cons
 }
 
 // The same result as codes of 8 bits, divided by one scale or by each row's own: its largest
-// magnitude over the largest code, stored in scale.scales; 1 where that is 0. Rounded to nearest
-// even, saturated; a NaN as int8_t is 0. Q: e4m3, e5m2 or int8_t. The variants are in_registers and
+// magnitude over the largest code, stored in scale.scales; 1 if that is 0. Rounded to nearest even,
+// saturated; a NaN as int8_t is 0. Q: e4m3, e5m2 or int8_t. The variants are in_registers and
 // block.
 //   launch_layer_norm_quantized(in, weight, bias, codes, {.scales = scales}, rows, cols);
 template <Activation activation = Activation::none, class T, class W, class Q>
@@ -215,8 +215,8 @@ std::string_view launch_layer_norm_quantized(const T* in, const W* weight, const
       rows, cols, eps, stream, where);
 }
 
-// The codes of in + residual, which residual_out receives where it is not null and which may be in
-// or residual.
+// The codes of in + residual, which residual_out receives if it is not null and which may be in or
+// residual.
 template <Activation activation = Activation::none, class T, class W, class Q>
 std::string_view launch_layer_norm_residual_quantized(const T* in, const T* residual,
                                                       const W* weight, const W* bias, Q* out,

@@ -19,7 +19,7 @@ inline constexpr std::array kInstances{Instance<Config>{}};
 // out[b, :] = the mean of in[b, 0 .. lengths[b], :] for row-major in [batch, steps, cols], lengths
 // [batch] and out [batch, cols]; a length of 0 gives 0, and one outside [0, steps] is taken to the
 // nearer end. T: float, f16 or bf16, summed in float; Length: int32_t or int64_t. Returns the name
-// of the variant, empty where there is nothing to do. Errors and stream as launch_softmax.
+// of the variant, empty if there is nothing to do. Errors and stream as launch_softmax.
 template <class T, class Length>
 std::string_view launch_masked_mean(const T* in, const Length* lengths, T* out, int64_t batch,
                                     int64_t steps, int64_t cols, cudaStream_t stream = nullptr,

@@ -52,12 +52,12 @@ struct Naive {
 struct PadAxis {
   int64_t size;    // of x
   int64_t before;  // in front of it
-  int64_t after;   // behind it
+  int64_t after;   // after it
 };
 
 // out = x with a margin of `value`, both dense and row-major, of 1 to 8 axes. T: any type of 1, 2,
-// 4 or 8 bytes. Returns the name of the variant, empty where there is nothing to do. Errors and
-// stream as launch_softmax.
+// 4 or 8 bytes. Returns the name of the variant, empty if there is nothing to do. Errors and stream
+// as launch_softmax.
 template <class T>
 std::string_view launch_pad(const T* x, T* out, std::initializer_list<PadAxis> axes, T value,
                             cudaStream_t stream = nullptr, DebugInfo where = {}) {

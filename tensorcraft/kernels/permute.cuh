@@ -56,7 +56,7 @@ struct Naive {
 
 // out[b, j, i] = in[b, i, j] for `count` dense, row-major matrices of rows x cols; out is no part
 // of in. T: any type of 1, 2, 4 or 8 bytes, moved as bits. Returns the name of the variant, empty
-// where there is nothing to do. Errors and stream as launch_softmax.
+// if there is nothing to do. Errors and stream as launch_softmax.
 template <class T>
 std::string_view launch_transpose(const T* in, T* out, int64_t rows, int64_t cols,
                                   int64_t count = 1, cudaStream_t stream = nullptr,

@@ -123,7 +123,7 @@ std::pair<std::string_view, Planned> plan(const Params& p, int num_sms) {
 // What becomes of the elements, by the names of the operators; count is the sum of bools.
 using kernel::reduce::Operation;
 
-// How much memory lets blocks share the outputs of a reduction, where those alone would leave the
+// How much memory lets blocks share the outputs of a reduction, if those alone would leave the
 // current device idle; often 0.
 template <Operation operation, class T>
 size_t reduce_workspace_bytes(const T* in, int64_t outer, int64_t reduced, int64_t inner,
@@ -139,8 +139,8 @@ size_t reduce_workspace_bytes(const T* in, int64_t outer, int64_t reduced, int64
 // f16, bf16 or an integer; Out is what the operator of this name gives: T for max and min and for
 // floats, int64_t for argmax, count and sums of integers, bool for any and all. `correction` is
 // that of var. `workspace` has reduce_workspace_bytes() and belongs to this call until it is done;
-// null is slower for few outputs. Returns the name of the variant, empty where there is nothing to
-// do. Errors and stream as launch_softmax.
+// null is slower for few outputs. Returns the name of the variant, empty if there is nothing to do.
+// Errors and stream as launch_softmax.
 template <Operation operation, class T, class Out>
 std::string_view launch_reduce(const T* in, Out* out, int64_t outer, int64_t reduced, int64_t inner,
                                void* workspace = nullptr, float correction = 0,

@@ -161,10 +161,10 @@ std::string_view launch_rows(const Tensors& t, int64_t rows, int64_t cols, float
 
 }  // namespace detail::rms_norm
 
-// out = in / sqrt(mean(in^2) + eps) * weight for each of `rows` rows of `cols` elements, one behind
+// out = in / sqrt(mean(in^2) + eps) * weight for each of `rows` rows of `cols` elements, one after
 // another; weight [cols] may be null. T: float, f16 or bf16; W: T or float; computed in float. out
-// may be in. Returns the name of the variant, empty where there is nothing to do. Errors and stream
-// as launch_softmax.
+// may be in. Returns the name of the variant, empty if there is nothing to do. Errors and stream as
+// launch_softmax.
 template <class T, class W>
 std::string_view launch_rms_norm(const T* in, const W* weight, T* out, int64_t rows, int64_t cols,
                                  float eps = 1e-6f, cudaStream_t stream = nullptr,
@@ -173,7 +173,7 @@ std::string_view launch_rms_norm(const T* in, const W* weight, T* out, int64_t r
                                                     cols, eps, stream, where);
 }
 
-// The same of in + residual, which residual_out receives where it is not null; out and residual_out
+// The same of in + residual, which residual_out receives if it is not null; out and residual_out
 // may be in or residual.
 template <class T, class W>
 std::string_view launch_rms_norm_residual(const T* in, const T* residual, const W* weight, T* out,
@@ -186,8 +186,8 @@ std::string_view launch_rms_norm_residual(const T* in, const T* residual, const 
 }
 
 // The same result as codes of 8 bits, divided by one scale or by each row's own: its largest
-// magnitude over the largest code, stored in scale.scales; 1 where that is 0. Rounded to nearest
-// even, saturated; a NaN as int8_t is 0. Q: e4m3, e5m2 or int8_t. The variants are in_registers and
+// magnitude over the largest code, stored in scale.scales; 1 if that is 0. Rounded to nearest even,
+// saturated; a NaN as int8_t is 0. Q: e4m3, e5m2 or int8_t. The variants are in_registers and
 // block.
 //   launch_rms_norm_quantized(in, weight, codes, {.scales = scales}, rows, cols);
 template <class T, class W, class Q>
@@ -199,8 +199,8 @@ std::string_view launch_rms_norm_quantized(const T* in, const W* weight, Q* out,
                                                         scale, rows, cols, eps, stream, where);
 }
 
-// The codes of in + residual, which residual_out receives where it is not null and which may be in
-// or residual.
+// The codes of in + residual, which residual_out receives if it is not null and which may be in or
+// residual.
 template <class T, class W, class Q>
 std::string_view launch_rms_norm_residual_quantized(const T* in, const T* residual, const W* weight,
                                                     Q* out, T* residual_out, const CodeScale& scale,

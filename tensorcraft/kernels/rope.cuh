@@ -11,7 +11,7 @@ namespace tensorcraft::kernels {
 
 using RopeStyle = kernel::rope::Style;  // which elements are a pair
 
-// x is [tokens, heads, dim], `seq` tokens a sequence, one behind another.
+// x is [tokens, heads, dim], `seq` tokens a sequence, one after another.
 struct RopeShape {
   int64_t tokens;  // of all sequences together
   int64_t seq;     // tokens of one sequence
@@ -104,8 +104,8 @@ Params make_params(const T* in, T* out, const RopeShape& s, const RopeArguments<
 }  // namespace detail::rope
 
 // Turns each pair of each head by position * base^(-2i/dim), i the number of the pair; out may be
-// in. T: float, f16 or bf16; computed in float. Returns the name of the variant, empty where there
-// is nothing to do. Errors and stream as launch_softmax.
+// in. T: float, f16 or bf16; computed in float. Returns the name of the variant, empty if there is
+// nothing to do. Errors and stream as launch_softmax.
 template <RopeStyle style = RopeStyle::half, class T, class W = float>
 std::string_view launch_rope(const T* in, T* out, const RopeShape& shape,
                              const RopeArguments<T, W>& arguments = {},

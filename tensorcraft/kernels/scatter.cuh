@@ -80,8 +80,8 @@ std::string_view launch(const char* name, const Params& p, int64_t outer, int64_
 // out is x, but out[o, indices[o, j, i], i] = updates[o, j, i], for dense arrays: x and out are
 // [outer, size, inner], indices and updates [outer, count, inner]. Of several updates of one place
 // the last one stays; an update whose index is not in [-size, size) is left out. out may be x. T:
-// any type of 1, 2, 4 or 8 bytes; Id: int32_t or int64_t. Returns the name of the variant, empty
-// where there is nothing to do. Errors and stream as launch_softmax.
+// any type of 1, 2, 4 or 8 bytes; Id: int32_t or int64_t. Returns the name of the variant, empty if
+// there is nothing to do. Errors and stream as launch_softmax.
 template <class T, class Id>
 std::string_view launch_scatter(const T* x, const Id* indices, const T* updates, T* out,
                                 int64_t outer, int64_t size, int64_t inner, int64_t count,

@@ -36,7 +36,7 @@ inline constexpr BlockShape kBlockShapes[] = {{256, 1},  {256, 2},  {512, 2},
                                               {1024, 2}, {1024, 3}, {1024, 4}};
 inline constexpr BlockShape kRaggedShapes[] = {{256, 1}, {256, 2}, {256, 3},  {256, 4},
                                                {512, 3}, {512, 4}, {1024, 3}, {1024, 4}};
-// Of these: a warp has the shortest rows of float, and rows end at 16384 columns.
+// A warp has the shortest rows of float, and rows end at 16384 columns.
 template <int vector>
 inline constexpr int kFirstShape = vector == 4 ? 1 : 0;
 template <int vector>
@@ -126,11 +126,11 @@ std::string_view launch_form(const char* name, const T* in, T* out, int64_t rows
 
 }  // namespace detail::softmax
 
-// out = exp(in - max) / sum(exp(in - max)) for each of `rows` rows of `cols` elements, one behind
+// out = exp(in - max) / sum(exp(in - max)) for each of `rows` rows of `cols` elements, one after
 // another; out may be in. T: float, f16 or bf16, computed in float. -inf gives 0; a row with a NaN
 // or +inf, or of nothing but -inf, becomes NaN. Returns the name of the variant that was launched,
-// empty where there is nothing to do. Throws std::invalid_argument for a negative size or a null
-// array, std::runtime_error where CUDA refuses; enqueues on `stream` and waits for nothing.
+// empty if there is nothing to do. Throws std::invalid_argument for a negative size or a null
+// array, std::runtime_error if CUDA refuses; enqueues on `stream` and waits for nothing.
 template <class T>
 std::string_view launch_softmax(const T* in, T* out, int64_t rows, int64_t cols,
                                 cudaStream_t stream = nullptr, DebugInfo where = {}) {

@@ -48,11 +48,11 @@ struct Block {
 
 }  // namespace detail::topk
 
-// out[rows][k] = the k largest of each of `rows` rows of `cols` elements, one behind another, the
-// largest first, and where indices is not null indices[rows][k] = their columns: of equals the
-// lower column comes first, zeros of both signs are equal, and a NaN is larger than any number.
-// T: float, f16 or bf16; k is at most 64 and at most cols. out may not be in. Returns the name of
-// the variant, empty where there is nothing to do. Errors and stream as launch_softmax.
+// out[rows][k] = the k largest of each of `rows` rows of `cols` elements, one after another, the
+// largest first, and, if indices is not null, indices[rows][k] = their columns: of equals the lower
+// column comes first, zeros of both signs are equal, and a NaN is larger than any number. T: float,
+// f16 or bf16; k is at most 64 and at most cols. out may not be in. Returns the name of the
+// variant, empty if there is nothing to do. Errors and stream as launch_softmax.
 template <class T>
 std::string_view launch_topk(const T* in, T* out, int64_t* indices, int64_t rows, int64_t cols,
                              int64_t k, cudaStream_t stream = nullptr, DebugInfo where = {}) {

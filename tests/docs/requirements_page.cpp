@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Writes into docs/install.md, between its markers, from which
-// GPU on each variant runs, or with --check compares. A variant runs on an architecture if it
-// accepts one of the cases there.
+// SPDX-License-Identifier: Apache-2.0
+// Writes into docs/install.md, between its markers, from which GPU on each variant runs, or with
+// --check compares. A variant runs on an architecture if it accepts one of the cases there.
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tests/docs/page.hpp"

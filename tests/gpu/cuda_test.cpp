@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The driver layer on a real GPU; skipped if there is none.
+// SPDX-License-Identifier: Apache-2.0
+// The driver layer on a real GPU; skipped if there is none.
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Calls of the real driver's table fail before the driver sees
-// them, while a two-layer model runs: what tests/stress shows on the fake driver holds on a GPU.
-// Skipped if there is none.
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the real driver's table fail before the driver sees them, while a two-layer model runs:
+// what tests/stress shows on the fake driver holds on a GPU. Skipped if there is none.
 #include "tests/stress/driver_faults.hpp"
 
 #include "tensorcraft/cuda/nvrtc.hpp"

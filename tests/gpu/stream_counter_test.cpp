@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Kernels that count rows with a word of their stream, on a
-// real GPU; skipped if there is none.
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that count rows with a word of their stream, on a real GPU; skipped if there is none.
 #include "tensorcraft/cuda/stream_counter.hpp"
 
 #include "tensorcraft/cuda/device.hpp"

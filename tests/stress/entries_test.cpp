@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Entries that are not what they should be are misses and are
-// built again; and the folder stays within its size, however many write.
+// SPDX-License-Identifier: Apache-2.0
+// Entries that are not what they should be are misses and are built again; and the folder stays
+// within its size, however many write.
 #include "tensorcraft/jit/compiler.hpp"
 #include "tensorcraft/jit/kernel_cache.hpp"
 #include "tests/stress/stress.hpp"

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Processes killed at random moments of compile and publish
-// leave no bad entry, no lock and, after a while, no file; a process that waited for one of them
-// goes on.
+// SPDX-License-Identifier: Apache-2.0
+// Processes killed at random moments of compile and publish leave no bad entry, no lock and, after
+// a while, no file; a process that waited for one of them goes on.
 #include "tensorcraft/jit/compiler.hpp"
 #include "tensorcraft/jit/kernel_cache.hpp"
 #include "tests/stress/stress.hpp"
