@@ -14,7 +14,7 @@
 namespace tensorcraft::kernels {
 namespace detail {
 
-// As which kernels take elements that they only move: one for every type of a size.
+// The integer type under which kernels move elements: one for every type of a size.
 template <size_t bytes>
 using Bits = std::conditional_t<
     bytes == 1, uint8_t,
