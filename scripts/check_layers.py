@@ -18,7 +18,7 @@ HOST_BRANCH = {"tensorcraft/device/base.h", "tensorcraft/device/host.h"}
 HEADER_ONLY = {"tensorcraft/core/" + name for name in ("check.hpp", "dlpack.hpp", "error.hpp", "layout.hpp")}
 HEADER_ONLY |= {"tensorcraft/cuda/kernel_config.hpp"}
 # Plain C++ that the library and the launchers choose by.
-PLAN = re.compile(r"tensorcraft/(op/\w+_plan\.h|ops/\w+/plan\.h)$")
+PLAN = re.compile(r"tensorcraft/(op/(rung|\w+_plan)\.h|ops/\w+/plan\.h)$")
 FLOAT_TYPES = re.compile(r"tensorcraft/device/(base\.h|float\w*\.cuh|\w*types?\.(h|cuh))$")
 
 

@@ -116,6 +116,10 @@ struct Instance {
   }
 };
 
+// The default Config alone.
+template <class Config>
+inline constexpr std::array kDefaultInstance{Instance<Config>{}};
+
 // Equal in every field?
 template <class Config>
 bool is_same_config(const Config& a, const Config& b) {

@@ -8,13 +8,6 @@
 // Means over the first steps of sequences. Compiled for each T and Length: block, and naive for
 // more than 2^31 - 1 blocks (2 kernels).
 namespace tensorcraft::kernels {
-namespace detail::masked_mean {
-
-using namespace kernel::masked_mean;
-
-inline constexpr std::array kInstances{Instance<Config>{}};
-
-}  // namespace detail::masked_mean
 
 // out[b, :] = the mean of in[b, 0 .. lengths[b], :] for row-major in [batch, steps, cols], lengths
 // [batch] and out [batch, cols]; a length of 0 gives 0, and one outside [0, steps] is taken to the
@@ -24,15 +17,15 @@ template <class T, class Length>
 std::string_view launch_masked_mean(const T* in, const Length* lengths, T* out, int64_t batch,
                                     int64_t steps, int64_t cols, cudaStream_t stream = nullptr,
                                     DebugInfo where = {}) {
-  namespace m = detail::masked_mean;
+  namespace m = kernel::masked_mean;
   validate_sizes("launch_masked_mean", {{"batch", batch}, {"steps", steps}, {"cols", cols}});
   if (batch == 0 || cols == 0) return {};
   if (steps > 0) validate_pointer("launch_masked_mean", "in", in);
   validate_arrays("launch_masked_mean", {{"lengths", lengths}, {"out", out}});
   const m::Params p = m::contiguous_params(in, lengths, out, batch, steps, cols);
   return launch_ladder(m::kRungs, p, m::Given{}, stream, where,
-                       Kernels<m::Block, m::kInstances, T, Length>{"block"},
-                       Kernels<m::Naive, m::kInstances, T, Length>{"naive"});
+                       Kernels<m::Block, kDefaultInstance<m::Config>, T, Length>{"block"},
+                       Kernels<m::Naive, kDefaultInstance<m::Config>, T, Length>{"naive"});
 }
 
 }  // namespace tensorcraft::kernels

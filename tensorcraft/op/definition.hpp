@@ -101,7 +101,8 @@ struct Definition {
   std::vector<OutputSpec> (*infer)(std::span<const TensorView> inputs, const Options&);
   // The one check of all arguments; afterwards everything trusts the Problem.
   Problem (*check)(const Call<Options>&);
-  Cost (*cost)(const Problem&);
+  // The work. Null: every tensor is moved once, and each element of the first input takes one flop.
+  Cost (*cost)(const Problem&) = nullptr;
   Ladder<Problem> ladder = {};
   std::span<const HostVariant<Problem>> host = {};  // best first; at least one takes each problem
   std::span<const Variant<Problem>> table = {};     // TRANSITION
@@ -130,6 +131,8 @@ void check_tensors(std::string_view op, const NamedTensors& outputs, const Named
                    bool in_place);
 // The part of it that needs no real memory: devices equal, elements aligned.
 void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs);
+// The work of moving every tensor once.
+Cost moving_cost(const NamedTensors& outputs, const NamedTensors& inputs);
 // Outputs have a size that can be counted.
 void check_sizes(std::string_view op, std::span<const OutputSpec> specs);
 // The stream a call runs on.
@@ -420,7 +423,7 @@ class OperatorOf final : public Operator {
       const bool suits = c.reason.empty() || !a.variant.empty();
       if (c.accepted && wanted && suits && e.variant.empty()) e.variant = c.variant.name;
     }
-    e.cost = def_.cost(problem);
+    e.cost = def_.cost ? def_.cost(problem) : moving_cost(named_outputs, named_inputs);
     e.floor_us = floor_us(e.cost, device, a.inputs[0].dtype());
     return e;
   }

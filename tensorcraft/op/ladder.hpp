@@ -130,6 +130,9 @@ struct LadderFunctions {
 
 }  // namespace detail
 
+// The fields of a Config that has a count of threads alone.
+inline constexpr ConfigField kThreads[] = {{"threads"}};
+
 // The ladder of an operator's folder. describe: const Problem& -> RungCall; rungs: the array of
 // plan.h; instances: what the SIMT device has of them; complete: as in Ladder. `fields` are all
 // fields of the Config, whose type is named `config`.

@@ -80,6 +80,13 @@ void check_tensors(std::string_view op, const NamedTensors& outputs, const Named
   }
 }
 
+Cost moving_cost(const NamedTensors& outputs, const NamedTensors& inputs) {
+  Cost cost{.flops = double(inputs.entries()[0].view->size())};
+  for (const NamedTensors* tensors : {&outputs, &inputs})
+    for (const auto& t : tensors->entries()) cost.bytes += double(t.view->nbytes());
+  return cost;
+}
+
 void check_sizes(std::string_view op, std::span<const OutputSpec> specs) {
   for (const OutputSpec& spec : specs) {
     int64_t elements = 0;

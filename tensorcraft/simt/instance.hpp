@@ -46,6 +46,29 @@ template <class... Combination>
 struct AnyOf {};
 using Floats = AnyOf<Types<float>, Types<f16>, Types<bf16>>;
 
+// Pairs<Types<A...>, Types<B...>>: each A with each B.
+template <class... Lists>
+struct Joined;
+template <class... All>
+struct Joined<AnyOf<All...>> {
+  using type = AnyOf<All...>;
+};
+template <class... First, class... Second, class... Rest>
+struct Joined<AnyOf<First...>, AnyOf<Second...>, Rest...>
+    : Joined<AnyOf<First..., Second...>, Rest...> {};
+template <class A, class... B>
+using WithEachOf = AnyOf<Types<A, B>...>;
+template <class First, class Second>
+struct PairsOf;
+template <class... A, class... B>
+struct PairsOf<Types<A...>, Types<B...>> : Joined<WithEachOf<A, B...>...> {};
+template <class First, class Second>
+using Pairs = typename PairsOf<First, Second>::type;
+
+// The default Config alone.
+template <class Config>
+inline constexpr std::array kDefaultConfig{Config{}};
+
 // Whether the library has instances; their source files alone are compiled with the option.
 #if defined(TENSORCRAFT_SIMT)
 inline constexpr bool kHasInstances = TENSORCRAFT_SIMT != 0;

@@ -75,7 +75,7 @@ def test_the_benchmark_includes_the_library_and_its_runner_google_benchmark(tmp_
         ("kernels/gemm.cuh", '"tensorcraft/ops/gemm/00_naive.cuh"'),
         ("kernels/gemm.cuh", '"tensorcraft/ops/gemm/plan.h"'),
         ("kernels/check.cuh", "<cuda_runtime_api.h>"),
-        ("ops/gemm/plan.h", '"tensorcraft/op/launch_plan.h"'),
+        ("ops/gemm/plan.h", '"tensorcraft/op/rung.h"'),
         ("ops/gemm/plan.h", '"tensorcraft/ops/gemm/params.h"'),
         ("tensorcraft.hpp", '"tensorcraft/ops/gemm/gemm.hpp"'),
     ],

@@ -13,11 +13,12 @@ struct Naive {
     const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
     const int64_t b = i / p.cols, col = i % p.cols;
     if (b >= p.batch) return;
-    const T* x = static_cast<const T*>(p.x) + b * p.x_batch + col * p.x_col;
+    const T* x = static_cast<const T*>(p.x) + b * p.x_strides[0] + col * p.x_strides[2];
     const int64_t n = valid_steps<Length>(p, b);
     float sum = 0;
-    for (int64_t s = 0; s < n; ++s) sum += float(x[s * p.x_step]);
-    static_cast<T*>(p.out)[b * p.out_batch + col * p.out_col] = T(n > 0 ? sum / float(n) : 0.0f);
+    for (int64_t s = 0; s < n; ++s) sum += float(x[s * p.x_strides[1]]);
+    static_cast<T*>(p.out)[b * p.out_strides[0] + col * p.out_strides[1]] =
+        T(n > 0 ? sum / float(n) : 0.0f);
   }
 };
 

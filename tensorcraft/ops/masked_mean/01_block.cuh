@@ -25,15 +25,16 @@ struct Block {
 
     float sum = 0;
     if (col < p.cols) {
-      const T* x = static_cast<const T*>(p.x) + b * p.x_batch + col * p.x_col;
-      for (int64_t s = warp; s < n; s += warps) sum += float(x[s * p.x_step]);
+      const T* x = static_cast<const T*>(p.x) + b * p.x_strides[0] + col * p.x_strides[2];
+      for (int64_t s = warp; s < n; s += warps) sum += float(x[s * p.x_strides[1]]);
     }
     partial.sums[warp][lane] = sum;
     __syncthreads();
 
     if (warp > 0 || col >= p.cols) return;
     for (int w = 1; w < warps; ++w) sum += partial.sums[w][lane];
-    static_cast<T*>(p.out)[b * p.out_batch + col * p.out_col] = T(n > 0 ? sum / float(n) : 0.0f);
+    static_cast<T*>(p.out)[b * p.out_strides[0] + col * p.out_strides[1]] =
+        T(n > 0 ? sum / float(n) : 0.0f);
   }
 };
 

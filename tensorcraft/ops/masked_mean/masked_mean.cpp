@@ -11,25 +11,19 @@ namespace tensorcraft {
 namespace kernel::masked_mean {
 namespace {
 
-constexpr ConfigField kFields[] = {{"threads"}};
-
-Params params(const Problem& q) {
-  return {.x = q.x.data(),
-          .lengths = q.lengths.data(),
-          .out = q.out.data(),
-          .batch = q.x.shape(0),
-          .steps = q.x.shape(1),
-          .cols = q.x.shape(2),
-          .x_batch = q.x.stride(0),
-          .x_step = q.x.stride(1),
-          .x_col = q.x.stride(2),
-          .lengths_step = q.lengths.stride(0),
-          .out_batch = q.out.stride(0),
-          .out_col = q.out.stride(1)};
-}
-
 op::RungCall<Params, Given> rung_call(const Problem& q) {
-  return {params(q), {}, {q.x.dtype(), q.lengths.dtype()}};
+  const auto& [out, x, lengths] = q;
+  return {Params{.x = x.data(),
+                 .lengths = lengths.data(),
+                 .out = out.data(),
+                 .batch = x.shape(0),
+                 .steps = x.shape(1),
+                 .cols = x.shape(2),
+                 .x_strides = {x.stride(0), x.stride(1), x.stride(2)},
+                 .lengths_stride = lengths.stride(0),
+                 .out_strides = {out.stride(0), out.stride(1)}},
+          {},
+          {x.dtype(), lengths.dtype()}};
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -37,7 +31,7 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-Dims result_shape(std::span<const TensorView> in) {
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const MaskedMeanOptions&) {
   SymbolicSize batch("batch"), cols("dim");
   TensorMatcher({batch, kAnySize, cols})
       .with_any_strides()
@@ -47,22 +41,13 @@ Dims result_shape(std::span<const TensorView> in) {
       .with_any_strides()
       .with_dtype({DType::int32, DType::int64})
       .verify(in[1], "masked_mean", "lengths");
-  return {batch.unwrap(), cols.unwrap()};
-}
-
-std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const MaskedMeanOptions&) {
-  return {{"out", in[0].dtype(), result_shape(in)}};
+  return {{"out", in[0].dtype(), {batch.unwrap(), cols.unwrap()}}};
 }
 
 Problem check(const op::Call<MaskedMeanOptions>& call) {
-  const TensorView& x = call.in(0);
-  op::check_like("masked_mean", "out", call.out(), x.dtype(), result_shape(call.inputs));
-  return {call.out(), x, call.in(1)};
-}
-
-op::Cost cost(const Problem& q) {
-  return {.bytes = double(q.x.nbytes() + q.lengths.nbytes() + q.out.nbytes()),
-          .flops = double(q.x.size())};
+  const op::OutputSpec result = infer(call.inputs, call.options)[0];
+  op::check_like("masked_mean", "out", call.out(), result.dtype, result.shape);
+  return {call.out(), call.in(0), call.in(1)};
 }
 
 const op::Definition<Problem, MaskedMeanOptions> kDefinition{
@@ -79,8 +64,7 @@ const op::Definition<Problem, MaskedMeanOptions> kDefinition{
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,
     .check = check,
-    .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>("masked_mean", kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, instances>("masked_mean", op::kThreads),
     .host = kHost};
 
 }  // namespace

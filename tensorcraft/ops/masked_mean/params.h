@@ -6,12 +6,10 @@ namespace tensorcraft::kernel::masked_mean {
 
 // Run time: out[b, d] = the mean of x[b, 0 .. lengths[b], d]. Strides are in elements.
 struct Params {
-  const void* x;
-  const void* lengths;
+  const void *x, *lengths;
   void* out;
   int64_t batch, steps, cols;
-  int64_t x_batch, x_step, x_col;
-  int64_t lengths_step, out_batch, out_col;
+  int64_t x_strides[3], lengths_stride, out_strides[2];
 };
 
 struct Config {
@@ -19,10 +17,10 @@ struct Config {
 };
 inline constexpr int kLanes = 32;  // columns of a block of rung block: one for each lane
 
-// How many rows count; a length outside [0, steps] is taken to the nearer end.
+// How many steps count; a length outside [0, steps] is taken to the nearer end.
 template <class Length>
-TC_HOST_DEVICE int64_t valid_steps(const Params& p, int64_t b) {
-  const int64_t length = static_cast<const Length*>(p.lengths)[b * p.lengths_step];
+TC_DEVICE int64_t valid_steps(const Params& p, int64_t b) {
+  const int64_t length = static_cast<const Length*>(p.lengths)[b * p.lengths_stride];
   return length < 0 ? 0 : length > p.steps ? p.steps : length;
 }
 
