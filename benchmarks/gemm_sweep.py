@@ -1,4 +1,4 @@
-"""Times rungs of gemm with many tiles beside cuBLAS: what the tile tables in gemm_plan.cpp are chosen from.
+"""Times rungs of gemm with many tiles beside cuBLAS: what the tile tables in plan.h are chosen from.
 
     python benchmarks/gemm_sweep.py libgemm_sweep.so OUT.json [--size 4096 ...] [--dtype bfloat16 ...] [--layout NN NT]
         [--variant NAME ...] [--shipped] [--repeats 20]

@@ -33,8 +33,8 @@ void validate_alignment(const void* address) {
 // are 2^31 - 1.
 inline void validate_gemm_dims(int64_t m, int64_t n, int64_t k) {
   if (m < 0 || n < 0 || k < 0) throw std::invalid_argument("GEMM dimensions must be positive");
-  const auto& tile = kernel::gemm::kNaiveTiles[0];
-  const double tiles = double(div_ceil(m, tile.block_m)) * double(div_ceil(n, tile.block_n));
+  const auto& tile = kernel::gemm::kNaiveTile.block;
+  const double tiles = double(div_ceil(m, tile.m)) * double(div_ceil(n, tile.n));
   if (tiles > double(op::kMaxBlocks))
     throw std::invalid_argument("GEMM dimensions exceed maximum grid size");
 }

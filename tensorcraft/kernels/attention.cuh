@@ -17,55 +17,15 @@ namespace detail::attention {
 
 using namespace kernel::attention;
 
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    attention_tensor_core(const __grid_constant__ Params p) {
-  begin_kernel();
-  tensor_core<T, C::value.config>(p);
-}
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    attention_tiled(const __grid_constant__ Params p) {
-  begin_kernel();
-  tiled<T, C::value.config>(p);
-}
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    attention_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<T, C::value.config>(p);
-}
-
-template <class T>
-struct TensorCore {
-  static constexpr int kShort = 1, kLong = 512;  // sequences, for the two tiles of head_dim 64
-  static constexpr std::array list{Instance<Config>{tensor_core_config(32, kShort)},
-                                   Instance<Config>{tensor_core_config(64, kShort)},
-                                   Instance<Config>{tensor_core_config(64, kLong)},
-                                   Instance<Config>{tensor_core_config(128, kShort)}};
-  template <class C>
-  static constexpr auto entry() {
-    return &attention_tensor_core<T, C>;
-  }
-};
-template <class T>
-struct Tiled {
-  static constexpr std::array list{Instance<Config>{tiled_config(32)},
-                                   Instance<Config>{tiled_config(64)},
-                                   Instance<Config>{tiled_config(128)}};
-  template <class C>
-  static constexpr auto entry() {
-    return &attention_tiled<T, C>;
-  }
-};
-template <class T>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{{.threads = kThreads}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &attention_naive<T, C>;
-  }
-};
+inline constexpr int kShort = 1, kLong = 512;  // sequences, for the two tiles of head_dim 64
+inline constexpr std::array kTensorCoreList{Instance<Config>{tensor_core_config(32, kShort)},
+                                            Instance<Config>{tensor_core_config(64, kShort)},
+                                            Instance<Config>{tensor_core_config(64, kLong)},
+                                            Instance<Config>{tensor_core_config(128, kShort)}};
+inline constexpr std::array kTiledList{Instance<Config>{tiled_config(32)},
+                                       Instance<Config>{tiled_config(64)},
+                                       Instance<Config>{tiled_config(128)}};
+inline constexpr std::array kNaiveList{Instance<Config>{{.threads = kThreads}}};
 
 }  // namespace detail::attention
 
@@ -77,7 +37,7 @@ struct AttentionShape {
 
 // What need not be given.
 struct AttentionArguments {
-  std::optional<float> scale = {};       // of q k^T; 1 / sqrt(head_dim) where not given
+  std::optional<float> scale = {};       // of q k^T; 1 / sqrt(head_dim) if not given
   bool causal = false;                   // query i sees keys j <= i + seq_k - seq_q
   const int32_t* key_lengths = nullptr;  // [batch]: keys in use, the first ones
   float* lse = nullptr;                  // [batch, heads, seq_q]: log(sum(exp(score)))
@@ -94,10 +54,10 @@ inline void validate_attention(const AttentionShape& s) {
     throw std::invalid_argument("launch_attention: heads must be a multiple of heads_k");
 }
 
-// out = softmax(scale q k^T + mask) v for each batch and head; query head h reads head h / (heads /
-// heads_k) of k and v. T: float, f16 or bf16; scores and sums are float. A query that sees no key
-// gives 0, and -inf in lse. Returns the name of the variant, empty if there is nothing to do.
-// Errors and stream as launch_softmax.
+// out = softmax(scale q k^T + mask) v for each batch and head; query head h reads head
+// h / (heads / heads_k) of k and v. T: float, f16 or bf16; scores and sums are float. A query that
+// sees no key gives 0, and -inf in lse. Returns the name of the variant, empty if there is
+// nothing to do. Errors and stream as launch_softmax.
 template <class T>
 std::string_view launch_attention(const T* q, const T* k, const T* v, T* out,
                                   const AttentionShape& shape,
@@ -106,10 +66,8 @@ std::string_view launch_attention(const T* q, const T* k, const T* v, T* out,
   namespace a = detail::attention;
   validate_attention(shape);
   if (shape.batch == 0 || shape.heads == 0 || shape.seq_q == 0) return {};
-  validate_pointer("launch_attention", "q", q);
-  if (shape.seq_k > 0) validate_pointer("launch_attention", "k", k);
-  if (shape.seq_k > 0) validate_pointer("launch_attention", "v", v);
-  validate_pointer("launch_attention", "out", out);
+  validate_arrays("launch_attention", {{"q", q}, {"out", out}});
+  if (shape.seq_k > 0) validate_arrays("launch_attention", {{"k", k}, {"v", v}});
   a::Params p = a::contiguous_params(q, k, v, out, int32_t(shape.batch), int32_t(shape.heads),
                                      int32_t(shape.heads_k), int32_t(shape.seq_q),
                                      int32_t(shape.seq_k), int32_t(shape.head_dim));
@@ -119,19 +77,14 @@ std::string_view launch_attention(const T* q, const T* k, const T* v, T* out,
   p.causal = arguments.causal;
   p.key_lengths = arguments.key_lengths;
   p.lse = arguments.lse;
-  const auto shared = size_t(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, where));
-  if constexpr (sizeof(T) == 2) {
-    if (a::tensor_core_problem(p, a::rows_aligned(p, sizeof(T)), shared).empty() &&
-        launch_listed<a::TensorCore<T>>(a::tensor_core_launch(p), p, stream, where))
-      return "tensor_core";
-  } else {
-    if (a::tiled_problem(p, shared).empty() &&
-        launch_listed<a::Tiled<T>>(a::tiled_launch(p), p, stream, where))
-      return "tiled";
-  }
-  if (const auto problem = a::naive_problem(p); !problem.empty())
-    throw std::invalid_argument("launch_attention: " + std::string(problem));
-  return launch_or_fail<a::Naive<T>>("naive", a::naive_launch(p), p, stream, where);
+  const a::Given given{sizeof(T)};
+  if (const auto refusal = a::naive(p, given, {}).refusal; !refusal.empty())
+    throw std::invalid_argument("launch_attention: " + std::string(refusal));
+  using OnTiles = std::conditional_t<sizeof(T) == 2, Kernels<a::TensorCore, a::kTensorCoreList, T>,
+                                     Kernels<a::Tiled, a::kTiledList, T>>;
+  return launch_ladder(a::kRungs, p, given, stream, where,
+                       OnTiles{sizeof(T) == 2 ? "tensor_core" : "tiled"},
+                       Kernels<a::Naive, a::kNaiveList, T>{"naive"});
 }
 
 }  // namespace tensorcraft::kernels

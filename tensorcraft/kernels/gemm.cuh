@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/kernels/gemm_problem.hpp"
 #include "tensorcraft/kernels/launch.cuh"
 #include "tensorcraft/ops/gemm/00_naive.cuh"
 #include "tensorcraft/ops/gemm/02_block_tiled.cuh"
@@ -8,11 +7,10 @@
 #include "tensorcraft/ops/gemm/06_tensor_core.cuh"
 #include "tensorcraft/ops/gemm/plan.h"
 
-// Matrix products by a rung that the caller names. Compiled for each T, for
-// row-major matrices: naive and block_tiled (a kernel each), tensor_core in its
-// four tiles and async in its four, both with 16-byte and with single accesses,
-// with and without C (16 each). gemm_interface.cuh chooses itself and takes all
-// four layouts.
+// Matrix products by a rung that the caller names. Compiled for each T, for row-major matrices:
+// naive and block_tiled (a kernel each), tensor_core in its four tiles and async in its four, both
+// with 16-byte and with single accesses, with and without C (16 each). gemm_interface.cuh chooses
+// itself and takes all four layouts.
 namespace tensorcraft::kernels {
 
 // The steps of the ladder by the names of the hardware documents.
@@ -28,149 +26,80 @@ namespace detail::gemm {
 
 using namespace kernel::gemm;
 
-template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    gemm_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<T, Out, C::value.config>(p);
-}
-template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    gemm_block_tiled(const __grid_constant__ Params p) {
-  begin_kernel();
-  block_tiled<T, Out, C::value.config>(p);
-}
-template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    gemm_async(const __grid_constant__ Params p) {
-  begin_kernel();
-  async<T, Out, C::value.config>(p);
-}
-template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    gemm_tensor_core(const __grid_constant__ Params p) {
-  begin_kernel();
-  tensor_core<T, Out, C::value.config>(p);
-}
+constexpr Layout kRows = Layout::row_major;
 
 // A kernel that can add C does if beta is not 0.
-constexpr Config tile_config(const TileShape& t, Layout a, Layout b) {
-  return {.block_m = t.block_m,
-          .block_n = t.block_n,
-          .block_k = t.block_k,
-          .threads = t.threads,
-          .a_layout = a,
-          .b_layout = b,
-          .has_c = 1};
+constexpr Config with_layouts(Config tile, Layout a, Layout b, bool has_c = true) {
+  tile.a_layout = a;
+  tile.b_layout = b;
+  tile.has_c = has_c;
+  return tile;
 }
 
+// tensor_core with 16-byte or with single accesses.
 template <class T>
-constexpr Config tensor_core_config(const TileShape& t, Layout a, Layout b, bool wide) {
-  Config c = tile_config(t, a, b);
-  c.warp_m = t.part_m;
-  c.warp_n = t.part_n;
+constexpr Config tensor_core_config(const TileShape& t, Layout a, Layout b, bool wide, bool has_c) {
+  Config c = with_layouts(warp_tile(t, sizeof(T)), a, b, has_c);
   if (wide) c.a_vector = c.b_vector = 16 / int(sizeof(T)), c.d_vector = 4;
   return c;
 }
 
-// For row-major operands, of which async copies A along k: one element at a time.
-constexpr Config async_config(const TileShape& t, bool wide) {
-  Config c = tile_config(t, Layout::row_major, Layout::row_major);
-  c.thread_m = t.part_m;
-  c.thread_n = t.part_n;
-  c.warp_m = t.part_m * kAsyncLanesM;
-  c.warp_n = t.part_n * kAsyncLanesN;
-  c.stages = t.stages;
+// async for row-major operands, of which it copies A along k: one element at a time.
+constexpr Config async_config(const TileShape& t, bool wide, bool has_c) {
+  Config c = with_layouts(async_tile(t), kRows, kRows, has_c);
   if (wide) c.b_vector = c.d_vector = 4;
   return c;
 }
 
-// What was compiled for any alignment serves if the plan's own Config was not: the layouts of the
+inline constexpr std::array kNaiveList{
+    Instance<Config>{with_layouts(element_tile(kNaiveTile), kRows, kRows)}};
+inline constexpr std::array kBlockTiledList{
+    Instance<Config>{with_layouts(element_tile(kBlockTile), kRows, kRows)}};
+
+// Every tile with config(tile, wide, has_c).
+template <size_t n, class F>
+constexpr auto list_of(const TileShape (&tiles)[n], F config) {
+  std::array<Instance<Config>, 4 * n> all{};
+  size_t count = 0;
+  for (const TileShape& t : tiles)
+    for (const bool wide : {false, true})
+      for (const bool has_c : {false, true}) all[count++] = {config(t, wide, has_c), t.min_blocks};
+  return all;
+}
+inline constexpr auto kAsyncList = list_of(kAsyncTiles, async_config);
+template <class T>
+inline constexpr auto kTensorCoreList =
+    list_of(kTensorCoreTiles, [](const TileShape& t, bool wide, bool has_c) {
+      return tensor_core_config<T>(t, kRows, kRows, wide, has_c);
+    });
+
+// What was compiled for any alignment serves if the choice's own Config was not: the layouts of the
 // call (a size of 1 makes them ambiguous), and single accesses unless all may be wide.
 template <class T>
-Launch compiled_for(Launch plan, const Problem& q) {
-  Config& c = plan.config;
+Start compiled_for(Start start, Layout a_layout, Layout b_layout) {
+  Config& c = start.config;
   constexpr int kWide = 16 / int(sizeof(T));
   const bool is_async = c.stages > 1;
-  const bool wide = c.a_layout == q.a_layout && c.b_layout == q.b_layout &&
+  const bool wide = c.a_layout == a_layout && c.b_layout == b_layout &&
                     (is_async || c.a_vector == kWide) && c.b_vector == kWide && c.d_vector == 4;
-  c.a_layout = q.a_layout;
-  c.b_layout = q.b_layout;
+  c.a_layout = a_layout;
+  c.b_layout = b_layout;
   c.has_c = 1;
   if (!wide) c.a_vector = c.b_vector = c.d_vector = 1;
-  if (plan.shared_bytes && !is_async)
-    plan.shared_bytes = tensor_core_shared_bytes(c, int(sizeof(T)));
-  return plan;
+  if (start.shared_bytes && !is_async)
+    start.shared_bytes = tensor_core_shared_bytes(c, int(sizeof(T)));
+  return start;
 }
 
-constexpr Layout kRows = Layout::row_major;
-
-template <class T>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{tile_config(kNaiveTiles[0], kRows, kRows)}};
-  template <class C>
-  static constexpr auto entry() {
-    return &gemm_naive<T, T, C>;
-  }
-};
-template <class T>
-struct BlockTiled {
-  static constexpr std::array list{Instance<Config>{tile_config(kBlockTiles[0], kRows, kRows)}};
-  template <class C>
-  static constexpr auto entry() {
-    return &gemm_block_tiled<T, T, C>;
-  }
-};
-struct Async {
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, 4 * std::size(kAsyncTiles)> all{};
-    size_t count = 0;
-    for (const TileShape& t : kAsyncTiles)
-      for (const bool wide : {false, true})
-        for (const int has_c : {0, 1}) {
-          all[count] = {async_config(t, wide), t.min_blocks};
-          all[count++].config.has_c = has_c;
-        }
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &gemm_async<float, float, C>;
-  }
-};
-template <class T>
-struct TensorCore {
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, 4 * std::size(kTensorCoreTiles)> all{};
-    size_t count = 0;
-    for (const TileShape& t : kTensorCoreTiles)
-      for (const bool wide : {false, true})
-        for (const int has_c : {0, 1}) {
-          all[count] = {tensor_core_config<T>(t, kRows, kRows, wide), t.min_blocks};
-          all[count++].config.has_c = has_c;
-        }
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &gemm_tensor_core<T, T, C>;
-  }
-};
-
-inline void require_tiles(const Problem& q, const Launch& plan) {
-  if (plan.blocks > op::kMaxBlocks || q.k() < 0)
-    throw std::invalid_argument("GEMM dimensions exceed maximum grid size");
-}
-
-template <class Set, class T>
-std::string_view run(std::string_view variant, const Problem& q, const Launch& plan,
-                     cudaStream_t stream, DebugInfo where) {
-  require_tiles(q, plan);
-  Launch compiled = compiled_for<T>(plan, q);
-  compiled.config.has_c = q.beta != 0;
-  if (launch_listed<Set>(compiled, q.params(), stream, where)) return variant;
-  compiled.config.has_c = 1;
-  return launch_or_fail<Set>(variant, compiled, q.params(), stream, where);
+// Launches a start by what of `Set` serves it.
+template <class T, class Set>
+std::string_view run(Set compiled, const Start& start, const Params& p, Layout a_layout,
+                     Layout b_layout, cudaStream_t stream, DebugInfo where) {
+  Start served = compiled_for<T>(start, a_layout, b_layout);
+  served.config.has_c = p.beta != 0;
+  if (launch_listed<Set>(served, p, stream, where)) return compiled.variant;
+  served.config.has_c = 1;
+  return launch_or_fail<Set>(compiled.variant, served, p, stream, where);
 }
 
 [[noreturn]] inline void fail_unsupported(GemmVersion version, const char* why, DebugInfo where) {
@@ -180,7 +109,7 @@ std::string_view run(std::string_view variant, const Problem& q, const Launch& p
 }  // namespace detail::gemm
 
 // C = alpha A B + beta C for row-major A [m, k], B [k, n], C [m, n] of T: float, f16 or bf16. Sums
-// are float, rounded once; k = 0 gives beta C; at beta = 0 C is not read. Returns the name of the
+// are float, rounded once; k = 0 gives beta C; if beta is 0 C is not read. Returns the name of the
 // variant that was launched, empty if C is empty. Throws std::invalid_argument for a null array or
 // dimensions as validate_gemm_dims; Error of kind unsupported for WGMMA_TMA, which this release has
 // no rung for, for TensorCore in float, which it would round, and for DoubleBuffer in 16 bits,
@@ -200,21 +129,24 @@ std::string_view launch_gemm(const T* a, const T* b, T* c, int64_t m, int64_t n,
     g::fail_unsupported(version, "this release has no such rung", where);
   if (m == 0 || n == 0) return {};
   if ((k > 0 && (!a || !b)) || !c) throw std::invalid_argument("Null pointer arguments");
-  const g::Problem q = g::make_problem(a, b, c, c, m, n, k, alpha, beta, g::kRows, g::kRows);
+  const g::Params p = g::contiguous_params(a, g::kRows, b, g::kRows, c, c, m, n, k, alpha, beta);
+  const g::Given given{.operand_bytes = sizeof(T), .result_bytes = sizeof(T)};
+  const auto run = [&](auto compiled, auto choose) {
+    const g::Start start = choose(p, given, current_gpu(where)).start;
+    return g::run<T>(compiled, start, p, g::kRows, g::kRows, stream, where);
+  };
   if (version == GemmVersion::Naive)
-    return g::run<g::Naive<T>, T>("naive", q, g::naive_launch(q), stream, where);
+    return run(Kernels<g::Naive, g::kNaiveList, T, T>{"naive"}, g::naive);
   if (version == GemmVersion::Tiled)
-    return g::run<g::BlockTiled<T>, T>("block_tiled", q, g::block_tiled_launch(q), stream, where);
-  const auto sms = [&] { return device_attribute(cudaDevAttrMultiProcessorCount, where); };
+    return run(Kernels<g::BlockTiled, g::kBlockTiledList, T, T>{"block_tiled"}, g::block_tiled);
   if constexpr (sizeof(T) == 2) {
     if (version == GemmVersion::DoubleBuffer)
       g::fail_unsupported(version, "needs float: a copy in flight cannot convert", where);
-    return g::run<g::TensorCore<T>, T>("tensor_core", q, g::tensor_core_launch(q, sms()), stream,
-                                       where);
+    return run(Kernels<g::TensorCore, g::kTensorCoreList<T>, T, T>{"tensor_core"}, g::tensor_core);
   } else {
     if (version == GemmVersion::TensorCore)
       g::fail_unsupported(version, "needs f16 or bf16; float would be rounded", where);
-    return g::run<g::Async, T>("async", q, g::async_launch(q, sms()), stream, where);
+    return run(Kernels<g::Async, g::kAsyncList, T, T>{"async"}, g::async);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <utility>
 
 // Matrix products in all four layouts by a rung and a tile chosen for the call. Compiled for each T
@@ -27,26 +28,13 @@ struct GemmConfig {
 
 namespace detail::gemm {
 
-template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    gemm_vectorized(const __grid_constant__ Params p) {
-  begin_kernel();
-  vectorized<T, Out, C::value.config>(p);
-}
-template <class T, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    gemm_thread_tiled(const __grid_constant__ Params p) {
-  begin_kernel();
-  thread_tiled<T, Out, C::value.config>(p);
-}
-
 // tensor_core's tiles, that of a GemmConfig first: the first of equals is chosen.
 constexpr auto tiles_from(const GemmConfig& config) {
   std::array<TileShape, std::size(kTensorCoreTiles)> tiles{};
   std::copy(std::begin(kTensorCoreTiles), std::end(kTensorCoreTiles), tiles.begin());
   for (TileShape& t : tiles) {
-    if (t.block_m != config.tile_m || t.block_n != config.tile_n || t.block_k != config.tile_k ||
-        t.part_m != config.warp_m || t.part_n != config.warp_n)
+    if (t.block.m != config.tile_m || t.block.n != config.tile_n || t.block.k != config.tile_k ||
+        t.part.m != config.warp_m || t.part.n != config.warp_n)
       continue;
     std::swap(t, tiles[0]);
     return tiles;
@@ -55,72 +43,37 @@ constexpr auto tiles_from(const GemmConfig& config) {
 }
 inline constexpr auto kInterfaceTiles = tiles_from(GemmConfig{});
 
-// f(a_layout, b_layout) for each of the 4.
-template <class F>
-constexpr void for_each_form(F f) {
-  for (const Layout a : {Layout::row_major, Layout::column_major})
-    for (const Layout b : {Layout::row_major, Layout::column_major}) f(a, b);
+// Every tile in all four layouts, with single accesses and, if `kWide`, with wide ones:
+// instance(tile, a_layout, b_layout, wide).
+template <bool kWide, size_t n, class F>
+constexpr auto list_of_layouts(const std::array<TileShape, n>& tiles, F instance) {
+  std::array<Instance<Config>, (kWide ? 8 : 4) * n> all{};
+  size_t count = 0;
+  for (const TileShape& t : tiles)
+    for (const Layout a : {Layout::row_major, Layout::column_major})
+      for (const Layout b : {Layout::row_major, Layout::column_major}) {
+        all[count++] = instance(t, a, b, false);
+        if (kWide) all[count++] = instance(t, a, b, true);
+      }
+  return all;
 }
 
-template <class T, class Out>
-struct InterfaceTensorCore {
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, 8 * kInterfaceTiles.size()> all{};
-    size_t count = 0;
-    for (const TileShape& t : kInterfaceTiles)
-      for_each_form([&](Layout a, Layout b) {
-        for (const bool wide : {false, true})
-          all[count++] = {tensor_core_config<T>(t, a, b, wide), t.min_blocks};
-      });
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &gemm_tensor_core<T, Out, C>;
-  }
-};
+template <class T>
+inline constexpr auto kInterfaceTensorCoreList =
+    list_of_layouts<true>(kInterfaceTiles, [](const TileShape& t, Layout a, Layout b, bool wide) {
+      return Instance<Config>{tensor_core_config<T>(t, a, b, wide, true), t.min_blocks};
+    });
 
-// A thread's part of a tile, in accesses of `vector` elements.
-constexpr Config thread_config(const TileShape& t, Layout a, Layout b, int vector) {
-  Config c = tile_config(t, a, b);
-  c.thread_m = t.part_m;
-  c.thread_n = t.part_n;
-  c.a_vector = c.b_vector = c.d_vector = vector;
-  return c;
+// A thread's part of a tile, in accesses of 4 elements or of 1.
+constexpr Instance<Config> thread_instance(const TileShape& t, Layout a, Layout b, bool wide) {
+  Config c = with_layouts(thread_tile(t), a, b);
+  c.a_vector = c.b_vector = c.d_vector = wide ? 4 : 1;
+  return {c, wide ? 2 : 1};
 }
-
-template <class Out>
-struct InterfaceVectorized {
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, 8 * std::size(kVectorTiles)> all{};
-    size_t count = 0;
-    for (const TileShape& t : kVectorTiles)
-      for_each_form([&](Layout a, Layout b) {
-        all[count++] = {thread_config(t, a, b, 1), 1};
-        all[count++] = {thread_config(t, a, b, 4), 2};
-      });
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &gemm_vectorized<float, Out, C>;
-  }
-};
-
-template <class T, class Out>
-struct InterfaceThreadTiled {
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, 4 * std::size(kThreadTiles)> all{};
-    size_t count = 0;
-    for (const TileShape& t : kThreadTiles)
-      for_each_form([&](Layout a, Layout b) { all[count++] = {thread_config(t, a, b, 1)}; });
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &gemm_thread_tiled<T, Out, C>;
-  }
-};
+inline constexpr auto kVectorizedList =
+    list_of_layouts<true>(std::to_array(kThreadTiles), thread_instance);
+inline constexpr auto kThreadTiledList =
+    list_of_layouts<false>(std::to_array(kThreadTiles), thread_instance);
 
 }  // namespace detail::gemm
 
@@ -128,10 +81,10 @@ struct InterfaceThreadTiled {
 template <class T>
 class GEMMInterface {
  public:
-  // `layout` says how memory holds A [m, k] and B [k, n]: ROW_COL, the default, has rows of A and
-  // columns of B next to each other in memory (NT: B is stored as [n, k]). C and D are row-major
-  // [m, n] and may be one array. At beta = 0 C is not read. Returns the name of the variant that
-  // was launched, empty if D is empty. Throws std::invalid_argument "Null pointer arguments" and
+  // `layout` says how A [m, k] and B [k, n] lie: ROW_COL, the default, has rows of A and columns of
+  // B next to each other in memory (NT: B is stored as [n, k]). C and D are row-major [m, n] and
+  // may be one array. If beta is 0 C is not read. Returns the name of the variant that was
+  // launched, empty if D is empty. Throws std::invalid_argument "Null pointer arguments" and
   // "Invalid matrix dimensions" (a negative one), std::runtime_error if CUDA refuses.
   template <class Out>
   static std::string_view execute(const T* a, const T* b, const Out* c, Out* d, int64_t m,
@@ -148,19 +101,23 @@ class GEMMInterface {
     validate_gemm_dims(m, n, k);
     const bool a_columns = layout == MemoryLayout::COL_ROW || layout == MemoryLayout::COL_COL;
     const bool b_columns = layout == MemoryLayout::ROW_COL || layout == MemoryLayout::COL_COL;
-    const g::Problem q = g::make_problem(a, b, c, d, m, n, k, alpha, beta,
-                                         a_columns ? Layout::column_major : Layout::row_major,
-                                         b_columns ? Layout::column_major : Layout::row_major);
-    const int sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
+    const Layout a_layout = a_columns ? Layout::column_major : Layout::row_major;
+    const Layout b_layout = b_columns ? Layout::column_major : Layout::row_major;
+    const auto p = g::contiguous_params(a, a_layout, b, b_layout, c, d, m, n, k, alpha, beta);
+    const g::Given given{.operand_bytes = sizeof(T), .result_bytes = sizeof(Out)};
+    const op::Gpu gpu = current_gpu(where);
+    const auto run = [&](auto compiled, const g::Start& start) {
+      return g::run<T>(compiled, start, p, a_layout, b_layout, stream, where);
+    };
     if constexpr (sizeof(T) == 2 && GemmConfig{}.use_tensor_core)
-      return g::run<g::InterfaceTensorCore<T, Out>, T>(
-          "tensor_core", q, g::tensor_core_launch(q, sms, g::kInterfaceTiles), stream, where);
+      return run(Kernels<g::TensorCore, g::kInterfaceTensorCoreList<T>, T, Out>{"tensor_core"},
+                 g::tensor_core_start(p, given, gpu, g::kInterfaceTiles));
     else if constexpr (std::is_same_v<T, float>)
-      return g::run<g::InterfaceVectorized<Out>, T>("vectorized", q, g::vectorized_launch(q, sms),
-                                                    stream, where);
+      return run(Kernels<g::Vectorized, g::kVectorizedList, T, Out>{"vectorized"},
+                 g::vectorized(p, given, gpu).start);
     else
-      return g::run<g::InterfaceThreadTiled<T, Out>, T>(
-          "thread_tiled", q, g::thread_tiled_launch(q, sms), stream, where);
+      return run(Kernels<g::ThreadTiled, g::kThreadTiledList, T, Out>{"thread_tiled"},
+                 g::thread_tiled(p, given, gpu).start);
   }
 
   // The same if C is D's former content.

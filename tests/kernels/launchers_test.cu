@@ -39,22 +39,21 @@ TEST(GemmConfig, HasTheDefaultsOfAShippedTile) {
     return tile.block_m == config.tile_m && tile.block_n == config.tile_n &&
            tile.block_k == config.tile_k;
   };
-  static_assert(is_default(g::kInterfaceTiles[0]) && !is_default(g::kTensorCoreTiles[0]));
-  EXPECT_TRUE(is_default(g::InterfaceTensorCore<bf16, bf16>::list[0].config));
-  EXPECT_FALSE(is_default(g::TensorCore<bf16>::list[0].config));
+  static_assert(is_default(g::kInterfaceTensorCoreList<bf16>[0].config));
+  static_assert(!is_default(g::kTensorCoreList<bf16>[0].config));
   constexpr auto& another = g::kTensorCoreTiles[3];
-  static_assert(g::tiles_from({.tile_m = another.block_m,
-                               .tile_n = another.block_n,
-                               .tile_k = another.block_k,
-                               .warp_m = another.part_m,
-                               .warp_n = another.part_n})[0]
-                    .block_n == another.block_n);
+  static_assert(g::tiles_from({.tile_m = another.block.m,
+                               .tile_n = another.block.n,
+                               .tile_k = another.block.k,
+                               .warp_m = another.part.m,
+                               .warp_n = another.part.n})[0]
+                    .block.n == another.block.n);
   // 5 tiles of 128 x 256 take as long as 9 of 128 x 128: whichever comes first is taken.
-  const auto* x = reinterpret_cast<const bf16*>(kArray);
-  const auto q =
-      g::make_problem(x, x, x, const_cast<bf16*>(x), 128, 1152, 64, 1, 0, g::kRows, g::kRows);
-  EXPECT_TRUE(is_default(g::tensor_core_launch(q, 1, g::kInterfaceTiles).config));
-  EXPECT_FALSE(is_default(g::tensor_core_launch(q, 1).config));
+  const g::Params p = g::contiguous_params(kArray, g::kRows, kArray, g::kRows, nullptr, kArray, 128,
+                                           1152, 64, 1, 0);
+  const g::Given halves{.operand_bytes = 2, .result_bytes = 2};
+  EXPECT_TRUE(is_default(g::tensor_core_start(p, halves, {}, g::kInterfaceTiles).config));
+  EXPECT_FALSE(is_default(g::tensor_core_start(p, halves, {}).config));
   EXPECT_EQ(invalid([] { detail::gemm::tiles_from({.tile_m = 48}); }),
             "GemmConfig: there is no such tile");
 }
@@ -441,26 +440,26 @@ TEST(CompiledSets, HoldTheWidthsOfGates) {
 
 TEST(CompiledSets, HoldEveryProduct) {
   namespace g = detail::gemm;
+  const op::Gpu gpu{.architecture = 90, .num_sms = 132};
+  const g::Given two{.operand_bytes = 2, .result_bytes = 2};
+  const g::Given four{.operand_bytes = 4, .result_bytes = 4};
   for (const int64_t m : {1, 3, 64, 4096})
     for (const int64_t n : {1, 8, 100, 4096})
       for (const int64_t k : {0, 1, 7, 64, 4096})
         for (const float beta : {0.0f, 1.0f})
           for (const auto a : {g::Layout::row_major, g::Layout::column_major})
             for (const auto b : {g::Layout::row_major, g::Layout::column_major}) {
-              const auto* x = reinterpret_cast<const bf16*>(kArray);
-              const auto q = g::make_problem(x, x, x, const_cast<bf16*>(x), m, n, k, 1, beta, a, b);
-              const auto plan = g::tensor_core_launch(q, 132, g::kInterfaceTiles);
-              EXPECT_TRUE((
-                  is_compiled<g::InterfaceTensorCore<bf16, bf16>>(g::compiled_for<bf16>(plan, q))));
-              if (a != b || a != g::Layout::row_major) continue;
-              EXPECT_TRUE((is_compiled<g::TensorCore<bf16>>(
-                  g::compiled_for<bf16>(g::tensor_core_launch(q, 132), q))));
-              EXPECT_TRUE((is_compiled<g::BlockTiled<bf16>>(
-                  g::compiled_for<bf16>(g::block_tiled_launch(q), q))));
-              const auto f =
-                  g::make_problem(kArray, kArray, kArray, kArray, m, n, k, 1, beta, a, b);
+              const auto p =
+                  g::contiguous_params(kArray, a, kArray, b, kArray, kArray, m, n, k, 1, beta);
+              const auto halves = [&](const g::Start& s) { return g::compiled_for<bf16>(s, a, b); };
+              EXPECT_TRUE(is_in(g::kInterfaceTensorCoreList<bf16>,
+                                halves(g::tensor_core_start(p, two, gpu, g::kInterfaceTiles))));
+              if (a != b || a != g::kRows) continue;
               EXPECT_TRUE(
-                  (is_compiled<g::Async>(g::compiled_for<float>(g::async_launch(f, 132), f))));
+                  is_in(g::kTensorCoreList<bf16>, halves(g::tensor_core(p, two, gpu).start)));
+              EXPECT_TRUE(is_in(g::kBlockTiledList, halves(g::block_tiled(p, two, gpu).start)));
+              EXPECT_TRUE(
+                  is_in(g::kAsyncList, g::compiled_for<float>(g::async(p, four, gpu).start, a, b)));
             }
 }
 

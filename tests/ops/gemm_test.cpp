@@ -279,11 +279,11 @@ TEST(Gemm, NamesTheArgumentThatDoesNotFit) {
             "gemm: a: Dtype value [int8] not in the allowed options: [float32, float16, bfloat16]");
   const Tensor row = random_tensor({64});
   EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(row, a); }),
-            "gemm: a must have at least 2 axes, got shape [64]; add one with expand_dims");
+            "gemm: a: expected at least 2 dimensions, got shape [64]; add one with expand_dims");
   const Tensor p = random_tensor({2, 5, 4}), q = random_tensor({3, 4, 5});
   EXPECT_EQ(
       message_of(ErrorKind::value, [&] { gemm(p, q); }),
-      "gemm: the leading axes of a and b do not broadcast: a has shape [2, 5, 4], b [3, 4, 5]");
+      "gemm: a and b: the leading dimensions do not broadcast: a has shape [2, 5, 4], b [3, 4, 5]");
   const Tensor square = random_tensor({64, 64});
   EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, square, {.beta = 2}); }),
             "gemm: beta is 2 but there is no c to scale; give c");

@@ -2,7 +2,7 @@
 // The host half of the launchers from the installed headers alone: nothing here needs the library.
 #include "tensorcraft/cuda/kernel_config.hpp"
 #include "tensorcraft/kernels/arguments.hpp"
-#include "tensorcraft/kernels/gemm_problem.hpp"
+#include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/ops/attention/plan.h"
 #include "tensorcraft/ops/cumulative_sum/plan.h"
 #include "tensorcraft/ops/elementwise/plan.h"

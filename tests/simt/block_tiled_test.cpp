@@ -37,7 +37,7 @@ void expect_product(int m, int n, int k) {
   const auto tiles = uint32_t(div_ceil(m, 16) * div_ceil(n, 16));
   run({.name = "block_tiled", .grid = {tiles}, .block = {256}},
       [](const void* params) {
-        gemm::block_tiled<float, float, kTeaching>(*static_cast<const gemm::Params*>(params));
+        gemm::BlockTiled::run<float, float, kTeaching>(*static_cast<const gemm::Params*>(params));
       },
       &p, {});
   for (int i = 0; i < m * n; ++i) {

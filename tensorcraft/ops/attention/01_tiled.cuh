@@ -41,125 +41,130 @@ TC_DEVICE float dot(Vec4<float> a, Vec4<float> b, float sum) {
   return fmaf(a[0], b[0], fmaf(a[1], b[1], fmaf(a[2], b[2], fmaf(a[3], b[3], sum))));
 }
 
-template <class T, Config C>
-TC_DEVICE void tiled(const Params& p) {
-  // Eight neighbouring threads share a query row: thread tx owns keys tx, tx + 8, ... of a tile and
-  // every eighth four elements of the output; thread ty owns rows ty, ty + kRowStep, ...
-  constexpr int kRowStep = C.threads / 8, kRows = C.block_m / kRowStep, kKeys = C.block_n / 8;
-  constexpr int kPitch4 = (C.head_dim + 4) / 4, kWeights4 = (C.block_n + 4) / 4;
-  constexpr int kDepth4 = C.head_dim / 4, kOut4 = C.head_dim / 32;
-  static_assert(C.block_m % kRowStep == 0 && C.block_n % 8 == 0 && C.head_dim % 32 == 0);
-  static_assert(sizeof(TiledShared<C>) == tiled_shared_bytes(C));
-  auto& s = dynamic_shared<TiledShared<C>>();
-  const int tx = threadIdx.x % 8, ty = threadIdx.x / 8;
+struct Tiled {
+  template <class T, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    // Eight neighbouring threads share a query row: thread tx owns keys tx, tx + 8, ... of a tile
+    // and every eighth four elements of the output; thread ty owns rows ty, ty + kRowStep, ...
+    constexpr int kRowStep = C.threads / 8, kRows = C.block_m / kRowStep, kKeys = C.block_n / 8;
+    constexpr int kPitch4 = (C.head_dim + 4) / 4, kWeights4 = (C.block_n + 4) / 4;
+    constexpr int kDepth4 = C.head_dim / 4, kOut4 = C.head_dim / 32;
+    static_assert(C.block_m % kRowStep == 0 && C.block_n % 8 == 0 && C.head_dim % 32 == 0);
+    static_assert(sizeof(TiledShared<C>) == tiled_shared_bytes(C));
+    auto& s = dynamic_shared<TiledShared<C>>();
+    const int tx = threadIdx.x % 8, ty = threadIdx.x / 8;
 
-  const int blocks = div_ceil(p.seq_q, C.block_m);
-  const int first = int(blockIdx.x % blocks) * C.block_m;
-  const int bh = int(blockIdx.x / blocks), b = bh / p.heads, h = bh % p.heads;
-  const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + h * p.q_strides.head;
-  const T* k = static_cast<const T*>(p.k) + b * p.k_strides.batch + h / p.group * p.k_strides.head;
-  const T* v = static_cast<const T*>(p.v) + b * p.v_strides.batch + h / p.group * p.v_strides.head;
-  const int keys = visible_keys(p, b);
-  const int end = key_limit(p, keys, first + C.block_m - 1);  // of the last row: the largest
+    const int blocks = div_ceil(p.seq_q, C.block_m);
+    const int first = int(blockIdx.x % blocks) * C.block_m;
+    const int bh = int(blockIdx.x / blocks), b = bh / p.heads, h = bh % p.heads;
+    const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + h * p.q_strides.head;
+    const T* k =
+        static_cast<const T*>(p.k) + b * p.k_strides.batch + h / p.group * p.k_strides.head;
+    const T* v =
+        static_cast<const T*>(p.v) + b * p.v_strides.batch + h / p.group * p.v_strides.head;
+    const int keys = visible_keys(p, b);
+    const int end = key_limit(p, keys, first + C.block_m - 1);  // of the last row: the largest
 
-  stage<T, C.block_m, C>(s.q, q, p.q_strides.row, first, p.seq_q);
-  Vec4<float> acc[kRows][kOut4];
-  float top[kRows], sum[kRows];
-  int limit[kRows];
+    stage<T, C.block_m, C>(s.q, q, p.q_strides.row, first, p.seq_q);
+    Vec4<float> acc[kRows][kOut4];
+    float top[kRows], sum[kRows];
+    int limit[kRows];
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    top[r] = -kInfinity;
-    sum[r] = 0.f;
-    limit[r] = key_limit(p, keys, first + ty + r * kRowStep);
+    for (int r = 0; r < kRows; ++r) {
+      top[r] = -kInfinity;
+      sum[r] = 0.f;
+      limit[r] = key_limit(p, keys, first + ty + r * kRowStep);
 #pragma unroll
-    for (int c = 0; c < kOut4; ++c) acc[r][c] = Vec4<float>{};
-  }
+      for (int c = 0; c < kOut4; ++c) acc[r][c] = Vec4<float>{};
+    }
 
-  for (int n = 0; n < end; n += C.block_n) {
-    __syncthreads();  // the tile before is used up
-    stage<T, C.block_n, C>(s.k, k, p.k_strides.row, n, end);
-    stage<T, C.block_n, C>(s.v, v, p.v_strides.row, n, end);
-    __syncthreads();
+    for (int n = 0; n < end; n += C.block_n) {
+      __syncthreads();  // the tile before is used up
+      stage<T, C.block_n, C>(s.k, k, p.k_strides.row, n, end);
+      stage<T, C.block_n, C>(s.v, v, p.v_strides.row, n, end);
+      __syncthreads();
 
-    float score[kRows][kKeys] = {};
+      float score[kRows][kKeys] = {};
 #pragma unroll 4
-    for (int d = 0; d < kDepth4; ++d) {
-      Vec4<float> key[kKeys];
+      for (int d = 0; d < kDepth4; ++d) {
+        Vec4<float> key[kKeys];
 #pragma unroll
-      for (int j = 0; j < kKeys; ++j) key[j] = s.k[(tx + 8 * j) * kPitch4 + d];
+        for (int j = 0; j < kKeys; ++j) key[j] = s.k[(tx + 8 * j) * kPitch4 + d];
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          const Vec4<float> query = s.q[(ty + r * kRowStep) * kPitch4 + d];
+#pragma unroll
+          for (int j = 0; j < kKeys; ++j) score[r][j] = dot(query, key[j], score[r][j]);
+        }
+      }
+
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const Vec4<float> query = s.q[(ty + r * kRowStep) * kPitch4 + d];
+        float next = top[r];
 #pragma unroll
-        for (int j = 0; j < kKeys; ++j) score[r][j] = dot(query, key[j], score[r][j]);
+        for (int j = 0; j < kKeys; ++j) {
+          const bool visible = n + tx + 8 * j < limit[r];
+          score[r][j] = visible ? score[r][j] * p.scale : -kInfinity;
+          next = fmaxf(next, score[r][j]);
+        }
+#pragma unroll
+        for (int lanes = 4; lanes > 0; lanes /= 2)
+          next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, lanes));
+        const float shift = next == -kInfinity ? 0.f : next;  // a row with nothing visible yet
+        const float keep = expf(top[r] - shift);
+        top[r] = next;
+        sum[r] *= keep;
+#pragma unroll
+        for (int c = 0; c < kOut4; ++c)
+          for (int e = 0; e < 4; ++e) acc[r][c][e] *= keep;
+        float* weights = reinterpret_cast<float*>(s.weights) + (ty + r * kRowStep) * kWeights4 * 4;
+#pragma unroll
+        for (int j = 0; j < kKeys; ++j) {
+          const float weight = expf(score[r][j] - shift);
+          sum[r] += weight;
+          weights[tx + 8 * j] = weight;
+        }
+      }
+      __syncwarp();  // a row's weights are written and read by one warp
+
+#pragma unroll 2
+      for (int j = 0; j < C.block_n; j += 4) {
+        Vec4<float> weight[kRows];
+#pragma unroll
+        for (int r = 0; r < kRows; ++r)
+          weight[r] = s.weights[(ty + r * kRowStep) * kWeights4 + j / 4];
+#pragma unroll
+        for (int c = 0; c < kOut4; ++c) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const Vec4<float> value = s.v[(j + i) * kPitch4 + tx + 8 * c];
+#pragma unroll
+            for (int r = 0; r < kRows; ++r)
+              for (int e = 0; e < 4; ++e) acc[r][c][e] = fmaf(weight[r][i], value[e], acc[r][c][e]);
+          }
+        }
       }
     }
 
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      float next = top[r];
-#pragma unroll
-      for (int j = 0; j < kKeys; ++j) {
-        const bool visible = n + tx + 8 * j < limit[r];
-        score[r][j] = visible ? score[r][j] * p.scale : -kInfinity;
-        next = fmaxf(next, score[r][j]);
-      }
+      const int i = first + ty + r * kRowStep;
 #pragma unroll
       for (int lanes = 4; lanes > 0; lanes /= 2)
-        next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, lanes));
-      const float shift = next == -kInfinity ? 0.f : next;  // a row with nothing visible yet
-      const float keep = expf(top[r] - shift);
-      top[r] = next;
-      sum[r] *= keep;
-#pragma unroll
-      for (int c = 0; c < kOut4; ++c)
-        for (int e = 0; e < 4; ++e) acc[r][c][e] *= keep;
-      float* weights = reinterpret_cast<float*>(s.weights) + (ty + r * kRowStep) * kWeights4 * 4;
-#pragma unroll
-      for (int j = 0; j < kKeys; ++j) {
-        const float weight = expf(score[r][j] - shift);
-        sum[r] += weight;
-        weights[tx + 8 * j] = weight;
-      }
-    }
-    __syncwarp();  // a row's weights are written and read by one warp
-
-#pragma unroll 2
-    for (int j = 0; j < C.block_n; j += 4) {
-      Vec4<float> weight[kRows];
-#pragma unroll
-      for (int r = 0; r < kRows; ++r)
-        weight[r] = s.weights[(ty + r * kRowStep) * kWeights4 + j / 4];
+        sum[r] += __shfl_xor_sync(kFullWarp, sum[r], lanes);
+      if (i >= p.seq_q) continue;
+      const float inverse = sum[r] == 0.f ? 0.f : 1.f / sum[r];  // no visible key: 0, not 0 / 0
+      T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
+               i * p.out_strides.row;
 #pragma unroll
       for (int c = 0; c < kOut4; ++c) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const Vec4<float> value = s.v[(j + i) * kPitch4 + tx + 8 * c];
-#pragma unroll
-          for (int r = 0; r < kRows; ++r)
-            for (int e = 0; e < 4; ++e) acc[r][c][e] = fmaf(weight[r][i], value[e], acc[r][c][e]);
-        }
+        const int d = 4 * (tx + 8 * c);
+        for (int e = 0; e < 4; ++e) out[d + e] = T(acc[r][c][e] * inverse);
       }
+      if (p.lse && tx == 0)
+        p.lse[int64_t(bh) * p.seq_q + i] = sum[r] == 0.f ? -kInfinity : top[r] + logf(sum[r]);
     }
   }
-
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    const int i = first + ty + r * kRowStep;
-#pragma unroll
-    for (int lanes = 4; lanes > 0; lanes /= 2) sum[r] += __shfl_xor_sync(kFullWarp, sum[r], lanes);
-    if (i >= p.seq_q) continue;
-    const float inverse = sum[r] == 0.f ? 0.f : 1.f / sum[r];  // no visible key: 0, not 0 / 0
-    T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
-             i * p.out_strides.row;
-#pragma unroll
-    for (int c = 0; c < kOut4; ++c) {
-      const int d = 4 * (tx + 8 * c);
-      for (int e = 0; e < 4; ++e) out[d + e] = T(acc[r][c][e] * inverse);
-    }
-    if (p.lse && tx == 0)
-      p.lse[int64_t(bh) * p.seq_q + i] = sum[r] == 0.f ? -kInfinity : top[r] + logf(sum[r]);
-  }
-}
+};
 
 }  // namespace tensorcraft::kernel::attention

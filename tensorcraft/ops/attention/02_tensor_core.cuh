@@ -243,48 +243,52 @@ struct WarpRows {
   }
 };
 
-template <class T, Config C>
-TC_DEVICE void tensor_core(const Params& p) {
-  static_assert(sizeof(TensorCoreShared<C>) == tensor_core_shared_bytes(C));
-  auto& s = dynamic_shared<TensorCoreShared<C>>();
-  const int blocks = div_ceil(p.seq_q, C.block_m);
-  // The last queries see the most keys under a causal limit: they start first.
-  const int first = (blocks - 1 - int(blockIdx.x % blocks)) * C.block_m;
-  const int rows = p.seq_q - first < C.block_m ? p.seq_q - first : C.block_m;
-  const int bh = int(blockIdx.x / blocks), b = bh / p.heads, h = bh % p.heads;
-  const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + h * p.q_strides.head;
-  const T* k = static_cast<const T*>(p.k) + b * p.k_strides.batch + h / p.group * p.k_strides.head;
-  const T* v = static_cast<const T*>(p.v) + b * p.v_strides.batch + h / p.group * p.v_strides.head;
-  const int keys = visible_keys(p, b);
-  const int end = key_limit(p, keys, first + rows - 1);  // of the last row: the largest
-  const int unmasked = key_limit(p, keys, first) / C.block_n;
-  const int tiles = div_ceil(end, C.block_n);
-  const auto copy_tile = [&](int n) {
-    copy_rows<T, C.block_n, C>(s.k[n % 2], k, p.k_strides.row, n * C.block_n, end);
-    copy_rows<T, C.block_n, C>(s.v[n % 2], v, p.v_strides.row, n * C.block_n, end);
-  };
+struct TensorCore {
+  template <class T, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    static_assert(sizeof(TensorCoreShared<C>) == tensor_core_shared_bytes(C));
+    auto& s = dynamic_shared<TensorCoreShared<C>>();
+    const int blocks = div_ceil(p.seq_q, C.block_m);
+    // The last queries see the most keys under a causal limit: they start first.
+    const int first = (blocks - 1 - int(blockIdx.x % blocks)) * C.block_m;
+    const int rows = p.seq_q - first < C.block_m ? p.seq_q - first : C.block_m;
+    const int bh = int(blockIdx.x / blocks), b = bh / p.heads, h = bh % p.heads;
+    const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + h * p.q_strides.head;
+    const T* k =
+        static_cast<const T*>(p.k) + b * p.k_strides.batch + h / p.group * p.k_strides.head;
+    const T* v =
+        static_cast<const T*>(p.v) + b * p.v_strides.batch + h / p.group * p.v_strides.head;
+    const int keys = visible_keys(p, b);
+    const int end = key_limit(p, keys, first + rows - 1);  // of the last row: the largest
+    const int unmasked = key_limit(p, keys, first) / C.block_n;
+    const int tiles = div_ceil(end, C.block_n);
+    const auto copy_tile = [&](int n) {
+      copy_rows<T, C.block_n, C>(s.k[n % 2], k, p.k_strides.row, n * C.block_n, end);
+      copy_rows<T, C.block_n, C>(s.v[n % 2], v, p.v_strides.row, n * C.block_n, end);
+    };
 
-  copy_rows<T, C.block_m, C>(s.q, q, p.q_strides.row, first, p.seq_q);
-  if (tiles > 0) copy_tile(0);
-  ptx::cp_async_wait_all();
-  __syncthreads();
-  WarpRows<T, C> warp;
-  warp.start(s.q);
-  for (int n = 0; n < tiles; ++n) {
-    if (n + 1 < tiles) copy_tile(n + 1);
-    warp.multiply_keys(s.q, s.k[n % 2]);
-    if (n >= unmasked) warp.mask(p, keys, first, n * C.block_n);
-    warp.weigh(p.scale * kLog2E);
-    warp.multiply_values(s.v[n % 2]);
+    copy_rows<T, C.block_m, C>(s.q, q, p.q_strides.row, first, p.seq_q);
+    if (tiles > 0) copy_tile(0);
     ptx::cp_async_wait_all();
-    __syncthreads();  // tile n is used up, tile n + 1 is there
-  }
+    __syncthreads();
+    WarpRows<T, C> warp;
+    warp.start(s.q);
+    for (int n = 0; n < tiles; ++n) {
+      if (n + 1 < tiles) copy_tile(n + 1);
+      warp.multiply_keys(s.q, s.k[n % 2]);
+      if (n >= unmasked) warp.mask(p, keys, first, n * C.block_n);
+      warp.weigh(p.scale * kLog2E);
+      warp.multiply_values(s.v[n % 2]);
+      ptx::cp_async_wait_all();
+      __syncthreads();  // tile n is used up, tile n + 1 is there
+    }
 
-  float* lse = p.lse ? p.lse + int64_t(bh) * p.seq_q + first : nullptr;
-  warp.finish(s.q, lse, rows, p.scale);
-  T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
-           first * p.out_strides.row;
-  WarpRows<T, C>::store(s.q, out, p.out_strides.row, rows);
-}
+    float* lse = p.lse ? p.lse + int64_t(bh) * p.seq_q + first : nullptr;
+    warp.finish(s.q, lse, rows, p.scale);
+    T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
+             first * p.out_strides.row;
+    WarpRows<T, C>::store(s.q, out, p.out_strides.row, rows);
+  }
+};
 
 }  // namespace tensorcraft::kernel::attention

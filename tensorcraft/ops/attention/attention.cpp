@@ -4,10 +4,8 @@
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/attention/attention_cpu.hpp"
-#include "tensorcraft/ops/attention/attention_simt.hpp"
-#include "tensorcraft/ops/attention/params.h"
 #include "tensorcraft/ops/attention/plan.h"
+#include "tensorcraft/ops/attention/problem.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -22,75 +20,22 @@ struct op::EnumNames<AttentionLayout> {
 namespace kernel::attention {
 namespace {
 
-constexpr int64_t kMaxHeadDim = 256;
-constexpr int64_t kMaxSequence = int64_t(1) << 30;  // kernels count rows in 32 bits
+constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 
-struct Problem {
-  Params params;
-  DType dtype;
-  bool is_aligned;  // every row starts at a 16-byte boundary
+constexpr ConfigField kFields[] = {{"head_dim"}, {"block_m"}, {"block_n"}, {"threads"}};
+
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  return {q.params, {.element_bytes = int(dtype_bytes(q.dtype))}, {q.dtype}};
+}
+
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu",
+     .idea = "float, blocked online softmax between two matrix products, all cores",
+     .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::attention::Config{.head_dim = ", c.head_dim,
-              ", .block_m = ", c.block_m, ", .block_n = ", c.block_n, ", .threads = ", c.threads,
-              "}");
-}
-
-constexpr std::string_view kParams = "tensorcraft::kernel::attention::Params";
-const jit::Rung kNaive{"tensorcraft/ops/attention/00_naive.cuh",
-                       "tensorcraft::kernel::attention::naive", kParams, config_text,
-                       naive_instances};
-const jit::Rung kTiled{"tensorcraft/ops/attention/01_tiled.cuh",
-                       "tensorcraft::kernel::attention::tiled", kParams, config_text,
-                       tiled_instances};
-const jit::Rung kTensorCore{"tensorcraft/ops/attention/02_tensor_core.cuh",
-                            "tensorcraft::kernel::attention::tensor_core", kParams, config_text,
-                            tensor_core_instances};
-
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  return op::make_plan(kNaive, {q.dtype}, naive_launch(q.params), q.params);
-}
-
-op::Plan plan_tiled(const Problem& q, const DeviceInfo&) {
-  return op::make_plan(kTiled, {q.dtype}, tiled_launch(q.params), q.params);
-}
-
-op::Plan plan_tensor_core(const Problem& q, const DeviceInfo&) {
-  return op::make_plan(kTensorCore, {q.dtype}, tensor_core_launch(q.params), q.params);
-}
-
-op::Verdict accepts_naive(const Problem& q, const DeviceInfo&) {
-  return op::decline(naive_problem(q.params));
-}
-
-op::Verdict accepts_tiled(const Problem& q, const DeviceInfo& device) {
-  return op::decline(tiled_problem(q.params, device.shared_bytes_per_block));
-}
-
-op::Verdict accepts_tensor_core(const Problem& q, const DeviceInfo& device) {
-  if (device.compute_capability < 80) return op::decline("needs sm_80");
-  if (q.dtype == DType::float32) return op::decline("needs float16 or bfloat16");
-  return op::decline(tensor_core_problem(q.params, q.is_aligned, device.shared_bytes_per_block));
-}
-
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
-
-const op::Variant<Problem> kTable[] = {
-    {"tensor_core", "mma.sync on 16-bit tiles, scores and weights in registers, cp.async",
-     DeviceType::cuda, accepts_tensor_core, nullptr, plan_tensor_core},
-    {"tiled", "float32 tiles of keys and values in shared memory serve a block of queries",
-     DeviceType::cuda, accepts_tiled, nullptr, plan_tiled},
-    {"naive", "a warp a query row, online softmax", DeviceType::cuda, accepts_naive, nullptr,
-     plan_naive},
-    {"cpu", "float, blocked online softmax between two matrix products, all cores", DeviceType::cpu,
-     always, [](const Problem& q) { cpu(q.params, q.dtype); }},
-    {"reference", "double, obvious loops", DeviceType::cpu, always,
-     [](const Problem& q) { reference(q.params, q.dtype); }},
-};
-
-// Axes of heads and sequence in a layout.
+// The dimensions of heads and sequence in a layout.
 struct Axes {
   int head, row;
 };
@@ -117,9 +62,9 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Attentio
   return specs;
 }
 
-// The strides of a tensor; 0 along an axis of one element, whatever its stride was.
+// The strides of a tensor; 0 along a dimension of one element, whatever its stride was.
 Strides strides_of(const TensorView& t, Axes axes) {
-  const auto stride = [&](int axis) { return t.shape(axis) > 1 ? t.stride(axis) : 0; };
+  const auto stride = [&](int i) { return t.shape(i) > 1 ? t.stride(i) : 0; };
   return {.batch = stride(0), .head = stride(axes.head), .row = stride(axes.row)};
 }
 
@@ -155,7 +100,7 @@ void check_sizes(const TensorView& q, const TensorView& k, Axes axes) {
     fail(ErrorKind::value, "attention: the heads of q must be a multiple of the heads of k, got ",
          heads, " and ", heads_k);
   for (const int64_t n : {q.shape(0), heads, q.shape(axes.row), k.shape(axes.row)})
-    if (n > kMaxSequence)
+    if (n > kMaxSize)
       fail(ErrorKind::unsupported, "attention: sizes above 2^30 are not supported, got ", n);
 }
 
@@ -187,7 +132,7 @@ Problem check(const op::Call<AttentionOptions>& call) {
                  .head_dim = int32_t(q.shape(3)),
                  .causal = o.causal,
                  .scale = scale};
-  return {p, q.dtype(), rows_aligned(p, int(dtype_bytes(q.dtype())))};
+  return {p, q.dtype()};
 }
 
 // Key lengths live on the device: the cost counts every key.
@@ -228,11 +173,11 @@ const op::Definition<Problem, Options> kDefinition{
     .extra_outputs = {{{"lse", "log(sum(exp(scale q k^T))), float32 (batch, heads, seq_q)"},
                        &Options::lse}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
-    .in_place = false,
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances>("attention", kFields),
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::attention
@@ -250,10 +195,6 @@ AttentionResult attention(const TensorView& q, const TensorView& k, const Tensor
   return result;
 }
 
-op::OperatorList ops::attention() {
-  static const auto& entry =
-      *new op::OperatorOf(kernel::attention::kDefinition);  // leaked, as Kept is
-  return {&entry};
-}
+op::OperatorList ops::attention() { return op::registered(kernel::attention::kDefinition); }
 
 }  // namespace tensorcraft

@@ -13,7 +13,7 @@ enum class AttentionLayout : int { bhsd, bshd };
 
 // What attention() takes besides arrays that it needs.
 struct AttentionOptions {
-  std::optional<float> scale = {};                 // of q k^T; 1 / sqrt(head_dim) where not given
+  std::optional<float> scale = {};                 // of q k^T; 1 / sqrt(head_dim) if not given
   bool causal = false;                             // query i sees keys j <= i + seq_k - seq_q
   std::optional<TensorView> key_lengths = {};      // int32 [batch]: keys in use, the first ones
   AttentionLayout layout = AttentionLayout::bhsd;  // of q, k, v and out
@@ -27,7 +27,7 @@ struct AttentionOptions {
 // What the allocating form returns.
 struct AttentionResult {
   Tensor out;                 // shape, dtype and layout of q
-  std::optional<Tensor> lse;  // where return_lse
+  std::optional<Tensor> lse;  // if return_lse
 };
 
 // out = softmax(scale q k^T + mask) v for each batch and head, softmax over the keys a query sees.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/attention/attention_cpu.hpp"
+#include "tensorcraft/ops/attention/problem.hpp"
 
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/micro_kernel.hpp"
@@ -30,7 +30,7 @@ struct RowsOf {
   DType dtype;
   int64_t stride, length;
 
-  // The row as floats, in place where it already is.
+  // The row as floats, in place if it already is.
   const float* read(int64_t row, float* buffer) const {
     const std::byte* from = data + row * stride * int64_t(dtype_bytes(dtype));
     if (dtype == DType::float32) return reinterpret_cast<const float*>(from);
@@ -221,7 +221,8 @@ int block_queries(const Params& p, int panel) {
 
 }  // namespace
 
-void cpu(const Params& p, DType dtype) {
+void cpu(const Problem& problem) {
+  const auto& [p, dtype] = problem;
   constexpr int64_t kGrainProducts = int64_t(1) << 17;  // less is not worth a second thread
   const int block = block_queries(p, host::micro_kernel().columns);
   const int64_t blocks = div_ceil(p.seq_q, block);
@@ -236,7 +237,8 @@ void cpu(const Params& p, DType dtype) {
       });
 }
 
-void reference(const Params& p, DType dtype) {
+void reference(const Problem& problem) {
+  const auto& [p, dtype] = problem;
   const int d = p.head_dim;
   const auto elements = [&](const void* data, const Strides& s, int heads, int rows) {
     return host::Elements(TensorView(const_cast<void*>(data), dtype, {p.batch, heads, rows, d},

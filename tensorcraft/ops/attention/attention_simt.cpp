@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/attention/attention_simt.hpp"
+#include "tensorcraft/ops/attention/problem.hpp"
 
 #include "tensorcraft/ops/attention/00_naive.cuh"
 #include "tensorcraft/ops/attention/01_tiled.cuh"
@@ -25,19 +25,10 @@ constexpr std::array kTensorCore{Config{.head_dim = 32, .block_m = 64, .block_n 
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  return simt::instances<Params, kNaive>(
-      simt::Floats{}, []<class T, Config C>(const Params& p) { naive<T, C>(p); });
-}
-
-simt::InstanceList tiled_instances() {
-  return simt::instances<Params, kTiled>(
-      simt::Floats{}, []<class T, Config C>(const Params& p) { tiled<T, C>(p); });
-}
-
-simt::InstanceList tensor_core_instances() {
-  return simt::instances<Params, kTensorCore>(
-      Halves{}, []<class T, Config C>(const Params& p) { tensor_core<T, C>(p); });
+simt::OperatorInstances instances() {
+  return {{"naive", simt::list<Naive, kNaive>(simt::Floats{})},
+          {"tiled", simt::list<Tiled, kTiled>(simt::Floats{})},
+          {"tensor_core", simt::list<TensorCore, kTensorCore>(Halves{})}};
 }
 
 }  // namespace tensorcraft::kernel::attention

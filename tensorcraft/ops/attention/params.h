@@ -4,6 +4,8 @@
 
 namespace tensorcraft::kernel::attention {
 
+inline constexpr int kMaxHeadDim = 256;
+
 // Elements between neighbours; the innermost dimension has stride 1.
 struct Strides {
   int64_t batch, head, row;

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/launch_plan.h"
+#include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/attention/params.h"
 
-#include <cstddef>
 #include <string_view>
 
-// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::attention {
 
-using Launch = op::LaunchPlan<Config>;
+using Start = op::Start<Config>;
+using Choice = op::Choice<Config>;
+
+// What the call says besides Params.
+struct Given {
+  int element_bytes;
+};
 
 inline constexpr int kThreads = 128;
 
 // Row-major q and out [batch, heads, seq_q, head_dim], k and v [batch, heads_k, seq_k, head_dim].
-// An axis of one element has stride 0.
+// A dimension of one element has stride 0.
 inline Params contiguous_params(const void* q, const void* k, const void* v, void* out, int batch,
                                 int heads, int heads_k, int seq_q, int seq_k, int head_dim) {
   const auto strides = [&](int64_t of_heads, int64_t rows) {
@@ -39,7 +44,7 @@ inline Params contiguous_params(const void* q, const void* k, const void* v, voi
 }
 
 // Does every row of q, k, v and out start at a 16-byte boundary?
-inline bool rows_aligned(const Params& p, int element_bytes) {
+inline bool has_aligned_rows(const Params& p, int element_bytes) {
   const auto aligned = [&](const void* data, const Strides& s) {
     return op::is_vector_aligned(data) && s.batch * element_bytes % 16 == 0 &&
            s.head * element_bytes % 16 == 0 && s.row * element_bytes % 16 == 0;
@@ -71,48 +76,56 @@ inline int64_t query_blocks(const Params& p, int block_m) {
   return int64_t(p.batch) * p.heads * div_ceil(p.seq_q, block_m);
 }
 
-inline Launch naive_launch(const Params& p) {
-  return {{.threads = kThreads}, div_ceil(query_blocks(p, 1), kThreads / 32)};
-}
-
-inline Launch tiled_launch(const Params& p) {
-  const Config config = tiled_config(p.head_dim);
-  return {config, query_blocks(p, config.block_m), 1, tiled_shared_bytes(config)};
-}
-
-inline Launch tensor_core_launch(const Params& p) {
-  const Config config = tensor_core_config(p.head_dim, p.seq_q);
-  return {config, query_blocks(p, config.block_m), 1, tensor_core_shared_bytes(config)};
+// The start of a rung whose blocks have config.block_m queries, or why there is none.
+inline Choice start(const Params& p, const Config& config, int shared_bytes, const op::Gpu& gpu) {
+  const int64_t blocks = query_blocks(p, config.block_m);
+  if (blocks > op::kMaxBlocks) return op::refuse("batch * heads * seq_q / 64 must be below 2^31");
+  if (shared_bytes > gpu.shared_bytes_per_block)
+    return op::refuse("needs more shared memory than a block of this GPU has");
+  return Start{.config = config, .blocks = blocks, .shared_bytes = shared_bytes};
 }
 
 constexpr bool is_compiled_head_dim(int d) {
   return d == 32 || d == 64 || d == 96 || d == 128 || d == 256;
 }
+inline constexpr std::string_view kHeadDims = "head_dim must be 32, 64, 96, 128 or 256";
 
-inline std::string_view naive_problem(const Params& p) {
-  if (naive_launch(p).blocks > op::kMaxBlocks) return "batch * heads * seq_q must be below 2^33";
-  return "";
+inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+  const int64_t blocks = div_ceil(query_blocks(p, 1), kThreads / 32);
+  if (blocks > op::kMaxBlocks) return op::refuse("batch * heads * seq_q must be below 2^33");
+  return Start{.config = {.threads = kThreads}, .blocks = blocks};
 }
 
-// Of a rung that takes blocks of queries; `shared_bytes` is what a block of the device may have.
-inline std::string_view blocks_problem(const Launch& launch, size_t shared_bytes) {
-  if (launch.blocks > op::kMaxBlocks) return "batch * heads * seq_q / 64 must be below 2^31";
-  if (size_t(launch.shared_bytes) > shared_bytes)
-    return "needs more shared memory than a block of this GPU has";
-  return "";
+inline Choice tiled(const Params& p, const Given&, const op::Gpu& gpu) {
+  if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
+  const Config config = tiled_config(p.head_dim);
+  return start(p, config, tiled_shared_bytes(config), gpu);
 }
 
-inline std::string_view tiled_problem(const Params& p, size_t shared_bytes) {
-  if (!is_compiled_head_dim(p.head_dim)) return "head_dim must be 32, 64, 96, 128 or 256";
-  return blocks_problem(tiled_launch(p), shared_bytes);
+inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
+  if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
+  if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
+  if (!has_aligned_rows(p, given.element_bytes))
+    return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
+  if (!(p.scale > 0)) return op::refuse("scale must be positive");
+  const Config config = tensor_core_config(p.head_dim, p.seq_q);
+  return start(p, config, tensor_core_shared_bytes(config), gpu);
 }
 
-// `is_aligned`: every row of q, k, v and out starts at a 16-byte boundary.
-inline std::string_view tensor_core_problem(const Params& p, bool is_aligned, size_t shared_bytes) {
-  if (!is_compiled_head_dim(p.head_dim)) return "head_dim must be 32, 64, 96, 128 or 256";
-  if (!is_aligned) return "rows of q, k, v and out must start at 16-byte boundaries";
-  if (!(p.scale > 0)) return "scale must be positive";
-  return blocks_problem(tensor_core_launch(p), shared_bytes);
-}
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "tensor_core",
+     .file = "02_tensor_core.cuh",
+     .idea = "mma.sync on 16-bit tiles, scores and weights in registers, cp.async",
+     .choose = tensor_core},
+    {.name = "tiled",
+     .file = "01_tiled.cuh",
+     .idea = "float32 tiles of keys and values in shared memory serve a block of queries",
+     .choose = tiled},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "a warp a query row, online softmax",
+     .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::attention

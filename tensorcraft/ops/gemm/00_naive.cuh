@@ -11,21 +11,23 @@
 
 namespace tensorcraft::kernel::gemm {
 
-template <class T, class Out, Config C>
-TC_DEVICE void naive(const Params& p) {
-  static_assert(C.threads == C.block_m * C.block_n, "one thread computes one element");
-  const BlockTile tile = block_tile<C>(p);
-  const int64_t row = tile.row + threadIdx.x % C.block_m;
-  const int64_t col = tile.col + threadIdx.x / C.block_m;
-  if (row >= p.m || col >= p.n) return;
+struct Naive {
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    static_assert(C.threads == C.block_m * C.block_n, "one thread computes one element");
+    const BlockTile tile = block_tile<C>(p);
+    const int64_t row = tile.row + threadIdx.x % C.block_m;
+    const int64_t col = tile.col + threadIdx.x / C.block_m;
+    if (row >= p.m || col >= p.n) return;
 
-  const T* a = batch_entry<const T>(p, p.a, tile.batch) + row * p.a.row_stride;
-  const T* b = batch_entry<const T>(p, p.b, tile.batch) + col * p.b.col_stride;
-  float sum[1] = {};
-  for (int64_t k = 0; k < p.k; ++k) {
-    sum[0] += float(a[k * p.a.col_stride]) * float(b[k * p.b.row_stride]);
+    const T* a = batch_entry<const T>(p, p.a, tile.batch) + row * p.a.row_stride;
+    const T* b = batch_entry<const T>(p, p.b, tile.batch) + col * p.b.col_stride;
+    float sum[1] = {};
+    for (int64_t k = 0; k < p.k; ++k) {
+      sum[0] += float(a[k * p.a.col_stride]) * float(b[k * p.b.row_stride]);
+    }
+    Epilogue<T, Out, C>(p, tile.batch).store(sum, row, col);
   }
-  Epilogue<T, Out, C>(p, tile.batch).store(sum, row, col);
-}
+};
 
 }  // namespace tensorcraft::kernel::gemm

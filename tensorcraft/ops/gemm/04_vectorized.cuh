@@ -46,47 +46,49 @@ TC_DEVICE void copy_panel(float (&panel)[C.block_k][Size + kQuad], const T* from
   }
 }
 
-template <class T, class Out, Config C>
-TC_DEVICE void vectorized(const Params& p) {
-  constexpr int grid_m = C.block_m / C.thread_m, grid_n = C.block_n / C.thread_n;
-  constexpr bool a_along_k = C.a_layout == Layout::row_major;
-  constexpr bool b_along_k = C.b_layout == Layout::column_major;
-  static_assert(C.threads == grid_m * grid_n, "the threads form a grid over the tile");
-  static_assert(C.thread_m % kQuad == 0 && C.thread_n % kQuad == 0);
-  auto& shared = static_shared<VectorizedShared<C>>();
-  const BlockTile tile = block_tile<C>(p);
-  const int row = threadIdx.x / grid_n * kQuad, col = threadIdx.x % grid_n * kQuad;
-  const T* a = batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride;
-  const T* b = batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride;
+struct Vectorized {
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    constexpr int grid_m = C.block_m / C.thread_m, grid_n = C.block_n / C.thread_n;
+    constexpr bool a_along_k = C.a_layout == Layout::row_major;
+    constexpr bool b_along_k = C.b_layout == Layout::column_major;
+    static_assert(C.threads == grid_m * grid_n, "the threads form a grid over the tile");
+    static_assert(C.thread_m % kQuad == 0 && C.thread_n % kQuad == 0);
+    auto& shared = static_shared<VectorizedShared<C>>();
+    const BlockTile tile = block_tile<C>(p);
+    const int row = threadIdx.x / grid_n * kQuad, col = threadIdx.x % grid_n * kQuad;
+    const T* a = batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride;
+    const T* b = batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride;
 
-  float sums[C.thread_m][C.thread_n] = {};
-  for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k) {
-    copy_panel<C, a_along_k, C.a_vector, C.block_m>(shared.a, a + k0 * p.a.col_stride,
-                                                    a_along_k ? p.a.row_stride : p.a.col_stride,
-                                                    p.k - k0, p.m - tile.row);
-    copy_panel<C, b_along_k, C.b_vector, C.block_n>(shared.b, b + k0 * p.b.row_stride,
-                                                    b_along_k ? p.b.col_stride : p.b.row_stride,
-                                                    p.k - k0, p.n - tile.col);
-    __syncthreads();  // the panels are complete
+    float sums[C.thread_m][C.thread_n] = {};
+    for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k) {
+      copy_panel<C, a_along_k, C.a_vector, C.block_m>(shared.a, a + k0 * p.a.col_stride,
+                                                      a_along_k ? p.a.row_stride : p.a.col_stride,
+                                                      p.k - k0, p.m - tile.row);
+      copy_panel<C, b_along_k, C.b_vector, C.block_n>(shared.b, b + k0 * p.b.row_stride,
+                                                      b_along_k ? p.b.col_stride : p.b.row_stride,
+                                                      p.k - k0, p.n - tile.col);
+      __syncthreads();  // the panels are complete
 #pragma unroll
-    for (int k = 0; k < C.block_k; ++k) {
-      float x[C.thread_m], y[C.thread_n];
-      load_quads(x, &shared.a[k][row], grid_m * kQuad);
-      load_quads(y, &shared.b[k][col], grid_n * kQuad);
-      add_outer_product(sums, x, y);
+      for (int k = 0; k < C.block_k; ++k) {
+        float x[C.thread_m], y[C.thread_n];
+        load_quads(x, &shared.a[k][row], grid_m * kQuad);
+        load_quads(y, &shared.b[k][col], grid_n * kQuad);
+        add_outer_product(sums, x, y);
+      }
+      __syncthreads();  // every thread has read them, the next step may overwrite
     }
-    __syncthreads();  // every thread has read them, the next step may overwrite
-  }
-  const Epilogue<T, Out, C> epilogue(p, tile.batch);
+    const Epilogue<T, Out, C> epilogue(p, tile.batch);
 #pragma unroll
-  for (int i = 0; i < C.thread_m; ++i) {
-    const int64_t out_row = tile.row + row + i / kQuad * grid_m * kQuad + i % kQuad;
+    for (int i = 0; i < C.thread_m; ++i) {
+      const int64_t out_row = tile.row + row + i / kQuad * grid_m * kQuad + i % kQuad;
 #pragma unroll
-    for (int j = 0; j < C.thread_n; j += kQuad) {
-      const float quad[kQuad] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
-      epilogue.store(quad, out_row, tile.col + col + j * grid_n);
+      for (int j = 0; j < C.thread_n; j += kQuad) {
+        const float quad[kQuad] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
+        epilogue.store(quad, out_row, tile.col + col + j * grid_n);
+      }
     }
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::gemm

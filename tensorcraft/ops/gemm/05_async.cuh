@@ -91,71 +91,73 @@ TC_DEVICE void multiply_stage(float (&sums)[C.thread_m][C.thread_n],
   }
 }
 
-template <class T, class Out, Config C>
-TC_DEVICE void async(const Params& p) {
-  constexpr int warps_n = C.block_n / C.warp_n;
-  constexpr bool a_along_k = C.a_layout == Layout::row_major;
-  constexpr bool b_along_k = C.b_layout == Layout::column_major;
-  static_assert(C.warp_m == C.thread_m * kAsyncLanesM && C.warp_n == C.thread_n * kAsyncLanesN);
-  static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
-  static_assert(C.thread_m % kQuad == 0 && C.thread_n % kQuad == 0);
-  static_assert(sizeof(AsyncShared<C>) == async_shared_bytes(C));
-  auto& shared = dynamic_shared<AsyncShared<C>>();
-  const BlockTile tile = block_tile<C>(p);
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  // Lanes that differ by 1, 16 or 17 share a row, by 2 or 4 a column, so the halves of a warp read
-  // the same few addresses at a time.
-  const int row = warp / warps_n * C.warp_m + lane / 2 % kAsyncLanesM * kQuad;
-  const int col = warp % warps_n * C.warp_n + (lane / 16 * 2 + lane % 2) * kQuad;
-  const int rows = min_of(p.m - tile.row, C.block_m);
-  const int cols = min_of(p.n - tile.col, C.block_n);
+struct Async {
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    constexpr int warps_n = C.block_n / C.warp_n;
+    constexpr bool a_along_k = C.a_layout == Layout::row_major;
+    constexpr bool b_along_k = C.b_layout == Layout::column_major;
+    static_assert(C.warp_m == C.thread_m * kAsyncLanesM && C.warp_n == C.thread_n * kAsyncLanesN);
+    static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
+    static_assert(C.thread_m % kQuad == 0 && C.thread_n % kQuad == 0);
+    static_assert(sizeof(AsyncShared<C>) == async_shared_bytes(C));
+    auto& shared = dynamic_shared<AsyncShared<C>>();
+    const BlockTile tile = block_tile<C>(p);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    // Lanes that differ by 1, 16 or 17 share a row, by 2 or 4 a column, so the halves of a warp
+    // read the same few addresses at a time.
+    const int row = warp / warps_n * C.warp_m + lane / 2 % kAsyncLanesM * kQuad;
+    const int col = warp % warps_n * C.warp_n + (lane / 16 * 2 + lane % 2) * kQuad;
+    const int rows = min_of(p.m - tile.row, C.block_m);
+    const int cols = min_of(p.n - tile.col, C.block_n);
 
-  PanelCopier<C, a_along_k, C.a_vector, C.block_m> a(
-      batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
-      a_along_k ? p.a.row_stride : p.a.col_stride);
-  PanelCopier<C, b_along_k, C.b_vector, C.block_n> b(
-      batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
-      b_along_k ? p.b.col_stride : p.b.row_stride);
-  int64_t to_copy = 0;  // the first k that is not on its way
-  const auto copy = [&](int stage) {
-    if (to_copy >= p.k) return;
-    const int left = min_of(p.k - to_copy, C.block_k);
-    a.copy(shared.stages[stage].a, left, rows);
-    b.copy(shared.stages[stage].b, left, cols);
-    a.source += C.block_k * p.a.col_stride;
-    b.source += C.block_k * p.b.row_stride;
-    to_copy += C.block_k;
-  };
-  CopyRing<C.stages> ring;
-  float sums[C.thread_m][C.thread_n] = {};
+    PanelCopier<C, a_along_k, C.a_vector, C.block_m> a(
+        batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
+        a_along_k ? p.a.row_stride : p.a.col_stride);
+    PanelCopier<C, b_along_k, C.b_vector, C.block_n> b(
+        batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
+        b_along_k ? p.b.col_stride : p.b.row_stride);
+    int64_t to_copy = 0;  // the first k that is not on its way
+    const auto copy = [&](int stage) {
+      if (to_copy >= p.k) return;
+      const int left = min_of(p.k - to_copy, C.block_k);
+      a.copy(shared.stages[stage].a, left, rows);
+      b.copy(shared.stages[stage].b, left, cols);
+      a.source += C.block_k * p.a.col_stride;
+      b.source += C.block_k * p.b.row_stride;
+      to_copy += C.block_k;
+    };
+    CopyRing<C.stages> ring;
+    float sums[C.thread_m][C.thread_n] = {};
 #pragma unroll
-  for (int i = 0; i < C.stages - 1; ++i) ring.fill(copy);
-  for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k) {
-    const auto& stage = shared.stages[ring.next()];
-    float x[2][C.thread_m], y[2][C.thread_n];  // of this k and of the next
-    load_quads(x[0], &stage.a[0][row], kAsyncLanesM * kQuad);
-    load_quads(y[0], &stage.b[0][col], kAsyncLanesN * kQuad);
-    ring.fill(copy);
+    for (int i = 0; i < C.stages - 1; ++i) ring.fill(copy);
+    for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k) {
+      const auto& stage = shared.stages[ring.next()];
+      float x[2][C.thread_m], y[2][C.thread_n];  // of this k and of the next
+      load_quads(x[0], &stage.a[0][row], kAsyncLanesM * kQuad);
+      load_quads(y[0], &stage.b[0][col], kAsyncLanesN * kQuad);
+      ring.fill(copy);
 #pragma unroll
-    for (int k = 0; k < C.block_k; ++k) {
-      if (k + 1 < C.block_k) {
-        load_quads(x[(k + 1) % 2], &stage.a[k + 1][row], kAsyncLanesM * kQuad);
-        load_quads(y[(k + 1) % 2], &stage.b[k + 1][col], kAsyncLanesN * kQuad);
+      for (int k = 0; k < C.block_k; ++k) {
+        if (k + 1 < C.block_k) {
+          load_quads(x[(k + 1) % 2], &stage.a[k + 1][row], kAsyncLanesM * kQuad);
+          load_quads(y[(k + 1) % 2], &stage.b[k + 1][col], kAsyncLanesN * kQuad);
+        }
+        add_outer_product(sums, x[k % 2], y[k % 2]);
       }
-      add_outer_product(sums, x[k % 2], y[k % 2]);
+    }
+    ring.finish();
+    const Epilogue<T, Out, C> epilogue(p, tile.batch);
+#pragma unroll
+    for (int i = 0; i < C.thread_m; ++i) {
+      const int64_t out_row = tile.row + row + i / kQuad * kAsyncLanesM * kQuad + i % kQuad;
+#pragma unroll
+      for (int j = 0; j < C.thread_n; j += kQuad) {
+        const float quad[kQuad] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
+        epilogue.store(quad, out_row, tile.col + col + j * kAsyncLanesN);
+      }
     }
   }
-  ring.finish();
-  const Epilogue<T, Out, C> epilogue(p, tile.batch);
-#pragma unroll
-  for (int i = 0; i < C.thread_m; ++i) {
-    const int64_t out_row = tile.row + row + i / kQuad * kAsyncLanesM * kQuad + i % kQuad;
-#pragma unroll
-    for (int j = 0; j < C.thread_n; j += kQuad) {
-      const float quad[kQuad] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
-      epilogue.store(quad, out_row, tile.col + col + j * kAsyncLanesN);
-    }
-  }
-}
+};
 
 }  // namespace tensorcraft::kernel::gemm

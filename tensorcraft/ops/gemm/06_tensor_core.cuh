@@ -86,61 +86,65 @@ struct Loader {
   }
 };
 
-template <class T, class Out, Config C>
-TC_DEVICE void tensor_core(const Params& p) {
-  using Shared = TensorCoreShared<T, C>;
-  using Stage = typename Shared::Stage;
-  constexpr int warps_n = C.block_n / C.warp_n;
-  static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
-  static_assert(sizeof(Shared) == tensor_core_shared_bytes(C, sizeof(T)));
-  static_assert(C.block_k % kMmaDepth<T> == 0);
-  auto& shared = dynamic_shared<Shared>();
-  const BlockTile tile = block_tile<C>(p);
-  const int warp = threadIdx.x / 32;
-  const int row = warp / warps_n * C.warp_m, col = warp % warps_n * C.warp_n;
-  const int rows = min_of(p.m - tile.row, C.block_m);
-  const int cols = min_of(p.n - tile.col, C.block_n);
+struct TensorCore {
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    using Shared = TensorCoreShared<T, C>;
+    using Stage = typename Shared::Stage;
+    constexpr int warps_n = C.block_n / C.warp_n;
+    static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
+    static_assert(sizeof(Shared) == tensor_core_shared_bytes(C, sizeof(T)));
+    static_assert(C.block_k % kMmaDepth<T> == 0);
+    auto& shared = dynamic_shared<Shared>();
+    const BlockTile tile = block_tile<C>(p);
+    const int warp = threadIdx.x / 32;
+    const int row = warp / warps_n * C.warp_m, col = warp % warps_n * C.warp_n;
+    const int rows = min_of(p.m - tile.row, C.block_m);
+    const int cols = min_of(p.n - tile.col, C.block_n);
 
-  Loader<T, typename Stage::A, C.threads, C.a_vector> a(
-      batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
-      Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
-  Loader<T, typename Stage::B, C.threads, C.b_vector> b(
-      batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
-      Stage::b_along_k ? p.b.col_stride : p.b.row_stride);
-  // Fetches step k of both and moves on to the next.
-  const auto fetch = [&](int64_t k) {
-    const int left = min_of(p.k - k, C.block_k);
-    a.fetch(Stage::a_along_k ? rows : left, Stage::a_along_k ? left : rows);
-    b.fetch(Stage::b_along_k ? cols : left, Stage::b_along_k ? left : cols);
-    a.source += C.block_k * p.a.col_stride;
-    b.source += C.block_k * p.b.row_stride;
-  };
-  WarpSums<C.warp_m, C.warp_n> sums = {};
-  fetch(0);
-  int stage = 0;
-  for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k, stage ^= 1) {
-    a.store(shared.stages[stage].a);
-    b.store(shared.stages[stage].b);
-    // The stage is complete. One barrier is enough: the other stage, which the next step
-    // overwrites, was last read before this barrier.
-    __syncthreads();
-    if (k0 + C.block_k < p.k) fetch(k0 + C.block_k);
+    Loader<T, typename Stage::A, C.threads, C.a_vector> a(
+        batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
+        Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
+    Loader<T, typename Stage::B, C.threads, C.b_vector> b(
+        batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
+        Stage::b_along_k ? p.b.col_stride : p.b.row_stride);
+    // Fetches step k of both and moves on to the next.
+    const auto fetch = [&](int64_t k) {
+      const int left = min_of(p.k - k, C.block_k);
+      a.fetch(Stage::a_along_k ? rows : left, Stage::a_along_k ? left : rows);
+      b.fetch(Stage::b_along_k ? cols : left, Stage::b_along_k ? left : cols);
+      a.source += C.block_k * p.a.col_stride;
+      b.source += C.block_k * p.b.row_stride;
+    };
+    WarpSums<C.warp_m, C.warp_n> sums = {};
+    fetch(0);
+    int stage = 0;
+    for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k, stage ^= 1) {
+      a.store(shared.stages[stage].a);
+      b.store(shared.stages[stage].b);
+      // The stage is complete. One barrier is enough: the other stage, which the next step
+      // overwrites, was last read before this barrier.
+      __syncthreads();
+      if (k0 + C.block_k < p.k) fetch(k0 + C.block_k);
 #pragma unroll
-    for (int k = 0; k < C.block_k; k += kMmaDepth<T>) {
-      Fragments<C.warp_m, C.warp_n> fragments;
-      fragments.load(shared.stages[stage], row, col, k);
-      sums.template add_product<T>(fragments);
+      for (int k = 0; k < C.block_k; k += kMmaDepth<T>) {
+        Fragments<C.warp_m, C.warp_n> fragments;
+        fragments.load(shared.stages[stage], row, col, k);
+        sums.template add_product<T>(fragments);
+      }
     }
+    __syncthreads();  // every warp has read the last stage
+    store_sums(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[warp], sums, tile.row + row,
+               tile.col + col);
   }
-  __syncthreads();  // every warp has read the last stage
-  store_sums(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[warp], sums, tile.row + row,
-             tile.col + col);
-}
+};
 
 // tensor_core by the name for float operands, which says that they are rounded.
-template <class T, class Out, Config C>
-TC_DEVICE void tensor_core_tf32(const Params& p) {
-  tensor_core<T, Out, C>(p);
-}
+struct TensorCoreTf32 {
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    TensorCore::run<T, Out, C>(p);
+  }
+};
 
 }  // namespace tensorcraft::kernel::gemm

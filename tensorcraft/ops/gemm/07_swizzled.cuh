@@ -22,71 +22,77 @@ namespace tensorcraft::kernel::gemm {
 template <class T, Config C>
 using SwizzledShared = StagesOrSlabs<SwizzledTile, T, C>;
 
-template <class T, class Out, Config C>
-TC_DEVICE void swizzled(const Params& p) {
-  using Shared = SwizzledShared<T, C>;
-  using Stage = typename Shared::Stage;
-  constexpr int warps_n = C.block_n / C.warp_n, steps = C.block_k / kMmaDepth<T>;
-  static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
-  static_assert(sizeof(Shared) == swizzled_shared_bytes(C, sizeof(T)));
-  static_assert(C.block_k % (2 * kMmaDepth<T>) == 0,
-                "an even number of steps alternates fragments");
-  auto& shared = dynamic_shared<Shared>();
-  const BlockTile tile = block_tile<C>(p);
-  const int warp = threadIdx.x / 32;
-  const int row = warp / warps_n * C.warp_m, col = warp % warps_n * C.warp_n;
-  const int rows = min_of(p.m - tile.row, C.block_m);
-  const int cols = min_of(p.n - tile.col, C.block_n);
+struct Swizzled {
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    using Shared = SwizzledShared<T, C>;
+    using Stage = typename Shared::Stage;
+    constexpr int warps_n = C.block_n / C.warp_n, steps = C.block_k / kMmaDepth<T>;
+    static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
+    static_assert(sizeof(Shared) == swizzled_shared_bytes(C, sizeof(T)));
+    static_assert(C.block_k % (2 * kMmaDepth<T>) == 0,
+                  "an even number of steps alternates fragments");
+    auto& shared = dynamic_shared<Shared>();
+    const BlockTile tile = block_tile<C>(p);
+    const int warp = threadIdx.x / 32;
+    const int row = warp / warps_n * C.warp_m, col = warp % warps_n * C.warp_n;
+    const int rows = min_of(p.m - tile.row, C.block_m);
+    const int cols = min_of(p.n - tile.col, C.block_n);
 
-  TileCopier<T, typename Stage::A, C.threads, C.a_vector == kVectorSize<T>> a(
-      batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
-      Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
-  TileCopier<T, typename Stage::B, C.threads, C.b_vector == kVectorSize<T>> b(
-      batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
-      Stage::b_along_k ? p.b.col_stride : p.b.row_stride);
-  int64_t to_copy = 0;  // the first k that is not on its way
-  const auto copy = [&](int stage) {
-    if (to_copy >= p.k) return;
-    const int left = min_of(p.k - to_copy, C.block_k);
-    a.copy(shared.stages[stage].a, Stage::a_along_k ? rows : left, Stage::a_along_k ? left : rows);
-    b.copy(shared.stages[stage].b, Stage::b_along_k ? cols : left, Stage::b_along_k ? left : cols);
-    a.source += C.block_k * p.a.col_stride;
-    b.source += C.block_k * p.b.row_stride;
-    to_copy += C.block_k;
-  };
-  CopyRing<C.stages> ring;
-  WarpSums<C.warp_m, C.warp_n> sums = {};
-  Fragments<C.warp_m, C.warp_n> fragments[2];
-  const auto load = [&](int stage, int step) {
-    fragments[step % 2].load(shared.stages[stage], row, col, step * kMmaDepth<T>);
-  };
+    TileCopier<T, typename Stage::A, C.threads, C.a_vector == kVectorSize<T>> a(
+        batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
+        Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
+    TileCopier<T, typename Stage::B, C.threads, C.b_vector == kVectorSize<T>> b(
+        batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
+        Stage::b_along_k ? p.b.col_stride : p.b.row_stride);
+    int64_t to_copy = 0;  // the first k that is not on its way
+    const auto copy = [&](int stage) {
+      if (to_copy >= p.k) return;
+      const int left = min_of(p.k - to_copy, C.block_k);
+      a.copy(shared.stages[stage].a, Stage::a_along_k ? rows : left,
+             Stage::a_along_k ? left : rows);
+      b.copy(shared.stages[stage].b, Stage::b_along_k ? cols : left,
+             Stage::b_along_k ? left : cols);
+      a.source += C.block_k * p.a.col_stride;
+      b.source += C.block_k * p.b.row_stride;
+      to_copy += C.block_k;
+    };
+    CopyRing<C.stages> ring;
+    WarpSums<C.warp_m, C.warp_n> sums = {};
+    Fragments<C.warp_m, C.warp_n> fragments[2];
+    const auto load = [&](int stage, int step) {
+      fragments[step % 2].load(shared.stages[stage], row, col, step * kMmaDepth<T>);
+    };
 #pragma unroll
-  for (int i = 0; i < C.stages - 1; ++i) ring.fill(copy);
-  int stage = ring.next();
-  if (p.k > 0) load(stage, 0);
-  for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k) {
+    for (int i = 0; i < C.stages - 1; ++i) ring.fill(copy);
+    int stage = ring.next();
+    if (p.k > 0) load(stage, 0);
+    for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k) {
 #pragma unroll
-    for (int step = 0; step < steps; ++step) {
-      // Before the next fragments are live: the copies' addresses need registers too.
-      if (step == 0) ring.fill(copy);
-      if (step + 1 < steps) {
-        load(stage, step + 1);
-      } else {
-        stage = ring.next();
-        if (k0 + C.block_k < p.k) load(stage, 0);
+      for (int step = 0; step < steps; ++step) {
+        // Before the next fragments are live: the copies' addresses need registers too.
+        if (step == 0) ring.fill(copy);
+        if (step + 1 < steps) {
+          load(stage, step + 1);
+        } else {
+          stage = ring.next();
+          if (k0 + C.block_k < p.k) load(stage, 0);
+        }
+        sums.template add_product<T>(fragments[step % 2]);
       }
-      sums.template add_product<T>(fragments[step % 2]);
     }
+    ring.finish();
+    store_sums(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[warp], sums, tile.row + row,
+               tile.col + col);
   }
-  ring.finish();
-  store_sums(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[warp], sums, tile.row + row,
-             tile.col + col);
-}
+};
 
 // swizzled by the name for float operands, which says that they are rounded.
-template <class T, class Out, Config C>
-TC_DEVICE void swizzled_tf32(const Params& p) {
-  swizzled<T, Out, C>(p);
-}
+struct SwizzledTf32 {
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    Swizzled::run<T, Out, C>(p);
+  }
+};
 
 }  // namespace tensorcraft::kernel::gemm

@@ -8,7 +8,7 @@
 // rows of A for both, so a step of 256 x 256 outputs reads
 //   256 + 2 x 128 lines from L2 instead of 2 x (256 + 128): a third less.
 // It demands sm_90, 16-bit operands whose lines start at multiples of 16 bytes, and at most one
-// batch axis.
+// batch dimension.
 #include "tensorcraft/device/ptx/cluster.cuh"
 #include "tensorcraft/device/ptx/fence.cuh"
 #include "tensorcraft/device/shared.cuh"
@@ -126,33 +126,35 @@ struct TmaConsumer {
   TC_DEVICE static void finish() { ptx::cluster_sync(); }
 };
 
-template <class T, class Out, Config C>
-TC_DEVICE void tma(const TmaParams& p) {
-  using Shared = TmaShared<T, C>;
-  constexpr int warps_n = C.block_n / C.warp_n, steps = TmaConsumer<T, C>::steps;
-  static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
-  static_assert(sizeof(Shared) == tma_shared_bytes(C, sizeof(T)));
-  auto& shared = dynamic_shared<Shared>();
-  const BlockTile tile = block_tile<C, kTmaCluster>(p);
-  const int warp = threadIdx.x / 32;
-  const int row = warp / warps_n * C.warp_m, col = warp % warps_n * C.warp_n;
-  const int k_end = int(p.k);
+struct Tma {
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const TmaParams& p) {
+    using Shared = TmaShared<T, C>;
+    constexpr int warps_n = C.block_n / C.warp_n, steps = TmaConsumer<T, C>::steps;
+    static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
+    static_assert(sizeof(Shared) == tma_shared_bytes(C, sizeof(T)));
+    auto& shared = dynamic_shared<Shared>();
+    const BlockTile tile = block_tile<C, kTmaCluster>(p);
+    const int warp = threadIdx.x / 32;
+    const int row = warp / warps_n * C.warp_m, col = warp % warps_n * C.warp_n;
+    const int k_end = int(p.k);
 
-  TmaProducer<T, C> producer(p, shared, tile);
-  producer.start();
-  TmaConsumer<T, C> consumer(shared, row, col);
-  if (k_end > 0) consumer.load_stage();
-  for (int k = 0; k < k_end; k += C.block_k) {
+    TmaProducer<T, C> producer(p, shared, tile);
+    producer.start();
+    TmaConsumer<T, C> consumer(shared, row, col);
+    if (k_end > 0) consumer.load_stage();
+    for (int k = 0; k < k_end; k += C.block_k) {
 #pragma unroll
-    for (int step = 0; step < steps; ++step) {
-      // In the middle of a step along k, when the other warps have left the stage before it too.
-      if (step == steps / 2) producer.produce(k + (C.stages - 1) * C.block_k);
-      consumer.consume(step, k + C.block_k < k_end);
+      for (int step = 0; step < steps; ++step) {
+        // In the middle of a step along k, when the other warps have left the stage before it too.
+        if (step == steps / 2) producer.produce(k + (C.stages - 1) * C.block_k);
+        consumer.consume(step, k + C.block_k < k_end);
+      }
     }
+    consumer.finish();
+    store_sums(Epilogue<T, Out, C>(p, tile.batch), shared.tiles.slabs[warp], consumer.sums,
+               tile.row + row, tile.col + col);
   }
-  consumer.finish();
-  store_sums(Epilogue<T, Out, C>(p, tile.batch), shared.tiles.slabs[warp], consumer.sums,
-             tile.row + row, tile.col + col);
-}
+};
 
 }  // namespace tensorcraft::kernel::gemm

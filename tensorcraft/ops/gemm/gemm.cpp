@@ -4,11 +4,14 @@
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/tensor_map.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/gemm/gemm_cpu.hpp"
-#include "tensorcraft/ops/gemm/gemm_plan.hpp"
+#include "tensorcraft/ops/gemm/plan.h"
+#include "tensorcraft/ops/gemm/problem.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace tensorcraft {
 namespace kernel::gemm {
@@ -16,47 +19,108 @@ namespace {
 
 using Options = GemmOptions;
 
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
+static_assert(kMaxBatchRank == kMaxRank - 2);
 
-const op::Variant<Problem> kTable[] = {
-    {"tma",
-     "mma.sync on tiles that the copy engine brings, A for two blocks of a cluster at once",
-     DeviceType::cuda,
-     accepts_tma,
-     nullptr,
-     plan_tma,
-     {},
-     {},
-     suits_tma},
-    {"swizzled", "mma.sync on swizzled tiles that cp.async brings through a ring of stages",
-     DeviceType::cuda, accepts_swizzled, nullptr, plan_swizzled},
-    {"tensor_core", "mma.sync on tiles that ldmatrix reads from two stages of shared memory",
-     DeviceType::cuda, accepts_tensor_core, nullptr, plan_tensor_core},
-    {"swizzled_tf32", "swizzled, float32 operands rounded to tf32", DeviceType::cuda,
-     accepts_swizzled_tf32, nullptr, plan_swizzled_tf32},
-    {"tensor_core_tf32", "tensor_core, float32 operands rounded to tf32", DeviceType::cuda,
-     accepts_tensor_core_tf32, nullptr, plan_tensor_core_tf32},
-    {"async", "cp.async fills a ring of stages while threads multiply 8 x 8 tiles",
-     DeviceType::cuda, accepts_async, nullptr, plan_async, "double_buffer"},
-    {"vectorized", "16-byte copies and shared loads around a register tile", DeviceType::cuda,
-     accepts_vectorized, nullptr, plan_vectorized},
-    {"thread_tiled", "each thread computes a tile of outputs from registers", DeviceType::cuda,
-     accepts_any, nullptr, plan_thread_tiled},
-    {"block_tiled", "a block shares its tiles of A and B in shared memory", DeviceType::cuda,
-     accepts_any, nullptr, plan_block_tiled, "tiled"},
-    {"coalesced", "one thread an output, neighbours along a row of D", DeviceType::cuda,
-     accepts_any, nullptr, plan_coalesced},
-    {"naive", "one thread an output, straight from global memory", DeviceType::cuda, accepts_any,
-     nullptr, plan_naive},
-    {"onednn", "oneDNN's matmul primitive", DeviceType::cpu, accepts_onednn, onednn},
-    {"cpu", "float, packed blocks over all cores", DeviceType::cpu, always, cpu},
-    {"reference", "double, obvious loops", DeviceType::cpu, always, reference},
+constexpr std::string_view kLayouts[] = {"row_major", "column_major"};
+constexpr ConfigField kFields[] = {{"block_m"},
+                                   {"block_n"},
+                                   {"block_k"},
+                                   {"warp_m"},
+                                   {"warp_n"},
+                                   {"thread_m"},
+                                   {"thread_n"},
+                                   {"threads"},
+                                   {"stages"},
+                                   {"a_layout", kLayouts},
+                                   {"b_layout", kLayouts},
+                                   {"a_vector"},
+                                   {"b_vector"},
+                                   {"d_vector"},
+                                   {"activation", op::EnumNames<Activation>::names},
+                                   {"has_c"},
+                                   {"has_bias"}};
+
+Matrix matrix(const TensorView& t) {
+  const int r = t.rank();
+  Matrix x = matrix_of(t.data(), t.shape(r - 2), t.shape(r - 1), row_stride(t), col_stride(t));
+  for (int i = 0; i < r - 2; ++i) x.batch_strides[i] = t.stride(i);
+  return x;
+}
+
+Params params(const Problem& q) {
+  Params p{.m = q.m(),
+           .n = q.n(),
+           .k = q.k(),
+           .a = matrix(q.a),
+           .b = matrix(q.b),
+           .c = q.c ? matrix(*q.c) : Matrix{},
+           .d = matrix(q.d),
+           .alpha = q.alpha,
+           .beta = q.beta,
+           .batch_rank = q.batch_rank()};
+  if (q.bias) {
+    p.bias = q.bias->data();
+    p.bias_stride = q.bias->stride(0);
+  }
+  for (int i = 0; i < q.batch_rank(); ++i) p.batch_shape[i] = uint32_t(q.d.shape(i));
+  return p;
+}
+
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  return {params(q),
+          {.operand_bytes = int(dtype_bytes(q.a.dtype())),
+           .result_bytes = int(dtype_bytes(q.d.dtype())),
+           .batch = q.batch(),
+           .activation = q.activation,
+           .has_c = q.c.has_value(),
+           .has_bias = q.bias.has_value(),
+           .allow_tf32 = q.allow_tf32},
+          {q.a.dtype(), q.d.dtype()}};
+}
+
+// One copy of an operand: 128 bytes along its lines, `lines` of them.
+TensorMap operand_map(const Lines& x, const TensorView& t, int lines, const DeviceInfo& device) {
+  if (t.size() == 0) return {};  // nothing is copied
+  const auto bytes = [&](int64_t stride) { return uint64_t(stride * x.element_bytes); };
+  TiledTensor tiled{.dtype = t.dtype(),
+                    .address = t.data(),
+                    .rank = 3,
+                    .dims = {uint64_t(x.length), uint64_t(x.count), 1},
+                    .strides = {16, 16},  // of sizes of 1
+                    .box = {uint32_t(128 / x.element_bytes), uint32_t(lines), 1},
+                    .swizzle = TiledTensor::Swizzle::bytes_128};
+  if (x.count > 1) tiled.strides[0] = bytes(x.next_line);
+  if (t.rank() > 2 && t.stride(0) > 0) {
+    tiled.dims[2] = uint64_t(t.shape(0));
+    tiled.strides[1] = bytes(t.stride(0));
+  }
+  return op::tensor_map(tiled, device);
+}
+
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
+  if (rung != "tma") return;
+  const auto call = rung_call(q);
+  Config c;
+  std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
+  TmaParams p{call.params, {}, {}};
+  p.a_map = operand_map(a_lines(p, call.given), q.a, tma_a_lines(c), device);
+  p.b_map = operand_map(b_lines(p, call.given), q.b, tma_b_lines(c), device);
+  plan.set_params(0, p);
+}
+
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "onednn",
+     .idea = "oneDNN's matmul primitive",
+     .run = onednn,
+     .refusal = onednn_refusal},
+    {.name = "cpu", .idea = "float, packed blocks over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
 void check_rank(std::string_view name, const TensorView& t) {
   if (t.rank() < 2)
-    fail(ErrorKind::value, "gemm: ", name, " must have at least 2 axes, got shape ", t.shape(),
-         "; add one with expand_dims");
+    fail(ErrorKind::value, "gemm: ", name, ": expected at least 2 dimensions, got shape ",
+         t.shape(), "; add one with expand_dims");
 }
 
 Dims batch_shape(const TensorView& t) {
@@ -85,7 +149,7 @@ Dims result_batch(const TensorView& a, const TensorView& b) {
   for (int i = 1; i <= std::min(x.rank(), y.rank()); ++i) {
     const int64_t p = x[x.rank() - i], q = y[y.rank() - i];
     if (p != q && p != 1 && q != 1)
-      fail(ErrorKind::value, "gemm: the leading axes of a and b do not broadcast: a has shape ",
+      fail(ErrorKind::value, "gemm: a and b: the leading dimensions do not broadcast: a has shape ",
            a.shape(), ", b ", b.shape());
   }
   return broadcast_shapes(x, y);
@@ -108,6 +172,41 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options&
   return {{"out", result_dtype(in[0], o), shape}};
 }
 
+// Merges batch dimensions that the strides of all matrices let be one, and drops those of size 1.
+void merge_batch(Problem& q) {
+  std::array<TensorView*, 4> all{&q.d, &q.a, &q.b, q.c ? &*q.c : &q.d};
+  Dims shape;
+  std::array<Dims, 4> strides;
+  for (int i = 0; i < q.batch_rank(); ++i) {
+    if (q.d.shape(i) == 1) continue;
+    bool joins = shape.rank() > 0;
+    for (size_t t = 0; t < all.size() && joins; ++t)
+      joins = strides[t].back() == all[t]->stride(i) * q.d.shape(i);
+    if (joins)
+      shape[shape.rank() - 1] *= q.d.shape(i);
+    else
+      shape.push_back(q.d.shape(i));
+    for (size_t t = 0; t < all.size(); ++t) {
+      if (joins)
+        strides[t][shape.rank() - 1] = all[t]->stride(i);
+      else
+        strides[t].push_back(all[t]->stride(i));
+    }
+  }
+  const auto merged = [&](const TensorView& t, Dims steps) {
+    Dims sizes = shape;
+    for (int i = t.rank() - 2; i < t.rank(); ++i) {
+      sizes.push_back(t.shape(i));
+      steps.push_back(t.stride(i));
+    }
+    return TensorView(t.data(), t.dtype(), sizes, steps, t.device());
+  };
+  if (q.c) q.c = merged(*q.c, strides[3]);
+  q.a = merged(q.a, strides[1]);
+  q.b = merged(q.b, strides[2]);
+  q.d = merged(q.d, strides[0]);
+}
+
 Problem check(const op::Call<Options>& call) {
   const TensorView &a = call.in(0), &b = call.in(1), &out = call.out();
   const Options& o = call.options;
@@ -123,8 +222,8 @@ Problem check(const op::Call<Options>& call) {
   match("out", out, m, n, result);
   const Dims batch = result_batch(a, b);
   if (batch_shape(out) != batch)
-    fail(ErrorKind::value, "gemm: out: the leading axes must be ", batch,
-         " as a and b give them, got shape ", out.shape());
+    fail(ErrorKind::value, "gemm: out: expected the leading dimensions ", batch,
+         " of a and b, got shape ", out.shape());
   if (o.c) match("c", *o.c, m, n, result);
   if (o.bias)
     TensorMatcher({n}).with_any_strides().with_dtype(dtype).verify(*o.bias, "gemm", "bias");
@@ -172,17 +271,17 @@ const op::Definition<Problem, Options> kDefinition{
     .summary = "Matrix product with scaling, addition, bias and activation.",
     .details =
         "out = activation(alpha a b + beta c + bias) for a [..., m, k] and b [..., k, n] of one "
-        "dtype: float32, float16 or bfloat16. Leading axes broadcast as in NumPy, any strides are "
+        "dtype: float32, float16 or bfloat16. Leading dimensions broadcast as in NumPy, any "
+        "strides are "
         "taken, and sizes may be 0: k = 0 gives activation(beta c + bias). Sums are float32 and "
-        "rounded once to the dtype of out. c is not read where beta is 0, so it may hold NaN then. "
-        "float32 operands are rounded to tf32 only where allow_tf32 or, without it, the "
-        "configuration "
-        "says so.",
+        "rounded once to the dtype of out. c is not read if beta is 0, so it may hold NaN then. "
+        "float32 operands are rounded to tf32 only if allow_tf32 or, without it, the "
+        "configuration says so.",
     .aliases = {"matmul"},
     .inputs = {{"a", "left matrices, [..., m, k]"}, {"b", "right matrices, [..., k, n]"}},
     .options = {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),
                 op::option("alpha", &Options::alpha, "factor of the product"),
-                op::option("beta", &Options::beta, "factor of c; 1 where c is given"),
+                op::option("beta", &Options::beta, "factor of c; 1 if c is given"),
                 op::option("bias", &Options::bias, "added to every row, [n], dtype of a"),
                 op::option("activation", &Options::activation, "applied to the sum"),
                 op::option("transpose_a", &Options::transpose_a, "a is stored as [..., k, m]"),
@@ -190,14 +289,13 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("out_dtype", &Options::out_dtype, "the dtype of a, or float32"),
                 op::option("allow_tf32", &Options::allow_tf32,
                            "float32 operands may be rounded to tf32")},
-    .out_doc = "[..., m, n], the leading axes of a and b broadcast",
-    .extra_outputs = {},
+    .out_doc = "[..., m, n], the leading dimensions of a and b broadcast",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
-    .in_place = false,
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>("gemm", kFields),
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::gemm
@@ -211,9 +309,6 @@ Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options
   return std::move(op::allocate(kernel::gemm::kDefinition, {a, b}, options)[0]);
 }
 
-op::OperatorList ops::gemm() {
-  static const auto& entry = *new op::OperatorOf(kernel::gemm::kDefinition);  // leaked, as Kept is
-  return {&entry};
-}
+op::OperatorList ops::gemm() { return op::registered(kernel::gemm::kDefinition); }
 
 }  // namespace tensorcraft

@@ -11,10 +11,10 @@ namespace tensorcraft {
 
 // What gemm() takes besides arrays that it needs.
 struct GemmOptions {
-  std::optional<TensorView> c = {};     // [..., m, n], dtype of the result; batch axes broadcast
-  float alpha = 1;                      // of the product
-  std::optional<float> beta = {};       // 1 where c is given; c is not read where it is 0
-  std::optional<TensorView> bias = {};  // [n], dtype of a
+  std::optional<TensorView> c = {};  // [..., m, n], dtype of the result; batch dimensions broadcast
+  float alpha = 1;                   // of the product
+  std::optional<float> beta = {};    // 1 if c is given; c is not read if it is 0
+  std::optional<TensorView> bias = {};            // [n], dtype of a
   Activation activation = Activation::none;       // applied last
   bool transpose_a = false, transpose_b = false;  // a is [..., k, m], b is [..., n, k]
   std::optional<DType> out_dtype = {};            // dtype of a (the default) or float32
@@ -24,7 +24,7 @@ struct GemmOptions {
   std::optional<StreamRef> stream = {};           // none: the thread's current one of the device
 };
 
-// The options of a product whose operands are given as [k, m] or [n, k] where they are columns.
+// The options of a product whose operands are given as [k, m] or [n, k] if they are columns.
 constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {}) {
   options.transpose_a = layout == MemoryLayout::COL_ROW || layout == MemoryLayout::COL_COL;
   options.transpose_b = layout == MemoryLayout::ROW_COL || layout == MemoryLayout::COL_COL;
@@ -32,8 +32,8 @@ constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {})
 }
 
 // out = activation(alpha a b + beta c + bias) for a [..., m, k] and b [..., k, n] of one dtype:
-// float32, float16 or bfloat16. Leading axes broadcast as in NumPy. Any strides; sizes may be 0,
-// and k = 0 gives activation(beta c + bias). Sums are float32, rounded once to the dtype of out.
+// float32, float16 or bfloat16. Leading dimensions broadcast as in NumPy. Any strides; sizes may be
+// 0, and k = 0 gives activation(beta c + bias). Sums are float32, rounded once to the dtype of out.
 // float32 operands are not rounded unless allow_tf32, given or configured. Kinds: type for a dtype,
 // value for a shape or an overlap of out with an input.
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/gemm/gemm_cpu.hpp"
+#include "tensorcraft/ops/gemm/problem.hpp"
 
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/gemm.hpp"
@@ -11,12 +11,12 @@
 namespace tensorcraft::kernel::gemm {
 namespace {
 
-// Entry `index` of a matrix's outer batch axes; the last batch axis stays a stride.
+// Entry `index` of a matrix's outer batch dimensions; the last batch dimension stays a stride.
 host::Matrix matrix_at(const TensorView& t, int64_t index) {
   int64_t offset = 0;
-  for (int axis = t.rank() - 4; axis >= 0; --axis) {
-    offset += index % t.shape(axis) * t.stride(axis);
-    index /= t.shape(axis);
+  for (int i = t.rank() - 4; i >= 0; --i) {
+    offset += index % t.shape(i) * t.stride(i);
+    index /= t.shape(i);
   }
   return {.data = t.data_as<std::byte>() + offset * int64_t(dtype_bytes(t.dtype())),
           .dtype = t.dtype(),
@@ -25,7 +25,7 @@ host::Matrix matrix_at(const TensorView& t, int64_t index) {
           .batch = t.rank() > 2 ? t.stride(t.rank() - 3) : 0};
 }
 
-// The host library takes one batch axis: the last one.
+// The host library takes one batch dimension: the last one.
 int64_t inner_batch(const Problem& q) { return q.batch_rank() ? q.d.shape(q.batch_rank() - 1) : 1; }
 
 host::GemmProblem host_problem(const Problem& q, int64_t outer) {
@@ -50,13 +50,12 @@ host::GemmProblem host_problem(const Problem& q, int64_t outer) {
 
 }  // namespace
 
-op::Verdict accepts_onednn(const Problem& q, const DeviceInfo&) {
-  if (!host::onednn::available()) return op::decline("oneDNN 3 is not installed");
-  if (q.d.size() == 0) return op::decline("the result is empty");
-  if (q.m() == 1 || q.n() == 1)
-    return op::decline("one row or column: cpu reads the matrix faster");
+std::string_view onednn_refusal(const Problem& q) {
+  if (!host::onednn::available()) return "oneDNN 3 is not installed";
+  if (q.d.size() == 0) return "the result is empty";
+  if (q.m() == 1 || q.n() == 1) return "one row or column: cpu reads the matrix faster";
   const char* reason = host::onednn::declines(host_problem(q, 0));
-  return reason ? op::decline(reason) : op::accept;
+  return reason ? reason : "";
 }
 
 void onednn(const Problem& q) {

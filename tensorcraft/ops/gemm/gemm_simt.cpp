@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/gemm/gemm_simt.hpp"
+#include "tensorcraft/ops/gemm/problem.hpp"
 
 #include "tensorcraft/ops/gemm/00_naive.cuh"
 #include "tensorcraft/ops/gemm/01_coalesced.cuh"
@@ -14,7 +14,7 @@
 namespace tensorcraft::kernel::gemm {
 namespace {
 
-using simt::AnyOf, simt::Types, simt::InstanceList, simt::instances;
+using simt::AnyOf, simt::Types, simt::concat, simt::list;
 
 // Types of the operands and of the result.
 using Float = AnyOf<Types<float, float>>;
@@ -53,11 +53,11 @@ constexpr std::array<Config, 4> layouts(const Config& config) {
   all[3].a_layout = all[3].b_layout = Layout::column_major;
   return all;
 }
-// Where only the epilogue is new to the others.
+// If only the epilogue is new to the others.
 constexpr std::array<Config, 2> two_layouts(const Config& config) {
   return {layouts(config)[0], layouts(config)[3]};
 }
-// Rows of D that vectors do not divide, beside operands that they do.
+// Rows of D that vectors do not divide, beside operands that they do divide.
 constexpr std::array<Config, 1> odd_rows(Config config) {
   config.b_layout = Layout::column_major;
   config.d_vector = 1;
@@ -104,7 +104,7 @@ constexpr std::array kVectorizedLarge{with_vectors(kLargeThreadTile, widest, wid
 constexpr auto kVectorizedScalar = layouts(with_vectors(kThreadTile, 1, 1, 1));
 constexpr std::array kVectorizedHalfAligned{with_vectors(kThreadTile, 4, 2, 1)};
 
-// A panel is copied 16 bytes at a time where its operand's unit stride is not along k.
+// A panel is copied 16 bytes at a time if its operand's unit stride is not along k.
 constexpr std::array<Config, 4> async_layouts(const Config& config, int vector, int d_vector) {
   std::array<Config, 4> all = layouts(config);
   for (Config& c : all)
@@ -189,107 +189,52 @@ constexpr auto kTmaLarge = layouts(with_vectors(warp_tile(256, 128, 64, 64, 64, 
 }  // namespace
 
 // The rungs for any strides read no layout, and any epilogue must run on the first of them.
-InstanceList naive_instances() {
-  const auto rung = []<class T, class Out, Config C>(const Params& p) { naive<T, Out, C>(p); };
-  return instances<Params, kNaive>(All{}, rung, &Config::a_layout, &Config::b_layout);
-}
-
-InstanceList coalesced_instances() {
-  const auto rung = []<class T, class Out, Config C>(const Params& p) { coalesced<T, Out, C>(p); };
-  return simt::concat(
-      instances<Params, kCoalesced>(All{}, rung, &Config::a_layout, &Config::b_layout),
-      instances<Params, kCoalescedEpilogues>(Same{}, rung, &Config::a_layout, &Config::b_layout));
-}
-
-InstanceList block_tiled_instances() {
-  const auto rung = []<class T, class Out, Config C>(const Params& p) {
-    block_tiled<T, Out, C>(p);
-  };
-  return simt::concat(instances<Params, kBlockTiled>(Same{}, rung),
-                      instances<Params, kBlockTiledWidened>(Widened{}, rung),
-                      instances<Params, kBlockTiledEpilogues>(Same{}, rung));
-}
-
-InstanceList thread_tiled_instances() {
-  const auto rung = []<class T, class Out, Config C>(const Params& p) {
-    thread_tiled<T, Out, C>(p);
-  };
-  return simt::concat(instances<Params, kThreadTiled>(Same{}, rung),
-                      instances<Params, kThreadTiledWidened>(Widened{}, rung),
-                      instances<Params, kThreadTiledEpilogues>(Same{}, rung),
-                      instances<Params, kThreadTiledLarge>(Same{}, rung));
-}
-
-InstanceList vectorized_instances() {
-  const auto rung = []<class T, class Out, Config C>(const Params& p) { vectorized<T, Out, C>(p); };
-  return simt::concat(instances<Params, kVectorized<4>>(Float{}, rung),
-                      instances<Params, kVectorized<8>>(Halves{}, rung),
-                      instances<Params, kVectorizedWidened>(Widened{}, rung),
-                      instances<Params, kVectorizedEpilogues<4>>(Float{}, rung),
-                      instances<Params, kVectorizedEpilogues<8>>(Halves{}, rung),
-                      instances<Params, kVectorizedOddRows<4>>(Float{}, rung),
-                      instances<Params, kVectorizedOddRows<8>>(Bf16{}, rung),
-                      instances<Params, kVectorizedLarge<4>>(Float{}, rung),
-                      instances<Params, kVectorizedLarge<8>>(Halves{}, rung),
-                      instances<Params, kVectorizedScalar>(Same{}, rung),
-                      instances<Params, kVectorizedHalfAligned>(Halves{}, rung));
-}
-
-InstanceList async_instances() {
-  const auto rung = []<class T, class Out, Config C>(const Params& p) { async<T, Out, C>(p); };
-  return simt::concat(instances<Params, kAsync>(Float{}, rung),
-                      instances<Params, kAsyncScalar>(Float{}, rung),
-                      instances<Params, kAsyncEpilogues>(Float{}, rung),
-                      instances<Params, kAsyncLarge>(Float{}, rung));
-}
-
-InstanceList tensor_core_tf32_instances() {
-  const auto rung = []<class T, class Out, Config C>(const Params& p) {
-    tensor_core_tf32<T, Out, C>(p);
-  };
-  return simt::concat(instances<Params, kTensorCoreTf32>(Float{}, rung),
-                      instances<Params, kTensorCoreTf32Scalar>(Float{}, rung),
-                      instances<Params, kTensorCoreTf32Epilogue>(Float{}, rung));
-}
-
-InstanceList swizzled_instances() {
-  const auto rung = []<class T, class Out, Config C>(const Params& p) { swizzled<T, Out, C>(p); };
-  return simt::concat(instances<Params, kSwizzled>(Halves{}, rung),
-                      instances<Params, kSwizzledWidened>(Widened{}, rung),
-                      instances<Params, kSwizzledEpilogues>(Halves{}, rung),
-                      instances<Params, kSwizzledOddRows>(Bf16{}, rung),
-                      instances<Params, kSwizzledScalar>(Halves{}, rung),
-                      instances<Params, kSwizzledLarge>(Bf16{}, rung));
-}
-
-InstanceList swizzled_tf32_instances() {
-  const auto rung = []<class T, class Out, Config C>(const Params& p) {
-    swizzled_tf32<T, Out, C>(p);
-  };
-  return simt::concat(instances<Params, kSwizzledTf32>(Float{}, rung),
-                      instances<Params, kSwizzledTf32Epilogue>(Float{}, rung));
-}
-
-InstanceList tma_instances() {
-  const auto rung = []<class T, class Out, Config C>(const TmaParams& p) { tma<T, Out, C>(p); };
-  return simt::concat(instances<TmaParams, kTma>(Halves{}, rung),
-                      instances<TmaParams, kTma>(AnyOf<Types<bf16, float>>{}, rung),
-                      instances<TmaParams, kTmaEpilogues>(Bf16{}, rung),
-                      instances<TmaParams, kTmaOddRows>(Bf16{}, rung),
-                      instances<TmaParams, kTmaLarge>(Bf16{}, rung));
-}
-
-InstanceList tensor_core_instances() {
-  const auto rung = []<class T, class Out, Config C>(const Params& p) {
-    tensor_core<T, Out, C>(p);
-  };
-  return simt::concat(instances<Params, kTensorCore>(Halves{}, rung),
-                      instances<Params, kTensorCoreWidened>(Widened{}, rung),
-                      instances<Params, kTensorCoreEpilogues>(Halves{}, rung),
-                      instances<Params, kTensorCoreOddRows>(Halves{}, rung),
-                      instances<Params, kTensorCoreScalar>(Halves{}, rung),
-                      instances<Params, kTensorCoreHalfAligned>(Halves{}, rung),
-                      instances<Params, kTensorCoreLarge>(Bf16{}, rung));
+simt::OperatorInstances instances() {
+  return {
+      {"naive", list<Naive, kNaive>(All{}, &Config::a_layout, &Config::b_layout)},
+      {"coalesced",
+       concat(list<Coalesced, kCoalesced>(All{}, &Config::a_layout, &Config::b_layout),
+              list<Coalesced, kCoalescedEpilogues>(Same{}, &Config::a_layout, &Config::b_layout))},
+      {"block_tiled", concat(list<BlockTiled, kBlockTiled>(Same{}),
+                             list<BlockTiled, kBlockTiledWidened>(Widened{}),
+                             list<BlockTiled, kBlockTiledEpilogues>(Same{}))},
+      {"thread_tiled", concat(list<ThreadTiled, kThreadTiled>(Same{}),
+                              list<ThreadTiled, kThreadTiledWidened>(Widened{}),
+                              list<ThreadTiled, kThreadTiledEpilogues>(Same{}),
+                              list<ThreadTiled, kThreadTiledLarge>(Same{}))},
+      {"vectorized",
+       concat(list<Vectorized, kVectorized<4>>(Float{}), list<Vectorized, kVectorized<8>>(Halves{}),
+              list<Vectorized, kVectorizedWidened>(Widened{}),
+              list<Vectorized, kVectorizedEpilogues<4>>(Float{}),
+              list<Vectorized, kVectorizedEpilogues<8>>(Halves{}),
+              list<Vectorized, kVectorizedOddRows<4>>(Float{}),
+              list<Vectorized, kVectorizedOddRows<8>>(Bf16{}),
+              list<Vectorized, kVectorizedLarge<4>>(Float{}),
+              list<Vectorized, kVectorizedLarge<8>>(Halves{}),
+              list<Vectorized, kVectorizedScalar>(Same{}),
+              list<Vectorized, kVectorizedHalfAligned>(Halves{}))},
+      {"async", concat(list<Async, kAsync>(Float{}), list<Async, kAsyncScalar>(Float{}),
+                       list<Async, kAsyncEpilogues>(Float{}), list<Async, kAsyncLarge>(Float{}))},
+      {"tensor_core_tf32", concat(list<TensorCoreTf32, kTensorCoreTf32>(Float{}),
+                                  list<TensorCoreTf32, kTensorCoreTf32Scalar>(Float{}),
+                                  list<TensorCoreTf32, kTensorCoreTf32Epilogue>(Float{}))},
+      {"swizzled",
+       concat(list<Swizzled, kSwizzled>(Halves{}), list<Swizzled, kSwizzledWidened>(Widened{}),
+              list<Swizzled, kSwizzledEpilogues>(Halves{}),
+              list<Swizzled, kSwizzledOddRows>(Bf16{}), list<Swizzled, kSwizzledScalar>(Halves{}),
+              list<Swizzled, kSwizzledLarge>(Bf16{}))},
+      {"swizzled_tf32", concat(list<SwizzledTf32, kSwizzledTf32>(Float{}),
+                               list<SwizzledTf32, kSwizzledTf32Epilogue>(Float{}))},
+      {"tma", concat(list<Tma, kTma>(Halves{}), list<Tma, kTma>(AnyOf<Types<bf16, float>>{}),
+                     list<Tma, kTmaEpilogues>(Bf16{}), list<Tma, kTmaOddRows>(Bf16{}),
+                     list<Tma, kTmaLarge>(Bf16{}))},
+      {"tensor_core", concat(list<TensorCore, kTensorCore>(Halves{}),
+                             list<TensorCore, kTensorCoreWidened>(Widened{}),
+                             list<TensorCore, kTensorCoreEpilogues>(Halves{}),
+                             list<TensorCore, kTensorCoreOddRows>(Halves{}),
+                             list<TensorCore, kTensorCoreScalar>(Halves{}),
+                             list<TensorCore, kTensorCoreHalfAligned>(Halves{}),
+                             list<TensorCore, kTensorCoreLarge>(Bf16{}))}};
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
-#include "tensorcraft/op/value.hpp"
+#include "tensorcraft/device/activation.h"
+#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
+#include <string_view>
 
 namespace tensorcraft::kernel::gemm {
 
-// A checked call. The matrices are the last two axes: d and c m x n, a m x k, b k x n. All four
-// have the same batch axes in front, broadcast, and merged as far as their strides allow.
+// A checked call. The matrices are the last two dimensions: d and c m x n, a m x k, b k x n. All
+// four have the same batch dimensions in front, broadcast, and merged as far as their strides
+// allow.
 struct Problem {
   TensorView d, a, b;
-  std::optional<TensorView> c;  // only where beta is not 0
+  std::optional<TensorView> c;  // only if beta is not 0
   std::optional<TensorView> bias;
   float alpha, beta;
   Activation activation;
@@ -31,6 +34,14 @@ struct Problem {
 inline int64_t row_stride(const TensorView& matrix) { return matrix.stride(matrix.rank() - 2); }
 inline int64_t col_stride(const TensorView& matrix) { return matrix.stride(matrix.rank() - 1); }
 
-inline size_t element_bytes(const TensorView& matrix) { return dtype_bytes(matrix.dtype()); }
+// Host variants.
+std::string_view onednn_refusal(const Problem& q);
+void onednn(const Problem& q);
+void cpu(const Problem& q);
+void reference(const Problem& q);
+
+// What of each rung the SIMT device has: all Configs if that is cheap, else some for every path
+// of the rung, and `naive` serves what is left.
+simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::gemm

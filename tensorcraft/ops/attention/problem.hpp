@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/dtype.hpp"
+#include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/simt/instance.hpp"
+
+namespace tensorcraft::kernel::attention {
+
+// A checked call. q, k, v and out have `dtype`.
+struct Problem {
+  Params params;
+  DType dtype;
+};
+
+// Host variants.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+
+// What of each rung the SIMT device has: all Configs if that is cheap, else some for every path
+// of the rung, and `naive` serves what is left.
+simt::OperatorInstances instances();
+
+}  // namespace tensorcraft::kernel::attention
