@@ -30,6 +30,7 @@ const std::map<std::string, std::string> kAbove256 = {
     {"rms_norm persistent", kPersistent},
     {"quantize in_registers", "a token of more than 16,384 elements stays in registers"},
     {"cross_entropy online", "fewer threads would wait for the end of a long row more often"},
+    {"cross_entropy naive", "one block adds the losses of all rows, 16 of each thread at once"},
 };
 
 TEST(Blocks, HaveOneDimensionAndAtMost256ThreadsOrAReason) {

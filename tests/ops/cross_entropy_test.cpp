@@ -77,8 +77,8 @@ TEST(CrossEntropy, ATargetThatIsNoClassGivesNanWhereKernelsRun) {
   }
 }
 
-// Losses log(2) and log(2) + 1 and an ignored row in turn, more rows than the second launch's block
-// has threads.
+// Losses log(2) and log(2) + 1 and an ignored row in turn, more rows than the block of the second
+// step has threads.
 TEST(CrossEntropy, TheMeanIsOverTheRowsThatCount) {
   constexpr int64_t kRows = 3 * 1501;
   std::vector<float> logits(2 * kRows, 5);
@@ -170,7 +170,30 @@ std::string chosen(const Dims& shape, const Dims& strides, DType dtype) {
   return text;
 }
 
-TEST(CrossEntropy, TheGpuRowFollowsTheLengthOfARow) {
+TEST(CrossEntropy, AMeanIsAPlanOfTwoStepsWithOneWorkspace) {
+  const auto plan = [](LossReduction reduction) {
+    alignas(64) static char memory[64];
+    const TensorView x(memory, DType::float32, {600, 2}), ids(memory, DType::int64, {600}),
+        number(memory, DType::float32, {}), losses(memory, DType::float32, {600});
+    const bool is_mean = reduction == LossReduction::mean;
+    const TensorView inputs[] = {x, ids}, outputs[] = {is_mean ? number : losses};
+    const op::Value options[] = {int64_t(-100), is_mean ? "mean" : "none", false};
+    const auto e = find_operator("cross_entropy")
+                       .explain(outputs, {.inputs = inputs, .options = options},
+                                device_info_of_arch("sm_90a"));
+    EXPECT_EQ(e.variant, "online");
+    return *e.variants[0].plan;
+  };
+  const op::Plan mean = plan(LossReduction::mean);
+  ASSERT_EQ(mean.steps().size(), 2u);
+  EXPECT_EQ(mean.steps()[1].kernel.rung->name, "reduce");
+  EXPECT_EQ(mean.steps()[1].launch.block.x, 128u);
+  EXPECT_EQ(mean.workspace_bytes, 600 * sizeof(float));
+  for (const op::Step& step : mean.steps()) EXPECT_GE(step.workspace_at, 0);
+  EXPECT_EQ(plan(LossReduction::none).steps().size(), 1u);
+}
+
+TEST(CrossEntropy, TheGpuChoiceFollowsTheLengthOfARow) {
   EXPECT_EQ(chosen({100, 1000}, {1000, 1}, DType::bfloat16), "online 25x128");  // a warp a row
   EXPECT_EQ(chosen({100, 4096}, {4096, 1}, DType::bfloat16), "online 100x128");
   EXPECT_EQ(chosen({100, 50257}, {50257, 1}, DType::bfloat16), "online 100x512");

@@ -49,7 +49,7 @@ op::Explanation explain_on_gpu(DType dtype, int64_t rows, int64_t cols, int64_t 
                device_info_of_arch("sm_90a"));
 }
 
-TEST(L2Normalize, EachGpuRowSaysWhyItDeclines) {
+TEST(L2Normalize, InRegistersSaysWhyItRefuses) {
   const auto reason = [](int64_t cols, int64_t stride, float eps) {
     const auto e = explain_on_gpu(DType::float32, 8, cols, stride, eps);
     return e.variants[0].accepted ? "accepted" : e.variants[0].reason;

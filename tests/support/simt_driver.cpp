@@ -4,8 +4,6 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/entry.hpp"
 #include "tensorcraft/op/simt.hpp"
-#include "tensorcraft/ops/cross_entropy/cross_entropy_simt.hpp"
-#include "tensorcraft/ops/cross_entropy/params.h"
 #include "tensorcraft/ops/elementwise/expression_table.hpp"
 #include "tensorcraft/ops/elementwise/params.h"
 #include "tensorcraft/simt/instance.hpp"
@@ -17,16 +15,6 @@ namespace tensorcraft::test {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-// TRANSITION: the second launch of a mean, which no plan has.
-const jit::Rung kReduceLosses{
-    "", "tensorcraft::kernel::cross_entropy::reduce",
-    "tensorcraft::kernel::cross_entropy::ReduceParams",
-    [](const void* config) {
-      const auto& c = *static_cast<const kernel::cross_entropy::ReduceConfig*>(config);
-      return join("{.threads = ", c.threads, "}");
-    },
-    kernel::cross_entropy::reduce_instances};
 
 // The part of `text` between two marks, from the first `open` on.
 std::string between(std::string_view text, std::string_view open, std::string_view close) {
@@ -102,7 +90,6 @@ const op::Step* find_rung(const std::string& function) {
         std::ranges::fill(call.tensors, std::nullopt);
         add_rungs(*found, call);
       }
-    (*found)[kReduceLosses.function].kernel.rung = &kReduceLosses;  // TRANSITION
     return found;
   }();
   const auto found = rungs->find(function);

@@ -41,31 +41,34 @@ TC_DEVICE void add_units(ExpSum& part, const T* units, int count, int rank) {
   }
 }
 
-template <class T, class Id, Config C>
-TC_DEVICE void online(const Params& p) {
-  auto& scratch = static_shared<BlockReduce<ExpSum>>();
-  constexpr int kVector = kVectorSize<T>;
-  const int rank = int(threadIdx.x % C.group);
-  const uint32_t index = blockIdx.x * (C.threads / C.group) + threadIdx.x / C.group;
-  if (index >= uint32_t(p.rows)) return;
-  const Row<T, Id, C> row(p, index);
-  // A row that is read in one batch does not wait for its target: that takes as long as the row.
-  if (C.group == Config{}.group && row.is_idle()) {
-    if (rank == 0) row.write_idle();
-    return;
+struct Online {
+  template <class T, class Id, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    auto& scratch = static_shared<BlockReduce<ExpSum>>();
+    constexpr int kVector = kVectorSize<T>;
+    const int rank = int(threadIdx.x % C.group);
+    const uint32_t index = blockIdx.x * (C.threads / C.group) + threadIdx.x / C.group;
+    if (index >= uint32_t(p.rows)) return;
+    const Row<T, Id, C> row(p, index);
+    // A row that is read in one batch does not wait for its target: that takes as long as the row.
+    if (C.group == Config{}.group && row.is_idle()) {
+      if (rank == 0) row.write_idle();
+      return;
+    }
+    const T* x = row.logits();
+    const auto past = int(reinterpret_cast<uint64_t>(x) % kVectorBytes / sizeof(T));
+    const int most = (kVector - past) % kVector, head = most < p.classes ? most : int(p.classes);
+    const int units = int(uint64_t(p.classes - head) / kVector);
+    // Fewer than a warp lie beside the units: the head and, counted on from it, what is behind
+    // them.
+    const int64_t single = rank < head ? rank : int64_t(units) * kVector + rank;
+    ExpSum part = single < p.classes ? ExpSum::of(float(x[single])) : ExpSum::of_nothing();
+    add_units<T, C>(part, x + head, units, rank);
+    const float picked = rank == 0 ? row.picked() : 0.f;  // the target came with the row
+    __syncwarp();  // or each shuffle is compiled twice, once for a warp whose threads are apart
+    const ExpSum total = part.over_group<C.group>(scratch);
+    if (rank == 0) row.write(total, picked);
   }
-  const T* x = row.logits();
-  const auto past = int(reinterpret_cast<uint64_t>(x) % kVectorBytes / sizeof(T));
-  const int most = (kVector - past) % kVector, head = most < p.classes ? most : int(p.classes);
-  const int units = int(uint64_t(p.classes - head) / kVector);
-  // Fewer than a warp lie beside the units: the head and, counted on from it, what is behind them.
-  const int64_t single = rank < head ? rank : int64_t(units) * kVector + rank;
-  ExpSum part = single < p.classes ? ExpSum::of(float(x[single])) : ExpSum::of_nothing();
-  add_units<T, C>(part, x + head, units, rank);
-  const float picked = rank == 0 ? row.picked() : 0.f;  // the target came with the row
-  __syncwarp();  // or each shuffle is compiled twice, once for a warp whose threads are apart
-  const ExpSum total = part.over_group<C.group>(scratch);
-  if (rank == 0) row.write(total, picked);
-}
+};
 
 }  // namespace tensorcraft::kernel::cross_entropy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/cross_entropy/cross_entropy_cpu.hpp"
+#include "tensorcraft/ops/cross_entropy/problem.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace tensorcraft::kernel::cross_entropy {
 namespace {
@@ -48,18 +49,15 @@ class Numbers {
   RowMap map_;
 };
 
-}  // namespace
-
-void cpu(const Problem& q) {
+void cpu_rows(const Problem& q) {
   const Targets targets(q.targets);
-  targets.check(q);
   const host::Rows rows(q.logits, -1);
   const Numbers out(q.out), lse(q.lse.value_or(q.out));
   const int64_t n = q.classes();
   host::for_each_row(q.rows(), n, [&](int64_t row) {
     const int64_t target = targets[row];
     const bool is_ignored = target == q.ignore_index;
-    if (is_ignored) out[row] = q.ignored;
+    if (is_ignored) out[row] = q.ignored();
     if (is_ignored && !q.lse) return;
     const float* x = rows.read(row, host::scratch(host::Slot::row_a, n));
     const float top = host::row_max(x, n);
@@ -71,9 +69,8 @@ void cpu(const Problem& q) {
   });
 }
 
-void reference(const Problem& q) {
+void reference_rows(const Problem& q) {
   const Targets targets(q.targets);
-  targets.check(q);
   const host::Elements out(q.out), lse(q.lse.value_or(q.out)), x(q.logits);
   const int64_t classes = q.classes();
   for (int64_t row = 0; row < q.rows(); ++row) {
@@ -83,21 +80,33 @@ void reference(const Problem& q) {
       if (x[i] > top || std::isnan(x[i])) top = x[i];
     for (int64_t i = first; i < first + classes; ++i) sum += std::exp(x[i] - top);
     if (targets[row] == q.ignore_index)
-      out.set(row, double(q.ignored));
+      out.set(row, double(q.ignored()));
     else
       out.set(row, std::log(sum) + (top - x[first + targets[row]]));
     if (q.lse) lse.set(row, std::isinf(top) ? top : top + std::log(sum));
   }
 }
 
-void reduce_on_host(const ReduceParams& p) {
+// Checks the targets, lets `rows` compute all losses, and reduces them in double.
+void run(const Problem& q, void (*rows)(const Problem&)) {
+  Targets(q.targets).check(q);
+  if (!q.is_reduced()) return rows(q);
+  std::vector<float> losses(size_t(q.rows()));
+  Problem each = q;
+  each.out = TensorView(losses.data(), DType::float32, {q.rows()});
+  rows(each);
   double sum = 0;
   int64_t count = 0;
-  for (int64_t i = 0; i < p.rows; ++i) {
-    sum += double(p.losses[i]);
-    count += !(p.losses[i] == 0 && std::signbit(p.losses[i]));
+  for (const float loss : losses) {
+    sum += double(loss);
+    count += !(loss == 0 && std::signbit(loss));
   }
-  *p.out = float(p.mean ? sum / double(count) : sum);
+  *q.out.data_as<float>() = float(q.reduction == LossReduction::mean ? sum / double(count) : sum);
 }
+
+}  // namespace
+
+void cpu(const Problem& q) { run(q, cpu_rows); }
+void reference(const Problem& q) { run(q, reference_rows); }
 
 }  // namespace tensorcraft::kernel::cross_entropy

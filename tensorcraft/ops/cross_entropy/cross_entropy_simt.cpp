@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/cross_entropy/cross_entropy_simt.hpp"
+#include "tensorcraft/ops/cross_entropy/problem.hpp"
 
 #include "tensorcraft/ops/cross_entropy/00_naive.cuh"
 #include "tensorcraft/ops/cross_entropy/01_online.cuh"
@@ -23,21 +23,10 @@ constexpr std::array kReduce{ReduceConfig{.threads = 32}, ReduceConfig{.threads 
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  return simt::instances<Params, kNaive>(
-      All{}, []<class T, class Id, Config C>(const Params& p) { naive<T, Id, C>(p); },
-      &Config::nested);
-}
-
-simt::InstanceList online_instances() {
-  return simt::instances<Params, kOnline>(
-      Two{}, []<class T, class Id, Config C>(const Params& p) { online<T, Id, C>(p); },
-      &Config::nested);
-}
-
-simt::InstanceList reduce_instances() {
-  return simt::instances<ReduceParams, kReduce>(
-      AnyOf<Types<>>{}, []<ReduceConfig C>(const ReduceParams& p) { reduce<C>(p); });
+simt::OperatorInstances instances() {
+  return {{"naive", simt::list<Naive, kNaive>(All{}, &Config::nested)},
+          {"online", simt::list<Online, kOnline>(Two{}, &Config::nested)},
+          {"reduce", simt::list<Reduce, kReduce>(AnyOf<Types<>>{})}};
 }
 
 }  // namespace tensorcraft::kernel::cross_entropy

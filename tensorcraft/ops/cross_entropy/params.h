@@ -4,17 +4,17 @@
 
 namespace tensorcraft::kernel::cross_entropy {
 
-// Run time: a row of logits, a target, a loss and, where lse is not null, a logarithm of the sum of
+// Run time: a row of logits, a target, a loss and, unless lse is null, a logarithm of the sum of
 // exponentials for each of `rows`.
 struct Params {
-  enum { kLogits, kTargets, kOut, kLse, kTensors };  // of the maps
+  enum { kLogits, kTargets, kOut, kLse, kTensors };
   const void* logits;
   const void* targets;
   float *out, *lse;
   int64_t rows, classes, class_step;
   int64_t ignore_index;
   float ignored;  // the loss of a row whose target is ignore_index
-  RowMaps<kTensors> maps;
+  int64_t step[kTensors];
 };
 
 struct Config {
@@ -24,7 +24,7 @@ struct Config {
   int nested = 0;   // rows or targets lie along more than one axis
 };
 
-// The second launch, of one block: the losses of rows that were ignored are -0.
+// The step that reduces, of one block: the losses of rows that were ignored are -0.
 struct ReduceParams {
   const float* losses;  // next to each other, at a multiple of 16 bytes
   float* out;           // one number

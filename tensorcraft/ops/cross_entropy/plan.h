@@ -3,38 +3,45 @@
 #include "tensorcraft/op/row_plan.h"
 #include "tensorcraft/ops/cross_entropy/params.h"
 
-#include <string_view>
-
-// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::cross_entropy {
 
-using Launch = op::LaunchPlan<Config>;
+using Start = op::Start<Config>;
+using Choice = op::Choice<Config>;
+using CallParams = Nested<Params>;
+
+struct Given {  // what the call says besides Params
+  int element_bytes;
+  bool is_float16;
+};
 
 inline constexpr int64_t kIgnoreIndex = -100;
 
-// `rows` rows of `classes` logits, targets, losses and, where lse is not null, sums, one behind
+// `rows` rows of `classes` logits, targets, losses and, unless lse is null, sums, one behind
 // another.
-inline Params contiguous_params(const void* logits, const void* targets, float* out, float* lse,
-                                int64_t rows, int64_t classes) {
+inline CallParams contiguous_params(const void* logits, const void* targets, float* out, float* lse,
+                                    int64_t rows, int64_t classes) {
   const RowMap map = op::contiguous_rows(rows, 1);
-  return {.logits = logits,
-          .targets = targets,
-          .out = out,
-          .lse = lse,
-          .rows = rows,
-          .classes = classes,
-          .class_step = 1,
-          .ignore_index = kIgnoreIndex,
-          .maps = row_maps(op::contiguous_rows(rows, classes), map, map, lse ? map : RowMap{})};
+  return with_maps(Params{.logits = logits,
+                          .targets = targets,
+                          .out = out,
+                          .lse = lse,
+                          .rows = rows,
+                          .classes = classes,
+                          .class_step = 1,
+                          .ignore_index = kIgnoreIndex},
+                   op::contiguous_rows(rows, classes), map, map, lse ? map : RowMap{});
 }
 
-inline Launch launch(const Params& p, Config config) {
-  config.nested = p.maps.is_nested();
-  return {.config = config, .blocks = div_ceil(p.rows, config.threads / config.group)};
+// One block at least: a mean of no rows has two steps too.
+inline Start start(const CallParams& p, Config config) {
+  config.nested = p.is_nested();
+  return {config, std::max<int64_t>(1, div_ceil(p.rows, config.threads / config.group))};
 }
 
-inline Launch naive_launch(const Params& p) {
-  return launch(p, {.threads = 128, .group = 1, .loads = 1});
+inline Choice naive(const CallParams& p, const Given&, const op::Gpu&) {
+  if (div_ceil(p.rows, 128) > op::kMaxBlocks) return op::refuse("needs fewer than 2^38 rows");
+  return start(p, {.threads = 128, .group = 1, .loads = 1});
 }
 
 // Blocks of 512 threads that a multiprocessor shall hold: three keep 96 KiB in flight, with 40
@@ -42,32 +49,36 @@ inline Launch naive_launch(const Params& p) {
 constexpr int long_row_blocks(bool is_float16) { return is_float16 ? 2 : 3; }
 
 // As few threads as hold a row in one batch of loads, up to 512.
-inline Launch online_launch(const Params& p, int element_bytes, bool is_float16) {
-  const auto batch = [&](int group) {
-    return int64_t(group) * Config{}.loads * 16 / element_bytes;
-  };
-  if (p.classes <= batch(32)) return launch(p, {.threads = 128, .group = 32});
-  if (p.classes <= batch(128)) return launch(p, {.threads = 128, .group = 128});
-  Launch long_rows = launch(p, {.threads = 512, .group = 512});
-  long_rows.min_blocks = long_row_blocks(is_float16);
-  return long_rows;
-}
-
-inline std::string_view naive_problem(const Params& p) {
-  return div_ceil(p.rows, 128) > op::kMaxBlocks ? "needs fewer than 2^38 rows" : "";
-}
-
-inline std::string_view online_problem(const Params& p) {
+inline Choice online(const CallParams& p, const Given& given, const op::Gpu&) {
   if (p.rows > op::kMaxBlocks || p.classes >> 33)
-    return "needs fewer than 2^31 rows, of fewer than 2^33 classes";
-  return p.classes <= 1 || p.class_step == 1 ? "" : "the classes must be neighbours";
+    return op::refuse("needs fewer than 2^31 rows, of fewer than 2^33 classes");
+  if (p.classes > 1 && p.class_step != 1) return op::refuse("the classes must be neighbours");
+  const auto batch = [&](int group) {
+    return int64_t(group) * Config{}.loads * 16 / given.element_bytes;
+  };
+  if (p.classes <= batch(32)) return start(p, {.threads = 128, .group = 32});
+  if (p.classes <= batch(128)) return start(p, {.threads = 128, .group = 128});
+  Start long_rows = start(p, {.threads = 512, .group = 512});
+  long_rows.min_blocks = long_row_blocks(given.is_float16);
+  return long_rows;
 }
 
 // A large block starts later, and a warp needs no barrier: as few threads as read all at once, 16
 // losses each.
-inline op::LaunchPlan<ReduceConfig> reduce_launch(int64_t rows) {
+inline op::Start<ReduceConfig> reduce_start(int64_t rows) {
   const int threads = rows <= 16 * 32 ? 32 : rows <= 16 * 128 ? 128 : 1024;
   return {.config = {.threads = threads}, .blocks = 1};
 }
+
+inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
+    {.name = "online",
+     .file = "01_online.cuh",
+     .idea = "a warp or a block reads a row once, 4 accesses of 16 bytes in flight a thread",
+     .choose = online},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread a row, any strides",
+     .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::cross_entropy

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The second launch of a sum or mean: one block adds the losses of all rows, always in one order,
+// The second step of a sum or mean: one block adds the losses of all rows, always in one order,
 // and counts those that are not -0, which marks a row that was ignored (a loss is never negative).
 // It may start while the losses are still computed, which hides its launch.
 #include "tensorcraft/device/reduce.cuh"
@@ -24,25 +24,27 @@ struct ReduceShared {
   LossSum parts[kMaxWarps];
 };
 
-template <ReduceConfig C>
-TC_DEVICE void reduce(const ReduceParams& p) {
-  LossSum all{};
-  const int64_t whole = p.rows / 4 * 4;
+struct Reduce {
+  template <ReduceConfig C>
+  TC_DEVICE static void run(const ReduceParams& p) {
+    LossSum all{};
+    const int64_t whole = p.rows / 4 * 4;
 #pragma unroll 4  // accesses in flight
-  for (int64_t i = int64_t(threadIdx.x) * 4; i < whole; i += C.threads * 4) {
-    const auto losses = load_vector<4>(p.losses + i);
-    for (int e = 0; e < 4; ++e) all.add(losses[e]);
+    for (int64_t i = int64_t(threadIdx.x) * 4; i < whole; i += C.threads * 4) {
+      const auto losses = load_vector<4>(p.losses + i);
+      for (int e = 0; e < 4; ++e) all.add(losses[e]);
+    }
+    if (whole + threadIdx.x < p.rows) all.add(p.losses[whole + threadIdx.x]);
+    all = all.over_warp();
+    if constexpr (C.threads > kWarpSize) {
+      auto& shared = static_shared<ReduceShared>();
+      const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
+      if (lane == 0) shared.parts[warp] = all;
+      __syncthreads();
+      all = (lane < C.threads / kWarpSize ? shared.parts[lane] : LossSum{}).over_warp();
+    }
+    if (threadIdx.x == 0) *p.out = p.mean ? all.sum / float(all.count) : all.sum;
   }
-  if (whole + threadIdx.x < p.rows) all.add(p.losses[whole + threadIdx.x]);
-  all = all.over_warp();
-  if constexpr (C.threads > kWarpSize) {
-    auto& shared = static_shared<ReduceShared>();
-    const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
-    if (lane == 0) shared.parts[warp] = all;
-    __syncthreads();
-    all = (lane < C.threads / kWarpSize ? shared.parts[lane] : LossSum{}).over_warp();
-  }
-  if (threadIdx.x == 0) *p.out = p.mean ? all.sum / float(all.count) : all.sum;
-}
+};
 
 }  // namespace tensorcraft::kernel::cross_entropy

@@ -9,16 +9,18 @@
 
 namespace tensorcraft::kernel::l2_normalize {
 
-template <class T, Config C>
-TC_DEVICE void naive(const Params& p) {
-  const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  if (row >= p.rows) return;
-  const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
-  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
-  float sum = 0;
-  for (int64_t i = 0; i < p.cols; ++i) sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
-  const float length = fmax_nan(sqrtf(sum), p.eps);
-  for (int64_t i = 0; i < p.cols; ++i) out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
-}
+struct Naive {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if (row >= p.rows) return;
+    const T* x = static_cast<const T*>(p.x) + row_offset(p, Params::kX, row);
+    T* out = static_cast<T*>(p.out) + row_offset(p, Params::kOut, row);
+    float sum = 0;
+    for (int64_t i = 0; i < p.cols; ++i) sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
+    const float length = fmax_nan(sqrtf(sum), p.eps);
+    for (int64_t i = 0; i < p.cols; ++i) out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
+  }
+};
 
 }  // namespace tensorcraft::kernel::l2_normalize

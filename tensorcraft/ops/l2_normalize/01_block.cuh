@@ -10,19 +10,21 @@
 
 namespace tensorcraft::kernel::l2_normalize {
 
-template <class T, Config C>
-TC_DEVICE void block(const Params& p) {
-  auto& scratch = static_shared<BlockReduce<float>>();
-  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
-    const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
-    T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
-    float sum = 0;
-    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
-      sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
-    const float length = fmax_nan(sqrtf(block_sum(scratch, sum)), p.eps);
-    for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
-      out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
+struct Block {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    auto& scratch = static_shared<BlockReduce<float>>();
+    for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
+      const T* x = static_cast<const T*>(p.x) + row_offset(p, Params::kX, row);
+      T* out = static_cast<T*>(p.out) + row_offset(p, Params::kOut, row);
+      float sum = 0;
+      for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
+        sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
+      const float length = fmax_nan(sqrtf(block_sum(scratch, sum)), p.eps);
+      for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
+        out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
+    }
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::l2_normalize

@@ -10,21 +10,23 @@
 
 namespace tensorcraft::kernel::l2_normalize {
 
-template <class T, Config C>
-TC_DEVICE void in_registers(const Params& p) {
-  auto& scratch = static_shared<BlockReduce<float>>();
-  const auto [row, exists] = group_row<C>(p.rows);
-  const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
-  T* out = static_cast<T*>(p.out) + p.maps.offset<C.nested>(Params::kOut, row);
-  RowSlots<T, C> slots;
-  slots.load(x, nullptr, int(p.cols));
-  const float squares = slots.sum(scratch, [](float v) { return v * v; });
-  const float scale = 1.0f / fmax_nan(sqrtf(squares), p.eps);
-  if (!exists) return;
-  slots.each([&](int column, float(&v)[C.vector]) {
-    for (int e = 0; e < C.vector; ++e) v[e] *= scale;
-    store_floats(out + column, v);
-  });
-}
+struct InRegisters {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    auto& scratch = static_shared<BlockReduce<float>>();
+    const auto [row, exists] = group_row<C>(p.rows);
+    const T* x = static_cast<const T*>(p.x) + row_offset(p, Params::kX, row);
+    T* out = static_cast<T*>(p.out) + row_offset(p, Params::kOut, row);
+    RowSlots<T, C> slots;
+    slots.load(x, nullptr, int(p.cols));
+    const float squares = slots.sum(scratch, [](float v) { return v * v; });
+    const float scale = 1.0f / fmax_nan(sqrtf(squares), p.eps);
+    if (!exists) return;
+    slots.each([&](int column, float(&v)[C.vector]) {
+      for (int e = 0; e < C.vector; ++e) v[e] *= scale;
+      store_floats(out + column, v);
+    });
+  }
+};
 
 }  // namespace tensorcraft::kernel::l2_normalize

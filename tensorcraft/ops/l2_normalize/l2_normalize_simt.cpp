@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/l2_normalize/l2_normalize_simt.hpp"
+#include "tensorcraft/ops/l2_normalize/problem.hpp"
 
-#include "tensorcraft/op/row_plan.h"
 #include "tensorcraft/ops/l2_normalize/00_naive.cuh"
 #include "tensorcraft/ops/l2_normalize/01_block.cuh"
 #include "tensorcraft/ops/l2_normalize/02_in_registers.cuh"
+#include "tensorcraft/ops/l2_normalize/plan.h"
 
 namespace tensorcraft::kernel::l2_normalize {
 namespace {
 
+using simt::list;
 using Float = simt::AnyOf<simt::Types<float>>;
 using Halves = simt::AnyOf<simt::Types<f16>, simt::Types<bf16>>;
 
@@ -18,40 +19,23 @@ constexpr std::array kBlock{
     Config{.threads = 128, .group = 128}, Config{.threads = 128, .group = 128, .nested = 1},
     Config{.threads = 256, .group = 256}, Config{.threads = 256, .group = 256, .nested = 1}};
 
-constexpr Config slots(int group, int vector, int slots, bool whole, bool nested = false) {
-  return {.threads = op::warp_row_threads(group, vector * slots),
-          .group = group,
-          .vector = vector,
-          .slots = slots,
-          .whole = whole,
-          .nested = nested};
+constexpr Config row(int64_t cols, int vector, bool nested = false) {
+  Config config = in_registers_config(cols, vector);
+  config.nested = nested;
+  return config;
 }
-
-// Rows of single elements, and of 16-byte accesses.
-constexpr std::array kScalar{slots(8, 1, 1, false), slots(32, 1, 1, false), slots(32, 1, 2, false),
-                             slots(32, 1, 2, false, true), slots(128, 1, 12, false)};
-constexpr std::array kFloats{slots(8, 4, 1, true), slots(16, 4, 1, true, true),
-                             slots(32, 4, 3, true), slots(32, 4, 8, true)};
-constexpr std::array kHalves{slots(8, 8, 1, false), slots(8, 8, 1, true, true),
-                             slots(16, 8, 3, true), slots(32, 8, 4, true)};
+constexpr std::array kScalar{row(7, 1), row(31, 1), row(50, 1), row(50, 1, true), row(1500, 1)};
+constexpr std::array kFloats{row(32, 4), row(64, 4, true), row(384, 4), row(1024, 4)};
+constexpr std::array kHalves{row(56, 8), row(64, 8, true), row(384, 8), row(1024, 8)};
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  return simt::instances<Params, kNaive>(
-      simt::Floats{}, []<class T, Config C>(const Params& p) { naive<T, C>(p); });
-}
-
-simt::InstanceList block_instances() {
-  return simt::instances<Params, kBlock>(
-      simt::Floats{}, []<class T, Config C>(const Params& p) { block<T, C>(p); });
-}
-
-simt::InstanceList in_registers_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { in_registers<T, C>(p); };
-  return simt::concat(simt::instances<Params, kScalar>(simt::Floats{}, rung),
-                      simt::instances<Params, kFloats>(Float{}, rung),
-                      simt::instances<Params, kHalves>(Halves{}, rung));
+simt::OperatorInstances instances() {
+  return {{"naive", list<Naive, kNaive>(simt::Floats{})},
+          {"block", list<Block, kBlock>(simt::Floats{})},
+          {"in_registers", simt::concat(list<InRegisters, kScalar>(simt::Floats{}),
+                                        list<InRegisters, kFloats>(Float{}),
+                                        list<InRegisters, kHalves>(Halves{}))}};
 }
 
 }  // namespace tensorcraft::kernel::l2_normalize

@@ -4,15 +4,16 @@
 
 namespace tensorcraft::kernel::l2_normalize {
 
-// Run time: what the host passes to every rung. Steps are strides along the normalised axis.
+// Run time: what the host passes to every rung. x_step and out_step are strides along the
+// normalised axis, step those of rows.
 struct Params {
-  enum { kX, kOut, kTensors };  // of the maps
+  enum { kX, kOut, kTensors };
+  int64_t rows, cols;
   int64_t x_step, out_step;
   const void* x;
   void* out;
-  int64_t rows, cols;
   float eps;
-  RowMaps<kTensors> maps;
+  int64_t step[kTensors];
 };
 
 // Compile time: what the host writes into the entry.
