@@ -220,7 +220,7 @@ TC_SLOPED_LAUNCHER(swish, beta, 1.0f)
 template <class T>
 std::string_view launch_copy(const T* in, T* out, int64_t n, cudaStream_t stream = nullptr,
                              DebugInfo where = {}) {
-  using Word = detail::Moved<sizeof(T)>;
+  using Word = detail::Bits<sizeof(T)>;
   const auto* from = reinterpret_cast<const Word*>(in);
   return detail::elementwise::launch<kernel::elementwise::Operation::copy>(
       from, from, reinterpret_cast<Word*>(out), n, 0, 0, stream, where);
@@ -242,7 +242,7 @@ std::string_view launch_cast(const T* in, Out* out, int64_t n, cudaStream_t stre
 template <class T>
 std::string_view launch_fill(T* out, int64_t n, T value, cudaStream_t stream = nullptr,
                              DebugInfo where = {}) {
-  using Word = detail::Moved<sizeof(T)>;
+  using Word = detail::Bits<sizeof(T)>;
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
   auto* words = reinterpret_cast<Word*>(out);

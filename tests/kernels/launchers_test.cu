@@ -432,9 +432,9 @@ TEST(CompiledSets, HoldTheWidthsOfGates) {
   namespace g = detail::gated_activation;
   for (const int64_t rows : {1, 100000})
     for (int64_t cols = 128; cols <= 32768; cols += 8) {
-      auto p = g::contiguous_params(kArray, kArray, rows, cols);
-      const auto plan = g::vectorized_launch(p, g::Gate::silu, 2, 132);
-      EXPECT_TRUE((is_compiled<g::Vectorized<bf16, g::Gate::silu>>(plan))) << cols;
+      const auto p = g::contiguous_params(kArray, kArray, rows, cols);
+      const auto choice = g::vectorized(p, {Activation::silu, 2}, {.num_sms = 132});
+      EXPECT_TRUE(is_in(g::kVectorized<Activation::silu>, choice.start)) << cols;
     }
 }
 

@@ -8,21 +8,23 @@
 
 namespace tensorcraft::kernel::embedding {
 
-template <class Id, class T, Config C>
-TC_DEVICE void vectorized(const Params& p) {
-  constexpr int N = kVectorSize<T>;
-  const int64_t row = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
-  if (row >= p.count) return;
-  const int64_t id = static_cast<const Id*>(p.ids)[p.ids_map.offset<C.nested>(row)];
-  const bool exists = id >= 0 && id < p.rows;
-  const T* from = static_cast<const T*>(p.table) + (exists ? id * p.table_row : 0);
-  T* to = static_cast<T*>(p.out) + p.out_rows.offset<C.nested>(row);
-  for (int64_t col = threadIdx.x % C.group * N; col < p.cols; col += C.group * N) {
-    AlignedVector<T, N> values;
-    for (int k = 0; k < N; ++k) values[k] = T(p.nan);
-    if (exists) values = load_vector<N>(from + col);
-    store_vector(to + col, values);
+struct Vectorized {
+  template <class Id, class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    constexpr int N = kVectorSize<T>;
+    const int64_t row = int64_t(blockIdx.x) * (C.threads / C.group) + threadIdx.x / C.group;
+    if (row >= p.count) return;
+    const int64_t id = static_cast<const Id*>(p.ids)[row_offset(p, Params::kIds, row)];
+    const bool exists = id >= 0 && id < p.rows;
+    const T* from = static_cast<const T*>(p.table) + (exists ? id * p.table_row : 0);
+    T* to = static_cast<T*>(p.out) + row_offset(p, Params::kOut, row);
+    for (int64_t col = threadIdx.x % C.group * N; col < p.cols; col += C.group * N) {
+      AlignedVector<T, N> values;
+      for (int k = 0; k < N; ++k) values[k] = T(p.nan);
+      if (exists) values = load_vector<N>(from + col);
+      store_vector(to + col, values);
+    }
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::embedding

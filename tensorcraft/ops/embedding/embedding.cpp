@@ -6,86 +6,35 @@
 #include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/embedding/embedding_cpu.hpp"
-#include "tensorcraft/ops/embedding/embedding_simt.hpp"
-#include "tensorcraft/ops/embedding/params.h"
 #include "tensorcraft/ops/embedding/plan.h"
-
-#include <algorithm>
-#include <bit>
+#include "tensorcraft/ops/embedding/problem.hpp"
 
 namespace tensorcraft {
 namespace kernel::embedding {
 namespace {
 
-struct Problem {
-  TensorView out, ids, table;
-  int64_t cols() const { return table.shape(1); }
+constexpr ConfigField kFields[] = {{"threads"}, {"group"}, {"nested"}};
+
+op::RungCall<CallParams, Given> rung_call(const Problem& q) {
+  const int bytes = int(dtype_bytes(q.table.dtype()));
+  const CallParams p = with_maps(Params{.ids = q.ids.data(),
+                                        .table = q.table.data(),
+                                        .out = q.out.data(),
+                                        .count = q.ids.size(),
+                                        .rows = q.table.shape(0),
+                                        .cols = q.cols(),
+                                        .table_row = q.table.stride(0),
+                                        .table_step = q.table.stride(1),
+                                        .out_step = q.out.strides().back(),
+                                        .nan = kNanBySize[std::countr_zero(unsigned(bytes))]},
+                                 op::element_map(q.ids), op::row_map(q.out, q.out.rank() - 1));
+  return {p, {bytes}, {q.ids.dtype(), op::moved_as(bytes)}};
+}
+
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "whole rows over all cores", .run = cpu},
+    {.name = "reference", .idea = "obvious loops", .run = reference},
 };
-
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::embedding::Config{.threads = ", c.threads,
-              ", .group = ", c.group, ", .nested = ", c.nested, "}");
-}
-
-constexpr std::string_view kParams = "tensorcraft::kernel::embedding::Params";
-const jit::Rung kNaive{"tensorcraft/ops/embedding/00_naive.cuh",
-                       "tensorcraft::kernel::embedding::naive", kParams, config_text,
-                       naive_instances};
-const jit::Rung kVectorized{"tensorcraft/ops/embedding/01_vectorized.cuh",
-                            "tensorcraft::kernel::embedding::vectorized", kParams, config_text,
-                            vectorized_instances};
-
-Params params(const Problem& q) {
-  return {.ids = q.ids.data(),
-          .table = q.table.data(),
-          .out = q.out.data(),
-          .count = q.ids.size(),
-          .rows = q.table.shape(0),
-          .cols = q.cols(),
-          .table_row = q.table.stride(0),
-          .table_step = q.table.stride(1),
-          .out_step = q.out.strides().back(),
-          .ids_map = op::element_map(q.ids),
-          .out_rows = op::row_map(q.out, q.out.rank() - 1),
-          .nan = kNanBySize[std::countr_zero(dtype_bytes(q.table.dtype()))]};
-}
-
-int element_bytes(const Problem& q) { return int(dtype_bytes(q.table.dtype())); }
-
-op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
-  return op::make_plan(rung, {q.ids.dtype(), op::moved_as(int(dtype_bytes(q.table.dtype())))},
-                       launch, p);
-}
-
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kNaive, q, p, naive_launch(p));
-}
-
-op::Plan plan_vectorized(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kVectorized, q, p, vectorized_launch(p, element_bytes(q)));
-}
-
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
-
-op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
-  return op::decline(vectorized_problem(params(q), element_bytes(q)));
-}
-
-const op::Variant<Problem> kTable[] = {
-    {"vectorized", "a warp or less moves a row, 16 bytes a thread", DeviceType::cuda,
-     accepts_vectorized, nullptr, plan_vectorized},
-    {"naive", "one thread an element, any strides", DeviceType::cuda, always, nullptr, plan_naive},
-    {"cpu", "whole rows over all cores", DeviceType::cpu, always,
-     [](const Problem& q) { cpu(q.out, q.ids, q.table); }},
-    {"reference", "obvious loops", DeviceType::cpu, always,
-     [](const Problem& q) { reference(q.out, q.ids, q.table); }},
-};
-
-const std::vector<DType> kIds = {DType::int32, DType::int64};
 
 Dims result_shape(std::span<const TensorView> in) {
   op::check_dtype("embedding", "ids", in[0], {DType::int32, DType::int64});
@@ -122,19 +71,15 @@ const op::Definition<Problem, EmbeddingOptions> kDefinition{
     .details =
         "out[i..., :] = table[ids[i...], :]; the bits are copied. Strides are free. An id outside "
         "[0, rows) is an IndexError on the CPU; on a GPU its row becomes NaN, and nothing outside "
-        "the "
-        "table is read.",
-    .aliases = {},
+        "the table is read.",
     .inputs = {{"ids", "int32 or int64, any shape"}, {"table", "[rows, dim], any float dtype"}},
-    .options = {},
     .out_doc = "ids.shape + [dim], dtype of table",
-    .extra_outputs = {},
-    .dtypes = kIds,
-    .in_place = false,
+    .dtypes = {DType::int32, DType::int64},
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances>("embedding", kFields),
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::embedding
@@ -148,10 +93,6 @@ Tensor embedding(const TensorView& ids, const TensorView& table, const Embedding
   return std::move(op::allocate(kernel::embedding::kDefinition, {ids, table}, options)[0]);
 }
 
-op::OperatorList ops::embedding() {
-  static const auto& entry =
-      *new op::OperatorOf(kernel::embedding::kDefinition);  // leaked, as Kept is
-  return {&entry};
-}
+op::OperatorList ops::embedding() { return op::registered(kernel::embedding::kDefinition); }
 
 }  // namespace tensorcraft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/embedding/embedding_cpu.hpp"
+#include "tensorcraft/ops/embedding/problem.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
@@ -28,7 +28,8 @@ void check_ids(const TensorView& ids, const TensorView& table) {
 
 }  // namespace
 
-void cpu(const TensorView& out, const TensorView& ids, const TensorView& table) {
+void cpu(const Problem& q) {
+  const auto& [out, ids, table] = q;
   check_ids(ids, table);
   const size_t bytes = dtype_bytes(table.dtype());
   const int64_t cols = table.shape(1), from_step = table.stride(1), to_step = out.strides().back();
@@ -50,7 +51,8 @@ void cpu(const TensorView& out, const TensorView& ids, const TensorView& table) 
   });
 }
 
-void reference(const TensorView& out, const TensorView& ids, const TensorView& table) {
+void reference(const Problem& q) {
+  const auto& [out, ids, table] = q;
   check_ids(ids, table);
   const host::Elements to(out), id(ids), from(table);
   const int64_t cols = table.shape(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/embedding/embedding_simt.hpp"
+#include "tensorcraft/ops/embedding/problem.hpp"
 
 #include "tensorcraft/ops/embedding/00_naive.cuh"
 #include "tensorcraft/ops/embedding/01_vectorized.cuh"
@@ -21,15 +21,11 @@ constexpr std::array kVectorizedNested{
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  return simt::instances<Params, kNaive>(
-      All{}, []<class Id, class T, Config C>(const Params& p) { naive<Id, T, C>(p); });
-}
-
-simt::InstanceList vectorized_instances() {
-  const auto rung = []<class Id, class T, Config C>(const Params& p) { vectorized<Id, T, C>(p); };
-  return simt::concat(simt::instances<Params, kVectorized>(All{}, rung),
-                      simt::instances<Params, kVectorizedNested>(All{}, rung, &Config::nested));
+simt::OperatorInstances instances() {
+  return {{"naive", simt::list<Naive, kNaive>(All{})},
+          {"vectorized",
+           simt::concat(simt::list<Vectorized, kVectorized>(All{}),
+                        simt::list<Vectorized, kVectorizedNested>(All{}, &Config::nested))}};
 }
 
 }  // namespace tensorcraft::kernel::embedding

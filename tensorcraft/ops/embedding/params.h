@@ -4,16 +4,17 @@
 
 namespace tensorcraft::kernel::embedding {
 
-// Run time: out[i, :] = table[ids[i], :]. Strides are in elements; out_rows holds one row for each
-// id.
+// Run time: out[i, :] = table[ids[i], :]. Strides are in elements; step is the distance of
+// neighbouring ids, and that of the rows of out, one for each id.
 struct Params {
+  enum { kIds, kOut, kTensors };
   const void* ids;
   const void* table;
   void* out;
   int64_t count, rows, cols;  // ids; rows of the table; elements of a row
   int64_t table_row, table_step, out_step;
-  RowMap ids_map, out_rows;
   uint32_t nan;  // the bits of a NaN: what an id outside the table gives
+  int64_t step[kTensors];
 };
 
 struct Config {

@@ -17,11 +17,11 @@ TC_DEVICE float times_sigmoid(float x, float u) {
     return x / (1.0f + expf(-u));
 }
 
-template <class T, Gate gate>
+template <class T, Activation gate>
 TC_DEVICE float activate(float x) {
-  if constexpr (gate == Gate::silu) {
+  if constexpr (gate == Activation::silu) {
     return times_sigmoid<T>(x, x);
-  } else if constexpr (gate == Gate::gelu) {
+  } else if constexpr (gate == Activation::gelu) {
     return tensorcraft::gelu(x);
   } else {
     // 0.5 x (1 + tanh(u)) is x / (1 + e^(-2u)).
@@ -30,7 +30,7 @@ TC_DEVICE float activate(float x) {
 }
 
 // One element of the output, before it is rounded to T.
-template <class T, Gate gate>
+template <class T, Activation gate>
 TC_DEVICE float gated(float x, float up) {
   return activate<T, gate>(x) * up;
 }

@@ -3,33 +3,30 @@
 #include "tensorcraft/op/row_plan.h"
 #include "tensorcraft/ops/gated_activation/params.h"
 
-#include <string_view>
-
-// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::gated_activation {
 
-using Launch = op::LaunchPlan<Config>;
+using CallParams = Nested<Params>;
+using Choice = op::Choice<Config>;
+
+// What the call says besides Params.
+struct Given {
+  Activation gate;
+  int element_bytes;
+};
 
 inline constexpr int kThreads = 256;
 
 // `rows` rows of 2 * `cols` elements in x and `cols` in out, one behind another.
-inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols) {
-  return {.x_step = 1,
-          .out_step = 1,
-          .x = x,
-          .out = out,
-          .rows = rows,
-          .cols = cols,
-          .maps = row_maps(op::contiguous_rows(rows, 2 * cols), op::contiguous_rows(rows, cols))};
+inline CallParams contiguous_params(const void* x, void* out, int64_t rows, int64_t cols) {
+  return with_maps(
+      Params{.x_step = 1, .out_step = 1, .x = x, .out = out, .rows = rows, .cols = cols},
+      op::contiguous_rows(rows, 2 * cols), op::contiguous_rows(rows, cols));
 }
 
-inline Launch launch(const Params& p, Config config, int64_t blocks) {
-  config.nested = p.maps.is_nested();
-  return {config, blocks};
-}
-
-inline Launch naive_launch(const Params& p, Gate gate) {
-  return launch(p, {.gate = gate, .threads = kThreads}, div_ceil(p.rows * p.cols, kThreads));
+inline Choice naive(const CallParams& p, const Given& given, const op::Gpu&) {
+  return op::Start<Config>{{.gate = given.gate, .threads = kThreads, .nested = p.is_nested()},
+                           div_ceil(p.rows * p.cols, kThreads)};
 }
 
 // Threads that share a row of `units` accesses: a short row has no more than it needs, a long one
@@ -45,27 +42,53 @@ constexpr int group_of(int64_t units, int vectors) {
   return best;
 }
 
-// Few elements spread over all SMs rather than fill a thread. Params learn how tiles lie.
-inline Launch vectorized_launch(Params& p, Gate gate, int element_bytes, int num_sms) {
+// How vectorized divides the rows. Few elements spread over all SMs rather than fill a thread.
+struct Tiling {
+  int group, vectors;
+  int64_t tiles;  // of a row
+};
+inline Tiling tiling(const Params& p, int element_bytes, int num_sms) {
   constexpr int kMany = 2, kBlocksPerSm = 4;
   const int64_t units = p.cols * element_bytes / 16;
   const bool fills_device = p.rows * units >= int64_t(kThreads) * kMany * kBlocksPerSm * num_sms;
-  Config config{.gate = gate, .threads = kThreads, .vectors = fills_device ? kMany : 1};
-  config.group = group_of(units, config.vectors);
-  const int64_t tiles = div_ceil(units, config.group * config.vectors);
-  p.by_tiles = Divider::of(std::max<int64_t>(tiles, 1));
-  return launch(p, config, div_ceil(p.rows, config.threads / config.group) * tiles);
+  const int vectors = fills_device ? kMany : 1, group = group_of(units, vectors);
+  return {group, vectors, div_ceil(units, group * vectors)};
 }
 
-inline std::string_view vectorized_problem(const Params& p, int element_bytes) {
-  if (p.x_step != 1 || p.out_step != 1) return "the last axis must have stride 1";
-  if (p.cols * element_bytes % 16) return "half a row must be a multiple of 16 bytes";
-  if (!op::rows_vector_aligned(p.x, p.maps[Params::kX], element_bytes) ||
-      !op::rows_vector_aligned(p.out, p.maps[Params::kOut], element_bytes))
-    return "rows must begin at multiples of 16 bytes";
-  const int64_t most_tiles = p.cols * element_bytes / 16 / kThreads + 1;
-  if (p.rows > op::kMaxBlocks / most_tiles) return "more than 2^31 - 1 blocks";
-  return "";
+inline Choice vectorized(const CallParams& p, const Given& given, const op::Gpu& gpu) {
+  const int bytes = given.element_bytes;
+  if (p.x_step != 1 || p.out_step != 1) return op::refuse("the last axis must have stride 1");
+  if (p.cols * bytes % 16) return op::refuse("half a row must be a multiple of 16 bytes");
+  if (!op::rows_vector_aligned(p.x, p.maps[Params::kX], bytes) ||
+      !op::rows_vector_aligned(p.out, p.maps[Params::kOut], bytes))
+    return op::refuse("rows must begin at multiples of 16 bytes");
+  const int64_t max_tiles = p.cols * bytes / 16 / kThreads + 1;
+  if (p.rows > op::kMaxBlocks / max_tiles) return op::refuse("more than 2^31 - 1 blocks");
+  const auto [group, vectors, tiles] = tiling(p, bytes, gpu.num_sms);
+  return op::Start<Config>{{.gate = given.gate,
+                            .threads = kThreads,
+                            .group = group,
+                            .vectors = vectors,
+                            .nested = p.is_nested()},
+                           div_ceil(p.rows, kThreads / group) * tiles};
 }
+
+// Params learn how tiles lie.
+inline void set_tiles(CallParams& p, const Given& given, const op::Gpu& gpu) {
+  const int64_t tiles = tiling(p, given.element_bytes, gpu.num_sms).tiles;
+  p.by_tiles = Divider::of(std::max<int64_t>(tiles, 1));
+}
+
+inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
+    {.name = "vectorized",
+     .file = "01_vectorized.cuh",
+     .idea = "16-byte accesses, several in flight in both halves of a row",
+     .choose = vectorized,
+     .adapt = set_tiles},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread an element, any strides",
+     .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::gated_activation
