@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stores codes of 8 bits and their scales: norms, quantisation; and back.
-#include "tensorcraft/kernels/layer_norm.cuh"
+#include "tensorcraft/kernels/norm.cuh"
 #include "tensorcraft/kernels/quantize.cuh"
-#include "tensorcraft/kernels/rms_norm.cuh"
 
 #include "report.hpp"
 

@@ -2,8 +2,7 @@
 // Softmax and its forms, norms of rows, cross-entropy.
 #include "tensorcraft/kernels/cross_entropy.cuh"
 #include "tensorcraft/kernels/l2_normalize.cuh"
-#include "tensorcraft/kernels/layer_norm.cuh"
-#include "tensorcraft/kernels/rms_norm.cuh"
+#include "tensorcraft/kernels/norm.cuh"
 #include "tensorcraft/kernels/softmax.cuh"
 
 #include "report.hpp"

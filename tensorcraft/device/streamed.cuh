@@ -7,7 +7,7 @@ namespace tensorcraft {
 
 // The policy by which a kernel that writes about as much as it reads, here `bytes`, reads what it
 // reads once. If that is more than L2 holds, the lines that were read are replaced last, so results
-// reach memory early and steadily: 2 to 4 % of the time (ops/rms_norm/README.md), and the next
+// reach memory early and steadily: 2 to 4 % of the time (ops/norm/README.md), and the next
 // kernel finds L2 no worse. If it is less, everything stays in L2 for the next kernel.
 inline constexpr int64_t kStreamedBytes = 32 << 20;
 TC_DEVICE uint64_t stream_policy(int64_t bytes) {

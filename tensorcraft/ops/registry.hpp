@@ -16,13 +16,12 @@
   X(gemm)                      \
   X(group_norm)                \
   X(l2_normalize)              \
-  X(layer_norm)                \
   X(masked_mean)               \
+  X(norm)                      \
   X(pad)                       \
   X(permute)                   \
   X(quantize)                  \
   X(reduce)                    \
-  X(rms_norm)                  \
   X(rope)                      \
   X(scatter)                   \
   X(softmax)                   \

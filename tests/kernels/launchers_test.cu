@@ -331,54 +331,54 @@ TEST(CompiledSets, HoldEveryReduction) {
   EXPECT_GT(shared, 0);
 }
 
+// A call of a norm of which everything is given.
+auto norm_call(detail::norm::Config fused, int element_bytes, int weight_bytes, int64_t cols,
+               bool is_quantized = false) {
+  namespace n = detail::norm;
+  const auto p = n::contiguous_params({.x = kArray,
+                                       .residual = fused.has_residual ? kArray : nullptr,
+                                       .weight = kArray,
+                                       .bias = fused.has_bias ? kArray : nullptr,
+                                       .out = kArray},
+                                      5, cols, 0);
+  return std::pair(p, n::Given{fused, element_bytes, weight_bytes, is_quantized});
+}
+
 TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
-  namespace r = detail::rms_norm;
-  namespace l = detail::layer_norm;
-  constexpr auto kNone = Activation::none;
+  namespace n = detail::norm;
+  constexpr n::Config kRms = n::kFused<n::Form::rms, false>,
+                      kLayer = n::kFused<n::Form::layer, false>,
+                      kResidual = n::kFused<n::Form::layer, true>;
   for (const int64_t cols : kRegisterRows) {
-    const auto p = r::contiguous_params({.x = kArray, .weight = kArray, .out = kArray}, 5, cols, 0);
-    EXPECT_TRUE((is_compiled<r::InRegisters<bf16, bf16, false>>(
-        r::in_registers_launch(p, r::Config{.has_weight = 1}, 2, 2))))
-        << cols;
-    EXPECT_TRUE((is_compiled<r::InRegisters<bf16, float, false>>(
-        r::in_registers_launch(p, r::Config{.has_weight = 1}, 2, 4))))
-        << cols;
-    EXPECT_TRUE((is_compiled<r::QuantizedInRegisters<bf16, bf16, int8_t, false>>(
-        r::quantized_in_registers_launch(p, r::Config{.has_weight = 1}, 2))))
-        << cols;
-    const auto q = l::contiguous_params(
-        {.x = kArray, .residual = kArray, .weight = kArray, .bias = kArray, .out = kArray}, 5, cols,
-        0);
-    EXPECT_TRUE((is_compiled<l::InRegisters<float, float, kNone, true>>(l::in_registers_launch(
-        q, l::Config{.has_residual = 1, .has_weight = 1, .has_bias = 1}, 4, 4))))
-        << cols;
-    EXPECT_TRUE((is_compiled<l::General<float, float, kNone, false, 4>>(
-        l::vectorized_launch(q, l::Config{.has_weight = 1}, 4))))
-        << cols;
+    SCOPED_TRACE(cols);
+    const auto [p, given] = norm_call(kRms, 2, 2, cols);
+    EXPECT_TRUE(is_in(n::Widths<bf16, bf16, kRms>::list, n::in_registers(p, given, {}).start));
+    const auto [q, wide] = norm_call(kRms, 2, 4, cols);
+    EXPECT_TRUE(is_in(n::Widths<bf16, float, kRms>::list, n::in_registers(q, wide, {}).start));
+    const auto [r, residual] = norm_call(kResidual, 4, 4, cols);
+    EXPECT_TRUE(
+        is_in(n::Widths<float, float, kResidual>::list, n::in_registers(r, residual, {}).start));
+    const auto [l, layer] = norm_call(kLayer, 4, 4, cols);
+    EXPECT_TRUE(is_in(n::General<kLayer, 4>::list, n::vectorized(l, layer, {}).start));
+    EXPECT_TRUE(is_in(n::General<kLayer, 1>::list, n::block(l, layer, {}).start));
   }
 }
 
 // What a plan of either norm gives codes is in the set of its own.
 TEST(CompiledSets, HoldTheWidthsOfTheNormsOfCodes) {
-  namespace r = detail::rms_norm;
-  namespace l = detail::layer_norm;
-  constexpr auto kSilu = Activation::silu;
+  namespace n = detail::norm;
+  constexpr n::Config kRms = n::kFused<n::Form::rms, false>,
+                      kLayer = n::kFused<n::Form::layer, true, Activation::silu>;
   for (const int64_t cols : kRegisterRows) {
-    const auto p = r::contiguous_params({.x = kArray, .weight = kArray, .out = kArray}, 5, cols, 0);
-    const auto in_registers = r::quantized_in_registers_launch(p, r::Config{.has_weight = 1}, 4);
-    EXPECT_TRUE((is_compiled<r::QuantizedInRegisters<float, float, e4m3, false>>(in_registers)))
-        << cols;
-    EXPECT_TRUE((is_compiled<r::Quantized<float, float, e4m3>>(r::block_launch(p, r::Config{}))))
-        << cols;
-    const auto q = l::contiguous_params(
-        {.x = kArray, .residual = kArray, .weight = kArray, .bias = kArray, .out = kArray}, 5, cols,
-        0);
-    const auto residual = l::quantized_in_registers_launch(
-        q, l::Config{.activation = kSilu, .has_residual = 1, .has_weight = 1, .has_bias = 1}, 2);
-    EXPECT_TRUE((is_compiled<l::QuantizedInRegisters<bf16, bf16, int8_t, kSilu, true>>(residual)))
-        << cols;
-    EXPECT_TRUE((is_compiled<l::Quantized<bf16, bf16, int8_t>>(l::block_launch(q, l::Config{}))))
-        << cols;
+    SCOPED_TRACE(cols);
+    const auto [p, rms] = norm_call(kRms, 4, 4, cols, true);
+    EXPECT_TRUE(
+        is_in(n::Widths<float, float, kRms, true>::list, n::in_registers(p, rms, {}).start));
+    EXPECT_TRUE(is_in(n::kCodes<n::Form::rms>, n::block(p, rms, {}).start));
+    const auto [q, layer] = norm_call(kLayer, 2, 2, cols, true);
+    EXPECT_TRUE(
+        is_in(n::Widths<bf16, bf16, kLayer, true>::list, n::in_registers(q, layer, {}).start));
+    EXPECT_TRUE(is_in(n::kCodes<n::Form::layer>, n::block(q, layer, {}).start));
   }
 }
 

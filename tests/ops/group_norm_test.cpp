@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/group_norm/group_norm.hpp"
 
-#include "tensorcraft/ops/layer_norm/layer_norm.hpp"
+#include "tensorcraft/ops/norm/norm.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"
 

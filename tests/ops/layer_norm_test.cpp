@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/layer_norm/layer_norm.hpp"
+#include "tensorcraft/ops/norm/norm.hpp"
 
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"

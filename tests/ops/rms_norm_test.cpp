@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/rms_norm/rms_norm.hpp"
+#include "tensorcraft/ops/norm/norm.hpp"
 #include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>

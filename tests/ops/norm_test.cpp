@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What rms_norm and layer_norm promise alike: residuals, outputs in place, codes, and mistakes.
 #include "tensorcraft/op/host/code_rows.hpp"
-#include "tensorcraft/ops/layer_norm/layer_norm.hpp"
-#include "tensorcraft/ops/rms_norm/rms_norm.hpp"
+#include "tensorcraft/ops/norm/norm.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"
 

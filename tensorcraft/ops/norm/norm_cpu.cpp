@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/layer_norm/layer_norm_cpu.hpp"
+#include "tensorcraft/ops/norm/problem.hpp"
 
 #include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/op/host/elements.hpp"
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-namespace tensorcraft::kernel::layer_norm {
+namespace tensorcraft::kernel::norm {
 namespace {
 
 // y = h - mean; returns the mean. The first mean is off by a rounding, the second corrects it.
@@ -27,7 +27,7 @@ OptionalElements elements_of(const std::optional<TensorView>& t) {
   return t ? OptionalElements(*t) : std::nullopt;
 }
 
-// Where the output is codes.
+// None if the output is no codes.
 std::optional<host::CodeRows> codes_of(const Problem& q) {
   if (!q.is_quantized()) return std::nullopt;
   return host::CodeRows(q.out, q.scales, q.scale);
@@ -47,10 +47,13 @@ void cpu(const Problem& q) {
     const float* h = rows.read(row);
     float* y = host::scratch(host::Slot::row_b, n);
     if (out) y = out->target(row, y);
-    const float mean = subtract_mean(y, h, n);
-    const float variance = host::row_sum_of_squares(y, 0, n) / float(n);
-    const float rstd = 1.0f / std::sqrt(variance + q.eps);
-    host::row_scale(y, y, rstd, 0, n);
+    float mean = 0;
+    if (q.form == Form::layer) {
+      mean = subtract_mean(y, h, n);
+      h = y;
+    }
+    const float rstd = 1.0f / std::sqrt(host::row_sum_of_squares(h, 0, n) / float(n) + q.eps);
+    host::row_scale(y, h, rstd, 0, n);
     if (weight) host::row_multiply(y, weight, n);
     if (bias) host::row_add(y, bias, n);
     if (q.activation != Activation::none) host::row_activate(y, y, q.activation, n);
@@ -78,7 +81,7 @@ void reference(const Problem& q) {
       sum += h[size_t(i)] = x[at] + (residual ? (*residual)[at] : 0);
       if (residual_out) residual_out->set(at, h[size_t(i)]);
     }
-    const double mean = sum / double(cols);
+    const double mean = q.form == Form::layer ? sum / double(cols) : 0;
     for (const double v : h) squares += (v - mean) * (v - mean);
     const double rstd = 1 / std::sqrt(squares / double(cols) + double(q.eps));
     for (int64_t i = 0; i < cols; ++i) {
@@ -95,4 +98,4 @@ void reference(const Problem& q) {
   }
 }
 
-}  // namespace tensorcraft::kernel::layer_norm
+}  // namespace tensorcraft::kernel::norm

@@ -3,12 +3,15 @@
 #include "tensorcraft/device/activation.h"
 #include "tensorcraft/device/rows.h"
 
-namespace tensorcraft::kernel::layer_norm {
+namespace tensorcraft::kernel::norm {
 
-// Run time: what the host passes to every rung. Steps are strides along the last axis; a pointer
-// is null where the tensor is not given.
+// What a row is divided by: its deviation, after its mean is subtracted, or its root mean square.
+enum class Form : int { layer, rms };
+
+// Run time. Steps are strides along the last axis; a pointer is null if the tensor is not given.
+// bias, activation, mean and rstd are of layer alone.
 struct Params {
-  enum { kX, kResidual, kOut, kResidualOut, kTensors };  // of the maps
+  enum { kX, kResidual, kOut, kResidualOut, kTensors };
   // What most rungs do not read stands in front of what they do, which so lies together.
   int64_t x_step, residual_step, out_step, residual_out_step;
   // Of the rungs that quantise: the scale of every code, or where each row's own is stored; and the
@@ -23,10 +26,9 @@ struct Params {
   float *mean, *rstd;  // rows elements next to each other
   int64_t rows, cols;
   float inverse_cols, eps;
-  RowMaps<kTensors> maps;
+  int64_t step[kTensors];
 };
 
-// Compile time: what the host writes into the entry.
 struct Config {
   int threads = 256;
   int group = 256;  // threads that share a row
@@ -39,7 +41,8 @@ struct Config {
   int whole = 0;    // the slots of a group are the row exactly
   int nested = 0;   // the rows of a tensor lie along more than one axis
   int cluster = 1;  // blocks that share a row
-  int stages = 1;   // rows that have a place in shared memory
+  int stages = 0;   // rows that have a place in shared memory
+  Form form = Form::layer;
 };
 
-}  // namespace tensorcraft::kernel::layer_norm
+}  // namespace tensorcraft::kernel::norm

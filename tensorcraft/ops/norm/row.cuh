@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What every rung does with a row of either form but adding it up.
+#include "tensorcraft/device/activation.cuh"
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/moments.cuh"
+#include "tensorcraft/device/row_group.cuh"
+#include "tensorcraft/ops/norm/params.h"
+
+namespace tensorcraft::kernel::norm {
+
+// What the results of a row are made with. The mean is in two parts, pivot + shift, so one far
+// above the deviation costs no digits. The pivot is a value of the row, or 0 if Row has none.
+template <Form form>
+struct Statistics {
+  float pivot, shift, rstd;
+  TC_DEVICE float centered(float h) const { return (h - pivot) - shift; }
+};
+template <>
+struct Statistics<Form::rms> {
+  float rstd;  // 1 over the root mean square
+  TC_DEVICE float centered(float h) const { return h; }
+};
+
+template <class P>
+TC_DEVICE float rstd_of(const P& p, float squares) {
+  return rsqrtf(squares * p.inverse_cols + p.eps);
+}
+
+// By one thread of the row.
+template <class P>
+TC_DEVICE void store_statistics(const P& p, int64_t row, const Statistics<Form::layer>& s) {
+  if (p.mean) p.mean[row] = s.pivot + s.shift;
+  if (p.rstd) p.rstd[row] = s.rstd;
+}
+template <class P>
+TC_DEVICE void store_statistics(const P&, int64_t, const Statistics<Form::rms>&) {}
+
+// One row of x, residual, out and residual_out; h is x + residual.
+template <class T, class W, Config C>
+struct Row {
+  using Stats = Statistics<C.form>;
+  static constexpr bool kHasPivot = C.form == Form::layer && sizeof(T) == 4;  // see about()
+  const RowParams<Params, C>& p;
+  const T *x, *residual;
+  T *out, *residual_out;
+
+  TC_DEVICE Row(const RowParams<Params, C>& params, int64_t row)
+      : p(params),
+        x(static_cast<const T*>(params.x) + row_offset(params, Params::kX, row)),
+        residual(nullptr),
+        out(static_cast<T*>(params.out) + row_offset(params, Params::kOut, row)),
+        residual_out(nullptr) {
+    if constexpr (C.has_residual) {
+      residual = static_cast<const T*>(p.residual) + row_offset(p, Params::kResidual, row);
+      if (p.residual_out)
+        residual_out = static_cast<T*>(p.residual_out) + row_offset(p, Params::kResidualOut, row);
+    }
+  }
+
+  TC_DEVICE float load(int64_t i) const {
+    float h = float(x[i * p.x_step]);
+    if constexpr (C.has_residual) h += float(residual[i * p.residual_step]);
+    return h;
+  }
+
+  // The first value; 0 if it is not finite, so that only sums decide what becomes of it.
+  TC_DEVICE float pivot() const { return finite_or_zero(load(0)); }
+
+  // Values of 2 bytes have so few digits that one float holds the mean as well as two.
+  TC_DEVICE static Stats about(float pivot, float shift) {
+    return sizeof(T) == 2 ? Stats{pivot + shift, 0, 0} : Stats{pivot, shift, 0};
+  }
+
+  TC_DEVICE float finish(float h, float weight, float bias, const Stats& s) const {
+    if constexpr (C.form == Form::layer)
+      return activate<C.activation>(s.centered(h) * s.rstd * weight + bias);
+    return h * s.rstd * weight;
+  }
+
+  TC_DEVICE void store(int64_t i, float h, const Stats& s) const {
+    float weight = 1, bias = 0;
+    if constexpr (C.has_weight) weight = float(static_cast<const W*>(p.weight)[i]);
+    if constexpr (C.has_bias) bias = float(static_cast<const W*>(p.bias)[i]);
+    if constexpr (C.has_residual)
+      if (residual_out) residual_out[i * p.residual_out_step] = T(h);
+    out[i * p.out_step] = T(finish(h, weight, bias, s));
+  }
+
+  // The same for C.vector neighbours from column i on, if every step is 1.
+  TC_DEVICE void load_neighbours(float (&h)[C.vector], int64_t i) const {
+    load_floats(h, x + i);
+    if constexpr (C.has_residual) {
+      float r[C.vector];
+      load_floats(r, residual + i);
+      for (int e = 0; e < C.vector; ++e) h[e] += r[e];
+    }
+  }
+
+  // y may be h.
+  TC_DEVICE void finish_neighbours(float (&y)[C.vector], int64_t i, const float (&h)[C.vector],
+                                   const Stats& s) const {
+    float weight[C.vector], bias[C.vector];
+    for (int e = 0; e < C.vector; ++e) weight[e] = 1, bias[e] = 0;
+    if constexpr (C.has_weight) load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
+    if constexpr (C.has_bias) load_constant_floats(bias, static_cast<const W*>(p.bias) + i);
+    for (int e = 0; e < C.vector; ++e) y[e] = finish(h[e], weight[e], bias[e], s);
+  }
+  TC_DEVICE void store_neighbours(int64_t i, const float (&h)[C.vector], const Stats& s) const {
+    float y[C.vector];
+    finish_neighbours(y, i, h, s);
+    store_results(i, h, y);
+  }
+  TC_DEVICE void store_results(int64_t i, const float (&h)[C.vector],
+                               const float (&y)[C.vector]) const {
+    if constexpr (C.has_residual)
+      if (residual_out) store_floats(residual_out + i, h);
+    store_floats(out + i, y);
+  }
+};
+
+// The statistics of a row by walks over it: the calling thread has each step-th value from `first`
+// on, sum(v) adds up the v of all threads of the row. If one thread may have all of a long row,
+// `corrects` adds to the mean what one long sum rounded away.
+template <bool corrects, int step, Form form, class R, class SumOf>
+TC_DEVICE Statistics<form> statistics_of(const R& row, int64_t first, const SumOf& sum) {
+  const int64_t cols = row.p.cols;
+  float squares = 0;
+  if constexpr (form == Form::rms) {
+    for (int64_t i = first; i < cols; i += step) {
+      const float h = row.load(i);
+      squares += h * h;
+    }
+    return {rstd_of(row.p, sum(squares))};
+  } else {
+    Statistics<form> s{finite_or_zero(row.load(0)), 0, 0};
+    float total = 0, rest = 0;
+    for (int64_t i = first; i < cols; i += step) total += row.load(i) - s.pivot;
+    s.shift = sum(total) * row.p.inverse_cols;
+    for (int64_t i = first; i < cols; i += step) {
+      const float d = s.centered(row.load(i));
+      squares += d * d;
+      if constexpr (corrects) rest += d;
+    }
+    if constexpr (corrects) s.shift += sum(rest) * row.p.inverse_cols;
+    s.rstd = rstd_of(row.p, sum(squares));
+    return s;
+  }
+}
+
+// What a thread finds of a row of layer, for the join with the other threads': without counts, if
+// no thread has more of it than another.
+template <Config C>
+using RowPart = Select<C.whole != 0, EvenMoments, Moments>;
+
+// The mean is relative to the pivot.
+template <Config C>
+TC_DEVICE RowPart<C> row_part(const SumsAboutFirst& own, float pivot) {
+  if constexpr (C.whole) {
+    constexpr float kInverse = 1.0f / (C.slots * C.vector);
+    const float from_first = own.sum * kInverse;
+    return {own.first - pivot + from_first, own.squares_about_mean(from_first) * kInverse};
+  } else {
+    const float from_first = own.count > 0 ? own.sum * ptx::rcp_approx_ftz(own.count) : 0;
+    return {own.count, own.first - pivot + from_first, own.squares_about_mean(from_first)};
+  }
+}
+
+// The statistics of a row that a group's threads hold in registers; all threads of the block call.
+template <Config C>
+using HeldPart = Select<C.form == Form::layer, RowPart<C>, float>;
+template <class T, class W, Config C, class Slots>
+TC_DEVICE Statistics<C.form> statistics_of_held(const Row<T, W, C>& row, const Slots& slots,
+                                                BlockReduce<HeldPart<C>>& scratch) {
+  if constexpr (C.form == Form::rms) {
+    return {rstd_of(row.p, slots.sum(scratch, [](float h) { return h * h; }))};
+  } else {
+    const float pivot = row.kHasPivot ? row.pivot() : 0;
+    float first[C.vector];
+    slots.floats(0, first);
+    SumsAboutFirst own{first[0], 0, 0, 0};
+    slots.each([&](int, const float(&h)[C.vector]) { own.add(h); });
+    const RowPart<C> all = row_part<C>(own, pivot).template over_group<C.group>(scratch);
+    Statistics<C.form> s = row.about(pivot, all.mean);
+    s.rstd = rsqrtf(all.variance(row.p.inverse_cols) + row.p.eps);
+    return s;
+  }
+}
+
+}  // namespace tensorcraft::kernel::norm
