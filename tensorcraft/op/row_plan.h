@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/rows.h"
-#include "tensorcraft/op/launch_plan.h"
+#include "tensorcraft/op/rung.h"
 
 #include <algorithm>
 #include <bit>
 #include <span>
-#include <string>
 #include <string_view>
 
-// How plan headers look at rows; host only, like op/launch_plan.h.
+// How plan headers look at rows; host only, like op/rung.h.
 namespace tensorcraft::op {
 
 // How a block of `threads` divides rows that its threads hold in registers: `group` threads share a
@@ -80,41 +79,24 @@ constexpr RowStage stage_row(int64_t cols, int element_bytes, int tensors) {
   return stage;
 }
 
-// Why rows cannot be staged, or empty.
-inline std::string_view stage_problem(int64_t rows, int64_t cols, int element_bytes, int tensors,
-                                      bool has_clusters) {
-  if (!has_clusters) return "needs sm_90 for the copy engine";
-  if (rows > kMaxBlocks / kMaxStagedCluster) return "needs fewer than 2^28 rows";
-  return stage_row(cols, element_bytes, tensors).shared_bytes > kMaxStagedBytes
-             ? "a row must fit the shared memory of 8 blocks"
-             : "";
-}
-
-// The launch of a rung that stages rows; `launch` adds to a Config and a count of blocks what the
-// call decides.
-template <class Config, class Launch>
-auto staged_launch(int64_t rows, int64_t cols, int element_bytes, int tensors,
-                   const Launch& launch) {
-  const RowStage stage = stage_row(cols, element_bytes, tensors);
-  auto l = launch(Config{.threads = stage.threads,
-                         .group = stage.threads,
-                         .vector = 16 / element_bytes,
-                         .cluster = stage.cluster},
-                  rows * stage.cluster);
-  l.shared_bytes = stage.shared_bytes;
-  l.cluster = stage.cluster;
-  return l;
-}
-
 // The choice of a rung that stages rows; `start` adds to a Config and a count of blocks what the
 // call decides. preference: why a later rung is better, or empty.
 template <class Config, class MakeStart>
 Choice<Config> staged(int64_t rows, int64_t cols, int element_bytes, int tensors, const Gpu& gpu,
                       const MakeStart& start, std::string_view preference) {
-  if (const auto why = stage_problem(rows, cols, element_bytes, tensors, gpu.has_clusters());
-      !why.empty())
-    return refuse(why);
-  return {staged_launch<Config>(rows, cols, element_bytes, tensors, start), preference};
+  if (!gpu.has_clusters()) return refuse("needs sm_90 for the copy engine");
+  if (rows > kMaxBlocks / kMaxStagedCluster) return refuse("needs fewer than 2^28 rows");
+  const RowStage stage = stage_row(cols, element_bytes, tensors);
+  if (stage.shared_bytes > kMaxStagedBytes)
+    return refuse("a row must fit the shared memory of 8 blocks");
+  Start<Config> s = start(Config{.threads = stage.threads,
+                                 .group = stage.threads,
+                                 .vector = 16 / element_bytes,
+                                 .cluster = stage.cluster},
+                          rows * stage.cluster);
+  s.shared_bytes = stage.shared_bytes;
+  s.cluster = stage.cluster;
+  return {s, preference};
 }
 
 // How blocks that stay divide the rows that they walk over (device/persistent_row.cuh): a row, or
@@ -127,13 +109,8 @@ struct PersistentRows {
 };
 // Dynamic shared memory that a block may take of `device_bytes`, which are 0 if they are not known;
 // the rest is for what its warps tell each other.
-constexpr int64_t persistent_bytes(size_t device_bytes) {
-  return std::min<int64_t>(device_bytes ? int64_t(device_bytes) - 8 * 1024 : INT64_MAX, 200 * 1024);
-}
-
-// In the text of a Config; kernels without stages are not named by them.
-inline std::string stages_text(int stages) {
-  return stages > 1 ? ", .stages = " + std::to_string(stages) : "";
+constexpr int64_t persistent_bytes(int64_t device_bytes) {
+  return std::min<int64_t>(device_bytes ? device_bytes - 8 * 1024 : INT64_MAX, 200 * 1024);
 }
 
 // Blocks that rows of values of 4 or 2 bytes may have, the best first, as measured on an H200:
@@ -152,13 +129,13 @@ inline constexpr PersistentBlocks kWords[] = {{1, 1024}, {2, 1024}, {4, 1024}, {
 // column, which a thread keeps in registers: the first blocks that have the memory for three
 // stages, else the first that have it for two.
 constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int tensors,
-                                         int weight_bytes, size_t device_bytes, bool has_clusters) {
+                                         int weight_bytes, const Gpu& gpu) {
   constexpr int kMaxValues = 32, kStages = 3;  // 64 KiB of 512 threads' floats
   const int vector = 16 / element_bytes;
   PersistentRows rows{};
   if (cols == 0) return rows;
   std::span<const PersistentBlocks> choices = kHalves;
-  if (!has_clusters)
+  if (!gpu.has_clusters())
     choices = kOneBlock;
   else if (tensors > 1)
     choices = kTwoRows;
@@ -172,7 +149,7 @@ constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int te
     const int64_t max_registers = threads == 512 ? 112 : whole ? 64 : 48;
     if (slots * vector > kMaxValues || (weight_bytes && registers > max_registers)) continue;
     const int64_t bytes = slots * threads * 16;
-    const int64_t room = persistent_bytes(device_bytes) / bytes;
+    const int64_t room = persistent_bytes(gpu.shared_bytes_per_block) / bytes;
     // Or two of x and one of a residual.
     const int stages = room >= kStages * tensors ? kStages : room >= 3 && tensors == 2 ? 2 : 0;
     if (stages <= rows.stages) continue;
@@ -186,55 +163,31 @@ constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int te
   return rows;
 }
 
-// Why rows cannot be walked over, or empty.
-inline std::string_view persistent_problem(int64_t rows, const PersistentRows& split,
-                                           bool has_clusters) {
-  if (split.cluster == 0)
-    return has_clusters ? "a row must fit the shared memory and the registers of 8 blocks"
-                        : "needs sm_90 for rows that blocks share";
-  return rows >= int64_t(1) << 31 ? "needs fewer than 2^31 rows" : "";
-}
-
-// Why one block or cluster a row is at least as good, or empty.
-inline std::string_view persistent_doubt(int64_t rows, const PersistentRows& split, int num_sms) {
-  return rows * split.cluster < int64_t(8) * num_sms ? "few rows for each multiprocessor" : "";
-}
-
-// The launch of a rung that walks over rows: a block on each multiprocessor.
-template <class Config, class Launch>
-auto persistent_launch(int64_t rows, int element_bytes, const PersistentRows& split, int num_sms,
-                       const Launch& launch) {
-  const int64_t sms = std::max(num_sms, 1);  // 0 if the device does not say
-  const int64_t clusters = std::min(rows, div_ceil(sms, int64_t(split.cluster)));
-  auto l = launch(Config{.threads = split.threads,
-                         .group = split.threads,
-                         .vector = 16 / element_bytes,
-                         .slots = split.slots,
-                         .whole = split.whole,
-                         .cluster = split.cluster,
-                         .stages = split.stages},
-                  clusters * split.cluster);
-  l.shared_bytes = split.shared_bytes;
-  l.cluster = split.cluster;
-  return l;
-}
-
-// The same for the rows and the shared memory of a device.
-inline PersistentRows persistent_rows(int64_t cols, int element_bytes, int tensors,
-                                      int weight_bytes, const Gpu& gpu) {
-  return persistent_rows(cols, element_bytes, tensors, weight_bytes,
-                         size_t(gpu.shared_bytes_per_block), gpu.has_clusters());
-}
-
-// The choice of a rung that walks over rows; `start` and `preference` as in staged(), and another
-// preference if there are few rows.
+// The choice of a rung that walks over rows, a block on each multiprocessor; `start` and
+// `preference` as in staged(), and another preference if there are few rows.
 template <class Config, class MakeStart>
 Choice<Config> persistent(int64_t rows, int element_bytes, const PersistentRows& split,
                           const Gpu& gpu, const MakeStart& start, std::string_view preference) {
-  if (const auto why = persistent_problem(rows, split, gpu.has_clusters()); !why.empty())
-    return refuse(why);
-  if (preference.empty()) preference = persistent_doubt(rows, split, gpu.num_sms);
-  return {persistent_launch<Config>(rows, element_bytes, split, gpu.num_sms, start), preference};
+  if (split.cluster == 0)
+    return refuse(gpu.has_clusters()
+                      ? "a row must fit the shared memory and the registers of 8 blocks"
+                      : "needs sm_90 for rows that blocks share");
+  if (rows >= int64_t(1) << 31) return refuse("needs fewer than 2^31 rows");
+  const bool few = rows * split.cluster < int64_t(8) * gpu.num_sms;
+  if (preference.empty() && few) preference = "few rows for each multiprocessor";
+  const int64_t sms = std::max(gpu.num_sms, 1);  // 0 if the device does not say
+  const int64_t clusters = std::min(rows, div_ceil(sms, int64_t(split.cluster)));
+  Start<Config> s = start(Config{.threads = split.threads,
+                                 .group = split.threads,
+                                 .vector = 16 / element_bytes,
+                                 .slots = split.slots,
+                                 .whole = split.whole,
+                                 .cluster = split.cluster,
+                                 .stages = split.stages},
+                          clusters * split.cluster);
+  s.shared_bytes = split.shared_bytes;
+  s.cluster = split.cluster;
+  return {s, preference};
 }
 
 // Do all rows start at 16-byte boundaries?
