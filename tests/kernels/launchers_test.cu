@@ -385,18 +385,19 @@ TEST(CompiledSets, HoldTheWidthsOfTheNormsOfCodes) {
 
 TEST(CompiledSets, HoldEverySumAlongARow) {
   namespace s = detail::cumulative_sum;
+  const op::Gpu gpu{.num_sms = 132};
   for (const int64_t offset : {0, 1})
     for (const int64_t rows : {1, 5, 100000})
       for (const int64_t cols : {1, 33, 512, 513, 1024, 1025, 100003}) {
         const auto p = s::contiguous_params(kArray + offset, kArray, rows, cols);
-        EXPECT_TRUE(is_compiled<s::Rows<float>>(s::row_plan(p, true, 4, 132).launch)) << cols;
-        EXPECT_TRUE(is_compiled<s::Rows<bf16>>(s::row_plan(p, true, 2, 132).launch)) << cols;
-        EXPECT_TRUE(is_compiled<s::Rows<int64_t>>(s::row_plan(p, false, 8, 132).launch)) << cols;
-        EXPECT_TRUE(is_compiled<s::Naive<uint8_t>>(s::naive_plan(p).launch)) << cols;
+        EXPECT_TRUE(is_in(s::kRows<float>, s::row(p, {true, 4}, gpu).start)) << cols;
+        EXPECT_TRUE(is_in(s::kRows<bf16>, s::row(p, {true, 2}, gpu).start)) << cols;
+        EXPECT_TRUE(is_in(s::kRows<int64_t>, s::row(p, {false, 8}, gpu).start)) << cols;
+        EXPECT_TRUE(is_in(s::kSingle, s::naive(p, {false, 1}, gpu).start)) << cols;
       }
-  // The order of preference of the library's table.
+  // The order of preference of the ladder.
   const auto variant = [](int64_t cols) {
-    return s::plan<float>(s::contiguous_params(kArray, kArray, 5, cols), 0).first;
+    return s::taken<float>(s::contiguous_params(kArray, kArray, 5, cols), {}).variant;
   };
   EXPECT_EQ(variant(32), "naive");
   EXPECT_EQ(variant(33), "row");
