@@ -304,15 +304,15 @@ TEST(CompiledSets, HoldEveryMarginAndEveryScatter) {
 TEST(CompiledSets, HoldEveryReduction) {
   namespace r = detail::reduce;
   constexpr auto kSum = Operation::sum, kArgmax = Operation::argmax;
-  const auto expect = [&]<class T, r::Operation operation>(std::string_view variant,
-                                                           const r::Planned& plan) {
-    const bool is_listed = variant == "row" ? is_compiled<r::Rows<T, operation>>(plan.launch)
-                           : variant == "column"
-                               ? is_compiled<r::Columns<T, operation>>(plan.launch)
-                               : is_compiled<r::Naive<T, operation>>(plan.launch);
+  const auto expect = [&]<class T, r::Operation operation>(const r::CallParams& whole,
+                                                           int num_sms) {
+    const auto [variant, start, p] = r::taken<operation, T>(whole, {.num_sms = num_sms});
+    const bool is_listed = variant == "row"      ? is_in(r::kRows<T, operation>, start)
+                           : variant == "column" ? is_in(r::kColumns<T, operation>, start)
+                                                 : is_in(r::kSingle<operation>, start);
     EXPECT_TRUE(is_listed) << variant;
-    if (plan.combine.blocks > 0) EXPECT_TRUE((is_compiled<r::Combine<T, operation>>(plan.combine)));
-    return plan.combine.blocks > 0;
+    if (p.splits > 1) EXPECT_TRUE(is_in(r::kParts<operation>, r::combine_start(p, operation)));
+    return p.splits > 1;
   };
   int shared = 0;
   for (const int64_t outer : {1, 7, 512, 100000})
@@ -324,10 +324,8 @@ TEST(CompiledSets, HoldEveryReduction) {
                                             << num_sms << " from " << offset);
             const float* in = kArray + offset;
             const auto p = r::contiguous_params(in, kArray, outer, reduced, inner);
-            const auto [float_variant, of_float] = r::plan<kSum, float>(p, num_sms);
-            shared += expect.operator()<float, kSum>(float_variant, of_float);
-            const auto [half_variant, of_half] = r::plan<kArgmax, bf16>(p, num_sms);
-            shared += expect.operator()<bf16, kArgmax>(half_variant, of_half);
+            shared += expect.operator()<float, kSum>(p, num_sms);
+            shared += expect.operator()<bf16, kArgmax>(p, num_sms);
           }
   EXPECT_GT(shared, 0);
 }
