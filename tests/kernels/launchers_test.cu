@@ -419,12 +419,10 @@ TEST(CompiledSets, HoldTheWidthsOfTokensAndBlocks) {
     for (const bool blocks : {false, true}) {
       const auto p =
           q::make_params(kArray, kArray, kArray, q::checked_tiles("", 5, cols, blocks, false));
-      EXPECT_TRUE((is_compiled<q::InRegisters<bf16, e4m3>>(q::in_registers_launch(p, 2)))) << cols;
-      EXPECT_TRUE((is_compiled<q::InRegisters<float, int8_t>>(q::in_registers_launch(p, 4))))
-          << cols;
-      EXPECT_TRUE(
-          (is_compiled<q::DequantizeVectorized<e4m3, bf16>>(q::dequantize_vectorized_launch(p, 2))))
-          << cols;
+      EXPECT_TRUE(is_in(q::kTiles<bf16>, q::in_registers(p, {.wide_bytes = 2}, {}).start)) << cols;
+      EXPECT_TRUE(is_in(q::kTiles<float>, q::in_registers(p, {.wide_bytes = 4}, {}).start)) << cols;
+      const q::Given back{.wide_bytes = 2, .dequantizes = true};
+      EXPECT_TRUE(is_in(q::kVectors<bf16>, q::dequantize_vectorized(p, back, {}).start)) << cols;
     }
 }
 
