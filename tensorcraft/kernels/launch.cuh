@@ -232,6 +232,27 @@ std::string_view launch_ladder(const op::Rung<Params, Given, Config> (&ladder)[n
   fail({ErrorKind::internal, where}, "no kernel was compiled for this problem");
 }
 
+// What a ladder takes for a call: the first rung that can run it and has no better one behind it,
+// and Params as this rung changes them. For launchers that do more than launch its kernel.
+template <class Params, class Config>
+struct Taken {
+  std::string_view variant;
+  op::Start<Config> start;
+  Params params;
+};
+template <class Params, class Given, class Config, size_t n>
+Taken<Params, Config> take(const op::Rung<Params, Given, Config> (&ladder)[n], const Params& p,
+                           const Given& given, const op::Gpu& gpu, DebugInfo where) {
+  for (const auto& rung : ladder) {
+    const op::Choice<Config> choice = rung.choose(p, given, gpu);
+    if (!choice.refusal.empty() || !choice.preference.empty()) continue;
+    Taken<Params, Config> taken{rung.name, choice.start, p};
+    if (rung.adapt) rung.adapt(taken.params, given, gpu);
+    return taken;
+  }
+  fail({ErrorKind::internal, where}, "no kernel was compiled for this problem");
+}
+
 // Widths whose rows fit registers without a remainder: what the norms compile for.
 inline constexpr std::array<int64_t, 18> kRegisterRows = {64,   128,  256,  384,   512,   768,
                                                           1024, 1536, 2048, 3072,  4096,  5120,

@@ -14,87 +14,31 @@ namespace detail::quantize {
 
 using namespace kernel::quantize;
 
-template <class T, class Q, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    quantize_in_registers(const __grid_constant__ Params p) {
-  begin_kernel();
-  in_registers<T, Q, C::value.config>(p);
-}
-template <class T, class Q, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    quantize_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<T, Q, C::value.config>(p);
-}
-template <class Q, class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    dequantize_in_vectors(const __grid_constant__ Params p) {
-  begin_kernel();
-  dequantize_vectorized<Q, T, C::value.config>(p);
-}
-template <class Q, class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    dequantize_elements(const __grid_constant__ Params p) {
-  begin_kernel();
-  dequantize_naive<Q, T, C::value.config>(p);
-}
+template <class T>
+constexpr auto kTiles = [] {
+  constexpr int kVector = 16 / int(sizeof(T));
+  std::array<Instance<Config>, kRegisterRows.size() + 1> all{};
+  for (size_t i = 0; i < kRegisterRows.size(); ++i) {
+    const auto [threads, group, slots] = op::split_rows(kRegisterRows[i], kVector);
+    all[i].config = {.threads = threads, .group = group, .vector = kVector, .slots = slots};
+  }
+  all.back().config = {.group = int(kBlock) / (4 * kVector), .vector = kVector, .slots = 4};
+  return all;
+}();
+template <class T>
+constexpr auto kVectors = [] {
+  std::array<Instance<Config>, 9> all{};
+  for (int i = 0; i < 9; ++i)
+    all[size_t(i)].config = {.group = 1 << i, .vector = 16 / int(sizeof(T)), .slots = 4};
+  return all;
+}();
+inline constexpr std::array kAny{Instance<Config>{}};
 
-template <class T, class Q>
-struct InRegisters {
-  static constexpr int kVector = 16 / int(sizeof(T));
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, kRegisterRows.size() + 1> all{};
-    for (size_t i = 0; i < kRegisterRows.size(); ++i) {
-      const auto [threads, group, slots] = op::split_rows(kRegisterRows[i], kVector);
-      all[i].config = {.threads = threads, .group = group, .vector = kVector, .slots = slots};
-    }
-    all.back().config = {.group = int(kBlock) / (4 * kVector), .vector = kVector, .slots = 4};
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &quantize_in_registers<T, Q, C>;
-  }
-};
-template <class T, class Q>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{}};
-  template <class C>
-  static constexpr auto entry() {
-    return &quantize_naive<T, Q, C>;
-  }
-};
-template <class Q, class T>
-struct DequantizeVectorized {
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, 9> all{};
-    for (int i = 0; i < 9; ++i)
-      all[size_t(i)].config = {.group = 1 << i, .vector = 16 / int(sizeof(T)), .slots = 4};
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &dequantize_in_vectors<Q, T, C>;
-  }
-};
-template <class Q, class T>
-struct DequantizeNaive {
-  static constexpr std::array list{Instance<Config>{}};
-  template <class C>
-  static constexpr auto entry() {
-    return &dequantize_elements<Q, T, C>;
-  }
-};
-
-inline Params make_params(const void* in, void* out, float* scales, const Tiles& tiles) {
+inline CallParams make_params(const void* in, void* out, float* scales, const Tiles& tiles) {
   const RowMap rows = op::contiguous_rows(tiles.rows, tiles.cols);
-  return {.x_step = 1,
-          .out_step = 1,
-          .x = in,
-          .out = out,
-          .scales = scales,
-          .tiles = tiles,
-          .maps = row_maps(rows, rows)};
+  return with_maps(
+      Params{.x_step = 1, .out_step = 1, .x = in, .out = out, .scales = scales, .tiles = tiles},
+      rows, rows);
 }
 
 template <class T, class Q>
@@ -102,46 +46,39 @@ std::string_view quantize_tiles(const char* launcher, const T* in, Q* out, float
                                 const Tiles& tiles, bool power_of_two, cudaStream_t stream,
                                 DebugInfo where) {
   if (tiles.rows == 0 || tiles.cols == 0) return {};
-  validate_pointer(launcher, "in", in);
-  validate_pointer(launcher, "out", out);
-  validate_pointer(launcher, "scales", scales);
-  Params p = make_params(in, out, scales, tiles);
+  validate_arrays(launcher, {{"in", in}, {"out", out}, {"scales", scales}});
+  CallParams p = make_params(in, out, scales, tiles);
   p.power_of_two = power_of_two;
-  if (in_registers_problem(p, sizeof(T)).empty() &&
-      launch_listed<InRegisters<T, Q>>(in_registers_launch(p, sizeof(T)), p, stream, where))
-    return "in_registers";
-  return launch_or_fail<Naive<T, Q>>("naive", naive_launch(p), p, stream, where);
+  return launch_ladder(kQuantizeRungs, p, Given{.wide_bytes = sizeof(T)}, stream, where,
+                       Kernels<InRegisters, kTiles<T>, T, Q>{"in_registers"},
+                       Kernels<Naive, kAny, T, Q>{"naive"});
 }
 
 template <class Q, class T>
 std::string_view dequantize_tiles(const char* launcher, const Q* in, const float* scales, T* out,
                                   const Tiles& tiles, cudaStream_t stream, DebugInfo where) {
   if (tiles.rows == 0 || tiles.cols == 0) return {};
-  validate_pointer(launcher, "in", in);
-  validate_pointer(launcher, "scales", scales);
-  validate_pointer(launcher, "out", out);
-  Params p = make_params(in, out, const_cast<float*>(scales), tiles);
+  validate_arrays(launcher, {{"in", in}, {"scales", scales}, {"out", out}});
+  CallParams p = make_params(in, out, const_cast<float*>(scales), tiles);
   p.given = 1;
-  if (dequantize_vectorized_problem(p, sizeof(T)).empty())
-    return launch_or_fail<DequantizeVectorized<Q, T>>(
-        "vectorized", dequantize_vectorized_launch(p, sizeof(T)), p, stream, where);
-  return launch_or_fail<DequantizeNaive<Q, T>>("naive", dequantize_naive_launch(p), p, stream,
-                                               where);
+  return launch_ladder(kDequantizeRungs, p, Given{.wide_bytes = sizeof(T), .dequantizes = true},
+                       stream, where,
+                       Kernels<DequantizeVectorized, kVectors<T>, Q, T>{"vectorized"},
+                       Kernels<DequantizeNaive, kAny, Q, T>{"naive"});
 }
 
 // Sizes are checked before tiles are made of them.
 inline Tiles checked_tiles(const char* launcher, int64_t rows, int64_t cols, bool blocks,
                            bool column) {
-  validate_size(launcher, "rows", rows);
-  validate_size(launcher, "cols", cols);
+  validate_sizes(launcher, {{"rows", rows}, {"cols", cols}});
   return blocks ? block_tiles(rows, cols, column) : token_tiles(rows, cols);
 }
 
 }  // namespace detail::quantize
 
-// out = in / scale for each of `rows` rows of `cols` elements, one after another; scales [rows] are
-// amax / 448, 57344 or 127. T: float, f16 or bf16; Q: e4m3, e5m2 or int8_t. Returns the name of the
-// variant, empty if there is nothing to do. Errors and stream as launch_softmax.
+// out = in / scale for each of `rows` rows of `cols` elements, one behind another; scales [rows]
+// are amax / 448, 57344 or 127. T: float, f16 or bf16; Q: e4m3, e5m2 or int8_t. Returns the name of
+// the variant, empty if there is nothing to do. Errors and stream as launch_softmax.
 template <class T, class Q>
 std::string_view launch_quantize_tokens(const T* in, Q* out, float* scales, int64_t rows,
                                         int64_t cols, bool power_of_two = false,
@@ -152,8 +89,8 @@ std::string_view launch_quantize_tokens(const T* in, Q* out, float* scales, int6
                                           where);
 }
 
-// The same with a scale for each 128 elements of a row: [rows, blocks], or, if `column`, [blocks,
-// rows rounded up to 4], 0 past the last row.
+// The same with a scale for each 128 elements of a row: [rows, blocks], or if `column` [blocks,
+// rows rounded up to 4], 0 behind the last row.
 template <class T, class Q>
 std::string_view launch_quantize_blocks(const T* in, Q* out, float* scales, int64_t rows,
                                         int64_t cols, bool column = false,

@@ -15,31 +15,6 @@ namespace detail::reduce {
 
 using namespace kernel::reduce;
 
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    reduce_row(const __grid_constant__ Params p) {
-  begin_kernel();
-  row<T, C::value.config>(p);
-}
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    reduce_column(const __grid_constant__ Params p) {
-  begin_kernel();
-  column<T, C::value.config>(p);
-}
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    reduce_combine(const __grid_constant__ Params p) {
-  begin_kernel();
-  combine<T, C::value.config>(p);
-}
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    reduce_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<T, C::value.config>(p);
-}
-
 // The Configs that plans of row-major arrays have.
 template <class T, Operation operation>
 constexpr Instance<Config> instance(int group, int vector, int unroll = 0, int shared = 0) {
@@ -48,74 +23,45 @@ constexpr Instance<Config> instance(int group, int vector, int unroll = 0, int s
                 .group = group,
                 .vector = vector,
                 .shared = shared};
-  config.unroll = unroll ? unroll : most_accesses(config, sizeof(T));
+  config.unroll = unroll ? unroll : max_accesses(config, sizeof(T));
   return {config, blocks_per_sm(config)};
 }
 template <class T, Operation operation>
-struct Rows {
-  static constexpr int kVector = 16 / int(sizeof(T));
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, 12> all{
-        instance<T, operation>(4, kVector, 4), instance<T, operation>(4, 1, 4),
-        instance<T, operation>(32, kVector, 4), instance<T, operation>(32, 1, 4)};
-    size_t count = 4;
-    for (const int shared : {0, 1})
-      for (const int vector : {kVector, 1})
-        for (const int unroll : {kFewAccesses, 0})
-          all[count++] = instance<T, operation>(kThreads, vector, unroll, shared);
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &reduce_row<T, C>;
-  }
-};
+constexpr auto kRows = [] {
+  constexpr int kVector = 16 / int(sizeof(T));
+  std::array<Instance<Config>, 12> all{
+      instance<T, operation>(4, kVector, 4), instance<T, operation>(4, 1, 4),
+      instance<T, operation>(32, kVector, 4), instance<T, operation>(32, 1, 4)};
+  size_t count = 4;
+  for (const int shared : {0, 1})
+    for (const int vector : {kVector, 1})
+      for (const int unroll : {kFewAccesses, 0})
+        all[count++] = instance<T, operation>(kThreads, vector, unroll, shared);
+  return all;
+}();
 template <class T, Operation operation>
-struct Columns {
-  static constexpr int kVector = std::min(16 / int(sizeof(T)), 8);
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, 16> all{};
-    size_t count = 0;
-    for (const int shared : {0, 1})
-      for (const int group : {4, 8, 16, 32})
-        for (const int vector : {kVector, 1})
-          all[count++] = instance<T, operation>(group, vector, 0, shared);
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &reduce_column<T, C>;
-  }
-};
-template <class T, Operation operation>
-struct Combine {
-  static constexpr std::array list{Instance<Config>{{.operation = operation, .group = 1}},
-                                   Instance<Config>{{.operation = operation, .group = 32}},
-                                   Instance<Config>{{.operation = operation, .group = kThreads}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &reduce_combine<T, C>;
-  }
-};
-template <class T, Operation operation>
-struct Naive {
-  static constexpr std::array list{
-      Instance<Config>{{.operation = operation, .threads = 128}},
-      Instance<Config>{{.operation = operation, .threads = 128, .nested = 1}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &reduce_naive<T, C>;
-  }
-};
+constexpr auto kColumns = [] {
+  std::array<Instance<Config>, 16> all{};
+  size_t count = 0;
+  for (const int shared : {0, 1})
+    for (const int group : {4, 8, 16, 32})
+      for (const int vector : {std::min(16 / int(sizeof(T)), 8), 1})
+        all[count++] = instance<T, operation>(group, vector, 0, shared);
+  return all;
+}();
+template <Operation operation>
+constexpr std::array kParts{Instance<Config>{{.operation = operation, .group = 1}},
+                            Instance<Config>{{.operation = operation, .group = 32}},
+                            Instance<Config>{{.operation = operation, .group = kThreads}}};
+template <Operation operation>
+constexpr std::array kSingle{
+    Instance<Config>{{.operation = operation, .threads = 128}},
+    Instance<Config>{{.operation = operation, .threads = 128, .nested = 1}}};
 
-// The rung that the library would choose, and its plan.
+// What the library would choose.
 template <Operation operation, class T>
-std::pair<std::string_view, Planned> plan(const Params& p, int num_sms) {
-  if (column_problem(p).empty() && column_doubt(p).empty())
-    return {"column", column_plan(p, operation, sizeof(T), num_sms)};
-  if (row_problem(p).empty() && row_doubt(p).empty())
-    return {"row", row_plan(p, operation, sizeof(T), num_sms)};
-  return {"naive", naive_plan(p, operation)};
+Taken<CallParams, Config> taken(const CallParams& p, const op::Gpu& gpu, DebugInfo where = {}) {
+  return take(kRungs, p, Given{operation, int(sizeof(T))}, gpu, where);
 }
 
 }  // namespace detail::reduce
@@ -130,17 +76,16 @@ size_t reduce_workspace_bytes(const T* in, int64_t outer, int64_t reduced, int64
                               DebugInfo where = {}) {
   namespace r = detail::reduce;
   if (outer == 0 || inner == 0) return 0;
-  const int num_sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
-  return r::plan<operation, T>(r::contiguous_params(in, nullptr, outer, reduced, inner), num_sms)
-      .second.workspace_bytes;
+  const auto p = r::contiguous_params(in, nullptr, outer, reduced, inner);
+  return r::workspace_bytes(r::taken<operation, T>(p, current_gpu(where), where).params);
 }
 
 // out[outer][inner] from in[outer][reduced][inner], both row-major, over the middle axis. T: float,
 // f16, bf16 or an integer; Out is what the operator of this name gives: T for max and min and for
 // floats, int64_t for argmax, count and sums of integers, bool for any and all. `correction` is
 // that of var. `workspace` has reduce_workspace_bytes() and belongs to this call until it is done;
-// null is slower for few outputs. Returns the name of the variant, empty if there is nothing to do.
-// Errors and stream as launch_softmax.
+// null is slower for few outputs. Returns the name of the variant, empty if there is nothing to
+// do. Errors and stream as launch_softmax.
 template <Operation operation, class T, class Out>
 std::string_view launch_reduce(const T* in, Out* out, int64_t outer, int64_t reduced, int64_t inner,
                                void* workspace = nullptr, float correction = 0,
@@ -148,25 +93,25 @@ std::string_view launch_reduce(const T* in, Out* out, int64_t outer, int64_t red
   namespace r = detail::reduce;
   static_assert(std::is_same_v<Out, typename r::Reducer<T, operation>::Out>,
                 "out is not of the type that this operation gives");
-  validate_size("launch_reduce", "outer", outer);
-  validate_size("launch_reduce", "reduced", reduced);
-  validate_size("launch_reduce", "inner", inner);
+  validate_sizes("launch_reduce", {{"outer", outer}, {"reduced", reduced}, {"inner", inner}});
   if (outer == 0 || inner == 0) return {};
   if (reduced > 0) validate_pointer("launch_reduce", "in", in);
   validate_pointer("launch_reduce", "out", out);
-  const int num_sms =
-      workspace ? device_attribute(cudaDevAttrMultiProcessorCount, where) : 0;  // 0: none share
-  auto [variant, plan] = r::plan<operation, T>(
-      r::contiguous_params(in, out, outer, reduced, inner, correction), num_sms);
-  plan.params.workspace = workspace;
+  const op::Gpu gpu =
+      workspace ? current_gpu(where) : op::Gpu{};  // without multiprocessors: no blocks share
+  auto [variant, start, p] = r::taken<operation, T>(
+      r::contiguous_params(in, out, outer, reduced, inner, correction), gpu, where);
+  p.workspace = workspace;
   if (variant == "column")
-    launch_or_fail<r::Columns<T, operation>>(variant, plan.launch, plan.params, stream, where);
+    launch_or_fail<Kernels<r::Column, r::kColumns<T, operation>, T>>(variant, start, p, stream,
+                                                                     where);
   else if (variant == "row")
-    launch_or_fail<r::Rows<T, operation>>(variant, plan.launch, plan.params, stream, where);
+    launch_or_fail<Kernels<r::Row, r::kRows<T, operation>, T>>(variant, start, p, stream, where);
   else
-    launch_or_fail<r::Naive<T, operation>>(variant, plan.launch, plan.params, stream, where);
-  if (plan.combine.blocks > 0)
-    launch_or_fail<r::Combine<T, operation>>(variant, plan.combine, plan.params, stream, where);
+    launch_or_fail<Kernels<r::Naive, r::kSingle<operation>, T>>(variant, start, p, stream, where);
+  if (p.splits > 1)
+    launch_or_fail<Kernels<r::Combine, r::kParts<operation>, T>>(
+        variant, r::combine_start(p, operation), p, stream, where);
   return variant;
 }
 

@@ -67,6 +67,11 @@ struct Ladder {
       if (std::ranges::find(names, item->info.name) != names.end()) kept.push_back(item);
     return {kept, describe, complete};
   }
+  // The device code of a variant, for plans that have it as a further step.
+  const jit::Rung& rung(std::string_view name) const {
+    return (*std::ranges::find(items, name, [](const LadderItem* i) { return i->info.name; }))
+        ->rung;
+  }
 };
 
 // One call to a ladder; what it is made from must outlive it.
@@ -148,7 +153,8 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
     for (const auto& rung : ladder)
       items.push_back(
           new LadderItem{{rung.name, rung.alias, rung.idea, rung.spills, DeviceType::cuda},
-                         make_rung(folder, rung.name, rung.file, fields, config),
+                         make_rung(folder, rung.kernel.empty() ? rung.name : rung.kernel, rung.file,
+                                   fields, config),
                          &rung,
                          Functions::ask,
                          Functions::add});

@@ -60,6 +60,10 @@ class Plan {
   void set_params(size_t i, Params params);
   const std::byte* params(const Step& step) const { return bytes_ + step.params_at; }
   std::byte* params(const Step& step) { return bytes_ + step.params_at; }
+  template <class Params>
+  const Params& params_as(const Step& step) const {
+    return *reinterpret_cast<const Params*>(params(step));
+  }
   void set_address(const Step& step, int at, const void* address);
   // The arguments of all steps.
   std::span<std::byte> bytes() { return {bytes_, num_bytes_}; }

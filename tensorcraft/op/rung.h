@@ -60,6 +60,8 @@ struct Rung {
   Choice<Config> (*choose)(const Params&, const Given&, const Gpu&);
   std::string_view alias = {};   // another name the inventory asks for
   std::string_view spills = {};  // why it may spill; empty: it may not
+  // The type of its (first) kernel in snake_case, if that has not the name of the variant.
+  std::string_view kernel = {};
   int counter_at = -1;  // where Params holds the address of a uint32_t that is 0 before and after
   // Changes Params for this rung alone, after it was chosen; null: nothing.
   void (*adapt)(Params&, const Given&, const Gpu&) = nullptr;

@@ -303,15 +303,15 @@ TEST(CompiledSets, HoldEveryMarginAndEveryScatter) {
 TEST(CompiledSets, HoldEveryReduction) {
   namespace r = detail::reduce;
   constexpr auto kSum = Operation::sum, kArgmax = Operation::argmax;
-  const auto expect = [&]<class T, r::Operation operation>(std::string_view variant,
-                                                           const r::Planned& plan) {
-    const bool is_listed = variant == "row" ? is_compiled<r::Rows<T, operation>>(plan.launch)
-                           : variant == "column"
-                               ? is_compiled<r::Columns<T, operation>>(plan.launch)
-                               : is_compiled<r::Naive<T, operation>>(plan.launch);
+  const auto expect = [&]<class T, r::Operation operation>(const r::CallParams& whole,
+                                                           int num_sms) {
+    const auto [variant, start, p] = r::taken<operation, T>(whole, {.num_sms = num_sms});
+    const bool is_listed = variant == "row"      ? is_in(r::kRows<T, operation>, start)
+                           : variant == "column" ? is_in(r::kColumns<T, operation>, start)
+                                                 : is_in(r::kSingle<operation>, start);
     EXPECT_TRUE(is_listed) << variant;
-    if (plan.combine.blocks > 0) EXPECT_TRUE((is_compiled<r::Combine<T, operation>>(plan.combine)));
-    return plan.combine.blocks > 0;
+    if (p.splits > 1) EXPECT_TRUE(is_in(r::kParts<operation>, r::combine_start(p, operation)));
+    return p.splits > 1;
   };
   int shared = 0;
   for (const int64_t outer : {1, 7, 512, 100000})
@@ -323,10 +323,8 @@ TEST(CompiledSets, HoldEveryReduction) {
                                             << num_sms << " from " << offset);
             const float* in = kArray + offset;
             const auto p = r::contiguous_params(in, kArray, outer, reduced, inner);
-            const auto [float_variant, of_float] = r::plan<kSum, float>(p, num_sms);
-            shared += expect.operator()<float, kSum>(float_variant, of_float);
-            const auto [half_variant, of_half] = r::plan<kArgmax, bf16>(p, num_sms);
-            shared += expect.operator()<bf16, kArgmax>(half_variant, of_half);
+            shared += expect.operator()<float, kSum>(p, num_sms);
+            shared += expect.operator()<bf16, kArgmax>(p, num_sms);
           }
   EXPECT_GT(shared, 0);
 }
@@ -384,18 +382,19 @@ TEST(CompiledSets, HoldTheWidthsOfTheNormsOfCodes) {
 
 TEST(CompiledSets, HoldEverySumAlongARow) {
   namespace s = detail::cumulative_sum;
+  const op::Gpu gpu{.num_sms = 132};
   for (const int64_t offset : {0, 1})
     for (const int64_t rows : {1, 5, 100000})
       for (const int64_t cols : {1, 33, 512, 513, 1024, 1025, 100003}) {
         const auto p = s::contiguous_params(kArray + offset, kArray, rows, cols);
-        EXPECT_TRUE(is_compiled<s::Rows<float>>(s::row_plan(p, true, 4, 132).launch)) << cols;
-        EXPECT_TRUE(is_compiled<s::Rows<bf16>>(s::row_plan(p, true, 2, 132).launch)) << cols;
-        EXPECT_TRUE(is_compiled<s::Rows<int64_t>>(s::row_plan(p, false, 8, 132).launch)) << cols;
-        EXPECT_TRUE(is_compiled<s::Naive<uint8_t>>(s::naive_plan(p).launch)) << cols;
+        EXPECT_TRUE(is_in(s::kRows<float>, s::row(p, {true, 4}, gpu).start)) << cols;
+        EXPECT_TRUE(is_in(s::kRows<bf16>, s::row(p, {true, 2}, gpu).start)) << cols;
+        EXPECT_TRUE(is_in(s::kRows<int64_t>, s::row(p, {false, 8}, gpu).start)) << cols;
+        EXPECT_TRUE(is_in(s::kSingle, s::naive(p, {false, 1}, gpu).start)) << cols;
       }
-  // The order of preference of the library's table.
+  // The order of preference of the ladder.
   const auto variant = [](int64_t cols) {
-    return s::plan<float>(s::contiguous_params(kArray, kArray, 5, cols), 0).first;
+    return s::taken<float>(s::contiguous_params(kArray, kArray, 5, cols), {}).variant;
   };
   EXPECT_EQ(variant(32), "naive");
   EXPECT_EQ(variant(33), "row");
@@ -419,12 +418,10 @@ TEST(CompiledSets, HoldTheWidthsOfTokensAndBlocks) {
     for (const bool blocks : {false, true}) {
       const auto p =
           q::make_params(kArray, kArray, kArray, q::checked_tiles("", 5, cols, blocks, false));
-      EXPECT_TRUE((is_compiled<q::InRegisters<bf16, e4m3>>(q::in_registers_launch(p, 2)))) << cols;
-      EXPECT_TRUE((is_compiled<q::InRegisters<float, int8_t>>(q::in_registers_launch(p, 4))))
-          << cols;
-      EXPECT_TRUE(
-          (is_compiled<q::DequantizeVectorized<e4m3, bf16>>(q::dequantize_vectorized_launch(p, 2))))
-          << cols;
+      EXPECT_TRUE(is_in(q::kTiles<bf16>, q::in_registers(p, {.wide_bytes = 2}, {}).start)) << cols;
+      EXPECT_TRUE(is_in(q::kTiles<float>, q::in_registers(p, {.wide_bytes = 4}, {}).start)) << cols;
+      const q::Given back{.wide_bytes = 2, .dequantizes = true};
+      EXPECT_TRUE(is_in(q::kVectors<bf16>, q::dequantize_vectorized(p, back, {}).start)) << cols;
     }
 }
 

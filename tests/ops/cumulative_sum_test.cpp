@@ -54,10 +54,13 @@ TEST(CumulativeSum, BlocksThatShareRowsAllRunAtOnce) {
   for (const int64_t rows : {1, 3, 16, 100})
     for (const int64_t cols : {20000, 262144, 134217728})
       for (const int num_sms : {1, 20, 132}) {
-        const auto p = s::contiguous_params(nullptr, nullptr, rows, cols);
-        const s::Planned plan = s::row_plan(p, true, 4, num_sms);
-        if (plan.params.segments > 1) {
-          EXPECT_LE(plan.launch.blocks, plan.launch.min_blocks * num_sms) << rows << " " << cols;
+        const s::Given floats{.is_float = true, .element_bytes = 4};
+        const op::Gpu gpu{.num_sms = num_sms};
+        auto p = s::contiguous_params(nullptr, nullptr, rows, cols);
+        const s::Start start = s::row(p, floats, gpu).start;
+        s::cut_rows(p, floats, gpu);
+        if (p.segments > 1) {
+          EXPECT_LE(start.blocks, start.min_blocks * num_sms) << rows << " " << cols;
         }
       }
 }

@@ -6,30 +6,32 @@
 
 namespace tensorcraft::kernel::cumulative_sum {
 
-template <class T, Config C>
-TC_DEVICE void naive(const Params& p) {
-  using Value = typename Sums<T>::Value;
-  using Out = typename Sums<T>::Out;
-  const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  if (row >= p.rows) return;
-  const T* x = row_of_x<T, C>(p, row);
-  Out* out = row_of_out<T, C>(p, row);
-  Value sum = 0;
-  int64_t i = 0;
-  for (; i + C.vector <= p.cols; i += C.vector) {
-    T v[C.vector];
+struct Naive {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    using Value = typename Sums<T>::Value;
+    using Out = typename Sums<T>::Out;
+    const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if (row >= p.rows) return;
+    const T* x = row_of_x<T>(p, row);
+    Out* out = row_of_out<T>(p, row);
+    Value sum = 0;
+    int64_t i = 0;
+    for (; i + C.vector <= p.cols; i += C.vector) {
+      T v[C.vector];
 #pragma unroll
-    for (int u = 0; u < C.vector; ++u) v[u] = x[(i + u) * p.x_step];
+      for (int u = 0; u < C.vector; ++u) v[u] = x[(i + u) * p.x_step];
 #pragma unroll
-    for (int u = 0; u < C.vector; ++u) {
-      sum += value_of(v[u]);
-      out[(i + u) * p.out_step] = Out(sum);
+      for (int u = 0; u < C.vector; ++u) {
+        sum += value_of(v[u]);
+        out[(i + u) * p.out_step] = Out(sum);
+      }
+    }
+    for (; i < p.cols; ++i) {
+      sum += value_of(x[i * p.x_step]);
+      out[i * p.out_step] = Out(sum);
     }
   }
-  for (; i < p.cols; ++i) {
-    sum += value_of(x[i * p.x_step]);
-    out[i * p.out_step] = Out(sum);
-  }
-}
+};
 
 }  // namespace tensorcraft::kernel::cumulative_sum

@@ -69,59 +69,61 @@ TC_DEVICE typename Sums<T>::Value sum_before(const Params& p,
   return block_sum(scratch, before);
 }
 
-template <class T, Config C>
-TC_DEVICE void row(const Params& p) {
-  using Value = typename Sums<T>::Value;
-  using Out = typename Sums<T>::Out;
-  constexpr int kTile = C.threads * C.vector, kWarps = C.threads / kWarpSize;
-  auto& shared = static_shared<RowShared<Value>>();
-  int64_t unit = blockIdx.x;
-  if (p.segments > 1) {
-    if (threadIdx.x == 0) shared.ticket = atomic_add(static_cast<uint32_t*>(p.workspace), 1u);
-    __syncthreads();
-    unit = shared.ticket;
-  }
-  const int64_t row = unit / p.segments, begin = unit % p.segments * p.segment_cols;
-  const int64_t end = begin + p.segment_cols < p.cols ? begin + p.segment_cols : p.cols;
-  const T* x = row_of_x<T, C>(p, row);
-  Out* out = row_of_out<T, C>(p, row);
-  Value carry = 0;
-  if (p.segments > 1) carry = sum_before<T, C>(p, shared.scratch, x, unit, begin, end);
+struct Row {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    using Value = typename Sums<T>::Value;
+    using Out = typename Sums<T>::Out;
+    constexpr int kTile = C.threads * C.vector, kWarps = C.threads / kWarpSize;
+    auto& shared = static_shared<RowShared<Value>>();
+    int64_t unit = blockIdx.x;
+    if (p.segments > 1) {
+      if (threadIdx.x == 0) shared.ticket = atomic_add(static_cast<uint32_t*>(p.workspace), 1u);
+      __syncthreads();
+      unit = shared.ticket;
+    }
+    const int64_t row = unit / p.segments, begin = unit % p.segments * p.segment_cols;
+    const int64_t end = begin + p.segment_cols < p.cols ? begin + p.segment_cols : p.cols;
+    const T* x = row_of_x<T>(p, row);
+    Out* out = row_of_out<T>(p, row);
+    Value carry = 0;
+    if (p.segments > 1) carry = sum_before<T, C>(p, shared.scratch, x, unit, begin, end);
 
-  const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
-  int64_t at = begin + threadIdx.x * C.vector;
-  auto next = load_own<T, C>(p, x, at, end);
-  for (int turn = 0; at - int(threadIdx.x) * C.vector < end; turn ^= 1, at += kTile) {
-    Value sums[C.vector];
-    sums[0] = value_of(next[0]);
-    for (int e = 1; e < C.vector; ++e) sums[e] = sums[e - 1] + value_of(next[e]);
-    next = load_own<T, C>(p, x, at + kTile, end);
-    Value through = sums[C.vector - 1];  // of the warp's lanes up to this one
-    for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
-      const Value other = __shfl_up_sync(kFullWarp, through, lanes);
-      if (lane >= lanes) through += other;
-    }
-    Value before = __shfl_up_sync(kFullWarp, through, 1);
-    if (lane == 0) before = 0;
-    if (lane == kWarpSize - 1) shared.warps[turn][warp] = through;
-    __syncthreads();
-    Value front = carry;
-    for (int w = 0; w < kWarps; ++w) {
-      if (w == warp) front = carry;
-      carry += shared.warps[turn][w];
-    }
-    before += front;
-    if constexpr (C.wide && sizeof(Out) * C.vector == kVectorBytes) {
-      if (at + C.vector <= end) {
-        AlignedVector<Out, C.vector> v;
-        for (int e = 0; e < C.vector; ++e) v[e] = Out(before + sums[e]);
-        store_vector(out + at, v);
-        continue;
+    const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
+    int64_t at = begin + threadIdx.x * C.vector;
+    auto next = load_own<T, C>(p, x, at, end);
+    for (int turn = 0; at - int(threadIdx.x) * C.vector < end; turn ^= 1, at += kTile) {
+      Value sums[C.vector];
+      sums[0] = value_of(next[0]);
+      for (int e = 1; e < C.vector; ++e) sums[e] = sums[e - 1] + value_of(next[e]);
+      next = load_own<T, C>(p, x, at + kTile, end);
+      Value through = sums[C.vector - 1];  // of the warp's lanes up to this one
+      for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
+        const Value other = __shfl_up_sync(kFullWarp, through, lanes);
+        if (lane >= lanes) through += other;
       }
+      Value before = __shfl_up_sync(kFullWarp, through, 1);
+      if (lane == 0) before = 0;
+      if (lane == kWarpSize - 1) shared.warps[turn][warp] = through;
+      __syncthreads();
+      Value front = carry;
+      for (int w = 0; w < kWarps; ++w) {
+        if (w == warp) front = carry;
+        carry += shared.warps[turn][w];
+      }
+      before += front;
+      if constexpr (C.wide && sizeof(Out) * C.vector == kVectorBytes) {
+        if (at + C.vector <= end) {
+          AlignedVector<Out, C.vector> v;
+          for (int e = 0; e < C.vector; ++e) v[e] = Out(before + sums[e]);
+          store_vector(out + at, v);
+          continue;
+        }
+      }
+      for (int e = 0; e < C.vector; ++e)
+        if (at + e < end) out[(at + e) * p.out_step] = Out(before + sums[e]);
     }
-    for (int e = 0; e < C.vector; ++e)
-      if (at + e < end) out[(at + e) * p.out_step] = Out(before + sums[e]);
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::cumulative_sum

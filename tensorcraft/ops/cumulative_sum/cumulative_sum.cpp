@@ -5,9 +5,8 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/cumulative_sum/cumulative_sum_cpu.hpp"
-#include "tensorcraft/ops/cumulative_sum/cumulative_sum_simt.hpp"
 #include "tensorcraft/ops/cumulative_sum/plan.h"
+#include "tensorcraft/ops/cumulative_sum/problem.hpp"
 
 #include <cstddef>
 
@@ -17,82 +16,38 @@ namespace {
 
 constexpr std::string_view kName = "cumulative_sum";
 
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::cumulative_sum::Config{.threads = ", c.threads,
-              ", .vector = ", c.vector, ", .wide = ", c.wide, ", .nested = ", c.nested, "}");
+constexpr ConfigField kFields[] = {{"threads"}, {"vector"}, {"wide"}, {"nested"}};
+
+CallParams params(const Problem& q) {
+  return with_maps(Params{.x = q.x.data(),
+                          .out = q.out.data(),
+                          .rows = q.rows(),
+                          .cols = q.cols(),
+                          .x_step = q.x.stride(q.axis),
+                          .out_step = q.out.stride(q.axis),
+                          .segments = 1,
+                          .segment_cols = q.cols()},
+                   op::row_map(q.x, q.axis), op::row_map(q.out, q.axis));
 }
 
-constexpr std::string_view kParams = "tensorcraft::kernel::cumulative_sum::Params";
-const jit::Rung kNaive{"tensorcraft/ops/cumulative_sum/00_naive.cuh",
-                       "tensorcraft::kernel::cumulative_sum::naive", kParams, config_text,
-                       naive_instances};
-const jit::Rung kRow{"tensorcraft/ops/cumulative_sum/01_row.cuh",
-                     "tensorcraft::kernel::cumulative_sum::row", kParams, config_text,
-                     row_instances};
-
-Params params(const Problem& q) {
-  return {.x = q.x.data(),
-          .out = q.out.data(),
-          .rows = q.rows(),
-          .cols = q.cols(),
-          .x_step = q.x.stride(q.axis),
-          .out_step = q.out.stride(q.axis),
-          .segments = 1,
-          .segment_cols = q.cols(),
-          .x_rows = op::row_map(q.x, q.axis),
-          .out_rows = op::row_map(q.out, q.axis)};
-}
-
-op::Plan make_plan(const jit::Rung& rung, const Problem& q, const Planned& planned) {
-  op::Plan plan = op::make_plan(rung, {q.x.dtype()}, planned.launch, planned.params);
-  plan.workspace_bytes = planned.workspace_bytes;
-  plan.workspace_zeroed = planned.workspace_zeroed;
-  plan.steps()[0].workspace_at = offsetof(Params, workspace);
-  return plan;
-}
-
-op::Verdict accepts_naive(const Problem& q, const DeviceInfo&) {
-  return op::decline(naive_problem(params(q)));
-}
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  return make_plan(kNaive, q, naive_plan(params(q)));
-}
-op::Verdict accepts_row(const Problem& q, const DeviceInfo&) {
-  return op::decline(row_problem(params(q)));
-}
-op::Verdict suits_row(const Problem& q, const DeviceInfo&) {
-  return op::decline(row_doubt(params(q)));
-}
-op::Plan plan_row(const Problem& q, const DeviceInfo& device) {
+op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   const DType dtype = q.x.dtype();
-  return make_plan(
-      kRow, q, row_plan(params(q), is_floating(dtype), int(dtype_bytes(dtype)), device.num_sms));
+  return {params(q),
+          {.is_float = is_floating(dtype), .element_bytes = int(dtype_bytes(dtype))},
+          {dtype}};
 }
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
 
-const op::Variant<Problem> kTable[] = {
-    {.name = "row",
-     .idea = "a block a row or part of one, scans by shuffles",
-     .device = DeviceType::cuda,
-     .accepts = accepts_row,
-     .plan = plan_row,
-     .suits = suits_row},
-    {.name = "naive",
-     .idea = "one thread a row",
-     .device = DeviceType::cuda,
-     .accepts = accepts_naive,
-     .plan = plan_naive},
-    {.name = "cpu",
-     .idea = "rows over all cores",
-     .device = DeviceType::cpu,
-     .accepts = always,
-     .run = cpu},
-    {.name = "reference",
-     .idea = "double, obvious loops",
-     .device = DeviceType::cpu,
-     .accepts = always,
-     .run = reference},
+// What the segments of rows tell each other lies in a workspace.
+void complete(op::Plan& plan, std::string_view, const Problem&, const DeviceInfo&) {
+  const auto& p = plan.params_as<CallParams>(plan.first());
+  plan.workspace_bytes = workspace_bytes(p);
+  plan.workspace_zeroed = workspace_zeroed(p);
+  plan.first().workspace_at = offsetof(Params, workspace);
+}
+
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "rows over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
 DType result_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::int64; }
@@ -132,21 +87,18 @@ const op::Definition<Problem, CumulativeSumOptions> kDefinition{
     .summary = "The sums of the elements up to each one along an axis.",
     .details =
         "Floats are added in float32, rounded once, and give their dtype; integers give "
-        "int64, which "
-        "wraps. A NaN makes all that follow it NaN. Results repeat to the bit.",
-    .aliases = {},
+        "int64, which wraps. A NaN makes all that follow it NaN. Results repeat to the bit.",
     .inputs = {{"x", "any shape with an axis, any strides"}},
     .options = {op::positional(op::option("axis", &CumulativeSumOptions::axis,
                                           "along which to add; needed for more than one axis"))},
     .out_doc = "shape of x; dtype of x, or int64",
-    .extra_outputs = {},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::int8, DType::int16,
                DType::int32, DType::int64, DType::uint8},
-    .in_place = false,
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>("cumulative_sum", kFields),
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::cumulative_sum
@@ -161,9 +113,7 @@ Tensor cumulative_sum(const TensorView& x, const CumulativeSumOptions& options) 
 }
 
 op::OperatorList ops::cumulative_sum() {
-  static const auto& entry =
-      *new op::OperatorOf(kernel::cumulative_sum::kDefinition);  // leaked, as Kept is
-  return {&entry};
+  return op::registered(kernel::cumulative_sum::kDefinition);
 }
 
 }  // namespace tensorcraft

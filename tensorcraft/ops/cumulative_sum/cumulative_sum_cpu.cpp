@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/cumulative_sum/cumulative_sum_cpu.hpp"
+#include "tensorcraft/ops/cumulative_sum/problem.hpp"
 
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/rows.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/cumulative_sum/cumulative_sum_simt.hpp"
+#include "tensorcraft/ops/cumulative_sum/problem.hpp"
 
 #include "tensorcraft/ops/cumulative_sum/00_naive.cuh"
 #include "tensorcraft/ops/cumulative_sum/01_row.cuh"
@@ -7,7 +7,7 @@
 namespace tensorcraft::kernel::cumulative_sum {
 namespace {
 
-using simt::AnyOf, simt::Types;
+using simt::AnyOf, simt::Types, simt::list;
 
 using All = AnyOf<Types<float>, Types<f16>, Types<bf16>, Types<int8_t>, Types<int16_t>,
                   Types<int32_t>, Types<int64_t>, Types<uint8_t>>;
@@ -24,17 +24,11 @@ constexpr std::array kInteger{Config{.vector = 4, .nested = 1},
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  return simt::instances<Params, kNaive>(
-      All{}, []<class T, Config C>(const Params& p) { naive<T, C>(p); }, &Config::nested);
-}
-
-simt::InstanceList row_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { row<T, C>(p); };
-  return simt::concat(
-      simt::instances<Params, kFloat>(AnyOf<Types<float>>{}, rung, &Config::nested),
-      simt::instances<Params, kHalf>(AnyOf<Types<bf16>>{}, rung, &Config::nested),
-      simt::instances<Params, kInteger>(AnyOf<Types<int32_t>>{}, rung, &Config::nested));
+simt::OperatorInstances instances() {
+  return {{"naive", list<Naive, kNaive>(All{}, &Config::nested)},
+          {"row", simt::concat(list<Row, kFloat>(AnyOf<Types<float>>{}, &Config::nested),
+                               list<Row, kHalf>(AnyOf<Types<bf16>>{}, &Config::nested),
+                               list<Row, kInteger>(AnyOf<Types<int32_t>>{}, &Config::nested))}};
 }
 
 }  // namespace tensorcraft::kernel::cumulative_sum

@@ -13,7 +13,7 @@
 
 namespace tensorcraft::kernel::quantize {
 
-// The tile of a group, and where the accesses of this thread lie in it.
+// The tile of a group, and the places of this thread's accesses in it.
 template <Config C>
 struct Slots {
   static constexpr int kTileSide = 128;
@@ -45,8 +45,8 @@ struct Slots {
     return col_of(slot) < cols && (C.tile_rows == 1 || row_of(slot) < rows);
   }
   template <class T>
-  TC_DEVICE T* at(T* data, const Params& p, int tensor, int slot) const {
-    data += p.maps.offset<C.nested>(tensor, first_row + row_of(slot)) + col + col_of(0);
+  TC_DEVICE T* at(T* data, const RowParams<Params, C>& p, int tensor, int slot) const {
+    data += row_offset(p, tensor, first_row + row_of(slot)) + col + col_of(0);
     return data + (col_of(slot) - col_of(0));  // a constant: one address for all slots of a row
   }
 };
@@ -113,27 +113,29 @@ TC_DEVICE Scale find_scale(const Params& p, const Slots<C>& slots,
   }
 }
 
-template <class T, class Q, Config C>
-TC_DEVICE void in_registers(const Params& p) {
-  auto& scratch = static_shared<Scratch>();
-  const Slots<C> slots(p.tiles, blockIdx.x * (C.threads / C.group) + threadIdx.x / C.group);
-  Packed<T, C.vector> x[C.slots];
+struct InRegisters {
+  template <class T, class Q, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    auto& scratch = static_shared<Scratch>();
+    const Slots<C> slots(p.tiles, blockIdx.x * (C.threads / C.group) + threadIdx.x / C.group);
+    Packed<T, C.vector> x[C.slots];
 #pragma unroll
-  for (int s = 0; s < C.slots; ++s) {
-    x[s] = {};  // behind the end of a tile, which changes no range
-    if (slots.has(s))
-      x[s] = Packed<T, C.vector>::load(slots.at(static_cast<const T*>(p.x), p, Params::kX, s));
-  }
-  const Scale scale = find_scale<T, Q, C>(p, slots, x, scratch);
-  // An int8 of a NaN is 0, and a zero point moves its last code: such values are prepared.
-  const Coder<T, Q, !C.given && !kIsIntegerCode<Q>> coder(scale);
+    for (int s = 0; s < C.slots; ++s) {
+      x[s] = {};  // behind the end of a tile, which changes no range
+      if (slots.has(s))
+        x[s] = Packed<T, C.vector>::load(slots.at(static_cast<const T*>(p.x), p, Params::kX, s));
+    }
+    const Scale scale = find_scale<T, Q, C>(p, slots, x, scratch);
+    // An int8 of a NaN is 0, and a zero point moves its last code: such values are prepared.
+    const Coder<T, Q, !C.given && !kIsIntegerCode<Q>> coder(scale);
 #pragma unroll
-  for (int s = 0; s < C.slots; ++s) {
-    if (!slots.has(s)) break;  // no later one either
-    float values[C.vector];
-    to_floats(values, x[s]);
-    store_vector(slots.at(static_cast<Q*>(p.out), p, Params::kOut, s), coder.codes(values));
+    for (int s = 0; s < C.slots; ++s) {
+      if (!slots.has(s)) break;  // no later one either
+      float values[C.vector];
+      to_floats(values, x[s]);
+      store_vector(slots.at(static_cast<Q*>(p.out), p, Params::kOut, s), coder.codes(values));
+    }
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::quantize

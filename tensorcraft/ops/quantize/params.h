@@ -40,19 +40,20 @@ struct Tiles {
   }
 };
 
-// Run time of quantize and dequantize; steps are strides along the last axis.
+// Run time of quantize and dequantize; x_step and out_step are strides along the last axis, step
+// those of rows.
 struct Params {
-  enum { kX, kOut, kTensors };  // of the maps
+  enum { kX, kOut, kTensors };
   int64_t x_step, out_step;
   const void* x;
   void* out;
-  float* scales;         // read where `given`, and by dequantize
+  float* scales;         // read if `given`, and by dequantize
   int32_t* zero_points;  // likewise; null: 0
   float* partials;       // of a whole tensor: what its first launch found, `parts` times
   int64_t parts;
   int32_t given, asymmetric, power_of_two;
   Tiles tiles;
-  RowMaps<kTensors> maps;
+  int64_t step[kTensors];
 };
 
 struct Config {

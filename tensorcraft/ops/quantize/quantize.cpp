@@ -2,40 +2,87 @@
 #include "tensorcraft/ops/quantize/quantize.hpp"
 
 #include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/quantize/dequantize.hpp"
-#include "tensorcraft/ops/quantize/params.h"
 #include "tensorcraft/ops/quantize/plan.h"
-#include "tensorcraft/ops/quantize/quantize_simt.hpp"
-#include "tensorcraft/ops/quantize/rungs.hpp"
+#include "tensorcraft/ops/quantize/problem.hpp"
 
 #include <cstddef>
 
 namespace tensorcraft {
 namespace kernel::quantize {
+namespace {
 
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::quantize::Config{.threads = ", c.threads,
-              ", .group = ", c.group, ", .vector = ", c.vector, ", .slots = ", c.slots,
-              ", .tile_rows = ", c.tile_rows, ", .given = ", c.given,
-              ", .asymmetric = ", c.asymmetric, ", .nested = ", c.nested, "}");
+constexpr std::string_view kName = "quantize", kBack = "dequantize";
+constexpr ConfigField kFields[] = {{"threads"},   {"group"}, {"vector"},     {"slots"},
+                                   {"tile_rows"}, {"given"}, {"asymmetric"}, {"nested"}};
+
+CallParams params(const Problem& q) {
+  const op::LastAxisRows x(q.x), out(q.out);
+  return with_maps(Params{.x_step = x.step,
+                          .out_step = out.step,
+                          .x = x.data,
+                          .out = out.data,
+                          .scales = q.scales->data_as<float>(),
+                          .zero_points = q.zero_point ? q.zero_point->data_as<int32_t>() : nullptr,
+                          .given = q.given,
+                          .asymmetric = q.asymmetric,
+                          .power_of_two = q.power_of_two,
+                          .tiles = q.tiles},
+                   x.map, out.map);
 }
 
-Params params(const Problem& q) {
-  const op::LastAxisRows x(q.x), out(q.out);
-  return {.x_step = x.step,
-          .out_step = out.step,
-          .x = x.data,
-          .out = out.data,
-          .scales = q.scales->data_as<float>(),
-          .zero_points = q.zero_point ? q.zero_point->data_as<int32_t>() : nullptr,
-          .given = q.given,
-          .asymmetric = q.asymmetric,
-          .power_of_two = q.power_of_two,
-          .tiles = q.tiles,
-          .maps = row_maps(x.map, out.map)};
+Given given(const Problem& q) {
+  return {.wide_bytes = int(dtype_bytes(q.x.dtype())),
+          .whole_tensor = q.whole_tensor,
+          .is_contiguous = q.x.is_contiguous() && q.out.is_contiguous()};
+}
+
+op::RungCall<CallParams, Given> rung_call(const Problem& q) {
+  return {params(q), given(q), {q.x.dtype(), q.out.dtype()}};
+}
+
+op::RungCall<CallParams, Given> dequantize_call(const Problem& q) {
+  const int out_bytes = int(dtype_bytes(q.out.dtype()));
+  return {params(q), {.wide_bytes = out_bytes, .dequantizes = true}, {q.x.dtype(), q.out.dtype()}};
+}
+
+void complete(op::Plan&, std::string_view rung, const Problem&, const DeviceInfo&);
+const auto kLadder =
+    op::make_ladder<rung_call, kQuantizeRungs, instances, complete>("quantize", kFields);
+const auto kDequantizeLadder =
+    op::make_ladder<dequantize_call, kDequantizeRungs, instances>("quantize", kFields);
+
+// The second step of two_launches is in_registers, which joins what the blocks of amax found.
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
+  if (rung != "two_launches") return;
+  const auto& p = plan.params_as<CallParams>(plan.first());
+  const DType types[] = {q.x.dtype(), q.out.dtype()};
+  plan.workspace_bytes = size_t(p.parts) * 2 * sizeof(float);
+  plan.first().workspace_at = offsetof(Params, partials);
+  plan.add(op::make_step(kLadder.rung("in_registers"), types, in_registers_start(p, given(q))))
+      .instances = instances;
+}
+
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "float, rows over all cores", .run = cpu},
+    {.name = "reference", .idea = "obvious loops, in float as the scales are", .run = reference},
+};
+const op::HostVariant<Problem> kDequantizeHost[] = {
+    {.name = "cpu", .idea = "float, rows over all cores", .run = dequantize_cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = dequantize_reference},
+};
+
+// How scales lie for a tensor of this shape; `op` is who asks.
+struct Layout {
+  QuantizeScheme scheme;
+  BlockShape block_shape;
+  ScalesLayout scales_layout;
+};
+template <class Options>
+Layout layout_of(const Options& o) {
+  return {o.scheme, o.block_shape, o.scales_layout};
 }
 
 Dims scales_shape(std::string_view op, std::string_view arg, const Dims& shape,
@@ -69,6 +116,7 @@ Tiles tiles_of(const Dims& shape, const Layout& layout) {
   return block_tiles(rows, shape[last], layout.scales_layout == ScalesLayout::column);
 }
 
+// Float32 scales and int32 zero points that are contiguous and have `shape`.
 void check_scales(std::string_view op, const TensorView& scales,
                   const std::optional<TensorView>& zero_point, const Dims& shape) {
   op::check_like(op, "scales", scales, DType::float32, shape);
@@ -77,89 +125,8 @@ void check_scales(std::string_view op, const TensorView& scales,
     fail(ErrorKind::value, op, ": scales and zero points must be contiguous; copy them first");
 }
 
+// A tensor without axes as one of one element.
 TensorView with_axis(const TensorView& t) { return t.rank() == 0 ? t.expand_dims(0) : t; }
-
-namespace {
-
-constexpr std::string_view kName = "quantize";
-
-const jit::Rung kNaive{"tensorcraft/ops/quantize/00_naive.cuh",
-                       "tensorcraft::kernel::quantize::naive", kParams, config_text,
-                       naive_instances};
-const jit::Rung kInRegisters{"tensorcraft/ops/quantize/01_in_registers.cuh",
-                             "tensorcraft::kernel::quantize::in_registers", kParams, config_text,
-                             in_registers_instances};
-const jit::Rung kAmax{"tensorcraft/ops/quantize/amax.cuh", "tensorcraft::kernel::quantize::amax",
-                      kParams, config_text, amax_instances};
-
-int x_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
-
-bool is_contiguous(const Problem& q) { return q.x.is_contiguous() && q.out.is_contiguous(); }
-
-// What in_registers is given: a whole tensor in parts.
-Params register_params(const Problem& q) {
-  return q.whole_tensor ? flat(params(q), x_bytes(q)) : params(q);
-}
-
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return op::make_plan(kNaive, {q.x.dtype(), q.out.dtype()}, naive_launch(p), p);
-}
-
-op::Plan in_registers_plan(const Problem& q, const Params& p) {
-  return op::make_plan(kInRegisters, {q.x.dtype(), q.out.dtype()},
-                       in_registers_launch(p, x_bytes(q)), p);
-}
-
-op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
-  return in_registers_plan(q, register_params(q));
-}
-
-// The second kernel joins what the blocks of the first found.
-op::Plan plan_two_launches(const Problem& q, const DeviceInfo& device) {
-  Params p = register_params(q);
-  const Launch first = amax_launch(p, x_bytes(q), device.num_sms);
-  p.parts = first.blocks;
-  op::Plan plan = op::make_plan(kAmax, {q.x.dtype(), q.out.dtype()}, first, p);
-  plan.add(in_registers_plan(q, p).steps()[0]);
-  plan.workspace_bytes = size_t(first.blocks) * 2 * sizeof(float);
-  plan.steps()[0].workspace_at = offsetof(Params, partials);
-  return plan;
-}
-
-op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
-  if (q.whole_tensor) {
-    if (!q.given) return op::decline("the scale of a whole tensor takes a launch of its own");
-    if (!is_contiguous(q)) return op::decline("x and out must be contiguous");
-    return op::decline(flat_problem(register_params(q), x_bytes(q)));
-  }
-  return op::decline(in_registers_problem(params(q), x_bytes(q)));
-}
-
-op::Verdict accepts_two_launches(const Problem& q, const DeviceInfo&) {
-  if (!q.whole_tensor || q.given) return op::decline("is for one scale that must be computed");
-  if (!is_contiguous(q)) return op::decline("x and out must be contiguous");
-  return op::decline(flat_problem(register_params(q), x_bytes(q)));
-}
-
-const op::Variant<Problem> kTable[] = {
-    {"in_registers",
-     "what shares a scale stays in registers: one read, one write",
-     DeviceType::cuda,
-     accepts_in_registers,
-     nullptr,
-     plan_in_registers,
-     {},
-     "rows above 16384 elements need the registers of 512 threads"},
-    {"two_launches", "the range of the whole tensor first, then its quantisation", DeviceType::cuda,
-     accepts_two_launches, nullptr, plan_two_launches},
-    {"naive", "one block for what shares a scale, any strides", DeviceType::cuda, always, nullptr,
-     plan_naive},
-    {"cpu", "float, rows over all cores", DeviceType::cpu, always, cpu},
-    {"reference", "obvious loops, in float as the scales are", DeviceType::cpu, always, reference},
-};
-
-Layout layout_of(const QuantizeOptions& o) { return {o.scheme, o.block_shape, o.scales_layout}; }
 
 void check_options(const QuantizeOptions& o) {
   if (o.dtype != DType::int8 && o.dtype != DType::float8_e4m3fn && o.dtype != DType::float8_e5m2)
@@ -221,7 +188,7 @@ op::Cost cost(const Problem& q) {
 }
 
 using Options = QuantizeOptions;
-const op::Definition<Problem, Options> kDefinition{
+const op::Definition<Problem, Options> kQuantize{
     .name = kName,
     .group = "quantise",
     .summary = "float8 or int8 with a scale for a tensor, a token or a block of 128.",
@@ -230,12 +197,11 @@ const op::Definition<Problem, Options> kDefinition{
         "amax / largest over what shares it (448 for float8_e4m3fn, 57344 for float8_e5m2, 127 for "
         "int8), 1 where that is 0; asymmetric: (max - min) / 255, with 0 between min and max. "
         "float32, float16 or bfloat16, any strides; float32 inside. A NaN or an infinity in x "
-        "makes "
-        "the computed scale of its group one; then NaN is NaN in float8 and 0 in int8. Under given "
+        "makes the computed scale of its group one; then NaN is NaN in float8 and 0 in int8. Under "
+        "given "
         "scales infinities saturate. Scales are float32: [] for a tensor, x.shape[:-1] + [1] for "
         "tokens, x.shape[:-1] + [blocks] for blocks, or in columns [blocks, rows rounded up to 4], "
         "0 behind the last row.",
-    .aliases = {},
     .inputs = {{"x", "what is quantised; any strides"}},
     .options = {op::positional(
                     op::option("dtype", &Options::dtype, "float8_e4m3fn, float8_e5m2 or int8")),
@@ -253,31 +219,104 @@ const op::Definition<Problem, Options> kDefinition{
     .extra_outputs = {{{"scales", "float32, where they are not given"}, &Options::scales},
                       {{"zero_point", "int32, where asymmetric"}, &Options::zero_point}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
-    .in_place = false,
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = kLadder,
+    .host = kHost};
+
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const DequantizeOptions& o) {
+  op::check_dtype(kBack, "q", in[0], {DType::int8, DType::float8_e4m3fn, DType::float8_e5m2});
+  if (o.dtype != DType::float32 && o.dtype != DType::float16 && o.dtype != DType::bfloat16)
+    fail(ErrorKind::type, kBack, ": dtype must be float32, float16 or bfloat16, got ", o.dtype);
+  return {{"out", o.dtype, in[0].shape()}};
+}
+
+Problem check(const op::Call<DequantizeOptions>& call) {
+  const TensorView& q = call.in();
+  const DequantizeOptions& o = call.options;
+  infer(call.inputs, o);
+  op::check_like(kBack, "out", call.out(), o.dtype, q.shape());
+  if (o.zero_point && q.dtype() != DType::int8)
+    fail(ErrorKind::value, kBack, ": zero_point must not be given for float8; it is for int8");
+  const Dims shape = scales_shape(kBack, "q", q.shape(), layout_of(o));
+  // A norm that stores codes gives its scales without the axis of one element.
+  const bool lacks_axis =
+      o.scheme == QuantizeScheme::token && call.in(1).rank() + 1 == shape.rank();
+  const TensorView scales = lacks_axis ? call.in(1).expand_dims(call.in(1).rank()) : call.in(1);
+  if (o.scheme == QuantizeScheme::tensor && scales.rank() > 0)
+    fail(ErrorKind::value, kBack, ": scales: expected one number for scheme \"tensor\", got shape ",
+         scales.shape(), "; name the scheme that they were computed with");
+  check_scales(kBack, scales, o.zero_point, shape);
+  const TensorView from = with_axis(q);
+  return {.out = with_axis(call.out()),
+          .x = from,
+          .scales = scales,
+          .zero_point = o.zero_point,
+          .tiles = tiles_of(from.shape(), layout_of(o)),
+          .given = true,
+          .asymmetric = false,
+          .power_of_two = false,
+          .whole_tensor = o.scheme == QuantizeScheme::tensor};
+}
+
+op::Cost dequantize_cost(const Problem& q) {
+  return {.bytes = double(q.x.nbytes() + q.out.nbytes() + q.scales->nbytes()),
+          .flops = 2.0 * double(q.x.size())};
+}
+
+using BackOptions = DequantizeOptions;
+const op::Definition<Problem, BackOptions> kDequantize{
+    .name = kBack,
+    .group = "quantise",
+    .summary = "What quantize stands for, in floats again.",
+    .details =
+        "out = (q - zero point) * scale in float32, rounded once. q is float8_e4m3fn, float8_e5m2 "
+        "or int8 with any strides; scales are as quantize gives them for the same scheme, "
+        "contiguous.",
+    .inputs = {{"q", "float8 or int8"}, {"scales", "float32"}},
+    .options = {op::positional(
+                    op::option("dtype", &BackOptions::dtype, "float32, float16 or bfloat16")),
+                op::option("scheme", &BackOptions::scheme, "what shares a scale"),
+                op::option("block_shape", &BackOptions::block_shape, "of scheme block"),
+                op::option("scales_layout", &BackOptions::scales_layout,
+                           "of scheme block: how its scales lie"),
+                op::option("zero_point", &BackOptions::zero_point,
+                           "int32, shape of scales; for int8")},
+    .out_doc = "shape of q, of dtype",
+    .dtypes = {DType::float8_e4m3fn, DType::float8_e5m2, DType::int8},
+    .infer = infer,
+    .check = check,
+    .cost = dequantize_cost,
+    .ladder = kDequantizeLadder,
+    .host = kDequantizeHost};
 
 }  // namespace
 }  // namespace kernel::quantize
 
 void quantize(const TensorView& out, const TensorView& x, const QuantizeOptions& options) {
-  op::run(kernel::quantize::kDefinition, out, {x}, options);
+  op::run(kernel::quantize::kQuantize, out, {x}, options);
 }
 
 QuantizeResult quantize(const TensorView& x, const QuantizeOptions& options) {
-  auto tensors = op::allocate(kernel::quantize::kDefinition, {x}, options);
+  auto tensors = op::allocate(kernel::quantize::kQuantize, {x}, options);
   QuantizeResult result{std::move(tensors[0]), {}, {}};
   if (tensors.size() > 1) result.scales = std::move(tensors[1]);
   if (tensors.size() > 2) result.zero_point = std::move(tensors[2]);
   return result;
 }
 
+void dequantize(const TensorView& out, const TensorView& q, const TensorView& scales,
+                const DequantizeOptions& options) {
+  op::run(kernel::quantize::kDequantize, out, {q, scales}, options);
+}
+
+Tensor dequantize(const TensorView& q, const TensorView& scales, const DequantizeOptions& options) {
+  return std::move(op::allocate(kernel::quantize::kDequantize, {q, scales}, options)[0]);
+}
+
 op::OperatorList ops::quantize() {
-  static const auto& entry =
-      *new op::OperatorOf(kernel::quantize::kDefinition);  // leaked, as Kept is
-  return {&entry, &kernel::quantize::dequantize_operator()};
+  return op::registered(kernel::quantize::kQuantize, kernel::quantize::kDequantize);
 }
 
 }  // namespace tensorcraft

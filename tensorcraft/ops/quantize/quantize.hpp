@@ -27,14 +27,14 @@ struct QuantizeOptions {
   bool asymmetric = false;  // int8: compute a zero point too, for ranges that 0 does not halve
   std::optional<TensorView> given_scales = {};      // float32: use these and compute none
   std::optional<TensorView> given_zero_point = {};  // int32, int8 only, with given_scales
-  // Further outputs, written where scales are computed: float32 scales, and where asymmetric int32
+  // Further outputs, written if scales are computed: float32 scales, and if asymmetric int32
   // zero points. Shapes: [] for a tensor, x.shape[:-1] + [1] for tokens, for blocks see above.
   std::optional<TensorView> scales = {}, zero_point = {};
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
-// scales is empty where they were given, zero_point where none was computed.
+// scales is empty if they were given, zero_point if none was computed.
 struct QuantizeResult {
   Tensor out;         // the codes, shape of x
   Tensor scales;      // float32
@@ -42,7 +42,7 @@ struct QuantizeResult {
 };
 
 // out = x / scale + zero point, rounded to nearest even and saturated, with scale = amax / largest
-// over what shares it (448, 57344 or 127), 1 where that is 0; asymmetric: (max - min) / 255, where
+// over what shares it (448, 57344 or 127), 1 if that is 0; asymmetric: (max - min) / 255, and
 // 0 lies between min and max. x: float32, float16 or bfloat16, any strides; computed in float32
 // with a true division. Scales are contiguous. A NaN or an infinity in x makes the computed scale
 // of its group one, and results follow the formula: NaN is NaN in float8 and 0 in int8. Under given

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/quantize/quantize_simt.hpp"
+#include "tensorcraft/ops/quantize/problem.hpp"
 
 #include "tensorcraft/ops/quantize/00_naive.cuh"
 #include "tensorcraft/ops/quantize/01_in_registers.cuh"
@@ -9,7 +9,7 @@
 namespace tensorcraft::kernel::quantize {
 namespace {
 
-using simt::AnyOf, simt::Types;
+using simt::AnyOf, simt::Types, simt::concat, simt::list;
 
 template <class... T>
 using ToEach = AnyOf<Types<T, int8_t>..., Types<T, e4m3>..., Types<T, e5m2>...>;
@@ -44,38 +44,17 @@ constexpr std::array kFromFloat{Config{.group = 32, .vector = 4, .slots = 4},
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  return simt::instances<Params, kNaive>(
-      ToEach<float, f16, bf16>{},
-      []<class T, class Q, Config C>(const Params& p) { naive<T, Q, C>(p); }, &Config::nested);
-}
-
-simt::InstanceList in_registers_instances() {
-  const auto rung = []<class T, class Q, Config C>(const Params& p) { in_registers<T, Q, C>(p); };
-  return simt::concat(simt::instances<Params, kFloatTiles>(Float{}, rung),
-                      simt::instances<Params, kHalfTiles>(Half{}, rung));
-}
-
-simt::InstanceList amax_instances() {
-  const auto rung = []<class T, class Q, Config C>(const Params& p) { amax<T, Q, C>(p); };
-  return simt::concat(simt::instances<Params, kAmaxFloat>(Float{}, rung),
-                      simt::instances<Params, kAmaxHalf>(Half{}, rung));
-}
-
-simt::InstanceList dequantize_naive_instances() {
-  return simt::instances<Params, kNaive>(
-      FromEach<float, f16, bf16>{},
-      []<class Q, class T, Config C>(const Params& p) { dequantize_naive<Q, T, C>(p); },
-      &Config::nested);
-}
-
-simt::InstanceList dequantize_vectorized_instances() {
-  const auto rung = []<class Q, class T, Config C>(const Params& p) {
-    dequantize_vectorized<Q, T, C>(p);
-  };
-  return simt::concat(
-      simt::instances<Params, kFromFloat>(AnyOf<Types<int8_t, float>>{}, rung),
-      simt::instances<Params, kFromHalf>(AnyOf<Types<e4m3, bf16>, Types<e5m2, bf16>>{}, rung));
+simt::OperatorInstances instances() {
+  return {{"naive", list<Naive, kNaive>(ToEach<float, f16, bf16>{}, &Config::nested)},
+          {"in_registers",
+           concat(list<InRegisters, kFloatTiles>(Float{}), list<InRegisters, kHalfTiles>(Half{}))},
+          {"amax", concat(list<Amax, kAmaxFloat>(Float{}), list<Amax, kAmaxHalf>(Half{}))},
+          {"dequantize_naive",
+           list<DequantizeNaive, kNaive>(FromEach<float, f16, bf16>{}, &Config::nested)},
+          {"dequantize_vectorized",
+           concat(list<DequantizeVectorized, kFromFloat>(AnyOf<Types<int8_t, float>>{}),
+                  list<DequantizeVectorized, kFromHalf>(
+                      AnyOf<Types<e4m3, bf16>, Types<e5m2, bf16>>{}))}};
 }
 
 }  // namespace tensorcraft::kernel::quantize

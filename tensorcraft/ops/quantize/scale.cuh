@@ -4,7 +4,7 @@
 #include "tensorcraft/device/quantize.cuh"
 #include "tensorcraft/ops/quantize/params.h"
 
-// The rule of every rung and of the host: scale = amax / largest, 1 where that is 0; an element is
+// The rule of every rung and of the host: scale = amax / largest, 1 if that is 0; an element is
 // x / scale, a true division, rounded to nearest even and saturated.
 namespace tensorcraft::kernel::quantize {
 
@@ -79,7 +79,7 @@ TC_DEVICE Scale scale_of(const Range& range, bool asymmetric, bool power_of_two)
 
 // As Divisor, for x of 16 bits, in 3 instructions, and for any x and scale. The reciprocal is two
 // floats, so a quotient is within 2^-41 of itself before it is rounded, and becomes the code that
-// the rounded quotient becomes: that could differ only where x / divisor is as near to the middle
+// the rounded quotient becomes: that could differ only if x / divisor is as near to the middle
 // between a float and its neighbour, beside the middle between two codes, and so short an x has no
 // such quotient.
 struct ShortDivisor {

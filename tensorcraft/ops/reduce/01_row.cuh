@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A group of threads shares a row: a few lanes, a warp or the block, and where there are fewer rows
-// than blocks fill the GPU, several blocks, whose parts combine() joins. A thread starts C.unroll
+// A group of threads shares a row: a few lanes, a warp or the block, and if there are fewer rows
+// than blocks fill the GPU, several blocks, whose parts Combine joins. A thread starts C.unroll
 // accesses of 16 bytes before it needs the first: blocks * threads * unroll * 16 bytes are in
 // flight on an SM, 64 KiB or more, instead of threads * sizeof(T). Demands neighbours at 16-byte
 // boundaries for that; else an access is one element.
@@ -16,7 +16,7 @@ TC_DEVICE void add_tile(const Params& p, typename R::State& s, const T* run, int
                         int64_t index) {
   constexpr int kStep = C.group * C.vector, kTile = kStep * C.unroll;
   const int lane = int(threadIdx.x) % C.group;
-  const int64_t step = C.vector > 1 ? 1 : p.step, rest = p.cols - first;
+  const int64_t step = C.vector > 1 ? 1 : p.x_step, rest = p.cols - first;
   const T* own = run + (first + lane * C.vector) * step;
   index += first + lane * C.vector;
   const int left = int(rest < kTile ? rest : kTile) - lane * C.vector;
@@ -34,7 +34,7 @@ TC_DEVICE void add_tile(const Params& p, typename R::State& s, const T* run, int
     if (rest > kTile) return;
     // The end of the run, less than one access.
     const int64_t whole = p.cols - p.cols % C.vector;
-#pragma unroll 1  // once, but where a group is small
+#pragma unroll 1  // once, unless a group is small
     for (int64_t i = whole + lane; i < p.cols; i += C.group)
       add_one<R>(s, run[i], index - first - lane * C.vector + i);
   }
@@ -46,32 +46,34 @@ TC_DEVICE int64_t row_of_group(const Part& part) {
   return int64_t(part.outputs) * (C.threads / C.group) + threadIdx.x / C.group;
 }
 
-template <class T, Config C>
-TC_DEVICE void row(const Params& p) {
-  using R = Reducer<T, C.operation>;
-  using State = typename R::State;
-  auto& shared = static_shared<GroupShared<State>>();
-  constexpr int kTile = C.group * C.vector * C.unroll;
+struct Row {
+  template <class T, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    using R = Reducer<T, C.operation>;
+    using State = typename R::State;
+    auto& shared = static_shared<GroupShared<State>>();
+    constexpr int kTile = C.group * C.vector * C.unroll;
 
-  State s = R::identity();
-  const Part own = part_of_block<C>(p);
-  if (const int64_t row = row_of_group<C>(own); row < p.rows) {
-    const T* x = static_cast<const T*>(p.x) + p.maps.offset<C.nested>(Params::kX, row);
+    State s = R::identity();
+    const Part own = part_of_block<C>(p);
+    if (const int64_t row = row_of_group<C>(own); row < p.rows) {
+      const T* x = static_cast<const T*>(p.x) + row_offset(p, Params::kX, row);
 #pragma unroll 1  // a unit is C.unroll accesses
-    for (int64_t unit = own.split; unit < p.units; unit += C.shared ? p.splits : 1) {
-      int64_t segment = 0, tile = unit;
-      if constexpr (C.nested) {
-        segment = unit / p.tiles;
-        tile = unit % p.tiles;
+      for (int64_t unit = own.split; unit < p.units; unit += C.shared ? p.splits : 1) {
+        int64_t segment = 0, tile = unit;
+        if constexpr (C.nested) {
+          segment = unit / p.tiles;
+          tile = unit % p.tiles;
+        }
+        add_tile<R, C>(p, s, x + row_offset(p, Params::kSegments, segment), tile * kTile,
+                       segment * p.cols);
       }
-      add_tile<R, C>(p, s, x + p.maps.offset<C.nested>(Params::kSegments, segment), tile * kTile,
-                     segment * p.cols);
     }
+    s = combine_group<R, C>(shared, s);
+    const Part part = part_of_block<C>(p);
+    if (const int64_t row = row_of_group<C>(part); threadIdx.x % C.group == 0 && row < p.rows)
+      finish<R, C>(p, row, 0, part.split, s);
   }
-  s = combine_group<R, C>(shared, s);
-  const Part part = part_of_block<C>(p);
-  if (const int64_t row = row_of_group<C>(part); threadIdx.x % C.group == 0 && row < p.rows)
-    finish<R, C>(p, row, 0, part.split, s);
-}
+};
 
 }  // namespace tensorcraft::kernel::reduce

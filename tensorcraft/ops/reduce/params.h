@@ -8,16 +8,16 @@ namespace tensorcraft::kernel::reduce {
 // What becomes of the elements of a reduction. `count` is the sum of bools.
 enum class Operation : int { sum, count, mean, max, min, argmax, var, any, all };
 
-// Run time. The elements of output `row` are those of `segments` runs of `cols` elements, `step`
+// Run time. The elements of output `row` are those of `segments` runs of `cols` elements, `x_step`
 // apart; every row has `inner` neighbours that are reduced alike, in `row` one. Rows count in the
 // order of out, elements of a reduction in that of x.
 struct Params {
-  enum { kX, kOut, kSegments, kTensors };  // of the maps
+  enum { kX, kOut, kSegments, kTensors };  // what has rows
   const void* x;
   void* out;
-  void* workspace;                 // where splits > 1: the state of each split and output
+  void* workspace;                 // if splits > 1: the state of each split and output
   int64_t rows, inner, out_inner;  // out_inner: the stride of out between the neighbours of a row
-  int64_t segments, cols, step;
+  int64_t segments, cols, x_step;
   int64_t tiles;   // row: parts of a run that a group takes at once; column: of `inner`, a block
   int64_t units;   // what the splits of an output share
   int64_t splits;  // blocks that share an output
@@ -25,7 +25,7 @@ struct Params {
   int64_t repeats;  // how often a sum counts its elements: axes without a stride are left out
   float count;      // elements of a reduction
   float divisor;    // of the sum of squared deviations
-  RowMaps<kTensors> maps;
+  int64_t step[kTensors];
 };
 
 // Compile time. `group` threads share a row, or the neighbours of a row; `unroll` accesses of

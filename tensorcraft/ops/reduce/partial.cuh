@@ -54,15 +54,15 @@ TC_DEVICE Part part_of_block(const Params& p) {
   return {outputs, block - outputs * p.by_splits.divisor};
 }
 
-// What a block found of an output: all of it, or a part that combine() will read.
+// What a block found of an output: all of it, or a part that Combine will read.
 template <class R, Config C>
-TC_DEVICE void finish(const Params& p, int64_t row, int64_t column, uint32_t split,
+TC_DEVICE void finish(const RowParams<Params, C>& p, int64_t row, int64_t column, uint32_t split,
                       const typename R::State& s) {
   using State = typename R::State;
   if (C.shared != 0 && p.splits > 1)
     static_cast<State*>(p.workspace)[(split * p.rows + row) * p.inner + column] = s;
   else
-    store<R>(p, p.maps.offset<C.nested>(Params::kOut, row) + column * p.out_inner, s);
+    store<R>(p, row_offset(p, Params::kOut, row) + column * p.out_inner, s);
 }
 
 }  // namespace tensorcraft::kernel::reduce

@@ -4,7 +4,10 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/reduce/table.hpp"
+#include "tensorcraft/ops/reduce/plan.h"
+#include "tensorcraft/ops/reduce/problem.hpp"
+
+#include <cstddef>
 
 namespace tensorcraft {
 namespace kernel::reduce {
@@ -19,12 +22,49 @@ constexpr Dtypes kAll = {TC_FLOATS, TC_INTEGERS, DType::bool_};
 #undef TC_FLOATS
 #undef TC_INTEGERS
 
+constexpr std::string_view kNames[] = {"sum",    "count", "mean", "max", "min",
+                                       "argmax", "var",   "any",  "all"};
+static_assert(std::size(kNames) == size_t(Operation::all) + 1);
 template <Operation operation>
-constexpr std::string_view kName = [] {
-  constexpr std::string_view names[] = {"sum",    "count", "mean", "max", "min",
-                                        "argmax", "var",   "any",  "all"};
-  return names[int(operation)];
-}();
+constexpr std::string_view kName = kNames[size_t(operation)];
+
+constexpr ConfigField kFields[] = {
+    {"operation", kNames}, {"threads"}, {"group"}, {"vector"}, {"unroll"}, {"nested"}, {"shared"}};
+
+// any and all look at bits alone, and a bool may hold more than 0 and 1.
+DType kernel_dtype(const Problem& q) {
+  const DType dtype = q.x.dtype();
+  const bool is_truth = q.operation == Operation::any || q.operation == Operation::all;
+  return dtype == DType::bool_ || (is_truth && dtype == DType::int8) ? DType::uint8 : dtype;
+}
+
+op::RungCall<CallParams, Given> rung_call(const Problem& q) {
+  return {params(q),
+          {.operation = q.operation, .element_bytes = int(dtype_bytes(q.x.dtype()))},
+          {kernel_dtype(q)}};
+}
+
+// Leaked, as the rungs of ladders are.
+const jit::Rung& kCombine =
+    *new jit::Rung(op::make_rung("reduce", "combine", "combine.cuh", kFields));
+
+// If blocks share outputs, a second step joins their parts.
+void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo&) {
+  const auto& p = plan.params_as<CallParams>(plan.first());
+  plan.workspace_bytes = workspace_bytes(p);
+  if (plan.workspace_bytes == 0) return;
+  plan.first().workspace_at = offsetof(Params, workspace);
+  const DType dtype = kernel_dtype(q);
+  plan.add(op::make_step(kCombine, {&dtype, 1}, combine_start(p, q.operation))).instances =
+      instances;
+}
+
+const auto kLadder = op::make_ladder<rung_call, kRungs, instances, complete>("reduce", kFields);
+
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "float, outputs over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
+};
 
 template <Operation operation>
 constexpr Dtypes kDtypes =
@@ -105,6 +145,14 @@ Problem check(const op::Call<Options>& call) {
                       correction(call.options));
 }
 
+op::Cost cost(const Problem& q) {
+  double distinct = double(dtype_bytes(q.x.dtype()));
+  for (int i = 0; i < q.x.rank(); ++i)
+    if (q.x.stride(i) != 0) distinct *= double(q.x.shape(i));
+  const double flops = q.operation == Operation::var ? 3 : 1;
+  return {.bytes = distinct + double(q.out.nbytes()), .flops = flops * double(q.x.size())};
+}
+
 template <class Options>
 std::vector<op::Option<Options>> options() {
   return {op::positional(op::option("axis", &Options::axis, "which axes go; None: all")),
@@ -119,17 +167,15 @@ op::Definition<Problem, Options> define(
           .group = "reduce",
           .summary = summary,
           .details = details,
-          .aliases = {},
           .inputs = {{"x", "any shape and strides"}},
           .options = taken,
           .out_doc = out_doc,
-          .extra_outputs = {},
           .dtypes = std::vector<DType>(kDtypes<operation>),
-          .in_place = false,
           .infer = infer<operation, Options>,
           .check = check<operation, Options>,
           .cost = cost,
-          .table = table()};
+          .ladder = kLadder,
+          .host = kHost};
 }
 
 op::Definition<Problem, VarOptions> define_var() {
@@ -148,14 +194,12 @@ op::Definition<Problem, VarOptions> define_var() {
 const auto kSum = define<Operation::sum, ReduceOptions>(
     "The sum over axes.",
     "Floats are added in float32, rounded once, and give their dtype; integers and bool give "
-    "int64, "
-    "which wraps. No elements give 0. Results repeat to the bit.",
+    "int64, which wraps. No elements give 0. Results repeat to the bit.",
     "shape of x without the axes; dtype of x, or int64");
 const auto kMean = define<Operation::mean, ReduceOptions>(
     "The mean over axes.",
     "The float32 sum divided by the number of elements, rounded once. No elements give NaN. "
-    "Results "
-    "repeat to the bit.",
+    "Results repeat to the bit.",
     "shape of x without the axes, dtype of x");
 const auto kMax = define<Operation::max, ReduceOptions>(
     "The largest element over axes.",
@@ -168,8 +212,7 @@ const auto kMin = define<Operation::min, ReduceOptions>(
 const auto kArgmax = define<Operation::argmax, ArgmaxOptions>(
     "Where the largest element is.",
     "The first index of the largest element along the axis, or into all elements in row-major "
-    "order. "
-    "A NaN is larger than any number. An axis of size 0 is a ValueError.",
+    "order. A NaN is larger than any number. An axis of size 0 is a ValueError.",
     "int64, shape of x without the axis");
 const auto kVar = define_var();
 const auto kAny = define<Operation::any, ReduceOptions>("Is an element not 0?",
@@ -201,12 +244,8 @@ TC_DEFINE_REDUCTION(all, kAllOf, ReduceOptions)
 
 op::OperatorList ops::reduce() {
   namespace r = kernel::reduce;
-  static const auto& list = *new op::OperatorList{
-      // leaked, as Kept is
-      new op::OperatorOf(r::kSum), new op::OperatorOf(r::kMean),   new op::OperatorOf(r::kMax),
-      new op::OperatorOf(r::kMin), new op::OperatorOf(r::kArgmax), new op::OperatorOf(r::kVar),
-      new op::OperatorOf(r::kAny), new op::OperatorOf(r::kAllOf)};
-  return list;
+  return op::registered(r::kSum, r::kMean, r::kMax, r::kMin, r::kArgmax, r::kVar, r::kAny,
+                        r::kAllOf);
 }
 
 }  // namespace tensorcraft

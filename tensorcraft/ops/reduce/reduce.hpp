@@ -38,28 +38,28 @@ struct VarOptions {
 // and rounded once; integers int8, int16, int32, int64 and uint8. Results repeat to the bit. An
 // axis outside x is an error of kind index, one named twice of kind value.
 
-// Floats give their dtype, integers and bool int64, which wraps. Of no elements it is 0.
+// Floats give their dtype, integers and bool int64, which wraps. No elements give 0.
 void sum(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
 Tensor sum(const TensorView& x, const ReduceOptions& options = {});
-// Floats only. Of no elements it is NaN.
+// Floats only. No elements give NaN.
 void mean(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
 Tensor mean(const TensorView& x, const ReduceOptions& options = {});
-// Floats and integers give their dtype; NaN where an element is. Of no elements an error of kind
+// Floats and integers give their dtype; NaN if an element is. No elements are an error of kind
 // value.
 void max(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
 Tensor max(const TensorView& x, const ReduceOptions& options = {});
 void min(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
 Tensor min(const TensorView& x, const ReduceOptions& options = {});
-// int64: where the largest element is, the first of equals; a NaN is larger than any number. Of no
-// elements an error of kind value.
+// int64: the index of the largest element, the first of equals; a NaN is larger than any number. No
+// elements are an error of kind value.
 void argmax(const TensorView& out, const TensorView& x, const ArgmaxOptions& options = {});
 Tensor argmax(const TensorView& x, const ArgmaxOptions& options = {});
-// Floats only: the mean squared distance from the mean, by sums that do not cancel. Where the
+// Floats only: the mean squared distance from the mean, by sums that do not cancel. If the
 // correction is as large as the number of elements the divisor is 0: NaN or infinity.
 void var(const TensorView& out, const TensorView& x, const VarOptions& options = {});
 Tensor var(const TensorView& x, const VarOptions& options = {});
-// bool, of any of those dtypes: is an element, are all elements not 0? NaN is not 0. Of no elements
-// any is false and all is true.
+// bool, of any of those dtypes: is an element, are all elements not 0? NaN is not 0. Without
+// elements any is false and all is true.
 void any(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
 Tensor any(const TensorView& x, const ReduceOptions& options = {});
 void all(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});

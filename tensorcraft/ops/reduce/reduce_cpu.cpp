@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/reduce/reduce_cpu.hpp"
+#include "tensorcraft/ops/reduce/problem.hpp"
 
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
@@ -21,7 +21,7 @@ constexpr int64_t kPart = 64 * 1024;  // elements of a part of a long reduction
 constexpr int64_t kWidth = 2048;      // neighbouring outputs that are computed together
 constexpr int64_t kLines = 1024;      // of those, at least, in a part
 
-// n elements of x from `at` on, `stride` apart, as float or int64_t, where they are or in `to`; a
+// n elements of x from `at` on, `stride` apart, as float or int64_t, in their place or in `to`; a
 // bool becomes 0 or 1.
 template <class V>
 const V* load(V* to, const Problem& q, int64_t at, int64_t stride, int64_t n) {
@@ -77,7 +77,7 @@ void add_line(State* s, const V* x, int64_t n, int64_t index) {
   }
 }
 
-// Outputs are taken one by one, or kWidth neighbours where they lie side by side; long reductions
+// Outputs are taken one by one, or kWidth neighbours if they lie side by side; long reductions
 // in parts, so that few outputs use every core too. Parts depend on sizes alone.
 template <Operation operation, class V>
 class Reduction {
@@ -86,7 +86,7 @@ class Reduction {
   using State = typename R::State;
 
   explicit Reduction(const Problem& q) : q_(q), p_(params(q)) {
-    is_column_ = column_problem(p_).empty();
+    is_column_ = column_refusal(p_).empty();
     if (is_column_) p_ = column_params(p_);
     inner_ = is_column_ ? p_.inner : 1;
     width_ = std::min(inner_, kWidth);
@@ -120,21 +120,20 @@ class Reduction {
 
   void add_part(int64_t row, int64_t column, int64_t part) {
     State* const s = states(row, column, part);
-    const int64_t base = p_.maps.offset<true>(Params::kX, row) + column,
+    const int64_t base = row_offset(p_, Params::kX, row) + column,
                   n = std::min(width_, inner_ - column);
     const int64_t end = std::min(length_, (part + 1) * each_);
     alignas(64) V buffer[kChunk];
     for (int64_t i = part * each_; i < end;) {
-      const int64_t col = i % p_.cols,
-                    at = base + p_.maps.offset<true>(Params::kSegments, i / p_.cols);
+      const int64_t col = i % p_.cols, at = base + row_offset(p_, Params::kSegments, i / p_.cols);
       const int64_t here = std::min({p_.cols - col, end - i, kDecides ? kChunk / 8 : kChunk});
       if (is_column_) {
         for (int64_t line = 0; line < here; ++line) {
-          const V* x = load(buffer, q_, at + (col + line) * p_.step, 1, n);
+          const V* x = load(buffer, q_, at + (col + line) * p_.x_step, 1, n);
           add_line<operation>(s, x, n, i + line);
         }
       } else {
-        const V* x = load(buffer, q_, at + col * p_.step, p_.step, here);
+        const V* x = load(buffer, q_, at + col * p_.x_step, p_.x_step, here);
         add_chunk<operation>(*s, x, here, i);
         if constexpr (kDecides)
           if (s->found) return;
@@ -148,7 +147,7 @@ class Reduction {
       State s = *states(row, column, 0);
       for (int64_t part = 1; part < parts_; ++part) s = R::combine(s, *states(row, column, part));
       const auto value = R::finish(s, p_);
-      const int64_t at = p_.maps.offset<true>(Params::kOut, row) + column * p_.out_inner;
+      const int64_t at = row_offset(p_, Params::kOut, row) + column * p_.out_inner;
       host::with_element_type(q_.out.dtype(), [&]<class T>(T*) {
         if constexpr (std::is_constructible_v<T, decltype(value)>)
           q_.out.data_as<T>()[at] = T(value);
@@ -157,7 +156,7 @@ class Reduction {
   }
 
   const Problem& q_;
-  Params p_;
+  CallParams p_;
   bool is_column_;
   int64_t inner_, width_, blocks_, length_, each_, parts_;
   std::vector<State> states_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/reduce/reduce_simt.hpp"
+#include "tensorcraft/ops/reduce/problem.hpp"
 
 #include "tensorcraft/ops/reduce/00_naive.cuh"
 #include "tensorcraft/ops/reduce/01_row.cuh"
@@ -10,9 +10,10 @@ namespace tensorcraft::kernel::reduce {
 namespace {
 
 using O = Operation;
-using simt::AnyOf, simt::Types, simt::InstanceList, simt::instances;
+using simt::AnyOf, simt::Types, simt::concat, simt::list;
 
 using Float = AnyOf<Types<float>>;
+using Bf16 = AnyOf<Types<bf16>>;
 using Bytes = AnyOf<Types<uint8_t>>;
 using Integers =
     AnyOf<Types<int8_t>, Types<int16_t>, Types<int32_t>, Types<int64_t>, Types<uint8_t>>;
@@ -86,44 +87,27 @@ constexpr auto kBlockParts = each(kSum, {.group = 256});
 
 }  // namespace
 
-InstanceList naive_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { naive<T, C>(p); };
-  return simt::concat(instances<Params, kNaiveFloats>(simt::Floats{}, rung, &Config::nested),
-                      instances<Params, kNaiveIntegers>(Integers{}, rung, &Config::nested),
-                      instances<Params, kNaiveTruths>(Words{}, rung, &Config::nested),
-                      instances<Params, kNaiveBools>(Bytes{}, rung, &Config::nested));
-}
-
-InstanceList row_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { row<T, C>(p); };
-  return simt::concat(
-      instances<Params, kLanes>(Float{}, rung), instances<Params, kWarp>(Float{}, rung),
-      instances<Params, kAlone>(Float{}, rung),
-      instances<Params, kBlock>(Float{}, rung, &Config::shared),
-      instances<Params, kLong>(Float{}, rung, &Config::shared),
-      instances<Params, kShort>(Float{}, rung, &Config::shared),
-      instances<Params, kShortSingle>(Float{}, rung, &Config::shared),
-      instances<Params, kSingle>(Float{}, rung), instances<Params, kNested>(Float{}, rung),
-      instances<Params, kBytes>(Bytes{}, rung),
-      instances<Params, kHalves>(AnyOf<Types<bf16>>{}, rung, &Config::shared));
-}
-
-InstanceList column_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { column<T, C>(p); };
-  return simt::concat(instances<Params, kColumnsAlone>(Float{}, rung),
-                      instances<Params, kSums>(Float{}, rung, &Config::shared),
-                      instances<Params, kColumns>(Float{}, rung, &Config::shared),
-                      instances<Params, kOthers>(Float{}, rung, &Config::shared),
-                      instances<Params, kColumnHalves>(AnyOf<Types<bf16>>{}, rung, &Config::shared),
-                      instances<Params, kColumnBytes>(Bytes{}, rung, &Config::shared));
-}
-
-InstanceList combine_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { combine<T, C>(p); };
-  return simt::concat(instances<Params, kThreadParts>(Float{}, rung),
-                      instances<Params, kWarpParts>(Float{}, rung),
-                      instances<Params, kBlockParts>(Float{}, rung),
-                      instances<Params, kSumParts>(AnyOf<Types<bf16>>{}, rung));
+simt::OperatorInstances instances() {
+  return {
+      {"naive", concat(list<Naive, kNaiveFloats>(simt::Floats{}, &Config::nested),
+                       list<Naive, kNaiveIntegers>(Integers{}, &Config::nested),
+                       list<Naive, kNaiveTruths>(Words{}, &Config::nested),
+                       list<Naive, kNaiveBools>(Bytes{}, &Config::nested))},
+      {"row", concat(list<Row, kLanes>(Float{}), list<Row, kWarp>(Float{}),
+                     list<Row, kAlone>(Float{}), list<Row, kBlock>(Float{}, &Config::shared),
+                     list<Row, kLong>(Float{}, &Config::shared),
+                     list<Row, kShort>(Float{}, &Config::shared),
+                     list<Row, kShortSingle>(Float{}, &Config::shared), list<Row, kSingle>(Float{}),
+                     list<Row, kNested>(Float{}), list<Row, kBytes>(Bytes{}),
+                     list<Row, kHalves>(Bf16{}, &Config::shared))},
+      {"column",
+       concat(list<Column, kColumnsAlone>(Float{}), list<Column, kSums>(Float{}, &Config::shared),
+              list<Column, kColumns>(Float{}, &Config::shared),
+              list<Column, kOthers>(Float{}, &Config::shared),
+              list<Column, kColumnHalves>(Bf16{}, &Config::shared),
+              list<Column, kColumnBytes>(Bytes{}, &Config::shared))},
+      {"combine", concat(list<Combine, kThreadParts>(Float{}), list<Combine, kWarpParts>(Float{}),
+                         list<Combine, kBlockParts>(Float{}), list<Combine, kSumParts>(Bf16{}))}};
 }
 
 }  // namespace tensorcraft::kernel::reduce

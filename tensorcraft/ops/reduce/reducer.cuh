@@ -2,7 +2,7 @@
 #pragma once
 // What each operation keeps of the elements that were seen, and how two such states become one.
 // A Reducer has State, Out, identity(), add() of N elements, combine() and finish(), and nothing(),
-// an element that changes nothing, where that is no slower than a branch around what does not
+// an element that changes nothing, if that is no slower than a branch around what does not
 // exist. States are words of 4 bytes, so that shuffles and the workspace carry all of them alike.
 #include "tensorcraft/device/concepts.h"
 #include "tensorcraft/device/math.cuh"

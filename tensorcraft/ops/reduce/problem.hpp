@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/reduce/params.h"
+#include "tensorcraft/simt/instance.hpp"
 
 #include <algorithm>
 
@@ -24,20 +25,25 @@ struct Problem {
     for (int i = kept; i < x.rank(); ++i) n *= x.shape(i);
     return n;
   }
-  // Of the squared deviations of those.
+  // What their squared deviations are divided by.
   double divisor() const {
     const double n = double(length()) * double(repeats);
     return std::max(n - double(correction), 0.0) / double(repeats);
   }
 };
 
-// Of a checked call: `reduced` has a bit for each axis, and out may keep those as sizes 1.
+// `reduced` has a bit for each axis, and out may keep those as sizes 1.
 Problem make_problem(Operation operation, const TensorView& out, const TensorView& x,
                      unsigned reduced, float correction = 0);
 
 // What every rung is given, with a row for each output.
-Params params(const Problem& problem);
-std::span<const op::Variant<Problem>> table();
-op::Cost cost(const Problem& problem);
+Nested<Params> params(const Problem& problem);
+
+// Host variants.
+void cpu(const Problem& problem);
+void reference(const Problem& problem);
+
+// All of naive; of the others what crosses every path.
+simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::reduce

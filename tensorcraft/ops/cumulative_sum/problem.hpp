@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::cumulative_sum {
 
@@ -12,8 +13,10 @@ struct Problem {
   int64_t rows() const { return cols() ? x.size() / cols() : 0; }
 };
 
-// Host rows.
+// Host variants.
 void cpu(const Problem& problem);
 void reference(const Problem& problem);
+
+simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::cumulative_sum

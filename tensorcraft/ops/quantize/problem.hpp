@@ -2,13 +2,14 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/quantize/params.h"
+#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
 namespace tensorcraft::kernel::quantize {
 
 // A checked call of quantize or, with x the quantised elements, of dequantize. x and out have an
-// axis at least. scales and zero_point are read where `given`, else written.
+// axis at least. scales and zero_point are read if `given`, else written.
 struct Problem {
   TensorView out, x;
   std::optional<TensorView> scales, zero_point;
@@ -16,10 +17,13 @@ struct Problem {
   bool given, asymmetric, power_of_two, whole_tensor;
 };
 
-// Host rows.
+// Host variants.
 void cpu(const Problem& problem);
 void reference(const Problem& problem);
 void dequantize_cpu(const Problem& problem);
 void dequantize_reference(const Problem& problem);
+
+// Those of the naive rungs are all that there are; the others cross every path.
+simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::quantize
