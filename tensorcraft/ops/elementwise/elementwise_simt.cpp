@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/elementwise/elementwise_simt.hpp"
+#include "tensorcraft/ops/elementwise/problem.hpp"
 
 #include "tensorcraft/ops/elementwise/00_naive.cuh"
 #include "tensorcraft/ops/elementwise/01_vectorized.cuh"
@@ -8,7 +8,7 @@ namespace tensorcraft::kernel::elementwise {
 namespace {
 
 using O = Operation;
-using simt::AnyOf, simt::Types, simt::InstanceList;
+using simt::AnyOf, simt::Types, simt::InstanceList, simt::list;
 
 // What two operands of an operation give: the rule of elementwise.cpp, for types.
 template <class A, class B>
@@ -82,19 +82,11 @@ constexpr auto kManyHalves = each(std::array{O::add}, {.vectors = 2});
 constexpr auto kManyFills = each(std::array{O::fill}, {.vectors = 4});
 constexpr auto kManyAstype = each(std::array{O::astype}, {.vectors = 4});
 
-constexpr auto kNaive = []<class A, class B, class Out, Config C>(const Params& p) {
-  naive<A, B, Out, C>(p);
-};
-constexpr auto kVectorized = []<class A, class B, class Out, Config C>(const Params& p) {
-  vectorized<A, B, Out, C>(p);
-};
-
 // Every pair with A in front.
 template <class A, class... B>
 InstanceList naive_binary() {
-  return simt::concat(
-      simt::instances<Params, kNaiveBinary>(WithEach<A, B...>{}, kNaive, &Config::nested),
-      simt::instances<Params, kNaiveDivide>(OverEach<A, B...>{}, kNaive, &Config::nested));
+  return simt::concat(list<Naive, kNaiveBinary>(WithEach<A, B...>{}, &Config::nested),
+                      list<Naive, kNaiveDivide>(OverEach<A, B...>{}, &Config::nested));
 }
 
 // The same dtype is a copy.
@@ -103,8 +95,7 @@ InstanceList naive_astype() {
   if constexpr (std::is_same_v<From, To>)
     return {};
   else
-    return simt::instances<Params, kNaiveAstype>(AnyOf<Types<From, From, To>>{}, kNaive,
-                                                 &Config::nested);
+    return list<Naive, kNaiveAstype>(AnyOf<Types<From, From, To>>{}, &Config::nested);
 }
 template <class... From>
 InstanceList naive_astype_to_each() {
@@ -112,20 +103,18 @@ InstanceList naive_astype_to_each() {
   return simt::concat({}, from.template operator()<From>()...);
 }
 
-}  // namespace
-
 InstanceList naive_instances() {
-  return simt::concat(simt::instances<Params, kNaiveBinaryMerged>(Unary<float>{}, kNaive),
-                      simt::instances<Params, kNaiveDivideMerged>(Unary<float>{}, kNaive),
-                      simt::instances<Params, kNaiveFormulasMerged>(Unary<float>{}, kNaive),
+  return simt::concat(list<Naive, kNaiveBinaryMerged>(Unary<float>{}),
+                      list<Naive, kNaiveDivideMerged>(Unary<float>{}),
+                      list<Naive, kNaiveFormulasMerged>(Unary<float>{}),
                       naive_binary<float, float, f16, bf16, int32_t, int64_t>(),
                       naive_binary<f16, float, f16, bf16, int32_t, int64_t>(),
                       naive_binary<bf16, float, f16, bf16, int32_t, int64_t>(),
                       naive_binary<int32_t, float, f16, bf16, int32_t, int64_t>(),
                       naive_binary<int64_t, float, f16, bf16, int32_t, int64_t>(),
-                      simt::instances<Params, kNaiveNegative>(Numbers{}, kNaive, &Config::nested),
-                      simt::instances<Params, kNaiveFormulas>(Floats{}, kNaive, &Config::nested),
-                      simt::instances<Params, kNaiveMoves>(Bits{}, kNaive, &Config::nested),
+                      list<Naive, kNaiveNegative>(Numbers{}, &Config::nested),
+                      list<Naive, kNaiveFormulas>(Floats{}, &Config::nested),
+                      list<Naive, kNaiveMoves>(Bits{}, &Config::nested),
                       naive_astype_to_each<float, f16, bf16, e4m3, e5m2, int8_t, int16_t, int32_t,
                                            int64_t, uint8_t, bool>());
 }
@@ -143,25 +132,25 @@ InstanceList vectorized_instances() {
                         Types<int32_t, int32_t, float>, Types<int64_t, int64_t, float>,
                         Types<uint8_t, uint8_t, float>, Types<bool, bool, float>>;
   return simt::concat(
-      simt::instances<Params, kBinaryOne>(Numbers{}, kVectorized),
-      simt::instances<Params, kBinaryOne>(Mixed{}, kVectorized),
-      simt::instances<Params, kBinarySingleA>(Unary<float, bf16>{}, kVectorized),
-      simt::instances<Params, kBinarySingleB>(Unary<float, f16, int32_t>{}, kVectorized),
-      simt::instances<Params, kDivideOne>(Floats{}, kVectorized),
-      simt::instances<Params, kDivideOne>(Integers{}, kVectorized),
-      simt::instances<Params, kDivideSingleA>(Unary<float, bf16>{}, kVectorized),
-      simt::instances<Params, kDivideSingleB>(Unary<float, f16>{}, kVectorized),
-      simt::instances<Params, kNegativeOne>(Numbers{}, kVectorized),
-      simt::instances<Params, kFormulasOne>(Floats{}, kVectorized),
-      simt::instances<Params, kMovesOne>(Bits{}, kVectorized),
-      simt::instances<Params, kAstypeOne>(FromFloat{}, kVectorized),
-      simt::instances<Params, kAstypeOne>(ToFloat{}, kVectorized),
-      simt::instances<Params, kManyFloats>(Unary<float>{}, kVectorized),
-      simt::instances<Params, kManyOfFormula>(Unary<float>{}, kVectorized),
-      simt::instances<Params, kManyHalves>(Unary<bf16>{}, kVectorized),
-      simt::instances<Params, kManyOfFormula>(Unary<bf16>{}, kVectorized),
-      simt::instances<Params, kManyFills>(Bits{}, kVectorized),
-      simt::instances<Params, kManyAstype>(AnyOf<Types<float, float, bf16>>{}, kVectorized));
+      list<Vectorized, kBinaryOne>(Numbers{}), list<Vectorized, kBinaryOne>(Mixed{}),
+      list<Vectorized, kBinarySingleA>(Unary<float, bf16>{}),
+      list<Vectorized, kBinarySingleB>(Unary<float, f16, int32_t>{}),
+      list<Vectorized, kDivideOne>(Floats{}), list<Vectorized, kDivideOne>(Integers{}),
+      list<Vectorized, kDivideSingleA>(Unary<float, bf16>{}),
+      list<Vectorized, kDivideSingleB>(Unary<float, f16>{}),
+      list<Vectorized, kNegativeOne>(Numbers{}), list<Vectorized, kFormulasOne>(Floats{}),
+      list<Vectorized, kMovesOne>(Bits{}), list<Vectorized, kAstypeOne>(FromFloat{}),
+      list<Vectorized, kAstypeOne>(ToFloat{}), list<Vectorized, kManyFloats>(Unary<float>{}),
+      list<Vectorized, kManyOfFormula>(Unary<float>{}),
+      list<Vectorized, kManyHalves>(Unary<bf16>{}), list<Vectorized, kManyOfFormula>(Unary<bf16>{}),
+      list<Vectorized, kManyFills>(Bits{}),
+      list<Vectorized, kManyAstype>(AnyOf<Types<float, float, bf16>>{}));
+}
+
+}  // namespace
+
+simt::OperatorInstances instances() {
+  return {{"naive", naive_instances()}, {"vectorized", vectorized_instances()}};
 }
 
 }  // namespace tensorcraft::kernel::elementwise
