@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/kernels/embedding.cuh"
+#include "tensorcraft/kernels/launch.cuh"
 #include "tensorcraft/ops/elementwise/00_naive.cuh"
 #include "tensorcraft/ops/elementwise/01_vectorized.cuh"
 #include "tensorcraft/ops/elementwise/plan.h"
@@ -13,55 +13,26 @@ namespace detail::elementwise {
 
 using namespace kernel::elementwise;
 
-template <class A, class B, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    elementwise_vectorized(const __grid_constant__ Params p) {
-  begin_kernel();
-  vectorized<A, B, Out, C::value.config>(p);
-}
-template <class A, class B, class Out, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    elementwise_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<A, B, Out, C::value.config>(p);
-}
-
-template <Operation operation, class A, class B, class Out>
-struct Vectorized {
-  static constexpr int kWidest = int(std::max({sizeof(A), sizeof(B), sizeof(Out)}));
-  static constexpr std::array list{Instance<Config>{{.operation = operation, .vectors = 1}},
-                                   Instance<Config>{many_config(operation, kWidest)}};
-  template <class C>
-  static constexpr auto entry() {
-    return &elementwise_vectorized<A, B, Out, C>;
-  }
-};
-template <Operation operation, class A, class B, class Out>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{{.operation = operation, .vectors = 1}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &elementwise_naive<A, B, Out, C>;
-  }
-};
+template <Operation operation, int widest>
+inline constexpr std::array kVectorized{Instance<Config>{{.operation = operation, .vectors = 1}},
+                                        Instance<Config>{many_config(operation, widest)}};
+template <Operation operation>
+inline constexpr std::array kNaive{Instance<Config>{{.operation = operation, .vectors = 1}}};
 
 template <Operation operation, class A, class B, class Out>
 std::string_view launch(const A* a, const B* b, Out* out, int64_t n, float alpha, uint64_t value,
                         cudaStream_t stream, DebugInfo where) {
-  validate_size("launch_elementwise", "n", n);
+  constexpr const char* kName = "launch_elementwise";
+  validate_size(kName, "n", n);
   if (n == 0) return {};
-  if constexpr (num_inputs(operation) > 0) validate_pointer("launch_elementwise", "a", a);
-  if constexpr (num_inputs(operation) > 1) validate_pointer("launch_elementwise", "b", b);
-  validate_pointer("launch_elementwise", "out", out);
-  const Params p = contiguous_params(a, b, out, n, alpha, value);
-  constexpr int kWidest = Vectorized<operation, A, B, Out>::kWidest;
-  if (op::is_vector_aligned(a) && op::is_vector_aligned(b) && op::is_vector_aligned(out)) {
-    const int sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
-    return launch_or_fail<Vectorized<operation, A, B, Out>>(
-        "vectorized", vectorized_launch(operation, n, kWidest, sms), p, stream, where);
-  }
-  return launch_or_fail<Naive<operation, A, B, Out>>("naive", naive_launch(operation, n, false), p,
-                                                     stream, where);
+  if constexpr (num_inputs(operation) > 0) validate_pointer(kName, "a", a);
+  if constexpr (num_inputs(operation) > 1) validate_pointer(kName, "b", b);
+  validate_pointer(kName, "out", out);
+  constexpr int kWidest = int(std::max({sizeof(A), sizeof(B), sizeof(Out)}));
+  return launch_ladder(
+      kRungs, contiguous_params(a, b, out, n, alpha, value), Given{operation, kWidest}, stream,
+      where, Kernels<Vectorized, kVectorized<operation, kWidest>, A, B, Out>{"vectorized"},
+      Kernels<Naive, kNaive<operation>, A, B, Out>{"naive"});
 }
 
 // Narrow floats reach a function as float, unless it takes them as they are.
@@ -130,8 +101,7 @@ void launch_elementwise(const In* in, Out* out, int64_t n, Function function,
   namespace e = detail::elementwise;
   validate_size("launch_elementwise", "n", n);
   if (n == 0) return;
-  validate_pointer("launch_elementwise", "in", in);
-  validate_pointer("launch_elementwise", "out", out);
+  validate_arrays("launch_elementwise", {{"in", in}, {"out", out}});
   constexpr int kVector = e::kFunctionVector<In, Out>;
   const KernelConfig config{.stream = stream};
   if (e::is_aligned_for<kVector>(in) && e::is_aligned_for<kVector>(out))
@@ -150,9 +120,7 @@ void launch_elementwise(const A* a, const B* b, Out* out, int64_t n, Function fu
   namespace e = detail::elementwise;
   validate_size("launch_elementwise", "n", n);
   if (n == 0) return;
-  validate_pointer("launch_elementwise", "a", a);
-  validate_pointer("launch_elementwise", "b", b);
-  validate_pointer("launch_elementwise", "out", out);
+  validate_arrays("launch_elementwise", {{"a", a}, {"b", b}, {"out", out}});
   constexpr int kVector = e::kFunctionVector<A, B, Out>;
   const KernelConfig config{.stream = stream};
   if (e::is_aligned_for<kVector>(a) && e::is_aligned_for<kVector>(b) &&

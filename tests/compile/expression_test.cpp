@@ -2,9 +2,8 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/nvrtc.hpp"
 #include "tensorcraft/jit/kernel.hpp"
-#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/elementwise/definitions.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
-#include "tensorcraft/ops/elementwise/expression_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +30,7 @@ std::vector<op::Plan> plans_of(std::string_view text, const std::vector<DType>& 
   q.program = compile_expression(text, operands, std::nullopt);
   q.out = tensor(q.program.out(), 9);
   std::vector<op::Plan> plans;
-  const op::Definition<ExpressionProblem, ElementwiseOptions> def{.table = expression_table()};
+  const op::Definition<ExpressionProblem, ElementwiseOptions> def{.ladder = expression_ladder()};
   for (const op::Considered& row : op::consider(def, q, device_info_of_arch("sm_90a")))
     if (row.plan && row.variant.name != "naive") plans.push_back(*row.plan);
   return plans;

@@ -5,7 +5,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
-#include "tensorcraft/ops/elementwise/expression_table.hpp"
+#include "tensorcraft/ops/elementwise/problem.hpp"
 #include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>

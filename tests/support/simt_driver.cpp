@@ -4,8 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/entry.hpp"
 #include "tensorcraft/op/simt.hpp"
-#include "tensorcraft/ops/elementwise/expression_table.hpp"
-#include "tensorcraft/ops/elementwise/params.h"
+#include "tensorcraft/ops/elementwise/problem.hpp"
 #include "tensorcraft/simt/instance.hpp"
 #include "tests/support/cases.hpp"
 
@@ -106,11 +105,12 @@ const simt::Instance* find_instance(const EntryCall& entry) {
 
 Index3 index3(const Dim3& d) { return {d.x, d.y, d.z}; }
 
+namespace e = kernel::elementwise;
+
 // Text that an expression was made into: its steps, interpreted.
-FakeKernel expression_kernel(std::string_view image) {
-  namespace e = kernel::elementwise;
-  const e::Program* const program = e::program_of_header(between(image, "#include \"", "\""));
-  const op::Step* const interpreted = find_rung("tensorcraft::kernel::elementwise::interpreted");
+FakeKernel expression_kernel(const e::Program* program) {
+  const op::Step* const interpreted =
+      find_rung("tensorcraft::kernel::elementwise::Interpreted::run");
   const simt::Body body = op::simt_instances(*interpreted)[0].body;
   const auto run = [program, body](const FakeLaunch&, const void* bytes) {
     const auto& params = *static_cast<const e::ExpressionParams*>(bytes);
@@ -128,7 +128,8 @@ FakeKernel expression_kernel(std::string_view image) {
 
 FakeKernel make_kernel(const std::string& text) {
   const EntryCall entry = parse(text);
-  if (text.find("ExpressionParams p)") != text.npos) return expression_kernel(text);
+  if (const auto* made_from = e::program_of_header(between(text, "#include \"", "\"")))
+    return expression_kernel(made_from);
   const simt::Instance* const instance = find_instance(entry);
   if (!instance) {
     std::fprintf(stderr, "no SIMT instance for %s\n", text.c_str());

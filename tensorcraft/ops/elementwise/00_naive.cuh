@@ -6,17 +6,19 @@
 
 namespace tensorcraft::kernel::elementwise {
 
-template <class A, class B, class Out, Config C>
-TC_DEVICE void naive(const Params& p) {
-  const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  if (i >= p.size) return;
-  A a{};
-  B b{};
-  if constexpr (num_inputs(C.operation) > 0)
-    a = static_cast<const A*>(p.a)[p.a_map.offset<C.nested>(i)];
-  if constexpr (num_inputs(C.operation) > 1)
-    b = static_cast<const B*>(p.b)[p.b_map.offset<C.nested>(i)];
-  static_cast<Out*>(p.out)[p.out_map.offset<C.nested>(i)] = evaluate<Out, C.operation>(a, b, p);
-}
+struct Naive {
+  template <class A, class B, class Out, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if (i >= p.size) return;
+    A a{};
+    B b{};
+    if constexpr (num_inputs(C.operation) > 0)
+      a = static_cast<const A*>(p.a)[p.a_map.offset<C.nested>(i)];
+    if constexpr (num_inputs(C.operation) > 1)
+      b = static_cast<const B*>(p.b)[p.b_map.offset<C.nested>(i)];
+    static_cast<Out*>(p.out)[p.out_map.offset<C.nested>(i)] = evaluate<Out, C.operation>(a, b, p);
+  }
+};
 
 }  // namespace tensorcraft::kernel::elementwise

@@ -47,42 +47,44 @@ TC_DEVICE Packed<Out, N> evaluate_vector(const Packed<A, N>& a, const Packed<B, 
   }
 }
 
-template <class A, class B, class Out, Config C>
-TC_DEVICE void vectorized(const Params& p) {
-  constexpr int N = kVectorBytes / larger(larger(sizeof(A), sizeof(B)), sizeof(Out));
-  constexpr bool has_a = num_inputs(C.operation) > 0, has_b = num_inputs(C.operation) > 1;
-  const A* a = static_cast<const A*>(p.a);
-  const B* b = static_cast<const B*>(p.b);
-  Out* out = static_cast<Out*>(p.out);
-  const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
-  constexpr int64_t step = int64_t(C.threads) * N;
+struct Vectorized {
+  template <class A, class B, class Out, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    constexpr int N = kVectorBytes / larger(larger(sizeof(A), sizeof(B)), sizeof(Out));
+    constexpr bool has_a = num_inputs(C.operation) > 0, has_b = num_inputs(C.operation) > 1;
+    const A* a = static_cast<const A*>(p.a);
+    const B* b = static_cast<const B*>(p.b);
+    Out* out = static_cast<Out*>(p.out);
+    const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
+    constexpr int64_t step = int64_t(C.threads) * N;
 
-  constexpr bool streamed = C.vectors > 1;  // else few elements, which L2 holds
-  const uint64_t policy = stream_policy(p.size * int64_t(sizeof(Out)));
-  Packed<A, N> as[C.vectors];
-  Packed<B, N> bs[C.vectors];
+    constexpr bool streamed = C.vectors > 1;  // else few elements, which L2 holds
+    const uint64_t policy = stream_policy(p.size * int64_t(sizeof(Out)));
+    Packed<A, N> as[C.vectors];
+    Packed<B, N> bs[C.vectors];
 #pragma unroll
-  for (int v = 0; v < C.vectors; ++v) {
-    const int64_t at = first + v * step;
-    if (at + N > p.size) continue;
-    if constexpr (has_a) as[v] = load_input < N, C.single_a != 0, streamed > (a, at, policy);
-    if constexpr (has_b) bs[v] = load_input < N, C.single_b != 0, streamed > (b, at, policy);
-  }
+    for (int v = 0; v < C.vectors; ++v) {
+      const int64_t at = first + v * step;
+      if (at + N > p.size) continue;
+      if constexpr (has_a) as[v] = load_input < N, C.single_a != 0, streamed > (a, at, policy);
+      if constexpr (has_b) bs[v] = load_input < N, C.single_b != 0, streamed > (b, at, policy);
+    }
 #pragma unroll
-  for (int v = 0; v < C.vectors; ++v) {
-    const int64_t at = first + v * step;
-    if (at + N > p.size) continue;
-    evaluate_vector<Out, C.operation>(as[v], bs[v], p).store(out + at);
-  }
+    for (int v = 0; v < C.vectors; ++v) {
+      const int64_t at = first + v * step;
+      if (at + N > p.size) continue;
+      evaluate_vector<Out, C.operation>(as[v], bs[v], p).store(out + at);
+    }
 
-  // The last size % N elements go to the first threads of the last block, one each.
-  const int64_t tail = p.size / N * N + threadIdx.x;
-  if (blockIdx.x + 1 < gridDim.x || tail >= p.size) return;
-  A x{};
-  B y{};
-  if constexpr (has_a) x = a[C.single_a ? 0 : tail];
-  if constexpr (has_b) y = b[C.single_b ? 0 : tail];
-  out[tail] = evaluate<Out, C.operation>(x, y, p);
-}
+    // The last size % N elements go to the first threads of the last block, one each.
+    const int64_t tail = p.size / N * N + threadIdx.x;
+    if (blockIdx.x + 1 < gridDim.x || tail >= p.size) return;
+    A x{};
+    B y{};
+    if constexpr (has_a) x = a[C.single_a ? 0 : tail];
+    if constexpr (has_b) y = b[C.single_b ? 0 : tail];
+    out[tail] = evaluate<Out, C.operation>(x, y, p);
+  }
+};
 
 }  // namespace tensorcraft::kernel::elementwise

@@ -131,38 +131,41 @@ TC_DEVICE uint64_t take(const Step& s, X a, X b) {
   return rounded_slot(s.dtype, apply(operation, is_short, a, b));
 }
 
-template <ExpressionConfig C>
-TC_DEVICE void interpreted(const InterpretedParams& all) {
-  const ExpressionParams& p = all.p;
-  const int64_t element = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  if (element >= p.size) return;
+struct Interpreted {
+  template <ExpressionConfig C>
+  TC_DEVICE static void run(const InterpretedParams& all) {
+    const ExpressionParams& p = all.p;
+    const int64_t element = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if (element >= p.size) return;
 
-  uint64_t slots[kFirstStep + InterpretedParams::kMaxSteps];
-  int64_t at[kMaxInputs + 1] = {};
-  int64_t rest = element;
-  for (int axis = p.axes - 1; axis >= 0; --axis) {
-    for (int t = 0; t <= p.num_inputs; ++t) at[t] += rest % p.shape[axis] * p.strides[t][axis];
-    rest /= p.shape[axis];
-  }
-  for (int i = 0; i < p.num_inputs; ++i)
-    slots[i] = with_element(Element(all.dtypes[i + 1]), Loaded{p.inputs[i], at[i + 1]});
-  for (int i = 0; i < all.num_numbers; ++i) slots[kFirstNumber + i] = p.numbers[i];
-
-  const auto* steps = static_cast<const Step*>(static_cast<const void*>(all.steps));
-  for (int i = 0; i < all.num_steps; ++i) {
-    const Step& s = steps[i];
-    uint64_t a = slots[s.a], b = slots[s.b];
-    if (Operation(s.operation) == Operation::where) {
-      a = a ? b : slots[s.c];
-      slots[kFirstStep + i] =
-          s.integer ? rounded_slot(s.dtype, int64_t(a)) : rounded_slot(s.dtype, float_of(a));
-    } else {
-      slots[kFirstStep + i] =
-          s.integer ? take(s, int64_t(a), int64_t(b)) : take(s, float_of(a), float_of(b));
+    uint64_t slots[kFirstStep + InterpretedParams::kMaxSteps];
+    int64_t at[kMaxInputs + 1] = {};
+    int64_t rest = element;
+    for (int axis = p.axes - 1; axis >= 0; --axis) {
+      for (int t = 0; t <= p.num_inputs; ++t) at[t] += rest % p.shape[axis] * p.strides[t][axis];
+      rest /= p.shape[axis];
     }
-  }
+    for (int i = 0; i < p.num_inputs; ++i)
+      slots[i] = with_element(Element(all.dtypes[i + 1]), Loaded{p.inputs[i], at[i + 1]});
+    for (int i = 0; i < all.num_numbers; ++i) slots[kFirstNumber + i] = p.numbers[i];
 
-  with_element(Element(all.dtypes[0]), Stored{p.out, at[0], slots[kFirstStep + all.num_steps - 1]});
-}
+    const auto* steps = static_cast<const Step*>(static_cast<const void*>(all.steps));
+    for (int i = 0; i < all.num_steps; ++i) {
+      const Step& s = steps[i];
+      uint64_t a = slots[s.a], b = slots[s.b];
+      if (Operation(s.operation) == Operation::where) {
+        a = a ? b : slots[s.c];
+        slots[kFirstStep + i] =
+            s.integer ? rounded_slot(s.dtype, int64_t(a)) : rounded_slot(s.dtype, float_of(a));
+      } else {
+        slots[kFirstStep + i] =
+            s.integer ? take(s, int64_t(a), int64_t(b)) : take(s, float_of(a), float_of(b));
+      }
+    }
+
+    with_element(Element(all.dtypes[0]),
+                 Stored{p.out, at[0], slots[kFirstStep + all.num_steps - 1]});
+  }
+};
 
 }  // namespace tensorcraft::kernel::elementwise

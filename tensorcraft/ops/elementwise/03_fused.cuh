@@ -78,52 +78,58 @@ TC_DEVICE AlignedVector<T, N> load_operand(const ExpressionParams& p, int input,
   }
 }
 
-template <class E, ExpressionConfig C>
-TC_DEVICE void strided_expression(const ExpressionParams& p) {
-  const int64_t element = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  if (element >= p.size) return;
-  const auto o = offsets<E::kTensors, C>(p, element);
-  typename E::template Inputs<1, 0> in;
-  in.load(p, o, 0);
-  static_cast<typename E::Out*>(p.out)[o.at[0]] = in.compute(p, 0);
-}
-
-template <class E, ExpressionConfig C>
-TC_DEVICE void fused_expression(const ExpressionParams& p) {
-  using Out = typename E::Out;
-  constexpr int N = kVectorBytes / E::kWidest;
-  Out* out = static_cast<Out*>(p.out);
-  const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
-  constexpr int64_t step = int64_t(C.threads) * N;
-
-  const uint64_t policy = stream_policy(p.size * int64_t(sizeof(Out)));
-  typename E::template Inputs<N, C.shared> in[C.vectors];
-  int64_t to[C.vectors];
-#pragma unroll
-  for (int v = 0; v < C.vectors; ++v) {
-    const int64_t element = first + v * step;
-    if (element + N > p.size) continue;
+template <class E>
+struct StridedExpression {
+  template <ExpressionConfig C>
+  TC_DEVICE static void run(const ExpressionParams& p) {
+    const int64_t element = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if (element >= p.size) return;
     const auto o = offsets<E::kTensors, C>(p, element);
-    in[v].load(p, o, policy);
-    to[v] = o.at[0];
+    typename E::template Inputs<1, 0> in;
+    in.load(p, o, 0);
+    static_cast<typename E::Out*>(p.out)[o.at[0]] = in.compute(p, 0);
   }
-#pragma unroll
-  for (int v = 0; v < C.vectors; ++v) {
-    if (first + v * step + N > p.size) continue;
-    AlignedVector<Out, N> result;
-    for (int i = 0; i < N; ++i) result[i] = in[v].compute(p, i);
-    store_vector(out + to[v], result);
-  }
+};
 
-  // Rows are whole vectors; where there are none, the last size % N elements go to the first
-  // threads of the last block, one each.
-  if constexpr (!C.nested) {
-    const int64_t tail = p.size / N * N + threadIdx.x;
-    if (blockIdx.x + 1 < gridDim.x || tail >= p.size) return;
-    typename E::template Inputs<1, 0> last;
-    last.load(p, offsets<E::kTensors, C>(p, tail), policy);
-    out[tail] = last.compute(p, 0);
+template <class E>
+struct FusedExpression {
+  template <ExpressionConfig C>
+  TC_DEVICE static void run(const ExpressionParams& p) {
+    using Out = typename E::Out;
+    constexpr int N = kVectorBytes / E::kWidest;
+    Out* out = static_cast<Out*>(p.out);
+    const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
+    constexpr int64_t step = int64_t(C.threads) * N;
+
+    const uint64_t policy = stream_policy(p.size * int64_t(sizeof(Out)));
+    typename E::template Inputs<N, C.shared> in[C.vectors];
+    int64_t to[C.vectors];
+#pragma unroll
+    for (int v = 0; v < C.vectors; ++v) {
+      const int64_t element = first + v * step;
+      if (element + N > p.size) continue;
+      const auto o = offsets<E::kTensors, C>(p, element);
+      in[v].load(p, o, policy);
+      to[v] = o.at[0];
+    }
+#pragma unroll
+    for (int v = 0; v < C.vectors; ++v) {
+      if (first + v * step + N > p.size) continue;
+      AlignedVector<Out, N> result;
+      for (int i = 0; i < N; ++i) result[i] = in[v].compute(p, i);
+      store_vector(out + to[v], result);
+    }
+
+    // Several axes are whole vectors; of one, the last size % N elements go to the first
+    // threads of the last block, one each.
+    if constexpr (!C.nested) {
+      const int64_t tail = p.size / N * N + threadIdx.x;
+      if (blockIdx.x + 1 < gridDim.x || tail >= p.size) return;
+      typename E::template Inputs<1, 0> last;
+      last.load(p, offsets<E::kTensors, C>(p, tail), policy);
+      out[tail] = last.compute(p, 0);
+    }
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::elementwise

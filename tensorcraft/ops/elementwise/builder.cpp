@@ -5,9 +5,8 @@
 #include "tensorcraft/device/concepts.h"
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
-#include "tensorcraft/ops/elementwise/elementwise_cpu.hpp"
 #include "tensorcraft/ops/elementwise/host_functions.hpp"
-#include "tensorcraft/ops/elementwise/table.hpp"
+#include "tensorcraft/ops/elementwise/problem.hpp"
 
 #include <bit>
 #include <cstring>
@@ -269,7 +268,7 @@ void Builder::finish(const Value& x, std::optional<DType> dtype) {
   const Value y = dtype ? cast(x, *dtype) : x;
   if (y.is_number()) fail(ErrorKind::value, "the result does not depend on an array");
   if (y.slot == kFirstStep + p_.num_steps - 1) return;
-  // What the program gives stands last: a copy of it where it does not.
+  // What the program gives stands last: a copy of it if it does not.
   const Step copy{uint8_t(Operation::astype),
                   uint8_t(y.dtype),
                   uint8_t(y.slot),

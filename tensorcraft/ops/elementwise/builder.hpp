@@ -19,14 +19,14 @@ struct Value {
 };
 
 // Appends steps to a program. Each function throws an Error with the text of what is wrong, without
-// the name of an operator: who calls knows where it stands.
+// the name of an operator, which the caller knows.
 class Builder {
  public:
   explicit Builder(Program& program) : p_(program) {}
 
   Value input(DType dtype);
-  // Of promoted() operands; a number takes the other's dtype, or float32 where that is an integer
-  // and it is none. divide gives a float.
+  // Operands are promoted(); a number takes the other's dtype, or float32 if that is an integer
+  // and the number is none. divide gives a float.
   Value arithmetic(Operation operation, const Value& a, const Value& b);
   Value compare(Operation operation, const Value& a, const Value& b);
   // One float, or number that stays one; negative and abs of integers too. `parameter` is the

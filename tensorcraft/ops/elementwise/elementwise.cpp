@@ -1,18 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 
-#include "tensorcraft/op/check.hpp"
-#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/host/element_bits.hpp"
+#include "tensorcraft/op/moved_as.hpp"
+#include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/elementwise/builder.hpp"
-#include "tensorcraft/ops/elementwise/functions.hpp"
-#include "tensorcraft/ops/elementwise/table.hpp"
+#include "tensorcraft/ops/elementwise/definitions.hpp"
+#include "tensorcraft/ops/elementwise/plan.h"
 
 #include <algorithm>
 
 namespace tensorcraft {
 namespace kernel::elementwise {
 namespace {
+
+constexpr std::string_view kNames[] = {
+    "fill",    "copy",  "astype",    "negative",  "abs",      "round",      "exp",    "log",
+    "sqrt",    "rsqrt", "tanh",      "sigmoid",   "relu",     "leaky_relu", "elu",    "silu",
+    "swish",   "gelu",  "gelu_tanh", "add",       "subtract", "multiply",   "divide", "maximum",
+    "minimum", "pow",   "equal",     "not_equal", "less",     "less_equal", "where"};
+static_assert(std::size(kNames) == size_t(Operation::where) + 1);
+constexpr ConfigField kFields[] = {{"operation", kNames}, {"threads"},  {"vectors"},
+                                   {"single_a"},          {"single_b"}, {"nested"}};
+
+// The name of the operator: gelu for both forms.
+constexpr std::string_view name(Operation operation) {
+  return kNames[size_t(operation == Operation::gelu_tanh ? Operation::gelu : operation)];
+}
+
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  const bool fills = q.operation == Operation::fill,
+             moves = fills || q.operation == Operation::copy;
+  const Params p{.a = q.a.data(),
+                 .b = q.b.data(),
+                 .out = q.out.data(),
+                 .size = q.out.size(),
+                 .a_map = op::element_map(q.a),
+                 .b_map = op::element_map(q.b),
+                 .out_map = op::element_map(q.out),
+                 .alpha = q.alpha,
+                 .fill_value = fills ? host::element_bits(q.out.dtype(), q.value) : 0};
+  const auto bytes = [](const TensorView& t) { return int(dtype_bytes(t.dtype())); };
+  const auto type = [&](const TensorView& t) { return moves ? op::moved_as(bytes(t)) : t.dtype(); };
+  return {p,
+          {q.operation, std::max({bytes(q.out), bytes(q.a), bytes(q.b)})},
+          {type(q.a), type(q.b), type(q.out)}};
+}
+
+const auto kLadder = op::make_ladder<rung_call, kRungs, instances>("elementwise", kFields);
+
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "float, blocks over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
+};
+
+op::Cost cost(const Problem& q) {
+  const int inputs = num_inputs(q.operation);
+  return {.bytes = double(q.out.nbytes()) + (inputs > 0 ? distinct_bytes(q.a) : 0) +
+                   (inputs > 1 ? distinct_bytes(q.b) : 0),
+          .flops = double(q.out.size())};
+}
 
 const std::vector<DType> kFloats = {DType::float32, DType::float16, DType::bfloat16};
 const std::vector<DType> kNumbers = {DType::float32, DType::float16, DType::bfloat16, DType::int32,
@@ -127,17 +175,15 @@ op::Definition<Problem, ElementwiseOptions> binary(std::string_view summary,
           .group = "elementwise",
           .summary = summary,
           .details = details,
-          .aliases = {},
           .inputs = {{"a", "the first operand"}, {"b", "the second operand"}},
-          .options = {},
           .out_doc = "the broadcast shape of a and b, of their common dtype",
-          .extra_outputs = {},
           .dtypes = kNumbers,
           .in_place = true,
           .infer = infer_binary<operation>,
           .check = check_binary<operation>,
           .cost = cost,
-          .table = table()};
+          .ladder = kLadder,
+          .host = kHost};
 }
 
 template <class Options>
@@ -149,17 +195,16 @@ op::Definition<Problem, Options> unary(std::string_view name, std::string_view s
           .group = "elementwise",
           .summary = summary,
           .details = details,
-          .aliases = {},
           .inputs = {{"x", "any shape and strides"}},
           .options = std::move(options),
           .out_doc = "shape and dtype of x",
-          .extra_outputs = {},
           .dtypes = dtypes,
           .in_place = true,
           .infer = infer_unary<Options>,
           .check = check,
           .cost = cost,
-          .table = table()};
+          .ladder = kLadder,
+          .host = kHost};
 }
 
 template <Operation operation>
@@ -174,10 +219,8 @@ op::Definition<Problem, AstypeOptions> make_astype() {
   auto d = unary<AstypeOptions>(
       "astype", "Converts the elements to another dtype.",
       "To a float rounds to nearest even by way of float32; float8 saturates. Float to integer "
-      "drops "
-      "the fraction, saturates, and makes 0 of NaN. A narrower integer keeps the low bits. To bool "
-      "is "
-      "!= 0. The same dtype is a copy of the bits.",
+      "drops the fraction, saturates, and makes 0 of NaN. A narrower integer keeps the low bits. "
+      "To bool is != 0. The same dtype is a copy of the bits.",
       kAll, {op::positional(op::option("dtype", &AstypeOptions::dtype, "dtype of the result"))},
       check_astype);
   d.out_doc = "shape of x, dtype as asked";
@@ -185,112 +228,100 @@ op::Definition<Problem, AstypeOptions> make_astype() {
   return d;
 }
 
-const auto kAdd = binary<Operation::add>("a + b.", kBinaryDetails);
-const auto kSubtract = binary<Operation::subtract>("a - b.", kBinaryDetails);
-const auto kMultiply = binary<Operation::multiply>("a * b.", kBinaryDetails);
-const auto kDivide = binary<Operation::divide>("a / b.",
-                                               "As add, but two integers give float32. Division by "
-                                               "zero gives an infinity or NaN, as IEEE says.");
-const auto kMaximum = binary<Operation::maximum>(
-    "The larger of a and b.", "As add. NaN where either is NaN; +0 is above -0 on a GPU.");
-const auto kMinimum = binary<Operation::minimum>(
-    "The smaller of a and b.", "As add. NaN where either is NaN; -0 is below +0 on a GPU.");
-
 constexpr std::string_view kUnaryDetails =
     "Computed in float32 and rounded once to the dtype of x. NaN stays NaN.";
 constexpr std::string_view kGatedDetails =
     "Computed in float32 and rounded once to the dtype of x. NaN stays NaN; -infinity gives NaN, "
-    "as "
-    "the formula does.";
-const auto kNegative =
+    "as the formula does.";
+
+namespace definitions {
+
+const auto add = binary<Operation::add>("a + b.", kBinaryDetails);
+const auto subtract = binary<Operation::subtract>("a - b.", kBinaryDetails);
+const auto multiply = binary<Operation::multiply>("a * b.", kBinaryDetails);
+const auto divide = binary<Operation::divide>("a / b.",
+                                              "As add, but two integers give float32. Division by "
+                                              "zero gives an infinity or NaN, as IEEE says.");
+const auto maximum = binary<Operation::maximum>(
+    "The larger of a and b.", "As add. NaN where either is NaN; +0 is above -0 on a GPU.");
+const auto minimum = binary<Operation::minimum>(
+    "The smaller of a and b.", "As add. NaN where either is NaN; -0 is below +0 on a GPU.");
+
+const auto negative =
     plain<Operation::negative>("-x.", "Exact; the smallest integer stays itself.", kNumbers);
-const auto kExp = plain<Operation::exp>("e^x.", kUnaryDetails);
-const auto kTanh = plain<Operation::tanh>("The hyperbolic tangent.", kUnaryDetails);
-const auto kSigmoid = plain<Operation::sigmoid>("1 / (1 + e^-x).", kUnaryDetails);
-const auto kRelu =
+const auto exp = plain<Operation::exp>("e^x.", kUnaryDetails);
+const auto tanh = plain<Operation::tanh>("The hyperbolic tangent.", kUnaryDetails);
+const auto sigmoid = plain<Operation::sigmoid>("1 / (1 + e^-x).", kUnaryDetails);
+const auto relu =
     plain<Operation::relu>("x where x >= 0, else 0.", "Exact. NaN stays NaN, -0 stays -0.");
-const auto kSilu = plain<Operation::silu>("x / (1 + e^-x).", kGatedDetails);
-const auto kLeakyRelu =
+const auto silu = plain<Operation::silu>("x / (1 + e^-x).", kGatedDetails);
+const auto leaky_relu =
     unary<LeakyReluOptions>("leaky_relu", "x where x > 0, else alpha x.", kUnaryDetails, kFloats,
                             {op::option("alpha", &LeakyReluOptions::alpha, "slope below zero")},
                             check_unary<Operation::leaky_relu, LeakyReluOptions>);
-const auto kElu =
+const auto elu =
     unary<EluOptions>("elu", "x where x > 0, else alpha (e^x - 1).", kUnaryDetails, kFloats,
                       {op::option("alpha", &EluOptions::alpha, "minus the limit far below zero")},
                       check_unary<Operation::elu, EluOptions>);
-const auto kSwish = unary<SwishOptions>(
+const auto swish = unary<SwishOptions>(
     "swish", "x / (1 + e^(-beta x)).", kGatedDetails, kFloats,
     {op::positional(op::option("beta", &SwishOptions::beta, "steepness of the gate"))},
     check_unary<Operation::swish, SwishOptions>);
-const auto kGelu = unary<GeluOptions>(
+const auto gelu = unary<GeluOptions>(
     "gelu", "x times the cumulative normal distribution.",
     "x (1 + erf(x / sqrt(2))) / 2, or with approximate=\"tanh\" "
     "x (1 + tanh(0.7978845608028654 (x + 0.044715 x^3))) / 2. Computed in float32 and rounded "
-    "once. "
-    "NaN stays NaN; -infinity gives NaN, as the formula does.",
+    "once. NaN stays NaN; -infinity gives NaN, as the formula does.",
     kFloats, {op::option("approximate", &GeluOptions::approximate, "the exact form, or by tanh")},
     check_gelu);
-const auto kAstype = make_astype();
-const auto kFill = unary<FillOptions>(
+const auto astype = make_astype();
+const auto fill = unary<FillOptions>(
     "fill", "Every element becomes one value.",
     "x gives shape, dtype and device and is not read; the value is converted as astype does.", kAll,
     {fill_value()}, check_fill);
 
+}  // namespace definitions
 }  // namespace
+
+std::string_view word(Operation operation) { return kNames[size_t(operation)]; }
+
+double distinct_bytes(const TensorView& t) {
+  double distinct = double(dtype_bytes(t.dtype()));
+  for (int i = 0; i < t.rank(); ++i)
+    if (t.stride(i) != 0) distinct *= double(t.shape(i));
+  return distinct;
+}
+
 }  // namespace kernel::elementwise
 
-#define TC_DEFINE_BINARY(op_name, definition)                                                   \
-  void op_name(const TensorView& out, const TensorView& a, const TensorView& b,                 \
-               const ElementwiseOptions& options) {                                             \
-    op::run(kernel::elementwise::definition, out, {a, b}, options);                             \
-  }                                                                                             \
-  Tensor op_name(const TensorView& a, const TensorView& b, const ElementwiseOptions& options) { \
-    return std::move(op::allocate(kernel::elementwise::definition, {a, b}, options)[0]);        \
-  }
-#define TC_DEFINE_UNARY(op_name, definition, Options)                                 \
-  void op_name(const TensorView& out, const TensorView& x, const Options& options) {  \
-    op::run(kernel::elementwise::definition, out, {x}, options);                      \
-  }                                                                                   \
-  Tensor op_name(const TensorView& x, const Options& options) {                       \
-    return std::move(op::allocate(kernel::elementwise::definition, {x}, options)[0]); \
-  }
-TC_DEFINE_BINARY(add, kAdd)
-TC_DEFINE_BINARY(subtract, kSubtract)
-TC_DEFINE_BINARY(multiply, kMultiply)
-TC_DEFINE_BINARY(divide, kDivide)
-TC_DEFINE_BINARY(maximum, kMaximum)
-TC_DEFINE_BINARY(minimum, kMinimum)
-TC_DEFINE_UNARY(negative, kNegative, ElementwiseOptions)
-TC_DEFINE_UNARY(exp, kExp, ElementwiseOptions)
-TC_DEFINE_UNARY(tanh, kTanh, ElementwiseOptions)
-TC_DEFINE_UNARY(sigmoid, kSigmoid, ElementwiseOptions)
-TC_DEFINE_UNARY(relu, kRelu, ElementwiseOptions)
-TC_DEFINE_UNARY(leaky_relu, kLeakyRelu, LeakyReluOptions)
-TC_DEFINE_UNARY(elu, kElu, EluOptions)
-TC_DEFINE_UNARY(silu, kSilu, ElementwiseOptions)
-TC_DEFINE_UNARY(swish, kSwish, SwishOptions)
-TC_DEFINE_UNARY(gelu, kGelu, GeluOptions)
-TC_DEFINE_UNARY(astype, kAstype, AstypeOptions)
-TC_DEFINE_UNARY(fill, kFill, FillOptions)
-#undef TC_DEFINE_BINARY
-#undef TC_DEFINE_UNARY
+TC_DEFINE_BINARY(add)
+TC_DEFINE_BINARY(subtract)
+TC_DEFINE_BINARY(multiply)
+TC_DEFINE_BINARY(divide)
+TC_DEFINE_BINARY(maximum)
+TC_DEFINE_BINARY(minimum)
+TC_DEFINE_UNARY(negative, ElementwiseOptions)
+TC_DEFINE_UNARY(exp, ElementwiseOptions)
+TC_DEFINE_UNARY(tanh, ElementwiseOptions)
+TC_DEFINE_UNARY(sigmoid, ElementwiseOptions)
+TC_DEFINE_UNARY(relu, ElementwiseOptions)
+TC_DEFINE_UNARY(leaky_relu, LeakyReluOptions)
+TC_DEFINE_UNARY(elu, EluOptions)
+TC_DEFINE_UNARY(silu, ElementwiseOptions)
+TC_DEFINE_UNARY(swish, SwishOptions)
+TC_DEFINE_UNARY(gelu, GeluOptions)
+TC_DEFINE_UNARY(astype, AstypeOptions)
+TC_DEFINE_UNARY(fill, FillOptions)
 
 op::OperatorList ops::elementwise() {
   namespace e = kernel::elementwise;
-  static const auto& all = *new op::OperatorList([] {  // leaked, as Kept is
-    op::OperatorList list{new op::OperatorOf(e::kAdd),      new op::OperatorOf(e::kSubtract),
-                          new op::OperatorOf(e::kMultiply), new op::OperatorOf(e::kDivide),
-                          new op::OperatorOf(e::kMaximum),  new op::OperatorOf(e::kMinimum),
-                          new op::OperatorOf(e::kNegative), new op::OperatorOf(e::kExp),
-                          new op::OperatorOf(e::kTanh),     new op::OperatorOf(e::kSigmoid),
-                          new op::OperatorOf(e::kRelu),     new op::OperatorOf(e::kLeakyRelu),
-                          new op::OperatorOf(e::kElu),      new op::OperatorOf(e::kSilu),
-                          new op::OperatorOf(e::kSwish),    new op::OperatorOf(e::kGelu),
-                          new op::OperatorOf(e::kAstype),   new op::OperatorOf(e::kFill)};
-    for (const op::Operator* o : e::function_operators()) list.push_back(o);
-    for (const op::Operator* o : e::expression_operators()) list.push_back(o);
-    return list;
-  }());
+  namespace d = e::definitions;
+  op::OperatorList all =
+      op::registered(d::add, d::subtract, d::multiply, d::divide, d::maximum, d::minimum,
+                     d::negative, d::exp, d::tanh, d::sigmoid, d::relu, d::leaky_relu, d::elu,
+                     d::silu, d::swish, d::gelu, d::astype, d::fill);
+  for (const op::Operator* o : e::function_operators()) all.push_back(o);
+  for (const op::Operator* o : e::expression_operators()) all.push_back(o);
   return all;
 }
 

@@ -68,7 +68,7 @@ struct FillOptions {
 // int32 or int64. Of two floats the wider is the result, of float16 and bfloat16 float32, of an
 // integer and a float the float, of two integers the wider. Floats are computed in float32 and
 // rounded once; integers wrap. out has the broadcast shape and may be an input of that shape.
-// divide gives float32 for two integers; maximum and minimum give NaN where either input is NaN.
+// divide gives float32 for two integers; maximum and minimum give NaN if either input is NaN.
 void add(const TensorView& out, const TensorView& a, const TensorView& b,
          const ElementwiseOptions& options = {});
 Tensor add(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
@@ -115,7 +115,7 @@ void greater_equal(const TensorView& out, const TensorView& a, const TensorView&
                    const ElementwiseOptions& options = {});
 Tensor greater_equal(const TensorView& a, const TensorView& b,
                      const ElementwiseOptions& options = {});
-// Of numbers and bool: any number but 0 is true, NaN included; out is bool.
+// For numbers and bool: any number but 0 is true, NaN included; out is bool.
 void logical_and(const TensorView& out, const TensorView& a, const TensorView& b,
                  const ElementwiseOptions& options = {});
 Tensor logical_and(const TensorView& a, const TensorView& b,
@@ -126,7 +126,7 @@ Tensor logical_or(const TensorView& a, const TensorView& b, const ElementwiseOpt
 void logical_not(const TensorView& out, const TensorView& x,
                  const ElementwiseOptions& options = {});
 Tensor logical_not(const TensorView& x, const ElementwiseOptions& options = {});
-// a where the condition, which is bool, holds, else b; the three broadcast. a and b have one dtype,
+// a if the condition, which is bool, holds, else b; the three broadcast. a and b have one dtype,
 // which may be any, or a common one, as add has it.
 void where(const TensorView& out, const TensorView& condition, const TensorView& a,
            const TensorView& b, const ElementwiseOptions& options = {});
@@ -162,13 +162,13 @@ void tanh(const TensorView& out, const TensorView& x, const ElementwiseOptions& 
 Tensor tanh(const TensorView& x, const ElementwiseOptions& options = {});
 void sigmoid(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor sigmoid(const TensorView& x, const ElementwiseOptions& options = {});
-// x where x >= 0, else 0; the rest as negative().
+// x if x >= 0, else 0; the rest as negative().
 void relu(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor relu(const TensorView& x, const ElementwiseOptions& options = {});
-// x where x > 0, else alpha x; the rest as negative().
+// x if x > 0, else alpha x; the rest as negative().
 void leaky_relu(const TensorView& out, const TensorView& x, const LeakyReluOptions& options = {});
 Tensor leaky_relu(const TensorView& x, const LeakyReluOptions& options = {});
-// x where x > 0, else alpha (e^x - 1); the rest as negative().
+// x if x > 0, else alpha (e^x - 1); the rest as negative().
 void elu(const TensorView& out, const TensorView& x, const EluOptions& options = {});
 Tensor elu(const TensorView& x, const EluOptions& options = {});
 // x sigmoid(x); the rest as negative().

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/elementwise/elementwise_cpu.hpp"
+#include "tensorcraft/ops/elementwise/problem.hpp"
 
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/host/elements.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/elementwise/elementwise_simt.hpp"
+#include "tensorcraft/ops/elementwise/problem.hpp"
 
 #include "tensorcraft/ops/elementwise/00_naive.cuh"
 #include "tensorcraft/ops/elementwise/01_vectorized.cuh"
@@ -8,7 +8,7 @@ namespace tensorcraft::kernel::elementwise {
 namespace {
 
 using O = Operation;
-using simt::AnyOf, simt::Types, simt::InstanceList;
+using simt::AnyOf, simt::Types, simt::InstanceList, simt::list;
 
 // What two operands of an operation give: the rule of elementwise.cpp, for types.
 template <class A, class B>
@@ -37,64 +37,31 @@ using Numbers = Unary<float, f16, bf16, int32_t, int64_t>;
 using Floats = Unary<float, f16, bf16>;
 using Bits = Unary<uint8_t, int16_t, int32_t, int64_t>;
 
-constexpr std::array kBinary{O::add, O::subtract, O::multiply, O::maximum, O::minimum};
-constexpr std::array kFormulas{O::exp, O::tanh, O::sigmoid, O::relu, O::leaky_relu,
-                               O::elu, O::silu, O::swish,   O::gelu, O::gelu_tanh};
-
 // A Config for each operation, equal in everything else.
-template <size_t n>
-constexpr std::array<Config, n> each(const std::array<Operation, n>& operations, Config config) {
-  std::array<Config, n> all{};
-  for (size_t i = 0; i < n; ++i) {
-    all[i] = config;
-    all[i].operation = operations[i];
-  }
+template <Config C, Operation... operations>
+constexpr std::array kOf = [] {
+  std::array all{(static_cast<void>(operations), C)...};
+  size_t i = 0;
+  ((all[i++].operation = operations), ...);
   return all;
-}
+}();
+template <Config C>
+constexpr auto kBinary = kOf<C, O::add, O::subtract, O::multiply, O::maximum, O::minimum>;
+template <Config C>
+constexpr auto kFormulas = kOf<C, O::exp, O::tanh, O::sigmoid, O::relu, O::leaky_relu, O::elu,
+                               O::silu, O::swish, O::gelu, O::gelu_tanh>;
+template <Config C>
+constexpr auto kMoves = kOf<C, O::copy, O::fill>;
 
-constexpr Config kAnyStrides{.vectors = 1, .nested = 1};
-constexpr Config kMerged{.vectors = 1};
-constexpr auto kNaiveBinary = each(kBinary, kAnyStrides);
-constexpr auto kNaiveBinaryMerged = each(kBinary, kMerged);
-constexpr auto kNaiveDivide = each(std::array{O::divide}, kAnyStrides);
-constexpr auto kNaiveDivideMerged = each(std::array{O::divide}, kMerged);
-constexpr auto kNaiveNegative = each(std::array{O::negative}, kAnyStrides);
-constexpr auto kNaiveFormulas = each(kFormulas, kAnyStrides);
-constexpr auto kNaiveFormulasMerged = each(kFormulas, kMerged);
-constexpr auto kNaiveMoves = each(std::array{O::copy, O::fill}, kAnyStrides);
-constexpr auto kNaiveAstype = each(std::array{O::astype}, kAnyStrides);
-
-constexpr auto kBinaryOne = each(kBinary, {.vectors = 1});
-constexpr auto kBinarySingleA =
-    each(std::array{O::add, O::subtract}, {.vectors = 1, .single_a = 1});
-constexpr auto kBinarySingleB = each(kBinary, {.vectors = 1, .single_b = 1});
-constexpr auto kDivideOne = each(std::array{O::divide}, {.vectors = 1});
-constexpr auto kDivideSingleA = each(std::array{O::divide}, {.vectors = 1, .single_a = 1});
-constexpr auto kDivideSingleB = each(std::array{O::divide}, {.vectors = 1, .single_b = 1});
-constexpr auto kNegativeOne = each(std::array{O::negative}, {.vectors = 1});
-constexpr auto kFormulasOne = each(kFormulas, {.vectors = 1});
-constexpr auto kMovesOne = each(std::array{O::copy, O::fill}, {.vectors = 1});
-constexpr auto kAstypeOne = each(std::array{O::astype}, {.vectors = 1});
+constexpr Config kAny{.vectors = 1, .nested = 1}, kOne{.vectors = 1};  // strides; vector in flight
+constexpr Config kSingleA{.vectors = 1, .single_a = 1}, kSingleB{.vectors = 1, .single_b = 1};
 // What a large tensor takes.
-constexpr auto kManyFloats = each(std::array{O::add}, {.vectors = 4});
-constexpr auto kManyOfFormula = each(std::array{O::silu}, {.threads = 128, .vectors = 2});
-constexpr auto kManyHalves = each(std::array{O::add}, {.vectors = 2});
-constexpr auto kManyFills = each(std::array{O::fill}, {.vectors = 4});
-constexpr auto kManyAstype = each(std::array{O::astype}, {.vectors = 4});
+constexpr Config kTwo{.vectors = 2}, kFour{.vectors = 4}, kSmall{.threads = 128, .vectors = 2};
 
-constexpr auto kNaive = []<class A, class B, class Out, Config C>(const Params& p) {
-  naive<A, B, Out, C>(p);
-};
-constexpr auto kVectorized = []<class A, class B, class Out, Config C>(const Params& p) {
-  vectorized<A, B, Out, C>(p);
-};
-
-// Every pair with A in front.
-template <class A, class... B>
-InstanceList naive_binary() {
-  return simt::concat(
-      simt::instances<Params, kNaiveBinary>(WithEach<A, B...>{}, kNaive, &Config::nested),
-      simt::instances<Params, kNaiveDivide>(OverEach<A, B...>{}, kNaive, &Config::nested));
+// Of any strides, merged into one axis or not.
+template <const auto& kConfigs, class Combinations>
+InstanceList naive(Combinations types) {
+  return list<Naive, kConfigs>(types, &Config::nested);
 }
 
 // The same dtype is a copy.
@@ -103,31 +70,34 @@ InstanceList naive_astype() {
   if constexpr (std::is_same_v<From, To>)
     return {};
   else
-    return simt::instances<Params, kNaiveAstype>(AnyOf<Types<From, From, To>>{}, kNaive,
-                                                 &Config::nested);
+    return naive<kOf<kAny, O::astype>>(AnyOf<Types<From, From, To>>{});
 }
+
 template <class... From>
 InstanceList naive_astype_to_each() {
   const auto from = []<class T> { return simt::concat({}, naive_astype<T, From>()...); };
   return simt::concat({}, from.template operator()<From>()...);
 }
 
-}  // namespace
+// Every pair.
+template <class... T>
+InstanceList naive_binary() {
+  const auto with = []<class A> {
+    return simt::concat(naive<kBinary<kAny>>(WithEach<A, T...>{}),
+                        naive<kOf<kAny, O::divide>>(OverEach<A, T...>{}));
+  };
+  return simt::concat({}, with.template operator()<T>()...);
+}
 
 InstanceList naive_instances() {
-  return simt::concat(simt::instances<Params, kNaiveBinaryMerged>(Unary<float>{}, kNaive),
-                      simt::instances<Params, kNaiveDivideMerged>(Unary<float>{}, kNaive),
-                      simt::instances<Params, kNaiveFormulasMerged>(Unary<float>{}, kNaive),
-                      naive_binary<float, float, f16, bf16, int32_t, int64_t>(),
-                      naive_binary<f16, float, f16, bf16, int32_t, int64_t>(),
-                      naive_binary<bf16, float, f16, bf16, int32_t, int64_t>(),
-                      naive_binary<int32_t, float, f16, bf16, int32_t, int64_t>(),
-                      naive_binary<int64_t, float, f16, bf16, int32_t, int64_t>(),
-                      simt::instances<Params, kNaiveNegative>(Numbers{}, kNaive, &Config::nested),
-                      simt::instances<Params, kNaiveFormulas>(Floats{}, kNaive, &Config::nested),
-                      simt::instances<Params, kNaiveMoves>(Bits{}, kNaive, &Config::nested),
-                      naive_astype_to_each<float, f16, bf16, e4m3, e5m2, int8_t, int16_t, int32_t,
-                                           int64_t, uint8_t, bool>());
+  using Float = Unary<float>;
+  return simt::concat(
+      list<Naive, kBinary<kOne>>(Float{}), list<Naive, kOf<kOne, O::divide>>(Float{}),
+      list<Naive, kFormulas<kOne>>(Float{}), naive_binary<float, f16, bf16, int32_t, int64_t>(),
+      naive<kOf<kAny, O::negative>>(Numbers{}), naive<kFormulas<kAny>>(Floats{}),
+      naive<kMoves<kAny>>(Bits{}),
+      naive_astype_to_each<float, f16, bf16, e4m3, e5m2, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                           bool>());
 }
 
 InstanceList vectorized_instances() {
@@ -143,25 +113,29 @@ InstanceList vectorized_instances() {
                         Types<int32_t, int32_t, float>, Types<int64_t, int64_t, float>,
                         Types<uint8_t, uint8_t, float>, Types<bool, bool, float>>;
   return simt::concat(
-      simt::instances<Params, kBinaryOne>(Numbers{}, kVectorized),
-      simt::instances<Params, kBinaryOne>(Mixed{}, kVectorized),
-      simt::instances<Params, kBinarySingleA>(Unary<float, bf16>{}, kVectorized),
-      simt::instances<Params, kBinarySingleB>(Unary<float, f16, int32_t>{}, kVectorized),
-      simt::instances<Params, kDivideOne>(Floats{}, kVectorized),
-      simt::instances<Params, kDivideOne>(Integers{}, kVectorized),
-      simt::instances<Params, kDivideSingleA>(Unary<float, bf16>{}, kVectorized),
-      simt::instances<Params, kDivideSingleB>(Unary<float, f16>{}, kVectorized),
-      simt::instances<Params, kNegativeOne>(Numbers{}, kVectorized),
-      simt::instances<Params, kFormulasOne>(Floats{}, kVectorized),
-      simt::instances<Params, kMovesOne>(Bits{}, kVectorized),
-      simt::instances<Params, kAstypeOne>(FromFloat{}, kVectorized),
-      simt::instances<Params, kAstypeOne>(ToFloat{}, kVectorized),
-      simt::instances<Params, kManyFloats>(Unary<float>{}, kVectorized),
-      simt::instances<Params, kManyOfFormula>(Unary<float>{}, kVectorized),
-      simt::instances<Params, kManyHalves>(Unary<bf16>{}, kVectorized),
-      simt::instances<Params, kManyOfFormula>(Unary<bf16>{}, kVectorized),
-      simt::instances<Params, kManyFills>(Bits{}, kVectorized),
-      simt::instances<Params, kManyAstype>(AnyOf<Types<float, float, bf16>>{}, kVectorized));
+      list<Vectorized, kBinary<kOne>>(Numbers{}), list<Vectorized, kBinary<kOne>>(Mixed{}),
+      list<Vectorized, kOf<kSingleA, O::add, O::subtract>>(Unary<float, bf16>{}),
+      list<Vectorized, kBinary<kSingleB>>(Unary<float, f16, int32_t>{}),
+      list<Vectorized, kOf<kOne, O::divide>>(Floats{}),
+      list<Vectorized, kOf<kOne, O::divide>>(Integers{}),
+      list<Vectorized, kOf<kSingleA, O::divide>>(Unary<float, bf16>{}),
+      list<Vectorized, kOf<kSingleB, O::divide>>(Unary<float, f16>{}),
+      list<Vectorized, kOf<kOne, O::negative>>(Numbers{}),
+      list<Vectorized, kFormulas<kOne>>(Floats{}), list<Vectorized, kMoves<kOne>>(Bits{}),
+      list<Vectorized, kOf<kOne, O::astype>>(FromFloat{}),
+      list<Vectorized, kOf<kOne, O::astype>>(ToFloat{}),
+      list<Vectorized, kOf<kFour, O::add>>(Unary<float>{}),
+      list<Vectorized, kOf<kSmall, O::silu>>(Unary<float>{}),
+      list<Vectorized, kOf<kTwo, O::add>>(Unary<bf16>{}),
+      list<Vectorized, kOf<kSmall, O::silu>>(Unary<bf16>{}),
+      list<Vectorized, kOf<kFour, O::fill>>(Bits{}),
+      list<Vectorized, kOf<kFour, O::astype>>(AnyOf<Types<float, float, bf16>>{}));
+}
+
+}  // namespace
+
+simt::OperatorInstances instances() {
+  return {{"naive", naive_instances()}, {"vectorized", vectorized_instances()}};
 }
 
 }  // namespace tensorcraft::kernel::elementwise

@@ -1,16 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/elementwise/expression.hpp"
 
-#include "tensorcraft/op/check.hpp"
-#include "tensorcraft/ops/elementwise/expression_table.hpp"
-#include "tensorcraft/ops/elementwise/functions.hpp"
+#include "tensorcraft/ops/elementwise/definitions.hpp"
+#include "tensorcraft/ops/elementwise/expression_plan.h"
 
+#include <algorithm>
 #include <array>
-#include <utility>
+#include <cstring>
 #include <vector>
 
 namespace tensorcraft {
 namespace kernel::elementwise {
+namespace {
+
+// Axis i of all tensors follows the last of p without a gap in any of them.
+bool merges(const ExpressionParams& p, const std::vector<const TensorView*>& tensors, int i) {
+  if (p.axes == 0) return false;
+  for (size_t t = 0; t < tensors.size(); ++t)
+    if (p.strides[t][p.axes - 1] != tensors[t]->stride(i) * tensors[t]->shape(i)) return false;
+  return true;
+}
+
+op::RungCall<ExpressionParams, ExpressionGiven> expression_call(const ExpressionProblem& q) {
+  ExpressionParams p{};
+  ExpressionGiven given{.num_steps = q.program.num_steps};
+  std::vector<const TensorView*> tensors{&q.out};
+  for (const TensorView& t : q.inputs) {
+    p.inputs[tensors.size() - 1] = t.data();
+    tensors.push_back(&t);
+  }
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    given.bytes[t] = int(dtype_bytes(tensors[t]->dtype()));
+    given.widest = std::max(given.widest, given.bytes[t]);
+  }
+  p.out = q.out.data();
+  p.size = q.out.size();
+  p.num_inputs = int32_t(q.inputs.size());
+  std::copy(q.program.numbers.begin(), q.program.numbers.end(), p.numbers);
+  for (int i = 0; i < q.out.rank(); ++i) {
+    if (q.out.shape(i) == 1) continue;
+    const bool is_next = !merges(p, tensors, i);
+    if (is_next) p.shape[p.axes++] = 1;
+    p.shape[p.axes - 1] *= q.out.shape(i);
+    for (size_t t = 0; t < tensors.size(); ++t) p.strides[t][p.axes - 1] = tensors[t]->stride(i);
+  }
+  if (p.axes == 0) {  // one element
+    p.shape[p.axes++] = 1;
+    p.strides[0][0] = 1;
+  }
+  return {p, given, {}};
+}
+
+// What is compiled: the text of the program, or what interprets every program.
+void complete(op::Plan& plan, std::string_view rung, const ExpressionProblem& q,
+              const DeviceInfo&) {
+  static constexpr ConfigField kThreadsField[] = {{"threads"}};
+  static const auto& interpreted = *new jit::Rung(op::make_rung(
+      "elementwise", "interpreted", "02_interpreted.cuh", kThreadsField, "ExpressionConfig"));
+  const jit::Rung*& compiled = plan.first().kernel.rung;
+  if (rung == "naive") {
+    compiled = &interpreted;
+    plan.set_params(0, interpreted_params(q.program, expression_call(q).params));
+  } else {
+    const ExpressionRungs& rungs = rungs_of(q.program);
+    compiled = rung == "fused" ? &rungs.fused : &rungs.strided;
+  }
+}
+
+const op::HostVariant<ExpressionProblem> kExpressionHost[] = {
+    {.name = "cpu",
+     .idea = "float, step after step on blocks over all cores",
+     .run = expression_cpu},
+    {.name = "reference",
+     .idea = "double, the reference of each operator in sequence",
+     .run = expression_reference},
+};
+
+}  // namespace
+
+InterpretedParams interpreted_params(const Program& program, const ExpressionParams& params) {
+  InterpretedParams all{.p = params, .steps = {}, .dtypes = {}, .num_numbers = 0, .num_steps = 0};
+  std::memcpy(all.steps, program.steps.data(), size_t(program.num_steps) * sizeof(Step));
+  all.dtypes[0] = uint8_t(program.out());
+  for (int i = 0; i < program.num_inputs; ++i)
+    all.dtypes[i + 1] = uint8_t(program.inputs[size_t(i)]);
+  all.num_numbers = uint8_t(program.num_numbers);
+  all.num_steps = uint8_t(program.num_steps);
+  return all;
+}
+
+const op::Ladder<ExpressionProblem>& expression_ladder() {
+  static const auto& ladder =
+      *new auto(op::make_ladder<expression_call, kExpressionRungs, expression_instances, complete>(
+          "elementwise", kExpressionFields, "ExpressionConfig"));
+  return ladder;
+}
+
+std::span<const op::HostVariant<ExpressionProblem>> expression_host() { return kExpressionHost; }
+
+ExpressionProblem checked(std::string_view op, const Program& program, const TensorView& out,
+                          std::span<const TensorView> inputs, const Dims& shape) {
+  ExpressionProblem q{program, out, {}};
+  op::check_like(op, "out", out, program.out(), shape);
+  for (const TensorView& t : inputs) q.inputs.push_back(t.broadcast_to(shape));
+  return q;
+}
+
+op::Cost expression_cost(const ExpressionProblem& q) {
+  double bytes = double(q.out.nbytes());
+  for (const TensorView& t : q.inputs) bytes += distinct_bytes(t);
+  return {.bytes = bytes, .flops = double(q.out.size()) * q.program.num_steps};
+}
+
 namespace {
 
 constexpr size_t kMaxOperands = kMaxInputs + kMaxNumbers;
@@ -54,13 +155,8 @@ Program program_of(std::span<const TensorView> arrays, const Request& request) {
 }
 
 Dims shape_of(std::span<const TensorView> arrays, const Request& request) {
-  Dims shape;
-  for (size_t i = 0; i < arrays.size(); ++i) try {
-      shape = broadcast_shapes(shape, arrays[i].shape());
-    } catch (const Error& e) {
-      fail(e.kind(), "elementwise: ", op::array_name(request.operands, i), ": ", e.what());
-    }
-  return shape;
+  return broadcast_shape("elementwise", arrays,
+                         [&](size_t i) { return op::array_name(request.operands, i); });
 }
 
 std::vector<op::OutputSpec> infer(std::span<const TensorView> arrays, const Request& request) {
@@ -69,11 +165,8 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> arrays, const Requ
 }
 
 ExpressionProblem check(const op::Call<Request>& call) {
-  ExpressionProblem q{program_of(call.inputs, call.options), call.out(), {}};
-  const Dims shape = shape_of(call.inputs, call.options);
-  op::check_like("elementwise", "out", call.out(), q.program.out(), shape);
-  for (const TensorView& t : call.inputs) q.inputs.push_back(t.broadcast_to(shape));
-  return q;
+  return checked("elementwise", program_of(call.inputs, call.options), call.out(), call.inputs,
+                 shape_of(call.inputs, call.options));
 }
 
 std::vector<op::Parameter> array_parameters() {
@@ -99,14 +192,12 @@ const op::Definition<ExpressionProblem, Request> kDefinition{
         "operator returns, so the result equals that sequence of operators bit for bit; cast to "
         "float32 to keep what follows there. A wrong text is an error with a caret below the "
         "column.",
-    .aliases = {},
     .inputs = array_parameters(),
     .options = {op::positional(op::option("expression", &Request::expression, "the text")),
                 op::option("operands", &Request::operands, "arrays and numbers by the names in it"),
                 op::option("out_dtype", &Request::out_dtype,
                            "dtype of the result; default: what the expression gives")},
     .out_doc = "the broadcast shape of the arrays, of the dtype of the expression",
-    .extra_outputs = {},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
                DType::float8_e5m2, DType::int8, DType::int16, DType::int32, DType::int64,
                DType::uint8, DType::bool_},
@@ -114,7 +205,8 @@ const op::Definition<ExpressionProblem, Request> kDefinition{
     .infer = infer,
     .check = check,
     .cost = expression_cost,
-    .table = expression_table()};
+    .ladder = expression_ladder(),
+    .host = expression_host()};
 
 // A call from C++ in the registry's terms.
 struct TypedCall {
@@ -147,7 +239,7 @@ TypedCall::TypedCall(std::string_view expression, NamedOperands operands,
 
 }  // namespace
 
-op::OperatorList expression_operators() { return {new op::OperatorOf(kDefinition)}; }
+op::OperatorList expression_operators() { return op::registered(kDefinition); }
 
 }  // namespace kernel::elementwise
 

@@ -43,7 +43,7 @@ struct ExpressionOptions {
 // operand is an array, and each is in the text. The result is what the sequence of the library's
 // operators gives on the same device, bit for bit: each step is rounded to the dtype that its
 // operator returns (float32(x) keeps the steps after it in float32). docs/expressions.md has the
-// language. Kind value or type with a caret below the column where the text is wrong. out has the
+// language. Kind value or type with a caret below the column if the text is wrong. out has the
 // broadcast shape and the dtype of the result, and may be an operand of that shape.
 void elementwise(const TensorView& out, std::string_view expression, NamedOperands operands,
                  const ExpressionOptions& options = {});

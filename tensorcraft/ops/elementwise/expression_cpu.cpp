@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/elementwise/problem.hpp"
+
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
-#include "tensorcraft/ops/elementwise/elementwise_cpu.hpp"
-#include "tensorcraft/ops/elementwise/expression_table.hpp"
 #include "tensorcraft/ops/elementwise/host_functions.hpp"
 #include "tensorcraft/ops/elementwise/runs.hpp"
+#include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <bit>
 #include <cstring>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/elementwise/expression_simt.hpp"
+#include "tensorcraft/ops/elementwise/problem.hpp"
 
-#include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/ops/elementwise/02_interpreted.cuh"
 
 namespace tensorcraft::kernel::elementwise {
@@ -14,10 +13,8 @@ static_assert(int(Element::boolean) == int(DType::bool_) &&
 
 }  // namespace
 
-simt::InstanceList interpreted_instances() {
-  return simt::instances<InterpretedParams, kConfigs>(
-      simt::AnyOf<simt::Types<>>{},
-      []<ExpressionConfig C>(const InterpretedParams& p) { interpreted<C>(p); });
+simt::OperatorInstances expression_instances() {
+  return {{"interpreted", simt::list<Interpreted, kConfigs>(simt::AnyOf<simt::Types<>>{})}};
 }
 
 }  // namespace tensorcraft::kernel::elementwise

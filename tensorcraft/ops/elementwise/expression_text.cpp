@@ -2,8 +2,8 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/jit/source.hpp"
-#include "tensorcraft/ops/elementwise/expression_table.hpp"
-#include "tensorcraft/ops/elementwise/table.hpp"
+#include "tensorcraft/op/ladder.hpp"
+#include "tensorcraft/ops/elementwise/problem.hpp"
 
 #include <algorithm>
 #include <map>
@@ -11,14 +11,6 @@
 
 namespace tensorcraft::kernel::elementwise {
 namespace {
-
-constexpr std::string_view kScope = "tensorcraft::kernel::elementwise::";
-
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const ExpressionConfig*>(config);
-  return join(kScope, "ExpressionConfig{.threads = ", c.threads, ", .vectors = ", c.vectors,
-              ", .shared = ", c.shared, ", .nested = ", c.nested, ", .wide = ", c.wide, "}");
-}
 
 // What device text computes a step in: floats in float32, truth as integers.
 std::string_view computed_in(const Program& p, const Step& s) {
@@ -62,7 +54,6 @@ std::string inputs_text(const Program& p) {
 }
 
 struct KnownText {
-  std::string header;
   Program program;
   ExpressionRungs rungs;
 };
@@ -85,19 +76,17 @@ std::string device_text(const Program& p) {
   for (int i = 0; i < p.num_steps; ++i)
     steps += join("      const ", jit::device_type(DType(p.steps[size_t(i)].dtype)), " s", i, " = ",
                   step_text(p, p.steps[size_t(i)]), ";\n");
-  return join(
-      "// SPDX-License-Identifier: Apache-2.0\n#pragma once\n",
-      "#include \"tensorcraft/ops/elementwise/03_fused.cuh\"\n\n",
-      "namespace tensorcraft::kernel::elementwise {\n\nstruct Expression {\n  using Out = ",
-      jit::device_type(p.out()), ";\n  static constexpr int kTensors = ", p.num_inputs + 1,
-      ", kWidest = ", widest, ";\n  template <int N, int kShared>\n  struct Inputs {\n",
-      inputs_text(p), "    TC_DEVICE Out compute(const ExpressionParams& p, int i) const {\n",
-      steps, "      return s", p.num_steps - 1, ";\n    }\n  };\n};\n\n",
-      "template <ExpressionConfig C>\nTC_DEVICE void fused(const ExpressionParams& p) {\n",
-      "  fused_expression<Expression, C>(p);\n}\n",
-      "template <ExpressionConfig C>\nTC_DEVICE void strided(const ExpressionParams& p) {\n",
-      "  strided_expression<Expression, C>(p);\n}\n\n",
-      "}  // namespace tensorcraft::kernel::elementwise\n");
+  return join("// SPDX-License-Identifier: Apache-2.0\n#pragma once\n",
+              "#include \"tensorcraft/ops/elementwise/03_fused.cuh\"\n\n",
+              "namespace tensorcraft::kernel::elementwise {\n\nstruct Expression {\n  using Out = ",
+              jit::device_type(p.out()), ";\n  static constexpr int kTensors = ", p.num_inputs + 1,
+              ", kWidest = ", widest, ";\n  template <int N, int kShared>\n  struct Inputs {\n",
+              inputs_text(p),
+              "    TC_DEVICE Out compute(const ExpressionParams& p, int i) const {\n", steps,
+              "      return s", p.num_steps - 1, ";\n    }\n  };\n};\n\n",
+              "using Fused = FusedExpression<Expression>;\n",
+              "using Strided = StridedExpression<Expression>;\n\n",
+              "}  // namespace tensorcraft::kernel::elementwise\n");
 }
 
 const ExpressionRungs& rungs_of(const Program& program) {
@@ -107,16 +96,12 @@ const ExpressionRungs& rungs_of(const Program& program) {
   const auto [at, is_new] = known.all.try_emplace(text);
   KnownText& one = at->second;
   if (!is_new) return one.rungs;
-  one.program = program;
-  one.header =
-      join("tensorcraft/ops/elementwise/expression_", sha256_hex(text).substr(0, 16), ".cuh");
-  jit::add_header(one.header, text);
-  const auto rung = [&](std::string_view function) {
-    return jit::Rung{one.header, function, "tensorcraft::kernel::elementwise::ExpressionParams",
-                     config_text, nullptr};
+  const std::string file = join("expression_", sha256_hex(text).substr(0, 16), ".cuh");
+  const auto rung = [&](std::string_view name) {
+    return op::make_rung("elementwise", name, file, kExpressionFields, "ExpressionConfig");
   };
-  one.rungs = {rung("tensorcraft::kernel::elementwise::fused"),
-               rung("tensorcraft::kernel::elementwise::strided")};
+  one = {program, {rung("fused"), rung("strided")}};
+  jit::add_header(one.rungs.fused.header, text);
   return one.rungs;
 }
 
@@ -124,7 +109,7 @@ const Program* program_of_header(std::string_view header) {
   KnownTexts& known = known_texts();
   const std::lock_guard lock(known.mutex);
   for (const auto& [text, one] : known.all)
-    if (one.header == header) return &one.program;
+    if (one.rungs.fused.header == header) return &one.program;
   return nullptr;
 }
 

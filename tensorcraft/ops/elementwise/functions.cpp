@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that are an expression of one function: their kernels are those of expressions.
-#include "tensorcraft/ops/elementwise/functions.hpp"
-
-#include "tensorcraft/op/check.hpp"
 #include "tensorcraft/ops/elementwise/builder.hpp"
+#include "tensorcraft/ops/elementwise/definitions.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
-#include "tensorcraft/ops/elementwise/expression_table.hpp"
 
 #include <cmath>
-#include <utility>
 #include <vector>
 
 namespace tensorcraft {
@@ -58,51 +54,39 @@ Program program_of(const Function<Options>& f, std::span<const TensorView> in,
 
 template <class Options>
 Dims shape_of(const Function<Options>& f, std::span<const TensorView> in) {
-  Dims shape;
-  for (size_t i = 0; i < in.size(); ++i) try {
-      shape = broadcast_shapes(shape, in[i].shape());
-    } catch (const Error& e) {
-      fail(e.kind(), f.name, ": ", f.inputs[i].name, ": ", e.what());
-    }
-  return shape;
+  return broadcast_shape(f.name, in, [&](size_t i) { return f.inputs[i].name; });
 }
 
-// Each function's infer and check are instances, which find it by its place.
-template <class Options, const Function<Options>& (*find)()>
+template <const auto& f, class Options>
 std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options& options) {
-  return {{"out", program_of(find(), in, options).out(), shape_of(find(), in)}};
+  return {{"out", program_of(f, in, options).out(), shape_of(f, in)}};
 }
 
-template <class Options, const Function<Options>& (*find)()>
+template <const auto& f, class Options>
 ExpressionProblem check(const op::Call<Options>& call) {
-  ExpressionProblem q{program_of(find(), call.inputs, call.options), call.out(), {}};
-  const Dims shape = shape_of(find(), call.inputs);
-  op::check_like(find().name, "out", call.out(), q.program.out(), shape);
-  for (const TensorView& t : call.inputs) q.inputs.push_back(t.broadcast_to(shape));
-  return q;
+  return checked(f.name, program_of(f, call.inputs, call.options), call.out(), call.inputs,
+                 shape_of(f, call.inputs));
 }
 
-template <class Options, const Function<Options>& (*find)()>
-op::Definition<ExpressionProblem, Options> define() {
-  const Function<Options>& f = find();
+template <const auto& f, class Options>
+op::Definition<ExpressionProblem, Options> define(const Function<Options>&) {
   return {.name = f.name,
           .group = "elementwise",
           .summary = f.summary,
           .details = f.details,
-          .aliases = {},
           .inputs = f.inputs,
           .options = f.options,
           .out_doc = f.out_doc,
-          .extra_outputs = {},
           .dtypes = f.dtypes,
           .in_place = true,
-          .infer = infer<Options, find>,
-          .check = check<Options, find>,
+          .infer = infer<f, Options>,
+          .check = check<f, Options>,
           .cost = expression_cost,
-          .table = expression_table()};
+          .ladder = expression_ladder(),
+          .host = expression_host()};
 }
 
-using Plain = Function<ElementwiseOptions>;
+using Plain = ElementwiseOptions;
 const std::vector<op::Parameter> kX = {{"x", "any shape and strides"}};
 const std::vector<op::Parameter> kAB = {{"a", "the first operand"}, {"b", "the second operand"}};
 constexpr std::string_view kLikeX = "shape and dtype of x";
@@ -116,15 +100,15 @@ constexpr std::string_view kLogical =
     "Shapes broadcast by NumPy's rule. Any number but 0 is true, NaN included.";
 
 template <Operation operation>
-Value unary(Builder& b, Values x, const ElementwiseOptions&) {
+Value unary(Builder& b, Values x, const Plain&) {
   return b.unary(operation, x[0]);
 }
 template <Operation operation>
-Value compare(Builder& b, Values x, const ElementwiseOptions&) {
+Value compare(Builder& b, Values x, const Plain&) {
   return b.compare(operation, x[0], x[1]);
 }
 template <Operation operation>
-Value swapped(Builder& b, Values x, const ElementwiseOptions&) {
+Value swapped(Builder& b, Values x, const Plain&) {
   return b.compare(operation, x[1], x[0]);
 }
 
@@ -137,7 +121,7 @@ Value bound(std::string_view name, double value, DType dtype) {
   return {.number = int64_t(value)};
 }
 
-Value clip(Builder& b, Values in, const ClipOptions& o) {
+Value clipped(Builder& b, Values in, const ClipOptions& o) {
   if (!o.min && !o.max) fail(ErrorKind::value, "give min, max or both");
   Value x = in[0];
   if (o.min) x = b.arithmetic(O::maximum, x, bound("min", *o.min, x.dtype));
@@ -145,111 +129,81 @@ Value clip(Builder& b, Values in, const ClipOptions& o) {
   return x;
 }
 
-#define TC_FUNCTION(name, Options, ...)                                   \
-  const Function<Options>& name##_function() {                            \
-    static const auto& f = *new Function<Options>{#name, __VA_ARGS__};    \
-    return f;                                                             \
-  }                                                                       \
-  const auto& name##_definition() {                                       \
-    static const auto& d = *new auto(define<Options, name##_function>()); \
-    return d;                                                             \
-  }
+namespace definitions {
 
-TC_FUNCTION(abs, ElementwiseOptions, "The size of x.",
+#define TC_FUNCTION(name, Options, ...)                        \
+  const Function<Options> name##_function{#name, __VA_ARGS__}; \
+  const auto name = define<name##_function>(name##_function);
+
+TC_FUNCTION(abs, Plain, "The size of x.",
             "Exact; the smallest integer stays itself. NaN stays NaN.", kX, kNumbers, kLikeX,
             unary<O::abs>)
-TC_FUNCTION(log, ElementwiseOptions, "The natural logarithm.",
+TC_FUNCTION(log, Plain, "The natural logarithm.",
             "Computed in float32 and rounded once to the dtype of x. NaN below 0, -infinity at 0.",
             kX, kFloats, kLikeX, unary<O::log>)
-TC_FUNCTION(sqrt, ElementwiseOptions, "The square root.",
+TC_FUNCTION(sqrt, Plain, "The square root.",
             "Computed in float32 and rounded once to the dtype of x. NaN below 0.", kX, kFloats,
             kLikeX, unary<O::sqrt>)
-TC_FUNCTION(rsqrt, ElementwiseOptions, "1 / sqrt(x).",
+TC_FUNCTION(rsqrt, Plain, "1 / sqrt(x).",
             "Computed in float32 and rounded once to the dtype of x. NaN below 0, infinity at 0.",
             kX, kFloats, kLikeX, unary<O::rsqrt>)
-TC_FUNCTION(round, ElementwiseOptions, "The nearest whole number, half-way cases to even.",
+TC_FUNCTION(round, Plain, "The nearest whole number, half-way cases to even.",
             "Exact. NaN and infinities stay.", kX, kFloats, kLikeX, unary<O::round>)
-TC_FUNCTION(isnan, ElementwiseOptions, "Whether x is NaN.", "bool of the shape of x.", kX, kFloats,
-            kTruthOfX,
-            [](Builder& b, Values x, const ElementwiseOptions&) { return b.is_nan(x[0]); })
-TC_FUNCTION(logical_not, ElementwiseOptions, "Whether x is 0.",
-            "Any number but 0 is true, NaN included.", kX, kNumbersAndBool, kTruthOfX,
-            [](Builder& b, Values x, const ElementwiseOptions&) { return b.logical_not(x[0]); })
-TC_FUNCTION(pow, ElementwiseOptions, "a to the power b.",
+TC_FUNCTION(isnan, Plain, "Whether x is NaN.", "bool of the shape of x.", kX, kFloats, kTruthOfX,
+            [](Builder& b, Values x, const Plain&) { return b.is_nan(x[0]); })
+TC_FUNCTION(logical_not, Plain, "Whether x is 0.", "Any number but 0 is true, NaN included.", kX,
+            kNumbersAndBool, kTruthOfX,
+            [](Builder& b, Values x, const Plain&) { return b.logical_not(x[0]); })
+TC_FUNCTION(pow, Plain, "a to the power b.",
             "As add. Floats as C's powf, a square as a product. Integers wrap; a negative exponent "
             "leaves the integer part: 1 or -1 of those two, else 0.",
-            kAB, kNumbers, kBroadcast, [](Builder& b, Values x, const ElementwiseOptions&) {
-              return b.arithmetic(O::pow, x[0], x[1]);
-            })
-TC_FUNCTION(equal, ElementwiseOptions, "Whether a == b.", kCompared, kAB, kNumbersAndBool,
-            kTruthOfBoth, compare<O::equal>)
-TC_FUNCTION(not_equal, ElementwiseOptions, "Whether a != b.", kCompared, kAB, kNumbersAndBool,
-            kTruthOfBoth, compare<O::not_equal>)
-TC_FUNCTION(less, ElementwiseOptions, "Whether a < b.", kCompared, kAB, kNumbers, kTruthOfBoth,
-            compare<O::less>)
-TC_FUNCTION(less_equal, ElementwiseOptions, "Whether a <= b.", kCompared, kAB, kNumbers,
-            kTruthOfBoth, compare<O::less_equal>)
-TC_FUNCTION(greater, ElementwiseOptions, "Whether a > b.", kCompared, kAB, kNumbers, kTruthOfBoth,
+            kAB, kNumbers, kBroadcast,
+            [](Builder& b, Values x, const Plain&) { return b.arithmetic(O::pow, x[0], x[1]); })
+TC_FUNCTION(equal, Plain, "Whether a == b.", kCompared, kAB, kNumbersAndBool, kTruthOfBoth,
+            compare<O::equal>)
+TC_FUNCTION(not_equal, Plain, "Whether a != b.", kCompared, kAB, kNumbersAndBool, kTruthOfBoth,
+            compare<O::not_equal>)
+TC_FUNCTION(less, Plain, "Whether a < b.", kCompared, kAB, kNumbers, kTruthOfBoth, compare<O::less>)
+TC_FUNCTION(less_equal, Plain, "Whether a <= b.", kCompared, kAB, kNumbers, kTruthOfBoth,
+            compare<O::less_equal>)
+TC_FUNCTION(greater, Plain, "Whether a > b.", kCompared, kAB, kNumbers, kTruthOfBoth,
             swapped<O::less>)
-TC_FUNCTION(greater_equal, ElementwiseOptions, "Whether a >= b.", kCompared, kAB, kNumbers,
-            kTruthOfBoth, swapped<O::less_equal>)
-TC_FUNCTION(logical_and, ElementwiseOptions, "Whether both are true.", kLogical, kAB,
-            kNumbersAndBool, kTruthOfBoth, [](Builder& b, Values x, const ElementwiseOptions&) {
-              return b.logical_and(x[0], x[1]);
-            })
-TC_FUNCTION(logical_or, ElementwiseOptions, "Whether one or both are true.", kLogical, kAB,
-            kNumbersAndBool, kTruthOfBoth, [](Builder& b, Values x, const ElementwiseOptions&) {
-              return b.logical_or(x[0], x[1]);
-            })
+TC_FUNCTION(greater_equal, Plain, "Whether a >= b.", kCompared, kAB, kNumbers, kTruthOfBoth,
+            swapped<O::less_equal>)
+TC_FUNCTION(logical_and, Plain, "Whether both are true.", kLogical, kAB, kNumbersAndBool,
+            kTruthOfBoth,
+            [](Builder& b, Values x, const Plain&) { return b.logical_and(x[0], x[1]); })
+TC_FUNCTION(logical_or, Plain, "Whether one or both are true.", kLogical, kAB, kNumbersAndBool,
+            kTruthOfBoth,
+            [](Builder& b, Values x, const Plain&) { return b.logical_or(x[0], x[1]); })
 TC_FUNCTION(
-    where, ElementwiseOptions, "a where the condition holds, else b.",
+    where, Plain, "a where the condition holds, else b.",
     "All three broadcast by NumPy's rule. The condition is bool; a and b have one dtype, or "
     "are numbers that take their common one, as add has it.",
     (std::vector<op::Parameter>{
         {"condition", "bool"}, {"a", "where it holds"}, {"b", "elsewhere"}}),
     kTruth, "the broadcast shape, of the common dtype of a and b",
-    [](Builder& b, Values x, const ElementwiseOptions&) { return b.where(x[0], x[1], x[2]); })
+    [](Builder& b, Values x, const Plain&) { return b.where(x[0], x[1], x[2]); })
 TC_FUNCTION(clip, ClipOptions, "x, at least min and at most max.",
             "Exact; the bounds are rounded to the dtype of x, where max is below min it wins. NaN "
             "stays NaN.",
-            kX, kNumbers, kLikeX, clip,
+            kX, kNumbers, kLikeX, clipped,
             {op::positional(op::option("min", &ClipOptions::min, "lowest value; None: no bound")),
              op::positional(op::option("max", &ClipOptions::max, "highest value; None: no bound"))})
 #undef TC_FUNCTION
 
+}  // namespace definitions
 }  // namespace
 
 op::OperatorList function_operators() {
-  return {
-      new op::OperatorOf(abs_definition()),           new op::OperatorOf(log_definition()),
-      new op::OperatorOf(sqrt_definition()),          new op::OperatorOf(rsqrt_definition()),
-      new op::OperatorOf(round_definition()),         new op::OperatorOf(isnan_definition()),
-      new op::OperatorOf(pow_definition()),           new op::OperatorOf(equal_definition()),
-      new op::OperatorOf(not_equal_definition()),     new op::OperatorOf(less_definition()),
-      new op::OperatorOf(less_equal_definition()),    new op::OperatorOf(greater_definition()),
-      new op::OperatorOf(greater_equal_definition()), new op::OperatorOf(logical_and_definition()),
-      new op::OperatorOf(logical_or_definition()),    new op::OperatorOf(logical_not_definition()),
-      new op::OperatorOf(where_definition()),         new op::OperatorOf(clip_definition())};
+  namespace d = definitions;
+  return op::registered(d::abs, d::log, d::sqrt, d::rsqrt, d::round, d::isnan, d::pow, d::equal,
+                        d::not_equal, d::less, d::less_equal, d::greater, d::greater_equal,
+                        d::logical_and, d::logical_or, d::logical_not, d::where, d::clip);
 }
 
 }  // namespace kernel::elementwise
 
-#define TC_DEFINE_UNARY(op_name, Options)                                                         \
-  void op_name(const TensorView& out, const TensorView& x, const Options& options) {              \
-    op::run(kernel::elementwise::op_name##_definition(), out, {x}, options);                      \
-  }                                                                                               \
-  Tensor op_name(const TensorView& x, const Options& options) {                                   \
-    return std::move(op::allocate(kernel::elementwise::op_name##_definition(), {x}, options)[0]); \
-  }
-#define TC_DEFINE_BINARY(op_name)                                                               \
-  void op_name(const TensorView& out, const TensorView& a, const TensorView& b,                 \
-               const ElementwiseOptions& options) {                                             \
-    op::run(kernel::elementwise::op_name##_definition(), out, {a, b}, options);                 \
-  }                                                                                             \
-  Tensor op_name(const TensorView& a, const TensorView& b, const ElementwiseOptions& options) { \
-    return std::move(                                                                           \
-        op::allocate(kernel::elementwise::op_name##_definition(), {a, b}, options)[0]);         \
-  }
 TC_DEFINE_UNARY(abs, ElementwiseOptions)
 TC_DEFINE_UNARY(log, ElementwiseOptions)
 TC_DEFINE_UNARY(sqrt, ElementwiseOptions)
@@ -267,17 +221,15 @@ TC_DEFINE_BINARY(greater)
 TC_DEFINE_BINARY(greater_equal)
 TC_DEFINE_BINARY(logical_and)
 TC_DEFINE_BINARY(logical_or)
-#undef TC_DEFINE_UNARY
-#undef TC_DEFINE_BINARY
 
 void where(const TensorView& out, const TensorView& condition, const TensorView& a,
            const TensorView& b, const ElementwiseOptions& options) {
-  op::run(kernel::elementwise::where_definition(), out, {condition, a, b}, options);
+  op::run(kernel::elementwise::definitions::where, out, {condition, a, b}, options);
 }
 Tensor where(const TensorView& condition, const TensorView& a, const TensorView& b,
              const ElementwiseOptions& options) {
   return std::move(
-      op::allocate(kernel::elementwise::where_definition(), {condition, a, b}, options)[0]);
+      op::allocate(kernel::elementwise::definitions::where, {condition, a, b}, options)[0]);
 }
 
 }  // namespace tensorcraft

@@ -110,7 +110,7 @@ struct Functor<Operation::gelu_tanh> {
   }
 };
 
-// The functor where the result has 2 bytes: formulas that are some units in the last place of a
+// The functor if the result has 2 bytes: formulas that are some units in the last place of a
 // float off, which is far behind the digits that are left, and cost half.
 template <Operation operation>
 struct ShortFunctor : Functor<operation> {};
@@ -268,7 +268,7 @@ struct Functor<Operation::less_equal> {
   }
 };
 
-// Arithmetic is float32 where the result is a float, else the result's own integer type.
+// Arithmetic is float32 if the result is a float, else the result's own integer type.
 template <class T>
 struct Computed {
   using type = float;

@@ -73,7 +73,7 @@ TC_HOST_CLONES void row_swish(float* y, const float* x, float beta, int64_t n) {
   map(y, x, n, [=](float v) { return v / (1.0f + host::exp(-(beta * v))); });
 }
 
-// Wraps; the integer part where the exponent is negative.
+// Wraps; the integer part if the exponent is negative.
 int64_t integer_power(int64_t base, int64_t exponent) {
   if (exponent < 0) return base == 1 || (base == -1 && exponent % 2 == 0) ? 1 : base == -1 ? -1 : 0;
   uint64_t power = 1;

@@ -4,13 +4,13 @@
 
 namespace tensorcraft::kernel::elementwise {
 
-// What an operation does to elements on the host; `b` is not read where there is one input.
+// What an operation does to elements on the host; `b` is not read if there is one input.
 // n floats next to each other, as vector code; y may be a or b.
 void compute(Operation operation, float* y, const float* a, const float* b, float alpha, int64_t n);
 // Integers, which wrap: n next to each other, and one.
 void compute(Operation operation, int64_t* y, const int64_t* a, const int64_t* b, int64_t n);
 int64_t compute(Operation operation, int64_t a, int64_t b);
-// Of a comparison.
+// Whether a comparison holds.
 template <class T>
 bool holds(Operation operation, T a, T b) {
   if (operation == Operation::equal) return a == b;

@@ -37,7 +37,7 @@ struct Function {
   Form form;
   Operation operation;
   int least, most;       // arguments
-  double parameter = 0;  // where it is not given
+  double parameter = 0;  // if it is not given
 };
 
 constexpr Function kFunctions[] = {

@@ -4,8 +4,8 @@
 
 namespace tensorcraft::kernel::elementwise {
 
-// What is done to each element: first those of no input, then of one, of two and of three. Those
-// that table.hpp serves have rungs of their own; every one but fill and copy can be a step of an
+// What is done to each element: first those of no input, then of one, of two and of three. Those of
+// elementwise.cpp have rungs of their own; every one but fill and copy can be a step of an
 // expression (program.cuh).
 enum class Operation : int {
   fill,
@@ -45,7 +45,7 @@ TC_HOST_DEVICE constexpr int num_inputs(Operation o) {
   return o == Operation::fill ? 0 : o < Operation::add ? 1 : o < Operation::where ? 2 : 3;
 }
 
-// Run time: inputs are broadcast to the shape of out, `b` is unused where there is one input. The
+// Run time: inputs are broadcast to the shape of out, `b` is unused if there is one input. The
 // maps give the offset of an element from its row-major index.
 struct Params {
   const void* a;

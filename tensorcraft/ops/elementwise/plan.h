@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/launch_plan.h"
+#include "tensorcraft/op/row_plan.h"
 #include "tensorcraft/ops/elementwise/params.h"
 
-#include <algorithm>
-
-// Which Config and grid each rung gets; host only.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::elementwise {
 
-using Launch = op::LaunchPlan<Config>;
+using Choice = op::Choice<Config>;
+
+// What the call says besides Params.
+struct Given {
+  Operation operation;
+  int widest;  // bytes of an element of the widest dtype
+};
 
 inline constexpr int kThreads = 256;
-
-// The map of `size` neighbours.
-constexpr RowMap contiguous_map(int64_t size) {
-  RowMap map{};
-  if (size == 1) return map;
-  map.size[0] = size;
-  map.stride[0] = 1;
-  map.axes = 1;
-  return map;
-}
 
 // `size` neighbours in every tensor; an operation with fewer than two inputs repeats the one
 // before.
 inline Params contiguous_params(const void* a, const void* b, void* out, int64_t size,
                                 float alpha = 0, uint64_t fill_value = 0) {
-  const RowMap map = contiguous_map(size);
+  const RowMap map = op::contiguous_rows(size, 1);
   return {.a = a,
           .b = b,
           .out = out,
@@ -38,12 +32,14 @@ inline Params contiguous_params(const void* a, const void* b, void* out, int64_t
           .fill_value = fill_value};
 }
 
-inline Launch naive_launch(Operation operation, int64_t size, bool nested) {
-  return {{.operation = operation, .threads = kThreads, .vectors = 1, .nested = nested},
-          div_ceil(size, int64_t(kThreads))};
+inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
+  const bool nested = p.a_map.axes > 1 || p.b_map.axes > 1 || p.out_map.axes > 1;
+  return op::Start<Config>{
+      {.operation = given.operation, .threads = kThreads, .vectors = 1, .nested = nested},
+      div_ceil(p.size, int64_t(kThreads))};
 }
 
-// Where there are many elements, the widest of `widest` bytes: accesses a thread has in flight. A
+// If there are many elements, the widest of `widest` bytes: accesses a thread has in flight. A
 // second input takes registers for each of a thread's elements, so there are at most 16: more of
 // them would leave too few threads on an SM. A formula takes code for each, which is compiled; of
 // the blocks that were tried for them (README), those of 4 KiB come closest to a copy.
@@ -56,19 +52,52 @@ constexpr Config many_config(Operation operation, int widest) {
   return {.operation = operation, .threads = kThreads, .vectors = vectors};
 }
 
-// Few elements spread over all SMs rather than fill a thread.
-inline Launch vectorized_launch(Operation operation, int64_t size, int widest, int num_sms,
-                                bool single_a = false, bool single_b = false) {
-  constexpr int kBlocksPerSm = 4;
-  const auto of_block = [widest](const Config& c) {
-    return int64_t(16 / widest) * c.threads * c.vectors;
-  };
-  Config config = many_config(operation, widest);
-  if (size < of_block(config) * kBlocksPerSm * num_sms)
-    config = {.operation = operation, .threads = kThreads, .vectors = 1};
-  config.single_a = single_a;
-  config.single_b = single_b;
-  return {config, div_ceil(size, of_block(config))};
+// Elements that a block takes in vectors of 16 bytes.
+template <class SomeConfig>
+constexpr int64_t block_elements(const SomeConfig& c, int widest) {
+  return int64_t(16 / widest) * c.threads * c.vectors;
 }
+
+// Few elements spread over all SMs rather than fill a thread.
+constexpr Config vector_config(Operation operation, int64_t size, int widest, int num_sms) {
+  constexpr int kBlocksPerSm = 4;
+  const Config many = many_config(operation, widest);
+  if (size >= block_elements(many, widest) * kBlocksPerSm * num_sms) return many;
+  return {.operation = operation, .threads = kThreads, .vectors = 1};
+}
+
+// One element that all of the output shares?
+inline bool is_single(const Params& p, const RowMap& map) {
+  return p.size > 1 && map.axes == 1 && map.stride[0] == 0;
+}
+
+inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu) {
+  const auto [operation, widest] = given;
+  const int inputs = num_inputs(operation);
+  const void* const addresses[] = {p.out, p.a, p.b};
+  const RowMap* const maps[] = {&p.out_map, &p.a_map, &p.b_map};
+  for (int i = 0; i <= inputs; ++i) {
+    if (i > 0 && is_single(p, *maps[i])) continue;
+    if (p.size > 1 && (maps[i]->axes != 1 || maps[i]->stride[0] != 1))
+      return op::refuse("every tensor must be contiguous or one element");
+    if (!op::is_vector_aligned(addresses[i]))
+      return op::refuse("every address must be a multiple of 16");
+  }
+  Config config = vector_config(operation, p.size, widest, gpu.num_sms);
+  config.single_a = inputs > 0 && is_single(p, p.a_map);
+  config.single_b = inputs > 1 && is_single(p, p.b_map);
+  return op::Start<Config>{config, div_ceil(p.size, block_elements(config, widest))};
+}
+
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "vectorized",
+     .file = "01_vectorized.cuh",
+     .idea = "16-byte accesses, several in flight in each thread",
+     .choose = vectorized},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread an element, any strides",
+     .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::elementwise

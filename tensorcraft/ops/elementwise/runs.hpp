@@ -78,7 +78,7 @@ void store(std::byte* to, const V* from, DType dtype, int64_t stride, int64_t n)
   });
 }
 
-// n elements as V: themselves where they are so in memory, else a copy in `buffer`.
+// n elements as V: themselves if they are so in memory, else a copy in `buffer`.
 template <class V>
 const V* read(const Runs& t, int64_t begin, int64_t n, V* buffer) {
   if (t.holds<V>()) return reinterpret_cast<const V*>(t.address(begin));

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/jit/entry.hpp"
+#include "tensorcraft/ops/elementwise/language.hpp"
+#include "tensorcraft/simt/instance.hpp"
+
+#include <string>
+#include <vector>
+
+namespace tensorcraft::kernel::elementwise {
+
+// A checked call. Inputs are broadcast to the shape of out; an operation with fewer than two
+// repeats the one before.
+struct Problem {
+  Operation operation;
+  TensorView out, a, b;
+  float alpha = 0;
+  double value = 0;  // of fill
+};
+// The same of an expression.
+struct ExpressionProblem {
+  Program program;
+  TensorView out;
+  std::vector<TensorView> inputs;
+};
+
+// As in device text.
+std::string_view word(Operation operation);
+
+// Host variants.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+void expression_cpu(const ExpressionProblem& q);
+void expression_reference(const ExpressionProblem& q);
+// out = condition ? a : b. All have the shape of out, a and b its kind.
+void reference_where(const TensorView& out, const TensorView& condition, const TensorView& a,
+                     const TensorView& b);
+
+// What of each rung the SIMT device has: all of `naive`, some for every path of `vectorized`. Of
+// expressions it has what interprets them, since it cannot compile text that is made at run time.
+simt::OperatorInstances instances();
+simt::OperatorInstances expression_instances();
+
+// What the interpreting kernel is given.
+InterpretedParams interpreted_params(const Program& program, const ExpressionParams& params);
+
+// The rungs of one program, as device text that is made at its first use and kept: programs that
+// differ in numbers or names alone share it.
+struct ExpressionRungs {
+  jit::Rung fused, strided;
+};
+const ExpressionRungs& rungs_of(const Program& program);
+// A program whose text the header of that name is, for tools that run kernels without a compiler;
+// null if no expression made it.
+const Program* program_of_header(std::string_view header);
+// The text: a struct Expression, and the rungs for it.
+std::string device_text(const Program& program);
+
+inline constexpr ConfigField kExpressionFields[] = {
+    {"threads"}, {"vectors"}, {"shared"}, {"nested"}, {"wide"}};
+
+}  // namespace tensorcraft::kernel::elementwise
