@@ -12,38 +12,11 @@ namespace detail::gather {
 
 using namespace kernel::gather;
 
-template <class Id, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    gather_vectorized(const __grid_constant__ Params p) {
-  begin_kernel();
-  vectorized<Id, int64_t, C::value.config>(p);
-}
-template <class Id, class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    gather_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<Id, T, C::value.config>(p);
-}
-
-template <class Id>
-struct Vectorized {
-  static constexpr std::array list{Instance<Config>{{.vector = 2}},
+inline constexpr std::array kUnits{Instance<Config>{{.vector = 2}},
                                    Instance<Config>{{.vector = 2, .vectors = 4}},
                                    Instance<Config>{{.vector = 2, .wide = 1}},
                                    Instance<Config>{{.vector = 2, .vectors = 4, .wide = 1}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &gather_vectorized<Id, C>;
-  }
-};
-template <class Id, class T>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{}, Instance<Config>{{.wide = 1}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &gather_naive<Id, T, C>;
-  }
-};
+inline constexpr std::array kElements{Instance<Config>{}, Instance<Config>{{.wide = 1}}};
 
 }  // namespace detail::gather
 
@@ -56,23 +29,16 @@ std::string_view launch_take(const T* x, const Id* indices, T* out, int64_t oute
                              int64_t axis_size, int64_t inner, int64_t count,
                              cudaStream_t stream = nullptr, DebugInfo where = {}) {
   namespace g = detail::gather;
-  validate_size("launch_take", "outer", outer);
-  validate_size("launch_take", "axis_size", axis_size);
-  validate_size("launch_take", "inner", inner);
-  validate_size("launch_take", "count", count);
+  validate_sizes("launch_take",
+                 {{"outer", outer}, {"axis_size", axis_size}, {"inner", inner}, {"count", count}});
   if (outer == 0 || inner == 0 || count == 0) return {};
   if (axis_size > 0) validate_pointer("launch_take", "x", x);
-  validate_pointer("launch_take", "indices", indices);
-  validate_pointer("launch_take", "out", out);
-  const g::Gather taken =
-      g::take_rows(x, indices, out, sizeof(T), 0, outer, axis_size, inner, count);
-  if (g::unit_bytes(taken) == g::kVectorBytes) {
-    const int num_sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
-    return launch_or_fail<g::Vectorized<Id>>("vectorized", g::vectorized_launch(taken, num_sms),
-                                             g::vectorized_params(taken), stream, where);
-  }
-  return launch_or_fail<g::Naive<Id, detail::Bits<sizeof(T)>>>(
-      "naive", g::naive_launch(taken), g::naive_params(taken), stream, where);
+  validate_arrays("launch_take", {{"indices", indices}, {"out", out}});
+  return launch_ladder(g::kRungs,
+                       g::contiguous_params(x, indices, out, outer, axis_size, inner, count),
+                       g::Given{sizeof(T)}, stream, where,
+                       Kernels<g::Vectorized, g::kUnits, Id, int64_t>{"vectorized"},
+                       Kernels<g::Naive, g::kElements, Id, detail::Bits<sizeof(T)>>{"naive"});
 }
 
 }  // namespace tensorcraft::kernels

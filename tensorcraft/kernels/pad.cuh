@@ -14,37 +14,10 @@ namespace detail::pad {
 
 using namespace kernel::pad;
 
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    pad_vectorized(const __grid_constant__ Params p) {
-  begin_kernel();
-  vectorized<T, C::value.config>(p);
-}
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    pad_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<T, C::value.config>(p);
-}
-
-template <class T>
-struct Vectorized {
-  static constexpr std::array list{Instance<Config>{}, Instance<Config>{{.vectors = 2}},
+inline constexpr std::array kUnits{Instance<Config>{}, Instance<Config>{{.vectors = 2}},
                                    Instance<Config>{{.wide = 1}},
                                    Instance<Config>{{.vectors = 2, .wide = 1}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &pad_vectorized<T, C>;
-  }
-};
-template <class T>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{}, Instance<Config>{{.wide = 1}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &pad_naive<T, C>;
-  }
-};
+inline constexpr std::array kElements{Instance<Config>{}, Instance<Config>{{.wide = 1}}};
 
 }  // namespace detail::pad
 
@@ -52,12 +25,12 @@ struct Naive {
 struct PadAxis {
   int64_t size;    // of x
   int64_t before;  // in front of it
-  int64_t after;   // after it
+  int64_t after;   // behind it
 };
 
 // out = x with a margin of `value`, both dense and row-major, of 1 to 8 axes. T: any type of 1, 2,
-// 4 or 8 bytes. Returns the name of the variant, empty if there is nothing to do. Errors and stream
-// as launch_softmax.
+// 4 or 8 bytes. Returns the name of the variant, empty if there is nothing to do. Errors and
+// stream as launch_softmax.
 template <class T>
 std::string_view launch_pad(const T* x, T* out, std::initializer_list<PadAxis> axes, T value,
                             cudaStream_t stream = nullptr, DebugInfo where = {}) {
@@ -68,9 +41,8 @@ std::string_view launch_pad(const T* x, T* out, std::initializer_list<PadAxis> a
   int64_t inside = 1, all = 1, padded = 0;
   int rank = 0;
   for (const PadAxis& axis : axes) {
-    validate_size("launch_pad", "size", axis.size);
-    validate_size("launch_pad", "before", axis.before);
-    validate_size("launch_pad", "after", axis.after);
+    validate_sizes("launch_pad",
+                   {{"size", axis.size}, {"before", axis.before}, {"after", axis.after}});
     shape[rank] = axis.size;
     before[rank] = axis.before;
     after[rank++] = axis.after;
@@ -86,12 +58,9 @@ std::string_view launch_pad(const T* x, T* out, std::initializer_list<PadAxis> a
   using Bits = detail::Bits<sizeof(T)>;
   const auto bits = uint64_t(std::make_unsigned_t<Bits>(bit_cast<Bits>(value)));
   const d::Params p = d::contiguous_params(x, out, bits, rank, before, after, shape);
-  if (d::vectorized_problem(p, sizeof(T)).empty()) {
-    const int num_sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
-    return launch_or_fail<d::Vectorized<Bits>>(
-        "vectorized", d::vectorized_launch(p, sizeof(T), num_sms), p, stream, where);
-  }
-  return launch_or_fail<d::Naive<Bits>>("naive", d::naive_launch(p), p, stream, where);
+  return launch_ladder(d::kRungs, p, d::Given{sizeof(T)}, stream, where,
+                       Kernels<d::Vectorized, d::kUnits, Bits>{"vectorized"},
+                       Kernels<d::Naive, d::kElements, Bits>{"naive"});
 }
 
 }  // namespace tensorcraft::kernels

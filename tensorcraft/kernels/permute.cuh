@@ -12,21 +12,8 @@ namespace detail::permute {
 
 using namespace kernel::permute;
 
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    permute_tiled(const __grid_constant__ Params p) {
-  begin_kernel();
-  tiled<T, C::value.config>(p);
-}
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    permute_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<T, C::value.config>(p);
-}
-
 template <class T>
-struct Tiled {
+struct Tiles {
   static constexpr int unit = int(16 / sizeof(T)), large = sizeof(T) == 8 ? 32 : 128 / sizeof(T),
                        tile = sizeof(T) == 4 ? 64 : large;
   static constexpr std::array list{
@@ -38,19 +25,8 @@ struct Tiled {
       Instance<Config>{{.vector_in = unit, .tile = large}},
       Instance<Config>{{.vector_out = unit, .tile = large}},
       Instance<Config>{{.tile = large}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &permute_tiled<T, C>;
-  }
 };
-template <class T>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{}, Instance<Config>{{.wide = 1}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &permute_naive<T, C>;
-  }
-};
+inline constexpr std::array kElements{Instance<Config>{}, Instance<Config>{{.wide = 1}}};
 
 }  // namespace detail::permute
 
@@ -63,20 +39,13 @@ std::string_view launch_transpose(const T* in, T* out, int64_t rows, int64_t col
                                   DebugInfo where = {}) {
   namespace p = detail::permute;
   using Word = detail::Bits<sizeof(T)>;
-  validate_size("launch_transpose", "rows", rows);
-  validate_size("launch_transpose", "cols", cols);
-  validate_size("launch_transpose", "count", count);
+  validate_sizes("launch_transpose", {{"rows", rows}, {"cols", cols}, {"count", count}});
   if (rows == 0 || cols == 0 || count == 0) return {};
-  validate_pointer("launch_transpose", "in", in);
-  validate_pointer("launch_transpose", "out", out);
-  const p::Move m = p::transpose_move(in, out, sizeof(T), count, rows, cols);
-  if (p::tiled_problem(m).empty() && p::tiled_waste(m).empty()) {
-    const int num_sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
-    return launch_or_fail<p::Tiled<Word>>("tiled", p::tiled_launch(m, num_sms),
-                                          p::tiled_params(m, num_sms), stream, where);
-  }
-  return launch_or_fail<p::Naive<Word>>("naive", p::naive_launch(m), p::naive_params(m), stream,
-                                        where);
+  validate_arrays("launch_transpose", {{"in", in}, {"out", out}});
+  return launch_ladder(p::kRungs, p::contiguous_params(in, out, count, rows, cols),
+                       p::Given{sizeof(T)}, stream, where,
+                       Kernels<p::Tiled, p::Tiles<Word>::list, Word>{"tiled"},
+                       Kernels<p::Naive, p::kElements, Word>{"naive"});
 }
 
 }  // namespace tensorcraft::kernels

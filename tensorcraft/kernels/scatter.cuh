@@ -13,66 +13,29 @@ namespace detail::scatter {
 
 using namespace kernel::scatter;
 
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    scatter_claimed(const __grid_constant__ Params p) {
-  begin_kernel();
-  claimed<T, C::value.config>(p);
-}
-template <class T, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    scatter_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<T, C::value.config>(p);
-}
-
-template <class T>
-struct Claimed {
+// What of claimed places updates of elements of so many bytes.
+template <size_t bytes>
+struct Placed {
   static constexpr std::array list{
       Instance<Config>{{.entries = kPlaceEntries}},
-      Instance<Config>{{.entries = kPlaceEntries, .vector = kUnitBytes / int(sizeof(T))}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &scatter_claimed<T, C>;
-  }
+      Instance<Config>{{.entries = kPlaceEntries, .vector = kUnitBytes / int(bytes)}}};
 };
-template <class T>
-struct Combined {
-  static constexpr std::array list{Instance<Config>{{.entries = kCombineEntries, .combines = 1}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &scatter_claimed<T, C>;
-  }
-};
-template <class T>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{}, Instance<Config>{{.wide = 1}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &scatter_naive<T, C>;
-  }
-};
+inline constexpr std::array kCombined{
+    Instance<Config>{{.entries = kCombineEntries, .combines = 1}}};
+inline constexpr std::array kElements{Instance<Config>{}, Instance<Config>{{.wide = 1}}};
 
-// `Set` holds what claimed is compiled for, `Element` what naive moves.
-template <class Set, class Element>
+// Checks, chooses and launches; kList holds what claimed is compiled for, for elements T.
+template <class T, const auto& kList>
 std::string_view launch(const char* name, const Params& p, int64_t outer, int64_t inner,
                         cudaStream_t stream, DebugInfo where) {
-  validate_size(name, "outer", outer);
-  validate_size(name, "size", p.size);
-  validate_size(name, "inner", inner);
-  validate_size(name, "count", p.num_updates);
+  validate_sizes(name,
+                 {{"outer", outer}, {"size", p.size}, {"inner", inner}, {"count", p.num_updates}});
   if (outer == 0 || p.size == 0 || inner == 0) return {};
-  validate_pointer(name, "x", p.x);
-  validate_pointer(name, "out", p.out);
-  if (p.num_updates > 0) {
-    validate_pointer(name, "indices", p.indices);
-    validate_pointer(name, "updates", p.updates);
-  }
-  const int num_sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
-  if (claimed_problem(p, num_sms).empty() && claimed_doubt(p).empty())
-    return launch_or_fail<Set>("claimed", claimed_launch(p, sizeof(Element), num_sms),
-                               claimed_params(p, num_sms), stream, where);
-  return launch_or_fail<Naive<Element>>("naive", naive_launch(p), p, stream, where);
+  validate_arrays(name, {{"x", p.x}, {"out", p.out}});
+  if (p.num_updates > 0) validate_arrays(name, {{"indices", p.indices}, {"updates", p.updates}});
+  return launch_ladder(kRungs, p, Given{sizeof(T)}, stream, where,
+                       Kernels<Claimed, kList, T>{"claimed"},
+                       Kernels<Naive, kElements, T>{"naive"});
 }
 
 }  // namespace detail::scatter
@@ -80,15 +43,14 @@ std::string_view launch(const char* name, const Params& p, int64_t outer, int64_
 // out is x, but out[o, indices[o, j, i], i] = updates[o, j, i], for dense arrays: x and out are
 // [outer, size, inner], indices and updates [outer, count, inner]. Of several updates of one place
 // the last one stays; an update whose index is not in [-size, size) is left out. out may be x. T:
-// any type of 1, 2, 4 or 8 bytes; Id: int32_t or int64_t. Returns the name of the variant, empty if
-// there is nothing to do. Errors and stream as launch_softmax.
+// any type of 1, 2, 4 or 8 bytes; Id: int32_t or int64_t. Returns the name of the variant, empty
+// if there is nothing to do. Errors and stream as launch_softmax.
 template <class T, class Id>
 std::string_view launch_scatter(const T* x, const Id* indices, const T* updates, T* out,
                                 int64_t outer, int64_t size, int64_t inner, int64_t count,
                                 cudaStream_t stream = nullptr, DebugInfo where = {}) {
   namespace s = detail::scatter;
-  using Bits = detail::Bits<sizeof(T)>;
-  return s::launch<s::Claimed<Bits>, Bits>(
+  return s::launch<detail::Bits<sizeof(T)>, s::Placed<sizeof(T)>::list>(
       "launch_scatter",
       s::contiguous_params(x, indices, updates, out, sizeof(Id), s::Operation::none, outer, size,
                            inner, count),
@@ -103,10 +65,10 @@ std::string_view launch_scatter_combined(const T* x, const Id* indices, const T*
                                          cudaStream_t stream = nullptr, DebugInfo where = {}) {
   namespace s = detail::scatter;
   static_assert(operation != s::Operation::none, "launch_scatter places updates");
-  return s::launch<s::Combined<T>, T>("launch_scatter_combined",
-                                      s::contiguous_params(x, indices, updates, out, sizeof(Id),
-                                                           operation, outer, size, inner, count),
-                                      outer, inner, stream, where);
+  return s::launch<T, s::kCombined>("launch_scatter_combined",
+                                    s::contiguous_params(x, indices, updates, out, sizeof(Id),
+                                                         operation, outer, size, inner, count),
+                                    outer, inner, stream, where);
 }
 
 }  // namespace tensorcraft::kernels

@@ -272,9 +272,10 @@ TEST(CompiledSets, HoldEveryTranspose) {
   namespace p = detail::permute;
   for (const int64_t rows : {16, 17, 64, 4096})
     for (const int64_t cols : {16, 33, 4096}) {
-      const auto m = p::transpose_move(kArray, kArray, 4, 2, rows, cols);
-      EXPECT_TRUE(is_compiled<p::Tiled<int32_t>>(p::tiled_launch(m, 132))) << rows << " " << cols;
-      EXPECT_TRUE(is_compiled<p::Naive<int32_t>>(p::naive_launch(m)));
+      const auto m = p::contiguous_params(kArray, kArray, 2, rows, cols);
+      const p::Choice tiled = p::tiled(m, {4}, {.num_sms = 132});
+      EXPECT_TRUE(is_in(p::Tiles<int32_t>::list, tiled.start)) << rows << " " << cols;
+      EXPECT_TRUE(is_in(p::kElements, p::naive(m, {4}, {}).start));
     }
 }
 
@@ -285,16 +286,17 @@ TEST(CompiledSets, HoldEveryMarginAndEveryScatter) {
     for (const int64_t m : {16, 64, 100000}) {
       const int64_t shape[] = {m, n}, width[] = {1, 2};
       const auto p = d::contiguous_params(kArray, kArray, 0, 2, width, width, shape);
-      EXPECT_TRUE(is_compiled<d::Vectorized<int32_t>>(d::vectorized_launch(p, 4, 132)));
-      EXPECT_TRUE(is_compiled<d::Naive<int32_t>>(d::naive_launch(p)));
+      const op::Gpu gpu{.num_sms = 132};
+      EXPECT_TRUE(is_in(d::kUnits, d::vectorized(p, {4}, gpu).start));
+      EXPECT_TRUE(is_in(d::kElements, d::naive(p, {4}, gpu).start));
       for (const int64_t inner : {1, 64}) {
         const auto q = s::contiguous_params(kArray, kArray, kArray, kArray, 4, s::Operation::none,
                                             m, n, inner, 3);
-        EXPECT_TRUE(is_compiled<s::Claimed<int32_t>>(s::claimed_launch(q, 4, 132)));
-        EXPECT_TRUE(is_compiled<s::Naive<int32_t>>(s::naive_launch(q)));
+        EXPECT_TRUE(is_in(s::Placed<4>::list, s::claimed(q, {4}, gpu).start));
+        EXPECT_TRUE(is_in(s::kElements, s::naive(q, {4}, gpu).start));
         auto sum = q;
         sum.operation = s::Operation::add;
-        EXPECT_TRUE(is_compiled<s::Combined<float>>(s::claimed_launch(sum, 4, 132)));
+        EXPECT_TRUE(is_in(s::kCombined, s::claimed(sum, {4}, gpu).start));
       }
     }
 }
@@ -404,12 +406,12 @@ TEST(CompiledSets, HoldEveryRowOfWhichTheLargestAreWanted) {
   namespace t = detail::topk;
   for (int64_t cols = 1; cols <= 512; ++cols) {
     const auto p = t::contiguous_params(kArray, kArray, nullptr, 5, cols, 1);
-    EXPECT_TRUE(t::warp_problem(p).empty()) << cols;
-    EXPECT_TRUE(is_compiled<t::Warp<bf16>>(t::warp_launch(p))) << cols;
+    const t::Choice warp = t::warp(p, {}, {});
+    EXPECT_TRUE(warp.refusal.empty() && is_in(t::kWarps, warp.start)) << cols;
   }
   const auto p = t::contiguous_params(kArray, kArray, nullptr, 5, 513, 1);
-  EXPECT_FALSE(t::warp_problem(p).empty());
-  EXPECT_TRUE(is_compiled<t::Block<bf16>>(t::block_launch(p)));
+  EXPECT_FALSE(t::warp(p, {}, {}).refusal.empty());
+  EXPECT_TRUE(is_in(t::kBlocks, t::block(p, {}, {}).start));
 }
 
 TEST(CompiledSets, HoldTheWidthsOfTokensAndBlocks) {

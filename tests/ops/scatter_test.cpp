@@ -203,11 +203,13 @@ TEST(ScatterPlan, TilesCoverEveryPlaceOfEveryLine) {
           EXPECT_EQ(p.num_lines, outer * inner);
           EXPECT_TRUE(size == 1 || (p.is_axis_inner != 0) == (inner == 1));
           for (const int sms : {1, 132}) {
-            const auto tile = s::claimed_params(p, sms);
-            const auto launch = s::claimed_launch(p, 4, sms);
-            EXPECT_LE(int64_t(1) << (tile.log2_lines + tile.log2_places), launch.config.entries);
+            const s::Given given{.element_bytes = 4};
+            auto tile = p;
+            s::choose_tile(tile, given, {.num_sms = sms});
+            const auto start = s::claimed(p, given, {.num_sms = sms}).start;
+            EXPECT_LE(int64_t(1) << (tile.log2_lines + tile.log2_places), start.config.entries);
             EXPECT_GE(int64_t(tile.axis_tiles) << tile.log2_places, size);
-            EXPECT_GE(launch.blocks / tile.axis_tiles << tile.log2_lines, p.num_lines);
+            EXPECT_GE(start.blocks / tile.axis_tiles << tile.log2_lines, p.num_lines);
             EXPECT_LT((int64_t(1) << tile.log2_lines), 2 * p.num_lines);
           }
         }

@@ -5,10 +5,8 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/gather/gather_cpu.hpp"
-#include "tensorcraft/ops/gather/gather_simt.hpp"
-#include "tensorcraft/ops/gather/params.h"
 #include "tensorcraft/ops/gather/plan.h"
+#include "tensorcraft/ops/gather/problem.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -17,72 +15,49 @@ namespace tensorcraft {
 namespace kernel::gather {
 namespace {
 
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::gather::Config{.threads = ", c.threads,
-              ", .vector = ", c.vector, ", .vectors = ", c.vectors, ", .wide = ", c.wide, "}");
-}
+constexpr ConfigField kFields[] = {{"threads"}, {"vector"}, {"vectors"}, {"wide"}};
 
-constexpr std::string_view kParams = "tensorcraft::kernel::gather::Params";
-const jit::Rung kNaive{"tensorcraft/ops/gather/00_naive.cuh", "tensorcraft::kernel::gather::naive",
-                       kParams, config_text, naive_instances};
-const jit::Rung kVectorized{"tensorcraft/ops/gather/01_vectorized.cuh",
-                            "tensorcraft::kernel::gather::vectorized", kParams, config_text,
-                            vectorized_instances};
-
-// NaN, or 0 where the dtype has none, in each element of 8 bytes.
+// NaN, or 0 if the dtype has none, in each element of 8 bytes.
 uint64_t missing_bits(DType dtype) {
   if (!is_floating(dtype)) return 0;
   constexpr uint64_t nan_by_size[] = {0x7f7f7f7f7f7f7f7f, 0x7fff7fff7fff7fff, 0x7fffffff7fffffff};
   return nan_by_size[std::countr_zero(dtype_bytes(dtype))];
 }
 
-Gather gather_of(const Problem& q) {
-  Gather g{.x = q.x.data(),
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  const Given given{int(dtype_bytes(q.x.dtype()))};
+  Params p{.x = q.x.data(),
            .indices = q.indices.data(),
            .out = q.out.data(),
            .axes = {},
+           .count = q.out.size(),
            .axis_size = q.axis_size,
            .x_step = q.x_step,
-           .missing = missing_bits(q.x.dtype()),
-           .element_bytes = int(dtype_bytes(q.x.dtype()))};
+           .missing = missing_bits(q.x.dtype())};
   for (int i = 0; i < q.out.rank(); ++i)
-    add_axis(g.axes, q.out.shape(i), q.out.stride(i), q.indices.stride(i), q.x.stride(i));
-  return g;
+    add_axis(p.axes, q.out.shape(i), q.out.stride(i), q.indices.stride(i), q.x.stride(i));
+  return {p, given, {q.indices.dtype(), op::moved_as(given.element_bytes)}};
 }
 
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Gather g = gather_of(q);
-  return op::make_plan(kNaive, {q.indices.dtype(), op::moved_as(g.element_bytes)}, naive_launch(g),
-                       naive_params(g));
+// The kernel of units has the type of their size.
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
+  if (rung != "vectorized") return;
+  const auto call = rung_call(q);
+  plan.first().kernel.types[1] = op::moved_as(std::min(unit_bytes(call.params, call.given), 8));
 }
 
-op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
-  const Gather g = gather_of(q);
-  return op::make_plan(kVectorized, {q.indices.dtype(), op::moved_as(std::min(unit_bytes(g), 8))},
-                       vectorized_launch(g, device.num_sms), vectorized_params(g));
-}
+const auto kLadder = op::make_ladder<rung_call, kRungs, instances, complete>("gather", kFields);
 
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
-
-const op::Variant<Problem> kTable[] = {
-    {"vectorized", "units of up to 16 bytes, several indices in flight in each thread",
-     DeviceType::cuda, always, nullptr, plan_vectorized},
-    {"naive", "one thread an element", DeviceType::cuda, always, nullptr, plan_naive},
-    {"cpu", "runs over all cores", DeviceType::cpu, always, cpu},
-    {"reference", "obvious loops", DeviceType::cpu, always, reference},
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "runs over all cores", .run = cpu},
+    {.name = "reference", .idea = "obvious loops", .run = reference},
 };
-
-const std::vector<DType> kAll = {DType::float32,       DType::float16,     DType::bfloat16,
-                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8,
-                                 DType::int16,         DType::int32,       DType::int64,
-                                 DType::uint8,         DType::bool_};
 
 void check_indices(std::string_view op, const TensorView& indices) {
   op::check_dtype(op, "indices", indices, {DType::int32, DType::int64});
 }
 
-// A tensor as if it had the shape of out; axes of stride 0 do not move in it.
+// A tensor as if it had the shape of out; strides of 0 do not move in it.
 TensorView seen_as(const TensorView& t, const Dims& shape, const Dims& strides) {
   return {t.data(), t.dtype(), shape, strides, t.device(), Access::read_only};
 }
@@ -170,7 +145,7 @@ Problem check(const op::Call<typename Op::Options>& call) {
 }
 
 op::Cost cost(const Problem& q) {
-  return {.bytes = 2.0 * double(q.out.nbytes()) + double(q.given.nbytes()), .flops = 0};
+  return {.bytes = 2.0 * double(q.out.nbytes()) + double(q.given.nbytes())};
 }
 
 const op::Definition<Problem, TakeOptions> kTake{
@@ -181,18 +156,16 @@ const op::Definition<Problem, TakeOptions> kTake{
         "out[..., i..., :] = x[..., indices[i...], :]; the bits are copied. An index is in "
         "[-n, n) for an axis of n elements. Another is an IndexError on the CPU; a GPU "
         "gives NaN for it, 0 where the dtype has none, and reads nothing outside x.",
-    .aliases = {},
     .inputs = {{"x", "any dtype, at least 1 dimension"}, {"indices", "int32 or int64, any shape"}},
     .options = {op::positional(
         op::option("axis", &TakeOptions::axis, "which axis of x; None where x has only one"))},
     .out_doc = "shape of x with that of indices in the place of the axis, dtype of x",
-    .extra_outputs = {},
-    .dtypes = kAll,
-    .in_place = false,
+    .dtypes = op::moved_dtypes(),
     .infer = infer<Take>,
     .check = check<Take>,
     .cost = cost,
-    .table = kTable};
+    .ladder = kLadder,
+    .host = kHost};
 
 const op::Definition<Problem, TakeAlongAxisOptions> kTakeAlongAxis{
     .name = "take_along_axis",
@@ -201,18 +174,16 @@ const op::Definition<Problem, TakeAlongAxisOptions> kTakeAlongAxis{
     .details =
         "out[..., i, ...] = x[..., indices[..., i, ...], ...]; the bits are copied. Indices "
         "as in take.",
-    .aliases = {},
     .inputs = {{"x", "any dtype, at least 1 dimension"},
                {"indices", "int32 or int64, shape of x but along the axis"}},
     .options = {op::positional(op::option("axis", &TakeAlongAxisOptions::axis, "which axis of x"))},
     .out_doc = "shape of indices, dtype of x",
-    .extra_outputs = {},
-    .dtypes = kAll,
-    .in_place = false,
+    .dtypes = op::moved_dtypes(),
     .infer = infer<TakeAlongAxis>,
     .check = check<TakeAlongAxis>,
     .cost = cost,
-    .table = kTable};
+    .ladder = kLadder,
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::gather
@@ -235,10 +206,7 @@ Tensor take_along_axis(const TensorView& x, const TensorView& indices,
 
 op::OperatorList ops::gather() {
   namespace g = kernel::gather;
-  static const auto& all =
-      *new op::OperatorList{// leaked, as Kept is
-                            new op::OperatorOf(g::kTake), new op::OperatorOf(g::kTakeAlongAxis)};
-  return all;
+  return op::registered(g::kTake, g::kTakeAlongAxis);
 }
 
 }  // namespace tensorcraft

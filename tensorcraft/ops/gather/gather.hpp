@@ -23,9 +23,10 @@ struct TakeAlongAxisOptions {
 
 // out[..., i..., :] = x[..., indices[i...], :] along one axis. x: any dtype and strides; indices:
 // int32 or int64, any shape, which takes the place of the axis in out; dtype of x; the bits are
-// copied. An index is in [-n, n) for an axis of n elements, counted from the end where negative.
-// Another is an error of kind index on a host device, where nothing is written then; a GPU, which
-// cannot ask the host, gives NaN for it, and 0 where the dtype has none; nothing outside x is read.
+// copied. An index is in [-n, n) for an axis of n elements, counted from the end if it is
+// negative. Another is an error of kind index on a host device, before anything is written; a GPU,
+// which cannot ask the host, gives NaN for it, and 0 if the dtype has none; nothing outside x is
+// read.
 void take(const TensorView& out, const TensorView& x, const TensorView& indices,
           const TakeOptions& options = {});
 Tensor take(const TensorView& x, const TensorView& indices, const TakeOptions& options = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/gather/gather_cpu.hpp"
+#include "tensorcraft/ops/gather/problem.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
@@ -43,7 +43,7 @@ struct LastAxis {
   bool is_run() const { return index_step == 0 && out_step == 1 && x_step == 1; }
 };
 
-// Runs along the last axis: one index and one copy where it brings a run, else one for each
+// Runs along the last axis: one index and one copy if it brings a run, else one for each
 // element. T has the size of the dtype.
 template <class T, class Index>
 void gather(const Problem& q) {

@@ -17,7 +17,7 @@ struct Axes {
   int64_t size[kMax], out_stride[kMax], index_stride[kMax], x_stride[kMax];
   int32_t count;
 
-  // Of element i, counted along the last axis first. The outermost axis needs no division.
+  // Where element i lies, counted along the last axis first. The outermost axis needs no division.
   template <class Index>
   TC_HOST_DEVICE Offsets offsets(Index i) const {
     Offsets at{0, 0, 0};
@@ -41,8 +41,8 @@ struct Axes {
   }
 };
 
-// Run time: out[i] = x[i + indices[i] x_step], where strides of x and out count what is moved at
-// once: elements, or units of C.vector of them. Indices are broadcast: their strides are 0 along
+// Run time: out[i] = x[i + indices[i] x_step]. Strides of x and out count what is moved at once:
+// elements, or units of C.vector of them. Indices are broadcast: their strides are 0 along
 // the axes that they lack.
 struct Params {
   const void* x;
@@ -51,7 +51,7 @@ struct Params {
   Axes axes;
   int64_t count;              // elements or units of out
   int64_t axis_size, x_step;  // of the axis that is indexed
-  uint64_t missing;           // the bits where an index is outside the axis, repeated
+  uint64_t missing;           // the bits if an index is outside the axis, repeated
 };
 
 // Compile time.

@@ -1,36 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/launch_plan.h"
+#include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/gather/params.h"
 
-#include <algorithm>
-
-// Which Config and grid each rung gets; host only.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::gather {
 
-using Launch = op::LaunchPlan<Config>;
+using Choice = op::Choice<Config>;
+
+// What the call says besides Params, whose strides count elements until adapt.
+struct Given {
+  int element_bytes;
+};
 
 inline constexpr int kThreads = 256, kVectorBytes = 16;
 
-// What is gathered: the axes of out with the strides of all three tensors in elements.
-struct Gather {
-  const void* x;
-  const void* indices;
-  void* out;
-  Axes axes;
-  int64_t axis_size, x_step;
-  uint64_t missing;
-  int element_bytes;
-
-  int last() const { return axes.count - 1; }
-  int64_t size() const {
-    int64_t elements = 1;
-    for (int i = 0; i < axes.count; ++i) elements *= axes.size[i];
-    return elements;
-  }
-};
-
-// An axis of out behind those there are; merged with the last where all strides allow it.
+// An axis of out behind those there are; merged with the last if all strides allow it.
 inline void add_axis(Axes& axes, int64_t size, int64_t out, int64_t index, int64_t x) {
   if (size == 1) return;
   const int last = axes.count - 1;
@@ -45,82 +30,82 @@ inline void add_axis(Axes& axes, int64_t size, int64_t out, int64_t index, int64
 
 // out[o, i, :] = x[o, indices[i], :] of dense arrays: x is [outer, axis_size, inner], and there are
 // `count` indices.
-inline Gather take_rows(const void* x, const void* indices, void* out, int element_bytes,
-                        uint64_t missing, int64_t outer, int64_t axis_size, int64_t inner,
-                        int64_t count) {
-  Gather g{.x = x,
+inline Params contiguous_params(const void* x, const void* indices, void* out, int64_t outer,
+                                int64_t axis_size, int64_t inner, int64_t count) {
+  Params p{.x = x,
            .indices = indices,
            .out = out,
            .axes = {},
+           .count = outer * count * inner,
            .axis_size = axis_size,
            .x_step = inner,
-           .missing = missing,
-           .element_bytes = element_bytes};
-  add_axis(g.axes, outer, count * inner, 0, axis_size * inner);
-  add_axis(g.axes, count, inner, 1, 0);
-  add_axis(g.axes, inner, 1, 0, 1);
-  return g;
-}
-
-// Does an index bring a run of neighbours?
-inline bool brings_runs(const Gather& g) {
-  return g.axes.count > 0 && g.axes.out_stride[g.last()] == 1 && g.axes.x_stride[g.last()] == 1 &&
-         g.axes.index_stride[g.last()] == 0;
-}
-
-// The largest power of two up to 16 bytes in which it can be moved; one element where it is one.
-inline int unit_bytes(const Gather& g) {
-  if (!brings_runs(g)) return g.element_bytes;
-  const auto bytes = uint64_t(g.element_bytes);
-  uint64_t all = reinterpret_cast<uintptr_t>(g.x) | reinterpret_cast<uintptr_t>(g.out) |
-                 kVectorBytes | uint64_t(g.x_step) * bytes |
-                 uint64_t(g.axes.size[g.last()]) * bytes;
-  for (int i = 0; i < g.last(); ++i)
-    all |= uint64_t(g.axes.x_stride[i]) * bytes | uint64_t(g.axes.out_stride[i]) * bytes;
-  return int(all & (~all + 1));
-}
-
-inline Params naive_params(const Gather& g) {
-  return {.x = g.x,
-          .indices = g.indices,
-          .out = g.out,
-          .axes = g.axes,
-          .count = g.size(),
-          .axis_size = g.axis_size,
-          .x_step = g.x_step,
-          .missing = g.missing};
-}
-
-inline Params vectorized_params(const Gather& g) {
-  const int unit = unit_bytes(g);
-  Params p = naive_params(g);
-  if (unit == g.element_bytes) return p;
-  for (int i = 0; i < g.last(); ++i) {
-    p.axes.x_stride[i] = g.axes.x_stride[i] * g.element_bytes / unit;
-    p.axes.out_stride[i] = g.axes.out_stride[i] * g.element_bytes / unit;
-  }
-  p.axes.size[g.last()] = g.axes.size[g.last()] * g.element_bytes / unit;
-  p.x_step = g.x_step * g.element_bytes / unit;
-  p.count = g.size() * g.element_bytes / unit;
+           .missing = 0};
+  add_axis(p.axes, outer, count * inner, 0, axis_size * inner);
+  add_axis(p.axes, count, inner, 1, 0);
+  add_axis(p.axes, inner, 1, 0, 1);
   return p;
 }
 
-inline Launch naive_launch(const Gather& g) {
-  const Config config{.threads = kThreads, .wide = g.size() >= int64_t(1) << 31};
-  return {config, div_ceil(g.size(), int64_t(kThreads))};
+// The largest power of two up to 16 bytes that divides the runs of neighbours that indices bring;
+// one element if they bring single ones.
+inline int unit_bytes(const Params& p, const Given& given) {
+  const Axes& axes = p.axes;
+  const int last = axes.count - 1;
+  if (last < 0 || axes.out_stride[last] != 1 || axes.x_stride[last] != 1 ||
+      axes.index_stride[last] != 0)
+    return given.element_bytes;
+  const auto bytes = uint64_t(given.element_bytes);
+  uint64_t all = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.out) |
+                 kVectorBytes | uint64_t(p.x_step) * bytes | uint64_t(axes.size[last]) * bytes;
+  for (int i = 0; i < last; ++i)
+    all |= uint64_t(axes.x_stride[i]) * bytes | uint64_t(axes.out_stride[i]) * bytes;
+  return int(all & (~all + 1));
+}
+
+inline bool is_wide(const Params& p) { return p.count >= int64_t(1) << 31; }
+
+inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+  return op::Start<Config>{{.threads = kThreads, .wide = is_wide(p)},
+                           div_ceil(p.count, int64_t(kThreads))};
 }
 
 // Few units spread over all SMs rather than fill a thread.
-inline Launch vectorized_launch(const Gather& g, int num_sms) {
+inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu) {
   constexpr int kMany = 4, kBlocksPerSm = 4;
-  const int unit = unit_bytes(g);
-  const int64_t count = g.size() * g.element_bytes / unit;
-  const bool fills_device = count >= int64_t(kThreads) * kMany * kBlocksPerSm * num_sms;
+  const int unit = unit_bytes(p, given);
+  const int64_t count = p.count * given.element_bytes / unit;
+  const bool fills_device = count >= int64_t(kThreads) * kMany * kBlocksPerSm * gpu.num_sms;
   const Config config{.threads = kThreads,
                       .vector = unit == kVectorBytes ? 2 : 1,
                       .vectors = fills_device ? kMany : 1,
-                      .wide = g.size() >= int64_t(1) << 31};
-  return {config, div_ceil(count, int64_t(kThreads) * config.vectors)};
+                      .wide = is_wide(p)};
+  return op::Start<Config>{config, div_ceil(count, int64_t(kThreads) * config.vectors)};
 }
+
+// Elements become units.
+inline void count_units(Params& p, const Given& given, const op::Gpu&) {
+  const int unit = unit_bytes(p, given);
+  if (unit == given.element_bytes) return;
+  const auto to_units = [&](int64_t& elements) {
+    elements = elements * given.element_bytes / unit;
+  };
+  const int last = p.axes.count - 1;
+  for (int i = 0; i < last; ++i) {
+    to_units(p.axes.x_stride[i]);
+    to_units(p.axes.out_stride[i]);
+  }
+  to_units(p.axes.size[last]);
+  to_units(p.x_step);
+  to_units(p.count);
+}
+
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "vectorized",
+     .file = "01_vectorized.cuh",
+     .idea = "units of up to 16 bytes, several indices in flight in each thread",
+     .choose = vectorized,
+     .adapt = count_units},
+    {.name = "naive", .file = "00_naive.cuh", .idea = "one thread an element", .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::gather

@@ -6,14 +6,16 @@
 
 namespace tensorcraft::kernel::pad {
 
-template <class T, Config C>
-TC_DEVICE void naive(const Params& p) {
-  const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  if (i >= p.count) return;
-  const Place at = p.axes.place(Index<C>(i), p.axes.count);
-  T element = T(p.value);
-  if (at.is_inside) element = static_cast<const T*>(p.x)[at.x];
-  static_cast<T*>(p.out)[at.out] = element;
-}
+struct Naive {
+  template <class T, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if (i >= p.count) return;
+    const Place at = p.axes.place(Index<C>(i), p.axes.count);
+    T element = T(p.value);
+    if (at.is_inside) element = static_cast<const T*>(p.x)[at.x];
+    static_cast<T*>(p.out)[at.out] = element;
+  }
+};
 
 }  // namespace tensorcraft::kernel::pad

@@ -10,7 +10,7 @@
 
 namespace tensorcraft::kernel::pad {
 
-// Elements [begin, end) of what a unit takes from one row; `x` is where its element 0 would lie.
+// Elements [begin, end) of a unit, which it takes from one row; `x` would be its element 0.
 template <class T>
 struct Part {
   const T* x;
@@ -54,26 +54,28 @@ TC_DEVICE AlignedVector<T, kVectorSize<T>> unit_at(const Params& p, int64_t i) {
   return unit;
 }
 
-template <class T, Config C>
-TC_DEVICE void vectorized(const Params& p) {
-  constexpr int V = kVectorSize<T>;
-  T* const out = static_cast<T*>(p.out);
-  const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * V;
-  AlignedVector<T, V> units[C.vectors];
+struct Vectorized {
+  template <class T, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    constexpr int V = kVectorSize<T>;
+    T* const out = static_cast<T*>(p.out);
+    const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * V;
+    AlignedVector<T, V> units[C.vectors];
 #pragma unroll
-  for (int v = 0; v < C.vectors; ++v)
-    if (const int64_t i = first + v * C.threads * V; i < p.count) units[v] = unit_at<T, C>(p, i);
+    for (int v = 0; v < C.vectors; ++v)
+      if (const int64_t i = first + v * C.threads * V; i < p.count) units[v] = unit_at<T, C>(p, i);
 #pragma unroll
-  for (int v = 0; v < C.vectors; ++v) {
-    const int64_t i = first + v * C.threads * V;
-    if (i + V <= p.count) {
-      store_vector<V>(out + i, units[v]);
-    } else {
+    for (int v = 0; v < C.vectors; ++v) {
+      const int64_t i = first + v * C.threads * V;
+      if (i + V <= p.count) {
+        store_vector<V>(out + i, units[v]);
+      } else {
 #pragma unroll
-      for (int k = 0; k < V; ++k)
-        if (i + k < p.count) out[i + k] = units[v][k];
+        for (int k = 0; k < V; ++k)
+          if (i + k < p.count) out[i + k] = units[v][k];
+      }
     }
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::pad

@@ -6,64 +6,32 @@
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/pad/pad_cpu.hpp"
-#include "tensorcraft/ops/pad/pad_simt.hpp"
-#include "tensorcraft/ops/pad/params.h"
 #include "tensorcraft/ops/pad/plan.h"
+#include "tensorcraft/ops/pad/problem.hpp"
 
 #include <limits>
 
 namespace tensorcraft {
 namespace kernel::pad {
-namespace {
-
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::pad::Config{.threads = ", c.threads, ", .vectors = ", c.vectors,
-              ", .wide = ", c.wide, "}");
-}
-
-constexpr std::string_view kParams = "tensorcraft::kernel::pad::Params";
-const jit::Rung kNaive{"tensorcraft/ops/pad/00_naive.cuh", "tensorcraft::kernel::pad::naive",
-                       kParams, config_text, naive_instances};
-const jit::Rung kVectorized{"tensorcraft/ops/pad/01_vectorized.cuh",
-                            "tensorcraft::kernel::pad::vectorized", kParams, config_text,
-                            vectorized_instances};
-
-int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
 
 Params params(const Problem& q) {
   return make_params(q.x.data(), q.out.data(), q.value, q.x.rank(), q.before.data(), q.after.data(),
                      q.x.shape().data(), q.x.strides().data(), q.out.strides().data());
 }
 
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return op::make_plan(kNaive, {op::moved_as(element_bytes(q))}, naive_launch(p), p);
-}
-op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
-  return op::make_plan(kVectorized, {op::moved_as(element_bytes(q))},
-                       vectorized_launch(p, element_bytes(q), device.num_sms), p);
+namespace {
+
+constexpr ConfigField kFields[] = {{"threads"}, {"vectors"}, {"wide"}};
+
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  const Given given{int(dtype_bytes(q.x.dtype()))};
+  return {params(q), given, {op::moved_as(given.element_bytes)}};
 }
 
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
-op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
-  return op::decline(vectorized_problem(params(q), element_bytes(q)));
-}
-
-const op::Variant<Problem> kTable[] = {
-    {"vectorized", "out as one run in units of 16 bytes, several in flight in each thread",
-     DeviceType::cuda, accepts_vectorized, nullptr, plan_vectorized},
-    {"naive", "one thread an element, any strides", DeviceType::cuda, always, nullptr, plan_naive},
-    {"cpu", "runs over all cores", DeviceType::cpu, always, cpu},
-    {"reference", "obvious loops", DeviceType::cpu, always, reference},
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "runs over all cores", .run = cpu},
+    {.name = "reference", .idea = "obvious loops", .run = reference},
 };
-
-const std::vector<DType> kAll = {DType::float32,       DType::float16,     DType::bfloat16,
-                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8,
-                                 DType::int16,         DType::int32,       DType::int64,
-                                 DType::uint8,         DType::bool_};
 
 // One side of the margin with an entry for each axis.
 Dims for_each_axis(const Dims& given, int rank) {
@@ -110,9 +78,7 @@ Problem check(const op::Call<PadOptions>& call) {
   return {call.out(), x, by.before, by.after, host::element_bits(x.dtype(), call.options.value)};
 }
 
-op::Cost cost(const Problem& q) {
-  return {.bytes = double(q.x.nbytes()) + double(q.out.nbytes()), .flops = 0};
-}
+op::Cost cost(const Problem& q) { return {.bytes = double(q.x.nbytes()) + double(q.out.nbytes())}; }
 
 // An int is the width on both sides of every axis, a list of two ints a pair for every axis, and a
 // list of pairs has one for each axis.
@@ -177,17 +143,15 @@ const op::Definition<Problem, PadOptions> kPad{
         "width on both sides of every axis, (before, after) that of every axis, and a pair for "
         "each axis its own. Any dtype, rank and strides; the bits of x are copied, value is "
         "converted as fill does. A negative width is a ValueError: a slice makes an axis shorter.",
-    .aliases = {},
     .inputs = {{"x", "any shape and dtype"}},
     .options = {width_option(), value_option()},
     .out_doc = "each size of x and the widths of its axis, dtype of x",
-    .extra_outputs = {},
-    .dtypes = kAll,
-    .in_place = false,
+    .dtypes = op::moved_dtypes(),
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances>("pad", kFields),
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::pad
@@ -199,10 +163,6 @@ Tensor pad(const TensorView& x, const PadOptions& options) {
   return std::move(op::allocate(kernel::pad::kPad, {x}, options)[0]);
 }
 
-op::OperatorList ops::pad() {
-  static const auto& all =
-      *new op::OperatorList{new op::OperatorOf(kernel::pad::kPad)};  // leaked, as Kept is
-  return all;
-}
+op::OperatorList ops::pad() { return op::registered(kernel::pad::kPad); }
 
 }  // namespace tensorcraft

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/pad/pad_cpu.hpp"
+#include "tensorcraft/ops/pad/problem.hpp"
 
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
-#include "tensorcraft/ops/pad/plan.h"
 
 #include <algorithm>
 #include <cstring>
@@ -57,9 +56,7 @@ void write(const Params& p) {
 }  // namespace
 
 void cpu(const Problem& q) {
-  const Params p =
-      make_params(q.x.data(), q.out.data(), q.value, q.x.rank(), q.before.data(), q.after.data(),
-                  q.x.shape().data(), q.x.strides().data(), q.out.strides().data());
+  const Params p = params(q);
   host::with_bits_of_size(dtype_bytes(q.x.dtype()), [&]<class T>(T*) { write<T>(p); });
 }
 

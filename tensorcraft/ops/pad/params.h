@@ -5,7 +5,7 @@
 
 namespace tensorcraft::kernel::pad {
 
-// Where one element of the output lies in both tensors; `x` means something where it is inside.
+// Where one element of the output lies in both tensors; `x` means something if it is inside.
 struct Place {
   int64_t out, x;
   bool is_inside;
@@ -18,8 +18,8 @@ struct Axes {
   int64_t size[kMax], before[kMax], inside[kMax], out_stride[kMax], x_stride[kMax];
   int32_t count;
 
-  // Of element i of the first `axes` axes, counted along the last of them first. The outermost axis
-  // needs no division.
+  // The place of element i of the first `axes` axes, counted along the last of them first. The
+  // outermost axis needs no division.
   template <class Index>
   TC_HOST_DEVICE Place place(Index i, int axes) const {
     Place at{0, 0, true};

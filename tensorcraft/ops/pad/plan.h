@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/launch_plan.h"
+#include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/pad/params.h"
 
-#include <string_view>
-
-// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::pad {
 
-using Launch = op::LaunchPlan<Config>;
+using Choice = op::Choice<Config>;
+
+// What the call says besides Params.
+struct Given {
+  int element_bytes;
+};
 
 inline constexpr int kThreads = 256, kUnitBytes = 16;
 
-// An axis of the output behind those there are. Where x fills it, it is one with the axis in front
+// An axis of the output behind those there are. One that x fills is one with the axis in front
 // if both tensors merge them.
 inline void add_axis(Axes& axes, int64_t before, int64_t inside, int64_t after, int64_t out_stride,
                      int64_t x_stride) {
@@ -60,30 +63,38 @@ inline Params contiguous_params(const void* x, void* out, uint64_t value, int ra
 
 inline bool is_wide(const Params& p) { return p.count >= int64_t(1) << 31; }
 
-inline Launch naive_launch(const Params& p) {
-  return {{.threads = kThreads, .wide = is_wide(p)}, div_ceil(p.count, int64_t(kThreads))};
-}
-
-inline std::string_view vectorized_problem(const Params& p, int element_bytes) {
-  int64_t step = 1;
-  for (int i = p.axes.count - 1; i >= 0; --i) {
-    if (p.axes.out_stride[i] != step) return "out must be dense";
-    step *= p.axes.size[i];
-  }
-  if (!op::is_vector_aligned(p.out)) return "out must begin at a multiple of 16 bytes";
-  if (p.axes.size[p.axes.count - 1] * element_bytes < kUnitBytes)
-    return "rows of out have less than 16 bytes";
-  return "";
+inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+  return op::Start<Config>{{.threads = kThreads, .wide = is_wide(p)},
+                           div_ceil(p.count, int64_t(kThreads))};
 }
 
 // Few units spread over all SMs rather than fill a thread.
-inline Launch vectorized_launch(const Params& p, int element_bytes, int num_sms) {
+inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu) {
   constexpr int kMany = 2, kBlocksPerSm = 4;
-  const int64_t units = div_ceil(p.count * element_bytes, int64_t(kUnitBytes));
-  const bool fills_device = units >= int64_t(kThreads) * kMany * kBlocksPerSm * num_sms;
+  int64_t step = 1;
+  for (int i = p.axes.count - 1; i >= 0; --i) {
+    if (p.axes.out_stride[i] != step) return op::refuse("out must be dense");
+    step *= p.axes.size[i];
+  }
+  if (!op::is_vector_aligned(p.out)) return op::refuse("out must begin at a multiple of 16 bytes");
+  if (p.axes.size[p.axes.count - 1] * given.element_bytes < kUnitBytes)
+    return op::refuse("rows of out have less than 16 bytes");
+  const int64_t units = div_ceil(p.count * given.element_bytes, int64_t(kUnitBytes));
+  const bool fills_device = units >= int64_t(kThreads) * kMany * kBlocksPerSm * gpu.num_sms;
   const int vectors = fills_device ? kMany : 1;
-  return {{.threads = kThreads, .vectors = vectors, .wide = is_wide(p)},
-          div_ceil(units, int64_t(kThreads) * vectors)};
+  return op::Start<Config>{{.threads = kThreads, .vectors = vectors, .wide = is_wide(p)},
+                           div_ceil(units, int64_t(kThreads) * vectors)};
 }
+
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "vectorized",
+     .file = "01_vectorized.cuh",
+     .idea = "out as one run in units of 16 bytes, several in flight in each thread",
+     .choose = vectorized},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread an element, any strides",
+     .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::pad

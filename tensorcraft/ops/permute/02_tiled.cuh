@@ -181,16 +181,18 @@ TC_DEVICE void store_elements(Tile<T, C>& tile, const Corner<T, C>& to, int64_t 
   }
 }
 
-template <class T, Config C>
-TC_DEVICE void tiled(const Params& p) {
-  auto& tile = static_shared<Tile<T, C>>();
-  const Corner<T, C> here = corner<T, C>(p);
-  load_tile(tile, here, p.in_step);
-  __syncthreads();
-  if constexpr (C.vector_out > 1)
-    store_units(tile, here, p.out_step);
-  else
-    store_elements(tile, here, p.out_step);
-}
+struct Tiled {
+  template <class T, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    auto& tile = static_shared<Tile<T, C>>();
+    const Corner<T, C> here = corner<T, C>(p);
+    load_tile(tile, here, p.in_step);
+    __syncthreads();
+    if constexpr (C.vector_out > 1)
+      store_units(tile, here, p.out_step);
+    else
+      store_elements(tile, here, p.out_step);
+  }
+};
 
 }  // namespace tensorcraft::kernel::permute

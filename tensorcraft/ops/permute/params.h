@@ -18,7 +18,7 @@ struct Axes {
   int32_t count;
   int64_t size[kMax], in_stride[kMax], out_stride[kMax];
 
-  // Of element i, counted along the last axis first. The outermost axis needs no division.
+  // Where element i lies, counted along the last axis first. The outermost axis needs no division.
   template <class Index>
   TC_HOST_DEVICE Offsets offsets(Index i) const {
     Offsets at{0, 0};

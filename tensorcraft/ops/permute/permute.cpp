@@ -5,93 +5,43 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/permute/params.h"
-#include "tensorcraft/ops/permute/permute_cpu.hpp"
-#include "tensorcraft/ops/permute/permute_simt.hpp"
 #include "tensorcraft/ops/permute/plan.h"
+#include "tensorcraft/ops/permute/problem.hpp"
 
 #include <array>
 
 namespace tensorcraft {
 namespace kernel::permute {
+
+Params params(const Problem& q) {
+  return make_params(q.x.data(), q.out.data(), q.x.rank(), q.x.shape().data(), q.x.strides().data(),
+                     q.out.strides().data());
+}
+
 namespace {
 
-// out = x, which has the shape of out.
-struct Problem {
-  TensorView out, x;
+constexpr ConfigField kFields[] = {{"threads"}, {"vector_in"}, {"vector_out"},
+                                   {"vectors"}, {"tile"},      {"wide"}};
+
+Given given_of(const Problem& q) { return {int(dtype_bytes(q.x.dtype()))}; }
+
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  const Given given = given_of(q);
+  return {params(q), given, {op::moved_as(given.element_bytes)}};
+}
+
+// The kernel of units has the type of their size.
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
+  if (rung == "vectorized")
+    plan.first().kernel.types[0] = op::moved_as(std::min(unit_bytes(params(q), given_of(q)), 8));
+}
+
+const auto kLadder = op::make_ladder<rung_call, kRungs, instances, complete>("permute", kFields);
+
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "runs or tiles over all cores", .run = cpu},
+    {.name = "reference", .idea = "obvious loops", .run = reference},
 };
-
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::permute::Config{.threads = ", c.threads,
-              ", .vector_in = ", c.vector_in, ", .vector_out = ", c.vector_out,
-              ", .vectors = ", c.vectors, ", .tile = ", c.tile, ", .wide = ", c.wide, "}");
-}
-
-constexpr std::string_view kParams = "tensorcraft::kernel::permute::Params";
-const jit::Rung kNaive{"tensorcraft/ops/permute/00_naive.cuh",
-                       "tensorcraft::kernel::permute::naive", kParams, config_text,
-                       naive_instances};
-const jit::Rung kVectorized{"tensorcraft/ops/permute/01_vectorized.cuh",
-                            "tensorcraft::kernel::permute::vectorized", kParams, config_text,
-                            vectorized_instances};
-const jit::Rung kTiled{"tensorcraft/ops/permute/02_tiled.cuh",
-                       "tensorcraft::kernel::permute::tiled", kParams, config_text,
-                       tiled_instances};
-
-Move move_of(const Problem& q) {
-  return make_move(q.x.data(), q.out.data(), int(dtype_bytes(q.x.dtype())), q.x.rank(),
-                   q.x.shape().data(), q.x.strides().data(), q.out.strides().data());
-}
-
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Move m = move_of(q);
-  return op::make_plan(kNaive, {op::moved_as(m.element_bytes)}, naive_launch(m), naive_params(m));
-}
-
-op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
-  const Move m = move_of(q);
-  return op::make_plan(kVectorized, {op::moved_as(std::min(unit_bytes(m), 8))},
-                       vectorized_launch(m, device.num_sms), vectorized_params(m));
-}
-
-op::Plan plan_tiled(const Problem& q, const DeviceInfo& device) {
-  const Move m = move_of(q);
-  return op::make_plan(kTiled, {op::moved_as(m.element_bytes)}, tiled_launch(m, device.num_sms),
-                       tiled_params(m, device.num_sms));
-}
-
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
-op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
-  return op::decline(vectorized_problem(move_of(q)));
-}
-op::Verdict accepts_tiled(const Problem& q, const DeviceInfo&) {
-  return op::decline(tiled_problem(move_of(q)));
-}
-op::Verdict suits_tiled(const Problem& q, const DeviceInfo&) {
-  return op::decline(tiled_waste(move_of(q)));
-}
-
-const op::Variant<Problem> kTable[] = {
-    {.name = "tiled",
-     .idea = "turns tiles in shared memory: long lines and 16-byte accesses on both sides",
-     .device = DeviceType::cuda,
-     .accepts = accepts_tiled,
-     .plan = plan_tiled,
-     .suits = suits_tiled},
-    {"vectorized", "rows in units of up to 16 bytes, several in flight in each thread",
-     DeviceType::cuda, accepts_vectorized, nullptr, plan_vectorized},
-    {"naive", "one thread an element, any strides", DeviceType::cuda, always, nullptr, plan_naive},
-    {"cpu", "runs or tiles over all cores", DeviceType::cpu, always,
-     [](const Problem& q) { cpu(q.out, q.x); }},
-    {"reference", "obvious loops", DeviceType::cpu, always,
-     [](const Problem& q) { reference(q.out, q.x); }},
-};
-
-const std::vector<DType> kAll = {DType::float32,       DType::float16,     DType::bfloat16,
-                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8,
-                                 DType::int16,         DType::int32,       DType::int64,
-                                 DType::uint8,         DType::bool_};
 
 TensorView permuted(const TensorView& x, const std::optional<Dims>& given) {
   std::array<int, kMaxRank> axes{};
@@ -147,7 +97,7 @@ op::Cost cost(const Problem& q) {
   double distinct = double(dtype_bytes(q.x.dtype()));
   for (int i = 0; i < q.x.rank(); ++i)
     if (q.x.stride(i) != 0) distinct *= double(q.x.shape(i));
-  return {.bytes = distinct + double(q.out.nbytes()), .flops = 0};
+  return {.bytes = distinct + double(q.out.nbytes())};
 }
 
 const op::Definition<Problem, MoveOptions> kCopy{
@@ -155,17 +105,15 @@ const op::Definition<Problem, MoveOptions> kCopy{
     .group = "data movement",
     .summary = "The same bits in row-major order or in `out`.",
     .details = "Any dtype and strides on both sides; NaN payloads stay.",
-    .aliases = {},
     .inputs = {{"x", "any shape and dtype"}},
-    .options = {},
     .out_doc = "shape and dtype of x",
-    .extra_outputs = {},
-    .dtypes = kAll,
+    .dtypes = op::moved_dtypes(),
     .in_place = true,
     .infer = infer<Copy>,
     .check = check<Copy>,
     .cost = cost,
-    .table = kTable};
+    .ladder = kLadder,
+    .host = kHost};
 
 const op::Definition<Problem, MoveOptions> kTranspose{
     .name = "transpose",
@@ -174,17 +122,14 @@ const op::Definition<Problem, MoveOptions> kTranspose{
     .details =
         "out[..., j, i] = x[..., i, j]; any dtype and strides; the bits are copied. x.mT is "
         "the same as a view.",
-    .aliases = {},
     .inputs = {{"x", "at least 2 dimensions, any dtype"}},
-    .options = {},
     .out_doc = "shape of x with its last two sizes exchanged, dtype of x",
-    .extra_outputs = {},
-    .dtypes = kAll,
-    .in_place = false,
+    .dtypes = op::moved_dtypes(),
     .infer = infer<Transpose>,
     .check = check<Transpose>,
     .cost = cost,
-    .table = kTable};
+    .ladder = kLadder,
+    .host = kHost};
 
 const op::Definition<Problem, PermuteDimsOptions> kPermuteDims{
     .name = "permute_dims",
@@ -194,18 +139,16 @@ const op::Definition<Problem, PermuteDimsOptions> kPermuteDims{
         "Axis i of the result is axis axes[i] of x: (0, 2, 3, 1) makes NHWC of NCHW, (0, 3, "
         "1, 2) the reverse. Any dtype, rank and strides; the bits are copied. "
         "Tensor.permute_dims is the same as a view.",
-    .aliases = {},
     .inputs = {{"x", "any shape and dtype"}},
     .options = {op::positional(op::option("axes", &PermuteDimsOptions::axes,
                                           "each axis of x once; None: in reverse order"))},
     .out_doc = "the sizes of x in the order of axes, dtype of x",
-    .extra_outputs = {},
-    .dtypes = kAll,
-    .in_place = false,
+    .dtypes = op::moved_dtypes(),
     .infer = infer<PermuteDims>,
     .check = check<PermuteDims>,
     .cost = cost,
-    .table = kTable};
+    .ladder = kLadder,
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::permute
@@ -231,11 +174,7 @@ Tensor permute_dims(const TensorView& x, const PermuteDimsOptions& options) {
 
 op::OperatorList ops::permute() {
   namespace p = kernel::permute;
-  static const auto& all =
-      *new op::OperatorList{// leaked, as Kept is
-                            new op::OperatorOf(p::kCopy), new op::OperatorOf(p::kTranspose),
-                            new op::OperatorOf(p::kPermuteDims)};
-  return all;
+  return op::registered(p::kCopy, p::kTranspose, p::kPermuteDims);
 }
 
 }  // namespace tensorcraft

@@ -2,11 +2,11 @@
 #pragma once
 // A block has a tile of places, some of some lines, and a table of them in shared memory. Updates
 // claim their place there by their number, all at once and in any order; the highest number wins,
-// so what is written does not depend on who came first. Then every place is written once, from the
-// update that won or from x:
+// so what is written does not depend on which came first. Then every place is written once, from
+// the update that won or from x:
 //   indices read = num_updates for each tile of a line, not for each of its elements.
 // Combined updates take rounds. In each the lowest number that is left wins and is combined, so the
-// order is that of the updates. Places that have updates left after kMostRounds are finished by one
+// order is that of the updates. Places that have updates left after kMaxRounds are finished by one
 // thread each, which reads the rest of its line.
 #include "tensorcraft/device/atomic.cuh"
 #include "tensorcraft/device/shared.cuh"
@@ -15,7 +15,7 @@
 
 namespace tensorcraft::kernel::scatter {
 
-inline constexpr int32_t kNobody = -1, kNobodyYet = 0x7fffffff;
+inline constexpr int32_t kUnclaimed = -1, kNoneYet = 0x7fffffff;
 
 template <class T, Config C>
 struct Table {
@@ -81,7 +81,7 @@ TC_DEVICE T update_at(const Params& p, int64_t line_update, int32_t j) {
 // The winner of each place. A unit of C.vector neighbours is all inside the output or all outside.
 template <class T, Config C>
 TC_DEVICE void place(const Params& p, const Tile& tile, Table<T, C>& table) {
-  for (int e = threadIdx.x; e < tile.entries(); e += C.threads) table.claim[e] = kNobody;
+  for (int e = threadIdx.x; e < tile.entries(); e += C.threads) table.claim[e] = kUnclaimed;
   __syncthreads();
   for_each_update(p, tile, C.threads,
                   [&](int entry, int32_t j) { atomic_max(&table.claim[entry], j); });
@@ -102,7 +102,7 @@ TC_DEVICE void place(const Params& p, const Tile& tile, Table<T, C>& table) {
 #pragma unroll
       for (int c = 0; c < kClaims; ++c) {
         claims[k + c] = some[c];
-        num_claimed += some[c] != kNobody;
+        num_claimed += some[c] != kUnclaimed;
       }
     }
     if (p.is_in_place && num_claimed == 0) continue;
@@ -110,7 +110,7 @@ TC_DEVICE void place(const Params& p, const Tile& tile, Table<T, C>& table) {
     auto unit = load_vector<V>(static_cast<const T*>(p.x) + (at.x + place * p.x_step));
 #pragma unroll
     for (int k = 0; k < V; ++k) {
-      if (claims[k] == kNobody) continue;
+      if (claims[k] == kUnclaimed) continue;
       unit[k] = update_at<T>(p, at.update + k * line_step, claims[k]);
     }
     T* const out = static_cast<T*>(p.out) + (at.out + place * p.out_step);
@@ -120,7 +120,7 @@ TC_DEVICE void place(const Params& p, const Tile& tile, Table<T, C>& table) {
     }
 #pragma unroll
     for (int k = 0; k < V; ++k)  // of x itself, only the places named
-      if (claims[k] != kNobody) out[k] = unit[k];
+      if (claims[k] != kUnclaimed) out[k] = unit[k];
   }
 }
 
@@ -143,8 +143,8 @@ TC_DEVICE void reduce(const Params& p, const Tile& tile, Table<T, C>& table) {
   };
   const auto offsets = [&](int e) { return p.lines.offsets(uint32_t(tile.line(e))); };
   for (int e = threadIdx.x; e < tile.entries(); e += C.threads) {
-    table.claim[e] = kNobodyYet;
-    table.done[e] = kNobody;
+    table.claim[e] = kNoneYet;
+    table.done[e] = kUnclaimed;
     if (is_inside(e)) table.sum[e] = Sum<T>(x[offsets(e).x + tile.place(e) * p.x_step]);
   }
   if (threadIdx.x == 0) table.last_round = -1;
@@ -156,22 +156,22 @@ TC_DEVICE void reduce(const Params& p, const Tile& tile, Table<T, C>& table) {
     __syncthreads();
     for (int e = threadIdx.x; e < tile.entries(); e += C.threads) {
       const int32_t j = table.claim[e];
-      if (j == kNobodyYet) continue;
+      if (j == kNoneYet) continue;
       table.done[e] = j;
-      if (round == kMostRounds) {
+      if (round == kMaxRounds) {
         combine_rest<T>(p, offsets(e), tile.place(e), j, table.sum[e]);
         continue;
       }
       const auto update = Sum<T>(update_at<T>(p, offsets(e).update, j));
       table.sum[e] = combine(p.operation, table.sum[e], update);
-      table.claim[e] = kNobodyYet;
+      table.claim[e] = kNoneYet;
       atomic_max(&table.last_round, round);
     }
     __syncthreads();
     if (table.last_round != round) break;
   }
   for (int e = threadIdx.x; e < tile.entries(); e += C.threads) {
-    const bool is_named = table.done[e] != kNobody;
+    const bool is_named = table.done[e] != kUnclaimed;
     if (!is_inside(e) || (p.is_in_place && !is_named)) continue;
     const Offsets at = offsets(e);
     const int64_t place = tile.place(e);
@@ -180,14 +180,16 @@ TC_DEVICE void reduce(const Params& p, const Tile& tile, Table<T, C>& table) {
   }
 }
 
-template <class T, Config C>
-TC_DEVICE void claimed(const Params& p) {
-  auto& table = static_shared<Table<T, C>>();
-  const Tile tile = tile_of(p);
-  if constexpr (C.combines != 0)
-    reduce<T, C>(p, tile, table);
-  else
-    place<T, C>(p, tile, table);
-}
+struct Claimed {
+  template <class T, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    auto& table = static_shared<Table<T, C>>();
+    const Tile tile = tile_of(p);
+    if constexpr (C.combines != 0)
+      reduce<T, C>(p, tile, table);
+    else
+      place<T, C>(p, tile, table);
+  }
+};
 
 }  // namespace tensorcraft::kernel::scatter

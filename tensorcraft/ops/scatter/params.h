@@ -20,7 +20,7 @@ struct Lines {
   int64_t size[kMax], out_stride[kMax], x_stride[kMax], index_stride[kMax], update_stride[kMax];
   int32_t count;
 
-  // Of line i, counted along the last axis first. The outermost axis needs no division.
+  // Where line i begins, counted along the last axis first. The outermost axis needs no division.
   template <class Index>
   TC_HOST_DEVICE Offsets offsets(Index i) const {
     Offsets at{0, 0, 0, 0};
@@ -65,7 +65,7 @@ struct Params {
 };
 
 // claimed: rounds of combined updates, before threads finish what is left of a place each.
-inline constexpr int kMostRounds = 16;
+inline constexpr int kMaxRounds = 16;
 
 // Compile time.
 struct Config {

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/launch_plan.h"
+#include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/scatter/params.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <string_view>
 
-// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::scatter {
 
-using Launch = op::LaunchPlan<Config>;
+using Choice = op::Choice<Config>;
+
+// What the call says besides Params, whose tile is chosen by adapt.
+struct Given {
+  int element_bytes;
+};
 
 // Entries of the table: 32 KiB of claims, or claims, what is done and sums in 24 or 32 KiB.
 inline constexpr int kThreads = 256, kUnitBytes = 16, kPlaceEntries = 8192, kCombineEntries = 2048;
 
-// An axis of lines behind those there are; merged with the last where all strides allow it.
+// An axis of lines behind those there are; merged with the last if all strides allow it.
 inline void add_axis(Lines& lines, int64_t size, int64_t out, int64_t x, int64_t index,
                      int64_t update) {
   if (size == 1) return;
@@ -65,17 +69,17 @@ inline Params contiguous_params(const void* x, const void* indices, const void* 
   return p;
 }
 
-inline Launch naive_launch(const Params& p) {
+inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   const int64_t count = p.num_lines * p.size;
-  const bool is_wide = count >= int64_t(1) << 31;
-  return {{.threads = kThreads, .wide = is_wide}, div_ceil(count, int64_t(kThreads))};
+  return op::Start<Config>{{.threads = kThreads, .wide = count >= int64_t(1) << 31},
+                           div_ceil(count, int64_t(kThreads))};
 }
 
 inline int log2_ceil(int64_t n) { return n <= 1 ? 0 : std::bit_width(uint64_t(n - 1)); }
 
 // Neighbours that can be moved in one access: 16 bytes of them or one.
-inline int vector_of(const Params& p, int element_bytes) {
-  const int vector = kUnitBytes / element_bytes, last = p.lines.count - 1;
+inline int vector_of(const Params& p, const Given& given) {
+  const int vector = kUnitBytes / given.element_bytes, last = p.lines.count - 1;
   if (p.operation != Operation::none) return 1;
   uint64_t all = 0;  // everything that must be whole units
   if (p.is_axis_inner) {
@@ -92,14 +96,14 @@ inline int vector_of(const Params& p, int element_bytes) {
   return is_aligned && all % uint64_t(vector) == 0 ? vector : 1;
 }
 
-// The tile of a block: a power of two in each direction, small where large ones would leave
+// The tile of a block: a power of two in each direction, small if large ones would leave
 // multiprocessors without work. Neighbours in memory come first.
-inline Params claimed_params(Params p, int num_sms) {
-  constexpr int kLog2Neighbours = 5;  // lines beside each other, where those are neighbours
+inline void choose_tile(Params& p, const Given&, const op::Gpu& gpu) {
+  constexpr int kLog2Neighbours = 5;  // lines beside each other, if those are neighbours
   const int entries = p.operation == Operation::none ? kPlaceEntries : kCombineEntries;
   const int64_t elements = p.num_lines * p.size;
   int log2 = log2_ceil(entries);
-  while (log2 > 10 && elements >> log2 < int64_t(2) * num_sms) --log2;
+  while (log2 > 10 && elements >> log2 < int64_t(2) * gpu.num_sms) --log2;
   const int all_lines = log2_ceil(p.num_lines), all_places = log2_ceil(p.size);
   if (p.is_axis_inner) {
     p.log2_places = std::min(all_places, log2);
@@ -109,37 +113,39 @@ inline Params claimed_params(Params p, int num_sms) {
     p.log2_places = std::min(all_places, log2 - p.log2_lines);
   }
   p.axis_tiles = uint32_t(div_ceil(p.size, int64_t(1) << p.log2_places));
-  return p;
 }
 
-inline int64_t claimed_blocks(const Params& p) {
-  return div_ceil(p.num_lines, int64_t(1) << p.log2_lines) *
-         div_ceil(p.size, int64_t(1) << p.log2_places);
-}
-
-inline std::string_view claimed_problem(const Params& p, int num_sms) {
-  constexpr int64_t kMost = int64_t(1) << 31;
-  const Params tile = claimed_params(p, num_sms);
-  if (p.num_lines >= kMost || claimed_blocks(tile) >= kMost)
-    return "31 bits must count lines and tiles";
-  if (p.num_updates >= kMost >> tile.log2_lines) return "31 bits must count the updates of a tile";
-  return "";
-}
-
-// Why the row below is better: most places would have updates left after the last round.
-inline std::string_view claimed_doubt(const Params& p) {
-  if (p.operation != Operation::none && p.num_updates / kMostRounds > p.size)
-    return "places have more than 16 updates each, and combining them takes a round for each";
-  return "";
-}
-
-inline Launch claimed_launch(const Params& p, int element_bytes, int num_sms) {
+inline Choice claimed(const Params& p, const Given& given, const op::Gpu& gpu) {
+  constexpr int64_t kTooMany = int64_t(1) << 31;
+  Params tile = p;
+  choose_tile(tile, given, gpu);
+  const int64_t blocks = div_ceil(p.num_lines, int64_t(1) << tile.log2_lines) *
+                         div_ceil(p.size, int64_t(1) << tile.log2_places);
+  if (p.num_lines >= kTooMany || blocks >= kTooMany)
+    return op::refuse("31 bits must count lines and tiles");
+  if (p.num_updates >= kTooMany >> tile.log2_lines)
+    return op::refuse("31 bits must count the updates of a tile");
   const bool combines = p.operation != Operation::none;
   const Config config{.threads = kThreads,
                       .entries = combines ? kCombineEntries : kPlaceEntries,
-                      .vector = vector_of(p, element_bytes),
+                      .vector = vector_of(p, given),
                       .combines = combines};
-  return {config, claimed_blocks(claimed_params(p, num_sms))};
+  return {op::Start<Config>{config, blocks},
+          combines && p.num_updates / kMaxRounds > p.size
+              ? "places have more than 16 updates each, and combining them takes a round for each"
+              : ""};
 }
+
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "claimed",
+     .file = "01_claimed.cuh",
+     .idea = "updates claim their places in shared memory, then each place is written once",
+     .choose = claimed,
+     .adapt = choose_tile},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread a place, which looks through all indices of its line",
+     .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::scatter

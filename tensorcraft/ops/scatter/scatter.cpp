@@ -5,10 +5,8 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/scatter/params.h"
 #include "tensorcraft/ops/scatter/plan.h"
-#include "tensorcraft/ops/scatter/scatter_cpu.hpp"
-#include "tensorcraft/ops/scatter/scatter_simt.hpp"
+#include "tensorcraft/ops/scatter/problem.hpp"
 
 namespace tensorcraft {
 
@@ -44,63 +42,18 @@ Params params(const Problem& q) {
 
 namespace {
 
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::scatter::Config{.threads = ", c.threads,
-              ", .entries = ", c.entries, ", .vector = ", c.vector, ", .combines = ", c.combines,
-              ", .wide = ", c.wide, "}");
+constexpr ConfigField kFields[] = {{"threads"}, {"entries"}, {"vector"}, {"combines"}, {"wide"}};
+
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  const Given given{int(dtype_bytes(q.x.dtype()))};
+  const bool moves = q.operation == Operation::none;
+  return {params(q), given, {moves ? op::moved_as(given.element_bytes) : q.x.dtype()}};
 }
 
-constexpr std::string_view kParams = "tensorcraft::kernel::scatter::Params";
-const jit::Rung kNaive{"tensorcraft/ops/scatter/00_naive.cuh",
-                       "tensorcraft::kernel::scatter::naive", kParams, config_text,
-                       naive_instances};
-const jit::Rung kClaimed{"tensorcraft/ops/scatter/01_claimed.cuh",
-                         "tensorcraft::kernel::scatter::claimed", kParams, config_text,
-                         claimed_instances};
-
-int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
-
-DType element_type(const Problem& q) {
-  return q.operation == Operation::none ? op::moved_as(element_bytes(q)) : q.x.dtype();
-}
-
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return op::make_plan(kNaive, {element_type(q)}, naive_launch(p), p);
-}
-op::Plan plan_claimed(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
-  return op::make_plan(kClaimed, {element_type(q)},
-                       claimed_launch(p, element_bytes(q), device.num_sms),
-                       claimed_params(p, device.num_sms));
-}
-
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
-op::Verdict accepts_claimed(const Problem& q, const DeviceInfo& device) {
-  return op::decline(claimed_problem(params(q), device.num_sms));
-}
-op::Verdict suits_claimed(const Problem& q, const DeviceInfo&) {
-  return op::decline(claimed_doubt(params(q)));
-}
-
-const op::Variant<Problem> kTable[] = {
-    {.name = "claimed",
-     .idea = "updates claim their places in shared memory, then each place is written once",
-     .device = DeviceType::cuda,
-     .accepts = accepts_claimed,
-     .plan = plan_claimed,
-     .suits = suits_claimed},
-    {"naive", "one thread a place, which looks through all indices of its line", DeviceType::cuda,
-     always, nullptr, plan_naive},
-    {"cpu", "lines over all cores", DeviceType::cpu, always, cpu},
-    {"reference", "obvious loops, sums in double", DeviceType::cpu, always, reference},
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "lines over all cores", .run = cpu},
+    {.name = "reference", .idea = "obvious loops, sums in double", .run = reference},
 };
-
-const std::vector<DType> kAll = {DType::float32,       DType::float16,     DType::bfloat16,
-                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8,
-                                 DType::int16,         DType::int32,       DType::int64,
-                                 DType::uint8,         DType::bool_};
 
 int checked_axis(const TensorView& x, const ScatterOptions& o) {
   if (x.rank() == 0) fail(ErrorKind::value, "scatter: x: expected at least 1 dimension");
@@ -156,8 +109,7 @@ Problem check(const op::Call<ScatterOptions>& call) {
 
 op::Cost cost(const Problem& q) {
   return {.bytes = double(q.x.nbytes()) + double(q.out.nbytes()) + double(q.indices.nbytes()) +
-                   double(q.updates.nbytes()),
-          .flops = 0};
+                   double(q.updates.nbytes())};
 }
 
 const op::Definition<Problem, ScatterOptions> kScatter{
@@ -172,7 +124,6 @@ const op::Definition<Problem, ScatterOptions> kScatter{
         "once, integers wrapping (float32, float16, bfloat16, int32, int64). Results repeat to the "
         "bit. An index is in [-n, n) for an axis of n elements. Another is an IndexError on the "
         "CPU, before anything is written; a GPU leaves its update out.",
-    .aliases = {},
     .inputs = {{"x", "any dtype, at least 1 dimension"},
                {"indices", "int32 or int64, shape of x but along the axis"},
                {"updates", "dtype of x, shape of indices or one that broadcasts to it"}},
@@ -180,13 +131,13 @@ const op::Definition<Problem, ScatterOptions> kScatter{
                 op::option("reduction", &ScatterOptions::reduction,
                            "how updates and what x has become one; None: the update stays")},
     .out_doc = "shape and dtype of x",
-    .extra_outputs = {},
-    .dtypes = kAll,
+    .dtypes = op::moved_dtypes(),
     .in_place = true,
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances>("scatter", kFields),
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::scatter
@@ -200,10 +151,6 @@ Tensor scatter(const TensorView& x, const TensorView& indices, const TensorView&
   return std::move(op::allocate(kernel::scatter::kScatter, {x, indices, updates}, options)[0]);
 }
 
-op::OperatorList ops::scatter() {
-  static const auto& all =
-      *new op::OperatorList{new op::OperatorOf(kernel::scatter::kScatter)};  // leaked, as Kept is
-  return all;
-}
+op::OperatorList ops::scatter() { return op::registered(kernel::scatter::kScatter); }
 
 }  // namespace tensorcraft

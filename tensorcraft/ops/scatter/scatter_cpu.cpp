@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/scatter/scatter_cpu.hpp"
+#include "tensorcraft/ops/scatter/problem.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
@@ -36,7 +36,7 @@ void check_indices(const Problem& q) {
   }
 }
 
-// Calls f(lines) with some lines at a time, where those are neighbours, over all cores.
+// Calls f(lines) with some lines at a time, if those are neighbours, over all cores.
 template <class F>
 void for_lines(const Params& p, F&& f) {
   constexpr int64_t kNeighbours = 64;

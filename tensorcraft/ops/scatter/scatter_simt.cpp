@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/scatter/scatter_simt.hpp"
+#include "tensorcraft/ops/scatter/problem.hpp"
 
 #include "tensorcraft/ops/scatter/00_naive.cuh"
 #include "tensorcraft/ops/scatter/01_claimed.cuh"
@@ -8,7 +8,7 @@
 namespace tensorcraft::kernel::scatter {
 namespace {
 
-using simt::AnyOf, simt::Types;
+using simt::AnyOf, simt::Types, simt::concat, simt::list;
 using Bits = AnyOf<Types<uint8_t>, Types<int16_t>, Types<int32_t>, Types<int64_t>>;
 using Numbers = AnyOf<Types<float>, Types<f16>, Types<bf16>, Types<int32_t>, Types<int64_t>>;
 
@@ -23,21 +23,15 @@ constexpr std::array kCombined{Config{.entries = kCombineEntries, .combines = 1}
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { naive<T, C>(p); };
-  return simt::concat(simt::instances<Params, kElements>(Bits{}, rung, &Config::wide),
-                      simt::instances<Params, kElements>(
-                          AnyOf<Types<float>, Types<f16>, Types<bf16>>{}, rung, &Config::wide));
-}
-
-simt::InstanceList claimed_instances() {
-  const auto rung = []<class T, Config C>(const Params& p) { claimed<T, C>(p); };
-  return simt::concat(simt::instances<Params, kOne>(Bits{}, rung),
-                      simt::instances<Params, kOf1>(AnyOf<Types<uint8_t>>{}, rung),
-                      simt::instances<Params, kOf2>(AnyOf<Types<int16_t>>{}, rung),
-                      simt::instances<Params, kOf4>(AnyOf<Types<int32_t>>{}, rung),
-                      simt::instances<Params, kOf8>(AnyOf<Types<int64_t>>{}, rung),
-                      simt::instances<Params, kCombined>(Numbers{}, rung));
+simt::OperatorInstances instances() {
+  return {
+      {"naive", concat(list<Naive, kElements>(Bits{}, &Config::wide),
+                       list<Naive, kElements>(simt::Floats{}, &Config::wide))},
+      {"claimed",
+       concat(list<Claimed, kOne>(Bits{}), list<Claimed, kOf1>(AnyOf<Types<uint8_t>>{}),
+              list<Claimed, kOf2>(AnyOf<Types<int16_t>>{}),
+              list<Claimed, kOf4>(AnyOf<Types<int32_t>>{}),
+              list<Claimed, kOf8>(AnyOf<Types<int64_t>>{}), list<Claimed, kCombined>(Numbers{}))}};
 }
 
 }  // namespace tensorcraft::kernel::scatter

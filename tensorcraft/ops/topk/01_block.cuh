@@ -38,38 +38,40 @@ TC_DEVICE void sort(Candidates& c) {
   __syncthreads();
 }
 
-template <class T, Config C>
-TC_DEVICE void block(const Params& p) {
-  constexpr int kTile = kCandidates / 2, kLoads = kTile / C.threads;
-  auto& c = static_shared<Candidates>();
-  const Row<T, C> r(p, blockIdx.x);
-  const int k = int(p.k);
-  if (threadIdx.x == 0) c.count = 0;
-  __syncthreads();
-  uint64_t kth = 0;
-  for (int64_t first = 0; first < p.cols; first += kTile) {
-    uint64_t keys[kLoads];
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int64_t at = first + i * C.threads + threadIdx.x;
-      keys[i] = at < p.cols ? r.key(at) : 0;
-    }
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i)
-      if (keys[i] > kth) c.keys[atomic_add(&c.count, 1)] = keys[i];
+struct Block {
+  template <class T, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    constexpr int kTile = kCandidates / 2, kLoads = kTile / C.threads;
+    auto& c = static_shared<Candidates>();
+    const Row<T, C> r(p, blockIdx.x);
+    const int k = int(p.k);
+    if (threadIdx.x == 0) c.count = 0;
     __syncthreads();
-    const bool is_full = c.count > kCandidates - kTile;
-    if (is_full || first == 0) {
-      sort<C>(c);
-      const int count = c.count;
-      kth = count >= k ? c.keys[k - 1] : 0;
-      __syncthreads();  // everyone has read the count
-      if (threadIdx.x == 0 && count > k) c.count = k;
+    uint64_t kth = 0;
+    for (int64_t first = 0; first < p.cols; first += kTile) {
+      uint64_t keys[kLoads];
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) {
+        const int64_t at = first + i * C.threads + threadIdx.x;
+        keys[i] = at < p.cols ? r.key(at) : 0;
+      }
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i)
+        if (keys[i] > kth) c.keys[atomic_add(&c.count, 1)] = keys[i];
+      __syncthreads();
+      const bool is_full = c.count > kCandidates - kTile;
+      if (is_full || first == 0) {
+        sort<C>(c);
+        const int count = c.count;
+        kth = count >= k ? c.keys[k - 1] : 0;
+        __syncthreads();  // all threads have read the count
+        if (threadIdx.x == 0 && count > k) c.count = k;
+      }
+      __syncthreads();
     }
-    __syncthreads();
+    sort<C>(c);
+    for (int place = int(threadIdx.x); place < k; place += C.threads) r.store(place, c.keys[place]);
   }
-  sort<C>(c);
-  for (int place = int(threadIdx.x); place < k; place += C.threads) r.store(place, c.keys[place]);
-}
+};
 
 }  // namespace tensorcraft::kernel::topk

@@ -5,7 +5,7 @@
 
 namespace tensorcraft::kernel::topk {
 
-// Element and index as one number, larger where the element comes first: a NaN before any number,
+// Element and index as one number, larger if the element comes first: a NaN before any number,
 // zeros of both signs equal, of equals the lower index first. All keys of a row differ, and none is
 // 0 or all ones. Indices are below 2^32.
 template <class T>

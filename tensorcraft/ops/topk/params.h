@@ -6,7 +6,7 @@ namespace tensorcraft::kernel::topk {
 
 inline constexpr int kMaxK = 64;
 
-// Run time. Steps are strides along the axis; indices is null where nobody wants them.
+// Run time. Steps are strides along the axis; indices is null if they are not wanted.
 struct Params {
   const void* x;
   void* out;

@@ -7,10 +7,11 @@
 #include <bit>
 #include <string_view>
 
-// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::topk {
 
-using Launch = op::LaunchPlan<Config>;
+struct Given {};  // Params say everything
+using Choice = op::Choice<Config>;
 
 inline constexpr int64_t kMaxWarpRow = 512;
 
@@ -28,28 +29,49 @@ inline Params contiguous_params(const void* x, void* out, int64_t* indices, int6
   return p;
 }
 
-inline Launch launch(const Params& p, Config config, int64_t blocks) {
+inline op::Start<Config> start(const Params& p, Config config, int64_t blocks) {
   config.nested = p.x_rows.axes > 1 || p.out_rows.axes > 1 || p.indices_rows.axes > 1;
   return {.config = config, .blocks = blocks};
 }
 
-inline Launch naive_launch(const Params& p) {
-  return launch(p, {.threads = 128}, div_ceil(p.rows, int64_t(128)));
-}
-inline Launch block_launch(const Params& p) { return launch(p, {.threads = 256}, p.rows); }
-inline Launch warp_launch(const Params& p) {
-  constexpr int kThreads = 128;
-  const auto slots = std::bit_ceil(uint64_t(std::max(div_ceil(p.cols, int64_t(32)), int64_t(1))));
-  return launch(p, {.threads = kThreads, .slots = int(std::min(slots, uint64_t(16)))},
-                div_ceil(p.rows, int64_t(kThreads / 32)));
-}
-
-inline std::string_view rows_problem(const Params& p) {
+// Why no rung can take the rows, or empty.
+inline std::string_view rows_refusal(const Params& p) {
   if (p.cols > int64_t(0xffffffff)) return "needs fewer than 2^32 elements along the axis";
   return p.rows > op::kMaxBlocks ? "needs fewer than 2^31 rows" : "";
 }
-inline std::string_view warp_problem(const Params& p) {
-  return p.cols > kMaxWarpRow ? "needs at most 512 elements along the axis" : rows_problem(p);
+
+inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+  if (const auto why = rows_refusal(p); !why.empty()) return op::refuse(why);
+  return start(p, {.threads = 128}, div_ceil(p.rows, int64_t(128)));
 }
+
+inline Choice block(const Params& p, const Given&, const op::Gpu&) {
+  if (const auto why = rows_refusal(p); !why.empty()) return op::refuse(why);
+  return start(p, {.threads = 256}, p.rows);
+}
+
+inline Choice warp(const Params& p, const Given&, const op::Gpu&) {
+  constexpr int kThreads = 128;
+  if (p.cols > kMaxWarpRow) return op::refuse("needs at most 512 elements along the axis");
+  if (const auto why = rows_refusal(p); !why.empty()) return op::refuse(why);
+  const auto slots = std::bit_ceil(uint64_t(std::max(div_ceil(p.cols, int64_t(32)), int64_t(1))));
+  return start(p, {.threads = kThreads, .slots = int(slots)},
+               div_ceil(p.rows, int64_t(kThreads / 32)));
+}
+
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "warp",
+     .file = "02_warp.cuh",
+     .idea = "the row in the registers of a warp, k times the largest by shuffles",
+     .choose = warp},
+    {.name = "block",
+     .file = "01_block.cuh",
+     .idea = "a block a row, read once; candidates that beat the k-th are sorted in shared memory",
+     .choose = block},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread a row, read k times",
+     .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::topk

@@ -6,26 +6,13 @@
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/topk/plan.h"
-#include "tensorcraft/ops/topk/topk_cpu.hpp"
-#include "tensorcraft/ops/topk/topk_simt.hpp"
+#include "tensorcraft/ops/topk/problem.hpp"
 
 namespace tensorcraft {
 namespace kernel::topk {
 namespace {
 
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::topk::Config{.threads = ", c.threads, ", .slots = ", c.slots,
-              ", .nested = ", c.nested, "}");
-}
-
-constexpr std::string_view kParams = "tensorcraft::kernel::topk::Params";
-const jit::Rung kNaive{"tensorcraft/ops/topk/00_naive.cuh", "tensorcraft::kernel::topk::naive",
-                       kParams, config_text, naive_instances};
-const jit::Rung kBlock{"tensorcraft/ops/topk/01_block.cuh", "tensorcraft::kernel::topk::block",
-                       kParams, config_text, block_instances};
-const jit::Rung kWarp{"tensorcraft/ops/topk/02_warp.cuh", "tensorcraft::kernel::topk::warp",
-                      kParams, config_text, warp_instances};
+constexpr ConfigField kFields[] = {{"threads"}, {"slots"}, {"nested"}};
 
 Params params(const Problem& q) {
   Params p{.x = q.x.data(),
@@ -44,31 +31,11 @@ Params params(const Problem& q) {
   return p;
 }
 
-template <Launch (*launch)(const Params&)>
-op::Plan plan(const jit::Rung& rung, const Problem& q) {
-  const Params p = params(q);
-  return op::make_plan(rung, {q.x.dtype()}, launch(p), p);
-}
+op::RungCall<Params, Given> rung_call(const Problem& q) { return {params(q), {}, {q.x.dtype()}}; }
 
-op::Verdict accepts(const Problem& q, const DeviceInfo&) {
-  return op::decline(rows_problem(params(q)));
-}
-op::Verdict accepts_warp(const Problem& q, const DeviceInfo&) {
-  return op::decline(warp_problem(params(q)));
-}
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
-
-const op::Variant<Problem> kTable[] = {
-    {"warp", "the row in the registers of a warp, k times the largest by shuffles",
-     DeviceType::cuda, accepts_warp, nullptr,
-     [](const Problem& q, const DeviceInfo&) { return plan<warp_launch>(kWarp, q); }},
-    {"block", "a block a row, read once; candidates that beat the k-th are sorted in shared memory",
-     DeviceType::cuda, accepts, nullptr,
-     [](const Problem& q, const DeviceInfo&) { return plan<block_launch>(kBlock, q); }},
-    {"naive", "one thread a row, read k times", DeviceType::cuda, accepts, nullptr,
-     [](const Problem& q, const DeviceInfo&) { return plan<naive_launch>(kNaive, q); }},
-    {"cpu", "rows over all cores, the best kept sorted", DeviceType::cpu, always, cpu},
-    {"reference", "a stable sort of every row", DeviceType::cpu, always, reference},
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "rows over all cores, the best kept sorted", .run = cpu},
+    {.name = "reference", .idea = "a stable sort of every row", .run = reference},
 };
 
 Dims result_shape(const TensorView& x, const TopkOptions& o, int& axis) {
@@ -112,9 +79,7 @@ const op::Definition<Problem, TopkOptions> kDefinition{
     .summary = "The k largest elements along an axis, and where they are.",
     .details =
         "The largest first; of equals the lower index comes first, zeros of both signs are equal, "
-        "and "
-        "a NaN is larger than any number. k is at most 64 and at most the size of the axis.",
-    .aliases = {},
+        "and a NaN is larger than any number. k is at most 64 and at most the size of the axis.",
     .inputs = {{"x", "any shape with an axis, any strides"}},
     .options = {op::positional(op::option("k", &TopkOptions::k, "how many, 0 to 64")),
                 op::option("axis", &TopkOptions::axis, "along which elements compete")},
@@ -122,11 +87,11 @@ const op::Definition<Problem, TopkOptions> kDefinition{
     .extra_outputs = {{{"indices", "int64, where each of out is along the axis of x"},
                        &TopkOptions::indices}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
-    .in_place = false,
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances>("topk", kFields),
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::topk
@@ -140,9 +105,6 @@ TopkResult topk(const TensorView& x, const TopkOptions& options) {
   return {std::move(tensors[0]), std::move(tensors[1])};
 }
 
-op::OperatorList ops::topk() {
-  static const auto& entry = *new op::OperatorOf(kernel::topk::kDefinition);  // leaked, as Kept is
-  return {&entry};
-}
+op::OperatorList ops::topk() { return op::registered(kernel::topk::kDefinition); }
 
 }  // namespace tensorcraft

@@ -11,7 +11,7 @@ namespace tensorcraft {
 struct TopkOptions {
   int64_t k = 1;      // how many: at most 64, and at most the elements along the axis
   int64_t axis = -1;  // along which elements compete
-  // A further output, written where given: int64, the place of each along the axis.
+  // A further output, written if given: int64, the place of each along the axis.
   std::optional<TensorView> indices = {};
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
@@ -24,7 +24,7 @@ struct TopkResult {
 
 // The k largest elements along an axis, the largest first; of equals the lower index comes first,
 // zeros of both signs are equal, and a NaN is larger than any number. x: float32, float16 or
-// bfloat16, any strides, rank at least 1. out: shape of x with k along the axis. Kind value where k
+// bfloat16, any strides, rank at least 1. out: shape of x with k along the axis. Kind value if k
 // is not in [0, 64] or there are fewer elements.
 void topk(const TensorView& out, const TensorView& x, const TopkOptions& options = {});
 TopkResult topk(const TensorView& x, const TopkOptions& options = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/topk/topk_cpu.hpp"
+#include "tensorcraft/ops/topk/problem.hpp"
 
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/rows.hpp"
@@ -12,7 +12,7 @@
 namespace tensorcraft::kernel::topk {
 namespace {
 
-// Does a come before b, where it has the lower index?
+// Does a come before b if it has the lower index?
 bool comes_first(double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
 
 // The same tensor with its axis behind the others, so that rows count alike in all three.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/topk/topk_simt.hpp"
+#include "tensorcraft/ops/topk/problem.hpp"
 
 #include "tensorcraft/ops/topk/00_naive.cuh"
 #include "tensorcraft/ops/topk/01_block.cuh"
@@ -18,19 +18,10 @@ constexpr std::array kWarp{Config{.threads = 128, .slots = 1, .nested = 1},
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  return simt::instances<Params, kNaive>(
-      simt::Floats{}, []<class T, Config C>(const Params& p) { naive<T, C>(p); }, &Config::nested);
-}
-
-simt::InstanceList block_instances() {
-  return simt::instances<Params, kBlock>(
-      Some{}, []<class T, Config C>(const Params& p) { block<T, C>(p); }, &Config::nested);
-}
-
-simt::InstanceList warp_instances() {
-  return simt::instances<Params, kWarp>(
-      Some{}, []<class T, Config C>(const Params& p) { warp<T, C>(p); }, &Config::nested);
+simt::OperatorInstances instances() {
+  return {{"naive", simt::list<Naive, kNaive>(simt::Floats{}, &Config::nested)},
+          {"block", simt::list<Block, kBlock>(Some{}, &Config::nested)},
+          {"warp", simt::list<Warp, kWarp>(Some{}, &Config::nested)}};
 }
 
 }  // namespace tensorcraft::kernel::topk

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -16,8 +17,10 @@ struct Problem {
   int64_t rows() const { return cols() ? x.size() / cols() : 0; }
 };
 
-// Host rows.
-void cpu(const Problem& problem);
-void reference(const Problem& problem);
+// Host variants.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+
+simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::topk

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/ops/pad/params.h"
+#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::pad {
 
@@ -11,8 +13,13 @@ struct Problem {
   uint64_t value;
 };
 
-// Host rows.
-void cpu(const Problem& problem);
-void reference(const Problem& problem);
+Params params(const Problem& q);
+
+// Host variants.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+
+// Every size of an element.
+simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::pad

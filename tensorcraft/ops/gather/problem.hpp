@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/simt/instance.hpp"
+
+#include <string_view>
+
+namespace tensorcraft::kernel::gather {
+
+// What both operators become: x and indices have the shape of out, with strides of 0 along the axes
+// on which they do not depend, and an index adds x_step elements to the place of x.
+struct Problem {
+  std::string_view op;
+  TensorView out, x, indices;
+  TensorView given;  // the indices as they were given
+  int64_t axis_size, x_step;
+};
+
+// Host variants. Fail with kind index before they write if an index is outside the axis.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+
+// `naive` serves what `vectorized` lacks.
+simt::OperatorInstances instances();
+
+}  // namespace tensorcraft::kernel::gather
