@@ -27,7 +27,7 @@ inline constexpr std::array kSingle{Instance<Config>{{.threads = 128, .vector = 
 
 // What the library would choose.
 template <class T>
-Taken<CallParams, Config> taken(const CallParams& p, const op::Gpu& gpu, DebugInfo where = {}) {
+Taken<Params, Config> taken(const Params& p, const op::Gpu& gpu, DebugInfo where = {}) {
   return take(kRungs, p, Given{FloatingPoint<T>, int(sizeof(T))}, gpu, where);
 }
 

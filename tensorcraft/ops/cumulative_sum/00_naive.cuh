@@ -8,13 +8,13 @@ namespace tensorcraft::kernel::cumulative_sum {
 
 struct Naive {
   template <class T, Config C>
-  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+  TC_DEVICE static void run(const Params& p) {
     using Value = typename Sums<T>::Value;
     using Out = typename Sums<T>::Out;
     const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
     if (row >= p.rows) return;
-    const T* x = row_of_x<T>(p, row);
-    Out* out = row_of_out<T>(p, row);
+    const T* x = row_of_x<T, C>(p, row);
+    Out* out = row_of_out<T, C>(p, row);
     Value sum = 0;
     int64_t i = 0;
     for (; i + C.vector <= p.cols; i += C.vector) {

@@ -71,7 +71,7 @@ TC_DEVICE typename Sums<T>::Value sum_before(const Params& p,
 
 struct Row {
   template <class T, Config C>
-  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+  TC_DEVICE static void run(const Params& p) {
     using Value = typename Sums<T>::Value;
     using Out = typename Sums<T>::Out;
     constexpr int kTile = C.threads * C.vector, kWarps = C.threads / kWarpSize;
@@ -84,8 +84,8 @@ struct Row {
     }
     const int64_t row = unit / p.segments, begin = unit % p.segments * p.segment_cols;
     const int64_t end = begin + p.segment_cols < p.cols ? begin + p.segment_cols : p.cols;
-    const T* x = row_of_x<T>(p, row);
-    Out* out = row_of_out<T>(p, row);
+    const T* x = row_of_x<T, C>(p, row);
+    Out* out = row_of_out<T, C>(p, row);
     Value carry = 0;
     if (p.segments > 1) carry = sum_before<T, C>(p, shared.scratch, x, unit, begin, end);
 

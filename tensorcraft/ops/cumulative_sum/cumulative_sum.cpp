@@ -18,19 +18,20 @@ constexpr std::string_view kName = "cumulative_sum";
 
 constexpr ConfigField kFields[] = {{"threads"}, {"vector"}, {"wide"}, {"nested"}};
 
-CallParams params(const Problem& q) {
-  return with_maps(Params{.x = q.x.data(),
-                          .out = q.out.data(),
-                          .rows = q.rows(),
-                          .cols = q.cols(),
-                          .x_step = q.x.stride(q.axis),
-                          .out_step = q.out.stride(q.axis),
-                          .segments = 1,
-                          .segment_cols = q.cols()},
-                   op::row_map(q.x, q.axis), op::row_map(q.out, q.axis));
+Params params(const Problem& q) {
+  return {.x = q.x.data(),
+          .out = q.out.data(),
+          .rows = q.rows(),
+          .cols = q.cols(),
+          .x_step = q.x.stride(q.axis),
+          .out_step = q.out.stride(q.axis),
+          .segments = 1,
+          .segment_cols = q.cols(),
+          .x_rows = op::row_map(q.x, q.axis),
+          .out_rows = op::row_map(q.out, q.axis)};
 }
 
-op::RungCall<CallParams, Given> rung_call(const Problem& q) {
+op::RungCall<Params, Given> rung_call(const Problem& q) {
   const DType dtype = q.x.dtype();
   return {params(q),
           {.is_float = is_floating(dtype), .element_bytes = int(dtype_bytes(dtype))},
@@ -39,7 +40,7 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
 
 // What the segments of rows tell each other lies in a workspace.
 void complete(op::Plan& plan, std::string_view, const Problem&, const DeviceInfo&) {
-  const auto& p = plan.params_as<CallParams>(plan.first());
+  const auto& p = plan.params_as<Params>(plan.first());
   plan.workspace_bytes = workspace_bytes(p);
   plan.workspace_zeroed = workspace_zeroed(p);
   plan.first().workspace_at = offsetof(Params, workspace);

@@ -4,9 +4,8 @@
 
 namespace tensorcraft::kernel::cumulative_sum {
 
-// Run time. x_step and out_step are strides along the axis; step those of rows.
+// Run time. Steps are strides along the axis.
 struct Params {
-  enum { kX, kOut, kTensors };
   const void* x;
   void* out;
   void* workspace;  // if segments > 1: a ticket, a flag for each segment, then their sums
@@ -14,7 +13,7 @@ struct Params {
   int64_t x_step, out_step;
   int64_t segments, segment_cols;  // of a row: each is a block's, and whole tiles but for the last
   int64_t sums;                    // the first byte of the sums in the workspace
-  int64_t step[kTensors];
+  RowMap x_rows, out_rows;
 };
 
 // Compile time. A thread takes `vector` neighbours of a row at once, in accesses of 16 bytes if

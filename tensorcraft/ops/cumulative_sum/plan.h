@@ -10,7 +10,6 @@ namespace tensorcraft::kernel::cumulative_sum {
 
 using Start = op::Start<Config>;
 using Choice = op::Choice<Config>;
-using CallParams = Nested<Params>;
 
 struct Given {
   bool is_float;
@@ -18,23 +17,26 @@ struct Given {
 };
 
 // Row-major x and out [rows, cols].
-inline CallParams contiguous_params(const void* x, void* out, int64_t rows, int64_t cols) {
+inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols) {
   const RowMap map = op::contiguous_rows(rows, cols);
-  return with_maps(Params{.x = x,
-                          .out = out,
-                          .rows = rows,
-                          .cols = cols,
-                          .x_step = 1,
-                          .out_step = 1,
-                          .segments = 1,
-                          .segment_cols = cols},
-                   map, map);
+  return {.x = x,
+          .out = out,
+          .rows = rows,
+          .cols = cols,
+          .x_step = 1,
+          .out_step = 1,
+          .segments = 1,
+          .segment_cols = cols,
+          .x_rows = map,
+          .out_rows = map};
 }
 
-inline Choice naive(const CallParams& p, const Given&, const op::Gpu&) {
+inline bool is_nested(const Params& p) { return p.x_rows.axes > 1 || p.out_rows.axes > 1; }
+
+inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.rows, int64_t(128));
   if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^38 rows");
-  return Start{{.threads = 128, .vector = 8, .nested = p.is_nested()}, blocks};
+  return Start{{.threads = 128, .vector = 8, .nested = is_nested(p)}, blocks};
 }
 
 // Threads of a block: a short row leaves most of a large one idle.
@@ -49,13 +51,13 @@ constexpr int blocks_per_sm(const Config& c) { return 1024 / c.threads; }
 constexpr int min_blocks(const Config& c) { return c.vector == 8 ? 1 : blocks_per_sm(c); }
 
 // Floats have wide accesses if rows allow it; integers are widened, and have none.
-inline Config row_config(const CallParams& p, const Given& given) {
+inline Config row_config(const Params& p, const Given& given) {
   Config config{.threads = kThreads, .vector = given.is_float ? 16 / given.element_bytes : 4};
   if (p.cols <= 2 * kShortRowThreads * config.vector) config.threads = kShortRowThreads;
-  config.nested = p.is_nested();
+  config.nested = is_nested(p);
   config.wide = given.is_float && p.x_step == 1 && p.out_step == 1 &&
-                op::rows_vector_aligned(p.x, p.maps[Params::kX], given.element_bytes) &&
-                op::rows_vector_aligned(p.out, p.maps[Params::kOut], given.element_bytes);
+                op::rows_vector_aligned(p.x, p.x_rows, given.element_bytes) &&
+                op::rows_vector_aligned(p.out, p.out_rows, given.element_bytes);
   return config;
 }
 
@@ -65,7 +67,7 @@ inline size_t workspace_zeroed(const Params& p) {
 }
 
 // Cuts rows into segments if they are too few for the GPU.
-inline void cut_rows(CallParams& p, const Given& given, const op::Gpu& gpu) {
+inline void cut_rows(Params& p, const Given& given, const op::Gpu& gpu) {
   constexpr int64_t kFewTiles = 4;
   const Config config = row_config(p, given);
   const int64_t tile = int64_t(config.threads) * config.vector, tiles = div_ceil(p.cols, tile);
@@ -81,10 +83,10 @@ inline size_t workspace_bytes(const Params& p) {
   return p.segments > 1 ? size_t(p.sums) + size_t(p.rows * p.segments) * sizeof(int64_t) : 0;
 }
 
-inline Choice row(const CallParams& whole, const Given& given, const op::Gpu& gpu) {
+inline Choice row(const Params& whole, const Given& given, const op::Gpu& gpu) {
   constexpr int64_t kManyRows = 16384, kShort = 32;
   if (whole.rows > op::kMaxBlocks) return op::refuse("needs fewer than 2^31 rows");
-  CallParams p = whole;
+  Params p = whole;
   cut_rows(p, given, gpu);
   const Config config = row_config(p, given);
   const Start start{config, p.rows * p.segments, min_blocks(config)};
@@ -93,7 +95,7 @@ inline Choice row(const CallParams& whole, const Given& given, const op::Gpu& gp
   return start;
 }
 
-inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "row",
      .file = "01_row.cuh",
      .idea = "a block a row or part of one, scans by shuffles",

@@ -25,14 +25,13 @@ TC_DEVICE typename Sums<T>::Value value_of(T x) {
     return uint64_t(int64_t(x));
 }
 
-// RowParams: Params, or Nested<Params>.
-template <class T, class RowParams>
-TC_DEVICE const T* row_of_x(const RowParams& p, int64_t row) {
-  return static_cast<const T*>(p.x) + row_offset(p, Params::kX, row);
+template <class T, Config C>
+TC_DEVICE const T* row_of_x(const Params& p, int64_t row) {
+  return static_cast<const T*>(p.x) + p.x_rows.offset<C.nested>(row);
 }
-template <class T, class RowParams>
-TC_DEVICE typename Sums<T>::Out* row_of_out(const RowParams& p, int64_t row) {
-  return static_cast<typename Sums<T>::Out*>(p.out) + row_offset(p, Params::kOut, row);
+template <class T, Config C>
+TC_DEVICE typename Sums<T>::Out* row_of_out(const Params& p, int64_t row) {
+  return static_cast<typename Sums<T>::Out*>(p.out) + p.out_rows.offset<C.nested>(row);
 }
 
 }  // namespace tensorcraft::kernel::cumulative_sum
