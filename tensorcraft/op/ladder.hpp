@@ -145,7 +145,8 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
     for (const auto& rung : ladder)
       items.push_back(
           new LadderItem{{rung.name, rung.alias, rung.idea, rung.spills, DeviceType::cuda},
-                         make_rung(folder, rung.name, rung.file, fields, config),
+                         make_rung(folder, rung.kernel.empty() ? rung.name : rung.kernel, rung.file,
+                                   fields, config),
                          &rung,
                          Functions::ask,
                          Functions::add});
