@@ -12,8 +12,8 @@
 // for inference, one block a channel for the other two (2 kernels each).
 namespace tensorcraft::kernels {
 
-// What training leaves: vectors of an element a channel, each null if it is not wanted. The running
-// statistics are read and replaced.
+// What training leaves behind: vectors of an element a channel, each null if it is not wanted.
+// The running statistics are read and replaced.
 template <class W>
 struct BatchStatistics {
   float* mean = nullptr;      // of the batch
@@ -27,91 +27,32 @@ namespace detail::batch_norm {
 
 using namespace kernel::batch_norm;
 
-template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    batch_norm_planes(const __grid_constant__ Params p) {
-  begin_kernel();
-  planes<T, W, C::value.config>(p);
-}
-template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    batch_norm_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<T, W, C::value.config>(p);
-}
-template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    batch_norm_channel(const __grid_constant__ Params p) {
-  begin_kernel();
-  cluster<T, W, C::value.config>(p);
-}
-template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    batch_norm_backward_channel(const __grid_constant__ BackwardParams p) {
-  begin_kernel();
-  backward_cluster<T, W, C::value.config>(p);
-}
-
-template <class T, class W, Activation activation>
-struct Planes {
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, 4> all{};
-    for (int i = 0; i < 4; ++i)
-      all[size_t(i)] = {{.threads = kThreads,
-                         .vector = 16 / int(sizeof(T)),
-                         .slots = i / 2 ? 1 : kSlots,
-                         .activation = activation,
-                         .whole = i % 2},
-                        4};
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &batch_norm_planes<T, W, C>;
-  }
-};
-template <class T, class W>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{{.threads = 128}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &batch_norm_naive<T, W, C>;
-  }
-};
-
+template <class T, Activation activation>
+inline constexpr auto kPlanesInstances = [] {
+  std::array<Instance<Config>, 4> all{};
+  for (int i = 0; i < 4; ++i)
+    all[size_t(i)] = {{.threads = kThreads,
+                       .vector = 16 / int(sizeof(T)),
+                       .slots = i / 2 ? 1 : kSlots,
+                       .activation = activation,
+                       .whole = i % 2},
+                      4};
+  return all;
+}();
+inline constexpr std::array kNaiveInstances{Instance<Config>{{.threads = 128}}};
 // One block a channel, with 16-byte accesses and with single elements.
 template <class T, Activation activation>
-inline constexpr std::array kOneBlock{
+inline constexpr std::array kChannelInstances{
     Instance<Config>{
         {.vector = 16 / int(sizeof(T)), .slots = kChannelSlots, .activation = activation}},
     Instance<Config>{{.slots = kChannelSlots, .activation = activation}}};
 
-template <class T, class W, Activation activation>
-struct Channel {
-  static constexpr auto list = kOneBlock<T, activation>;
-  template <class C>
-  static constexpr auto entry() {
-    return &batch_norm_channel<T, W, C>;
-  }
-};
-template <class T, class W>
-struct BackwardChannel {
-  static constexpr auto list = kOneBlock<T, Activation::none>;
-  template <class C>
-  static constexpr auto entry() {
-    return &batch_norm_backward_channel<T, W, C>;
-  }
-};
-
 // False if there is nothing to do.
 inline bool check_sizes(const char* launcher, const void* in, const void* out, int64_t batch,
                         int64_t channels, int64_t spatial) {
-  validate_size(launcher, "batch", batch);
-  validate_size(launcher, "channels", channels);
-  validate_size(launcher, "spatial", spatial);
+  validate_sizes(launcher, {{"batch", batch}, {"channels", channels}, {"spatial", spatial}});
   if (batch == 0 || channels == 0 || spatial == 0) return false;
-  validate_pointer(launcher, "in", in);
-  validate_pointer(launcher, "out", out);
+  validate_arrays(launcher, {{"in", in}, {"out", out}});
   return true;
 }
 
@@ -129,8 +70,7 @@ std::string_view launch_batch_norm(const T* in, const W* running_mean, const W* 
   namespace b = detail::batch_norm;
   constexpr const char* kLauncher = "launch_batch_norm";
   if (!b::check_sizes(kLauncher, in, out, batch, channels, spatial)) return {};
-  validate_pointer(kLauncher, "running_mean", running_mean);
-  validate_pointer(kLauncher, "running_var", running_var);
+  validate_arrays(kLauncher, {{"running_mean", running_mean}, {"running_var", running_var}});
   const b::Params p = b::contiguous_params({.x = in,
                                             .weight = weight,
                                             .bias = bias,
@@ -138,10 +78,9 @@ std::string_view launch_batch_norm(const T* in, const W* running_mean, const W* 
                                             .running_var = running_var,
                                             .out = out},
                                            batch, channels, spatial, eps, 0, activation);
-  if (b::planes_problem(p, sizeof(T)).empty())
-    return launch_or_fail<b::Planes<T, W, activation>>("planes", b::planes_launch(p, sizeof(T)), p,
-                                                       stream, where);
-  return launch_or_fail<b::Naive<T, W>>("naive", b::naive_launch(p, false), p, stream, where);
+  return launch_ladder(b::kRungs, p, b::Given{sizeof(T)}, stream, where,
+                       Kernels<b::Planes, b::kPlanesInstances<T, activation>, T, W>{"planes"},
+                       Kernels<b::Naive, b::kNaiveInstances, T, W>{"naive"});
 }
 
 // The same with mean and variance of the batch, of at least 2 values a channel; one block each.
@@ -166,8 +105,8 @@ std::string_view launch_batch_norm_training(const T* in, const W* weight, const 
                            .running_var_out = s.running_var};
   const b::Params p =
       b::contiguous_params(tensors, batch, channels, spatial, eps, s.momentum, activation);
-  return launch_or_fail<b::Channel<T, W, activation>>(
-      "cluster", b::cluster_launch(p, sizeof(T), 0, false), p, stream, where);
+  return launch_or_fail<Kernels<b::Cluster, b::kChannelInstances<T, activation>, T, W>>(
+      "cluster", b::cluster(p, {sizeof(T), true}, {}).start, p, stream, where);
 }
 
 // The gradients of launch_batch_norm_training without an activation, from that of its result and
@@ -182,9 +121,7 @@ std::string_view launch_batch_norm_backward(const T* grad, const T* in, const W*
   namespace b = detail::batch_norm;
   constexpr const char* kLauncher = "launch_batch_norm_backward";
   if (!b::check_sizes(kLauncher, in, grad_in, batch, channels, spatial)) return {};
-  validate_pointer(kLauncher, "grad", grad);
-  validate_pointer(kLauncher, "mean", mean);
-  validate_pointer(kLauncher, "rstd", rstd);
+  validate_arrays(kLauncher, {{"grad", grad}, {"mean", mean}, {"rstd", rstd}});
   const b::Layout layout = b::dense_layout(channels, spatial);
   const b::BackwardParams p{.grad = grad,
                             .x = in,
@@ -200,8 +137,9 @@ std::string_view launch_batch_norm_backward(const T* grad, const T* in, const W*
                             .grad_layout = layout,
                             .x_layout = layout,
                             .out_layout = layout};
-  return launch_or_fail<b::BackwardChannel<T, W>>(
-      "cluster", b::backward_cluster_launch(p, sizeof(T), 0, false), p, stream, where);
+  return launch_or_fail<
+      Kernels<b::BackwardCluster, b::kChannelInstances<T, Activation::none>, T, W>>(
+      "cluster", b::backward_cluster(p, {sizeof(T)}, {}).start, p, stream, where);
 }
 
 }  // namespace tensorcraft::kernels

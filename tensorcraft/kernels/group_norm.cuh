@@ -13,47 +13,20 @@ namespace detail::group_norm {
 
 using namespace kernel::group_norm;
 
-template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks())
-    group_norm_in_registers(const __grid_constant__ Params p) {
-  begin_kernel();
-  in_registers<T, W, C::value.config>(p);
-}
-template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    group_norm_block(const __grid_constant__ Params p) {
-  begin_kernel();
-  cluster<T, W, C::value.config>(p);
-}
-
-template <class T, class W>
-struct InRegisters {
-  static constexpr auto list = [] {
-    std::array<Instance<Config>, kRegisterRows.size()> all{};
-    for (size_t i = 0; i < all.size(); ++i) {
-      Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)), true);
-      all[i] = {c, in_registers_min_blocks(c)};
-    }
-    return all;
-  }();
-  template <class C>
-  static constexpr auto entry() {
-    return &group_norm_in_registers<T, W, C>;
+template <class T>
+inline constexpr auto kRegisterInstances = [] {
+  std::array<Instance<Config>, kRegisterRows.size()> all{};
+  for (size_t i = 0; i < all.size(); ++i) {
+    Config c = in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)), true);
+    all[i] = {c, in_registers_min_blocks(c)};
   }
-};
-
-template <class T, class W>
-struct OneBlock {
-  static constexpr int kVector = 16 / int(sizeof(T));
-  static constexpr std::array list{
-      Instance<Config>{{.vector = kVector, .slots = kClusterSlots, .planes = 1}},
-      Instance<Config>{{.vector = kVector, .slots = kClusterSlots, .planes = 0}},
-      Instance<Config>{{.vector = 1, .slots = kClusterSlots, .planes = 1}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &group_norm_block<T, W, C>;
-  }
-};
+  return all;
+}();
+template <class T>
+inline constexpr std::array kBlockInstances{
+    Instance<Config>{{.vector = 16 / int(sizeof(T)), .slots = kClusterSlots, .planes = 1}},
+    Instance<Config>{{.vector = 16 / int(sizeof(T)), .slots = kClusterSlots, .planes = 0}},
+    Instance<Config>{{.vector = 1, .slots = kClusterSlots, .planes = 1}}};
 
 }  // namespace detail::group_norm
 
@@ -68,23 +41,24 @@ std::string_view launch_group_norm(const T* in, const W* weight, const W* bias, 
                                    DebugInfo where = {}) {
   namespace g = detail::group_norm;
   constexpr const char* kLauncher = "launch_group_norm";
-  validate_size(kLauncher, "batch", batch);
-  validate_size(kLauncher, "channels", channels);
-  validate_size(kLauncher, "spatial", spatial);
+  validate_sizes(kLauncher, {{"batch", batch}, {"channels", channels}, {"spatial", spatial}});
   if (groups < 1 || channels % groups)
     throw std::invalid_argument("launch_group_norm: groups must divide channels");
   if (batch == 0 || channels == 0 || spatial == 0) return {};
-  validate_pointer(kLauncher, "in", in);
-  validate_pointer(kLauncher, "out", out);
+  validate_arrays(kLauncher, {{"in", in}, {"out", out}});
   const g::Params p =
       g::contiguous_params(in, weight, bias, out, batch, channels, spatial, groups, eps);
-  if (const auto problem = g::cluster_problem(p); !problem.empty())
-    throw std::invalid_argument(join("launch_group_norm: ", problem));
-  if (g::in_registers_problem(p).empty() &&
-      launch_listed<g::InRegisters<T, W>>(g::in_registers_launch(p, sizeof(T)), p, stream, where))
+  const g::Given given{sizeof(T)};
+  const g::Choice one_block = g::cluster(p, given, {});  // of a GPU without clusters
+  if (!one_block.refusal.empty())
+    throw std::invalid_argument(join("launch_group_norm: ", one_block.refusal));
+  const g::Choice held = g::in_registers(p, given, {});
+  if (held.refusal.empty() &&
+      launch_listed<Kernels<g::InRegisters, g::kRegisterInstances<T>, T, W>>(held.start, p, stream,
+                                                                             where))
     return "in_registers";
-  return launch_or_fail<g::OneBlock<T, W>>("cluster", g::cluster_launch(p, sizeof(T), 0, false), p,
-                                           stream, where);
+  return launch_or_fail<Kernels<g::Cluster, g::kBlockInstances<T>, T, W>>(
+      "cluster", one_block.start, p, stream, where);
 }
 
 }  // namespace tensorcraft::kernels

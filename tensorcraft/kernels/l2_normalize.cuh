@@ -24,10 +24,10 @@ inline constexpr std::array kBlockInstances{Instance<Config>{{.threads = 128, .g
 
 }  // namespace detail::l2_normalize
 
-// out = in / max(length of the row, eps) for each of `rows` rows of `cols` elements, one after
+// out = in / max(length of the row, eps) for each of `rows` rows of `cols` elements, one behind
 // another; out may be in. T: float, f16 or bf16, computed in float. Returns the name of the variant
-// that was launched, empty if there is nothing to do. Throws std::invalid_argument for a negative
-// size or a null array, std::runtime_error if CUDA refuses; enqueues on `stream`.
+// that was launched, empty if there is nothing to do. Throws std::invalid_argument for a
+// negative size or a null array, std::runtime_error if CUDA refuses; enqueues on `stream`.
 template <class T>
 std::string_view launch_l2_normalize(const T* in, T* out, int64_t rows, int64_t cols,
                                      float eps = 1e-12f, cudaStream_t stream = nullptr,

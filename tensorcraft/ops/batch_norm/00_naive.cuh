@@ -40,22 +40,24 @@ TC_DEVICE void train_channel(const Params& p, int64_t channel) {
   store_statistics<W>(p, channel, pivot + shift, rstd, squares, count);
 }
 
-template <class T, class W, Config C>
-TC_DEVICE void naive(const Params& p) {
-  const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  if constexpr (C.training) {
-    if (i < p.channels) train_channel<T, W, C>(p, i);
-  } else {
-    const int64_t plane = i / p.spatial, sample = plane / p.channels;
-    if (sample >= p.batch) return;
-    const int64_t channel = plane % p.channels;
-    const Folded f = fold<W>(p, channel);
-    const T* x = static_cast<const T*>(p.x) + channel * p.x_layout.channel;
-    T* out = static_cast<T*>(p.out) + channel * p.out_layout.channel;
-    const Place at{sample, i % p.spatial};
-    const float y = float(x[offset<C>(p.x_layout, at)]) * f.scale + f.shift;
-    out[offset<C>(p.out_layout, at)] = T(activate(p.activation, y));
+struct Naive {
+  template <class T, class W, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if constexpr (C.training) {
+      if (i < p.channels) train_channel<T, W, C>(p, i);
+    } else {
+      const int64_t plane = i / p.spatial, sample = plane / p.channels;
+      if (sample >= p.batch) return;
+      const int64_t channel = plane % p.channels;
+      const Folded f = fold<W>(p, channel);
+      const T* x = static_cast<const T*>(p.x) + channel * p.x_layout.channel;
+      T* out = static_cast<T*>(p.out) + channel * p.out_layout.channel;
+      const Place at{sample, i % p.spatial};
+      const float y = float(x[offset<C>(p.x_layout, at)]) * f.scale + f.shift;
+      out[offset<C>(p.out_layout, at)] = T(activate(p.activation, y));
+    }
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::batch_norm

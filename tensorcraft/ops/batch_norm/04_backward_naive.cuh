@@ -35,31 +35,33 @@ TC_DEVICE void store_grads(const BackwardParams& p, int64_t channel, const GradS
   if (p.grad_bias) static_cast<W*>(p.grad_bias)[channel] = W(sums.grad);
 }
 
-template <class T, class W, Config C>
-TC_DEVICE void backward_naive(const BackwardParams& p) {
-  const int64_t channel = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  if (channel >= p.channels) return;
-  const T* grad = static_cast<const T*>(p.grad) + channel * p.grad_layout.channel;
-  const T* x = static_cast<const T*>(p.x) + channel * p.x_layout.channel;
-  T* out = static_cast<T*>(p.grad_input) + channel * p.out_layout.channel;
-  GradSums sums{};
-  for (int64_t n = 0; n < p.batch; ++n) {
-    GradSums part{};  // of a plane, so that their additions do not wait in one long chain
-    for (int64_t s = 0; s < p.spatial; ++s) {
-      const float g = float(grad[offset<C>(p.grad_layout, {n, s})]);
-      part.grad += g;
-      part.product += g * (float(x[offset<C>(p.x_layout, {n, s})]) - p.mean[channel]);
+struct BackwardNaive {
+  template <class T, class W, Config C>
+  TC_DEVICE static void run(const BackwardParams& p) {
+    const int64_t channel = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if (channel >= p.channels) return;
+    const T* grad = static_cast<const T*>(p.grad) + channel * p.grad_layout.channel;
+    const T* x = static_cast<const T*>(p.x) + channel * p.x_layout.channel;
+    T* out = static_cast<T*>(p.grad_input) + channel * p.out_layout.channel;
+    GradSums sums{};
+    for (int64_t n = 0; n < p.batch; ++n) {
+      GradSums part{};  // of a plane, so that their additions do not wait in one long chain
+      for (int64_t s = 0; s < p.spatial; ++s) {
+        const float g = float(grad[offset<C>(p.grad_layout, {n, s})]);
+        part.grad += g;
+        part.product += g * (float(x[offset<C>(p.x_layout, {n, s})]) - p.mean[channel]);
+      }
+      sums.grad += part.grad;
+      sums.product += part.product;
     }
-    sums.grad += part.grad;
-    sums.product += part.product;
+    const InputGrad f = input_grad<W>(p, channel, sums);
+    for (int64_t n = 0; n < p.batch; ++n)
+      for (int64_t s = 0; s < p.spatial; ++s) {
+        const float g = float(grad[offset<C>(p.grad_layout, {n, s})]);
+        out[offset<C>(p.out_layout, {n, s})] = T(f(g, float(x[offset<C>(p.x_layout, {n, s})])));
+      }
+    store_grads<W>(p, channel, sums);
   }
-  const InputGrad f = input_grad<W>(p, channel, sums);
-  for (int64_t n = 0; n < p.batch; ++n)
-    for (int64_t s = 0; s < p.spatial; ++s) {
-      const float g = float(grad[offset<C>(p.grad_layout, {n, s})]);
-      out[offset<C>(p.out_layout, {n, s})] = T(f(g, float(x[offset<C>(p.x_layout, {n, s})])));
-    }
-  store_grads<W>(p, channel, sums);
-}
+};
 
 }  // namespace tensorcraft::kernel::batch_norm

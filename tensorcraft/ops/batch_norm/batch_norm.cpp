@@ -5,10 +5,8 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/batch_norm/batch_norm_cpu.hpp"
-#include "tensorcraft/ops/batch_norm/batch_norm_simt.hpp"
-#include "tensorcraft/ops/batch_norm/params.h"
 #include "tensorcraft/ops/batch_norm/plan.h"
+#include "tensorcraft/ops/batch_norm/problem.hpp"
 
 namespace tensorcraft {
 namespace kernel::batch_norm {
@@ -16,35 +14,14 @@ namespace {
 
 constexpr std::string_view kName = "batch_norm", kBackwardName = "batch_norm_backward";
 
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::batch_norm::Config{.threads = ", c.threads,
-              ", .vector = ", c.vector, ", .slots = ", c.slots, ", .cluster = ", c.cluster,
-              ", .activation = tensorcraft::Activation::",
-              op::EnumNames<Activation>::names[size_t(c.activation)], ", .training = ", c.training,
-              ", .whole = ", c.whole, ", .nested = ", c.nested, "}");
-}
-
-constexpr std::string_view kParams = "tensorcraft::kernel::batch_norm::Params",
-                           kBackwardParams = "tensorcraft::kernel::batch_norm::BackwardParams";
-const jit::Rung kNaive{"tensorcraft/ops/batch_norm/00_naive.cuh",
-                       "tensorcraft::kernel::batch_norm::naive", kParams, config_text,
-                       naive_instances};
-const jit::Rung kPlanes{"tensorcraft/ops/batch_norm/01_planes.cuh",
-                        "tensorcraft::kernel::batch_norm::planes", kParams, config_text,
-                        planes_instances};
-const jit::Rung kChannelsLast{"tensorcraft/ops/batch_norm/02_channels_last.cuh",
-                              "tensorcraft::kernel::batch_norm::channels_last", kParams,
-                              config_text, channels_last_instances};
-const jit::Rung kCluster{"tensorcraft/ops/batch_norm/03_cluster.cuh",
-                         "tensorcraft::kernel::batch_norm::cluster", kParams, config_text,
-                         cluster_instances};
-const jit::Rung kBackwardNaive{"tensorcraft/ops/batch_norm/04_backward_naive.cuh",
-                               "tensorcraft::kernel::batch_norm::backward_naive", kBackwardParams,
-                               config_text, backward_naive_instances};
-const jit::Rung kBackwardCluster{"tensorcraft/ops/batch_norm/05_backward_cluster.cuh",
-                                 "tensorcraft::kernel::batch_norm::backward_cluster",
-                                 kBackwardParams, config_text, backward_cluster_instances};
+constexpr ConfigField kFields[] = {{"threads"},
+                                   {"vector"},
+                                   {"slots"},
+                                   {"cluster"},
+                                   {"activation", op::EnumNames<Activation>::names},
+                                   {"training"},
+                                   {"whole"},
+                                   {"nested"}};
 
 Layout layout_of(const TensorView& t) {
   Dims shape, strides;
@@ -96,11 +73,6 @@ BackwardParams params(const BackwardProblem& q) {
           .out_layout = layout_of(q.grad_input)};
 }
 
-template <class P>
-int element_bytes(const P& q) {
-  return int(dtype_bytes(q.x.dtype()));
-}
-
 // The dtype of the vectors that are given.
 DType vector_dtype(const Problem& q) {
   for (const auto* t : {&q.running_mean, &q.running_var, &q.weight, &q.bias})
@@ -111,85 +83,24 @@ DType vector_dtype(const BackwardProblem& q) {
   return q.weight ? q.weight->dtype() : DType::float32;
 }
 
-bool has_clusters(const DeviceInfo& device) { return device.compute_capability >= 90; }
-
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return op::make_plan(kNaive, {q.x.dtype(), vector_dtype(q)}, naive_launch(p, q.training), p);
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  const DType dtype = q.x.dtype();
+  return {params(q),
+          {.element_bytes = int(dtype_bytes(dtype)), .training = q.training},
+          {dtype, vector_dtype(q)}};
+}
+op::RungCall<BackwardParams, Given> backward_rung_call(const BackwardProblem& q) {
+  const DType dtype = q.x.dtype();
+  return {params(q), {.element_bytes = int(dtype_bytes(dtype))}, {dtype, vector_dtype(q)}};
 }
 
-op::Plan plan_planes(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return op::make_plan(kPlanes, {q.x.dtype(), vector_dtype(q)}, planes_launch(p, element_bytes(q)),
-                       p);
-}
-
-op::Plan plan_channels_last(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
-  return op::make_plan(kChannelsLast, {q.x.dtype(), vector_dtype(q)},
-                       channels_last_launch(p, element_bytes(q), device.num_sms), p);
-}
-
-op::Plan plan_cluster(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
-  return op::make_plan(kCluster, {q.x.dtype(), vector_dtype(q)},
-                       cluster_launch(p, element_bytes(q), device.num_sms, has_clusters(device)),
-                       p);
-}
-
-op::Plan plan_backward_naive(const BackwardProblem& q, const DeviceInfo&) {
-  const BackwardParams p = params(q);
-  return op::make_plan(kBackwardNaive, {q.x.dtype(), vector_dtype(q)}, backward_naive_launch(p), p);
-}
-
-op::Plan plan_backward_cluster(const BackwardProblem& q, const DeviceInfo& device) {
-  const BackwardParams p = params(q);
-  return op::make_plan(
-      kBackwardCluster, {q.x.dtype(), vector_dtype(q)},
-      backward_cluster_launch(p, element_bytes(q), device.num_sms, has_clusters(device)), p);
-}
-
-template <class P>
-op::Verdict always(const P&, const DeviceInfo&) {
-  return op::accept;
-}
-
-op::Verdict accepts_planes(const Problem& q, const DeviceInfo&) {
-  if (q.training) return op::decline("needs training=False");
-  return op::decline(planes_problem(params(q), element_bytes(q)));
-}
-
-op::Verdict accepts_channels_last(const Problem& q, const DeviceInfo&) {
-  if (q.training) return op::decline("needs training=False");
-  return op::decline(channels_last_problem(params(q), element_bytes(q)));
-}
-
-op::Verdict accepts_cluster(const Problem& q, const DeviceInfo&) {
-  return q.training ? op::accept : op::decline("needs training=True");
-}
-
-const op::Variant<Problem> kTable[] = {
-    {"planes", "parameters folded once a block; one read, one write, 16-byte accesses",
-     DeviceType::cuda, accepts_planes, nullptr, plan_planes},
-    {"channels_last", "a thread keeps its channels: one read, one write, 16-byte accesses",
-     DeviceType::cuda, accepts_channels_last, nullptr, plan_channels_last},
-    {"cluster", "training: the blocks of a cluster share a channel; two reads, one write",
-     DeviceType::cuda, accepts_cluster, nullptr, plan_cluster},
-    {"naive", "one thread an element, in training a channel; any strides", DeviceType::cuda,
-     always<Problem>, nullptr, plan_naive},
-    {"cpu", "float, rows or channels over all cores", DeviceType::cpu, always<Problem>, cpu},
-    {"reference", "double, obvious loops", DeviceType::cpu, always<Problem>, reference},
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "float, rows or channels over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
-
-const op::Variant<BackwardProblem> kBackwardTable[] = {
-    {"cluster", "the blocks of a cluster share a channel; two reads, one write, 16-byte accesses",
-     DeviceType::cuda, always<BackwardProblem>, nullptr, plan_backward_cluster},
-    {"naive", "one thread a channel; any strides", DeviceType::cuda, always<BackwardProblem>,
-     nullptr, plan_backward_naive},
-    {"cpu", "float, channels over all cores", DeviceType::cpu, always<BackwardProblem>,
-     backward_cpu},
-    {"reference", "double, obvious loops", DeviceType::cpu, always<BackwardProblem>,
-     backward_reference},
+const op::HostVariant<BackwardProblem> kBackwardHost[] = {
+    {.name = "cpu", .idea = "float, channels over all cores", .run = backward_cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = backward_reference},
 };
 
 void check_x(std::string_view op, const TensorView& x) {
@@ -377,7 +288,6 @@ const op::Definition<Problem, Options> kDefinition{
         "the variance with count - 1. Nothing is updated in place. Vectors are (channels,), of one "
         "dtype, that of x or float32. A NaN or an infinity in a channel makes all of it NaN in "
         "training, only itself in inference.",
-    .aliases = {},
     .inputs = {{"x", "(batch, channels, ...), any strides"}},
     .options = {op::positional(op::option("running_mean", &Options::running_mean,
                                           "(channels,): needed for inference")),
@@ -402,7 +312,8 @@ const op::Definition<Problem, Options> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances>(kName, kFields),
+    .host = kHost};
 
 using BackwardOptions = BatchNormBackwardOptions;
 const op::Definition<BackwardProblem, BackwardOptions> kBackwardDefinition{
@@ -414,7 +325,6 @@ const op::Definition<BackwardProblem, BackwardOptions> kBackwardDefinition{
         "grad_weight = sum(grad xhat), grad_input = weight rstd (grad - mean(grad) - xhat "
         "mean(grad xhat)); sums in float32, the same every time. grad is the gradient of "
         "batch_norm's result without an activation. A NaN in a channel makes all of it NaN.",
-    .aliases = {},
     .inputs = {{"grad", "shape and dtype of x"}, {"x", "(batch, channels, ...), any strides"}},
     .options = {op::positional(op::option("weight", &BackwardOptions::weight,
                                           "(channels,), as in the forward call")),
@@ -432,7 +342,8 @@ const op::Definition<BackwardProblem, BackwardOptions> kBackwardDefinition{
     .infer = backward_infer,
     .check = backward_check,
     .cost = backward_cost,
-    .table = kBackwardTable};
+    .ladder = op::make_ladder<backward_rung_call, kBackwardRungs, instances>(kName, kFields),
+    .host = kBackwardHost};
 
 }  // namespace
 }  // namespace kernel::batch_norm
@@ -464,10 +375,8 @@ BatchNormBackwardResult batch_norm_backward(const TensorView& grad, const Tensor
 }
 
 op::OperatorList ops::batch_norm() {
-  // Leaked, as Kept is.
-  static const auto& forward = *new op::OperatorOf(kernel::batch_norm::kDefinition);
-  static const auto& backward = *new op::OperatorOf(kernel::batch_norm::kBackwardDefinition);
-  return {&forward, &backward};
+  namespace b = kernel::batch_norm;
+  return op::registered(b::kDefinition, b::kBackwardDefinition);
 }
 
 }  // namespace tensorcraft

@@ -18,7 +18,7 @@ struct BatchNormOptions {
   float momentum = 0.1f;                     // share of the batch in new running statistics
   float eps = 1e-5f;                         // added to the variance
   Activation activation = Activation::none;  // applied last
-  // Further outputs of training, each written where given. mean, rstd: float32 [channels],
+  // Further outputs of training, each written if given. mean, rstd: float32 [channels],
   // contiguous. running_mean_out, running_var_out: like running_mean and running_var, which they
   // may be.
   std::optional<TensorView> mean = {}, rstd = {}, running_mean_out = {}, running_var_out = {};
@@ -26,7 +26,7 @@ struct BatchNormOptions {
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
-// All but out are of training; the last two are there where the running statistics were given.
+// All but out are of training; the last two are there if the running statistics were given.
 struct BatchNormResult {
   Tensor out, mean, rstd, running_mean_out, running_var_out;  // as in BatchNormOptions
 };
@@ -45,7 +45,7 @@ BatchNormResult batch_norm(const TensorView& x, const BatchNormOptions& options 
 struct BatchNormBackwardOptions {
   std::optional<TensorView> weight = {};           // as in the forward call; none: 1
   std::optional<TensorView> mean = {}, rstd = {};  // float32, as the forward call returned; needed
-  // Further outputs, each written where given: dtype of weight, float32 without one.
+  // Further outputs, each written if given: dtype of weight, float32 without one.
   std::optional<TensorView> grad_weight = {}, grad_bias = {};
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/batch_norm/batch_norm_cpu.hpp"
+#include "tensorcraft/ops/batch_norm/problem.hpp"
 
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/residual_rows.hpp"
@@ -11,8 +11,8 @@ namespace {
 
 using host::Slot;
 
-// A tensor as rows of which each belongs to one channel: its last axis, or, where that is the
-// channels themselves, the batch.
+// A tensor as rows of which each belongs to one channel: its last axis, or, if that is the channels
+// themselves, the batch.
 class ChannelRows {
  public:
   explicit ChannelRows(const TensorView& t)
@@ -49,17 +49,17 @@ class ChannelRows {
 // Vectors of a value a channel, in double.
 class Vector {
  public:
-  Vector(const OptionalView& t, double otherwise) : otherwise_(otherwise) {
+  Vector(const OptionalView& t, double fallback) : fallback_(fallback) {
     if (t) elements_.emplace(*t);
   }
-  double operator[](int64_t i) const { return elements_ ? (*elements_)[i] : otherwise_; }
+  double operator[](int64_t i) const { return elements_ ? (*elements_)[i] : fallback_; }
   void set(int64_t i, double value) const {
     if (elements_) elements_->set(i, value);
   }
 
  private:
   std::optional<host::Elements> elements_;
-  double otherwise_;
+  double fallback_;
 };
 
 // The vectors of a forward call.

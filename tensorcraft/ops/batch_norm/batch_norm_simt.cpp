@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/batch_norm/batch_norm_simt.hpp"
+#include "tensorcraft/ops/batch_norm/problem.hpp"
 
 #include "tensorcraft/ops/batch_norm/00_naive.cuh"
 #include "tensorcraft/ops/batch_norm/01_planes.cuh"
@@ -10,7 +10,7 @@
 namespace tensorcraft::kernel::batch_norm {
 namespace {
 
-using simt::AnyOf, simt::Types, simt::InstanceList, simt::instances;
+using simt::AnyOf, simt::Types, simt::concat, simt::list;
 
 // Types of x and of the vectors of channels.
 using Float = AnyOf<Types<float, float>>;
@@ -45,43 +45,17 @@ constexpr std::array kBackwardHalves{shared(8, 2), shared(1, 1)};
 
 }  // namespace
 
-InstanceList naive_instances() {
-  return instances<Params, kNaive>(
-      All{}, []<class T, class W, Config C>(const Params& p) { naive<T, W, C>(p); },
-      &Config::nested);
-}
-
-InstanceList planes_instances() {
-  const auto rung = []<class T, class W, Config C>(const Params& p) { planes<T, W, C>(p); };
-  return simt::concat(instances<Params, kPlaneFloats>(Float{}, rung),
-                      instances<Params, kPlaneHalves>(Half{}, rung));
-}
-
-InstanceList channels_last_instances() {
-  const auto rung = []<class T, class W, Config C>(const Params& p) { channels_last<T, W, C>(p); };
-  return simt::concat(instances<Params, kRowFloats>(Float{}, rung),
-                      instances<Params, kRowHalves>(Half{}, rung));
-}
-
-InstanceList cluster_instances() {
-  const auto rung = []<class T, class W, Config C>(const Params& p) { cluster<T, W, C>(p); };
-  return simt::concat(instances<Params, kClusterFloats>(Float{}, rung),
-                      instances<Params, kClusterHalves>(Half{}, rung));
-}
-
-InstanceList backward_naive_instances() {
-  return instances<BackwardParams, kBackwardNaive>(
-      All{},
-      []<class T, class W, Config C>(const BackwardParams& p) { backward_naive<T, W, C>(p); },
-      &Config::nested);
-}
-
-InstanceList backward_cluster_instances() {
-  const auto rung = []<class T, class W, Config C>(const BackwardParams& p) {
-    backward_cluster<T, W, C>(p);
-  };
-  return simt::concat(instances<BackwardParams, kBackwardFloats>(Float{}, rung),
-                      instances<BackwardParams, kBackwardHalves>(Half{}, rung));
+simt::OperatorInstances instances() {
+  return {
+      {"naive", list<Naive, kNaive>(All{}, &Config::nested)},
+      {"planes", concat(list<Planes, kPlaneFloats>(Float{}), list<Planes, kPlaneHalves>(Half{}))},
+      {"channels_last",
+       concat(list<ChannelsLast, kRowFloats>(Float{}), list<ChannelsLast, kRowHalves>(Half{}))},
+      {"cluster",
+       concat(list<Cluster, kClusterFloats>(Float{}), list<Cluster, kClusterHalves>(Half{}))},
+      {"backward_naive", list<BackwardNaive, kBackwardNaive>(All{}, &Config::nested)},
+      {"backward_cluster", concat(list<BackwardCluster, kBackwardFloats>(Float{}),
+                                  list<BackwardCluster, kBackwardHalves>(Half{}))}};
 }
 
 }  // namespace tensorcraft::kernel::batch_norm

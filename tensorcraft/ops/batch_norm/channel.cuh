@@ -10,8 +10,8 @@ namespace tensorcraft::kernel::batch_norm {
 
 // An element of a vector that may not be given.
 template <class W>
-TC_DEVICE float value_or(const void* values, int64_t channel, float otherwise) {
-  return values ? float(static_cast<const W*>(values)[channel]) : otherwise;
+TC_DEVICE float value_or(const void* values, int64_t channel, float fallback) {
+  return values ? float(static_cast<const W*>(values)[channel]) : fallback;
 }
 
 // Inference is x * scale + shift: the four parameters of a channel in two.

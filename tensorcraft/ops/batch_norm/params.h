@@ -14,7 +14,7 @@ struct Layout {
 };
 
 // Run time: what the host passes to every rung of the forward direction. A vector has an element a
-// channel; a pointer is null where it is not given.
+// channel; a pointer is null if it is not given.
 struct Params {
   const void* x;
   const void *weight, *bias, *running_mean, *running_var;
@@ -23,12 +23,12 @@ struct Params {
   void *running_mean_out, *running_var_out;
   int64_t batch, channels, spatial;
   Layout x_layout, out_layout;
-  Divider by_spatial;  // used where planes have fewer than 2^30 elements
+  Divider by_spatial;  // used if planes have fewer than 2^30 elements
   float eps, momentum;
   Activation activation;  // as in Config; the rung naive reads it here
 };
 
-// Of the backward direction.
+// The same for the backward direction.
 struct BackwardParams {
   const void *grad, *x, *weight;
   const float *mean, *rstd;

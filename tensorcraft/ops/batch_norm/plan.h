@@ -6,14 +6,20 @@
 #include <numeric>
 #include <string_view>
 
-// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::batch_norm {
 
-using Launch = op::LaunchPlan<Config>;
+using Start = op::Start<Config>;
+using Choice = op::Choice<Config>;
+
+struct Given {  // what the call says besides Params
+  int element_bytes;
+  bool training = false;
+};
 
 inline constexpr int kThreads = 256;
 inline constexpr int kSlots = 4;         // 64 bytes of each thread in flight
-inline constexpr int kChannelSlots = 2;  // where a channel is shared, with more blocks
+inline constexpr int kChannelSlots = 2;  // if a channel is shared, with more blocks
 inline constexpr int kMaxCluster = 8;    // blocks that every GPU with clusters accepts
 inline constexpr int64_t kMaxPlane = int64_t(1) << 30;  // elements that Params::by_spatial takes
 
@@ -23,7 +29,7 @@ inline Layout dense_layout(int64_t channels, int64_t spatial) {
       .batch = channels * spatial, .channel = spatial, .spatial = op::contiguous_rows(spatial, 1)};
 }
 
-// The tensors of a forward call as raw pointers, null where one is not given.
+// The tensors of a forward call as raw pointers, null if one is not given.
 struct Tensors {
   const void *x, *weight, *bias, *running_mean, *running_var;
   void* out;
@@ -89,10 +95,11 @@ inline bool has_aligned_planes(const void* data, const Layout& l, int element_by
          l.channel * element_bytes % 16 == 0;
 }
 
-inline Launch naive_launch(const Params& p, bool training) {
-  const int64_t threads = training ? p.channels : p.batch * p.channels * p.spatial;
-  return {{.threads = 128, .training = training, .nested = is_nested(p.x_layout, p.out_layout)},
-          div_ceil(threads, int64_t(128))};
+inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
+  const int64_t threads = given.training ? p.channels : p.batch * p.channels * p.spatial;
+  return Start{
+      {.threads = 128, .training = given.training, .nested = is_nested(p.x_layout, p.out_layout)},
+      div_ceil(threads, int64_t(128))};
 }
 
 // 0 slots: a block would meet too many planes.
@@ -103,64 +110,54 @@ constexpr int planes_slots(int64_t spatial, int vector) {
   return 0;
 }
 
-inline Launch planes_launch(const Params& p, int element_bytes) {
-  const int vector = 16 / element_bytes, slots = std::max(1, planes_slots(p.spatial, vector));
-  return {{.threads = kThreads,
-           .vector = vector,
-           .slots = slots,
-           .activation = p.activation,
-           .whole = p.spatial % vector == 0},
-          div_ceil(p.batch * p.channels * p.spatial, int64_t(kThreads * vector * slots)),
-          4};  // 64 KiB in flight on a multiprocessor
-}
-
-inline std::string_view planes_problem(const Params& p, int element_bytes) {
+inline Choice planes(const Params& p, const Given& given, const op::Gpu&) {
+  if (given.training) return op::refuse("needs training=False");
   if (!is_dense(p, p.x_layout) || !is_dense(p, p.out_layout))
-    return "x and out must be dense, in the order of their axes";
+    return op::refuse("x and out must be dense, in the order of their axes");
   if (!op::is_vector_aligned(p.x) || !op::is_vector_aligned(p.out))
-    return "x and out must start at 16-byte boundaries";
-  if (planes_slots(p.spatial, 16 / element_bytes) == 0)
-    return "planes must have 3 elements, so that a block meets few of them";
-  if (p.spatial > kMaxPlane) return "planes must have at most 2^30 elements";
-  return "";
+    return op::refuse("x and out must start at 16-byte boundaries");
+  const int vector = 16 / given.element_bytes, slots = planes_slots(p.spatial, vector);
+  if (slots == 0)
+    return op::refuse("planes must have 3 elements, so that a block meets few of them");
+  if (p.spatial > kMaxPlane) return op::refuse("planes must have at most 2^30 elements");
+  return Start{{.threads = kThreads,
+                .vector = vector,
+                .slots = slots,
+                .activation = p.activation,
+                .whole = p.spatial % vector == 0},
+               div_ceil(p.batch * p.channels * p.spatial, int64_t(kThreads * vector * slots)),
+               4};  // 64 KiB in flight on a multiprocessor
 }
 
 // The stride of the grid is whole rows, or the grid covers the tensor.
-inline Launch channels_last_launch(const Params& p, int element_bytes, int num_sms) {
-  const int vector = 16 / element_bytes;
+inline Choice channels_last(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (given.training) return op::refuse("needs training=False");
+  if (!is_channels_last(p, p.x_layout) || !is_channels_last(p, p.out_layout))
+    return op::refuse("channels must be neighbours, in rows one behind another");
+  if (p.channels * given.element_bytes % 16 || !op::is_vector_aligned(p.x) ||
+      !op::is_vector_aligned(p.out))
+    return op::refuse("rows must start at 16-byte boundaries and be a multiple of 16 bytes long");
+  const int vector = 16 / given.element_bytes;
   const int64_t row = std::max<int64_t>(1, p.channels / vector);
   const int64_t units = p.batch * p.spatial * row;
   const int64_t whole_rows = row / std::gcd(row, int64_t(kThreads));
-  const int64_t wanted = std::min<int64_t>(div_ceil(units, kThreads * kSlots), 8 * num_sms);
+  const int64_t wanted = std::min<int64_t>(div_ceil(units, kThreads * kSlots), 8 * gpu.num_sms);
   const int64_t blocks = std::min(round_up(wanted, whole_rows), div_ceil(units, kThreads));
-  return {{.threads = kThreads, .vector = vector, .slots = kSlots, .activation = p.activation},
-          std::min(blocks, op::kMaxBlocks),
-          2};
+  return Start{{.threads = kThreads, .vector = vector, .slots = kSlots, .activation = p.activation},
+               std::min(blocks, op::kMaxBlocks),
+               2};
 }
 
-inline std::string_view channels_last_problem(const Params& p, int element_bytes) {
-  if (!is_channels_last(p, p.x_layout) || !is_channels_last(p, p.out_layout))
-    return "channels must be neighbours, in rows one behind another";
-  if (p.channels * element_bytes % 16 || !op::is_vector_aligned(p.x) ||
-      !op::is_vector_aligned(p.out))
-    return "rows must start at 16-byte boundaries and be a multiple of 16 bytes long";
-  return "";
-}
-
-// As many blocks a channel as fill the GPU twice and still have an access for each thread.
-inline int cluster_of(int64_t channels, int64_t accesses, int num_sms, bool has_clusters) {
+// A cluster of blocks for each channel: as many as fill the GPU twice and still have an access for
+// each thread.
+template <class P>
+Start shared_channel(const P& p, int vector, bool nested, Activation activation,
+                     const op::Gpu& gpu) {
+  const int64_t accesses = p.batch * p.spatial / vector;
   int cluster = 1;
-  while (has_clusters && cluster < kMaxCluster && channels * cluster < 2 * num_sms &&
+  while (gpu.has_clusters() && cluster < kMaxCluster && p.channels * cluster < 2 * gpu.num_sms &&
          accesses >= 2 * cluster * kThreads)
     cluster *= 2;
-  return cluster;
-}
-
-// A cluster of blocks for each channel.
-template <class P>
-Launch shared_channel_launch(const P& p, int vector, bool nested, Activation activation,
-                             int num_sms, bool has_clusters) {
-  const int cluster = cluster_of(p.channels, p.batch * p.spatial / vector, num_sms, has_clusters);
   return {.config = {.threads = kThreads,
                      .vector = vector,
                      .slots = kChannelSlots,
@@ -171,32 +168,63 @@ Launch shared_channel_launch(const P& p, int vector, bool nested, Activation act
           .cluster = cluster};
 }
 
-inline Launch cluster_launch(const Params& p, int element_bytes, int num_sms, bool has_clusters) {
-  const int vector = 16 / element_bytes;
+inline Choice cluster(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (!given.training) return op::refuse("needs training=True");
+  const int vector = 16 / given.element_bytes;
   const bool aligned = p.spatial % vector == 0 &&
-                       has_aligned_planes(p.x, p.x_layout, element_bytes) &&
-                       has_aligned_planes(p.out, p.out_layout, element_bytes);
-  return shared_channel_launch(p, aligned ? vector : 1, is_nested(p.x_layout, p.out_layout),
-                               p.activation, num_sms, has_clusters);
+                       has_aligned_planes(p.x, p.x_layout, given.element_bytes) &&
+                       has_aligned_planes(p.out, p.out_layout, given.element_bytes);
+  return shared_channel(p, aligned ? vector : 1, is_nested(p.x_layout, p.out_layout), p.activation,
+                        gpu);
 }
 
-inline Launch backward_naive_launch(const BackwardParams& p) {
-  return {{.threads = 128,
-           .nested = is_nested(p.grad_layout, p.x_layout) || p.out_layout.spatial.axes > 1},
-          div_ceil(p.channels, int64_t(128))};
+inline bool is_nested(const BackwardParams& p) {
+  return is_nested(p.grad_layout, p.x_layout) || p.out_layout.spatial.axes > 1;
 }
 
-inline Launch backward_cluster_launch(const BackwardParams& p, int element_bytes, int num_sms,
-                                      bool has_clusters) {
-  const int vector = 16 / element_bytes;
-  const bool aligned = p.spatial % vector == 0 &&
-                       has_aligned_planes(p.grad, p.grad_layout, element_bytes) &&
-                       has_aligned_planes(p.x, p.x_layout, element_bytes) &&
-                       has_aligned_planes(p.grad_input, p.out_layout, element_bytes);
-  return shared_channel_launch(
-      p, aligned ? vector : 1,
-      is_nested(p.grad_layout, p.x_layout) || p.out_layout.spatial.axes > 1, Activation::none,
-      num_sms, has_clusters);
+inline Choice backward_naive(const BackwardParams& p, const Given&, const op::Gpu&) {
+  return Start{{.threads = 128, .nested = is_nested(p)}, div_ceil(p.channels, int64_t(128))};
 }
+
+inline Choice backward_cluster(const BackwardParams& p, const Given& given, const op::Gpu& gpu) {
+  const int bytes = given.element_bytes, vector = 16 / bytes;
+  const bool aligned = p.spatial % vector == 0 &&
+                       has_aligned_planes(p.grad, p.grad_layout, bytes) &&
+                       has_aligned_planes(p.x, p.x_layout, bytes) &&
+                       has_aligned_planes(p.grad_input, p.out_layout, bytes);
+  return shared_channel(p, aligned ? vector : 1, is_nested(p), Activation::none, gpu);
+}
+
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "planes",
+     .file = "01_planes.cuh",
+     .idea = "parameters folded once a block; one read, one write, 16-byte accesses",
+     .choose = planes},
+    {.name = "channels_last",
+     .file = "02_channels_last.cuh",
+     .idea = "a thread keeps its channels: one read, one write, 16-byte accesses",
+     .choose = channels_last},
+    {.name = "cluster",
+     .file = "03_cluster.cuh",
+     .idea = "training: the blocks of a cluster share a channel; two reads, one write",
+     .choose = cluster},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread an element, in training a channel; any strides",
+     .choose = naive},
+};
+
+inline constexpr op::Rung<BackwardParams, Given, Config> kBackwardRungs[] = {
+    {.name = "cluster",
+     .file = "05_backward_cluster.cuh",
+     .idea = "the blocks of a cluster share a channel; two reads, one write, 16-byte accesses",
+     .choose = backward_cluster,
+     .kernel = "backward_cluster"},
+    {.name = "naive",
+     .file = "04_backward_naive.cuh",
+     .idea = "one thread a channel; any strides",
+     .choose = backward_naive,
+     .kernel = "backward_naive"},
+};
 
 }  // namespace tensorcraft::kernel::batch_norm

@@ -23,14 +23,14 @@ struct CrossEntropyOptions {
 // What the allocating form returns.
 struct CrossEntropyResult {
   Tensor out;                 // float32: a number, or one for each target
-  std::optional<Tensor> lse;  // where return_lse
+  std::optional<Tensor> lse;  // if return_lse
 };
 
 // The loss of a row is log(sum(exp(row))) - row[target], along the last axis of logits. logits:
 // float32, float16 or bfloat16, rank 1 or more, any strides; targets: int32 or int64, the shape of
 // logits without its last axis; computed in float32. out: float32, the shape of targets, or of one
-// number where the losses are reduced: then always in the same order, and the mean is over the rows
-// that are not ignored, NaN where there are none. An ignored row has loss 0, whatever its logits. A
+// number if the losses are reduced: then always in the same order, and the mean is over the rows
+// that are not ignored, NaN if there are none. An ignored row has loss 0, whatever its logits. A
 // target that is neither a class nor ignore_index is an error of kind index on a host device, where
 // nothing is written then; on a GPU, which cannot ask the host, its loss is NaN and nothing outside
 // the row is read. So is the loss of a row with a NaN or +inf, or of nothing but -inf. Reducing

@@ -14,29 +14,31 @@ TC_DEVICE void for_each_element(const Params& p, const T* x, F f) {
       f(float(x[c * p.x_channel + p.x_spatial.offset<C.nested>(i)]), c, i);
 }
 
-template <class T, class W, Config C>
-TC_DEVICE void naive(const Params& p) {
-  const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  if (row >= p.rows) return;
-  const int64_t sample = row / p.groups, channel = first_channel(p, row);
-  const T* x = static_cast<const T*>(p.x) + sample * p.x_batch + channel * p.x_channel;
-  T* out = static_cast<T*>(p.out) + sample * p.out_batch + channel * p.out_channel;
-  const float pivot = finite_or_zero(float(x[0]));
-  float sum = 0, squares = 0, rest = 0;
-  for_each_element<C>(p, x, [&](float h, int64_t, int64_t) { sum += h - pivot; });
-  Statistics s{pivot, sum * p.inverse_cols, 0};
-  for_each_element<C>(p, x, [&](float h, int64_t, int64_t) {
-    const float d = h - s.pivot - s.shift;
-    squares += d * d;
-    rest += d;
-  });
-  s.shift += rest * p.inverse_cols;  // what one long sum rounded away
-  s.rstd = rsqrtf(squares * p.inverse_cols + p.eps);
-  for_each_element<C>(p, x, [&](float h, int64_t c, int64_t i) {
-    const Affine f = affine<W>(p, channel + c, s);
-    out[c * p.out_channel + p.out_spatial.offset<C.nested>(i)] =
-        T((h - s.pivot - s.shift) * f.scale + f.bias);
-  });
-}
+struct Naive {
+  template <class T, class W, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if (row >= p.rows) return;
+    const int64_t sample = row / p.groups, channel = first_channel(p, row);
+    const T* x = static_cast<const T*>(p.x) + sample * p.x_batch + channel * p.x_channel;
+    T* out = static_cast<T*>(p.out) + sample * p.out_batch + channel * p.out_channel;
+    const float pivot = finite_or_zero(float(x[0]));
+    float sum = 0, squares = 0, rest = 0;
+    for_each_element<C>(p, x, [&](float h, int64_t, int64_t) { sum += h - pivot; });
+    Statistics s{pivot, sum * p.inverse_cols, 0};
+    for_each_element<C>(p, x, [&](float h, int64_t, int64_t) {
+      const float d = h - s.pivot - s.shift;
+      squares += d * d;
+      rest += d;
+    });
+    s.shift += rest * p.inverse_cols;  // what one long sum rounded away
+    s.rstd = rsqrtf(squares * p.inverse_cols + p.eps);
+    for_each_element<C>(p, x, [&](float h, int64_t c, int64_t i) {
+      const Affine f = affine<W>(p, channel + c, s);
+      out[c * p.out_channel + p.out_spatial.offset<C.nested>(i)] =
+          T((h - s.pivot - s.shift) * f.scale + f.bias);
+    });
+  }
+};
 
 }  // namespace tensorcraft::kernel::group_norm

@@ -5,10 +5,8 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/group_norm/group_norm_cpu.hpp"
-#include "tensorcraft/ops/group_norm/group_norm_simt.hpp"
-#include "tensorcraft/ops/group_norm/params.h"
 #include "tensorcraft/ops/group_norm/plan.h"
+#include "tensorcraft/ops/group_norm/problem.hpp"
 
 namespace tensorcraft {
 namespace kernel::group_norm {
@@ -16,24 +14,8 @@ namespace {
 
 constexpr std::string_view kName = "group_norm";
 
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::group_norm::Config{.threads = ", c.threads,
-              ", .group = ", c.group, ", .vector = ", c.vector, ", .slots = ", c.slots,
-              ", .cluster = ", c.cluster, ", .whole = ", c.whole, ", .planes = ", c.planes,
-              ", .nested = ", c.nested, "}");
-}
-
-constexpr std::string_view kParams = "tensorcraft::kernel::group_norm::Params";
-const jit::Rung kNaive{"tensorcraft/ops/group_norm/00_naive.cuh",
-                       "tensorcraft::kernel::group_norm::naive", kParams, config_text,
-                       naive_instances};
-const jit::Rung kCluster{"tensorcraft/ops/group_norm/01_cluster.cuh",
-                         "tensorcraft::kernel::group_norm::cluster", kParams, config_text,
-                         cluster_instances};
-const jit::Rung kInRegisters{"tensorcraft/ops/group_norm/02_in_registers.cuh",
-                             "tensorcraft::kernel::group_norm::in_registers", kParams, config_text,
-                             in_registers_instances};
+constexpr ConfigField kFields[] = {{"threads"}, {"group"}, {"vector"}, {"slots"},
+                                   {"cluster"}, {"whole"}, {"planes"}, {"nested"}};
 
 // The positions of a plane, which one channel of one sample has.
 RowMap plane_map(const TensorView& t) {
@@ -58,47 +40,16 @@ Params params(const Problem& q) {
   return p;
 }
 
-int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
-
-op::Plan plan(const jit::Rung& rung, const Problem& q, const Params& p, const Launch& launch) {
-  const DType vectors = q.weight ? q.weight->dtype() : q.bias ? q.bias->dtype() : q.x.dtype();
-  return op::make_plan(rung, {q.x.dtype(), vectors}, launch, p);
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  const DType dtype = q.x.dtype(), vectors = q.weight ? q.weight->dtype()
+                                             : q.bias ? q.bias->dtype()
+                                                      : dtype;
+  return {params(q), {.element_bytes = int(dtype_bytes(dtype))}, {dtype, vectors}};
 }
 
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kNaive, q, p, naive_launch(p));
-}
-
-op::Plan plan_cluster(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
-  return plan(kCluster, q, p,
-              cluster_launch(p, element_bytes(q), device.num_sms, device.compute_capability >= 90));
-}
-
-op::Plan plan_in_registers(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return plan(kInRegisters, q, p, in_registers_launch(p, element_bytes(q)));
-}
-
-op::Verdict always(const Problem&, const DeviceInfo&) { return op::accept; }
-
-op::Verdict accepts_cluster(const Problem& q, const DeviceInfo&) {
-  return op::decline(cluster_problem(params(q)));
-}
-
-op::Verdict accepts_in_registers(const Problem& q, const DeviceInfo&) {
-  return op::decline(in_registers_problem(params(q)));
-}
-
-const op::Variant<Problem> kTable[] = {
-    {"in_registers", "the group stays in registers: one read, one write, 16-byte accesses",
-     DeviceType::cuda, accepts_in_registers, nullptr, plan_in_registers},
-    {"cluster", "the blocks of a cluster share a group; two reads, one write, 16-byte accesses",
-     DeviceType::cuda, accepts_cluster, nullptr, plan_cluster},
-    {"naive", "one thread a group; any strides", DeviceType::cuda, always, nullptr, plan_naive},
-    {"cpu", "float, groups over all cores", DeviceType::cpu, always, cpu},
-    {"reference", "double, obvious loops", DeviceType::cpu, always, reference},
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "float, groups over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
 void check_x(const TensorView& x) {
@@ -157,7 +108,6 @@ const op::Definition<Problem, Options> kDefinition{
         "bias of each channel. The variance is about the mean, in float32. Vectors are "
         "(channels,), both of one dtype, that of x or float32. A group with a NaN or an infinity "
         "becomes NaN.",
-    .aliases = {},
     .inputs = {{"x", "(batch, channels, ...), any strides"}},
     .options = {op::positional(op::option("num_groups", &Options::num_groups,
                                           "how many groups the channels are; divides them")),
@@ -165,13 +115,13 @@ const op::Definition<Problem, Options> kDefinition{
                 op::positional(op::option("bias", &Options::bias, "(channels,): added after it")),
                 op::option("eps", &Options::eps, "added to the variance")},
     .out_doc = "shape and dtype of x",
-    .extra_outputs = {},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .in_place = true,
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances>(kName, kFields),
+    .host = kHost};
 
 }  // namespace
 }  // namespace kernel::group_norm
@@ -184,10 +134,6 @@ Tensor group_norm(const TensorView& x, const GroupNormOptions& options) {
   return std::move(op::allocate(kernel::group_norm::kDefinition, {x}, options)[0]);
 }
 
-op::OperatorList ops::group_norm() {
-  static const auto& entry =
-      *new op::OperatorOf(kernel::group_norm::kDefinition);  // leaked, as Kept is
-  return {&entry};
-}
+op::OperatorList ops::group_norm() { return op::registered(kernel::group_norm::kDefinition); }
 
 }  // namespace tensorcraft

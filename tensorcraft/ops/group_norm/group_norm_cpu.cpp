@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/group_norm/group_norm_cpu.hpp"
+#include "tensorcraft/ops/group_norm/problem.hpp"
 
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/residual_rows.hpp"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/group_norm/group_norm_simt.hpp"
+#include "tensorcraft/ops/group_norm/problem.hpp"
 
-#include "tensorcraft/op/row_plan.h"
 #include "tensorcraft/ops/group_norm/00_naive.cuh"
 #include "tensorcraft/ops/group_norm/01_cluster.cuh"
 #include "tensorcraft/ops/group_norm/02_in_registers.cuh"
+#include "tensorcraft/ops/group_norm/plan.h"
 
 namespace tensorcraft::kernel::group_norm {
 namespace {
 
-using simt::AnyOf, simt::Types, simt::InstanceList, simt::instances;
+using simt::AnyOf, simt::Types, simt::list;
 
 // Types of x and of weight and bias.
 using Float = AnyOf<Types<float, float>>;
@@ -25,37 +25,21 @@ constexpr Config shared(int vector, int cluster, bool planes) {
 constexpr std::array kClusterFloats{shared(4, 1, false), shared(4, 8, true), shared(1, 2, true)};
 constexpr std::array kClusterHalves{shared(8, 4, true), shared(8, 1, false), shared(1, 1, true)};
 
-constexpr Config slots(int group, int vector, int slots, bool whole, bool planes) {
-  return {.threads = op::warp_row_threads(group, vector * slots),
-          .group = group,
-          .vector = vector,
-          .slots = slots,
-          .whole = whole,
-          .planes = planes};
+// Rows whose planes are whole accesses, but for the first.
+constexpr Config row(int64_t cols, int vector, bool planes = true) {
+  return in_registers_config(cols, vector, planes);
 }
-constexpr std::array kFloats{slots(8, 4, 1, false, false), slots(32, 4, 8, true, true),
-                             slots(128, 4, 8, true, true), slots(32, 1, 2, false, true)};
-constexpr std::array kHalves{slots(8, 8, 1, false, false), slots(32, 8, 4, true, true),
-                             slots(128, 8, 4, true, true)};
+constexpr std::array kFloats{row(28, 4, false), row(1024, 4), row(4096, 4), row(50, 1)};
+constexpr std::array kHalves{row(56, 8, false), row(1024, 8), row(4096, 8)};
 
 }  // namespace
 
-InstanceList naive_instances() {
-  return instances<Params, kNaive>(
-      All{}, []<class T, class W, Config C>(const Params& p) { naive<T, W, C>(p); },
-      &Config::nested);
-}
-
-InstanceList cluster_instances() {
-  const auto rung = []<class T, class W, Config C>(const Params& p) { cluster<T, W, C>(p); };
-  return simt::concat(instances<Params, kClusterFloats>(Float{}, rung),
-                      instances<Params, kClusterHalves>(Half{}, rung));
-}
-
-InstanceList in_registers_instances() {
-  const auto rung = []<class T, class W, Config C>(const Params& p) { in_registers<T, W, C>(p); };
-  return simt::concat(instances<Params, kFloats>(Float{}, rung),
-                      instances<Params, kHalves>(Half{}, rung));
+simt::OperatorInstances instances() {
+  return {{"naive", list<Naive, kNaive>(All{}, &Config::nested)},
+          {"cluster", simt::concat(list<Cluster, kClusterFloats>(Float{}),
+                                   list<Cluster, kClusterHalves>(Half{}))},
+          {"in_registers",
+           simt::concat(list<InRegisters, kFloats>(Float{}), list<InRegisters, kHalves>(Half{}))}};
 }
 
 }  // namespace tensorcraft::kernel::group_norm

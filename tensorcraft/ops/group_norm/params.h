@@ -7,7 +7,7 @@ namespace tensorcraft::kernel::group_norm {
 
 // Run time: what the host passes to every rung. A row is a group of one sample: group_channels
 // planes of `spatial` elements. Strides are in elements; vectors have an element a channel, and are
-// null where they are not given.
+// null if they are not given.
 struct Params {
   const void* x;
   const void *weight, *bias;
@@ -16,7 +16,7 @@ struct Params {
   int64_t groups, group_channels, spatial;
   int64_t x_batch, x_channel, out_batch, out_channel;
   RowMap x_spatial, out_spatial;  // the positions of a plane
-  Divider by_spatial;             // used where rows have fewer than 2^30 elements
+  Divider by_spatial;             // used if rows have fewer than 2^30 elements
   float inverse_cols, eps;
 };
 

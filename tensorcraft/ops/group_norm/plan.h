@@ -5,10 +5,15 @@
 
 #include <string_view>
 
-// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::group_norm {
 
-using Launch = op::LaunchPlan<Config>;
+using Start = op::Start<Config>;
+using Choice = op::Choice<Config>;
+
+struct Given {  // what the call says besides Params
+  int element_bytes;
+};
 
 inline constexpr int kMaxCluster = 8;                 // blocks that every GPU with clusters accepts
 inline constexpr int kClusterSlots = 2;               // 32 bytes of each thread in flight
@@ -51,7 +56,7 @@ inline bool is_dense(const Params& p, int64_t batch, int64_t channel, const RowM
          (p.rows == p.groups || batch == channels * p.spatial);
 }
 
-// Elements of a 16-byte access, or 1 where rows cannot be divided into such accesses.
+// Elements of a 16-byte access, or 1 if rows cannot be divided into such accesses.
 inline int vector_of(const Params& p, int element_bytes) {
   const int vector = 16 / element_bytes;
   const bool aligned =
@@ -59,44 +64,8 @@ inline int vector_of(const Params& p, int element_bytes) {
   return aligned ? vector : 1;
 }
 
-inline Launch naive_launch(const Params& p) {
-  return {{.threads = 128, .group = 1, .nested = p.x_spatial.axes > 1 || p.out_spatial.axes > 1},
-          div_ceil(p.rows, int64_t(128))};
-}
-
-// As many blocks a row as fill the GPU twice and still have an access for each thread.
-inline Launch cluster_launch(const Params& p, int element_bytes, int num_sms, bool has_clusters) {
-  const int vector = vector_of(p, element_bytes);
-  Config config{.vector = vector, .slots = kClusterSlots, .planes = p.spatial % vector == 0};
-  while (has_clusters && config.cluster < kMaxCluster && p.rows * config.cluster < 2 * num_sms &&
-         p.cols / vector >= 2 * config.cluster * config.threads)
-    config.cluster *= 2;
-  return {.config = config, .blocks = p.rows * config.cluster, .cluster = config.cluster};
-}
-
-constexpr Config in_registers_config(int64_t cols, int vector, bool whole_planes) {
-  const auto [threads, group, slots] = op::split_rows(cols, vector);
-  return {.threads = threads,
-          .group = group,
-          .vector = vector,
-          .slots = slots,
-          .whole = cols == int64_t(group) * vector * slots,
-          .planes = whole_planes};
-}
-
-// 768 threads of 32 elements on a multiprocessor keep enough bytes in flight.
-constexpr int in_registers_min_blocks(const Config& c) {
-  return c.slots * c.vector <= 32 ? 768 / c.threads : 1;
-}
-
-inline Launch in_registers_launch(const Params& p, int element_bytes) {
-  const int vector = vector_of(p, element_bytes);
-  const Config config = in_registers_config(p.cols, vector, p.spatial % vector == 0);
-  return {config, div_ceil(p.rows, int64_t(config.threads / config.group)),
-          in_registers_min_blocks(config)};
-}
-
-inline std::string_view cluster_problem(const Params& p) {
+// Why accesses cannot be taken out of whole rows, or empty.
+inline std::string_view rows_refusal(const Params& p) {
   if (!is_dense(p, p.x_batch, p.x_channel, p.x_spatial) ||
       !is_dense(p, p.out_batch, p.out_channel, p.out_spatial))
     return "x and out must be dense, in the order of their axes";
@@ -105,11 +74,57 @@ inline std::string_view cluster_problem(const Params& p) {
   return "";
 }
 
-inline std::string_view in_registers_problem(const Params& p) {
-  if (const std::string_view problem = cluster_problem(p); !problem.empty()) return problem;
-  return p.cols > op::kMaxRegisterRow
-             ? "groups of more than 16384 elements do not fit the registers"
-             : "";
+inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+  const bool nested = p.x_spatial.axes > 1 || p.out_spatial.axes > 1;
+  return Start{{.threads = 128, .group = 1, .nested = nested}, div_ceil(p.rows, int64_t(128))};
 }
+
+// As many blocks a row as fill the GPU twice and still have an access for each thread.
+inline Choice cluster(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = rows_refusal(p); !why.empty()) return op::refuse(why);
+  const int vector = vector_of(p, given.element_bytes);
+  Config config{.vector = vector, .slots = kClusterSlots, .planes = p.spatial % vector == 0};
+  while (gpu.has_clusters() && config.cluster < kMaxCluster &&
+         p.rows * config.cluster < 2 * gpu.num_sms &&
+         p.cols / vector >= 2 * config.cluster * config.threads)
+    config.cluster *= 2;
+  return Start{.config = config, .blocks = p.rows * config.cluster, .cluster = config.cluster};
+}
+
+constexpr Config in_registers_config(int64_t cols, int vector, bool whole_planes) {
+  Config config = op::registers_config<Config>(cols, vector);
+  config.planes = whole_planes;
+  return config;
+}
+
+// 768 threads of 32 elements on a multiprocessor keep enough bytes in flight.
+constexpr int in_registers_min_blocks(const Config& c) {
+  return c.slots * c.vector <= 32 ? 768 / c.threads : 1;
+}
+
+inline Choice in_registers(const Params& p, const Given& given, const op::Gpu&) {
+  if (const auto why = rows_refusal(p); !why.empty()) return op::refuse(why);
+  if (p.cols > op::kMaxRegisterRow)
+    return op::refuse("groups of more than 16384 elements do not fit the registers");
+  const int vector = vector_of(p, given.element_bytes);
+  const Config config = in_registers_config(p.cols, vector, p.spatial % vector == 0);
+  return Start{config, div_ceil(p.rows, int64_t(config.threads / config.group)),
+               in_registers_min_blocks(config)};
+}
+
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "in_registers",
+     .file = "02_in_registers.cuh",
+     .idea = "the group stays in registers: one read, one write, 16-byte accesses",
+     .choose = in_registers},
+    {.name = "cluster",
+     .file = "01_cluster.cuh",
+     .idea = "the blocks of a cluster share a group; two reads, one write, 16-byte accesses",
+     .choose = cluster},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread a group; any strides",
+     .choose = naive},
+};
 
 }  // namespace tensorcraft::kernel::group_norm

@@ -32,7 +32,7 @@ TC_DEVICE int64_t first_channel(const Params& p, int64_t row) {
 }
 
 // C.vector neighbours of a dense row from column `at` on. An access finds its plane by a
-// multiplication; where planes are no whole accesses its elements count down to the next one.
+// multiplication; if planes are no whole accesses its elements count down to the next one.
 template <class T, class W, Config C>
 TC_DEVICE void store_neighbours(const Params& p, T* out, int64_t channel, uint32_t at,
                                 const float (&h)[C.vector], const Statistics& s) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/op/value.hpp"
+#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -32,10 +33,14 @@ struct BackwardProblem {
   OptionalView weight, grad_weight, grad_bias;
 };
 
-// Host rows.
-void cpu(const Problem& problem);
-void reference(const Problem& problem);
-void backward_cpu(const BackwardProblem& problem);
-void backward_reference(const BackwardProblem& problem);
+// Host variants.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+void backward_cpu(const BackwardProblem& q);
+void backward_reference(const BackwardProblem& q);
+
+// What of each rung the SIMT device has: all Configs where that is cheap, else some for every path
+// of the rung, and `naive` serves what is left.
+simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::batch_norm

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
 namespace tensorcraft::kernel::group_norm {
 
-// A checked call.
-struct Problem {
+struct Problem {  // a checked call
   TensorView out, x;
   std::optional<TensorView> weight, bias;
   int64_t groups;
   float eps;
+
   int64_t group_channels() const { return x.shape(1) / groups; }
   int64_t spatial() const {
     int64_t size = 1;
@@ -22,8 +23,12 @@ struct Problem {
   int64_t cols() const { return group_channels() * spatial(); }
 };
 
-// Host rows.
-void cpu(const Problem& problem);
-void reference(const Problem& problem);
+// Host variants.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+
+// What of each rung the SIMT device has: all Configs where that is cheap, else some for every path
+// of the rung, and `naive` serves what is left.
+simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::group_norm
