@@ -36,21 +36,8 @@ namespace detail::rope {
 
 using namespace kernel::rope;
 
-template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    rope_vectorized(const __grid_constant__ Params p) {
-  begin_kernel();
-  vectorized<T, W, C::value.config>(p);
-}
-template <class T, class W, class C>
-__global__ void __launch_bounds__(C::value.config.threads)
-    rope_naive(const __grid_constant__ Params p) {
-  begin_kernel();
-  naive<T, W, C::value.config>(p);
-}
-
 template <class T, class W, Style style, bool has_cache>
-struct Vectorized {
+struct Shares {
   static constexpr auto list = [] {
     std::array<Instance<Config>, 15> all{};
     for (int i = 0; i < 15; ++i) {
@@ -58,47 +45,38 @@ struct Vectorized {
                .lanes = int(sizeof(T)) * 2 << i / 5,
                .heads = 1 << i % 5,
                .has_cache = has_cache};
-      all[size_t(i)] = {c, vectorized_min_blocks(c, sizeof(T), sizeof(W))};
+      all[size_t(i)] = {c, vectorized_min_blocks(c, Given{sizeof(T), sizeof(W), style})};
     }
     return all;
   }();
-  template <class C>
-  static constexpr auto entry() {
-    return &rope_vectorized<T, W, C>;
-  }
 };
-template <class T, class W, Style style>
-struct Naive {
-  static constexpr std::array list{Instance<Config>{{.style = style}}};
-  template <class C>
-  static constexpr auto entry() {
-    return &rope_naive<T, W, C>;
-  }
-};
+template <Style style>
+inline constexpr std::array kPairs{Instance<Config>{{.style = style}}};
 
 template <class T, class W>
-Params make_params(const T* in, T* out, const RopeShape& s, const RopeArguments<T, W>& a) {
+CallParams make_params(const T* in, T* out, const RopeShape& s, const RopeArguments<T, W>& a) {
   const RowMap x = op::contiguous_rows(s.tokens, s.heads * s.dim);
   const RowMap k = a.k ? op::contiguous_rows(s.tokens, a.heads_k * s.dim) : RowMap{};
-  return {.cos_step = a.cos ? 1 : 0,
-          .sin_step = a.cos ? 1 : 0,
-          .log2_step = log2_step(a.base, s.dim),
-          .step = std::exp2(log2_step(a.base, s.dim)),
-          .x = contiguous_heads(in, out, s.heads, s.dim),
-          .k = contiguous_heads(a.k, a.k_out, a.heads_k, s.dim),
-          .positions = a.positions,
-          .cos = a.cos,
-          .sin = a.sin,
-          .cos_row = a.cos ? s.dim / 2 : 0,
-          .sin_row = a.cos ? s.dim / 2 : 0,
-          .tokens = s.tokens,
-          .seq = s.seq,
-          .max_seq = a.cos ? a.max_seq : 0,
-          .start_pos = a.start_pos,
-          .by_seq = divider_of(s.seq),
-          .half = int32_t(s.dim / 2),
-          .wide_positions = a.positions != nullptr,
-          .maps = row_maps(x, x, k, k, a.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{})};
+  const double log2 = log2_step(a.base, s.dim);
+  return with_maps(Params{.cos_step = a.cos ? 1 : 0,
+                          .sin_step = a.cos ? 1 : 0,
+                          .log2_step = log2,
+                          .ratio = std::exp2(log2),
+                          .x = contiguous_heads(in, out, s.heads, s.dim),
+                          .k = contiguous_heads(a.k, a.k_out, a.heads_k, s.dim),
+                          .positions = a.positions,
+                          .cos = a.cos,
+                          .sin = a.sin,
+                          .cos_row = a.cos ? s.dim / 2 : 0,
+                          .sin_row = a.cos ? s.dim / 2 : 0,
+                          .tokens = s.tokens,
+                          .seq = s.seq,
+                          .max_seq = a.cos ? a.max_seq : 0,
+                          .start_pos = a.start_pos,
+                          .by_seq = divider_of(s.seq),
+                          .half = int32_t(s.dim / 2),
+                          .wide_positions = a.positions != nullptr},
+                   x, x, k, k, a.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{});
 }
 
 }  // namespace detail::rope
@@ -112,28 +90,22 @@ std::string_view launch_rope(const T* in, T* out, const RopeShape& shape,
                              cudaStream_t stream = nullptr, DebugInfo where = {}) {
   namespace r = detail::rope;
   constexpr const char* kLauncher = "launch_rope";
-  validate_size(kLauncher, "tokens", shape.tokens);
-  validate_size(kLauncher, "heads", shape.heads);
-  validate_size(kLauncher, "dim", shape.dim);
-  validate_size(kLauncher, "heads_k", arguments.heads_k);
+  validate_sizes(kLauncher, {{"tokens", shape.tokens},
+                             {"heads", shape.heads},
+                             {"dim", shape.dim},
+                             {"heads_k", arguments.heads_k}});
   if (shape.tokens == 0 || shape.heads == 0 || shape.dim == 0) return {};
-  validate_pointer(kLauncher, "in", in);
-  validate_pointer(kLauncher, "out", out);
+  validate_arrays(kLauncher, {{"in", in}, {"out", out}});
   if (arguments.k) validate_pointer(kLauncher, "k_out", arguments.k_out);
   if (shape.dim % 2 != 0) throw std::invalid_argument("launch_rope: dim must be even");
   if (shape.seq < 1) throw std::invalid_argument("launch_rope: seq must be at least 1");
   if (!arguments.cos != !arguments.sin)
     throw std::invalid_argument("launch_rope: give both cos and sin, or neither");
-  const r::Params p = r::make_params(in, out, shape, arguments);
-  if (r::vectorized_problem(p, sizeof(T), sizeof(W)).empty()) {
-    const int num_sms = device_attribute(cudaDevAttrMultiProcessorCount, where);
-    const auto plan = r::vectorized_launch(p, style, sizeof(T), sizeof(W), num_sms);
-    if (p.cos ? launch_listed<r::Vectorized<T, W, style, true>>(plan, p, stream, where)
-              : launch_listed<r::Vectorized<T, W, style, false>>(plan, p, stream, where))
-      return "vectorized";
-  }
-  return launch_or_fail<r::Naive<T, W, style>>("naive", r::naive_launch(p, style), p, stream,
-                                               where);
+  return launch_ladder(
+      r::kRungs, r::make_params(in, out, shape, arguments), r::Given{sizeof(T), sizeof(W), style},
+      stream, where, Kernels<r::Vectorized, r::Shares<T, W, style, true>::list, T, W>{"vectorized"},
+      Kernels<r::Vectorized, r::Shares<T, W, style, false>::list, T, W>{"vectorized"},
+      Kernels<r::Naive, r::kPairs<style>, T, W>{"naive"});
 }
 
 }  // namespace tensorcraft::kernels

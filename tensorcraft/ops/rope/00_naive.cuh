@@ -15,28 +15,30 @@ TC_DEVICE Rotation rotation_at(const Params& p, int64_t position, int pair) {
           float(static_cast<const W*>(p.sin)[position * p.sin_row + pair * p.sin_step])};
 }
 
-template <class T, class W, Config C>
-TC_DEVICE void naive(const Params& p) {
-  const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
-  const int64_t heads = p.x.heads + p.k.heads;
-  const int pair = int(i % p.half);
-  const int64_t token = i / p.half / heads;
-  int64_t head = i / p.half % heads;
-  if (token >= p.tokens) return;
-  const bool is_x = head < p.x.heads;
-  const Heads& t = is_x ? p.x : p.k;
-  if (!is_x) head -= p.x.heads;
+struct Naive {
+  template <class T, class W, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    const int64_t i = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    const int64_t heads = p.x.heads + p.k.heads;
+    const int pair = int(i % p.half);
+    const int64_t token = i / p.half / heads;
+    int64_t head = i / p.half % heads;
+    if (token >= p.tokens) return;
+    const bool is_x = head < p.x.heads;
+    const Heads& t = is_x ? p.x : p.k;
+    if (!is_x) head -= p.x.heads;
 
-  const Rotation r = rotation_at<W>(p, position_of<bool(C.nested)>(p, token, token % p.seq), pair);
-  const bool halves = C.style == Style::half;
-  const int64_t a = halves ? pair : 2 * pair, b = halves ? pair + p.half : 2 * pair + 1;
-  const T* in = static_cast<const T*>(t.in) +
-                p.maps.offset<C.nested>(is_x ? Params::kX : Params::kK, token) + head * t.in_head;
-  T* out = static_cast<T*>(t.out) +
-           p.maps.offset<C.nested>(is_x ? Params::kXOut : Params::kKOut, token) + head * t.out_head;
-  const float x = float(in[a * t.in_step]), y = float(in[b * t.in_step]);
-  out[a * t.out_step] = T(x * r.cos - y * r.sin);
-  out[b * t.out_step] = T(y * r.cos + x * r.sin);
-}
+    const Rotation r = rotation_at<W>(p, position_of(p, token, token % p.seq), pair);
+    const bool halves = C.style == Style::half;
+    const int64_t a = halves ? pair : 2 * pair, b = halves ? pair + p.half : 2 * pair + 1;
+    const T* in = static_cast<const T*>(t.in) +
+                  row_offset(p, is_x ? Params::kX : Params::kK, token) + head * t.in_head;
+    T* out = static_cast<T*>(t.out) + row_offset(p, is_x ? Params::kXOut : Params::kKOut, token) +
+             head * t.out_head;
+    const float x = float(in[a * t.in_step]), y = float(in[b * t.in_step]);
+    out[a * t.out_step] = T(x * r.cos - y * r.sin);
+    out[b * t.out_step] = T(y * r.cos + x * r.sin);
+  }
+};
 
 }  // namespace tensorcraft::kernel::rope

@@ -16,12 +16,12 @@ struct Rotations {
   float cos[kPairs], sin[kPairs];
 };
 
-// Of the pairs from `pair` on.
+// The rotations of the pairs from `pair` on.
 template <class W, Config C, int kPairs>
 TC_DEVICE void find_rotations(Rotations<kPairs>& r, const Params& p, int64_t position, int pair) {
   if constexpr (!C.has_cache) {
     double turns = frequency(pair, p.log2_step);
-    for (int e = 0; e < kPairs; ++e, turns *= p.step) {
+    for (int e = 0; e < kPairs; ++e, turns *= p.ratio) {
       const Rotation one = rotation(position, turns);
       r.cos[e] = one.cos;
       r.sin[e] = one.sin;
@@ -49,57 +49,59 @@ TC_DEVICE void rotate(float (&a)[N], float (&b)[N], const Rotations<N / kParts> 
   }
 }
 
-template <class T, class W, Config C>
-TC_DEVICE void vectorized(const Params& p) {
-  constexpr int N = kVectorSize<T>, kShare = C.lanes * C.heads;
-  constexpr int kParts = C.style == Style::half ? 1 : 2;  // runs of pairs in a thread's columns
-  const uint32_t token = blockIdx.x * (C.threads / kShare) + threadIdx.x / kShare;
-  if (token >= uint32_t(p.tokens)) return;
-  const int x_heads = int(p.x.heads), heads = x_heads + int(p.k.heads);
+struct Vectorized {
+  template <class T, class W, Config C>
+  TC_DEVICE static void run(const RowParams<Params, C>& p) {
+    constexpr int N = kVectorSize<T>, kShare = C.lanes * C.heads;
+    constexpr int kParts = C.style == Style::half ? 1 : 2;  // runs of pairs in a thread's columns
+    const uint32_t token = blockIdx.x * (C.threads / kShare) + threadIdx.x / kShare;
+    if (token >= uint32_t(p.tokens)) return;
+    const int x_heads = int(p.x.heads), heads = x_heads + int(p.k.heads);
 
-  const uint64_t policy = stream_policy(p.tokens * heads * p.half * 2 * int64_t(sizeof(T)));
-  for (int col = int(threadIdx.x % C.lanes) * N; col < p.half; col += C.lanes * N) {
-    Packed<T, N> a[C.unroll], b[C.unroll];
-    Rotations<N / kParts> parts[kParts];
+    const uint64_t policy = stream_policy(p.tokens * heads * p.half * 2 * int64_t(sizeof(T)));
+    for (int col = int(threadIdx.x % C.lanes) * N; col < p.half; col += C.lanes * N) {
+      Packed<T, N> a[C.unroll], b[C.unroll];
+      Rotations<N / kParts> parts[kParts];
 #pragma unroll 1
-    for (int first = int(threadIdx.x / C.lanes % C.heads); first < heads;
-         first += C.heads * C.unroll) {
+      for (int first = int(threadIdx.x / C.lanes % C.heads); first < heads;
+           first += C.heads * C.unroll) {
 #pragma unroll
-      for (int u = 0; u < C.unroll; ++u) {
-        const int head = first + u * C.heads;
-        if (head >= heads) continue;
-        const bool is_x = head < x_heads;
-        const Heads& t = is_x ? p.x : p.k;
-        const T* in = static_cast<const T*>(t.in) + col +
-                      p.maps.offset<C.nested>(is_x ? Params::kX : Params::kK, token) +
-                      (is_x ? head : head - x_heads) * t.in_head;
-        a[u] = Packed<T, N>::load_streamed(in, policy);
-        b[u] = Packed<T, N>::load_streamed(in + p.half, policy);
-      }
-      if (first < C.heads) {  // while the first heads are under way
-        const uint32_t index = token - p.by_seq.quotient(token) * p.by_seq.divisor;
-        const int64_t position = position_of<bool(C.nested)>(p, token, index);
-        for (int i = 0; i < kParts; ++i)
-          find_rotations<W, C>(parts[i], p, position, (col + i * p.half) / kParts);
-      }
+        for (int u = 0; u < C.unroll; ++u) {
+          const int head = first + u * C.heads;
+          if (head >= heads) continue;
+          const bool is_x = head < x_heads;
+          const Heads& t = is_x ? p.x : p.k;
+          const T* in = static_cast<const T*>(t.in) + col +
+                        row_offset(p, is_x ? Params::kX : Params::kK, token) +
+                        (is_x ? head : head - x_heads) * t.in_head;
+          a[u] = Packed<T, N>::load_streamed(in, policy);
+          b[u] = Packed<T, N>::load_streamed(in + p.half, policy);
+        }
+        if (first < C.heads) {  // while the first heads are under way
+          const uint32_t index = token - p.by_seq.quotient(token) * p.by_seq.divisor;
+          const int64_t position = position_of(p, token, index);
+          for (int i = 0; i < kParts; ++i)
+            find_rotations<W, C>(parts[i], p, position, (col + i * p.half) / kParts);
+        }
 #pragma unroll
-      for (int u = 0; u < C.unroll; ++u) {
-        const int head = first + u * C.heads;
-        if (head >= heads) continue;
-        const bool is_x = head < x_heads;
-        const Heads& t = is_x ? p.x : p.k;
-        T* out = static_cast<T*>(t.out) + col +
-                 p.maps.offset<C.nested>(is_x ? Params::kXOut : Params::kKOut, token) +
-                 (is_x ? head : head - x_heads) * t.out_head;
-        float x[N], y[N];
-        to_floats(x, a[u]);
-        to_floats(y, b[u]);
-        rotate(x, y, parts);
-        ptx::st_global_v4(out, bit_cast<ptx::Words4>(from_floats<T, N>(x)));
-        ptx::st_global_v4(out + p.half, bit_cast<ptx::Words4>(from_floats<T, N>(y)));
+        for (int u = 0; u < C.unroll; ++u) {
+          const int head = first + u * C.heads;
+          if (head >= heads) continue;
+          const bool is_x = head < x_heads;
+          const Heads& t = is_x ? p.x : p.k;
+          T* out = static_cast<T*>(t.out) + col +
+                   row_offset(p, is_x ? Params::kXOut : Params::kKOut, token) +
+                   (is_x ? head : head - x_heads) * t.out_head;
+          float x[N], y[N];
+          to_floats(x, a[u]);
+          to_floats(y, b[u]);
+          rotate(x, y, parts);
+          ptx::st_global_v4(out, bit_cast<ptx::Words4>(from_floats<T, N>(x)));
+          ptx::st_global_v4(out + p.half, bit_cast<ptx::Words4>(from_floats<T, N>(y)));
+        }
       }
     }
   }
-}
+};
 
 }  // namespace tensorcraft::kernel::rope

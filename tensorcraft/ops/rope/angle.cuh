@@ -27,7 +27,7 @@ TC_DEVICE double exp2_double(double x) {
   return sum * bit_cast<double>(uint64_t(int64_t(whole) + 1023) << 52);
 }
 
-// Of a turn's part in [-1/2, 1/2]: quarters first, then the series for |a| <= pi / 4.
+// Rotation by a part of a turn in [-1/2, 1/2]: quarters first, then the series for |a| <= pi / 4.
 TC_DEVICE Rotation rotation_of_turns(double turns) {
   const double quarters = nearest(4 * turns);
   const float a = float((turns - 0.25 * quarters) * 6.283185307179586477);
@@ -59,10 +59,10 @@ TC_DEVICE int64_t position_at(const void* positions, int64_t at, int32_t wide) {
 }
 
 // Without positions they count from start_pos in every sequence, of which token is the `index`th.
-template <bool nested>
-TC_DEVICE int64_t position_of(const Params& p, int64_t token, int64_t index) {
+template <class P>
+TC_DEVICE int64_t position_of(const P& p, int64_t token, int64_t index) {
   if (!p.positions) return p.start_pos + index;
-  const int64_t at = p.maps.offset<nested>(Params::kPositions, token);
+  const int64_t at = row_offset(p, P::kPositions, token);
   return position_at(p.positions, at, p.wide_positions);
 }
 

@@ -8,7 +8,7 @@ namespace tensorcraft::kernel::rope {
 // Which elements of a head make a pair: (i, i + D/2), or (2i, 2i + 1).
 enum class Style : int { half, interleaved };
 
-// The heads of x or of k: at each token `heads` rows of D elements. No heads: not given.
+// The heads of x or of k: at each token `heads` of D elements. No heads: not given.
 struct Heads {
   const void* in;
   void* out;
@@ -16,12 +16,12 @@ struct Heads {
   int64_t in_head, out_head, in_step, out_step;  // strides
 };
 
-// Run time. cos and sin are null where the angles are computed.
+// Run time. cos and sin are null if the angles are computed.
 struct Params {
-  enum { kX, kXOut, kK, kKOut, kPositions, kTensors };  // of the maps, which count tokens
+  enum { kX, kXOut, kK, kKOut, kPositions, kTensors };  // rows are the tokens of each
   int64_t cos_step, sin_step;
   double log2_step;  // -2 log2(base) / D: the frequency of pair i is 2^(i * log2_step)
-  double step;       // 2^log2_step
+  double ratio;      // 2^log2_step: the frequency of a pair over that of the one before
   Heads x, k;
   const void* positions;  // null: start_pos + the index of the token in its sequence
   const void *cos, *sin;  // [max_seq, half]
@@ -30,7 +30,7 @@ struct Params {
   Divider by_seq;          // vectorized, whose tokens 31 bits count
   int32_t half;            // D / 2
   int32_t wide_positions;  // they are int64_t, not int32_t
-  RowMaps<kTensors> maps;
+  int64_t step[kTensors];  // strides of tokens
 };
 
 struct Config {

@@ -6,17 +6,24 @@
 #include <cmath>
 #include <string_view>
 
-// Which Config and grid each rung gets; host only. A `problem` is why a rung declines, or empty.
+// How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::rope {
 
-using Launch = op::LaunchPlan<Config>;
+using Choice = op::Choice<Config>;
+using CallParams = Nested<Params>;
+
+// What the call says besides Params.
+struct Given {
+  int element_bytes, cache_bytes;
+  Style style;
+};
 
 inline constexpr int kThreads = 256;
 
 // The frequency of pair i + 1 over that of pair i, as a power of two.
 inline double log2_step(double base, int64_t dim) { return -2 * std::log2(base) / double(dim); }
 
-// `heads` heads of `dim` elements, one behind another; in may be null.
+// `heads` heads of `dim` elements, one after another; in may be null.
 inline Heads contiguous_heads(const void* in, void* out, int64_t heads, int64_t dim) {
   if (!in) return {};
   return {.in = in,
@@ -28,34 +35,32 @@ inline Heads contiguous_heads(const void* in, void* out, int64_t heads, int64_t 
           .out_step = 1};
 }
 
-// By the length of a sequence; of one that 31 bits do not count nobody asks.
+// By the length of a sequence; one that 31 bits do not count is not divided by.
 inline Divider divider_of(int64_t seq) {
   return Divider::of(seq > 0 && seq <= op::kMaxBlocks ? seq : 1);
 }
 
-// Are angles read from caches? They have no address yet where a call is only asked about.
-inline bool has_cache(const Params& p) { return p.cos || p.max_seq > 0; }
-
 // The rung asks Params about caches and strides, so one kernel of a style serves all.
-inline Launch naive_launch(const Params& p, Style style) {
-  return {{.style = style, .threads = kThreads, .nested = p.maps.is_nested()},
-          div_ceil(p.tokens * (p.x.heads + p.k.heads) * p.half, int64_t(kThreads))};
+inline Choice naive(const CallParams& p, const Given& given, const op::Gpu&) {
+  return op::Start<Config>{
+      {.style = given.style, .threads = kThreads, .nested = p.is_nested()},
+      div_ceil(p.tokens * (p.x.heads + p.k.heads) * p.half, int64_t(kThreads))};
 }
 
-// 1024 threads on a multiprocessor; fewer where caches are wider than x, tokens have maps or angles
+// 1024 threads on a multiprocessor; fewer if caches are wider than x, tokens have maps or angles
 // are computed: each takes registers.
-constexpr int vectorized_min_blocks(const Config& c, int element_bytes, int cache_bytes) {
-  if (!c.has_cache) return (element_bytes == 4 && !c.nested ? 1024 : 768) / c.threads;
-  return (cache_bytes > element_bytes || c.nested ? 512 : 1024) / c.threads;
+constexpr int vectorized_min_blocks(const Config& c, const Given& given) {
+  if (!c.has_cache) return (given.element_bytes == 4 && !c.nested ? 1024 : 768) / c.threads;
+  return (given.cache_bytes > given.element_bytes || c.nested ? 512 : 1024) / c.threads;
 }
 
-// A thread gets about 4 heads, `unroll` of them in flight at once; fewer where that would leave
+// A thread gets about 4 heads, `unroll` of them in flight at once; fewer if that would leave
 // multiprocessors without a block.
-inline Launch vectorized_launch(const Params& p, Style style, int element_bytes, int cache_bytes,
-                                int num_sms) {
+inline op::Start<Config> vectorized_start(const CallParams& p, const Given& given, int num_sms) {
   constexpr int kWarp = 32, kHeadsOfThread = 4, kManyShares = 16;
-  Config c{.style = style, .threads = kThreads, .has_cache = has_cache(p)};
-  const auto units = uint64_t(p.half) * uint64_t(element_bytes) / 16;
+  // Caches have no address yet in a call that is only asked about.
+  Config c{.style = given.style, .threads = kThreads, .has_cache = p.cos || p.max_seq > 0};
+  const auto units = uint64_t(p.half) * uint64_t(given.element_bytes) / 16;
   c.lanes = int(std::min<uint64_t>(std::bit_ceil(units), kWarp));
   const int64_t heads = p.x.heads + p.k.heads;
   auto shares = std::bit_ceil(uint64_t(div_ceil(heads, kHeadsOfThread)));
@@ -63,9 +68,9 @@ inline Launch vectorized_launch(const Params& p, Style style, int element_bytes,
          p.tokens * int64_t(shares) * c.lanes < int64_t(kThreads) * num_sms)
     shares *= 2;
   c.heads = int(std::min<uint64_t>(shares, uint64_t(c.threads / c.lanes)));
-  c.nested = p.maps.is_nested();
+  c.nested = p.is_nested();
   return {c, div_ceil(p.tokens, int64_t(c.threads / (c.lanes * c.heads))),
-          vectorized_min_blocks(c, element_bytes, cache_bytes)};
+          vectorized_min_blocks(c, given)};
 }
 
 inline bool is_aligned(const Heads& t, const RowMap& in, const RowMap& out, int element_bytes) {
@@ -75,22 +80,58 @@ inline bool is_aligned(const Heads& t, const RowMap& in, const RowMap& out, int 
           (t.in_head * element_bytes % 16 == 0 && t.out_head * element_bytes % 16 == 0));
 }
 
-inline std::string_view vectorized_problem(const Params& p, int element_bytes, int cache_bytes) {
+// Why 16-byte accesses cannot move the heads, or empty.
+inline std::string_view access_refusal(const CallParams& p, const Given& given) {
+  const int bytes = given.element_bytes;
   const auto has_unit_steps = [](const Heads& t) {
     return t.heads == 0 || (t.in_step == 1 && t.out_step == 1);
   };
   if (!has_unit_steps(p.x) || !has_unit_steps(p.k)) return "the last axis must have stride 1";
-  if (p.half * element_bytes % 16) return "half a head must be a multiple of 16 bytes";
-  if (!is_aligned(p.x, p.maps[Params::kX], p.maps[Params::kXOut], element_bytes) ||
-      !is_aligned(p.k, p.maps[Params::kK], p.maps[Params::kKOut], element_bytes))
+  if (p.half * bytes % 16) return "half a head must be a multiple of 16 bytes";
+  if (!is_aligned(p.x, p.maps[Params::kX], p.maps[Params::kXOut], bytes) ||
+      !is_aligned(p.k, p.maps[Params::kK], p.maps[Params::kKOut], bytes))
     return "heads must begin at multiples of 16 bytes";
   if (p.cos && (p.cos_step != 1 || p.sin_step != 1 || !op::is_vector_aligned(p.cos) ||
-                !op::is_vector_aligned(p.sin) || p.cos_row * cache_bytes % 16 ||
-                p.sin_row * cache_bytes % 16))
+                !op::is_vector_aligned(p.sin) || p.cos_row * given.cache_bytes % 16 ||
+                p.sin_row * given.cache_bytes % 16))
     return "rows of cos and sin must be contiguous and begin at multiples of 16 bytes";
   if (p.tokens > op::kMaxBlocks || p.x.heads + p.k.heads > op::kMaxBlocks / 2)
     return "more than 2^31 - 1 tokens, or 2^30 heads of one";
   return "";
 }
+
+inline Choice vectorized(const CallParams& p, const Given& given, const op::Gpu& gpu) {
+  if (p.x.heads > 0)  // else nothing is moved
+    if (const auto why = access_refusal(p, given); !why.empty()) return op::refuse(why);
+  return vectorized_start(p, given, gpu.num_sms);
+}
+
+inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
+    {.name = "vectorized",
+     .file = "01_vectorized.cuh",
+     .idea = "16-byte accesses; cos and sin once for all heads of a token",
+     .choose = vectorized},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread a pair, any strides",
+     .choose = naive},
+};
+
+// rope_cache.
+
+struct CacheGiven {};  // CacheParams say everything
+
+inline op::Choice<CacheConfig> cache(const CacheParams& p, const CacheGiven&, const op::Gpu&) {
+  const CacheConfig config;
+  return op::Start<CacheConfig>{config, div_ceil(p.count * p.half, int64_t(config.threads))};
+}
+
+inline constexpr op::Rung<CacheParams, CacheGiven, CacheConfig> kCacheRungs[] = {
+    {.name = "naive",
+     .file = "cache.cuh",
+     .idea = "one thread a position and pair",
+     .choose = cache,
+     .kernel = "cache"},
+};
 
 }  // namespace tensorcraft::kernel::rope

@@ -5,10 +5,8 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/rope/params.h"
 #include "tensorcraft/ops/rope/plan.h"
-#include "tensorcraft/ops/rope/rope_cpu.hpp"
-#include "tensorcraft/ops/rope/rope_simt.hpp"
+#include "tensorcraft/ops/rope/problem.hpp"
 
 #include <cmath>
 
@@ -18,21 +16,10 @@ namespace {
 
 constexpr std::string_view kName = "rope";
 
-std::string config_text(const void* config) {
-  const auto& c = *static_cast<const Config*>(config);
-  return join("tensorcraft::kernel::rope::Config{.style = tensorcraft::kernel::rope::Style::",
-              c.style == Style::half ? "half" : "interleaved", ", .threads = ", c.threads,
-              ", .lanes = ", c.lanes, ", .heads = ", c.heads, ", .unroll = ", c.unroll,
-              ", .has_cache = ", c.has_cache, ", .nested = ", c.nested, "}");
-}
-
-constexpr std::string_view kParams =
-    "tensorcraft::ParamsOf<tensorcraft::kernel::rope::Params, Config>";
-const jit::Rung kNaive{"tensorcraft/ops/rope/00_naive.cuh", "tensorcraft::kernel::rope::naive",
-                       kParams, config_text, naive_instances};
-const jit::Rung kVectorized{"tensorcraft/ops/rope/01_vectorized.cuh",
-                            "tensorcraft::kernel::rope::vectorized", kParams, config_text,
-                            vectorized_instances};
+constexpr std::string_view kStyleNames[] = {"half", "interleaved"};
+constexpr ConfigField kFields[] = {
+    {"style", kStyleNames}, {"threads"}, {"lanes"}, {"heads"}, {"unroll"},
+    {"has_cache"},          {"nested"}};
 
 // The axes in front of heads and D.
 TensorView tokens_of(const TensorView& t) {
@@ -55,21 +42,22 @@ RowMap tokens_map(const std::optional<TensorView>& t) {
   return t && t->size() > 0 ? op::element_map(tokens_of(*t)) : RowMap{};
 }
 
-Params params(const Problem& q) {
-  Params p{.log2_step = log2_step(q.base, q.dim()),
-           .step = std::exp2(log2_step(q.base, q.dim())),
-           .x = heads_of(q.x, q.out),
-           .k = heads_of(q.k, q.k_out),
-           .tokens = q.tokens(),
-           .seq = q.seq(),
-           .start_pos = q.start_pos,
-           .by_seq = divider_of(q.seq()),
-           .half = int32_t(q.dim() / 2),
-           .maps = row_maps(tokens_map(q.x), tokens_map(q.out), tokens_map(q.k),
-                            tokens_map(q.k_out), RowMap{})};
+CallParams params(const Problem& q) {
+  const double log2 = log2_step(q.base, q.dim());
+  CallParams p =
+      with_maps(Params{.log2_step = log2,
+                       .ratio = std::exp2(log2),
+                       .x = heads_of(q.x, q.out),
+                       .k = heads_of(q.k, q.k_out),
+                       .tokens = q.tokens(),
+                       .seq = q.seq(),
+                       .start_pos = q.start_pos,
+                       .by_seq = divider_of(q.seq()),
+                       .half = int32_t(q.dim() / 2)},
+                tokens_map(q.x), tokens_map(q.out), tokens_map(q.k), tokens_map(q.k_out), RowMap{});
   if (q.positions) {
     p.positions = q.positions->data();
-    p.maps.set(Params::kPositions, op::element_map(*q.positions));
+    p.set_map(Params::kPositions, op::element_map(*q.positions));
     p.wide_positions = q.positions->dtype() == DType::int64;
   }
   if (q.cos) {
@@ -85,39 +73,18 @@ Params params(const Problem& q) {
 }
 
 int element_bytes(const Problem& q) { return int(dtype_bytes(q.x.dtype())); }
-DType cache_dtype(const Problem& q) { return q.cos ? q.cos->dtype() : q.x.dtype(); }
 
-op::Plan plan_naive(const Problem& q, const DeviceInfo&) {
-  const Params p = params(q);
-  return op::make_plan(kNaive, {q.x.dtype(), cache_dtype(q)}, naive_launch(p, q.style), p);
+op::RungCall<CallParams, Given> rung_call(const Problem& q) {
+  const DType cache = q.cos ? q.cos->dtype() : q.x.dtype();
+  return {
+      params(q),
+      {.element_bytes = element_bytes(q), .cache_bytes = int(dtype_bytes(cache)), .style = q.style},
+      {q.x.dtype(), cache}};
 }
 
-op::Plan plan_vectorized(const Problem& q, const DeviceInfo& device) {
-  const Params p = params(q);
-  return op::make_plan(kVectorized, {q.x.dtype(), cache_dtype(q)},
-                       vectorized_launch(p, q.style, element_bytes(q),
-                                         int(dtype_bytes(cache_dtype(q))), device.num_sms),
-                       p);
-}
-
-template <class Problem>
-op::Verdict always(const Problem&, const DeviceInfo&) {
-  return op::accept;
-}
-
-op::Verdict accepts_vectorized(const Problem& q, const DeviceInfo&) {
-  if (q.out.size() == 0) return op::accept;
-  return op::decline(
-      vectorized_problem(params(q), element_bytes(q), int(dtype_bytes(cache_dtype(q)))));
-}
-
-const op::Variant<Problem> kTable[] = {
-    {"vectorized", "16-byte accesses; cos and sin once for all heads of a token", DeviceType::cuda,
-     accepts_vectorized, nullptr, plan_vectorized},
-    {"naive", "one thread a pair, any strides", DeviceType::cuda, always<Problem>, nullptr,
-     plan_naive},
-    {"cpu", "float, tokens over all cores", DeviceType::cpu, always<Problem>, cpu},
-    {"reference", "double, obvious loops", DeviceType::cpu, always<Problem>, reference},
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "float, tokens over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
 void check_x(const TensorView& x) {
@@ -240,7 +207,6 @@ const op::Definition<Problem, Options> kDefinition{
         "cos and sin read from [max_seq, D/2]; a position outside those is an IndexError where "
         "the host can know it; on a GPU a token whose entry of positions is outside becomes NaN. "
         "out may be x and k_out may be k.",
-    .aliases = {},
     .inputs = {{"x", "[..., tokens, heads, D]"}},
     .options = {op::option("k", &Options::k, "shape of x but for the heads; returns k_out too"),
                 op::option("cos", &Options::cos, "[max_seq, D/2], dtype of x or float32"),
@@ -257,43 +223,31 @@ const op::Definition<Problem, Options> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .table = kTable};
+    .ladder = op::make_ladder<rung_call, kRungs, instances>("rope", kFields),
+    .host = kHost};
 
 // rope_cache.
 
 constexpr std::string_view kCacheName = "rope_cache";
 
-std::string cache_config_text(const void* config) {
-  return join("tensorcraft::kernel::rope::CacheConfig{.threads = ",
-              static_cast<const CacheConfig*>(config)->threads, "}");
+op::RungCall<CacheParams, CacheGiven> cache_call(const CacheProblem& q) {
+  return {{.positions = q.positions.data(),
+           .out = q.out.data(),
+           .count = q.positions.size(),
+           .out_half = q.out.stride(0),
+           .out_row = q.out.stride(1),
+           .out_step = q.out.stride(2),
+           .log2_step = log2_step(q.base, 2 * q.half()),
+           .position_map = op::element_map(q.positions),
+           .wide_positions = q.positions.dtype() == DType::int64,
+           .half = int32_t(q.half())},
+          {},
+          {q.out.dtype()}};
 }
 
-const jit::Rung kCacheRung{"tensorcraft/ops/rope/cache.cuh", "tensorcraft::kernel::rope::cache",
-                           "tensorcraft::kernel::rope::CacheParams", cache_config_text,
-                           cache_instances};
-
-op::Plan plan_cache(const CacheProblem& q, const DeviceInfo&) {
-  const CacheParams p{.positions = q.positions.data(),
-                      .out = q.out.data(),
-                      .count = q.positions.size(),
-                      .out_half = q.out.stride(0),
-                      .out_row = q.out.stride(1),
-                      .out_step = q.out.stride(2),
-                      .log2_step = log2_step(q.base, 2 * q.half()),
-                      .position_map = op::element_map(q.positions),
-                      .wide_positions = q.positions.dtype() == DType::int64,
-                      .half = int32_t(q.half())};
-  const CacheConfig config;
-  return op::make_plan(
-      kCacheRung, {q.out.dtype()},
-      op::LaunchPlan<CacheConfig>{config, div_ceil(p.count * p.half, int64_t(config.threads))}, p);
-}
-
-const op::Variant<CacheProblem> kCacheTable[] = {
-    {"naive", "one thread a position and pair", DeviceType::cuda, always<CacheProblem>, nullptr,
-     plan_cache},
-    {"cpu", "double, positions over all cores", DeviceType::cpu, always<CacheProblem>, cpu},
-    {"reference", "double, obvious loops", DeviceType::cpu, always<CacheProblem>, reference},
+const op::HostVariant<CacheProblem> kCacheHost[] = {
+    {.name = "cpu", .idea = "double, positions over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
 std::vector<op::OutputSpec> infer_cache(std::span<const TensorView> in, const RopeCacheOptions& o) {
@@ -331,19 +285,18 @@ const op::Definition<CacheProblem, RopeCacheOptions> kCacheDefinition{
         "out[0] and out[1] are cos and sin of position * base^(-2i/dim) for each position and each "
         "i below dim/2: cos, sin = rope_cache(positions, dim). With positions 0 to n - 1 they "
         "serve every position below n. Angles are computed in double.",
-    .aliases = {},
     .inputs = {{"positions", "int32 or int64, [n]"}},
     .options = {op::positional(op::option("dim", &RopeCacheOptions::dim, "D of the heads, even")),
                 op::option("base", &RopeCacheOptions::base, "of the angles"),
                 op::option("dtype", &RopeCacheOptions::dtype, "float32, float16 or bfloat16")},
     .out_doc = "[2, n, dim/2]",
-    .extra_outputs = {},
     .dtypes = {DType::int32, DType::int64},
-    .in_place = false,
     .infer = infer_cache,
     .check = check_rope_cache,
     .cost = cache_cost,
-    .table = kCacheTable};
+    .ladder =
+        op::make_ladder<cache_call, kCacheRungs, instances>("rope", op::kThreads, "CacheConfig"),
+    .host = kCacheHost};
 
 }  // namespace
 }  // namespace kernel::rope
@@ -369,9 +322,7 @@ Tensor rope_cache(const TensorView& positions, const RopeCacheOptions& options) 
 }
 
 op::OperatorList ops::rope() {
-  static const auto& rope = *new op::OperatorOf(kernel::rope::kDefinition);  // leaked, as Kept is
-  static const auto& cache = *new op::OperatorOf(kernel::rope::kCacheDefinition);
-  return {&rope, &cache};
+  return op::registered(kernel::rope::kDefinition, kernel::rope::kCacheDefinition);
 }
 
 }  // namespace tensorcraft

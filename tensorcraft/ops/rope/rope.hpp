@@ -18,14 +18,14 @@ struct RopeOptions {
   std::optional<TensorView> positions = {};      // int32 or int64, [S] or a position for each token
   int64_t start_pos = 0;                         // position of the first token; not with positions
   RopeStyle style = RopeStyle::Half;             // which elements are a pair
-  float base = 10000.0f;                         // of the angles, where cos and sin are not given
-  // A further output, written where given: k rotated, shape of k.
+  float base = 10000.0f;                         // of the angles, if cos and sin are not given
+  // A further output, written if given: k rotated, shape of k.
   std::optional<TensorView> k_out = {};
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
-// k_out is empty where no k was given.
+// k_out is empty if no k was given.
 struct RopeResult {
   Tensor out, k_out;  // shapes of x and k
 };
@@ -33,7 +33,7 @@ struct RopeResult {
 // Rotary position embedding: each pair of a head turns by position * base^(-2i/D), i its number.
 // x: [..., S, H, D] with at least 3 axes and any strides, D even; float32, float16 or bfloat16,
 // computed in float32 and rounded once. Without cos and sin the angles are computed, and any
-// position will do; with them it must be below max_seq: an error of kind index where the host can
+// position will do; with them it must be below max_seq: an error of kind index if the host can
 // know it, before anything is written; a position in GPU memory that is not makes its token NaN.
 // out: shape and dtype of x; it may be exactly x, and k_out exactly k.
 void rope(const TensorView& out, const TensorView& x, const RopeOptions& options = {});

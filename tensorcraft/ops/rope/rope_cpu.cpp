@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/rope/rope_cpu.hpp"
+#include "tensorcraft/ops/rope/problem.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"

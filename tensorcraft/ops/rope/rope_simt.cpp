@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/rope/rope_simt.hpp"
+#include "tensorcraft/ops/rope/problem.hpp"
 
 #include "tensorcraft/ops/rope/00_naive.cuh"
 #include "tensorcraft/ops/rope/01_vectorized.cuh"
@@ -8,7 +8,7 @@
 namespace tensorcraft::kernel::rope {
 namespace {
 
-using simt::AnyOf, simt::Types;
+using simt::AnyOf, simt::Types, simt::concat, simt::list;
 
 // Types of x and of the caches; without caches it is that of x.
 using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
@@ -31,22 +31,12 @@ constexpr std::array kCache{CacheConfig{}};
 
 }  // namespace
 
-simt::InstanceList naive_instances() {
-  return simt::instances<Params, kNaive>(
-      All{}, []<class T, class W, Config C>(const Params& p) { naive<T, W, C>(p); },
-      &Config::nested);
-}
-
-simt::InstanceList vectorized_instances() {
-  const auto rung = []<class T, class W, Config C>(const Params& p) { vectorized<T, W, C>(p); };
-  return simt::concat(simt::instances<Params, kComputed>(Same{}, rung),
-                      simt::instances<Params, kCached>(Same{}, rung),
-                      simt::instances<Params, kNested>(AnyOf<Types<bf16, float>>{}, rung));
-}
-
-simt::InstanceList cache_instances() {
-  return simt::instances<CacheParams, kCache>(
-      simt::Floats{}, []<class T, CacheConfig C>(const CacheParams& p) { cache<T, C>(p); });
+simt::OperatorInstances instances() {
+  return {
+      {"naive", list<Naive, kNaive>(All{}, &Config::nested)},
+      {"vectorized", concat(list<Vectorized, kComputed>(Same{}), list<Vectorized, kCached>(Same{}),
+                            list<Vectorized, kNested>(AnyOf<Types<bf16, float>>{}))},
+      {"cache", list<Cache, kCache>(simt::Floats{})}};
 }
 
 }  // namespace tensorcraft::kernel::rope

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/rope/params.h"
+#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -24,10 +25,13 @@ struct CacheProblem {
   int64_t half() const { return out.shape(2); }
 };
 
-// Host rows. Fail with kind index before they write where a position is outside the caches.
-void cpu(const Problem& problem);
-void reference(const Problem& problem);
-void cpu(const CacheProblem& problem);
-void reference(const CacheProblem& problem);
+// Host variants. Fail with kind index before they write if a position is outside the caches.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+void cpu(const CacheProblem& q);
+void reference(const CacheProblem& q);
+
+// The lists of `naive` and `cache` are whole; that of `vectorized` crosses every path of it.
+simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::rope
