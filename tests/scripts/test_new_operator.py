@@ -71,7 +71,7 @@ def test_the_lists_stay_sorted(tree: Path) -> None:
 def test_every_file_says_where_to_edit(tree: Path) -> None:
     for path, template in {**new_operator.FILES, **new_operator.LAUNCHER}.items():
         text = (tree / new_operator.filled(path, NAME)).read_text()
-        assert "@" not in text.replace("](", ""), path
+        assert not re.search(r"@\w+@", text), path
         assert ("EDIT: " in text) != (template == "cases"), path  # JSON has no comments
 
 
@@ -117,6 +117,7 @@ COMPILED = (
     "tensorcraft/ops/all.cpp",
     f"tests/ops/{NAME}_test.cpp",
     "tests/ops/conformance_test.cpp",
+    "tests/ops/simt_instances_test.cpp",
     "tests/support/cases.cpp",
     "tests/support/simt_cases.cpp",
     "kernel_test.cpp",
@@ -124,12 +125,19 @@ COMPILED = (
 )
 # The kernel of a call on a GPU that is not there, through the library's own NVRTC.
 KERNEL_TEST = """
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/nvrtc.hpp"
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include <gtest/gtest.h>
 namespace tensorcraft {
 TEST(Kernel, IsCompiledForAGpu) {
+  try {
+    cuda::nvrtc_architectures();
+  } catch (const Error&) {
+    GTEST_SKIP() << "no NVRTC";
+  }
   alignas(64) static char memory[64];
   const TensorView t(memory, DType::bfloat16, {2, 3});
   const op::Value options[] = {0.5};
@@ -138,7 +146,6 @@ TEST(Kernel, IsCompiledForAGpu) {
   ASSERT_EQ(e.variant, "naive");
   op::add_kernel_reports(e, gpu);
   ASSERT_EQ(e.kernels.size(), 1u);
-  if (e.kernels[0].problem.find("NVRTC") != std::string::npos) GTEST_SKIP() << e.kernels[0].problem;
   EXPECT_EQ(e.kernels[0].problem, "");
   EXPECT_GT(e.kernels[0].registers, 0);
 }
@@ -156,17 +163,17 @@ def build_folder() -> Path:
     pytest.skip("no build folder with the library")
 
 
-def options_of_a_test(build: Path) -> list[str]:
-    """Compiler and options of a test program, for the copy's files: without a precompiled header, quick to compile."""
+def compiler_and_options(build: Path) -> list[str]:
+    """Those of a test program, for files of the copy: without a precompiled header, and quick to compile."""
+    compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)
+    assert compiler
     entries = json.loads((build / "compile_commands.json").read_text())
-    command = next(e["command"] for e in entries if "/cases_objects.dir/" in e["command"])
-    kept = [w for w in shlex.split(command) if not re.match(r"-O|-Winvalid-pch|-fpch|-DTENSORCRAFT_CASES|-I", w)]
-    kept = kept[: kept.index("-o")]
-    if "-include" in kept:
-        del kept[kept.index("-include") : kept.index("-include") + 2]
-    others = next(e["command"] for e in entries if "tensorcraft_operators.dir/" in e["command"])
-    kept += [w for w in shlex.split(others) if w.startswith("-DTENSORCRAFT_VERSION")]
-    return [*kept, "-O0", "-fPIC"]
+    words = shlex.split(next(e["command"] for e in entries if "/cases_objects.dir/" in e["command"]))
+    words = words[words.index(compiler[1]) + 1 : words.index("-o")]
+    if "-include" in words:
+        del words[words.index("-include") : words.index("-include") + 2]
+    others = re.compile(r"-O|-I|-Winvalid-pch|-fpch|-DTENSORCRAFT_CASES")
+    return [compiler[1], *(w for w in words if not others.match(w)), "-O0"]
 
 
 def embed(tree: Path) -> None:
@@ -186,7 +193,8 @@ def program(tree: Path) -> Path:
     (tree / "kernel_test.cpp").write_text(KERNEL_TEST % NAME)
     ccache = shutil.which("ccache")
     launcher = ["env", f"CCACHE_BASEDIR={tree}", "CCACHE_NOHASHDIR=1", ccache] if ccache else []
-    command = [*launcher, *options_of_a_test(build), "-I.", '-DTENSORCRAFT_CASES="tests/ops/cases"', "-c"]
+    options = compiler_and_options(build)
+    command = [*launcher, *options, "-I.", '-DTENSORCRAFT_CASES="tests/ops/cases"', "-c"]
 
     def compiled(source: str) -> str:
         target = source.replace("/", "_") + ".o"
@@ -198,8 +206,7 @@ def program(tree: Path) -> Path:
         objects = list(pool.map(compiled, COMPILED))
     linked = next(line for line in (build / "build.ninja").read_text().splitlines() if "LINK_LIBRARIES" in line and "gtest_main" in line)
     gtest = [str(build / w) for w in linked.split() if re.search(r"libgtest\w*\.(a|so)", w)]
-    compiler = next(w for w in options_of_a_test(build) if "/" in w and "ccache" not in w)
-    subprocess.run([compiler, *objects, f"-L{build}", f"-Wl,-rpath,{build}", "-ltensorcraft", *gtest, "-pthread", "-o", "program"],
+    subprocess.run([options[0], *objects, f"-L{build}", f"-Wl,-rpath,{build}", "-ltensorcraft", *gtest, "-pthread", "-o", "program"],
                    cwd=tree, check=True)  # fmt: skip
     return tree / "program"
 
@@ -217,6 +224,10 @@ def test_it_agrees_with_its_reference_on_every_device(program: Path) -> None:
     assert f"{NAME}_cpu" in printed or f"{NAME}_cuda" in printed
     commands = (build_folder() / "compile_commands.json").read_text()
     assert f"{NAME}_simt" in printed or "-DTENSORCRAFT_SIMT=0" in commands
+
+
+def test_the_simt_device_has_what_its_cases_need_and_no_more(program: Path) -> None:
+    passed(program, "SimtDevice.*")
 
 
 def test_its_own_test_passes(program: Path) -> None:
