@@ -62,7 +62,13 @@ struct QuantizedInRegisters {
       slots.floats(i, y[i]);
       if constexpr (C.has_residual)
         if (exists && row.residual_out) store_floats(row.residual_out + slots.column(i), y[i]);
-      row.finish_neighbours(y[i], slots.column(i), y[i], s);
+      float weight[C.vector], bias[C.vector];
+      for (int e = 0; e < C.vector; ++e) weight[e] = 1, bias[e] = 0;
+      if constexpr (C.has_weight)
+        load_constant_floats(weight, static_cast<const W*>(p.weight) + slots.column(i));
+      if constexpr (C.has_bias)
+        load_constant_floats(bias, static_cast<const W*>(p.bias) + slots.column(i));
+      for (int e = 0; e < C.vector; ++e) y[i][e] = row.finish(y[i][e], weight[e], bias[e], s);
     }
     store_code_row<Code, C>(p, index, exists, slots, y, shared.amax);
     if (exists && threadIdx.x % C.group == 0) store_statistics(p, index, s);

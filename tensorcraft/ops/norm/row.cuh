@@ -97,18 +97,21 @@ struct Row {
     }
   }
 
-  // y may be h.
-  TC_DEVICE void finish_neighbours(float (&y)[C.vector], int64_t i, const float (&h)[C.vector],
-                                   const Stats& s) const {
-    float weight[C.vector], bias[C.vector];
-    for (int e = 0; e < C.vector; ++e) weight[e] = 1, bias[e] = 0;
-    if constexpr (C.has_weight) load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
-    if constexpr (C.has_bias) load_constant_floats(bias, static_cast<const W*>(p.bias) + i);
-    for (int e = 0; e < C.vector; ++e) y[e] = finish(h[e], weight[e], bias[e], s);
-  }
   TC_DEVICE void store_neighbours(int64_t i, const float (&h)[C.vector], const Stats& s) const {
-    float y[C.vector];
-    finish_neighbours(y, i, h, s);
+    float weight[C.vector], bias[C.vector], y[C.vector];
+    if constexpr (C.has_weight)
+      load_constant_floats(weight, static_cast<const W*>(p.weight) + i);
+    else
+      for (float& w : weight) w = 1;
+    if constexpr (C.has_bias)
+      load_constant_floats(bias, static_cast<const W*>(p.bias) + i);
+    else if constexpr (C.form == Form::layer)
+      for (float& b : bias) b = 0;
+    for (int e = 0; e < C.vector; ++e)
+      if constexpr (C.form == Form::layer)
+        y[e] = finish(h[e], weight[e], bias[e], s);
+      else
+        y[e] = h[e] * s.rstd * weight[e];
     store_results(i, h, y);
   }
   TC_DEVICE void store_results(int64_t i, const float (&h)[C.vector],
@@ -119,31 +122,32 @@ struct Row {
   }
 };
 
-// The statistics of a row by walks over it: the calling thread has each step-th value from `first`
-// on, sum(v) adds up the v of all threads of the row. If one thread may have all of a long row,
-// `corrects` adds to the mean what one long sum rounded away.
-template <bool corrects, int step, Form form, class R, class SumOf>
-TC_DEVICE Statistics<form> statistics_of(const R& row, int64_t first, const SumOf& sum) {
-  const int64_t cols = row.p.cols;
+// The statistics of a row by walks over it; C.group threads have it, the calling one each value
+// that is a multiple of C.group from `first`. If one thread may have all of a long row, `corrects`
+// adds to the mean what one long sum rounded away.
+template <bool corrects, Config C, class R>
+TC_DEVICE Statistics<C.form> statistics_of(const R& row, int64_t first,
+                                           BlockReduce<float>& scratch) {
+  const auto& p = row.p;
   float squares = 0;
-  if constexpr (form == Form::rms) {
-    for (int64_t i = first; i < cols; i += step) {
+  if constexpr (C.form == Form::rms) {
+    for (int64_t i = first; i < p.cols; i += C.group) {
       const float h = row.load(i);
       squares += h * h;
     }
-    return {rstd_of(row.p, sum(squares))};
+    return {rstd_of(p, group_reduce<C.group>(scratch, squares, Sum()))};
   } else {
-    Statistics<form> s{finite_or_zero(row.load(0)), 0, 0};
-    float total = 0, rest = 0;
-    for (int64_t i = first; i < cols; i += step) total += row.load(i) - s.pivot;
-    s.shift = sum(total) * row.p.inverse_cols;
-    for (int64_t i = first; i < cols; i += step) {
+    Statistics<C.form> s{finite_or_zero(row.load(0)), 0, 0};
+    float sum = 0, rest = 0;
+    for (int64_t i = first; i < p.cols; i += C.group) sum += row.load(i) - s.pivot;
+    s.shift = group_reduce<C.group>(scratch, sum, Sum()) * p.inverse_cols;
+    for (int64_t i = first; i < p.cols; i += C.group) {
       const float d = s.centered(row.load(i));
       squares += d * d;
       if constexpr (corrects) rest += d;
     }
-    if constexpr (corrects) s.shift += sum(rest) * row.p.inverse_cols;
-    s.rstd = rstd_of(row.p, sum(squares));
+    if constexpr (corrects) s.shift += group_reduce<C.group>(scratch, rest, Sum()) * p.inverse_cols;
+    s.rstd = rstd_of(p, group_reduce<C.group>(scratch, squares, Sum()));
     return s;
   }
 }
