@@ -73,7 +73,12 @@ struct ParamsType<void (*)(const P&)> {
   using type = P;
 };
 }  // namespace detail
+// As what a P is passed; rows.h has parameters that are passed as something else.
+template <class P>
+struct Passed {
+  using type = P;
+};
 template <class Function>
-using KernelParams = typename detail::ParamsType<Function>::type;
+using KernelParams = typename Passed<typename detail::ParamsType<Function>::type>::type;
 
 }  // namespace tensorcraft

@@ -29,36 +29,6 @@ struct RowMap {
   }
 };
 
-// The maps of all tensors of a call. What a kernel needs of maps with one axis stands together:
-// each further line of its parameters costs a small call 30 to 40 ns, as none of them is cached
-// yet.
-template <int kTensors>
-struct RowMaps {
-  int64_t step[kTensors];  // stride[0] of each map
-  RowMap maps[kTensors];
-
-  TC_HOST_DEVICE constexpr void set(int tensor, const RowMap& map) {
-    step[tensor] = map.stride[0];
-    maps[tensor] = map;
-  }
-  TC_HOST_DEVICE constexpr const RowMap& operator[](int tensor) const { return maps[tensor]; }
-  TC_HOST_DEVICE constexpr bool is_nested() const {
-    for (const RowMap& map : maps)
-      if (map.axes > 1) return true;
-    return false;
-  }
-
-  template <bool kNested>
-  TC_HOST_DEVICE int64_t offset(int tensor, int64_t row) const {
-    if constexpr (!kNested) return row * step[tensor];
-    return maps[tensor].offset(row);
-  }
-};
-template <class... Maps>
-TC_HOST_DEVICE constexpr RowMaps<int(sizeof...(Maps))> row_maps(const Maps&... maps) {
-  return {{maps.stride[0]...}, {maps...}};
-}
-
 // The parameters of kernels for rows along more than one axis: Params, whose int64_t step[kTensors]
 // is the distance of rows along one axis, and the map of each tensor. Kernels for rows along one
 // axis take Params alone: a launch with up to 256 bytes of parameters starts 0.3 us sooner than one
@@ -88,6 +58,21 @@ TC_HOST_DEVICE constexpr Nested<Params> with_maps(const Params& params, const Ma
 // The parameters of a kernel with Config C; the host passes Nested<Params> either way.
 template <class Params, auto C>
 using RowParams = Select<C.nested != 0, Nested<Params>, Params>;
+// Params of kernels for rows along one axis are passed as this: members of a kernel's own
+// parameter are loaded otherwise, which takes a register more in some kernels.
+template <class Params>
+union Flat {
+  Params params;
+  unsigned char bytes[sizeof(Params)];
+  TC_HOST_DEVICE Flat(const Params& p) : params(p) {}
+  TC_HOST_DEVICE operator const Params&() const { return params; }
+};
+template <class Params>
+  requires requires(const Params& p) { p.step[Params::kTensors - 1]; } &&
+           (!requires(const Params& p) { p.maps; })
+struct Passed<Params> {
+  using type = Flat<Params>;
+};
 // The offset of a row of a tensor.
 template <class P>
 TC_HOST_DEVICE int64_t row_offset(const P& p, int tensor, int64_t row) {
@@ -96,20 +81,5 @@ TC_HOST_DEVICE int64_t row_offset(const P& p, int tensor, int64_t row) {
   else
     return row * p.step[tensor];
 }
-
-// TRANSITION
-// What kernels of rows along one axis read of their Params, whose last member is `maps`: all but
-// the maps themselves, which take most of the space. A launch with up to 256 bytes of parameters
-// starts 0.3 us sooner than one with 700.
-template <class Params>
-struct FlatParams {
-  alignas(Params) unsigned char bytes[sizeof(Params) - sizeof(decltype(Params::maps)::maps)];
-
-  TC_DEVICE operator const Params&() const { return *reinterpret_cast<const Params*>(bytes); }
-};
-
-// The parameter of a kernel with Config C; the host passes Params either way.
-template <class Params, auto C>
-using ParamsOf = Select<C.nested != 0, Params, FlatParams<Params>>;
 
 }  // namespace tensorcraft

@@ -114,8 +114,8 @@ void on_host(const void* params) {
 }
 
 jit::Rung rung(std::string_view function) {
-  return {"tensorcraft/device/fragments.cuh", function, "tensorcraft::kernel::fragments::Params",
-          nullptr};
+  const std::string name(function.substr(function.rfind(':') + 1));
+  return {"fragments", name, "tensorcraft/device/fragments.cuh", std::string(function)};
 }
 
 using Encode = uint32_t (*)(int value);

@@ -11,25 +11,6 @@
 namespace tensorcraft::jit {
 namespace {
 
-// TRANSITION
-std::string old_fields(std::string_view text) {
-  const size_t open = text.find('{'), close = text.rfind('}');
-  if (open == text.npos || close == text.npos || close < open) return {};
-  std::string fields;
-  for (const char c : text.substr(open + 1, close - open - 1)) {
-    const bool designator = c == '.' && (fields.empty() || fields.back() == ' ');
-    if (!designator) fields += c;
-  }
-  return fields;
-}
-std::string old_params(const Rung& rung, std::string_view config) {
-  constexpr std::string_view kPlace = ", Config>";
-  std::string_view params = rung.params;
-  if (!params.ends_with(kPlace)) return std::string(params);
-  params.remove_suffix(kPlace.size());
-  return join(params, ", ", config, ">");
-}
-
 // The value of field i as its name or its number.
 std::string value_text(const ConfigField& field, const ConfigBytes& config, size_t i) {
   int32_t value = 0;
@@ -43,7 +24,6 @@ std::string value_text(const ConfigField& field, const ConfigBytes& config, size
 // "Config{.block_m = 64, .layout = decltype(Config::layout)::row_major}", with its whole name.
 std::string config_text(const KernelKey& key) {
   const Rung& rung = *key.rung;
-  if (rung.old_config_text) return rung.old_config_text(key.config.data());
   std::string text = rung.config + "{";
   for (size_t i = 0; i < rung.fields.size(); ++i) {
     const ConfigField& field = rung.fields[i];
@@ -143,19 +123,7 @@ std::string_view device_type(DType dtype) {
 
 std::string entry_name(const Rung& rung) { return join(rung.op, "_", rung.name); }
 
-// TRANSITION
-Rung::Rung(std::string_view header_, std::string_view function_, std::string_view params_,
-           std::string (*text)(const void*), std::vector<simt::Instance> (*list)())
-    : header(header_), function(function_), params(params_), old_config_text(text), old_simt(list) {
-  const size_t last = function.rfind("::");
-  if (last == function.npos) return;
-  const size_t before = function.rfind("::", last - 1);
-  op = function.substr(before + 2, last - before - 2);
-  name = function.substr(last + 2);
-}
-
 std::string config_fields(const Rung& rung, const ConfigBytes& config) {
-  if (rung.old_config_text) return old_fields(rung.old_config_text(config.data()));
   std::string text;
   for (size_t i = 0; i < rung.fields.size(); ++i)
     text.append(i ? ", " : "")
@@ -172,14 +140,12 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
   std::string arguments;
   for (int i = 0; i < key.num_types; ++i)
     arguments.append(i ? ", " : "").append(device_type(key.types[size_t(i)]));
-  const bool has_config = !rung.config.empty() || rung.old_config_text;
+  const bool has_config = !rung.config.empty();
   if (has_config) arguments.append(arguments.empty() ? "" : ", ").append("kConfig");
   const std::string run = arguments.empty() ? rung.function : rung.function + "<" + arguments + ">";
   const std::string config =
       !has_config ? "" : join("constexpr auto kConfig = ", config_text(key), ";\n");
-  const std::string params = !rung.params.empty()
-                                 ? old_params(rung, "kConfig")
-                                 : join("tensorcraft::KernelParams<decltype(&", run, ")>");
+  const std::string params = join("tensorcraft::KernelParams<decltype(&", run, ")>");
   // The kernel in front may still run (op::launch_plan): nothing before this touches memory.
   const std::string begin = arch_number(arch) >= 90 ? join(ptx::kBeginKernel, "\n  ") : "";
   return join("// Auto-generated ", upper(rung.op), " kernel\n",
@@ -197,19 +163,6 @@ std::string readable_name(const KernelKey& key) {
   check(key);
   std::string name = entry_name(*key.rung);
   for (int i = 0; i < key.num_types; ++i) name.append("_").append(to_string(key.types[size_t(i)]));
-  if (key.rung->old_config_text) {  // TRANSITION
-    const std::string fields = config_fields(*key.rung, key.config);
-    for (std::string_view rest = fields; !rest.empty();) {
-      const size_t comma = rest.find(", ");
-      const std::string_view one = rest.substr(0, comma);
-      const size_t equals = one.find(" = ");
-      std::string_view value = one.substr(equals + 3);
-      if (const size_t scope = value.rfind("::"); scope != value.npos)
-        value.remove_prefix(scope + 2);
-      name.append("_").append(short_field(one.substr(0, equals), value));
-      rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 2);
-    }
-  }
   for (size_t i = 0; i < key.rung->fields.size(); ++i) {
     const ConfigField& field = key.rung->fields[i];
     name.append("_").append(short_field(field.name, value_text(field, key.config, i)));

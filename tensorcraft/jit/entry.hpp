@@ -12,9 +12,6 @@
 #include <type_traits>
 #include <vector>
 
-namespace tensorcraft::simt {
-struct Instance;
-}
 namespace tensorcraft::jit {
 
 // One rung: a `template <types..., Config> TC_DEVICE void function(const Params&)` in an embedded
@@ -26,23 +23,6 @@ struct Rung {
   std::string function;     // "tensorcraft::kernel::gemm::BlockTiled::run"
   std::string config = {};  // "tensorcraft::kernel::gemm::Config"; empty: it has none
   std::span<const ConfigField> fields = {};  // all of the Config, in its order
-
-  // TRANSITION: what is below leaves with the last operator of the old shape.
-  std::string params = {};
-  std::string (*old_config_text)(const void*) = nullptr;
-  std::vector<simt::Instance> (*old_simt)() = nullptr;
-  Rung() = default;
-  Rung(std::string_view op_, std::string_view name_, std::string_view header_,
-       std::string_view function_, std::string_view config_ = {},
-       std::span<const ConfigField> fields_ = {})
-      : op(op_),
-        name(name_),
-        header(header_),
-        function(function_),
-        config(config_),
-        fields(fields_) {}
-  Rung(std::string_view header_, std::string_view function_, std::string_view params_,
-       std::string (*text)(const void*), std::vector<simt::Instance> (*list)() = nullptr);
 };
 
 // Everything that decides the compiled code but the architecture. Plain data: comparing or hashing

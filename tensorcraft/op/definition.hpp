@@ -80,22 +80,18 @@ struct ExtraOutput {
   std::optional<TensorView> Options::* field;
 };
 
-// TRANSITION
-template <class T>
-using Kept = Immortal<T>;
-
 // Everything an operator is. Options has the fields `std::string_view variant` and
 // `std::optional<StreamRef> stream` besides its own.
 template <class Problem, class Options>
 struct Definition {
   std::string_view name, group, summary, details;
-  Kept<std::string_view> aliases = {};
-  Kept<Parameter> inputs;  // a call may leave out optional ones at the end
-  Kept<Option<Options>> options = {};
+  Immortal<std::string_view> aliases = {};
+  Immortal<Parameter> inputs;  // a call may leave out optional ones at the end
+  Immortal<Option<Options>> options = {};
   std::string_view out_name = "out";  // of the first output, as infer() names it
   std::string_view out_doc;
-  Kept<ExtraOutput<Options>> extra_outputs = {};
-  Kept<DType> dtypes;
+  Immortal<ExtraOutput<Options>> extra_outputs = {};
+  Immortal<DType> dtypes;
   bool in_place = false;  // out may be exactly one of the inputs
   // Specs of what the call returns; checks what the shapes of the outputs depend on.
   std::vector<OutputSpec> (*infer)(std::span<const TensorView> inputs, const Options&);
@@ -105,7 +101,6 @@ struct Definition {
   Cost (*cost)(const Problem&) = nullptr;
   Ladder<Problem> ladder = {};
   std::span<const HostVariant<Problem>> host = {};  // best first; at least one takes each problem
-  std::span<const Variant<Problem>> table = {};     // TRANSITION
 };
 
 // The tensors of one call with their names, without the heap.
@@ -149,21 +144,11 @@ double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype);
 // Does a device run kernels?
 constexpr bool runs_kernels(DeviceType device) { return device != DeviceType::cpu; }
 
-// TRANSITION
-template <class Problem>
-VariantInfo info(const Variant<Problem>& v) {
-  return {v.name, v.alias, v.idea, v.reason, v.device};
-}
-constexpr bool serves(DeviceType row, DeviceType device) {
-  return row == device || (row == DeviceType::cuda && device == DeviceType::simt);
-}
-
 // Every variant of the operator, best first.
 template <class Problem, class Options>
 std::vector<VariantInfo> all_variants(const Definition<Problem, Options>& def) {
   std::vector<VariantInfo> all;
   for (const auto* item : def.ladder.items) all.push_back(item->info);
-  for (const auto& v : def.table) all.push_back(info(v));
   for (const auto& v : def.host) all.push_back({v.name, {}, v.idea, {}, DeviceType::cpu});
   return all;
 }
@@ -174,14 +159,6 @@ std::vector<Considered> consider(const Definition<Problem, Options>& def, const 
                                  const DeviceInfo& device) {
   std::vector<Considered> all;
   const bool is_simt = device.device.type == DeviceType::simt;
-  for (const auto& v : def.table) {  // TRANSITION
-    if (!serves(v.device, device.device.type)) continue;
-    const Verdict verdict = v.accepts(problem, device);
-    Considered& row = all.emplace_back(info(v), verdict.accepted(), std::string(verdict.reason));
-    if (row.accepted && v.suits) row.reason = v.suits(problem, device).reason;
-    if (row.accepted && v.plan) row.plan = v.plan(problem, device);
-    if (row.plan && is_simt) require_simt_instance(row);
-  }
   if (runs_kernels(device.device.type)) {
     const LadderCall<Problem> call(def.ladder, problem, device);
     for (const LadderItem* item : def.ladder.items) {
@@ -226,16 +203,6 @@ Chosen<Problem> first_accepting(const Definition<Problem, Options>& def, const P
   const auto is_wanted = [&](const auto& v) {
     return forced.empty() || v.name == forced || v.alias == forced;
   };
-  for (const auto& v : def.table) {  // TRANSITION
-    if (!is_wanted(v) || !serves(v.device, device.device.type)) continue;
-    if (!v.accepts(problem, device).accepted()) continue;
-    if (forced.empty() && v.suits && !v.suits(problem, device).accepted()) continue;
-    if (v.plan) chosen.plan = v.plan(problem, device);
-    if (is_simt && not_on_simt(chosen.plan)) continue;
-    chosen.variant = v.name;
-    chosen.run = v.run;
-    return chosen;
-  }
   if (!runs_kernels(device.device.type)) {
     for (const auto& v : def.host) {
       if (!forced.empty() && v.name != forced) continue;

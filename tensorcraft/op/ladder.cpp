@@ -24,8 +24,8 @@ std::string pascal_case(std::string_view name) {
 jit::Rung make_rung(std::string_view folder, std::string_view name, std::string_view file,
                     std::span<const ConfigField> fields, std::string_view config) {
   const std::string scope = join("tensorcraft::kernel::", folder, "::");
-  return {folder,
-          name,
+  return {std::string(folder),
+          std::string(name),
           join("tensorcraft/ops/", folder, "/", file),
           join(scope, pascal_case(name), "::run"),
           scope + std::string(config),

@@ -121,13 +121,4 @@ Step make_step(const jit::Rung& rung, std::span<const DType> types, const Start<
   return step;
 }
 
-// TRANSITION: a plan of one step.
-template <class Config, class Params>
-Plan make_plan(const jit::Rung& rung, std::initializer_list<DType> types,
-               const Start<Config>& start, const Params& params) {
-  Plan plan;
-  plan.add(make_step(rung, std::span(types.begin(), types.size()), start), params);
-  return plan;
-}
-
 }  // namespace tensorcraft::op

@@ -59,10 +59,8 @@ struct Rung {
   std::string_view idea;  // one line: what it does and why it is fast
   Choice<Config> (*choose)(const Params&, const Given&, const Gpu&);
   std::string_view alias = {};   // another name the inventory asks for
-  std::string_view kernel = {};  // the type by its name, if that is not the variant's
   std::string_view spills = {};  // why it may spill; empty: it may not
-  // The type of its (first) kernel in snake_case, if that has not the name of the variant.
-  std::string_view kernel = {};
+  std::string_view kernel = {};  // the type in snake_case, if that is not the variant's name
   int counter_at = -1;  // where Params holds the address of a uint32_t that is 0 before and after
   // Changes Params for this rung alone, after it was chosen; null: nothing.
   void (*adapt)(Params&, const Given&, const Gpu&) = nullptr;

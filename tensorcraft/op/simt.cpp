@@ -16,7 +16,6 @@ Index3 index3(const Dim3& d) { return {d.x, d.y, d.z}; }
 
 simt::InstanceList find_instances(const Step& step) {
   const jit::Rung& rung = *step.kernel.rung;
-  if (rung.old_simt) return rung.old_simt();  // TRANSITION
   if (!step.instances) return {};
   for (simt::RungInstances& of : step.instances())
     if (of.rung == rung.name) return std::move(of.instances);

@@ -23,24 +23,4 @@ struct Cost {
   bool may_round_to_tf32 = false;  // float32 products may run on tensor cores
 };
 
-// TRANSITION
-struct Verdict {
-  std::string_view reason;
-  bool accepted() const { return reason.empty(); }
-};
-inline constexpr Verdict accept{};
-constexpr Verdict decline(std::string_view reason) { return {reason}; }
-template <class Problem>
-struct Variant {
-  std::string_view name;
-  std::string_view idea;
-  DeviceType device;
-  Verdict (*accepts)(const Problem&, const DeviceInfo&);
-  void (*run)(const Problem&) = nullptr;
-  Plan (*plan)(const Problem&, const DeviceInfo&) = nullptr;
-  std::string_view alias = {};
-  std::string_view reason = {};
-  Verdict (*suits)(const Problem&, const DeviceInfo&) = nullptr;
-};
-
 }  // namespace tensorcraft::op

@@ -86,45 +86,6 @@ template <class T>
 inline constexpr bool kCompiles = true;
 #endif
 
-// TRANSITION
-template <class Params, const auto& kConfigs, size_t kIndex, class Rung, class... T>
-Instance instance(Types<T...>, Rung) {
-  static_assert(sizeof...(T) <= kMaxKernelTypes);
-  return {
-      .types = {dtype_of<T>()...},
-      .num_types = sizeof...(T),
-      .config = config_bytes(kConfigs[kIndex]),
-      .body =
-          [](const void* params) {
-            Rung{}.template operator()<T..., kConfigs[kIndex]>(*static_cast<const Params*>(params));
-          },
-      .params_bytes = sizeof(Params)};
-}
-
-// A rung compiled for every combination of types and every Config of the array `kConfigs`, which
-// has static storage. `rung` is a lambda []<class T, Config C>(const Params& p) { idea<T, C>(p); }.
-// `any` are members of Config in which a wanted Config may differ from the one compiled: the rung
-// does not read them, or the compiled value also serves the others. Put exact lists first.
-template <class Params, const auto& kConfigs, class... Combination, class Rung, class... Member>
-InstanceList instances(AnyOf<Combination...>, Rung rung, Member... any) {
-  InstanceList list;
-  if constexpr (kHasInstances) {
-    const auto add = [&]<class... T, size_t... i>(Types<T...> types, std::index_sequence<i...>) {
-      if constexpr ((kCompiles<T> && ...))
-        (list.push_back(instance<Params, kConfigs, i>(types, rung)), ...);
-    };
-    (add(Combination{}, std::make_index_sequence<kConfigs.size()>{}), ...);
-    std::array<unsigned char, kMaxConfigBytes> mask{};
-    const auto& config = kConfigs[0];
-    const auto offset = [&](const auto& member) {
-      return reinterpret_cast<const char*>(&member) - reinterpret_cast<const char*>(&config);
-    };
-    (std::memset(mask.data() + offset(config.*any), 0xff, sizeof(config.*any)), ...);
-    for (Instance& one : list) one.any = mask;
-  }
-  return list;
-}
-
 // One instance as the emulator calls it.
 template <class Rung, auto kConfig, class... T>
 using ParamsOfRung = KernelParams<decltype(&Rung::template run<T..., kConfig>)>;

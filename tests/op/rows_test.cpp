@@ -27,20 +27,26 @@ TEST(RowMap, HoldsEveryAxisOfTheHighestRank) {
   EXPECT_EQ(map.offset(255), 3280);  // the last element: 1 + 3 + ... + 3^7
 }
 
-TEST(RowMaps, KeepTheStepsOfTheirMaps) {
+struct TwoTensors {
+  enum { kX, kOut, kTensors };
+  int64_t step[kTensors];
+};
+
+TEST(Nested, KeepsTheStepsOfItsMaps) {
   float data[24];
   const TensorView dense(data, DType::float32, {2, 3, 4});
-  auto maps = row_maps(row_map(dense, 2), RowMap{}, row_map(dense, 2));
-  EXPECT_FALSE(maps.is_nested());
-  EXPECT_EQ(maps.offset<false>(0, 5), 20);
-  EXPECT_EQ(maps.offset<false>(1, 5), 0);
-  EXPECT_EQ(maps.offset<true>(2, 5), 20);
-  maps.set(2, row_map(dense, 1));  // rows of (2, 4), the last axis of which is not merged
-  EXPECT_TRUE(maps.is_nested());
+  auto p = with_maps(TwoTensors{}, row_map(dense, 2), RowMap{});
+  const TwoTensors& flat = p;
+  EXPECT_FALSE(p.is_nested());
+  EXPECT_EQ(row_offset(flat, TwoTensors::kX, 5), 20);
+  EXPECT_EQ(row_offset(flat, TwoTensors::kOut, 5), 0);
+  EXPECT_EQ(row_offset(p, TwoTensors::kX, 5), 20);
+  p.set_map(TwoTensors::kX, row_map(dense, 1));  // rows of (2, 4): the last axis is not merged
+  EXPECT_TRUE(p.is_nested());
   for (int64_t row = 0; row < 8; ++row)
-    EXPECT_EQ(maps.offset<true>(2, row), row / 4 * 12 + row % 4) << row;
-  maps.set(2, {});
-  EXPECT_EQ(maps.offset<false>(2, 5), 0);
+    EXPECT_EQ(row_offset(p, TwoTensors::kX, row), row / 4 * 12 + row % 4) << row;
+  p.set_map(TwoTensors::kX, {});
+  EXPECT_EQ(row_offset(flat, TwoTensors::kX, 5), 0);
 }
 
 }  // namespace
