@@ -28,6 +28,8 @@ struct QuantizedRow {
     const float h = float(x[i * p.x_step]);
     return residual ? h + float(residual[i * p.residual_step]) : h;
   }
+  // Of two loads, so that the branch of one stays out of the sum.
+  TC_DEVICE float square(int64_t i) const { return load(i) * load(i); }
 
   TC_DEVICE float result(int64_t i, float h, const Statistics<C.form>& s) const {
     const float weight = p.weight ? float(static_cast<const W*>(p.weight)[i]) : 1.0f;

@@ -64,6 +64,11 @@ struct Row {
     return h;
   }
 
+  TC_DEVICE float square(int64_t i) const {
+    const float h = load(i);
+    return h * h;
+  }
+
   // The first value; 0 if it is not finite, so that only sums decide what becomes of it.
   TC_DEVICE float pivot() const { return finite_or_zero(load(0)); }
 
@@ -131,10 +136,7 @@ TC_DEVICE Statistics<C.form> statistics_of(const R& row, int64_t first,
   const auto& p = row.p;
   float squares = 0;
   if constexpr (C.form == Form::rms) {
-    for (int64_t i = first; i < p.cols; i += C.group) {
-      const float h = row.load(i);
-      squares += h * h;
-    }
+    for (int64_t i = first; i < p.cols; i += C.group) squares += row.square(i);
     return {rstd_of(p, group_reduce<C.group>(scratch, squares, Sum()))};
   } else {
     Statistics<C.form> s{finite_or_zero(row.load(0)), 0, 0};
