@@ -41,8 +41,14 @@ struct Kernel {
 
 enum class Keep { all, one_a_dtype };
 
+// The form of a rung that serves several operators: "layer", "rms".
+std::string form_of(const jit::KernelKey& key) {
+  const std::string fields = jit::config_fields(*key.rung, key.config);
+  const size_t at = fields.find("form = ");
+  return at == fields.npos ? "" : fields.substr(at, fields.find(',', at) - at);
+}
 std::string types_of(const jit::KernelKey& key) {
-  return join(key.rung->function, "/", key.num_types, "/") +
+  return form_of(key) + join(key.rung->function, "/", key.num_types, "/") +
          std::string(reinterpret_cast<const char*>(&key.types), sizeof(key.types));
 }
 std::string config_of(const jit::KernelKey& key) {

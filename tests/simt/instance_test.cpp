@@ -17,15 +17,16 @@ struct Config {
 constexpr std::array kExact{Config{.threads = 32}, Config{.threads = 64}};
 constexpr std::array kNested{Config{.threads = 32, .nested = 1}};
 
-template <class A, class B, Config C>
-void rung(const Params& p) {
-  *p.out = double(sizeof(A)) * 1000 + double(sizeof(B)) * 100 + C.threads + C.nested;
-}
+struct Sizes {
+  template <class A, class B, Config C>
+  static void run(const Params& p) {
+    *p.out = double(sizeof(A)) * 1000 + double(sizeof(B)) * 100 + C.threads + C.nested;
+  }
+};
 
 InstanceList all() {
-  const auto body = []<class A, class B, Config C>(const Params& p) { rung<A, B, C>(p); };
-  return concat(instances<Params, kExact>(AnyOf<Types<float, bf16>, Types<int64_t, bf16>>{}, body),
-                instances<Params, kNested>(AnyOf<Types<float, bf16>>{}, body, &Config::nested));
+  return concat(list<Sizes, kExact>(Pairs<Types<float, int64_t>, Types<bf16>>{}),
+                list<Sizes, kNested>(AnyOf<Types<float, bf16>>{}, &Config::nested));
 }
 
 // What the instance computes; 0 if there is none.
@@ -43,6 +44,17 @@ TEST(Instances, AreCompiledForEveryTypeAndConfig) {
   EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 32}), 4232);
   EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 64}), 4264);
   EXPECT_EQ(result({DType::int64, DType::bfloat16}, {.threads = 64}), 8264);
+}
+
+TEST(Instances, KnowTheSizeOfTheirParams) {
+  for (const Instance& one : all()) EXPECT_EQ(one.params_bytes, sizeof(Params));
+}
+
+TEST(Instances, PairEachTypeOfAListWithEachOfAnother) {
+  using Pair = Pairs<Types<float, bf16>, Types<int32_t, int64_t>>;
+  using Written = AnyOf<Types<float, int32_t>, Types<float, int64_t>, Types<bf16, int32_t>,
+                        Types<bf16, int64_t>>;
+  static_assert(std::is_same_v<Pair, Written>);
 }
 
 TEST(Instances, AreFoundByAllTypesAndTheWholeConfig) {
