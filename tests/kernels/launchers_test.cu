@@ -234,12 +234,6 @@ bool is_in(const List& list, const op::Start<Config>& start) {
     return is_same_config(start.config, instance.config) && instance.min_blocks == start.min_blocks;
   });
 }
-template <class Set, class Config>
-bool is_compiled(const op::LaunchPlan<Config>& plan) {
-  return std::any_of(Set::list.begin(), Set::list.end(), [&](const auto& instance) {
-    return is_same_config(plan.config, instance.config) && instance.min_blocks == plan.min_blocks;
-  });
-}
 
 TEST(CompiledSets, HoldEveryAlignedSoftmaxThatFitsRegisters) {
   namespace s = detail::softmax;

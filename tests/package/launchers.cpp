@@ -23,7 +23,8 @@ int main() {
   namespace k = tensorcraft::kernel;
   alignas(16) static float row[1024];
   const auto params = k::softmax::contiguous_params(row, row, 1, 1024);
-  if (k::softmax::in_registers_launch(params, sizeof(float)).config.vector != 4) return 1;
+  const k::softmax::Choice held = k::softmax::in_registers(params, {.element_bytes = 4}, {});
+  if (held.start.config.vector != 4) return 1;
   try {
     tensorcraft::kernels::validate_alignment<float, 4>(row + 1);
     return 1;
