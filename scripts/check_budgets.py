@@ -38,6 +38,10 @@ TESTED_ELSEWHERE = {
 # An operator costs lines in ops/all.hpp and ops/registry.hpp, and may serve one more file; its folder, its launcher and what a
 # script writes do not count, nor do tests, examples and documents.
 MAX_FILES_OF_AN_OPERATOR = 3
+# A rung: its device code, its row in plan.h, its list for the emulator, and <op>.cpp or a launcher.
+MAX_FILES_OF_A_RUNG = 4
+# What the smallest operators may cost, folder and launcher without README.
+LINES_OF_OPERATORS = {"l2_normalize": 400, "masked_mean": 350}
 NAMING_PLACES = re.compile(r"(tensorcraft|bindings|python|cli|bench|cmake|scripts)/|(.*/)?CMakeLists\.txt$")
 GENERIC_PLACES = re.compile(r"(tensorcraft|bindings|cli|scripts)/")  # bench/ has peers, python/ the methods of Tensor
 WRITTEN = re.compile(r"scripts/\w+\.py writes this")
@@ -233,6 +237,33 @@ def figure_problems(tree):
                 yield f"{name}:{number}: {match[0]}: a figure comes from benchmarks/results, say the finding in words"
 
 
+def rung_problems(tree):
+    """Host variants may ask plan.h about a rung, so _cpu.cpp does not count; all launchers of an operator are one file,
+    and expressions are a second ladder of elementwise, whose variants have names of the first."""
+    for rung in tree:
+        match = re.fullmatch(r"tensorcraft/ops/(\w+)/\d\d_(\w+)\.cuh", rung)
+        if not match:
+            continue
+        op, name = match.groups()
+        pascal = name.title().replace("_", "")
+        named = re.compile(rf'(?<!{{)"{name}"|\bk?{pascal}(Row)?\b|\b(plan|accepts|suits|choose)_{name}\b|\d\d_{name}\.cuh"|'
+                           rf"\b{name}_(launch|problem|doubt|instances|refusal|preference|start)\b")  # fmt: skip
+        own = re.compile(rf"tensorcraft/(ops/{op}/(?!.*_cpu\.cpp|.*\.md|expression)|(kernels/{op})(_\w+)?\.(cuh|hpp)$)")
+        found = {own.match(file)[2] or file for file, text in tree.items()
+                 if own.match(file) and (file == rung or named.search(code_of(file, text)))}  # fmt: skip
+        if len(found) > MAX_FILES_OF_A_RUNG:
+            names = ", ".join(sorted(file.removeprefix("tensorcraft/") for file in found))
+            yield f"{rung}: {len(found)} files name the rung, at most {MAX_FILES_OF_A_RUNG}: {names}"
+
+
+def operator_size_problems(tree):
+    for op, limit in LINES_OF_OPERATORS.items():
+        own = re.compile(rf"tensorcraft/(ops/{op}/(?!README\.md)|kernels/{op}\.cuh$)")
+        lines = sum(text.count("\n") for name, text in tree.items() if own.match(name))
+        if lines > limit:
+            yield f"tensorcraft/ops/{op}: {lines} lines with its launcher, at most {limit}"
+
+
 def problems(root):
     tree = dict(files(Path(root)))
     for check in (
@@ -242,6 +273,8 @@ def problems(root):
         macro_problems,
         test_problems,
         operator_problems,
+        rung_problems,
+        operator_size_problems,
         figure_problems,
     ):
         yield from check(tree)

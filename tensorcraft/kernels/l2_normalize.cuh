@@ -16,7 +16,7 @@ template <class T>
 inline constexpr auto kRegisterInstances = [] {
   std::array<Instance<Config>, kRegisterRows.size()> all{};
   for (size_t i = 0; i < all.size(); ++i)
-    all[i] = {in_registers_config(kRegisterRows[i], 16 / int(sizeof(T)))};
+    all[i] = {op::registers_config<Config>(kRegisterRows[i], 16 / int(sizeof(T)))};
   return all;
 }();
 inline constexpr std::array kBlockInstances{Instance<Config>{{.threads = 128, .group = 128}},

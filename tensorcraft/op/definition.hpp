@@ -93,8 +93,9 @@ struct Definition {
   Immortal<ExtraOutput<Options>> extra_outputs = {};
   Immortal<DType> dtypes;
   bool in_place = false;  // out may be exactly one of the inputs
-  // Specs of what the call returns; checks what the shapes of the outputs depend on.
-  std::vector<OutputSpec> (*infer)(std::span<const TensorView> inputs, const Options&);
+  // Specs of what the call returns; checks what the shapes of the outputs depend on. Null: one
+  // output like the first input.
+  std::vector<OutputSpec> (*infer)(std::span<const TensorView> inputs, const Options&) = nullptr;
   // The one check of all arguments; afterwards everything trusts the Problem.
   Problem (*check)(const Call<Options>&);
   // The work. Null: every tensor is moved once, and each element of the first input takes one flop.
@@ -333,6 +334,13 @@ void run(const Definition<Problem, Options>& def, const TensorView& out,
   run(def, std::span(&out, 1), std::span(inputs.begin(), inputs.size()), options);
 }
 
+template <class Problem, class Options>
+std::vector<OutputSpec> infer(const Definition<Problem, Options>& def,
+                              std::span<const TensorView> in, const Options& options) {
+  if (def.infer) return def.infer(in, options);
+  return {{def.out_name, in[0].dtype(), in[0].shape()}};
+}
+
 // Allocates every output that infer() names, on the device of the first input, and runs.
 template <class Problem, class Options>
 std::vector<Tensor> allocate(const Definition<Problem, Options>& def,
@@ -340,7 +348,7 @@ std::vector<Tensor> allocate(const Definition<Problem, Options>& def,
   const Device device = in[0].device();
   const StreamRef stream = resolve_stream(options.stream, device);
   std::vector<Tensor> results;
-  const std::vector<OutputSpec> specs = def.infer(in, options);
+  const std::vector<OutputSpec> specs = infer(def, in, options);
   check_sizes(def.name, specs);
   for (const OutputSpec& spec : specs) {
     results.emplace_back(spec.dtype, spec.shape, device, stream);
@@ -366,7 +374,7 @@ class OperatorOf final : public Operator {
       : Operator(describe(def)), def_(def) {}
 
   std::vector<OutputSpec> infer(const Arguments& a) const override {
-    auto specs = def_.infer(a.inputs, options(a));
+    auto specs = op::infer(def_, a.inputs, options(a));
     check_sizes(def_.name, specs);
     return specs;
   }
@@ -421,7 +429,7 @@ class OperatorOf final : public Operator {
   Options options(const Arguments& a, std::span<const TensorView> outputs) const {
     Options o = options(a);
     if (outputs.size() != 1) {
-      const auto specs = def_.infer(a.inputs, o);
+      const auto specs = op::infer(def_, a.inputs, o);
       if (outputs.empty() || outputs.size() > specs.size())
         fail(ErrorKind::type, def_.name, ": takes 1 to ", specs.size(), " outputs, got ",
              outputs.size());

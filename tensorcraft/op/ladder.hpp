@@ -61,7 +61,7 @@ struct Ladder {
   void (*complete)(Plan&, std::string_view rung, const Problem&, const DeviceInfo&) = nullptr;
 
   // The same without rungs of other names than these.
-  Ladder only(std::initializer_list<std::string_view> names) const {
+  Ladder only(std::span<const std::string_view> names) const {
     std::vector<const LadderItem*> kept;
     for (const LadderItem* item : items)
       if (std::ranges::find(names, item->info.name) != names.end()) kept.push_back(item);

@@ -44,6 +44,8 @@ template <class... T>
 struct Types {};
 template <class... Combination>
 struct AnyOf {};
+using Float = AnyOf<Types<float>>;
+using Halves = AnyOf<Types<f16>, Types<bf16>>;
 using Floats = AnyOf<Types<float>, Types<f16>, Types<bf16>>;
 
 // Pairs<Types<A...>, Types<B...>>: each A with each B.

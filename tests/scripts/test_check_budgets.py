@@ -151,3 +151,45 @@ def test_a_fourth_file_that_names_an_operator_is_found(operator, path, text):
 def test_what_nothing_forces_does_not_count(operator, path, text):
     write(operator, path, LICENCE + text)
     assert list(check_budgets.problems(operator)) == []
+
+
+@pytest.fixture
+def rung(tree):
+    """A rung in the four files that it costs, and in two that do not count."""
+    row = '{.name = "by_warp", .file = "01_by_warp.cuh", .kernel = "ByWarp", .choose = by_warp}'
+    write(tree, "tensorcraft/ops/pad/01_by_warp.cuh", LICENCE + "struct ByWarp {};\n")
+    write(tree, "tensorcraft/ops/pad/plan.h", LICENCE + f"constexpr Rung kRungs[] = {{{row}}};\n")
+    write(tree, "tensorcraft/ops/pad/pad_simt.cpp", LICENCE + "auto l = list<ByWarp>();\n")
+    write(tree, "tensorcraft/kernels/pad.cuh", LICENCE + "Compiled<ByWarp> c;\n")
+    write(tree, "tensorcraft/kernels/pad_shape.hpp", LICENCE + "Compiled<ByWarp> c;\n")
+    write(tree, "tensorcraft/ops/pad/pad_cpu.cpp", LICENCE + "bool a = by_warp_refusal(p).empty();\n")
+    write(tree, "tests/ops/pad_test.cpp", LICENCE + 'auto v = "by_warp";\n')
+    return tree
+
+
+def test_a_rung_costs_four_files(rung):
+    assert list(check_budgets.problems(rung)) == []
+
+
+@pytest.mark.parametrize(
+    "text", ['auto v = "by_warp";', "ByWarp::run(p);", "Plan plan_by_warp();", "InstanceList by_warp_instances();", "kByWarpRow"]
+)
+def test_a_fifth_file_that_names_a_rung_is_found(rung, text):
+    write(rung, "tensorcraft/ops/pad/pad.hpp", LICENCE + text + "\n")
+    (found,) = check_budgets.problems(rung)
+    assert found.startswith("tensorcraft/ops/pad/01_by_warp.cuh: 5 files name the rung, at most 4: ") and "pad.hpp" in found
+
+
+def test_a_word_that_is_no_rung_does_not_count(rung):
+    write(rung, "tensorcraft/ops/pad/pad.hpp", LICENCE + "// ByWarp\nint by_warp = by_warp_of_2(ByWarps());\n")
+    assert list(check_budgets.problems(rung)) == []
+
+
+def test_the_smallest_operators_stay_small(tree):
+    write(tree, "tensorcraft/ops/masked_mean/README.md", "\n" * 100)
+    write(tree, "tensorcraft/ops/masked_mean/masked_mean.hpp", LICENCE + "\n" * 199)
+    write(tree, "tensorcraft/kernels/masked_mean.cuh", LICENCE + "\n" * 149)
+    assert list(check_budgets.problems(tree)) == []
+    write(tree, "tensorcraft/kernels/masked_mean.cuh", LICENCE + "\n" * 150)
+    (found,) = check_budgets.problems(tree)
+    assert found == "tensorcraft/ops/masked_mean: 351 lines with its launcher, at most 350"

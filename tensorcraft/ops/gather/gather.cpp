@@ -41,7 +41,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 
 // The kernel of units has the type of their size.
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
-  if (rung != "vectorized") return;
+  if (rung != kMovesUnits) return;
   const auto call = rung_call(q);
   plan.first().kernel.types[1] = op::moved_as(std::min(unit_bytes(call.params, call.given), 8));
 }

@@ -107,5 +107,7 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .adapt = count_units},
     {.name = "naive", .file = "00_naive.cuh", .idea = "one thread an element", .choose = naive},
 };
+// The rung whose kernel has the dtype of a unit.
+inline constexpr std::string_view kMovesUnits = "vectorized";
 
 }  // namespace tensorcraft::kernel::gather

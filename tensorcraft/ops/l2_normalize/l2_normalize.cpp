@@ -3,29 +3,44 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/l2_normalize/plan.h"
-#include "tensorcraft/ops/l2_normalize/problem.hpp"
+#include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/simt/instance.hpp"
+
+#include <cmath>
 
 namespace tensorcraft {
 namespace kernel::l2_normalize {
+simt::OperatorInstances instances();  // l2_normalize_simt.cpp
 namespace {
 
-constexpr ConfigField kFields[] = {{"threads"}, {"group"}, {"vector"},
-                                   {"slots"},   {"whole"}, {"nested"}};
+struct Problem {  // a checked call
+  TensorView out, x;
+  int axis;
+  float eps;
+};
 
-op::RungCall<CallParams, Given> rung_call(const Problem& q) {
-  return {with_maps(Params{.rows = q.rows(),
-                           .cols = q.cols(),
-                           .x_step = q.x.stride(q.axis),
-                           .out_step = q.out.stride(q.axis),
-                           .x = q.x.data(),
-                           .out = q.out.data(),
-                           .eps = q.eps},
-                    op::row_map(q.x, q.axis), op::row_map(q.out, q.axis)),
-          {.element_bytes = int(dtype_bytes(q.x.dtype()))},
-          {q.x.dtype()}};
+void cpu(const Problem& q) {
+  const int64_t n = q.x.shape(q.axis);
+  host::map_rows(
+      host::Rows(q.x, q.axis), host::Rows(q.out, q.axis), [&](int64_t, const float* x, float* y) {
+        const float length = std::max(std::sqrt(host::row_sum_of_squares(x, 0, n)), q.eps);
+        for (int64_t i = 0; i < n; ++i) y[i] = x[i] / length;
+      });
+}
+
+void reference(const Problem& q) {
+  const host::Elements to(q.out.transpose(q.axis, -1)), from(q.x.transpose(q.axis, -1));
+  const int64_t cols = q.x.shape(q.axis);
+  for (int64_t first = 0; first < q.x.size(); first += cols) {
+    double sum = 0;
+    for (int64_t i = first; i < first + cols; ++i) sum += from[i] * from[i];
+    const double length = std::max(std::sqrt(sum), double(q.eps));
+    for (int64_t i = first; i < first + cols; ++i) to.set(i, from[i] / length);
+  }
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -33,8 +48,21 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const L2NormalizeOptions&) {
-  return {{"out", in[0].dtype(), in[0].shape()}};
+constexpr ConfigField kFields[] = {{"threads"}, {"group"}, {"vector"},
+                                   {"slots"},   {"whole"}, {"nested"}};
+
+op::RungCall<CallParams, Given> rung_call(const Problem& q) {
+  const int64_t cols = q.x.shape(q.axis);
+  return {with_maps(Params{.x_step = q.x.stride(q.axis),
+                           .out_step = q.out.stride(q.axis),
+                           .x = q.x.data(),
+                           .out = q.out.data(),
+                           .rows = cols ? q.x.size() / cols : 0,
+                           .cols = cols,
+                           .eps = q.eps},
+                    op::row_map(q.x, q.axis), op::row_map(q.out, q.axis)),
+          {.element_bytes = int(dtype_bytes(q.x.dtype()))},
+          {q.x.dtype()}};
 }
 
 Problem check(const op::Call<L2NormalizeOptions>& call) {
@@ -47,10 +75,6 @@ Problem check(const op::Call<L2NormalizeOptions>& call) {
     return {call.out().expand_dims(0), x.expand_dims(0), 0, call.options.eps};
   const int axis = normalize_axis(call.options.axis, x.rank(), "l2_normalize");
   return {call.out(), x, axis, call.options.eps};
-}
-
-op::Cost cost(const Problem& q) {
-  return {.bytes = 2.0 * double(q.x.nbytes()), .flops = 3.0 * double(q.x.size())};
 }
 
 using Options = L2NormalizeOptions;
@@ -68,9 +92,7 @@ const op::Definition<Problem, Options> kDefinition{
     .out_doc = "shape and dtype of x",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .in_place = true,
-    .infer = infer,
     .check = check,
-    .cost = cost,
     .ladder = op::make_ladder<rung_call, kRungs, instances>("l2_normalize", kFields),
     .host = kHost};
 

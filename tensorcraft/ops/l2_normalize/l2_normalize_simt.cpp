@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/l2_normalize/problem.hpp"
+#include "tensorcraft/simt/instance.hpp"
 
 #include "tensorcraft/ops/l2_normalize/00_naive.cuh"
 #include "tensorcraft/ops/l2_normalize/01_block.cuh"
@@ -10,17 +10,11 @@ namespace tensorcraft::kernel::l2_normalize {
 namespace {
 
 using simt::list;
-using Float = simt::AnyOf<simt::Types<float>>;
-using Halves = simt::AnyOf<simt::Types<f16>, simt::Types<bf16>>;
-
-constexpr std::array kNaive{Config{.threads = 128, .group = 1},
-                            Config{.threads = 128, .group = 1, .nested = 1}};
-constexpr std::array kBlock{
-    Config{.threads = 128, .group = 128}, Config{.threads = 128, .group = 128, .nested = 1},
-    Config{.threads = 256, .group = 256}, Config{.threads = 256, .group = 256, .nested = 1}};
-
+constexpr std::array kNaive{Config{.threads = 128, .group = 1, .nested = 1}};
+constexpr std::array kBlock{Config{.threads = 128, .group = 128, .nested = 1},
+                            Config{.threads = 256, .group = 256, .nested = 1}};
 constexpr Config row(int64_t cols, int vector, bool nested = false) {
-  Config config = in_registers_config(cols, vector);
+  Config config = op::registers_config<Config>(cols, vector);
   config.nested = nested;
   return config;
 }
@@ -31,11 +25,11 @@ constexpr std::array kHalves{row(56, 8), row(64, 8, true), row(384, 8), row(1024
 }  // namespace
 
 simt::OperatorInstances instances() {
-  return {{"naive", list<Naive, kNaive>(simt::Floats{})},
-          {"block", list<Block, kBlock>(simt::Floats{})},
+  return {{"naive", list<Naive, kNaive>(simt::Floats{}, &Config::nested)},
+          {"block", list<Block, kBlock>(simt::Floats{}, &Config::nested)},
           {"in_registers", simt::concat(list<InRegisters, kScalar>(simt::Floats{}),
-                                        list<InRegisters, kFloats>(Float{}),
-                                        list<InRegisters, kHalves>(Halves{}))}};
+                                        list<InRegisters, kFloats>(simt::Float{}),
+                                        list<InRegisters, kHalves>(simt::Halves{}))}};
 }
 
 }  // namespace tensorcraft::kernel::l2_normalize

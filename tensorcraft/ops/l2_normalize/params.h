@@ -8,10 +8,10 @@ namespace tensorcraft::kernel::l2_normalize {
 // normalised axis, step those of rows.
 struct Params {
   enum { kX, kOut, kTensors };
-  int64_t rows, cols;
   int64_t x_step, out_step;
   const void* x;
   void* out;
+  int64_t rows, cols;
   float eps;
   int64_t step[kTensors];
 };

@@ -12,20 +12,23 @@ using Start = op::Start<Config>;
 using Choice = op::Choice<Config>;
 using CallParams = Nested<Params>;
 
+inline constexpr int64_t kMaxBlocks = int64_t(1) << 30;
 struct Given {  // what the call says besides Params
   int element_bytes;
 };
-
-inline constexpr int64_t kMaxBlocks = int64_t(1) << 30;
 
 // `rows` rows of `cols` elements, one behind another.
 inline CallParams contiguous_params(const void* x, void* out, int64_t rows, int64_t cols,
                                     float eps) {
   const RowMap map = op::contiguous_rows(rows, cols);
-  return with_maps(
-      Params{
-          .rows = rows, .cols = cols, .x_step = 1, .out_step = 1, .x = x, .out = out, .eps = eps},
-      map, map);
+  return with_maps(Params{.x_step = 1,
+                          .out_step = 1,
+                          .x = x,
+                          .out = out,
+                          .rows = rows,
+                          .cols = cols,
+                          .eps = eps},
+                   map, map);
 }
 
 inline Start start(const CallParams& p, Config config, int64_t blocks) {
@@ -42,10 +45,6 @@ inline Choice block(const CallParams& p, const Given&, const op::Gpu&) {
   return start(p, {.threads = threads, .group = threads}, std::min(p.rows, kMaxBlocks));
 }
 
-constexpr Config in_registers_config(int64_t cols, int vector) {
-  return op::registers_config<Config>(cols, vector);
-}
-
 inline Choice in_registers(const CallParams& p, const Given& given, const op::Gpu&) {
   if (p.cols > 1 && (p.x_step != 1 || p.out_step != 1))
     return op::refuse("elements along the axis must be neighbours");
@@ -58,7 +57,8 @@ inline Choice in_registers(const CallParams& p, const Given& given, const op::Gp
   const int bytes = given.element_bytes, vector = 16 / bytes;
   const bool aligned = op::rows_vector_aligned(p.x, p.maps[Params::kX], bytes) &&
                        op::rows_vector_aligned(p.out, p.maps[Params::kOut], bytes);
-  const Config config = in_registers_config(p.cols, aligned && p.cols % vector == 0 ? vector : 1);
+  const Config config =
+      op::registers_config<Config>(p.cols, aligned && p.cols % vector == 0 ? vector : 1);
   return start(p, config, div_ceil(p.rows, config.threads / config.group));
 }
 

@@ -80,13 +80,13 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
 // Leaked, as the ladder is.
 const jit::Rung& kQuantized =
     *new jit::Rung(op::make_rung("norm", "quantized", "06_quantized.cuh", kFields));
-const jit::Rung& kQuantizedInRegisters = *new jit::Rung(
+const jit::Rung& kQuantizedRows = *new jit::Rung(
     op::make_rung("norm", "quantized_in_registers", "07_quantized_in_registers.cuh", kFields));
 
 // Codes come from kernels of their own by the same variants.
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
   if (q.is_quantized())
-    plan.first().kernel.rung = rung == "in_registers" ? &kQuantizedInRegisters : &kQuantized;
+    plan.first().kernel.rung = rung == kHoldsRows ? &kQuantizedRows : &kQuantized;
 }
 
 const auto kLadder = op::make_ladder<rung_call, kRungs, instances, complete>("norm", kFields);

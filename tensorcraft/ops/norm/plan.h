@@ -225,5 +225,7 @@ inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
      .choose = block},
     {.name = "naive", .file = "00_naive.cuh", .idea = "one thread a row", .choose = naive},
 };
+// The rung that holds codes in registers too, by a kernel of its own.
+inline constexpr std::string_view kHoldsRows = "in_registers";
 
 }  // namespace tensorcraft::kernel::norm

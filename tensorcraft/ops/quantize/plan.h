@@ -225,5 +225,7 @@ inline constexpr op::Rung<CallParams, Given, Config> kDequantizeRungs[] = {
      .choose = dequantize_naive,
      .kernel = "dequantize_naive"},
 };
+// The rung whose kernel is the second step of two_launches.
+inline constexpr std::string_view kSecondStep = "in_registers";
 
 }  // namespace tensorcraft::kernel::quantize

@@ -60,10 +60,6 @@ int checked_axis(const TensorView& x, const ScatterOptions& o) {
   return normalize_axis(o.axis, x.rank(), "scatter");
 }
 
-std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const ScatterOptions&) {
-  return {{"out", in[0].dtype(), in[0].shape()}};
-}
-
 // The updates in the shape of the indices.
 TensorView broadcast(const TensorView& updates, const Dims& shape) {
   bool fits = updates.rank() <= shape.rank();
@@ -133,7 +129,6 @@ const op::Definition<Problem, ScatterOptions> kScatter{
     .out_doc = "shape and dtype of x",
     .dtypes = op::moved_dtypes(),
     .in_place = true,
-    .infer = infer,
     .check = check,
     .cost = cost,
     .ladder = op::make_ladder<rung_call, kRungs, instances>("scatter", kFields),

@@ -224,5 +224,8 @@ inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
      .choose = block},
     {.name = "naive", .file = "00_naive.cuh", .idea = "one thread a row", .choose = naive},
 };
+// Those of logsumexp, which writes one value a row: online too reads a row once then, and without
+// waiting for other blocks.
+inline constexpr std::string_view kSumRungs[] = {"in_registers", "online", "block", "naive"};
 
 }  // namespace tensorcraft::kernel::softmax

@@ -59,8 +59,7 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
 }
 
 const auto kLadder = op::make_ladder<rung_call, kRungs, instances>("softmax", kFields);
-// One value is written, so online too reads a row once, and without waiting for other blocks.
-const auto kSumLadder = kLadder.only({"in_registers", "online", "block", "naive"});
+const auto kSumLadder = kLadder.only(kSumRungs);
 
 const op::HostVariant<Problem> kHost[] = {
     {.name = "cpu", .idea = "float, vector exponentials, rows over all cores", .run = cpu},
@@ -74,10 +73,6 @@ void check_x(Form form, const TensorView& x) {
 
 int axis_of(Form form, const TensorView& x, int64_t axis) {
   return normalize_axis(axis, x.rank(), kFormNames[size_t(form)].data());
-}
-
-std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const SoftmaxOptions&) {
-  return {{"out", in[0].dtype(), in[0].shape()}};
 }
 
 template <Form form>
@@ -159,7 +154,6 @@ op::Definition<Problem, Options> definition(Form form, std::string_view summary,
           .out_doc = "shape and dtype of x",
           .dtypes = kFloats,
           .in_place = true,
-          .infer = infer,
           .check = is_log ? check<Form::log_softmax> : check<Form::softmax>,
           .cost = cost,
           .ladder = kLadder,
