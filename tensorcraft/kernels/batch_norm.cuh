@@ -122,21 +122,15 @@ std::string_view launch_batch_norm_backward(const T* grad, const T* in, const W*
   constexpr const char* kLauncher = "launch_batch_norm_backward";
   if (!b::check_sizes(kLauncher, in, grad_in, batch, channels, spatial)) return {};
   validate_arrays(kLauncher, {{"grad", grad}, {"mean", mean}, {"rstd", rstd}});
-  const b::Layout layout = b::dense_layout(channels, spatial);
-  const b::BackwardParams p{.grad = grad,
-                            .x = in,
-                            .weight = weight,
-                            .mean = mean,
-                            .rstd = rstd,
-                            .grad_input = grad_in,
-                            .grad_weight = grad_weight,
-                            .grad_bias = grad_bias,
-                            .batch = batch,
-                            .channels = channels,
-                            .spatial = spatial,
-                            .grad_layout = layout,
-                            .x_layout = layout,
-                            .out_layout = layout};
+  const b::BackwardTensors tensors{.grad = grad,
+                                   .x = in,
+                                   .weight = weight,
+                                   .mean = mean,
+                                   .rstd = rstd,
+                                   .grad_input = grad_in,
+                                   .grad_weight = grad_weight,
+                                   .grad_bias = grad_bias};
+  const b::BackwardParams p = b::contiguous_params(tensors, batch, channels, spatial);
   return launch_or_fail<
       Kernels<b::BackwardCluster, b::kChannelInstances<T, Activation::none>, T, W>>(
       "cluster", b::backward_cluster(p, {sizeof(T)}, {}).start, p, stream, where);

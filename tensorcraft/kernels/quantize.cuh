@@ -34,20 +34,13 @@ constexpr auto kVectors = [] {
 }();
 inline constexpr std::array kAny{Instance<Config>{}};
 
-inline CallParams make_params(const void* in, void* out, float* scales, const Tiles& tiles) {
-  const RowMap rows = op::contiguous_rows(tiles.rows, tiles.cols);
-  return with_maps(
-      Params{.x_step = 1, .out_step = 1, .x = in, .out = out, .scales = scales, .tiles = tiles},
-      rows, rows);
-}
-
 template <class T, class Q>
 std::string_view quantize_tiles(const char* launcher, const T* in, Q* out, float* scales,
                                 const Tiles& tiles, bool power_of_two, cudaStream_t stream,
                                 DebugInfo where) {
   if (tiles.rows == 0 || tiles.cols == 0) return {};
   validate_arrays(launcher, {{"in", in}, {"out", out}, {"scales", scales}});
-  CallParams p = make_params(in, out, scales, tiles);
+  CallParams p = contiguous_params(in, out, scales, tiles);
   p.power_of_two = power_of_two;
   return launch_ladder(kQuantizeRungs, p, Given{.wide_bytes = sizeof(T)}, stream, where,
                        Kernels<InRegisters, kTiles<T>, T, Q>{"in_registers"},
@@ -59,7 +52,7 @@ std::string_view dequantize_tiles(const char* launcher, const Q* in, const float
                                   const Tiles& tiles, cudaStream_t stream, DebugInfo where) {
   if (tiles.rows == 0 || tiles.cols == 0) return {};
   validate_arrays(launcher, {{"in", in}, {"scales", scales}, {"out", out}});
-  CallParams p = make_params(in, out, const_cast<float*>(scales), tiles);
+  CallParams p = contiguous_params(in, out, const_cast<float*>(scales), tiles);
   p.given = 1;
   return launch_ladder(kDequantizeRungs, p, Given{.wide_bytes = sizeof(T), .dequantizes = true},
                        stream, where,

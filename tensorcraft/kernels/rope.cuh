@@ -53,32 +53,6 @@ struct Shares {
 template <Style style>
 inline constexpr std::array kPairs{Instance<Config>{{.style = style}}};
 
-template <class T, class W>
-CallParams make_params(const T* in, T* out, const RopeShape& s, const RopeArguments<T, W>& a) {
-  const RowMap x = op::contiguous_rows(s.tokens, s.heads * s.dim);
-  const RowMap k = a.k ? op::contiguous_rows(s.tokens, a.heads_k * s.dim) : RowMap{};
-  const double log2 = log2_step(a.base, s.dim);
-  return with_maps(Params{.cos_step = a.cos ? 1 : 0,
-                          .sin_step = a.cos ? 1 : 0,
-                          .log2_step = log2,
-                          .ratio = std::exp2(log2),
-                          .x = contiguous_heads(in, out, s.heads, s.dim),
-                          .k = contiguous_heads(a.k, a.k_out, a.heads_k, s.dim),
-                          .positions = a.positions,
-                          .cos = a.cos,
-                          .sin = a.sin,
-                          .cos_row = a.cos ? s.dim / 2 : 0,
-                          .sin_row = a.cos ? s.dim / 2 : 0,
-                          .tokens = s.tokens,
-                          .seq = s.seq,
-                          .max_seq = a.cos ? a.max_seq : 0,
-                          .start_pos = a.start_pos,
-                          .by_seq = divider_of(s.seq),
-                          .half = int32_t(s.dim / 2),
-                          .wide_positions = a.positions != nullptr},
-                   x, x, k, k, a.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{});
-}
-
 }  // namespace detail::rope
 
 // Turns each pair of each head by position * base^(-2i/dim), i the number of the pair; out may be
@@ -101,9 +75,23 @@ std::string_view launch_rope(const T* in, T* out, const RopeShape& shape,
   if (shape.seq < 1) throw std::invalid_argument("launch_rope: seq must be at least 1");
   if (!arguments.cos != !arguments.sin)
     throw std::invalid_argument("launch_rope: give both cos and sin, or neither");
+  const r::Tensors tensors{.x = in,
+                           .k = arguments.k,
+                           .out = out,
+                           .k_out = arguments.k_out,
+                           .cos = arguments.cos,
+                           .sin = arguments.sin,
+                           .positions = arguments.positions};
+  const r::Sizes sizes{.tokens = shape.tokens,
+                       .seq = shape.seq,
+                       .heads = shape.heads,
+                       .heads_k = arguments.heads_k,
+                       .dim = shape.dim,
+                       .max_seq = arguments.max_seq};
+  const r::CallParams p = r::contiguous_params(tensors, sizes, arguments.start_pos, arguments.base);
   return launch_ladder(
-      r::kRungs, r::make_params(in, out, shape, arguments), r::Given{sizeof(T), sizeof(W), style},
-      stream, where, Kernels<r::Vectorized, r::Shares<T, W, style, true>::list, T, W>{"vectorized"},
+      r::kRungs, p, r::Given{sizeof(T), sizeof(W), style}, stream, where,
+      Kernels<r::Vectorized, r::Shares<T, W, style, true>::list, T, W>{"vectorized"},
       Kernels<r::Vectorized, r::Shares<T, W, style, false>::list, T, W>{"vectorized"},
       Kernels<r::Naive, r::kPairs<style>, T, W>{"naive"});
 }

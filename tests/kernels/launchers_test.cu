@@ -412,8 +412,8 @@ TEST(CompiledSets, HoldTheWidthsOfTokensAndBlocks) {
   namespace q = detail::quantize;
   for (const int64_t cols : kRegisterRows)
     for (const bool blocks : {false, true}) {
-      const auto p =
-          q::make_params(kArray, kArray, kArray, q::checked_tiles("", 5, cols, blocks, false));
+      const auto p = q::contiguous_params(kArray, kArray, kArray,
+                                          q::checked_tiles("", 5, cols, blocks, false));
       EXPECT_TRUE(is_in(q::kTiles<bf16>, q::in_registers(p, {.wide_bytes = 2}, {}).start)) << cols;
       EXPECT_TRUE(is_in(q::kTiles<float>, q::in_registers(p, {.wide_bytes = 4}, {}).start)) << cols;
       const q::Given back{.wide_bytes = 2, .dequantizes = true};

@@ -265,34 +265,24 @@ std::vector<Case> valid_calls(DType dtype, int64_t size) {
   return cases_of({{"cases", calls}});
 }
 
-namespace {
+ImaginedCall::ImaginedCall(const Case& c, Device device) {
+  uintptr_t allocations = 0;
+  const auto view = [&](const TensorCase& t) {
+    return at(t, reinterpret_cast<std::byte*>(++allocations << 40), device);
+  };
+  for (const TensorCase& t : c.inputs) inputs.push_back(view(t));
+  for (size_t i = 0; i < c.options.size(); ++i)
+    options.push_back(c.tensors[i] ? view(*c.tensors[i]) : option_value(c, i, false));
+  specs = c.op->infer(arguments());
+  for (const op::OutputSpec& spec : specs) outputs.push_back(view(output_layout(c, spec)));
+}
 
-// The arguments of a case at addresses without memory.
-struct Imagined {
-  std::vector<TensorView> inputs, outputs;
-  std::vector<op::Value> options;
-  std::vector<op::OutputSpec> specs;
-
-  Imagined(const Case& c, Device device) {
-    uintptr_t allocations = 0;
-    const auto view = [&](const TensorCase& t) {
-      return at(t, reinterpret_cast<std::byte*>(++allocations << 40), device);
-    };
-    for (const TensorCase& t : c.inputs) inputs.push_back(view(t));
-    for (size_t i = 0; i < c.options.size(); ++i)
-      options.push_back(c.tensors[i] ? view(*c.tensors[i]) : option_value(c, i, false));
-    specs = c.op->infer(arguments());
-    for (const op::OutputSpec& spec : specs) outputs.push_back(view(output_layout(c, spec)));
-  }
-  op::Arguments arguments() const { return {inputs, options, {}, std::nullopt}; }
-};
-
-}  // namespace
-
-std::vector<op::OutputSpec> infer_case(const Case& c) { return Imagined(c, Device::cpu()).specs; }
+std::vector<op::OutputSpec> infer_case(const Case& c) {
+  return ImaginedCall(c, Device::cpu()).specs;
+}
 
 op::Explanation explain_case(const Case& c, const DeviceInfo& device) {
-  const Imagined call(c, device.device);
+  const ImaginedCall call(c, device.device);
   return c.op->explain(call.outputs, call.arguments(), device);
 }
 

@@ -45,6 +45,15 @@ std::vector<Case> all_cases();
 // The valid call of every operator, of a dtype and with one size for all its names.
 std::vector<Case> valid_calls(DType dtype, int64_t size);
 
+// The arguments of a case at addresses without memory.
+struct ImaginedCall {
+  ImaginedCall(const Case& c, Device device);
+  op::Arguments arguments() const { return {inputs, options, {}, std::nullopt}; }
+  std::vector<TensorView> inputs, outputs;
+  std::vector<op::Value> options;
+  std::vector<op::OutputSpec> specs;  // of the outputs
+};
+
 // What a case returns; takes no memory.
 std::vector<op::OutputSpec> infer_case(const Case& c);
 // What it would run on a device that need not be there; takes no memory.

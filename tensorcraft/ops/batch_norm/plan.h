@@ -65,6 +65,31 @@ inline Params contiguous_params(const Tensors& t, int64_t batch, int64_t channel
           .activation = activation};
 }
 
+// Those of a backward call.
+struct BackwardTensors {
+  const void *grad, *x, *weight;
+  const float *mean, *rstd;
+  void *grad_input, *grad_weight, *grad_bias;
+};
+inline BackwardParams contiguous_params(const BackwardTensors& t, int64_t batch, int64_t channels,
+                                        int64_t spatial) {
+  const Layout layout = dense_layout(channels, spatial);
+  return {.grad = t.grad,
+          .x = t.x,
+          .weight = t.weight,
+          .mean = t.mean,
+          .rstd = t.rstd,
+          .grad_input = t.grad_input,
+          .grad_weight = t.grad_weight,
+          .grad_bias = t.grad_bias,
+          .batch = batch,
+          .channels = channels,
+          .spatial = spatial,
+          .grad_layout = layout,
+          .x_layout = layout,
+          .out_layout = layout};
+}
+
 inline bool is_nested(const Layout& a, const Layout& b) {
   return a.spatial.axes > 1 || b.spatial.axes > 1;
 }

@@ -52,6 +52,14 @@ inline Tiles square_tiles(int64_t rows, int64_t cols, int64_t batch_rows) {
           batches * down, across, across,     1,      0,      divider_by(across)};
 }
 
+// Rows of x and out one behind another.
+inline CallParams contiguous_params(const void* x, void* out, float* scales, const Tiles& tiles) {
+  const RowMap rows = op::contiguous_rows(tiles.rows, tiles.cols);
+  return with_maps(
+      Params{.x_step = 1, .out_step = 1, .x = x, .out = out, .scales = scales, .tiles = tiles},
+      rows, rows);
+}
+
 // Elements of one access, 16 bytes of the wider type; a code has one byte. 1 if a row cannot be
 // divided into such accesses.
 inline int vector_of(const CallParams& p, const Given& given) {

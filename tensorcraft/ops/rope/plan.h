@@ -40,6 +40,44 @@ inline Divider divider_of(int64_t seq) {
   return Divider::of(seq > 0 && seq <= op::kMaxBlocks ? seq : 1);
 }
 
+// The tensors of a call as raw pointers, null if one is not given; a position for each token.
+struct Tensors {
+  const void *x, *k = nullptr;
+  void *out, *k_out = nullptr;
+  const void *cos = nullptr, *sin = nullptr;
+  const int64_t* positions = nullptr;
+};
+struct Sizes {
+  int64_t tokens, seq, heads, heads_k, dim, max_seq;
+};
+
+// Every tensor without gaps.
+inline CallParams contiguous_params(const Tensors& t, const Sizes& s, int64_t start_pos,
+                                    double base) {
+  const RowMap x = op::contiguous_rows(s.tokens, s.heads * s.dim);
+  const RowMap k = t.k ? op::contiguous_rows(s.tokens, s.heads_k * s.dim) : RowMap{};
+  const double log2 = log2_step(base, s.dim);
+  return with_maps(Params{.cos_step = t.cos ? 1 : 0,
+                          .sin_step = t.cos ? 1 : 0,
+                          .log2_step = log2,
+                          .ratio = std::exp2(log2),
+                          .x = contiguous_heads(t.x, t.out, s.heads, s.dim),
+                          .k = contiguous_heads(t.k, t.k_out, s.heads_k, s.dim),
+                          .positions = t.positions,
+                          .cos = t.cos,
+                          .sin = t.sin,
+                          .cos_row = t.cos ? s.dim / 2 : 0,
+                          .sin_row = t.cos ? s.dim / 2 : 0,
+                          .tokens = s.tokens,
+                          .seq = s.seq,
+                          .max_seq = t.cos ? s.max_seq : 0,
+                          .start_pos = start_pos,
+                          .by_seq = divider_of(s.seq),
+                          .half = int32_t(s.dim / 2),
+                          .wide_positions = t.positions != nullptr},
+                   x, x, k, k, t.positions ? op::contiguous_rows(s.tokens, 1) : RowMap{});
+}
+
 // The rung asks Params about caches and strides, so one kernel of a style serves all.
 inline Choice naive(const CallParams& p, const Given& given, const op::Gpu&) {
   return op::Start<Config>{
