@@ -58,14 +58,13 @@ TC_HOST_DEVICE constexpr Nested<Params> with_maps(const Params& params, const Ma
 // The parameters of a kernel with Config C; the host passes Nested<Params> either way.
 template <class Params, auto C>
 using RowParams = Select<C.nested != 0, Nested<Params>, Params>;
-// Params of kernels for rows along one axis are passed as this: members of a kernel's own
-// parameter are loaded otherwise, which takes a register more in some kernels.
+// Params of kernels for rows along one axis are passed as their bytes: members of a parameter of
+// their own type are loaded from other base addresses, which takes some kernels more registers.
 template <class Params>
-union Flat {
-  Params params;
-  unsigned char bytes[sizeof(Params)];
-  TC_HOST_DEVICE Flat(const Params& p) : params(p) {}
-  TC_HOST_DEVICE operator const Params&() const { return params; }
+struct Flat {
+  alignas(Params) unsigned char bytes[sizeof(Params)];
+  TC_HOST_DEVICE Flat(const Params& p) { __builtin_memcpy(bytes, &p, sizeof(Params)); }
+  TC_HOST_DEVICE operator const Params&() const { return *reinterpret_cast<const Params*>(bytes); }
 };
 template <class Params>
   requires requires(const Params& p) { p.step[Params::kTensors - 1]; } &&

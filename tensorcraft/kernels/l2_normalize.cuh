@@ -12,13 +12,6 @@ namespace detail::l2_normalize {
 
 using namespace kernel::l2_normalize;
 
-template <class T>
-inline constexpr auto kRegisterInstances = [] {
-  std::array<Instance<Config>, kRegisterRows.size()> all{};
-  for (size_t i = 0; i < all.size(); ++i)
-    all[i] = {op::registers_config<Config>(kRegisterRows[i], 16 / int(sizeof(T)))};
-  return all;
-}();
 inline constexpr std::array kBlockInstances{Instance<Config>{{.threads = 128, .group = 128}},
                                             Instance<Config>{{.threads = 256, .group = 256}}};
 
@@ -38,7 +31,7 @@ std::string_view launch_l2_normalize(const T* in, T* out, int64_t rows, int64_t 
   validate_arrays("launch_l2_normalize", {{"in", in}, {"out", out}});
   return launch_ladder(l::kRungs, l::contiguous_params(in, out, rows, cols, eps),
                        l::Given{sizeof(T)}, stream, where,
-                       Kernels<l::InRegisters, l::kRegisterInstances<T>, T>{"in_registers"},
+                       Kernels<l::InRegisters, kRowsInRegisters<T, l::Config>, T>{"in_registers"},
                        Kernels<l::Block, l::kBlockInstances, T>{"block"});
 }
 

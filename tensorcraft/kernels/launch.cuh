@@ -6,7 +6,7 @@
 #include "tensorcraft/device/begin_kernel.cuh"
 #include "tensorcraft/kernels/arguments.hpp"
 #include "tensorcraft/kernels/check.cuh"
-#include "tensorcraft/op/rung.h"
+#include "tensorcraft/op/row_plan.h"
 
 #include <array>
 #include <atomic>
@@ -257,5 +257,14 @@ Taken<Params, Config> take(const op::Rung<Params, Given, Config> (&ladder)[n], c
 inline constexpr std::array<int64_t, 18> kRegisterRows = {64,   128,  256,  384,   512,   768,
                                                           1024, 1536, 2048, 3072,  4096,  5120,
                                                           6144, 7168, 8192, 10240, 12288, 16384};
+
+// The Configs of these widths for aligned rows of T.
+template <class T, class Config>
+inline constexpr auto kRowsInRegisters = [] {
+  std::array<Instance<Config>, kRegisterRows.size()> all{};
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = {op::registers_config<Config>(kRegisterRows[i], 16 / int(sizeof(T)))};
+  return all;
+}();
 
 }  // namespace tensorcraft::kernels

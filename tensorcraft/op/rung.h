@@ -50,6 +50,9 @@ struct Choice {
       : preference(why_later), start(how) {}
 };
 
+// The Given of operators whose Params say everything that choices look at.
+struct NoGiven {};
+
 // One rung of a ladder, which is an array of them, best first. Given is what a choice looks at
 // besides Params: dtypes and what the Config says of the call.
 template <class Params, class Given, class Config>

@@ -21,14 +21,10 @@ struct Given {  // what the call says besides Params
 inline CallParams contiguous_params(const void* x, void* out, int64_t rows, int64_t cols,
                                     float eps) {
   const RowMap map = op::contiguous_rows(rows, cols);
-  return with_maps(Params{.x_step = 1,
-                          .out_step = 1,
-                          .x = x,
-                          .out = out,
-                          .rows = rows,
-                          .cols = cols,
-                          .eps = eps},
-                   map, map);
+  return with_maps(
+      Params{
+          .x_step = 1, .out_step = 1, .x = x, .out = out, .rows = rows, .cols = cols, .eps = eps},
+      map, map);
 }
 
 inline Start start(const CallParams& p, Config config, int64_t blocks) {

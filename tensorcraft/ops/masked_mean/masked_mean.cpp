@@ -11,7 +11,7 @@ namespace tensorcraft {
 namespace kernel::masked_mean {
 namespace {
 
-op::RungCall<Params, Given> rung_call(const Problem& q) {
+op::RungCall<Params, op::NoGiven> rung_call(const Problem& q) {
   const auto& [out, x, lengths] = q;
   return {Params{.x = x.data(),
                  .lengths = lengths.data(),

@@ -8,7 +8,6 @@ namespace tensorcraft::kernel::masked_mean {
 
 using Choice = op::Choice<Config>;
 using Start = op::Start<Config>;
-struct Given {};  // Params say everything
 
 // Row-major x [batch, steps, cols], lengths [batch] and out [batch, cols].
 inline Params contiguous_params(const void* x, const void* lengths, void* out, int64_t batch,
@@ -16,17 +15,17 @@ inline Params contiguous_params(const void* x, const void* lengths, void* out, i
   return {x, lengths, out, batch, steps, cols, {steps * cols, cols, 1}, 1, {cols, 1}};
 }
 
-inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+inline Choice naive(const Params& p, const op::NoGiven&, const op::Gpu&) {
   return Start{{}, div_ceil<int64_t>(p.batch * p.cols, Config().threads)};
 }
 
-inline Choice block(const Params& p, const Given&, const op::Gpu&) {
+inline Choice block(const Params& p, const op::NoGiven&, const op::Gpu&) {
   const int64_t blocks = p.batch * div_ceil(p.cols, int64_t(kLanes));
   if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
   return Start{{}, blocks};
 }
 
-inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+inline constexpr op::Rung<Params, op::NoGiven, Config> kRungs[] = {
     {.name = "block",
      .file = "01_block.cuh",
      .idea = "one block for 32 columns of a sequence, steps over its warps",

@@ -102,7 +102,7 @@ inline void flatten(CallParams& p, const Given& given, const op::Gpu&) {
 }
 
 // Takes flattened parameters.
-inline Start in_registers_start(const CallParams& p, const Given& given) {
+inline Start registers_start(const CallParams& p, const Given& given) {
   const int vector = vector_of(p, given);
   Config c{.threads = kThreads, .vector = vector};
   if (p.tiles.tile_rows == kBlock) {
@@ -156,7 +156,7 @@ inline Choice in_registers(const CallParams& call, const Given& given, const op:
     return op::refuse("the scale of a whole tensor takes a launch of its own");
   const auto why = given.whole_tensor ? flat_refusal(p, given) : tiles_refusal(p, given);
   if (!why.empty()) return op::refuse(why);
-  return in_registers_start(p, given);
+  return registers_start(p, given);
 }
 
 // The first of two launches; its Config does not depend on the device. Takes flattened parameters.

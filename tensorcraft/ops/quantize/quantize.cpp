@@ -61,7 +61,7 @@ void complete(op::Plan& plan, std::string_view rung, const Problem& q, const Dev
   const DType types[] = {q.x.dtype(), q.out.dtype()};
   plan.workspace_bytes = size_t(p.parts) * 2 * sizeof(float);
   plan.first().workspace_at = offsetof(Params, partials);
-  plan.add(op::make_step(kLadder.rung(kSecondStep), types, in_registers_start(p, given(q))))
+  plan.add(op::make_step(kLadder.rung(kSecondStep), types, registers_start(p, given(q))))
       .instances = instances;
 }
 
