@@ -257,7 +257,7 @@ bool masked_mean(const LauncherCall& c) {
   c.expect_rungs(m::kRungs,
                  m::contiguous_params(c.in().data(), c.in(1).data(), c.out().data(), shape[0],
                                       shape[1], shape[2]),
-                 m::Given{});
+                 op::NoGiven{});
   return true;
 }
 
