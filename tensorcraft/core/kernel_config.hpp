@@ -11,7 +11,7 @@
 namespace tensorcraft {
 
 inline constexpr int kMaxKernelTypes = 4;
-inline constexpr size_t kMaxConfigBytes = 112;
+inline constexpr size_t kMaxConfigBytes = 96;
 using ConfigBytes = std::array<unsigned char, kMaxConfigBytes>;
 
 // A field of a Config: an int, or an enumeration of ints and the name of each of its values.

@@ -147,22 +147,32 @@ class LaunchMemory {
   std::optional<Workspace> workspace_, counter_;
 };
 
-void launch_on_gpu(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
-  std::array<std::future<void>, Plan::kMaxSteps> ahead;  // later kernels load beside the first
-  for (size_t i = 1; i < plan.steps().size(); ++i)
-    ahead[i] = jit::load_ahead(plan.steps()[i].kernel, device, stream);
-  std::array<std::shared_ptr<const LoadedKernel>, Plan::kMaxSteps> kernels;
-  for (size_t i = 0; i < plan.steps().size(); ++i)
-    kernels[i] = jit::get_kernel(plan.steps()[i].kernel, device, stream);
+void launch_step(const Plan& plan, const Step& step, const LoadedKernel& kernel, Device device,
+                 StreamRef stream, std::string_view op) {
+  LaunchConfig config = step.launch;
   // A kernel waits for those in front of it itself (jit::entry_text), so its start hides behind
   // them.
-  const bool is_early = device_info(device).has_dependent_launch();
-  for (size_t i = 0; i < plan.steps().size(); ++i) {
-    const Step& step = plan.steps()[i];
-    LaunchConfig config = step.launch;
-    config.programmatic_dependent_launch = is_early;
-    launch(*kernels[i], config, plan.params(step), stream, op);
-  }
+  config.programmatic_dependent_launch = device_info(device).has_dependent_launch();
+  launch(kernel, config, plan.params(step), stream, op);
+}
+
+// Later kernels load beside the first, and all are there before one starts.
+void launch_steps(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
+  const auto steps = plan.steps();
+  std::array<std::future<void>, Plan::kMaxSteps> ahead;
+  for (size_t i = 1; i < steps.size(); ++i)
+    ahead[i] = jit::load_ahead(steps[i].kernel, device, stream);
+  std::array<std::shared_ptr<const LoadedKernel>, Plan::kMaxSteps> kernels;
+  for (size_t i = 0; i < steps.size(); ++i)
+    kernels[i] = jit::get_kernel(steps[i].kernel, device, stream);
+  for (size_t i = 0; i < steps.size(); ++i)
+    launch_step(plan, steps[i], *kernels[i], device, stream, op);
+}
+
+void launch_on_gpu(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
+  if (plan.steps().size() > 1) return launch_steps(plan, device, stream, op);
+  const auto kernel = jit::get_kernel(plan.first().kernel, device, stream);
+  launch_step(plan, plan.first(), *kernel, device, stream, op);
 }
 
 }  // namespace
