@@ -28,6 +28,12 @@ const dim3 kGood(32), kBad(4096);  // a block as large as the second does not ex
 const std::string kBadText =
     std::string(" CUDA error: ") + cudaGetErrorString(cudaErrorInvalidConfiguration);
 
+// Which of the two a launch says depends on the runtime.
+bool tells_bad_launch(const std::string& text) {
+  return text.ends_with(kBadText) ||
+         text.ends_with(std::string(" CUDA error: ") + cudaGetErrorString(cudaErrorInvalidValue));
+}
+
 class OnGpu : public testing::Test {
  protected:
   void SetUp() override {
@@ -58,7 +64,7 @@ TEST_F(OnGpu, TheLastErrorTellsABadConfigurationFromAGoodOne) {
   EXPECT_NO_THROW(TC_CUDA_CHECK_LAST());
   nothing<<<1, kBad>>>(0);
   const std::string text = text_of<std::runtime_error>([] { TC_CUDA_CHECK_LAST(); });
-  EXPECT_TRUE(text.ends_with(kBadText)) << text;
+  EXPECT_TRUE(tells_bad_launch(text)) << text;
   EXPECT_NO_THROW(RuntimeDeviceCheck());
   nothing<<<1, kBad>>>(0);
   EXPECT_THROW(RuntimeDeviceCheck(), std::runtime_error);
@@ -69,7 +75,8 @@ TEST_F(OnGpu, LaunchKernelTellsABadConfigurationFromAGoodOne) {
   const int line = __LINE__ + 1;
   const auto launch = [] { LaunchKernel(dim3(1), kBad, cudaStream_t())(nothing, 1); };
   const std::string text = text_of<std::runtime_error>(launch);
-  EXPECT_TRUE(text.ends_with("launch_test.cu:" + std::to_string(line) + kBadText)) << text;
+  EXPECT_NE(text.find("launch_test.cu:" + std::to_string(line)), text.npos) << text;
+  EXPECT_TRUE(tells_bad_launch(text)) << text;
   EXPECT_NO_THROW(TC_CUDA_CHECK_LAST());  // the exception has told it
 }
 
