@@ -86,7 +86,9 @@ def explain(op: str, /, *args: Any, arch: str | None = None, **options: Any) -> 
     values = dict(bound.arguments)
     common = {name: values.pop(name) for name in ("out", "stream", "variant", "device")}
     chosen = {name: values.pop(name) for name in record._options}
-    found = native.explain(record._index, tuple(values.values()), tuple(chosen.values()), common["variant"], common["device"], arch)
+    found = native.explain(
+        record._index, tuple(values.values()), tuple(chosen.values()), common["variant"], common["device"], arch
+    )
     rows = tuple(Verdict(**row) for row in found.pop("variants"))
     kernels = tuple(Kernel(**made) for made in found.pop("kernels"))
     return Explanation(variants=rows, kernels=kernels, **found)
