@@ -93,6 +93,7 @@ enum class ComputeMode {
 
 // What products have to cover, as data.
 struct RequirementMatrix {
+  // Each of these with each other.
   std::vector<PrecisionFormat> precisions;
   std::vector<MemoryLayout> layouts;
   std::vector<ComputeMode> modes;

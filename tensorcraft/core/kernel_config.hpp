@@ -10,12 +10,15 @@
 // What the JIT and the emulator know of a kernel by its bytes: dtypes and a Config.
 namespace tensorcraft {
 
+// The most dtypes of a kernel, and the most bytes of a Config.
 inline constexpr int kMaxKernelTypes = 4;
 inline constexpr size_t kMaxConfigBytes = 96;
+// The bytes of a Config, those behind it 0.
 using ConfigBytes = std::array<unsigned char, kMaxConfigBytes>;
 
 // A field of a Config: an int, or an enumeration of ints and the name of each of its values.
 struct ConfigField {
+  // Its name, and those of its values; none: numbers.
   std::string_view name;
   std::span<const std::string_view> values = {};
 };

@@ -51,17 +51,23 @@ inline void validate_pointer(const char* launcher, const char* name, const void*
   if (!address) throw std::invalid_argument(std::string(launcher) + ": " + name + " is null");
 }
 
+// A size and its name in messages.
 struct NamedSize {
+  // Both.
   const char* name;
   int64_t size;
 };
+// validate_size() for each.
 inline void validate_sizes(const char* launcher, std::initializer_list<NamedSize> sizes) {
   for (const auto& [name, size] : sizes) validate_size(launcher, name, size);
 }
+// An array and its name in messages.
 struct NamedArray {
+  // Both.
   const char* name;
   const void* address;
 };
+// validate_pointer() for each.
 inline void validate_arrays(const char* launcher, std::initializer_list<NamedArray> arrays) {
   for (const auto& [name, address] : arrays) validate_pointer(launcher, name, address);
 }

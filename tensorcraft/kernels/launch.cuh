@@ -174,6 +174,7 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_bloc
 // What of a rung is compiled for the types T: the instances of the array kList.
 template <class Rung, const auto& kList, class... T>
 struct Kernels {
+  // The rung's name, its instances, and the kernel of one.
   std::string_view variant;  // the rung's name
   static constexpr const auto& list = kList;
   template <class C>
@@ -236,10 +237,12 @@ std::string_view launch_ladder(const op::Rung<Params, Given, Config> (&ladder)[n
 // and Params as this rung changes them. For launchers that do more than launch its kernel.
 template <class Params, class Config>
 struct Taken {
+  // Of the rung.
   std::string_view variant;
   op::Start<Config> start;
   Params params;
 };
+// What it takes; kind internal if no rung can run the call.
 template <class Params, class Given, class Config, size_t n>
 Taken<Params, Config> take(const op::Rung<Params, Given, Config> (&ladder)[n], const Params& p,
                            const Given& given, const op::Gpu& gpu, DebugInfo where) {

@@ -16,6 +16,7 @@ Gpu gpu_of(const DeviceInfo& device) {
 
 // Copies what is in use: most plans have one step and a few hundred bytes.
 Plan& Plan::operator=(const Plan& other) {
+  if (this == &other) return *this;
   workspace_bytes = other.workspace_bytes;
   workspace_zeroed = other.workspace_zeroed;
   num_steps_ = other.num_steps_;

@@ -19,6 +19,7 @@ namespace tensorcraft::op {
 struct NamedValue {
   std::string_view name;                                            // as the caller spells it
   std::variant<std::monostate, bool, int64_t, double> number = {};  // monostate: an array
+  // Is it the next array?
   bool is_array() const { return number.index() == 0; }
 };
 // All of them in the caller's order, borrowed.

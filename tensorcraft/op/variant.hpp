@@ -11,6 +11,7 @@ template <class Problem>
 struct HostVariant {
   std::string_view name;  // by which a call may ask for it
   std::string_view idea;  // one line: what it does and why it is fast
+  // Computes a problem that it does not refuse.
   void (*run)(const Problem&);
   // Why it cannot compute a problem; empty: it can. Null: it computes every problem.
   std::string_view (*refusal)(const Problem&) = nullptr;
