@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -153,14 +154,21 @@ inline int device_attribute(cudaDeviceAttr attribute, DebugInfo where) {
   return value;
 }
 
-// What choices look at of the current device.
+// What choices look at of the current device; asked once by each thread while its device stays.
 inline op::Gpu current_gpu(DebugInfo where) {
+  thread_local int known_device = -1;
+  thread_local op::Gpu known;
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), where.file_name(), long(where.line()));
+  if (device == known_device) return known;
   const auto number = [&](cudaDeviceAttr a) { return device_attribute(a, where); };
-  return {.architecture = 10 * number(cudaDevAttrComputeCapabilityMajor) +
-                          number(cudaDevAttrComputeCapabilityMinor),
-          .num_sms = number(cudaDevAttrMultiProcessorCount),
-          .threads_per_sm = number(cudaDevAttrMaxThreadsPerMultiProcessor),
-          .shared_bytes_per_block = number(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
+  known = {.architecture = 10 * number(cudaDevAttrComputeCapabilityMajor) +
+                           number(cudaDevAttrComputeCapabilityMinor),
+           .num_sms = number(cudaDevAttrMultiProcessorCount),
+           .threads_per_sm = number(cudaDevAttrMaxThreadsPerMultiProcessor),
+           .shared_bytes_per_block = number(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
+  known_device = device;
+  return known;
 }
 
 // The kernel of every rung: compiled for the types T and the instance C, a Constant.
@@ -175,7 +183,7 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_bloc
 template <class Rung, const auto& kList, class... T>
 struct Kernels {
   // The rung's name, its instances, and the kernel of one.
-  std::string_view variant;  // the rung's name
+  std::string_view variant;
   static constexpr const auto& list = kList;
   template <class C>
   static constexpr auto entry() {
@@ -194,9 +202,10 @@ bool launch_listed(const op::Start<Config>& start, const Params& params, cudaStr
                               .shared_memory_bytes = uint32_t(start.shared_bytes),
                               .stream = stream};
     const auto kernel = Set::template entry<C>();
-    LaunchKernel(dim3(uint32_t(start.blocks)), config, where)
-        .programmatic_dependent_launch(
-            waits_itself<C, Set>(reinterpret_cast<const void*>(kernel), where))(kernel, params);
+    LaunchKernel launch(dim3(uint32_t(start.blocks)), config, where);
+    if (start.cluster > 1) launch.cluster(dim3(uint32_t(start.cluster)));
+    launch.programmatic_dependent_launch(
+        waits_itself<C, Set>(reinterpret_cast<const void*>(kernel), where))(kernel, params);
     return true;
   };
   return [&]<size_t... I>(std::index_sequence<I...>) {
@@ -213,28 +222,7 @@ std::string_view launch_or_fail(std::string_view variant, const op::Start<Config
   return variant;
 }
 
-// Asks the rungs of a ladder, best first, and launches the first that takes the call and has a
-// kernel of its Config among `compiled`. Returns its name.
-template <class Params, class Given, class Config, size_t n, class... Set>
-std::string_view launch_ladder(const op::Rung<Params, Given, Config> (&ladder)[n], const Params& p,
-                               const Given& given, cudaStream_t stream, DebugInfo where,
-                               Set... compiled) {
-  const op::Gpu gpu = current_gpu(where);
-  for (const auto& rung : ladder) {
-    if (((rung.name != compiled.variant) && ...)) continue;
-    const op::Choice<Config> choice = rung.choose(p, given, gpu);
-    if (!choice.refusal.empty() || !choice.preference.empty()) continue;
-    Params own = p;
-    if (rung.adapt) rung.adapt(own, given, gpu);
-    if (((rung.name == compiled.variant && launch_listed<Set>(choice.start, own, stream, where)) ||
-         ...))
-      return rung.name;
-  }
-  fail({ErrorKind::internal, where}, "no kernel was compiled for this problem");
-}
-
-// What a ladder takes for a call: the first rung that can run it and has no better one behind it,
-// and Params as this rung changes them. For launchers that do more than launch its kernel.
+// A rung that takes a call: its name, its start, and Params as it changes them.
 template <class Params, class Config>
 struct Taken {
   // Of the rung.
@@ -242,16 +230,41 @@ struct Taken {
   op::Start<Config> start;
   Params params;
 };
-// What it takes; kind internal if no rung can run the call.
+// Asks one rung; none if it refuses or a later one is better.
+template <class Params, class Given, class Config>
+std::optional<Taken<Params, Config>> ask(const op::Rung<Params, Given, Config>& rung,
+                                         const Params& p, const Given& given, const op::Gpu& gpu) {
+  const op::Choice<Config> choice = rung.choose(p, given, gpu);
+  if (!choice.refusal.empty() || !choice.preference.empty()) return {};
+  Taken<Params, Config> taken{rung.name, choice.start, p};
+  if (rung.adapt) rung.adapt(taken.params, given, gpu);
+  return taken;
+}
+
+// The first rung of a ladder that takes a call, for launchers that do more than launch its kernel;
+// kind internal if there is none.
 template <class Params, class Given, class Config, size_t n>
 Taken<Params, Config> take(const op::Rung<Params, Given, Config> (&ladder)[n], const Params& p,
                            const Given& given, const op::Gpu& gpu, DebugInfo where) {
+  for (const auto& rung : ladder)
+    if (const auto taken = ask(rung, p, given, gpu)) return *taken;
+  fail({ErrorKind::internal, where}, "no rung takes this problem");
+}
+
+// Launches the first rung of a ladder that takes the call and has a kernel of its Config among
+// `compiled`. Returns its name.
+template <class Params, class Given, class Config, size_t n, class... Set>
+std::string_view launch_ladder(const op::Rung<Params, Given, Config> (&ladder)[n], const Params& p,
+                               const Given& given, cudaStream_t stream, DebugInfo where,
+                               Set... compiled) {
+  const op::Gpu gpu = current_gpu(where);
   for (const auto& rung : ladder) {
-    const op::Choice<Config> choice = rung.choose(p, given, gpu);
-    if (!choice.refusal.empty() || !choice.preference.empty()) continue;
-    Taken<Params, Config> taken{rung.name, choice.start, p};
-    if (rung.adapt) rung.adapt(taken.params, given, gpu);
-    return taken;
+    if (((rung.name != compiled.variant) && ...)) continue;
+    const auto taken = ask(rung, p, given, gpu);
+    if (taken && ((rung.name == compiled.variant &&
+                   launch_listed<Set>(taken->start, taken->params, stream, where)) ||
+                  ...))
+      return rung.name;
   }
   fail({ErrorKind::internal, where}, "no kernel was compiled for this problem");
 }

@@ -40,7 +40,7 @@ std::string_view launch_topk(const T* in, T* out, int64_t* indices, int64_t rows
   const t::Params p = t::contiguous_params(in, out, indices, rows, cols, k);
   if (const auto why = t::rows_refusal(p); !why.empty())
     throw std::invalid_argument(join(kLauncher, ": ", why));
-  return launch_ladder(t::kRungs, p, t::Given{}, stream, where,
+  return launch_ladder(t::kRungs, p, op::NoGiven{}, stream, where,
                        Kernels<t::Warp, t::kWarps, T>{"warp"},
                        Kernels<t::Block, t::kBlocks, T>{"block"});
 }

@@ -150,7 +150,7 @@ template <class Problem, class Options>
 std::vector<VariantInfo> all_variants(const Definition<Problem, Options>& def) {
   std::vector<VariantInfo> all;
   for (const auto* item : def.ladder.items) all.push_back(item->info);
-  for (const auto& v : def.host) all.push_back({v.name, {}, v.idea, {}, DeviceType::cpu});
+  for (const auto& v : def.host) all.push_back(v.info());
   return all;
 }
 
@@ -172,11 +172,8 @@ std::vector<Considered> consider(const Definition<Problem, Options>& def, const 
     }
   } else {
     for (const auto& v : def.host) {
-      const std::string_view refusal = v.refusal ? v.refusal(problem) : std::string_view();
-      all.push_back({{v.name, {}, v.idea, {}, DeviceType::cpu},
-                     refusal.empty(),
-                     std::string(refusal),
-                     std::nullopt});
+      const std::string_view refusal = v.refusal_of(problem);
+      all.push_back({v.info(), refusal.empty(), std::string(refusal), std::nullopt});
     }
   }
   return all;
@@ -191,7 +188,7 @@ template <class Problem>
 struct Chosen {
   std::string_view variant;
   void (*run)(const Problem&) = nullptr;
-  Plan plan;  // if there is no `run`
+  std::optional<Plan> plan;  // if there is no `run`
 };
 
 // The first variant of the device that takes the problem and has no later one that is better, or
@@ -207,7 +204,7 @@ Chosen<Problem> first_accepting(const Definition<Problem, Options>& def, const P
   if (!runs_kernels(device.device.type)) {
     for (const auto& v : def.host) {
       if (!forced.empty() && v.name != forced) continue;
-      if (v.refusal && !v.refusal(problem).empty()) continue;
+      if (!v.refusal_of(problem).empty()) continue;
       chosen.variant = v.name;
       chosen.run = v.run;
       return chosen;
@@ -219,8 +216,8 @@ Chosen<Problem> first_accepting(const Definition<Problem, Options>& def, const P
     if (!is_wanted(item->info)) continue;
     const Answer answer = call.ask(*item);
     if (!answer.refusal.empty() || (forced.empty() && !answer.preference.empty())) continue;
-    chosen.plan = call.plan(*item, answer);
-    if (is_simt && not_on_simt(chosen.plan)) continue;
+    chosen.plan.emplace(call.plan(*item, answer));
+    if (is_simt && not_on_simt(*chosen.plan)) continue;
     chosen.variant = item->info.name;
     return chosen;
   }
@@ -288,8 +285,8 @@ void remember(const Definition<Problem, Options>& def, const Call<Options>& call
     if (o.tensor && options.*o.tensor) shift(options.*o.tensor, key, i++);
   const Problem problem = def.check({{&out, 1}, inputs, options});
   auto remembered = std::make_unique<RememberedCall>(key, num_outputs, variant, plan);
-  remembered->find_addresses(
-      key, first_accepting(def, problem, device_info(out.device()), variant).plan);
+  const auto again = first_accepting(def, problem, device_info(out.device()), variant);
+  if (again.plan) remembered->find_addresses(key, *again.plan);
   PlanCache::of_this_thread().remember(key, std::move(remembered));
 }
 
@@ -307,8 +304,8 @@ void run_checked(const Definition<Problem, Options>& def, const Call<Options>& c
   const StreamRef stream = resolve_stream(call.options.stream, device);
   const Trace::Scope scope(Trace::active(), def.name, chosen.variant, device, stream);
   if (chosen.run) return chosen.run(problem);
-  launch_plan(chosen.plan, device, stream, def.name);
-  if (key) remember(def, call, *key, chosen.variant, chosen.plan);
+  launch_plan(*chosen.plan, device, stream, def.name);
+  if (key) remember(def, call, *key, chosen.variant, *chosen.plan);
 }
 
 // Repeats a call that is remembered, else runs it.

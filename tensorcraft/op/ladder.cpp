@@ -21,15 +21,15 @@ std::string pascal_case(std::string_view name) {
 
 }  // namespace
 
-jit::Rung make_rung(std::string_view folder, std::string_view name, std::string_view file,
-                    std::span<const ConfigField> fields, std::string_view config) {
+const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::string_view file,
+                           std::span<const ConfigField> fields, std::string_view config) {
   const std::string scope = join("tensorcraft::kernel::", folder, "::");
-  return {std::string(folder),
-          std::string(name),
-          join("tensorcraft/ops/", folder, "/", file),
-          join(scope, pascal_case(name), "::run"),
-          scope + std::string(config),
-          fields};
+  return *new jit::Rung{std::string(folder),
+                        std::string(name),
+                        join("tensorcraft/ops/", folder, "/", file),
+                        join(scope, pascal_case(name), "::run"),
+                        scope + std::string(config),
+                        fields};
 }
 
 }  // namespace tensorcraft::op

@@ -42,15 +42,16 @@ struct Answer {
 // A rung of a ladder whose types are known to its functions alone.
 struct LadderItem {
   VariantInfo info;
-  jit::Rung rung;
+  const jit::Rung& rung;
   const void* typed;  // the Rung of plan.h
   Answer (*ask)(const LadderItem&, const void* rung_call, const Gpu&);
   void (*add)(Plan&, const Answer&, const LadderItem&, const void* rung_call, const Gpu&);
 };
 
-// The device code of a kernel by its place: type "InRegisters" for "in_registers".
-jit::Rung make_rung(std::string_view folder, std::string_view name, std::string_view file,
-                    std::span<const ConfigField> fields, std::string_view config = "Config");
+// The device code of a kernel by its place: type "InRegisters" for "in_registers". It stays when
+// the process ends, as Immortal says.
+const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::string_view file,
+                           std::span<const ConfigField> fields, std::string_view config = "Config");
 
 // The ladder of an operator whose checked calls are Problems. Without rungs if it is default made.
 template <class Problem>
@@ -74,11 +75,12 @@ struct Ladder {
   }
 };
 
+inline constexpr size_t kMaxRungCallBytes = 2048;
+
 // One call to a ladder; what it is made from must outlive it.
 template <class Problem>
 class LadderCall {
  public:
-  static constexpr size_t kMaxBytes = 2048;
   LadderCall(const Ladder<Problem>& ladder, const Problem& problem, const DeviceInfo& device)
       : ladder_(ladder), problem_(problem), device_(device), gpu_(gpu_of(device)) {
     if (ladder.describe) ladder.describe(problem, bytes_);
@@ -97,7 +99,7 @@ class LadderCall {
   const Problem& problem_;
   const DeviceInfo& device_;
   Gpu gpu_;
-  alignas(64) std::byte bytes_[kMaxBytes];
+  alignas(64) std::byte bytes_[kMaxRungCallBytes];
 };
 
 namespace detail {
@@ -108,7 +110,7 @@ Problem problem_of(RungCall<Params, Given> (*)(const Problem&));
 template <class Params, class Given, class Config, auto instances>
 struct LadderFunctions {
   using Call = RungCall<Params, Given>;
-  static_assert(std::is_trivially_copyable_v<Call> && sizeof(Call) <= 2048);
+  static_assert(std::is_trivially_copyable_v<Call> && sizeof(Call) <= kMaxRungCallBytes);
   static const Rung<Params, Given, Config>& rung_of(const LadderItem& item) {
     return *static_cast<const Rung<Params, Given, Config>*>(item.typed);
   }

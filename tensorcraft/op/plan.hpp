@@ -9,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
-#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <type_traits>

@@ -15,6 +15,12 @@ struct HostVariant {
   void (*run)(const Problem&);
   // Why it cannot compute a problem; empty: it can. Null: it computes every problem.
   std::string_view (*refusal)(const Problem&) = nullptr;
+
+  // Both for the generic code.
+  VariantInfo info() const { return {name, {}, idea, {}, DeviceType::cpu}; }
+  std::string_view refusal_of(const Problem& problem) const {
+    return refusal ? refusal(problem) : std::string_view();
+  }
 };
 
 // The work a problem is, whichever variant does it.

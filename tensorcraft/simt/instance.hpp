@@ -45,8 +45,14 @@ struct Types {};
 template <class... Combination>
 struct AnyOf {};
 using Float = AnyOf<Types<float>>;
+using Bf16 = AnyOf<Types<bf16>>;
 using Halves = AnyOf<Types<f16>, Types<bf16>>;
 using Floats = AnyOf<Types<float>, Types<f16>, Types<bf16>>;
+// A float and, beside it, one of its own type or a float32: of vectors, caches, results.
+using FloatsAndWider = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>,
+                             Types<bf16, bf16>, Types<bf16, float>>;
+// What kernels that only move elements take them as.
+using Bits = AnyOf<Types<uint8_t>, Types<int16_t>, Types<int32_t>, Types<int64_t>>;
 
 // Pairs<Types<A...>, Types<B...>>: each A with each B.
 template <class... Lists>

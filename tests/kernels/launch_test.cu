@@ -3,6 +3,7 @@
 // fail, so what tells a bad configuration from a good one is skipped there; scripts/gpu_test.sh
 // runs it on a GPU.
 #include "tensorcraft/kernels/launch.cuh"
+#include "tests/kernels/thrown_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,16 +12,6 @@
 
 namespace tensorcraft::kernels {
 namespace {
-
-template <class Exception>
-std::string text_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "no such exception";
-}
 
 __global__ void nothing(int) {}
 

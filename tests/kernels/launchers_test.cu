@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the launchers check and promise before any GPU is touched; runs without one.
 #include "tensorcraft/kernels/all.cuh"
+#include "tests/kernels/thrown_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,15 +11,6 @@
 namespace tensorcraft::kernels {
 namespace {
 
-template <class Exception>
-std::string text_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "no such exception";
-}
 std::string invalid(const std::function<void()>& call) {
   return text_of<std::invalid_argument>(call);
 }

@@ -306,7 +306,7 @@ bool topk(const LauncherCall& c) {
   c.expect_rungs(t::kRungs,
                  t::contiguous_params(c.in().data(), c.out().data(), c.output<int64_t>("indices"),
                                       rows, cols, c.option<int64_t>("k", 1)),
-                 t::Given{});
+                 op::NoGiven{});
   return true;
 }
 

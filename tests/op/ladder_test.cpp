@@ -78,7 +78,7 @@ TEST(Choose, AsksHostVariantsOnTheHostAlone) {
 }
 
 TEST(Choose, GivesThePlanOfTheRungThatWasChosen) {
-  const Plan plan = choose(kToy, {}, device_info_of_arch("sm_90"), {}).plan;
+  const Plan plan = *choose(kToy, {}, device_info_of_arch("sm_90"), {}).plan;
   ASSERT_EQ(plan.steps().size(), 1u);
   EXPECT_EQ(plan.first().launch.block.x, 128u);
   EXPECT_EQ(config_text(plan.first()), "threads = 128");

@@ -8,7 +8,7 @@
 namespace tensorcraft::kernel::attention {
 namespace {
 
-using Halves = simt::AnyOf<simt::Types<f16>, simt::Types<bf16>>;
+using simt::Halves;
 
 constexpr std::array kNaive{Config{}};
 constexpr std::array kTiled{Config{.head_dim = 32, .block_m = 64, .block_n = 32},

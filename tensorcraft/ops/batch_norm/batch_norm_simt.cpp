@@ -15,8 +15,7 @@ using simt::AnyOf, simt::Types, simt::concat, simt::list;
 // Types of x and of the vectors of channels.
 using Float = AnyOf<Types<float, float>>;
 using Half = AnyOf<Types<bf16, float>>;
-using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
-                  Types<bf16, float>>;
+using All = simt::FloatsAndWider;
 
 constexpr std::array kNaive{Config{.threads = 128, .nested = 1},
                             Config{.threads = 128, .training = 1, .nested = 1}};

@@ -24,11 +24,9 @@ namespace {
 using Options = CrossEntropyOptions;
 constexpr std::string_view kName = "cross_entropy";
 
-constexpr ConfigField kFields[] = {{"threads"}, {"group"}, {"loads"}, {"nested"}},
-                      kReduceFields[] = {{"threads"}};
-// Never destroyed: operators may run until the process ends.
+constexpr ConfigField kFields[] = {{"threads"}, {"group"}, {"loads"}, {"nested"}};
 const jit::Rung& kReduce =
-    *new jit::Rung(op::make_rung(kName, "reduce", "reduce.cuh", kReduceFields, "ReduceConfig"));
+    op::make_rung(kName, "reduce", "reduce.cuh", op::kThreads, "ReduceConfig");
 
 op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   const DType dtype = q.logits.dtype();

@@ -10,8 +10,7 @@ namespace {
 
 using simt::AnyOf, simt::Types;
 
-using All = AnyOf<Types<float, int32_t>, Types<float, int64_t>, Types<f16, int32_t>,
-                  Types<f16, int64_t>, Types<bf16, int32_t>, Types<bf16, int64_t>>;
+using All = simt::Pairs<Types<float, f16, bf16>, Types<int32_t, int64_t>>;
 using Two = AnyOf<Types<float, int32_t>, Types<bf16, int64_t>>;
 
 constexpr std::array kNaive{Config{.threads = 128, .group = 1, .loads = 1, .nested = 1}};

@@ -26,7 +26,7 @@ constexpr std::array kInteger{Config{.vector = 4, .nested = 1},
 
 simt::OperatorInstances instances() {
   return {{"naive", list<Naive, kNaive>(All{}, &Config::nested)},
-          {"row", simt::concat(list<Row, kFloat>(AnyOf<Types<float>>{}, &Config::nested),
+          {"row", simt::concat(list<Row, kFloat>(simt::Float{}, &Config::nested),
                                list<Row, kHalf>(AnyOf<Types<bf16>>{}, &Config::nested),
                                list<Row, kInteger>(AnyOf<Types<int32_t>>{}, &Config::nested))}};
 }

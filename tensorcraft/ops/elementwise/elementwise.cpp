@@ -65,10 +65,7 @@ op::Cost cost(const Problem& q) {
 const std::vector<DType> kFloats = {DType::float32, DType::float16, DType::bfloat16};
 const std::vector<DType> kNumbers = {DType::float32, DType::float16, DType::bfloat16, DType::int32,
                                      DType::int64};
-const std::vector<DType> kAll = {DType::float32,       DType::float16,     DType::bfloat16,
-                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8,
-                                 DType::int16,         DType::int32,       DType::int64,
-                                 DType::uint8,         DType::bool_};
+const std::vector<DType> kAll = op::moved_dtypes();
 
 struct Result {
   DType dtype;

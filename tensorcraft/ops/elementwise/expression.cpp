@@ -54,16 +54,16 @@ op::RungCall<ExpressionParams, ExpressionGiven> expression_call(const Expression
 // What is compiled: the text of the program, or what interprets every program.
 void complete(op::Plan& plan, std::string_view rung, const ExpressionProblem& q,
               const DeviceInfo&) {
-  static constexpr ConfigField kThreadsField[] = {{"threads"}};
-  static const auto& interpreted = *new jit::Rung(op::make_rung(
-      "elementwise", "interpreted", "02_interpreted.cuh", kThreadsField, "ExpressionConfig"));
+  static const jit::Rung& interpreted = op::make_rung(
+      "elementwise", "interpreted", "02_interpreted.cuh", op::kThreads, "ExpressionConfig");
   const jit::Rung*& compiled = plan.first().kernel.rung;
   if (rung == "naive") {
     compiled = &interpreted;
-    plan.set_params(0, interpreted_params(q.program, expression_call(q).params));
+    plan.set_params(0,
+                    interpreted_params(q.program, plan.params_as<ExpressionParams>(plan.first())));
   } else {
     const ExpressionRungs& rungs = rungs_of(q.program);
-    compiled = rung == "fused" ? &rungs.fused : &rungs.strided;
+    compiled = rung == "fused" ? rungs.fused : rungs.strided;
   }
 }
 

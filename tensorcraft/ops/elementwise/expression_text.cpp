@@ -97,11 +97,11 @@ const ExpressionRungs& rungs_of(const Program& program) {
   KnownText& one = at->second;
   if (!is_new) return one.rungs;
   const std::string file = join("expression_", sha256_hex(text).substr(0, 16), ".cuh");
-  const auto rung = [&](std::string_view name) {
+  const auto rung = [&](std::string_view name) -> const jit::Rung& {
     return op::make_rung("elementwise", name, file, kExpressionFields, "ExpressionConfig");
   };
-  one = {program, {rung("fused"), rung("strided")}};
-  jit::add_header(one.rungs.fused.header, text);
+  one = {program, {&rung("fused"), &rung("strided")}};
+  jit::add_header(one.rungs.fused->header, text);
   return one.rungs;
 }
 
@@ -109,7 +109,7 @@ const Program* program_of_header(std::string_view header) {
   KnownTexts& known = known_texts();
   const std::lock_guard lock(known.mutex);
   for (const auto& [text, one] : known.all)
-    if (one.rungs.fused.header == header) return &one.program;
+    if (one.rungs.fused->header == header) return &one.program;
   return nullptr;
 }
 

@@ -48,7 +48,7 @@ InterpretedParams interpreted_params(const Program& program, const ExpressionPar
 // The rungs of one program, as device text that is made at its first use and kept: programs that
 // differ in numbers or names alone share it.
 struct ExpressionRungs {
-  jit::Rung fused, strided;
+  const jit::Rung *fused = nullptr, *strided = nullptr;
 };
 const ExpressionRungs& rungs_of(const Program& program);
 // A program whose text the header of that name is, for tools that run kernels without a compiler;

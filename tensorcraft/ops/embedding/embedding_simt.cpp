@@ -8,9 +8,7 @@ namespace tensorcraft::kernel::embedding {
 namespace {
 
 // Any id with bits of any size.
-using All = simt::AnyOf<simt::Types<int32_t, uint8_t>, simt::Types<int32_t, int16_t>,
-                        simt::Types<int32_t, int32_t>, simt::Types<int64_t, uint8_t>,
-                        simt::Types<int64_t, int16_t>, simt::Types<int64_t, int32_t>>;
+using All = simt::Pairs<simt::Types<int32_t, int64_t>, simt::Types<uint8_t, int16_t, int32_t>>;
 
 constexpr std::array kNaive{Config{.nested = 0}, Config{.nested = 1}};
 constexpr std::array kVectorized{Config{.group = 4}, Config{.group = 32}};

@@ -22,8 +22,7 @@ using Halves = AnyOf<Types<f16, f16>, Types<bf16, bf16>>;
 using Widened = AnyOf<Types<f16, float>, Types<bf16, float>>;
 using Bf16 = AnyOf<Types<bf16, bf16>>;
 using Same = AnyOf<Types<float, float>, Types<f16, f16>, Types<bf16, bf16>>;
-using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
-                  Types<bf16, float>>;
+using All = simt::FloatsAndWider;
 
 // The same Config with every epilogue there is.
 constexpr std::array<Config, 20> every_epilogue(const Config& config) {

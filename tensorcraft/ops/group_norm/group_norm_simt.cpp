@@ -14,8 +14,7 @@ using simt::AnyOf, simt::Types, simt::list;
 // Types of x and of weight and bias.
 using Float = AnyOf<Types<float, float>>;
 using Half = AnyOf<Types<bf16, float>>;
-using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
-                  Types<bf16, float>>;
+using All = simt::FloatsAndWider;
 
 constexpr std::array kNaive{Config{.threads = 128, .group = 1, .nested = 1}};
 

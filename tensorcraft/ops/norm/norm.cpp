@@ -77,11 +77,9 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   return {params(q), given, {x, weights}};
 }
 
-// Leaked, as the ladder is.
-const jit::Rung& kQuantized =
-    *new jit::Rung(op::make_rung("norm", "quantized", "06_quantized.cuh", kFields));
-const jit::Rung& kQuantizedRows = *new jit::Rung(
-    op::make_rung("norm", "quantized_in_registers", "07_quantized_in_registers.cuh", kFields));
+const jit::Rung& kQuantized = op::make_rung("norm", "quantized", "06_quantized.cuh", kFields);
+const jit::Rung& kQuantizedRows =
+    op::make_rung("norm", "quantized_in_registers", "07_quantized_in_registers.cuh", kFields);
 
 // Codes come from kernels of their own by the same variants.
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {

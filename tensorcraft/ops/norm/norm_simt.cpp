@@ -27,8 +27,7 @@ using Bf16 = AnyOf<Types<bf16, bf16>>;
 using Halves = AnyOf<Types<f16, f16>, Types<bf16, bf16>>;
 using Same = AnyOf<Types<float, float>, Types<f16, f16>, Types<bf16, bf16>>;
 using FloatWeights = AnyOf<Types<f16, float>, Types<bf16, float>>;
-using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
-                  Types<bf16, float>>;
+using All = simt::FloatsAndWider;
 // Those of x, of the weights and of the codes.
 template <class Code>
 using CodesOf = AnyOf<Types<float, float, Code>, Types<f16, f16, Code>, Types<f16, float, Code>,

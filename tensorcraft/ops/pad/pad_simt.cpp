@@ -8,7 +8,7 @@ namespace tensorcraft::kernel::pad {
 namespace {
 
 using simt::AnyOf, simt::Types, simt::concat, simt::list;
-using Bits = AnyOf<Types<uint8_t>, Types<int16_t>, Types<int32_t>, Types<int64_t>>;
+using simt::Bits;
 
 // 64 bits count fewer elements too.
 constexpr std::array kOne{Config{.wide = 1}};

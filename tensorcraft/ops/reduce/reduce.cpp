@@ -44,9 +44,7 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
           {kernel_dtype(q)}};
 }
 
-// Leaked, as the rungs of ladders are.
-const jit::Rung& kCombine =
-    *new jit::Rung(op::make_rung("reduce", "combine", "combine.cuh", kFields));
+const jit::Rung& kCombine = op::make_rung("reduce", "combine", "combine.cuh", kFields);
 
 // If blocks share outputs, a second step joins their parts.
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo&) {

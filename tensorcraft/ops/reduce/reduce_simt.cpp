@@ -12,8 +12,7 @@ namespace {
 using O = Operation;
 using simt::AnyOf, simt::Types, simt::concat, simt::list;
 
-using Float = AnyOf<Types<float>>;
-using Bf16 = AnyOf<Types<bf16>>;
+using simt::Bf16, simt::Float;
 using Bytes = AnyOf<Types<uint8_t>>;
 using Integers =
     AnyOf<Types<int8_t>, Types<int16_t>, Types<int32_t>, Types<int64_t>, Types<uint8_t>>;

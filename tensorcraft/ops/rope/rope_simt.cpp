@@ -11,8 +11,7 @@ namespace {
 using simt::AnyOf, simt::Types, simt::concat, simt::list;
 
 // Types of x and of the caches; without caches it is that of x.
-using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
-                  Types<bf16, float>>;
+using All = simt::FloatsAndWider;
 using Same = AnyOf<Types<float, float>, Types<bf16, bf16>>;
 
 constexpr std::array kNaive{Config{.style = Style::half, .nested = 1},

@@ -9,7 +9,7 @@ namespace tensorcraft::kernel::scatter {
 namespace {
 
 using simt::AnyOf, simt::Types, simt::concat, simt::list;
-using Bits = AnyOf<Types<uint8_t>, Types<int16_t>, Types<int32_t>, Types<int64_t>>;
+using simt::Bits;
 using Numbers = AnyOf<Types<float>, Types<f16>, Types<bf16>, Types<int32_t>, Types<int64_t>>;
 
 // 64 bits count fewer elements too.

@@ -14,9 +14,7 @@ namespace {
 
 using simt::AnyOf, simt::Types, simt::concat, simt::list;
 
-using Float = AnyOf<Types<float>>;
-using Bf16 = AnyOf<Types<bf16>>;
-using Halves = AnyOf<Types<f16>, Types<bf16>>;
+using simt::Bf16, simt::Float, simt::Halves;
 using Two = AnyOf<Types<float>, Types<bf16>>;
 
 constexpr Config with(Config config, Form form, Mask mask = Mask::none) {

@@ -10,7 +10,6 @@
 // How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::topk {
 
-struct Given {};  // Params say everything
 using Choice = op::Choice<Config>;
 
 inline constexpr int64_t kMaxWarpRow = 512;
@@ -40,17 +39,17 @@ inline std::string_view rows_refusal(const Params& p) {
   return p.rows > op::kMaxBlocks ? "needs fewer than 2^31 rows" : "";
 }
 
-inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+inline Choice naive(const Params& p, const op::NoGiven&, const op::Gpu&) {
   if (const auto why = rows_refusal(p); !why.empty()) return op::refuse(why);
   return start(p, {.threads = 128}, div_ceil(p.rows, int64_t(128)));
 }
 
-inline Choice block(const Params& p, const Given&, const op::Gpu&) {
+inline Choice block(const Params& p, const op::NoGiven&, const op::Gpu&) {
   if (const auto why = rows_refusal(p); !why.empty()) return op::refuse(why);
   return start(p, {.threads = 256}, p.rows);
 }
 
-inline Choice warp(const Params& p, const Given&, const op::Gpu&) {
+inline Choice warp(const Params& p, const op::NoGiven&, const op::Gpu&) {
   constexpr int kThreads = 128;
   if (p.cols > kMaxWarpRow) return op::refuse("needs at most 512 elements along the axis");
   if (const auto why = rows_refusal(p); !why.empty()) return op::refuse(why);
@@ -59,7 +58,7 @@ inline Choice warp(const Params& p, const Given&, const op::Gpu&) {
                div_ceil(p.rows, int64_t(kThreads / 32)));
 }
 
-inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+inline constexpr op::Rung<Params, op::NoGiven, Config> kRungs[] = {
     {.name = "warp",
      .file = "02_warp.cuh",
      .idea = "the row in the registers of a warp, k times the largest by shuffles",

@@ -31,7 +31,9 @@ Params params(const Problem& q) {
   return p;
 }
 
-op::RungCall<Params, Given> rung_call(const Problem& q) { return {params(q), {}, {q.x.dtype()}}; }
+op::RungCall<Params, op::NoGiven> rung_call(const Problem& q) {
+  return {params(q), {}, {q.x.dtype()}};
+}
 
 const op::HostVariant<Problem> kHost[] = {
     {.name = "cpu", .idea = "rows over all cores, the best kept sorted", .run = cpu},

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <string>
+
+namespace tensorcraft::kernels {
+
+// What the exception says that a call throws.
+template <class Exception>
+std::string text_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  return "no such exception";
+}
+
+}  // namespace tensorcraft::kernels
