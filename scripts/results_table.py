@@ -70,7 +70,9 @@ def plain(text):
 
 
 def us(row):
-    return f"{row['median_us']:.4g}" if row and not row.get("error") else "n/a"
+    if not row or row.get("error"):
+        return "n/a"
+    return f"{row['median_us']:,.0f}" if row["median_us"] >= 1e4 else f"{row['median_us']:.4g}"
 
 
 def product_shape(shapes, options):

@@ -24,17 +24,21 @@ const unique = (values) => [...new Set(values)];
 const isOurs = (row) => row.candidate === "tensorcraft";
 const nameOf = (row) => row.variant || row.candidate;
 
+const productShape = (shapes, options) => {
+  if (shapes.map((shape) => shape.length).join() !== "2,2") return "";
+  const [[m, k], b] = shapes;
+  return `${m}x${options.includes("transpose_b=true") ? b[0] : b[1]}x${k}`;
+};
+const headsShape = (shapes) =>
+  shapes[0].length === 4 && unique(shapes.map((shape) => shape.join())).length === 1
+    ? shapes[0].map((size, i) => "bhsd"[i] + size).join(" ")
+    : "";
+
 // A shape as one writes it: a product is m x n x k, attention of equal shapes b h s d.
+const AS_WRITTEN = new Map([["gemm", productShape], ["attention", headsShape]]);
 const shortShape = (c) => {
-  const shapes = (c.shape || "").split(" ").map((shape) => shape.split("x"));
-  const sizes = shapes.map((shape) => shape.length).join();
-  if (c.op === "gemm" && sizes === "2,2") {
-    const [[m, k], b] = shapes;
-    return `${m}x${c.options.includes("transpose_b=true") ? b[0] : b[1]}x${k}`;
-  }
-  if (c.op === "attention" && sizes === "4,4,4" && unique(c.shape.split(" ")).length === 1)
-    return shapes[0].map((size, i) => "bhsd"[i] + size).join(" ");
-  return c.shape;
+  const shapes = c.shape.split(" ").map((shape) => shape.split("x"));
+  return (AS_WRITTEN.has(c.op) && AS_WRITTEN.get(c.op)(shapes, c.options)) || c.shape;
 };
 
 // Names the cases of a file by what tells them apart; bench puts the options into most names itself.
