@@ -1,4 +1,4 @@
-"""The CPU rows beside NumPy, and MiniLM beside sentence-transformers where that is installed.
+"""The CPU variants beside NumPy, and MiniLM beside sentence-transformers where that is installed.
 
 python benchmarks/cpu_figures.py FOLDER       writes FOLDER/cpu_operators.json
 """
