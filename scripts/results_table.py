@@ -278,19 +278,15 @@ def two_digits(ratio):
 
 
 TOO_FAR = 0.5  # of its roof: what is below needs a reason
+ON_CPU = "cpu "  # before the name of an operator in reasons.json
 
 
 class Standing:
-    """How an operator stands: all its cases, of one dtype where operations limit it."""
+    """How an operator stands: parts of its roofs, and ratios to the fastest peer of each case."""
 
-    def __init__(self, name, cases):
-        self.name, self.cases = name, cases
-        # What a launch takes hides the roof in calls so small that a graph had to time them.
-        roofs = [c.ours["floor_us"] / c.ours["median_us"] for c in cases if c.ours and c.timing == "events"]
-        self.roofs = [r for r in roofs if r > 0]
-        rivals = [[r for peer, r in c.ratios.items() if peer != "copy"] for c in cases]
-        self.rivals = [min(r) for r in rivals if r]
-        self.lost = sum(r < 1 for r in self.rivals)
+    def __init__(self, name, roofs, rivals, cases=()):
+        self.name, self.roofs, self.rivals, self.cases = name, roofs, rivals, cases
+        self.lost = sum(r < 1 for r in rivals)
 
     def needs_reason(self):
         return self.lost > 0 or any(r < TOO_FAR for r in self.roofs)
@@ -300,8 +296,17 @@ class Standing:
             return f"{two_digits(mean(ratios))} ({two_digits(min(ratios))})" if ratios else "not measured"
 
         slower = f"{self.lost} of {len(self.rivals)}" if self.rivals else ""
-        return {"operator": self.name, "of its roof": spread(self.roofs), "of the fastest peer": spread(self.rivals),
-                "slower in": slower, "why": reasons.get(self.name, "")}  # fmt: skip
+        on_cpu = self.name.startswith(ON_CPU)
+        roof = {} if on_cpu else {"of its roof": spread(self.roofs)}
+        rest = {"of the fastest peer": spread(self.rivals), "slower in": slower, "why": reasons.get(self.name, "")}
+        return {"operator": self.name.removeprefix(ON_CPU)} | roof | rest
+
+
+def standing(name, cases):
+    # What a launch takes hides the roof in calls so small that a graph had to time them.
+    roofs = [c.ours["floor_us"] / c.ours["median_us"] for c in cases if c.ours and c.timing == "events"]
+    rivals = [[r for peer, r in c.ratios.items() if peer != "copy"] for c in cases]
+    return Standing(name, [r for r in roofs if r > 0], [min(r) for r in rivals if r], cases)
 
 
 def standings(found):
@@ -314,17 +319,32 @@ def standings(found):
     for op, cases in by_op.items():
         if any(c.computes(device) for c, device in cases):
             for dtype in dict.fromkeys(c.first["dtype"] for c, _ in cases):
-                yield Standing(f"{op} {dtype}", [c for c, _ in cases if c.first["dtype"] == dtype])
+                yield standing(f"{op} {dtype}", [c for c, _ in cases if c.first["dtype"] == dtype])
         else:
-            yield Standing(op, [c for c, _ in cases])
+            yield standing(op, [c for c, _ in cases])
+
+
+def host_standings(found):
+    """Of files whose rows have one peer each, and no GPU."""
+    by_op = {}
+    for document in found.values():
+        for row in document.get("rows", []):
+            if {"name", "peer", "ratio"} <= row.keys() and "gpu" not in document["machine"]:
+                by_op.setdefault(row["name"].split(" ")[0], []).append(row["ratio"])
+    return [Standing(ON_CPU + op, [], ratios) for op, ratios in by_op.items()]
 
 
 def summary_lines(found, reasons):
     gpus = dict.fromkeys(
         d["machine"]["gpu"] for d in found.values() if d.get("schema") == 1 and "gpu" in d.get("machine", {})
     )
-    rows = [s.row(reasons) for s in standings(found)]
-    return [f"On {', '.join(map(plain, gpus))}:", "", *tables_of(rows, plain), ""] if rows else []
+    rows = [s.row(reasons) for s in sorted(standings(found), key=lambda s: not s.needs_reason())]
+    lines = [f"On {', '.join(map(plain, gpus))}:", "", *tables_of(rows, plain), ""] if rows else []
+    hosts = host_standings(found)
+    won = ", ".join(s.name.removeprefix(ON_CPU) for s in hosts if not s.needs_reason())
+    lost = [s.row(reasons) for s in hosts if s.needs_reason()]
+    lines += [f"On a CPU no peer is faster for {won}." if won else "On a CPU:", ""] if hosts else []
+    return lines + ([*tables_of(lost, plain), ""] if lost else [])
 
 
 def ladder_of(found, op):
@@ -336,14 +356,20 @@ def ladder_of(found, op):
     return sorted(rungs.items(), key=lambda rung: -rung[1]["us"]), beside
 
 
+def rate(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def ladder_lines(found, op):
     rungs, beside = ladder_of(found, op)
+    document = next(d for d in found.values() if beside.first in d["rows"])
+    computes = beside.computes(document["device"])
+    amount, unit = (beside.first["flops"] * 1e-6, "TFLOPS") if computes else (beside.first["bytes"] * 1e-3, "GB/s")
     slowest = rungs[0][1]["us"]
     rows, below = [], None
     for name, row in rungs:
         gain = {"of the one above": f"{below / row['us']:.2f}" if below else "", "of the first": f"{slowest / row['us']:.3g}"}
-        rate = f"{beside.first['flops'] / row['us'] * 1e-6:.3g}"
-        rows.append({"rung": f"`{name}`", "us": us({"median_us": row["us"]}), "TFLOPS": rate} | gain)
+        rows.append({"rung": f"`{name}`", "us": us({"median_us": row["us"]}), unit: rate(amount / row["us"])} | gain)
         below = row["us"]
     nsight = found["nsight.json"]
     note = f"{nsight['machine']['gpu']}, {short_case(beside.first)}: {nsight['method']}. The last columns are times as fast."

@@ -174,7 +174,8 @@ MEASURED = results_table.documents(results_table.RESULTS)
 
 def test_an_operator_that_loses_says_why_and_types_no_figure():
     reasons = json.loads(results_table.REASONS.read_text())
-    assert reasons.keys() == {s.name for s in results_table.standings(MEASURED) if s.needs_reason()}
+    everything = [*results_table.standings(MEASURED), *results_table.host_standings(MEASURED)]
+    assert reasons.keys() == {s.name for s in everything if s.needs_reason()}
     for reason in reasons.values():
         assert reason.endswith(".") and not check_budgets.TYPED_RATIO.search(reason)
 
@@ -223,6 +224,20 @@ def test_a_rate_below_half_of_the_roof_needs_a_reason_without_any_peer():
 def test_operations_are_not_compared_with_a_copy():
     lines = results_table.sections({"a.json": json.loads(MADE_UP.read_text())}, "gemm")
     assert not any("copy |" in line for line in lines)
+
+
+@pytest.mark.parametrize("op, unit", [("softmax", "GB/s"), ("rms_norm", "GB/s"), ("gemm", "TFLOPS")])
+def test_a_ladder_goes_up_from_naive_in_what_limits_it(op, unit):
+    head, _, *lines = results_table.ladder_lines(MEASURED, op)
+    assert head.startswith(f"| rung | us | {unit} |") and lines[0].startswith("| `naive` |")
+    times = [float(line.split(" | ")[1].replace(",", "")) for line in lines if line.startswith("| `")]
+    assert len(times) >= 5 and times == sorted(times, reverse=True)
+
+
+def test_a_peer_on_a_cpu_is_in_the_summary():
+    document = {"title": "t", "machine": {}, "rows": [{"name": "add 4x4", "peer": "numpy", "ratio": r} for r in (2.0, 0.5)]}
+    lines = results_table.summary_lines({"a.json": document}, {"cpu add": "Slow."})
+    assert "| add | 1.00 (0.50) | 1 of 2 | Slow. |" in lines
 
 
 def test_the_ladder_is_drawn_and_tabled_from_one_case():
