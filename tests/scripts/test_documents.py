@@ -99,6 +99,15 @@ def test_rungs_with_barriers_say_how_many():
     assert without == []
 
 
+def test_what_was_tried_stands_in_the_notebook_at_the_end_of_a_page():
+    """Who reads a page from its top learns the present, not its history."""
+    history = re.compile(r"\bpredicted\b|to be measured|\btried\b|was learned", re.IGNORECASE)
+    for page in sorted((Path(__file__).parents[2] / "tensorcraft" / "ops").glob("*/README.md")):
+        now, _, notebook = page.read_text().partition("\n## Notebook\n")
+        assert not history.search(now), f"{page.parent.name}: {history.search(now)[0]}"
+        assert "\n## " not in notebook, f"{page.parent.name}: a section follows the notebook"
+
+
 def test_results_become_tables(tmp_path):
     rows = [{"name": "gemm", "ms": 1.23456, "p10_ms": 1.0}, {"name": "gemm ladder", "variant": "naive"}, {"name": "add", "ms": 2.0}]
     document = {"title": "Products", "machine": {"gpu": "a GPU"}, "seed": 1, "rows": rows}
