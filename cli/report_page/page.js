@@ -29,7 +29,7 @@ const runOf = (file) => {
   const where = file.device.name || file.machine.gpu || file.machine.processor;
   const known = SHORT_FACTS.filter((key) => file.machine[key] !== undefined);
   const words = known.map((key) => `${key.replaceAll("_", " ")} ${file.machine[key]}`);
-  return [where, ...words].filter((word) => word).join(", ");
+  return [where, ...words, file.file].filter((word) => word).join(", ");
 };
 
 const peersOf = (cases) => {
@@ -117,7 +117,7 @@ const meanCell = (g) => {
 
 const geomeanTable = (file, place) => {
   if (!file.geomeans.length) return null;
-  const peers = unique(file.geomeans.map((g) => g.peer));
+  const peers = unique(file.geomeans.map((g) => g.peer)).sort((a, b) => (a === "copy") - (b === "copy")); // a bound comes last
   const ops = unique(file.geomeans.map((g) => g.op));
   return tableOf(
     `${place}-geomeans`,
@@ -206,7 +206,8 @@ const fileSection = (file, place, alone) => {
   document.getElementById("results").append(section);
   if (chart.draw) chart.draw(); // only now is its width known
   const links = ops.map((op, i) => html("li", {}, html("a", { href: `#${place}-op${i}` }, op)));
-  return html("li", {}, html("a", { href: `#${place}` }, alone ? "In short" : file.title), html("ul", {}, ...links));
+  const name = alone ? "In short" : `${file.title} (${file.file.split("/").pop()})`;
+  return html("li", {}, html("a", { href: `#${place}` }, name), html("ul", {}, ...links));
 };
 
 const files = JSON.parse(document.getElementById("data").textContent);
