@@ -117,7 +117,7 @@ def stack(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any 
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """`x` in parts along an axis, as views of its memory: nothing is copied.
 
-    A number of sections must divide the axis; indices say in front of which element to cut, as NumPy's do.
+    A number of sections must divide the axis; indices say before which element to cut, as NumPy's do.
     """
     whole = asarray(x) if isinstance(x, (list, tuple)) else x
     shape = tuple(native.from_any(whole).shape)

@@ -166,12 +166,12 @@ DoctorCheck check_onednn(Patient&) {
   if (library.unavailable_reason.empty())
     return {"oneDNN", CheckResult::pass, library.version_text, ""};
   return {"oneDNN", CheckResult::warn,
-          "products on the CPU take the slower row: " +
+          "products on the CPU take the slower variant: " +
               library.unavailable_reason.substr(0, library.unavailable_reason.find_first_of(";\n")),
           kFix};
 #else
   return {"oneDNN", CheckResult::warn,
-          "this library was built without it: products on the CPU take the slower row",
+          "this library was built without it: products on the CPU take the slower variant",
           std::string(kFix) + ", and build the library with onednn-devel-cpu-gomp installed"};
 #endif
 }

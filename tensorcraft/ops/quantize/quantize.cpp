@@ -201,7 +201,7 @@ const op::Definition<Problem, Options> kQuantize{
         "given "
         "scales infinities saturate. Scales are float32: [] for a tensor, x.shape[:-1] + [1] for "
         "tokens, x.shape[:-1] + [blocks] for blocks, or in columns [blocks, rows rounded up to 4], "
-        "0 behind the last row.",
+        "0 after the last row.",
     .inputs = {{"x", "what is quantised; any strides"}},
     .options = {op::positional(
                     op::option("dtype", &Options::dtype, "float8_e4m3fn, float8_e5m2 or int8")),
