@@ -59,8 +59,8 @@ struct Params {
   int32_t index_bytes;    // 4 or 8
   int32_t is_in_place;    // out is x
   int32_t is_axis_inner;  // neighbours in memory lie on one line
-  // A tile has 2^log2_lines lines of 2^log2_places places. claimed: a block has one; panels: it is a
-  // panel, whose lines are whole.
+  // A tile has 2^log2_lines lines of 2^log2_places places. claimed: a block has one; panels: it is
+  // a panel, whose lines are whole.
   int32_t log2_lines, log2_places;
   uint32_t axis_tiles;  // claimed: of one line
   // panels: how many there are, and the blocks of one that claim its places and that write them

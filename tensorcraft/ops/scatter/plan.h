@@ -144,8 +144,8 @@ inline void choose_panels(Params& p, const Given& given, const op::Gpu&) {
   const int threads = kThreads, unit = threads * kUnitsOfThread * vector_of(p, given);
   const int least = p.is_axis_inner ? 0 : 5, most = log2_ceil(threads);
   p.log2_places = log2_ceil(p.size);
-  p.log2_lines = std::min(log2_ceil(p.num_lines),
-                          std::clamp(kLog2PanelEntries - p.log2_places, least, most));
+  p.log2_lines =
+      std::min(log2_ceil(p.num_lines), std::clamp(kLog2PanelEntries - p.log2_places, least, most));
   const int64_t lines = int64_t(1) << p.log2_lines, entries = lines << p.log2_places;
   const int64_t updates = p.is_axis_inner ? p.num_updates : p.num_updates * lines;
   p.panels = uint32_t(div_ceil(p.num_lines, lines));
@@ -175,9 +175,8 @@ inline Choice panels(const Params& whole, const Given& given, const op::Gpu& gpu
     return op::refuse("the claims of neighbouring lines take more than 128 MiB");
   const int64_t blocks = (int64_t(p.claiming_blocks) + p.writing_blocks) * p.panels;
   if (blocks >= kTooMany) return op::refuse("31 bits must count blocks");
-  const op::Start<Config> start{{.threads = kThreads, .vector = vector_of(p, given)},
-                                blocks,
-                                kBlocksOfSm};
+  const op::Start<Config> start{
+      {.threads = kThreads, .vector = vector_of(p, given)}, blocks, kBlocksOfSm};
   choose_tile(p, given, gpu);
   if (p.axis_tiles <= kFewTiles)
     return {start, "a line has few tiles, and each reads the indices but once"};
