@@ -48,8 +48,8 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-constexpr ConfigField kFields[] = {{"threads"}, {"group"}, {"vector"},
-                                   {"slots"},   {"whole"}, {"nested"}};
+constexpr ConfigField kFields[] = {{"threads"}, {"group"},   {"vector"}, {"slots"},
+                                   {"whole"},   {"cluster"}, {"nested"}};
 
 op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   const int64_t cols = q.x.shape(q.axis);
