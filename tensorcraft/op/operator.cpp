@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/cuda/stream_counter.hpp"
 #include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/runtime/memory/workspace.hpp"
 
@@ -31,10 +32,9 @@ void check_output(std::string_view op, const NamedTensors::Entry& out, const Nam
     fail(ErrorKind::value, op, ": ", out.name, ": elements of ", *out.view,
          " share memory; give a tensor with memory for each element");
   for (const auto& input : inputs.entries()) {
-    if (!may_overlap(*out.view, *input.view)) continue;
     if (in_place && same_view(*out.view, *input.view)) continue;
-    fail(ErrorKind::value, op, ": ", out.name, " overlaps the memory of ", input.name,
-         in_place ? "; they must be the same tensor or apart" : "; give it memory of its own");
+    check_apart(op, out.name, *out.view, input.name, *input.view,
+                in_place ? "they must be the same tensor or apart" : "give it memory of its own");
   }
 }
 
@@ -74,9 +74,7 @@ void check_tensors(std::string_view op, const NamedTensors& outputs, const Named
   for (size_t i = 0; i < all.size(); ++i) {
     check_output(op, all[i], inputs, in_place);
     for (size_t j = 0; j < i; ++j)
-      if (may_overlap(*all[i].view, *all[j].view))
-        fail(ErrorKind::value, op, ": ", all[i].name, " overlaps the memory of ", all[j].name,
-             "; give it memory of its own");
+      check_apart(op, all[i].name, *all[i].view, all[j].name, *all[j].view);
   }
 }
 

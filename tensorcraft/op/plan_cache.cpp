@@ -107,12 +107,13 @@ void RememberedCall::find_addresses(const CallKey& key, const Plan& shifted) {
   is_repeatable_ = true;
 }
 
-// Is everything that is written apart from all else, or at the very address it was checked with?
+// Is everything that is written apart from all else, or as far from it as it was checked with? (The
+// halves of one buffer may lie across each other.)
 bool RememberedCall::is_apart(const CallKey& key) const {
   for (size_t out = 0; out < num_outputs_; ++out)
     for (size_t i = 0; i < key.num_tensors(); ++i) {
-      if (key.group(i) == key.group(out)) continue;
       const auto distance = int64_t(key.address(i) - key.address(out));
+      if (distance == int64_t(addresses_[i] - addresses_[out])) continue;
       if (ranges_[out].begin < distance + ranges_[i].end &&
           distance + ranges_[i].begin < ranges_[out].end)
         return false;

@@ -152,14 +152,11 @@ std::optional<TensorView> check_positions(const TensorView& x, const RopeOptions
 }
 
 // Tokens are rotated in any order, so an output may only be the tensor that it is the rotation of.
-// A question about a call (explain) has no memory: address null.
 void check_apart(
     std::string_view name, const TensorView& out,
     std::initializer_list<std::pair<std::string_view, const std::optional<TensorView>*>> others) {
   for (const auto& [other, view] : others)
-    if (*view && out.data() && may_overlap(out, **view))
-      fail(ErrorKind::value, kName, ": ", name, " overlaps the memory of ", other,
-           "; give it memory of its own");
+    if (*view) op::check_apart(kName, name, out, other, **view);
 }
 
 Problem check(const op::Call<RopeOptions>& call) {
