@@ -309,6 +309,7 @@ std::string to_string(const Explanation& e) {
   constexpr const char* kWhich[] = {"kernel", "then a second kernel", "then a third kernel",
                                     "then a fourth kernel"};
   for (size_t i = 0; i < e.kernels.size(); ++i) write(out, kWhich[i], e.kernels[i]);
+  if (!e.sizes.empty()) out << "sizes: " << e.sizes << '\n';
   out << "work: " << scaled(e.cost.bytes) << "B, " << scaled(e.cost.flops) << "FLOP\n";
   if (e.floor_us > 0) out << "floor: " << e.floor_us << " us\n";
   return std::move(out).str();

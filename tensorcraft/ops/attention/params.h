@@ -47,11 +47,11 @@ TC_HOST_DEVICE int visible_keys(const Params& p, int b) {
   return n < 0 ? 0 : n < p.seq_k ? n : p.seq_k;
 }
 
-// Keys [0, limit) are what query i sees of `keys` visible ones. Causal is aligned to the end: the
-// last query sees the last key.
+// Keys [0, limit) are what query i sees of `keys` visible ones. Causal is aligned to the end of
+// those in use: the last query sees the last of them.
 TC_HOST_DEVICE int key_limit(const Params& p, int keys, int i) {
   if (!p.causal) return keys;
-  const int end = i + p.seq_k - p.seq_q + 1;
+  const int end = keys - p.seq_q + i + 1;
   return end < 0 ? 0 : end < keys ? end : keys;
 }
 
