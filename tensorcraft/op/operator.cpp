@@ -54,6 +54,22 @@ void check_memory(std::string_view op, const NamedTensors& tensors) {
 
 }  // namespace
 
+std::vector<DType> argument_dtypes(const Description& op, std::string_view argument) {
+  for (const auto* parameters : {&op.inputs, &op.options})
+    for (const Parameter& p : *parameters) {
+      if (p.name != argument) continue;
+      std::vector<DType> named;
+      for (size_t at = 0; at < p.doc.size();) {
+        const size_t end = std::min(p.doc.find_first_of(" ,.;:()[]", at), p.doc.size());
+        if (const auto dtype = parse_dtype(p.doc.substr(at, end - at))) named.push_back(*dtype);
+        at = end + 1;
+      }
+      if (named.empty() && &p == op.inputs.data()) return op.dtypes;
+      return named;
+    }
+  return {};
+}
+
 void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs) {
   const Device device = (inputs.entries().empty() ? outputs : inputs).entries()[0].view->device();
   for (const NamedTensors* tensors : {&inputs, &outputs})

@@ -36,6 +36,10 @@ struct Description {
   std::vector<VariantInfo> variants;
 };
 
+// The dtypes that the documentation of an argument names; if it names none, those of the operator
+// for its first input, and nothing for others.
+std::vector<DType> argument_dtypes(const Description& op, std::string_view argument);
+
 // A call whose types are known only at run time. `inputs` and `options` follow the description;
 // outputs beyond the first are optional and follow `outputs`. variant empty: choose.
 struct Arguments {

@@ -86,7 +86,7 @@ RememberedCall::RememberedCall(const CallKey& key, size_t num_outputs, std::stri
                                const Plan& plan)
     : words_(key.words()), num_outputs_(num_outputs), variant_(variant), plan_(plan) {
   for (size_t i = 0; i < key.num_tensors(); ++i) {
-    addresses_[i] = key.address(i);
+    checked_[i] = addresses_[i] = key.address(i);
     ranges_[i] = byte_range(key.tensor(i));
   }
 }
@@ -113,7 +113,7 @@ bool RememberedCall::is_apart(const CallKey& key) const {
   for (size_t out = 0; out < num_outputs_; ++out)
     for (size_t i = 0; i < key.num_tensors(); ++i) {
       const auto distance = int64_t(key.address(i) - key.address(out));
-      if (distance == int64_t(addresses_[i] - addresses_[out])) continue;
+      if (distance == int64_t(checked_[i] - checked_[out])) continue;
       if (ranges_[out].begin < distance + ranges_[i].end &&
           distance + ranges_[i].begin < ranges_[out].end)
         return false;

@@ -132,14 +132,15 @@ TEST_F(OverlapOfSlices, OfViewsWithoutMemoryOrElementsOrOnTwoDevicesAreApart) {
 }
 
 TEST(Overlap, IsNotKnownIfStridesInterleaveInTooManyWays) {
-  // Sums of many steps that have no common divisor: whether one has a given value is a search.
-  const auto knot = [](int64_t byte) {
-    return view_at(byte, DType::int8, {9, 9, 9, 9, 9, 9, 9, 9},
-                   {10007, 10009, 10037, 10039, 10061, 10067, 10069, 10079});
-  };
-  const Overlap overlap = overlap_of(knot(0), knot(5003));
-  EXPECT_NE(overlap, Overlap::certain);
-  EXPECT_TRUE(may_overlap(knot(0), knot(5003)));
+  // Sixteen of these odd steps lead to even distances from each other, so no sum is one beyond the
+  // sixteen smallest ones; but there are many sums to try.
+  const TensorView knot = view_at(0, DType::int8, {5, 5, 5, 5, 5, 5, 5, 5},
+                                  {1007, 1009, 1013, 1019, 1021, 1031, 1033, 1039});
+  const TensorView element = view_at(16 * 1007 + 1, DType::int8, {1}, {1});
+  EXPECT_EQ(overlap_of(knot, element), Overlap::maybe);
+  EXPECT_TRUE(may_overlap(knot, element));
+  const TensorView reached = view_at(16 * 1007 + 2, DType::int8, {1}, {1});
+  EXPECT_NE(overlap_of(knot, reached), Overlap::none);
 }
 
 TEST(Overlap, RangesAreTheBytesFromTheAddressOn) {

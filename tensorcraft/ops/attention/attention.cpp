@@ -85,7 +85,9 @@ void check_tensors(const op::Call<AttentionOptions>& call) {
   match(call.in(2), "v", heads_k, seq_k);
   match(call.out(), "out", heads, seq_q);
   if (const auto& lengths = call.options.key_lengths)
-    TensorMatcher({batch}).with_dtype(DType::int32).verify(*lengths, "attention", "key_lengths");
+    TensorMatcher({batch})
+        .with_dtype({DType::int32, DType::int64})
+        .verify(*lengths, "attention", "key_lengths");
   if (const auto& lse = call.options.lse)
     TensorMatcher({batch, heads, seq_q})
         .with_dtype(DType::float32)
@@ -119,7 +121,7 @@ Problem check(const op::Call<AttentionOptions>& call) {
                  .v = v.data(),
                  .out = out.data(),
                  .lse = o.lse ? o.lse->data_as<float>() : nullptr,
-                 .key_lengths = o.key_lengths ? o.key_lengths->data_as<int32_t>() : nullptr,
+                 .key_lengths = o.key_lengths ? o.key_lengths->data() : nullptr,
                  .q_strides = strides_of(q, axes),
                  .k_strides = strides_of(k, axes),
                  .v_strides = strides_of(v, axes),
@@ -131,6 +133,7 @@ Problem check(const op::Call<AttentionOptions>& call) {
                  .seq_k = int32_t(k.shape(axes.row)),
                  .head_dim = int32_t(q.shape(3)),
                  .causal = o.causal,
+                 .wide_lengths = o.key_lengths && o.key_lengths->dtype() == DType::int64,
                  .scale = scale};
   return {p, q.dtype()};
 }
@@ -148,8 +151,8 @@ op::Cost cost(const Problem& q) {
 
 std::string sizes(const Problem& q) {
   const Params& p = q.params;
-  return join("batch ", p.batch, ", heads ", p.heads, " that share ", p.heads / p.group,
-              " of keys, seq_q ", p.seq_q, ", seq_k ", p.seq_k, ", head_dim ", p.head_dim);
+  return join("batch ", p.batch, ", heads ", p.heads, ", seq_q ", p.seq_q, ", heads_k ",
+              p.heads / p.group, ", seq_k ", p.seq_k, ", head_dim ", p.head_dim);
 }
 
 using Options = AttentionOptions;
@@ -174,8 +177,10 @@ const op::Definition<Problem, Options> kDefinition{
     .options = {op::positional(
                     op::option("scale", &Options::scale, "of q k^T; None: 1 / sqrt(head_dim)")),
                 op::option("causal", &Options::causal, "hide the keys after each query"),
-                op::option("key_lengths", &Options::key_lengths,
-                           "int32 (batch,): the first keys that are in use; negative counts as 0"),
+                op::option(
+                    "key_lengths", &Options::key_lengths,
+                    "int32 or int64 (batch,): how many keys are in use, the first ones; negative "
+                    "counts as 0"),
                 op::option("layout", &Options::layout, "order of the dimensions"),
                 op::option("return_lse", &Options::return_lse,
                            "return (out, lse) with the logarithm of each row's sum")},

@@ -15,7 +15,8 @@ enum class AttentionLayout : int { bhsd, bshd };
 struct AttentionOptions {
   std::optional<float> scale = {};  // of q k^T; 1 / sqrt(head_dim) if not given
   bool causal = false;  // query i sees keys j <= i + keys - seq_q; keys: seq_k, or key_lengths[b]
-  std::optional<TensorView> key_lengths = {};      // int32 [batch]: keys in use, the first ones
+  // int32 or int64 [batch], contiguous: keys in use, the first ones
+  std::optional<TensorView> key_lengths = {};
   AttentionLayout layout = AttentionLayout::bhsd;  // of q, k, v and out
   bool return_lse = false;                         // the allocating form computes lse too
   std::optional<TensorView> lse =
