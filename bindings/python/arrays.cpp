@@ -4,6 +4,7 @@
 #include "arguments.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/ops/all.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -13,6 +14,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tensorcraft::python {
 namespace {
@@ -81,13 +83,24 @@ std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes) {
   }
 }
 
+// How to convert to what an argument takes, as far as that is known.
+std::string advice(std::string_view op, std::string_view name) {
+  std::vector<DType> takes;
+  for (const op::Operator* o : operators())
+    if (o->description().name == op) takes = op::argument_dtypes(o->description(), name);
+  const bool takes_floats = takes.empty() || std::ranges::count(takes, DType::float32) > 0;
+  const DType target = takes_floats ? DType::float32 : takes[0];
+  const std::string other = takes_floats || takes.size() < 2 ? "" : join(" or ", takes[1]);
+  return join("convert it with .astype() to what ", op, " takes, such as ", target, other,
+              "; tc.asarray(", name, ", dtype=tc.", target, ") does too");
+}
+
 [[noreturn]] void refuse_dtype(nb::handle object, std::string_view op, std::string_view name) {
   const nb::object text = as_text(object.attr("dtype"));
   const std::string_view dtype = to_text(text, "dtype");
   const std::string fix =
       dtype == "float64"
-          ? join("convert it with .astype() to what ", op, " takes, such as float32; tc.asarray(",
-                 name, ", dtype=tc.float32) does too")
+          ? advice(op, name)
           : "the dtypes are float32, float16, int8, int16, int32, int64, uint8 and bool in the "
             "machine's byte order, and bfloat16 and float8 in a tc.Tensor";
   fail(ErrorKind::type, op, ": ", name, ": dtype ", dtype, " is not supported; ", fix);

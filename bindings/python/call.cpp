@@ -9,6 +9,7 @@
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/permute/permute.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -56,6 +57,19 @@ class Call {
     for (const auto& [option, array] : tensor_options_) options_[option] = arrays_[array].view;
   }
 
+  // In place, an operand that lies across the output is read as it was before: copied first, as
+  // NumPy does.
+  void keep_operands(const TensorView& out) {
+    const auto is_out = [&](const TensorView& t) {
+      return t.data() == out.data() && t.dtype() == out.dtype() && t.shape() == out.shape() &&
+             t.strides() == out.strides();
+    };
+    if (description_.group != "elementwise" || std::ranges::none_of(inputs_, is_out)) return;
+    for (TensorView& in : inputs_)
+      if (!is_out(in) && may_overlap(in, out))
+        in = copies_.emplace_back(tensorcraft::copy(in, {.stream = stream_}));
+  }
+
   std::string_view name() const { return description_.name; }
   Device device() const { return device_; }
   StreamRef stream() const { return stream_; }
@@ -99,7 +113,10 @@ class Call {
     }
     if (arrays_.empty() || arrays_.size() > description_.inputs.size())
       fail(ErrorKind::value, name(), ": takes 1 to ", description_.inputs.size(),
-           " arrays as keyword arguments, got ", arrays_.size());
+           " arrays as keyword arguments, got ", arrays_.size(),
+           arrays_.empty() ? "; out, stream, variant, device and the options of the operator are "
+                             "its own keywords: call an array something else"
+                           : "");
     options_[i] = op::NamedValues(named_values_);
   }
 
@@ -250,6 +267,7 @@ class Call {
   nb::handle given_stream_;
   std::vector<ArrayArgument> arrays_;
   std::vector<TensorView> inputs_;
+  std::vector<Tensor> copies_;
   std::vector<op::Value> options_;
   std::vector<op::NamedValue> named_values_;
   std::vector<std::pair<size_t, size_t>> tensor_options_;  // option, array
@@ -386,7 +404,7 @@ std::string_view variant_text(nb::handle variant) {
 nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle out,
                 nb::handle stream, nb::handle variant, nb::handle device) {
   const op::Operator& op = operator_at(index);
-  const Call call(op, inputs, options, stream, device);
+  Call call(op, inputs, options, stream, device);
   const op::Arguments arguments = call.arguments(variant_text(variant));
   std::vector<Output> outputs;
   if (!out.is_none()) outputs.push_back(given_output(call, out));
@@ -400,6 +418,7 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   for (const Output& o : outputs) views.push_back(o.view);
   {
     const nb::gil_scoped_release release;
+    if (!out.is_none()) call.keep_operands(views[0]);
     op.run(views, arguments);
     for (const Output& o : outputs)
       if (o.host) copy_bytes(*o.host, o.view, call.stream());

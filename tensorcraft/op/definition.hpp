@@ -100,6 +100,8 @@ struct Definition {
   Problem (*check)(const Call<Options>&);
   // The work. Null: every tensor is moved once, and each element of the first input takes one flop.
   Cost (*cost)(const Problem&) = nullptr;
+  // How the call's shapes are read, for explain. Null: they say it themselves.
+  std::string (*sizes)(const Problem&) = nullptr;
   Ladder<Problem> ladder = {};
   std::span<const HostVariant<Problem>> host = {};  // best first; at least one takes each problem
 };
@@ -396,6 +398,7 @@ class OperatorOf final : public Operator {
       if (c.accepted && wanted && suits && e.variant.empty()) e.variant = c.variant.name;
     }
     e.cost = def_.cost ? def_.cost(problem) : moving_cost(named_outputs, named_inputs);
+    if (def_.sizes) e.sizes = def_.sizes(problem);
     e.floor_us = floor_us(e.cost, device, a.inputs[0].dtype());
     return e;
   }

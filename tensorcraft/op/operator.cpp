@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/cuda/stream_counter.hpp"
 #include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/runtime/memory/workspace.hpp"
 
@@ -31,10 +32,9 @@ void check_output(std::string_view op, const NamedTensors::Entry& out, const Nam
     fail(ErrorKind::value, op, ": ", out.name, ": elements of ", *out.view,
          " share memory; give a tensor with memory for each element");
   for (const auto& input : inputs.entries()) {
-    if (!may_overlap(*out.view, *input.view)) continue;
     if (in_place && same_view(*out.view, *input.view)) continue;
-    fail(ErrorKind::value, op, ": ", out.name, " overlaps the memory of ", input.name,
-         in_place ? "; they must be the same tensor or apart" : "; give it memory of its own");
+    check_apart(op, out.name, *out.view, input.name, *input.view,
+                in_place ? "they must be the same tensor or apart" : "give it memory of its own");
   }
 }
 
@@ -53,6 +53,22 @@ void check_memory(std::string_view op, const NamedTensors& tensors) {
 }
 
 }  // namespace
+
+std::vector<DType> argument_dtypes(const Description& op, std::string_view argument) {
+  for (const auto* parameters : {&op.inputs, &op.options})
+    for (const Parameter& p : *parameters) {
+      if (p.name != argument) continue;
+      std::vector<DType> named;
+      for (size_t at = 0; at < p.doc.size();) {
+        const size_t end = std::min(p.doc.find_first_of(" ,.;:()[]", at), p.doc.size());
+        if (const auto dtype = parse_dtype(p.doc.substr(at, end - at))) named.push_back(*dtype);
+        at = end + 1;
+      }
+      if (named.empty() && &p == op.inputs.data()) return op.dtypes;
+      return named;
+    }
+  return {};
+}
 
 void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs) {
   const Device device = (inputs.entries().empty() ? outputs : inputs).entries()[0].view->device();
@@ -74,9 +90,7 @@ void check_tensors(std::string_view op, const NamedTensors& outputs, const Named
   for (size_t i = 0; i < all.size(); ++i) {
     check_output(op, all[i], inputs, in_place);
     for (size_t j = 0; j < i; ++j)
-      if (may_overlap(*all[i].view, *all[j].view))
-        fail(ErrorKind::value, op, ": ", all[i].name, " overlaps the memory of ", all[j].name,
-             "; give it memory of its own");
+      check_apart(op, all[i].name, *all[i].view, all[j].name, *all[j].view);
   }
 }
 
@@ -311,6 +325,7 @@ std::string to_string(const Explanation& e) {
   constexpr const char* kWhich[] = {"kernel", "then a second kernel", "then a third kernel",
                                     "then a fourth kernel"};
   for (size_t i = 0; i < e.kernels.size(); ++i) write(out, kWhich[i], e.kernels[i]);
+  if (!e.sizes.empty()) out << "sizes: " << e.sizes << '\n';
   out << "work: " << scaled(e.cost.bytes) << "B, " << scaled(e.cost.flops) << "FLOP\n";
   if (e.floor_us > 0) out << "floor: " << e.floor_us << " us\n";
   return std::move(out).str();

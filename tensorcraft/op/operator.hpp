@@ -36,6 +36,10 @@ struct Description {
   std::vector<VariantInfo> variants;
 };
 
+// The dtypes that the documentation of an argument names; if it names none, those of the operator
+// for its first input, and nothing for others.
+std::vector<DType> argument_dtypes(const Description& op, std::string_view argument);
+
 // A call whose types are known only at run time. `inputs` and `options` follow the description;
 // outputs beyond the first are optional and follow `outputs`. variant empty: choose.
 struct Arguments {
@@ -66,6 +70,8 @@ struct Explanation {
   double floor_us = 0;  // no variant can be faster on this device; 0 where the peak is unknown
   // Of the chosen variant, one for each step of its plan, once add_kernel_reports() ran.
   std::vector<KernelReport> kernels;
+  // How the operator reads the shapes, "heads 24, seq_q 4", if they alone do not say it.
+  std::string sizes;
 };
 // Compiles the kernels of what was chosen, if it has any, and adds what they take. Never fails.
 void add_kernel_reports(Explanation& e, const DeviceInfo& device);

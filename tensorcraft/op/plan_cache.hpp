@@ -110,6 +110,7 @@ class RememberedCall {
   size_t num_outputs_, num_slots_ = 0;
   std::string_view variant_;
   Plan plan_;
+  std::array<uint64_t, CallKey::kMaxTensors> checked_;    // addresses of the call that was checked
   std::array<uint64_t, CallKey::kMaxTensors> addresses_;  // that plan_ has
   std::array<ByteRange, CallKey::kMaxTensors> ranges_;
   std::array<Slot, 2 * CallKey::kMaxTensors> slots_;

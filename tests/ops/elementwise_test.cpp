@@ -107,10 +107,12 @@ TEST(Elementwise, RefusesDtypesThatWouldPromoteInSilence) {
   Tensor a(DType::int8, {2}), b(DType::float32, {2}), c(DType::float8_e4m3fn, {2});
   const char* tail = " not in the allowed options: [float32, float16, bfloat16, int32, int64]";
   expect_error(
-      ErrorKind::type, [&] { add(a, b); }, std::string("add: a: Dtype value [int8]") + tail);
+      ErrorKind::type, [&] { add(a, b); },
+      std::string("add: a: Dtype value [int8]") + tail + "; tc.astype(a, tc.float32) converts it");
   expect_error(
       ErrorKind::type, [&] { maximum(b, c); },
-      std::string("maximum: b: Dtype value [float8_e4m3fn]") + tail);
+      std::string("maximum: b: Dtype value [float8_e4m3fn]") + tail +
+          "; tc.astype(b, tc.float32) converts it");
 }
 
 TEST(Elementwise, NamesShapesThatDoNotBroadcast) {

@@ -116,7 +116,8 @@ TEST(Scatter, RefusesWhatDoesNotFit) {
       "scatter: x: expected at least 1 dimension");
   expect_error(
       ErrorKind::type, [&] { scatter(x, update, update); },
-      "scatter: indices: Dtype value [float32] not in the allowed options: [int32, int64]");
+      "scatter: indices: Dtype value [float32] not in the allowed options: [int32, int64]"
+      "; tc.astype(indices, tc.int32) converts it");
   expect_error(
       ErrorKind::type, [&] { scatter(x, ids, ids); },
       "scatter: updates: expected the dtype of x, float32, but got int64; convert it with astype");

@@ -146,11 +146,9 @@ void check_apart(std::string_view op, std::initializer_list<Named> outputs,
                  std::initializer_list<Named> inputs) {
   for (const Named& out : outputs)
     for (const Named& in : inputs) {
-      if (!out.view || !in.view || !may_overlap(*out.view, *in.view)) continue;
       const bool successor = out.name.starts_with(in.name) && out.name.ends_with("_out");
-      if (!successor)
-        fail(ErrorKind::value, op, ": ", out.name, " overlaps the memory of ", in.name,
-             "; give it memory of its own");
+      if (out.view && in.view && !successor)
+        op::check_apart(op, out.name, *out.view, in.name, *in.view);
     }
 }
 

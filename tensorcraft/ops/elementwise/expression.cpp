@@ -150,7 +150,7 @@ Program program_of(std::span<const TensorView> arrays, const Request& request) {
   }
   if (used < arrays.size())
     fail(ErrorKind::value, "elementwise: operands must name ", arrays.size(), " arrays, got ", used,
-         " names");
+         " names; from text, --option operands=g,u names two");
   return compile_expression(request.expression, {operands.data(), named.size()}, request.out_dtype);
 }
 

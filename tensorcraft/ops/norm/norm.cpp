@@ -158,9 +158,7 @@ void check_vectors(std::string_view name, const TensorView& out, const TensorVie
     if (!t) return;
     TensorMatcher({cols}).with_dtype(dtype).verify(*t, name, argument);
     for (const auto& written : {std::optional(out), o.residual_out, o.scales})
-      if (written && may_overlap(*written, *t))
-        fail(ErrorKind::value, name, ": an output overlaps the memory of ", argument,
-             "; give it memory of its own");
+      if (written) op::check_apart(name, "an output", *written, argument, *t);
   };
   check(o.weight, "weight");
   check(o.bias, "bias");
