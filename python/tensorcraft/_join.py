@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _frameworks, _ops
 from . import _tensorcraft as native
 from ._tensor import asarray
 from ._tensorcraft import Tensor
+from ._typing import ArrayLike, StreamLike
 from .errors import TensorCraftTypeError, TensorCraftValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def _index(value: Any, what: str) -> int:
@@ -100,7 +104,19 @@ def _check_apart(name: str, target: Tensor, tensors: list[Tensor]) -> None:
             raise TensorCraftValueError(f"{name}: out overlaps the memory of arrays[{i}]; give it memory of its own")
 
 
-def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
+@overload
+def concat(
+    arrays: Sequence[Tensor], axis: int = 0, *, out: Tensor | None = None, stream: StreamLike | None = None
+) -> Tensor: ...
+@overload
+def concat(
+    arrays: Sequence[NDArray[Any]], axis: int = 0, *, out: NDArray[Any] | None = None, stream: StreamLike | None = None
+) -> NDArray[Any]: ...
+@overload
+def concat(
+    arrays: Sequence[ArrayLike], axis: int = 0, *, out: ArrayLike | None = None, stream: StreamLike | None = None
+) -> Any: ...
+def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: StreamLike | None = None) -> Any:
     """The arrays one after another along an axis that they have.
 
     One dtype and device; shapes equal but along the axis. Each array is one tc.copy on the same stream; host
@@ -109,11 +125,29 @@ def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any
     return _joined("concat", arrays, axis, False, out, stream)
 
 
-def stack(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
+@overload
+def stack(
+    arrays: Sequence[Tensor], axis: int = 0, *, out: Tensor | None = None, stream: StreamLike | None = None
+) -> Tensor: ...
+@overload
+def stack(
+    arrays: Sequence[NDArray[Any]], axis: int = 0, *, out: NDArray[Any] | None = None, stream: StreamLike | None = None
+) -> NDArray[Any]: ...
+@overload
+def stack(
+    arrays: Sequence[ArrayLike], axis: int = 0, *, out: ArrayLike | None = None, stream: StreamLike | None = None
+) -> Any: ...
+def stack(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: StreamLike | None = None) -> Any:
     """The arrays one after another along a new axis; their shapes are equal. Otherwise as concat."""
     return _joined("stack", arrays, axis, True, out, stream)
 
 
+@overload
+def split(x: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]: ...
+@overload
+def split(x: NDArray[Any], indices_or_sections: int | Sequence[int], axis: int = 0) -> list[NDArray[Any]]: ...
+@overload
+def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]: ...
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """`x` in parts along an axis, as views of its memory: nothing is copied.
 
