@@ -15,6 +15,7 @@ from . import _tensorcraft as _native
 from ._explain import Explanation, explain, ops
 from ._join import concat, split, stack
 from ._ops import *
+from ._protocols import install as _install_protocols
 from ._registry import Operator
 from ._stream import Event, Stream, Trace, trace
 from ._tensor import (
@@ -38,6 +39,7 @@ from ._weights import load_safetensors
 from .errors import CompileError, DeviceLost, OutOfMemory, Unsupported
 
 _install()
+_install_protocols()
 _native.add_prefix(_sys.prefix)  # NVRTC and oneDNN may be packages of this Python
 __version__: str = _native.__version__
 
@@ -49,7 +51,7 @@ bool_ = bool = DType.bool_  # `bool` is not in __all__: a star import must not h
 
 def synchronize(device: str | None = None) -> None:
     """Waits for all work on a device; None is the default device."""
-    _native.synchronize(device or default_device())
+    _native.synchronize(default_device() if device is None else device)
 
 
 __all__ = [
