@@ -7,12 +7,10 @@
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/ops/elementwise/convert.cuh"
+#include "tensorcraft/ops/elementwise/math_functors.cuh"
 #include "tensorcraft/ops/elementwise/params.h"
 
 namespace tensorcraft::kernel::elementwise {
-
-template <Operation>
-struct Functor;
 
 // a + b, rounded by itself: never one fused operation with the product that an operand may be.
 TC_DEVICE float add_rn(float a, float b) {
