@@ -39,6 +39,7 @@ from ._manipulation import (
 from ._namespace import array_namespace_info
 from ._ops import *
 from ._registry import Operator
+from ._searching import cumulative_prod, searchsorted
 from ._stream import Event, Stream, Trace, trace
 from ._tensor import (
     arange,
@@ -106,6 +107,7 @@ __all__ = [
     "cache",
     "can_cast",
     "concat",
+    "cumulative_prod",
     "default_device",
     "device_info",
     "devices",
@@ -141,7 +143,6 @@ __all__ = [
     "meshgrid",
     "moveaxis",
     "nan",
-    "newaxis",
     "nonzero",
     "ones",
     "ones_like",
@@ -151,6 +152,7 @@ __all__ = [
     "reshape",
     "result_type",
     "roll",
+    "searchsorted",
     "set_default_device",
     "split",
     "squeeze",

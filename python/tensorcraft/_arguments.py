@@ -12,7 +12,7 @@ from . import _frameworks
 from . import _tensorcraft as native
 from ._tensor import asarray
 from ._tensorcraft import Tensor
-from .errors import TensorCraftTypeError, TensorCraftValueError
+from .errors import TensorCraftAxisError, TensorCraftTypeError, TensorCraftValueError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +30,7 @@ def to_axis(axis: Any, rank: int, name: str) -> int:
     """An axis of a tensor with `rank` dimensions, counted from the first; -1 is the last."""
     position = to_index(axis, f"{name}: axis")
     if not -rank <= position < rank:
-        raise TensorCraftValueError(f"{name}: axis must be in [{-rank}, {rank}), got {position}")
+        raise TensorCraftAxisError(f"{name}: axis must be in [{-rank}, {rank}), got {position}")
     return position % rank
 
 

@@ -37,7 +37,9 @@ def true_positions(mask: Tensor) -> Tensor:
     count = int(upto._select(0, flat.size - 1).item())
     # The true ones go to the front and the others behind them, so that no two have one place.
     every = counted(flat.size, mask.device)
-    place = _ops.elementwise("where(mask, upto - 1, count + every - upto)", mask=flat, upto=upto, count=count, every=every)
+    place = _ops.elementwise(
+        "where(mask, upto - 1, count + every - upto)", mask=flat, upto=upto, count=count, every=every
+    )
     ordered: Tensor = _ops.scatter(every, place, every, 0)
     return ordered._slice(0, 0, count, 1)
 
@@ -246,7 +248,10 @@ def _index(picked: _Picked) -> Tensor:
     for array, n in zip(arrays, sizes, strict=True):
         # -1 if an index so far is outside; at last the number of elements, which take and scatter refuse.
         index = _ops.elementwise(
-            "where(so_far >= 0 and i >= -n and i < n, so_far * n + where(i < 0, i + n, i), -1)", so_far=index, i=array, n=n
+            "where(so_far >= 0 and i >= -n and i < n, so_far * n + where(i < 0, i + n, i), -1)",
+            so_far=index,
+            i=array,
+            n=n,
         )
     result: Tensor = _ops.elementwise("where(i < 0, n, i)", i=index, n=math.prod(sizes))
     return result
@@ -289,9 +294,9 @@ def _scatter_at(picked: _Picked, index: Tensor, source: Tensor) -> None:
         return
     # As a matrix: the rows are what the arrays choose from, the columns all other elements.
     rest = math.prod(sizes)
-    source = source._permute(
-        (*range(at, at + index.ndim), *range(at), *range(at + index.ndim, source.ndim))
-    ).reshape((index.size, rest))
+    source = source._permute((*range(at, at + index.ndim), *range(at), *range(at + index.ndim, source.ndim))).reshape(
+        (index.size, rest)
+    )
     target = picked.view._permute((*(axis for group in picked.groups for axis in group.axes), *others))
     rows = target.reshape((math.prod(picked.sizes), rest))  # a copy if the target is not contiguous
     every_column = index.reshape((index.size, 1))._broadcast_to((index.size, rest))

@@ -127,7 +127,9 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         return _spread(x, a, repeats, inside=True)
     times = asarray(repeats, device=x.device).astype(DType.int64)
     if times.ndim > 1 or times.size not in (1, size):
-        raise TensorCraftValueError(f"repeat: repeats has shape {times.shape}; expected one number, or one for each of {size}")
+        raise TensorCraftValueError(
+            f"repeat: repeats has shape {times.shape}; expected one number, or one for each of {size}"
+        )
     if size == 0:
         return x.copy()
     return _ops.take(x, _repeated(times.reshape(-1)._broadcast_to((size,))), a)

@@ -9,6 +9,8 @@ from . import _tensorcraft as native
 from ._dtypes import dtypes_of
 from ._tensorcraft import DType
 
+_NOT_IN_THE_STANDARD = (DType.float16, DType.bfloat16, DType.float8_e4m3fn, DType.float8_e5m2)
+
 
 class NamespaceInfo:
     """What the devices and dtypes are; `tc.__array_namespace_info__()` makes one."""
@@ -31,9 +33,9 @@ class NamespaceInfo:
         return native.devices()
 
     def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, DType]:
-        """The dtypes by name, the same on every device; `kind` as in isdtype."""
+        """The dtypes that the standard names, the same on every device; `kind` as in isdtype, None for all."""
         del device
-        return {dtype.name.rstrip("_"): dtype for dtype in dtypes_of(kind)}
+        return {dtype.name.rstrip("_"): dtype for dtype in dtypes_of(kind) if dtype not in _NOT_IN_THE_STANDARD}
 
 
 def array_namespace_info() -> NamespaceInfo:

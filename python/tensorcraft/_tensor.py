@@ -416,7 +416,7 @@ def install() -> None:
     }
     for name, method in methods.items():
         setattr(Tensor, name, method)
-    for name in _AS_METHODS:
+    for name in (n for n in _AS_METHODS if hasattr(_ops, n)):
         setattr(Tensor, name, getattr(_ops, name))
     for short, name in _UNARY.items():
         setattr(Tensor, f"__{short}__", _unary(name))

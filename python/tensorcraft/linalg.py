@@ -137,14 +137,14 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 def _float(x: Tensor, name: str) -> Tensor:
     if not isdtype(x.dtype, "real floating"):
-        raise TensorCraftTypeError(f"{name}: expected a floating-point dtype but got {x.dtype.name}; convert it with astype")
+        raise TensorCraftTypeError(
+            f"{name}: expected a floating-point dtype but got {x.dtype.name}; convert it with astype"
+        )
     return x
 
 
 @takes_arrays()
-def vector_norm(
-    x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2
-) -> Any:
+def vector_norm(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2) -> Any:
     """The `ord`-norm along axes, or of all elements: 2 Euclid, 1 the sum of sizes, inf the largest, 0 how many are not 0.
 
     Powers are added in the dtype of x, so elements beyond the root of its largest number give inf.
