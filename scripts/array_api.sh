@@ -15,8 +15,8 @@ checkout=$(cd "$1" && pwd)
 shift
 [ -d "$here/build/release/python/tensorcraft" ] || { echo "array_api: run scripts/build.sh first" >&2; exit 2; }
 
-export PYTHONPATH=$here/build/release/python${PYTHONPATH:+:$PYTHONPATH}
-export ARRAY_API_TESTS_MODULE=tensorcraft
+export PYTHONPATH=$here/build/release/python:$here/tests/array_api${PYTHONPATH:+:$PYTHONPATH}
+export ARRAY_API_TESTS_MODULE=with_stand_ins
 export ARRAY_API_TESTS_VERSION=${ARRAY_API_TESTS_VERSION:-2024.12}
 # The dtypes that the library lacks; the default float is float32.
 export ARRAY_API_TESTS_SKIP_DTYPES=float64,complex64,complex128,uint16,uint32,uint64
