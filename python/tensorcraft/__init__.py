@@ -3,12 +3,10 @@
 
     import tensorcraft as tc
     y = tc.layer_norm(x)             # NumPy in, NumPy out; torch in, torch out
-    print(tc.explain("layer_norm", x))
+    print(tc.explain(tc.layer_norm, x))
 
 Nothing here touches a GPU until the first call that needs one.
 """
-
-from __future__ import annotations
 
 import math as _math
 import sys as _sys

@@ -44,7 +44,7 @@ def test_the_page_has_the_keys_of_the_json(run: Run) -> None:
     calls = {
         "doctor": ("doctor",), "devices": ("devices",), "ops": ("ops", "relu"), "explain": ("explain", "relu", "4"),
         "warmup": ("warmup", "--call", "relu 4", "--arch", "sm_90a"), "cache": ("cache", "stat"), "clangd": ("clangd",), "fragments": ("fragments",),
-        "report": ("report", str(MADE_UP), "-o", "-"), "completion": ("completion", "bash"),
+        "report": ("report", str(MADE_UP), "-o", "-"), "completion": ("completion", "bash"), "help": ("help", "ops"),
     }  # fmt: skip
     for name, call in calls.items():
         section = PAGE.split(f"## `tensorcraft {name}")[1].split("\n## ")[0]
