@@ -85,7 +85,7 @@ with tempfile.TemporaryDirectory() as folder:
     write_weights(Path(folder) / "model.safetensors")
     weights = tc.load_safetensors(folder, device="cpu")
     for name, w in weights.items():
-        print(name, w.shape, w.dtype, w.read_only)  # w (2, 3) DType.float32 True
+        print(name, w.shape, w.dtype, w.read_only)  # w (2, 3) float32 True
 
 # Errors
 try:

@@ -49,8 +49,22 @@ nb::handle numpy_dtype(DType dtype) {
   const nb::object& found = numpy().dtypes[size_t(dtype)];
   if (!found.is_valid())
     fail(ErrorKind::type, "NumPy has no ", dtype,
-         "; keep it in a tc.Tensor (tc.asarray), or convert to float32 first");
+         "; keep it in a tc.Tensor (tc.asarray), or convert to float32 first; with the package "
+         "ml_dtypes NumPy has it");
   return found;
+}
+
+// The integers in which the bits of a dtype that NumPy lacks are handed over.
+DType bits_of(DType dtype) { return dtype_bytes(dtype) == 2 ? DType::int16 : DType::uint8; }
+
+// The type of the package ml_dtypes; null if it is not installed.
+nb::object ml_dtype(DType dtype) {
+  try {
+    return nb::module_::import_("ml_dtypes").attr(std::string(to_string(dtype)).c_str());
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_ImportError) && !e.matches(PyExc_AttributeError)) throw;
+    return {};
+  }
 }
 
 // The dtype of a buffer-protocol format; nullopt for float64, foreign byte order and all else.
@@ -89,7 +103,7 @@ std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes) {
           ? join("convert it with .astype() to what ", op, " takes, such as float32; tc.asarray(",
                  name, ", dtype=tc.float32) does too")
           : "the dtypes are float32, float16, int8, int16, int32, int64, uint8 and bool in the "
-            "machine's byte order, and bfloat16 and float8 in a tc.Tensor";
+            "machine's byte order, and bfloat16 and float8 in a tc.Tensor or of ml_dtypes";
   fail(ErrorKind::type, op, ": ", name, ": dtype ", dtype, " is not supported; ", fix);
 }
 
@@ -98,6 +112,20 @@ struct Buffer {
   Py_buffer raw{};
   ~Buffer() { PyBuffer_Release(&raw); }
 };
+
+ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name);
+
+// An array of ml_dtypes, whose dtype has no buffer format: its bits, under their true dtype.
+ArrayArgument from_ml_dtypes(nb::handle object, std::string_view op, std::string_view name) {
+  const auto dtype = find_dtype(object.attr("dtype"));
+  if (!dtype || is_in_numpy(*dtype)) refuse_dtype(object, op, name);
+  const nb::object bits = object.attr("view")(numpy_dtype(bits_of(*dtype)));
+  const TensorView view = from_numpy(bits, op, name).view;
+  const auto access = view.read_only() ? Access::read_only : Access::read_write;
+  return {{view.data(), *dtype, view.shape(), view.strides(), Device::cpu(), access},
+          Framework::numpy,
+          object};
+}
 
 ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name) {
   // A mask would be dropped in silence.
@@ -108,10 +136,10 @@ ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_vie
   Py_buffer& b = buffer.raw;
   if (PyObject_GetBuffer(object.ptr(), &b, PyBUF_RECORDS_RO) != 0) {
     PyErr_Clear();
-    refuse_dtype(object, op, name);
+    return from_ml_dtypes(object, op, name);
   }
   const auto dtype = buffer_dtype(b.format, b.itemsize);
-  if (!dtype) refuse_dtype(object, op, name);
+  if (!dtype) return from_ml_dtypes(object, op, name);
   Dims shape, strides;
   bool whole = reinterpret_cast<uintptr_t>(b.buf) % size_t(b.itemsize) == 0;
   for (int i = 0; i < b.ndim; ++i) {
@@ -179,7 +207,8 @@ ArrayArgument from_number(nb::handle object) {
 }
 
 // A list, or a NumPy scalar. Lists of floats become float32, since float64 was not asked for.
-ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_view name) {
+ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_view name,
+                            Lists lists) {
   nb::object array;
   try {
     array = numpy().asarray(object);
@@ -188,7 +217,8 @@ ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_
     fail(ErrorKind::value, op, ": ", name, ": ", to_text(as_text(e.value()), "error"));
   }
   const bool is_list = !Numpy::is(object, numpy().generic);
-  if (is_list && nb::cast<std::string>(array.attr("dtype").attr("char")) == "d")
+  const auto code = is_list ? nb::cast<std::string>(array.attr("dtype").attr("char")) : "";
+  if (code == "d" || (code == "l" && lists == Lists::as_floats))
     array = array.attr("astype")(numpy().float32);
   ArrayArgument a = from_numpy(array, op, name);
   a.memory = std::make_shared<Memory>(share(array), Device::cpu(), StreamRef());
@@ -197,14 +227,14 @@ ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_
 }
 
 ArrayArgument convert(nb::handle object, std::string_view op, std::string_view name,
-                      nb::handle stream) {
+                      nb::handle stream, Lists lists) {
   if (PyTensor* t = nullptr; nb::try_cast(object, t, false) && t)
     return {t->view, Framework::tensorcraft, object, t->memory};
   if (Numpy::is(object, numpy().ndarray)) return from_numpy(object, op, name);
   if (is_number(object)) return from_number(object);
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) ||
       Numpy::is(object, numpy().generic))
-    return from_sequence(object, op, name);
+    return from_sequence(object, op, name, lists);
   if (nb::isinstance<PyTensor>(object))
     fail(ErrorKind::type, op, ": ", name, ": the tc.Tensor was not initialised; use tc.asarray");
   if (const ExchangeApi* api = exchange_api(Py_TYPE(object.ptr())))
@@ -220,9 +250,9 @@ ArrayArgument convert(nb::handle object, std::string_view op, std::string_view n
 }  // namespace
 
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
-                       nb::handle stream) {
+                       nb::handle stream, Lists lists) {
   try {
-    return convert(object, op, name, stream);
+    return convert(object, op, name, stream, lists);
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(op)) throw;
     fail(e.kind(), op, ": ", name, ": ", e.what());
@@ -252,11 +282,11 @@ PyTensor to_scalar(nb::handle number, DType dtype) {
   return own(std::move(result), {});
 }
 
-PyTensor to_tensor(nb::handle object) {
-  ArrayArgument a = to_array(object, "asarray", "obj", nb::none());
+PyTensor to_tensor(nb::handle object, std::string_view op, std::string_view name) {
+  ArrayArgument a = to_array(object, op, name, nb::none());
   if (a.is_number()) return to_scalar(object, a.view.dtype());
   if (!a.view.data() && a.view.size() > 0)
-    fail(ErrorKind::value, "asarray: obj: ", a.view, " has no memory: its address is null");
+    fail(ErrorKind::value, op, ": ", name, ": ", a.view, " has no memory: its address is null");
   if (!a.memory) {
     const Device device = a.view.device();
     const StreamRef home = device.is_cuda() ? stream_of(a, device.index) : StreamRef();
@@ -265,8 +295,17 @@ PyTensor to_tensor(nb::handle object) {
   return {a.view, std::move(a.memory)};
 }
 
+bool is_in_numpy(DType dtype) { return numpy().dtypes[size_t(dtype)].is_valid(); }
+
 nb::object to_numpy(const PyTensor& t) {
-  numpy_dtype(t.view.dtype());
+  if (const DType dtype = t.view.dtype(); !is_in_numpy(dtype)) {
+    const nb::object type = ml_dtype(dtype);
+    if (!type.is_valid()) numpy_dtype(dtype);  // says what to do
+    const auto access = t.view.read_only() ? Access::read_only : Access::read_write;
+    const TensorView bits(t.view.data(), bits_of(dtype), t.view.shape(), t.view.strides(),
+                          t.view.device(), access);
+    return to_numpy({bits, t.memory}).attr("view")(type);
+  }
   const nb::object owner = nb::cast(t);
   size_t shape[kMaxRank];
   std::ranges::copy(t.view.shape(), shape);

@@ -16,6 +16,7 @@ struct ArrayArgument {
   nb::handle object;
   std::shared_ptr<Memory> memory = nullptr;  // null: `object` itself keeps the memory
   const ExchangeApi* api = nullptr;          // of framework exchange
+  bool keeps_dtype = false;                  // a number that stays what it is beside any array
 
   bool is_number() const { return framework == Framework::number; }
   bool is_host_array() const { return framework == Framework::numpy || is_number(); }
@@ -29,17 +30,22 @@ inline TensorView on_device(const TensorView& t, Device device) {
 
 // tc.Tensor, NumPy array or scalar, anything with the exchange API or __dlpack__, nested list, or
 // number. `stream` is what the caller gave (None: the current one). Fails with kind type otherwise,
-// and for float64 arrays, with the fix.
+// and for float64 arrays, with the fix. Lists of integers become int64, or float32 if the argument
+// takes floats alone.
+enum class Lists { as_written, as_floats };
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
-                       nb::handle stream);
+                       nb::handle stream, Lists lists = Lists::as_written);
 // numpy.True_ or numpy.False_.
 bool is_numpy_bool(nb::handle object);
 // A number as a host tensor of a dtype; kind value if it does not fit.
 PyTensor to_scalar(nb::handle number, DType dtype);
 // The memory of an array as a tc.Tensor that keeps it alive.
-PyTensor to_tensor(nb::handle object);
+PyTensor to_tensor(nb::handle object, std::string_view op, std::string_view name);
 
-// A host tensor as a NumPy array that shares the memory; kind type for dtypes NumPy lacks.
+// Has NumPy this dtype, without the package ml_dtypes?
+bool is_in_numpy(DType dtype);
+// A host tensor as a NumPy array that shares the memory. The dtypes that NumPy lacks are those of
+// ml_dtypes, kind type if that is not installed.
 nb::object to_numpy(const PyTensor& tensor);
 // An uninitialised NumPy array, and its memory.
 struct NumpyArray {

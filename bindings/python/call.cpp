@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 #include "arrays.hpp"
+#include "gil.hpp"
 #include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
@@ -36,7 +37,7 @@ class Call {
     arrays_.reserve(inputs.size() + options.size());
     options_.resize(options.size());
     for (size_t i = 0; i < inputs.size(); ++i)
-      arrays_.push_back(to_array(inputs[i], name(), description_.inputs[i].name, stream));
+      add_array(inputs[i], description_.inputs[i], description_.inputs[i].name);
     for (size_t i = 0; i < options.size(); ++i)
       if (is_named_values(i)) set_named_values(i, options[i]);
     const size_t num_inputs = arrays_.size();
@@ -80,6 +81,28 @@ class Call {
   }
 
  private:
+  void add_array(nb::handle object, const op::Parameter& p, std::string_view called) {
+    const bool as_floats = is_list(object) && takes_floats(p);
+    arrays_.push_back(to_array(object, name(), called, given_stream_,
+                               as_floats ? Lists::as_floats : Lists::as_written));
+    if (arrays_.back().is_number())
+      arrays_.back().keeps_dtype = takes_indices(p) || p.doc.starts_with("bool");
+  }
+
+  // What an array argument takes is known by its documentation.
+  static bool says(const op::Parameter& p, std::string_view words) {
+    return p.doc.find(words) != p.doc.npos;
+  }
+  static bool takes_indices(const op::Parameter& p) { return says(p, "int32 or int64"); }
+  // Floats alone?
+  bool takes_floats(const op::Parameter& p) const {
+    const auto has = [&](DType d) {
+      return std::ranges::find(description_.dtypes, d) != description_.dtypes.end();
+    };
+    if (takes_indices(p)) return false;
+    return says(p, "float") || (has(DType::float32) && !has(DType::int64));
+  }
+
   bool is_named_values(size_t i) const {
     return description_.options[i].kind == op::ParameterKind::named_values;
   }
@@ -95,7 +118,7 @@ class Call {
       else if (PyFloat_Check(value.ptr()))
         named.number = PyFloat_AS_DOUBLE(value.ptr());
       else
-        arrays_.push_back(to_array(value, name(), named.name, given_stream_));
+        add_array(value, description_.inputs[0], named.name);
     }
     if (arrays_.empty() || arrays_.size() > description_.inputs.size())
       fail(ErrorKind::value, name(), ": takes 1 to ", description_.inputs.size(),
@@ -127,10 +150,11 @@ class Call {
     }
   }
 
-  void convert_option(size_t i, const op::Parameter& p, nb::handle value) {
+  void convert_option(size_t i, const op::Parameter& p, nb::handle given) {
+    const nb::object value = takes_lists(p) ? list_of(given) : nb::borrow(given);
     if (p.kind == op::ParameterKind::tensor) {
       tensor_options_.emplace_back(i, arrays_.size());
-      arrays_.push_back(to_array(value, name(), p.name, given_stream_));
+      add_array(value, p, p.name);
     } else if (p.kind == op::ParameterKind::dtype) {
       options_[i] = to_dtype(value);
     } else if (p.kind == op::ParameterKind::integers && is_list(value)) {
@@ -155,6 +179,23 @@ class Call {
       fail(ErrorKind::type, name(), ": ", p.name, " must be a number, text, dtype or None, got ",
            class_name(value));
     }
+  }
+
+  // The nested list of an array that is no larger than any list an operator takes; anything else as
+  // it is.
+  static nb::object list_of(nb::handle value) {
+    constexpr int64_t kMost = 64;
+    if (is_list(value) || PyType_Check(value.ptr()) || !nb::hasattr(value, "tolist"))
+      return nb::borrow(value);
+    int64_t size = 1;
+    for (const int64_t n : to_dims(nb::getattr(value, "shape", nb::tuple()), "shape"))
+      if (__builtin_mul_overflow(size, n, &size)) size = kMost + 1;
+    if (size > kMost) return nb::borrow(value);
+    nb::object list = value.attr("tolist")();
+    return is_list(list) ? list : nb::borrow(value);
+  }
+  static bool takes_lists(const op::Parameter& p) {
+    return p.kind == op::ParameterKind::integers || p.kind == op::ParameterKind::integer_lists;
   }
 
   void pick_device(nb::handle given) {
@@ -193,7 +234,7 @@ class Call {
     const ArrayArgument* beside = nullptr;
     for (const ArrayArgument& b : arrays_)
       if (!b.is_number() && (!beside || beside->view.dtype() == DType::bool_)) beside = &b;
-    if (beside) {
+    if (beside && !a.keeps_dtype) {
       const DType theirs = beside->view.dtype();
       const bool fits = is_floating(theirs) || dtype == DType::bool_ ||
                         (dtype == DType::int64 && theirs != DType::bool_);
@@ -210,7 +251,7 @@ class Call {
     Tensor copy(host.dtype(), host.shape(), device_, stream_);
     const TensorView view = copy.view();
     if (host.size()) {
-      const nb::gil_scoped_release release;
+      const WithoutGil released;
       if (stream_.is_capturing())
         fill_in_graph(view.data(), host);
       else  // pageable memory: the driver has read it when the call returns
@@ -268,7 +309,7 @@ struct Output {
 
 Output new_output(const Call& call, const op::OutputSpec& spec) {
   const ArrayArgument& like = call.leader();
-  if (like.is_host_array()) {
+  if (like.is_host_array() && is_in_numpy(spec.dtype)) {
     NumpyArray array = empty_numpy(spec.dtype, spec.shape);
     if (!call.device().is_cuda())
       return {on_device(array.view, call.device()), std::move(array.object), nullptr};
@@ -309,8 +350,10 @@ Output given_output(const Call& call, nb::handle out) {
 nb::object finish(const Call& call, Output& output) {
   if (output.object.is_valid()) return std::move(output.object);
   nb::object tensor = nb::cast(PyTensor{output.view, std::move(output.memory)});
-  if (call.leader().framework == Framework::tensorcraft) return tensor;
-  return frameworks("from_dlpack")(call.leader().object.type(), tensor);
+  if (call.leader().framework == Framework::tensorcraft || call.leader().is_host_array())
+    return tensor;
+  return call_python(
+      [&] { return frameworks("from_dlpack")(call.leader().object.type(), tensor); });
 }
 
 nb::object named_tuple(std::string_view op, const std::vector<op::OutputSpec>& specs,
@@ -408,7 +451,7 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   views.reserve(outputs.size());
   for (const Output& o : outputs) views.push_back(o.view);
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     op.run(views, arguments);
     for (const Output& o : outputs)
       if (o.host) copy_bytes(*o.host, o.view, call.stream());
@@ -418,7 +461,7 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   if (outputs.size() == 1) return finish(call, outputs[0]);
   nb::list values;
   for (Output& o : outputs) values.append(finish(call, o));
-  return named_tuple(call.name(), specs, values);
+  return call_python([&] { return named_tuple(call.name(), specs, values); });
 }
 
 size_t operator_index(nb::handle name) {
@@ -445,7 +488,7 @@ nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle v
     outputs.emplace_back(nullptr, spec.dtype, spec.shape, target.device);
   op::Explanation e = op.explain(outputs, arguments, target);
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     op::add_kernel_reports(e, target);
   }
   return to_dict(e);

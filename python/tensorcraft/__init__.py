@@ -36,6 +36,7 @@ from ._manipulation import (
 )
 from ._namespace import array_namespace_info
 from ._ops import *
+from ._protocols import install as _install_protocols
 from ._registry import Operator
 from ._searching import cumulative_prod, searchsorted
 from ._stream import Event, Stream, Trace, trace
@@ -63,6 +64,7 @@ from .errors import CompileError, DeviceLost, OutOfMemory, Unsupported
 from .linalg import matmul, tensordot, vecdot  # type: ignore[assignment]
 
 _install()
+_install_protocols()
 _native.add_prefix(_sys.prefix)  # NVRTC and oneDNN may be packages of this Python
 __array_api_version__ = "2024.12"
 __array_namespace_info__ = array_namespace_info
@@ -78,7 +80,7 @@ newaxis = None
 
 def synchronize(device: str | None = None) -> None:
     """Waits for all work on a device; None is the default device."""
-    _native.synchronize(device or default_device())
+    _native.synchronize(default_device() if device is None else device)
 
 
 __all__ = [

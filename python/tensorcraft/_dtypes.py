@@ -65,7 +65,7 @@ def finfo(type: Any, /) -> FloatInfo:
     """The limits of a floating-point dtype, or of an array's."""
     dtype = dtype_of(type)
     if dtype not in _FLOATS:
-        raise TensorCraftTypeError(f"finfo: {_name(dtype)} is no floating-point dtype; iinfo tells of integers")
+        raise TensorCraftTypeError(f"finfo: {dtype.name} is no floating-point dtype; iinfo tells of integers")
     fraction, largest, exponent, bits = _FLOATS[dtype]
     return FloatInfo(bits, 2.0**-fraction, largest, -largest, 2.0**exponent, dtype)
 
@@ -76,7 +76,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
     if dtype in _UNSIGNED:
         return IntegerInfo(_UNSIGNED[dtype], 2 ** _UNSIGNED[dtype] - 1, 0, dtype)
     if dtype not in _SIGNED:
-        raise TensorCraftTypeError(f"iinfo: {_name(dtype)} is no integer dtype; finfo tells of floats")
+        raise TensorCraftTypeError(f"iinfo: {dtype.name} is no integer dtype; finfo tells of floats")
     half: int = 2 ** (_SIGNED[dtype] - 1)
     return IntegerInfo(_SIGNED[dtype], half - 1, -half, dtype)
 
@@ -97,10 +97,6 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     wanted = native.to_dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
     return any(wanted in dtypes_of(one) if one in _KINDS else native.to_dtype(one) == wanted for one in kinds)
-
-
-def _name(dtype: DType) -> str:
-    return dtype.name.rstrip("_")
 
 
 def _wider(a: DType, b: DType) -> DType | None:
@@ -129,7 +125,7 @@ def promoted(dtypes: Iterable[DType], name: str) -> DType:
         wider = _wider(first, dtype)
         if wider is None:
             raise TensorCraftTypeError(
-                f"{name}: no dtype is common to {_name(first)} and {_name(dtype)}; convert one with astype"
+                f"{name}: no dtype is common to {first.name} and {dtype.name}; convert one with astype"
             )
         first = wider
     return first
@@ -143,7 +139,7 @@ def _with_number(dtype: DType, number: Any, name: str) -> DType:
         return dtype
     if isinstance(number, float) and dtype in _INTEGERS:
         return DType.float32  # as an operator gives
-    raise TensorCraftTypeError(f"{name}: a {type(number).__name__} goes with no {_name(dtype)}; convert it with astype")
+    raise TensorCraftTypeError(f"{name}: a {type(number).__name__} goes with no {dtype.name}; convert it with astype")
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:

@@ -35,7 +35,7 @@ class NamespaceInfo:
     def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, DType]:
         """The dtypes that the standard names, the same on every device; `kind` as in isdtype, None for all."""
         del device
-        return {dtype.name.rstrip("_"): dtype for dtype in dtypes_of(kind) if dtype not in _NOT_IN_THE_STANDARD}
+        return {dtype.name: dtype for dtype in dtypes_of(kind) if dtype not in _NOT_IN_THE_STANDARD}
 
 
 def array_namespace_info() -> NamespaceInfo:

@@ -45,7 +45,7 @@ def _was_float64(obj: Any) -> bool:
 
 def _narrowed(obj: Any, wanted: DType) -> Any:
     """`obj` with the dtype asked for where NumPy can give it, else in one the library reads."""
-    name = "float32" if wanted in _NOT_IN_NUMPY else wanted.name.rstrip("_")
+    name = "float32" if wanted in _NOT_IN_NUMPY else wanted.name
     if isinstance(obj, (bool, int, float, list, tuple)):
         import numpy as np
 
@@ -65,7 +65,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
 def empty(shape: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """Uninitialised memory of a shape."""
-    return native.empty(shape, DType.float32 if dtype is None else dtype, device or native.default_device())
+    return native.empty(shape, dtype, device)
 
 
 def _filled(tensor: Tensor, value: float) -> Tensor:
@@ -100,8 +100,14 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     """Evenly spaced numbers from start up to, without, stop. Integers give int64, else float32."""
     import numpy as np
 
-    first, last = (0, start) if stop is None else (start, stop)
-    numbers = np.arange(first, last, step)
+    for name, bound in {"start": start, "stop": start if stop is None else stop, "step": step}.items():
+        if not hasattr(bound, "__float__") and not hasattr(bound, "__index__"):
+            raise TensorCraftTypeError(f"arange: {name} must be a number, got {type(bound).__name__}")
+    try:
+        numbers = np.arange(start, step=step) if stop is None else np.arange(start, stop, step)
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
+        why = "step must not be 0" if isinstance(error, ZeroDivisionError) else error
+        raise TensorCraftValueError(f"arange: {why}") from None
     if dtype is None and numbers.dtype.kind == "f":
         dtype = DType.float32
     return asarray(numbers, dtype=dtype, device=device or native.default_device())
@@ -122,7 +128,7 @@ def linspace(
 def empty_like(x: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """Uninitialised memory of the shape, dtype and device of `x`."""
     t = native.from_any(x)
-    return empty(t.shape, dtype or t.dtype, device or t.device)
+    return empty(t.shape, t.dtype if dtype is None else dtype, t.device if device is None else device)
 
 
 def full_like(x: Any, fill_value: float, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -172,7 +178,7 @@ def _repr(self: Tensor) -> str:
     import numpy as np
 
     values = np.array2string(_host_values(self), separator=", ", threshold=64, edgeitems=3, prefix="Tensor(")
-    return f"Tensor({values}, shape={self.shape}, dtype={self.dtype.name.rstrip('_')}, device={self.device!r})"
+    return f"Tensor({values}, shape={self.shape}, dtype={self.dtype.name}, device={self.device!r})"
 
 
 def _transposed(self: Tensor) -> Tensor:
@@ -187,13 +193,6 @@ def _matrix_transposed(self: Tensor) -> Tensor:
     if self.ndim < 2:
         raise TensorCraftValueError("mT: the tensor has fewer than 2 dimensions")
     return self._permute((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
-
-
-def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    values = _host_values(self)
-    if dtype is not None and values.dtype != dtype:
-        return values.astype(dtype)
-    return values.copy() if copy else values
 
 
 def _to(self: Tensor, device: str, non_blocking: bool = False) -> Tensor:
@@ -381,9 +380,7 @@ _METHODS: dict[str, Any] = {
     "__divmod__": _divmod,
     "__rdivmod__": _reflected_divmod,
     "__hash__": object.__hash__,  # by identity, though == compares elements
-    "__array__": _array,
     "__array_namespace__": _namespace,
-    "__array_ufunc__": None,  # NumPy leaves `array @ tensor` to the tensor
     "T": property(_transposed),
     "mT": property(_matrix_transposed),
     "item": _item,

@@ -94,12 +94,18 @@ TensorView TensorView::reshape(const Dims& wanted) const {
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] == -1 && inferred < 0)
       inferred = i;
+    else if (shape[i] == -1)
+      fail(ErrorKind::value, "reshape: shape ", wanted, " has more than one -1");
     else if (shape[i] < 0)
-      fail(ErrorKind::value, "reshape: shape ", wanted, " has more than one negative dimension");
+      fail(ErrorKind::value, "reshape: shape ", wanted, ": ", shape[i],
+           " is no size; -1 is inferred, others are at least 0");
     else if (__builtin_mul_overflow(known, shape[i], &known))
       fail(ErrorKind::value, "reshape: shape ", wanted, " has more elements than 64 bits count");
   }
-  if (inferred >= 0) shape[inferred] = known ? size_ / known : 0;
+  if (inferred >= 0 && known == 0)
+    fail(ErrorKind::value, "reshape: shape ", wanted,
+         ": the size for -1 is not determined beside a 0; write it");
+  if (inferred >= 0) shape[inferred] = size_ / known;
   if (num_elements(shape) != size_)
     fail(ErrorKind::value, "reshape: shape ", wanted, " does not hold the ", size_,
          " elements of shape ", shape_);

@@ -93,7 +93,8 @@ struct Definition {
   std::string_view out_doc;
   Immortal<ExtraOutput<Options>> extra_outputs = {};
   Immortal<DType> dtypes;
-  bool in_place = false;  // out may be exactly one of the inputs
+  bool in_place = false;     // out may be exactly one of the inputs
+  bool any_address = false;  // elements need not lie at a multiple of their size
   // Specs of what the call returns; checks what the shapes of the outputs depend on. Null: one
   // output like the first input.
   std::vector<OutputSpec> (*infer)(std::span<const TensorView> inputs, const Options&) = nullptr;
@@ -125,9 +126,10 @@ class NamedTensors {
 // outputs writable and not overlapping themselves, an input (unless equal to it where `in_place`)
 // or another output.
 void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
-                   bool in_place);
+                   bool in_place, bool any_address);
 // The part of it that needs no real memory: devices equal, elements aligned.
-void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs);
+void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
+                  bool any_address);
 // The work of moving every tensor once.
 Cost moving_cost(const NamedTensors& outputs, const NamedTensors& inputs);
 // Outputs have a size that can be counted.
@@ -298,7 +300,7 @@ void remember(const Definition<Problem, Options>& def, const Call<Options>& call
 template <class Problem, class Options>
 void run_checked(const Definition<Problem, Options>& def, const Call<Options>& call,
                  const CallTensors& tensors, const CallKey* key) {
-  check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place);
+  check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place, def.any_address);
   const Problem problem = def.check(call);
   const Device device = call.out().device();
   const DeviceInfo& props = device_info(device);
@@ -390,7 +392,7 @@ class OperatorOf final : public Operator {
     const Options o = options(a, outputs);
     const Call<Options> call{outputs.first(1), a.inputs, o};
     const auto [named_outputs, named_inputs] = tensors_of(def_, call);
-    check_places(def_.name, named_outputs, named_inputs);
+    check_places(def_.name, named_outputs, named_inputs, def_.any_address);
     const Problem problem = def_.check(call);
     Explanation e{def_.name, place_of(device), {}, consider(def_, problem, device), {}, 0};
     if (!a.variant.empty())

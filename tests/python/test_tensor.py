@@ -229,7 +229,7 @@ def test_numpy_leaves_mixed_expressions_to_the_tensor() -> None:
 def test_negation_and_numbers() -> None:
     t = tc.asarray([3.0])
     assert (-t).item() == -3 and float(t) == 3 and int(t) == 3 and bool(t) and not bool(t - 3)
-    with pytest.raises(ValueError, match="item: the tensor has 2 elements, not 1"):
+    with pytest.raises(ValueError, match="bool: the truth of 2 elements; use tc.any or tc.all"):
         bool(tc.asarray([1.0, 2.0]))
 
 
