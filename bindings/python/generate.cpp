@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -350,9 +351,15 @@ void write_results(std::ostream& py, const Description& d) {
   }
 }
 
+// Of these the package has functions of its own, which take more than the operators.
+constexpr std::string_view kWrittenOver[] = {"astype", "matmul"};
+
 std::string public_names() {
   std::string s = "__all__ = [";
-  const auto add = [&](std::string_view name) { s.append("\"").append(name).append("\", "); };
+  const auto add = [&](std::string_view name) {
+    if (std::ranges::find(kWrittenOver, name) == std::end(kWrittenOver))
+      s.append("\"").append(name).append("\", ");
+  };
   for (const auto* o : tensorcraft::operators()) {
     add(o->description().name);
     for (const auto alias : o->description().aliases) add(alias);

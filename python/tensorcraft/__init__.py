@@ -61,7 +61,7 @@ from ._tensor import (
 from ._tensorcraft import DType, Tensor, default_device, device_info, devices, set_default_device
 from ._weights import load_safetensors
 from .errors import CompileError, DeviceLost, OutOfMemory, Unsupported
-from .linalg import matmul, tensordot, vecdot  # type: ignore[assignment]
+from .linalg import matmul, tensordot, vecdot
 
 _install()
 _install_protocols()

@@ -6,13 +6,16 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from . import _frameworks
 from . import _tensorcraft as native
 from ._tensor import asarray
 from ._tensorcraft import Tensor
 from .errors import TensorCraftAxisError, TensorCraftTypeError, TensorCraftValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,7 +76,7 @@ def in_framework(first: Any, result: Any) -> Any:
     return _frameworks.from_dlpack(type(first), result)
 
 
-def takes_arrays(count: int | None = 1) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def takes_arrays(count: int | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Makes a function of tensors take arrays of any framework as its first `count` arguments; None: as all of them.
 
     What it returns comes back in the framework of the first array, as from an operator.
@@ -94,6 +97,38 @@ def takes_arrays(count: int | None = 1) -> Callable[[Callable[P, R]], Callable[P
         return called
 
     return decorate
+
+
+class OfArray(Protocol[P]):
+    """A function of an array whose result is of the array's kind; lists and numbers give what NumPy has."""
+
+    @overload
+    def __call__(self, x: Tensor, /, *args: P.args, **options: P.kwargs) -> Tensor: ...
+    @overload
+    def __call__(self, x: NDArray[Any], /, *args: P.args, **options: P.kwargs) -> NDArray[Any]: ...
+    @overload
+    def __call__(self, x: Any, /, *args: P.args, **options: P.kwargs) -> Any: ...
+
+
+class OfTwoArrays(Protocol[P]):
+    """A function of two arrays of one kind, which is the result's."""
+
+    @overload
+    def __call__(self, x1: Tensor, x2: Tensor, /, *args: P.args, **options: P.kwargs) -> Tensor: ...
+    @overload
+    def __call__(self, x1: NDArray[Any], x2: NDArray[Any], /, *args: P.args, **options: P.kwargs) -> NDArray[Any]: ...
+    @overload
+    def __call__(self, x1: Any, x2: Any, /, *args: P.args, **options: P.kwargs) -> Any: ...
+
+
+def of_array(function: Callable[Concatenate[Any, P], Any]) -> OfArray[P]:
+    """takes_arrays for one array and a result of its kind."""
+    return cast("OfArray[P]", takes_arrays(1)(function))
+
+
+def of_two_arrays(function: Callable[Concatenate[Any, Any, P], Any]) -> OfTwoArrays[P]:
+    """takes_arrays for two arrays and a result of their kind."""
+    return cast("OfTwoArrays[P]", takes_arrays(2)(function))
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:

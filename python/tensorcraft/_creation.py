@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _ops
 from . import _tensorcraft as native
-from ._arguments import takes_arrays, to_index
+from ._arguments import of_array, takes_arrays, to_index
 from ._indexing import counted
 from ._manipulation import broadcast_arrays
 from ._tensorcraft import DType, Tensor
@@ -53,13 +53,13 @@ def _triangle(name: str, relation: str, x: Tensor, k: int) -> Tensor:
     return result
 
 
-@takes_arrays()
+@of_array
 def tril(x: Any, /, *, k: int = 0) -> Any:
     """The lower triangles of matrices, zeros above the diagonal k."""
     return _triangle("tril", "<=", x, to_index(k, "tril: k"))
 
 
-@takes_arrays()
+@of_array
 def triu(x: Any, /, *, k: int = 0) -> Any:
     """The upper triangles of matrices, zeros below the diagonal k."""
     return _triangle("triu", ">=", x, to_index(k, "triu: k"))

@@ -44,7 +44,7 @@ def true_positions(mask: Tensor) -> Tensor:
     return ordered._slice(0, 0, count, 1)
 
 
-@takes_arrays()
+@takes_arrays(1)
 def nonzero(x: Any, /) -> tuple[Any, ...]:
     """The indices of the elements that are not 0, one int64 array for each axis; waits for the device."""
     if x.ndim == 0:

@@ -9,14 +9,14 @@ from typing import Any
 
 from . import _ops
 from . import _tensorcraft as native
-from ._arguments import broadcast_shapes, takes_arrays, to_axes, to_axis, to_index, to_shape
+from ._arguments import broadcast_shapes, of_array, takes_arrays, to_axes, to_axis, to_index, to_shape
 from ._join import concat
 from ._tensor import asarray
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftValueError
 
 
-@takes_arrays()
+@of_array
 def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Any:
     """The elements in another shape; one -1 is inferred. A view of a contiguous array, else a copy.
 
@@ -27,7 +27,7 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) 
     return (_ops.copy(x) if copy else x).reshape(to_shape(shape, "reshape: shape"))
 
 
-@takes_arrays()
+@of_array
 def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Any:
     """Without axes of size 1, or without all of them, as a view."""
     if axis is None:
@@ -37,7 +37,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Any:
     return x
 
 
-@takes_arrays()
+@of_array
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Any:
     """New axes of size 1 at places of the result, as a view."""
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
@@ -46,7 +46,7 @@ def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Any:
     return x
 
 
-@takes_arrays()
+@of_array
 def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> Any:
     """The array repeated to a shape by NumPy's rule, as a view: write into a copy of it."""
     return x._broadcast_to(to_shape(shape, "broadcast_to: shape"))
@@ -59,7 +59,7 @@ def broadcast_arrays(*arrays: Any) -> list[Any]:
     return [a._broadcast_to(shape) for a in arrays]
 
 
-@takes_arrays()
+@of_array
 def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Any:
     """Axes, or all of them, from their end to their beginning, as a view with negative strides."""
     for a in range(x.ndim) if axis is None else to_axes(axis, x.ndim, "flip"):
@@ -67,7 +67,7 @@ def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Any:
     return x
 
 
-@takes_arrays()
+@of_array
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Any:
     """Axes moved to other places, the others in their order, as a view."""
     begins, ends = to_axes(source, x.ndim, "moveaxis"), to_axes(destination, x.ndim, "moveaxis")
@@ -79,13 +79,13 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return x._permute(tuple(order))
 
 
-@takes_arrays()
+@of_array
 def matrix_transpose(x: Any, /) -> Any:
     """The last two axes exchanged, as a view."""
     return x.mT
 
 
-@takes_arrays()
+@of_array
 def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Any:
     """The elements moved along axes, those that leave at the end entering at the beginning; None: in row-major order."""
     if axis is None:
@@ -112,7 +112,7 @@ def _spread(x: Tensor, axis: int, times: int, inside: bool) -> Tensor:
     return result.reshape((*shape[:axis], size * times, *shape[axis + 1 :]))
 
 
-@takes_arrays()
+@of_array
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     """Each element so many times, along an axis or, with None, of the array read row by row.
 
@@ -149,7 +149,7 @@ def _repeated(times: Tensor) -> Tensor:
     return result._slice(0, 0, total, 1)
 
 
-@takes_arrays()
+@of_array
 def tile(x: Any, repetitions: int | Sequence[int], /) -> Any:
     """The array beside itself, so many times along each axis; one copy for each axis that grows."""
     times = to_shape(repetitions, "tile: repetitions")
@@ -162,14 +162,14 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Any:
     return _ops.copy(result) if result._overlaps(x) else result
 
 
-@takes_arrays()
+@takes_arrays(1)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The parts of an axis one by one, without it, as views."""
     a = to_axis(axis, x.ndim, "unstack")
     return tuple(x._select(a, i) for i in range(x.shape[a]))
 
 
-@takes_arrays()
+@of_array
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The diagonals of matrices, as a view of a contiguous array."""
     if x.ndim < 2:
@@ -183,7 +183,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return flat._slice(flat.ndim - 1, begin, end, columns + 1)
 
 
-@takes_arrays()
+@of_array
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours along an axis, n times over."""
     at = to_axis(axis, x.ndim, "diff")

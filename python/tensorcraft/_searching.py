@@ -7,14 +7,14 @@ from typing import Any
 
 from . import _ops
 from . import _tensorcraft as native
-from ._arguments import takes_arrays, to_axis
+from ._arguments import of_array, of_two_arrays, to_axis
 from ._dtypes import isdtype, promoted
 from ._join import concat
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftValueError
 
 
-@takes_arrays(2)
+@of_two_arrays
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     """Where elements of x2 go in x1, which is sorted or is by `sorter`, to keep it sorted; int64. A NaN is above all.
 
@@ -53,7 +53,7 @@ def _running(x: Tensor, axis: int) -> Tensor:
     return x
 
 
-@takes_arrays()
+@of_array
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """The products of the elements up to each one along an axis, in the dtype that prod gives, or in `dtype`.
 

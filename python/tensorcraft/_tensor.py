@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, overload
 
 from . import _ops
 from . import _tensorcraft as native
 from ._tensorcraft import DType, Tensor
+from ._typing import DTypeLike
 from .errors import TensorCraftTypeError, TensorCraftValueError
 
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -249,18 +250,27 @@ def _contiguous(self: Tensor) -> Tensor:
 
 def _astype(self: Tensor, dtype: Any, *, copy: bool = True) -> Tensor:
     """A tensor of another dtype; copy=False gives the tensor itself if it has that dtype."""
-    result: Tensor = astype(self, dtype, copy=copy)
-    return result
+    return astype(self, dtype, copy=copy)
 
 
+@overload
+def astype(
+    x: Tensor, dtype: DTypeLike = "float32", *, copy: bool = True, out: Tensor | None = None, stream: Any = None,
+    variant: Any = None, device: str | None = None,
+) -> Tensor: ...
+@overload
+def astype(
+    x: Any, dtype: DTypeLike = "float32", *, copy: bool = True, out: Any = None, stream: Any = None,
+    variant: Any = None, device: str | None = None,
+) -> Any: ...
 def astype(
     x: Any,
-    dtype: Any = "float32",
+    dtype: DTypeLike = "float32",
     *,
     copy: bool = True,
     out: Any = None,
     stream: Any = None,
-    variant: str | None = None,
+    variant: Any = None,
     device: str | None = None,
 ) -> Any:
     wanted = native.to_dtype(dtype)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _ops
 from . import _tensorcraft as native
-from ._arguments import is_plain, takes_arrays, to_axes, to_axis, to_index
+from ._arguments import is_plain, of_array, of_two_arrays, to_axes, to_axis, to_index
 from ._dtypes import dtypes_of, isdtype, promoted
 from ._manipulation import diagonal, matrix_transpose, moveaxis
 from ._tensor import asarray
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftTypeError, TensorCraftValueError, Unsupported
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "diagonal",
@@ -34,6 +37,29 @@ __all__ = [
 _INTEGERS = dtypes_of("integral")
 
 
+@overload
+def matmul(
+    x1: Tensor,
+    x2: Tensor,
+    /,
+    *,
+    out: Tensor | None = None,
+    stream: Any = None,
+    variant: Any = None,
+    device: str | None = None,
+) -> Tensor: ...
+@overload
+def matmul(
+    x1: NDArray[Any],
+    x2: NDArray[Any],
+    /,
+    *,
+    out: NDArray[Any] | None = None,
+    stream: Any = None,
+    variant: Any = None,
+    device: str | None = None,
+) -> NDArray[Any]: ...
+@overload
 def matmul(
     x1: Any,
     x2: Any,
@@ -41,14 +67,19 @@ def matmul(
     *,
     out: Any = None,
     stream: Any = None,
-    variant: str | None = None,
+    variant: Any = None,
     device: str | None = None,
+) -> Any: ...
+def matmul(
+    x1: Any, x2: Any, /, *, out: Any = None, stream: Any = None, variant: Any = None, device: str | None = None
 ) -> Any:
     """The matrix product; leading dimensions broadcast, and a vector is a row on the left, a column on the right.
 
     float32, float16 and bfloat16 are a `tc.gemm`, which has more options. Integers are multiplied and added in
     int64, by way of all their products: for small matrices.
     """
+    a: Any
+    b: Any
     a, b = (asarray(x, device="cpu").numpy() if is_plain(x) else x for x in (x1, x2))
     left, right = (x if isinstance(x, Tensor) else native.from_any(x) for x in (a, b))
     if left.ndim == 0 or right.ndim == 0:
@@ -67,7 +98,7 @@ def matmul(
     return (result[..., 0] if is_column else result[..., 0, :]) if is_row else result
 
 
-@takes_arrays(2)
+@of_two_arrays
 def _converted_product(a: Any, b: Any, /) -> Any:
     """matmul of matrices of two dtypes or of integers."""
     dtype = promoted((a.dtype, b.dtype), "matmul")
@@ -87,7 +118,7 @@ def _integer_product(a: Tensor, b: Tensor) -> Tensor:
     return result
 
 
-@takes_arrays(2)
+@of_two_arrays
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The dot products of vectors along an axis counted from the last; the other dimensions broadcast."""
     if to_index(axis, "vecdot: axis") >= 0:
@@ -99,7 +130,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return result._squeeze(result.ndim - 1)._squeeze(result.ndim - 2)
 
 
-@takes_arrays(2)
+@of_two_arrays
 def tensordot(x1: Any, x2: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -> Any:
     """Sums of products over the last `axes` axes of x1 and the first of x2, or over pairs of axes that are named."""
     if isinstance(axes, int):
@@ -120,7 +151,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -
     return matmul(a, b).reshape((*(x1.shape[r] for r in rows), *(x2.shape[c] for c in columns)))
 
 
-@takes_arrays(2)
+@of_two_arrays
 def outer(x1: Any, x2: Any, /) -> Any:
     """All products of an element of one vector with one of another."""
     if x1.ndim != 1 or x2.ndim != 1:
@@ -128,7 +159,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return _ops.multiply(x1._expand_dims(1), x2)
 
 
-@takes_arrays()
+@of_array
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of the diagonals of matrices."""
     total = _ops.sum(diagonal(x, offset=offset), -1)
@@ -143,7 +174,7 @@ def _float(x: Tensor, name: str) -> Tensor:
     return x
 
 
-@takes_arrays()
+@of_array
 def vector_norm(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2) -> Any:
     """The `ord`-norm along axes, or of all elements: 2 Euclid, 1 the sum of sizes, inf the largest, 0 how many are not 0.
 
@@ -164,7 +195,7 @@ def vector_norm(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims:
     return _ops.pow(_ops.sum(_ops.pow(sizes, float(ord)), over, keepdims=keepdims), 1 / float(ord))
 
 
-@takes_arrays()
+@of_array
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Any:
     """A norm of each matrix: "fro" the root of the sum of squares; 1 and inf the largest sum of a column and of a row.
 
