@@ -73,8 +73,8 @@ def expect_equal(got, expected, ulp=4):
     with np.errstate(all="ignore"):
         unit = np.spacing(np.abs(expected.astype(np.float32)).clip(1e-38, 3e38)).astype(np.float64)
         near = np.abs(got - expected) <= ulp * unit
+        rounded = np.float32(expected) == got  # an infinity beyond the range
     same = (got == expected) & (np.signbit(got) == np.signbit(expected))
-    rounded = np.float32(expected) == got  # an infinity beyond the range
     wrong = ~(near & (got != 0) | same | rounded & (expected != 0) | np.isnan(got) & np.isnan(expected))
     assert not wrong.any(), f"{got[wrong][:5]} for {expected[wrong][:5]}"
 
@@ -158,3 +158,33 @@ def test_nextafter_counts_in_the_dtype_of_its_operands(device):
         one = tc.full((1,), 1.0, dtype, device=device)
         step = float(tc.astype(tc.nextafter(one, tc.full((1,), 2.0, dtype, device=device)), tc.float32)) - 1
         assert step == {tc.float16: 2**-10, tc.bfloat16: 2**-7, tc.float32: 2**-23}[dtype]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("second", INTEGERS)
+@pytest.mark.parametrize("first", INTEGERS)
+def test_integers_promote_and_wrap_as_in_numpy(first, second, device):
+    if {first, second} == {np.uint8, np.int8}:  # also where neither is the result's
+        assert tc.add(np.array([1], first), np.array([1], second), device=device).dtype == np.int16
+    a = np.array([np.iinfo(first).min, 0, 1, 5, 100, np.iinfo(first).max], first)[:, None]
+    b = np.array([np.iinfo(second).min, 0, 1, 3, 77, np.iinfo(second).max], second)[None, :]
+    with np.errstate(all="ignore"):
+        for name in [
+            "add",
+            "subtract",
+            "multiply",
+            "maximum",
+            "minimum",
+            "floor_divide",
+            "remainder",
+            "equal",
+            "less",
+            "bitwise_xor",
+        ]:
+            expect_equal(getattr(tc, name)(a, b, device=device), getattr(np, name)(a, b))
+        expect_equal(tc.where(b > 1, a, b, device=device), np.where(b > 1, a, b))
+        expect_equal(tc.negative(a, device=device), -a)
+        expect_equal(tc.add(a, 3, device=device), a + first(3))
+        expect_equal(tc.clip(a, 1, 5, device=device), np.clip(a, 1, 5))
+    with pytest.raises(ValueError, match="does not fit|fit"):
+        tc.add(a, 2**40 if first is not np.int64 else 2**64, device=device)

@@ -193,8 +193,10 @@ def test_promotion() -> None:
     assert (one("bfloat16") + one("float32")).dtype is tc.float32
     assert (one("int32") + one("float16")).dtype is tc.float16
     assert (one("int32") + one("int64")).dtype is tc.int64
+    assert (one("int8") + one("uint8")).dtype is tc.int16
+    assert (one("int8") + one("float32")).dtype is tc.float32
     assert (one("bfloat16") * 3).dtype is tc.bfloat16
-    for never in ("float8_e4m3fn", "float8_e5m2", "int8"):
+    for never in ("float8_e4m3fn", "float8_e5m2", "bool"):
         with pytest.raises(TypeError, match=never):
             one(never) + one("float32")
 

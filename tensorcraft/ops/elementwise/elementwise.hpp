@@ -64,11 +64,12 @@ struct FillOptions {
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
-// Two inputs of any strides whose shapes broadcast by NumPy's rule: float32, float16, bfloat16,
-// int32 or int64. Of two floats the wider is the result, of float16 and bfloat16 float32, of an
-// integer and a float the float, of two integers the wider. Floats are computed in float32 and
-// rounded once; integers wrap. out has the broadcast shape and may be an input of that shape.
-// divide gives float32 for two integers; maximum and minimum give NaN if either input is NaN.
+// Two inputs of any strides whose shapes broadcast by NumPy's rule: float32, float16, bfloat16 or
+// integers. Of two floats the wider is the result, of float16 and bfloat16 float32, of an integer
+// and a float the float, of two integers the wider, int16 of int8 and uint8. Floats are computed in
+// float32 and rounded once; integers wrap. out has the broadcast shape and may be an input of that
+// shape. divide gives float32 for two integers; maximum and minimum give NaN if either input is
+// NaN.
 void add(const TensorView& out, const TensorView& a, const TensorView& b,
          const ElementwiseOptions& options = {});
 Tensor add(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
@@ -185,7 +186,7 @@ void where(const TensorView& out, const TensorView& condition, const TensorView&
 Tensor where(const TensorView& condition, const TensorView& a, const TensorView& b,
              const ElementwiseOptions& options = {});
 
-// One input of any strides: float32, float16 or bfloat16 (negative and abs: int32 and int64 too).
+// One input of any strides: float32, float16 or bfloat16 (negative and abs: integers too).
 // Computed in float32 and rounded once; NaN stays NaN. out has shape and dtype of x and may be x.
 // silu, swish and gelu of -infinity are NaN, as their formulas say.
 void negative(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
@@ -198,7 +199,7 @@ void sqrt(const TensorView& out, const TensorView& x, const ElementwiseOptions& 
 Tensor sqrt(const TensorView& x, const ElementwiseOptions& options = {});
 void rsqrt(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor rsqrt(const TensorView& x, const ElementwiseOptions& options = {});
-// Half-way cases go to the even neighbour.
+// Half-way cases go to the even neighbour; integers stay.
 void round(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor round(const TensorView& x, const ElementwiseOptions& options = {});
 // out is bool.
@@ -267,8 +268,8 @@ Tensor signbit(const TensorView& x, const ElementwiseOptions& options = {});
 void bitwise_invert(const TensorView& out, const TensorView& x,
                     const ElementwiseOptions& options = {});
 Tensor bitwise_invert(const TensorView& x, const ElementwiseOptions& options = {});
-// At least options.min, then at most options.max, in the dtype of x: int32 and int64 too, whose
-// bounds must be whole. NaN stays.
+// At least options.min, then at most options.max, in the dtype of x: integers too, whose bounds
+// must be whole. NaN stays.
 void clip(const TensorView& out, const TensorView& x, const ClipOptions& options = {});
 Tensor clip(const TensorView& x, const ClipOptions& options = {});
 void exp(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});

@@ -266,18 +266,10 @@ struct Functor<Operation::less_equal> {
   }
 };
 
-// Arithmetic is float32 if the result is a float, else the result's own integer type.
+// Arithmetic is float32 if the result is a float, else of integers of 32 bits or more.
 template <class T>
 struct Computed {
-  using type = float;
-};
-template <>
-struct Computed<int32_t> {
-  using type = int32_t;
-};
-template <>
-struct Computed<int64_t> {
-  using type = int64_t;
+  using type = Select<is_floating_point_v<T>, float, Select<sizeof(T) == 8, int64_t, int32_t>>;
 };
 
 // Does an operation compute floats from floats?
