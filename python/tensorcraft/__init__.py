@@ -34,7 +34,7 @@ from ._manipulation import (
     tile,
     unstack,
 )
-from ._namespace import array_namespace_info
+from ._namespace import array_namespace_info as _array_namespace_info
 from ._ops import *
 from ._protocols import install as _install_protocols
 from ._registry import Operator
@@ -67,7 +67,7 @@ _install()
 _install_protocols()
 _native.add_prefix(_sys.prefix)  # NVRTC and oneDNN may be packages of this Python
 __array_api_version__ = "2024.12"
-__array_namespace_info__ = array_namespace_info
+__array_namespace_info__ = _array_namespace_info
 __version__: str = _native.__version__
 
 float32, float16, bfloat16 = DType.float32, DType.float16, DType.bfloat16

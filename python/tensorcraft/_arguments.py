@@ -133,13 +133,14 @@ def of_two_arrays(function: Callable[Concatenate[Any, Any, P], Any]) -> OfTwoArr
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that arrays of these shapes have together, by NumPy's rule."""
-    rank = max((len(s) for s in shapes), default=0)
+    known = [to_shape(s, "broadcast_shapes: a shape") for s in shapes]
+    rank = max((len(s) for s in known), default=0)
     result = []
     for axis in range(-rank, 0):
-        sizes = {to_index(s[axis], "broadcast_shapes: a size") for s in shapes if len(s) >= -axis} - {1}
+        sizes = {s[axis] for s in known if len(s) >= -axis} - {1}
         if len(sizes) > 1:
             raise TensorCraftValueError(
-                f"broadcast_shapes: {', '.join(str(tuple(s)) for s in shapes)} do not broadcast: axis {axis} has sizes "
+                f"broadcast_shapes: {', '.join(map(str, known))} do not broadcast: axis {axis} has sizes "
                 f"{sorted(sizes)}, of which all but one must be 1"
             )
         result.append(sizes.pop() if sizes else 1)

@@ -105,7 +105,7 @@ def _record(op: str | Callable[..., Any]) -> Operator:
     for record in _ops.OPERATORS.values():
         if record.function is op:
             return record
-    if op in (astype, matmul):  # written over the operators of these names
+    if op is astype or op is matmul:  # written over the operators of these names
         return _record(op.__name__)
     raise TensorCraftTypeError(
         f"explain: op must be an operator's function or name, such as tc.softmax or 'softmax', got {op!r}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any, overload
 
@@ -120,9 +121,12 @@ def linspace(
     """`num` numbers in equal steps from start to stop, or to a step before it; float32 unless a dtype is given."""
     import numpy as np
 
-    if num < 0:
-        raise TensorCraftValueError(f"linspace: num must not be negative, got {num}")
-    numbers = np.linspace(start, stop, num, endpoint=endpoint)
+    try:
+        numbers = np.linspace(float(start), float(stop), operator.index(num), endpoint=bool(endpoint))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TensorCraftValueError(
+            f"linspace: start and stop must be numbers and num an integer from 0 on, got {start!r}, {stop!r}, {num!r} ({error})"
+        ) from None
     return asarray(numbers, dtype=dtype or DType.float32, device=device or native.default_device())
 
 

@@ -186,7 +186,7 @@ def test_what_does_not_fit_is_refused() -> None:
         (lambda: tc.tensordot(x, x, axes=1), ValueError, "Size mismatch"),
         (lambda: tc.linalg.matrix_norm(x, ord="nuc"), NotImplementedError, "'nuc' is not there"),
         (lambda: tc.linalg.vector_norm(tc.asarray(V)), TypeError, "convert it with astype"),
-        (lambda: tc.linspace(0, 1, -1), ValueError, "num must not be negative"),
+        (lambda: tc.linspace(0, 1, -1), ValueError, "num an integer from 0 on"),
         (lambda: tc.eye(-1), ValueError, "must not be negative"),
         (lambda: x[x.sum()], TypeError, "must be of integers or bool"),
         (lambda: x[tc.asarray(M[:, :2])], IndexError, "does not fit axes"),
@@ -234,3 +234,11 @@ def test_astype_and_from_dlpack_copy_as_told() -> None:
     for device in tc.devices():
         assert tc.from_dlpack(X, device=device).device == device
         assert x.to_device(device, stream=None).device == device
+
+
+def test_explain_and_numpy_know_the_functions_over_operators() -> None:
+    t = tc.asarray(X[0], device="cpu")
+    assert tc.explain(tc.matmul, t, t.mT).op == "gemm" and tc.explain(tc.astype, t, "int8").op == "astype"
+    np.testing.assert_allclose((X[0, :, 0] @ t).numpy(), X[0, :, 0] @ X[0])
+    np.testing.assert_allclose(np.arctan2(t, 2).numpy(), np.arctan2(X[0], 2), 1e-6)
+    np.testing.assert_array_equal(np.left_shift(tc.asarray(V), 2).numpy(), V << 2)
