@@ -208,18 +208,18 @@ ArrayArgument from_number(nb::handle object) {
 
 // A list, or a NumPy scalar. Lists of floats become float32, since float64 was not asked for.
 ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_view name,
-                            Lists lists) {
+                            DType whole) {
   nb::object array;
   try {
     array = numpy().asarray(object);
+    const bool is_list = !Numpy::is(object, numpy().generic);
+    const auto code = is_list ? nb::cast<std::string>(array.attr("dtype").attr("char")) : "";
+    if (code == "d") array = array.attr("astype")(numpy().float32);
+    if (code == "l" && whole != DType::int64) array = numpy().asarray(object, numpy_dtype(whole));
   } catch (nb::python_error& e) {
-    if (!e.matches(PyExc_ValueError)) throw;
+    if (!e.matches(PyExc_ValueError) && !e.matches(PyExc_OverflowError)) throw;
     fail(ErrorKind::value, op, ": ", name, ": ", to_text(as_text(e.value()), "error"));
   }
-  const bool is_list = !Numpy::is(object, numpy().generic);
-  const auto code = is_list ? nb::cast<std::string>(array.attr("dtype").attr("char")) : "";
-  if (code == "d" || (code == "l" && lists == Lists::as_floats))
-    array = array.attr("astype")(numpy().float32);
   ArrayArgument a = from_numpy(array, op, name);
   a.memory = std::make_shared<Memory>(share(array), Device::cpu(), StreamRef());
   a.object = nb::handle();
@@ -227,14 +227,14 @@ ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_
 }
 
 ArrayArgument convert(nb::handle object, std::string_view op, std::string_view name,
-                      nb::handle stream, Lists lists) {
+                      nb::handle stream, DType whole) {
   if (PyTensor* t = nullptr; nb::try_cast(object, t, false) && t)
     return {t->view, Framework::tensorcraft, object, t->memory};
   if (Numpy::is(object, numpy().ndarray)) return from_numpy(object, op, name);
   if (is_number(object)) return from_number(object);
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) ||
       Numpy::is(object, numpy().generic))
-    return from_sequence(object, op, name, lists);
+    return from_sequence(object, op, name, whole);
   if (nb::isinstance<PyTensor>(object))
     fail(ErrorKind::type, op, ": ", name, ": the tc.Tensor was not initialised; use tc.asarray");
   if (const ExchangeApi* api = exchange_api(Py_TYPE(object.ptr())))
@@ -250,9 +250,9 @@ ArrayArgument convert(nb::handle object, std::string_view op, std::string_view n
 }  // namespace
 
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
-                       nb::handle stream, Lists lists) {
+                       nb::handle stream, DType whole) {
   try {
-    return convert(object, op, name, stream, lists);
+    return convert(object, op, name, stream, whole);
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(op)) throw;
     fail(e.kind(), op, ": ", name, ": ", e.what());

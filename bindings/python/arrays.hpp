@@ -30,11 +30,10 @@ inline TensorView on_device(const TensorView& t, Device device) {
 
 // tc.Tensor, NumPy array or scalar, anything with the exchange API or __dlpack__, nested list, or
 // number. `stream` is what the caller gave (None: the current one). Fails with kind type otherwise,
-// and for float64 arrays, with the fix. Lists of integers become int64, or float32 if the argument
-// takes floats alone.
-enum class Lists { as_written, as_floats };
+// and for float64 arrays, with the fix. Lists of integers become `whole`: what an argument
+// takes of int64, int32 and float32.
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
-                       nb::handle stream, Lists lists = Lists::as_written);
+                       nb::handle stream, DType whole = DType::int64);
 // numpy.True_ or numpy.False_.
 bool is_numpy_bool(nb::handle object);
 // A number as a host tensor of a dtype; kind value if it does not fit.

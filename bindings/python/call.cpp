@@ -82,25 +82,27 @@ class Call {
 
  private:
   void add_array(nb::handle object, const op::Parameter& p, std::string_view called) {
-    const bool as_floats = is_list(object) && takes_floats(p);
-    arrays_.push_back(to_array(object, name(), called, given_stream_,
-                               as_floats ? Lists::as_floats : Lists::as_written));
-    if (arrays_.back().is_number())
-      arrays_.back().keeps_dtype = takes_indices(p) || p.doc.starts_with("bool");
+    const bool is_plain = is_list(object) || PyLong_Check(object.ptr());
+    const DType whole = is_plain ? whole_dtype(p) : DType::int64;
+    arrays_.push_back(to_array(object, name(), called, given_stream_, whole));
+    ArrayArgument& a = arrays_.back();
+    if (!a.is_number()) return;
+    a.keeps_dtype = says(p, "int32") || p.doc.starts_with("bool");
+    if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
   }
 
-  // What an array argument takes is known by its documentation.
-  static bool says(const op::Parameter& p, std::string_view words) {
-    return p.doc.find(words) != p.doc.npos;
-  }
-  static bool takes_indices(const op::Parameter& p) { return says(p, "int32 or int64"); }
-  // Floats alone?
-  bool takes_floats(const op::Parameter& p) const {
+  // What integers of Python become in an argument: what it takes is known by its documentation.
+  DType whole_dtype(const op::Parameter& p) const {
     const auto has = [&](DType d) {
       return std::ranges::find(description_.dtypes, d) != description_.dtypes.end();
     };
-    if (takes_indices(p)) return false;
-    return says(p, "float") || (has(DType::float32) && !has(DType::int64));
+    if (says(p, "int64")) return DType::int64;
+    if (says(p, "int32")) return DType::int32;
+    const bool takes_floats = says(p, "float") || (has(DType::float32) && !has(DType::int64));
+    return takes_floats ? DType::float32 : DType::int64;
+  }
+  static bool says(const op::Parameter& p, std::string_view words) {
+    return p.doc.find(words) != p.doc.npos;
   }
 
   bool is_named_values(size_t i) const {

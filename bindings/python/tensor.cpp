@@ -199,12 +199,6 @@ void register_dtype(nb::module_& m) {
           "other"_a.none())
       .def("__hash__", [](DType d) { return nb::hash(name_of(d)); })
       .def("__str__", &name_of)
-      .def("__reduce_ex__",
-           [](DType d, nb::handle) {
-             const nb::object find =
-                 nb::module_::import_("tensorcraft._tensorcraft").attr("to_dtype");
-             return nb::make_tuple(find, nb::make_tuple(name_of(d)));
-           })
       .def_prop_ro("name", &name_of, "\"float32\" and its like.")
       .def_prop_ro(
           "itemsize", [](DType d) { return dtype_bytes(d); }, "Bytes of one element.")

@@ -56,7 +56,7 @@ def _contains(self: Tensor, value: Any) -> bool:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    if not spec:
+    if self.ndim and not spec:
         return str(self)
     if self.ndim:
         raise TensorCraftTypeError(f'format: "{spec}" is for a tensor of rank 0, this has shape {self.shape}')
@@ -75,14 +75,20 @@ def _copied(self: Tensor, memo: Any = None) -> Tensor:
 
 
 def _reduced(self: Tensor) -> tuple[Any, ...]:
-    bits = self._with_dtype(DType.int16 if self.dtype.itemsize == 2 else DType.uint8)
-    return _restored, ((bits if self.dtype in _NOT_IN_NUMPY else self).numpy(), self.dtype.name, self.device)
+    values = self
+    if self.dtype in _NOT_IN_NUMPY:
+        values = self._with_dtype(DType.int16 if self.dtype.itemsize == 2 else DType.uint8)
+    return _restored, (values.numpy(), self.dtype.name, self.device)
 
 
 def _restored(values: Any, dtype: str, device: str) -> Tensor:
     """A tensor from a pickle: on its device, or on the CPU if that is not here."""
     tensor = native.from_any(values)._with_dtype(dtype)
     return tensor._to(device if device in native.devices() else "cpu")
+
+
+def _reduced_dtype(self: DType, protocol: int) -> tuple[Any, ...]:
+    return DType, (self.name,)
 
 
 def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -134,4 +140,5 @@ def install() -> None:
     for name, method in methods.items():
         setattr(Tensor, name, method)
     Tensor.__new__ = staticmethod(_new)  # type: ignore[method-assign, assignment]
+    DType.__reduce_ex__ = _reduced_dtype  # type: ignore[method-assign, assignment]
     DType._missing_ = staticmethod(native.to_dtype)  # type: ignore[method-assign, assignment]

@@ -49,3 +49,31 @@ def test_a_forked_child_computes_on_the_cpu() -> None:
 
 def test_the_version_is_that_of_the_library() -> None:
     assert tc.__version__.count(".") == 2 and tc.__version__ == tc._native.__version__
+
+
+def refused(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done
+    return done.stderr
+
+
+def test_a_second_import_is_an_import_error() -> None:
+    text = refused("""
+import sys
+import tensorcraft
+for name in [n for n in sys.modules if n.startswith("tensorcraft")]: del sys.modules[name]
+import tensorcraft
+""")
+    assert "ImportError: tensorcraft is in this process already and cannot be imported again" in text
+
+
+@pytest.mark.parametrize("first", ["", "import tensorcraft"])
+def test_an_import_in_a_subinterpreter_is_an_import_error(first: str) -> None:
+    text = refused(f"""
+{first}
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+answer = interpreters.run_string(interpreters.create(), "import tensorcraft")
+if answer is not None: raise SystemExit(answer.formatted)
+""")
+    assert "tensorcraft can be imported in the main interpreter only" in text or "subinterpreter" in text

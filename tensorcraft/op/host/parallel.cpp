@@ -23,8 +23,9 @@ namespace {
 constexpr int kSpins = 1000;
 // Ranges per thread: enough that a thread that loses its core does not hold up the others.
 constexpr int64_t kRangesPerThread = 4;
-// A range is done in pieces of so many grains, between which it can be left: some milliseconds.
-constexpr int64_t kGrainsPerPiece = 64;
+// A range is done in pieces, between which it can be left: so many, but none of fewer grains, as
+// some functions prepare each.
+constexpr int64_t kPiecesPerRange = 64, kGrainsPerPiece = 4;
 
 thread_local bool inside_parallel_for = false;
 
@@ -228,15 +229,18 @@ void parallel_for(int64_t n, int64_t grain, RangeFunction function, void* contex
   grain = std::max<int64_t>(grain, 1);
   const int64_t grains = n / grain + (n % grain != 0);
   const int threads = int(std::min<int64_t>(num_threads(), grains));
-  const int64_t piece = n / kGrainsPerPiece < grain ? n : grain * kGrainsPerPiece;
+  const auto piece_of = [&](int64_t range) {
+    const int64_t wanted = std::max(range / grain / kPiecesPerRange, kGrainsPerPiece);
+    return range / grain < wanted ? range : wanted * grain;
+  };
   if (threads <= 1 || inside_parallel_for || !pool().try_acquire()) {
-    const Job alone{function, context, n, n, 1, piece};
+    const Job alone{function, context, n, n, 1, piece_of(n)};
     return alone.run(0, false);
   }
   const Turn turn(pool());
   const int64_t wanted = std::min(grains, threads * kRangesPerThread);
   const int64_t range = (grains / wanted + (grains % wanted != 0)) * grain;
-  const Job job{function, context, n, range, n / range + (n % range != 0), piece};
+  const Job job{function, context, n, range, n / range + (n % range != 0), piece_of(range)};
   turn.pool.run(job, threads);
 }
 
