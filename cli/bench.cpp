@@ -180,8 +180,9 @@ void print(Console& console, const bench::Results& results) {
     if (row.is_measured())
       for (const std::string& cell :
            {fixed(row.median_us), fixed(row.p10_us), fixed(row.p90_us), std::to_string(row.runs),
-            fixed(row.gbs()), row.candidate == "copy" ? "" : rate(row.tflops()), fixed(row.floor_us),
-            row.timing + ", " + row.cache, ratios_text(row, results.rows, one_peer)})
+            fixed(row.gbs()), row.candidate == "copy" ? "" : rate(row.tflops()),
+            fixed(row.floor_us), row.timing + ", " + row.cache,
+            ratios_text(row, results.rows, one_peer)})
         table.back().push_back(cell);
     else if (!row.error.empty())
       table.back().resize(table[0].size() - 1);

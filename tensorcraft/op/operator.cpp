@@ -320,9 +320,11 @@ std::string scaled(double value) {
   return std::move(out).str();
 }
 
-std::string rounded(double value, int digits) {
+// With two digits, and all of those in front of the point.
+std::string rounded(double value) {
   std::ostringstream out;
-  out << std::setprecision(digits) << value;
+  if (value >= 10) out << std::fixed;
+  out << std::setprecision(value >= 10 ? 0 : 2) << value;
   return std::move(out).str();
 }
 
@@ -369,7 +371,7 @@ void write(std::ostream& out, const Explanation& e, const Considered& c, size_t 
     out << "accepts" << (c.reason.empty() ? "" : " by name: ") << c.reason;
   if (c.estimate_us > 0)
     out << (is_chosen && config_text(c.plan->steps()[0]).empty() ? "" : ", ") << "estimate "
-        << rounded(c.estimate_us, 2) << " us or more";
+        << rounded(c.estimate_us) << " us or more";
   out << '\n' << indent << c.variant.idea << '\n';
   if (is_chosen && c.plan) out << indent << file_of(c) << '\n';
 }
@@ -402,7 +404,7 @@ std::string to_string(const Explanation& e) {
   if (e.device == to_string(Device::cpu()))
     out << "a GPU that is not here can be asked about: name its architecture, such as sm_90a\n";
   if (e.floor_us > 0)
-    out << "floor: " << rounded(e.floor_us, 2)
+    out << "floor: " << rounded(e.floor_us)
         << " us, which no variant can beat. An estimate is of bytes and operations at the device's "
            "peaks; it is no measurement\n";
   return std::move(out).str();

@@ -233,7 +233,7 @@ def test_explain_for_a_gpu_that_is_not_here(run: Run, has_nvrtc: bool) -> None:
     text = run(*arguments).out
     assert text.startswith(f"gemm for sm_90a: {answer['variant']}, the first that accepts, in the order of the table\n")
     assert "us or more" in text and "it is no measurement" in text
-    assert re.search(r"occupancy \d+ %: ", text) and re.search(r"floor: \d+ us", text)
+    assert re.search(r"occupancy \d+ %: ", text) and re.search(r"\nfloor: \d+ us, ", text)
     assert "declines: float32 would be rounded to tf32" in text and f"{kernel['registers']} registers a thread" in text
 
 
