@@ -78,6 +78,17 @@ def matmul(
     float32, float16 and bfloat16 are a `tc.gemm`, which has more options. Integers are multiplied and added in
     int64, by way of all their products: for small matrices.
     """
+    if min(getattr(x1, "ndim", 0), getattr(x2, "ndim", 0)) > 1:
+        try:
+            return _ops.gemm(x1, x2, out=out, stream=stream, variant=variant, device=device)
+        except TypeError:  # of two dtypes or integers
+            if out is not None:
+                raise
+    return _other_product(x1, x2, out, stream, variant, device)
+
+
+def _other_product(x1: Any, x2: Any, out: Any, stream: Any, variant: Any, device: str | None) -> Any:
+    """matmul of what is not two matrices of one floating-point dtype."""
     a: Any
     b: Any
     a, b = (asarray(x, device="cpu").numpy() if is_plain(x) else x for x in (x1, x2))
