@@ -95,13 +95,18 @@ std::string default_of(const Parameter& p) {
   return is_name ? '"' + p.default_value + '"' : p.default_value;
 }
 
-std::string signature(const Description& d, const Overrides& own = {}) {
+// In a program the types are texts, which are read only if someone asks for them.
+enum class Types { texts, code };
+
+std::string signature(const Description& d, Types types, const Overrides& own = {}) {
+  const std::string quote = types == Types::texts ? "'" : "";
   std::string s;
   const auto add = [&](std::string_view name, const std::string& type, const std::string& value) {
     if (!s.empty()) s += ", ";
     s.append(name);
     const auto found = own.find(name);
-    s += found != own.end() ? found->second : ": " + type + (value.empty() ? "" : " = " + value);
+    s += found != own.end() ? found->second
+                            : ": " + quote + type + quote + (value.empty() ? "" : " = " + value);
   };
   const Parameter* const named = named_values(d);
   if (!named)
@@ -118,7 +123,7 @@ std::string signature(const Description& d, const Overrides& own = {}) {
   if (!named) return s;
   const auto found = own.find(named->name);
   return s + ", **" + std::string(named->name) +
-         (found != own.end() ? found->second : ": " + python_type(*named));
+         (found != own.end() ? found->second : ": " + quote + python_type(*named) + quote);
 }
 
 // An option that a call gives or leaves out, and which results it then has beyond the first.
@@ -216,8 +221,8 @@ void write_stub(std::ostream& out, const Description& d) {
   const std::string name(d.name);
   const Parameter* const named = named_values(d);
   const auto add = [&](const Overrides& own, const std::string& result, const char* note = "") {
-    out << "@overload\ndef " << name << "(" << signature(d, own) << ") -> " << result << ": ..."
-        << note << '\n';
+    out << "@overload\ndef " << name << "(" << signature(d, Types::code, own) << ") -> " << result
+        << ": ..." << note << '\n';
   };
   // Numbers alone would fit both kinds of array.
   const char* const note = named ? "  # type: ignore[overload-overlap]" : "";
@@ -317,7 +322,7 @@ void write_classes(std::ostream& py, std::ostream& pyi, const Description& d) {
 void write_function(std::ostream& py, std::ostream& pyi, const Description& d, size_t index,
                     const std::string& example) {
   write_classes(py, pyi, d);
-  py << "def " << d.name << "(" << signature(d) << ") -> Any:\n"
+  py << "def " << d.name << "(" << signature(d, Types::texts) << ") -> 'Any':\n"
      << docstring(d, example) << "    return _call(" << index << ", "
      << (named_values(d) ? "()" : tuple_of(d.inputs)) << ", " << tuple_of(d.options)
      << ", out, stream, variant, device)\n\n\n";
@@ -379,8 +384,6 @@ std::map<std::string, std::string> read_examples(const char* path) {
 
 constexpr const char* kHead = R"(# SPDX-License-Identifier: Apache-2.0
 """One function an operator, generated from the registry at build time."""
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple

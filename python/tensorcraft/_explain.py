@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _ops
 from . import _tensorcraft as native
@@ -16,8 +15,7 @@ from .errors import TensorCraftTypeError
 from .linalg import matmul
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the chooser says of one variant."""
 
     name: str  # of the variant
@@ -29,8 +27,7 @@ class Verdict:
     estimate_us: float  # of the least time on the device, at its peaks; 0 if not known
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """What the chosen variant launches and what the compiler made of it.
 
     Where `problem` is not empty it says why registers, code and occupancy are not known; they are 0 then.
@@ -52,8 +49,7 @@ class Kernel:
     problem: str  # why the figures are not known; empty if they are
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(NamedTuple):
     """The chosen variant of a call and the verdict on every other; str() is a table."""
 
     op: str  # the name of the operator

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _ops
 from . import _tensorcraft as native
@@ -12,7 +12,11 @@ from ._arguments import in_framework, is_plain, to_axis, to_index
 from ._dtypes import promoted
 from ._tensor import asarray
 from ._tensorcraft import DType, Tensor
+from ._typing import ArrayLike, StreamLike
 from .errors import TensorCraftTypeError, TensorCraftValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def _arrays(arrays: Any, name: str, flat: bool) -> tuple[list[Any], list[Tensor]]:
@@ -43,7 +47,9 @@ def _empty(first: Any, shape: tuple[int, ...], dtype: DType, given: list[Any], t
         return native.empty(shape, dtype, tensors[0].device)
     models = [a for a, t in zip(given, tensors, strict=True) if t.dtype == dtype and _is_torch(a)]
     if not models:
-        raise TensorCraftTypeError(f"the arrays have no common dtype but {dtype.name}, which none has; convert one to it")
+        raise TensorCraftTypeError(
+            f"the arrays have no common dtype but {dtype.name}, which none has; convert one to it"
+        )
     return models[0].new_empty(shape)
 
 
@@ -91,7 +97,23 @@ def _check_apart(name: str, target: Tensor, tensors: list[Tensor]) -> None:
             raise TensorCraftValueError(f"{name}: out overlaps the memory of arrays[{i}]; give it memory of its own")
 
 
-def concat(arrays: Sequence[Any], axis: int | None = 0, *, out: Any = None, stream: Any = None) -> Any:
+@overload
+def concat(
+    arrays: Sequence[Tensor], axis: int | None = 0, *, out: Tensor | None = None, stream: StreamLike | None = None
+) -> Tensor: ...
+@overload
+def concat(
+    arrays: Sequence[NDArray[Any]],
+    axis: int | None = 0,
+    *,
+    out: NDArray[Any] | None = None,
+    stream: StreamLike | None = None,
+) -> NDArray[Any]: ...
+@overload
+def concat(
+    arrays: Sequence[ArrayLike], axis: int | None = 0, *, out: ArrayLike | None = None, stream: StreamLike | None = None
+) -> Any: ...
+def concat(arrays: Sequence[Any], axis: int | None = 0, *, out: Any = None, stream: StreamLike | None = None) -> Any:
     """The arrays one after another along an axis that they have; None: all read row by row.
 
     One device; shapes equal but along the axis; dtypes combine as result_type says. Each array is one tc.copy or
@@ -101,11 +123,29 @@ def concat(arrays: Sequence[Any], axis: int | None = 0, *, out: Any = None, stre
     return _joined("concat", arrays, axis, False, out, stream)
 
 
-def stack(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
+@overload
+def stack(
+    arrays: Sequence[Tensor], axis: int = 0, *, out: Tensor | None = None, stream: StreamLike | None = None
+) -> Tensor: ...
+@overload
+def stack(
+    arrays: Sequence[NDArray[Any]], axis: int = 0, *, out: NDArray[Any] | None = None, stream: StreamLike | None = None
+) -> NDArray[Any]: ...
+@overload
+def stack(
+    arrays: Sequence[ArrayLike], axis: int = 0, *, out: ArrayLike | None = None, stream: StreamLike | None = None
+) -> Any: ...
+def stack(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: StreamLike | None = None) -> Any:
     """The arrays one after another along a new axis; their shapes are equal. Otherwise as concat."""
     return _joined("stack", arrays, to_index(axis, "stack: axis"), True, out, stream)
 
 
+@overload
+def split(x: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]: ...
+@overload
+def split(x: NDArray[Any], indices_or_sections: int | Sequence[int], axis: int = 0) -> list[NDArray[Any]]: ...
+@overload
+def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]: ...
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """`x` in parts along an axis, as views of its memory: nothing is copied.
 

@@ -7,29 +7,25 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ._tensorcraft import DType, Tensor
 
-
-class SupportsDLPack(Protocol):
-    """An array of any framework that shares memory through DLPack."""
-
-    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-
-class SupportsStream(Protocol):
-    """A CUDA stream of another framework; a tc.Stream is one too."""
-
-    def __cuda_stream__(self) -> tuple[int, int]: ...
-
-
-class SupportsItemSize(Protocol):
-    """A dtype of NumPy, torch or JAX."""
-
-    @property
-    def itemsize(self) -> int: ...
-
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    class SupportsDLPack(Protocol):
+        """An array of any framework that shares memory through DLPack."""
+
+        def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    class SupportsStream(Protocol):
+        """A CUDA stream of another framework; a tc.Stream is one too."""
+
+        def __cuda_stream__(self) -> tuple[int, int]: ...
+
+    class SupportsItemSize(Protocol):
+        """A dtype of NumPy, torch or JAX."""
+
+        @property
+        def itemsize(self) -> int: ...
 
     Number = bool | int | float | np.generic
     # What a call takes as an array: nested lists too.

@@ -35,6 +35,8 @@ def tensor_in_tensor_out(x: tc.Tensor) -> tc.Tensor:
     y = tc.where(y, x, 0.0)
     y = tc.elementwise("a * b + c", a=x, b=y, c=0.5)
     y = tc.matmul(x, y)
+    left, right = tc.split(y, 2, axis=-1)
+    y = tc.concat([left, right], axis=-1)
     return tc.gemm(x, y, bias=None, activation="relu", device="cpu")
 
 
@@ -42,7 +44,7 @@ def numpy_in_numpy_out(x: NDArray[np.float32]) -> NDArray[Any]:
     y: NDArray[Any] = tc.gelu(x, approximate="tanh")
     y = tc.multiply(2, y)
     y = tc.elementwise("a * b", a=x, b=2)
-    y = tc.sum(x, axis=0, keepdims=True)
+    y = tc.stack([tc.sum(x, axis=0, keepdims=True), y[0]])
     return tc.gemm(x, x, variant="reference")
 
 
@@ -91,3 +93,9 @@ def cache(path: str) -> int:
     before: int = tc.cache.stat().entries
     tc.cache.export(path)
     return before
+
+
+def devices() -> dict[str, Any]:
+    names: list[str] = tc.devices()
+    tc.set_default_device(names[0])
+    return tc.device_info(tc.default_device())
