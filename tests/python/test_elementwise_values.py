@@ -1,5 +1,7 @@
 """Values of the elementwise operators, on the CPU and on the SIMT device, which runs the CUDA variants."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -188,3 +190,48 @@ def test_integers_promote_and_wrap_as_in_numpy(first, second, device):
         expect_equal(tc.clip(a, 1, 5, device=device), np.clip(a, 1, 5))
     with pytest.raises(ValueError, match="does not fit|fit"):
         tc.add(a, 2**40 if first is not np.int64 else 2**64, device=device)
+
+
+def sigmoid(d):
+    e = np.exp(-np.abs(d))
+    return np.where(d >= 0, 1, e) / (1 + e)
+
+
+BETA = np.float32(1.7)
+FORMULAS = {
+    "elu": lambda d: np.where(d > 0, d, np.expm1(d)),
+    "sigmoid": sigmoid,
+    "silu": lambda d: d * sigmoid(d),
+    "swish": lambda d: d * sigmoid(float(BETA) * d),
+    "gelu": lambda d: d * 0.5 * np.vectorize(math.erfc)(-d * math.sqrt(0.5)),
+    "gelu_tanh": lambda d: d * sigmoid(2 * math.sqrt(2 / math.pi) * (d + 0.044715 * d**3)),
+    "tanh": np.tanh,
+    "exp": np.exp,
+    "rsqrt": lambda d: 1 / np.sqrt(d),
+    "erf": np.vectorize(math.erf),
+}
+
+
+def sweep():
+    """Every exponent with mantissas at and between its ends, and the arguments around 0; both signs."""
+    mantissas = np.concatenate([[1, 1.5, 2 - 2**-23], 1 + np.random.default_rng(1).random(20)])
+    wide = np.outer(2.0 ** np.arange(-126, 128), mantissas).ravel()
+    x = np.concatenate([wide, np.linspace(0, 20, 8001), np.linspace(0, 110, 2001)]).astype(np.float32)
+    return np.concatenate([x, -x])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", sorted(set(UNARY[: UNARY.index("floor")]) | {"sqrt", "reciprocal"} | set(FORMULAS)))
+def test_every_size_of_argument_is_within_four_units_in_the_last_place(name, device):
+    x = sweep()
+    options = {"swish": {"beta": float(BETA)}, "gelu_tanh": {"approximate": "tanh"}}.get(name, {})
+    got = np.asarray(getattr(tc, name.removesuffix("_tanh"))(x, device=device, **options)).astype(np.float64)
+    with np.errstate(all="ignore"):
+        expected = (FORMULAS[name] if name in FORMULAS else numpys(name))(x.astype(np.float64))
+        unit = np.spacing(np.abs(expected).astype(np.float32)).astype(np.float64)
+        off = np.abs(got - expected) / unit
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    judged = (np.abs(expected) >= 2.0**-120) & (np.abs(expected) < 3.4e38)
+    worst = np.where(judged, off, 0).argmax()
+    assert off[worst] <= (6 if name == "gelu" else 4), f"{x[worst]}: {got[worst]}, not {expected[worst]}"
+    assert (np.abs(got)[~judged & (np.abs(expected) < 1)] <= 2.0**-119).all()

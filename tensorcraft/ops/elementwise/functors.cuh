@@ -87,12 +87,15 @@ struct Functor<Operation::elu> {
 };
 template <>
 struct Functor<Operation::silu> {
-  TC_DEVICE float operator()(float x, float) const { return x * over_one_plus_exp(-x); }
+  TC_DEVICE float operator()(float x, float) const {
+    return tensorcraft::over_one_plus_exp(x, x, 0.0f);
+  }
 };
 template <>
 struct Functor<Operation::swish> {
   TC_DEVICE float operator()(float x, float beta) const {
-    return x * over_one_plus_exp(-(beta * x));
+    const float v = beta * x, rest = fmaf(beta, x, -v);
+    return tensorcraft::over_one_plus_exp(x, v, fabsf(v) < 128.0f ? rest : 0.0f);
   }
 };
 template <>
@@ -101,11 +104,7 @@ struct Functor<Operation::gelu> {
 };
 template <>
 struct Functor<Operation::gelu_tanh> {
-  // 0.5 x (1 + tanh(u)) is x / (1 + e^(-2u)).
-  TC_DEVICE float operator()(float x, float) const {
-    const float u = 0.7978845608028654f * fmaf(0.044715f * x * x, x, x);
-    return x * over_one_plus_exp(-2.0f * u);
-  }
+  TC_DEVICE float operator()(float x, float) const { return tensorcraft::gelu_tanh(x); }
 };
 
 // The functor if the result has 2 bytes: formulas that are some units in the last place of a

@@ -68,10 +68,13 @@ TC_HOST_CLONES void row_leaky_relu(float* y, const float* x, float alpha, int64_
   map(y, x, n, [=](float v) { return host::select(v > 0.0f, v, alpha * v); });
 }
 TC_HOST_CLONES void row_elu(float* y, const float* x, float alpha, int64_t n) {
-  map(y, x, n, [=](float v) { return host::select(v > 0.0f, v, alpha * (host::exp(v) - 1.0f)); });
+  map(y, x, n, [=](float v) {
+    return host::select(v > 0.0f, v,
+                        alpha * host::expm1_below_zero(host::select(v > 0.0f, 0.0f, v)));
+  });
 }
 TC_HOST_CLONES void row_swish(float* y, const float* x, float beta, int64_t n) {
-  map(y, x, n, [=](float v) { return v / (1.0f + host::exp(-(beta * v))); });
+  map(y, x, n, [=](float v) { return v / (1.0f + host::exp(-(double(beta) * v))); });
 }
 
 TC_HOST_CLONES void row_floor(float* y, const float* x, int64_t n) {
