@@ -282,11 +282,11 @@ PyTensor to_scalar(nb::handle number, DType dtype) {
   return own(std::move(result), {});
 }
 
-PyTensor to_tensor(nb::handle object, std::string_view op, std::string_view name) {
-  ArrayArgument a = to_array(object, op, name, nb::none());
+PyTensor to_tensor(nb::handle object) {
+  ArrayArgument a = to_array(object, "asarray", "obj", nb::none());
   if (a.is_number()) return to_scalar(object, a.view.dtype());
   if (!a.view.data() && a.view.size() > 0)
-    fail(ErrorKind::value, op, ": ", name, ": ", a.view, " has no memory: its address is null");
+    fail(ErrorKind::value, "asarray: obj: ", a.view, " has no memory: its address is null");
   if (!a.memory) {
     const Device device = a.view.device();
     const StreamRef home = device.is_cuda() ? stream_of(a, device.index) : StreamRef();

@@ -39,7 +39,7 @@ bool is_numpy_bool(nb::handle object);
 // A number as a host tensor of a dtype; kind value if it does not fit.
 PyTensor to_scalar(nb::handle number, DType dtype);
 // The memory of an array as a tc.Tensor that keeps it alive.
-PyTensor to_tensor(nb::handle object, std::string_view op, std::string_view name);
+PyTensor to_tensor(nb::handle object);
 
 // Has NumPy this dtype, without the package ml_dtypes?
 bool is_in_numpy(DType dtype);

@@ -86,7 +86,7 @@ class Call {
     const DType whole = is_plain ? whole_dtype(p) : DType::int64;
     arrays_.push_back(to_array(object, name(), called, given_stream_, whole));
     ArrayArgument& a = arrays_.back();
-    if (!a.is_number()) return;
+    if (!a.is_number() || PyFloat_Check(object.ptr())) return;
     a.keeps_dtype = says(p, "int32") || p.doc.starts_with("bool");
     if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
   }
@@ -152,8 +152,9 @@ class Call {
     }
   }
 
-  void convert_option(size_t i, const op::Parameter& p, nb::handle given) {
-    const nb::object value = takes_lists(p) ? list_of(given) : nb::borrow(given);
+  void convert_option(size_t i, const op::Parameter& p, nb::handle value) {
+    nb::object list;
+    if (takes_lists(p)) value = list = list_of(value);
     if (p.kind == op::ParameterKind::tensor) {
       tensor_options_.emplace_back(i, arrays_.size());
       add_array(value, p, p.name);
