@@ -45,6 +45,9 @@ const Numpy& numpy() {
   return kept(one, [] { return Numpy(); });
 }
 
+// Has NumPy this dtype, without the package ml_dtypes?
+bool is_in_numpy(DType dtype) { return numpy().dtypes[size_t(dtype)].is_valid(); }
+
 nb::handle numpy_dtype(DType dtype) {
   const nb::object& found = numpy().dtypes[size_t(dtype)];
   if (!found.is_valid())
@@ -295,8 +298,6 @@ PyTensor to_tensor(nb::handle object) {
   return {a.view, std::move(a.memory)};
 }
 
-bool is_in_numpy(DType dtype) { return numpy().dtypes[size_t(dtype)].is_valid(); }
-
 nb::object to_numpy(const PyTensor& t) {
   if (const DType dtype = t.view.dtype(); !is_in_numpy(dtype)) {
     const nb::object type = ml_dtype(dtype);
@@ -319,7 +320,12 @@ nb::object to_numpy(const PyTensor& t) {
   return t.view.read_only() ? make(nb::ro()) : make();
 }
 
-NumpyArray empty_numpy(DType dtype, const Dims& shape) {
+NumpyArray empty_on_host(DType dtype, const Dims& shape) {
+  if (!is_in_numpy(dtype)) {
+    PyTensor t = own(Tensor(dtype, shape, Device::cpu()), {});
+    const TensorView view = t.view;
+    return {view, nb::cast(std::move(t))};
+  }
   nb::object array;
   try {
     array = numpy().empty(to_tuple(shape), numpy_dtype(dtype));

@@ -312,8 +312,8 @@ struct Output {
 
 Output new_output(const Call& call, const op::OutputSpec& spec) {
   const ArrayArgument& like = call.leader();
-  if (like.is_host_array() && is_in_numpy(spec.dtype)) {
-    NumpyArray array = empty_numpy(spec.dtype, spec.shape);
+  if (like.is_host_array()) {
+    NumpyArray array = empty_on_host(spec.dtype, spec.shape);
     if (!call.device().is_cuda())
       return {on_device(array.view, call.device()), std::move(array.object), nullptr};
     PyTensor t = own(Tensor(spec.dtype, spec.shape, call.device(), call.stream()), call.stream());
@@ -353,8 +353,7 @@ Output given_output(const Call& call, nb::handle out) {
 nb::object finish(const Call& call, Output& output) {
   if (output.object.is_valid()) return std::move(output.object);
   nb::object tensor = nb::cast(PyTensor{output.view, std::move(output.memory)});
-  if (call.leader().framework == Framework::tensorcraft || call.leader().is_host_array())
-    return tensor;
+  if (call.leader().framework == Framework::tensorcraft) return tensor;
   return call_python(
       [&] { return frameworks("from_dlpack")(call.leader().object.type(), tensor); });
 }
