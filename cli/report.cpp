@@ -135,7 +135,8 @@ Command report_command() {
                        {},
                        "-o"},
                       {"--csv", "the points of the rooflines, one line each", &a->csv}},
-          .run = [a](Console& console) { return write(console, *a); }};
+          .run = [a](Console& console) { return write(console, *a); },
+          .examples = {"report results.json --output report.html"}};
 }
 
 }  // namespace tensorcraft::cli

@@ -360,9 +360,16 @@ nb::object finish(const Call& call, Output& output) {
 
 nb::object named_tuple(std::string_view op, const std::vector<op::OutputSpec>& specs,
                        nb::list values) {
-  nb::list names;
-  for (const op::OutputSpec& s : specs) names.append(std::string(s.name));
-  return frameworks("named_tuple")(std::string(op), nb::tuple(names), values);
+  static const nb::module_* module = nullptr;
+  const nb::dict results =
+      kept(module, [] { return nb::module_::import_("tensorcraft._ops"); }).attr("RESULTS");
+  nb::list key;
+  key.append(std::string(op));
+  for (const op::OutputSpec& s : specs) key.append(std::string(s.name));
+  const nb::object found = results.attr("get")(nb::tuple(key));
+  if (found.is_none())
+    fail(ErrorKind::internal, op, ": its outputs do not say when a call returns them");
+  return found(*values);
 }
 
 const op::Operator& operator_at(size_t index) {
@@ -405,6 +412,8 @@ nb::dict to_dict(const op::Explanation& e) {
     row["accepted"] = c.accepted;
     row["reason"] = c.reason;
     row["config"] = c.plan ? op::config_text(c.plan->steps()[0]) : std::string();
+    row["file"] = op::file_of(c);
+    row["estimate_us"] = c.estimate_us;
     rows.append(row);
   }
   nb::dict result;
@@ -455,6 +464,12 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   nb::list values;
   for (Output& o : outputs) values.append(finish(call, o));
   return call_python([&] { return named_tuple(call.name(), specs, values); });
+}
+
+size_t operator_index(nb::handle name) {
+  const op::Operator* const found = &find_operator(to_text(name, "operator"));
+  const op::OperatorList& all = operators();
+  return size_t(std::ranges::find(all, found) - all.begin());
 }
 
 nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant,

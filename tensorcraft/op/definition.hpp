@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/plan_cache.hpp"
 #include "tensorcraft/op/simt.hpp"
@@ -143,6 +144,8 @@ void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_
 // The fields of a Config: "threads = 256, vector = 4".
 std::string config_text(const Step& step);
 double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype);
+// "cuda:0", or "sm_90a" if the device is known by its architecture alone.
+std::string place_of(const DeviceInfo& device);
 
 // Does a device run kernels?
 constexpr bool runs_kernels(DeviceType device) { return device != DeviceType::cpu; }
@@ -305,7 +308,10 @@ void run_checked(const Definition<Problem, Options>& def, const Call<Options>& c
   if (call.out().size() == 0) return;
   const StreamRef stream = resolve_stream(call.options.stream, device);
   const Trace::Scope scope(Trace::active(), def.name, chosen.variant, device, stream);
-  if (chosen.run) return chosen.run(problem);
+  if (chosen.run) {
+    cuda::warn_of_fallback();
+    return chosen.run(problem);
+  }
   launch_plan(*chosen.plan, device, stream, def.name);
   if (key) remember(def, call, *key, chosen.variant, *chosen.plan);
 }
@@ -388,7 +394,7 @@ class OperatorOf final : public Operator {
     const auto [named_outputs, named_inputs] = tensors_of(def_, call);
     check_places(def_.name, named_outputs, named_inputs, def_.any_address);
     const Problem problem = def_.check(call);
-    Explanation e{def_.name, to_string(device.device), {}, consider(def_, problem, device), {}, 0};
+    Explanation e{def_.name, place_of(device), {}, consider(def_, problem, device), {}, 0};
     if (!a.variant.empty())
       add_forced(e.variants, description_.variants, def_.name, a.variant, device.device);
     for (const Considered& c : e.variants) {
@@ -398,7 +404,7 @@ class OperatorOf final : public Operator {
       if (c.accepted && wanted && suits && e.variant.empty()) e.variant = c.variant.name;
     }
     e.cost = def_.cost ? def_.cost(problem) : moving_cost(named_outputs, named_inputs);
-    e.floor_us = floor_us(e.cost, device, a.inputs[0].dtype());
+    add_estimates(e, device, a.inputs[0].dtype());
     return e;
   }
 

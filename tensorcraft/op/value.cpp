@@ -2,6 +2,7 @@
 #include "tensorcraft/op/value.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/nearest.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -105,7 +106,8 @@ int to_choice(std::string_view op, std::string_view name, std::span<const std::s
     if (names[i] == *text) return int(i);
   std::string all;
   for (const auto n : names) all.append(all.empty() ? "" : ", ").append(n);
-  fail(ErrorKind::value, op, ": ", name, " \"", *text, "\" is not known; there are ", all);
+  fail(ErrorKind::value, op, ": ", name, " \"", *text, "\" is not known; there are ", all,
+       did_you_mean(*text, names));
 }
 
 const TensorView& to_tensor(std::string_view op, std::string_view name, const Value& v) {

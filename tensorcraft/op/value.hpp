@@ -69,6 +69,9 @@ struct OutputInfo {
   // Its name and what it is.
   std::string_view name;
   std::string_view doc;
+  // The options by which a call asks for it, apart by spaces: each is true or given, or after "!"
+  // neither. Empty: every call returns it.
+  std::string_view when = {};
 };
 
 // The names of an enum option, in the order of its values 0, 1, ...; a name "none" is None in

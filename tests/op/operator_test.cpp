@@ -45,7 +45,7 @@ TEST_F(OperatorTest, AnUnknownVariantListsThemAll) {
   expect_error(
       ErrorKind::value, [&] { run(out_, x_, "blok"); },
       "l2_normalize: no variant is named \"blok\"; there are in_registers, block, naive, "
-      "cpu, reference");
+      "cpu, reference; did you mean block?");
 }
 
 TEST_F(OperatorTest, AVariantOfAnotherDeviceSaysSo) {

@@ -77,3 +77,25 @@ answer = interpreters.run_string(interpreters.create(), "import tensorcraft")
 if answer is not None: raise SystemExit(answer.formatted)
 """)
     assert "tensorcraft can be imported in the main interpreter only" in text or "subinterpreter" in text
+
+
+def test_a_machine_without_a_gpu_is_told_once_and_by_what_computes() -> None:
+    def warnings(code: str, **environment: str) -> int:
+        head = "import numpy as np, tensorcraft as tc; x = np.ones(3, np.float32)\n"
+        done = subprocess.run(
+            [sys.executable, "-c", head + code], capture_output=True, text=True, check=True, env={**os.environ, **environment}
+        )  # fmt: skip
+        return done.stderr.count(
+            "Falling back to CPU simulation backend: operators run as native CPU code; "
+            "TENSORCRAFT_DEVICE=cpu says that this is meant"
+        )
+
+    if any(device.startswith("cuda") for device in tc.devices()):
+        pytest.skip("a GPU is here")
+    environment = {"TENSORCRAFT_DEVICE": ""}
+    assert warnings("tc.explain(tc.relu, x); tc.devices(); tc.default_device(); tc.ops()", **environment) == 0
+    assert warnings("tc.relu(x, device='cpu'); tc.relu(tc.asarray(x))", **environment) == 0
+    assert warnings("tc.relu(x); tc.relu(x); tc.exp(x)", **environment) == 1
+    assert warnings("tc.zeros(3)", **environment) == 1
+    assert warnings("tc.relu(x)", TENSORCRAFT_DEVICE="cpu") == 0
+    assert warnings("tc.set_default_device('cpu'); tc.relu(x)", **environment) == 0

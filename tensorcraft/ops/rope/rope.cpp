@@ -217,7 +217,7 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("style", &Options::style, "which elements are a pair"),
                 op::option("base", &Options::base, "of the angles, without cos and sin")},
     .out_doc = "shape and dtype of x",
-    .extra_outputs = {{{"k_out", "k rotated, where k is given"}, &Options::k_out}},
+    .extra_outputs = {{{"k_out", "k rotated, where k is given", "k"}, &Options::k_out}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .in_place = true,
     .infer = infer,
