@@ -304,12 +304,8 @@ void register_tensor(nb::module_& m) {
   refuse_others(c, "__dlpack__", "takes stream, max_version, dl_device and copy, by name");
   c.attr("__dlpack_c_exchange_api__") = nb::capsule(own_exchange_api(), "dlpack_exchange_api");
   m.def(
-      "from_any",
-      [](nb::handle obj, const std::string& op, const std::string& name) {
-        return to_tensor(obj, op, name);
-      },
-      "obj"_a.none(), "op"_a = "asarray", "name"_a = "obj",
-      "What tc.asarray starts from; the names are for errors.");
+      "from_any", [](nb::handle obj) { return to_tensor(obj); }, "obj"_a.none(),
+      "What tc.asarray starts from.");
   m.def("empty", &empty, "shape"_a.none(), "dtype"_a.none(), "device"_a.none(),
         "What tc.empty calls.");
   m.def("to_dtype", &to_dtype, "obj"_a.none(), "A dtype from any spelling of it.");

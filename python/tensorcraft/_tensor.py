@@ -390,7 +390,6 @@ _METHODS: dict[str, Any] = {
     "__repr__": _repr,
     "__float__": lambda self: float(_item(self)),
     "__int__": lambda self: int(_item(self)),
-    "__bool__": lambda self: bool(_item(self)),
     "__divmod__": _divmod,
     "__rdivmod__": _reflected_divmod,
     "__hash__": object.__hash__,  # by identity, though == compares elements
