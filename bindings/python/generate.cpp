@@ -305,14 +305,10 @@ std::string tuple_of(const std::vector<Parameter>& parameters) {
 
 void write_classes(std::ostream& py, std::ostream& pyi, const Description& d) {
   for (const auto& [name, fields] : classes_of(d)) {
-    py << "class " << name << "(NamedTuple):\n"
-       << wrapped("What " + std::string(d.name) + " returns.", "    \"\"\"", 4) << "\n";
+    py << "class " << name << "(NamedTuple):\n    \"\"\"What " << d.name << " returns.\"\"\"\n\n";
     pyi << "class " << name << "(NamedTuple, Generic[_Array]):\n";
-    for (const OutputInfo* o : fields)
-      py << wrapped(std::string(o->name) + ": " + std::string(o->doc) + ".", "    ", 8);
-    py << "    \"\"\"\n\n";
     for (const OutputInfo* o : fields) {
-      py << "    " << o->name << ": Any\n";
+      py << "    " << o->name << ": Any  # " << o->doc << '\n';
       pyi << "    " << o->name << ": _Array\n";
     }
     py << "\n\n";

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tc.explain` and `tc.ops`: what the library would do, and what it can do."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
