@@ -29,6 +29,7 @@ std::optional<DType> dtype_of_code(std::string_view code) {
 }
 
 std::optional<DType> dtype_of_name(std::string_view name) {
+  if (const auto dtype = parse_dtype(name)) return dtype;
   for (const std::string_view package : {"torch.", "numpy.", "jax.numpy.", "ml_dtypes."})
     if (name.starts_with(package)) name.remove_prefix(package.size());
   if (const auto dtype = parse_dtype(name)) return dtype;

@@ -47,6 +47,9 @@ const Numpy& numpy() {
   return kept(one, [] { return Numpy(); });
 }
 
+// Has NumPy this dtype, without the package ml_dtypes?
+bool is_in_numpy(DType dtype) { return numpy().dtypes[size_t(dtype)].is_valid(); }
+
 nb::handle numpy_dtype(DType dtype) {
   const nb::object& found = numpy().dtypes[size_t(dtype)];
   if (!found.is_valid())
@@ -295,11 +298,11 @@ PyTensor to_scalar(nb::handle number, DType dtype) {
   return own(std::move(result), {});
 }
 
-PyTensor to_tensor(nb::handle object, std::string_view op, std::string_view name) {
-  ArrayArgument a = to_array(object, op, name, nb::none());
+PyTensor to_tensor(nb::handle object) {
+  ArrayArgument a = to_array(object, "asarray", "obj", nb::none());
   if (a.is_number()) return to_scalar(object, a.view.dtype());
   if (!a.view.data() && a.view.size() > 0)
-    fail(ErrorKind::value, op, ": ", name, ": ", a.view, " has no memory: its address is null");
+    fail(ErrorKind::value, "asarray: obj: ", a.view, " has no memory: its address is null");
   if (!a.memory) {
     const Device device = a.view.device();
     const StreamRef home = device.is_cuda() ? stream_of(a, device.index) : StreamRef();
@@ -307,8 +310,6 @@ PyTensor to_tensor(nb::handle object, std::string_view op, std::string_view name
   }
   return {a.view, std::move(a.memory)};
 }
-
-bool is_in_numpy(DType dtype) { return numpy().dtypes[size_t(dtype)].is_valid(); }
 
 nb::object to_numpy(const PyTensor& t) {
   if (const DType dtype = t.view.dtype(); !is_in_numpy(dtype)) {
@@ -332,7 +333,12 @@ nb::object to_numpy(const PyTensor& t) {
   return t.view.read_only() ? make(nb::ro()) : make();
 }
 
-NumpyArray empty_numpy(DType dtype, const Dims& shape) {
+NumpyArray empty_on_host(DType dtype, const Dims& shape) {
+  if (!is_in_numpy(dtype)) {
+    PyTensor t = own(Tensor(dtype, shape, Device::cpu()), {});
+    const TensorView view = t.view;
+    return {view, nb::cast(std::move(t))};
+  }
   nb::object array;
   try {
     array = numpy().empty(to_tuple(shape), numpy_dtype(dtype));

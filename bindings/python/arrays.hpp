@@ -39,19 +39,17 @@ bool is_numpy_bool(nb::handle object);
 // A number as a host tensor of a dtype; kind value if it does not fit.
 PyTensor to_scalar(nb::handle number, DType dtype);
 // The memory of an array as a tc.Tensor that keeps it alive.
-PyTensor to_tensor(nb::handle object, std::string_view op, std::string_view name);
+PyTensor to_tensor(nb::handle object);
 
-// Has NumPy this dtype, without the package ml_dtypes?
-bool is_in_numpy(DType dtype);
 // A host tensor as a NumPy array that shares the memory. The dtypes that NumPy lacks are those of
 // ml_dtypes, kind type if that is not installed.
 nb::object to_numpy(const PyTensor& tensor);
-// An uninitialised NumPy array, and its memory.
+// An uninitialised NumPy array, or a tensor of ours if NumPy lacks the dtype; and its memory.
 struct NumpyArray {
   TensorView view;
   nb::object object;
 };
-NumpyArray empty_numpy(DType dtype, const Dims& shape);
+NumpyArray empty_on_host(DType dtype, const Dims& shape);
 // With one element along each axis that repeats it, as a broadcast does; `view` is of the array.
 nb::object without_repeats(nb::handle array, const TensorView& view);
 // The same values in row-major order.

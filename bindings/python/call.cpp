@@ -100,7 +100,7 @@ class Call {
     const DType whole = is_plain ? whole_dtype(p) : DType::int64;
     arrays_.push_back(to_array(object, name(), called, given_stream_, whole));
     ArrayArgument& a = arrays_.back();
-    if (!a.is_number()) return;
+    if (!a.is_number() || PyFloat_Check(object.ptr())) return;
     a.keeps_dtype = says(p, "int32") || p.doc.starts_with("bool");
     if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
   }
@@ -169,8 +169,9 @@ class Call {
     }
   }
 
-  void convert_option(size_t i, const op::Parameter& p, nb::handle given) {
-    const nb::object value = takes_lists(p) ? list_of(given) : nb::borrow(given);
+  void convert_option(size_t i, const op::Parameter& p, nb::handle value) {
+    nb::object list;
+    if (takes_lists(p)) value = list = list_of(value);
     if (p.kind == op::ParameterKind::tensor) {
       tensor_options_.emplace_back(i, arrays_.size());
       add_array(value, p, p.name);
@@ -329,8 +330,8 @@ struct Output {
 
 Output new_output(const Call& call, const op::OutputSpec& spec) {
   const ArrayArgument& like = call.leader();
-  if (like.is_host_array() && is_in_numpy(spec.dtype)) {
-    NumpyArray array = empty_numpy(spec.dtype, spec.shape);
+  if (like.is_host_array()) {
+    NumpyArray array = empty_on_host(spec.dtype, spec.shape);
     if (!call.device().is_cuda())
       return {on_device(array.view, call.device()), std::move(array.object), nullptr};
     PyTensor t = own(Tensor(spec.dtype, spec.shape, call.device(), call.stream()), call.stream());
@@ -370,8 +371,7 @@ Output given_output(const Call& call, nb::handle out) {
 nb::object finish(const Call& call, Output& output) {
   if (output.object.is_valid()) return std::move(output.object);
   nb::object tensor = nb::cast(PyTensor{output.view, std::move(output.memory)});
-  if (call.leader().framework == Framework::tensorcraft || call.leader().is_host_array())
-    return tensor;
+  if (call.leader().framework == Framework::tensorcraft) return tensor;
   return call_python(
       [&] { return frameworks("from_dlpack")(call.leader().object.type(), tensor); });
 }

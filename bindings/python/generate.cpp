@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -304,14 +305,10 @@ std::string tuple_of(const std::vector<Parameter>& parameters) {
 
 void write_classes(std::ostream& py, std::ostream& pyi, const Description& d) {
   for (const auto& [name, fields] : classes_of(d)) {
-    py << "class " << name << "(NamedTuple):\n"
-       << wrapped("What " + std::string(d.name) + " returns.", "    \"\"\"", 4) << "\n";
+    py << "class " << name << "(NamedTuple):\n    \"\"\"What " << d.name << " returns.\"\"\"\n\n";
     pyi << "class " << name << "(NamedTuple, Generic[_Array]):\n";
-    for (const OutputInfo* o : fields)
-      py << wrapped(std::string(o->name) + ": " + std::string(o->doc) + ".", "    ", 8);
-    py << "    \"\"\"\n\n";
     for (const OutputInfo* o : fields) {
-      py << "    " << o->name << ": Any\n";
+      py << "    " << o->name << ": Any  # " << o->doc << '\n';
       pyi << "    " << o->name << ": _Array\n";
     }
     py << "\n\n";
@@ -355,9 +352,15 @@ void write_results(std::ostream& py, const Description& d) {
   }
 }
 
+// Of these the package has functions of its own, which take more than the operators.
+constexpr std::string_view kWrittenOver[] = {"astype", "matmul"};
+
 std::string public_names() {
   std::string s = "__all__ = [";
-  const auto add = [&](std::string_view name) { s.append("\"").append(name).append("\", "); };
+  const auto add = [&](std::string_view name) {
+    if (std::ranges::find(kWrittenOver, name) == std::end(kWrittenOver))
+      s.append("\"").append(name).append("\", ");
+  };
   for (const auto* o : tensorcraft::operators()) {
     add(o->description().name);
     for (const auto alias : o->description().aliases) add(alias);

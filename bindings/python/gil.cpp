@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gil.hpp"
 
+#include "tensorcraft/core/interrupt.hpp"
+
 #include <nanobind/nanobind.h>
 
 #include <optional>
@@ -11,7 +13,12 @@
 namespace tensorcraft::python {
 namespace {
 
-thread_local WithoutGil* innermost = nullptr;
+// One variable, as finding one costs a call.
+struct OfThread {
+  WithoutGil* innermost = nullptr;
+  bool asks = false;
+};
+thread_local constinit OfThread of_thread;
 thread_local std::optional<nanobind::python_error> raised;
 
 void take_gil(PyThreadState* state) {
@@ -28,19 +35,20 @@ void park() {
   for (;;) pause();
 }
 
-WithoutGil::WithoutGil()
-    : state_(PyEval_SaveThread()),
-      outer_(std::exchange(innermost, this)),
-      outer_check_(set_interrupt_check(signal_raised)) {}
+WithoutGil::WithoutGil() : state_(PyEval_SaveThread()), innermost_(of_thread.innermost) {
+  outer_ = std::exchange(innermost_, this);
+  if (std::exchange(of_thread.asks, true)) return;
+  set_interrupt_check(signal_raised);  // for all calls of this thread
+}
 
 WithoutGil::~WithoutGil() {
-  set_interrupt_check(outer_check_);
-  innermost = outer_;
+  innermost_ = outer_;
   take_gil(state_);
 }
 
 bool WithoutGil::signal_raised() {
-  WithoutGil* const self = innermost;
+  WithoutGil* const self = of_thread.innermost;
+  if (!self) return false;  // this thread has the GIL
   take_gil(self->state_);
   const bool did = PyErr_CheckSignals() != 0;
   if (did) raised.emplace();

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/core/interrupt.hpp"
-
 #include <Python.h>
 
 #include <exception>
@@ -27,8 +25,8 @@ class WithoutGil {
   static bool signal_raised();
 
   PyThreadState* state_;
+  WithoutGil*& innermost_;  // of this thread
   WithoutGil* outer_;
-  InterruptCheck outer_check_;
 };
 
 // Sets again what a signal handler raised in this thread, if an error of kind cancelled says so.

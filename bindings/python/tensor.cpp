@@ -10,6 +10,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,18 @@ namespace {
 using namespace nb::literals;
 
 PyTensor with(const PyTensor& t, const TensorView& view) { return {view, t.memory}; }
+
+// The same elements with an axis from its end to its beginning.
+PyTensor flipped(const PyTensor& t, int axis) {
+  const TensorView& v = t.view;
+  if (v.size() == 0 || v.shape(axis) == 1) return t;
+  Dims strides = v.strides();
+  auto* last = v.data_as<std::byte>() +
+               (v.shape(axis) - 1) * strides[axis] * int64_t(dtype_bytes(v.dtype()));
+  strides[axis] = -strides[axis];
+  const auto access = v.read_only() ? Access::read_only : Access::read_write;
+  return with(t, {last, v.dtype(), v.shape(), strides, v.device(), access});
+}
 
 // A copy in row-major order: the operator reads any strides on any device.
 nb::object copied(nb::handle self) {
@@ -240,6 +253,7 @@ void register_views(nb::class_<PyTensor>& c) {
            [](const PyTensor& t, const PyTensor& other) { return may_overlap(t.view, other.view); })
       .def("_slice", [](const PyTensor& t, int axis, int64_t start, int64_t stop,
                         int64_t step) { return with(t, t.view.slice(axis, start, stop, step)); })
+      .def("_flip", &flipped)
       .def(
           "_expand_dims",
           [](const PyTensor& t, nb::handle axis) {
@@ -290,12 +304,8 @@ void register_tensor(nb::module_& m) {
   refuse_others(c, "__dlpack__", "takes stream, max_version, dl_device and copy, by name");
   c.attr("__dlpack_c_exchange_api__") = nb::capsule(own_exchange_api(), "dlpack_exchange_api");
   m.def(
-      "from_any",
-      [](nb::handle obj, const std::string& op, const std::string& name) {
-        return to_tensor(obj, op, name);
-      },
-      "obj"_a.none(), "op"_a = "asarray", "name"_a = "obj",
-      "What tc.asarray starts from; the names are for errors.");
+      "from_any", [](nb::handle obj) { return to_tensor(obj); }, "obj"_a.none(),
+      "What tc.asarray starts from.");
   m.def("empty", &empty, "shape"_a.none(), "dtype"_a.none(), "device"_a.none(),
         "What tc.empty calls.");
   m.def("to_dtype", &to_dtype, "obj"_a.none(), "A dtype from any spelling of it.");

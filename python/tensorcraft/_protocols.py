@@ -10,9 +10,25 @@ from . import _tensorcraft as native
 from ._tensor import _NOT_IN_NUMPY, _host_values, _item, _operand
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftTypeError, TensorCraftValueError
+from .linalg import matmul, vecdot
 
 # NumPy's ufuncs whose names here are others.
-_OF_UFUNC = {"absolute": "abs", "power": "pow", "rint": "round", "true_divide": "divide"}
+_OF_UFUNC = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "power": "pow",
+    "right_shift": "bitwise_right_shift",
+    "rint": "round",
+    "true_divide": "divide",
+}
 
 
 def _new(kind: type, *_: Any, **__: Any) -> NoReturn:
@@ -100,7 +116,8 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, out: Any =
             _refuse_ufunc(name, "out is a tc.Tensor")
         arrays = [_array(x) if isinstance(x, Tensor) else x for x in inputs]
         return getattr(ufunc, method)(*arrays, out=out, **options)
-    function = getattr(_ops, _OF_UFUNC.get(name, name), None)
+    written: dict[str, Any] = {"matmul": matmul, "vecdot": vecdot}
+    function = written.get(name) or getattr(_ops, _OF_UFUNC.get(name, name), None)
     if method != "__call__" or options or function is None:
         _refuse_ufunc(name, "does not take a tc.Tensor" + (" with options" if options else ""))
     return function(*(_operand(self, x) for x in inputs))

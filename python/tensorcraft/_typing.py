@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NewType, Protocol
 
 from ._tensorcraft import DType, Tensor
 
@@ -34,4 +34,6 @@ if TYPE_CHECKING:
     DTypeLike = DType | str | type[Any] | SupportsItemSize
     StreamLike = int | SupportsStream
 else:
-    Number = ArrayLike = DTypeLike = StreamLike = Any
+    ArrayLike = NewType("ArrayLike", object)
+    DTypeLike = NewType("DTypeLike", object)
+    StreamLike = NewType("StreamLike", object)

@@ -235,3 +235,50 @@ def test_every_size_of_argument_is_within_four_units_in_the_last_place(name, dev
     worst = np.where(judged, off, 0).argmax()
     assert off[worst] <= (6 if name == "gelu" else 4), f"{x[worst]}: {got[worst]}, not {expected[worst]}"
     assert (np.abs(got)[~judged & (np.abs(expected) < 1)] <= 2.0**-119).all()
+
+
+BYTES = np.tile(np.array([2, 0, 1, 255, 0, 128], np.uint8), (3, 11))
+READERS = {
+    **{
+        f"astype {dtype.__name__}": (lambda b, dtype=dtype, **k: tc.astype(b, dtype, **k))
+        for dtype in (*INTEGERS, np.float32, np.float16)
+    },
+    "equal": lambda b, **k: tc.equal(b, True, **k),
+    "not_equal": lambda b, **k: tc.not_equal(b, BYTES != 0, **k),
+    "logical_and": lambda b, **k: tc.logical_and(b, BYTES != 0, **k),
+    "logical_or": lambda b, **k: tc.logical_or(b, BYTES == 0, **k),
+    "logical_xor": lambda b, **k: tc.logical_xor(b, BYTES != 0, **k),
+    "logical_not": tc.logical_not,
+    "bitwise_and": lambda b, **k: tc.bitwise_and(b, BYTES != 0, **k),
+    "bitwise_xor": lambda b, **k: tc.bitwise_xor(b, BYTES != 0, **k),
+    "bitwise_invert": tc.bitwise_invert,
+    "where": lambda b, **k: tc.where(b, np.float32(1), np.float32(2), **k),
+    "where of bool": lambda b, **k: tc.where(BYTES != 0, b, b, **k),
+    "elementwise": lambda b, **k: tc.elementwise("float32(b) + int32(b) * 2 + where(b, 1, 0)", b=b, **k),
+    "sum": tc.sum,
+    "any": lambda b, **k: tc.any(b, axis=1, **k),
+    "all": lambda b, **k: tc.all(b, axis=0, **k),
+    "softmax": lambda b, **k: tc.softmax(np.ones(BYTES.shape, np.float32), mask=b, **k),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("reader", READERS)
+def test_every_byte_of_a_bool_but_0_is_true(reader, device):
+    read, odd, plain = READERS[reader], BYTES.view(bool), BYTES != 0
+    kind = {"cpu": "cpu", "simt": "cuda"}[device]
+    name = reader.split()[0]
+    names = [v.name for v in tc.ops()[name].variants if v.device == kind]
+    ran = 0
+    for variant in [None, *names]:
+        for part in (np.s_[:, :], np.s_[1:, 1:]):  # aligned and not
+            if part != np.s_[:, :] and not name.startswith(("astype", "sum", "bitwise_invert", "logical_not")):
+                continue
+            try:
+                expected = np.asarray(read(plain[part], device=device, variant=variant))
+            except tc.errors.Error:
+                continue  # what the variant does not take
+            got = np.asarray(read(odd[part], device=device, variant=variant))
+            assert got.tobytes() == expected.tobytes(), f"{variant}: {got} {expected}"
+            ran += 1
+    assert ran > 0

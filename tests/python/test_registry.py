@@ -35,7 +35,8 @@ def stub(name: str) -> ast.Module:
 def test_the_exports_are_the_registered_operators() -> None:
     names = {*OPERATORS, *(alias for o in OPERATORS.values() for alias in o.aliases)}
     results = {cls.__name__ for cls in tc._ops.RESULTS.values()}
-    assert set(tc._ops.__all__) == names | results and names <= set(tc.__all__)
+    written_over = {"astype", "matmul"}  # by functions that take more
+    assert set(tc._ops.__all__) == (names - written_over) | results and names <= set(tc.__all__)
     assert all(callable(getattr(tc, name)) for name in names)
 
 
@@ -67,8 +68,8 @@ def test_docstrings_wrap_and_hold_their_example() -> None:
 
 def test_nothing_leaks_into_the_package() -> None:
     modules = {name for name, value in vars(tc).items() if inspect.ismodule(value) and not name.startswith("_")}
-    assert modules == {"cache", "errors"}
-    assert {name for name in dir(tc) if not name.startswith("_")} == {*tc.__all__, "bool"}
+    assert modules == {"cache", "errors", "linalg"}
+    assert {name for name in dir(tc) if not name.startswith("_")} == {*tc.__all__, "bool", "newaxis"}  # None, which has no docstring
 
 
 @pytest.mark.parametrize("name", OPERATORS)

@@ -46,7 +46,7 @@ METHODS = [
     if callable(getattr(tc.Tensor, name)) and (not name.startswith("_") or name in ("__getitem__", "__contains__", "__dlpack__"))
 ]  # fmt: skip
 CLASSES = (tc.Stream, tc.Event, tc.Tensor)
-MODULES: dict[str, Any] = {"tc": tc, "tc.cache": tc.cache}
+MODULES: dict[str, Any] = {"tc": tc, "tc.cache": tc.cache, "tc.linalg": tc.linalg}
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -48,6 +48,19 @@ def numpy_in_numpy_out(x: NDArray[np.float32]) -> NDArray[Any]:
     return tc.gemm(x, x, variant="reference")
 
 
+def array_api(x: tc.Tensor, n: NDArray[np.float32]) -> tc.Tensor:
+    y: tc.Tensor = tc.flip(tc.reshape(x, (-1, 2)), axis=0)
+    y = tc.linalg.outer(y[0], tc.broadcast_to(y[1], (4,)))
+    mask = (x > 0) & ~(x < 1) | (x == 2)
+    x[mask] = 0
+    a: NDArray[Any] = tc.roll(n, 1, axis=0)
+    a = tc.matmul(a, tc.squeeze(n, axis=0))
+    kind: tc.DType = tc.result_type(tc.int8, x, 1.0)
+    limit: float = tc.finfo(kind).max
+    rows: tc.Tensor = tc.nonzero(x)[0]
+    return x[mask] + x[[1, 0], ::-1].sum(axis=0) % 2 // limit + tc.astype(rows, kind, copy=False) - tc.eye(3).clip(0, 1)
+
+
 def anything_in_anything_out(x: Any) -> Any:
     given: list[list[float]] = [[1.0, 2.0]]
     tc.softmax(given)

@@ -57,7 +57,7 @@ struct Job {
     const int64_t begin = index * range, end = n - begin <= range ? n : begin + range;
     for (int64_t at = begin; at < end && !failed.load(std::memory_order_relaxed); at += piece) {
       function(context, at, end - at <= piece ? end : at + piece);
-      check_interrupt();
+      if (n > piece) check_interrupt();
     }
   }
 };
@@ -226,6 +226,7 @@ void set_num_threads(int count) {
 
 void parallel_for(int64_t n, int64_t grain, RangeFunction function, void* context) {
   if (n <= 0) return;
+  if (n <= grain) return function(context, 0, n);
   grain = std::max<int64_t>(grain, 1);
   const int64_t grains = n / grain + (n % grain != 0);
   const int threads = int(std::min<int64_t>(num_threads(), grains));

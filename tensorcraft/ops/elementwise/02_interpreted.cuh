@@ -68,7 +68,7 @@ struct Loaded {
   int64_t at;
   template <class T>
   TC_DEVICE uint64_t operator()(T*) const {
-    return slot_of_element(static_cast<const T*>(data)[at]);
+    return slot_of_element(T(static_cast<const InMemory<T>*>(data)[at]));
   }
 };
 struct Stored {
