@@ -168,8 +168,9 @@ const op::Definition<Problem, Options> kDefinition{
         "causal is aligned to the end of the keys in use: query i sees keys j <= i + keys - seq_q, "
         "where keys is seq_k, or key_lengths[b] if given; so the queries are the newest tokens of "
         "a cache in a longer buffer. A query that sees no key gives 0 and an lse of -inf. Any "
-        "finite scores will do; one beyond float32 makes its row NaN. What lies after key_lengths "
-        "has no effect, NaN included; a NaN in v may also reach queries from which causal hides "
+        "q k^T that float32 holds will do, a larger one makes its row NaN. What lies after "
+        "key_lengths has no effect, NaN included; a NaN in v may also reach queries from which "
+        "causal hides "
         "it. rope takes (batch, seq, heads, head_dim), which is layout=\"bshd\" here and not the "
         "default.",
     .aliases = {"flash_attention"},

@@ -35,10 +35,10 @@ struct AttentionResult {
 // q and out [batch, heads, seq_q, head_dim], k and v [batch, heads_k, seq_k, head_dim] or the bshd
 // order; heads is a multiple of heads_k, query head h reads head h / (heads / heads_k); head_dim is
 // 1 to 256. float32, float16 or bfloat16, equal in all four; any strides, but head_dim's is 1.
-// Scores and sums are float32: any finite scores will do, one beyond float32 makes its row NaN.
-// Causal is aligned to the end of the keys in use, of which there are key_lengths[b] if given: the
-// queries are the newest tokens of a cache in a longer buffer. A query that sees no key gives 0,
-// and -inf in lse. What lies after key_lengths has no effect, NaN included; a NaN in v may also
+// Scores and sums are float32: any q k^T that float32 holds will do, a larger one makes its row
+// NaN. Causal is aligned to the end of the keys in use, of which there are key_lengths[b] if given:
+// the queries are the newest tokens of a cache in a longer buffer. A query that sees no key gives
+// 0, and -inf in lse. What lies after key_lengths has no effect, NaN included; a NaN in v may also
 // reach queries from which causal hides it.
 // rope() takes [batch, seq, heads, head_dim]: that is bshd here, which is not the default.
 void attention(const TensorView& out, const TensorView& q, const TensorView& k, const TensorView& v,
