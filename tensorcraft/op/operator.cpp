@@ -260,8 +260,10 @@ std::string config_text(const Step& step) {
 
 std::string place_of(const DeviceInfo& device) {
   const Device place = device.device;
-  const bool is_here = !place.is_cuda() || (place.index < cuda_device_count() &&
-                                            device_info(place).arch() == device.arch());
+  if (!place.is_cuda()) return to_string(place);
+  const std::vector<Device> usable = devices();
+  const bool is_here = std::ranges::find(usable, place) != usable.end() &&
+                       device_info(place).arch() == device.arch();
   return is_here ? to_string(place) : device.arch();
 }
 

@@ -4,6 +4,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/fake_driver.hpp"
 
 #include <gtest/gtest.h>
 
@@ -128,8 +129,14 @@ TEST(Request, EstimatesEachVariantThatAccepts) {
 }
 
 TEST(Request, NamesAnArchitectureThatIsNotHere) {
-  const std::string here = on_hopper("relu 8").device;
-  EXPECT_TRUE(here == "sm_90a" || cuda_device_count() > 0) << here;
+  const auto device = [](std::vector<test::FakeGpu> gpus) {
+    const test::FakeDriver driver(std::move(gpus));
+    return on_hopper("relu 8").device;
+  };
+  EXPECT_EQ(device({}), "sm_90a");
+  EXPECT_EQ(device({{.compute_capability = 75}}), "sm_90a");  // too old to be used
+  EXPECT_EQ(device({{.compute_capability = 80}}), "sm_90a");
+  EXPECT_EQ(device({{.compute_capability = 90}}), "cuda:0");
   EXPECT_EQ(explain("relu 8", device_info(Device::cpu())).device, "cpu");
 }
 
