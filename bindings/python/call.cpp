@@ -65,7 +65,7 @@ class Call {
       return t.data() == out.data() && t.dtype() == out.dtype() && t.shape() == out.shape() &&
              t.strides() == out.strides();
     };
-    if (description_.group != "elementwise" || std::ranges::none_of(inputs_, is_out)) return;
+    if (std::ranges::none_of(inputs_, is_out)) return;
     for (TensorView& in : inputs_)
       if (!is_out(in) && may_overlap(in, out))
         in = copies_.emplace_back(tensorcraft::copy(in, {.stream = stream_}));

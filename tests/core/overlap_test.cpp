@@ -11,16 +11,16 @@ namespace tensorcraft {
 namespace {
 
 // Bytes that nobody reads: addresses of views alone are looked at.
-alignas(16) std::byte memory[1 << 20];
+alignas(16) std::byte room[1 << 20];
 
 TensorView view_at(int64_t byte, DType dtype, const Dims& shape, const Dims& strides) {
-  return {memory + byte, dtype, shape, strides, Device::cpu()};
+  return {room + byte, dtype, shape, strides, Device::cpu()};
 }
 
-// Calls f with the offset of each element, in bytes from `memory`.
+// Calls f with the offset of each element, in bytes from `room`.
 void for_each_element(const TensorView& t, const std::function<void(int64_t)>& f) {
   for (int64_t i = 0; i < t.size(); ++i) {
-    int64_t rest = i, at = t.data_as<std::byte>() - memory;
+    int64_t rest = i, at = t.data_as<std::byte>() - room;
     for (int axis = t.rank() - 1; axis >= 0; --axis) {
       at += rest % t.shape(axis) * t.stride(axis) * int64_t(dtype_bytes(t.dtype()));
       rest /= t.shape(axis);
@@ -60,8 +60,8 @@ TEST(Overlap, OfSmallViewsIsWhatTheirBytesSay) {
     bool expected = false;
     for (const int64_t byte : x) expected |= y.contains(byte);
     ASSERT_EQ(overlap_of(a, b), expected ? Overlap::certain : Overlap::none)
-        << a << " at " << a.data_as<std::byte>() - memory << " and " << b << " at "
-        << b.data_as<std::byte>() - memory;
+        << a << " at " << a.data_as<std::byte>() - room << " and " << b << " at "
+        << b.data_as<std::byte>() - room;
     ASSERT_EQ(may_overlap(b, a), expected);
     certain += expected;
   }
@@ -87,8 +87,8 @@ TEST(Overlap, OfAViewWithItselfIsWhatItsElementsSay) {
 // Slices of one buffer, too large to count bytes.
 class OverlapOfSlices : public testing::Test {
  protected:
-  // Larger than `memory`: no byte is read.
-  TensorView packed{memory, DType::float16, {64, 4096, 96, 128}};
+  // Larger than `room`: no byte is read.
+  TensorView packed{room, DType::float16, {64, 4096, 96, 128}};
 };
 
 TEST_F(OverlapOfSlices, OfAPackedProjectionAreApart) {
@@ -113,7 +113,7 @@ TEST_F(OverlapOfSlices, OfHalvesInterleavedOrSideBySideAreApart) {
 
 TEST_F(OverlapOfSlices, OfShiftedOrTransposedViewsIsCertain) {
   EXPECT_EQ(overlap_of(packed.slice(0, 1, 64), packed.slice(0, 0, 63)), Overlap::certain);
-  const TensorView square(memory, DType::float32, {512, 512});
+  const TensorView square(room, DType::float32, {512, 512});
   EXPECT_EQ(overlap_of(square, square.transpose(0, 1)), Overlap::certain);
   EXPECT_EQ(overlap_of(square.slice(0, 0, 256), square.slice(0, 256, 512).transpose(0, 1)),
             Overlap::none);
@@ -125,9 +125,9 @@ TEST_F(OverlapOfSlices, OfViewsWithoutMemoryOrElementsOrOnTwoDevicesAreApart) {
   const TensorView nowhere(nullptr, DType::float32, {4});
   EXPECT_EQ(overlap_of(nowhere, nowhere), Overlap::none);
   EXPECT_EQ(overlap_of(packed, packed.slice(0, 0, 0)), Overlap::none);
-  const TensorView elsewhere(memory, DType::float16, {4}, Device::cuda(0));
+  const TensorView elsewhere(room, DType::float16, {4}, Device::cuda(0));
   EXPECT_EQ(overlap_of(packed, elsewhere), Overlap::none);
-  const TensorView other_gpu(memory, DType::float16, {4}, Device::cuda(1));
+  const TensorView other_gpu(room, DType::float16, {4}, Device::cuda(1));
   EXPECT_EQ(overlap_of(other_gpu, elsewhere), Overlap::none);
 }
 
