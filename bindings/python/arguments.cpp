@@ -21,6 +21,7 @@ std::optional<DType> dtype_of_code(std::string_view code) {
       {"i2", DType::int16},   {"i4", DType::int32},     {"i8", DType::int64},
       {"u1", DType::uint8},   {"b1", DType::bool_},     {"?", DType::bool_},
       {"int", DType::int64},  {"float", DType::float32}};
+  if (code.size() > std::string_view("float").size()) return std::nullopt;  // as most names are
   if (code.starts_with('<') || code.starts_with('=') || code.starts_with('|'))
     code.remove_prefix(1);
   for (const auto& [name, dtype] : kCodes)
