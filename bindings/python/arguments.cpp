@@ -21,6 +21,7 @@ std::optional<DType> dtype_of_code(std::string_view code) {
       {"i2", DType::int16},   {"i4", DType::int32},     {"i8", DType::int64},
       {"u1", DType::uint8},   {"b1", DType::bool_},     {"?", DType::bool_},
       {"int", DType::int64},  {"float", DType::float32}};
+  if (code.size() > std::string_view("float").size()) return std::nullopt;  // as most names are
   if (code.starts_with('<') || code.starts_with('=') || code.starts_with('|'))
     code.remove_prefix(1);
   for (const auto& [name, dtype] : kCodes)
@@ -29,11 +30,10 @@ std::optional<DType> dtype_of_code(std::string_view code) {
 }
 
 std::optional<DType> dtype_of_name(std::string_view name) {
-  if (const auto dtype = parse_dtype(name)) return dtype;
+  if (const auto dtype = dtype_of_code(name)) return dtype;  // "i8" has 8 bytes
   for (const std::string_view package : {"torch.", "numpy.", "jax.numpy.", "ml_dtypes."})
     if (name.starts_with(package)) name.remove_prefix(package.size());
-  if (const auto dtype = parse_dtype(name)) return dtype;
-  return dtype_of_code(name);
+  return parse_dtype(name);
 }
 
 // What names a dtype: the text itself, the name of a type, or how a dtype object prints.

@@ -171,7 +171,7 @@ def test_texts_show_the_shapes_and_strides() -> None:
         match=r"softmax: out: Size mismatch for shape#1: expected 3 but got 2; out is \[2, 2\], expected \[2, 3\]",
     ):
         tc.softmax(x, out=np.empty((2, 2), np.float32))
-    with pytest.raises(ValueError, match="device and the options of the operator are its own keywords"):
+    with pytest.raises(ValueError, match="device, out, out_dtype, stream and variant are keywords of every"):
         tc.elementwise("device * 2", device=x)
 
 
