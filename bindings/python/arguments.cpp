@@ -29,11 +29,10 @@ std::optional<DType> dtype_of_code(std::string_view code) {
 }
 
 std::optional<DType> dtype_of_name(std::string_view name) {
-  if (const auto dtype = parse_dtype(name)) return dtype;
+  if (const auto dtype = dtype_of_code(name)) return dtype;  // "i8" has 8 bytes
   for (const std::string_view package : {"torch.", "numpy.", "jax.numpy.", "ml_dtypes."})
     if (name.starts_with(package)) name.remove_prefix(package.size());
-  if (const auto dtype = parse_dtype(name)) return dtype;
-  return dtype_of_code(name);
+  return parse_dtype(name);
 }
 
 // What names a dtype: the text itself, the name of a type, or how a dtype object prints.

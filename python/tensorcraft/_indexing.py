@@ -131,7 +131,12 @@ def _one(view: Tensor, axis: int, key: Any) -> tuple[Tensor, int]:
 
 def _sliced(view: Tensor, axis: int, key: slice) -> Tensor:
     size = view.shape[axis]
-    start, stop, step = key.indices(size)
+    try:
+        start, stop, step = key.indices(size)
+    except TypeError:
+        raise TensorCraftTypeError(f"a slice has integers or None, not {key}") from None
+    except ValueError:
+        raise TensorCraftValueError(f"the step of a slice must not be 0, got {key}") from None
     if step < 0:  # the same elements of the reversed axis
         view, start, stop, step = view._flip(axis), size - 1 - start, size - 1 - stop, -step
     step = min(step, max(stop, 1))  # a longer step takes the first element too

@@ -336,6 +336,8 @@ def _in_place(name: str, function: Any) -> Any:
         operand = _operand(self, other)
         if operand is None:
             return NotImplemented
+        if isinstance(operand, Tensor) and operand is not self and operand._overlaps(self):
+            operand = _ops.copy(operand)  # `t += t.T` reads all of it before it writes
         function(self, operand, out=self)
         return self
 

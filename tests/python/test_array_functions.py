@@ -164,6 +164,18 @@ def test_in_place_operators(device: str) -> None:
         b @= tc.ones((3, 2), device=device)
 
 
+def test_in_place_operators_read_before_they_write(device: str) -> None:
+    array = np.arange(9, dtype=np.float32).reshape(3, 3)
+    t = tc.asarray(array, device=device, copy=True)
+    array += array.T.copy()
+    t += t.T
+    array[1:] -= array[:-1].copy()
+    t[1:] -= t[:-1]
+    array *= array
+    t *= t
+    np.testing.assert_array_equal(t.numpy(), array)
+
+
 def test_what_does_not_fit_is_refused() -> None:
     x = tc.asarray(X)
     for call, error, text in (

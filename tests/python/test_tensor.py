@@ -2,6 +2,7 @@
 """tc.Tensor against NumPy: creation, views, indexing, assignment, operators, conversions."""
 
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -245,13 +246,14 @@ def test_iteration_and_length() -> None:
             refused(tc.asarray(1.0))
 
 
-def test_conversions_to_numpy_and_lists(device: str) -> None:
+def test_conversions_to_numpy_and_lists(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     t = tc.asarray(VALUES, device=device)
     assert t.tolist() == VALUES.tolist()
     np.testing.assert_array_equal(np.asarray(t), VALUES)
     assert np.asarray(t, dtype=np.int64).dtype == np.int64
     np.testing.assert_array_equal(np.asarray(t.astype(tc.bfloat16)), VALUES)
     assert t.__array_namespace__() is tc
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(TypeError, match="NumPy has no bfloat16"):
         t.astype(tc.bfloat16).numpy()
 

@@ -144,6 +144,7 @@ def test_the_creation_functions_take_none_for_a_dtype() -> None:
         (lambda: tc.device_info("cpu", 2), "device_info: takes one argument, device"),
         (lambda: tc.zeros(3).__dlpack__(max_version=1), "max_version must be a pair of integers, got int"),
         (lambda: tc.zeros(3).__dlpack__(copy=1), "copy must be True, False or None, got int"),
+        (lambda: tc.zeros(3)["a":], "a slice has integers or None"),  # type: ignore[misc]
         (lambda: tc.arange(None), "arange: start must be a number, got NoneType"),
         (lambda: tc.clip(np.zeros(2, np.float32), min=tc.zeros(2)), "clip: min must be a number, got Tensor"),
         (lambda: tc.pad(np.zeros((2, 2), np.float32), np.ones((2, 2))), "pad: .*must be an integer, got float"),
@@ -159,6 +160,7 @@ def test_the_text_of_a_wrong_kind(call: Callable[[], Any], text: str) -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
+        (lambda: tc.zeros(3)[::0], "the step of a slice must not be 0"),
         (lambda: tc.arange(0, 3, 0), "arange: step must not be 0"),
         (lambda: tc.arange(float("nan")), "arange: "),
         (lambda: tc.zeros((0, 3)).reshape(-1, 0), "the size for -1 is not determined"),
