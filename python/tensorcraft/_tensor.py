@@ -288,6 +288,42 @@ astype.__doc__ = (_ops.astype.__doc__ or "").replace(
 )
 
 
+@overload
+def clip(
+    x: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None, stream: Any = None,
+    variant: Any = None, device: str | None = None,
+) -> Tensor: ...
+@overload
+def clip(
+    x: Any, min: Any = None, max: Any = None, *, out: Any = None, stream: Any = None,
+    variant: Any = None, device: str | None = None,
+) -> Any: ...
+def clip(
+    x: Any,
+    min: Any = None,
+    max: Any = None,
+    *,
+    out: Any = None,
+    stream: Any = None,
+    variant: Any = None,
+    device: str | None = None,
+) -> Any:
+    options: dict[str, Any] = {"stream": stream, "variant": variant, "device": device}
+    if not hasattr(min, "ndim") and not hasattr(max, "ndim") and not (min is None and max is None):
+        return _ops.clip(x, min, max, out=out, **options)
+    result = x if min is None else _ops.maximum(x, min, out=out if max is None else None, **options)
+    if max is not None:
+        return _ops.minimum(result, max, out=out, **options)
+    return _ops.copy(result, out=out, stream=stream, device=device) if min is None else result
+
+
+clip.__doc__ = (_ops.clip.__doc__ or "").replace(
+    "        out: array to",
+    "        min, max: arrays too, which broadcast: then by maximum and minimum. Both None: a copy.\n        out: array to",
+    1,
+)
+
+
 def _copy(self: Tensor) -> Tensor:
     """A tensor with memory of its own."""
     result: Tensor = _ops.copy(self)
@@ -383,7 +419,7 @@ _COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equa
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 # Operators that are methods too, of their first argument.
 _AS_METHODS = (
-    "all", "any", "argmax", "argmin", "clip", "cumulative_sum", "max", "mean", "min", "prod", "round", "std", "sum",
+    "all", "any", "argmax", "argmin", "cumulative_sum", "max", "mean", "min", "prod", "round", "std", "sum",
     "take", "var",
 )  # fmt: skip
 _METHODS: dict[str, Any] = {
@@ -422,6 +458,7 @@ def install() -> None:
         "__getitem__": get_item,
         "__setitem__": set_item,
         "nonzero": nonzero,
+        "clip": clip,
         "__matmul__": _binary("matmul", matmul, reflected=False),
         "__rmatmul__": _binary("matmul", matmul, reflected=True),
         "__imatmul__": _multiply_in_place,
