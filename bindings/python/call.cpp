@@ -124,7 +124,10 @@ class Call {
     }
     if (arrays_.empty() || arrays_.size() > description_.inputs.size())
       fail(ErrorKind::value, name(), ": takes 1 to ", description_.inputs.size(),
-           " arrays as keyword arguments, got ", arrays_.size());
+           " arrays as keyword arguments, got ", arrays_.size(),
+           arrays_.empty() ? "; device, out, out_dtype, stream and variant are keywords of every "
+                             "operator, so no array can have their names"
+                           : "");
     options_[i] = op::NamedValues(named_values_);
   }
 
@@ -176,6 +179,9 @@ class Call {
       options_[i] = PyObject_IsTrue(value.ptr()) == 1;
     } else if (const nb::object index = as_index(value); index.is_valid()) {
       options_[i] = to_int64(index, p.name);
+    } else if (PyTensor* t = nullptr; nb::try_cast(value, t, false) && t && t->view.size() != 1) {
+      fail(ErrorKind::type, name(), ": ", p.name, " must be a number, got a tensor of shape ",
+           t->view.shape(), "; tc.elementwise computes with arrays, as in \"clip(x, low, high)\"");
     } else if (PyNumber_Check(value.ptr())) {
       options_[i] = to_double(value, p.name);
     } else {
@@ -241,7 +247,10 @@ class Call {
       const DType theirs = beside->view.dtype();
       const bool fits = is_floating(theirs) || dtype == DType::bool_ ||
                         (dtype == DType::int64 && theirs != DType::bool_);
-      if (fits) dtype = theirs;
+      // The condition of where is bool, whatever is beside it.
+      const auto& taken = description_.dtypes;
+      const bool stays = &a == arrays_.data() && taken.size() == 1 && taken[0] == dtype;
+      if (fits && !stays) dtype = theirs;
     }
     PyTensor t = to_scalar(a.object, dtype);
     a.view = t.view;

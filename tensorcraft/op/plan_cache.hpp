@@ -44,6 +44,10 @@ class CallKey {
   }
   void add(float value) { add(uint64_t(std::bit_cast<uint32_t>(value))); }
   void add(double value) { add(std::bit_cast<uint64_t>(value)); }
+  void add(const Number& value) {
+    add(value.index());
+    std::visit([this](auto v) { add(v); }, value);
+  }
   void add(std::string_view text);
   void add(const Dims& values) {
     add(uint64_t(values.rank()));

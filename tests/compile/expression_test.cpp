@@ -51,7 +51,7 @@ TEST(Expressions, EveryFunctionAndDtypeCompilesWithoutSpills) {
        {DType::bfloat16, DType::bfloat16}},
       {"(a // b | a % b & ~b) ^ (a << 2) + (b >> 1) - sign(a)", {DType::int64, DType::int32}},
       {"(a // b | a % b & ~b) ^ (a << 2) + (b >> 1) - sign(a)", {DType::int8, DType::uint8}},
-      {"isfinite(a) ^ isinf(a) | signbit(a) & c", {DType::float16, DType::float32, DType::bool_}},
+      {"isfinite(a) ^ isinf(b) | signbit(a) & c", {DType::float16, DType::float32, DType::bool_}},
       {"where(not isnan(a) and (a > b or c), clip(a, -1, 1), min(b, a) * 2)",
        {DType::float16, DType::bfloat16, DType::bool_}},
       {"-max(a, 3) * b - a ** 2 + abs(b) + where(a == b, a, b) * int64(c)",

@@ -106,6 +106,17 @@ TEST(Elementwise, PromotesByTheTable) {
   }
 }
 
+TEST(Elementwise, IntegersOfOptionsAreExactToTheEdgesOf64Bits) {
+  constexpr int64_t odd = (int64_t(1) << 53) + 1, least = std::numeric_limits<int64_t>::min();
+  std::vector<int64_t> x = {odd, odd - 1, least};
+  EXPECT_EQ(clip(view(x), {.min = odd}).data_as<int64_t>()[1], odd);
+  EXPECT_EQ(clip(view(x), {.min = least}).data_as<int64_t>()[2], least);
+  EXPECT_EQ(clip(view(x), {.max = -odd}).data_as<int64_t>()[0], -odd);
+  EXPECT_EQ(clip(view(x)).data_as<int64_t>()[0], odd);
+  EXPECT_EQ(fill(view(x), {.value = odd}).data_as<int64_t>()[0], odd);
+  EXPECT_EQ(fill(Tensor(DType::int8, {1}), {.value = 300}).data_as<int8_t>()[0], 127);
+}
+
 TEST(Elementwise, RefusesDtypesThatWouldPromoteInSilence) {
   Tensor a(DType::bool_, {2}), b(DType::float32, {2}), c(DType::float8_e4m3fn, {2});
   const char* tail =

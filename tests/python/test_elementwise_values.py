@@ -282,3 +282,65 @@ def test_every_byte_of_a_bool_but_0_is_true(reader, device):
             assert got.tobytes() == expected.tobytes(), f"{variant}: {got} {expected}"
             ran += 1
     assert ran > 0
+
+
+EDGES = [2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1, -(2**63)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("edge", EDGES)
+def test_integers_of_64_bits_are_exact_as_numbers(edge, device):
+    x = np.array([*EDGES, 0, 1])
+    for variant in [None, "reference"] if device == "cpu" else [None]:
+        options = {"device": device, "variant": variant}
+        np.testing.assert_array_equal(tc.clip(x, min=edge, **options), np.clip(x, edge, None))
+        np.testing.assert_array_equal(tc.clip(x, max=edge, **options), np.clip(x, None, edge))
+        np.testing.assert_array_equal(tc.fill(x, edge, **options), np.full(x.shape, edge))
+        np.testing.assert_array_equal(tc.pad(x, 1, edge, **options), np.pad(x, 1, constant_values=edge))
+        for text in (f"max(x, {edge})", f"where(x == {edge}, {edge}, max(x, e))"):
+            got = tc.elementwise(text, x=x, **({"e": edge} if "e)" in text else {}), **options)
+            np.testing.assert_array_equal(got, np.maximum(x, edge))
+    np.testing.assert_array_equal(tc.equal(x, edge, device=device), x == edge)
+    np.testing.assert_array_equal(tc.less(x, edge, device=device), x < edge)
+    np.testing.assert_array_equal(tc.where(x > 0, edge, x, device=device), np.where(x > 0, edge, x))
+    np.testing.assert_array_equal(tc.full((3,), edge, tc.int64, device=device).numpy(), np.full(3, edge))
+    with pytest.raises(ValueError, match="does not fit 64 bits"):
+        tc.elementwise("max(x, 9223372036854775808)", x=x)
+
+
+def test_a_number_that_an_integer_dtype_lacks_becomes_the_nearest():
+    assert tc.fill(np.zeros(1, np.int8), 2**40).tolist() == [127]
+    assert tc.fill(np.zeros(1, np.uint8), -(2**63)).tolist() == [0]
+    assert tc.fill(np.zeros(1, bool), True).tolist() == [True]
+    assert tc.fill(np.zeros(1, np.float32), 2**62 + 1).tolist() == [2.0**62]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_numbers_stand_for_any_argument_of_where(device):
+    a = np.float32([1, -2])
+    np.testing.assert_array_equal(tc.where(True, a, 0.0, device=device), a)
+    np.testing.assert_array_equal(tc.where(False, a, 0.0, device=device), [0, 0])
+    np.testing.assert_array_equal(tc.where(a > 0, 1.5, a, device=device), [1.5, -2])
+    np.testing.assert_array_equal(tc.where(a > 0, True, False, device=device), [True, False])
+
+
+def test_clip_without_a_bound_copies():
+    x = tc.asarray(np.float32([1, 2]))
+    y = tc.clip(x)
+    y[0] = 5.0
+    assert x.tolist() == [1, 2] and y.tolist() == [5, 2]
+    with pytest.raises(TypeError, match=r"clip: min must be a number, got a tensor of shape \[2\]"):
+        tc.clip(x, min=x)
+    np.testing.assert_array_equal(tc.elementwise("clip(x, low, 9)", x=x, low=np.float32([1.5, 0])), [1.5, 2])
+
+
+def test_keywords_of_every_operator_are_no_names_of_arrays():
+    x = np.float32([1])
+    with pytest.raises(ValueError, match="device, out, out_dtype, stream and variant are keywords of every operator"):
+        tc.elementwise("device * 2", device=x)
+    with pytest.raises(ValueError, match="device is a keyword of every operator"):
+        tc.elementwise("device * x", x=x)
+    with pytest.raises(ValueError, match=r"'\(' at column 5 is not closed"):
+        tc.elementwise("silu(x * 2", x=x)
+    with pytest.raises(ValueError, match="unknown function 'sulu'; did you mean silu"):
+        tc.elementwise("sulu(x)", x=x)

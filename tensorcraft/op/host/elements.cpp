@@ -90,10 +90,10 @@ double activate(Activation activation, double x) {
     case Activation::relu:
       return std::isnan(x) ? x : std::max(x, 0.0);
     case Activation::gelu:
-      return 0.5 * x * (1 + std::erf(x * sqrt_half));
+      return 0.5 * x * std::erfc(-x * sqrt_half);
     case Activation::gelu_tanh:
-      return 0.5 * x *
-             (1 + std::tanh(2 * sqrt_half * std::numbers::inv_sqrtpi * (x + 0.044715 * x * x * x)));
+      return x /
+             (1 + std::exp(-4 * sqrt_half * std::numbers::inv_sqrtpi * (x + 0.044715 * x * x * x)));
     case Activation::silu:
       return x / (1 + std::exp(-x));
   }

@@ -42,7 +42,7 @@ struct Exp {
   int32_t exponent;
 };
 template <class T>
-Exp exp_parts(T x) {
+inline Exp exp_parts(T x) {
   // Least maximum relative error for (e^r - 1 - r) / r^2 on [-ln2 / 2, ln2 / 2].
   constexpr float kTail[] = {0.49999993418369f, 0.166665201247708f, 0.04166839283022992f,
                              0.00836877883352698f, 0.001381454246235875f};
@@ -59,7 +59,7 @@ Exp exp_parts(T x) {
 
 // Within 2 ulp, subnormal results included; inf above 88.73, 0 below -104.
 template <class T>
-float exp(T x) {
+inline float exp(T x) {
   x = x > T(89) ? T(89) : x;
   x = x < T(-105) ? T(-105) : x;
   const auto [tail, exponent] = exp_parts(x);

@@ -29,9 +29,7 @@ void require_number(DType dtype) {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 bool is_real(const Number& n) { return std::holds_alternative<double>(n); }
-double real(const Number& n) {
-  return std::visit([](auto v) { return double(v); }, n);
-}
+double real(const Number& n) { return to_double(n); }
 int64_t integer(const Number& n) {  // of one that is not real
   const auto* truth = std::get_if<bool>(&n);
   return truth ? int64_t(*truth) : std::get<int64_t>(n);
@@ -137,7 +135,7 @@ int Builder::number_slot(const Number& n, DType dtype) {
   uint64_t bits = 0;
   if (is_real(n) || is_floating(dtype) || dtype == DType::bool_) {
     // As fill and astype convert it.
-    uint64_t element = host::element_bits(dtype, real(n));
+    uint64_t element = host::element_bits(dtype, n);
     bits = host::with_element_type(dtype, [&]<class T>(T*) {
       T value;
       std::memcpy(&value, &element, sizeof(T));

@@ -211,16 +211,6 @@ Problem check_fill(const op::Call<FillOptions>& call) {
   return {Operation::fill, call.out(), call.out(), call.out(), 0, call.options.value};
 }
 
-// A Python bool is a number here, so that full(shape, True) works.
-op::Option<FillOptions> fill_value() {
-  auto o = op::positional(op::option("value", &FillOptions::value, "what every element becomes"));
-  o.set = [](std::string_view op, FillOptions& options, const op::Value& v) {
-    if (!std::holds_alternative<std::monostate>(v))
-      options.value = op::to_exact_number(op, "value", v);
-  };
-  return o;
-}
-
 constexpr std::string_view kBinaryDetails =
     "Shapes broadcast by NumPy's rule, strides are free. Of two floats the wider is the result, of "
     "float16 and bfloat16 float32, of an integer and a float the float, of two integers the wider, "
@@ -336,7 +326,8 @@ const auto astype = make_astype();
 const auto fill = unary<FillOptions>(
     "fill", "Every element becomes one value.",
     "x gives shape, dtype and device and is not read; the value is converted as astype does.", kAll,
-    {fill_value()}, check_fill);
+    {op::positional(op::option("value", &FillOptions::value, "what every element becomes"))},
+    check_fill);
 
 }  // namespace definitions
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/number.hpp"
 #include "tensorcraft/op/gelu_approximation.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
@@ -35,10 +36,10 @@ struct SwishOptions {
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
-// The same with those of clip(): at least one bound.
+// The same with those of clip(), whose result without a bound is a copy.
 struct ClipOptions {
-  std::optional<double> min = {};        // lowest value
-  std::optional<double> max = {};        // highest value; below min it wins
+  std::optional<Number> min = {};        // lowest value
+  std::optional<Number> max = {};        // highest value; below min it wins
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
@@ -59,7 +60,7 @@ struct AstypeOptions {
 
 // The same with those of fill().
 struct FillOptions {
-  double value = 0;                      // of every element
+  Number value = int64_t(0);             // of every element
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };

@@ -186,7 +186,8 @@ const op::Definition<ExpressionProblem, Request> kDefinition{
     .summary = "An expression over arrays and numbers, fused into one kernel.",
     .details =
         "Names of the text are the keyword arguments: up to eight arrays, which broadcast, and "
-        "numbers, which take the dtype of the arrays they meet. There are + - * / **, comparisons, "
+        "numbers, which take the dtype of the arrays they meet. There are + - * / // % **, & | ^ ~ "
+        "<< >>, comparisons, "
         "and, or, not, where(c, a, b), clip(x, a, b), min, max, the functions of the elementwise "
         "operators, and casts such as float32(x). Each step is rounded to the dtype that its "
         "operator returns, so the result equals that sequence of operators bit for bit; cast to "

@@ -157,18 +157,18 @@ consteval size_t index_of(std::string_view name) {
 }
 
 // A bound in the dtype of x.
-Value bound(std::string_view name, double value, DType dtype) {
-  if (is_floating(dtype)) return {.number = value};
-  if (value != std::trunc(value) || std::abs(value) >= 0x1p63)
+Value bound(std::string_view name, const Number& number, DType dtype) {
+  const double* real = std::get_if<double>(&number);
+  if (!real || is_floating(dtype)) return {.number = number};
+  if (*real != std::trunc(*real) || std::abs(*real) >= 0x1p63)
     fail(ErrorKind::type, name, " must be a whole number of 64 bits where x is ", dtype, ", got ",
-         value);
-  return {.number = int64_t(value)};
+         *real);
+  return {.number = int64_t(*real)};
 }
 
 Program clip_program(Inputs in, const ClipOptions& o) {
   check_dtype("clip", kX[0], in[0], kNumbers);
   return program_of("clip", in, [&](Builder& b, std::span<const Value> values) {
-    if (!o.min && !o.max) fail(ErrorKind::value, "give min, max or both");
     Value x = values[0];
     if (o.min) x = b.arithmetic(Operation::maximum, x, bound("min", *o.min, x.dtype));
     if (o.max) x = b.arithmetic(Operation::minimum, x, bound("max", *o.max, x.dtype));
@@ -184,7 +184,7 @@ ExpressionProblem check_clip(const op::Call<ClipOptions>& call) {
 const op::Definition<ExpressionProblem, ClipOptions> kClip{
     .name = "clip",
     .group = "elementwise",
-    .summary = "x, at least min and at most max.",
+    .summary = "x, at least min and at most max; without both a copy.",
     .details =
         "Exact; the bounds are rounded to the dtype of x, where max is below min it wins. "
         "NaN stays NaN.",

@@ -283,7 +283,7 @@ double compute(Operation operation, double a, double b, double alpha) {
     case Operation::gelu:
       return a * (0.5 * std::erfc(-a * std::sqrt(0.5)));
     case Operation::gelu_tanh:
-      return 0.5 * a * (1 + std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)));
+      return a / (1 + std::exp(-1.5957691216057308 * (a + 0.044715 * a * a * a)));
     case Operation::sign:
       return a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a;
     case Operation::floor:

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tensorcraft::kernel::elementwise {
@@ -56,6 +57,9 @@ std::string shown(std::string_view text, size_t at) {
   const std::string tail = begin + line.size() < text.size() ? "..." : "";
   return join("\n  ", head, line, tail, "\n  ", std::string(head.size() + at - begin, ' '), '^');
 }
+
+constexpr std::string_view kTooLarge = "the number does not fit 64 bits; write it with a point";
+constexpr uint64_t kPastLargest = uint64_t(1) << 63;
 
 enum class Kind { end, number, name, symbol };
 struct Token {
@@ -151,17 +155,17 @@ class Parser {
     const char *begin = text_.data() + at, *end = text_.data() + text_.size();
     double real = 0;
     const auto [real_stop, real_code] = std::from_chars(begin, end, real);
-    int64_t whole = 0;
+    uint64_t whole = 0;
     const auto [whole_stop, whole_code] = std::from_chars(begin, end, whole);
     token_ = {Kind::number, text_.substr(at, 1), at};
     if (real_stop == begin) refuse(at, ErrorKind::value, "a number needs a digit");
     const bool is_whole = whole_stop == real_stop;
-    if (is_whole ? whole_code != std::errc() : real_code != std::errc())
+    if (is_whole ? whole_code != std::errc() || whole > kPastLargest : real_code != std::errc())
       refuse(at, ErrorKind::value,
-             is_whole ? "the number does not fit 64 bits; write it with a point"
-                      : "the number does not fit float64; use one of at most 1.7e308");
+             is_whole ? kTooLarge : "the number does not fit float64; use one of at most 1.7e308");
     token_.text = text_.substr(at, size_t(real_stop - begin));
-    number_ = is_whole ? Number(whole) : Number(real);
+    number_ = is_whole ? Number(int64_t(whole)) : Number(real);
+    is_past_largest_ = is_whole && whole == kPastLargest;
   }
 
   bool is(std::string_view text) const {
@@ -250,7 +254,10 @@ class Parser {
     const size_t at = token_.at;
     if (accept("+")) return factor();
     if (accept("-")) {
+      const bool is_past_largest = std::exchange(is_past_largest_, false);
       const Value x = factor();
+      constexpr Number lowest = std::numeric_limits<int64_t>::min();
+      if (is_past_largest && x.is_number() && x.number == lowest) return x;
       return located(at, [&] { return builder_.unary(O::negative, x); });
     }
     if (accept("~")) {
@@ -268,6 +275,7 @@ class Parser {
   Value primary() {
     const Token token = token_;
     if (token.kind == Kind::number) {
+      if (is_past_largest_) refuse(token.at, ErrorKind::value, kTooLarge);
       const Value x{.number = number_};
       next();
       return x;
@@ -293,6 +301,10 @@ class Parser {
     if (name.text == "False") return {.number = false};
     if (name.text == "inf") return {.number = std::numeric_limits<double>::infinity()};
     if (name.text == "nan") return {.number = std::numeric_limits<double>::quiet_NaN()};
+    for (const std::string_view keyword : {"device", "out", "out_dtype", "stream", "variant"})
+      if (name.text == keyword)
+        refuse(name.at, ErrorKind::value,
+               join(keyword, " is a keyword of every operator; give the argument another name"));
     std::string names;
     for (const Operand& o : operands_) names.append(names.empty() ? "" : ", ").append(o.name);
     refuse(name.at, ErrorKind::value,
@@ -364,6 +376,7 @@ class Parser {
   std::vector<Value> values_;
   Token token_;
   Number number_;
+  bool is_past_largest_ = false;  // it is 2^63, which has a place below a minus sign alone
   int depth_ = 0;
 };
 

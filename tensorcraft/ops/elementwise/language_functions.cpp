@@ -10,8 +10,7 @@ Value with_parameter(Builder& builder, const Function& f, std::span<const Value>
   if (x.size() == 1) return builder.unary(f.operation, x[0], f.parameter);
   if (!x[1].is_number())
     fail(ErrorKind::type, "the second argument of ", f.name, " must be a number, got an array");
-  const auto given = [](auto v) { return double(v); };
-  return builder.unary(f.operation, x[0], std::visit(given, x[1].number));
+  return builder.unary(f.operation, x[0], to_double(x[1].number));
 }
 
 }  // namespace
