@@ -309,7 +309,8 @@ def clip(
     device: str | None = None,
 ) -> Any:
     options: dict[str, Any] = {"stream": stream, "variant": variant, "device": device}
-    if not hasattr(min, "ndim") and not hasattr(max, "ndim") and not (min is None and max is None):
+    has_arrays = any(hasattr(bound, "ndim") or isinstance(bound, (list, tuple)) for bound in (min, max))
+    if not has_arrays and not (min is None and max is None):
         return _ops.clip(x, min, max, out=out, **options)
     result = x if min is None else _ops.maximum(x, min, out=out if max is None else None, **options)
     if max is not None:
