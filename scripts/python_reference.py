@@ -26,11 +26,14 @@ import pdoc.doc
 import pdoc.render
 
 import tensorcraft as tc
-from tensorcraft import _explain, _registry, _stream
+from tensorcraft import _dtypes, _explain, _namespace, _registry, _stream
 
-MODULES = ["tensorcraft", "tensorcraft.cache", "tensorcraft.errors"]
+MODULES = ["tensorcraft", "tensorcraft.cache", "tensorcraft.errors", "tensorcraft.linalg"]
 REFERENCE = re.compile(r"\btc((?:\.[A-Za-z]\w*)+)")
-RETURNED = (_explain.Verdict, _explain.Kernel, _registry.Variant, _stream.TraceRow)  # not for users to make
+RETURNED = (
+    _explain.Verdict, _explain.Kernel, _registry.Variant, _stream.TraceRow, _dtypes.FloatInfo, _dtypes.IntegerInfo,
+    _namespace.NamespaceInfo,
+)  # not for users to make
 OBVIOUS = re.compile(r"__\w+__|_\w*")
 
 

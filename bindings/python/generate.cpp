@@ -353,7 +353,7 @@ void write_results(std::ostream& py, const Description& d) {
 }
 
 // Of these the package has functions of its own, which take more than the operators.
-constexpr std::string_view kWrittenOver[] = {"astype", "matmul"};
+constexpr std::string_view kWrittenOver[] = {"astype", "clip", "matmul"};
 
 std::string public_names() {
   std::string s = "__all__ = [";

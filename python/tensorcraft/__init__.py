@@ -44,6 +44,7 @@ from ._tensor import (
     arange,
     asarray,
     astype,
+    clip,
     empty,
     empty_like,
     from_dlpack,
@@ -74,8 +75,16 @@ float32, float16, bfloat16 = DType.float32, DType.float16, DType.bfloat16
 float8_e4m3fn, float8_e5m2 = DType.float8_e4m3fn, DType.float8_e5m2
 int8, int16, int32, int64, uint8 = DType.int8, DType.int16, DType.int32, DType.int64, DType.uint8
 bool_ = bool = DType.bool_  # `bool` is not in __all__: a star import must not hide the built-in
-inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
+inf = _math.inf
+"""Above all numbers."""
+nan = _math.nan
+"""Not a number."""
+pi = _math.pi
+"""The half circumference of a circle of radius 1."""
+e = _math.e
+"""The base of `tc.exp` and `tc.log`."""
 newaxis = None
+"""In a key: a new axis of size 1."""
 
 
 def synchronize(device: str | None = None) -> None:
@@ -106,6 +115,7 @@ __all__ = [
     "broadcast_to",
     "cache",
     "can_cast",
+    "clip",
     "concat",
     "cumulative_prod",
     "default_device",

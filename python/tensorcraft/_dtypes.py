@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What dtypes hold and how they combine: finfo, iinfo, isdtype, result_type, can_cast."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 

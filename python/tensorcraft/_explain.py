@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from . import _ops
 from . import _tensorcraft as native
 from ._registry import Operator
-from ._tensor import astype
+from ._tensor import astype, clip
 from .errors import TensorCraftTypeError
 from .linalg import matmul
 
@@ -99,7 +99,7 @@ def _record(op: str | Callable[..., Any]) -> Operator:
     for record in _ops.OPERATORS.values():
         if record.function is op:
             return record
-    if op is astype or op is matmul:  # written over the operators of these names
+    if any(op is over for over in (astype, clip, matmul)):  # written over the operators of these names
         return _record(op.__name__)
     raise TensorCraftTypeError(
         f"explain: op must be an operator's function or name, such as tc.softmax or 'softmax', got {op!r}"

@@ -288,6 +288,43 @@ astype.__doc__ = (_ops.astype.__doc__ or "").replace(
 )
 
 
+@overload
+def clip(
+    x: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None, stream: Any = None,
+    variant: Any = None, device: str | None = None,
+) -> Tensor: ...
+@overload
+def clip(
+    x: Any, min: Any = None, max: Any = None, *, out: Any = None, stream: Any = None,
+    variant: Any = None, device: str | None = None,
+) -> Any: ...
+def clip(
+    x: Any,
+    min: Any = None,
+    max: Any = None,
+    *,
+    out: Any = None,
+    stream: Any = None,
+    variant: Any = None,
+    device: str | None = None,
+) -> Any:
+    options: dict[str, Any] = {"stream": stream, "variant": variant, "device": device}
+    has_arrays = any(hasattr(bound, "ndim") or isinstance(bound, (list, tuple)) for bound in (min, max))
+    if not has_arrays and not (min is None and max is None):
+        return _ops.clip(x, min, max, out=out, **options)
+    result = x if min is None else _ops.maximum(x, min, out=out if max is None else None, **options)
+    if max is not None:
+        return _ops.minimum(result, max, out=out, **options)
+    return _ops.copy(result, out=out, stream=stream, device=device) if min is None else result
+
+
+clip.__doc__ = (_ops.clip.__doc__ or "").replace(
+    "        out: array to",
+    "        min, max: arrays too, which broadcast: then by maximum and minimum. Both None: a copy.\n        out: array to",
+    1,
+)
+
+
 def _copy(self: Tensor) -> Tensor:
     """A tensor with memory of its own."""
     result: Tensor = _ops.copy(self)
@@ -336,6 +373,8 @@ def _in_place(name: str, function: Any) -> Any:
         operand = _operand(self, other)
         if operand is None:
             return NotImplemented
+        if isinstance(operand, Tensor) and operand is not self and operand._overlaps(self):
+            operand = _ops.copy(operand)  # `t += t.T` reads all of it before it writes
         function(self, operand, out=self)
         return self
 
@@ -381,7 +420,7 @@ _COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equa
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 # Operators that are methods too, of their first argument.
 _AS_METHODS = (
-    "all", "any", "argmax", "argmin", "clip", "cumulative_sum", "max", "mean", "min", "prod", "round", "std", "sum",
+    "all", "any", "argmax", "argmin", "cumulative_sum", "max", "mean", "min", "prod", "round", "std", "sum",
     "take", "var",
 )  # fmt: skip
 _METHODS: dict[str, Any] = {
@@ -420,6 +459,7 @@ def install() -> None:
         "__getitem__": get_item,
         "__setitem__": set_item,
         "nonzero": nonzero,
+        "clip": clip,
         "__matmul__": _binary("matmul", matmul, reflected=False),
         "__rmatmul__": _binary("matmul", matmul, reflected=True),
         "__imatmul__": _multiply_in_place,

@@ -63,6 +63,8 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "cumulative_prod": lambda xp, a: xp.cumulative_prod(a(X / 4), axis=1),
     "cumulative_prod initial": lambda xp, a: xp.cumulative_prod(a(V[:3]), include_initial=True),
     "cumulative_prod of nothing": lambda xp, a: xp.cumulative_prod(a(X[:, :0]), axis=1),
+    "clip": lambda xp, a: [xp.clip(a(X), 0, 3), xp.clip(a(X), max=0), xp.clip(a(X))],
+    "clip by arrays": lambda xp, a: [xp.clip(a(X), a(X[0]), a(X[1, 1])), xp.clip(a(V), max=a(V[::-1])), xp.clip(a(X), 2, a(X[1]))],
     "matmul": lambda xp, a: xp.matmul(a(X), a(X).mT),
     "matrix times vector": lambda xp, a: xp.matmul(a(X), a(X[0, 0])),
     "vector times matrix": lambda xp, a: xp.matmul(a(X[0, :, 0]), a(X)),
@@ -164,6 +166,18 @@ def test_in_place_operators(device: str) -> None:
         b @= tc.ones((3, 2), device=device)
 
 
+def test_in_place_operators_read_before_they_write(device: str) -> None:
+    array = np.arange(9, dtype=np.float32).reshape(3, 3)
+    t = tc.asarray(array, device=device, copy=True)
+    array += array.T.copy()
+    t += t.T
+    array[1:] -= array[:-1].copy()
+    t[1:] -= t[:-1]
+    array *= array
+    t *= t
+    np.testing.assert_array_equal(t.numpy(), array)
+
+
 def test_what_does_not_fit_is_refused() -> None:
     x = tc.asarray(X)
     for call, error, text in (
@@ -239,6 +253,7 @@ def test_astype_and_from_dlpack_copy_as_told() -> None:
 def test_explain_and_numpy_know_the_functions_over_operators() -> None:
     t = tc.asarray(X[0], device="cpu")
     assert tc.explain(tc.matmul, t, t.mT).op == "gemm" and tc.explain(tc.astype, t, "int8").op == "astype"
+    assert tc.explain(tc.clip, t, 0, 1).op == "clip" and t.clip(0, 1).shape == t.shape
     np.testing.assert_allclose((X[0, :, 0] @ t).numpy(), X[0, :, 0] @ X[0])
     np.testing.assert_allclose(np.arctan2(t, 2).numpy(), np.arctan2(X[0], 2), 1e-6)
     np.testing.assert_array_equal(np.left_shift(tc.asarray(V), 2).numpy(), V << 2)
