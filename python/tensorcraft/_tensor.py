@@ -309,18 +309,15 @@ def clip(
     device: str | None = None,
 ) -> Any:
     options: dict[str, Any] = {"stream": stream, "variant": variant, "device": device}
-    has_arrays = any(hasattr(bound, "ndim") or isinstance(bound, (list, tuple)) for bound in (min, max))
-    if not has_arrays and not (min is None and max is None):
+    if not any(hasattr(bound, "ndim") or isinstance(bound, (list, tuple)) for bound in (min, max)):
         return _ops.clip(x, min, max, out=out, **options)
     result = x if min is None else _ops.maximum(x, min, out=out if max is None else None, **options)
-    if max is not None:
-        return _ops.minimum(result, max, out=out, **options)
-    return _ops.copy(result, out=out, stream=stream, device=device) if min is None else result
+    return result if max is None else _ops.minimum(result, max, out=out, **options)
 
 
 clip.__doc__ = (_ops.clip.__doc__ or "").replace(
     "        out: array to",
-    "        min, max: arrays too, which broadcast: then by maximum and minimum. Both None: a copy.\n        out: array to",
+    "        min, max: arrays too, which broadcast: then by maximum and minimum.\n        out: array to",
     1,
 )
 
