@@ -5,9 +5,13 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
+#include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 
+#include <pthread.h>
 #include <unistd.h>
 
 namespace tensorcraft::python {
@@ -17,9 +21,13 @@ namespace {
 struct OfThread {
   WithoutGil* innermost = nullptr;
   bool asks = false;
+  bool ends_program = false;
 };
 thread_local constinit OfThread of_thread;
 thread_local std::optional<nanobind::python_error> raised;
+
+std::atomic<int> computing = 0;  // scopes without the GIL, of all threads
+std::atomic<bool> ending = false;
 
 void take_gil(PyThreadState* state) {
   try {
@@ -29,7 +37,23 @@ void take_gil(PyThreadState* state) {
   }
 }
 
+void stop_other_threads() {
+  constexpr std::chrono::seconds kPatience{5};
+  of_thread.ends_program = true;
+  ending = true;
+  PyThreadState* const state = PyEval_SaveThread();
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (computing > 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  take_gil(state);
+}
+
 }  // namespace
+
+void stop_threads_at_exit() {
+  pthread_atfork(nullptr, nullptr, [] { computing = 0; });  // a child has one thread
+  nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(stop_other_threads));
+}
 
 void park() {
   for (;;) pause();
@@ -37,12 +61,18 @@ void park() {
 
 WithoutGil::WithoutGil() : state_(PyEval_SaveThread()), innermost_(of_thread.innermost) {
   outer_ = std::exchange(innermost_, this);
+  ++computing;
+  if (ending && !of_thread.ends_program) {
+    --computing;
+    park();
+  }
   if (std::exchange(of_thread.asks, true)) return;
   set_interrupt_check(signal_raised);  // for all calls of this thread
 }
 
 WithoutGil::~WithoutGil() {
   innermost_ = outer_;
+  --computing;
   take_gil(state_);
 }
 

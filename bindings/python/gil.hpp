@@ -29,6 +29,10 @@ class WithoutGil {
   WithoutGil* outer_;
 };
 
+// When the program ends, and before its exit handlers run, after which a GPU's driver is gone: what
+// other threads compute is waited for, a few seconds, and what they call next waits for ever.
+void stop_threads_at_exit();
+
 // Sets again what a signal handler raised in this thread, if an error of kind cancelled says so.
 bool restore_interrupt();
 

@@ -129,6 +129,7 @@ NB_MODULE(_tensorcraft, m) {
   m.doc() = "TensorCraft's native part; use the package tensorcraft.";
   m.def("add_prefix", &tensorcraft::add_prefix, "path"_a);
   m.attr("__version__") = std::string(tensorcraft::version());
+  stop_threads_at_exit();
   register_errors();
   register_tensor(m);
   register_stream(m);

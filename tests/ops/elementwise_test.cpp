@@ -210,12 +210,13 @@ TEST(ElementwiseOnGpu, NaiveAndVectorizedAgreeBitForBit) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
   constexpr int64_t n = (1 << 20) + 3;
   std::vector<float> x = ramp(n, 0.02f), y = ramp(n, 0.3f);
-  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::int32}) {
     const Tensor a = astype(view(x), {.dtype = dtype}).to(Device::cuda(0));
     const Tensor b = astype(view(y), {.dtype = dtype}).to(Device::cuda(0));
     for (const op::Operator* op : operators()) {
       const auto& d = op->description();
       if (d.group != "elementwise" || d.name == "fill" || d.name == "astype") continue;
+      if (std::ranges::find(d.dtypes, dtype) == d.dtypes.end()) continue;
       if (d.inputs.size() > 2 || d.name == "clip") continue;  // expression_test.cpp has those
       if (d.name.ends_with("_and_mul")) continue;             // its rows have halves
       const TensorView both[] = {a, b};

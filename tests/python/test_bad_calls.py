@@ -262,7 +262,7 @@ class BadCall:
         try:
             expected = tc.ops()[self.name].function(*self.args, **options)
         except IndexError:
-            return self.options["device"] == "simt"  # a kernel cannot say that an index is outside
+            return self.options["device"] != "cpu"  # a kernel cannot say that an index is outside
         got, wanted = (r if isinstance(r, tuple) else (r,) for r in (result, expected))
         return all(is_close(g, w) for g, w in zip(got, wanted, strict=True))
 

@@ -94,7 +94,7 @@ def test_arrays_of_ml_dtypes_go_in_without_a_copy(name: str, ml_dtypes: Any) -> 
 
 @pytest.mark.parametrize("name", ML)
 def test_arrays_of_ml_dtypes_come_back_from_numpy(name: str, ml_dtypes: Any) -> None:
-    t = tc.asarray([[1.0, 2.0], [3.0, 4.0]]).astype(name)
+    t = tc.asarray([[1.0, 2.0], [3.0, 4.0]], device="cpu").astype(name)
     array = t.numpy()
     assert array.dtype == getattr(ml_dtypes, name) and array.ctypes.data == t.data_ptr
     assert t.T.numpy().astype(np.float32).tolist() == [[1.0, 3.0], [2.0, 4.0]]
