@@ -65,8 +65,6 @@ function(tensorcraft_instrumented_library kind instances device)
     # Installed, it is tensorcraft::race, and what links it is instrumented as the kernels of a test are.
     set_target_properties(tensorcraft_race PROPERTIES EXPORT_NAME race)
     target_include_directories(tensorcraft_race INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-    target_compile_definitions(tensorcraft_race INTERFACE $<INSTALL_INTERFACE:TENSORCRAFT_SIMT_RACE>
-                                                          $<INSTALL_INTERFACE:TENSORCRAFT_SIMT_INSTRUMENTED>)
     target_compile_options(tensorcraft_race INTERFACE "$<INSTALL_INTERFACE:-fsanitize=thread;-Wno-tsan;-O1;-g>")
   endif()
 endfunction()
