@@ -27,8 +27,14 @@
 
 namespace tensorcraft {
 
-// Every operator, in the order of the index.
+// Every operator, in the order of the index, then those that were added, in their order. The list
+// stays as it is; after add_operators() another call gives a longer one.
 const op::OperatorList& operators();
+// Adds operators of the program's own, which live as long as the process, to what operators() and
+// find_operator() give. Kind value if there is one of such a name. Returns true, so that a library
+// can add its own as it is loaded:
+//   const bool added = tensorcraft::add_operators(tensorcraft::op::registered(kDefinition));
+bool add_operators(const op::OperatorList& added);
 // By name or alias; kind key with all names if there is none.
 const op::Operator& find_operator(std::string_view name);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/gelu_approximation.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
@@ -12,6 +13,7 @@ namespace tensorcraft {
 struct ElementwiseOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of leaky_relu().
@@ -19,6 +21,7 @@ struct LeakyReluOptions {
   float alpha = 0.01f;                   // slope below zero
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of elu().
@@ -26,6 +29,7 @@ struct EluOptions {
   float alpha = 1.0f;                    // minus the limit far below zero
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of swish().
@@ -33,6 +37,7 @@ struct SwishOptions {
   float beta = 1.0f;                     // factor of x in the sigmoid
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of clip(): at least one bound.
@@ -41,6 +46,7 @@ struct ClipOptions {
   std::optional<double> max = {};        // highest value; below min it wins
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of gelu().
@@ -48,6 +54,7 @@ struct GeluOptions {
   GeluApproximation approximate = GeluApproximation::none;  // which formula
   std::string_view variant = {};                            // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of astype().
@@ -55,6 +62,7 @@ struct AstypeOptions {
   DType dtype = DType::float32;          // of the result
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of fill().
@@ -62,6 +70,7 @@ struct FillOptions {
   double value = 0;                      // of every element
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // Two inputs of any strides whose shapes broadcast by NumPy's rule: float32, float16, bfloat16,
