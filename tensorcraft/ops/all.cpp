@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/all.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/ops/registry.hpp"
 
 #include <algorithm>
@@ -61,10 +62,14 @@ bool add_operators(const op::OperatorList& added) {
 
 const op::Operator& find_operator(std::string_view name) {
   if (const op::Operator* const found = find(operators(), name)) return *found;
-  std::string names;
-  for (const op::Operator* o : operators())
-    names.append(names.empty() ? "" : ", ").append(o->description().name);
-  fail(ErrorKind::key, "no operator is named \"", name, "\"; there are ", names);
+  std::vector<std::string_view> names;
+  for (const op::Operator* o : operators()) {
+    names.push_back(o->description().name);
+    for (const auto alias : o->description().aliases) names.push_back(alias);
+  }
+  const std::string guess = did_you_mean(name, names);
+  fail(ErrorKind::key, "no operator is named \"", name, '"', guess.empty() ? ";" : guess,
+       " tensorcraft ops lists all");
 }
 
 }  // namespace tensorcraft
