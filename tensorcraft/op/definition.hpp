@@ -405,6 +405,12 @@ class OperatorOf final : public Operator {
   }
   Explanation explain(std::span<const TensorView> outputs, const Arguments& a,
                       const DeviceInfo& device) const override {
+    return at_line(a.where, [&] { return explained(outputs, a, device); });
+  }
+
+ private:
+  Explanation explained(std::span<const TensorView> outputs, const Arguments& a,
+                        const DeviceInfo& device) const {
     const Options o = options(a, outputs);
     const Call<Options> call{outputs.first(1), a.inputs, o};
     const auto [named_outputs, named_inputs] = tensors_of(def_, call);
@@ -424,8 +430,6 @@ class OperatorOf final : public Operator {
     add_estimates(e, device, a.inputs[0].dtype());
     return e;
   }
-
- private:
   static Description describe(const Definition<Problem, Options>& def) {
     Description d{def.name,    def.group,  def.summary, def.details,
                   def.aliases, def.inputs, {},          {{def.out_name, def.out_doc}},

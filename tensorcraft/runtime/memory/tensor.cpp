@@ -49,7 +49,7 @@ void copy_across(const TensorView& to, const TensorView& from, StreamRef stream)
 class Printer {
  public:
   Printer(std::ostream& out, const TensorView& t)
-      : out_(out), t_(t), shortened_(t.size() > kMost) {}
+      : out_(out), t_(t), shortened_(t.size() > kMost || t.size() == 0) {}
   void print(int axis = 0, int64_t at = 0) const {
     if (axis == t_.rank()) return print_element(at);
     out_ << '[';

@@ -94,7 +94,8 @@ class Tensor {
   std::vector<T> to_vector(std::source_location where = std::source_location::current()) const {
     require_dtype(dtype_of<T>(), where);
     // A vector of bool has no array of them.
-    std::vector<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>> values(size_t(size_));
+    const size_t count = size_t(size_);
+    std::vector<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>> values(count);
     copy_to_host(values.data(), nbytes(), where);
     if constexpr (std::is_same_v<T, bool>)
       return {values.begin(), values.end()};

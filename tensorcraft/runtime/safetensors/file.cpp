@@ -292,6 +292,11 @@ TensorView Weights::at(std::string_view name, std::source_location where) const 
        tensors_.size(), some_names(std::views::keys(tensors_)));
 }
 
+std::vector<std::string_view> Weights::names() const {
+  const auto names = std::views::keys(tensors_);
+  return {names.begin(), names.end()};
+}
+
 Weights load_safetensors(const std::string& path, Device device, std::source_location where) {
   return at_line(where, [&] { return Weights(SafeTensors(path).load_all(device)); });
 }
