@@ -18,8 +18,7 @@ struct MaskedMeanOptions {
 // out[b, :] = the mean of x[b, 0 .. lengths[b], :]; zeros where the length is 0. x: [batch, steps,
 // dim], float32, float16 or bfloat16, any strides; lengths: [batch], int32 or int64; out: [batch,
 // dim], dtype of x. Sums are float32; steps beyond a length are not read. A length outside [0,
-// steps] is an error of kind value on a host device; on a GPU, which cannot ask the host, the
-// nearer end is taken.
+// steps] is of kind value on a host device; on a GPU the nearer end is taken.
 void masked_mean(const TensorView& out, const TensorView& x, const TensorView& lengths,
                  const MaskedMeanOptions& options = {});
 Tensor masked_mean(const TensorView& x, const TensorView& lengths,
