@@ -333,6 +333,7 @@ struct Output {
   nb::object object;                 // null: made from `memory` after the run
   std::shared_ptr<Memory> memory;    // of ours
   std::optional<TensorView> host{};  // copied to after the run
+  bool is_given = false;             // by the caller
 };
 
 Output new_output(const Call& call, const op::OutputSpec& spec) {
@@ -373,6 +374,29 @@ Output given_output(const Call& call, nb::handle out) {
   PyTensor t =
       own(Tensor(a.view.dtype(), a.view.shape(), call.device(), call.stream()), call.stream());
   return {t.view, nb::borrow(out), std::move(t.memory), a.view};
+}
+
+// out= is None, the first result's array, or a tuple of one entry for each result; what it leaves
+// out is made. Without specs there is one result, and it is given.
+std::vector<Output> make_outputs(const Call& call, nb::handle out,
+                                 const std::vector<op::OutputSpec>& specs) {
+  const bool is_tuple = PyTuple_Check(out.ptr());
+  if (is_tuple && nb::len(out) != specs.size()) {
+    std::string names;
+    for (const op::OutputSpec& s : specs) names.append(names.empty() ? "" : ", ").append(s.name);
+    fail(ErrorKind::value, call.name(), ": out: a tuple of ", nb::len(out), " was given for ",
+         specs.size(), specs.size() == 1 ? " result" : " results", " (", names,
+         "); give an array or None for each");
+  }
+  std::vector<Output> outputs;
+  for (size_t i = 0; i < std::max<size_t>(specs.size(), 1); ++i) {
+    const nb::handle given = is_tuple ? nb::handle(PyTuple_GET_ITEM(out.ptr(), Py_ssize_t(i)))
+                             : i == 0 ? out
+                                      : nb::handle(Py_None);
+    outputs.push_back(given.is_none() ? new_output(call, specs[i]) : given_output(call, given));
+    outputs.back().is_given = !given.is_none();
+  }
+  return outputs;
 }
 
 nb::object finish(const Call& call, Output& output) {
@@ -418,25 +442,24 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   const op::Operator& op = operator_at(index);
   Call call(op, inputs, options, stream, device);
   const op::Arguments arguments = call.arguments(variant_text(variant));
-  std::vector<Output> outputs;
-  if (!out.is_none()) outputs.push_back(given_output(call, out));
   std::vector<op::OutputSpec> specs;
   // If the only output is given, the run checks all that infer() would.
-  if (out.is_none() || op.description().outputs.size() > 1) specs = op.infer(arguments);
-  for (size_t i = outputs.size(); i < specs.size(); ++i)
-    outputs.push_back(new_output(call, specs[i]));
+  if (out.is_none() || PyTuple_Check(out.ptr()) || op.description().outputs.size() > 1)
+    specs = op.infer(arguments);
+  std::vector<Output> outputs = make_outputs(call, out, specs);
   std::vector<TensorView> views;
   views.reserve(outputs.size());
   for (const Output& o : outputs) views.push_back(o.view);
   {
     const WithoutGil released;
-    if (!out.is_none()) call.keep_operands(views[0]);
+    if (outputs[0].is_given) call.keep_operands(views[0]);
     op.run(views, arguments);
     for (const Output& o : outputs)
       if (o.host) copy_bytes(*o.host, o.view, call.stream());
   }
   call.mark_used();
-  if (!out.is_none() && outputs[0].memory) outputs[0].memory->used_on(call.stream());
+  for (const Output& o : outputs)
+    if (o.is_given && o.memory) o.memory->used_on(call.stream());
   if (outputs.size() == 1) return finish(call, outputs[0]);
   nb::list values;
   for (Output& o : outputs) values.append(finish(call, o));
