@@ -25,6 +25,7 @@ ELSEWHERE = {
 }
 SAYS = {
     'scripts/demo.sh "how do plants make food?"': "Leaves turn sunlight",
+    "build/quickstart/engine": "value, line",
     "build/quickstart/quickstart": "softmax: no variant is named",
     "PYTHONPATH=build/release/python .venv/bin/python examples/quickstart.py": "the first that accepts",
     "build/release/install/bin/tensorcraft doctor": "configuration",
