@@ -95,6 +95,13 @@ std::string default_of(const Parameter& p) {
 // In a program the types are texts, which are read only if someone asks for them.
 enum class Types { texts, code };
 
+// What out= takes if a call has so many results.
+std::string out_type(const std::string& array, size_t results) {
+  std::string entries;
+  for (size_t i = 0; i < results; ++i) entries += (i ? ", " : "") + array + " | None";
+  return results > 1 ? array + " | tuple[" + entries + "] | None" : array + " | None";
+}
+
 std::string signature(const Description& d, Types types, const Overrides& own = {}) {
   const std::string quote = types == Types::texts ? "'" : "";
   std::string s;
@@ -113,7 +120,9 @@ std::string signature(const Description& d, Types types, const Overrides& own = 
   s += named ? ", /, *" : ", *";
   for (const auto& p : d.options)
     if (!p.positional && &p != named) add(p.name, python_type(p), default_of(p));
-  add("out", "ArrayLike | None", "None");
+  // How many results there are depends on the options.
+  const std::string tuple = d.outputs.size() > 1 ? "tuple[ArrayLike | None, ...] | " : "";
+  add("out", "ArrayLike | " + tuple + "None", "None");
   add("stream", "StreamLike | None", "None");
   add("variant", literal(variants_of(d)) + " | None", "None");
   add("device", "str | None", "None");
@@ -231,7 +240,7 @@ void write_stub(std::ostream& out, const Description& d) {
       const std::string first = is_known ? array : "Any";
       const std::string result =
           outcome.extra.empty() ? first : class_name(d, outcome.extra) + "[" + first + "]";
-      own->emplace("out", ": " + array + " | None = None");
+      own->emplace("out", ": " + out_type(array, 1 + outcome.extra.size()) + " = None");
       own->emplace(named ? named->name : d.inputs[0].name,
                    ": " + array + (named ? " | Number" : ""));
       add(*own, result, array == "Tensor" ? note : "");
@@ -278,7 +287,11 @@ std::string docstring(const Description& d, const std::string& example) {
   if (!named_values(d))
     for (const auto& p : d.inputs) add(p.name, documented(p));
   for (const auto& p : d.options) add(p.name, documented(p));
-  add("out", "array to write the result into; it is returned");
+  add("out",
+      d.outputs.size() > 1
+          ? "array to write the first result into, or a tuple with an array or None for each "
+            "result; what is given is returned"
+          : "array to write the result into; it is returned");
   add("stream",
       "tc.Stream, integer handle or object with __cuda_stream__; default: the framework's current "
       "stream. Work is enqueued there and not waited for");

@@ -32,6 +32,7 @@ SAYS = {
     "build/own_operator/center build/own_operator/librow_center.so": "simt: -2 -1 3 -1 0 1",
     f"{PYTHON} examples/own_operator/center.py build/own_operator/librow_center.so": "row_center for sm_90a: naive",
     'scripts/demo.sh "how do plants make food?"': "Leaves turn sunlight",
+    "build/quickstart/engine": "value, line",
     "build/quickstart/quickstart": "softmax: no variant is named",
     ".venv/bin/python examples/quickstart.py": "the first that accepts",
     ".venv/bin/tensorcraft doctor": "configuration",
