@@ -172,7 +172,7 @@ std::vector<Outcome> outcomes_of(const Description& d) {
 }
 
 // "TopkResult"; "LayerNormMeanRstdResult" if the operator has results of several forms.
-std::string class_name(const Description& d, const std::vector<const OutputInfo*>& extra) {
+std::string result_class(const Description& d, const std::vector<const OutputInfo*>& extra) {
   std::set<std::vector<const OutputInfo*>> forms;
   for (const Outcome& o : outcomes_of(d))
     if (!o.extra.empty()) forms.insert(o.extra);
@@ -191,7 +191,7 @@ std::map<std::string, std::vector<const OutputInfo*>> classes_of(const Descripti
   std::map<std::string, std::vector<const OutputInfo*>> classes;
   for (const Outcome& o : outcomes_of(d)) {
     if (o.extra.empty()) continue;
-    auto& fields = classes[class_name(d, o.extra)];
+    auto& fields = classes[result_class(d, o.extra)];
     fields = {&d.outputs[0]};
     fields.insert(fields.end(), o.extra.begin(), o.extra.end());
   }
@@ -239,7 +239,7 @@ void write_stub(std::ostream& out, const Description& d) {
       if (!own) continue;
       const std::string first = is_known ? array : "Any";
       const std::string result =
-          outcome.extra.empty() ? first : class_name(d, outcome.extra) + "[" + first + "]";
+          outcome.extra.empty() ? first : result_class(d, outcome.extra) + "[" + first + "]";
       own->emplace("out", ": " + out_type(array, 1 + outcome.extra.size()) + " = None");
       own->emplace(named ? named->name : d.inputs[0].name,
                    ": " + array + (named ? " | Number" : ""));
