@@ -3,7 +3,7 @@ option(TENSORCRAFT_SIMT "Compile the rungs for the SIMT device" ON)
 
 # The kinds of instrumentation. Each is a library of its own, linked from the host code that is there
 # anyway and from kernels and SIMT device compiled again: tensorcraft_asan, tensorcraft_race. They are
-# built when something asks for them. In a build that has a sanitizer everywhere there is none.
+# built when something asks for them; the latter can be installed. In a build that has a sanitizer everywhere there is none.
 set(TENSORCRAFT_INSTRUMENTATIONS asan race)
 if(NOT TENSORCRAFT_SIMT OR CMAKE_CXX_FLAGS MATCHES "sanitize")
   set(TENSORCRAFT_INSTRUMENTATIONS "")
@@ -55,12 +55,16 @@ function(tensorcraft_instrumented_library kind instances device)
               $<TARGET_OBJECTS:tensorcraft_${kind}_kernels> $<TARGET_OBJECTS:tensorcraft_${kind}_device>
               $<TARGET_OBJECTS:tensorcraft_host> $<TARGET_OBJECTS:tensorcraft_operators>)
   target_compile_features(tensorcraft_${kind} PUBLIC cxx_std_20)
-  target_include_directories(tensorcraft_${kind} INTERFACE ${PROJECT_SOURCE_DIR})
+  target_include_directories(tensorcraft_${kind} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   tensorcraft_link_library(tensorcraft_${kind})
   if(kind STREQUAL "asan")
     tensorcraft_simt_kernels(tensorcraft_asan_device asan)  # it copies for the kernels
     target_link_options(tensorcraft_asan PUBLIC ${TENSORCRAFT_ASAN_OPTIONS})
   else()
     target_compile_definitions(tensorcraft_race_device PRIVATE TENSORCRAFT_SIMT_RACE)
+    # Installed, it is tensorcraft::race, and what links it is instrumented as the kernels of a test are.
+    set_target_properties(tensorcraft_race PROPERTIES EXPORT_NAME race)
+    target_include_directories(tensorcraft_race INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_compile_options(tensorcraft_race INTERFACE "$<INSTALL_INTERFACE:-fsanitize=thread;-Wno-tsan;-O1;-g>")
   endif()
 endfunction()

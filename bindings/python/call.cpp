@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 #include "arrays.hpp"
+#include "explain.hpp"
 #include "gil.hpp"
 #include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
@@ -332,6 +333,7 @@ struct Output {
   nb::object object;                 // null: made from `memory` after the run
   std::shared_ptr<Memory> memory;    // of ours
   std::optional<TensorView> host{};  // copied to after the run
+  bool is_given = false;             // by the caller
 };
 
 Output new_output(const Call& call, const op::OutputSpec& spec) {
@@ -374,6 +376,29 @@ Output given_output(const Call& call, nb::handle out) {
   return {t.view, nb::borrow(out), std::move(t.memory), a.view};
 }
 
+// out= is None, the first result's array, or a tuple of one entry for each result; what it leaves
+// out is made. Without specs there is one result, and it is given.
+std::vector<Output> make_outputs(const Call& call, nb::handle out,
+                                 const std::vector<op::OutputSpec>& specs) {
+  const bool is_tuple = PyTuple_Check(out.ptr());
+  if (is_tuple && nb::len(out) != specs.size()) {
+    std::string names;
+    for (const op::OutputSpec& s : specs) names.append(names.empty() ? "" : ", ").append(s.name);
+    fail(ErrorKind::value, call.name(), ": out: a tuple of ", nb::len(out), " was given for ",
+         specs.size(), specs.size() == 1 ? " result" : " results", " (", names,
+         "); give an array or None for each");
+  }
+  std::vector<Output> outputs;
+  for (size_t i = 0; i < std::max<size_t>(specs.size(), 1); ++i) {
+    const nb::handle given = is_tuple ? nb::handle(PyTuple_GET_ITEM(out.ptr(), Py_ssize_t(i)))
+                             : i == 0 ? out
+                                      : nb::handle(Py_None);
+    outputs.push_back(given.is_none() ? new_output(call, specs[i]) : given_output(call, given));
+    outputs.back().is_given = !given.is_none();
+  }
+  return outputs;
+}
+
 nb::object finish(const Call& call, Output& output) {
   if (output.object.is_valid()) return std::move(output.object);
   nb::object tensor = nb::cast(PyTensor{output.view, std::move(output.memory)});
@@ -406,55 +431,6 @@ TensorView as_if_on(Device device, const TensorView& view) {
   return {view.data(), view.dtype(), view.shape(), view.strides(), device};
 }
 
-nb::tuple to_tuple(const Dim3& d) { return nb::make_tuple(d.x, d.y, d.z); }
-
-nb::object to_dict(const op::KernelReport& k) {
-  nb::dict d;
-  d["arch"] = k.arch;
-  d["signature"] = k.signature;
-  d["grid"] = to_tuple(k.launch.grid);
-  d["block"] = to_tuple(k.launch.block);
-  d["cluster"] = to_tuple(k.launch.cluster);
-  d["registers"] = k.registers;
-  d["shared_bytes"] = k.shared_bytes;
-  d["spill_bytes"] = k.spill_bytes;
-  d["code_bytes"] = k.code_bytes;
-  d["compile_ms"] = k.compile_ms;
-  d["blocks_per_sm"] = k.occupancy.blocks_per_sm;
-  d["occupancy"] = k.occupancy.fraction;
-  d["limited_by"] = std::string(k.occupancy.limit);
-  d["problem"] = k.problem;
-  return d;
-}
-
-nb::dict to_dict(const op::Explanation& e) {
-  nb::list rows;
-  for (const op::Considered& c : e.variants) {
-    nb::dict row;
-    row["name"] = std::string(c.variant.name);
-    row["idea"] = std::string(c.variant.idea);
-    row["accepted"] = c.accepted;
-    row["reason"] = c.reason;
-    row["config"] = c.plan ? op::config_text(c.plan->steps()[0]) : std::string();
-    row["file"] = op::file_of(c);
-    row["estimate_us"] = c.estimate_us;
-    rows.append(row);
-  }
-  nb::dict result;
-  result["op"] = std::string(e.op);
-  result["device"] = e.device;
-  result["variant"] = std::string(e.variant);
-  result["variants"] = rows;
-  result["floor_us"] = e.floor_us;
-  result["bytes"] = e.cost.bytes;
-  result["flops"] = e.cost.flops;
-  nb::list kernels;
-  for (const op::KernelReport& k : e.kernels) kernels.append(to_dict(k));
-  result["kernels"] = kernels;
-  result["text"] = op::to_string(e);
-  return result;
-}
-
 std::string_view variant_text(nb::handle variant) {
   return variant.is_none() ? std::string_view() : to_text(variant, "variant");
 }
@@ -466,25 +442,24 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   const op::Operator& op = operator_at(index);
   Call call(op, inputs, options, stream, device);
   const op::Arguments arguments = call.arguments(variant_text(variant));
-  std::vector<Output> outputs;
-  if (!out.is_none()) outputs.push_back(given_output(call, out));
   std::vector<op::OutputSpec> specs;
   // If the only output is given, the run checks all that infer() would.
-  if (out.is_none() || op.description().outputs.size() > 1) specs = op.infer(arguments);
-  for (size_t i = outputs.size(); i < specs.size(); ++i)
-    outputs.push_back(new_output(call, specs[i]));
+  if (out.is_none() || PyTuple_Check(out.ptr()) || op.description().outputs.size() > 1)
+    specs = op.infer(arguments);
+  std::vector<Output> outputs = make_outputs(call, out, specs);
   std::vector<TensorView> views;
   views.reserve(outputs.size());
   for (const Output& o : outputs) views.push_back(o.view);
   {
     const WithoutGil released;
-    if (!out.is_none()) call.keep_operands(views[0]);
+    if (outputs[0].is_given) call.keep_operands(views[0]);
     op.run(views, arguments);
     for (const Output& o : outputs)
       if (o.host) copy_bytes(*o.host, o.view, call.stream());
   }
   call.mark_used();
-  if (!out.is_none() && outputs[0].memory) outputs[0].memory->used_on(call.stream());
+  for (const Output& o : outputs)
+    if (o.is_given && o.memory) o.memory->used_on(call.stream());
   if (outputs.size() == 1) return finish(call, outputs[0]);
   nb::list values;
   for (Output& o : outputs) values.append(finish(call, o));

@@ -3,6 +3,7 @@
 #include "cache.hpp"
 #include "call.hpp"
 #include "gil.hpp"
+#include "library.hpp"
 #include "stream.hpp"
 #include "tensor.hpp"
 
@@ -136,6 +137,7 @@ NB_MODULE(_tensorcraft, m) {
   register_devices(m);
   register_trace(m);
   register_cache(m);
+  register_library(m);
   m.def("call", &call, "index"_a, "inputs"_a, "options"_a, "out"_a.none(), "stream"_a.none(),
         "variant"_a.none(), "device"_a.none(), "Runs an operator.");
   m.def("operator_index", &operator_index, "name"_a, "Where an operator is in the registry.");

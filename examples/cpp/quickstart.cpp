@@ -5,14 +5,10 @@
 
 int main() {
   namespace tc = tensorcraft;
-  const float scores[2][3] = {{1, 2, 3}, {1, 1, 1}};
-  tc::Tensor x(tc::DType::float32, {2, 3}, tc::default_device());  // the GPU if there is one
-  x.copy_from_host(scores, sizeof scores);
-
+  const tc::Tensor x = tc::Tensor::from({1.f, 2.f, 3.f, 1.f, 1.f, 1.f}, {2, 3},
+                                        tc::default_device());  // the GPU if there is one
   const tc::Tensor probabilities = tc::softmax(x);
-  float got[2][3];
-  probabilities.copy_to_host(got, sizeof got);
-  for (const auto& row : got) std::cout << row[0] << ' ' << row[1] << ' ' << row[2] << '\n';
+  std::cout << probabilities << '\n';
 
   try {
     tc::softmax(x, x, {.axis = 0, .variant = "fastest"});

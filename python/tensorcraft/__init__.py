@@ -19,6 +19,7 @@ from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._explain import Explanation, explain, ops
 from ._indexing import nonzero
 from ._join import concat, split, stack
+from ._library import add_library
 from ._manipulation import (
     broadcast_arrays,
     broadcast_to,
@@ -105,6 +106,7 @@ __all__ = [
     "Tensor",
     "Trace",
     "Unsupported",
+    "add_library",
     "arange",
     "asarray",
     "astype",

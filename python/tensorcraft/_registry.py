@@ -42,5 +42,9 @@ class Operator:
         self._num_inputs = num_inputs
         self._options = options
 
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Calls the function."""
+        return self.function(*args, **options)
+
     def __repr__(self) -> str:
         return f"<operator {self.name}: {', '.join(dict.fromkeys(v.name for v in self.variants))}>"

@@ -70,10 +70,11 @@ Dims broadcast_shapes(const Dims& a, const Dims& b) {
   return out;
 }
 
-int normalize_axis(int64_t axis, int rank, const char* what) {
-  if (rank == 0) fail(ErrorKind::value, what, ": expected at least 1 axis, got a scalar");
+int normalize_axis(int64_t axis, int rank, const char* what, std::source_location where) {
+  if (rank == 0) fail({ErrorKind::value, where}, what, ": expected at least 1 axis, got a scalar");
   if (axis < -rank || axis >= rank)
-    fail(ErrorKind::value, what, ": axis must be in [", -rank, ", ", rank, "), got ", axis);
+    fail({ErrorKind::value, where}, what, ": axis must be in [", -rank, ", ", rank, "), got ",
+         axis);
   return int(axis < 0 ? axis + rank : axis);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -49,6 +51,7 @@ Dims contiguous_strides(const Dims& shape);
 // The shape both broadcast to by NumPy's rule; fails with kind value naming both shapes.
 Dims broadcast_shapes(const Dims& a, const Dims& b);
 // axis in [-rank, rank) as an index from the front; else kind value, with `what` as its head.
-int normalize_axis(int64_t axis, int rank, const char* what);
+int normalize_axis(int64_t axis, int rank, const char* what,
+                   std::source_location where = std::source_location::current());
 
 }  // namespace tensorcraft

@@ -30,7 +30,8 @@ enum class ErrorKind {
 // "value", "out_of_memory", ...
 std::string_view to_string(ErrorKind kind);
 
-// The only exception type of the library. what() is the sentence for the user; where() is the line
+// The only exception type of the library. what() is the sentence for the user; where() is the
+// caller's line if an operator, a Tensor or a view of one refused what it was given, else the line
 // that threw it.
 class Error : public std::runtime_error {
  public:
@@ -73,6 +74,16 @@ std::string join(const Parts&... parts) {
 template <class... Parts>
 [[noreturn]] void fail(KindAt at, const Parts&... parts) {
   throw Error(at.kind, join(parts...), at.where);
+}
+
+// Gives what `body` gives; an Error that it throws names `where` instead of the library's line.
+template <class Body>
+decltype(auto) at_line(const std::source_location& where, Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    throw Error(error.kind(), error.what(), where);
+  }
 }
 
 }  // namespace tensorcraft

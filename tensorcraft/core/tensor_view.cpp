@@ -84,7 +84,7 @@ bool TensorView::is_contiguous() const {
   return true;
 }
 
-TensorView TensorView::reshape(const Dims& wanted) const {
+TensorView TensorView::reshape(const Dims& wanted, std::source_location where) const {
   Dims shape = wanted;
   int inferred = -1;
   int64_t known = 1;
@@ -92,34 +92,38 @@ TensorView TensorView::reshape(const Dims& wanted) const {
     if (shape[i] == -1 && inferred < 0)
       inferred = i;
     else if (shape[i] == -1)
-      fail(ErrorKind::value, "reshape: shape ", wanted, " has more than one -1");
+      fail({ErrorKind::value, where}, "reshape: shape ", wanted, " has more than one -1");
     else if (shape[i] < 0)
-      fail(ErrorKind::value, "reshape: shape ", wanted, ": ", shape[i],
+      fail({ErrorKind::value, where}, "reshape: shape ", wanted, ": ", shape[i],
            " is no size; -1 is inferred, others are at least 0");
     else if (__builtin_mul_overflow(known, shape[i], &known))
-      fail(ErrorKind::value, "reshape: shape ", wanted, " has more elements than 64 bits count");
+      fail({ErrorKind::value, where}, "reshape: shape ", wanted,
+           " has more elements than 64 bits count");
   }
   if (inferred >= 0 && known == 0)
-    fail(ErrorKind::value, "reshape: shape ", wanted,
+    fail({ErrorKind::value, where}, "reshape: shape ", wanted,
          ": the size for -1 is not determined beside a 0; write it");
   if (inferred >= 0) shape[inferred] = size_ / known;
   if (num_elements(shape) != size_)
-    fail(ErrorKind::value, "reshape: shape ", wanted, " does not hold the ", size_,
+    fail({ErrorKind::value, where}, "reshape: shape ", wanted, " does not hold the ", size_,
          " elements of shape ", shape_);
   if (!is_contiguous())
-    fail(ErrorKind::value, "reshape: the tensor is not contiguous; take .contiguous() first");
+    fail({ErrorKind::value, where},
+         "reshape: the tensor is not contiguous; take .contiguous() first");
   return with(*this, data_, shape, contiguous_strides(shape));
 }
 
-TensorView TensorView::permute(std::span<const int> axes) const {
+TensorView TensorView::permute(std::span<const int> axes, std::source_location where) const {
   if (int(axes.size()) != rank())
-    fail(ErrorKind::value, "permute: ", axes.size(), " axes for a tensor of rank ", rank());
+    fail({ErrorKind::value, where}, "permute: ", axes.size(), " axes for a tensor of rank ",
+         rank());
   Dims shape = shape_, strides = strides_;
   unsigned seen = 0;
   for (int i = 0; i < rank(); ++i) {
-    const int axis = normalize_axis(axes[size_t(i)], rank(), "permute");
+    const int axis = normalize_axis(axes[size_t(i)], rank(), "permute", where);
     if (seen & (1u << axis))
-      fail(ErrorKind::value, "permute: axis ", axis, " is named twice; each must be named once");
+      fail({ErrorKind::value, where}, "permute: axis ", axis,
+           " is named twice; each must be named once");
     seen |= 1u << axis;
     shape[i] = shape_[axis];
     strides[i] = strides_[axis];
@@ -127,19 +131,21 @@ TensorView TensorView::permute(std::span<const int> axes) const {
   return with(*this, data_, shape, strides);
 }
 
-TensorView TensorView::transpose(int a, int b) const {
-  const int i = normalize_axis(a, rank(), "transpose"), j = normalize_axis(b, rank(), "transpose");
+TensorView TensorView::transpose(int a, int b, std::source_location where) const {
+  const int i = normalize_axis(a, rank(), "transpose", where),
+            j = normalize_axis(b, rank(), "transpose", where);
   Dims shape = shape_, strides = strides_;
   std::swap(shape[i], shape[j]);
   std::swap(strides[i], strides[j]);
   return with(*this, data_, shape, strides);
 }
 
-TensorView TensorView::select(int axis, int64_t index) const {
-  const int a = normalize_axis(axis, rank(), "select");
+TensorView TensorView::select(int axis, int64_t index, std::source_location where) const {
+  const int a = normalize_axis(axis, rank(), "select", where);
   const int64_t n = shape_[a];
   if (index < -n || index >= n)
-    fail(ErrorKind::index, "index ", index, " is out of bounds for axis ", a, " with size ", n);
+    fail({ErrorKind::index, where}, "index ", index, " is out of bounds for axis ", a,
+         " with size ", n);
   Dims shape, strides;
   for (int i = 0; i < rank(); ++i) {
     if (i == a) continue;
@@ -149,9 +155,10 @@ TensorView TensorView::select(int axis, int64_t index) const {
   return with(*this, advance(*this, (index < 0 ? index + n : index) * strides_[a]), shape, strides);
 }
 
-TensorView TensorView::slice(int axis, int64_t start, int64_t stop, int64_t step) const {
-  const int a = normalize_axis(axis, rank(), "slice");
-  if (step <= 0) fail(ErrorKind::value, "slice: step must be positive, got ", step);
+TensorView TensorView::slice(int axis, int64_t start, int64_t stop, int64_t step,
+                             std::source_location where) const {
+  const int a = normalize_axis(axis, rank(), "slice", where);
+  if (step <= 0) fail({ErrorKind::value, where}, "slice: step must be positive, got ", step);
   const int64_t n = shape_[a];
   const auto clamp = [n](int64_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : (i > n ? n : i); };
   const int64_t first = clamp(start), last = clamp(stop);
@@ -162,8 +169,8 @@ TensorView TensorView::slice(int axis, int64_t start, int64_t stop, int64_t step
   return with(*this, data, shape, strides);
 }
 
-TensorView TensorView::expand_dims(int axis) const {
-  const int a = normalize_axis(axis, rank() + 1, "expand_dims");
+TensorView TensorView::expand_dims(int axis, std::source_location where) const {
+  const int a = normalize_axis(axis, rank() + 1, "expand_dims", where);
   Dims shape, strides;
   for (int i = 0; i <= rank(); ++i) {
     if (i == a) {
@@ -177,16 +184,16 @@ TensorView TensorView::expand_dims(int axis) const {
   return with(*this, data_, shape, strides);
 }
 
-TensorView TensorView::squeeze(int axis) const {
-  const int a = normalize_axis(axis, rank(), "squeeze");
+TensorView TensorView::squeeze(int axis, std::source_location where) const {
+  const int a = normalize_axis(axis, rank(), "squeeze", where);
   if (shape_[a] != 1)
-    fail(ErrorKind::value, "squeeze: axis ", a, " has size ", shape_[a], ", not 1");
-  return select(a, 0);
+    fail({ErrorKind::value, where}, "squeeze: axis ", a, " has size ", shape_[a], ", not 1");
+  return select(a, 0, where);
 }
 
-TensorView TensorView::broadcast_to(const Dims& target) const {
-  if (broadcast_shapes(shape_, target) != target)
-    fail(ErrorKind::value, "shape ", shape_, " does not broadcast to ", target);
+TensorView TensorView::broadcast_to(const Dims& target, std::source_location where) const {
+  if (at_line(where, [&] { return broadcast_shapes(shape_, target); }) != target)
+    fail({ErrorKind::value, where}, "shape ", shape_, " does not broadcast to ", target);
   Dims strides = target;
   const int offset = target.rank() - rank();
   for (int i = 0; i < target.rank(); ++i)

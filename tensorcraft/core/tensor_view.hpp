@@ -4,10 +4,13 @@
 #include "tensorcraft/core/dims.hpp"
 #include "tensorcraft/core/dlpack.hpp"
 #include "tensorcraft/core/dtype.hpp"
+#include "tensorcraft/core/source_location.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iosfwd>
+#include <span>
 
 namespace tensorcraft {
 
@@ -49,15 +52,28 @@ class TensorView {
   // Address is a multiple of `bytes`.
   bool is_aligned(size_t bytes) const { return reinterpret_cast<uintptr_t>(data_) % bytes == 0; }
 
-  // Other views of the same memory; kind value or index if the request makes no sense.
-  TensorView reshape(const Dims& shape) const;  // contiguous only; one -1 is inferred
-  TensorView permute(std::span<const int> axes) const;
-  TensorView transpose(int a, int b) const;
-  TensorView select(int axis, int64_t index) const;
-  TensorView slice(int axis, int64_t start, int64_t stop, int64_t step = 1) const;
-  TensorView expand_dims(int axis) const;
-  TensorView squeeze(int axis) const;
-  TensorView broadcast_to(const Dims& shape) const;
+  // Other views of the same memory; kind value or index, at the caller's line, if the request makes
+  // no sense. An axis counts from -rank; start and stop count from the end if they are negative and
+  // stop at the ends, as Python's do.
+  TensorView reshape(const Dims& shape,  // contiguous only; one -1 is inferred
+                     std::source_location where = std::source_location::current()) const;
+  TensorView permute(std::span<const int> axes,
+                     std::source_location where = std::source_location::current()) const;
+  TensorView permute(std::initializer_list<int> axes,
+                     std::source_location where = std::source_location::current()) const {
+    return permute(std::span(axes.begin(), axes.size()), where);
+  }
+  TensorView transpose(int a, int b,
+                       std::source_location where = std::source_location::current()) const;
+  TensorView select(int axis, int64_t index,  // without the axis
+                    std::source_location where = std::source_location::current()) const;
+  TensorView slice(int axis, int64_t start, int64_t stop, int64_t step = 1,
+                   std::source_location where = std::source_location::current()) const;
+  TensorView expand_dims(int axis,
+                         std::source_location where = std::source_location::current()) const;
+  TensorView squeeze(int axis, std::source_location where = std::source_location::current()) const;
+  TensorView broadcast_to(const Dims& shape,
+                          std::source_location where = std::source_location::current()) const;
   TensorView as_read_only() const;
 
  private:

@@ -84,12 +84,12 @@ std::shared_ptr<const HeaderSet> include_closure(std::string_view header) {
   return closure;
 }
 
-void add_header(std::string_view name, std::string_view text) {
+void add_source(std::string_view path, std::string_view text) {
   auto header = std::make_shared<const Header>(
-      Header{std::string(name), sha256_hex(text), std::string(text)});
+      Header{std::string(path), sha256_hex(text), std::string(text)});
   Table& sources = table();
   const std::lock_guard lock(sources.mutex);
-  sources.headers[std::string(name)] = std::move(header);
+  sources.headers[std::string(path)] = std::move(header);
   sources.closures.clear();
 }
 

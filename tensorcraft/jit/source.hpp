@@ -27,7 +27,8 @@ using HeaderSet = std::vector<std::shared_ptr<const Header>>;
 // one compilation reads, never smaller. Kind not_found if `header` itself does not exist.
 std::shared_ptr<const HeaderSet> include_closure(std::string_view header);
 
-// Adds device text under a name, or replaces it; later closures and keys see the new text.
-void add_header(std::string_view name, std::string_view text);
+// Adds device text under the path that includes name it by, or replaces it; later closures and keys
+// see the new text. The rungs of an operator outside the library's tree are given so.
+void add_source(std::string_view path, std::string_view text);
 
 }  // namespace tensorcraft::jit

@@ -2,10 +2,9 @@
 #include "tensorcraft/jit/warmup.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/usable_cores.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/jit/kernel.hpp"
-
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -24,13 +23,6 @@ using Clock = std::chrono::steady_clock;
 
 double milliseconds_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-// The cores this process may use, which in a container are fewer than the machine has.
-int usable_cores() {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
-  return std::max(1, CPU_COUNT(&cores));
 }
 
 std::vector<KernelKey> without_repeats(std::span<const KernelKey> kernels) {

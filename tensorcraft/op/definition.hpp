@@ -81,8 +81,9 @@ struct ExtraOutput {
   std::optional<TensorView> Options::* field;
 };
 
-// Everything an operator is. Options has the fields `std::string_view variant` and
-// `std::optional<StreamRef> stream` besides its own.
+// Everything an operator is. Options has the fields `std::string_view variant`,
+// `std::optional<StreamRef> stream` and `std::source_location where = current()`, the line that
+// errors name, besides its own.
 template <class Problem, class Options>
 struct Definition {
   std::string_view name, group, summary, details;
@@ -320,8 +321,8 @@ void run_checked(const Definition<Problem, Options>& def, const Call<Options>& c
 
 // Repeats a call that is remembered, else runs it.
 template <class Problem, class Options>
-void run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
-         std::span<const TensorView> inputs, const Options& options) {
+void repeat_or_run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
+                   std::span<const TensorView> inputs, const Options& options) {
   const Call<Options> call{outputs, inputs, options};
   const CallTensors tensors = tensors_of(def, call);
   const Device device = call.out().device();
@@ -333,6 +334,12 @@ void run(const Definition<Problem, Options>& def, std::span<const TensorView> ou
   const StreamRef stream = resolve_stream(options.stream, device);
   const Trace::Scope scope(Trace::active(), def.name, variant, device, stream);
   launch_plan(*plan, device, stream, def.name);
+}
+
+template <class Problem, class Options>
+void run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
+         std::span<const TensorView> inputs, const Options& options) {
+  at_line(options.where, [&] { repeat_or_run(def, outputs, inputs, options); });
 }
 
 template <class Problem, class Options>
@@ -348,10 +355,9 @@ std::vector<OutputSpec> infer(const Definition<Problem, Options>& def,
   return {{def.out_name, in[0].dtype(), in[0].shape()}};
 }
 
-// Allocates every output that infer() names, on the device of the first input, and runs.
 template <class Problem, class Options>
-std::vector<Tensor> allocate(const Definition<Problem, Options>& def,
-                             std::span<const TensorView> in, Options options) {
+std::vector<Tensor> allocate_and_run(const Definition<Problem, Options>& def,
+                                     std::span<const TensorView> in, Options options) {
   const Device device = in[0].device();
   const StreamRef stream = resolve_stream(options.stream, device);
   std::vector<Tensor> results;
@@ -363,8 +369,15 @@ std::vector<Tensor> allocate(const Definition<Problem, Options>& def,
       if (extra.info.name == spec.name) (options.*extra.field).emplace(results.back().view());
   }
   const TensorView out = results[0];
-  run(def, std::span(&out, 1), in, options);
+  repeat_or_run(def, std::span(&out, 1), in, options);
   return results;
+}
+
+// Allocates every output that infer() names, on the device of the first input, and runs.
+template <class Problem, class Options>
+std::vector<Tensor> allocate(const Definition<Problem, Options>& def,
+                             std::span<const TensorView> in, const Options& options) {
+  return at_line(options.where, [&] { return allocate_and_run(def, in, options); });
 }
 
 template <class Problem, class Options>
@@ -381,16 +394,23 @@ class OperatorOf final : public Operator {
       : Operator(describe(def)), def_(def) {}
 
   std::vector<OutputSpec> infer(const Arguments& a) const override {
-    auto specs = op::infer(def_, a.inputs, options(a));
-    check_sizes(def_.name, specs);
-    return specs;
+    return at_line(a.where, [&] {
+      auto specs = op::infer(def_, a.inputs, options(a));
+      check_sizes(def_.name, specs);
+      return specs;
+    });
   }
   void run(std::span<const TensorView> outputs, const Arguments& a) const override {
-    const Options o = options(a, outputs);
-    op::run(def_, outputs.first(1), a.inputs, o);
+    at_line(a.where, [&] { repeat_or_run(def_, outputs.first(1), a.inputs, options(a, outputs)); });
   }
   Explanation explain(std::span<const TensorView> outputs, const Arguments& a,
                       const DeviceInfo& device) const override {
+    return at_line(a.where, [&] { return explained(outputs, a, device); });
+  }
+
+ private:
+  Explanation explained(std::span<const TensorView> outputs, const Arguments& a,
+                        const DeviceInfo& device) const {
     const Options o = options(a, outputs);
     const Call<Options> call{outputs.first(1), a.inputs, o};
     const auto [named_outputs, named_inputs] = tensors_of(def_, call);
@@ -410,8 +430,6 @@ class OperatorOf final : public Operator {
     add_estimates(e, device, a.inputs[0].dtype());
     return e;
   }
-
- private:
   static Description describe(const Definition<Problem, Options>& def) {
     Description d{def.name,    def.group,  def.summary, def.details,
                   def.aliases, def.inputs, {},          {{def.out_name, def.out_doc}},
@@ -432,6 +450,7 @@ class OperatorOf final : public Operator {
     for (size_t i = 0; i < a.options.size(); ++i) def_.options[i].set(def_.name, o, a.options[i]);
     o.variant = a.variant;
     o.stream = a.stream;
+    o.where = a.where;
     return o;
   }
   Options options(const Arguments& a, std::span<const TensorView> outputs) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/kernel_report.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/op/variant.hpp"
@@ -48,6 +49,7 @@ struct Arguments {
   std::span<const Value> options;
   std::string_view variant = {};
   std::optional<StreamRef> stream = std::nullopt;
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // What a variant says of a call.

@@ -3,13 +3,21 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/nearest.hpp"
+#include "tensorcraft/core/version.hpp"
 #include "tensorcraft/ops/registry.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <mutex>
 
 namespace tensorcraft {
+namespace {
 
-const op::OperatorList& operators() {
+const op::OperatorList& own_operators() {
   static const auto& all = *new op::OperatorList([] {  // leaked, as the operators are
     op::OperatorList list;
 #define TC_ADD_FOLDER(folder) \
@@ -21,12 +29,71 @@ const op::OperatorList& operators() {
   return all;
 }
 
-const op::Operator& find_operator(std::string_view name) {
-  for (const op::Operator* o : operators()) {
+// Null: nothing was added. Lists before the last one are leaked too, as callers may read them.
+constinit std::atomic<const op::OperatorList*> extended = nullptr;
+constinit std::mutex adding;
+
+const op::Operator* find(const op::OperatorList& all, std::string_view name) {
+  for (const op::Operator* o : all) {
     const auto& d = o->description();
-    if (d.name == name || std::find(d.aliases.begin(), d.aliases.end(), name) != d.aliases.end())
-      return *o;
+    if (d.name == name || std::ranges::find(d.aliases, name) != d.aliases.end()) return o;
   }
+  return nullptr;
+}
+
+void refuse_taken(const op::OperatorList& all, std::string_view name) {
+  if (find(all, name))
+    fail(ErrorKind::value, "add_operators: an operator is named \"", name,
+         "\" already; give yours another name");
+}
+
+template <class Function>
+Function* symbol(void* library, const char* name, const std::string& path) {
+  if (void* const found = dlsym(library, name)) return reinterpret_cast<Function*>(found);
+  fail(ErrorKind::value, "add_library: ", path, " has no function ", name,
+       "; make the library with tensorcraft_add_operator() of the CMake package");
+}
+
+}  // namespace
+
+const op::OperatorList& operators() {
+  const op::OperatorList* const more = extended.load(std::memory_order_acquire);
+  return more ? *more : own_operators();
+}
+
+void add_operators(const op::OperatorList& added) {
+  const std::lock_guard lock(adding);
+  auto all = std::make_unique<op::OperatorList>(operators());
+  for (const op::Operator* o : added) {
+    if (std::ranges::find(*all, o) != all->end()) continue;
+    const op::Description& d = o->description();
+    refuse_taken(*all, d.name);
+    for (const std::string_view alias : d.aliases) refuse_taken(*all, alias);
+    all->push_back(o);
+  }
+  extended.store(all.release(), std::memory_order_release);
+}
+
+const op::OperatorList& add_library(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    fail(ErrorKind::not_found, "add_library: there is no file \"", path, '"');
+  // An absolute path: a bare name would be looked for in the system's folders.
+  const std::string file = std::filesystem::absolute(path).string();
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) fail(ErrorKind::value, "add_library: cannot load ", path, ": ", dlerror());
+  const auto built_for = symbol<const char*()>(library, "tensorcraft_built_for", path);
+  if (built_for() != version())
+    fail(ErrorKind::value, "add_library: ", path, " was built for tensorcraft ", built_for(),
+         ", this is ", version(), "; build it again with the package of this version");
+  const op::OperatorList& added =
+      *symbol<const op::OperatorList*()>(library, "tensorcraft_operators", path)();
+  add_operators(added);
+  return added;
+}
+
+const op::Operator& find_operator(std::string_view name) {
+  if (const op::Operator* const found = find(operators(), name)) return *found;
   std::vector<std::string_view> names;
   for (const op::Operator* o : operators()) {
     names.push_back(o->description().name);

@@ -25,10 +25,22 @@
 #include "tensorcraft/ops/softmax/softmax.hpp"
 #include "tensorcraft/ops/topk/topk.hpp"
 
+#include <string>
+
 namespace tensorcraft {
 
-// Every operator, in the order of the index.
+// Every operator, in the order of the index, then those that were added, in their order. The list
+// stays as it is; after add_operators() another call gives a longer one.
 const op::OperatorList& operators();
+// Adds operators of the program's own, which live as long as the process, to what operators() and
+// find_operator() give. Those that are there already are left alone; kind value, and none is added,
+// if a name is taken by another. Safe from any thread.
+void add_operators(const op::OperatorList& added);
+// Loads a shared library that tensorcraft_add_operator() of CMake made, adds its operators and
+// gives them. The library stays for the life of the process; a second time adds nothing. Kind
+// not_found if there is no such file, value if it is no such library, was built for another
+// version, or has a name that is taken.
+const op::OperatorList& add_library(const std::string& path);
 // By name or alias; kind key with all names if there is none.
 const op::Operator& find_operator(std::string_view name);
 

@@ -2,6 +2,7 @@
 #include "tensorcraft/simt/launch.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/usable_cores.hpp"
 #include "tensorcraft/simt/cluster.hpp"
 
 #include <algorithm>
@@ -64,7 +65,7 @@ class Run {
   }
 
   void finish() {
-    const uint64_t cores = std::max(1u, std::thread::hardware_concurrency());
+    const auto cores = uint64_t(usable_cores());
     std::vector<std::thread> others(std::min({cores, clusters_, uint64_t(kMaxWorkers)}) - 1);
     for (std::thread& t : others) t = std::thread([this] { work(); });
     work();

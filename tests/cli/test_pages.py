@@ -4,6 +4,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -23,11 +24,18 @@ ELSEWHERE = {
     "TC_TEST_FULL=1 ctest --test-dir build/release -R '^compile$'": "tests/compile/compile_test.cpp",
     "scripts/kernels_table.py --accept build/release/tests/gate/kernels.json": "tests/scripts/test_documents.py",
 }
+PYTHON = "PYTHONPATH=build/release/python .venv/bin/python"
 SAYS = {
+    "build/first_kernel": "out[0] = 63, 0 of 256 are wrong",
+    "build/naive_gemm": "0 of 153 are wrong",
+    "build/without_barrier": "128 of 256 are wrong",
+    "build/own_operator/center build/own_operator/librow_center.so": "simt: -2 -1 3 -1 0 1",
+    f"{PYTHON} examples/own_operator/center.py build/own_operator/librow_center.so": "row_center for sm_90a: naive",
     'scripts/demo.sh "how do plants make food?"': "Leaves turn sunlight",
+    "build/quickstart/engine": "value, line",
     "build/quickstart/quickstart": "softmax: no variant is named",
-    "PYTHONPATH=build/release/python .venv/bin/python examples/quickstart.py": "the first that accepts",
-    "build/release/install/bin/tensorcraft doctor": "configuration",
+    ".venv/bin/python examples/quickstart.py": "the first that accepts",
+    ".venv/bin/tensorcraft doctor": "configuration",
 }
 PAGES = sorted(p for p in [ROOT / "README.md", *ROOT.glob("docs/*.md")] if "```sh\n" in p.read_text())
 
@@ -35,6 +43,12 @@ PAGES = sorted(p for p in [ROOT / "README.md", *ROOT.glob("docs/*.md")] if "```s
 def commands(page: Path) -> list[str]:
     blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     return [" ".join(shlex.split(line, comments=True, posix=False)) for block in blocks for line in block.splitlines()]
+
+
+FIRST_KERNEL = commands(ROOT / "docs" / "first_kernel.md")
+# The race library takes minutes to build: what uses it is run where it is there.
+RACE = FIRST_KERNEL[FIRST_KERNEL.index("cmake --build build/release --target tensorcraft_race") :][:5]
+ELSEWHERE.update(dict.fromkeys(RACE, "tests/cli/test_pages.py"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -48,6 +62,33 @@ def test_what_a_page_says_runs(page: Path, command: Path, environment: dict[str,
         done = subprocess.run(["bash", "-c", line], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         assert SAYS.get(line, "") in done.stdout, f"{line}\n{done.stdout}"
+
+
+def run(command: str) -> str:
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.skipif(
+    not (ROOT / "build" / "release" / "libtensorcraft_race.so").exists(), reason="there is no race library"
+)
+def test_the_race_library_names_both_lines_of_a_users_kernel() -> None:
+    said = "".join(run(command) for command in RACE[1:])
+    assert "race: this thread reads shared memory" in said
+    assert "first_kernel.cpp:28, while thread (63, 0, 0) of block (0, 0, 0) writes it in" in said
+    assert "first_kernel.cpp:24; nothing orders the two" in said
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="there is no gdb")
+def test_a_debugger_shows_what_the_first_kernels_page_says(tmp_path: Path) -> None:
+    program, script = tmp_path / "first_kernel", tmp_path / "script.gdb"
+    run(FIRST_KERNEL[0].replace("build/first_kernel", str(program)))
+    page = (ROOT / "docs" / "first_kernel.md").read_text()
+    script.write_text("\n".join(re.findall(r"^\(gdb\) (.*)$", page, re.MULTILINE)) + "\n")
+    said = run(f"taskset -c 0 gdb -q -batch -nx -x {script} {program}")
+    assert "values = {0, 1, 2, 3, -nan(0x7fffff) <repeats 60 times>}" in said
+    assert re.search(r"^28\t.*^\$1 = {0, 1, 2, 3, 4, 5, .*^\$2 = 3$", said, re.MULTILINE | re.DOTALL), said
 
 
 def test_nothing_is_excused_that_no_page_says() -> None:

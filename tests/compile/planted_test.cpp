@@ -14,7 +14,7 @@ const jit::Rung& planted_rung(int values) {
   static const jit::Rung rung{"test", "planted", "tensorcraft/test/planted.cuh",
                               "tensorcraft::kernel::test::planted"};
   test::add_scale_header();  // brings Params
-  jit::add_header("tensorcraft/test/planted.cuh", R"(#pragma once
+  jit::add_source("tensorcraft/test/planted.cuh", R"(#pragma once
 #include "tensorcraft/test/params.h"
 namespace tensorcraft::kernel::test {
 TC_DEVICE void planted(const Params& p) {

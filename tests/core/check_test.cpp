@@ -13,13 +13,13 @@ namespace {
 
 using test::expect_error;
 
-std::string at_line(unsigned line, const std::string& message) {
+std::string with_line(unsigned line, const std::string& message) {
   return join("Runtime check failed at ", __FILE__, ":", line, message);
 }
 
 TEST(RuntimeCheck, JoinsItsArgumentsAndNamesTheCallersLine) {
   const auto broken = [] { RuntimeCheck(1 + 1 == 3, "got ", 2, " of ", 3.5); };
-  expect_error(ErrorKind::internal, broken, at_line(__LINE__ - 1, ": got 2 of 3.5"));
+  expect_error(ErrorKind::internal, broken, with_line(__LINE__ - 1, ": got 2 of 3.5"));
   int value = 7;
   RuntimeCheck(value == 7, "never seen");
   RuntimeCheck(&value, "never seen");
@@ -29,10 +29,10 @@ TEST(RuntimeCheck, NamesTheLocationThatItIsGiven) {
   const DebugInfo here;
   const unsigned line = __LINE__ - 1;
   expect_error(
-      ErrorKind::internal, [&] { RuntimeCheck(here, false, "text"); }, at_line(line, ": text"));
+      ErrorKind::internal, [&] { RuntimeCheck(here, false, "text"); }, with_line(line, ": text"));
   expect_error(
       ErrorKind::internal, [&] { RuntimeCheck(std::source_location(here), false, "text"); },
-      at_line(line, ": text"));
+      with_line(line, ": text"));
   RuntimeCheck(here, true, "never seen");
 }
 
@@ -49,16 +49,16 @@ TEST(Panic, NamesTheFunctionWhereNoTextIsGiven) {
   } catch (const Error& e) {
     text = e.what();
   }
-  EXPECT_TRUE(text.starts_with(at_line(line, " in ")));
+  EXPECT_TRUE(text.starts_with(with_line(line, " in ")));
   EXPECT_NE(text.find("quiet_function"), std::string::npos) << text;
 }
 
 TEST(Panic, AlwaysThrows) {
   const auto broken = [] { Panic("broken ", 1); };
   const unsigned line = __LINE__ - 1;
-  expect_error(ErrorKind::internal, broken, at_line(line, ": broken 1"));
+  expect_error(ErrorKind::internal, broken, with_line(line, ": broken 1"));
   const DebugInfo here;
-  expect_error(ErrorKind::internal, [&] { panic(here, "x"); }, at_line(line + 3, ": x"));
+  expect_error(ErrorKind::internal, [&] { panic(here, "x"); }, with_line(line + 3, ": x"));
 }
 
 }  // namespace

@@ -26,6 +26,21 @@ TEST(Error, FailNamesTheLineThatCalledIt) {
   }
 }
 
+TEST(Error, AtLineNamesAnotherLineAndKeepsKindAndText) {
+  const auto here = std::source_location::current();
+  try {
+    at_line(here, [] { fail(ErrorKind::index, "far below"); });
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.where().line(), here.line());
+    EXPECT_EQ(std::string(e.what()), "far below");
+    EXPECT_EQ(e.kind(), ErrorKind::index);
+  }
+  int value = 1;
+  at_line(here, [&]() -> int& { return value; }) = 2;  // what the body gives, a reference too
+  EXPECT_EQ(value, 2);
+}
+
 TEST(ErrorKind, EveryKindHasANameOfItsOwn) {
   std::set<std::string_view> names;
   for (int kind = 0; kind <= int(ErrorKind::internal); ++kind)

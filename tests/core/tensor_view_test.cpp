@@ -2,6 +2,7 @@
 #include "tensorcraft/core/tensor_view.hpp"
 
 #include "tests/support/expect_error.hpp"
+#include "tests/support/expect_line.hpp"
 
 #include <array>
 #include <limits>
@@ -121,12 +122,37 @@ TEST_F(TensorViewTest, ViewsTheSameMemoryInOtherShapes) {
   EXPECT_THROW(t.reshape({24}), Error);
   const std::array<int, 3> axes = {1, 2, 0}, twice = {0, 0, 1};
   EXPECT_EQ(view.permute(axes).shape(), (Dims{3, 4, 2}));
+  EXPECT_EQ(view.permute({1, -1, 0}).strides(), (Dims{4, 1, 12}));
   EXPECT_THROW(view.permute(twice), Error);
   EXPECT_EQ(view.expand_dims(-1).shape(), (Dims{2, 3, 4, 1}));
   EXPECT_EQ(view.expand_dims(0).squeeze(0).strides(), view.strides());
   EXPECT_THROW(view.squeeze(0), Error);
   EXPECT_EQ(view.select(1, 0).broadcast_to({3, 2, 4}).strides(), (Dims{0, 12, 1}));
   EXPECT_TRUE(view.as_read_only().reshape({24}).read_only());
+}
+
+TEST_F(TensorViewTest, ErrorsNameTheCallersLine) {
+  using test::expect_line;
+  const TensorView t = view.transpose(0, 1);
+  expect_line([&] { view.reshape({5}); });
+  expect_line([&] { view.reshape({-1, -1}); });
+  expect_line([&] { view.reshape({-2}); });
+  expect_line([&] { view.reshape({-1, 0}); });
+  expect_line([&] { view.reshape({int64_t(1) << 40, int64_t(1) << 40}); });
+  expect_line([&] { t.reshape({24}); });
+  expect_line([&] { view.permute({0, 1}); });
+  expect_line([&] { view.permute({0, 1, 3}); });
+  expect_line([&] { view.permute({0, 0, 1}); });
+  expect_line([&] { view.transpose(0, 3); });
+  expect_line([&] { view.select(3, 0); });
+  expect_line([&] { view.select(0, 2); });
+  expect_line([&] { view.slice(3, 0, 1); });
+  expect_line([&] { view.slice(0, 0, 1, 0); });
+  expect_line([&] { view.expand_dims(4); });
+  expect_line([&] { view.squeeze(-4); });
+  expect_line([&] { view.squeeze(0); });
+  expect_line([&] { view.broadcast_to({5}); });
+  expect_line([&] { view.broadcast_to({1, 3, 4}); });
 }
 
 TEST_F(TensorViewTest, SelectsAndSlicesFromEitherEnd) {

@@ -99,7 +99,7 @@ TEST(Program, KeyChangesWithEveryInputAndWithNothingElse) {
   test::add_scale_header("3");
   keys.insert(make_program(scale_key(), "sm_90a", kToolchain).key);
   EXPECT_GE(keys.size(), 10u);  // one of the two options may be the preset's
-  add_header("tensorcraft/test/not_reached.cuh", "int x;");
+  add_source("tensorcraft/test/not_reached.cuh", "int x;");
   test::add_scale_header();
   EXPECT_EQ(make_program(scale_key(), "sm_90a", kToolchain).key, program.key);
 }
@@ -263,7 +263,7 @@ TEST_F(CompilerTest, GivesPtxForAnArchitectureNvrtcDoesNotKnow) {
 }
 
 TEST_F(CompilerTest, SaysWhyATextDoesNotCompileAndCachesNothing) {
-  add_header("tensorcraft/test/scale.cuh",
+  add_source("tensorcraft/test/scale.cuh",
              "#include \"tensorcraft/test/params.h\"\n"
              "#warning first\nTC_DEVICE int f() { return missing_name; }\n");
   Compiler compiler(folder_);

@@ -134,7 +134,7 @@ TEST_F(GetKernel, CompilesAgainWhereTheDriverRefusesAnImageFromDisk) {
 }
 
 TEST_F(GetKernel, KeepsNoFailureAndTellsEachCaller) {
-  add_header("tensorcraft/test/scale.cuh", "this does not compile\n");
+  add_source("tensorcraft/test/scale.cuh", "this does not compile\n");
   for (int attempt = 0; attempt < 2; ++attempt) {
     try {
       get_kernel(scale_key(), Device::cuda());
@@ -212,7 +212,7 @@ TEST_F(GetKernel, LoadAheadBeginsNothingThatIsThereOrCannotBeLoaded) {
 }
 
 TEST_F(GetKernel, WhatFailsAheadIsToldToWhoAsks) {
-  add_header("tensorcraft/test/scale.cuh", "this does not compile\n");
+  add_source("tensorcraft/test/scale.cuh", "this does not compile\n");
   EXPECT_NO_THROW(load_ahead(scale_key(), Device::cuda()).get());
   EXPECT_THROW(get_kernel(scale_key(), Device::cuda()), Error);
   test::add_scale_header();

@@ -26,23 +26,23 @@ TEST(Source, EmbedsEveryHeaderUnchanged) {
 }
 
 TEST(Source, ReachesWhatIsIncludedAndNothingElse) {
-  add_header(
+  add_source(
       "tensorcraft/test/a.cuh",
       "#include \"tensorcraft/test/b.cuh\"\n  #  include\t\"tensorcraft/test/c.cuh\" // why\n"
       "// #include \"tensorcraft/test/d.cuh\"\n#include <cstdint>\n");
-  add_header("tensorcraft/test/b.cuh", "#include \"tensorcraft/test/a.cuh\"\n");  // a cycle
-  add_header("tensorcraft/test/c.cuh", "int last_line_without_newline;");
-  add_header("tensorcraft/test/d.cuh", "int d;\n");
+  add_source("tensorcraft/test/b.cuh", "#include \"tensorcraft/test/a.cuh\"\n");  // a cycle
+  add_source("tensorcraft/test/c.cuh", "int last_line_without_newline;");
+  add_source("tensorcraft/test/d.cuh", "int d;\n");
   EXPECT_EQ(names(*include_closure("tensorcraft/test/a.cuh")),
             (std::vector<std::string>{"tensorcraft/test/a.cuh", "tensorcraft/test/b.cuh",
                                       "tensorcraft/test/c.cuh"}));
 }
 
 TEST(Source, RemembersAClosureUntilAHeaderChanges) {
-  add_header("tensorcraft/test/memo.cuh", "int before;\n");
+  add_source("tensorcraft/test/memo.cuh", "int before;\n");
   const auto before = include_closure("tensorcraft/test/memo.cuh");
   EXPECT_EQ(include_closure("tensorcraft/test/memo.cuh"), before);
-  add_header("tensorcraft/test/memo.cuh", "int after;\n");
+  add_source("tensorcraft/test/memo.cuh", "int after;\n");
   const auto after = include_closure("tensorcraft/test/memo.cuh");
   EXPECT_EQ((*before)[0]->text, "int before;\n");
   EXPECT_EQ((*after)[0]->text, "int after;\n");

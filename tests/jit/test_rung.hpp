@@ -28,14 +28,14 @@ inline const jit::Rung kScale{"test",
 
 // `factor` stands for an edit of the header.
 inline void add_scale_header(const std::string& factor = "2") {
-  jit::add_header("tensorcraft/test/params.h", R"(#pragma once
+  jit::add_source("tensorcraft/test/params.h", R"(#pragma once
 #include "tensorcraft/device/base.h"
 namespace tensorcraft::kernel::test {
 struct Params { const void* in; void* out; int64_t count; };
 struct Config { int block_m; int unroll; };
 }
 )");
-  jit::add_header("tensorcraft/test/scale.cuh", R"(#pragma once
+  jit::add_source("tensorcraft/test/scale.cuh", R"(#pragma once
 #include "tensorcraft/test/params.h"
 namespace tensorcraft::kernel::test {
 template <class T, Config C>

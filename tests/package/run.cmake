@@ -1,5 +1,5 @@
 # cmake -DBUILD=<library's build> -DROOT=<repository> -DWORK=<scratch> -P run.cmake
-# Installs, then builds and runs two projects of a user: the consumer and the quickstart of the README.
+# Installs, then builds and runs projects of a user: the consumer, with the check of the engine, and the examples.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
   if(NOT result EQUAL 0)
@@ -25,8 +25,19 @@ if(EXISTS ${WORK}/install/bin/tensorcraft)  # built unless TENSORCRAFT_BUILD_COM
 endif()
 build(examples/cpp)
 run(${WORK}/examples/cpp/quickstart)
-if(NOT output MATCHES "0.0900306 0.244728 0.665241.*softmax: no variant is named \"fastest\"; there are ")
+if(NOT output MATCHES "0.0900306, 0.244728, 0.665241.*softmax: no variant is named \"fastest\"; there are ")
   message(FATAL_ERROR "quickstart printed:\n${output}")
+endif()
+# An operator of a user's own, as a library of its own.
+build(examples/own_operator)
+run(${WORK}/examples/own_operator/center ${WORK}/examples/own_operator/librow_center.so)
+if(NOT output STREQUAL "cpu: -2 -1 3 -1 0 1\nsimt: -2 -1 3 -1 0 1\nSubtracts the mean of each row.\n")
+  message(FATAL_ERROR "center printed:\n${output}")
+endif()
+run(${WORK}/tests/package/engine_check ${WORK}/engine.safetensors)  # writes the file
+run(${WORK}/examples/cpp/engine ${WORK}/engine.safetensors)
+if(NOT output MATCHES "value, line [0-9]+: gemm: .*key, line [0-9]+: weights: .*index, line [0-9]+: index 7 ")
+  message(FATAL_ERROR "engine printed:\n${output}")
 endif()
 # The second target: its host half always, the launchers where nvcc is. Without a GPU the example says so with code 77.
 run(${WORK}/tests/package/launchers)

@@ -94,6 +94,49 @@ def test_several_results_come_as_a_named_tuple(device: str) -> None:
     np.testing.assert_array_equal(out, result.out)
 
 
+def test_out_takes_an_array_for_each_of_several_results(device: str) -> None:
+    best, places = np.full((5, 3), np.nan, np.float32), np.full((5, 3), -1, np.int64)
+    expected = tc.topk(X, 3, device=device)
+    result = tc.topk(X, 3, out=(best, places), device=device)
+    assert result.out is best and result.indices is places
+    np.testing.assert_array_equal(best, expected.out)
+    np.testing.assert_array_equal(places, expected.indices)
+
+    x, residual = (tc.asarray(a, device=device) for a in (X, X[::-1].copy()))
+    h = tc.empty(x.shape, device=device)
+    normed = tc.rms_norm(x, residual=residual, out=(None, h))
+    assert normed.residual_out is h and normed.out is not h
+    np.testing.assert_array_equal(h.numpy(), X + X[::-1])
+    np.testing.assert_array_equal(normed.out.numpy(), tc.rms_norm(x, residual=residual).out.numpy())
+
+
+def test_rope_turns_the_slices_of_a_packed_projection_in_place(device: str) -> None:
+    packed = tc.asarray(RNG.standard_normal((1, 6, 4, 8)).astype(np.float32), device=device)
+    before = packed.numpy().copy()
+    q, k = packed[:, :, :2], packed[:, :, 2:3]
+    expected = tc.rope(tc.copy(q), k=tc.copy(k), start_pos=3)
+    result = tc.rope(q, k=k, start_pos=3, out=(q, k))
+    assert result.out is q and result.k_out is k
+    np.testing.assert_array_equal(q.numpy(), expected.out.numpy())
+    np.testing.assert_array_equal(packed[:, :, 2:3].numpy(), expected.k_out.numpy())
+    np.testing.assert_array_equal(packed[:, :, 3].numpy(), before[:, :, 3])
+
+
+def test_out_as_a_tuple_has_one_entry_for_each_result() -> None:
+    values = np.empty((5, 3), np.float32)
+    with pytest.raises(ValueError, match=r"topk: out: a tuple of 1 was given for 2 results \(out, indices\); give an array or None"):
+        tc.topk(X, 3, out=(values,), device="cpu")
+    with pytest.raises(ValueError, match="softmax: out: a tuple of 2 was given for 1 result "):
+        tc.softmax(X, out=(None, None), device="cpu")
+    with pytest.raises(TypeError, match="topk: indices: "):
+        tc.topk(X, 3, out=(None, values), device="cpu")
+    with pytest.raises(TypeError, match="out must be an array that can be written to, got list"):
+        tc.topk(X, 3, out=([1.0], None), device="cpu")
+    assert isinstance(tc.softmax(X, out=(None,), device="cpu"), np.ndarray)
+    first = tc.topk(X, 3, out=values, device="cpu")  # one array is the first result's
+    assert first.out is values and first.indices.shape == (5, 3)
+
+
 @pytest.mark.parametrize("name", ["rms_norm", "layer_norm"])
 def test_a_norm_may_store_codes(name: str, device: str) -> None:
     norm = getattr(tc, name)

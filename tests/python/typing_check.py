@@ -40,6 +40,12 @@ def tensor_in_tensor_out(x: tc.Tensor) -> tc.Tensor:
     return tc.gemm(x, y, bias=None, activation="relu", device="cpu")
 
 
+def results_written_into(x: tc.Tensor, n: NDArray[np.float32]) -> tuple[tc.Tensor, NDArray[Any]]:
+    rotated: tc.RopeResult[tc.Tensor] = tc.rope(x, k=x, out=(x, None))
+    best: tc.TopkResult[NDArray[Any]] = tc.topk(n, 2, out=(None, n))
+    return rotated.k_out, best.indices
+
+
 def numpy_in_numpy_out(x: NDArray[np.float32]) -> NDArray[Any]:
     y: NDArray[Any] = tc.gelu(x, approximate="tanh")
     y = tc.multiply(2, y)

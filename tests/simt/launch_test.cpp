@@ -6,7 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
+#include <array>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 namespace tensorcraft::simt {
@@ -33,6 +37,25 @@ TEST(SimtLaunch, RunsEveryThreadOfEveryBlockOnce) {
   const Visits visits{&counts, grid, block};
   launch({.name = "visit", .grid = grid, .block = block}, visit, &visits);
   for (const int c : counts) EXPECT_EQ(c, 1);
+}
+
+// As `taskset -c 0` has it, so that a debugger stays on one.
+TEST(SimtLaunch, TakesNoMoreThreadsThanTheProcessMayUseCores) {
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  std::vector<std::thread::id> ids(64);
+  launch(
+      {.name = "where", .grid = {64}},
+      [](const void* p) {
+        (*static_cast<std::vector<std::thread::id>* const*>(p))->at(blockIdx.x) =
+            std::this_thread::get_id();
+      },
+      std::array{&ids}.data());
+  sched_setaffinity(0, sizeof all, &all);
+  EXPECT_EQ(ids, std::vector(64, std::this_thread::get_id()));
 }
 
 TEST(SimtLaunch, RefusesWhatAGpuRefuses) {

@@ -22,7 +22,7 @@ namespace tensorcraft::test {
 inline cuda::NvrtcResult compile_for_hopper(const std::string& name, const std::string& entries) {
   const std::string path = "tests/simt/" + name;
   for (const auto& text : std::span(jit::kTestKernels, size_t(jit::kNumTestKernels)))
-    jit::add_header(text.name, text.text);
+    jit::add_source(text.name, text.text);
   const auto closure = jit::include_closure(path);
   std::vector<std::pair<const char*, const char*>> headers;
   for (const auto& header : *closure)

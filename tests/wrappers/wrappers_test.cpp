@@ -87,7 +87,7 @@ const jit::Rung& rung_of(const Case& c) {
   static std::deque<jit::Rung> rungs;
   for (const std::string& file : {std::string("params.h"), c.header})
     if (added.insert(file).second)
-      jit::add_header("tests/wrappers/kernels/" + file,
+      jit::add_source("tests/wrappers/kernels/" + file,
                       source_text("tests/wrappers/kernels/" + file));
   const std::string name = c.name.substr(0, c.name.find(':'));
   return rungs.emplace_back("test", name, "tests/wrappers/kernels/" + c.header,

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/interrupt.hpp"
+#include "tensorcraft/core/usable_cores.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -40,11 +41,6 @@ cpu_set_t own_cores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);
   return set;
-}
-
-int available_cores() {
-  const cpu_set_t set = own_cores();
-  return std::max(1, CPU_COUNT(&set) ? CPU_COUNT(&set) : int(std::thread::hardware_concurrency()));
 }
 
 struct Job {
@@ -213,7 +209,7 @@ struct Turn {
 int num_threads() {
   const int requested = requested_threads.load(std::memory_order_relaxed);
   if (requested > 0) return requested;
-  static const int initial = config().num_threads > 0 ? config().num_threads : available_cores();
+  static const int initial = config().num_threads > 0 ? config().num_threads : usable_cores();
   return initial;
 }
 

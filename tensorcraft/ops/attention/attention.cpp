@@ -208,7 +208,7 @@ void attention(const TensorView& out, const TensorView& q, const TensorView& k, 
 AttentionResult attention(const TensorView& q, const TensorView& k, const TensorView& v,
                           const AttentionOptions& options) {
   auto tensors = op::allocate(kernel::attention::kDefinition, {q, k, v}, options);
-  AttentionResult result{std::move(tensors[0]), std::nullopt};
+  AttentionResult result{std::move(tensors[0]), {}};
   if (tensors.size() > 1) result.lse = std::move(tensors[1]);
   return result;
 }

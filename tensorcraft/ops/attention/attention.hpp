@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace tensorcraft {
 
@@ -23,12 +25,16 @@ struct AttentionOptions {
       {};                         // float32 [batch, heads, seq_q], contiguous: log(sum(exp(s)))
   std::string_view variant = {};  // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // What the allocating form returns.
 struct AttentionResult {
-  Tensor out;                 // shape, dtype and layout of q
-  std::optional<Tensor> lse;  // if return_lse
+  Tensor out;  // shape, dtype and layout of q
+  Tensor lse;  // if return_lse, else empty
+  // What takes a tensor takes out.
+  operator TensorView() const { return out; }      // NOLINT
+  operator Tensor() && { return std::move(out); }  // NOLINT
 };
 
 // out = softmax(scale q k^T + mask) v for each batch and head, softmax over the keys a query sees.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace tensorcraft {
 
@@ -24,11 +26,15 @@ struct BatchNormOptions {
   std::optional<TensorView> mean = {}, rstd = {}, running_mean_out = {}, running_var_out = {};
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // All but out are of training; the last two are there if the running statistics were given.
 struct BatchNormResult {
   Tensor out, mean, rstd, running_mean_out, running_var_out;  // as in BatchNormOptions
+  // What takes a tensor takes out.
+  operator TensorView() const { return out; }      // NOLINT
+  operator Tensor() && { return std::move(out); }  // NOLINT
 };
 
 // out = activation((x - mean) / sqrt(variance + eps) * weight + bias), each channel, axis 1 of x,
@@ -49,6 +55,7 @@ struct BatchNormBackwardOptions {
   std::optional<TensorView> grad_weight = {}, grad_bias = {};
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // As in BatchNormBackwardOptions.
@@ -56,6 +63,9 @@ struct BatchNormBackwardResult {
   Tensor grad_input;   // shape and dtype of x
   Tensor grad_weight;  // [channels]
   Tensor grad_bias;    // [channels]
+  // What takes a tensor takes grad_input.
+  operator TensorView() const { return grad_input; }      // NOLINT
+  operator Tensor() && { return std::move(grad_input); }  // NOLINT
 };
 
 // The gradients of batch_norm() in training, without an activation, from the gradient of its

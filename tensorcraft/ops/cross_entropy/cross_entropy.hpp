@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace tensorcraft {
 
@@ -18,12 +20,16 @@ struct CrossEntropyOptions {
   std::optional<TensorView> lse = {};             // float32, shape of targets: log(sum(exp(row)))
   std::string_view variant = {};                  // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};           // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // What the allocating form returns.
 struct CrossEntropyResult {
-  Tensor out;                 // float32: a number, or one for each target
-  std::optional<Tensor> lse;  // if return_lse
+  Tensor out;  // float32: a number, or one for each target
+  Tensor lse;  // if return_lse, else empty
+  // What takes a tensor takes out.
+  operator TensorView() const { return out; }      // NOLINT
+  operator Tensor() && { return std::move(out); }  // NOLINT
 };
 
 // The loss of a row is log(sum(exp(row))) - row[target], along the last axis of logits. logits:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -12,6 +13,7 @@ struct CumulativeSumOptions {
   std::optional<int64_t> axis = {};      // along which to add; may be left out for one dimension
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // out[i] = x[0] + ... + x[i] along an axis. x: any strides, rank at least 1; float32, float16 and

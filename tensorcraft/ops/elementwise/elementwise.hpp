@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/number.hpp"
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/gelu_approximation.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
@@ -13,6 +14,7 @@ namespace tensorcraft {
 struct ElementwiseOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of leaky_relu().
@@ -20,6 +22,7 @@ struct LeakyReluOptions {
   float alpha = 0.01f;                   // slope below zero
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of elu().
@@ -27,6 +30,7 @@ struct EluOptions {
   float alpha = 1.0f;                    // minus the limit far below zero
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of swish().
@@ -34,6 +38,7 @@ struct SwishOptions {
   float beta = 1.0f;                     // factor of x in the sigmoid
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of clip(), whose result without a bound is a copy.
@@ -42,6 +47,7 @@ struct ClipOptions {
   std::optional<Number> max = {};        // highest value; below min it wins
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of gelu().
@@ -49,6 +55,7 @@ struct GeluOptions {
   GeluApproximation approximate = GeluApproximation::none;  // which formula
   std::string_view variant = {};                            // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of astype().
@@ -56,6 +63,7 @@ struct AstypeOptions {
   DType dtype = DType::float32;          // of the result
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of fill().
@@ -63,6 +71,7 @@ struct FillOptions {
   Number value = int64_t(0);             // of every element
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // Two inputs of any strides whose shapes broadcast by NumPy's rule: float32, float16, bfloat16 or

@@ -123,6 +123,7 @@ struct Request {
   std::optional<DType> out_dtype;
   std::string_view variant = {};
   std::optional<StreamRef> stream = {};
+  std::source_location where = std::source_location::current();
 };
 
 Number number_of(const op::NamedValue& v) {
@@ -230,12 +231,14 @@ TypedCall::TypedCall(std::string_view expression, NamedOperands operands,
     if (const auto* real = std::get_if<double>(&o.value)) value.number = *real;
   }
   if (arrays.empty() || arrays.size() > kMaxInputs)
-    fail(ErrorKind::value, "elementwise: takes 1 to ", kMaxInputs, " arrays, got ", arrays.size());
+    fail({ErrorKind::value, options.where}, "elementwise: takes 1 to ", kMaxInputs, " arrays, got ",
+         arrays.size());
   request = {.expression = expression,
              .operands = named,
              .out_dtype = options.out_dtype,
              .variant = options.variant,
-             .stream = options.stream};
+             .stream = options.stream,
+             .where = options.where};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <concepts>
@@ -35,6 +36,7 @@ struct ExpressionOptions {
   std::optional<DType> out_dtype = {};   // of the result; none: what the expression gives
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // An expression over up to eight arrays, fused into one kernel:

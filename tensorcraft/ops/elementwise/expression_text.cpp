@@ -104,7 +104,7 @@ const ExpressionRungs& rungs_of(const Program& program) {
     return op::make_rung("elementwise", name, file, kExpressionFields, "ExpressionConfig");
   };
   one = {program, {&rung("fused"), &rung("strided")}};
-  jit::add_header(one.rungs.fused->header, text);
+  jit::add_source(one.rungs.fused->header, text);
   return one.rungs;
 }
 

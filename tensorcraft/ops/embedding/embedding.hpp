@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -11,6 +12,7 @@ namespace tensorcraft {
 struct EmbeddingOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // out[i..., :] = table[ids[i...], :]. ids: int32 or int64, any shape; table: [rows, dim] of any

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/gelu_approximation.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
@@ -12,6 +13,7 @@ namespace tensorcraft {
 struct SiluAndMulOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of gelu_and_mul().
@@ -19,6 +21,7 @@ struct GeluAndMulOptions {
   GeluApproximation approximate = GeluApproximation::none;  // which formula
   std::string_view variant = {};                            // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // out = silu(x[..., :d]) * x[..., d:]. x: shape (..., 2d), any strides; float32, float16 or

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -12,6 +13,7 @@ struct TakeOptions {
   std::optional<int64_t> axis = {};      // of x, from -rank; none: x has one dimension
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same for take_along_axis().
@@ -19,6 +21,7 @@ struct TakeAlongAxisOptions {
   int64_t axis = -1;                     // of x, from -rank
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // out[..., i..., :] = x[..., indices[i...], :] along one axis. x: any dtype and strides; indices:

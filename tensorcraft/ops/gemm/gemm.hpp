@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/layout.hpp"
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
@@ -22,6 +23,7 @@ struct GemmOptions {
                                                   // the configuration says, else no
   std::string_view variant = {};                  // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};           // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The options of a product whose operands are given as [k, m] or [n, k] if they are columns.

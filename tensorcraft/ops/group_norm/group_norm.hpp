@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -15,6 +16,7 @@ struct GroupNormOptions {
   float eps = 1e-5f;                     // added to the variance
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // out = (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of each group of

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -13,6 +14,7 @@ struct L2NormalizeOptions {
   float eps = 1e-12f;                    // vectors shorter than this are divided by it
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // out = x / max(sqrt(sum(x^2 over axis)), eps). x: any shape and strides; float32, float16 or

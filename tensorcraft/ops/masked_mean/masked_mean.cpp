@@ -74,7 +74,6 @@ void masked_mean(const TensorView& out, const TensorView& x, const TensorView& l
                  const MaskedMeanOptions& options) {
   op::run(kernel::masked_mean::kDefinition, out, {x, lengths}, options);
 }
-
 Tensor masked_mean(const TensorView& x, const TensorView& lengths,
                    const MaskedMeanOptions& options) {
   return std::move(op::allocate(kernel::masked_mean::kDefinition, {x, lengths}, options)[0]);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace tensorcraft {
 
@@ -24,11 +26,15 @@ struct LayerNormOptions {
   std::optional<TensorView> mean = {}, rstd = {}, residual_out = {}, scales = {};
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // Those not asked for are empty.
 struct LayerNormResult {
   Tensor out, mean, rstd, residual_out, scales;  // as in LayerNormOptions
+  // What takes a tensor takes out.
+  operator TensorView() const { return out; }      // NOLINT
+  operator Tensor() && { return std::move(out); }  // NOLINT
 };
 
 // out = activation((h - mean) * rstd * weight + bias) over the last axis, with h = x + residual,
@@ -54,11 +60,15 @@ struct RmsNormOptions {
   std::optional<TensorView> residual_out = {}, scales = {};
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // Those not asked for are empty.
 struct RmsNormResult {
   Tensor out, residual_out, scales;  // as in RmsNormOptions
+  // What takes a tensor takes out.
+  operator TensorView() const { return out; }      // NOLINT
+  operator Tensor() && { return std::move(out); }  // NOLINT
 };
 
 // out = h / sqrt(mean(h^2) + eps) * weight over the last axis, with h = x + residual. x: float32,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/number.hpp"
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -20,6 +21,7 @@ struct PadOptions {
   Number value = int64_t(0);             // of the new elements, converted as fill() does
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // x with a margin of one value: out[before + i] = x[i] on every axis. x: any dtype, rank and

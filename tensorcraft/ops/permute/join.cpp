@@ -64,7 +64,8 @@ void join_into(const char* op, const TensorView& out, std::span<const TensorView
   int64_t at = 0;
   for (const TensorView& t : arrays) {
     const int64_t end = at + t.shape(axis);
-    copy(out.slice(axis, at, end), t, {.variant = options.variant, .stream = options.stream});
+    copy(out.slice(axis, at, end), t,
+         {.variant = options.variant, .stream = options.stream, .where = options.where});
     at = end;
   }
 }
@@ -82,34 +83,43 @@ Tensor joined(const char* op, std::span<const TensorView> arrays, int axis,
 }  // namespace
 
 void concat(const TensorView& out, std::span<const TensorView> arrays, const JoinOptions& options) {
-  join_into("concat", out, arrays, concat_axis(arrays, options.axis), options);
+  at_line(options.where,
+          [&] { join_into("concat", out, arrays, concat_axis(arrays, options.axis), options); });
 }
 Tensor concat(std::span<const TensorView> arrays, const JoinOptions& options) {
-  return joined("concat", arrays, concat_axis(arrays, options.axis), options);
+  return at_line(options.where, [&] {
+    return joined("concat", arrays, concat_axis(arrays, options.axis), options);
+  });
 }
 
 void stack(const TensorView& out, std::span<const TensorView> arrays, const JoinOptions& options) {
-  const Views all = expanded(arrays, options.axis);
-  join_into("stack", out, all, normalize_axis(options.axis, all[0].rank(), "stack"), options);
+  at_line(options.where, [&] {
+    const Views all = expanded(arrays, options.axis);
+    join_into("stack", out, all, normalize_axis(options.axis, all[0].rank(), "stack"), options);
+  });
 }
 Tensor stack(std::span<const TensorView> arrays, const JoinOptions& options) {
-  const Views all = expanded(arrays, options.axis);
-  return joined("stack", all, normalize_axis(options.axis, all[0].rank(), "stack"), options);
+  return at_line(options.where, [&] {
+    const Views all = expanded(arrays, options.axis);
+    return joined("stack", all, normalize_axis(options.axis, all[0].rank(), "stack"), options);
+  });
 }
 
-std::vector<TensorView> split(const TensorView& x, int64_t sections, int64_t axis) {
-  const int a = normalize_axis(axis, x.rank(), "split");
+std::vector<TensorView> split(const TensorView& x, int64_t sections, int64_t axis,
+                              std::source_location where) {
+  const int a = normalize_axis(axis, x.rank(), "split", where);
   if (sections < 1 || x.shape(a) % sections)
-    fail(ErrorKind::value, "split: sections must divide axis ", a, " with size ", x.shape(a),
-         ", got ", sections);
+    fail({ErrorKind::value, where}, "split: sections must divide axis ", a, " with size ",
+         x.shape(a), ", got ", sections);
   const int64_t size = x.shape(a) / sections;
   Views parts;
   for (int64_t i = 0; i < sections; ++i) parts.push_back(x.slice(a, i * size, (i + 1) * size));
   return parts;
 }
 
-std::vector<TensorView> split(const TensorView& x, std::span<const int64_t> indices, int64_t axis) {
-  const int a = normalize_axis(axis, x.rank(), "split");
+std::vector<TensorView> split(const TensorView& x, std::span<const int64_t> indices, int64_t axis,
+                              std::source_location where) {
+  const int a = normalize_axis(axis, x.rank(), "split", where);
   const int64_t size = x.shape(a);
   Views parts;
   int64_t begin = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -11,6 +12,7 @@ namespace tensorcraft {
 struct MoveOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // What permute_dims() takes.
@@ -18,6 +20,7 @@ struct PermuteDimsOptions {
   std::optional<Dims> axes = {};         // each axis of x once, from -rank; none: in reverse
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same bits in another place: any dtype, any strides on both sides. out: shape and dtype of x;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace tensorcraft {
 
@@ -32,6 +34,7 @@ struct QuantizeOptions {
   std::optional<TensorView> scales = {}, zero_point = {};
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // scales is empty if they were given, zero_point if none was computed.
@@ -39,6 +42,9 @@ struct QuantizeResult {
   Tensor out;         // the codes, shape of x
   Tensor scales;      // float32
   Tensor zero_point;  // int32
+  // What takes a tensor takes out.
+  operator TensorView() const { return out; }      // NOLINT
+  operator Tensor() && { return std::move(out); }  // NOLINT
 };
 
 // out = x / scale + zero point, rounded to nearest even and saturated, with scale = amax / largest
@@ -59,6 +65,7 @@ struct DequantizeOptions {
   std::optional<TensorView> zero_point = {};       // int32, shape of scales; with int8
   std::string_view variant = {};                   // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};            // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // out = (q - zero point) * scale in float32, rounded once. q: float8_e4m3fn, float8_e5m2 or int8,

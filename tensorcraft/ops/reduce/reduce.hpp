@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/dims.hpp"
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -14,6 +15,7 @@ struct ReduceOptions {
   bool keepdims = false;                 // they stay, with size 1
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of argmax().
@@ -22,6 +24,7 @@ struct ArgmaxOptions {
   bool keepdims = false;                 // the axis stays, with size 1
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of var().
@@ -31,6 +34,7 @@ struct VarOptions {
   float correction = 0;                  // the divisor is the number of elements less this
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // All take any shape and strides; out has the shape of x without the reduced axes, or with size 1

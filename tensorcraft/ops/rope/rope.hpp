@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace tensorcraft {
 
@@ -23,11 +25,15 @@ struct RopeOptions {
   std::optional<TensorView> k_out = {};
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // k_out is empty if no k was given.
 struct RopeResult {
   Tensor out, k_out;  // shapes of x and k
+  // What takes a tensor takes out.
+  operator TensorView() const { return out; }      // NOLINT
+  operator Tensor() && { return std::move(out); }  // NOLINT
 };
 
 // Rotary position embedding: each pair of a head turns by position * base^(-2i/D), i its number.
@@ -47,6 +53,7 @@ struct RopeCacheOptions {
   DType dtype = DType::float32;          // float32, float16 or bfloat16
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // What rope() takes as cos and sin: out[0] and out[1] are [n, dim/2] for n positions, int32 or

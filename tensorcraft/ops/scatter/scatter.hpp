@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -16,6 +17,7 @@ struct ScatterOptions {
   ScatterReduction reduction = ScatterReduction::none;  // of updates that meet
   std::string_view variant = {};                        // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // A copy of x in which out[..., indices[..., j, ...], ...] is updates[..., j, ...]: what

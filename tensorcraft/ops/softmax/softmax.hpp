@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -14,6 +15,7 @@ struct SoftmaxOptions {
   std::optional<TensorView> mask = {};   // broadcast to x: see below
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same of logsumexp().
@@ -22,6 +24,7 @@ struct LogSumExpOptions {
   bool keepdims = false;                 // the axis stays, with one element
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // out = exp(y - max) / sum(exp(y - max)) along the axis with y = x scale + mask. x: any shape and

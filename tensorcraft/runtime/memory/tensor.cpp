@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
+#include "tensorcraft/core/element_type.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/memory.hpp"
 
@@ -8,6 +9,8 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <ostream>
+#include <string>
 #include <utility>
 
 namespace tensorcraft {
@@ -42,6 +45,54 @@ void copy_across(const TensorView& to, const TensorView& from, StreamRef stream)
   }
 }
 
+// Values of the host, of which large tensors show the ends of each axis.
+class Printer {
+ public:
+  Printer(std::ostream& out, const TensorView& t)
+      : out_(out), t_(t), shortened_(t.size() > kMost || t.size() == 0) {}
+  void print(int axis = 0, int64_t at = 0) const {
+    if (axis == t_.rank()) return print_element(at);
+    out_ << '[';
+    const int64_t n = t_.shape(axis);
+    const bool skips = shortened_ && n > 2 * kEnds;
+    for (int64_t i = 0; i < n; ++i) {
+      if (i > 0) separate(axis);
+      if (skips && i == kEnds) {
+        out_ << "...";
+        separate(axis);
+        i = n - kEnds;
+      }
+      print(axis + 1, at + i * t_.stride(axis));
+    }
+    out_ << ']';
+  }
+
+ private:
+  static constexpr int64_t kMost = 64, kEnds = 3;
+
+  // Numbers stand in a line, rows below each other.
+  void separate(int axis) const {
+    if (axis + 1 == t_.rank())
+      out_ << ", ";
+    else
+      out_ << ",\n" << std::string(size_t(axis + 1), ' ');
+  }
+  void print_element(int64_t at) const {
+    with_element_type(t_.dtype(), [&]<class T>(T*) {
+      if constexpr (std::is_same_v<T, bool>)  // any byte but 0 is true
+        out_ << (t_.data_as<const uint8_t>()[at] ? "true" : "false");
+      else if constexpr (std::is_integral_v<T>)
+        out_ << int64_t(t_.data_as<const T>()[at]);
+      else
+        out_ << float(t_.data_as<const T>()[at]);
+    });
+  }
+
+  std::ostream& out_;
+  const TensorView& t_;
+  bool shortened_;
+};
+
 }  // namespace
 
 Tensor::Tensor(DType dtype, const Dims& shape, Device device)
@@ -75,18 +126,36 @@ Tensor& Tensor::operator=(Tensor&& other) noexcept {
   return *this;
 }
 
-void Tensor::copy_from_host(const void* source, size_t bytes) {
+Tensor Tensor::copied(const void* values, DType dtype, size_t count, const Dims& shape,
+                      Device device, std::source_location where) {
+  return at_line(where, [&] {
+    if (int64_t(count) != num_elements(shape))
+      fail(ErrorKind::value, "from: ", count, " values were given for shape ", shape,
+           ", which has ", num_elements(shape));
+    Tensor tensor(dtype, shape, device);
+    tensor.copy_from_host(values, tensor.nbytes());
+    return tensor;
+  });
+}
+
+void Tensor::require_dtype(DType dtype, std::source_location where) const {
+  if (dtype != dtype_)
+    fail({ErrorKind::type, where}, "to_vector: the tensor holds ", dtype_, ", not ", dtype,
+         "; ask for that type, or convert it with astype()");
+}
+
+void Tensor::copy_from_host(const void* source, size_t bytes, std::source_location where) {
   if (bytes != nbytes())
-    fail(ErrorKind::value, "copy_from_host: ", bytes, " bytes were given for a tensor of ",
+    fail({ErrorKind::value, where}, "copy_from_host: ", bytes, " bytes were given for a tensor of ",
          nbytes());
   copy_bytes(view(), {const_cast<void*>(source), dtype_, shape_},
              current_after(*this, device_.index));
 }
 
-void Tensor::copy_to_host(void* target, size_t bytes) const {
+void Tensor::copy_to_host(void* target, size_t bytes, std::source_location where) const {
   if (bytes != nbytes())
-    fail(ErrorKind::value, "copy_to_host: room for ", bytes, " bytes was given, the tensor has ",
-         nbytes());
+    fail({ErrorKind::value, where}, "copy_to_host: room for ", bytes,
+         " bytes was given, the tensor has ", nbytes());
   copy_bytes({target, dtype_, shape_}, view(), current_after(*this, device_.index));
 }
 
@@ -95,6 +164,13 @@ Tensor Tensor::to(Device device) const {
   const Device on = device.is_cuda() ? device : device_;
   copy_bytes(result, view(), current_after(*this, on.index));
   return result;
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  const Tensor on_host = tensor.device().is_cuda() ? tensor.to(Device::cpu()) : Tensor();
+  const TensorView values = tensor.device().is_cuda() ? on_host.view() : tensor.view();
+  Printer(out, values).print();
+  return out << '\n' << tensor.view();
 }
 
 void copy_bytes(const TensorView& to, const TensorView& from, StreamRef stream) {

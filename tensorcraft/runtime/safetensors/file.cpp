@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ranges>
 #include <set>
 
 namespace tensorcraft {
@@ -48,6 +49,18 @@ safetensors::Header read_header(const InputFile& file) {
   bytes.resize(safetensors::header_extent(bytes, file.size()));
   file.read(bytes.data(), bytes.size(), 0);
   return accepted(safetensors::parse_header(bytes, file.size()), file.path());
+}
+
+// ": a, b, ..." for a message; empty without names.
+template <class Names>
+std::string some_names(const Names& names) {
+  std::string some;
+  size_t told = 0;
+  for (const std::string_view name : names) {
+    if (++told > 5) return some + ", ...";
+    some += (told > 1 ? ", " : ": ") + in_quotes(name);
+  }
+  return some;
 }
 
 bool is_index(const fs::path& path) { return path.extension() == ".json"; }
@@ -232,12 +245,8 @@ void SafeTensors::open_index(const std::string& path) {
 const SafeTensors::Entry& SafeTensors::entry(std::string_view name) const {
   const auto at = entries_.find(name);
   if (at != entries_.end()) return at->second;
-  std::string some;
-  for (size_t i = 0; i < std::min<size_t>(names_.size(), 5); ++i)
-    some += (i ? ", " : "") + in_quotes(names_[i]);
   fail(ErrorKind::key, "safetensors: ", path_, ": no tensor is named ", in_quotes(name),
-       "; it has ", names_.size(), some.empty() ? "" : ": ", some,
-       names_.size() > 5 ? ", ..." : "");
+       "; it has ", names_.size(), some_names(names_));
 }
 
 const TensorInfo& SafeTensors::info(std::string_view name) const { return entry(name).info; }
@@ -271,6 +280,25 @@ std::vector<std::shared_ptr<const TensorResource>> SafeTensors::load_all(
   resources.reserve(wanted.size());
   for (const Entry* entry : wanted) resources.push_back(loader.load(*entry));
   return resources;
+}
+
+Weights::Weights(const std::vector<std::shared_ptr<const TensorResource>>& tensors) {
+  for (const auto& tensor : tensors) tensors_.emplace(tensor->name(), tensor);
+}
+
+TensorView Weights::at(std::string_view name, std::source_location where) const {
+  if (const auto found = tensors_.find(name); found != tensors_.end()) return found->second->view();
+  fail({ErrorKind::key, where}, "weights: no tensor is named ", in_quotes(name), "; there are ",
+       tensors_.size(), some_names(std::views::keys(tensors_)));
+}
+
+std::vector<std::string_view> Weights::names() const {
+  const auto names = std::views::keys(tensors_);
+  return {names.begin(), names.end()};
+}
+
+Weights load_safetensors(const std::string& path, Device device, std::source_location where) {
+  return at_line(where, [&] { return Weights(SafeTensors(path).load_all(device)); });
 }
 
 }  // namespace tensorcraft

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 #include "tensorcraft/runtime/safetensors/parser.hpp"
@@ -95,5 +96,28 @@ class SafeTensors {
   std::vector<std::string> names_;
   std::vector<std::pair<std::string, std::string>> metadata_;
 };
+
+// Loaded tensors by their names in the file. A copy shares their memory.
+class Weights {
+ public:
+  // Takes over what load_all() gave.
+  explicit Weights(const std::vector<std::shared_ptr<const TensorResource>>& tensors);
+  // Read-only; valid while this object or a copy lives. Kind key, at the caller's line, for another
+  // name.
+  TensorView at(std::string_view name,
+                std::source_location where = std::source_location::current()) const;
+  bool contains(std::string_view name) const { return tensors_.contains(name); }
+  size_t size() const { return tensors_.size(); }
+  // In alphabetical order; each lives as long as its tensor.
+  std::vector<std::string_view> names() const;
+
+ private:
+  std::map<std::string_view, std::shared_ptr<const TensorResource>> tensors_;  // by their own names
+};
+
+// All tensors of a file, an index or a folder, on a device; the errors of SafeTensors, which loads
+// single ones.
+Weights load_safetensors(const std::string& path, Device device = Device::cpu(),
+                         std::source_location where = std::source_location::current());
 
 }  // namespace tensorcraft

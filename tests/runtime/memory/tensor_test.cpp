@@ -2,8 +2,12 @@
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include "tests/support/expect_error.hpp"
+#include "tests/support/expect_line.hpp"
 #include "tests/support/fake_driver.hpp"
 
+#include "tensorcraft/core/element_type.hpp"
+
+#include <array>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -85,6 +89,104 @@ TEST(Tensor, HoldsEveryDtype) {
     EXPECT_EQ(got, given) << DType(i);
     EXPECT_EQ(tensor.dtype(), DType(i));
   }
+}
+
+TEST(Tensor, IsMadeOfValuesAndGivesThemBack) {
+  const std::vector<float> values{1, 2, 3, 4, 5, 6};
+  const Tensor t = Tensor::from(values, {2, 3});
+  EXPECT_EQ(t.dtype(), DType::float32);
+  EXPECT_EQ(t.shape(), (Dims{2, 3}));
+  EXPECT_EQ(t.device(), Device::cpu());
+  EXPECT_EQ(t.to_vector<float>(), values);
+  EXPECT_NE(t.data(), values.data());
+  EXPECT_EQ(Tensor::from({7, 8}, {2}).to_vector<int32_t>(), (std::vector<int32_t>{7, 8}));
+  EXPECT_EQ(Tensor::from(std::array{int64_t(9)}, {}).to_vector<int64_t>(), std::vector<int64_t>{9});
+  EXPECT_EQ(Tensor::from(std::span(values).first(4), {2, 2}).to_vector<float>().back(), 4);
+  const bool flags[] = {true, false, true};
+  EXPECT_EQ(Tensor::from(flags, {3}).to_vector<bool>(), (std::vector<bool>{true, false, true}));
+  EXPECT_TRUE(Tensor::from(std::vector<f16>(), {0, 4}).to_vector<f16>().empty());
+}
+
+TEST(Tensor, IsMadeOfValuesOfEveryDtype) {
+  for (int i = 0; i < kNumDTypes; ++i)
+    with_element_type(DType(i), [&]<class T>(T*) {
+      const std::array<T, 3> values{T(1), T(0), T(1)};
+      const Tensor t = Tensor::from(values, {3});
+      EXPECT_EQ(t.dtype(), DType(i));
+      const std::vector<T> back = t.template to_vector<T>();
+      ASSERT_EQ(back.size(), 3u);
+      for (size_t at = 0; at < 3; ++at) EXPECT_EQ(float(back[at]), float(at != 1)) << DType(i);
+    });
+}
+
+TEST(Tensor, IsMadeOfValuesOnAGpu) {
+  const test::FakeDriver driver;
+  const Tensor t = Tensor::from({1.5f, 2.5f}, {2}, Device::cuda(0));
+  EXPECT_EQ(t.device(), Device::cuda(0));
+  EXPECT_EQ(t.to_vector<float>(), (std::vector<float>{1.5f, 2.5f}));
+  EXPECT_EQ(join(t).substr(0, 10), "[1.5, 2.5]");
+}
+
+TEST(Tensor, RefusesValuesThatDoNotFitAndVectorsOfAnotherType) {
+  test::expect_error(
+      ErrorKind::value, [] { Tensor::from({1.f, 2.f}, {3}); },
+      "from: 2 values were given for shape [3], which has 3");
+  const Tensor t = counting({2});
+  test::expect_error(
+      ErrorKind::type, [&] { t.to_vector<int32_t>(); },
+      "to_vector: the tensor holds float32, not int32; ask for that type, or convert it with "
+      "astype()");
+}
+
+TEST(Tensor, GivesViewsOfItsMemory) {
+  const Tensor t = counting({2, 3, 4});
+  const auto first = [](const TensorView& v) { return v.data_as<float>()[0]; };
+  EXPECT_EQ(t.rank(), 3);
+  EXPECT_EQ(t.reshape({4, -1}).shape(), (Dims{4, 6}));
+  EXPECT_EQ(t.permute({2, 0, 1}).strides(), (Dims{1, 12, 4}));
+  EXPECT_EQ(t.transpose(0, -1).shape(), (Dims{4, 3, 2}));
+  EXPECT_EQ(first(t.select(0, 1)), 12);
+  EXPECT_EQ(first(t.slice(1, -1, 3)), 8);
+  t.slice(2, 1, 2).data_as<float>()[0] = -1;
+  EXPECT_EQ(t.to_vector<float>()[1], -1);
+}
+
+TEST(Tensor, ErrorsNameTheCallersLine) {
+  using test::expect_line;
+  Tensor t = counting({2, 3});
+  expect_line([&] { t.reshape({5}); });
+  expect_line([&] { t.permute({0, 0}); });
+  expect_line([&] { t.transpose(0, 2); });
+  expect_line([&] { t.select(0, 2); });
+  expect_line([&] { t.slice(2, 0, 1); });
+  expect_line([&] { t.to_vector<int64_t>(); });
+  expect_line([&] { Tensor::from({1.f}, {2}); });
+  expect_line([&] { Tensor::from(std::vector<float>(3), {2}); });
+  expect_line([&] { Tensor::from({1.f}, {1}, Device::cuda(99)); });
+  expect_line([&] { t.copy_from_host(nullptr, 1); });
+  expect_line([&] { t.copy_to_host(nullptr, 1); });
+}
+
+TEST(Tensor, PrintsItsValues) {
+  EXPECT_EQ(join(counting({2, 3})),
+            "[[0, 1, 2],\n [3, 4, 5]]\n"
+            "Tensor<2, 3>[strides=<3, 1>, dtype=float32, device=cpu]");
+  const auto values = [](const Tensor& t) {
+    const std::string text = join(t);
+    return text.substr(0, text.find("\nTensor"));
+  };
+  EXPECT_EQ(values(counting({2, 1, 2})), "[[[0, 1]],\n [[2, 3]]]");
+  EXPECT_EQ(values(counting({})), "0");
+  EXPECT_EQ(values(counting({2, 0})), "[[],\n []]");
+  EXPECT_EQ(values(Tensor()), "[]");
+  EXPECT_EQ(values(Tensor::from({true, false}, {2})), "[true, false]");
+  EXPECT_EQ(values(Tensor::from({int8_t(-65), int8_t(66)}, {2})), "[-65, 66]");
+  EXPECT_EQ(values(Tensor::from({bf16(1.5f)}, {1})), "[1.5]");
+  EXPECT_EQ(values(counting({65})), "[0, 1, 2, ..., 62, 63, 64]");
+  EXPECT_EQ(values(counting({7, 10})),
+            "[[0, 1, 2, ..., 7, 8, 9],\n [10, 11, 12, ..., 17, 18, 19],\n"
+            " [20, 21, 22, ..., 27, 28, 29],\n ...,\n [40, 41, 42, ..., 47, 48, 49],\n"
+            " [50, 51, 52, ..., 57, 58, 59],\n [60, 61, 62, ..., 67, 68, 69]]");
 }
 
 // Tensors that are made, moved, dropped and refused at random.

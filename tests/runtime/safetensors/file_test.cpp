@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/safetensors/file.hpp"
 
 #include "tests/runtime/safetensors/writer.hpp"
+#include "tests/support/expect_line.hpp"
 
 #include <gtest/gtest.h>
 
@@ -278,6 +279,29 @@ TEST_F(Shards, RefuseAnIndexThatDoesNotAgreeWithThem) {
 TEST_F(Shards, RefuseATruncatedShard) {
   folder.write("2.safetensors", one_tensor(12, "b").substr(0, 70));
   EXPECT_EQ(with_map(R"("a":"1.safetensors","b":"2.safetensors")"), "value [truncated_file]");
+}
+
+TEST_F(Shards, LoadSafetensorsGivesEveryTensorByItsName) {
+  with_map(R"("a":"1.safetensors","b":"2.safetensors")");
+  const Weights weights = load_safetensors(folder.path());
+  EXPECT_EQ(weights.size(), 2u);
+  EXPECT_EQ(weights.names(), (std::vector<std::string_view>{"a", "b"}));
+  EXPECT_TRUE(weights.contains("a") && !weights.contains("c"));
+  EXPECT_EQ(weights.at("b").shape(), Dims{3});
+  EXPECT_TRUE(weights.at("b").read_only());
+  const Weights copy = weights;  // NOLINT(performance-unnecessary-copy-initialization)
+  EXPECT_EQ(copy.at("a").data(), weights.at("a").data());
+}
+
+TEST_F(Shards, LoadSafetensorsNamesTheCallersLine) {
+  with_map(R"("a":"1.safetensors","b":"2.safetensors")");
+  const Weights weights = load_safetensors(folder.path());
+  test::expect_line([&] { weights.at("c"); });
+  test::expect_line([&] { load_safetensors(folder.path() + "/no_such_file"); });
+  const auto error = error_of([&] { weights.at("c"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), ErrorKind::key);
+  EXPECT_STREQ(error->what(), "weights: no tensor is named \"c\"; there are 2: \"a\", \"b\"");
 }
 
 }  // namespace tensorcraft
