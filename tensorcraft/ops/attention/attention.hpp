@@ -33,7 +33,8 @@ struct AttentionResult {
   Tensor out;  // shape, dtype and layout of q
   Tensor lse;  // if return_lse, else empty
   // What takes a tensor takes out.
-  operator TensorView() const { return out; }      // NOLINT
+  operator TensorView() const { return out; }  // NOLINT
+  // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
 };
 

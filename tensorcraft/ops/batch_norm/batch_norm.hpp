@@ -33,7 +33,8 @@ struct BatchNormOptions {
 struct BatchNormResult {
   Tensor out, mean, rstd, running_mean_out, running_var_out;  // as in BatchNormOptions
   // What takes a tensor takes out.
-  operator TensorView() const { return out; }      // NOLINT
+  operator TensorView() const { return out; }  // NOLINT
+  // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
 };
 
@@ -64,7 +65,8 @@ struct BatchNormBackwardResult {
   Tensor grad_weight;  // [channels]
   Tensor grad_bias;    // [channels]
   // What takes a tensor takes grad_input.
-  operator TensorView() const { return grad_input; }      // NOLINT
+  operator TensorView() const { return grad_input; }  // NOLINT
+  // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(grad_input); }  // NOLINT
 };
 

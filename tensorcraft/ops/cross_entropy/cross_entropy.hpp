@@ -28,7 +28,8 @@ struct CrossEntropyResult {
   Tensor out;  // float32: a number, or one for each target
   Tensor lse;  // if return_lse, else empty
   // What takes a tensor takes out.
-  operator TensorView() const { return out; }      // NOLINT
+  operator TensorView() const { return out; }  // NOLINT
+  // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
 };
 

@@ -33,7 +33,8 @@ struct LayerNormOptions {
 struct LayerNormResult {
   Tensor out, mean, rstd, residual_out, scales;  // as in LayerNormOptions
   // What takes a tensor takes out.
-  operator TensorView() const { return out; }      // NOLINT
+  operator TensorView() const { return out; }  // NOLINT
+  // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
 };
 
@@ -67,7 +68,8 @@ struct RmsNormOptions {
 struct RmsNormResult {
   Tensor out, residual_out, scales;  // as in RmsNormOptions
   // What takes a tensor takes out.
-  operator TensorView() const { return out; }      // NOLINT
+  operator TensorView() const { return out; }  // NOLINT
+  // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
 };
 

@@ -43,7 +43,8 @@ struct QuantizeResult {
   Tensor scales;      // float32
   Tensor zero_point;  // int32
   // What takes a tensor takes out.
-  operator TensorView() const { return out; }      // NOLINT
+  operator TensorView() const { return out; }  // NOLINT
+  // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
 };
 

@@ -32,7 +32,8 @@ struct RopeOptions {
 struct RopeResult {
   Tensor out, k_out;  // shapes of x and k
   // What takes a tensor takes out.
-  operator TensorView() const { return out; }      // NOLINT
+  operator TensorView() const { return out; }  // NOLINT
+  // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
 };
 

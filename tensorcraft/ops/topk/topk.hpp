@@ -24,7 +24,8 @@ struct TopkOptions {
 struct TopkResult {
   Tensor out, indices;  // dtype of x; int64
   // What takes a tensor takes out.
-  operator TensorView() const { return out; }      // NOLINT
+  operator TensorView() const { return out; }  // NOLINT
+  // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
 };
 
