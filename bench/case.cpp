@@ -3,6 +3,7 @@
 
 #include "bench/results.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/nearest.hpp"
 
 #include <algorithm>
 #include <set>
@@ -80,7 +81,8 @@ std::vector<std::string> suite_names(std::string_view text) {
 std::vector<Case> suite_cases(std::string_view text, std::string_view suite) {
   const std::vector<std::string> names = suite_names(text);
   if (std::ranges::find(names, suite) == names.end())
-    fail(ErrorKind::value, "there is no suite \"", suite, "\"; there are ", joined(names, ", "));
+    fail(ErrorKind::value, "there is no suite \"", suite, "\"; there are ", joined(names, ", "),
+         did_you_mean(suite, std::vector<std::string_view>(names.begin(), names.end())));
   std::vector<Case> cases;
   std::set<std::string> known;
   const Json all = parse(text);

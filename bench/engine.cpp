@@ -4,6 +4,7 @@
 #include "bench/machine.hpp"
 #include "bench/peer.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <algorithm>
@@ -129,10 +130,14 @@ void CaseRun::add_ours() {
   if (!candidates_.empty()) return;
   if (!settings_.variant.empty() && settings_.variant != "all") {
     std::string names;
-    for (const op::Considered& c : explanation_.variants)
+    std::vector<std::string_view> known{"all"};
+    for (const op::Considered& c : explanation_.variants) {
+      known.push_back(c.variant.name);
       names.append(names.empty() ? "" : ", ").append(c.variant.name);
+    }
     fail(ErrorKind::value, case_.request.op, ": no variant of ", settings_.device.type,
-         " is named \"", settings_.variant, "\"; there are ", names, " and all");
+         " is named \"", settings_.variant, "\"; there are ", names, " and all",
+         did_you_mean(settings_.variant, known));
   }
   candidates_.emplace_back(row(kOurs)).row.error = "no variant accepts";
 }
@@ -227,11 +232,16 @@ void CaseRun::measure(Runner& runner, const std::function<void(double)>& at) {
 
 void check_peers(const std::vector<std::string>& names) {
   std::string known = "all, none";
-  for (const Peer& peer : peers()) known.append(", ").append(peer.name);
+  std::vector<std::string_view> words{"all", "none"};
+  for (const Peer& peer : peers()) {
+    known.append(", ").append(peer.name);
+    words.push_back(peer.name);
+  }
   for (const std::string& name : names)
     if (name != "all" && name != "none" &&
         std::ranges::find(peers(), name, &Peer::name) == peers().end())
-      fail(ErrorKind::value, "bench: no peer is named \"", name, "\"; there are ", known);
+      fail(ErrorKind::value, "bench: no peer is named \"", name, "\"; there are ", known,
+           did_you_mean(name, words));
 }
 
 bool is_known(const Case& c) {

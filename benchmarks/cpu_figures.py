@@ -1,4 +1,4 @@
-"""The CPU rows beside NumPy, and MiniLM beside sentence-transformers where that is installed.
+"""The CPU variants beside NumPy, and MiniLM beside sentence-transformers where that is installed.
 
 python benchmarks/cpu_figures.py FOLDER       writes FOLDER/cpu_operators.json
 """
@@ -125,7 +125,7 @@ def main() -> None:
     timing = "wall time in turns of a few calls, a pause of 0.25 s before each turn, medians"
     write(
         f"{sys.argv[1]}/cpu_operators.json",
-        "CPU rows beside their peers",
+        "CPU variants beside their peers",
         operator_rows() + model_rows(),
         timing=timing,
     )

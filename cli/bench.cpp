@@ -3,7 +3,9 @@
 
 #include "bench/regression.hpp"
 #include "cli/request.hpp"
+#include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/diagnose/doctor.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <set>
 
 namespace tensorcraft::cli {
 namespace {
@@ -28,11 +31,10 @@ struct BenchArguments {
   int repetitions = 0;
 };
 
-// The short names of dtypes that benchmarks are written with.
+// As results spell it; what is no dtype stays, for the request to refuse.
 std::string full_dtype(const std::string& name) {
-  if (name == "bf16") return "bfloat16";
-  if (name == "fp16" || name == "f16") return "float16";
-  return name == "fp32" || name == "f32" ? "float32" : name;
+  const auto dtype = parse_dtype(name);
+  return dtype ? std::string(to_string(*dtype)) : name;
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -109,23 +111,65 @@ bench::Results measure(Console& console, const BenchArguments& a) {
 
 std::string fixed(double value) { return value > 0 ? readable_number(value) : ""; }
 
-// "copy 0.97  cublaslt not compared: timed by events"
-std::string ratios_text(const bench::Row& row, const std::vector<bench::Row>& rows) {
+// "29.3 GFLOPS", "44.5 TFLOPS".
+std::string rate(double tflops) {
+  if (tflops <= 0) return "";
+  return tflops < 0.1 ? readable_number(tflops * 1e3) + " GFLOPS"
+                      : readable_number(tflops) + " TFLOPS";
+}
+
+// The peers that any row is compared with.
+std::set<std::string> peers_in(const bench::Results& results) {
+  std::set<std::string> names;
+  for (const bench::Row& row : results.rows)
+    if (!row.is_ours() && row.is_measured()) names.insert(row.candidate);
+  return names;
+}
+
+// "copy 0.97  cublaslt not compared: timed by events"; "0.97" if there is one peer.
+std::string ratios_text(const bench::Row& row, const std::vector<bench::Row>& rows, bool one_peer) {
   std::vector<std::string> parts;
   if (row.is_ours() && row.is_measured())
     for (const bench::Row* peer : bench::peers_of(row, rows)) {
       const double ratio = bench::ratio(row, *peer);
       parts.push_back(
-          peer->candidate + ' ' +
+          (one_peer ? "" : peer->candidate + ' ') +
           (ratio > 0 ? readable_number(ratio) : "not compared: timed by " + peer->timing));
     }
   return joined(parts, "  ");
 }
 
+// A column that is empty in every row is left out.
+void drop_empty_columns(std::vector<std::vector<std::string>>& table) {
+  for (size_t column = table[0].size(); column-- > 0;) {
+    const auto is_empty = [&](const std::vector<std::string>& row) {
+      return &row == &table[0] || column >= row.size() || row[column].empty();
+    };
+    if (!std::ranges::all_of(table, is_empty)) continue;
+    for (auto& row : table)
+      if (column < row.size()) row.erase(row.begin() + std::ptrdiff_t(column));
+  }
+}
+
+bool has_onednn_variant(const bench::Row& row) {
+  return row.is_ours() &&
+         std::ranges::any_of(find_operator(row.op).description().variants,
+                             [](const op::VariantInfo& v) { return v.name == "onednn"; });
+}
+
+// Says once that a library is missing which one of the operators has a variant for.
+void print_missing(Console& console, const bench::Results& results) {
+  const std::string problem = diagnose::onednn_problem();
+  if (!problem.empty() && std::ranges::any_of(results.rows, has_onednn_variant))
+    console.print("onednn: not found: " + problem + "; see tensorcraft doctor");
+}
+
 void print(Console& console, const bench::Results& results) {
+  const std::set<std::string> peers = peers_in(results);
+  const bool one_peer = peers.size() == 1;
   std::vector<std::vector<std::string>> table{{"case", "candidate", "median us", "p10", "p90",
-                                               "runs", "GB/s", "TFLOPS", "floor us", "timing",
-                                               "as fast as"}};
+                                               "runs", "GB/s", "rate", "floor us", "timing",
+                                               one_peer ? "vs " + *peers.begin() : "vs peers"}};
   std::string last;
   for (const bench::Row& row : results.rows) {
     const std::string name = row.op + ' ' + row.name;
@@ -136,13 +180,15 @@ void print(Console& console, const bench::Results& results) {
     if (row.is_measured())
       for (const std::string& cell :
            {fixed(row.median_us), fixed(row.p10_us), fixed(row.p90_us), std::to_string(row.runs),
-            fixed(row.gbs()), fixed(row.tflops()), fixed(row.floor_us),
-            row.timing + ", " + row.cache, ratios_text(row, results.rows)})
+            fixed(row.gbs()), row.candidate == "copy" ? "" : rate(row.tflops()),
+            fixed(row.floor_us), row.timing + ", " + row.cache,
+            ratios_text(row, results.rows, one_peer)})
         table.back().push_back(cell);
     else if (!row.error.empty())
       table.back().resize(table[0].size() - 1);
     if (!row.error.empty()) table.back().push_back((row.failed() ? "error: " : "") + row.error);
   }
+  drop_empty_columns(table);
   console.print_table(table);
   for (const std::string& text : results.skipped) console.print("skipped: " + text);
 }
@@ -179,6 +225,8 @@ int bench_main(Console& console, const BenchArguments& a) {
   Json json = bench::to_json(results);
   if (a.json && !a.json->empty()) write_file(*a.json, json.dump(1));
   if (!console.json) print(console, results);
+  if (!console.json && a.results.empty() && results.device.value("arch", "") == "cpu")
+    print_missing(console, results);
   const bool fell = !a.baseline.empty() && judge(console, json, results, a);
   if (console.json) console.print_json(json);
   const bool failed = std::ranges::any_of(results.rows, &bench::Row::failed);
@@ -189,8 +237,6 @@ int bench_main(Console& console, const BenchArguments& a) {
 
 Command bench_command() {
   const auto a = std::make_shared<BenchArguments>();
-  std::vector<std::string> dtypes = dtype_names();
-  dtypes.insert(dtypes.end(), {"bf16", "fp16", "f16", "fp32", "f32"});
   return {
       .name = "bench",
       .help = "time a call, or a suite of them, beside its peers in one interleaved run",
@@ -198,7 +244,7 @@ Command bench_command() {
           {{"op", "an operator's name", &a->text.op},
            {"shapes", "one of each array, as for explain", &a->text.shapes},
            {"--shape", "one more shape; may be repeated", &a->more_shapes},
-           {"--dtype", "of the arrays that name none (float32)", &a->dtype, false, false, dtypes},
+           dtype_option(&a->dtype),
            {"--option", "NAME=VALUE of the operator; may be repeated", &a->text.options},
            {"--below", "NAME=N: integers of this array are below N; may be repeated", &a->below},
            {"--suite", "cases that are known by a name", &a->suite, false, false,
@@ -220,7 +266,10 @@ Command bench_command() {
            {"--fail-on-regression", "results to hold the ratios against; fails where one fell",
             &a->baseline, false, true},
            {"--tolerance", "by which a ratio may fall (0.05)", &a->tolerance}},
-      .run = [a](Console& console) { return bench_main(console, *a); }};
+      .run = [a](Console& console) { return bench_main(console, *a); },
+      .examples = {"bench softmax 4096x4096 --dtype bf16",
+                   "bench gemm 512x512 512x512 --device cpu --variant all --json results.json",
+                   "bench --suite smoke --peer all"}};
 }
 
 }  // namespace tensorcraft::cli

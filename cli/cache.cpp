@@ -61,7 +61,7 @@ int verify(Console& console) {
   if (console.json) {
     console.print_json(Json{{"good", check.good}, {"removed", check.removed}});
   } else {
-    console.print(std::to_string(check.good) + " kernels are good");
+    console.print(counted(check.good, "kernel") + (check.good == 1 ? " is good" : " are good"));
     for (const std::string& file : check.removed)
       console.print(console.colored(Color::red, "removed ") + file +
                     ": it was damaged or foreign, and is compiled anew when needed");
@@ -76,7 +76,7 @@ int clear(Console& console) {
   if (console.json)
     console.print_json(Json{{"removed", removed}});
   else
-    console.print("removed " + std::to_string(removed) + " kernels");
+    console.print("removed " + counted(removed, "kernel"));
   return kDone;
 }
 
@@ -90,7 +90,7 @@ int export_to(Console& console, const Bundle& b) {
   if (console.json)
     console.print_json(Json{{"file", b.file}, {"exported", kernels}});
   else
-    console.print("wrote " + std::to_string(kernels) + " kernels to " + b.file);
+    console.print("wrote " + counted(kernels, "kernel") + " to " + b.file);
   return kDone;
 }
 
@@ -100,8 +100,8 @@ int import_from(Console& console, const Bundle& b) {
     console.print_json(
         Json{{"imported", result.imported}, {"already_there", result.already_there}});
   else
-    console.print(join("imported ", result.imported, " kernels, ", result.already_there,
-                       " were there already"));
+    console.print("imported " + counted(result.imported, "kernel") + ", " +
+                  std::to_string(result.already_there) + " there already");
   return kDone;
 }
 
@@ -115,6 +115,7 @@ Command cache_command() {
           .help = "the folder of compiled kernels",
           .options = {},
           .run = nullptr,
+          .examples = {"cache stat", "cache export sm_90a.bundle --arch sm_90a"},
           .commands = {{"ls", "every kernel, the one used last first", {}, list},
                        {"stat", "folder, number of kernels, size and limit", {}, stat},
                        {"verify", "check every kernel; bad ones are removed", {}, verify},

@@ -57,7 +57,8 @@ Command clangd_command() {
       .options = {{"--output", "the file; - is standard output (.clangd)", &a->output, false, true},
                   {"--arch", "such as sm_90a (the GPU at hand, else sm_80)", &a->arch},
                   {"--force", "replace a file that exists", &a->force}},
-      .run = [a](Console& console) { return write(console, *a); }};
+      .run = [a](Console& console) { return write(console, *a); },
+      .examples = {"clangd --arch sm_90a", "clangd --output -"}};
 }
 
 }  // namespace tensorcraft::cli

@@ -31,12 +31,14 @@ struct Option {
   bool is_file = false;
   std::vector<std::string> choices = {};  // nothing else is taken
   std::string letter = {};                // a short name: "-o"
+  bool is_open = false;                   // other words than the choices are taken too
 };
 
 struct Command {
   std::string name, help;
   std::vector<Option> options;
-  std::function<int(Console&)> run;  // null for a group of commands
+  std::function<int(Console&)> run;        // null for a group of commands
+  std::vector<std::string> examples = {};  // each what follows "tensorcraft "
   std::vector<Command> commands = {};
 };
 
@@ -48,6 +50,8 @@ Command completion_command(std::vector<Command> others);
 Command devices_command();
 Command doctor_command();
 Command explain_command();
+// Of all others, which it explains.
+Command help_command(const std::vector<Command>& others);
 Command ops_command();
 Command report_command();
 Command warmup_command();

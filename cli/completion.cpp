@@ -87,23 +87,76 @@ std::string zsh_script(const Command& root) {
          bash_script(root);
 }
 
+// In single quotes of fish.
+std::string fish_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted.append(c == '\'' || c == '\\' ? "\\" : "").push_back(c);
+  return quoted + "'";
+}
+
+// `when`: the condition that the words before name this command.
+void write_fish(std::ostream& out, const Command& command, const std::string& when) {
+  const std::string line = "complete -c tensorcraft -n " + fish_quoted(when);
+  std::vector<std::string> names;
+  for (const Command& inner : command.commands) names.push_back(inner.name);
+  const std::string first =
+      names.empty() ? when : when + "; and not __fish_seen_subcommand_from " + joined(names, " ");
+  for (const Command& inner : command.commands) {
+    out << "complete -c tensorcraft -n " << fish_quoted(first) << " -f -a " << inner.name << " -d "
+        << fish_quoted(inner.help) << '\n';
+    write_fish(out, inner, when + "; and __fish_seen_subcommand_from " + inner.name);
+  }
+  for (const Option& option : command.options) {
+    const std::string choices =
+        option.choices.empty() ? "" : " -a " + fish_quoted(joined(option.choices, " "));
+    if (is_named(option))
+      out << line << " -l " << option.name.substr(2)
+          << (is_flag(option)  ? ""
+              : option.is_file ? " -r -F"
+                               : " -x")
+          << choices << " -d " << fish_quoted(option.help) << '\n';
+    else
+      out << line << (option.is_file ? " -F" : " -f") << choices << '\n';
+  }
+  if (!command.run) return;
+  if (std::ranges::none_of(command.options, is_json))
+    out << line << " -l json -d 'print one JSON value'\n";
+  out << line << " -l help -d 'print the help of this command'\n";
+}
+
+std::string fish_script(const Command& root) {
+  std::ostringstream out;
+  out << "# Completion of tensorcraft. Load it with: tensorcraft completion fish | source\n"
+         "complete -c tensorcraft -e\n";
+  write_fish(out, root, "true");
+  return out.str();
+}
+
+std::string script_of(const std::string& shell, const Command& root) {
+  if (shell == "fish") return fish_script(root);
+  return shell == "zsh" ? zsh_script(root) : bash_script(root);
+}
+
 }  // namespace
 
 Command completion_command(std::vector<Command> others) {
   const auto shell = std::make_shared<std::string>();
   const auto root = std::make_shared<Command>();
-  Command command{.name = "completion",
-                  .help = "print a script that completes this command in a shell",
-                  .options = {{"shell", "bash or zsh", shell.get(), true, false, {"bash", "zsh"}}},
-                  .run = [shell, root](Console& console) -> int {
-                    const std::string script =
-                        *shell == "zsh" ? zsh_script(*root) : bash_script(*root);
-                    if (console.json)
-                      console.print_json(Json{{"shell", *shell}, {"script", script}});
-                    else
-                      console.print(script);
-                    return kDone;
-                  }};
+  Command command{
+      .name = "completion",
+      .help = "print a script that completes this command in a shell",
+      .options =
+          {{"shell", "bash, zsh or fish", shell.get(), true, false, {"bash", "zsh", "fish"}}},
+      .run = [shell, root](Console& console) -> int {
+        const std::string script = script_of(*shell, *root);
+        if (console.json)
+          console.print_json(Json{{"shell", *shell}, {"script", script}});
+        else
+          console.print(script);
+        return kDone;
+      },
+      .examples = {"completion bash > ~/.local/share/bash-completion/completions/tensorcraft",
+                   "completion fish > ~/.config/fish/completions/tensorcraft.fish"}};
   root->commands = std::move(others);
   root->options = {{"--version", "", static_cast<bool*>(nullptr)}};
   root->commands.push_back({command.name, command.help, command.options, command.run});

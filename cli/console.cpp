@@ -88,6 +88,10 @@ std::string readable_time(int64_t seconds_since_1970) {
 
 std::string readable_number(double value) { return formatted("%.4g", value); }
 
+std::string counted(size_t count, std::string_view noun) {
+  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
   std::string text;
   for (const std::string& part : parts) text.append(text.empty() ? "" : separator).append(part);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,8 @@ enum class Color { green, yellow, red, bold };
 class Console {
  public:
   bool json = false;
+  // The help of a command, by the words that lead to it; kind value if there is no such command.
+  std::function<std::string(const std::vector<std::string>&)> help_of;
 
   void print(std::string_view text);  // to standard output, with a line end
   void print_json(const Json& value);
@@ -36,6 +39,8 @@ std::string readable_bytes(double bytes);
 std::string readable_time(int64_t seconds_since_1970);
 // A number with four significant digits.
 std::string readable_number(double value);
+// "1 kernel", "2 kernels".
+std::string counted(size_t count, std::string_view noun);
 // "a, b, c".
 std::string joined(const std::vector<std::string>& parts, std::string_view separator = ", ");
 

@@ -88,7 +88,8 @@ Command devices_command() {
   return {.name = "devices",
           .help = "every device, with what it can do; * is where host arrays are computed",
           .options = {},
-          .run = show};
+          .run = show,
+          .examples = {"devices", "devices --json"}};
 }
 
 }  // namespace tensorcraft::cli

@@ -59,7 +59,8 @@ Command doctor_command() {
             else
               print(console, checks);
             return healthy ? kDone : kCheckFailed;
-          }};
+          },
+          .examples = {"doctor", "doctor --require-gpu --json"}};
 }
 
 }  // namespace tensorcraft::cli

@@ -42,7 +42,9 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
                         {"idea", c.variant.idea},
                         {"accepted", c.accepted},
                         {"reason", c.reason},
-                        {"config", c.plan ? op::config_text(c.plan->steps()[0]) : ""}});
+                        {"config", c.plan ? op::config_text(c.plan->steps()[0]) : ""},
+                        {"file", op::file_of(c)},
+                        {"estimate_us", c.estimate_us}});
   Json kernels = Json::array();
   for (const op::KernelReport& k : e.kernels) kernels.push_back(to_json(k));
   return {{"op", e.op},
@@ -66,7 +68,7 @@ int show(Console& console, const ExplainArguments& a) {
     std::string text = op::to_string(e);
     text.pop_back();  // print() ends the line
     console.print(text);
-    console.print("on " + device.name);
+    console.print((e.device.starts_with("sm_") ? "figures are of an " : "on ") + device.name);
   }
   return e.variant.empty() ? kCheckFailed : kDone;
 }
@@ -80,12 +82,15 @@ Command explain_command() {
       .help = "which variant a call takes, why each other declines, and what its kernel needs",
       .options = {{"op", "an operator's name", &a->text.op, true},
                   {"shapes", "one of each array: 4096x512, 8:int64, scalar", &a->text.shapes},
-                  {"--dtype", "of the arrays that name none (float32)", &a->text.dtype, false,
-                   false, dtype_names()},
+                  dtype_option(&a->text.dtype),
                   {"--option", "NAME=VALUE of the operator; of an array, a shape; may be repeated",
                    &a->text.options},
                   {"--variant", "force one", &a->text.variant}},
-      .run = [a](Console& console) { return show(console, *a); }};
+      .run = [a](Console& console) { return show(console, *a); },
+      .examples = {"explain gemm 4096x4096 4096x4096 --dtype bf16 --option bias=4096 --arch sm_90a",
+                   "explain embedding 512:int64 30000x384",
+                   "explain elementwise 64x64 64x64 --option 'expression=silu(g) * u' --option "
+                   "operands=g,u"}};
   for (Option& option : a->target.options()) command.options.push_back(option);
   return command;
 }

@@ -61,7 +61,8 @@ Command fragments_command() {
           "running it",
       .options = {{"--device", "such as cuda:1 or simt (the GPU at hand, else simt)", &a->device},
                   {"--quiet", "print the checks without the maps", &a->quiet}},
-      .run = [a](Console& console) { return show(console, *a); }};
+      .run = [a](Console& console) { return show(console, *a); },
+      .examples = {"fragments --device simt --quiet"}};
 }
 
 }  // namespace tensorcraft::cli

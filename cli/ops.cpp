@@ -114,7 +114,8 @@ Command ops_command() {
   return {.name = "ops",
           .help = "every operator: devices, dtypes, variants, documentation; or all about one",
           .options = {{"op", "an operator's name", name.get()}},
-          .run = [name](Console& console) { return show(console, *name); }};
+          .run = [name](Console& console) { return show(console, *name); },
+          .examples = {"ops", "ops softmax"}};
 }
 
 }  // namespace tensorcraft::cli

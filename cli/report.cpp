@@ -44,10 +44,16 @@ std::string script_text(const Json& value) {
   return replaced(value.dump(-1, ' ', false, Json::error_handler_t::replace), {{'<', "\\u003c"}});
 }
 
+// One file's title, and where it was measured.
+std::string title_of(const Json& files) {
+  if (files.size() != 1) return "Benchmark results";
+  const auto device = files[0]["device"].value("name", std::string());
+  return files[0]["title"].get<std::string>() + (device.empty() ? "" : " on " + device);
+}
+
 std::string page_of(const Json& summary) {
   const Json& files = summary["files"];
-  const std::string title =
-      html_text(files.size() == 1 ? files[0]["title"].get<std::string>() : "Benchmark results");
+  const std::string title = html_text(title_of(files));
   const std::map<std::string_view, std::string> values{
       {"title", title}, {"data", script_text(files)}, {"version", std::string(version())}};
   std::string page;
@@ -135,7 +141,8 @@ Command report_command() {
                        {},
                        "-o"},
                       {"--csv", "the points of the rooflines, one line each", &a->csv}},
-          .run = [a](Console& console) { return write(console, *a); }};
+          .run = [a](Console& console) { return write(console, *a); },
+          .examples = {"report results.json --output report.html"}};
 }
 
 }  // namespace tensorcraft::cli

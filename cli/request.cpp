@@ -7,7 +7,12 @@
 namespace tensorcraft::cli {
 
 std::vector<Option> Target::options() {
-  return {{"--arch", "of a GPU that need not be here, such as sm_90a", &arch},
+  const std::vector<std::string> known = known_architectures();
+  return {{.name = "--arch",
+           .help = "of a GPU that need not be here: " + joined(known),
+           .value = &arch,
+           .choices = known,
+           .is_open = true},
           {"--device", "one of this machine, such as cuda:0 or cpu", &device}};
 }
 
@@ -25,6 +30,16 @@ std::vector<std::string> operator_names() {
     for (const auto alias : o->description().aliases) names.emplace_back(alias);
   }
   return names;
+}
+
+Option dtype_option(std::string* value) {
+  return {.name = "--dtype",
+          .help =
+              "of the arrays that name none: float32 (without it), float16, bfloat16, ...; f32, "
+              "fp16, bf16, i64 and their like are short for them",
+          .value = value,
+          .choices = dtype_names(),
+          .is_open = true};
 }
 
 std::vector<std::string> dtype_names() {

@@ -21,5 +21,7 @@ struct Target {
 // Names of all operators and dtypes, for completion.
 std::vector<std::string> operator_names();
 std::vector<std::string> dtype_names();
+// --dtype, into a text that diagnose::Request reads.
+Option dtype_option(std::string* value);
 
 }  // namespace tensorcraft::cli

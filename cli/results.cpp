@@ -103,6 +103,13 @@ std::string bound_of(const bench::Row& m, const std::string& dtype, const Json& 
   return m.flops / m.bytes > peak * 1e3 / bandwidth ? "flops" : "bytes";
 }
 
+// Of the first row that has a figure, in the order of the page.
+std::string bound_of(const ResultCase& c, const Json& device) {
+  const auto rows = sorted_rows(c);
+  const auto measured = std::ranges::find_if(rows, &bench::Row::is_measured);
+  return bound_of(measured == rows.end() ? bench::Row{} : *measured, c.dtype, device);
+}
+
 // A copy moves the same bytes and computes nothing: it is a bound, which no candidate loses to.
 bool is_rival(const std::string& peer) { return peer != "copy"; }
 
@@ -162,13 +169,15 @@ Json to_json(const std::string& op, const std::string& peer, const Comparison& c
 }
 
 // In the order of the cases, all operators last; a peer that has no row of an operator has no line.
-Json geomeans_of(const std::vector<ResultCase>& cases) {
+// What a copy takes says nothing of problems that operations limit, so it has no mean of those.
+Json geomeans_of(const std::vector<ResultCase>& cases, const Json& device) {
   std::map<std::string, std::map<std::pair<size_t, std::string>, Comparison>> by_op;
   std::vector<std::string> order;
   for (const ResultCase& c : cases) {
     if (std::ranges::find(order, c.op) == order.end()) order.push_back(c.op);
+    const bool computes = bound_of(c, device) == "flops";
     for (const bench::Row& m : c.rows) {
-      if (m.is_ours()) continue;
+      if (m.is_ours() || (computes && !is_rival(m.candidate))) continue;
       const std::pair peer(place_of_peer(m.candidate), m.candidate);
       for (const std::string& op : {c.op, std::string(kAll)}) {
         Comparison& comparison = by_op[op][peer];
@@ -239,7 +248,7 @@ Json summary_of(const bench::Results& results, const std::string& file) {
           {"device", results.device},
           {"timing", results.timing},
           {"cases", cases},
-          {"geomeans", geomeans_of(all)},
+          {"geomeans", geomeans_of(all, results.device)},
           {"skipped", results.skipped}};
 }
 

@@ -2,6 +2,7 @@
 #include "cli/request.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/diagnose/doctor.hpp"
 #include "tensorcraft/jit/warmup.hpp"
 #include "tensorcraft/ops/all.hpp"
 
@@ -12,6 +13,11 @@
 namespace tensorcraft::cli {
 namespace {
 
+// A call, and where it stands: "calls.txt:3".
+struct Line {
+  std::string place, text;
+};
+
 struct WarmupArguments {
   std::string file;
   std::vector<std::string> calls;
@@ -20,31 +26,43 @@ struct WarmupArguments {
 };
 
 // The lines of a file, without comments and empty ones.
-void add_lines(std::vector<std::string>& calls, const std::string& path) {
+void add_lines(std::vector<Line>& calls, const std::string& path) {
   std::ifstream opened;
   if (path != "-") {
     opened.open(path);
-    if (!opened) fail(ErrorKind::not_found, path, " cannot be read");
+    if (!opened)
+      fail(ErrorKind::not_found, path, " cannot be read",
+           path.find(' ') == path.npos ? "" : "; --call gives a call");
   }
   std::istream& in = path == "-" ? std::cin : opened;
+  int number = 0;
   for (std::string line; std::getline(in, line);) {
+    const std::string place = join(path == "-" ? "standard input" : path, ":", ++number);
     line.resize(std::min(line.size(), line.find('#')));
-    if (line.find_first_not_of(" \t\r") != line.npos) calls.push_back(line);
+    if (line.find_first_not_of(" \t\r") != line.npos) calls.push_back({place, line});
   }
 }
 
-// The kernels that the calls would launch; a call that takes a CPU row has none.
-std::vector<jit::KernelKey> kernels_of(const std::vector<std::string>& calls,
-                                       const DeviceInfo& device) {
+void add_kernels(std::vector<jit::KernelKey>& kernels, const std::string& call,
+                 const DeviceInfo& device) {
+  const diagnose::RequestText text = diagnose::parse_request(call);
+  const op::Explanation e = diagnose::Request(find_operator(text.op), text, device).explain();
+  if (e.variant.empty())
+    fail(ErrorKind::value, '"', call, "\": no variant accepts; see tensorcraft explain ", call);
+  for (const op::Considered& c : e.variants)
+    if (c.variant.name == e.variant && c.plan)
+      for (const op::Step& step : c.plan->steps()) kernels.push_back(step.kernel);
+}
+
+// The kernels that the calls would launch.
+std::vector<jit::KernelKey> kernels_of(const std::vector<Line>& calls, const DeviceInfo& device) {
   std::vector<jit::KernelKey> kernels;
-  for (const std::string& call : calls) {
-    const diagnose::RequestText text = diagnose::parse_request(call);
-    const op::Explanation e = diagnose::Request(find_operator(text.op), text, device).explain();
-    if (e.variant.empty())
-      fail(ErrorKind::value, '"', call, "\": no variant accepts; see tensorcraft explain ", call);
-    for (const op::Considered& c : e.variants)
-      if (c.variant.name == e.variant && c.plan)
-        for (const op::Step& step : c.plan->steps()) kernels.push_back(step.kernel);
+  for (const Line& call : calls) {
+    try {
+      add_kernels(kernels, call.text, device);
+    } catch (const Error& error) {
+      fail(error.kind(), call.place, ": ", error.what());
+    }
   }
   return kernels;
 }
@@ -57,12 +75,16 @@ Json to_json(const jit::WarmupStep& step) {
 }
 
 int warm_up(Console& console, WarmupArguments& a) {
-  if (!a.file.empty()) add_lines(a.calls, a.file);
-  if (a.calls.empty()) fail(ErrorKind::value, "there is nothing to compile; give FILE or --call");
+  const std::string problem = diagnose::cache_problem();
+  if (!problem.empty()) fail(ErrorKind::io, "the cache folder cannot be used: ", problem);
+  std::vector<Line> calls;
+  for (const std::string& call : a.calls) calls.push_back({"--call", call});
+  if (!a.file.empty()) add_lines(calls, a.file);
+  if (calls.empty()) fail(ErrorKind::value, "there is nothing to compile; give FILE or --call");
   const DeviceInfo device = a.target.info();
   if (!device.device.is_cuda())
     fail(ErrorKind::value, device.device, " compiles nothing; name a GPU with --arch");
-  const auto kernels = kernels_of(a.calls, device);
+  const auto kernels = kernels_of(calls, device);
   Json steps = Json::array();
   const auto progress = [&](const jit::WarmupStep& step) {
     steps.push_back(to_json(step));
@@ -72,7 +94,7 @@ int warm_up(Console& console, WarmupArguments& a) {
   console.end_progress();
   if (console.json) {
     console.print_json(Json{{"arch", device.arch()},
-                            {"calls", a.calls.size()},
+                            {"calls", calls.size()},
                             {"compiled", report.compiled},
                             {"from_disk", report.from_disk},
                             {"failed", report.failures.size()},
@@ -81,10 +103,10 @@ int warm_up(Console& console, WarmupArguments& a) {
   } else {
     for (const jit::WarmupStep& step : report.failures)
       console.print(console.colored(Color::red, "failed") + "  " + step.name + ": " + step.error);
-    console.print(join(a.calls.size(), " calls for ", device.arch(), ": ", report.compiled,
-                       " kernels compiled, ", report.from_disk, " were in the cache, ",
-                       report.failures.size(), " failed, in ", readable_number(report.seconds),
-                       " s"));
+    console.print(join(counted(calls.size(), "call"), " for ", device.arch(), ": ",
+                       counted(report.compiled, "kernel"), " compiled, ", report.from_disk,
+                       " in the cache already, ", report.failures.size(), " failed, in ",
+                       readable_number(report.seconds), " s"));
   }
   return report.failures.empty() ? kDone : kCheckFailed;
 }
@@ -103,7 +125,9 @@ Command warmup_command() {
                    "repeated",
                    &a->calls},
                   {"--threads", "how many compile at a time; 0: one a core", &a->threads}},
-      .run = [a](Console& console) { return warm_up(console, *a); }};
+      .run = [a](Console& console) { return warm_up(console, *a); },
+      .examples = {"warmup calls.txt --arch sm_90a",
+                   "warmup --call 'softmax 64x64 --dtype bf16' --arch sm_90a"}};
   for (Option& option : a->target.options()) command.options.push_back(option);
   return command;
 }

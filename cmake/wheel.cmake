@@ -1,5 +1,7 @@
 # Inside a wheel build: the library goes beside the extension, and the bindings find the target of
 # this build instead of an installed package.
+# A wheel has no links: a file of the full version beside it would be the library a second time.
+set_target_properties(tensorcraft PROPERTIES VERSION 0)
 install(TARGETS tensorcraft LIBRARY DESTINATION tensorcraft COMPONENT python NAMELINK_SKIP)
 set(tensorcraft_DIR ${CMAKE_CURRENT_BINARY_DIR}/find)
 file(WRITE ${tensorcraft_DIR}/tensorcraft-config.cmake "")  # the target exists already

@@ -22,6 +22,13 @@ half = x.to("cpu").astype(tc.bfloat16)  # to() is x itself where x is there alre
 y = (half @ half.T + 1).astype(tc.float32)
 print(y.numpy(), y[0, 0].item())
 
+# Keys with arrays
+z = tc.asarray([[1.0, -2.0, 3.0], [-4.0, 5.0, -6.0]])
+print(z[:, ::-1].tolist())  # [[3.0, -2.0, 1.0], [-6.0, 5.0, -4.0]]
+print(z[[1, 0, 1], 2].tolist())  # [-6.0, 3.0, -6.0]
+z[z < 0] = 0
+print(z[z > 2].tolist())  # [3.0, 5.0]
+
 # DLPack
 array = np.arange(6, dtype=np.float32).reshape(2, 3)
 shared = tc.from_dlpack(array)  # the same memory, on its device
@@ -78,11 +85,11 @@ with tempfile.TemporaryDirectory() as folder:
     write_weights(Path(folder) / "model.safetensors")
     weights = tc.load_safetensors(folder, device="cpu")
     for name, w in weights.items():
-        print(name, w.shape, w.dtype, w.read_only)  # w (2, 3) DType.float32 True
+        print(name, w.shape, w.dtype, w.read_only)  # w (2, 3) float32 True
 
 # Errors
 try:
-    tc.softmax(array, variant="fastest")
+    tc.softmax(array, axis=2)
 except ValueError as error:  # a tc.errors.Error too
     print(error)
 try:

@@ -3,7 +3,8 @@ import numpy as np
 
 import tensorcraft as tc
 
-scores = np.random.default_rng(0).standard_normal((4, 1000), dtype=np.float32)
+scores = np.random.default_rng(0).standard_normal((4, 1000))  # float64, NumPy's default
+scores = scores.astype(np.float32)  # float64 is refused, never rounded in silence: convert it
 probabilities = tc.softmax(scores)  # NumPy in, NumPy out; torch in, torch out
 print(probabilities.sum(axis=1))
 
@@ -11,4 +12,4 @@ a = tc.asarray(scores)  # a tensor on the default device: the GPU where there is
 product = a @ a.T
 print(product.shape, product.device)
 
-print(tc.explain("softmax", scores))  # which variant runs, and why the others do not
+print(tc.explain(tc.softmax, scores, arch="sm_90a"))  # which variant an H200 would take, and why; none need be here

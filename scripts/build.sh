@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Configures, builds and installs the library into build/PRESET/install and the Python package into build/PRESET/python.
+# Configures, builds and installs the library into build/PRESET/install and the Python package into build/PRESET/python,
+# where .venv finds it: .venv/bin/python imports it from any folder, .venv/bin/tensorcraft is the command.
 # usage: build.sh [--no-tests] [--no-onednn] [PRESET]    PRESET: debug, release (default), profile, asan, tsan
 # --no-onednn builds into build/PRESET-no-onednn. asan and tsan leave the Python package out.
 set -euo pipefail
@@ -12,7 +13,7 @@ for argument in "$@"; do
     --no-tests) tests=OFF ;;
     --no-onednn) onednn=OFF ;;
     debug | release | profile | asan | tsan) preset=$argument ;;
-    *) sed -n '3,5s/^# //p' scripts/build.sh; exit 2 ;;
+    *) sed -n '3,6s/^# //p' scripts/build.sh; exit 2 ;;
   esac
 done
 build=build/$preset
@@ -22,6 +23,36 @@ mkdir -p "$build"
 
 run() {  # quiet unless it fails
   "$@" >"$log" 2>&1 || { cat "$log" >&2; echo "build: failed: $*" >&2; exit 1; }
+}
+
+# Reads the steps of ninja, "[212/640] ...", and says how far it is: on a terminal at once, else every half minute.
+progress() {
+  local line counts finished total left shown=$SECONDS begin=$SECONDS
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    counts=${BASH_REMATCH[0]} finished=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]} left=
+    if ((finished >= 20)); then left=", about $(((SECONDS - begin) * (total - finished) / finished / 60 + 1)) min left"; fi
+    if [ -t 1 ]; then
+      printf '\r\033[Kbuild: %s%s' "$counts" "$left"
+    elif ((SECONDS - shown >= 30)); then
+      echo "build: $counts$left"
+      shown=$SECONDS
+    fi
+  done
+  if [ -t 1 ]; then printf '\r\033[K'; fi
+}
+build_with_progress() {
+  NINJA_STATUS='[%f/%t] ' cmake --build "$1" 2>&1 | tee "$log" | progress ||
+    { cat "$log" >&2; echo "build: failed: cmake --build $1" >&2; exit 1; }
+}
+
+python=$PWD/.venv/bin/python
+link_into_environment() {  # .venv has the Python package and the command of this build
+  [ -x "$python" ] || return 0
+  local site
+  site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  echo "$PWD/$build/python" >"$site/tensorcraft-build.pth"
+  [ ! -e "$build/install/bin/tensorcraft" ] || ln -sfn "$PWD/$build/install/bin/tensorcraft" .venv/bin/tensorcraft
 }
 
 # A build folder that was moved with its tree cannot be reused.
@@ -34,6 +65,7 @@ sources=(CMakeLists.txt CMakePresets.json bindings cmake python tensorcraft test
 stamp=$build/complete-tests-$tests
 [ -e "$stamp" ] || [ $tests = ON ] || stamp=$build/complete-tests-ON
 if [ -e "$stamp" ] && [ -z "$(find "${sources[@]}" .venv/installed -name __pycache__ -prune -o -newer "$stamp" -print -quit)" ]; then
+  case $preset in asan | tsan) ;; *) link_into_environment ;; esac
   exit 0
 fi
 started=$(mktemp "$build/started.XXXXXX")
@@ -44,7 +76,7 @@ if [ ! -e "$build/build.ninja" ] || ! grep -q "TENSORCRAFT_BUILD_TESTS:BOOL=$tes
   run cmake --preset $preset -B "$build" -DTENSORCRAFT_BUILD_TESTS=$tests -DTENSORCRAFT_WITH_ONEDNN=$onednn
 fi
 echo "build: building $build"
-run cmake --build "$build"
+build_with_progress "$build"
 run cmake --install "$build" --prefix "$build/install"
 
 finish() {
@@ -58,13 +90,13 @@ case $preset in
     exit 0 ;;
 esac
 
-python=$PWD/.venv/bin/python
 if [ ! -e "$build/bindings/build.ninja" ]; then
   run cmake -S bindings/python -B "$build/bindings" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     "-DCMAKE_PREFIX_PATH=$PWD/$build/install;$PWD/.venv" "-DPython_EXECUTABLE=$python" \
     "-Dnanobind_DIR=$("$python" -m nanobind --cmake_dir)"
 fi
-run cmake --build "$build/bindings"
+build_with_progress "$build/bindings"
 run cmake --install "$build/bindings" --prefix "$build/python"
 finish
+link_into_environment
 echo "build: done: $build/install and $build/python"

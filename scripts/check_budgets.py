@@ -41,7 +41,7 @@ MAX_FILES_OF_AN_OPERATOR = 3
 # A rung: its device code, its row in plan.h, its list for the emulator, and <op>.cpp or a launcher.
 MAX_FILES_OF_A_RUNG = 4
 # What the smallest operators may cost, folder and launcher without README.
-LINES_OF_OPERATORS = {"l2_normalize": 400, "masked_mean": 350}
+LINES_OF_OPERATORS = {"l2_normalize": 500, "masked_mean": 350}
 NAMING_PLACES = re.compile(r"(tensorcraft|bindings|python|cli|bench|cmake|scripts)/|(.*/)?CMakeLists\.txt$")
 GENERIC_PLACES = re.compile(r"(tensorcraft|bindings|cli|scripts)/")  # bench/ has peers, python/ the methods of Tensor
 WRITTEN = re.compile(r"scripts/\w+\.py writes this")

@@ -6,11 +6,10 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 usage() { sed -n '3,4s/^# //p' "$0"; }
 for word; do case $word in -h|--help) usage; exit 0 ;; esac; done
-options=() build=release
-if [ "${1:-}" = --no-onednn ]; then options=(--no-onednn) build=release-no-onednn; shift; fi
+options=()
+if [ "${1:-}" = --no-onednn ]; then options=(--no-onednn); shift; fi
 [ $# -ge 1 ] || { usage >&2; exit 2; }
 
 "$root/scripts/setup.sh" "${options[@]}"
 "$root/scripts/build.sh" --no-tests "${options[@]}"
-PYTHONPATH="$root/build/$build/python${PYTHONPATH:+:$PYTHONPATH}" \
-  exec "$root/.venv/bin/python" "$root/examples/sentence_search/search.py" "$@"
+exec "$root/.venv/bin/python" "$root/examples/sentence_search/search.py" "$@"

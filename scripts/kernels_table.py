@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the tables of docs/kernels.md from docs/kernels.json: what the compiler made of every kernel.
+"""Fills the tables of docs/kernels.md and docs/performance/kernels.md from docs/kernels.json: what the compiler made of every kernel.
 
 The compile gate (ctest -R compile) writes what it measured to a file; --accept FILE makes that the baseline on purpose,
 for the architectures it has, and leaves the others as they are.

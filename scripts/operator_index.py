@@ -22,7 +22,8 @@ HEAD = """# Operators
 
 Written by `scripts/operator_index.py` from the registry; `help(tc.NAME)` has every parameter, and
 `print(tc.explain("NAME", ...))` says which variant a call takes and why.
-The CUDA variants also run without a GPU, in host memory: `device="simt"`.
+CUDA variants also run without a GPU, in host memory, with `device="simt"`: all but `fused` and `strided`, which are compiled for one
+expression at a time.
 """
 
 

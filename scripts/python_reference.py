@@ -26,11 +26,14 @@ import pdoc.doc
 import pdoc.render
 
 import tensorcraft as tc
-from tensorcraft import _explain, _registry, _stream
+from tensorcraft import _dtypes, _explain, _namespace, _registry, _stream
 
-MODULES = ["tensorcraft", "tensorcraft.cache", "tensorcraft.errors"]
+MODULES = ["tensorcraft", "tensorcraft.cache", "tensorcraft.errors", "tensorcraft.linalg"]
 REFERENCE = re.compile(r"\btc((?:\.[A-Za-z]\w*)+)")
-RETURNED = (_explain.Verdict, _explain.Kernel, _registry.Variant, _stream.TraceRow)  # not for users to make
+RETURNED = (
+    _explain.Verdict, _explain.Kernel, _registry.Variant, _stream.TraceRow, _dtypes.FloatInfo, _dtypes.IntegerInfo,
+    _namespace.NamespaceInfo,
+)  # not for users to make
 OBVIOUS = re.compile(r"__\w+__|_\w*")
 
 
@@ -50,15 +53,14 @@ def field_comments(cls: type) -> dict[str, str]:
 
 
 def stubs() -> types.SimpleNamespace:
-    """What the stub files declare: signatures of the operators and of the native part."""
+    """What the stub file declares: signatures of the native part."""
     names: dict[str, Any] = {"__package__": "tensorcraft", "__name__": "tensorcraft"}
-    for name in ("_tensorcraft.pyi", "_ops.pyi"):
-        exec((Path(tc.__file__).parent / name).read_text(), names)  # noqa: S102, our own file
+    exec((Path(tc.__file__).parent / "_tensorcraft.pyi").read_text(), names)  # noqa: S102, our own file
     return types.SimpleNamespace(**names)
 
 
 def show_typed(namespace: pdoc.doc.Namespace[Any], declared: Any) -> None:
-    """Makes functions of what is callable in the native part, and gives functions the signatures of the stubs."""
+    """Makes functions of what is callable in the native part, with the signatures of the stub."""
     for name, member in namespace.members.items():
         stub, value = getattr(declared, name, None), getattr(namespace.obj, name, None)
         native = type(value).__name__ in ("nb_func", "nb_method")
@@ -67,7 +69,7 @@ def show_typed(namespace: pdoc.doc.Namespace[Any], declared: Any) -> None:
         if isinstance(member, pdoc.doc.Variable) and native:
             member = pdoc.doc.Function(member.modulename, member.qualname, value, member.taken_from)
             namespace.members[name] = member
-        if inspect.isfunction(stub) and (native or getattr(value, "__module__", "") == "tensorcraft._ops"):
+        if inspect.isfunction(stub) and native:
             assert isinstance(member, pdoc.doc.Function)
             # Annotations are text here, as a stub may name a class before it is there.
             stub.__annotations__ = typing.get_type_hints(stub)
@@ -110,7 +112,7 @@ def walk(doc: pdoc.doc.Doc[Any], module: str) -> Iterator[str]:
     if isinstance(doc, pdoc.doc.Class):
         comments = field_comments(doc.obj)
         for member in doc.own_members:
-            if not member.docstring:
+            if not member.docstring or member.docstring.startswith("Alias for field number"):
                 member.docstring = comments.get(member.name, "")
     name = f"{doc.modulename}.{doc.qualname}".rstrip(".")
     obvious = OBVIOUS.fullmatch(doc.name) or isinstance(getattr(doc, "default_value", None), tc.DType)

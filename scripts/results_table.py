@@ -2,20 +2,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fills the tables of measurements in the documents from benchmarks/results/*.json.
 
-`<!-- results -->` holds every file; `<!-- results: gemm -->` the rows named gemm, and its ladder where a file of
-`tensorcraft bench` has one. In other files rows without a name are evidence that is read in the file itself.
+| region | holds |
+| --- | --- |
+| `results: gemm` | what was measured of gemm, and its ladders |
+| `results: file NAME...` | files of benchmarks/results/, without operators whose README shows them |
+| `results: files` | each file, and whether `tensorcraft report` reads it |
+| `results: summary` | one row an operator: of its roof, of the fastest peer, cases lost, why |
+| `results: ladder gemm` | every rung of a ladder, in turn |
+| `results: lost gemm bfloat16` | a sentence: how many cases a peer is faster in, and how far |
+
+In files that `tensorcraft bench` did not write rows without a name are evidence that is read in the file itself.
 """
 
 import html
 import json
 import math
+import re
 import sys
 
 import regions
 
+RESULTS = regions.ROOT / "benchmarks" / "results"
+REASONS = regions.ROOT / "benchmarks" / "reasons.json"
 NOT_SHOWN = {"p10_ms", "p90_ms", "python", "system", "title", "schema"}  # in the file, for those who doubt
 CASE = ("op", "case", "shape", "dtype", "options", "cache")  # rows that agree in these are of one problem
-PEERS = ["copy", "cublaslt", "cudnn", "cusparse", "torch", "torch.compile", "numpy"]
+PEERS = ["copy", "cublas", "cublaslt", "cudnn", "cusparse", "torch", "torch.compile", "numpy"]
+
+
+APPENDIX_ONLY = {"compile.json"}  # no README shows it
+# Under a profiler a call takes a time of its own: its counters count, `bench` has its time.
+COUNTED, PROFILED = "of DRAM peak %", {"us", "GB/s"}
+
+
+def shown(row):
+    return [name for name in row if name not in NOT_SHOWN and not (COUNTED in row and name in PROFILED)]
 
 
 def cell(value):
@@ -34,7 +54,7 @@ def tables_of(rows, head=in_words):
     """One table for each run of rows that have the same columns."""
     previous = None
     for row in rows:
-        columns = [name for name in row if name not in NOT_SHOWN]
+        columns = shown(row)
         if columns != previous:
             if previous:
                 yield ""
@@ -50,7 +70,34 @@ def plain(text):
 
 
 def us(row):
-    return f"{row['median_us']:.4g}" if row and not row.get("error") else "n/a"
+    if not row or row.get("error"):
+        return "n/a"
+    return f"{row['median_us']:,.0f}" if row["median_us"] >= 1e4 else f"{row['median_us']:.4g}"
+
+
+def product_shape(shapes, options):
+    if [len(shape) for shape in shapes] != [2, 2]:
+        return None
+    (m, k), b = shapes
+    return f"{m}x{b[0] if 'transpose_b=true' in options else b[1]}x{k}"
+
+
+def heads_shape(shapes, _):
+    if len(set(shapes)) != 1 or len(shapes[0]) != 4:
+        return None
+    return " ".join(letter + size for letter, size in zip("bhsd", shapes[0], strict=True))
+
+
+AS_WRITTEN = {"gemm": product_shape, "attention": heads_shape}  # m x n x k, and the sizes by their letters
+
+
+def short_shape(row):
+    shapes = [tuple(shape.split("x")) for shape in row["shape"].split()]
+    return (row["op"] in AS_WRITTEN and AS_WRITTEN[row["op"]](shapes, row.get("options", ""))) or row["shape"]
+
+
+def short_case(row):
+    return " ".join(filter(None, [short_shape(row), row["dtype"], row["options"]]))
 
 
 class Case:
@@ -84,9 +131,13 @@ class Case:
         return {n: plain(self.fact(n)) for n in names}
 
     def fact(self, name):
+        if name == "shape":
+            return short_shape(self.first)
         return self.timing if name == "timing" else self.first.get(name) or ""
 
-    def ratio(self, peer):
+    def ratio(self, peer, device):
+        if peer == "copy" and self.computes(device):
+            return ""  # what a copy takes says nothing of a product
         if peer not in self.ratios:
             return "n/a" if peer in self.peers else ""
         text = f"{self.ratios[peer]:.3f}"
@@ -106,7 +157,7 @@ class Case:
         columns["GB/s"] = self.rate("bytes", 1e-3)
         if any(c.computes(device) for c in cases):
             columns["TFLOPS"] = self.rate("flops", 1e-6)
-        columns |= {"of copy" if p == "copy" else plain(p): self.ratio(p) for p in peers}
+        columns |= {"of copy" if p == "copy" else plain(p): self.ratio(p, device) for p in peers}
         return columns | {"slower than": plain(", ".join(self.slower_than))}
 
 
@@ -127,12 +178,17 @@ def ladder_rows(cases):
         yield c.label(cases) | {n: f"**{t}**" if c.ours and n == c.ours.get("variant", "") else t for n, t in times.items()}
 
 
-def mean_rows(cases, peers):
+def mean(ratios):
+    return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+
+
+def mean_rows(cases, peers, device):
     for op in dict.fromkeys(c.first["op"] for c in cases):
         for peer in peers:
-            ratios = [c.ratios[peer] for c in cases if c.first["op"] == op and peer in c.ratios]
+            of_op = [c for c in cases if c.first["op"] == op and not (peer == "copy" and c.computes(device))]
+            ratios = [c.ratios[peer] for c in of_op if peer in c.ratios]
             if ratios:
-                geomean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+                geomean = mean(ratios)
                 slower = sum(r < 1 for r in ratios) if peer != "copy" else "a bound"
                 yield {"op": op, "peer": plain(peer), "geomean of ratios": f"{geomean:.3f}", "cases": len(ratios),
                        "slower in": slower, "smallest": f"{min(ratios):.3f}"}  # fmt: skip
@@ -145,22 +201,24 @@ HOW_TO_READ = (
 )
 
 
-def bench_section(document, name, file):
+def bench_section(document, name, file, elsewhere=()):
     """Of a file that `tensorcraft bench` wrote: cases with ratios, ladders, means, and what has no figure."""
-    cases = cases_of(document, name)
+    cases = [c for c in cases_of(document, name) if c.first["op"] not in elsewhere]
     if not cases:
         return []
     timing, device = document.get("timing") or {}, document.get("device") or {}
     facts = {**(document.get("machine") or {}), **{k: device[k] for k in ("arch",) if k in device}, **timing}
     machine = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in facts.items() if k not in NOT_SHOWN)
     named = {p for c in cases for p in c.peers}
+    if all(c.computes(device) for c in cases):
+        named.discard("copy")
     peers = [p for p in PEERS if p in named] + sorted(named - set(PEERS))
     about = f"`{file}`: {plain(machine)}" if machine else f"`{file}`"
     lines = [f"**{plain(document['title'])}** ({about})", "", HOW_TO_READ, ""]
     lines += [*tables_of([c.row(cases, peers, device) for c in cases]), ""]
-    if name and any(len(c.ladder) > 1 for c in cases):
+    if any(len(c.ladder) > 1 for c in cases):
         lines += [*tables_of(ladder_rows(cases), plain), ""]
-    means = list(tables_of(mean_rows(cases, peers)))
+    means = list(tables_of(mean_rows(cases, peers, device)))
     lines += [*means, ""] if means else []
     missing = {}
     for c in cases:
@@ -172,11 +230,11 @@ def bench_section(document, name, file):
     return [*lines, ""] if lines[-1] else lines
 
 
-def section(document, name, file):
+def section(document, name, file, elsewhere=()):
     if document.get("schema") == 1:
-        return bench_section(document, name, file)
+        return bench_section(document, name, file, elsewhere)
     named = [r for r in document.get("rows", []) if "name" in r]
-    rows = [r for r in named if not name or r["name"].split(" ")[0] == name]
+    rows = [r for r in named if (r["name"].split(" ")[0] == name if name else r["name"].split(" ")[0] not in elsewhere)]
     if not rows:
         return []
     facts = {**document.get("machine", {}), **{k: v for k, v in document.items() if isinstance(v, (str, int, float))}}
@@ -185,13 +243,174 @@ def section(document, name, file):
     return [title, "", *tables_of(rows), ""]
 
 
-def table(name, folder=regions.ROOT / "benchmarks" / "results"):
+def documents(folder):
+    return {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+
+
+def sections(found, name="", elsewhere=()):
     lines = []
-    for path in sorted(folder.glob("*.json")):
-        found = section(json.loads(path.read_text()), name, path.name)
-        at = found.index(HOW_TO_READ) if HOW_TO_READ in found and HOW_TO_READ in lines else 0
-        lines += found[:at] + found[at + 2 :] if at else found
-    return "\n".join(lines or ["Nothing is measured yet.", ""]) + "\n"
+    for file, document in found.items():
+        if name and file in APPENDIX_ONLY:
+            continue
+        new = section(document, name, file, elsewhere)
+        at = new.index(HOW_TO_READ) if HOW_TO_READ in new and HOW_TO_READ in lines else 0
+        lines += new[:at] + new[at + 2 :] if at else new
+    return lines or ["Nothing is measured yet.", ""]
+
+
+def file_lines(found, names, root):
+    """Files without what READMEs of operators show of them."""
+    readmes = {p: p.read_text() for p in sorted(root.glob("tensorcraft/ops/*/README.md"))}
+    homes = {op: p for p, text in readmes.items() for op in re.findall(r"<!-- results: (\w+) -->", text)}
+    homes = {} if APPENDIX_ONLY >= set(names) else homes
+    files = {name: found[name] for name in names}
+    named = [r.get("op") or r.get("name", "").split(" ")[0] for d in files.values() for r in d.get("rows", [])]
+    there = [op for op in dict.fromkeys(named) if op in homes]
+    lines = sections(files, elsewhere=there) if set(named) - set(there) else []
+    links = ", ".join(f"[{op}](../../{homes[op].relative_to(root).as_posix()}#measured)" for op in sorted(there))
+    return lines + ([f"With their operators: {links}.", ""] if there else [])
+
+
+# ---- the summary ----
+
+def two_digits(ratio):
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.1g}"
+
+
+TOO_FAR = 0.5  # of its roof: what is below needs a reason
+ON_CPU = "cpu "  # before the name of an operator in reasons.json
+
+
+class Standing:
+    """How an operator stands: parts of its roofs, and ratios to the fastest peer of each case."""
+
+    def __init__(self, name, roofs, rivals, cases=()):
+        self.name, self.roofs, self.rivals, self.cases = name, roofs, rivals, cases
+        self.lost = sum(r < 1 for r in rivals)
+
+    def needs_reason(self):
+        return self.lost > 0 or any(r < TOO_FAR for r in self.roofs)
+
+    def row(self, reasons):
+        def spread(ratios):
+            return f"{two_digits(mean(ratios))} ({two_digits(min(ratios))})" if ratios else "not measured"
+
+        slower = f"{self.lost} of {len(self.rivals)}" if self.rivals else ""
+        on_cpu = self.name.startswith(ON_CPU)
+        roof = {} if on_cpu else {"of its roof": spread(self.roofs)}
+        rest = {"of the fastest peer": spread(self.rivals), "slower in": slower, "why": reasons.get(self.name, "")}
+        return {"operator": self.name.removeprefix(ON_CPU)} | roof | rest
+
+
+def standing(name, cases):
+    # What a launch takes hides the roof in calls so small that a graph had to time them.
+    roofs = [c.ours["floor_us"] / c.ours["median_us"] for c in cases if c.ours and c.timing == "events"]
+    rivals = [[r for peer, r in c.ratios.items() if peer != "copy"] for c in cases]
+    return Standing(name, [r for r in roofs if r > 0], [min(r) for r in rivals if r], cases)
+
+
+def standings(found):
+    """Of every file of `tensorcraft bench`."""
+    by_op = {}
+    for document in found.values():
+        if document.get("schema") == 1:
+            for c in cases_of(document, ""):
+                by_op.setdefault(c.first["op"], []).append((c, document.get("device") or {}))
+    for op, cases in by_op.items():
+        if any(c.computes(device) for c, device in cases):
+            for dtype in dict.fromkeys(c.first["dtype"] for c, _ in cases):
+                yield standing(f"{op} {dtype}", [c for c, _ in cases if c.first["dtype"] == dtype])
+        else:
+            yield standing(op, [c for c, _ in cases])
+
+
+def host_standings(found):
+    """Of files whose rows have one peer each, and no GPU."""
+    by_op = {}
+    for document in found.values():
+        for row in document.get("rows", []):
+            if {"name", "peer", "ratio"} <= row.keys() and "gpu" not in document["machine"]:
+                by_op.setdefault(row["name"].split(" ")[0], []).append(row["ratio"])
+    return [Standing(ON_CPU + op, [], ratios) for op, ratios in by_op.items()]
+
+
+def summary_lines(found, reasons):
+    gpus = dict.fromkeys(
+        d["machine"]["gpu"] for d in found.values() if d.get("schema") == 1 and "gpu" in d.get("machine", {})
+    )
+    rows = [s.row(reasons) for s in sorted(standings(found), key=lambda s: not s.needs_reason())]
+    lines = [f"On {', '.join(map(plain, gpus))}:", "", *tables_of(rows, plain), ""] if rows else []
+    hosts = host_standings(found)
+    won = ", ".join(s.name.removeprefix(ON_CPU) for s in hosts if not s.needs_reason())
+    lost = [s.row(reasons) for s in hosts if s.needs_reason()]
+    lines += [f"On a CPU no peer is faster for {won}." if won else "On a CPU:", ""] if hosts else []
+    return lines + ([*tables_of(lost, plain), ""] if lost else [])
+
+
+def ladder_of(found, op):
+    """The rungs of one case from the slowest, each timed alone by Nsight Compute; and the case beside peers, of `bench`."""
+    counted = [r for r in found["nsight.json"]["rows"] if r["name"] == op]
+    case = max(dict.fromkeys(r["case"] for r in counted), key=lambda name: sum(r["case"] == name for r in counted))
+    beside = next(c for d in found.values() if d.get("schema") == 1 for c in cases_of(d, op) if c.first["case"] == case)
+    rungs = {r["kernel"].removeprefix(f"{op}_"): r for r in counted if r["case"] == case}
+    return sorted(rungs.items(), key=lambda rung: -rung[1]["us"]), beside
+
+
+def rate(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def ladder_lines(found, op):
+    rungs, beside = ladder_of(found, op)
+    document = next(d for d in found.values() if beside.first in d["rows"])
+    computes = beside.computes(document["device"])
+    amount, unit = (beside.first["flops"] * 1e-6, "TFLOPS") if computes else (beside.first["bytes"] * 1e-3, "GB/s")
+    slowest = rungs[0][1]["us"]
+    rows, below = [], None
+    for name, row in rungs:
+        gain = {"of the one above": f"{below / row['us']:.2f}" if below else "", "of the first": f"{slowest / row['us']:.3g}"}
+        rows.append({"rung": f"`{name}`", "us": us({"median_us": row["us"]}), unit: rate(amount / row["us"])} | gain)
+        below = row["us"]
+    nsight = found["nsight.json"]
+    note = f"{nsight['machine']['gpu']}, {short_case(beside.first)}: {nsight['method']}. The last columns are times as fast."
+    return [*tables_of(rows, plain), "", plain(note), ""]
+
+
+def lost_lines(found, name):
+    of = next(s for s in standings(found) if s.name == name)
+    at = min((c for c in of.cases if c.slower_than), key=lambda c: min(c.ratios[p] for p in c.slower_than))
+    peers = ", ".join(dict.fromkeys(p for c in of.cases for p in c.slower_than))
+    return [f"In {of.lost} of {len(of.rivals)} cases of {name} {peers} is faster. Ours reaches {two_digits(mean(of.rivals))} of its speed, "
+            f"{two_digits(min(of.rivals))} in the worst case ({short_case(at.first)})"
+            + (f", and {two_digits(mean(of.roofs))} of what the GPU can do in large ones." if of.roofs else "."), ""]  # fmt: skip
+
+
+def files_lines(found):
+    def row(name, document):
+        title = plain(document.get("title") or "every wrapper of a PTX instruction on a GPU, beside the emulator")
+        gpu = (document.get("machine") or {}).get("gpu", document.get("device", ""))
+        reads = "yes" if document.get("schema") == 1 else ""
+        return {"file": f"`{name}`", "what": title, "GPU": plain(gpu), "read by `report`": reads}
+
+    return [*tables_of([row(name, d) for name, d in found.items()], plain), ""]
+
+
+def table(argument, folder=RESULTS, root=regions.ROOT):
+    found = documents(folder)
+    kind, _, rest = argument.partition(" ")
+    if kind == "file":
+        lines = file_lines(found, rest.split(), root)
+    elif kind == "summary":
+        lines = summary_lines(found, json.loads(REASONS.read_text()))
+    elif kind == "files":
+        lines = files_lines(found)
+    elif kind == "ladder":
+        lines = ladder_lines(found, rest)
+    elif kind == "lost":
+        lines = lost_lines(found, rest)
+    else:
+        lines = sections(found, argument)
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ add_test(NAME budgets COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts
 add_test(NAME quotes COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/quote.py --check)
 add_test(NAME links COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_links.py)
 add_test(NAME results COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/results_table.py --check)
+add_test(NAME ladder_picture COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/ladder_picture.py --check)
 add_test(NAME kernels_table COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/kernels_table.py --check)
 add_executable(environment_page docs/environment_page.cpp)
 target_compile_options(environment_page PRIVATE ${TENSORCRAFT_WARNINGS})
@@ -25,7 +26,7 @@ add_test(NAME google_benchmark COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_
                                        -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/google_benchmark_test.cmake)
 add_test(NAME library COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:tensorcraft>
                               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/library_test.cmake)
-set_tests_properties(layers budgets quotes links results kernels_table environment_page
+set_tests_properties(layers budgets quotes links results ladder_picture kernels_table environment_page
                      requirements_page cuda_toolkit googletest cli11 google_benchmark library
                      PROPERTIES LABELS cpu TIMEOUT 300)
 # Users' programs are built without a sanitizer, and its library must be the first of a process.

@@ -7,15 +7,40 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
+#include <utility>
 
 namespace tensorcraft::python {
 namespace {
 
-// "torch.float32" and "numpy.float32" name the same type.
-std::string_view last_word(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+// NumPy's codes in the machine's byte order, and Python's own types by their names.
+std::optional<DType> dtype_of_code(std::string_view code) {
+  static constexpr std::pair<std::string_view, DType> kCodes[] = {
+      {"f4", DType::float32}, {"f2", DType::float16},   {"i1", DType::int8},
+      {"i2", DType::int16},   {"i4", DType::int32},     {"i8", DType::int64},
+      {"u1", DType::uint8},   {"b1", DType::bool_},     {"?", DType::bool_},
+      {"int", DType::int64},  {"float", DType::float32}};
+  if (code.size() > std::string_view("float").size()) return std::nullopt;  // as most names are
+  if (code.starts_with('<') || code.starts_with('=') || code.starts_with('|'))
+    code.remove_prefix(1);
+  for (const auto& [name, dtype] : kCodes)
+    if (code == name) return dtype;
+  return std::nullopt;
+}
+
+std::optional<DType> dtype_of_name(std::string_view name) {
+  if (const auto dtype = dtype_of_code(name)) return dtype;  // "i8" has 8 bytes
+  for (const std::string_view package : {"torch.", "numpy.", "jax.numpy.", "ml_dtypes."})
+    if (name.starts_with(package)) name.remove_prefix(package.size());
+  return parse_dtype(name);
+}
+
+// What names a dtype: the text itself, the name of a type, or how a dtype object prints.
+nb::object dtype_text(nb::handle object) {
+  if (PyUnicode_Check(object.ptr())) return nb::borrow(object);
+  nb::object name = nb::getattr(object, "__name__", nb::none());
+  return PyUnicode_Check(name.ptr()) ? name : as_text(object);
 }
 
 }  // namespace
@@ -58,10 +83,12 @@ int64_t to_int64(nb::handle object, std::string_view name) {
 double to_double(nb::handle object, std::string_view name) {
   const double value = PyFloat_AsDouble(object.ptr());
   if (value == -1 && PyErr_Occurred()) {
-    const bool is_large = PyErr_ExceptionMatches(PyExc_OverflowError);
-    if (!is_large && !PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
-    PyErr_Clear();
-    if (is_large) fail(ErrorKind::value, name, " does not fit float64");
+    const nb::python_error error;  // takes Python's over
+    if (error.matches(PyExc_OverflowError)) fail(ErrorKind::value, name, " does not fit float64");
+    // An array of several numbers says so by a ValueError.
+    const bool is_array = nb::hasattr(object, "shape");
+    if (!error.matches(PyExc_TypeError) && !(is_array && error.matches(PyExc_ValueError)))
+      throw error;
     fail(ErrorKind::type, name, " must be a number, got ", class_name(object));
   }
   return value;
@@ -89,17 +116,54 @@ int to_axis(int64_t axis) {
   return int(std::clamp(axis, low, high));
 }
 
-DType to_dtype(nb::handle object) {
+std::optional<DType> find_dtype(nb::handle object) {
   DType direct;
   if (nb::try_cast(object, direct, false)) return direct;
-  const nb::object named = nb::isinstance<nb::str>(object)
-                               ? nb::borrow(object)
-                               : nb::getattr(object, "__name__", as_text(object));
-  const std::string_view name = last_word(to_text(named, "dtype"));
-  if (const auto d = parse_dtype(name)) return *d;
-  fail(ErrorKind::type, "dtype ", name,
+  try {
+    const nb::object text = dtype_text(object);
+    return dtype_of_name(to_text(text, "dtype"));
+  } catch (const std::exception&) {  // an object that cannot be printed names no dtype
+    return std::nullopt;
+  }
+}
+
+DType to_dtype(nb::handle object) {
+  if (object.is_none()) fail(ErrorKind::type, "dtype must not be None; name one, such as float32");
+  if (const auto dtype = find_dtype(object)) return *dtype;
+  const nb::object text = dtype_text(object);
+  const std::string_view given = to_text(text, "dtype");
+  const bool is_short = given.size() <= 40 && given.find('\n') == given.npos;
+  fail(ErrorKind::type, "dtype ", is_short ? given : class_name(object),
        " is not supported; there are float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, int8, "
        "int16, int32, int64, uint8 and bool");
+}
+
+std::string to_path(nb::handle object) {
+  PyObject* bytes = nullptr;
+  const nb::object path = nb::steal(PyOS_FSPath(object.ptr()));
+  if (!path.is_valid()) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+    fail(ErrorKind::type, "path must be text, bytes or have __fspath__, got ", class_name(object));
+  }
+  if (!PyBytes_Check(path.ptr())) {
+    bytes = PyUnicode_EncodeFSDefault(path.ptr());
+    if (!bytes) {
+      PyErr_Clear();
+      fail(ErrorKind::value, "path cannot be written in the encoding of file names");
+    }
+  }
+  const nb::object encoded = bytes ? nb::steal(bytes) : path;
+  std::string name(PyBytes_AS_STRING(encoded.ptr()), size_t(PyBytes_GET_SIZE(encoded.ptr())));
+  if (name.find('\0') != name.npos)
+    fail(ErrorKind::value, "the path has a NUL character; leave it out");
+  return name;
+}
+
+std::pair<int64_t, int64_t> to_pair(nb::handle object, std::string_view name) {
+  if (!is_list(object) || nb::len(object) != 2)
+    fail(ErrorKind::type, name, " must be a pair of integers, got ", class_name(object));
+  return {to_int64(object[0], name), to_int64(object[1], name)};
 }
 
 Device to_device(nb::handle object) { return parse_device(to_text(object, "device")); }
@@ -126,8 +190,9 @@ StreamRef to_stream(nb::handle object, int device) {
 }
 
 Dims to_dims(nb::handle shape, std::string_view name) {
-  if (PyIndex_Check(shape.ptr())) return Dims{to_int64(shape, name)};
-  if (!PySequence_Check(shape.ptr()) || nb::isinstance<nb::str>(shape))
+  if (const nb::object one = as_index(shape); one.is_valid()) return Dims{to_int64(one, name)};
+  const bool is_text = PyUnicode_Check(shape.ptr()) || PyBytes_Check(shape.ptr());
+  if (!PySequence_Check(shape.ptr()) || PyType_Check(shape.ptr()) || is_text)
     fail(ErrorKind::type, name, " must be an integer or a sequence of integers, got ",
          class_name(shape));
   Dims dims;
@@ -147,6 +212,12 @@ op::Value to_integer_lists(nb::handle object, std::string_view name) {
     all.push_back(to_dims(item, name));
   }
   return all;
+}
+
+void refuse_others(nb::module_& module, const char* name, const char* takes) {
+  module.def(name, [=](const nb::args&, const nb::kwargs&) -> nb::object {
+    fail(ErrorKind::type, name, ": ", takes);
+  });
 }
 
 nb::tuple to_tuple(const Dims& dims) {

@@ -3,13 +3,16 @@
 #include "tensorcraft/core/device.hpp"
 #include "tensorcraft/core/dims.hpp"
 #include "tensorcraft/core/dtype.hpp"
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/stream.hpp"
 #include "tensorcraft/op/value.hpp"
 
 #include <nanobind/nanobind.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 // Python objects to the library's plain types and back. Each fails with kind type for an object of
 // another type and kind value for a value that is not accepted, in words of Python.
@@ -41,8 +44,15 @@ int64_t to_int64(nb::handle object, std::string_view name);
 double to_double(nb::handle object, std::string_view name);
 // Text without NUL, valid as long as the object.
 std::string_view to_text(nb::handle object, std::string_view name);
-// tc.float32, "float32", numpy.float32, numpy.dtype("float32"), torch.float32, ...
+// tc.float32, "float32", "f4", numpy.float32, numpy.dtype("float32"), torch.float32, ml_dtypes'
+// types, float (float32), int (int64), bool. nullopt for anything else; never fails.
+std::optional<DType> find_dtype(nb::handle object);
+// The same, of kind type if it is not found.
 DType to_dtype(nb::handle object);
+// The name of a file: text, bytes or an object with __fspath__.
+std::string to_path(nb::handle object);
+// A pair of integers, as DLPack gives versions and devices.
+std::pair<int64_t, int64_t> to_pair(nb::handle object, std::string_view name);
 Device to_device(nb::handle object);
 // tc.Stream, an integer handle, or an object with __cuda_stream__.
 StreamRef to_stream(nb::handle object, int device);
@@ -53,5 +63,15 @@ Dims to_dims(nb::handle shape, std::string_view name = "shape");
 // A list or tuple of integers, or of such lists.
 op::Value to_integer_lists(nb::handle object, std::string_view name);
 nb::tuple to_tuple(const Dims& dims);
+
+// Adds what a call is told whose arguments fit none of a function's forms, which nanobind would
+// answer with the names of C++ types. Call it after the last form.
+void refuse_others(nb::module_& module, const char* name, const char* takes);
+template <class Class>
+void refuse_others(Class& c, const char* name, const char* takes) {
+  c.def(name, [=](nb::handle, const nb::args&, const nb::kwargs&) -> nb::object {
+    fail(ErrorKind::type, name, ": ", takes);
+  });
+}
 
 }  // namespace tensorcraft::python

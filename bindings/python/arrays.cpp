@@ -4,6 +4,7 @@
 #include "arguments.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/ops/all.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -13,6 +14,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tensorcraft::python {
 namespace {
@@ -45,12 +47,29 @@ const Numpy& numpy() {
   return kept(one, [] { return Numpy(); });
 }
 
+// Has NumPy this dtype, without the package ml_dtypes?
+bool is_in_numpy(DType dtype) { return numpy().dtypes[size_t(dtype)].is_valid(); }
+
 nb::handle numpy_dtype(DType dtype) {
   const nb::object& found = numpy().dtypes[size_t(dtype)];
   if (!found.is_valid())
     fail(ErrorKind::type, "NumPy has no ", dtype,
-         "; keep it in a tc.Tensor (tc.asarray), or convert to float32 first");
+         "; keep it in a tc.Tensor (tc.asarray), or convert to float32 first; with the package "
+         "ml_dtypes NumPy has it");
   return found;
+}
+
+// The integers in which the bits of a dtype that NumPy lacks are handed over.
+DType bits_of(DType dtype) { return dtype_bytes(dtype) == 2 ? DType::int16 : DType::uint8; }
+
+// The type of the package ml_dtypes; null if it is not installed.
+nb::object ml_dtype(DType dtype) {
+  try {
+    return nb::module_::import_("ml_dtypes").attr(std::string(to_string(dtype)).c_str());
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_ImportError) && !e.matches(PyExc_AttributeError)) throw;
+    return {};
+  }
 }
 
 // The dtype of a buffer-protocol format; nullopt for float64, foreign byte order and all else.
@@ -81,15 +100,26 @@ std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes) {
   }
 }
 
+// How to convert to what an argument takes, as far as that is known.
+std::string advice(std::string_view op, std::string_view name) {
+  std::vector<DType> takes;
+  for (const op::Operator* o : operators())
+    if (o->description().name == op) takes = op::argument_dtypes(o->description(), name);
+  const bool takes_floats = takes.empty() || std::ranges::count(takes, DType::float32) > 0;
+  const DType target = takes_floats ? DType::float32 : takes[0];
+  const std::string other = takes_floats || takes.size() < 2 ? "" : join(" or ", takes[1]);
+  return join("convert it with .astype() to what ", op, " takes, such as ", target, other,
+              "; tc.asarray(", name, ", dtype=tc.", target, ") does too");
+}
+
 [[noreturn]] void refuse_dtype(nb::handle object, std::string_view op, std::string_view name) {
   const nb::object text = as_text(object.attr("dtype"));
   const std::string_view dtype = to_text(text, "dtype");
   const std::string fix =
       dtype == "float64"
-          ? join("convert it with .astype() to what ", op, " takes, such as float32; tc.asarray(",
-                 name, ", dtype=tc.float32) does too")
+          ? advice(op, name)
           : "the dtypes are float32, float16, int8, int16, int32, int64, uint8 and bool in the "
-            "machine's byte order, and bfloat16 and float8 in a tc.Tensor";
+            "machine's byte order, and bfloat16 and float8 in a tc.Tensor or of ml_dtypes";
   fail(ErrorKind::type, op, ": ", name, ": dtype ", dtype, " is not supported; ", fix);
 }
 
@@ -98,6 +128,20 @@ struct Buffer {
   Py_buffer raw{};
   ~Buffer() { PyBuffer_Release(&raw); }
 };
+
+ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name);
+
+// An array of ml_dtypes, whose dtype has no buffer format: its bits, under their true dtype.
+ArrayArgument from_ml_dtypes(nb::handle object, std::string_view op, std::string_view name) {
+  const auto dtype = find_dtype(object.attr("dtype"));
+  if (!dtype || is_in_numpy(*dtype)) refuse_dtype(object, op, name);
+  const nb::object bits = object.attr("view")(numpy_dtype(bits_of(*dtype)));
+  const TensorView view = from_numpy(bits, op, name).view;
+  const auto access = view.read_only() ? Access::read_only : Access::read_write;
+  return {{view.data(), *dtype, view.shape(), view.strides(), Device::cpu(), access},
+          Framework::numpy,
+          object};
+}
 
 ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name) {
   // A mask would be dropped in silence.
@@ -108,10 +152,10 @@ ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_vie
   Py_buffer& b = buffer.raw;
   if (PyObject_GetBuffer(object.ptr(), &b, PyBUF_RECORDS_RO) != 0) {
     PyErr_Clear();
-    refuse_dtype(object, op, name);
+    return from_ml_dtypes(object, op, name);
   }
   const auto dtype = buffer_dtype(b.format, b.itemsize);
-  if (!dtype) refuse_dtype(object, op, name);
+  if (!dtype) return from_ml_dtypes(object, op, name);
   Dims shape, strides;
   bool whole = reinterpret_cast<uintptr_t>(b.buf) % size_t(b.itemsize) == 0;
   for (int i = 0; i < b.ndim; ++i) {
@@ -179,17 +223,19 @@ ArrayArgument from_number(nb::handle object) {
 }
 
 // A list, or a NumPy scalar. Lists of floats become float32, since float64 was not asked for.
-ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_view name) {
+ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_view name,
+                            DType whole) {
   nb::object array;
   try {
     array = numpy().asarray(object);
+    const bool is_list = !Numpy::is(object, numpy().generic);
+    const auto code = is_list ? nb::cast<std::string>(array.attr("dtype").attr("char")) : "";
+    if (code == "d") array = array.attr("astype")(numpy().float32);
+    if (code == "l" && whole != DType::int64) array = numpy().asarray(object, numpy_dtype(whole));
   } catch (nb::python_error& e) {
-    if (!e.matches(PyExc_ValueError)) throw;
+    if (!e.matches(PyExc_ValueError) && !e.matches(PyExc_OverflowError)) throw;
     fail(ErrorKind::value, op, ": ", name, ": ", to_text(as_text(e.value()), "error"));
   }
-  const bool is_list = !Numpy::is(object, numpy().generic);
-  if (is_list && nb::cast<std::string>(array.attr("dtype").attr("char")) == "d")
-    array = array.attr("astype")(numpy().float32);
   ArrayArgument a = from_numpy(array, op, name);
   a.memory = std::make_shared<Memory>(share(array), Device::cpu(), StreamRef());
   a.object = nb::handle();
@@ -197,14 +243,14 @@ ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_
 }
 
 ArrayArgument convert(nb::handle object, std::string_view op, std::string_view name,
-                      nb::handle stream) {
+                      nb::handle stream, DType whole) {
   if (PyTensor* t = nullptr; nb::try_cast(object, t, false) && t)
     return {t->view, Framework::tensorcraft, object, t->memory};
   if (Numpy::is(object, numpy().ndarray)) return from_numpy(object, op, name);
   if (is_number(object)) return from_number(object);
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) ||
       Numpy::is(object, numpy().generic))
-    return from_sequence(object, op, name);
+    return from_sequence(object, op, name, whole);
   if (nb::isinstance<PyTensor>(object))
     fail(ErrorKind::type, op, ": ", name, ": the tc.Tensor was not initialised; use tc.asarray");
   if (const ExchangeApi* api = exchange_api(Py_TYPE(object.ptr())))
@@ -220,9 +266,9 @@ ArrayArgument convert(nb::handle object, std::string_view op, std::string_view n
 }  // namespace
 
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
-                       nb::handle stream) {
+                       nb::handle stream, DType whole) {
   try {
-    return convert(object, op, name, stream);
+    return convert(object, op, name, stream, whole);
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(op)) throw;
     fail(e.kind(), op, ": ", name, ": ", e.what());
@@ -266,7 +312,14 @@ PyTensor to_tensor(nb::handle object) {
 }
 
 nb::object to_numpy(const PyTensor& t) {
-  numpy_dtype(t.view.dtype());
+  if (const DType dtype = t.view.dtype(); !is_in_numpy(dtype)) {
+    const nb::object type = ml_dtype(dtype);
+    if (!type.is_valid()) numpy_dtype(dtype);  // says what to do
+    const auto access = t.view.read_only() ? Access::read_only : Access::read_write;
+    const TensorView bits(t.view.data(), bits_of(dtype), t.view.shape(), t.view.strides(),
+                          t.view.device(), access);
+    return to_numpy({bits, t.memory}).attr("view")(type);
+  }
   const nb::object owner = nb::cast(t);
   size_t shape[kMaxRank];
   std::ranges::copy(t.view.shape(), shape);
@@ -280,7 +333,12 @@ nb::object to_numpy(const PyTensor& t) {
   return t.view.read_only() ? make(nb::ro()) : make();
 }
 
-NumpyArray empty_numpy(DType dtype, const Dims& shape) {
+NumpyArray empty_on_host(DType dtype, const Dims& shape) {
+  if (!is_in_numpy(dtype)) {
+    PyTensor t = own(Tensor(dtype, shape, Device::cpu()), {});
+    const TensorView view = t.view;
+    return {view, nb::cast(std::move(t))};
+  }
   nb::object array;
   try {
     array = numpy().empty(to_tuple(shape), numpy_dtype(dtype));

@@ -16,6 +16,7 @@ struct ArrayArgument {
   nb::handle object;
   std::shared_ptr<Memory> memory = nullptr;  // null: `object` itself keeps the memory
   const ExchangeApi* api = nullptr;          // of framework exchange
+  bool keeps_dtype = false;                  // a number that stays what it is beside any array
 
   bool is_number() const { return framework == Framework::number; }
   bool is_host_array() const { return framework == Framework::numpy || is_number(); }
@@ -29,9 +30,10 @@ inline TensorView on_device(const TensorView& t, Device device) {
 
 // tc.Tensor, NumPy array or scalar, anything with the exchange API or __dlpack__, nested list, or
 // number. `stream` is what the caller gave (None: the current one). Fails with kind type otherwise,
-// and for float64 arrays, with the fix.
+// and for float64 arrays, with the fix. Lists of integers become `whole`: what an argument
+// takes of int64, int32 and float32.
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
-                       nb::handle stream);
+                       nb::handle stream, DType whole = DType::int64);
 // numpy.True_ or numpy.False_.
 bool is_numpy_bool(nb::handle object);
 // A number as a host tensor of a dtype; kind value if it does not fit.
@@ -39,14 +41,15 @@ PyTensor to_scalar(nb::handle number, DType dtype);
 // The memory of an array as a tc.Tensor that keeps it alive.
 PyTensor to_tensor(nb::handle object);
 
-// A host tensor as a NumPy array that shares the memory; kind type for dtypes NumPy lacks.
+// A host tensor as a NumPy array that shares the memory. The dtypes that NumPy lacks are those of
+// ml_dtypes, kind type if that is not installed.
 nb::object to_numpy(const PyTensor& tensor);
-// An uninitialised NumPy array, and its memory.
+// An uninitialised NumPy array, or a tensor of ours if NumPy lacks the dtype; and its memory.
 struct NumpyArray {
   TensorView view;
   nb::object object;
 };
-NumpyArray empty_numpy(DType dtype, const Dims& shape);
+NumpyArray empty_on_host(DType dtype, const Dims& shape);
 // With one element along each axis that repeats it, as a broadcast does; `view` is of the array.
 nb::object without_repeats(nb::handle array, const TensorView& view);
 // The same values in row-major order.

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache.hpp"
 
+#include "arguments.hpp"
+#include "gil.hpp"
 #include "tensorcraft/jit/kernel_cache.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <string>
+#include <string_view>
 
 namespace tensorcraft::python {
 
@@ -40,7 +45,7 @@ nb::dict stat() {
 nb::list list() {
   std::vector<jit::CacheItem> items;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     items = jit::cache_list();
   }
   nb::list all;
@@ -51,22 +56,25 @@ nb::list list() {
 nb::tuple verify() {
   jit::CacheCheck check;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     check = jit::cache_verify();
   }
   return nb::make_tuple(check.good, check.removed);
 }
 
-size_t export_bundle(const std::string& path, const std::string& arch) {
-  const nb::gil_scoped_release release;
+size_t export_bundle(nb::handle file, nb::handle wanted) {
+  const std::string path = to_path(file);
+  const std::string arch(wanted.is_none() ? std::string_view() : to_text(wanted, "arch"));
+  const WithoutGil released;
   return jit::export_bundle(
       path, [&](const jit::CacheItem& item) { return arch.empty() || item.arch == arch; });
 }
 
-nb::tuple import_bundle(const std::string& path) {
+nb::tuple import_bundle(nb::handle file) {
+  const std::string path = to_path(file);
   jit::BundleImport result;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     result = jit::import_bundle(path);
   }
   return nb::make_tuple(result.imported, result.already_there);
@@ -79,8 +87,9 @@ void register_cache(nb::module_& m) {
   m.def("cache_list", &list, "What tc.cache.list calls.");
   m.def("cache_verify", &verify, "What tc.cache.verify calls.");
   m.def("cache_clear", &jit::cache_clear, "What tc.cache.clear calls.");
-  m.def("cache_export", &export_bundle, "path"_a, "arch"_a, "What tc.cache.export calls.");
-  m.def("cache_import", &import_bundle, "path"_a, "What tc.cache.import_ calls.");
+  m.def("cache_export", &export_bundle, "path"_a.none(), "arch"_a.none(),
+        "What tc.cache.export calls.");
+  m.def("cache_import", &import_bundle, "path"_a.none(), "What tc.cache.import_ calls.");
 }
 
 }  // namespace tensorcraft::python

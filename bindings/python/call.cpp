@@ -3,12 +3,14 @@
 
 #include "arguments.hpp"
 #include "arrays.hpp"
+#include "gil.hpp"
 #include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/permute/permute.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -36,7 +38,7 @@ class Call {
     arrays_.reserve(inputs.size() + options.size());
     options_.resize(options.size());
     for (size_t i = 0; i < inputs.size(); ++i)
-      arrays_.push_back(to_array(inputs[i], name(), description_.inputs[i].name, stream));
+      add_array(inputs[i], description_.inputs[i], description_.inputs[i].name);
     for (size_t i = 0; i < options.size(); ++i)
       if (is_named_values(i)) set_named_values(i, options[i]);
     const size_t num_inputs = arrays_.size();
@@ -54,6 +56,19 @@ class Call {
         if (a.is_host_array()) a.view = on_device(a.view, device_);
     for (size_t i = 0; i < num_inputs; ++i) inputs_.push_back(arrays_[i].view);
     for (const auto& [option, array] : tensor_options_) options_[option] = arrays_[array].view;
+  }
+
+  // In place, an operand that lies across the output is read as it was before: copied first, as
+  // NumPy does.
+  void keep_operands(const TensorView& out) {
+    const auto is_out = [&](const TensorView& t) {
+      return t.data() == out.data() && t.dtype() == out.dtype() && t.shape() == out.shape() &&
+             t.strides() == out.strides();
+    };
+    if (std::ranges::none_of(inputs_, is_out)) return;
+    for (TensorView& in : inputs_)
+      if (!is_out(in) && may_overlap(in, out))
+        in = copies_.emplace_back(tensorcraft::copy(in, {.stream = stream_}));
   }
 
   std::string_view name() const { return description_.name; }
@@ -80,6 +95,30 @@ class Call {
   }
 
  private:
+  void add_array(nb::handle object, const op::Parameter& p, std::string_view called) {
+    const bool is_plain = is_list(object) || PyLong_Check(object.ptr());
+    const DType whole = is_plain ? whole_dtype(p) : DType::int64;
+    arrays_.push_back(to_array(object, name(), called, given_stream_, whole));
+    ArrayArgument& a = arrays_.back();
+    if (!a.is_number() || PyFloat_Check(object.ptr())) return;
+    a.keeps_dtype = says(p, "int32") || p.doc.starts_with("bool");
+    if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
+  }
+
+  // What integers of Python become in an argument: what it takes is known by its documentation.
+  DType whole_dtype(const op::Parameter& p) const {
+    const auto has = [&](DType d) {
+      return std::ranges::find(description_.dtypes, d) != description_.dtypes.end();
+    };
+    if (says(p, "int64")) return DType::int64;
+    if (says(p, "int32")) return DType::int32;
+    const bool takes_floats = says(p, "float") || (has(DType::float32) && !has(DType::int64));
+    return takes_floats ? DType::float32 : DType::int64;
+  }
+  static bool says(const op::Parameter& p, std::string_view words) {
+    return p.doc.find(words) != p.doc.npos;
+  }
+
   bool is_named_values(size_t i) const {
     return description_.options[i].kind == op::ParameterKind::named_values;
   }
@@ -95,11 +134,14 @@ class Call {
       else if (PyFloat_Check(value.ptr()))
         named.number = PyFloat_AS_DOUBLE(value.ptr());
       else
-        arrays_.push_back(to_array(value, name(), named.name, given_stream_));
+        add_array(value, description_.inputs[0], named.name);
     }
     if (arrays_.empty() || arrays_.size() > description_.inputs.size())
       fail(ErrorKind::value, name(), ": takes 1 to ", description_.inputs.size(),
-           " arrays as keyword arguments, got ", arrays_.size());
+           " arrays as keyword arguments, got ", arrays_.size(),
+           arrays_.empty() ? "; device, out, out_dtype, stream and variant are keywords of every "
+                             "operator, so no array can have their names"
+                           : "");
     options_[i] = op::NamedValues(named_values_);
   }
 
@@ -128,9 +170,11 @@ class Call {
   }
 
   void convert_option(size_t i, const op::Parameter& p, nb::handle value) {
+    nb::object list;
+    if (takes_lists(p)) value = list = list_of(value);
     if (p.kind == op::ParameterKind::tensor) {
       tensor_options_.emplace_back(i, arrays_.size());
-      arrays_.push_back(to_array(value, name(), p.name, given_stream_));
+      add_array(value, p, p.name);
     } else if (p.kind == op::ParameterKind::dtype) {
       options_[i] = to_dtype(value);
     } else if (p.kind == op::ParameterKind::integers && is_list(value)) {
@@ -149,12 +193,32 @@ class Call {
       options_[i] = PyObject_IsTrue(value.ptr()) == 1;
     } else if (const nb::object index = as_index(value); index.is_valid()) {
       options_[i] = to_int64(index, p.name);
+    } else if (PyTensor* t = nullptr; nb::try_cast(value, t, false) && t && t->view.size() != 1) {
+      fail(ErrorKind::type, name(), ": ", p.name, " must be a number, got a tensor of shape ",
+           t->view.shape(), "; tc.elementwise computes with arrays, as in \"clip(x, low, high)\"");
     } else if (PyNumber_Check(value.ptr())) {
       options_[i] = to_double(value, p.name);
     } else {
       fail(ErrorKind::type, name(), ": ", p.name, " must be a number, text, dtype or None, got ",
            class_name(value));
     }
+  }
+
+  // The nested list of an array that is no larger than any list an operator takes; anything else as
+  // it is.
+  static nb::object list_of(nb::handle value) {
+    constexpr int64_t kMost = 64;
+    if (is_list(value) || PyType_Check(value.ptr()) || !nb::hasattr(value, "tolist"))
+      return nb::borrow(value);
+    int64_t size = 1;
+    for (const int64_t n : to_dims(nb::getattr(value, "shape", nb::tuple()), "shape"))
+      if (__builtin_mul_overflow(size, n, &size)) size = kMost + 1;
+    if (size > kMost) return nb::borrow(value);
+    nb::object list = value.attr("tolist")();
+    return is_list(list) ? list : nb::borrow(value);
+  }
+  static bool takes_lists(const op::Parameter& p) {
+    return p.kind == op::ParameterKind::integers || p.kind == op::ParameterKind::integer_lists;
   }
 
   void pick_device(nb::handle given) {
@@ -193,11 +257,14 @@ class Call {
     const ArrayArgument* beside = nullptr;
     for (const ArrayArgument& b : arrays_)
       if (!b.is_number() && (!beside || beside->view.dtype() == DType::bool_)) beside = &b;
-    if (beside) {
+    if (beside && !a.keeps_dtype) {
       const DType theirs = beside->view.dtype();
       const bool fits = is_floating(theirs) || dtype == DType::bool_ ||
                         (dtype == DType::int64 && theirs != DType::bool_);
-      if (fits) dtype = theirs;
+      // The condition of where is bool, whatever is beside it.
+      const auto& taken = description_.dtypes;
+      const bool stays = &a == arrays_.data() && taken.size() == 1 && taken[0] == dtype;
+      if (fits && !stays) dtype = theirs;
     }
     PyTensor t = to_scalar(a.object, dtype);
     a.view = t.view;
@@ -210,7 +277,7 @@ class Call {
     Tensor copy(host.dtype(), host.shape(), device_, stream_);
     const TensorView view = copy.view();
     if (host.size()) {
-      const nb::gil_scoped_release release;
+      const WithoutGil released;
       if (stream_.is_capturing())
         fill_in_graph(view.data(), host);
       else  // pageable memory: the driver has read it when the call returns
@@ -250,6 +317,7 @@ class Call {
   nb::handle given_stream_;
   std::vector<ArrayArgument> arrays_;
   std::vector<TensorView> inputs_;
+  std::vector<Tensor> copies_;
   std::vector<op::Value> options_;
   std::vector<op::NamedValue> named_values_;
   std::vector<std::pair<size_t, size_t>> tensor_options_;  // option, array
@@ -269,7 +337,7 @@ struct Output {
 Output new_output(const Call& call, const op::OutputSpec& spec) {
   const ArrayArgument& like = call.leader();
   if (like.is_host_array()) {
-    NumpyArray array = empty_numpy(spec.dtype, spec.shape);
+    NumpyArray array = empty_on_host(spec.dtype, spec.shape);
     if (!call.device().is_cuda())
       return {on_device(array.view, call.device()), std::move(array.object), nullptr};
     PyTensor t = own(Tensor(spec.dtype, spec.shape, call.device(), call.stream()), call.stream());
@@ -310,14 +378,22 @@ nb::object finish(const Call& call, Output& output) {
   if (output.object.is_valid()) return std::move(output.object);
   nb::object tensor = nb::cast(PyTensor{output.view, std::move(output.memory)});
   if (call.leader().framework == Framework::tensorcraft) return tensor;
-  return frameworks("from_dlpack")(call.leader().object.type(), tensor);
+  return call_python(
+      [&] { return frameworks("from_dlpack")(call.leader().object.type(), tensor); });
 }
 
 nb::object named_tuple(std::string_view op, const std::vector<op::OutputSpec>& specs,
                        nb::list values) {
-  nb::list names;
-  for (const op::OutputSpec& s : specs) names.append(std::string(s.name));
-  return frameworks("named_tuple")(std::string(op), nb::tuple(names), values);
+  static const nb::module_* module = nullptr;
+  const nb::dict results =
+      kept(module, [] { return nb::module_::import_("tensorcraft._ops"); }).attr("RESULTS");
+  nb::list key;
+  key.append(std::string(op));
+  for (const op::OutputSpec& s : specs) key.append(std::string(s.name));
+  const nb::object found = results.attr("get")(nb::tuple(key));
+  if (found.is_none())
+    fail(ErrorKind::internal, op, ": its outputs do not say when a call returns them");
+  return found(*values);
 }
 
 const op::Operator& operator_at(size_t index) {
@@ -360,6 +436,8 @@ nb::dict to_dict(const op::Explanation& e) {
     row["accepted"] = c.accepted;
     row["reason"] = c.reason;
     row["config"] = c.plan ? op::config_text(c.plan->steps()[0]) : std::string();
+    row["file"] = op::file_of(c);
+    row["estimate_us"] = c.estimate_us;
     rows.append(row);
   }
   nb::dict result;
@@ -386,7 +464,7 @@ std::string_view variant_text(nb::handle variant) {
 nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle out,
                 nb::handle stream, nb::handle variant, nb::handle device) {
   const op::Operator& op = operator_at(index);
-  const Call call(op, inputs, options, stream, device);
+  Call call(op, inputs, options, stream, device);
   const op::Arguments arguments = call.arguments(variant_text(variant));
   std::vector<Output> outputs;
   if (!out.is_none()) outputs.push_back(given_output(call, out));
@@ -399,7 +477,8 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   views.reserve(outputs.size());
   for (const Output& o : outputs) views.push_back(o.view);
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
+    if (!out.is_none()) call.keep_operands(views[0]);
     op.run(views, arguments);
     for (const Output& o : outputs)
       if (o.host) copy_bytes(*o.host, o.view, call.stream());
@@ -409,7 +488,13 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   if (outputs.size() == 1) return finish(call, outputs[0]);
   nb::list values;
   for (Output& o : outputs) values.append(finish(call, o));
-  return named_tuple(call.name(), specs, values);
+  return call_python([&] { return named_tuple(call.name(), specs, values); });
+}
+
+size_t operator_index(nb::handle name) {
+  const op::Operator* const found = &find_operator(to_text(name, "operator"));
+  const op::OperatorList& all = operators();
+  return size_t(std::ranges::find(all, found) - all.begin());
 }
 
 nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant,
@@ -430,7 +515,7 @@ nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle v
     outputs.emplace_back(nullptr, spec.dtype, spec.shape, target.device);
   op::Explanation e = op.explain(outputs, arguments, target);
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     op::add_kernel_reports(e, target);
   }
   return to_dict(e);

@@ -1,56 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes _ops.py and _ops.pyi into the folder given: one Python function an operator, with its real
-// signature and docstring, from the registry.
+// signature, its types and a docstring, from the registry and the examples of the file given.
 #include "tensorcraft/ops/all.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
 #include <string>
 
 namespace {
 
 using tensorcraft::op::Description;
+using tensorcraft::op::OutputInfo;
 using tensorcraft::op::Parameter;
 using tensorcraft::op::ParameterKind;
 
+constexpr size_t kColumns = 100;  // of a docstring
+
+// Parameters whose type or default is another than the registry's, by name: ": Literal[True]".
+using Overrides = std::map<std::string_view, std::string>;
+
+// "a", "b"
+std::string quoted(const std::vector<std::string_view>& names) {
+  std::string s;
+  for (const auto name : names) s.append(s.empty() ? "\"" : ", \"").append(name).append("\"");
+  return s;
+}
+
+std::string literal(const std::vector<std::string_view>& names) {
+  return "Literal[" + quoted(names) + "]";
+}
+
+std::vector<std::string_view> choices_of(const Parameter& p) {
+  std::vector<std::string_view> names;
+  for (const auto name : p.choices)
+    if (name != "none" || !p.optional) names.push_back(name);  // else None says it
+  return names;
+}
+
+std::vector<std::string_view> variants_of(const Description& d) {
+  std::vector<std::string_view> names;
+  const auto add = [&](std::string_view name) {
+    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  for (const auto& v : d.variants) add(v.name);
+  for (const auto& v : d.variants) add(v.alias);
+  return names;
+}
+
 std::string python_type(const Parameter& p) {
-  std::string type;
-  switch (p.kind) {
-    case ParameterKind::tensor:
-      type = "ArrayLike";
-      break;
-    case ParameterKind::boolean:
-      type = "bool";
-      break;
-    case ParameterKind::integer:
-      type = "int";
-      break;
-    case ParameterKind::integers:
-      type = "int | Sequence[int]";
-      break;
-    case ParameterKind::integer_lists:
-      type = "int | Sequence[int] | Sequence[Sequence[int]]";
-      break;
-    case ParameterKind::named_values:
-      type = "ArrayLike";
-      break;
-    case ParameterKind::number:
-      type = "float";
-      break;
-    case ParameterKind::dtype:
-      type = "DTypeLike";
-      break;
-    case ParameterKind::text:
-      type = "str";
-      break;
-    case ParameterKind::choice:
-      for (const auto name : p.choices)
-        if (name != "none" || !p.optional)  // else None says it
-          type += (type.empty() ? "Literal[\"" : ", \"") + std::string(name) + "\"";
-      type += "]";
-      break;
-  }
+  constexpr const char* kIntegers = "int | Sequence[int]";
+  const auto type = [&]() -> std::string {
+    switch (p.kind) {
+      case ParameterKind::boolean:
+        return "bool";
+      case ParameterKind::integer:
+        return "int";
+      case ParameterKind::integers:
+        return kIntegers;
+      case ParameterKind::integer_lists:
+        return std::string(kIntegers) + " | Sequence[Sequence[int]]";
+      case ParameterKind::number:
+        return "float";
+      case ParameterKind::dtype:
+        return "DTypeLike";
+      case ParameterKind::text:
+        return "str";
+      case ParameterKind::choice:
+        return literal(choices_of(p));
+      case ParameterKind::tensor:
+      case ParameterKind::named_values:
+        return "ArrayLike";
+    }
+    return "Any";
+  }();
   return p.optional ? type + " | None" : type;
 }
 
@@ -61,41 +90,193 @@ const Parameter* named_values(const Description& d) {
   return nullptr;
 }
 
-std::string signature(const Description& d, bool typed) {
+std::string default_of(const Parameter& p) {
+  const bool is_name = p.kind == ParameterKind::dtype && p.default_value != "None";
+  return is_name ? '"' + p.default_value + '"' : p.default_value;
+}
+
+// In a program the types are texts, which are read only if someone asks for them.
+enum class Types { texts, code };
+
+std::string signature(const Description& d, Types types, const Overrides& own = {}) {
+  const std::string quote = types == Types::texts ? "'" : "";
   std::string s;
-  const auto add = [&](const Parameter& p, const std::string& value) {
+  const auto add = [&](std::string_view name, const std::string& type, const std::string& value) {
     if (!s.empty()) s += ", ";
-    s += p.name;
-    if (typed) s += ": " + python_type(p);
-    if (!value.empty()) s += typed ? " = " + value : "=" + value;
-  };
-  const auto value_of = [](const Parameter& p) {
-    return p.kind == ParameterKind::dtype && p.default_value != "None" ? '"' + p.default_value + '"'
-                                                                       : p.default_value;
+    s.append(name);
+    const auto found = own.find(name);
+    s += found != own.end() ? found->second
+                            : ": " + quote + type + quote + (value.empty() ? "" : " = " + value);
   };
   const Parameter* const named = named_values(d);
   if (!named)
-    for (const auto& p : d.inputs) add(p, {});
+    for (const auto& p : d.inputs) add(p.name, python_type(p), {});
   for (const auto& p : d.options)
-    if (p.positional) add(p, named ? "" : value_of(p));
+    if (p.positional) add(p.name, python_type(p), named ? "" : default_of(p));
   s += named ? ", /, *" : ", *";
   for (const auto& p : d.options)
-    if (!p.positional && &p != named) add(p, value_of(p));
-  s += typed ? ", out: ArrayLike | None = None, stream: Any = None, variant: str | None = None, "
-               "device: str | None = None"
-             : ", out=None, stream=None, variant=None, device=None";
-  if (named) {
-    s += ", **";
-    s += named->name;
-    if (typed) s += ": " + python_type(*named);
-  }
-  return s;
+    if (!p.positional && &p != named) add(p.name, python_type(p), default_of(p));
+  add("out", "ArrayLike | None", "None");
+  add("stream", "StreamLike | None", "None");
+  add("variant", literal(variants_of(d)) + " | None", "None");
+  add("device", "str | None", "None");
+  if (!named) return s;
+  const auto found = own.find(named->name);
+  return s + ", **" + std::string(named->name) +
+         (found != own.end() ? found->second : ": " + quote + python_type(*named) + quote);
 }
 
-std::string docstring(const Description& d) {
-  std::string s = std::string(d.summary) + "\n\n    " + std::string(d.details) + "\n\n    Args:\n";
+// An option that a call gives or leaves out, and which results it then has beyond the first.
+struct Outcome {
+  std::map<std::string_view, bool> options;
+  std::vector<const OutputInfo*> extra;
+};
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+std::vector<Outcome> outcomes_of(const Description& d) {
+  const auto option_of = [](std::string_view word) {
+    return word.substr(word.starts_with('!') ? 1 : 0);
+  };
+  std::vector<std::string_view> options;
+  for (size_t i = 1; i < d.outputs.size(); ++i)
+    for (const auto word : words_of(d.outputs[i].when))
+      if (std::ranges::find(options, option_of(word)) == options.end())
+        options.push_back(option_of(word));
+  std::vector<Outcome> all(size_t(1) << options.size());
+  for (size_t bits = 0; bits < all.size(); ++bits) {
+    for (size_t i = 0; i < options.size(); ++i) all[bits].options[options[i]] = bits >> i & 1;
+    for (size_t i = 1; i < d.outputs.size(); ++i) {
+      const auto words = words_of(d.outputs[i].when);
+      if (std::ranges::all_of(words, [&](std::string_view word) {
+            return all[bits].options[option_of(word)] != word.starts_with('!');
+          }))
+        all[bits].extra.push_back(&d.outputs[i]);
+    }
+  }
+  return all;
+}
+
+// "TopkResult"; "LayerNormMeanRstdResult" if the operator has results of several forms.
+std::string class_name(const Description& d, const std::vector<const OutputInfo*>& extra) {
+  std::set<std::vector<const OutputInfo*>> forms;
+  for (const Outcome& o : outcomes_of(d))
+    if (!o.extra.empty()) forms.insert(o.extra);
+  std::string words(d.name);
+  if (forms.size() > 1)
+    for (const OutputInfo* o : extra) words.append("_").append(o->name);
+  std::string name;
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i] != '_')
+      name += i == 0 || words[i - 1] == '_' ? char(std::toupper(words[i])) : words[i];
+  return name + "Result";
+}
+
+// Each class of results once, with its fields in their order.
+std::map<std::string, std::vector<const OutputInfo*>> classes_of(const Description& d) {
+  std::map<std::string, std::vector<const OutputInfo*>> classes;
+  for (const Outcome& o : outcomes_of(d)) {
+    if (o.extra.empty()) continue;
+    auto& fields = classes[class_name(d, o.extra)];
+    fields = {&d.outputs[0]};
+    fields.insert(fields.end(), o.extra.begin(), o.extra.end());
+  }
+  return classes;
+}
+
+// The types that an outcome asks for; nullopt if no Python signature can say them.
+std::optional<Overrides> overrides_of(const Description& d, const Outcome& outcome) {
+  Overrides own;
+  bool has_default = false;
+  for (const Parameter& p : d.options) {
+    const auto found = outcome.options.find(p.name);
+    const bool is_given = found != outcome.options.end() && found->second;
+    if (p.positional && is_given && has_default) return std::nullopt;
+    has_default |= p.positional && !p.default_value.empty() && !is_given;
+    if (found == outcome.options.end()) continue;
+    if (p.kind == ParameterKind::boolean)
+      own[p.name] = is_given ? ": Literal[True]" : ": Literal[False] = False";
+    else
+      own[p.name] = is_given ? ": ArrayLike" : ": None = None";
+  }
+  return own;
+}
+
+// May a call name a dtype of the result that NumPy lacks?
+bool names_result_dtype(const Description& d) {
+  return std::ranges::any_of(
+      d.options, [](const Parameter& p) { return p.kind == ParameterKind::dtype && !p.optional; });
+}
+
+// One overload for each kind of array and outcome, then the signature itself, for all else.
+void write_stub(std::ostream& out, const Description& d) {
+  const std::string name(d.name);
+  const Parameter* const named = named_values(d);
+  const auto add = [&](const Overrides& own, const std::string& result, const char* note = "") {
+    out << "@overload\ndef " << name << "(" << signature(d, Types::code, own) << ") -> " << result
+        << ": ..." << note << '\n';
+  };
+  // Numbers alone would fit both kinds of array.
+  const char* const note = named ? "  # type: ignore[overload-overlap]" : "";
+  for (const std::string array : {"Tensor", "NDArray[Any]"}) {
+    const bool is_known = array == "Tensor" || !names_result_dtype(d);
+    for (const Outcome& outcome : outcomes_of(d)) {
+      auto own = overrides_of(d, outcome);
+      if (!own) continue;
+      const std::string first = is_known ? array : "Any";
+      const std::string result =
+          outcome.extra.empty() ? first : class_name(d, outcome.extra) + "[" + first + "]";
+      own->emplace("out", ": " + array + " | None = None");
+      own->emplace(named ? named->name : d.inputs[0].name,
+                   ": " + array + (named ? " | Number" : ""));
+      add(*own, result, array == "Tensor" ? note : "");
+      if (named || d.group != "elementwise" || d.inputs.size() != 2) continue;
+      (*own)[d.inputs[0].name] = ": Number";
+      (*own)[d.inputs[1].name] = ": " + array;
+      add(*own, result);
+    }
+  }
+  add({}, "Any");
+}
+
+// `text` in lines of at most kColumns: the first after `begin`, the others after `indent` blanks.
+std::string wrapped(std::string_view text, std::string_view begin, size_t indent) {
+  std::string all(begin);
+  size_t column = begin.size();
+  bool is_first = true;
+  for (const std::string_view word : words_of(text)) {
+    if (!is_first && column + 1 + word.size() > kColumns) {
+      all.append("\n").append(indent, ' ');
+      column = indent;
+    } else if (!is_first) {
+      all += ' ';
+      ++column;
+    }
+    all.append(word);
+    column += word.size();
+    is_first = false;
+  }
+  return all + "\n";
+}
+
+std::string docstring(const Description& d, const std::string& example) {
+  constexpr size_t kText = 4, kEntry = 8;
+  const std::string text(kText, ' '), entry(kEntry, ' '), quotes = "\"\"\"";
+  std::string s = wrapped(d.summary, text + quotes, kText) + "\n" + wrapped(d.details, text, kText);
+  std::string aliases;
+  for (const auto a : d.aliases) aliases.append(aliases.empty() ? "tc." : ", tc.").append(a);
+  if (!aliases.empty()) s += "\n" + wrapped("Also called " + aliases + ".", text, kText);
+  s += "\n    Args:\n";
   const auto add = [&](std::string_view name, std::string_view doc) {
-    s.append("        ").append(name).append(": ").append(doc).append(".\n");
+    s += wrapped(std::string(name) + ": " + std::string(doc) + ".", entry, kEntry + 4);
   };
   if (!named_values(d))
     for (const auto& p : d.inputs) add(p.name, documented(p));
@@ -103,21 +284,17 @@ std::string docstring(const Description& d) {
   add("out", "array to write the result into; it is returned");
   add("stream",
       "tc.Stream, integer handle or object with __cuda_stream__; default: the framework's current "
-      "stream. "
-      "Work is enqueued there and not waited for");
-  std::string names;
-  for (const auto& v : d.variants)
-    if (names.find('"' + std::string(v.name) + '"') == std::string::npos)
-      names.append(names.empty() ? "\"" : ", \"").append(v.name).append("\"");
-  add("variant", "force one of " + names + "; default: the best that accepts");
+      "stream. Work is enqueued there and not waited for");
+  add("variant", "force one of " + quoted(variants_of(d)) + "; default: the best that accepts");
   add("device", "where host arrays are computed; default: tc.default_device()");
-  s += "\n    Returns:\n        ";
-  for (const auto& o : d.outputs)
-    s.append(&o == &d.outputs[0] ? "" : "; ").append(o.name).append(": ").append(o.doc);
-  s += ".\n\n    Raises:\n        ValueError, TypeError: an argument does not fit; the text says "
-       "which and what is accepted.\n"
-       "        NotImplementedError: no variant accepts; the text has every reason.\n    ";
-  return s;
+  s += "\n    Returns:\n";
+  for (const auto& o : d.outputs) add(o.name, o.doc);
+  s += "\n    Raises:\n";
+  add("ValueError, TypeError",
+      "an argument does not fit; the text says which and what is accepted");
+  add("NotImplementedError", "no variant accepts; the text has every reason");
+  if (!example.empty()) s += "\n    Example:\n" + entry + ">>> " + example + "\n";
+  return s + text + quotes + "\n";
 }
 
 std::string tuple_of(const std::vector<Parameter>& parameters) {
@@ -126,12 +303,30 @@ std::string tuple_of(const std::vector<Parameter>& parameters) {
   return s.size() > 1 ? s.substr(0, s.size() - 1) + ")" : "()";
 }
 
-void write_function(std::ostream& py, std::ostream& pyi, const Description& d, size_t index) {
-  py << "def " << d.name << "(" << signature(d, false) << "):\n    \"\"\"" << docstring(d)
-     << "\"\"\"\n";
-  py << "    return _call(" << index << ", " << (named_values(d) ? "()" : tuple_of(d.inputs))
-     << ", " << tuple_of(d.options) << ", out, stream, variant, device)\n\n\n";
-  pyi << "def " << d.name << "(" << signature(d, true) << ") -> Any: ...\n";
+void write_classes(std::ostream& py, std::ostream& pyi, const Description& d) {
+  for (const auto& [name, fields] : classes_of(d)) {
+    py << "class " << name << "(NamedTuple):\n    \"\"\"What " << d.name << " returns.\"\"\"\n\n";
+    pyi << "class " << name << "(NamedTuple, Generic[_Array]):\n";
+    for (const OutputInfo* o : fields) {
+      py << "    " << o->name << ": Any  # " << o->doc << '\n';
+      pyi << "    " << o->name << ": _Array\n";
+    }
+    py << "\n\n";
+  }
+}
+
+void write_function(std::ostream& py, std::ostream& pyi, const Description& d, size_t index,
+                    const std::string& example) {
+  write_classes(py, pyi, d);
+  py << "def " << d.name << "(" << signature(d, Types::texts) << ") -> 'Any':\n"
+     << docstring(d, example) << "    return _call(" << index << ", "
+     << (named_values(d) ? "()" : tuple_of(d.inputs)) << ", " << tuple_of(d.options)
+     << ", out, stream, variant, device)\n\n\n";
+  write_stub(pyi, d);
+  for (const auto alias : d.aliases) {
+    py << alias << " = " << d.name << "\n\n\n";
+    pyi << alias << " = " << d.name << "\n";
+  }
 }
 
 void write_row(std::ostream& py, const Description& d, size_t index) {
@@ -148,45 +343,92 @@ void write_row(std::ostream& py, const Description& d, size_t index) {
   py << ")),\n";
 }
 
+// By operator and names of fields: what `call` makes of several results.
+void write_results(std::ostream& py, const Description& d) {
+  for (const auto& [name, fields] : classes_of(d)) {
+    py << "    (\"" << d.name << '"';
+    for (const OutputInfo* o : fields) py << ", \"" << o->name << '"';
+    py << "): " << name << ",\n";
+  }
+}
+
+// Of these the package has functions of its own, which take more than the operators.
+constexpr std::string_view kWrittenOver[] = {"astype", "clip", "matmul"};
+
+std::string public_names() {
+  std::string s = "__all__ = [";
+  const auto add = [&](std::string_view name) {
+    if (std::ranges::find(kWrittenOver, name) == std::end(kWrittenOver))
+      s.append("\"").append(name).append("\", ");
+  };
+  for (const auto* o : tensorcraft::operators()) {
+    add(o->description().name);
+    for (const auto alias : o->description().aliases) add(alias);
+    for (const auto& [name, fields] : classes_of(o->description())) add(name);
+  }
+  return s + "]\n";
+}
+
+// "tc.relu([1.0])", one a line, by operator.
+std::map<std::string, std::string> read_examples(const char* path) {
+  std::map<std::string, std::string> examples;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("tc.")) examples[line.substr(3, line.find('(') - 3)] = line;
+  return examples;
+}
+
+constexpr const char* kHead = R"(# SPDX-License-Identifier: Apache-2.0
+"""One function an operator, generated from the registry at build time."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from ._registry import Operator
+from ._tensorcraft import call as _call
+from ._typing import ArrayLike, DTypeLike, StreamLike
+
+
+)";
+constexpr const char* kStubHead = R"(# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Sequence
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
+
+from numpy.typing import NDArray
+
+from ._registry import Operator
+from ._tensorcraft import Tensor
+from ._typing import ArrayLike, DTypeLike, Number, StreamLike
+
+_Array = TypeVar("_Array")
+
+)";
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: generate_python FOLDER\n";
+  if (argc != 3) {
+    std::cerr << "usage: generate_python FOLDER EXAMPLES\n";
     return 2;
   }
   const std::filesystem::path folder(argv[1]);
+  const auto examples = read_examples(argv[2]);
   std::ofstream py(folder / "_ops.py"), pyi(folder / "_ops.pyi");
-  py << "# SPDX-License-Identifier: Apache-2.0\n\"\"\"One function an operator, generated from the "
-        "registry at build time.\"\"\"\n"
-     << "from ._registry import Operator\n"
-     << "from ._tensorcraft import call as _call\n\n\n";
-  pyi << "# SPDX-License-Identifier: Apache-2.0\nfrom collections.abc import Sequence\nfrom typing "
-         "import Any, Literal\n\nfrom "
-         "._registry import Operator\nfrom ._typing import "
-         "ArrayLike, DTypeLike\n\n";
+  py << kHead;
+  pyi << kStubHead;
   const auto& all = tensorcraft::operators();
   for (size_t i = 0; i < all.size(); ++i) {
     const Description& d = all[i]->description();
-    write_function(py, pyi, d, i);
-    for (const auto alias : d.aliases) {
-      py << alias << " = " << d.name << "\n\n\n";
-      pyi << alias << " = " << d.name << "\n";
-    }
+    const auto example = examples.find(std::string(d.name));
+    write_function(py, pyi, d, i, example == examples.end() ? "" : example->second);
   }
-  const auto names = [&] {
-    std::string s = "__all__ = [";
-    for (const auto* o : all) {
-      s.append("\"").append(o->description().name).append("\", ");
-      for (const auto alias : o->description().aliases) s.append("\"").append(alias).append("\", ");
-    }
-    return s + "]\n";
-  }();
-  py << names << "OPERATORS = {\n";
-  pyi << names;
+  py << public_names() << "OPERATORS = {\n";
   for (size_t i = 0; i < all.size(); ++i) write_row(py, all[i]->description(), i);
+  py << "}\nRESULTS: dict[tuple[str, ...], type] = {\n";
+  for (const auto* o : all) write_results(py, o->description());
   py << "}\n";
-  pyi << "\nOPERATORS: dict[str, Operator]\n";
+  pyi << public_names()
+      << "\nOPERATORS: dict[str, Operator]\nRESULTS: dict[tuple[str, ...], type]\n";
   if (!py.flush() || !pyi.flush()) {
     std::cerr << "generate_python: cannot write to " << folder << "\n";
     return 1;

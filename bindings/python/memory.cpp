@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.hpp"
 
+#include "gil.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 
@@ -46,7 +47,7 @@ void release(PyObject* object) {
 }
 
 void wait_for(Device device) {
-  std::optional<nb::gil_scoped_release> without_gil;
+  std::optional<WithoutGil> without_gil;
   if (PyGILState_Check()) without_gil.emplace();
   synchronize(device);
 }

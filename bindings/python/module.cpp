@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 #include "cache.hpp"
 #include "call.hpp"
+#include "gil.hpp"
 #include "stream.hpp"
 #include "tensor.hpp"
 
@@ -13,6 +14,8 @@
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <stdexcept>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,6 +29,7 @@ void register_errors() {
     try {
       std::rethrow_exception(p);
     } catch (const Error& e) {
+      if (e.kind() == ErrorKind::cancelled && restore_interrupt()) return;
       const nb::object make = nb::module_::import_("tensorcraft.errors").attr("_make");
       const nb::object exception = make(std::string(to_string(e.kind())), std::string(e.what()));
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
@@ -67,18 +71,34 @@ void register_devices(nb::module_& m) {
       "Where host arrays are computed: cuda:0 where a usable GPU is, else cpu.");
   m.def(
       "set_default_device", [](nb::handle device) { set_default_device(to_device(device)); },
-      "device"_a, "Makes another device the default.");
+      "device"_a.none(), "Makes another device the default.");
   m.def(
       "synchronize",
       [](nb::handle device) {
         const Device d = to_device(device);
-        const nb::gil_scoped_release release;
+        const WithoutGil released;
         synchronize(d);
       },
-      "device"_a, "Waits for all work on a device.");
+      "device"_a.none(), "Waits for all work on a device.");
   m.def(
       "device_info", [](nb::handle device) { return to_dict(device_info(to_device(device))); },
-      "device"_a, "What a device is and can do, as a dict.");
+      "device"_a.none(), "What a device is and can do, as a dict.");
+  for (const char* name : {"devices", "default_device"})
+    refuse_others(m, name, "takes no arguments");
+  for (const char* name : {"set_default_device", "synchronize", "device_info"})
+    refuse_others(m, name, "takes one argument, device");
+}
+
+// Types and the state of the GPU are of the process: a second module would register them again.
+void refuse_second_import() {
+  static bool is_imported = false;
+  if (PyInterpreterState_Get() != PyInterpreterState_Main())
+    throw std::runtime_error("tensorcraft can be imported in the main interpreter only");
+  if (is_imported)
+    throw std::runtime_error(
+        "tensorcraft is in this process already and cannot be imported again; keep its modules in "
+        "sys.modules");
+  is_imported = true;
 }
 
 void register_trace(nb::module_& m) {
@@ -88,7 +108,7 @@ void register_trace(nb::module_& m) {
       .def("rows", [](const op::Trace& t) {
         std::vector<op::Trace::Row> recorded;
         {
-          const nb::gil_scoped_release release;  // it waits for the GPU
+          const WithoutGil released;  // it waits for the GPU
           recorded = t.rows();
         }
         nb::list rows;
@@ -104,6 +124,7 @@ void register_trace(nb::module_& m) {
 
 NB_MODULE(_tensorcraft, m) {
   using namespace tensorcraft::python;
+  refuse_second_import();
   nb::set_leak_warnings(false);  // tensors that live until exit are the user's choice
   m.doc() = "TensorCraft's native part; use the package tensorcraft.";
   m.def("add_prefix", &tensorcraft::add_prefix, "path"_a);
@@ -116,6 +137,7 @@ NB_MODULE(_tensorcraft, m) {
   register_cache(m);
   m.def("call", &call, "index"_a, "inputs"_a, "options"_a, "out"_a.none(), "stream"_a.none(),
         "variant"_a.none(), "device"_a.none(), "Runs an operator.");
+  m.def("operator_index", &operator_index, "name"_a, "Where an operator is in the registry.");
   m.def("explain", &explain, "index"_a, "inputs"_a, "options"_a, "variant"_a.none(),
         "device"_a.none(), "arch"_a.none(), "What tc.explain calls.");
 }

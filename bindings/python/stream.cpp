@@ -2,6 +2,7 @@
 #include "stream.hpp"
 
 #include "arguments.hpp"
+#include "gil.hpp"
 #include "tensorcraft/core/error.hpp"
 
 #include <nanobind/stl/string.h>
@@ -58,15 +59,16 @@ PyStream::~PyStream() {
 }
 
 void register_stream(nb::module_& m) {
-  nb::class_<PyStream>(m, "Stream",
-                       "An order of work on one CUDA device; `with stream:` makes it current.")
+  nb::class_<PyStream> streams(
+      m, "Stream", "An order of work on one CUDA device; `with stream:` makes it current.");
+  streams
       .def(
           "__init__",
           [](PyStream* s, nb::handle device) { new (s) PyStream(cuda_index(device, "Stream")); },
-          "device"_a = "cuda")
+          "device"_a.none() = "cuda")
       .def(
           "synchronize", [](const PyStream& s) { s.stream.ref().synchronize(); },
-          nb::call_guard<nb::gil_scoped_release>(), "Waits for all work enqueued so far.")
+          nb::call_guard<WithoutGil>(), "Waits for all work enqueued so far.")
       .def(
           "__cuda_stream__",
           [](const PyStream& s) { return nb::make_tuple(0, to_integer(s.stream)); },
@@ -78,6 +80,9 @@ void register_stream(nb::module_& m) {
           "device",
           [](const PyStream& s) { return to_string(Device::cuda(s.stream.ref().device())); },
           "The device, as text.");
+  refuse_others(streams, "__init__", "a tc.Stream takes a device, such as \"cuda:0\"");
+  for (const char* name : {"synchronize", "__cuda_stream__"})
+    refuse_others(streams, name, "takes no arguments");
   m.def(
       "current_stream", [](int device) { return to_integer(current_stream(device)); },
       "device"_a = 0, "The handle of the stream this thread works on.");
@@ -87,25 +92,31 @@ void register_stream(nb::module_& m) {
         set_current_stream(StreamRef(reinterpret_cast<CUstream_st*>(handle), device));
       },
       "handle"_a, "device"_a, "Makes a stream current for this thread.");
-  nb::class_<Event>(m, "Event", "A point in a stream.")
+  nb::class_<Event> events(m, "Event", "A point in a stream.");
+  events
       .def(
           "__init__",
           [](Event* e, nb::handle device, bool timing) {
             new (e) Event(cuda_index(device, "Event"), timing);
           },
-          "device"_a = "cuda", "timing"_a = false)
+          "device"_a.none() = "cuda", "timing"_a = false)
       .def(
           "record", [](Event& e, const PyStream& s) { e.record(s.stream); }, "stream"_a,
           "Moves the event to the end of a stream.")
       .def(
           "wait", [](const Event& e, const PyStream& s) { e.wait(s.stream); }, "stream"_a,
           "Makes later work of a stream start after the event.")
-      .def("synchronize", &Event::synchronize, nb::call_guard<nb::gil_scoped_release>(),
-           "Waits for the event.")
+      .def("synchronize", &Event::synchronize, nb::call_guard<WithoutGil>(), "Waits for the event.")
       .def_prop_ro("done", &Event::done, "Has the event passed?")
       .def_static("elapsed_ms", &Event::elapsed_ms, "begin"_a, "end"_a,
-                  nb::call_guard<nb::gil_scoped_release>(),
+                  nb::call_guard<WithoutGil>(),
                   "Milliseconds between two events made with timing=True.");
+  refuse_others(events, "__init__", "a tc.Event takes a device and timing, True or False");
+  for (const char* name : {"record", "wait"}) refuse_others(events, name, "takes one tc.Stream");
+  refuse_others(events, "synchronize", "takes no arguments");
+  events.def_static("elapsed_ms", [](const nb::args&, const nb::kwargs&) -> float {
+    fail(ErrorKind::type, "elapsed_ms: takes two events made with timing=True");
+  });
 }
 
 }  // namespace tensorcraft::python

@@ -3,13 +3,17 @@
 
 #include "arguments.hpp"
 #include "arrays.hpp"
+#include "gil.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/safetensors/file.hpp"
 
 #include <nanobind/stl/string.h>
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tensorcraft::python {
@@ -18,6 +22,18 @@ namespace {
 using namespace nb::literals;
 
 PyTensor with(const PyTensor& t, const TensorView& view) { return {view, t.memory}; }
+
+// The same elements with an axis from its end to its beginning.
+PyTensor flipped(const PyTensor& t, int axis) {
+  const TensorView& v = t.view;
+  if (v.size() == 0 || v.shape(axis) == 1) return t;
+  Dims strides = v.strides();
+  auto* last = v.data_as<std::byte>() +
+               (v.shape(axis) - 1) * strides[axis] * int64_t(dtype_bytes(v.dtype()));
+  strides[axis] = -strides[axis];
+  const auto access = v.read_only() ? Access::read_only : Access::read_write;
+  return with(t, {last, v.dtype(), v.shape(), strides, v.device(), access});
+}
 
 // A copy in row-major order: the operator reads any strides on any device.
 nb::object copied(nb::handle self) {
@@ -33,7 +49,7 @@ nb::object to_device_copy(nb::handle self, nb::handle device) {
   Tensor result(t.view.dtype(), t.view.shape(), target, stream);
   t.memory->order_before(stream);
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     copy_bytes(result, t.view, stream);
   }
   t.memory->used_on(stream);
@@ -62,24 +78,33 @@ void order_before(const PyTensor& t, nb::handle stream) {
   t.memory->order_before(StreamRef(reinterpret_cast<CUstream_st*>(handle), t.view.device().index));
 }
 
+// True, False or None, of Python or of NumPy.
+std::optional<bool> to_choice(nb::handle object, std::string_view name) {
+  if (object.is_none()) return std::nullopt;
+  if (!PyBool_Check(object.ptr()) && !is_numpy_bool(object))
+    fail(ErrorKind::type, name, " must be True, False or None, got ", class_name(object));
+  return PyObject_IsTrue(object.ptr()) == 1;
+}
+
 nb::object dlpack_of(nb::handle self, nb::handle stream, nb::handle max_version,
                      nb::handle dl_device, nb::handle copy) {
   const PyTensor& t = nb::cast<const PyTensor&>(self);
+  const std::optional<bool> copies = to_choice(copy, "__dlpack__: copy");
   const auto here = to_dlpack(t.view.device());
   if (!dl_device.is_none()) {
-    const int64_t type = to_int64(dl_device[0], "dl_device");
-    if (type != here.device_type || to_int64(dl_device[1], "dl_device") != here.device_id) {
-      if (type != dlpack::kDLCPU || copy.ptr() == Py_False)
+    const auto [type, index] = to_pair(dl_device, "__dlpack__: dl_device");
+    if (type != here.device_type || index != here.device_id) {
+      if (type != dlpack::kDLCPU || copies == false)
         fail(ErrorKind::buffer, "__dlpack__: the tensor is on ", t.view.device(),
              "; only a copy to the CPU is made on the way");
       return dlpack_of(to_device_copy(self, nb::str("cpu")), nb::none(), max_version, nb::none(),
                        nb::none());
     }
   }
-  if (copy.ptr() == Py_True)
-    return dlpack_of(copied(self), stream, max_version, nb::none(), nb::none());
+  if (copies == true) return dlpack_of(copied(self), stream, max_version, nb::none(), nb::none());
+  const bool versioned =
+      !max_version.is_none() && to_pair(max_version, "__dlpack__: max_version").first >= 1;
   order_before(t, stream);
-  const bool versioned = !max_version.is_none() && to_int64(max_version[0], "max_version") >= 1;
   if (t.view.read_only() && !versioned)
     fail(ErrorKind::buffer,
          "__dlpack__: the tensor is read-only, which only DLPack 1.0 or newer can say");
@@ -87,34 +112,97 @@ nb::object dlpack_of(nb::handle self, nb::handle stream, nb::handle max_version,
 }
 
 PyTensor empty(nb::handle shape, nb::handle dtype, nb::handle device) {
-  const Device on = to_device(device);
+  if (PyLong_Check(dtype.ptr()))
+    fail(ErrorKind::type, "shape must be a tuple: write the sizes as one, such as (",
+         to_int64(dtype, "dtype"), ",)");
+  const Dims dims = to_dims(shape);
+  const DType type = dtype.is_none() ? DType::float32 : to_dtype(dtype);
+  const Device on = device.is_none() ? default_device() : to_device(device);
   const StreamRef home = current_stream(on.index);
-  return own(Tensor(to_dtype(dtype), to_dims(shape), on, home), home);
+  return own(Tensor(type, dims, on, home), home);
+}
+
+// The same memory, read as another dtype of the same width.
+PyTensor with_dtype(const PyTensor& t, DType dtype) {
+  const TensorView& v = t.view;
+  if (dtype_bytes(dtype) != dtype_bytes(v.dtype()))
+    fail(ErrorKind::value, "elements of ", v.dtype(), " and ", dtype, " differ in their bytes");
+  const auto access = v.read_only() ? Access::read_only : Access::read_write;
+  return with(t, {v.data(), dtype, v.shape(), v.strides(), v.device(), access});
+}
+
+// Why a tensor of the file is not loaded: the kind and the text of the error that asking for it is,
+// its dtype as the file calls it, and its shape.
+nb::tuple refusal_of(const SafeTensors& file, const std::string& name) {
+  const safetensors::TensorInfo& info = file.info(name);
+  nb::list shape;
+  for (const int64_t size : info.shape) shape.append(size);
+  try {
+    file.load(name);
+  } catch (const Error& e) {
+    return nb::make_tuple(to_string(e.kind()).data(), std::string(e.what()),
+                          std::string(info.format), nb::tuple(shape));
+  }
+  fail(ErrorKind::internal, "safetensors: ", name, " was left out and can be loaded");
 }
 
 nb::dict load_safetensors(nb::handle path, nb::handle device) {
-  const std::string file(to_text(path, "path"));
+  const std::string place = to_path(path);
   const Device on = device.is_none() ? default_device() : to_device(device);
+  std::optional<SafeTensors> file;
   std::vector<std::shared_ptr<const TensorResource>> loaded;
   {
-    const nb::gil_scoped_release release;
-    loaded = SafeTensors(file).load_all(on);
+    const WithoutGil released;
+    file.emplace(place);
+    loaded = file->load_all(on, {.skip_refused = true});
   }
   nb::dict tensors;
-  for (const auto& resource : loaded) {
-    auto memory = std::make_shared<Memory>(resource, on, current_stream(on.index));
-    const std::string& name = resource->name();
-    tensors[nb::str(name.data(), name.size())] = PyTensor{resource->view(), std::move(memory)};
+  auto next = loaded.begin();
+  for (const std::string& name : file->names()) {
+    const nb::str key(name.data(), name.size());
+    if (next == loaded.end() || (*next)->name() != name) {
+      tensors[key] = refusal_of(*file, name);
+      continue;
+    }
+    auto memory = std::make_shared<Memory>(*next, on, current_stream(on.index));
+    tensors[key] = PyTensor{(*next++)->view(), std::move(memory)};
   }
   return tensors;
 }
 
+// "float32": the spelling of every error.
+nb::str name_of(DType dtype) {
+  const std::string_view name = to_string(dtype);
+  return nb::str(name.data(), name.size());
+}
+
+// "f", "i", "u" or "b", as NumPy's.
+const char* kind_of(DType dtype) {
+  if (is_floating(dtype)) return "f";
+  return dtype == DType::bool_ ? "b" : dtype == DType::uint8 ? "u" : "i";
+}
+
 void register_dtype(nb::module_& m) {
-  auto dtypes = nb::enum_<DType>(m, "DType", "The type of a tensor's elements.");
+  auto dtypes = nb::enum_<DType>(m, "DType",
+                                 "The type of a tensor's elements; equal to every spelling of it.");
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto name = to_string(DType(i));
     dtypes.value(name == "bool" ? "bool_" : name.data(), DType(i));
   }
+  // Its hash is that of its name, so a dict with names as keys is asked by dtypes too.
+  dtypes
+      .def(
+          "__eq__", [](DType d, nb::handle other) { return find_dtype(other) == d; },
+          "other"_a.none())
+      .def(
+          "__ne__", [](DType d, nb::handle other) { return find_dtype(other) != d; },
+          "other"_a.none())
+      .def("__hash__", [](DType d) { return nb::hash(name_of(d)); })
+      .def("__str__", &name_of)
+      .def_prop_ro("name", &name_of, "\"float32\" and its like.")
+      .def_prop_ro(
+          "itemsize", [](DType d) { return dtype_bytes(d); }, "Bytes of one element.")
+      .def_prop_ro("kind", &kind_of, "\"f\", \"i\", \"u\" or \"b\", as NumPy's.");
 }
 
 void register_attributes(nb::class_<PyTensor>& c) {
@@ -147,42 +235,54 @@ void register_attributes(nb::class_<PyTensor>& c) {
 }
 
 void register_views(nb::class_<PyTensor>& c) {
-  c.def("_reshape",
-        [](const PyTensor& t, nb::handle s) { return with(t, t.view.reshape(to_dims(s))); })
-      .def("_permute",
-           [](const PyTensor& t, nb::handle axes) {
-             std::vector<int> wanted;
-             for (const int64_t axis : to_dims(axes, "axes")) wanted.push_back(to_axis(axis));
-             return with(t, t.view.permute(wanted));
-           })
+  c.def(
+       "_reshape",
+       [](const PyTensor& t, nb::handle s) { return with(t, t.view.reshape(to_dims(s))); },
+       "shape"_a.none())
+      .def(
+          "_permute",
+          [](const PyTensor& t, nb::handle axes) {
+            std::vector<int> wanted;
+            for (const int64_t axis : to_dims(axes, "axes")) wanted.push_back(to_axis(axis));
+            return with(t, t.view.permute(wanted));
+          },
+          "axes"_a.none())
       .def("_select",
            [](const PyTensor& t, int axis, int64_t i) { return with(t, t.view.select(axis, i)); })
       .def("_overlaps",
            [](const PyTensor& t, const PyTensor& other) { return may_overlap(t.view, other.view); })
       .def("_slice", [](const PyTensor& t, int axis, int64_t start, int64_t stop,
                         int64_t step) { return with(t, t.view.slice(axis, start, stop, step)); })
-      .def("_expand_dims",
-           [](const PyTensor& t, nb::handle axis) {
-             return with(t, t.view.expand_dims(to_axis(to_int64(axis, "axis"))));
-           })
-      .def("_squeeze",
-           [](const PyTensor& t, nb::handle axis) {
-             return with(t, t.view.squeeze(to_axis(to_int64(axis, "axis"))));
-           })
-      .def("_broadcast_to", [](const PyTensor& t, nb::handle s) {
-        return with(t, t.view.broadcast_to(to_dims(s)));
-      });
+      .def("_flip", &flipped)
+      .def(
+          "_expand_dims",
+          [](const PyTensor& t, nb::handle axis) {
+            return with(t, t.view.expand_dims(to_axis(to_int64(axis, "axis"))));
+          },
+          "axis"_a.none())
+      .def(
+          "_squeeze",
+          [](const PyTensor& t, nb::handle axis) {
+            return with(t, t.view.squeeze(to_axis(to_int64(axis, "axis"))));
+          },
+          "axis"_a.none())
+      .def("_with_dtype",
+           [](const PyTensor& t, nb::handle dtype) { return with_dtype(t, to_dtype(dtype)); })
+      .def(
+          "_broadcast_to",
+          [](const PyTensor& t, nb::handle s) { return with(t, t.view.broadcast_to(to_dims(s))); },
+          "shape"_a.none());
 }
 
 }  // namespace
 
 void register_tensor(nb::module_& m) {
   register_dtype(m);
-  nb::class_<PyTensor> c(m, "Tensor", nb::is_weak_referenceable(),
+  nb::class_<PyTensor> c(m, "Tensor", nb::is_final(), nb::is_weak_referenceable(),
                          "An array on one device. Made by tc.asarray, tc.empty and the operators.");
   register_attributes(c);
   register_views(c);
-  c.def("_to", &to_device_copy, "device"_a)
+  c.def("_to", &to_device_copy, "device"_a.none())
       .def("numpy", &numpy_of,
            "The values as a NumPy array: shares host memory, copies from a GPU and waits.")
       .def("__dlpack__", &dlpack_of, nb::kw_only(), "stream"_a = nb::none(),
@@ -194,14 +294,22 @@ void register_tensor(nb::module_& m) {
             const auto d = to_dlpack(t.view.device());
             return nb::make_tuple(int(d.device_type), d.device_id);
           },
-          "Type and index of the device, by DLPack's numbers.");
+          "Type and index of the device, by DLPack's numbers.")
+      .def("__init__", [](PyTensor*, const nb::args&, const nb::kwargs&) {
+        fail(ErrorKind::type,
+             "a tc.Tensor is not made by its class; use tc.asarray, tc.zeros or tc.empty");
+      });
+  for (const char* name : {"numpy", "__dlpack_device__"})
+    refuse_others(c, name, "takes no arguments");
+  refuse_others(c, "__dlpack__", "takes stream, max_version, dl_device and copy, by name");
   c.attr("__dlpack_c_exchange_api__") = nb::capsule(own_exchange_api(), "dlpack_exchange_api");
   m.def(
-      "from_any", [](nb::handle obj) { return to_tensor(obj); }, "obj"_a,
+      "from_any", [](nb::handle obj) { return to_tensor(obj); }, "obj"_a.none(),
       "What tc.asarray starts from.");
-  m.def("empty", &empty, "shape"_a, "dtype"_a, "device"_a, "What tc.empty calls.");
-  m.def("to_dtype", &to_dtype, "obj"_a, "A dtype from any spelling of it.");
-  m.def("load_safetensors", &load_safetensors, "path"_a, "device"_a.none(),
+  m.def("empty", &empty, "shape"_a.none(), "dtype"_a.none(), "device"_a.none(),
+        "What tc.empty calls.");
+  m.def("to_dtype", &to_dtype, "obj"_a.none(), "A dtype from any spelling of it.");
+  m.def("load_safetensors", &load_safetensors, "path"_a.none(), "device"_a.none(),
         "What tc.load_safetensors calls.");
 }
 

@@ -2,6 +2,8 @@
 // The page from the summary that `tensorcraft report --json` prints; no ratio is computed here.
 "use strict";
 
+const UNITS = { bandwidth_gbs: ["bandwidth", "GB/s"], peak_tflops: ["peak", "TFLOPS"], warmup_s: ["warm-up", "s"] };
+
 const factsOf = (file) => {
   const list = html("dl", {});
   const add = (name, value) => list.append(html("dt", {}, name), html("dd", {}, String(value)));
@@ -12,41 +14,80 @@ const factsOf = (file) => {
   for (const part of [file.machine, file.device, file.timing]) {
     for (const [name, value] of Object.entries(part)) {
       if (value === null) continue;
-      const text = Object.entries(value).map(([key, number]) => `${key} ${number}`).join(", ");
-      const label = part === file.device && name === "name" ? "device" : name.replaceAll("_", " ");
-      add(label, typeof value === "object" ? text : value);
+      const [label, unit] = UNITS[name] || [part === file.device && name === "name" ? "device" : name.replaceAll("_", " ")];
+      const text = (of) => (unit && typeof of === "number" ? withUnit(of, unit) : String(of));
+      const all = typeof value === "object" ? Object.entries(value).map(([key, of]) => `${key} ${text(of)}`).join(", ") : text(value);
+      add(label, all);
     }
   }
-  return list;
+  return hidden("Machine and method", list);
+};
+
+// What tells one run from another, in one line.
+const SHORT_FACTS = ["date", "commit", "tensorcraft", "driver", "clock_mhz", "power_w"];
+const runOf = (file) => {
+  const where = file.device.name || file.machine.gpu || file.machine.processor;
+  const known = SHORT_FACTS.filter((key) => file.machine[key] !== undefined);
+  const words = known.map((key) => `${key.replaceAll("_", " ")} ${file.machine[key]}`);
+  return [where, ...words, file.file].filter((word) => word).join(", ");
 };
 
 const peersOf = (cases) => {
-  const found = unique(cases.flatMap((c) => c.rows.filter((row) => !isOurs(row)).map((row) => row.candidate)));
+  const rivals = (c) => c.rows.filter((row) => !isOurs(row) && !isUnlike(c, row.candidate));
+  const found = unique(cases.flatMap((c) => rivals(c).map((row) => row.candidate)));
   const last = (peer) => Math.max(...cases.map((c) => c.rows.findIndex((row) => row.candidate === peer)));
   return found.sort((a, b) => last(a) - last(b));
 };
 
-const ratioCell = (c, peer) =>
-  peer in c.ratios ? { value: c.ratios[peer], losing: c.loses_to.includes(peer) } : undefined;
+// What a copy takes says nothing of a problem that operations limit.
+const isUnlike = (c, peer) => c.bound === "flops" && peer === "copy";
+
+const ratioCell = (c, peer) => {
+  if (isUnlike(c, peer)) return "";
+  return peer in c.ratios ? { value: c.ratios[peer], losing: c.loses_to.includes(peer), ratio: true } : undefined;
+};
 
 const worst = (c) => Math.min(Infinity, ...c.loses_to.map((peer) => c.ratios[peer]));
 
-const losingTable = (file, place) => {
+// What a launch takes hides the floor in calls so small that a graph had to time them.
+const FAR = 0.5;
+const isFar = (c) => c.of_floor !== undefined && c.of_floor < FAR && c.timing !== "graph";
+
+const losses = (file) => {
   const lost = file.cases.flatMap((c) => c.loses_to.map((peer) => ({ c, peer })));
-  const compared = file.geomeans
-    .filter((g) => g.op === "all operators" && g.peer !== "copy")
-    .reduce((sum, g) => sum + g.count, 0);
-  if (!lost.length) return html("p", {}, `No peer is faster in any of ${compared} comparisons.`);
-  lost.sort((a, b) => a.c.ratios[a.peer] - b.c.ratios[b.peer]);
+  return lost.sort((a, b) => a.c.ratios[a.peer] - b.c.ratios[b.peer]);
+};
+
+// The result in a sentence or two.
+const headline = (file) => {
+  const compared = file.cases.filter((c) => Object.keys(c.ratios).some((peer) => peer !== "copy"));
+  const lost = compared.filter((c) => c.loses_to.length);
+  const far = file.cases.filter(isFar);
+  const words = [];
+  if (!compared.length) words.push("No peer was measured.");
+  else if (!lost.length) words.push(`No peer is faster in any of ${compared.length} cases.`);
+  else {
+    const [{ c, peer }] = losses(file);
+    words.push(`TensorCraft is as fast as every peer, or faster, in ${compared.length - lost.length} of ${compared.length} cases.`);
+    words.push(`At worst it has ${times(c.ratios[peer])} the speed of ${peer}: ${c.op} ${c.label}.`);
+  }
+  const ops = unique(far.map((c) => c.op)).join(", ");
+  if (far.length) words.push(`Below half of what the device allows: ${far.length} of ${file.cases.length} cases, of ${ops}.`);
+  return html("p", { class: "headline" }, words.join(" "));
+};
+
+const losingTable = (file, place) => {
+  const lost = losses(file);
+  if (!lost.length) return null;
   return tableOf(
     `${place}-losing`,
-    `Where a peer is faster: ${lost.length} of ${compared} comparisons`,
-    ["operator", "case", "peer", "ratio", "variant", "us", "peer us"],
+    `Where a peer is faster: ${lost.length}`,
+    ["operator", "ratio", "peer", "case", "variant", "us", "peer us"],
     lost.map(({ c, peer }) => [
       c.op,
-      c.label,
-      peer,
       ratioCell(c, peer),
+      peer,
+      c.label,
       c.variant,
       c.median_us,
       c.rows.find((row) => row.candidate === peer).median_us,
@@ -54,21 +95,37 @@ const losingTable = (file, place) => {
   );
 };
 
-const geomeanTable = (file, place) =>
-  tableOf(
-    `${place}-geomeans`,
-    "Geometric mean of the ratios of each operator and peer",
-    ["operator", "peer", "geometric mean", "cases", "slower in", "smallest", "without a ratio"],
-    file.geomeans.map((g) => [
-      g.op,
-      g.peer,
-      g.count ? { value: g.geomean, losing: g.geomean < 1 && g.peer !== "copy" } : undefined,
-      g.count,
-      g.peer === "copy" ? "a bound" : g.losing,
-      g.smallest,
-      g.missing,
-    ]),
+const farTable = (file, place) => {
+  const far = file.cases.filter(isFar).sort((a, b) => a.of_floor - b.of_floor);
+  if (!far.length) return null;
+  return tableOf(
+    `${place}-far`,
+    `Below half of what the device allows: ${far.length}`,
+    ["operator", "of floor", "limited by", "case", "variant", "us"],
+    far.map((c) => [c.op, farCell(c), c.bound === "flops" ? "operations" : "bandwidth", c.label, c.variant, c.median_us]),
   );
+};
+
+const farCell = (c) => (c.of_floor === undefined ? undefined : { value: c.of_floor, far: isFar(c) });
+
+const meanCell = (g) => {
+  if (!g) return "";
+  if (!g.count) return undefined;
+  const slower = g.losing === undefined ? "a bound" : `slower in ${g.losing} of ${g.count}`;
+  return { value: g.geomean, losing: g.geomean < 1 && g.losing !== undefined, ratio: true, note: `${slower}, least ${times(g.smallest)}` };
+};
+
+const geomeanTable = (file, place) => {
+  if (!file.geomeans.length) return null;
+  const peers = unique(file.geomeans.map((g) => g.peer)).sort((a, b) => (a === "copy") - (b === "copy")); // a bound comes last
+  const ops = unique(file.geomeans.map((g) => g.op));
+  return tableOf(
+    `${place}-geomeans`,
+    "Geometric mean of the ratios of each operator",
+    ["operator", ...peers],
+    ops.map((op) => [op, ...peers.map((peer) => meanCell(file.geomeans.find((g) => g.op === op && g.peer === peer)))]),
+  );
+};
 
 // Why a case has no ratio though none of its rows says so.
 const whyNoRatio = (c) => {
@@ -92,7 +149,8 @@ const missingTable = (file, place) => {
   rows.push(...file.skipped.map((reason) => ["-", "-", "-", "-", { value: `not run: ${reason}`, long: true }]));
   if (!rows.length) return html("p", {}, "Every candidate has a figure in every case.");
   const heads = ["operator", "case", "candidate", "variant", "reason"];
-  return tableOf(`${place}-missing`, `Without a figure or a ratio: ${rows.length}`, heads, rows);
+  const title = `Without a figure or a ratio: ${rows.length}`;
+  return hidden(title, tableOf(`${place}-missing`, title, heads, rows));
 };
 
 const caseTable = (cases, place) => {
@@ -101,16 +159,16 @@ const caseTable = (cases, place) => {
   return tableOf(
     `${place}-cases`,
     "Ours and the ratios to the peers; cases where one is faster come first",
-    ["case", "variant", "us", ...peers, "of floor", "GB/s", "TFLOPS", "10 %", "90 %"],
+    ["case", ...peers, "of floor", "us", "variant", "GB/s", "TFLOPS", "10 %", "90 %"],
     order.map((c) => {
       const isTimed = (row) => isOurs(row) && nameOf(row) === (c.variant || "tensorcraft");
       const timed = (c.median_us !== undefined && c.rows.find(isTimed)) || {};
       return [
         c.label,
-        c.variant || "",
-        c.median_us,
         ...peers.map((peer) => ratioCell(c, peer)),
-        c.of_floor,
+        farCell(c),
+        c.median_us,
+        c.variant || "",
         timed.gbs,
         timed.tflops,
         timed.p10_us,
@@ -122,21 +180,24 @@ const caseTable = (cases, place) => {
 
 const operatorSection = (file, op, id) => {
   const cases = file.cases.filter((c) => c.op === op);
-  const figures = cases.map((c, i) => ladderFigure(c, file.device, `${id}-${i}`));
-  const ladders = html("div", { class: "ladders" }, ...figures);
-  return html("section", { id }, html("h3", {}, op), caseTable(cases, id), ladders);
+  const figures = chartsOf(cases).map((group, i) => barsFigure(group, file.device, `${id}-${i}`));
+  const legend = html("ul", { class: "legend" }, ...[["bar chosen", "TensorCraft"], ["bar peer", "a peer"]].map(barSample));
+  return html("section", { id }, html("h3", {}, op), caseTable(cases, id), legend, html("div", { class: "charts" }, ...figures));
 };
 
-const fileSection = (file, place) => {
+const fileSection = (file, place, alone) => {
   nameCases(file.cases);
   const chart = rooflineFigure(file, place);
   const ops = unique(file.cases.map((c) => c.op));
   const section = html(
     "section",
-    { id: place },
-    html("h2", {}, file.title),
+    { id: place, "data-file": file.file },
+    html("h2", {}, alone ? "In short" : file.title),
+    headline(file),
+    html("p", { class: "run" }, runOf(file)),
     factsOf(file),
     losingTable(file, place),
+    farTable(file, place),
     geomeanTable(file, place),
     missingTable(file, place),
     chart.figure || chart,
@@ -145,11 +206,12 @@ const fileSection = (file, place) => {
   document.getElementById("results").append(section);
   if (chart.draw) chart.draw(); // only now is its width known
   const links = ops.map((op, i) => html("li", {}, html("a", { href: `#${place}-op${i}` }, op)));
-  return html("li", {}, html("a", { href: `#${place}` }, file.title), html("ul", {}, ...links));
+  const name = alone ? "In short" : `${file.title} (${file.file.split("/").pop()})`;
+  return html("li", {}, html("a", { href: `#${place}` }, name), html("ul", {}, ...links));
 };
 
 const files = JSON.parse(document.getElementById("data").textContent);
-const contents = files.map((file, i) => fileSection(file, `file${i}`));
+const contents = files.map((file, i) => fileSection(file, `file${i}`, files.length === 1));
 document.getElementById("contents").append(html("ul", {}, ...contents));
 addEventListener("beforeprint", () => {
   for (const details of document.querySelectorAll("details")) details.open = true;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each variant by its operations for each byte and its speed, under what the device can do.
+// Each variant and peer by its operations for each byte and its speed, under what the device can do.
 "use strict";
 
-const rowsOfRoofline = (file) =>
+const onRoofline = (file, isWanted) =>
   file.cases
     .filter((c) => c.bytes > 0 && c.flops > 0)
     .flatMap((c) =>
       c.rows
-        .filter((row) => isOurs(row) && row.tflops)
+        .filter((row) => row.tflops && isComparable(c, row) && isWanted(row))
         .map((row) => ({ c, row, intensity: c.flops / c.bytes, chosen: row.chosen === true })),
     );
+const isRival = (row) => !isOurs(row) && row.candidate !== "copy";
 
 // Peaks of equal height share a line: [["bfloat16, float16", 989], ...].
 const peaksOf = (device) => {
@@ -63,7 +64,7 @@ const roofs = (range, device, place, x, y) => {
   const highest = Math.max(0, ...peaks.map(([, peak]) => peak)) || range.high;
   for (const [dtypes, peak] of peaks) {
     const from = range.bandwidth > 0 ? Math.max(range.left, peak / range.bandwidth) : range.left;
-    const words = `${dtypes}: ${digits(peak)} TFLOPS`;
+    const words = `${dtypes}: ${withUnit(peak, "TFLOPS")}`;
     marks.push(
       mark("path", words, {
         class: "mark roof",
@@ -80,7 +81,7 @@ const roofs = (range, device, place, x, y) => {
     // Where the line enters the chart: at its left edge or at its lower one.
     const from = Math.max(range.left, range.low / range.bandwidth);
     const to = Math.min(range.right, highest / range.bandwidth);
-    const words = `bandwidth: ${digits(device.bandwidth_gbs)} GB/s`;
+    const words = `bandwidth: ${withUnit(device.bandwidth_gbs, "GB/s")}`;
     marks.push(
       mark("path", words, {
         class: "mark roof",
@@ -116,10 +117,49 @@ const rooflinePoint = ({ c, row, intensity, chosen }, dtypes, wanted, x, y) =>
     "data-chosen": chosen,
   });
 
+const rivalMark = ({ c, row, intensity }, wanted, x, y) => {
+  const [at, up] = [x(intensity), y(row.tflops)];
+  return mark("path", wordsOfPoint({ c, row, intensity }), {
+    class: `mark rival${wanted && wanted !== c.op ? " dimmed" : ""}`,
+    d: `M${at - 4} ${up}H${at + 4}M${at} ${up - 4}V${up + 4}`,
+    "data-mark": "rival",
+    "data-op": c.op,
+    "data-case": c.label,
+    "data-name": nameOf(row),
+  });
+};
+
+// A name beside its point where there is room: of each operator, and of each case of the one that is chosen.
+const pointNames = (points, wanted, range, place, x, y) => {
+  const taken = points.map((p) => [x(p.intensity) - 4, y(p.row.tflops) - 4, 8, 8]);
+  const steps = range.bandwidth > 0 ? Array.from({ length: 200 }, (_, i) => range.left * (range.right / range.left) ** (i / 200)) : [];
+  for (const at of steps) taken.push([x(at) - 2, y(at * range.bandwidth) - 2, 4, 4]); // the line of the bandwidth
+  const named = new Set();
+  const names = [];
+  const shown = points.filter((p) => (wanted ? p.c.op === wanted : true)).sort((a, b) => b.row.tflops - a.row.tflops);
+  for (const p of shown) {
+    const words = wanted ? (p.chosen ? p.c.label : `${nameOf(p.row)}, ${p.c.label}`) : p.c.op;
+    if (named.has(words)) continue;
+    const [width, height] = [6.2 * words.length, 13];
+    const [at, up] = [x(p.intensity), y(p.row.tflops)];
+    const spots = [[at + 7, up - 6], [at - 7 - width, up - 6], [at - width / 2, up - 20], [at - width / 2, up + 7]];
+    const isFree = ([left, top]) =>
+      left > place.left && left + width < place.right && top > place.top && top + height < place.bottom &&
+      !taken.some(([l, t, w, h]) => left < l + w && l < left + width && top < t + h && t < top + height);
+    const spot = spots.find(isFree);
+    if (!spot) continue;
+    taken.push([...spot, width, height]);
+    named.add(words);
+    names.push(text(spot[0], spot[1] + 10, words, { class: "point-name", "data-of": words }));
+  }
+  return names;
+};
+
 const roofline = (file, points, id, width, wanted) => {
   const height = width < 520 ? 360 : 480;
   const place = { left: 48, right: width - 12, top: 20, bottom: height - 40 };
-  const range = rooflineRange(points, file.device);
+  const rivals = onRoofline(file, isRival);
+  const range = rooflineRange([...points, ...rivals], file.device);
   const x = logScale(range.left, range.right, place.left, place.right);
   const y = logScale(range.low, range.high, place.bottom, place.top);
   const dtypes = unique(points.map((p) => p.c.dtype));
@@ -132,16 +172,18 @@ const roofline = (file, points, id, width, wanted) => {
       "data-range": [range.left, range.right, range.low, range.high].join(" "),
     },
     `Roofline of ${file.device.name || file.title}`,
-    `${points.length} variants by operations for each byte and TFLOPS, under the lines of the bandwidth and of each peak.`,
+    `${points.length} variants and ${rivals.length} peers by operations for each byte and TFLOPS, under the lines of the bandwidth and of each peak.`,
     [
       ...rooflineAxes(range, place, x, y),
       ...roofs(range, file.device, place, x, y),
+      ...rivals.map((rival) => rivalMark(rival, wanted, x, y)),
       ...points.map((point) => rooflinePoint(point, dtypes, wanted, x, y)),
+      ...pointNames(points, wanted, range, place, x, y),
     ],
   );
 };
 
-const rooflineLegend = (points) => {
+const rooflineLegend = (points, rivals) => {
   const dtypes = unique(points.map((p) => p.c.dtype));
   const sample = (classes) =>
     svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("circle", { class: `point ${classes}`, cx: 8, cy: 8, r: 5 }));
@@ -149,7 +191,10 @@ const rooflineLegend = (points) => {
     "ul",
     { class: "legend" },
     ...dtypes.map((dtype) => html("li", {}, sample(`${hueOf(dtypes, dtype)} chosen`), ` ${dtype || "no dtype"}`)),
-    html("li", {}, sample("hue-0"), " a variant that is not chosen"),
+    points.some((p) => !p.chosen) ? html("li", {}, sample("hue-0"), " a variant that is not chosen") : null,
+    rivals.length
+      ? html("li", {}, svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { class: "rival", d: "M3 8H13M8 3V13" })), " a peer")
+      : null,
   );
 };
 
@@ -163,7 +208,7 @@ const rooflineTable = (points, place) =>
 
 // The chart follows the width of the page, and a choice of one operator.
 const rooflineFigure = (file, place) => {
-  const points = rowsOfRoofline(file);
+  const points = onRoofline(file, isOurs);
   const without = unique(file.cases.filter((c) => !(c.flops > 0 && c.bytes > 0)).map((c) => c.op));
   const note = without.length ? `Not on it, for they count no operations: ${without.join(", ")}.` : "";
   if (!points.length) return html("p", {}, `There is no roofline: no case has both bytes and operations. ${note}`);
@@ -181,7 +226,7 @@ const rooflineFigure = (file, place) => {
     "figure",
     {},
     html("figcaption", {}, "Roofline"),
-    rooflineLegend(points),
+    rooflineLegend(points, onRoofline(file, isRival)),
     html("label", { for: select.id }, "Show "),
     select,
     holder,

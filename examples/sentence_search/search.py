@@ -12,7 +12,7 @@ from minilm import MiniLM
 import tensorcraft as tc
 
 
-def arguments():
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo.sh", description=__doc__)
     parser.add_argument("question")
     parser.add_argument(
@@ -24,7 +24,7 @@ def arguments():
     return parser.parse_args()
 
 
-def read_lines(file):
+def read_lines(file: Path) -> list[str]:
     lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     lines = [line for line in lines if line]
     if not lines:
@@ -32,7 +32,7 @@ def read_lines(file):
     return lines
 
 
-def choose_device(wanted):
+def choose_device(wanted: str | None) -> tuple[str, str]:
     """The device, and the reason for it in words."""
     if wanted:
         return wanted, "asked for with --device"
@@ -42,7 +42,7 @@ def choose_device(wanted):
     return device, "no usable GPU was found, or TENSORCRAFT_DEVICE says so"
 
 
-def print_trace(trace):
+def print_trace(trace: tc.Trace) -> None:
     rows = trace.rows()
     total = sum(row.milliseconds for row in rows) or 1.0
     print(f"\n{'operator':<14}{'variant':<16}{'calls':>6}{'time':>13}{'share':>8}")
@@ -51,7 +51,7 @@ def print_trace(trace):
         print(f"{row.op:<14}{row.variant:<16}{row.calls:>6}{row.milliseconds:>10.1f} ms{share:>8.1%}")
 
 
-def main():
+def main() -> None:
     args = arguments()
     lines = read_lines(args.file)
     device, reason = choose_device(args.device)

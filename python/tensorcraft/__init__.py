@@ -3,30 +3,54 @@
 
     import tensorcraft as tc
     y = tc.layer_norm(x)             # NumPy in, NumPy out; torch in, torch out
-    print(tc.explain("layer_norm", x))
+    print(tc.explain(tc.layer_norm, x))
 
 Nothing here touches a GPU until the first call that needs one.
 """
 
-from __future__ import annotations
-
+import math as _math
 import sys as _sys
 
-from . import _ops, cache, errors
+from . import _ops, cache, errors, linalg
 from . import _tensorcraft as _native
+from ._arguments import broadcast_shapes
+from ._creation import eye, meshgrid, tril, triu
+from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._explain import Explanation, explain, ops
+from ._indexing import nonzero
 from ._join import concat, split, stack
+from ._manipulation import (
+    broadcast_arrays,
+    broadcast_to,
+    diff,
+    expand_dims,
+    flip,
+    matrix_transpose,
+    moveaxis,
+    repeat,
+    reshape,
+    roll,
+    squeeze,
+    tile,
+    unstack,
+)
+from ._namespace import array_namespace_info as _array_namespace_info
 from ._ops import *
+from ._protocols import install as _install_protocols
 from ._registry import Operator
+from ._searching import cumulative_prod, searchsorted
 from ._stream import Event, Stream, Trace, trace
 from ._tensor import (
     arange,
     asarray,
+    astype,
+    clip,
     empty,
     empty_like,
     from_dlpack,
     full,
     full_like,
+    linspace,
     ones,
     ones_like,
     zeros,
@@ -38,20 +62,34 @@ from ._tensor import (
 from ._tensorcraft import DType, Tensor, default_device, device_info, devices, set_default_device
 from ._weights import load_safetensors
 from .errors import CompileError, DeviceLost, OutOfMemory, Unsupported
+from .linalg import matmul, tensordot, vecdot
 
 _install()
+_install_protocols()
 _native.add_prefix(_sys.prefix)  # NVRTC and oneDNN may be packages of this Python
+__array_api_version__ = "2024.12"
+__array_namespace_info__ = _array_namespace_info
 __version__: str = _native.__version__
 
 float32, float16, bfloat16 = DType.float32, DType.float16, DType.bfloat16
 float8_e4m3fn, float8_e5m2 = DType.float8_e4m3fn, DType.float8_e5m2
 int8, int16, int32, int64, uint8 = DType.int8, DType.int16, DType.int32, DType.int64, DType.uint8
 bool_ = bool = DType.bool_  # `bool` is not in __all__: a star import must not hide the built-in
+inf = _math.inf
+"""Above all numbers."""
+nan = _math.nan
+"""Not a number."""
+pi = _math.pi
+"""The half circumference of a circle of radius 1."""
+e = _math.e
+"""The base of `tc.exp` and `tc.log`."""
+newaxis = None
+"""In a key: a new axis of size 1."""
 
 
 def synchronize(device: str | None = None) -> None:
     """Waits for all work on a device; None is the default device."""
-    _native.synchronize(device or default_device())
+    _native.synchronize(default_device() if device is None else device)
 
 
 __all__ = [
@@ -69,17 +107,30 @@ __all__ = [
     "Unsupported",
     "arange",
     "asarray",
+    "astype",
     "bfloat16",
     "bool_",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
     "cache",
+    "can_cast",
+    "clip",
     "concat",
+    "cumulative_prod",
     "default_device",
     "device_info",
     "devices",
+    "diff",
+    "e",
     "empty",
     "empty_like",
     "errors",
+    "expand_dims",
     "explain",
+    "eye",
+    "finfo",
+    "flip",
     "float16",
     "float32",
     "float8_e4m3fn",
@@ -87,20 +138,44 @@ __all__ = [
     "from_dlpack",
     "full",
     "full_like",
+    "iinfo",
+    "inf",
     "int16",
     "int32",
     "int64",
     "int8",
+    "isdtype",
+    "linalg",
+    "linspace",
     "load_safetensors",
+    "matmul",
+    "matrix_transpose",
+    "meshgrid",
+    "moveaxis",
+    "nan",
+    "nonzero",
     "ones",
     "ones_like",
     "ops",
+    "pi",
+    "repeat",
+    "reshape",
+    "result_type",
+    "roll",
+    "searchsorted",
     "set_default_device",
     "split",
+    "squeeze",
     "stack",
     "synchronize",
+    "tensordot",
+    "tile",
     "trace",
+    "tril",
+    "triu",
     "uint8",
+    "unstack",
+    "vecdot",
     "zeros",
     "zeros_like",
 ]

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tc.explain` and `tc.ops`: what the library would do, and what it can do."""
 
-from __future__ import annotations
-
 import inspect
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from . import _ops
 from . import _tensorcraft as native
 from ._registry import Operator
-from .errors import TensorCraftKeyError
+from ._tensor import astype, clip
+from .errors import TensorCraftTypeError
+from .linalg import matmul
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the chooser says of one variant."""
 
     name: str  # of the variant
@@ -22,10 +21,11 @@ class Verdict:
     accepted: bool  # would it run the call?
     reason: str  # why not
     config: str  # what its kernel would be compiled with
+    file: str  # of its device code
+    estimate_us: float  # of the least time on the device, at its peaks; 0 if not known
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """What the chosen variant launches and what the compiler made of it.
 
     Where `problem` is not empty it says why registers, code and occupancy are not known; they are 0 then.
@@ -47,12 +47,11 @@ class Kernel:
     problem: str  # why the figures are not known; empty if they are
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(NamedTuple):
     """The chosen variant of a call and the verdict on every other; str() is a table."""
 
     op: str  # the name of the operator
-    device: str  # where it would run
+    device: str  # where it would run; the architecture that was asked about if no such GPU is here
     variant: str  # the one chosen; empty if none accepts
     variants: tuple[Verdict, ...]  # best first
     floor_us: float  # no variant can be faster on the device; 0 if its peak is unknown
@@ -70,17 +69,16 @@ def ops() -> dict[str, Operator]:
     return dict(_ops.OPERATORS)
 
 
-def explain(op: str, /, *args: Any, arch: str | None = None, **options: Any) -> Explanation:
-    """What calling operator `op` with these arguments would run, and why; nothing is computed.
+def explain(op: str | Callable[..., Any], /, *args: Any, arch: str | None = None, **options: Any) -> Explanation:
+    """What calling an operator with these arguments would run, and why; nothing is computed.
 
-    A kernel is compiled, into the cache, if NVRTC is there. `arch` ("sm_90a") asks about such a GPU, which need not
-    be here, and takes the arrays as if they lay on it.
+    `op` is its function or its name: `tc.explain(tc.softmax, x)`, `tc.explain("softmax", x)`. A kernel is compiled,
+    into the cache, if NVRTC is there. `arch` ("sm_90a") asks about such a GPU, which need not be here, and takes the
+    arrays as if they lay on it.
 
     Raises KeyError for an unknown operator, and what the call itself would raise for bad arguments.
     """
-    if op not in _ops.OPERATORS:
-        raise TensorCraftKeyError(f'no operator is named "{op}"; there are {", ".join(_ops.OPERATORS)}')
-    record = _ops.OPERATORS[op]
+    record = _record(op)
     bound = inspect.signature(record.function).bind(*args, **options)
     bound.apply_defaults()
     values = dict(bound.arguments)
@@ -92,3 +90,17 @@ def explain(op: str, /, *args: Any, arch: str | None = None, **options: Any) -> 
     rows = tuple(Verdict(**row) for row in found.pop("variants"))
     kernels = tuple(Kernel(**made) for made in found.pop("kernels"))
     return Explanation(variants=rows, kernels=kernels, **found)
+
+
+def _record(op: str | Callable[..., Any]) -> Operator:
+    """The registry's record of an operator's function or name."""
+    if isinstance(op, str):
+        return tuple(_ops.OPERATORS.values())[native.operator_index(op)]
+    for record in _ops.OPERATORS.values():
+        if record.function is op:
+            return record
+    if any(op is over for over in (astype, clip, matmul)):  # written over the operators of these names
+        return _record(op.__name__)
+    raise TensorCraftTypeError(
+        f"explain: op must be an operator's function or name, such as tc.softmax or 'softmax', got {op!r}"
+    )

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import sys
-from collections import namedtuple
-from functools import cache
 from typing import Any
 
 from ._tensorcraft import Tensor
@@ -28,14 +26,3 @@ def current_stream(array_type: type, device: int) -> int | None:
     if package == "cupy":
         return int(module.cuda.get_current_stream(device).ptr)
     return None
-
-
-@cache
-def _result_type(op: str, names: tuple[str, ...]) -> Any:
-    title = "".join(part.capitalize() for part in op.split("_"))
-    return namedtuple(f"{title}Result", names)
-
-
-def named_tuple(op: str, names: tuple[str, ...], values: list[Any]) -> Any:
-    """Several results of one call, with the names of the operator's outputs."""
-    return _result_type(op, names)(*values)

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, overload
 
 from . import _ops
 from . import _tensorcraft as native
 from ._tensorcraft import DType, Tensor
-from .errors import TensorCraftIndexError, TensorCraftTypeError, TensorCraftValueError
+from ._typing import DTypeLike
+from .errors import TensorCraftTypeError, TensorCraftValueError
 
+_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _NOT_IN_NUMPY = (DType.bfloat16, DType.float8_e4m3fn, DType.float8_e5m2)
 
 def asarray(obj: Any, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Tensor:
@@ -45,7 +47,7 @@ def _was_float64(obj: Any) -> bool:
 
 def _narrowed(obj: Any, wanted: DType) -> Any:
     """`obj` with the dtype asked for where NumPy can give it, else in one the library reads."""
-    name = "float32" if wanted in _NOT_IN_NUMPY else wanted.name.rstrip("_")
+    name = "float32" if wanted in _NOT_IN_NUMPY else wanted.name
     if isinstance(obj, (bool, int, float, list, tuple)):
         import numpy as np
 
@@ -56,16 +58,16 @@ def _narrowed(obj: Any, wanted: DType) -> Any:
     return obj.astype(name) if _was_float64(obj) and hasattr(obj, "astype") else obj
 
 
-def from_dlpack(x: Any) -> Tensor:
-    """A tc.Tensor that shares the memory of `x`, which has __dlpack__."""
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
+    """A tc.Tensor that shares the memory of `x`, which has __dlpack__; `device` and `copy` as in asarray."""
     if not hasattr(x, "__dlpack__"):
         raise TensorCraftTypeError(f"from_dlpack: {type(x).__name__} has no __dlpack__; use tc.asarray")
-    return native.from_any(x)
+    return asarray(x, device=device, copy=copy)
 
 
-def empty(shape: Any, dtype: Any = DType.float32, device: str | None = None) -> Tensor:
+def empty(shape: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """Uninitialised memory of a shape."""
-    return native.empty(shape, dtype, device or native.default_device())
+    return native.empty(shape, dtype, device)
 
 
 def _filled(tensor: Tensor, value: float) -> Tensor:
@@ -73,41 +75,70 @@ def _filled(tensor: Tensor, value: float) -> Tensor:
     return tensor
 
 
-def full(shape: Any, value: float, dtype: Any = DType.float32, device: str | None = None) -> Tensor:
-    """A tensor whose elements all are `value`."""
-    return _filled(empty(shape, dtype, device), value)
+def full(shape: Any, fill_value: float, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor whose elements all are `fill_value`; without a dtype they are bool, int64 or float32, as it is."""
+    if dtype is None:
+        dtype = _dtype_of_number(fill_value)
+    return _filled(empty(shape, dtype, device), fill_value)
 
 
-def zeros(shape: Any, dtype: Any = DType.float32, device: str | None = None) -> Tensor:
+def _dtype_of_number(number: Any) -> DType:
+    if isinstance(number, bool):
+        return DType.bool_
+    return DType.int64 if isinstance(number, int) else DType.float32
+
+
+def zeros(shape: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor of zeros."""
-    return full(shape, 0, dtype, device)
+    return full(shape, 0, DType.float32 if dtype is None else dtype, device)
 
 
-def ones(shape: Any, dtype: Any = DType.float32, device: str | None = None) -> Tensor:
+def ones(shape: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor of ones."""
-    return full(shape, 1, dtype, device)
+    return full(shape, 1, DType.float32 if dtype is None else dtype, device)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None, device: str | None = None) -> Tensor:
     """Evenly spaced numbers from start up to, without, stop. Integers give int64, else float32."""
     import numpy as np
 
-    first, last = (0, start) if stop is None else (start, stop)
-    numbers = np.arange(first, last, step)
+    for name, bound in {"start": start, "stop": start if stop is None else stop, "step": step}.items():
+        if not hasattr(bound, "__float__") and not hasattr(bound, "__index__"):
+            raise TensorCraftTypeError(f"arange: {name} must be a number, got {type(bound).__name__}")
+    try:
+        numbers = np.arange(start, step=step) if stop is None else np.arange(start, stop, step)
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
+        why = "step must not be 0" if isinstance(error, ZeroDivisionError) else error
+        raise TensorCraftValueError(f"arange: {why}") from None
     if dtype is None and numbers.dtype.kind == "f":
         dtype = DType.float32
     return asarray(numbers, dtype=dtype, device=device or native.default_device())
 
 
+def linspace(
+    start: float, stop: float, /, num: int, *, dtype: Any = None, device: str | None = None, endpoint: bool = True
+) -> Tensor:
+    """`num` numbers in equal steps from start to stop, or to a step before it; float32 unless a dtype is given."""
+    import numpy as np
+
+    try:
+        numbers = np.linspace(float(start), float(stop), operator.index(num), endpoint=bool(endpoint))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TensorCraftValueError(
+            f"linspace: start and stop must be numbers and num an integer from 0 on, got {start!r}, {stop!r}, {num!r} ({error})"
+        ) from None
+    return asarray(numbers, dtype=dtype or DType.float32, device=device or native.default_device())
+
+
 def empty_like(x: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """Uninitialised memory of the shape, dtype and device of `x`."""
     t = native.from_any(x)
-    return empty(t.shape, dtype or t.dtype, device or t.device)
+    return empty(t.shape, t.dtype if dtype is None else dtype, t.device if device is None else device)
 
 
-def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None) -> Tensor:
-    """`value` in the shape, dtype and device of `x`."""
-    return _filled(empty_like(x, dtype, device), value)
+def full_like(x: Any, fill_value: float, dtype: Any = None, device: str | None = None) -> Tensor:
+    """`fill_value` in the shape, dtype and device of `x`."""
+    return _filled(empty_like(x, dtype, device), fill_value)
 
 
 def zeros_like(x: Any, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -122,60 +153,6 @@ def ones_like(x: Any, dtype: Any = None, device: str | None = None) -> Tensor:
 
 def _shape_argument(shape: tuple[Any, ...]) -> Any:
     return shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-
-
-def _index(self: Tensor, key: Any) -> Tensor:
-    """A view: integers, slices, `...` and None, as in NumPy."""
-    keys = key if isinstance(key, tuple) else (key,)
-    taken = sum(k is not None and k is not Ellipsis for k in keys)
-    if sum(k is Ellipsis for k in keys) > 1:
-        raise TensorCraftIndexError("an index can have one ellipsis only")
-    if taken > self.ndim:
-        raise TensorCraftIndexError(f"too many indices: the tensor has {self.ndim} dimensions, {taken} were given")
-    if not any(k is Ellipsis for k in keys):
-        keys = (*keys, Ellipsis)
-    view, axis = self, 0
-    for k in keys:
-        if k is Ellipsis:
-            axis += self.ndim - taken
-        elif k is None:
-            view, axis = view._expand_dims(axis), axis + 1
-        elif isinstance(k, slice):
-            start, stop, step = k.indices(view.shape[axis])
-            if step < 0:
-                raise TensorCraftValueError("a slice with a negative step is not supported; copy through NumPy")
-            step = min(step, max(stop, 1))  # a longer step takes the first element too
-            view, axis = view._slice(axis, start, max(start, stop), step), axis + 1
-        else:
-            view = view._select(axis, _position(k, axis, view.shape[axis]))
-    return view
-
-
-def _position(key: Any, axis: int, size: int) -> int:
-    """`key` as an index of an axis with `size` elements."""
-    try:
-        position = operator.index(key)
-    except TypeError:
-        raise TensorCraftTypeError(
-            f"tensors are indexed by integers, slices, ... and None, not {type(key).__name__}"
-        ) from None
-    if not -size <= position < size:
-        raise TensorCraftIndexError(f"index {position} is out of bounds for axis {axis} with size {size}")
-    return position
-
-
-def _set_index(self: Tensor, key: Any, value: Any) -> None:
-    """Writes a number, or an array that broadcasts, into the view that `key` names."""
-    target = _index(self, key)
-    if isinstance(value, (bool, int, float)):
-        _filled(target, value)
-        return
-    source = value if isinstance(value, Tensor) else asarray(value, device=self.device)
-    if source.dtype != self.dtype:
-        source = _ops.astype(source, self.dtype)
-    if source._overlaps(target):
-        source = _ops.copy(source)
-    _ops.copy(source._to(self.device)._broadcast_to(target.shape), out=target)
 
 
 def _iterate(self: Tensor) -> Iterator[Tensor]:
@@ -206,7 +183,7 @@ def _repr(self: Tensor) -> str:
     import numpy as np
 
     values = np.array2string(_host_values(self), separator=", ", threshold=64, edgeitems=3, prefix="Tensor(")
-    return f"Tensor({values}, shape={self.shape}, dtype={self.dtype.name.rstrip('_')}, device={self.device!r})"
+    return f"Tensor({values}, shape={self.shape}, dtype={self.dtype.name}, device={self.device!r})"
 
 
 def _transposed(self: Tensor) -> Tensor:
@@ -223,16 +200,15 @@ def _matrix_transposed(self: Tensor) -> Tensor:
     return self._permute((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
 
 
-def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    values = _host_values(self)
-    if dtype is not None and values.dtype != dtype:
-        return values.astype(dtype)
-    return values.copy() if copy else values
-
-
 def _to(self: Tensor, device: str, non_blocking: bool = False) -> Tensor:
     """The tensor on a device; itself where it is there already. Copies between host and device wait."""
     del non_blocking  # pageable host memory always waits; page-locked staging comes with the transfer engine
+    return self._to(device)
+
+
+def _to_device(self: Tensor, device: str, /, *, stream: Any = None) -> Tensor:
+    """The tensor on a device, as `to`; a copy between devices waits, so `stream` may be any."""
+    del stream
     return self._to(device)
 
 
@@ -252,9 +228,12 @@ def _squeeze(self: Tensor, axis: int | None = None) -> Tensor:
     return view
 
 
-def _namespace(self: Tensor, api_version: str | None = None) -> Any:
+def _namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """The package, for code that is written for the array API standard."""
     import tensorcraft
 
+    if api_version not in (None, *_API_VERSIONS):
+        raise TensorCraftValueError(f"__array_namespace__: api_version must be one of {_API_VERSIONS}, got {api_version!r}")
     return tensorcraft
 
 
@@ -273,10 +252,77 @@ def _contiguous(self: Tensor) -> Tensor:
     return self if self.is_contiguous else self.copy()
 
 
-def _astype(self: Tensor, dtype: Any) -> Tensor:
-    """A tensor of another dtype."""
-    result: Tensor = _ops.astype(self, native.to_dtype(dtype))
-    return result
+def _astype(self: Tensor, dtype: Any, *, copy: bool = True) -> Tensor:
+    """A tensor of another dtype; copy=False gives the tensor itself if it has that dtype."""
+    return astype(self, dtype, copy=copy)
+
+
+@overload
+def astype(
+    x: Tensor, dtype: DTypeLike = "float32", *, copy: bool = True, out: Tensor | None = None, stream: Any = None,
+    variant: Any = None, device: str | None = None,
+) -> Tensor: ...
+@overload
+def astype(
+    x: Any, dtype: DTypeLike = "float32", *, copy: bool = True, out: Any = None, stream: Any = None,
+    variant: Any = None, device: str | None = None,
+) -> Any: ...
+def astype(
+    x: Any,
+    dtype: DTypeLike = "float32",
+    *,
+    copy: bool = True,
+    out: Any = None,
+    stream: Any = None,
+    variant: Any = None,
+    device: str | None = None,
+) -> Any:
+    wanted = native.to_dtype(dtype)
+    if not copy and out is None and native.from_any(x).dtype == wanted:
+        return x
+    return _ops.astype(x, wanted, out=out, stream=stream, variant=variant, device=device)
+
+
+astype.__doc__ = (_ops.astype.__doc__ or "").replace(
+    "        out: array to", "        copy: False gives x itself if it has that dtype.\n        out: array to", 1
+)
+
+
+@overload
+def clip(
+    x: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None, stream: Any = None,
+    variant: Any = None, device: str | None = None,
+) -> Tensor: ...
+@overload
+def clip(
+    x: Any, min: Any = None, max: Any = None, *, out: Any = None, stream: Any = None,
+    variant: Any = None, device: str | None = None,
+) -> Any: ...
+def clip(
+    x: Any,
+    min: Any = None,
+    max: Any = None,
+    *,
+    out: Any = None,
+    stream: Any = None,
+    variant: Any = None,
+    device: str | None = None,
+) -> Any:
+    options: dict[str, Any] = {"stream": stream, "variant": variant, "device": device}
+    has_arrays = any(hasattr(bound, "ndim") or isinstance(bound, (list, tuple)) for bound in (min, max))
+    if not has_arrays and not (min is None and max is None):
+        return _ops.clip(x, min, max, out=out, **options)
+    result = x if min is None else _ops.maximum(x, min, out=out if max is None else None, **options)
+    if max is not None:
+        return _ops.minimum(result, max, out=out, **options)
+    return _ops.copy(result, out=out, stream=stream, device=device) if min is None else result
+
+
+clip.__doc__ = (_ops.clip.__doc__ or "").replace(
+    "        out: array to",
+    "        min, max: arrays too, which broadcast: then by maximum and minimum. Both None: a copy.\n        out: array to",
+    1,
+)
 
 
 def _copy(self: Tensor) -> Tensor:
@@ -290,11 +336,6 @@ def _to_list(self: Tensor) -> Any:
     return _host_values(self).tolist()
 
 
-def _negative(self: Tensor) -> Any:
-    """tc.negative, as an operator."""
-    return _ops.negative(self)
-
-
 def _operand(self: Tensor, other: Any) -> Any:
     """What stands beside a Tensor: numbers as they are, arrays as Tensors; None for anything else."""
     if isinstance(other, (Tensor, int, float)):
@@ -306,9 +347,17 @@ def _operand(self: Tensor, other: Any) -> Any:
     return None
 
 
-def _binary(name: str, reflected: bool) -> Any:
+def _unary(name: str) -> Any:
     function = getattr(_ops, name)
 
+    def method(self: Tensor) -> Any:
+        return function(self)
+
+    method.__doc__ = f"tc.{name}, as an operator."
+    return method
+
+
+def _binary(name: str, function: Any, reflected: bool) -> Any:
     def method(self: Tensor, other: Any) -> Any:
         operand = _operand(self, other)
         if operand is None:
@@ -319,18 +368,13 @@ def _binary(name: str, reflected: bool) -> Any:
     return method
 
 
-def _absolute(self: Tensor) -> Any:
-    """tc.abs, as an operator."""
-    return _ops.abs(self)
-
-
-def _in_place(name: str) -> Any:
-    function = getattr(_ops, name)
-
+def _in_place(name: str, function: Any) -> Any:
     def method(self: Tensor, other: Any) -> Any:
         operand = _operand(self, other)
         if operand is None:
             return NotImplemented
+        if isinstance(operand, Tensor) and operand is not self and operand._overlaps(self):
+            operand = _ops.copy(operand)  # `t += t.T` reads all of it before it writes
         function(self, operand, out=self)
         return self
 
@@ -338,24 +382,57 @@ def _in_place(name: str) -> Any:
     return method
 
 
-_BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow", "matmul": "gemm"}
+def _multiply_in_place(self: Tensor, other: Any) -> Any:
+    """tc.matmul into this tensor, which has the shape of the product."""
+    product = self @ other
+    if product.shape != self.shape:
+        raise TensorCraftValueError(f"@=: the product has shape {product.shape}, the tensor {self.shape}; use `a = a @ b`")
+    _ops.copy(product, out=self)
+    return self
+
+
+def _divmod(self: Tensor, other: Any) -> Any:
+    """The quotients rounded down, and the remainders."""
+    return self // other, self % other
+
+
+def _reflected_divmod(self: Tensor, other: Any) -> Any:
+    """The quotients of `other` by the tensor rounded down, and the remainders."""
+    return other // self, other % self
+
+
+_BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
 # Python mirrors these itself: of `2 < tensor` it asks `tensor > 2`.
 _COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+# Operators that are methods too, of their first argument.
+_AS_METHODS = (
+    "all", "any", "argmax", "argmin", "cumulative_sum", "max", "mean", "min", "prod", "round", "std", "sum",
+    "take", "var",
+)  # fmt: skip
 _METHODS: dict[str, Any] = {
-    "__getitem__": _index,
-    "__setitem__": _set_index,
     "__iter__": _iterate,
     "__len__": _length,
     "__repr__": _repr,
     "__float__": lambda self: float(_item(self)),
     "__int__": lambda self: int(_item(self)),
-    "__bool__": lambda self: bool(_item(self)),
-    "__neg__": _negative,
-    "__abs__": _absolute,
+    "__divmod__": _divmod,
+    "__rdivmod__": _reflected_divmod,
     "__hash__": object.__hash__,  # by identity, though == compares elements
-    "__array__": _array,
     "__array_namespace__": _namespace,
-    "__array_ufunc__": None,  # NumPy leaves `array @ tensor` to the tensor
     "T": property(_transposed),
     "mT": property(_matrix_transposed),
     "item": _item,
@@ -368,19 +445,35 @@ _METHODS: dict[str, Any] = {
     "astype": _astype,
     "copy": _copy,
     "to": _to,
+    "to_device": _to_device,
 }
 
 
 def install() -> None:
     """Gives the native class its NumPy-like methods; called once by the package."""
-    for name, method in _METHODS.items():
+    from ._indexing import get_item, nonzero, set_item
+    from .linalg import matmul
+
+    methods = {
+        **_METHODS,
+        "__getitem__": get_item,
+        "__setitem__": set_item,
+        "nonzero": nonzero,
+        "clip": clip,
+        "__matmul__": _binary("matmul", matmul, reflected=False),
+        "__rmatmul__": _binary("matmul", matmul, reflected=True),
+        "__imatmul__": _multiply_in_place,
+    }
+    for name, method in methods.items():
         setattr(Tensor, name, method)
+    for name in (n for n in _AS_METHODS if hasattr(_ops, n)):
+        setattr(Tensor, name, getattr(_ops, name))
+    for short, name in _UNARY.items():
+        setattr(Tensor, f"__{short}__", _unary(name))
     for short, name in _BINARY.items():
-        if not hasattr(_ops, name):
-            continue
-        setattr(Tensor, f"__{short}__", _binary(name, reflected=False))
-        setattr(Tensor, f"__r{short}__", _binary(name, reflected=True))
-        if name != "gemm":
-            setattr(Tensor, f"__i{short}__", _in_place(name))
+        function = getattr(_ops, name)
+        setattr(Tensor, f"__{short}__", _binary(name, function, reflected=False))
+        setattr(Tensor, f"__r{short}__", _binary(name, function, reflected=True))
+        setattr(Tensor, f"__i{short}__", _in_place(name, function))
     for short, name in _COMPARISONS.items():
-        setattr(Tensor, f"__{short}__", _binary(name, reflected=False))
+        setattr(Tensor, f"__{short}__", _binary(name, getattr(_ops, name), reflected=False))

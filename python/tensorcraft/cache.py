@@ -81,7 +81,7 @@ def export(path: str | os.PathLike[str], arch: str | None = None) -> int:
 
     Raises OSError where the file cannot be written, FileNotFoundError where there is no such kernel.
     """
-    return native.cache_export(os.fspath(path), arch or "")
+    return native.cache_export(path, arch)
 
 
 def import_(path: str | os.PathLike[str]) -> Import:
@@ -89,4 +89,4 @@ def import_(path: str | os.PathLike[str]) -> Import:
 
     Raises OSError for a file or folder that cannot be read or written, ValueError for a damaged bundle; nothing is changed then.
     """
-    return Import(*native.cache_import(os.fspath(path)))
+    return Import(*native.cache_import(path))

@@ -20,6 +20,10 @@ class TensorCraftIndexError(Error, IndexError):
     """An index is out of range."""
 
 
+class TensorCraftAxisError(TensorCraftValueError, TensorCraftIndexError):
+    """An axis is not there: a ValueError and an IndexError, as NumPy's."""
+
+
 class TensorCraftKeyError(Error, KeyError):
     """A name is not there."""
 

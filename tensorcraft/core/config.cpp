@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/device.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/nearest.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -116,11 +117,14 @@ std::string default_cache_dir(const Environment& environment) {
 
 const Setting& find_setting(std::string_view key, std::string_view file_name) {
   std::string known;
+  std::vector<std::string_view> keys;
   for (const Setting& setting : kSettings) {
     if (setting.key == key) return setting;
+    keys.push_back(setting.key);
     known += (known.empty() ? "" : ", ") + std::string(setting.key);
   }
-  fail(ErrorKind::value, file_name, ": there is no key \"", key, "\"; the keys are ", known);
+  fail(ErrorKind::value, file_name, ": there is no key \"", key, "\"; the keys are ", known,
+       did_you_mean(key, keys));
 }
 
 // The text of a JSON value of the setting's type, so that file and environment share one parser.

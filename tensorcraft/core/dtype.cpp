@@ -29,6 +29,24 @@ constexpr std::array<Row, kNumDTypes> kRows = {{
     {DType::bool_, "bool", {dlpack::kDLBool, 8, 1}},
 }};
 
+struct ShortName {
+  std::string_view name;
+  DType dtype;
+};
+constexpr std::array<ShortName, 13> kShortNames = {{{"f32", DType::float32},
+                                                    {"fp32", DType::float32},
+                                                    {"f16", DType::float16},
+                                                    {"fp16", DType::float16},
+                                                    {"bf16", DType::bfloat16},
+                                                    {"e4m3", DType::float8_e4m3fn},
+                                                    {"e5m2", DType::float8_e5m2},
+                                                    {"i8", DType::int8},
+                                                    {"i16", DType::int16},
+                                                    {"i32", DType::int32},
+                                                    {"i64", DType::int64},
+                                                    {"u8", DType::uint8},
+                                                    {"bool_", DType::bool_}}};
+
 std::string_view code_name(uint8_t code) {
   switch (code) {
     case dlpack::kDLInt:
@@ -60,7 +78,8 @@ std::string_view to_string(DType dtype) {
 std::optional<DType> parse_dtype(std::string_view name) {
   for (const Row& row : kRows)
     if (row.name == name) return row.dtype;
-  if (name == "bool_") return DType::bool_;
+  for (const auto& [shorter, dtype] : kShortNames)
+    if (shorter == name) return dtype;
   return std::nullopt;
 }
 

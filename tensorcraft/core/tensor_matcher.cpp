@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <ostream>
+#include <sstream>
+#include <utility>
 
 namespace tensorcraft {
 namespace {
@@ -19,14 +21,15 @@ std::string origin(std::string_view property, std::string_view arg) {
   return arg.empty() ? "" : join(" (the ", property, " of ", arg, ")");
 }
 
-[[noreturn]] void fail_size(const SizeRef& want, int64_t expected, int64_t got,
-                            std::string_view list, int axis, const std::string& from) {
-  const std::string name = want.symbol && !want.symbol->annotation().empty()
-                               ? join("('", want.symbol->annotation(), "')")
-                               : "";
-  const std::string_view entry = list == "shape" ? "shape" : "stride";
-  fail(ErrorKind::value, "Size mismatch for ", entry, '#', axis, name, ": expected ", expected,
-       " but got ", got, from);
+// How to pass what is asked for, if `arg` is an array that the caller has, not one to be written.
+template <class... Parts>
+std::string advice(std::string_view arg, const Parts&... parts) {
+  const bool is_written = arg == "out" || arg.ends_with("_out");
+  return arg.empty() || is_written ? "" : join(parts...);
+}
+
+std::string convert_to(DType dtype, std::string_view arg) {
+  return advice(arg, "; tc.astype(", arg, ", tc.", dtype, ") converts it");
 }
 
 bool accepts(Device option, Device device) {
@@ -68,11 +71,11 @@ void SymbolicDType::set_options(std::span<const DType> options) {
   }
 }
 
-void SymbolicDType::check_option(DType value) const {
+void SymbolicDType::check_option(DType value, std::string_view arg) const {
   const auto allowed = options();
   if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
   fail(ErrorKind::type, "Dtype value [", value,
-       "] not in the allowed options: ", PrintAbleSpan(allowed));
+       "] not in the allowed options: ", PrintAbleSpan(allowed), convert_to(allowed[0], arg));
 }
 
 void SymbolicDevice::set_value(Device value) {
@@ -174,8 +177,9 @@ TensorMatcher&& TensorMatcher::verify(const TensorView& t, std::string_view op,
 void TensorMatcher::match(const TensorView& t, std::string_view arg) {
   if (rank_ >= 0) {
     if (t.rank() != rank_)
-      fail(ErrorKind::value, "Tensor dimension mismatch: expected ", rank_, " but got ", t.rank());
-    for (int i = 0; i < rank_; ++i) match_size(shape_[size_t(i)], t.shape(i), "shape", i, arg);
+      fail(ErrorKind::value, "Tensor dimension mismatch: expected ", rank_, " but got ", t.rank(),
+           arg.empty() ? "" : join("; ", arg, " is ", t.shape()));
+    for (int i = 0; i < rank_; ++i) match_entry("shape", t.shape(), i, arg);
   }
   match_strides(t, arg);
   if (dtype_) match_dtype(t.dtype(), arg);
@@ -185,40 +189,89 @@ void TensorMatcher::match(const TensorView& t, std::string_view arg) {
 void TensorMatcher::match_strides(const TensorView& t, std::string_view arg) {
   if (strides_rule_ == Strides::any) return;
   if (strides_rule_ == Strides::contiguous) {
-    if (!t.is_contiguous()) fail(ErrorKind::value, "Tensor is not contiguous as expected");
+    if (!t.is_contiguous())
+      fail(ErrorKind::value, "Tensor is not contiguous as expected",
+           arg.empty() ? "" : join("; strides ", t.strides()),
+           advice(arg, ", pass ", arg, ".copy()"));
     return;
   }
   for (int i = 0; i < rank_; ++i)
-    if (t.shape(i) > 1) match_size(strides_[size_t(i)], t.stride(i), "strides", i, arg);
+    if (t.shape(i) > 1) match_entry("strides", t.strides(), i, arg);
 }
 
-void TensorMatcher::match_size(const SizeRef& want, int64_t got, std::string_view list, int axis,
-                               std::string_view arg) {
+void TensorMatcher::match_entry(std::string_view list, const Dims& got, int axis,
+                                std::string_view arg) const {
+  const SizeRef& want = (list == "shape" ? shape_ : strides_)[size_t(axis)];
   if (!want.symbol) {
-    if (want.value != kAnySize && want.value != got)
-      fail_size(want, want.value, got, list, axis, "");
+    if (want.value != kAnySize && want.value != got[axis])
+      fail_size(list, got, axis, want.value, arg);
     return;
   }
   SymbolicSize& symbol = *want.symbol;
   if (!symbol.has_value_) {
-    symbol.set_value(got);
+    symbol.set_value(got[axis]);
     symbol.bound_arg_ = arg;
     symbol.bound_list_ = list;
     symbol.bound_axis_ = axis;
-  } else if (symbol.value_ != got) {
-    fail_size(
-        want, symbol.value_, got, list, axis,
-        origin(symbol.annotation_, symbol.bound_arg_, symbol.bound_list_, symbol.bound_axis_));
+    symbol.bound_values_ = got;
+  } else if (symbol.value_ != got[axis]) {
+    fail_size(list, got, axis, symbol.value_, arg);
   }
+}
+
+std::string TensorMatcher::expected_shape() const {
+  std::ostringstream text;
+  for (int i = 0; i < rank_; ++i) {
+    const auto& [symbol, value] = shape_[size_t(i)];
+    text << (i ? ", " : "[");
+    if (symbol && !symbol->has_value())
+      text << symbol->annotation();
+    else if (!symbol && value == kAnySize)
+      text << '?';
+    else
+      text << (symbol ? symbol->value_ : value);
+  }
+  return std::move(text).str() + ']';
+}
+
+// "a is [2, 3], b is [2, 3]", or "out is [3, 3], expected [3, 4]" if no other argument set the
+// size.
+void TensorMatcher::fail_size(std::string_view list, const Dims& got, int axis, int64_t expected,
+                              std::string_view arg) const {
+  const bool is_shape = list == "shape";
+  const auto& wanted = is_shape ? shape_ : strides_;
+  const SymbolicSize* const symbol = wanted[size_t(axis)].symbol;
+  std::ostringstream text;
+  text << "Size mismatch for " << (is_shape ? "shape" : "stride") << '#' << axis;
+  if (symbol && !symbol->annotation().empty()) text << "('" << symbol->annotation() << "')";
+  text << ": expected " << expected << " but got " << got[axis];
+  const bool is_bound = symbol && !symbol->bound_arg_.empty();
+  if (is_bound)
+    text << origin(symbol->annotation(), symbol->bound_arg_, symbol->bound_list_,
+                   symbol->bound_axis_);
+  if (!arg.empty()) {
+    const std::string_view has = is_shape ? " is " : " has strides ";
+    text << "; ";
+    if (is_bound && symbol->bound_arg_ != arg && symbol->bound_list_ == list)
+      text << symbol->bound_arg_ << has << symbol->bound_values_ << ", ";
+    text << arg << has << got;
+    if (!is_shape)
+      text << advice(arg, "; pass ", arg, ".copy()");
+    else if (!is_bound)
+      text << ", expected " << expected_shape();
+  }
+  fail(ErrorKind::value, std::move(text).str());
 }
 
 void TensorMatcher::match_dtype(DType got, std::string_view arg) {
   if (!dtype_->has_value_) {
-    dtype_->set_value(got);
+    dtype_->check_option(got, arg);
+    dtype_->value_ = got;
+    dtype_->has_value_ = true;
     dtype_->bound_arg_ = arg;
   } else if (dtype_->value_ != got) {
     fail(ErrorKind::type, "DType mismatch: expected ", dtype_->value_, " but got ", got,
-         origin("dtype", dtype_->bound_arg_));
+         origin("dtype", dtype_->bound_arg_), convert_to(dtype_->value_, arg));
   }
 }
 

@@ -18,7 +18,8 @@
 //   SymbolicDType dtype({DType::float32, DType::bfloat16});
 //   TensorMatcher({m, k}).with_dtype(dtype).with_device(device).verify(a, "gemm", "a");
 //   TensorMatcher({k, n}).with_dtype(dtype).with_device(device).verify(b, "gemm", "b");
-//   // gemm: b: Size mismatch for shape#0('k'): expected 64 but got 63 (k is a.shape[1])
+//   // gemm: b: Size mismatch for shape#0('k'): expected 64 but got 63 (k is a.shape[1]); a is
+//   // [32, 64], b is [63, 32]
 //
 // The first verify that meets a symbol binds it; later ones must agree. After the checks the values
 // are at hand: m.unwrap(), dtype.unwrap(). Names given to verify must outlive the symbols (they are
@@ -47,8 +48,9 @@ class SymbolicSize {
   std::string annotation_;
   int64_t value_ = 0;
   bool has_value_ = false;
-  // The place that bound it: argument, "shape" or "strides", and the axis.
+  // The place that bound it: argument, "shape" or "strides", what that is, and the axis.
   std::string_view bound_arg_, bound_list_;
+  Dims bound_values_;
   int bound_axis_ = 0;
 };
 
@@ -75,7 +77,8 @@ class SymbolicDType {
 
  private:
   friend class TensorMatcher;
-  void check_option(DType value) const;
+  // `arg` is whose dtype it is, for the message; may be empty.
+  void check_option(DType value, std::string_view arg = {}) const;
   std::array<DType, kNumDTypes> options_{};
   size_t num_options_ = 0;
   DType value_{};
@@ -219,10 +222,12 @@ class TensorMatcher {
   TensorMatcher() = default;
   void match(const TensorView& t, std::string_view arg);
   void match_strides(const TensorView& t, std::string_view arg);
+  void match_entry(std::string_view list, const Dims& got, int axis, std::string_view arg) const;
+  [[noreturn]] void fail_size(std::string_view list, const Dims& got, int axis, int64_t expected,
+                              std::string_view arg) const;
+  std::string expected_shape() const;
   void match_dtype(DType got, std::string_view arg);
   void match_device(Device got, std::string_view arg);
-  static void match_size(const SizeRef& want, int64_t got, std::string_view list, int axis,
-                         std::string_view arg);
 
   std::array<SizeRef, kMaxRank> shape_, strides_;
   int rank_ = -1;  // -1: any

@@ -3,10 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <cstdlib>
 #include <ostream>
 #include <utility>
 
@@ -94,12 +91,18 @@ TensorView TensorView::reshape(const Dims& wanted) const {
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] == -1 && inferred < 0)
       inferred = i;
+    else if (shape[i] == -1)
+      fail(ErrorKind::value, "reshape: shape ", wanted, " has more than one -1");
     else if (shape[i] < 0)
-      fail(ErrorKind::value, "reshape: shape ", wanted, " has more than one negative dimension");
+      fail(ErrorKind::value, "reshape: shape ", wanted, ": ", shape[i],
+           " is no size; -1 is inferred, others are at least 0");
     else if (__builtin_mul_overflow(known, shape[i], &known))
       fail(ErrorKind::value, "reshape: shape ", wanted, " has more elements than 64 bits count");
   }
-  if (inferred >= 0) shape[inferred] = known ? size_ / known : 0;
+  if (inferred >= 0 && known == 0)
+    fail(ErrorKind::value, "reshape: shape ", wanted,
+         ": the size for -1 is not determined beside a 0; write it");
+  if (inferred >= 0) shape[inferred] = size_ / known;
   if (num_elements(shape) != size_)
     fail(ErrorKind::value, "reshape: shape ", wanted, " does not hold the ", size_,
          " elements of shape ", shape_);
@@ -206,41 +209,6 @@ std::ostream& operator<<(std::ostream& out, const TensorView& t) {
   out << "[strides=";
   list(t.strides());
   return out << ", dtype=" << t.dtype() << ", device=" << t.device() << ']';
-}
-
-bool overlaps_itself(const TensorView& t) {
-  if (t.size() == 0) return false;
-  std::array<std::pair<int64_t, int64_t>, kMaxRank> axes;  // stride without its sign, size
-  size_t count = 0;
-  for (int i = 0; i < t.rank(); ++i)
-    if (t.shape(i) > 1) axes[count++] = {std::abs(t.stride(i)), t.shape(i)};
-  std::sort(axes.begin(), axes.begin() + count);
-  int64_t reach = 0;  // the last element that the axes so far touch
-  for (size_t i = 0; i < count; ++i) {
-    const auto [stride, size] = axes[i];
-    if (stride <= reach) return true;
-    reach += stride * (size - 1);
-  }
-  return false;
-}
-
-ByteRange byte_range(const TensorView& t) {
-  if (t.size() == 0) return {0, 0};
-  const auto bytes = int64_t(dtype_bytes(t.dtype()));
-  ByteRange range{0, bytes};
-  for (int i = 0; i < t.rank(); ++i) {
-    const int64_t reach = (t.shape(i) - 1) * t.stride(i) * bytes;
-    (reach < 0 ? range.begin : range.end) += reach;
-  }
-  return range;
-}
-
-bool may_overlap(const TensorView& a, const TensorView& b) {
-  if (a.size() == 0 || b.size() == 0 || a.device() != b.device()) return false;
-  if (!a.data() || !b.data()) return false;
-  const ByteRange x = byte_range(a), y = byte_range(b);
-  const auto *at_a = a.data_as<const std::byte>(), *at_b = b.data_as<const std::byte>();
-  return at_a + x.begin < at_b + y.end && at_b + y.begin < at_a + x.end;
 }
 
 }  // namespace tensorcraft

@@ -76,10 +76,18 @@ struct ByteRange {
   int64_t begin, end;
 };
 ByteRange byte_range(const TensorView& t);
-// Do the two touch a byte? Exact for contiguous views, conservative for strided ones; not null.
-bool may_overlap(const TensorView& a, const TensorView& b);
+// Do two views share memory? Decided exactly for views of one buffer that are slices, transposes or
+// reversals of it; `maybe` only if strides interleave in so many ways that it takes too long to
+// say.
+enum class Overlap : uint8_t { none, certain, maybe };
+// Do the two touch a common byte? Views on different devices and null views do not.
+Overlap overlap_of(const TensorView& a, const TensorView& b);
+// Not known to be apart.
+inline bool may_overlap(const TensorView& a, const TensorView& b) {
+  return overlap_of(a, b) != Overlap::none;
+}
 // Can two indices name the same element? Never for a slice, a transpose or a reversal of a dense
-// tensor; conservative for strides that interleave.
+// tensor; true as well if strides interleave in so many ways that it takes too long to say.
 bool overlaps_itself(const TensorView& t);
 
 }  // namespace tensorcraft

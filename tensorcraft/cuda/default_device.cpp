@@ -5,6 +5,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/session.hpp"
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 
@@ -14,7 +15,8 @@ namespace {
 struct Choice {
   std::mutex mutex;
   std::optional<Device> device;
-  bool warned = false;
+  std::string fallback;  // what is warned of if the CPU was chosen and nobody asked for it
+  std::atomic<bool> must_warn = false;
 };
 Choice& choice = *new Choice;  // leaked: usable until the process ends
 
@@ -47,7 +49,15 @@ namespace cuda {
 void forget_default_device() {
   const std::lock_guard lock(choice.mutex);
   choice.device.reset();
-  choice.warned = false;
+  choice.fallback.clear();
+  choice.must_warn = false;
+}
+
+void warn_of_fallback() noexcept {
+  if (!choice.must_warn.load(std::memory_order_relaxed) || !choice.must_warn.exchange(false))
+    return;
+  const std::lock_guard lock(choice.mutex);
+  log_warn(choice.fallback);
 }
 
 }  // namespace cuda
@@ -66,9 +76,11 @@ Device default_device() {
   }
   const auto [device, reason] = detect();
   choice.device = device;
-  if (!reason.empty() && !choice.warned) {
-    choice.warned = true;
-    log_warn(reason + ". Falling back to CPU simulation backend");
+  if (!reason.empty() && choice.fallback.empty()) {
+    choice.fallback = reason +
+                      ". Falling back to CPU simulation backend: operators run as native CPU code; "
+                      "TENSORCRAFT_DEVICE=cpu says that this is meant";
+    choice.must_warn = true;
   }
   return device;
 }
@@ -77,6 +89,7 @@ void set_default_device(Device device) {
   device_info(device);  // a device that cannot be used is refused here
   const std::lock_guard lock(choice.mutex);
   choice.device = device;
+  choice.must_warn = false;
 }
 
 std::vector<Device> devices() {

@@ -166,8 +166,18 @@ DeviceInfo device_info_of_arch(std::string_view arch) {
     set_peaks(info, row.clock_mhz);
     return info;
   }
-  fail(ErrorKind::value, "architecture \"", arch,
-       "\" is not known; use sm_80, sm_86, sm_89, sm_90a, sm_100a or sm_120a");
+  const std::vector<std::string> names = known_architectures();
+  std::string all;
+  for (const std::string& name : names)
+    all.append(all.empty() ? "" : &name == &names.back() ? " or " : ", ").append(name);
+  fail(ErrorKind::value, "architecture \"", arch, "\" is not known; use ", all);
+}
+
+std::vector<std::string> known_architectures() {
+  std::vector<std::string> names;
+  for (const Typical& row : kTypical)
+    names.push_back(DeviceInfo{.compute_capability = row.compute_capability}.arch());
+  return names;
 }
 
 void synchronize(Device device) {

@@ -46,11 +46,18 @@ const DeviceInfo& device_info(Device device);
 // A device described by its architecture alone ("sm_80" ... "sm_120"), for the compile gate and
 // explain on a machine without it. Kind value for an unknown name.
 DeviceInfo device_info_of_arch(std::string_view arch);
+// The names it knows: "sm_80", ..., "sm_120a".
+std::vector<std::string> known_architectures();
 
 // The device an operator uses for host arrays. The first call picks cuda:0 if it is a usable GPU,
-// else cpu with one warning that says why; TENSORCRAFT_DEVICE and set_default_device() override.
+// else cpu, and the first operator that then runs there warns once and says why;
+// TENSORCRAFT_DEVICE and set_default_device() override.
 Device default_device();
 void set_default_device(Device device);
+namespace cuda {
+// What an operator calls that runs on the CPU: warns once if default_device() fell back to it.
+void warn_of_fallback() noexcept;
+}  // namespace cuda
 // Every usable device: cpu, the GPUs, then simt if it is in the build.
 std::vector<Device> devices();
 // Waits for all work on a device; host devices return at once.

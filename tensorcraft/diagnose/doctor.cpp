@@ -96,7 +96,8 @@ DoctorCheck check_nvrtc(Patient& p) {
             "pip install nvidia-cuda-nvrtc (no newer than the driver), or set TENSORCRAFT_NVRTC to "
             "libnvrtc.so"};
   const auto known = cuda::nvrtc_architectures();
-  const std::string newest = "sm_" + std::to_string(known.empty() ? 80 : known.back());
+  const std::string oldest = "sm_" + std::to_string(known.empty() ? 80 : known.front()),
+                    newest = "sm_" + std::to_string(known.empty() ? 80 : known.back());
   const std::array<std::string, 1> flags{"--gpu-architecture=" + newest};
   const auto begin = std::chrono::steady_clock::now();
   const cuda::NvrtcResult compiled = cuda::nvrtc_compile(
@@ -114,22 +115,16 @@ DoctorCheck check_nvrtc(Patient& p) {
             what + " is newer than the driver, which may refuse its PTX",
             "install the NVRTC of the driver's own version"};
   return {"NVRTC", CheckResult::pass,
-          join(what, "; compiles for ", newest, " in ", std::lround(elapsed.count()), " ms"), ""};
+          join(what, "; compiles for GPUs from ", oldest, " to ", newest, ", a probe in ",
+               std::lround(elapsed.count()), " ms"),
+          ""};
 }
 
 DoctorCheck check_cache(Patient&) {
   constexpr const char* kFix = "set TENSORCRAFT_CACHE_DIR to a folder that you own";
+  const std::string problem = cache_problem();
+  if (!problem.empty()) return {"cache folder", CheckResult::fail, problem, kFix};
   const jit::CacheStat stat = jit::cache_stat();
-  if (stat.folder.empty())
-    return {"cache folder", CheckResult::fail, "there is no home folder to keep kernels in", kFix};
-  if (!stat.problem.empty())
-    return {"cache folder", CheckResult::fail, stat.folder + ": " + first_line(stat.problem), kFix};
-  jit::CacheFolder folder(stat.folder);
-  const std::string name = "probe-" + std::to_string(getpid());
-  if (!folder.write(name, std::string(4096, '\0')))
-    return {"cache folder", CheckResult::fail,
-            join(stat.folder, " cannot be written to (", std::strerror(errno), ")"), kFix};
-  folder.remove(name);
   return {"cache folder", CheckResult::pass,
           join(stat.folder, " holds ", stat.entries, " kernels, ", mebibytes(stat.bytes), " of ",
                mebibytes(stat.limit_bytes)),
@@ -162,16 +157,14 @@ DoctorCheck check_onednn(Patient&) {
 #ifdef TENSORCRAFT_ONEDNN
   if (config().onednn == "off")
     return {"oneDNN", CheckResult::pass, "switched off by the configuration", ""};
-  const host::onednn::Library& library = host::onednn::library();
-  if (library.unavailable_reason.empty())
-    return {"oneDNN", CheckResult::pass, library.version_text, ""};
-  return {"oneDNN", CheckResult::warn,
-          "products on the CPU take the slower row: " +
-              library.unavailable_reason.substr(0, library.unavailable_reason.find_first_of(";\n")),
+  const std::string problem = onednn_problem();
+  if (problem.empty())
+    return {"oneDNN", CheckResult::pass, host::onednn::library().version_text, ""};
+  return {"oneDNN", CheckResult::warn, "products on the CPU take a slower variant: " + problem,
           kFix};
 #else
   return {"oneDNN", CheckResult::warn,
-          "this library was built without it: products on the CPU take the slower row",
+          onednn_problem() + ": products on the CPU take a slower variant",
           std::string(kFix) + ", and build the library with onednn-devel-cpu-gomp installed"};
 #endif
 }
@@ -250,7 +243,8 @@ constexpr std::array<Named, 11> kChecks = {{{"configuration", check_configuratio
 DoctorCheck failed(const Patient& p, const Named& named, const std::exception& e) {
   if (named.check == check_configuration)
     return {named.name, CheckResult::fail, first_line(e.what()),
-            "correct the value that the message names; docs/environment.md has what is accepted"};
+            "correct the value that the message names; tensorcraft help environment has what is "
+            "accepted"};
   if (!p.has_config)
     return {named.name, CheckResult::fail, "not known: there is no valid configuration",
             "mend the configuration first"};
@@ -262,6 +256,27 @@ DoctorCheck failed(const Patient& p, const Named& named, const std::exception& e
 std::string_view to_string(CheckResult result) {
   constexpr std::array<std::string_view, 3> kNames = {"PASS", "WARN", "FAIL"};
   return kNames.at(size_t(result));
+}
+
+std::string onednn_problem() {
+#ifdef TENSORCRAFT_ONEDNN
+  const std::string& reason = host::onednn::library().unavailable_reason;
+  return reason.substr(0, reason.find_first_of(";\n"));
+#else
+  return "this library was built without oneDNN";
+#endif
+}
+
+std::string cache_problem() {
+  jit::CacheFolder folder(config().cache_dir);
+  if (folder.path().empty()) return "there is no home folder to keep kernels in";
+  const std::string problem = folder.problem();
+  if (!problem.empty()) return folder.path() + ": " + problem;
+  const std::string name = "probe-" + std::to_string(getpid());
+  if (!folder.write(name, std::string(4096, '\0')))
+    return join(folder.path(), " cannot be written to (", std::strerror(errno), ")");
+  folder.remove(name);
+  return {};
 }
 
 std::vector<DoctorCheck> run_doctor(const DoctorOptions& options) {

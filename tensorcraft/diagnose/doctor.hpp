@@ -30,6 +30,12 @@ struct DoctorOptions {
   std::string_view program_version = {};
 };
 
+// Why compiled kernels cannot be kept, with the folder's name; empty if they can. Writes a file of
+// 4 KiB to find out.
+std::string cache_problem();
+// Why products on the CPU cannot take oneDNN, in one line; empty if they can.
+std::string onednn_problem();
+
 // Every check in a fixed order, whatever is broken; a check that cannot be made has failed. Starts
 // a Python interpreter if there is one, and gives it 30 seconds.
 std::vector<DoctorCheck> run_doctor(const DoctorOptions& options);

@@ -2,6 +2,7 @@
 #include "tensorcraft/diagnose/request.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/nearest.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -29,10 +30,12 @@ T parse_number(const Given& given, std::string_view text, std::string_view expec
 
 DType parse_type(const Given& given, std::string_view text) {
   if (const auto dtype = parse_dtype(text)) return *dtype;
+  std::vector<std::string_view> known;
+  for (int i = 0; i < kNumDTypes; ++i) known.push_back(to_string(DType(i)));
   std::string names;
-  for (int i = 0; i < kNumDTypes; ++i)
-    names.append(names.empty() ? "" : ", ").append(to_string(DType(i)));
-  refuse(given, "a dtype (" + names + ")");
+  for (const auto name : known) names.append(names.empty() ? "" : ", ").append(name);
+  fail(ErrorKind::value, given.name, " must be a dtype (", names, "), got \"", given.text, '"',
+       did_you_mean(text, known));
 }
 
 Dims parse_shape(const Given& given, std::string_view text) {
@@ -171,6 +174,11 @@ Request::Request(const op::Operator& op, const RequestText& text, const DeviceIn
         parse_tensor({join(name, ": ", d.inputs[i].name), text.shapes[i]}, dtype, device.device));
   options_.resize(d.options.size());
   for (const std::string& option : text.options) set_option(option, dtype);
+  for (size_t i = 0; i < options_.size(); ++i)
+    if (d.options[i].kind == op::ParameterKind::named_values && options_[i].index() == 0)
+      fail(ErrorKind::value, name, ": name the ", inputs_.size(),
+           inputs_.size() == 1 ? " array" : " arrays", " as its expression does, such as --option ",
+           d.options[i].name, "=g,u");
   for (const op::OutputSpec& spec : op.infer({inputs_, options_, variant_}))
     outputs_.emplace_back(nullptr, spec.dtype, spec.shape, device.device);
 }
@@ -181,9 +189,11 @@ void Request::set_option(const std::string& text, DType dtype) {
   if (equals == text.npos)
     fail(ErrorKind::value, d.name, ": an option is NAME=VALUE, got \"", text, '"');
   const auto found = std::ranges::find(d.options, text.substr(0, equals), &op::Parameter::name);
+  std::vector<std::string_view> words;
+  for (const op::Parameter& p : d.options) words.push_back(p.name);
   if (found == d.options.end())
     fail(ErrorKind::value, d.name, ": there is no option \"", text.substr(0, equals),
-         "\"; there are: ", names_of(d.options));
+         "\"; there are: ", names_of(d.options), did_you_mean(text.substr(0, equals), words));
   const Given given{join(d.name, ": ", found->name), text.substr(equals + 1)};
   op::Value& value = options_[size_t(found - d.options.begin())];
   if (found->optional && (given.text == "None" || given.text == "none")) {

@@ -37,8 +37,8 @@ struct AttentionShape {
 
 // What need not be given.
 struct AttentionArguments {
-  std::optional<float> scale = {};       // of q k^T; 1 / sqrt(head_dim) if not given
-  bool causal = false;                   // query i sees keys j <= i + seq_k - seq_q
+  std::optional<float> scale = {};  // of q k^T; 1 / sqrt(head_dim) if not given
+  bool causal = false;  // query i sees keys j <= i + keys - seq_q; keys: seq_k, or key_lengths[b]
   const int32_t* key_lengths = nullptr;  // [batch]: keys in use, the first ones
   float* lse = nullptr;                  // [batch, heads, seq_q]: log(sum(exp(score)))
 };

@@ -24,7 +24,7 @@ inline constexpr std::array kReduceInstances{Instance<ReduceConfig>{{.threads = 
 }  // namespace detail::cross_entropy
 
 // losses[i] = log(sum(exp(row i))) - row i[targets[i]] for `rows` rows of `classes` logits, one
-// behind another, and, unless lse is null, lse[i] = log(sum(exp(row i))), all in float. A row
+// after another, and, unless lse is null, lse[i] = log(sum(exp(row i))), all in float. A row
 // whose target is ignore_index has loss -0, which is what launch_mean_loss knows it by; one whose
 // target is no class has loss NaN. T: float, f16 or bf16; Id: int32_t or int64_t. Returns the name
 // of the variant, empty if there is nothing to do. Errors and stream as launch_softmax.

@@ -44,7 +44,7 @@ size_t cumulative_sum_workspace_bytes(const T* in, int64_t rows, int64_t cols,
   return c::workspace_bytes(c::taken<T>(p, current_gpu(where), where).params);
 }
 
-// out[i] = in[0] + ... + in[i] along each of `rows` rows of `cols` elements, one behind another.
+// out[i] = in[0] + ... + in[i] along each of `rows` rows of `cols` elements, one after another.
 // T: float, f16 or bf16, added in float, or an integer, which wraps; Out: T, or int64_t for
 // integers. `workspace` has cumulative_sum_workspace_bytes() and belongs to this call until it is
 // done; null is slower for few long rows and adds in another order. out may not be in. Returns the

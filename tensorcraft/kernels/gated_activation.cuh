@@ -36,7 +36,7 @@ std::string_view launch(const char* launcher, const T* in, T* out, int64_t rows,
 }  // namespace detail::gated_activation
 
 // out[r, c] = silu(in[r, c]) * in[r, cols + c] for `rows` rows of 2 * `cols` elements of in and
-// `cols` of out, one behind another. T: float, f16 or bf16; computed in float. Returns the name of
+// `cols` of out, one after another. T: float, f16 or bf16; computed in float. Returns the name of
 // the variant, empty if there is nothing to do. Errors and stream as launch_softmax.
 template <class T>
 std::string_view launch_silu_and_mul(const T* in, T* out, int64_t rows, int64_t cols,

@@ -17,7 +17,7 @@ inline constexpr std::array kBlockInstances{Instance<Config>{{.threads = 128, .g
 
 }  // namespace detail::l2_normalize
 
-// out = in / max(length of the row, eps) for each of `rows` rows of `cols` elements, one behind
+// out = in / max(length of the row, eps) for each of `rows` rows of `cols` elements, one after
 // another; out may be in. T: float, f16 or bf16, computed in float. Returns the name of the variant
 // that was launched, empty if there is nothing to do. Throws std::invalid_argument for a
 // negative size or a null array, std::runtime_error if CUDA refuses; enqueues on `stream`.

@@ -48,7 +48,7 @@ class LaunchKernel {
       : LaunchKernel(grid, dim3(config.block_size_x, config.block_size_y, config.block_size_z),
                      config.stream, config.shared_memory_bytes, where) {}
 
-  // More of the launch: blocks of a cluster; a start before the kernel in front of it has ended.
+  // More of the launch: blocks of a cluster; a start before the kernel ahead of it has ended.
   LaunchKernel& cluster(dim3 size) {
     auto& attribute = attributes_[config_.numAttrs++];
     attribute.id = cudaLaunchAttributeClusterDimension;

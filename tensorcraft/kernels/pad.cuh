@@ -24,8 +24,8 @@ inline constexpr std::array kElements{Instance<Config>{}, Instance<Config>{{.wid
 // An axis of the array: its elements, and those that are added.
 struct PadAxis {
   int64_t size;    // of x
-  int64_t before;  // in front of it
-  int64_t after;   // behind it
+  int64_t before;  // before it
+  int64_t after;   // after it
 };
 
 // out = x with a margin of `value`, both dense and row-major, of 1 to 8 axes. T: any type of 1, 2,

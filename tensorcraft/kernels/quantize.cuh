@@ -69,7 +69,7 @@ inline Tiles checked_tiles(const char* launcher, int64_t rows, int64_t cols, boo
 
 }  // namespace detail::quantize
 
-// out = in / scale for each of `rows` rows of `cols` elements, one behind another; scales [rows]
+// out = in / scale for each of `rows` rows of `cols` elements, one after another; scales [rows]
 // are amax / 448, 57344 or 127. T: float, f16 or bf16; Q: e4m3, e5m2 or int8_t. Returns the name of
 // the variant, empty if there is nothing to do. Errors and stream as launch_softmax.
 template <class T, class Q>
@@ -83,7 +83,7 @@ std::string_view launch_quantize_tokens(const T* in, Q* out, float* scales, int6
 }
 
 // The same with a scale for each 128 elements of a row: [rows, blocks], or if `column` [blocks,
-// rows rounded up to 4], 0 behind the last row.
+// rows rounded up to 4], 0 after the last row.
 template <class T, class Q>
 std::string_view launch_quantize_blocks(const T* in, Q* out, float* scales, int64_t rows,
                                         int64_t cols, bool column = false,

@@ -21,7 +21,7 @@ inline constexpr std::array kBlocks{Instance<Config>{}};
 
 }  // namespace detail::topk
 
-// out[rows][k] = the k largest of each of `rows` rows of `cols` elements, one behind another, the
+// out[rows][k] = the k largest of each of `rows` rows of `cols` elements, one after another, the
 // largest first, and if indices is not null indices[rows][k] = their columns: of equals the
 // lower column comes first, zeros of both signs are equal, and a NaN is larger than any number.
 // T: float, f16 or bf16; k is at most 64 and at most cols. out may not be in. Returns the name of

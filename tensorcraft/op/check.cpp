@@ -20,4 +20,12 @@ void check_like(std::string_view op, std::string_view arg, const TensorView& t, 
       .verify(t, op, arg);
 }
 
+void check_apart(std::string_view op, std::string_view out, const TensorView& written,
+                 std::string_view in, const TensorView& read, std::string_view fix) {
+  const Overlap overlap = overlap_of(written, read);
+  if (overlap == Overlap::none) return;
+  fail(ErrorKind::value, op, ": ", out, overlap == Overlap::certain ? " overlaps" : " may overlap",
+       " the memory of ", in, "; ", fix);
+}
+
 }  // namespace tensorcraft::op

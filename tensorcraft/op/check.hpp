@@ -7,11 +7,17 @@
 
 namespace tensorcraft::op {
 
-// Two checks of operators that take any shape and strides, by way of TensorMatcher.
+// Checks of operators that take any shape and strides, by way of TensorMatcher.
 void check_dtype(std::string_view op, std::string_view arg, const TensorView& t,
                  std::initializer_list<DType> dtypes);
 // `t` has this dtype and shape, any strides.
 void check_like(std::string_view op, std::string_view arg, const TensorView& t, DType dtype,
                 const Dims& shape);
+
+// Kind value if `written` and `read` share memory, or may: "OP: OUT overlaps the memory of IN;
+// FIX".
+void check_apart(std::string_view op, std::string_view out, const TensorView& written,
+                 std::string_view in, const TensorView& read,
+                 std::string_view fix = "give it memory of its own");
 
 }  // namespace tensorcraft::op

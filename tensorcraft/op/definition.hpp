@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/plan_cache.hpp"
 #include "tensorcraft/op/simt.hpp"
@@ -92,7 +93,8 @@ struct Definition {
   std::string_view out_doc;
   Immortal<ExtraOutput<Options>> extra_outputs = {};
   Immortal<DType> dtypes;
-  bool in_place = false;  // out may be exactly one of the inputs
+  bool in_place = false;     // out may be exactly one of the inputs
+  bool any_address = false;  // elements need not lie at a multiple of their size
   // Specs of what the call returns; checks what the shapes of the outputs depend on. Null: one
   // output like the first input.
   std::vector<OutputSpec> (*infer)(std::span<const TensorView> inputs, const Options&) = nullptr;
@@ -100,6 +102,8 @@ struct Definition {
   Problem (*check)(const Call<Options>&);
   // The work. Null: every tensor is moved once, and each element of the first input takes one flop.
   Cost (*cost)(const Problem&) = nullptr;
+  // How the call's shapes are read, for explain. Null: they say it themselves.
+  std::string (*sizes)(const Problem&) = nullptr;
   Ladder<Problem> ladder = {};
   std::span<const HostVariant<Problem>> host = {};  // best first; at least one takes each problem
 };
@@ -124,9 +128,10 @@ class NamedTensors {
 // outputs writable and not overlapping themselves, an input (unless equal to it where `in_place`)
 // or another output.
 void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
-                   bool in_place);
+                   bool in_place, bool any_address);
 // The part of it that needs no real memory: devices equal, elements aligned.
-void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs);
+void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
+                  bool any_address);
 // The work of moving every tensor once.
 Cost moving_cost(const NamedTensors& outputs, const NamedTensors& inputs);
 // Outputs have a size that can be counted.
@@ -141,6 +146,8 @@ void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_
 // The fields of a Config: "threads = 256, vector = 4".
 std::string config_text(const Step& step);
 double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype);
+// "cuda:0", or "sm_90a" if the device is known by its architecture alone.
+std::string place_of(const DeviceInfo& device);
 
 // Does a device run kernels?
 constexpr bool runs_kernels(DeviceType device) { return device != DeviceType::cpu; }
@@ -295,7 +302,7 @@ void remember(const Definition<Problem, Options>& def, const Call<Options>& call
 template <class Problem, class Options>
 void run_checked(const Definition<Problem, Options>& def, const Call<Options>& call,
                  const CallTensors& tensors, const CallKey* key) {
-  check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place);
+  check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place, def.any_address);
   const Problem problem = def.check(call);
   const Device device = call.out().device();
   const DeviceInfo& props = device_info(device);
@@ -303,7 +310,10 @@ void run_checked(const Definition<Problem, Options>& def, const Call<Options>& c
   if (call.out().size() == 0) return;
   const StreamRef stream = resolve_stream(call.options.stream, device);
   const Trace::Scope scope(Trace::active(), def.name, chosen.variant, device, stream);
-  if (chosen.run) return chosen.run(problem);
+  if (chosen.run) {
+    cuda::warn_of_fallback();
+    return chosen.run(problem);
+  }
   launch_plan(*chosen.plan, device, stream, def.name);
   if (key) remember(def, call, *key, chosen.variant, *chosen.plan);
 }
@@ -384,9 +394,9 @@ class OperatorOf final : public Operator {
     const Options o = options(a, outputs);
     const Call<Options> call{outputs.first(1), a.inputs, o};
     const auto [named_outputs, named_inputs] = tensors_of(def_, call);
-    check_places(def_.name, named_outputs, named_inputs);
+    check_places(def_.name, named_outputs, named_inputs, def_.any_address);
     const Problem problem = def_.check(call);
-    Explanation e{def_.name, to_string(device.device), {}, consider(def_, problem, device), {}, 0};
+    Explanation e{def_.name, place_of(device), {}, consider(def_, problem, device), {}, 0};
     if (!a.variant.empty())
       add_forced(e.variants, description_.variants, def_.name, a.variant, device.device);
     for (const Considered& c : e.variants) {
@@ -396,7 +406,8 @@ class OperatorOf final : public Operator {
       if (c.accepted && wanted && suits && e.variant.empty()) e.variant = c.variant.name;
     }
     e.cost = def_.cost ? def_.cost(problem) : moving_cost(named_outputs, named_inputs);
-    e.floor_us = floor_us(e.cost, device, a.inputs[0].dtype());
+    if (def_.sizes) e.sizes = def_.sizes(problem);
+    add_estimates(e, device, a.inputs[0].dtype());
     return e;
   }
 

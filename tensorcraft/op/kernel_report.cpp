@@ -12,6 +12,10 @@ KernelReport report_kernel(const Step& step, const DeviceInfo& device) {
   report.arch = device.arch();
   report.launch = step.launch;
   report.min_blocks = step.kernel.min_blocks;
+  if (device.device == Device::simt()) {
+    report.problem = "the SIMT emulator runs host code; ask about " + report.arch + " instead";
+    return report;
+  }
   try {
     const jit::CompileReport compiled = jit::compile(step.kernel, report.arch);
     report.signature = compiled.signature;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/operator.hpp"
 
+#include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/cuda/stream_counter.hpp"
 #include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/runtime/memory/workspace.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <future>
 #include <iomanip>
@@ -31,10 +35,9 @@ void check_output(std::string_view op, const NamedTensors::Entry& out, const Nam
     fail(ErrorKind::value, op, ": ", out.name, ": elements of ", *out.view,
          " share memory; give a tensor with memory for each element");
   for (const auto& input : inputs.entries()) {
-    if (!may_overlap(*out.view, *input.view)) continue;
     if (in_place && same_view(*out.view, *input.view)) continue;
-    fail(ErrorKind::value, op, ": ", out.name, " overlaps the memory of ", input.name,
-         in_place ? "; they must be the same tensor or apart" : "; give it memory of its own");
+    check_apart(op, out.name, *out.view, input.name, *input.view,
+                in_place ? "they must be the same tensor or apart" : "give it memory of its own");
   }
 }
 
@@ -54,29 +57,45 @@ void check_memory(std::string_view op, const NamedTensors& tensors) {
 
 }  // namespace
 
-void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs) {
+std::vector<DType> argument_dtypes(const Description& op, std::string_view argument) {
+  for (const auto* parameters : {&op.inputs, &op.options})
+    for (const Parameter& p : *parameters) {
+      if (p.name != argument) continue;
+      std::vector<DType> named;
+      for (size_t at = 0; at < p.doc.size();) {
+        const size_t end = std::min(p.doc.find_first_of(" ,.;:()[]", at), p.doc.size());
+        if (const auto dtype = parse_dtype(p.doc.substr(at, end - at))) named.push_back(*dtype);
+        at = end + 1;
+      }
+      if (named.empty() && &p == op.inputs.data()) return op.dtypes;
+      return named;
+    }
+  return {};
+}
+
+void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
+                  bool any_address) {
   const Device device = (inputs.entries().empty() ? outputs : inputs).entries()[0].view->device();
   for (const NamedTensors* tensors : {&inputs, &outputs})
     for (const auto& t : tensors->entries())
       if (t.view->device() != device)
         fail(ErrorKind::value, op, ": ", t.name, ": Device mismatch: expected ", device,
              " but got ", t.view->device(), "; move it with .to(\"", device, "\")");
+  if (any_address) return;
   check_aligned(op, inputs);
   check_aligned(op, outputs);
 }
 
 void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
-                   bool in_place) {
-  check_places(op, outputs, inputs);
+                   bool in_place, bool any_address) {
+  check_places(op, outputs, inputs, any_address);
   check_memory(op, inputs);
   check_memory(op, outputs);
   const auto all = outputs.entries();
   for (size_t i = 0; i < all.size(); ++i) {
     check_output(op, all[i], inputs, in_place);
     for (size_t j = 0; j < i; ++j)
-      if (may_overlap(*all[i].view, *all[j].view))
-        fail(ErrorKind::value, op, ": ", all[i].name, " overlaps the memory of ", all[j].name,
-             "; give it memory of its own");
+      check_apart(op, all[i].name, *all[i].view, all[j].name, *all[j].view);
   }
 }
 
@@ -213,7 +232,8 @@ namespace {
     if (std::ranges::find(names, v.name) == names.end()) names.push_back(v.name);
   std::string all;
   for (const auto n : names) all.append(all.empty() ? "" : ", ").append(n);
-  fail(ErrorKind::value, op, ": no variant is named \"", forced, "\"; there are ", all);
+  fail(ErrorKind::value, op, ": no variant is named \"", forced, "\"; there are ", all,
+       did_you_mean(forced, names));
 }
 
 }  // namespace
@@ -238,15 +258,66 @@ std::string config_text(const Step& step) {
   return jit::config_fields(*step.kernel.rung, step.kernel.config);
 }
 
+std::string place_of(const DeviceInfo& device) {
+  const Device place = device.device;
+  if (!place.is_cuda()) return to_string(place);
+  const std::vector<Device> usable = devices();
+  const bool is_here = std::ranges::find(usable, place) != usable.end() &&
+                       device_info(place).arch() == device.arch();
+  return is_here ? to_string(place) : device.arch();
+}
+
+namespace {
+
+double memory_us(const Cost& cost, const DeviceInfo& device) {
+  return cost.bytes / device.memory_gb_per_s / 1e3;
+}
+
+double compute_us(const Cost& cost, double tflops) {
+  return tflops > 0 ? cost.flops / tflops / 1e6 : 0;
+}
+
+// The most operations for each second, in 10^12, that products of such operands can have.
+double peak_of_products(const Cost& cost, const DeviceInfo& device, DType dtype) {
+  if (dtype == DType::float16 || dtype == DType::bfloat16) return device.peak_bf16_tflops;
+  // Every tensor core takes tf32 at half the rate of 16-bit operands.
+  const double tf32 = cost.may_round_to_tf32 ? device.peak_bf16_tflops / 2 : 0;
+  return std::max(device.peak_fp32_tflops, tf32);
+}
+
+bool uses_tensor_cores(const jit::Rung& rung) {
+  const auto headers = jit::include_closure(rung.header);
+  return std::ranges::any_of(*headers, [](const auto& header) {
+    return header->name == "tensorcraft/device/ptx/mma.cuh" ||
+           header->name == "tensorcraft/device/ptx/wgmma.cuh";
+  });
+}
+
+// A block computes on one multiprocessor, so the last wave takes as long as a full one.
+double waves_over_average(const Dim3& grid, const DeviceInfo& device) {
+  const double share = double(grid.count()) / std::max(device.num_sms, 1);
+  return share > 0 ? std::ceil(share) / share : 1;
+}
+
+double estimate_us(const Step& step, const Cost& cost, const DeviceInfo& device, DType dtype) {
+  const double peak = uses_tensor_cores(*step.kernel.rung) ? peak_of_products(cost, device, dtype)
+                                                           : device.peak_fp32_tflops;
+  return std::max(memory_us(cost, device),
+                  compute_us(cost, peak) * waves_over_average(step.launch.grid, device));
+}
+
+}  // namespace
+
 double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype) {
   if (device.memory_gb_per_s <= 0 || !device.device.is_cuda()) return 0;
-  const bool is_16_bit = dtype == DType::float16 || dtype == DType::bfloat16;
-  double tflops = is_16_bit ? device.peak_bf16_tflops : device.peak_fp32_tflops;
-  // Every tensor core takes tf32 at half the rate of 16-bit operands.
-  if (cost.may_round_to_tf32) tflops = std::max(tflops, device.peak_bf16_tflops / 2);
-  const double memory_us = cost.bytes / device.memory_gb_per_s / 1e3;
-  const double compute_us = tflops > 0 ? cost.flops / tflops / 1e6 : 0;
-  return std::max(memory_us, compute_us);
+  return std::max(memory_us(cost, device), compute_us(cost, peak_of_products(cost, device, dtype)));
+}
+
+void add_estimates(Explanation& e, const DeviceInfo& device, DType dtype) {
+  e.floor_us = floor_us(e.cost, device, dtype);
+  if (e.floor_us <= 0) return;
+  for (Considered& c : e.variants)
+    if (c.plan) c.estimate_us = estimate_us(c.plan->steps()[0], e.cost, device, dtype);
 }
 
 namespace {
@@ -265,9 +336,19 @@ std::string scaled(double value) {
   return std::move(out).str();
 }
 
-void write(std::ostream& out, const char* which, const KernelReport& k) {
+// With two digits, and all of those in front of the point.
+std::string rounded(double value) {
+  std::ostringstream out;
+  if (value >= 10) out << std::fixed;
+  out << std::setprecision(value >= 10 ? 0 : 2) << value;
+  return std::move(out).str();
+}
+
+// "kernel for sm_90a"; the SIMT device runs the plan of such a GPU as host code.
+void write(std::ostream& out, const char* which, const KernelReport& k, bool is_simt) {
   const LaunchConfig& launch = k.launch;
-  out << which << " for " << k.arch << ": grid " << launch.grid << ", block " << launch.block;
+  out << which << (is_simt ? " as for " : " for ") << k.arch << ": grid " << launch.grid
+      << ", block " << launch.block;
   if (launch.cluster.count() > 1) out << ", cluster " << launch.cluster;
   if (!k.signature.empty())
     out << "\n  " << k.signature << "\n  " << k.registers << " registers a thread, "
@@ -277,13 +358,45 @@ void write(std::ostream& out, const char* which, const KernelReport& k) {
   if (!k.problem.empty())
     out << "\n  registers and occupancy are not known: " << k.problem;
   else
-    out << "\n  occupancy " << 100 * o.fraction << " %: " << o.blocks_per_sm
+    out << "\n  occupancy " << std::lround(100 * o.fraction) << " %: " << o.blocks_per_sm
         << (o.blocks_per_sm == 1 ? " block of " : " blocks of ") << launch.block.count()
         << " threads on a multiprocessor, limited by " << o.limit;
   out << '\n';
 }
 
+// Why the chosen variant is it.
+std::string_view reason_of_choice(const Explanation& e) {
+  if (e.variant.empty()) return "";
+  for (const Considered& c : e.variants)
+    if (c.accepted && c.reason.empty())
+      return c.variant.name == e.variant ? ", the first that accepts, in the order of the table"
+                                         : ", because the call names it";
+  return ", because the call names it";
+}
+
+void write(std::ostream& out, const Explanation& e, const Considered& c, size_t width) {
+  const bool is_chosen = c.variant.name == e.variant;
+  const std::string indent(width + 4, ' ');
+  out << (is_chosen ? "* " : "  ") << c.variant.name
+      << std::string(width - c.variant.name.size() + 2, ' ');
+  if (!c.accepted)
+    out << "declines: " << c.reason;
+  else if (is_chosen && c.plan)
+    out << config_text(c.plan->steps()[0]);
+  else
+    out << "accepts" << (c.reason.empty() ? "" : " by name: ") << c.reason;
+  if (c.estimate_us > 0)
+    out << (is_chosen && config_text(c.plan->steps()[0]).empty() ? "" : ", ") << "estimate "
+        << rounded(c.estimate_us) << " us or more";
+  out << '\n' << indent << c.variant.idea << '\n';
+  if (is_chosen && c.plan) out << indent << file_of(c) << '\n';
+}
+
 }  // namespace
+
+std::string file_of(const Considered& c) {
+  return c.plan ? c.plan->steps()[0].kernel.rung->header : std::string();
+}
 
 void add_kernel_reports(Explanation& e, const DeviceInfo& device) {
   for (const Considered& c : e.variants)
@@ -292,27 +405,25 @@ void add_kernel_reports(Explanation& e, const DeviceInfo& device) {
 }
 
 std::string to_string(const Explanation& e) {
+  const bool is_simt = e.device == to_string(Device::simt());
   std::ostringstream out;
-  out << e.op << " on " << e.device << ": "
-      << (e.variant.empty() ? std::string_view("no variant accepts") : e.variant) << '\n';
+  out << e.op << (e.device.starts_with("sm_") ? " for " : " on ") << e.device << ": "
+      << (e.variant.empty() ? std::string_view("no variant accepts") : e.variant)
+      << reason_of_choice(e) << '\n';
   size_t width = 0;
   for (const Considered& c : e.variants) width = std::max(width, c.variant.name.size());
-  for (const Considered& c : e.variants) {
-    out << (c.variant.name == e.variant ? "* " : "  ") << c.variant.name
-        << std::string(width - c.variant.name.size() + 2, ' ');
-    if (!c.accepted)
-      out << "declines: " << c.reason;
-    else if (c.plan && c.variant.name == e.variant)
-      out << config_text(c.plan->steps()[0]);
-    else
-      out << "accepts" << (c.reason.empty() ? "" : " by name: ") << c.reason;
-    out << "\n" << std::string(width + 4, ' ') << c.variant.idea << '\n';
-  }
+  for (const Considered& c : e.variants) write(out, e, c, width);
   constexpr const char* kWhich[] = {"kernel", "then a second kernel", "then a third kernel",
                                     "then a fourth kernel"};
-  for (size_t i = 0; i < e.kernels.size(); ++i) write(out, kWhich[i], e.kernels[i]);
+  for (size_t i = 0; i < e.kernels.size(); ++i) write(out, kWhich[i], e.kernels[i], is_simt);
+  if (!e.sizes.empty()) out << "sizes: " << e.sizes << '\n';
   out << "work: " << scaled(e.cost.bytes) << "B, " << scaled(e.cost.flops) << "FLOP\n";
-  if (e.floor_us > 0) out << "floor: " << e.floor_us << " us\n";
+  if (e.device == to_string(Device::cpu()))
+    out << "a GPU that is not here can be asked about: name its architecture, such as sm_90a\n";
+  if (e.floor_us > 0)
+    out << "floor: " << rounded(e.floor_us)
+        << " us, which no variant can beat. An estimate is of bytes and operations at the device's "
+           "peaks; it is no measurement\n";
   return std::move(out).str();
 }
 

@@ -36,6 +36,10 @@ struct Description {
   std::vector<VariantInfo> variants;
 };
 
+// The dtypes that the documentation of an argument names; if it names none, those of the operator
+// for its first input, and nothing for others.
+std::vector<DType> argument_dtypes(const Description& op, std::string_view argument);
+
 // A call whose types are known only at run time. `inputs` and `options` follow the description;
 // outputs beyond the first are optional and follow `outputs`. variant empty: choose.
 struct Arguments {
@@ -53,11 +57,13 @@ struct Considered {
   bool accepted = false;
   std::string reason;        // why it declines, or accepts only if it is named; else empty
   std::optional<Plan> plan;  // of kernels that accept
+  double estimate_us = 0;    // of the least time of its kernels, see add_estimates(); 0: not known
 };
 
 // What a call would run, and why.
 struct Explanation {
-  // Of the call: who computes it where, every row that was asked, and the work it is.
+  // Of the call: who computes it where, every row that was asked, and the work it is. The device is
+  // "cuda:0", or "sm_90a" if an architecture is asked about that no such GPU of this machine has.
   std::string_view op;
   std::string device;
   std::string_view variant;  // chosen; empty when none accepts
@@ -66,9 +72,17 @@ struct Explanation {
   double floor_us = 0;  // no variant can be faster on this device; 0 where the peak is unknown
   // Of the chosen variant, one for each step of its plan, once add_kernel_reports() ran.
   std::vector<KernelReport> kernels;
+  // How the operator reads the shapes, "heads 24, seq_q 4", if they alone do not say it.
+  std::string sizes;
 };
+// Adds floor_us, and to each variant of kernels the time that bytes and operations take at the
+// device's peaks: those of the units it computes with, by whole waves of its blocks.
+void add_estimates(Explanation& e, const DeviceInfo& device, DType dtype);
 // Compiles the kernels of what was chosen, if it has any, and adds what they take. Never fails.
+// Those of the SIMT device are host code, of which there is nothing to add but the launch.
 void add_kernel_reports(Explanation& e, const DeviceInfo& device);
+// The file of its device code, as "tensorcraft/ops/gemm/08_tma.cuh"; empty if it has no plan.
+std::string file_of(const Considered& c);
 // A readable table, a line for each variant, then the kernels and the work.
 std::string to_string(const Explanation& e);
 

@@ -86,7 +86,7 @@ RememberedCall::RememberedCall(const CallKey& key, size_t num_outputs, std::stri
                                const Plan& plan)
     : words_(key.words()), num_outputs_(num_outputs), variant_(variant), plan_(plan) {
   for (size_t i = 0; i < key.num_tensors(); ++i) {
-    addresses_[i] = key.address(i);
+    checked_[i] = addresses_[i] = key.address(i);
     ranges_[i] = byte_range(key.tensor(i));
   }
 }
@@ -107,12 +107,13 @@ void RememberedCall::find_addresses(const CallKey& key, const Plan& shifted) {
   is_repeatable_ = true;
 }
 
-// Is everything that is written apart from all else, or at the very address it was checked with?
+// Is everything that is written apart from all else, or as far from it as it was checked with? (The
+// halves of one buffer may lie across each other.)
 bool RememberedCall::is_apart(const CallKey& key) const {
   for (size_t out = 0; out < num_outputs_; ++out)
     for (size_t i = 0; i < key.num_tensors(); ++i) {
-      if (key.group(i) == key.group(out)) continue;
       const auto distance = int64_t(key.address(i) - key.address(out));
+      if (distance == int64_t(checked_[i] - checked_[out])) continue;
       if (ranges_[out].begin < distance + ranges_[i].end &&
           distance + ranges_[i].begin < ranges_[out].end)
         return false;

@@ -44,6 +44,10 @@ class CallKey {
   }
   void add(float value) { add(uint64_t(std::bit_cast<uint32_t>(value))); }
   void add(double value) { add(std::bit_cast<uint64_t>(value)); }
+  void add(const Number& value) {
+    add(value.index());
+    std::visit([this](auto v) { add(v); }, value);
+  }
   void add(std::string_view text);
   void add(const Dims& values) {
     add(uint64_t(values.rank()));
@@ -110,6 +114,7 @@ class RememberedCall {
   size_t num_outputs_, num_slots_ = 0;
   std::string_view variant_;
   Plan plan_;
+  std::array<uint64_t, CallKey::kMaxTensors> checked_;    // addresses of the call that was checked
   std::array<uint64_t, CallKey::kMaxTensors> addresses_;  // that plan_ has
   std::array<ByteRange, CallKey::kMaxTensors> ranges_;
   std::array<Slot, 2 * CallKey::kMaxTensors> slots_;

@@ -2,6 +2,7 @@
 #include "tensorcraft/op/value.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/nearest.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -72,13 +73,9 @@ double to_number(std::string_view op, std::string_view name, const Value& v) {
   wrong_type(op, name, join("a number, got ", kind_of(v)));
 }
 
-double to_exact_number(std::string_view op, std::string_view name, const Value& v) {
-  constexpr int64_t exact = int64_t(1) << 53;
+Number to_exact_number(std::string_view op, std::string_view name, const Value& v) {
   if (const bool* x = std::get_if<bool>(&v)) return *x;
-  const auto* integer = std::get_if<int64_t>(&v);
-  if (integer && (*integer > exact || *integer < -exact))
-    fail(ErrorKind::value, op, ": ", name, ' ', *integer,
-         " is beyond 2^53, where float64 does not hold every integer; copy it from an array");
+  if (const auto* x = std::get_if<int64_t>(&v)) return *x;
   return to_number(op, name, v);
 }
 
@@ -105,7 +102,8 @@ int to_choice(std::string_view op, std::string_view name, std::span<const std::s
     if (names[i] == *text) return int(i);
   std::string all;
   for (const auto n : names) all.append(all.empty() ? "" : ", ").append(n);
-  fail(ErrorKind::value, op, ": ", name, " \"", *text, "\" is not known; there are ", all);
+  fail(ErrorKind::value, op, ": ", name, " \"", *text, "\" is not known; there are ", all,
+       did_you_mean(*text, names));
 }
 
 const TensorView& to_tensor(std::string_view op, std::string_view name, const Value& v) {
@@ -131,5 +129,10 @@ std::string Field<Dims>::text(const Dims& v) {
 }
 std::string Field<float>::text(float v) { return shortest(v); }
 std::string Field<double>::text(double v) { return shortest(v); }
+std::string Field<Number>::text(const Number& v) {
+  if (const bool* truth = std::get_if<bool>(&v)) return *truth ? "True" : "False";
+  if (const auto* whole = std::get_if<int64_t>(&v)) return std::to_string(*whole);
+  return shortest(std::get<double>(v));
+}
 
 }  // namespace tensorcraft::op

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/number.hpp"
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/cuda/stream.hpp"
 #include "tensorcraft/device/activation.h"
@@ -69,6 +70,9 @@ struct OutputInfo {
   // Its name and what it is.
   std::string_view name;
   std::string_view doc;
+  // The options by which a call asks for it, apart by spaces: each is true or given, or after "!"
+  // neither. Empty: every call returns it.
+  std::string_view when = {};
 };
 
 // The names of an enum option, in the order of its values 0, 1, ...; a name "none" is None in
@@ -84,8 +88,8 @@ int64_t to_integer(std::string_view op, std::string_view name, const Value& v);
 // A list of integers; one integer is a list of one.
 Dims to_integers(std::string_view op, std::string_view name, const Value& v);
 double to_number(std::string_view op, std::string_view name, const Value& v);
-// A number, or a bool as 0 or 1. Kind value for an integer that a double would round.
-double to_exact_number(std::string_view op, std::string_view name, const Value& v);
+// A number, or a bool, as it is.
+Number to_exact_number(std::string_view op, std::string_view name, const Value& v);
 // Kind value for a finite number that float32 has only as an infinity.
 float to_float(std::string_view op, std::string_view name, const Value& v);
 DType to_dtype(std::string_view op, std::string_view name, const Value& v);
@@ -146,6 +150,14 @@ struct Field<double> {
     return to_number(op, name, v);
   }
   static std::string text(double v);
+};
+template <>
+struct Field<Number> {
+  static constexpr auto kind = ParameterKind::number;
+  static Number get(std::string_view op, std::string_view name, const Value& v) {
+    return to_exact_number(op, name, v);
+  }
+  static std::string text(const Number& v);
 };
 template <>
 struct Field<DType> {

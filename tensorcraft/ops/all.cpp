@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/all.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/ops/registry.hpp"
 
 #include <algorithm>
@@ -26,10 +27,14 @@ const op::Operator& find_operator(std::string_view name) {
     if (d.name == name || std::find(d.aliases.begin(), d.aliases.end(), name) != d.aliases.end())
       return *o;
   }
-  std::string names;
-  for (const op::Operator* o : operators())
-    names.append(names.empty() ? "" : ", ").append(o->description().name);
-  fail(ErrorKind::key, "no operator is named \"", name, "\"; there are ", names);
+  std::vector<std::string_view> names;
+  for (const op::Operator* o : operators()) {
+    names.push_back(o->description().name);
+    for (const auto alias : o->description().aliases) names.push_back(alias);
+  }
+  const std::string guess = did_you_mean(name, names);
+  fail(ErrorKind::key, "no operator is named \"", name, '"', guess.empty() ? ";" : guess,
+       " tensorcraft ops lists all");
 }
 
 }  // namespace tensorcraft

@@ -2,11 +2,13 @@
 #include "tensorcraft/simt/cluster.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/simt/async.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace tensorcraft {
 
@@ -36,11 +38,13 @@ std::string_view short_path(std::string_view path) {
 
 Cluster* Cluster::current() { return running; }
 
-Cluster::Cluster(const Launch& launch, Body body, const void* params, const Options& options)
+Cluster::Cluster(const Launch& launch, Body body, const void* params, const Options& options,
+                 const std::atomic<bool>* stopped)
     : launch_(launch),
       body_(body),
       params_(params),
       options_(options),
+      stopped_(stopped),
       blocks_(count(launch.cluster)),
       threads_(blocks_.size() * count(launch.block)),
       queue_(threads_.size()) {
@@ -135,6 +139,7 @@ void Cluster::run(uint64_t index) {
   threadIdx = next.index;
   blockIdx = next.block->index;
   switch_fiber(main_, next.fiber);
+  while (std::exchange(pauses_, false) && may_go_on()) switch_fiber(main_, self_->fiber);
   running = nullptr;
   if (failure_) std::rethrow_exception(failure_);
 }
@@ -162,7 +167,23 @@ void Cluster::switch_to(Thread& next) {
   switch_fiber(from.fiber, next.fiber);
 }
 
+// On the stack of the OS thread, as the answer may run any code of the caller's.
+bool Cluster::may_go_on() {
+  try {
+    check_interrupt();
+    if (stopped_ && *stopped_) fail(ErrorKind::cancelled, "another cluster ended the launch");
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  return !failure_;
+}
+
 void Cluster::switch_away() {
+  constexpr unsigned kSwitches = 1 << 14;  // about a millisecond
+  if (++switches_ % kSwitches == 0) [[unlikely]] {
+    pauses_ = true;
+    switch_fiber(self_->fiber, main_);
+  }
   if (asks_async_) [[unlikely]]
     async_->at_switch();
   for (;;) {

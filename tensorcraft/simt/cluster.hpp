@@ -5,6 +5,7 @@
 #include "tensorcraft/simt/shadow.hpp"
 #include "tensorcraft/simt/warp.hpp"
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <string>
@@ -72,7 +73,9 @@ struct Block {
 
 class Cluster {
  public:
-  Cluster(const Launch& launch, Body body, const void* params, const Options& options);
+  // `stopped` is asked between its threads and ends the cluster; null: nothing does.
+  Cluster(const Launch& launch, Body body, const void* params, const Options& options,
+          const std::atomic<bool>* stopped = nullptr);
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -145,6 +148,7 @@ class Cluster {
   void begin_block(Block& block, uint64_t cluster_index);
   void exit_thread();
   void switch_away();
+  bool may_go_on();
   void switch_to(Thread& next);
   Thread* next_runnable();
   bool poll();
@@ -157,6 +161,9 @@ class Cluster {
   const Body body_;
   const void* const params_;
   const Options options_;
+  const std::atomic<bool>* const stopped_;
+  unsigned switches_ = 0;
+  bool pauses_ = false;  // the running thread asks whether to go on
   std::unique_ptr<Stacks> stacks_;
   std::vector<Block> blocks_;
   std::vector<Thread> threads_;

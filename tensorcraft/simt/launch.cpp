@@ -53,12 +53,13 @@ class Run {
 
   void work() noexcept {
     try {
-      Cluster cluster(launch_, body_, params_, options_);
+      Cluster cluster(launch_, body_, params_, options_, &stopped_);
       for (uint64_t i; (i = next_++) < clusters_;) cluster.run(i);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (!failure_) failure_ = std::current_exception();
       next_ = clusters_;
+      stopped_ = true;
     }
   }
 
@@ -78,6 +79,7 @@ class Run {
   const Options options_ = current_options;
   const uint64_t clusters_;
   std::atomic<uint64_t> next_ = 0;
+  std::atomic<bool> stopped_ = false;
   std::mutex mutex_;
   std::exception_ptr failure_;
 };

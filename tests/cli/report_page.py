@@ -7,15 +7,19 @@ import math
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import results_table
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 OFFLINE = ("--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9")
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
-FIGURE, TEXT = 1e-5, 6e-4  # relative: figures have six digits, texts four
+FIGURE, TEXT, TIMES = 1e-5, 6e-4, 6e-3  # relative: figures have six digits, texts four, ratios three
 
 
 def dumped(page: Path, *flags: str) -> str:
@@ -102,7 +106,8 @@ def cases_of(document: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, A
     timings = {name: chosen_of(rows)["timing"] for name, rows in problems.items()}
     found = {}
     for name, rows in problems.items():
-        parts = [name[1]]
+        first = rows[0]
+        parts = [name[1].replace(first["shape"], results_table.short_shape(first), 1)]
         parts += [timings[name]] if len(set(timings.values())) > 1 else []
         parts += [name[2]] if len({cache for _, _, cache in problems}) > 1 else []
         found[name[0], ", ".join(parts)] = rows
@@ -160,6 +165,9 @@ def check_roofline(section: Element, document: dict[str, Any]) -> None:
                 assert mark.one("title").text().startswith(f"{op} {case}, {name_of(row)}: ")
                 expected += 1
     assert len(chart.all("circle")) == expected
+    check_rivals(chart, document, x, y)
+    names = [t.text() for t in chart.all("text") if t.at.get("class") == "point-name"]
+    assert names and len(names) == len(set(names)) and set(names) <= {op for op, _ in cases_of(document)}
     device = document["device"]
     for dtype, peak in device["peak_tflops"].items():
         line = chart.one("path", mark="peak", name=dtype)
@@ -172,14 +180,33 @@ def check_roofline(section: Element, document: dict[str, Any]) -> None:
     close(y(yb) / x(xb), device["bandwidth_gbs"] * 1e-3)
 
 
-def check_ladder(section: Element, document: dict[str, Any], op: str, case: str) -> None:
-    rows = cases_of(document)[op, case]
-    chart = section.one("svg", chart="ladder", op=op, case=case)
+def check_rivals(chart: Element, document: dict[str, Any], x: Any, y: Any) -> None:
+    expected = 0
+    for (op, case), rows in cases_of(document).items():
+        for row in rows:
+            if not is_ours(row) and row["candidate"] != "copy" and is_compared(row, rows) and row["flops"]:
+                mark = chart.one("path", mark="rival", op=op, case=case, name=row["candidate"])
+                left, up, right, *_ = mark.numbers("d")
+                close(x((left + right) / 2), row["flops"] / row["bytes"])
+                close(y(up), row["flops"] / row["median_us"] * 1e-6)
+                expected += 1
+    assert len(chart.all("path", mark="rival")) == expected
+
+
+def computes_of(rows: list[dict[str, Any]], device: dict[str, Any]) -> bool:
+    first = rows[0]
+    peak = device["peak_tflops"][first["dtype"]]
+    return bool(first["flops"] / first["bytes"] > peak * 1e3 / device["bandwidth_gbs"])
+
+
+def check_bars(section: Element, document: dict[str, Any], op: str, case: str) -> None:
+    rows, device = cases_of(document)[op, case], document["device"]
+    (chart,) = [c for c in section.all("svg", chart="bars", op=op) if c.all("g", case=case)]
+    group = chart.one("g", case=case)
     x0, x1 = chart.numbers("data-pixels")
     low, high = chart.numbers("data-range")
-    device, first = document["device"], rows[0]
-    peak = device["peak_tflops"][first["dtype"]]
-    computes = first["flops"] / first["bytes"] > peak * 1e3 / device["bandwidth_gbs"]
+    computes = computes_of(rows, device)
+    peak = device["peak_tflops"][rows[0]["dtype"]]
     assert chart.at["data-unit"] == ("TFLOPS" if computes else "GB/s")
 
     def value(pixel: float) -> float:
@@ -188,23 +215,22 @@ def check_ladder(section: Element, document: dict[str, Any], op: str, case: str)
     def speed(row: dict[str, Any]) -> float:
         return float(row["flops"] * 1e-6 if computes else row["bytes"] * 1e-3) / float(row["median_us"])
 
-    for row in rows:
+    drawn = [r for r in rows if is_ours(r) or (is_compared(r, rows) and not (computes and r["candidate"] == "copy"))]
+    for row in drawn:
         name = name_of(row)
-        if is_ours(row) and row["error"]:
-            assert row["error"] in chart.one("text", mark="none", name=name).text()
-        elif is_ours(row):
-            bar = chart.one("rect", mark="variant", name=name)
-            assert float(bar.at["x"]) == x0
-            close(value(x0 + float(bar.at["width"])), speed(row))
-            close(float(chart.one("text", of=name).text()), speed(row), TEXT)
-            assert ("data-chosen" in bar.at) == row["chosen"]
-        elif is_compared(row, rows):
-            line = chart.one("path", mark="peer", name=row["candidate"])
-            close(value(line.numbers("d")[0]), speed(row))
+        if row["error"]:
+            assert row["error"] in group.one("text", mark="none", name=name).text()
+            continue
+        bar = group.one("rect", mark="variant" if is_ours(row) else "peer", name=name)
+        assert float(bar.at["x"]) == x0
+        close(value(x0 + float(bar.at["width"])), speed(row))
+        close(float(group.one("text", of=name).text()), speed(row), TEXT)
+        assert ("data-chosen" in bar.at) == row["chosen"]
     limit = chart.one("path", mark="limit")
     close(value(limit.numbers("d")[0]), peak if computes else device["bandwidth_gbs"])
-    assert len(chart.all("rect")) == sum(is_ours(r) and not r["error"] for r in rows)
-    assert len(chart.all("path", mark="peer")) == len(ratios_of(rows))
+    assert len(group.all("rect")) == sum(not r["error"] for r in drawn)
+    speeds = [float(t.text()) for t in chart.all("text") if "data-of" in t.at]
+    close(high, max([*speeds, peak if computes else device["bandwidth_gbs"]]), TEXT)  # no copy stretches the axis
 
 
 def table(section: Element, ending: str) -> tuple[list[str], list[list[Element]]]:
@@ -219,19 +245,41 @@ def check_number(cell: Element, expected: float | None, losing: bool = False) ->
         assert cell.text() == "n/a"
         return
     close(float(cell.at["data-value"]), expected)
-    close(float(cell.text().removesuffix(" slower")), expected, TEXT)
-    assert ("data-losing" in cell.at) == cell.text().endswith(" slower") == losing
+    (text,) = [child for child in cell.inner if isinstance(child, str)]  # beside it stands a note
+    close(float(text.removesuffix("x")), expected, TIMES if text.endswith("x") else TEXT)
+    assert ("data-losing" in cell.at) == ("losing" in cell.at["class"].split()) == losing
+
+
+def check_headline(section: Element, document: dict[str, Any]) -> None:
+    (text,) = [p.text() for p in section.all("p") if p.at.get("class") == "headline"]
+    cases = cases_of(document).values()
+    compared = sum(any(peer != "copy" for peer in ratios_of(rows)) for rows in cases)
+    won = compared - sum(bool(losing_of(rows)) for rows in cases)
+    assert f"or faster, in {won} of {compared} cases." in text
+    worst = min(ratio for rows in cases for ratio in losing_of(rows).values())
+    close(float(text.partition("At worst it has ")[2].partition("x the speed of ")[0]), worst, TIMES)
+    far = sum(is_far(rows) for rows in cases)
+    assert f"Below half of what the device allows: {far} of {len(cases)} cases" in text
+
+
+def is_far(rows: list[dict[str, Any]]) -> bool:
+    ours = chosen_of(rows)
+    return bool(ours["floor_us"] / ours["median_us"] < 0.5 and ours["timing"] != "graph")
+
+
+def check_far(section: Element, document: dict[str, Any]) -> None:
+    far = {(op, case) for (op, case), rows in cases_of(document).items() if is_far(rows)}
+    _, lines = table(section, "-far")
+    assert {(cells[0].text(), cells[3].text()) for cells in lines} == far
+    assert all("data-far" in cells[1].at for cells in lines)
 
 
 def check_losing(section: Element, document: dict[str, Any]) -> None:
     lost = [(r, op, case, p) for (op, case), rows in cases_of(document).items() for p, r in losing_of(rows).items()]
-    if not lost:
-        assert "No peer is faster" in section.text()
-        return
     _, lines = table(section, "-losing")
     for cells, (ratio, op, case, peer) in zip(lines, sorted(lost), strict=True):
-        assert [cells[i].text() for i in (0, 1, 2)] == [op, case, peer]
-        check_number(cells[3], ratio, losing=True)
+        assert [cells[i].text() for i in (0, 2, 3)] == [op, peer, case]
+        check_number(cells[1], ratio, losing=True)
 
 
 def check_cases(section: Element, document: dict[str, Any]) -> None:
@@ -253,32 +301,40 @@ def check_cases(section: Element, document: dict[str, Any]) -> None:
             check_number(cells["GB/s"], ours["bytes"] / ours["median_us"] * 1e-3)
             check_number(cells["TFLOPS"], ours["flops"] / ours["median_us"] * 1e-6 if ours["flops"] else None)
             check_number(cells["of floor"], ours["floor_us"] / ours["median_us"])
-            for peer in heads[3 : heads.index("of floor")]:
-                check_number(cells[peer], ratios.get(peer), peer in losing_of(measured))
+            assert ("data-far" in cells["of floor"].at) == is_far(measured)
+            peers = heads[1 : heads.index("of floor")]
+            assert set(peers) >= {r["candidate"] for r in measured if not is_ours(r)} - {"copy"}
+            for peer in peers:
+                if peer == "copy" and computes_of(measured, document["device"]):
+                    assert cells[peer].text() == ""
+                else:
+                    check_number(cells[peer], ratios.get(peer), peer in losing_of(measured))
 
 
 def check_geomeans(section: Element, document: dict[str, Any]) -> None:
     ratios: dict[tuple[str, str], list[float]] = {}
+    measured = set()
     for (op, _), rows in cases_of(document).items():
-        for peer, ratio in ratios_of(rows).items():
-            for name in (op, "all operators"):
-                ratios.setdefault((name, peer), []).append(ratio)
-    _, lines = table(section, "-geomeans")
-    drawn = {(cells[0].text(), cells[1].text()): cells for cells in lines}
-    assert ratios.keys() <= drawn.keys()
-    for (op, peer), of in ratios.items():
-        cells = drawn[op, peer]
-        mean = math.prod(of) ** (1 / len(of))
-        check_number(cells[2], mean, losing=mean < 1 and peer != "copy")
-        assert cells[3].text() == str(len(of))
-        assert cells[4].text() == ("a bound" if peer == "copy" else str(sum(r < 1 for r in of)))
-        check_number(cells[5], min(of))
-    for (op, peer), cells in drawn.items():
-        rows_of_op = [rows for (name, _), rows in cases_of(document).items() if op in (name, "all operators")]
-        without = sum(r["candidate"] == peer and not is_compared(r, rows) for rows in rows_of_op for r in rows)
-        assert cells[6].text() == str(without)
+        computes = computes_of(rows, document["device"])
+        peers = {r["candidate"] for r in rows if not is_ours(r)} - ({"copy"} if computes else set())
+        for name in (op, "all operators"):
+            measured |= {(name, peer) for peer in peers}
+            for peer in peers & ratios_of(rows).keys():
+                ratios.setdefault((name, peer), []).append(ratios_of(rows)[peer])
+    heads, lines = table(section, "-geomeans")
+    drawn = {(cells[0].text(), peer): cell for cells in lines for peer, cell in zip(heads[1:], cells[1:], strict=True)}
+    assert measured <= drawn.keys()
+    for (op, peer), cell in drawn.items():
         if (op, peer) not in ratios:
-            assert [cells[i].text() for i in (2, 3, 4, 5)] == ["n/a", "0", "n/a", "n/a"]
+            assert cell.text() == ("n/a" if (op, peer) in measured else "")
+            continue
+        of = ratios[op, peer]
+        mean = math.prod(of) ** (1 / len(of))
+        check_number(cell, mean, losing=mean < 1 and peer != "copy")
+        slower = "a bound" if peer == "copy" else f"slower in {sum(r < 1 for r in of)} of {len(of)}"
+        words, least = cell.one("small").text().split(", least ")
+        assert words == slower
+        close(float(least.removesuffix("x")), min(of), TIMES)
 
 
 def check_missing(section: Element, document: dict[str, Any]) -> None:
@@ -296,17 +352,21 @@ def check_facts(section: Element, document: dict[str, Any]) -> None:
     facts = section.one("dl").text()
     for part in ("machine", "timing"):
         assert all(str(value) in facts for value in document[part].values())
-    assert document["device"]["arch"] in facts and f"{document['device']['bandwidth_gbs']:g}" in facts
+    device = document["device"]
+    assert device["arch"] in facts and f"bandwidth{device['bandwidth_gbs'] / 1000:.3g} TB/s" in facts
+    assert all(f"{dtype} {peak:.3g} TFLOPS" in facts for dtype, peak in device["peak_tflops"].items())
 
 
 def check_section(section: Element, document: dict[str, Any]) -> None:
     """Every mark, cell and fact of one file."""
-    assert section.all("h2")[0].text() == document["title"]
+    assert section.all("h2")[0].text() in (document["title"], "In short")  # where it is the only file
     check_facts(section, document)
+    check_headline(section, document)
+    check_far(section, document)
     check_losing(section, document)
     check_geomeans(section, document)
     check_missing(section, document)
     check_cases(section, document)
     check_roofline(section, document)
     for op, case in cases_of(document):
-        check_ladder(section, document, op, case)
+        check_bars(section, document, op, case)

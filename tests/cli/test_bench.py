@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,12 +49,21 @@ def test_a_call_beside_a_copy(run: Run, has_runner: bool) -> None:
         assert row["error"] is None and 0 < row["p10_us"] <= row["median_us"] <= row["p90_us"] and row["runs"] >= 5
         assert row["bytes"] == 2 * 64 * 128 * 4 and row["gbs"] == pytest.approx(row["bytes"] / row["median_us"] / 1e3)
     text = run("bench", "softmax", "64x128", *QUICK).out
+    assert text.splitlines()[0].split("  ")[-1].strip() == "vs copy" and "floor us" not in text
+    assert re.search(r" [\d.]+ GFLOPS ", text)
     assert "softmax 64x128 float32" in text and "wall, " in text and "copy " in text
 
 
 def test_short_names_of_dtypes_and_options(run: Run, has_runner: bool) -> None:
     rows = measured(run, "rms_norm", "--shape", "8x64", "--option", "weight=64", "--dtype", "bf16")["rows"]
     assert (rows[0]["dtype"], rows[0]["case"], rows[0]["options"]) == ("bfloat16", "8x64 bfloat16 weight=64", "weight=64")
+
+
+def test_a_library_that_is_missing_is_said_once(run: Run, has_runner: bool, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"onednn": "/nonexistent/libdnnl.so"}')
+    arguments = ("gemm", "8x8", "8x8", "--variant", "all", *QUICK)
+    text = run("bench", *arguments, TENSORCRAFT_CONFIG=str(tmp_path / "config.json")).out
+    assert text.count("onednn: not found: ") == 1
 
 
 def test_a_suite_goes_to_a_file_and_is_its_own_baseline(run: Run, has_runner: bool, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from process import ROOT, Run, open_terminal
 COMMANDS = [
     ("doctor",), ("devices",), ("ops",), ("ops", "gemm"), ("explain", "relu", "4"), ("cache", "ls"), ("cache", "stat"),
     ("cache", "verify"), ("cache", "clear"), ("clangd", "--output", "-"), ("fragments",), ("completion", "bash"), ("completion", "zsh"),
+    ("completion", "fish"), ("help",), ("help", "cache", "ls"), ("help", "environment"),
     ("report", str(ROOT / "tests" / "cli" / "made_up_results.json")),
 ]  # fmt: skip
 
@@ -51,10 +53,22 @@ def test_colours_are_for_terminals(command: Path, environment: dict[str, str]) -
         (("bench", "softmax", "8x8", "--device", "cpu", "--variant", "quick"), 2, 'is named "quick"; there are cpu, reference and all'),
         (("warmup",), 2, "nothing to compile"),
         (("warmup", "/nonexistent", "--arch", "sm_80"), 3, "/nonexistent cannot be read"),
+        (("warmup", "relu 4", "--arch", "sm_80"), 3, "relu 4 cannot be read; --call gives a call"),
+        (("warmup", "--call", "relu 4x", "--arch", "sm_80"), 2, "--call: relu: x must be a shape"),
         (("warmup", "--call", "relu 4", "--device", "cpu"), 2, "cpu compiles nothing"),
         (("clangd", "--output", "/nonexistent/.clangd"), 3, "cannot be written to"),
-        (("completion", "fish"), 2, "fish"),
-        (("ops", "relux"), 2, 'no operator is named "relux"'),
+        (("completion", "csh"), 2, "csh"),
+        (("ops", "sofmax"), 2, 'no operator is named "sofmax"; did you mean softmax? tensorcraft ops lists all'),
+        (("ops", "zzzzzz"), 2, 'no operator is named "zzzzzz"; tensorcraft ops lists all'),
+        (("explian", "relu"), 2, "there is no command explian; did you mean explain?"),
+        (("cache", "lst"), 2, "there is no command lst; did you mean ls?"),
+        (("help", "wramup"), 2, "there is no command wramup; did you mean warmup?"),
+        (("explain", "relu", "4", "--dytpe=f32"), 2, "there is no option --dytpe; did you mean --dtype?"),
+        (("explain", "relu", "4", "--dtype", "flota32"), 2, "did you mean float32?"),
+        (("explain", "softmax", "4", "--option", "axsi=0"), 2, "did you mean axis?"),
+        (("explain", "gelu", "4", "--option", "approximate=tahn"), 2, "did you mean tanh?"),
+        (("explain", "gemm", "4x4", "4x4", "--variant", "refrence"), 2, "did you mean reference?"),
+        (("explain", "elementwise", "4x4", "4x4", "--option", "expression=g*u"), 2, "name the 2 arrays as its expression does, such as --option operands=g,u"),
     ],
 )
 def test_a_mistake_is_one_message_and_its_code(run: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
@@ -75,6 +89,79 @@ def test_a_full_disk_is_an_error(command: Path, environment: dict[str, str]) -> 
             [command, "ops"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False
         )
     assert done.returncode == 3 and "standard output cannot be written to" in done.stderr
+
+
+PRINTED = [("--version",), ("--help",), ("help", "environment"), *COMMANDS[:-1]]
+EVERY_HELP = ["doctor", "devices", "ops", "explain", "bench", "warmup", "cache", "clangd", "fragments", "report", "help", "completion"]
+
+
+@pytest.mark.parametrize("arguments", [*PRINTED, *((name, "--help") for name in EVERY_HELP)], ids=" ".join)
+def test_whatever_cannot_be_printed_is_an_error(
+    command: Path, environment: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [command, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False
+        )
+    assert done.returncode == 3 and "standard output cannot be written to" in done.stderr
+
+
+def test_the_help_of_a_command_has_examples_that_it_takes(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "calls.txt").write_text("relu 64\n")
+    (tmp_path / "results.json").write_bytes((ROOT / "tests" / "cli" / "made_up_results.json").read_bytes())
+    slow = ("bench", "doctor", "fragments", "warmup", "cache export")  # other tests run them
+    for name in EVERY_HELP:
+        text = run(name, "--help").out
+        assert "docs/" not in text
+        lines = [line.removeprefix("  tensorcraft ") for line in text.split("Examples:\n")[1].splitlines() if line]
+        assert lines and all(line.startswith(name) for line in lines), name
+        for line in lines:
+            done = run(*shlex.split(line.split(" > ")[0], posix=True)) if not line.startswith(slow) else None
+            assert done is None or done.code == 0, line
+
+
+def test_help_names_any_command(run: Run) -> None:
+    assert run("help").out.startswith("TensorCraft: ") and run("help").out.strip() == run("--help").out.strip()
+    assert run("help", "explain").out.strip() == run("explain", "--help").out.strip()
+    assert "tensorcraft cache export" in run("help", "cache", "export").out
+    settings = {s["variable"]: s for s in run("help", "environment", "--json").json()["settings"]}
+    assert settings["TENSORCRAFT_DEVICE"]["accepted"] == "cpu, cuda, cuda:N or simt"
+    assert "TENSORCRAFT_DEVICE, in the file: device" in run("help", "environment").out
+
+
+def test_explain_lists_the_architectures_that_it_knows(run: Run) -> None:
+    refused = run("explain", "relu", "4", "--arch", "sm_1").err
+    known = re.findall(r"sm_\d+a?", refused.split("use ")[1])
+    assert len(known) == 6 and ", ".join(known) in run("explain", "--help").out
+    assert all(run("explain", "relu", "4", "--arch", arch, TENSORCRAFT_NVRTC="/nonexistent").code == 0 for arch in known)
+
+
+def test_a_machine_without_a_gpu_is_told_once_and_by_what_computes(run: Run) -> None:
+    quick = ("--seconds", "0.01", "--warmup", "0.01")
+    for silent in (("explain", "relu", "4"), ("devices",), ("ops",), ("doctor",), ("bench", "--help"), ("explain", "relux", "4"),
+                   ("bench", "relu", "8", "--device", "cpu", *quick)):  # fmt: skip
+        assert "Falling back" not in run(*silent).err, silent
+    done = run("bench", "relu", "8", *quick)
+    if Path("/dev/nvidiactl").exists() or done.code == 3:
+        pytest.skip("a GPU is here, or no Google Benchmark")
+    assert done.err.count("Falling back to CPU simulation backend: operators run as native CPU code; ") == 1
+    assert "Falling back" not in run("bench", "relu", "8", *quick, TENSORCRAFT_DEVICE="cpu").err
+
+
+def test_a_cache_folder_that_cannot_be_used_fails_a_warmup(run: Run, tmp_path: Path) -> None:
+    for arguments in (("relu 4",), ("--call", "relu 4", "--arch", "sm_90a")):
+        done = run("warmup", *arguments, TENSORCRAFT_CACHE_DIR="/dev/null")
+        assert done.code == 3 and done.out == ""
+        assert done.err == "tensorcraft: the cache folder cannot be used: /dev/null: is a symbolic link or no folder\n"
+
+
+def test_a_call_of_a_file_is_named_by_its_line(run: Run, tmp_path: Path) -> None:
+    calls = tmp_path / "calls.txt"
+    calls.write_text("# layers\nrelu 4\nsofmax 4x4\n")
+    done = run("warmup", str(calls), "--arch", "sm_90a")
+    assert done.code == 2 and f'{calls}:3: no operator is named "sofmax"; did you mean softmax?' in done.err
+    done = run("warmup", "-", "--arch", "sm_90a", stdin="relu 4 4\n")
+    assert done.code == 2 and "standard input:1: relu: takes 1 shape (x), got 2" in done.err
 
 
 def test_fragments_runs_what_it_prints(run: Run) -> None:
@@ -109,13 +196,21 @@ def test_ops_is_the_registry(run: Run) -> None:
     assert all(v["name"] in one and v["idea"] in one for v in listed["gemm"]["variants"])
 
 
+PLACE = {"sm_90a": "for sm_90a", "cuda:0": "on cuda:0"}
+
+
 def test_explain_on_the_cpu(run: Run) -> None:
     answer = run("explain", "l2_normalize", "4x8", "--device", "cpu", "--json").json()
     assert answer["device"] == "cpu" and answer["variant"] == "cpu" and answer["kernels"] == []
     assert [v["name"] for v in answer["variants"]] == ["cpu", "reference"]
     assert answer["bytes"] == 2 * 4 * 8 * 4
     text = run("explain", "l2_normalize", "4x8", "--device", "cpu").out
-    assert text.startswith("l2_normalize on cpu: cpu\n* cpu ") and "work: 256 B, " in text
+    assert text.startswith("l2_normalize on cpu: cpu, the first that accepts, in the order of the table\n* cpu ")
+    assert "work: 256 B, " in text
+    forced = run("explain", "l2_normalize", "4x8", "--device", "cpu", "--variant", "reference").out
+    assert forced.startswith("l2_normalize on cpu: reference, because the call names it\n")
+    short = run("explain", "relu", "4", "--dtype", "bf16", "--device", "cpu", "--json").json()
+    assert short["bytes"] == 2 * 4 * 2
 
 
 def test_explain_for_a_gpu_that_is_not_here(run: Run, has_nvrtc: bool) -> None:
@@ -124,8 +219,12 @@ def test_explain_for_a_gpu_that_is_not_here(run: Run, has_nvrtc: bool) -> None:
     assert set(answer) == {
         "op", "device", "device_name", "variant", "variants", "kernels", "bytes", "flops", "floor_us",
     }  # fmt: skip
+    assert answer["device"] == "sm_90a" or Path("/dev/nvidiactl").exists()  # which may be one
     assert answer["flops"] == 2 * 4096**3 and answer["bytes"] == 3 * 4096**2 * 4
     assert answer["floor_us"] > 0
+    accepted = [v for v in answer["variants"] if v["accepted"]]
+    assert all(v["estimate_us"] >= answer["floor_us"] and v["file"].startswith("tensorcraft/ops/gemm/") for v in accepted)
+    assert all((ROOT / v["file"]).is_file() for v in accepted)
     declined = {v["name"]: v["reason"] for v in answer["variants"] if not v["accepted"]}
     assert "takes 16-bit operands" in declined["tensor_core"]
     (kernel,) = answer["kernels"]
@@ -135,6 +234,9 @@ def test_explain_for_a_gpu_that_is_not_here(run: Run, has_nvrtc: bool) -> None:
     assert kernel["problem"] == "" and 16 <= kernel["registers"] <= 255 and kernel["shared_bytes"] > 0
     assert 0 < kernel["occupancy"]["fraction"] <= 1 and kernel["occupancy"]["blocks_per_sm"] >= 1
     text = run(*arguments).out
+    assert text.startswith(f"gemm {PLACE[answer['device']]}: {answer['variant']}, the first that accepts, in the order of the table\n")
+    assert "us or more" in text and "it is no measurement" in text
+    assert re.search(r"occupancy \d+ %: ", text) and re.search(r"\nfloor: \d+ us, ", text)
     assert "declines: float32 would be rounded to tf32" in text and f"{kernel['registers']} registers a thread" in text
 
 
@@ -175,7 +277,18 @@ def test_explain_shows_the_second_kernel_of_a_call(run: Run, has_nvrtc: bool) ->
 
 def test_a_forced_variant_that_declines_is_a_failed_check(run: Run) -> None:
     done = run("explain", "gemm", "64x64", "64x64", "--arch", "sm_90a", "--variant", "tensor_core")
-    assert done.code == 1 and done.out.startswith("gemm on cuda:0: no variant accepts")
+    assert done.code == 1 and done.out.startswith(tuple(f"gemm {place}: no variant accepts" for place in PLACE.values()))
+
+
+def test_explain_shows_no_registers_of_a_gpu_for_simt(run: Run) -> None:
+    answer = run("explain", "softmax", "64x64", "--device", "simt", "--json").json()
+    (kernel,) = answer["kernels"]
+    assert answer["device"] == "simt" and "registers" not in kernel and "ask about sm_90a" in kernel["problem"]
+
+
+def test_explain_of_an_expression(run: Run) -> None:
+    call = ("explain", "elementwise", "4x4", "4x4", "--option", "expression=silu(g) * u", "--option", "operands=g,u", "--json")
+    assert run(*call).json()["flops"] > 0
 
 
 def test_warmup_fills_the_cache_that_the_others_show(run: Run, tmp_path: Path, has_nvrtc: bool) -> None:
@@ -199,7 +312,7 @@ def test_warmup_fills_the_cache_that_the_others_show(run: Run, tmp_path: Path, h
     damaged.write_bytes(damaged.read_bytes()[:-1])
     bad = run("cache", "verify", "--json")
     assert bad.code == 1 and bad.json() == {"good": 1, "removed": [damaged.name]}
-    assert run("cache", "clear").out == "removed 1 kernels\n"
+    assert run("cache", "clear").out == "removed 1 kernel\n"
     assert run("cache", "ls", "--json").json() == {"kernels": []}
 
 

@@ -2,6 +2,7 @@
 """The completion scripts load in their shells and offer what the command has."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -39,6 +40,18 @@ def test_completion(command: Path, shell: str, run: Run) -> None:
     assert complete(command, shell, ["tensorcraft", "explain", "--dtype", "bf"]) == ["bfloat16"]
     assert complete(command, shell, ["tensorcraft", "explain", "--dtype", "--"]) == []
     assert complete(command, shell, ["tensorcraft", "completion", ""])[:2] == ["bash", "zsh"]
+
+
+def test_the_script_of_fish_offers_what_the_help_lists(run: Run) -> None:
+    script = run("completion", "fish").out
+    for name in ("doctor", "explain", "bench", "warmup", "clangd", "report"):
+        lines = [line for line in script.splitlines() if f"-n 'true; and __fish_seen_subcommand_from {name}'" in line]
+        offered = {f"--{word}" for line in lines for word in re.findall(r" -l ([a-z-]+)", line)}
+        assert offered == options_of(run, name), name
+    first = re.findall(r"-n 'true; and not [^']*' -f -a (\w+) ", script)
+    assert {"doctor", "explain", "cache", "help", "completion"} <= set(first)
+    if shutil.which("fish"):
+        assert subprocess.run(["fish", "--no-execute"], input=script, text=True, check=False).returncode == 0
 
 
 def test_every_option_of_the_help_is_offered(command: Path, run: Run) -> None:

@@ -26,7 +26,7 @@ ELSEWHERE = {
 SAYS = {
     'scripts/demo.sh "how do plants make food?"': "Leaves turn sunlight",
     "build/quickstart/quickstart": "softmax: no variant is named",
-    "PYTHONPATH=build/release/python .venv/bin/python examples/quickstart.py": "softmax on",
+    "PYTHONPATH=build/release/python .venv/bin/python examples/quickstart.py": "the first that accepts",
     "build/release/install/bin/tensorcraft doctor": "configuration",
 }
 PAGES = sorted(p for p in [ROOT / "README.md", *ROOT.glob("docs/*.md")] if "```sh\n" in p.read_text())

@@ -91,6 +91,7 @@ def test_the_summary_has_ratios_and_means(run: Run, tmp_path: Path) -> None:
     assert add["timing"] == "graph" and "torch.compile" not in add["ratios"]  # timed by events
     assert add["rows"][-1]["timing"] == "events" and means["add", "torch.compile"]["missing"] == 1
     assert file["skipped"] == DOCUMENT["skipped"]
+    assert ("gemm", "copy") not in means and means["all operators", "copy"]["count"] == 4  # operations limit gemm
     assert means["all operators", "torch"]["count"] == 5 and "losing" not in means["softmax", "copy"]
 
 
@@ -277,7 +278,7 @@ def test_the_page_asks_for_nothing_from_elsewhere(run: Run, tmp_path: Path) -> N
 
 def test_a_title_is_no_markup_before_any_script_runs(run: Run, tmp_path: Path) -> None:
     root = report_page.read(run("report", written(tmp_path, nasty_document()), "-o", "-").out)
-    assert root.one("head").one("title").text() == root.one("h1").text() == NASTY
+    assert root.one("head").one("title").text() == root.one("h1").text() == NASTY + " on imaginary GPU"
     assert json.loads(root.all("script")[0].text())[0]["title"] == NASTY
 
 
@@ -313,26 +314,54 @@ def drawn(page: Path) -> str:
     return report_page.dumped(page, *report_page.OFFLINE)
 
 
+def files_of(drawn: str) -> list[report_page.Element]:
+    return [s for s in report_page.read(drawn).all("section") if "data-file" in s.at]
+
+
 @in_a_browser
 def test_every_mark_is_where_its_figure_says(drawn: str) -> None:
-    first, second, _ = [s for s in report_page.read(drawn).all("section") if s.all("h2")]
+    first, second, _ = files_of(drawn)
     report_page.check_section(first, DOCUMENT)
     report_page.check_section(second, nasty_document())
-    bars = first.all("svg", chart="ladder", op="softmax")[0].all("rect")
+    bars = first.all("svg", chart="bars", op="softmax")[0].all("rect", mark="variant")
     assert [bar.at["data-name"] for bar in bars] == ["naive", "block", "online", "in_registers"]
 
 
 @in_a_browser
 def test_what_is_not_known_is_left_out(drawn: str) -> None:
-    section = [s for s in report_page.read(drawn).all("section") if s.all("h2")][2]
+    section = files_of(drawn)[2]
     assert "There is no roofline" in section.text() and "No variant of ours was timed." in section.text()
-    chart = section.one("svg", chart="ladder")
+    chart = section.one("svg", chart="bars")
     assert chart.at["data-unit"] == "calls/ms"
-    assert [t.text() for t in chart.all("text")] == ["tensorcraft", "250", "someone: 500 calls/ms"]
+    assert [t.text() for t in chart.all("text")] == ["tensorcraft", "250", "someone", "500"]
     _, (lost,) = report_page.table(section, "-losing")
-    assert [cell.text() for cell in lost] == ["nothing", "at all", "someone", "0.5 slower", "", "4", "2"]
+    assert [cell.text() for cell in lost] == ["nothing", "0.5x", "someone", "at all", "", "4", "2"]
     _, (missing,) = report_page.table(section, "-missing")
     assert [missing[1].text(), missing[4].text()] == ["of ours", "no variant was timed"]
+
+
+@in_a_browser
+def test_a_file_without_peers_says_so(command: Path, tmp_path: Path) -> None:
+    alone = changed(rows=[r for r in DOCUMENT["rows"] if r["candidate"] == "tensorcraft"])
+    page = tmp_path / "page.html"
+    subprocess.run([command, "report", written(tmp_path, alone), "-o", page], check=True, capture_output=True)
+    (section,) = files_of(report_page.dumped(page))
+    assert "No peer was measured." in section.text() and "-geomeans" not in section.text()
+    assert not any(t.at["data-table"].endswith(("-losing", "-geomeans")) for t in section.all("table"))
+
+
+@in_a_browser
+def test_cases_with_one_variant_share_a_chart_of_one_unit(command: Path, tmp_path: Path) -> None:
+    rows = [{**r, "op": "gemm", "case": r["case"].replace("4096x", f"{n}x"), "shape": r["shape"].replace("4096x", f"{n}x")}
+            for n in (4096, 8192) for r in DOCUMENT["rows"] if r["op"] == "gemm" and (r["chosen"] or not r["variant"])]  # fmt: skip
+    document, page = changed(rows=rows), tmp_path / "page.html"
+    subprocess.run([command, "report", written(tmp_path, document), "-o", page], check=True, capture_output=True)
+    (section,) = files_of(report_page.dumped(page))
+    (chart,) = section.all("svg", chart="bars")
+    assert len(chart.all("g")) == 2 and chart.at["data-unit"] == "TFLOPS"
+    assert not chart.all("rect", name="copy")
+    for op, case in report_page.cases_of(document):
+        report_page.check_bars(section, document, op, case)
 
 
 @in_a_browser
@@ -363,7 +392,7 @@ def test_charts_are_named_and_take_the_keyboard(drawn: str) -> None:
 
 # What a user does: to the first chart, two marks on and back over the first; then one operator of the roofline.
 KEYS = """<script>
-const chart = document.querySelector("svg[data-chart=ladder]"), said = [];
+const chart = document.querySelector("svg[data-chart=bars]"), said = [];
 const press = (key) => {
   document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
   said.push(document.activeElement.getAttribute("aria-label"));
@@ -383,7 +412,7 @@ def test_keys_walk_the_marks_and_a_choice_dims_the_others(page: Path) -> None:
     used.write_text(page.read_text().replace("</body>", KEYS))
     root = report_page.read(report_page.dumped(used))
     said = [words.split(":")[0] for words in json.loads(root.one("body").at["data-said"])]
-    assert said == ["naive", "block", "naive", "bandwidth", "bandwidth"]
+    assert said == ["bandwidth", "naive", "bandwidth", "torch.compile", "torch.compile"]
     points = root.all("svg", chart="roofline")[0].all("circle")
     assert {p.at["data-op"] for p in points if "dimmed" not in p.at["class"]} == {"gemm"} and len(points) > 3
 
@@ -401,10 +430,10 @@ def test_a_changed_figure_is_seen(command: Path, tmp_path: Path) -> None:
     same = changed(rows=[{**r, "median_us": 110.5} if r is row else r for r in altered["rows"]])
     page = tmp_path / "page.html"
     subprocess.run([command, "report", written(tmp_path, altered), "-o", page], check=True, capture_output=True)
-    (section,) = [s for s in report_page.read(report_page.dumped(page)).all("section") if s.all("h2")]
+    (section,) = files_of(report_page.dumped(page))
     report_page.check_section(section, altered)
     for check in (report_page.check_geomeans, report_page.check_cases):
         with pytest.raises(AssertionError, match="was measured"):
             check(section, same)
     with pytest.raises(AssertionError, match="was measured"):
-        report_page.check_ladder(section, same, "softmax", "8192x8192 bfloat16 axis=-1")
+        report_page.check_bars(section, same, "softmax", "8192x8192 bfloat16 axis=-1")

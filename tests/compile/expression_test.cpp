@@ -43,6 +43,15 @@ TEST(Expressions, EveryFunctionAndDtypeCompilesWithoutSpills) {
        "leaky_relu(a) + elu(a) + silu(a) + swish(a) + gelu(a) + gelu_tanh(a) + a ** b - abs(-a) / "
        "b",
        {DType::float32, DType::float32}},
+      {"sin(a) + cos(a) + tan(a) + asin(a) + acos(a) + atan(a) + sinh(a) + cosh(a) + asinh(a) + "
+       "acosh(a) + atanh(a) + expm1(a) + exp2(a) + log1p(a) + log2(a) + log10(a) + erf(a)",
+       {DType::float32}},
+      {"floor(a) + ceil(a) - trunc(a) // b + a % sign(b) + atan2(a, b) * hypot(a, b) - "
+       "logaddexp(a, b) + copysign(a, nextafter(a, b)) + 1 / square(a) + reciprocal(b)",
+       {DType::bfloat16, DType::bfloat16}},
+      {"(a // b | a % b & ~b) ^ (a << 2) + (b >> 1) - sign(a)", {DType::int64, DType::int32}},
+      {"(a // b | a % b & ~b) ^ (a << 2) + (b >> 1) - sign(a)", {DType::int8, DType::uint8}},
+      {"isfinite(a) ^ isinf(b) | signbit(a) & c", {DType::float16, DType::float32, DType::bool_}},
       {"where(not isnan(a) and (a > b or c), clip(a, -1, 1), min(b, a) * 2)",
        {DType::float16, DType::bfloat16, DType::bool_}},
       {"-max(a, 3) * b - a ** 2 + abs(b) + where(a == b, a, b) * int64(c)",

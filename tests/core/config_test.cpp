@@ -92,7 +92,7 @@ void expect_bad_file(const std::string& file, const std::string& text) {
 TEST(Config, NamesTheFileAndTheKey) {
   expect_bad_file(R"({"logs": "warn"})",
                   "my.json: there is no key \"logs\"; the keys are cache_dir, cache_limit_bytes, "
-                  "device, nvrtc, log, allow_tf32, num_threads, onednn");
+                  "device, nvrtc, log, allow_tf32, num_threads, onednn; did you mean log?");
   expect_bad_file(R"({"num_threads": "4"})",
                   "my.json: num_threads must be a number of threads, 0 or more, got \"4\"");
   expect_bad_file(R"({"num_threads": -1})",

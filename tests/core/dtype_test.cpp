@@ -19,6 +19,15 @@ TEST(DType, NamesAndDlpackTypesLeadBackToIt) {
   }
 }
 
+TEST(DType, HasShortNames) {
+  EXPECT_EQ(parse_dtype("bf16"), DType::bfloat16);
+  for (const char* name : {"f16", "fp16"}) EXPECT_EQ(parse_dtype(name), DType::float16);
+  for (const char* name : {"f32", "fp32"}) EXPECT_EQ(parse_dtype(name), DType::float32);
+  EXPECT_EQ(parse_dtype("e4m3"), DType::float8_e4m3fn);
+  EXPECT_EQ(parse_dtype("i64"), DType::int64);
+  EXPECT_EQ(parse_dtype("bool_"), DType::bool_);
+}
+
 TEST(DType, KnowsNoOtherName) {
   for (const char* name : {"", "float", "FLOAT32", "float64", "float32 "})
     EXPECT_EQ(parse_dtype(name), std::nullopt) << name;

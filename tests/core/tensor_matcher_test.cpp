@@ -29,7 +29,8 @@ TEST(Matcher, BindsASymbolOnceAndComparesAfterwards) {
   const TensorView bad = tensor({32, 256});
   expect_error(
       ErrorKind::value, [&] { TensorMatcher({n, m}).verify(bad, "op", "x"); },
-      "op: x: Size mismatch for shape#1('seq_len'): expected 128 but got 256");
+      "op: x: Size mismatch for shape#1('seq_len'): expected 128 but got 256"
+      "; x is [32, 256], expected [32, 128]");
 }
 
 TEST(Matcher, GivesTheWholeErrorText) {
@@ -58,7 +59,8 @@ TEST(Matcher, NamesTheOperatorTheArgumentAndWhereTheSymbolWasBound) {
   TensorMatcher({m, k}).verify(tensor({8, 64}), "gemm", "a");
   expect_error(
       ErrorKind::value, [&] { TensorMatcher({k, n}).verify(tensor({63, 8}), "gemm", "b"); },
-      "gemm: b: Size mismatch for shape#0('k'): expected 64 but got 63 (k is a.shape[1])");
+      "gemm: b: Size mismatch for shape#0('k'): expected 64 but got 63 (k is a.shape[1])"
+      "; a is [8, 64], b is [63, 8]");
 }
 
 TEST(Matcher, NamesTheStrideThatASymbolWasBoundFrom) {
@@ -69,7 +71,8 @@ TEST(Matcher, NamesTheStrideThatASymbolWasBoundFrom) {
       [&] {
         TensorMatcher({4, 8}).with_strides({lda, 1}).verify(strided({4, 8}, {8, 1}), "f", "b");
       },
-      "f: b: Size mismatch for stride#0('lda'): expected 16 but got 8 (lda is a.strides[0])");
+      "f: b: Size mismatch for stride#0('lda'): expected 16 but got 8 (lda is a.strides[0])"
+      "; a has strides [16, 1], b has strides [8, 1]; pass b.copy()");
 }
 
 TEST(Matcher, SaysNothingOfANameThatASymbolDoesNotHave) {
@@ -77,10 +80,12 @@ TEST(Matcher, SaysNothingOfANameThatASymbolDoesNotHave) {
   s.set_value(3);
   expect_error(
       ErrorKind::value, [&] { TensorMatcher({s}).verify(tensor({4}), "f", "x"); },
-      "f: x: Size mismatch for shape#0: expected 3 but got 4");
+      "f: x: Size mismatch for shape#0: expected 3 but got 4"
+      "; x is [4], expected [3]");
   expect_error(
       ErrorKind::value, [&] { TensorMatcher({5}).verify(tensor({4}), "f", "x"); },
-      "f: x: Size mismatch for shape#0: expected 5 but got 4");
+      "f: x: Size mismatch for shape#0: expected 5 but got 4"
+      "; x is [4], expected [5]");
 }
 
 TEST(Matcher, TakesAnySizeForMinusOne) {
@@ -90,7 +95,8 @@ TEST(Matcher, TakesAnySizeForMinusOne) {
 TEST(Matcher, ChecksTheRankFirst) {
   expect_error(
       ErrorKind::value, [] { TensorMatcher({2, 3}).verify(tensor({2}), "f", "x"); },
-      "f: x: Tensor dimension mismatch: expected 2 but got 1");
+      "f: x: Tensor dimension mismatch: expected 2 but got 1"
+      "; x is [2]");
   TensorMatcher::any_shape().verify(tensor({2})).verify(tensor({}));
 }
 
@@ -104,7 +110,8 @@ TEST(Matcher, WantsContiguousTensorsUnlessStridesAreGiven) {
   const TensorView t = strided({4, 8}, {16, 1});
   expect_error(
       ErrorKind::value, [&] { TensorMatcher({4, 8}).verify(t, "f", "x"); },
-      "f: x: Tensor is not contiguous as expected");
+      "f: x: Tensor is not contiguous as expected"
+      "; strides [16, 1], pass x.copy()");
   TensorMatcher({4, 8}).with_strides({16, 1}).verify(t);
   TensorMatcher({4, 8}).with_any_strides().verify(t);
 }
@@ -153,7 +160,8 @@ TEST(MatcherDType, NamesTheAllowedOptions) {
       [] {
         TensorMatcher({4}).with_dtype<float, bf16>().verify(tensor({4}, DType::int8), "gemm", "a");
       },
-      "gemm: a: Dtype value [int8] not in the allowed options: [float32, bfloat16]");
+      "gemm: a: Dtype value [int8] not in the allowed options: [float32, bfloat16]"
+      "; tc.astype(a, tc.float32) converts it");
 }
 
 TEST(MatcherDType, TakesOptionsAtRunTime) {
@@ -163,7 +171,8 @@ TEST(MatcherDType, TakesOptionsAtRunTime) {
   expect_error(
       ErrorKind::type,
       [&] { TensorMatcher({4}).with_dtype(DType::float32).verify(half, "f", "x"); },
-      "f: x: Dtype value [float16] not in the allowed options: [float32]");
+      "f: x: Dtype value [float16] not in the allowed options: [float32]"
+      "; tc.astype(x, tc.float32) converts it");
 }
 
 TEST(MatcherDType, SharesASymbolBetweenTensors) {
@@ -173,7 +182,8 @@ TEST(MatcherDType, SharesASymbolBetweenTensors) {
   const TensorView half = tensor({4}, DType::float16);
   expect_error(
       ErrorKind::type, [&] { TensorMatcher({4}).with_dtype(dtype).verify(half, "f", "b"); },
-      "f: b: DType mismatch: expected float32 but got float16 (the dtype of a)");
+      "f: b: DType mismatch: expected float32 but got float16 (the dtype of a)"
+      "; tc.astype(b, tc.float32) converts it");
 }
 
 TEST(MatcherDType, WantsOneDtypeForAllTensorsOfAChain) {
@@ -185,7 +195,8 @@ TEST(MatcherDType, WantsOneDtypeForAllTensorsOfAChain) {
             .verify(tensor({4}), "f", "a")
             .verify(tensor({4}, DType::float16), "f", "b");
       },
-      "f: b: DType mismatch: expected float32 but got float16 (the dtype of a)");
+      "f: b: DType mismatch: expected float32 but got float16 (the dtype of a)"
+      "; tc.astype(b, tc.float32) converts it");
 }
 
 TEST(MatcherDevice, NamesTheAllowedOptions) {

@@ -99,6 +99,18 @@ TEST_F(TensorViewTest, PrintsItself) {
   EXPECT_EQ(join(t), "Tensor<32, 128>[strides=<128, 1>, dtype=float32, device=cuda:0]");
 }
 
+TEST_F(TensorViewTest, SaysWhichSizeOfAShapeIsWrong) {
+  const auto wrong = [](const TensorView& t, Dims shape, const std::string& text) {
+    test::expect_error(ErrorKind::value, [&] { t.reshape(shape); }, "reshape: shape " + text);
+  };
+  wrong(view, {-1, -1}, "[-1, -1] has more than one -1");
+  wrong(view, {-2}, "[-2]: -2 is no size; -1 is inferred, others are at least 0");
+  wrong(view, {-1, 0}, "[-1, 0]: the size for -1 is not determined beside a 0; write it");
+  const TensorView empty(data, DType::float32, {0, 3});
+  wrong(empty, {0, -1}, "[0, -1]: the size for -1 is not determined beside a 0; write it");
+  EXPECT_EQ(empty.reshape({-1, 3}).shape(), (Dims{0, 3}));
+}
+
 TEST_F(TensorViewTest, ViewsTheSameMemoryInOtherShapes) {
   EXPECT_EQ(view.reshape({6, -1}).shape(), (Dims{6, 4}));
   EXPECT_THROW(view.reshape({5, -1}), Error);

@@ -15,11 +15,15 @@ namespace {
 using test::FakeDriver;
 using test::FakeGpu;
 
-// What default_device() prints when asked twice.
+// What is printed if default_device() is asked twice, and then an operator runs on the CPU twice.
 std::string warnings_of_two_calls(Device expected) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(default_device(), expected);
   EXPECT_EQ(default_device(), expected);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "nothing was computed";
+  testing::internal::CaptureStderr();
+  cuda::warn_of_fallback();
+  cuda::warn_of_fallback();
   return testing::internal::GetCapturedStderr();
 }
 
@@ -58,9 +62,23 @@ TEST(DefaultDevice, FallsBackToTheCpuWithTheReasonOnce) {
     FakeDriver fake(c.gpus, 13000, c.failing);
     const std::string text = warnings_of_two_calls(Device::cpu());
     EXPECT_EQ(count(text, c.reason), 1) << text;
-    EXPECT_EQ(count(text, "Falling back to CPU simulation backend"), 1) << text;
+    EXPECT_EQ(count(text,
+                    "Falling back to CPU simulation backend: operators run as native CPU "
+                    "code; TENSORCRAFT_DEVICE=cpu says that this is meant"),
+              1)
+        << text;
     EXPECT_EQ(real_devices(), std::vector<Device>{Device::cpu()});
   }
+}
+
+TEST(DefaultDevice, DoesNotWarnOfACpuThatIsAskedFor) {
+  FakeDriver fake(std::vector<FakeGpu>{});
+  testing::internal::CaptureStderr();
+  cuda::warn_of_fallback();  // the call names its device
+  EXPECT_EQ(default_device(), Device::cpu());
+  set_default_device(Device::cpu());
+  cuda::warn_of_fallback();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(DefaultDevice, TakesWhatTheProgramSets) {

@@ -4,6 +4,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/fake_driver.hpp"
 
 #include <gtest/gtest.h>
 
@@ -93,8 +94,50 @@ TEST(Request, PassesEveryKindOfOption) {
                  "elementwise: operands: u needs an array, and there are 1");
   expect_refusal("gemm 16x32 32x32 --option bias=31",
                  "gemm: bias: Size mismatch for shape#0('n'): expected 32 but got 31 (n is "
-                 "b.shape[1])");
+                 "b.shape[1]); b is [32, 32], bias is [31]");
   expect_refusal("softmax 4x8 --option axis=2", "softmax: axis must be in [-2, 2), got 2");
+}
+
+TEST(Request, WantsNamesForTheArraysOfAnExpression) {
+  expect_refusal("elementwise 8 8 --option expression=g*u",
+                 "elementwise: name the 2 arrays as its expression does, such as --option "
+                 "operands=g,u");
+}
+
+TEST(Request, TakesShortNamesOfDtypes) {
+  EXPECT_EQ(on_hopper("relu 8 --dtype bf16").cost.bytes, 2 * 2 * 8);
+  EXPECT_EQ(on_hopper("embedding 8:i32 100x16").cost.bytes, 8 * 4 + 2.0 * 4 * 8 * 16);
+  EXPECT_EQ(on_hopper("astype 10 --option dtype=i64").cost.bytes, 10 * 12);
+}
+
+TEST(Request, EstimatesEachVariantThatAccepts) {
+  const op::Explanation e = on_hopper("gemm 2048x2048 2048x2048 --dtype bf16");
+  const auto estimate = [&](std::string_view name) {
+    for (const op::Considered& c : e.variants)
+      if (c.variant.name == name) return c.estimate_us;
+    return -1.0;
+  };
+  EXPECT_GT(e.floor_us, 0);
+  for (const op::Considered& c : e.variants) {
+    EXPECT_EQ(c.estimate_us > 0, c.plan.has_value()) << c.variant.name;
+    EXPECT_TRUE(!c.plan || c.estimate_us >= e.floor_us) << c.variant.name;
+  }
+  EXPECT_GT(estimate("naive"), 5 * estimate("tensor_core"));  // no tensor cores
+  EXPECT_EQ(op::file_of(e.variants.back()), "tensorcraft/ops/gemm/00_naive.cuh");
+  const auto cpu = explain("gemm 64x64 64x64", device_info(Device::cpu()));
+  for (const op::Considered& c : cpu.variants) EXPECT_EQ(c.estimate_us, 0) << c.variant.name;
+}
+
+TEST(Request, NamesAnArchitectureThatIsNotHere) {
+  const auto device = [](std::vector<test::FakeGpu> gpus) {
+    const test::FakeDriver driver(std::move(gpus));
+    return on_hopper("relu 8").device;
+  };
+  EXPECT_EQ(device({}), "sm_90a");
+  EXPECT_EQ(device({{.compute_capability = 75}}), "sm_90a");  // too old to be used
+  EXPECT_EQ(device({{.compute_capability = 80}}), "sm_90a");
+  EXPECT_EQ(device({{.compute_capability = 90}}), "cuda:0");
+  EXPECT_EQ(explain("relu 8", device_info(Device::cpu())).device, "cpu");
 }
 
 TEST(Request, ChoosesAsTheCallWould) {
@@ -117,15 +160,17 @@ TEST(Request, SaysWhatIsWrongWithWhichPart) {
       "a dtype (float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, int8, int16, int32, "
       "int64, uint8, bool)";
   expect_refusal("relu 4 --dtype half", "relu: dtype must be " + dtypes + ", got \"half\"");
-  expect_refusal("relu 4:int9", "relu: x must be " + dtypes + ", got \"4:int9\"");
+  expect_refusal("relu 4:int9",
+                 "relu: x must be " + dtypes + ", got \"4:int9\"; did you mean int8?");
   expect_refusal("softmax 4 --option axis=1.5",
                  "softmax: axis must be a whole number, got \"1.5\"");
   expect_refusal("gemm 4x4 4x4 --option alpha=big", "gemm: alpha must be a number, got \"big\"");
   expect_refusal("gemm 4x4 4x4 --option transpose_a=yes",
                  "gemm: transpose_a must be true or false, got \"yes\"");
   expect_refusal("softmax 4 --option axis", "softmax: an option is NAME=VALUE, got \"axis\"");
-  expect_refusal("softmax 4 --option axes=1",
-                 "softmax: there is no option \"axes\"; there are: axis, scale, mask");
+  expect_refusal(
+      "softmax 4 --option axes=1",
+      "softmax: there is no option \"axes\"; there are: axis, scale, mask; did you mean axis?");
   expect_refusal("softmax 4 --variant best", [] {
     std::string names;
     for (const auto& v : find_operator("softmax").description().variants)

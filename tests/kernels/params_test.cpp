@@ -9,6 +9,7 @@
 #include "tensorcraft/ops/cross_entropy/plan.h"
 #include "tensorcraft/ops/cumulative_sum/plan.h"
 #include "tensorcraft/ops/elementwise/plan.h"
+#include "tensorcraft/ops/elementwise/problem.hpp"
 #include "tensorcraft/ops/embedding/plan.h"
 #include "tensorcraft/ops/gated_activation/plan.h"
 #include "tensorcraft/ops/gather/plan.h"
@@ -397,11 +398,8 @@ bool transpose(const LauncherCall& c) {
 bool elementwise(const LauncherCall& c) {
   namespace e = kernel::elementwise;
   using O = e::Operation;
-  const auto named = O(
-      c.name_among({"fill",     "copy",   "astype",  "negative", "abs",       "round", "exp",
-                    "log",      "sqrt",   "rsqrt",   "tanh",     "sigmoid",   "relu",  "leaky_relu",
-                    "elu",      "silu",   "swish",   "gelu",     "gelu_tanh", "add",   "subtract",
-                    "multiply", "divide", "maximum", "minimum"}));
+  O named = O::fill;
+  while (e::word(named) != c.name()) named = O(int(named) + 1);
   const TensorView &out = c.out(), &a = named == O::fill ? out : c.in(),
                    &b = e::num_inputs(named) > 1 ? c.in(1) : a;
   if (a.size() != out.size() || b.size() != out.size()) return false;
@@ -454,14 +452,7 @@ const Compared kCompared[] = {
      {"add", "subtract", "multiply", "divide", "maximum", "minimum", "negative", "exp", "tanh",
       "sigmoid", "relu", "leaky_relu", "elu", "silu", "swish", "gelu", "astype", "fill"}},
     // The launchers of the folder do not compute it.
-    {nullptr,
-     {"rope_cache", "take_along_axis", "permute_dims", "isnan", "equal", "not_equal", "less",
-      "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not", "where",
-      "clip"}},
-    // The library runs an expression, by other kernels than the launcher.
-    {nullptr, {"abs", "log", "sqrt", "rsqrt", "round", "pow"}},
-    // The launcher compiles the caller's own function.
-    {nullptr, {"elementwise"}},
+    {nullptr, {"rope_cache", "take_along_axis", "permute_dims"}},
     // launch_copy has the kernels of astype to the same dtype.
     {nullptr, {"copy"}},
 };

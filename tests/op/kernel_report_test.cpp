@@ -76,6 +76,14 @@ TEST(KernelReport, WhatCannotBeCompiledIsAProblemAndNoError) {
   EXPECT_EQ(report.registers, 0);
 }
 
+TEST(KernelReport, TheEmulatorHasNoRegisters) {
+  const Explanation e = explain("l2_normalize 64x256", device_info(Device::simt()));
+  ASSERT_EQ(e.kernels.size(), 1u);
+  EXPECT_EQ(e.kernels[0].registers, 0);
+  EXPECT_EQ(e.kernels[0].problem, "the SIMT emulator runs host code; ask about sm_90a instead");
+  EXPECT_NE(to_string(e).find("l2_normalize on simt: "), std::string::npos);
+}
+
 TEST(KernelReport, TheCpuHasNoKernel) {
   const Explanation e = explain("l2_normalize 64x256", device_info(Device::cpu()));
   EXPECT_TRUE(e.kernels.empty());

@@ -45,7 +45,21 @@ TEST_F(OperatorTest, AnUnknownVariantListsThemAll) {
   expect_error(
       ErrorKind::value, [&] { run(out_, x_, "blok"); },
       "l2_normalize: no variant is named \"blok\"; there are in_registers, block, naive, "
-      "cpu, reference");
+      "cpu, reference; did you mean block?");
+}
+
+TEST_F(OperatorTest, AnArgumentTakesTheDtypesThatItsDocumentationNames) {
+  using enum DType;
+  const auto dtypes = [](std::string_view op, std::string_view argument) {
+    return argument_dtypes(find_operator(op).description(), argument);
+  };
+  EXPECT_EQ(dtypes("take", "indices"), (std::vector{int32, int64}));
+  EXPECT_EQ(dtypes("embedding", "ids"), (std::vector{int32, int64}));
+  EXPECT_EQ(dtypes("attention", "key_lengths"), (std::vector{int32, int64}));
+  EXPECT_EQ(dtypes("dequantize", "scales"), std::vector{float32});
+  EXPECT_EQ(dtypes("softmax", "x"), (std::vector{float32, float16, bfloat16}));
+  EXPECT_TRUE(dtypes("embedding", "table").empty());
+  EXPECT_TRUE(dtypes("softmax", "y").empty());
 }
 
 TEST_F(OperatorTest, AVariantOfAnotherDeviceSaysSo) {

@@ -63,6 +63,23 @@ TEST(PlanCache, LeavesOverlapsToTheChecks) {
   EXPECT_NE(call.plan_for(key_of(at(0x30080), at(0x30000))), nullptr);  // one after the other
 }
 
+// The checks took slices of one buffer that lie across each other: they may lie so again.
+TEST(PlanCache, RepeatsSlicesThatLieAsFarApartAsTheyWereChecked) {
+  const auto slice = [](uint64_t address) {
+    return TensorView(reinterpret_cast<void*>(address), DType::float32, {4, 8}, {24, 1},
+                      Device::cuda(0));
+  };
+  RememberedCall call = remembered(slice(0x10000), slice(0x10020));
+  EXPECT_NE(call.plan_for(key_of(slice(0x10000), slice(0x10020))), nullptr);
+  const TensorView out = slice(0x30000), in = slice(0x30020);
+  const Plan* plan = call.plan_for(key_of(out, in));
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(std::memcmp(plan->bytes().data(), plan_of(out, in).bytes().data(), sizeof(Params)), 0);
+  EXPECT_EQ(call.plan_for(key_of(slice(0x40000), slice(0x40010))), nullptr);
+  EXPECT_NE(call.plan_for(key_of(slice(0x40000), slice(0x50020))), nullptr);
+  EXPECT_NE(call.plan_for(key_of(slice(0x60000), slice(0x60020))), nullptr);
+}
+
 TEST(PlanCache, KeysDifferInWhatDecidesAPlan) {
   const auto differs = [](const TensorView& out, const TensorView& x) {
     return key_of(at(0x10000), at(0x20000)).words() != key_of(out, x).words();

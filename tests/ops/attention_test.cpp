@@ -3,6 +3,8 @@
 
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/elementwise/elementwise.hpp"
+#include "tensorcraft/ops/permute/permute.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"
 
@@ -159,6 +161,149 @@ TEST_P(AttentionOnTheHost, WhatLiesBehindTheKeyLengthHasNoEffect) {
 INSTANTIATE_TEST_SUITE_P(Variants, AttentionOnTheHost, ::testing::Values("cpu", "reference"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Every variant of the host and the SIMT device, with a dtype that it takes.
+class AttentionEverywhere : public ::testing::Test {
+ protected:
+  struct Place {
+    std::string_view variant;
+    Device device;
+    DType dtype;
+  };
+  static std::vector<Place> all_places() {
+    const bool has_simt = devices().back() == Device::simt();
+    std::vector<Place> all;
+    for (const auto& v : find_operator("attention").description().variants)
+      for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+        if (v.name == "tensor_core" && dtype == DType::float32) continue;
+        if (v.device == DeviceType::cpu)
+          all.push_back({v.name, Device::cpu(), dtype});
+        else if (has_simt)
+          all.push_back({v.name, Device::simt(), dtype});
+      }
+    return all;
+  }
+  static Tensor moved(const Tensor& t, const Place& to) {
+    return astype(t, {.dtype = to.dtype}).to(to.device);
+  }
+  static std::vector<float> floats(const Tensor& t) {
+    return values(astype(t.to(Device::cpu()), {.dtype = DType::float32}));
+  }
+  // The results on the host as float32.
+  struct Floats {
+    std::vector<float> out, lse;
+  };
+  static Floats run(const Place& place, const Tensor& q, const Tensor& k, const Tensor& v,
+                    AttentionOptions options) {
+    options.return_lse = true;
+    options.variant = place.variant;
+    std::optional<Tensor> lengths;
+    if (options.key_lengths)
+      options.key_lengths = lengths.emplace(copy(*options.key_lengths).to(place.device)).view();
+    const AttentionResult r = attention(moved(q, place), moved(k, place), moved(v, place), options);
+    return {floats(r.out), floats(*r.lse)};
+  }
+};
+
+TEST_F(AttentionEverywhere, TheLargestScoreMeetsItselfAtAnySize) {
+  const Tensor v = random_tensor({1, 1, 3, 64}, 3);
+  for (const Place& place : all_places()) {
+    const auto rounded = floats(moved(v, place));
+    for (const float size : {2e4f, 6e4f, 1e9f, 1e18f}) {
+      if (place.dtype == DType::float16 && size > 65504) continue;
+      const auto constant = [&](int rows) {
+        Tensor t(DType::float32, {1, 1, rows, 64});
+        std::fill_n(t.data_as<float>(), t.size(), size);
+        return t;
+      };
+      for (const bool causal : {false, true}) {
+        const Floats r = run(place, constant(2), constant(3), v, {.causal = causal});
+        for (int i = 0; i < 2; ++i) {
+          const int keys = causal ? i + 2 : 3;
+          EXPECT_NEAR(r.lse[size_t(i)] / (8 * double(size) * size), 1, 0.02) << place.variant;
+          for (int e = 0; e < 64; ++e) {
+            float mean = 0;
+            for (int j = 0; j < keys; ++j) mean += rounded[size_t(j * 64 + e)] / float(keys);
+            ASSERT_NEAR(r.out[size_t(i * 64 + e)], mean, 0.02)
+                << place.variant << ' ' << place.dtype << ' ' << size << " causal " << causal;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Keys whose scores are far apart, in all orders: only the largest count, whatever came before.
+TEST_F(AttentionEverywhere, LargeAndSmallScoresFollowEachOther) {
+  constexpr int kKeys = 200;
+  const Tensor v = random_tensor({1, 1, kKeys, 64}, 3);
+  Tensor q(DType::float32, {1, 1, 1, 64});
+  std::fill_n(q.data_as<float>(), 64, 64.0f);
+  for (const Place& place : all_places()) {
+    const auto rounded = floats(moved(v, place));
+    for (const int largest : {0, 70, kKeys - 2})
+      for (const float step : {1.0f, 300.0f}) {
+        Tensor k(DType::float32, {1, 1, kKeys, 64});
+        for (int j = 0; j < kKeys; ++j)  // two keys are the largest; the others are far below
+          std::fill_n(k.data_as<float>() + j * 64, 64,
+                      j / 2 == largest / 2 ? 2 * step : step * float(j % 3 - 1));
+        const Floats r = run(place, q, k, v, {});
+        EXPECT_NEAR(r.lse[0] / (512 * 2 * double(step)), 1, 0.01);
+        for (int e = 0; e < 64; ++e) {
+          const float mean =
+              (rounded[size_t(largest * 64 + e)] + rounded[size_t(largest * 64 + 64 + e)]) / 2;
+          ASSERT_NEAR(r.out[size_t(e)], mean, 0.02)
+              << place.variant << ' ' << place.dtype << ' ' << largest << ' ' << step;
+        }
+      }
+  }
+}
+
+// What causal and key_lengths give together is causal over the keys in use, one request at a time.
+TEST_F(AttentionEverywhere, CausalIsAlignedToTheKeysInUse) {
+  const std::vector<int32_t> in_use = {6, 16, 3, 0, 1};
+  const Tensor q = random_tensor({5, 2, 4, 64}, 1), k = random_tensor({5, 1, 16, 64}, 2),
+               v = random_tensor({5, 1, 16, 64}, 3), lengths = lengths_of(in_use),
+               wide = astype(lengths, {DType::int64});
+  for (const Place& place : all_places()) {
+    const Floats all = run(place, q, k, v, {.causal = true, .key_lengths = lengths.view()});
+    EXPECT_EQ(run(place, q, k, v, {.causal = true, .key_lengths = wide.view()}).out, all.out);
+    for (size_t b = 0; b < in_use.size(); ++b) {
+      const auto of_request = [&](const Tensor& t, int64_t rows) {
+        return copy(t.view().slice(0, int64_t(b), int64_t(b) + 1).slice(2, 0, rows));
+      };
+      const Floats one = run(place, of_request(q, 4), of_request(k, in_use[b]),
+                             of_request(v, in_use[b]), {.causal = true});
+      for (size_t i = 0; i < one.out.size(); ++i)
+        ASSERT_EQ(all.out[b * one.out.size() + i], one.out[i]) << place.variant << ' ' << b;
+      for (size_t i = 0; i < one.lse.size(); ++i)
+        ASSERT_EQ(all.lse[b * one.lse.size() + i], one.lse[i]) << place.variant << ' ' << b;
+    }
+  }
+}
+
+// With scores of 0, an output is the mean of the values that are seen.
+TEST_F(AttentionEverywhere, FourNewTokensOverSixInUseSeeThreeToSixKeys) {
+  Tensor q(DType::float32, {1, 1, 4, 32}), v(DType::float32, {1, 1, 16, 32});
+  std::fill_n(q.data_as<float>(), q.size(), 0.0f);
+  for (int64_t i = 0; i < v.size(); ++i) v.data_as<float>()[i] = i < 6 * 32 ? float(i / 32) : kNan;
+  const Tensor k = random_tensor({1, 1, 16, 32}, 2), lengths = lengths_of({6});
+  for (const Place& place : all_places()) {
+    const Floats r = run(place, q, k, v, {.causal = true, .key_lengths = lengths.view()});
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_FLOAT_EQ(r.out[size_t(i) * 32], float(i + 2) / 2) << place.variant;
+      EXPECT_NEAR(r.lse[size_t(i)], std::log(i + 3), 1e-6) << place.variant;
+    }
+  }
+}
+
+TEST(Attention, ExplainSaysHowItReadsTheShapes) {
+  const Tensor q(DType::float32, {2, 24, 4, 16}), k(DType::float32, {2, 8, 6, 16});
+  const TensorView inputs[] = {q, k, k}, outputs[] = {q};
+  const auto e = find_operator("attention").explain(outputs, {inputs, {}}, device_info(q.device()));
+  EXPECT_EQ(e.sizes, "batch 2, heads 24, seq_q 4, heads_k 8, seq_k 6, head_dim 16");
+  EXPECT_NE(op::to_string(e).find("sizes: " + e.sizes + "\n"), std::string::npos);
+}
+
 TEST(Attention, TheCpuRowDoesNotDependOnHowQueriesAreGrouped) {
   const Tensor q = random_tensor({1, 1, 700, 24}, 1), k = random_tensor({1, 1, 1000, 24}, 2),
                v = random_tensor({1, 1, 1000, 24}, 3);
@@ -188,11 +333,13 @@ TEST(Attention, BadArgumentsAreNamedWithTheirValues) {
       "attention: scale must be finite, got inf");
   expect_error(
       ErrorKind::type, [&] { attention(integers, integers, integers); },
-      "attention: q: Dtype value [int32] not in the allowed options: [float32, float16, bfloat16]");
+      "attention: q: Dtype value [int32] not in the allowed options: [float32, float16, bfloat16]"
+      "; tc.astype(q, tc.float32) converts it");
   expect_error(
       ErrorKind::value, [&] { attention(q, q, q, {.key_lengths = one_length.view()}); },
       "attention: key_lengths: Size mismatch for shape#0('batch'): expected 2 but got 1 "
-      "(batch is q.shape[0])");
+      "(batch is q.shape[0])"
+      "; q is [2, 4, 3, 8], key_lengths is [1]");
   EXPECT_THROW(attention(q, q, q.view().slice(3, 0, 8, 2)), Error);
   EXPECT_THROW(
       attention(q.view().transpose(2, 3), q.view().transpose(2, 3), q.view().transpose(2, 3)),

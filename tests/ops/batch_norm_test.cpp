@@ -247,14 +247,16 @@ TEST(BatchNormChecks, SayWhatIsWrong) {
       [&] {
         batch_norm(x, {.running_mean = v.view(), .running_var = v.view(), .weight = w.view()});
       },
-      "batch_norm: weight: Size mismatch for shape#0('channels'): expected 3 but got 2");
+      "batch_norm: weight: Size mismatch for shape#0('channels'): expected 3 but got 2"
+      "; weight is [2], expected [3]");
   expect_error(
       ErrorKind::type,
       [&] {
         batch_norm(x, {.running_mean = v.view(), .running_var = v.view(), .bias = half.view()});
       },
       "batch_norm: bias: DType mismatch: expected float32 but got bfloat16 (the dtype of "
-      "running_mean)");
+      "running_mean)"
+      "; tc.astype(bias, tc.float32) converts it");
   expect_error(
       ErrorKind::value, [&] { batch_norm(one, {.training = true}); },
       "batch_norm: statistics of a channel need at least 2 values, got x of shape [1, 3]");

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -23,6 +25,27 @@ Tensor floats(std::vector<float> values) {
   Tensor t(DType::float32, {int64_t(values.size())});
   t.copy_from_host(values.data(), t.nbytes());
   return t;
+}
+
+TEST(Copy, TakesElementsAtAnyAddress) {
+  for (const Device device : {Device::cpu(), Device::simt()})
+    for (const auto variant : {"", "reference"}) {
+      if (device == Device::simt() && *variant) continue;
+      std::vector<std::byte> memory(4 * 35 + 1), room(4 * 35 + 3);
+      const TensorView x(memory.data() + 1, DType::float32, {5, 7}, {1, 5}, device);
+      const TensorView out(room.data() + 3, DType::float32, {5, 7}, device);
+      for (int i = 0; i < 35; ++i) {
+        const float value = float(i);
+        std::memcpy(memory.data() + 1 + 4 * i, &value, 4);
+      }
+      copy(out, x, {.variant = variant});
+      for (int row = 0; row < 5; ++row)
+        for (int column = 0; column < 7; ++column) {
+          float found = NAN;
+          std::memcpy(&found, room.data() + 3 + 4 * (7 * row + column), 4);
+          EXPECT_EQ(found, float(5 * column + row));
+        }
+    }
 }
 
 TEST(Copy, KeepsTheBitsOfEveryNan) {

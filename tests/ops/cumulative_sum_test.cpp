@@ -2,7 +2,9 @@
 #include "tensorcraft/ops/cumulative_sum/cumulative_sum.hpp"
 
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/cumulative_sum/plan.h"
+#include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"
 
@@ -10,6 +12,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
 namespace tensorcraft {
@@ -62,6 +65,30 @@ TEST(CumulativeSum, BlocksThatShareRowsAllRunAtOnce) {
         if (p.segments > 1) {
           EXPECT_LE(start.blocks, start.min_blocks * num_sms) << rows << " " << cols;
         }
+      }
+}
+
+// Every variant has read an element before it writes there, also the segments of a long row.
+TEST(CumulativeSum, MayWriteWhatItReads) {
+  std::mt19937 random(5);
+  for (const Dims& shape : {Dims{3, 70000}, Dims{70000, 3}, Dims{40, 33, 5}})
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::int64})
+      for (const auto& v : find_operator("cumulative_sum").description().variants) {
+        const Device device = v.device == DeviceType::cpu ? Device::cpu() : places().back();
+        if (device == Device::cpu() && v.device != DeviceType::cpu) continue;
+        const int64_t axis = shape.rank() == 3 ? 1 : shape[0] > shape[1] ? 0 : 1;
+        const Tensor x = astype(test::normal_tensor(shape, random, 0, 9), {dtype}).to(device);
+        const CumulativeSumOptions options{.axis = axis, .variant = v.name};
+        std::vector<float> expected;
+        try {
+          expected = values(astype(cumulative_sum(x, options), {DType::float32}));
+        } catch (const Error& e) {  // not every Config is compiled for the SIMT device
+          EXPECT_EQ(e.kind(), ErrorKind::unsupported) << e.what();
+          continue;
+        }
+        cumulative_sum(x, x, options);
+        EXPECT_EQ(values(astype(x, {DType::float32})), expected)
+            << v.name << ' ' << dtype << ' ' << shape;
       }
 }
 

@@ -85,14 +85,17 @@ TEST(Elementwise, WritesOverItsInputWhereThatIsAsked) {
 
 TEST(Elementwise, PromotesByTheTable) {
   constexpr DType f32 = DType::float32, f16 = DType::float16, bf16 = DType::bfloat16,
-                  i32 = DType::int32, i64 = DType::int64;
+                  i8 = DType::int8, i16 = DType::int16, i32 = DType::int32, i64 = DType::int64,
+                  u8 = DType::uint8;
   struct Row {
     DType a, b, sum, quotient;
   };
-  for (const Row& row : {Row{f32, f32, f32, f32}, Row{f32, f16, f32, f32}, Row{bf16, f32, f32, f32},
-                         Row{f16, bf16, f32, f32}, Row{f16, f16, f16, f16}, Row{i32, f16, f16, f16},
-                         Row{bf16, i64, bf16, bf16}, Row{i64, f32, f32, f32},
-                         Row{i32, i64, i64, f32}, Row{i32, i32, i32, f32}}) {
+  for (const Row& row :
+       {Row{f32, f32, f32, f32}, Row{f32, f16, f32, f32}, Row{bf16, f32, f32, f32},
+        Row{f16, bf16, f32, f32}, Row{f16, f16, f16, f16}, Row{i32, f16, f16, f16},
+        Row{bf16, i64, bf16, bf16}, Row{i64, f32, f32, f32}, Row{i32, i64, i64, f32},
+        Row{i32, i32, i32, f32}, Row{i8, u8, i16, f32}, Row{u8, i16, i16, f32},
+        Row{i8, i32, i32, f32}, Row{u8, u8, u8, f32}, Row{i8, f16, f16, f16}}) {
     Tensor a(row.a, {2}), b(row.b, {2});
     fill(a, a, {.value = 3});
     fill(b, b, {.value = 2});
@@ -103,14 +106,28 @@ TEST(Elementwise, PromotesByTheTable) {
   }
 }
 
+TEST(Elementwise, IntegersOfOptionsAreExactToTheEdgesOf64Bits) {
+  constexpr int64_t odd = (int64_t(1) << 53) + 1, least = std::numeric_limits<int64_t>::min();
+  std::vector<int64_t> x = {odd, odd - 1, least};
+  EXPECT_EQ(clip(view(x), {.min = odd}).data_as<int64_t>()[1], odd);
+  EXPECT_EQ(clip(view(x), {.min = least}).data_as<int64_t>()[2], least);
+  EXPECT_EQ(clip(view(x), {.max = -odd}).data_as<int64_t>()[0], -odd);
+  EXPECT_EQ(clip(view(x)).data_as<int64_t>()[0], odd);
+  EXPECT_EQ(fill(view(x), {.value = odd}).data_as<int64_t>()[0], odd);
+  EXPECT_EQ(fill(Tensor(DType::int8, {1}), {.value = 300}).data_as<int8_t>()[0], 127);
+}
+
 TEST(Elementwise, RefusesDtypesThatWouldPromoteInSilence) {
-  Tensor a(DType::int8, {2}), b(DType::float32, {2}), c(DType::float8_e4m3fn, {2});
-  const char* tail = " not in the allowed options: [float32, float16, bfloat16, int32, int64]";
+  Tensor a(DType::bool_, {2}), b(DType::float32, {2}), c(DType::float8_e4m3fn, {2});
+  const char* tail =
+      " not in the allowed options: [float32, float16, bfloat16, int8, int16, int32, int64, uint8]";
   expect_error(
-      ErrorKind::type, [&] { add(a, b); }, std::string("add: a: Dtype value [int8]") + tail);
+      ErrorKind::type, [&] { add(a, b); },
+      std::string("add: a: Dtype value [bool]") + tail + "; tc.astype(a, tc.float32) converts it");
   expect_error(
       ErrorKind::type, [&] { maximum(b, c); },
-      std::string("maximum: b: Dtype value [float8_e4m3fn]") + tail);
+      std::string("maximum: b: Dtype value [float8_e4m3fn]") + tail +
+          "; tc.astype(b, tc.float32) converts it");
 }
 
 TEST(Elementwise, NamesShapesThatDoNotBroadcast) {

@@ -36,7 +36,8 @@ TEST(Embedding, RefusesIdsThatAreNoIntegersAndATableThatIsNoMatrix) {
   Tensor ids(DType::float32, {2}), table(DType::float32, {3, 2}), good(DType::int32, {2});
   expect_error(
       ErrorKind::type, [&] { embedding(ids, table); },
-      "embedding: ids: Dtype value [float32] not in the allowed options: [int32, int64]");
+      "embedding: ids: Dtype value [float32] not in the allowed options: [int32, int64]"
+      "; tc.astype(ids, tc.int32) converts it");
   EXPECT_THROW(embedding(good, table.view().reshape({6})), Error);
   expect_error(
       ErrorKind::value, [&] { embedding(good.view().reshape({1, 1, 1, 1, 1, 1, 1, 2}), table); },

@@ -165,6 +165,9 @@ TEST(Expression, FollowsPythonsPrecedence) {
   EXPECT_EQ(value("where(True, x, nan)"), 3);
   EXPECT_EQ(value(" .5*x+1.\t"), 2.5f);
   EXPECT_EQ(value("min(x, inf) + 1e1"), 13);
+  EXPECT_EQ(value("7 // 2 * x % 5"), 4);
+  EXPECT_EQ(value("-7 // 2 + x"), -1);
+  EXPECT_EQ(value("x + (~5 & 12 | 1 << 2 ^ 3)"), 18);
 }
 
 struct Wrong {
@@ -173,19 +176,13 @@ struct Wrong {
 };
 
 TEST(Expression, PointsAtTheColumnOfWhatIsWrong) {
-  const std::string functions =
-      "abs, add, clip, divide, elu, equal, exp, gelu, gelu_tanh, greater, greater_equal, isnan, "
-      "leaky_relu, less, less_equal, log, logical_and, logical_not, logical_or, max, maximum, min, "
-      "minimum, multiply, negative, not_equal, pow, relu, round, rsqrt, sigmoid, silu, sqrt, "
-      "subtract, swish, tanh, where";
-  const std::string symbols = "+ - * / ** ( ) , < <= > >= == !=";
+  const std::string symbols = "+ - * / // % ** & | ^ ~ << >> ( ) , < <= > >= == !=";
   const Wrong all[] = {
       {ErrorKind::value, "silu(g) * q",
        "unknown name 'q' in the expression; there are g, n (column 11)\n  silu(g) * q\n            "
        "^"},
       {ErrorKind::value, "sulu(g)",
-       "unknown function 'sulu'; there are " + functions +
-           " and the names of dtypes (column 1)\n  sulu(g)\n  ^"},
+       "unknown function 'sulu'; did you mean silu? (column 1)\n  sulu(g)\n  ^"},
       {ErrorKind::value, "g + exp(g, n)",
        "exp takes 1 argument, got more (column 5)\n  g + exp(g, n)\n      ^"},
       {ErrorKind::value, "where(g > n, g)",
@@ -193,10 +190,18 @@ TEST(Expression, PointsAtTheColumnOfWhatIsWrong) {
       {ErrorKind::value, "g +", "expected a value, found the end (column 4)\n  g +\n     ^"},
       {ErrorKind::value, "g n",
        "expected an operator or the end, found 'n' (column 3)\n  g n\n    ^"},
-      {ErrorKind::value, "(g + n", "expected ')', found the end (column 7)\n  (g + n\n        ^"},
-      {ErrorKind::value, "g % n",
-       "'%' has no meaning in an expression; expected a name, a number or one of " + symbols +
-           " (column 3)\n  g % n\n    ^"},
+      {ErrorKind::value, "(g + n", "'(' at column 1 is not closed\n  (g + n\n  ^"},
+      {ErrorKind::value, "silu(g * n", "'(' at column 5 is not closed\n  silu(g * n\n      ^"},
+      {ErrorKind::value, "max(g n)",
+       "expected ',' or ')', found 'n' (column 7)\n  max(g n)\n        ^"},
+      {ErrorKind::value, "g $ n",
+       "'$' has no meaning in an expression; expected a name, a number or one of " + symbols +
+           " (column 3)\n  g $ n\n    ^"},
+      {ErrorKind::type, "g & n",
+       "bitwise_and takes integers or bool, got float32 (column 3)\n  g & n\n    ^"},
+      {ErrorKind::type, "atan2(n, n)",
+       "atan2 takes a float dtype, got int32; convert it first, as in float32(x) (column 1)\n"
+       "  atan2(n, n)\n  ^"},
       {ErrorKind::value, "g\xc3\xa9",
        "'?' has no meaning in an expression; expected a name, a number or one of " + symbols +
            " (column 2)\n  g??\n   ^"},
@@ -275,9 +280,11 @@ TEST(Expression, SharesItsTextBetweenNamesAndNumbers) {
 std::string random_value(std::mt19937& random, int depth) {
   constexpr std::array kLeaves = {"x",   "x",    "y",   "k",      "2",
                                   "0.5", "True", "inf", "x ** 2", "int8(1)"};
-  constexpr std::array kOperators = {"+", "-", "*", "/", "**", "<", "==", "!=", " and ", " or "};
-  constexpr std::array kFunctions = {"exp",  "abs",      "isnan",      "not ",   "-",
-                                     "int8", "bfloat16", "leaky_relu", "float32"};
+  constexpr std::array kOperators = {"+", "-",  "*",  "/", "//", "%",  "**",    "&",   "|",
+                                     "^", "<<", ">>", "<", "==", "!=", " and ", " or "};
+  constexpr std::array kFunctions = {"exp",     "abs",  "isnan",    "not ",       "-",
+                                     "~",       "sin",  "floor",    "sign",       "isfinite",
+                                     "signbit", "int8", "bfloat16", "leaky_relu", "float32"};
   const auto value = [&] { return random_value(random, depth - 1); };
   switch (depth > 0 ? random() % 6 : 0) {
     case 0:

@@ -55,7 +55,8 @@ TEST(GatedActivation, RefusesRowsWithoutTwoHalvesOtherDtypesAndMemoryOfX) {
   expect_error(
       ErrorKind::type, [&] { gelu_and_mul(integers); },
       "gelu_and_mul: x: Dtype value [int32] not in the allowed options: [float32, float16, "
-      "bfloat16]");
+      "bfloat16]"
+      "; tc.astype(x, tc.float32) converts it");
   expect_error(
       ErrorKind::value, [&] { silu_and_mul(x.view().slice(1, 0, 2), x); },
       "silu_and_mul: out overlaps the memory of x; give it memory of its own");

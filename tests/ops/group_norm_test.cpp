@@ -81,7 +81,8 @@ TEST(GroupNormChecks, SayWhatIsWrong) {
         "group_norm: num_groups must divide the 6 channels of x, got " + std::to_string(groups));
   expect_error(
       ErrorKind::value, [&] { group_norm(x, {.weight = w.view()}); },
-      "group_norm: weight: Size mismatch for shape#0('channels'): expected 6 but got 5");
+      "group_norm: weight: Size mismatch for shape#0('channels'): expected 6 but got 5"
+      "; weight is [5], expected [6]");
   expect_error(
       ErrorKind::value, [&] { group_norm(x, {.eps = -1}); },
       "group_norm: eps must be at least 0, got -1");

@@ -94,7 +94,8 @@ TEST(Join, RefusesWhatDoesNotFitBeforeItWrites) {
       "concat: arrays[0]: expected at least 1 dimension; stack() adds one");
   expect_error(
       ErrorKind::type, [&] { concat(std::array{top, other.view()}); },
-      "concat: arrays[1]: Dtype value [int8] not in the allowed options: [int16]");
+      "concat: arrays[1]: Dtype value [int8] not in the allowed options: [int16]"
+      "; tc.astype(arrays[1], tc.int16) converts it");
   EXPECT_THROW(concat(std::array{top, narrow.view()}), Error);
   EXPECT_THROW(stack(std::array{top, narrow.view()}), Error);
   expect_error(

@@ -40,7 +40,8 @@ TEST(MaskedMean, NamesTheBatchThatDiffers) {
   expect_error(
       ErrorKind::value, [&] { masked_mean(x, lengths); },
       "masked_mean: lengths: Size mismatch for shape#0('batch'): expected 2 but got 3 (batch is "
-      "x.shape[0])");
+      "x.shape[0])"
+      "; x is [2, 3, 2], lengths is [3]");
 }
 
 TEST(MaskedMeanOnGpu, TakesALengthOutsideTheSequenceToTheNearerEnd) {

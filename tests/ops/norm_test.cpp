@@ -142,8 +142,10 @@ TYPED_TEST(Norms, SayWhatIsWrong) {
       out(DType::float32, {2, 8}), sum(DType::float32, {2, 8}), row(DType::float32, {8});
   this->refuses("x: expected at least 1 dimension, got shape []", {}, number);
   this->refuses("eps must be at least 0, got -1", {.eps = -1}, x);
-  this->refuses("weight: Size mismatch for shape#0('cols'): expected 8 but got 7",
-                {.weight = w.view()}, x);
+  this->refuses(
+      "weight: Size mismatch for shape#0('cols'): expected 8 but got 7; weight is [7], "
+      "expected [8]",
+      {.weight = w.view()}, x);
   this->refuses("residual_out is x + residual; give residual too", {.residual_out = sum.view()},
                 out.view(), x.view());
   this->refuses("an output overlaps the memory of weight; give it memory of its own",

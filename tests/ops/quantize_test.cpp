@@ -2,6 +2,9 @@
 #include "tensorcraft/ops/quantize/quantize.hpp"
 
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/elementwise/elementwise.hpp"
+#include "tensorcraft/ops/permute/permute.hpp"
 #include "tensorcraft/ops/quantize/scale.cuh"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"
@@ -11,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -122,19 +126,99 @@ TEST(Quantize, Int8IsWithinHalfAScaleOfXAndSaturates) {
   EXPECT_EQ(r.scales.size(), 0);
 }
 
-TEST(Quantize, ANanMakesTheScaleOfItsGroupNanAndNoOther) {
+// Calls f with what each variant of the host and the SIMT device gives that takes the call.
+template <class F>
+int for_each_variant(const TensorView& x, QuantizeOptions options, F&& f) {
+  int calls = 0;
+  for (const auto& v : find_operator("quantize").description().variants) {
+    const bool on_host = v.device == DeviceType::cpu;
+    if (!on_host && devices().back() != Device::simt()) continue;
+    options.variant = v.name;
+    std::optional<QuantizeResult> result;
+    try {
+      result = quantize(copy(x).to(on_host ? Device::cpu() : Device::simt()), options);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::unsupported) << e.what();
+      continue;
+    }
+    SCOPED_TRACE(join(v.name, ' ', x.dtype(), " to ", options.dtype));
+    f(*result);
+    ++calls;
+  }
+  return calls;
+}
+
+TEST(Quantize, ANanMakesTheScaleOfItsGroupOneAndChangesNoOther) {
   std::vector<float> in(256, 1);
   in[3] = kNotANumber;
-  const TensorView x(in.data(), DType::float32, {1, 256});
-  for (const char* variant : {"cpu", "reference"}) {
-    const QuantizeResult r = quantize(x, {.scheme = QuantizeScheme::block, .variant = variant});
-    EXPECT_TRUE(std::isnan(r.scales.data_as<float>()[0])) << variant;
-    EXPECT_EQ(r.scales.data_as<float>()[1], 1 / 448.0f) << variant;
-    for (int i = 0; i < 256; ++i) ASSERT_EQ(bytes(r.out)[size_t(i)], i < 128 ? 0x7f : 0x7e) << i;
-    const QuantizeResult integers =
-        quantize(x, {.dtype = DType::int8, .scheme = QuantizeScheme::block, .variant = variant});
-    for (int i = 0; i < 256; ++i) ASSERT_EQ(bytes(integers.out)[size_t(i)], i < 128 ? 0 : 127) << i;
-  }
+  in[4] = 1000;
+  in[5] = -kInf;
+  const Tensor x = astype(TensorView(in.data(), DType::float32, {1, 256}), {DType::bfloat16});
+  for_each_variant(x, {.scheme = QuantizeScheme::block}, [](const QuantizeResult& r) {
+    EXPECT_EQ(values(r.scales), (std::vector<float>{1, 1 / 448.0f}));
+    const auto codes = values<uint8_t>(r.out);
+    EXPECT_EQ(codes[0], 0x38) << "1 is 1";
+    EXPECT_EQ(codes[3], 0x7f) << "a NaN";
+    EXPECT_EQ(codes[4], 0x7e) << "saturated";
+    EXPECT_EQ(codes[5], 0xfe) << "an infinity too";
+    for (size_t i = 128; i < 256; ++i) ASSERT_EQ(codes[i], 0x7e);
+  });
+  for_each_variant(x, {.dtype = DType::int8, .scheme = QuantizeScheme::block},
+                   [](const QuantizeResult& r) {
+                     const auto codes = values<int8_t>(r.out);
+                     EXPECT_EQ(std::vector<int8_t>(codes.begin(), codes.begin() + 6),
+                               (std::vector<int8_t>{1, 1, 1, 0, 127, -128}));
+                   });
+}
+
+TEST(Quantize, ANanOrAnInfinityMakesAnyComputedScaleOne) {
+  using enum QuantizeScheme;
+  for (const float special : {kNotANumber, kInf, -kInf})
+    for (const DType wide : {DType::float32, DType::float16, DType::bfloat16})
+      for (const DType narrow : {DType::int8, DType::float8_e4m3fn, DType::float8_e5m2})
+        for (const auto scheme : {tensor, token, block})
+          for (const bool asymmetric : {false, narrow == DType::int8}) {
+            std::vector<float> in(384, 2);
+            in[17] = special;
+            const Tensor x = astype(TensorView(in.data(), DType::float32, {1, 384}), {wide});
+            const QuantizeOptions options{
+                .dtype = narrow, .scheme = scheme, .asymmetric = asymmetric};
+            std::optional<std::vector<uint8_t>> codes;
+            const int calls = for_each_variant(x, options, [&](const QuantizeResult& r) {
+              EXPECT_EQ(values(r.scales)[0], 1);
+              if (asymmetric) {
+                EXPECT_EQ(values<int32_t>(r.zero_point)[0], 0);
+              }
+              if (!codes) codes = values<uint8_t>(r.out);
+              EXPECT_EQ(values<uint8_t>(r.out), *codes);
+            });
+            EXPECT_GE(calls, devices().back() == Device::simt() ? 3 : 2);
+          }
+}
+
+TEST(Quantize, ARangeThatIsWiderThanTheLargestFloatHasAFiniteScale) {
+  using enum QuantizeScheme;
+  for (const float high : {3e38f, std::numeric_limits<float>::max()})
+    for (const auto scheme : {tensor, token, block})
+      for (const bool power_of_two : {false, true}) {
+        std::vector<float> in(384, 0);
+        in[0] = high;
+        in[1] = -high;
+        in[2] = high / 2;
+        const QuantizeOptions options{.dtype = DType::int8,
+                                      .scheme = scheme,
+                                      .power_of_two = power_of_two,
+                                      .asymmetric = true};
+        const TensorView x(in.data(), DType::float32, {1, 384});
+        for_each_variant(x, options, [&](const QuantizeResult& r) {
+          const float scale = values(r.scales)[0], exact = float(2.0 * high / 255);
+          EXPECT_FLOAT_EQ(scale, power_of_two ? std::exp2(std::ceil(std::log2(exact))) : exact);
+          const int zero = values<int32_t>(r.zero_point)[0];
+          const auto codes = values<int8_t>(r.out);
+          for (size_t i = 0; i < 4; ++i)
+            EXPECT_NEAR((double(codes[i]) - zero) * scale, double(in[i]), 0.51 * scale);
+        });
+      }
 }
 
 TEST(Quantize, ScalesOfPowersOfTwoAreTheNextOnesUp) {

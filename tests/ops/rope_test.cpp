@@ -179,6 +179,32 @@ TEST(Rope, RefusesWhatItCannotRotate) {
   EXPECT_THROW(rope(x, {.cos = odd.view(), .sin = odd.view()}), Error);
 }
 
+// One projection holds q, k and v beside each other; q and k turn where they lie.
+TEST(Rope, TurnsSlicesOfOnePackedProjectionInPlace) {
+  std::mt19937 random(4);
+  for (const Device device : host_devices())
+    for (const std::string_view variant :
+         device == Device::cpu() ? std::vector<std::string_view>{"cpu", "reference"}
+                                 : std::vector<std::string_view>{"naive", "vectorized"}) {
+      const Tensor packed = normal_tensor({2, 5, 2 + 2 * 2, 32}, random, 0, 1, device);
+      const std::vector<float> before = values(packed);
+      const TensorView q = packed.view().slice(2, 0, 2), k = packed.view().slice(2, 2, 4);
+      const RopeResult apart = rope(q, {.k = k, .start_pos = 3, .variant = variant});
+      rope(q, q, {.k = k, .start_pos = 3, .k_out = k, .variant = variant});
+      const std::vector<float> after = values(packed), out = values(apart.out),
+                               k_out = values(apart.k_out);
+      for (size_t token = 0; token < 10; ++token)
+        for (size_t e = 0; e < 6 * 32; ++e) {
+          const float got = after[token * 192 + e];
+          const float expected = e < 64    ? out[token * 64 + e]
+                                 : e < 128 ? k_out[token * 64 + e - 64]
+                                           : before[token * 192 + e];  // v stays
+          ASSERT_EQ(got, expected) << variant;
+        }
+      EXPECT_THROW(rope(q, q, {.k = packed.view().slice(2, 1, 3), .k_out = k}), Error);
+    }
+}
+
 TEST(Rope, IsExplainedWithoutMemory) {
   const auto text = diagnose::parse_request(
       "rope 4x8x32 --option k=4x2x32 --option cos=8x16 --option sin=8x16 --option start_pos=2");

@@ -116,7 +116,8 @@ TEST(Scatter, RefusesWhatDoesNotFit) {
       "scatter: x: expected at least 1 dimension");
   expect_error(
       ErrorKind::type, [&] { scatter(x, update, update); },
-      "scatter: indices: Dtype value [float32] not in the allowed options: [int32, int64]");
+      "scatter: indices: Dtype value [float32] not in the allowed options: [int32, int64]"
+      "; tc.astype(indices, tc.int32) converts it");
   expect_error(
       ErrorKind::type, [&] { scatter(x, ids, ids); },
       "scatter: updates: expected the dtype of x, float32, but got int64; convert it with astype");
@@ -154,16 +155,19 @@ TEST_F(ScatterKernels, LeaveOutAnUpdateWhoseIndexIsOutside) {
   const Tensor x = floats({4, 4}, {0, 1, 2, 3}, simt_), update = floats({4, 1}, {9}, simt_);
   const Tensor ids = indices({4, 1}, {-5, 4, INT64_MIN, INT64_MAX}, simt_);
   for (const auto reduction : {ScatterReduction::none, ScatterReduction::add})
-    for (const char* variant : {"naive", "claimed"})
+    for (const char* variant : {"naive", "claimed", "panels"}) {
+      if (variant == std::string_view("panels") && reduction != ScatterReduction::none) continue;
       EXPECT_EQ(values(scatter(x, ids, update, {.reduction = reduction, .variant = variant})),
                 values(x))
           << variant;
+    }
 }
 
 TEST_F(ScatterKernels, WriteIntoXItself) {
   for (const int64_t axis : {0, 1})
     for (const auto reduction : {ScatterReduction::none, ScatterReduction::max})
-      for (const char* variant : {"naive", "claimed"}) {
+      for (const char* variant : {"naive", "claimed", "panels"}) {
+        if (variant == std::string_view("panels") && reduction != ScatterReduction::none) continue;
         Tensor x = floats({8, 8}, {1, 2, 3}, simt_);
         const Tensor ids = indices(axis ? Dims{8, 2} : Dims{2, 8}, {3, 5, 3}, simt_);
         const Tensor updates = floats(ids.shape(), {4, 0, 7, 5, 1}, simt_);
@@ -190,6 +194,53 @@ TEST_F(ScatterKernels, SumInTheOrderOfTheUpdates) {
   };
   const Floats wanted = sum(Device::cpu(), "cpu");
   for (const char* variant : {"naive", "claimed"}) EXPECT_EQ(sum(simt_, variant), wanted);
+}
+
+// More panels than there are claims in memory, lines of several axes, updates beyond one chunk.
+TEST_F(ScatterKernels, PanelsFollowOneAnother) {
+  for (const Dims& shape : {Dims{2, 300, 3, 640}, Dims{2, 3, 640, 300}}) {
+    const int64_t axis = shape[1] == 300 ? 1 : 3;
+    Dims some = shape;
+    some[int(axis)] = 450;
+    std::mt19937 random(2);
+    Floats numbers;
+    std::vector<int64_t> places;
+    for (int i = 0; i < 2 * 3 * 640 * 450; ++i) {
+      numbers.push_back(float(i));
+      places.push_back(int64_t(random() % 700) - 350);  // some outside
+    }
+    const Tensor ids = indices(some, places, simt_), updates = floats(some, numbers, simt_);
+    Tensor x = floats(shape, {-1, -2, -3}, simt_);
+    const auto scattered = [&](const char* variant) {
+      return values(scatter(x, ids, updates, {.axis = axis, .variant = variant}));
+    };
+    EXPECT_EQ(scattered("panels"), scattered("claimed"));
+  }
+}
+
+TEST(ScatterPlan, PanelsCoverEveryPlaceAndEveryUpdate) {
+  namespace s = kernel::scatter;
+  for (const int64_t outer : {1, 3, 700})
+    for (const int64_t size : {1, 31, 65536, 1 << 20})
+      for (const int64_t inner : {1, 7, 128})
+        for (const int64_t count : {0, 1, 5000}) {
+          auto p = s::contiguous_params(nullptr, nullptr, nullptr, nullptr, 4, s::Operation::none,
+                                        outer, size, inner, count);
+          const s::Given given{.element_bytes = 4, .has_workspace = true};
+          const auto start = s::panels(p, given, {.num_sms = 132}).start;
+          s::choose_panels(p, given, {.num_sms = 132});
+          const int64_t lines = int64_t(1) << p.log2_lines;
+          EXPECT_GE(int64_t(p.panels) * lines, p.num_lines);
+          EXPECT_GE(int64_t(1) << p.log2_places, size);
+          EXPECT_GE(int64_t(p.claiming_blocks) * start.config.threads * s::kUpdatesOfThread,
+                    count * (p.is_axis_inner ? 1 : lines));
+          EXPECT_GE(int64_t(p.writing_blocks) * start.config.threads * s::kUnitsOfThread *
+                        start.config.vector,
+                    lines * size);
+          EXPECT_EQ(start.blocks, int64_t(p.panels) * (p.claiming_blocks + p.writing_blocks));
+          EXPECT_GE(int64_t(s::workspace_bytes(p)),
+                    s::claims_at(p.panels) + s::kPanelsAtOnce * (lines << p.log2_places) * 4);
+        }
 }
 
 TEST(ScatterPlan, TilesCoverEveryPlaceOfEveryLine) {

@@ -108,7 +108,8 @@ TEST(Softmax, BadArgumentsAreNamedWithTheirValues) {
   const Tensor x(DType::float32, {2, 3}), integers(DType::int8, {2, 3});
   expect_error(
       ErrorKind::type, [&] { softmax(integers); },
-      "softmax: x: Dtype value [int8] not in the allowed options: [float32, float16, bfloat16]");
+      "softmax: x: Dtype value [int8] not in the allowed options: [float32, float16, bfloat16]"
+      "; tc.astype(x, tc.float32) converts it");
   EXPECT_THROW(softmax(x, {.axis = 2}), Error);
   EXPECT_THROW(softmax(x, {.axis = -3}), Error);
   EXPECT_THROW(softmax(x, {.scale = kInfinity}), Error);

@@ -65,7 +65,10 @@ def test_explain_on_the_cpu_has_no_kernel() -> None:
 def test_explain_for_a_gpu_that_is_not_there() -> None:
     x = np.ones((4096, 64), np.float32)
     e = tc.explain("gemm", x, x.T, bias=np.ones(4096, np.float32), arch="sm_90a")
-    assert e.device == "cuda:0" and e.floor_us > 0 and e.flops == 2 * 4096 * 4096 * 64
+    assert e.device in ("cuda:0", "sm_90a") and (e.device == "sm_90a" or "cuda:0" in tc.devices())
+    assert e.floor_us > 0 and e.flops == 2 * 4096 * 4096 * 64
+    accepted = [v for v in e.variants if v.accepted]
+    assert all(v.estimate_us >= e.floor_us and v.file.startswith("tensorcraft/ops/gemm/") for v in accepted)
     reasons = {v.name: v.reason for v in e.variants}
     assert "takes 16-bit operands" in reasons["tensor_core"] and not reasons[e.variant]
     assert e.kernels[0].arch == "sm_90a" and e.kernels[0].block[0] > 0
@@ -77,5 +80,8 @@ def test_explain_for_a_gpu_that_is_not_there() -> None:
     shared = tc.explain("sum", np.ones((256, 1024), np.float32), arch="sm_90a")
     first, second = shared.kernels
     assert first.grid[0] > second.grid[0]
+    assert tc.explain(tc.gemm, x, x.T, arch="sm_90a") == tc.explain("matmul", x, x.T, arch="sm_90a")
+    with pytest.raises(TypeError, match="explain: op must be an operator's function or name"):
+        tc.explain(tc.concat, [x])
     with pytest.raises(ValueError, match='architecture "sm_1" is not known'):
         tc.explain("relu", x, arch="sm_1")

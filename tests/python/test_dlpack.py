@@ -3,6 +3,7 @@
 
 import ctypes
 import gc
+import sys
 import threading
 import weakref
 from typing import Any
@@ -102,9 +103,46 @@ def test_the_keywords_of_the_protocol() -> None:
         t.__dlpack__(stream=1)
 
 
-def test_unsupported_dtypes_are_refused() -> None:
+def test_a_copy_is_made_if_it_is_asked_for() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    t = tc.asarray(x)
+
+    class Asks:
+        def __init__(self, copy: Any) -> None:
+            self.copy = copy
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return t.__dlpack__(**{**options, "copy": self.copy})
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return t.__dlpack_device__()
+
+    for copy, shares in ((None, True), (False, True), (np.False_, True), (True, False), (np.True_, False)):
+        assert np.shares_memory(np.from_dlpack(Asks(copy)), x) == shares
+
+
+def test_an_unaligned_tensor_can_be_copied_and_nothing_else() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    array = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(x.shape)
+
+    class Unaligned:
+        def __dlpack__(self, **options: Any) -> Any:
+            return array.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+    t = tc.from_dlpack(Unaligned())
+    for whole in (t.copy(), tc.copy(t), t.T.copy().T, tc.copy(t, variant="reference")):
+        np.testing.assert_array_equal(whole.numpy(), x)
+    with pytest.raises(ValueError, match=r"relu: x: address .* is not a multiple of the size of float32; copy the tensor first"):
+        tc.relu(t)
+
+
+def test_unsupported_dtypes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="float64"):
         tc.from_dlpack(Producer(np.ones(2)))
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(TypeError, match="NumPy has no bfloat16"):
         tc.ones(2, dtype=tc.bfloat16, device="cpu").numpy()
 

@@ -2,6 +2,7 @@
 """Every mistake is one typed error that names operator and argument and says what is accepted."""
 
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "out overlaps": (lambda: overlapping(), ValueError, r"relu: out overlaps the memory of x"),
     "number too large": (lambda: tc.add(np.ones(2, np.int32), 2**40), ValueError, r"1099511627776 does not fit .* int32"),
     "number beyond 64 bits": (lambda: tc.add(np.ones(2, np.int64), 2**70), ValueError, r"number does not fit 64 bits"),
-    "no NumPy dtype": (lambda: tc.astype(X, "bfloat16"), TypeError, r"NumPy has no bfloat16; keep it in a tc.Tensor"),
+    "no NumPy dtype": (lambda: no_ml_dtypes(), TypeError, r"NumPy has no bfloat16; keep it in a tc.Tensor"),
     "dtype name": (lambda: tc.astype(X, "float99"), TypeError, r"dtype float99 is not supported; there are float32"),
     "empty shape": (lambda: tc.empty((2, -1)), ValueError, r"-1"),
     "empty shape type": (lambda: tc.empty("ab"), TypeError, r"shape must be an integer or a sequence of integers, got str"),
@@ -74,7 +75,6 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "axis to add": (lambda: tc.asarray(X).expand_dims(2**32), ValueError, r"expand_dims: axis must be in"),
     "index beyond 64 bits": (lambda: tc.asarray(X)[2**70], IndexError, r"index \d+ is out of bounds for axis 0 with size 2"),
     "explain variant": (lambda: tc.explain("relu", X, variant="nope"), ValueError, r'relu: no variant is named "nope"'),
-    "integer beyond float64": (lambda: tc.full(2, 2**53 + 1, tc.int64), ValueError, r"fill: value 9007199254740993 is beyond 2\^53"),
     "list beyond int8": (lambda: tc.asarray([300], tc.int8), ValueError, r"asarray: .*300.*int8"),
     "ragged list": (lambda: tc.asarray([[1], [1, 2]], tc.int8), ValueError, r"asarray: "),
     "path with NUL": (lambda: tc.load_safetensors("/dev/null\0x"), ValueError, r"the path has a NUL character"),
@@ -83,7 +83,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "consumed capsule": (lambda: tc.relu(Gives(consumed())), BufferError, r"relu: x: Gives: .*was consumed before"),
     "half of DLPack": (lambda: tc.relu(HalfProducer()), TypeError, r"relu: x: HalfProducer has __dlpack__ but no __dlpack_device__"),
     "a class": (lambda: tc.relu(tc.Tensor), TypeError, r"relu: x must be an array .*got nb_type"),
-    "no constructor": (lambda: tc.relu(tc.Tensor.__new__(tc.Tensor)), TypeError, r"relu: x: the tc.Tensor was not initialised; use tc.asarray"),
+    "no constructor": (lambda: tc.relu(tc.Tensor.__new__(tc.Tensor)), TypeError, r"a tc.Tensor is not made by its class; use tc.asarray"),
     "dimensions": (lambda: tc.relu(np.ones((1,) * 9, np.float32)), ValueError, r"relu: x: a tensor has more than 8 dimensions"),
     "masked": (lambda: tc.relu(np.ma.masked_array(X, X > 0)), TypeError, r"relu: x: a masked array is not supported; give x.filled\("),
     "ragged argument": (lambda: tc.relu([[1.0], [1.0, 2.0]]), ValueError, r"relu: x: .*inhomogeneous shape"),
@@ -116,6 +116,12 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "unaligned": (lambda: tc.relu(unaligned()), ValueError, r"relu: x: the array's elements are not aligned"),
 }  # fmt: skip
+
+
+def no_ml_dtypes() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "ml_dtypes", None)
+        return tc.astype(X, "bfloat16").numpy()
 
 
 def overlapping() -> Any:

@@ -49,3 +49,53 @@ def test_a_forked_child_computes_on_the_cpu() -> None:
 
 def test_the_version_is_that_of_the_library() -> None:
     assert tc.__version__.count(".") == 2 and tc.__version__ == tc._native.__version__
+
+
+def test_a_machine_without_a_gpu_is_told_once_and_by_what_computes() -> None:
+    def warnings(code: str, **environment: str) -> int:
+        head = "import numpy as np, tensorcraft as tc; x = np.ones(3, np.float32)\n"
+        done = subprocess.run(
+            [sys.executable, "-c", head + code], capture_output=True, text=True, check=True, env={**os.environ, **environment}
+        )  # fmt: skip
+        return done.stderr.count(
+            "Falling back to CPU simulation backend: operators run as native CPU code; "
+            "TENSORCRAFT_DEVICE=cpu says that this is meant"
+        )
+
+    if any(device.startswith("cuda") for device in tc.devices()):
+        pytest.skip("a GPU is here")
+    environment = {"TENSORCRAFT_DEVICE": ""}
+    assert warnings("tc.explain(tc.relu, x); tc.devices(); tc.default_device(); tc.ops()", **environment) == 0
+    assert warnings("tc.relu(x, device='cpu'); tc.relu(tc.asarray(x))", **environment) == 0
+    assert warnings("tc.relu(x); tc.relu(x); tc.exp(x)", **environment) == 1
+    assert warnings("tc.zeros(3)", **environment) == 1
+    assert warnings("tc.relu(x)", TENSORCRAFT_DEVICE="cpu") == 0
+    assert warnings("tc.set_default_device('cpu'); tc.relu(x)", **environment) == 0
+
+
+def refused(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done
+    return done.stderr
+
+
+def test_a_second_import_is_an_import_error() -> None:
+    text = refused("""
+import sys
+import tensorcraft
+for name in [n for n in sys.modules if n.startswith("tensorcraft")]: del sys.modules[name]
+import tensorcraft
+""")
+    assert "ImportError: tensorcraft is in this process already and cannot be imported again" in text
+
+
+@pytest.mark.parametrize("first", ["", "import tensorcraft"])
+def test_an_import_in_a_subinterpreter_is_an_import_error(first: str) -> None:
+    text = refused(f"""
+{first}
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+answer = interpreters.run_string(interpreters.create(), "import tensorcraft")
+if answer is not None: raise SystemExit(answer.formatted)
+""")
+    assert "tensorcraft can be imported in the main interpreter only" in text or "subinterpreter" in text

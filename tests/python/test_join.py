@@ -72,7 +72,7 @@ def test_split_gives_views(make: Any) -> None:
     [
         (lambda: tc.concat([]), ValueError, "concat: arrays: expected at least one"),
         (lambda: tc.concat(A), TypeError, "concat: arrays must be a list or tuple of arrays, got ndarray"),
-        (lambda: tc.concat([A, A.astype(np.int32)]), TypeError, r"arrays\[1\]: expected dtype int16 but got int32"),
+        (lambda: tc.concat([A, A > 0]), TypeError, "concat: no dtype is common to int16 and bool"),
         (
             lambda: tc.concat([A, A[:, :2]]),
             ValueError,

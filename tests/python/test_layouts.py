@@ -110,7 +110,7 @@ def test_every_layout_gives_the_reference_or_a_typed_error(name: str) -> None:
         dense = [a if isinstance(a, str) else np.array(a, order="C") for a in args]
         wanted = operator.function(*dense, **options, variant="reference", device="cpu")
         same(found, wanted)
-        if isinstance(found, tuple):
+        if isinstance(found, (tuple, tc.Tensor)):  # a tensor: a dtype that NumPy lacks
             continue
         out = generator.array(found.shape, str(found.dtype))
         try:

@@ -2,9 +2,11 @@
 """load_safetensors against the `safetensors` package: what we accept it accepts, with equal values."""
 
 import json
+import os
 import random
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,6 +69,42 @@ def test_the_mapping_and_its_tensors_are_read_only(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded["x"].numpy(), np.ones(4, np.float32))
     with pytest.raises(KeyError, match="y"):
         loaded["y"]
+
+
+def test_a_tensor_that_cannot_be_loaded_is_an_error_of_its_own(tmp_path: Path, device: str) -> None:
+    arrays = {"first": np.ones((2, 3), np.float32), "wide": np.ones((4,), np.float64), "last": np.arange(5, dtype=np.int32)}
+    path = tmp_path / "x.safetensors"
+    safetensors_numpy.save_file(arrays, path)
+    loaded = tc.load_safetensors(path, device=device)
+    assert set(loaded) == set(arrays) and len(loaded) == 3 and "wide" in loaded and "other" not in loaded
+    assert loaded.shapes == {name: array.shape for name, array in arrays.items()}
+    assert loaded.dtypes == {"first": tc.float32, "wide": "F64", "last": tc.int32}
+    for name in ("first", "last"):
+        np.testing.assert_array_equal(loaded[name].to("cpu").numpy(), arrays[name])
+    with pytest.raises(tc.errors.TensorCraftTypeError, match=r'tensor "wide" has dtype F64, which cannot be loaded; accepted: F32'):
+        loaded["wide"]
+    with pytest.raises(tc.errors.TensorCraftKeyError, match="no tensor is named 'other'; there are 3: "):
+        loaded["other"]
+    assert "'wide': F64 (4,)" in repr(loaded)
+
+
+def test_a_tensor_of_too_many_dimensions_is_an_error_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    safetensors_numpy.save_file({"deep": np.ones((1,) * 9, np.float32), "x": np.ones(2, np.float32)}, path)
+    loaded = tc.load_safetensors(path, device="cpu")
+    assert loaded["x"].tolist() == [1.0, 1.0] and loaded.shapes["deep"] == (1,) * 9
+    with pytest.raises(tc.errors.TensorCraftValueError, match='tensor "deep" has 9 dimensions'):
+        loaded["deep"]
+
+
+@pytest.mark.parametrize("kind", [str, os.fsencode, Path])
+def test_a_path_is_text_bytes_or_a_path(tmp_path: Path, kind: Any) -> None:
+    path = tmp_path / os.fsdecode(b"na\xefve \xff.safetensors")  # no UTF-8
+    safetensors_numpy.save_file({"x": np.ones(2, np.float32)}, tmp_path / "x.safetensors")
+    (tmp_path / "x.safetensors").rename(path)
+    assert tc.load_safetensors(kind(path), device="cpu")["x"].tolist() == [1.0, 1.0]
+    with pytest.raises(OSError, match="missing"):
+        tc.cache.import_(kind(tmp_path / "missing"))
 
 
 def test_errors_are_pythons_own(tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package and a user's code pass mypy --strict with the stubs that are shipped."""
 
+import inspect
 import os
+import pickle
+import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from valid_calls import files, valid_call
 
@@ -51,8 +56,83 @@ def test_the_stubs_take_every_example_and_every_valid_call(tmp_path: Path) -> No
     assert result.returncode == 0, result.stdout
 
 
-def test_a_wrong_call_is_refused(tmp_path: Path) -> None:
+ROOT = HERE.parents[1]
+
+
+def documented_programs() -> list[Path]:
+    """Every Python file that a document quotes, and every example."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("tensorcraft/ops/*/README.md")]
+    quoted = {name for page in pages for name in re.findall(r"<!-- quote: (\S+\.py)\b", page.read_text())}
+    assert "examples/quickstart.py" in quoted
+    return sorted({*(ROOT / name for name in quoted), *(ROOT / "examples").glob("*.py")})
+
+
+def test_the_examples_of_the_documents_pass_strict_checks(tmp_path: Path) -> None:
+    result = mypy(tmp_path, *map(str, documented_programs()))
+    assert result.returncode == 0, result.stdout
+    search = ROOT / "examples" / "sentence_search"  # its two packages may not be installed
+    result = mypy(tmp_path, "--ignore-missing-imports", *map(str, search.glob("*.py")))
+    assert result.returncode == 0, result.stdout
+
+
+WRONG = [
+    'tc.softmax(t, axis="a")',
+    'tc.gelu([1.0], approximate="erf")',
+    'tc.softmax(t, variant="fastest")',
+    "tc.softmax(t, axes=1)",
+    "tc.softmax(t, 1, 2)",
+    'tc.softmax("text")',
+    "tc.softmax(None)",
+    "tc.astype(t, 3)",
+    "tc.relu(t, stream=1.5)",
+    "n: int = tc.softmax(t)",
+    "m: np.ndarray = tc.topk(t, 2).indices",
+    "tc.topk(t, 2).values",
+    "tc.explain(3, t)",
+    "t.softmax()",
+]
+
+
+def test_each_wrong_call_is_refused(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.py"
-    wrong.write_text('import tensorcraft as tc\ntc.softmax([1.0], axis="a")\ntc.gelu([1.0], approximate="erf")\n')
-    result = mypy(tmp_path, str(wrong))
-    assert result.stdout.count("[arg-type]") == 2, result.stdout
+    wrong.write_text("\n".join(["import numpy as np", "import tensorcraft as tc", "t = tc.ones((2, 2))", *WRONG]) + "\n")
+    result = mypy(tmp_path, "--hide-error-context", str(wrong))
+    refused = {int(line) for line in re.findall(r"wrong\.py:(\d+): error", result.stdout)}
+    assert [call for number, call in enumerate(WRONG, 4) if number not in refused] == []
+
+
+def test_functions_have_their_types_at_run_time() -> None:
+    for operator in tc.ops().values():
+        hints = typing.get_type_hints(operator.function)
+        assert set(hints) == {*inspect.signature(operator.function).parameters, "return"}
+        names = {v.name for v in operator.variants}
+        assert names <= set(typing.get_args(typing.get_args(hints["variant"])[0])), operator.name
+
+
+def test_results_are_classes_that_can_be_pickled() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    results = [
+        tc.topk(x, 2),
+        tc.layer_norm(x, return_stats=True),
+        tc.layer_norm(x, residual=x, return_stats=True),
+        tc.rms_norm(x, residual=x),
+        tc.rope(x.reshape(1, 1, 3, 2), k=x.reshape(1, 1, 3, 2)),
+        tc.cross_entropy(x, np.array([0, 1]), return_lse=True),
+        tc.batch_norm(x, training=True),
+        tc.quantize(x, tc.int8),
+        tc.quantize(x, tc.int8, asymmetric=True),
+    ]
+    for result in results:
+        assert getattr(tc, type(result).__name__) is type(result)
+        again = pickle.loads(pickle.dumps(result))
+        assert type(again) is type(result) and all(map(np.array_equal, again, result))
+    assert type(results[0]) is tc.TopkResult and results[0]._fields == ("out", "indices")
+
+
+def test_an_operator_says_when_it_returns_what() -> None:
+    """Whatever options a valid call has, the class of its results is one of the package."""
+    for name in tc.ops():
+        args, options = valid_call(name)
+        result = getattr(tc, name)(*args, **options, device="cpu")
+        if isinstance(result, tuple):
+            assert type(result) in tc._ops.RESULTS.values(), name

@@ -80,6 +80,11 @@ def try_out(wheel: Path, folder: Path) -> None:
     files = {p.name for p in (site / "tensorcraft").iterdir()}
     assert {"py.typed", "_ops.pyi", "_tensorcraft.pyi", "libtensorcraft.so.0"} <= files
     assert not list((site / "tensorcraft").rglob("*.hpp"))
+    assert [name for name in files if name.startswith("libtensorcraft.so")] == ["libtensorcraft.so.0"], "the library once"
+    (metadata,) = site.glob("tensorcraft-*.dist-info/METADATA")
+    assert {"Summary", "License-Expression", "Description-Content-Type", "Classifier", "Keywords"} <= {
+        line.split(":")[0] for line in metadata.read_text().splitlines()
+    }
 
 
 def test_the_sdist_holds_the_tree(sdist: Path) -> None:

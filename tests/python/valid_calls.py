@@ -84,6 +84,6 @@ def choices(name: str) -> dict[str, list[str]]:
     found = {}
     for argument in (*function.args.args, *function.args.kwonlyargs):
         words = [n.value for n in ast.walk(argument) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-        if words:
+        if words and argument.arg != "variant":
             found[argument.arg] = words
     return found

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import check_budgets
 import check_links
 import kernels_table
+import ladder_picture
 import operators_table
 import quote
 import regions
@@ -97,6 +99,15 @@ def test_rungs_with_barriers_say_how_many():
     assert without == []
 
 
+def test_what_was_tried_stands_in_the_notebook_at_the_end_of_a_page():
+    """Who reads a page from its top learns the present, not its history."""
+    history = re.compile(r"\bpredicted\b|to be measured|\btried\b|was learned", re.IGNORECASE)
+    for page in sorted((Path(__file__).parents[2] / "tensorcraft" / "ops").glob("*/README.md")):
+        now, _, notebook = page.read_text().partition("\n## Notebook\n")
+        assert not history.search(now), f"{page.parent.name}: {history.search(now)[0]}"
+        assert "\n## " not in notebook, f"{page.parent.name}: a section follows the notebook"
+
+
 def test_results_become_tables(tmp_path):
     rows = [{"name": "gemm", "ms": 1.23456, "p10_ms": 1.0}, {"name": "gemm ladder", "variant": "naive"}, {"name": "add", "ms": 2.0}]
     document = {"title": "Products", "machine": {"gpu": "a GPU"}, "seed": 1, "rows": rows}
@@ -165,6 +176,110 @@ def test_a_changed_measurement_changes_the_table(tmp_path):
 
 def test_without_results_the_table_says_so(tmp_path):
     assert results_table.table("", tmp_path) == "Nothing is measured yet.\n\n"
+
+
+MEASURED = results_table.documents(results_table.RESULTS)
+
+
+def test_an_operator_that_loses_says_why_and_types_no_figure():
+    reasons = json.loads(results_table.REASONS.read_text())
+    everything = [*results_table.standings(MEASURED), *results_table.host_standings(MEASURED)]
+    assert reasons.keys() == {s.name for s in everything if s.needs_reason()}
+    for reason in reasons.values():
+        assert reason.endswith(".") and not check_budgets.TYPED_RATIO.search(reason)
+
+
+def test_every_file_of_results_is_listed():
+    lines = results_table.files_lines(MEASURED)
+    assert all(any(line.startswith(f"| `{name}` |") for line in lines) for name in MEASURED)
+    assert sum("| yes |" in line for line in lines) == sum(d.get("schema") == 1 for d in MEASURED.values())
+
+
+def test_each_case_has_one_figure():
+    cases = [tuple(c.first[k] for k in results_table.CASE) for d in MEASURED.values() if d.get("schema") == 1
+             for c in results_table.cases_of(d, "")]  # fmt: skip
+    assert len(cases) == len(set(cases)) > 100
+    for d in MEASURED.values():
+        counted = [row for row in d.get("rows", []) if results_table.COUNTED in row]
+        assert not any({"us", "GB/s"} & set(results_table.shown(row)) for row in counted)
+
+
+def test_the_summary_says_how_far_and_why():
+    lines = results_table.summary_lines({"a.json": json.loads(MADE_UP.read_text())}, {"add": "Launches."})
+    assert lines[0] == "On imaginary GPU:"
+    softmax = "| softmax | 0.73 (0.70) | 1.20 (0.94) | 1 of 2 |  |"
+    gemm = "| gemm bfloat16 | 0.48 (0.48) | 0.67 (0.67) | 1 of 1 |  |"
+    assert softmax in lines and gemm in lines
+    standings = {s.name: s for s in results_table.standings({"a.json": json.loads(MADE_UP.read_text())})}
+    assert standings["softmax"].needs_reason() and not standings["add"].needs_reason()
+    assert standings["add"].roofs == []  # timed in a graph: a launch is most of it
+    assert results_table.summary_lines({}, {}) == []
+
+
+def test_a_rate_below_half_of_the_roof_needs_a_reason_without_any_peer():
+    document = json.loads(MADE_UP.read_text())
+    document["rows"] = [r for r in document["rows"] if r["op"] == "softmax" and r["candidate"] == "tensorcraft"]
+
+    def needs():
+        (standing,) = results_table.standings({"a.json": document})
+        return standing.needs_reason()
+
+    assert not needs()
+    for row in document["rows"]:
+        row["floor_us"] /= 2
+    assert needs()
+
+
+def test_operations_are_not_compared_with_a_copy():
+    lines = results_table.sections({"a.json": json.loads(MADE_UP.read_text())}, "gemm")
+    assert not any("copy |" in line for line in lines)
+
+
+@pytest.mark.parametrize("op, unit", [("softmax", "GB/s"), ("rms_norm", "GB/s"), ("gemm", "TFLOPS")])
+def test_a_ladder_goes_up_from_naive_in_what_limits_it(op, unit):
+    head, _, *lines = results_table.ladder_lines(MEASURED, op)
+    assert head.startswith(f"| rung | us | {unit} |") and lines[0].startswith("| `naive` |")
+    times = [float(line.split(" | ")[1].replace(",", "")) for line in lines if line.startswith("| `")]
+    assert len(times) >= 5 and times == sorted(times, reverse=True)
+
+
+def test_a_peer_on_a_cpu_is_in_the_summary():
+    document = {"title": "t", "machine": {}, "rows": [{"name": "add 4x4", "peer": "numpy", "ratio": r} for r in (2.0, 0.5)]}
+    lines = results_table.summary_lines({"a.json": document}, {"cpu add": "Slow."})
+    assert "| add | 1.00 (0.50) | 1 of 2 | Slow. |" in lines
+
+
+def test_the_ladder_is_drawn_and_tabled_from_one_case():
+    text = results_table.table("ladder gemm")
+    drawn = ladder_picture.picture(MEASURED)
+    rungs, beside = results_table.ladder_of(MEASURED, "gemm")
+    for name, row in rungs:
+        assert f"| `{name}` |" in text and f">{name}</text>" in drawn
+        rate = f"{beside.first['flops'] / row['us'] * 1e-6:.3g}"
+        assert f" {rate} |" in text and f">{rate}</text>" in drawn
+    assert rungs[0][0] == "naive" and ">cublaslt</text>" in drawn and "prefers-color-scheme: dark" in drawn
+
+
+@pytest.mark.parametrize(("row", "words"), [
+    ({"op": "gemm", "shape": "8x2 2x4", "options": ""}, "8x4x2"),
+    ({"op": "gemm", "shape": "8x2 4x2", "options": "transpose_b=true"}, "8x4x2"),
+    ({"op": "gemm", "shape": "3x8x2 2x4", "options": ""}, "3x8x2 2x4"),
+    ({"op": "attention", "shape": "4x16x2048x64 4x16x2048x64 4x16x2048x64", "options": ""}, "b4 h16 s2048 d64"),
+    ({"op": "attention", "shape": "4x16x1x64 4x2x99x64 4x2x99x64", "options": ""}, "4x16x1x64 4x2x99x64 4x2x99x64"),
+    ({"op": "add", "shape": "8x2 8x2", "options": ""}, "8x2 8x2"),
+])  # fmt: skip
+def test_a_case_is_named_as_one_writes_it(row, words):
+    assert results_table.short_shape(row) == words
+
+
+def test_an_appendix_leaves_out_what_an_operator_shows(tmp_path):
+    readme = tmp_path / "tensorcraft" / "ops" / "softmax" / "README.md"
+    readme.parent.mkdir(parents=True)
+    readme.write_text("<!-- results: softmax -->\n<!-- /results -->\n")
+    (tmp_path / "a.json").write_text(MADE_UP.read_text())
+    text = results_table.table("file a.json", tmp_path, tmp_path)
+    assert "| softmax |" not in text and "| gemm |" in text
+    assert "With their operators: [softmax](../../tensorcraft/ops/softmax/README.md#measured)." in text
 
 
 def test_the_operator_table_has_one_row_a_group():

@@ -75,3 +75,15 @@ def test_the_demo_says_its_usage_and_installs_nothing(tmp_path, words):
     demo.write_text((ROOT / "scripts" / "demo.sh").read_text())
     done = subprocess.run(["/bin/bash", str(demo), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "usage: demo.sh" in done.stdout and not done.stderr
+
+
+@pytest.mark.skipif(not (ROOT / ".venv" / "installed").exists(), reason="setup.sh has not run in this tree")
+def test_the_environment_of_the_tree_has_package_and_command_from_any_folder(tmp_path):
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    for folder in (ROOT, tmp_path):  # in the root lies a folder of the package's name
+        for command in (
+            [ROOT / ".venv/bin/python", "-c", "import tensorcraft; print('tensorcraft', tensorcraft.__version__)"],
+            [ROOT / ".venv/bin/tensorcraft", "--version"],
+        ):
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            assert done.stdout.startswith("tensorcraft 0."), done.stderr

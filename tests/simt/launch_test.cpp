@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/simt/launch.hpp"
 #include "tests/support/expect_error.hpp"
 
@@ -67,6 +68,27 @@ TEST(SimtLaunch, PassesOnWhatTheKernelThrowsAndCanLaunchAgain) {
   const Visits visits{&counts, {1}, {64}};
   launch({.name = "visit", .grid = {1}, .block = {64}}, visit, &visits);
   EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), 0), 64);
+}
+
+TEST(SimtLaunch, EndsIfTheCallersCheckSaysSoAndCanLaunchAgain) {
+  const auto never_ends = [](const void* goes_on) {
+    while (*static_cast<const volatile bool*>(goes_on)) __syncthreads();
+  };
+  const bool goes_on = true;
+  for (const unsigned blocks : {1u, 8u}) {
+    set_interrupt_check([] { return true; });
+    try {
+      launch({.name = "k", .grid = {blocks}, .block = {64}}, never_ends, &goes_on);
+      ADD_FAILURE() << "it went on";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::cancelled);
+    }
+    set_interrupt_check(nullptr);
+    std::vector<int> counts(64);
+    const Visits visits{&counts, {1}, {64}};
+    launch({.name = "visit", .grid = {1}, .block = {64}}, visit, &visits);
+    EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), 0), 64);
+  }
 }
 
 TEST(SimtLaunch, RefusesALaunchFromAKernel) {

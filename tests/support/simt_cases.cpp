@@ -66,7 +66,7 @@ Json layer_norm() {
 
 // Every pair of dtypes, in vectors and at any strides.
 Json binary() {
-  const Json numbers{"float32", "float16", "bfloat16", "int32", "int64"};
+  const Json numbers{"float32", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8"};
   const Json divisors{{"kind", "uniform"}, {"low", 1}, {"high", 9}};
   Json cases;
   for (const Json& second : numbers)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/number.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +12,16 @@
 
 // Numbers of options as elements of a tensor.
 namespace tensorcraft::host {
+
+// An integer that does not fit T becomes the nearest that does.
+template <class T>
+T integer_of(int64_t value) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_same_v<T, bool>)
+    return value != 0;
+  else
+    return T(std::clamp(value, int64_t(Limits::min()), int64_t(Limits::max())));
+}
 
 // As astype converts a float to an integer or bool.
 template <class T>
@@ -25,8 +37,10 @@ T integer_of(double value) {
   }
 }
 
-// The bits of one element of `dtype` that holds `value`, converted as astype does.
-inline uint64_t element_bits(DType dtype, double value) {
+// The bits of one element of `dtype` that holds `value`: a float converted as astype does, an
+// integer the nearest there is.
+template <class V>
+uint64_t element_bits(DType dtype, V value) {
   return with_element_type(dtype, [&]<class T>(T*) {
     T element;
     if constexpr (std::is_integral_v<T>)
@@ -39,6 +53,16 @@ inline uint64_t element_bits(DType dtype, double value) {
     std::memcpy(&bits, &element, sizeof(T));
     return bits;
   });
+}
+inline uint64_t element_bits(DType dtype, const Number& value) {
+  return std::visit(
+      [dtype](auto v) {
+        if constexpr (std::is_same_v<decltype(v), double>)
+          return element_bits(dtype, v);
+        else
+          return element_bits(dtype, int64_t(v));
+      },
+      value);
 }
 
 }  // namespace tensorcraft::host

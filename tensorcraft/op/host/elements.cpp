@@ -2,6 +2,7 @@
 #include "tensorcraft/op/host/elements.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
 
 #include <algorithm>
@@ -15,9 +16,17 @@ namespace {
 template <class T>
 constexpr bool kSmallFloat = std::is_class_v<T>;
 
+// Loops over elements are long if a reference is asked for much; each step of them comes here.
+void count_step() {
+  constexpr unsigned kSteps = 1 << 16;  // about a millisecond
+  thread_local constinit unsigned steps = 0;
+  if (++steps % kSteps == 0) check_interrupt();
+}
+
 }  // namespace
 
 int64_t Elements::offset(int64_t index) const {
+  count_step();
   int64_t at = 0;
   for (int i = view_.rank() - 1; i >= 0; --i) {
     at += index % view_.shape(i) * view_.stride(i);
@@ -81,10 +90,10 @@ double activate(Activation activation, double x) {
     case Activation::relu:
       return std::isnan(x) ? x : std::max(x, 0.0);
     case Activation::gelu:
-      return 0.5 * x * (1 + std::erf(x * sqrt_half));
+      return 0.5 * x * std::erfc(-x * sqrt_half);
     case Activation::gelu_tanh:
-      return 0.5 * x *
-             (1 + std::tanh(2 * sqrt_half * std::numbers::inv_sqrtpi * (x + 0.044715 * x * x * x)));
+      return x /
+             (1 + std::exp(-4 * sqrt_half * std::numbers::inv_sqrtpi * (x + 0.044715 * x * x * x)));
     case Activation::silu:
       return x / (1 + std::exp(-x));
   }

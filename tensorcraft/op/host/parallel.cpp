@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/interrupt.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -22,6 +23,9 @@ namespace {
 constexpr int kSpins = 1000;
 // Ranges per thread: enough that a thread that loses its core does not hold up the others.
 constexpr int64_t kRangesPerThread = 4;
+// A range is done in pieces, between which it can be left: so many, but none of fewer grains, as
+// some functions prepare each.
+constexpr int64_t kPiecesPerRange = 64, kGrainsPerPiece = 4;
 
 thread_local bool inside_parallel_for = false;
 
@@ -46,11 +50,15 @@ int available_cores() {
 struct Job {
   RangeFunction function = nullptr;
   void* context = nullptr;
-  int64_t n = 0, range = 0, num_ranges = 0;
+  int64_t n = 0, range = 0, num_ranges = 0, piece = 0;
 
-  void run(int64_t index) const {
-    const int64_t begin = index * range;
-    function(context, begin, n - begin <= range ? n : begin + range);
+  // Ends early if `failed` becomes true.
+  void run(int64_t index, const std::atomic<bool>& failed) const {
+    const int64_t begin = index * range, end = n - begin <= range ? n : begin + range;
+    for (int64_t at = begin; at < end && !failed.load(std::memory_order_relaxed); at += piece) {
+      function(context, at, end - at <= piece ? end : at + piece);
+      if (n > piece) check_interrupt();
+    }
   }
 };
 
@@ -140,7 +148,7 @@ class Pool {
 
   void run_range(int64_t index) {
     try {
-      if (!failed_.load(std::memory_order_relaxed)) job_.run(index);
+      job_.run(index, failed_);
     } catch (...) {
       if (!failed_.exchange(true)) error_ = std::current_exception();
     }
@@ -218,14 +226,22 @@ void set_num_threads(int count) {
 
 void parallel_for(int64_t n, int64_t grain, RangeFunction function, void* context) {
   if (n <= 0) return;
+  if (n <= grain) return function(context, 0, n);
   grain = std::max<int64_t>(grain, 1);
   const int64_t grains = n / grain + (n % grain != 0);
   const int threads = int(std::min<int64_t>(num_threads(), grains));
-  if (threads <= 1 || inside_parallel_for || !pool().try_acquire()) return function(context, 0, n);
+  const auto piece_of = [&](int64_t range) {
+    const int64_t wanted = std::max(range / grain / kPiecesPerRange, kGrainsPerPiece);
+    return range / grain < wanted ? range : wanted * grain;
+  };
+  if (threads <= 1 || inside_parallel_for || !pool().try_acquire()) {
+    const Job alone{function, context, n, n, 1, piece_of(n)};
+    return alone.run(0, false);
+  }
   const Turn turn(pool());
   const int64_t wanted = std::min(grains, threads * kRangesPerThread);
   const int64_t range = (grains / wanted + (grains % wanted != 0)) * grain;
-  const Job job{function, context, n, range, n / range + (n % range != 0)};
+  const Job job{function, context, n, range, n / range + (n % range != 0), piece_of(range)};
   turn.pool.run(job, threads);
 }
 

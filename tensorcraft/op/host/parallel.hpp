@@ -18,11 +18,11 @@ void parallel_for(int64_t n, int64_t grain, RangeFunction function, void* contex
 
 // Calls f(begin, end) on ranges that together cover [0, n) once; inner bounds are multiples of
 // grain, and depend on n, grain and num_threads() alone. One call if n <= grain. The caller takes
-// part. A call from inside f, and a call while another thread has the pool, run all of [0, n) in
-// the calling thread, so nothing waits for a pool and nothing deadlocks. The first exception of f
-// is thrown here once every range has ended. Threads start with the first call that needs them, and
-// again in the child of a fork; they may run on the cores of the first caller, but for the one that
-// the present caller is on.
+// part. Between ranges it asks check_interrupt(). A call from inside f, and a call while another
+// thread has the pool, run all of [0, n) in the calling thread, so nothing waits for a pool and
+// nothing deadlocks. The first exception of f is thrown here once every range has ended. Threads
+// start with the first call that needs them, and again in the child of a fork; they may run on the
+// cores of the first caller, but for the one that the present caller is on.
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& f) {
   using Function = std::remove_reference_t<F>;

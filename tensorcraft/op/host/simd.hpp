@@ -36,26 +36,43 @@ inline float polynomial(float x, const float (&coefficients)[N]) {
 // 2^n for n in [-127, 127]; 0 at -127.
 inline float power_of_two(int32_t n) { return std::bit_cast<float>(uint32_t(n + 127) << 23); }
 
-// Within 2 ulp, subnormal results included; inf above 88.73, 0 below -104.
-inline float exp(float x) {
+// e^x as (1 + tail) 2^exponent, for x in [-105, 89]: a float, or a double that float would round.
+struct Exp {
+  float tail;
+  int32_t exponent;
+};
+template <class T>
+inline Exp exp_parts(T x) {
   // Least maximum relative error for (e^r - 1 - r) / r^2 on [-ln2 / 2, ln2 / 2].
   constexpr float kTail[] = {0.49999993418369f, 0.166665201247708f, 0.04166839283022992f,
                              0.00836877883352698f, 0.001381454246235875f};
   // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum.
   constexpr float kRound = 12582912.0f;
-  x = select(x > 89.0f, 89.0f, x);
-  x = select(x < -105.0f, -105.0f, x);
-  const float shifted = x * 1.44269504f + kRound;
+  const float shifted = float(x) * 1.44269504f + kRound;
   const float n = shifted - kRound;
   // ln2 in two parts, the first with so few bits that n times it is exact.
-  float r = x - n * 0.693359375f;
+  float r = float(x - T(n) * T(0.693359375));
   r = r + n * 2.12194440e-4f;
-  const float value = 1.0f + (r + r * r * polynomial(r, kTail));
-  const int32_t exponent =
-      int32_t(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound));
+  return {r + r * r * polynomial(r, kTail),
+          int32_t(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound))};
+}
+
+// Within 2 ulp, subnormal results included; inf above 88.73, 0 below -104.
+template <class T>
+inline float exp(T x) {
+  x = x > T(89) ? T(89) : x;
+  x = x < T(-105) ? T(-105) : x;
+  const auto [tail, exponent] = exp_parts(x);
   // In two steps, so that neither factor leaves the range of float.
   const int32_t half = exponent >> 1;
-  return value * power_of_two(half) * power_of_two(exponent - half);
+  return (1.0f + tail) * power_of_two(half) * power_of_two(exponent - half);
+}
+
+// e^x - 1 for x <= 0, within 2 ulp: near 0 the exponent is 0 and nothing cancels.
+inline float expm1_below_zero(float x) {
+  const auto [tail, exponent] = exp_parts(select(x < -40.0f, -40.0f, x));
+  const float power = power_of_two(exponent);
+  return power * tail + (power - 1.0f);
 }
 
 inline float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
@@ -71,25 +88,30 @@ inline float tanh(float x) {
   return select(a < 0.625f, near, select(x < 0.0f, -far, far));
 }
 
-// erfc(a) for a >= 0: t e^(-a^2 + p(t)) with t = 1 / (1 + a / 2).
-inline float erfc_positive(float a) {
+// erfc(a) for a >= 0: t e^(-a^2 + p(t)) with t = 1 / (1 + a / 2). The square is given, as its
+// absolute error is a relative one of the result.
+inline float erfc_positive(float a, double square) {
   constexpr float kLog[] = {-1.2654463823462963f,  0.9985919182504489f,   0.38705494327802437f,
                             0.032352412396945335f, 0.008568129125715168f, -0.09511333847069095f,
                             -0.6772139948774529f,  1.141742730260315f,    -0.6742167409199251f,
                             0.1436803695321917f};
   const float t = 1.0f / (1.0f + 0.5f * a);
-  return t * exp(polynomial(t, kLog) - a * a);
+  return t * exp(double(polynomial(t, kLog)) - square);
+}
+
+// erf(x) for |x| <= 1.
+inline float erf_near_zero(float x) {
+  constexpr float kNearZero[] = {
+      1.128379165913703f,    -0.3761262713561042f,    0.11283600172069023f,  -0.026854444411907697f,
+      0.005189534990360277f, -0.0008020838165281437f, 7.889109117408942e-05f};
+  return x * polynomial(x * x, kNearZero);
 }
 
 // Absolute error below 1.5e-7.
 inline float erf(float x) {
-  constexpr float kNearZero[] = {
-      1.128379165913703f,    -0.3761262713561042f,    0.11283600172069023f,  -0.026854444411907697f,
-      0.005189534990360277f, -0.0008020838165281437f, 7.889109117408942e-05f};
   const float a = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0x7fffffffu);
-  const float far = 1.0f - erfc_positive(a);
-  const float near = x * polynomial(x * x, kNearZero);
-  return select(a < 1.0f, near, select(x < 0.0f, -far, far));
+  const float far = 1.0f - erfc_positive(a, double(a) * a);
+  return select(a < 1.0f, erf_near_zero(x), select(x < 0.0f, -far, far));
 }
 
 inline float relu(float x) { return select(x < 0.0f, 0.0f, x); }
@@ -99,14 +121,15 @@ inline float silu(float x) { return x / (1.0f + exp(-x)); }
 // precision since nothing cancels.
 inline float gelu(float x) {
   const float a = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0x7fffffffu) * 0.70710678f;
-  const float tail = 0.5f * erfc_positive(a);
-  return x * select(x < 0.0f, tail, 1.0f - tail);
+  const float tail = 0.5f * erfc_positive(a, 0.5 * x * x);
+  const float near = 0.5f + 0.5f * erf_near_zero(0.70710678f * x);
+  return x * select(a < 0.5f, near, select(x < 0.0f, tail, 1.0f - tail));
 }
 
-// The tanh form of gelu, written as x sigmoid(2 u).
+// The tanh form of gelu, written as x sigmoid(2 u) with u in double.
 inline float gelu_tanh(float x) {
-  const float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-  return x / (1.0f + exp(-2.0f * u));
+  const double u = 0.7978845608028654 * (x + 0.044715 * x * x * x);
+  return x / (1.0f + exp(-2.0 * u));
 }
 
 // Bits of a half or bfloat16 and back, rounded to nearest even; a NaN stays one.

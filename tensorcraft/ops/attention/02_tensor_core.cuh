@@ -148,6 +148,17 @@ struct WarpRows {
     }
   }
 
+  // A fused multiply-add subtracts a product that is rounded from one that is not: 2^-15 at most
+  // up to here, but more than any weight survives at large scores. Those meet their maximum first.
+  static constexpr float kLargestFused = 1024.f;
+  TC_DEVICE static void subtract(float (&scores)[2 * kKeys][4], int half, float base) {
+#pragma unroll
+    for (int c = 0; c < 2 * kKeys; ++c) {
+      scores[c][2 * half] -= base;
+      scores[c][2 * half + 1] -= base;
+    }
+  }
+
   // Turns scores into weights and rescales what was summed under the old maximum.
   TC_DEVICE void weigh(float scale_log2) {
 #pragma unroll
@@ -160,9 +171,14 @@ struct WarpRows {
           next = fmaxf(next, fmaxf(score[t][c][2 * half], score[t][c][2 * half + 1]));
         next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, 1));
         next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, 2));
-        const float shift = next == -kInfinity ? 0.f : next * scale_log2;  // nothing visible yet
-        const float keep = exp2_fast(fmaf(top[t][half], scale_log2, -shift));
+        const float base = next == -kInfinity ? 0.f : next;  // nothing visible yet
+        const float keep = exp2_fast((top[t][half] - base) * scale_log2);
         top[t][half] = next;
+        float shift = base * scale_log2;
+        if (fabsf(shift) > kLargestFused) {
+          subtract(score[t], half, base);
+          shift = 0.f;
+        }
         float part = 0.f;
 #pragma unroll
         for (int c = 0; c < 2 * kKeys; ++c) {

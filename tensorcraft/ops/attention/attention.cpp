@@ -85,7 +85,9 @@ void check_tensors(const op::Call<AttentionOptions>& call) {
   match(call.in(2), "v", heads_k, seq_k);
   match(call.out(), "out", heads, seq_q);
   if (const auto& lengths = call.options.key_lengths)
-    TensorMatcher({batch}).with_dtype(DType::int32).verify(*lengths, "attention", "key_lengths");
+    TensorMatcher({batch})
+        .with_dtype({DType::int32, DType::int64})
+        .verify(*lengths, "attention", "key_lengths");
   if (const auto& lse = call.options.lse)
     TensorMatcher({batch, heads, seq_q})
         .with_dtype(DType::float32)
@@ -119,7 +121,7 @@ Problem check(const op::Call<AttentionOptions>& call) {
                  .v = v.data(),
                  .out = out.data(),
                  .lse = o.lse ? o.lse->data_as<float>() : nullptr,
-                 .key_lengths = o.key_lengths ? o.key_lengths->data_as<int32_t>() : nullptr,
+                 .key_lengths = o.key_lengths ? o.key_lengths->data() : nullptr,
                  .q_strides = strides_of(q, axes),
                  .k_strides = strides_of(k, axes),
                  .v_strides = strides_of(v, axes),
@@ -131,6 +133,7 @@ Problem check(const op::Call<AttentionOptions>& call) {
                  .seq_k = int32_t(k.shape(axes.row)),
                  .head_dim = int32_t(q.shape(3)),
                  .causal = o.causal,
+                 .wide_lengths = o.key_lengths && o.key_lengths->dtype() == DType::int64,
                  .scale = scale};
   return {p, q.dtype()};
 }
@@ -146,6 +149,12 @@ op::Cost cost(const Problem& q) {
           .flops = 4 * heads * pairs * p.head_dim};
 }
 
+std::string sizes(const Problem& q) {
+  const Params& p = q.params;
+  return join("batch ", p.batch, ", heads ", p.heads, ", seq_q ", p.seq_q, ", heads_k ",
+              p.heads / p.group, ", seq_k ", p.seq_k, ", head_dim ", p.head_dim);
+}
+
 using Options = AttentionOptions;
 const op::Definition<Problem, Options> kDefinition{
     .name = "attention",
@@ -156,26 +165,35 @@ const op::Definition<Problem, Options> kDefinition{
         "with layout=\"bshd\" (batch, seq, heads, head_dim); float32, float16 or bfloat16; any "
         "strides, but head_dim's is 1. heads is a multiple of heads_k: query head h reads head "
         "h // (heads // heads_k). head_dim is 1 to 256. Scores, softmax and sums are float32. "
-        "causal is aligned to the end: query i sees keys j <= i + seq_k - seq_q. A query that "
-        "sees no key gives 0 and an lse of -inf. What lies behind key_lengths has no effect, NaN "
-        "included; a NaN in v may also reach queries from which causal hides it.",
+        "causal is aligned to the end of the keys in use: query i sees keys j <= i + keys - seq_q, "
+        "where keys is seq_k, or key_lengths[b] if given; so the queries are the newest tokens of "
+        "a cache in a longer buffer. A query that sees no key gives 0 and an lse of -inf. Any "
+        "q k^T that float32 holds will do, a larger one makes its row NaN. What lies after "
+        "key_lengths has no effect, NaN included; a NaN in v may also reach queries from which "
+        "causal hides "
+        "it. rope takes (batch, seq, heads, head_dim), which is layout=\"bshd\" here and not the "
+        "default.",
     .aliases = {"flash_attention"},
     .inputs = {{"q", "queries"}, {"k", "keys"}, {"v", "values, shape of k"}},
     .options = {op::positional(
                     op::option("scale", &Options::scale, "of q k^T; None: 1 / sqrt(head_dim)")),
-                op::option("causal", &Options::causal, "hide the keys behind each query"),
-                op::option("key_lengths", &Options::key_lengths,
-                           "int32 (batch,): the first keys that are in use; negative counts as 0"),
+                op::option("causal", &Options::causal, "hide the keys after each query"),
+                op::option(
+                    "key_lengths", &Options::key_lengths,
+                    "int32 or int64 (batch,): how many keys are in use, the first ones; negative "
+                    "counts as 0"),
                 op::option("layout", &Options::layout, "order of the dimensions"),
                 op::option("return_lse", &Options::return_lse,
                            "return (out, lse) with the logarithm of each row's sum")},
     .out_doc = "shape and dtype of q",
-    .extra_outputs = {{{"lse", "log(sum(exp(scale q k^T))), float32 (batch, heads, seq_q)"},
+    .extra_outputs = {{{"lse", "log(sum(exp(scale q k^T))), float32 (batch, heads, seq_q)",
+                        "return_lse"},
                        &Options::lse}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,
     .check = check,
     .cost = cost,
+    .sizes = sizes,
     .ladder = op::make_ladder<rung_call, kRungs, instances>("attention", kFields),
     .host = kHost};
 

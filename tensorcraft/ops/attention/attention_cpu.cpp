@@ -183,7 +183,7 @@ class Block {
   // Under a causal limit, the queries before a key do not see it.
   void hide(int column, int key, int n) {
     if (!p_.causal) return;
-    const int first_query = first_ + column + p_.seq_k - p_.seq_q;
+    const int first_query = keys_ - p_.seq_q + first_ + column;
     for (int j = 0; j < n; ++j) {
       const int hidden = std::clamp(key + j - first_query, 0, kernel_.columns);
       std::fill_n(scores_ + j * kernel_.columns, hidden, kMinusInfinity);

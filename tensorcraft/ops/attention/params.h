@@ -16,11 +16,12 @@ struct Strides {
 struct Params {
   const void *q, *k, *v;
   void* out;
-  float* lse;                  // [batch, heads, seq_q], contiguous; null: not wanted
-  const int32_t* key_lengths;  // [batch]; null: every key counts
+  float* lse;               // [batch, heads, seq_q], contiguous; null: not wanted
+  const void* key_lengths;  // [batch], int32 or int64; null: every key counts
   Strides q_strides, k_strides, v_strides, out_strides;
   int32_t batch, heads, group, seq_q, seq_k, head_dim;
   int32_t causal;
+  int32_t wide_lengths;  // key_lengths are int64
   float scale;
 };
 
@@ -43,15 +44,16 @@ TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
 // The keys that one (batch, head) may see: all of them, or the first key_lengths[b].
 TC_HOST_DEVICE int visible_keys(const Params& p, int b) {
   if (!p.key_lengths) return p.seq_k;
-  const int n = p.key_lengths[b];
-  return n < 0 ? 0 : n < p.seq_k ? n : p.seq_k;
+  const int64_t n = p.wide_lengths ? static_cast<const int64_t*>(p.key_lengths)[b]
+                                   : static_cast<const int32_t*>(p.key_lengths)[b];
+  return n < 0 ? 0 : n < p.seq_k ? int(n) : p.seq_k;
 }
 
-// Keys [0, limit) are what query i sees of `keys` visible ones. Causal is aligned to the end: the
-// last query sees the last key.
+// Keys [0, limit) are what query i sees of `keys` visible ones. Causal is aligned to the end of
+// those in use: the last query sees the last of them.
 TC_HOST_DEVICE int key_limit(const Params& p, int keys, int i) {
   if (!p.causal) return keys;
-  const int end = i + p.seq_k - p.seq_q + 1;
+  const int end = keys - p.seq_q + i + 1;
   return end < 0 ? 0 : end < keys ? end : keys;
 }
 

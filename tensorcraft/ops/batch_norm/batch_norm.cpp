@@ -146,11 +146,9 @@ void check_apart(std::string_view op, std::initializer_list<Named> outputs,
                  std::initializer_list<Named> inputs) {
   for (const Named& out : outputs)
     for (const Named& in : inputs) {
-      if (!out.view || !in.view || !may_overlap(*out.view, *in.view)) continue;
       const bool successor = out.name.starts_with(in.name) && out.name.ends_with("_out");
-      if (!successor)
-        fail(ErrorKind::value, op, ": ", out.name, " overlaps the memory of ", in.name,
-             "; give it memory of its own");
+      if (out.view && in.view && !successor)
+        op::check_apart(op, out.name, *out.view, in.name, *in.view);
     }
 }
 
@@ -301,12 +299,13 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("eps", &Options::eps, "added to the variance"),
                 op::option("activation", &Options::activation, "applied to the result")},
     .out_doc = "shape and dtype of x",
-    .extra_outputs = {{{"mean", "of training, (channels,) float32"}, &Options::mean},
-                      {{"rstd", "1 / sqrt(variance + eps), like mean"}, &Options::rstd},
-                      {{"running_mean_out", "of training, where running_mean is given"},
-                       &Options::running_mean_out},
-                      {{"running_var_out", "of training, where running_var is given"},
-                       &Options::running_var_out}},
+    .extra_outputs =
+        {{{"mean", "of training, (channels,) float32", "training"}, &Options::mean},
+         {{"rstd", "1 / sqrt(variance + eps), like mean", "training"}, &Options::rstd},
+         {{"running_mean_out", "of training, where running_mean is given", "training running_mean"},
+          &Options::running_mean_out},
+         {{"running_var_out", "of training, where running_var is given", "training running_var"},
+          &Options::running_var_out}},
     .dtypes = kDTypes,
     .in_place = true,
     .infer = infer,

@@ -88,13 +88,15 @@ const op::Definition<Problem, CumulativeSumOptions> kDefinition{
     .summary = "The sums of the elements up to each one along an axis.",
     .details =
         "Floats are added in float32, rounded once, and give their dtype; integers give "
-        "int64, which wraps. A NaN makes all that follow it NaN. Results repeat to the bit.",
+        "int64, which wraps. A NaN makes all that follow it NaN. Results repeat to the bit. "
+        "out may be x.",
     .inputs = {{"x", "any shape with an axis, any strides"}},
     .options = {op::positional(op::option("axis", &CumulativeSumOptions::axis,
                                           "along which to add; needed for more than one axis"))},
     .out_doc = "shape of x; dtype of x, or int64",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::int8, DType::int16,
                DType::int32, DType::int64, DType::uint8},
+    .in_place = true,
     .infer = infer,
     .check = check,
     .cost = cost,

@@ -16,8 +16,8 @@ struct CumulativeSumOptions {
 
 // out[i] = x[0] + ... + x[i] along an axis. x: any strides, rank at least 1; float32, float16 and
 // bfloat16 are added in float32, rounded once, and give their dtype; int8, int16, int32, int64 and
-// uint8 give int64, which wraps. out: shape of x. Results repeat to the bit. Kind index for an axis
-// outside x, value if x has several axes and none is given.
+// uint8 give int64, which wraps. out: shape of x; it may be exactly x. Results repeat to the bit.
+// Kind index for an axis outside x, value if x has several axes and none is given.
 void cumulative_sum(const TensorView& out, const TensorView& x,
                     const CumulativeSumOptions& options = {});
 Tensor cumulative_sum(const TensorView& x, const CumulativeSumOptions& options = {});

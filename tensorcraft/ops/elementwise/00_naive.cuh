@@ -14,9 +14,9 @@ struct Naive {
     A a{};
     B b{};
     if constexpr (num_inputs(C.operation) > 0)
-      a = static_cast<const A*>(p.a)[p.a_map.offset<C.nested>(i)];
+      a = A(static_cast<const InMemory<A>*>(p.a)[p.a_map.offset<C.nested>(i)]);
     if constexpr (num_inputs(C.operation) > 1)
-      b = static_cast<const B*>(p.b)[p.b_map.offset<C.nested>(i)];
+      b = B(static_cast<const InMemory<B>*>(p.b)[p.b_map.offset<C.nested>(i)]);
     static_cast<Out*>(p.out)[p.out_map.offset<C.nested>(i)] = evaluate<Out, C.operation>(a, b, p);
   }
 };

@@ -27,8 +27,8 @@ TC_DEVICE Packed<T, N> load_input(const T* data, int64_t at, uint64_t policy) {
 
 // N elements of the output, floats as whole vectors.
 template <class Out, Operation operation, int N, class A, class B>
-TC_DEVICE Packed<Out, N> evaluate_vector(const Packed<A, N>& a, const Packed<B, N>& b,
-                                         const Params& p) {
+TC_DEVICE Packed<Out, N> evaluate_vector(const Packed<InMemory<A>, N>& a,
+                                         const Packed<InMemory<B>, N>& b, const Params& p) {
   constexpr bool has_a = num_inputs(operation) > 0, has_b = num_inputs(operation) > 1;
   if constexpr (computes_floats(operation) && kIsFloat<A> && kIsFloat<B> && kIsFloat<Out>) {
     float x[N], y[N] = {};
@@ -37,12 +37,12 @@ TC_DEVICE Packed<Out, N> evaluate_vector(const Packed<A, N>& a, const Packed<B, 
     for (int i = 0; i < N; ++i) x[i] = compute<Out, operation>(x[i], y[i], p);
     return from_floats<Out, N>(x);
   } else {
-    const auto x = bit_cast<AlignedVector<A, N>>(a);
-    const auto y = bit_cast<AlignedVector<B, N>>(b);
+    const auto x = bit_cast<AlignedVector<InMemory<A>, N>>(a);
+    const auto y = bit_cast<AlignedVector<InMemory<B>, N>>(b);
     AlignedVector<Out, N> result;
-    // An operand that the operation lacks was not loaded, and not all bits are a bool.
+    // An operand that the operation lacks was not loaded.
     for (int i = 0; i < N; ++i)
-      result[i] = evaluate<Out, operation>(has_a ? x[i] : A{}, has_b ? y[i] : B{}, p);
+      result[i] = evaluate<Out, operation>(has_a ? A(x[i]) : A{}, has_b ? B(y[i]) : B{}, p);
     return bit_cast<Packed<Out, N>>(result);
   }
 }
@@ -52,16 +52,16 @@ struct Vectorized {
   TC_DEVICE static void run(const Params& p) {
     constexpr int N = kVectorBytes / larger(larger(sizeof(A), sizeof(B)), sizeof(Out));
     constexpr bool has_a = num_inputs(C.operation) > 0, has_b = num_inputs(C.operation) > 1;
-    const A* a = static_cast<const A*>(p.a);
-    const B* b = static_cast<const B*>(p.b);
+    const auto* a = static_cast<const InMemory<A>*>(p.a);
+    const auto* b = static_cast<const InMemory<B>*>(p.b);
     Out* out = static_cast<Out*>(p.out);
     const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
     constexpr int64_t step = int64_t(C.threads) * N;
 
     constexpr bool streamed = C.vectors > 1;  // else few elements, which L2 holds
     const uint64_t policy = stream_policy(p.size * int64_t(sizeof(Out)));
-    Packed<A, N> as[C.vectors];
-    Packed<B, N> bs[C.vectors];
+    Packed<InMemory<A>, N> as[C.vectors];
+    Packed<InMemory<B>, N> bs[C.vectors];
 #pragma unroll
     for (int v = 0; v < C.vectors; ++v) {
       const int64_t at = first + v * step;
@@ -73,7 +73,7 @@ struct Vectorized {
     for (int v = 0; v < C.vectors; ++v) {
       const int64_t at = first + v * step;
       if (at + N > p.size) continue;
-      evaluate_vector<Out, C.operation>(as[v], bs[v], p).store(out + at);
+      evaluate_vector<Out, C.operation, N, A, B>(as[v], bs[v], p).store(out + at);
     }
 
     // The last size % N elements go to the first threads of the last block, one each.
@@ -81,8 +81,8 @@ struct Vectorized {
     if (blockIdx.x + 1 < gridDim.x || tail >= p.size) return;
     A x{};
     B y{};
-    if constexpr (has_a) x = a[C.single_a ? 0 : tail];
-    if constexpr (has_b) y = b[C.single_b ? 0 : tail];
+    if constexpr (has_a) x = A(a[C.single_a ? 0 : tail]);
+    if constexpr (has_b) y = B(b[C.single_b ? 0 : tail]);
     out[tail] = evaluate<Out, C.operation>(x, y, p);
   }
 };

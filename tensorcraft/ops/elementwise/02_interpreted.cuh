@@ -68,7 +68,7 @@ struct Loaded {
   int64_t at;
   template <class T>
   TC_DEVICE uint64_t operator()(T*) const {
-    return slot_of_element(static_cast<const T*>(data)[at]);
+    return slot_of_element(T(static_cast<const InMemory<T>*>(data)[at]));
   }
 };
 struct Stored {
@@ -82,6 +82,17 @@ struct Stored {
       to = T(float_of(slot));
     else
       to = T(int64_t(slot));
+  }
+};
+
+struct NextAfter {
+  float a, b;
+  template <class T>
+  TC_DEVICE uint64_t operator()(T*) const {
+    if constexpr (FloatingPoint<T> && sizeof(T) > 1)
+      return slot_of_element(next_after(T(a), T(b)));
+    else
+      return 0;  // no operation gives it
   }
 };
 
@@ -107,13 +118,19 @@ TC_DEVICE float apply(Operation operation, bool is_short, float a, float b) {
                         O::gelu_tanh>(operation, a, b);
   return apply_one_of<Functor, float, O::negative, O::abs, O::round, O::exp, O::log, O::sqrt,
                       O::rsqrt, O::tanh, O::sigmoid, O::relu, O::leaky_relu, O::elu, O::silu,
-                      O::swish, O::gelu, O::gelu_tanh, O::add, O::subtract, O::multiply, O::divide,
-                      O::maximum, O::minimum, O::pow>(operation, a, b);
+                      O::swish, O::gelu, O::gelu_tanh, O::sign, O::floor, O::ceil, O::trunc, O::sin,
+                      O::cos, O::tan, O::asin, O::acos, O::atan, O::sinh, O::cosh, O::asinh,
+                      O::acosh, O::atanh, O::expm1, O::exp2, O::log1p, O::log2, O::log10, O::erf,
+                      O::add, O::subtract, O::multiply, O::divide, O::maximum, O::minimum, O::pow,
+                      O::floor_divide, O::remainder, O::atan2, O::hypot, O::logaddexp, O::copysign>(
+      operation, a, b);
 }
 TC_DEVICE int64_t apply(Operation operation, bool, int64_t a, int64_t b) {
   using O = Operation;
-  return apply_one_of<Functor, int64_t, O::negative, O::abs, O::add, O::subtract, O::multiply,
-                      O::maximum, O::minimum, O::pow>(operation, a, b);
+  return apply_one_of<Functor, int64_t, O::negative, O::abs, O::sign, O::bitwise_invert, O::add,
+                      O::subtract, O::multiply, O::maximum, O::minimum, O::pow, O::floor_divide,
+                      O::remainder, O::bitwise_and, O::bitwise_or, O::bitwise_xor,
+                      O::bitwise_left_shift, O::bitwise_right_shift>(operation, a, b);
 }
 template <class X>
 TC_DEVICE bool compare(Operation operation, X a, X b) {
@@ -127,6 +144,8 @@ TC_DEVICE uint64_t take(const Step& s, X a, X b) {
   const auto operation = Operation(s.operation);
   if (operation >= Operation::equal) return slot_of(int64_t(compare(operation, a, b)));
   if (operation == Operation::astype) return rounded_slot(s.dtype, a);
+  if (operation == Operation::nextafter)
+    return with_element(Element(s.dtype), NextAfter{float(a), float(b)});
   const bool is_short = Element(s.dtype) == Element::f16 || Element(s.dtype) == Element::bf16;
   return rounded_slot(s.dtype, apply(operation, is_short, a, b));
 }

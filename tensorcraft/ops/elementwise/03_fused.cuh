@@ -15,7 +15,10 @@ namespace tensorcraft::kernel::elementwise {
 // One step, as its operator computes it: operands become T, the result is rounded to Out.
 template <Operation operation, class T, class Out, class... X>
 TC_DEVICE Out step(X... x) {
-  return Out(FunctorFor<operation, Out>()(T(x)...));
+  if constexpr (operation == Operation::nextafter)
+    return next_after(Out(x)...);
+  else
+    return Out(FunctorFor<operation, Out>()(T(x)...));
 }
 template <class Out, class A, class B>
 TC_DEVICE Out chosen(bool condition, A a, B b) {

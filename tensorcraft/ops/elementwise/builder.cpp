@@ -17,8 +17,7 @@ namespace tensorcraft::kernel::elementwise {
 namespace {
 
 bool computes(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16 ||
-         dtype == DType::int32 || dtype == DType::int64;
+  return dtype != DType::bool_ && dtype != DType::float8_e4m3fn && dtype != DType::float8_e5m2;
 }
 
 void require_number(DType dtype) {
@@ -27,10 +26,10 @@ void require_number(DType dtype) {
        is_floating(dtype) ? "float32" : "int32", "(x)");
 }
 
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
 bool is_real(const Number& n) { return std::holds_alternative<double>(n); }
-double real(const Number& n) {
-  return std::visit([](auto v) { return double(v); }, n);
-}
+double real(const Number& n) { return to_double(n); }
 int64_t integer(const Number& n) {  // of one that is not real
   const auto* truth = std::get_if<bool>(&n);
   return truth ? int64_t(*truth) : std::get<int64_t>(n);
@@ -46,6 +45,15 @@ DType common(const Value& a, const Value& b) {
   if (!b.is_number()) require_number(b.dtype);
   if (a.is_number()) return beside(b.dtype, a.number);
   return b.is_number() ? beside(a.dtype, b.number) : promoted(a.dtype, b.dtype);
+}
+
+bool is_truth(const Value& v) {
+  return v.is_number() ? std::holds_alternative<bool>(v.number) : v.dtype == DType::bool_;
+}
+
+[[noreturn]] void float_wanted(Operation operation, DType dtype) {
+  fail(ErrorKind::type, word(operation), " takes a float dtype, got ", dtype,
+       "; convert it first, as in float32(x)");
 }
 
 Value value_of(const Number& n) { return {.slot = -1, .dtype = DType::float32, .number = n}; }
@@ -95,6 +103,7 @@ DType promoted(DType a, DType b) {
              same_kind = is_floating(a) == is_floating(b);
   if (a == b) return a;
   if (both_float && dtype_bytes(a) == dtype_bytes(b)) return DType::float32;  // float16, bfloat16
+  if (same_kind && dtype_bytes(a) == dtype_bytes(b)) return DType::int16;     // int8, uint8
   if (same_kind) return dtype_bytes(a) > dtype_bytes(b) ? a : b;
   return is_floating(a) ? a : b;
 }
@@ -126,7 +135,7 @@ int Builder::number_slot(const Number& n, DType dtype) {
   uint64_t bits = 0;
   if (is_real(n) || is_floating(dtype) || dtype == DType::bool_) {
     // As fill and astype convert it.
-    uint64_t element = host::element_bits(dtype, real(n));
+    uint64_t element = host::element_bits(dtype, n);
     bits = host::with_element_type(dtype, [&]<class T>(T*) {
       T value;
       std::memcpy(&value, &element, sizeof(T));
@@ -165,8 +174,46 @@ Value Builder::arithmetic(Operation operation, const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return value_of(folded(operation, a.number, b.number));
   DType dtype = common(a, b);
   if (operation == Operation::divide && !is_floating(dtype)) dtype = DType::float32;
+  return pair(operation, dtype, a, b);
+}
+
+// Of operands in `dtype`, which the result has too.
+Value Builder::pair(Operation operation, DType dtype, const Value& a, const Value& b) {
   const int x = slot_in(a, dtype), y = slot_in(b, dtype);
   return append(operation, dtype, !is_floating(dtype), x, y, y);
+}
+
+Value Builder::of_two_floats(Operation operation, const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number())
+    return value_of(compute(operation, real(a.number), real(b.number), 0.0));
+  const DType dtype = common(a, b);
+  if (!is_floating(dtype)) float_wanted(operation, dtype);
+  return pair(operation, dtype, a, b);
+}
+
+Value Builder::bitwise(Operation operation, const Value& a, const Value& b) {
+  using O = Operation;
+  const bool shifts = operation == O::bitwise_left_shift || operation == O::bitwise_right_shift;
+  for (const Value& x : {a, b})
+    if (x.is_number() ? is_real(x.number) : is_floating(x.dtype))
+      fail(ErrorKind::type, word(operation), " takes integers", shifts ? "" : " or bool", ", got ",
+           x.is_number() ? "a float" : to_string(x.dtype));
+  if (!shifts && is_truth(a) && is_truth(b)) {
+    if (operation == O::bitwise_xor) return logical_xor(a, b);
+    return operation == O::bitwise_and ? logical_and(a, b) : logical_or(a, b);
+  }
+  if (a.is_number() && b.is_number())
+    return value_of(compute(operation, integer(a.number), integer(b.number)));
+  return pair(operation, common(a, b), a, b);
+}
+
+Value Builder::bitwise_invert(const Value& x) {
+  if (is_truth(x)) return logical_not(x);
+  if (x.is_number() ? is_real(x.number) : is_floating(x.dtype))
+    fail(ErrorKind::type, "bitwise_invert takes integers or bool, got ",
+         x.is_number() ? "a float" : to_string(x.dtype));
+  if (x.is_number()) return value_of(~integer(x.number));
+  return append(Operation::bitwise_invert, x.dtype, true, x.slot, x.slot, x.slot);
 }
 
 Value Builder::compare(Operation operation, const Value& a, const Value& b) {
@@ -175,9 +222,6 @@ Value Builder::compare(Operation operation, const Value& a, const Value& b) {
     return value_of(whole ? holds(operation, integer(a.number), integer(b.number))
                           : holds(operation, real(a.number), real(b.number)));
   }
-  const auto is_truth = [](const Value& v) {
-    return v.is_number() ? std::holds_alternative<bool>(v.number) : v.dtype == DType::bool_;
-  };
   const bool of_truth = (operation == Operation::equal || operation == Operation::not_equal) &&
                         is_truth(a) && is_truth(b);
   const DType dtype = of_truth ? DType::bool_ : common(a, b);
@@ -186,7 +230,8 @@ Value Builder::compare(Operation operation, const Value& a, const Value& b) {
 }
 
 Value Builder::unary(Operation operation, const Value& x, double parameter) {
-  const bool of_integers = operation == Operation::negative || operation == Operation::abs;
+  const bool of_integers = operation == Operation::negative || operation == Operation::abs ||
+                           operation == Operation::sign;
   if (x.is_number()) {
     if (is_real(x.number) || !of_integers)
       return value_of(compute(operation, real(x.number), 0.0, parameter));
@@ -195,19 +240,46 @@ Value Builder::unary(Operation operation, const Value& x, double parameter) {
     return value_of(compute(operation, value, int64_t(0)));
   }
   require_number(x.dtype);
-  if (!of_integers && !is_floating(x.dtype))
-    fail(ErrorKind::type, word(operation), " takes a float dtype, got ", x.dtype,
-         "; convert it first, as in float32(x)");
+  if (!of_integers && !is_floating(x.dtype)) float_wanted(operation, x.dtype);
   const bool has_parameter = operation == Operation::leaky_relu || operation == Operation::elu ||
                              operation == Operation::swish;
   const int b = has_parameter ? number_slot(parameter, DType::float32) : x.slot;
   return append(operation, x.dtype, !is_floating(x.dtype), x.slot, b, b);
 }
 
-Value Builder::is_nan(const Value& x) {
+Value Builder::rounded(Operation operation, const Value& x) {
+  const bool is_whole = x.is_number() ? !is_real(x.number) : !is_floating(x.dtype);
+  return is_whole ? positive(x) : unary(operation, x);
+}
+
+Value Builder::positive(const Value& x) {
+  if (!x.is_number()) require_number(x.dtype);
+  return x;
+}
+
+Value Builder::reciprocal(const Value& x) {
   if (!x.is_number() && !is_floating(x.dtype))
-    fail(ErrorKind::type, "isnan takes a float dtype, got ", x.dtype, ", which has no NaN");
-  return compare(Operation::not_equal, x, x);
+    fail(ErrorKind::type, "reciprocal takes a float dtype, got ", x.dtype,
+         "; convert it first, as in float32(x)");
+  return arithmetic(Operation::divide, value_of(1.0), x);
+}
+
+// An integer is equal to itself, and its size less than an infinity.
+Value Builder::is_nan(const Value& x) { return compare(Operation::not_equal, x, x); }
+
+Value Builder::is_infinite(const Value& x) {
+  if (!x.is_number() && !is_floating(x.dtype)) return compare(Operation::not_equal, x, x);
+  return compare(Operation::equal, unary(Operation::abs, x), value_of(kInfinite));
+}
+
+Value Builder::is_finite(const Value& x) {
+  if (!x.is_number() && !is_floating(x.dtype)) return compare(Operation::equal, x, x);
+  return compare(Operation::less, unary(Operation::abs, x), value_of(kInfinite));
+}
+
+Value Builder::sign_bit(const Value& x) {
+  return compare(Operation::less, of_two_floats(Operation::copysign, value_of(1.0), x),
+                 value_of(0.0));
 }
 
 // The slot of x != 0.
@@ -226,6 +298,11 @@ Value Builder::logical_or(const Value& a, const Value& b) {
   return append(Operation::maximum, DType::bool_, true, x, y, y);
 }
 
+Value Builder::logical_xor(const Value& a, const Value& b) {
+  const int x = truth(a), y = truth(b);
+  return append(Operation::not_equal, DType::bool_, true, x, y, y);
+}
+
 Value Builder::logical_not(const Value& x) {
   if (x.is_number()) return value_of(real(x.number) == 0);
   const int a = truth(x), zero = number_slot(false, DType::bool_);
@@ -233,9 +310,7 @@ Value Builder::logical_not(const Value& x) {
 }
 
 Value Builder::where(const Value& condition, const Value& a, const Value& b) {
-  const bool is_truth = condition.is_number() ? std::holds_alternative<bool>(condition.number)
-                                              : condition.dtype == DType::bool_;
-  if (!is_truth)
+  if (!is_truth(condition))
     fail(ErrorKind::type, "the condition of where must be of dtype bool, got ",
          condition.is_number() ? "a number" : to_string(condition.dtype), "; write x != 0");
   DType dtype = a.dtype;

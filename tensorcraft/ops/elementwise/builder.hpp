@@ -7,7 +7,7 @@
 namespace tensorcraft::kernel::elementwise {
 
 // The dtype of two numbers together: the wider float, float32 for float16 with bfloat16, the float
-// of an integer and a float, the wider integer.
+// of an integer and a float, the wider integer, an integer that holds both for uint8 with int8.
 DType promoted(DType a, DType b);
 
 // A value of an expression while it is built: a slot with a dtype, or a number.
@@ -28,13 +28,26 @@ class Builder {
   // Operands are promoted(); a number takes the other's dtype, or float32 if that is an integer
   // and the number is none. divide gives a float.
   Value arithmetic(Operation operation, const Value& a, const Value& b);
+  // The same where integers have no result.
+  Value of_two_floats(Operation operation, const Value& a, const Value& b);
+  // Of integers, and of bool but for the shifts.
+  Value bitwise(Operation operation, const Value& a, const Value& b);
+  Value bitwise_invert(const Value& x);
   Value compare(Operation operation, const Value& a, const Value& b);
-  // One float, or number that stays one; negative and abs of integers too. `parameter` is the
+  // One float, or number that stays one; negative, abs and sign of integers too. `parameter` is the
   // operation's.
   Value unary(Operation operation, const Value& x, double parameter = 0);
+  // round, floor, ceil and trunc; integers stay.
+  Value rounded(Operation operation, const Value& x);
+  Value positive(const Value& x);
+  Value reciprocal(const Value& x);
   Value is_nan(const Value& x);
+  Value is_infinite(const Value& x);
+  Value is_finite(const Value& x);
+  Value sign_bit(const Value& x);
   Value logical_and(const Value& a, const Value& b);
   Value logical_or(const Value& a, const Value& b);
+  Value logical_xor(const Value& a, const Value& b);
   Value logical_not(const Value& x);
   Value where(const Value& condition, const Value& a, const Value& b);
   Value cast(const Value& x, DType dtype);
@@ -43,6 +56,7 @@ class Builder {
 
  private:
   Value append(Operation operation, DType dtype, bool integer, int a, int b, int c);
+  Value pair(Operation operation, DType dtype, const Value& a, const Value& b);
   int number_slot(const Number& number, DType dtype);
   // The slot of x among floats or among integers, a number in `dtype`.
   int slot_in(const Value& x, DType dtype);

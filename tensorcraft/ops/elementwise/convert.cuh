@@ -20,6 +20,11 @@ inline constexpr bool is_bool = false;
 template <>
 inline constexpr bool is_bool<bool> = true;
 
+// An element as memory holds it, from which T is converted: any byte but 0 is true, since other
+// libraries' memory may hold more than 0 and 1.
+template <class T>
+using InMemory = Select<is_bool<T>, uint8_t, T>;
+
 // Float to integer drops the fraction, saturates, and makes 0 of NaN. Integer to a narrower integer
 // keeps the low bits. To bool is != 0. To a float rounds to nearest even, by way of float32.
 template <class To, class From>

@@ -15,11 +15,71 @@ namespace tensorcraft {
 namespace kernel::elementwise {
 namespace {
 
-constexpr std::string_view kNames[] = {
-    "fill",    "copy",  "astype",    "negative",  "abs",      "round",      "exp",    "log",
-    "sqrt",    "rsqrt", "tanh",      "sigmoid",   "relu",     "leaky_relu", "elu",    "silu",
-    "swish",   "gelu",  "gelu_tanh", "add",       "subtract", "multiply",   "divide", "maximum",
-    "minimum", "pow",   "equal",     "not_equal", "less",     "less_equal", "where"};
+constexpr std::string_view kNames[] = {"fill",
+                                       "copy",
+                                       "astype",
+                                       "negative",
+                                       "abs",
+                                       "sign",
+                                       "round",
+                                       "floor",
+                                       "ceil",
+                                       "trunc",
+                                       "bitwise_invert",
+                                       "exp",
+                                       "log",
+                                       "sqrt",
+                                       "rsqrt",
+                                       "tanh",
+                                       "sigmoid",
+                                       "relu",
+                                       "leaky_relu",
+                                       "elu",
+                                       "silu",
+                                       "swish",
+                                       "gelu",
+                                       "gelu_tanh",
+                                       "sin",
+                                       "cos",
+                                       "tan",
+                                       "asin",
+                                       "acos",
+                                       "atan",
+                                       "sinh",
+                                       "cosh",
+                                       "asinh",
+                                       "acosh",
+                                       "atanh",
+                                       "expm1",
+                                       "exp2",
+                                       "log1p",
+                                       "log2",
+                                       "log10",
+                                       "erf",
+                                       "add",
+                                       "subtract",
+                                       "multiply",
+                                       "divide",
+                                       "maximum",
+                                       "minimum",
+                                       "pow",
+                                       "floor_divide",
+                                       "remainder",
+                                       "atan2",
+                                       "hypot",
+                                       "logaddexp",
+                                       "copysign",
+                                       "nextafter",
+                                       "bitwise_and",
+                                       "bitwise_or",
+                                       "bitwise_xor",
+                                       "bitwise_left_shift",
+                                       "bitwise_right_shift",
+                                       "equal",
+                                       "not_equal",
+                                       "less",
+                                       "less_equal",
+                                       "where"};
 static_assert(std::size(kNames) == size_t(Operation::where) + 1);
 constexpr ConfigField kFields[] = {{"operation", kNames}, {"threads"},  {"vectors"},
                                    {"single_a"},          {"single_b"}, {"nested"}};
@@ -63,8 +123,8 @@ op::Cost cost(const Problem& q) {
 }
 
 const std::vector<DType> kFloats = {DType::float32, DType::float16, DType::bfloat16};
-const std::vector<DType> kNumbers = {DType::float32, DType::float16, DType::bfloat16, DType::int32,
-                                     DType::int64};
+const std::vector<DType> kNumbers = {DType::float32, DType::float16, DType::bfloat16, DType::int8,
+                                     DType::int16,   DType::int32,   DType::int64,    DType::uint8};
 const std::vector<DType> kAll = op::moved_dtypes();
 
 struct Result {
@@ -74,7 +134,8 @@ struct Result {
 
 void check_number(std::string_view op, std::string_view arg, const TensorView& t) {
   op::check_dtype(op, arg, t,
-                  {DType::float32, DType::float16, DType::bfloat16, DType::int32, DType::int64});
+                  {DType::float32, DType::float16, DType::bfloat16, DType::int8, DType::int16,
+                   DType::int32, DType::int64, DType::uint8});
 }
 
 Result result_of(Operation operation, const TensorView& a, const TensorView& b) {
@@ -150,20 +211,10 @@ Problem check_fill(const op::Call<FillOptions>& call) {
   return {Operation::fill, call.out(), call.out(), call.out(), 0, call.options.value};
 }
 
-// A Python bool is a number here, so that full(shape, True) works.
-op::Option<FillOptions> fill_value() {
-  auto o = op::positional(op::option("value", &FillOptions::value, "what every element becomes"));
-  o.set = [](std::string_view op, FillOptions& options, const op::Value& v) {
-    if (!std::holds_alternative<std::monostate>(v))
-      options.value = op::to_exact_number(op, "value", v);
-  };
-  return o;
-}
-
 constexpr std::string_view kBinaryDetails =
     "Shapes broadcast by NumPy's rule, strides are free. Of two floats the wider is the result, of "
-    "float16 and bfloat16 float32, of an integer and a float the float, of two integers the wider. "
-    "Floats are computed in float32 and rounded once; integers wrap.";
+    "float16 and bfloat16 float32, of an integer and a float the float, of two integers the wider, "
+    "int16 of int8 and uint8. Floats are computed in float32 and rounded once; integers wrap.";
 
 template <Operation operation>
 op::Definition<Problem, ElementwiseOptions> binary(std::string_view summary,
@@ -275,7 +326,8 @@ const auto astype = make_astype();
 const auto fill = unary<FillOptions>(
     "fill", "Every element becomes one value.",
     "x gives shape, dtype and device and is not read; the value is converted as astype does.", kAll,
-    {fill_value()}, check_fill);
+    {op::positional(op::option("value", &FillOptions::value, "what every element becomes"))},
+    check_fill);
 
 }  // namespace definitions
 }  // namespace

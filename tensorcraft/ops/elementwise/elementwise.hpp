@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/number.hpp"
 #include "tensorcraft/op/gelu_approximation.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
@@ -35,10 +36,10 @@ struct SwishOptions {
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
-// The same with those of clip(): at least one bound.
+// The same with those of clip(), whose result without a bound is a copy.
 struct ClipOptions {
-  std::optional<double> min = {};        // lowest value
-  std::optional<double> max = {};        // highest value; below min it wins
+  std::optional<Number> min = {};        // lowest value
+  std::optional<Number> max = {};        // highest value; below min it wins
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
@@ -59,16 +60,17 @@ struct AstypeOptions {
 
 // The same with those of fill().
 struct FillOptions {
-  double value = 0;                      // of every element
+  Number value = int64_t(0);             // of every element
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
-// Two inputs of any strides whose shapes broadcast by NumPy's rule: float32, float16, bfloat16,
-// int32 or int64. Of two floats the wider is the result, of float16 and bfloat16 float32, of an
-// integer and a float the float, of two integers the wider. Floats are computed in float32 and
-// rounded once; integers wrap. out has the broadcast shape and may be an input of that shape.
-// divide gives float32 for two integers; maximum and minimum give NaN if either input is NaN.
+// Two inputs of any strides whose shapes broadcast by NumPy's rule: float32, float16, bfloat16 or
+// integers. Of two floats the wider is the result, of float16 and bfloat16 float32, of an integer
+// and a float the float, of two integers the wider, int16 of int8 and uint8. Floats are computed in
+// float32 and rounded once; integers wrap. out has the broadcast shape and may be an input of that
+// shape. divide gives float32 for two integers; maximum and minimum give NaN if either input is
+// NaN.
 void add(const TensorView& out, const TensorView& a, const TensorView& b,
          const ElementwiseOptions& options = {});
 Tensor add(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
@@ -93,6 +95,54 @@ Tensor minimum(const TensorView& a, const TensorView& b, const ElementwiseOption
 void pow(const TensorView& out, const TensorView& a, const TensorView& b,
          const ElementwiseOptions& options = {});
 Tensor pow(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+
+// As a // b and a % b in Python: the quotient rounded down, and a remainder with the sign of b. An
+// integer divided by 0 gives 0 for both.
+void floor_divide(const TensorView& out, const TensorView& a, const TensorView& b,
+                  const ElementwiseOptions& options = {});
+Tensor floor_divide(const TensorView& a, const TensorView& b,
+                    const ElementwiseOptions& options = {});
+void remainder(const TensorView& out, const TensorView& a, const TensorView& b,
+               const ElementwiseOptions& options = {});
+Tensor remainder(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+// Of floats: the angle of the point (b, a), sqrt(a a + b b), log(e^a + e^b), the size of a with the
+// sign of b, and the number beside a on the way to b in their common dtype.
+void atan2(const TensorView& out, const TensorView& a, const TensorView& b,
+           const ElementwiseOptions& options = {});
+Tensor atan2(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void hypot(const TensorView& out, const TensorView& a, const TensorView& b,
+           const ElementwiseOptions& options = {});
+Tensor hypot(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void logaddexp(const TensorView& out, const TensorView& a, const TensorView& b,
+               const ElementwiseOptions& options = {});
+Tensor logaddexp(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void copysign(const TensorView& out, const TensorView& a, const TensorView& b,
+              const ElementwiseOptions& options = {});
+Tensor copysign(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void nextafter(const TensorView& out, const TensorView& a, const TensorView& b,
+               const ElementwiseOptions& options = {});
+Tensor nextafter(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+// Of integers bit by bit; the first three of bool too. A shift by all bits and more, or by less
+// than 0, leaves 0, or -1 to the right of a negative number.
+void bitwise_and(const TensorView& out, const TensorView& a, const TensorView& b,
+                 const ElementwiseOptions& options = {});
+Tensor bitwise_and(const TensorView& a, const TensorView& b,
+                   const ElementwiseOptions& options = {});
+void bitwise_or(const TensorView& out, const TensorView& a, const TensorView& b,
+                const ElementwiseOptions& options = {});
+Tensor bitwise_or(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void bitwise_xor(const TensorView& out, const TensorView& a, const TensorView& b,
+                 const ElementwiseOptions& options = {});
+Tensor bitwise_xor(const TensorView& a, const TensorView& b,
+                   const ElementwiseOptions& options = {});
+void bitwise_left_shift(const TensorView& out, const TensorView& a, const TensorView& b,
+                        const ElementwiseOptions& options = {});
+Tensor bitwise_left_shift(const TensorView& a, const TensorView& b,
+                          const ElementwiseOptions& options = {});
+void bitwise_right_shift(const TensorView& out, const TensorView& a, const TensorView& b,
+                         const ElementwiseOptions& options = {});
+Tensor bitwise_right_shift(const TensorView& a, const TensorView& b,
+                           const ElementwiseOptions& options = {});
 
 // Comparisons in the common dtype that add has; out is bool. NaN is unequal to everything and
 // neither less nor greater. equal and not_equal also take two arrays of bool.
@@ -123,6 +173,10 @@ Tensor logical_and(const TensorView& a, const TensorView& b,
 void logical_or(const TensorView& out, const TensorView& a, const TensorView& b,
                 const ElementwiseOptions& options = {});
 Tensor logical_or(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
+void logical_xor(const TensorView& out, const TensorView& a, const TensorView& b,
+                 const ElementwiseOptions& options = {});
+Tensor logical_xor(const TensorView& a, const TensorView& b,
+                   const ElementwiseOptions& options = {});
 void logical_not(const TensorView& out, const TensorView& x,
                  const ElementwiseOptions& options = {});
 Tensor logical_not(const TensorView& x, const ElementwiseOptions& options = {});
@@ -133,7 +187,7 @@ void where(const TensorView& out, const TensorView& condition, const TensorView&
 Tensor where(const TensorView& condition, const TensorView& a, const TensorView& b,
              const ElementwiseOptions& options = {});
 
-// One input of any strides: float32, float16 or bfloat16 (negative and abs: int32 and int64 too).
+// One input of any strides: float32, float16 or bfloat16 (negative and abs: integers too).
 // Computed in float32 and rounded once; NaN stays NaN. out has shape and dtype of x and may be x.
 // silu, swish and gelu of -infinity are NaN, as their formulas say.
 void negative(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
@@ -146,14 +200,77 @@ void sqrt(const TensorView& out, const TensorView& x, const ElementwiseOptions& 
 Tensor sqrt(const TensorView& x, const ElementwiseOptions& options = {});
 void rsqrt(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor rsqrt(const TensorView& x, const ElementwiseOptions& options = {});
-// Half-way cases go to the even neighbour.
+// Half-way cases go to the even neighbour; integers stay.
 void round(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor round(const TensorView& x, const ElementwiseOptions& options = {});
 // out is bool.
 void isnan(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor isnan(const TensorView& x, const ElementwiseOptions& options = {});
-// At least options.min, then at most options.max, in the dtype of x: int32 and int64 too, whose
-// bounds must be whole. NaN stays.
+// 1 / x, powers and logarithms: expm1 is e^x - 1, log1p is log(1 + x), both exact near 0.
+void reciprocal(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor reciprocal(const TensorView& x, const ElementwiseOptions& options = {});
+void exp2(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor exp2(const TensorView& x, const ElementwiseOptions& options = {});
+void expm1(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor expm1(const TensorView& x, const ElementwiseOptions& options = {});
+void log2(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor log2(const TensorView& x, const ElementwiseOptions& options = {});
+void log10(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor log10(const TensorView& x, const ElementwiseOptions& options = {});
+void log1p(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor log1p(const TensorView& x, const ElementwiseOptions& options = {});
+// The error function, and those of angles, which are in radians. NaN where a function has no value.
+void erf(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor erf(const TensorView& x, const ElementwiseOptions& options = {});
+void sin(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor sin(const TensorView& x, const ElementwiseOptions& options = {});
+void cos(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor cos(const TensorView& x, const ElementwiseOptions& options = {});
+void tan(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor tan(const TensorView& x, const ElementwiseOptions& options = {});
+void asin(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor asin(const TensorView& x, const ElementwiseOptions& options = {});
+void acos(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor acos(const TensorView& x, const ElementwiseOptions& options = {});
+void atan(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor atan(const TensorView& x, const ElementwiseOptions& options = {});
+void sinh(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor sinh(const TensorView& x, const ElementwiseOptions& options = {});
+void cosh(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor cosh(const TensorView& x, const ElementwiseOptions& options = {});
+void asinh(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor asinh(const TensorView& x, const ElementwiseOptions& options = {});
+void acosh(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor acosh(const TensorView& x, const ElementwiseOptions& options = {});
+void atanh(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor atanh(const TensorView& x, const ElementwiseOptions& options = {});
+// Of integers too: x itself, its sign as -1, 0 or 1, and x * x, which wraps.
+void positive(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor positive(const TensorView& x, const ElementwiseOptions& options = {});
+void sign(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor sign(const TensorView& x, const ElementwiseOptions& options = {});
+void square(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor square(const TensorView& x, const ElementwiseOptions& options = {});
+// Whole numbers: not above x, not below x, x without its fraction. Integers stay.
+void floor(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor floor(const TensorView& x, const ElementwiseOptions& options = {});
+void ceil(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor ceil(const TensorView& x, const ElementwiseOptions& options = {});
+void trunc(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor trunc(const TensorView& x, const ElementwiseOptions& options = {});
+// out is bool. No integer is infinite; signbit takes floats, -0 has one.
+void isinf(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor isinf(const TensorView& x, const ElementwiseOptions& options = {});
+void isfinite(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor isfinite(const TensorView& x, const ElementwiseOptions& options = {});
+void signbit(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
+Tensor signbit(const TensorView& x, const ElementwiseOptions& options = {});
+// Each bit of an integer changed; of bool, the opposite.
+void bitwise_invert(const TensorView& out, const TensorView& x,
+                    const ElementwiseOptions& options = {});
+Tensor bitwise_invert(const TensorView& x, const ElementwiseOptions& options = {});
+// At least options.min, then at most options.max, in the dtype of x: integers too, whose bounds
+// must be whole. NaN stays.
 void clip(const TensorView& out, const TensorView& x, const ClipOptions& options = {});
 Tensor clip(const TensorView& x, const ClipOptions& options = {});
 void exp(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});

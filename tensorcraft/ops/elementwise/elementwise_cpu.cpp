@@ -156,6 +156,8 @@ void reference(const Problem& q) {
       std::memcpy(to.address(i), &filling, bytes);
     else if (q.operation == Operation::copy)
       std::memmove(to.address(i), a.address(i), bytes);
+    else if (q.operation == Operation::nextafter)
+      to.set(i, next_value(q.out.dtype(), float(a[i]), float(b[i])));
     else if (is_floating(q.out.dtype()))
       to.set(i, compute(q.operation, a[i], b[i], double(q.alpha)));
     else

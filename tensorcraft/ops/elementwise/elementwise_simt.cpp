@@ -18,7 +18,7 @@ auto common_of() {
   else if constexpr (FloatingPoint<A> != FloatingPoint<B>)
     return std::conditional_t<FloatingPoint<A>, A, B>();
   else if constexpr (sizeof(A) == sizeof(B))
-    return float();  // float16 with bfloat16
+    return std::conditional_t<FloatingPoint<A>, float, int16_t>();  // halves, or bytes
   else
     return std::conditional_t<(sizeof(A) > sizeof(B)), A, B>();
 }
@@ -33,7 +33,7 @@ template <class A, class... B>
 using OverEach = AnyOf<Types<A, B, Quotient<A, B>>...>;
 template <class... T>
 using Unary = AnyOf<Types<T, T, T>...>;
-using Numbers = Unary<float, f16, bf16, int32_t, int64_t>;
+using Numbers = Unary<float, f16, bf16, int8_t, int16_t, int32_t, int64_t, uint8_t>;
 using Floats = Unary<float, f16, bf16>;
 using Bits = Unary<uint8_t, int16_t, int32_t, int64_t>;
 
@@ -91,17 +91,20 @@ InstanceList naive_binary() {
 
 InstanceList naive_instances() {
   using Float = Unary<float>;
-  return simt::concat(
-      list<Naive, kBinary<kOne>>(Float{}), list<Naive, kOf<kOne, O::divide>>(Float{}),
-      list<Naive, kFormulas<kOne>>(Float{}), naive_binary<float, f16, bf16, int32_t, int64_t>(),
-      naive<kOf<kAny, O::negative>>(Numbers{}), naive<kFormulas<kAny>>(Floats{}),
-      naive<kMoves<kAny>>(Bits{}),
-      naive_astype_to_each<float, f16, bf16, e4m3, e5m2, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                           bool>());
+  return simt::concat(list<Naive, kBinary<kOne>>(Float{}),
+                      list<Naive, kOf<kOne, O::divide>>(Float{}),
+                      list<Naive, kFormulas<kOne>>(Float{}),
+                      naive_binary<float, f16, bf16, int8_t, int16_t, int32_t, int64_t, uint8_t>(),
+                      naive<kOf<kAny, O::negative>>(Numbers{}), naive<kFormulas<kAny>>(Floats{}),
+                      naive<kMoves<kAny>>(Bits{}),
+                      naive_astype_to_each<float, f16, bf16, e4m3, e5m2, int8_t, int16_t, int32_t,
+                                           int64_t, uint8_t, bool>());
 }
 
 InstanceList vectorized_instances() {
-  using Integers = AnyOf<Types<int32_t, int32_t, float>, Types<int64_t, int64_t, float>>;
+  using Integers = AnyOf<Types<int8_t, int8_t, float>, Types<int16_t, int16_t, float>,
+                         Types<int32_t, int32_t, float>, Types<int64_t, int64_t, float>,
+                         Types<uint8_t, uint8_t, float>>;
   using Mixed = AnyOf<Types<float, bf16, float>, Types<f16, bf16, float>, Types<f16, float, float>,
                       Types<int64_t, float, float>, Types<int64_t, int32_t, int64_t>>;
   using FromFloat =

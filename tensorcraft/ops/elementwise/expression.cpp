@@ -150,7 +150,7 @@ Program program_of(std::span<const TensorView> arrays, const Request& request) {
   }
   if (used < arrays.size())
     fail(ErrorKind::value, "elementwise: operands must name ", arrays.size(), " arrays, got ", used,
-         " names");
+         " names; from text, --option operands=g,u names two");
   return compile_expression(request.expression, {operands.data(), named.size()}, request.out_dtype);
 }
 
@@ -186,7 +186,8 @@ const op::Definition<ExpressionProblem, Request> kDefinition{
     .summary = "An expression over arrays and numbers, fused into one kernel.",
     .details =
         "Names of the text are the keyword arguments: up to eight arrays, which broadcast, and "
-        "numbers, which take the dtype of the arrays they meet. There are + - * / **, comparisons, "
+        "numbers, which take the dtype of the arrays they meet. There are + - * / // % **, & | ^ ~ "
+        "<< >>, comparisons, "
         "and, or, not, where(c, a, b), clip(x, a, b), min, max, the functions of the elementwise "
         "operators, and casts such as float32(x). Each step is rounded to the dtype that its "
         "operator returns, so the result equals that sequence of operators bit for bit; cast to "

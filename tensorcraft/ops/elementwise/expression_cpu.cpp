@@ -125,6 +125,7 @@ class Machine {
     if (operation >= Operation::equal && operation != Operation::where)
       return compare_values(operation, buffer<int64_t>(slot), a, b, n);
     V* y = buffer<V>(slot);
+    if (operation == Operation::nextafter) return next_values(dtype, buffer<float>(slot), s, n);
     if (operation == Operation::where) {
       const int64_t* condition = values<int64_t>(s.a);
       for (int64_t i = 0; i < n; ++i) y[i] = condition[i] ? a[i] : b[i];
@@ -138,6 +139,11 @@ class Machine {
     } else if (dtype != DType::int64) {
       convert_values(dtype, y, y, n);
     }
+  }
+
+  void next_values(DType dtype, float* y, const Step& s, int64_t n) const {
+    const float *a = values<float>(s.a), *b = values<float>(s.b);
+    for (int64_t i = 0; i < n; ++i) y[i] = next_value(dtype, a[i], b[i]);
   }
 
   const ExpressionProblem& q_;

@@ -22,7 +22,10 @@ std::string_view computed_in(const Program& p, const Step& s) {
 }
 
 std::string slot_text(const Program& p, int slot) {
-  if (slot < kFirstNumber) return join("x", slot, "[i]");
+  // Any byte but 0 is true.
+  if (slot < kFirstNumber)
+    return p.slot_type(slot) == DType::bool_ ? join("bool(x", slot, "[i])")
+                                             : join("x", slot, "[i]");
   if (slot >= kFirstStep) return join("s", slot - kFirstStep);
   const int i = slot - kFirstNumber;
   const DType dtype = p.slot_type(slot);
@@ -43,7 +46,7 @@ std::string step_text(const Program& p, const Step& s) {
 std::string inputs_text(const Program& p) {
   std::string fields, loads;
   for (int i = 0; i < p.num_inputs; ++i) {
-    const std::string_view type = jit::device_type(p.inputs[size_t(i)]);
+    const std::string type = join("InMemory<", jit::device_type(p.inputs[size_t(i)]), ">");
     fields += join("    AlignedVector<", type, ", N> x", i, ";\n");
     loads += join("      x", i, " = load_operand<N, (kShared >> ", i, " & 1) != 0, ", type, ">(p, ",
                   i, ", o.at[", i + 1, "], policy);\n");

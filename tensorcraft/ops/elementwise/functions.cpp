@@ -1,235 +1,305 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that are an expression of one function: their kernels are those of expressions.
-#include "tensorcraft/ops/elementwise/builder.hpp"
 #include "tensorcraft/ops/elementwise/definitions.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
+#include "tensorcraft/ops/elementwise/language_functions.hpp"
 
+#include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace tensorcraft {
 namespace kernel::elementwise {
 namespace {
 
-using O = Operation;
-using Values = std::span<const Value>;
+using Inputs = std::span<const TensorView>;
 
 const std::vector<DType> kFloats = {DType::float32, DType::float16, DType::bfloat16};
-const std::vector<DType> kNumbers = {DType::float32, DType::float16, DType::bfloat16, DType::int32,
-                                     DType::int64};
-const std::vector<DType> kNumbersAndBool = {DType::float32, DType::float16, DType::bfloat16,
-                                            DType::int32,   DType::int64,   DType::bool_};
+const std::vector<DType> kIntegers = {DType::int8, DType::int16, DType::int32, DType::int64,
+                                      DType::uint8};
 const std::vector<DType> kTruth = {DType::bool_};
 
-// What a function is: its value from the values of its inputs.
-template <class Options>
-struct Function {
-  std::string_view name, summary, details;
-  std::vector<op::Parameter> inputs;
-  std::vector<DType> dtypes;
-  std::string_view out_doc;
-  Value (*build)(Builder&, Values, const Options&);
-  std::vector<op::Option<Options>> options = {};
-};
+std::vector<DType> both(std::vector<DType> a, const std::vector<DType>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+const std::vector<DType> kNumbers = both(kFloats, kIntegers);
+const std::vector<DType> kNumbersAndBool = both(kNumbers, kTruth);
+const std::vector<DType> kIntegersAndBool = both(kIntegers, kTruth);
 
-template <class Options>
-Program program_of(const Function<Options>& f, std::span<const TensorView> in,
-                   const Options& options) {
-  for (size_t i = 0; i < (f.dtypes == kTruth ? 1 : in.size()); ++i)  // where: of its condition
-    TensorMatcher::any_shape()
-        .with_any_strides()
-        .with_dtype(std::span<const DType>(f.dtypes))
-        .verify(in[i], f.name, f.inputs[i].name);
+const std::vector<op::Parameter> kX = {{"x", "any shape and strides"}};
+const std::vector<op::Parameter> kAB = {{"a", "the first operand"}, {"b", "the second operand"}};
+const std::vector<op::Parameter> kChoice = {
+    {"condition", "bool"}, {"a", "where it holds"}, {"b", "elsewhere"}};
+
+// What an operator takes and gives by the form of its function.
+const std::vector<op::Parameter>& inputs_of(Form form) {
+  return form == Form::where ? kChoice : max_arguments(form) == 1 ? kX : kAB;
+}
+
+const std::vector<DType>& dtypes_of(Form form) {
+  switch (form) {
+    case Form::real:
+    case Form::reciprocal:
+    case Form::sign_bit:
+    case Form::two_floats:
+      return kFloats;
+    case Form::equality:
+    case Form::logical_not:
+    case Form::logical_and:
+    case Form::logical_or:
+    case Form::logical_xor:
+      return kNumbersAndBool;
+    case Form::bitwise_invert:
+    case Form::bitwise:
+      return kIntegersAndBool;
+    case Form::shift:
+      return kIntegers;
+    case Form::where:
+      return kTruth;  // of its condition
+    default:
+      return kNumbers;
+  }
+}
+
+std::string_view out_doc_of(Form form) {
+  const bool is_test =
+      form == Form::logical_not || (form >= Form::sign_bit && form <= Form::is_finite);
+  if (is_test) return "shape of x, bool";
+  if (form == Form::where) return "the broadcast shape, of the common dtype of a and b";
+  if (max_arguments(form) == 1) return "shape and dtype of x";
+  return form >= Form::compare && form <= Form::logical_xor
+             ? "the broadcast shape of a and b, bool"
+             : "the broadcast shape of a and b, of their common dtype";
+}
+
+void check_dtype(std::string_view op, const op::Parameter& input, const TensorView& t,
+                 std::span<const DType> dtypes) {
+  TensorMatcher::any_shape().with_any_strides().with_dtype(dtypes).verify(t, op, input.name);
+}
+
+// A program of one result, which build() makes of the inputs' values.
+template <class Build>
+Program program_of(std::string_view op, Inputs in, Build&& build) {
   Program program;
   Builder builder(program);
-  std::vector<Value> values;
-  for (const TensorView& t : in) values.push_back(builder.input(t.dtype()));
+  std::array<Value, 3> values;
+  for (size_t i = 0; i < in.size(); ++i) values[i] = builder.input(in[i].dtype());
   try {
-    builder.finish(f.build(builder, values, options), std::nullopt);
+    builder.finish(build(builder, std::span(values).first(in.size())), std::nullopt);
   } catch (const Error& e) {
-    fail(e.kind(), f.name, ": ", e.what());
+    fail(e.kind(), op, ": ", e.what());
   }
   return program;
 }
 
-template <class Options>
-Dims shape_of(const Function<Options>& f, std::span<const TensorView> in) {
-  return broadcast_shape(f.name, in, [&](size_t i) { return f.inputs[i].name; });
+Program program_of(const Function& f, Inputs in) {
+  const auto& inputs = inputs_of(f.form);
+  for (size_t i = 0; i < (f.form == Form::where ? 1 : in.size()); ++i)
+    check_dtype(f.name, inputs[i], in[i], dtypes_of(f.form));
+  return program_of(f.name, in, [&](Builder& builder, std::span<const Value> values) {
+    return apply(builder, f, values);
+  });
 }
 
-template <const auto& f, class Options>
-std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options& options) {
-  return {{"out", program_of(f, in, options).out(), shape_of(f, in)}};
+Dims shape_of(const Function& f, Inputs in) {
+  const auto& inputs = inputs_of(f.form);
+  return broadcast_shape(f.name, in, [&](size_t i) { return inputs[i].name; });
 }
 
-template <const auto& f, class Options>
-ExpressionProblem check(const op::Call<Options>& call) {
-  return checked(f.name, program_of(f, call.inputs, call.options), call.out(), call.inputs,
+// The operators of the table are its first entries.
+constexpr size_t kOperators = [] {
+  size_t count = 0;
+  while (!kFunctions[count].summary.empty()) ++count;
+  return count;
+}();
+
+template <size_t i>
+std::vector<op::OutputSpec> infer(Inputs in, const ElementwiseOptions&) {
+  return {{"out", program_of(kFunctions[i], in).out(), shape_of(kFunctions[i], in)}};
+}
+
+template <size_t i>
+ExpressionProblem check(const op::Call<ElementwiseOptions>& call) {
+  constexpr const Function& f = kFunctions[i];
+  return checked(f.name, program_of(f, call.inputs), call.out(), call.inputs,
                  shape_of(f, call.inputs));
 }
 
-template <const auto& f, class Options>
-op::Definition<ExpressionProblem, Options> define(const Function<Options>&) {
+template <size_t i>
+op::Definition<ExpressionProblem, ElementwiseOptions> define() {
+  constexpr const Function& f = kFunctions[i];
   return {.name = f.name,
           .group = "elementwise",
           .summary = f.summary,
           .details = f.details,
-          .inputs = f.inputs,
-          .options = f.options,
-          .out_doc = f.out_doc,
-          .dtypes = f.dtypes,
+          .inputs = inputs_of(f.form),
+          .out_doc = out_doc_of(f.form),
+          .dtypes = dtypes_of(f.form),
           .in_place = true,
-          .infer = infer<f, Options>,
-          .check = check<f, Options>,
+          .infer = infer<i>,
+          .check = check<i>,
           .cost = expression_cost,
           .ladder = expression_ladder(),
           .host = expression_host()};
 }
 
-using Plain = ElementwiseOptions;
-const std::vector<op::Parameter> kX = {{"x", "any shape and strides"}};
-const std::vector<op::Parameter> kAB = {{"a", "the first operand"}, {"b", "the second operand"}};
-constexpr std::string_view kLikeX = "shape and dtype of x";
-constexpr std::string_view kBroadcast = "the broadcast shape of a and b, of their common dtype";
-constexpr std::string_view kTruthOfBoth = "the broadcast shape of a and b, bool";
-constexpr std::string_view kTruthOfX = "shape of x, bool";
-constexpr std::string_view kCompared =
-    "Shapes broadcast by NumPy's rule; the operands are compared in their common dtype, as add has "
-    "it, floats in float32. NaN is equal to nothing, less than nothing and greater than nothing.";
-constexpr std::string_view kLogical =
-    "Shapes broadcast by NumPy's rule. Any number but 0 is true, NaN included.";
+template <size_t... i>
+auto define_all(std::index_sequence<i...>) {
+  return std::array{define<i>()...};
+}
+const auto kDefinitions = define_all(std::make_index_sequence<kOperators>());
 
-template <Operation operation>
-Value unary(Builder& b, Values x, const Plain&) {
-  return b.unary(operation, x[0]);
-}
-template <Operation operation>
-Value compare(Builder& b, Values x, const Plain&) {
-  return b.compare(operation, x[0], x[1]);
-}
-template <Operation operation>
-Value swapped(Builder& b, Values x, const Plain&) {
-  return b.compare(operation, x[1], x[0]);
+// The definition of a name, which is in the table.
+consteval size_t index_of(std::string_view name) {
+  return size_t(find_function(name) - std::begin(kFunctions));
 }
 
 // A bound in the dtype of x.
-Value bound(std::string_view name, double value, DType dtype) {
-  if (is_floating(dtype)) return {.number = value};
-  if (value != std::trunc(value) || std::abs(value) >= 0x1p63)
+Value bound(std::string_view name, const Number& number, DType dtype) {
+  const double* real = std::get_if<double>(&number);
+  if (!real || is_floating(dtype)) return {.number = number};
+  if (*real != std::trunc(*real) || std::abs(*real) >= 0x1p63)
     fail(ErrorKind::type, name, " must be a whole number of 64 bits where x is ", dtype, ", got ",
-         value);
-  return {.number = int64_t(value)};
+         *real);
+  return {.number = int64_t(*real)};
 }
 
-Value clipped(Builder& b, Values in, const ClipOptions& o) {
-  if (!o.min && !o.max) fail(ErrorKind::value, "give min, max or both");
-  Value x = in[0];
-  if (o.min) x = b.arithmetic(O::maximum, x, bound("min", *o.min, x.dtype));
-  if (o.max) x = b.arithmetic(O::minimum, x, bound("max", *o.max, x.dtype));
-  return x;
+Program clip_program(Inputs in, const ClipOptions& o) {
+  check_dtype("clip", kX[0], in[0], kNumbers);
+  return program_of("clip", in, [&](Builder& b, std::span<const Value> values) {
+    Value x = values[0];
+    if (o.min) x = b.arithmetic(Operation::maximum, x, bound("min", *o.min, x.dtype));
+    if (o.max) x = b.arithmetic(Operation::minimum, x, bound("max", *o.max, x.dtype));
+    return x;
+  });
 }
 
-namespace definitions {
+ExpressionProblem check_clip(const op::Call<ClipOptions>& call) {
+  return checked("clip", clip_program(call.inputs, call.options), call.out(), call.inputs,
+                 call.in().shape());
+}
 
-#define TC_FUNCTION(name, Options, ...)                        \
-  const Function<Options> name##_function{#name, __VA_ARGS__}; \
-  const auto name = define<name##_function>(name##_function);
+const op::Definition<ExpressionProblem, ClipOptions> kClip{
+    .name = "clip",
+    .group = "elementwise",
+    .summary = "x, at least min and at most max; without both a copy.",
+    .details =
+        "Exact; the bounds are rounded to the dtype of x, where max is below min it wins. "
+        "NaN stays NaN.",
+    .inputs = kX,
+    .options =
+        {op::positional(op::option("min", &ClipOptions::min, "lowest value; None: no bound")),
+         op::positional(op::option("max", &ClipOptions::max, "highest value; None: no bound"))},
+    .out_doc = "shape and dtype of x",
+    .dtypes = kNumbers,
+    .in_place = true,
+    .check = check_clip,
+    .cost = expression_cost,
+    .ladder = expression_ladder(),
+    .host = expression_host()};
 
-TC_FUNCTION(abs, Plain, "The size of x.",
-            "Exact; the smallest integer stays itself. NaN stays NaN.", kX, kNumbers, kLikeX,
-            unary<O::abs>)
-TC_FUNCTION(log, Plain, "The natural logarithm.",
-            "Computed in float32 and rounded once to the dtype of x. NaN below 0, -infinity at 0.",
-            kX, kFloats, kLikeX, unary<O::log>)
-TC_FUNCTION(sqrt, Plain, "The square root.",
-            "Computed in float32 and rounded once to the dtype of x. NaN below 0.", kX, kFloats,
-            kLikeX, unary<O::sqrt>)
-TC_FUNCTION(rsqrt, Plain, "1 / sqrt(x).",
-            "Computed in float32 and rounded once to the dtype of x. NaN below 0, infinity at 0.",
-            kX, kFloats, kLikeX, unary<O::rsqrt>)
-TC_FUNCTION(round, Plain, "The nearest whole number, half-way cases to even.",
-            "Exact. NaN and infinities stay.", kX, kFloats, kLikeX, unary<O::round>)
-TC_FUNCTION(isnan, Plain, "Whether x is NaN.", "bool of the shape of x.", kX, kFloats, kTruthOfX,
-            [](Builder& b, Values x, const Plain&) { return b.is_nan(x[0]); })
-TC_FUNCTION(logical_not, Plain, "Whether x is 0.", "Any number but 0 is true, NaN included.", kX,
-            kNumbersAndBool, kTruthOfX,
-            [](Builder& b, Values x, const Plain&) { return b.logical_not(x[0]); })
-TC_FUNCTION(pow, Plain, "a to the power b.",
-            "As add. Floats as C's powf, a square as a product. Integers wrap; a negative exponent "
-            "leaves the integer part: 1 or -1 of those two, else 0.",
-            kAB, kNumbers, kBroadcast,
-            [](Builder& b, Values x, const Plain&) { return b.arithmetic(O::pow, x[0], x[1]); })
-TC_FUNCTION(equal, Plain, "Whether a == b.", kCompared, kAB, kNumbersAndBool, kTruthOfBoth,
-            compare<O::equal>)
-TC_FUNCTION(not_equal, Plain, "Whether a != b.", kCompared, kAB, kNumbersAndBool, kTruthOfBoth,
-            compare<O::not_equal>)
-TC_FUNCTION(less, Plain, "Whether a < b.", kCompared, kAB, kNumbers, kTruthOfBoth, compare<O::less>)
-TC_FUNCTION(less_equal, Plain, "Whether a <= b.", kCompared, kAB, kNumbers, kTruthOfBoth,
-            compare<O::less_equal>)
-TC_FUNCTION(greater, Plain, "Whether a > b.", kCompared, kAB, kNumbers, kTruthOfBoth,
-            swapped<O::less>)
-TC_FUNCTION(greater_equal, Plain, "Whether a >= b.", kCompared, kAB, kNumbers, kTruthOfBoth,
-            swapped<O::less_equal>)
-TC_FUNCTION(logical_and, Plain, "Whether both are true.", kLogical, kAB, kNumbersAndBool,
-            kTruthOfBoth,
-            [](Builder& b, Values x, const Plain&) { return b.logical_and(x[0], x[1]); })
-TC_FUNCTION(logical_or, Plain, "Whether one or both are true.", kLogical, kAB, kNumbersAndBool,
-            kTruthOfBoth,
-            [](Builder& b, Values x, const Plain&) { return b.logical_or(x[0], x[1]); })
-TC_FUNCTION(
-    where, Plain, "a where the condition holds, else b.",
-    "All three broadcast by NumPy's rule. The condition is bool; a and b have one dtype, or "
-    "are numbers that take their common one, as add has it.",
-    (std::vector<op::Parameter>{
-        {"condition", "bool"}, {"a", "where it holds"}, {"b", "elsewhere"}}),
-    kTruth, "the broadcast shape, of the common dtype of a and b",
-    [](Builder& b, Values x, const Plain&) { return b.where(x[0], x[1], x[2]); })
-TC_FUNCTION(clip, ClipOptions, "x, at least min and at most max.",
-            "Exact; the bounds are rounded to the dtype of x, where max is below min it wins. NaN "
-            "stays NaN.",
-            kX, kNumbers, kLikeX, clipped,
-            {op::positional(op::option("min", &ClipOptions::min, "lowest value; None: no bound")),
-             op::positional(op::option("max", &ClipOptions::max, "highest value; None: no bound"))})
-#undef TC_FUNCTION
-
-}  // namespace definitions
 }  // namespace
 
 op::OperatorList function_operators() {
-  namespace d = definitions;
-  return op::registered(d::abs, d::log, d::sqrt, d::rsqrt, d::round, d::isnan, d::pow, d::equal,
-                        d::not_equal, d::less, d::less_equal, d::greater, d::greater_equal,
-                        d::logical_and, d::logical_or, d::logical_not, d::where, d::clip);
+  op::OperatorList all;
+  for (const auto& definition : kDefinitions) all.push_back(op::registered(definition)[0]);
+  all.push_back(op::registered(kClip)[0]);
+  return all;
 }
 
 }  // namespace kernel::elementwise
 
-TC_DEFINE_UNARY(abs, ElementwiseOptions)
-TC_DEFINE_UNARY(log, ElementwiseOptions)
-TC_DEFINE_UNARY(sqrt, ElementwiseOptions)
-TC_DEFINE_UNARY(rsqrt, ElementwiseOptions)
-TC_DEFINE_UNARY(round, ElementwiseOptions)
-TC_DEFINE_UNARY(isnan, ElementwiseOptions)
-TC_DEFINE_UNARY(logical_not, ElementwiseOptions)
-TC_DEFINE_UNARY(clip, ClipOptions)
-TC_DEFINE_BINARY(pow)
-TC_DEFINE_BINARY(equal)
-TC_DEFINE_BINARY(not_equal)
-TC_DEFINE_BINARY(less)
-TC_DEFINE_BINARY(less_equal)
-TC_DEFINE_BINARY(greater)
-TC_DEFINE_BINARY(greater_equal)
-TC_DEFINE_BINARY(logical_and)
-TC_DEFINE_BINARY(logical_or)
+#define TC_FUNCTION(name) kernel::elementwise::kDefinitions[kernel::elementwise::index_of(#name)]
+#define TC_UNARY_FUNCTION(name)                                                              \
+  void name(const TensorView& out, const TensorView& x, const ElementwiseOptions& options) { \
+    op::run(TC_FUNCTION(name), out, {x}, options);                                           \
+  }                                                                                          \
+  Tensor name(const TensorView& x, const ElementwiseOptions& options) {                      \
+    return std::move(op::allocate(TC_FUNCTION(name), {x}, options)[0]);                      \
+  }
+#define TC_BINARY_FUNCTION(name)                                                             \
+  void name(const TensorView& out, const TensorView& a, const TensorView& b,                 \
+            const ElementwiseOptions& options) {                                             \
+    op::run(TC_FUNCTION(name), out, {a, b}, options);                                        \
+  }                                                                                          \
+  Tensor name(const TensorView& a, const TensorView& b, const ElementwiseOptions& options) { \
+    return std::move(op::allocate(TC_FUNCTION(name), {a, b}, options)[0]);                   \
+  }
+
+TC_UNARY_FUNCTION(abs)
+TC_UNARY_FUNCTION(positive)
+TC_UNARY_FUNCTION(sign)
+TC_UNARY_FUNCTION(square)
+TC_UNARY_FUNCTION(reciprocal)
+TC_UNARY_FUNCTION(sqrt)
+TC_UNARY_FUNCTION(rsqrt)
+TC_UNARY_FUNCTION(exp2)
+TC_UNARY_FUNCTION(expm1)
+TC_UNARY_FUNCTION(log)
+TC_UNARY_FUNCTION(log2)
+TC_UNARY_FUNCTION(log10)
+TC_UNARY_FUNCTION(log1p)
+TC_UNARY_FUNCTION(erf)
+TC_UNARY_FUNCTION(sin)
+TC_UNARY_FUNCTION(cos)
+TC_UNARY_FUNCTION(tan)
+TC_UNARY_FUNCTION(asin)
+TC_UNARY_FUNCTION(acos)
+TC_UNARY_FUNCTION(atan)
+TC_UNARY_FUNCTION(sinh)
+TC_UNARY_FUNCTION(cosh)
+TC_UNARY_FUNCTION(asinh)
+TC_UNARY_FUNCTION(acosh)
+TC_UNARY_FUNCTION(atanh)
+TC_UNARY_FUNCTION(round)
+TC_UNARY_FUNCTION(floor)
+TC_UNARY_FUNCTION(ceil)
+TC_UNARY_FUNCTION(trunc)
+TC_UNARY_FUNCTION(isnan)
+TC_UNARY_FUNCTION(isinf)
+TC_UNARY_FUNCTION(isfinite)
+TC_UNARY_FUNCTION(signbit)
+TC_UNARY_FUNCTION(logical_not)
+TC_UNARY_FUNCTION(bitwise_invert)
+TC_BINARY_FUNCTION(pow)
+TC_BINARY_FUNCTION(floor_divide)
+TC_BINARY_FUNCTION(remainder)
+TC_BINARY_FUNCTION(atan2)
+TC_BINARY_FUNCTION(hypot)
+TC_BINARY_FUNCTION(logaddexp)
+TC_BINARY_FUNCTION(copysign)
+TC_BINARY_FUNCTION(nextafter)
+TC_BINARY_FUNCTION(equal)
+TC_BINARY_FUNCTION(not_equal)
+TC_BINARY_FUNCTION(less)
+TC_BINARY_FUNCTION(less_equal)
+TC_BINARY_FUNCTION(greater)
+TC_BINARY_FUNCTION(greater_equal)
+TC_BINARY_FUNCTION(logical_and)
+TC_BINARY_FUNCTION(logical_or)
+TC_BINARY_FUNCTION(logical_xor)
+TC_BINARY_FUNCTION(bitwise_and)
+TC_BINARY_FUNCTION(bitwise_or)
+TC_BINARY_FUNCTION(bitwise_xor)
+TC_BINARY_FUNCTION(bitwise_left_shift)
+TC_BINARY_FUNCTION(bitwise_right_shift)
 
 void where(const TensorView& out, const TensorView& condition, const TensorView& a,
            const TensorView& b, const ElementwiseOptions& options) {
-  op::run(kernel::elementwise::definitions::where, out, {condition, a, b}, options);
+  op::run(TC_FUNCTION(where), out, {condition, a, b}, options);
 }
 Tensor where(const TensorView& condition, const TensorView& a, const TensorView& b,
              const ElementwiseOptions& options) {
-  return std::move(
-      op::allocate(kernel::elementwise::definitions::where, {condition, a, b}, options)[0]);
+  return std::move(op::allocate(TC_FUNCTION(where), {condition, a, b}, options)[0]);
+}
+
+void clip(const TensorView& out, const TensorView& x, const ClipOptions& options) {
+  op::run(kernel::elementwise::kClip, out, {x}, options);
+}
+Tensor clip(const TensorView& x, const ClipOptions& options) {
+  return std::move(op::allocate(kernel::elementwise::kClip, {x}, options)[0]);
 }
 
 }  // namespace tensorcraft

@@ -7,12 +7,10 @@
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/ops/elementwise/convert.cuh"
+#include "tensorcraft/ops/elementwise/math_functors.cuh"
 #include "tensorcraft/ops/elementwise/params.h"
 
 namespace tensorcraft::kernel::elementwise {
-
-template <Operation>
-struct Functor;
 
 // a + b, rounded by itself: never one fused operation with the product that an operand may be.
 TC_DEVICE float add_rn(float a, float b) {
@@ -89,12 +87,15 @@ struct Functor<Operation::elu> {
 };
 template <>
 struct Functor<Operation::silu> {
-  TC_DEVICE float operator()(float x, float) const { return x * over_one_plus_exp(-x); }
+  TC_DEVICE float operator()(float x, float) const {
+    return tensorcraft::over_one_plus_exp(x, x, 0.0f);
+  }
 };
 template <>
 struct Functor<Operation::swish> {
   TC_DEVICE float operator()(float x, float beta) const {
-    return x * over_one_plus_exp(-(beta * x));
+    const float v = beta * x, rest = fmaf(beta, x, -v);
+    return tensorcraft::over_one_plus_exp(x, v, fabsf(v) < 128.0f ? rest : 0.0f);
   }
 };
 template <>
@@ -103,11 +104,7 @@ struct Functor<Operation::gelu> {
 };
 template <>
 struct Functor<Operation::gelu_tanh> {
-  // 0.5 x (1 + tanh(u)) is x / (1 + e^(-2u)).
-  TC_DEVICE float operator()(float x, float) const {
-    const float u = 0.7978845608028654f * fmaf(0.044715f * x * x, x, x);
-    return x * over_one_plus_exp(-2.0f * u);
-  }
+  TC_DEVICE float operator()(float x, float) const { return tensorcraft::gelu_tanh(x); }
 };
 
 // The functor if the result has 2 bytes: formulas that are some units in the last place of a
@@ -268,18 +265,10 @@ struct Functor<Operation::less_equal> {
   }
 };
 
-// Arithmetic is float32 if the result is a float, else the result's own integer type.
+// Arithmetic is float32 if the result is a float, else of integers of 32 bits or more.
 template <class T>
 struct Computed {
-  using type = float;
-};
-template <>
-struct Computed<int32_t> {
-  using type = int32_t;
-};
-template <>
-struct Computed<int64_t> {
-  using type = int64_t;
+  using type = Select<is_floating_point_v<T>, float, Select<sizeof(T) == 8, int64_t, int32_t>>;
 };
 
 // Does an operation compute floats from floats?

@@ -2,8 +2,10 @@
 #include "tensorcraft/ops/elementwise/host_functions.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/host/simd.hpp"
+#include "tensorcraft/ops/elementwise/functors.cuh"
 
 #include <cmath>
 #include <cstring>
@@ -11,9 +13,8 @@
 namespace tensorcraft::kernel::elementwise {
 namespace {
 
-template <class F>
-inline __attribute__((always_inline)) void map(float* y, const float* a, const float* b, int64_t n,
-                                               F f) {
+template <class T, class F>
+inline __attribute__((always_inline)) void map(T* y, const T* a, const T* b, int64_t n, F f) {
   for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
 }
 template <class F>
@@ -67,10 +68,33 @@ TC_HOST_CLONES void row_leaky_relu(float* y, const float* x, float alpha, int64_
   map(y, x, n, [=](float v) { return host::select(v > 0.0f, v, alpha * v); });
 }
 TC_HOST_CLONES void row_elu(float* y, const float* x, float alpha, int64_t n) {
-  map(y, x, n, [=](float v) { return host::select(v > 0.0f, v, alpha * (host::exp(v) - 1.0f)); });
+  map(y, x, n, [=](float v) {
+    return host::select(v > 0.0f, v,
+                        alpha * host::expm1_below_zero(host::select(v > 0.0f, 0.0f, v)));
+  });
 }
 TC_HOST_CLONES void row_swish(float* y, const float* x, float beta, int64_t n) {
-  map(y, x, n, [=](float v) { return v / (1.0f + host::exp(-(beta * v))); });
+  map(y, x, n, [=](float v) { return v / (1.0f + host::exp(-(double(beta) * v))); });
+}
+
+TC_HOST_CLONES void row_floor(float* y, const float* x, int64_t n) {
+  map(y, x, n, [](float v) { return std::floor(v); });
+}
+TC_HOST_CLONES void row_ceil(float* y, const float* x, int64_t n) {
+  map(y, x, n, [](float v) { return std::ceil(v); });
+}
+TC_HOST_CLONES void row_trunc(float* y, const float* x, int64_t n) {
+  map(y, x, n, [](float v) { return std::trunc(v); });
+}
+
+// The functor among `o` that is wanted, on each element; false if it is none of them.
+template <Operation... o, class T>
+bool map_one_of(Operation wanted, T* y, const T* a, const T* b, int64_t n) {
+  const auto each = [=](auto functor) {
+    map(y, a, b, n, [=](T u, T v) { return functor(u, v); });
+    return true;
+  };
+  return ((wanted == o && each(Functor<o>())) || ...);
 }
 
 // Wraps; the integer part if the exponent is negative.
@@ -80,6 +104,19 @@ int64_t integer_power(int64_t base, int64_t exponent) {
   for (uint64_t factor = uint64_t(base); exponent > 0; exponent >>= 1, factor *= factor)
     if (exponent & 1) power *= factor;
   return int64_t(power);
+}
+
+// By the definition, with a floor of the exact quotient.
+double floor_remainder(double a, double b) {
+  const double rest = std::fmod(a, b);
+  if (rest == 0) return std::copysign(0.0, b);
+  return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+double floor_quotient(double a, double b) {
+  if (std::isinf(b) && std::isfinite(a)) return a == 0 || (a < 0) == (b < 0) ? a / b : -1;
+  if (b == 0 || !std::isfinite(a)) return a / b;
+  const double quotient = std::round((a - floor_remainder(a, b)) / b);
+  return quotient == 0 ? std::copysign(0.0, a / b) : quotient;
 }
 
 [[noreturn]] void unknown(Operation operation) {
@@ -137,9 +174,21 @@ void compute(Operation operation, float* y, const float* a, const float* b, floa
       return host::row_activate(y, a, Activation::gelu, n);
     case Operation::gelu_tanh:
       return host::row_activate(y, a, Activation::gelu_tanh, n);
+    case Operation::floor:
+      return row_floor(y, a, n);
+    case Operation::ceil:
+      return row_ceil(y, a, n);
+    case Operation::trunc:
+      return row_trunc(y, a, n);
     default:
-      unknown(operation);
+      break;
   }
+  using O = Operation;
+  if (!map_one_of<O::sign, O::sin, O::cos, O::tan, O::asin, O::acos, O::atan, O::sinh, O::cosh,
+                  O::asinh, O::acosh, O::atanh, O::expm1, O::exp2, O::log1p, O::log2, O::log10,
+                  O::erf, O::floor_divide, O::remainder, O::atan2, O::hypot, O::logaddexp,
+                  O::copysign>(operation, y, a, b, n))
+    unknown(operation);
 }
 
 void compute(Operation operation, int64_t* y, const int64_t* a, const int64_t* b, int64_t n) {
@@ -165,14 +214,26 @@ void compute(Operation operation, int64_t* y, const int64_t* a, const int64_t* b
     case Operation::pow:
       return each([](int64_t u, int64_t v) { return integer_power(u, v); });
     default:
-      unknown(operation);
+      break;
   }
+  using O = Operation;
+  if (!map_one_of<O::sign, O::bitwise_invert, O::floor_divide, O::remainder, O::bitwise_and,
+                  O::bitwise_or, O::bitwise_xor, O::bitwise_left_shift, O::bitwise_right_shift>(
+          operation, y, a, b, n))
+    unknown(operation);
 }
 
 int64_t compute(Operation operation, int64_t a, int64_t b) {
   int64_t y;
   compute(operation, &y, &a, &b, 1);
   return y;
+}
+
+float next_value(DType dtype, float a, float b) {
+  return host::with_element_type(dtype, [&]<class T>(T*) -> float {
+    if constexpr (FloatingPoint<T> && sizeof(T) > 1) return float(next_after(T(a), T(b)));
+    fail(ErrorKind::internal, "elementwise: no next number of ", dtype);
+  });
 }
 
 double compute(Operation operation, double a, double b, double alpha) {
@@ -222,7 +283,61 @@ double compute(Operation operation, double a, double b, double alpha) {
     case Operation::gelu:
       return a * (0.5 * std::erfc(-a * std::sqrt(0.5)));
     case Operation::gelu_tanh:
-      return 0.5 * a * (1 + std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)));
+      return a / (1 + std::exp(-1.5957691216057308 * (a + 0.044715 * a * a * a)));
+    case Operation::sign:
+      return a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a;
+    case Operation::floor:
+      return std::floor(a);
+    case Operation::ceil:
+      return std::ceil(a);
+    case Operation::trunc:
+      return std::trunc(a);
+    case Operation::sin:
+      return std::sin(a);
+    case Operation::cos:
+      return std::cos(a);
+    case Operation::tan:
+      return std::tan(a);
+    case Operation::asin:
+      return std::asin(a);
+    case Operation::acos:
+      return std::acos(a);
+    case Operation::atan:
+      return std::atan(a);
+    case Operation::sinh:
+      return std::sinh(a);
+    case Operation::cosh:
+      return std::cosh(a);
+    case Operation::asinh:
+      return std::asinh(a);
+    case Operation::acosh:
+      return std::acosh(a);
+    case Operation::atanh:
+      return std::atanh(a);
+    case Operation::expm1:
+      return std::expm1(a);
+    case Operation::exp2:
+      return std::exp2(a);
+    case Operation::log1p:
+      return std::log1p(a);
+    case Operation::log2:
+      return std::log2(a);
+    case Operation::log10:
+      return std::log10(a);
+    case Operation::erf:
+      return std::erf(a);
+    case Operation::floor_divide:
+      return floor_quotient(a, b);
+    case Operation::remainder:
+      return floor_remainder(a, b);
+    case Operation::atan2:
+      return std::atan2(a, b);
+    case Operation::hypot:
+      return std::hypot(a, b);
+    case Operation::logaddexp:
+      return a == b ? a + std::log(2.0) : std::fmax(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
+    case Operation::copysign:
+      return std::copysign(a, b);
     default:
       unknown(operation);
   }

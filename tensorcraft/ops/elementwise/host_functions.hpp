@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/ops/elementwise/params.h"
 
 namespace tensorcraft::kernel::elementwise {
@@ -17,6 +18,8 @@ bool holds(Operation operation, T a, T b) {
   if (operation == Operation::not_equal) return a != b;
   return operation == Operation::less ? a < b : a <= b;
 }
+// The number of a float dtype beside a on the way to b; both are numbers of it.
+float next_value(DType dtype, float a, float b);
 // The formula itself.
 double compute(Operation operation, double a, double b, double alpha);
 

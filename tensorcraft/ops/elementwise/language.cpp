@@ -2,12 +2,14 @@
 #include "tensorcraft/ops/elementwise/language.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/ops/elementwise/builder.hpp"
+#include "tensorcraft/core/nearest.hpp"
+#include "tensorcraft/ops/elementwise/language_functions.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tensorcraft::kernel::elementwise {
@@ -15,70 +17,27 @@ namespace {
 
 using O = Operation;
 
-constexpr std::string_view kSymbols = "+ - * / ** ( ) , < <= > >= == !=";
-
-// What a function does with its arguments.
-enum class Form {
-  unary,
-  with_parameter,
-  binary,
-  compare,
-  swapped,
-  all_true,
-  any_true,
-  negation,
-  choice,
-  clip,
-  is_nan
+// Between two values, from those that bind least: a function each.
+struct Symbol {
+  std::string_view text;
+  int level;
+  std::string_view function;
 };
-
-struct Function {
-  std::string_view name;
-  Form form;
-  Operation operation;
-  int least, most;       // arguments
-  double parameter = 0;  // if it is not given
+constexpr Symbol kSymbols[] = {
+    {"|", 0, "bitwise_or"},
+    {"^", 1, "bitwise_xor"},
+    {"&", 2, "bitwise_and"},
+    {"<<", 3, "bitwise_left_shift"},
+    {">>", 3, "bitwise_right_shift"},
+    {"+", 4, "add"},
+    {"-", 4, "subtract"},
+    {"*", 5, "multiply"},
+    {"/", 5, "divide"},
+    {"//", 5, "floor_divide"},
+    {"%", 5, "remainder"},
 };
-
-constexpr Function kFunctions[] = {
-    {"abs", Form::unary, O::abs, 1, 1},
-    {"add", Form::binary, O::add, 2, 2},
-    {"clip", Form::clip, O::minimum, 3, 3},
-    {"divide", Form::binary, O::divide, 2, 2},
-    {"elu", Form::with_parameter, O::elu, 1, 2, 1},
-    {"equal", Form::compare, O::equal, 2, 2},
-    {"exp", Form::unary, O::exp, 1, 1},
-    {"gelu", Form::unary, O::gelu, 1, 1},
-    {"gelu_tanh", Form::unary, O::gelu_tanh, 1, 1},
-    {"greater", Form::swapped, O::less, 2, 2},
-    {"greater_equal", Form::swapped, O::less_equal, 2, 2},
-    {"isnan", Form::is_nan, O::not_equal, 1, 1},
-    {"leaky_relu", Form::with_parameter, O::leaky_relu, 1, 2, 0.01},
-    {"less", Form::compare, O::less, 2, 2},
-    {"less_equal", Form::compare, O::less_equal, 2, 2},
-    {"log", Form::unary, O::log, 1, 1},
-    {"logical_and", Form::all_true, O::minimum, 2, 2},
-    {"logical_not", Form::negation, O::equal, 1, 1},
-    {"logical_or", Form::any_true, O::maximum, 2, 2},
-    {"max", Form::binary, O::maximum, 2, 2},
-    {"maximum", Form::binary, O::maximum, 2, 2},
-    {"min", Form::binary, O::minimum, 2, 2},
-    {"minimum", Form::binary, O::minimum, 2, 2},
-    {"multiply", Form::binary, O::multiply, 2, 2},
-    {"negative", Form::unary, O::negative, 1, 1},
-    {"not_equal", Form::compare, O::not_equal, 2, 2},
-    {"pow", Form::binary, O::pow, 2, 2},
-    {"relu", Form::unary, O::relu, 1, 1},
-    {"round", Form::unary, O::round, 1, 1},
-    {"rsqrt", Form::unary, O::rsqrt, 1, 1},
-    {"sigmoid", Form::unary, O::sigmoid, 1, 1},
-    {"silu", Form::unary, O::silu, 1, 1},
-    {"sqrt", Form::unary, O::sqrt, 1, 1},
-    {"subtract", Form::binary, O::subtract, 2, 2},
-    {"swish", Form::with_parameter, O::swish, 1, 2, 1},
-    {"tanh", Form::unary, O::tanh, 1, 1},
-    {"where", Form::choice, O::where, 3, 3},
-};
+constexpr int kLevels = 6;
+constexpr std::string_view kAllSymbols = "+ - * / // % ** & | ^ ~ << >> ( ) , < <= > >= == !=";
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -98,6 +57,9 @@ std::string shown(std::string_view text, size_t at) {
   const std::string tail = begin + line.size() < text.size() ? "..." : "";
   return join("\n  ", head, line, tail, "\n  ", std::string(head.size() + at - begin, ' '), '^');
 }
+
+constexpr std::string_view kTooLarge = "the number does not fit 64 bits; write it with a point";
+constexpr uint64_t kPastLargest = uint64_t(1) << 63;
 
 enum class Kind { end, number, name, symbol };
 struct Token {
@@ -148,6 +110,10 @@ class Parser {
     const std::string found = token_.kind == Kind::end ? "the end" : join("'", token_.text, "'");
     refuse(token_.at, ErrorKind::value, join("expected ", wanted, ", found ", found));
   }
+  [[noreturn]] void not_closed(size_t at) const {
+    fail(ErrorKind::value, "elementwise: '(' at column ", at + 1, " is not closed",
+         shown(text_, at));
+  }
   // f() with its errors at a column.
   template <class F>
   Value located(size_t at, F&& f) const {
@@ -174,13 +140,13 @@ class Parser {
       return read_number(at);
     } else {
       token_.kind = Kind::symbol;
-      for (const std::string_view two : {"**", "<=", ">=", "==", "!="})
+      for (const std::string_view two : {"**", "//", "<<", ">>", "<=", ">=", "==", "!="})
         if (text_.substr(at).starts_with(two)) length = 2;
-      if (length == 1 && std::string_view("+-*/(),<>").find(c) == std::string_view::npos)
+      if (length == 1 && std::string_view("+-*/%&|^~(),<>").find(c) == std::string_view::npos)
         refuse(at, ErrorKind::value,
                join("'", c >= ' ' && c <= '~' ? c : '?',
                     "' has no meaning in an expression; expected a name, a number or one of ",
-                    kSymbols));
+                    kAllSymbols));
     }
     token_.text = text_.substr(at, length);
   }
@@ -189,17 +155,17 @@ class Parser {
     const char *begin = text_.data() + at, *end = text_.data() + text_.size();
     double real = 0;
     const auto [real_stop, real_code] = std::from_chars(begin, end, real);
-    int64_t whole = 0;
+    uint64_t whole = 0;
     const auto [whole_stop, whole_code] = std::from_chars(begin, end, whole);
     token_ = {Kind::number, text_.substr(at, 1), at};
     if (real_stop == begin) refuse(at, ErrorKind::value, "a number needs a digit");
     const bool is_whole = whole_stop == real_stop;
-    if (is_whole ? whole_code != std::errc() : real_code != std::errc())
+    if (is_whole ? whole_code != std::errc() || whole > kPastLargest : real_code != std::errc())
       refuse(at, ErrorKind::value,
-             is_whole ? "the number does not fit 64 bits; write it with a point"
-                      : "the number does not fit float64; use one of at most 1.7e308");
+             is_whole ? kTooLarge : "the number does not fit float64; use one of at most 1.7e308");
     token_.text = text_.substr(at, size_t(real_stop - begin));
-    number_ = is_whole ? Number(whole) : Number(real);
+    number_ = is_whole ? Number(int64_t(whole)) : Number(real);
+    is_past_largest_ = is_whole && whole == kPastLargest;
   }
 
   bool is(std::string_view text) const {
@@ -244,11 +210,11 @@ class Parser {
   }
 
   Value comparison() {
-    const Value a = sum();
+    const Value a = chain(0);
     if (!is_comparison()) return a;
     const Token sign = token_;
     next();
-    const Value b = sum();
+    const Value b = chain(0);
     if (is_comparison())
       refuse(token_.at, ErrorKind::value, "comparisons do not chain; write (a < b) and (b < c)");
     const char first = sign.text[0];
@@ -265,29 +231,22 @@ class Parser {
     return is("<") || is("<=") || is(">") || is(">=") || is("==") || is("!=");
   }
 
-  Value sum() {
-    Value a = product();
-    while (is("+") || is("-")) {
-      const Token sign = token_;
+  // Values between symbols of this level and those that bind more, from the left.
+  Value chain(int level) {
+    if (level == kLevels) return factor();
+    Value a = chain(level + 1);
+    while (const Function* const function = symbol_of(level)) {
+      const size_t at = token_.at;
       next();
-      const Value b = product();
-      a = located(sign.at, [&] {
-        return builder_.arithmetic(sign.text == "+" ? O::add : O::subtract, a, b);
-      });
+      const Value b = chain(level + 1);
+      a = located(at, [&] { return apply(builder_, *function, std::array{a, b}); });
     }
     return a;
   }
-  Value product() {
-    Value a = factor();
-    while (is("*") || is("/")) {
-      const Token sign = token_;
-      next();
-      const Value b = factor();
-      a = located(sign.at, [&] {
-        return builder_.arithmetic(sign.text == "*" ? O::multiply : O::divide, a, b);
-      });
-    }
-    return a;
+  const Function* symbol_of(int level) const {
+    for (const Symbol& s : kSymbols)
+      if (s.level == level && is(s.text)) return find_function(s.function);
+    return nullptr;
   }
   // A sign binds less than a power: -x ** 2 is -(x ** 2).
   Value factor() {
@@ -295,8 +254,15 @@ class Parser {
     const size_t at = token_.at;
     if (accept("+")) return factor();
     if (accept("-")) {
+      const bool is_past_largest = std::exchange(is_past_largest_, false);
       const Value x = factor();
+      constexpr Number lowest = std::numeric_limits<int64_t>::min();
+      if (is_past_largest && x.is_number() && x.number == lowest) return x;
       return located(at, [&] { return builder_.unary(O::negative, x); });
+    }
+    if (accept("~")) {
+      const Value x = factor();
+      return located(at, [&] { return builder_.bitwise_invert(x); });
     }
     const Value base = primary();
     if (!is("**")) return base;
@@ -309,6 +275,7 @@ class Parser {
   Value primary() {
     const Token token = token_;
     if (token.kind == Kind::number) {
+      if (is_past_largest_) refuse(token.at, ErrorKind::value, kTooLarge);
       const Value x{.number = number_};
       next();
       return x;
@@ -319,6 +286,7 @@ class Parser {
     }
     if (!accept("(")) unexpected("a value");
     const Value x = any();
+    if (token_.kind == Kind::end) not_closed(token.at);
     expect(")");
     return x;
   }
@@ -333,6 +301,10 @@ class Parser {
     if (name.text == "False") return {.number = false};
     if (name.text == "inf") return {.number = std::numeric_limits<double>::infinity()};
     if (name.text == "nan") return {.number = std::numeric_limits<double>::quiet_NaN()};
+    for (const std::string_view keyword : {"device", "out", "out_dtype", "stream", "variant"})
+      if (name.text == keyword)
+        refuse(name.at, ErrorKind::value,
+               join(keyword, " is a keyword of every operator; give the argument another name"));
     std::string names;
     for (const Operand& o : operands_) names.append(names.empty() ? "" : ", ").append(o.name);
     refuse(name.at, ErrorKind::value,
@@ -341,23 +313,26 @@ class Parser {
   }
 
   Value call(const Token& name) {
-    const auto function = std::ranges::find(kFunctions, name.text, &Function::name);
+    const Function* const function = find_function(name.text);
     const auto dtype = parse_dtype(name.text);
-    if (function == std::end(kFunctions) && !dtype) unknown_function(name);
-    const size_t least = dtype ? 1 : size_t(function->least),
-                 most = dtype ? 1 : size_t(function->most);
+    if (!function && !dtype) unknown_function(name);
+    const size_t least = dtype ? 1 : min_arguments(function->form),
+                 most = dtype ? 1 : max_arguments(function->form);
     std::array<Value, 3> arguments;
     size_t count = 0;
+    const size_t open = token_.at;
     expect("(");
     while (!is(")")) {
-      if (count > 0) expect(",");
+      if (count > 0 && !accept(",")) unexpected("',' or ')'");
       if (count == most) arity(name, least, most, count + 1);
       arguments[count++] = any();
+      if (token_.kind == Kind::end) not_closed(open);
     }
     if (count < least) arity(name, least, most, count);
     next();
     return located(name.at, [&] {
-      return dtype ? builder_.cast(arguments[0], *dtype) : apply(*function, arguments, count);
+      return dtype ? builder_.cast(arguments[0], *dtype)
+                   : apply(builder_, *function, std::span(arguments).first(count));
     });
   }
   [[noreturn]] void arity(const Token& name, size_t least, size_t most, size_t got) const {
@@ -367,45 +342,15 @@ class Parser {
                 got > most ? "more" : join(got)));
   }
   [[noreturn]] void unknown_function(const Token& name) const {
-    std::string names;
-    for (const Function& f : kFunctions) names.append(names.empty() ? "" : ", ").append(f.name);
-    refuse(
-        name.at, ErrorKind::value,
-        join("unknown function '", name.text, "'; there are ", names, " and the names of dtypes"));
-  }
-
-  Value apply(const Function& f, const std::array<Value, 3>& x, size_t count) {
-    switch (f.form) {
-      case Form::unary:
-        return builder_.unary(f.operation, x[0]);
-      case Form::with_parameter: {
-        if (count > 1 && !x[1].is_number())
-          fail(ErrorKind::type, "the second argument of ", f.name,
-               " must be a number, got an array");
-        const auto given = [](auto v) { return double(v); };
-        return builder_.unary(f.operation, x[0],
-                              count > 1 ? std::visit(given, x[1].number) : f.parameter);
-      }
-      case Form::binary:
-        return builder_.arithmetic(f.operation, x[0], x[1]);
-      case Form::compare:
-        return builder_.compare(f.operation, x[0], x[1]);
-      case Form::swapped:
-        return builder_.compare(f.operation, x[1], x[0]);
-      case Form::all_true:
-        return builder_.logical_and(x[0], x[1]);
-      case Form::any_true:
-        return builder_.logical_or(x[0], x[1]);
-      case Form::negation:
-        return builder_.logical_not(x[0]);
-      case Form::choice:
-        return builder_.where(x[0], x[1], x[2]);
-      case Form::clip:
-        return builder_.arithmetic(O::minimum, builder_.arithmetic(O::maximum, x[0], x[1]), x[2]);
-      case Form::is_nan:
-        return builder_.is_nan(x[0]);
+    std::vector<std::string_view> known;
+    for (const Function& f : kFunctions) known.push_back(f.name);
+    std::string hint = did_you_mean(name.text, known);
+    if (hint.empty()) {
+      hint = "; there are ";
+      for (const std::string_view one : known) hint.append(one).append(", ");
+      hint += "and the names of dtypes";
     }
-    fail(ErrorKind::internal, "form ", int(f.form), " is not known");
+    refuse(name.at, ErrorKind::value, join("unknown function '", name.text, "'", hint));
   }
 
   // Counts nested values, so that no text exhausts the stack.
@@ -431,6 +376,7 @@ class Parser {
   std::vector<Value> values_;
   Token token_;
   Number number_;
+  bool is_past_largest_ = false;  // it is 2^63, which has a place below a minus sign alone
   int depth_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/dtype.hpp"
+#include "tensorcraft/core/number.hpp"
 #include "tensorcraft/ops/elementwise/program.cuh"
 
 #include <array>
@@ -12,9 +13,6 @@
 
 // The language of expressions: text to steps. Host only.
 namespace tensorcraft::kernel::elementwise {
-
-// A number without a dtype of its own: it takes that of the values it meets.
-using Number = std::variant<bool, int64_t, double>;
 
 // What a name of an expression stands for: an array of a dtype, or a number.
 struct Operand {

@@ -16,7 +16,7 @@ struct Problem {
   Operation operation;
   TensorView out, a, b;
   float alpha = 0;
-  double value = 0;  // of fill
+  Number value = int64_t(0);  // of fill
 };
 // The same of an expression.
 struct ExpressionProblem {

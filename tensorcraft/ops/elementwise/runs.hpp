@@ -52,15 +52,16 @@ class Runs {
 inline void load(float* to, const std::byte* from, DType dtype, int64_t stride, int64_t n) {
   if (host::is_row_dtype(dtype)) return host::load_row(to, from, dtype, stride, n);
   host::with_element_type(dtype, [&]<class T>(T*) {
-    host::for_each_pair(to, 1, reinterpret_cast<const T*>(from), stride, n,
-                        [](float& y, const T& x) { y = float(x); });
+    host::for_each_pair(to, 1, reinterpret_cast<const InMemory<T>*>(from), stride, n,
+                        [](float& y, const InMemory<T>& x) { y = float(T(x)); });
   });
 }
 
 inline void load(int64_t* to, const std::byte* from, DType dtype, int64_t stride, int64_t n) {
   host::with_element_type(dtype, [&]<class T>(T*) {
-    host::for_each_pair(to, 1, reinterpret_cast<const T*>(from), stride, n,
-                        [](int64_t& y, const T& x) { y = convert_element<int64_t>(x); });
+    host::for_each_pair(
+        to, 1, reinterpret_cast<const InMemory<T>*>(from), stride, n,
+        [](int64_t& y, const InMemory<T>& x) { y = convert_element<int64_t>(T(x)); });
   });
 }
 

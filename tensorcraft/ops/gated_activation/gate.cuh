@@ -23,6 +23,8 @@ TC_DEVICE float activate(float x) {
     return times_sigmoid<T>(x, x);
   } else if constexpr (gate == Activation::gelu) {
     return tensorcraft::gelu(x);
+  } else if constexpr (sizeof(T) != 2) {
+    return tensorcraft::gelu_tanh(x);
   } else {
     // 0.5 x (1 + tanh(u)) is x / (1 + e^(-2u)).
     return times_sigmoid<T>(x, 1.5957691216057308f * fmaf(0.044715f * x * x, x, x));

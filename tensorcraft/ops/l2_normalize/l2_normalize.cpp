@@ -48,8 +48,8 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-constexpr ConfigField kFields[] = {{"threads"}, {"group"}, {"vector"},
-                                   {"slots"},   {"whole"}, {"nested"}};
+constexpr ConfigField kFields[] = {{"threads"}, {"group"},   {"vector"}, {"slots"},
+                                   {"whole"},   {"cluster"}, {"nested"}};
 
 op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   const int64_t cols = q.x.shape(q.axis);
@@ -87,7 +87,8 @@ const op::Definition<Problem, Options> kDefinition{
         "float16 or bfloat16; sums are float32. A vector with a NaN becomes NaN, one shorter than "
         "eps is divided by eps.",
     .inputs = {{"x", "the vectors"}},
-    .options = {op::option("axis", &Options::axis, "axis whose elements together get length 1"),
+    .options = {op::positional(op::option("axis", &Options::axis,
+                                          "axis whose elements together get length 1")),
                 op::option("eps", &Options::eps, "smallest length to divide by")},
     .out_doc = "shape and dtype of x",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},

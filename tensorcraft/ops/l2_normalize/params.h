@@ -22,7 +22,8 @@ struct Config {
   int group = 256;  // threads that share a row
   int vector = 1;   // elements of one memory access
   int slots = 1;    // accesses of a thread that hold a whole row together
-  int whole = 0;    // the slots of a group are the row exactly
+  int whole = 0;    // the slots of a group, or of a cluster's blocks, are the row exactly
+  int cluster = 1;  // blocks that share a row
   int nested = 0;   // the rows of a tensor lie along more than one axis
 };
 

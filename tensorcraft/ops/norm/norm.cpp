@@ -158,9 +158,7 @@ void check_vectors(std::string_view name, const TensorView& out, const TensorVie
     if (!t) return;
     TensorMatcher({cols}).with_dtype(dtype).verify(*t, name, argument);
     for (const auto& written : {std::optional(out), o.residual_out, o.scales})
-      if (written && may_overlap(*written, *t))
-        fail(ErrorKind::value, name, ": an output overlaps the memory of ", argument,
-             "; give it memory of its own");
+      if (written) op::check_apart(name, "an output", *written, argument, *t);
   };
   check(o.weight, "weight");
   check(o.bias, "bias");
@@ -261,7 +259,8 @@ op::Option<Options> residual_option() {
 }
 template <class Options>
 op::ExtraOutput<Options> residual_output() {
-  return {{"residual_out", "x + residual, where residual is given"}, &Options::residual_out};
+  return {{"residual_out", "x + residual, where residual is given", "residual"},
+          &Options::residual_out};
 }
 
 const auto kLayerNorm = [] {
@@ -283,9 +282,9 @@ const auto kLayerNorm = [] {
        op::option("return_stats", &Options::return_stats, "return mean and rstd too")});
   layer_norm.aliases = {"fused_layer_norm_activation"};
   layer_norm.extra_outputs = {
-      {{"mean", "float32, shape of x without its last axis"}, &Options::mean},
-      {{"rstd", "1 / sqrt(variance + eps), like mean"}, &Options::rstd},
-      {{"scales", "where per_token, like mean"}, &Options::scales},
+      {{"mean", "float32, shape of x without its last axis", "return_stats"}, &Options::mean},
+      {{"rstd", "1 / sqrt(variance + eps), like mean", "return_stats"}, &Options::rstd},
+      {{"scales", "where per_token, like mean", "per_token"}, &Options::scales},
       residual_output<Options>()};
   return layer_norm;
 }();
@@ -304,7 +303,8 @@ const auto kRmsNorm = [] {
       {weight_option<Options>(), op::option("eps", &Options::eps, "added to the mean of squares"),
        residual_option<Options>()});
   rms_norm.extra_outputs = {
-      {{"scales", "where per_token, float32, shape of x without its last axis"}, &Options::scales},
+      {{"scales", "where per_token, float32, shape of x without its last axis", "per_token"},
+       &Options::scales},
       residual_output<Options>()};
   return rms_norm;
 }();

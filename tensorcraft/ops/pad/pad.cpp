@@ -125,15 +125,6 @@ op::Option<PadOptions> width_option() {
   return o;
 }
 
-op::Option<PadOptions> value_option() {
-  auto o = op::positional(op::option("value", &PadOptions::value, "what the new elements are"));
-  o.set = [](std::string_view op, PadOptions& options, const op::Value& v) {
-    if (!std::holds_alternative<std::monostate>(v))
-      options.value = op::to_exact_number(op, "value", v);
-  };
-  return o;
-}
-
 const op::Definition<Problem, PadOptions> kPad{
     .name = "pad",
     .group = "data movement",
@@ -144,7 +135,8 @@ const op::Definition<Problem, PadOptions> kPad{
         "each axis its own. Any dtype, rank and strides; the bits of x are copied, value is "
         "converted as fill does. A negative width is a ValueError: a slice makes an axis shorter.",
     .inputs = {{"x", "any shape and dtype"}},
-    .options = {width_option(), value_option()},
+    .options = {width_option(), op::positional(op::option("value", &PadOptions::value,
+                                                          "what the new elements are"))},
     .out_doc = "each size of x and the widths of its axis, dtype of x",
     .dtypes = op::moved_dtypes(),
     .infer = infer,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/number.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -16,7 +17,7 @@ struct Margins {
 // What pad() takes.
 struct PadOptions {
   Margins pad_width = {};                // elements before and after each axis, or every axis
-  double value = 0;                      // of the new elements, converted as fill() does
+  Number value = int64_t(0);             // of the new elements, converted as fill() does
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };

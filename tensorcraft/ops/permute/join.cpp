@@ -60,10 +60,7 @@ Views expanded(std::span<const TensorView> arrays, int64_t axis) {
 void join_into(const char* op, const TensorView& out, std::span<const TensorView> arrays, int axis,
                const JoinOptions& options) {
   op::check_like(op, "out", out, arrays[0].dtype(), joined_shape(op, arrays, axis));
-  for (size_t i = 0; i < arrays.size(); ++i)
-    if (may_overlap(out, arrays[i]))
-      fail(ErrorKind::value, op, ": out overlaps the memory of ", name_of(i),
-           "; give it memory of its own");
+  for (size_t i = 0; i < arrays.size(); ++i) op::check_apart(op, "out", out, name_of(i), arrays[i]);
   int64_t at = 0;
   for (const TensorView& t : arrays) {
     const int64_t end = at + t.shape(axis);

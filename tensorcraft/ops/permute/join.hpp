@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-// Tensors one behind another: made of copies, one for each tensor on one stream, so the variants
+// Tensors one after another: made of copies, one for each tensor on one stream, so the variants
 // are those of copy().
 namespace tensorcraft {
 
@@ -18,7 +18,7 @@ struct JoinOptions {
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
 };
 
-// out: the arrays one behind another along an axis that they have. One dtype, one device, any
+// out: the arrays one after another along an axis that they have. One dtype, one device, any
 // strides; shapes equal but along the axis. Kind value for no array, for rank 0, for another shape
 // or for memory that out shares with any of them, kind type for another dtype; nothing is written
 // then. Bits move.
@@ -34,7 +34,7 @@ Tensor stack(std::span<const TensorView> arrays, const JoinOptions& options = {}
 // x in `sections` parts of one size along an axis, as views: nothing is copied. Kind value unless
 // `sections` is positive and divides the axis.
 std::vector<TensorView> split(const TensorView& x, int64_t sections, int64_t axis = 0);
-// x cut in front of each index, as views. Indices count from the end where they are negative, and
+// x cut before each index, as views. Indices count from the end where they are negative, and
 // end at the axis: a part may be empty.
 std::vector<TensorView> split(const TensorView& x, std::span<const int64_t> indices,
                               int64_t axis = 0);

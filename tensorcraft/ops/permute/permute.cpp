@@ -92,6 +92,27 @@ Problem check(const op::Call<typename Op::Options>& call) {
   return {call.out(), x};
 }
 
+bool is_aligned(const TensorView& t) { return t.is_aligned(dtype_bytes(t.dtype())); }
+
+// Each element as a last axis of bytes, which may lie anywhere.
+TensorView as_bytes(const TensorView& t) {
+  const auto bytes = int64_t(dtype_bytes(t.dtype()));
+  if (t.rank() == kMaxRank)
+    fail(ErrorKind::value, "copy: a tensor of ", kMaxRank, " dimensions at address ", t.data(),
+         ", which is not a multiple of the size of ", t.dtype(), "; reshape it to fewer");
+  Dims shape = t.shape(), strides = t.strides();
+  for (int i = 0; i < t.rank(); ++i) strides[i] *= bytes;
+  shape.push_back(bytes);
+  strides.push_back(1);
+  return {t.data(), DType::uint8, shape, strides, t.device()};
+}
+
+Problem check_copy(const op::Call<MoveOptions>& call) {
+  const Problem q = check<Copy>(call);
+  if (is_aligned(q.x) && is_aligned(q.out)) return q;
+  return {as_bytes(q.out), as_bytes(q.x)};
+}
+
 // Elements that broadcast axes share are read once.
 op::Cost cost(const Problem& q) {
   double distinct = double(dtype_bytes(q.x.dtype()));
@@ -104,13 +125,14 @@ const op::Definition<Problem, MoveOptions> kCopy{
     .name = "copy",
     .group = "data movement",
     .summary = "The same bits in row-major order or in `out`.",
-    .details = "Any dtype and strides on both sides; NaN payloads stay.",
+    .details = "Any dtype, strides and addresses on both sides; NaN payloads stay.",
     .inputs = {{"x", "any shape and dtype"}},
     .out_doc = "shape and dtype of x",
     .dtypes = op::moved_dtypes(),
     .in_place = true,
+    .any_address = true,
     .infer = infer<Copy>,
-    .check = check<Copy>,
+    .check = check_copy,
     .cost = cost,
     .ladder = kLadder,
     .host = kHost};

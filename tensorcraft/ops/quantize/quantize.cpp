@@ -197,11 +197,11 @@ const op::Definition<Problem, Options> kQuantize{
         "amax / largest over what shares it (448 for float8_e4m3fn, 57344 for float8_e5m2, 127 for "
         "int8), 1 where that is 0; asymmetric: (max - min) / 255, with 0 between min and max. "
         "float32, float16 or bfloat16, any strides; float32 inside. A NaN or an infinity in x "
-        "makes the computed scale of its group one; then NaN is NaN in float8 and 0 in int8. Under "
-        "given "
-        "scales infinities saturate. Scales are float32: [] for a tensor, x.shape[:-1] + [1] for "
+        "makes the computed scale of its group one; then, as under given scales, a NaN is NaN in "
+        "float8 and 0 in int8, and infinities saturate. Scales are float32: [] for a tensor, "
+        "x.shape[:-1] + [1] for "
         "tokens, x.shape[:-1] + [blocks] for blocks, or in columns [blocks, rows rounded up to 4], "
-        "0 behind the last row.",
+        "0 after the last row.",
     .inputs = {{"x", "what is quantised; any strides"}},
     .options = {op::positional(
                     op::option("dtype", &Options::dtype, "float8_e4m3fn, float8_e5m2 or int8")),
@@ -216,8 +216,10 @@ const op::Definition<Problem, Options> kQuantize{
                 op::option("zero_point", &Options::given_zero_point,
                            "int32, shape of scales; with them, for int8")},
     .out_doc = "shape of x, of dtype",
-    .extra_outputs = {{{"scales", "float32, where they are not given"}, &Options::scales},
-                      {{"zero_point", "int32, where asymmetric"}, &Options::zero_point}},
+    .extra_outputs = {{{"scales", "float32, where they are not given", "!scales"},
+                       &Options::scales},
+                      {{"zero_point", "int32, where asymmetric", "asymmetric"},
+                       &Options::zero_point}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,
     .check = check,

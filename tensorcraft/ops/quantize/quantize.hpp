@@ -45,9 +45,8 @@ struct QuantizeResult {
 // over what shares it (448, 57344 or 127), 1 if that is 0; asymmetric: (max - min) / 255, and
 // 0 lies between min and max. x: float32, float16 or bfloat16, any strides; computed in float32
 // with a true division. Scales are contiguous. A NaN or an infinity in x makes the computed scale
-// of its group one, and results follow the formula: NaN is NaN in float8 and 0 in int8. Under given
-// scales infinities saturate. An empty x has no scale to be computed: kind value, unless there are
-// none.
+// of its group one; then, as under given scales, a NaN is NaN in float8 and 0 in int8, and
+// infinities saturate. An empty x has no scale to be computed: kind value, unless there are none.
 void quantize(const TensorView& out, const TensorView& x, const QuantizeOptions& options = {});
 QuantizeResult quantize(const TensorView& x, const QuantizeOptions& options = {});
 

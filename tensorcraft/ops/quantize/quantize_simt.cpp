@@ -17,6 +17,7 @@ template <class... T>
 using FromEach = AnyOf<Types<int8_t, T>..., Types<e4m3, T>..., Types<e5m2, T>...>;
 using Float = AnyOf<Types<float, int8_t>>;
 using Half = AnyOf<Types<bf16, e4m3>>;
+using FloatToFloat8 = AnyOf<Types<float, e4m3>>;
 
 constexpr std::array kNaive{Config{.nested = 1}};
 // Rows of 384 elements, of single elements, and of more than a warp; blocks; squares; a whole
@@ -35,6 +36,7 @@ constexpr std::array kHalfTiles{Config{.threads = 128, .group = 16, .vector = 8,
                                 Config{.group = 32, .vector = 1, .slots = 4},
                                 Config{.vector = 8, .slots = 8, .tile_rows = 128},
                                 Config{.vector = 8, .slots = 4, .given = 1}};
+constexpr std::array kMeasured{Config{.threads = 128, .group = 32, .vector = 4, .slots = 3}};
 constexpr std::array kAmaxFloat{Config{.vector = 4, .slots = 8},
                                 Config{.vector = 4, .slots = 8, .asymmetric = 1}};
 constexpr std::array kAmaxHalf{Config{.vector = 8, .slots = 8}};
@@ -47,7 +49,8 @@ constexpr std::array kFromFloat{Config{.group = 32, .vector = 4, .slots = 4},
 simt::OperatorInstances instances() {
   return {{"naive", list<Naive, kNaive>(ToEach<float, f16, bf16>{}, &Config::nested)},
           {"in_registers",
-           concat(list<InRegisters, kFloatTiles>(Float{}), list<InRegisters, kHalfTiles>(Half{}))},
+           concat(list<InRegisters, kFloatTiles>(Float{}), list<InRegisters, kHalfTiles>(Half{}),
+                  list<InRegisters, kMeasured>(FloatToFloat8{}))},
           {"amax", concat(list<Amax, kAmaxFloat>(Float{}), list<Amax, kAmaxHalf>(Half{}))},
           {"dequantize_naive",
            list<DequantizeNaive, kNaive>(FromEach<float, f16, bf16>{}, &Config::nested)},

@@ -4,8 +4,8 @@
 #include "tensorcraft/device/quantize.cuh"
 #include "tensorcraft/ops/quantize/params.h"
 
-// The rule of every rung and of the host: scale = amax / largest, 1 if that is 0; an element is
-// x / scale, a true division, rounded to nearest even and saturated.
+// The rule of every rung and of the host: scale = amax / largest, 1 if that is 0, infinite or NaN;
+// an element is x / scale, a true division, rounded to nearest even and saturated.
 namespace tensorcraft::kernel::quantize {
 
 // The largest of x and of -x, or both the largest of |x|. 0 is within every range, and a NaN stays.
@@ -65,14 +65,20 @@ TC_DEVICE float power_of_two_above(float scale) {
   return bit_cast<float>((bit_cast<uint32_t>(scale) + 0x7fffffu) & 0x7f800000u);
 }
 
+// The width of a range over 255. It may be more than a float holds, then halves are added.
+TC_DEVICE float scale_of_width(const Range& range) {
+  const float width = range.high + range.low;
+  if (width < kInfinity) return divided(width, 255);
+  return divided(0.5f * range.high + 0.5f * range.low, 127.5);
+}
+
 template <class Q>
 TC_DEVICE Scale scale_of(const Range& range, bool asymmetric, bool power_of_two) {
-  float scale =
-      asymmetric ? divided(range.high + range.low, 255) : divided(range.high, kLargestCode<Q>);
+  float scale = asymmetric ? scale_of_width(range) : divided(range.high, kLargestCode<Q>);
   if (power_of_two) scale = power_of_two_above(scale);
-  if (scale == 0) scale = 1;
+  if (!(scale > 0 && scale < kInfinity)) return {1, 0};
   if (!asymmetric) return {scale, 0};
-  // The lowest value becomes -128; a NaN or an infinity leaves no zero point.
+  // The lowest value becomes -128; a subnormal scale is too coarse for that.
   const float zero = rintf(range.low / scale) - 128.0f;
   return {scale, zero >= -128.0f && zero <= 127.0f ? zero : 0.0f};
 }
@@ -104,7 +110,7 @@ struct ShortDivisor {
 
 // The codes of neighbours of a tile, in the place of values that were T's. kMeasured: the scale is
 // that of the largest of them, so that no quotient lies beyond twice the last code, and the
-// conversion to a code saturates.
+// conversion to a code saturates; or it is 1 because there is none.
 template <class T, class Q, bool kMeasured>
 struct Coder {
   static constexpr bool kShort = sizeof(T) == 2;
@@ -115,7 +121,8 @@ struct Coder {
   template <int kCount>
   TC_DEVICE AlignedVector<Q, kCount> codes(float (&values)[kCount]) const {
     if constexpr (!kShort && kMeasured) {
-      for (float& v : values) v *= divisor.factor;
+      const bool may_be_infinite = divisor.divisor == 1.0f;
+      for (float& v : values) v = may_be_infinite ? divisor.prepared(v) : v * divisor.factor;
     } else if constexpr (!kShort) {
       float largest = 0;
       for (const float v : values) largest = fmax_nan(largest, fabsf(v));

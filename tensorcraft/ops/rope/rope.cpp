@@ -152,14 +152,11 @@ std::optional<TensorView> check_positions(const TensorView& x, const RopeOptions
 }
 
 // Tokens are rotated in any order, so an output may only be the tensor that it is the rotation of.
-// A question about a call (explain) has no memory: address null.
 void check_apart(
     std::string_view name, const TensorView& out,
     std::initializer_list<std::pair<std::string_view, const std::optional<TensorView>*>> others) {
   for (const auto& [other, view] : others)
-    if (*view && out.data() && may_overlap(out, **view))
-      fail(ErrorKind::value, kName, ": ", name, " overlaps the memory of ", other,
-           "; give it memory of its own");
+    if (*view) op::check_apart(kName, name, out, other, **view);
 }
 
 Problem check(const op::Call<RopeOptions>& call) {
@@ -206,7 +203,8 @@ const op::Definition<Problem, Options> kDefinition{
         "Positions are start_pos, start_pos + 1, ... or as given. Angles are computed, or their "
         "cos and sin read from [max_seq, D/2]; a position outside those is an IndexError where "
         "the host can know it; on a GPU a token whose entry of positions is outside becomes NaN. "
-        "out may be x and k_out may be k.",
+        "out may be x and k_out may be k, also slices of one packed projection. Tokens come before "
+        "heads: attention takes such a tensor with layout=\"bshd\", which is not its default.",
     .inputs = {{"x", "[..., tokens, heads, D]"}},
     .options = {op::option("k", &Options::k, "shape of x but for the heads; returns k_out too"),
                 op::option("cos", &Options::cos, "[max_seq, D/2], dtype of x or float32"),
@@ -217,7 +215,7 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("style", &Options::style, "which elements are a pair"),
                 op::option("base", &Options::base, "of the angles, without cos and sin")},
     .out_doc = "shape and dtype of x",
-    .extra_outputs = {{{"k_out", "k rotated, where k is given"}, &Options::k_out}},
+    .extra_outputs = {{{"k_out", "k rotated, where k is given", "k"}, &Options::k_out}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .in_place = true,
     .infer = infer,

@@ -35,7 +35,8 @@ struct RopeResult {
 // computed in float32 and rounded once. Without cos and sin the angles are computed, and any
 // position will do; with them it must be below max_seq: an error of kind index if the host can
 // know it, before anything is written; a position in GPU memory that is not makes its token NaN.
-// out: shape and dtype of x; it may be exactly x, and k_out exactly k.
+// out: shape and dtype of x; it may be exactly x, and k_out exactly k, also slices of one packed
+// projection. Tokens come before heads: attention() takes such a tensor as bshd, not its default.
 void rope(const TensorView& out, const TensorView& x, const RopeOptions& options = {});
 RopeResult rope(const TensorView& x, const RopeOptions& options = {});
 

@@ -10,12 +10,11 @@
 // thread each, which reads the rest of its line.
 #include "tensorcraft/device/atomic.cuh"
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/device/vec.cuh"
-#include "tensorcraft/ops/scatter/update.cuh"
+#include "tensorcraft/ops/scatter/claims.cuh"
 
 namespace tensorcraft::kernel::scatter {
 
-inline constexpr int32_t kUnclaimed = -1, kNoneYet = 0x7fffffff;
+inline constexpr int32_t kNoneDone = -1, kNoneYet = 0x7fffffff;
 
 template <class T, Config C>
 struct Table {
@@ -24,28 +23,6 @@ struct Table {
   int32_t done[kCombined];  // the last update that was combined
   Sum<T> sum[kCombined];
   int32_t last_round;  // in which an update was found
-};
-
-// The tile of this block. Entries of the table are in the order of the output's memory.
-struct Tile {
-  int64_t first_line, first_place;
-  int32_t log2_lines, log2_places;
-  bool is_axis_inner;
-
-  TC_DEVICE int entries() const { return 1 << (log2_lines + log2_places); }
-  TC_DEVICE int64_t line(int entry) const {
-    return first_line + (is_axis_inner ? entry >> log2_places : entry & ((1 << log2_lines) - 1));
-  }
-  TC_DEVICE int64_t place(int entry) const {
-    return first_place + (is_axis_inner ? entry & ((1 << log2_places) - 1) : entry >> log2_lines);
-  }
-  TC_DEVICE int entry(int line, int64_t place) const {
-    const int at = int(place - first_place);
-    return is_axis_inner ? (line << log2_places) + at : (at << log2_lines) + line;
-  }
-  TC_DEVICE bool has(int64_t place) const {
-    return place >= first_place && place < first_place + (int64_t(1) << log2_places);
-  }
 };
 
 TC_DEVICE Tile tile_of(const Params& p) {
@@ -73,55 +50,16 @@ TC_DEVICE void for_each_update(const Params& p, const Tile& tile, int threads, C
   }
 }
 
-template <class T>
-TC_DEVICE T update_at(const Params& p, int64_t line_update, int32_t j) {
-  return static_cast<const T*>(p.updates)[line_update + j * p.update_step];
-}
-
-// The winner of each place. A unit of C.vector neighbours is all inside the output or all outside.
+// The winner of each place.
 template <class T, Config C>
 TC_DEVICE void place(const Params& p, const Tile& tile, Table<T, C>& table) {
   for (int e = threadIdx.x; e < tile.entries(); e += C.threads) table.claim[e] = kUnclaimed;
   __syncthreads();
   for_each_update(p, tile, C.threads,
-                  [&](int entry, int32_t j) { atomic_max(&table.claim[entry], j); });
+                  [&](int entry, int32_t j) { atomic_max(&table.claim[entry], j + 1); });
   __syncthreads();
-
-  constexpr int V = C.vector, kClaims = V < 4 ? V : 4;  // claims of one access
-  // Neighbours are on one line, or on lines beside each other.
-  const int64_t line_step =
-      V == 1 || tile.is_axis_inner ? 0 : p.lines.update_stride[p.lines.count - 1];
-  for (int e = threadIdx.x * V; e < tile.entries(); e += C.threads * V) {
-    const int64_t line = tile.line(e), place = tile.place(e);
-    if (line >= p.num_lines || place >= p.size) continue;
-    int32_t claims[V];
-    int num_claimed = 0;
-#pragma unroll
-    for (int k = 0; k < V; k += kClaims) {
-      const auto some = load_vector<kClaims>(&table.claim[e + k]);
-#pragma unroll
-      for (int c = 0; c < kClaims; ++c) {
-        claims[k + c] = some[c];
-        num_claimed += some[c] != kUnclaimed;
-      }
-    }
-    if (p.is_in_place && num_claimed == 0) continue;
-    const Offsets at = p.lines.offsets(uint32_t(line));
-    auto unit = load_vector<V>(static_cast<const T*>(p.x) + (at.x + place * p.x_step));
-#pragma unroll
-    for (int k = 0; k < V; ++k) {
-      if (claims[k] == kUnclaimed) continue;
-      unit[k] = update_at<T>(p, at.update + k * line_step, claims[k]);
-    }
-    T* const out = static_cast<T*>(p.out) + (at.out + place * p.out_step);
-    if (!p.is_in_place || num_claimed == V) {
-      store_vector<V>(out, unit);
-      continue;
-    }
-#pragma unroll
-    for (int k = 0; k < V; ++k)  // of x itself, only the places named
-      if (claims[k] != kUnclaimed) out[k] = unit[k];
-  }
+  for (int e = threadIdx.x * C.vector; e < tile.entries(); e += C.threads * C.vector)
+    write_places<T, C>(p, tile, table.claim, e);
 }
 
 // Combines update j of a place and all behind it that name the place.
@@ -144,7 +82,7 @@ TC_DEVICE void reduce(const Params& p, const Tile& tile, Table<T, C>& table) {
   const auto offsets = [&](int e) { return p.lines.offsets(uint32_t(tile.line(e))); };
   for (int e = threadIdx.x; e < tile.entries(); e += C.threads) {
     table.claim[e] = kNoneYet;
-    table.done[e] = kUnclaimed;
+    table.done[e] = kNoneDone;
     if (is_inside(e)) table.sum[e] = Sum<T>(x[offsets(e).x + tile.place(e) * p.x_step]);
   }
   if (threadIdx.x == 0) table.last_round = -1;
@@ -171,7 +109,7 @@ TC_DEVICE void reduce(const Params& p, const Tile& tile, Table<T, C>& table) {
     if (table.last_round != round) break;
   }
   for (int e = threadIdx.x; e < tile.entries(); e += C.threads) {
-    const bool is_named = table.done[e] != kUnclaimed;
+    const bool is_named = table.done[e] != kNoneDone;
     if (!is_inside(e) || (p.is_in_place && !is_named)) continue;
     const Offsets at = offsets(e);
     const int64_t place = tile.place(e);

@@ -59,19 +59,31 @@ struct Params {
   int32_t index_bytes;    // 4 or 8
   int32_t is_in_place;    // out is x
   int32_t is_axis_inner;  // neighbours in memory lie on one line
-  // claimed: a block has 2^log2_lines lines of 2^log2_places places
+  // A tile has 2^log2_lines lines of 2^log2_places places. claimed: a block has one; panels: it is
+  // a panel, whose lines are whole.
   int32_t log2_lines, log2_places;
-  uint32_t axis_tiles;  // of one line
+  uint32_t axis_tiles;  // claimed: of one line
+  // panels: how many there are, and the blocks of one that claim its places and that write them
+  uint32_t panels, claiming_blocks, writing_blocks;
+  void* workspace;  // panels: counts and claims, 0 when the kernel starts
 };
 
 // claimed: rounds of combined updates, before threads finish what is left of a place each.
 inline constexpr int kMaxRounds = 16;
 
+// panels: claims of so many are in memory at once; updates and accesses of a thread.
+inline constexpr int kPanelsAtOnce = 3, kUpdatesOfThread = 16, kUnitsOfThread = 2;
+
+// Where in the workspace the claims begin: after a ticket and two counts of blocks for each panel.
+TC_HOST_DEVICE constexpr int64_t claims_at(uint32_t panels) {
+  return (int64_t(1 + 2 * int64_t(panels)) * int64_t(sizeof(uint32_t)) + 255) / 256 * 256;
+}
+
 // Compile time.
 struct Config {
   int threads = 256;
   int entries = 0;   // claimed: of the table, one for a place
-  int vector = 1;    // claimed: neighbours that are moved at once
+  int vector = 1;    // claimed, panels: neighbours that are moved at once
   int combines = 0;  // claimed: updates are combined, not only placed
   int wide = 0;      // naive: 32 bits do not count the elements
 };

@@ -15,6 +15,7 @@ using Choice = op::Choice<Config>;
 // What the call says besides Params, whose tile is chosen by adapt.
 struct Given {
   int element_bytes;
+  bool has_workspace = false;  // the launch brings workspace_bytes(), all 0
 };
 
 // Entries of the table: 32 KiB of claims, or claims, what is done and sums in 24 or 32 KiB.
@@ -136,7 +137,59 @@ inline Choice claimed(const Params& p, const Given& given, const op::Gpu& gpu) {
               : ""};
 }
 
+// The lines of a panel: about 8 MiB of claims, or the fewest lines whose neighbours make accesses
+// of 32 bytes or more.
+inline constexpr int kLog2PanelEntries = 21, kLog2MaxPanelEntries = 25;
+inline void choose_panels(Params& p, const Given& given, const op::Gpu&) {
+  const int threads = kThreads, unit = threads * kUnitsOfThread * vector_of(p, given);
+  const int least = p.is_axis_inner ? 0 : 5, most = log2_ceil(threads);
+  p.log2_places = log2_ceil(p.size);
+  p.log2_lines =
+      std::min(log2_ceil(p.num_lines), std::clamp(kLog2PanelEntries - p.log2_places, least, most));
+  const int64_t lines = int64_t(1) << p.log2_lines, entries = lines << p.log2_places;
+  const int64_t updates = p.is_axis_inner ? p.num_updates : p.num_updates * lines;
+  p.panels = uint32_t(div_ceil(p.num_lines, lines));
+  p.claiming_blocks = uint32_t(div_ceil(updates, int64_t(threads) * kUpdatesOfThread));
+  if (p.is_axis_inner) p.claiming_blocks <<= p.log2_lines;
+  p.writing_blocks = uint32_t(div_ceil(entries, int64_t(unit)));
+}
+
+inline size_t workspace_bytes(const Params& p) {
+  const int64_t entries = int64_t(1) << (p.log2_lines + p.log2_places);
+  return size_t(claims_at(p.panels) + kPanelsAtOnce * entries * int64_t(sizeof(int32_t)));
+}
+
+inline Choice panels(const Params& whole, const Given& given, const op::Gpu& gpu) {
+  constexpr int64_t kTooMany = int64_t(1) << 31, kManyUpdates = int64_t(1) << 20;
+  constexpr uint32_t kFewTiles = 4;
+  constexpr int kBlocksOfSm = 4;  // more leave too few registers
+  if (!given.has_workspace) return op::refuse("needs a workspace");
+  if (whole.operation != Operation::none) return op::refuse("updates are combined");
+  if (whole.num_lines >= kTooMany || whole.num_updates >= kTooMany >> log2_ceil(kThreads))
+    return op::refuse("31 bits must count lines, and the updates of a panel");
+  if (whole.size > int64_t(1) << kLog2MaxPanelEntries)
+    return op::refuse("a line has more than 2^25 places");
+  Params p = whole;
+  choose_panels(p, given, gpu);
+  if (p.log2_lines + p.log2_places > kLog2MaxPanelEntries)
+    return op::refuse("the claims of neighbouring lines take more than 128 MiB");
+  const int64_t blocks = (int64_t(p.claiming_blocks) + p.writing_blocks) * p.panels;
+  if (blocks >= kTooMany) return op::refuse("31 bits must count blocks");
+  const op::Start<Config> start{
+      {.threads = kThreads, .vector = vector_of(p, given)}, blocks, kBlocksOfSm};
+  choose_tile(p, given, gpu);
+  if (p.axis_tiles <= kFewTiles)
+    return {start, "a line has few tiles, and each reads the indices but once"};
+  if (p.num_lines * p.num_updates < kManyUpdates) return {start, "few updates"};
+  return start;
+}
+
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "panels",
+     .file = "02_panels.cuh",
+     .idea = "claims of whole lines lie in the L2 cache, so each index is read once",
+     .choose = panels,
+     .adapt = choose_panels},
     {.name = "claimed",
      .file = "01_claimed.cuh",
      .idea = "updates claim their places in shared memory, then each place is written once",

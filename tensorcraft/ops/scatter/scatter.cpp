@@ -45,9 +45,17 @@ namespace {
 constexpr ConfigField kFields[] = {{"threads"}, {"entries"}, {"vector"}, {"combines"}, {"wide"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
-  const Given given{int(dtype_bytes(q.x.dtype()))};
+  const Given given{int(dtype_bytes(q.x.dtype())), true};
   const bool moves = q.operation == Operation::none;
   return {params(q), given, {moves ? op::moved_as(given.element_bytes) : q.x.dtype()}};
+}
+
+// The claims of panels lie in a workspace.
+void complete(op::Plan& plan, std::string_view rung, const Problem&, const DeviceInfo&) {
+  if (rung != "panels") return;
+  plan.workspace_bytes = plan.workspace_zeroed =
+      workspace_bytes(plan.params_as<Params>(plan.first()));
+  plan.first().workspace_at = offsetof(Params, workspace);
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -74,7 +82,7 @@ TensorView broadcast(const TensorView& updates, const Dims& shape) {
 }
 
 void check_apart(const TensorView& out, const TensorView& in, std::string_view name) {
-  if (out.size() > 0 && in.size() > 0 && out.data() == in.data())
+  if (out.size() > 0 && in.size() > 0 && out.data() && out.data() == in.data())
     fail(ErrorKind::value, "scatter: out overlaps the memory of ", name,
          "; it must be x or have memory of its own");
 }
@@ -131,7 +139,7 @@ const op::Definition<Problem, ScatterOptions> kScatter{
     .in_place = true,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>("scatter", kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>("scatter", kFields),
     .host = kHost};
 
 }  // namespace

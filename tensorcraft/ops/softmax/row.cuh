@@ -66,9 +66,15 @@ class Logits {
  private:
   using Element = typename MaskElement<T, C.mask>::Type;
 
+  // Rounded by itself: fused with the subtraction of the maximum, which was rounded, the largest
+  // logit would not meet itself.
   TC_DEVICE float scaled(float v) const {
-    if constexpr (C.scaled) return v * scale_;
-    return v;
+    if constexpr (!C.scaled) return v;
+#if TC_PTX
+    return __fmul_rn(v, scale_);
+#else
+    return v * scale_;
+#endif
   }
   TC_DEVICE float masked(float v, int64_t at) const {
     if constexpr (C.mask == Mask::none) return v;

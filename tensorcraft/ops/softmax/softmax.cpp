@@ -146,7 +146,8 @@ op::Definition<Problem, Options> definition(Form form, std::string_view summary,
           .summary = summary,
           .details = details,
           .inputs = {{"x", "the logits"}},
-          .options = {op::option("axis", &Options::axis, "axis whose elements together sum to 1"),
+          .options = {op::positional(op::option("axis", &Options::axis,
+                                                "axis whose elements together sum to 1")),
                       op::option("scale", &Options::scale, "multiplies x first"),
                       op::option("mask", &Options::mask,
                                  "broadcast to x: bool, false where x is hidden; or float32 or the "
@@ -183,7 +184,8 @@ const op::Definition<Problem, LogOptions> kLogSumExp{
         "float32, float16 or bfloat16; computed in float32. A row of nothing but -inf, or of no "
         "elements, gives -inf, one with +inf gives +inf, one with a NaN gives NaN.",
     .inputs = {{"x", "the logits"}},
-    .options = {op::option("axis", &LogOptions::axis, "axis whose elements are summed"),
+    .options = {op::positional(
+                    op::option("axis", &LogOptions::axis, "axis whose elements are summed")),
                 op::option("keepdims", &LogOptions::keepdims, "keep the axis, with one element")},
     .out_doc = "dtype of x, its shape without the axis",
     .dtypes = kFloats,

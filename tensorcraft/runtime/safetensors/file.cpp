@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/safetensors/file.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/runtime/safetensors/input_file.hpp"
 #include "tensorcraft/runtime/safetensors/staging.hpp"
 
@@ -88,6 +89,10 @@ std::string file_in_folder(const std::string& folder) {
   return fs::path(folder) / chosen;
 }
 
+bool is_loadable(const TensorInfo& info) {
+  return info.dtype && info.shape.size() <= size_t(kMaxRank);
+}
+
 DType loadable_dtype(const TensorInfo& info, const std::string& path) {
   if (info.shape.size() > size_t(kMaxRank))
     fail(ErrorKind::value, "safetensors: ", path, ": tensor ", in_quotes(info.name), " has ",
@@ -126,6 +131,7 @@ class SafeTensors::Loader {
       if (staging_) staging_->upload(target + done, piece);
       done += piece;
       report(piece);
+      check_interrupt();
     }
     if (staging_) staging_->finish();
     file.check_unchanged();
@@ -250,12 +256,20 @@ std::shared_ptr<const TensorResource> SafeTensors::load(std::string_view name, D
 
 std::vector<std::shared_ptr<const TensorResource>> SafeTensors::load_all(
     Device device, const LoadOptions& options) const {
-  // A tensor that cannot be loaded is refused before any data is read.
-  for (const auto& [name, entry] : entries_) loadable_dtype(entry.info, entry.shard->file.path());
-  Loader loader(device, options, nbytes());
+  std::vector<const Entry*> wanted;
+  uint64_t bytes = 0;
+  for (const std::string& name : names_) {
+    const Entry& entry = entries_.at(name);
+    if (options.skip_refused && !is_loadable(entry.info)) continue;
+    // A tensor that cannot be loaded is refused before any data is read.
+    loadable_dtype(entry.info, entry.shard->file.path());
+    wanted.push_back(&entry);
+    bytes += entry.info.nbytes();
+  }
+  Loader loader(device, options, bytes);
   std::vector<std::shared_ptr<const TensorResource>> resources;
-  resources.reserve(names_.size());
-  for (const std::string& name : names_) resources.push_back(loader.load(entries_.at(name)));
+  resources.reserve(wanted.size());
+  for (const Entry* entry : wanted) resources.push_back(loader.load(*entry));
   return resources;
 }
 

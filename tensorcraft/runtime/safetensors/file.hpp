@@ -41,6 +41,8 @@ class TensorResource {
 // How load() reads.
 struct LoadOptions {
   bool checksum = false;  // keep an XXH3 hash for verify()
+  // load_all() leaves out what load() refuses for its dtype or its number of dimensions.
+  bool skip_refused = false;
   // Called after each piece with the bytes done and in total. It may throw to stop the load.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
@@ -71,7 +73,8 @@ class SafeTensors {
   // shorter than it was or changed since it was opened.
   std::shared_ptr<const TensorResource> load(std::string_view name, Device device = Device::cpu(),
                                              const LoadOptions& options = {}) const;
-  // Every tensor, in the order of names().
+  // Every tensor, in the order of names(); before any is read, fails as load() would, unless the
+  // options say to skip.
   std::vector<std::shared_ptr<const TensorResource>> load_all(
       Device device = Device::cpu(), const LoadOptions& options = {}) const;
 

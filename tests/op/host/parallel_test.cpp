@@ -2,10 +2,12 @@
 #include "tensorcraft/op/host/parallel.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/interrupt.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -74,6 +76,27 @@ TEST_P(ParallelFor, ThrowsTheExceptionOfARangeAndStaysUsable) {
         << i;
   }
   EXPECT_FALSE(ranges_of(64, 1).empty());
+}
+
+// Work for a minute and more.
+void sleep_in_ranges() {
+  parallel_for(1 << 20, 1, [](int64_t begin, int64_t end) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100) * (end - begin));
+  });
+}
+
+TEST_P(ParallelFor, EndsIfTheCallersCheckSaysSoAndStaysUsable) {
+  for (int i = 0; i < 3; ++i) {
+    set_interrupt_check([] { return true; });
+    try {
+      sleep_in_ranges();
+      ADD_FAILURE() << "it went on";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::cancelled);
+    }
+    set_interrupt_check(nullptr);
+    EXPECT_FALSE(ranges_of(64, 1).empty());
+  }
 }
 
 TEST_P(ParallelFor, RunsANestedCallInTheCallingThread) {

@@ -163,6 +163,9 @@ TEST(SafeTensors, OpensAFileWithATensorItCannotLoad) {
       [&] { file.load_all(Device::cpu(), {.progress = [&](auto, auto) { began = true; }}); });
   ASSERT_TRUE(all);
   EXPECT_FALSE(began);
+  const auto others = file.load_all(Device::cpu(), {.skip_refused = true});
+  ASSERT_EQ(others.size(), 1u);
+  EXPECT_EQ(others[0]->name(), "u");
 }
 
 TEST(SafeTensors, SaysTheFileAndTheReasonOfARefusal) {

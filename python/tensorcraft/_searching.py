@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places in sorted values, and running products: loops of few calls over whole arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _ops
+from . import _tensorcraft as native
+from ._arguments import of_array, of_two_arrays, to_axis
+from ._dtypes import isdtype, promoted
+from ._join import concat
+from ._tensorcraft import DType, Tensor
+from .errors import TensorCraftValueError
+
+
+@of_two_arrays
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+    """Where elements of x2 go in x1, which is sorted or is by `sorter`, to keep it sorted; int64. A NaN is above all.
+
+    "left" is before the elements of x1 that are equal, "right" after them. Halves the range in each of its steps.
+    """
+    if side not in ("left", "right"):
+        raise TensorCraftValueError(f'searchsorted: side must be "left" or "right", got {side!r}')
+    if x1.ndim != 1:
+        raise TensorCraftValueError(f"searchsorted: x1: expected 1 dimension but got shape {tuple(x1.shape)}")
+    dtype = promoted((x1.dtype, x2.dtype), "searchsorted")
+    x1, x2 = x1.astype(dtype, copy=False), x2.astype(dtype, copy=False)
+    x1 = x1 if sorter is None else _ops.take(x1, sorter, 0)
+    size = x1.shape[0]
+    relation = "<" if side == "left" else "<="
+    is_below = f"v {relation} x"
+    if isdtype(dtype, "real floating"):
+        is_below += " or isnan(x) and not isnan(v)" if side == "left" else " or isnan(x)"
+    low = _ops.fill(native.empty(x2.shape, DType.int64, x2.device), 0)
+    high = _ops.fill(low, size)
+    for _ in range(size.bit_length()):
+        middle = _ops.elementwise("low + (high - low) // 2", low=low, high=high)
+        value = _ops.take(x1, _ops.minimum(middle, size - 1), 0)
+        goes_on = _ops.elementwise(f"low < high and ({is_below})", low=low, high=high, v=value, x=x2)
+        low = _ops.elementwise("where(on, m + 1, low)", on=goes_on, m=middle, low=low)
+        high = _ops.elementwise("where(on, high, min(m, high))", on=goes_on, m=middle, high=high)
+    return low
+
+
+def _running(x: Tensor, axis: int) -> Tensor:
+    """The products up to each element: after a pass over distance d each is that of 2 d elements."""
+    size, distance = x.shape[axis], 1
+    while distance < size:
+        after, before = x._slice(axis, distance, size, 1), x._slice(axis, 0, size - distance, 1)
+        x = concat([x._slice(axis, 0, distance, 1), _ops.multiply(after, before)], axis=axis)
+        distance *= 2
+    return x
+
+
+@of_array
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """The products of the elements up to each one along an axis, in the dtype that prod gives, or in `dtype`.
+
+    Each pass over the array doubles the number of factors, so one axis of n elements takes log2(n) passes.
+    include_initial puts a 1 before them.
+    """
+    if axis is None and x.ndim != 1:
+        raise TensorCraftValueError(f"cumulative_prod: axis is needed for {x.ndim} dimensions")
+    at = to_axis(0 if axis is None else axis, x.ndim, "cumulative_prod")
+    wide = DType.int64 if isdtype(x.dtype, ("integral", "bool")) else x.dtype
+    x = x.astype(wide if dtype is None else native.to_dtype(dtype))
+    result = _running(x, at)
+    if not include_initial:
+        return result
+    shape = (*x.shape[:at], 1, *x.shape[at + 1 :])
+    return concat([_ops.fill(native.empty(shape, x.dtype, x.device), 1), result], axis=at)
