@@ -4,17 +4,18 @@
 
 namespace tensorcraft {
 
-// A sum of floats in one chain of any length: what each addition rounds away is summed beside it.
-// That is apart, so an infinite sum stays infinite.
+// A sum of floats in one chain of any length: what an addition rounds away joins the next element.
+// Beside it is the plain sum, which stays infinite if an element is.
 struct CompensatedSum {
-  float sum = 0, lost = 0;
+  float sum = 0, rest = 0, plain = 0;
 
   TC_DEVICE void add(float x) {
-    const float next = sum + x, added = next - sum;
-    lost += (sum - (next - added)) + (x - added);
+    plain += x;
+    const float whole = x + rest, next = sum + whole;
+    rest = whole - (next - sum);
     sum = next;
   }
-  TC_DEVICE float value() const { return sum - sum == 0 ? sum + lost : sum; }
+  TC_DEVICE float value() const { return sum - sum == 0 ? sum : plain; }
 };
 
 }  // namespace tensorcraft

@@ -11,8 +11,9 @@ namespace tensorcraft::kernel::reduce {
 inline constexpr int64_t kTogether = 256;
 
 // The states of a thread's elements, one after the other.
-template <class R, class T>
+template <Operation operation, class T>
 struct Chain {
+  using R = Reducer<T, operation>;
   typename R::State all = R::identity(), part = R::identity();
   TC_DEVICE void add(T x, int64_t index) {
     add_one<R>(part, x, index);
@@ -24,12 +25,12 @@ struct Chain {
   TC_DEVICE typename R::State state() const { return R::combine(all, part); }
 };
 // Sums of floats lose nothing on the way.
-template <class R, class T>
-  requires FloatingPoint<T> && Same<typename R::State, typename Sum<T>::State>
-struct Chain<R, T> {
+template <Operation operation, class T>
+  requires FloatingPoint<T> && (operation == Operation::sum || operation == Operation::mean)
+struct Chain<operation, T> {
   CompensatedSum all;
   TC_DEVICE void add(T x, int64_t) { all.add(float(x)); }
-  TC_DEVICE typename R::State state() const { return {all.value()}; }
+  TC_DEVICE typename Sum<T>::State state() const { return {all.value()}; }
 };
 
 struct Naive {
@@ -39,7 +40,7 @@ struct Naive {
     const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
     if (row >= p.rows) return;
     const T* x = static_cast<const T*>(p.x) + row_offset(p, Params::kX, row);
-    Chain<R, T> chain;
+    Chain<C.operation, T> chain;
     for (int64_t segment = 0; segment < p.segments; ++segment) {
       const T* run = x + row_offset(p, Params::kSegments, segment);
       for (int64_t i = 0; i < p.cols; ++i) chain.add(run[i * p.x_step], segment * p.cols + i);

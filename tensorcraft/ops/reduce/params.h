@@ -6,8 +6,8 @@
 
 namespace tensorcraft::kernel::reduce {
 
-// What becomes of the elements of a reduction. `count` counts those that are not 0, which is the sum
-// of bools; `float_prod` is the product of integers as floats.
+// What becomes of the elements of a reduction. `count` counts those that are not 0, which is the
+// sum of bools; `float_prod` is the product of integers as floats.
 enum class Operation : int {
   sum,
   count,
@@ -23,6 +23,9 @@ enum class Operation : int {
   any,
   all
 };
+
+constexpr bool is_index(Operation o) { return o == Operation::argmax || o == Operation::argmin; }
+constexpr bool is_spread(Operation o) { return o == Operation::var || o == Operation::std; }
 
 // May a call ask for another type of results than the operation's own? `all` is the product of
 // bools.

@@ -33,10 +33,7 @@ void adapt(CallParams& p, const Given& given, const op::Gpu& gpu) {
 inline constexpr int kThreads = 256;
 inline constexpr int64_t kStateBytes = 16;  // of the largest State
 
-constexpr bool is_index(Operation o) { return o == Operation::argmax || o == Operation::argmin; }
-constexpr bool has_large_state(Operation o) {
-  return is_index(o) || o == Operation::var || o == Operation::std;
-}
+constexpr bool has_large_state(Operation o) { return is_index(o) || is_spread(o); }
 
 // Blocks that an SM holds at once: 4 at 64 registers a thread, fewer if states or maps take
 // more, or values of 8 bytes have many accesses in flight.
@@ -131,7 +128,9 @@ inline int row_vector(const CallParams& p, int element_bytes) {
 // the unpacking of bytes and the divisions of a nested map take the registers of some.
 constexpr int max_accesses(const Config& config, int element_bytes) {
   const bool is_extreme = config.operation == Operation::max || config.operation == Operation::min;
-  return !is_extreme && !has_large_state(config.operation) && element_bytes > 1 && !config.nested ? 8 : 4;
+  return !is_extreme && !has_large_state(config.operation) && element_bytes > 1 && !config.nested
+             ? 8
+             : 4;
 }
 
 // Accesses of a thread if more would leave multiprocessors without a block.

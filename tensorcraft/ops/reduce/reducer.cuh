@@ -142,7 +142,6 @@ struct Product : Fold<T, typename Total<T, as_float>::Value, Times> {
   // To the power of the repeats.
   TC_DEVICE static typename Of::Value finish(const State& s, const Params& p) {
     typename Of::Value power = 1, square = s.value;
-#pragma unroll 1
     for (int64_t n = p.repeats; n > 0; n /= 2) {
       if (n % 2) power *= square;
       square *= square;
@@ -169,8 +168,8 @@ struct Minimum : Fold<T, Number<T>, Smaller> {
 };
 
 // Where the best element is, the largest or the smallest: the first of equals, and a NaN is better
-// than any number. An index of kLargest belongs to no element, or to elements that are all as bad as
-// can be.
+// than any number. An index of kLargest belongs to no element, or to elements that are all as bad
+// as can be.
 template <class T, bool smallest>
 struct ArgBest {
   using Out = int64_t;
@@ -210,8 +209,8 @@ struct ArgBest {
 
 // Mean and variance, merged by Chan's formula. The mean counts from a pivot, the first element a
 // thread saw, so a mean of 1e9 with a deviation of 1 keeps its digits. All are of a quarter of the
-// elements, so that no difference of two exceeds the largest float: infinite is only a variance, and
-// NaN only what comes of elements that are not finite.
+// elements, so that no difference of two exceeds the largest float: infinite is only a variance,
+// and NaN only what comes of elements that are not finite.
 template <class T, bool root>
 struct Moments {
   using Out = T;
