@@ -286,10 +286,9 @@ bool reduce(const LauncherCall& c) {
   const auto p = r::contiguous_params(x.data(), c.out().data(), outer, reduced, inner,
                                       c.number("correction", 0));
   const bool is_bool = x.dtype() == DType::bool_;
-  const r::Given given{is_bool && named == r::Operation::sum    ? r::Operation::count
-                       : is_bool && named == r::Operation::prod ? r::Operation::all
-                                                                : named,
-                       c.element_bytes()};
+  if (is_bool && named == r::Operation::prod) return false;  // of int64 in the library alone
+  const bool counts = is_bool && named == r::Operation::sum;
+  const r::Given given{counts ? r::Operation::count : named, c.element_bytes()};
   c.expect_rungs(r::kRungs, p, given, [&](const r::CallParams& own) {
     return own.splits > 1 ? std::optional(r::combine_start(own, given.operation)) : std::nullopt;
   });
