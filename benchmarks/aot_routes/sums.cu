@@ -36,30 +36,39 @@ void reduced(Report& report, const char* name, DType result, const Shape& s,
                   [&](std::string_view v) { library(out, x, v); }});
 }
 
+template <class Options>
+using Function = void (*)(const TensorView&, const TensorView&, const Options&);
+
 template <class T>
 void reductions(Report& report, const Shape& s) {
   const DType dtype = dtype_of(T{});
-  const auto by = [](auto function) {
+  const auto by = []<class Options>(Function<Options> function, const Options& given) {
     return [=](const Tensor& out, const Tensor& x, std::string_view v) {
-      function(out, x, ReduceOptions{.axis = Dims{1}, .variant = v});
+      Options options = given;
+      options.variant = v;
+      function(out, x, options);
     };
   };
-  using View = const TensorView&;
-  using Function = void (*)(View, View, const ReduceOptions&);
-  reduced<tk::Operation::sum, T>(report, "sum", dtype, s, by(Function(sum)));
-  reduced<tk::Operation::mean, T>(report, "mean", dtype, s, by(Function(mean)));
-  reduced<tk::Operation::max, T>(report, "max", dtype, s, by(Function(max)));
-  reduced<tk::Operation::min, T>(report, "min", dtype, s, by(Function(min)));
-  reduced<tk::Operation::any, T>(report, "any", DType::bool_, s, by(Function(any)));
-  reduced<tk::Operation::all, T>(report, "all", DType::bool_, s, by(Function(all)));
-  reduced<tk::Operation::argmax, T>(report, "argmax", DType::int64, s,
-                                    [](const Tensor& out, const Tensor& x, auto v) {
-                                      argmax(out, x, ArgmaxOptions{.axis = 1, .variant = v});
-                                    });
-  reduced<tk::Operation::var, T>(report, "var", dtype, s,
-                                 [](const Tensor& out, const Tensor& x, auto v) {
-                                   var(out, x, VarOptions{.axis = Dims{1}, .variant = v});
-                                 });
+  const ReduceOptions all_of{.axis = Dims{1}};
+  const SumOptions total{.axis = Dims{1}};
+  const ArgmaxOptions place{.axis = 1};
+  const VarOptions spread{.axis = Dims{1}};
+  using O = tk::Operation;
+  reduced<O::sum, T>(report, "sum", dtype, s, by(Function<SumOptions>(sum), total));
+  reduced<O::prod, T>(report, "prod", dtype, s, by(Function<SumOptions>(prod), total));
+  reduced<O::mean, T>(report, "mean", dtype, s, by(Function<ReduceOptions>(mean), all_of));
+  reduced<O::max, T>(report, "max", dtype, s, by(Function<ReduceOptions>(max), all_of));
+  reduced<O::min, T>(report, "min", dtype, s, by(Function<ReduceOptions>(min), all_of));
+  reduced<O::any, T>(report, "any", DType::bool_, s, by(Function<ReduceOptions>(any), all_of));
+  reduced<O::all, T>(report, "all", DType::bool_, s, by(Function<ReduceOptions>(all), all_of));
+  reduced<O::count, T>(report, "count_nonzero", DType::int64, s,
+                       by(Function<ReduceOptions>(count_nonzero), all_of));
+  reduced<O::argmax, T>(report, "argmax", DType::int64, s,
+                        by(Function<ArgmaxOptions>(argmax), place));
+  reduced<O::argmin, T>(report, "argmin", DType::int64, s,
+                        by(Function<ArgmaxOptions>(argmin), place));
+  reduced<O::var, T>(report, "var", dtype, s, by(Function<VarOptions>(var), spread));
+  reduced<O::std, T>(report, "std", dtype, s, by(Function<VarOptions>(tensorcraft::std), spread));
 }
 
 template <class T>
@@ -110,7 +119,7 @@ void compare_sums(Report& report) {
   reductions<bf16>(report, {100000, 5, 3});    // few elements each
   reduced<tk::Operation::sum, int32_t>(report, "sum", DType::int64, {512, 1000, 1},
                                        [](const Tensor& out, const Tensor& x, auto v) {
-                                         sum(out, x, ReduceOptions{.axis = Dims{1}, .variant = v});
+                                         sum(out, x, SumOptions{.axis = Dims{1}, .variant = v});
                                        });
   along_rows<float>(report, 16384, 256);
   along_rows<float>(report, 16, 262144);

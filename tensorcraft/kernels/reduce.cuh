@@ -66,7 +66,8 @@ Taken<CallParams, Config> taken(const CallParams& p, const op::Gpu& gpu, DebugIn
 
 }  // namespace detail::reduce
 
-// What becomes of the elements, by the names of the operators; count is the sum of bools.
+// What becomes of the elements, by the names of the operators; count is count_nonzero and the sum
+// of bools, float_prod the product of integers as floats.
 using kernel::reduce::Operation;
 
 // How much memory lets blocks share the outputs of a reduction, if those alone would leave the
@@ -82,10 +83,11 @@ size_t reduce_workspace_bytes(const T* in, int64_t outer, int64_t reduced, int64
 
 // out[outer][inner] from in[outer][reduced][inner], both row-major, over the middle axis. T: float,
 // f16, bf16 or an integer; Out is what the operator of this name gives: T for max and min and for
-// floats, int64_t for argmax, count and sums of integers, bool for any and all. `correction` is
-// that of var. `workspace` has reduce_workspace_bytes() and belongs to this call until it is done;
-// null is slower for few outputs. Returns the name of the variant, empty if there is nothing to
-// do. Errors and stream as launch_softmax.
+// floats, int64_t for argmax, argmin, count, and sums and products of integers, float for
+// float_prod, bool for any and all. `correction` is that of var and std. `workspace` has
+// reduce_workspace_bytes() and belongs to this call until it is done; null is slower for few
+// outputs. Returns the name of the variant, empty if there is nothing to do. Errors and stream as
+// launch_softmax.
 template <Operation operation, class T, class Out>
 std::string_view launch_reduce(const T* in, Out* out, int64_t outer, int64_t reduced, int64_t inner,
                                void* workspace = nullptr, float correction = 0,

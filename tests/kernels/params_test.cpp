@@ -265,8 +265,10 @@ bool masked_mean(const LauncherCall& c) {
 // Axes that follow each other.
 bool reduce(const LauncherCall& c) {
   namespace r = kernel::reduce;
-  const auto named = r::Operation(
-      c.name_among({"sum", "count", "mean", "max", "min", "argmax", "var", "any", "all"}));
+  const auto named =
+      r::Operation(c.name_among({"sum", "count_nonzero", "mean", "max", "min", "argmax", "argmin",
+                                 "prod", "float_prod", "var", "std", "any", "all"}));
+  if (c.given<DType>("dtype") || c.given<std::string_view>("dtype")) return false;
   const TensorView& x = c.in();
   int64_t first = 0, last = x.rank() - 1;
   if (const auto* axis = c.given<int64_t>("axis")) {
@@ -283,7 +285,9 @@ bool reduce(const LauncherCall& c) {
   for (int i = 0; i < x.rank(); ++i) (i < first ? outer : i > last ? inner : reduced) *= x.shape(i);
   const auto p = r::contiguous_params(x.data(), c.out().data(), outer, reduced, inner,
                                       c.number("correction", 0));
-  const bool counts = named == r::Operation::sum && x.dtype() == DType::bool_;
+  const bool is_bool = x.dtype() == DType::bool_;
+  if (is_bool && named == r::Operation::prod) return false;  // of int64 in the library alone
+  const bool counts = is_bool && named == r::Operation::sum;
   const r::Given given{counts ? r::Operation::count : named, c.element_bytes()};
   c.expect_rungs(r::kRungs, p, given, [&](const r::CallParams& own) {
     return own.splits > 1 ? std::optional(r::combine_start(own, given.operation)) : std::nullopt;
@@ -293,6 +297,9 @@ bool reduce(const LauncherCall& c) {
 
 bool cumulative_sum(const LauncherCall& c) {
   namespace s = kernel::cumulative_sum;
+  if (c.option("include_initial", false) || c.given<DType>("dtype") ||
+      c.given<std::string_view>("dtype"))
+    return false;
   const auto [rows, cols, inner] = split_at(c.in(), c.option<int64_t>("axis", 0));
   if (inner != 1) return false;
   c.expect_rungs(s::kRungs, s::contiguous_params(c.in().data(), c.out().data(), rows, cols),
@@ -440,7 +447,9 @@ const Compared kCompared[] = {
     {attention, {"attention"}},
     {gemm, {"gemm"}},
     {masked_mean, {"masked_mean"}},
-    {reduce, {"sum", "mean", "max", "min", "argmax", "var", "any", "all"}},
+    {reduce,
+     {"sum", "mean", "max", "min", "argmax", "argmin", "prod", "count_nonzero", "var", "std", "any",
+      "all"}},
     {cumulative_sum, {"cumulative_sum"}},
     {topk, {"topk"}},
     {quantize, {"quantize", "dequantize"}},

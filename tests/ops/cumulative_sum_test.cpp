@@ -51,6 +51,41 @@ TEST(CumulativeSum, RepeatsToTheBitAndAddsUpEverything) {
   for (int i = 0; i < 100; ++i) ASSERT_EQ(values<float>(cumulative_sum(x)), first);
 }
 
+TEST(CumulativeSum, OneChainOfAdditionsKeepsItsDigits) {
+  std::vector<float> numbers(100000);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = 0.1f + float(i % 3);
+  for (const Device d : places())
+    for (const std::string_view variant : {"", "naive"}) {
+      if (d == Device::cpu() && !variant.empty()) continue;
+      Tensor x(DType::float32, {100000}, d);
+      x.copy_from_host(numbers.data(), x.nbytes());
+      const auto sums = values<float>(cumulative_sum(x, {.variant = variant}));
+      double sum = 0;
+      for (size_t i = 0; i < sums.size(); ++i) {
+        sum += double(numbers[i]);
+        ASSERT_NEAR(sums[i], sum, (variant.empty() ? 3e-6 : 1e-7) * sum) << d << " " << variant;
+      }
+    }
+}
+
+TEST(CumulativeSum, A0MayComeFirst) {
+  for (const Device d : places()) {
+    Tensor none(DType::int32, {0}, d);
+    EXPECT_EQ(values<int64_t>(cumulative_sum(none, {.include_initial = true})),
+              (std::vector<int64_t>{0}));
+    Tensor x(DType::int32, {2, 2}, d);
+    const std::vector<int32_t> numbers = {1, 2, 300, 4};
+    x.copy_from_host(numbers.data(), x.nbytes());
+    EXPECT_EQ(values<uint8_t>(
+                  cumulative_sum(x, {.axis = 0, .dtype = DType::uint8, .include_initial = true})),
+              (std::vector<uint8_t>{0, 0, 1, 2, 45, 6}));
+    expect_error(
+        ErrorKind::type, [&] { cumulative_sum(x, {.axis = 0, .dtype = DType::bool_}); },
+        "cumulative_sum: dtype must be float32, float16 or bfloat16, or int8, int16, int32, int64 "
+        "or uint8 for x of int32, got bool; convert the result with astype");
+  }
+}
+
 // One that started later would wait for all others and double the time.
 TEST(CumulativeSum, BlocksThatShareRowsAllRunAtOnce) {
   namespace s = kernel::cumulative_sum;

@@ -40,6 +40,8 @@ std::vector<float> random_floats(size_t n) {
   return all;
 }
 
+bool is_cpu(Device d) { return d == Device::cpu(); }
+
 TEST(Reduce, IntegersAddUpBeyondTheirOwnType) {
   const std::vector<int32_t> large(5000, 2147483647);
   const std::vector<int8_t> small(5000, -128);
@@ -121,6 +123,9 @@ TEST(Reduce, AxesThatRepeatOneElementCostNothing) {
   EXPECT_FLOAT_EQ(values<float>(var(huge))[0], 14.0f / 3);
   EXPECT_EQ(values<float>(max(huge, {.axis = Dims{0, 2}})), x);
   EXPECT_EQ(values<int64_t>(argmax(huge.select(1, 2))), (std::vector<int64_t>{0}));
+  EXPECT_EQ(values<int64_t>(argmin(huge.select(1, 2))), (std::vector<int64_t>{0}));
+  EXPECT_EQ(values<float>(prod(huge.select(1, 0))), (std::vector<float>{1}));
+  EXPECT_EQ(values<int64_t>(count_nonzero(huge))[0], 3ll << 50);
   const TensorView bytes(x.data(), DType::uint8, {int64_t(1) << 50}, {0}, Device::cpu());
   std::fill_n(reinterpret_cast<uint8_t*>(x.data()), 1, uint8_t(3));
   EXPECT_EQ(values<int64_t>(sum(bytes)), (std::vector<int64_t>{int64_t(3) << 50}));
@@ -134,6 +139,92 @@ TEST(Reduce, VarianceKeepsItsDigitsFarFromZero) {
   for (const float x : numbers) squares += (x - mean_of) * (x - mean_of) / 70000;
   for (const Device d : places())
     EXPECT_NEAR(values<float>(var(floats(d, {70000}, numbers)))[0], squares, 1e-4 * squares) << d;
+}
+
+// What var gives on every device and by every variant that takes the array.
+void expect_variance(const std::vector<float>& x, double expected, double tolerance) {
+  const auto n = int64_t(x.size());
+  std::vector<float> apart;  // the same numbers as columns
+  for (const float v : x) apart.insert(apart.end(), {v, v, v, v});
+  for (const Device d : places()) {
+    const Tensor row = floats(d, {n}, x), column = floats(d, {n, 4}, apart);
+    for (const std::string_view variant : {"", "naive", "row", "column", "cpu"}) {
+      if ((variant == "cpu") != is_cpu(d) && !variant.empty()) continue;
+      for (const TensorView& t : {row.view(), column.view()}) {
+        const VarOptions options{.axis = Dims{0}, .variant = variant};
+        if (variant == (t.rank() == 1 ? "column" : "row")) continue;
+        const float found = values<float>(var(t, options))[0];
+        if (std::isinf(expected)) {
+          EXPECT_EQ(found, expected) << d << " " << variant;
+        } else {
+          EXPECT_NEAR(found, expected, tolerance * expected) << d << " " << variant;
+        }
+        if (variant == "row") continue;  // this build has not every row of std
+        EXPECT_FLOAT_EQ(values<float>(std(t, options))[0], std::sqrt(found));
+      }
+    }
+  }
+}
+
+TEST(Reduce, VarianceOfLargeNumbersIsExact) {
+  expect_variance({1e19f, -1e19f}, 1e38, 1e-6);
+  expect_variance({3e38f, -3e38f}, std::numeric_limits<double>::infinity(), 0);
+  expect_variance(std::vector<float>(100, 3e38f), 0, 0);
+  std::vector<float> far(4096), near(4096);
+  for (size_t i = 0; i < far.size(); ++i) {
+    far[i] = 1e9f + float(i % 2) * 64;
+    near[i] = 1e7f + float(i % 2);
+  }
+  expect_variance(far, 1024, 5e-6);
+  expect_variance(near, 0.25, 5e-6);
+}
+
+TEST(Reduce, OneChainOfAdditionsKeepsItsDigits) {
+  std::vector<float> x(100000);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 0.1f + float(i % 3);
+  double expected = 0;
+  for (const float v : x) expected += double(v);
+  for (const Device d : places())
+    for (const std::string_view variant : {"", "naive"}) {
+      if (is_cpu(d) && !variant.empty()) continue;
+      const float found = values<float>(sum(floats(d, {100000}, x), {.variant = variant}))[0];
+      EXPECT_NEAR(found, expected, (variant.empty() ? 2e-6 : 1e-7) * expected)
+          << d << " " << variant;
+    }
+}
+
+TEST(Reduce, ProductsCountsAndTheSmallest) {
+  for (const Device d : places()) {
+    const Tensor x = floats(d, {2, 3}, {1, -2, 3, 0, kNaN, 5});
+    const auto product = values<float>(prod(x, {.axis = Dims{1}}));
+    EXPECT_TRUE(product[0] == -6 && std::isnan(product[1]));
+    EXPECT_EQ(values<int64_t>(argmin(x, {.axis = 1})), (std::vector<int64_t>{1, 1}));
+    EXPECT_EQ(values<int64_t>(count_nonzero(x, {.axis = Dims{1}})), (std::vector<int64_t>{3, 2}));
+    const Tensor none(DType::float32, {2, 0}, d);
+    EXPECT_EQ(values<float>(prod(none, {.axis = Dims{1}})), (std::vector<float>{1, 1}));
+    EXPECT_EQ(values<int64_t>(count_nonzero(none))[0], 0);
+    expect_error(
+        ErrorKind::value, [&] { argmin(none); },
+        "argmin: x: axis 1 of shape [2, 0] must have at least one element: of none there is no "
+        "argmin");
+  }
+}
+
+TEST(Reduce, TheResultIsOfTheDtypeThatIsAskedFor) {
+  for (const Device d : places()) {
+    const Tensor x = on<int32_t>(d, DType::int32, {3}, {70000, 50000, 300});
+    EXPECT_EQ(values<float>(prod(x, {.dtype = DType::float32}))[0], 1.05e12f);
+    EXPECT_EQ(values<int64_t>(prod(x))[0], 1050000000000);
+    EXPECT_EQ(values<int32_t>(sum(x, {.dtype = DType::int32}))[0], 120300);
+    EXPECT_EQ(values<int8_t>(sum(x, {.dtype = DType::int8}))[0], int8_t(120300 & 255));
+    const Tensor truths = on<uint8_t>(d, DType::bool_, {3}, {1, 1, 1});
+    EXPECT_EQ(values<float>(sum(truths, {.dtype = DType::float32}))[0], 3);
+    EXPECT_EQ(values<int64_t>(prod(truths))[0], 1);
+    expect_error(
+        ErrorKind::type, [&] { sum(floats(d, {1}, {1}), {.dtype = DType::int32}); },
+        "sum: dtype must be float32, float16 or bfloat16 for x of float32, got int32; convert the "
+        "result with astype");
+  }
 }
 
 // Blocks that share an output finish in another order each time.

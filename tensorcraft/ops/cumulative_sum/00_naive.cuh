@@ -9,13 +9,12 @@ namespace tensorcraft::kernel::cumulative_sum {
 struct Naive {
   template <class T, Config C>
   TC_DEVICE static void run(const Params& p) {
-    using Value = typename Sums<T>::Value;
-    using Out = typename Sums<T>::Out;
     const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
     if (row >= p.rows) return;
     const T* x = row_of_x<T, C>(p, row);
-    Out* out = row_of_out<T, C>(p, row);
-    Value sum = 0;
+    const OutRow<T, C> out(p, row);
+    if (p.initial) out.store(p, -p.out_step, 0);
+    Chain<T> sum;
     int64_t i = 0;
     for (; i + C.vector <= p.cols; i += C.vector) {
       T v[C.vector];
@@ -23,13 +22,13 @@ struct Naive {
       for (int u = 0; u < C.vector; ++u) v[u] = x[(i + u) * p.x_step];
 #pragma unroll
       for (int u = 0; u < C.vector; ++u) {
-        sum += value_of(v[u]);
-        out[(i + u) * p.out_step] = Out(sum);
+        sum.add(v[u]);
+        out.store(p, (i + u) * p.out_step, sum.value());
       }
     }
     for (; i < p.cols; ++i) {
-      sum += value_of(x[i * p.x_step]);
-      out[i * p.out_step] = Out(sum);
+      sum.add(x[i * p.x_step]);
+      out.store(p, i * p.out_step, sum.value());
     }
   }
 };

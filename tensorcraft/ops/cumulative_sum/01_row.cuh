@@ -85,7 +85,8 @@ struct Row {
     const int64_t row = unit / p.segments, begin = unit % p.segments * p.segment_cols;
     const int64_t end = begin + p.segment_cols < p.cols ? begin + p.segment_cols : p.cols;
     const T* x = row_of_x<T, C>(p, row);
-    Out* out = row_of_out<T, C>(p, row);
+    const OutRow<T, C> out(p, row);
+    if (p.initial && begin == 0 && threadIdx.x == 0) out.store(p, -p.out_step, 0);
     Value carry = 0;
     if (p.segments > 1) carry = sum_before<T, C>(p, shared.scratch, x, unit, begin, end);
 
@@ -112,16 +113,16 @@ struct Row {
         carry += shared.warps[turn][w];
       }
       before += front;
-      if constexpr (C.wide && sizeof(Out) * C.vector == kVectorBytes) {
+      if constexpr (C.wide && !C.converts && sizeof(Out) * C.vector == kVectorBytes) {
         if (at + C.vector <= end) {
           AlignedVector<Out, C.vector> v;
           for (int e = 0; e < C.vector; ++e) v[e] = Out(before + sums[e]);
-          store_vector(out + at, v);
+          store_vector(out.own + at, v);
           continue;
         }
       }
       for (int e = 0; e < C.vector; ++e)
-        if (at + e < end) out[(at + e) * p.out_step] = Out(before + sums[e]);
+        if (at + e < end) out.store(p, (at + e) * p.out_step, before + sums[e]);
     }
   }
 };

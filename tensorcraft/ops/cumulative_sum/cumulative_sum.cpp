@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/output_type.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/cumulative_sum/plan.h"
@@ -16,11 +17,20 @@ namespace {
 
 constexpr std::string_view kName = "cumulative_sum";
 
-constexpr ConfigField kFields[] = {{"threads"}, {"vector"}, {"wide"}, {"nested"}};
+constexpr ConfigField kFields[] = {{"threads"}, {"vector"}, {"wide"}, {"nested"}, {"converts"}};
+
+DType own_dtype(DType x) { return is_floating(x) ? x : DType::int64; }
+
+// Where the sums begin, also if there are none after the 0.
+void* sums_of(const Problem& q) {
+  if (!q.initial) return q.out.data();
+  const int64_t bytes = q.out.stride(q.axis) * int64_t(dtype_bytes(q.out.dtype()));
+  return q.initial->data_as<std::byte>() + bytes;
+}
 
 Params params(const Problem& q) {
   return {.x = q.x.data(),
-          .out = q.out.data(),
+          .out = sums_of(q),
           .rows = q.rows(),
           .cols = q.cols(),
           .x_step = q.x.stride(q.axis),
@@ -28,13 +38,18 @@ Params params(const Problem& q) {
           .segments = 1,
           .segment_cols = q.cols(),
           .x_rows = op::row_map(q.x, q.axis),
-          .out_rows = op::row_map(q.out, q.axis)};
+          .out_rows = op::row_map(q.initial.value_or(q.out), q.axis),
+          .out_type = op::output_type(q.out.dtype(), own_dtype(q.x.dtype())),
+          .initial = q.initial.has_value()};
 }
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   const DType dtype = q.x.dtype();
-  return {params(q),
-          {.is_float = is_floating(dtype), .element_bytes = int(dtype_bytes(dtype))},
+  const Params p = params(q);
+  return {p,
+          {.is_float = is_floating(dtype),
+           .element_bytes = int(dtype_bytes(dtype)),
+           .converts = p.out_type != OutputType::own},
           {dtype}};
 }
 
@@ -51,8 +66,6 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-DType result_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::int64; }
-
 int axis_of(const TensorView& x, const CumulativeSumOptions& o) {
   op::check_dtype(kName, "x", x,
                   {DType::float32, DType::float16, DType::bfloat16, DType::int8, DType::int16,
@@ -66,16 +79,25 @@ int axis_of(const TensorView& x, const CumulativeSumOptions& o) {
   return int(axis < 0 ? axis + rank : axis);
 }
 
+op::OutputSpec result(const TensorView& x, const CumulativeSumOptions& o, int axis) {
+  Dims shape = x.shape();
+  if (o.include_initial) ++shape[axis];
+  const DType dtype = o.dtype ? op::asked_dtype(kName, x.dtype(), *o.dtype) : own_dtype(x.dtype());
+  return {"out", dtype, shape};
+}
+
 std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const CumulativeSumOptions& o) {
-  axis_of(in[0], o);
-  return {{"out", result_dtype(in[0].dtype()), in[0].shape()}};
+  return {result(in[0], o, axis_of(in[0], o))};
 }
 
 Problem check(const op::Call<CumulativeSumOptions>& call) {
   const TensorView& x = call.in();
   const int axis = axis_of(x, call.options);
-  op::check_like(kName, "out", call.out(), result_dtype(x.dtype()), x.shape());
-  return {call.out(), x, axis};
+  const op::OutputSpec spec = result(x, call.options, axis);
+  const TensorView& out = call.out();
+  op::check_like(kName, "out", out, spec.dtype, spec.shape);
+  if (!call.options.include_initial) return {out, x, axis};
+  return {out.slice(axis, 1, spec.shape[axis]), x, axis, out.slice(axis, 0, 1)};
 }
 
 op::Cost cost(const Problem& q) {
@@ -88,12 +110,18 @@ const op::Definition<Problem, CumulativeSumOptions> kDefinition{
     .summary = "The sums of the elements up to each one along an axis.",
     .details =
         "Floats are added in float32, rounded once, and give their dtype; integers give "
-        "int64, which wraps. A NaN makes all that follow it NaN. Results repeat to the bit. "
+        "int64, which wraps. dtype is another type of the result: a float, or of integers an "
+        "integer, which keeps the low bits. A NaN makes all that follow it NaN. Results repeat to "
+        "the bit. "
         "out may be x.",
     .inputs = {{"x", "any shape with an axis, any strides"}},
     .options = {op::positional(op::option("axis", &CumulativeSumOptions::axis,
-                                          "along which to add; needed for more than one axis"))},
-    .out_doc = "shape of x; dtype of x, or int64",
+                                          "along which to add; needed for more than one axis")),
+                op::option("dtype", &CumulativeSumOptions::dtype,
+                           "of the result; None: that of floats, int64 of integers"),
+                op::option("include_initial", &CumulativeSumOptions::include_initial,
+                           "a 0 comes first, and the axis is one longer")},
+    .out_doc = "shape of x, one longer with include_initial; dtype of x, int64 or `dtype`",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::int8, DType::int16,
                DType::int32, DType::int64, DType::uint8},
     .in_place = true,

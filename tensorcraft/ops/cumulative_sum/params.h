@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/output_type.h"
 #include "tensorcraft/device/rows.h"
 
 namespace tensorcraft::kernel::cumulative_sum {
@@ -14,6 +15,8 @@ struct Params {
   int64_t segments, segment_cols;  // of a row: each is a block's, and whole tiles but for the last
   int64_t sums;                    // the first byte of the sums in the workspace
   RowMap x_rows, out_rows;
+  OutputType out_type = OutputType::own;
+  int initial = 0;  // rows of out have a 0 before their first element
 };
 
 // Compile time. A thread takes `vector` neighbours of a row at once, in accesses of 16 bytes if
@@ -22,7 +25,8 @@ struct Config {
   int threads = 256;
   int vector = 1;
   int wide = 0;
-  int nested = 0;  // rows do not merge into one axis
+  int nested = 0;    // rows do not merge into one axis
+  int converts = 0;  // out_type is not `own`
 };
 
 }  // namespace tensorcraft::kernel::cumulative_sum

@@ -14,6 +14,7 @@ using Choice = op::Choice<Config>;
 struct Given {
   bool is_float;
   int element_bytes;
+  bool converts = false;
 };
 
 // Row-major x and out [rows, cols].
@@ -33,10 +34,11 @@ inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t 
 
 inline bool is_nested(const Params& p) { return p.x_rows.axes > 1 || p.out_rows.axes > 1; }
 
-inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.rows, int64_t(128));
   if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^38 rows");
-  return Start{{.threads = 128, .vector = 8, .nested = is_nested(p)}, blocks};
+  return Start{{.threads = 128, .vector = 8, .nested = is_nested(p), .converts = given.converts},
+               blocks};
 }
 
 // Threads of a block: a short row leaves most of a large one idle.
@@ -55,6 +57,7 @@ inline Config row_config(const Params& p, const Given& given) {
   Config config{.threads = kThreads, .vector = given.is_float ? 16 / given.element_bytes : 4};
   if (p.cols <= 2 * kShortRowThreads * config.vector) config.threads = kShortRowThreads;
   config.nested = is_nested(p);
+  config.converts = given.converts;
   config.wide = given.is_float && p.x_step == 1 && p.out_step == 1 &&
                 op::rows_vector_aligned(p.x, p.x_rows, given.element_bytes) &&
                 op::rows_vector_aligned(p.out, p.out_rows, given.element_bytes);

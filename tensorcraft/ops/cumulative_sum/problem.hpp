@@ -3,14 +3,22 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/simt/instance.hpp"
 
+#include <optional>
+
 namespace tensorcraft::kernel::cumulative_sum {
 
 // A checked call; the axis is in [0, rank).
 struct Problem {
   TensorView out, x;
   int axis;
+  std::optional<TensorView> initial = {};  // what gets a 0, before out along the axis
   int64_t cols() const { return x.shape(axis); }
-  int64_t rows() const { return cols() ? x.size() / cols() : 0; }
+  int64_t rows() const {
+    int64_t rows = 1;
+    for (int i = 0; i < x.rank(); ++i)
+      if (i != axis) rows *= x.shape(i);
+    return rows;
+  }
 };
 
 // Host variants.

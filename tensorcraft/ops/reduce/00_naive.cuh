@@ -2,12 +2,36 @@
 #pragma once
 // One thread, one output: a walk over its elements, whatever their strides. Neighbouring threads
 // read addresses that lie a row apart if the last axis is reduced, and few outputs are few threads.
+#include "tensorcraft/device/compensated_sum.cuh"
 #include "tensorcraft/ops/reduce/reducer.cuh"
 
 namespace tensorcraft::kernel::reduce {
 
 // Elements that meet before they join the rest, so that rounding grows with 256 and n / 256, not n.
 inline constexpr int64_t kTogether = 256;
+
+// The states of a thread's elements, one after the other.
+template <Operation operation, class T>
+struct Chain {
+  using R = Reducer<T, operation>;
+  typename R::State all = R::identity(), part = R::identity();
+  TC_DEVICE void add(T x, int64_t index) {
+    add_one<R>(part, x, index);
+    if (index % kTogether == kTogether - 1) {
+      all = R::combine(all, part);
+      part = R::identity();
+    }
+  }
+  TC_DEVICE typename R::State state() const { return R::combine(all, part); }
+};
+// Sums of floats lose nothing on the way.
+template <Operation operation, class T>
+  requires FloatingPoint<T> && (operation == Operation::sum || operation == Operation::mean)
+struct Chain<operation, T> {
+  CompensatedSum all;
+  TC_DEVICE void add(T x, int64_t) { all.add(float(x)); }
+  TC_DEVICE typename Sum<T>::State state() const { return {all.value()}; }
+};
 
 struct Naive {
   template <class T, Config C>
@@ -16,18 +40,12 @@ struct Naive {
     const int64_t row = int64_t(blockIdx.x) * C.threads + threadIdx.x;
     if (row >= p.rows) return;
     const T* x = static_cast<const T*>(p.x) + row_offset(p, Params::kX, row);
-    typename R::State s = R::identity();
+    Chain<C.operation, T> chain;
     for (int64_t segment = 0; segment < p.segments; ++segment) {
       const T* run = x + row_offset(p, Params::kSegments, segment);
-      for (int64_t first = 0; first < p.cols; first += kTogether) {
-        const int64_t end = first + kTogether < p.cols ? first + kTogether : p.cols;
-        typename R::State part = R::identity();
-        for (int64_t i = first; i < end; ++i)
-          add_one<R>(part, run[i * p.x_step], segment * p.cols + i);
-        s = R::combine(s, part);
-      }
+      for (int64_t i = 0; i < p.cols; ++i) chain.add(run[i * p.x_step], segment * p.cols + i);
     }
-    store<R>(p, row_offset(p, Params::kOut, row), s);
+    store<C.operation, R>(p, row_offset(p, Params::kOut, row), chain.state());
   }
 };
 

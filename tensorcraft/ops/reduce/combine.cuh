@@ -34,7 +34,7 @@ struct Combine {
     s = combine_group<R, C>(shared, s);
     if (threadIdx.x % C.group == 0 && output < outputs) {
       const uint32_t row = p.by_inner.quotient(output), column = output - row * inner;
-      store<R>(p, row_offset(p, Params::kOut, row) + column * p.out_inner, s);
+      store<C.operation, R>(p, row_offset(p, Params::kOut, row) + column * p.out_inner, s);
     }
   }
 };

@@ -1,12 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/divider.h"
+#include "tensorcraft/device/output_type.h"
 #include "tensorcraft/device/rows.h"
 
 namespace tensorcraft::kernel::reduce {
 
-// What becomes of the elements of a reduction. `count` is the sum of bools.
-enum class Operation : int { sum, count, mean, max, min, argmax, var, any, all };
+// What becomes of the elements of a reduction. `count` counts those that are not 0, which is the
+// sum of bools; `float_prod` is the product of integers as floats.
+enum class Operation : int {
+  sum,
+  count,
+  mean,
+  max,
+  min,
+  argmax,
+  argmin,
+  prod,
+  float_prod,
+  var,
+  std,
+  any,
+  all
+};
+
+constexpr bool is_index(Operation o) { return o == Operation::argmax || o == Operation::argmin; }
+constexpr bool is_spread(Operation o) { return o == Operation::var || o == Operation::std; }
+
+// May a call ask for another type of results than the operation's own? `all` is the product of
+// bools.
+constexpr bool converts(Operation operation) {
+  return operation == Operation::sum || operation == Operation::count ||
+         operation == Operation::prod || operation == Operation::float_prod ||
+         operation == Operation::all;
+}
 
 // Run time. The elements of output `row` are those of `segments` runs of `cols` elements, `x_step`
 // apart; every row has `inner` neighbours that are reduced alike, in `row` one. Rows count in the
@@ -25,6 +52,7 @@ struct Params {
   int64_t repeats;  // how often a sum counts its elements: axes without a stride are left out
   float count;      // elements of a reduction
   float divisor;    // of the sum of squared deviations
+  OutputType out_type = OutputType::own;  // see converts()
   int64_t step[kTensors];
 };
 

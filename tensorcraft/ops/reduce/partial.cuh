@@ -62,7 +62,7 @@ TC_DEVICE void finish(const RowParams<Params, C>& p, int64_t row, int64_t column
   if (C.shared != 0 && p.splits > 1)
     static_cast<State*>(p.workspace)[(split * p.rows + row) * p.inner + column] = s;
   else
-    store<R>(p, row_offset(p, Params::kOut, row) + column * p.out_inner, s);
+    store<C.operation, R>(p, row_offset(p, Params::kOut, row) + column * p.out_inner, s);
 }
 
 }  // namespace tensorcraft::kernel::reduce

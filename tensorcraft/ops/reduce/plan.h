@@ -33,11 +33,12 @@ void adapt(CallParams& p, const Given& given, const op::Gpu& gpu) {
 inline constexpr int kThreads = 256;
 inline constexpr int64_t kStateBytes = 16;  // of the largest State
 
+constexpr bool has_large_state(Operation o) { return is_index(o) || is_spread(o); }
+
 // Blocks that an SM holds at once: 4 at 64 registers a thread, fewer if states or maps take
 // more, or values of 8 bytes have many accesses in flight.
 constexpr int blocks_per_sm(const Config& c) {
-  const bool is_large =
-      c.operation == Operation::argmax || c.operation == Operation::var || c.vector == 2;
+  const bool is_large = has_large_state(c.operation) || c.vector == 2;
   return c.nested && is_large ? 2 : c.nested || is_large ? 3 : 4;
 }
 
@@ -126,8 +127,10 @@ inline int row_vector(const CallParams& p, int element_bytes) {
 // Accesses that a thread has in flight if a reduction is long. A state of more than one word,
 // the unpacking of bytes and the divisions of a nested map take the registers of some.
 constexpr int max_accesses(const Config& config, int element_bytes) {
-  const bool adds_up = config.operation <= Operation::mean || config.operation >= Operation::any;
-  return adds_up && element_bytes > 1 && !config.nested ? 8 : 4;
+  const bool is_extreme = config.operation == Operation::max || config.operation == Operation::min;
+  return !is_extreme && !has_large_state(config.operation) && element_bytes > 1 && !config.nested
+             ? 8
+             : 4;
 }
 
 // Accesses of a thread if more would leave multiprocessors without a block.

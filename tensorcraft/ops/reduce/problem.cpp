@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/reduce/problem.hpp"
 
+#include "tensorcraft/op/output_type.hpp"
 #include "tensorcraft/ops/reduce/plan.h"
 
 #include <algorithm>
@@ -57,6 +58,25 @@ void set_runs(CallParams& p, const Problem& q) {
 
 }  // namespace
 
+DType own_dtype(Operation operation, DType x) {
+  switch (operation) {
+    case Operation::argmax:
+    case Operation::argmin:
+    case Operation::count:
+      return DType::int64;
+    case Operation::any:
+    case Operation::all:
+      return DType::bool_;
+    case Operation::sum:
+    case Operation::prod:
+      return is_floating(x) ? x : DType::int64;
+    case Operation::float_prod:
+      return DType::float32;
+    default:
+      return x;
+  }
+}
+
 CallParams params(const Problem& q) {
   CallParams p{{.x = q.x.data(), .out = q.out.data(), .rows = q.outputs()}, {}};
   set_rows(p, q);
@@ -64,18 +84,19 @@ CallParams params(const Problem& q) {
   p.repeats = q.repeats;
   p.count = float(q.length());
   p.divisor = float(q.divisor());
+  p.out_type = op::output_type(q.out.dtype(), own_dtype(q.operation, q.x.dtype()));
   return p;
 }
 
 Problem make_problem(Operation operation, const TensorView& out, const TensorView& whole,
                      unsigned reduced, float correction) {
-  // Along a reduced axis without a stride all elements are one. An index of argmax counts them, but
-  // is 0 if there is no other axis.
+  // Along a reduced axis without a stride all elements are one. An index counts them, but is 0
+  // if there is no other axis.
   const auto repeats_along = [&](int axis) {
     return (reduced >> axis & 1) && whole.stride(axis) == 0 && whole.shape(axis) > 1;
   };
   bool leaves_out = true;
-  for (int i = 0; i < whole.rank() && operation == Operation::argmax; ++i)
+  for (int i = 0; i < whole.rank() && is_index(operation); ++i)
     if ((reduced >> i & 1) && whole.shape(i) != 1 && !repeats_along(i)) leaves_out = false;
   TensorView x = whole;
   int64_t repeats = 1;
@@ -89,8 +110,8 @@ Problem make_problem(Operation operation, const TensorView& out, const TensorVie
   TensorView result = out;
   if (out.rank() == x.rank())  // sizes 1 in the place of the reduced axes
     for (auto i = others.rbegin(); i != others.rend(); ++i) result = result.squeeze(*i);
-  // Axes in the order of memory merge, those that repeat elements in front. An index of argmax
-  // counts in the order of x.
+  // Axes in the order of memory merge, those that repeat elements in front. An index counts in
+  // the order of x.
   const auto distance = [&](int axis) {
     return x.stride(axis) == 0 ? std::numeric_limits<int64_t>::max() : std::abs(x.stride(axis));
   };
@@ -99,7 +120,7 @@ Problem make_problem(Operation operation, const TensorView& out, const TensorVie
   for (size_t i = 0; i < order.size(); ++i) order[i] = int(i);
   std::ranges::stable_sort(order,
                            [&](int a, int b) { return further(kept[size_t(a)], kept[size_t(b)]); });
-  if (operation != Operation::argmax) std::ranges::stable_sort(others, further);
+  if (!is_index(operation)) std::ranges::stable_sort(others, further);
   std::vector<int> axes;
   for (const int i : order) axes.push_back(kept[size_t(i)]);
   axes.insert(axes.end(), others.begin(), others.end());

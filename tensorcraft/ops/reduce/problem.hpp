@@ -14,7 +14,7 @@ struct Problem {
   Operation operation;
   TensorView out, x;
   int kept;
-  float correction = 0;  // of var
+  float correction = 0;  // of var and std
   // Every element stands for so many: reduced axes without a stride are not in x.
   int64_t repeats = 1;
 
@@ -35,6 +35,9 @@ struct Problem {
 // `reduced` has a bit for each axis, and out may keep those as sizes 1.
 Problem make_problem(Operation operation, const TensorView& out, const TensorView& x,
                      unsigned reduced, float correction = 0);
+
+// What results are, unless a call asks for another dtype.
+DType own_dtype(Operation operation, DType x);
 
 // What every rung is given, with a row for each output.
 Nested<Params> params(const Problem& problem);

@@ -3,11 +3,13 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/output_type.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/reduce/plan.h"
 #include "tensorcraft/ops/reduce/problem.hpp"
 
 #include <cstddef>
+#include <type_traits>
 
 namespace tensorcraft {
 namespace kernel::reduce {
@@ -22,19 +24,22 @@ constexpr Dtypes kAll = {TC_FLOATS, TC_INTEGERS, DType::bool_};
 #undef TC_FLOATS
 #undef TC_INTEGERS
 
-constexpr std::string_view kNames[] = {"sum",    "count", "mean", "max", "min",
-                                       "argmax", "var",   "any",  "all"};
+constexpr std::string_view kNames[] = {"sum",    "count",  "mean", "max",        "min",
+                                       "argmax", "argmin", "prod", "float_prod", "var",
+                                       "std",    "any",    "all"};
 static_assert(std::size(kNames) == size_t(Operation::all) + 1);
 template <Operation operation>
-constexpr std::string_view kName = kNames[size_t(operation)];
+constexpr std::string_view kName =
+    operation == Operation::count ? "count_nonzero" : kNames[size_t(operation)];
 
 constexpr ConfigField kFields[] = {
     {"operation", kNames}, {"threads"}, {"group"}, {"vector"}, {"unroll"}, {"nested"}, {"shared"}};
 
-// any and all look at bits alone, and a bool may hold more than 0 and 1.
+// What looks for bits alone takes int8 as uint8; a bool may hold more than 0 and 1.
 DType kernel_dtype(const Problem& q) {
   const DType dtype = q.x.dtype();
-  const bool is_truth = q.operation == Operation::any || q.operation == Operation::all;
+  const bool is_truth = q.operation == Operation::any || q.operation == Operation::all ||
+                        q.operation == Operation::count;
   return dtype == DType::bool_ || (is_truth && dtype == DType::int8) ? DType::uint8 : dtype;
 }
 
@@ -64,18 +69,14 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-template <Operation operation>
-constexpr Dtypes kDtypes =
-    operation == Operation::mean || operation == Operation::var ? kFloats
-    : operation == Operation::max || operation == Operation::min || operation == Operation::argmax
-        ? kNumbers
-        : kAll;
-
-DType result_dtype(Operation operation, DType dtype) {
-  if (operation == Operation::argmax) return DType::int64;
-  if (operation == Operation::any || operation == Operation::all) return DType::bool_;
-  return operation == Operation::sum && !is_floating(dtype) ? DType::int64 : dtype;
+constexpr bool needs_elements(Operation o) {
+  return o == Operation::max || o == Operation::min || is_index(o);
 }
+
+template <Operation operation>
+constexpr Dtypes kDtypes = operation == Operation::mean || is_spread(operation) ? kFloats
+                           : needs_elements(operation)                          ? kNumbers
+                                                                                : kAll;
 
 // A bit for each axis.
 template <class Axes>
@@ -111,15 +112,16 @@ op::OutputSpec result(const TensorView& x, const Options& o, unsigned& reduced) 
   constexpr std::string_view name = kName<operation>;
   op::check_dtype(name, "x", x, kDtypes<operation>);
   reduced = reduced_axes(name, o.axis, x.rank());
-  if constexpr (operation == Operation::max || operation == Operation::min ||
-                operation == Operation::argmax)
-    check_not_empty(name, x, reduced);
+  if constexpr (needs_elements(operation)) check_not_empty(name, x, reduced);
   Dims shape;
   for (int i = 0; i < x.rank(); ++i) {
     const bool goes = reduced >> i & 1;
     if (!goes || o.keepdims) shape.push_back(goes ? 1 : x.shape(i));
   }
-  return {"out", result_dtype(operation, x.dtype()), shape};
+  DType dtype = own_dtype(operation, x.dtype());
+  if constexpr (std::is_same_v<Options, SumOptions>)
+    if (o.dtype) dtype = op::asked_dtype(name, x.dtype(), *o.dtype);
+  return {"out", dtype, shape};
 }
 
 template <Operation operation, class Options>
@@ -128,9 +130,21 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options&
   return {result<operation>(in[0], o, reduced)};
 }
 
-float correction(const ReduceOptions&) { return 0; }
-float correction(const ArgmaxOptions&) { return 0; }
-float correction(const VarOptions& o) { return o.correction; }
+template <class Options>
+float correction(const Options& o) {
+  if constexpr (std::is_same_v<Options, VarOptions>)
+    return o.correction;
+  else
+    return 0;
+}
+
+// Of bools the sum counts those that are true, and the product says whether all are.
+Operation performed(Operation operation, DType x, DType out) {
+  const bool is_sum = operation == Operation::sum, is_product = operation == Operation::prod;
+  if (x == DType::bool_ && is_sum) return Operation::count;
+  if (x == DType::bool_ && is_product) return Operation::all;
+  return is_product && !is_floating(x) && is_floating(out) ? Operation::float_prod : operation;
+}
 
 template <Operation operation, class Options>
 Problem check(const op::Call<Options>& call) {
@@ -138,8 +152,7 @@ Problem check(const op::Call<Options>& call) {
   const TensorView& x = call.in();
   const op::OutputSpec spec = result<operation>(x, call.options, reduced);
   op::check_like(kName<operation>, "out", call.out(), spec.dtype, spec.shape);
-  const bool counts = operation == Operation::sum && x.dtype() == DType::bool_;
-  return make_problem(counts ? Operation::count : operation, call.out(), x, reduced,
+  return make_problem(performed(operation, x.dtype(), spec.dtype), call.out(), x, reduced,
                       correction(call.options));
 }
 
@@ -147,7 +160,7 @@ op::Cost cost(const Problem& q) {
   double distinct = double(dtype_bytes(q.x.dtype()));
   for (int i = 0; i < q.x.rank(); ++i)
     if (q.x.stride(i) != 0) distinct *= double(q.x.shape(i));
-  const double flops = q.operation == Operation::var ? 3 : 1;
+  const double flops = is_spread(q.operation) ? 3 : 1;
   return {.bytes = distinct + double(q.out.nbytes()), .flops = flops * double(q.x.size())};
 }
 
@@ -176,24 +189,47 @@ op::Definition<Problem, Options> define(
           .host = kHost};
 }
 
-op::Definition<Problem, VarOptions> define_var() {
+template <Operation operation>
+op::Definition<Problem, VarOptions> define_spread(std::string_view summary,
+                                                  std::string_view details) {
   auto with_correction = options<VarOptions>();
   with_correction.push_back(
       op::option("correction", &VarOptions::correction, "taken from the number of elements"));
-  return define<Operation::var, VarOptions>(
-      "The variance over axes.",
-      "sum((x - mean)^2) / (n - correction), where correction=1 gives the unbiased estimate of a "
-      "sample. Computed in float32 from deviations, never from squares of x, and rounded once. A "
-      "divisor of 0 or below counts as 0 and gives NaN or an infinity, as no elements do. Results "
-      "repeat to the bit.",
-      "shape of x without the axes, dtype of x", with_correction);
+  return define<operation, VarOptions>(summary, details, "shape of x without the axes, dtype of x",
+                                       with_correction);
 }
 
-const auto kSum = define<Operation::sum, ReduceOptions>(
+template <Operation operation>
+op::Definition<Problem, SumOptions> define_total(std::string_view summary,
+                                                 std::string_view details) {
+  auto with_dtype = options<SumOptions>();
+  with_dtype.push_back(op::option("dtype", &SumOptions::dtype,
+                                  "of the result; None: that of floats, int64 of others"));
+  return define<operation, SumOptions>(
+      summary, details, "shape of x without the axes; dtype of x, int64 or `dtype`", with_dtype);
+}
+
+const auto kSum = define_total<Operation::sum>(
     "The sum over axes.",
     "Floats are added in float32, rounded once, and give their dtype; integers and bool give "
-    "int64, which wraps. No elements give 0. Results repeat to the bit.",
-    "shape of x without the axes; dtype of x, or int64");
+    "int64, which wraps. dtype is another type of the result: a float, or of integers and bool an "
+    "integer, which keeps the low bits. No elements give 0. Results repeat to the bit.");
+const auto kProd = define_total<Operation::prod>(
+    "The product over axes.",
+    "Floats are multiplied in float32, rounded once, and give their dtype; integers and bool give "
+    "int64, which wraps. dtype is another type of the result: a float, in which integers are "
+    "multiplied as float32, or of integers and bool an integer, which keeps the low bits. No "
+    "elements give 1. Results repeat to the bit.");
+const auto kVar = define_spread<Operation::var>(
+    "The variance over axes.",
+    "sum((x - mean)^2) / (n - correction), where correction=1 gives the unbiased estimate of a "
+    "sample. Computed in float32 from deviations, never from squares of x, and rounded once. A "
+    "divisor of 0 or below counts as 0 and gives NaN or an infinity, as no elements do. Results "
+    "repeat to the bit.");
+const auto kStd = define_spread<Operation::std>(
+    "The standard deviation over axes.",
+    "The square root of var, taken in float32 before the result is rounded. A divisor of 0 or "
+    "below gives NaN or an infinity, as no elements do. Results repeat to the bit.");
 const auto kMean = define<Operation::mean, ReduceOptions>(
     "The mean over axes.",
     "The float32 sum divided by the number of elements, rounded once. No elements give NaN. "
@@ -212,7 +248,14 @@ const auto kArgmax = define<Operation::argmax, ArgmaxOptions>(
     "The first index of the largest element along the axis, or into all elements in row-major "
     "order. A NaN is larger than any number. An axis of size 0 is a ValueError.",
     "int64, shape of x without the axis");
-const auto kVar = define_var();
+const auto kArgmin = define<Operation::argmin, ArgmaxOptions>(
+    "Where the smallest element is.",
+    "The first index of the smallest element along the axis, or into all elements in row-major "
+    "order. A NaN is smaller than any number. An axis of size 0 is a ValueError.",
+    "int64, shape of x without the axis");
+const auto kCount = define<Operation::count, ReduceOptions>("How many elements are not 0.",
+                                                            "NaN is not 0. No elements give 0.",
+                                                            "int64, shape of x without the axes");
 const auto kAny = define<Operation::any, ReduceOptions>("Is an element not 0?",
                                                         "NaN is not 0. No elements give False.",
                                                         "bool, shape of x without the axes");
@@ -230,12 +273,16 @@ const auto kAllOf = define<Operation::all, ReduceOptions>("Are all elements not 
   Tensor op_name(const TensorView& x, const Options& options) {                      \
     return std::move(op::allocate(kernel::reduce::definition, {x}, options)[0]);     \
   }
-TC_DEFINE_REDUCTION(sum, kSum, ReduceOptions)
+TC_DEFINE_REDUCTION(sum, kSum, SumOptions)
+TC_DEFINE_REDUCTION(prod, kProd, SumOptions)
+TC_DEFINE_REDUCTION(count_nonzero, kCount, ReduceOptions)
 TC_DEFINE_REDUCTION(mean, kMean, ReduceOptions)
 TC_DEFINE_REDUCTION(max, kMax, ReduceOptions)
 TC_DEFINE_REDUCTION(min, kMin, ReduceOptions)
 TC_DEFINE_REDUCTION(argmax, kArgmax, ArgmaxOptions)
+TC_DEFINE_REDUCTION(argmin, kArgmin, ArgmaxOptions)
 TC_DEFINE_REDUCTION(var, kVar, VarOptions)
+TC_DEFINE_REDUCTION(std, kStd, VarOptions)
 TC_DEFINE_REDUCTION(any, kAny, ReduceOptions)
 TC_DEFINE_REDUCTION(all, kAllOf, ReduceOptions)
 #undef TC_DEFINE_REDUCTION
@@ -243,7 +290,7 @@ TC_DEFINE_REDUCTION(all, kAllOf, ReduceOptions)
 op::OperatorList ops::reduce() {
   namespace r = kernel::reduce;
   return op::registered(r::kSum, r::kMean, r::kMax, r::kMin, r::kArgmax, r::kVar, r::kAny,
-                        r::kAllOf);
+                        r::kAllOf, r::kProd, r::kCount, r::kArgmin, r::kStd);
 }
 
 }  // namespace tensorcraft

@@ -9,7 +9,7 @@
 
 namespace tensorcraft {
 
-// What sum, mean, max, min, any and all take.
+// What mean, max, min, count_nonzero, any and all take.
 struct ReduceOptions {
   std::optional<Dims> axis = {};         // which axes go, in any order; none: all of them
   bool keepdims = false;                 // they stay, with size 1
@@ -18,7 +18,16 @@ struct ReduceOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of argmax().
+// The same with those of sum() and prod().
+struct SumOptions {
+  std::optional<Dims> axis = {};         // which axes go, in any order; none: all of them
+  bool keepdims = false;                 // they stay, with size 1
+  std::optional<DType> dtype = {};       // of the result; none: that of floats, int64 of others
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+};
+
+// The same with those of argmax() and argmin().
 struct ArgmaxOptions {
   std::optional<int64_t> axis = {};      // none: the index into all elements, row-major
   bool keepdims = false;                 // the axis stays, with size 1
@@ -27,7 +36,7 @@ struct ArgmaxOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of var().
+// The same with those of var() and std().
 struct VarOptions {
   std::optional<Dims> axis = {};         // which axes go, in any order; none: all of them
   bool keepdims = false;                 // they stay, with size 1
@@ -42,9 +51,18 @@ struct VarOptions {
 // and rounded once; integers int8, int16, int32, int64 and uint8. Results repeat to the bit. An
 // axis outside x is an error of kind index, one named twice of kind value.
 
-// Floats give their dtype, integers and bool int64, which wraps. No elements give 0.
-void sum(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
-Tensor sum(const TensorView& x, const ReduceOptions& options = {});
+// Floats give their dtype, integers and bool int64, which wraps. `dtype` is another type of the
+// result: a float, and of integers and bool an integer too, which keeps the low bits; kind type for
+// any other. No elements give 0.
+void sum(const TensorView& out, const TensorView& x, const SumOptions& options = {});
+Tensor sum(const TensorView& x, const SumOptions& options = {});
+// The product, whose dtypes are those of sum; integers are multiplied as floats if `dtype` is a
+// float. No elements give 1.
+void prod(const TensorView& out, const TensorView& x, const SumOptions& options = {});
+Tensor prod(const TensorView& x, const SumOptions& options = {});
+// int64, of any of those dtypes: how many elements are not 0. NaN is not 0.
+void count_nonzero(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
+Tensor count_nonzero(const TensorView& x, const ReduceOptions& options = {});
 // Floats only. No elements give NaN.
 void mean(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
 Tensor mean(const TensorView& x, const ReduceOptions& options = {});
@@ -54,14 +72,19 @@ void max(const TensorView& out, const TensorView& x, const ReduceOptions& option
 Tensor max(const TensorView& x, const ReduceOptions& options = {});
 void min(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});
 Tensor min(const TensorView& x, const ReduceOptions& options = {});
-// int64: the index of the largest element, the first of equals; a NaN is larger than any number. No
-// elements are an error of kind value.
+// int64: the index of the largest element, the first of equals; of the smallest. The first NaN, if
+// there is one. No elements are an error of kind value.
 void argmax(const TensorView& out, const TensorView& x, const ArgmaxOptions& options = {});
 Tensor argmax(const TensorView& x, const ArgmaxOptions& options = {});
+void argmin(const TensorView& out, const TensorView& x, const ArgmaxOptions& options = {});
+Tensor argmin(const TensorView& x, const ArgmaxOptions& options = {});
 // Floats only: the mean squared distance from the mean, by sums that do not cancel. If the
 // correction is as large as the number of elements the divisor is 0: NaN or infinity.
 void var(const TensorView& out, const TensorView& x, const VarOptions& options = {});
 Tensor var(const TensorView& x, const VarOptions& options = {});
+// Its square root.
+void std(const TensorView& out, const TensorView& x, const VarOptions& options = {});
+Tensor std(const TensorView& x, const VarOptions& options = {});
 // bool, of any of those dtypes: is an element, are all elements not 0? NaN is not 0. Without
 // elements any is false and all is true.
 void any(const TensorView& out, const TensorView& x, const ReduceOptions& options = {});

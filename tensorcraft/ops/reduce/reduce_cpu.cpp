@@ -43,6 +43,31 @@ const V* load(V* to, const Problem& q, int64_t at, int64_t stride, int64_t n) {
   return to;
 }
 
+// The sum of f(x[i]), in a few partial sums.
+template <class F>
+double sum_of(const float* x, int64_t n, F f) {
+  constexpr int kSums = 16;
+  double sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums <= n; i += kSums)
+    for (int k = 0; k < kSums; ++k) sums[k] += f(double(x[i + k]));
+  for (; i < n; ++i) sums[0] += f(double(x[i]));
+  double sum = 0;
+  for (const double one : sums) sum += one;
+  return sum;
+}
+
+// In double, so that a mean far from zero keeps its digits and nothing overflows.
+template <class R>
+typename R::State moments(const float* x, int64_t n) {
+  const double mean = sum_of(x, n, [](double v) { return v; }) / double(n);
+  const double squares = sum_of(x, n, [=](double v) { return (v - mean) * (v - mean); });
+  const double unit = R::kUnit;
+  const float pivot = float(mean * unit);
+  return {float(n), float(mean * unit - double(pivot)), float(squares / double(n) * unit * unit),
+          pivot};
+}
+
 // n neighbours, the first of which has this index in the reduction.
 template <Operation operation, class V, class State>
 void add_chunk(State& s, const V* x, int64_t n, int64_t index) {
@@ -52,12 +77,11 @@ void add_chunk(State& s, const V* x, int64_t n, int64_t index) {
     s.value += host::row_sum(x, n);
   } else if constexpr (is_float && operation == Operation::max) {
     s = R::combine(s, {host::row_max(x, n)});
-  } else if constexpr (is_float && operation == Operation::var) {
-    const float mean = host::row_sum(x, n) / float(n);
-    s = R::combine(s, {float(n), 0, host::row_sum_of_squares(x, mean, n), mean});
+  } else if constexpr (is_float && is_spread(operation)) {
+    s = R::combine(s, moments<R>(x, n));
   } else if constexpr (is_float && operation == Operation::argmax) {
     const float top = host::row_max(x, n);
-    if (!R::is_larger(top, s.value)) return;
+    if (!R::is_better(top, s.value)) return;
     s = {index + host::row_find(x, top, n), top};
   } else {
     for (int64_t i = 0; i < n; ++i) add_one<R>(s, x[i], index + i);
@@ -150,7 +174,7 @@ class Reduction {
       const int64_t at = row_offset(p_, Params::kOut, row) + column * p_.out_inner;
       host::with_element_type(q_.out.dtype(), [&]<class T>(T*) {
         if constexpr (std::is_constructible_v<T, decltype(value)>)
-          q_.out.data_as<T>()[at] = T(value);
+          q_.out.data_as<T>()[at] = converted<T>(value);
       });
     }
   }
@@ -164,10 +188,11 @@ class Reduction {
 
 template <Operation operation>
 void run(const Problem& q) {
-  if (is_floating(q.x.dtype()))
-    Reduction<operation, float>(q).run();
-  else if constexpr (operation != Operation::mean && operation != Operation::var)
-    Reduction<operation, int64_t>(q).run();
+  constexpr bool of_floats = operation != Operation::float_prod;
+  constexpr bool of_integers = operation != Operation::mean && !is_spread(operation);
+  if constexpr (of_floats)
+    if (is_floating(q.x.dtype())) return Reduction<operation, float>(q).run();
+  if constexpr (of_integers) Reduction<operation, int64_t>(q).run();
 }
 
 // The elements of one output, in double or as integers.
@@ -184,6 +209,22 @@ struct Elements {
     uint64_t sum = 0;
     for (int64_t i = 0; i < n; ++i) sum += uint64_t(x.integer(first + i));
     return int64_t(sum);
+  }
+  double product(int64_t repeats) const {
+    double product = 1;
+    for (int64_t i = 0; i < n; ++i) product *= x[first + i];
+    return std::pow(product, double(repeats));
+  }
+  int64_t integer_product(int64_t repeats) const {
+    uint64_t product = 1, power = 1;
+    for (int64_t i = 0; i < n; ++i) product *= uint64_t(x.integer(first + i));
+    for (int64_t i = 0; i < repeats; ++i) power *= product;
+    return int64_t(power);
+  }
+  int64_t count() const {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) count += x[first + i] != 0;
+    return count;
   }
   double squares() const {
     const double mean = sum() / double(n);
@@ -218,8 +259,9 @@ struct Elements {
 void cpu(const Problem& q) {
   switch (q.operation) {
     case Operation::sum:
-    case Operation::count:  // elements are loaded as 0 and 1
       return run<Operation::sum>(q);
+    case Operation::count:
+      return run<Operation::count>(q);
     case Operation::mean:
       return run<Operation::mean>(q);
     case Operation::max:
@@ -228,8 +270,16 @@ void cpu(const Problem& q) {
       return run<Operation::min>(q);
     case Operation::argmax:
       return run<Operation::argmax>(q);
+    case Operation::argmin:
+      return run<Operation::argmin>(q);
+    case Operation::prod:
+      return run<Operation::prod>(q);
+    case Operation::float_prod:
+      return run<Operation::float_prod>(q);
     case Operation::var:
       return run<Operation::var>(q);
+    case Operation::std:
+      return run<Operation::std>(q);
     case Operation::any:
       return run<Operation::any>(q);
     case Operation::all:
@@ -243,11 +293,22 @@ void reference(const Problem& q) {
   const int64_t n = q.length();
   for (int64_t o = 0; o < q.outputs(); ++o) {
     const Elements x{from, o * n, n};
+    const auto set_integer = [&](int64_t value) {
+      is_floating(q.out.dtype()) ? to.set(o, double(value)) : to.set_integer(o, value);
+    };
     switch (q.operation) {
       case Operation::sum:
-      case Operation::count:
         is_float ? to.set(o, x.sum() * double(q.repeats))
-                 : to.set_integer(o, int64_t(uint64_t(x.integer_sum()) * uint64_t(q.repeats)));
+                 : set_integer(int64_t(uint64_t(x.integer_sum()) * uint64_t(q.repeats)));
+        break;
+      case Operation::count:
+        set_integer(x.count() * q.repeats);
+        break;
+      case Operation::prod:
+        is_float ? to.set(o, x.product(q.repeats)) : set_integer(x.integer_product(q.repeats));
+        break;
+      case Operation::float_prod:
+        to.set(o, x.product(q.repeats));
         break;
       case Operation::mean:
         to.set(o, x.sum() / double(n));
@@ -255,8 +316,12 @@ void reference(const Problem& q) {
       case Operation::var:
         to.set(o, x.squares() / q.divisor());
         break;
+      case Operation::std:
+        to.set(o, std::sqrt(x.squares() / q.divisor()));
+        break;
       case Operation::argmax:
-        to.set_integer(o, x.extreme(is_float, false));
+      case Operation::argmin:
+        to.set_integer(o, x.extreme(is_float, q.operation == Operation::argmin));
         break;
       case Operation::max:
       case Operation::min: {
@@ -268,7 +333,7 @@ void reference(const Problem& q) {
         to.set_integer(o, x.any(true));
         break;
       case Operation::all:
-        to.set_integer(o, !x.any(false));
+        set_integer(!x.any(false));
         break;
     }
   }

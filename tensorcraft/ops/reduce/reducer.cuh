@@ -6,6 +6,8 @@
 // exist. States are words of 4 bytes, so that shuffles and the workspace carry all of them alike.
 #include "tensorcraft/device/concepts.h"
 #include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/ptx/math.cuh"
+#include "tensorcraft/device/store_as.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/reduce/params.h"
 
@@ -36,6 +38,10 @@ struct Plus {
   TC_DEVICE float operator()(float a, float b) const { return a + b; }
   TC_DEVICE uint64_t operator()(uint64_t a, uint64_t b) const { return a + b; }
 };
+struct Times {
+  TC_DEVICE float operator()(float a, float b) const { return a * b; }
+  TC_DEVICE uint64_t operator()(uint64_t a, uint64_t b) const { return a * b; }
+};
 // NaN survives.
 struct Larger {
   TC_DEVICE float operator()(float a, float b) const { return fmax_nan(a, b); }
@@ -62,7 +68,16 @@ TC_DEVICE V highest() {
     return V(-1 - lowest<V>());
 }
 
-// One value, and an associative function of two. Integers that add up wrap.
+// NaN is not 0.
+template <class T>
+TC_DEVICE bool is_true(T x) {
+  if constexpr (FloatingPoint<T>)
+    return float(x) != 0.0f;
+  else
+    return x != T(0);
+}
+
+// One value, and an associative function of two. Integers that add up or multiply wrap.
 template <class T, class V, class F, bool nonzero = false>
 struct Fold {
   struct State {
@@ -73,7 +88,7 @@ struct Fold {
     V values[N];
     for (int i = 0; i < N; ++i) {
       if constexpr (nonzero)
-        values[i] = V(x[i] != T(0));
+        values[i] = V(is_true(x[i]));
       else
         values[i] = V(Number<T>(x[i]));
     }
@@ -82,30 +97,56 @@ struct Fold {
   TC_DEVICE static State combine(const State& a, const State& b) { return {F()(a.value, b.value)}; }
 };
 
-// Unsigned, since signed sums may not wrap in C++.
-template <class T>
-struct SumOf {
+// What sums and products are taken in, and become. Unsigned, since signed ones may not wrap in C++.
+template <class T, bool as_float = FloatingPoint<T>>
+struct Total {
   using Value = uint64_t;
   using Out = int64_t;
 };
 template <FloatingPoint T>
-struct SumOf<T> {
+struct Total<T, true> {
   using Value = float;
   using Out = T;
 };
+template <class T>
+  requires(!FloatingPoint<T>)
+struct Total<T, true> {
+  using Value = float;
+  using Out = float;
+};
 
-template <class T, Operation operation>
-struct Sum : Fold<T, typename SumOf<T>::Value, Plus, operation == Operation::count> {
-  using Folded = Fold<T, typename SumOf<T>::Value, Plus, operation == Operation::count>;
-  using State = typename Folded::State;
-  using Out = typename SumOf<T>::Out;
+template <class T, bool counts = false>
+struct Sum : Fold<T, typename Total<T, FloatingPoint<T> && !counts>::Value, Plus, counts> {
+  using Of = Total<T, FloatingPoint<T> && !counts>;
+  using State = typename Fold<T, typename Of::Value, Plus, counts>::State;
+  using Out = typename Of::Out;
   TC_DEVICE static State identity() { return {0}; }
   TC_DEVICE static T nothing() { return T{}; }
-  TC_DEVICE static Out finish(const State& s, const Params& p) {
-    if constexpr (operation == Operation::mean)
-      return Out(s.value / p.count);
-    else
-      return Out(s.value * typename SumOf<T>::Value(p.repeats));
+  TC_DEVICE static typename Of::Value finish(const State& s, const Params& p) {
+    return s.value * typename Of::Value(p.repeats);
+  }
+};
+template <class T>
+struct Mean : Sum<T> {
+  using State = typename Sum<T>::State;
+  TC_DEVICE static float finish(const State& s, const Params& p) { return s.value / p.count; }
+};
+
+template <class T, bool as_float = FloatingPoint<T>>
+struct Product : Fold<T, typename Total<T, as_float>::Value, Times> {
+  using Of = Total<T, as_float>;
+  using State = typename Fold<T, typename Of::Value, Times>::State;
+  using Out = typename Of::Out;
+  TC_DEVICE static State identity() { return {1}; }
+  TC_DEVICE static T nothing() { return T(1.0f); }
+  // To the power of the repeats.
+  TC_DEVICE static typename Of::Value finish(const State& s, const Params& p) {
+    typename Of::Value power = 1, square = s.value;
+    for (int64_t n = p.repeats; n > 0; n /= 2) {
+      if (n % 2) power *= square;
+      square *= square;
+    }
+    return power;
   }
 };
 
@@ -126,35 +167,39 @@ struct Minimum : Fold<T, Number<T>, Smaller> {
   TC_DEVICE static T finish(const State& s, const Params&) { return T(s.value); }
 };
 
-// Where the largest element is: the first of equals, and a NaN is larger than any number. An index
-// of kLargest belongs to no element, or to elements that are all as small as can be.
-template <class T>
-struct ArgMax {
+// Where the best element is, the largest or the smallest: the first of equals, and a NaN is better
+// than any number. An index of kLargest belongs to no element, or to elements that are all as bad
+// as can be.
+template <class T, bool smallest>
+struct ArgBest {
   using Out = int64_t;
   struct State {
     int64_t index;
     Number<T> value;
   };
-  TC_DEVICE static bool is_larger(Number<T> a, Number<T> b) {
+  TC_DEVICE static bool is_better(Number<T> a, Number<T> b) {
+    const bool is_beyond = smallest ? a < b : a > b;
     if constexpr (FloatingPoint<T>)
-      return a > b || (a != a && b == b);
+      return is_beyond || (a != a && b == b);
     else
-      return a > b;
+      return is_beyond;
   }
-  TC_DEVICE static State identity() { return {kLargest, lowest<Number<T>>()}; }
-  // Elements come in the order of their indices, so a later one must be larger.
+  TC_DEVICE static State identity() {
+    return {kLargest, smallest ? highest<Number<T>>() : lowest<Number<T>>()};
+  }
+  // Elements come in the order of their indices, so a later one must be better.
   template <int N, class Values>
   TC_DEVICE static void add(State& s, const Values& x, int64_t index, int64_t step) {
     for (int i = 0; i < N; ++i) {
       const auto value = Number<T>(x[i]);
-      if (!is_larger(value, s.value)) continue;
+      if (!is_better(value, s.value)) continue;
       s.value = value;
       s.index = index + i * step;
     }
   }
   TC_DEVICE static State combine(const State& a, const State& b) {
     const bool second =
-        is_larger(b.value, a.value) || (!is_larger(a.value, b.value) && b.index < a.index);
+        is_better(b.value, a.value) || (!is_better(a.value, b.value) && b.index < a.index);
     return {second ? b.index : a.index, second ? b.value : a.value};
   }
   TC_DEVICE static int64_t finish(const State& s, const Params&) {
@@ -162,33 +207,43 @@ struct ArgMax {
   }
 };
 
-// Mean and sum of squared deviations from it, merged by Chan's formula. The mean counts from a
-// pivot, the first element a thread saw, so a mean of 1e4 with a deviation of 1 keeps its digits.
-template <class T>
+// Mean and variance, merged by Chan's formula. The mean counts from a pivot, the first element a
+// thread saw, so a mean of 1e9 with a deviation of 1 keeps its digits. All are of a quarter of the
+// elements, so that no difference of two exceeds the largest float: infinite is only a variance,
+// and NaN only what comes of elements that are not finite.
+template <class T, bool root>
 struct Moments {
   using Out = T;
+  static constexpr float kUnit = 0.25f;
   struct State {
-    float count, mean, squares, pivot;
+    float count, mean, variance, pivot;
   };
   TC_DEVICE static State identity() { return {0, 0, 0, 0}; }
   template <int N, class Values>
   TC_DEVICE static void add(State& s, const Values& x, int64_t, int64_t) {
-    const float pivot = s.count == 0 ? float(x[0]) : s.pivot;
-    float values[N], squares[N];
-    for (int i = 0; i < N; ++i) values[i] = squares[i] = float(x[i]) - pivot;
-    const float mean = tree(values, Plus()) * (1.0f / N);
-    for (int i = 0; i < N; ++i) squares[i] = (squares[i] - mean) * (squares[i] - mean);
-    s = combine(s, {float(N), mean, tree(squares, Plus()), pivot});
+    const float pivot = s.count == 0 ? float(x[0]) * kUnit : s.pivot;
+    float shares[N], squares[N];
+    for (int i = 0; i < N; ++i)
+      shares[i] = squares[i] = fmaf(float(x[i]), kUnit / N, pivot * (-1.0f / N));
+    const float mean = tree(shares, Plus());
+    for (int i = 0; i < N; ++i) {
+      const float apart = fmaf(squares[i], float(N), -mean);
+      squares[i] = apart * apart;
+    }
+    s = combine(s, {float(N), mean, tree(squares, Plus()) * (1.0f / N), pivot});
   }
   TC_DEVICE static State combine(const State& a, const State& b) {
     if (a.count == 0) return b;
     if (b.count == 0) return a;
-    const float count = a.count + b.count, part = b.count / count;
-    const float apart = (b.pivot - a.pivot) + (b.mean - a.mean);
-    return {count, a.mean + apart * part, a.squares + b.squares + apart * apart * a.count * part,
-            a.pivot};
+    const float count = a.count + b.count, share = b.count * ptx::rcp_approx_ftz(count);
+    const float rest = 1 - share, apart = (b.pivot - a.pivot) + (b.mean - a.mean);
+    return {count, a.mean + apart * share,
+            a.variance * rest + b.variance * share + apart * (apart * (rest * share)), a.pivot};
   }
-  TC_DEVICE static T finish(const State& s, const Params& p) { return T(s.squares / p.divisor); }
+  TC_DEVICE static float finish(const State& s, const Params& p) {
+    const float variance = s.variance * (p.count / p.divisor * (1 / (kUnit * kUnit)));
+    return root ? sqrtf(variance) : variance;
+  }
 };
 
 // Is there an element that decides: one that is not 0 for any, one that is 0 for all.
@@ -200,12 +255,6 @@ struct Truth {
   };
   TC_DEVICE static State identity() { return {0}; }
   TC_DEVICE static T nothing() { return T(deciding ? 0.0f : 1.0f); }
-  TC_DEVICE static bool is_true(T x) {
-    if constexpr (FloatingPoint<T>)
-      return float(x) != 0.0f;
-    else
-      return x != T(0);
-  }
   template <int N, class Values>
   TC_DEVICE static void add(State& s, const Values& x, int64_t, int64_t) {
     for (int i = 0; i < N; ++i) s.found |= int32_t(is_true(x[i]) == deciding);
@@ -215,11 +264,18 @@ struct Truth {
 };
 
 // clang-format off
-template <class T, Operation operation> struct ReducerOf { using type = Sum<T, operation>; };
+template <class T, Operation operation> struct ReducerOf;
+template <class T> struct ReducerOf<T, Operation::sum> { using type = Sum<T>; };
+template <class T> struct ReducerOf<T, Operation::count> { using type = Sum<T, true>; };
+template <class T> struct ReducerOf<T, Operation::mean> { using type = Mean<T>; };
 template <class T> struct ReducerOf<T, Operation::max> { using type = Maximum<T>; };
 template <class T> struct ReducerOf<T, Operation::min> { using type = Minimum<T>; };
-template <class T> struct ReducerOf<T, Operation::argmax> { using type = ArgMax<T>; };
-template <class T> struct ReducerOf<T, Operation::var> { using type = Moments<T>; };
+template <class T> struct ReducerOf<T, Operation::argmax> { using type = ArgBest<T, false>; };
+template <class T> struct ReducerOf<T, Operation::argmin> { using type = ArgBest<T, true>; };
+template <class T> struct ReducerOf<T, Operation::prod> { using type = Product<T>; };
+template <class T> struct ReducerOf<T, Operation::float_prod> { using type = Product<T, true>; };
+template <class T> struct ReducerOf<T, Operation::var> { using type = Moments<T, false>; };
+template <class T> struct ReducerOf<T, Operation::std> { using type = Moments<T, true>; };
 template <class T> struct ReducerOf<T, Operation::any> { using type = Truth<T, true>; };
 template <class T> struct ReducerOf<T, Operation::all> { using type = Truth<T, false>; };
 // clang-format on
@@ -230,10 +286,13 @@ using Reducer = typename ReducerOf<T, operation>::type;
 template <class R>
 inline constexpr bool has_nothing = requires { R::nothing(); };
 
-// out[at], in the type that finish() gives.
-template <class R>
+// The result to out[at].
+template <Operation operation, class R>
 TC_DEVICE void store(const Params& p, int64_t at, const typename R::State& s) {
-  static_cast<typename R::Out*>(p.out)[at] = R::finish(s, p);
+  const auto value = R::finish(s, p);
+  if constexpr (converts(operation))
+    if (p.out_type != OutputType::own) return store_as(p.out_type, p.out, at, value);
+  static_cast<typename R::Out*>(p.out)[at] = typename R::Out(value);
 }
 
 // The unsigned integer of so many bytes.
