@@ -17,14 +17,17 @@ using uint64_t = unsigned long long;
 #endif
 
 // TC_PTX: a CUDA compiler reads this text, so CUDA's own words exist.
+// TC_COLD: a function that is called rarely, so a kernel holds it once and apart.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define TC_PTX 1
 #define TC_DEVICE __device__ __forceinline__
 #define TC_HOST_DEVICE __host__ __device__ __forceinline__
+#define TC_COLD static __device__ __noinline__
 #else
 #define TC_PTX 0
 #define TC_DEVICE inline
 #define TC_HOST_DEVICE inline
+#define TC_COLD inline
 #endif
 
 namespace tensorcraft {

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/simd.hpp"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -99,6 +100,12 @@ TC_HOST_CLONES float row_max(const float* x, int64_t n) {
   for (int l = 0; i + l < n; ++l) lanes[l] = max_nan(x[i + l], lanes[l]);
   float result = lanes[0];
   for (int l = 1; l < kLanes; ++l) result = max_nan(result, lanes[l]);
+  return result;
+}
+
+TC_HOST_CLONES float row_max_magnitude(const float* x, int64_t n) {
+  float result = 0;
+  for (int64_t i = 0; i < n; ++i) result = max_nan(std::abs(x[i]), result);
   return result;
 }
 

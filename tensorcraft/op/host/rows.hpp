@@ -12,7 +12,8 @@ namespace tensorcraft::host {
 
 // Row functions: x and y hold n floats next to each other and may be the same row. Sums are taken
 // in 32 partial sums, so they do not depend on the number of threads.
-float row_max(const float* x, int64_t n);  // -inf if n is 0; NaN if x has one
+float row_max(const float* x, int64_t n);            // -inf if n is 0; NaN if x has one
+float row_max_magnitude(const float* x, int64_t n);  // 0 if n is 0; NaN if x has one
 // The first place of value, or of a NaN if it is one; n if there is none.
 int64_t row_find(const float* x, float value, int64_t n);
 float row_sum(const float* x, int64_t n);

@@ -44,7 +44,7 @@ struct Vectorized {
     const int first = int(threadIdx.x) * C.vector;
     for (int64_t index = blockIdx.x; index < p.rows; index += gridDim.x) {
       const Row<T, W, C> row(p, index);
-      Statistics<C.form> s{};
+      Statistics<C.form> s = row.about(0, 0);
       float h[C.vector];
       if constexpr (C.form == Form::rms) {
         float squares = 0;
@@ -63,6 +63,10 @@ struct Vectorized {
         }
         s.shift = block_sum(scratch, part.sum) * p.inverse_cols;
         s.rstd = rstd_of(p, block_sum(scratch, part.squares_about(s.shift)));
+      }
+      if (is_extreme<T>(s)) {
+        store_extreme_row(row, index);
+        continue;
       }
       for (int64_t i = first; i < p.cols; i += kStep) {
         row.load_neighbours(h, i);

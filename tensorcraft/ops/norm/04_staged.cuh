@@ -39,7 +39,7 @@ struct Staged {
     const float pivot = C.form == Form::layer ? row.pivot() : 0;
     const StagedRow<T, C, C.has_residual != 0> h(shared, &memory[0], row.x, row.residual,
                                                  int(p.cols), p.rows);
-    Statistics<C.form> s{};
+    Statistics<C.form> s = row.about(0, 0);
     float squares = 0;
     if constexpr (C.form == Form::rms) {
       squares = h.sum(shared.scratch[0], [](float v) { return v * v; });
@@ -65,6 +65,7 @@ struct Staged {
       }
     }
     s.rstd = rstd_of(p, squares);
+    if (is_extreme<T>(s)) return store_extreme_row(row, index);
     h.each([&](int column, const float(&v)[C.vector]) { row.store_neighbours(column, v, s); });
     if (threadIdx.x == 0 && h.first == 0) store_statistics(p, index, s);
   }

@@ -32,7 +32,7 @@ struct Persistent {
     const OwnWeights<W, C, C.has_weight != 0> weights(p.weight, walk);
     const OwnWeights<W, C, C.has_bias != 0> biases(p.bias, walk);
     float firsts[2] = {}, pivot = 0;  // firsts of rows that are on their way, read without a wait
-    Statistics<C.form> s{};
+    auto s = Row<T, W, C>::about(0, 0);
     walk.run(
         uint32_t(p.rows), p.taken,
         [&](uint32_t index) {
@@ -70,7 +70,7 @@ struct Persistent {
         },
         [&](const Part& all) {
           if constexpr (C.form == Form::rms) {
-            s.rstd = rstd_of(p, all.sum);
+            s = {rstd_of(p, all.sum), 1};
           } else {
             s = Row<T, W, C>::about(pivot, all.mean);
             s.rstd = rsqrtf(all.variance(p.inverse_cols) + p.eps);
@@ -78,6 +78,7 @@ struct Persistent {
         },
         [&](uint32_t index, int place) {
           const Row<T, W, C> row(p, index);
+          correct_extreme<T, C>(row, s);
 #pragma unroll(C.has_weight || C.has_bias ? C.slots : 1)
           for (int i = 0; i < C.slots; ++i) {
             if (!walk.has(i)) continue;

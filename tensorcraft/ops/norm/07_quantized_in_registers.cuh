@@ -54,7 +54,8 @@ struct QuantizedInRegisters {
     const Row<T, W, C> row(p, index);
     RowSlots<T, C, C.has_residual != 0> slots;
     slots.load(row.x, row.residual, int(p.cols));
-    const auto s = statistics_of_held(row, slots, shared.parts);
+    auto s = statistics_of_held(row, slots, shared.parts);
+    correct_extreme<T, C>(row, s);
     float y[C.slots][C.vector];
 #pragma unroll
     for (int i = 0; i < C.slots; ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/norm/problem.hpp"
 
+#include "tensorcraft/device/scaled_row.h"
 #include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/residual_rows.hpp"
@@ -19,6 +20,24 @@ float subtract_mean(float* y, const float* h, int64_t n) {
   if (!std::isfinite(correction)) return mean;
   if (correction != 0) host::row_scale(y, y, 1, -correction, n);
   return mean + correction;
+}
+
+// Of values that are centered; those become h times `scale` less their mean.
+struct RowStatistics {
+  float mean, rstd, scale;
+};
+
+// y = h scale, less its mean if the form is layer.
+RowStatistics center(float* y, const float* h, float scale, const Problem& q) {
+  const int64_t n = q.cols();
+  if (scale != 1) {
+    host::row_scale(y, h, scale, 0, n);
+    h = y;
+  }
+  const float mean = q.form == Form::layer ? subtract_mean(y, h, n) : 0;
+  if (q.form == Form::layer) h = y;
+  const float squares = host::row_sum_of_squares(h, 0, n) / float(n);
+  return {mean, 1.0f / std::sqrt(squares + (scale == 1 ? q.eps : scaled_eps(q.eps, scale))), scale};
 }
 
 using OptionalElements = std::optional<host::Elements>;
@@ -47,13 +66,12 @@ void cpu(const Problem& q) {
     const float* h = rows.read(row);
     float* y = host::scratch(host::Slot::row_b, n);
     if (out) y = out->target(row, y);
-    float mean = 0;
-    if (q.form == Form::layer) {
-      mean = subtract_mean(y, h, n);
-      h = y;
-    }
-    const float rstd = 1.0f / std::sqrt(host::row_sum_of_squares(h, 0, n) / float(n) + q.eps);
-    host::row_scale(y, h, rstd, 0, n);
+    float* centered = host::scratch(host::Slot::row_d, n);  // y may be h, which is needed again
+    RowStatistics s = center(centered, h, 1, q);
+    if (!is_ordinary_rstd(s.rstd))
+      s = center(centered, h, scale_of_row(host::row_max_magnitude(h, n)), q);
+    const bool is_centered = q.form == Form::layer || s.scale != 1;
+    host::row_scale(y, is_centered ? centered : h, s.rstd, 0, n);
     if (weight) host::row_multiply(y, weight, n);
     if (bias) host::row_add(y, bias, n);
     if (q.activation != Activation::none) host::row_activate(y, y, q.activation, n);
@@ -61,8 +79,8 @@ void cpu(const Problem& q) {
       out->commit(row, y);
     else
       codes->commit(row, y);
-    if (q.mean) q.mean->data_as<float>()[row] = mean;
-    if (q.rstd) q.rstd->data_as<float>()[row] = rstd;
+    if (q.mean) q.mean->data_as<float>()[row] = s.mean * inverse_of_power(s.scale);
+    if (q.rstd) q.rstd->data_as<float>()[row] = s.rstd * s.scale;
   });
 }
 

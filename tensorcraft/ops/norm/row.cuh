@@ -4,22 +4,26 @@
 #include "tensorcraft/device/activation.cuh"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/moments.cuh"
+#include "tensorcraft/device/ptx/cluster.cuh"
 #include "tensorcraft/device/row_group.cuh"
+#include "tensorcraft/device/scaled_row.h"
 #include "tensorcraft/ops/norm/params.h"
 
 namespace tensorcraft::kernel::norm {
 
 // What the results of a row are made with. The mean is in two parts, pivot + shift, so one far
-// above the deviation costs no digits. The pivot is a value of the row, or 0 if Row has none.
+// above the deviation costs no digits. The pivot is a value of the row, or 0 if Row has none. All
+// are of the row times `scale`, a power of two: 1, unless squares of the row are no floats.
 template <Form form>
 struct Statistics {
-  float pivot, shift, rstd;
-  TC_DEVICE float centered(float h) const { return (h - pivot) - shift; }
+  float pivot, shift, rstd, scale;
+  TC_DEVICE float centered(float h) const { return (h * scale - pivot) - shift; }
 };
 template <>
 struct Statistics<Form::rms> {
   float rstd;  // 1 over the root mean square
-  TC_DEVICE float centered(float h) const { return h; }
+  float scale;
+  TC_DEVICE float centered(float h) const { return h * scale; }
 };
 
 template <class P>
@@ -30,8 +34,8 @@ TC_DEVICE float rstd_of(const P& p, float squares) {
 // By one thread of the row.
 template <class P>
 TC_DEVICE void store_statistics(const P& p, int64_t row, const Statistics<Form::layer>& s) {
-  if (p.mean) p.mean[row] = s.pivot + s.shift;
-  if (p.rstd) p.rstd[row] = s.rstd;
+  if (p.mean) p.mean[row] = (s.pivot + s.shift) * inverse_of_power(s.scale);
+  if (p.rstd) p.rstd[row] = s.rstd * s.scale;
 }
 template <class P>
 TC_DEVICE void store_statistics(const P&, int64_t, const Statistics<Form::rms>&) {}
@@ -74,13 +78,16 @@ struct Row {
 
   // Values of 2 bytes have so few digits that one float holds the mean as well as two.
   TC_DEVICE static Stats about(float pivot, float shift) {
-    return sizeof(T) == 2 ? Stats{pivot + shift, 0, 0} : Stats{pivot, shift, 0};
+    if constexpr (C.form == Form::rms)
+      return {0, 1};
+    else
+      return sizeof(T) == 2 ? Stats{pivot + shift, 0, 0, 1} : Stats{pivot, shift, 0, 1};
   }
 
   TC_DEVICE float finish(float h, float weight, float bias, const Stats& s) const {
     if constexpr (C.form == Form::layer)
       return activate<C.activation>(s.centered(h) * s.rstd * weight + bias);
-    return h * s.rstd * weight;
+    return s.centered(h) * s.rstd * weight;
   }
 
   TC_DEVICE void store(int64_t i, float h, const Stats& s) const {
@@ -127,19 +134,106 @@ struct Row {
   }
 };
 
+// Whether squares of a dtype's values can be too large or too small for a float.
+template <class T>
+inline constexpr bool kHasExtremes = true;
+template <>
+inline constexpr bool kHasExtremes<f16> = false;
+
+template <class T, Form form>
+TC_DEVICE bool is_extreme(const Statistics<form>& s) {
+  return kHasExtremes<T> && !is_ordinary_rstd(s.rstd);
+}
+
+// The statistics of a row times a power of two. Each warp finds them alone, or each thread if the
+// group is less than a warp, so threads of different groups need not meet.
+template <Config C, class R>
+TC_DEVICE Statistics<C.form> scaled_statistics(const R& row) {
+  const auto& p = row.p;
+  constexpr int kLanes = C.group < kWarpSize ? 1 : kWarpSize;
+  float scale = 1, pivot = 0, shift = 0, squares = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 3; ++pass) {  // for the scale, the mean, the squares about it
+    float largest = 0, sum = 0;
+    squares = 0;
+#pragma unroll 1
+    for (int64_t i = threadIdx.x % kLanes; i < p.cols; i += kLanes) {
+      const float d = (row.load(i) * scale - pivot) - shift;
+      largest = fmax_nan(largest, fabsf(d));
+      sum += d;
+      squares += d * d;
+    }
+    if (pass == 0) {
+      scale = scale_of_row(warp_reduce<kLanes>(largest, Max()));
+      if constexpr (C.form == Form::layer) pivot = finite_or_zero(row.load(0)) * scale;
+    } else if constexpr (C.form == Form::layer) {
+      shift += warp_reduce<kLanes>(sum, Sum()) * p.inverse_cols;
+    }
+  }
+  squares = warp_reduce<kLanes>(squares, Sum()) * p.inverse_cols;
+  const float rstd = rsqrtf(squares + scaled_eps(p.eps, scale));
+  if constexpr (C.form == Form::layer)
+    return {pivot, shift, rstd, scale};
+  else
+    return {rstd, scale};
+}
+
+// Replaces the statistics of an extreme row. All threads of the block call.
+template <class T, Config C, class R>
+TC_DEVICE void correct_extreme(const R& row, Statistics<C.form>& s) {
+  if constexpr (kHasExtremes<T>) {
+    const bool corrects = is_extreme<T>(s);
+    if (corrects) s = scaled_statistics<C>(row);
+    // Before the first stores a result, which may be where the row is.
+    if constexpr (C.cluster > 1) {
+      if (corrects) ptx::cluster_sync();
+    } else if constexpr (C.group > kWarpSize) {
+      if (corrects) __syncthreads();
+    } else if constexpr (C.group > 1) {
+      __syncwarp();
+    }
+  }
+}
+
+// All of an extreme row, by one thread if its group is less than a warp. Nothing that others
+// keep of the row is read, so no register holds it meanwhile.
+template <class T, class W, Config C>
+TC_COLD void store_extreme_row(const Row<T, W, C>& row, int64_t index) {
+  int64_t first = threadIdx.x % C.group, step = C.group;
+  if constexpr (C.group < kWarpSize) {
+    if (first != 0) return;
+    step = 1;
+  }
+  const auto s = scaled_statistics<C>(row);
+  if constexpr (C.cluster > 1) {
+    first += int64_t(ptx::cluster_ctarank()) * C.group;
+    step *= C.cluster;
+    ptx::cluster_sync();
+  } else if constexpr (C.group > kWarpSize) {
+    __syncthreads();
+  } else if constexpr (C.group == kWarpSize) {
+    __syncwarp();
+  }
+#pragma unroll 1
+  for (int64_t i = first; i < row.p.cols; i += step) row.store(i, row.load(i), s);
+  if (first == 0) store_statistics(row.p, index, s);
+}
+
 // The statistics of a row by walks over it; C.group threads have it, the calling one each value
 // that is a multiple of C.group from `first`. If one thread may have all of a long row, `corrects`
 // adds to the mean what one long sum rounded away.
-template <bool corrects, Config C, class R>
+template <bool corrects, class T, Config C, class R>
 TC_DEVICE Statistics<C.form> statistics_of(const R& row, int64_t first,
                                            BlockReduce<float>& scratch) {
   const auto& p = row.p;
   float squares = 0;
   if constexpr (C.form == Form::rms) {
     for (int64_t i = first; i < p.cols; i += C.group) squares += row.square(i);
-    return {rstd_of(p, group_reduce<C.group>(scratch, squares, Sum()))};
+    Statistics<C.form> s{rstd_of(p, group_reduce<C.group>(scratch, squares, Sum())), 1};
+    correct_extreme<T, C>(row, s);
+    return s;
   } else {
-    Statistics<C.form> s{finite_or_zero(row.load(0)), 0, 0};
+    Statistics<C.form> s{finite_or_zero(row.load(0)), 0, 0, 1};
     float sum = 0, rest = 0;
     for (int64_t i = first; i < p.cols; i += C.group) sum += row.load(i) - s.pivot;
     s.shift = group_reduce<C.group>(scratch, sum, Sum()) * p.inverse_cols;
@@ -150,6 +244,7 @@ TC_DEVICE Statistics<C.form> statistics_of(const R& row, int64_t first,
     }
     if constexpr (corrects) s.shift += group_reduce<C.group>(scratch, rest, Sum()) * p.inverse_cols;
     s.rstd = rstd_of(p, group_reduce<C.group>(scratch, squares, Sum()));
+    correct_extreme<T, C>(row, s);
     return s;
   }
 }
@@ -179,7 +274,7 @@ template <class T, class W, Config C, class Slots>
 TC_DEVICE Statistics<C.form> statistics_of_held(const Row<T, W, C>& row, const Slots& slots,
                                                 BlockReduce<HeldPart<C>>& scratch) {
   if constexpr (C.form == Form::rms) {
-    return {rstd_of(row.p, slots.sum(scratch, [](float h) { return h * h; }))};
+    return {rstd_of(row.p, slots.sum(scratch, [](float h) { return h * h; })), 1};
   } else {
     const float pivot = row.kHasPivot ? row.pivot() : 0;
     float first[C.vector];
