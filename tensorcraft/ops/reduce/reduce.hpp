@@ -25,6 +25,7 @@ struct SumOptions {
   std::optional<DType> dtype = {};       // of the result; none: that of floats, int64 of others
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // The same with those of argmax() and argmin().
