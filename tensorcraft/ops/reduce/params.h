@@ -24,9 +24,6 @@ enum class Operation : int {
   all
 };
 
-constexpr bool is_index(Operation o) { return o == Operation::argmax || o == Operation::argmin; }
-constexpr bool is_spread(Operation o) { return o == Operation::var || o == Operation::std; }
-
 // May a call ask for another type of results than the operation's own? `all` is the product of
 // bools.
 template <Operation operation>
