@@ -24,16 +24,12 @@ enum class Operation : int {
   all
 };
 
-constexpr bool is_index(Operation o) { return o == Operation::argmax || o == Operation::argmin; }
-constexpr bool is_spread(Operation o) { return o == Operation::var || o == Operation::std; }
-
 // May a call ask for another type of results than the operation's own? `all` is the product of
 // bools.
-constexpr bool converts(Operation operation) {
-  return operation == Operation::sum || operation == Operation::count ||
-         operation == Operation::prod || operation == Operation::float_prod ||
-         operation == Operation::all;
-}
+template <Operation operation>
+inline constexpr bool converts =
+    operation == Operation::sum || operation == Operation::count || operation == Operation::prod ||
+    operation == Operation::float_prod || operation == Operation::all;
 
 // Run time. The elements of output `row` are those of `segments` runs of `cols` elements, `x_step`
 // apart; every row has `inner` neighbours that are reduced alike, in `row` one. Rows count in the
@@ -52,7 +48,7 @@ struct Params {
   int64_t repeats;  // how often a sum counts its elements: axes without a stride are left out
   float count;      // elements of a reduction
   float divisor;    // of the sum of squared deviations
-  OutputType out_type = OutputType::own;  // see converts()
+  OutputType out_type = OutputType::own;  // see converts
   int64_t step[kTensors];
 };
 

@@ -33,6 +33,8 @@ void adapt(CallParams& p, const Given& given, const op::Gpu& gpu) {
 inline constexpr int kThreads = 256;
 inline constexpr int64_t kStateBytes = 16;  // of the largest State
 
+constexpr bool is_index(Operation o) { return o == Operation::argmax || o == Operation::argmin; }
+constexpr bool is_spread(Operation o) { return o == Operation::var || o == Operation::std; }
 constexpr bool has_large_state(Operation o) { return is_index(o) || is_spread(o); }
 
 // Blocks that an SM holds at once: 4 at 64 registers a thread, fewer if states or maps take

@@ -45,27 +45,45 @@ const V* load(V* to, const Problem& q, int64_t at, int64_t stride, int64_t n) {
 
 // The sum of f(x[i]), in a few partial sums.
 template <class F>
-double sum_of(const float* x, int64_t n, F f) {
-  constexpr int kSums = 16;
-  double sums[kSums] = {};
+float sum_of(const float* x, int64_t n, F f) {
+  constexpr int kSums = 32;
+  float sums[kSums] = {};
   int64_t i = 0;
   for (; i + kSums <= n; i += kSums)
-    for (int k = 0; k < kSums; ++k) sums[k] += f(double(x[i + k]));
-  for (; i < n; ++i) sums[0] += f(double(x[i]));
-  double sum = 0;
-  for (const double one : sums) sum += one;
+    for (int k = 0; k < kSums; ++k) sums[k] += f(x[i + k]);
+  for (; i < n; ++i) sums[0] += f(x[i]);
+  float sum = 0;
+  for (const float one : sums) sum += one;
   return sum;
 }
 
-// In double, so that a mean far from zero keeps its digits and nothing overflows.
+// Of up to kChunk elements, from the first one on. No sum exceeds the largest float unless the
+// variance does.
 template <class R>
 typename R::State moments(const float* x, int64_t n) {
-  const double mean = sum_of(x, n, [](double v) { return v; }) / double(n);
-  const double squares = sum_of(x, n, [=](double v) { return (v - mean) * (v - mean); });
-  const double unit = R::kUnit;
-  const float pivot = float(mean * unit);
-  return {float(n), float(mean * unit - double(pivot)), float(squares / double(n) * unit * unit),
-          pivot};
+  constexpr float kShare = 1.0f / kChunk;
+  const float whole = float(kChunk) / float(n), first = x[0] * (R::kUnit * kShare);
+  const auto share = [=](float v) { return v * (R::kUnit * kShare) - first; };
+  const float mean = sum_of(x, n, share) * whole;
+  const float squares = sum_of(x, n, [=](float v) {
+    const float apart = share(v) * float(kChunk) - mean;
+    return apart * apart * kShare;
+  });
+  return {float(n), mean, squares * whole, x[0] * R::kUnit};
+}
+
+// One more element for each of n neighbours, all of which have seen as many.
+template <class R, class State>
+void add_to_moments(State* s, const float* x, int64_t n) {
+  const float count = s[0].count + 1, share = 1 / count, rest = 1 - share;
+  for (int64_t e = 0; e < n; ++e) {
+    const float pivot = s[0].count == 0 ? x[e] * R::kUnit : s[e].pivot;
+    const float apart = (x[e] * R::kUnit - pivot) - s[e].mean;
+    const float of_one = x[e] - x[e];  // 0, or NaN of an infinity
+    s[e] = {s[e].count, s[e].mean + apart * share,
+            (s[e].variance * rest + of_one) + apart * (apart * (rest * share)), pivot};
+  }
+  for (int64_t e = 0; e < n; ++e) s[e].count = count;
 }
 
 // n neighbours, the first of which has this index in the reduction.
@@ -96,6 +114,8 @@ void add_line(State* s, const V* x, int64_t n, int64_t index) {
   if constexpr (std::is_same_v<V, float> && (adds || is_max || is_min)) {
     static_assert(sizeof(State) == sizeof(float));
     (is_max ? host::row_maximum : is_min ? host::row_minimum : host::row_add)(&s->value, x, n);
+  } else if constexpr (std::is_same_v<V, float> && is_spread(operation)) {
+    add_to_moments<Reducer<V, operation>>(s, x, n);
   } else {
     for (int64_t e = 0; e < n; ++e) add_one<Reducer<V, operation>>(s[e], x[e], index);
   }

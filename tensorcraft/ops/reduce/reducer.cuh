@@ -290,7 +290,7 @@ inline constexpr bool has_nothing = requires { R::nothing(); };
 template <Operation operation, class R>
 TC_DEVICE void store(const Params& p, int64_t at, const typename R::State& s) {
   const auto value = R::finish(s, p);
-  if constexpr (converts(operation))
+  if constexpr (converts<operation>)
     if (p.out_type != OutputType::own) return store_as(p.out_type, p.out, at, value);
   static_cast<typename R::Out*>(p.out)[at] = typename R::Out(value);
 }
