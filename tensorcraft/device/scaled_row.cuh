@@ -25,15 +25,15 @@ struct ScaledSums {
 
 // Those of the values load(0) to load(count - 1), or the squares about 0. Each warp finds them
 // alone, or each thread if the group is less than a warp, so different groups need not meet.
-template <int group, bool has_mean, class Count, class Load>
-TC_DEVICE ScaledSums scaled_sums(Count count, const Load& load) {
+template <int group, bool has_mean, class Load>
+TC_DEVICE ScaledSums scaled_sums(int64_t count, const Load& load) {
   constexpr int kLanes = group < kWarpSize ? 1 : kWarpSize;
   ScaledSums s{1, 0, 0, 0};
 #pragma unroll 1
   for (int pass = 0; pass < 3; ++pass) {  // for the scale, the mean, the squares about it
     float largest = 0, sum = 0, squares = 0;
 #pragma unroll 1
-    for (Count i = threadIdx.x % kLanes; i < count; i += kLanes) {
+    for (int64_t i = threadIdx.x % kLanes; i < count; i += kLanes) {
       const float d = (load(i) * s.scale - s.pivot) - s.shift;
       largest = fmax_nan(largest, fabsf(d));
       sum += d;
@@ -71,17 +71,17 @@ TC_DEVICE Share share_of_extreme(int64_t count) {
 }
 
 // All of a row, scaled to length 1 or divided by eps if that is more, if it is extreme; returns
-// whether. P has x_step, out_step, cols and eps.
-template <class T, auto C, class P>
+// whether. P has x_step, out_step, cols and eps; `unit`: both steps are 1.
+template <class T, auto C, bool unit, class P>
 TC_DEVICE bool store_extreme_unit(const P& p, float inverse_length, const T* x, T* out) {
   if (!is_extreme<T>(inverse_length)) return false;
-  const auto load = [&](int64_t i) { return float(x[i * p.x_step]); };
+  const auto load = [&](int64_t i) { return float(x[unit ? i : i * p.x_step]); };
   const ScaledSums s = scaled_sums<C.group, false>(p.cols, load);
   const float length = fmax_nan(sqrtf(s.squares), p.eps * s.scale);
   const auto [first, step] = share_of_extreme<C.group, C.cluster>(p.cols);
 #pragma unroll 1
   for (int64_t i = first; i < p.cols; i += step)
-    out[i * p.out_step] = T(load(i) * s.scale / length);
+    out[unit ? i : i * p.out_step] = T(load(i) * s.scale / length);
   return true;
 }
 

@@ -18,7 +18,7 @@ struct Naive {
     float sum = 0;
     for (int64_t i = 0; i < p.cols; ++i) sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
     const float length = fmax_nan(sqrtf(sum), p.eps);
-    if (store_extreme_unit<T, C>(p, 1.0f / length, x, out)) return;
+    if (store_extreme_unit<T, C, false>(p, 1.0f / length, x, out)) return;
     for (int64_t i = 0; i < p.cols; ++i) out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
   }
 };

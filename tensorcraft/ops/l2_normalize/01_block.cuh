@@ -20,7 +20,7 @@ struct Block {
       for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
         sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
       const float length = fmax_nan(sqrtf(block_sum(scratch, sum)), p.eps);
-      if (store_extreme_unit<T, C>(p, 1.0f / length, x, out)) continue;
+      if (store_extreme_unit<T, C, false>(p, 1.0f / length, x, out)) continue;
       for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
         out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
     }

@@ -23,7 +23,7 @@ struct InRegisters {
     const float squares = slots.sum(scratch, [](float v) { return v * v; });
     const float scale = 1.0f / fmax_nan(sqrtf(squares), p.eps);
     if (!exists) return;
-    if (store_extreme_unit<T, C>(p, scale, x, out)) return;
+    if (store_extreme_unit<T, C, true>(p, scale, x, out)) return;
     slots.each([&](int column, float(&v)[C.vector]) {
       for (int e = 0; e < C.vector; ++e) v[e] *= scale;
       store_floats(out + column, v);

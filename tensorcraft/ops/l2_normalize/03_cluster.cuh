@@ -32,7 +32,7 @@ struct Cluster {
                        slices);
     for (const float slice : slices) squares += slice;
     const float scale = 1.0f / fmax_nan(sqrtf(squares), p.eps);
-    if (store_extreme_unit<T, C>(p, scale, x - first, out - first)) return;
+    if (store_extreme_unit<T, C, true>(p, scale, x - first, out - first)) return;
     slots.each([&](int column, float(&v)[C.vector]) {
       for (int e = 0; e < C.vector; ++e) v[e] *= scale;
       store_floats(out + column, v);
