@@ -133,6 +133,10 @@ TC_HOST_CLONES float row_sum_of_squares(const float* x, float center, int64_t n)
   return sum_of(n, [=](int64_t i) { return (x[i] - center) * (x[i] - center); });
 }
 
+TC_HOST_CLONES float row_sum_of_scaled_squares(const float* x, float scale, int64_t n) {
+  return sum_of(n, [=](int64_t i) { return (x[i] * scale) * (x[i] * scale); });
+}
+
 TC_HOST_CLONES float row_exp(float* y, const float* x, float shift, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = exp(x[i] - shift);
   return sum_of(n, [=](int64_t i) { return y[i]; });

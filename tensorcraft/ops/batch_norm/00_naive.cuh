@@ -32,6 +32,7 @@ TC_DEVICE void train_channel(const Params& p, int64_t channel) {
   });
   shift += rest / count;  // what one long sum rounded away
   const float rstd = rsqrtf(squares / count + p.eps);
+  if (is_extreme<T>(rstd)) return train_extreme_channel<1, T, W, C>(p, channel);
   const float scale = value_or<W>(p.weight, channel, 1) * rstd;
   const float bias = value_or<W>(p.bias, channel, 0);
   for_each_element<C>(p, x, pivot, [&](float d, Place at) {

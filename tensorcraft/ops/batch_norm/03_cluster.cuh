@@ -45,6 +45,7 @@ struct Cluster {
       for (const Moments& block : of) all.join(block);
     }
     const float rstd = rsqrtf(all.squares / all.count + p.eps);
+    if (is_extreme<T>(rstd)) return train_extreme_channel<C.threads, T, W, C>(p, channel);
     const float scale = value_or<W>(p.weight, channel, 1) * rstd;
     const float bias = value_or<W>(p.bias, channel, 0);
     for_each_place<C>(p.batch, p.spatial, rank, [&](const Place(&places)[C.slots]) {

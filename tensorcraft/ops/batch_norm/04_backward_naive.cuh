@@ -7,7 +7,7 @@
 
 namespace tensorcraft::kernel::batch_norm {
 
-// The two sums of a channel, the second without its factor rstd.
+// The two sums of a channel, the second of grad xhat.
 struct GradSums {
   float grad, product;
 };
@@ -24,14 +24,14 @@ template <class W>
 TC_DEVICE InputGrad input_grad(const BackwardParams& p, int64_t channel, const GradSums& sums) {
   const float inverse_count = 1.0f / (float(p.batch) * float(p.spatial));
   const float rstd = p.rstd[channel];
-  return {p.mean[channel], sums.grad * inverse_count, sums.product * inverse_count * rstd * rstd,
+  return {p.mean[channel], sums.grad * inverse_count, sums.product * inverse_count * rstd,
           value_or<W>(p.weight, channel, 1) * rstd};
 }
 
 // By one thread.
 template <class W>
 TC_DEVICE void store_grads(const BackwardParams& p, int64_t channel, const GradSums& sums) {
-  if (p.grad_weight) static_cast<W*>(p.grad_weight)[channel] = W(sums.product * p.rstd[channel]);
+  if (p.grad_weight) static_cast<W*>(p.grad_weight)[channel] = W(sums.product);
   if (p.grad_bias) static_cast<W*>(p.grad_bias)[channel] = W(sums.grad);
 }
 
@@ -49,7 +49,8 @@ struct BackwardNaive {
       for (int64_t s = 0; s < p.spatial; ++s) {
         const float g = float(grad[offset<C>(p.grad_layout, {n, s})]);
         part.grad += g;
-        part.product += g * (float(x[offset<C>(p.x_layout, {n, s})]) - p.mean[channel]);
+        const float centered = float(x[offset<C>(p.x_layout, {n, s})]) - p.mean[channel];
+        part.product += g * (centered * p.rstd[channel]);
       }
       sums.grad += part.grad;
       sums.product += part.product;

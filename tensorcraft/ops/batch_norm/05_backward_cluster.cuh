@@ -22,7 +22,7 @@ struct BackwardCluster {
     const T* grad = static_cast<const T*>(p.grad) + channel * p.grad_layout.channel;
     const T* x = static_cast<const T*>(p.x) + channel * p.x_layout.channel;
     T* out = static_cast<T*>(p.grad_input) + channel * p.out_layout.channel;
-    const float mean = p.mean[channel];
+    const float mean = p.mean[channel], rstd = p.rstd[channel];
     GradSums sums{};
     float g[C.slots][C.vector], v[C.slots][C.vector];
     for_each_place<C>(p.batch, p.spatial, rank, [&](const Place(&places)[C.slots]) {
@@ -33,7 +33,7 @@ struct BackwardCluster {
         if (places[s].sample >= p.batch) continue;
         for (int e = 0; e < C.vector; ++e) {
           part.grad += g[s][e];
-          part.product += g[s][e] * (v[s][e] - mean);
+          part.product += g[s][e] * ((v[s][e] - mean) * rstd);
         }
       }
       sums.grad += part.grad;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/batch_norm/problem.hpp"
 
+#include "tensorcraft/device/scaled_row.h"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/residual_rows.hpp"
 
@@ -85,30 +86,45 @@ struct Vectors {
   }
 };
 
-// Mean and squares about it: a first mean, then what its rounding left.
+// Mean and squares about it of values times `unit`: a first mean, then what its rounding left.
 struct Statistics {
   double mean = 0, squares = 0;
+  float unit = 1;
 };
-Statistics statistics_of(const ChannelRows& x, int64_t channel, double count) {
+Statistics statistics_of(const ChannelRows& x, int64_t channel, double count, float unit = 1) {
   const int64_t n = x.length();
   double sum = 0, rest = 0, squares = 0;
-  x.for_each_of(channel,
-                [&](int64_t row) { sum += double(host::row_sum(x.read(row, Slot::row_a), n)); });
+  x.for_each_of(channel, [&](int64_t row) {
+    const float* values = x.read(row, Slot::row_a);
+    if (unit != 1) {
+      float* const scaled = host::scratch(Slot::row_b, n);
+      host::row_scale(scaled, values, unit, 0, n);
+      values = scaled;
+    }
+    sum += double(host::row_sum(values, n));
+  });
   const auto mean = float(sum / count);
   x.for_each_of(channel, [&](int64_t row) {
     float* centered = host::scratch(Slot::row_b, n);
-    host::row_scale(centered, x.read(row, Slot::row_a), 1, -mean, n);
+    host::row_scale(centered, x.read(row, Slot::row_a), unit, -mean, n);
     rest += double(host::row_sum(centered, n));
     squares += double(host::row_sum_of_squares(centered, 0, n));
   });
-  return {double(mean) + rest / count, squares - rest * rest / count};
+  const Statistics found{double(mean) + rest / count, squares - rest * rest / count, unit};
+  const bool is_held = is_ordinary_rstd(float(1 / std::sqrt(found.squares / count)));
+  if (is_held || unit != 1) return found;
+  float largest = 0;
+  x.for_each_of(channel, [&](int64_t row) {
+    largest = std::max(largest, host::row_max_magnitude(x.read(row, Slot::row_a), n));
+  });
+  return statistics_of(x, channel, count, scale_of_row(largest));
 }
 
 void normalise_row(const Problem& q, const ChannelRows& x, const ChannelRows& out, int64_t row,
-                   float mean, float scale, float shift) {
+                   float unit, float mean, float scale, float shift) {
   const int64_t n = x.length();
   out.write(row, Slot::row_b, [&](float* y) {
-    host::row_scale(y, x.read(row, Slot::row_a), 1, -mean, n);
+    host::row_scale(y, x.read(row, Slot::row_a), unit, -mean, n);
     host::row_scale(y, y, scale, shift, n);
     if (q.activation != Activation::none) host::row_activate(y, y, q.activation, n);
   });
@@ -124,20 +140,21 @@ void cpu(const Problem& q) {
     host::for_each_row(x.count(), x.length(), [&](int64_t row) {
       const int64_t c = x.channel_of(row);
       const double scale = v.weight[c] / std::sqrt(v.running_var[c] + eps);
-      normalise_row(q, x, out, row, float(v.running_mean[c]), float(scale), float(v.bias[c]));
+      normalise_row(q, x, out, row, 1, float(v.running_mean[c]), float(scale), float(v.bias[c]));
     });
     return;
   }
   const int64_t channels = q.x.shape(1), elements = q.x.size() / std::max<int64_t>(1, channels);
   host::for_each_row(channels, elements, [&](int64_t c) {
     const Statistics s = statistics_of(x, c, double(elements));
-    const double scale = v.weight[c] / std::sqrt(s.squares / double(elements) + eps);
+    const double unit = double(s.unit);  // eps is of the values themselves
+    const double scale = v.weight[c] / std::sqrt(s.squares / double(elements) + eps * unit * unit);
     x.for_each_of(c, [&](int64_t row) {
       // What the mean loses as a float is in the addend.
       const double shift = v.bias[c] - (s.mean - double(float(s.mean))) * scale;
-      normalise_row(q, x, out, row, float(s.mean), float(scale), float(shift));
+      normalise_row(q, x, out, row, s.unit, float(s.mean), float(scale), float(shift));
     });
-    v.store_statistics(q, c, s.mean, s.squares, double(elements));
+    v.store_statistics(q, c, s.mean / unit, s.squares / unit / unit, double(elements));
   });
 }
 
@@ -176,8 +193,9 @@ void backward_cpu(const BackwardProblem& q) {
   host::for_each_row(channels, elements, [&](int64_t c) {
     const double rstd = double(rstds[c]);
     float* centered = host::scratch(Slot::row_c, n);
-    const auto center = [&](int64_t row) {
+    const auto center = [&](int64_t row) {  // and scale to a deviation of 1
       host::row_scale(centered, x.read(row, Slot::row_a), 1, -means[c], n);
+      host::row_scale(centered, centered, rstds[c], 0, n);
     };
     double sum = 0, product = 0;
     x.for_each_of(c, [&](int64_t row) {
@@ -187,7 +205,7 @@ void backward_cpu(const BackwardProblem& q) {
       product += double(host::row_dot(g, centered, n));
     });
     const double count = double(elements), scale = weight[c] * rstd;
-    const auto slope = float(product / count * rstd * rstd);
+    const auto slope = float(product / count);
     x.for_each_of(c, [&](int64_t row) {
       const float* g = grad.read(row, Slot::row_b);
       center(row);
@@ -197,7 +215,7 @@ void backward_cpu(const BackwardProblem& q) {
         host::row_scale(y, y, float(scale), 0, n);
       });
     });
-    grad_weight.set(c, product * rstd);
+    grad_weight.set(c, product);
     grad_bias.set(c, sum);
   });
 }

@@ -3,6 +3,7 @@
 #include "tensorcraft/device/activation.cuh"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/row_group.cuh"
+#include "tensorcraft/device/scaled_row.cuh"
 #include "tensorcraft/ops/batch_norm/params.h"
 
 // What the rungs do with a channel: the fold of its parameters, and the walk over its elements.
@@ -91,6 +92,33 @@ TC_DEVICE void load_places(float (&to)[C.slots][C.vector], const T* channel, con
 #pragma unroll
   for (int s = 0; s < C.slots; ++s)
     for (int e = 0; e < C.vector; ++e) to[s][e] = float(raw[s][e]);
+}
+
+// All of a channel in training whose squares a float does not hold, by `group` threads of each
+// block of a cluster; any strides.
+template <int group, class T, class W, Config C>
+TC_COLD void train_extreme_channel(const Params& p, int64_t channel) {
+  const T* x = static_cast<const T*>(p.x) + channel * p.x_layout.channel;
+  T* out = static_cast<T*>(p.out) + channel * p.out_layout.channel;
+  const auto at = [&](const Layout& layout, int64_t i) {
+    return i / p.spatial * layout.batch + layout.spatial.offset<C.nested>(i % p.spatial);
+  };
+  const auto load = [&](int64_t i) { return float(x[at(p.x_layout, i)]); };
+  const int64_t count = p.batch * p.spatial;
+  const ScaledSums s = scaled_sums<group, true>(count, load);
+  const float rstd = rsqrtf(s.squares / float(count) + scaled_eps(p.eps, s.scale));
+  const float scale = value_or<W>(p.weight, channel, 1) * rstd;
+  const float bias = value_or<W>(p.bias, channel, 0);
+  const auto [first, step] = share_of_extreme<group, C.cluster>(count);
+#pragma unroll 1
+  for (int64_t i = first; i < count; i += step) {
+    const float d = load(i) * s.scale - s.pivot - s.shift;
+    out[at(p.out_layout, i)] = T(activate(p.activation, d * scale + bias));
+  }
+  const float unit = inverse_of_power(s.scale);
+  if (first == 0)
+    store_statistics<W>(p, channel, (s.pivot + s.shift) * unit, rstd * s.scale,
+                        s.squares * unit * unit, float(count));
 }
 
 TC_DEVICE int rank_in_cluster(int blocks) { return blocks > 1 ? int(blockIdx.x) % blocks : 0; }

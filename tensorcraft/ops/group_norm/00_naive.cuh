@@ -33,6 +33,7 @@ struct Naive {
     });
     s.shift += rest * p.inverse_cols;  // what one long sum rounded away
     s.rstd = rsqrtf(squares * p.inverse_cols + p.eps);
+    if (is_extreme<T>(s.rstd)) return store_extreme_row<T, W, C>(p, row);
     for_each_element<C>(p, x, [&](float h, int64_t c, int64_t i) {
       const Affine f = affine<W>(p, channel + c, s);
       out[c * p.out_channel + p.out_spatial.offset<C.nested>(i)] =

@@ -71,6 +71,7 @@ struct Cluster {
       for (const Moments& block : of) all.join(block);
     }
     const Statistics s{pivot, all.mean, rsqrtf(all.squares * p.inverse_cols + p.eps)};
+    if (is_extreme<T>(s.rstd)) return store_extreme_row<T, W, C>(p, row);
     const int64_t channel = first_channel(p, row);
     for_each_columns<C>(cols, rank, [&](const int(&columns)[C.slots]) {
       load_columns<C>(h, x, columns, cols);

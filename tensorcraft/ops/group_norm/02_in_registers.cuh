@@ -28,6 +28,7 @@ struct InRegisters {
     });
     s.rstd = rsqrtf(squares * p.inverse_cols + p.eps);
     if (!exists) return;
+    if (is_extreme<T>(s.rstd)) return store_extreme_row<T, W, C>(p, row);
     T* out = static_cast<T*>(p.out) + row * p.cols;
     const int64_t channel = first_channel(p, row);
     slots.each([&](int column, const float(&h)[C.vector]) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/group_norm/problem.hpp"
 
+#include "tensorcraft/device/scaled_row.h"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/residual_rows.hpp"
 
@@ -22,24 +23,39 @@ void cpu(const Problem& q) {
   host::for_each_row(q.rows(), q.cols(), [&](int64_t group) {
     const int64_t first = group * channels * rows_of_channel, count = channels * rows_of_channel;
     const auto cols = double(q.cols());
-    double sum = 0, rest = 0, squares = 0;
-    for (int64_t row = first; row < first + count; ++row)
-      sum += double(host::row_sum(x.read(row, host::scratch(Slot::row_a, n)), n));
-    const auto mean = float(sum / cols);
+    const auto read = [&](int64_t row) { return x.read(row, host::scratch(Slot::row_a, n)); };
     float* y = host::scratch(Slot::row_b, n);
-    for (int64_t row = first; row < first + count; ++row) {
-      host::row_scale(y, x.read(row, host::scratch(Slot::row_a, n)), 1, -mean, n);
-      rest += double(host::row_sum(y, n));
-      squares += double(host::row_sum_of_squares(y, 0, n));
+    float mean = 0, correction = 0, rstd = 0, unit = 1;
+    const auto find = [&] {  // the statistics of the values times `unit`
+      double sum = 0, rest = 0, squares = 0;
+      for (int64_t row = first; row < first + count; ++row) {
+        const float* values = read(row);
+        if (unit != 1) host::row_scale(y, values, unit, 0, n), values = y;
+        sum += double(host::row_sum(values, n));
+      }
+      mean = float(sum / cols);
+      for (int64_t row = first; row < first + count; ++row) {
+        host::row_scale(y, read(row), unit, -mean, n);
+        rest += double(host::row_sum(y, n));
+        squares += double(host::row_sum_of_squares(y, 0, n));
+      }
+      correction = float(rest / cols);  // of the mean's rounding
+      const double variance = (squares - rest * rest / cols) / cols;
+      rstd = float(1 / std::sqrt(variance + double(unit == 1 ? q.eps : scaled_eps(q.eps, unit))));
+    };
+    find();
+    if (!is_ordinary_rstd(rstd)) {
+      float largest = 0;
+      for (int64_t row = first; row < first + count; ++row)
+        largest = std::max(largest, host::row_max_magnitude(read(row), n));
+      unit = scale_of_row(largest);
+      find();
     }
-    const auto correction = float(rest / cols);  // of the mean's rounding
-    const double variance = (squares - rest * rest / cols) / cols;
-    const auto rstd = float(1 / std::sqrt(variance + double(q.eps)));
     for (int64_t row = first; row < first + count; ++row) {
       const int64_t channel = group % q.groups * channels + (row - first) / rows_of_channel;
       const float scale = rstd * (weight ? weight[channel] : 1);
       float* target = out.target(row, y);
-      host::row_scale(target, x.read(row, host::scratch(Slot::row_a, n)), 1, -mean, n);
+      host::row_scale(target, read(row), unit, -mean, n);
       host::row_scale(target, target, scale, (bias ? bias[channel] : 0) - correction * scale, n);
       out.commit(row, target);
     }

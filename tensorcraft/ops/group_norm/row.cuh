@@ -3,6 +3,7 @@
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/moments.cuh"
 #include "tensorcraft/device/row_group.cuh"
+#include "tensorcraft/device/scaled_row.cuh"
 #include "tensorcraft/ops/group_norm/params.h"
 
 // What the rungs do with a row: statistics as two numbers, and its end.
@@ -29,6 +30,27 @@ TC_DEVICE Affine affine(const Params& p, int64_t channel, const Statistics& s) {
 
 TC_DEVICE int64_t first_channel(const Params& p, int64_t row) {
   return row % p.groups * p.group_channels;
+}
+
+// All of a row whose squares a float does not hold; any strides.
+template <class T, class W, Config C>
+TC_COLD void store_extreme_row(const Params& p, int64_t row) {
+  const int64_t sample = row / p.groups, channel = first_channel(p, row);
+  const T* x = static_cast<const T*>(p.x) + sample * p.x_batch + channel * p.x_channel;
+  T* out = static_cast<T*>(p.out) + sample * p.out_batch + channel * p.out_channel;
+  const auto load = [&](int64_t i) {
+    return float(x[i / p.spatial * p.x_channel + p.x_spatial.offset<C.nested>(i % p.spatial)]);
+  };
+  const ScaledSums s = scaled_sums<C.group, true>(p.cols, load);
+  const float rstd = rsqrtf(s.squares * p.inverse_cols + scaled_eps(p.eps, s.scale));
+  const auto [first, step] = share_of_extreme<C.group, C.cluster>(p.cols);
+#pragma unroll 1
+  for (int64_t i = first; i < p.cols; i += step) {
+    const int64_t c = i / p.spatial;
+    const float d = load(i) * s.scale - s.pivot - s.shift;
+    out[c * p.out_channel + p.out_spatial.offset<C.nested>(i % p.spatial)] =
+        T(d * rstd * value_or<W>(p.weight, channel + c, 1) + value_or<W>(p.bias, channel + c, 0));
+  }
 }
 
 // C.vector neighbours of a dense row from column `at` on. An access finds its plane by a

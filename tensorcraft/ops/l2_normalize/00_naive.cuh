@@ -3,8 +3,7 @@
 // One thread, one row: two walks over it. Neighbouring threads read addresses a whole row apart, so
 // each warp instruction fetches 32 cache lines for 32 elements.
 #include "tensorcraft/device/float16.cuh"
-#include "tensorcraft/device/math.cuh"
-#include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/device/scaled_row.cuh"
 #include "tensorcraft/ops/l2_normalize/params.h"
 
 namespace tensorcraft::kernel::l2_normalize {
@@ -19,6 +18,7 @@ struct Naive {
     float sum = 0;
     for (int64_t i = 0; i < p.cols; ++i) sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
     const float length = fmax_nan(sqrtf(sum), p.eps);
+    if (store_extreme_unit<T, C, false>(p, 1.0f / length, x, out)) return;
     for (int64_t i = 0; i < p.cols; ++i) out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
   }
 };

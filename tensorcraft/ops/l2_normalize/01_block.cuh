@@ -4,8 +4,7 @@
 // 128 bytes for 128 floats instead of 32 lines for 32. The sum goes through shuffles and one array
 // in shared memory.
 #include "tensorcraft/device/float16.cuh"
-#include "tensorcraft/device/math.cuh"
-#include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/device/scaled_row.cuh"
 #include "tensorcraft/ops/l2_normalize/params.h"
 
 namespace tensorcraft::kernel::l2_normalize {
@@ -21,6 +20,7 @@ struct Block {
       for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
         sum += float(x[i * p.x_step]) * float(x[i * p.x_step]);
       const float length = fmax_nan(sqrtf(block_sum(scratch, sum)), p.eps);
+      if (store_extreme_unit<T, C, false>(p, 1.0f / length, x, out)) continue;
       for (int64_t i = threadIdx.x; i < p.cols; i += C.threads)
         out[i * p.out_step] = T(float(x[i * p.x_step]) / length);
     }

@@ -6,6 +6,7 @@
 // element. Demands: unit strides along the axis, rows of at most group * vector * slots elements.
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/row_group.cuh"
+#include "tensorcraft/device/scaled_row.cuh"
 #include "tensorcraft/ops/l2_normalize/params.h"
 
 namespace tensorcraft::kernel::l2_normalize {
@@ -22,6 +23,7 @@ struct InRegisters {
     const float squares = slots.sum(scratch, [](float v) { return v * v; });
     const float scale = 1.0f / fmax_nan(sqrtf(squares), p.eps);
     if (!exists) return;
+    if (store_extreme_unit<T, C, true>(p, scale, x, out)) return;
     slots.each([&](int column, float(&v)[C.vector]) {
       for (int e = 0; e < C.vector; ++e) v[e] *= scale;
       store_floats(out + column, v);

@@ -7,6 +7,7 @@
 #include "tensorcraft/device/cluster.cuh"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/row_group.cuh"
+#include "tensorcraft/device/scaled_row.cuh"
 #include "tensorcraft/ops/l2_normalize/params.h"
 
 namespace tensorcraft::kernel::l2_normalize {
@@ -31,6 +32,7 @@ struct Cluster {
                        slices);
     for (const float slice : slices) squares += slice;
     const float scale = 1.0f / fmax_nan(sqrtf(squares), p.eps);
+    if (store_extreme_unit<T, C, true>(p, scale, x - first, out - first)) return;
     slots.each([&](int column, float(&v)[C.vector]) {
       for (int e = 0; e < C.vector; ++e) v[e] *= scale;
       store_floats(out + column, v);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 
+#include "tensorcraft/device/scaled_row.h"
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/host/elements.hpp"
@@ -27,8 +28,12 @@ void cpu(const Problem& q) {
   const int64_t n = q.x.shape(q.axis);
   host::map_rows(
       host::Rows(q.x, q.axis), host::Rows(q.out, q.axis), [&](int64_t, const float* x, float* y) {
-        const float length = std::max(std::sqrt(host::row_sum_of_squares(x, 0, n)), q.eps);
-        for (int64_t i = 0; i < n; ++i) y[i] = x[i] / length;
+        float length = std::max(std::sqrt(host::row_sum_of_squares(x, 0, n)), q.eps), scale = 1;
+        if (!is_ordinary_rstd(1 / length)) {
+          scale = scale_of_row(host::row_max_magnitude(x, n));
+          length = std::max(std::sqrt(host::row_sum_of_scaled_squares(x, scale, n)), q.eps * scale);
+        }
+        for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale / length;
       });
 }
 

@@ -4,9 +4,8 @@
 #include "tensorcraft/device/activation.cuh"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/moments.cuh"
-#include "tensorcraft/device/ptx/cluster.cuh"
 #include "tensorcraft/device/row_group.cuh"
-#include "tensorcraft/device/scaled_row.h"
+#include "tensorcraft/device/scaled_row.cuh"
 #include "tensorcraft/ops/norm/params.h"
 
 namespace tensorcraft::kernel::norm {
@@ -134,48 +133,20 @@ struct Row {
   }
 };
 
-// Whether squares of a dtype's values can be too large or too small for a float.
-template <class T>
-inline constexpr bool kHasExtremes = true;
-template <>
-inline constexpr bool kHasExtremes<f16> = false;
-
 template <class T, Form form>
 TC_DEVICE bool is_extreme(const Statistics<form>& s) {
-  return kHasExtremes<T> && !is_ordinary_rstd(s.rstd);
+  return tensorcraft::is_extreme<T>(s.rstd);
 }
 
-// The statistics of a row times a power of two. Each warp finds them alone, or each thread if the
-// group is less than a warp, so threads of different groups need not meet.
 template <Config C, class R>
 TC_DEVICE Statistics<C.form> scaled_statistics(const R& row) {
-  const auto& p = row.p;
-  constexpr int kLanes = C.group < kWarpSize ? 1 : kWarpSize;
-  float scale = 1, pivot = 0, shift = 0, squares = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 3; ++pass) {  // for the scale, the mean, the squares about it
-    float largest = 0, sum = 0;
-    squares = 0;
-#pragma unroll 1
-    for (int64_t i = threadIdx.x % kLanes; i < p.cols; i += kLanes) {
-      const float d = (row.load(i) * scale - pivot) - shift;
-      largest = fmax_nan(largest, fabsf(d));
-      sum += d;
-      squares += d * d;
-    }
-    if (pass == 0) {
-      scale = scale_of_row(warp_reduce<kLanes>(largest, Max()));
-      if constexpr (C.form == Form::layer) pivot = finite_or_zero(row.load(0)) * scale;
-    } else if constexpr (C.form == Form::layer) {
-      shift += warp_reduce<kLanes>(sum, Sum()) * p.inverse_cols;
-    }
-  }
-  squares = warp_reduce<kLanes>(squares, Sum()) * p.inverse_cols;
-  const float rstd = rsqrtf(squares + scaled_eps(p.eps, scale));
+  const ScaledSums s = scaled_sums < C.group,
+                   C.form == Form::layer > (row.p.cols, [&](int64_t i) { return row.load(i); });
+  const float rstd = rsqrtf(s.squares * row.p.inverse_cols + scaled_eps(row.p.eps, s.scale));
   if constexpr (C.form == Form::layer)
-    return {pivot, shift, rstd, scale};
+    return {s.pivot, s.shift, rstd, s.scale};
   else
-    return {rstd, scale};
+    return {rstd, s.scale};
 }
 
 // Replaces the statistics of an extreme row. All threads of the block call.
@@ -195,25 +166,12 @@ TC_DEVICE void correct_extreme(const R& row, Statistics<C.form>& s) {
   }
 }
 
-// All of an extreme row, by one thread if its group is less than a warp. Nothing that others
-// keep of the row is read, so no register holds it meanwhile.
+// All of an extreme row. Nothing that threads keep of it is read, so no register holds it
+// meanwhile.
 template <class T, class W, Config C>
 TC_COLD void store_extreme_row(const Row<T, W, C>& row, int64_t index) {
-  int64_t first = threadIdx.x % C.group, step = C.group;
-  if constexpr (C.group < kWarpSize) {
-    if (first != 0) return;
-    step = 1;
-  }
   const auto s = scaled_statistics<C>(row);
-  if constexpr (C.cluster > 1) {
-    first += int64_t(ptx::cluster_ctarank()) * C.group;
-    step *= C.cluster;
-    ptx::cluster_sync();
-  } else if constexpr (C.group > kWarpSize) {
-    __syncthreads();
-  } else if constexpr (C.group == kWarpSize) {
-    __syncwarp();
-  }
+  const auto [first, step] = share_of_extreme<C.group, C.cluster>(row.p.cols);
 #pragma unroll 1
   for (int64_t i = first; i < row.p.cols; i += step) row.store(i, row.load(i), s);
   if (first == 0) store_statistics(row.p, index, s);
