@@ -386,7 +386,7 @@ bool scatter(const LauncherCall& c) {
   const auto p = s::contiguous_params(x.data(), indices.data(), updates.data(), c.out().data(),
                                       int(dtype_bytes(indices.dtype())), operation, outer, size,
                                       inner, split_at(indices, axis).size);
-  c.expect_rungs(s::kRungs, p, s::Given{c.element_bytes()});
+  c.expect_rungs(s::kRungs, p, s::Given{c.element_bytes(), true});
   return true;
 }
 
