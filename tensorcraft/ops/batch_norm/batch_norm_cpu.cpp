@@ -91,7 +91,8 @@ struct Statistics {
   double mean = 0, squares = 0;
   float unit = 1;
 };
-Statistics statistics_of(const ChannelRows& x, int64_t channel, double count, float unit = 1) {
+Statistics statistics_of(const ChannelRows& x, int64_t channel, double count, double eps,
+                         float unit = 1) {
   const int64_t n = x.length();
   double sum = 0, rest = 0, squares = 0;
   x.for_each_of(channel, [&](int64_t row) {
@@ -111,13 +112,13 @@ Statistics statistics_of(const ChannelRows& x, int64_t channel, double count, fl
     squares += double(host::row_sum_of_squares(centered, 0, n));
   });
   const Statistics found{double(mean) + rest / count, squares - rest * rest / count, unit};
-  const bool is_held = is_ordinary_rstd(float(1 / std::sqrt(found.squares / count)));
+  const bool is_held = is_ordinary_rstd(float(1 / std::sqrt(found.squares / count + eps)));
   if (is_held || unit != 1) return found;
   float largest = 0;
   x.for_each_of(channel, [&](int64_t row) {
     largest = std::max(largest, host::row_max_magnitude(x.read(row, Slot::row_a), n));
   });
-  return statistics_of(x, channel, count, scale_of_row(largest));
+  return statistics_of(x, channel, count, eps, scale_of_row(largest));
 }
 
 void normalise_row(const Problem& q, const ChannelRows& x, const ChannelRows& out, int64_t row,
@@ -146,7 +147,7 @@ void cpu(const Problem& q) {
   }
   const int64_t channels = q.x.shape(1), elements = q.x.size() / std::max<int64_t>(1, channels);
   host::for_each_row(channels, elements, [&](int64_t c) {
-    const Statistics s = statistics_of(x, c, double(elements));
+    const Statistics s = statistics_of(x, c, double(elements), eps);
     const double unit = double(s.unit);  // eps is of the values themselves
     const double scale = v.weight[c] / std::sqrt(s.squares / double(elements) + eps * unit * unit);
     x.for_each_of(c, [&](int64_t row) {

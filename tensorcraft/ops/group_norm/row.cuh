@@ -38,17 +38,23 @@ TC_COLD void store_extreme_row(const Params& p, int64_t row) {
   const int64_t sample = row / p.groups, channel = first_channel(p, row);
   const T* x = static_cast<const T*>(p.x) + sample * p.x_batch + channel * p.x_channel;
   T* out = static_cast<T*>(p.out) + sample * p.out_batch + channel * p.out_channel;
+  // Threads that share a row have dense tensors, of fewer than 2^31 elements a row.
+  constexpr bool kDense = C.group > 1;
+  using Index = Select<kDense, uint32_t, int64_t>;
+  const auto spatial = Index(p.spatial);
   const auto load = [&](int64_t i) {
-    return float(x[i / p.spatial * p.x_channel + p.x_spatial.offset<C.nested>(i % p.spatial)]);
+    if constexpr (kDense) return float(x[i]);
+    return float(x[i / spatial * p.x_channel + p.x_spatial.offset<C.nested>(i % spatial)]);
   };
   const ScaledSums s = scaled_sums<C.group, true>(p.cols, load);
   const float rstd = rsqrtf(s.squares * p.inverse_cols + scaled_eps(p.eps, s.scale));
   const auto [first, step] = share_of_extreme<C.group, C.cluster>(p.cols);
 #pragma unroll 1
   for (int64_t i = first; i < p.cols; i += step) {
-    const int64_t c = i / p.spatial;
+    const Index c = Index(i) / spatial;
     const float d = load(i) * s.scale - s.pivot - s.shift;
-    out[c * p.out_channel + p.out_spatial.offset<C.nested>(i % p.spatial)] =
+    const int64_t to = kDense ? i : c * p.out_channel + p.out_spatial.offset<C.nested>(i % spatial);
+    out[to] =
         T(d * rstd * value_or<W>(p.weight, channel + c, 1) + value_or<W>(p.bias, channel + c, 0));
   }
 }

@@ -123,11 +123,14 @@ TEST(RowReductions, CoverEveryLength) {
     EXPECT_EQ(row_sum(x.data(), n), float(n * (n + 1) / 2));
     EXPECT_EQ(row_dot(x.data(), ones.data(), n), float(n * (n + 1) / 2));
     EXPECT_EQ(row_sum_of_squares(x.data(), 1.0f, n), float((n - 1) * n * (2 * n - 1) / 6));
+    EXPECT_EQ(row_sum_of_scaled_squares(x.data(), 2.0f, n), 4 * row_sum_of_squares(x.data(), 0, n));
+    EXPECT_EQ(row_max_magnitude(x.data(), n), float(n));
     EXPECT_EQ(row_max(x.data(), n), n == 0 ? -kInf : float(n));
     for (int i = 0; i < n; ++i) {
       auto with_nan = x;
       with_nan[i] = kNaN;
       ASSERT_TRUE(std::isnan(row_max(with_nan.data(), n))) << n << " " << i;
+      ASSERT_TRUE(std::isnan(row_max_magnitude(with_nan.data(), n))) << n << " " << i;
     }
   }
 }
