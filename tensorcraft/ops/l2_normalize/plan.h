@@ -83,13 +83,12 @@ constexpr Config cluster_config(int64_t cols, int vector) {
 }
 
 inline Choice cluster(const CallParams& p, const Given& given, const op::Gpu& gpu) {
-  constexpr int kMaxSlots = 8;
   if (!gpu.has_clusters()) return op::refuse("needs sm_90 for clusters");
   if (const auto why = lacks(p); !why.empty()) return op::refuse(why);
   const int vector = vector_of(p, given);
   if (vector == 1) return op::refuse("rows must be whole accesses of 16 bytes");
   const Config config = cluster_config(p.cols, vector);
-  if (config.slots > kMaxSlots) return op::refuse("a row must fit the registers of 8 blocks");
+  if (config.slots > 2 * kFewSlots) return op::refuse("a row must fit the registers of 8 blocks");
   auto choice = start(p, config, p.rows * config.cluster);
   choice.cluster = config.cluster;
   choice.min_blocks = config.slots <= kFewSlots ? 3 : 2;
