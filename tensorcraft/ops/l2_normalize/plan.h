@@ -103,9 +103,7 @@ inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
     {.name = "cluster",
      .file = "03_cluster.cuh",
      .idea = "a row in the registers of a cluster's blocks: one read, one write",
-     .choose = cluster,
-     .spills =
-         "few registers let one block of a multiprocessor load while others compute and store"},
+     .choose = cluster},
     {.name = "block",
      .file = "01_block.cuh",
      .idea = "one block a row, sums through shuffles and shared memory",
