@@ -65,7 +65,7 @@ struct Vectorized {
         s.rstd = rstd_of(p, block_sum(scratch, part.squares_about(s.shift)));
       }
       if (is_extreme<T>(s)) {
-        store_extreme_row(row, index);
+        store_extreme_row<T, W, C>(p, index);
         continue;
       }
       for (int64_t i = first; i < p.cols; i += kStep) {

@@ -20,7 +20,7 @@ struct InRegisters {
     slots.load(row.x, row.residual, int(p.cols));
     const auto s = statistics_of_held(row, slots, scratch);
     if (!exists) return;
-    if (is_extreme<T>(s)) return store_extreme_row(row, index);
+    if (is_extreme<T>(s)) return store_extreme_row<T, W, C>(p, index);
     if (threadIdx.x % C.group == 0) store_statistics(p, index, s);
     slots.each([&](int column, const float(&h)[C.vector]) { row.store_neighbours(column, h, s); });
   }

@@ -65,7 +65,7 @@ struct Staged {
       }
     }
     s.rstd = rstd_of(p, squares);
-    if (is_extreme<T>(s)) return store_extreme_row(row, index);
+    if (is_extreme<T>(s)) return store_extreme_row<T, W, C>(p, index);
     h.each([&](int column, const float(&v)[C.vector]) { row.store_neighbours(column, v, s); });
     if (threadIdx.x == 0 && h.first == 0) store_statistics(p, index, s);
   }

@@ -201,20 +201,27 @@ inline Choice persistent(const CallParams& p, const Given& given, const op::Gpu&
       short_row(p, given));
 }
 
+// Why rungs may spill.
+inline constexpr std::string_view kExtremeRows =
+    "rows whose squares no float32 holds are walked again, which is rare";
+
 inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
     {.name = "persistent",
      .file = "05_persistent.cuh",
      .idea = "blocks stay: the next rows arrive while one is worked on, and weights are read once",
      .choose = persistent,
+     .spills = kExtremeRows,
      .counter_at = int(offsetof(Params, taken))},
     {.name = "staged",
      .file = "04_staged.cuh",
      .idea = "the copy engine brings the row to the shared memory of a block or a cluster",
-     .choose = staged},
+     .choose = staged,
+     .spills = kExtremeRows},
     {.name = "in_registers",
      .file = "03_in_registers.cuh",
      .idea = "the row stays in registers: one read, one write, 16-byte accesses",
-     .choose = in_registers},
+     .choose = in_registers,
+     .spills = kExtremeRows},
     {.name = "vectorized",
      .file = "02_vectorized.cuh",
      .idea = "16-byte accesses, one read for the sums and a second for the result",

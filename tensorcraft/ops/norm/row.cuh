@@ -169,7 +169,8 @@ TC_DEVICE void correct_extreme(const R& row, Statistics<C.form>& s) {
 // All of an extreme row. Nothing that threads keep of it is read, so no register holds it
 // meanwhile.
 template <class T, class W, Config C>
-TC_COLD void store_extreme_row(const Row<T, W, C>& row, int64_t index) {
+TC_COLD void store_extreme_row(const RowParams<Params, C>& p, int64_t index) {
+  const Row<T, W, C> row(p, index);  // the kernel's own would have to lie in memory
   const auto s = scaled_statistics<C>(row);
   const auto [first, step] = share_of_extreme<C.group, C.cluster>(row.p.cols);
 #pragma unroll 1
