@@ -199,8 +199,10 @@ inline Choice cluster(const Params& p, const Given& given, const op::Gpu& gpu) {
   const bool aligned = p.spatial % vector == 0 &&
                        has_aligned_planes(p.x, p.x_layout, given.element_bytes) &&
                        has_aligned_planes(p.out, p.out_layout, given.element_bytes);
-  return shared_channel(p, aligned ? vector : 1, is_nested(p.x_layout, p.out_layout), p.activation,
-                        gpu);
+  const bool nested = is_nested(p.x_layout, p.out_layout);
+  Start start = shared_channel(p, aligned ? vector : 1, nested, p.activation, gpu);
+  if (aligned && !nested && vector <= 4) start.min_blocks = 5;  // as many as its hot path has
+  return start;
 }
 
 inline bool is_nested(const BackwardParams& p) {
@@ -232,7 +234,8 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "cluster",
      .file = "03_cluster.cuh",
      .idea = "training: the blocks of a cluster share a channel; two reads, one write",
-     .choose = cluster},
+     .choose = cluster,
+     .spills = "channels whose squares no float32 holds are walked again, which is rare"},
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one thread an element, in training a channel; any strides",

@@ -103,6 +103,7 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .file = "01_row.cuh",
      .idea = "a block a row or part of one, scans by shuffles",
      .choose = row,
+     .spills = "sums of 64 bits on sm_120, whose compiler keeps fewer registers free",
      .adapt = cut_rows},
     {.name = "naive", .file = "00_naive.cuh", .idea = "one thread a row", .choose = naive},
 };

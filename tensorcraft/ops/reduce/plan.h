@@ -237,6 +237,7 @@ inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
      .file = "02_column.cuh",
      .idea = "neighbouring outputs a thread, 16-byte accesses, blocks share the lines",
      .choose = column,
+     .spills = "eight columns of int16 have sums of 64 bits, more than the registers of a thread",
      .adapt = adapt<column_plan>},
     {.name = "row",
      .file = "01_row.cuh",

@@ -162,7 +162,6 @@ inline size_t workspace_bytes(const Params& p) {
 inline Choice panels(const Params& whole, const Given& given, const op::Gpu& gpu) {
   constexpr int64_t kTooMany = int64_t(1) << 31, kManyUpdates = int64_t(1) << 20;
   constexpr uint32_t kFewTiles = 4;
-  constexpr int kBlocksOfSm = 4;  // more leave too few registers
   if (!given.has_workspace) return op::refuse("needs a workspace");
   if (whole.operation != Operation::none) return op::refuse("updates are combined");
   if (whole.num_lines >= kTooMany || whole.num_updates >= kTooMany >> log2_ceil(kThreads))
@@ -175,8 +174,9 @@ inline Choice panels(const Params& whole, const Given& given, const op::Gpu& gpu
     return op::refuse("the claims of neighbouring lines take more than 128 MiB");
   const int64_t blocks = (int64_t(p.claiming_blocks) + p.writing_blocks) * p.panels;
   if (blocks >= kTooMany) return op::refuse("31 bits must count blocks");
-  const op::Start<Config> start{
-      {.threads = kThreads, .vector = vector_of(p, given)}, blocks, kBlocksOfSm};
+  const int vector = vector_of(p, given);
+  const int blocks_of_sm = vector > 8 ? 3 : 4;  // more leave too few registers
+  const op::Start<Config> start{{.threads = kThreads, .vector = vector}, blocks, blocks_of_sm};
   choose_tile(p, given, gpu);
   if (p.axis_tiles <= kFewTiles)
     return {start, "a line has few tiles, and each reads the indices but once"};
