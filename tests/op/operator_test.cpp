@@ -44,7 +44,7 @@ TEST_F(OperatorTest, RunsTheVariantThatIsNamed) {
 TEST_F(OperatorTest, AnUnknownVariantListsThemAll) {
   expect_error(
       ErrorKind::value, [&] { run(out_, x_, "blok"); },
-      "l2_normalize: no variant is named \"blok\"; there are in_registers, block, naive, "
+      "l2_normalize: no variant is named \"blok\"; there are in_registers, cluster, block, naive, "
       "cpu, reference; did you mean block?");
 }
 
@@ -163,7 +163,7 @@ TEST_F(OperatorTest, ExplainsADeviceThatIsNotThere) {
   gpu.memory_gb_per_s = 1000;
   const Explanation e = explain(out, x, gpu);
   EXPECT_EQ(e.variant, "in_registers");
-  ASSERT_EQ(e.variants.size(), 3u);
+  ASSERT_EQ(e.variants.size(), 4u);
   ASSERT_TRUE(e.variants[0].plan);
   EXPECT_EQ(e.variants[0].plan->first().launch.block.x, 128u);
   EXPECT_DOUBLE_EQ(e.floor_us, 16.0 / 1000 / 1e3);

@@ -24,6 +24,7 @@ const std::map<std::string, std::string> kAbove256 = {
     {"logsumexp in_registers", kInRegisters},
     {"layer_norm in_registers", kInRegisters},
     {"rms_norm in_registers", kInRegisters},
+    {"l2_normalize cluster", "a part of a long row stays in the registers of a block"},
     {"softmax persistent", kPersistent},
     {"log_softmax persistent", kPersistent},
     {"layer_norm persistent", kPersistent},
