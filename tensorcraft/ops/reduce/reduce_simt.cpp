@@ -83,7 +83,7 @@ constexpr auto kColumnBytes = each(std::array{O::any}, column_config(8, 8, 4));
 constexpr auto kThreadParts =
     each(std::array{O::sum, O::max, O::min, O::argmax, O::argmin, O::var, O::std}, {.group = 1});
 constexpr auto kWarpParts =
-    each(std::array{O::sum, O::max, O::argmax, O::prod, O::var}, {.group = 32});
+    each(std::array{O::sum, O::max, O::argmax, O::prod, O::var, O::std}, {.group = 32});
 constexpr auto kSumParts = each(kSum, {.group = 32});
 constexpr auto kBlockParts = each(kSum, {.group = 256});
 
