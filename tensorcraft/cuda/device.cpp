@@ -175,6 +175,7 @@ DeviceInfo device_info_of_arch(std::string_view arch) {
 
 std::vector<std::string> known_architectures() {
   std::vector<std::string> names;
+  names.reserve(std::size(kTypical));
   for (const Typical& row : kTypical)
     names.push_back(DeviceInfo{.compute_capability = row.compute_capability}.arch());
   return names;

@@ -31,6 +31,7 @@ T parse_number(const Given& given, std::string_view text, std::string_view expec
 DType parse_type(const Given& given, std::string_view text) {
   if (const auto dtype = parse_dtype(text)) return *dtype;
   std::vector<std::string_view> known;
+  known.reserve(size_t(kNumDTypes));
   for (int i = 0; i < kNumDTypes; ++i) known.push_back(to_string(DType(i)));
   std::string names;
   for (const auto name : known) names.append(names.empty() ? "" : ", ").append(name);
@@ -190,6 +191,7 @@ void Request::set_option(const std::string& text, DType dtype) {
     fail(ErrorKind::value, d.name, ": an option is NAME=VALUE, got \"", text, '"');
   const auto found = std::ranges::find(d.options, text.substr(0, equals), &op::Parameter::name);
   std::vector<std::string_view> words;
+  words.reserve(d.options.size());
   for (const op::Parameter& p : d.options) words.push_back(p.name);
   if (found == d.options.end())
     fail(ErrorKind::value, d.name, ": there is no option \"", text.substr(0, equals),
