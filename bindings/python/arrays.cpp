@@ -136,11 +136,7 @@ ArrayArgument from_ml_dtypes(nb::handle object, std::string_view op, std::string
   const auto dtype = find_dtype(object.attr("dtype"));
   if (!dtype || is_in_numpy(*dtype)) refuse_dtype(object, op, name);
   const nb::object bits = object.attr("view")(numpy_dtype(bits_of(*dtype)));
-  const TensorView view = from_numpy(bits, op, name).view;
-  const auto access = view.read_only() ? Access::read_only : Access::read_write;
-  return {{view.data(), *dtype, view.shape(), view.strides(), Device::cpu(), access},
-          Framework::numpy,
-          object};
+  return {from_numpy(bits, op, name).view.bits_as(*dtype), Framework::numpy, object};
 }
 
 ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name) {
@@ -315,10 +311,7 @@ nb::object to_numpy(const PyTensor& t) {
   if (const DType dtype = t.view.dtype(); !is_in_numpy(dtype)) {
     const nb::object type = ml_dtype(dtype);
     if (!type.is_valid()) numpy_dtype(dtype);  // says what to do
-    const auto access = t.view.read_only() ? Access::read_only : Access::read_write;
-    const TensorView bits(t.view.data(), bits_of(dtype), t.view.shape(), t.view.strides(),
-                          t.view.device(), access);
-    return to_numpy({bits, t.memory}).attr("view")(type);
+    return to_numpy({t.view.bits_as(bits_of(dtype)), t.memory}).attr("view")(type);
   }
   const nb::object owner = nb::cast(t);
   size_t shape[kMaxRank];

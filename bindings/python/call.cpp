@@ -102,22 +102,20 @@ class Call {
     arrays_.push_back(to_array(object, name(), called, given_stream_, whole));
     ArrayArgument& a = arrays_.back();
     if (!a.is_number() || PyFloat_Check(object.ptr())) return;
-    a.keeps_dtype = says(p, "int32") || p.doc.starts_with("bool");
+    const auto& takes = p.dtypes;
+    a.keeps_dtype = has(takes, DType::int32) || (!takes.empty() && takes[0] == DType::bool_);
     if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
   }
 
-  // What integers of Python become in an argument: what it takes is known by its documentation.
+  // What integers of Python become in an argument.
   DType whole_dtype(const op::Parameter& p) const {
-    const auto has = [&](DType d) {
-      return std::ranges::find(description_.dtypes, d) != description_.dtypes.end();
-    };
-    if (says(p, "int64")) return DType::int64;
-    if (says(p, "int32")) return DType::int32;
-    const bool takes_floats = says(p, "float") || (has(DType::float32) && !has(DType::int64));
-    return takes_floats ? DType::float32 : DType::int64;
+    const auto& takes = p.dtypes.empty() ? description_.dtypes : p.dtypes;
+    for (const DType dtype : {DType::int64, DType::int32, DType::float32})
+      if (has(takes, dtype)) return dtype;
+    return DType::int64;
   }
-  static bool says(const op::Parameter& p, std::string_view words) {
-    return p.doc.find(words) != p.doc.npos;
+  static bool has(const std::vector<DType>& dtypes, DType dtype) {
+    return std::ranges::find(dtypes, dtype) != dtypes.end();
   }
 
   bool is_named_values(size_t i) const {

@@ -23,18 +23,6 @@ using namespace nb::literals;
 
 PyTensor with(const PyTensor& t, const TensorView& view) { return {view, t.memory}; }
 
-// The same elements with an axis from its end to its beginning.
-PyTensor flipped(const PyTensor& t, int axis) {
-  const TensorView& v = t.view;
-  if (v.size() == 0 || v.shape(axis) == 1) return t;
-  Dims strides = v.strides();
-  auto* last = v.data_as<std::byte>() +
-               (v.shape(axis) - 1) * strides[axis] * int64_t(dtype_bytes(v.dtype()));
-  strides[axis] = -strides[axis];
-  const auto access = v.read_only() ? Access::read_only : Access::read_write;
-  return with(t, {last, v.dtype(), v.shape(), strides, v.device(), access});
-}
-
 // A copy in row-major order: the operator reads any strides on any device.
 nb::object copied(nb::handle self) {
   return nb::module_::import_("tensorcraft").attr("copy")(self);
@@ -120,15 +108,6 @@ PyTensor empty(nb::handle shape, nb::handle dtype, nb::handle device) {
   const Device on = device.is_none() ? default_device() : to_device(device);
   const StreamRef home = current_stream(on.index);
   return own(Tensor(type, dims, on, home), home);
-}
-
-// The same memory, read as another dtype of the same width.
-PyTensor with_dtype(const PyTensor& t, DType dtype) {
-  const TensorView& v = t.view;
-  if (dtype_bytes(dtype) != dtype_bytes(v.dtype()))
-    fail(ErrorKind::value, "elements of ", v.dtype(), " and ", dtype, " differ in their bytes");
-  const auto access = v.read_only() ? Access::read_only : Access::read_write;
-  return with(t, {v.data(), dtype, v.shape(), v.strides(), v.device(), access});
 }
 
 // Why a tensor of the file is not loaded: the kind and the text of the error that asking for it is,
@@ -253,7 +232,7 @@ void register_views(nb::class_<PyTensor>& c) {
            [](const PyTensor& t, const PyTensor& other) { return may_overlap(t.view, other.view); })
       .def("_slice", [](const PyTensor& t, int axis, int64_t start, int64_t stop,
                         int64_t step) { return with(t, t.view.slice(axis, start, stop, step)); })
-      .def("_flip", &flipped)
+      .def("_flip", [](const PyTensor& t, int axis) { return with(t, t.view.flip(axis)); })
       .def(
           "_expand_dims",
           [](const PyTensor& t, nb::handle axis) {
@@ -266,8 +245,8 @@ void register_views(nb::class_<PyTensor>& c) {
             return with(t, t.view.squeeze(to_axis(to_int64(axis, "axis"))));
           },
           "axis"_a.none())
-      .def("_with_dtype",
-           [](const PyTensor& t, nb::handle dtype) { return with_dtype(t, to_dtype(dtype)); })
+      .def("_with_dtype", [](const PyTensor& t,
+                             nb::handle dtype) { return with(t, t.view.bits_as(to_dtype(dtype))); })
       .def(
           "_broadcast_to",
           [](const PyTensor& t, nb::handle s) { return with(t, t.view.broadcast_to(to_dims(s))); },

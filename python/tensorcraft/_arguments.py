@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from . import _frameworks
 from . import _tensorcraft as native
-from ._tensor import asarray
+from ._tensor import asarray, is_plain
 from ._tensorcraft import Tensor
 from .errors import TensorCraftAxisError, TensorCraftTypeError, TensorCraftValueError
 
@@ -50,11 +50,6 @@ def to_shape(shape: Any, what: str) -> tuple[int, ...]:
     """A shape: an integer, or a list or tuple of integers."""
     sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
     return tuple(to_index(size, what) for size in sizes)
-
-
-def is_plain(x: Any) -> bool:
-    """Is it a number or a list, which has no device of its own?"""
-    return isinstance(x, (bool, int, float, list, tuple))
 
 
 def to_tensors(given: Sequence[Any]) -> list[Tensor]:

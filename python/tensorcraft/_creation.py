@@ -10,6 +10,7 @@ from . import _tensorcraft as native
 from ._arguments import of_array, takes_arrays, to_index
 from ._indexing import counted
 from ._manipulation import broadcast_arrays
+from ._tensor import full
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftValueError
 
@@ -46,7 +47,7 @@ def _triangle(name: str, relation: str, x: Tensor, k: int) -> Tensor:
     if x.ndim < 2:
         raise TensorCraftValueError(f"{name}: expected at least 2 dimensions but got shape {tuple(x.shape)}")
     rows, columns = counted(x.shape[-2], x.device), counted(x.shape[-1], x.device)
-    zero = _ops.fill(native.empty((), x.dtype, x.device), 0)
+    zero = full((), 0, x.dtype, x.device)
     result: Tensor = _ops.elementwise(
         f"where(j - i {relation} k, x, zero)", i=rows._expand_dims(1), j=columns, k=k, x=x, zero=zero
     )

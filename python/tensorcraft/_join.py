@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from . import _ops
 from . import _tensorcraft as native
-from ._arguments import in_framework, is_plain, to_axis, to_index
+from ._arguments import in_framework, to_axis, to_index
 from ._dtypes import promoted
-from ._tensor import asarray
+from ._tensor import asarray, is_plain
 from ._tensorcraft import DType, Tensor
 from ._typing import ArrayLike, StreamLike
 from .errors import TensorCraftTypeError, TensorCraftValueError

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _ops
-from . import _tensorcraft as native
 from ._arguments import broadcast_shapes, of_array, takes_arrays, to_axes, to_axis, to_index, to_shape
 from ._join import concat
-from ._tensor import asarray
+from ._tensor import asarray, full
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftValueError
 
@@ -142,8 +141,7 @@ def _repeated(times: Tensor) -> Tensor:
     if bool(_ops.any(_ops.less(times, 0)).item()):
         raise TensorCraftValueError("repeat: repeats must not be negative")
     # An element's index is the number of elements that end at or before its place.
-    none = native.empty((total + 1,), DType.int64, times.device)
-    _ops.fill(none, 0, out=none)
+    none = full((total + 1,), 0, DType.int64, times.device)
     one = _ops.fill(ends, 1)
     result: Tensor = _ops.cumulative_sum(_ops.scatter(none, ends, one, 0, reduction="add"))
     return result._slice(0, 0, total, 1)

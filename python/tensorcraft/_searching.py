@@ -10,6 +10,7 @@ from . import _tensorcraft as native
 from ._arguments import of_array, of_two_arrays, to_axis
 from ._dtypes import isdtype, promoted
 from ._join import concat
+from ._tensor import full
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftValueError
 
@@ -32,7 +33,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     is_below = f"v {relation} x"
     if isdtype(dtype, "real floating"):
         is_below += " or isnan(x) and not isnan(v)" if side == "left" else " or isnan(x)"
-    low = _ops.fill(native.empty(x2.shape, DType.int64, x2.device), 0)
+    low = full(x2.shape, 0, DType.int64, x2.device)
     high = _ops.fill(low, size)
     for _ in range(size.bit_length()):
         middle = _ops.elementwise("low + (high - low) // 2", low=low, high=high)
@@ -69,4 +70,4 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     if not include_initial:
         return result
     shape = (*x.shape[:at], 1, *x.shape[at + 1 :])
-    return concat([_ops.fill(native.empty(shape, x.dtype, x.device), 1), result], axis=at)
+    return concat([full(shape, 1, x.dtype, x.device), result], axis=at)

@@ -16,6 +16,11 @@ from .errors import TensorCraftTypeError, TensorCraftValueError
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _NOT_IN_NUMPY = (DType.bfloat16, DType.float8_e4m3fn, DType.float8_e5m2)
 
+def is_plain(x: Any) -> bool:
+    """Is it a number or a list, which has no device of its own?"""
+    return isinstance(x, (bool, int, float, list, tuple))
+
+
 def asarray(obj: Any, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tc.Tensor of `obj`: an array of any framework, a nested list, or a number.
 
@@ -24,16 +29,16 @@ def asarray(obj: Any, dtype: Any = None, device: str | None = None, copy: bool |
     floats become float32. A float64 array is a TypeError unless dtype is given.
     """
     wanted = None if dtype is None else native.to_dtype(dtype)
-    is_plain = isinstance(obj, (bool, int, float, list, tuple))
-    if is_plain and copy is False:
+    plain = is_plain(obj)
+    if plain and copy is False:
         raise TensorCraftValueError("asarray: copy=False, but a list or a number has no memory to share")
     source = native.from_any(obj if wanted is None else _narrowed(obj, wanted))
     if device is None:
-        device = native.default_device() if is_plain else source.device
+        device = native.default_device() if plain else source.device
     result = source._to(device)
     if wanted is not None and result.dtype != wanted:
         result = _ops.astype(result, wanted)
-    if is_plain:
+    if plain:
         return result
     shares = result.data_ptr == source.data_ptr and source.dtype == result.dtype and not _was_float64(obj)
     if copy is False and not shares:
@@ -48,7 +53,7 @@ def _was_float64(obj: Any) -> bool:
 def _narrowed(obj: Any, wanted: DType) -> Any:
     """`obj` with the dtype asked for where NumPy can give it, else in one the library reads."""
     name = "float32" if wanted in _NOT_IN_NUMPY else wanted.name
-    if isinstance(obj, (bool, int, float, list, tuple)):
+    if is_plain(obj):
         import numpy as np
 
         try:
@@ -370,9 +375,7 @@ def _in_place(name: str, function: Any) -> Any:
         operand = _operand(self, other)
         if operand is None:
             return NotImplemented
-        if isinstance(operand, Tensor) and operand is not self and operand._overlaps(self):
-            operand = _ops.copy(operand)  # `t += t.T` reads all of it before it writes
-        function(self, operand, out=self)
+        function(self, operand, out=self)  # which reads an operand across `self` before it writes
         return self
 
     method.__doc__ = f"tc.{name} into this tensor."

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from . import _ops
 from . import _tensorcraft as native
-from ._arguments import is_plain, of_array, of_two_arrays, to_axes, to_axis, to_index
+from ._arguments import of_array, of_two_arrays, to_axes, to_axis, to_index
 from ._dtypes import dtypes_of, isdtype, promoted
 from ._manipulation import diagonal, matrix_transpose, moveaxis
-from ._tensor import asarray
+from ._tensor import asarray, is_plain
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftTypeError, TensorCraftValueError, Unsupported
 
@@ -198,7 +198,7 @@ def vector_norm(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims:
     if ord == -math.inf:
         return _ops.min(sizes, over, keepdims=keepdims)
     if ord == 0:
-        return _ops.sum(_ops.astype(_ops.not_equal(x, 0), x.dtype), over, keepdims=keepdims)
+        return _ops.astype(_ops.count_nonzero(x, over, keepdims=keepdims), x.dtype)
     if ord == 1:
         return _ops.sum(sizes, over, keepdims=keepdims)
     if ord == 2:

@@ -201,6 +201,25 @@ TensorView TensorView::broadcast_to(const Dims& target, std::source_location whe
   return with(*this, data_, target, strides);
 }
 
+TensorView TensorView::flip(int axis, std::source_location where) const {
+  const int a = normalize_axis(axis, rank(), "flip", where);
+  if (size_ == 0 || shape_[a] == 1) return *this;
+  Dims strides = strides_;
+  auto* const last =
+      static_cast<std::byte*>(data_) + (shape_[a] - 1) * strides[a] * int64_t(dtype_bytes(dtype_));
+  strides[a] = -strides[a];
+  return with(*this, last, shape_, strides);
+}
+
+TensorView TensorView::bits_as(DType dtype, std::source_location where) const {
+  if (dtype_bytes(dtype) != dtype_bytes(dtype_))
+    fail({ErrorKind::value, where}, "elements of ", dtype_, " and ", dtype,
+         " differ in their bytes");
+  TensorView view = *this;
+  view.dtype_ = dtype;
+  return view;
+}
+
 TensorView TensorView::as_read_only() const {
   return {data_, dtype_, shape_, strides_, device_, Access::read_only};
 }

@@ -75,6 +75,11 @@ class TensorView {
   TensorView broadcast_to(const Dims& shape,
                           std::source_location where = std::source_location::current()) const;
   TensorView as_read_only() const;
+  // The axis from its end to its beginning.
+  TensorView flip(int axis, std::source_location where = std::source_location::current()) const;
+  // The same bits as elements of another dtype of as many bytes.
+  TensorView bits_as(DType dtype,
+                     std::source_location where = std::source_location::current()) const;
 
  private:
   void* data_;

@@ -37,8 +37,8 @@ struct Description {
   std::vector<VariantInfo> variants;
 };
 
-// The dtypes that the documentation of an argument names; if it names none, those of the operator
-// for its first input, and nothing for others.
+// The dtypes that an argument takes: those that its documentation names; if it names none, those of
+// the operator for its first input, and nothing for others.
 std::vector<DType> argument_dtypes(const Description& op, std::string_view argument);
 
 // A call whose types are known only at run time. `inputs` and `options` follow the description;
@@ -104,7 +104,7 @@ class Operator {
 
  protected:
   // For the class that implements one.
-  explicit Operator(Description description) : description_(std::move(description)) {}
+  explicit Operator(Description description);
   Description description_;
 };
 

@@ -60,6 +60,7 @@ struct Parameter {
   bool positional = false;                    // NumPy users write it by position
   std::string default_value;                  // as Python text; empty for a required input
   std::span<const std::string_view> choices;  // of kind choice
+  std::vector<DType> dtypes = {};             // of an array, as far as `doc` names them
 };
 
 // What a parameter means, with the words that it takes.

@@ -166,6 +166,29 @@ TEST_F(TensorViewTest, SelectsAndSlicesFromEitherEnd) {
   EXPECT_THROW(view.slice(0, 0, 1, 0), Error);
 }
 
+TEST_F(TensorViewTest, FlipsAnAxis) {
+  const TensorView flipped = view.as_read_only().flip(-2);
+  EXPECT_EQ(offset(view, flipped), 8);
+  EXPECT_EQ(flipped.strides(), (Dims{12, -4, 1}));
+  EXPECT_EQ(flipped.shape(), view.shape());
+  EXPECT_TRUE(flipped.read_only());
+  EXPECT_EQ(offset(view, flipped.flip(1)), 0);
+  const TensorView none(data, DType::float32, {0, 3});
+  EXPECT_EQ(offset(none, none.flip(1)), 0);
+  EXPECT_THROW(view.flip(3), Error);
+}
+
+TEST_F(TensorViewTest, ReadsBitsAsAnotherDtypeOfTheirWidth) {
+  const TensorView bits = view.as_read_only().bits_as(DType::int32);
+  EXPECT_EQ(bits.dtype(), DType::int32);
+  EXPECT_EQ(bits.data(), view.data());
+  EXPECT_EQ(bits.strides(), view.strides());
+  EXPECT_TRUE(bits.read_only());
+  test::expect_error(
+      ErrorKind::value, [&] { view.bits_as(DType::float16); },
+      "elements of float32 and float16 differ in their bytes");
+}
+
 TEST_F(TensorViewTest, FindsOverlapsByTheBytesItCanTouch) {
   const TensorView first = view.select(0, 0), second = view.select(0, 1);
   EXPECT_FALSE(may_overlap(first, second));

@@ -58,7 +58,9 @@ TEST_F(OperatorTest, AnArgumentTakesTheDtypesThatItsDocumentationNames) {
   EXPECT_EQ(dtypes("attention", "key_lengths"), (std::vector{int32, int64}));
   EXPECT_EQ(dtypes("dequantize", "scales"), std::vector{float32});
   EXPECT_EQ(dtypes("softmax", "x"), (std::vector{float32, float16, bfloat16}));
-  EXPECT_TRUE(dtypes("embedding", "table").empty());
+  EXPECT_EQ(dtypes("embedding", "table"),
+            (std::vector{float32, float16, bfloat16, float8_e4m3fn, float8_e5m2}));
+  EXPECT_TRUE(dtypes("rms_norm", "residual").empty());
   EXPECT_TRUE(dtypes("softmax", "y").empty());
 }
 

@@ -51,8 +51,8 @@ bool is_truth(const Value& v) {
   return v.is_number() ? std::holds_alternative<bool>(v.number) : v.dtype == DType::bool_;
 }
 
-[[noreturn]] void float_wanted(Operation operation, DType dtype) {
-  fail(ErrorKind::type, word(operation), " takes a float dtype, got ", dtype,
+[[noreturn]] void float_wanted(std::string_view function, DType dtype) {
+  fail(ErrorKind::type, function, " takes a float dtype, got ", dtype,
        "; convert it first, as in float32(x)");
 }
 
@@ -187,7 +187,7 @@ Value Builder::of_two_floats(Operation operation, const Value& a, const Value& b
   if (a.is_number() && b.is_number())
     return value_of(compute(operation, real(a.number), real(b.number), 0.0));
   const DType dtype = common(a, b);
-  if (!is_floating(dtype)) float_wanted(operation, dtype);
+  if (!is_floating(dtype)) float_wanted(word(operation), dtype);
   return pair(operation, dtype, a, b);
 }
 
@@ -240,7 +240,7 @@ Value Builder::unary(Operation operation, const Value& x, double parameter) {
     return value_of(compute(operation, value, int64_t(0)));
   }
   require_number(x.dtype);
-  if (!of_integers && !is_floating(x.dtype)) float_wanted(operation, x.dtype);
+  if (!of_integers && !is_floating(x.dtype)) float_wanted(word(operation), x.dtype);
   const bool has_parameter = operation == Operation::leaky_relu || operation == Operation::elu ||
                              operation == Operation::swish;
   const int b = has_parameter ? number_slot(parameter, DType::float32) : x.slot;
@@ -258,9 +258,7 @@ Value Builder::positive(const Value& x) {
 }
 
 Value Builder::reciprocal(const Value& x) {
-  if (!x.is_number() && !is_floating(x.dtype))
-    fail(ErrorKind::type, "reciprocal takes a float dtype, got ", x.dtype,
-         "; convert it first, as in float32(x)");
+  if (!x.is_number() && !is_floating(x.dtype)) float_wanted("reciprocal", x.dtype);
   return arithmetic(Operation::divide, value_of(1.0), x);
 }
 

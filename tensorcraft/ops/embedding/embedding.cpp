@@ -72,7 +72,8 @@ const op::Definition<Problem, EmbeddingOptions> kDefinition{
         "out[i..., :] = table[ids[i...], :]; the bits are copied. Strides are free. An id outside "
         "[0, rows) is an IndexError on the CPU; on a GPU its row becomes NaN, and nothing outside "
         "the table is read.",
-    .inputs = {{"ids", "int32 or int64, any shape"}, {"table", "[rows, dim], any float dtype"}},
+    .inputs = {{"ids", "int32 or int64, any shape"},
+               {"table", "[rows, dim]: float32, float16, bfloat16, float8_e4m3fn or float8_e5m2"}},
     .out_doc = "ids.shape + [dim], dtype of table",
     .dtypes = {DType::int32, DType::int64},
     .infer = infer,

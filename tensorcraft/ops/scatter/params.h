@@ -76,7 +76,7 @@ inline constexpr int kPanelsAtOnce = 3, kUpdatesOfThread = 16, kUnitsOfThread = 
 
 // Where in the workspace the claims begin: after a ticket and two counts of blocks for each panel.
 TC_HOST_DEVICE constexpr int64_t claims_at(uint32_t panels) {
-  return (int64_t(1 + 2 * int64_t(panels)) * int64_t(sizeof(uint32_t)) + 255) / 256 * 256;
+  return round_up((1 + 2 * int64_t(panels)) * int64_t(sizeof(uint32_t)), int64_t(256));
 }
 
 // Compile time.

@@ -81,12 +81,6 @@ TensorView broadcast(const TensorView& updates, const Dims& shape) {
   return updates.broadcast_to(shape);
 }
 
-void check_apart(const TensorView& out, const TensorView& in, std::string_view name) {
-  if (out.size() > 0 && in.size() > 0 && out.data() && out.data() == in.data())
-    fail(ErrorKind::value, "scatter: out overlaps the memory of ", name,
-         "; it must be x or have memory of its own");
-}
-
 Problem check(const op::Call<ScatterOptions>& call) {
   const TensorView &x = call.in(0), &indices = call.in(1), &updates = call.in(2);
   const int axis = checked_axis(x, call.options);
@@ -104,8 +98,9 @@ Problem check(const op::Call<ScatterOptions>& call) {
   if (x.shape(axis) == 0 && indices.size() > 0)
     fail(ErrorKind::index, "scatter: indices: axis ", axis, " of x, shape ", x.shape(),
          ", must have at least one place for an index to name");
-  check_apart(call.out(), updates, "updates");
-  check_apart(call.out(), indices, "indices");
+  for (const auto& [name, in] : {std::pair("updates", &updates), std::pair("indices", &indices)})
+    op::check_apart("scatter", "out", call.out(), name, *in,
+                    "it must be x or have memory of its own");
   return {call.out(), x,
           indices,    broadcast(updates, indices.shape()),
           axis,       Operation(int(call.options.reduction))};
