@@ -34,7 +34,7 @@ struct TmaProducer {
   using Shared = TmaShared<T, C>;
 
   Shared& shared;
-  BoxedProducer<typename Shared::Stage, kTmaCluster> boxes;
+  BoxedProducer<typename Shared::Stage, ClusterShape<1, kTmaCluster>> boxes;
   int k_end;
   StageCursor<C.stages> fill{C.stages - 1, 1};
 

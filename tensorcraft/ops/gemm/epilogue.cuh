@@ -42,8 +42,7 @@ struct Epilogue {
     }
   }
 
- private:
-  // act(alpha sum + beta C + bias).
+  // act(alpha sum + beta C + bias) of N neighbours from column `col`, of which `count` are in D.
   template <int N>
   TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
                         int count) const {

@@ -21,6 +21,7 @@ using Options = GemmOptions;
 
 static_assert(kMaxBatchRank == kMaxRank - 2);
 
+constexpr std::string_view kSchedules[] = {"together", "ping_pong"};
 constexpr std::string_view kLayouts[] = {"row_major", "column_major"};
 constexpr ConfigField kFields[] = {{"block_m"},
                                    {"block_n"},
@@ -31,6 +32,12 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"thread_n"},
                                    {"threads"},
                                    {"stages"},
+                                   {"cluster_m"},
+                                   {"cluster_n"},
+                                   {"consumers"},
+                                   {"schedule", kSchedules},
+                                   {"split"},
+                                   {"slots"},
                                    {"a_layout", kLayouts},
                                    {"b_layout", kLayouts},
                                    {"a_vector"},
@@ -78,8 +85,8 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
           {q.a.dtype(), q.d.dtype()}};
 }
 
-// One copy of an operand: 128 bytes along its lines, `lines` of them.
-TensorMap operand_map(const Lines& x, const TensorView& t, int lines, const DeviceInfo& device) {
+// How the copy engine sees a matrix: boxes of 128 bytes along its lines by `lines` of them.
+TensorMap matrix_map(const Lines& x, const TensorView& t, int lines, const DeviceInfo& device) {
   if (t.size() == 0) return {};  // nothing is copied
   const auto bytes = [&](int64_t stride) { return uint64_t(stride * x.element_bytes); };
   TiledTensor tiled{.dtype = t.dtype(),
@@ -97,15 +104,23 @@ TensorMap operand_map(const Lines& x, const TensorView& t, int lines, const Devi
   return op::tensor_map(tiled, device);
 }
 
-void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
-  if (rung != "tma") return;
-  const auto call = rung_call(q);
+// The maps of the rungs that the copy engine serves.
+void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
   Config c;
   std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
-  TmaParams p{call.params, {}, {}};
-  p.a_map = operand_map(a_lines(p, call.given), q.a, tma_a_lines(c), device);
-  p.b_map = operand_map(b_lines(p, call.given), q.b, tma_b_lines(c), device);
-  plan.set_params(0, p);
+  if (c.cluster_m * c.cluster_n == 1 && c.consumers == 0) return;
+  const auto call = rung_call(q);
+  WgmmaParams p{{call.params, {}, {}}, {}};
+  p.a_map = matrix_map(a_lines(p, call.given), q.a, a_box_lines(c), device);
+  p.b_map = matrix_map(b_lines(p, call.given), q.b, b_box_lines(c), device);
+  if (c.slots > 0) {
+    const Lines d = lines_of(p, p.d, p.m, p.n, call.given.result_bytes, Layout::row_major);
+    p.d_map = matrix_map(d, q.d, kGroupRows, device);
+  }
+  if (c.consumers > 0)
+    plan.set_params(0, p);
+  else
+    plan.set_params(0, static_cast<const TmaParams&>(p));
 }
 
 const op::HostVariant<Problem> kHost[] = {

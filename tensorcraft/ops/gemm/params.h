@@ -33,9 +33,16 @@ struct Params {
 struct TmaParams : Params {
   TensorMap a_map, b_map;
 };
+// From wgmma on: D too, as 128 bytes along a row, 64 rows and batch.
+struct WgmmaParams : TmaParams {
+  TensorMap d_map;
+};
 
 // Which index of a matrix has stride 1: neighbouring threads read along it.
 enum class Layout : int { row_major, column_major };
+
+// Consumers compute parts of one tile, or each a tile of its own, taking turns to multiply.
+enum class Schedule : int { together, ping_pong };
 
 // Compile time. Structural, without padding, and as small as a kernel's key allows.
 struct Config {
@@ -43,7 +50,12 @@ struct Config {
   int warp_m = 0, warp_n = 0;                 // a warp's part of it (from async on)
   int thread_m = 0, thread_n = 0;             // a thread's part of it (thread_tiled to async)
   int threads = 0;
-  int stages = 1;  // steps along k that shared memory holds (async, swizzled)
+  int stages = 1;                    // steps along k that shared memory holds (from async on)
+  int cluster_m = 1, cluster_n = 1;  // blocks of a cluster, whose tiles are neighbours (tma on)
+  int consumers = 0;                 // warpgroups that multiply (from wgmma on)
+  Schedule schedule = Schedule::together;  // how they share tiles
+  int split = 1;                           // parts of k, each of a block of the cluster (split_k)
+  int slots = 0;  // 64 x 128 bytes of D that a consumer has on their way out; 0: it stores itself
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
   Activation activation = Activation::none;
@@ -82,18 +94,30 @@ TC_HOST_DEVICE constexpr int swizzled_shared_bytes(const Config& c, int element_
   return stages > slabs ? stages : slabs;
 }
 
-// The blocks of tma that share their rows of A, and the lines that one copy brings.
+// The lines of A and of B that one box of the copy engine brings. The blocks of a cluster bring
+// parts of what they share.
+TC_HOST_DEVICE constexpr int a_box_lines(const Config& c) {
+  return box_lines(c.a_layout == Layout::row_major, c.block_m / c.cluster_n, c.block_k);
+}
+TC_HOST_DEVICE constexpr int b_box_lines(const Config& c) {
+  return box_lines(c.b_layout == Layout::column_major, c.block_n / c.cluster_m, c.block_k);
+}
+// The blocks of tma's cluster, which share their rows of A.
 inline constexpr int kTmaCluster = 2;
-TC_HOST_DEVICE constexpr int tma_a_lines(const Config& c) {
-  return c.a_layout == Layout::row_major ? c.block_m / kTmaCluster : c.block_k;
-}
-TC_HOST_DEVICE constexpr int tma_b_lines(const Config& c) {
-  return c.b_layout == Layout::column_major ? c.block_n : c.block_k;
-}
 // Dynamic shared memory of tma: stages or slabs as in swizzled and two barriers a stage; a multiple
 // of 1024, which the copy engine's swizzle needs.
 TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes) {
   return round_up(swizzled_shared_bytes(c, element_bytes) + 2 * c.stages * 8, 1024);
+}
+
+// The rungs from wgmma on: threads of a warpgroup, rows of the sums that one instruction makes, and
+// bytes of a slot.
+inline constexpr int kWarpgroup = 128, kGroupRows = 64, kSlotBytes = kGroupRows * 128;
+// Their dynamic shared memory: stages, slots, and two barriers a stage.
+TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c, int element_bytes) {
+  const int stage = c.block_k * (c.block_m + c.block_n) * element_bytes;
+  const int slots = c.consumers * c.slots > 0 ? c.consumers * c.slots : 1;
+  return round_up(c.stages * stage + slots * kSlotBytes + 2 * c.stages * 8, 1024);
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/gemm/problem.hpp"
+
+#include "tensorcraft/ops/gemm/09_wgmma.cuh"
+#include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
+#include "tensorcraft/ops/gemm/11_persistent.cuh"
+
+// What the SIMT device has of the rungs on wgmma. Small results take the smallest tile.
+namespace tensorcraft::kernel::gemm {
+namespace {
+
+using simt::AnyOf, simt::Types, simt::concat, simt::list;
+
+using Halves = AnyOf<Types<f16, f16>, Types<bf16, bf16>>;
+using Bf16 = AnyOf<Types<bf16, bf16>>;
+using Widened = AnyOf<Types<bf16, float>>;
+
+constexpr std::array<Config, 4> layouts(const Config& config) {
+  std::array<Config, 4> all{config, config, config, config};
+  all[1].a_layout = all[2].b_layout = Layout::column_major;
+  all[3].a_layout = all[3].b_layout = Layout::column_major;
+  return all;
+}
+// C and bias, each activation once.
+constexpr std::array<Config, 4> epilogues(const Config& config) {
+  std::array<Config, 4> all{config, config, config, config};
+  for (int i = 0; i < 4; ++i) {
+    all[size_t(i)].activation = Activation(i + 1);
+    all[size_t(i)].has_bias = 1;
+  }
+  all[3].has_c = 1;
+  return all;
+}
+constexpr Config with(Config config, int slots, int d_vector) {
+  config.slots = slots;
+  config.d_vector = d_vector;
+  return config;
+}
+
+constexpr Config kTogether{
+    .block_m = 128, .block_n = 256, .block_k = 64, .threads = 256, .stages = 4, .consumers = 2};
+constexpr auto kWgmma = layouts(with(kTogether, 0, 4));
+constexpr Config specialized(Config config) {
+  config.threads += kWarpgroup;
+  return config;
+}
+constexpr auto kSpecialized = layouts(with(specialized(kTogether), 0, 4));
+
+constexpr Config kSmall{
+    .block_m = 64, .block_n = 64, .block_k = 64, .threads = 256, .stages = 8, .consumers = 1};
+constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
+constexpr auto kPersistentEpilogues = epilogues(with(kSmall, 2, 1));
+constexpr auto kPersistentOddRows = layouts(with(kSmall, 0, 1));
+
+}  // namespace
+
+simt::OperatorInstances hopper_instances() {
+  return {{"persistent",
+           concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
+                  list<Persistent, kPersistentEpilogues>(Bf16{}),
+                  list<Persistent, kPersistentOddRows>(Bf16{}))},
+          {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
+          {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
+}
+
+}  // namespace tensorcraft::kernel::gemm

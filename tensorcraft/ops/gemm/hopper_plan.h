@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/ops/gemm/mma_plan.h"
+
+// How the rungs on wgmma are chosen and started; host only. mma_plan.h has what all rungs share.
+namespace tensorcraft::kernel::gemm {
+
+// A shipped shape of these rungs, and what it costs in microseconds on an H100.
+struct RingTile {
+  int m, n;  // a block's tile of D
+  int stages, consumers;
+  int cluster_m = 1, cluster_n = 1;
+  Schedule schedule = Schedule::together;
+  double step = 0;   // a step along k if few multiprocessors multiply
+  double crowd = 0;  // how much longer it is if all do
+  double tile = 0;   // a tile besides its steps
+  double start = 0;  // a launch besides its tiles
+};
+
+inline constexpr RingTile kWgmmaTile{.m = 128, .n = 256, .stages = 4, .consumers = 2};
+
+// The costs are of a fit to a sweep (benchmarks/gemm_sweep.py).
+inline constexpr RingTile kPersistentTiles[] = {
+    {128, 256, 4, 2, 1, 1, Schedule::together, 0.537, 0.211, 1.66, 2.44},
+    {128, 256, 4, 2, 1, 2, Schedule::together, 0.541, 0.207, 1.69, 3.28},
+    {128, 320, 3, 2, 2, 1, Schedule::together, 0.730, 0.204, 2.85, 2.16},
+    {192, 128, 4, 3, 1, 2, Schedule::together, 0.384, 0.187, 1.20, 5.14},
+    {128, 192, 4, 2, 1, 1, Schedule::together, 0.408, 0.157, 1.48, 2.15},
+    {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 0.290, 0.087, 0.81, 2.43},
+    {128, 128, 6, 2, 1, 1, Schedule::together, 0.274, 0.109, 1.02, 2.35},
+    {64, 256, 5, 1, 1, 1, Schedule::together, 0.300, 0.086, 1.29, 1.88},
+    {64, 192, 6, 1, 1, 1, Schedule::together, 0.175, 0.159, 0.70, 2.70},
+    {64, 128, 8, 1, 1, 1, Schedule::together, 0.092, 0.183, 0.16, 2.75},
+    {128, 64, 8, 2, 1, 1, Schedule::together, 0.094, 0.220, 0.01, 2.72},
+    {64, 64, 8, 1, 1, 1, Schedule::together, 0.122, 0.067, 0.28, 2.24}};
+
+inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (gpu.architecture < 90) return "needs sm_90";
+  if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
+  if (const auto why = tma_refusal(p, given, gpu); !why.empty()) return why;
+  return p.k == 0 ? "k is 0" : "";
+}
+
+// Can the copy engine store D? It writes whole units of 16 bytes.
+inline bool is_storable(const Params& p, const Given& given) {
+  const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
+  return d.are_dense() && d.length * d.element_bytes % 16 == 0 && has_aligned_lines(d) &&
+         has_engine_strides(d, given.batch);
+}
+
+// Boxes are 128 bytes wide where the unit stride is not along k, so what a block brings and what an
+// instruction takes are whole boxes there.
+constexpr bool is_legal(const RingTile& t, Layout a, Layout b, int operand_bytes) {
+  const int box = 128 / operand_bytes;
+  const int piece = t.n > 256 ? t.n / 2 : t.n;
+  return (a == Layout::row_major || t.m / t.cluster_n % box == 0) &&
+         (b == Layout::column_major || (t.n / t.cluster_m % box == 0 && piece % box == 0));
+}
+
+// The Config of a tile for a call. With `slots` D goes through shared memory if the copy engine can
+// store it.
+inline Config ring_config(const Params& p, const Given& given, const RingTile& t, int producers,
+                          int slots) {
+  Config c = for_call(p, given,
+                      {.block_m = t.m,
+                       .block_n = t.n,
+                       .block_k = 128 / given.operand_bytes,
+                       .threads = (t.consumers + producers) * kWarpgroup,
+                       .stages = t.stages,
+                       .cluster_m = t.cluster_m,
+                       .cluster_n = t.cluster_n,
+                       .consumers = t.consumers,
+                       .schedule = t.schedule});
+  c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
+  c.slots = is_storable(p, given) ? slots : 0;
+  if (c.slots > 0) c.d_vector = 1;
+  return c;
+}
+
+inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
+  return {.config = c,
+          .blocks = blocks,
+          .shared_bytes = ring_shared_bytes(c, given.operand_bytes),
+          .cluster = c.cluster_m * c.cluster_n * c.split};
+}
+
+inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const Config c = ring_config(p, given, kWgmmaTile, 0, 0);
+  return choice({}, ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+}
+
+inline Choice warp_specialized(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const Config c = ring_config(p, given, kWgmmaTile, 1, 0);
+  return choice({}, ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+}
+
+// Every cluster takes tiles until none is left.
+struct Walk {
+  int64_t tiles;     // of a cluster
+  int64_t clusters;  // that run at once
+  int64_t rounds() const { return div_ceil(tiles, clusters); }
+};
+inline Walk walk_of(const Params& p, const Given& given, const op::Gpu& gpu, const RingTile& t) {
+  const int cluster = t.cluster_m * t.cluster_n;
+  const int64_t tiles = num_tiles(p, given, t.m * t.cluster_m, t.n * t.cluster_n);
+  const int64_t room = std::max(gpu.num_sms, cluster) / cluster;
+  return {tiles, std::clamp<int64_t>(tiles, 1, room)};
+}
+
+// The time that a tile takes for a call, in microseconds of an H100: the multiprocessor with most
+// tiles ends last.
+inline double predicted_us(const Params& p, const Given& given, const op::Gpu& gpu,
+                           const RingTile& t) {
+  const Walk walk = walk_of(p, given, gpu, t);
+  const double rounds = double(walk.rounds()), steps = double(div_ceil(p.k, 64));
+  const double blocks = double(walk.tiles) * t.cluster_m * t.cluster_n;
+  const double busy = std::min(1.0, blocks / (rounds * std::max(gpu.num_sms, 1)));
+  return rounds * (steps * (t.step + t.crowd * busy) + t.tile) + t.start;
+}
+
+inline const RingTile& best_ring_tile(const Params& p, const Given& given, const op::Gpu& gpu) {
+  const Layout a = a_lines(p, given).layout, b = b_lines(p, given).layout;
+  const RingTile* best = nullptr;
+  double least = 0;
+  for (const RingTile& t : kPersistentTiles) {
+    if (!is_legal(t, a, b, given.operand_bytes)) continue;
+    const double us = predicted_us(p, given, gpu, t);
+    if (best && us >= least) continue;
+    best = &t;
+    least = us;
+  }
+  return *best;
+}
+
+inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const RingTile& t = best_ring_tile(p, given, gpu);
+  const Config c = ring_config(p, given, t, 1, 2);
+  return choice(
+      {}, ring_start(c, given, walk_of(p, given, gpu, t).clusters * c.cluster_m * c.cluster_n));
+}
+
+}  // namespace tensorcraft::kernel::gemm
