@@ -36,6 +36,7 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"cluster_n"},
                                    {"consumers"},
                                    {"schedule", kSchedules},
+                                   {"swap"},
                                    {"split"},
                                    {"slots"},
                                    {"a_layout", kLayouts},
@@ -85,8 +86,17 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
           {q.a.dtype(), q.d.dtype()}};
 }
 
-// How the copy engine sees a matrix: boxes of 128 bytes along its lines by `lines` of them.
-TensorMap matrix_map(const Lines& x, const TensorView& t, int lines, const DeviceInfo& device) {
+struct BoxShape {
+  int length, lines;  // elements along a line, lines
+};
+
+TiledTensor::Swizzle swizzle_of(int line_bytes) {
+  using enum TiledTensor::Swizzle;
+  return line_bytes == 128 ? bytes_128 : line_bytes == 64 ? bytes_64 : bytes_32;
+}
+
+// How the copy engine sees a matrix. A line of a box is 128, 64 or 32 bytes, which it swizzles.
+TensorMap matrix_map(const Lines& x, const TensorView& t, BoxShape box, const DeviceInfo& device) {
   if (t.size() == 0) return {};  // nothing is copied
   const auto bytes = [&](int64_t stride) { return uint64_t(stride * x.element_bytes); };
   TiledTensor tiled{.dtype = t.dtype(),
@@ -94,8 +104,8 @@ TensorMap matrix_map(const Lines& x, const TensorView& t, int lines, const Devic
                     .rank = 3,
                     .dims = {uint64_t(x.length), uint64_t(x.count), 1},
                     .strides = {16, 16},  // of sizes of 1
-                    .box = {uint32_t(128 / x.element_bytes), uint32_t(lines), 1},
-                    .swizzle = TiledTensor::Swizzle::bytes_128};
+                    .box = {uint32_t(box.length), uint32_t(box.lines), 1},
+                    .swizzle = swizzle_of(box.length * x.element_bytes)};
   if (x.count > 1) tiled.strides[0] = bytes(x.next_line);
   if (t.rank() > 2 && t.stride(0) > 0) {
     tiled.dims[2] = uint64_t(t.shape(0));
@@ -111,11 +121,14 @@ void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceIn
   if (c.cluster_m * c.cluster_n == 1 && c.consumers == 0) return;
   const auto call = rung_call(q);
   WgmmaParams p{{call.params, {}, {}}, {}};
-  p.a_map = matrix_map(a_lines(p, call.given), q.a, a_box_lines(c), device);
-  p.b_map = matrix_map(b_lines(p, call.given), q.b, b_box_lines(c), device);
+  const Lines a = a_lines(p, call.given), b = b_lines(p, call.given);
+  const int length = 128 / call.given.operand_bytes;
+  p.a_map = matrix_map(c.swap ? b : a, c.swap ? q.b : q.a, {length, a_box_lines(c)}, device);
+  p.b_map = matrix_map(c.swap ? a : b, c.swap ? q.a : q.b, {length, b_box_lines(c)}, device);
   if (c.slots > 0) {
     const Lines d = lines_of(p, p.d, p.m, p.n, call.given.result_bytes, Layout::row_major);
-    p.d_map = matrix_map(d, q.d, kGroupRows, device);
+    const SlotShape slot = slot_shape(c, call.given.result_bytes);
+    p.d_map = matrix_map(d, q.d, {slot.cols, slot.rows}, device);
   }
   if (c.consumers > 0)
     plan.set_params(0, p);
