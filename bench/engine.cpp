@@ -14,7 +14,7 @@
 namespace tensorcraft::bench {
 namespace {
 
-constexpr double kGraphBelowBytes = 16e6, kGraphBelowUs = 10;
+constexpr double kGraphBelowBytes = 16e6;
 constexpr int kMaxCopies = 256, kFewestRuns = 5, kMaxRuns = 100;
 
 using Clock = std::chrono::steady_clock;
@@ -60,6 +60,7 @@ class CaseRun {
             .shape = case_.shape(),
             .dtype = case_.request.dtype,
             .options = case_.options(),
+            .group = case_.group,
             .candidate = std::string(candidate),
             .variant = std::string(variant)};
     row.chosen = row.is_ours() && variant == chosen_;
@@ -97,6 +98,7 @@ class CaseRun {
   std::optional<Stream> own_stream_;
   StreamRef stream_;
   std::optional<Operands> operands_;
+  Rotation rotation_;
   std::vector<Candidate> candidates_;
 };
 
@@ -110,6 +112,7 @@ void CaseRun::prepare() {
   const size_t bytes = Operands::bytes_of(request_), cache = cache_bytes(device_);
   const int copies = settings_.warm ? 1 : copies_for(bytes, cache);
   operands_.emplace(case_, request_, stream_, copies);
+  rotation_.copies = copies;
   add_ours();
   add_peers();
   const bool cold = !settings_.warm && size_t(copies) * bytes >= 2 * cache;
@@ -150,8 +153,10 @@ void CaseRun::add_peers() {
     if (!all && !named) continue;
     Candidate added{row(peer.name), {}};
     attempt(added, [&] {
-      PeerCall opened = peer.open({*operands_, explanation_.cost, settings_.device, stream_});
+      PeerCall opened = peer.open({*operands_, explanation_.cost, settings_.device, stream_,
+                                   [this](int copy) { operands_->run(copy, chosen_); }});
       added.call = std::move(opened.call);
+      added.row.note = std::move(opened.note);
       if (added.call) return;
       added.row.error = std::string(kNotAvailable) + opened.reason;
       if (!opened.applies && !named) added.row.candidate.clear();
@@ -171,7 +176,7 @@ void CaseRun::time_roughly() {
       candidate.rough_us = seconds_since(start) * 1e6;
       if (method == Method::events) {
         stream_.synchronize();
-        const auto timed = make_timed(candidate.call, operands_->copies(), method, stream_, 0);
+        const auto timed = make_timed(candidate.call, rotation_, method, stream_, 0);
         candidate.rough_us = std::min(timed->microseconds(), timed->microseconds());
       }
     });
@@ -186,7 +191,7 @@ void CaseRun::choose_timing() {
   }
   for (Candidate& c : candidates_)
     attempt(c, [&] {
-      c.timed = make_timed(c.call, operands_->copies(), method, stream_, c.rough_us);
+      c.timed = make_timed(c.call, rotation_, method, stream_, c.rough_us);
       c.row.timing = to_string(c.timed->method());
     });
   for (Candidate& c : candidates_)
@@ -260,6 +265,7 @@ Row failed_row(const Case& c, const std::exception& error) {
           .shape = c.shape(),
           .dtype = c.request.dtype,
           .options = c.options(),
+          .group = c.group,
           .candidate = std::string(kOurs),
           .error = error.what()};
   return row;

@@ -236,8 +236,8 @@ class Arguments:
 def make_row(case: Case, candidate: str, variant: str = "", chosen: bool = False) -> Row:
     return {
         "op": case.op, "case": case.name, "shape": " ".join(case.shapes), "dtype": case.dtype,
-        "options": " ".join(case.options), "candidate": candidate, "variant": variant, "chosen": chosen, "timing": "",
-        "cache": "cold", "median_us": 0.0, "p10_us": 0.0, "p90_us": 0.0, "runs": 0, "bytes": 0.0, "flops": 0.0,
+        "options": " ".join(case.options), "group": case.group, "candidate": candidate, "variant": variant, "note": "",
+        "chosen": chosen, "timing": "", "cache": "cold", "median_us": 0.0, "p10_us": 0.0, "p90_us": 0.0, "runs": 0, "bytes": 0.0, "flops": 0.0,
         "floor_us": 0.0, "gbs": 0.0, "tflops": 0.0, "error": None,
     }  # fmt: skip
 
@@ -348,7 +348,7 @@ def geomeans(rows: list[Row]) -> dict[str, float]:
 
 def head(on: Machine, given: argparse.Namespace) -> dict[str, Any]:
     info = tc.device_info(on.device)
-    peaks = {"float32": info["peak_fp32_tflops"], "bfloat16": info["peak_bf16_tflops"]}
+    peaks = {"float32": info["peak_fp32_tflops"], "bfloat16": info["peak_bf16_tflops"], "float16": info["peak_bf16_tflops"]}
     method = {"numpy": "wall time"}.get(on.name, "CUDA events around one call, or around a graph of many below 16 MB or 10 us")
     return {
         "schema": 1, "title": f"tensorcraft beside {', '.join(on.calls)}", "machine": machine(),
