@@ -3,6 +3,7 @@
 
 #include "bench/regression.hpp"
 #include "cli/request.hpp"
+#include "cli/results.hpp"
 #include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/diagnose/doctor.hpp"
@@ -118,6 +119,9 @@ std::string rate(double tflops) {
                       : readable_number(tflops) + " TFLOPS";
 }
 
+// "63.4 %"; nothing for 0.
+std::string percent(double share) { return share > 0 ? readable_number(share * 100) + " %" : ""; }
+
 // The peers that any row is compared with.
 std::set<std::string> peers_in(const bench::Results& results) {
   std::set<std::string> names;
@@ -164,12 +168,35 @@ void print_missing(Console& console, const bench::Results& results) {
     console.print("onednn: not found: " + problem + "; see tensorcraft doctor");
 }
 
+// The geometric means of the ratios to each peer, of each group and of all, if there is more than
+// one case.
+void print_means(Console& console, const bench::Results& results) {
+  if (results.rows.empty()) return;
+  const Json summary = summary_of(results, results.title);
+  const Json& cases = summary["cases"];
+  if (cases.size() < 2) return;
+  const bool one_operator =
+      std::ranges::all_of(cases, [&](const Json& c) { return c["op"] == cases[0]["op"]; });
+  std::vector<std::vector<std::string>> table{
+      {"geometric mean", "vs", "ratio", "smallest", "cases", "slower in"}};
+  for (const char* kind : {"groups", "geomeans"})
+    for (const Json& mean : summary[kind])
+      if (mean.contains("geomean") &&
+          !(one_operator && mean.contains("op") && mean["op"] != cases[0]["op"]))
+        table.push_back({mean.value("group", mean.value("op", "")), mean["peer"],
+                         fixed(mean["geomean"]), fixed(mean["smallest"]), mean["count"].dump(),
+                         mean.contains("losing") ? mean["losing"].dump() : "a bound"});
+  if (table.size() == 1) return;
+  console.print("");
+  console.print_table(table);
+}
+
 void print(Console& console, const bench::Results& results) {
   const std::set<std::string> peers = peers_in(results);
   const bool one_peer = peers.size() == 1;
-  std::vector<std::vector<std::string>> table{{"case", "candidate", "median us", "p10", "p90",
-                                               "runs", "GB/s", "rate", "floor us", "timing",
-                                               one_peer ? "vs " + *peers.begin() : "vs peers"}};
+  std::vector<std::vector<std::string>> table{
+      {"case", "candidate", "median us", "p10", "p90", "runs", "GB/s", "rate", "of peak",
+       "floor us", "timing", one_peer ? "vs " + *peers.begin() : "vs peers"}};
   std::string last;
   for (const bench::Row& row : results.rows) {
     const std::string name = row.op + ' ' + row.name;
@@ -181,8 +208,8 @@ void print(Console& console, const bench::Results& results) {
       for (const std::string& cell :
            {fixed(row.median_us), fixed(row.p10_us), fixed(row.p90_us), std::to_string(row.runs),
             fixed(row.gbs()), row.candidate == "copy" ? "" : rate(row.tflops()),
-            fixed(row.floor_us), row.timing + ", " + row.cache,
-            ratios_text(row, results.rows, one_peer)})
+            percent(bench::share_of_peak(row, results.device)), fixed(row.floor_us),
+            row.timing + ", " + row.cache, ratios_text(row, results.rows, one_peer)})
         table.back().push_back(cell);
     else if (!row.error.empty())
       table.back().resize(table[0].size() - 1);
@@ -190,6 +217,7 @@ void print(Console& console, const bench::Results& results) {
   }
   drop_empty_columns(table);
   console.print_table(table);
+  print_means(console, results);
   for (const std::string& text : results.skipped) console.print("skipped: " + text);
 }
 

@@ -15,7 +15,7 @@ from process import ROOT, Run, open_terminal
 
 QUICK = ("--device", "cpu", "--seconds", "0.01", "--warmup", "0.01")
 ROW = {
-    "op", "case", "shape", "dtype", "options", "candidate", "variant", "chosen", "timing", "cache", "median_us", "p10_us", "p90_us",
+    "op", "case", "shape", "dtype", "options", "group", "candidate", "variant", "note", "chosen", "timing", "cache", "median_us", "p10_us", "p90_us",
     "runs", "bytes", "flops", "floor_us", "gbs", "tflops", "error",
 }  # fmt: skip
 
@@ -88,6 +88,23 @@ def test_a_suite_goes_to_a_file_and_is_its_own_baseline(run: Run, has_runner: bo
     assert fallen[0]["before"] == pytest.approx(2 * fallen[0]["now"])
     tolerant = run("bench", "--results", str(file), "--fail-on-regression", str(better), "--tolerance", "0.6")
     assert tolerant.code == 0
+
+
+def test_the_share_of_the_peak_and_means_of_groups_are_printed(run: Run, tmp_path: Path) -> None:
+    document = json.loads(Path(__file__).with_name("made_up_results.json").read_text())
+    for row in document["rows"]:
+        row["group"] = "products" if row["op"] == "gemm" else ""
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps(document))
+    lines = [re.split(r"  +", line.strip()) for line in run("bench", "--results", str(file)).out.splitlines()]
+    heads = lines[0]
+    ours = next(line for line in lines if "tma *" in line)
+    assert ours[heads.index("of peak") - heads.index("median us") + ours.index("tma *") + 1] == "48.42 %"
+    assert not any("%" in cell for line in lines if line[0].startswith(("softmax", "add")) for cell in line)  # bytes limit them
+    assert ["geometric mean", "vs", "ratio", "smallest", "cases", "slower in"] in lines
+    assert ["products", "cublaslt", "0.669", "0.669", "1", "1"] in lines
+    assert ["softmax", "copy", "0.8794", "0.8125", "2", "a bound"] in lines
+    assert any(line[:2] == ["all operators", "torch"] for line in lines)
 
 
 def test_a_row_on_one_side_only_is_said(run: Run, tmp_path: Path, has_runner: bool) -> None:
