@@ -29,7 +29,7 @@ import numpy as np
 from peer_calls import numpy_calls, torch_calls
 from suites import SHAPE, Case, parse, suite
 from targets import target_tflops
-from timing import machine, micro_summary
+from timing import gpu_timer, machine, micro_summary
 
 import tensorcraft as tc
 
@@ -117,25 +117,7 @@ class Torch:
         return compiled
 
     def timed(self, call: Call, turn: Iterator[int], sets: int, method: str) -> Callable[[], float]:
-        cuda, calls = self.torch.cuda, 1
-        run = lambda: call(next(turn))
-        if method == "graph":
-            calls, graph = max(sets, 16), cuda.CUDAGraph()
-            with cuda.graph(graph):
-                for i in range(calls):
-                    call(i % sets)
-            run = graph.replay
-        begin, end = (cuda.Event(enable_timing=True) for _ in range(2))
-
-        def measure() -> float:
-            cuda._sleep(400_000)  # the device is busy while the host enqueues what is timed
-            begin.record()
-            run()
-            end.record()
-            end.synchronize()
-            return begin.elapsed_time(end) * 1e3 / calls
-
-        return measure
+        return gpu_timer(call, turn, sets, method == "graph")
 
     def method(self, nbytes: float, rough_us: float) -> str:
         return "graph" if nbytes < GRAPH_BELOW_BYTES or rough_us < GRAPH_BELOW_US else "events"

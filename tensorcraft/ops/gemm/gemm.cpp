@@ -6,6 +6,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/tensor_map.hpp"
 #include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/ops/gemm/maps.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
@@ -79,33 +80,29 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 }
 
 // One copy of an operand: 128 bytes along its lines, `lines` of them.
-TensorMap operand_map(const Lines& x, const TensorView& t, int lines, const DeviceInfo& device) {
-  if (t.size() == 0) return {};  // nothing is copied
+TensorMap operand_map(const Lines& x, DType dtype, int lines, const DeviceInfo& device) {
+  const bool has_batch = x.call.batch_rank > 0;
+  const uint32_t entries = has_batch ? x.call.batch_shape[0] : 1;
+  if (x.length == 0 || x.count == 0 || entries == 0) return {};  // nothing is copied
   const auto bytes = [&](int64_t stride) { return uint64_t(stride * x.element_bytes); };
-  TiledTensor tiled{.dtype = t.dtype(),
-                    .address = t.data(),
+  TiledTensor tiled{.dtype = dtype,
+                    .address = x.matrix.data,
                     .rank = 3,
                     .dims = {uint64_t(x.length), uint64_t(x.count), 1},
                     .strides = {16, 16},  // of sizes of 1
                     .box = {uint32_t(128 / x.element_bytes), uint32_t(lines), 1},
                     .swizzle = TiledTensor::Swizzle::bytes_128};
   if (x.count > 1) tiled.strides[0] = bytes(x.next_line);
-  if (t.rank() > 2 && t.stride(0) > 0) {
-    tiled.dims[2] = uint64_t(t.shape(0));
-    tiled.strides[1] = bytes(t.stride(0));
+  if (has_batch && x.matrix.batch_strides[0] > 0) {
+    tiled.dims[2] = entries;
+    tiled.strides[1] = bytes(x.matrix.batch_strides[0]);
   }
   return op::tensor_map(tiled, device);
 }
 
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
-  if (rung != "tma") return;
   const auto call = rung_call(q);
-  Config c;
-  std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
-  TmaParams p{call.params, {}, {}};
-  p.a_map = operand_map(a_lines(p, call.given), q.a, tma_a_lines(c), device);
-  p.b_map = operand_map(b_lines(p, call.given), q.b, tma_b_lines(c), device);
-  plan.set_params(0, p);
+  add_maps(plan, rung, call.params, call.given, device);
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -298,6 +295,19 @@ const op::Definition<Problem, Options> kDefinition{
     .host = kHost};
 
 }  // namespace
+
+void add_maps(op::Plan& plan, std::string_view rung, const Params& params, const Given& given,
+              const DeviceInfo& device) {
+  if (rung != "tma") return;
+  Config c;
+  std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
+  const DType dtype = plan.first().kernel.types[0];
+  TmaParams p{params, {}, {}};
+  p.a_map = operand_map(a_lines(p, given), dtype, tma_a_lines(c), device);
+  p.b_map = operand_map(b_lines(p, given), dtype, tma_b_lines(c), device);
+  plan.set_params(0, p);
+}
+
 }  // namespace kernel::gemm
 
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
