@@ -278,7 +278,9 @@ Command bench_command() {
            {"--suite", "cases that are known by a name", &a->suite, false, false,
             bench::suite_names(bench::kSuitesText)},
            {"--variant", "one by name, or all; without it the chosen one", &a->variant},
-           {"--peer", "copy (without it), cublaslt, cudnn, cusparse, all, none; may be repeated",
+           {"--peer",
+            "copy (without it), cublaslt, cublaslt+kernel, cudnn, cusparse, all, none; may be "
+            "repeated",
             &a->peers},
            {"--device", "cpu or a GPU of this machine; else the default device", &a->device},
            {"--warm", "use the same arrays each time; else they are never in the cache", &a->warm},
@@ -297,7 +299,8 @@ Command bench_command() {
       .run = [a](Console& console) { return bench_main(console, *a); },
       .examples = {"bench softmax 4096x4096 --dtype bf16",
                    "bench gemm 512x512 512x512 --device cpu --variant all --json results.json",
-                   "bench --suite smoke --peer all"}};
+                   "bench --suite smoke --peer all",
+                   "bench --suite gemm-llm --peer cublaslt --seconds 0.1 --json gemm_llm.json"}};
 }
 
 }  // namespace tensorcraft::cli

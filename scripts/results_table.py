@@ -78,7 +78,8 @@ def us(row):
 def product_shape(shapes, options):
     if [len(shape) for shape in shapes] != [2, 2]:
         return None
-    (m, k), b = shapes
+    a, b = shapes
+    m, k = a[::-1] if "transpose_a=true" in options else a
     return f"{m}x{b[0] if 'transpose_b=true' in options else b[1]}x{k}"
 
 
@@ -317,6 +318,12 @@ def standing(name, cases):
     return Standing(name, [r for r in roofs if r > 0], [min(r) for r in rivals if r], cases)
 
 
+def precision(row):
+    """The dtype that a product is computed in."""
+    options = row["options"].split()
+    return "tfloat32" if {"allow_tf32=true", "precision=tf32"} & set(options) else row["dtype"]
+
+
 def standings(found):
     """Of every file of `tensorcraft bench`."""
     by_op = {}
@@ -326,8 +333,8 @@ def standings(found):
                 by_op.setdefault(c.first["op"], []).append((c, document.get("device") or {}))
     for op, cases in by_op.items():
         if any(c.computes(device) for c, device in cases):
-            for dtype in dict.fromkeys(c.first["dtype"] for c, _ in cases):
-                yield standing(f"{op} {dtype}", [c for c, _ in cases if c.first["dtype"] == dtype])
+            for dtype in dict.fromkeys(precision(c.first) for c, _ in cases):
+                yield standing(f"{op} {dtype}", [c for c, _ in cases if precision(c.first) == dtype])
         else:
             yield standing(op, [c for c, _ in cases])
 

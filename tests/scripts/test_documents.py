@@ -158,6 +158,11 @@ def test_a_table_of_all_results_tells_cases_and_bounds_apart(tmp_path):
     assert text.endswith("**Old** (`b.json`)\n\n| name | ms |\n| --- | --- |\n| softmax | 1 |\n\n")
 
 
+def test_products_rounded_to_tf32_stand_by_themselves():
+    for options, name in [("", "float32"), ("transpose_b=true allow_tf32=true", "tfloat32"), ("precision=3xtf32", "float32")]:
+        assert results_table.precision({"dtype": "float32", "options": options}) == name
+
+
 def test_groups_of_a_suite_have_means_of_their_own(tmp_path):
     document = json.loads(MADE_UP.read_text())
     for row in document["rows"]:
@@ -274,6 +279,8 @@ def test_the_ladder_is_drawn_and_tabled_from_one_case():
 @pytest.mark.parametrize(("row", "words"), [
     ({"op": "gemm", "shape": "8x2 2x4", "options": ""}, "8x4x2"),
     ({"op": "gemm", "shape": "8x2 4x2", "options": "transpose_b=true"}, "8x4x2"),
+    ({"op": "gemm", "shape": "2x8 2x4", "options": "transpose_a=true"}, "8x4x2"),
+    ({"op": "gemm", "shape": "2x8 4x2", "options": "transpose_a=true transpose_b=true"}, "8x4x2"),
     ({"op": "gemm", "shape": "3x8x2 2x4", "options": ""}, "3x8x2 2x4"),
     ({"op": "attention", "shape": "4x16x2048x64 4x16x2048x64 4x16x2048x64", "options": ""}, "b4 h16 s2048 d64"),
     ({"op": "attention", "shape": "4x16x1x64 4x2x99x64 4x2x99x64", "options": ""}, "4x16x1x64 4x2x99x64 4x2x99x64"),
