@@ -222,10 +222,12 @@ void CaseRun::measure(Runner& runner, const std::function<void(double)>& at) {
       total += runs;
       measured.push_back(&candidate);
       const std::string name = candidate.row.candidate + ' ' + candidate.row.variant;
-      all.push_back({case_.request.op + ' ' + case_.name() + ' ' + name, runs, [&] {
+      all.push_back({case_.request.op + ' ' + case_.name() + ' ' + name, runs,
+                     [&] {
                        at(double(done++) / total);
                        return candidate.timed->microseconds();
-                     }});
+                     },
+                     candidate.row.candidate == "copy" ? 0 : candidate.row.flops});
     });
   if (all.empty()) return;
   runner.run(all);

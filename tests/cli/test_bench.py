@@ -75,6 +75,10 @@ def test_a_suite_goes_to_a_file_and_is_its_own_baseline(run: Run, has_runner: bo
     assert {"softmax", "layer_norm", "gemm"} <= names and all(s in done.out for s in results["skipped"])
     repetitions = [b for b in json.loads(raw.read_text())["benchmarks"] if b["run_type"] == "iteration"]
     assert len(repetitions) == sum(row["runs"] for row in results["rows"])
+    gemm = [b for b in repetitions if b["name"].startswith("gemm ")]
+    for b in gemm:
+        flops = None if b["run_name"].startswith("gemm 64x256 256x64 float32 copy") else 2 * 64 * 64 * 256
+        assert b.get("GFLOPS") == (flops and pytest.approx(flops / b["real_time"] / 1e3, rel=1e-6))
     same = run("bench", "--results", str(file), "--fail-on-regression", str(file))
     assert same.code == 0 and "no ratio fell" in same.out
     for row in results["rows"]:

@@ -68,6 +68,11 @@ def test_products_of_every_layout_and_of_odd_shapes():
     assert sum(int(shape.split("x")[1]) % 8 != 0 for c in odd for shape in c.shapes) > 10  # strides the copy engine cannot take
 
 
+def test_the_ladder_of_products_doubles():
+    cases = suites.suite("gemm-ladder")
+    assert {sizes_of(c) for c in cases} == {(2**i,) * 3 for i in range(8, 13)} and {c.dtype for c in cases} == {"float32", "bfloat16"}
+
+
 def test_products_of_models():
     cases = suites.suite("gemm-llm")
     assert 32 <= len(cases) <= 60
