@@ -145,7 +145,7 @@ class Arguments:
         arrays |= {k: v for k, v in given.items() if self.is_array(k, v, parameters[k].default)}
         self.options = {k: self.value(v) for k, v in given.items() if k not in arrays}
         smallest = min((n for text in case.shapes for n in self.shape(text)[0]), default=1)
-        make = lambda: {k: on.array(*self.shape(v), case.below.get(k, smallest)) for k, v in arrays.items()}
+        make = lambda: {k: self.array(v, case.below.get(k, smallest)) for k, v in arrays.items()}
         self.sets = [make()]
         nbytes = sum(a.nbytes for a in self.sets[0].values())
         if not warm:
@@ -157,8 +157,17 @@ class Arguments:
     def is_array(name: str, text: str, default: Any) -> bool:
         return default is None and SHAPE.fullmatch(text) is not None and not (name in INTEGERS and text.isdigit())
 
+    def array(self, text: str, below: int) -> Any:
+        """With rows further apart as "4096x512/520": the beginnings of longer ones."""
+        shape, dtype = self.shape(text)
+        _, _, leading = text.partition(":")[0].partition("/")
+        if not leading:
+            return self.on.array(shape, dtype, below)
+        return self.on.array((*shape[:-1], int(leading)), dtype, below)[..., : shape[-1]]
+
     def shape(self, text: str) -> tuple[tuple[int, ...], str]:
-        sizes, _, dtype = text.partition(":")
+        text, _, dtype = text.partition(":")
+        sizes = text.partition("/")[0]
         return () if sizes == "scalar" else tuple(map(int, sizes.split("x"))), dtype or self.case.dtype
 
     @staticmethod

@@ -180,7 +180,9 @@ class Gemm {
   FakeDriver fake;
 
  private:
-  static TensorView on_host(const TensorView& t) { return {t.data(), t.dtype(), t.shape()}; }
+  static TensorView on_host(const TensorView& t) {
+    return {t.data(), t.dtype(), t.shape(), t.strides(), Device::cpu()};
+  }
   void run_reference(int copy) const {
     std::vector<TensorView> inputs, outputs{out(copy)};
     for (const TensorView& t : operands_.inputs(copy)) inputs.push_back(on_host(t));
@@ -209,7 +211,8 @@ TEST(CublasLt, ComputesWhatOursDoesInEveryLayout) {
   for (const char* call :
        {"5x7 7x3", "5x7 3x7 --option transpose_b=true", "7x5 7x3 --option transpose_a=true",
         "7x5 3x7 --option transpose_a=true --option transpose_b=true", "1x7 7x3", "5x7 7x1",
-        "5x1 1x3 --option alpha=0.5"})
+        "5x1 1x3 --option alpha=0.5", "5x7/9 7x3/4 --option c=5x3/8",
+        "7x5/9 3x7/8 --option transpose_a=true --option transpose_b=true"})
     for (const char* dtype : {"bfloat16", "float16", "float32"}) {
       SCOPED_TRACE(join(call, ' ', dtype));
       const Gemm gemm(join("gemm ", call, " --dtype ", dtype));
@@ -289,9 +292,10 @@ TEST(CublasLt, AGateIsAKernelAfterBothHalves) {
 }
 
 TEST(CublasLt, TakesBatchesAndFoldsThoseOfOneWeight) {
-  for (const char* call : {"4x5x7 4x7x3", "2x2x5x7 2x2x3x7 --option transpose_b=true",
-                           "4x7x5 7x3 --option transpose_a=true", "5x7 4x7x3",
-                           "4x5x7 7x3 --option c=4x5x3", "4x5x7 7x3 --option c=5x3"}) {
+  for (const char* call :
+       {"4x5x7 4x7x3", "2x2x5x7 2x2x3x7 --option transpose_b=true",
+        "4x7x5 7x3 --option transpose_a=true", "5x7 4x7x3", "4x5x7 7x3 --option c=4x5x3",
+        "4x5x7 7x3 --option c=5x3", "4x5x7/8 7x3"}) {
     SCOPED_TRACE(call);
     const Gemm gemm(join("gemm ", call, " --dtype bfloat16"));
     gemm.expect_equal(gemm.open());
