@@ -14,7 +14,6 @@
 namespace tensorcraft::bench {
 namespace {
 
-constexpr double kGraphBelowBytes = 16e6;
 constexpr int kMaxCopies = 256, kFewestRuns = 5, kMaxRuns = 100;
 
 using Clock = std::chrono::steady_clock;
@@ -185,9 +184,8 @@ void CaseRun::time_roughly() {
 void CaseRun::choose_timing() {
   Method method = stream_.handle() ? Method::events : Method::wall;
   for (const Candidate& c : candidates_) {
-    const bool is_short = c.row.bytes < kGraphBelowBytes || c.rough_us < kGraphBelowUs;
-    if (c.row.error.empty() && c.row.is_ours() && is_short && stream_.handle())
-      method = Method::graph;
+    const bool is_timed = c.row.error.empty() && c.row.is_ours() && stream_.handle();
+    if (is_timed && is_short(c.row.bytes, c.rough_us)) method = Method::graph;
   }
   for (Candidate& c : candidates_)
     attempt(c, [&] {

@@ -75,12 +75,11 @@ std::string matrix_refusal(std::string_view name, const TensorView& t, const Dim
     return join(name, " has no unit stride along its rows");
   if (t.shape(t.rank() - 2) > 1 && t.stride(t.rank() - 2) < t.shape(t.rank() - 1))
     return join("rows of ", name, " overlap");
-  int64_t entries = 1, all = 1;
-  for (const int64_t size : batch_of(t)) entries *= size;
-  for (const int64_t size : batch) all *= size;
-  if (entries > 1 && (batch_of(t) != batch || !has_one_stride(t)))
+  const Dims own = batch_of(t);
+  const bool is_one = std::ranges::all_of(own, [](int64_t size) { return size == 1; });
+  if (!is_one && (own != batch || !has_one_stride(t)))
     return join(name, " is broadcast along a part of the leading dimensions");
-  return entries == 1 || entries == all ? "" : join(name, " is broadcast");
+  return {};
 }
 
 const TensorView* array(const Operands& operands, int copy, std::string_view name) {
@@ -121,7 +120,7 @@ std::string product_refusal(const PeerProblem& problem) {
     if (std::string reason = t ? matrix_refusal(name, *t, batch) : ""; !reason.empty())
       return reason;
   const TensorView* const bias = array(operands, 0, "bias");
-  if (bias && bias->rank() != 1) return "it adds a bias to columns only";
+  if (bias && bias->rank() != 1) return "it has a bias of columns only";
   return {};
 }
 

@@ -107,7 +107,7 @@ KernelProfile profile_kernel(const Call& call, Rotation& rotation, const op::Cos
                              StreamRef stream, int runs) {
   auto timed = make_timed(call, rotation, Method::events, stream, 0);
   const double rough = timed->microseconds();
-  if (rough < kGraphBelowUs) timed = make_timed(call, rotation, Method::graph, stream, rough);
+  if (is_short(cost.bytes, rough)) timed = make_timed(call, rotation, Method::graph, stream, rough);
   std::vector<double> times;
   const int affordable = int(std::min(kProfileUs / std::max(rough, 1.0), 1e6));
   for (int i = std::clamp(affordable, std::min(3, runs), runs); i > 0; --i)

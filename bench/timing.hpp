@@ -13,7 +13,8 @@ namespace tensorcraft::bench {
 // How a call is timed: by the clock of the host, by events around it, or by events around a graph
 // of many calls.
 enum class Method { wall, events, graph };
-inline constexpr double kGraphBelowUs = 10;  // a call that takes less is timed by a graph
+// Is a call so small that a graph must time it, as the host enqueues no faster?
+constexpr bool is_short(double bytes, double us) { return bytes < 16e6 || us < 10; }
 std::string_view to_string(Method method);
 
 // Enqueues one call on the stream, or computes it on the host, with the n-th copy of its arrays.

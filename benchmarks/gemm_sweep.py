@@ -22,6 +22,7 @@ import math
 import os
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -323,33 +324,40 @@ def rounds(timers: dict[str, Callable[[], float]], seconds: float, keep: int, al
 def measure(operands: Operands, found: list[Candidate], seconds: float, keep: int) -> None:
     sets, product = len(operands.sets), operands.product
     turn: Iterator[int] = itertools.cycle(range(sets))
-    operands.peer(0)
     nbytes = product.element_bytes * (product.k * (product.m + product.n) + product.m * product.n)
     rough = min(gpu_timer(operands.peer, turn, sets, graph=False)() for _ in range(3))
     graph = nbytes < GRAPH_BELOW_BYTES or rough < GRAPH_BELOW_US
-    calls = {"cublas": operands.peer} | {c.name: c.call for c in found if c.call}
-    timers = {name: gpu_timer(call, turn, sets, graph) for name, call in calls.items()}
-    always = {"cublas", *(c.name for c in found if c.call and not c.tile)}
-    samples = rounds(timers, seconds, keep, always)
+    timers = {"cublas": gpu_timer(operands.peer, turn, sets, graph)}
+    for c in found:
+        try:
+            if c.call:
+                timers[c.name] = gpu_timer(c.call, turn, sets, graph)
+        except RuntimeError as error:  # it cannot be recorded
+            fail(c, error)
+    samples = rounds(timers, seconds, keep, {"cublas", *(c.name for c in found if c.name in timers and not c.tile)})
     peer = statistics.median(samples["cublas"])
     for c in found:
-        if c.call:
+        if c.name in timers:
             us = micro_summary(samples[c.name])
             c.row |= us | {"cublas_us": peer, "ratio": peer / us["median_us"], "timing": "graph" if graph else "events"}
             c.row["tflops"] = 2e-6 * product.m * product.n * product.k / us["median_us"]
 
 
-def sweep(library: Library, product: Product, given: argparse.Namespace) -> list[dict[str, Any]]:
+def sweep(library: Library, product: Product, given: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
+    """Adds the rows of all candidates, of which a failing device leaves those before it."""
     variants = given.variant or USUAL.get(product.dtype, ["tma", "swizzled"])
     found = candidates(product, variants, parse_only(given.only), [parse_tile(t) for t in given.tile], given.shipped)
+    rows += [candidate.row for candidate in found]
     compile_all(library, product, found)
-    if not library.arch:
-        operands = Operands(product)
-        for candidate in found:
-            if "error" not in candidate.row:
-                prepare(library, operands, candidate)
-        measure(operands, found, given.seconds, given.keep)
-    return sorted((c.row for c in found), key=lambda row: row.get("median_us", math.inf))
+    if library.arch:
+        return
+    operands = Operands(product)
+    for candidate in found:
+        if "error" not in candidate.row:
+            print(f"checking {candidate.name}", file=sys.stderr, flush=True)  # the last one, if a kernel never ends
+            prepare(library, operands, candidate)
+    measure(operands, found, given.seconds, given.keep)
+    rows[-len(found) :] = sorted(rows[-len(found) :], key=lambda row: row.get("median_us", math.inf))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -372,11 +380,13 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     given = parser().parse_args()
     library = Library(given.library, given.arch)
-    rows = []
-    for dtype, shape, layout in itertools.product(given.dtype, given.shape, given.layout):
-        rows += sweep(library, Product(*parse_shape(shape), dtype, layout), given)
+    rows: list[dict[str, Any]] = []
     how = f"compiled for {given.arch}" if given.arch else "CUDA events around one call or a graph, interleaved, medians"
-    write(given.out, "gemm tiles beside cuBLAS", rows, timing=how)
+    try:
+        for dtype, shape, layout in itertools.product(given.dtype, given.shape, given.layout):
+            sweep(library, Product(*parse_shape(shape), dtype, layout), given, rows)
+    finally:
+        write(given.out, "gemm tiles beside cuBLAS", rows, timing=how)
 
 
 if __name__ == "__main__":

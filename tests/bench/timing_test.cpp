@@ -104,6 +104,9 @@ TEST(Profile, IsWhatAKernelReaches) {
   EXPECT_DOUBLE_EQ(profile.median_us, 1000);
   EXPECT_DOUBLE_EQ(profile.achieved_tflops, 2000);
   EXPECT_DOUBLE_EQ(profile.achieved_gbs, 4000);
+  EXPECT_EQ(fake.calls["cuGraphLaunch"], 0);
+  profile_kernel(call, rotation, {.bytes = 4e6, .flops = 2e9}, stream, 5);
+  EXPECT_EQ(fake.calls["cuGraphLaunch"], 10);  // the host enqueues no faster
 }
 
 }  // namespace

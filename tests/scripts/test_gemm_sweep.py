@@ -5,6 +5,7 @@ import math
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -127,3 +128,113 @@ def test_what_does_not_compile_is_a_row_with_its_error(library):
     _, found = gemm_sweep.candidates(PRODUCT, ["tma"], {}, [{"stages": 40}], shipped=False)
     gemm_sweep.compile_all(library, PRODUCT, [found])
     assert found.row["tile"] == "stages=40" and "shared memory" in found.row["error"] and not found.call
+
+
+class Array(np.ndarray):
+    """The part of a torch tensor that the sweep uses, in host memory."""
+
+    def to(self, dtype):
+        return self.astype(dtype).view(Array)
+
+    def double(self):
+        return self.to(np.float64)
+
+    def int(self):
+        return self.to(np.int32)
+
+    def fill_(self, value):
+        self[...] = value
+
+    def data_ptr(self):
+        return self.ctypes.data
+
+    def abs(self):
+        return np.abs(self)
+
+
+class Torch:
+    """A torch whose GPU is NumPy; each call takes as long as `us` says of the last one."""
+
+    float32 = np.float32
+    us = 0.0
+
+    class backends:
+        class cuda:
+            class matmul:
+                allow_tf32 = False
+
+    class cuda:
+        @staticmethod
+        def current_stream():
+            return type("Stream", (), {"cuda_stream": 7})
+
+    @staticmethod
+    def randn(*shape, device):
+        return np.random.default_rng(0).standard_normal(shape).view(Array)
+
+    @staticmethod
+    def empty(*shape, device, dtype):
+        return np.empty(shape, dtype).view(Array)
+
+    @staticmethod
+    def matmul(a, b, out):
+        Torch.us = 20.0
+        np.matmul(a, b, out=out)
+
+
+class FakeLibrary:
+    """Multiplies; the tiles tell how fast and how right."""
+
+    arch = ""
+
+    def __init__(self):
+        self.operands, self.plans = None, []
+
+    def plan(self, variant, problem, pointers, tile):
+        self.plans.append(tile)
+        return len(self.plans) - 1
+
+    def facts(self, handle):
+        if self.plans[handle].get("stages") == 40:
+            raise RuntimeError("needs too many\n bytes")
+        return {**self.plans[handle], "registers": 128}
+
+    def launch(self, handle, stream):
+        assert stream == 7
+        tile = self.plans[handle]
+        if tile.get("stages") == 30:
+            raise RuntimeError("refused by the driver")
+        Torch.us = 10.0 * tile.get("block_m", 1)
+        a, b = self.operands.oriented(0)
+        np.matmul(a, b, out=self.operands.out)
+        self.operands.out[1, 2] += tile.get("block_n", 0)
+
+
+@pytest.mark.parametrize("layout", ["NN", "TT"])
+def test_tiles_are_held_against_float64_and_timed(monkeypatch, layout):
+    monkeypatch.setitem(sys.modules, "torch", Torch)
+    library = FakeLibrary()
+    made = gemm_sweep.Operands
+
+    def operands(product):
+        library.operands = made(product)
+        return library.operands
+
+    def timer(call, turn, sets, graph):
+        def measure():
+            call(next(turn))
+            return Torch.us
+
+        return measure
+
+    monkeypatch.setattr(gemm_sweep, "Operands", operands)
+    monkeypatch.setattr(gemm_sweep, "gpu_timer", timer)
+    tiles = ["block_m=2", "block_m=4", "block_n=5", "stages=30", "stages=40"]
+    given = gemm_sweep.parser().parse_args(["l", "o", "--variant", "tma", "--seconds", "0", "--tile", *tiles])
+    rows = []
+    gemm_sweep.sweep(library, gemm_sweep.Product(5, 7, 6, "float32", layout), given, rows)
+    assert [(row["shipped"], row["median_us"], row["ratio"]) for row in rows[:3]] == [(True, 10, 2), (False, 20, 1), (False, 40, 0.5)]
+    assert rows[1]["registers"] == 128 and rows[1]["tflops"] == pytest.approx(2e-6 * 5 * 7 * 6 / 20)
+    errors = {row["tile"]: row["error"] for row in rows[3:]}
+    assert errors["block_n=5"].startswith("1 wrong elements, the first at (1, 2): ")
+    assert errors["stages=30"] == "refused by the driver" and errors["stages=40"] == "needs too many bytes"
