@@ -23,7 +23,7 @@ struct BenchArguments {
   diagnose::RequestText text;
   std::vector<std::string> more_shapes;
   std::vector<std::string> below;
-  std::string suite, device, dtype = "float32", results, baseline, raw;
+  std::string suite, only, device, dtype = "float32", results, baseline, raw;
   std::vector<std::string> peers;
   std::string variant;
   std::optional<std::string> json;
@@ -58,10 +58,23 @@ bench::Case case_of(const BenchArguments& a) {
   return c;
 }
 
+// Of a suite, those whose group, operator, shape, dtype or options have the text of --only.
+std::vector<bench::Case> chosen_cases(const BenchArguments& a) {
+  std::vector<bench::Case> cases = bench::suite_cases(bench::kSuitesText, a.suite);
+  std::erase_if(cases, [&](const bench::Case& c) {
+    return join(c.group, ": ", c.request.op, ' ', c.name()).find(a.only) == std::string::npos;
+  });
+  if (cases.empty())
+    fail(ErrorKind::value, "bench: no case of ", a.suite, " has \"", a.only,
+         "\" in its group, operator, shape, dtype or options");
+  return cases;
+}
+
 std::vector<bench::Case> cases_of(const BenchArguments& a) {
   if (a.text.op.empty() == a.suite.empty())
     fail(ErrorKind::value, "bench: name an operator and its shapes, or a suite with --suite");
-  if (!a.suite.empty()) return bench::suite_cases(bench::kSuitesText, a.suite);
+  if (!a.suite.empty()) return chosen_cases(a);
+  if (!a.only.empty()) fail(ErrorKind::value, "bench: --only chooses among the cases of --suite");
   find_operator(a.text.op);
   return {case_of(a)};
 }
@@ -277,6 +290,8 @@ Command bench_command() {
            {"--below", "NAME=N: integers of this array are below N; may be repeated", &a->below},
            {"--suite", "cases that are known by a name", &a->suite, false, false,
             bench::suite_names(bench::kSuitesText)},
+           {"--only", "cases of the suite whose group, operator, shape, dtype or options have this",
+            &a->only},
            {"--variant", "one by name, or all; without it the chosen one", &a->variant},
            {"--peer",
             "copy (without it), cublaslt, cublaslt+kernel, cudnn, cusparse, all, none; may be "
@@ -300,7 +315,7 @@ Command bench_command() {
       .examples = {"bench softmax 4096x4096 --dtype bf16",
                    "bench gemm 512x512 512x512 --device cpu --variant all --json results.json",
                    "bench --suite smoke --peer all",
-                   "bench --suite gemm-llm --peer cublaslt --seconds 0.1 --json gemm_llm.json"}};
+                   "bench --suite gemm-llm --only \"M 1 to 64\" --peer cublaslt --seconds 0.1"}};
 }
 
 }  // namespace tensorcraft::cli

@@ -111,6 +111,12 @@ def test_the_share_of_the_peak_and_means_of_groups_are_printed(run: Run, tmp_pat
     assert any(line[:2] == ["all operators", "torch"] for line in lines)
 
 
+def test_a_part_of_a_suite(run: Run, has_runner: bool) -> None:
+    rows = measured(run, "--suite", "smoke", "--only", "norm")["rows"]
+    assert {r["op"] for r in rows} == {"layer_norm", "rms_norm", "l2_normalize"}
+    assert {r["group"] for r in rows} == {"small, on any machine"}
+
+
 def test_a_row_on_one_side_only_is_said(run: Run, tmp_path: Path, has_runner: bool) -> None:
     results = measured(run, "relu", "64")
     old, new = tmp_path / "old.json", tmp_path / "new.json"
@@ -142,6 +148,8 @@ def test_a_variant_that_declines_is_a_row_with_an_error(run: Run, has_runner: bo
         (("relu", "4", "--dtype", "half"), 2, "half"),
         (("relu", "4", "--below", "x"), 2, "--below is NAME=NUMBER"),
         (("--suite", "none"), 2, "none"),
+        (("--suite", "smoke", "--only", "softmix"), 2, 'no case of smoke has "softmix" in its group'),
+        (("relu", "4", "--only", "relu"), 2, "--only chooses among the cases of --suite"),
         (("--results", "/nonexistent"), 3, "/nonexistent cannot be read"),
         (("--results", "/dev/null"), 2, "/dev/null:1:1: is not JSON"),
         (("relu", "4", "--json", "/nonexistent/f", *QUICK), 3, "/nonexistent/f cannot be written"),
