@@ -283,10 +283,10 @@ Results run(const std::vector<Case>& cases, const Settings& settings, Runner& ru
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];
     const std::string what = c.request.op + ' ' + c.name();
-    const auto at = [&](double part) {
-      progress({i, cases.size(), (double(i) + part) / double(cases.size()), what});
+    const auto at = [&](double part, const Results* so_far = nullptr) {
+      progress({i, cases.size(), (double(i) + part) / double(cases.size()), what, so_far});
     };
-    at(0);
+    at(0, &results);
     if (cases.size() > 1 && !is_known(c)) {
       results.skipped.push_back(what + ": there is no operator " + c.request.op);
       continue;

@@ -4,6 +4,7 @@
 #include "bench/regression.hpp"
 #include "cli/request.hpp"
 #include "cli/results.hpp"
+#include "cli/whole_file.hpp"
 #include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/diagnose/doctor.hpp"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -38,9 +40,15 @@ std::string full_dtype(const std::string& name) {
   return dtype ? std::string(to_string(*dtype)) : name;
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream out(path);
-  if (!(out << text << '\n').flush()) fail(ErrorKind::io, path, " cannot be written to");
+void write_results(const std::string& path, const bench::Results& results) {
+  write_whole_file(path, bench::to_json(results).dump(1) + '\n');
+}
+
+// Keeps what is measured, so that a run that is cut off leaves it; a pipe takes the end alone.
+void save(const BenchArguments& a, const bench::Progress& p) {
+  if (!a.json || a.json->empty() || p.done == 0 || !p.so_far) return;
+  if (!std::filesystem::exists(*a.json) || std::filesystem::is_regular_file(*a.json))
+    write_results(*a.json, *p.so_far);
 }
 
 bench::Case case_of(const BenchArguments& a) {
@@ -120,7 +128,10 @@ bench::Results measure(Console& console, const BenchArguments& a) {
   if (!a.raw.empty() && !raw) fail(ErrorKind::io, a.raw, " cannot be written to");
   const auto runner = bench::make_runner(a.raw.empty() ? nullptr : &raw);
   Bar bar(console);
-  return bench::run(cases, settings, *runner, [&](const bench::Progress& p) { bar.show(p); });
+  return bench::run(cases, settings, *runner, [&](const bench::Progress& p) {
+    bar.show(p);
+    save(a, p);
+  });
 }
 
 std::string fixed(double value) { return value > 0 ? readable_number(value) : ""; }
@@ -264,7 +275,7 @@ int bench_main(Console& console, const BenchArguments& a) {
   const bench::Results results =
       a.results.empty() ? measure(console, a) : bench::read_results(a.results);
   Json json = bench::to_json(results);
-  if (a.json && !a.json->empty()) write_file(*a.json, json.dump(1));
+  if (a.json && !a.json->empty()) write_results(*a.json, results);
   if (!console.json) print(console, results);
   if (!console.json && a.results.empty() && results.device.value("arch", "") == "cpu")
     print_missing(console, results);

@@ -138,10 +138,13 @@ TEST(EngineOnTheCpu, RowsHaveTheGroupOfTheirCase) {
 
 TEST(EngineOnTheCpu, SaysHowFarItIs) {
   std::vector<double> fractions;
+  std::vector<std::string> finished;
   run_lines({"relu 8", "relu 9"}, on_cpu(), [&](const Progress& p) {
     EXPECT_EQ(p.total, 2u);
     fractions.push_back(p.fraction);
+    if (p.so_far) finished.push_back(p.so_far->rows.empty() ? "" : p.so_far->rows.back().name);
   });
+  EXPECT_EQ(finished, (std::vector<std::string>{"", "8 float32"}));
   EXPECT_EQ(fractions.front(), 0);
   EXPECT_TRUE(std::ranges::is_sorted(fractions));
   EXPECT_GT(fractions.back(), 0.5);

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,20 @@ def test_the_share_of_the_peak_and_means_of_groups_are_printed(run: Run, tmp_pat
     assert ["products", "cublaslt", "0.669", "0.669", "1", "1"] in lines
     assert ["softmax", "copy", "0.8794", "0.8125", "2", "a bound"] in lines
     assert any(line[:2] == ["all operators", "torch"] for line in lines)
+
+
+def test_a_run_that_is_cut_off_leaves_what_it_measured(
+    command: Path, environment: dict[str, str], has_runner: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "results.json"
+    arguments = [command, "bench", "--suite", "smoke", "--device", "cpu", "--seconds", "0.2", "--warmup", "0", "--json", file]
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, env=environment) as process:
+        until = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        process.kill()
+    results = json.loads(file.read_text())
+    assert {r["op"] for r in results["rows"]} >= {"silu"} and "l2_normalize" not in {r["op"] for r in results["rows"]}
 
 
 def test_a_part_of_a_suite(run: Run, has_runner: bool) -> None:
