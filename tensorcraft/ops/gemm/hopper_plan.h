@@ -7,8 +7,8 @@ namespace tensorcraft::kernel::gemm {
 
 // A shipped shape of these rungs, and what it costs in microseconds on an H100.
 struct RingTile {
-  int m, n;  // a block's tile of the result, or of its transpose
-  int stages, consumers;
+  int m = 0, n = 0;  // a block's tile of the result, or of its transpose
+  int stages = 0, consumers = 0;
   int cluster_m = 1, cluster_n = 1;
   Schedule schedule = Schedule::together;
   int split = 1;
