@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
-// What the plan headers of operators (ops/<op>/plan.h) are written in: how a rung is chosen and
-// started. They are plain C++ of the host without types of the library: both the library and the
-// launchers of kernels/ choose by them.
+// What the plan headers of operators (ops/<op>/plan.h, and <what>_plan.h that it includes) are
+// written in: how a rung is chosen and started. They are plain C++ of the host without types of the
+// library: both the library and the launchers of kernels/ choose by them.
 namespace tensorcraft::op {
 
 inline constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;  // of a grid
