@@ -20,6 +20,14 @@ namespace {
 using kernel::gemm::Config, kernel::gemm::Layout, kernel::gemm::Schedule;
 namespace gemm = kernel::gemm;
 
+// The race build sees every access, which takes long: it runs each launch late and at one seed, and
+// leaves what is right to the others.
+#if defined(TENSORCRAFT_SIMT_RACE)
+constexpr bool kRace = true;
+#else
+constexpr bool kRace = false;
+#endif
+
 constexpr Layout kRows = Layout::row_major, kColumns = Layout::column_major;
 
 // Batch entries of rows x cols elements. A line ends with some that belong to no matrix.
@@ -152,8 +160,9 @@ void expect_products(std::initializer_list<Size> sizes) {
                                     << size.batch << ", blocks " << size.blocks);
     Product<Rung, C, Out> product(size);
     const std::vector<Out> late = product.run({});
-    ASSERT_NO_FATAL_FAILURE(product.expect_right());
+    if (!kRace) ASSERT_NO_FATAL_FAILURE(product.expect_right());
     for (const Options& options : timings(1)) {
+      if (kRace && options.timing != Timing::seeded) continue;
       const std::vector<Out>& again = product.run(options);
       ASSERT_EQ(std::memcmp(again.data(), late.data(), late.size() * sizeof(Out)), 0)
           << "seed " << options.seed;
@@ -282,17 +291,16 @@ TEST(GemmRing, SumsMayNeedTwoInstructions) {
       {{264, 328, 200}, {520, 640, 72, 1, 1, 2}});
 }
 
-// A tile of the library's table, several times along each axis, by fewer blocks than there are
-// tiles.
+// A tile of the library's table, several times along each axis, by fewer blocks than tiles.
 template <size_t i, Layout b_layout>
 void expect_tile() {
   constexpr gemm::RingTile t = gemm::kPersistentTiles[i];
-  if constexpr (gemm::is_legal(t, kRows, b_layout, sizeof(bf16))) {
+  constexpr Config c =
+      with_cluster(ring(t.m, t.n, t.stages, t.consumers), t.cluster_m, t.cluster_n);
+  constexpr Config config =
+      with_layouts(t.schedule == Schedule::ping_pong ? with_turns(c) : c, kRows, b_layout);
+  if constexpr (gemm::ring_problem(config, sizeof(bf16)).empty()) {
     SCOPED_TRACE(testing::Message() << "tile " << t.m << " x " << t.n);
-    constexpr Config c =
-        with_cluster(ring(t.m, t.n, t.stages, t.consumers), t.cluster_m, t.cluster_n);
-    constexpr Config config =
-        with_layouts(t.schedule == Schedule::ping_pong ? with_turns(c) : c, kRows, b_layout);
     const int m = t.m * t.cluster_m, n = t.n * t.cluster_n;
     const unsigned blocks = unsigned(2 * t.cluster_m * t.cluster_n);
     expect_products<gemm::Persistent, config>({{m + 8, 2 * n - 8, 136, 1, 1, blocks}});
@@ -301,7 +309,7 @@ void expect_tile() {
 
 TEST(GemmRing, EveryTileOfTheTableIsRight) {
   [&]<size_t... i>(std::index_sequence<i...>) {
-    (expect_tile<i, kRows>(), ...);
+    if (!kRace) (expect_tile<i, kRows>(), ...);
     (expect_tile<i, kColumns>(), ...);
   }(std::make_index_sequence<std::size(gemm::kPersistentTiles)>());
 }

@@ -2,6 +2,8 @@
 #pragma once
 #include "tensorcraft/ops/gemm/mma_plan.h"
 
+#include <optional>
+
 // How the rungs on wgmma are chosen and started; host only. mma_plan.h has what all rungs share.
 namespace tensorcraft::kernel::gemm {
 
@@ -48,13 +50,13 @@ inline bool is_storable(const Params& p, const Given& given) {
          has_engine_strides(d, given.batch);
 }
 
-// Boxes are 128 bytes wide where the unit stride is not along k, so what a block brings and what an
-// instruction takes are whole boxes there.
-constexpr bool is_legal(const RingTile& t, Layout a, Layout b, int operand_bytes) {
-  const int box = 128 / operand_bytes;
-  const int piece = t.n > 256 ? t.n / 2 : t.n;
-  return (a == Layout::row_major || t.m / t.cluster_n % box == 0) &&
-         (b == Layout::column_major || (t.n / t.cluster_m % box == 0 && piece % box == 0));
+// A tile with what the caller fixed that needs no other tile.
+constexpr RingTile as_wanted(RingTile t, const GemmConfig& wanted) {
+  if (wanted.stages) t.stages = wanted.stages;
+  if (wanted.cluster_m) t.cluster_m = wanted.cluster_m;
+  if (wanted.cluster_n) t.cluster_n = wanted.cluster_n;
+  if (wanted.schedule != GemmSchedule::any) t.schedule = Schedule(int(wanted.schedule) - 1);
+  return t;
 }
 
 // The Config of a tile for a call. With `slots` D goes through shared memory if the copy engine can
@@ -84,16 +86,18 @@ inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
           .cluster = c.cluster_m * c.cluster_n * c.split};
 }
 
-inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+// One tile for every call, but for what the caller fixed.
+inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, int producers) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const Config c = ring_config(p, given, kWgmmaTile, 0, 0);
-  return choice({}, ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+  const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, 0);
+  return choice(ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block),
+                ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
 }
-
+inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return one_tile(p, given, gpu, 0);
+}
 inline Choice warp_specialized(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const Config c = ring_config(p, given, kWgmmaTile, 1, 0);
-  return choice({}, ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+  return one_tile(p, given, gpu, 1);
 }
 
 // Every cluster takes tiles until none is left.
@@ -109,37 +113,67 @@ inline Walk walk_of(const Params& p, const Given& given, const op::Gpu& gpu, con
   return {tiles, std::clamp<int64_t>(tiles, 1, room)};
 }
 
+// The share of the walk's time that multiprocessors compute on average.
+inline double busy_share(const Walk& walk, const op::Gpu& gpu, const RingTile& t) {
+  const double blocks = double(walk.tiles) * t.cluster_m * t.cluster_n;
+  return std::min(1.0, blocks / (double(walk.rounds()) * std::max(gpu.num_sms, 1)));
+}
+
 // The time that a tile takes for a call, in microseconds of an H100: the multiprocessor with most
 // tiles ends last.
 inline double predicted_us(const Params& p, const Given& given, const op::Gpu& gpu,
                            const RingTile& t) {
   const Walk walk = walk_of(p, given, gpu, t);
   const double rounds = double(walk.rounds()), steps = double(div_ceil(p.k, 64));
-  const double blocks = double(walk.tiles) * t.cluster_m * t.cluster_n;
-  const double busy = std::min(1.0, blocks / (rounds * std::max(gpu.num_sms, 1)));
-  return rounds * (steps * (t.step + t.crowd * busy) + t.tile) + t.start;
+  return rounds * (steps * (t.step + t.crowd * busy_share(walk, gpu, t)) + t.tile) + t.start;
 }
 
-inline const RingTile& best_ring_tile(const Params& p, const Given& given, const op::Gpu& gpu) {
-  const Layout a = a_lines(p, given).layout, b = b_lines(p, given).layout;
-  const RingTile* best = nullptr;
-  double least = 0;
-  for (const RingTile& t : kPersistentTiles) {
-    if (!is_legal(t, a, b, given.operand_bytes)) continue;
-    const double us = predicted_us(p, given, gpu, t);
-    if (best && us >= least) continue;
-    best = &t;
-    least = us;
+// A tile that persistent can have for a call, and why it cannot have others.
+struct WeighedTile {
+  RingTile tile;
+  Config config;
+  double us;
+};
+template <class Use>
+std::string_view for_each_tile(const Params& p, const Given& given, const op::Gpu& gpu,
+                               const GemmConfig& wanted, const Use& use) {
+  std::string_view why = kNoSuchTile;
+  for (const RingTile& row : kPersistentTiles) {
+    const RingTile t = as_wanted(row, wanted);
+    const Config c = ring_config(p, given, t, 1, 2);
+    if (!fits(c, wanted)) continue;
+    const auto problem = ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block);
+    if (problem.empty())
+      use(WeighedTile{t, c, predicted_us(p, given, gpu, t)});
+    else
+      why = problem;
   }
-  return *best;
+  return why;
+}
+
+inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const Given& given,
+                             const op::Gpu& gpu) {
+  if (!wgmma_refusal(p, given, gpu).empty()) return;
+  for (const GemmConfig& wanted : {given.config, GemmConfig{}}) {
+    for_each_tile(p, given, gpu, wanted, [&](const WeighedTile& w) {
+      const Walk walk = walk_of(p, given, gpu, w.tile);
+      all.add({w.config, w.us, walk.rounds(), busy_share(walk, gpu, w.tile)});
+    });
+    if (all.size() > 0) return;
+  }
 }
 
 inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const RingTile& t = best_ring_tile(p, given, gpu);
-  const Config c = ring_config(p, given, t, 1, 2);
+  std::optional<WeighedTile> best;
+  const auto why = for_each_tile(p, given, gpu, given.config, [&](const WeighedTile& w) {
+    if (!best || w.us < best->us) best = w;
+  });
+  if (!best) return op::refuse(why);
+  const Config& c = best->config;
   return choice(
-      {}, ring_start(c, given, walk_of(p, given, gpu, t).clusters * c.cluster_m * c.cluster_n));
+      {}, ring_start(c, given,
+                     walk_of(p, given, gpu, best->tile).clusters * c.cluster_m * c.cluster_n));
 }
 
 }  // namespace tensorcraft::kernel::gemm
