@@ -181,7 +181,7 @@ class Call {
     } else if (p.kind == op::ParameterKind::integer_lists && is_list(value)) {
       options_[i] = to_integer_lists(value, p.name);
     } else if (p.kind == op::ParameterKind::settings) {
-      options_[i] = settings_of(value, p.name);
+      options_[i] = std::string_view(settings_.emplace_back(to_settings(value, p.name)));
     } else if (PyBool_Check(value.ptr())) {
       options_[i] = value.ptr() == Py_True;
     } else if (PyUnicode_Check(value.ptr())) {
@@ -203,22 +203,6 @@ class Call {
       fail(ErrorKind::type, name(), ": ", p.name, " must be a number, text, dtype or None, got ",
            class_name(value));
     }
-  }
-
-  // A dict of names with numbers or words, as text.
-  std::string_view settings_of(nb::handle value, std::string_view named) {
-    if (!PyDict_Check(value.ptr()))
-      fail(ErrorKind::type, name(), ": ", named,
-           " must be a dict of names with numbers or text, got ", class_name(value));
-    std::string& text = settings_.emplace_back();
-    for (const auto& [key, part] : nb::borrow<nb::dict>(value)) {
-      text.append(text.empty() ? "" : ", ").append(to_text(key, named)).append("=");
-      if (PyUnicode_Check(part.ptr()))
-        text.append(to_text(part, named));
-      else
-        text.append(std::to_string(to_int64(part, named)));
-    }
-    return text;
   }
 
   // The nested list of an array that is no larger than any list an operator takes; anything else as
