@@ -214,7 +214,7 @@ op::Value to_integer_lists(nb::handle object, std::string_view name) {
   return all;
 }
 
-std::string to_settings(nb::handle object, std::string_view name) {
+nb::str to_settings(nb::handle object, std::string_view name) {
   if (!PyDict_Check(object.ptr()))
     fail(ErrorKind::type, name, " must be a dict of names with numbers or text, got ",
          class_name(object));
@@ -226,7 +226,7 @@ std::string to_settings(nb::handle object, std::string_view name) {
     else
       text.append(std::to_string(to_int64(value, name)));
   }
-  return text;
+  return nb::str(text.c_str(), text.size());
 }
 
 void refuse_others(nb::module_& module, const char* name, const char* takes) {

@@ -181,7 +181,8 @@ class Call {
     } else if (p.kind == op::ParameterKind::integer_lists && is_list(value)) {
       options_[i] = to_integer_lists(value, p.name);
     } else if (p.kind == op::ParameterKind::settings) {
-      options_[i] = std::string_view(settings_.emplace_back(to_settings(value, p.name)));
+      packed_.push_back(to_settings(value, p.name));
+      options_[i] = to_text(packed_.back(), p.name);
     } else if (PyBool_Check(value.ptr())) {
       options_[i] = value.ptr() == Py_True;
     } else if (PyUnicode_Check(value.ptr())) {
@@ -321,7 +322,6 @@ class Call {
   std::vector<Tensor> copies_;
   std::vector<op::Value> options_;
   std::vector<op::NamedValue> named_values_;
-  std::deque<std::string> settings_;
   std::vector<std::pair<size_t, size_t>> tensor_options_;  // option, array
   std::vector<nb::object> packed_;
   Device device_;
