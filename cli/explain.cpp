@@ -35,6 +35,17 @@ Json to_json(const op::KernelReport& k) {
   return json;
 }
 
+Json to_json(const std::vector<op::Weighed>& candidates) {
+  Json all = Json::array();
+  for (const op::Weighed& w : candidates)
+    all.push_back({{"config", w.config},
+                   {"predicted_us", w.us},
+                   {"rounds", w.rounds},
+                   {"busy", w.busy},
+                   {"chosen", w.is_chosen}});
+  return all;
+}
+
 Json to_json(const op::Explanation& e, const DeviceInfo& device) {
   Json variants = Json::array();
   for (const op::Considered& c : e.variants)
@@ -44,7 +55,9 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
                         {"reason", c.reason},
                         {"config", c.plan ? op::config_text(c.plan->steps()[0]) : ""},
                         {"file", op::file_of(c)},
-                        {"estimate_us", c.estimate_us}});
+                        {"estimate_us", c.estimate_us},
+                        {"candidates", to_json(c.candidates)},
+                        {"why", op::reason_of_candidate(c)}});
   Json kernels = Json::array();
   for (const op::KernelReport& k : e.kernels) kernels.push_back(to_json(k));
   return {{"op", e.op},

@@ -69,6 +69,8 @@ std::string python_type(const Parameter& p) {
         return "DTypeLike";
       case ParameterKind::text:
         return "str";
+      case ParameterKind::settings:
+        return "Mapping[str, int | str]";
       case ParameterKind::choice:
         return literal(choices_of(p));
       case ParameterKind::tensor:

@@ -239,6 +239,7 @@ void Request::set_option(const std::string& text, DType dtype) {
       break;
     case op::ParameterKind::choice:
     case op::ParameterKind::text:
+    case op::ParameterKind::settings:
       value = std::string_view(texts_.emplace_back(given.text));
       break;
   }

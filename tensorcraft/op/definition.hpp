@@ -176,6 +176,7 @@ std::vector<Considered> consider(const Definition<Problem, Options>& def, const 
       Considered& one = all.emplace_back(item->info, accepts,
                                          std::string(accepts ? answer.preference : answer.refusal));
       if (accepts) one.plan = call.plan(*item, answer);
+      one.candidates = call.weigh(*item, accepts ? &*one.plan : nullptr);
       if (accepts && is_simt) require_simt_instance(one);
     }
   } else {

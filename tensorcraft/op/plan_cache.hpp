@@ -54,6 +54,12 @@ class CallKey {
     for (const int64_t value : values) add(uint64_t(value));
   }
   void add(NamedValues values);
+  // A struct of numbers without gaps.
+  template <class T>
+    requires(std::is_class_v<T> && std::has_unique_object_representations_v<T>)
+  void add(const T& value) {
+    add(std::string_view(reinterpret_cast<const char*>(&value), sizeof(value)));
+  }
   // Whether there is one; the tensor itself follows with the others.
   void add(const std::optional<TensorView>& tensor) { add(uint64_t(tensor.has_value())); }
   template <class T>

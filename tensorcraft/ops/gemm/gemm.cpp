@@ -13,6 +13,7 @@
 #include <array>
 
 namespace tensorcraft {
+
 namespace kernel::gemm {
 namespace {
 
@@ -81,7 +82,8 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
            .activation = q.activation,
            .has_c = q.c.has_value(),
            .has_bias = q.bias.has_value(),
-           .allow_tf32 = q.allow_tf32},
+           .allow_tf32 = q.allow_tf32,
+           .config = q.config},
           {q.a.dtype(), q.d.dtype()}};
 }
 
@@ -227,7 +229,8 @@ Problem check(const op::Call<Options>& call) {
             .alpha = o.alpha,
             .beta = beta,
             .activation = o.activation,
-            .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32)};
+            .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32),
+            .config = o.config.value_or(GemmConfig{})};
   if (beta != 0) q.c = spread(*o.c);
   merge_batch(q);
   return q;
@@ -258,7 +261,8 @@ const op::Definition<Problem, Options> kDefinition{
         "taken, and sizes may be 0: k = 0 gives activation(beta c + bias). Sums are float32 and "
         "rounded once to the dtype of out. c is not read if beta is 0, so it may hold NaN then. "
         "float32 operands are rounded to tf32 only if allow_tf32 or, without it, the "
-        "configuration says so.",
+        "configuration says so. config fixes parts of the kernel's tile and is refused if no "
+        "variant has such a tile; on the CPU it has no effect.",
     .aliases = {"matmul"},
     .inputs = {{"a", "left matrices, [..., m, k]"}, {"b", "right matrices, [..., k, n]"}},
     .options = {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),
@@ -270,7 +274,11 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("transpose_b", &Options::transpose_b, "b is stored as [..., n, k]"),
                 op::option("out_dtype", &Options::out_dtype, "the dtype of a, or float32"),
                 op::option("allow_tf32", &Options::allow_tf32,
-                           "float32 operands may be rounded to tf32")},
+                           "float32 operands may be rounded to tf32"),
+                op::option("config", &Options::config,
+                           "what of the kernel's tile is fixed: tile_m, tile_n, tile_k, warp_m, "
+                           "warp_n, stages, cluster_m, cluster_n, consumers, schedule; explain "
+                           "lists the tiles of a variant")},
     .out_doc = "[..., m, n], the leading dimensions of a and b broadcast",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,

@@ -2,10 +2,23 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/activation.h"
+#include "tensorcraft/op/value.hpp"
+#include "tensorcraft/ops/gemm/config_plan.h"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 #include <string_view>
+
+namespace tensorcraft {
+
+// The option `config` as text: "tile_m=128, schedule=ping_pong".
+template <>
+struct op::Field<GemmConfig> {
+  static constexpr auto kind = ParameterKind::settings;
+  static GemmConfig get(std::string_view op, std::string_view name, const Value& v);
+};
+
+}  // namespace tensorcraft
 
 namespace tensorcraft::kernel::gemm {
 
@@ -19,6 +32,7 @@ struct Problem {
   float alpha, beta;
   Activation activation;
   bool allow_tf32;  // float32 operands may be rounded
+  GemmConfig config;
 
   int64_t m() const { return d.shape(d.rank() - 2); }
   int64_t n() const { return d.shape(d.rank() - 1); }
