@@ -68,12 +68,10 @@ void complete(op::Plan& plan, std::string_view rung, const ExpressionProblem& q,
 }
 
 const op::HostVariant<ExpressionProblem> kExpressionHost[] = {
-    {.name = "cpu",
-     .idea = "float, step after step on blocks over all cores",
-     .run = expression_cpu},
+    {.name = "cpu", .idea = "float, step after step on blocks over all cores", .run = evaluate},
     {.name = "reference",
      .idea = "double, the reference of each operator in sequence",
-     .run = expression_reference},
+     .run = evaluate_reference},
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/elementwise/language.hpp"
+#include "tensorcraft/op/expression/language.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/nearest.hpp"
-#include "tensorcraft/ops/elementwise/language_functions.hpp"
+#include "tensorcraft/op/expression/language_functions.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 namespace {
 
 using O = Operation;
@@ -409,4 +409,4 @@ Program compile_expression(std::string_view text, std::span<const Operand> opera
   return program;
 }
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

@@ -2,7 +2,7 @@
 #pragma once
 #include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/core/number.hpp"
-#include "tensorcraft/ops/elementwise/program.cuh"
+#include "tensorcraft/device/expression/step.h"
 
 #include <array>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <variant>
 
 // The language of expressions: text to steps. Host only.
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 
 // What a name of an expression stands for: an array of a dtype, or a number.
 struct Operand {
@@ -26,7 +26,7 @@ struct Program {
   int num_inputs = 0, num_numbers = 0, num_steps = 0;
   std::array<DType, kMaxInputs> inputs{};
   std::array<DType, kMaxNumbers> number_types{};
-  std::array<uint64_t, kMaxNumbers> numbers{};  // as in ExpressionParams
+  std::array<uint64_t, kMaxNumbers> numbers{};  // the bits of a float, or an int64_t
   std::array<Step, kMaxSteps> steps{};
 
   DType slot_type(int slot) const;
@@ -42,4 +42,4 @@ inline constexpr int kMaxDepth = 64;
 Program compile_expression(std::string_view text, std::span<const Operand> operands,
                            std::optional<DType> out_dtype);
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression
