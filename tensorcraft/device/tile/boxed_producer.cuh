@@ -15,7 +15,8 @@ struct BoxedOperand {
 
 // What one thread of a block starts for one stage, OperandTiles of BoxedTile: the block's part of A
 // for every block of the cluster, and its own B. The blocks of a cluster are neighbours in x.
-template <class Stage, int kCluster>
+// kHalves: B's tile is as many columns from the tile's on as from `half_jump` columns later on.
+template <class Stage, int kCluster, bool kHalves = false>
 struct BoxedProducer {
   using T = typename Stage::Element;
   static constexpr StepShape shape = Stage::shape;
@@ -23,10 +24,15 @@ struct BoxedProducer {
   static_assert(shape.k == kBoxChunks * kVectorSize<T>, "a step along k is one line");
 
   const TensorMap *a_map, *b_map;
-  int row, col, a_batch, b_batch, rank;
+  int row, col, jump, a_batch, b_batch, rank;
 
-  TC_DEVICE BoxedProducer(const BoxedOperand& a, const BoxedOperand& b, const BlockTile& tile)
-      : a_map(a.map), b_map(b.map), col(int(tile.col)), rank(blockIdx.x % kCluster) {
+  TC_DEVICE BoxedProducer(const BoxedOperand& a, const BoxedOperand& b, const BlockTile& tile,
+                          int half_jump = 0)
+      : a_map(a.map),
+        b_map(b.map),
+        col(int(tile.col)),
+        jump(half_jump),
+        rank(blockIdx.x % kCluster) {
     row = int(tile.row) + rank * rows;
     a_batch = a.batch_stride ? int(tile.batch) : 0;
     b_batch = b.batch_stride ? int(tile.batch) : 0;
@@ -38,8 +44,13 @@ struct BoxedProducer {
     ptx::mbarrier_arrive_expect_tx(full, sizeof(to));
     copy_boxes<T, shape.a_along_k, kCluster, rows, shape.a_along_k ? rows : shape.k>(
         to.a.at + rank * (rows * kBoxChunks), a_map, row, k, a_batch, full);
-    copy_boxes<T, shape.b_along_k, 1, shape.n, shape.b_along_k ? shape.n : shape.k>(
-        to.b.at, b_map, col, k, b_batch, full);
+    constexpr int halves = kHalves ? 2 : 1, cols = shape.n / halves;
+#pragma unroll
+    for (int half = 0; half < halves; ++half) {
+      copy_boxes<T, shape.b_along_k, 1, cols, shape.b_along_k ? cols : shape.k>(
+          to.b.at + half * (cols * shape.k / kVectorSize<T>), b_map, col + half * jump, k, b_batch,
+          full);
+    }
   }
 };
 

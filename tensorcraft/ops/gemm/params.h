@@ -4,7 +4,8 @@
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/tensor_map.h"
 
-// D = act(alpha A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C and D m x n.
+// D = act(alpha a_scale b_scale A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C
+// and D m x n. Gated: B is k x 2n, D = act(X) Y of the left and right half of what is activated.
 namespace tensorcraft::kernel::gemm {
 
 inline constexpr int kMaxBatchRank = 6;
@@ -21,8 +22,10 @@ struct Matrix {
 struct Params {
   int64_t m, n, k;
   Matrix a, b, c, d;
-  const void* bias;
+  const void* bias;  // an element a column or a row
   int64_t bias_stride;
+  const float *a_scale, *b_scale;          // factors; null: 1
+  int64_t a_scale_stride, b_scale_stride;  // along rows and columns; 0: one number
   float alpha, beta;
   uint32_t batch_shape[kMaxBatchRank];
   int32_t batch_rank;
@@ -46,9 +49,18 @@ struct Config {
   int stages = 1;  // steps along k that shared memory holds (async, swizzled)
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
-  Activation activation = Activation::none;
-  int has_c = 0, has_bias = 0;
+  int c_vector = 1;  // elements one access moves of C and of what each column has one of
+  Activation activation = Activation::none;  // gated: of the left half
+  int has_c = 0, has_bias = 0;               // has_bias: kByColumn or kByRow
+  int has_scales = 0, gated = 0;
 };
+inline constexpr int kByColumn = 1, kByRow = 2;
+
+// The columns of D in a tile. A gated tile has block_n columns of B for block_n / 2 of D: those of
+// the left half of B, then as many of the right.
+TC_HOST_DEVICE constexpr int tile_columns(const Config& c) {
+  return c.gated ? c.block_n / 2 : c.block_n;
+}
 
 // Shared memory that the warps' sums pass through on their way out: 16 padded rows a warp.
 TC_HOST_DEVICE constexpr int slab_bytes(const Config& c) {
@@ -88,7 +100,7 @@ TC_HOST_DEVICE constexpr int tma_a_lines(const Config& c) {
   return c.a_layout == Layout::row_major ? c.block_m / kTmaCluster : c.block_k;
 }
 TC_HOST_DEVICE constexpr int tma_b_lines(const Config& c) {
-  return c.b_layout == Layout::column_major ? c.block_n : c.block_k;
+  return c.b_layout == Layout::column_major ? tile_columns(c) : c.block_k;
 }
 // Dynamic shared memory of tma: stages or slabs as in swizzled and two barriers a stage; a multiple
 // of 1024, which the copy engine's swizzle needs.

@@ -14,15 +14,20 @@ namespace tensorcraft::kernel::gemm {
 // allow.
 struct Problem {
   TensorView d, a, b;
-  std::optional<TensorView> c;  // only if beta is not 0
-  std::optional<TensorView> bias;
+  std::optional<TensorView> c;                 // only if beta is not 0
+  std::optional<TensorView> bias;              // [n], or [m, 1]
+  std::optional<TensorView> a_scale, b_scale;  // [m], [n], or one number: []
   float alpha, beta;
   Activation activation;
+  bool gated;       // b has 2 n columns, and so have bias and b_scale; the activation is the gates'
   bool allow_tf32;  // float32 operands may be rounded
 
   int64_t m() const { return d.shape(d.rank() - 2); }
   int64_t n() const { return d.shape(d.rank() - 1); }
   int64_t k() const { return a.shape(a.rank() - 1); }
+  int64_t b_columns() const { return gated ? 2 * n() : n(); }
+  bool has_row_bias() const { return bias && bias->rank() == 2; }
+  bool has_scales() const { return a_scale || b_scale; }
   int batch_rank() const { return d.rank() - 2; }
   int64_t batch() const {
     int64_t count = 1;

@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/tile/block_tile.cuh"
+#include "tensorcraft/device/tile/column_order.h"
 #include "tensorcraft/ops/gemm/params.h"
 
 namespace tensorcraft::kernel::gemm {
 
+// Rows and columns of D.
 template <Config C, int kCluster = 1>
 TC_DEVICE BlockTile block_tile(const Params& p) {
-  return tensorcraft::block_tile<C.block_m, C.block_n, kCluster>(p.m, p.n);
+  return tensorcraft::block_tile<C.block_m, tile_columns(C), kCluster>(p.m, p.n);
+}
+
+// How the columns of a tile of B are those of B from the tile's on: a gated tile continues, after
+// its first half, with the columns n later.
+template <Config C>
+using ColumnOrder = Select<C.gated != 0, TwoHalves<C.block_n>, InOrder>;
+
+// Elements from a column of the first half to that of the second.
+template <Config C>
+TC_DEVICE int64_t half_jump(const Params& p) {
+  return C.gated ? p.n * p.b.col_stride : 0;
 }
 
 // The first element of a matrix's entry number `batch`, counted row-major over batch_shape.
