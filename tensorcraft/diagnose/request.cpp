@@ -175,11 +175,12 @@ Request::Request(const op::Operator& op, const RequestText& text, const DeviceIn
         parse_tensor({join(name, ": ", d.inputs[i].name), text.shapes[i]}, dtype, device.device));
   options_.resize(d.options.size());
   for (const std::string& option : text.options) set_option(option, dtype);
+  const auto own = size_t(std::ranges::count(d.inputs, false, &op::Parameter::named));
+  const size_t named = inputs_.size() - std::min(own, inputs_.size());
   for (size_t i = 0; i < options_.size(); ++i)
-    if (d.options[i].kind == op::ParameterKind::named_values && options_[i].index() == 0)
-      fail(ErrorKind::value, name, ": name the ", inputs_.size(),
-           inputs_.size() == 1 ? " array" : " arrays", " as its expression does, such as --option ",
-           d.options[i].name, "=g,u");
+    if (d.options[i].kind == op::ParameterKind::named_values && named && options_[i].index() == 0)
+      fail(ErrorKind::value, name, ": name the ", named, named == 1 ? " array" : " arrays",
+           " as its expression does, such as --option ", d.options[i].name, "=g,u");
   for (const op::OutputSpec& spec : op.infer({inputs_, options_, variant_}))
     outputs_.emplace_back(nullptr, spec.dtype, spec.shape, device.device);
 }

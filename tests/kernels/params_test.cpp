@@ -235,6 +235,9 @@ bool gemm(const LauncherCall& c) {
   if (a.rank() != 2 || b.rank() != 2 || c.address("bias") ||
       c.choice("activation", Activation::none) != Activation::none)
     return false;
+  if (c.address("a_scale") || c.address("b_scale") || c.num_inputs() > 2 ||
+      c.choice("gated", Gate::none) != Gate::none)
+    return false;
   const auto layout = [&](std::string_view name) {
     return c.option(name, false) ? g::Layout::column_major : g::Layout::row_major;
   };

@@ -18,6 +18,7 @@ namespace tensorcraft::expression {
 struct Operand {
   std::string_view name;
   std::variant<DType, Number> value;
+  std::string_view if_unused = "leave it out";  // what is said if the text has no such name
 };
 
 // A typed expression. Input slots are the arrays in the order of the operands.
@@ -38,8 +39,10 @@ inline constexpr size_t kMaxText = 4096;
 inline constexpr int kMaxDepth = 64;
 
 // The program of a text whose result is `out_dtype`, if given. Every operand must be in it. Fails
-// with kind value or type; the message shows the text with a caret below the column.
+// with kind value or type; the message begins with the argument and shows the text with a caret
+// below the column.
 Program compile_expression(std::string_view text, std::span<const Operand> operands,
-                           std::optional<DType> out_dtype);
+                           std::optional<DType> out_dtype,
+                           std::string_view argument = "elementwise");
 
 }  // namespace tensorcraft::expression

@@ -2,6 +2,7 @@
 #include "tensorcraft/op/expression/evaluate.hpp"
 
 #include "tensorcraft/op/expression/host_functions.hpp"
+#include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"

@@ -22,7 +22,7 @@ TC_DEVICE float dot(const Params& p, const T* a, const T* b) {
 
 struct Naive {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     static_assert(C.threads == C.block_m * tile_columns(C), "one thread computes one element");
     const BlockTile tile = block_tile<C>(p);
     const int64_t row = tile.row + threadIdx.x % C.block_m;

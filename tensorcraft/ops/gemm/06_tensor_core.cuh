@@ -96,7 +96,7 @@ struct Loader {
 
 struct TensorCore {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     using Shared = TensorCoreShared<T, C>;
     using Stage = typename Shared::Stage;
     static_assert(sizeof(Shared) == tensor_core_shared_bytes(C, sizeof(T)));
@@ -147,7 +147,7 @@ struct TensorCore {
 // tensor_core by the name for float operands, which says that they are rounded.
 struct TensorCoreTf32 {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     TensorCore::run<T, Out, C>(p);
   }
 };

@@ -24,7 +24,7 @@ using SwizzledShared = StagesOrSlabs<SwizzledTile, T, C>;
 
 struct Swizzled {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     using Shared = SwizzledShared<T, C>;
     using Stage = typename Shared::Stage;
     constexpr int steps = C.block_k / kMmaDepth<T>;
@@ -90,7 +90,7 @@ struct Swizzled {
 // swizzled by the name for float operands, which says that they are rounded.
 struct SwizzledTf32 {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     Swizzled::run<T, Out, C>(p);
   }
 };

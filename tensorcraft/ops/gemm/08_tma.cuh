@@ -38,7 +38,7 @@ struct TmaProducer {
   int k_end;
   StageCursor<C.stages> fill{C.stages - 1, 1};
 
-  TC_DEVICE TmaProducer(const TmaParams& p, Shared& memory, const BlockTile& tile)
+  TC_DEVICE TmaProducer(const WithMaps<ParamsOf<C>>& p, Shared& memory, const BlockTile& tile)
       : shared(memory),
         boxes({&p.a_map, p.a.batch_strides[0]}, {&p.b_map, p.b.batch_strides[0]}, tile,
               C.gated ? int(p.n) : 0),
@@ -130,7 +130,7 @@ struct TmaConsumer {
 
 struct Tma {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const TmaParams& p) {
+  TC_DEVICE static void run(const WithMaps<ParamsOf<C>>& p) {
     using Shared = TmaShared<T, C>;
     constexpr int steps = TmaConsumer<T, C>::steps;
     static_assert(!C.gated || C.block_n == 128, "a half is one box");

@@ -10,8 +10,8 @@ namespace tensorcraft::kernel::gemm {
 
 // N neighbours from `from` on, 0 for those past the first `count`; accesses of kVector elements if
 // that is more than 1: the host has checked that they are aligned and all there or none.
-template <int kVector, int N, class T>
-TC_DEVICE void load_neighbours(float (&to)[N], const T* from, int64_t stride, int count) {
+template <int kVector, int N, class To, class T>
+TC_DEVICE void load_neighbours(To (&to)[N], const T* from, int64_t stride, int count) {
   constexpr int V = kVector < N ? kVector : N;
   if constexpr (V > 1 && N % V == 0) {
 #pragma unroll
@@ -19,28 +19,55 @@ TC_DEVICE void load_neighbours(float (&to)[N], const T* from, int64_t stride, in
       AlignedVector<T, V> v = {};
       if (i < count) v = load_vector<V>(from + i);
 #pragma unroll
-      for (int j = 0; j < V; ++j) to[i + j] = float(v[j]);
+      for (int j = 0; j < V; ++j) to[i + j] = To(v[j]);
     }
   } else {
 #pragma unroll
-    for (int i = 0; i < N; ++i) to[i] = i < count ? float(from[i * stride]) : 0.0f;
+    for (int i = 0; i < N; ++i) to[i] = i < count ? To(from[i * stride]) : To();
   }
 }
+
+// N times the one element there is.
+template <int N, class T>
+TC_DEVICE void load_shared(T (&to)[N], const T* from) {
+  const T one = *from;
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = one;
+}
+
+struct NoExpression {
+  TC_DEVICE NoExpression(const Params&, uint32_t) {}
+  template <int N>
+  TC_DEVICE void apply(float (&)[N], int64_t, int64_t, int) const {}
+};
+// The text of a compiled expression, which includes the rung, defines the first
+// (expression_text.cpp), interpreted_expression.cuh the second. apply() changes N neighbours of a
+// row, of which the first `count` are inside D.
+template <Config C>
+struct CompiledExpression;
+template <Config C>
+struct InterpretedExpression;
+template <Config C>
+using ExpressionOf = Select<
+    C.expression == Expression::none, NoExpression,
+    Select<C.expression == Expression::compiled, CompiledExpression<C>, InterpretedExpression<C>>>;
 
 // The matrices of a block's batch entry, and bias. C is null if beta is 0: it may hold NaN then,
 // and its strides are not computed with.
 template <class T, class Out, Config C>
 struct Epilogue {
-  const Params& p;
+  const ParamsOf<C>& p;
   Out* d;
   const Out* c;
   const T* bias;
+  ExpressionOf<C> expression;
 
-  TC_DEVICE Epilogue(const Params& params, uint32_t batch)
+  TC_DEVICE Epilogue(const ParamsOf<C>& params, uint32_t batch)
       : p(params),
         d(batch_entry<Out>(params, params.d, batch)),
         c(C.has_c && params.beta != 0 ? batch_entry<Out>(params, params.c, batch) : nullptr),
-        bias(static_cast<const T*>(params.bias)) {}
+        bias(static_cast<const T*>(params.bias)),
+        expression(params, batch) {}
 
   // Stores N neighbours of a row from column `col`; what is outside D is dropped. With vectors
   // of N the host has checked that D's columns come in aligned groups of N.
@@ -70,7 +97,8 @@ struct Epilogue {
   TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
                         int count) const {
     add_addends(x, sums, row, col, count);
-    for (int i = 0; i < N; ++i) x[i] = activate<C.activation>(x[i]);
+    for (int i = 0; i < N; ++i) x[i] = activated(x[i]);
+    expression.apply(x, row, col, count);
   }
 
   // The same of a gated product.
@@ -80,10 +108,18 @@ struct Epilogue {
     float y[N];
     add_addends(x, gate, row, col, count);
     add_addends(y, up, row, col + p.n, count);
-    for (int i = 0; i < N; ++i) x[i] = activate<C.activation>(x[i]) * y[i];
+    for (int i = 0; i < N; ++i) x[i] = activated(x[i]) * y[i];
+    expression.apply(x, row, col, count);
   }
 
  private:
+  TC_DEVICE float activated(float x) const {
+    if constexpr (C.expression == Expression::interpreted)
+      return activate(p.activation, x);
+    else
+      return activate<C.activation>(x);
+  }
+
   template <int N>
   TC_DEVICE void store_finished(const float (&x)[N], int64_t row, int64_t col, int count) const {
     if constexpr (N > 1 && C.d_vector >= N) {

@@ -5,8 +5,10 @@
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/expression/operands.hpp"
 #include "tensorcraft/op/tensor_map.hpp"
 #include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/ops/gemm/gemm_expression.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
@@ -16,6 +18,14 @@
 
 namespace tensorcraft {
 namespace kernel::gemm {
+
+Matrix matrix(const TensorView& t) {
+  const int r = t.rank();
+  Matrix x = matrix_of(t.data(), t.shape(r - 2), t.shape(r - 1), row_stride(t), col_stride(t));
+  for (int i = 0; i < r - 2; ++i) x.batch_strides[i] = t.stride(i);
+  return x;
+}
+
 namespace {
 
 using Options = GemmOptions;
@@ -23,6 +33,7 @@ using Options = GemmOptions;
 static_assert(kMaxBatchRank == kMaxRank - 2);
 
 constexpr std::string_view kLayouts[] = {"row_major", "column_major"};
+constexpr std::string_view kExpressions[] = {"none", "compiled", "interpreted"};
 constexpr ConfigField kFields[] = {{"block_m"},
                                    {"block_n"},
                                    {"block_k"},
@@ -42,14 +53,8 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"has_c"},
                                    {"has_bias"},
                                    {"has_scales"},
-                                   {"gated"}};
-
-Matrix matrix(const TensorView& t) {
-  const int r = t.rank();
-  Matrix x = matrix_of(t.data(), t.shape(r - 2), t.shape(r - 1), row_stride(t), col_stride(t));
-  for (int i = 0; i < r - 2; ++i) x.batch_strides[i] = t.stride(i);
-  return x;
-}
+                                   {"gated"},
+                                   {"expression", kExpressions}};
 
 Params params(const Problem& q) {
   Params p{.m = q.m(),
@@ -113,15 +118,39 @@ TensorMap operand_map(const Lines& x, const TensorView& t, int lines, const Devi
   return op::tensor_map(tiled, device);
 }
 
-void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
-  if (rung != "tma") return;
-  const auto call = rung_call(q);
+// The params of the first step, with tensor maps if it is tma's.
+template <class P>
+void set_params(op::Plan& plan, std::string_view rung, const Problem& q, const P& params,
+                const DeviceInfo& device) {
+  if (rung != "tma") return plan.set_params(0, params);
   Config c;
   std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
-  TmaParams p{call.params, {}, {}};
-  p.a_map = operand_map(a_lines(p, call.given), q.a, tma_a_lines(c), device);
-  p.b_map = operand_map(b_lines(p, call.given), q.b, tma_b_lines(c), device);
-  plan.set_params(0, p);
+  const Given given = rung_call(q).given;
+  plan.set_params(
+      0, WithMaps<P>{params, operand_map(a_lines(params, given), q.a, tma_a_lines(c), device),
+                     operand_map(b_lines(params, given), q.b, tma_b_lines(c), device)});
+}
+
+// The expression is compiled into the rung, or on the SIMT device read by it.
+void set_expression(op::Step& step, Expression expression, const Problem& q) {
+  Config c;
+  std::memcpy(&c, step.kernel.config.data(), sizeof(c));
+  c.expression = expression;
+  step.kernel.config = config_bytes(c);
+  if (expression == Expression::compiled) step.kernel.rung = &with_expression(*step.kernel.rung, q);
+}
+
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
+  const Params p = plan.params_as<Params>(plan.first());
+  if (!q.expression) {
+    if (rung == "tma") set_params(plan, rung, q, p, device);
+  } else if (device.device.type == DeviceType::simt) {
+    set_expression(plan.first(), Expression::interpreted, q);
+    set_params(plan, rung, q, interpreted_params(q, p), device);
+  } else {
+    set_expression(plan.first(), Expression::compiled, q);
+    set_params(plan, rung, q, expression_params(q, p), device);
+  }
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -210,9 +239,12 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options&
 
 // Merges batch dimensions that the strides of all matrices let be one, and drops those of size 1.
 void merge_batch(Problem& q) {
-  std::array<TensorView*, 4> all{&q.d, &q.a, &q.b, q.c ? &*q.c : &q.d};
+  std::vector<TensorView*> all{&q.d, &q.a, &q.b};
+  if (q.c) all.push_back(&*q.c);
+  if (q.expression)
+    for (TensorView& t : q.expression->arrays) all.push_back(&t);
   Dims shape;
-  std::array<Dims, 4> strides;
+  std::vector<Dims> strides(all.size());
   for (int i = 0; i < q.batch_rank(); ++i) {
     if (q.d.shape(i) == 1) continue;
     bool joins = shape.rank() > 0;
@@ -237,10 +269,7 @@ void merge_batch(Problem& q) {
     }
     return TensorView(t.data(), t.dtype(), sizes, steps, t.device());
   };
-  if (q.c) q.c = merged(*q.c, strides[3]);
-  q.a = merged(q.a, strides[1]);
-  q.b = merged(q.b, strides[2]);
-  q.d = merged(q.d, strides[0]);
+  for (size_t t = all.size(); t-- > 0;) *all[t] = merged(*all[t], strides[t]);
 }
 
 // A scale as Problem has it: one number, or one for each row, [m, 1], or column, [n].
@@ -266,6 +295,32 @@ void check_gate(const Options& o) {
   if (o.activation != Activation::none)
     fail(ErrorKind::value, "gemm: gated has an activation of its own; leave activation out");
   if (o.c) fail(ErrorKind::value, "gemm: gated takes no c; leave it out, or add it afterwards");
+}
+
+// The expression that follows, of arrays that are not broadcast yet.
+std::optional<SumExpression> expression_of(const Options& o, std::span<const TensorView> arrays) {
+  if (!o.epilogue) {
+    if (!o.operands.empty())
+      fail(ErrorKind::type, "gemm: got an unexpected argument '", o.operands[0].name,
+           "'; names that are no parameter belong to an epilogue, such as epilogue=\"x * ",
+           o.operands[0].name, "\"");
+    if (!arrays.empty())
+      fail(ErrorKind::type, "gemm: takes 2 arrays without an epilogue, got ", arrays.size() + 2);
+    return {};
+  }
+  std::vector<expression::Operand> operands{{"x", DType::float32, "it is the finished sum"}};
+  expression::add_operands(operands, "gemm", o.operands, arrays);
+  SumExpression e{compile_expression(*o.epilogue, operands, DType::float32, "gemm: epilogue"), {}};
+  e.arrays.assign(arrays.begin(), arrays.end());
+  return e;
+}
+
+void broadcast(SumExpression& e, const Options& o, const Dims& shape) {
+  for (size_t i = 0; i < e.arrays.size(); ++i) try {
+      e.arrays[i] = e.arrays[i].broadcast_to(shape);
+    } catch (const Error& error) {
+      fail(error.kind(), "gemm: ", op::array_name(o.operands, i), ": ", error.what());
+    }
 }
 
 Problem check(const op::Call<Options>& call) {
@@ -313,8 +368,10 @@ Problem check(const op::Call<Options>& call) {
             .beta = beta,
             .activation = o.gated == Gate::none ? o.activation : activation_of(o.gated),
             .gated = o.gated != Gate::none,
+            .expression = expression_of(o, call.inputs.subspan(2)),
             .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32)};
   if (beta != 0) q.c = spread(*o.c);
+  if (q.expression) broadcast(*q.expression, o, out.shape());
   merge_batch(q);
   return q;
 }
@@ -323,14 +380,28 @@ op::Cost cost(const Problem& q) {
   const double outputs = double(q.d.size());
   double bytes = double(q.d.nbytes()) * (q.c ? 2 : 1);
   // A broadcast operand is read once.
-  for (const TensorView* t : {&q.a, &q.b}) {
-    double elements = double(dtype_bytes(t->dtype()));
-    for (int i = 0; i < t->rank(); ++i) elements *= t->stride(i) ? double(t->shape(i)) : 1.0;
-    bytes += elements;
-  }
+  const auto distinct = [](const TensorView& t) {
+    double elements = double(dtype_bytes(t.dtype()));
+    for (int i = 0; i < t.rank(); ++i) elements *= t.stride(i) ? double(t.shape(i)) : 1.0;
+    return elements;
+  };
+  bytes += distinct(q.a) + distinct(q.b);
+  if (q.expression)
+    for (const TensorView& t : q.expression->arrays) bytes += distinct(t);
   return {.bytes = bytes,
           .flops = 2 * outputs * double(q.k()) * (q.gated ? 2 : 1),
           .may_round_to_tf32 = q.allow_tf32 && q.a.dtype() == DType::float32};
+}
+
+std::vector<op::Parameter> inputs() {
+  std::vector<op::Parameter> all{{"a", "left matrices, [..., m, k]"},
+                                 {"b", "right matrices, [..., k, n]"}};
+  for (const std::string_view name : {"x1", "x2", "x3", "x4", "x5", "x6", "x7"}) {
+    op::Parameter p{name, "an array of the epilogue"};
+    p.optional = p.named = true;
+    all.push_back(p);
+  }
+  return all;
 }
 
 const op::Definition<Problem, Options> kDefinition{
@@ -343,11 +414,13 @@ const op::Definition<Problem, Options> kDefinition{
         "in NumPy, any strides are taken, and sizes may be 0: k = 0 gives activation(beta c + "
         "bias). Sums are float32 and rounded once to the dtype of out. c is not read if beta is 0, "
         "so it may hold NaN then. If gated, b has 2 n columns and out = gated(x[:, :n]) x[:, n:] "
-        "for x = alpha a_scale b_scale a b + bias. "
+        "for x = alpha a_scale b_scale a b + bias. epilogue is an expression in the language of "
+        "elementwise of all this, the float32 x, and of keyword arguments: up to seven arrays, "
+        "which broadcast to the result, and numbers. "
         "float32 operands are rounded to tf32 only if allow_tf32 or, without it, the "
         "configuration says so.",
     .aliases = {"matmul"},
-    .inputs = {{"a", "left matrices, [..., m, k]"}, {"b", "right matrices, [..., k, n]"}},
+    .inputs = inputs(),
     .options = {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),
                 op::option("alpha", &Options::alpha, "factor of the product"),
                 op::option("beta", &Options::beta, "factor of c; 1 if c is given"),
@@ -363,6 +436,10 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("gated", &Options::gated,
                            "b is [..., k, 2 n], gates first; they are activated and multiply the "
                            "rest"),
+                op::option("epilogue", &Options::epilogue,
+                           "an expression of the finished sum, x, and of arrays and numbers by the "
+                           "names in it"),
+                op::option("operands", &Options::operands, "those arrays and numbers"),
                 op::option("out_dtype", &Options::out_dtype,
                            "the dtype of a, float32, or of 16 bits if a is"),
                 op::option("allow_tf32", &Options::allow_tf32,
@@ -385,6 +462,24 @@ void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
 
 Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options) {
   return std::move(op::allocate(kernel::gemm::kDefinition, {a, b}, options)[0]);
+}
+
+void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
+          std::string_view epilogue, NamedOperands operands, const GemmOptions& options) {
+  const expression::NamedArguments call(operands, {a, b});
+  GemmOptions all = options;
+  all.epilogue = epilogue;
+  all.operands = call.named;
+  op::run(kernel::gemm::kDefinition, std::span(&out, 1), call.arrays, all);
+}
+
+Tensor gemm(const TensorView& a, const TensorView& b, std::string_view epilogue,
+            NamedOperands operands, const GemmOptions& options) {
+  const expression::NamedArguments call(operands, {a, b});
+  GemmOptions all = options;
+  all.epilogue = epilogue;
+  all.operands = call.named;
+  return std::move(op::allocate(kernel::gemm::kDefinition, call.arrays, all)[0]);
 }
 
 op::OperatorList ops::gemm() { return op::registered(kernel::gemm::kDefinition); }

@@ -3,6 +3,7 @@
 #include "tensorcraft/core/layout.hpp"
 #include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/gate.hpp"
+#include "tensorcraft/op/named_operand.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -20,7 +21,11 @@ struct GemmOptions {
   bool transpose_a = false, transpose_b = false;  // a is [..., k, m], b is [..., n, k]
   // Factors of the product in float32: one number, or one a row, [m, 1], and one a column, [n].
   std::optional<TensorView> a_scale = {}, b_scale = {};
-  Gate gated = Gate::none;               // b is [..., k, 2 n], gates first: gate(a b) (a b)
+  Gate gated = Gate::none;  // b is [..., k, 2 n], gates first: gate(left) right of a b
+  // Last, an expression of all this, x, and of operands by their names; gemm() with operands sets
+  // both.
+  std::optional<std::string_view> epilogue = {};
+  op::NamedValues operands = {};
   std::optional<DType> out_dtype = {};   // dtype of a (the default), float32, or of 16 bits if a is
   std::optional<bool> allow_tf32 = {};   // may round float32 operands to tf32; none: as
                                          // the configuration says, else no
@@ -46,5 +51,15 @@ constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {})
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
           const GemmOptions& options = {});
 Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options = {});
+
+// The same with an expression of the finished sum, x, in the language of elementwise():
+//   gemm(a, b, "x * s + r", {{"s", s}, {"r", r}}, {.activation = Activation::gelu})
+// x is float32, and what the expression gives is rounded once to the dtype of out. Up to seven
+// arrays of any dtype broadcast to the shape of out. On a GPU the text is compiled into the kernel.
+// Kind value or type with a caret below the column if the text is wrong.
+void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
+          std::string_view epilogue, NamedOperands operands, const GemmOptions& options = {});
+Tensor gemm(const TensorView& a, const TensorView& b, std::string_view epilogue,
+            NamedOperands operands, const GemmOptions& options = {});
 
 }  // namespace tensorcraft

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/problem.hpp"
 
+#include "tensorcraft/op/expression/evaluate.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/gemm.hpp"
 #include "tensorcraft/op/host/onednn.hpp"
@@ -33,7 +34,9 @@ host::Matrix matrix_at(const TensorView& t, int64_t index) {
 int64_t inner_batch(const Problem& q) { return q.batch_rank() ? q.d.shape(q.batch_rank() - 1) : 1; }
 
 // Is there a step after the product that host::gemm does not have?
-bool finishes_apart(const Problem& q) { return q.gated || q.has_scales() || q.has_row_bias(); }
+bool finishes_apart(const Problem& q) {
+  return q.gated || q.has_scales() || q.has_row_bias() || q.expression;
+}
 
 host::GemmProblem host_problem(const Problem& q, int64_t outer) {
   host::GemmProblem p{.m = q.m(),
@@ -61,7 +64,7 @@ std::string_view onednn_refusal(const Problem& q) {
   if (!host::onednn::available()) return "oneDNN 3 is not installed";
   if (q.d.size() == 0) return "the result is empty";
   if (q.m() == 1 || q.n() == 1) return "one row or column: cpu reads the matrix faster";
-  if (finishes_apart(q)) return "a gate, scales or a bias by row";
+  if (finishes_apart(q)) return "a gate, scales, a bias by row or an expression";
   const char* reason = host::onednn::declines(host_problem(q, 0));
   return reason ? reason : "";
 }
@@ -137,11 +140,23 @@ class FinishSums {
 
 }  // namespace
 
+namespace {
+
+// The expression of finished sums, as if they were an array.
+expression::ExpressionProblem on_sums(const Problem& q, const TensorView& sums) {
+  expression::ExpressionProblem e{q.expression->program, q.d, {sums}};
+  e.inputs.insert(e.inputs.end(), q.expression->arrays.begin(), q.expression->arrays.end());
+  return e;
+}
+
+}  // namespace
+
 void cpu(const Problem& q) {
   if (!finishes_apart(q)) return multiply(q);
   const Tensor sums = sums_of(q);
   const FinishSums finish(q);
-  const host::Rows to(q.d);
+  const TensorView finished = sums.view().slice(-1, 0, q.n());
+  const host::Rows to(q.expression ? finished : q.d);
   host::for_each_row(q.batch() * q.m(), q.b_columns(), [&](int64_t row) {
     float* x = sums.data_as<float>() + row * q.b_columns();
     finish(x, row);
@@ -149,6 +164,7 @@ void cpu(const Problem& q) {
     if (y != x) std::copy_n(x, q.n(), y);
     to.commit(row, y);
   });
+  if (q.expression) expression::evaluate(on_sums(q, finished));
 }
 
 namespace {
@@ -161,7 +177,10 @@ double scale_at(const std::optional<TensorView>& scale, int64_t i) {
 }  // namespace
 
 void reference(const Problem& q) {
-  const host::Elements a(q.a), b(q.b), d(q.d), c(q.c.value_or(q.d)), bias(q.bias.value_or(q.d));
+  std::optional<Tensor> sums;  // that an expression takes
+  if (q.expression) sums.emplace(DType::float32, q.d.shape(), Device::cpu());
+  const host::Elements a(q.a), b(q.b), d(sums ? sums->view() : q.d), c(q.c.value_or(q.d)),
+      bias(q.bias.value_or(q.d));
   const int64_t m = q.m(), n = q.n(), k = q.k(), columns = q.b_columns();
   const auto sum_at = [&](int64_t entry, int64_t row, int64_t col) {
     double sum = 0;
@@ -180,6 +199,7 @@ void reference(const Problem& q) {
       }
     }
   }
+  if (sums) expression::evaluate_reference(on_sums(q, *sums));
 }
 
 }  // namespace tensorcraft::kernel::gemm

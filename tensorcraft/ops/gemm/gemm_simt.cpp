@@ -10,6 +10,7 @@
 #include "tensorcraft/ops/gemm/06_tensor_core.cuh"
 #include "tensorcraft/ops/gemm/07_swizzled.cuh"
 #include "tensorcraft/ops/gemm/08_tma.cuh"
+#include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 
 namespace tensorcraft::kernel::gemm {
 namespace {
@@ -80,6 +81,28 @@ constexpr std::array<Config, 4> gates(Config config) {
   return all;
 }
 
+// Any expression after all this, without and with a gate. The activation is read, C and scales are
+// none if their addresses are null, and single elements serve vectors too.
+constexpr std::array<Config, 2> expressions(Config config, int has_bias, int gated_block_n) {
+  config.expression = Expression::interpreted;
+  config.has_c = config.has_scales = 1;
+  config.has_bias = has_bias;
+  std::array<Config, 2> all{config, config};
+  all[1].gated = 1;
+  all[1].has_c = 0;
+  all[1].block_n = gated_block_n;
+  return all;
+}
+// The lists of both: that by column serves no bias too.
+template <class Rung, const auto& kByRows, const auto& kByColumns, class Dtypes, class... Member>
+simt::InstanceList expression_list(Dtypes dtypes, Member... any) {
+  return concat(
+      list<Rung, kByRows>(dtypes, &Config::activation, &Config::has_c, &Config::has_scales,
+                          &Config::c_vector, any...),
+      list<Rung, kByColumns>(dtypes, &Config::activation, &Config::has_c, &Config::has_scales,
+                             &Config::c_vector, &Config::has_bias, any...));
+}
+
 constexpr std::array<Config, 4> layouts(const Config& config) {
   std::array<Config, 4> all{config, config, config, config};
   all[1].a_layout = all[2].b_layout = Layout::column_major;
@@ -110,6 +133,8 @@ constexpr auto kNaiveByRow = every_activation(kNaiveTile, kByRow);
 constexpr auto kNaive = every_activation(kNaiveTile, kByColumn);
 constexpr auto kNaiveGatesByRow = every_gate(kNaiveTile, kByRow);
 constexpr auto kNaiveGates = every_gate(kNaiveTile, kByColumn);
+constexpr auto kNaiveExpressionsByRow = expressions(kNaiveTile, kByRow, 16);
+constexpr auto kNaiveExpressions = expressions(kNaiveTile, kByColumn, 16);
 constexpr std::array kCoalesced{kCoalescedTile};
 constexpr auto kCoalescedEpilogues = epilogues(kCoalescedTile);
 
@@ -192,6 +217,10 @@ constexpr auto kTensorCoreWidened = two_layouts(with_vectors(kTensorTile, 8, 8, 
 constexpr auto kTensorCoreEpilogues = epilogues(with_vectors(kTensorTile, 8, 8, 4));
 constexpr auto kTensorCoreGates = gates(with_vectors(kTensorTile, 8, 8, 4));
 constexpr auto kTensorCoreScalarGates = gates(with_vectors(kTensorTile, 1, 1, 1));
+constexpr auto kTensorCoreExpressionsByRow =
+    expressions(with_vectors(kTensorTile, 8, 8, 4), kByRow, 64);
+constexpr auto kTensorCoreExpressions =
+    expressions(with_vectors(kTensorTile, 8, 8, 4), kByColumn, 64);
 constexpr auto kTensorCoreOddRows = odd_rows(with_vectors(kTensorTile, 8, 8, 1));
 constexpr auto kTensorCoreScalar = layouts(with_vectors(kTensorTile, 1, 1, 1));
 constexpr std::array kTensorCoreHalfAligned{with_vectors(kTensorTile, 4, 2, 1)};
@@ -209,6 +238,10 @@ constexpr auto kSwizzled = layouts(with_vectors(kSwizzledTile, 8, 8, 4));
 constexpr auto kSwizzledWidened = two_layouts(with_vectors(kSwizzledTile, 8, 8, 4));
 constexpr auto kSwizzledEpilogues = epilogues(with_vectors(kSwizzledTile, 8, 8, 4));
 constexpr auto kSwizzledGates = gates(with_vectors(kSwizzledTile, 8, 8, 4));
+constexpr auto kSwizzledExpressionsByRow =
+    expressions(with_vectors(kSwizzledTile, 8, 8, 4), kByRow, 64);
+constexpr auto kSwizzledExpressions =
+    expressions(with_vectors(kSwizzledTile, 8, 8, 4), kByColumn, 64);
 constexpr auto kSwizzledOddRows = odd_rows(with_vectors(kSwizzledTile, 8, 8, 1));
 constexpr auto kSwizzledScalar = layouts(with_vectors(kSwizzledTile, 1, 1, 1));
 constexpr std::array kSwizzledLarge{
@@ -225,6 +258,8 @@ constexpr auto kTma = layouts(kTmaTile);
 constexpr auto kTmaOddRows = layouts(with_vectors(kTmaTile, 1, 1, 1));
 constexpr auto kTmaEpilogues = epilogues(kTmaTile);
 constexpr auto kTmaGates = gates(kTmaTile);
+constexpr auto kTmaExpressionsByRow = expressions(kTmaTile, kByRow, 128);
+constexpr auto kTmaExpressions = expressions(kTmaTile, kByColumn, 128);
 constexpr auto kTmaLarge = layouts(with_vectors(warp_tile(256, 128, 64, 64, 64, 256, 4), 1, 1, 4));
 
 }  // namespace
@@ -239,7 +274,9 @@ simt::OperatorInstances instances() {
                        list<Naive, kNaiveGatesByRow>(All{}, &Config::a_layout, &Config::b_layout,
                                                      &Config::has_scales),
                        list<Naive, kNaiveGates>(All{}, &Config::a_layout, &Config::b_layout,
-                                                &Config::has_scales, &Config::has_bias))},
+                                                &Config::has_scales, &Config::has_bias),
+                       expression_list<Naive, kNaiveExpressionsByRow, kNaiveExpressions>(
+                           All{}, &Config::a_layout, &Config::b_layout))},
       {"coalesced",
        concat(list<Coalesced, kCoalesced>(All{}, &Config::a_layout, &Config::b_layout),
               list<Coalesced, kCoalescedEpilogues>(Same{}, &Config::a_layout, &Config::b_layout))},
@@ -270,23 +307,28 @@ simt::OperatorInstances instances() {
        concat(list<Swizzled, kSwizzled>(Halves{}), list<Swizzled, kSwizzledWidened>(Widened{}),
               list<Swizzled, kSwizzledEpilogues>(Halves{}),
               list<Swizzled, kSwizzledGates>(Halves{}), list<Swizzled, kSwizzled>(Crossed{}),
+              expression_list<Swizzled, kSwizzledExpressionsByRow, kSwizzledExpressions>(Halves{}),
               list<Swizzled, kSwizzledOddRows>(Bf16{}), list<Swizzled, kSwizzledScalar>(Halves{}),
               list<Swizzled, kSwizzledLarge>(Bf16{}))},
       {"swizzled_tf32", concat(list<SwizzledTf32, kSwizzledTf32>(Float{}),
                                list<SwizzledTf32, kSwizzledTf32Epilogue>(Float{}))},
       {"tma", concat(list<Tma, kTma>(Halves{}), list<Tma, kTma>(AnyOf<Types<bf16, float>>{}),
                      list<Tma, kTmaEpilogues>(Bf16{}), list<Tma, kTmaGates>(Bf16{}),
+                     expression_list<Tma, kTmaExpressionsByRow, kTmaExpressions>(Bf16{}),
                      list<Tma, kTmaOddRows>(Bf16{}), list<Tma, kTmaLarge>(Bf16{}))},
-      {"tensor_core", concat(list<TensorCore, kTensorCore>(Halves{}),
-                             list<TensorCore, kTensorCoreWidened>(Widened{}),
-                             list<TensorCore, kTensorCoreEpilogues>(Halves{}),
-                             list<TensorCore, kTensorCoreGates>(Halves{}),
-                             list<TensorCore, kTensorCoreScalarGates>(Bf16{}),
-                             list<TensorCore, kTensorCore>(Crossed{}),
-                             list<TensorCore, kTensorCoreOddRows>(Halves{}),
-                             list<TensorCore, kTensorCoreScalar>(Halves{}),
-                             list<TensorCore, kTensorCoreHalfAligned>(Halves{}),
-                             list<TensorCore, kTensorCoreLarge>(Bf16{}))}};
+      {"tensor_core",
+       concat(list<TensorCore, kTensorCore>(Halves{}),
+              list<TensorCore, kTensorCoreWidened>(Widened{}),
+              list<TensorCore, kTensorCoreEpilogues>(Halves{}),
+              list<TensorCore, kTensorCoreGates>(Halves{}),
+              list<TensorCore, kTensorCoreScalarGates>(Bf16{}),
+              list<TensorCore, kTensorCore>(Crossed{}),
+              expression_list<TensorCore, kTensorCoreExpressionsByRow, kTensorCoreExpressions>(
+                  Halves{}),
+              list<TensorCore, kTensorCoreOddRows>(Halves{}),
+              list<TensorCore, kTensorCoreScalar>(Halves{}),
+              list<TensorCore, kTensorCoreHalfAligned>(Halves{}),
+              list<TensorCore, kTensorCoreLarge>(Bf16{}))}};
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -31,14 +31,12 @@ struct Params {
   int32_t batch_rank;
 };
 
-// What tma needs besides: how the copy engine finds A and B, as 128 bytes along the unit stride,
-// lines and batch.
-struct TmaParams : Params {
-  TensorMap a_map, b_map;
-};
-
 // Which index of a matrix has stride 1: neighbouring threads read along it.
 enum class Layout : int { row_major, column_major };
+
+// What else is done to a finished sum: nothing, an expression that is compiled into the kernel, or
+// one whose steps it reads.
+enum class Expression : int { none, compiled, interpreted };
 
 // Compile time. Structural, without padding, and as small as a kernel's key allows.
 struct Config {
@@ -53,8 +51,36 @@ struct Config {
   Activation activation = Activation::none;  // gated: of the left half
   int has_c = 0, has_bias = 0;               // has_bias: kByColumn or kByRow
   int has_scales = 0, gated = 0;
+  Expression expression = Expression::none;
 };
 inline constexpr int kByColumn = 1, kByRow = 2;
+
+// What an expression reads beside the sum. Its arrays are broadcast to D.
+struct ExpressionParams : Params {
+  static constexpr int kMaxArrays = 7, kMaxNumbers = 10;
+  Matrix arrays[kMaxArrays];
+  uint64_t numbers[kMaxNumbers];  // the bits of a float, or an int64_t
+};
+// The same with the steps, for the one kernel that serves every expression.
+struct InterpretedParams : ExpressionParams {
+  static constexpr int kMaxSteps = 64, kStepBytes = 6;
+  // Steps as bytes: what clears padding for the plan cache (GCC 12) clears arrays of structs too.
+  uint8_t steps[kMaxSteps * kStepBytes];
+  uint8_t dtypes[kMaxArrays];
+  uint8_t num_arrays, num_numbers, num_steps;
+  Activation activation;
+};
+// What a kernel of this Config is given, and what tma needs besides: how the copy engine finds A
+// and B, as 128 bytes along the unit stride, lines and batch.
+template <Config C>
+using ParamsOf =
+    Select<C.expression == Expression::none, Params,
+           Select<C.expression == Expression::compiled, ExpressionParams, InterpretedParams>>;
+template <class Base>
+struct WithMaps : Base {
+  TensorMap a_map, b_map;
+};
+using TmaParams = WithMaps<Params>;
 
 // The columns of D in a tile. A gated tile has block_n columns of B for block_n / 2 of D: those of
 // the left half of B, then as many of the right.

@@ -2,12 +2,21 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/activation.h"
+#include "tensorcraft/op/expression/language.hpp"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace tensorcraft::kernel::gemm {
+
+// What follows a finished sum, x, which is the first input of the program; the arrays are the
+// others, broadcast to d.
+struct SumExpression {
+  expression::Program program;
+  std::vector<TensorView> arrays;
+};
 
 // A checked call. The matrices are the last two dimensions: d and c m x n, a m x k, b k x n. All
 // four have the same batch dimensions in front, broadcast, and merged as far as their strides
@@ -19,7 +28,8 @@ struct Problem {
   std::optional<TensorView> a_scale, b_scale;  // [m], [n], or one number: []
   float alpha, beta;
   Activation activation;
-  bool gated;       // b has 2 n columns, and so have bias and b_scale; the activation is the gates'
+  bool gated;  // b has 2 n columns, and so have bias and b_scale; the activation is the gates'
+  std::optional<SumExpression> expression;
   bool allow_tf32;  // float32 operands may be rounded
 
   int64_t m() const { return d.shape(d.rank() - 2); }

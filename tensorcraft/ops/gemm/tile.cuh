@@ -23,15 +23,19 @@ TC_DEVICE int64_t half_jump(const Params& p) {
   return C.gated ? p.n * p.b.col_stride : 0;
 }
 
-// The first element of a matrix's entry number `batch`, counted row-major over batch_shape.
-template <class T>
-TC_DEVICE T* batch_entry(const Params& p, const Matrix& x, uint32_t batch) {
+// Elements before a matrix's entry number `batch`, counted row-major over batch_shape, and the
+// first of the entry.
+TC_DEVICE int64_t batch_offset(const Params& p, const Matrix& x, uint32_t batch) {
   int64_t offset = 0;
   for (int i = p.batch_rank - 1; i >= 0; --i) {
     offset += batch % p.batch_shape[i] * x.batch_strides[i];
     batch /= p.batch_shape[i];
   }
-  return static_cast<T*>(x.data) + offset;
+  return offset;
+}
+template <class T>
+TC_DEVICE T* batch_entry(const Params& p, const Matrix& x, uint32_t batch) {
+  return static_cast<T*>(x.data) + batch_offset(p, x, batch);
 }
 
 // Copies the part of a matrix that starts at `from`, `rows` x `cols` of it inside the matrix.
