@@ -136,16 +136,14 @@ class Call {
         add_array(value, *std::ranges::find(description_.inputs, true, &op::Parameter::named),
                   named.name);
     }
-    if (arrays_.empty() || arrays_.size() > description_.inputs.size()) {
-      const auto own =
-          size_t(std::ranges::count(description_.inputs, false, &op::Parameter::named));
+    const auto own = size_t(std::ranges::count(description_.inputs, false, &op::Parameter::named));
+    if (arrays_.empty() || arrays_.size() > description_.inputs.size())
       fail(ErrorKind::value, name(), ": takes ", own ? 0 : 1, " to ",
            description_.inputs.size() - own, " arrays as keyword arguments, got ",
            arrays_.size() - own,
            arrays_.empty() ? "; device, out, out_dtype, stream and variant are keywords of every "
                              "operator, so no array can have their names"
                            : "");
-    }
     options_[i] = op::NamedValues(named_values_);
   }
 

@@ -47,27 +47,35 @@ template <Config C>
 struct CompiledExpression;
 template <Config C>
 struct InterpretedExpression;
-template <Config C>
-using ExpressionOf = Select<
-    C.expression == Expression::none, NoExpression,
-    Select<C.expression == Expression::compiled, CompiledExpression<C>, InterpretedExpression<C>>>;
+
+// What the type of a result says: the elements of D, and what is done to them last. functor.cuh has
+// another.
+template <class Result, Config C>
+struct ResultOf {
+  using Element = Result;
+  using Last = Select<C.expression == Expression::none, NoExpression,
+                      Select<C.expression == Expression::compiled, CompiledExpression<C>,
+                             InterpretedExpression<C>>>;
+};
 
 // The matrices of a block's batch entry, and bias. C is null if beta is 0: it may hold NaN then,
 // and its strides are not computed with.
-template <class T, class Out, Config C>
+template <class T, class Result, Config C>
 struct Epilogue {
+  using Out = typename ResultOf<Result, C>::Element;
+
   const ParamsOf<C>& p;
   Out* d;
   const Out* c;
   const T* bias;
-  ExpressionOf<C> expression;
+  typename ResultOf<Result, C>::Last last;
 
   TC_DEVICE Epilogue(const ParamsOf<C>& params, uint32_t batch)
       : p(params),
         d(batch_entry<Out>(params, params.d, batch)),
         c(C.has_c && params.beta != 0 ? batch_entry<Out>(params, params.c, batch) : nullptr),
         bias(static_cast<const T*>(params.bias)),
-        expression(params, batch) {}
+        last(params, batch) {}
 
   // Stores N neighbours of a row from column `col`; what is outside D is dropped. With vectors
   // of N the host has checked that D's columns come in aligned groups of N.
@@ -98,7 +106,7 @@ struct Epilogue {
                         int count) const {
     add_addends(x, sums, row, col, count);
     for (int i = 0; i < N; ++i) x[i] = activated(x[i]);
-    expression.apply(x, row, col, count);
+    last.apply(x, row, col, count);
   }
 
   // The same of a gated product.
@@ -109,7 +117,7 @@ struct Epilogue {
     add_addends(x, gate, row, col, count);
     add_addends(y, up, row, col + p.n, count);
     for (int i = 0; i < N; ++i) x[i] = activated(x[i]) * y[i];
-    expression.apply(x, row, col, count);
+    last.apply(x, row, col, count);
   }
 
  private:
