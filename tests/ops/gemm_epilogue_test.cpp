@@ -172,12 +172,16 @@ TEST(GemmEpilogue, PointsAtTheColumnOfWhatIsWrong) {
       ErrorKind::value, [&] { gemm(a, b, "x + s", {{"s", s}}); },
       "gemm: s: shapes [3] and [5, 8] do not broadcast: dimension 1 is 8 and 3");
   GemmOptions without;
-  const op::NamedValue named[] = {{"bais"}};
-  without.operands = named;
+  const op::NamedValue meant[] = {{"bais"}}, unknown[] = {{"residual"}};
+  without.operands = meant;
   expect_error(
       ErrorKind::type, [&] { gemm(a, b, without); },
-      "gemm: got an unexpected argument 'bais'; names that are no parameter belong to an epilogue, "
-      "such as epilogue=\"x * bais\"");
+      "gemm: got an unexpected argument 'bais'; did you mean bias?");
+  without.operands = unknown;
+  expect_error(
+      ErrorKind::type, [&] { gemm(a, b, without); },
+      "gemm: got an unexpected argument 'residual'; names that are no parameter belong to an "
+      "epilogue, such as epilogue=\"x * residual\"");
 }
 
 // What a GPU is given: a header of the expression's own that includes the rung's, one for all calls

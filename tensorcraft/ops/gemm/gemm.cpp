@@ -297,31 +297,7 @@ void check_gate(const Options& o) {
   if (o.c) fail(ErrorKind::value, "gemm: gated takes no c; leave it out, or add it afterwards");
 }
 
-// The expression that follows, of arrays that are not broadcast yet.
-std::optional<SumExpression> expression_of(const Options& o, std::span<const TensorView> arrays) {
-  if (!o.epilogue) {
-    if (!o.operands.empty())
-      fail(ErrorKind::type, "gemm: got an unexpected argument '", o.operands[0].name,
-           "'; names that are no parameter belong to an epilogue, such as epilogue=\"x * ",
-           o.operands[0].name, "\"");
-    if (!arrays.empty())
-      fail(ErrorKind::type, "gemm: takes 2 arrays without an epilogue, got ", arrays.size() + 2);
-    return {};
-  }
-  std::vector<expression::Operand> operands{{"x", DType::float32, "it is the finished sum"}};
-  expression::add_operands(operands, "gemm", o.operands, arrays);
-  SumExpression e{compile_expression(*o.epilogue, operands, DType::float32, "gemm: epilogue"), {}};
-  e.arrays.assign(arrays.begin(), arrays.end());
-  return e;
-}
-
-void broadcast(SumExpression& e, const Options& o, const Dims& shape) {
-  for (size_t i = 0; i < e.arrays.size(); ++i) try {
-      e.arrays[i] = e.arrays[i].broadcast_to(shape);
-    } catch (const Error& error) {
-      fail(error.kind(), "gemm: ", op::array_name(o.operands, i), ": ", error.what());
-    }
-}
+std::vector<std::string_view> keywords();  // the names of all options
 
 Problem check(const op::Call<Options>& call) {
   const TensorView &a = call.in(0), &b = call.in(1), &out = call.out();
@@ -368,10 +344,9 @@ Problem check(const op::Call<Options>& call) {
             .beta = beta,
             .activation = o.gated == Gate::none ? o.activation : activation_of(o.gated),
             .gated = o.gated != Gate::none,
-            .expression = expression_of(o, call.inputs.subspan(2)),
+            .expression = expression_of(o, call.inputs.subspan(2), out.shape(), keywords),
             .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32)};
   if (beta != 0) q.c = spread(*o.c);
-  if (q.expression) broadcast(*q.expression, o, out.shape());
   merge_batch(q);
   return q;
 }
@@ -451,6 +426,12 @@ const op::Definition<Problem, Options> kDefinition{
     .cost = cost,
     .ladder = op::make_ladder<rung_call, kRungs, instances, complete>("gemm", kFields),
     .host = kHost};
+
+std::vector<std::string_view> keywords() {
+  std::vector<std::string_view> names;
+  for (const auto& option : kDefinition.options) names.push_back(option.parameter.name);
+  return names;
+}
 
 }  // namespace
 }  // namespace kernel::gemm

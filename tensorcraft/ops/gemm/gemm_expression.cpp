@@ -3,13 +3,16 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/hash.hpp"
+#include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/jit/source.hpp"
+#include "tensorcraft/op/expression/operands.hpp"
 #include "tensorcraft/op/expression/text.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
 
 namespace tensorcraft::kernel::gemm {
 namespace {
@@ -76,7 +79,41 @@ struct KnownTexts {
   std::map<std::string, jit::Rung> all;
 };
 
+// A call without an epilogue has no further arguments.
+void check_no_operands(const GemmOptions& o, std::span<const TensorView> arrays,
+                       std::vector<std::string_view> (*keywords)()) {
+  if (!o.operands.empty()) {
+    const std::string_view name = o.operands[0].name;
+    const std::string meant = did_you_mean(name, keywords());
+    fail(ErrorKind::type, "gemm: got an unexpected argument '", name, "'",
+         meant.empty() ? join("; names that are no parameter belong to an epilogue, such as "
+                              "epilogue=\"x * ",
+                              name, "\"")
+                       : meant);
+  }
+  if (!arrays.empty())
+    fail(ErrorKind::type, "gemm: takes 2 arrays without an epilogue, got ", arrays.size() + 2);
+}
+
 }  // namespace
+
+std::optional<SumExpression> expression_of(const GemmOptions& o, std::span<const TensorView> arrays,
+                                           const Dims& shape,
+                                           std::vector<std::string_view> (*keywords)()) {
+  if (!o.epilogue) {
+    check_no_operands(o, arrays, keywords);
+    return {};
+  }
+  std::vector<expression::Operand> operands{{"x", DType::float32, "it is the finished sum"}};
+  expression::add_operands(operands, "gemm", o.operands, arrays);
+  SumExpression e{compile_expression(*o.epilogue, operands, DType::float32, "gemm: epilogue"), {}};
+  for (size_t i = 0; i < arrays.size(); ++i) try {
+      e.arrays.push_back(arrays[i].broadcast_to(shape));
+    } catch (const Error& error) {
+      fail(error.kind(), "gemm: ", op::array_name(o.operands, i), ": ", error.what());
+    }
+  return e;
+}
 
 ExpressionParams expression_params(const Problem& q, const Params& params) {
   const SumExpression& e = *q.expression;

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/jit/entry.hpp"
+#include "tensorcraft/ops/gemm/gemm.hpp"
 #include "tensorcraft/ops/gemm/params.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
-#include <string>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
 
 // The expression that finishes sums, as kernels have it.
 namespace tensorcraft::kernel::gemm {
+
+// The expression of a checked call, its arrays broadcast to `shape`; none if there is no epilogue.
+// keywords() is what arguments may be called without one.
+std::optional<SumExpression> expression_of(const GemmOptions& options,
+                                           std::span<const TensorView> arrays, const Dims& shape,
+                                           std::vector<std::string_view> (*keywords)());
 
 // A matrix as kernels are given it.
 Matrix matrix(const TensorView& t);
