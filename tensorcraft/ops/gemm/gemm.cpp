@@ -346,7 +346,11 @@ Problem check(const op::Call<Options>& call) {
             .gated = o.gated != Gate::none,
             .expression = expression_of(o, call.inputs.subspan(2), out.shape(), keywords),
             .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32)};
-  if (beta != 0) q.c = spread(*o.c);
+  if (beta != 0) try {
+      q.c = spread(*o.c);
+    } catch (const Error& e) {
+      fail(e.kind(), "gemm: c: ", e.what());
+    }
   merge_batch(q);
   return q;
 }
