@@ -105,7 +105,7 @@ void* gemm_sweep_prepare(const char* variant, const char* dtype_name, int64_t m,
 int gemm_sweep_launch(const void* handle, void* stream) try {
   const Run& run = *static_cast<const Run*>(handle);
   const StreamRef on(static_cast<CUstream_st*>(stream), 0);
-  launch(*run.kernel, run.plan.first().launch, run.plan.params(run.plan.first()), on, "gemm");
+  op::launch_plan(run.plan, Device::cuda(0), on, "gemm");
   return 0;
 } catch (const std::exception& e) {
   std::cerr << e.what() << '\n';

@@ -34,11 +34,11 @@ struct TmaProducer {
   using Shared = TmaShared<T, C>;
 
   Shared& shared;
-  BoxedProducer<typename Shared::Stage, kTmaCluster, C.gated != 0> boxes;
+  BoxedProducer<typename Shared::Stage, ClusterShape<1, kTmaCluster>, C.gated != 0> boxes;
   int k_end;
   StageCursor<C.stages> fill{C.stages - 1, 1};
 
-  TC_DEVICE TmaProducer(const WithMaps<ParamsOf<C>>& p, Shared& memory, const BlockTile& tile)
+  TC_DEVICE TmaProducer(const TmaParams<C>& p, Shared& memory, const BlockTile& tile)
       : shared(memory),
         boxes({&p.a_map, p.a.batch_strides[0]}, {&p.b_map, p.b.batch_strides[0]}, tile,
               C.gated ? int(p.n) : 0),
@@ -102,7 +102,7 @@ struct TmaConsumer {
     const auto& from = shared.tiles.stages[read.stage];
     a_reader.load(fragments[step % 2].a, from.a, step);
     // The halves of a gated tile are boxes of their own: as many lines further as one has.
-    b_reader.template load<C.gated != 0>(fragments[step % 2].b, from.b, step, tma_b_lines(C));
+    b_reader.template load<C.gated != 0>(fragments[step % 2].b, from.b, step, b_box_lines(C));
   }
   // Waits for the next stage and loads its first step.
   TC_DEVICE void load_stage() {
@@ -130,7 +130,7 @@ struct TmaConsumer {
 
 struct Tma {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const WithMaps<ParamsOf<C>>& p) {
+  TC_DEVICE static void run(const TmaParams<C>& p) {
     using Shared = TmaShared<T, C>;
     constexpr int steps = TmaConsumer<T, C>::steps;
     static_assert(!C.gated || C.block_n == 128, "a half is one box");

@@ -27,10 +27,10 @@ TC_DEVICE void load_neighbours(To (&to)[N], const T* from, int64_t stride, int c
   }
 }
 
-// N times the one element there is.
+// N times the one element there is, or 0 if none of the N is inside D.
 template <int N, class T>
-TC_DEVICE void load_shared(T (&to)[N], const T* from) {
-  const T one = *from;
+TC_DEVICE void load_shared(T (&to)[N], const T* from, int count) {
+  const T one = count > 0 ? *from : T();
 #pragma unroll
   for (int i = 0; i < N; ++i) to[i] = one;
 }
@@ -100,7 +100,7 @@ struct Epilogue {
   }
 
   // What is stored, before it is rounded to Out: N neighbours of a row inside D, of which the first
-  // `count` are inside. For rungs that store by themselves.
+  // `count` are inside, perhaps none. For rungs that store by themselves.
   template <int N>
   TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
                         int count) const {
@@ -147,7 +147,7 @@ struct Epilogue {
                              int count) const {
     float alpha = p.alpha;
     if constexpr (C.has_scales) {
-      if (p.a_scale) alpha *= p.a_scale[row * p.a_scale_stride];
+      if (p.a_scale && count > 0) alpha *= p.a_scale[row * p.a_scale_stride];
       if (p.b_scale && p.b_scale_stride == 0) alpha *= *p.b_scale;
     }
     for (int i = 0; i < N; ++i) x[i] = alpha * sums[i];
@@ -175,7 +175,7 @@ struct Epilogue {
       }
     }
     if constexpr (C.has_bias == kByRow) {
-      const float addend = float(bias[row * p.bias_stride]);
+      const float addend = count > 0 ? float(bias[row * p.bias_stride]) : 0.0f;
       for (int i = 0; i < N; ++i) x[i] += addend;
     }
   }

@@ -32,6 +32,7 @@ using Options = GemmOptions;
 
 static_assert(kMaxBatchRank == kMaxRank - 2);
 
+constexpr std::string_view kSchedules[] = {"together", "ping_pong"};
 constexpr std::string_view kLayouts[] = {"row_major", "column_major"};
 constexpr std::string_view kExpressions[] = {"none", "compiled", "interpreted"};
 constexpr ConfigField kFields[] = {{"block_m"},
@@ -43,6 +44,13 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"thread_n"},
                                    {"threads"},
                                    {"stages"},
+                                   {"cluster_m"},
+                                   {"cluster_n"},
+                                   {"consumers"},
+                                   {"schedule", kSchedules},
+                                   {"swap"},
+                                   {"split"},
+                                   {"slots"},
                                    {"a_layout", kLayouts},
                                    {"b_layout", kLayouts},
                                    {"a_vector"},
@@ -99,8 +107,17 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
           {q.a.dtype(), q.d.dtype()}};
 }
 
-// One copy of an operand: 128 bytes along its lines, `lines` of them.
-TensorMap operand_map(const Lines& x, const TensorView& t, int lines, const DeviceInfo& device) {
+struct BoxShape {
+  int length, lines;  // elements along a line, lines
+};
+
+TiledTensor::Swizzle swizzle_of(int line_bytes) {
+  using enum TiledTensor::Swizzle;
+  return line_bytes == 128 ? bytes_128 : line_bytes == 64 ? bytes_64 : bytes_32;
+}
+
+// How the copy engine sees a matrix. A line of a box is 128, 64 or 32 bytes, which it swizzles.
+TensorMap matrix_map(const Lines& x, const TensorView& t, BoxShape box, const DeviceInfo& device) {
   if (t.size() == 0) return {};  // nothing is copied
   const auto bytes = [&](int64_t stride) { return uint64_t(stride * x.element_bytes); };
   TiledTensor tiled{.dtype = t.dtype(),
@@ -108,8 +125,8 @@ TensorMap operand_map(const Lines& x, const TensorView& t, int lines, const Devi
                     .rank = 3,
                     .dims = {uint64_t(x.length), uint64_t(x.count), 1},
                     .strides = {16, 16},  // of sizes of 1
-                    .box = {uint32_t(128 / x.element_bytes), uint32_t(lines), 1},
-                    .swizzle = TiledTensor::Swizzle::bytes_128};
+                    .box = {uint32_t(box.length), uint32_t(box.lines), 1},
+                    .swizzle = swizzle_of(box.length * x.element_bytes)};
   if (x.count > 1) tiled.strides[0] = bytes(x.next_line);
   if (t.rank() > 2 && t.stride(0) > 0) {
     tiled.dims[2] = uint64_t(t.shape(0));
@@ -118,39 +135,47 @@ TensorMap operand_map(const Lines& x, const TensorView& t, int lines, const Devi
   return op::tensor_map(tiled, device);
 }
 
-// The params of the first step, with tensor maps if it is tma's.
+// Does the copy engine serve a kernel?
+constexpr bool has_maps(const Config& c) {
+  return c.cluster_m * c.cluster_n > 1 || c.consumers > 0;
+}
+
+// The params of the first step, with the maps of a rung that the copy engine serves.
 template <class P>
-void set_params(op::Plan& plan, std::string_view rung, const Problem& q, const P& params,
+void set_params(op::Plan& plan, const Config& c, const Problem& q, const P& params,
                 const DeviceInfo& device) {
-  if (rung != "tma") return plan.set_params(0, params);
+  if (!has_maps(c)) return plan.set_params(0, params);
+  const Given given = rung_call(q).given;
+  WithResultMap<P> p{{params, {}, {}}, {}};
+  const Lines a = a_lines(params, given), b = b_lines(params, given);
+  const int length = 128 / given.operand_bytes;
+  p.a_map = matrix_map(c.swap ? b : a, c.swap ? q.b : q.a, {length, a_box_lines(c)}, device);
+  p.b_map = matrix_map(c.swap ? a : b, c.swap ? q.a : q.b, {length, b_box_lines(c)}, device);
+  if (c.slots > 0) {
+    const Lines d =
+        lines_of(params, params.d, params.m, params.n, given.result_bytes, Layout::row_major);
+    const SlotShape slot = slot_shape(c, given.result_bytes);
+    p.d_map = matrix_map(d, q.d, {slot.cols, slot.rows}, device);
+  }
+  if (c.consumers > 0)
+    plan.set_params(0, p);
+  else
+    plan.set_params(0, static_cast<const WithMaps<P>&>(p));
+}
+
+void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
   Config c;
   std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
-  const Given given = rung_call(q).given;
-  plan.set_params(
-      0, WithMaps<P>{params, operand_map(a_lines(params, given), q.a, tma_a_lines(c), device),
-                     operand_map(b_lines(params, given), q.b, tma_b_lines(c), device)});
-}
-
-// The expression is compiled into the rung, or on the SIMT device read by it.
-void set_expression(op::Step& step, Expression expression, const Problem& q) {
-  Config c;
-  std::memcpy(&c, step.kernel.config.data(), sizeof(c));
-  c.expression = expression;
-  step.kernel.config = config_bytes(c);
-  if (expression == Expression::compiled) step.kernel.rung = &with_expression(*step.kernel.rung, q);
-}
-
-void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
   const Params p = plan.params_as<Params>(plan.first());
   if (!q.expression) {
-    if (rung == "tma") set_params(plan, rung, q, p, device);
-  } else if (device.device.type == DeviceType::simt) {
-    set_expression(plan.first(), Expression::interpreted, q);
-    set_params(plan, rung, q, interpreted_params(q, p), device);
-  } else {
-    set_expression(plan.first(), Expression::compiled, q);
-    set_params(plan, rung, q, expression_params(q, p), device);
+    if (has_maps(c)) set_params(plan, c, q, p, device);
+    return;
   }
+  set_expression(plan.first(), c, q, device);
+  if (c.expression == Expression::interpreted)
+    set_params(plan, c, q, interpreted_params(q, p), device);
+  else
+    set_params(plan, c, q, expression_params(q, p), device);
 }
 
 const op::HostVariant<Problem> kHost[] = {

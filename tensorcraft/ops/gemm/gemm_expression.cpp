@@ -44,7 +44,7 @@ int vector_of(const TensorView& t) {
 std::string load_text(const TensorView& t, int i) {
   const std::string strides = join("p.arrays[", i - 1, "]");
   const std::string row = join("array", i, " + row * ", strides, ".row_stride");
-  if (col_stride(t) == 0) return join("load_shared(x", i, ", ", row, ");");
+  if (col_stride(t) == 0) return join("load_shared(x", i, ", ", row, ", count);");
   const std::string stride = col_stride(t) == 1 ? "1" : strides + ".col_stride";
   return join("load_neighbours<", vector_of(t), ">(x", i, ", ", row, " + col * ", stride, ", ",
               stride, ", count);");
@@ -95,6 +95,18 @@ void check_no_operands(const GemmOptions& o, std::span<const TensorView> arrays,
     fail(ErrorKind::type, "gemm: takes 2 arrays without an epilogue, got ", arrays.size() + 2);
 }
 
+const jit::Rung& with_expression(const jit::Rung& rung, const Problem& q) {
+  static auto* const known = new KnownTexts;  // leaked: kernels name their rungs to the end
+  const std::string text = device_text(rung, *q.expression);
+  const std::lock_guard lock(known->mutex);
+  const auto [at, is_new] = known->all.try_emplace(text, rung);
+  if (!is_new) return at->second;
+  jit::Rung& made = at->second;
+  made.header = join("tensorcraft/ops/gemm/expression_", sha256_hex(text).substr(0, 16), ".cuh");
+  jit::add_source(made.header, text);
+  return made;
+}
+
 }  // namespace
 
 std::optional<SumExpression> expression_of(const GemmOptions& o, std::span<const TensorView> arrays,
@@ -138,16 +150,12 @@ InterpretedParams interpreted_params(const Problem& q, const Params& params) {
   return p;
 }
 
-const jit::Rung& with_expression(const jit::Rung& rung, const Problem& q) {
-  static auto* const known = new KnownTexts;  // leaked: kernels name their rungs to the end
-  const std::string text = device_text(rung, *q.expression);
-  const std::lock_guard lock(known->mutex);
-  const auto [at, is_new] = known->all.try_emplace(text, rung);
-  if (!is_new) return at->second;
-  jit::Rung& made = at->second;
-  made.header = join("tensorcraft/ops/gemm/expression_", sha256_hex(text).substr(0, 16), ".cuh");
-  jit::add_source(made.header, text);
-  return made;
+// An expression is compiled into the rung, or on the SIMT device read by it.
+void set_expression(op::Step& step, Config& c, const Problem& q, const DeviceInfo& device) {
+  const bool reads = device.device.type == DeviceType::simt;
+  c.expression = reads ? Expression::interpreted : Expression::compiled;
+  step.kernel.config = config_bytes(c);
+  if (!reads) step.kernel.rung = &with_expression(*step.kernel.rung, q);
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/jit/entry.hpp"
+#include "tensorcraft/op/plan.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
 #include "tensorcraft/ops/gemm/params.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
@@ -26,8 +26,9 @@ Matrix matrix(const TensorView& t);
 ExpressionParams expression_params(const Problem& q, const Params& params);
 InterpretedParams interpreted_params(const Problem& q, const Params& params);
 
-// A rung compiled with the expression of a call: device text that includes the rung's is made at
-// its first use and kept. Calls that differ in numbers or names alone share it.
-const jit::Rung& with_expression(const jit::Rung& rung, const Problem& q);
+// The kernel of a step with the expression of a call, compiled into the rung, or on the SIMT device
+// read by it, which `c` says then. Device text that includes the rung's is made at its first use
+// and kept; calls that differ in numbers or names alone share it.
+void set_expression(op::Step& step, Config& c, const Problem& q, const DeviceInfo& device);
 
 }  // namespace tensorcraft::kernel::gemm

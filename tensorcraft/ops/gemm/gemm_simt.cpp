@@ -12,6 +12,8 @@
 #include "tensorcraft/ops/gemm/08_tma.cuh"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 
+#include <iterator>
+
 namespace tensorcraft::kernel::gemm {
 namespace {
 
@@ -253,20 +255,26 @@ constexpr Config kSwizzledTf32Tile = warp_tile(32, 64, 16, 16, 32, 128, 5);
 constexpr auto kSwizzledTf32 = layouts(with_vectors(kSwizzledTf32Tile, 4, 4, 4));
 constexpr std::array kSwizzledTf32Epilogue{epilogues(with_vectors(kSwizzledTf32Tile, 4, 4, 4))[1]};
 
-constexpr Config kTmaTile = with_vectors(warp_tile(128, 128, 64, 64, 64, 128, 3), 1, 1, 4);
+constexpr Config pair_of(Config config) {
+  config.cluster_n = kTmaCluster;
+  return config;
+}
+constexpr Config kTmaTile = pair_of(with_vectors(warp_tile(128, 128, 64, 64, 64, 128, 3), 1, 1, 4));
 constexpr auto kTma = layouts(kTmaTile);
 constexpr auto kTmaOddRows = layouts(with_vectors(kTmaTile, 1, 1, 1));
 constexpr auto kTmaEpilogues = epilogues(kTmaTile);
 constexpr auto kTmaGates = gates(kTmaTile);
 constexpr auto kTmaExpressionsByRow = expressions(kTmaTile, kByRow, 128);
 constexpr auto kTmaExpressions = expressions(kTmaTile, kByColumn, 128);
-constexpr auto kTmaLarge = layouts(with_vectors(warp_tile(256, 128, 64, 64, 64, 256, 4), 1, 1, 4));
+constexpr auto kTmaLarge =
+    layouts(pair_of(with_vectors(warp_tile(256, 128, 64, 64, 64, 256, 4), 1, 1, 4)));
 
 }  // namespace
 
 // The rungs for any strides read no layout, and any epilogue must run on the first of them.
 simt::OperatorInstances instances() {
-  return {
+  simt::OperatorInstances all = hopper_instances();
+  simt::OperatorInstances others{
       {"naive", concat(list<Naive, kNaiveByRow>(All{}, &Config::a_layout, &Config::b_layout,
                                                 &Config::has_c, &Config::has_scales),
                        list<Naive, kNaive>(All{}, &Config::a_layout, &Config::b_layout,
@@ -329,6 +337,9 @@ simt::OperatorInstances instances() {
               list<TensorCore, kTensorCoreScalar>(Halves{}),
               list<TensorCore, kTensorCoreHalfAligned>(Halves{}),
               list<TensorCore, kTensorCoreLarge>(Bf16{}))}};
+  all.insert(all.end(), std::make_move_iterator(others.begin()),
+             std::make_move_iterator(others.end()));
+  return all;
 }
 
 }  // namespace tensorcraft::kernel::gemm

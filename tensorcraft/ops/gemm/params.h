@@ -34,6 +34,9 @@ struct Params {
 // Which index of a matrix has stride 1: neighbouring threads read along it.
 enum class Layout : int { row_major, column_major };
 
+// Consumers compute parts of one tile, or each a tile of its own, taking turns to multiply.
+enum class Schedule : int { together, ping_pong };
+
 // What else is done to a finished sum: nothing, an expression that is compiled into the kernel, or
 // one whose steps it reads.
 enum class Expression : int { none, compiled, interpreted };
@@ -44,7 +47,13 @@ struct Config {
   int warp_m = 0, warp_n = 0;                 // a warp's part of it (from async on)
   int thread_m = 0, thread_n = 0;             // a thread's part of it (thread_tiled to async)
   int threads = 0;
-  int stages = 1;  // steps along k that shared memory holds (async, swizzled)
+  int stages = 1;                    // steps along k that shared memory holds (from async on)
+  int cluster_m = 1, cluster_n = 1;  // blocks of a cluster, whose tiles are neighbours (tma on)
+  int consumers = 0;                 // warpgroups that multiply (from wgmma on)
+  Schedule schedule = Schedule::together;  // how they share tiles
+  int swap = 0;   // the product of the transposed matrices: block_m is along n
+  int split = 1;  // parts of k, each of a block of the cluster (split_k)
+  int slots = 0;  // pieces of D that a consumer has on their way out; 0: it stores itself
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
   int c_vector = 1;  // elements one access moves of C and of what each column has one of
@@ -70,17 +79,27 @@ struct InterpretedParams : ExpressionParams {
   uint8_t num_arrays, num_numbers, num_steps;
   Activation activation;
 };
-// What a kernel of this Config is given, and what tma needs besides: how the copy engine finds A
-// and B, as 128 bytes along the unit stride, lines and batch.
+// What a kernel of this Config is given.
 template <Config C>
 using ParamsOf =
     Select<C.expression == Expression::none, Params,
            Select<C.expression == Expression::compiled, ExpressionParams, InterpretedParams>>;
+
+// What tma needs besides: how the copy engine finds A and B, with `swap` B and A, as 128 bytes
+// along the unit stride, lines and batch.
 template <class Base>
 struct WithMaps : Base {
   TensorMap a_map, b_map;
 };
-using TmaParams = WithMaps<Params>;
+template <Config C>
+using TmaParams = WithMaps<ParamsOf<C>>;
+// From wgmma on: D too, as a slot's columns, its rows and batch.
+template <class Base>
+struct WithResultMap : WithMaps<Base> {
+  TensorMap d_map;
+};
+template <Config C>
+using WgmmaParams = WithResultMap<ParamsOf<C>>;
 
 // The columns of D in a tile. A gated tile has block_n columns of B for block_n / 2 of D: those of
 // the left half of B, then as many of the right.
@@ -120,18 +139,44 @@ TC_HOST_DEVICE constexpr int swizzled_shared_bytes(const Config& c, int element_
   return stages > slabs ? stages : slabs;
 }
 
-// The blocks of tma that share their rows of A, and the lines that one copy brings.
+// The lines that one box of the copy engine brings of the operand that has block_m, which is A
+// without `swap`, and of the other one. The blocks of a cluster bring parts of what they share.
+TC_HOST_DEVICE constexpr int a_box_lines(const Config& c) {
+  return box_lines(c.a_layout == Layout::row_major, c.block_m / c.cluster_n, c.block_k);
+}
+TC_HOST_DEVICE constexpr int b_box_lines(const Config& c) {
+  const int cols = c.block_n / c.cluster_m;  // of a gated tile each half by itself
+  return box_lines(c.b_layout == Layout::column_major,
+                   c.gated && c.cluster_m == 1 ? cols / 2 : cols, c.block_k);
+}
+// The blocks of tma's cluster, which share their rows of A.
 inline constexpr int kTmaCluster = 2;
-TC_HOST_DEVICE constexpr int tma_a_lines(const Config& c) {
-  return c.a_layout == Layout::row_major ? c.block_m / kTmaCluster : c.block_k;
-}
-TC_HOST_DEVICE constexpr int tma_b_lines(const Config& c) {
-  return c.b_layout == Layout::column_major ? tile_columns(c) : c.block_k;
-}
 // Dynamic shared memory of tma: stages or slabs as in swizzled and two barriers a stage; a multiple
 // of 1024, which the copy engine's swizzle needs.
 TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes) {
   return round_up(swizzled_shared_bytes(c, element_bytes) + 2 * c.stages * 8, 1024);
+}
+
+// The rungs from wgmma on: threads of a warpgroup, and rows of the sums that one instruction makes.
+inline constexpr int kWarpgroup = 128, kGroupRows = 64;
+
+// What one store of the copy engine takes of D: rows, and columns of at most 128 bytes.
+struct SlotShape {
+  int rows, cols;
+};
+TC_HOST_DEVICE constexpr SlotShape slot_shape(const Config& c, int result_bytes) {
+  if (c.swap) return {c.block_n < 64 ? c.block_n : 64, kGroupRows};
+  int cols = 128 / result_bytes;
+  while (c.block_n % cols != 0) cols /= 2;
+  return {kGroupRows, cols};
+}
+inline constexpr int kSlotBytes = 64 * 128;  // the largest
+
+// Their dynamic shared memory: stages, slots, and two barriers a stage.
+TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c, int element_bytes) {
+  const int stage = c.block_k * (c.block_m + c.block_n) * element_bytes;
+  const int slots = c.consumers * c.slots > 0 ? c.consumers * c.slots : 1;
+  return round_up(c.stages * stage + slots * kSlotBytes + 2 * c.stages * 8, 1024);
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -58,5 +58,7 @@ void reference(const Problem& q);
 // What of each rung the SIMT device has: all Configs if that is cheap, else some for every path
 // of the rung, and `naive` serves what is left.
 simt::OperatorInstances instances();
+// Those of the rungs on wgmma among them.
+simt::OperatorInstances hopper_instances();
 
 }  // namespace tensorcraft::kernel::gemm

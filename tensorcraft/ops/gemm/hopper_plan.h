@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/ops/gemm/mma_plan.h"
+
+// How the rungs on wgmma are chosen and started; host only. mma_plan.h has what all rungs share.
+namespace tensorcraft::kernel::gemm {
+
+// A shipped shape of these rungs, and what it costs in microseconds on an H100.
+struct RingTile {
+  int m, n;  // a block's tile of the result, or of its transpose
+  int stages, consumers;
+  int cluster_m = 1, cluster_n = 1;
+  Schedule schedule = Schedule::together;
+  int split = 1;
+  double step = 0;   // a step along k if few multiprocessors multiply
+  double crowd = 0;  // how much longer it is if all do
+  double tile = 0;   // a tile besides its steps
+  double start = 0;  // a launch besides its tiles
+  int swap = 0;      // of the transpose: the caller's choice
+};
+
+inline constexpr RingTile kWgmmaTile{.m = 128, .n = 256, .stages = 4, .consumers = 2};
+
+// The costs are fitted to a sweep over products of language models (benchmarks/gemm_sweep.py).
+inline constexpr RingTile kPersistentTiles[] = {
+    {128, 256, 4, 2, 1, 1, Schedule::together, 1, 0.585, 0.121, 1.52, 1.98},
+    {128, 320, 3, 2, 2, 1, Schedule::together, 1, 0.762, 0.139, 2.02, 2.05},
+    {128, 224, 4, 2, 1, 1, Schedule::together, 1, 0.520, 0.121, 1.57, 3.13},
+    {128, 192, 4, 2, 1, 1, Schedule::together, 1, 0.440, 0.106, 1.29, 2.93},
+    {128, 176, 4, 2, 1, 1, Schedule::together, 1, 0.423, 0.089, 1.13, 2.10},
+    {128, 160, 5, 2, 1, 1, Schedule::together, 1, 0.392, 0.074, 0.97, 2.05},
+    {128, 144, 5, 2, 1, 1, Schedule::together, 1, 0.358, 0.070, 1.02, 2.13},
+    {128, 128, 6, 2, 1, 1, Schedule::together, 1, 0.319, 0.064, 0.97, 1.99},
+    {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 1, 0.332, 0.055, 0.46, 2.12},
+    {128, 112, 6, 2, 1, 1, Schedule::together, 1, 0.278, 0.085, 0.81, 2.48},
+    {64, 192, 6, 1, 1, 1, Schedule::together, 1, 0.242, 0.118, 0.59, 1.92},
+    {64, 128, 8, 1, 1, 1, Schedule::together, 1, 0.167, 0.118, 0.42, 1.63},
+    {64, 96, 8, 1, 1, 1, Schedule::together, 1, 0.162, 0.071, 0.29, 1.73},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 1, 0.180, 0.100, 0.25, 1.38},
+    {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.205, 0.072, 0.10, 1.51},
+    {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.209, 0.057, 0.05, 1.55}};
+inline constexpr RingTile kSplitTiles[] = {
+    {128, 192, 4, 2, 1, 1, Schedule::together, 2, 0.506, 0.116, 3.49, 2.21},
+    {128, 128, 5, 2, 1, 1, Schedule::together, 2, 0.368, 0.131, 2.92, 2.09},
+    {64, 128, 6, 1, 1, 1, Schedule::together, 2, 0.230, 0.118, 2.12, 1.93},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 2, 0.254, 0.081, 2.30, 1.63},
+    {64, 16, 16, 1, 1, 1, Schedule::together, 2, 0.257, 0.045, 2.13, 1.38}};
+
+inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (given.gated) return "does not gate; tma does";
+  if (gpu.architecture < 90) return "needs sm_90";
+  if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
+  if (const auto why = tma_refusal(p, given, gpu); !why.empty()) return why;
+  return p.k == 0 ? "k is 0" : "";
+}
+
+// Can the copy engine store D? It writes whole units of 16 bytes.
+inline bool is_storable(const Params& p, const Given& given) {
+  const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
+  return d.are_dense() && d.length * d.element_bytes % 16 == 0 && has_aligned_lines(d) &&
+         has_engine_strides(d, given.batch);
+}
+
+// The layout of a matrix's transpose.
+constexpr Layout transposed(Layout layout) {
+  return layout == Layout::row_major ? Layout::column_major : Layout::row_major;
+}
+
+// Boxes are 128 bytes wide where the unit stride is not along k, so what a block brings and what an
+// instruction takes are whole boxes there.
+constexpr bool is_legal(RingTile t, Layout a, Layout b, int operand_bytes) {
+  if (t.swap) {
+    t.swap = 0;
+    return is_legal(t, transposed(b), transposed(a), operand_bytes);
+  }
+  const int box = 128 / operand_bytes;
+  const int piece = t.n > 256 ? t.n / 2 : t.n;
+  return (a == Layout::row_major || t.m / t.cluster_n % box == 0) &&
+         (b == Layout::column_major || (t.n / t.cluster_m % box == 0 && piece % box == 0));
+}
+
+// The Config of a tile for a call. With `slots` D goes through shared memory if the copy engine can
+// store it.
+inline Config ring_config(const Params& p, const Given& given, const RingTile& t, int producers,
+                          int slots) {
+  Config c = for_call(p, given,
+                      {.block_m = t.m,
+                       .block_n = t.n,
+                       .block_k = 128 / given.operand_bytes,
+                       .threads = (t.consumers + producers) * kWarpgroup,
+                       .stages = t.stages,
+                       .cluster_m = t.cluster_m,
+                       .cluster_n = t.cluster_n,
+                       .consumers = t.consumers,
+                       .schedule = t.schedule,
+                       .swap = t.swap,
+                       .split = t.split});
+  if (t.swap) {
+    const Layout a = c.a_layout;
+    c.a_layout = transposed(c.b_layout);
+    c.b_layout = transposed(a);
+  }
+  c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
+  // A swapped tile of 4-byte results stores itself.
+  c.slots = is_storable(p, given) && (!t.swap || given.result_bytes == 2) ? slots : 0;
+  if (c.slots > 0) c.d_vector = 1;
+  return c;
+}
+
+inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
+  return {.config = c,
+          .blocks = blocks,
+          .shared_bytes = ring_shared_bytes(c, given.operand_bytes),
+          .cluster = c.cluster_m * c.cluster_n * c.split};
+}
+
+inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const Config c = ring_config(p, given, kWgmmaTile, 0, 0);
+  return choice({}, ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+}
+
+inline Choice warp_specialized(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const Config c = ring_config(p, given, kWgmmaTile, 1, 0);
+  return choice({}, ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+}
+
+// Every cluster takes tiles until none is left.
+struct Walk {
+  int64_t tiles;     // of a cluster
+  int64_t clusters;  // that run at once
+  int64_t rounds() const { return div_ceil(tiles, clusters); }
+};
+inline Walk walk_of(const Params& p, const Given& given, const op::Gpu& gpu, const RingTile& t) {
+  const int m = t.m * t.cluster_m, n = t.n * t.cluster_n;
+  const int cluster = t.cluster_m * t.cluster_n * t.split;
+  const int64_t tiles = num_tiles(p, given, t.swap ? n : m, t.swap ? m : n);
+  const int64_t room = std::max(gpu.num_sms, cluster) / cluster;
+  return {tiles, std::clamp<int64_t>(tiles, 1, room)};
+}
+
+// The time that a tile takes for a call, in microseconds of an H100: the multiprocessor with most
+// tiles ends last.
+inline double predicted_us(const Params& p, const Given& given, const op::Gpu& gpu,
+                           const RingTile& t) {
+  const Walk walk = walk_of(p, given, gpu, t);
+  const double rounds = double(walk.rounds()), steps = double(div_ceil(p.k, 64)) / t.split;
+  const double blocks = double(walk.tiles) * t.cluster_m * t.cluster_n * t.split;
+  const double busy = std::min(1.0, blocks / (rounds * std::max(gpu.num_sms, 1)));
+  return rounds * (steps * (t.step + t.crowd * busy) + t.tile) + t.start;
+}
+
+// Is more than half of a tile outside the result, while narrower ones exist? Memory sets the pace
+// of such products, and what is outside takes the place of stages.
+inline bool is_mostly_outside(const Params& p, const RingTile& t) {
+  const int m = t.swap ? t.n : t.m, n = t.swap ? t.m : t.n;
+  return m >= 2 * round_up(p.m, 16) || n >= 2 * round_up(p.n, 16);
+}
+
+// A tile, or its transpose, and the time that it is predicted to take.
+struct Prediction {
+  RingTile tile{};
+  double us = 0;  // 0: none is legal
+};
+inline Prediction best_ring_tile(const Params& p, const Given& given, const op::Gpu& gpu,
+                                 std::span<const RingTile> tiles) {
+  const Layout a = a_lines(p, given).layout, b = b_lines(p, given).layout;
+  // Other results of a transpose leave the registers one by one.
+  const bool swaps_all = is_storable(p, given) && given.result_bytes == 2;
+  Prediction best;
+  for (RingTile t : tiles) {
+    for (t.swap = 0; t.swap < 2; ++t.swap) {
+      if (!is_legal(t, a, b, given.operand_bytes) || (t.swap && t.n > 64 && !swaps_all)) continue;
+      const double us = predicted_us(p, given, gpu, t) * (is_mostly_outside(p, t) ? 1.3 : 1);
+      if (best.us == 0 || us < best.us) best = {t, us};
+    }
+  }
+  return best;
+}
+
+inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const Prediction best = best_ring_tile(p, given, gpu, kPersistentTiles);
+  const Config c = ring_config(p, given, best.tile, 1, 2);
+  const int64_t clusters = walk_of(p, given, gpu, best.tile).clusters;
+  const Prediction split = best_ring_tile(p, given, gpu, kSplitTiles);
+  return choice({}, ring_start(c, given, clusters * c.cluster_m * c.cluster_n),
+                split.us < best.us ? "split_k uses more multiprocessors for so few tiles" : "");
+}
+
+inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  if (p.k <= 64) return op::refuse("k has one step, which cannot be split");
+  const Prediction best = best_ring_tile(p, given, gpu, kSplitTiles);
+  const Config c = ring_config(p, given, best.tile, 1, 0);
+  return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile).tiles * c.split));
+}
+
+}  // namespace tensorcraft::kernel::gemm
