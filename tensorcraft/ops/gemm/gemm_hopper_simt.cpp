@@ -83,19 +83,27 @@ constexpr auto kFewRows = few_rows(with(kFew, 2, 1));
 constexpr auto kFewOddRows = few_rows(with(kFew, 0, 1));
 constexpr auto kSplitFewRows = few_rows(in_two(with(kFew, 0, 4)));
 
-// Any expression, without a gate: what else is done is read, as in gemm_simt.cpp.
-constexpr Config reading(Config config) {
+// Any expression, without a gate: what else is done is read, as in gemm_simt.cpp. By row, then by
+// column, which serves no bias too.
+constexpr std::array<Config, 2> expressions(Config config) {
   config.expression = Expression::interpreted;
   config.has_c = config.has_scales = 1;
-  config.has_bias = kByColumn;
-  return config;
+  std::array<Config, 2> all{config, config};
+  all[0].has_bias = kByRow;
+  all[1].has_bias = kByColumn;
+  return all;
 }
-constexpr std::array kPersistentExpressions{reading(with(kSmall, 2, 1))};
-constexpr std::array kSplitExpressions{reading(in_two(with(kSmall, 0, 4)))};
+constexpr auto kPersistentExpressions = expressions(with(kSmall, 2, 1));
+constexpr auto kSplitExpressions = expressions(in_two(with(kSmall, 0, 4)));
+template <const auto& kConfigs, size_t i>
+constexpr std::array kOne{kConfigs[i]};
 template <class Rung, const auto& kConfigs>
 simt::InstanceList expression_list() {
-  return list<Rung, kConfigs>(Bf16{}, &Config::activation, &Config::has_c, &Config::has_scales,
-                              &Config::c_vector, &Config::has_bias);
+  return concat(
+      list<Rung, kOne<kConfigs, 0>>(Bf16{}, &Config::activation, &Config::has_c,
+                                    &Config::has_scales, &Config::c_vector),
+      list<Rung, kOne<kConfigs, 1>>(Bf16{}, &Config::activation, &Config::has_c,
+                                    &Config::has_scales, &Config::c_vector, &Config::has_bias));
 }
 
 }  // namespace
