@@ -5,6 +5,7 @@
 #include "tensorcraft/ops/gemm/02_block_tiled.cuh"
 #include "tensorcraft/ops/gemm/05_async.cuh"
 #include "tensorcraft/ops/gemm/06_tensor_core.cuh"
+#include "tensorcraft/ops/gemm/functor.cuh"
 #include "tensorcraft/ops/gemm/plan.h"
 
 // Matrix products by a rung that the caller names. Compiled for each T, for row-major matrices:
@@ -92,9 +93,9 @@ Start compiled_for(Start start, Layout a_layout, Layout b_layout) {
 }
 
 // Launches a start by what of `Set` serves it.
-template <class T, class Set>
-std::string_view run(Set compiled, const Start& start, const Params& p, Layout a_layout,
-                     Layout b_layout, cudaStream_t stream, DebugInfo where) {
+template <class T, class Set, class P>
+std::string_view run(Set compiled, const Start& start, const P& p, Layout a_layout, Layout b_layout,
+                     cudaStream_t stream, DebugInfo where) {
   Start served = compiled_for<T>(start, a_layout, b_layout);
   served.config.has_c = p.beta != 0;
   if (launch_listed<Set>(served, p, stream, where)) return compiled.variant;
@@ -104,6 +105,67 @@ std::string_view run(Set compiled, const Start& start, const Params& p, Layout a
 
 [[noreturn]] inline void fail_unsupported(GemmVersion version, const char* why, DebugInfo where) {
   fail({ErrorKind::unsupported, where}, "launch_gemm: ", variant_name(version), ": ", why);
+}
+
+// The rungs as they are, and with a functor.
+struct Plain {
+  template <class Rung>
+  using Of = Rung;
+  Params params(const Params& p) const { return p; }
+};
+template <class Functor>
+struct By {
+  template <class Rung>
+  using Of = WithFunctor<Rung, Functor>;
+  Functor functor;
+  FunctorParams<Functor> params(const Params& p) const { return {p, functor}; }
+};
+
+// A call of launch_gemm but its factors.
+template <class T>
+struct DenseCall {
+  const T *a, *b;
+  T* c;
+  int64_t m, n, k;
+};
+
+template <class T, class Finish>
+std::string_view launch(const DenseCall<T>& call, const Finish& finish, float alpha, float beta,
+                        GemmVersion version, cudaStream_t stream, DebugInfo where) {
+  const auto& [a, b, c, m, n, k] = call;
+  validate_gemm_dims(m, n, k);
+  if (version == GemmVersion::WGMMA_TMA)
+    for (const void* matrix : {static_cast<const void*>(a), static_cast<const void*>(b)})
+      if (!op::is_vector_aligned(matrix)) throw std::runtime_error("Memory not properly aligned");
+  if (version == GemmVersion::WGMMA_TMA)
+    fail_unsupported(version, "this release has no such rung", where);
+  if (m == 0 || n == 0) return {};
+  if ((k > 0 && (!a || !b)) || !c) throw std::invalid_argument("Null pointer arguments");
+  const Params p = contiguous_params(a, kRows, b, kRows, c, c, m, n, k, alpha, beta);
+  const Given given{.operand_bytes = sizeof(T), .result_bytes = sizeof(T)};
+  const auto run_chosen = [&](auto compiled, auto choose) {
+    const Start start = choose(p, given, current_gpu(where)).start;
+    return run<T>(compiled, start, finish.params(p), kRows, kRows, stream, where);
+  };
+  if (version == GemmVersion::Naive)
+    return run_chosen(Kernels<typename Finish::template Of<Naive>, kNaiveList, T, T>{"naive"},
+                      naive);
+  if (version == GemmVersion::Tiled)
+    return run_chosen(
+        Kernels<typename Finish::template Of<BlockTiled>, kBlockTiledList, T, T>{"block_tiled"},
+        block_tiled);
+  if constexpr (sizeof(T) == 2) {
+    if (version == GemmVersion::DoubleBuffer)
+      fail_unsupported(version, "needs float: a copy in flight cannot convert", where);
+    return run_chosen(
+        Kernels<typename Finish::template Of<TensorCore>, kTensorCoreList<T>, T, T>{"tensor_core"},
+        tensor_core);
+  } else {
+    if (version == GemmVersion::TensorCore)
+      fail_unsupported(version, "needs f16 or bf16; float would be rounded", where);
+    return run_chosen(Kernels<typename Finish::template Of<Async>, kAsyncList, T, T>{"async"},
+                      async);
+  }
 }
 
 }  // namespace detail::gemm
@@ -120,34 +182,29 @@ std::string_view launch_gemm(const T* a, const T* b, T* c, int64_t m, int64_t n,
                              float alpha = 1, float beta = 0,
                              GemmVersion version = GemmVersion::Tiled,
                              cudaStream_t stream = nullptr, DebugInfo where = {}) {
-  namespace g = detail::gemm;
-  validate_gemm_dims(m, n, k);
-  if (version == GemmVersion::WGMMA_TMA)
-    for (const void* matrix : {static_cast<const void*>(a), static_cast<const void*>(b)})
-      if (!op::is_vector_aligned(matrix)) throw std::runtime_error("Memory not properly aligned");
-  if (version == GemmVersion::WGMMA_TMA)
-    g::fail_unsupported(version, "this release has no such rung", where);
-  if (m == 0 || n == 0) return {};
-  if ((k > 0 && (!a || !b)) || !c) throw std::invalid_argument("Null pointer arguments");
-  const g::Params p = g::contiguous_params(a, g::kRows, b, g::kRows, c, c, m, n, k, alpha, beta);
-  const g::Given given{.operand_bytes = sizeof(T), .result_bytes = sizeof(T)};
-  const auto run = [&](auto compiled, auto choose) {
-    const g::Start start = choose(p, given, current_gpu(where)).start;
-    return g::run<T>(compiled, start, p, g::kRows, g::kRows, stream, where);
-  };
-  if (version == GemmVersion::Naive)
-    return run(Kernels<g::Naive, g::kNaiveList, T, T>{"naive"}, g::naive);
-  if (version == GemmVersion::Tiled)
-    return run(Kernels<g::BlockTiled, g::kBlockTiledList, T, T>{"block_tiled"}, g::block_tiled);
-  if constexpr (sizeof(T) == 2) {
-    if (version == GemmVersion::DoubleBuffer)
-      g::fail_unsupported(version, "needs float: a copy in flight cannot convert", where);
-    return run(Kernels<g::TensorCore, g::kTensorCoreList<T>, T, T>{"tensor_core"}, g::tensor_core);
-  } else {
-    if (version == GemmVersion::TensorCore)
-      g::fail_unsupported(version, "needs f16 or bf16; float would be rounded", where);
-    return run(Kernels<g::Async, g::kAsyncList, T, T>{"async"}, g::async);
-  }
+  return detail::gemm::launch(detail::gemm::DenseCall<T>{a, b, c, m, n, k}, detail::gemm::Plain{},
+                              alpha, beta, version, stream, where);
+}
+
+// What finishes sums: float operator()(float x, int64_t row, int64_t col) const for device code.
+template <class F>
+concept SumFunctor = requires(const F& f, float x, int64_t at) { float(f(x, at, at)); };
+
+// x + bias[col], then an activation: gelu of a product with its bias is
+//   launch_gemm(a, b, c, m, n, k, AddBias<bf16, Activation::gelu>{bias})
+using kernel::gemm::AddBias;
+
+// The same, C = functor(alpha A B + beta C, row, col): the functor is compiled into the kernel and
+// its members are the kernel's arguments, so it holds numbers and addresses of device memory. Each
+// functor type compiles as many kernels.
+template <class T, SumFunctor Functor>
+std::string_view launch_gemm(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t k,
+                             const Functor& functor, float alpha = 1, float beta = 0,
+                             GemmVersion version = GemmVersion::Tiled,
+                             cudaStream_t stream = nullptr, DebugInfo where = {}) {
+  return detail::gemm::launch(detail::gemm::DenseCall<T>{a, b, c, m, n, k},
+                              detail::gemm::By<Functor>{functor}, alpha, beta, version, stream,
+                              where);
 }
 
 }  // namespace tensorcraft::kernels

@@ -261,8 +261,12 @@ CallTensors tensors_of(const Definition<Problem, Options>& def, const Call<Optio
   const NamedValues* names = nullptr;  // the caller's own
   for (const auto& o : def.options)
     if (o.named) names = &(call.options.*o.named);
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    inputs.add(names ? array_name(*names, i) : def.inputs[i].name, call.inputs[i]);
+  size_t own = 0;  // inputs that are not the caller's
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const bool is_named = names && def.inputs[i].named;
+    if (!is_named) ++own;
+    inputs.add(is_named ? array_name(*names, i - own) : def.inputs[i].name, call.inputs[i]);
+  }
   for (const auto& o : def.options)
     if (o.tensor && call.options.*o.tensor) inputs.add(o.parameter.name, *(call.options.*o.tensor));
   return all;

@@ -158,7 +158,9 @@ TEST(Request, ChoosesAsTheCallWould) {
 }
 
 TEST(Request, SaysWhatIsWrongWithWhichPart) {
-  expect_refusal("gemm 4x4", "gemm: takes 2 shapes (a, b), got 1");
+  expect_refusal(
+      "gemm 4x4",
+      "gemm: takes 2 to 9 shapes (a, b, and one for each array that an option names), got 1");
   expect_refusal("relu", "relu: takes 1 shape (x), got 0");
   const std::string form =
       " must be a shape such as 4096x512, 8:int64, scalar, or 4096x512/520 if rows are 520 "

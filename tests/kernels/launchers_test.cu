@@ -110,6 +110,7 @@ TEST(Launchers, DoNothingForNoElements) {
   EXPECT_EQ(launch_transpose(none, none, 0, 3), "");
   EXPECT_EQ(launch_attention(none, none, none, none, {0, 1, 1, 2, 2, 64}), "");
   EXPECT_EQ(launch_gemm(none, none, none, 0, 5, 5), "");
+  EXPECT_EQ(launch_gemm(none, none, none, 0, 5, 5, AddBias<float>{none}), "");
   EXPECT_EQ(FP32GEMM::execute(none, none, none, 5, 0, 5), "");
 }
 

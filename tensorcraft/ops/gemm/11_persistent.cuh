@@ -50,7 +50,7 @@ struct Turns {
 struct Persistent {
   static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const WgmmaParams& p) {
+  TC_DEVICE static void run(const WgmmaParams<C>& p) {
     using OneConsumer = Consumer<T, Out, C>;
     constexpr bool takes_turns = OneConsumer::takes_turns;
     static_assert(C.threads == (C.consumers + 1) * kWarpgroup && C.stages >= 2);

@@ -24,7 +24,7 @@ struct SplitK {
   static constexpr bool begins_itself = true;
 
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const WgmmaParams& p) {
+  TC_DEVICE static void run(const WgmmaParams<C>& p) {
     static_assert(C.threads == (C.consumers + 1) * kWarpgroup && C.stages >= 2);
     static_assert(sizeof(Ring<T, Out, C>) == ring_shared_bytes(C, sizeof(T)));
     static_assert(sizeof(PartialSums<C>) <= sizeof(Ring<T, Out, C>::stages));

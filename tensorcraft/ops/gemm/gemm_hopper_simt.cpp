@@ -5,6 +5,7 @@
 #include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
 #include "tensorcraft/ops/gemm/12_split_k.cuh"
+#include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 
 // What the SIMT device has of the rungs on wgmma. Small results take the smallest tile.
 namespace tensorcraft::kernel::gemm {
@@ -82,18 +83,45 @@ constexpr auto kFewRows = few_rows(with(kFew, 2, 1));
 constexpr auto kFewOddRows = few_rows(with(kFew, 0, 1));
 constexpr auto kSplitFewRows = few_rows(in_two(with(kFew, 0, 4)));
 
+// Any expression, without a gate: what else is done is read, as in gemm_simt.cpp. By row, then by
+// column, which serves no bias too.
+constexpr std::array<Config, 2> expressions(Config config) {
+  config.expression = Expression::interpreted;
+  config.has_c = config.has_scales = 1;
+  std::array<Config, 2> all{config, config};
+  all[0].has_bias = kByRow;
+  all[1].has_bias = kByColumn;
+  return all;
+}
+constexpr auto kPersistentExpressions = expressions(with(kSmall, 2, 1));
+constexpr auto kSplitExpressions = expressions(in_two(with(kSmall, 0, 4)));
+template <const auto& kConfigs, size_t i>
+constexpr std::array kOne{kConfigs[i]};
+template <class Rung, const auto& kConfigs>
+simt::InstanceList expression_list() {
+  return concat(
+      list<Rung, kOne<kConfigs, 0>>(Bf16{}, &Config::activation, &Config::has_c,
+                                    &Config::has_scales, &Config::c_vector),
+      list<Rung, kOne<kConfigs, 1>>(Bf16{}, &Config::activation, &Config::has_c,
+                                    &Config::has_scales, &Config::c_vector, &Config::has_bias));
+}
+
 }  // namespace
 
 simt::OperatorInstances hopper_instances() {
-  return {{"persistent",
-           concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
-                  list<Persistent, kPersistentEpilogues>(Bf16{}),
-                  list<Persistent, kPersistentOddRows>(Bf16{}), list<Persistent, kFewRows>(Bf16{}),
-                  list<Persistent, kFewOddRows>(Bf16{}))},
-          {"split_k", concat(list<SplitK, kSplit>(Bf16{}), list<SplitK, kSplitOddRows>(Bf16{}),
-                             list<SplitK, kSplitFewRows>(Bf16{}))},
-          {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
-          {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
+  return {
+      {"persistent",
+       concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
+              list<Persistent, kPersistentEpilogues>(Bf16{}, &Config::c_vector),
+              expression_list<Persistent, kPersistentExpressions>(),
+              list<Persistent, kPersistentOddRows>(Bf16{}),
+              list<Persistent, kFewRows>(Bf16{}, &Config::c_vector),
+              list<Persistent, kFewOddRows>(Bf16{}, &Config::c_vector))},
+      {"split_k", concat(list<SplitK, kSplit>(Bf16{}), expression_list<SplitK, kSplitExpressions>(),
+                         list<SplitK, kSplitOddRows>(Bf16{}),
+                         list<SplitK, kSplitFewRows>(Bf16{}, &Config::c_vector))},
+      {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
+      {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -50,6 +50,7 @@ inline constexpr RingTile kSplitTiles[] = {
     {64, 16, 16, 1, 1, 1, Schedule::together, 2, 0.257, 0.045, 2.13, 1.38}};
 
 inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (given.gated) return "does not gate; tma does";
   if (gpu.architecture < 90) return "needs sm_90";
   if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
   if (const auto why = tma_refusal(p, given, gpu); !why.empty()) return why;

@@ -40,25 +40,23 @@ TensorMap matrix_map(const Lines& x, DType dtype, BoxShape box, const DeviceInfo
 
 }  // namespace
 
-void add_maps(op::Plan& plan, const Params& params, const Given& given, const DeviceInfo& device) {
-  const jit::KernelKey& kernel = plan.first().kernel;
+Maps maps_of(const op::Step& step, const Params& params, const Given& given,
+             const DeviceInfo& device) {
+  const jit::KernelKey& kernel = step.kernel;
   Config c;
   std::memcpy(&c, kernel.config.data(), sizeof(c));
-  if (c.cluster_m * c.cluster_n == 1 && c.consumers == 0) return;
-  WgmmaParams p{{params, {}, {}}, {}};
-  const Lines a = a_lines(p, given), b = b_lines(p, given);
+  Maps maps{};
+  const Lines a = a_lines(params, given), b = b_lines(params, given);
   const int length = 128 / given.operand_bytes;
-  p.a_map = matrix_map(c.swap ? b : a, kernel.types[0], {length, a_box_lines(c)}, device);
-  p.b_map = matrix_map(c.swap ? a : b, kernel.types[0], {length, b_box_lines(c)}, device);
+  maps.a = matrix_map(c.swap ? b : a, kernel.types[0], {length, a_box_lines(c)}, device);
+  maps.b = matrix_map(c.swap ? a : b, kernel.types[0], {length, b_box_lines(c)}, device);
   if (c.slots > 0) {
-    const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
+    const Lines d =
+        lines_of(params, params.d, params.m, params.n, given.result_bytes, Layout::row_major);
     const SlotShape slot = slot_shape(c, given.result_bytes);
-    p.d_map = matrix_map(d, kernel.types[1], {slot.cols, slot.rows}, device);
+    maps.d = matrix_map(d, kernel.types[1], {slot.cols, slot.rows}, device);
   }
-  if (c.consumers > 0)
-    plan.set_params(0, p);
-  else
-    plan.set_params(0, static_cast<const TmaParams&>(p));
+  return maps;
 }
 
 }  // namespace tensorcraft::kernel::gemm

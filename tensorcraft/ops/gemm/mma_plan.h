@@ -20,7 +20,8 @@ struct Given {
   int operand_bytes, result_bytes;  // of an element
   int64_t batch = 1;                // entries, which may outnumber the 32 bits of batch_shape
   Activation activation = Activation::none;
-  bool has_c = false, has_bias = false;
+  bool has_c = false, has_scales = false, gated = false;
+  int has_bias = 0;         // kByColumn or kByRow
   bool allow_tf32 = false;  // float32 operands may be rounded
   GemmConfig config = {};   // what the caller fixed
   bool is_float32() const { return operand_bytes == 4; }
@@ -173,8 +174,10 @@ inline Layout layout_of(const Matrix& x, int64_t cols) {
 inline Lines a_lines(const Params& p, const Given& given) {
   return lines_of(p, p.a, p.m, p.k, given.operand_bytes, layout_of(p.a, p.k));
 }
+// All of B, of which a gated product has two halves of n columns.
 inline Lines b_lines(const Params& p, const Given& given) {
-  return lines_of(p, p.b, p.k, p.n, given.operand_bytes, layout_of(p.b, p.n));
+  const int64_t cols = given.gated ? 2 * p.n : p.n;
+  return lines_of(p, p.b, p.k, cols, given.operand_bytes, layout_of(p.b, cols));
 }
 
 // The most elements, up to `most`, that divide a line, the distances of lines and the address: one
@@ -185,6 +188,27 @@ inline int vector_of(const Lines& x, int most) {
   while (v > 1 && (x.length % v || !x.start_at_multiples(v) || !x.is_aligned(v * x.element_bytes)))
     v /= 2;
   return v;
+}
+
+// The same of B. If its lines are rows, the right half has to begin as the left one does.
+inline int b_vector_of(const Params& p, const Given& given, int most) {
+  Lines b = b_lines(p, given);
+  if (given.gated && b.layout == Layout::row_major) b.length = p.n;
+  return vector_of(b, most);
+}
+// Of C, of bias and of scales by column: all that a row of D is finished with.
+inline int c_vector_of(const Params& p, const Given& given) {
+  constexpr int kMost = 4;
+  const auto is_whole = [&](const void* data, int64_t stride, int bytes) {
+    return stride == 1 && reinterpret_cast<uintptr_t>(data) % unsigned(kMost * bytes) == 0;
+  };
+  const bool by_column = given.has_bias == kByColumn, scales = p.b_scale && p.b_scale_stride;
+  if ((!given.has_c && !by_column && !scales) || p.n % kMost) return 1;
+  if (given.has_c &&
+      vector_of(lines_of(p, p.c, p.m, p.n, given.result_bytes, Layout::row_major), kMost) < kMost)
+    return 1;
+  if (by_column && !is_whole(p.bias, p.bias_stride, given.operand_bytes)) return 1;
+  return scales && !is_whole(p.b_scale, p.b_scale_stride, 4) ? 1 : kMost;
 }
 
 // Every line starts at a multiple of 16 bytes; its length is free.
@@ -226,7 +250,8 @@ const TileShape& best_tile(const Params& p, const Given& given, const op::Gpu& g
   const bool is_free = given.config == GemmConfig{};
   const auto time = [&](const TileShape& t) {
     if (!is_free && !fits(config_of(t), given.config)) return HUGE_VAL;
-    const Load load = load_of(num_tiles(p, given, t.block.m, t.block.n), gpu);
+    const int cols = given.gated ? t.block.n / 2 : t.block.n;
+    const Load load = load_of(num_tiles(p, given, t.block.m, cols), gpu);
     return double(load.rounds) * t.block.m * t.block.n / t.rate;
   };
   return *std::min_element(tiles.begin(), tiles.end(),
@@ -254,17 +279,20 @@ inline Config for_call(const Params& p, const Given& given, Config c) {
   c.a_layout = a.layout;
   c.b_layout = b.layout;
   c.a_vector = vector_of(a, 16 / given.operand_bytes);
-  c.b_vector = vector_of(b, 16 / given.operand_bytes);
+  c.b_vector = b_vector_of(p, given, 16 / given.operand_bytes);
   c.d_vector = vector_of(d, 4) == 4 ? 4 : 1;
   c.activation = given.activation;
+  c.c_vector = c_vector_of(p, given);
   c.has_c = given.has_c;
   c.has_bias = given.has_bias;
+  c.has_scales = given.has_scales;
+  c.gated = given.gated;
   return c;
 }
 
 inline Start start(const Params& p, const Given& given, const Config& c, int min_blocks = 1,
                    int shared_bytes = 0) {
-  return {c, num_tiles(p, given, c.block_m, c.block_n), min_blocks, shared_bytes};
+  return {c, num_tiles(p, given, c.block_m, tile_columns(c)), min_blocks, shared_bytes};
 }
 
 inline Choice choice(std::string_view refusal, const Start& start, std::string_view later = {}) {
@@ -276,23 +304,32 @@ inline Choice choice(std::string_view refusal, const Start& start, std::string_v
 // The rungs that take any strides read single elements, so one kernel serves every alignment.
 inline Choice any_strides(const Params& p, const Given& given, const Config& tile) {
   Config c = for_call(p, given, tile);
-  c.a_vector = c.b_vector = c.d_vector = 1;
+  c.a_vector = c.b_vector = c.c_vector = c.d_vector = 1;
   return choice({}, start(p, given, c));
 }
 
+// A thread has the elements of both halves that one output needs.
 inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
-  return any_strides(p, given, element_tile(kNaiveTile));
+  Config tile = element_tile(kNaiveTile);
+  if (given.gated) tile.block_n *= 2;
+  return any_strides(p, given, tile);
 }
 
+// What the rungs without tensor cores but naive say of a gated product.
+inline constexpr std::string_view kGatesNothing = "does not gate; naive does, and tensor cores do";
+
 inline Choice coalesced(const Params& p, const Given& given, const op::Gpu&) {
+  if (given.gated) return op::refuse(kGatesNothing);
   return any_strides(p, given, element_tile(kCoalescedTile));
 }
 
 inline Choice block_tiled(const Params& p, const Given& given, const op::Gpu&) {
+  if (given.gated) return op::refuse(kGatesNothing);
   return any_strides(p, given, element_tile(kBlockTile));
 }
 
 inline Choice thread_tiled(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (given.gated) return op::refuse(kGatesNothing);
   return any_strides(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles, thread_tile)));
 }
 
@@ -302,6 +339,7 @@ inline std::string_view unit_stride_refusal(const Params& p, const Given& given)
 }
 
 inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (given.gated) return op::refuse(kGatesNothing);
   const Config c =
       for_call(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles, thread_tile)));
   // Two blocks leave 128 registers a thread: enough for 16-byte accesses of float32, while single
@@ -313,6 +351,7 @@ inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu
 inline Choice async(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!given.is_float32())
     return op::refuse("takes float32 operands: a copy in flight cannot convert");
+  if (given.gated) return op::refuse(kGatesNothing);
   if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
   const TileShape& t = best_tile(p, given, gpu, kAsyncTiles, async_tile);
   Config c = for_call(p, given, async_tile(t));
@@ -368,9 +407,16 @@ inline std::string_view swizzled_refusal(const Params& p, const Given& given, co
   if (const auto why = tensor_core_refusal(p, given, gpu, tf32); !why.empty()) return why;
   if (!has_aligned_lines(a_lines(p, given)))
     return "a line of a does not start at a multiple of 16 bytes";
-  return has_aligned_lines(b_lines(p, given))
-             ? ""
-             : "a line of b does not start at a multiple of 16 bytes";
+  const Lines b = b_lines(p, given);
+  if (!has_aligned_lines(b)) return "a line of b does not start at a multiple of 16 bytes";
+  return {};
+}
+
+// What cp.async needs and the copy engine does not: the right half of a row begins as the row does.
+inline std::string_view right_half_refusal(const Params& p, const Given& given) {
+  const bool is_apart = given.gated && b_lines(p, given).layout == Layout::row_major &&
+                        p.n * given.operand_bytes % 16;
+  return is_apart ? "the right half of a row of b does not start at a multiple of 16 bytes" : "";
 }
 
 inline std::span<const TileShape> swizzled_tiles(const Given& given) {
@@ -404,12 +450,16 @@ void weigh_swizzled(op::Candidates<Config>& all, const Params& p, const Given& g
               [&](const TileShape& t) { return swizzled_config(p, given, gpu, t); });
 }
 
-inline Choice swizzled(const Params& p, const Given& given, const op::Gpu& gpu) {
-  return choice(swizzled_refusal(p, given, gpu, false), swizzled_start(p, given, gpu));
+inline Choice swizzled_choice(const Params& p, const Given& given, const op::Gpu& gpu, bool tf32) {
+  std::string_view why = swizzled_refusal(p, given, gpu, tf32);
+  if (why.empty()) why = right_half_refusal(p, given);
+  return choice(why, swizzled_start(p, given, gpu));
 }
-
+inline Choice swizzled(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return swizzled_choice(p, given, gpu, false);
+}
 inline Choice swizzled_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
-  return choice(swizzled_refusal(p, given, gpu, true), swizzled_start(p, given, gpu));
+  return swizzled_choice(p, given, gpu, true);
 }
 
 inline std::string_view tma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -444,7 +494,7 @@ inline Choice tma(const Params& p, const Given& given, const op::Gpu& gpu) {
   const auto config_of = [&](const TileShape& t) { return tma_config(p, given, gpu, t); };
   const TileShape &t = best_tile(p, given, gpu, kTmaTiles, config_of), &largest = kTmaTiles[0];
   const Config c = config_of(t);
-  const int64_t pairs = num_tiles(p, given, c.block_m, c.block_n * kTmaCluster);
+  const int64_t pairs = num_tiles(p, given, c.block_m, tile_columns(c) * kTmaCluster);
   // Its tiles are large, and a pair begins and ends together: measured from 2048^3 on, where 128
   // tiles meet 132 multiprocessors, it wins.
   const int64_t tiles = num_tiles(p, given, largest.block.m, largest.block.n);

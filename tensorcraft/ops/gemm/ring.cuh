@@ -70,7 +70,7 @@ struct alignas(1024) Ring {
 
   // Makes the barriers, which the whole cluster knows then, while the kernels before this one may
   // still run, and waits for those. `readers`: warpgroups of a block that read each stage.
-  TC_DEVICE void start(const WgmmaParams& p, int readers) {
+  TC_DEVICE void start(const WgmmaParams<C>& p, int readers) {
     if (threadIdx.x == 0) {
       ptx::prefetch_tensormap(&p.a_map);
       ptx::prefetch_tensormap(&p.b_map);
@@ -94,11 +94,11 @@ struct alignas(1024) Ring {
 template <class T, class Out, Config C>
 struct Producer {
   Ring<T, Out, C>& ring;
-  const WgmmaParams& p;
+  const WgmmaParams<C>& p;
   StageCursor<C.stages> fill{0, 1};
   BoxedProducer<RingStage<T, C>, RingCluster<C>> boxes;
 
-  TC_DEVICE Producer(Ring<T, Out, C>& memory, const WgmmaParams& params, const BlockTile& tile)
+  TC_DEVICE Producer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, const BlockTile& tile)
       : ring(memory), p(params), boxes(boxes_of(tile)) {}
 
   TC_DEVICE BoxedProducer<RingStage<T, C>, RingCluster<C>> boxes_of(const BlockTile& tile) const {
@@ -129,14 +129,14 @@ struct Consumer {
   static constexpr int slot_cols = C.swap ? slot.rows : slot.cols;
 
   Ring<T, Out, C>& ring;
-  const WgmmaParams& p;
+  const WgmmaParams<C>& p;
   int group;      // number among the consumers
   int first_row;  // of its rows in a tile
   int stores = 0;
   StageCursor<C.stages> read;
   WarpgroupSums<rows, C.block_n> sums;
 
-  TC_DEVICE Consumer(Ring<T, Out, C>& memory, const WgmmaParams& params, int number)
+  TC_DEVICE Consumer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, int number)
       : ring(memory), p(params), group(number), first_row(takes_turns ? 0 : number * rows) {}
 
   // Multiplies the next step along k, while the one before it may still be under way; then that is
