@@ -17,7 +17,7 @@ namespace tensorcraft::kernel::gemm {
 template <Config C>
 struct TileWalk {
   using Cluster = RingCluster<C>;
-  TileOrder<C.block_m * C.cluster_m, C.block_n * C.cluster_n> order;
+  TileOrder<C.block_m * C.cluster_m, tile_columns(C) * C.cluster_n> order;
   uint32_t number, end, step;
 
   TC_DEVICE explicit TileWalk(const Params& p)
@@ -34,7 +34,7 @@ struct TileWalk {
     const int rank = blockIdx.x % Cluster::blocks;
     BlockTile t = order.at(number);
     t.row += rank % Cluster::m * C.block_m;
-    t.col += rank / Cluster::m * C.block_n;
+    t.col += rank / Cluster::m * tile_columns(C);
     return t;
   }
 };

@@ -28,7 +28,7 @@ struct SplitK {
     static_assert(C.threads == (C.consumers + 1) * kWarpgroup && C.stages >= 2);
     static_assert(sizeof(Ring<T, Out, C>) == ring_shared_bytes(C, sizeof(T)));
     static_assert(sizeof(PartialSums<C>) <= sizeof(Ring<T, Out, C>::stages));
-    static_assert(C.block_m % C.split == 0 && C.cluster_m * C.cluster_n == 1);
+    static_assert(C.block_m % C.split == 0 && C.cluster_m * C.cluster_n == 1 && !C.gated);
     auto& ring = dynamic_shared<Ring<T, Out, C>>();
     const int part = int(blockIdx.x % C.split), group = warpgroup_number();
     const BlockTile tile =

@@ -50,7 +50,6 @@ inline constexpr RingTile kSplitTiles[] = {
     {64, 16, 16, 1, 1, 1, Schedule::together, 2, 0.257, 0.045, 2.13, 1.38}};
 
 inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (given.gated) return "does not gate; tma does";
   if (gpu.architecture < 90) return "needs sm_90";
   if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
   if (const auto why = tma_refusal(p, given, gpu); !why.empty()) return why;
@@ -134,7 +133,7 @@ struct Walk {
   int64_t rounds() const { return div_ceil(tiles, clusters); }
 };
 inline Walk walk_of(const Params& p, const Given& given, const op::Gpu& gpu, const RingTile& t) {
-  const int m = t.m * t.cluster_m, n = t.n * t.cluster_n;
+  const int m = t.m * t.cluster_m, n = t.n * t.cluster_n / (given.gated ? 2 : 1);
   const int cluster = t.cluster_m * t.cluster_n * t.split;
   const int64_t tiles = num_tiles(p, given, t.swap ? n : m, t.swap ? m : n);
   const int64_t room = std::max(gpu.num_sms, cluster) / cluster;
@@ -158,8 +157,8 @@ inline double predicted_us(const Params& p, const Given& given, const op::Gpu& g
 
 // Is half of a tile or more outside the result, while narrower ones exist? Memory sets the pace of
 // such products, and what is outside takes the place of stages.
-inline bool is_mostly_outside(const Params& p, const RingTile& t) {
-  const int m = t.swap ? t.n : t.m, n = t.swap ? t.m : t.n;
+inline bool is_mostly_outside(const Params& p, const Given& given, const RingTile& t) {
+  const int m = t.swap ? t.n : t.m, n = (t.swap ? t.m : t.n) / (given.gated ? 2 : 1);
   return m >= 2 * round_up(p.m, 16) || n >= 2 * round_up(p.n, 16);
 }
 
@@ -176,15 +175,16 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
                                const Use& use) {
   // Other results of a transpose leave the registers one by one.
   const bool swaps_all = is_storable(p, given) && given.result_bytes == 2;
+  const int orientations = given.gated ? 1 : 2;  // a gated tile has columns of both halves of B
   std::string_view why = kNoSuchTile;
   for (const RingTile& row : tiles) {
     RingTile t = as_wanted(row, wanted);
-    for (t.swap = 0; t.swap < 2; ++t.swap) {
+    for (t.swap = 0; t.swap < orientations; ++t.swap) {
       const Config c = ring_config(p, given, t, 1, t.split > 1 ? 0 : 2);
       if (!fits(c, wanted) || (t.swap && t.n > 64 && !swaps_all)) continue;
       const auto problem = ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block);
       if (problem.empty())
-        use({t, c, predicted_us(p, given, gpu, t) * (is_mostly_outside(p, t) ? 1.3 : 1)});
+        use({t, c, predicted_us(p, given, gpu, t) * (is_mostly_outside(p, given, t) ? 1.3 : 1)});
       else
         why = problem;
     }
@@ -192,7 +192,8 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
   return why;
 }
 
-inline std::string_view split_refusal(const Params& p) {
+inline std::string_view split_refusal(const Params& p, const Given& given) {
+  if (given.gated) return kGatesNothing;
   return p.k <= 64 ? "k has one step, which cannot be split" : "";
 }
 
@@ -214,7 +215,7 @@ inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const
 }
 inline void weigh_split_k(op::Candidates<Config>& all, const Params& p, const Given& given,
                           const op::Gpu& gpu) {
-  if (split_refusal(p).empty()) weigh_ring(all, p, given, gpu, kSplitTiles);
+  if (split_refusal(p, given).empty()) weigh_ring(all, p, given, gpu, kSplitTiles);
 }
 
 // The tile with the least predicted time; none: why.
@@ -238,7 +239,7 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   const Config& c = best.tile->config;
   const int64_t clusters = walk_of(p, given, gpu, best.tile->tile).clusters;
   bool prefers_split = false;
-  if (split_refusal(p).empty()) {
+  if (split_refusal(p, given).empty()) {
     const BestTile split = best_ring_tile(p, given, gpu, kSplitTiles);
     prefers_split = split.tile && split.tile->us < best.tile->us;
   }
@@ -248,7 +249,7 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
 
 inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  if (const auto why = split_refusal(p); !why.empty()) return op::refuse(why);
+  if (const auto why = split_refusal(p, given); !why.empty()) return op::refuse(why);
   const BestTile best = best_ring_tile(p, given, gpu, kSplitTiles);
   if (!best.tile) return op::refuse(best.why);
   const Config& c = best.tile->config;

@@ -166,7 +166,7 @@ struct SlotShape {
 };
 TC_HOST_DEVICE constexpr SlotShape slot_shape(const Config& c, int result_bytes) {
   int size = c.swap ? 64 : 128 / result_bytes;  // along block_n
-  while (c.block_n % size != 0) size /= 2;
+  while (tile_columns(c) % size != 0) size /= 2;
   return c.swap ? SlotShape{size, kGroupRows} : SlotShape{kGroupRows, size};
 }
 inline constexpr int kSlotBytes = 64 * 128;  // the largest
