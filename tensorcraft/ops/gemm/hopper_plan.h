@@ -50,6 +50,10 @@ inline bool is_storable(const Params& p, const Given& given) {
          has_engine_strides(d, given.batch);
 }
 
+inline int64_t shared_bytes_of(const op::Gpu& gpu) {
+  return gpu.shared_bytes_per_block ? gpu.shared_bytes_per_block : kSharedBytes;
+}
+
 // A tile with what the caller fixed that needs no other tile.
 constexpr RingTile as_wanted(RingTile t, const GemmConfig& wanted) {
   if (wanted.stages) t.stages = wanted.stages;
@@ -59,22 +63,27 @@ constexpr RingTile as_wanted(RingTile t, const GemmConfig& wanted) {
   return t;
 }
 
+// What a tile gives of a Config; the rest is the call's.
+constexpr Config ring_tile(const RingTile& t, int operand_bytes, int producers, int slots) {
+  return {.block_m = t.m,
+          .block_n = t.n,
+          .block_k = 128 / operand_bytes,
+          .threads = (t.consumers + producers) * kWarpgroup,
+          .stages = t.stages,
+          .cluster_m = t.cluster_m,
+          .cluster_n = t.cluster_n,
+          .consumers = t.consumers,
+          .schedule = t.schedule,
+          .slots = slots};
+}
+
 // The Config of a tile for a call. With `slots` D goes through shared memory if the copy engine can
 // store it.
 inline Config ring_config(const Params& p, const Given& given, const RingTile& t, int producers,
                           int slots) {
-  Config c = for_call(p, given,
-                      {.block_m = t.m,
-                       .block_n = t.n,
-                       .block_k = 128 / given.operand_bytes,
-                       .threads = (t.consumers + producers) * kWarpgroup,
-                       .stages = t.stages,
-                       .cluster_m = t.cluster_m,
-                       .cluster_n = t.cluster_n,
-                       .consumers = t.consumers,
-                       .schedule = t.schedule});
+  Config c = for_call(
+      p, given, ring_tile(t, given.operand_bytes, producers, is_storable(p, given) ? slots : 0));
   c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
-  c.slots = is_storable(p, given) ? slots : 0;
   if (c.slots > 0) c.d_vector = 1;
   return c;
 }
@@ -90,7 +99,7 @@ inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
 inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, int producers) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, 0);
-  return choice(ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block),
+  return choice(ring_problem(c, given.operand_bytes, shared_bytes_of(gpu)),
                 ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
 }
 inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -136,13 +145,14 @@ struct WeighedTile {
 };
 template <class Use>
 std::string_view for_each_tile(const Params& p, const Given& given, const op::Gpu& gpu,
-                               const GemmConfig& wanted, const Use& use) {
+                               std::span<const RingTile> tiles, const GemmConfig& wanted,
+                               const Use& use) {
   std::string_view why = kNoSuchTile;
-  for (const RingTile& row : kPersistentTiles) {
+  for (const RingTile& row : tiles) {
     const RingTile t = as_wanted(row, wanted);
     const Config c = ring_config(p, given, t, 1, 2);
     if (!fits(c, wanted)) continue;
-    const auto problem = ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block);
+    const auto problem = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu));
     if (problem.empty())
       use(WeighedTile{t, c, predicted_us(p, given, gpu, t)});
     else
@@ -155,7 +165,7 @@ inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const
                              const op::Gpu& gpu) {
   if (!wgmma_refusal(p, given, gpu).empty()) return;
   for (const GemmConfig& wanted : {given.config, GemmConfig{}}) {
-    for_each_tile(p, given, gpu, wanted, [&](const WeighedTile& w) {
+    for_each_tile(p, given, gpu, kPersistentTiles, wanted, [&](const WeighedTile& w) {
       const Walk walk = walk_of(p, given, gpu, w.tile);
       all.add({w.config, w.us, walk.rounds(), busy_share(walk, gpu, w.tile)});
     });
@@ -163,10 +173,12 @@ inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const
   }
 }
 
-inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
+// The choice among some tiles, of which launchers have fewer.
+inline Choice persistent_of(const Params& p, const Given& given, const op::Gpu& gpu,
+                            std::span<const RingTile> tiles) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   std::optional<WeighedTile> best;
-  const auto why = for_each_tile(p, given, gpu, given.config, [&](const WeighedTile& w) {
+  const auto why = for_each_tile(p, given, gpu, tiles, given.config, [&](const WeighedTile& w) {
     if (!best || w.us < best->us) best = w;
   });
   if (!best) return op::refuse(why);
@@ -174,6 +186,9 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   return choice(
       {}, ring_start(c, given,
                      walk_of(p, given, gpu, best->tile).clusters * c.cluster_m * c.cluster_n));
+}
+inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return persistent_of(p, given, gpu, kPersistentTiles);
 }
 
 }  // namespace tensorcraft::kernel::gemm
