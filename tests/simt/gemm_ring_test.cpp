@@ -160,7 +160,9 @@ void expect_products(std::initializer_list<Size> sizes) {
                                     << size.batch << ", blocks " << size.blocks);
     Product<Rung, C, Out> product(size);
     const std::vector<Out> late = product.run({});
-    if (!kRace) ASSERT_NO_FATAL_FAILURE(product.expect_right());
+    if (!kRace) {
+      ASSERT_NO_FATAL_FAILURE(product.expect_right());
+    }
     for (const Options& options : timings(1)) {
       if (kRace && options.timing != Timing::seeded) continue;
       const std::vector<Out>& again = product.run(options);
