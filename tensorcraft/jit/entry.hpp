@@ -23,6 +23,7 @@ struct Rung {
   std::string function;     // "tensorcraft::kernel::gemm::BlockTiled::run"
   std::string config = {};  // "tensorcraft::kernel::gemm::Config"; empty: it has none
   std::span<const ConfigField> fields = {};  // all of the Config, in its order
+  bool begins_itself = false;  // it waits for the kernels before it: its entry does not
 };
 
 // Everything that decides the compiled code but the architecture. Plain data: comparing or hashing

@@ -78,8 +78,14 @@ inline constexpr auto kTensorCoreList =
     });
 
 // Large tiles, tiles in turns, and small ones.
-inline constexpr RingTile kLauncherRingTiles[] = {kPersistentTiles[0], kPersistentTiles[5],
-                                                  kPersistentTiles[11]};
+constexpr RingTile persistent_tile(int m, int n, Schedule schedule) {
+  for (const RingTile& t : kPersistentTiles)
+    if (t.m == m && t.n == n && t.schedule == schedule) return t;
+  throw std::invalid_argument("persistent has no such tile");
+}
+inline constexpr RingTile kLauncherRingTiles[] = {persistent_tile(128, 256, Schedule::together),
+                                                  persistent_tile(128, 128, Schedule::ping_pong),
+                                                  persistent_tile(64, 64, Schedule::together)};
 inline constexpr auto kPersistentList = [] {
   std::array<Instance<Config>, 2 * std::size(kLauncherRingTiles)> all{};
   size_t count = 0;
@@ -144,14 +150,17 @@ std::string_view run(Set compiled, const Start& start, const Params& p, Layout a
 
 // What of kPersistentList serves a call of row-major matrices.
 inline Choice compiled_persistent(const Params& p, Given given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   given.has_c = true;  // the kernels read C if beta is not 0
-  Choice choice = persistent_of(p, given, gpu, kLauncherRingTiles);
-  Config& c = choice.start.config;
-  c.d_vector = 1;
+  std::optional<WeighedTile> best;
+  for_each_tile(p, given, gpu, kLauncherRingTiles, {}, [&](const WeighedTile& w) {
+    if (!w.tile.swap && (!best || w.us < best->us)) best = w;
+  });
   // Rows of one element lie too close together to be lines.
-  if (choice.refusal.empty() && (c.a_layout != kRows || c.b_layout != kRows))
+  if (!best || best->config.a_layout != kRows || best->config.b_layout != kRows)
     return op::refuse("needs n and k of 2 or more");
-  return choice;
+  best->config.d_vector = 1;
+  return persistent_start(p, given, gpu, *best);
 }
 
 // WGMMA_TMA, or why it cannot run.

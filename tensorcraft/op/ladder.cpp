@@ -24,14 +24,16 @@ std::string pascal_case(std::string_view name) {
 }  // namespace
 
 const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::string_view file,
-                           std::span<const ConfigField> fields, std::string_view config) {
+                           std::span<const ConfigField> fields, std::string_view config,
+                           bool begins_itself) {
   const std::string scope = join("tensorcraft::kernel::", folder, "::");
   return *new jit::Rung{std::string(folder),
                         std::string(name),
                         join("tensorcraft/ops/", folder, "/", file),
                         join(scope, pascal_case(name), "::run"),
                         scope + std::string(config),
-                        fields};
+                        fields,
+                        begins_itself};
 }
 
 std::vector<std::string> differing_fields(const jit::Rung& rung, std::span<const ConfigBytes> all) {

@@ -67,7 +67,8 @@ std::vector<std::string> differing_fields(const jit::Rung& rung, std::span<const
 // The device code of a kernel by its place: type "InRegisters" for "in_registers". It stays when
 // the process ends, as Immortal says.
 const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::string_view file,
-                           std::span<const ConfigField> fields, std::string_view config = "Config");
+                           std::span<const ConfigField> fields, std::string_view config = "Config",
+                           bool begins_itself = false);
 
 // The ladder of an operator whose checked calls are Problems. Without rungs if it is default made.
 template <class Problem>
@@ -191,7 +192,7 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
       items.push_back(
           new LadderItem{{rung.name, rung.alias, rung.idea, rung.spills, DeviceType::cuda},
                          make_rung(folder, rung.kernel.empty() ? rung.name : rung.kernel, rung.file,
-                                   fields, config),
+                                   fields, config, rung.begins_itself),
                          &rung,
                          Functions::ask,
                          Functions::add,

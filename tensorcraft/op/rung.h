@@ -92,6 +92,8 @@ struct Rung {
   std::string_view spills = {};  // why it may spill; empty: it may not
   std::string_view kernel = {};  // the type in snake_case, if that is not the variant's name
   int counter_at = -1;  // where Params holds the address of a uint32_t that is 0 before and after
+  // It waits for the kernels before it itself (begin_kernel()), after what needs no memory.
+  bool begins_itself = false;
   // Changes Params for this rung alone, after it was chosen; null: nothing.
   void (*adapt)(Params&, const Given&, const Gpu&) = nullptr;
   // What the choice weighs, for `explain`; if the call fixes what no Config of the rung has, all

@@ -61,18 +61,18 @@ const Definition<Nothing, NoOptions> kToy{
 
 TEST(Choose, TakesTheBestNamedVariantOfEachArchitecture) {
   const DeviceInfo ampere = device_info_of_arch("sm_80"), hopper = device_info_of_arch("sm_90");
-  EXPECT_EQ(choose(kToy, {}, ampere, {}).variant, "warp");
-  EXPECT_EQ(choose(kToy, {}, hopper, {}).variant, "warpgroup");
-  EXPECT_EQ(choose(kToy, {}, hopper, "warp").variant, "warp");
+  EXPECT_EQ(choose_rung(kToy, {}, ampere, {}).variant, "warp");
+  EXPECT_EQ(choose_rung(kToy, {}, hopper, {}).variant, "warpgroup");
+  EXPECT_EQ(choose_rung(kToy, {}, hopper, "warp").variant, "warp");
   expect_error(
-      ErrorKind::unsupported, [&] { choose(kToy, {}, ampere, "warpgroup"); },
+      ErrorKind::unsupported, [&] { choose_rung(kToy, {}, ampere, "warpgroup"); },
       "toy: variant warpgroup does not accept this problem\n  warpgroup: needs sm_90");
 }
 
 TEST(Choose, LeavesACallToALaterRungThatIsBetterUnlessOneIsNamed) {
   const DeviceInfo hopper = device_info_of_arch("sm_90");
-  EXPECT_EQ(choose(kToy, {.size = 5}, hopper, {}).variant, "warp");
-  EXPECT_EQ(choose(kToy, {.size = 5}, hopper, "warpgroup").variant, "warpgroup");
+  EXPECT_EQ(choose_rung(kToy, {.size = 5}, hopper, {}).variant, "warp");
+  EXPECT_EQ(choose_rung(kToy, {.size = 5}, hopper, "warpgroup").variant, "warpgroup");
   const auto all = consider(kToy, Nothing{.size = 5}, hopper);
   EXPECT_TRUE(all[0].accepted);
   EXPECT_EQ(all[0].reason, "few elements");
@@ -107,16 +107,16 @@ TEST(Ladder, NamesTheFieldsInWhichConfigsDiffer) {
 
 TEST(Choose, AsksHostVariantsOnTheHostAlone) {
   const DeviceInfo& cpu = device_info(Device::cpu());
-  EXPECT_EQ(choose(kToy, {}, cpu, {}).variant, "host");
-  EXPECT_EQ(choose(kToy, {.size = 5}, cpu, {}).variant, "few");
+  EXPECT_EQ(choose_on_host(kToy, {}, {}).name, "host");
+  EXPECT_EQ(choose_on_host(kToy, {.size = 5}, {}).name, "few");
   EXPECT_EQ(consider(kToy, Nothing{}, cpu).size(), 2u);
   expect_error(
-      ErrorKind::unsupported, [&] { choose(kToy, {}, cpu, "few"); },
+      ErrorKind::unsupported, [&] { choose_on_host(kToy, {}, "few"); },
       "toy: variant few does not accept this problem\n  few: many");
 }
 
 TEST(Choose, GivesThePlanOfTheRungThatWasChosen) {
-  const Plan plan = *choose(kToy, {}, device_info_of_arch("sm_90"), {}).plan;
+  const Plan plan = choose_rung(kToy, {}, device_info_of_arch("sm_90"), {}).plan;
   ASSERT_EQ(plan.steps().size(), 1u);
   EXPECT_EQ(plan.first().launch.block.x, 128u);
   EXPECT_EQ(config_text(plan.first()), "threads = 128");

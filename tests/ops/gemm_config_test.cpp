@@ -115,7 +115,7 @@ TEST(GemmConfig, IsTakenFromATypedCallAndFromText) {
 }
 
 TEST(GemmConfig, AVariantWithoutTheTileSaysWhichItHas) {
-  const auto e = explained(512, 512, 512, "tile_m=160");
+  const auto e = explained(512, 512, 512, "tile_m=80");
   EXPECT_TRUE(e.variant.empty());
   for (const op::Considered& c : e.variants) EXPECT_FALSE(c.accepted) << c.variant.name;
   const auto& row = row_named(e, "persistent");
@@ -180,7 +180,7 @@ TEST(GemmConfig, SaysWhyAConfigCannotBe) {
   EXPECT_EQ(problem([](Config& c) { c.block_m = 129; }),
             "config: tile_m must be 64 rows, or a multiple, for each consumer");
   EXPECT_EQ(problem([](Config& c) { c.block_n = 200; }),
-            "config: tile_n must be a multiple of 64 up to 512");
+            "config: tile_n must be a multiple of 16 up to 512");
   EXPECT_EQ(problem([](Config& c) { c.block_k = 32; }),
             "config: tile_k must be 128 bytes of an operand");
   EXPECT_EQ(problem([](Config& c) { c.block_m = 256; }),

@@ -28,11 +28,12 @@ namespace kernel::gemm {
 // Whether a Config is as the caller wants it.
 constexpr bool fits(const Config& c, const GemmConfig& wanted) {
   const auto is = [](int value, int fixed) { return fixed == 0 || value == fixed; };
-  return is(c.block_m, wanted.tile_m) && is(c.block_n, wanted.tile_n) &&
-         is(c.block_k, wanted.tile_k) && is(c.warp_m, wanted.warp_m) &&
-         is(c.warp_n, wanted.warp_n) && is(c.stages, wanted.stages) &&
-         is(c.cluster_m, wanted.cluster_m) && is(c.cluster_n, wanted.cluster_n) &&
-         is(c.consumers, wanted.consumers) && is(int(c.schedule) + 1, int(wanted.schedule));
+  const int m = c.swap ? c.block_n : c.block_m, n = c.swap ? c.block_m : c.block_n;
+  return is(m, wanted.tile_m) && is(n, wanted.tile_n) && is(c.block_k, wanted.tile_k) &&
+         is(c.warp_m, wanted.warp_m) && is(c.warp_n, wanted.warp_n) &&
+         is(c.stages, wanted.stages) && is(c.cluster_m, wanted.cluster_m) &&
+         is(c.cluster_n, wanted.cluster_n) && is(c.consumers, wanted.consumers) &&
+         is(int(c.schedule) + 1, int(wanted.schedule));
 }
 inline constexpr std::string_view kNoSuchTile = "has no tile as config asks";
 
@@ -51,8 +52,8 @@ constexpr std::string_view ring_problem(const Config& c, int operand_bytes,
   const int rows = takes_turns ? c.block_m : c.block_m / c.consumers;
   if (rows < 1 || rows % kGroupRows != 0 || (!takes_turns && rows * c.consumers != c.block_m))
     return "config: tile_m must be 64 rows, or a multiple, for each consumer";
-  if (c.block_n < 1 || c.block_n % 64 != 0 || c.block_n > 512)
-    return "config: tile_n must be a multiple of 64 up to 512";
+  if (c.block_n < 1 || c.block_n % 16 != 0 || c.block_n > 512)
+    return "config: tile_n must be a multiple of 16 up to 512";
   if (c.block_k != box) return "config: tile_k must be 128 bytes of an operand";
   if (rows * c.block_n / kWarpgroup > (c.consumers == 3 ? kMostSumsOfThree : kMostSums))
     return "config: a consumer's part of the tile takes more registers than a thread has";

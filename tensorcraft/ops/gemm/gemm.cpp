@@ -4,14 +4,13 @@
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/tensor_map.hpp"
 #include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/ops/gemm/maps.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace tensorcraft {
 
@@ -37,6 +36,7 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"cluster_n"},
                                    {"consumers"},
                                    {"schedule", kSchedules},
+                                   {"swap"},
                                    {"split"},
                                    {"slots"},
                                    {"a_layout", kLayouts},
@@ -87,42 +87,9 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
           {q.a.dtype(), q.d.dtype()}};
 }
 
-// How the copy engine sees a matrix: boxes of 128 bytes along its lines by `lines` of them.
-TensorMap matrix_map(const Lines& x, const TensorView& t, int lines, const DeviceInfo& device) {
-  if (t.size() == 0) return {};  // nothing is copied
-  const auto bytes = [&](int64_t stride) { return uint64_t(stride * x.element_bytes); };
-  TiledTensor tiled{.dtype = t.dtype(),
-                    .address = t.data(),
-                    .rank = 3,
-                    .dims = {uint64_t(x.length), uint64_t(x.count), 1},
-                    .strides = {16, 16},  // of sizes of 1
-                    .box = {uint32_t(128 / x.element_bytes), uint32_t(lines), 1},
-                    .swizzle = TiledTensor::Swizzle::bytes_128};
-  if (x.count > 1) tiled.strides[0] = bytes(x.next_line);
-  if (t.rank() > 2 && t.stride(0) > 0) {
-    tiled.dims[2] = uint64_t(t.shape(0));
-    tiled.strides[1] = bytes(t.stride(0));
-  }
-  return op::tensor_map(tiled, device);
-}
-
-// The maps of the rungs that the copy engine serves.
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
-  Config c;
-  std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
-  if (c.cluster_m * c.cluster_n == 1 && c.consumers == 0) return;
   const auto call = rung_call(q);
-  WgmmaParams p{{call.params, {}, {}}, {}};
-  p.a_map = matrix_map(a_lines(p, call.given), q.a, a_box_lines(c), device);
-  p.b_map = matrix_map(b_lines(p, call.given), q.b, b_box_lines(c), device);
-  if (c.slots > 0) {
-    const Lines d = lines_of(p, p.d, p.m, p.n, call.given.result_bytes, Layout::row_major);
-    p.d_map = matrix_map(d, q.d, kGroupRows, device);
-  }
-  if (c.consumers > 0)
-    plan.set_params(0, p);
-  else
-    plan.set_params(0, static_cast<const TmaParams&>(p));
+  add_maps(plan, call.params, call.given, device);
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -321,6 +288,7 @@ const op::Definition<Problem, Options> kDefinition{
     .host = kHost};
 
 }  // namespace
+
 }  // namespace kernel::gemm
 
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,

@@ -4,6 +4,7 @@
 #include "tensorcraft/ops/gemm/09_wgmma.cuh"
 #include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
+#include "tensorcraft/ops/gemm/12_split_k.cuh"
 
 // What the SIMT device has of the rungs on wgmma. Small results take the smallest tile.
 namespace tensorcraft::kernel::gemm {
@@ -46,11 +47,40 @@ constexpr Config specialized(Config config) {
 }
 constexpr auto kSpecialized = layouts(with(specialized(kTogether), 0, 4));
 
-constexpr Config kSmall{
-    .block_m = 64, .block_n = 64, .block_k = 64, .threads = 256, .stages = 8, .consumers = 1};
+constexpr Config one_consumer(int n, int stages) {
+  return {
+      .block_m = 64, .block_n = n, .block_k = 64, .threads = 256, .stages = stages, .consumers = 1};
+}
+constexpr Config swapped(Config config) {
+  config.swap = 1;
+  return config;
+}
+constexpr Config in_two(Config config) {
+  config.split = 2;
+  return config;
+}
+constexpr Config kSmall = one_consumer(64, 10);
 constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
 constexpr auto kPersistentEpilogues = epilogues(with(kSmall, 2, 1));
 constexpr auto kPersistentOddRows = layouts(with(kSmall, 0, 1));
+// What the cases of the conformance test take of split_k.
+constexpr auto kAllSplit = layouts(in_two(with(kSmall, 0, 4)));
+constexpr std::array kSplit{kAllSplit[1], kAllSplit[2], kAllSplit[3]};
+constexpr auto kAllSplitOddRows = layouts(in_two(with(kSmall, 0, 1)));
+constexpr std::array kSplitOddRows{kAllSplitOddRows[0], kAllSplitOddRows[3]};
+// Few rows of A are columns of its transpose. B as columns, with an epilogue, and as rows.
+constexpr std::array<Config, 2> few_rows(Config config) {
+  config.b_layout = Layout::column_major;
+  std::array<Config, 2> all{config, config};
+  all[0].activation = Activation::gelu;
+  all[0].has_bias = 1;
+  all[1].a_layout = Layout::column_major;
+  return all;
+}
+constexpr Config kFew = swapped(one_consumer(16, 16));
+constexpr auto kFewRows = few_rows(with(kFew, 2, 1));
+constexpr auto kFewOddRows = few_rows(with(kFew, 0, 1));
+constexpr auto kSplitFewRows = few_rows(in_two(with(kFew, 0, 4)));
 
 }  // namespace
 
@@ -58,7 +88,10 @@ simt::OperatorInstances hopper_instances() {
   return {{"persistent",
            concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
                   list<Persistent, kPersistentEpilogues>(Bf16{}),
-                  list<Persistent, kPersistentOddRows>(Bf16{}))},
+                  list<Persistent, kPersistentOddRows>(Bf16{}), list<Persistent, kFewRows>(Bf16{}),
+                  list<Persistent, kFewOddRows>(Bf16{}))},
+          {"split_k", concat(list<SplitK, kSplit>(Bf16{}), list<SplitK, kSplitOddRows>(Bf16{}),
+                             list<SplitK, kSplitFewRows>(Bf16{}))},
           {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
           {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
 }
