@@ -180,7 +180,8 @@ std::string_view run_persistent(const Params& p, const Given& given, cudaStream_
   WgmmaParams full{{p, {}, {}}, {}};
   full.a_map = encode_lines<T>(p.a.data, p.k, p.m, p.k, a_box_lines(c), where);
   full.b_map = encode_lines<T>(p.b.data, p.n, p.k, p.n, b_box_lines(c), where);
-  if (c.slots > 0) full.d_map = encode_lines<T>(p.d.data, p.n, p.m, p.n, kGroupRows, where);
+  if (c.slots > 0)
+    full.d_map = encode_lines<T>(p.d.data, p.n, p.m, p.n, slot_shape(c, sizeof(T)).rows, where);
   return launch_or_fail<Compiled>(variant_name(version), choice.start, full, stream, where);
 }
 
