@@ -243,6 +243,7 @@ int main() {
     gemm<float>(tk::GemmVersion::Tiled, kFloat);
     gemm<tc::bf16>(tk::GemmVersion::TensorCore, kBf16);
     finished_gemm(kBf16);
+    if (tk::current_gpu({}).architecture == 90) gemm<tc::bf16>(tk::GemmVersion::WGMMA_TMA, kBf16);
     interface<tk::FP32GEMM, float, float>(kFloat);
     interface<tk::BF16GEMM, tc::bf16, tc::bf16>(kBf16);
     interface<tk::FP16GEMM, tc::f16, float>(kBf16);

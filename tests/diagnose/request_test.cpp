@@ -137,6 +137,18 @@ TEST(Request, EstimatesEachVariantThatAccepts) {
   for (const op::Considered& c : cpu.variants) EXPECT_EQ(c.estimate_us, 0) << c.variant.name;
 }
 
+TEST(Request, TakesSettingsAsText) {
+  const auto e =
+      on_hopper("gemm 2048x2048 2048x2048 --dtype bf16 --option config=tile_m=64,tile_n=128");
+  const op::Considered& first = e.variants.front();
+  ASSERT_TRUE(first.plan.has_value()) << first.reason;
+  EXPECT_EQ(op::config_text(first.plan->first()).find("block_m = 64, block_n = 128"), 0u);
+  expect_refusal(
+      "gemm 8x8 8x8 --option config=tile=1",
+      "gemm: config has no \"tile\"; it may have tile_m, tile_n, tile_k, warp_m, warp_n, "
+      "stages, cluster_m, cluster_n, consumers, schedule");
+}
+
 TEST(Request, NamesAnArchitectureThatIsNotHere) {
   const auto device = [](std::vector<test::FakeGpu> gpus) {
     const test::FakeDriver driver(std::move(gpus));

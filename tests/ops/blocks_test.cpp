@@ -26,6 +26,7 @@ const std::map<std::string, std::string> kAbove256 = {
     {"layer_norm in_registers", kInRegisters},
     {"rms_norm in_registers", kInRegisters},
     {"gemm persistent", kProducer},
+    {"gemm split_k", kProducer},
     {"gemm warp_specialized", kProducer},
     {"l2_normalize cluster", "a part of a long row stays in the registers of a block"},
     {"softmax persistent", kPersistent},

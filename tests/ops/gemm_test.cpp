@@ -287,12 +287,13 @@ TEST(Gemm, RefusesAnOutputThatOverlapsAnInput) {
 
 TEST(Gemm, ListsTheVariantsWhenANameIsUnknown) {
   const Tensor a = random_tensor({8, 8});
-  EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, a, {.variant = "wgma"}); }),
-            "gemm: no variant is named \"wgma\"; there are persistent, split_k, warp_specialized, wgmma, "
-            "tma, swizzled, tensor_core, "
-            "swizzled_tf32, tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, "
-            "coalesced, naive, "
-            "onednn, cpu, reference; did you mean wgmma?");
+  EXPECT_EQ(
+      message_of(ErrorKind::value, [&] { gemm(a, a, {.variant = "wgma"}); }),
+      "gemm: no variant is named \"wgma\"; there are persistent, split_k, warp_specialized, wgmma, "
+      "tma, swizzled, tensor_core, "
+      "swizzled_tf32, tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, "
+      "coalesced, naive, "
+      "onednn, cpu, reference; did you mean wgmma?");
 }
 
 TEST(Gemm, SaysWhyAForcedVariantDeclines) {

@@ -29,11 +29,11 @@ namespace kernel::gemm {
 constexpr bool fits(const Config& c, const GemmConfig& wanted) {
   const auto is = [](int value, int fixed) { return fixed == 0 || value == fixed; };
   const int m = c.swap ? c.block_n : c.block_m, n = c.swap ? c.block_m : c.block_n;
-  return is(m, wanted.tile_m) && is(n, wanted.tile_n) &&
-         is(c.block_k, wanted.tile_k) && is(c.warp_m, wanted.warp_m) &&
-         is(c.warp_n, wanted.warp_n) && is(c.stages, wanted.stages) &&
-         is(c.cluster_m, wanted.cluster_m) && is(c.cluster_n, wanted.cluster_n) &&
-         is(c.consumers, wanted.consumers) && is(int(c.schedule) + 1, int(wanted.schedule));
+  return is(m, wanted.tile_m) && is(n, wanted.tile_n) && is(c.block_k, wanted.tile_k) &&
+         is(c.warp_m, wanted.warp_m) && is(c.warp_n, wanted.warp_n) &&
+         is(c.stages, wanted.stages) && is(c.cluster_m, wanted.cluster_m) &&
+         is(c.cluster_n, wanted.cluster_n) && is(c.consumers, wanted.consumers) &&
+         is(int(c.schedule) + 1, int(wanted.schedule));
 }
 inline constexpr std::string_view kNoSuchTile = "has no tile as config asks";
 

@@ -63,6 +63,10 @@ inline bool is_storable(const Params& p, const Given& given) {
          has_engine_strides(d, given.batch);
 }
 
+inline int64_t shared_bytes_of(const op::Gpu& gpu) {
+  return gpu.shared_bytes_per_block ? gpu.shared_bytes_per_block : kSharedBytes;
+}
+
 // The layout of a matrix's transpose.
 constexpr Layout transposed(Layout layout) {
   return layout == Layout::row_major ? Layout::column_major : Layout::row_major;
@@ -77,30 +81,36 @@ constexpr RingTile as_wanted(RingTile t, const GemmConfig& wanted) {
   return t;
 }
 
+// What a tile gives of a Config; the rest is the call's.
+constexpr Config ring_tile(const RingTile& t, int operand_bytes, int producers, int slots) {
+  return {.block_m = t.m,
+          .block_n = t.n,
+          .block_k = 128 / operand_bytes,
+          .threads = (t.consumers + producers) * kWarpgroup,
+          .stages = t.stages,
+          .cluster_m = t.cluster_m,
+          .cluster_n = t.cluster_n,
+          .consumers = t.consumers,
+          .schedule = t.schedule,
+          .swap = t.swap,
+          .split = t.split,
+          .slots = slots};
+}
+
 // The Config of a tile for a call. With `slots` D goes through shared memory if the copy engine can
 // store it.
 inline Config ring_config(const Params& p, const Given& given, const RingTile& t, int producers,
                           int slots) {
-  Config c = for_call(p, given,
-                      {.block_m = t.m,
-                       .block_n = t.n,
-                       .block_k = 128 / given.operand_bytes,
-                       .threads = (t.consumers + producers) * kWarpgroup,
-                       .stages = t.stages,
-                       .cluster_m = t.cluster_m,
-                       .cluster_n = t.cluster_n,
-                       .consumers = t.consumers,
-                       .schedule = t.schedule,
-                       .swap = t.swap,
-                       .split = t.split});
+  // A swapped tile of 4-byte results stores itself.
+  const bool has_slots = is_storable(p, given) && (!t.swap || given.result_bytes == 2);
+  Config c =
+      for_call(p, given, ring_tile(t, given.operand_bytes, producers, has_slots ? slots : 0));
   if (t.swap) {
     const Layout a = c.a_layout;
     c.a_layout = transposed(c.b_layout);
     c.b_layout = transposed(a);
   }
   c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
-  // A swapped tile of 4-byte results stores itself.
-  c.slots = is_storable(p, given) && (!t.swap || given.result_bytes == 2) ? slots : 0;
   if (c.slots > 0) c.d_vector = 1;
   return c;
 }
@@ -116,7 +126,7 @@ inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
 inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, int producers) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, 0);
-  return choice(ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block),
+  return choice(ring_problem(c, given.operand_bytes, shared_bytes_of(gpu)),
                 ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
 }
 inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -182,7 +192,7 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
     for (t.swap = 0; t.swap < orientations; ++t.swap) {
       const Config c = ring_config(p, given, t, 1, t.split > 1 ? 0 : 2);
       if (!fits(c, wanted) || (t.swap && t.n > 64 && !swaps_all)) continue;
-      const auto problem = ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block);
+      const auto problem = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu));
       if (problem.empty())
         use({t, c, predicted_us(p, given, gpu, t) * (is_mostly_outside(p, given, t) ? 1.3 : 1)});
       else
@@ -232,18 +242,23 @@ inline BestTile best_ring_tile(const Params& p, const Given& given, const op::Gp
   return best;
 }
 
+inline Start persistent_start(const Params& p, const Given& given, const op::Gpu& gpu,
+                              const WeighedTile& best) {
+  const Config& c = best.config;
+  const int64_t clusters = walk_of(p, given, gpu, best.tile).clusters;
+  return ring_start(c, given, clusters * c.cluster_m * c.cluster_n);
+}
+
 inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
   if (!best.tile) return op::refuse(best.why);
-  const Config& c = best.tile->config;
-  const int64_t clusters = walk_of(p, given, gpu, best.tile->tile).clusters;
   bool prefers_split = false;
   if (split_refusal(p, given).empty()) {
     const BestTile split = best_ring_tile(p, given, gpu, kSplitTiles);
     prefers_split = split.tile && split.tile->us < best.tile->us;
   }
-  return choice({}, ring_start(c, given, clusters * c.cluster_m * c.cluster_n),
+  return choice({}, persistent_start(p, given, gpu, *best.tile),
                 prefers_split ? "split_k uses more multiprocessors for so few tiles" : "");
 }
 
@@ -255,5 +270,4 @@ inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
   const Config& c = best.tile->config;
   return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile->tile).tiles * c.split));
 }
-
 }  // namespace tensorcraft::kernel::gemm

@@ -52,7 +52,8 @@ struct alignas(1024) Slot {
   static constexpr Swizzle swizzle = line_bytes == 128  ? Swizzle::bytes_128
                                      : line_bytes == 64 ? Swizzle::bytes_64
                                                         : Swizzle::bytes_32;
-  static_assert(line_bytes >= 32 && line_bytes <= 128 && shape.rows * line_bytes <= kSlotBytes);
+  static_assert(C.slots == 0 ||
+                (line_bytes >= 32 && line_bytes <= 128 && shape.rows * line_bytes <= kSlotBytes));
   Vec4<uint32_t> at[kSlotBytes / kVectorBytes];
 
   TC_DEVICE unsigned char* place(int line, int chunk) {
