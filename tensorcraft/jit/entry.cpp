@@ -123,13 +123,14 @@ std::string_view device_type(DType dtype) {
 
 std::string entry_name(const Rung& rung) { return join(rung.op, "_", rung.name); }
 
-std::string config_fields(const Rung& rung, const ConfigBytes& config) {
+std::string config_fields(const Rung& rung, const ConfigBytes& config, uint64_t which) {
   std::string text;
   for (size_t i = 0; i < rung.fields.size(); ++i)
-    text.append(i ? ", " : "")
-        .append(rung.fields[i].name)
-        .append(" = ")
-        .append(value_text(rung.fields[i], config, i));
+    if (which >> i & 1)
+      text.append(text.empty() ? "" : ", ")
+          .append(rung.fields[i].name)
+          .append(" = ")
+          .append(value_text(rung.fields[i], config, i));
   return text;
 }
 

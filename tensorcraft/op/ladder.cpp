@@ -2,8 +2,10 @@
 #include "tensorcraft/op/ladder.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/jit/entry.hpp"
 
 #include <cctype>
+#include <cstring>
 #include <string>
 
 namespace tensorcraft::op {
@@ -32,6 +34,18 @@ const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::
                         scope + std::string(config),
                         fields,
                         begins_itself};
+}
+
+std::vector<std::string> differing_fields(const jit::Rung& rung, std::span<const ConfigBytes> all) {
+  uint64_t which = 0;
+  for (size_t i = 0; i < rung.fields.size(); ++i)
+    for (const ConfigBytes& config : all)
+      if (std::memcmp(&config[i * sizeof(int)], &all[0][i * sizeof(int)], sizeof(int)) != 0)
+        which |= uint64_t(1) << i;
+  std::vector<std::string> texts;
+  for (const ConfigBytes& config : all)
+    texts.push_back(jit::config_fields(rung, config, which ? which : ~uint64_t(0)));
+  return texts;
 }
 
 }  // namespace tensorcraft::op

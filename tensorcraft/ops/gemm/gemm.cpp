@@ -5,18 +5,18 @@
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/expression/operands.hpp"
-#include "tensorcraft/op/tensor_map.hpp"
 #include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/op/expression/operands.hpp"
 #include "tensorcraft/ops/gemm/gemm_expression.hpp"
+#include "tensorcraft/ops/gemm/maps.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace tensorcraft {
+
 namespace kernel::gemm {
 
 Matrix matrix(const TensorView& t) {
@@ -103,79 +103,23 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
            .has_bias = !q.bias            ? 0
                        : q.has_row_bias() ? kByRow
                                           : kByColumn,
-           .allow_tf32 = q.allow_tf32},
+           .allow_tf32 = q.allow_tf32,
+           .config = q.config},
           {q.a.dtype(), q.d.dtype()}};
 }
 
-struct BoxShape {
-  int length, lines;  // elements along a line, lines
-};
-
-TiledTensor::Swizzle swizzle_of(int line_bytes) {
-  using enum TiledTensor::Swizzle;
-  return line_bytes == 128 ? bytes_128 : line_bytes == 64 ? bytes_64 : bytes_32;
-}
-
-// How the copy engine sees a matrix. A line of a box is 128, 64 or 32 bytes, which it swizzles.
-TensorMap matrix_map(const Lines& x, const TensorView& t, BoxShape box, const DeviceInfo& device) {
-  if (t.size() == 0) return {};  // nothing is copied
-  const auto bytes = [&](int64_t stride) { return uint64_t(stride * x.element_bytes); };
-  TiledTensor tiled{.dtype = t.dtype(),
-                    .address = t.data(),
-                    .rank = 3,
-                    .dims = {uint64_t(x.length), uint64_t(x.count), 1},
-                    .strides = {16, 16},  // of sizes of 1
-                    .box = {uint32_t(box.length), uint32_t(box.lines), 1},
-                    .swizzle = swizzle_of(box.length * x.element_bytes)};
-  if (x.count > 1) tiled.strides[0] = bytes(x.next_line);
-  if (t.rank() > 2 && t.stride(0) > 0) {
-    tiled.dims[2] = uint64_t(t.shape(0));
-    tiled.strides[1] = bytes(t.stride(0));
-  }
-  return op::tensor_map(tiled, device);
-}
-
-// Does the copy engine serve a kernel?
-constexpr bool has_maps(const Config& c) {
-  return c.cluster_m * c.cluster_n > 1 || c.consumers > 0;
-}
-
-// The params of the first step, with the maps of a rung that the copy engine serves.
-template <class P>
-void set_params(op::Plan& plan, const Config& c, const Problem& q, const P& params,
-                const DeviceInfo& device) {
-  if (!has_maps(c)) return plan.set_params(0, params);
-  const Given given = rung_call(q).given;
-  WithResultMap<P> p{{params, {}, {}}, {}};
-  const Lines a = a_lines(params, given), b = b_lines(params, given);
-  const int length = 128 / given.operand_bytes;
-  p.a_map = matrix_map(c.swap ? b : a, c.swap ? q.b : q.a, {length, a_box_lines(c)}, device);
-  p.b_map = matrix_map(c.swap ? a : b, c.swap ? q.a : q.b, {length, b_box_lines(c)}, device);
-  if (c.slots > 0) {
-    const Lines d =
-        lines_of(params, params.d, params.m, params.n, given.result_bytes, Layout::row_major);
-    const SlotShape slot = slot_shape(c, given.result_bytes);
-    p.d_map = matrix_map(d, q.d, {slot.cols, slot.rows}, device);
-  }
-  if (c.consumers > 0)
-    plan.set_params(0, p);
-  else
-    plan.set_params(0, static_cast<const WithMaps<P>&>(p));
-}
-
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
-  Config c;
-  std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
-  const Params p = plan.params_as<Params>(plan.first());
-  if (!q.expression) {
-    if (has_maps(c)) set_params(plan, c, q, p, device);
-    return;
-  }
-  set_expression(plan.first(), c, q, device);
-  if (c.expression == Expression::interpreted)
-    set_params(plan, c, q, interpreted_params(q, p), device);
+  const auto call = rung_call(q);
+  const auto give = [&](const auto& params) {
+    plan.set_params(0, params);
+    add_maps(plan, params, call.given, device);
+  };
+  if (!q.expression)
+    add_maps(plan, call.params, call.given, device);
+  else if (set_expression(plan.first(), q, device) == Expression::interpreted)
+    give(interpreted_params(q, call.params));
   else
-    set_params(plan, c, q, expression_params(q, p), device);
+    give(expression_params(q, call.params));
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -370,7 +314,8 @@ Problem check(const op::Call<Options>& call) {
             .activation = o.gated == Gate::none ? o.activation : activation_of(o.gated),
             .gated = o.gated != Gate::none,
             .expression = expression_of(o, call.inputs.subspan(2), out.shape(), keywords),
-            .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32)};
+            .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32),
+            .config = o.config.value_or(GemmConfig{})};
   if (beta != 0) try {
       q.c = spread(*o.c);
     } catch (const Error& e) {
@@ -422,7 +367,8 @@ const op::Definition<Problem, Options> kDefinition{
         "elementwise of all this, the float32 x, and of keyword arguments: up to seven arrays, "
         "which broadcast to the result, and numbers. "
         "float32 operands are rounded to tf32 only if allow_tf32 or, without it, the "
-        "configuration says so.",
+        "configuration says so. config fixes parts of the kernel's tile and is refused if no "
+        "variant has such a tile; on the CPU it has no effect.",
     .aliases = {"matmul"},
     .inputs = inputs(),
     .options = {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),
@@ -447,7 +393,11 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("out_dtype", &Options::out_dtype,
                            "the dtype of a, float32, or of 16 bits if a is"),
                 op::option("allow_tf32", &Options::allow_tf32,
-                           "float32 operands may be rounded to tf32")},
+                           "float32 operands may be rounded to tf32"),
+                op::option("config", &Options::config,
+                           "what of the kernel's tile is fixed: tile_m, tile_n, tile_k, warp_m, "
+                           "warp_n, stages, cluster_m, cluster_n, consumers, schedule; explain "
+                           "lists the tiles of a variant")},
     .out_doc = "[..., m, n], the leading dimensions of a and b broadcast",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,
@@ -463,6 +413,7 @@ std::vector<std::string_view> keywords() {
 }
 
 }  // namespace
+
 }  // namespace kernel::gemm
 
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,

@@ -4,6 +4,8 @@
 #include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/gate.hpp"
 #include "tensorcraft/op/named_operand.hpp"
+#include "tensorcraft/op/value.hpp"
+#include "tensorcraft/ops/gemm/config_plan.h"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -26,11 +28,13 @@ struct GemmOptions {
   // both.
   std::optional<std::string_view> epilogue = {};
   op::NamedValues operands = {};
-  std::optional<DType> out_dtype = {};   // dtype of a (the default), float32, or of 16 bits if a is
-  std::optional<bool> allow_tf32 = {};   // may round float32 operands to tf32; none: as
-                                         // the configuration says, else no
-  std::string_view variant = {};         // by name; empty: the best that accepts
-  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::optional<DType> out_dtype = {};  // dtype of a (the default), float32, or of 16 bits if a is
+  std::optional<bool> allow_tf32 = {};  // may round float32 operands to tf32; none: as
+                                        // the configuration says, else no
+  std::optional<GemmConfig> config = {};  // what of the kernel's tile is fixed; on the CPU
+                                          // it has no effect
+  std::string_view variant = {};          // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};   // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
@@ -47,7 +51,8 @@ constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {})
 // once to the dtype of out. Gated, the left half of the columns is activated and multiplies the
 // right half, and bias and b_scale by column are [2 n]; a gated product takes no c and no other
 // activation. float32 operands are not rounded unless allow_tf32, given or configured. Kinds: type
-// for a dtype, value for a shape or an overlap of out with an input.
+// for a dtype, value for a shape or an overlap of out with an input, unsupported for a config that
+// no variant has.
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
           const GemmOptions& options = {});
 Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options = {});

@@ -2,13 +2,15 @@
 #pragma once
 #include "tensorcraft/ops/gemm/mma_plan.h"
 
+#include <optional>
+
 // How the rungs on wgmma are chosen and started; host only. mma_plan.h has what all rungs share.
 namespace tensorcraft::kernel::gemm {
 
 // A shipped shape of these rungs, and what it costs in microseconds on an H100.
 struct RingTile {
-  int m, n;  // a block's tile of the result, or of its transpose
-  int stages, consumers;
+  int m = 0, n = 0;  // a block's tile of the result, or of its transpose
+  int stages = 0, consumers = 0;
   int cluster_m = 1, cluster_n = 1;
   Schedule schedule = Schedule::together;
   int split = 1;
@@ -26,6 +28,7 @@ inline constexpr RingTile kPersistentTiles[] = {
     {128, 256, 4, 2, 1, 1, Schedule::together, 1, 0.585, 0.121, 1.52, 1.98},
     {128, 320, 3, 2, 2, 1, Schedule::together, 1, 0.762, 0.139, 2.02, 2.05},
     {128, 224, 4, 2, 1, 1, Schedule::together, 1, 0.520, 0.121, 1.57, 3.13},
+    {192, 128, 4, 3, 1, 2, Schedule::together, 1, 0.400, 0.180, 1.20, 5.10},
     {128, 192, 4, 2, 1, 1, Schedule::together, 1, 0.440, 0.106, 1.29, 2.93},
     {128, 176, 4, 2, 1, 1, Schedule::together, 1, 0.423, 0.089, 1.13, 2.10},
     {128, 160, 5, 2, 1, 1, Schedule::together, 1, 0.392, 0.074, 0.97, 2.05},
@@ -66,17 +69,13 @@ constexpr Layout transposed(Layout layout) {
   return layout == Layout::row_major ? Layout::column_major : Layout::row_major;
 }
 
-// Boxes are 128 bytes wide where the unit stride is not along k, so what a block brings and what an
-// instruction takes are whole boxes there.
-constexpr bool is_legal(RingTile t, Layout a, Layout b, int operand_bytes) {
-  if (t.swap) {
-    t.swap = 0;
-    return is_legal(t, transposed(b), transposed(a), operand_bytes);
-  }
-  const int box = 128 / operand_bytes;
-  const int piece = t.n > 256 ? t.n / 2 : t.n;
-  return (a == Layout::row_major || t.m / t.cluster_n % box == 0) &&
-         (b == Layout::column_major || (t.n / t.cluster_m % box == 0 && piece % box == 0));
+// A tile with what the caller fixed that needs no other tile.
+constexpr RingTile as_wanted(RingTile t, const GemmConfig& wanted) {
+  if (wanted.stages) t.stages = wanted.stages;
+  if (wanted.cluster_m) t.cluster_m = wanted.cluster_m;
+  if (wanted.cluster_n) t.cluster_n = wanted.cluster_n;
+  if (wanted.schedule != GemmSchedule::any) t.schedule = Schedule(int(wanted.schedule) - 1);
+  return t;
 }
 
 // The Config of a tile for a call. With `slots` D goes through shared memory if the copy engine can
@@ -114,16 +113,18 @@ inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
           .cluster = c.cluster_m * c.cluster_n * c.split};
 }
 
-inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+// One tile for every call, but for what the caller fixed.
+inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, int producers) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const Config c = ring_config(p, given, kWgmmaTile, 0, 0);
-  return choice({}, ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+  const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, 0);
+  return choice(ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block),
+                ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
 }
-
+inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return one_tile(p, given, gpu, 0);
+}
 inline Choice warp_specialized(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const Config c = ring_config(p, given, kWgmmaTile, 1, 0);
-  return choice({}, ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+  return one_tile(p, given, gpu, 1);
 }
 
 // Every cluster takes tiles until none is left.
@@ -140,61 +141,118 @@ inline Walk walk_of(const Params& p, const Given& given, const op::Gpu& gpu, con
   return {tiles, std::clamp<int64_t>(tiles, 1, room)};
 }
 
+// The share of the walk's time that multiprocessors compute on average.
+inline double busy_share(const Walk& walk, const op::Gpu& gpu, const RingTile& t) {
+  const double blocks = double(walk.tiles) * t.cluster_m * t.cluster_n * t.split;
+  return std::min(1.0, blocks / (double(walk.rounds()) * std::max(gpu.num_sms, 1)));
+}
+
 // The time that a tile takes for a call, in microseconds of an H100: the multiprocessor with most
 // tiles ends last.
 inline double predicted_us(const Params& p, const Given& given, const op::Gpu& gpu,
                            const RingTile& t) {
   const Walk walk = walk_of(p, given, gpu, t);
   const double rounds = double(walk.rounds()), steps = double(div_ceil(p.k, 64)) / t.split;
-  const double blocks = double(walk.tiles) * t.cluster_m * t.cluster_n * t.split;
-  const double busy = std::min(1.0, blocks / (rounds * std::max(gpu.num_sms, 1)));
-  return rounds * (steps * (t.step + t.crowd * busy) + t.tile) + t.start;
+  return rounds * (steps * (t.step + t.crowd * busy_share(walk, gpu, t)) + t.tile) + t.start;
 }
 
-// Is more than half of a tile outside the result, while narrower ones exist? Memory sets the pace
-// of such products, and what is outside takes the place of stages.
+// Is half of a tile or more outside the result, while narrower ones exist? Memory sets the pace of
+// such products, and what is outside takes the place of stages.
 inline bool is_mostly_outside(const Params& p, const RingTile& t) {
   const int m = t.swap ? t.n : t.m, n = t.swap ? t.m : t.n;
   return m >= 2 * round_up(p.m, 16) || n >= 2 * round_up(p.n, 16);
 }
 
-// A tile, or its transpose, and the time that it is predicted to take.
-struct Prediction {
+// A tile that a rung can have for a call, and how it is compared.
+struct WeighedTile {
   RingTile tile{};
-  double us = 0;  // 0: none is legal
+  Config config{};
+  double us = 0;
 };
-inline Prediction best_ring_tile(const Params& p, const Given& given, const op::Gpu& gpu,
-                                 std::span<const RingTile> tiles) {
-  const Layout a = a_lines(p, given).layout, b = b_lines(p, given).layout;
+// Calls use(tile) for each, as it is and of the transpose; why the rung has no others.
+template <class Use>
+std::string_view for_each_tile(const Params& p, const Given& given, const op::Gpu& gpu,
+                               std::span<const RingTile> tiles, const GemmConfig& wanted,
+                               const Use& use) {
   // Other results of a transpose leave the registers one by one.
   const bool swaps_all = is_storable(p, given) && given.result_bytes == 2;
-  Prediction best;
-  for (RingTile t : tiles) {
+  std::string_view why = kNoSuchTile;
+  for (const RingTile& row : tiles) {
+    RingTile t = as_wanted(row, wanted);
     for (t.swap = 0; t.swap < 2; ++t.swap) {
-      if (!is_legal(t, a, b, given.operand_bytes) || (t.swap && t.n > 64 && !swaps_all)) continue;
-      const double us = predicted_us(p, given, gpu, t) * (is_mostly_outside(p, t) ? 1.3 : 1);
-      if (best.us == 0 || us < best.us) best = {t, us};
+      const Config c = ring_config(p, given, t, 1, t.split > 1 ? 0 : 2);
+      if (!fits(c, wanted) || (t.swap && t.n > 64 && !swaps_all)) continue;
+      const auto problem = ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block);
+      if (problem.empty())
+        use({t, c, predicted_us(p, given, gpu, t) * (is_mostly_outside(p, t) ? 1.3 : 1)});
+      else
+        why = problem;
     }
   }
+  return why;
+}
+
+inline std::string_view split_refusal(const Params& p) {
+  return p.k <= 64 ? "k has one step, which cannot be split" : "";
+}
+
+// What persistent and split_k weigh.
+inline void weigh_ring(op::Candidates<Config>& all, const Params& p, const Given& given,
+                       const op::Gpu& gpu, std::span<const RingTile> tiles) {
+  if (!wgmma_refusal(p, given, gpu).empty()) return;
+  for (const GemmConfig& wanted : {given.config, GemmConfig{}}) {
+    for_each_tile(p, given, gpu, tiles, wanted, [&](const WeighedTile& w) {
+      const Walk walk = walk_of(p, given, gpu, w.tile);
+      all.add({w.config, w.us, walk.rounds(), busy_share(walk, gpu, w.tile)});
+    });
+    if (all.size() > 0) return;
+  }
+}
+inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const Given& given,
+                             const op::Gpu& gpu) {
+  weigh_ring(all, p, given, gpu, kPersistentTiles);
+}
+inline void weigh_split_k(op::Candidates<Config>& all, const Params& p, const Given& given,
+                          const op::Gpu& gpu) {
+  if (split_refusal(p).empty()) weigh_ring(all, p, given, gpu, kSplitTiles);
+}
+
+// The tile with the least predicted time; none: why.
+struct BestTile {
+  std::optional<WeighedTile> tile;
+  std::string_view why;
+};
+inline BestTile best_ring_tile(const Params& p, const Given& given, const op::Gpu& gpu,
+                               std::span<const RingTile> tiles) {
+  BestTile best;
+  best.why = for_each_tile(p, given, gpu, tiles, given.config, [&](const WeighedTile& w) {
+    if (!best.tile || w.us < best.tile->us) best.tile = w;
+  });
   return best;
 }
 
 inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const Prediction best = best_ring_tile(p, given, gpu, kPersistentTiles);
-  const Config c = ring_config(p, given, best.tile, 1, 2);
-  const int64_t clusters = walk_of(p, given, gpu, best.tile).clusters;
-  const Prediction split = best_ring_tile(p, given, gpu, kSplitTiles);
+  const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
+  if (!best.tile) return op::refuse(best.why);
+  const Config& c = best.tile->config;
+  const int64_t clusters = walk_of(p, given, gpu, best.tile->tile).clusters;
+  bool prefers_split = false;
+  if (split_refusal(p).empty()) {
+    const BestTile split = best_ring_tile(p, given, gpu, kSplitTiles);
+    prefers_split = split.tile && split.tile->us < best.tile->us;
+  }
   return choice({}, ring_start(c, given, clusters * c.cluster_m * c.cluster_n),
-                split.us < best.us ? "split_k uses more multiprocessors for so few tiles" : "");
+                prefers_split ? "split_k uses more multiprocessors for so few tiles" : "");
 }
 
 inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  if (p.k <= 64) return op::refuse("k has one step, which cannot be split");
-  const Prediction best = best_ring_tile(p, given, gpu, kSplitTiles);
-  const Config c = ring_config(p, given, best.tile, 1, 0);
-  return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile).tiles * c.split));
+  if (const auto why = split_refusal(p); !why.empty()) return op::refuse(why);
+  const BestTile best = best_ring_tile(p, given, gpu, kSplitTiles);
+  if (!best.tile) return op::refuse(best.why);
+  const Config& c = best.tile->config;
+  return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile->tile).tiles * c.split));
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -165,10 +165,9 @@ struct SlotShape {
   int rows, cols;
 };
 TC_HOST_DEVICE constexpr SlotShape slot_shape(const Config& c, int result_bytes) {
-  if (c.swap) return {c.block_n < 64 ? c.block_n : 64, kGroupRows};
-  int cols = 128 / result_bytes;
-  while (c.block_n % cols != 0) cols /= 2;
-  return {kGroupRows, cols};
+  int size = c.swap ? 64 : 128 / result_bytes;  // along block_n
+  while (c.block_n % size != 0) size /= 2;
+  return c.swap ? SlotShape{size, kGroupRows} : SlotShape{kGroupRows, size};
 }
 inline constexpr int kSlotBytes = 64 * 128;  // the largest
 

@@ -3,11 +3,24 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/activation.h"
 #include "tensorcraft/op/expression/language.hpp"
+#include "tensorcraft/op/value.hpp"
+#include "tensorcraft/ops/gemm/config_plan.h"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 #include <string_view>
 #include <vector>
+
+namespace tensorcraft {
+
+// The option `config` as text: "tile_m=128, schedule=ping_pong".
+template <>
+struct op::Field<GemmConfig> {
+  static constexpr auto kind = ParameterKind::settings;
+  static GemmConfig get(std::string_view op, std::string_view name, const Value& v);
+};
+
+}  // namespace tensorcraft
 
 namespace tensorcraft::kernel::gemm {
 
@@ -31,6 +44,7 @@ struct Problem {
   bool gated;  // b has 2 n columns, and so have bias and b_scale; the activation is the gates'
   std::optional<SumExpression> expression;
   bool allow_tf32;  // float32 operands may be rounded
+  GemmConfig config;
 
   int64_t m() const { return d.shape(d.rank() - 2); }
   int64_t n() const { return d.shape(d.rank() - 1); }
