@@ -175,7 +175,7 @@ void restart(op::Plan& plan, std::string_view variant, const DeviceInfo& device)
   step.launch.block = {uint32_t(c.threads)};
   step.launch.cluster = {uint32_t(start.cluster)};
   step.launch.shared_bytes = uint32_t(start.shared_bytes);
-  if (has_maps(c)) set_params(plan, params, params, given, device);
+  add_maps(plan, params, given, device);
 }
 
 // "block_m = 128, block_n = 256, ..., min_blocks = 1, blocks = 512, ..."

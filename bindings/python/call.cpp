@@ -30,6 +30,10 @@ nb::object frameworks(const char* name) {
   return kept(module, [] { return nb::module_::import_("tensorcraft._frameworks"); }).attr(name);
 }
 
+constexpr const char* kKeywords =
+    "; device, out, out_dtype, stream and variant are keywords of every operator, so no array can "
+    "have their names";
+
 // Everything one call borrows or makes, alive until it returns.
 class Call {
  public:
@@ -138,12 +142,9 @@ class Call {
     }
     const auto own = size_t(std::ranges::count(description_.inputs, false, &op::Parameter::named));
     if (arrays_.empty() || arrays_.size() > description_.inputs.size())
-      fail(ErrorKind::value, name(), ": takes ", own ? 0 : 1, " to ",
+      fail(ErrorKind::value, name(), own ? ": takes 0 to " : ": takes 1 to ",
            description_.inputs.size() - own, " arrays as keyword arguments, got ",
-           arrays_.size() - own,
-           arrays_.empty() ? "; device, out, out_dtype, stream and variant are keywords of every "
-                             "operator, so no array can have their names"
-                           : "");
+           arrays_.size() - own, arrays_.empty() ? kKeywords : "");
     options_[i] = op::NamedValues(named_values_);
   }
 

@@ -5,8 +5,8 @@
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/expression/operands.hpp"
 #include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/op/expression/operands.hpp"
 #include "tensorcraft/ops/gemm/gemm_expression.hpp"
 #include "tensorcraft/ops/gemm/maps.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
@@ -110,19 +110,17 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 }
 
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
-  Config c;
-  std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
-  const Params p = plan.params_as<Params>(plan.first());
-  const Given given = rung_call(q).given;
-  if (!q.expression) {
-    if (has_maps(c)) set_params(plan, p, p, given, device);
-    return;
-  }
-  set_expression(plan.first(), c, q, device);
-  if (c.expression == Expression::interpreted)
-    set_params(plan, interpreted_params(q, p), p, given, device);
+  const auto call = rung_call(q);
+  const auto give = [&](const auto& params) {
+    plan.set_params(0, params);
+    add_maps(plan, params, call.given, device);
+  };
+  if (!q.expression)
+    add_maps(plan, call.params, call.given, device);
+  else if (set_expression(plan.first(), q, device) == Expression::interpreted)
+    give(interpreted_params(q, call.params));
   else
-    set_params(plan, expression_params(q, p), p, given, device);
+    give(expression_params(q, call.params));
 }
 
 const op::HostVariant<Problem> kHost[] = {

@@ -28,13 +28,13 @@ struct GemmOptions {
   // both.
   std::optional<std::string_view> epilogue = {};
   op::NamedValues operands = {};
-  std::optional<DType> out_dtype = {};   // dtype of a (the default), float32, or of 16 bits if a is
-  std::optional<bool> allow_tf32 = {};   // may round float32 operands to tf32; none: as
-                                         // the configuration says, else no
-  std::optional<GemmConfig> config = {};  // what of the kernel's tile is fixed; on the CPU it has
-                                          // no effect
-  std::string_view variant = {};         // by name; empty: the best that accepts
-  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::optional<DType> out_dtype = {};  // dtype of a (the default), float32, or of 16 bits if a is
+  std::optional<bool> allow_tf32 = {};  // may round float32 operands to tf32; none: as
+                                        // the configuration says, else no
+  std::optional<GemmConfig> config = {};  // what of the kernel's tile is fixed; on the CPU
+                                          // it has no effect
+  std::string_view variant = {};          // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};   // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 

@@ -151,11 +151,14 @@ InterpretedParams interpreted_params(const Problem& q, const Params& params) {
 }
 
 // An expression is compiled into the rung, or on the SIMT device read by it.
-void set_expression(op::Step& step, Config& c, const Problem& q, const DeviceInfo& device) {
+Expression set_expression(op::Step& step, const Problem& q, const DeviceInfo& device) {
   const bool reads = device.device.type == DeviceType::simt;
+  Config c;
+  std::memcpy(&c, step.kernel.config.data(), sizeof(c));
   c.expression = reads ? Expression::interpreted : Expression::compiled;
   step.kernel.config = config_bytes(c);
   if (!reads) step.kernel.rung = &with_expression(*step.kernel.rung, q);
+  return c.expression;
 }
 
 }  // namespace tensorcraft::kernel::gemm

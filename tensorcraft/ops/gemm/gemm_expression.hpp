@@ -27,8 +27,8 @@ ExpressionParams expression_params(const Problem& q, const Params& params);
 InterpretedParams interpreted_params(const Problem& q, const Params& params);
 
 // The kernel of a step with the expression of a call, compiled into the rung, or on the SIMT device
-// read by it, which `c` says then. Device text that includes the rung's is made at its first use
+// read by it, which it returns. Device text that includes the rung's is made at its first use
 // and kept; calls that differ in numbers or names alone share it.
-void set_expression(op::Step& step, Config& c, const Problem& q, const DeviceInfo& device);
+Expression set_expression(op::Step& step, const Problem& q, const DeviceInfo& device);
 
 }  // namespace tensorcraft::kernel::gemm

@@ -40,23 +40,30 @@ TensorMap matrix_map(const Lines& x, DType dtype, BoxShape box, const DeviceInfo
 
 }  // namespace
 
-Maps maps_of(const op::Step& step, const Params& params, const Given& given,
-             const DeviceInfo& device) {
-  const jit::KernelKey& kernel = step.kernel;
+template <class P>
+void add_maps(op::Plan& plan, const P& params, const Given& given, const DeviceInfo& device) {
+  const jit::KernelKey& kernel = plan.first().kernel;
   Config c;
   std::memcpy(&c, kernel.config.data(), sizeof(c));
-  Maps maps{};
-  const Lines a = a_lines(params, given), b = b_lines(params, given);
+  if (c.cluster_m * c.cluster_n == 1 && c.consumers == 0) return;
+  WithResultMap<P> p{{params, {}, {}}, {}};
+  const Lines a = a_lines(p, given), b = b_lines(p, given);
   const int length = 128 / given.operand_bytes;
-  maps.a = matrix_map(c.swap ? b : a, kernel.types[0], {length, a_box_lines(c)}, device);
-  maps.b = matrix_map(c.swap ? a : b, kernel.types[0], {length, b_box_lines(c)}, device);
+  p.a_map = matrix_map(c.swap ? b : a, kernel.types[0], {length, a_box_lines(c)}, device);
+  p.b_map = matrix_map(c.swap ? a : b, kernel.types[0], {length, b_box_lines(c)}, device);
   if (c.slots > 0) {
-    const Lines d =
-        lines_of(params, params.d, params.m, params.n, given.result_bytes, Layout::row_major);
+    const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
     const SlotShape slot = slot_shape(c, given.result_bytes);
-    maps.d = matrix_map(d, kernel.types[1], {slot.cols, slot.rows}, device);
+    p.d_map = matrix_map(d, kernel.types[1], {slot.cols, slot.rows}, device);
   }
-  return maps;
+  if (c.consumers > 0)
+    plan.set_params(0, p);
+  else
+    plan.set_params(0, static_cast<const WithMaps<P>&>(p));
 }
+
+template void add_maps(op::Plan&, const Params&, const Given&, const DeviceInfo&);
+template void add_maps(op::Plan&, const ExpressionParams&, const Given&, const DeviceInfo&);
+template void add_maps(op::Plan&, const InterpretedParams&, const Given&, const DeviceInfo&);
 
 }  // namespace tensorcraft::kernel::gemm

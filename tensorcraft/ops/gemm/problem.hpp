@@ -2,9 +2,9 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/activation.h"
+#include "tensorcraft/op/expression/language.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/ops/gemm/config_plan.h"
-#include "tensorcraft/op/expression/language.hpp"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
