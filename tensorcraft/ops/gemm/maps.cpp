@@ -10,6 +10,8 @@ namespace {
 
 struct BoxShape {
   int length, lines;  // elements along a line, lines
+  // The bytes that a miss of the L2 cache brings.
+  TiledTensor::L2Promotion fetch = TiledTensor::L2Promotion::bytes_128;
 };
 
 TiledTensor::Swizzle swizzle_of(int line_bytes) {
@@ -29,7 +31,8 @@ TensorMap matrix_map(const Lines& x, DType dtype, BoxShape box, const DeviceInfo
                     .dims = {uint64_t(x.length), uint64_t(x.count), 1},
                     .strides = {16, 16},  // of sizes of 1
                     .box = {uint32_t(box.length), uint32_t(box.lines), 1},
-                    .swizzle = swizzle_of(box.length * x.element_bytes)};
+                    .swizzle = swizzle_of(box.length * x.element_bytes),
+                    .l2_promotion = box.fetch};
   if (x.count > 1) tiled.strides[0] = bytes(x.next_line);
   if (has_batch && x.matrix.batch_strides[0] > 0) {
     tiled.dims[2] = entries;
@@ -38,10 +41,8 @@ TensorMap matrix_map(const Lines& x, DType dtype, BoxShape box, const DeviceInfo
   return op::tensor_map(tiled, device);
 }
 
-}  // namespace
-
 template <class P>
-void add_maps(op::Plan& plan, const P& params, const Given& given, const DeviceInfo& device) {
+void add(op::Plan& plan, const P& params, const Given& given, const DeviceInfo& device) {
   const jit::KernelKey& kernel = plan.first().kernel;
   Config c;
   std::memcpy(&c, kernel.config.data(), sizeof(c));
@@ -49,8 +50,11 @@ void add_maps(op::Plan& plan, const P& params, const Given& given, const DeviceI
   WithResultMap<P> p{{params, {}, {}}, {}};
   const Lines a = a_lines(p, given), b = b_lines(p, given);
   const int length = 128 / given.operand_bytes;
-  p.a_map = matrix_map(c.swap ? b : a, kernel.types[0], {length, a_box_lines(c)}, device);
-  p.b_map = matrix_map(c.swap ? a : b, kernel.types[0], {length, b_box_lines(c)}, device);
+  // Few rows make a product that only reads: the next line of a weight is of the next step.
+  using enum TiledTensor::L2Promotion;
+  const auto fetch = c.block_m <= 64 && c.block_n <= 64 ? bytes_256 : bytes_128;
+  p.a_map = matrix_map(c.swap ? b : a, kernel.types[0], {length, a_box_lines(c), fetch}, device);
+  p.b_map = matrix_map(c.swap ? a : b, kernel.types[0], {length, b_box_lines(c), fetch}, device);
   if (c.slots > 0) {
     const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
     const SlotShape slot = slot_shape(c, given.result_bytes);
@@ -62,8 +66,18 @@ void add_maps(op::Plan& plan, const P& params, const Given& given, const DeviceI
     plan.set_params(0, static_cast<const WithMaps<P>&>(p));
 }
 
-template void add_maps(op::Plan&, const Params&, const Given&, const DeviceInfo&);
-template void add_maps(op::Plan&, const ExpressionParams&, const Given&, const DeviceInfo&);
-template void add_maps(op::Plan&, const InterpretedParams&, const Given&, const DeviceInfo&);
+}  // namespace
+
+void add_maps(op::Plan& plan, const Params& params, const Given& given, const DeviceInfo& device) {
+  add(plan, params, given, device);
+}
+void add_maps(op::Plan& plan, const ExpressionParams& params, const Given& given,
+              const DeviceInfo& device) {
+  add(plan, params, given, device);
+}
+void add_maps(op::Plan& plan, const InterpretedParams& params, const Given& given,
+              const DeviceInfo& device) {
+  add(plan, params, given, device);
+}
 
 }  // namespace tensorcraft::kernel::gemm
