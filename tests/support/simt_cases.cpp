@@ -58,8 +58,8 @@ void add_products_in_vectors(Json& cases) {
   cases.back()["inputs"]["x1"] = {{"shape", {40, 56}}};
   add("gate_of_single_elements", bfloat16, {{"shape", {37, 35}}}, {{"shape", {35, 66}}},
       {{"gated", "silu"}});
-  add("gate_of_aligned_lines", bfloat16, a, {{"shape", {72, 66}}, {"strides", {72, 1}}},
-      {{"gated", "silu"}});
+  add("gate_in_odd_rows", bfloat16, a, {{"shape", {72, 112}}}, {{"gated", "silu"}});
+  cases.back()["outputs"] = {{"out", {{"strides", {57, 1}}}}};
 }
 
 // Everything done to a sum: activation or gate, C and bias with and without the others, and an

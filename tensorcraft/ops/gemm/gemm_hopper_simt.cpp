@@ -64,6 +64,18 @@ constexpr Config kSmall = one_consumer(64, 10);
 constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
 constexpr auto kPersistentEpilogues = epilogues(with(kSmall, 2, 1));
 constexpr auto kPersistentOddRows = layouts(with(kSmall, 0, 1));
+// B as rows, of which half a tile is a whole box, and as columns.
+constexpr std::array<Config, 2> gates(int slots) {
+  std::array<Config, 2> all{with(one_consumer(128, 8), slots, 1), with(kSmall, slots, 1)};
+  all[1].b_layout = Layout::column_major;
+  for (Config& c : all) {
+    c.gated = 1;
+    c.activation = Activation::silu;
+  }
+  return all;
+}
+constexpr auto kPersistentGates = gates(2);
+constexpr auto kPersistentOddGates = gates(0);
 // What the cases of the conformance test take of split_k.
 constexpr auto kAllSplit = layouts(in_two(with(kSmall, 0, 4)));
 constexpr std::array kSplit{kAllSplit[1], kAllSplit[2], kAllSplit[3]};
@@ -112,6 +124,8 @@ simt::OperatorInstances hopper_instances() {
                   expression_list<Persistent, kPersistentExpressionByRow>(),
                   expression_list<Persistent, kPersistentExpression>(&Config::has_bias),
                   list<Persistent, kPersistentOddRows>(Bf16{}),
+                  list<Persistent, kPersistentGates>(Bf16{}),
+                  list<Persistent, kPersistentOddGates>(Bf16{}),
                   list<Persistent, kFewRows>(Bf16{}, &Config::c_vector),
                   list<Persistent, kFewOddRows>(Bf16{}, &Config::c_vector))},
           {"split_k", concat(list<SplitK, kSplit>(Bf16{}),
