@@ -200,6 +200,18 @@ Dims to_dims(nb::handle shape, std::string_view name) {
   return dims;
 }
 
+nb::object list_of_small(nb::handle value) {
+  constexpr int64_t kMost = 64;
+  if (is_list(value) || PyType_Check(value.ptr()) || !nb::hasattr(value, "tolist"))
+    return nb::borrow(value);
+  int64_t size = 1;
+  for (const int64_t n : to_dims(nb::getattr(value, "shape", nb::tuple()), "shape"))
+    if (__builtin_mul_overflow(size, n, &size)) size = kMost + 1;
+  if (size > kMost) return nb::borrow(value);
+  nb::object list = value.attr("tolist")();
+  return is_list(list) ? list : nb::borrow(value);
+}
+
 op::Value to_integer_lists(nb::handle object, std::string_view name) {
   size_t lists = 0;
   for (nb::handle item : object) lists += is_list(item);

@@ -60,6 +60,9 @@ StreamRef to_stream(nb::handle object, int device);
 int to_axis(int64_t axis);
 // An integer or a sequence of integers.
 Dims to_dims(nb::handle shape, std::string_view name = "shape");
+// The nested list of an array that is no larger than any list an operator takes; anything else as
+// it is.
+nb::object list_of_small(nb::handle value);
 // A list or tuple of integers, or of such lists.
 op::Value to_integer_lists(nb::handle object, std::string_view name);
 // A dict of names with whole numbers or words, as the Value of settings: "a=1, b=word".

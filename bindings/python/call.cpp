@@ -174,7 +174,7 @@ class Call {
 
   void convert_option(size_t i, const op::Parameter& p, nb::handle value) {
     nb::object list;
-    if (takes_lists(p)) value = list = list_of(value);
+    if (takes_lists(p)) value = list = list_of_small(value);
     if (p.kind == op::ParameterKind::tensor) {
       tensor_options_.emplace_back(i, arrays_.size());
       add_array(value, p, p.name);
@@ -210,19 +210,6 @@ class Call {
     }
   }
 
-  // The nested list of an array that is no larger than any list an operator takes; anything else as
-  // it is.
-  static nb::object list_of(nb::handle value) {
-    constexpr int64_t kMost = 64;
-    if (is_list(value) || PyType_Check(value.ptr()) || !nb::hasattr(value, "tolist"))
-      return nb::borrow(value);
-    int64_t size = 1;
-    for (const int64_t n : to_dims(nb::getattr(value, "shape", nb::tuple()), "shape"))
-      if (__builtin_mul_overflow(size, n, &size)) size = kMost + 1;
-    if (size > kMost) return nb::borrow(value);
-    nb::object list = value.attr("tolist")();
-    return is_list(list) ? list : nb::borrow(value);
-  }
   static bool takes_lists(const op::Parameter& p) {
     return p.kind == op::ParameterKind::integers || p.kind == op::ParameterKind::integer_lists;
   }

@@ -136,7 +136,7 @@ std::vector<Setting> to_settings(std::string_view op, std::string_view name, con
     const std::string_view item = trimmed(rest.substr(0, comma));
     const size_t equals = item.find('=');
     if (equals == item.npos)
-      fail(ErrorKind::value, op, ": ", name, ": \"", item, "\" has no value; write NAME=VALUE");
+      fail(ErrorKind::value, op, ": ", name, ": expected NAME=VALUE, got \"", item, "\"");
     all.push_back({trimmed(item.substr(0, equals)), trimmed(item.substr(equals + 1))});
     rest = trimmed(rest.substr(std::min(comma + 1, rest.size())));
   }

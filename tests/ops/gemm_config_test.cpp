@@ -151,7 +151,7 @@ TEST(GemmConfig, SaysWhichSettingIsWrong) {
       "gemm: config: tile_m must be a positive whole number, got 6x");
   expect_error(
       ErrorKind::value, [] { explained(64, 64, 64, "tile_m"); },
-      "gemm: config: \"tile_m\" has no value; write NAME=VALUE");
+      "gemm: config: expected NAME=VALUE, got \"tile_m\"");
   expect_error(
       ErrorKind::value, [] { explained(64, 64, 64, "schedule=alone"); },
       "gemm: config: schedule \"alone\" is not known; there are any, together, ping_pong");

@@ -274,7 +274,7 @@ TEST(Gemm, NamesTheArgumentThatDoesNotFit) {
             "gemm: beta is 2 but there is no c to scale; give c");
   const Tensor deep = random_tensor({1, 5, 64});
   EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, square, {.c = deep}); }),
-            "gemm: c: shape [1, 5, 64] does not broadcast to [5, 64]");
+            "gemm: c: expected a shape that broadcasts to [5, 64], got [1, 5, 64]");
   EXPECT_EQ(message_of(ErrorKind::type, [&] { gemm(a, square, {.out_dtype = DType::float16}); }),
             "gemm: out_dtype must be float32 (the dtype of a) or float32, got float16");
 }

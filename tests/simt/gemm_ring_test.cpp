@@ -85,14 +85,15 @@ struct Size {
   unsigned blocks = 0;    // of the grid; 0: one for each tile
 };
 
-// D = sums / 2 + C, if there is C.
+// D = sums / 2 + C, if there is C; gated, silu of the left half of sums / 2 times the right half.
 template <class Rung, Config C, class Out>
 class Product {
  public:
   explicit Product(const Size& size)
       : size_(size),
         a_(C.swap ? gemm::transposed(C.b_layout) : C.a_layout, size.m, size.k, size.batch),
-        b_(C.swap ? gemm::transposed(C.a_layout) : C.b_layout, size.k, size.n, size.b_entries),
+        b_(C.swap ? gemm::transposed(C.a_layout) : C.b_layout, size.k,
+           C.gated ? 2 * size.n : size.n, size.b_entries),
         c_(kRows, size.m, size.n, 1),
         d_(kRows, size.m, size.n, size.batch) {
     a_.fill(1);
@@ -104,20 +105,20 @@ class Product {
     d_.data.assign(d_.data.size(), Out(NAN));
     constexpr int a_lines = gemm::a_box_lines(C), b_lines = gemm::b_box_lines(C);
     constexpr gemm::SlotShape slot = gemm::slot_shape(C, sizeof(Out));
-    gemm::WgmmaParams p{{{.m = size_.m,
-                          .n = size_.n,
-                          .k = size_.k,
-                          .a = a_.matrix(),
-                          .b = b_.matrix(),
-                          .c = c_.matrix(),
-                          .d = d_.matrix(),
-                          .alpha = 0.5f,
-                          .beta = C.has_c ? 1.0f : 0.0f,
-                          .batch_shape = {uint32_t(size_.batch)},
-                          .batch_rank = size_.batch > 1},
-                         C.swap ? b_.map(64, a_lines) : a_.map(64, a_lines),
-                         C.swap ? a_.map(64, b_lines) : b_.map(64, b_lines)},
-                        C.slots > 0 ? d_.map(slot.cols, slot.rows) : TensorMap{}};
+    gemm::WgmmaParams<C> p{{{.m = size_.m,
+                             .n = size_.n,
+                             .k = size_.k,
+                             .a = a_.matrix(),
+                             .b = b_.matrix(),
+                             .c = c_.matrix(),
+                             .d = d_.matrix(),
+                             .alpha = 0.5f,
+                             .beta = C.has_c ? 1.0f : 0.0f,
+                             .batch_shape = {uint32_t(size_.batch)},
+                             .batch_rank = size_.batch > 1},
+                            C.swap ? b_.map(64, a_lines) : a_.map(64, a_lines),
+                            C.swap ? a_.map(64, b_lines) : b_.map(64, b_lines)},
+                           C.slots > 0 ? d_.map(slot.cols, slot.rows) : TensorMap{}};
     simt::run({.name = "ring",
                .grid = {size_.blocks ? size_.blocks : blocks()},
                .block = {unsigned(C.threads)},
@@ -141,18 +142,33 @@ class Product {
   static constexpr int kCluster = C.cluster_m * C.cluster_n * C.split;
   unsigned blocks() const {
     const int64_t rows = div_ceil(C.swap ? size_.n : size_.m, C.block_m * C.cluster_m);
-    const int64_t cols = div_ceil(C.swap ? size_.m : size_.n, C.block_n * C.cluster_n);
+    const int64_t cols = div_ceil(C.swap ? size_.m : size_.n, tile_columns(C) * C.cluster_n);
     return unsigned(rows * cols * size_.batch * kCluster);
   }
-  void expect_right(int64_t n, int64_t i, int64_t j) const {
-    double sum = C.has_c ? double(float(c_.data[c_.at(0, i, j)])) : 0, magnitude = 0;
+  // A sum, and what its rounding is a part of.
+  struct Sum {
+    double value = 0, magnitude = 0;
+  };
+  Sum half_sum(int64_t n, int64_t i, int64_t j) const {
+    Sum sum;
     for (int64_t k = 0; k < size_.k; ++k) {
       const double term = 0.5 * float(a_.data[a_.at(n, i, k)]) * float(b_.data[b_.at(n, k, j)]);
-      sum += term;
-      magnitude += std::fabs(term);
+      sum.value += term;
+      sum.magnitude += std::fabs(term);
     }
-    const double rounding = sizeof(Out) == 2 ? std::fabs(sum) * 0x1p-8 : 0;
-    ASSERT_NEAR(float(d_.data[d_.at(n, i, j)]), sum, rounding + magnitude * 0x1p-16)
+    return sum;
+  }
+  // silu is at most 1.1 times as steep as its argument.
+  static Sum gated(const Sum& x, const Sum& y) {
+    const double gate = x.value / (1 + std::exp(-x.value));
+    return {gate * y.value, 1.1 * x.magnitude * std::fabs(y.value) + std::fabs(gate) * y.magnitude};
+  }
+  void expect_right(int64_t n, int64_t i, int64_t j) const {
+    Sum sum = half_sum(n, i, j);
+    if (C.has_c) sum.value += float(c_.data[c_.at(0, i, j)]);
+    if (C.gated) sum = gated(sum, half_sum(n, i, size_.n + j));
+    const double rounding = sizeof(Out) == 2 ? std::fabs(sum.value) * 0x1p-8 : 0;
+    ASSERT_NEAR(float(d_.data[d_.at(n, i, j)]), sum.value, rounding + sum.magnitude * 0x1p-16)
         << "entry " << n << ", row " << i << ", column " << j;
   }
 
@@ -207,6 +223,11 @@ constexpr Config with_turns(Config c) {
 }
 constexpr Config with_c(Config c) {
   c.has_c = 1;
+  return c;
+}
+constexpr Config with_gate(Config c) {
+  c.gated = 1;
+  c.activation = Activation::silu;
   return c;
 }
 constexpr Config with_swap(Config c) {
@@ -358,6 +379,43 @@ TEST(GemmRing, BlocksShareTheStepsOfATile) {
   expect_products<gemm::SplitK, with_split(kSmall, 4), float>(sizes);
   expect_products<gemm::SplitK, with_c(with_split(with_swap(kSmall), 2))>(sizes);
   expect_products<gemm::SplitK, with_split(ring(128, 64, 3, 2), 2)>(sizes);
+}
+
+// The right half of a row of B begins at a multiple of 16 bytes, that of columns anywhere.
+TEST(GemmRing, GatedTilesAreRight) {
+  constexpr Config rows = with_gate(kWide),
+                   columns = with_layouts(with_gate(kSmall), kRows, kColumns);
+  constexpr Config stored = with_gate(ring(64, 128, 3, 1, 0));
+  const std::initializer_list<Size> sizes = {{72, 40, 72}, {130, 136, 136, 1, 1, 2}};
+  const std::initializer_list<Size> odd_sizes = {{67, 35, 71}, {24, 67, 136, 3, 3, 2}};
+  expect_products<gemm::Persistent, rows>(sizes);
+  expect_products<gemm::Persistent, with_layouts(rows, kColumns, kRows), float>(sizes);
+  expect_products<gemm::Persistent, columns>(sizes);
+  expect_products<gemm::Persistent, stored>(sizes);
+  expect_products<gemm::Persistent, with_layouts(stored, kRows, kColumns), float>(odd_sizes);
+}
+
+TEST(GemmRing, EveryRungGates) {
+  constexpr Config c = with_gate(ring(128, 128, 3, 2, 0));
+  expect_products<gemm::WarpSpecialized, c>({{136, 72, 200}});
+  expect_products<gemm::Wgmma, without_producer(c)>({{136, 72, 200}});
+}
+
+// Along m each block of a pair brings one of the halves to both.
+TEST(GemmRing, ClustersShareGatedTiles) {
+  constexpr Config wide = with_gate(kWide);
+  const std::initializer_list<Size> sizes = {{72, 40, 72}, {200, 136, 136, 1, 1, 4}};
+  expect_products<gemm::Persistent, with_cluster(wide, 2, 1)>(sizes);
+  expect_products<gemm::Persistent, with_layouts(with_cluster(wide, 2, 1), kRows, kColumns)>(sizes);
+  expect_products<gemm::Persistent, with_cluster(wide, 1, 2)>(sizes);
+  expect_products<gemm::Persistent, with_layouts(with_cluster(wide, 2, 2), kRows, kColumns)>(sizes);
+}
+
+TEST(GemmRing, GatedTilesTakeTurns) {
+  expect_products<gemm::Persistent, with_gate(kTurns)>(
+      {{136, 72, 200, 1, 1, 1}, {300, 136, 136, 1, 1, 2}});
+  expect_products<gemm::Persistent, with_cluster(with_gate(kTurns), 2, 1)>(
+      {{600, 72, 136, 1, 1, 2}});
 }
 
 TEST(GemmRing, EntriesHaveTilesOfTheirOwnAndMayShareB) {

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 const Json kFloats{"float32", "float16", "bfloat16"};
+const Json kHalves{"float16", "bfloat16"};
 const Json kActivations{"none", "relu", "gelu", "gelu_tanh", "silu"};
 // Rows that no single stride describes.
 const Json kNestedStrides{8, 2};
@@ -25,22 +26,72 @@ Json case_of(std::string name, Json dtypes, Json inputs, Json options) {
           {"tags", Json::array({"simt"})}, {"reduction", 8}};
 }
 
-// Every epilogue: activation, C and bias with and without the others.
+// Adds a 3 x 5 product for each dtype that naive has a result of.
+void add_tiny_products(Json& cases, const std::string& name, Json options,
+                       Json inputs = Json::object()) {
+  const std::pair<Json, Json> results[] = {{kFloats, nullptr},
+                                           {kHalves, "float32"},
+                                           {Json::array({"float16"}), "bfloat16"},
+                                           {Json::array({"bfloat16"}), "float16"}};
+  inputs["a"] = {{"shape", {3, 4}}};
+  inputs["b"] = {{"shape", {4, options.contains("gated") ? 10 : 5}}};
+  for (const auto& [operands, result] : results) {
+    if (!result.is_null()) options["out_dtype"] = result;
+    if (!result.is_null() && options.contains("c")) options["c"]["dtype"] = result;
+    cases.push_back(case_of(join(name, "_", result.dump()), operands, inputs, options));
+  }
+}
+
+// What rungs for vectors have besides: bias and an expression in whole vectors, a result of the
+// other 16 bits, and gates at rows of D that vectors do not divide.
+void add_products_in_vectors(Json& cases) {
+  const auto add = [&](const char* name, Json dtypes, Json a, Json b, Json options) {
+    cases.push_back(case_of(name, std::move(dtypes), {{"a", std::move(a)}, {"b", std::move(b)}},
+                            std::move(options)));
+  };
+  const Json bfloat16 = Json::array({"bfloat16"});
+  const Json a{{"shape", {40, 72}}}, b{{"shape", {72, 56}}}, bias{{"shape", {56}}};
+  add("bias_in_vectors", kFloats, a, b, {{"bias", bias}, {"activation", "gelu_tanh"}});
+  add("crossed_in_vectors", Json::array({"float16"}), a, b, {{"out_dtype", "bfloat16"}});
+  add("expression_in_vectors", bfloat16, a, b,
+      {{"bias", bias}, {"epilogue", "x + r"}, {"operands", "r"}});
+  cases.back()["inputs"]["x1"] = {{"shape", {40, 56}}};
+  add("gate_of_single_elements", bfloat16, {{"shape", {37, 35}}}, {{"shape", {35, 66}}},
+      {{"gated", "silu"}});
+  add("gate_in_odd_rows", bfloat16, a, {{"shape", {72, 112}}}, {{"gated", "silu"}});
+  cases.back()["outputs"] = {{"out", {{"strides", {57, 1}}}}};
+}
+
+// Everything done to a sum: activation or gate, C and bias with and without the others, and an
+// expression of it.
 Json gemm() {
-  const Json inputs{{"a", {{"shape", {3, 4}}}}, {"b", {{"shape", {4, 5}}}}};
   Json cases;
-  for (const Json& activation : kActivations)
-    for (const bool c : {false, true})
-      for (const bool bias : {false, true})
-        for (const bool wide : {false, true}) {
-          Json options{{"activation", activation}};
-          if (c) options["c"] = {{"shape", {3, 5}}};
-          if (wide && c) options["c"]["dtype"] = "float32";
-          if (bias) options["bias"] = {{"shape", {5}}};
-          if (wide) options["out_dtype"] = "float32";
-          cases.push_back(case_of(join("epilogue_", activation.get<std::string>(), c, bias, wide),
-                                  wide ? Json{"float16", "bfloat16"} : kFloats, inputs, options));
-        }
+  for (const char* bias : {"none", "column", "row"}) {
+    const auto with_bias = [&](Json options) {
+      const int columns = options.contains("gated") ? 10 : 5;
+      if (bias == std::string_view("column")) options["bias"] = {{"shape", {columns}}};
+      if (bias == std::string_view("row")) options["bias"] = {{"shape", {3, 1}}};
+      return options;
+    };
+    for (const Json& activation : kActivations)
+      for (const bool c : {false, true}) {
+        Json options = with_bias({{"activation", activation}});
+        if (c) options["c"] = {{"shape", {3, 5}}};
+        add_tiny_products(cases, join("epilogue_", activation.get<std::string>(), c, "_", bias),
+                          options);
+      }
+    for (const char* gate : {"silu", "gelu", "gelu_tanh"})
+      add_tiny_products(cases, join("gate_", gate, "_", bias), with_bias({{"gated", gate}}));
+    for (const char* gate : {"none", "silu"}) {
+      Json options = gate == std::string_view("none") ? Json::object() : Json{{"gated", gate}};
+      options = with_bias(options);
+      options["epilogue"] = "x + r";
+      options["operands"] = "r";
+      add_tiny_products(cases, join("expression_", gate, "_", bias), options,
+                        {{"x1", {{"shape", {3, 5}}}}});
+    }
+  }
+  add_products_in_vectors(cases);
   return {{"operator", "gemm"}, {"cases", cases}};
 }
 
@@ -59,7 +110,7 @@ Json layer_norm() {
         if (tensors & 4) options["residual"] = {{"shape", {2, 3, 6}}};
         if (!wide || tensors & 3)
           cases.push_back(case_of(join("fusion_", activation.get<std::string>(), tensors, wide),
-                                  wide ? Json{"float16", "bfloat16"} : kFloats, inputs, options));
+                                  wide ? kHalves : kFloats, inputs, options));
       }
   return {{"operator", "layer_norm"}, {"cases", cases}};
 }

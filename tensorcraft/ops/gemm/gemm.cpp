@@ -319,8 +319,9 @@ Problem check(const op::Call<Options>& call) {
             .config = o.config.value_or(GemmConfig{})};
   if (beta != 0) try {
       q.c = spread(*o.c);
-    } catch (const Error& e) {
-      fail(e.kind(), "gemm: c: ", e.what());
+    } catch (const Error&) {
+      fail(ErrorKind::value, "gemm: c: expected a shape that broadcasts to ", out.shape(), ", got ",
+           o.c->shape());
     }
   merge_batch(q);
   return q;

@@ -27,7 +27,7 @@ struct GemmOptions {
   // Last, an expression of all this, x, and of operands by their names; gemm() with operands sets
   // both.
   std::optional<std::string_view> epilogue = {};
-  op::NamedValues operands = {};
+  op::NamedValues operands = {};        // the arrays and numbers that the epilogue names
   std::optional<DType> out_dtype = {};  // dtype of a (the default), float32, or of 16 bits if a is
   std::optional<bool> allow_tf32 = {};  // may round float32 operands to tf32; none: as
                                         // the configuration says, else no

@@ -64,6 +64,18 @@ constexpr Config kSmall = one_consumer(64, 10);
 constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
 constexpr auto kPersistentEpilogues = epilogues(with(kSmall, 2, 1));
 constexpr auto kPersistentOddRows = layouts(with(kSmall, 0, 1));
+// B as rows, of which half a tile is a whole box, and as columns.
+constexpr std::array<Config, 2> gates(int slots) {
+  std::array<Config, 2> all{with(one_consumer(128, 8), slots, 1), with(kSmall, slots, 1)};
+  all[1].b_layout = Layout::column_major;
+  for (Config& c : all) {
+    c.gated = 1;
+    c.activation = Activation::silu;
+  }
+  return all;
+}
+constexpr auto kPersistentGates = gates(2);
+constexpr auto kPersistentOddGates = gates(0);
 // What the cases of the conformance test take of split_k.
 constexpr auto kAllSplit = layouts(in_two(with(kSmall, 0, 4)));
 constexpr std::array kSplit{kAllSplit[1], kAllSplit[2], kAllSplit[3]};
@@ -94,34 +106,34 @@ constexpr std::array<Config, 2> expressions(Config config) {
   return all;
 }
 constexpr auto kPersistentExpressions = expressions(with(kSmall, 2, 1));
-constexpr auto kSplitExpressions = expressions(in_two(with(kSmall, 0, 4)));
-template <const auto& kConfigs, size_t i>
-constexpr std::array kOne{kConfigs[i]};
-template <class Rung, const auto& kConfigs>
-simt::InstanceList expression_list() {
-  return concat(
-      list<Rung, kOne<kConfigs, 0>>(Bf16{}, &Config::activation, &Config::has_c,
-                                    &Config::has_scales, &Config::c_vector),
-      list<Rung, kOne<kConfigs, 1>>(Bf16{}, &Config::activation, &Config::has_c,
-                                    &Config::has_scales, &Config::c_vector, &Config::has_bias));
+constexpr std::array kPersistentExpressionByRow{kPersistentExpressions[0]};
+constexpr std::array kPersistentExpression{kPersistentExpressions[1]};
+constexpr std::array kSplitExpression{expressions(in_two(with(kSmall, 0, 4)))[1]};
+template <class Rung, const auto& kConfigs, class... Member>
+simt::InstanceList expression_list(Member... any) {
+  return list<Rung, kConfigs>(Bf16{}, &Config::activation, &Config::has_c, &Config::has_scales,
+                              &Config::c_vector, any...);
 }
 
 }  // namespace
 
 simt::OperatorInstances hopper_instances() {
-  return {
-      {"persistent",
-       concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
-              list<Persistent, kPersistentEpilogues>(Bf16{}, &Config::c_vector),
-              expression_list<Persistent, kPersistentExpressions>(),
-              list<Persistent, kPersistentOddRows>(Bf16{}),
-              list<Persistent, kFewRows>(Bf16{}, &Config::c_vector),
-              list<Persistent, kFewOddRows>(Bf16{}, &Config::c_vector))},
-      {"split_k", concat(list<SplitK, kSplit>(Bf16{}), expression_list<SplitK, kSplitExpressions>(),
-                         list<SplitK, kSplitOddRows>(Bf16{}),
-                         list<SplitK, kSplitFewRows>(Bf16{}, &Config::c_vector))},
-      {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
-      {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
+  return {{"persistent",
+           concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
+                  list<Persistent, kPersistentEpilogues>(Bf16{}, &Config::c_vector),
+                  expression_list<Persistent, kPersistentExpressionByRow>(),
+                  expression_list<Persistent, kPersistentExpression>(&Config::has_bias),
+                  list<Persistent, kPersistentOddRows>(Bf16{}),
+                  list<Persistent, kPersistentGates>(Bf16{}),
+                  list<Persistent, kPersistentOddGates>(Bf16{}),
+                  list<Persistent, kFewRows>(Bf16{}, &Config::c_vector),
+                  list<Persistent, kFewOddRows>(Bf16{}, &Config::c_vector))},
+          {"split_k", concat(list<SplitK, kSplit>(Bf16{}),
+                             expression_list<SplitK, kSplitExpression>(&Config::has_bias),
+                             list<SplitK, kSplitOddRows>(Bf16{}),
+                             list<SplitK, kSplitFewRows>(Bf16{}, &Config::c_vector))},
+          {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
+          {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -95,7 +95,8 @@ constexpr std::array<Config, 2> expressions(Config config, int has_bias, int gat
   all[1].block_n = gated_block_n;
   return all;
 }
-// The lists of both: that by column serves no bias too.
+// The lists of both: that by column serves no bias too. naive has all, the others a gate by column
+// alone.
 template <class Rung, const auto& kByRows, const auto& kByColumns, class Dtypes, class... Member>
 simt::InstanceList expression_list(Dtypes dtypes, Member... any) {
   return concat(
@@ -216,11 +217,12 @@ constexpr Config wide_warp_tile(int m, int n, int k, int warp_m, int warp_n, int
 constexpr Config kTensorTile = warp_tile(64, 64, 32, 32, 32, 128);
 constexpr auto kTensorCore = layouts(with_vectors(kTensorTile, 8, 8, 4));
 constexpr auto kTensorCoreWidened = two_layouts(with_vectors(kTensorTile, 8, 8, 4));
+constexpr std::array kTensorCoreCrossed{kTensorCore[0]};
 constexpr auto kTensorCoreEpilogues = epilogues(with_vectors(kTensorTile, 8, 8, 4));
 constexpr auto kTensorCoreGates = gates(with_vectors(kTensorTile, 8, 8, 4));
-constexpr auto kTensorCoreScalarGates = gates(with_vectors(kTensorTile, 1, 1, 1));
-constexpr auto kTensorCoreExpressionsByRow =
-    expressions(with_vectors(kTensorTile, 8, 8, 4), kByRow, 64);
+constexpr std::array kTensorCoreScalarGate{gates(with_vectors(kTensorTile, 1, 1, 1))[0]};
+constexpr std::array kTensorCoreExpressionByRow{
+    expressions(with_vectors(kTensorTile, 8, 8, 4), kByRow, 64)[0]};
 constexpr auto kTensorCoreExpressions =
     expressions(with_vectors(kTensorTile, 8, 8, 4), kByColumn, 64);
 constexpr auto kTensorCoreOddRows = odd_rows(with_vectors(kTensorTile, 8, 8, 1));
@@ -238,10 +240,11 @@ constexpr std::array kTensorCoreTf32Epilogue{epilogues(with_vectors(kTensorTf32T
 constexpr Config kSwizzledTile = warp_tile(32, 64, 64, 16, 32, 128, 4);
 constexpr auto kSwizzled = layouts(with_vectors(kSwizzledTile, 8, 8, 4));
 constexpr auto kSwizzledWidened = two_layouts(with_vectors(kSwizzledTile, 8, 8, 4));
+constexpr std::array kSwizzledCrossed{kSwizzled[0]};
 constexpr auto kSwizzledEpilogues = epilogues(with_vectors(kSwizzledTile, 8, 8, 4));
 constexpr auto kSwizzledGates = gates(with_vectors(kSwizzledTile, 8, 8, 4));
-constexpr auto kSwizzledExpressionsByRow =
-    expressions(with_vectors(kSwizzledTile, 8, 8, 4), kByRow, 64);
+constexpr std::array kSwizzledExpressionByRow{
+    expressions(with_vectors(kSwizzledTile, 8, 8, 4), kByRow, 64)[0]};
 constexpr auto kSwizzledExpressions =
     expressions(with_vectors(kSwizzledTile, 8, 8, 4), kByColumn, 64);
 constexpr auto kSwizzledOddRows = odd_rows(with_vectors(kSwizzledTile, 8, 8, 1));
@@ -264,7 +267,7 @@ constexpr auto kTma = layouts(kTmaTile);
 constexpr auto kTmaOddRows = layouts(with_vectors(kTmaTile, 1, 1, 1));
 constexpr auto kTmaEpilogues = epilogues(kTmaTile);
 constexpr auto kTmaGates = gates(kTmaTile);
-constexpr auto kTmaExpressionsByRow = expressions(kTmaTile, kByRow, 128);
+constexpr std::array kTmaExpressionByRow{expressions(kTmaTile, kByRow, 128)[0]};
 constexpr auto kTmaExpressions = expressions(kTmaTile, kByColumn, 128);
 constexpr auto kTmaLarge =
     layouts(pair_of(with_vectors(warp_tile(256, 128, 64, 64, 64, 256, 4), 1, 1, 4)));
@@ -314,29 +317,28 @@ simt::OperatorInstances instances() {
       {"swizzled",
        concat(list<Swizzled, kSwizzled>(Halves{}), list<Swizzled, kSwizzledWidened>(Widened{}),
               list<Swizzled, kSwizzledEpilogues>(Halves{}),
-              list<Swizzled, kSwizzledGates>(Halves{}), list<Swizzled, kSwizzled>(Crossed{}),
-              expression_list<Swizzled, kSwizzledExpressionsByRow, kSwizzledExpressions>(Halves{}),
+              list<Swizzled, kSwizzledGates>(Halves{}), list<Swizzled, kSwizzledCrossed>(Crossed{}),
+              expression_list<Swizzled, kSwizzledExpressionByRow, kSwizzledExpressions>(Bf16{}),
               list<Swizzled, kSwizzledOddRows>(Bf16{}), list<Swizzled, kSwizzledScalar>(Halves{}),
               list<Swizzled, kSwizzledLarge>(Bf16{}))},
       {"swizzled_tf32", concat(list<SwizzledTf32, kSwizzledTf32>(Float{}),
                                list<SwizzledTf32, kSwizzledTf32Epilogue>(Float{}))},
       {"tma", concat(list<Tma, kTma>(Halves{}), list<Tma, kTma>(AnyOf<Types<bf16, float>>{}),
                      list<Tma, kTmaEpilogues>(Bf16{}), list<Tma, kTmaGates>(Bf16{}),
-                     expression_list<Tma, kTmaExpressionsByRow, kTmaExpressions>(Bf16{}),
+                     expression_list<Tma, kTmaExpressionByRow, kTmaExpressions>(Bf16{}),
                      list<Tma, kTmaOddRows>(Bf16{}), list<Tma, kTmaLarge>(Bf16{}))},
       {"tensor_core",
-       concat(list<TensorCore, kTensorCore>(Halves{}),
-              list<TensorCore, kTensorCoreWidened>(Widened{}),
-              list<TensorCore, kTensorCoreEpilogues>(Halves{}),
-              list<TensorCore, kTensorCoreGates>(Halves{}),
-              list<TensorCore, kTensorCoreScalarGates>(Bf16{}),
-              list<TensorCore, kTensorCore>(Crossed{}),
-              expression_list<TensorCore, kTensorCoreExpressionsByRow, kTensorCoreExpressions>(
-                  Halves{}),
-              list<TensorCore, kTensorCoreOddRows>(Halves{}),
-              list<TensorCore, kTensorCoreScalar>(Halves{}),
-              list<TensorCore, kTensorCoreHalfAligned>(Halves{}),
-              list<TensorCore, kTensorCoreLarge>(Bf16{}))}};
+       concat(
+           list<TensorCore, kTensorCore>(Halves{}), list<TensorCore, kTensorCoreWidened>(Widened{}),
+           list<TensorCore, kTensorCoreEpilogues>(Halves{}),
+           list<TensorCore, kTensorCoreGates>(Halves{}),
+           list<TensorCore, kTensorCoreScalarGate>(Bf16{}),
+           list<TensorCore, kTensorCoreCrossed>(Crossed{}),
+           expression_list<TensorCore, kTensorCoreExpressionByRow, kTensorCoreExpressions>(Bf16{}),
+           list<TensorCore, kTensorCoreOddRows>(Halves{}),
+           list<TensorCore, kTensorCoreScalar>(Halves{}),
+           list<TensorCore, kTensorCoreHalfAligned>(Halves{}),
+           list<TensorCore, kTensorCoreLarge>(Bf16{}))}};
   all.insert(all.end(), std::make_move_iterator(others.begin()),
              std::make_move_iterator(others.end()));
   return all;

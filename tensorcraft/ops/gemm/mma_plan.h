@@ -283,14 +283,10 @@ inline std::string_view swizzled_refusal(const Params& p, const Given& given, co
     return "a line of a does not start at a multiple of 16 bytes";
   const Lines b = b_lines(p, given);
   if (!has_aligned_lines(b)) return "a line of b does not start at a multiple of 16 bytes";
+  // A box of the copy engine begins at a multiple of 16 bytes too.
+  if (given.gated && b.layout == Layout::row_major && p.n * given.operand_bytes % 16)
+    return "the right half of a row of b does not start at a multiple of 16 bytes";
   return {};
-}
-
-// What cp.async needs and the copy engine does not: the right half of a row begins as the row does.
-inline std::string_view right_half_refusal(const Params& p, const Given& given) {
-  const bool is_apart = given.gated && b_lines(p, given).layout == Layout::row_major &&
-                        p.n * given.operand_bytes % 16;
-  return is_apart ? "the right half of a row of b does not start at a multiple of 16 bytes" : "";
 }
 
 inline std::span<const TileShape> swizzled_tiles(const Given& given) {
@@ -325,9 +321,7 @@ void weigh_swizzled(op::Candidates<Config>& all, const Params& p, const Given& g
 }
 
 inline Choice swizzled_choice(const Params& p, const Given& given, const op::Gpu& gpu, bool tf32) {
-  std::string_view why = swizzled_refusal(p, given, gpu, tf32);
-  if (why.empty()) why = right_half_refusal(p, given);
-  return choice(why, swizzled_start(p, given, gpu));
+  return choice(swizzled_refusal(p, given, gpu, tf32), swizzled_start(p, given, gpu));
 }
 inline Choice swizzled(const Params& p, const Given& given, const op::Gpu& gpu) {
   return swizzled_choice(p, given, gpu, false);

@@ -106,7 +106,9 @@ struct Producer {
 
   TC_DEVICE Boxes boxes_of(const BlockTile& tile) const {
     const Matrix &a = C.swap ? p.b : p.a, &b = C.swap ? p.a : p.b;
-    return {{&p.a_map, a.batch_strides[0]}, {&p.b_map, b.batch_strides[0]}, tile,
+    return {{&p.a_map, a.batch_strides[0]},
+            {&p.b_map, b.batch_strides[0]},
+            tile,
             C.gated ? int(p.n) : 0};
   }
   // Starts copying a step along k of the tile, when no warp reads its stage any more.
