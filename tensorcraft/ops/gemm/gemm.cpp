@@ -31,6 +31,9 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"thread_n"},
                                    {"threads"},
                                    {"stages"},
+                                   {"split"},
+                                   {"warps_k"},
+                                   {"exchanged"},
                                    {"a_layout", kLayouts},
                                    {"b_layout", kLayouts},
                                    {"a_vector"},
@@ -98,13 +101,16 @@ TensorMap operand_map(const Lines& x, const TensorView& t, int lines, const Devi
 }
 
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
-  if (rung != "tma") return;
+  const bool is_skinny = rung == "skinny";
+  if (rung != "tma" && !is_skinny) return;
   const auto call = rung_call(q);
   Config c;
   std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
   TmaParams p{call.params, {}, {}};
-  p.a_map = operand_map(a_lines(p, call.given), q.a, tma_a_lines(c), device);
-  p.b_map = operand_map(b_lines(p, call.given), q.b, tma_b_lines(c), device);
+  p.a_map = operand_map(a_lines(p, call.given), q.a, is_skinny ? skinny_a_lines(c) : tma_a_lines(c),
+                        device);
+  p.b_map = operand_map(b_lines(p, call.given), q.b, is_skinny ? skinny_b_lines(c) : tma_b_lines(c),
+                        device);
   plan.set_params(0, p);
 }
 

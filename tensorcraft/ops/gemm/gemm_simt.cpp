@@ -11,6 +11,9 @@
 #include "tensorcraft/ops/gemm/07_swizzled.cuh"
 #include "tensorcraft/ops/gemm/08_tma.cuh"
 
+#include <algorithm>
+#include <iterator>
+
 namespace tensorcraft::kernel::gemm {
 namespace {
 
@@ -189,7 +192,7 @@ constexpr auto kTmaLarge = layouts(with_vectors(warp_tile(256, 128, 64, 64, 64, 
 
 // The rungs for any strides read no layout, and any epilogue must run on the first of them.
 simt::OperatorInstances instances() {
-  return {
+  simt::OperatorInstances all{
       {"naive", list<Naive, kNaive>(All{}, &Config::a_layout, &Config::b_layout)},
       {"coalesced",
        concat(list<Coalesced, kCoalesced>(All{}, &Config::a_layout, &Config::b_layout),
@@ -234,6 +237,8 @@ simt::OperatorInstances instances() {
                              list<TensorCore, kTensorCoreScalar>(Halves{}),
                              list<TensorCore, kTensorCoreHalfAligned>(Halves{}),
                              list<TensorCore, kTensorCoreLarge>(Bf16{}))}};
+  std::ranges::move(decode_instances(), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace tensorcraft::kernel::gemm

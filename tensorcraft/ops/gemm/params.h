@@ -43,7 +43,10 @@ struct Config {
   int warp_m = 0, warp_n = 0;                 // a warp's part of it (from async on)
   int thread_m = 0, thread_n = 0;             // a thread's part of it (thread_tiled to async)
   int threads = 0;
-  int stages = 1;  // steps along k that shared memory holds (async, swizzled)
+  int stages = 1;   // steps along k that shared memory holds (async, swizzled), or registers (gemv)
+  int split = 1;    // parts of k, each of a block of a cluster (gemv, skinny)
+  int warps_k = 1;  // parts of those, each of a warp (gemv)
+  int exchanged = 0;  // the weights are A, not B (gemv, skinny)
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
   Activation activation = Activation::none;
@@ -94,6 +97,50 @@ TC_HOST_DEVICE constexpr int tma_b_lines(const Config& c) {
 // of 1024, which the copy engine's swizzle needs.
 TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes) {
   return round_up(swizzled_shared_bytes(c, element_bytes) + 2 * c.stages * 8, 1024);
+}
+
+// Products of a large matrix, the weights, with few tokens, by gemv and skinny. The weights are B
+// and a token is a row of A; exchanged, the weights are A and a token is a column of B. An output
+// of a token has a line of the weights: a column of B, or a row of A.
+TC_HOST_DEVICE constexpr int block_tokens(const Config& c) {
+  return c.exchanged ? c.block_n : c.block_m;
+}
+TC_HOST_DEVICE constexpr int block_outputs(const Config& c) {
+  return c.exchanged ? c.block_m : c.block_n;
+}
+TC_HOST_DEVICE constexpr int warp_outputs(const Config& c) {
+  return c.exchanged ? c.warp_m : c.warp_n;
+}
+// Whether k has the unit stride.
+TC_HOST_DEVICE constexpr bool weights_along_k(const Config& c) {
+  return c.exchanged ? c.a_layout == Layout::row_major : c.b_layout == Layout::column_major;
+}
+TC_HOST_DEVICE constexpr bool tokens_along_k(const Config& c) {
+  return c.exchanged ? c.b_layout == Layout::column_major : c.a_layout == Layout::row_major;
+}
+TC_HOST_DEVICE constexpr int weights_vector(const Config& c) {
+  return c.exchanged ? c.a_vector : c.b_vector;
+}
+TC_HOST_DEVICE constexpr int tokens_vector(const Config& c) {
+  return c.exchanged ? c.b_vector : c.a_vector;
+}
+
+// Dynamic shared memory of skinny: stages of 16-bit operands, or the block's padded sums, and two
+// barriers a stage. A line of tokens side by side is as wide as a box.
+TC_HOST_DEVICE constexpr int skinny_stage_bytes(const Config& c) {
+  return 2 * c.block_k * (block_outputs(c) + (tokens_along_k(c) ? block_tokens(c) : c.block_k));
+}
+TC_HOST_DEVICE constexpr int skinny_shared_bytes(const Config& c) {
+  const int stages = c.stages * skinny_stage_bytes(c);
+  const int sums = 4 * c.block_m * (c.block_n + (c.exchanged ? 8 : 4));
+  return round_up((stages > sums ? stages : sums) + 2 * c.stages * 8, 1024);
+}
+// The lines of A and B that one copy of skinny brings.
+TC_HOST_DEVICE constexpr int skinny_a_lines(const Config& c) {
+  return c.a_layout == Layout::row_major ? c.block_m : c.block_k;
+}
+TC_HOST_DEVICE constexpr int skinny_b_lines(const Config& c) {
+  return c.b_layout == Layout::column_major ? c.block_n : c.block_k;
 }
 
 }  // namespace tensorcraft::kernel::gemm

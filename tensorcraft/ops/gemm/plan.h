@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/ops/gemm/plan_base.h"
+#include "tensorcraft/ops/gemm/plan_decode.h"
 
 #include <algorithm>
 #include <span>
@@ -213,6 +214,15 @@ inline Choice tma(const Params& p, const Given& given, const op::Gpu& gpu) {
 }
 
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "gemv",
+     .file = "13_gemv.cuh",
+     .idea = "up to 4 rows of A or columns of B: weights stream into registers, no tile",
+     .choose = gemv},
+    {.name = "skinny",
+     .file = "14_skinny.cuh",
+     .idea =
+         "up to 64 rows of A or columns of B: weights as the rows of mma.sync, k over a cluster",
+     .choose = skinny},
     {.name = "tma",
      .file = "08_tma.cuh",
      .idea = "mma.sync on tiles that the copy engine brings, A for two blocks of a cluster at once",

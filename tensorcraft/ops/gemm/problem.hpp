@@ -43,5 +43,6 @@ void reference(const Problem& q);
 // What of each rung the SIMT device has: all Configs if that is cheap, else some for every path
 // of the rung, and `naive` serves what is left.
 simt::OperatorInstances instances();
+simt::OperatorInstances decode_instances();  // of gemv and skinny, among them
 
 }  // namespace tensorcraft::kernel::gemm

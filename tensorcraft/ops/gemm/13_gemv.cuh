@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Up to 4 tokens: no tile, no shared operand, only a stream of weights into registers.
+//
+// Each weight serves as many multiply-adds as there are tokens, so tensor cores would wait:
+//   time = bytes of the weights / bandwidth, if enough loads are in flight:
+//   2048 threads x 8 loads x 16 bytes = 256 KiB a multiprocessor, where 48 hide the latency.
+// A thread starts all loads of a step before it uses the first, k is divided among warps and the
+// blocks of a cluster until the grid fills the device, and L2 replaces weights first. Tokens are
+// small and come from L1.
+//   weights along k: a warp reads 512 bytes of each of 2 or 4 lines; lanes add up by shuffles.
+//   weights across k: 8 lanes read 128 bytes of a line, 4 groups of lanes run along k.
+// It demands a unit stride in the weights; tokens may have any. If 16 bytes do not divide lines and
+// addresses of the weights, loads are single elements.
+#include "tensorcraft/device/packed.cuh"
+#include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/ops/gemm/few_rows.cuh"
+
+namespace tensorcraft::kernel::gemm {
+
+// N elements, `step` apart.
+template <int N, class T>
+TC_DEVICE Packed<T, N> gather(const T* from, int64_t step) {
+  AlignedVector<T, N> all;
+  for (int i = 0; i < N; ++i) all[i] = from[i * step];
+  return bit_cast<Packed<T, N>>(all);
+}
+
+// N weights, each read once.
+template <int N, class T>
+TC_DEVICE Packed<T, N> load_weights(const T* from, uint64_t policy) {
+  if constexpr (N == 1)
+    return gather<1>(from, 0);
+  else
+    return Packed<T, N>::load_streamed(from, policy);
+}
+
+// The tokens of a batch entry. Past the last it is the last again, whose result is not stored.
+template <class T, Config C>
+struct GemvTokens {
+  static constexpr int count = block_tokens(C);
+  const T* at[count];
+  int64_t step;
+
+  TC_DEVICE GemvTokens(const Params& p, uint32_t batch) {
+    const Matrix& x = C.exchanged ? p.b : p.a;
+    const int64_t last = (C.exchanged ? p.n : p.m) - 1;
+    const int64_t next = C.exchanged ? x.col_stride : x.row_stride;
+    step = C.exchanged ? x.row_stride : x.col_stride;
+    at[0] = batch_entry<const T>(p, x, batch);
+    for (int t = 1; t < count; ++t) at[t] = at[0] + (t < last ? t : last) * next;
+  }
+  // Elements k to k + N of each.
+  template <int N>
+  TC_DEVICE void load(Packed<T, N> (&to)[count], int64_t k) const {
+#pragma unroll
+    for (int t = 0; t < count; ++t) {
+      if constexpr (tokens_along_k(C) && tokens_vector(C) >= N)
+        to[t] = Packed<T, N>::load(at[t] + k);
+      else
+        to[t] = gather<N>(at[t] + k * step, step);
+    }
+  }
+};
+
+template <Config C>
+using GemvSums = SplitSums<C, C.warps_k>;
+
+// Lines of weights that run along k, a few for each warp.
+template <class T, Config C>
+struct GemvAlongK {
+  static constexpr int tokens = block_tokens(C), lines = warp_outputs(C);
+  static constexpr int vector = weights_vector(C), step = 32 * vector;
+  static_assert(C.threads / 32 * lines == block_outputs(C) * C.warps_k);
+
+  float sums[lines][tokens] = {};
+
+  TC_DEVICE void add(const Packed<T, vector> (&w)[lines], const Packed<T, vector> (&x)[tokens]) {
+#pragma unroll
+    for (int e = 0; e < vector; ++e) {
+#pragma unroll
+      for (int t = 0; t < tokens; ++t) {
+        const float value = x[t][e];
+#pragma unroll
+        for (int i = 0; i < lines; ++i) sums[i][t] += w[i][e] * value;
+      }
+    }
+  }
+
+  TC_DEVICE void run(const Params& p, const FewRowsTile& tile, GemvSums<C>& shared) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int part = warp % C.warps_k, first = warp / C.warps_k * lines;
+    const uint64_t policy = ptx::createpolicy_evict_first();
+    const GemvTokens<T, C> x(p, tile.batch);
+    const Matrix& weights = C.exchanged ? p.a : p.b;
+    const int64_t last = (C.exchanged ? p.m : p.n) - 1;
+    const int64_t next = C.exchanged ? weights.row_stride : weights.col_stride;
+    const T* entry = batch_entry<const T>(p, weights, tile.batch);
+    const T* from[lines];
+    for (int i = 0; i < lines; ++i) {
+      const int64_t line = tile.output + first + i;
+      from[i] = entry + (line < last ? line : last) * next;
+    }
+    const auto load = [&](Packed<T, vector>(&w)[lines], int64_t k) {
+#pragma unroll
+      for (int i = 0; i < lines; ++i) w[i] = load_weights<vector>(from[i] + k, policy);
+    };
+
+    constexpr int64_t distance = int64_t(step) * C.warps_k * C.split;
+    int64_t k = int64_t(tile.rank * C.warps_k + part) * step;
+    for (; k + (C.stages - 1) * distance + step <= p.k; k += C.stages * distance) {
+      Packed<T, vector> w[C.stages][lines];
+#pragma unroll
+      for (int s = 0; s < C.stages; ++s) load(w[s], k + s * distance + lane * vector);
+#pragma unroll
+      for (int s = 0; s < C.stages; ++s) {
+        Packed<T, vector> tokens_at_k[tokens];
+        x.load(tokens_at_k, k + s * distance + lane * vector);
+        add(w[s], tokens_at_k);
+      }
+    }
+#pragma unroll 1
+    for (k += lane * vector; k < p.k; k += distance) {
+      Packed<T, vector> w[lines], tokens_at_k[tokens];
+      load(w, k);
+      x.load(tokens_at_k, k);
+      add(w, tokens_at_k);
+    }
+#pragma unroll
+    for (int i = 0; i < lines; ++i) {
+#pragma unroll
+      for (int t = 0; t < tokens; ++t) {
+        const float sum = warp_sum(sums[i][t]);
+        if (lane == 0) shared.sum(part, t, first + i) = sum;
+      }
+    }
+  }
+};
+
+// Lines of weights that run across k: a thread owns neighbouring outputs and a run of k.
+template <class T, Config C>
+struct GemvAcrossK {
+  static constexpr int tokens = block_tokens(C), vector = weights_vector(C);
+  static constexpr int lanes = block_outputs(C) / vector;  // along a line
+  static constexpr int count = kVectorSize<T>;             // elements of k in a run
+  static constexpr int step = 32 / lanes * count;
+  static_assert(C.threads / 32 == C.warps_k && 32 % lanes == 0);
+
+  float sums[tokens][vector] = {};
+
+  TC_DEVICE void add(const Packed<T, vector>& w, int t, float x) {
+#pragma unroll
+    for (int e = 0; e < vector; ++e) sums[t][e] += w[e] * x;
+  }
+
+  TC_DEVICE void run(const Params& p, const FewRowsTile& tile, GemvSums<C>& shared) {
+    const int part = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int own = lane % lanes * vector;  // of the block's outputs
+    const uint64_t policy = ptx::createpolicy_evict_first();
+    const GemvTokens<T, C> x(p, tile.batch);
+    const Matrix& weights = C.exchanged ? p.a : p.b;
+    const int64_t last = (C.exchanged ? p.m : p.n) - vector;
+    const int64_t next = C.exchanged ? weights.col_stride : weights.row_stride;
+    const int64_t output = tile.output + own;
+    const T* from = batch_entry<const T>(p, weights, tile.batch) + (output < last ? output : last);
+
+    constexpr int64_t distance = int64_t(step) * C.warps_k * C.split;
+    int64_t k = int64_t(tile.rank * C.warps_k + part) * step + lane / lanes * count;
+    for (; k + (C.stages - 1) * distance + count <= p.k; k += C.stages * distance) {
+      Packed<T, vector> w[C.stages][count];
+#pragma unroll
+      for (int s = 0; s < C.stages; ++s) {
+#pragma unroll
+        for (int i = 0; i < count; ++i)
+          w[s][i] = load_weights<vector>(from + (k + s * distance + i) * next, policy);
+      }
+#pragma unroll
+      for (int s = 0; s < C.stages; ++s) {
+        Packed<T, count> tokens_at_k[tokens];
+        x.load(tokens_at_k, k + s * distance);
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+#pragma unroll
+          for (int t = 0; t < tokens; ++t) add(w[s][i], t, tokens_at_k[t][i]);
+        }
+      }
+    }
+#pragma unroll 1
+    for (; k < p.k; k += distance) {
+#pragma unroll 1
+      for (int64_t i = k; i < p.k && i < k + count; ++i) {
+        const auto w = load_weights<vector>(from + i * next, policy);
+#pragma unroll
+        for (int t = 0; t < tokens; ++t) add(w, t, float(x.at[t][i * x.step]));
+      }
+    }
+#pragma unroll
+    for (int t = 0; t < tokens; ++t) {
+#pragma unroll
+      for (int e = 0; e < vector; ++e) {
+        float sum = sums[t][e];
+#pragma unroll
+        for (int other = lanes; other < 32; other *= 2)
+          sum += __shfl_xor_sync(kFullWarp, sum, other);
+        if (lane < lanes) shared.sum(part, t, own + e) = sum;
+      }
+    }
+  }
+};
+
+struct Gemv {
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    auto& shared = static_shared<GemvSums<C>>();
+    const FewRowsTile tile = few_rows_tile<C>(p);
+    Select<weights_along_k(C), GemvAlongK<T, C>, GemvAcrossK<T, C>>().run(p, tile, shared);
+    shared.store(Epilogue<T, Out, C>(p, tile.batch), C.exchanged ? tile.output : 0,
+                 C.exchanged ? 0 : tile.output);
+  }
+};
+
+}  // namespace tensorcraft::kernel::gemm

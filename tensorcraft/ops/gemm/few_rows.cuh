@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/ptx/cluster.cuh"
+#include "tensorcraft/ops/gemm/epilogue.cuh"
+
+// What gemv and skinny share: which part of a product a block computes, and how parts are added.
+namespace tensorcraft::kernel::gemm {
+
+// A block's outputs, and its place among the blocks that share them and have a part of k each.
+struct FewRowsTile {
+  int64_t output;  // the first
+  uint32_t batch;
+  int rank;
+};
+template <Config C>
+TC_DEVICE FewRowsTile few_rows_tile(const Params& p) {
+  const int64_t outputs = C.exchanged ? p.m : p.n;
+  const uint32_t tiles = uint32_t(div_ceil(outputs, block_outputs(C)));
+  const uint32_t number = blockIdx.x / C.split;
+  return {.output = int64_t(number % tiles) * block_outputs(C),
+          .batch = number / tiles,
+          .rank = int(blockIdx.x % C.split)};
+}
+
+// A block's sums over its parts of k, as rows of D: `kParts` to add, in lines that `kPad` floats
+// separate.
+template <Config C, int kParts, int kPad = 0>
+struct SplitSums {
+  alignas(kVectorBytes) float at[kParts][C.block_m][C.block_n + kPad];
+
+  // The neighbours that a thread stores at once.
+  static constexpr int width = C.block_n % 4 == 0 ? 4 : C.block_n;
+  static constexpr int per_row = C.block_n / width, groups = C.block_m * per_row;
+  static_assert((C.block_n + kPad) % width == 0);
+  using Group = AlignedVector<float, width>;
+
+  // Of token t and output i.
+  TC_DEVICE float& sum(int part, int t, int i) {
+    return C.exchanged ? at[part][i][t] : at[part][t][i];
+  }
+  TC_DEVICE Group group(int part, int g) const {
+    return load_vector<width>(&at[part][g / per_row][g % per_row * width]);
+  }
+  // The sum over the parts, in their order.
+  TC_DEVICE Group total(int g) const {
+    Group sum = group(0, g);
+    for (int part = 1; part < kParts; ++part) add(sum, group(part, g));
+    return sum;
+  }
+  TC_DEVICE static void add(Group& sum, const Group& x) {
+    for (int i = 0; i < width; ++i) sum[i] += x[i];
+  }
+
+  // Stores D from (row, col) on: the sum over the parts and over the blocks of the cluster, in the
+  // order of their ranks, of which each stores a share. All threads of the cluster call, when they
+  // have written their sums.
+  template <class T, class Out>
+  TC_DEVICE void store(const Epilogue<T, Out, C>& epilogue, int64_t row, int64_t col) {
+    __syncthreads();
+    if constexpr (C.split == 1) {
+      for (int g = threadIdx.x; g < groups; g += C.threads)
+        epilogue.store(total(g).values, row + g / per_row, col + g % per_row * width);
+    } else {
+      if constexpr (kParts > 1) {
+        for (int g = threadIdx.x; g < groups; g += C.threads)
+          store_vector(&at[0][g / per_row][g % per_row * width], total(g));
+      }
+      ptx::cluster_sync();
+      constexpr int share = div_ceil(groups, C.split);
+      const int first = int(ptx::cluster_ctarank()) * share;
+      const int end = groups - first < share ? groups : first + share;
+      for (int g = first + int(threadIdx.x); g < end; g += C.threads) {
+        Group parts[C.split];
+#pragma unroll
+        for (int rank = 0; rank < C.split; ++rank) parts[rank] = ptx::mapa(this, rank)->group(0, g);
+#pragma unroll
+        for (int rank = 1; rank < C.split; ++rank) add(parts[0], parts[rank]);
+        epilogue.store(parts[0].values, row + g / per_row, col + g % per_row * width);
+      }
+      ptx::cluster_sync();  // no block reads the sums of one that has ended
+    }
+  }
+};
+
+}  // namespace tensorcraft::kernel::gemm
