@@ -67,6 +67,26 @@ struct GemvTokens {
 template <Config C>
 using GemvSums = SplitSums<C, C.warps_k>;
 
+// Calls use(s, k) for each k below `end`, `distance` apart, when load(s, k) has been called and,
+// meanwhile, for the kStages - 1 steps that follow. Returns the first k that is left.
+template <int kStages, class Load, class Use>
+TC_DEVICE int64_t stream(int64_t k, int64_t end, int64_t distance, const Load& load,
+                         const Use& use) {
+#pragma unroll
+  for (int s = 0; s < kStages; ++s) {
+    if (k + s * distance < end) load(s, k + s * distance);
+  }
+#pragma unroll 1
+  for (;;) {
+#pragma unroll
+    for (int s = 0; s < kStages; ++s, k += distance) {
+      if (k >= end) return k;
+      use(s, k);
+      if (k + kStages * distance < end) load(s, k + kStages * distance);
+    }
+  }
+}
+
 // Lines of weights that run along k, a few for each warp.
 template <class T, Config C>
 struct GemvAlongK {
@@ -102,30 +122,24 @@ struct GemvAlongK {
       const int64_t line = tile.output + first + i;
       from[i] = entry + (line < last ? line : last) * next;
     }
-    const auto load = [&](Packed<T, vector>(&w)[lines], int64_t k) {
+    Packed<T, vector> w[C.stages][lines];
+    const auto load = [&](int stage, int64_t k) {
 #pragma unroll
-      for (int i = 0; i < lines; ++i) w[i] = load_weights<vector>(from[i] + k, policy);
+      for (int i = 0; i < lines; ++i)
+        w[stage][i] = load_weights<vector>(from[i] + k + lane * vector, policy);
     };
-
+    const auto use = [&](int stage, int64_t k) {
+      Packed<T, vector> tokens_at_k[tokens];
+      x.load(tokens_at_k, k + lane * vector);
+      add(w[stage], tokens_at_k);
+    };
+    // Whole steps, then what is left for some lanes of one warp.
     constexpr int64_t distance = int64_t(step) * C.warps_k * C.split;
-    int64_t k = int64_t(tile.rank * C.warps_k + part) * step;
-    for (; k + (C.stages - 1) * distance + step <= p.k; k += C.stages * distance) {
-      Packed<T, vector> w[C.stages][lines];
-#pragma unroll
-      for (int s = 0; s < C.stages; ++s) load(w[s], k + s * distance + lane * vector);
-#pragma unroll
-      for (int s = 0; s < C.stages; ++s) {
-        Packed<T, vector> tokens_at_k[tokens];
-        x.load(tokens_at_k, k + s * distance + lane * vector);
-        add(w[s], tokens_at_k);
-      }
-    }
-#pragma unroll 1
-    for (k += lane * vector; k < p.k; k += distance) {
-      Packed<T, vector> w[lines], tokens_at_k[tokens];
-      load(w, k);
-      x.load(tokens_at_k, k);
-      add(w, tokens_at_k);
+    const int64_t start = int64_t(tile.rank * C.warps_k + part) * step;
+    const int64_t k = stream<C.stages>(start, p.k - (step - 1), distance, load, use);
+    if (k + lane * vector < p.k) {
+      load(0, k);
+      use(0, k);
     }
 #pragma unroll
     for (int i = 0; i < lines; ++i) {
@@ -165,35 +179,31 @@ struct GemvAcrossK {
     const int64_t output = tile.output + own;
     const T* from = batch_entry<const T>(p, weights, tile.batch) + (output < last ? output : last);
 
+    const int own_k = lane / lanes * count;  // of a step
+    Packed<T, vector> w[C.stages][count];
+    const auto load = [&](int stage, int64_t k) {
+#pragma unroll
+      for (int i = 0; i < count; ++i)
+        w[stage][i] = load_weights<vector>(from + (k + own_k + i) * next, policy);
+    };
+    const auto use = [&](int stage, int64_t k) {
+      Packed<T, count> tokens_at_k[tokens];
+      x.load(tokens_at_k, k + own_k);
+#pragma unroll
+      for (int i = 0; i < count; ++i) {
+#pragma unroll
+        for (int t = 0; t < tokens; ++t) add(w[stage][i], t, tokens_at_k[t][i]);
+      }
+    };
+    // Whole steps, then what is left for some lanes of one warp.
     constexpr int64_t distance = int64_t(step) * C.warps_k * C.split;
-    int64_t k = int64_t(tile.rank * C.warps_k + part) * step + lane / lanes * count;
-    for (; k + (C.stages - 1) * distance + count <= p.k; k += C.stages * distance) {
-      Packed<T, vector> w[C.stages][count];
-#pragma unroll
-      for (int s = 0; s < C.stages; ++s) {
-#pragma unroll
-        for (int i = 0; i < count; ++i)
-          w[s][i] = load_weights<vector>(from + (k + s * distance + i) * next, policy);
-      }
-#pragma unroll
-      for (int s = 0; s < C.stages; ++s) {
-        Packed<T, count> tokens_at_k[tokens];
-        x.load(tokens_at_k, k + s * distance);
-#pragma unroll
-        for (int i = 0; i < count; ++i) {
-#pragma unroll
-          for (int t = 0; t < tokens; ++t) add(w[s][i], t, tokens_at_k[t][i]);
-        }
-      }
-    }
+    const int64_t start = int64_t(tile.rank * C.warps_k + part) * step;
+    const int64_t k = stream<C.stages>(start, p.k - (step - 1), distance, load, use) + own_k;
 #pragma unroll 1
-    for (; k < p.k; k += distance) {
-#pragma unroll 1
-      for (int64_t i = k; i < p.k && i < k + count; ++i) {
-        const auto w = load_weights<vector>(from + i * next, policy);
+    for (int64_t i = k; i < p.k && i < k + count; ++i) {
+      const auto rest = load_weights<vector>(from + i * next, policy);
 #pragma unroll
-        for (int t = 0; t < tokens; ++t) add(w, t, float(x.at[t][i * x.step]));
-      }
+      for (int t = 0; t < tokens; ++t) add(rest, t, float(x.at[t][i * x.step]));
     }
 #pragma unroll
     for (int t = 0; t < tokens; ++t) {

@@ -56,9 +56,11 @@ struct SkinnyRing {
   Shared& shared;
   int first, end;  // along k
 
-  TC_DEVICE SkinnyRing(Shared& memory, const Params& p, int rank)
+  TC_DEVICE SkinnyRing(Shared& memory, const TmaParams& p, int rank)
       : shared(memory), first(rank * C.block_k), end(int(p.k)) {
     if (threadIdx.x == 0) {
+      ptx::prefetch_tensormap(&p.a_map);
+      ptx::prefetch_tensormap(&p.b_map);
       for (int i = 0; i < C.stages; ++i) {
         ptx::mbarrier_init(&shared.full[i], 1);
         ptx::mbarrier_init(&shared.empty[i], warps);

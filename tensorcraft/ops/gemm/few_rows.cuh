@@ -58,6 +58,7 @@ struct SplitSums {
   TC_DEVICE void store(const Epilogue<T, Out, C>& epilogue, int64_t row, int64_t col) {
     __syncthreads();
     if constexpr (C.split == 1) {
+#pragma unroll 1
       for (int g = threadIdx.x; g < groups; g += C.threads)
         epilogue.store(total(g).values, row + g / per_row, col + g % per_row * width);
     } else {
@@ -69,6 +70,7 @@ struct SplitSums {
       constexpr int share = div_ceil(groups, C.split);
       const int first = int(ptx::cluster_ctarank()) * share;
       const int end = groups - first < share ? groups : first + share;
+#pragma unroll 1
       for (int g = first + int(threadIdx.x); g < end; g += C.threads) {
         Group parts[C.split];
 #pragma unroll
@@ -77,7 +79,8 @@ struct SplitSums {
         for (int rank = 1; rank < C.split; ++rank) add(parts[0], parts[rank]);
         epilogue.store(parts[0].values, row + g / per_row, col + g % per_row * width);
       }
-      ptx::cluster_sync();  // no block reads the sums of one that has ended
+      ptx::cluster_arrive_relaxed();  // the sums of the others have come
+      ptx::cluster_wait();            // and this block may end
     }
   }
 };

@@ -158,11 +158,11 @@ inline Start tensor_core_start(const Params& p, const Given& given, const op::Gp
 }
 
 inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
-  return choice(tensor_core_refusal(p, given, gpu, false), tensor_core_start(p, given, gpu));
+  return choice(tensor_operands_refusal(p, given, gpu, false), tensor_core_start(p, given, gpu));
 }
 
 inline Choice tensor_core_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
-  return choice(tensor_core_refusal(p, given, gpu, true), tensor_core_start(p, given, gpu));
+  return choice(tensor_operands_refusal(p, given, gpu, true), tensor_core_start(p, given, gpu));
 }
 
 inline Start swizzled_start(const Params& p, const Given& given, const op::Gpu& gpu) {

@@ -152,8 +152,8 @@ inline std::string_view unit_stride_refusal(const Params& p, const Given& given)
 }
 
 // Why a rung on tensor cores cannot take the operands, or empty; `tf32`: the rung rounds float32.
-inline std::string_view tensor_core_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
-                                            bool tf32) {
+inline std::string_view tensor_operands_refusal(const Params& p, const Given& given,
+                                                const op::Gpu& gpu, bool tf32) {
   if (given.is_float32() != tf32)
     return tf32 ? "takes float32 operands"
                 : "takes 16-bit operands; for float32 there are the tf32 variants";
@@ -165,7 +165,7 @@ inline std::string_view tensor_core_refusal(const Params& p, const Given& given,
 
 inline std::string_view swizzled_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
                                          bool tf32) {
-  if (const auto why = tensor_core_refusal(p, given, gpu, tf32); !why.empty()) return why;
+  if (const auto why = tensor_operands_refusal(p, given, gpu, tf32); !why.empty()) return why;
   if (!has_aligned_lines(a_lines(p, given)))
     return "a line of a does not start at a multiple of 16 bytes";
   return has_aligned_lines(b_lines(p, given))

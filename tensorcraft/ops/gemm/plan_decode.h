@@ -84,12 +84,8 @@ inline Choice gemv(const Params& p, const Given& given, const op::Gpu& gpu) {
   while (gpu.has_clusters() && c.split < kMaxSplit && blocks() < wanted &&
          p.k >= int64_t(2) * c.split * step * c.stages)
     c.split *= 2;
-  return choice({}, {.config = c,
-                     .blocks = blocks(),
-                     .min_blocks = tokens == 1   ? 4
-                                   : tokens == 2 ? 3
-                                                 : 2,
-                     .cluster = c.split});
+  return choice(
+      {}, {.config = c, .blocks = blocks(), .min_blocks = tokens == 1 ? 3 : 2, .cluster = c.split});
 }
 
 // skinny: four warps share the outputs of a block, a fifth brings them. A multiprocessor has one
