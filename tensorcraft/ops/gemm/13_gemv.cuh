@@ -4,9 +4,9 @@
 //
 // Each weight serves as many multiply-adds as there are tokens, so tensor cores would wait:
 //   time = bytes of the weights / bandwidth, if enough loads are in flight:
-//   2048 threads x 8 loads x 16 bytes = 256 KiB a multiprocessor, where 48 hide the latency.
-// A thread starts all loads of a step before it uses the first, k is divided among warps and the
-// blocks of a cluster until the grid fills the device, and L2 replaces weights first. Tokens are
+//   3 blocks x 256 threads x 8 loads x 16 bytes = 96 KiB a multiprocessor, where 32 are needed.
+// Registers are a ring of loads: one is replaced as soon as it was multiplied. Warps divide k, then
+// the blocks of a cluster, until the grid fills the device; L2 replaces weights first. Tokens are
 // small and come from L1.
 //   weights along k: a warp reads 512 bytes of each of 2 or 4 lines; lanes add up by shuffles.
 //   weights across k: 8 lanes read 128 bytes of a line, 4 groups of lanes run along k.

@@ -16,6 +16,7 @@ struct FewRows {
   bool exchanged;
   int64_t tokens, outputs;
   Lines weights;
+  bool weights_along_k() const { return (weights.layout == Layout::row_major) == exchanged; }
 };
 inline FewRows few_rows(const Params& p, const Given& given) {
   if (p.m > p.n) return {true, p.n, p.m, a_lines(p, given)};
@@ -41,9 +42,47 @@ constexpr int doubled_until(int size, int64_t count) {
 
 inline constexpr int kMaxSplit = 8;  // blocks of a cluster that every sm_90 GPU accepts
 
-// gemv: blocks of kGemvWarps warps, each with kGemvLoads loads of 16 bytes a thread in flight.
-// k is divided until a multiprocessor has kGemvBlocks of them.
-inline constexpr int kGemvTokens = 4, kGemvWarps = 8, kGemvLoads = 8, kGemvBlocks = 3;
+// The parts of k, up to `most`, with which a grid of `blocks` for each part ends first, of which a
+// GPU holds `resident` at once. Each moves bytes at the same rate, but fewer than `enough` do not
+// keep memory busy: a grid is best one full wave, or several, and not a wave and a few blocks.
+// Adding up costs a little for each doubling.
+inline int best_parts(int64_t blocks, int64_t resident, int64_t enough, int64_t most) {
+  if (resident == 0) return 1;
+  const auto time = [&](int64_t parts) {
+    const int64_t rest = blocks * parts % resident;
+    const int64_t moved = blocks * parts - rest + (rest ? std::max(rest, enough) : 0);
+    double adding = 1;
+    for (int64_t i = 1; i < parts; i *= 2) adding += 0.03;
+    return double(moved) / double(parts) * adding;
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= most; parts *= 2)
+    if (time(parts) < time(best)) best = parts;
+  return int(best);
+}
+
+// gemv: blocks of kGemvWarps warps, each with kGemvLoads loads of 16 bytes a thread in flight; two
+// blocks keep a multiprocessor busy.
+inline constexpr int kGemvTokens = 4, kGemvWarps = 8, kGemvLoads = 8;
+
+// The lines of weights are divided among the warps, then k; of lines across k all warps divide k.
+inline Config gemv_config(const FewRows& call, int tokens, int widest, Config c, int parts) {
+  const int vector = call.exchanged ? c.a_vector : c.b_vector;
+  if (call.weights_along_k()) {
+    const int lines = tokens == 1 ? 2 : 4;
+    c.stages = vector == 1 ? kGemvLoads : kGemvLoads / lines;
+    c.warps_k = std::min(parts, kGemvWarps);
+    set_tile(c, call.exchanged, tokens, kGemvWarps / c.warps_k * lines, lines);
+    c.split = parts / c.warps_k;
+  } else {
+    const int outputs = vector == 1 ? 32 : 8 * vector;
+    c.stages = kGemvLoads / widest;
+    c.warps_k = kGemvWarps;
+    set_tile(c, call.exchanged, tokens, outputs, outputs);
+    c.split = parts;
+  }
+  return c;
+}
 
 inline Choice gemv(const Params& p, const Given& given, const op::Gpu& gpu) {
   const FewRows call = few_rows(p, given);
@@ -56,36 +95,22 @@ inline Choice gemv(const Params& p, const Given& given, const op::Gpu& gpu) {
   // Accesses of 16 bytes, or single elements.
   if (c.a_vector < widest) c.a_vector = 1;
   if (c.b_vector < widest) c.b_vector = 1;
+  const Config whole = gemv_config(call, tokens, widest, c, 1);
+  // Elements of k for which all warps that divide it fill their rings.
   const int vector = call.exchanged ? c.a_vector : c.b_vector;
-  const bool along_k = (call.weights.layout == Layout::row_major) == call.exchanged;
-  const int64_t wanted = int64_t(kGemvBlocks) * gpu.num_sms;
-  const auto blocks = [&] { return num_tiles(p, given, c.block_m, c.block_n) * c.split; };
-  int step;  // elements of k that all warps of a block read at once
-  if (along_k) {
-    const int lines = tokens == 1 ? 2 : 4;
-    step = 32 * vector;
-    c.stages = vector == 1 ? kGemvLoads : kGemvLoads / lines;
-    const auto use = [&](int warps_k) {
-      c.warps_k = warps_k;
-      set_tile(c, call.exchanged, tokens, kGemvWarps / warps_k * lines, lines);
-    };
-    use(1);
-    while (c.warps_k < kGemvWarps && blocks() < wanted &&
-           p.k >= int64_t(2) * c.warps_k * step * c.stages)
-      use(2 * c.warps_k);
-    step *= c.warps_k;
-  } else {
-    const int lanes = vector == 1 ? 32 : 8;
-    step = kGemvWarps * 32 / lanes * widest;
-    c.stages = kGemvLoads / widest;
-    c.warps_k = kGemvWarps;
-    set_tile(c, call.exchanged, tokens, lanes * vector, lanes * vector);
-  }
-  while (gpu.has_clusters() && c.split < kMaxSplit && blocks() < wanted &&
-         p.k >= int64_t(2) * c.split * step * c.stages)
-    c.split *= 2;
-  return choice(
-      {}, {.config = c, .blocks = blocks(), .min_blocks = tokens == 1 ? 3 : 2, .cluster = c.split});
+  const int step = call.weights_along_k()
+                       ? 32 * vector
+                       : kGemvWarps * 32 * vector * widest / block_outputs(whole);
+  const int64_t most = std::min<int64_t>(
+      (call.weights_along_k() ? kGemvWarps : 1) * (gpu.has_clusters() ? kMaxSplit : 1),
+      p.k / (int64_t(step) * whole.stages));
+  const int per_sm = tokens == 1 ? 3 : 2;
+  const int64_t tiles = num_tiles(p, given, whole.block_m, whole.block_n), sms = gpu.num_sms;
+  c = gemv_config(call, tokens, widest, c, best_parts(tiles, per_sm * sms, 2 * sms * 5 / 6, most));
+  return choice({}, {.config = c,
+                     .blocks = num_tiles(p, given, c.block_m, c.block_n) * c.split,
+                     .min_blocks = per_sm,
+                     .cluster = c.split});
 }
 
 // skinny: four warps share the outputs of a block, a fifth brings them. A multiprocessor has one
@@ -105,16 +130,16 @@ inline Choice skinny(const Params& p, const Given& given, const op::Gpu& gpu) {
     set_tile(c, call.exchanged, tokens, outputs, outputs / kSkinnyWarps);
   };
   const auto blocks = [&] { return num_tiles(p, given, c.block_m, c.block_n) * c.split; };
-  const auto too_few = [&] { return blocks() * 6 < int64_t(gpu.num_sms) * 5; };
-  // Larger tiles bring the tokens less often; smaller ones are more.
+  const int64_t enough = int64_t(gpu.num_sms) * 5 / 6;
   const auto divide = [&](int outputs) {
     use(outputs);
     c.split = 1;
-    while (c.split < kMaxSplit && too_few() && p.k >= int64_t(4) * c.split * kSkinnyStep)
-      c.split *= 2;
+    c.split = best_parts(blocks(), int64_t(2) * gpu.num_sms, enough,
+                         std::min<int64_t>(kMaxSplit, p.k / (2 * kSkinnyStep)));
   };
+  // Larger tiles bring the tokens less often; smaller ones are more.
   divide(32 * kSkinnyWarps);
-  if (too_few()) divide(16 * kSkinnyWarps);
+  if (blocks() < enough) divide(16 * kSkinnyWarps);
   const int per_sm = blocks() > gpu.num_sms ? 2 : 1;
   const int64_t room = gpu.shared_bytes_per_block / per_sm - 2048;
   c.stages = int(std::clamp<int64_t>(room / skinny_stage_bytes(c), 2, kSkinnyStages));
