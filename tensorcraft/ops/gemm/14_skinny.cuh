@@ -14,6 +14,7 @@
 // It demands sm_90, 16-bit operands whose lines start at multiples of 16 bytes, and at most one
 // batch dimension.
 #include "tensorcraft/device/ptx/fence.cuh"
+#include "tensorcraft/device/ptx/load.cuh"
 #include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/boxed_reader.cuh"
@@ -77,15 +78,14 @@ struct SkinnyRing {
                     *tokens = C.exchanged ? &p.b_map : &p.a_map;
     const int weights_batch = entry(C.exchanged ? p.a : p.b, tile.batch);
     const int tokens_batch = entry(C.exchanged ? p.b : p.a, tile.batch);
+    const uint64_t policy = ptx::createpolicy_evict_first();
     StageCursor<C.stages> fill{0, 1};
     for (int k = first; k < end; k += C.block_k * C.split, fill.advance()) {
       Stage& stage = shared.stages[fill.stage];
       uint64_t* full = &shared.full[fill.stage];
       ptx::mbarrier_wait_parity(&shared.empty[fill.stage], fill.parity);
       ptx::mbarrier_arrive_expect_tx(full, sizeof(stage));
-      constexpr bool along_k = weights_along_k(C);
-      copy_boxes<T, along_k, 1, block_outputs(C), along_k ? block_outputs(C) : C.block_k>(
-          stage.weights.at, weights, int(tile.output), k, weights_batch, full);
+      copy_weights(stage.weights.at, weights, int(tile.output), k, weights_batch, full, policy);
       constexpr int lines = tokens_along_k(C) ? block_tokens(C) : C.block_k;
       copy_boxes<T, tokens_along_k(C), 1, lines, lines>(stage.tokens.at, tokens, 0, k, tokens_batch,
                                                         full);
@@ -114,6 +114,18 @@ struct SkinnyRing {
   }
 
  private:
+  // As copy_boxes() does, for L2 to replace first.
+  TC_DEVICE static void copy_weights(Vec4<uint32_t>* to, const TensorMap* map, int output, int k,
+                                     int batch, uint64_t* full, uint64_t policy) {
+    constexpr bool along_k = weights_along_k(C);
+    constexpr int lines = along_k ? block_outputs(C) : C.block_k;
+    constexpr int width = along_k ? lines : kBoxChunks * kVectorSize<T>;
+#pragma unroll
+    for (int n = 0; n < block_outputs(C); n += width, to += lines * kBoxChunks) {
+      const int32_t at[3] = {along_k ? k : output + n, along_k ? output + n : k, batch};
+      ptx::tma_load_hint(to, map, at, full, policy);
+    }
+  }
   TC_DEVICE static int entry(const Matrix& x, uint32_t batch) {
     return x.batch_strides[0] ? int(batch) : 0;
   }
