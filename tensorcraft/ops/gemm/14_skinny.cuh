@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Up to 64 tokens: the weights still are all that counts, so tensor cores get them as the 16 rows
-// of mma.sync and the tokens as its columns. D^T = B^T A^T wastes no more than 15 columns, while
-// tokens as rows of a 128-wide tile waste 128 - tokens of them.
-//
-//   time = bytes of the weights / bandwidth, each read once, while 132 blocks stream. n / 128 tiles
-//   are fewer, so the blocks of a cluster divide k: of 4096 outputs 32 tiles x 4 parts.
-// One warp only starts copies, as soon as a stage is empty: 96 KiB and more of a multiprocessor are
-// in flight, where 48 hide the latency. The parts are added in the order of ranks, out of the
-// shared memory of the blocks, so no workspace, no atomics, and the same bits each time.
-// A step reads 64 k of 128 lines of weights and of up to 64 tokens, which L2 has: 1.5 times the
-// bytes of the weights cross to the multiprocessors at most.
+// Up to 64 tokens: the weights still are all that counts. Tensor cores get them as the 16 rows of
+// mma.sync and tokens as its columns: D^T = B^T A^T wastes at most 15 columns of a step.
+//   time = bytes of the weights / bandwidth, each read once, if 110 blocks and more stream
+// n / 128 tiles are fewer, so the blocks of a cluster divide k: 4096 outputs are 32 tiles x 4
+// parts. One warp only starts copies, as soon as a stage is empty: 64 KiB and more of a
+// multiprocessor are in flight, where 32 are needed. The parts are added in the order of ranks, out
+// of the blocks' shared memory, so there is no workspace, no atomic, and the same bits each time.
 // It demands sm_90, 16-bit operands whose lines start at multiples of 16 bytes, and at most one
 // batch dimension.
 #include "tensorcraft/device/ptx/fence.cuh"
