@@ -18,7 +18,7 @@ HOST_BRANCH = {"tensorcraft/device/base.h", "tensorcraft/device/host.h"}
 HEADER_ONLY = {"tensorcraft/core/" + name for name in ("check.hpp", "dlpack.hpp", "error.hpp", "layout.hpp")}
 HEADER_ONLY |= {"tensorcraft/cuda/kernel_config.hpp"}
 # Plain C++ that the library and the launchers choose by.
-PLAN = re.compile(r"tensorcraft/(op/(rung|\w+_plan)\.h|ops/\w+/plan(_\w+)?\.h)$")
+PLAN = re.compile(r"tensorcraft/(op/(rung|\w+_plan)\.h|ops/\w+/(\w+_)?plan\.h)$")
 FLOAT_TYPES = re.compile(r"tensorcraft/device/(base\.h|float\w*\.cuh|\w*types?\.(h|cuh))$")
 
 
@@ -47,12 +47,14 @@ def launcher_problem(bracket, target):
 
 
 def plan_problem(path, bracket, target):
-    own = path.rsplit("/", 1)[0] + "/"
-    if bracket == "<" or layer(target) == "device" or target == own + "params.h":
+    folder = path.rsplit("/", 1)[0]
+    if bracket == "<" or layer(target) == "device":
         return None
-    if PLAN.match(target) and (layer(target) == "op" or target.startswith(own)):
+    if target.rsplit("/", 1)[0] == folder and (is_device_text(target) or PLAN.match(target)):
         return None
-    return "a plan header includes only device/, its own params.h and plan headers, and those of op/"
+    if PLAN.match(target) and layer(target) == "op":
+        return None
+    return "a plan header includes only device/, its own folder's device text, and plan headers"
 
 
 def device_problem(path, bracket, target):

@@ -12,4 +12,11 @@ struct alignas(64) TensorMap {
 };
 static_assert(sizeof(TensorMap) == 128);
 
+// The lines of one box that brings `size` rows or columns of an operand: `k` of them if the unit
+// stride does not run along k, else as many as one box takes of equal ones.
+TC_HOST_DEVICE constexpr int box_lines(bool along_k, int size, int k) {
+  constexpr int kMost = 256;
+  return along_k ? size / div_ceil(size, kMost) : k;
+}
+
 }  // namespace tensorcraft

@@ -225,7 +225,6 @@ void add_loads(std::vector<Case>& cases) {
     cases.push_back(load<tma_load_2>("tma_load_2:nan_" + std::string(to_string(dtype)),
                                      with_nan(plane(dtype, 32, 16))));
   cases.push_back(load<tma_load_3>("tma_load_3", solid(3)));
-  cases.push_back(load<tma_load_3_hint>("tma_load_3_hint", solid(3)));
   cases.push_back(load<tma_load_4>("tma_load_4", solid(4)));
   cases.push_back(load<tma_load_5>("tma_load_5", solid(5)));
   cases.push_back(load<tma_load_5>("tma_load_5:steps", stepped()));

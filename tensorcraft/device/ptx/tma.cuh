@@ -80,23 +80,8 @@ TC_DEVICE void tma_load(void* to, const TensorMap* map, const int32_t (&at)[kRan
 #endif
 }
 
-// The same of a tensor of rank 3 by a policy of the L2 cache (load.cuh).
-TC_DEVICE void tma_load_hint(void* to, const TensorMap* map, const int32_t (&at)[3],
-                             uint64_t* barrier, uint64_t policy) {
-#if TC_PTX
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      ".L2::cache_hint [%0], [%1, " TC_AT3 "], [%5], %6;" ::"r"(cvta_to_shared(to)),
-      "l"(map), TC_AT_OPERANDS3, "r"(cvta_to_shared(barrier)), "l"(policy)
-      : "memory");
-#else
-  (void)policy;
-  simt::tensor_load(to, map, at, 3, barrier, 0);
-#endif
-}
-
-// The same without a policy into the blocks of the cluster in `mask`, at the same places; each
-// counts its bytes at its own barrier.
+// The same into the blocks of the cluster in `mask`, at the same places; each counts its bytes at
+// its own barrier.
 template <int kRank>
 TC_DEVICE void tma_load_multicast(void* to, const TensorMap* map, const int32_t (&at)[kRank],
                                   uint64_t* barrier, uint16_t mask) {

@@ -44,6 +44,17 @@ TC_DEVICE void wgmma_wait_group() {
 #endif
 }
 
+// After a wait: the compiler reads these registers of D after this line only, not before the wait.
+template <int kCount>
+TC_DEVICE void wgmma_landed(float (&d)[kCount]) {
+#if TC_PTX
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+#else
+  (void)d;
+#endif
+}
+
 #if TC_PTX
 namespace detail {
 // Arrays of char, as the constraint "C" of asm wants: they become part of the instruction's text.
@@ -93,29 +104,37 @@ struct WgmmaFlags {
 #define TC_D4 "%0, %1, %2, %3"
 #define TC_D8 TC_D4 ", %4, %5, %6, %7"
 #define TC_D16 TC_D8 ", %8, %9, %10, %11, %12, %13, %14, %15"
-#define TC_D32 \
-  TC_D16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define TC_D48 \
-  TC_D32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define TC_D64 \
-  TC_D48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define TC_D96                                                                       \
-  TC_D64                                                                             \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
-  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define TC_D128                                                                                  \
-  TC_D96                                                                                         \
-  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
-  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126"   \
-  ", %127"
+#define TC_D24 TC_D16 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define TC_D32 TC_D24 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define TC_D40 TC_D32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define TC_D48 TC_D40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define TC_D56 TC_D48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define TC_D64 TC_D56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define TC_D72 TC_D64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define TC_D80 TC_D72 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define TC_D88 TC_D80 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define TC_D96 TC_D88 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define TC_D104 TC_D96 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define TC_D112 TC_D104 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define TC_D120 TC_D112 ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define TC_D128 TC_D120 ", %120, %121, %122, %123, %124, %125, %126, %127"
 #define TC_OPERANDS4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define TC_OPERANDS8(i) TC_OPERANDS4(i), TC_OPERANDS4(i + 4)
 #define TC_OPERANDS16(i) TC_OPERANDS8(i), TC_OPERANDS8(i + 8)
-#define TC_OPERANDS32(i) TC_OPERANDS16(i), TC_OPERANDS16(i + 16)
-#define TC_OPERANDS48(i) TC_OPERANDS32(i), TC_OPERANDS16(i + 32)
-#define TC_OPERANDS64(i) TC_OPERANDS32(i), TC_OPERANDS32(i + 32)
-#define TC_OPERANDS96(i) TC_OPERANDS64(i), TC_OPERANDS32(i + 64)
-#define TC_OPERANDS128(i) TC_OPERANDS64(i), TC_OPERANDS64(i + 64)
+#define TC_OPERANDS24(i) TC_OPERANDS16(i), TC_OPERANDS8(i + 16)
+#define TC_OPERANDS32(i) TC_OPERANDS24(i), TC_OPERANDS8(i + 24)
+#define TC_OPERANDS40(i) TC_OPERANDS32(i), TC_OPERANDS8(i + 32)
+#define TC_OPERANDS48(i) TC_OPERANDS40(i), TC_OPERANDS8(i + 40)
+#define TC_OPERANDS56(i) TC_OPERANDS48(i), TC_OPERANDS8(i + 48)
+#define TC_OPERANDS64(i) TC_OPERANDS56(i), TC_OPERANDS8(i + 56)
+#define TC_OPERANDS72(i) TC_OPERANDS64(i), TC_OPERANDS8(i + 64)
+#define TC_OPERANDS80(i) TC_OPERANDS72(i), TC_OPERANDS8(i + 72)
+#define TC_OPERANDS88(i) TC_OPERANDS80(i), TC_OPERANDS8(i + 80)
+#define TC_OPERANDS96(i) TC_OPERANDS88(i), TC_OPERANDS8(i + 88)
+#define TC_OPERANDS104(i) TC_OPERANDS96(i), TC_OPERANDS8(i + 96)
+#define TC_OPERANDS112(i) TC_OPERANDS104(i), TC_OPERANDS8(i + 104)
+#define TC_OPERANDS120(i) TC_OPERANDS112(i), TC_OPERANDS8(i + 112)
+#define TC_OPERANDS128(i) TC_OPERANDS120(i), TC_OPERANDS8(i + 120)
 
 // The arguments after n are the numbers of the operands that follow D.
 #define TC_WGMMA_TEXT(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags)        \
@@ -143,7 +162,7 @@ struct WgmmaFlags {
 
 namespace detail {
 TC_HOST_DEVICE constexpr bool has_wgmma_text(int n) {
-  return n == 8 || n == 16 || n == 32 || n == 64 || n == 96 || n == 128 || n == 192 || n == 256;
+  return n == 8 || (n >= 16 && n <= 256 && n % 16 == 0);
 }
 }  // namespace detail
 
@@ -153,15 +172,24 @@ template <Wgmma Op>
 TC_DEVICE void wgmma_mma_async(float (&d)[Op.n / 2], uint64_t a_descriptor, uint64_t b_descriptor,
                                bool accumulate) {
   static_assert(is_valid(Op), "no wgmma has this shape, these types or these majors");
-  static_assert(detail::has_wgmma_text(Op.n), "n is 8, 16, 32, 64, 96, 128, 192 or 256");
+  static_assert(detail::has_wgmma_text(Op.n), "n is 8 or a multiple of 16 up to 256");
 #if TC_PTX
   TC_WGMMA_SS(4, "8", "%4", "%5", "%6", "%7", "%8", "%9", "%10");
   TC_WGMMA_SS(8, "16", "%8", "%9", "%10", "%11", "%12", "%13", "%14");
   TC_WGMMA_SS(16, "32", "%16", "%17", "%18", "%19", "%20", "%21", "%22");
+  TC_WGMMA_SS(24, "48", "%24", "%25", "%26", "%27", "%28", "%29", "%30");
   TC_WGMMA_SS(32, "64", "%32", "%33", "%34", "%35", "%36", "%37", "%38");
+  TC_WGMMA_SS(40, "80", "%40", "%41", "%42", "%43", "%44", "%45", "%46");
   TC_WGMMA_SS(48, "96", "%48", "%49", "%50", "%51", "%52", "%53", "%54");
+  TC_WGMMA_SS(56, "112", "%56", "%57", "%58", "%59", "%60", "%61", "%62");
   TC_WGMMA_SS(64, "128", "%64", "%65", "%66", "%67", "%68", "%69", "%70");
+  TC_WGMMA_SS(72, "144", "%72", "%73", "%74", "%75", "%76", "%77", "%78");
+  TC_WGMMA_SS(80, "160", "%80", "%81", "%82", "%83", "%84", "%85", "%86");
+  TC_WGMMA_SS(88, "176", "%88", "%89", "%90", "%91", "%92", "%93", "%94");
   TC_WGMMA_SS(96, "192", "%96", "%97", "%98", "%99", "%100", "%101", "%102");
+  TC_WGMMA_SS(104, "208", "%104", "%105", "%106", "%107", "%108", "%109", "%110");
+  TC_WGMMA_SS(112, "224", "%112", "%113", "%114", "%115", "%116", "%117", "%118");
+  TC_WGMMA_SS(120, "240", "%120", "%121", "%122", "%123", "%124", "%125", "%126");
   TC_WGMMA_SS(128, "256", "%128", "%129", "%130", "%131", "%132", "%133", "%134");
 #else
   simt::wgmma_mma_async(d, Op, a_descriptor, b_descriptor, accumulate);
@@ -173,16 +201,28 @@ template <Wgmma Op>
 TC_DEVICE void wgmma_mma_async(float (&d)[Op.n / 2], const uint32_t (&a)[4], uint64_t b_descriptor,
                                bool accumulate) {
   static_assert(is_valid(Op) && Op.a_major == Major::k, "no wgmma has this shape or these types");
-  static_assert(detail::has_wgmma_text(Op.n), "n is 8, 16, 32, 64, 96, 128, 192 or 256");
+  static_assert(detail::has_wgmma_text(Op.n), "n is 8 or a multiple of 16 up to 256");
 #if TC_PTX
   TC_WGMMA_RS(4, "8", "%4", "%5", "%6", "%7", "%8", "%9", "%10", "%11", "%12", "%13");
   TC_WGMMA_RS(8, "16", "%8", "%9", "%10", "%11", "%12", "%13", "%14", "%15", "%16", "%17");
   TC_WGMMA_RS(16, "32", "%16", "%17", "%18", "%19", "%20", "%21", "%22", "%23", "%24", "%25");
+  TC_WGMMA_RS(24, "48", "%24", "%25", "%26", "%27", "%28", "%29", "%30", "%31", "%32", "%33");
   TC_WGMMA_RS(32, "64", "%32", "%33", "%34", "%35", "%36", "%37", "%38", "%39", "%40", "%41");
+  TC_WGMMA_RS(40, "80", "%40", "%41", "%42", "%43", "%44", "%45", "%46", "%47", "%48", "%49");
   TC_WGMMA_RS(48, "96", "%48", "%49", "%50", "%51", "%52", "%53", "%54", "%55", "%56", "%57");
+  TC_WGMMA_RS(56, "112", "%56", "%57", "%58", "%59", "%60", "%61", "%62", "%63", "%64", "%65");
   TC_WGMMA_RS(64, "128", "%64", "%65", "%66", "%67", "%68", "%69", "%70", "%71", "%72", "%73");
+  TC_WGMMA_RS(72, "144", "%72", "%73", "%74", "%75", "%76", "%77", "%78", "%79", "%80", "%81");
+  TC_WGMMA_RS(80, "160", "%80", "%81", "%82", "%83", "%84", "%85", "%86", "%87", "%88", "%89");
+  TC_WGMMA_RS(88, "176", "%88", "%89", "%90", "%91", "%92", "%93", "%94", "%95", "%96", "%97");
   TC_WGMMA_RS(96, "192", "%96", "%97", "%98", "%99", "%100", "%101", "%102", "%103", "%104",
               "%105");
+  TC_WGMMA_RS(104, "208", "%104", "%105", "%106", "%107", "%108", "%109", "%110", "%111", "%112",
+              "%113");
+  TC_WGMMA_RS(112, "224", "%112", "%113", "%114", "%115", "%116", "%117", "%118", "%119", "%120",
+              "%121");
+  TC_WGMMA_RS(120, "240", "%120", "%121", "%122", "%123", "%124", "%125", "%126", "%127", "%128",
+              "%129");
   TC_WGMMA_RS(128, "256", "%128", "%129", "%130", "%131", "%132", "%133", "%134", "%135", "%136",
               "%137");
 #else

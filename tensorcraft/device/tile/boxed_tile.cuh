@@ -24,17 +24,17 @@ struct BoxedTile {
 };
 
 // Starts copying `Size` of a tile's rows or columns from number i on, with one step of k: boxes of
-// `Lines` lines, into the first kBlocks blocks of the cluster; if kBlocks is 1, into this block.
-template <class T, bool kAlongK, int kBlocks, int Size, int Lines>
+// `Lines` lines, into this block, or if kShared into the blocks of the cluster in `mask`.
+template <class T, bool kAlongK, bool kShared, int Size, int Lines>
 TC_DEVICE void copy_boxes(Vec4<uint32_t>* to, const TensorMap* map, int i, int k, int batch,
-                          uint64_t* full) {
+                          uint64_t* full, uint16_t mask) {
   constexpr int width = kAlongK ? Lines : kBoxChunks * kVectorSize<T>;
   static_assert(Size % width == 0);
 #pragma unroll
   for (int n = 0; n < Size; n += width, to += Lines * kBoxChunks) {
     const int32_t at[3] = {kAlongK ? k : i + n, kAlongK ? i + n : k, batch};
-    if constexpr (kBlocks > 1)
-      ptx::tma_load_multicast(to, map, at, full, (1 << kBlocks) - 1);
+    if constexpr (kShared)
+      ptx::tma_load_multicast(to, map, at, full, mask);
     else
       ptx::tma_load(to, map, at, full);
   }

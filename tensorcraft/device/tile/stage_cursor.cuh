@@ -16,6 +16,11 @@ struct StageCursor {
     stage = 0;
     parity ^= 1;
   }
+  TC_DEVICE void advance(uint32_t count) {
+    const uint32_t next = uint32_t(stage) + count;
+    parity ^= next / kStages & 1;
+    stage = int(next % kStages);
+  }
 };
 
 }  // namespace tensorcraft

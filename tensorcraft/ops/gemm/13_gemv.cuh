@@ -39,15 +39,15 @@ TC_DEVICE Packed<T, N> load_weights(const T* from, uint64_t policy) {
 // The tokens of a batch entry. Past the last it is the last again, whose result is not stored.
 template <class T, Config C>
 struct GemvTokens {
-  static constexpr int count = block_tokens(C);
+  static constexpr int count = C.block_m;
   const T* at[count];
   int64_t step;
 
   TC_DEVICE GemvTokens(const Params& p, uint32_t batch) {
-    const Matrix& x = C.exchanged ? p.b : p.a;
-    const int64_t last = (C.exchanged ? p.n : p.m) - 1;
-    const int64_t next = C.exchanged ? x.col_stride : x.row_stride;
-    step = C.exchanged ? x.row_stride : x.col_stride;
+    const Matrix& x = C.swap ? p.b : p.a;
+    const int64_t last = (C.swap ? p.n : p.m) - 1;
+    const int64_t next = C.swap ? x.col_stride : x.row_stride;
+    step = C.swap ? x.row_stride : x.col_stride;
     at[0] = batch_entry<const T>(p, x, batch);
     for (int t = 1; t < count; ++t) at[t] = at[0] + (t < last ? t : last) * next;
   }
@@ -56,7 +56,7 @@ struct GemvTokens {
   TC_DEVICE void load(Packed<T, N> (&to)[count], int64_t k) const {
 #pragma unroll
     for (int t = 0; t < count; ++t) {
-      if constexpr (tokens_along_k(C) && tokens_vector(C) >= N)
+      if constexpr (C.a_layout == Layout::row_major && C.a_vector >= N)
         to[t] = Packed<T, N>::load(at[t] + k);
       else
         to[t] = gather<N>(at[t] + k * step, step);
@@ -64,8 +64,12 @@ struct GemvTokens {
   }
 };
 
+// A Config says it of the weights as B, with `swap` as the transpose of A: a tile has block_m
+// tokens and block_n outputs. The warps that do not divide outputs divide k.
 template <Config C>
-using GemvSums = SplitSums<C, C.warps_k>;
+inline constexpr int kWarpsAlongK = C.threads / 32 * C.warp_n / C.block_n;
+template <Config C>
+using GemvSums = SplitSums<C, kWarpsAlongK<C>>;
 
 // Calls use(s, k) for each k below `end`, `distance` apart, when load(s, k) has been called and,
 // meanwhile, for the kStages - 1 steps that follow. Returns the first k that is left.
@@ -90,9 +94,9 @@ TC_DEVICE int64_t stream(int64_t k, int64_t end, int64_t distance, const Load& l
 // Lines of weights that run along k, a few for each warp.
 template <class T, Config C>
 struct GemvAlongK {
-  static constexpr int tokens = block_tokens(C), lines = warp_outputs(C);
-  static constexpr int vector = weights_vector(C), step = 32 * vector;
-  static_assert(C.threads / 32 * lines == block_outputs(C) * C.warps_k);
+  static constexpr int tokens = C.block_m, lines = C.warp_n;
+  static constexpr int vector = C.b_vector, step = 32 * vector;
+  static_assert(C.threads / 32 * lines == C.block_n * kWarpsAlongK<C>);
 
   float sums[lines][tokens] = {};
 
@@ -110,12 +114,12 @@ struct GemvAlongK {
 
   TC_DEVICE void run(const Params& p, const FewRowsTile& tile, GemvSums<C>& shared) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int part = warp % C.warps_k, first = warp / C.warps_k * lines;
+    const int part = warp % kWarpsAlongK<C>, first = warp / kWarpsAlongK<C> * lines;
     const uint64_t policy = ptx::createpolicy_evict_first();
     const GemvTokens<T, C> x(p, tile.batch);
-    const Matrix& weights = C.exchanged ? p.a : p.b;
-    const int64_t last = (C.exchanged ? p.m : p.n) - 1;
-    const int64_t next = C.exchanged ? weights.row_stride : weights.col_stride;
+    const Matrix& weights = C.swap ? p.a : p.b;
+    const int64_t last = (C.swap ? p.m : p.n) - 1;
+    const int64_t next = C.swap ? weights.row_stride : weights.col_stride;
     const T* entry = batch_entry<const T>(p, weights, tile.batch);
     const T* from[lines];
     for (int i = 0; i < lines; ++i) {
@@ -134,8 +138,8 @@ struct GemvAlongK {
       add(w[stage], tokens_at_k);
     };
     // Whole steps, then what is left for some lanes of one warp.
-    constexpr int64_t distance = int64_t(step) * C.warps_k * C.split;
-    const int64_t start = int64_t(tile.rank * C.warps_k + part) * step;
+    constexpr int64_t distance = int64_t(step) * kWarpsAlongK<C> * C.split;
+    const int64_t start = int64_t(tile.rank * kWarpsAlongK<C> + part) * step;
     const int64_t k = stream<C.stages>(start, p.k - (step - 1), distance, load, use);
     if (k + lane * vector < p.k) {
       load(0, k);
@@ -155,11 +159,11 @@ struct GemvAlongK {
 // Lines of weights that run across k: a thread owns neighbouring outputs and a run of k.
 template <class T, Config C>
 struct GemvAcrossK {
-  static constexpr int tokens = block_tokens(C), vector = weights_vector(C);
-  static constexpr int lanes = block_outputs(C) / vector;  // along a line
-  static constexpr int count = kVectorSize<T>;             // elements of k in a run
+  static constexpr int tokens = C.block_m, vector = C.b_vector;
+  static constexpr int lanes = C.block_n / vector;  // along a line
+  static constexpr int count = kVectorSize<T>;      // elements of k in a run
   static constexpr int step = 32 / lanes * count;
-  static_assert(C.threads / 32 == C.warps_k && 32 % lanes == 0);
+  static_assert(C.threads / 32 == kWarpsAlongK<C> && 32 % lanes == 0);
 
   float sums[tokens][vector] = {};
 
@@ -173,9 +177,9 @@ struct GemvAcrossK {
     const int own = lane % lanes * vector;  // of the block's outputs
     const uint64_t policy = ptx::createpolicy_evict_first();
     const GemvTokens<T, C> x(p, tile.batch);
-    const Matrix& weights = C.exchanged ? p.a : p.b;
-    const int64_t last = (C.exchanged ? p.m : p.n) - vector;
-    const int64_t next = C.exchanged ? weights.col_stride : weights.row_stride;
+    const Matrix& weights = C.swap ? p.a : p.b;
+    const int64_t last = (C.swap ? p.m : p.n) - vector;
+    const int64_t next = C.swap ? weights.col_stride : weights.row_stride;
     const int64_t output = tile.output + own;
     const T* from = batch_entry<const T>(p, weights, tile.batch) + (output < last ? output : last);
 
@@ -196,8 +200,8 @@ struct GemvAcrossK {
       }
     };
     // Whole steps, then what is left for some lanes of one warp.
-    constexpr int64_t distance = int64_t(step) * C.warps_k * C.split;
-    const int64_t start = int64_t(tile.rank * C.warps_k + part) * step;
+    constexpr int64_t distance = int64_t(step) * kWarpsAlongK<C> * C.split;
+    const int64_t start = int64_t(tile.rank * kWarpsAlongK<C> + part) * step;
     const int64_t k = stream<C.stages>(start, p.k - (step - 1), distance, load, use) + own_k;
 #pragma unroll 1
     for (int64_t i = k; i < p.k && i < k + count; ++i) {
@@ -221,12 +225,13 @@ struct GemvAcrossK {
 
 struct Gemv {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     auto& shared = static_shared<GemvSums<C>>();
     const FewRowsTile tile = few_rows_tile<C>(p);
-    Select<weights_along_k(C), GemvAlongK<T, C>, GemvAcrossK<T, C>>().run(p, tile, shared);
-    shared.store(Epilogue<T, Out, C>(p, tile.batch), C.exchanged ? tile.output : 0,
-                 C.exchanged ? 0 : tile.output);
+    Select<C.b_layout == Layout::column_major, GemvAlongK<T, C>, GemvAcrossK<T, C>>().run(p, tile,
+                                                                                          shared);
+    shared.store(Epilogue<T, Out, C>(p, tile.batch), C.swap ? tile.output : 0,
+                 C.swap ? 0 : tile.output);
   }
 };
 

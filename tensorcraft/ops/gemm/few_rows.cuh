@@ -3,7 +3,8 @@
 #include "tensorcraft/device/ptx/cluster.cuh"
 #include "tensorcraft/ops/gemm/epilogue.cuh"
 
-// What gemv and skinny share: which part of a product a block computes, and how parts are added.
+// Of products with few rows of A, or with `swap` few columns of B: which part a block computes, and
+// how parts are added.
 namespace tensorcraft::kernel::gemm {
 
 // A block's outputs, and its place among the blocks that share them and have a part of k each.
@@ -14,30 +15,28 @@ struct FewRowsTile {
 };
 template <Config C>
 TC_DEVICE FewRowsTile few_rows_tile(const Params& p) {
-  const int64_t outputs = C.exchanged ? p.m : p.n;
-  const uint32_t tiles = uint32_t(div_ceil(outputs, block_outputs(C)));
+  const int64_t outputs = C.swap ? p.m : p.n;
+  const uint32_t tiles = uint32_t(div_ceil(outputs, C.block_n));
   const uint32_t number = blockIdx.x / C.split;
-  return {.output = int64_t(number % tiles) * block_outputs(C),
+  return {.output = int64_t(number % tiles) * C.block_n,
           .batch = number / tiles,
           .rank = int(blockIdx.x % C.split)};
 }
 
-// A block's sums over its parts of k, as rows of D: `kParts` to add, in lines that `kPad` floats
-// separate.
-template <Config C, int kParts, int kPad = 0>
+// A block's sums over its parts of k, as rows of D: `kParts` to add.
+template <Config C, int kParts>
 struct SplitSums {
-  alignas(kVectorBytes) float at[kParts][C.block_m][C.block_n + kPad];
+  static constexpr int rows = C.swap ? C.block_n : C.block_m;
+  static constexpr int cols = C.swap ? C.block_m : C.block_n;
+  alignas(kVectorBytes) float at[kParts][rows][cols];
 
   // The neighbours that a thread stores at once.
-  static constexpr int width = C.block_n % 4 == 0 ? 4 : C.block_n;
-  static constexpr int per_row = C.block_n / width, groups = C.block_m * per_row;
-  static_assert((C.block_n + kPad) % width == 0);
+  static constexpr int width = cols % 4 == 0 ? 4 : cols;
+  static constexpr int per_row = cols / width, groups = rows * per_row;
   using Group = AlignedVector<float, width>;
 
   // Of token t and output i.
-  TC_DEVICE float& sum(int part, int t, int i) {
-    return C.exchanged ? at[part][i][t] : at[part][t][i];
-  }
+  TC_DEVICE float& sum(int part, int t, int i) { return C.swap ? at[part][i][t] : at[part][t][i]; }
   TC_DEVICE Group group(int part, int g) const {
     return load_vector<width>(&at[part][g / per_row][g % per_row * width]);
   }

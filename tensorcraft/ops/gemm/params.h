@@ -4,7 +4,8 @@
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/tensor_map.h"
 
-// D = act(alpha A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C and D m x n.
+// D = act(alpha a_scale b_scale A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C
+// and D m x n. Gated: B is k x 2n, D = act(X) Y of the left and right half of what is activated.
 namespace tensorcraft::kernel::gemm {
 
 inline constexpr int kMaxBatchRank = 6;
@@ -21,21 +22,24 @@ struct Matrix {
 struct Params {
   int64_t m, n, k;
   Matrix a, b, c, d;
-  const void* bias;
+  const void* bias;  // an element a column or a row
   int64_t bias_stride;
+  const float *a_scale, *b_scale;          // factors; null: 1
+  int64_t a_scale_stride, b_scale_stride;  // along rows and columns; 0: one number
   float alpha, beta;
   uint32_t batch_shape[kMaxBatchRank];
   int32_t batch_rank;
 };
 
-// What tma needs besides: how the copy engine finds A and B, as 128 bytes along the unit stride,
-// lines and batch.
-struct TmaParams : Params {
-  TensorMap a_map, b_map;
-};
-
 // Which index of a matrix has stride 1: neighbouring threads read along it.
 enum class Layout : int { row_major, column_major };
+
+// Consumers compute parts of one tile, or each a tile of its own, taking turns to multiply.
+enum class Schedule : int { together, ping_pong };
+
+// What else is done to a finished sum: nothing, an expression that is compiled into the kernel, or
+// one whose steps it reads.
+enum class Expression : int { none, compiled, interpreted };
 
 // Compile time. Structural, without padding, and as small as a kernel's key allows.
 struct Config {
@@ -43,15 +47,65 @@ struct Config {
   int warp_m = 0, warp_n = 0;                 // a warp's part of it (from async on)
   int thread_m = 0, thread_n = 0;             // a thread's part of it (thread_tiled to async)
   int threads = 0;
-  int stages = 1;   // steps along k that shared memory holds (async, swizzled), or registers (gemv)
-  int split = 1;    // parts of k, each of a block of a cluster (gemv, skinny)
-  int warps_k = 1;  // parts of those, each of a warp (gemv)
-  int exchanged = 0;  // the weights are A, not B (gemv, skinny)
+  int stages = 1;  // steps along k that shared memory holds (from async on), or registers (gemv)
+  int cluster_m = 1, cluster_n = 1;  // blocks of a cluster, whose tiles are neighbours (tma on)
+  int consumers = 0;                 // warpgroups that multiply (from wgmma on)
+  Schedule schedule = Schedule::together;  // how they share tiles
+  int swap = 0;   // the product of the transposed matrices: block_m is along n
+  int split = 1;  // parts of k, each of a block of the cluster (split_k, gemv)
+  int slots = 0;  // pieces of D that a consumer has on their way out; 0: it stores itself
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
-  Activation activation = Activation::none;
-  int has_c = 0, has_bias = 0;
+  int c_vector = 1;  // elements one access moves of C and of what each column has one of
+  Activation activation = Activation::none;  // gated: of the left half
+  int has_c = 0, has_bias = 0;               // has_bias: kByColumn or kByRow
+  int has_scales = 0, gated = 0;
+  Expression expression = Expression::none;
 };
+inline constexpr int kByColumn = 1, kByRow = 2;
+
+// What an expression reads beside the sum. Its arrays are broadcast to D.
+struct ExpressionParams : Params {
+  static constexpr int kMaxArrays = 7, kMaxNumbers = 10;
+  Matrix arrays[kMaxArrays];
+  uint64_t numbers[kMaxNumbers];  // the bits of a float, or an int64_t
+};
+// The same with the steps, for the one kernel that serves every expression.
+struct InterpretedParams : ExpressionParams {
+  static constexpr int kMaxSteps = 64, kStepBytes = 6;
+  // Steps as bytes: what clears padding for the plan cache (GCC 12) clears arrays of structs too.
+  uint8_t steps[kMaxSteps * kStepBytes];
+  uint8_t dtypes[kMaxArrays];
+  uint8_t num_arrays, num_numbers, num_steps;
+  Activation activation;
+};
+// What a kernel of this Config is given.
+template <Config C>
+using ParamsOf =
+    Select<C.expression == Expression::none, Params,
+           Select<C.expression == Expression::compiled, ExpressionParams, InterpretedParams>>;
+
+// What tma needs besides: how the copy engine finds A and B, with `swap` B and A, as 128 bytes
+// along the unit stride, lines and batch.
+template <class Base>
+struct WithMaps : Base {
+  TensorMap a_map, b_map;
+};
+template <Config C>
+using TmaParams = WithMaps<ParamsOf<C>>;
+// From wgmma on: D too, as a slot's columns, its rows and batch.
+template <class Base>
+struct WithResultMap : WithMaps<Base> {
+  TensorMap d_map;
+};
+template <Config C>
+using WgmmaParams = WithResultMap<ParamsOf<C>>;
+
+// The columns of D in a tile. A gated tile has block_n columns of B for block_n / 2 of D: those of
+// the left half of B, then as many of the right.
+TC_HOST_DEVICE constexpr int tile_columns(const Config& c) {
+  return c.gated ? c.block_n / 2 : c.block_n;
+}
 
 // Shared memory that the warps' sums pass through on their way out: 16 padded rows a warp.
 TC_HOST_DEVICE constexpr int slab_bytes(const Config& c) {
@@ -85,62 +139,43 @@ TC_HOST_DEVICE constexpr int swizzled_shared_bytes(const Config& c, int element_
   return stages > slabs ? stages : slabs;
 }
 
-// The blocks of tma that share their rows of A, and the lines that one copy brings.
+// The lines that one box of the copy engine brings of the operand that has block_m, which is A
+// without `swap`, and of the other one. The blocks of a cluster bring parts of what they share.
+TC_HOST_DEVICE constexpr int a_box_lines(const Config& c) {
+  return box_lines(c.a_layout == Layout::row_major, c.block_m / c.cluster_n, c.block_k);
+}
+TC_HOST_DEVICE constexpr int b_box_lines(const Config& c) {
+  const int cols = c.block_n / c.cluster_m;  // of a gated tile each half by itself
+  return box_lines(c.b_layout == Layout::column_major,
+                   c.gated && c.cluster_m == 1 ? cols / 2 : cols, c.block_k);
+}
+// The blocks of tma's cluster, which share their rows of A.
 inline constexpr int kTmaCluster = 2;
-TC_HOST_DEVICE constexpr int tma_a_lines(const Config& c) {
-  return c.a_layout == Layout::row_major ? c.block_m / kTmaCluster : c.block_k;
-}
-TC_HOST_DEVICE constexpr int tma_b_lines(const Config& c) {
-  return c.b_layout == Layout::column_major ? c.block_n : c.block_k;
-}
 // Dynamic shared memory of tma: stages or slabs as in swizzled and two barriers a stage; a multiple
 // of 1024, which the copy engine's swizzle needs.
 TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes) {
   return round_up(swizzled_shared_bytes(c, element_bytes) + 2 * c.stages * 8, 1024);
 }
 
-// Products of a large matrix, the weights, with few tokens, by gemv and skinny. The weights are B
-// and a token is a row of A; exchanged, the weights are A and a token is a column of B. An output
-// of a token has a line of the weights: a column of B, or a row of A.
-TC_HOST_DEVICE constexpr int block_tokens(const Config& c) {
-  return c.exchanged ? c.block_n : c.block_m;
-}
-TC_HOST_DEVICE constexpr int block_outputs(const Config& c) {
-  return c.exchanged ? c.block_m : c.block_n;
-}
-TC_HOST_DEVICE constexpr int warp_outputs(const Config& c) {
-  return c.exchanged ? c.warp_m : c.warp_n;
-}
-// Whether k has the unit stride.
-TC_HOST_DEVICE constexpr bool weights_along_k(const Config& c) {
-  return c.exchanged ? c.a_layout == Layout::row_major : c.b_layout == Layout::column_major;
-}
-TC_HOST_DEVICE constexpr bool tokens_along_k(const Config& c) {
-  return c.exchanged ? c.b_layout == Layout::column_major : c.a_layout == Layout::row_major;
-}
-TC_HOST_DEVICE constexpr int weights_vector(const Config& c) {
-  return c.exchanged ? c.a_vector : c.b_vector;
-}
-TC_HOST_DEVICE constexpr int tokens_vector(const Config& c) {
-  return c.exchanged ? c.b_vector : c.a_vector;
-}
+// The rungs from wgmma on: threads of a warpgroup, and rows of the sums that one instruction makes.
+inline constexpr int kWarpgroup = 128, kGroupRows = 64;
 
-// Dynamic shared memory of skinny: stages of 16-bit operands, or the block's padded sums, and two
-// barriers a stage. A line of tokens side by side is as wide as a box.
-TC_HOST_DEVICE constexpr int skinny_stage_bytes(const Config& c) {
-  return 2 * c.block_k * (block_outputs(c) + (tokens_along_k(c) ? block_tokens(c) : c.block_k));
+// What one store of the copy engine takes of D: rows, and columns of at most 128 bytes.
+struct SlotShape {
+  int rows, cols;
+};
+TC_HOST_DEVICE constexpr SlotShape slot_shape(const Config& c, int result_bytes) {
+  int size = c.swap ? 64 : 128 / result_bytes;  // along block_n
+  while (tile_columns(c) % size != 0) size /= 2;
+  return c.swap ? SlotShape{size, kGroupRows} : SlotShape{kGroupRows, size};
 }
-TC_HOST_DEVICE constexpr int skinny_shared_bytes(const Config& c) {
-  const int stages = c.stages * skinny_stage_bytes(c);
-  const int sums = 4 * c.block_m * (c.block_n + (c.exchanged ? 8 : 4));
-  return round_up((stages > sums ? stages : sums) + 2 * c.stages * 8, 1024);
-}
-// The lines of A and B that one copy of skinny brings.
-TC_HOST_DEVICE constexpr int skinny_a_lines(const Config& c) {
-  return c.a_layout == Layout::row_major ? c.block_m : c.block_k;
-}
-TC_HOST_DEVICE constexpr int skinny_b_lines(const Config& c) {
-  return c.b_layout == Layout::column_major ? c.block_n : c.block_k;
+inline constexpr int kSlotBytes = 64 * 128;  // the largest
+
+// Their dynamic shared memory: stages, slots, and two barriers a stage.
+TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c, int element_bytes) {
+  const int stage = c.block_k * (c.block_m + c.block_n) * element_bytes;
+  const int slots = c.consumers * c.slots > 0 ? c.consumers * c.slots : 1;
+  return round_up(c.stages * stage + slots * kSlotBytes + 2 * c.stages * 8, 1024);
 }
 
 }  // namespace tensorcraft::kernel::gemm

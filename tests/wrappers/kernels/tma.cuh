@@ -3,7 +3,6 @@
 #include "tensorcraft/device/ptx/bulk.cuh"
 #include "tensorcraft/device/ptx/cluster.cuh"
 #include "tensorcraft/device/ptx/fence.cuh"
-#include "tensorcraft/device/ptx/load.cuh"
 #include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/ptx/tma.cuh"
 #include "tests/wrappers/kernels/params.h"
@@ -25,7 +24,7 @@ TC_DEVICE void box_begins(int32_t (&at)[kRank], const uint32_t* in) {
 }
 
 // The tensor is in `in` after the head. out: shared memory with the box.
-template <int kRank, bool kHint = false>
+template <int kRank>
 TC_DEVICE void load_box(const Params& p) {
   BoxShared& s = dynamic_shared<BoxShared>();
   const int words = int(block_in(p)[5]);
@@ -37,10 +36,7 @@ TC_DEVICE void load_box(const Params& p) {
     ptx::mbarrier_init(&s.barrier, 1);
     ptx::fence_mbarrier_init();
     ptx::mbarrier_arrive_expect_tx(&s.barrier, uint32_t(words) * 4);
-    if constexpr (kHint)
-      ptx::tma_load_hint(s.words, &p.map, at, &s.barrier, ptx::createpolicy_evict_first());
-    else
-      ptx::tma_load(s.words, &p.map, at, &s.barrier);
+    ptx::tma_load(s.words, &p.map, at, &s.barrier);
   }
   __syncwarp();
   ptx::mbarrier_wait_parity(&s.barrier, 0);
@@ -49,7 +45,6 @@ TC_DEVICE void load_box(const Params& p) {
 TC_DEVICE void tma_load_1(const Params& p) { load_box<1>(p); }
 TC_DEVICE void tma_load_2(const Params& p) { load_box<2>(p); }
 TC_DEVICE void tma_load_3(const Params& p) { load_box<3>(p); }
-TC_DEVICE void tma_load_3_hint(const Params& p) { load_box<3, true>(p); }
 TC_DEVICE void tma_load_4(const Params& p) { load_box<4>(p); }
 TC_DEVICE void tma_load_5(const Params& p) { load_box<5>(p); }
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/ptx/wgmma.cuh"
+#include "tensorcraft/device/tile/boxed_tile.cuh"
+
+// A warpgroup's part of a product, made by wgmma from the tiles that the copy engine brings.
+namespace tensorcraft {
+
+template <class T>
+inline constexpr WgmmaType kWgmmaType = WgmmaType::tf32;
+template <>
+inline constexpr WgmmaType kWgmmaType<f16> = WgmmaType::f16;
+template <>
+inline constexpr WgmmaType kWgmmaType<bf16> = WgmmaType::bf16;
+
+// How wgmma finds a BoxedTile of T, whose lines are along k or along m or n.
+template <class T, class Tile, bool kAlongK>
+struct WgmmaTile {
+  // Elements of a line of the swizzle, and the bytes of all lines of a box.
+  static constexpr int span = kBoxChunks * kVectorSize<T>;
+  static constexpr uint32_t line_bytes = kBoxChunks * kVectorBytes;
+  static constexpr uint32_t box_bytes = uint32_t(sizeof(Tile) / Tile::length * span);
+
+  TC_DEVICE static uint64_t descriptor(const Tile& tile) {
+    return wgmma_descriptor({.address = ptx::cvta_to_shared(&tile),
+                             .leading = kAlongK ? 16 : box_bytes,
+                             .stride = 8 * line_bytes,
+                             .swizzle = Swizzle::bytes_128});
+  }
+  // What to add to a descriptor for rows or columns from number i on and the step'th wgmma of a
+  // line: i is a multiple of 8, or of a span if lines are not along k.
+  TC_DEVICE static constexpr uint64_t offset(int i, int step) {
+    const uint32_t bytes =
+        kAlongK ? uint32_t(i) * line_bytes + uint32_t(step) * 32
+                : uint32_t(i / span) * box_bytes + uint32_t(step) * (32 / sizeof(T)) * line_bytes;
+    return bytes / 16;
+  }
+};
+
+// The sums of kRows x kCols outputs in wgmma's layout (device/ptx/wgmma.cuh): for each 64 rows the
+// columns in one piece, or in two equal ones if one instruction cannot have them all.
+template <int kRows, int kCols>
+struct WarpgroupSums {
+  static constexpr int pieces = kCols > 256 ? 2 : 1, width = kCols / pieces;
+  static_assert(kRows % 64 == 0 && kCols % (8 * pieces) == 0);
+  float at[kRows / 64][pieces][width / 2];
+
+  // Starts adding the product of a stage: its rows of A from `row` on by all of B. Without
+  // `accumulate` the sums begin anew. wait() comes before they are read.
+  template <class T, class Stage>
+  TC_DEVICE void add_product(const Stage& stage, int row, bool accumulate) {
+    using A = WgmmaTile<T, typename Stage::A, Stage::a_along_k>;
+    using B = WgmmaTile<T, typename Stage::B, Stage::b_along_k>;
+    constexpr Wgmma op{.n = width,
+                       .a = kWgmmaType<T>,
+                       .b = kWgmmaType<T>,
+                       .a_major = Stage::a_along_k ? Major::k : Major::mn,
+                       .b_major = Stage::b_along_k ? Major::k : Major::mn};
+    constexpr int steps = Stage::shape.k / wgmma_k(op);
+    static_assert(Stage::b_along_k || pieces == 1 || width % B::span == 0);
+    const uint64_t a = A::descriptor(stage.a) + A::offset(row, 0), b = B::descriptor(stage.b);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < steps; ++k) {
+#pragma unroll
+      for (int i = 0; i < kRows / 64; ++i) {
+#pragma unroll
+        for (int j = 0; j < pieces; ++j)
+          ptx::wgmma_mma_async<op>(at[i][j], a + A::offset(i * 64, k), b + B::offset(j * width, k),
+                                   accumulate || k > 0);
+      }
+    }
+    ptx::wgmma_commit_group();
+  }
+  // Returns when all products but the last kPending are in the sums.
+  template <int kPending>
+  TC_DEVICE static void wait() {
+    ptx::wgmma_wait_group<kPending>();
+  }
+  // The same for all; the sums may be read then.
+  TC_DEVICE void land() {
+    ptx::wgmma_wait_group<0>();
+#pragma unroll
+    for (int i = 0; i < kRows / 64; ++i) {
+#pragma unroll
+      for (int j = 0; j < pieces; ++j) ptx::wgmma_landed(at[i][j]);
+    }
+  }
+  // The sums of no product.
+  TC_DEVICE void clear() {
+#pragma unroll
+    for (int i = 0; i < kRows / 64; ++i) {
+#pragma unroll
+      for (int j = 0; j < pieces; ++j) {
+#pragma unroll
+        for (int n = 0; n < width / 2; ++n) at[i][j][n] = 0;
+      }
+    }
+  }
+
+  // A thread's sums of 16 rows and 8 columns, of rows 64 i and columns 8 n on: two neighbours of
+  // row `lane / 4` of its warp's 16 if `half` is 0, of the row 8 below if it is 1.
+  TC_DEVICE void pair(float (&x)[2], int i, int n, int half) const {
+    const float(&piece)[width / 2] = at[i][n * 8 / width];
+    const int first = n % (width / 8) * 4 + half * 2;
+    x[0] = piece[first];
+    x[1] = piece[first + 1];
+  }
+};
+
+}  // namespace tensorcraft

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/gemm/problem.hpp"
+
+#include "tensorcraft/ops/gemm/09_wgmma.cuh"
+#include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
+#include "tensorcraft/ops/gemm/11_persistent.cuh"
+#include "tensorcraft/ops/gemm/12_split_k.cuh"
+#include "tensorcraft/ops/gemm/interpreted_expression.cuh"
+
+// What the SIMT device has of the rungs on wgmma. Small results take the smallest tile.
+namespace tensorcraft::kernel::gemm {
+namespace {
+
+using simt::AnyOf, simt::Types, simt::concat, simt::list;
+
+using Halves = AnyOf<Types<f16, f16>, Types<bf16, bf16>>;
+using Bf16 = AnyOf<Types<bf16, bf16>>;
+using Widened = AnyOf<Types<bf16, float>>;
+
+constexpr std::array<Config, 4> layouts(const Config& config) {
+  std::array<Config, 4> all{config, config, config, config};
+  all[1].a_layout = all[2].b_layout = Layout::column_major;
+  all[3].a_layout = all[3].b_layout = Layout::column_major;
+  return all;
+}
+// C and bias, each activation once.
+constexpr std::array<Config, 4> epilogues(const Config& config) {
+  std::array<Config, 4> all{config, config, config, config};
+  for (int i = 0; i < 4; ++i) {
+    all[size_t(i)].activation = Activation(i + 1);
+    all[size_t(i)].has_bias = 1;
+  }
+  all[3].has_c = 1;
+  return all;
+}
+constexpr Config with(Config config, int slots, int d_vector) {
+  config.slots = slots;
+  config.d_vector = d_vector;
+  return config;
+}
+
+constexpr Config kTogether{
+    .block_m = 128, .block_n = 256, .block_k = 64, .threads = 256, .stages = 4, .consumers = 2};
+constexpr auto kWgmma = layouts(with(kTogether, 0, 4));
+constexpr Config specialized(Config config) {
+  config.threads += kWarpgroup;
+  return config;
+}
+constexpr auto kSpecialized = layouts(with(specialized(kTogether), 0, 4));
+
+constexpr Config one_consumer(int n, int stages) {
+  return {
+      .block_m = 64, .block_n = n, .block_k = 64, .threads = 256, .stages = stages, .consumers = 1};
+}
+constexpr Config swapped(Config config) {
+  config.swap = 1;
+  return config;
+}
+constexpr Config in_two(Config config) {
+  config.split = 2;
+  return config;
+}
+constexpr Config kSmall = one_consumer(64, 10);
+constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
+constexpr auto kPersistentEpilogues = epilogues(with(kSmall, 2, 1));
+constexpr auto kPersistentOddRows = layouts(with(kSmall, 0, 1));
+// What the cases of the conformance test take of split_k.
+constexpr auto kAllSplit = layouts(in_two(with(kSmall, 0, 4)));
+constexpr std::array kSplit{kAllSplit[1], kAllSplit[2], kAllSplit[3]};
+constexpr auto kAllSplitOddRows = layouts(in_two(with(kSmall, 0, 1)));
+constexpr std::array kSplitOddRows{kAllSplitOddRows[0], kAllSplitOddRows[3]};
+// Few rows of A are columns of its transpose. B as columns, with an epilogue, and as rows.
+constexpr std::array<Config, 2> few_rows(Config config) {
+  config.b_layout = Layout::column_major;
+  std::array<Config, 2> all{config, config};
+  all[0].activation = Activation::gelu;
+  all[0].has_bias = 1;
+  all[1].a_layout = Layout::column_major;
+  return all;
+}
+constexpr Config kFew = swapped(one_consumer(16, 16));
+constexpr auto kFewRows = few_rows(with(kFew, 2, 1));
+constexpr auto kFewOddRows = few_rows(with(kFew, 0, 1));
+constexpr auto kSplitFewRows = few_rows(in_two(with(kFew, 0, 4)));
+
+// Any expression, without a gate: what else is done is read, as in gemm_simt.cpp. By row, then by
+// column, which serves no bias too.
+constexpr std::array<Config, 2> expressions(Config config) {
+  config.expression = Expression::interpreted;
+  config.has_c = config.has_scales = 1;
+  std::array<Config, 2> all{config, config};
+  all[0].has_bias = kByRow;
+  all[1].has_bias = kByColumn;
+  return all;
+}
+constexpr auto kPersistentExpressions = expressions(with(kSmall, 2, 1));
+constexpr auto kSplitExpressions = expressions(in_two(with(kSmall, 0, 4)));
+template <const auto& kConfigs, size_t i>
+constexpr std::array kOne{kConfigs[i]};
+template <class Rung, const auto& kConfigs>
+simt::InstanceList expression_list() {
+  return concat(
+      list<Rung, kOne<kConfigs, 0>>(Bf16{}, &Config::activation, &Config::has_c,
+                                    &Config::has_scales, &Config::c_vector),
+      list<Rung, kOne<kConfigs, 1>>(Bf16{}, &Config::activation, &Config::has_c,
+                                    &Config::has_scales, &Config::c_vector, &Config::has_bias));
+}
+
+}  // namespace
+
+simt::OperatorInstances hopper_instances() {
+  return {
+      {"persistent",
+       concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
+              list<Persistent, kPersistentEpilogues>(Bf16{}, &Config::c_vector),
+              expression_list<Persistent, kPersistentExpressions>(),
+              list<Persistent, kPersistentOddRows>(Bf16{}),
+              list<Persistent, kFewRows>(Bf16{}, &Config::c_vector),
+              list<Persistent, kFewOddRows>(Bf16{}, &Config::c_vector))},
+      {"split_k", concat(list<SplitK, kSplit>(Bf16{}), expression_list<SplitK, kSplitExpressions>(),
+                         list<SplitK, kSplitOddRows>(Bf16{}),
+                         list<SplitK, kSplitFewRows>(Bf16{}, &Config::c_vector))},
+      {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
+      {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
+}
+
+}  // namespace tensorcraft::kernel::gemm

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/ops/gemm/gemv_plan.h"
+#include "tensorcraft/ops/gemm/mma_plan.h"
+
+#include <optional>
+
+// How the rungs on wgmma are chosen and started; host only. mma_plan.h has what all rungs share.
+namespace tensorcraft::kernel::gemm {
+
+// A shipped shape of these rungs, and what it costs in microseconds on an H100.
+struct RingTile {
+  int m = 0, n = 0;  // a block's tile of the result, or of its transpose
+  int stages = 0, consumers = 0;
+  int cluster_m = 1, cluster_n = 1;
+  Schedule schedule = Schedule::together;
+  int split = 1;
+  double step = 0;   // a step along k if few multiprocessors multiply
+  double crowd = 0;  // how much longer it is if all do
+  double tile = 0;   // a tile besides its steps
+  double start = 0;  // a launch besides its tiles
+  int swap = 0;      // of the transpose: the caller's choice
+};
+
+inline constexpr RingTile kWgmmaTile{.m = 128, .n = 256, .stages = 4, .consumers = 2};
+
+// The costs are fitted to a sweep over products of language models (benchmarks/gemm_sweep.py).
+inline constexpr RingTile kPersistentTiles[] = {
+    {128, 256, 4, 2, 1, 1, Schedule::together, 1, 0.585, 0.121, 1.52, 1.98},
+    {128, 320, 3, 2, 2, 1, Schedule::together, 1, 0.762, 0.139, 2.02, 2.05},
+    {128, 224, 4, 2, 1, 1, Schedule::together, 1, 0.520, 0.121, 1.57, 3.13},
+    {192, 128, 4, 3, 1, 2, Schedule::together, 1, 0.400, 0.180, 1.20, 5.10},
+    {128, 192, 4, 2, 1, 1, Schedule::together, 1, 0.440, 0.106, 1.29, 2.93},
+    {128, 176, 4, 2, 1, 1, Schedule::together, 1, 0.423, 0.089, 1.13, 2.10},
+    {128, 160, 5, 2, 1, 1, Schedule::together, 1, 0.392, 0.074, 0.97, 2.05},
+    {128, 144, 5, 2, 1, 1, Schedule::together, 1, 0.358, 0.070, 1.02, 2.13},
+    {128, 128, 6, 2, 1, 1, Schedule::together, 1, 0.319, 0.064, 0.97, 1.99},
+    {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 1, 0.332, 0.055, 0.46, 2.12},
+    {128, 112, 6, 2, 1, 1, Schedule::together, 1, 0.278, 0.085, 0.81, 2.48},
+    {64, 192, 6, 1, 1, 1, Schedule::together, 1, 0.242, 0.118, 0.59, 1.92},
+    {64, 128, 8, 1, 1, 1, Schedule::together, 1, 0.167, 0.118, 0.42, 1.63},
+    {64, 96, 8, 1, 1, 1, Schedule::together, 1, 0.162, 0.071, 0.29, 1.73},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 1, 0.180, 0.100, 0.25, 1.38},
+    {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.205, 0.072, 0.10, 1.51},
+    {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.209, 0.057, 0.05, 1.55}};
+inline constexpr RingTile kSplitTiles[] = {
+    {128, 192, 4, 2, 1, 1, Schedule::together, 2, 0.506, 0.116, 3.49, 2.21},
+    {128, 128, 5, 2, 1, 1, Schedule::together, 2, 0.368, 0.131, 2.92, 2.09},
+    {64, 128, 6, 1, 1, 1, Schedule::together, 2, 0.230, 0.118, 2.12, 1.93},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 2, 0.254, 0.081, 2.30, 1.63},
+    {64, 16, 16, 1, 1, 1, Schedule::together, 2, 0.257, 0.045, 2.13, 1.38}};
+
+inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (gpu.architecture < 90) return "needs sm_90";
+  if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
+  if (const auto why = tma_refusal(p, given, gpu); !why.empty()) return why;
+  return p.k == 0 ? "k is 0" : "";
+}
+
+// Can the copy engine store D? It writes whole units of 16 bytes.
+inline bool is_storable(const Params& p, const Given& given) {
+  const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
+  return d.are_dense() && d.length * d.element_bytes % 16 == 0 && has_aligned_lines(d) &&
+         has_engine_strides(d, given.batch);
+}
+
+inline int64_t shared_bytes_of(const op::Gpu& gpu) {
+  return gpu.shared_bytes_per_block ? gpu.shared_bytes_per_block : kSharedBytes;
+}
+
+// A tile with what the caller fixed that needs no other tile.
+constexpr RingTile as_wanted(RingTile t, const GemmConfig& wanted) {
+  if (wanted.stages) t.stages = wanted.stages;
+  if (wanted.cluster_m) t.cluster_m = wanted.cluster_m;
+  if (wanted.cluster_n) t.cluster_n = wanted.cluster_n;
+  if (wanted.schedule != GemmSchedule::any) t.schedule = Schedule(int(wanted.schedule) - 1);
+  return t;
+}
+
+// What a tile gives of a Config; the rest is the call's.
+constexpr Config ring_tile(const RingTile& t, int operand_bytes, int producers, int slots) {
+  return {.block_m = t.m,
+          .block_n = t.n,
+          .block_k = 128 / operand_bytes,
+          .threads = (t.consumers + producers) * kWarpgroup,
+          .stages = t.stages,
+          .cluster_m = t.cluster_m,
+          .cluster_n = t.cluster_n,
+          .consumers = t.consumers,
+          .schedule = t.schedule,
+          .swap = t.swap,
+          .split = t.split,
+          .slots = slots};
+}
+
+// The Config of a tile for a call. With `slots` D goes through shared memory if the copy engine can
+// store it.
+inline Config ring_config(const Params& p, const Given& given, const RingTile& t, int producers,
+                          int slots) {
+  // A swapped tile of 4-byte results stores itself.
+  const bool has_slots = is_storable(p, given) && (!t.swap || given.result_bytes == 2);
+  Config c =
+      for_call(p, given, ring_tile(t, given.operand_bytes, producers, has_slots ? slots : 0));
+  if (t.swap) c = of_transpose(c);
+  c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
+  if (c.slots > 0) c.d_vector = 1;
+  return c;
+}
+
+inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
+  return {.config = c,
+          .blocks = blocks,
+          .shared_bytes = ring_shared_bytes(c, given.operand_bytes),
+          .cluster = c.cluster_m * c.cluster_n * c.split};
+}
+
+// One tile for every call, but for what the caller fixed.
+inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, int producers) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, 0);
+  return choice(ring_problem(c, given.operand_bytes, shared_bytes_of(gpu)),
+                ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+}
+inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return one_tile(p, given, gpu, 0);
+}
+inline Choice warp_specialized(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return one_tile(p, given, gpu, 1);
+}
+
+// Every cluster takes tiles until none is left.
+struct Walk {
+  int64_t tiles;     // of a cluster
+  int64_t clusters;  // that run at once
+  int64_t rounds() const { return div_ceil(tiles, clusters); }
+};
+inline Walk walk_of(const Params& p, const Given& given, const op::Gpu& gpu, const RingTile& t) {
+  const int m = t.m * t.cluster_m, n = t.n * t.cluster_n / (given.gated ? 2 : 1);
+  const int cluster = t.cluster_m * t.cluster_n * t.split;
+  const int64_t tiles = num_tiles(p, given, t.swap ? n : m, t.swap ? m : n);
+  const int64_t room = std::max(gpu.num_sms, cluster) / cluster;
+  return {tiles, std::clamp<int64_t>(tiles, 1, room)};
+}
+
+// The share of the walk's time that multiprocessors compute on average.
+inline double busy_share(const Walk& walk, const op::Gpu& gpu, const RingTile& t) {
+  const double blocks = double(walk.tiles) * t.cluster_m * t.cluster_n * t.split;
+  return std::min(1.0, blocks / (double(walk.rounds()) * std::max(gpu.num_sms, 1)));
+}
+
+// The time that a tile takes for a call, in microseconds of an H100: the multiprocessor with most
+// tiles ends last.
+inline double predicted_us(const Params& p, const Given& given, const op::Gpu& gpu,
+                           const RingTile& t) {
+  const Walk walk = walk_of(p, given, gpu, t);
+  const double rounds = double(walk.rounds()), steps = double(div_ceil(p.k, 64)) / t.split;
+  return rounds * (steps * (t.step + t.crowd * busy_share(walk, gpu, t)) + t.tile) + t.start;
+}
+
+// Is half of a tile or more outside the result, while narrower ones exist? Memory sets the pace of
+// such products, and what is outside takes the place of stages.
+inline bool is_mostly_outside(const Params& p, const Given& given, const RingTile& t) {
+  const int m = t.swap ? t.n : t.m, n = (t.swap ? t.m : t.n) / (given.gated ? 2 : 1);
+  return m >= 2 * round_up(p.m, 16) || n >= 2 * round_up(p.n, 16);
+}
+
+// A tile that a rung can have for a call, and how it is compared.
+struct WeighedTile {
+  RingTile tile{};
+  Config config{};
+  double us = 0;
+};
+// Calls use(tile) for each, as it is and of the transpose; why the rung has no others.
+template <class Use>
+std::string_view for_each_tile(const Params& p, const Given& given, const op::Gpu& gpu,
+                               std::span<const RingTile> tiles, const GemmConfig& wanted,
+                               const Use& use) {
+  // Other results of a transpose leave the registers one by one.
+  const bool swaps_all = is_storable(p, given) && given.result_bytes == 2;
+  const int orientations = given.gated ? 1 : 2;  // a gated tile has columns of both halves of B
+  std::string_view why = kNoSuchTile;
+  for (const RingTile& row : tiles) {
+    RingTile t = as_wanted(row, wanted);
+    for (t.swap = 0; t.swap < orientations; ++t.swap) {
+      const Config c = ring_config(p, given, t, 1, t.split > 1 ? 0 : 2);
+      if (!fits(c, wanted) || (t.swap && t.n > 64 && !swaps_all)) continue;
+      const auto problem = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu));
+      if (problem.empty())
+        use({t, c, predicted_us(p, given, gpu, t) * (is_mostly_outside(p, given, t) ? 1.3 : 1)});
+      else
+        why = problem;
+    }
+  }
+  return why;
+}
+
+inline std::string_view split_refusal(const Params& p, const Given& given) {
+  if (given.gated) return kGatesNothing;
+  return p.k <= 64 ? "k has one step, which cannot be split" : "";
+}
+
+// What persistent and split_k weigh.
+inline void weigh_ring(op::Candidates<Config>& all, const Params& p, const Given& given,
+                       const op::Gpu& gpu, std::span<const RingTile> tiles) {
+  if (!wgmma_refusal(p, given, gpu).empty()) return;
+  for (const GemmConfig& wanted : {given.config, GemmConfig{}}) {
+    for_each_tile(p, given, gpu, tiles, wanted, [&](const WeighedTile& w) {
+      const Walk walk = walk_of(p, given, gpu, w.tile);
+      all.add({w.config, w.us, walk.rounds(), busy_share(walk, gpu, w.tile)});
+    });
+    if (all.size() > 0) return;
+  }
+}
+inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const Given& given,
+                             const op::Gpu& gpu) {
+  weigh_ring(all, p, given, gpu, kPersistentTiles);
+}
+inline void weigh_split_k(op::Candidates<Config>& all, const Params& p, const Given& given,
+                          const op::Gpu& gpu) {
+  if (split_refusal(p, given).empty()) weigh_ring(all, p, given, gpu, kSplitTiles);
+}
+
+// The tile with the least predicted time; none: why.
+struct BestTile {
+  std::optional<WeighedTile> tile;
+  std::string_view why;
+};
+inline BestTile best_ring_tile(const Params& p, const Given& given, const op::Gpu& gpu,
+                               std::span<const RingTile> tiles) {
+  BestTile best;
+  best.why = for_each_tile(p, given, gpu, tiles, given.config, [&](const WeighedTile& w) {
+    if (!best.tile || w.us < best.tile->us) best.tile = w;
+  });
+  return best;
+}
+
+inline Start persistent_start(const Params& p, const Given& given, const op::Gpu& gpu,
+                              const WeighedTile& best) {
+  const Config& c = best.config;
+  const int64_t clusters = walk_of(p, given, gpu, best.tile).clusters;
+  return ring_start(c, given, clusters * c.cluster_m * c.cluster_n);
+}
+
+inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
+  if (!best.tile) return op::refuse(best.why);
+  const std::string_view prefers_gemv = gemv_preference(p, given, gpu);
+  bool prefers_split = false;
+  if (split_refusal(p, given).empty()) {
+    const BestTile split = best_ring_tile(p, given, gpu, kSplitTiles);
+    prefers_split = split.tile && split.tile->us < best.tile->us;
+  }
+  return choice({}, persistent_start(p, given, gpu, *best.tile),
+                !prefers_gemv.empty() ? prefers_gemv
+                : prefers_split       ? "split_k uses more multiprocessors for so few tiles"
+                                      : "");
+}
+
+inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  if (const auto why = split_refusal(p, given); !why.empty()) return op::refuse(why);
+  const BestTile best = best_ring_tile(p, given, gpu, kSplitTiles);
+  if (!best.tile) return op::refuse(best.why);
+  const Config& c = best.tile->config;
+  return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile->tile).tiles * c.split),
+                gemv_preference(p, given, gpu));
+}
+}  // namespace tensorcraft::kernel::gemm

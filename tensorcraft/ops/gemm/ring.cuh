@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/begin_kernel.cuh"
+#include "tensorcraft/device/packed.cuh"
+#include "tensorcraft/device/ptx/barrier.cuh"
+#include "tensorcraft/device/ptx/bulk.cuh"
+#include "tensorcraft/device/ptx/cluster.cuh"
+#include "tensorcraft/device/ptx/control.cuh"
+#include "tensorcraft/device/ptx/fence.cuh"
+#include "tensorcraft/device/ptx/stmatrix.cuh"
+#include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/device/tile/boxed_producer.cuh"
+#include "tensorcraft/device/tile/operand_tiles.cuh"
+#include "tensorcraft/device/tile/stage_cursor.cuh"
+#include "tensorcraft/device/tile/warpgroup_sums.cuh"
+#include "tensorcraft/ops/gemm/epilogue.cuh"
+
+// The parts of the rungs on wgmma: a ring of stages, the Producer that fills it, and Consumers,
+// warpgroups that multiply from it and bring the sums to D. Each rung is a schedule of them.
+namespace tensorcraft::kernel::gemm {
+
+template <class T, Config C>
+using RingStage = OperandTiles<BoxedTile, T,
+                               StepShape{.m = C.block_m,
+                                         .n = C.block_n,
+                                         .k = C.block_k,
+                                         .a_along_k = C.a_layout == Layout::row_major,
+                                         .b_along_k = C.b_layout == Layout::column_major}>;
+
+template <Config C>
+using RingCluster = ClusterShape<C.cluster_m, C.cluster_n>;
+
+// Barriers of a block: one for each consumer, one where all meet, and two to take turns.
+inline constexpr int kOneConsumer = 1, kAllConsumers = 4, kTurns = 5;
+
+// Rows and columns of the result to the kernel, which with `swap` computes it transposed.
+template <Config C>
+TC_DEVICE int64_t rows_of(const Params& p) {
+  static_assert(!C.gated || !C.swap, "a gated tile has columns of both halves of B");
+  return C.swap ? p.n : p.m;
+}
+template <Config C>
+TC_DEVICE int64_t cols_of(const Params& p) {
+  return C.swap ? p.m : p.n;
+}
+
+// A piece of D as the copy engine takes it.
+template <class Out, Config C>
+struct alignas(1024) Slot {
+  static constexpr SlotShape shape = slot_shape(C, sizeof(Out));
+  static constexpr int line_bytes = shape.cols * int(sizeof(Out));
+  static constexpr Swizzle swizzle = line_bytes == 128  ? Swizzle::bytes_128
+                                     : line_bytes == 64 ? Swizzle::bytes_64
+                                                        : Swizzle::bytes_32;
+  static_assert(C.slots == 0 ||
+                (line_bytes >= 32 && line_bytes <= 128 && shape.rows * line_bytes <= kSlotBytes));
+  Vec4<uint32_t> at[kSlotBytes / kVectorBytes];
+
+  TC_DEVICE unsigned char* place(int line, int chunk) {
+    return reinterpret_cast<unsigned char*>(at) +
+           swizzled(swizzle, uint32_t(line * line_bytes + chunk * kVectorBytes));
+  }
+};
+
+template <class T, class Out, Config C>
+struct alignas(1024) Ring {
+  static constexpr int num_slots = C.consumers * C.slots;
+  RingStage<T, C> stages[C.stages];
+  Slot<Out, C> slots[num_slots > 0 ? num_slots : 1];
+  uint64_t full[C.stages];   // the bytes of a stage have come
+  uint64_t empty[C.stages];  // no warp of the cluster reads it any more
+
+  // Makes the barriers, which the whole cluster knows then, while the kernels before this one may
+  // still run, and waits for those. `readers`: warpgroups of a block that read each stage.
+  TC_DEVICE void start(const WgmmaParams<C>& p, int readers) {
+    if (threadIdx.x == 0) {
+      ptx::prefetch_tensormap(&p.a_map);
+      ptx::prefetch_tensormap(&p.b_map);
+      for (int i = 0; i < C.stages; ++i) {
+        ptx::mbarrier_init(&full[i], 1);
+        ptx::mbarrier_init(&empty[i], uint32_t(RingCluster<C>::blocks * readers * 4));
+      }
+      ptx::fence_mbarrier_init();
+    }
+    begin_kernel();
+    if constexpr (RingCluster<C>::blocks * C.split > 1) {
+      ptx::cluster_arrive_relaxed();  // the fence has ordered the barriers
+      ptx::cluster_wait();
+    } else {
+      __syncthreads();
+    }
+  }
+};
+
+// Fills the ring, by one thread of the block.
+template <class T, class Out, Config C>
+struct Producer {
+  Ring<T, Out, C>& ring;
+  const WgmmaParams<C>& p;
+  StageCursor<C.stages> fill{0, 1};
+  using Boxes = BoxedProducer<RingStage<T, C>, RingCluster<C>, C.gated != 0>;
+  Boxes boxes;
+
+  TC_DEVICE Producer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, const BlockTile& tile)
+      : ring(memory), p(params), boxes(boxes_of(tile)) {}
+
+  TC_DEVICE Boxes boxes_of(const BlockTile& tile) const {
+    const Matrix &a = C.swap ? p.b : p.a, &b = C.swap ? p.a : p.b;
+    return {{&p.a_map, a.batch_strides[0]}, {&p.b_map, b.batch_strides[0]}, tile,
+            C.gated ? int(p.n) : 0};
+  }
+  // Starts copying a step along k of the tile, when no warp reads its stage any more.
+  TC_DEVICE void produce(int step) {
+    ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.parity);
+    boxes.copy(ring.stages[fill.stage], &ring.full[fill.stage], step * C.block_k);
+    fill.advance();
+  }
+  // The same for steps `first` to `end` of a tile.
+  TC_DEVICE void produce(const BlockTile& tile, int first, int end) {
+    boxes = boxes_of(tile);
+#pragma unroll 1
+    for (int step = first; step < end; ++step) produce(step);
+  }
+};
+
+// A warpgroup that multiplies: its rows of a tile, or with ping_pong all of them.
+template <class T, class Out, Config C>
+struct Consumer {
+  static constexpr bool takes_turns = C.schedule == Schedule::ping_pong;
+  static constexpr int rows = takes_turns ? C.block_m : C.block_m / C.consumers;
+  // Columns of the sums that fill a slot, for 64 rows.
+  static constexpr SlotShape slot = slot_shape(C, sizeof(Out));
+  static constexpr int slot_cols = C.swap ? slot.rows : slot.cols;
+
+  Ring<T, Out, C>& ring;
+  const WgmmaParams<C>& p;
+  int group;      // number among the consumers
+  int first_row;  // of its rows in a tile
+  int stores = 0;
+  StageCursor<C.stages> read;
+  WarpgroupSums<rows, C.block_n> sums;
+
+  TC_DEVICE Consumer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, int number)
+      : ring(memory), p(params), group(number), first_row(takes_turns ? 0 : number * rows) {}
+
+  // Multiplies the next step along k, while the one before it may still be under way; then that is
+  // done, and its stage goes back to the producers that fill it.
+  TC_DEVICE void consume(bool is_first) {
+    ptx::mbarrier_wait_parity(&ring.full[read.stage], read.parity);
+    sums.template add_product<T>(ring.stages[read.stage], first_row, !is_first);
+    sums.template wait<1>();
+    if (!is_first) release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+    read.advance();
+  }
+  // After the last step: the sums are complete.
+  TC_DEVICE void land() {
+    sums.land();
+    release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+  }
+  // The same for all `steps` of a tile, of which there is one at least.
+  TC_DEVICE void consume_all(int steps) {
+    consume(true);
+#pragma unroll 1
+    for (int step = 1; step < steps; ++step) consume(false);
+    land();
+  }
+
+  // Brings the sums to D: through slots, of which the copy engine takes one after another, or
+  // straight from the registers.
+  TC_DEVICE void finish(const BlockTile& tile) {
+    const Epilogue<T, Out, C> epilogue(p, tile.batch);
+#pragma unroll
+    for (int i = 0; i < rows / kGroupRows; ++i) {
+      if constexpr (C.slots > 0) {
+#pragma unroll
+        for (int from = 0; from < tile_columns(C); from += slot_cols)
+          store_slot(epilogue, tile, i, from);
+      } else {
+#pragma unroll
+        for (int n = 0; n < tile_columns(C) / 8; ++n) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) store_pair(epilogue, tile, i, n, half);
+        }
+      }
+    }
+  }
+  // Before the block ends: the slots have been read.
+  TC_DEVICE void finish_stores() const {
+    if (C.slots > 0 && leads()) ptx::cp_async_bulk_wait_group_read<0>();
+  }
+
+ private:
+  TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
+  TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }
+
+  TC_DEVICE void release(int stage) const {
+    constexpr int blocks = RingCluster<C>::blocks;
+    const int lane = threadIdx.x % 32;
+    __syncwarp();
+    if constexpr (blocks == 1) {
+      if (lane == 0) ptx::mbarrier_arrive(&ring.empty[stage]);
+    } else {
+      if (lane < blocks) ptx::mbarrier_arrive_cluster_read(&ring.empty[stage], lane);
+    }
+  }
+
+  // Where a thread's sums of 8 columns, number n, of 64 rows are in the result to the kernel.
+  TC_DEVICE int64_t row_at(const BlockTile& tile, int i, int half) const {
+    const int in_group = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 + half * 8;
+    return tile.row + first_row + i * kGroupRows + in_group;
+  }
+  TC_DEVICE static int64_t col_at(const BlockTile& tile, int n) {
+    return tile.col + n * 8 + threadIdx.x % 4 * 2;
+  }
+
+  TC_DEVICE void store_pair(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
+                            int n, int half) const {
+    float x[2];
+    sums.pair(x, i, n, half);
+    const int64_t row = row_at(tile, i, half), col = col_at(tile, n);
+    if constexpr (C.swap) {
+      epilogue.store({x[0]}, col, row);
+      epilogue.store({x[1]}, col + 1, row);
+    } else if constexpr (C.gated) {
+      float up[2];
+      sums.pair(up, i, n + tile_columns(C) / 8, half);
+      epilogue.store(x, up, row, col);
+    } else {
+      epilogue.store(x, row, col);
+    }
+  }
+  // The same through the epilogue alone.
+  TC_DEVICE void finish_pair(const Epilogue<T, Out, C>& epilogue, float (&x)[2],
+                             const BlockTile& tile, int i, int n, int half) const {
+    float pair[2];
+    sums.pair(pair, i, n, half);
+    const int64_t row = row_at(tile, i, half), col = col_at(tile, n);
+    if constexpr (C.swap) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float one[1];
+        epilogue.finish(one, {pair[e]}, col + e, row, col + e < p.m && row < p.n ? 1 : 0);
+        x[e] = one[0];
+      }
+    } else {
+      const int count = row < p.m ? min_of(p.n - col, 2) : 0;
+      if constexpr (C.gated) {
+        float up[2];
+        sums.pair(up, i, n + tile_columns(C) / 8, half);
+        epilogue.finish_gated(x, pair, up, row, col, count);
+      } else {
+        epilogue.finish(x, pair, row, col, count);
+      }
+    }
+  }
+
+  // Columns `from` on of 64 rows.
+  TC_DEVICE void store_slot(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
+                            int from) {
+    Slot<Out, C>& to = ring.slots[group * C.slots + stores % C.slots];
+    ++stores;
+    if (leads()) ptx::cp_async_bulk_wait_group_read<C.slots - 1>();
+    meet();
+#pragma unroll
+    for (int n = 0; n < slot_cols / 8; n += 2) {
+      float x[4][2];
+#pragma unroll
+      for (int part = 0; part < 4; ++part)
+        finish_pair(epilogue, x[part], tile, i, from / 8 + n + part / 2, part % 2);
+      put(to, x, n);
+    }
+    ptx::fence_proxy_async();
+    meet();
+    if (leads()) {
+      const int row = int(tile.row) + first_row + i * kGroupRows, col = int(tile.col) + from;
+      const int32_t at[3] = {C.swap ? row : col, C.swap ? col : row, int32_t(tile.batch)};
+      ptx::tma_store(&p.d_map, at, &to);
+      ptx::cp_async_bulk_commit_group();
+    }
+  }
+  // A thread's values of 16 columns of the sums, 8 n on in the slot, in its warp's 16 rows.
+  TC_DEVICE static void put(Slot<Out, C>& to, const float (&x)[4][2], int n) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    if constexpr (sizeof(Out) == 2) {
+      uint32_t words[4];
+#pragma unroll
+      for (int part = 0; part < 4; ++part) words[part] = pack_pair(x[part][0], x[part][1], Out{});
+      if constexpr (C.swap)
+        ptx::stmatrix_x4_trans(to.place((n + lane / 16) * 8 + lane % 8, warp * 2 + lane / 8 % 2),
+                               words);
+      else
+        ptx::stmatrix_x4(to.place(warp * 16 + lane % 16, n + lane / 16), words);
+    } else {
+      static_assert(!C.swap, "there is no stmatrix for 4 bytes");
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {
+        const int line = warp * 16 + lane / 4 + part % 2 * 8;
+        const int pair = (n + part / 2) * 4 + lane % 4;
+        store_vector(reinterpret_cast<float*>(to.place(line, pair / 2) + pair % 2 * 8),
+                     Vec2<float>{x[part][0], x[part][1]});
+      }
+    }
+  }
+};
+
+// The steps along k, and what a rung begins with: the warpgroup of a thread, the same number for
+// all threads of a warp to the compiler too.
+template <Config C>
+TC_DEVICE int ring_steps(const Params& p) {
+  return int(div_ceil(p.k, C.block_k));
+}
+TC_DEVICE int warpgroup_number() {
+  return __shfl_sync(0xffffffffu, int(threadIdx.x) / kWarpgroup, 0);
+}
+
+}  // namespace tensorcraft::kernel::gemm
