@@ -10,6 +10,7 @@
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/ops/gemm/params.h"
 #include "tensorcraft/ops/permute/permute.hpp"
+#include "tests/support/gemm_plans.hpp"
 #include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
@@ -27,6 +28,7 @@ namespace {
 
 using test::doubles;
 using test::expect_close;
+using test::explain_on, test::row_of;
 
 Device device_under_test() { return cuda_device_count() > 0 ? Device::cuda(0) : Device::cpu(); }
 
@@ -50,31 +52,6 @@ std::string message_of(ErrorKind kind, F&& f) {
     return e.what();
   }
   return "nothing was thrown";
-}
-
-op::Explanation explain_on(const DeviceInfo& device, DType dtype, const Dims& a, const Dims& b,
-                           const Dims& d, bool allow_tf32 = false) {
-  alignas(16) static std::byte memory[16];
-  const std::vector<TensorView> inputs{{memory, dtype, a}, {memory, dtype, b}};
-  // Explaining reads no memory, so the output may be anywhere apart.
-  const std::vector<TensorView> outputs{{reinterpret_cast<void*>(uintptr_t(1) << 46), dtype, d}};
-  const op::Operator& op = find_operator("gemm");
-  const auto& options = op.description().options;
-  std::vector<op::Value> values(options.size());
-  for (size_t i = 0; i < options.size(); ++i)
-    if (options[i].name == "allow_tf32") values[i] = allow_tf32;
-  return op.explain(outputs, {inputs, values}, device);
-}
-op::Explanation explain_on(const char* arch, DType dtype, const Dims& a, const Dims& b,
-                           const Dims& d, bool allow_tf32 = false) {
-  return explain_on(device_info_of_arch(arch), dtype, a, b, d, allow_tf32);
-}
-
-// The row of a variant.
-const op::Considered& row_of(const op::Explanation& e, std::string_view variant) {
-  for (const auto& row : e.variants)
-    if (row.variant.name == variant) return row;
-  fail(ErrorKind::internal, "gemm has no variant ", variant);
 }
 
 // What accepts a product with C at beta = 0.
@@ -287,13 +264,12 @@ TEST(Gemm, RefusesAnOutputThatOverlapsAnInput) {
 
 TEST(Gemm, ListsTheVariantsWhenANameIsUnknown) {
   const Tensor a = random_tensor({8, 8});
-  EXPECT_EQ(
-      message_of(ErrorKind::value, [&] { gemm(a, a, {.variant = "wgma"}); }),
-      "gemm: no variant is named \"wgma\"; there are persistent, split_k, warp_specialized, wgmma, "
-      "tma, swizzled, tensor_core, "
-      "swizzled_tf32, tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, "
-      "coalesced, naive, "
-      "onednn, cpu, reference; did you mean wgmma?");
+  EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, a, {.variant = "wgma"}); }),
+            "gemm: no variant is named \"wgma\"; there are persistent, split_k, gemv, "
+            "warp_specialized, wgmma, tma, swizzled, tensor_core, "
+            "swizzled_tf32, tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, "
+            "coalesced, naive, "
+            "onednn, cpu, reference; did you mean wgmma?");
 }
 
 TEST(Gemm, SaysWhyAForcedVariantDeclines) {

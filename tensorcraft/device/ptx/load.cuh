@@ -33,6 +33,17 @@ TC_DEVICE uint64_t createpolicy_evict_last() {
 #endif
 }
 
+// createpolicy.fractional.L2::evict_first: of lines that L2 replaces first.
+TC_DEVICE uint64_t createpolicy_evict_first() {
+#if TC_PTX
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+#else
+  return 0;
+#endif
+}
+
 // createpolicy.fractional.L2::evict_normal: of lines like those that are loaded without a policy.
 TC_DEVICE uint64_t createpolicy_evict_normal() {
 #if TC_PTX

@@ -12,6 +12,7 @@
 #include "tensorcraft/ops/gemm/08_tma.cuh"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 
+#include <algorithm>
 #include <iterator>
 
 namespace tensorcraft::kernel::gemm {
@@ -277,6 +278,7 @@ constexpr auto kTmaLarge =
 // The rungs for any strides read no layout, and any epilogue must run on the first of them.
 simt::OperatorInstances instances() {
   simt::OperatorInstances all = hopper_instances();
+  std::ranges::move(few_rows_instances(), std::back_inserter(all));
   simt::OperatorInstances others{
       {"naive", concat(list<Naive, kNaiveByRow>(All{}, &Config::a_layout, &Config::b_layout,
                                                 &Config::has_c, &Config::has_scales),

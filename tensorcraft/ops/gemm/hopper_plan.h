@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/ops/gemm/gemv_plan.h"
 #include "tensorcraft/ops/gemm/mma_plan.h"
 
 #include <optional>
@@ -41,16 +42,16 @@ inline constexpr RingTile kPersistentTiles[] = {
     {64, 128, 8, 1, 1, 1, Schedule::together, 1, 0.167, 0.118, 0.42, 1.63},
     {64, 96, 8, 1, 1, 1, Schedule::together, 1, 0.162, 0.071, 0.29, 1.73},
     {64, 64, 10, 1, 1, 1, Schedule::together, 1, 0.130, 0.170, 0.25, 1.38},
-    {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.120, 0.190, 0.10, 1.51},
-    {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.120, 0.170, 0.05, 1.55}};
+    {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.135, 0.175, 0.10, 1.55},
+    {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.135, 0.155, 0.05, 1.60}};
 inline constexpr RingTile kSplitTiles[] = {
     {128, 192, 4, 2, 1, 1, Schedule::together, 2, 0.506, 0.116, 3.49, 2.21},
     {128, 128, 5, 2, 1, 1, Schedule::together, 2, 0.368, 0.131, 2.92, 2.09},
     {64, 128, 6, 1, 1, 1, Schedule::together, 2, 0.230, 0.118, 2.12, 1.93},
-    {64, 64, 10, 1, 1, 1, Schedule::together, 8, 0.060, 0.500, 2.00, 1.63},
-    {64, 64, 10, 1, 1, 1, Schedule::together, 4, 0.050, 0.560, 1.60, 1.63},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 8, 0.060, 0.500, 2.15, 1.63},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 4, 0.050, 0.560, 1.85, 1.63},
     {64, 64, 10, 1, 1, 1, Schedule::together, 2, 0.100, 0.280, 1.60, 1.63},
-    {64, 32, 14, 1, 1, 1, Schedule::together, 4, 0.060, 0.560, 1.60, 1.63},
+    {64, 32, 14, 1, 1, 1, Schedule::together, 4, 0.060, 0.560, 1.90, 1.63},
     {64, 16, 16, 1, 1, 1, Schedule::together, 2, 0.100, 0.200, 2.00, 1.38}};
 
 inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -69,11 +70,6 @@ inline bool is_storable(const Params& p, const Given& given) {
 
 inline int64_t shared_bytes_of(const op::Gpu& gpu) {
   return gpu.shared_bytes_per_block ? gpu.shared_bytes_per_block : kSharedBytes;
-}
-
-// The layout of a matrix's transpose.
-constexpr Layout transposed(Layout layout) {
-  return layout == Layout::row_major ? Layout::column_major : Layout::row_major;
 }
 
 // A tile with what the caller fixed that needs no other tile.
@@ -109,11 +105,7 @@ inline Config ring_config(const Params& p, const Given& given, const RingTile& t
   const bool has_slots = is_storable(p, given) && (!t.swap || given.result_bytes == 2);
   Config c =
       for_call(p, given, ring_tile(t, given.operand_bytes, producers, has_slots ? slots : 0));
-  if (t.swap) {
-    const Layout a = c.a_layout;
-    c.a_layout = transposed(c.b_layout);
-    c.b_layout = transposed(a);
-  }
+  if (t.swap) c = of_transpose(c);
   c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
   if (c.slots > 0) c.d_vector = 1;
   return c;
@@ -270,13 +262,16 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
   if (!best.tile) return op::refuse(best.why);
+  const std::string_view prefers_gemv = gemv_preference(p, given, gpu);
   bool prefers_split = false;
   if (split_refusal(p, given).empty()) {
     const BestTile split = best_ring_tile(p, given, gpu, kSplitTiles);
     prefers_split = split.tile && split.tile->us < 0.97 * best.tile->us;
   }
   return choice({}, persistent_start(p, given, gpu, *best.tile),
-                prefers_split ? "split_k uses more multiprocessors for so few tiles" : "");
+                !prefers_gemv.empty() ? prefers_gemv
+                : prefers_split       ? "split_k uses more multiprocessors for so few tiles"
+                                      : "");
 }
 
 inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -285,6 +280,7 @@ inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
   const BestTile best = best_ring_tile(p, given, gpu, kSplitTiles);
   if (!best.tile) return op::refuse(best.why);
   const Config& c = best.tile->config;
-  return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile->tile).tiles * c.split));
+  return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile->tile).tiles * c.split),
+                gemv_preference(p, given, gpu));
 }
 }  // namespace tensorcraft::kernel::gemm

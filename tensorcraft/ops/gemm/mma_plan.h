@@ -9,6 +9,7 @@
 #include <cmath>
 #include <span>
 #include <string_view>
+#include <utility>
 
 // How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::gemm {
@@ -161,6 +162,19 @@ inline Config for_call(const Params& p, const Given& given, Config c) {
   c.has_bias = given.has_bias;
   c.has_scales = given.has_scales;
   c.gated = given.gated;
+  return c;
+}
+
+// The same of the product of the transposed matrices, whose A is the transpose of B.
+constexpr Layout transposed(Layout layout) {
+  return layout == Layout::row_major ? Layout::column_major : Layout::row_major;
+}
+constexpr Config of_transpose(Config c) {
+  const Layout a = c.a_layout;
+  c.swap = 1;
+  c.a_layout = transposed(c.b_layout);
+  c.b_layout = transposed(a);
+  std::swap(c.a_vector, c.b_vector);
   return c;
 }
 

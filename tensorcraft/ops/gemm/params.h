@@ -47,12 +47,12 @@ struct Config {
   int warp_m = 0, warp_n = 0;                 // a warp's part of it (from async on)
   int thread_m = 0, thread_n = 0;             // a thread's part of it (thread_tiled to async)
   int threads = 0;
-  int stages = 1;                    // steps along k that shared memory holds (from async on)
+  int stages = 1;  // steps along k that shared memory holds (from async on), or registers (gemv)
   int cluster_m = 1, cluster_n = 1;  // blocks of a cluster, whose tiles are neighbours (tma on)
   int consumers = 0;                 // warpgroups that multiply (from wgmma on)
   Schedule schedule = Schedule::together;  // how they share tiles
   int swap = 0;   // the product of the transposed matrices: block_m is along n
-  int split = 1;  // parts of k, each of a block of the cluster (split_k)
+  int split = 1;  // parts of k, each of a block of the cluster (split_k, gemv)
   int slots = 0;  // pieces of D that a consumer has on their way out; 0: it stores itself
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves

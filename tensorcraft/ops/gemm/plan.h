@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/ops/gemm/gemv_plan.h"
 #include "tensorcraft/ops/gemm/mma_plan.h"
 #include "tensorcraft/ops/gemm/hopper_plan.h"
 
@@ -26,6 +27,10 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .choose = as_wanted<split_k>,
      .begins_itself = true,
      .weigh = weigh_split_k},
+    {.name = "gemv",
+     .file = "13_gemv.cuh",
+     .idea = "few rows: weights stream through registers, each thread with several loads in flight",
+     .choose = as_wanted<gemv>},
     {.name = "warp_specialized",
      .file = "10_warp_specialized.cuh",
      .idea = "one warpgroup copies, the others multiply, with most of the registers",

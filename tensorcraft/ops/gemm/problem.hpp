@@ -74,5 +74,7 @@ void reference(const Problem& q);
 simt::OperatorInstances instances();
 // Those of the rungs on wgmma among them.
 simt::OperatorInstances hopper_instances();
+// Those of the rung for few rows among them.
+simt::OperatorInstances few_rows_instances();
 
 }  // namespace tensorcraft::kernel::gemm

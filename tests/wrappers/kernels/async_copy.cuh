@@ -115,8 +115,9 @@ TC_DEVICE void ld_global_nc(const Params& p) {
   store_reversed(p, ptx::ld_global_nc_v4(block_in(p) + int(threadIdx.x) * 4));
 }
 TC_DEVICE void ld_global_hint(const Params& p) {
-  const uint64_t policy =
-      threadIdx.x % 2 ? ptx::createpolicy_evict_last() : ptx::createpolicy_evict_normal();
+  const uint64_t policies[] = {ptx::createpolicy_evict_first(), ptx::createpolicy_evict_last(),
+                               ptx::createpolicy_evict_normal()};
+  const uint64_t policy = policies[threadIdx.x % 3];
   store_reversed(p, ptx::ld_global_hint_v4(block_in(p) + int(threadIdx.x) * 4, policy));
 }
 TC_DEVICE void cp_async_16_hint(const Params& p) {
