@@ -4,16 +4,20 @@
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/tensor_map.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/gemm/plan.h"
+#include "tensorcraft/ops/gemm/maps.hpp"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace tensorcraft {
+
+template <>
+struct op::EnumNames<Precision> {
+  static constexpr std::array<std::string_view, 3> names = {"default", "tf32", "3xtf32"};
+};
+
 namespace kernel::gemm {
 namespace {
 
@@ -22,7 +26,6 @@ using Options = GemmOptions;
 static_assert(kMaxBatchRank == kMaxRank - 2);
 
 constexpr std::string_view kSchedules[] = {"together", "ping_pong"};
-constexpr std::string_view kLayouts[] = {"row_major", "column_major"};
 constexpr ConfigField kFields[] = {{"block_m"},
                                    {"block_n"},
                                    {"block_k"},
@@ -38,6 +41,7 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"schedule", kSchedules},
                                    {"split"},
                                    {"slots"},
+                                   {"parts"},
                                    {"a_layout", kLayouts},
                                    {"b_layout", kLayouts},
                                    {"a_vector"},
@@ -81,46 +85,14 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
            .activation = q.activation,
            .has_c = q.c.has_value(),
            .has_bias = q.bias.has_value(),
-           .allow_tf32 = q.allow_tf32},
+           .allow_tf32 = q.allow_tf32,
+           .splits_tf32 = q.splits_tf32},
           {q.a.dtype(), q.d.dtype()}};
 }
 
-// How the copy engine sees a matrix: boxes of 128 bytes along its lines by `lines` of them.
-TensorMap matrix_map(const Lines& x, const TensorView& t, int lines, const DeviceInfo& device) {
-  if (t.size() == 0) return {};  // nothing is copied
-  const auto bytes = [&](int64_t stride) { return uint64_t(stride * x.element_bytes); };
-  TiledTensor tiled{.dtype = t.dtype(),
-                    .address = t.data(),
-                    .rank = 3,
-                    .dims = {uint64_t(x.length), uint64_t(x.count), 1},
-                    .strides = {16, 16},  // of sizes of 1
-                    .box = {uint32_t(128 / x.element_bytes), uint32_t(lines), 1},
-                    .swizzle = TiledTensor::Swizzle::bytes_128};
-  if (x.count > 1) tiled.strides[0] = bytes(x.next_line);
-  if (t.rank() > 2 && t.stride(0) > 0) {
-    tiled.dims[2] = uint64_t(t.shape(0));
-    tiled.strides[1] = bytes(t.stride(0));
-  }
-  return op::tensor_map(tiled, device);
-}
-
-// The maps of the rungs that the copy engine serves.
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
-  Config c;
-  std::memcpy(&c, plan.first().kernel.config.data(), sizeof(c));
-  if (c.cluster_m * c.cluster_n == 1 && c.consumers == 0) return;
   const auto call = rung_call(q);
-  WgmmaParams p{{call.params, {}, {}}, {}};
-  p.a_map = matrix_map(a_lines(p, call.given), q.a, a_box_lines(c), device);
-  p.b_map = matrix_map(b_lines(p, call.given), q.b, b_box_lines(c), device);
-  if (c.slots > 0) {
-    const Lines d = lines_of(p, p.d, p.m, p.n, call.given.result_bytes, Layout::row_major);
-    p.d_map = matrix_map(d, q.d, kGroupRows, device);
-  }
-  if (c.consumers > 0)
-    plan.set_params(0, p);
-  else
-    plan.set_params(0, static_cast<const TmaParams&>(p));
+  add_maps(plan, call.params, call.given, device);
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -222,6 +194,23 @@ void merge_batch(Problem& q) {
   q.d = merged(q.d, strides[0]);
 }
 
+// allow_tf32 is another word for a precision, so the two must say the same.
+void check_precision(DType dtype, const Options& o) {
+  if (o.precision == Precision::three_tf32 && dtype != DType::float32)
+    fail(ErrorKind::type, "gemm: precision: \"3xtf32\" splits float32 operands, and a is ", dtype,
+         "; leave precision out, or convert a and b with astype");
+  if (o.allow_tf32 && o.precision != Precision::standard &&
+      *o.allow_tf32 != (o.precision == Precision::tf32))
+    fail(ErrorKind::value, "gemm: allow_tf32 is ", *o.allow_tf32 ? "True" : "False",
+         " and precision is ", op::EnumNames<Precision>::names[size_t(o.precision)],
+         "; give one of them");
+}
+
+bool may_round(const Options& o) {
+  if (o.precision != Precision::standard) return o.precision == Precision::tf32;
+  return o.allow_tf32.value_or(config().allow_tf32);
+}
+
 Problem check(const op::Call<Options>& call) {
   const TensorView &a = call.in(0), &b = call.in(1), &out = call.out();
   const Options& o = call.options;
@@ -232,6 +221,7 @@ Problem check(const op::Call<Options>& call) {
     result.set_options({result_dtype(a, o)});
   else
     result.set_options({a.dtype(), DType::float32});
+  check_precision(a.dtype(), o);
   o.transpose_a ? match("a", a, k, m, dtype) : match("a", a, m, k, dtype);
   o.transpose_b ? match("b", b, n, k, dtype) : match("b", b, k, n, dtype);
   match("out", out, m, n, result);
@@ -260,7 +250,8 @@ Problem check(const op::Call<Options>& call) {
             .alpha = o.alpha,
             .beta = beta,
             .activation = o.activation,
-            .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32)};
+            .allow_tf32 = may_round(o),
+            .splits_tf32 = o.precision == Precision::three_tf32};
   if (beta != 0) q.c = spread(*o.c);
   merge_batch(q);
   return q;
@@ -277,7 +268,8 @@ op::Cost cost(const Problem& q) {
   }
   return {.bytes = bytes,
           .flops = 2 * outputs * double(q.k()),
-          .may_round_to_tf32 = q.allow_tf32 && q.a.dtype() == DType::float32};
+          .may_round_to_tf32 =
+              (q.allow_tf32 || q.splits_tf32) && q.a.dtype() == DType::float32};
 }
 
 const op::Definition<Problem, Options> kDefinition{
@@ -290,8 +282,10 @@ const op::Definition<Problem, Options> kDefinition{
         "strides are "
         "taken, and sizes may be 0: k = 0 gives activation(beta c + bias). Sums are float32 and "
         "rounded once to the dtype of out. c is not read if beta is 0, so it may hold NaN then. "
-        "float32 operands are rounded to tf32 only if allow_tf32 or, without it, the "
-        "configuration says so.",
+        "float32 operands are rounded to tf32 only if precision is \"tf32\" or, by default, "
+        "allow_tf32 or the configuration says so. With \"3xtf32\" tensor cores multiply float32 "
+        "as two parts of tf32: sums of products are within 2^-20 of the sum of their magnitudes, "
+        "besides the additions in float32, and an infinity may become NaN.",
     .aliases = {"matmul"},
     .inputs = {{"a", "left matrices, [..., m, k]"}, {"b", "right matrices, [..., k, n]"}},
     .options = {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),
@@ -303,7 +297,9 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("transpose_b", &Options::transpose_b, "b is stored as [..., n, k]"),
                 op::option("out_dtype", &Options::out_dtype, "the dtype of a, or float32"),
                 op::option("allow_tf32", &Options::allow_tf32,
-                           "float32 operands may be rounded to tf32")},
+                           "float32 operands may be rounded to tf32, as precision=\"tf32\""),
+                op::option("precision", &Options::precision,
+                           "of float32 products; 3xtf32: three products of tf32 parts")},
     .out_doc = "[..., m, n], the leading dimensions of a and b broadcast",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,

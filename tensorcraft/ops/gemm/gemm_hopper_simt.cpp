@@ -4,6 +4,7 @@
 #include "tensorcraft/ops/gemm/09_wgmma.cuh"
 #include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
+#include "tensorcraft/ops/gemm/pack.cuh"
 
 // What the SIMT device has of the rungs on wgmma. Small results take the smallest tile.
 namespace tensorcraft::kernel::gemm {
@@ -14,6 +15,7 @@ using simt::AnyOf, simt::Types, simt::concat, simt::list;
 using Halves = AnyOf<Types<f16, f16>, Types<bf16, bf16>>;
 using Bf16 = AnyOf<Types<bf16, bf16>>;
 using Widened = AnyOf<Types<bf16, float>>;
+using Floats = AnyOf<Types<float, float>>;
 
 constexpr std::array<Config, 4> layouts(const Config& config) {
   std::array<Config, 4> all{config, config, config, config};
@@ -52,6 +54,27 @@ constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
 constexpr auto kPersistentEpilogues = epilogues(with(kSmall, 2, 1));
 constexpr auto kPersistentOddRows = layouts(with(kSmall, 0, 1));
 
+
+// Along k, as wgmma reads tf32, and with half as many elements a step.
+constexpr std::array<Config, 2> along_k(Config config, int parts) {
+  config.block_k = 32;
+  config.parts = parts;
+  config.b_layout = Layout::column_major;
+  return {with(config, 2, 1), with(config, 0, 1)};
+}
+constexpr auto kPersistentTf32 = along_k(kSmall, 1), kPersistent3xtf32 = along_k(kSmall, kTf32Parts);
+constexpr std::array kPersistentTf32Epilogue{epilogues(kPersistentTf32[0])[1]};
+
+constexpr PackConfig pack(Layout layout, int vector, int parts = 1) {
+  return {.layout = layout, .vector = vector, .parts = parts};
+}
+template <int vector>
+constexpr std::array kPack{pack(Layout::row_major, 1), pack(Layout::column_major, 1),
+                           pack(Layout::row_major, vector), pack(Layout::column_major, vector)};
+constexpr std::array kPackTf32Parts{pack(Layout::row_major, 1, 2), pack(Layout::column_major, 1, 2),
+                                    pack(Layout::row_major, 4, 2),
+                                    pack(Layout::column_major, 4, 2)};
+
 }  // namespace
 
 simt::OperatorInstances hopper_instances() {
@@ -59,6 +82,12 @@ simt::OperatorInstances hopper_instances() {
            concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
                   list<Persistent, kPersistentEpilogues>(Bf16{}),
                   list<Persistent, kPersistentOddRows>(Bf16{}))},
+          {"persistent_tf32", concat(list<PersistentTf32, kPersistentTf32>(Floats{}),
+                                     list<PersistentTf32, kPersistentTf32Epilogue>(Floats{}))},
+          {"persistent_3xtf32", list<Persistent3xtf32, kPersistent3xtf32>(Floats{})},
+          {"pack", concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}),
+                          list<Pack, kPack<4>>(simt::Float{}),
+                          list<Pack, kPackTf32Parts>(simt::Float{}))},
           {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
           {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
 }

@@ -34,17 +34,22 @@ inline constexpr RingTile kPersistentTiles[] = {
     {128, 64, 8, 2, 1, 1, Schedule::together, 0.094, 0.220, 0.01, 2.72},
     {64, 64, 8, 1, 1, 1, Schedule::together, 0.122, 0.067, 0.28, 2.24}};
 
-inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+inline std::string_view wgmma_architecture_refusal(const op::Gpu& gpu) {
   if (gpu.architecture < 90) return "needs sm_90";
-  if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
-  if (const auto why = tma_refusal(p, given, gpu); !why.empty()) return why;
+  return gpu.architecture > 90 ? "wgmma exists on sm_90 alone" : "";
+}
+
+inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
+                                      bool tf32 = false) {
+  if (const auto why = wgmma_architecture_refusal(gpu); !why.empty()) return why;
+  if (const auto why = tma_refusal(p, given, gpu, tf32); !why.empty()) return why;
   return p.k == 0 ? "k is 0" : "";
 }
 
 // Can the copy engine store D? It writes whole units of 16 bytes.
 inline bool is_storable(const Params& p, const Given& given) {
   const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
-  return d.are_dense() && d.length * d.element_bytes % 16 == 0 && has_aligned_lines(d) &&
+  return p.batch_rank <= 1 && d.are_dense() && d.length * d.element_bytes % 16 == 0 && has_aligned_lines(d) &&
          has_engine_strides(d, given.batch);
 }
 
@@ -70,7 +75,8 @@ inline Config ring_config(const Params& p, const Given& given, const RingTile& t
                        .cluster_m = t.cluster_m,
                        .cluster_n = t.cluster_n,
                        .consumers = t.consumers,
-                       .schedule = t.schedule});
+                       .schedule = t.schedule,
+                       .parts = given.splits_tf32 ? kTf32Parts : 1});
   c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
   c.slots = is_storable(p, given) ? slots : 0;
   if (c.slots > 0) c.d_vector = 1;
@@ -109,12 +115,18 @@ inline Walk walk_of(const Params& p, const Given& given, const op::Gpu& gpu, con
   return {tiles, std::clamp<int64_t>(tiles, 1, room)};
 }
 
+// The steps along k: 128 bytes of both operands take as long to multiply in tf32 as in 16 bits.
+inline int64_t ring_steps(const Params& p, const Given& given) {
+  return div_ceil(p.k * given.operand_bytes, int64_t(128)) *
+         (given.splits_tf32 ? kTf32Products : 1);
+}
+
 // The time that a tile takes for a call, in microseconds of an H100: the multiprocessor with most
 // tiles ends last.
 inline double predicted_us(const Params& p, const Given& given, const op::Gpu& gpu,
                            const RingTile& t) {
   const Walk walk = walk_of(p, given, gpu, t);
-  const double rounds = double(walk.rounds()), steps = double(div_ceil(p.k, 64));
+  const double rounds = double(walk.rounds()), steps = double(ring_steps(p, given));
   const double blocks = double(walk.tiles) * t.cluster_m * t.cluster_n;
   const double busy = std::min(1.0, blocks / (rounds * std::max(gpu.num_sms, 1)));
   return rounds * (steps * (t.step + t.crowd * busy) + t.tile) + t.start;
@@ -134,12 +146,25 @@ inline const RingTile& best_ring_tile(const Params& p, const Given& given, const
   return *best;
 }
 
-inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+inline Start persistent_start(const Params& p, const Given& given, const op::Gpu& gpu) {
   const RingTile& t = best_ring_tile(p, given, gpu);
   const Config c = ring_config(p, given, t, 1, 2);
-  return choice(
-      {}, ring_start(c, given, walk_of(p, given, gpu, t).clusters * c.cluster_m * c.cluster_n));
+  return ring_start(c, given, walk_of(p, given, gpu, t).clusters * c.cluster_m * c.cluster_n);
+}
+
+inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  return choice({}, persistent_start(p, given, gpu));
+}
+
+// wgmma reads tf32 along k only.
+inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu, true); !why.empty()) return op::refuse(why);
+  if (a_lines(p, given).layout != Layout::row_major)
+    return op::refuse("a has its unit stride along m, and wgmma reads tf32 along k");
+  if (b_lines(p, given).layout != Layout::column_major)
+    return op::refuse("b has its unit stride along n, and wgmma reads tf32 along k");
+  return choice({}, persistent_start(p, given, gpu));
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -19,7 +19,8 @@ struct Given {
   int64_t batch = 1;                // entries, which may outnumber the 32 bits of batch_shape
   Activation activation = Activation::none;
   bool has_c = false, has_bias = false;
-  bool allow_tf32 = false;  // float32 operands may be rounded
+  bool allow_tf32 = false;   // float32 operands may be rounded
+  bool splits_tf32 = false;  // they may become two parts of tf32 instead
   bool is_float32() const { return operand_bytes == 4; }
 };
 
@@ -354,10 +355,11 @@ inline Choice swizzled_tf32(const Params& p, const Given& given, const op::Gpu& 
   return choice(swizzled_refusal(p, given, gpu, true), swizzled_start(p, given, gpu));
 }
 
-inline std::string_view tma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+inline std::string_view tma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
+                                    bool tf32 = false) {
   if (!gpu.has_clusters()) return "needs sm_90 or newer";
   if (gpu.architecture >= 120) return "sm_120 copies no tile into two blocks at once";
-  if (const auto why = swizzled_refusal(p, given, gpu, false); !why.empty()) return why;
+  if (const auto why = swizzled_refusal(p, given, gpu, tf32); !why.empty()) return why;
   if (p.batch_rank > 1) return "takes one batch axis, or several that merge into one";
   if (!has_engine_strides(a_lines(p, given), given.batch))
     return "a has a stride or a size that the copy engine cannot take";

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/ops/gemm/mma_plan.h"
 #include "tensorcraft/ops/gemm/hopper_plan.h"
+#include "tensorcraft/ops/gemm/packed_plan.h"
 
 // The rungs of gemm, best first; host only.
 namespace tensorcraft::kernel::gemm {
@@ -11,6 +12,24 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .file = "11_persistent.cuh",
      .idea = "warp_specialized, blocks and clusters that take tile after tile",
      .choose = persistent},
+    {.name = "persistent_tf32",
+     .file = "11_persistent.cuh",
+     .idea = "persistent, float32 operands rounded to tf32 by the copy engine",
+     .choose = persistent_tf32},
+    {.name = "packed",
+     .file = "11_persistent.cuh",
+     .idea = "persistent on aligned copies of operands that the copy engine cannot walk",
+     .choose = packed,
+     .kernel = "persistent"},
+    {.name = "packed_tf32",
+     .file = "11_persistent.cuh",
+     .idea = "persistent_tf32 on copies along k of operands that are not",
+     .choose = packed_tf32,
+     .kernel = "persistent_tf32"},
+    {.name = "persistent_3xtf32",
+     .file = "11_persistent.cuh",
+     .idea = "persistent on float32 in two parts of tf32, three products, the small ones first",
+     .choose = persistent_3xtf32},
     {.name = "warp_specialized",
      .file = "10_warp_specialized.cuh",
      .idea = "one warpgroup copies, the others multiply, with most of the registers",

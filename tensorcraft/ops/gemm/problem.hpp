@@ -18,7 +18,8 @@ struct Problem {
   std::optional<TensorView> bias;
   float alpha, beta;
   Activation activation;
-  bool allow_tf32;  // float32 operands may be rounded
+  bool allow_tf32;   // float32 operands may be rounded
+  bool splits_tf32;  // they may become two parts of tf32 instead
 
   int64_t m() const { return d.shape(d.rank() - 2); }
   int64_t n() const { return d.shape(d.rank() - 1); }

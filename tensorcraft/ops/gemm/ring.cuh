@@ -65,21 +65,32 @@ struct alignas(1024) Ring {
 // Fills the ring, by one thread of the block.
 template <class T, class Out, Config C>
 struct Producer {
+  using Stage = RingStage<T, C>;
   Ring<T, Out, C>& ring;
   const WgmmaParams& p;
   StageCursor<C.stages> fill{0, 1};
-  BoxedProducer<RingStage<T, C>, RingCluster<C>> boxes;
+  BoxedProducer<Stage, RingCluster<C>> boxes;
 
   TC_DEVICE Producer(Ring<T, Out, C>& memory, const WgmmaParams& params, const BlockTile& tile)
       : ring(memory), p(params), boxes(boxes_of(tile)) {}
 
-  TC_DEVICE BoxedProducer<RingStage<T, C>, RingCluster<C>> boxes_of(const BlockTile& tile) const {
+  TC_DEVICE BoxedProducer<Stage, RingCluster<C>> boxes_of(const BlockTile& tile) const {
     return {{&p.a_map, p.a.batch_strides[0]}, {&p.b_map, p.b.batch_strides[0]}, tile};
   }
   // Starts copying a step along k of the tile, when no warp reads its stage any more.
   TC_DEVICE void produce(int step) {
     ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.parity);
-    boxes.copy(ring.stages[fill.stage], &ring.full[fill.stage], step * C.block_k);
+    Stage& stage = ring.stages[fill.stage];
+    uint64_t* const full = &ring.full[fill.stage];
+    if constexpr (C.parts == 1) {
+      boxes.copy(stage, full, step * C.block_k);
+    } else {
+      // lo hi, hi lo, hi hi: what is small is summed first.
+      const int part = int(part_length(p.k, C.parts, sizeof(T)));
+      const int steps = part / C.block_k, product = step / steps;
+      const int k = (step - product * steps) * C.block_k;
+      boxes.copy(stage, full, k + (product == 0 ? part : 0), k + (product == 1 ? part : 0));
+    }
     fill.advance();
   }
   // The same for steps `first` to `end` of a tile.
@@ -234,7 +245,7 @@ struct Consumer {
 // all threads of a warp to the compiler too.
 template <Config C>
 TC_DEVICE int ring_steps(const Params& p) {
-  return int(div_ceil(p.k, C.block_k));
+  return int(div_ceil(p.k, C.block_k)) * (C.parts > 1 ? kTf32Products : 1);
 }
 TC_DEVICE int warpgroup_number() {
   return __shfl_sync(0xffffffffu, int(threadIdx.x) / kWarpgroup, 0);

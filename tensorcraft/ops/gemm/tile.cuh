@@ -11,14 +11,21 @@ TC_DEVICE BlockTile block_tile(const Params& p) {
 }
 
 // The first element of a matrix's entry number `batch`, counted row-major over batch_shape.
-template <class T>
-TC_DEVICE T* batch_entry(const Params& p, const Matrix& x, uint32_t batch) {
+template <class T, class AnyParams>
+TC_DEVICE T* batch_entry(const AnyParams& p, const Matrix& x, uint32_t batch) {
   int64_t offset = 0;
   for (int i = p.batch_rank - 1; i >= 0; --i) {
     offset += batch % p.batch_shape[i] * x.batch_strides[i];
     batch /= p.batch_shape[i];
   }
   return static_cast<T*>(x.data) + offset;
+}
+
+template <class AnyParams>
+TC_DEVICE uint32_t batch_count(const AnyParams& p) {
+  uint32_t count = 1;
+  for (int i = 0; i < p.batch_rank; ++i) count *= p.batch_shape[i];
+  return count;
 }
 
 // Copies the part of a matrix that starts at `from`, `rows` x `cols` of it inside the matrix.
