@@ -152,11 +152,17 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
     static_assert(sizeof(Config) == n * sizeof(int), "fields must name all fields of Config");
     using Functions = detail::LadderFunctions<Params, Given, Config, instances>;
     std::vector<const LadderItem*> items;
+    // Variants of one kernel share its identity, by which what is compiled is found.
+    const auto kernel_of = [&](const auto& rung) -> const jit::Rung& {
+      const std::string_view name = rung.kernel.empty() ? rung.name : rung.kernel;
+      for (const LadderItem* item : items)
+        if (item->rung.name == name) return item->rung;
+      return make_rung(folder, name, rung.file, fields, config);
+    };
     for (const auto& rung : ladder)
       items.push_back(
           new LadderItem{{rung.name, rung.alias, rung.idea, rung.spills, DeviceType::cuda},
-                         make_rung(folder, rung.kernel.empty() ? rung.name : rung.kernel, rung.file,
-                                   fields, config),
+                         kernel_of(rung),
                          &rung,
                          Functions::ask,
                          Functions::add});

@@ -388,7 +388,7 @@ TEST(Gemm, KernelsThatRoundSayTf32InTheirNames) {
   for (const auto& row : e.variants) {
     if (!row.plan) continue;
     const bool rounds = row.variant.name.ends_with("tf32");
-    const auto& kernel = row.plan->first().kernel;
+    const auto& kernel = row.plan->main().kernel;
     EXPECT_EQ(jit::entry_name(*kernel.rung).ends_with("tf32"), rounds) << row.variant.name;
     EXPECT_EQ(jit::readable_name(kernel).find("tf32") != std::string::npos, rounds);
   }

@@ -268,8 +268,7 @@ op::Cost cost(const Problem& q) {
   }
   return {.bytes = bytes,
           .flops = 2 * outputs * double(q.k()),
-          .may_round_to_tf32 =
-              (q.allow_tf32 || q.splits_tf32) && q.a.dtype() == DType::float32};
+          .may_round_to_tf32 = (q.allow_tf32 || q.splits_tf32) && q.a.dtype() == DType::float32};
 }
 
 const op::Definition<Problem, Options> kDefinition{

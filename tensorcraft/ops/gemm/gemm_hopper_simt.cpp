@@ -54,16 +54,44 @@ constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
 constexpr auto kPersistentEpilogues = epilogues(with(kSmall, 2, 1));
 constexpr auto kPersistentOddRows = layouts(with(kSmall, 0, 1));
 
-
 // Along k, as wgmma reads tf32, and with half as many elements a step.
-constexpr std::array<Config, 2> along_k(Config config, int parts) {
-  config.block_k = 32;
-  config.parts = parts;
-  config.b_layout = Layout::column_major;
-  return {with(config, 2, 1), with(config, 0, 1)};
+constexpr Config along_k(int m, int n, int consumers, int slots, int parts = 1) {
+  return {.block_m = m,
+          .block_n = n,
+          .block_k = 32,
+          .threads = (consumers + 1) * kWarpgroup,
+          .stages = 8,
+          .consumers = consumers,
+          .slots = slots,
+          .parts = parts,
+          .b_layout = Layout::column_major};
 }
-constexpr auto kPersistentTf32 = along_k(kSmall, 1), kPersistent3xtf32 = along_k(kSmall, kTf32Parts);
+// D's rows begin at multiples of 16 bytes, and the copy engine cannot store several batch axes.
+constexpr Config in_batches(Config c, int has_c = 0) {
+  c.d_vector = 4;
+  c.has_c = has_c;
+  return c;
+}
+constexpr std::array kPersistentTf32{along_k(64, 64, 1, 2),  along_k(64, 64, 1, 0),
+                                     along_k(128, 64, 2, 2), along_k(64, 128, 1, 2),
+                                     along_k(64, 128, 1, 0), in_batches(along_k(64, 64, 1, 0))};
+constexpr std::array kPackedBatches{in_batches(kPersistentOddRows[2]),
+                                    in_batches(kPersistentOddRows[2], 1)};
 constexpr std::array kPersistentTf32Epilogue{epilogues(kPersistentTf32[0])[1]};
+// A cluster, whose blocks share the parts of A.
+constexpr Config clustered() {
+  Config c = along_k(192, 128, 3, 2, kTf32Parts);
+  c.stages = 4;
+  c.cluster_n = 2;
+  return c;
+}
+constexpr std::array kPersistent3xtf32{along_k(64, 64, 1, 2, 2),
+                                       along_k(64, 64, 1, 0, 2),
+                                       along_k(128, 64, 2, 2, 2),
+                                       in_batches(along_k(64, 64, 1, 0, 2), 1),
+                                       along_k(64, 128, 1, 2, 2),
+                                       along_k(64, 128, 1, 0, 2),
+                                       clustered()};
 
 constexpr PackConfig pack(Layout layout, int vector, int parts = 1) {
   return {.layout = layout, .vector = vector, .parts = parts};
@@ -81,13 +109,14 @@ simt::OperatorInstances hopper_instances() {
   return {{"persistent",
            concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
                   list<Persistent, kPersistentEpilogues>(Bf16{}),
-                  list<Persistent, kPersistentOddRows>(Bf16{}))},
+                  list<Persistent, kPersistentOddRows>(Bf16{}),
+                  list<Persistent, kPackedBatches>(Bf16{}))},
           {"persistent_tf32", concat(list<PersistentTf32, kPersistentTf32>(Floats{}),
                                      list<PersistentTf32, kPersistentTf32Epilogue>(Floats{}))},
           {"persistent_3xtf32", list<Persistent3xtf32, kPersistent3xtf32>(Floats{})},
-          {"pack", concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}),
-                          list<Pack, kPack<4>>(simt::Float{}),
-                          list<Pack, kPackTf32Parts>(simt::Float{}))},
+          {"pack",
+           concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}),
+                  list<Pack, kPack<4>>(simt::Float{}), list<Pack, kPackTf32Parts>(simt::Float{}))},
           {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
           {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
 }

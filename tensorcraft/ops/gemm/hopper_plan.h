@@ -49,8 +49,8 @@ inline std::string_view wgmma_refusal(const Params& p, const Given& given, const
 // Can the copy engine store D? It writes whole units of 16 bytes.
 inline bool is_storable(const Params& p, const Given& given) {
   const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
-  return p.batch_rank <= 1 && d.are_dense() && d.length * d.element_bytes % 16 == 0 && has_aligned_lines(d) &&
-         has_engine_strides(d, given.batch);
+  return p.batch_rank <= 1 && d.are_dense() && d.length * d.element_bytes % 16 == 0 &&
+         has_aligned_lines(d) && has_engine_strides(d, given.batch);
 }
 
 // Boxes are 128 bytes wide where the unit stride is not along k, so what a block brings and what an

@@ -74,7 +74,8 @@ void add_maps(op::Plan& plan, const Params& params, const Given& given, const De
   std::memcpy(&c, plan.main().kernel.config.data(), sizeof(c));
   if (c.cluster_m * c.cluster_n == 1 && c.consumers == 0) return;
   const auto& types = plan.main().kernel.types;
-  const TiledTensor operand{.dtype = types[0], .rounds_to_tf32 = given.allow_tf32 && given.is_float32()};
+  const TiledTensor operand{.dtype = types[0],
+                            .rounds_to_tf32 = given.allow_tf32 && given.is_float32()};
   if (c.consumers == 0) {
     TmaParams p{params, {}, {}};
     p.a_map = matrix_map(a_lines(p, given), operand, a_box_lines(c), device);

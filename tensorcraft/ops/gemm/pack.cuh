@@ -32,35 +32,34 @@ struct PackPlace {
   }
 };
 
-// The tile's elements, 0 outside the matrix. All loads of a thread start before the first is
-// needed.
+// The tile's elements, 0 outside the matrix: neighbours read runs along the unit stride, and a
+// thread the same place of every kPass-th run. All its loads start before the first is needed.
 template <class T, PackConfig C>
 TC_DEVICE void load_tile(PackTile<T>& tile, const PackParams& p, const PackPlace& place) {
   constexpr bool kAlongK = C.layout == Layout::row_major;
-  constexpr int V = C.vector, kRun = kPackTile / V, kLoads = kRun * kPackTile / C.threads;
+  constexpr int V = C.vector, kRun = kPackTile / V, kPass = C.threads / kRun;
+  constexpr int kLoads = kPackTile / kPass;
+  const int in_run = int(threadIdx.x) % kRun * V, first = int(threadIdx.x) / kRun;
+  const int64_t run_step = kAlongK ? p.in.row_stride : p.in.col_stride;
+  const int lines = min_of(p.lines - place.line, kPackTile);
+  const int ks = place.k < p.k ? min_of(p.k - place.k, kPackTile) : 0;
+  const int runs = in_run < (kAlongK ? ks : lines) ? (kAlongK ? lines : ks) : 0;
   const T* from = batch_entry<const T>(p, p.in, place.entry) + place.line * p.in.row_stride +
-                  place.k * p.in.col_stride;
-  const int64_t lines = p.lines - place.line, k_left = p.k - place.k;
+                  place.k * p.in.col_stride + first * run_step +
+                  in_run * (kAlongK ? p.in.col_stride : p.in.row_stride);
   AlignedVector<T, V> values[kLoads];
 #pragma unroll
   for (int i = 0; i < kLoads; ++i) {
-    const int item = int(threadIdx.x) + i * C.threads;
-    const int run = item % kRun * V, other = item / kRun;
-    const int line = kAlongK ? other : run, k = kAlongK ? run : other;
     values[i] = {};
-    if (line < lines && k < k_left)
-      values[i] = load_vector<V>(from + line * p.in.row_stride + k * p.in.col_stride);
+    if (first + i * kPass < runs) values[i] = load_vector<V>(from);
+    from += kPass * run_step;
   }
 #pragma unroll
   for (int i = 0; i < kLoads; ++i) {
-    const int item = int(threadIdx.x) + i * C.threads;
-    const int run = item % kRun * V, other = item / kRun;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      if constexpr (kAlongK)
-        tile.at(other, run + v) = values[i][v];
-      else
-        tile.at(run + v, other) = values[i][v];
+      const int run = first + i * kPass;
+      (kAlongK ? tile.at(run, in_run + v) : tile.at(in_run + v, run)) = values[i][v];
     }
   }
 }
@@ -94,8 +93,7 @@ TC_DEVICE void store_tile(const PackTile<T>& tile, const PackParams& p, const Pa
     Vec4<uint32_t> words;
 #pragma unroll
     for (int w = 0; w < 4; ++w) words[w] = tile.words[line][unit * 4 + w];
-    auto* const to =
-        reinterpret_cast<uint32_t*>(out + line * (C.parts * p.part) + unit * kUnit);
+    auto* const to = reinterpret_cast<uint32_t*>(out + line * (C.parts * p.part) + unit * kUnit);
     if constexpr (C.parts == 1) {
       store_vector(to, words);
     } else {

@@ -32,8 +32,7 @@ inline PackedOperand packed_operand(const Params& p, const Given& given, const L
                            has_engine_strides(x, given.batch) &&
                            (p.batch_rank <= 1 || is_shared(p, x.matrix));
   const int parts = given.splits_tf32 ? kTf32Parts : 1;
-  return {.is_needed =
-              !is_walkable || parts > 1 || (given.is_float32() && x.layout != along_k),
+  return {.is_needed = !is_walkable || parts > 1 || (given.is_float32() && x.layout != along_k),
           .lines = along_k == Layout::row_major ? p.m : p.n,
           .entries = is_shared(p, x.matrix) ? 1 : given.batch,
           .part = part_length(p.k, parts, given.operand_bytes),
@@ -85,8 +84,9 @@ inline double pack_us(const PackedOperand& x) {
   return kLaunchUs + elements * x.element_bytes * (1 + x.parts) / kBytesPerUs;
 }
 
-// What the best later rung takes for these operands: its tiles on the busiest multiprocessor, each
-// with so many FLOP a microsecond as was measured of the rung's largest.
+// What the best later rung takes for these operands: the tiles of the busiest multiprocessor, with
+// so many FLOP a microsecond as it was measured to have with the largest. Copies have to beat that
+// without a launch, of which a later rung has fewer.
 struct LaterRung {
   std::span<const TileShape> tiles;
   double flop_per_us;
@@ -100,13 +100,12 @@ inline LaterRung later_rung(const Params& p, const Given& given) {
   return is_aligned ? LaterRung{kSwizzledTiles, 3.1e6} : LaterRung{kTensorCoreTiles, 1.06e6};
 }
 inline double later_us(const Params& p, const Given& given, const op::Gpu& gpu) {
-  constexpr double kLaunchUs = 3;
   const LaterRung rung = later_rung(p, given);
   const TileShape& t = best_tile(p, given, gpu, rung.tiles);
   const int64_t rounds =
       div_ceil(num_tiles(p, given, t.block.m, t.block.n), int64_t(std::max(gpu.num_sms, 1)));
   const double outputs = double(rounds) * t.block.m * t.block.n / t.rate;
-  return kLaunchUs + outputs * 2 * double(p.k) / rung.flop_per_us;
+  return outputs * 2 * double(p.k) / rung.flop_per_us;
 }
 
 // A choice of what is packed if `why_not` is empty.
@@ -116,8 +115,7 @@ inline Choice packed_choice(std::string_view why_not, const Params& p, const Giv
   if (p.k == 0) return op::refuse("k is 0");
   if (const auto why = wgmma_architecture_refusal(gpu); !why.empty()) return op::refuse(why);
   const PackedOperand a = packed_a(p, given), b = packed_b(p, given);
-  if (!a.is_needed && !b.is_needed)
-    return op::refuse("the copy engine takes a and b as they are");
+  if (!a.is_needed && !b.is_needed) return op::refuse("the copy engine takes a and b as they are");
   const Params q = packed_params(p, given);
   for (const Lines& x : {a_lines(q, given), b_lines(q, given)})
     if (!has_engine_strides(x, given.batch) || x.next_line > int64_t(1) << 30)
@@ -126,9 +124,9 @@ inline Choice packed_choice(std::string_view why_not, const Params& p, const Giv
     return op::refuse("needs 2^31 blocks or more");
   const RingTile& t = best_ring_tile(q, given, gpu);
   const double us = pack_us(a) + pack_us(b) + predicted_us(q, given, gpu, t);
-  return choice({}, persistent_start(q, given, gpu),
-                us > later_us(p, given, gpu) ? "copies of a or b would take longer than they save"
-                                             : "");
+  return choice(
+      {}, persistent_start(q, given, gpu),
+      us > later_us(p, given, gpu) ? "copies of a or b would take longer than they save" : "");
 }
 
 inline Choice packed(const Params& p, const Given& given, const op::Gpu& gpu) {

@@ -132,11 +132,11 @@ TC_HOST_DEVICE constexpr int64_t part_length(int64_t k, int parts, int element_b
 // What pack makes a copy of: the rows of A or the columns of B, entry by entry, each a line of the
 // copy, `parts` times `part` long.
 struct PackParams {
-  Matrix in;          // a row is a line
-  void* workspace;    // of the launch
-  int64_t out_at;     // bytes of it in front of the copy
-  int64_t lines, k;   // of an entry
-  int64_t part;       // part_length()
+  Matrix in;         // a row is a line
+  void* workspace;   // of the launch
+  int64_t out_at;    // bytes of it in front of the copy
+  int64_t lines, k;  // of an entry
+  int64_t part;      // part_length()
   uint32_t batch_shape[kMaxBatchRank];
   int32_t batch_rank;
 };
