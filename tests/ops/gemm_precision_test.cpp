@@ -10,8 +10,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -113,7 +115,8 @@ TEST(GemmPrecision, KeepsTheLargestNumbersFinite) {
     options.precision = Precision::three_tf32;
     options.variant = "persistent_3xtf32";
     const Tensor d = gemm(a, b, options).to(Device::cpu());
-    for (int64_t i = 0; i < d.size(); ++i) EXPECT_EQ(d.data_as<float>()[i], most / 2) << device;
+    for (int64_t i = 0; i < d.size(); ++i)
+      ASSERT_NEAR(d.data_as<float>()[i], most / 2, most * 0x1p-21) << device;
   }
 }
 
@@ -144,7 +147,7 @@ TEST(GemmPrecision, PacksWhatTheCopyEngineCannotWalk) {
           }
 }
 
-std::string message_of(ErrorKind kind, const GemmOptions& options, DType dtype) {
+std::string refusal_of(ErrorKind kind, const GemmOptions& options, DType dtype) {
   const Tensor a(dtype, {8, 8});
   try {
     gemm(a, a, options);
@@ -158,21 +161,21 @@ std::string message_of(ErrorKind kind, const GemmOptions& options, DType dtype) 
 TEST(GemmPrecision, RefusesContradictionsAndNarrowOperands) {
   GemmOptions options{.allow_tf32 = false};
   options.precision = Precision::tf32;
-  EXPECT_EQ(message_of(ErrorKind::value, options, DType::float32),
+  EXPECT_EQ(refusal_of(ErrorKind::value, options, DType::float32),
             "gemm: allow_tf32 is False and precision is tf32; give one of them");
   options = {.allow_tf32 = true};
   options.precision = Precision::three_tf32;
-  EXPECT_EQ(message_of(ErrorKind::value, options, DType::float32),
+  EXPECT_EQ(refusal_of(ErrorKind::value, options, DType::float32),
             "gemm: allow_tf32 is True and precision is 3xtf32; give one of them");
   options.allow_tf32.reset();
-  EXPECT_EQ(message_of(ErrorKind::type, options, DType::bfloat16),
+  EXPECT_EQ(refusal_of(ErrorKind::type, options, DType::bfloat16),
             "gemm: precision: \"3xtf32\" splits float32 operands, and a is bfloat16; leave "
             "precision out, or convert a and b with astype");
-  EXPECT_EQ(message_of(ErrorKind::value, options, DType::float32), "nothing was thrown");
+  EXPECT_EQ(refusal_of(ErrorKind::value, options, DType::float32), "nothing was thrown");
   options = {.allow_tf32 = true};
   options.precision = Precision::tf32;
-  EXPECT_EQ(message_of(ErrorKind::value, options, DType::float32), "nothing was thrown");
-  EXPECT_EQ(message_of(ErrorKind::value, options, DType::float16), "nothing was thrown");
+  EXPECT_EQ(refusal_of(ErrorKind::value, options, DType::float32), "nothing was thrown");
+  EXPECT_EQ(refusal_of(ErrorKind::value, options, DType::float16), "nothing was thrown");
 }
 
 op::Explanation explained(const char* arch, DType dtype, const TensorView& a, const TensorView& b,
@@ -194,7 +197,7 @@ op::Explanation explained(const char* arch, DType dtype, int64_t m, int64_t n, i
   const TensorView b(memory, dtype, transpose_b ? Dims{n, k} : Dims{k, n});
   return explained(arch, dtype, a, transpose_b ? b.transpose(0, 1) : b, precision);
 }
-const op::Considered& row_of(const op::Explanation& e, std::string_view variant) {
+const op::Considered& variant_row(const op::Explanation& e, std::string_view variant) {
   return *std::ranges::find(e.variants, variant, [](const auto& v) { return v.variant.name; });
 }
 
@@ -217,29 +220,31 @@ TEST(GemmPrecision, ChoosesByLayoutAndSize) {
   EXPECT_EQ(explained("sm_90a", DType::bfloat16, 4096, 4096, 4096, false).variant, "persistent");
   const auto small = explained("sm_90a", DType::bfloat16, 65, 63, 61, false);
   EXPECT_EQ(small.variant, "tensor_core");
-  EXPECT_EQ(row_of(small, "packed").reason, "copies of a or b would take longer than they save");
+  EXPECT_EQ(variant_row(small, "packed").reason,
+            "copies of a or b would take longer than they save");
 }
 
 TEST(GemmPrecision, SaysWhyARungDeclines) {
   const auto nn = explained("sm_90a", DType::float32, 512, 512, 512, false, "tf32");
-  EXPECT_EQ(row_of(nn, "persistent_tf32").reason,
+  EXPECT_EQ(variant_row(nn, "persistent_tf32").reason,
             "b has its unit stride along n, and wgmma reads tf32 along k");
-  EXPECT_EQ(row_of(nn, "persistent_3xtf32").reason, "takes float32 operands with precision 3xtf32");
+  EXPECT_EQ(variant_row(nn, "persistent_3xtf32").reason,
+            "takes float32 operands with precision 3xtf32");
   const auto nt = explained("sm_90a", DType::float32, 512, 512, 512, true, "tf32");
-  EXPECT_EQ(row_of(nt, "packed_tf32").reason, "the copy engine takes a and b as they are");
-  EXPECT_EQ(row_of(nt, "packed").reason,
+  EXPECT_EQ(variant_row(nt, "packed_tf32").reason, "the copy engine takes a and b as they are");
+  EXPECT_EQ(variant_row(nt, "packed").reason,
             "takes 16-bit operands; for float32 there are the tf32 variants");
   const auto plain = explained("sm_90a", DType::float32, 512, 512, 512, false);
-  EXPECT_EQ(row_of(plain, "packed_tf32").reason,
+  EXPECT_EQ(variant_row(plain, "packed_tf32").reason,
             "float32 would be rounded to tf32, which allow_tf32 is not set for");
-  EXPECT_EQ(row_of(explained("sm_80", DType::bfloat16, 63, 63, 63, false), "packed").reason,
+  EXPECT_EQ(variant_row(explained("sm_80", DType::bfloat16, 63, 63, 63, false), "packed").reason,
             "needs sm_90");
 }
 
 // Only what needs it is copied, and the last kernel is the product.
 TEST(GemmPrecision, PlansACopyForEachOperandThatNeedsOne) {
   const auto plan = [](const op::Explanation& e, std::string_view variant) {
-    return *row_of(e, variant).plan;
+    return *variant_row(e, variant).plan;
   };
   const auto names = [](const op::Plan& p) {
     std::string all;
@@ -247,9 +252,9 @@ TEST(GemmPrecision, PlansACopyForEachOperandThatNeedsOne) {
     return all;
   };
   const op::Plan nn =
-      plan(explained("sm_90a", DType::float32, 512, 500, 300, false, "tf32"), "packed_tf32");
+      plan(explained("sm_90a", DType::float32, 512, 512, 300, false, "tf32"), "packed_tf32");
   EXPECT_EQ(names(nn), "pack persistent_tf32 ");
-  EXPECT_EQ(nn.workspace_bytes, 500u * 300 * 4);
+  EXPECT_EQ(nn.workspace_bytes, 512u * 300 * 4);
   EXPECT_EQ(nn.main().kernel.rung->name, "persistent_tf32");
   EXPECT_EQ(nn.main().workspace_maps[0].at, -1);
   EXPECT_GE(nn.main().workspace_maps[1].at, 0);
