@@ -75,6 +75,13 @@ constexpr Config in_batches(Config c, int has_c = 0) {
 constexpr std::array kPersistentTf32{along_k(64, 64, 1, 2),  along_k(64, 64, 1, 0),
                                      along_k(128, 64, 2, 2), along_k(64, 128, 1, 2),
                                      along_k(64, 128, 1, 0), in_batches(along_k(64, 64, 1, 0))};
+// A along m, in registers; also B along n, whose results are columns.
+constexpr Config along_m(int slots) {
+  Config c = along_k(128, 64, 2, slots);
+  c.a_layout = Layout::column_major;
+  return c;
+}
+constexpr std::array kPersistentTf32Registers{along_m(2), along_m(0)};
 constexpr std::array kPackedBatches{in_batches(kPersistentOddRows[2]),
                                     in_batches(kPersistentOddRows[2], 1)};
 constexpr std::array kPersistentTf32Epilogue{epilogues(kPersistentTf32[0])[1]};
@@ -112,6 +119,7 @@ simt::OperatorInstances hopper_instances() {
                   list<Persistent, kPersistentOddRows>(Bf16{}),
                   list<Persistent, kPackedBatches>(Bf16{}))},
           {"persistent_tf32", concat(list<PersistentTf32, kPersistentTf32>(Floats{}),
+                                     list<PersistentTf32, kPersistentTf32Registers>(Floats{}),
                                      list<PersistentTf32, kPersistentTf32Epilogue>(Floats{}))},
           {"persistent_3xtf32", list<Persistent3xtf32, kPersistent3xtf32>(Floats{})},
           {"pack",

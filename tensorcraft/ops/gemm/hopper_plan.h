@@ -2,6 +2,8 @@
 #pragma once
 #include "tensorcraft/ops/gemm/mma_plan.h"
 
+#include <utility>
+
 // How the rungs on wgmma are chosen and started; host only. mma_plan.h has what all rungs share.
 namespace tensorcraft::kernel::gemm {
 
@@ -53,11 +55,31 @@ inline bool is_storable(const Params& p, const Given& given) {
          has_aligned_lines(d) && has_engine_strides(d, given.batch);
 }
 
+// wgmma reads tf32 along k only, but A may come in registers, so A along m is read into them. For B
+// along n the two exchange their roles: D^T = B^T A^T.
+inline bool is_exchanged(const Params& p, const Given& given) {
+  return given.is_float32() && a_lines(p, given).layout == Layout::row_major &&
+         b_lines(p, given).layout == Layout::row_major;
+}
+inline Params exchanged(Params p) {
+  const auto transposed = [](Matrix x) {
+    std::swap(x.row_stride, x.col_stride);
+    return x;
+  };
+  std::swap(p.m, p.n);
+  std::swap(p.a, p.b);
+  for (Matrix* x : {&p.a, &p.b, &p.c, &p.d}) *x = transposed(*x);
+  return p;
+}
+
 // Boxes are 128 bytes wide where the unit stride is not along k, so what a block brings and what an
 // instruction takes are whole boxes there.
 constexpr bool is_legal(const RingTile& t, Layout a, Layout b, int operand_bytes) {
   const int box = 128 / operand_bytes;
   const int piece = t.n > 256 ? t.n / 2 : t.n;
+  const bool has_registers = operand_bytes == 4 && a != Layout::row_major;
+  // Reading them takes turns with the other consumer's products.
+  if (has_registers && (t.consumers == 1 || t.schedule != Schedule::together)) return false;
   return (a == Layout::row_major || t.m / t.cluster_n % box == 0) &&
          (b == Layout::column_major || (t.n / t.cluster_m % box == 0 && piece % box == 0));
 }
@@ -157,13 +179,17 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   return choice({}, persistent_start(p, given, gpu));
 }
 
-// wgmma reads tf32 along k only.
 inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu, true); !why.empty()) return op::refuse(why);
-  if (a_lines(p, given).layout != Layout::row_major)
-    return op::refuse("a has its unit stride along m, and wgmma reads tf32 along k");
+  if (is_exchanged(p, given)) {
+    if (given.has_bias) return op::refuse("b has its unit stride along n, so bias would be by row");
+    const Params q = exchanged(p);
+    if (b_lines(q, given).layout != Layout::column_major)
+      return op::refuse("a and b have one row and one column");
+    return choice({}, persistent_start(q, given, gpu));
+  }
   if (b_lines(p, given).layout != Layout::column_major)
-    return op::refuse("b has its unit stride along n, and wgmma reads tf32 along k");
+    return op::refuse("neither a nor b has its unit stride along k, as wgmma reads one in tf32");
   return choice({}, persistent_start(p, given, gpu));
 }
 

@@ -82,8 +82,12 @@ void add_maps(op::Plan& plan, const Params& params, const Given& given, const De
     p.b_map = matrix_map(b_lines(p, given), operand, b_box_lines(c), device);
     return plan.set_params(plan.main_index(), p);
   }
-  const PackedOperand a = packed_a(params, given), b = packed_b(params, given);
-  WgmmaParams p{{packed_params(params, given), {}, {}}, {}};
+  const bool a_registers = given.is_float32() && c.a_layout == Layout::column_major;
+  if (a_registers && is_exchanged(params, given))
+    return add_maps(plan, exchanged(params), given, device);
+  PackedOperand a = packed_a(params, given), b = packed_b(params, given);
+  if (a_registers) a.is_needed = b.is_needed = false;
+  WgmmaParams p{{a_registers ? params : packed_params(params, given), {}, {}}, {}};
   if (a.is_needed) p.a.data = op::workspace_address();
   if (b.is_needed) p.b.data = op::workspace_address();
   Lines a_parts = a_lines(p, given), b_parts = b_lines(p, given);

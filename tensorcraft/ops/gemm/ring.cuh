@@ -107,6 +107,8 @@ struct Consumer {
   static constexpr bool takes_turns = C.schedule == Schedule::ping_pong;
   static constexpr int rows = takes_turns ? C.block_m : C.block_m / C.consumers;
   static constexpr int slot_cols = 128 / int(sizeof(Out));
+  // Then a stage is read when its products are done, and the other consumers' products hide that.
+  static constexpr bool a_registers = kARegisters<T, RingStage<T, C>::a_along_k>;
 
   Ring<T, Out, C>& ring;
   const WgmmaParams& p;
@@ -123,15 +125,21 @@ struct Consumer {
   // done, and its stage goes back to the producers that fill it.
   TC_DEVICE void consume(bool is_first) {
     ptx::mbarrier_wait_parity(&ring.full[read.stage], read.parity);
-    sums.template add_product<T>(ring.stages[read.stage], first_row, !is_first);
-    sums.template wait<1>();
-    if (!is_first) release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+    if constexpr (a_registers) {
+      sums.template add_product_of_registers<T>(ring.stages[read.stage], first_row, !is_first);
+      sums.template wait<0>();
+      release(read.stage);
+    } else {
+      sums.template add_product<T>(ring.stages[read.stage], first_row, !is_first);
+      sums.template wait<1>();
+      if (!is_first) release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+    }
     read.advance();
   }
   // After the last step: the sums are complete.
   TC_DEVICE void land() {
     sums.land();
-    release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+    if constexpr (!a_registers) release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
   }
   // The same for all `steps` of a tile, of which there is one at least.
   TC_DEVICE void consume_all(int steps) {
@@ -145,15 +153,14 @@ struct Consumer {
   // straight from the registers.
   TC_DEVICE void finish(const BlockTile& tile) {
     const Epilogue<T, Out, C> epilogue(p, tile.batch);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    const int lane = threadIdx.x % 32;
     const int64_t row = tile.row + first_row;
     if constexpr (C.slots > 0) {
 #pragma unroll
       for (int i = 0; i < rows / kGroupRows; ++i) {
 #pragma unroll
         for (int from = 0; from < C.block_n; from += slot_cols)
-          store_slot(epilogue, tile, i, from, row + i * kGroupRows + warp * 16 + lane / 4,
-                     tile.col + from + lane % 4 * 2);
+          store_slot(epilogue, tile, i, from, row + i * kGroupRows, tile.col + from + lane % 4 * 2);
       }
     } else {
 #pragma unroll
@@ -164,7 +171,7 @@ struct Consumer {
           for (int half = 0; half < 2; ++half) {
             float x[2];
             sums.pair(x, i, n, half);
-            epilogue.store(x, row + i * kGroupRows + warp * 16 + lane / 4 + half * 8,
+            epilogue.store(x, row + i * kGroupRows + sums_row<a_registers>(half),
                            tile.col + n * 8 + lane % 4 * 2);
           }
         }
@@ -191,7 +198,7 @@ struct Consumer {
     }
   }
 
-  // Columns `from` on of 64 rows; the thread's first sums are of row and col.
+  // Columns `from` on of 64 rows from `row` on; the thread's first sums are of column `col`.
   TC_DEVICE void store_slot(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
                             int from, int64_t row, int64_t col) {
     Slot<Out>& slot = ring.slots[group * C.slots + stores % C.slots];
@@ -205,7 +212,7 @@ struct Consumer {
       for (int part = 0; part < 4; ++part) {
         float pair[2];
         sums.pair(pair, i, from / 8 + n + part / 2, part % 2);
-        const int64_t at = row + part % 2 * 8, to = col + (n + part / 2) * 8;
+        const int64_t at = row + sums_row<a_registers>(part % 2), to = col + (n + part / 2) * 8;
         epilogue.finish(x[part], pair, at, to, at < p.m ? min_of(p.n - to, 2) : 0);
       }
       put(slot, x, n);
@@ -221,18 +228,19 @@ struct Consumer {
   }
   // A thread's values of 16 columns, 8 n on in the slot, in its warp's 16 rows.
   TC_DEVICE static void put(Slot<Out>& slot, const float (&x)[4][2], int n) {
-    const int lane = threadIdx.x % 32, first = threadIdx.x / 32 % 4 * 16;
+    const int lane = threadIdx.x % 32;
     auto* bytes = reinterpret_cast<unsigned char*>(&slot);
     if constexpr (sizeof(Out) == 2) {
       uint32_t words[4];
 #pragma unroll
       for (int part = 0; part < 4; ++part) words[part] = pack_pair(x[part][0], x[part][1], Out{});
-      const int line = first + lane % 16;
+      static_assert(!a_registers);
+      const int line = threadIdx.x / 32 % 4 * 16 + lane % 16;
       ptx::stmatrix_x4(bytes + Slot<Out>::place(line, n + lane / 16), words);
     } else {
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
-        const int line = first + lane / 4 + part % 2 * 8, pair = (n + part / 2) * 4 + lane % 4;
+        const int line = sums_row<a_registers>(part % 2), pair = (n + part / 2) * 4 + lane % 4;
         store_vector(
             reinterpret_cast<float*>(bytes + Slot<Out>::place(line, pair / 2) + pair % 2 * 8),
             Vec2<float>{x[part][0], x[part][1]});
