@@ -12,7 +12,7 @@ namespace tensorcraft {
 
 // The most dtypes of a kernel, and the most bytes of a Config.
 inline constexpr int kMaxKernelTypes = 4;
-inline constexpr size_t kMaxConfigBytes = 96;
+inline constexpr size_t kMaxConfigBytes = 128;
 // The bytes of a Config, those behind it 0.
 using ConfigBytes = std::array<unsigned char, kMaxConfigBytes>;
 

@@ -46,6 +46,12 @@ const Data kData[] = {
     {"random", [](std::mt19937& r) { return std::normal_distribution<double>()(r); }},
     {"positive", [](std::mt19937& r) { return std::uniform_real_distribution<double>(1, 2)(r); }},
     {"cancelling", cancelling},
+    // Half just below the next number of tf32: cut off they are off by twice as much as rounded.
+    {"next",
+     [](std::mt19937& r) {
+       const double fraction = std::uniform_real_distribution<double>(0, 0x1p-20)(r);
+       return 1 + (r() % 2 ? 0x1p-10 : 0x1p-11) - fraction;
+     }},
     {"wide",
      [](std::mt19937& r) { return std::ldexp(1 + r() % 8191 * 0x1p-13, int(r() % 40) - 20); }},
 };
@@ -256,6 +262,16 @@ TEST(GemmPrecision, PlansACopyForEachOperandThatNeedsOne) {
   EXPECT_EQ(nn.main().kernel.rung->name, "persistent_tf32");
   EXPECT_EQ(nn.main().workspace_maps[0].at, -1);
   EXPECT_GE(nn.main().workspace_maps[1].at, 0);
+  const op::Considered tn = variant_row(
+      [] {
+        alignas(16) static std::byte memory[16];
+        const TensorView at(memory, DType::float32, Dims{300, 512}),
+            b(memory, DType::float32, {300, 256});
+        return explained("sm_90a", DType::float32, at.transpose(0, 1), b, "tf32");
+      }(),
+      "packed_tf32");
+  EXPECT_EQ(names(*tn.plan), "pack persistent_tf32 ") << "a comes in registers";
+  EXPECT_EQ(tn.plan->workspace_bytes, 256u * 300 * 4);
   const op::Plan split =
       plan(explained("sm_90a", DType::float32, 64, 32, 33, true, "3xtf32"), "persistent_3xtf32");
   EXPECT_EQ(names(split), "pack pack persistent_3xtf32 ");

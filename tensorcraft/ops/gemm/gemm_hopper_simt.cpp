@@ -81,7 +81,11 @@ constexpr Config along_m(int slots) {
   c.a_layout = Layout::column_major;
   return c;
 }
-constexpr std::array kPersistentTf32Registers{along_m(2), along_m(0)};
+constexpr Config in_columns(Config c) {
+  c.d_layout = Layout::column_major;
+  return c;
+}
+constexpr std::array kPersistentTf32Registers{along_m(2), along_m(0), in_columns(along_m(2))};
 constexpr std::array kPackedBatches{in_batches(kPersistentOddRows[2]),
                                     in_batches(kPersistentOddRows[2], 1)};
 constexpr std::array kPersistentTf32Epilogue{epilogues(kPersistentTf32[0])[1]};

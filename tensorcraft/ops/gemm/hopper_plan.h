@@ -49,8 +49,8 @@ inline std::string_view wgmma_refusal(const Params& p, const Given& given, const
 }
 
 // Can the copy engine store D? It writes whole units of 16 bytes.
-inline bool is_storable(const Params& p, const Given& given) {
-  const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
+inline bool is_storable(const Params& p, const Given& given, Layout layout) {
+  const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, layout);
   return p.batch_rank <= 1 && d.are_dense() && d.length * d.element_bytes % 16 == 0 &&
          has_aligned_lines(d) && has_engine_strides(d, given.batch);
 }
@@ -72,14 +72,18 @@ inline Params exchanged(Params p) {
   return p;
 }
 
+constexpr bool has_a_registers(Layout a, int operand_bytes) {
+  return operand_bytes == 4 && a == Layout::column_major;
+}
+
 // Boxes are 128 bytes wide where the unit stride is not along k, so what a block brings and what an
 // instruction takes are whole boxes there.
 constexpr bool is_legal(const RingTile& t, Layout a, Layout b, int operand_bytes) {
   const int box = 128 / operand_bytes;
   const int piece = t.n > 256 ? t.n / 2 : t.n;
-  const bool has_registers = operand_bytes == 4 && a != Layout::row_major;
-  // Reading them takes turns with the other consumer's products.
-  if (has_registers && (t.consumers == 1 || t.schedule != Schedule::together)) return false;
+  // Reading A into registers takes turns with the other consumer's products.
+  if (has_a_registers(a, operand_bytes) && (t.consumers == 1 || t.schedule != Schedule::together))
+    return false;
   return (a == Layout::row_major || t.m / t.cluster_n % box == 0) &&
          (b == Layout::column_major || (t.n / t.cluster_m % box == 0 && piece % box == 0));
 }
@@ -100,7 +104,12 @@ inline Config ring_config(const Params& p, const Given& given, const RingTile& t
                        .schedule = t.schedule,
                        .parts = given.splits_tf32 ? kTf32Parts : 1});
   c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
-  c.slots = is_storable(p, given) ? slots : 0;
+  c.slots = is_storable(p, given, Layout::row_major) ? slots : 0;
+  if (c.slots == 0 && has_a_registers(c.a_layout, given.operand_bytes) &&
+      is_storable(p, given, Layout::column_major)) {
+    c.slots = slots;
+    c.d_layout = Layout::column_major;
+  }
   if (c.slots > 0) c.d_vector = 1;
   return c;
 }

@@ -82,12 +82,10 @@ void add_maps(op::Plan& plan, const Params& params, const Given& given, const De
     p.b_map = matrix_map(b_lines(p, given), operand, b_box_lines(c), device);
     return plan.set_params(plan.main_index(), p);
   }
-  const bool a_registers = given.is_float32() && c.a_layout == Layout::column_major;
-  if (a_registers && is_exchanged(params, given))
+  if (has_a_registers(c.a_layout, given.operand_bytes) && is_exchanged(params, given))
     return add_maps(plan, exchanged(params), given, device);
-  PackedOperand a = packed_a(params, given), b = packed_b(params, given);
-  if (a_registers) a.is_needed = b.is_needed = false;
-  WgmmaParams p{{a_registers ? params : packed_params(params, given), {}, {}}, {}};
+  const PackedOperand a = packed_a(params, given), b = packed_b(params, given);
+  WgmmaParams p{{packed_params(params, given), {}, {}}, {}};
   if (a.is_needed) p.a.data = op::workspace_address();
   if (b.is_needed) p.b.data = op::workspace_address();
   Lines a_parts = a_lines(p, given), b_parts = b_lines(p, given);
@@ -95,7 +93,7 @@ void add_maps(op::Plan& plan, const Params& params, const Given& given, const De
   p.a_map = matrix_map(a_parts, operand, a_box_lines(c), device);
   p.b_map = matrix_map(b_parts, operand, b_box_lines(c), device);
   if (c.slots > 0) {
-    const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
+    const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, c.d_layout);
     p.d_map = matrix_map(d, {.dtype = types[1]}, kGroupRows, device);
   }
   plan.set_params(plan.main_index(), p);

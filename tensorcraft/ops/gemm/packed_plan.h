@@ -32,8 +32,10 @@ inline PackedOperand packed_operand(const Params& p, const Given& given, const L
                            has_engine_strides(x, given.batch) &&
                            (p.batch_rank <= 1 || is_shared(p, x.matrix));
   const int parts = given.splits_tf32 ? kTf32Parts : 1;
-  return {.is_needed = !is_walkable || parts > 1 || (given.is_float32() && x.layout != along_k),
-          .lines = along_k == Layout::row_major ? p.m : p.n,
+  const bool is_a = along_k == Layout::row_major;  // which may come in registers
+  const bool must_be_along_k = given.is_float32() && !is_a;
+  return {.is_needed = !is_walkable || parts > 1 || (must_be_along_k && x.layout != along_k),
+          .lines = is_a ? p.m : p.n,
           .entries = is_shared(p, x.matrix) ? 1 : given.batch,
           .part = part_length(p.k, parts, given.operand_bytes),
           .parts = parts,

@@ -58,6 +58,7 @@ struct Config {
   int slots = 0;  // 64 x 128 bytes of D that a consumer has on their way out; 0: it stores itself
   int parts = 1;  // of each element of A and B, one behind the other along k: 1 or kTf32Parts
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
+  Layout d_layout = Layout::row_major;           // column_major: its slots hold columns
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
   Activation activation = Activation::none;
   int has_c = 0, has_bias = 0;

@@ -155,7 +155,14 @@ struct Consumer {
     const Epilogue<T, Out, C> epilogue(p, tile.batch);
     const int lane = threadIdx.x % 32;
     const int64_t row = tile.row + first_row;
-    if constexpr (C.slots > 0) {
+    if constexpr (C.slots > 0 && C.d_layout == Layout::column_major) {
+#pragma unroll
+      for (int i = 0; i < rows / kGroupRows; ++i) {
+#pragma unroll
+        for (int from = 0; from < C.block_n; from += kGroupRows)
+          store_columns(epilogue, tile, i, from);
+      }
+    } else if constexpr (C.slots > 0) {
 #pragma unroll
       for (int i = 0; i < rows / kGroupRows; ++i) {
 #pragma unroll
@@ -223,6 +230,42 @@ struct Consumer {
       const int32_t at[3] = {int32_t(tile.col) + from,
                              int32_t(tile.row) + first_row + i * kGroupRows, int32_t(tile.batch)};
       ptx::tma_store(&p.d_map, at, &slot);
+      ptx::cp_async_bulk_commit_group();
+    }
+  }
+  // Columns `from` on of 64 rows, as 64 lines: the first 32 rows in one slot, the others in
+  // another.
+  TC_DEVICE void store_columns(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
+                               int from) {
+    static_assert(a_registers && C.slots == 2 && sizeof(Out) == 4 && C.block_n % kGroupRows == 0);
+    const int64_t row = tile.row + first_row + i * kGroupRows, col = tile.col + from;
+    Slot<Out>* const slots = ring.slots + group * C.slots;
+    auto* bytes = reinterpret_cast<unsigned char*>(slots + threadIdx.x / 64 % 2);
+    if (leads()) ptx::cp_async_bulk_wait_group_read<0>();
+    meet();
+#pragma unroll
+    for (int n = 0; n < kGroupRows / 8; ++n) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float pair[2], x[2];
+        sums.pair(pair, i, from / 8 + n, half);
+        const int in_group = sums_row<true>(half), line = n * 8 + threadIdx.x % 4 * 2;
+        epilogue.finish(x, pair, row + in_group, col + line,
+                        row + in_group < p.m ? min_of(p.n - col - line, 2) : 0);
+#pragma unroll
+        for (int next = 0; next < 2; ++next)
+          *reinterpret_cast<float*>(bytes + Slot<Out>::place(line + next, in_group % 32 / 4) +
+                                    in_group % 4 * 4) = x[next];
+      }
+    }
+    ptx::fence_proxy_async();
+    meet();
+    if (leads()) {
+#pragma unroll
+      for (int part = 0; part < 2; ++part) {
+        const int32_t at[3] = {int32_t(row) + part * 32, int32_t(col), int32_t(tile.batch)};
+        ptx::tma_store(&p.d_map, at, slots + part);
+      }
       ptx::cp_async_bulk_commit_group();
     }
   }
