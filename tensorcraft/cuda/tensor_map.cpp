@@ -67,8 +67,11 @@ TensorMap encode_tiled(const TiledTensor& t, int device) {
   return map;
 }
 
+// What clear_small_tensor_bit() did stays.
 void replace_address(TensorMap& map, void* address) {
+  const TensorMap before = map;
   require_driver().tensor_map_replace_address(map.bytes, address);
+  std::memcpy(map.bytes + 8, before.bytes + 8, sizeof(uint64_t));
 }
 
 }  // namespace tensorcraft::cuda
