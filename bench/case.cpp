@@ -38,7 +38,7 @@ std::string filled(std::string text, const Json& size) {
 }
 
 Case make_case(const std::string& line, const Json& group, const Json& size) {
-  Case c{diagnose::parse_request(filled(line, size)), {}};
+  Case c{diagnose::parse_request(filled(line, size)), {}, group.value("title", "")};
   if (group.contains("below"))
     for (const auto& [name, value] : group.at("below").items())
       c.below[name] = value.is_string() ? std::stoll(filled(value.get<std::string>(), size))

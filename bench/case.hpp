@@ -15,6 +15,7 @@ struct Case {
   // Integers of the array of this name are drawn below the number; others below the smallest size
   // of another array, so that they are indices into anything.
   std::map<std::string, int64_t> below;
+  std::string group = {};  // the title of its group in the suites
 
   // The parts of a row that say what is timed: "4096x512 8:int64", "axis=0".
   std::string shape() const;

@@ -1,187 +1,282 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/peer.hpp"
-#include "tensorcraft/core/error.hpp"
+#include "bench/cublaslt.hpp"
 
-#include <algorithm>
+#include "bench/product.hpp"
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/ops/all.hpp"
+
 #include <array>
 #include <limits>
+#include <utility>
 
-// cuBLASLt as the peer of gemm: of the products it proposes, the fastest here. Types and numbers
-// below are its binary interface, which it has kept since its versions 11.
 namespace tensorcraft::bench {
 namespace {
 
-constexpr int kAlgorithms = 16;
-constexpr size_t kWorkspaceBytes = size_t(64) << 20;
-enum Attribute : int { kTransA = 3, kTransB = 4, kBatchCount = 5, kBatchStride = 6 };
-constexpr int kPreferWorkspace = 1, kTransposed = 1;
-constexpr int kCompute32 = 68, kCompute32FastTf32 = 77;
-
-struct Algorithm {
-  uint64_t data[8];
-};
-struct Heuristic {
-  Algorithm algorithm;
-  size_t workspace_bytes;
-  int status;
-  float waves;
-  int reserved[4];
-};
-
-struct CublasLt {
-  PeerLibrary file{"libcublasLt.so.13", "libcublasLt.so.12"};
-  int (*create)(void**) = nullptr;
-  int (*create_product)(void**, int compute, int scale) = nullptr;
-  int (*set_product)(void*, int, const void*, size_t) = nullptr;
-  int (*create_layout)(void**, int type, uint64_t rows, uint64_t cols, int64_t ld) = nullptr;
-  int (*set_layout)(void*, int, const void*, size_t) = nullptr;
-  int (*create_preference)(void**) = nullptr;
-  int (*set_preference)(void*, int, const void*, size_t) = nullptr;
-  int (*propose)(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*, int*) = nullptr;
-  int (*multiply)(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
-                  const void*, void*, void*, void*, const Algorithm*, void*, size_t,
-                  CUstream_st*) = nullptr;
-
-  CublasLt() {
-    file.find(create, "cublasLtCreate");
-    file.find(create_product, "cublasLtMatmulDescCreate");
-    file.find(set_product, "cublasLtMatmulDescSetAttribute");
-    file.find(create_layout, "cublasLtMatrixLayoutCreate");
-    file.find(set_layout, "cublasLtMatrixLayoutSetAttribute");
-    file.find(create_preference, "cublasLtMatmulPreferenceCreate");
-    file.find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
-    file.find(propose, "cublasLtMatmulAlgoGetHeuristic");
-    file.find(multiply, "cublasLtMatmul");
-  }
-};
+constexpr int kProposals = 16, kProfileRuns = 20;
+constexpr size_t kWorkspaceBytes = size_t(32) << 20;
 
 int cuda_type(DType dtype) {
   if (dtype == DType::float32) return 0;
   return dtype == DType::float16 ? 2 : 14;
 }
 
-bool is_true(const op::Value& value) {
-  const auto* const flag = std::get_if<bool>(&value);
-  return flag && *flag;
+int activation_code(const Product& product) {
+  if (product.activation == "relu") return kRelu;
+  return product.activation == "gelu_tanh" ? kGeluTanh : 0;
 }
 
-// One product, row-major as column-major: d^T = b^T a^T, so that b comes first.
-class Product {
+bool has_epilogue(const Product& product) {
+  return product.gate.empty() && (product.activation.empty() || activation_code(product));
+}
+
+// What follows the product: an activation in place, or one of the left half that the right half
+// is multiplied by.
+class Kernel {
  public:
-  Product(const CublasLt& library, const PeerProblem& problem)
+  explicit Kernel(const Product& product)
+      : Kernel(product.gate.empty() ? product.activation : product.gate, !product.gate.empty()) {}
+  void run(const TensorView& out, const TensorView& in, StreamRef stream) const {
+    op::Arguments arguments{{&in, 1}, options_};
+    if (stream.handle()) arguments.stream = stream;
+    op_.run({&out, 1}, arguments);
+  }
+
+ private:
+  Kernel(const std::string& activation, bool is_gate)
+      : op_(find_operator(std::string(activation == "gelu_tanh" ? "gelu" : activation) +
+                          (is_gate ? "_and_mul" : ""))),
+        options_(op_.description().options.size()) {
+    if (activation == "gelu_tanh") options_[0] = std::string_view("tanh");
+  }
+  const op::Operator& op_;
+  std::vector<op::Value> options_;
+};
+
+// One product, row-major as column-major: d^T = b^T a^T, so that b comes first.
+class LtCall {
+ public:
+  LtCall(const CublasLt& library, const PeerProblem& problem, bool with_kernel)
       : library_(library),
         operands_(problem.operands),
         stream_(problem.stream),
+        device_(problem.device),
+        handle_(library.handle(problem.device.index)),
         workspace_(DType::uint8, {int64_t(kWorkspaceBytes)}, problem.device, problem.stream) {
-    const bool transpose_a = is_true(option_of(problem, "transpose_a"));
-    const bool transpose_b = is_true(option_of(problem, "transpose_b"));
-    const bool tf32 = is_true(option_of(problem, "allow_tf32"));
-    const TensorView &a = operands_.inputs(0)[0], &b = operands_.inputs(0)[1];
-    check_peer(library.create(&handle_), "cublasLtCreate");
-    check_peer(library.create_product(&product_, tf32 ? kCompute32FastTf32 : kCompute32, 0),
-               "cublasLtMatmulDescCreate");
-    if (transpose_b) transpose(kTransA);
-    if (transpose_a) transpose(kTransB);
-    left_ = layout(b);
-    right_ = layout(a);
-    result_ = layout(operands_.outputs(0)[0]);
+    for (int i = 0; i < operands_.copies(); ++i) products_.push_back(product_of(problem, i));
+    if (with_kernel) add_kernel();
+    describe(products_[0]);
   }
 
-  // Times what the library proposes and keeps the fastest.
-  void choose(const op::Cost& cost) {
-    void* preference = nullptr;
-    check_peer(library_.create_preference(&preference), "cublasLtMatmulPreferenceCreate");
-    check_peer(
-        library_.set_preference(preference, kPreferWorkspace, &kWorkspaceBytes, sizeof(size_t)),
-        "cublasLtMatmulPreferenceSetAttribute");
-    std::array<Heuristic, kAlgorithms> proposed{};
-    int count = 0;
-    check_peer(library_.propose(handle_, product_, left_, right_, result_, result_, preference,
-                                kAlgorithms, proposed.data(), &count),
-               "cublasLtMatmulAlgoGetHeuristic");
-    double best = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < count; ++i) {
-      const Algorithm& algorithm = proposed[size_t(i)].algorithm;
-      if (proposed[size_t(i)].status != 0 || multiply(0, algorithm) != 0) continue;
-      const KernelProfile profile =
-          profile_kernel([&] { multiply(0, algorithm); }, cost, stream_, 9);
-      if (profile.median_us >= best) continue;
-      best = profile.median_us;
-      algorithm_ = algorithm;
-    }
-    if (best == std::numeric_limits<double>::infinity())
-      fail(ErrorKind::unsupported, "it proposes nothing that runs");
-  }
-  void call(int copy) { check_peer(multiply(copy, algorithm_), "cublasLtMatmul"); }
+  // Keeps the fastest of what the library proposes. Says why there is none, or nothing.
+  std::string choose(const PeerProblem& problem);
+  void call(int copy) { check_peer(run(copy, algorithm_), "cublasLtMatmul"); }
+  // "algorithm 66, tile 20, ..., rejected 1": one of the proposals had another result than ours.
+  std::string note() const;
 
  private:
-  void transpose(int attribute) {
-    check_peer(library_.set_product(product_, attribute, &kTransposed, sizeof(kTransposed)),
+  void add_kernel();
+  void describe(const Product& p);
+  void* layout(const ProductMatrix& x, int64_t batch) const;
+  std::vector<LtHeuristic> proposals() const;
+  int run(int copy, const LtAlgorithm& algorithm);
+  template <class T>
+  void set(int attribute, const T& value) const {
+    check_peer(library_.set_product(product_, attribute, &value, sizeof(value)),
                "cublasLtMatmulDescSetAttribute");
-  }
-  // The layout of a row-major matrix, or of equally many in a row.
-  void* layout(const TensorView& t) const {
-    const int rank = t.rank();
-    void* made = nullptr;
-    check_peer(library_.create_layout(&made, cuda_type(t.dtype()), uint64_t(t.shape(rank - 1)),
-                                      uint64_t(t.shape(rank - 2)), t.shape(rank - 1)),
-               "cublasLtMatrixLayoutCreate");
-    if (rank == 2) return made;
-    const int32_t count = int32_t(t.shape(0));
-    const int64_t stride = t.stride(0);
-    check_peer(library_.set_layout(made, kBatchCount, &count, sizeof(count)), "batch count");
-    check_peer(library_.set_layout(made, kBatchStride, &stride, sizeof(stride)), "batch stride");
-    return made;
-  }
-  int multiply(int copy, const Algorithm& algorithm) {
-    constexpr float kOne = 1, kZero = 0;
-    const auto inputs = operands_.inputs(copy);
-    void* const out = operands_.outputs(copy)[0].data();
-    return library_.multiply(handle_, product_, &kOne, inputs[1].data(), left_, inputs[0].data(),
-                             right_, &kZero, out, result_, out, result_, &algorithm,
-                             workspace_.data(), kWorkspaceBytes, stream_.handle());
   }
 
   const CublasLt& library_;
   const Operands& operands_;
   const StreamRef stream_;
+  const Device device_;
+  void* const handle_;
   Tensor workspace_;
-  // Never given back: the process ends with the benchmark, and the library's own order of
-  // destruction is not ours.
-  void *handle_ = nullptr, *product_ = nullptr;
-  void *left_ = nullptr, *right_ = nullptr, *result_ = nullptr;
-  Algorithm algorithm_{};
+  std::vector<Product> products_;  // one a copy
+  std::optional<Kernel> kernel_;
+  std::optional<Tensor> both_halves_;  // the result before the gate
+  void *product_ = nullptr, *left_ = nullptr, *right_ = nullptr;
+  void *added_ = nullptr, *result_ = nullptr;
+  LtAlgorithm algorithm_{};
+  int rejected_ = 0;
 };
 
-// Why the call is none that it is asked for here.
-std::string unlike(const PeerProblem& problem) {
-  for (const char* name : {"c", "bias", "activation", "alpha", "beta"})
-    if (!std::holds_alternative<std::monostate>(option_of(problem, name)))
-      return join("only plain products are held against it, without ", name);
-  const auto inputs = problem.operands.inputs(0);
-  const int rank = inputs[0].rank();
-  if (rank != inputs[1].rank() || rank < 2 || rank > 3)
-    return "only matrices, or two equally long rows of them, are held against it";
-  if (rank == 3 && inputs[0].shape(0) != inputs[1].shape(0)) return "one operand is broadcast";
-  return {};
+void LtCall::add_kernel() {
+  kernel_.emplace(products_[0]);
+  if (products_[0].gate.empty()) return;
+  const TensorView& out = operands_.outputs(0)[0];
+  Dims shape = out.shape();
+  shape[out.rank() - 1] *= 2;
+  both_halves_.emplace(out.dtype(), shape, device_, stream_);
+  for (Product& p : products_) {
+    p.d.data = both_halves_->data();
+    p.d.cols *= 2;
+    p.d.leading = p.d.cols;
+    p.d.batch_stride *= 2;
+  }
+}
+
+void LtCall::describe(const Product& p) {
+  check_peer(library_.create_product(&product_, p.tf32 ? kCompute32FastTf32 : kCompute32, 0),
+             "cublasLtMatmulDescCreate");
+  if (p.transpose_b) set(kTransA, kTransposed);
+  if (p.transpose_a) set(kTransB, kTransposed);
+  const int epilogue = (kernel_ ? 0 : activation_code(p)) | (p.bias ? kBias : 0);
+  set(kEpilogue, epilogue ? epilogue : int(kPlain));
+  if (p.bias) {
+    set(kBiasType, cuda_type(p.bias->dtype()));
+    set(kBiasPointer, p.bias->data());
+  }
+  left_ = layout(p.b, p.batch);
+  right_ = layout(p.a, p.batch);
+  result_ = layout(p.d, p.batch);
+  added_ = p.c ? layout(*p.c, p.batch) : result_;
+}
+
+void* LtCall::layout(const ProductMatrix& x, int64_t batch) const {
+  void* made = nullptr;
+  check_peer(library_.create_layout(&made, cuda_type(x.dtype), uint64_t(x.cols), uint64_t(x.rows),
+                                    x.leading),
+             "cublasLtMatrixLayoutCreate");
+  if (batch == 1) return made;
+  const int32_t count = int32_t(batch);
+  check_peer(library_.set_layout(made, kBatchCount, &count, sizeof(count)), "batch count");
+  check_peer(library_.set_layout(made, kBatchStride, &x.batch_stride, sizeof(x.batch_stride)),
+             "batch stride");
+  return made;
+}
+
+std::vector<LtHeuristic> LtCall::proposals() const {
+  void* preference = nullptr;
+  check_peer(library_.create_preference(&preference), "cublasLtMatmulPreferenceCreate");
+  check_peer(
+      library_.set_preference(preference, kPreferWorkspace, &kWorkspaceBytes, sizeof(size_t)),
+      "cublasLtMatmulPreferenceSetAttribute");
+  std::vector<LtHeuristic> proposed(kProposals);
+  int count = 0;
+  const int status = library_.propose(handle_, product_, left_, right_, added_, result_, preference,
+                                      kProposals, proposed.data(), &count);
+  if (status != kLtNotSupported) check_peer(status, "cublasLtMatmulAlgoGetHeuristic");
+  proposed.resize(size_t(count));
+  std::erase_if(proposed, [](const LtHeuristic& h) { return h.status != 0; });
+  return proposed;
+}
+
+std::string LtCall::choose(const PeerProblem& problem) {
+  const std::vector<LtHeuristic> proposed = proposals();
+  if (proposed.empty()) return "it proposes nothing for this product";
+  const ExpectedResult expected(problem, products_[0]);
+  Rotation rotation{operands_.copies()};
+  double best = std::numeric_limits<double>::infinity();
+  std::string difference;
+  for (const auto& [algorithm, bytes, status, waves, reserved] : proposed) {
+    expected.poison();
+    if (run(0, algorithm) != 0) continue;
+    if (std::string found = expected.difference(); !found.empty()) {
+      difference = std::move(found);
+      ++rejected_;
+      continue;
+    }
+    const KernelProfile profile = profile_kernel([&, &a = algorithm](int copy) { run(copy, a); },
+                                                 rotation, problem.cost, stream_, kProfileRuns);
+    if (profile.median_us < best) {
+      best = profile.median_us;
+      algorithm_ = algorithm;
+    }
+  }
+  if (best < std::numeric_limits<double>::infinity()) return {};
+  if (!difference.empty()) fail(ErrorKind::internal, "its results differ from ours: ", difference);
+  return "nothing that it proposes runs";
+}
+
+int LtCall::run(int copy, const LtAlgorithm& algorithm) {
+  const Product& p = products_[size_t(copy)];
+  if (p.bias) set(kBiasPointer, p.bias->data());
+  const int status =
+      library_.multiply(handle_, product_, &p.alpha, p.b.data, left_, p.a.data, right_, &p.beta,
+                        p.c ? p.c->data : p.d.data, added_, p.d.data, result_, &algorithm,
+                        workspace_.data(), kWorkspaceBytes, stream_.handle());
+  if (status != 0 || !kernel_) return status;
+  const TensorView& out = operands_.outputs(copy)[0];
+  kernel_->run(out, both_halves_ ? both_halves_->view() : out, stream_);
+  return 0;
+}
+
+std::string LtCall::note() const {
+  std::string text;
+  for (const auto& [name, which] : {std::pair{"algorithm", kId},
+                                    {"tile", kTile},
+                                    {"stages", kStages},
+                                    {"splits", kSplits},
+                                    {"cluster", kCluster}}) {
+    int64_t value = 0;  // of 16 or 32 bits
+    size_t written = 0;
+    const size_t bytes = which == kCluster ? sizeof(int16_t) : sizeof(int32_t);
+    if (library_.get_config(&algorithm_, which, &value, bytes, &written) == 0)
+      text += join(text.empty() ? "" : ", ", name, ' ', value);
+  }
+  if (rejected_ > 0) text += join(text.empty() ? "" : ", ", "rejected ", rejected_);
+  return text;
+}
+
+CublasLt opened() {
+  PeerLibrary file{"libcublasLt.so.13", "libcublasLt.so.12"};
+  CublasLt lt;
+  file.find(lt.create, "cublasLtCreate");
+  file.find(lt.create_product, "cublasLtMatmulDescCreate");
+  file.find(lt.set_product, "cublasLtMatmulDescSetAttribute");
+  file.find(lt.create_layout, "cublasLtMatrixLayoutCreate");
+  file.find(lt.set_layout, "cublasLtMatrixLayoutSetAttribute");
+  file.find(lt.create_preference, "cublasLtMatmulPreferenceCreate");
+  file.find(lt.set_preference, "cublasLtMatmulPreferenceSetAttribute");
+  file.find(lt.propose, "cublasLtMatmulAlgoGetHeuristic");
+  file.find(lt.get_config, "cublasLtMatmulAlgoConfigGetAttribute");
+  file.find(lt.multiply, "cublasLtMatmul");
+  lt.problem = file.problem();
+  return lt;
+}
+
+PeerCall open_installed(const PeerProblem& problem, bool with_kernel) {
+  if (problem.operands.request().op().description().name != "gemm" || !problem.device.is_cuda())
+    return {{}, "it is held against gemm on a GPU", false};
+  return open_cublaslt(problem, installed_cublaslt(), with_kernel);
 }
 
 }  // namespace
 
-PeerCall open_cublaslt(const PeerProblem& problem) {
-  if (problem.operands.request().op().description().name != "gemm" || !problem.device.is_cuda())
-    return {{}, "it is held against gemm on a GPU", false};
-  if (const std::string reason = unlike(problem); !reason.empty()) return {{}, reason};
-  static const CublasLt library;
-  if (!library.file.problem().empty()) return {{}, library.file.problem()};
+void* CublasLt::handle(int device) const {
+  void*& known = handles_[device];
+  if (!known) check_peer(create(&known), "cublasLtCreate");
+  return known;
+}
+
+const CublasLt& installed_cublaslt() {
+  static const CublasLt library = opened();
+  return library;
+}
+
+PeerCall open_cublaslt(const PeerProblem& problem, const CublasLt& library, bool with_kernel) {
+  if (const std::string reason = product_refusal(problem); !reason.empty()) return {{}, reason};
+  const Product product = product_of(problem, 0);
+  if (with_kernel && has_epilogue(product)) return {{}, "cublaslt alone computes it", false};
+  if (!with_kernel && !has_epilogue(product))
+    return {{}, "its epilogue lacks it; see cublaslt+kernel"};
+  if (!library.problem.empty()) return {{}, library.problem};
   const DeviceGuard guard(problem.device.index);
-  const auto product = std::make_shared<Product>(library, problem);
-  product->choose(problem.cost);
-  return {[product, index = problem.device.index](int copy) {
+  const auto call = std::make_shared<LtCall>(library, problem, with_kernel);
+  if (std::string reason = call->choose(problem); !reason.empty()) return {{}, std::move(reason)};
+  return {[call, index = problem.device.index](int copy) {
             const DeviceGuard on(index);
-            product->call(copy);
+            call->call(copy);
           },
-          {}};
+          {},
+          true,
+          call->note()};
+}
+
+PeerCall open_cublaslt(const PeerProblem& problem) { return open_installed(problem, false); }
+
+PeerCall open_cublaslt_and_kernel(const PeerProblem& problem) {
+  return open_installed(problem, true);
 }
 
 }  // namespace tensorcraft::bench

@@ -14,7 +14,6 @@
 namespace tensorcraft::bench {
 namespace {
 
-constexpr double kGraphBelowBytes = 16e6, kGraphBelowUs = 10;
 constexpr int kMaxCopies = 256, kFewestRuns = 5, kMaxRuns = 100;
 
 using Clock = std::chrono::steady_clock;
@@ -60,6 +59,7 @@ class CaseRun {
             .shape = case_.shape(),
             .dtype = case_.request.dtype,
             .options = case_.options(),
+            .group = case_.group,
             .candidate = std::string(candidate),
             .variant = std::string(variant)};
     row.chosen = row.is_ours() && variant == chosen_;
@@ -97,6 +97,7 @@ class CaseRun {
   std::optional<Stream> own_stream_;
   StreamRef stream_;
   std::optional<Operands> operands_;
+  Rotation rotation_;
   std::vector<Candidate> candidates_;
 };
 
@@ -110,6 +111,7 @@ void CaseRun::prepare() {
   const size_t bytes = Operands::bytes_of(request_), cache = cache_bytes(device_);
   const int copies = settings_.warm ? 1 : copies_for(bytes, cache);
   operands_.emplace(case_, request_, stream_, copies);
+  rotation_.copies = copies;
   add_ours();
   add_peers();
   const bool cold = !settings_.warm && size_t(copies) * bytes >= 2 * cache;
@@ -150,8 +152,10 @@ void CaseRun::add_peers() {
     if (!all && !named) continue;
     Candidate added{row(peer.name), {}};
     attempt(added, [&] {
-      PeerCall opened = peer.open({*operands_, explanation_.cost, settings_.device, stream_});
+      PeerCall opened = peer.open({*operands_, explanation_.cost, settings_.device, stream_,
+                                   [this](int copy) { operands_->run(copy, chosen_); }});
       added.call = std::move(opened.call);
+      added.row.note = std::move(opened.note);
       if (added.call) return;
       added.row.error = std::string(kNotAvailable) + opened.reason;
       if (!opened.applies && !named) added.row.candidate.clear();
@@ -171,7 +175,7 @@ void CaseRun::time_roughly() {
       candidate.rough_us = seconds_since(start) * 1e6;
       if (method == Method::events) {
         stream_.synchronize();
-        const auto timed = make_timed(candidate.call, operands_->copies(), method, stream_, 0);
+        const auto timed = make_timed(candidate.call, rotation_, method, stream_, 0);
         candidate.rough_us = std::min(timed->microseconds(), timed->microseconds());
       }
     });
@@ -180,13 +184,12 @@ void CaseRun::time_roughly() {
 void CaseRun::choose_timing() {
   Method method = stream_.handle() ? Method::events : Method::wall;
   for (const Candidate& c : candidates_) {
-    const bool is_short = c.row.bytes < kGraphBelowBytes || c.rough_us < kGraphBelowUs;
-    if (c.row.error.empty() && c.row.is_ours() && is_short && stream_.handle())
-      method = Method::graph;
+    const bool is_timed = c.row.error.empty() && c.row.is_ours() && stream_.handle();
+    if (is_timed && is_short(c.row.bytes, c.rough_us)) method = Method::graph;
   }
   for (Candidate& c : candidates_)
     attempt(c, [&] {
-      c.timed = make_timed(c.call, operands_->copies(), method, stream_, c.rough_us);
+      c.timed = make_timed(c.call, rotation_, method, stream_, c.rough_us);
       c.row.timing = to_string(c.timed->method());
     });
   for (Candidate& c : candidates_)
@@ -217,10 +220,12 @@ void CaseRun::measure(Runner& runner, const std::function<void(double)>& at) {
       total += runs;
       measured.push_back(&candidate);
       const std::string name = candidate.row.candidate + ' ' + candidate.row.variant;
-      all.push_back({case_.request.op + ' ' + case_.name() + ' ' + name, runs, [&] {
+      all.push_back({case_.request.op + ' ' + case_.name() + ' ' + name, runs,
+                     [&] {
                        at(double(done++) / total);
                        return candidate.timed->microseconds();
-                     }});
+                     },
+                     candidate.row.candidate == "copy" ? 0 : candidate.row.flops});
     });
   if (all.empty()) return;
   runner.run(all);
@@ -260,6 +265,7 @@ Row failed_row(const Case& c, const std::exception& error) {
           .shape = c.shape(),
           .dtype = c.request.dtype,
           .options = c.options(),
+          .group = c.group,
           .candidate = std::string(kOurs),
           .error = error.what()};
   return row;
@@ -277,10 +283,10 @@ Results run(const std::vector<Case>& cases, const Settings& settings, Runner& ru
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];
     const std::string what = c.request.op + ' ' + c.name();
-    const auto at = [&](double part) {
-      progress({i, cases.size(), (double(i) + part) / double(cases.size()), what});
+    const auto at = [&](double part, const Results* so_far = nullptr) {
+      progress({i, cases.size(), (double(i) + part) / double(cases.size()), what, so_far});
     };
-    at(0);
+    at(0, &results);
     if (cases.size() > 1 && !is_known(c)) {
       results.skipped.push_back(what + ": there is no operator " + c.request.op);
       continue;

@@ -23,9 +23,10 @@ struct Settings {
 
 // How far a run is.
 struct Progress {
-  size_t done = 0, total = 0;  // cases
-  double fraction = 0;         // of everything
-  std::string what;            // that is measured now
+  size_t done = 0, total = 0;       // cases
+  double fraction = 0;              // of everything
+  std::string what;                 // that is measured now
+  const Results* so_far = nullptr;  // where a case begins: what those before it gave
 };
 
 // Facts of the machine and the device, and how it is timed, for the head of the results.

@@ -37,7 +37,9 @@ class Collector : public benchmark::BenchmarkReporter {
 void measure(benchmark::State& state, Measured& one) {
   for (auto _ : state) {
     if (one.error.empty()) try {
-        state.SetIterationTime(one.microseconds() / 1e6);
+        const double us = one.microseconds();
+        state.SetIterationTime(us / 1e6);
+        if (one.flops > 0) state.counters["GFLOPS"] = one.flops / us / 1e3;
         continue;
       } catch (const std::exception& error) {
         one.error = error.what();

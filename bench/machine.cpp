@@ -64,12 +64,13 @@ Results describe(const Settings& settings, std::string title) {
     }
   }
   results.machine["tensorcraft"] = version();
-  results.device = {
-      {"name", device.name},
-      {"arch", device.device.is_cuda() ? device.arch() : "cpu"},
-      {"bandwidth_gbs", device.memory_gb_per_s},
-      {"peak_tflops",
-       {{"float32", device.peak_fp32_tflops}, {"bfloat16", device.peak_bf16_tflops}}}};
+  results.device = {{"name", device.name},
+                    {"arch", device.device.is_cuda() ? device.arch() : "cpu"},
+                    {"bandwidth_gbs", device.memory_gb_per_s},
+                    {"peak_tflops",
+                     {{"float32", device.peak_fp32_tflops},
+                      {"bfloat16", device.peak_bf16_tflops},
+                      {"float16", device.peak_bf16_tflops}}}};
   const std::string_view method =
       device.device.is_cuda()
           ? "CUDA events around one call, or around a graph of many below 16 MB or 10 us"

@@ -42,6 +42,14 @@ TensorView part(const TensorView& tensor, int64_t begin, int64_t size) {
           tensor.device()};
 }
 
+// The elements from the first to the last of a view, those between its rows included.
+int64_t span_of(const TensorView& view) {
+  if (view.size() == 0) return 0;
+  int64_t last = 0;
+  for (int i = 0; i < view.rank(); ++i) last += (view.shape(i) - 1) * view.stride(i);
+  return last + 1;
+}
+
 // The smallest size of the other arrays, so that integers are indices into any of them.
 int64_t smallest_size(const diagnose::Request& request, const TensorView& except) {
   int64_t smallest = INT32_MAX;
@@ -107,11 +115,12 @@ Operands::Operands(const Case& c, const diagnose::Request& request, StreamRef st
 
 TensorView Operands::add(const TensorView& like, int64_t below) {
   const Device device = like.device();
-  memory_.push_back(device.is_cuda() ? Tensor(like.dtype(), like.shape(), device, stream_)
-                                     : Tensor(like.dtype(), like.shape(), device));
-  const TensorView tensor = memory_.back().view();
-  fill_random(tensor, below, memory_.size(), stream_);
-  return tensor;
+  const Dims elements{span_of(like)};
+  memory_.push_back(device.is_cuda() ? Tensor(like.dtype(), elements, device, stream_)
+                                     : Tensor(like.dtype(), elements, device));
+  const TensorView memory = memory_.back().view();
+  fill_random(memory, below, memory_.size(), stream_);
+  return {memory.data(), like.dtype(), like.shape(), like.strides(), device};
 }
 
 void Operands::run(int copy, std::string_view variant) const {

@@ -28,6 +28,7 @@ class Operands {
   const diagnose::Request& request() const { return request_; }
   std::span<const TensorView> inputs(int copy) const { return sets_[size_t(copy)].inputs; }
   std::span<const TensorView> outputs(int copy) const { return sets_[size_t(copy)].outputs; }
+  std::span<const op::Value> options(int copy) const { return sets_[size_t(copy)].options; }
   // The call with one copy, on the stream: checks, chooses, launches.
   void run(int copy, std::string_view variant) const;
 

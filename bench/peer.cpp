@@ -20,6 +20,7 @@ PeerCall open_cusparse(const PeerProblem&) {
 const std::vector<Peer>& peers() {
   static const std::vector<Peer> all{{"copy", open_copy},
                                      {"cublaslt", open_cublaslt},
+                                     {"cublaslt+kernel", open_cublaslt_and_kernel},
                                      {"cudnn", open_cudnn},
                                      {"cusparse", open_cusparse}};
   return all;

@@ -17,13 +17,15 @@ struct PeerProblem {
   op::Cost cost;
   Device device;
   StreamRef stream;
+  Call ours;  // whose result a peer's is held against, on any copy
 };
 
 // A peer that is ready: its call on the n-th copy of the operands, and all it needs.
 struct PeerCall {
-  Call call;            // empty if there is none
-  std::string reason;   // then: why this machine or this call has none
-  bool applies = true;  // then: does it have such an operator at all?
+  Call call;              // empty if there is none
+  std::string reason;     // then: why this machine or this call has none
+  bool applies = true;    // then: does it have such an operator at all?
+  std::string note = {};  // what it chose to compute by, if it says that
 };
 
 struct Peer {
@@ -31,11 +33,12 @@ struct Peer {
   PeerCall (*open)(const PeerProblem& problem);
 };
 
-// All of them: copy, cublaslt, cudnn, cusparse.
+// All of them: copy, cublaslt, cublaslt+kernel, cudnn, cusparse.
 const std::vector<Peer>& peers();
 
 PeerCall open_copy(const PeerProblem& problem);
 PeerCall open_cublaslt(const PeerProblem& problem);
+PeerCall open_cublaslt_and_kernel(const PeerProblem& problem);
 PeerCall open_cudnn(const PeerProblem& problem);
 
 // The value of an option of the call by its name; monostate if it is not given.

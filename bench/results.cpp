@@ -12,8 +12,10 @@ Json to_json(const Row& row) {
           {"shape", row.shape},
           {"dtype", row.dtype},
           {"options", row.options},
+          {"group", row.group},
           {"candidate", row.candidate},
           {"variant", row.variant},
+          {"note", row.note},
           {"chosen", row.chosen},
           {"timing", row.timing},
           {"cache", row.cache},
@@ -49,6 +51,13 @@ bool is_same_case(const Row& a, const Row& b) {
 double ratio(const Row& row, const Row& peer) {
   const bool is_fair = row.is_measured() && peer.is_measured() && row.timing == peer.timing;
   return is_fair ? peer.median_us / row.median_us : 0;
+}
+
+double share_of_peak(const Row& row, const Json& device) {
+  const double bandwidth = device.value("bandwidth_gbs", 0.0);
+  if (!row.is_measured() || bandwidth <= 0 || row.candidate == "copy") return 0;
+  const bool computes = row.floor_us > row.bytes / bandwidth / 1e3 * 1.01;  // files round
+  return computes ? row.floor_us / row.median_us : 0;
 }
 
 std::vector<const Row*> peers_of(const Row& row, const std::vector<Row>& rows) {

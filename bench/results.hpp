@@ -19,7 +19,9 @@ inline constexpr std::string_view kNotAvailable = "n/a: ";
 // One candidate in one case. Times are 0 if there is an error.
 struct Row {
   std::string op, name, shape, dtype, options;  // the case
+  std::string group;                            // of the suite that the case is from
   std::string candidate, variant;               // variant: of ours
+  std::string note;                             // what a peer says of how it computes
   bool chosen = false;                          // what a call without a variant runs
   std::string timing;                           // "events", "graph" or "wall"
   std::string cache;                            // "cold" or "warm"
@@ -49,6 +51,9 @@ bool is_same_case(const Row& a, const Row& b);
 // How many times as fast as `peer` a row of the same case is; 0 if one of them has no time, or if
 // they were timed in different ways, which makes of two equal kernels two figures.
 double ratio(const Row& row, const Row& peer);
+// The part of the device's peak that a row reaches; 0 if bytes limit the case and not operations,
+// or if the figures of the device are not known.
+double share_of_peak(const Row& row, const Json& device);
 // The peers of a row: measured rows of others in its case, in the order of the file.
 std::vector<const Row*> peers_of(const Row& row, const std::vector<Row>& rows);
 

@@ -13,6 +13,7 @@ struct Measured {
   std::string name;  // unlike that of the others of a run
   int repetitions = 1;
   std::function<double()> microseconds;
+  double flops = 0;                  // of a call, for the counter GFLOPS; 0: none
   std::vector<double> samples = {};  // what it gave
   std::string error = {};            // what it threw, after which it was not asked again
 };

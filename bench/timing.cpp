@@ -14,16 +14,17 @@ namespace {
 
 constexpr double kShortestWall = 100;  // microseconds that the host's clock measures well
 constexpr int kFewestNodes = 16;       // of a graph, so that its launch does not count
+constexpr double kProfileUs = 20e3;    // that a profile takes, or three runs
 
 class Wall : public Timed {
  public:
-  Wall(Call call, int copies, double rough)
+  Wall(Call call, Rotation& rotation, double rough)
       : call_(std::move(call)),
-        copies_(copies),
+        rotation_(rotation),
         calls_(std::clamp(int(kShortestWall / std::max(rough, 0.1)), 1, 1000)) {}
   double microseconds() override {
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < calls_; ++i, next_ = (next_ + 1) % copies_) call_(next_);
+    for (int i = 0; i < calls_; ++i) call_(rotation_.turn());
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
     return time.count() / calls_;
   }
@@ -31,31 +32,26 @@ class Wall : public Timed {
 
  private:
   const Call call_;
-  const int copies_, calls_;
-  int next_ = 0;
+  Rotation& rotation_;
+  const int calls_;
 };
 
 class Events : public Timed {
  public:
-  Events(Call call, int copies, StreamRef stream)
-      : call_(std::move(call)), copies_(copies), timer_(stream) {}
+  Events(Call call, Rotation& rotation, StreamRef stream)
+      : call_(std::move(call)), rotation_(rotation), timer_(stream) {}
   double microseconds() override {
-    call_next();
+    call_(rotation_.turn());
     timer_.start();
-    call_next();
+    call_(rotation_.turn());
     return timer_.stop() * 1e3;
   }
   Method method() const override { return Method::events; }
 
  private:
-  void call_next() {
-    call_(next_);
-    next_ = (next_ + 1) % copies_;
-  }
   const Call call_;
-  const int copies_;
+  Rotation& rotation_;
   EventTimer timer_;
-  int next_ = 0;
 };
 
 class Replay : public Timed {
@@ -96,23 +92,26 @@ std::string_view to_string(Method method) {
   return "";
 }
 
-std::unique_ptr<Timed> make_timed(Call call, int copies, Method method, StreamRef stream,
+std::unique_ptr<Timed> make_timed(Call call, Rotation& rotation, Method method, StreamRef stream,
                                   double rough) {
-  if (method == Method::wall) return std::make_unique<Wall>(std::move(call), copies, rough);
+  if (method == Method::wall) return std::make_unique<Wall>(std::move(call), rotation, rough);
   if (method == Method::graph) try {
-      return std::make_unique<Replay>(call, copies, stream);
+      return std::make_unique<Replay>(call, rotation.copies, stream);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::device_lost) throw;
     }
-  return std::make_unique<Events>(std::move(call), copies, stream);
+  return std::make_unique<Events>(std::move(call), rotation, stream);
 }
 
-KernelProfile profile_kernel(const std::function<void()>& call, const op::Cost& cost,
+KernelProfile profile_kernel(const Call& call, Rotation& rotation, const op::Cost& cost,
                              StreamRef stream, int runs) {
-  const auto timed = make_timed([&](int) { call(); }, 1, Method::events, stream, 0);
-  timed->microseconds();
+  auto timed = make_timed(call, rotation, Method::events, stream, 0);
+  const double rough = timed->microseconds();
+  if (is_short(cost.bytes, rough)) timed = make_timed(call, rotation, Method::graph, stream, rough);
   std::vector<double> times;
-  for (int i = 0; i < std::max(runs, 1); ++i) times.push_back(timed->microseconds());
+  const int affordable = int(std::min(kProfileUs / std::max(rough, 1.0), 1e6));
+  for (int i = std::clamp(affordable, std::min(3, runs), runs); i > 0; --i)
+    times.push_back(timed->microseconds());
   Row row{.bytes = cost.bytes, .flops = cost.flops};
   set_times(row, std::move(times));
   return {row.median_us, row.p10_us, row.p90_us, row.tflops(), row.gbs()};

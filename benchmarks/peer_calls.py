@@ -40,8 +40,21 @@ def torch_calls() -> dict[str, PeerCall]:
         a, b = x[..., :half].float(), x[..., half:].float()
         return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
 
-    def gemm(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
-        return torch.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
+    activations = {
+        None: lambda x: x, "relu": f.relu, "silu": f.silu, "gelu": f.gelu,
+        "gelu_tanh": lambda x: f.gelu(x, approximate="tanh"),
+    }  # fmt: skip
+
+    def gemm(
+        a: Any, b: Any, c: Any = None, bias: Any = None, activation: str | None = None, transpose_a: bool = False,
+        transpose_b: bool = False, out_dtype: str | None = None, allow_tf32: bool = False,
+    ) -> Any:  # fmt: skip
+        torch.backends.cuda.matmul.allow_tf32 = allow_tf32
+        a, b = a.mT if transpose_a else a, b.mT if transpose_b else b
+        if out_dtype:
+            return torch.mm(a, b, out_dtype=getattr(torch, out_dtype))
+        product = torch.matmul(a, b) if c is None else torch.addmm(c, a, b)
+        return activations[activation](product if bias is None else product + bias)
 
     def silu_and_mul(x: Any) -> Any:
         gate, up = x.chunk(2, -1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 SUITES = Path(__file__).with_name("suites.json")
-SHAPE = re.compile(r"(scalar|\d+(x\d+)*)(:\w+)?")
+SHAPE = re.compile(r"(scalar|\d+(x\d+)*(/\d+)?)(:\w+)?")
 
 
 @dataclass(frozen=True)

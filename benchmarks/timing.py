@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,30 @@ def interleaved_gpu(candidates: dict[str, Work], repeats: int = 50, warmup: int 
             if round_ >= warmup:
                 times[name].append(begin.elapsed_time(end))
     return {name: summary(values) for name, values in times.items()}
+
+
+def gpu_timer(call: Callable[[int], Any], turn: Iterator[int], sets: int, graph: bool) -> Callable[[], float]:
+    """Microseconds of one call with the next set of arrays, on torch's current stream; of a graph of many if `graph`."""
+    from torch import cuda
+
+    calls, run = 1, lambda: call(next(turn))
+    if graph:
+        calls, recorded = max(sets, 16), cuda.CUDAGraph()
+        with cuda.graph(recorded):
+            for i in range(calls):
+                call(i % sets)
+        run = recorded.replay
+    begin, end = (cuda.Event(enable_timing=True) for _ in range(2))
+
+    def measure() -> float:
+        cuda._sleep(400_000)  # the device is busy while the host enqueues what is timed
+        begin.record()
+        run()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end) * 1e3 / calls)
+
+    return measure
 
 
 def summary(values: list[float]) -> dict[str, float]:

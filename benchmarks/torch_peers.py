@@ -29,7 +29,7 @@ import numpy as np
 from peer_calls import numpy_calls, torch_calls
 from suites import SHAPE, Case, parse, suite
 from targets import target_tflops
-from timing import machine, micro_summary
+from timing import gpu_timer, machine, micro_summary
 
 import tensorcraft as tc
 
@@ -117,25 +117,7 @@ class Torch:
         return compiled
 
     def timed(self, call: Call, turn: Iterator[int], sets: int, method: str) -> Callable[[], float]:
-        cuda, calls = self.torch.cuda, 1
-        run = lambda: call(next(turn))
-        if method == "graph":
-            calls, graph = max(sets, 16), cuda.CUDAGraph()
-            with cuda.graph(graph):
-                for i in range(calls):
-                    call(i % sets)
-            run = graph.replay
-        begin, end = (cuda.Event(enable_timing=True) for _ in range(2))
-
-        def measure() -> float:
-            cuda._sleep(400_000)  # the device is busy while the host enqueues what is timed
-            begin.record()
-            run()
-            end.record()
-            end.synchronize()
-            return begin.elapsed_time(end) * 1e3 / calls
-
-        return measure
+        return gpu_timer(call, turn, sets, method == "graph")
 
     def method(self, nbytes: float, rough_us: float) -> str:
         return "graph" if nbytes < GRAPH_BELOW_BYTES or rough_us < GRAPH_BELOW_US else "events"
@@ -163,7 +145,7 @@ class Arguments:
         arrays |= {k: v for k, v in given.items() if self.is_array(k, v, parameters[k].default)}
         self.options = {k: self.value(v) for k, v in given.items() if k not in arrays}
         smallest = min((n for text in case.shapes for n in self.shape(text)[0]), default=1)
-        make = lambda: {k: on.array(*self.shape(v), case.below.get(k, smallest)) for k, v in arrays.items()}
+        make = lambda: {k: self.array(v, case.below.get(k, smallest)) for k, v in arrays.items()}
         self.sets = [make()]
         nbytes = sum(a.nbytes for a in self.sets[0].values())
         if not warm:
@@ -175,8 +157,17 @@ class Arguments:
     def is_array(name: str, text: str, default: Any) -> bool:
         return default is None and SHAPE.fullmatch(text) is not None and not (name in INTEGERS and text.isdigit())
 
+    def array(self, text: str, below: int) -> Any:
+        """With rows further apart as "4096x512/520": the beginnings of longer ones."""
+        shape, dtype = self.shape(text)
+        _, _, leading = text.partition(":")[0].partition("/")
+        if not leading:
+            return self.on.array(shape, dtype, below)
+        return self.on.array((*shape[:-1], int(leading)), dtype, below)[..., : shape[-1]]
+
     def shape(self, text: str) -> tuple[tuple[int, ...], str]:
-        sizes, _, dtype = text.partition(":")
+        text, _, dtype = text.partition(":")
+        sizes = text.partition("/")[0]
         return () if sizes == "scalar" else tuple(map(int, sizes.split("x"))), dtype or self.case.dtype
 
     @staticmethod
@@ -236,8 +227,8 @@ class Arguments:
 def make_row(case: Case, candidate: str, variant: str = "", chosen: bool = False) -> Row:
     return {
         "op": case.op, "case": case.name, "shape": " ".join(case.shapes), "dtype": case.dtype,
-        "options": " ".join(case.options), "candidate": candidate, "variant": variant, "chosen": chosen, "timing": "",
-        "cache": "cold", "median_us": 0.0, "p10_us": 0.0, "p90_us": 0.0, "runs": 0, "bytes": 0.0, "flops": 0.0,
+        "options": " ".join(case.options), "group": case.group, "candidate": candidate, "variant": variant, "note": "",
+        "chosen": chosen, "timing": "", "cache": "cold", "median_us": 0.0, "p10_us": 0.0, "p90_us": 0.0, "runs": 0, "bytes": 0.0, "flops": 0.0,
         "floor_us": 0.0, "gbs": 0.0, "tflops": 0.0, "error": None,
     }  # fmt: skip
 
@@ -348,7 +339,7 @@ def geomeans(rows: list[Row]) -> dict[str, float]:
 
 def head(on: Machine, given: argparse.Namespace) -> dict[str, Any]:
     info = tc.device_info(on.device)
-    peaks = {"float32": info["peak_fp32_tflops"], "bfloat16": info["peak_bf16_tflops"]}
+    peaks = {"float32": info["peak_fp32_tflops"], "bfloat16": info["peak_bf16_tflops"], "float16": info["peak_bf16_tflops"]}
     method = {"numpy": "wall time"}.get(on.name, "CUDA events around one call, or around a graph of many below 16 MB or 10 us")
     return {
         "schema": 1, "title": f"tensorcraft beside {', '.join(on.calls)}", "machine": machine(),

@@ -3,6 +3,8 @@
 
 #include "bench/regression.hpp"
 #include "cli/request.hpp"
+#include "cli/results.hpp"
+#include "cli/whole_file.hpp"
 #include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/diagnose/doctor.hpp"
@@ -11,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -22,7 +25,7 @@ struct BenchArguments {
   diagnose::RequestText text;
   std::vector<std::string> more_shapes;
   std::vector<std::string> below;
-  std::string suite, device, dtype = "float32", results, baseline, raw;
+  std::string suite, only, device, dtype = "float32", results, baseline, raw;
   std::vector<std::string> peers;
   std::string variant;
   std::optional<std::string> json;
@@ -37,9 +40,15 @@ std::string full_dtype(const std::string& name) {
   return dtype ? std::string(to_string(*dtype)) : name;
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream out(path);
-  if (!(out << text << '\n').flush()) fail(ErrorKind::io, path, " cannot be written to");
+void write_results(const std::string& path, const bench::Results& results) {
+  write_whole_file(path, bench::to_json(results).dump(1) + '\n');
+}
+
+// Keeps what is measured, so that a run that is cut off leaves it; a pipe takes the end alone.
+void save(const BenchArguments& a, const bench::Progress& p) {
+  if (!a.json || a.json->empty() || p.done == 0 || !p.so_far) return;
+  if (!std::filesystem::exists(*a.json) || std::filesystem::is_regular_file(*a.json))
+    write_results(*a.json, *p.so_far);
 }
 
 bench::Case case_of(const BenchArguments& a) {
@@ -57,10 +66,23 @@ bench::Case case_of(const BenchArguments& a) {
   return c;
 }
 
+// Of a suite, those whose group, operator, shape, dtype or options have the text of --only.
+std::vector<bench::Case> chosen_cases(const BenchArguments& a) {
+  std::vector<bench::Case> cases = bench::suite_cases(bench::kSuitesText, a.suite);
+  std::erase_if(cases, [&](const bench::Case& c) {
+    return join(c.group, ": ", c.request.op, ' ', c.name()).find(a.only) == std::string::npos;
+  });
+  if (cases.empty())
+    fail(ErrorKind::value, "bench: no case of ", a.suite, " has \"", a.only,
+         "\" in its group, operator, shape, dtype or options");
+  return cases;
+}
+
 std::vector<bench::Case> cases_of(const BenchArguments& a) {
   if (a.text.op.empty() == a.suite.empty())
     fail(ErrorKind::value, "bench: name an operator and its shapes, or a suite with --suite");
-  if (!a.suite.empty()) return bench::suite_cases(bench::kSuitesText, a.suite);
+  if (!a.suite.empty()) return chosen_cases(a);
+  if (!a.only.empty()) fail(ErrorKind::value, "bench: --only chooses among the cases of --suite");
   find_operator(a.text.op);
   return {case_of(a)};
 }
@@ -106,7 +128,10 @@ bench::Results measure(Console& console, const BenchArguments& a) {
   if (!a.raw.empty() && !raw) fail(ErrorKind::io, a.raw, " cannot be written to");
   const auto runner = bench::make_runner(a.raw.empty() ? nullptr : &raw);
   Bar bar(console);
-  return bench::run(cases, settings, *runner, [&](const bench::Progress& p) { bar.show(p); });
+  return bench::run(cases, settings, *runner, [&](const bench::Progress& p) {
+    bar.show(p);
+    save(a, p);
+  });
 }
 
 std::string fixed(double value) { return value > 0 ? readable_number(value) : ""; }
@@ -117,6 +142,9 @@ std::string rate(double tflops) {
   return tflops < 0.1 ? readable_number(tflops * 1e3) + " GFLOPS"
                       : readable_number(tflops) + " TFLOPS";
 }
+
+// "63.4 %"; nothing for 0.
+std::string percent(double share) { return share > 0 ? readable_number(share * 100) + " %" : ""; }
 
 // The peers that any row is compared with.
 std::set<std::string> peers_in(const bench::Results& results) {
@@ -164,12 +192,35 @@ void print_missing(Console& console, const bench::Results& results) {
     console.print("onednn: not found: " + problem + "; see tensorcraft doctor");
 }
 
+// The geometric means of the ratios to each peer, of each group and of all, if there is more than
+// one case.
+void print_means(Console& console, const bench::Results& results) {
+  if (results.rows.empty()) return;
+  const Json summary = summary_of(results, results.title);
+  const Json& cases = summary["cases"];
+  if (cases.size() < 2) return;
+  const bool one_operator =
+      std::ranges::all_of(cases, [&](const Json& c) { return c["op"] == cases[0]["op"]; });
+  std::vector<std::vector<std::string>> table{
+      {"geometric mean", "vs", "ratio", "smallest", "cases", "slower in"}};
+  for (const char* kind : {"groups", "geomeans"})
+    for (const Json& mean : summary[kind])
+      if (mean.contains("geomean") &&
+          !(one_operator && mean.contains("op") && mean["op"] != cases[0]["op"]))
+        table.push_back({mean.value("group", mean.value("op", "")), mean["peer"],
+                         fixed(mean["geomean"]), fixed(mean["smallest"]), mean["count"].dump(),
+                         mean.contains("losing") ? mean["losing"].dump() : "a bound"});
+  if (table.size() == 1) return;
+  console.print("");
+  console.print_table(table);
+}
+
 void print(Console& console, const bench::Results& results) {
   const std::set<std::string> peers = peers_in(results);
   const bool one_peer = peers.size() == 1;
-  std::vector<std::vector<std::string>> table{{"case", "candidate", "median us", "p10", "p90",
-                                               "runs", "GB/s", "rate", "floor us", "timing",
-                                               one_peer ? "vs " + *peers.begin() : "vs peers"}};
+  std::vector<std::vector<std::string>> table{
+      {"case", "candidate", "median us", "p10", "p90", "runs", "GB/s", "rate", "of peak",
+       "floor us", "timing", one_peer ? "vs " + *peers.begin() : "vs peers"}};
   std::string last;
   for (const bench::Row& row : results.rows) {
     const std::string name = row.op + ' ' + row.name;
@@ -181,8 +232,8 @@ void print(Console& console, const bench::Results& results) {
       for (const std::string& cell :
            {fixed(row.median_us), fixed(row.p10_us), fixed(row.p90_us), std::to_string(row.runs),
             fixed(row.gbs()), row.candidate == "copy" ? "" : rate(row.tflops()),
-            fixed(row.floor_us), row.timing + ", " + row.cache,
-            ratios_text(row, results.rows, one_peer)})
+            percent(bench::share_of_peak(row, results.device)), fixed(row.floor_us),
+            row.timing + ", " + row.cache, ratios_text(row, results.rows, one_peer)})
         table.back().push_back(cell);
     else if (!row.error.empty())
       table.back().resize(table[0].size() - 1);
@@ -190,6 +241,7 @@ void print(Console& console, const bench::Results& results) {
   }
   drop_empty_columns(table);
   console.print_table(table);
+  print_means(console, results);
   for (const std::string& text : results.skipped) console.print("skipped: " + text);
 }
 
@@ -223,7 +275,7 @@ int bench_main(Console& console, const BenchArguments& a) {
   const bench::Results results =
       a.results.empty() ? measure(console, a) : bench::read_results(a.results);
   Json json = bench::to_json(results);
-  if (a.json && !a.json->empty()) write_file(*a.json, json.dump(1));
+  if (a.json && !a.json->empty()) write_results(*a.json, results);
   if (!console.json) print(console, results);
   if (!console.json && a.results.empty() && results.device.value("arch", "") == "cpu")
     print_missing(console, results);
@@ -249,8 +301,12 @@ Command bench_command() {
            {"--below", "NAME=N: integers of this array are below N; may be repeated", &a->below},
            {"--suite", "cases that are known by a name", &a->suite, false, false,
             bench::suite_names(bench::kSuitesText)},
+           {"--only", "cases of the suite whose group, operator, shape, dtype or options have this",
+            &a->only},
            {"--variant", "one by name, or all; without it the chosen one", &a->variant},
-           {"--peer", "copy (without it), cublaslt, cudnn, cusparse, all, none; may be repeated",
+           {"--peer",
+            "copy (without it), cublaslt, cublaslt+kernel, cudnn, cusparse, all, none; may be "
+            "repeated",
             &a->peers},
            {"--device", "cpu or a GPU of this machine; else the default device", &a->device},
            {"--warm", "use the same arrays each time; else they are never in the cache", &a->warm},
@@ -269,7 +325,8 @@ Command bench_command() {
       .run = [a](Console& console) { return bench_main(console, *a); },
       .examples = {"bench softmax 4096x4096 --dtype bf16",
                    "bench gemm 512x512 512x512 --device cpu --variant all --json results.json",
-                   "bench --suite smoke --peer all"}};
+                   "bench --suite smoke --peer all",
+                   "bench --suite gemm-llm --only \"M 1 to 64\" --peer cublaslt --seconds 0.1"}};
 }
 
 }  // namespace tensorcraft::cli

@@ -35,6 +35,17 @@ Json to_json(const op::KernelReport& k) {
   return json;
 }
 
+Json to_json(const std::vector<op::Weighed>& candidates) {
+  Json all = Json::array();
+  for (const op::Weighed& w : candidates)
+    all.push_back({{"config", w.config},
+                   {"predicted_us", w.us},
+                   {"rounds", w.rounds},
+                   {"busy", w.busy},
+                   {"chosen", w.is_chosen}});
+  return all;
+}
+
 Json to_json(const op::Explanation& e, const DeviceInfo& device) {
   Json variants = Json::array();
   for (const op::Considered& c : e.variants)
@@ -44,7 +55,9 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
                         {"reason", c.reason},
                         {"config", c.plan ? op::config_text(c.plan->main()) : ""},
                         {"file", op::file_of(c)},
-                        {"estimate_us", c.estimate_us}});
+                        {"estimate_us", c.estimate_us},
+                        {"candidates", to_json(c.candidates)},
+                        {"why", op::reason_of_candidate(c)}});
   Json kernels = Json::array();
   for (const op::KernelReport& k : e.kernels) kernels.push_back(to_json(k));
   return {{"op", e.op},
@@ -81,7 +94,8 @@ Command explain_command() {
       .name = "explain",
       .help = "which variant a call takes, why each other declines, and what its kernel needs",
       .options = {{"op", "an operator's name", &a->text.op, true},
-                  {"shapes", "one of each array: 4096x512, 8:int64, scalar", &a->text.shapes},
+                  {"shapes", "one of each array: 4096x512, 8:int64, scalar, 4096x512/520",
+                   &a->text.shapes},
                   dtype_option(&a->text.dtype),
                   {"--option", "NAME=VALUE of the operator; of an array, a shape; may be repeated",
                    &a->text.options},

@@ -49,8 +49,9 @@ std::pair<size_t, size_t> rung_of(const std::string& op, const std::string& vari
 }
 
 size_t place_of_peer(const std::string& peer) {
-  constexpr std::array<std::string_view, 7> kOrder = {"copy",  "cublaslt",      "cudnn", "cusparse",
-                                                      "torch", "torch.compile", "numpy"};
+  constexpr std::array<std::string_view, 8> kOrder = {
+      "copy",     "cublaslt", "cublaslt+kernel", "cudnn",
+      "cusparse", "torch",    "torch.compile",   "numpy"};
   return size_t(std::ranges::find(kOrder, peer) - kOrder.begin());
 }
 
@@ -159,8 +160,9 @@ struct Comparison {
   }
 };
 
-Json to_json(const std::string& op, const std::string& peer, const Comparison& c) {
-  Json json{{"op", op}, {"peer", peer}, {"count", c.count}, {"missing", c.missing}};
+Json to_json(const char* kind, const std::string& of, const std::string& peer,
+             const Comparison& c) {
+  Json json{{kind, of}, {"peer", peer}, {"count", c.count}, {"missing", c.missing}};
   if (!c.count) return json;
   json["geomean"] = rounded(std::exp(c.log_sum / c.count));
   json["smallest"] = rounded(c.smallest);
@@ -168,19 +170,23 @@ Json to_json(const std::string& op, const std::string& peer, const Comparison& c
   return json;
 }
 
-// In the order of the cases, all operators last; a peer that has no row of an operator has no line.
-// What a copy takes says nothing of problems that operations limit, so it has no mean of those.
-Json geomeans_of(const std::vector<ResultCase>& cases, const Json& device) {
-  std::map<std::string, std::map<std::pair<size_t, std::string>, Comparison>> by_op;
+// Of the cases with the same `of`, which is the operator or the group, in the order of the cases;
+// `all`: the name of a last line for all of them, empty for none. A peer that has no row has no
+// line. What a copy takes says nothing of problems that operations limit, so it has no mean of
+// those.
+Json geomeans_of(const std::vector<ResultCase>& cases, const Json& device, const char* kind,
+                 std::string ResultCase::* of, const std::string& all) {
+  std::map<std::string, std::map<std::pair<size_t, std::string>, Comparison>> comparisons;
   std::vector<std::string> order;
   for (const ResultCase& c : cases) {
-    if (std::ranges::find(order, c.op) == order.end()) order.push_back(c.op);
+    if ((c.*of).empty()) continue;
+    if (std::ranges::find(order, c.*of) == order.end()) order.push_back(c.*of);
     const bool computes = bound_of(c, device) == "flops";
     for (const bench::Row& m : c.rows) {
       if (m.is_ours() || (computes && !is_rival(m.candidate))) continue;
       const std::pair peer(place_of_peer(m.candidate), m.candidate);
-      for (const std::string& op : {c.op, std::string(kAll)}) {
-        Comparison& comparison = by_op[op][peer];
+      for (const std::string& one : {c.*of, all}) {
+        Comparison& comparison = comparisons[one][peer];
         if (const double ratio = c.ratio_to(m); ratio > 0)
           comparison.add(ratio);
         else
@@ -188,12 +194,12 @@ Json geomeans_of(const std::vector<ResultCase>& cases, const Json& device) {
       }
     }
   }
-  Json all = Json::array();
-  order.emplace_back(kAll);
-  for (const std::string& op : order)
-    for (const auto& [peer, comparison] : by_op[op])
-      all.push_back(to_json(op, peer.second, comparison));
-  return all;
+  Json means = Json::array();
+  if (!all.empty()) order.push_back(all);
+  for (const std::string& one : order)
+    for (const auto& [peer, comparison] : comparisons[one])
+      means.push_back(to_json(kind, one, peer.second, comparison));
+  return means;
 }
 
 // In the order of their first rows.
@@ -205,7 +211,8 @@ std::vector<ResultCase> cases_of(const std::vector<bench::Row>& rows) {
                                    std::string_view("\0", 1));
     const auto [place, is_new] = index.try_emplace(key, cases.size());
     if (is_new)
-      cases.push_back({row.op, row.name, row.shape, row.dtype, row.options, row.cache, 0, {}});
+      cases.push_back(
+          {row.op, row.name, row.shape, row.dtype, row.options, row.group, row.cache, 0, {}});
     ResultCase& c = cases[place->second];
     c.floor_us = std::max(c.floor_us, row.floor_us);
     c.rows.push_back(row);
@@ -248,7 +255,8 @@ Json summary_of(const bench::Results& results, const std::string& file) {
           {"device", results.device},
           {"timing", results.timing},
           {"cases", cases},
-          {"geomeans", geomeans_of(all, results.device)},
+          {"geomeans", geomeans_of(all, results.device, "op", &ResultCase::op, kAll)},
+          {"groups", geomeans_of(all, results.device, "group", &ResultCase::group, {})},
           {"skipped", results.skipped}};
 }
 

@@ -11,7 +11,7 @@ namespace tensorcraft::cli {
 
 // Everything that was measured on one problem: only these rows are compared.
 struct ResultCase {
-  std::string op, name, shape, dtype, options, cache;
+  std::string op, name, shape, dtype, options, group, cache;
   double floor_us = 0;           // no variant can be faster; 0 if that is not known
   std::vector<bench::Row> rows;  // in the order of the file
 
@@ -23,8 +23,9 @@ struct ResultCase {
   double ratio_to(const bench::Row& peer) const;
 };
 
-// Cases with their ratios, peer's median over ours, and the geometric mean of those of each
-// operator and peer. Figures have six digits. Kind value if `file` has no rows.
+// Cases with their ratios, peer's median over ours, and the geometric mean of those of each peer,
+// by operator and by group of the suites. Figures have six digits. Kind value if `file` has no
+// rows.
 Json summary_of(const bench::Results& results, const std::string& file);
 
 }  // namespace tensorcraft::cli

@@ -38,7 +38,7 @@ TESTED_ELSEWHERE = {
 # An operator costs lines in ops/all.hpp and ops/registry.hpp, and may serve one more file; its folder, its launcher and what a
 # script writes do not count, nor do tests, examples and documents.
 MAX_FILES_OF_AN_OPERATOR = 3
-# A rung: its device code, its row in plan.h, its list for the emulator, and <op>.cpp or a launcher.
+# A rung: its device code, its row and choice in plan headers, its list for the emulator, and <op>.cpp or a launcher.
 MAX_FILES_OF_A_RUNG = 4
 # What the smallest operators may cost, folder and launcher without README.
 LINES_OF_OPERATORS = {"l2_normalize": 500, "masked_mean": 350}
@@ -238,8 +238,9 @@ def figure_problems(tree):
 
 
 def rung_problems(tree):
-    """Host variants may ask plan.h about a rung, so _cpu.cpp does not count; all launchers of an operator are one file,
-    and expressions are a second ladder of elementwise, whose variants have names of the first."""
+    """Host variants may ask plan.h about a rung, so _cpu.cpp does not count. All launchers of an operator are one file, and so
+    are its plan headers: plan.h has the ladder, <what>_plan.h how some of its rungs are chosen. Expressions are a second
+    ladder of elementwise, whose variants have names of the first."""
     for rung in tree:
         match = re.fullmatch(r"tensorcraft/ops/(\w+)/\d\d_(\w+)\.cuh", rung)
         if not match:
@@ -249,7 +250,8 @@ def rung_problems(tree):
         named = re.compile(rf'(?<!{{)"{name}"|\bk?{pascal}(Row)?\b|\b(plan|accepts|suits|choose)_{name}\b|\d\d_{name}\.cuh"|'
                            rf"\b{name}_(launch|problem|doubt|instances|refusal|preference|start)\b")  # fmt: skip
         own = re.compile(rf"tensorcraft/(ops/{op}/(?!.*_cpu\.cpp|.*\.md|expression)|(kernels/{op})(_\w+)?\.(cuh|hpp)$)")
-        found = {own.match(file)[2] or file for file, text in tree.items()
+        plans = re.compile(rf"tensorcraft/ops/{op}/(\w+_)?plan\.h$")
+        found = {f"ops/{op}/plan.h" if plans.match(file) else own.match(file)[2] or file for file, text in tree.items()
                  if own.match(file) and (file == rung or named.search(code_of(file, text)))}  # fmt: skip
         if len(found) > MAX_FILES_OF_A_RUNG:
             names = ", ".join(sorted(file.removeprefix("tensorcraft/") for file in found))

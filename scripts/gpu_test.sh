@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
 # usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
-#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit compiles profile bench figures sweep aot model demo
+#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit compiles profile bench gemm gemm_ladder gemm_llm gemm_epilogue figures sweep aot
+#        model demo
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -66,12 +67,16 @@ sanitizer() {
 jit() { python3 benchmarks/jit_figures.py "$results" "$folder/jit_latency"; }
 compiles() { python3 benchmarks/compile_figures.py "$results" "$folder/install/bin/tensorcraft"; }
 profile() { python3 benchmarks/nsight_figures.py "$results" "$folder/install/bin/tensorcraft"; }
-bench() {  # beside the libraries of NVIDIA, if they are found: those of Python's packages too
+beside_libraries() {  # of NVIDIA, if they are found: those of Python's packages too
   local folders
   folders=$(python3 -c 'import glob, site; print(":".join(glob.glob(site.getsitepackages()[0] + "/nvidia/*/lib")))' || true)
-  LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folders "$folder/install/bin/tensorcraft" bench --suite headline --variant all --peer all \
-    --json "$results/bench.json"
+  LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folders "$folder/install/bin/tensorcraft" bench --peer all "$@"
 }
+bench() { beside_libraries --suite headline --variant all --json "$results/bench.json"; }
+gemm() { beside_libraries --suite gemm --seconds 0.1 --json "$results/gemm.json"; }
+gemm_ladder() { beside_libraries --suite gemm-ladder --variant all --seconds 0.1 --json "$results/gemm_ladder.json"; }
+gemm_llm() { beside_libraries --suite gemm-llm --seconds 0.1 --json "$results/gemm_llm.json"; }
+gemm_epilogue() { beside_libraries --suite gemm-epilogue --seconds 0.1 --json "$results/gemm_epilogue.json"; }
 figures() { python3 benchmarks/torch_peers.py "$results/torch_peers.json" --suite headline; }
 sweep() { python3 benchmarks/gemm_sweep.py "$folder/libgemm_sweep.so" "$results/gemm_sweep.json" --shipped; }
 aot() {  # the launchers that nvcc compiled: their tests, against a reference, then against the JIT in bits and time
@@ -93,7 +98,7 @@ demo() {
 case ${1:-} in
   pack) pack "${2:?folder}" "${3:-release}"; exit ;;
   run) folder=${2:?folder} results=${3:?results}; shift 3 ;;
-  *) sed -n '4,5s/^# //p' "$0"; exit 2 ;;
+  *) sed -n '4,6s/^# //p' "$0"; exit 2 ;;
 esac
 failed=0
 mkdir -p "$results"

@@ -26,7 +26,7 @@ RESULTS = regions.ROOT / "benchmarks" / "results"
 REASONS = regions.ROOT / "benchmarks" / "reasons.json"
 NOT_SHOWN = {"p10_ms", "p90_ms", "python", "system", "title", "schema"}  # in the file, for those who doubt
 CASE = ("op", "case", "shape", "dtype", "options", "cache")  # rows that agree in these are of one problem
-PEERS = ["copy", "cublas", "cublaslt", "cudnn", "cusparse", "torch", "torch.compile", "numpy"]
+PEERS = ["copy", "cublas", "cublaslt", "cublaslt+kernel", "cudnn", "cusparse", "torch", "torch.compile", "numpy"]
 
 
 APPENDIX_ONLY = {"compile.json"}  # no README shows it
@@ -78,7 +78,8 @@ def us(row):
 def product_shape(shapes, options):
     if [len(shape) for shape in shapes] != [2, 2]:
         return None
-    (m, k), b = shapes
+    a, b = shapes
+    m, k = a[::-1] if "transpose_a=true" in options else a
     return f"{m}x{b[0] if 'transpose_b=true' in options else b[1]}x{k}"
 
 
@@ -146,6 +147,11 @@ class Case:
     def rate(self, amount, scale):
         return f"{self.ours[amount] / self.ours['median_us'] * scale:.4g}" if self.ours and self.ours.get(amount) else ""
 
+    def of_peak(self, device):
+        """The part of the device's peak: the floor of what operations limit is their time at the peak."""
+        known = self.ours and self.ours.get("floor_us") and self.computes(device)
+        return f"{self.ours['floor_us'] / self.ours['median_us']:.2f}" if known else ""
+
     def computes(self, device):
         """Whether the device's peak limits it, and not its bandwidth."""
         peak = (device.get("peak_tflops") or {}).get(self.first.get("dtype")) or math.inf
@@ -157,6 +163,7 @@ class Case:
         columns["GB/s"] = self.rate("bytes", 1e-3)
         if any(c.computes(device) for c in cases):
             columns["TFLOPS"] = self.rate("flops", 1e-6)
+            columns["of peak"] = self.of_peak(device)
         columns |= {"of copy" if p == "copy" else plain(p): self.ratio(p, device) for p in peers}
         return columns | {"slower than": plain(", ".join(self.slower_than))}
 
@@ -182,21 +189,22 @@ def mean(ratios):
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
 
 
-def mean_rows(cases, peers, device):
-    for op in dict.fromkeys(c.first["op"] for c in cases):
+def mean_rows(cases, peers, device, of="op"):
+    """A line for each operator, or for each group of the suites, and peer."""
+    for name in filter(None, dict.fromkeys(c.first.get(of) for c in cases)):
         for peer in peers:
-            of_op = [c for c in cases if c.first["op"] == op and not (peer == "copy" and c.computes(device))]
-            ratios = [c.ratios[peer] for c in of_op if peer in c.ratios]
+            named = [c for c in cases if c.first.get(of) == name and not (peer == "copy" and c.computes(device))]
+            ratios = [c.ratios[peer] for c in named if peer in c.ratios]
             if ratios:
                 geomean = mean(ratios)
                 slower = sum(r < 1 for r in ratios) if peer != "copy" else "a bound"
-                yield {"op": op, "peer": plain(peer), "geomean of ratios": f"{geomean:.3f}", "cases": len(ratios),
+                yield {of: plain(name), "peer": plain(peer), "geomean of ratios": f"{geomean:.3f}", "cases": len(ratios),
                        "slower in": slower, "smallest": f"{min(ratios):.3f}"}  # fmt: skip
 
 
 # Under the title of the first such table of a page: what its columns are.
 HOW_TO_READ = (
-    "`us` and `GB/s` are ours. `of copy` and the columns named like a peer are ratios, the peer's time over ours: above 1 ours is "
+    "`us` and `GB/s` are ours, `of peak` is the part of the device's peak that ours reaches if operations limit a case. `of copy` and the columns named like a peer are ratios, the peer's time over ours: above 1 ours is "
     "faster, and the peer is where it is bold. A copy moves as many bytes and computes nothing, so it is a bound."
 )
 
@@ -218,8 +226,9 @@ def bench_section(document, name, file, elsewhere=()):
     lines += [*tables_of([c.row(cases, peers, device) for c in cases]), ""]
     if any(len(c.ladder) > 1 for c in cases):
         lines += [*tables_of(ladder_rows(cases), plain), ""]
-    means = list(tables_of(mean_rows(cases, peers, device)))
-    lines += [*means, ""] if means else []
+    for of in ("group", "op"):
+        means = list(tables_of(mean_rows(cases, peers, device, of)))
+        lines += [*means, ""] if means else []
     missing = {}
     for c in cases:
         for r in (r for r in [*c.ladder, *c.peers.values()] if r.get("error")):
@@ -309,6 +318,12 @@ def standing(name, cases):
     return Standing(name, [r for r in roofs if r > 0], [min(r) for r in rivals if r], cases)
 
 
+def precision(row):
+    """The dtype that a product is computed in."""
+    options = row["options"].split()
+    return "tfloat32" if {"allow_tf32=true", "precision=tf32"} & set(options) else row["dtype"]
+
+
 def standings(found):
     """Of every file of `tensorcraft bench`."""
     by_op = {}
@@ -318,8 +333,8 @@ def standings(found):
                 by_op.setdefault(c.first["op"], []).append((c, document.get("device") or {}))
     for op, cases in by_op.items():
         if any(c.computes(device) for c, device in cases):
-            for dtype in dict.fromkeys(c.first["dtype"] for c, _ in cases):
-                yield standing(f"{op} {dtype}", [c for c, _ in cases if c.first["dtype"] == dtype])
+            for dtype in dict.fromkeys(precision(c.first) for c, _ in cases):
+                yield standing(f"{op} {dtype}", [c for c, _ in cases if precision(c.first) == dtype])
         else:
             yield standing(op, [c for c, _ in cases])
 

@@ -214,6 +214,21 @@ op::Value to_integer_lists(nb::handle object, std::string_view name) {
   return all;
 }
 
+nb::str to_settings(nb::handle object, std::string_view name) {
+  if (!PyDict_Check(object.ptr()))
+    fail(ErrorKind::type, name, " must be a dict of names with numbers or text, got ",
+         class_name(object));
+  std::string text;
+  for (const auto& [key, value] : nb::borrow<nb::dict>(object)) {
+    text.append(text.empty() ? "" : ", ").append(to_text(key, name)).append("=");
+    if (PyUnicode_Check(value.ptr()))
+      text.append(to_text(value, name));
+    else
+      text.append(std::to_string(to_int64(value, name)));
+  }
+  return nb::str(text.c_str(), text.size());
+}
+
 void refuse_others(nb::module_& module, const char* name, const char* takes) {
   module.def(name, [=](const nb::args&, const nb::kwargs&) -> nb::object {
     fail(ErrorKind::type, name, ": ", takes);

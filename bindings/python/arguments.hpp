@@ -62,6 +62,8 @@ int to_axis(int64_t axis);
 Dims to_dims(nb::handle shape, std::string_view name = "shape");
 // A list or tuple of integers, or of such lists.
 op::Value to_integer_lists(nb::handle object, std::string_view name);
+// A dict of names with whole numbers or words, as the Value of settings: "a=1, b=word".
+nb::str to_settings(nb::handle object, std::string_view name);
 nb::tuple to_tuple(const Dims& dims);
 
 // Adds what a call is told whose arguments fit none of a function's forms, which nanobind would

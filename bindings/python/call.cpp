@@ -180,6 +180,9 @@ class Call {
       options_[i] = to_dims(value, p.name);
     } else if (p.kind == op::ParameterKind::integer_lists && is_list(value)) {
       options_[i] = to_integer_lists(value, p.name);
+    } else if (p.kind == op::ParameterKind::settings) {
+      packed_.push_back(to_settings(value, p.name));
+      options_[i] = to_text(packed_.back(), p.name);
     } else if (PyBool_Check(value.ptr())) {
       options_[i] = value.ptr() == Py_True;
     } else if (PyUnicode_Check(value.ptr())) {

@@ -15,6 +15,20 @@ namespace {
 
 nb::tuple to_tuple(const Dim3& d) { return nb::make_tuple(d.x, d.y, d.z); }
 
+nb::list to_list(const std::vector<op::Weighed>& candidates) {
+  nb::list all;
+  for (const op::Weighed& w : candidates) {
+    nb::dict one;
+    one["config"] = w.config;
+    one["predicted_us"] = w.us;
+    one["rounds"] = w.rounds;
+    one["busy"] = w.busy;
+    one["chosen"] = w.is_chosen;
+    all.append(one);
+  }
+  return all;
+}
+
 nb::object to_dict(const op::KernelReport& k) {
   nb::dict d;
   d["arch"] = k.arch;
@@ -47,6 +61,8 @@ nb::dict to_dict(const op::Explanation& e) {
     row["config"] = c.plan ? op::config_text(c.plan->main()) : std::string();
     row["file"] = op::file_of(c);
     row["estimate_us"] = c.estimate_us;
+    row["candidates"] = to_list(c.candidates);
+    row["why"] = op::reason_of_candidate(c);
     rows.append(row);
   }
   nb::dict result;

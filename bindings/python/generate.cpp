@@ -49,17 +49,18 @@ std::map<std::string, std::string> read_examples(const char* path) {
 constexpr const char* kHead = R"(# SPDX-License-Identifier: Apache-2.0
 """One function an operator, generated from the registry at build time."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from ._registry import Operator
+from ._registry import result_class as _result_class
 from ._tensorcraft import call as _call
 from ._typing import ArrayLike, DTypeLike, StreamLike
 
 
 )";
 constexpr const char* kStubHead = R"(# SPDX-License-Identifier: Apache-2.0
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from numpy.typing import NDArray

@@ -69,6 +69,8 @@ std::string python_type(const Parameter& p) {
         return "DTypeLike";
       case ParameterKind::text:
         return "str";
+      case ParameterKind::settings:
+        return "Mapping[str, int | str]";
       case ParameterKind::choice:
         return literal(choices_of(p));
       case ParameterKind::tensor:
@@ -313,15 +315,25 @@ std::string tuple_of(const std::vector<Parameter>& parameters) {
   return s.size() > 1 ? s.substr(0, s.size() - 1) + ")" : "()";
 }
 
+// Text as Python writes it.
+std::string literal(std::string_view text) {
+  std::string s = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') s += '\\';
+    s += c;
+  }
+  return s + '"';
+}
+
 void write_classes(std::ostream& py, std::ostream& pyi, const Description& d) {
   for (const auto& [name, fields] : classes_of(d)) {
-    py << "class " << name << "(NamedTuple):\n    \"\"\"What " << d.name << " returns.\"\"\"\n\n";
+    py << name << " = _result_class(\"" << d.name << "\", \"" << name << '"';
     pyi << "class " << name << "(NamedTuple, Generic[_Array]):\n";
     for (const OutputInfo* o : fields) {
-      py << "    " << o->name << ": Any  # " << o->doc << '\n';
+      py << ", " << o->name << '=' << literal(o->doc);
       pyi << "    " << o->name << ": _Array\n";
     }
-    py << "\n\n";
+    py << ")\n\n\n";
   }
 }
 

@@ -115,15 +115,16 @@ const meanCell = (g) => {
   return { value: g.geomean, losing: g.geomean < 1 && g.losing !== undefined, ratio: true, note: `${slower}, least ${times(g.smallest)}` };
 };
 
-const geomeanTable = (file, place) => {
-  if (!file.geomeans.length) return null;
-  const peers = unique(file.geomeans.map((g) => g.peer)).sort((a, b) => (a === "copy") - (b === "copy")); // a bound comes last
-  const ops = unique(file.geomeans.map((g) => g.op));
+// A line for each operator, or for each group of the suites; `key` names it in a mean.
+const geomeanTable = (means, key, id, kind) => {
+  if (!means.length) return null;
+  const peers = unique(means.map((g) => g.peer)).sort((a, b) => (a === "copy") - (b === "copy")); // a bound comes last
+  const names = unique(means.map((g) => g[key]));
   return tableOf(
-    `${place}-geomeans`,
-    "Geometric mean of the ratios of each operator",
-    ["operator", ...peers],
-    ops.map((op) => [op, ...peers.map((peer) => meanCell(file.geomeans.find((g) => g.op === op && g.peer === peer)))]),
+    id,
+    `Geometric mean of the ratios of each ${kind}`,
+    [kind, ...peers],
+    names.map((name) => [name, ...peers.map((peer) => meanCell(means.find((g) => g[key] === name && g.peer === peer)))]),
   );
 };
 
@@ -198,7 +199,8 @@ const fileSection = (file, place, alone) => {
     factsOf(file),
     losingTable(file, place),
     farTable(file, place),
-    geomeanTable(file, place),
+    geomeanTable(file.geomeans, "op", `${place}-geomeans`, "operator"),
+    geomeanTable(file.groups, "group", `${place}-groups`, "group"),
     missingTable(file, place),
     chart.figure || chart,
     ...ops.map((op, i) => operatorSection(file, op, `${place}-op${i}`)),

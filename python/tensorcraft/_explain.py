@@ -13,6 +13,16 @@ from .errors import TensorCraftTypeError
 from .linalg import matmul
 
 
+class Candidate(NamedTuple):
+    """A Config that a variant weighed for the call."""
+
+    config: str  # the fields in which the candidates differ
+    predicted_us: float  # 0 if the variant compares without times
+    rounds: int  # of blocks, one after the other on the busiest multiprocessor
+    busy: float  # the share of that time in which multiprocessors compute, on average
+    chosen: bool  # is it what the kernel would be compiled with?
+
+
 class Verdict(NamedTuple):
     """What the chooser says of one variant."""
 
@@ -23,6 +33,8 @@ class Verdict(NamedTuple):
     config: str  # what its kernel would be compiled with
     file: str  # of its device code
     estimate_us: float  # of the least time on the device, at its peaks; 0 if not known
+    candidates: tuple[Candidate, ...]  # what its choice weighed; empty if it has one Config for a call
+    why: str  # the candidate that is chosen is it
 
 
 class Kernel(NamedTuple):
@@ -87,7 +99,10 @@ def explain(op: str | Callable[..., Any], /, *args: Any, arch: str | None = None
     found = native.explain(
         record._index, tuple(values.values()), tuple(chosen.values()), common["variant"], common["device"], arch
     )
-    rows = tuple(Verdict(**row) for row in found.pop("variants"))
+    rows = tuple(
+        Verdict(candidates=tuple(Candidate(**one) for one in row.pop("candidates")), **row)
+        for row in found.pop("variants")
+    )
     kernels = tuple(Kernel(**made) for made in found.pop("kernels"))
     return Explanation(variants=rows, kernels=kernels, **found)
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _ops
 from . import _tensorcraft as native
@@ -159,16 +158,14 @@ def _position(key: Any, axis: int, size: int) -> int:
     return position
 
 
-@dataclass
-class _Group:
+class _Group(NamedTuple):
     """Neighbouring axes of the view that one array indexes; a mask has as many as it has dimensions."""
 
     axes: tuple[int, ...]
     array: Tensor  # int64 or bool
 
 
-@dataclass
-class _Picked:
+class _Picked(NamedTuple):
     """A key with arrays: the view that its other parts name, and which axes of it the arrays index."""
 
     view: Tensor

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `tc.ops()` returns: one record an operator."""
+"""What `tc.ops()` returns: one record an operator; and the classes of what operators return."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -38,9 +39,14 @@ class Operator:
         self.group = group  # its section of the operator index
         self.function = function  # what a user calls
         self.dtypes = dtypes  # of the first array
-        self.variants = tuple(Variant(*v) for v in variants)  # best first within a device
+        self._variants = variants
         self._num_inputs = num_inputs
         self._options = options
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The best first within a device."""
+        return tuple(Variant(*v) for v in self._variants)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Calls the function."""
@@ -48,3 +54,15 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"<operator {self.name}: {', '.join(dict.fromkeys(v.name for v in self.variants))}>"
+
+
+def result_class(operator: str, name: str, **fields: str) -> type:
+    """A named tuple of an operator's results, whose names and meanings are given.
+
+    Classes are made so at import, since a class of typing.NamedTuple takes several times as long.
+    """
+    made = namedtuple(name, fields, module="tensorcraft._ops")  # type: ignore[misc]
+    made.__doc__ = f"What {operator} returns."
+    for field, meaning in fields.items():
+        getattr(made, field).__doc__ = meaning
+    return made

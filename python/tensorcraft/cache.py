@@ -7,15 +7,14 @@ The folder is the setting `cache_dir`; the command `tensorcraft cache` shows the
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import _tensorcraft as native
 
 __all__ = ["Check", "Import", "Kernel", "Stat", "clear", "export", "import_", "list", "stat", "verify"]
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """One compiled kernel."""
 
     key: str  # 64 hexadecimal digits, the name of its file
@@ -27,8 +26,7 @@ class Kernel:
     compile_ms: float  # that the compiler took
 
 
-@dataclass(frozen=True)
-class Stat:
+class Stat(NamedTuple):
     """The folder as a whole."""
 
     folder: str  # empty if there is no home folder and no setting
@@ -39,16 +37,14 @@ class Stat:
     temporary_files: int  # being written, or left by a process that was killed
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """What `verify` found."""
 
     good: int  # how many kernels are sound
     removed: tuple[str, ...]  # names of the files that were not, and are gone
 
 
-@dataclass(frozen=True)
-class Import:
+class Import(NamedTuple):
     """What `import_` did."""
 
     imported: int  # how many kernels of the bundle were new

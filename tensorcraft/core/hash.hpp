@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,11 +36,22 @@ struct Hash128 {
 };
 Hash128 xxh3_128(std::string_view bytes);
 
-// `hash` of a sequence, one word further. For tables in memory: fast, and any word changes every
-// bit that a table looks at.
-constexpr uint64_t hash_next(uint64_t hash, uint64_t word) {
-  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-  return hash ^ hash >> 32;
+// For tables in memory: fast, and any word changes every bit that a table looks at. A step waits
+// for the one before it, so four sequences take turns.
+constexpr uint64_t hash_words(std::span<const uint64_t> words) {
+  const auto next = [](uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+  };
+  uint64_t a = words.size(), b = 1, c = 2, d = 3;
+  for (; words.size() >= 4; words = words.subspan(4)) {
+    a = next(a, words[0]);
+    b = next(b, words[1]);
+    c = next(c, words[2]);
+    d = next(d, words[3]);
+  }
+  for (const uint64_t word : words) a = next(a, word);
+  return next(next(next(a, b), c), d);
 }
 
 }  // namespace tensorcraft

@@ -32,6 +32,9 @@ std::string convert_to(DType dtype, std::string_view arg) {
   return advice(arg, "; tc.astype(", arg, ", tc.", dtype, ") converts it");
 }
 
+static_assert(kNumDTypes <= 32);
+uint32_t bit_of(DType dtype) { return uint32_t(1) << unsigned(dtype); }
+
 bool accepts(Device option, Device device) {
   return option.type == device.type &&
          (option.index == kAnyDeviceID || option.index == device.index);
@@ -63,17 +66,17 @@ DType SymbolicDType::unwrap() const {
 }
 
 void SymbolicDType::set_options(std::span<const DType> options) {
-  num_options_ = 0;
+  num_options_ = option_bits_ = 0;
   for (const DType option : options) {
-    const auto known = this->options();
-    if (std::find(known.begin(), known.end(), option) == known.end())
-      options_[num_options_++] = option;
+    if (option_bits_ & bit_of(option)) continue;
+    option_bits_ |= bit_of(option);
+    options_[num_options_++] = option;
   }
 }
 
 void SymbolicDType::check_option(DType value, std::string_view arg) const {
+  if (num_options_ == 0 || (option_bits_ & bit_of(value))) return;
   const auto allowed = options();
-  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
   fail(ErrorKind::type, "Dtype value [", value,
        "] not in the allowed options: ", PrintAbleSpan(allowed), convert_to(allowed[0], arg));
 }

@@ -80,7 +80,7 @@ class SymbolicDType {
   // `arg` is whose dtype it is, for the message; may be empty.
   void check_option(DType value, std::string_view arg = {}) const;
   std::array<DType, kNumDTypes> options_{};
-  size_t num_options_ = 0;
+  uint32_t num_options_ = 0, option_bits_ = 0;
   DType value_{};
   bool has_value_ = false;
   std::string_view bound_arg_;

@@ -39,14 +39,16 @@ DType parse_type(const Given& given, std::string_view text) {
        did_you_mean(text, known));
 }
 
+constexpr std::string_view kShapeForm =
+    "a shape such as 4096x512, 8:int64, scalar, or 4096x512/520 if rows are 520 elements apart";
+
 Dims parse_shape(const Given& given, std::string_view text) {
-  constexpr std::string_view kForm = "a shape such as 4096x512, 8:int64 or scalar";
   Dims shape;
   if (text == "scalar") return shape;
   while (true) {
     const size_t end = text.find('x');
-    const auto size = parse_number<int64_t>(given, text.substr(0, end), kForm);
-    if (size < 0 || shape.rank() == kMaxRank) refuse(given, kForm);
+    const auto size = parse_number<int64_t>(given, text.substr(0, end), kShapeForm);
+    if (size < 0 || shape.rank() == kMaxRank) refuse(given, kShapeForm);
     shape.push_back(size);
     if (end == text.npos) return shape;
     text.remove_prefix(end + 1);
@@ -60,7 +62,14 @@ TensorView parse_tensor(const Given& given, DType dtype, Device device) {
     dtype = parse_type(given, text.substr(colon + 1));
     text = text.substr(0, colon);
   }
-  return {nullptr, dtype, parse_shape(given, text), device};
+  const size_t slash = text.find('/');
+  const Dims shape = parse_shape(given, text.substr(0, slash));
+  if (slash == text.npos) return {nullptr, dtype, shape, device};
+  Dims whole = shape;  // of which each row has the beginning
+  const auto leading = parse_number<int64_t>(given, text.substr(slash + 1), kShapeForm);
+  if (shape.rank() < 2 || leading < whole.back()) refuse(given, kShapeForm);
+  whole[whole.rank() - 1] = leading;
+  return {nullptr, dtype, shape, contiguous_strides(whole), device};
 }
 
 Dims parse_integers(const Given& given) {
@@ -230,6 +239,7 @@ void Request::set_option(const std::string& text, DType dtype) {
       break;
     case op::ParameterKind::choice:
     case op::ParameterKind::text:
+    case op::ParameterKind::settings:
       value = std::string_view(texts_.emplace_back(given.text));
       break;
   }

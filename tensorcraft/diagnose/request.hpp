@@ -14,7 +14,7 @@ namespace tensorcraft::diagnose {
 struct RequestText {
   std::string op;  // the name of the operator
   // One of each array argument, in the order of the operator's description: "4096x512", "scalar",
-  // or with a dtype of its own "8:int64".
+  // with a dtype of its own "8:int64", with rows that are 520 elements apart "4096x512/520".
   std::vector<std::string> shapes;
   std::string dtype = "float32";  // of every array that names none
   // "NAME=VALUE"; of an array option the value is a shape, of named arguments "g,u,b=0.5".

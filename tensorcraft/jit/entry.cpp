@@ -123,13 +123,14 @@ std::string_view device_type(DType dtype) {
 
 std::string entry_name(const Rung& rung) { return join(rung.op, "_", rung.name); }
 
-std::string config_fields(const Rung& rung, const ConfigBytes& config) {
+std::string config_fields(const Rung& rung, const ConfigBytes& config, uint64_t which) {
   std::string text;
   for (size_t i = 0; i < rung.fields.size(); ++i)
-    text.append(i ? ", " : "")
-        .append(rung.fields[i].name)
-        .append(" = ")
-        .append(value_text(rung.fields[i], config, i));
+    if (which >> i & 1)
+      text.append(text.empty() ? "" : ", ")
+          .append(rung.fields[i].name)
+          .append(" = ")
+          .append(value_text(rung.fields[i], config, i));
   return text;
 }
 
@@ -147,7 +148,8 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
       !has_config ? "" : join("constexpr auto kConfig = ", config_text(key), ";\n");
   const std::string params = join("tensorcraft::KernelParams<decltype(&", run, ")>");
   // The kernel in front may still run (op::launch_plan): nothing before this touches memory.
-  const std::string begin = arch_number(arch) >= 90 ? join(ptx::kBeginKernel, "\n  ") : "";
+  const bool begins = arch_number(arch) >= 90 && !rung.begins_itself;
+  const std::string begin = begins ? join(ptx::kBeginKernel, "\n  ") : "";
   return join("// Auto-generated ", upper(rung.op), " kernel\n",
               "// Generator: TensorCraft\n",                                 //
               "// Target architecture: ", display_arch(arch), "\n",          //

@@ -23,6 +23,7 @@ struct Rung {
   std::string function;     // "tensorcraft::kernel::gemm::BlockTiled::run"
   std::string config = {};  // "tensorcraft::kernel::gemm::Config"; empty: it has none
   std::span<const ConfigField> fields = {};  // all of the Config, in its order
+  bool begins_itself = false;  // it waits for the kernels before it: its entry does not
 };
 
 // Everything that decides the compiled code but the architecture. Plain data: comparing or hashing
@@ -45,7 +46,8 @@ std::string_view device_type(DType dtype);
 // "gemm_block_tiled": operator and rung, the name of the one kernel in a module.
 std::string entry_name(const Rung& rung);
 // "block_m = 64, layout = row_major": a Config of the rung as a reader sees it.
-std::string config_fields(const Rung& rung, const ConfigBytes& config);
+std::string config_fields(const Rung& rung, const ConfigBytes& config,
+                          uint64_t which = ~uint64_t(0));
 // The text NVRTC compiles for a key: comment head, include, one extern "C" entry, which from sm_90
 // on waits for the kernels in front of it first. `arch` is what the kernel is for ("sm_90a"). Kind
 // value for a key that is not complete.

@@ -33,12 +33,11 @@ struct Slot {
 
 struct SlotHash {
   size_t operator()(const Slot& slot) const {
-    std::array<uint64_t, sizeof(KernelKey) / 8> words;
-    static_assert(sizeof(words) == sizeof(KernelKey));
-    std::memcpy(words.data(), &slot.key, sizeof(words));
-    uint64_t hash = uint64_t(slot.device);
-    for (const uint64_t word : words) hash = hash_next(hash, word);
-    return hash;
+    std::array<uint64_t, sizeof(KernelKey) / 8 + 1> words;
+    static_assert(sizeof(words) == sizeof(KernelKey) + 8);
+    std::memcpy(words.data(), &slot.key, sizeof(KernelKey));
+    words.back() = uint64_t(slot.device);
+    return hash_words(words);
   }
 };
 

@@ -171,11 +171,12 @@ inline op::Gpu current_gpu(DebugInfo where) {
   return known;
 }
 
-// The kernel of every rung: compiled for the types T and the instance C, a Constant.
+// The kernel of every rung: compiled for the types T and the instance C, a Constant. A rung that
+// has a member begins_itself waits for the kernels before it itself.
 template <class Rung, class C, class... T>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks()) entry(
     const __grid_constant__ KernelParams<decltype(&Rung::template run<T..., C::value.config>)> p) {
-  begin_kernel();
+  if constexpr (!requires { Rung::begins_itself; }) begin_kernel();
   Rung::template run<T..., C::value.config>(p);
 }
 

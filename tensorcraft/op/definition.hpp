@@ -8,7 +8,6 @@
 #include "tensorcraft/op/trace.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <utility>
 
@@ -113,15 +112,18 @@ struct Definition {
 class NamedTensors {
  public:
   static constexpr size_t kMax = CallKey::kMaxTensors;
-  void add(std::string_view name, const TensorView& view) { all_[count_++] = {name, &view}; }
   struct Entry {
     std::string_view name;
     const TensorView* view;
   };
-  std::span<const Entry> entries() const { return {all_.data(), count_}; }
+  NamedTensors() {}  // clears no entry, which a small call would feel
+  void add(std::string_view name, const TensorView& view) { all_[count_++] = {name, &view}; }
+  std::span<const Entry> entries() const { return {all_, count_}; }
 
  private:
-  std::array<Entry, kMax> all_;
+  union {
+    Entry all_[kMax];
+  };
   size_t count_ = 0;
 };
 
@@ -176,6 +178,7 @@ std::vector<Considered> consider(const Definition<Problem, Options>& def, const 
       Considered& one = all.emplace_back(item->info, accepts,
                                          std::string(accepts ? answer.preference : answer.refusal));
       if (accepts) one.plan = call.plan(*item, answer);
+      one.candidates = call.weigh(*item, accepts ? &*one.plan : nullptr);
       if (accepts && is_simt) require_simt_instance(one);
     }
   } else {
@@ -191,56 +194,58 @@ std::vector<Considered> consider(const Definition<Problem, Options>& def, const 
 void add_forced(std::vector<Considered>& all, std::span<const VariantInfo> variants,
                 std::string_view op, std::string_view forced, Device device);
 
-// What computes a call: code of the host, or kernels.
-template <class Problem>
+// A rung that computes a call; without a name there is none.
 struct Chosen {
   std::string_view variant;
-  void (*run)(const Problem&) = nullptr;
-  std::optional<Plan> plan;  // if there is no `run`
+  Plan plan;
 };
 
-// The first variant of the device that takes the problem and has no later one that is better, or
-// the one that `forced` names; without a name if there is none.
+// The first rung that takes the problem and has no later one that is better, or the one that
+// `forced` names.
 template <class Problem, class Options>
-Chosen<Problem> first_accepting(const Definition<Problem, Options>& def, const Problem& problem,
-                                const DeviceInfo& device, std::string_view forced) {
-  Chosen<Problem> chosen;
+Chosen first_of_ladder(const Definition<Problem, Options>& def, const Problem& problem,
+                       const DeviceInfo& device, std::string_view forced) {
+  Chosen chosen;
   const bool is_simt = device.device.type == DeviceType::simt;
-  const auto is_wanted = [&](const auto& v) {
-    return forced.empty() || v.name == forced || v.alias == forced;
-  };
-  if (!runs_kernels(device.device.type)) {
-    for (const auto& v : def.host) {
-      if (!forced.empty() && v.name != forced) continue;
-      if (!v.refusal_of(problem).empty()) continue;
-      chosen.variant = v.name;
-      chosen.run = v.run;
-      return chosen;
-    }
-    return chosen;
-  }
   const LadderCall<Problem> call(def.ladder, problem, device);
   for (const LadderItem* item : def.ladder.items) {
-    if (!is_wanted(item->info)) continue;
+    const VariantInfo& v = item->info;
+    if (!forced.empty() && v.name != forced && v.alias != forced) continue;
     const Answer answer = call.ask(*item);
     if (!answer.refusal.empty() || (forced.empty() && !answer.preference.empty())) continue;
-    chosen.plan.emplace(call.plan(*item, answer));
-    if (is_simt && not_on_simt(*chosen.plan)) continue;
-    chosen.variant = item->info.name;
+    chosen.plan = call.plan(*item, answer);
+    if (is_simt && not_on_simt(chosen.plan)) continue;
+    chosen.variant = v.name;
     return chosen;
   }
   return chosen;
 }
 
-// The same, or the error that says why there is none.
+// The error that says why no variant of the device takes the problem.
 template <class Problem, class Options>
-Chosen<Problem> choose(const Definition<Problem, Options>& def, const Problem& problem,
-                       const DeviceInfo& device, std::string_view forced) {
-  const Chosen<Problem> chosen = first_accepting(def, problem, device, forced);
-  if (!chosen.variant.empty()) return chosen;
+[[noreturn]] void fail_to_choose(const Definition<Problem, Options>& def, const Problem& problem,
+                                 const DeviceInfo& device, std::string_view forced) {
   std::vector<Considered> all = consider(def, problem, device);
   if (!forced.empty()) add_forced(all, all_variants(def), def.name, forced, device.device);
   no_variant(def.name, forced, all);
+}
+
+// The rung of first_of_ladder(), or the error.
+template <class Problem, class Options>
+Chosen choose_rung(const Definition<Problem, Options>& def, const Problem& problem,
+                   const DeviceInfo& device, std::string_view forced) {
+  Chosen chosen = first_of_ladder(def, problem, device, forced);
+  if (chosen.variant.empty()) fail_to_choose(def, problem, device, forced);
+  return chosen;
+}
+
+// The first host variant that takes the problem, or the one that `forced` names, or the error.
+template <class Problem, class Options>
+const HostVariant<Problem>& choose_on_host(const Definition<Problem, Options>& def,
+                                           const Problem& problem, std::string_view forced) {
+  for (const auto& v : def.host)
+    if ((forced.empty() || v.name == forced) && v.refusal_of(problem).empty()) return v;
+  fail_to_choose(def, problem, device_info(Device::cpu()), forced);
 }
 
 struct CallTensors {
@@ -263,16 +268,21 @@ CallTensors tensors_of(const Definition<Problem, Options>& def, const Call<Optio
   return all;
 }
 
+// With the tensors in the order of remember(). A warm call needs no names, so it makes none.
 template <class Problem, class Options>
-CallKey key_of(const Definition<Problem, Options>& def, const Call<Options>& call,
-               const CallTensors& tensors) {
+CallKey key_of(const Definition<Problem, Options>& def, const Call<Options>& call) {
+  const Options& options = call.options;
   CallKey key;
   key.add(uint64_t(reinterpret_cast<uintptr_t>(&def)));
-  key.add(call.options.variant);
-  for (const auto& extra : def.extra_outputs) key.add(call.options.*extra.field);
-  for (const auto& o : def.options) o.add_to(key, call.options);
-  for (const auto& t : tensors.outputs.entries()) key.add_tensor(*t.view);
-  for (const auto& t : tensors.inputs.entries()) key.add_tensor(*t.view);
+  key.add(options.variant);
+  for (const auto& extra : def.extra_outputs) key.add(options.*extra.field);
+  for (const auto& o : def.options) o.add_to(key, options);
+  key.add_tensor(call.out());
+  for (const auto& extra : def.extra_outputs)
+    if (const auto& view = options.*extra.field) key.add_tensor(*view);
+  for (const TensorView& in : call.inputs) key.add_tensor(in);
+  for (const auto& o : def.options)
+    if (o.tensor && options.*o.tensor) key.add_tensor(*(options.*o.tensor));
   return key;
 }
 
@@ -293,30 +303,40 @@ void remember(const Definition<Problem, Options>& def, const Call<Options>& call
     if (o.tensor && options.*o.tensor) shift(options.*o.tensor, key, i++);
   const Problem problem = def.check({{&out, 1}, inputs, options});
   auto remembered = std::make_unique<RememberedCall>(key, num_outputs, variant, plan);
-  const auto again = first_accepting(def, problem, device_info(out.device()), variant);
-  if (again.plan) remembered->find_addresses(key, *again.plan);
+  const Chosen again = first_of_ladder(def, problem, device_info(out.device()), variant);
+  if (!again.variant.empty()) remembered->find_addresses(key, again.plan);
   PlanCache::of_this_thread().remember(key, std::move(remembered));
+}
+
+// Runs a checked problem by code of the host.
+template <class Problem, class Options>
+void run_on_host(const Definition<Problem, Options>& def, const Call<Options>& call,
+                 const Problem& problem) {
+  const HostVariant<Problem>& chosen = choose_on_host(def, problem, call.options.variant);
+  if (call.out().size() == 0) return;
+  const Device device = call.out().device();
+  const StreamRef stream = resolve_stream(call.options.stream, device);
+  const Trace::Scope scope(Trace::active(), def.name, chosen.name, device, stream);
+  cuda::warn_of_fallback();
+  chosen.run(problem);
 }
 
 // Checks, chooses and runs. Does nothing where the output is empty. Remembers the call under `key`
 // unless that is null.
 template <class Problem, class Options>
 void run_checked(const Definition<Problem, Options>& def, const Call<Options>& call,
-                 const CallTensors& tensors, const CallKey* key) {
+                 const CallKey* key) {
+  const CallTensors tensors = tensors_of(def, call);
   check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place, def.any_address);
   const Problem problem = def.check(call);
   const Device device = call.out().device();
-  const DeviceInfo& props = device_info(device);
-  const Chosen<Problem> chosen = choose(def, problem, props, call.options.variant);
+  if (!runs_kernels(device.type)) return run_on_host(def, call, problem);
+  const Chosen chosen = choose_rung(def, problem, device_info(device), call.options.variant);
   if (call.out().size() == 0) return;
   const StreamRef stream = resolve_stream(call.options.stream, device);
   const Trace::Scope scope(Trace::active(), def.name, chosen.variant, device, stream);
-  if (chosen.run) {
-    cuda::warn_of_fallback();
-    return chosen.run(problem);
-  }
-  launch_plan(*chosen.plan, device, stream, def.name);
-  if (key) remember(def, call, *key, chosen.variant, *chosen.plan);
+  launch_plan(chosen.plan, device, stream, def.name);
+  if (key) remember(def, call, *key, chosen.variant, chosen.plan);
 }
 
 // Repeats a call that is remembered, else runs it.
@@ -324,13 +344,12 @@ template <class Problem, class Options>
 void repeat_or_run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
                    std::span<const TensorView> inputs, const Options& options) {
   const Call<Options> call{outputs, inputs, options};
-  const CallTensors tensors = tensors_of(def, call);
   const Device device = call.out().device();
-  if (!device.is_cuda()) return run_checked(def, call, tensors, nullptr);
-  const CallKey key = key_of(def, call, tensors);
+  if (!device.is_cuda()) return run_checked(def, call, nullptr);
+  const CallKey key = key_of(def, call);
   PlanCache& cache = PlanCache::of_this_thread();
   const auto [plan, variant] = cache.repeat(key);
-  if (!plan) return run_checked(def, call, tensors, cache.wants(key) ? &key : nullptr);
+  if (!plan) return run_checked(def, call, cache.wants(key) ? &key : nullptr);
   const StreamRef stream = resolve_stream(options.stream, device);
   const Trace::Scope scope(Trace::active(), def.name, variant, device, stream);
   launch_plan(*plan, device, stream, def.name);

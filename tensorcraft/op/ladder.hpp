@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <initializer_list>
 #include <new>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 // A ladder of plan.h as the library sees it: what each rung says of a call, and the plan it gives.
 namespace tensorcraft::op {
@@ -39,6 +41,15 @@ struct Answer {
   Step step;
 };
 
+// A Config that the rung weighed, see Candidate in rung.h, as text of what differs between them.
+struct Weighed {
+  std::string config;      // "block_m = 128, block_n = 256"
+  double us = 0;           // predicted; 0: the rung compares without times
+  int64_t rounds = 0;      // of blocks on the busiest multiprocessor
+  double busy = 0;         // the share of that time in which multiprocessors compute, on average
+  bool is_chosen = false;  // it is the Config of the plan
+};
+
 // A rung of a ladder whose types are known to its functions alone.
 struct LadderItem {
   VariantInfo info;
@@ -46,12 +57,18 @@ struct LadderItem {
   const void* typed;  // the Rung of plan.h
   Answer (*ask)(const LadderItem&, const void* rung_call, const Gpu&);
   void (*add)(Plan&, const Answer&, const LadderItem&, const void* rung_call, const Gpu&);
+  std::vector<Weighed> (*weigh)(const LadderItem&, const void* rung_call, const Gpu&,
+                                const ConfigBytes* chosen);
 };
+
+// The fields of Configs in which they differ, for each of them; all fields if there is but one.
+std::vector<std::string> differing_fields(const jit::Rung& rung, std::span<const ConfigBytes> all);
 
 // The device code of a kernel by its place: type "InRegisters" for "in_registers". It stays when
 // the process ends, as Immortal says.
 const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::string_view file,
-                           std::span<const ConfigField> fields, std::string_view config = "Config");
+                           std::span<const ConfigField> fields, std::string_view config = "Config",
+                           bool begins_itself = false);
 
 // The ladder of an operator whose checked calls are Problems. Without rungs if it is default made.
 template <class Problem>
@@ -86,6 +103,10 @@ class LadderCall {
     if (ladder.describe) ladder.describe(problem, bytes_);
   }
   Answer ask(const LadderItem& item) const { return item.ask(item, bytes_, gpu_); }
+  // What the rung weighs; `plan`: what it gave, null if it refused.
+  std::vector<Weighed> weigh(const LadderItem& item, const Plan* plan) const {
+    return item.weigh(item, bytes_, gpu_, plan ? &plan->first().kernel.config : nullptr);
+  }
   // The plan of an answer that is no refusal.
   Plan plan(const LadderItem& item, const Answer& answer) const {
     Plan plan;
@@ -133,6 +154,21 @@ struct LadderFunctions {
     if (rung_of(item).adapt) rung_of(item).adapt(params, call.given, gpu);
     plan.add(answer.step, params);
   }
+  static std::vector<Weighed> weigh(const LadderItem& item, const void* rung_call, const Gpu& gpu,
+                                    const ConfigBytes* chosen) {
+    const Call& call = *static_cast<const Call*>(rung_call);
+    Candidates<Config> candidates;
+    if (rung_of(item).weigh) rung_of(item).weigh(candidates, call.params, call.given, gpu);
+    std::vector<ConfigBytes> configs;
+    for (const auto& c : candidates) configs.push_back(config_bytes(c.config));
+    const std::vector<std::string> texts = differing_fields(item.rung, configs);
+    std::vector<Weighed> all;
+    for (const auto& c : candidates) {
+      const size_t i = all.size();
+      all.push_back({texts[i], c.us, c.rounds, c.busy, chosen && configs[i] == *chosen});
+    }
+    return all;
+  }
 };
 
 }  // namespace detail
@@ -157,7 +193,7 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
       const std::string_view name = rung.kernel.empty() ? rung.name : rung.kernel;
       for (const LadderItem* item : items)
         if (item->rung.name == name) return item->rung;
-      return make_rung(folder, name, rung.file, fields, config);
+      return make_rung(folder, name, rung.file, fields, config, rung.begins_itself);
     };
     for (const auto& rung : ladder)
       items.push_back(
@@ -165,7 +201,8 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
                          kernel_of(rung),
                          &rung,
                          Functions::ask,
-                         Functions::add});
+                         Functions::add,
+                         Functions::weigh});
     return Ladder<Problem>{items,
                            [](const Problem& problem, std::byte* memory) {
                              new (memory) RungCall<Params, Given>(describe(problem));

@@ -237,6 +237,8 @@ void no_variant(std::string_view op, std::string_view forced,
   for (const Considered& c : considered) {
     if (!forced.empty() && c.variant.name != forced && c.variant.alias != forced) continue;
     text.append("\n  ").append(c.variant.name).append(": ").append(c.reason);
+    if (!c.candidates.empty()) text.append("; it has");
+    for (const Weighed& w : c.candidates) text.append("\n    ").append(w.config);
   }
   throw Error(ErrorKind::unsupported, text);
 }
@@ -392,6 +394,22 @@ std::string_view reason_of_choice(const Explanation& e) {
   return ", because the call names it";
 }
 
+std::string load_text(const Weighed& w) {
+  return join(w.rounds, w.rounds == 1 ? " round" : " rounds", " of blocks, multiprocessors busy ",
+              std::lround(100 * w.busy), " % of it");
+}
+
+// What the choice weighed, the chosen one marked.
+void write_candidates(std::ostream& out, const Considered& c, const std::string& indent) {
+  if (c.candidates.empty()) return;
+  out << indent << reason_of_candidate(c) << '\n';
+  for (const Weighed& w : c.candidates) {
+    out << indent << (w.is_chosen ? "* " : "  ") << w.config << ": ";
+    if (w.us > 0) out << rounded(w.us) << " us predicted, ";
+    out << load_text(w) << '\n';
+  }
+}
+
 void write(std::ostream& out, const Explanation& e, const Considered& c, size_t width) {
   const bool is_chosen = c.variant.name == e.variant;
   const std::string indent(width + 4, ' ');
@@ -407,10 +425,20 @@ void write(std::ostream& out, const Explanation& e, const Considered& c, size_t 
     out << (is_chosen && config_text(c.plan->main()).empty() ? "" : ", ") << "estimate "
         << rounded(c.estimate_us) << " us or more";
   out << '\n' << indent << c.variant.idea << '\n';
-  if (is_chosen && c.plan) out << indent << file_of(c) << '\n';
+  if (!is_chosen || !c.plan) return;
+  out << indent << file_of(c) << '\n';
+  write_candidates(out, c, indent);
 }
 
 }  // namespace
+
+std::string reason_of_candidate(const Considered& c) {
+  const auto chosen = std::ranges::find(c.candidates, true, &Weighed::is_chosen);
+  if (chosen == c.candidates.end()) return {};
+  if (c.candidates.size() == 1) return join("the only Config it can have: ", load_text(*chosen));
+  return join("of ", c.candidates.size(), " Configs the marked one is ",
+              chosen->us > 0 ? "predicted" : "expected", " to end first: ", load_text(*chosen));
+}
 
 std::string file_of(const Considered& c) {
   return c.plan ? c.plan->main().kernel.rung->header : std::string();

@@ -60,7 +60,12 @@ struct Considered {
   std::string reason;        // why it declines, or accepts only if it is named; else empty
   std::optional<Plan> plan;  // of kernels that accept
   double estimate_us = 0;    // of the least time of its kernels, see add_estimates(); 0: not known
+  // The Configs that its choice weighed, in the order of its table; if it declines for what the
+  // call fixes, those that it has. Empty: it has one for each call.
+  std::vector<Weighed> candidates = {};
 };
+// Why the chosen candidate is it, one sentence. Empty if there is none.
+std::string reason_of_candidate(const Considered& c);
 
 // What a call would run, and why.
 struct Explanation {

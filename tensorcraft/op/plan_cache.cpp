@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/plan_cache.hpp"
 
+#include "tensorcraft/core/hash.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -31,6 +33,8 @@ bool operator==(const CallKey::Words& a, const CallKey::Words& b) {
   return a.size == b.size &&
          std::memcmp(a.values.data(), b.values.data(), a.size * sizeof(uint64_t)) == 0;
 }
+
+uint64_t CallKey::hash() const { return hash_words({words_.values.data(), words_.size}); }
 
 void CallKey::add(std::string_view text) {
   add(text.size());
@@ -144,7 +148,7 @@ PlanCache& PlanCache::of_this_thread() {
 
 RememberedCall* PlanCache::find(const CallKey& key) {
   if (!key.is_complete()) return nullptr;
-  RememberedCall* call = line(key).call.get();
+  RememberedCall* call = line(key.hash()).call.get();
   return call && call->is_like(key) ? call : nullptr;
 }
 
@@ -158,11 +162,12 @@ PlanCache::Repeat PlanCache::repeat(const CallKey& key) {
 
 bool PlanCache::wants(const CallKey& key) {
   if (!key.is_complete() || find(key)) return false;
-  return std::exchange(line(key).seen, key.hash()) == key.hash();
+  const uint64_t hash = key.hash();
+  return std::exchange(line(hash).seen, hash) == hash;
 }
 
 void PlanCache::remember(const CallKey& key, std::unique_ptr<RememberedCall> call) {
-  line(key).call = std::move(call);
+  line(key.hash()).call = std::move(call);
 }
 
 }  // namespace tensorcraft::op

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/op/variant.hpp"
@@ -35,7 +34,6 @@ class CallKey {
     if (words_.size == kMaxWords) is_complete_ = false;
     if (!is_complete_) return;
     words_.values[words_.size++] = word;
-    hash_ = hash_next(hash_, word);
   }
   template <class T>
     requires std::integral<T> || std::is_enum_v<T>
@@ -54,6 +52,12 @@ class CallKey {
     for (const int64_t value : values) add(uint64_t(value));
   }
   void add(NamedValues values);
+  // A struct of numbers without gaps.
+  template <class T>
+    requires(std::is_class_v<T> && std::has_unique_object_representations_v<T>)
+  void add(const T& value) {
+    add(std::string_view(reinterpret_cast<const char*>(&value), sizeof(value)));
+  }
   // Whether there is one; the tensor itself follows with the others.
   void add(const std::optional<TensorView>& tensor) { add(uint64_t(tensor.has_value())); }
   template <class T>
@@ -65,7 +69,7 @@ class CallKey {
   void add_tensor(const TensorView& tensor);
 
   bool is_complete() const { return is_complete_; }
-  uint64_t hash() const { return hash_; }
+  uint64_t hash() const;
   const Words& words() const { return words_; }
   size_t num_tensors() const { return num_tensors_; }
   const TensorView& tensor(size_t i) const { return *tensors_[i]; }
@@ -75,7 +79,6 @@ class CallKey {
 
  private:
   bool is_complete_ = true;
-  uint64_t hash_ = 0;
   Words words_;
   size_t num_tensors_ = 0;
   std::array<const TensorView*, kMaxTensors> tensors_;
@@ -143,7 +146,7 @@ class PlanCache {
     uint64_t seen = 0;
     std::unique_ptr<RememberedCall> call;
   };
-  Line& line(const CallKey& key) { return lines_[key.hash() % lines_.size()]; }
+  Line& line(uint64_t hash) { return lines_[hash % lines_.size()]; }
   RememberedCall* find(const CallKey& key);
   std::array<Line, 128> lines_;
   long repeats_ = 0;

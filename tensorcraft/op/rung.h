@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
-// What the plan headers of operators (ops/<op>/plan.h) are written in: how a rung is chosen and
-// started. They are plain C++ of the host without types of the library: both the library and the
-// launchers of kernels/ choose by them.
+// What the plan headers of operators (ops/<op>/plan.h, and <what>_plan.h that it includes) are
+// written in: how a rung is chosen and started. They are plain C++ of the host without types of the
+// library: both the library and the launchers of kernels/ choose by them.
 namespace tensorcraft::op {
 
 inline constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;  // of a grid
@@ -50,6 +50,33 @@ struct Choice {
       : preference(why_later), start(how) {}
 };
 
+// A Config that a rung weighed for a call: `rounds` of blocks follow one another on the busiest
+// multiprocessor, and in that time multiprocessors are busy for a share of `busy` on average.
+template <class Config>
+struct Candidate {
+  Config config{};
+  double us = 0;  // predicted; 0: the rung compares without times
+  int64_t rounds = 0;
+  double busy = 0;
+};
+// All of them, in the order of the rung's table.
+template <class Config>
+class Candidates {
+ public:
+  static constexpr int kMost = 64;
+  // No more than kMost are kept.
+  constexpr void add(const Candidate<Config>& one) {
+    if (count_ < kMost) all_[count_++] = one;
+  }
+  constexpr const Candidate<Config>* begin() const { return all_; }
+  constexpr const Candidate<Config>* end() const { return all_ + count_; }
+  constexpr int size() const { return count_; }
+
+ private:
+  Candidate<Config> all_[kMost]{};
+  int count_ = 0;
+};
+
 // The Given of operators whose Params say everything that choices look at.
 struct NoGiven {};
 
@@ -65,8 +92,13 @@ struct Rung {
   std::string_view spills = {};  // why it may spill; empty: it may not
   std::string_view kernel = {};  // the type in snake_case, if that is not the variant's name
   int counter_at = -1;  // where Params holds the address of a uint32_t that is 0 before and after
+  // It waits for the kernels before it itself (begin_kernel()), after what needs no memory.
+  bool begins_itself = false;
   // Changes Params for this rung alone, after it was chosen; null: nothing.
   void (*adapt)(Params&, const Given&, const Gpu&) = nullptr;
+  // What the choice weighs, for `explain`; if the call fixes what no Config of the rung has, all
+  // that the rung has. Null: there is one Config for a call.
+  void (*weigh)(Candidates<Config>&, const Params&, const Given&, const Gpu&) = nullptr;
 };
 
 // The blocks of `wanted` that a multiprocessor has room for; all of them if it does not say how

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/nearest.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -119,6 +120,27 @@ std::string_view to_text(std::string_view op, std::string_view name, const Value
 NamedValues to_named_values(std::string_view op, std::string_view name, const Value& v) {
   if (const auto* x = std::get_if<NamedValues>(&v)) return *x;
   wrong_type(op, name, join("named arguments, got ", kind_of(v)));
+}
+
+std::vector<Setting> to_settings(std::string_view op, std::string_view name, const Value& v) {
+  const auto* text = std::get_if<std::string_view>(&v);
+  if (!text) wrong_type(op, name, join("settings, names with values, got ", kind_of(v)));
+  const auto trimmed = [](std::string_view s) {
+    while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
+    while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
+    return s;
+  };
+  std::vector<Setting> all;
+  for (std::string_view rest = trimmed(*text); !rest.empty();) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view item = trimmed(rest.substr(0, comma));
+    const size_t equals = item.find('=');
+    if (equals == item.npos)
+      fail(ErrorKind::value, op, ": ", name, ": \"", item, "\" has no value; write NAME=VALUE");
+    all.push_back({trimmed(item.substr(0, equals)), trimmed(item.substr(equals + 1))});
+    rest = trimmed(rest.substr(std::min(comma + 1, rest.size())));
+  }
+  return all;
 }
 
 std::string Field<Dims>::text(const Dims& v) {

@@ -37,6 +37,8 @@ std::string_view kind_of(const Value& v);
 
 // What a parameter takes. A choice is one of some names, a text is any, integer_lists are integers
 // or lists of them, and named_values give the call its inputs: keyword arguments in Python.
+// Settings are names with whole numbers or words: a dict in Python, "tile_m=128, schedule=together"
+// elsewhere, which is their Value.
 enum class ParameterKind {
   tensor,
   boolean,
@@ -47,7 +49,8 @@ enum class ParameterKind {
   text,
   integers,
   integer_lists,
-  named_values
+  named_values,
+  settings
 };
 
 // One parameter of an operator as every front end shows it.
@@ -99,6 +102,11 @@ int to_choice(std::string_view op, std::string_view name, std::span<const std::s
 const TensorView& to_tensor(std::string_view op, std::string_view name, const Value& v);
 std::string_view to_text(std::string_view op, std::string_view name, const Value& v);
 NamedValues to_named_values(std::string_view op, std::string_view name, const Value& v);
+// The parts of settings, in their order. Kind value for one without a value.
+struct Setting {
+  std::string_view name, value;
+};
+std::vector<Setting> to_settings(std::string_view op, std::string_view name, const Value& v);
 
 // How a field type of an Options struct appears as a parameter, and how a Value becomes one.
 template <class T>

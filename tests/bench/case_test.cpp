@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/case.hpp"
+
+#include "tensorcraft/ops/all.hpp"
 #include "tests/bench/expect_mention.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +14,7 @@ namespace {
 using test::expect_mention;
 
 constexpr std::string_view kText = R"({"groups": [
-  {"suite": "a", "calls": ["softmax {m}x{n} --option axis=0", "cross_entropy {m}x{n} {m}:int64"],
+  {"suite": "a", "title": "rows", "calls": ["softmax {m}x{n} --option axis=0", "cross_entropy {m}x{n} {m}:int64"],
    "sizes": [{"m": 2, "n": 30}, {"m": 4, "n": 5}], "dtypes": ["float32", "bfloat16"],
    "below": {"targets": "{n}"}},
   {"suite": "b", "calls": ["relu 7", "softmax 2x30 --option axis=0"], "dtypes": ["float32"]}]})";
@@ -31,6 +33,7 @@ TEST(Suites, AreEveryCallWithEverySizeAndDtype) {
   EXPECT_EQ(names[1], "softmax 2x30 bfloat16 axis=0");
   EXPECT_EQ(names[7], "cross_entropy 4x5 4:int64 bfloat16");
   EXPECT_EQ(suite_cases(kText, "a")[7].below.at("targets"), 5);
+  EXPECT_EQ(suite_cases(kText, "a")[7].group, "rows");
 }
 
 TEST(Suites, AllHasEachCaseOnce) {
@@ -59,6 +62,20 @@ TEST(Suites, OfTheRepositoryAreThere) {
   for (const char* name : {"headline", "matrix", "smoke", "all"})
     EXPECT_NE(std::ranges::find(names, name), names.end()) << name;
   EXPECT_GT(suite_cases(kSuitesText, "headline").size(), 80u);
+}
+
+// Every call of the product's suites is one that the operator takes, in the shape that is meant.
+TEST(Suites, OfProductsAreCallsOfGemm) {
+  const DeviceInfo device = device_info_of_arch("sm_90a");
+  for (const char* suite : {"gemm", "gemm-llm", "gemm-epilogue"})
+    for (const Case& c : suite_cases(kSuitesText, suite)) {
+      SCOPED_TRACE(c.name());
+      EXPECT_NE(c.group, "");
+      const diagnose::Request request(find_operator(c.request.op), c.request, device);
+      const op::Explanation explanation = request.explain();
+      EXPECT_NE(explanation.variant, "");
+      EXPECT_GT(explanation.cost.flops, 0);
+    }
 }
 
 }  // namespace

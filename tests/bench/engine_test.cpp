@@ -123,12 +123,28 @@ TEST(EngineOnTheCpu, APeerWithoutTheOperatorSaysSoWhereItIsNamed) {
   EXPECT_EQ(run_lines({"relu 4"}, settings).rows.back().candidate, "copy");
 }
 
+TEST(EngineOnTheCpu, RowsHaveTheGroupOfTheirCase) {
+  InTurn runner;
+  Settings settings = on_cpu();
+  settings.warmup_s = 0;
+  settings.repetitions = 1;
+  const std::vector<Case> cases{{diagnose::parse_request("relu 8"), {}, "small ones"},
+                                {diagnose::parse_request("relu 4x"), {}, "wrong ones"}};
+  const Results results = run(cases, settings, runner, [](const auto&) {});
+  for (const Row& row : results.rows)
+    EXPECT_EQ(row.group, row.failed() ? "wrong ones" : "small ones");
+  EXPECT_EQ(results.rows.back().group, "wrong ones");
+}
+
 TEST(EngineOnTheCpu, SaysHowFarItIs) {
   std::vector<double> fractions;
+  std::vector<std::string> finished;
   run_lines({"relu 8", "relu 9"}, on_cpu(), [&](const Progress& p) {
     EXPECT_EQ(p.total, 2u);
     fractions.push_back(p.fraction);
+    if (p.so_far) finished.push_back(p.so_far->rows.empty() ? "" : p.so_far->rows.back().name);
   });
+  EXPECT_EQ(finished, (std::vector<std::string>{"", "8 float32"}));
   EXPECT_EQ(fractions.front(), 0);
   EXPECT_TRUE(std::ranges::is_sorted(fractions));
   EXPECT_GT(fractions.back(), 0.5);

@@ -61,6 +61,15 @@ TEST(Operands, AreOtherMemoryAndOtherNumbersInEachCopy) {
   EXPECT_TRUE(std::isfinite(out[31]));
 }
 
+TEST(Operands, RowsMayBeApart) {
+  const Made made("gemm 4x8/10 8x3", 2);
+  const TensorView a = made.operands.inputs(0)[0];
+  EXPECT_EQ(a.strides(), (Dims{10, 1}));
+  EXPECT_NE(a.data_as<float>()[3 * 10 + 7], 0);
+  made.operands.run(1, "reference");
+  EXPECT_TRUE(std::isfinite(host::Elements(made.operands.outputs(1)[0])[11]));
+}
+
 TEST(Operands, IntegersAreIndicesIntoTheOtherArrays) {
   const Made small("embedding 100:int64 50x3", 1),
       given("embedding 100:int64 50x3", 1, {{"ids", 50}});

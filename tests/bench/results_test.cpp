@@ -56,15 +56,17 @@ TEST(Row, AskedOfAMachineThatCannotIsNoFailure) {
 TEST(Results, AreWhatTheirFileSays) {
   Results before = results({row("tensorcraft", 10, "online", true), row("copy", 8)});
   before.rows[1].error = "a reason";
+  before.rows[0].group = "odd shapes";
+  before.rows[1].note = "algorithm 4";
   before.skipped = {"rope 1: there is no operator rope"};
   const Json json = to_json(before);
   EXPECT_EQ(json.at("schema"), 1);
   for (const char* key :
-       {"op",     "case",   "shape",    "dtype",     "options", "candidate", "variant",
-        "chosen", "timing", "cache",    "median_us", "p10_us",  "p90_us",    "runs",
-        "bytes",  "flops",  "floor_us", "gbs",       "tflops",  "error"})
+       {"op",        "case",   "shape",  "dtype", "options", "group", "candidate", "variant",
+        "note",      "chosen", "timing", "cache", "bytes",   "flops", "floor_us",  "gbs",
+        "median_us", "p10_us", "p90_us", "runs",  "tflops",  "error"})
     EXPECT_TRUE(json.at("rows")[0].contains(key)) << key;
-  EXPECT_EQ(json.at("rows")[0].size(), 20u);  // a ratio is never stored
+  EXPECT_EQ(json.at("rows")[0].size(), 22u);  // a ratio is never stored
   EXPECT_TRUE(json.at("rows")[0].at("error").is_null());
   EXPECT_EQ(json.at("rows")[1].at("error"), "a reason");
   EXPECT_EQ(to_json(parse_results(json.dump(), "file")), json);
@@ -86,6 +88,21 @@ TEST(Results, OfAnotherFormAreRefused) {
   json = to_json(results({copy}));
   json["rows"][0]["runs"] = 0.5;
   refused(json.dump(), "f.json: rows[0].runs must be a whole number below 2^31, got 0.5");
+}
+
+TEST(ShareOfPeak, IsOfCasesThatOperationsLimit) {
+  const Json device{{"bandwidth_gbs", 1000.0}};  // 2e6 bytes take 2 us
+  Row ours = row("tensorcraft", 10, "online", true);
+  ours.floor_us = 5;
+  EXPECT_DOUBLE_EQ(share_of_peak(ours, device), 0.5);
+  Row copy = ours, failed = ours;
+  copy.candidate = "copy";
+  failed.error = "a reason";
+  EXPECT_EQ(share_of_peak(copy, device), 0);  // computes nothing
+  EXPECT_EQ(share_of_peak(failed, device), 0);
+  EXPECT_EQ(share_of_peak(ours, Json::object()), 0);
+  ours.floor_us = 2;  // what the bytes take
+  EXPECT_EQ(share_of_peak(ours, device), 0);
 }
 
 TEST(Ratio, IsOfRowsOfOneCaseThatWereTimedInOneWay) {

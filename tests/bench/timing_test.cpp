@@ -17,12 +17,13 @@ using test::FakeDriver;
 
 TEST(Timed, ByTheWallTakesTheCopiesInTurn) {
   std::vector<int> seen;
+  Rotation rotation{3};
   const auto timed = make_timed(
       [&](int copy) {
         seen.push_back(copy);
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       },
-      3, Method::wall, StreamRef(), 2000);
+      rotation, Method::wall, StreamRef(), 2000);
   EXPECT_GE(timed->microseconds(), 2000);
   for (int i = 0; i < 3; ++i) timed->microseconds();
   EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 0}));
@@ -31,7 +32,8 @@ TEST(Timed, ByTheWallTakesTheCopiesInTurn) {
 
 TEST(Timed, ByTheWallRepeatsWhatIsTooShortForAClock) {
   int calls = 0;
-  make_timed([&](int) { ++calls; }, 1, Method::wall, StreamRef(), 1)->microseconds();
+  Rotation rotation;
+  make_timed([&](int) { ++calls; }, rotation, Method::wall, StreamRef(), 1)->microseconds();
   EXPECT_EQ(calls, 100);
 }
 
@@ -39,22 +41,38 @@ TEST(Timed, ByEventsCountsOneCallOfTwo) {
   FakeDriver fake;
   const Stream stream;
   std::vector<int> seen;
+  Rotation rotation{2};
   const auto timed = make_timed(
       [&](int copy) {
         seen.push_back(copy);
         fake.clock_ms += 2;
       },
-      2, Method::events, stream, 0);
+      rotation, Method::events, stream, 0);
   EXPECT_DOUBLE_EQ(timed->microseconds(), 2000);
   EXPECT_EQ(seen, (std::vector<int>{0, 1}));
   EXPECT_EQ(timed->method(), Method::events);
+}
+
+TEST(Timed, CandidatesOfACaseShareOneRotation) {
+  FakeDriver fake;
+  const Stream stream;
+  std::vector<int> seen;
+  Rotation rotation{3};
+  const Call call = [&](int copy) { seen.push_back(copy); };
+  const auto ours = make_timed(call, rotation, Method::events, stream, 0),
+             peer = make_timed(call, rotation, Method::events, stream, 0);
+  ours->microseconds();
+  peer->microseconds();
+  EXPECT_EQ(seen,
+            (std::vector<int>{0, 1, 2, 0}));  // what the peer is timed with is no longer there
 }
 
 TEST(Timed, WhatCannotBeRecordedIsTimedByEvents) {
   FakeDriver fake;
   const Stream stream;
   fake.failing["cuStreamBeginCapture"] = 901;
-  const auto timed = make_timed([](int) {}, 2, Method::graph, stream, 0);
+  Rotation rotation{2};
+  const auto timed = make_timed([](int) {}, rotation, Method::graph, stream, 0);
   EXPECT_EQ(timed->method(), Method::events);
 }
 
@@ -62,7 +80,8 @@ TEST(Timed, ByAGraphIsTheTimeOfOneOfItsCalls) {
   FakeDriver fake;
   const Stream stream;
   int calls = 0;
-  const auto timed = make_timed([&](int) { ++calls; }, 20, Method::graph, stream, 0);
+  Rotation rotation{20};
+  const auto timed = make_timed([&](int) { ++calls; }, rotation, Method::graph, stream, 0);
   EXPECT_EQ(timed->method(), Method::graph);
   EXPECT_EQ(calls, 20);  // recorded once
   timed->microseconds();
@@ -73,11 +92,21 @@ TEST(Timed, ByAGraphIsTheTimeOfOneOfItsCalls) {
 TEST(Profile, IsWhatAKernelReaches) {
   FakeDriver fake;
   const Stream stream;
+  Rotation rotation{2};
+  std::vector<int> seen;
+  const Call call = [&](int copy) {
+    seen.push_back(copy);
+    fake.clock_ms += 1;
+  };
   const KernelProfile profile =
-      profile_kernel([&] { fake.clock_ms += 1; }, {.bytes = 4e9, .flops = 2e12}, stream, 5);
+      profile_kernel(call, rotation, {.bytes = 4e9, .flops = 2e12}, stream, 5);
+  EXPECT_EQ(seen, (std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}));  // one is not counted
   EXPECT_DOUBLE_EQ(profile.median_us, 1000);
   EXPECT_DOUBLE_EQ(profile.achieved_tflops, 2000);
   EXPECT_DOUBLE_EQ(profile.achieved_gbs, 4000);
+  EXPECT_EQ(fake.calls["cuGraphLaunch"], 0);
+  profile_kernel(call, rotation, {.bytes = 4e6, .flops = 2e9}, stream, 5);
+  EXPECT_EQ(fake.calls["cuGraphLaunch"], 10);  // the host enqueues no faster
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from process import ROOT, Run, open_terminal
 
 QUICK = ("--device", "cpu", "--seconds", "0.01", "--warmup", "0.01")
 ROW = {
-    "op", "case", "shape", "dtype", "options", "candidate", "variant", "chosen", "timing", "cache", "median_us", "p10_us", "p90_us",
+    "op", "case", "shape", "dtype", "options", "group", "candidate", "variant", "note", "chosen", "timing", "cache", "median_us", "p10_us", "p90_us",
     "runs", "bytes", "flops", "floor_us", "gbs", "tflops", "error",
 }  # fmt: skip
 
@@ -75,6 +76,10 @@ def test_a_suite_goes_to_a_file_and_is_its_own_baseline(run: Run, has_runner: bo
     assert {"softmax", "layer_norm", "gemm"} <= names and all(s in done.out for s in results["skipped"])
     repetitions = [b for b in json.loads(raw.read_text())["benchmarks"] if b["run_type"] == "iteration"]
     assert len(repetitions) == sum(row["runs"] for row in results["rows"])
+    gemm = [b for b in repetitions if b["name"].startswith("gemm ")]
+    for b in gemm:
+        flops = None if b["run_name"].startswith("gemm 64x256 256x64 float32 copy") else 2 * 64 * 64 * 256
+        assert b.get("GFLOPS") == (flops and pytest.approx(flops / b["real_time"] / 1e3, rel=1e-6))
     same = run("bench", "--results", str(file), "--fail-on-regression", str(file))
     assert same.code == 0 and "no ratio fell" in same.out
     for row in results["rows"]:
@@ -88,6 +93,43 @@ def test_a_suite_goes_to_a_file_and_is_its_own_baseline(run: Run, has_runner: bo
     assert fallen[0]["before"] == pytest.approx(2 * fallen[0]["now"])
     tolerant = run("bench", "--results", str(file), "--fail-on-regression", str(better), "--tolerance", "0.6")
     assert tolerant.code == 0
+
+
+def test_the_share_of_the_peak_and_means_of_groups_are_printed(run: Run, tmp_path: Path) -> None:
+    document = json.loads(Path(__file__).with_name("made_up_results.json").read_text())
+    for row in document["rows"]:
+        row["group"] = "products" if row["op"] == "gemm" else ""
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps(document))
+    lines = [re.split(r"  +", line.strip()) for line in run("bench", "--results", str(file)).out.splitlines()]
+    heads = lines[0]
+    ours = next(line for line in lines if "tma *" in line)
+    assert ours[heads.index("of peak") - heads.index("median us") + ours.index("tma *") + 1] == "48.42 %"
+    assert not any("%" in cell for line in lines if line[0].startswith(("softmax", "add")) for cell in line)  # bytes limit them
+    assert ["geometric mean", "vs", "ratio", "smallest", "cases", "slower in"] in lines
+    assert ["products", "cublaslt", "0.669", "0.669", "1", "1"] in lines
+    assert ["softmax", "copy", "0.8794", "0.8125", "2", "a bound"] in lines
+    assert any(line[:2] == ["all operators", "torch"] for line in lines)
+
+
+def test_a_run_that_is_cut_off_leaves_what_it_measured(
+    command: Path, environment: dict[str, str], has_runner: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "results.json"
+    arguments = [command, "bench", "--suite", "smoke", "--device", "cpu", "--seconds", "0.2", "--warmup", "0", "--json", file]
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, env=environment) as process:
+        until = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        process.kill()
+    results = json.loads(file.read_text())
+    assert {r["op"] for r in results["rows"]} >= {"silu"} and "l2_normalize" not in {r["op"] for r in results["rows"]}
+
+
+def test_a_part_of_a_suite(run: Run, has_runner: bool) -> None:
+    rows = measured(run, "--suite", "smoke", "--only", "norm")["rows"]
+    assert {r["op"] for r in rows} == {"layer_norm", "rms_norm", "l2_normalize"}
+    assert {r["group"] for r in rows} == {"small, on any machine"}
 
 
 def test_a_row_on_one_side_only_is_said(run: Run, tmp_path: Path, has_runner: bool) -> None:
@@ -121,6 +163,8 @@ def test_a_variant_that_declines_is_a_row_with_an_error(run: Run, has_runner: bo
         (("relu", "4", "--dtype", "half"), 2, "half"),
         (("relu", "4", "--below", "x"), 2, "--below is NAME=NUMBER"),
         (("--suite", "none"), 2, "none"),
+        (("--suite", "smoke", "--only", "softmix"), 2, 'no case of smoke has "softmix" in its group'),
+        (("relu", "4", "--only", "relu"), 2, "--only chooses among the cases of --suite"),
         (("--results", "/nonexistent"), 3, "/nonexistent cannot be read"),
         (("--results", "/dev/null"), 2, "/dev/null:1:1: is not JSON"),
         (("relu", "4", "--json", "/nonexistent/f", *QUICK), 3, "/nonexistent/f cannot be written"),

@@ -95,6 +95,23 @@ def test_the_summary_has_ratios_and_means(run: Run, tmp_path: Path) -> None:
     assert means["all operators", "torch"]["count"] == 5 and "losing" not in means["softmax", "copy"]
 
 
+def grouped() -> dict[str, Any]:
+    """The made-up figures as those of a suite with two groups, and of one call beside it."""
+    document = changed()
+    for row in document["rows"]:
+        row["group"] = {"softmax": "rows", "add": "", "gemm": "products"}.get(row["op"], "rows")
+    return document
+
+
+def test_groups_of_a_suite_have_means_of_their_own(run: Run, tmp_path: Path) -> None:
+    (file,) = run("report", written(tmp_path, grouped()), "--json").json()["files"]
+    groups = {(g["group"], g["peer"]): g for g in file["groups"]}
+    assert groups["rows", "torch"]["count"] == 3 and groups["rows", "torch.compile"]["missing"] == 1
+    assert groups["products", "cublaslt"]["geomean"] == pytest.approx(192 / 287, rel=1e-5)
+    assert ("products", "copy") not in groups and not any(group == "" for group, _ in groups)
+    assert run("report", str(MADE_UP), "--json").json()["files"][0]["groups"] == []
+
+
 def table(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
@@ -325,6 +342,16 @@ def test_every_mark_is_where_its_figure_says(drawn: str) -> None:
     report_page.check_section(second, nasty_document())
     bars = first.all("svg", chart="bars", op="softmax")[0].all("rect", mark="variant")
     assert [bar.at["data-name"] for bar in bars] == ["naive", "block", "online", "in_registers"]
+
+
+@in_a_browser
+def test_the_page_has_a_mean_of_each_group(command: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    subprocess.run([command, "report", written(tmp_path, grouped()), "-o", page], check=True, capture_output=True)
+    (section,) = files_of(report_page.dumped(page))
+    heads, (rows, products) = report_page.table(section, "-groups")
+    assert heads[0] == "group" and [rows[0].text(), products[0].text()] == ["rows", "products"]
+    report_page.check_number(products[heads.index("cublaslt")], 192 / 287, losing=True)
 
 
 @in_a_browser

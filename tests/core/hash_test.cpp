@@ -3,6 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
 namespace tensorcraft {
 namespace {
 
@@ -39,6 +45,36 @@ TEST(Xxh3, NoticesEverySingleFlippedBit) {
     damaged[bit / 8] ^= char(1 << bit % 8);
     EXPECT_NE(xxh3_128(damaged), xxh3_128(text));
   }
+}
+
+// A table of 128 lines looks at the low bits; half of all changes of a word move to another half.
+TEST(HashWords, DependsOnEveryBitOfEveryWord) {
+  for (size_t size = 1; size < 20; ++size) {
+    std::vector<uint64_t> words(size, 7);
+    const uint64_t before = hash_words(words);
+    std::array<int, 7> changed{};
+    for (size_t bit = 0; bit < 64 * size; ++bit) {
+      words[bit / 64] ^= uint64_t(1) << bit % 64;
+      const uint64_t difference = hash_words(words) ^ before;
+      EXPECT_NE(difference, 0u) << size << ' ' << bit;
+      for (size_t i = 0; i < changed.size(); ++i) changed[i] += int(difference >> i & 1);
+      words[bit / 64] ^= uint64_t(1) << bit % 64;
+    }
+    for (const int count : changed) EXPECT_NEAR(count / double(64 * size), 0.5, 0.25) << size;
+  }
+}
+
+TEST(HashWords, DependsOnTheOrderAndTheNumberOfWords) {
+  std::set<uint64_t> hashes;
+  std::vector<uint64_t> words(9, 0);
+  for (size_t place = 0; place < words.size(); ++place) {
+    words[place] = 1;
+    hashes.insert(hash_words(words));
+    words[place] = 0;
+  }
+  for (size_t size = 0; size <= words.size(); ++size)
+    hashes.insert(hash_words(std::span(words).first(size)));
+  EXPECT_EQ(hashes.size(), 19u);
 }
 
 }  // namespace

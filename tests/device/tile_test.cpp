@@ -99,5 +99,58 @@ TEST(StageCursor, ChangesItsParityInEachRound) {
   }
 }
 
+template <int kStages>
+void expect_counts_are_steps() {
+  for (int start = 0; start < 2 * kStages; ++start) {
+    StageCursor<kStages> one_by_one{start % kStages, uint32_t(start / kStages)};
+    const StageCursor<kStages> from = one_by_one;
+    for (uint32_t count = 0; count < 4 * kStages + 3; ++count) {
+      StageCursor<kStages> at_once = from;
+      at_once.advance(count);
+      EXPECT_EQ(at_once.stage, one_by_one.stage)
+          << kStages << " stages, " << count << " from " << start;
+      EXPECT_EQ(at_once.parity, one_by_one.parity)
+          << kStages << " stages, " << count << " from " << start;
+      one_by_one.advance();
+    }
+  }
+}
+
+TEST(StageCursor, AdvancesByACountAsByThatManySteps) {
+  expect_counts_are_steps<1>();
+  expect_counts_are_steps<3>();
+  expect_counts_are_steps<4>();
+  expect_counts_are_steps<8>();
+}
+
+// Every tile of every entry once, and `most` rows of tiles side by side.
+template <int kTileM, int kTileN>
+void expect_order(int64_t m, int64_t n, uint32_t batches, int64_t most) {
+  const TileOrder<kTileM, kTileN> order(m, n);
+  EXPECT_EQ(order.rows, div_ceil(m, kTileM));
+  EXPECT_EQ(order.cols, div_ceil(n, kTileN));
+  const uint32_t tiles = order.rows * order.cols;
+  std::set<std::pair<int64_t, int64_t>> seen;
+  for (uint32_t number = 0; number < tiles * batches; ++number) {
+    const BlockTile tile = order.at(number);
+    EXPECT_EQ(tile.batch, number / tiles);
+    EXPECT_TRUE(tile.row % kTileM == 0 && tile.row < m && tile.col % kTileN == 0 && tile.col < n);
+    EXPECT_TRUE(seen.insert({tile.row, tile.col}).second) << number;
+    // A group of rows ends before the next begins.
+    const int64_t group = tile.row / kTileM / most;
+    EXPECT_EQ(number % tiles / (most * order.cols), group) << number;
+    if ((number + 1) % tiles == 0) seen.clear();
+  }
+}
+
+TEST(TileOrder, HasEachTileOnceAndGroupsOfRows) {
+  for (const auto& [m, n] :
+       std::vector<std::pair<int, int>>{{1, 1}, {64, 64}, {65, 129}, {700, 100}, {100, 3000}}) {
+    expect_order<64, 64>(m, n, 1, 8);
+    expect_order<16, 32>(m, n, 3, 16);
+    expect_order<128, 320>(m, n, 2, 16);
+  }
+}
+
 }  // namespace
 }  // namespace tensorcraft

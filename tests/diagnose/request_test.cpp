@@ -47,6 +47,15 @@ TEST(Request, ArraysWithoutMemoryDoNotOverlap) {
   EXPECT_EQ(std::get<TensorView>(request.options()[0]).shape(), (Dims{256}));
 }
 
+TEST(Request, RowsMayBeApart) {
+  const RequestText text = parse_request("gemm 3x16x32/40:float16 32x8/9 --dtype float16");
+  const Request request(find_operator(text.op), text, device_info_of_arch("sm_90a"));
+  EXPECT_EQ(request.inputs()[0].shape(), (Dims{3, 16, 32}));
+  EXPECT_EQ(request.inputs()[0].strides(), (Dims{640, 40, 1}));
+  EXPECT_EQ(request.inputs()[1].strides(), (Dims{9, 1}));
+  EXPECT_TRUE(request.outputs()[0].is_contiguous());
+}
+
 TEST(Request, RefusesALineOfAnotherForm) {
   expect_refusal("", "\"\" names no operator");
   expect_refusal("gemm 4x4 --dtype", "\"gemm 4x4 --dtype\": --dtype needs a value");
@@ -151,7 +160,10 @@ TEST(Request, ChoosesAsTheCallWould) {
 TEST(Request, SaysWhatIsWrongWithWhichPart) {
   expect_refusal("gemm 4x4", "gemm: takes 2 shapes (a, b), got 1");
   expect_refusal("relu", "relu: takes 1 shape (x), got 0");
-  const std::string form = " must be a shape such as 4096x512, 8:int64 or scalar, got ";
+  const std::string form =
+      " must be a shape such as 4096x512, 8:int64, scalar, or 4096x512/520 if rows are 520 "
+      "elements "
+      "apart, got ";
   for (const std::string shape : {"4x", "x4", "4xx4", "-4", "4.5", "four", "99999999999999999999",
                                   "1x1x1x1x1x1x1x1x1", "4X4"})
     expect_refusal("relu " + shape, "relu: x" + form + '"' + shape + '"');

@@ -93,5 +93,18 @@ TEST(Field, WritesDefaultsAsPythonDoes) {
   EXPECT_EQ(Field<Activation>::text(Activation::silu), "\"silu\"");
 }
 
+TEST(Value, SettingsAreNamesWithValues) {
+  const auto all = to_settings("gemm", "config", std::string_view(" tile_m = 64,schedule=x , b= "));
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].name, "tile_m");
+  EXPECT_EQ(all[0].value, "64");
+  EXPECT_EQ(all[1].name, "schedule");
+  EXPECT_EQ(all[1].value, "x");
+  EXPECT_EQ(all[2].value, "");
+  EXPECT_TRUE(to_settings("gemm", "config", std::string_view("  ")).empty());
+  EXPECT_THROW(to_settings("gemm", "config", std::string_view("tile_m")), Error);
+  EXPECT_THROW(to_settings("gemm", "config", Value(int64_t(3))), Error);
+}
+
 }  // namespace
 }  // namespace tensorcraft::op

@@ -18,12 +18,18 @@ const char* const kArchitectures[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_1
 // Blocks of more than 256 threads leave fewer of them a multiprocessor, so each has a reason.
 const std::string kInRegisters = "a row of up to 16,384 elements stays in the registers of a block";
 const std::string kPersistent = "a row takes all threads of a multiprocessor that holds its places";
+const std::string kProducer = "a warpgroup copies beside two or three that multiply one tile";
 const std::map<std::string, std::string> kAbove256 = {
     {"softmax in_registers", kInRegisters},
     {"log_softmax in_registers", kInRegisters},
     {"logsumexp in_registers", kInRegisters},
     {"layer_norm in_registers", kInRegisters},
     {"rms_norm in_registers", kInRegisters},
+    {"gemm persistent", kProducer},
+    {"gemm persistent_tf32", kProducer},
+    {"gemm packed_tf32", kProducer},
+    {"gemm split_k", kProducer},
+    {"gemm warp_specialized", kProducer},
     {"l2_normalize cluster", "a part of a long row stays in the registers of a block"},
     {"softmax persistent", kPersistent},
     {"log_softmax persistent", kPersistent},

@@ -47,10 +47,11 @@ class SimtDevice : public ::testing::Test {
   }
 };
 
-// Whatever the Configs that are compiled in: a call on the SIMT device finds a kernel.
+// Whatever the Configs that are compiled in: a call on the SIMT device finds a kernel, if it leaves
+// the choice of a Config free.
 TEST_F(SimtDevice, HasAKernelForEveryCase) {
   for (const Case& c : all_cases()) {
-    if (!c.has_tag("conformance")) continue;
+    if (!c.has_tag("conformance") || c.has_tag("fixed")) continue;
     const CaseRun run(c, Device::simt());
     const auto e = c.op->explain(run.outputs(), run.arguments({}), device_info(Device::simt()));
     EXPECT_FALSE(e.variant.empty()) << c.name;

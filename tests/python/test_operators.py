@@ -166,6 +166,30 @@ def test_explain_names_the_variant_that_runs(device: str) -> None:
         tc.explain("nope", X)
 
 
+def test_explain_lists_what_the_choice_weighed() -> None:
+    x = np.zeros((1024, 1024), np.float16)
+    e = tc.explain("gemm", x, x, arch="sm_90a")
+    verdict = next(v for v in e.variants if v.name == e.variant)
+    fastest = min(verdict.candidates, key=lambda c: c.predicted_us)
+    assert [c for c in verdict.candidates if c.chosen] == [fastest]
+    assert len(verdict.candidates) >= 6 and fastest.predicted_us > 0 and fastest.rounds >= 1 and 0 < fastest.busy <= 1
+    assert "predicted to end first" in verdict.why and verdict.why in str(e)
+
+
+def test_config_fixes_the_tile() -> None:
+    x = np.zeros((1024, 1024), np.float16)
+    e = tc.explain(tc.gemm, x, x, config={"tile_m": 128, "schedule": "ping_pong"}, arch="sm_90a")
+    chosen = next(v for v in e.variants if v.name == e.variant)
+    assert "block_m = 128," in chosen.config and "schedule = ping_pong" in chosen.config
+    with pytest.raises(
+        tc.errors.TensorCraftTypeError, match="gemm: config must be a dict of names with numbers or text, got list"
+    ):
+        tc.gemm(x, x, config=[1])  # type: ignore[call-overload]
+    with pytest.raises(tc.errors.TensorCraftValueError, match='gemm: config has no "tile"; it may have tile_m,'):
+        tc.gemm(x, x, config={"tile": 1}, device="cpu")
+    assert np.array_equal(tc.gemm(x, x, config={"tile_m": 7}, device="cpu"), x), "no effect on the CPU"
+
+
 def test_explain_accepts_what_the_call_accepts(device: str) -> None:
     assert tc.explain("gemm", X, X, transpose_b=True, device=device).flops == 2 * 5 * 5 * 33
 

@@ -127,6 +127,8 @@ def test_results_are_classes_that_can_be_pickled() -> None:
         again = pickle.loads(pickle.dumps(result))
         assert type(again) is type(result) and all(map(np.array_equal, again, result))
     assert type(results[0]) is tc.TopkResult and results[0]._fields == ("out", "indices")
+    assert inspect.getdoc(tc.TopkResult) == "What topk returns."
+    assert all(getattr(tc.TopkResult, field).__doc__ in (tc.topk.__doc__ or "") for field in tc.TopkResult._fields)
 
 
 def test_an_operator_says_when_it_returns_what() -> None:

@@ -180,6 +180,17 @@ def test_a_fifth_file_that_names_a_rung_is_found(rung, text):
     assert found.startswith("tensorcraft/ops/pad/01_by_warp.cuh: 5 files name the rung, at most 4: ") and "pad.hpp" in found
 
 
+def test_plan_headers_of_one_folder_are_one_file(rung):
+    write(rung, "tensorcraft/ops/pad/warp_plan.h", LICENCE + "inline Choice by_warp(); // ByWarp\nint k = kByWarp;\n")
+    assert list(check_budgets.problems(rung)) == []
+
+
+def test_a_header_that_only_ends_like_a_plan_counts(rung):
+    write(rung, "tensorcraft/ops/pad/airplan.h", LICENCE + "int k = kByWarp;\n")
+    (found,) = check_budgets.problems(rung)
+    assert "5 files name the rung" in found and "ops/pad/airplan.h" in found
+
+
 def test_a_word_that_is_no_rung_does_not_count(rung):
     write(rung, "tensorcraft/ops/pad/pad.hpp", LICENCE + "// ByWarp\nint by_warp = by_warp_of_2(ByWarps());\n")
     assert list(check_budgets.problems(rung)) == []

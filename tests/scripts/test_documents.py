@@ -149,13 +149,29 @@ def test_a_table_of_all_results_tells_cases_and_bounds_apart(tmp_path):
     old = {"title": "Old", "rows": [{"name": "softmax", "ms": 1.0}]}
     (tmp_path / "b.json").write_text(json.dumps(old))
     text = results_table.table("", tmp_path)
-    gemm = "gemm | 4096x4096x4096 | bfloat16 | transpose_b=true | events | cold | tma | 287 | 350.7 | 478.9 |"
-    assert gemm in text and " | us | GB/s | TFLOPS | of copy | cublaslt | " in text
-    assert "| add | 512x512 | float32 |  | graph | warm | vectorized | 2.9 | 1085 | 0.09039 | 0.897 |  | 1.138 | n/a |  |" in text
+    gemm = "gemm | 4096x4096x4096 | bfloat16 | transpose_b=true | events | cold | tma | 287 | 350.7 | 478.9 | 0.48 |"
+    assert gemm in text and " | us | GB/s | TFLOPS | of peak | of copy | cublaslt | " in text
+    assert "| add | 512x512 | float32 |  | graph | warm | vectorized | 2.9 | 1085 | 0.09039 |  | 0.897 |  | 1.138 | n/a |  |" in text
     assert "- n/a: transpose torch.compile (torch.compile gave up: &lt;graph break&gt;): 8192x8192 float32\n" in text
     assert "- n/a: add torch.compile (timed by events, the others by graph): 512x512 float32\n" in text
     assert "- not run: cumsum 8192x8192 float32: there is no operator cumsum\n" in text
     assert text.endswith("**Old** (`b.json`)\n\n| name | ms |\n| --- | --- |\n| softmax | 1 |\n\n")
+
+
+def test_products_rounded_to_tf32_stand_by_themselves():
+    for options, name in [("", "float32"), ("transpose_b=true allow_tf32=true", "tfloat32"), ("precision=3xtf32", "float32")]:
+        assert results_table.precision({"dtype": "float32", "options": options}) == name
+
+
+def test_groups_of_a_suite_have_means_of_their_own(tmp_path):
+    document = json.loads(MADE_UP.read_text())
+    for row in document["rows"]:
+        row["group"] = "rows" if row["op"] == "softmax" else ""
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    lines = results_table.table("softmax", tmp_path).splitlines()
+    assert "| group | peer | geomean of ratios | cases | slower in | smallest |" in lines
+    assert "| rows | torch.compile | 1.195 | 2 | 1 | 0.938 |" in lines
+    assert not [line for line in results_table.table("gemm", tmp_path).splitlines() if line.startswith("| group")]
 
 
 def test_a_changed_measurement_changes_the_table(tmp_path):
@@ -263,6 +279,8 @@ def test_the_ladder_is_drawn_and_tabled_from_one_case():
 @pytest.mark.parametrize(("row", "words"), [
     ({"op": "gemm", "shape": "8x2 2x4", "options": ""}, "8x4x2"),
     ({"op": "gemm", "shape": "8x2 4x2", "options": "transpose_b=true"}, "8x4x2"),
+    ({"op": "gemm", "shape": "2x8 2x4", "options": "transpose_a=true"}, "8x4x2"),
+    ({"op": "gemm", "shape": "2x8 4x2", "options": "transpose_a=true transpose_b=true"}, "8x4x2"),
     ({"op": "gemm", "shape": "3x8x2 2x4", "options": ""}, "3x8x2 2x4"),
     ({"op": "attention", "shape": "4x16x2048x64 4x16x2048x64 4x16x2048x64", "options": ""}, "b4 h16 s2048 d64"),
     ({"op": "attention", "shape": "4x16x1x64 4x2x99x64 4x2x99x64", "options": ""}, "4x16x1x64 4x2x99x64 4x2x99x64"),

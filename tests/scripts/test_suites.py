@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """suites.json holds what it must, and Python expands it."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -43,6 +44,56 @@ def test_the_headline_has_every_shape_in_both_dtypes():
     assert len(sums) == 6
 
 
+def sizes_of(case):
+    """m, n and k of a product of two matrices."""
+    a, b = ([int(size) for size in shape.partition("/")[0].split("x")] for shape in case.shapes)
+    (m, k) = a[::-1] if "transpose_a=true" in case.options else a
+    (n, also_k) = b if "transpose_b=true" in case.options else b[::-1]
+    assert k == also_k, case.name
+    return m, n, k
+
+
+def test_products_of_every_layout_and_of_odd_shapes():
+    cases = suites.suite("gemm")
+    assert {c.op for c in cases} == {"gemm"} and len(cases) <= 60
+    layouts = {(), ("transpose_a=true",), ("transpose_b=true",), ("transpose_a=true", "transpose_b=true")}
+    for size in (256, 512, 1024, 2048, 4096, 8192):
+        squares = [c for c in cases if sizes_of(c) == (size,) * 3 and c.dtype == "bfloat16"]
+        assert {c.options for c in squares} == layouts
+    tf32 = [c for c in cases if "allow_tf32=true" in c.options]
+    assert {sizes_of(c)[0] for c in tf32} == {4096, 8192} and len(tf32) == 8
+    odd = [c for c in cases if c.group == "odd shapes"]
+    shapes = [sizes_of(c) for c in odd]
+    assert len(odd) == 20 and (333, 4097, 1023) in shapes
+    assert any(k == 1 for _, _, k in shapes) and any(n == 1 for _, n, _ in shapes)
+    rows = [re.split("[x/]", shape)[-1] for c in odd for shape in c.shapes]
+    assert sum(int(leading) % 8 != 0 for leading in rows) > 10  # strides that the copy engine cannot take
+    assert any("/" in shape for c in odd for shape in c.shapes)
+
+
+def test_the_ladder_of_products_doubles():
+    cases = suites.suite("gemm-ladder")
+    assert {sizes_of(c) for c in cases} == {(2**i,) * 3 for i in range(8, 13)} and {c.dtype for c in cases} == {"float32", "bfloat16"}
+
+
+def test_products_of_models():
+    cases = suites.suite("gemm-llm")
+    assert 32 <= len(cases) <= 60
+    by_group = {group: [sizes_of(c) for c in cases if c.group == group] for group in {c.group for c in cases}}
+    assert set(by_group) == {"M 1 to 64", "M 256 to 8192"}
+    assert {m for m, _, _ in by_group["M 1 to 64"]} == {1, 4, 16, 64}
+    assert {m for m, _, _ in by_group["M 256 to 8192"]} == {256, 1024, 4096, 8192}
+    deepseek = {(2112, 7168), (576, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048)}
+    for shapes in by_group.values():
+        assert {(n, k) for _, n, k in shapes} >= deepseek
+    assert all("transpose_b=true" in c.options and c.dtype == "bfloat16" for c in cases)
+
+
+def test_epilogues_come_with_their_products():
+    options = {option.split("=")[0] for c in suites.suite("gemm-epilogue") for option in c.options}
+    assert options >= {"bias", "activation", "c", "out_dtype"}
+
+
 def test_targets_belong_to_their_cases():
     by_name = {f"{c.op} {c.name}": c for c in suites.suite("headline")}
     row = by_name["softmax 8192x8192 bfloat16"]
@@ -55,5 +106,5 @@ def test_a_line_of_another_form_and_an_unknown_suite_are_refused():
     assert suites.parse("relu 4x8").name == "4x8 float32"
     with pytest.raises(ValueError, match="there is no --loud"):
         suites.parse("relu 4 --loud")
-    with pytest.raises(ValueError, match='no suite "none"; there are headline, '):
+    with pytest.raises(ValueError, match='no suite "none"; there are gemm, '):
         suites.suite("none")

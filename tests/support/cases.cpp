@@ -48,6 +48,15 @@ TensorCase tensor(const Json& j, DType dtype, const Names& names) {
 }
 
 Json scalar(const Json& j, const Names& names) {
+  if (j.is_object()) {  // settings
+    std::string text;
+    for (const auto& [name, value] : j.items()) {
+      const Json part = scalar(value, names);
+      text += join(text.empty() ? "" : ", ", name, "=",
+                   part.is_string() ? part.get<std::string>() : part.dump());
+    }
+    return text;
+  }
   if (j.is_array()) {
     Json items = Json::array();
     for (const Json& item : j) items.push_back(scalar(item, names));

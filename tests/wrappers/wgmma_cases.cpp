@@ -180,6 +180,41 @@ std::vector<Case> wgmma_cases() {
   add.operator()<wgmma_e4m3_n64_rs>("wgmma_e4m3_n64_rs:64",
                                     {.op = kE4m3N64Rs, .b = s64, .a_registers = true});
   add.operator()<wgmma_e5m2_n8_rs>("wgmma_e5m2_n8_rs:128", {.op = kE5m2N8Rs, .a_registers = true});
+  add.operator()<wgmma_bf16_n48>("wgmma_bf16_n48:128", {.op = {.n = 48}});
+  add.operator()<wgmma_bf16_n80>("wgmma_bf16_n80:128", {.op = {.n = 80}});
+  add.operator()<wgmma_bf16_n112>("wgmma_bf16_n112:128", {.op = {.n = 112}});
+  add.operator()<wgmma_bf16_n144>("wgmma_bf16_n144:128", {.op = {.n = 144}});
+  add.operator()<wgmma_bf16_n160>("wgmma_bf16_n160:128", {.op = {.n = 160}});
+  add.operator()<wgmma_bf16_n176>("wgmma_bf16_n176:128", {.op = {.n = 176}});
+  add.operator()<wgmma_bf16_n208>("wgmma_bf16_n208:128", {.op = {.n = 208}});
+  add.operator()<wgmma_bf16_n224>("wgmma_bf16_n224:128", {.op = {.n = 224}});
+  add.operator()<wgmma_bf16_n240>("wgmma_bf16_n240:128", {.op = {.n = 240}});
+  add.operator()<wgmma_bf16_n32_rs>("wgmma_bf16_n32_rs:128",
+                                    {.op = {.n = 32}, .a_registers = true});
+  add.operator()<wgmma_bf16_n48_rs>("wgmma_bf16_n48_rs:128",
+                                    {.op = {.n = 48}, .a_registers = true});
+  add.operator()<wgmma_bf16_n80_rs>("wgmma_bf16_n80_rs:128",
+                                    {.op = {.n = 80}, .a_registers = true});
+  add.operator()<wgmma_bf16_n96_rs>("wgmma_bf16_n96_rs:128",
+                                    {.op = {.n = 96}, .a_registers = true});
+  add.operator()<wgmma_bf16_n112_rs>("wgmma_bf16_n112_rs:128",
+                                     {.op = {.n = 112}, .a_registers = true});
+  add.operator()<wgmma_bf16_n128_rs>("wgmma_bf16_n128_rs:128",
+                                     {.op = {.n = 128}, .a_registers = true});
+  add.operator()<wgmma_bf16_n144_rs>("wgmma_bf16_n144_rs:128",
+                                     {.op = {.n = 144}, .a_registers = true});
+  add.operator()<wgmma_bf16_n160_rs>("wgmma_bf16_n160_rs:128",
+                                     {.op = {.n = 160}, .a_registers = true});
+  add.operator()<wgmma_bf16_n176_rs>("wgmma_bf16_n176_rs:128",
+                                     {.op = {.n = 176}, .a_registers = true});
+  add.operator()<wgmma_bf16_n192_rs>("wgmma_bf16_n192_rs:128",
+                                     {.op = {.n = 192}, .a_registers = true});
+  add.operator()<wgmma_bf16_n208_rs>("wgmma_bf16_n208_rs:128",
+                                     {.op = {.n = 208}, .a_registers = true});
+  add.operator()<wgmma_bf16_n224_rs>("wgmma_bf16_n224_rs:128",
+                                     {.op = {.n = 224}, .a_registers = true});
+  add.operator()<wgmma_bf16_n240_rs>("wgmma_bf16_n240_rs:128",
+                                     {.op = {.n = 240}, .a_registers = true});
   return cases;
 }
 

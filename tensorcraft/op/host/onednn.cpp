@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -45,9 +47,8 @@ struct Key {
 
 struct KeyHash {
   size_t operator()(const Key& key) const {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const int64_t value : key.values) hash = hash_next(hash, uint64_t(value));
-    return hash;
+    return hash_words(
+        std::bit_cast<std::array<uint64_t, std::tuple_size_v<decltype(Key::values)>>>(key.values));
   }
 };
 

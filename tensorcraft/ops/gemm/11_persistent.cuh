@@ -21,7 +21,7 @@ struct TileWalk {
   uint32_t number, end, step;
 
   TC_DEVICE explicit TileWalk(const Params& p)
-      : order(p.m, p.n),
+      : order(rows_of<C>(p), cols_of<C>(p)),
         number(blockIdx.x / Cluster::blocks),
         end(order.rows * order.cols * batch_count(p)),
         step(gridDim.x / Cluster::blocks) {}
@@ -39,15 +39,16 @@ struct TileWalk {
   }
 };
 
-// Whose turn it is to multiply, if consumers take turns: consumer i waits at barrier kFirst + i,
+// Whose turn it is to multiply, if consumers take turns: consumer i waits at barrier kTurns + i,
 // where the other one arrives when it has multiplied.
 struct Turns {
-  static constexpr int kFirst = 4, kThreads = 2 * kWarpgroup;
-  TC_DEVICE static void wait(int group) { ptx::bar_sync(kFirst + group, kThreads); }
-  TC_DEVICE static void pass(int group) { ptx::bar_arrive(kFirst + 1 - group, kThreads); }
+  static constexpr int kThreads = 2 * kWarpgroup;
+  TC_DEVICE static void wait(int group) { ptx::bar_sync(kTurns + group, kThreads); }
+  TC_DEVICE static void pass(int group) { ptx::bar_arrive(kTurns + 1 - group, kThreads); }
 };
 
 struct Persistent {
+  static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>
   TC_DEVICE static void run(const WgmmaParams& p) {
     using OneConsumer = Consumer<T, Out, C>;
@@ -106,6 +107,7 @@ struct Persistent {
 
 // persistent by the name for float operands, which says that the copy engine rounds them.
 struct PersistentTf32 {
+  static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>
   TC_DEVICE static void run(const WgmmaParams& p) {
     Persistent::run<T, Out, C>(p);
@@ -113,6 +115,7 @@ struct PersistentTf32 {
 };
 // The same for float operands in two parts.
 struct Persistent3xtf32 {
+  static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>
   TC_DEVICE static void run(const WgmmaParams& p) {
     static_assert(C.parts == kTf32Parts);

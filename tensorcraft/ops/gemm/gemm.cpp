@@ -6,6 +6,7 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/gemm/maps.hpp"
+#include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
 #include <algorithm>
@@ -39,12 +40,12 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"cluster_n"},
                                    {"consumers"},
                                    {"schedule", kSchedules},
+                                   {"swap"},
                                    {"split"},
                                    {"slots"},
                                    {"parts"},
                                    {"a_layout", kLayouts},
                                    {"b_layout", kLayouts},
-                                   {"d_layout", kLayouts},
                                    {"a_vector"},
                                    {"b_vector"},
                                    {"d_vector"},
@@ -87,7 +88,8 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
            .has_c = q.c.has_value(),
            .has_bias = q.bias.has_value(),
            .allow_tf32 = q.allow_tf32,
-           .splits_tf32 = q.splits_tf32},
+           .splits_tf32 = q.splits_tf32,
+           .config = q.config},
           {q.a.dtype(), q.d.dtype()}};
 }
 
@@ -252,7 +254,8 @@ Problem check(const op::Call<Options>& call) {
             .beta = beta,
             .activation = o.activation,
             .allow_tf32 = may_round(o),
-            .splits_tf32 = o.precision == Precision::three_tf32};
+            .splits_tf32 = o.precision == Precision::three_tf32,
+            .config = o.config.value_or(GemmConfig{})};
   if (beta != 0) q.c = spread(*o.c);
   merge_batch(q);
   return q;
@@ -285,7 +288,9 @@ const op::Definition<Problem, Options> kDefinition{
         "float32 operands are rounded to tf32 only if precision is \"tf32\" or, by default, "
         "allow_tf32 or the configuration says so. With \"3xtf32\" tensor cores multiply float32 "
         "as two parts of tf32: sums of products are within 2^-20 of the sum of their magnitudes, "
-        "besides the additions in float32, and an infinity may become NaN.",
+        "besides the additions in float32, and an infinity may become NaN. "
+        "config fixes parts of the kernel's tile and is refused if no variant has such a tile; on "
+        "the CPU it has no effect.",
     .aliases = {"matmul"},
     .inputs = {{"a", "left matrices, [..., m, k]"}, {"b", "right matrices, [..., k, n]"}},
     .options = {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),
@@ -299,7 +304,11 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("allow_tf32", &Options::allow_tf32,
                            "float32 operands may be rounded to tf32, as precision=\"tf32\""),
                 op::option("precision", &Options::precision,
-                           "of float32 products; 3xtf32: three products of tf32 parts")},
+                           "of float32 products; 3xtf32: three products of tf32 parts"),
+                op::option("config", &Options::config,
+                           "what of the kernel's tile is fixed: tile_m, tile_n, tile_k, warp_m, "
+                           "warp_n, stages, cluster_m, cluster_n, consumers, schedule; explain "
+                           "lists the tiles of a variant")},
     .out_doc = "[..., m, n], the leading dimensions of a and b broadcast",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,
@@ -309,6 +318,7 @@ const op::Definition<Problem, Options> kDefinition{
     .host = kHost};
 
 }  // namespace
+
 }  // namespace kernel::gemm
 
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,

@@ -3,6 +3,7 @@
 #include "tensorcraft/core/layout.hpp"
 #include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/value.hpp"
+#include "tensorcraft/ops/gemm/config_plan.h"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -27,6 +28,8 @@ struct GemmOptions {
   std::optional<bool> allow_tf32 = {};            // may round float32 operands to tf32; none: as
                                                   // the configuration says, else no
   Precision precision = Precision::standard;      // of float32 products
+  std::optional<GemmConfig> config = {};          // what of the kernel's tile is fixed; on the CPU
+                                                  // it has no effect
   std::string_view variant = {};                  // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};           // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
@@ -44,7 +47,7 @@ constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {})
 // 0, and k = 0 gives activation(beta c + bias). Sums are float32, rounded once to the dtype of out.
 // float32 operands are not rounded unless precision or allow_tf32, given or configured. Kinds: type
 // for a dtype, value for a shape, an overlap of out with an input or an allow_tf32 that contradicts
-// precision.
+// precision, unsupported for a config that no variant has.
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
           const GemmOptions& options = {});
 Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options = {});

@@ -4,6 +4,7 @@
 #include "tensorcraft/ops/gemm/09_wgmma.cuh"
 #include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
+#include "tensorcraft/ops/gemm/12_split_k.cuh"
 #include "tensorcraft/ops/gemm/pack.cuh"
 
 // What the SIMT device has of the rungs on wgmma. Small results take the smallest tile.
@@ -48,23 +49,58 @@ constexpr Config specialized(Config config) {
 }
 constexpr auto kSpecialized = layouts(with(specialized(kTogether), 0, 4));
 
-constexpr Config kSmall{
-    .block_m = 64, .block_n = 64, .block_k = 64, .threads = 256, .stages = 8, .consumers = 1};
+constexpr Config one_consumer(int n, int stages) {
+  return {
+      .block_m = 64, .block_n = n, .block_k = 64, .threads = 256, .stages = stages, .consumers = 1};
+}
+constexpr Config swapped(Config config) {
+  config.swap = 1;
+  return config;
+}
+constexpr Config in_two(Config config) {
+  config.split = 2;
+  return config;
+}
+constexpr Config kSmall = one_consumer(64, 10);
 constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
 constexpr auto kPersistentEpilogues = epilogues(with(kSmall, 2, 1));
 constexpr auto kPersistentOddRows = layouts(with(kSmall, 0, 1));
+// What the cases of the conformance test take of split_k.
+constexpr auto kAllSplit = layouts(in_two(with(kSmall, 0, 4)));
+constexpr std::array kSplit{kAllSplit[1], kAllSplit[2], kAllSplit[3]};
+constexpr auto kAllSplitOddRows = layouts(in_two(with(kSmall, 0, 1)));
+constexpr std::array kSplitOddRows{kAllSplitOddRows[0], kAllSplitOddRows[3]};
+// Few rows of A are columns of its transpose. B as columns, with an epilogue, and as rows.
+constexpr std::array<Config, 2> few_rows(Config config) {
+  config.b_layout = Layout::column_major;
+  std::array<Config, 2> all{config, config};
+  all[0].activation = Activation::gelu;
+  all[0].has_bias = 1;
+  all[1].a_layout = Layout::column_major;
+  return all;
+}
+constexpr Config kFew = swapped(one_consumer(16, 16));
+constexpr auto kFewRows = few_rows(with(kFew, 2, 1));
+constexpr auto kFewOddRows = few_rows(with(kFew, 0, 1));
+constexpr auto kSplitFewRows = few_rows(in_two(with(kFew, 0, 4)));
 
 // Along k, as wgmma reads tf32, and with half as many elements a step.
-constexpr Config along_k(int m, int n, int consumers, int slots, int parts = 1) {
+constexpr Config along_k(int m, int n, int stages, int slots, int parts = 1) {
+  const int consumers = m / kGroupRows;
   return {.block_m = m,
           .block_n = n,
           .block_k = 32,
           .threads = (consumers + 1) * kWarpgroup,
-          .stages = 8,
+          .stages = stages,
           .consumers = consumers,
           .slots = slots,
           .parts = parts,
           .b_layout = Layout::column_major};
+}
+// The swapped ones have their layouts here already.
+constexpr Config of_transposes(Config c) {
+  c.swap = 1;
+  return c;
 }
 // D's rows begin at multiples of 16 bytes, and the copy engine cannot store several batch axes.
 constexpr Config in_batches(Config c, int has_c = 0) {
@@ -72,37 +108,35 @@ constexpr Config in_batches(Config c, int has_c = 0) {
   c.has_c = has_c;
   return c;
 }
-constexpr std::array kPersistentTf32{along_k(64, 64, 1, 2),  along_k(64, 64, 1, 0),
-                                     along_k(128, 64, 2, 2), along_k(64, 128, 1, 2),
-                                     along_k(64, 128, 1, 0), in_batches(along_k(64, 64, 1, 0))};
-// A along m, in registers; also B along n, whose results are columns.
-constexpr Config along_m(int slots) {
-  Config c = along_k(128, 64, 2, slots);
+constexpr std::array kPersistentTf32{along_k(64, 64, 10, 2),
+                                     along_k(64, 64, 10, 0),
+                                     along_k(64, 96, 8, 2),
+                                     along_k(64, 96, 8, 0),
+                                     along_k(64, 16, 16, 2),
+                                     of_transposes(along_k(64, 16, 16, 2)),
+                                     in_batches(along_k(64, 16, 16, 0)),
+                                     epilogues(along_k(64, 64, 10, 2))[1],
+                                     epilogues(of_transposes(along_k(64, 16, 16, 2)))[1]};
+// The operand that has block_m along m or n, in registers.
+constexpr Config in_registers(Config c) {
   c.a_layout = Layout::column_major;
   return c;
 }
-constexpr Config in_columns(Config c) {
-  c.d_layout = Layout::column_major;
-  return c;
+constexpr auto kRegisters = in_registers(along_k(128, 128, 6, 2));
+constexpr std::array kPersistentTf32Registers{kRegisters, of_transposes(kRegisters),
+                                              epilogues(of_transposes(kRegisters))[1]};
+constexpr Config packed_halves() {
+  Config c = one_consumer(16, 16);
+  c.b_layout = Layout::column_major;
+  return in_batches(c);
 }
-constexpr std::array kPersistentTf32Registers{along_m(2), along_m(0), in_columns(along_m(2))};
-constexpr std::array kPackedBatches{in_batches(kPersistentOddRows[2]),
-                                    in_batches(kPersistentOddRows[2], 1)};
-constexpr std::array kPersistentTf32Epilogue{epilogues(kPersistentTf32[0])[1]};
-// A cluster, whose blocks share the parts of A.
-constexpr Config clustered() {
-  Config c = along_k(192, 128, 3, 2, kTf32Parts);
-  c.stages = 4;
-  c.cluster_n = 2;
-  return c;
-}
-constexpr std::array kPersistent3xtf32{along_k(64, 64, 1, 2, 2),
-                                       along_k(64, 64, 1, 0, 2),
-                                       along_k(128, 64, 2, 2, 2),
-                                       in_batches(along_k(64, 64, 1, 0, 2), 1),
-                                       along_k(64, 128, 1, 2, 2),
-                                       along_k(64, 128, 1, 0, 2),
-                                       clustered()};
+constexpr std::array kPackedBatches{packed_halves()};
+constexpr std::array kPersistent3xtf32{along_k(64, 64, 10, 2, 2),
+                                       along_k(64, 64, 10, 0, 2),
+                                       along_k(64, 96, 8, 2, 2),
+                                       along_k(64, 96, 8, 0, 2),
+                                       in_batches(along_k(64, 64, 10, 0, 2), 1),
+                                       of_transposes(along_k(128, 144, 5, 2, 2))};
 
 constexpr PackConfig pack(Layout layout, int vector, int parts = 1) {
   return {.layout = layout, .vector = vector, .parts = parts};
@@ -120,11 +154,12 @@ simt::OperatorInstances hopper_instances() {
   return {{"persistent",
            concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
                   list<Persistent, kPersistentEpilogues>(Bf16{}),
-                  list<Persistent, kPersistentOddRows>(Bf16{}),
-                  list<Persistent, kPackedBatches>(Bf16{}))},
+                  list<Persistent, kPersistentOddRows>(Bf16{}), list<Persistent, kFewRows>(Bf16{}),
+                  list<Persistent, kFewOddRows>(Bf16{}), list<Persistent, kPackedBatches>(Bf16{}))},
+          {"split_k", concat(list<SplitK, kSplit>(Bf16{}), list<SplitK, kSplitOddRows>(Bf16{}),
+                             list<SplitK, kSplitFewRows>(Bf16{}))},
           {"persistent_tf32", concat(list<PersistentTf32, kPersistentTf32>(Floats{}),
-                                     list<PersistentTf32, kPersistentTf32Registers>(Floats{}),
-                                     list<PersistentTf32, kPersistentTf32Epilogue>(Floats{}))},
+                                     list<PersistentTf32, kPersistentTf32Registers>(Floats{}))},
           {"persistent_3xtf32", list<Persistent3xtf32, kPersistent3xtf32>(Floats{})},
           {"pack",
            concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}),

@@ -2,39 +2,52 @@
 #pragma once
 #include "tensorcraft/ops/gemm/mma_plan.h"
 
-#include <utility>
+#include <optional>
 
 // How the rungs on wgmma are chosen and started; host only. mma_plan.h has what all rungs share.
 namespace tensorcraft::kernel::gemm {
 
 // A shipped shape of these rungs, and what it costs in microseconds on an H100.
 struct RingTile {
-  int m, n;  // a block's tile of D
-  int stages, consumers;
+  int m = 0, n = 0;  // a block's tile of the result, or of its transpose
+  int stages = 0, consumers = 0;
   int cluster_m = 1, cluster_n = 1;
   Schedule schedule = Schedule::together;
+  int split = 1;
   double step = 0;   // a step along k if few multiprocessors multiply
   double crowd = 0;  // how much longer it is if all do
   double tile = 0;   // a tile besides its steps
   double start = 0;  // a launch besides its tiles
+  int swap = 0;      // of the transpose: the caller's choice
 };
 
 inline constexpr RingTile kWgmmaTile{.m = 128, .n = 256, .stages = 4, .consumers = 2};
 
-// The costs are of a fit to a sweep (benchmarks/gemm_sweep.py).
+// The costs are fitted to a sweep over products of language models (benchmarks/gemm_sweep.py).
 inline constexpr RingTile kPersistentTiles[] = {
-    {128, 256, 4, 2, 1, 1, Schedule::together, 0.537, 0.211, 1.66, 2.44},
-    {128, 256, 4, 2, 1, 2, Schedule::together, 0.541, 0.207, 1.69, 3.28},
-    {128, 320, 3, 2, 2, 1, Schedule::together, 0.730, 0.204, 2.85, 2.16},
-    {192, 128, 4, 3, 1, 2, Schedule::together, 0.384, 0.187, 1.20, 5.14},
-    {128, 192, 4, 2, 1, 1, Schedule::together, 0.408, 0.157, 1.48, 2.15},
-    {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 0.290, 0.087, 0.81, 2.43},
-    {128, 128, 6, 2, 1, 1, Schedule::together, 0.274, 0.109, 1.02, 2.35},
-    {64, 256, 5, 1, 1, 1, Schedule::together, 0.300, 0.086, 1.29, 1.88},
-    {64, 192, 6, 1, 1, 1, Schedule::together, 0.175, 0.159, 0.70, 2.70},
-    {64, 128, 8, 1, 1, 1, Schedule::together, 0.092, 0.183, 0.16, 2.75},
-    {128, 64, 8, 2, 1, 1, Schedule::together, 0.094, 0.220, 0.01, 2.72},
-    {64, 64, 8, 1, 1, 1, Schedule::together, 0.122, 0.067, 0.28, 2.24}};
+    {128, 256, 4, 2, 1, 1, Schedule::together, 1, 0.585, 0.121, 1.52, 1.98},
+    {128, 320, 3, 2, 2, 1, Schedule::together, 1, 0.762, 0.139, 2.02, 2.05},
+    {128, 224, 4, 2, 1, 1, Schedule::together, 1, 0.520, 0.121, 1.57, 3.13},
+    {192, 128, 4, 3, 1, 2, Schedule::together, 1, 0.400, 0.180, 1.20, 5.10},
+    {128, 192, 4, 2, 1, 1, Schedule::together, 1, 0.440, 0.106, 1.29, 2.93},
+    {128, 176, 4, 2, 1, 1, Schedule::together, 1, 0.423, 0.089, 1.13, 2.10},
+    {128, 160, 5, 2, 1, 1, Schedule::together, 1, 0.392, 0.074, 0.97, 2.05},
+    {128, 144, 5, 2, 1, 1, Schedule::together, 1, 0.358, 0.070, 1.02, 2.13},
+    {128, 128, 6, 2, 1, 1, Schedule::together, 1, 0.319, 0.064, 0.97, 1.99},
+    {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 1, 0.332, 0.055, 0.46, 2.12},
+    {128, 112, 6, 2, 1, 1, Schedule::together, 1, 0.278, 0.085, 0.81, 2.48},
+    {64, 192, 6, 1, 1, 1, Schedule::together, 1, 0.242, 0.118, 0.59, 1.92},
+    {64, 128, 8, 1, 1, 1, Schedule::together, 1, 0.167, 0.118, 0.42, 1.63},
+    {64, 96, 8, 1, 1, 1, Schedule::together, 1, 0.162, 0.071, 0.29, 1.73},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 1, 0.180, 0.100, 0.25, 1.38},
+    {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.205, 0.072, 0.10, 1.51},
+    {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.209, 0.057, 0.05, 1.55}};
+inline constexpr RingTile kSplitTiles[] = {
+    {128, 192, 4, 2, 1, 1, Schedule::together, 2, 0.506, 0.116, 3.49, 2.21},
+    {128, 128, 5, 2, 1, 1, Schedule::together, 2, 0.368, 0.131, 2.92, 2.09},
+    {64, 128, 6, 1, 1, 1, Schedule::together, 2, 0.230, 0.118, 2.12, 1.93},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 2, 0.254, 0.081, 2.30, 1.63},
+    {64, 16, 16, 1, 1, 1, Schedule::together, 2, 0.257, 0.045, 2.13, 1.38}};
 
 inline std::string_view wgmma_architecture_refusal(const op::Gpu& gpu) {
   if (gpu.architecture < 90) return "needs sm_90";
@@ -49,43 +62,24 @@ inline std::string_view wgmma_refusal(const Params& p, const Given& given, const
 }
 
 // Can the copy engine store D? It writes whole units of 16 bytes.
-inline bool is_storable(const Params& p, const Given& given, Layout layout) {
-  const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, layout);
+inline bool is_storable(const Params& p, const Given& given) {
+  const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
   return p.batch_rank <= 1 && d.are_dense() && d.length * d.element_bytes % 16 == 0 &&
          has_aligned_lines(d) && has_engine_strides(d, given.batch);
 }
 
-// wgmma reads tf32 along k only, but A may come in registers, so A along m is read into them. For B
-// along n the two exchange their roles: D^T = B^T A^T.
-inline bool is_exchanged(const Params& p, const Given& given) {
-  return given.is_float32() && a_lines(p, given).layout == Layout::row_major &&
-         b_lines(p, given).layout == Layout::row_major;
-}
-inline Params exchanged(Params p) {
-  const auto transposed = [](Matrix x) {
-    std::swap(x.row_stride, x.col_stride);
-    return x;
-  };
-  std::swap(p.m, p.n);
-  std::swap(p.a, p.b);
-  for (Matrix* x : {&p.a, &p.b, &p.c, &p.d}) *x = transposed(*x);
-  return p;
+// The layout of a matrix's transpose.
+constexpr Layout transposed(Layout layout) {
+  return layout == Layout::row_major ? Layout::column_major : Layout::row_major;
 }
 
-constexpr bool has_a_registers(Layout a, int operand_bytes) {
-  return operand_bytes == 4 && a == Layout::column_major;
-}
-
-// Boxes are 128 bytes wide where the unit stride is not along k, so what a block brings and what an
-// instruction takes are whole boxes there.
-constexpr bool is_legal(const RingTile& t, Layout a, Layout b, int operand_bytes) {
-  const int box = 128 / operand_bytes;
-  const int piece = t.n > 256 ? t.n / 2 : t.n;
-  // Reading A into registers takes turns with the other consumer's products.
-  if (has_a_registers(a, operand_bytes) && (t.consumers == 1 || t.schedule != Schedule::together))
-    return false;
-  return (a == Layout::row_major || t.m / t.cluster_n % box == 0) &&
-         (b == Layout::column_major || (t.n / t.cluster_m % box == 0 && piece % box == 0));
+// A tile with what the caller fixed that needs no other tile.
+constexpr RingTile as_wanted(RingTile t, const GemmConfig& wanted) {
+  if (wanted.stages) t.stages = wanted.stages;
+  if (wanted.cluster_m) t.cluster_m = wanted.cluster_m;
+  if (wanted.cluster_n) t.cluster_n = wanted.cluster_n;
+  if (wanted.schedule != GemmSchedule::any) t.schedule = Schedule(int(wanted.schedule) - 1);
+  return t;
 }
 
 // The Config of a tile for a call. With `slots` D goes through shared memory if the copy engine can
@@ -102,14 +96,18 @@ inline Config ring_config(const Params& p, const Given& given, const RingTile& t
                        .cluster_n = t.cluster_n,
                        .consumers = t.consumers,
                        .schedule = t.schedule,
+                       .swap = t.swap,
+                       .split = t.split,
                        .parts = given.splits_tf32 ? kTf32Parts : 1});
-  c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
-  c.slots = is_storable(p, given, Layout::row_major) ? slots : 0;
-  if (c.slots == 0 && has_a_registers(c.a_layout, given.operand_bytes) &&
-      is_storable(p, given, Layout::column_major)) {
-    c.slots = slots;
-    c.d_layout = Layout::column_major;
+  if (t.swap) {
+    const Layout a = c.a_layout;
+    c.a_layout = transposed(c.b_layout);
+    c.b_layout = transposed(a);
   }
+  c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
+  // A swapped tile of wider results stores itself.
+  const bool is_wider = given.result_bytes > given.operand_bytes;
+  c.slots = is_storable(p, given) && (!t.swap || !is_wider) ? slots : 0;
   if (c.slots > 0) c.d_vector = 1;
   return c;
 }
@@ -121,16 +119,18 @@ inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
           .cluster = c.cluster_m * c.cluster_n * c.split};
 }
 
-inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+// One tile for every call, but for what the caller fixed.
+inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, int producers) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const Config c = ring_config(p, given, kWgmmaTile, 0, 0);
-  return choice({}, ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+  const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, 0);
+  return choice(ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block),
+                ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
 }
-
+inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return one_tile(p, given, gpu, 0);
+}
 inline Choice warp_specialized(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const Config c = ring_config(p, given, kWgmmaTile, 1, 0);
-  return choice({}, ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+  return one_tile(p, given, gpu, 1);
 }
 
 // Every cluster takes tiles until none is left.
@@ -140,10 +140,17 @@ struct Walk {
   int64_t rounds() const { return div_ceil(tiles, clusters); }
 };
 inline Walk walk_of(const Params& p, const Given& given, const op::Gpu& gpu, const RingTile& t) {
-  const int cluster = t.cluster_m * t.cluster_n;
-  const int64_t tiles = num_tiles(p, given, t.m * t.cluster_m, t.n * t.cluster_n);
+  const int m = t.m * t.cluster_m, n = t.n * t.cluster_n;
+  const int cluster = t.cluster_m * t.cluster_n * t.split;
+  const int64_t tiles = num_tiles(p, given, t.swap ? n : m, t.swap ? m : n);
   const int64_t room = std::max(gpu.num_sms, cluster) / cluster;
   return {tiles, std::clamp<int64_t>(tiles, 1, room)};
+}
+
+// The share of the walk's time that multiprocessors compute on average.
+inline double busy_share(const Walk& walk, const op::Gpu& gpu, const RingTile& t) {
+  const double blocks = double(walk.tiles) * t.cluster_m * t.cluster_n * t.split;
+  return std::min(1.0, blocks / (double(walk.rounds()) * std::max(gpu.num_sms, 1)));
 }
 
 // The steps along k: 128 bytes of both operands take as long to multiply in tf32 as in 16 bits.
@@ -157,49 +164,137 @@ inline int64_t ring_steps(const Params& p, const Given& given) {
 inline double predicted_us(const Params& p, const Given& given, const op::Gpu& gpu,
                            const RingTile& t) {
   const Walk walk = walk_of(p, given, gpu, t);
-  const double rounds = double(walk.rounds()), steps = double(ring_steps(p, given));
-  const double blocks = double(walk.tiles) * t.cluster_m * t.cluster_n;
-  const double busy = std::min(1.0, blocks / (rounds * std::max(gpu.num_sms, 1)));
-  return rounds * (steps * (t.step + t.crowd * busy) + t.tile) + t.start;
+  const double rounds = double(walk.rounds()), steps = double(ring_steps(p, given)) / t.split;
+  return rounds * (steps * (t.step + t.crowd * busy_share(walk, gpu, t)) + t.tile) + t.start;
 }
 
-inline const RingTile& best_ring_tile(const Params& p, const Given& given, const op::Gpu& gpu) {
-  const Layout a = a_lines(p, given).layout, b = b_lines(p, given).layout;
-  const RingTile* best = nullptr;
-  double least = 0;
-  for (const RingTile& t : kPersistentTiles) {
-    if (!is_legal(t, a, b, given.operand_bytes)) continue;
-    const double us = predicted_us(p, given, gpu, t);
-    if (best && us >= least) continue;
-    best = &t;
-    least = us;
+// Is half of a tile or more outside the result, while narrower ones exist? Memory sets the pace of
+// such products, and what is outside takes the place of stages.
+inline bool is_mostly_outside(const Params& p, const RingTile& t) {
+  const int m = t.swap ? t.n : t.m, n = t.swap ? t.m : t.n;
+  return m >= 2 * round_up(p.m, 16) || n >= 2 * round_up(p.n, 16);
+}
+
+// wgmma reads tf32 from shared memory along k only. The operand that has block_m may come in
+// registers, which are read while the other consumer's products run. Empty: a Config is so.
+constexpr std::string_view tf32_problem(const Config& c, int operand_bytes) {
+  if (operand_bytes != 4) return {};
+  if (c.b_layout != Layout::column_major)
+    return "no tile has b or a along k in this layout, as wgmma reads tf32";
+  const bool has_registers = c.a_layout == Layout::column_major;
+  return has_registers && (c.consumers == 1 || c.schedule != Schedule::together)
+             ? "config: operands in registers need two consumers or three, together"
+             : "";
+}
+
+// A tile that a rung can have for a call, and how it is compared.
+struct WeighedTile {
+  RingTile tile{};
+  Config config{};
+  double us = 0;
+};
+// Calls use(tile) for each, as it is and of the transpose; why the rung has no others.
+template <class Use>
+std::string_view for_each_tile(const Params& p, const Given& given, const op::Gpu& gpu,
+                               std::span<const RingTile> tiles, const GemmConfig& wanted,
+                               const Use& use) {
+  // Other results of a transpose leave the registers one by one.
+  const bool swaps_all = is_storable(p, given) && given.result_bytes == given.operand_bytes;
+  std::string_view why = kNoSuchTile;
+  for (const RingTile& row : tiles) {
+    RingTile t = as_wanted(row, wanted);
+    for (t.swap = 0; t.swap < 2; ++t.swap) {
+      const Config c = ring_config(p, given, t, 1, t.split > 1 ? 0 : 2);
+      if (!fits(c, wanted) || (t.swap && t.n > 64 && !swaps_all)) continue;
+      auto problem = tf32_problem(c, given.operand_bytes);
+      if (problem.empty())
+        problem = ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block);
+      if (problem.empty())
+        use({t, c, predicted_us(p, given, gpu, t) * (is_mostly_outside(p, t) ? 1.3 : 1)});
+      else
+        why = problem;
+    }
   }
-  return *best;
+  return why;
 }
 
-inline Start persistent_start(const Params& p, const Given& given, const op::Gpu& gpu) {
-  const RingTile& t = best_ring_tile(p, given, gpu);
-  const Config c = ring_config(p, given, t, 1, 2);
-  return ring_start(c, given, walk_of(p, given, gpu, t).clusters * c.cluster_m * c.cluster_n);
+inline std::string_view split_refusal(const Params& p) {
+  return p.k <= 64 ? "k has one step, which cannot be split" : "";
+}
+
+// What the rungs with tables weigh.
+inline void weigh_ring(op::Candidates<Config>& all, const Params& p, const Given& given,
+                       const op::Gpu& gpu, std::span<const RingTile> tiles) {
+  for (const GemmConfig& wanted : {given.config, GemmConfig{}}) {
+    for_each_tile(p, given, gpu, tiles, wanted, [&](const WeighedTile& w) {
+      const Walk walk = walk_of(p, given, gpu, w.tile);
+      all.add({w.config, w.us, walk.rounds(), busy_share(walk, gpu, w.tile)});
+    });
+    if (all.size() > 0) return;
+  }
+}
+inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const Given& given,
+                             const op::Gpu& gpu) {
+  if (wgmma_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, kPersistentTiles);
+}
+inline void weigh_persistent_tf32(op::Candidates<Config>& all, const Params& p, const Given& given,
+                                  const op::Gpu& gpu) {
+  if (wgmma_refusal(p, given, gpu, true).empty()) weigh_ring(all, p, given, gpu, kPersistentTiles);
+}
+inline void weigh_split_k(op::Candidates<Config>& all, const Params& p, const Given& given,
+                          const op::Gpu& gpu) {
+  if (wgmma_refusal(p, given, gpu).empty() && split_refusal(p).empty())
+    weigh_ring(all, p, given, gpu, kSplitTiles);
+}
+
+// The tile with the least predicted time; none: why.
+struct BestTile {
+  std::optional<WeighedTile> tile;
+  std::string_view why;
+};
+inline BestTile best_ring_tile(const Params& p, const Given& given, const op::Gpu& gpu,
+                               std::span<const RingTile> tiles) {
+  BestTile best;
+  best.why = for_each_tile(p, given, gpu, tiles, given.config, [&](const WeighedTile& w) {
+    if (!best.tile || w.us < best.tile->us) best.tile = w;
+  });
+  return best;
+}
+
+inline Start persistent_start(const Params& p, const Given& given, const op::Gpu& gpu,
+                              const WeighedTile& tile) {
+  const Config& c = tile.config;
+  const int64_t clusters = walk_of(p, given, gpu, tile.tile).clusters;
+  return ring_start(c, given, clusters * c.cluster_m * c.cluster_n);
 }
 
 inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  return choice({}, persistent_start(p, given, gpu));
+  const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
+  if (!best.tile) return op::refuse(best.why);
+  bool prefers_split = false;
+  if (split_refusal(p).empty()) {
+    const BestTile split = best_ring_tile(p, given, gpu, kSplitTiles);
+    prefers_split = split.tile && split.tile->us < best.tile->us;
+  }
+  return choice({}, persistent_start(p, given, gpu, *best.tile),
+                prefers_split ? "split_k uses more multiprocessors for so few tiles" : "");
 }
 
 inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu, true); !why.empty()) return op::refuse(why);
-  if (is_exchanged(p, given)) {
-    if (given.has_bias) return op::refuse("b has its unit stride along n, so bias would be by row");
-    const Params q = exchanged(p);
-    if (b_lines(q, given).layout != Layout::column_major)
-      return op::refuse("a and b have one row and one column");
-    return choice({}, persistent_start(q, given, gpu));
-  }
-  if (b_lines(p, given).layout != Layout::column_major)
-    return op::refuse("neither a nor b has its unit stride along k, as wgmma reads one in tf32");
-  return choice({}, persistent_start(p, given, gpu));
+  const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
+  if (!best.tile) return op::refuse(best.why);
+  return choice({}, persistent_start(p, given, gpu, *best.tile));
+}
+
+inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  if (const auto why = split_refusal(p); !why.empty()) return op::refuse(why);
+  const BestTile best = best_ring_tile(p, given, gpu, kSplitTiles);
+  if (!best.tile) return op::refuse(best.why);
+  const Config& c = best.tile->config;
+  return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile->tile).tiles * c.split));
 }
 
 }  // namespace tensorcraft::kernel::gemm

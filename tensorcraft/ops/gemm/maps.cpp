@@ -23,22 +23,33 @@ int64_t num_entries(const Params& p) {
   return count;
 }
 
-// How the copy engine sees a matrix: boxes of 128 bytes along its lines by `lines` of them.
-TensorMap matrix_map(const Lines& x, const TiledTensor& type, int lines, const DeviceInfo& device) {
-  const int64_t entries = num_entries(x.call), next_entry = x.matrix.batch_strides[0];
+struct BoxShape {
+  int length, lines;  // elements along a line, lines
+};
+
+TiledTensor::Swizzle swizzle_of(int line_bytes) {
+  using enum TiledTensor::Swizzle;
+  return line_bytes == 128 ? bytes_128 : line_bytes == 64 ? bytes_64 : bytes_32;
+}
+
+// How the copy engine sees a matrix. A line of a box is 128, 64 or 32 bytes, which it swizzles.
+TensorMap matrix_map(const Lines& x, DType dtype, BoxShape box, const DeviceInfo& device,
+                     bool rounds = false) {
+  const int64_t entries = num_entries(x.call);
   if (x.length == 0 || x.count == 0 || entries == 0) return {};  // nothing is copied
   const auto bytes = [&](int64_t stride) { return uint64_t(stride * x.element_bytes); };
-  TiledTensor tiled = type;
-  tiled.address = x.matrix.data;
-  tiled.rank = 3;
-  tiled.dims = {uint64_t(x.length), uint64_t(x.count), 1};
-  tiled.strides = {16, 16};  // of sizes of 1
-  tiled.box = {uint32_t(128 / x.element_bytes), uint32_t(lines), 1};
-  tiled.swizzle = TiledTensor::Swizzle::bytes_128;
+  TiledTensor tiled{.dtype = dtype,
+                    .address = x.matrix.data,
+                    .rank = 3,
+                    .dims = {uint64_t(x.length), uint64_t(x.count), 1},
+                    .strides = {16, 16},  // of sizes of 1
+                    .box = {uint32_t(box.length), uint32_t(box.lines), 1},
+                    .swizzle = swizzle_of(box.length * x.element_bytes),
+                    .rounds_to_tf32 = rounds};
   if (x.count > 1) tiled.strides[0] = bytes(x.next_line);
-  if (entries > 1 && next_entry > 0) {
+  if (entries > 1 && x.matrix.batch_strides[0] > 0) {
     tiled.dims[2] = uint64_t(entries);
-    tiled.strides[1] = bytes(next_entry);
+    tiled.strides[1] = bytes(x.matrix.batch_strides[0]);
   }
   return op::tensor_map(tiled, device);
 }
@@ -70,40 +81,39 @@ void add_pack(op::Plan& plan, const PackedOperand& to, const Params& p, Lines fr
 }  // namespace
 
 void add_maps(op::Plan& plan, const Params& params, const Given& given, const DeviceInfo& device) {
+  const jit::KernelKey kernel = plan.main().kernel;
   Config c;
-  std::memcpy(&c, plan.main().kernel.config.data(), sizeof(c));
+  std::memcpy(&c, kernel.config.data(), sizeof(c));
   if (c.cluster_m * c.cluster_n == 1 && c.consumers == 0) return;
-  const auto& types = plan.main().kernel.types;
-  const TiledTensor operand{.dtype = types[0],
-                            .rounds_to_tf32 = given.allow_tf32 && given.is_float32()};
-  if (c.consumers == 0) {
-    TmaParams p{params, {}, {}};
-    p.a_map = matrix_map(a_lines(p, given), operand, a_box_lines(c), device);
-    p.b_map = matrix_map(b_lines(p, given), operand, b_box_lines(c), device);
-    return plan.set_params(plan.main_index(), p);
-  }
-  if (has_a_registers(c.a_layout, given.operand_bytes) && is_exchanged(params, given))
-    return add_maps(plan, exchanged(params), given, device);
-  const PackedOperand a = packed_a(params, given), b = packed_b(params, given);
-  WgmmaParams p{{packed_params(params, given), {}, {}}, {}};
-  if (a.is_needed) p.a.data = op::workspace_address();
-  if (b.is_needed) p.b.data = op::workspace_address();
-  Lines a_parts = a_lines(p, given), b_parts = b_lines(p, given);
-  if (c.parts > 1) a_parts.length = b_parts.length = a.next_line();
-  p.a_map = matrix_map(a_parts, operand, a_box_lines(c), device);
-  p.b_map = matrix_map(b_parts, operand, b_box_lines(c), device);
+  const Packing packing =
+      c.consumers > 0 ? packing_for(params, given, c) : Packing{};  // tma copies nothing
+  WgmmaParams p{{packing.apply(params), {}, {}}, {}};
+  if (packing.a.is_needed) p.a.data = op::workspace_address();
+  if (packing.b.is_needed) p.b.data = op::workspace_address();
+  Lines a = a_lines(p, given), b = b_lines(p, given);
+  if (c.parts > 1) a.length = b.length = packing.a.next_line();
+  const int length = 128 / given.operand_bytes;
+  const bool rounds = given.is_float32() && given.allow_tf32;
+  p.a_map = matrix_map(c.swap ? b : a, kernel.types[0], {length, a_box_lines(c)}, device, rounds);
+  p.b_map = matrix_map(c.swap ? a : b, kernel.types[0], {length, b_box_lines(c)}, device, rounds);
   if (c.slots > 0) {
-    const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, c.d_layout);
-    p.d_map = matrix_map(d, {.dtype = types[1]}, kGroupRows, device);
+    const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
+    const SlotShape slot = slot_shape(c, given.result_bytes);
+    p.d_map = matrix_map(d, kernel.types[1], {slot.cols, slot.rows}, device);
   }
-  plan.set_params(plan.main_index(), p);
-  const auto at = [&](const TensorMap& map) {
+  if (c.consumers > 0)
+    plan.set_params(plan.main_index(), p);
+  else
+    plan.set_params(plan.main_index(), static_cast<const TmaParams&>(p));
+  const auto place_of = [&](const TensorMap& map) {
     return int32_t(reinterpret_cast<const char*>(&map) - reinterpret_cast<const char*>(&p));
   };
-  if (a.is_needed)
-    add_pack(plan, a, params, a_lines(params, given), Layout::row_major, at(p.a_map));
-  if (b.is_needed)
-    add_pack(plan, b, params, b_lines(params, given), Layout::column_major, at(p.b_map));
+  const int32_t a_at = place_of(c.swap ? p.b_map : p.a_map);
+  const int32_t b_at = place_of(c.swap ? p.a_map : p.b_map);
+  if (packing.a.is_needed)
+    add_pack(plan, packing.a, params, a_lines(params, given), Layout::row_major, a_at);
+  if (packing.b.is_needed)
+    add_pack(plan, packing.b, params, b_lines(params, given), Layout::column_major, b_at);
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/op/rung.h"
+#include "tensorcraft/ops/gemm/config_plan.h"
 #include "tensorcraft/ops/gemm/params.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string_view>
 
@@ -21,6 +23,7 @@ struct Given {
   bool has_c = false, has_bias = false;
   bool allow_tf32 = false;   // float32 operands may be rounded
   bool splits_tf32 = false;  // they may become two parts of tf32 instead
+  GemmConfig config = {};    // what the caller fixed
   bool is_float32() const { return operand_bytes == 4; }
 };
 
@@ -205,16 +208,44 @@ inline int64_t num_tiles(const Params& p, const Given& given, int block_m, int b
   return tiles > double(op::kMaxBlocks) ? op::kMaxBlocks + 1 : int64_t(tiles);
 }
 
-// The busiest multiprocessor computes ceil(tiles / SMs) tiles; the tile that finishes first wins.
-inline const TileShape& best_tile(const Params& p, const Given& given, const op::Gpu& gpu,
-                                  std::span<const TileShape> tiles) {
+// How long the busiest multiprocessor computes, if blocks are spread evenly.
+struct Load {
+  int64_t rounds;
+  double busy;  // share of that time that multiprocessors compute on average
+};
+inline Load load_of(int64_t blocks, const op::Gpu& gpu) {
+  const int64_t sms = std::max(gpu.num_sms, 1),
+                rounds = std::max<int64_t>(div_ceil(blocks, sms), 1);
+  return {rounds, double(blocks) / double(rounds * sms)};
+}
+
+// The tile that finishes first wins, among those that `config_of` makes what the caller wants; if
+// there is none, any of them.
+template <class ConfigOf>
+const TileShape& best_tile(const Params& p, const Given& given, const op::Gpu& gpu,
+                           std::span<const TileShape> tiles, const ConfigOf& config_of) {
+  const bool is_free = given.config == GemmConfig{};
   const auto time = [&](const TileShape& t) {
-    const int64_t sms = std::max(gpu.num_sms, 1);
-    const int64_t rounds = div_ceil(num_tiles(p, given, t.block.m, t.block.n), sms);
-    return double(rounds) * t.block.m * t.block.n / t.rate;
+    if (!is_free && !fits(config_of(t), given.config)) return HUGE_VAL;
+    const Load load = load_of(num_tiles(p, given, t.block.m, t.block.n), gpu);
+    return double(load.rounds) * t.block.m * t.block.n / t.rate;
   };
   return *std::min_element(tiles.begin(), tiles.end(),
                            [&](const auto& x, const auto& y) { return time(x) < time(y); });
+}
+
+// What best_tile() weighs, as Rung::weigh gives it.
+template <class ConfigOf>
+void weigh_tiles(op::Candidates<Config>& all, const Params& p, const Given& given,
+                 const op::Gpu& gpu, std::span<const TileShape> tiles, const ConfigOf& config_of) {
+  for (const bool wants_any : {false, true}) {
+    for (const TileShape& t : tiles) {
+      const Config c = config_of(t);
+      const Load load = load_of(num_tiles(p, given, c.block_m, c.block_n), gpu);
+      if (wants_any || fits(c, given.config)) all.add({c, 0, load.rounds, load.busy});
+    }
+    if (all.size() > 0) return;
+  }
 }
 
 // The Config of a tile with what the call says: layouts, the widest accesses, the epilogue.
@@ -236,9 +267,6 @@ inline Start start(const Params& p, const Given& given, const Config& c, int min
                    int shared_bytes = 0) {
   return {c, num_tiles(p, given, c.block_m, c.block_n), min_blocks, shared_bytes};
 }
-
-// The most shared memory of a block of sm_90.
-inline constexpr int64_t kSharedBytes = 227 << 10;
 
 inline Choice choice(std::string_view refusal, const Start& start, std::string_view later = {}) {
   if (!refusal.empty()) return op::refuse(refusal);
@@ -266,7 +294,7 @@ inline Choice block_tiled(const Params& p, const Given& given, const op::Gpu&) {
 }
 
 inline Choice thread_tiled(const Params& p, const Given& given, const op::Gpu& gpu) {
-  return any_strides(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles)));
+  return any_strides(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles, thread_tile)));
 }
 
 inline std::string_view unit_stride_refusal(const Params& p, const Given& given) {
@@ -275,7 +303,8 @@ inline std::string_view unit_stride_refusal(const Params& p, const Given& given)
 }
 
 inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu) {
-  const Config c = for_call(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles)));
+  const Config c =
+      for_call(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles, thread_tile)));
   // Two blocks leave 128 registers a thread: enough for 16-byte accesses of float32, while single
   // elements need more for addresses and 16-bit elements more for conversion.
   const bool two_blocks = given.is_float32() && c.a_vector == 4 && c.b_vector == 4;
@@ -286,7 +315,7 @@ inline Choice async(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!given.is_float32())
     return op::refuse("takes float32 operands: a copy in flight cannot convert");
   if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
-  const TileShape& t = best_tile(p, given, gpu, kAsyncTiles);
+  const TileShape& t = best_tile(p, given, gpu, kAsyncTiles, async_tile);
   Config c = for_call(p, given, async_tile(t));
   // Along k a copy is one element; elsewhere 16 bytes or one element.
   if (c.a_layout == Layout::row_major || c.a_vector < 4) c.a_vector = 1;
@@ -307,12 +336,24 @@ inline std::string_view tensor_core_refusal(const Params& p, const Given& given,
   return unit_stride_refusal(p, given);
 }
 
+inline Config tensor_core_config(const Params& p, const Given& given, const TileShape& t) {
+  return for_call(p, given, warp_tile(t, given.operand_bytes));
+}
+
 // A choice of its own: GEMMInterface has the same tiles in another order.
 inline Start tensor_core_start(const Params& p, const Given& given, const op::Gpu& gpu,
                                std::span<const TileShape> tiles = kTensorCoreTiles) {
-  const TileShape& t = best_tile(p, given, gpu, tiles);
-  const Config c = for_call(p, given, warp_tile(t, given.operand_bytes));
+  const auto config_of = [&](const TileShape& t) { return tensor_core_config(p, given, t); };
+  const TileShape& t = best_tile(p, given, gpu, tiles, config_of);
+  const Config c = config_of(t);
   return start(p, given, c, t.min_blocks, tensor_core_shared_bytes(c, given.operand_bytes));
+}
+template <bool tf32>
+void weigh_tensor_core(op::Candidates<Config>& all, const Params& p, const Given& given,
+                       const op::Gpu& gpu) {
+  if (!tensor_core_refusal(p, given, gpu, tf32).empty()) return;
+  weigh_tiles(all, p, given, gpu, kTensorCoreTiles,
+              [&](const TileShape& t) { return tensor_core_config(p, given, t); });
 }
 
 inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -333,18 +374,35 @@ inline std::string_view swizzled_refusal(const Params& p, const Given& given, co
              : "a line of b does not start at a multiple of 16 bytes";
 }
 
-inline Start swizzled_start(const Params& p, const Given& given, const op::Gpu& gpu) {
-  const auto tiles = given.is_float32() ? std::span<const TileShape>(kTf32Tiles)
-                                        : std::span<const TileShape>(kSwizzledTiles);
-  const TileShape& t = best_tile(p, given, gpu, tiles);
+inline std::span<const TileShape> swizzled_tiles(const Given& given) {
+  if (given.is_float32()) return kTf32Tiles;
+  return kSwizzledTiles;
+}
+inline Config swizzled_config(const Params& p, const Given& given, const op::Gpu& gpu,
+                              const TileShape& t) {
   const int bytes = given.operand_bytes;
   Config c = for_call(p, given, warp_tile(t, bytes));
   if (c.a_vector * bytes < 16) c.a_vector = 1;  // lines end inside a chunk
   if (c.b_vector * bytes < 16) c.b_vector = 1;
   // Some architectures have less shared memory than others; two stages of any tile fit them all.
   const int stage_bytes = c.block_k * (c.block_m + c.block_n) * bytes;
-  c.stages = std::clamp(int(gpu.shared_bytes_per_block) / stage_bytes, 2, t.stages);
-  return start(p, given, c, t.min_blocks, swizzled_shared_bytes(c, bytes));
+  const int most = std::clamp(int(gpu.shared_bytes_per_block) / stage_bytes, 2, t.stages);
+  c.stages = given.config.stages ? std::clamp(given.config.stages, 2, most) : most;
+  return c;
+}
+
+inline Start swizzled_start(const Params& p, const Given& given, const op::Gpu& gpu) {
+  const auto config_of = [&](const TileShape& t) { return swizzled_config(p, given, gpu, t); };
+  const TileShape& t = best_tile(p, given, gpu, swizzled_tiles(given), config_of);
+  const Config c = config_of(t);
+  return start(p, given, c, t.min_blocks, swizzled_shared_bytes(c, given.operand_bytes));
+}
+template <bool tf32>
+void weigh_swizzled(op::Candidates<Config>& all, const Params& p, const Given& given,
+                    const op::Gpu& gpu) {
+  if (!swizzled_refusal(p, given, gpu, tf32).empty()) return;
+  weigh_tiles(all, p, given, gpu, swizzled_tiles(given),
+              [&](const TileShape& t) { return swizzled_config(p, given, gpu, t); });
 }
 
 inline Choice swizzled(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -368,13 +426,26 @@ inline std::string_view tma_refusal(const Params& p, const Given& given, const o
              : "b has a stride or a size that the copy engine cannot take";
 }
 
-inline Choice tma(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = tma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const TileShape &t = best_tile(p, given, gpu, kTmaTiles), &largest = kTmaTiles[0];
+inline Config tma_config(const Params& p, const Given& given, const op::Gpu& gpu,
+                         const TileShape& t) {
   Config c = for_call(p, given, warp_tile(t, given.operand_bytes));
   c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
   c.cluster_n = kTmaCluster;
   while (c.stages > 2 && tma_shared_bytes(c, 2) > gpu.shared_bytes_per_block) --c.stages;
+  return c;
+}
+inline void weigh_tma(op::Candidates<Config>& all, const Params& p, const Given& given,
+                      const op::Gpu& gpu) {
+  if (!tma_refusal(p, given, gpu).empty()) return;
+  weigh_tiles(all, p, given, gpu, kTmaTiles,
+              [&](const TileShape& t) { return tma_config(p, given, gpu, t); });
+}
+
+inline Choice tma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = tma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const auto config_of = [&](const TileShape& t) { return tma_config(p, given, gpu, t); };
+  const TileShape &t = best_tile(p, given, gpu, kTmaTiles, config_of), &largest = kTmaTiles[0];
+  const Config c = config_of(t);
   const int64_t pairs = num_tiles(p, given, c.block_m, c.block_n * kTmaCluster);
   // Its tiles are large, and a pair begins and ends together: measured from 2048^3 on, where 128
   // tiles meet 132 multiprocessors, it wins.

@@ -26,45 +26,55 @@ inline bool is_shared(const Params& p, const Matrix& x) {
   return true;
 }
 
+// `layout`: of the operand as the product reads it, if it is not copied.
 inline PackedOperand packed_operand(const Params& p, const Given& given, const Lines& x,
-                                    Layout along_k) {
+                                    Layout along_k, Layout layout) {
   const bool is_walkable = x.are_dense() && has_aligned_lines(x) &&
                            has_engine_strides(x, given.batch) &&
                            (p.batch_rank <= 1 || is_shared(p, x.matrix));
   const int parts = given.splits_tf32 ? kTf32Parts : 1;
-  const bool is_a = along_k == Layout::row_major;  // which may come in registers
-  const bool must_be_along_k = given.is_float32() && !is_a;
-  return {.is_needed = !is_walkable || parts > 1 || (must_be_along_k && x.layout != along_k),
-          .lines = is_a ? p.m : p.n,
+  return {.is_needed = !is_walkable || parts > 1 || x.layout != layout,
+          .lines = along_k == Layout::row_major ? p.m : p.n,
           .entries = is_shared(p, x.matrix) ? 1 : given.batch,
           .part = part_length(p.k, parts, given.operand_bytes),
           .parts = parts,
           .element_bytes = given.operand_bytes};
 }
-inline PackedOperand packed_a(const Params& p, const Given& given) {
-  return packed_operand(p, given, a_lines(p, given), Layout::row_major);
-}
-inline PackedOperand packed_b(const Params& p, const Given& given) {
-  return packed_operand(p, given, b_lines(p, given), Layout::column_major);
-}
 
-// The call that the product sees. The copies have no address yet.
-inline Params packed_params(Params p, const Given& given) {
-  const PackedOperand a = packed_a(p, given), b = packed_b(p, given);
-  const auto next_entry = [](const PackedOperand& x) {
-    return x.entries > 1 ? x.lines * x.next_line() : 0;
-  };
-  if (a.is_needed)
-    p.a = {.data = nullptr,
-           .row_stride = a.next_line(),
-           .col_stride = 1,
-           .batch_strides = {next_entry(a)}};
-  if (b.is_needed)
-    p.b = {.data = nullptr,
-           .row_stride = 1,
-           .col_stride = b.next_line(),
-           .batch_strides = {next_entry(b)}};
-  return p;
+// The copies of both operands, and the call that the product sees; they have no address yet.
+struct Packing {
+  PackedOperand a, b;
+
+  Params apply(Params p) const {
+    const auto next_entry = [](const PackedOperand& x) {
+      return x.entries > 1 ? x.lines * x.next_line() : 0;
+    };
+    if (a.is_needed)
+      p.a = {.data = nullptr,
+             .row_stride = a.next_line(),
+             .col_stride = 1,
+             .batch_strides = {next_entry(a)}};
+    if (b.is_needed)
+      p.b = {.data = nullptr,
+             .row_stride = 1,
+             .col_stride = b.next_line(),
+             .batch_strides = {next_entry(b)}};
+    return p;
+  }
+};
+inline Packing packing_of(const Params& p, const Given& given, Layout a_layout, Layout b_layout) {
+  return {packed_operand(p, given, a_lines(p, given), Layout::row_major, a_layout),
+          packed_operand(p, given, b_lines(p, given), Layout::column_major, b_layout)};
+}
+// What the rungs copy that copy at all: A may come in registers, so of float32 B is along k.
+inline Packing packing_of(const Params& p, const Given& given) {
+  return packing_of(p, given, a_lines(p, given).layout,
+                    given.is_float32() ? Layout::column_major : b_lines(p, given).layout);
+}
+// What was copied of a call for which a rung has this Config.
+inline Packing packing_for(const Params& p, const Given& given, const Config& c) {
+  return c.swap ? packing_of(p, given, transposed(c.b_layout), transposed(c.a_layout))
+                : packing_of(p, given, c.a_layout, c.b_layout);
 }
 
 // Neighbours that one access of pack reads: 16 bytes of them or one.
@@ -103,7 +113,7 @@ inline LaterRung later_rung(const Params& p, const Given& given) {
 }
 inline double later_us(const Params& p, const Given& given, const op::Gpu& gpu) {
   const LaterRung rung = later_rung(p, given);
-  const TileShape& t = best_tile(p, given, gpu, rung.tiles);
+  const TileShape& t = best_tile(p, given, gpu, rung.tiles, thread_tile);
   const int64_t rounds =
       div_ceil(num_tiles(p, given, t.block.m, t.block.n), int64_t(std::max(gpu.num_sms, 1)));
   const double outputs = double(rounds) * t.block.m * t.block.n / t.rate;
@@ -116,18 +126,20 @@ inline Choice packed_choice(std::string_view why_not, const Params& p, const Giv
   if (!why_not.empty()) return op::refuse(why_not);
   if (p.k == 0) return op::refuse("k is 0");
   if (const auto why = wgmma_architecture_refusal(gpu); !why.empty()) return op::refuse(why);
-  const PackedOperand a = packed_a(p, given), b = packed_b(p, given);
+  const Packing packing = packing_of(p, given);
+  const PackedOperand &a = packing.a, &b = packing.b;
   if (!a.is_needed && !b.is_needed) return op::refuse("the copy engine takes a and b as they are");
-  const Params q = packed_params(p, given);
+  const Params q = packing.apply(p);
   for (const Lines& x : {a_lines(q, given), b_lines(q, given)})
     if (!has_engine_strides(x, given.batch) || x.next_line > int64_t(1) << 30)
       return op::refuse("a copy of a or b would be too large for the copy engine");
   if (std::max(pack_blocks(a), pack_blocks(b)) > op::kMaxBlocks)
     return op::refuse("needs 2^31 blocks or more");
-  const RingTile& t = best_ring_tile(q, given, gpu);
-  const double us = pack_us(a) + pack_us(b) + predicted_us(q, given, gpu, t);
+  const BestTile best = best_ring_tile(q, given, gpu, kPersistentTiles);
+  if (!best.tile) return op::refuse(best.why);
+  const double us = pack_us(a) + pack_us(b) + best.tile->us;
   return choice(
-      {}, persistent_start(q, given, gpu),
+      {}, persistent_start(q, given, gpu, *best.tile),
       us > later_us(p, given, gpu) ? "copies of a or b would take longer than they save" : "");
 }
 
@@ -148,6 +160,13 @@ inline Choice packed_tf32(const Params& p, const Given& given, const op::Gpu& gp
 inline Choice persistent_3xtf32(const Params& p, const Given& given, const op::Gpu& gpu) {
   return packed_choice(!given.splits_tf32 ? "takes float32 operands with precision 3xtf32" : "", p,
                        given, gpu);
+}
+
+template <Choice (*choose)(const Params&, const Given&, const op::Gpu&)>
+void weigh_packed(op::Candidates<Config>& all, const Params& p, const Given& given,
+                  const op::Gpu& gpu) {
+  if (choose(p, given, gpu).refusal.empty())
+    weigh_ring(all, packing_of(p, given).apply(p), given, gpu, kPersistentTiles);
 }
 
 }  // namespace tensorcraft::kernel::gemm

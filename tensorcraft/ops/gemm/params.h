@@ -28,12 +28,12 @@ struct Params {
   int32_t batch_rank;
 };
 
-// What tma needs besides: how the copy engine finds A and B, as 128 bytes along the unit stride,
-// lines and batch.
+// What tma needs besides: how the copy engine finds A and B, with `swap` B and A, as 128 bytes
+// along the unit stride, lines and batch.
 struct TmaParams : Params {
   TensorMap a_map, b_map;
 };
-// From wgmma on: D too, as 128 bytes along a row, 64 rows and batch.
+// From wgmma on: D too, as a slot's columns, its rows and batch.
 struct WgmmaParams : TmaParams {
   TensorMap d_map;
 };
@@ -54,11 +54,11 @@ struct Config {
   int cluster_m = 1, cluster_n = 1;  // blocks of a cluster, whose tiles are neighbours (tma on)
   int consumers = 0;                 // warpgroups that multiply (from wgmma on)
   Schedule schedule = Schedule::together;  // how they share tiles
-  int split = 1;                           // parts of k, each of a block of the cluster (split_k)
-  int slots = 0;  // 64 x 128 bytes of D that a consumer has on their way out; 0: it stores itself
+  int swap = 0;   // the product of the transposed matrices: block_m is along n
+  int split = 1;  // parts of k, each of a block of the cluster (split_k)
+  int slots = 0;  // pieces of D that a consumer has on their way out; 0: it stores itself
   int parts = 1;  // of each element of A and B, one behind the other along k: 1 or kTf32Parts
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
-  Layout d_layout = Layout::row_major;           // column_major: its slots hold columns
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
   Activation activation = Activation::none;
   int has_c = 0, has_bias = 0;
@@ -96,8 +96,8 @@ TC_HOST_DEVICE constexpr int swizzled_shared_bytes(const Config& c, int element_
   return stages > slabs ? stages : slabs;
 }
 
-// The lines of A and of B that one box of the copy engine brings. The blocks of a cluster bring
-// parts of what they share.
+// The lines that one box of the copy engine brings of the operand that has block_m, which is A
+// without `swap`, and of the other one. The blocks of a cluster bring parts of what they share.
 TC_HOST_DEVICE constexpr int a_box_lines(const Config& c) {
   return box_lines(c.a_layout == Layout::row_major, c.block_m / c.cluster_n, c.block_k);
 }
@@ -112,9 +112,22 @@ TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes
   return round_up(swizzled_shared_bytes(c, element_bytes) + 2 * c.stages * 8, 1024);
 }
 
-// The rungs from wgmma on: threads of a warpgroup, rows of the sums that one instruction makes, and
-// bytes of a slot.
-inline constexpr int kWarpgroup = 128, kGroupRows = 64, kSlotBytes = kGroupRows * 128;
+// The rungs from wgmma on: threads of a warpgroup, and rows of the sums that one instruction makes.
+inline constexpr int kWarpgroup = 128, kGroupRows = 64;
+
+// What one store of the copy engine takes of D: rows, and columns of at most 128 bytes. With `swap`
+// 64 rows of the sums are 64 columns: of 4 bytes, two stores.
+struct SlotShape {
+  int rows, cols;
+};
+TC_HOST_DEVICE constexpr SlotShape slot_shape(const Config& c, int result_bytes) {
+  int size = c.swap ? 64 : 128 / result_bytes;  // along block_n
+  while (c.block_n % size != 0) size /= 2;
+  return c.swap ? SlotShape{size, result_bytes == 4 ? 32 : kGroupRows}
+                : SlotShape{kGroupRows, size};
+}
+inline constexpr int kSlotBytes = 64 * 128;  // the largest
+
 // Their dynamic shared memory: stages, slots, and two barriers a stage.
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c, int element_bytes) {
   const int stage = c.block_k * (c.block_m + c.block_n) * element_bytes;

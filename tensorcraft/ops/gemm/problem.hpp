@@ -2,10 +2,23 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/activation.h"
+#include "tensorcraft/op/value.hpp"
+#include "tensorcraft/ops/gemm/config_plan.h"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 #include <string_view>
+
+namespace tensorcraft {
+
+// The option `config` as text: "tile_m=128, schedule=ping_pong".
+template <>
+struct op::Field<GemmConfig> {
+  static constexpr auto kind = ParameterKind::settings;
+  static GemmConfig get(std::string_view op, std::string_view name, const Value& v);
+};
+
+}  // namespace tensorcraft
 
 namespace tensorcraft::kernel::gemm {
 
@@ -20,6 +33,7 @@ struct Problem {
   Activation activation;
   bool allow_tf32;   // float32 operands may be rounded
   bool splits_tf32;  // they may become two parts of tf32 instead
+  GemmConfig config;
 
   int64_t m() const { return d.shape(d.rank() - 2); }
   int64_t n() const { return d.shape(d.rank() - 1); }

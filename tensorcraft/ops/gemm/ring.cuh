@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/begin_kernel.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/barrier.cuh"
 #include "tensorcraft/device/ptx/bulk.cuh"
@@ -29,20 +30,46 @@ using RingStage = OperandTiles<BoxedTile, T,
 template <Config C>
 using RingCluster = ClusterShape<C.cluster_m, C.cluster_n>;
 
-// 64 rows of D by 128 bytes, as the copy engine takes them.
-template <class Out>
-using Slot = BoxedTile<Out, kGroupRows, 128 / int(sizeof(Out))>;
+// Barriers of a block: one for each consumer, one where all meet, and two to take turns.
+inline constexpr int kOneConsumer = 1, kAllConsumers = 4, kTurns = 5;
+
+// Rows and columns of the result to the kernel, which with `swap` computes it transposed.
+template <Config C>
+TC_DEVICE int64_t rows_of(const Params& p) {
+  return C.swap ? p.n : p.m;
+}
+template <Config C>
+TC_DEVICE int64_t cols_of(const Params& p) {
+  return C.swap ? p.m : p.n;
+}
+
+// A piece of D as the copy engine takes it.
+template <class Out, Config C>
+struct alignas(1024) Slot {
+  static constexpr SlotShape shape = slot_shape(C, sizeof(Out));
+  static constexpr int line_bytes = shape.cols * int(sizeof(Out));
+  static constexpr Swizzle swizzle = line_bytes == 128  ? Swizzle::bytes_128
+                                     : line_bytes == 64 ? Swizzle::bytes_64
+                                                        : Swizzle::bytes_32;
+  static_assert(line_bytes >= 32 && line_bytes <= 128 && shape.rows * line_bytes <= kSlotBytes);
+  Vec4<uint32_t> at[kSlotBytes / kVectorBytes];
+
+  TC_DEVICE unsigned char* place(int line, int chunk) {
+    return reinterpret_cast<unsigned char*>(at) +
+           swizzled(swizzle, uint32_t(line * line_bytes + chunk * kVectorBytes));
+  }
+};
 
 template <class T, class Out, Config C>
 struct alignas(1024) Ring {
   static constexpr int num_slots = C.consumers * C.slots;
   RingStage<T, C> stages[C.stages];
-  Slot<Out> slots[num_slots > 0 ? num_slots : 1];
+  Slot<Out, C> slots[num_slots > 0 ? num_slots : 1];
   uint64_t full[C.stages];   // the bytes of a stage have come
   uint64_t empty[C.stages];  // no warp of the cluster reads it any more
 
-  // Makes the barriers, which the whole cluster knows then. `readers`: warpgroups of a block that
-  // read each stage.
+  // Makes the barriers, which the whole cluster knows then, while the kernels before this one may
+  // still run, and waits for those. `readers`: warpgroups of a block that read each stage.
   TC_DEVICE void start(const WgmmaParams& p, int readers) {
     if (threadIdx.x == 0) {
       ptx::prefetch_tensormap(&p.a_map);
@@ -53,6 +80,7 @@ struct alignas(1024) Ring {
       }
       ptx::fence_mbarrier_init();
     }
+    begin_kernel();
     if constexpr (RingCluster<C>::blocks * C.split > 1) {
       ptx::cluster_arrive_relaxed();  // the fence has ordered the barriers
       ptx::cluster_wait();
@@ -75,7 +103,8 @@ struct Producer {
       : ring(memory), p(params), boxes(boxes_of(tile)) {}
 
   TC_DEVICE BoxedProducer<Stage, RingCluster<C>> boxes_of(const BlockTile& tile) const {
-    return {{&p.a_map, p.a.batch_strides[0]}, {&p.b_map, p.b.batch_strides[0]}, tile};
+    const Matrix &a = C.swap ? p.b : p.a, &b = C.swap ? p.a : p.b;
+    return {{&p.a_map, a.batch_strides[0]}, {&p.b_map, b.batch_strides[0]}, tile};
   }
   // Starts copying a step along k of the tile, when no warp reads its stage any more.
   TC_DEVICE void produce(int step) {
@@ -106,7 +135,10 @@ template <class T, class Out, Config C>
 struct Consumer {
   static constexpr bool takes_turns = C.schedule == Schedule::ping_pong;
   static constexpr int rows = takes_turns ? C.block_m : C.block_m / C.consumers;
-  static constexpr int slot_cols = 128 / int(sizeof(Out));
+  // Columns of the sums that fill a slot, for 64 rows.
+  static constexpr SlotShape slot = slot_shape(C, sizeof(Out));
+  static constexpr int slot_cols = C.swap ? slot.rows : slot.cols;
+  static constexpr int pieces = C.swap ? kGroupRows / slot.cols : 1;  // slots of these columns
   // Then a stage is read when its products are done, and the other consumers' products hide that.
   static constexpr bool a_registers = kARegisters<T, RingStage<T, C>::a_along_k>;
 
@@ -153,34 +185,16 @@ struct Consumer {
   // straight from the registers.
   TC_DEVICE void finish(const BlockTile& tile) {
     const Epilogue<T, Out, C> epilogue(p, tile.batch);
-    const int lane = threadIdx.x % 32;
-    const int64_t row = tile.row + first_row;
-    if constexpr (C.slots > 0 && C.d_layout == Layout::column_major) {
 #pragma unroll
-      for (int i = 0; i < rows / kGroupRows; ++i) {
+    for (int i = 0; i < rows / kGroupRows; ++i) {
+      if constexpr (C.slots > 0) {
 #pragma unroll
-        for (int from = 0; from < C.block_n; from += kGroupRows)
-          store_columns(epilogue, tile, i, from);
-      }
-    } else if constexpr (C.slots > 0) {
-#pragma unroll
-      for (int i = 0; i < rows / kGroupRows; ++i) {
-#pragma unroll
-        for (int from = 0; from < C.block_n; from += slot_cols)
-          store_slot(epilogue, tile, i, from, row + i * kGroupRows, tile.col + from + lane % 4 * 2);
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < rows / kGroupRows; ++i) {
+        for (int from = 0; from < C.block_n; from += slot_cols) store_slot(epilogue, tile, i, from);
+      } else {
 #pragma unroll
         for (int n = 0; n < C.block_n / 8; ++n) {
 #pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            float x[2];
-            sums.pair(x, i, n, half);
-            epilogue.store(x, row + i * kGroupRows + sums_row<a_registers>(half),
-                           tile.col + n * 8 + lane % 4 * 2);
-          }
+          for (int half = 0; half < 2; ++half) store_pair(epilogue, tile, i, n, half);
         }
       }
     }
@@ -192,7 +206,7 @@ struct Consumer {
 
  private:
   TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
-  TC_DEVICE void meet() const { ptx::bar_sync(1 + group, kWarpgroup); }
+  TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }
 
   TC_DEVICE void release(int stage) const {
     constexpr int blocks = RingCluster<C>::blocks;
@@ -205,88 +219,102 @@ struct Consumer {
     }
   }
 
-  // Columns `from` on of 64 rows from `row` on; the thread's first sums are of column `col`.
+  // Where a thread's sums of 8 columns, number n, of 64 rows are in the result to the kernel.
+  TC_DEVICE int64_t row_at(const BlockTile& tile, int i, int half) const {
+    return tile.row + first_row + i * kGroupRows + sums_row<a_registers>(half);
+  }
+  TC_DEVICE static int64_t col_at(const BlockTile& tile, int n) {
+    return tile.col + n * 8 + threadIdx.x % 4 * 2;
+  }
+
+  TC_DEVICE void store_pair(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
+                            int n, int half) const {
+    float x[2];
+    sums.pair(x, i, n, half);
+    const int64_t row = row_at(tile, i, half), col = col_at(tile, n);
+    if constexpr (C.swap) {
+      epilogue.store({x[0]}, col, row);
+      epilogue.store({x[1]}, col + 1, row);
+    } else {
+      epilogue.store(x, row, col);
+    }
+  }
+  // The same through the epilogue alone.
+  TC_DEVICE void finish_pair(const Epilogue<T, Out, C>& epilogue, float (&x)[2],
+                             const BlockTile& tile, int i, int n, int half) const {
+    float pair[2];
+    sums.pair(pair, i, n, half);
+    const int64_t row = row_at(tile, i, half), col = col_at(tile, n);
+    if constexpr (C.swap) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float one[1];
+        epilogue.finish(one, {pair[e]}, col + e, row, col + e < p.m && row < p.n ? 1 : 0);
+        x[e] = one[0];
+      }
+    } else {
+      epilogue.finish(x, pair, row, col, row < p.m ? min_of(p.n - col, 2) : 0);
+    }
+  }
+
+  // Columns `from` on of 64 rows.
   TC_DEVICE void store_slot(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
-                            int from, int64_t row, int64_t col) {
-    Slot<Out>& slot = ring.slots[group * C.slots + stores % C.slots];
-    ++stores;
-    if (leads()) ptx::cp_async_bulk_wait_group_read<C.slots - 1>();
+                            int from) {
+    static_assert(C.slots % pieces == 0);
+    Slot<Out, C>* const to = ring.slots + group * C.slots + stores % C.slots;
+    stores += pieces;
+    if (leads()) ptx::cp_async_bulk_wait_group_read<C.slots / pieces - 1>();
     meet();
 #pragma unroll
     for (int n = 0; n < slot_cols / 8; n += 2) {
       float x[4][2];
 #pragma unroll
-      for (int part = 0; part < 4; ++part) {
-        float pair[2];
-        sums.pair(pair, i, from / 8 + n + part / 2, part % 2);
-        const int64_t at = row + sums_row<a_registers>(part % 2), to = col + (n + part / 2) * 8;
-        epilogue.finish(x[part], pair, at, to, at < p.m ? min_of(p.n - to, 2) : 0);
-      }
-      put(slot, x, n);
-    }
-    ptx::fence_proxy_async();
-    meet();
-    if (leads()) {
-      const int32_t at[3] = {int32_t(tile.col) + from,
-                             int32_t(tile.row) + first_row + i * kGroupRows, int32_t(tile.batch)};
-      ptx::tma_store(&p.d_map, at, &slot);
-      ptx::cp_async_bulk_commit_group();
-    }
-  }
-  // Columns `from` on of 64 rows, as 64 lines: the first 32 rows in one slot, the others in
-  // another.
-  TC_DEVICE void store_columns(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
-                               int from) {
-    static_assert(a_registers && C.slots == 2 && sizeof(Out) == 4 && C.block_n % kGroupRows == 0);
-    const int64_t row = tile.row + first_row + i * kGroupRows, col = tile.col + from;
-    Slot<Out>* const slots = ring.slots + group * C.slots;
-    auto* bytes = reinterpret_cast<unsigned char*>(slots + threadIdx.x / 64 % 2);
-    if (leads()) ptx::cp_async_bulk_wait_group_read<0>();
-    meet();
-#pragma unroll
-    for (int n = 0; n < kGroupRows / 8; ++n) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float pair[2], x[2];
-        sums.pair(pair, i, from / 8 + n, half);
-        const int in_group = sums_row<true>(half), line = n * 8 + threadIdx.x % 4 * 2;
-        epilogue.finish(x, pair, row + in_group, col + line,
-                        row + in_group < p.m ? min_of(p.n - col - line, 2) : 0);
-#pragma unroll
-        for (int next = 0; next < 2; ++next)
-          *reinterpret_cast<float*>(bytes + Slot<Out>::place(line + next, in_group % 32 / 4) +
-                                    in_group % 4 * 4) = x[next];
-      }
+      for (int part = 0; part < 4; ++part)
+        finish_pair(epilogue, x[part], tile, i, from / 8 + n + part / 2, part % 2);
+      put(to[pieces > 1 ? threadIdx.x / 64 % 2 : 0], x, n);
     }
     ptx::fence_proxy_async();
     meet();
     if (leads()) {
 #pragma unroll
-      for (int part = 0; part < 2; ++part) {
-        const int32_t at[3] = {int32_t(row) + part * 32, int32_t(col), int32_t(tile.batch)};
-        ptx::tma_store(&p.d_map, at, slots + part);
+      for (int piece = 0; piece < pieces; ++piece) {
+        const int row = int(tile.row) + first_row + i * kGroupRows + piece * (kGroupRows / pieces);
+        const int col = int(tile.col) + from;
+        const int32_t at[3] = {C.swap ? row : col, C.swap ? col : row, int32_t(tile.batch)};
+        ptx::tma_store(&p.d_map, at, to + piece);
       }
       ptx::cp_async_bulk_commit_group();
     }
   }
-  // A thread's values of 16 columns, 8 n on in the slot, in its warp's 16 rows.
-  TC_DEVICE static void put(Slot<Out>& slot, const float (&x)[4][2], int n) {
-    const int lane = threadIdx.x % 32;
-    auto* bytes = reinterpret_cast<unsigned char*>(&slot);
+  // A thread's values of 16 columns of the sums, 8 n on in the slot, in its warp's 16 rows.
+  TC_DEVICE static void put(Slot<Out, C>& to, const float (&x)[4][2], int n) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     if constexpr (sizeof(Out) == 2) {
+      static_assert(!a_registers);
       uint32_t words[4];
 #pragma unroll
       for (int part = 0; part < 4; ++part) words[part] = pack_pair(x[part][0], x[part][1], Out{});
-      static_assert(!a_registers);
-      const int line = threadIdx.x / 32 % 4 * 16 + lane % 16;
-      ptx::stmatrix_x4(bytes + Slot<Out>::place(line, n + lane / 16), words);
+      if constexpr (C.swap)
+        ptx::stmatrix_x4_trans(to.place((n + lane / 16) * 8 + lane % 8, warp * 2 + lane / 8 % 2),
+                               words);
+      else
+        ptx::stmatrix_x4(to.place(warp * 16 + lane % 16, n + lane / 16), words);
+    } else if constexpr (C.swap) {  // there is no stmatrix for 4 bytes
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {
+        const int row = sums_row<a_registers>(part % 2) % 32;
+        const int line = (n + part / 2) * 8 + lane % 4 * 2;
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          *reinterpret_cast<float*>(to.place(line + e, row / 4) + row % 4 * 4) = x[part][e];
+      }
     } else {
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
-        const int line = sums_row<a_registers>(part % 2), pair = (n + part / 2) * 4 + lane % 4;
-        store_vector(
-            reinterpret_cast<float*>(bytes + Slot<Out>::place(line, pair / 2) + pair % 2 * 8),
-            Vec2<float>{x[part][0], x[part][1]});
+        const int line = sums_row<a_registers>(part % 2);
+        const int pair = (n + part / 2) * 4 + lane % 4;
+        store_vector(reinterpret_cast<float*>(to.place(line, pair / 2) + pair % 2 * 8),
+                     Vec2<float>{x[part][0], x[part][1]});
       }
     }
   }

@@ -35,7 +35,6 @@ inline constexpr Wgmma kF16N256Rs{
 inline constexpr Wgmma kTf32N16Rs{.n = 16, .a = WgmmaType::tf32, .b = WgmmaType::tf32};
 inline constexpr Wgmma kE4m3N64Rs{.n = 64, .a = WgmmaType::e4m3, .b = WgmmaType::e4m3};
 inline constexpr Wgmma kE5m2N8Rs{.n = 8, .a = WgmmaType::e5m2, .b = WgmmaType::e5m2};
-
 template <Wgmma Op, bool kARegisters>
 TC_DEVICE void run_wgmma(const Params& p) {
   auto& image = dynamic_shared<Image>();
@@ -61,6 +60,7 @@ TC_DEVICE void run_wgmma(const Params& p) {
   }
   ptx::wgmma_commit_group();
   ptx::wgmma_wait_group<0>();
+  ptx::wgmma_landed(d);
   for (int i = 0; i < Op.n / 2; ++i)
     block_out(p)[thread * (Op.n / 2) + i] = bit_cast<uint32_t>(d[i]);
 }
@@ -81,5 +81,28 @@ TC_DEVICE void wgmma_f16_n256_rs(const Params& p) { run_wgmma<kF16N256Rs, true>(
 TC_DEVICE void wgmma_tf32_n16_rs(const Params& p) { run_wgmma<kTf32N16Rs, true>(p); }
 TC_DEVICE void wgmma_e4m3_n64_rs(const Params& p) { run_wgmma<kE4m3N64Rs, true>(p); }
 TC_DEVICE void wgmma_e5m2_n8_rs(const Params& p) { run_wgmma<kE5m2N8Rs, true>(p); }
+// The other sizes, whose registers have other numbers in the instruction's text.
+TC_DEVICE void wgmma_bf16_n48(const Params& p) { run_wgmma<Wgmma{.n = 48}, false>(p); }
+TC_DEVICE void wgmma_bf16_n80(const Params& p) { run_wgmma<Wgmma{.n = 80}, false>(p); }
+TC_DEVICE void wgmma_bf16_n112(const Params& p) { run_wgmma<Wgmma{.n = 112}, false>(p); }
+TC_DEVICE void wgmma_bf16_n144(const Params& p) { run_wgmma<Wgmma{.n = 144}, false>(p); }
+TC_DEVICE void wgmma_bf16_n160(const Params& p) { run_wgmma<Wgmma{.n = 160}, false>(p); }
+TC_DEVICE void wgmma_bf16_n176(const Params& p) { run_wgmma<Wgmma{.n = 176}, false>(p); }
+TC_DEVICE void wgmma_bf16_n208(const Params& p) { run_wgmma<Wgmma{.n = 208}, false>(p); }
+TC_DEVICE void wgmma_bf16_n224(const Params& p) { run_wgmma<Wgmma{.n = 224}, false>(p); }
+TC_DEVICE void wgmma_bf16_n240(const Params& p) { run_wgmma<Wgmma{.n = 240}, false>(p); }
+TC_DEVICE void wgmma_bf16_n32_rs(const Params& p) { run_wgmma<Wgmma{.n = 32}, true>(p); }
+TC_DEVICE void wgmma_bf16_n48_rs(const Params& p) { run_wgmma<Wgmma{.n = 48}, true>(p); }
+TC_DEVICE void wgmma_bf16_n80_rs(const Params& p) { run_wgmma<Wgmma{.n = 80}, true>(p); }
+TC_DEVICE void wgmma_bf16_n96_rs(const Params& p) { run_wgmma<Wgmma{.n = 96}, true>(p); }
+TC_DEVICE void wgmma_bf16_n112_rs(const Params& p) { run_wgmma<Wgmma{.n = 112}, true>(p); }
+TC_DEVICE void wgmma_bf16_n128_rs(const Params& p) { run_wgmma<Wgmma{.n = 128}, true>(p); }
+TC_DEVICE void wgmma_bf16_n144_rs(const Params& p) { run_wgmma<Wgmma{.n = 144}, true>(p); }
+TC_DEVICE void wgmma_bf16_n160_rs(const Params& p) { run_wgmma<Wgmma{.n = 160}, true>(p); }
+TC_DEVICE void wgmma_bf16_n176_rs(const Params& p) { run_wgmma<Wgmma{.n = 176}, true>(p); }
+TC_DEVICE void wgmma_bf16_n192_rs(const Params& p) { run_wgmma<Wgmma{.n = 192}, true>(p); }
+TC_DEVICE void wgmma_bf16_n208_rs(const Params& p) { run_wgmma<Wgmma{.n = 208}, true>(p); }
+TC_DEVICE void wgmma_bf16_n224_rs(const Params& p) { run_wgmma<Wgmma{.n = 224}, true>(p); }
+TC_DEVICE void wgmma_bf16_n240_rs(const Params& p) { run_wgmma<Wgmma{.n = 240}, true>(p); }
 
 }  // namespace tensorcraft::test
