@@ -31,6 +31,7 @@ WITH_RATIOS = re.compile(r"(README|CHANGELOG)\.md|tensorcraft/.*README\.md|examp
 # Sources whose test has another name, and which test that is.
 TESTED_ELSEWHERE = {
     "tensorcraft/op/check.cpp": "every operator's refused arguments, tests/ops/",
+    "tensorcraft/op/expression/": "the language and every variant of elementwise(), tests/ops/expression_test.cpp",
     "tensorcraft/op/rows.cpp": "every row operator's conformance, tests/ops/conformance_test.cpp",
     "tensorcraft/op/host/elements.cpp": "every reference row, tests/ops/conformance_test.cpp",
     "tensorcraft/ops/all.cpp": "tests/ops/conformance_test.cpp runs what it lists",

@@ -103,6 +103,9 @@ void compare_products(Report& report) {
   for (const int64_t size : {256, 333, 1000, 2048, 4096})
     products<bf16>(report, tk::GemmVersion::TensorCore, size);
   products<f16>(report, tk::GemmVersion::TensorCore, 1024);
+  if (tk::current_gpu({}).architecture == 90)
+    for (const int64_t size : {256, 1000, 2048, 4096})
+      products<bf16>(report, tk::GemmVersion::WGMMA_TMA, size);
   for (const int64_t size : {333, 1024, 2048})
     products<float>(report, tk::GemmVersion::DoubleBuffer, size);
   for (const MemoryLayout layout : {MemoryLayout::ROW_ROW, MemoryLayout::ROW_COL,

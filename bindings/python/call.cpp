@@ -30,6 +30,10 @@ nb::object frameworks(const char* name) {
   return kept(module, [] { return nb::module_::import_("tensorcraft._frameworks"); }).attr(name);
 }
 
+constexpr const char* kKeywords =
+    "; device, out, out_dtype, stream and variant are keywords of every operator, so no array can "
+    "have their names";
+
 // Everything one call borrows or makes, alive until it returns.
 class Call {
  public:
@@ -133,14 +137,14 @@ class Call {
       else if (PyFloat_Check(value.ptr()))
         named.number = PyFloat_AS_DOUBLE(value.ptr());
       else
-        add_array(value, description_.inputs[0], named.name);
+        add_array(value, *std::ranges::find(description_.inputs, true, &op::Parameter::named),
+                  named.name);
     }
+    const auto own = size_t(std::ranges::count(description_.inputs, false, &op::Parameter::named));
     if (arrays_.empty() || arrays_.size() > description_.inputs.size())
-      fail(ErrorKind::value, name(), ": takes 1 to ", description_.inputs.size(),
-           " arrays as keyword arguments, got ", arrays_.size(),
-           arrays_.empty() ? "; device, out, out_dtype, stream and variant are keywords of every "
-                             "operator, so no array can have their names"
-                           : "");
+      fail(ErrorKind::value, name(), own ? ": takes 0 to " : ": takes 1 to ",
+           description_.inputs.size() - own, " arrays as keyword arguments, got ",
+           arrays_.size() - own, arrays_.empty() ? kKeywords : "");
     options_[i] = op::NamedValues(named_values_);
   }
 

@@ -94,6 +94,13 @@ std::string default_of(const Parameter& p) {
   return is_name ? '"' + p.default_value + '"' : p.default_value;
 }
 
+// The inputs that have names of their own.
+std::vector<Parameter> own_inputs(const Description& d) {
+  std::vector<Parameter> own;
+  std::ranges::copy_if(d.inputs, std::back_inserter(own), [](const auto& p) { return !p.named; });
+  return own;
+}
+
 // In a program the types are texts, which are read only if someone asks for them.
 enum class Types { texts, code };
 
@@ -115,11 +122,12 @@ std::string signature(const Description& d, Types types, const Overrides& own = 
                             : ": " + quote + type + quote + (value.empty() ? "" : " = " + value);
   };
   const Parameter* const named = named_values(d);
-  if (!named)
-    for (const auto& p : d.inputs) add(p.name, python_type(p), {});
+  const auto own_arrays = own_inputs(d);
+  const bool all_named = own_arrays.empty();  // so that arrays may have any name
+  for (const auto& p : own_arrays) add(p.name, python_type(p), {});
   for (const auto& p : d.options)
-    if (p.positional) add(p.name, python_type(p), named ? "" : default_of(p));
-  s += named ? ", /, *" : ", *";
+    if (p.positional) add(p.name, python_type(p), all_named ? "" : default_of(p));
+  s += all_named ? ", /, *" : ", *";
   for (const auto& p : d.options)
     if (!p.positional && &p != named) add(p.name, python_type(p), default_of(p));
   // How many results there are depends on the options.
@@ -232,8 +240,9 @@ void write_stub(std::ostream& out, const Description& d) {
     out << "@overload\ndef " << name << "(" << signature(d, Types::code, own) << ") -> " << result
         << ": ..." << note << '\n';
   };
+  const bool all_named = own_inputs(d).empty();
   // Numbers alone would fit both kinds of array.
-  const char* const note = named ? "  # type: ignore[overload-overlap]" : "";
+  const char* const note = all_named ? "  # type: ignore[overload-overlap]" : "";
   for (const std::string array : {"Tensor", "NDArray[Any]"}) {
     const bool is_known = array == "Tensor" || !names_result_dtype(d);
     for (const Outcome& outcome : outcomes_of(d)) {
@@ -243,8 +252,8 @@ void write_stub(std::ostream& out, const Description& d) {
       const std::string result =
           outcome.extra.empty() ? first : result_class(d, outcome.extra) + "[" + first + "]";
       own->emplace("out", ": " + out_type(array, 1 + outcome.extra.size()) + " = None");
-      own->emplace(named ? named->name : d.inputs[0].name,
-                   ": " + array + (named ? " | Number" : ""));
+      own->emplace(all_named ? named->name : d.inputs[0].name,
+                   ": " + array + (all_named ? " | Number" : ""));
       add(*own, result, array == "Tensor" ? note : "");
       if (named || d.group != "elementwise" || d.inputs.size() != 2) continue;
       (*own)[d.inputs[0].name] = ": Number";
@@ -286,8 +295,7 @@ std::string docstring(const Description& d, const std::string& example) {
   const auto add = [&](std::string_view name, std::string_view doc) {
     s += wrapped(std::string(name) + ": " + std::string(doc) + ".", entry, kEntry + 4);
   };
-  if (!named_values(d))
-    for (const auto& p : d.inputs) add(p.name, documented(p));
+  for (const auto& p : own_inputs(d)) add(p.name, documented(p));
   for (const auto& p : d.options) add(p.name, documented(p));
   add("out",
       d.outputs.size() > 1
@@ -343,9 +351,8 @@ void write_function(std::ostream& py, std::ostream& pyi, const Description& d, s
                     const std::string& example) {
   write_classes(py, pyi, d);
   py << "def " << d.name << "(" << signature(d, Types::texts) << ") -> 'Any':\n"
-     << docstring(d, example) << "    return _call(" << index << ", "
-     << (named_values(d) ? "()" : tuple_of(d.inputs)) << ", " << tuple_of(d.options)
-     << ", out, stream, variant, device)\n\n\n";
+     << docstring(d, example) << "    return _call(" << index << ", " << tuple_of(own_inputs(d))
+     << ", " << tuple_of(d.options) << ", out, stream, variant, device)\n\n\n";
   write_stub(pyi, d);
   for (const auto alias : d.aliases) {
     py << alias << " = " << d.name << "\n\n\n";

@@ -130,6 +130,31 @@ void gemm(tk::GemmVersion version, double tolerance) {
   expect("gemm", variant, c.values(), expected, tolerance);
 }
 
+// What a product's functor does to each sum: a bias by column, and an activation of one's own.
+struct BiasAndSquare {
+  const tc::bf16* bias;
+  TC_DEVICE float operator()(float x, int64_t, int64_t col) const {
+    const float y = x + float(bias[col]);
+    return y > 0 ? y * y : 0;
+  }
+};
+
+void finished_gemm(double tolerance) {
+  constexpr int64_t m = 130, n = 136, k = 72;
+  const Random<tc::bf16> a(m * k, 6), b(k * n, 7), bias(n, 8);
+  const Array<tc::bf16> c(m * n);
+  Values expected = reference::gemm(a.values(), b.values(), {}, m, n, k, 1, 0, false);
+  const Values addend = bias.values();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double y = expected[i] + addend[i % size_t(n)];
+    expected[i] = y > 0 ? y * y : 0;
+  }
+  const auto variant =
+      tk::launch_gemm(a.get(), b.get(), c.get(), m, n, k, BiasAndSquare{bias.get()}, 1.0f, 0.0f,
+                      tk::GemmVersion::TensorCore);
+  expect("gemm with a functor", variant, c.values(), expected, tolerance);
+}
+
 template <class GEMM, class T, class Out>
 void interface(double tolerance) {
   constexpr int64_t m = 96, n = 80, k = 64;
@@ -217,6 +242,8 @@ int main() {
     gemm<float>(tk::GemmVersion::Naive, kFloat);
     gemm<float>(tk::GemmVersion::Tiled, kFloat);
     gemm<tc::bf16>(tk::GemmVersion::TensorCore, kBf16);
+    finished_gemm(kBf16);
+    if (tk::current_gpu({}).architecture == 90) gemm<tc::bf16>(tk::GemmVersion::WGMMA_TMA, kBf16);
     interface<tk::FP32GEMM, float, float>(kFloat);
     interface<tk::BF16GEMM, tc::bf16, tc::bf16>(kBf16);
     interface<tk::FP16GEMM, tc::f16, float>(kBf16);

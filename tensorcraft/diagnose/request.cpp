@@ -175,20 +175,23 @@ Request::Request(const op::Operator& op, const RequestText& text, const DeviceIn
   const DType dtype = parse_type({name + ": dtype", text.dtype}, text.dtype);
   const size_t most = d.inputs.size(),
                least = most - size_t(std::ranges::count(d.inputs, true, &op::Parameter::optional));
+  const auto own = size_t(std::ranges::count(d.inputs, false, &op::Parameter::named));
   if (text.shapes.size() < least || text.shapes.size() > most)
     fail(ErrorKind::value, name, ": takes ", least == most ? "" : join(least, " to "), most,
-         d.inputs.size() == 1 ? " shape (" : " shapes (", names_of(d.inputs), "), got ",
+         d.inputs.size() == 1 ? " shape (" : " shapes (",
+         names_of(own ? std::vector(d.inputs.begin(), d.inputs.begin() + long(own)) : d.inputs),
+         own && own < most ? ", and one for each array that an option names), got " : "), got ",
          text.shapes.size());
   for (size_t i = 0; i < text.shapes.size(); ++i)
     inputs_.push_back(
         parse_tensor({join(name, ": ", d.inputs[i].name), text.shapes[i]}, dtype, device.device));
   options_.resize(d.options.size());
   for (const std::string& option : text.options) set_option(option, dtype);
+  const size_t named = inputs_.size() - std::min(own, inputs_.size());
   for (size_t i = 0; i < options_.size(); ++i)
-    if (d.options[i].kind == op::ParameterKind::named_values && options_[i].index() == 0)
-      fail(ErrorKind::value, name, ": name the ", inputs_.size(),
-           inputs_.size() == 1 ? " array" : " arrays", " as its expression does, such as --option ",
-           d.options[i].name, "=g,u");
+    if (d.options[i].kind == op::ParameterKind::named_values && named && options_[i].index() == 0)
+      fail(ErrorKind::value, name, ": name the ", named, named == 1 ? " array" : " arrays",
+           " as its expression does, such as --option ", d.options[i].name, "=g,u");
   for (const op::OutputSpec& spec : op.infer({inputs_, options_, variant_}))
     outputs_.emplace_back(nullptr, spec.dtype, spec.shape, device.device);
 }

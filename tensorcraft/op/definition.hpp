@@ -261,8 +261,10 @@ CallTensors tensors_of(const Definition<Problem, Options>& def, const Call<Optio
   const NamedValues* names = nullptr;  // the caller's own
   for (const auto& o : def.options)
     if (o.named) names = &(call.options.*o.named);
+  size_t own = 0;  // inputs before those that the caller names
+  while (own < def.inputs.size() && !def.inputs[own].named) ++own;
   for (size_t i = 0; i < call.inputs.size(); ++i)
-    inputs.add(names ? array_name(*names, i) : def.inputs[i].name, call.inputs[i]);
+    inputs.add(i < own ? def.inputs[i].name : array_name(*names, i - own), call.inputs[i]);
   for (const auto& o : def.options)
     if (o.tensor && call.options.*o.tensor) inputs.add(o.parameter.name, *(call.options.*o.tensor));
   return all;

@@ -61,6 +61,7 @@ struct Parameter {
   ParameterKind kind = ParameterKind::tensor;
   bool optional = false;                      // None is accepted
   bool positional = false;                    // NumPy users write it by position
+  bool named = false;                         // an input that the caller names: named_values
   std::string default_value;                  // as Python text; empty for a required input
   std::span<const std::string_view> choices;  // of kind choice
   std::vector<DType> dtypes = {};             // of an array, as far as `doc` names them

@@ -129,6 +129,16 @@ def test_help_names_any_command(run: Run) -> None:
     assert "TENSORCRAFT_DEVICE, in the file: device" in run("help", "environment").out
 
 
+def test_explain_has_what_the_choice_weighed(run: Run) -> None:
+    call = ("explain", "gemm", "1024x1024", "1024x1024", "--dtype", "bf16", "--arch", "sm_90a")
+    answer = run(*call, "--json", TENSORCRAFT_NVRTC="/nonexistent").json()
+    chosen = next(v for v in answer["variants"] if v["name"] == answer["variant"])
+    fastest = min(chosen["candidates"], key=lambda c: c["predicted_us"])
+    assert fastest["chosen"] and fastest["rounds"] >= 1 and 0 < fastest["busy"] <= 1
+    text = run(*call, TENSORCRAFT_NVRTC="/nonexistent").out
+    assert chosen["why"] in text and "* " + fastest["config"] in text
+
+
 def test_explain_lists_the_architectures_that_it_knows(run: Run) -> None:
     refused = run("explain", "relu", "4", "--arch", "sm_1").err
     known = re.findall(r"sm_\d+a?", refused.split("use ")[1])

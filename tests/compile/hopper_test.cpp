@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/jit/entry.hpp"
+#include "tensorcraft/ops/all.hpp"
 #include "tests/support/kernel_text.hpp"
 
 #include <gtest/gtest.h>
@@ -15,6 +18,38 @@ TEST(WgmmaTile, CompilesForHopperWithItsProductsInFlight) {
   EXPECT_EQ(result.log.find("wgmma.mma_async instructions are serialized"), std::string::npos)
       << result.log;
   EXPECT_NE(result.log.find("0 bytes spill stores"), std::string::npos) << result.log;
+}
+
+// G6: the rungs on wgmma have its instructions, and the copy engine brings their operands and takes
+// their results.
+TEST(GemmRungs, HaveTheInstructionsOfHopper) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const op::Operator& gemm = find_operator("gemm");
+  alignas(16) static std::byte memory[16];
+  const TensorView operand(memory, DType::bfloat16, {512, 512});
+  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), DType::bfloat16, {512, 512});
+  const std::vector<TensorView> inputs{operand, operand};
+  const std::vector<op::Value> options(gemm.description().options.size());
+  const auto e = gemm.explain({&out, 1}, {inputs, options}, device_info_of_arch("sm_90a"));
+  for (const op::Considered& c : e.variants) {
+    const bool stores = c.variant.name == "persistent";
+    if (!stores && c.variant.name != "warp_specialized" && c.variant.name != "wgmma") continue;
+    ASSERT_TRUE(c.plan.has_value()) << c.reason;
+    const jit::KernelKey& key = c.plan->main().kernel;
+    std::vector<std::pair<const char*, const char*>> headers;
+    const auto closure = jit::include_closure(key.rung->header);
+    for (const auto& header : *closure)
+      headers.emplace_back(header->name.c_str(), header->text.c_str());
+    const std::string flags[] = {"--gpu-architecture=compute_90a", "--std=c++20"};
+    const auto made = cuda::nvrtc_compile(jit::entry_text(key, "sm_90a"), "k.cu", headers, flags);
+    ASSERT_TRUE(made.ok) << made.log;
+    const auto has = [&](const char* text) { return made.image.find(text) != std::string::npos; };
+    EXPECT_TRUE(has("wgmma.mma_async.sync.aligned.m64n")) << c.variant.name;
+    EXPECT_TRUE(has("cp.async.bulk.tensor.3d.shared::c")) << c.variant.name;
+    EXPECT_EQ(has("cp.async.bulk.tensor.3d.global.shared::cta"), stores) << c.variant.name;
+    EXPECT_EQ(has("setmaxnreg"), c.plan->main().launch.block.x >= 384);
+    EXPECT_FALSE(has("mma.sync.aligned.m16n8k16")) << c.variant.name;
+  }
 }
 
 TEST(CopyBox, CompilesForEveryRank) {

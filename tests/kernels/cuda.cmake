@@ -27,7 +27,7 @@ function(tensorcraft_cuda_program name label)
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 
-tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/launch_test.cu kernels/launchers_test.cu LIBRARIES GTest::gtest_main)
+tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/gemm_test.cu kernels/launch_test.cu kernels/launchers_test.cu LIBRARIES GTest::gtest_main)
 # No test waits for these kernels: the compiler need not take long over them, and a driver that is asked finishes them. The example
 # in tests/package compiles them to the end.
 list(TRANSFORM TENSORCRAFT_CUDA_ARCHITECTURES REPLACE "^([0-9]+[a-z]?).*" "\\1-virtual" OUTPUT_VARIABLE virtual_architectures)

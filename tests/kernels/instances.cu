@@ -73,6 +73,9 @@ template std::string_view launch_attention(const f16*, const f16*, const f16*, f
                                            cudaStream_t, DebugInfo);
 template std::string_view launch_gemm(const f16*, const f16*, f16*, int64_t, int64_t, int64_t,
                                       float, float, GemmVersion, cudaStream_t, DebugInfo);
+template std::string_view launch_gemm(const bf16*, const bf16*, bf16*, int64_t, int64_t, int64_t,
+                                      const AddBias<bf16, Activation::gelu>&, float, float,
+                                      GemmVersion, cudaStream_t, DebugInfo);
 template std::string_view FP8GEMM::execute(const e4m3*, const e4m3*, float*, int64_t, int64_t,
                                            int64_t, float, float, MemoryLayout, cudaStream_t,
                                            DebugInfo);

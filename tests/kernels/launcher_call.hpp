@@ -55,6 +55,7 @@ class LauncherCall {
     return false;
   }
   const TensorView& in(size_t i = 0) const { return call_.inputs[i]; }
+  size_t num_inputs() const { return call_.inputs.size(); }
   const TensorView& out() const { return call_.outputs[0]; }
   // Bytes of an element of the first input.
   int element_bytes() const { return int(dtype_bytes(in().dtype())); }

@@ -110,6 +110,7 @@ TEST(Launchers, DoNothingForNoElements) {
   EXPECT_EQ(launch_transpose(none, none, 0, 3), "");
   EXPECT_EQ(launch_attention(none, none, none, none, {0, 1, 1, 2, 2, 64}), "");
   EXPECT_EQ(launch_gemm(none, none, none, 0, 5, 5), "");
+  EXPECT_EQ(launch_gemm(none, none, none, 0, 5, 5, AddBias<float>{none}), "");
   EXPECT_EQ(FP32GEMM::execute(none, none, none, 5, 0, 5), "");
 }
 
@@ -195,7 +196,7 @@ TEST(GemmVersion, NamesARungOrSaysThatThereIsNone) {
   EXPECT_EQ(variant_name(GemmVersion::Tiled), "block_tiled");
   EXPECT_EQ(variant_name(GemmVersion::DoubleBuffer), "async");
   EXPECT_EQ(variant_name(GemmVersion::TensorCore), "tensor_core");
-  EXPECT_EQ(variant_name(GemmVersion::WGMMA_TMA), "wgmma");
+  EXPECT_EQ(variant_name(GemmVersion::WGMMA_TMA), "persistent");
   const auto refused = [](GemmVersion version, int64_t offset) {
     return text_of<std::runtime_error>(
         [=] { launch_gemm(kArray + offset, kArray, kArray, 4, 4, 4, 1.0f, 0.0f, version); });
@@ -207,7 +208,7 @@ TEST(GemmVersion, NamesARungOrSaysThatThereIsNone) {
             }),
             "launch_gemm: async: needs float: a copy in flight cannot convert");
   EXPECT_EQ(refused(GemmVersion::WGMMA_TMA, 0),
-            "launch_gemm: wgmma: this release has no such rung");
+            "launch_gemm: persistent: needs f16 or bf16; float would be rounded");
   EXPECT_EQ(refused(GemmVersion::WGMMA_TMA, 1), "Memory not properly aligned");
   EXPECT_EQ(refused(GemmVersion::TensorCore, 0),
             "launch_gemm: tensor_core: needs f16 or bf16; float would be rounded");
@@ -440,6 +441,9 @@ TEST(CompiledSets, HoldEveryProduct) {
               EXPECT_TRUE(is_in(g::kInterfaceTensorCoreList<bf16>,
                                 halves(g::tensor_core_start(p, two, gpu, g::kInterfaceTiles))));
               if (a != b || a != g::kRows) continue;
+              const auto hopper = g::compiled_persistent(p, two, gpu);
+              EXPECT_TRUE(!hopper.refusal.empty() || is_in(g::kPersistentList, hopper.start));
+              if (k > 1 && k % 8 == 0 && n % 8 == 0) EXPECT_EQ(hopper.refusal, "");
               EXPECT_TRUE(
                   is_in(g::kTensorCoreList<bf16>, halves(g::tensor_core(p, two, gpu).start)));
               EXPECT_TRUE(is_in(g::kBlockTiledList, halves(g::block_tiled(p, two, gpu).start)));

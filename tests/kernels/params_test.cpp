@@ -2,6 +2,7 @@
 // A launcher of kernels/ and the library see a call alike: for every case that raw pointers can
 // express, contiguous_params() of plan.h, which the launcher calls, is the same bytes as what the
 // library plans, and every rung answers the same.
+#include "tensorcraft/op/expression/operation_names.hpp"
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/attention/plan.h"
@@ -235,6 +236,9 @@ bool gemm(const LauncherCall& c) {
   if (a.rank() != 2 || b.rank() != 2 || c.address("bias") ||
       c.choice("activation", Activation::none) != Activation::none)
     return false;
+  if (c.address("a_scale") || c.address("b_scale") || c.num_inputs() > 2 ||
+      c.choice("gated", Gate::none) != Gate::none)
+    return false;
   const auto layout = [&](std::string_view name) {
     return c.option(name, false) ? g::Layout::column_major : g::Layout::row_major;
   };
@@ -406,7 +410,7 @@ bool elementwise(const LauncherCall& c) {
   namespace e = kernel::elementwise;
   using O = e::Operation;
   O named = O::fill;
-  while (e::word(named) != c.name()) named = O(int(named) + 1);
+  while (word(named) != c.name()) named = O(int(named) + 1);
   const TensorView &out = c.out(), &a = named == O::fill ? out : c.in(),
                    &b = e::num_inputs(named) > 1 ? c.in(1) : a;
   if (a.size() != out.size() || b.size() != out.size()) return false;

@@ -22,9 +22,11 @@
 namespace tensorcraft {
 namespace {
 
-using kernel::elementwise::compile_expression;
-using kernel::elementwise::Operand;
-using kernel::elementwise::Program;
+using expression::compile_expression;
+using expression::Operand;
+using expression::Program;
+using kernel::elementwise::device_text;
+using kernel::elementwise::rungs_of;
 using test::expect_error;
 
 constexpr DType f32 = DType::float32, f16 = DType::float16, bf16 = DType::bfloat16,

@@ -10,13 +10,13 @@
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/ops/gemm/params.h"
 #include "tensorcraft/ops/permute/permute.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <set>
 #include <vector>
 
@@ -25,15 +25,13 @@
 namespace tensorcraft {
 namespace {
 
+using test::doubles;
+using test::expect_close;
+
 Device device_under_test() { return cuda_device_count() > 0 ? Device::cuda(0) : Device::cpu(); }
 
 Tensor random_tensor(const Dims& shape, DType dtype = DType::float32, unsigned seed = 1) {
-  Tensor host(dtype, shape);
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal;
-  const host::Elements elements(host.view());
-  for (int64_t i = 0; i < host.size(); ++i) elements.set(i, normal(random));
-  return host.to(device_under_test());
+  return test::normal_tensor(shape, dtype, seed).to(device_under_test());
 }
 
 Tensor constant(const Dims& shape, double value, DType dtype = DType::float32) {
@@ -41,21 +39,6 @@ Tensor constant(const Dims& shape, double value, DType dtype = DType::float32) {
   const host::Elements elements(host.view());
   for (int64_t i = 0; i < host.size(); ++i) elements.set(i, value);
   return host.to(device_under_test());
-}
-
-std::vector<double> doubles(const Tensor& t) {
-  const Tensor host = t.to(Device::cpu());
-  const host::Elements elements(host.view());
-  std::vector<double> all;
-  for (int64_t i = 0; i < host.size(); ++i) all.push_back(elements[i]);
-  return all;
-}
-
-void expect_close(const Tensor& x, const Tensor& y, double relative, double absolute) {
-  const auto got = doubles(x), want = doubles(y);
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i)
-    ASSERT_LE(std::abs(got[i] - want[i]), absolute + relative * std::abs(want[i])) << "at " << i;
 }
 
 template <class F>
@@ -289,6 +272,9 @@ TEST(Gemm, NamesTheArgumentThatDoesNotFit) {
   const Tensor square = random_tensor({64, 64});
   EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, square, {.beta = 2}); }),
             "gemm: beta is 2 but there is no c to scale; give c");
+  const Tensor deep = random_tensor({1, 5, 64});
+  EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, square, {.c = deep}); }),
+            "gemm: c: shape [1, 5, 64] does not broadcast to [5, 64]");
   EXPECT_EQ(message_of(ErrorKind::type, [&] { gemm(a, square, {.out_dtype = DType::float16}); }),
             "gemm: out_dtype must be float32 (the dtype of a) or float32, got float16");
 }

@@ -65,15 +65,14 @@ def valid_call(
 
     arrays = {parameter: array(tensor) for parameter, tensor in call["inputs"].items()}
     options = {option: array(v) if isinstance(v, dict) else v for option, v in call.get("options", {}).items()}
-    if "operands" not in options:
-        order = list(inspect.signature(tc.ops()[name].function).parameters)
-        return [arrays[p] for p in sorted(arrays, key=order.index)], options
-    # Arrays have the names that the call gives them, and numbers stand beside these.
+    order = list(inspect.signature(tc.ops()[name].function).parameters)
+    positional = [arrays.pop(p) for p in order if p in arrays]
+    # What is left has the names that the call gives it, and numbers stand beside these.
     values = iter(arrays.values())
-    for operand in options.pop("operands").split(", "):
+    for operand in options.pop("operands").split(", ") if "operands" in options else ():
         word, _, number = operand.partition("=")
         options[word] = float(number) if number else next(values)
-    return [options.pop("expression")], options
+    return [options.pop("expression")] if "expression" in options else positional, options
 
 
 @functools.cache

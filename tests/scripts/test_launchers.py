@@ -100,6 +100,13 @@ def test_every_kernel_waits_for_those_in_front_of_it() -> None:
     found = []
     for path in sorted((ROOT / "tensorcraft/kernels").glob("*.*h*")):
         for body in path.read_text(encoding="utf-8").split("const __grid_constant__ ")[1:]:
-            assert body.split("{\n", 1)[1].lstrip().startswith("begin_kernel();"), f"{path.name}: {body.splitlines()[0]}"
+            begins = body.split("{\n", 1)[1].lstrip().removeprefix("if constexpr (!requires { Rung::begins_itself; }) ")
+            assert begins.startswith("begin_kernel();"), f"{path.name}: {body.splitlines()[0]}"
             found.append(path.name)
     assert found == ["launch.cuh"], "one kernel, entry(), is that of every rung"
+    # Those that begin themselves do it where they make their barriers.
+    ring = (ROOT / "tensorcraft/ops/gemm/ring.cuh").read_text(encoding="utf-8")
+    assert "begin_kernel();" in ring.split("void start(", 1)[1].split("\n  }\n", 1)[0]
+    for path in (ROOT / "tensorcraft/ops").rglob("*.cuh"):
+        text = path.read_text(encoding="utf-8")
+        assert text.count("begins_itself = true") == text.count("  ring.start(p, "), path.name

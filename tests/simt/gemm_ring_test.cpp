@@ -4,6 +4,7 @@
 #include "tensorcraft/ops/gemm/09_wgmma.cuh"
 #include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
+#include "tensorcraft/ops/gemm/12_split_k.cuh"
 #include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/simt/instance.hpp"
 #include "tensorcraft/simt/tensor_map.hpp"
@@ -61,14 +62,19 @@ struct Operand {
             .col_stride = layout == kRows ? 1 : line(),
             .batch_strides = {entries > 1 ? entry() : 0}};
   }
-  TensorMap map(int lines) const {
+  // Boxes of `elements` along `lines` lines.
+  TensorMap map(int elements, int lines) const {
+    using enum TiledTensor::Swizzle;
+    const size_t line_bytes = size_t(elements) * sizeof(T);
     return encode_tiled({.dtype = dtype_of<T>(),
                          .address = const_cast<T*>(data.data()),
                          .rank = 3,
                          .dims = {uint64_t(length()), uint64_t(count()), uint64_t(entries)},
                          .strides = {uint64_t(line()) * sizeof(T), uint64_t(entry()) * sizeof(T)},
-                         .box = {uint32_t(128 / sizeof(T)), uint32_t(lines), 1},
-                         .swizzle = TiledTensor::Swizzle::bytes_128});
+                         .box = {uint32_t(elements), uint32_t(lines), 1},
+                         .swizzle = line_bytes == 128  ? bytes_128
+                                    : line_bytes == 64 ? bytes_64
+                                                       : bytes_32});
   }
 };
 
@@ -85,8 +91,8 @@ class Product {
  public:
   explicit Product(const Size& size)
       : size_(size),
-        a_(C.a_layout, size.m, size.k, size.batch),
-        b_(C.b_layout, size.k, size.n, size.b_entries),
+        a_(C.swap ? gemm::transposed(C.b_layout) : C.a_layout, size.m, size.k, size.batch),
+        b_(C.swap ? gemm::transposed(C.a_layout) : C.b_layout, size.k, size.n, size.b_entries),
         c_(kRows, size.m, size.n, 1),
         d_(kRows, size.m, size.n, size.batch) {
     a_.fill(1);
@@ -96,6 +102,8 @@ class Product {
 
   const std::vector<Out>& run(const Options& options) {
     d_.data.assign(d_.data.size(), Out(NAN));
+    constexpr int a_lines = gemm::a_box_lines(C), b_lines = gemm::b_box_lines(C);
+    constexpr gemm::SlotShape slot = gemm::slot_shape(C, sizeof(Out));
     gemm::WgmmaParams p{{{.m = size_.m,
                           .n = size_.n,
                           .k = size_.k,
@@ -107,13 +115,13 @@ class Product {
                           .beta = C.has_c ? 1.0f : 0.0f,
                           .batch_shape = {uint32_t(size_.batch)},
                           .batch_rank = size_.batch > 1},
-                         a_.map(gemm::a_box_lines(C)),
-                         b_.map(gemm::b_box_lines(C))},
-                        d_.map(gemm::kGroupRows)};
+                         C.swap ? b_.map(64, a_lines) : a_.map(64, a_lines),
+                         C.swap ? a_.map(64, b_lines) : b_.map(64, b_lines)},
+                        C.slots > 0 ? d_.map(slot.cols, slot.rows) : TensorMap{}};
     simt::run({.name = "ring",
                .grid = {size_.blocks ? size_.blocks : blocks()},
                .block = {unsigned(C.threads)},
-               .cluster = {unsigned(C.cluster_m * C.cluster_n)},
+               .cluster = {unsigned(kCluster)},
                .shared_bytes = size_t(gemm::ring_shared_bytes(C, sizeof(bf16)))},
               body<Rung, C, bf16, Out>, &p, options);
     return d_.data;
@@ -130,10 +138,11 @@ class Product {
   }
 
  private:
+  static constexpr int kCluster = C.cluster_m * C.cluster_n * C.split;
   unsigned blocks() const {
-    const int64_t rows = div_ceil(size_.m, C.block_m * C.cluster_m);
-    const int64_t cols = div_ceil(size_.n, C.block_n * C.cluster_n);
-    return unsigned(rows * cols * size_.batch * C.cluster_m * C.cluster_n);
+    const int64_t rows = div_ceil(C.swap ? size_.n : size_.m, C.block_m * C.cluster_m);
+    const int64_t cols = div_ceil(C.swap ? size_.m : size_.n, C.block_n * C.cluster_n);
+    return unsigned(rows * cols * size_.batch * kCluster);
   }
   void expect_right(int64_t n, int64_t i, int64_t j) const {
     double sum = C.has_c ? double(float(c_.data[c_.at(0, i, j)])) : 0, magnitude = 0;
@@ -160,7 +169,9 @@ void expect_products(std::initializer_list<Size> sizes) {
                                     << size.batch << ", blocks " << size.blocks);
     Product<Rung, C, Out> product(size);
     const std::vector<Out> late = product.run({});
-    if (!kRace) ASSERT_NO_FATAL_FAILURE(product.expect_right());
+    if (!kRace) {
+      ASSERT_NO_FATAL_FAILURE(product.expect_right());
+    }
     for (const Options& options : timings(1)) {
       if (kRace && options.timing != Timing::seeded) continue;
       const std::vector<Out>& again = product.run(options);
@@ -196,6 +207,15 @@ constexpr Config with_turns(Config c) {
 }
 constexpr Config with_c(Config c) {
   c.has_c = 1;
+  return c;
+}
+constexpr Config with_swap(Config c) {
+  c.swap = 1;
+  return c;
+}
+constexpr Config with_split(Config c, int parts) {
+  c.split = parts;
+  c.slots = 0;
   return c;
 }
 constexpr Config without_producer(Config c) {
@@ -291,27 +311,53 @@ TEST(GemmRing, SumsMayNeedTwoInstructions) {
       {{264, 328, 200}, {520, 640, 72, 1, 1, 2}});
 }
 
-// A tile of the library's table, several times along each axis, by fewer blocks than tiles.
-template <size_t i, Layout b_layout>
+// A tile of the library's tables, several times along each axis, and by fewer blocks than tiles if
+// blocks go on to the next.
+template <class Rung, const auto& kTiles, size_t i, Layout b_layout>
 void expect_tile() {
-  constexpr gemm::RingTile t = gemm::kPersistentTiles[i];
+  constexpr gemm::RingTile t = kTiles[i];
   constexpr Config c =
-      with_cluster(ring(t.m, t.n, t.stages, t.consumers), t.cluster_m, t.cluster_n);
-  constexpr Config config =
-      with_layouts(t.schedule == Schedule::ping_pong ? with_turns(c) : c, kRows, b_layout);
-  if constexpr (gemm::ring_problem(config, sizeof(bf16)).empty()) {
-    SCOPED_TRACE(testing::Message() << "tile " << t.m << " x " << t.n);
+      with_layouts(gemm::ring_tile(t, sizeof(bf16), 1, t.split > 1 ? 0 : 2), kRows, b_layout);
+  if constexpr (gemm::ring_problem(c, sizeof(bf16)).empty()) {
+    SCOPED_TRACE(testing::Message() << "tile " << t.m << " x " << t.n << ", split " << t.split);
     const int m = t.m * t.cluster_m, n = t.n * t.cluster_n;
-    const unsigned blocks = unsigned(2 * t.cluster_m * t.cluster_n);
-    expect_products<gemm::Persistent, config>({{m + 8, 2 * n - 8, 136, 1, 1, blocks}});
+    const unsigned blocks = t.split > 1 ? 0 : unsigned(2 * t.cluster_m * t.cluster_n);
+    expect_products<Rung, c>({{m + 8, 2 * n - 8, 136, 1, 1, blocks}});
   }
 }
-
-TEST(GemmRing, EveryTileOfTheTableIsRight) {
+template <class Rung, const auto& kTiles>
+void expect_tiles() {
   [&]<size_t... i>(std::index_sequence<i...>) {
-    if (!kRace) (expect_tile<i, kRows>(), ...);
-    (expect_tile<i, kColumns>(), ...);
-  }(std::make_index_sequence<std::size(gemm::kPersistentTiles)>());
+    if (!kRace) (expect_tile<Rung, kTiles, i, kRows>(), ...);
+    (expect_tile<Rung, kTiles, i, kColumns>(), ...);
+  }(std::make_index_sequence<std::size(kTiles)>());
+}
+
+TEST(GemmRing, EveryTileOfTheTablesIsRight) {
+  expect_tiles<gemm::Persistent, gemm::kPersistentTiles>();
+  expect_tiles<gemm::SplitK, gemm::kSplitTiles>();
+}
+
+// The kernel's rows are D's columns.
+TEST(GemmRing, TheTransposeIsRight) {
+  const std::initializer_list<Size> sizes = {{40, 200, 136}, {200, 72, 72, 3, 1, 2}};
+  expect_products<gemm::Persistent, with_swap(kSmall)>(sizes);
+  expect_products<gemm::Persistent, with_layouts(with_swap(ring(64, 16, 4, 1)), kRows, kColumns)>(
+      sizes);
+  expect_products<gemm::Persistent, with_swap(ring(64, 64, 4, 1, 0)), float>(sizes);
+  expect_products<gemm::Persistent, with_layouts(with_swap(kSmall), kColumns, kColumns)>(sizes);
+  expect_products<gemm::Persistent, with_c(with_swap(kTurns))>({{264, 264, 136, 1, 1, 2}});
+  expect_products<gemm::Persistent, with_cluster(with_swap(kWide), 2, 1)>(
+      {{264, 264, 136, 1, 1, 2}});
+}
+
+TEST(GemmRing, BlocksShareTheStepsOfATile) {
+  const std::initializer_list<Size> sizes = {
+      {72, 72, 64}, {72, 72, 72}, {130, 136, 520}, {24, 72, 200, 3, 1}};
+  expect_products<gemm::SplitK, with_split(kSmall, 2)>(sizes);
+  expect_products<gemm::SplitK, with_split(kSmall, 4), float>(sizes);
+  expect_products<gemm::SplitK, with_c(with_split(with_swap(kSmall), 2))>(sizes);
+  expect_products<gemm::SplitK, with_split(ring(128, 64, 3, 2), 2)>(sizes);
 }
 
 TEST(GemmRing, EntriesHaveTilesOfTheirOwnAndMayShareB) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
+#include <gtest/gtest.h>
+
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -33,6 +37,32 @@ inline Tensor normal_tensor(const Dims& shape, std::mt19937& random, float mean 
   std::normal_distribution<float> normal(mean, deviation);
   for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
   return t;
+}
+
+// The same rounded to any dtype.
+inline Tensor normal_tensor(const Dims& shape, DType dtype = DType::float32, unsigned seed = 1) {
+  Tensor t(dtype, shape);
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  const host::Elements elements(t.view());
+  for (int64_t i = 0; i < t.size(); ++i) elements.set(i, normal(random));
+  return t;
+}
+
+// The elements of a tensor of any dtype and device.
+inline std::vector<double> doubles(const Tensor& t) {
+  const Tensor host = t.to(Device::cpu());
+  const host::Elements elements(host.view());
+  std::vector<double> all;
+  for (int64_t i = 0; i < host.size(); ++i) all.push_back(elements[i]);
+  return all;
+}
+
+inline void expect_close(const Tensor& x, const Tensor& y, double relative, double absolute) {
+  const auto got = doubles(x), want = doubles(y);
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_LE(std::abs(got[i] - want[i]), absolute + relative * std::abs(want[i])) << "at " << i;
 }
 
 // The devices that run operators without a GPU: the host, and the SIMT device if it is built.

@@ -22,17 +22,22 @@ struct BoxedReader {
                     : Tile::place(along_k * 8 + lane % 8, i / 8 + along_i);
   }
 
-  template <int kBlocks>
-  TC_DEVICE void load(uint32_t (&to)[kBlocks][4], const Tile& tile, int step) const {
+  // kHalves: the part is of two boxes of the tile, as much of each, `half_lines` of boxes apart.
+  template <bool kHalves = false, int kBlocks>
+  TC_DEVICE void load(uint32_t (&to)[kBlocks][4], const Tile& tile, int step,
+                      int half_lines = 0) const {
     const auto* bytes = reinterpret_cast<const unsigned char*>(tile.at);
 #pragma unroll
-    for (int i = 0; i < kBlocks; ++i) {
-      const int lines = (kAlongK ? i : step) * 16, chunks = (kAlongK ? step : i) * 2;
+    for (int block = 0; block < kBlocks; ++block) {
+      const bool is_second = kHalves && block >= kBlocks / 2;
+      const int i = is_second ? block - kBlocks / 2 : block;
+      const int lines = (kAlongK ? i : step) * 16 + (is_second ? half_lines : 0);
+      const int chunks = (kAlongK ? step : i) * 2;
       const int at = (first ^ chunks * kVectorBytes) + lines * kBoxChunks * kVectorBytes;
       if constexpr (kAlongK)
-        ptx::ldmatrix_x4(to[i], bytes + at);
+        ptx::ldmatrix_x4(to[block], bytes + at);
       else
-        ptx::ldmatrix_x4_trans(to[i], bytes + at);
+        ptx::ldmatrix_x4_trans(to[block], bytes + at);
     }
   }
 };

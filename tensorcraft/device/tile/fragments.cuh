@@ -47,9 +47,10 @@ template <int kRows, int kCols>
 struct Fragments {
   uint32_t a[kRows / 16][4], b[kCols / 16][4];
 
-  // Stage: the tiles that hold them, as OperandTiles does.
+  // Stage: the tiles that hold them, as OperandTiles does. The right half of the columns is
+  // `half_jump` further.
   template <class Stage>
-  TC_DEVICE void load(const Stage& stage, int row, int col, int k) {
+  TC_DEVICE void load(const Stage& stage, int row, int col, int k, int half_jump = 0) {
     using T = typename Stage::Element;
 #pragma unroll
     for (int i = 0; i < kRows / 16; ++i) {
@@ -57,7 +58,8 @@ struct Fragments {
     }
 #pragma unroll
     for (int j = 0; j < kCols / 16; ++j) {
-      load_fragments<T, Stage::b_along_k, true>(b[j], stage.b, col + j * 16, k);
+      const int i = col + j * 16 + (j >= kCols / 32 ? half_jump : 0);
+      load_fragments<T, Stage::b_along_k, true>(b[j], stage.b, i, k);
     }
   }
 };

@@ -12,11 +12,11 @@ template <int kCols>
 using Slab = AlignedVector<float, 4>[16][kCols / 4 + 2];
 
 // Stores a warp's sums 16 rows at a time; 4 neighbours of a row are in one lane then. `epilogue`
-// has store(const float (&)[4], row, col).
-template <class Epilogue, int kRows, int kCols>
+// has store(const float (&)[4], row, col). kGated: store(left, right, row, col) of a row's halves.
+template <bool kGated = false, class Epilogue, int kRows, int kCols>
 TC_DEVICE void store_sums(const Epilogue& epilogue, Slab<kCols>& slab,
                           const WarpSums<kRows, kCols>& sums, int64_t row, int64_t col) {
-  constexpr int lanes_per_row = kCols / 4, rows_per_pass = 32 / lanes_per_row;
+  constexpr int lanes_per_row = kCols / (kGated ? 8 : 4), rows_per_pass = 32 / lanes_per_row;
   static_assert(32 % lanes_per_row == 0);
   const int lane = threadIdx.x % 32, from_row = lane / 4, from_col = lane % 4 * 2;
   const int group = lane % lanes_per_row;
@@ -32,7 +32,12 @@ TC_DEVICE void store_sums(const Epilogue& epilogue, Slab<kCols>& slab,
     __syncwarp();
 #pragma unroll 1
     for (int r = lane / lanes_per_row; r < 16; r += rows_per_pass) {
-      epilogue.store(slab[r][group].values, row + i * 16 + r, col + group * 4);
+      const int64_t to_row = row + i * 16 + r, to_col = col + group * 4;
+      if constexpr (kGated)
+        epilogue.store(slab[r][group].values, slab[r][group + lanes_per_row].values, to_row,
+                       to_col);
+      else
+        epilogue.store(slab[r][group].values, to_row, to_col);
     }
   }
 }

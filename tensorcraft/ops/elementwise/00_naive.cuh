@@ -2,7 +2,7 @@
 #pragma once
 // One thread, one element; any strides, broadcast axes have stride 0. A thread has one small access
 // in flight for each input and pays a division for each axis that does not merge.
-#include "tensorcraft/ops/elementwise/functors.cuh"
+#include "tensorcraft/ops/elementwise/evaluate.cuh"
 
 namespace tensorcraft::kernel::elementwise {
 

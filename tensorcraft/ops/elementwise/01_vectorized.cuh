@@ -5,7 +5,7 @@
 // threads * sizeof(T). Demands contiguous tensors at 16-byte boundaries, or an input of one
 // element.
 #include "tensorcraft/device/vec.cuh"
-#include "tensorcraft/ops/elementwise/functors.cuh"
+#include "tensorcraft/ops/elementwise/evaluate.cuh"
 
 namespace tensorcraft::kernel::elementwise {
 

@@ -3,152 +3,10 @@
 // One thread, one element of an expression; any strides. The thread reads step after step from the
 // parameters and keeps values in an array that it indexes at run time, so in local memory: each
 // step costs loads, stores and a chain of comparisons. One kernel serves every expression.
-#include "tensorcraft/ops/elementwise/functors.cuh"
+#include "tensorcraft/device/expression/interpreted.cuh"
 #include "tensorcraft/ops/elementwise/program.cuh"
 
 namespace tensorcraft::kernel::elementwise {
-
-// DType's values, by name.
-enum class Element : uint8_t { f32, f16, bf16, e4m3, e5m2, i8, i16, i32, i64, u8, boolean };
-
-// Calls f with a null pointer of the type of an element.
-template <class F>
-TC_DEVICE auto with_element(Element element, const F& f) {
-  switch (element) {
-    case Element::f32:
-      return f(static_cast<float*>(nullptr));
-    case Element::f16:
-      return f(static_cast<f16*>(nullptr));
-    case Element::bf16:
-      return f(static_cast<bf16*>(nullptr));
-    case Element::e4m3:
-      return f(static_cast<e4m3*>(nullptr));
-    case Element::e5m2:
-      return f(static_cast<e5m2*>(nullptr));
-    case Element::i8:
-      return f(static_cast<int8_t*>(nullptr));
-    case Element::i16:
-      return f(static_cast<int16_t*>(nullptr));
-    case Element::i32:
-      return f(static_cast<int32_t*>(nullptr));
-    case Element::i64:
-      return f(static_cast<int64_t*>(nullptr));
-    case Element::u8:
-      return f(static_cast<uint8_t*>(nullptr));
-    default:
-      return f(static_cast<bool*>(nullptr));
-  }
-}
-
-// A slot: a float of any width as float32, anything else as 64 bits.
-TC_DEVICE uint64_t slot_of(float x) { return bit_cast<uint32_t>(x); }
-TC_DEVICE uint64_t slot_of(int64_t x) { return uint64_t(x); }
-TC_DEVICE float float_of(uint64_t slot) { return bit_cast<float>(uint32_t(slot)); }
-
-template <class T>
-TC_DEVICE uint64_t slot_of_element(T x) {
-  if constexpr (FloatingPoint<T>)
-    return slot_of(float(x));
-  else
-    return slot_of(int64_t(x));
-}
-
-// What is done at a dtype that is known at run time: x as an element of it has it, an element as a
-// slot, a slot into memory. (A device compiler takes no generic lambda here.)
-template <class X>
-struct Rounded {
-  X x;
-  template <class T>
-  TC_DEVICE uint64_t operator()(T*) const {
-    return slot_of_element(convert_element<T>(x));
-  }
-};
-struct Loaded {
-  const void* data;
-  int64_t at;
-  template <class T>
-  TC_DEVICE uint64_t operator()(T*) const {
-    return slot_of_element(T(static_cast<const InMemory<T>*>(data)[at]));
-  }
-};
-struct Stored {
-  void* data;
-  int64_t at;
-  uint64_t slot;
-  template <class T>
-  TC_DEVICE void operator()(T*) const {
-    T& to = static_cast<T*>(data)[at];
-    if constexpr (FloatingPoint<T>)
-      to = T(float_of(slot));
-    else
-      to = T(int64_t(slot));
-  }
-};
-
-struct NextAfter {
-  float a, b;
-  template <class T>
-  TC_DEVICE uint64_t operator()(T*) const {
-    if constexpr (FloatingPoint<T> && sizeof(T) > 1)
-      return slot_of_element(next_after(T(a), T(b)));
-    else
-      return 0;  // no operation gives it
-  }
-};
-
-template <class X>
-TC_DEVICE uint64_t rounded_slot(uint8_t dtype, X x) {
-  return with_element(Element(dtype), Rounded<X>{x});
-}
-
-// The functor among `o` that is wanted.
-template <template <Operation> class F, class X, Operation... o>
-TC_DEVICE X apply_one_of(Operation wanted, X a, X b) {
-  X result = a;
-  ((wanted == o ? void(result = X(F<o>()(a, b))) : void()), ...);
-  return result;
-}
-
-// `is_short`: the result has 2 bytes, as FunctorFor knows it.
-TC_DEVICE float apply(Operation operation, bool is_short, float a, float b) {
-  using O = Operation;
-  if (is_short && (operation == O::sigmoid || operation == O::silu || operation == O::swish ||
-                   operation == O::gelu || operation == O::gelu_tanh || operation == O::elu))
-    return apply_one_of<ShortFunctor, float, O::sigmoid, O::elu, O::silu, O::swish, O::gelu,
-                        O::gelu_tanh>(operation, a, b);
-  return apply_one_of<Functor, float, O::negative, O::abs, O::round, O::exp, O::log, O::sqrt,
-                      O::rsqrt, O::tanh, O::sigmoid, O::relu, O::leaky_relu, O::elu, O::silu,
-                      O::swish, O::gelu, O::gelu_tanh, O::sign, O::floor, O::ceil, O::trunc, O::sin,
-                      O::cos, O::tan, O::asin, O::acos, O::atan, O::sinh, O::cosh, O::asinh,
-                      O::acosh, O::atanh, O::expm1, O::exp2, O::log1p, O::log2, O::log10, O::erf,
-                      O::add, O::subtract, O::multiply, O::divide, O::maximum, O::minimum, O::pow,
-                      O::floor_divide, O::remainder, O::atan2, O::hypot, O::logaddexp, O::copysign>(
-      operation, a, b);
-}
-TC_DEVICE int64_t apply(Operation operation, bool, int64_t a, int64_t b) {
-  using O = Operation;
-  return apply_one_of<Functor, int64_t, O::negative, O::abs, O::sign, O::bitwise_invert, O::add,
-                      O::subtract, O::multiply, O::maximum, O::minimum, O::pow, O::floor_divide,
-                      O::remainder, O::bitwise_and, O::bitwise_or, O::bitwise_xor,
-                      O::bitwise_left_shift, O::bitwise_right_shift>(operation, a, b);
-}
-template <class X>
-TC_DEVICE bool compare(Operation operation, X a, X b) {
-  using O = Operation;
-  return apply_one_of<Functor, X, O::equal, O::not_equal, O::less, O::less_equal>(operation, a,
-                                                                                  b) != X(0);
-}
-
-template <class X>
-TC_DEVICE uint64_t take(const Step& s, X a, X b) {
-  const auto operation = Operation(s.operation);
-  if (operation >= Operation::equal) return slot_of(int64_t(compare(operation, a, b)));
-  if (operation == Operation::astype) return rounded_slot(s.dtype, a);
-  if (operation == Operation::nextafter)
-    return with_element(Element(s.dtype), NextAfter{float(a), float(b)});
-  const bool is_short = Element(s.dtype) == Element::f16 || Element(s.dtype) == Element::bf16;
-  return rounded_slot(s.dtype, apply(operation, is_short, a, b));
-}
 
 struct Interpreted {
   template <ExpressionConfig C>
@@ -168,20 +26,7 @@ struct Interpreted {
       slots[i] = with_element(Element(all.dtypes[i + 1]), Loaded{p.inputs[i], at[i + 1]});
     for (int i = 0; i < all.num_numbers; ++i) slots[kFirstNumber + i] = p.numbers[i];
 
-    const auto* steps = static_cast<const Step*>(static_cast<const void*>(all.steps));
-    for (int i = 0; i < all.num_steps; ++i) {
-      const Step& s = steps[i];
-      uint64_t a = slots[s.a], b = slots[s.b];
-      if (Operation(s.operation) == Operation::where) {
-        a = a ? b : slots[s.c];
-        slots[kFirstStep + i] =
-            s.integer ? rounded_slot(s.dtype, int64_t(a)) : rounded_slot(s.dtype, float_of(a));
-      } else {
-        slots[kFirstStep + i] =
-            s.integer ? take(s, int64_t(a), int64_t(b)) : take(s, float_of(a), float_of(b));
-      }
-    }
-
+    take_steps(static_cast<const Step*>(static_cast<const void*>(all.steps)), all.num_steps, slots);
     with_element(Element(all.dtypes[0]),
                  Stored{p.out, at[0], slots[kFirstStep + all.num_steps - 1]});
   }

@@ -6,33 +6,11 @@
 // accesses of 01_vectorized.cuh: the last axis of out is whole vectors at 16-byte boundaries, and
 // of each input too unless one element serves a vector; a division for each other axis and vector,
 // not element, is left.
+#include "tensorcraft/device/expression/compiled.cuh"
 #include "tensorcraft/device/streamed.cuh"
-#include "tensorcraft/ops/elementwise/functors.cuh"
 #include "tensorcraft/ops/elementwise/program.cuh"
 
 namespace tensorcraft::kernel::elementwise {
-
-// One step, as its operator computes it: operands become T, the result is rounded to Out.
-template <Operation operation, class T, class Out, class... X>
-TC_DEVICE Out step(X... x) {
-  if constexpr (operation == Operation::nextafter)
-    return next_after(Out(x)...);
-  else
-    return Out(FunctorFor<operation, Out>()(T(x)...));
-}
-template <class Out, class A, class B>
-TC_DEVICE Out chosen(bool condition, A a, B b) {
-  return condition ? convert_element<Out>(a) : convert_element<Out>(b);
-}
-
-// A number of the call: of a float, or of an integer.
-template <class T>
-TC_DEVICE T number(const ExpressionParams& p, int i) {
-  if constexpr (sizeof(T) == 4)
-    return bit_cast<T>(uint32_t(p.numbers[i]));
-  else
-    return T(p.numbers[i]);
-}
 
 // Where an element of each tensor is, out first.
 template <int kTensors>

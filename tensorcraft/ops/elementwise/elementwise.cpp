@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 
+#include "tensorcraft/op/expression/builder.hpp"
+#include "tensorcraft/op/expression/operation_names.hpp"
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/elementwise/builder.hpp"
 #include "tensorcraft/ops/elementwise/definitions.hpp"
 #include "tensorcraft/ops/elementwise/plan.h"
 
@@ -15,78 +16,16 @@ namespace tensorcraft {
 namespace kernel::elementwise {
 namespace {
 
-constexpr std::string_view kNames[] = {"fill",
-                                       "copy",
-                                       "astype",
-                                       "negative",
-                                       "abs",
-                                       "sign",
-                                       "round",
-                                       "floor",
-                                       "ceil",
-                                       "trunc",
-                                       "bitwise_invert",
-                                       "exp",
-                                       "log",
-                                       "sqrt",
-                                       "rsqrt",
-                                       "tanh",
-                                       "sigmoid",
-                                       "relu",
-                                       "leaky_relu",
-                                       "elu",
-                                       "silu",
-                                       "swish",
-                                       "gelu",
-                                       "gelu_tanh",
-                                       "sin",
-                                       "cos",
-                                       "tan",
-                                       "asin",
-                                       "acos",
-                                       "atan",
-                                       "sinh",
-                                       "cosh",
-                                       "asinh",
-                                       "acosh",
-                                       "atanh",
-                                       "expm1",
-                                       "exp2",
-                                       "log1p",
-                                       "log2",
-                                       "log10",
-                                       "erf",
-                                       "add",
-                                       "subtract",
-                                       "multiply",
-                                       "divide",
-                                       "maximum",
-                                       "minimum",
-                                       "pow",
-                                       "floor_divide",
-                                       "remainder",
-                                       "atan2",
-                                       "hypot",
-                                       "logaddexp",
-                                       "copysign",
-                                       "nextafter",
-                                       "bitwise_and",
-                                       "bitwise_or",
-                                       "bitwise_xor",
-                                       "bitwise_left_shift",
-                                       "bitwise_right_shift",
-                                       "equal",
-                                       "not_equal",
-                                       "less",
-                                       "less_equal",
-                                       "where"};
-static_assert(std::size(kNames) == size_t(Operation::where) + 1);
-constexpr ConfigField kFields[] = {{"operation", kNames}, {"threads"},  {"vectors"},
-                                   {"single_a"},          {"single_b"}, {"nested"}};
+constexpr ConfigField kFields[] = {{"operation", kOperationNames},
+                                   {"threads"},
+                                   {"vectors"},
+                                   {"single_a"},
+                                   {"single_b"},
+                                   {"nested"}};
 
 // The name of the operator: gelu for both forms.
 constexpr std::string_view name(Operation operation) {
-  return kNames[size_t(operation == Operation::gelu_tanh ? Operation::gelu : operation)];
+  return kOperationNames[size_t(operation == Operation::gelu_tanh ? Operation::gelu : operation)];
 }
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
@@ -331,8 +270,6 @@ const auto fill = unary<FillOptions>(
 
 }  // namespace definitions
 }  // namespace
-
-std::string_view word(Operation operation) { return kNames[size_t(operation)]; }
 
 double distinct_bytes(const TensorView& t) {
   double distinct = double(dtype_bytes(t.dtype()));

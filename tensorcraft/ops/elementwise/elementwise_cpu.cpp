@@ -3,8 +3,8 @@
 
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/host/elements.hpp"
-#include "tensorcraft/ops/elementwise/host_functions.hpp"
-#include "tensorcraft/ops/elementwise/runs.hpp"
+#include "tensorcraft/op/expression/host_functions.hpp"
+#include "tensorcraft/op/expression/runs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -91,30 +91,10 @@ void convert(const Problem& q) {
   by_float ? convert<float>(q.out, q.a) : convert<int64_t>(q.out, q.a);
 }
 
-void reference_astype(const Problem& q) {
+void reference_copy(const Problem& q) {
   const host::Elements to(q.out), from(q.a);
-  const bool from_float = is_floating(q.a.dtype()), to_float = is_floating(q.out.dtype());
-  for (int64_t i = 0; i < q.out.size(); ++i) {
-    if (from_float && to_float)
-      to.set(i, from[i]);
-    else if (to_float)
-      to.set(i, double(float(from.integer(i))));
-    else if (!from_float)
-      to.set_integer(i, from.integer(i));
-    else
-      host::with_element_type(q.out.dtype(), [&]<class T>(T*) {
-        if constexpr (std::is_integral_v<T>)
-          to.set_integer(i, int64_t(host::integer_of<T>(from[i])));
-      });
-  }
-}
-
-void reference_compare(const Problem& q) {
-  const host::Elements to(q.out), a(q.a), b(q.b);
-  const bool floats = is_floating(q.a.dtype()) || is_floating(q.b.dtype());
-  for (int64_t i = 0; i < q.out.size(); ++i)
-    to.set_integer(i, floats ? holds(q.operation, a[i], b[i])
-                             : holds(q.operation, a.integer(i), b.integer(i)));
+  const size_t bytes = dtype_bytes(q.out.dtype());
+  for (int64_t i = 0; i < q.out.size(); ++i) std::memmove(to.address(i), from.address(i), bytes);
 }
 
 }  // namespace
@@ -133,36 +113,10 @@ void cpu(const Problem& q) {
     });
 }
 
-void reference_where(const TensorView& out, const TensorView& condition, const TensorView& a,
-                     const TensorView& b) {
-  const host::Elements to(out), holds(condition), x(a), y(b);
-  for (int64_t i = 0; i < out.size(); ++i) {
-    const host::Elements& from = holds.integer(i) ? x : y;
-    if (is_floating(out.dtype()))
-      to.set(i, from[i]);
-    else
-      to.set_integer(i, from.integer(i));
-  }
-}
-
 void reference(const Problem& q) {
-  if (q.operation == Operation::astype) return reference_astype(q);
-  if (q.operation >= Operation::equal) return reference_compare(q);
-  const host::Elements to(q.out), a(q.a), b(q.b);
-  const size_t bytes = dtype_bytes(q.out.dtype());
-  const uint64_t filling = host::element_bits(q.out.dtype(), q.value);
-  for (int64_t i = 0; i < q.out.size(); ++i) {
-    if (q.operation == Operation::fill)
-      std::memcpy(to.address(i), &filling, bytes);
-    else if (q.operation == Operation::copy)
-      std::memmove(to.address(i), a.address(i), bytes);
-    else if (q.operation == Operation::nextafter)
-      to.set(i, next_value(q.out.dtype(), float(a[i]), float(b[i])));
-    else if (is_floating(q.out.dtype()))
-      to.set(i, compute(q.operation, a[i], b[i], double(q.alpha)));
-    else
-      to.set_integer(i, compute(q.operation, a.integer(i), b.integer(i)));
-  }
+  if (q.operation == Operation::fill) return fill(q);
+  if (q.operation == Operation::copy) return reference_copy(q);
+  reference_step(q.operation, q.out, q.a, q.b, q.alpha);
 }
 
 }  // namespace tensorcraft::kernel::elementwise

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/elementwise/expression.hpp"
 
+#include "tensorcraft/op/expression/operands.hpp"
 #include "tensorcraft/ops/elementwise/definitions.hpp"
 #include "tensorcraft/ops/elementwise/expression_plan.h"
 
@@ -68,12 +69,10 @@ void complete(op::Plan& plan, std::string_view rung, const ExpressionProblem& q,
 }
 
 const op::HostVariant<ExpressionProblem> kExpressionHost[] = {
-    {.name = "cpu",
-     .idea = "float, step after step on blocks over all cores",
-     .run = expression_cpu},
+    {.name = "cpu", .idea = "float, step after step on blocks over all cores", .run = evaluate},
     {.name = "reference",
      .idea = "double, the reference of each operator in sequence",
-     .run = expression_reference},
+     .run = evaluate_reference},
 };
 
 }  // namespace
@@ -114,8 +113,6 @@ op::Cost expression_cost(const ExpressionProblem& q) {
 
 namespace {
 
-constexpr size_t kMaxOperands = kMaxInputs + kMaxNumbers;
-
 // What a call is besides its arrays.
 struct Request {
   std::string_view expression;
@@ -126,33 +123,10 @@ struct Request {
   std::source_location where = std::source_location::current();
 };
 
-Number number_of(const op::NamedValue& v) {
-  if (const bool* truth = std::get_if<bool>(&v.number)) return *truth;
-  if (const int64_t* whole = std::get_if<int64_t>(&v.number)) return *whole;
-  return std::get<double>(v.number);
-}
-
 Program program_of(std::span<const TensorView> arrays, const Request& request) {
-  const op::NamedValues named = request.operands;
-  if (named.size() > kMaxOperands)
-    fail(ErrorKind::value, "elementwise: takes at most ", kMaxOperands,
-         " arguments besides the text");
-  std::array<Operand, kMaxOperands> operands;
-  size_t used = 0;
-  for (size_t i = 0; i < named.size(); ++i) {
-    const std::string_view name = named[i].name;
-    if (!named[i].is_array())
-      operands[i] = {name, number_of(named[i])};
-    else if (used < arrays.size())
-      operands[i] = {name, arrays[used++].dtype()};
-    else
-      fail(ErrorKind::value, "elementwise: operands: ", name, " needs an array, and there are ",
-           arrays.size());
-  }
-  if (used < arrays.size())
-    fail(ErrorKind::value, "elementwise: operands must name ", arrays.size(), " arrays, got ", used,
-         " names; from text, --option operands=g,u names two");
-  return compile_expression(request.expression, {operands.data(), named.size()}, request.out_dtype);
+  std::vector<Operand> operands;
+  add_operands(operands, "elementwise", request.operands, arrays);
+  return compile_expression(request.expression, operands, request.out_dtype);
 }
 
 Dims shape_of(std::span<const TensorView> arrays, const Request& request) {
@@ -176,6 +150,7 @@ std::vector<op::Parameter> array_parameters() {
   for (const std::string_view name : kNames) {
     op::Parameter p{name, "an array of the expression"};
     p.optional = !all.empty();
+    p.named = true;
     all.push_back(p);
   }
   return all;
@@ -211,25 +186,16 @@ const op::Definition<ExpressionProblem, Request> kDefinition{
     .host = expression_host()};
 
 // A call from C++ in the registry's terms.
-struct TypedCall {
+struct TypedCall : NamedArguments {
   TypedCall(std::string_view expression, NamedOperands operands, const ExpressionOptions& options);
   TypedCall(const TypedCall&) = delete;
   TypedCall& operator=(const TypedCall&) = delete;
 
-  std::vector<op::NamedValue> named;
-  std::vector<TensorView> arrays;
   Request request;  // borrows `named`
 };
 TypedCall::TypedCall(std::string_view expression, NamedOperands operands,
-                     const ExpressionOptions& options) {
-  named.reserve(operands.size());
-  for (const NamedOperand& o : operands) {
-    op::NamedValue& value = named.emplace_back(op::NamedValue{o.name});
-    if (const auto* array = std::get_if<TensorView>(&o.value)) arrays.push_back(*array);
-    if (const auto* truth = std::get_if<bool>(&o.value)) value.number = *truth;
-    if (const auto* whole = std::get_if<int64_t>(&o.value)) value.number = *whole;
-    if (const auto* real = std::get_if<double>(&o.value)) value.number = *real;
-  }
+                     const ExpressionOptions& options)
+    : NamedArguments(operands) {
   if (arrays.empty() || arrays.size() > kMaxInputs)
     fail({ErrorKind::value, options.where}, "elementwise: takes 1 to ", kMaxInputs, " arrays, got ",
          arrays.size());

@@ -2,6 +2,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/jit/source.hpp"
+#include "tensorcraft/op/expression/text.hpp"
 #include "tensorcraft/op/ladder.hpp"
 #include "tensorcraft/ops/elementwise/problem.hpp"
 
@@ -11,37 +12,6 @@
 
 namespace tensorcraft::kernel::elementwise {
 namespace {
-
-// What device text computes a step in: floats in float32, truth as integers.
-std::string_view computed_in(const Program& p, const Step& s) {
-  if (!s.integer) return "float";
-  if (Operation(s.operation) >= Operation::equal)
-    return p.slot_type(s.a) == DType::int64 || p.slot_type(s.b) == DType::int64 ? "int64_t"
-                                                                                : "int32_t";
-  return DType(s.dtype) == DType::int64 ? "int64_t" : "int32_t";
-}
-
-std::string slot_text(const Program& p, int slot) {
-  // Any byte but 0 is true.
-  if (slot < kFirstNumber)
-    return p.slot_type(slot) == DType::bool_ ? join("bool(x", slot, "[i])")
-                                             : join("x", slot, "[i]");
-  if (slot >= kFirstStep) return join("s", slot - kFirstStep);
-  const int i = slot - kFirstNumber;
-  const DType dtype = p.slot_type(slot);
-  return join("number<", is_floating(dtype) ? "float" : "int64_t", ">(p, ", i, ")");
-}
-
-std::string step_text(const Program& p, const Step& s) {
-  const auto operation = Operation(s.operation);
-  const std::string_view out = jit::device_type(DType(s.dtype));
-  const std::string a = slot_text(p, s.a), b = slot_text(p, s.b);
-  if (operation == Operation::astype) return join("convert_element<", out, ">(", a, ")");
-  if (operation == Operation::where)
-    return join("chosen<", out, ">(", a, " != 0, ", b, ", ", slot_text(p, s.c), ")");
-  return join("step<Operation::", word(operation), ", ", computed_in(p, s), ", ", out, ">(", a,
-              ", ", num_inputs(operation) > 1 || s.b != s.a ? b : "0.0f", ")");
-}
 
 std::string inputs_text(const Program& p) {
   std::string fields, loads;
@@ -75,18 +45,14 @@ std::string device_text(const Program& p) {
   size_t widest = dtype_bytes(p.out());
   for (int i = 0; i < p.num_inputs; ++i)
     widest = std::max(widest, dtype_bytes(p.inputs[size_t(i)]));
-  std::string steps;
-  for (int i = 0; i < p.num_steps; ++i)
-    steps += join("      const ", jit::device_type(DType(p.steps[size_t(i)].dtype)), " s", i, " = ",
-                  step_text(p, p.steps[size_t(i)]), ";\n");
   return join("// SPDX-License-Identifier: Apache-2.0\n#pragma once\n",
               "#include \"tensorcraft/ops/elementwise/03_fused.cuh\"\n\n",
               "namespace tensorcraft::kernel::elementwise {\n\nstruct Expression {\n  using Out = ",
               jit::device_type(p.out()), ";\n  static constexpr int kTensors = ", p.num_inputs + 1,
               ", kWidest = ", widest, ";\n  template <int N, int kShared>\n  struct Inputs {\n",
               inputs_text(p),
-              "    TC_DEVICE Out compute(const ExpressionParams& p, int i) const {\n", steps,
-              "      return s", p.num_steps - 1, ";\n    }\n  };\n};\n\n",
+              "    TC_DEVICE Out compute(const ExpressionParams& p, int i) const {\n",
+              steps_text(p), "      return s", p.num_steps - 1, ";\n    }\n  };\n};\n\n",
               "using Fused = FusedExpression<Expression>;\n",
               "using Strided = StridedExpression<Expression>;\n\n",
               "}  // namespace tensorcraft::kernel::elementwise\n");

@@ -2,7 +2,7 @@
 // Operators that are an expression of one function: their kernels are those of expressions.
 #include "tensorcraft/ops/elementwise/definitions.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
-#include "tensorcraft/ops/elementwise/language_functions.hpp"
+#include "tensorcraft/op/expression/language_functions.hpp"
 
 #include <array>
 #include <cmath>

@@ -2,11 +2,11 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/jit/entry.hpp"
-#include "tensorcraft/ops/elementwise/language.hpp"
+#include "tensorcraft/op/expression/evaluate.hpp"
+#include "tensorcraft/ops/elementwise/program.cuh"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <string>
-#include <vector>
 
 namespace tensorcraft::kernel::elementwise {
 
@@ -18,24 +18,10 @@ struct Problem {
   float alpha = 0;
   Number value = int64_t(0);  // of fill
 };
-// The same of an expression.
-struct ExpressionProblem {
-  Program program;
-  TensorView out;
-  std::vector<TensorView> inputs;
-};
-
-// As in device text.
-std::string_view word(Operation operation);
 
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-void expression_cpu(const ExpressionProblem& q);
-void expression_reference(const ExpressionProblem& q);
-// out = condition ? a : b. All have the shape of out, a and b its kind.
-void reference_where(const TensorView& out, const TensorView& condition, const TensorView& a,
-                     const TensorView& b);
 
 // What of each rung the SIMT device has: all of `naive`, some for every path of `vectorized`. Of
 // expressions it has what interprets them, since it cannot compile text that is made at run time.

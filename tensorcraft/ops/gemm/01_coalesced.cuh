@@ -13,7 +13,7 @@ namespace tensorcraft::kernel::gemm {
 
 struct Coalesced {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     static_assert(C.threads == C.block_m * C.block_n, "one thread computes one element");
     const BlockTile tile = block_tile<C>(p);
     const int64_t row = tile.row + threadIdx.x / C.block_n;

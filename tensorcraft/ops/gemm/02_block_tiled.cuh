@@ -20,7 +20,7 @@ struct BlockTiledShared {
 
 struct BlockTiled {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     static_assert(C.threads % C.block_n == 0 && C.block_m * C.block_n % C.threads == 0);
     constexpr int row_step = C.threads / C.block_n;  // a thread's outputs are row_step rows apart
     constexpr int outputs = C.block_m / row_step;

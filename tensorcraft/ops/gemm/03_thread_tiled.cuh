@@ -40,7 +40,7 @@ TC_DEVICE void multiply_tiles(float (&sums)[C.thread_m][C.thread_n],
 
 struct ThreadTiled {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     constexpr int grid_m = C.block_m / C.thread_m, grid_n = C.block_n / C.thread_n;
     static_assert(C.threads == grid_m * grid_n, "the threads form a grid over the tile");
     auto& shared = static_shared<ThreadTiledShared<C>>();

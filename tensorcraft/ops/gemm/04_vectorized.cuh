@@ -48,7 +48,7 @@ TC_DEVICE void copy_panel(float (&panel)[C.block_k][Size + kQuad], const T* from
 
 struct Vectorized {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     constexpr int grid_m = C.block_m / C.thread_m, grid_n = C.block_n / C.thread_n;
     constexpr bool a_along_k = C.a_layout == Layout::row_major;
     constexpr bool b_along_k = C.b_layout == Layout::column_major;

@@ -93,7 +93,7 @@ TC_DEVICE void multiply_stage(float (&sums)[C.thread_m][C.thread_n],
 
 struct Async {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     constexpr int warps_n = C.block_n / C.warp_n;
     constexpr bool a_along_k = C.a_layout == Layout::row_major;
     constexpr bool b_along_k = C.b_layout == Layout::column_major;

@@ -28,31 +28,39 @@ using TensorCoreShared = StagesOrSlabs<PaddedTile, T, C, 2>;
 
 // A thread's share of one operand: chunks of 16 bytes from global memory through registers to
 // shared. They stay raw words, for touching an element would wait for its load.
-template <class T, class Tile, int Threads, int Vector>
+template <class T, class Tile, int Threads, int Vector, class Order = InOrder, bool kAcross = false>
 struct Loader {
   static constexpr int per_line = Tile::length / kVectorSize<T>;
   static constexpr int line_step = Threads / per_line;  // from one chunk of a thread to its next
   static constexpr int count = Tile::lines / line_step;
   static_assert(Threads % per_line == 0 && count * line_step == Tile::lines);
+  static_assert(kAcross || !Order::is_second(line_step - 1));
 
   const T* source;  // of the thread's first chunk
-  int64_t stride;
+  int64_t stride, jump;
   int line, start;  // that chunk's place in the tile
+  int along;        // and along a line of the matrix
   Vec4<uint32_t> chunks[count];
 
-  TC_DEVICE Loader(const T* from, int64_t line_stride)
+  // `half_jump`: elements from a place of the first half to that of the second.
+  TC_DEVICE Loader(const T* from, int64_t line_stride, int64_t half_jump = 0)
       : stride(line_stride),
+        jump(half_jump),
         line(threadIdx.x / per_line),
-        start(threadIdx.x % per_line * kVectorSize<T>) {
-    source = from + line * stride + start;
+        start(threadIdx.x % per_line * kVectorSize<T>),
+        along(kAcross ? Order::place(start) : start) {
+    source = from + line * stride + along;
+    if (kAcross && Order::is_second(start)) source += half_jump;
   }
 
   // Reads the tile, of which `lines` x `length` are inside the matrix; the rest is 0.
   TC_DEVICE void fetch(int lines, int length) {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      const T* from = source + i * line_step * stride;
-      const int left = line + i * line_step < lines ? length - start : 0;
+      constexpr auto place = [](int at) { return kAcross ? at : Order::place(at); };
+      const T* from = source + place(i * line_step) * stride;
+      if (!kAcross && Order::is_second(i * line_step)) from += jump;
+      const int left = line + place(i * line_step) < lines ? length - along : 0;
       if constexpr (Vector * sizeof(T) < 4) {
         fetch_elements(chunks[i], from, left);
       } else {
@@ -88,26 +96,23 @@ struct Loader {
 
 struct TensorCore {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     using Shared = TensorCoreShared<T, C>;
     using Stage = typename Shared::Stage;
-    constexpr int warps_n = C.block_n / C.warp_n;
-    static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
     static_assert(sizeof(Shared) == tensor_core_shared_bytes(C, sizeof(T)));
     static_assert(C.block_k % kMmaDepth<T> == 0);
     auto& shared = dynamic_shared<Shared>();
     const BlockTile tile = block_tile<C>(p);
-    const int warp = threadIdx.x / 32;
-    const int row = warp / warps_n * C.warp_m, col = warp % warps_n * C.warp_n;
+    const WarpPart<C> part;
     const int rows = min_of(p.m - tile.row, C.block_m);
-    const int cols = min_of(p.n - tile.col, C.block_n);
+    const int cols = min_of(p.n - tile.col, tile_columns(C));
 
     Loader<T, typename Stage::A, C.threads, C.a_vector> a(
         batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
         Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
-    Loader<T, typename Stage::B, C.threads, C.b_vector> b(
+    Loader<T, typename Stage::B, C.threads, C.b_vector, ColumnOrder<C>, !Stage::b_along_k> b(
         batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
-        Stage::b_along_k ? p.b.col_stride : p.b.row_stride);
+        Stage::b_along_k ? p.b.col_stride : p.b.row_stride, half_jump<C>(p));
     // Fetches step k of both and moves on to the next.
     const auto fetch = [&](int64_t k) {
       const int left = min_of(p.k - k, C.block_k);
@@ -129,20 +134,20 @@ struct TensorCore {
 #pragma unroll
       for (int k = 0; k < C.block_k; k += kMmaDepth<T>) {
         Fragments<C.warp_m, C.warp_n> fragments;
-        fragments.load(shared.stages[stage], row, col, k);
+        fragments.load(shared.stages[stage], part.row, part.col, k, part.half_jump);
         sums.template add_product<T>(fragments);
       }
     }
     __syncthreads();  // every warp has read the last stage
-    store_sums(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[warp], sums, tile.row + row,
-               tile.col + col);
+    store_sums<C.gated != 0>(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[part.warp], sums,
+                             tile.row + part.row, tile.col + part.col);
   }
 };
 
 // tensor_core by the name for float operands, which says that they are rounded.
 struct TensorCoreTf32 {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     TensorCore::run<T, Out, C>(p);
   }
 };

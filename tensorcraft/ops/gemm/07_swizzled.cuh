@@ -24,27 +24,26 @@ using SwizzledShared = StagesOrSlabs<SwizzledTile, T, C>;
 
 struct Swizzled {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     using Shared = SwizzledShared<T, C>;
     using Stage = typename Shared::Stage;
-    constexpr int warps_n = C.block_n / C.warp_n, steps = C.block_k / kMmaDepth<T>;
-    static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
+    constexpr int steps = C.block_k / kMmaDepth<T>;
     static_assert(sizeof(Shared) == swizzled_shared_bytes(C, sizeof(T)));
     static_assert(C.block_k % (2 * kMmaDepth<T>) == 0,
                   "an even number of steps alternates fragments");
     auto& shared = dynamic_shared<Shared>();
     const BlockTile tile = block_tile<C>(p);
-    const int warp = threadIdx.x / 32;
-    const int row = warp / warps_n * C.warp_m, col = warp % warps_n * C.warp_n;
+    const WarpPart<C> part;
     const int rows = min_of(p.m - tile.row, C.block_m);
-    const int cols = min_of(p.n - tile.col, C.block_n);
+    const int cols = min_of(p.n - tile.col, tile_columns(C));
 
     TileCopier<T, typename Stage::A, C.threads, C.a_vector == kVectorSize<T>> a(
         batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
         Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
-    TileCopier<T, typename Stage::B, C.threads, C.b_vector == kVectorSize<T>> b(
-        batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
-        Stage::b_along_k ? p.b.col_stride : p.b.row_stride);
+    TileCopier<T, typename Stage::B, C.threads, C.b_vector == kVectorSize<T>, ColumnOrder<C>,
+               !Stage::b_along_k>
+        b(batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
+          Stage::b_along_k ? p.b.col_stride : p.b.row_stride, half_jump<C>(p));
     int64_t to_copy = 0;  // the first k that is not on its way
     const auto copy = [&](int stage) {
       if (to_copy >= p.k) return;
@@ -61,7 +60,8 @@ struct Swizzled {
     WarpSums<C.warp_m, C.warp_n> sums = {};
     Fragments<C.warp_m, C.warp_n> fragments[2];
     const auto load = [&](int stage, int step) {
-      fragments[step % 2].load(shared.stages[stage], row, col, step * kMmaDepth<T>);
+      fragments[step % 2].load(shared.stages[stage], part.row, part.col, step * kMmaDepth<T>,
+                               part.half_jump);
     };
 #pragma unroll
     for (int i = 0; i < C.stages - 1; ++i) ring.fill(copy);
@@ -82,15 +82,15 @@ struct Swizzled {
       }
     }
     ring.finish();
-    store_sums(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[warp], sums, tile.row + row,
-               tile.col + col);
+    store_sums<C.gated != 0>(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[part.warp], sums,
+                             tile.row + part.row, tile.col + part.col);
   }
 };
 
 // swizzled by the name for float operands, which says that they are rounded.
 struct SwizzledTf32 {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const Params& p) {
+  TC_DEVICE static void run(const ParamsOf<C>& p) {
     Swizzled::run<T, Out, C>(p);
   }
 };

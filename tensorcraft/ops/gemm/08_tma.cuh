@@ -34,13 +34,14 @@ struct TmaProducer {
   using Shared = TmaShared<T, C>;
 
   Shared& shared;
-  BoxedProducer<typename Shared::Stage, ClusterShape<1, kTmaCluster>> boxes;
+  BoxedProducer<typename Shared::Stage, ClusterShape<1, kTmaCluster>, C.gated != 0> boxes;
   int k_end;
   StageCursor<C.stages> fill{C.stages - 1, 1};
 
-  TC_DEVICE TmaProducer(const TmaParams& p, Shared& memory, const BlockTile& tile)
+  TC_DEVICE TmaProducer(const TmaParams<C>& p, Shared& memory, const BlockTile& tile)
       : shared(memory),
-        boxes({&p.a_map, p.a.batch_strides[0]}, {&p.b_map, p.b.batch_strides[0]}, tile),
+        boxes({&p.a_map, p.a.batch_strides[0]}, {&p.b_map, p.b.batch_strides[0]}, tile,
+              C.gated ? int(p.n) : 0),
         k_end(int(p.k)) {}
 
   // Makes the barriers, which the whole cluster knows then, and starts the first copies.
@@ -100,7 +101,8 @@ struct TmaConsumer {
   TC_DEVICE void load(int step) {
     const auto& from = shared.tiles.stages[read.stage];
     a_reader.load(fragments[step % 2].a, from.a, step);
-    b_reader.load(fragments[step % 2].b, from.b, step);
+    // The halves of a gated tile are boxes of their own: as many lines further as one has.
+    b_reader.template load<C.gated != 0>(fragments[step % 2].b, from.b, step, b_box_lines(C));
   }
   // Waits for the next stage and loads its first step.
   TC_DEVICE void load_stage() {
@@ -128,20 +130,19 @@ struct TmaConsumer {
 
 struct Tma {
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const TmaParams& p) {
+  TC_DEVICE static void run(const TmaParams<C>& p) {
     using Shared = TmaShared<T, C>;
-    constexpr int warps_n = C.block_n / C.warp_n, steps = TmaConsumer<T, C>::steps;
-    static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
+    constexpr int steps = TmaConsumer<T, C>::steps;
+    static_assert(!C.gated || C.block_n == 128, "a half is one box");
     static_assert(sizeof(Shared) == tma_shared_bytes(C, sizeof(T)));
     auto& shared = dynamic_shared<Shared>();
     const BlockTile tile = block_tile<C, kTmaCluster>(p);
-    const int warp = threadIdx.x / 32;
-    const int row = warp / warps_n * C.warp_m, col = warp % warps_n * C.warp_n;
+    const WarpPart<C> part;
     const int k_end = int(p.k);
 
     TmaProducer<T, C> producer(p, shared, tile);
     producer.start();
-    TmaConsumer<T, C> consumer(shared, row, col);
+    TmaConsumer<T, C> consumer(shared, part.row, part.col);
     if (k_end > 0) consumer.load_stage();
     for (int k = 0; k < k_end; k += C.block_k) {
 #pragma unroll
@@ -152,8 +153,8 @@ struct Tma {
       }
     }
     consumer.finish();
-    store_sums(Epilogue<T, Out, C>(p, tile.batch), shared.tiles.slabs[warp], consumer.sums,
-               tile.row + row, tile.col + col);
+    store_sums<C.gated != 0>(Epilogue<T, Out, C>(p, tile.batch), shared.tiles.slabs[part.warp],
+                             consumer.sums, tile.row + part.row, tile.col + part.col);
   }
 };
 

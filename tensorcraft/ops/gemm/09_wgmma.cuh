@@ -16,7 +16,7 @@ namespace tensorcraft::kernel::gemm {
 struct Wgmma {
   static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const WgmmaParams& p) {
+  TC_DEVICE static void run(const WgmmaParams<C>& p) {
     static_assert(C.threads == C.consumers * kWarpgroup && C.stages >= 2 && !C.swap);
     static_assert(sizeof(Ring<T, Out, C>) == ring_shared_bytes(C, sizeof(T)));
     auto& ring = dynamic_shared<Ring<T, Out, C>>();

@@ -17,7 +17,7 @@ namespace tensorcraft::kernel::gemm {
 template <Config C>
 struct TileWalk {
   using Cluster = RingCluster<C>;
-  TileOrder<C.block_m * C.cluster_m, C.block_n * C.cluster_n> order;
+  TileOrder<C.block_m * C.cluster_m, tile_columns(C) * C.cluster_n> order;
   uint32_t number, end, step;
 
   TC_DEVICE explicit TileWalk(const Params& p)
@@ -34,7 +34,7 @@ struct TileWalk {
     const int rank = blockIdx.x % Cluster::blocks;
     BlockTile t = order.at(number);
     t.row += rank % Cluster::m * C.block_m;
-    t.col += rank / Cluster::m * C.block_n;
+    t.col += rank / Cluster::m * tile_columns(C);
     return t;
   }
 };
@@ -50,7 +50,7 @@ struct Turns {
 struct Persistent {
   static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const WgmmaParams& p) {
+  TC_DEVICE static void run(const WgmmaParams<C>& p) {
     using OneConsumer = Consumer<T, Out, C>;
     constexpr bool takes_turns = OneConsumer::takes_turns;
     static_assert(C.threads == (C.consumers + 1) * kWarpgroup && C.stages >= 2);
@@ -109,7 +109,7 @@ struct Persistent {
 struct PersistentTf32 {
   static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const WgmmaParams& p) {
+  TC_DEVICE static void run(const WgmmaParams<C>& p) {
     Persistent::run<T, Out, C>(p);
   }
 };
@@ -117,7 +117,7 @@ struct PersistentTf32 {
 struct Persistent3xtf32 {
   static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const WgmmaParams& p) {
+  TC_DEVICE static void run(const WgmmaParams<C>& p) {
     static_assert(C.parts == kTf32Parts);
     Persistent::run<T, Out, C>(p);
   }

@@ -9,7 +9,7 @@
 // where the sums, 4 bytes an output, stay inside the cluster. Each block adds the parts of its rows
 // in the order of k, so results repeat to the bit, and no workspace in global memory is needed.
 // It demands what wgmma does.
-#include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
+#include "tensorcraft/ops/gemm/ring.cuh"
 
 namespace tensorcraft::kernel::gemm {
 
@@ -24,11 +24,11 @@ struct SplitK {
   static constexpr bool begins_itself = true;
 
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const WgmmaParams& p) {
+  TC_DEVICE static void run(const WgmmaParams<C>& p) {
     static_assert(C.threads == (C.consumers + 1) * kWarpgroup && C.stages >= 2);
     static_assert(sizeof(Ring<T, Out, C>) == ring_shared_bytes(C, sizeof(T)));
     static_assert(sizeof(PartialSums<C>) <= sizeof(Ring<T, Out, C>::stages));
-    static_assert(C.block_m % C.split == 0 && C.cluster_m * C.cluster_n == 1);
+    static_assert(C.block_m % C.split == 0 && C.cluster_m * C.cluster_n == 1 && !C.gated);
     auto& ring = dynamic_shared<Ring<T, Out, C>>();
     const int part = int(blockIdx.x % C.split), group = warpgroup_number();
     const BlockTile tile =

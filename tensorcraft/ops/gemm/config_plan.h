@@ -54,6 +54,8 @@ constexpr std::string_view ring_problem(const Config& c, int operand_bytes,
     return "config: tile_m must be 64 rows, or a multiple, for each consumer";
   if (c.block_n < 1 || c.block_n % 16 != 0 || c.block_n > 512)
     return "config: tile_n must be a multiple of 16 up to 512";
+  if (c.gated && c.block_n % 32 != 0)
+    return "config: tile_n must be a multiple of 32 for a gated product";
   if (c.block_k != box) return "config: tile_k must be 128 bytes of an operand";
   if (rows * c.block_n / kWarpgroup > (c.consumers == 3 ? kMostSumsOfThree : kMostSums))
     return "config: a consumer's part of the tile takes more registers than a thread has";
@@ -62,7 +64,8 @@ constexpr std::string_view ring_problem(const Config& c, int operand_bytes,
     return "config: a cluster has 1, 2 or 4 blocks";
   // Boxes are 128 bytes wide if the unit stride is not along k, so what a block brings and what an
   // instruction takes are whole boxes there, and 8 whole lines elsewhere.
-  const int piece = c.block_n > 256 ? c.block_n / 2 : c.block_n;
+  const int box_of_b = c.block_n / (c.gated && c.cluster_m == 1 ? 2 : 1);
+  const int piece = c.block_n > 256 ? c.block_n / 2 : box_of_b;
   const int a_unit = c.a_layout == Layout::row_major ? 8 : box;
   const int b_unit = c.b_layout == Layout::column_major ? 8 : box;
   if (c.block_m % c.cluster_n != 0 || c.block_m / c.cluster_n % a_unit != 0 ||

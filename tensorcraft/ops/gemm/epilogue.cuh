@@ -5,23 +5,77 @@
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/gemm/tile.cuh"
 
-// What every rung does with a finished sum: scale, add, activate, round once, store.
+// What every rung does with a finished sum: scale, add, activate, gate, round once, store.
 namespace tensorcraft::kernel::gemm {
+
+// N neighbours from `from` on, 0 for those past the first `count`; accesses of kVector elements if
+// that is more than 1: the host has checked that they are aligned and all there or none.
+template <int kVector, int N, class To, class T>
+TC_DEVICE void load_neighbours(To (&to)[N], const T* from, int64_t stride, int count) {
+  constexpr int V = kVector < N ? kVector : N;
+  if constexpr (V > 1 && N % V == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += V) {
+      AlignedVector<T, V> v = {};
+      if (i < count) v = load_vector<V>(from + i);
+#pragma unroll
+      for (int j = 0; j < V; ++j) to[i + j] = To(v[j]);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = i < count ? To(from[i * stride]) : To();
+  }
+}
+
+// N times the one element there is, or 0 if none of the N is inside D.
+template <int N, class T>
+TC_DEVICE void load_shared(T (&to)[N], const T* from, int count) {
+  const T one = count > 0 ? *from : T();
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = one;
+}
+
+struct NoExpression {
+  TC_DEVICE NoExpression(const Params&, uint32_t) {}
+  template <int N>
+  TC_DEVICE void apply(float (&)[N], int64_t, int64_t, int) const {}
+};
+// The text of a compiled expression, which includes the rung, defines the first
+// (expression_text.cpp), interpreted_expression.cuh the second. apply() changes N neighbours of a
+// row, of which the first `count` are inside D.
+template <Config C>
+struct CompiledExpression;
+template <Config C>
+struct InterpretedExpression;
+
+// What the type of a result says: the elements of D, and what is done to them last. functor.cuh has
+// another.
+template <class Result, Config C>
+struct ResultOf {
+  using Element = Result;
+  using Last = Select<C.expression == Expression::none, NoExpression,
+                      Select<C.expression == Expression::compiled, CompiledExpression<C>,
+                             InterpretedExpression<C>>>;
+};
 
 // The matrices of a block's batch entry, and bias. C is null if beta is 0: it may hold NaN then,
 // and its strides are not computed with.
-template <class T, class Out, Config C>
+template <class T, class Result, Config C>
 struct Epilogue {
-  const Params& p;
+  using Out = typename ResultOf<Result, C>::Element;
+
+  const ParamsOf<C>& p;
   Out* d;
   const Out* c;
   const T* bias;
+  typename ResultOf<Result, C>::Last last;
 
-  TC_DEVICE Epilogue(const Params& params, uint32_t batch)
+  TC_DEVICE Epilogue(const ParamsOf<C>& params, uint32_t batch)
       : p(params),
         d(batch_entry<Out>(params, params.d, batch)),
         c(C.has_c && params.beta != 0 ? batch_entry<Out>(params, params.c, batch) : nullptr),
-        bias(static_cast<const T*>(params.bias)) {}
+        bias(static_cast<const T*>(params.bias)),
+        last(params, batch) {}
 
   // Stores N neighbours of a row from column `col`; what is outside D is dropped. With vectors
   // of N the host has checked that D's columns come in aligned groups of N.
@@ -31,6 +85,51 @@ struct Epilogue {
     const int count = min_of(p.n - col, N);
     float x[N];
     finish(x, sums, row, col, count);
+    store_finished(x, row, col, count);
+  }
+
+  // The same of a gated product: sums of the left and of the right half of B.
+  template <int N>
+  TC_DEVICE void store(const float (&gate)[N], const float (&up)[N], int64_t row,
+                       int64_t col) const {
+    if (row >= p.m || col >= p.n) return;
+    const int count = min_of(p.n - col, N);
+    float x[N];
+    finish_gated(x, gate, up, row, col, count);
+    store_finished(x, row, col, count);
+  }
+
+  // What is stored, before it is rounded to Out: N neighbours of a row inside D, of which the first
+  // `count` are inside, perhaps none. For rungs that store by themselves.
+  template <int N>
+  TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
+                        int count) const {
+    add_addends(x, sums, row, col, count);
+    for (int i = 0; i < N; ++i) x[i] = activated(x[i]);
+    last.apply(x, row, col, count);
+  }
+
+  // The same of a gated product.
+  template <int N>
+  TC_DEVICE void finish_gated(float (&x)[N], const float (&gate)[N], const float (&up)[N],
+                              int64_t row, int64_t col, int count) const {
+    float y[N];
+    add_addends(x, gate, row, col, count);
+    add_addends(y, up, row, col + p.n, count);
+    for (int i = 0; i < N; ++i) x[i] = activated(x[i]) * y[i];
+    last.apply(x, row, col, count);
+  }
+
+ private:
+  TC_DEVICE float activated(float x) const {
+    if constexpr (C.expression == Expression::interpreted)
+      return activate(p.activation, x);
+    else
+      return activate<C.activation>(x);
+  }
+
+  template <int N>
+  TC_DEVICE void store_finished(const float (&x)[N], int64_t row, int64_t col, int count) const {
     if constexpr (N > 1 && C.d_vector >= N) {
       AlignedVector<Out, N> out;
       for (int i = 0; i < N; ++i) out[i] = Out(x[i]);
@@ -42,25 +141,43 @@ struct Epilogue {
     }
   }
 
-  // act(alpha sum + beta C + bias) of N neighbours from column `col`, of which `count` are in D.
+  // alpha a_scale b_scale sum + beta C + bias, at a column of B.
   template <int N>
-  TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
-                        int count) const {
-    for (int i = 0; i < N; ++i) x[i] = p.alpha * sums[i];
+  TC_DEVICE void add_addends(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
+                             int count) const {
+    float alpha = p.alpha;
+    if constexpr (C.has_scales) {
+      if (p.a_scale && count > 0) alpha *= p.a_scale[row * p.a_scale_stride];
+      if (p.b_scale && p.b_scale_stride == 0) alpha *= *p.b_scale;
+    }
+    for (int i = 0; i < N; ++i) x[i] = alpha * sums[i];
+    if constexpr (C.has_scales) {
+      if (p.b_scale && p.b_scale_stride != 0) {
+        float scale[N];
+        load_neighbours<C.c_vector>(scale, p.b_scale + col * p.b_scale_stride, p.b_scale_stride,
+                                    count);
+        for (int i = 0; i < N; ++i) x[i] *= scale[i];
+      }
+    }
     if constexpr (C.has_c) {
       if (c) {
-        for (int i = 0; i < N; ++i) {
-          if (i < count)
-            x[i] += p.beta * float(c[row * p.c.row_stride + (col + i) * p.c.col_stride]);
-        }
+        float old[N];
+        load_neighbours<C.c_vector>(old, c + row * p.c.row_stride + col * p.c.col_stride,
+                                    p.c.col_stride, count);
+        for (int i = 0; i < N; ++i) x[i] += p.beta * old[i];
       }
     }
-    if constexpr (C.has_bias) {
-      for (int i = 0; i < N; ++i) {
-        if (i < count) x[i] += float(bias[(col + i) * p.bias_stride]);
+    if constexpr (C.has_bias == kByColumn) {
+      if (bias) {
+        float addend[N];
+        load_neighbours<C.c_vector>(addend, bias + col * p.bias_stride, p.bias_stride, count);
+        for (int i = 0; i < N; ++i) x[i] += addend[i];
       }
     }
-    for (int i = 0; i < N; ++i) x[i] = activate<C.activation>(x[i]);
+    if constexpr (C.has_bias == kByRow) {
+      const float addend = count > 0 ? float(bias[row * p.bias_stride]) : 0.0f;
+      for (int i = 0; i < N; ++i) x[i] += addend;
+    }
   }
 };
 

@@ -3,14 +3,18 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
+#include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/op/expression/operands.hpp"
+#include "tensorcraft/ops/gemm/gemm_expression.hpp"
 #include "tensorcraft/ops/gemm/maps.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace tensorcraft {
 
@@ -20,6 +24,14 @@ struct op::EnumNames<Precision> {
 };
 
 namespace kernel::gemm {
+
+Matrix matrix(const TensorView& t) {
+  const int r = t.rank();
+  Matrix x = matrix_of(t.data(), t.shape(r - 2), t.shape(r - 1), row_stride(t), col_stride(t));
+  for (int i = 0; i < r - 2; ++i) x.batch_strides[i] = t.stride(i);
+  return x;
+}
+
 namespace {
 
 using Options = GemmOptions;
@@ -27,6 +39,7 @@ using Options = GemmOptions;
 static_assert(kMaxBatchRank == kMaxRank - 2);
 
 constexpr std::string_view kSchedules[] = {"together", "ping_pong"};
+constexpr std::string_view kExpressions[] = {"none", "compiled", "interpreted"};
 constexpr ConfigField kFields[] = {{"block_m"},
                                    {"block_n"},
                                    {"block_k"},
@@ -49,16 +62,13 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"a_vector"},
                                    {"b_vector"},
                                    {"d_vector"},
+                                   {"c_vector"},
                                    {"activation", op::EnumNames<Activation>::names},
                                    {"has_c"},
-                                   {"has_bias"}};
-
-Matrix matrix(const TensorView& t) {
-  const int r = t.rank();
-  Matrix x = matrix_of(t.data(), t.shape(r - 2), t.shape(r - 1), row_stride(t), col_stride(t));
-  for (int i = 0; i < r - 2; ++i) x.batch_strides[i] = t.stride(i);
-  return x;
-}
+                                   {"has_bias"},
+                                   {"has_scales"},
+                                   {"gated"},
+                                   {"expression", kExpressions}};
 
 Params params(const Problem& q) {
   Params p{.m = q.m(),
@@ -75,6 +85,14 @@ Params params(const Problem& q) {
     p.bias = q.bias->data();
     p.bias_stride = q.bias->stride(0);
   }
+  if (q.a_scale) {
+    p.a_scale = q.a_scale->data_as<float>();
+    p.a_scale_stride = q.a_scale->rank() ? q.a_scale->stride(0) : 0;
+  }
+  if (q.b_scale) {
+    p.b_scale = q.b_scale->data_as<float>();
+    p.b_scale_stride = q.b_scale->rank() ? q.b_scale->stride(0) : 0;
+  }
   for (int i = 0; i < q.batch_rank(); ++i) p.batch_shape[i] = uint32_t(q.d.shape(i));
   return p;
 }
@@ -86,7 +104,11 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
            .batch = q.batch(),
            .activation = q.activation,
            .has_c = q.c.has_value(),
-           .has_bias = q.bias.has_value(),
+           .has_scales = q.has_scales(),
+           .gated = q.gated,
+           .has_bias = !q.bias            ? 0
+                       : q.has_row_bias() ? kByRow
+                                          : kByColumn,
            .allow_tf32 = q.allow_tf32,
            .splits_tf32 = q.splits_tf32,
            .config = q.config},
@@ -95,7 +117,16 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
   const auto call = rung_call(q);
-  add_maps(plan, call.params, call.given, device);
+  const auto give = [&](const auto& params) {
+    plan.set_params(plan.main_index(), params);
+    add_maps(plan, params, call.given, device);
+  };
+  if (!q.expression)
+    add_maps(plan, call.params, call.given, device);
+  else if (set_expression(plan.main(), q, device) == Expression::interpreted)
+    give(interpreted_params(q, call.params));
+  else
+    give(expression_params(q, call.params));
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -145,12 +176,32 @@ Dims result_batch(const TensorView& a, const TensorView& b) {
   return broadcast_shapes(x, y);
 }
 
+// The dtypes of results: that of a, float32, and of 16 bits if a is.
+std::span<const DType> result_dtypes(const TensorView& a) {
+  static constexpr DType kFloats[] = {DType::float32, DType::float16, DType::bfloat16};
+  return std::span(kFloats).first(a.dtype() == DType::float32 ? 1 : 3);
+}
+
 DType result_dtype(const TensorView& a, const Options& o) {
   const DType dtype = o.out_dtype.value_or(a.dtype());
-  if (dtype != a.dtype() && dtype != DType::float32)
+  const auto all = result_dtypes(a);
+  if (dtype != a.dtype() && std::ranges::find(all, dtype) == all.end())
     fail(ErrorKind::type, "gemm: out_dtype must be ", a.dtype(),
-         " (the dtype of a) or float32, got ", dtype);
+         all.size() > 1 ? " (the dtype of a), another of 16 bits, or float32, got "
+                        : " (the dtype of a) or float32, got ",
+         dtype);
   return dtype;
+}
+
+// The columns of the result of so many columns of b.
+int64_t result_columns(int64_t columns, const Options& o) {
+  if (o.gated == Gate::none) return columns;
+  if (columns % 2)
+    fail(ErrorKind::value,
+         "gemm: b: gated needs an even number of columns, first the gates and "
+         "then as many others, got ",
+         columns);
+  return columns / 2;
 }
 
 std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options& o) {
@@ -158,15 +209,18 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options&
   check_rank("b", in[1]);
   Dims shape = result_batch(in[0], in[1]);
   shape.push_back(in[0].shape(in[0].rank() - (o.transpose_a ? 1 : 2)));
-  shape.push_back(in[1].shape(in[1].rank() - (o.transpose_b ? 2 : 1)));
+  shape.push_back(result_columns(in[1].shape(in[1].rank() - (o.transpose_b ? 2 : 1)), o));
   return {{"out", result_dtype(in[0], o), shape}};
 }
 
 // Merges batch dimensions that the strides of all matrices let be one, and drops those of size 1.
 void merge_batch(Problem& q) {
-  std::array<TensorView*, 4> all{&q.d, &q.a, &q.b, q.c ? &*q.c : &q.d};
+  std::vector<TensorView*> all{&q.d, &q.a, &q.b};
+  if (q.c) all.push_back(&*q.c);
+  if (q.expression)
+    for (TensorView& t : q.expression->arrays) all.push_back(&t);
   Dims shape;
-  std::array<Dims, 4> strides;
+  std::vector<Dims> strides(all.size());
   for (int i = 0; i < q.batch_rank(); ++i) {
     if (q.d.shape(i) == 1) continue;
     bool joins = shape.rank() > 0;
@@ -191,10 +245,7 @@ void merge_batch(Problem& q) {
     }
     return TensorView(t.data(), t.dtype(), sizes, steps, t.device());
   };
-  if (q.c) q.c = merged(*q.c, strides[3]);
-  q.a = merged(q.a, strides[1]);
-  q.b = merged(q.b, strides[2]);
-  q.d = merged(q.d, strides[0]);
+  for (size_t t = all.size(); t-- > 0;) *all[t] = merged(*all[t], strides[t]);
 }
 
 // allow_tf32 is another word for a precision, so the two must say the same.
@@ -214,26 +265,57 @@ bool may_round(const Options& o) {
   return o.allow_tf32.value_or(config().allow_tf32);
 }
 
+// A scale as Problem has it: one number, or one for each row, [m, 1], or column, [n].
+std::optional<TensorView> scale(std::string_view name, const std::optional<TensorView>& given,
+                                int rank, SymbolicSize& size) {
+  if (!given) return {};
+  const TensorView& t = *given;
+  op::check_dtype("gemm", name, t, {DType::float32});
+  if (t.size() == 1 && t.rank() <= 2) return TensorView(t.data(), t.dtype(), Dims{}, t.device());
+  const std::array<SizeRef, 2> shape{size, 1};
+  TensorMatcher(std::span(shape).first(size_t(rank))).with_any_strides().verify(t, "gemm", name);
+  return TensorView(t.data(), t.dtype(), Dims{t.shape(0)}, Dims{t.stride(0)}, t.device());
+}
+
+Activation activation_of(Gate gate) {
+  constexpr Activation kAll[] = {Activation::none, Activation::silu, Activation::gelu,
+                                 Activation::gelu_tanh};
+  return kAll[size_t(gate)];
+}
+
+void check_gate(const Options& o) {
+  if (o.gated == Gate::none) return;
+  if (o.activation != Activation::none)
+    fail(ErrorKind::value, "gemm: gated has an activation of its own; leave activation out");
+  if (o.c) fail(ErrorKind::value, "gemm: gated takes no c; leave it out, or add it afterwards");
+}
+
+std::vector<std::string_view> keywords();  // the names of all options
+
 Problem check(const op::Call<Options>& call) {
   const TensorView &a = call.in(0), &b = call.in(1), &out = call.out();
   const Options& o = call.options;
-  SymbolicSize m("m"), n("n"), k("k");
+  SymbolicSize m("m"), n(o.gated == Gate::none ? "n" : "2 n"), k("k");
   SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
   SymbolicDType result;
-  if (o.out_dtype || a.dtype() == DType::float32)
+  if (o.out_dtype)
     result.set_options({result_dtype(a, o)});
   else
-    result.set_options({a.dtype(), DType::float32});
+    result.set_options(result_dtypes(a));
   check_precision(a.dtype(), o);
   o.transpose_a ? match("a", a, k, m, dtype) : match("a", a, m, k, dtype);
   o.transpose_b ? match("b", b, n, k, dtype) : match("b", b, k, n, dtype);
-  match("out", out, m, n, result);
+  check_gate(o);
+  const int64_t columns = result_columns(n.unwrap(), o);
+  o.gated == Gate::none ? match("out", out, m, n, result) : match("out", out, m, columns, result);
   const Dims batch = result_batch(a, b);
   if (batch_shape(out) != batch)
     fail(ErrorKind::value, "gemm: out: expected the leading dimensions ", batch,
          " of a and b, got shape ", out.shape());
   if (o.c) match("c", *o.c, m, n, result);
-  if (o.bias)
+  if (o.bias && o.bias->rank() == 2)
+    TensorMatcher({m, 1}).with_any_strides().with_dtype(dtype).verify(*o.bias, "gemm", "bias");
+  else if (o.bias)
     TensorMatcher({n}).with_any_strides().with_dtype(dtype).verify(*o.bias, "gemm", "bias");
   const float beta = o.beta.value_or(o.c ? 1.0f : 0.0f);
   if (beta != 0 && !o.c)
@@ -250,13 +332,21 @@ Problem check(const op::Call<Options>& call) {
             .b = spread(oriented(b, o.transpose_b)),
             .c = std::nullopt,
             .bias = o.bias,
+            .a_scale = scale("a_scale", o.a_scale, 2, m),
+            .b_scale = scale("b_scale", o.b_scale, 1, n),
             .alpha = o.alpha,
             .beta = beta,
-            .activation = o.activation,
+            .activation = o.gated == Gate::none ? o.activation : activation_of(o.gated),
+            .gated = o.gated != Gate::none,
+            .expression = expression_of(o, call.inputs.subspan(2), out.shape(), keywords),
             .allow_tf32 = may_round(o),
             .splits_tf32 = o.precision == Precision::three_tf32,
             .config = o.config.value_or(GemmConfig{})};
-  if (beta != 0) q.c = spread(*o.c);
+  if (beta != 0) try {
+      q.c = spread(*o.c);
+    } catch (const Error& e) {
+      fail(e.kind(), "gemm: c: ", e.what());
+    }
   merge_batch(q);
   return q;
 }
@@ -265,26 +355,43 @@ op::Cost cost(const Problem& q) {
   const double outputs = double(q.d.size());
   double bytes = double(q.d.nbytes()) * (q.c ? 2 : 1);
   // A broadcast operand is read once.
-  for (const TensorView* t : {&q.a, &q.b}) {
-    double elements = double(dtype_bytes(t->dtype()));
-    for (int i = 0; i < t->rank(); ++i) elements *= t->stride(i) ? double(t->shape(i)) : 1.0;
-    bytes += elements;
-  }
+  const auto distinct = [](const TensorView& t) {
+    double elements = double(dtype_bytes(t.dtype()));
+    for (int i = 0; i < t.rank(); ++i) elements *= t.stride(i) ? double(t.shape(i)) : 1.0;
+    return elements;
+  };
+  bytes += distinct(q.a) + distinct(q.b);
+  if (q.expression)
+    for (const TensorView& t : q.expression->arrays) bytes += distinct(t);
   return {.bytes = bytes,
-          .flops = 2 * outputs * double(q.k()),
+          .flops = 2 * outputs * double(q.k()) * (q.gated ? 2 : 1),
           .may_round_to_tf32 = (q.allow_tf32 || q.splits_tf32) && q.a.dtype() == DType::float32};
+}
+
+std::vector<op::Parameter> inputs() {
+  std::vector<op::Parameter> all{{"a", "left matrices, [..., m, k]"},
+                                 {"b", "right matrices, [..., k, n]"}};
+  for (const std::string_view name : {"x1", "x2", "x3", "x4", "x5", "x6", "x7"}) {
+    op::Parameter p{name, "an array of the epilogue"};
+    p.optional = p.named = true;
+    all.push_back(p);
+  }
+  return all;
 }
 
 const op::Definition<Problem, Options> kDefinition{
     .name = "gemm",
     .group = "matrix",
-    .summary = "Matrix product with scaling, addition, bias and activation.",
+    .summary = "Matrix product with scaling, addition, bias, activation and gates.",
     .details =
-        "out = activation(alpha a b + beta c + bias) for a [..., m, k] and b [..., k, n] of one "
-        "dtype: float32, float16 or bfloat16. Leading dimensions broadcast as in NumPy, any "
-        "strides are "
-        "taken, and sizes may be 0: k = 0 gives activation(beta c + bias). Sums are float32 and "
-        "rounded once to the dtype of out. c is not read if beta is 0, so it may hold NaN then. "
+        "out = activation(alpha a_scale b_scale a b + beta c + bias) for a [..., m, k] and b "
+        "[..., k, n] of one dtype: float32, float16 or bfloat16. Leading dimensions broadcast as "
+        "in NumPy, any strides are taken, and sizes may be 0: k = 0 gives activation(beta c + "
+        "bias). Sums are float32 and rounded once to the dtype of out. c is not read if beta is 0, "
+        "so it may hold NaN then. If gated, b has 2 n columns and out = gated(x[:, :n]) x[:, n:] "
+        "for x = alpha a_scale b_scale a b + bias. epilogue is an expression in the language of "
+        "elementwise of all this, the float32 x, and of keyword arguments: up to seven arrays, "
+        "which broadcast to the result, and numbers. "
         "float32 operands are rounded to tf32 only if precision is \"tf32\" or, by default, "
         "allow_tf32 or the configuration says so. With \"3xtf32\" tensor cores multiply float32 "
         "as two parts of tf32: sums of products are within 2^-20 of the sum of their magnitudes, "
@@ -292,15 +399,28 @@ const op::Definition<Problem, Options> kDefinition{
         "config fixes parts of the kernel's tile and is refused if no variant has such a tile; on "
         "the CPU it has no effect.",
     .aliases = {"matmul"},
-    .inputs = {{"a", "left matrices, [..., m, k]"}, {"b", "right matrices, [..., k, n]"}},
+    .inputs = inputs(),
     .options = {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),
                 op::option("alpha", &Options::alpha, "factor of the product"),
                 op::option("beta", &Options::beta, "factor of c; 1 if c is given"),
-                op::option("bias", &Options::bias, "added to every row, [n], dtype of a"),
+                op::option("bias", &Options::bias,
+                           "added to every row, [n], or to every column, [m, 1]; dtype of a"),
                 op::option("activation", &Options::activation, "applied to the sum"),
                 op::option("transpose_a", &Options::transpose_a, "a is stored as [..., k, m]"),
                 op::option("transpose_b", &Options::transpose_b, "b is stored as [..., n, k]"),
-                op::option("out_dtype", &Options::out_dtype, "the dtype of a, or float32"),
+                op::option("a_scale", &Options::a_scale,
+                           "factor of the product, or one a row, [m, 1]; float32"),
+                op::option("b_scale", &Options::b_scale,
+                           "factor of the product, or one a column, [n]; float32"),
+                op::option("gated", &Options::gated,
+                           "b is [..., k, 2 n], gates first; they are activated and multiply the "
+                           "rest"),
+                op::option("epilogue", &Options::epilogue,
+                           "an expression of the finished sum, x, and of arrays and numbers by the "
+                           "names in it"),
+                op::option("operands", &Options::operands, "those arrays and numbers"),
+                op::option("out_dtype", &Options::out_dtype,
+                           "the dtype of a, float32, or of 16 bits if a is"),
                 op::option("allow_tf32", &Options::allow_tf32,
                            "float32 operands may be rounded to tf32, as precision=\"tf32\""),
                 op::option("precision", &Options::precision,
@@ -317,6 +437,12 @@ const op::Definition<Problem, Options> kDefinition{
     .ladder = op::make_ladder<rung_call, kRungs, instances, complete>("gemm", kFields),
     .host = kHost};
 
+std::vector<std::string_view> keywords() {
+  std::vector<std::string_view> names;
+  for (const auto& option : kDefinition.options) names.push_back(option.parameter.name);
+  return names;
+}
+
 }  // namespace
 
 }  // namespace kernel::gemm
@@ -328,6 +454,24 @@ void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
 
 Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options) {
   return std::move(op::allocate(kernel::gemm::kDefinition, {a, b}, options)[0]);
+}
+
+void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
+          std::string_view epilogue, NamedOperands operands, const GemmOptions& options) {
+  const expression::NamedArguments call(operands, {a, b});
+  GemmOptions all = options;
+  all.epilogue = epilogue;
+  all.operands = call.named;
+  op::run(kernel::gemm::kDefinition, std::span(&out, 1), call.arrays, all);
+}
+
+Tensor gemm(const TensorView& a, const TensorView& b, std::string_view epilogue,
+            NamedOperands operands, const GemmOptions& options) {
+  const expression::NamedArguments call(operands, {a, b});
+  GemmOptions all = options;
+  all.epilogue = epilogue;
+  all.operands = call.named;
+  return std::move(op::allocate(kernel::gemm::kDefinition, call.arrays, all)[0]);
 }
 
 op::OperatorList ops::gemm() { return op::registered(kernel::gemm::kDefinition); }

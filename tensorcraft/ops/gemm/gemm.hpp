@@ -2,6 +2,8 @@
 #pragma once
 #include "tensorcraft/core/layout.hpp"
 #include "tensorcraft/core/source_location.hpp"
+#include "tensorcraft/op/gate.hpp"
+#include "tensorcraft/op/named_operand.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/ops/gemm/config_plan.h"
 #include "tensorcraft/runtime/memory/tensor.hpp"
@@ -21,17 +23,24 @@ struct GemmOptions {
   std::optional<TensorView> c = {};  // [..., m, n], dtype of the result; batch dimensions broadcast
   float alpha = 1;                   // of the product
   std::optional<float> beta = {};    // 1 if c is given; c is not read if it is 0
-  std::optional<TensorView> bias = {};            // [n], dtype of a
-  Activation activation = Activation::none;       // applied last
+  std::optional<TensorView> bias = {};            // [n], or [m, 1]; dtype of a
+  Activation activation = Activation::none;       // after the additions
   bool transpose_a = false, transpose_b = false;  // a is [..., k, m], b is [..., n, k]
-  std::optional<DType> out_dtype = {};            // dtype of a (the default) or float32
-  std::optional<bool> allow_tf32 = {};            // may round float32 operands to tf32; none: as
-                                                  // the configuration says, else no
-  Precision precision = Precision::standard;      // of float32 products
-  std::optional<GemmConfig> config = {};          // what of the kernel's tile is fixed; on the CPU
-                                                  // it has no effect
-  std::string_view variant = {};                  // by name; empty: the best that accepts
-  std::optional<StreamRef> stream = {};           // none: the thread's current one of the device
+  // Factors of the product in float32: one number, or one a row, [m, 1], and one a column, [n].
+  std::optional<TensorView> a_scale = {}, b_scale = {};
+  Gate gated = Gate::none;  // b is [..., k, 2 n], gates first: gate(left) right of a b
+  // Last, an expression of all this, x, and of operands by their names; gemm() with operands sets
+  // both.
+  std::optional<std::string_view> epilogue = {};
+  op::NamedValues operands = {};
+  std::optional<DType> out_dtype = {};  // dtype of a (the default), float32, or of 16 bits if a is
+  std::optional<bool> allow_tf32 = {};  // may round float32 operands to tf32; none: as
+                                        // the configuration says, else no
+  Precision precision = Precision::standard;  // of float32 products
+  std::optional<GemmConfig> config = {};      // what of the kernel's tile is fixed; on the CPU
+                                              // it has no effect
+  std::string_view variant = {};              // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};       // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
@@ -42,14 +51,26 @@ constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {})
   return options;
 }
 
-// out = activation(alpha a b + beta c + bias) for a [..., m, k] and b [..., k, n] of one dtype:
-// float32, float16 or bfloat16. Leading dimensions broadcast as in NumPy. Any strides; sizes may be
-// 0, and k = 0 gives activation(beta c + bias). Sums are float32, rounded once to the dtype of out.
-// float32 operands are not rounded unless precision or allow_tf32, given or configured. Kinds: type
-// for a dtype, value for a shape, an overlap of out with an input or an allow_tf32 that contradicts
-// precision, unsupported for a config that no variant has.
+// out = activation(alpha a_scale b_scale a b + beta c + bias) for a [..., m, k] and b [..., k, n]
+// of one dtype: float32, float16 or bfloat16. Leading dimensions broadcast as in NumPy. Any
+// strides; sizes may be 0, and k = 0 gives activation(beta c + bias). Sums are float32, rounded
+// once to the dtype of out. Gated, the left half of the columns is activated and multiplies the
+// right half, and bias and b_scale by column are [2 n]; a gated product takes no c and no other
+// activation. float32 operands are not rounded unless precision or allow_tf32, given or
+// configured. Kinds: type for a dtype, value for a shape, an overlap of out with an input or an
+// allow_tf32 that contradicts precision, unsupported for a config that no variant has.
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
           const GemmOptions& options = {});
 Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options = {});
+
+// The same with an expression of the finished sum, x, in the language of elementwise():
+//   gemm(a, b, "x * s + r", {{"s", s}, {"r", r}}, {.activation = Activation::gelu})
+// x is float32, and what the expression gives is rounded once to the dtype of out. Up to seven
+// arrays of any dtype broadcast to the shape of out. On a GPU the text is compiled into the kernel.
+// Kind value or type with a caret below the column if the text is wrong.
+void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
+          std::string_view epilogue, NamedOperands operands, const GemmOptions& options = {});
+Tensor gemm(const TensorView& a, const TensorView& b, std::string_view epilogue,
+            NamedOperands operands, const GemmOptions& options = {});
 
 }  // namespace tensorcraft

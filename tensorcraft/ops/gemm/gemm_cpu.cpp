@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/problem.hpp"
 
+#include "tensorcraft/op/expression/evaluate.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/gemm.hpp"
 #include "tensorcraft/op/host/onednn.hpp"
+#include "tensorcraft/op/host/rows.hpp"
+#include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 namespace tensorcraft::kernel::gemm {
 namespace {
@@ -27,6 +32,11 @@ host::Matrix matrix_at(const TensorView& t, int64_t index) {
 
 // The host library takes one batch dimension: the last one.
 int64_t inner_batch(const Problem& q) { return q.batch_rank() ? q.d.shape(q.batch_rank() - 1) : 1; }
+
+// Is there a step after the product that host::gemm does not have?
+bool finishes_apart(const Problem& q) {
+  return q.gated || q.has_scales() || q.has_row_bias() || q.expression;
+}
 
 host::GemmProblem host_problem(const Problem& q, int64_t outer) {
   host::GemmProblem p{.m = q.m(),
@@ -54,6 +64,7 @@ std::string_view onednn_refusal(const Problem& q) {
   if (!host::onednn::available()) return "oneDNN 3 is not installed";
   if (q.d.size() == 0) return "the result is empty";
   if (q.m() == 1 || q.n() == 1) return "one row or column: cpu reads the matrix faster";
+  if (finishes_apart(q)) return "a gate, scales, a bias by row or an expression";
   const char* reason = host::onednn::declines(host_problem(q, 0));
   return reason ? reason : "";
 }
@@ -63,26 +74,132 @@ void onednn(const Problem& q) {
   for (int64_t i = 0; i < outer; ++i) host::onednn::matmul(host_problem(q, i));
 }
 
-void cpu(const Problem& q) {
+namespace {
+
+void multiply(const Problem& q) {
   const int64_t outer = q.batch() / inner_batch(q);
   for (int64_t i = 0; i < outer; ++i) host::gemm(host_problem(q, i));
 }
 
+// Sums alone, in float32.
+Tensor sums_of(Problem q) {
+  Dims shape = q.d.shape();
+  shape[shape.rank() - 1] = q.b_columns();
+  Tensor sums(DType::float32, shape, Device::cpu());
+  q.d = sums;
+  q.c = q.bias = q.a_scale = q.b_scale = std::nullopt;
+  q.alpha = 1;
+  q.beta = 0;
+  q.activation = Activation::none;
+  q.gated = false;
+  multiply(q);
+  return sums;
+}
+
+// A vector as floats.
+std::vector<float> floats_of(const TensorView& t) {
+  std::vector<float> all(size_t(t.size()));
+  host::load_row(all.data(), t.data(), t.dtype(), t.rank() ? t.stride(0) : 1, t.size());
+  return all;
+}
+
+// What follows the sums of a row of D, in place.
+class FinishSums {
+ public:
+  explicit FinishSums(const Problem& q) : q_(q) {
+    if (q.c) c_.emplace(*q.c);
+    if (q.bias) bias_ = floats_of(*q.bias);
+    if (q.a_scale) a_scale_ = floats_of(*q.a_scale);
+    if (q.b_scale) b_scale_ = floats_of(*q.b_scale);
+  }
+  void operator()(float* x, int64_t row) const {
+    const int64_t columns = q_.b_columns();
+    const size_t i = size_t(row % q_.m());
+    float alpha = q_.alpha;
+    if (q_.a_scale) alpha *= a_scale_[a_scale_.size() > 1 ? i : 0];
+    if (b_scale_.size() == 1) alpha *= b_scale_[0];
+    host::row_scale(x, x, alpha, 0, columns);
+    if (b_scale_.size() > 1) host::row_multiply(x, b_scale_.data(), columns);
+    if (c_) {
+      const float* c = c_->read(row, host::scratch(host::Slot::row_c, columns));
+      host::row_add_scaled(x, c, q_.beta, columns);
+    }
+    if (q_.has_row_bias())
+      host::row_scale(x, x, 1, bias_[i], columns);
+    else if (q_.bias)
+      host::row_add(x, bias_.data(), columns);
+    host::row_activate(x, x, q_.activation, q_.n());
+    if (q_.gated) host::row_multiply(x, x + q_.n(), q_.n());
+  }
+
+ private:
+  const Problem& q_;
+  std::optional<host::Rows> c_;
+  std::vector<float> bias_, a_scale_, b_scale_;
+};
+
+}  // namespace
+
+namespace {
+
+// The expression of finished sums, as if they were an array.
+expression::ExpressionProblem on_sums(const Problem& q, const TensorView& sums) {
+  expression::ExpressionProblem e{q.expression->program, q.d, {sums}};
+  e.inputs.insert(e.inputs.end(), q.expression->arrays.begin(), q.expression->arrays.end());
+  return e;
+}
+
+}  // namespace
+
+void cpu(const Problem& q) {
+  if (!finishes_apart(q)) return multiply(q);
+  const Tensor sums = sums_of(q);
+  const FinishSums finish(q);
+  const TensorView finished = sums.view().slice(-1, 0, q.n());
+  const host::Rows to(q.expression ? finished : q.d);
+  host::for_each_row(q.batch() * q.m(), q.b_columns(), [&](int64_t row) {
+    float* x = sums.data_as<float>() + row * q.b_columns();
+    finish(x, row);
+    float* y = to.target(row, x);
+    if (y != x) std::copy_n(x, q.n(), y);
+    to.commit(row, y);
+  });
+  if (q.expression) expression::evaluate(on_sums(q, finished));
+}
+
+namespace {
+
+// Element i of a vector, or the one number there is.
+double scale_at(const std::optional<TensorView>& scale, int64_t i) {
+  return !scale ? 1 : host::Elements(*scale)[scale->rank() ? i : 0];
+}
+
+}  // namespace
+
 void reference(const Problem& q) {
-  const host::Elements a(q.a), b(q.b), d(q.d), c(q.c.value_or(q.d)), bias(q.bias.value_or(q.d));
-  const int64_t m = q.m(), n = q.n(), k = q.k();
+  std::optional<Tensor> sums;  // that an expression takes
+  if (q.expression) sums.emplace(DType::float32, q.d.shape(), Device::cpu());
+  const host::Elements a(q.a), b(q.b), d(sums ? sums->view() : q.d), c(q.c.value_or(q.d)),
+      bias(q.bias.value_or(q.d));
+  const int64_t m = q.m(), n = q.n(), k = q.k(), columns = q.b_columns();
+  const auto sum_at = [&](int64_t entry, int64_t row, int64_t col) {
+    double sum = 0;
+    for (int64_t i = 0; i < k; ++i) sum += a[row * k + i] * b[(entry * k + i) * columns + col];
+    double x = double(q.alpha) * scale_at(q.a_scale, row % m) * scale_at(q.b_scale, col) * sum;
+    if (q.c) x += double(q.beta) * c[row * n + col];
+    if (q.bias) x += bias[q.has_row_bias() ? row % m : col];
+    return x;
+  };
   for (int64_t entry = 0; entry < q.batch(); ++entry) {
     for (int64_t row = entry * m; row < (entry + 1) * m; ++row) {
       for (int64_t col = 0; col < n; ++col) {
-        double sum = 0;
-        for (int64_t i = 0; i < k; ++i) sum += a[row * k + i] * b[(entry * k + i) * n + col];
-        double x = double(q.alpha) * sum;
-        if (q.c) x += double(q.beta) * c[row * n + col];
-        if (q.bias) x += bias[col];
-        d.set(row * n + col, host::activate(q.activation, x));
+        double x = host::activate(q.activation, sum_at(entry, row, col));
+        if (q.gated) x *= sum_at(entry, row, col + n);
+        d.set(row * n + col, x);
       }
     }
   }
+  if (sums) expression::evaluate_reference(on_sums(q, *sums));
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -5,6 +5,7 @@
 #include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
 #include "tensorcraft/ops/gemm/12_split_k.cuh"
+#include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 #include "tensorcraft/ops/gemm/pack.cuh"
 
 // What the SIMT device has of the rungs on wgmma. Small results take the smallest tile.
@@ -84,6 +85,28 @@ constexpr auto kFewRows = few_rows(with(kFew, 2, 1));
 constexpr auto kFewOddRows = few_rows(with(kFew, 0, 1));
 constexpr auto kSplitFewRows = few_rows(in_two(with(kFew, 0, 4)));
 
+// Any expression, without a gate: what else is done is read, as in gemm_simt.cpp. By row, then by
+// column, which serves no bias too.
+constexpr std::array<Config, 2> expressions(Config config) {
+  config.expression = Expression::interpreted;
+  config.has_c = config.has_scales = 1;
+  std::array<Config, 2> all{config, config};
+  all[0].has_bias = kByRow;
+  all[1].has_bias = kByColumn;
+  return all;
+}
+constexpr auto kPersistentExpressions = expressions(with(kSmall, 2, 1));
+constexpr auto kSplitExpressions = expressions(in_two(with(kSmall, 0, 4)));
+template <const auto& kConfigs, size_t i>
+constexpr std::array kOne{kConfigs[i]};
+template <class Rung, const auto& kConfigs>
+simt::InstanceList expression_list() {
+  return concat(
+      list<Rung, kOne<kConfigs, 0>>(Bf16{}, &Config::activation, &Config::has_c,
+                                    &Config::has_scales, &Config::c_vector),
+      list<Rung, kOne<kConfigs, 1>>(Bf16{}, &Config::activation, &Config::has_c,
+                                    &Config::has_scales, &Config::c_vector, &Config::has_bias));
+}
 // Along k, as wgmma reads tf32, and with half as many elements a step.
 constexpr Config along_k(int m, int n, int stages, int slots, int parts = 1) {
   const int consumers = m / kGroupRows;
@@ -151,21 +174,27 @@ constexpr std::array kPackTf32Parts{pack(Layout::row_major, 1, 2), pack(Layout::
 }  // namespace
 
 simt::OperatorInstances hopper_instances() {
-  return {{"persistent",
-           concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
-                  list<Persistent, kPersistentEpilogues>(Bf16{}),
-                  list<Persistent, kPersistentOddRows>(Bf16{}), list<Persistent, kFewRows>(Bf16{}),
-                  list<Persistent, kFewOddRows>(Bf16{}), list<Persistent, kPackedBatches>(Bf16{}))},
-          {"split_k", concat(list<SplitK, kSplit>(Bf16{}), list<SplitK, kSplitOddRows>(Bf16{}),
-                             list<SplitK, kSplitFewRows>(Bf16{}))},
-          {"persistent_tf32", concat(list<PersistentTf32, kPersistentTf32>(Floats{}),
-                                     list<PersistentTf32, kPersistentTf32Registers>(Floats{}))},
-          {"persistent_3xtf32", list<Persistent3xtf32, kPersistent3xtf32>(Floats{})},
-          {"pack",
-           concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}),
-                  list<Pack, kPack<4>>(simt::Float{}), list<Pack, kPackTf32Parts>(simt::Float{}))},
-          {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
-          {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
+  return {
+      {"persistent",
+       concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
+              list<Persistent, kPersistentEpilogues>(Bf16{}, &Config::c_vector),
+              expression_list<Persistent, kPersistentExpressions>(),
+              list<Persistent, kPersistentOddRows>(Bf16{}),
+              list<Persistent, kFewRows>(Bf16{}, &Config::c_vector),
+              list<Persistent, kFewOddRows>(Bf16{}, &Config::c_vector),
+              list<Persistent, kPackedBatches>(Bf16{}))},
+      {"split_k", concat(list<SplitK, kSplit>(Bf16{}), expression_list<SplitK, kSplitExpressions>(),
+                         list<SplitK, kSplitOddRows>(Bf16{}),
+                         list<SplitK, kSplitFewRows>(Bf16{}, &Config::c_vector))},
+      {"persistent_tf32",
+       concat(list<PersistentTf32, kPersistentTf32>(Floats{}, &Config::c_vector),
+              list<PersistentTf32, kPersistentTf32Registers>(Floats{}, &Config::c_vector))},
+      {"persistent_3xtf32", list<Persistent3xtf32, kPersistent3xtf32>(Floats{}, &Config::c_vector)},
+      {"pack",
+       concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}), list<Pack, kPack<4>>(simt::Float{}),
+              list<Pack, kPackTf32Parts>(simt::Float{}))},
+      {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
+      {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
 }
 
 }  // namespace tensorcraft::kernel::gemm

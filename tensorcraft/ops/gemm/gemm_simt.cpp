@@ -10,6 +10,7 @@
 #include "tensorcraft/ops/gemm/06_tensor_core.cuh"
 #include "tensorcraft/ops/gemm/07_swizzled.cuh"
 #include "tensorcraft/ops/gemm/08_tma.cuh"
+#include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 
 #include <iterator>
 
@@ -24,28 +25,84 @@ using Halves = AnyOf<Types<f16, f16>, Types<bf16, bf16>>;
 using Widened = AnyOf<Types<f16, float>, Types<bf16, float>>;
 using Bf16 = AnyOf<Types<bf16, bf16>>;
 using Same = AnyOf<Types<float, float>, Types<f16, f16>, Types<bf16, bf16>>;
-using All = simt::FloatsAndWider;
+using Crossed = AnyOf<Types<f16, bf16>, Types<bf16, f16>>;
+using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
+                  Types<bf16, float>, Types<f16, bf16>, Types<bf16, f16>>;
 
-// The same Config with every epilogue there is.
-constexpr std::array<Config, 20> every_epilogue(const Config& config) {
-  std::array<Config, 20> all;
-  for (int i = 0; i < 20; ++i) {
+// The same Config with each activation, a bias by row or by column, and everything else of which a
+// null address is none.
+constexpr std::array<Config, 5> every_activation(Config config, int has_bias) {
+  std::array<Config, 5> all;
+  config.has_bias = has_bias;
+  config.has_c = config.has_scales = 1;
+  for (int i = 0; i < 5; ++i) {
     all[size_t(i)] = config;
-    all[size_t(i)].activation = Activation(i / 4);
-    all[size_t(i)].has_c = i / 2 % 2;
-    all[size_t(i)].has_bias = i % 2;
+    all[size_t(i)].activation = Activation(i);
+  }
+  return all;
+}
+// The same, gated.
+constexpr std::array<Config, 3> every_gate(Config config, int has_bias) {
+  std::array<Config, 3> all;
+  config.block_n *= 2;
+  config.gated = config.has_scales = 1;
+  config.has_bias = has_bias;
+  constexpr Activation kGates[] = {Activation::silu, Activation::gelu, Activation::gelu_tanh};
+  for (int i = 0; i < 3; ++i) {
+    all[size_t(i)] = config;
+    all[size_t(i)].activation = kGates[i];
   }
   return all;
 }
 
-// Each activation, and C and bias with and without the other.
-constexpr std::array<Config, 6> epilogues(const Config& config) {
-  std::array<Config, 6> all{config, config, config, config, config, config};
+// Each activation, and C and bias with and without the other, in accesses as wide as those of D.
+constexpr std::array<Config, 7> epilogues(Config config) {
+  config.c_vector = config.d_vector;
+  std::array<Config, 7> all{config, config, config, config, config, config, config};
   for (int i = 0; i < 4; ++i) all[size_t(i)].activation = Activation(i + 1);
   all[0].has_bias = all[1].has_bias = all[2].has_bias = all[3].has_bias = 1;
   all[3].has_c = all[4].has_c = 1;
   all[5].has_bias = 1;
+  all[6].has_bias = kByRow;
+  all[6].has_scales = 1;
   return all;
+}
+// Gated products in two layouts, one of them with everything that fits beside the gate. Single
+// elements serve vectors too.
+constexpr std::array<Config, 4> gates(Config config) {
+  config.gated = 1;
+  config.activation = Activation::silu;
+  std::array<Config, 4> all{config, config, config, config};
+  all[1].b_layout = Layout::column_major;
+  all[2].activation = Activation::gelu_tanh;
+  all[2].has_bias = kByColumn;
+  all[2].has_scales = 1;
+  all[2].c_vector = config.d_vector;
+  all[3].activation = Activation::gelu;
+  all[3].a_layout = Layout::column_major;
+  return all;
+}
+
+// Any expression after all this, without and with a gate. The activation is read, C and scales are
+// none if their addresses are null, and single elements serve vectors too.
+constexpr std::array<Config, 2> expressions(Config config, int has_bias, int gated_block_n) {
+  config.expression = Expression::interpreted;
+  config.has_c = config.has_scales = 1;
+  config.has_bias = has_bias;
+  std::array<Config, 2> all{config, config};
+  all[1].gated = 1;
+  all[1].has_c = 0;
+  all[1].block_n = gated_block_n;
+  return all;
+}
+// The lists of both: that by column serves no bias too.
+template <class Rung, const auto& kByRows, const auto& kByColumns, class Dtypes, class... Member>
+simt::InstanceList expression_list(Dtypes dtypes, Member... any) {
+  return concat(
+      list<Rung, kByRows>(dtypes, &Config::activation, &Config::has_c, &Config::has_scales,
+                          &Config::c_vector, any...),
+      list<Rung, kByColumns>(dtypes, &Config::activation, &Config::has_c, &Config::has_scales,
+                             &Config::c_vector, &Config::has_bias, any...));
 }
 
 constexpr std::array<Config, 4> layouts(const Config& config) {
@@ -73,7 +130,13 @@ constexpr Config with_vectors(Config config, int a, int b, int d) {
 }
 
 constexpr Config kCoalescedTile{.block_m = 8, .block_n = 32, .threads = 256};
-constexpr auto kNaive = every_epilogue({.block_m = 32, .block_n = 8, .threads = 256});
+constexpr Config kNaiveTile{.block_m = 32, .block_n = 8, .threads = 256};
+constexpr auto kNaiveByRow = every_activation(kNaiveTile, kByRow);
+constexpr auto kNaive = every_activation(kNaiveTile, kByColumn);
+constexpr auto kNaiveGatesByRow = every_gate(kNaiveTile, kByRow);
+constexpr auto kNaiveGates = every_gate(kNaiveTile, kByColumn);
+constexpr auto kNaiveExpressionsByRow = expressions(kNaiveTile, kByRow, 16);
+constexpr auto kNaiveExpressions = expressions(kNaiveTile, kByColumn, 16);
 constexpr std::array kCoalesced{kCoalescedTile};
 constexpr auto kCoalescedEpilogues = epilogues(kCoalescedTile);
 
@@ -154,6 +217,12 @@ constexpr Config kTensorTile = warp_tile(64, 64, 32, 32, 32, 128);
 constexpr auto kTensorCore = layouts(with_vectors(kTensorTile, 8, 8, 4));
 constexpr auto kTensorCoreWidened = two_layouts(with_vectors(kTensorTile, 8, 8, 4));
 constexpr auto kTensorCoreEpilogues = epilogues(with_vectors(kTensorTile, 8, 8, 4));
+constexpr auto kTensorCoreGates = gates(with_vectors(kTensorTile, 8, 8, 4));
+constexpr auto kTensorCoreScalarGates = gates(with_vectors(kTensorTile, 1, 1, 1));
+constexpr auto kTensorCoreExpressionsByRow =
+    expressions(with_vectors(kTensorTile, 8, 8, 4), kByRow, 64);
+constexpr auto kTensorCoreExpressions =
+    expressions(with_vectors(kTensorTile, 8, 8, 4), kByColumn, 64);
 constexpr auto kTensorCoreOddRows = odd_rows(with_vectors(kTensorTile, 8, 8, 1));
 constexpr auto kTensorCoreScalar = layouts(with_vectors(kTensorTile, 1, 1, 1));
 constexpr std::array kTensorCoreHalfAligned{with_vectors(kTensorTile, 4, 2, 1)};
@@ -170,6 +239,11 @@ constexpr Config kSwizzledTile = warp_tile(32, 64, 64, 16, 32, 128, 4);
 constexpr auto kSwizzled = layouts(with_vectors(kSwizzledTile, 8, 8, 4));
 constexpr auto kSwizzledWidened = two_layouts(with_vectors(kSwizzledTile, 8, 8, 4));
 constexpr auto kSwizzledEpilogues = epilogues(with_vectors(kSwizzledTile, 8, 8, 4));
+constexpr auto kSwizzledGates = gates(with_vectors(kSwizzledTile, 8, 8, 4));
+constexpr auto kSwizzledExpressionsByRow =
+    expressions(with_vectors(kSwizzledTile, 8, 8, 4), kByRow, 64);
+constexpr auto kSwizzledExpressions =
+    expressions(with_vectors(kSwizzledTile, 8, 8, 4), kByColumn, 64);
 constexpr auto kSwizzledOddRows = odd_rows(with_vectors(kSwizzledTile, 8, 8, 1));
 constexpr auto kSwizzledScalar = layouts(with_vectors(kSwizzledTile, 1, 1, 1));
 constexpr std::array kSwizzledLarge{
@@ -189,6 +263,9 @@ constexpr Config kTmaTile = pair_of(with_vectors(warp_tile(128, 128, 64, 64, 64,
 constexpr auto kTma = layouts(kTmaTile);
 constexpr auto kTmaOddRows = layouts(with_vectors(kTmaTile, 1, 1, 1));
 constexpr auto kTmaEpilogues = epilogues(kTmaTile);
+constexpr auto kTmaGates = gates(kTmaTile);
+constexpr auto kTmaExpressionsByRow = expressions(kTmaTile, kByRow, 128);
+constexpr auto kTmaExpressions = expressions(kTmaTile, kByColumn, 128);
 constexpr auto kTmaLarge =
     layouts(pair_of(with_vectors(warp_tile(256, 128, 64, 64, 64, 256, 4), 1, 1, 4)));
 
@@ -198,7 +275,16 @@ constexpr auto kTmaLarge =
 simt::OperatorInstances instances() {
   simt::OperatorInstances all = hopper_instances();
   simt::OperatorInstances others{
-      {"naive", list<Naive, kNaive>(All{}, &Config::a_layout, &Config::b_layout)},
+      {"naive", concat(list<Naive, kNaiveByRow>(All{}, &Config::a_layout, &Config::b_layout,
+                                                &Config::has_c, &Config::has_scales),
+                       list<Naive, kNaive>(All{}, &Config::a_layout, &Config::b_layout,
+                                           &Config::has_c, &Config::has_scales, &Config::has_bias),
+                       list<Naive, kNaiveGatesByRow>(All{}, &Config::a_layout, &Config::b_layout,
+                                                     &Config::has_scales),
+                       list<Naive, kNaiveGates>(All{}, &Config::a_layout, &Config::b_layout,
+                                                &Config::has_scales, &Config::has_bias),
+                       expression_list<Naive, kNaiveExpressionsByRow, kNaiveExpressions>(
+                           All{}, &Config::a_layout, &Config::b_layout))},
       {"coalesced",
        concat(list<Coalesced, kCoalesced>(All{}, &Config::a_layout, &Config::b_layout),
               list<Coalesced, kCoalescedEpilogues>(Same{}, &Config::a_layout, &Config::b_layout))},
@@ -228,20 +314,29 @@ simt::OperatorInstances instances() {
       {"swizzled",
        concat(list<Swizzled, kSwizzled>(Halves{}), list<Swizzled, kSwizzledWidened>(Widened{}),
               list<Swizzled, kSwizzledEpilogues>(Halves{}),
+              list<Swizzled, kSwizzledGates>(Halves{}), list<Swizzled, kSwizzled>(Crossed{}),
+              expression_list<Swizzled, kSwizzledExpressionsByRow, kSwizzledExpressions>(Halves{}),
               list<Swizzled, kSwizzledOddRows>(Bf16{}), list<Swizzled, kSwizzledScalar>(Halves{}),
               list<Swizzled, kSwizzledLarge>(Bf16{}))},
       {"swizzled_tf32", concat(list<SwizzledTf32, kSwizzledTf32>(Float{}),
                                list<SwizzledTf32, kSwizzledTf32Epilogue>(Float{}))},
       {"tma", concat(list<Tma, kTma>(Halves{}), list<Tma, kTma>(AnyOf<Types<bf16, float>>{}),
-                     list<Tma, kTmaEpilogues>(Bf16{}), list<Tma, kTmaOddRows>(Bf16{}),
-                     list<Tma, kTmaLarge>(Bf16{}))},
-      {"tensor_core", concat(list<TensorCore, kTensorCore>(Halves{}),
-                             list<TensorCore, kTensorCoreWidened>(Widened{}),
-                             list<TensorCore, kTensorCoreEpilogues>(Halves{}),
-                             list<TensorCore, kTensorCoreOddRows>(Halves{}),
-                             list<TensorCore, kTensorCoreScalar>(Halves{}),
-                             list<TensorCore, kTensorCoreHalfAligned>(Halves{}),
-                             list<TensorCore, kTensorCoreLarge>(Bf16{}))}};
+                     list<Tma, kTmaEpilogues>(Bf16{}), list<Tma, kTmaGates>(Bf16{}),
+                     expression_list<Tma, kTmaExpressionsByRow, kTmaExpressions>(Bf16{}),
+                     list<Tma, kTmaOddRows>(Bf16{}), list<Tma, kTmaLarge>(Bf16{}))},
+      {"tensor_core",
+       concat(list<TensorCore, kTensorCore>(Halves{}),
+              list<TensorCore, kTensorCoreWidened>(Widened{}),
+              list<TensorCore, kTensorCoreEpilogues>(Halves{}),
+              list<TensorCore, kTensorCoreGates>(Halves{}),
+              list<TensorCore, kTensorCoreScalarGates>(Bf16{}),
+              list<TensorCore, kTensorCore>(Crossed{}),
+              expression_list<TensorCore, kTensorCoreExpressionsByRow, kTensorCoreExpressions>(
+                  Halves{}),
+              list<TensorCore, kTensorCoreOddRows>(Halves{}),
+              list<TensorCore, kTensorCoreScalar>(Halves{}),
+              list<TensorCore, kTensorCoreHalfAligned>(Halves{}),
+              list<TensorCore, kTensorCoreLarge>(Bf16{}))}};
   all.insert(all.end(), std::make_move_iterator(others.begin()),
              std::make_move_iterator(others.end()));
   return all;

@@ -68,6 +68,10 @@ inline bool is_storable(const Params& p, const Given& given) {
          has_aligned_lines(d) && has_engine_strides(d, given.batch);
 }
 
+inline int64_t shared_bytes_of(const op::Gpu& gpu) {
+  return gpu.shared_bytes_per_block ? gpu.shared_bytes_per_block : kSharedBytes;
+}
+
 // The layout of a matrix's transpose.
 constexpr Layout transposed(Layout layout) {
   return layout == Layout::row_major ? Layout::column_major : Layout::row_major;
@@ -82,32 +86,38 @@ constexpr RingTile as_wanted(RingTile t, const GemmConfig& wanted) {
   return t;
 }
 
+// What a tile gives of a Config; the rest is the call's.
+constexpr Config ring_tile(const RingTile& t, int operand_bytes, int producers, int slots) {
+  return {.block_m = t.m,
+          .block_n = t.n,
+          .block_k = 128 / operand_bytes,
+          .threads = (t.consumers + producers) * kWarpgroup,
+          .stages = t.stages,
+          .cluster_m = t.cluster_m,
+          .cluster_n = t.cluster_n,
+          .consumers = t.consumers,
+          .schedule = t.schedule,
+          .swap = t.swap,
+          .split = t.split,
+          .slots = slots};
+}
+
 // The Config of a tile for a call. With `slots` D goes through shared memory if the copy engine can
 // store it.
 inline Config ring_config(const Params& p, const Given& given, const RingTile& t, int producers,
                           int slots) {
-  Config c = for_call(p, given,
-                      {.block_m = t.m,
-                       .block_n = t.n,
-                       .block_k = 128 / given.operand_bytes,
-                       .threads = (t.consumers + producers) * kWarpgroup,
-                       .stages = t.stages,
-                       .cluster_m = t.cluster_m,
-                       .cluster_n = t.cluster_n,
-                       .consumers = t.consumers,
-                       .schedule = t.schedule,
-                       .swap = t.swap,
-                       .split = t.split,
-                       .parts = given.splits_tf32 ? kTf32Parts : 1});
+  // A swapped tile of wider results stores itself.
+  const bool is_wider = given.result_bytes > given.operand_bytes;
+  const bool has_slots = is_storable(p, given) && (!t.swap || !is_wider);
+  Config c =
+      for_call(p, given, ring_tile(t, given.operand_bytes, producers, has_slots ? slots : 0));
+  c.parts = given.splits_tf32 ? kTf32Parts : 1;
   if (t.swap) {
     const Layout a = c.a_layout;
     c.a_layout = transposed(c.b_layout);
     c.b_layout = transposed(a);
   }
   c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
-  // A swapped tile of wider results stores itself.
-  const bool is_wider = given.result_bytes > given.operand_bytes;
-  c.slots = is_storable(p, given) && (!t.swap || !is_wider) ? slots : 0;
   if (c.slots > 0) c.d_vector = 1;
   return c;
 }
@@ -123,7 +133,7 @@ inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
 inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, int producers) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, 0);
-  return choice(ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block),
+  return choice(ring_problem(c, given.operand_bytes, shared_bytes_of(gpu)),
                 ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
 }
 inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -140,7 +150,7 @@ struct Walk {
   int64_t rounds() const { return div_ceil(tiles, clusters); }
 };
 inline Walk walk_of(const Params& p, const Given& given, const op::Gpu& gpu, const RingTile& t) {
-  const int m = t.m * t.cluster_m, n = t.n * t.cluster_n;
+  const int m = t.m * t.cluster_m, n = t.n * t.cluster_n / (given.gated ? 2 : 1);
   const int cluster = t.cluster_m * t.cluster_n * t.split;
   const int64_t tiles = num_tiles(p, given, t.swap ? n : m, t.swap ? m : n);
   const int64_t room = std::max(gpu.num_sms, cluster) / cluster;
@@ -170,8 +180,8 @@ inline double predicted_us(const Params& p, const Given& given, const op::Gpu& g
 
 // Is half of a tile or more outside the result, while narrower ones exist? Memory sets the pace of
 // such products, and what is outside takes the place of stages.
-inline bool is_mostly_outside(const Params& p, const RingTile& t) {
-  const int m = t.swap ? t.n : t.m, n = t.swap ? t.m : t.n;
+inline bool is_mostly_outside(const Params& p, const Given& given, const RingTile& t) {
+  const int m = t.swap ? t.n : t.m, n = (t.swap ? t.m : t.n) / (given.gated ? 2 : 1);
   return m >= 2 * round_up(p.m, 16) || n >= 2 * round_up(p.n, 16);
 }
 
@@ -200,17 +210,17 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
                                const Use& use) {
   // Other results of a transpose leave the registers one by one.
   const bool swaps_all = is_storable(p, given) && given.result_bytes == given.operand_bytes;
+  const int orientations = given.gated ? 1 : 2;  // a gated tile has columns of both halves of B
   std::string_view why = kNoSuchTile;
   for (const RingTile& row : tiles) {
     RingTile t = as_wanted(row, wanted);
-    for (t.swap = 0; t.swap < 2; ++t.swap) {
+    for (t.swap = 0; t.swap < orientations; ++t.swap) {
       const Config c = ring_config(p, given, t, 1, t.split > 1 ? 0 : 2);
       if (!fits(c, wanted) || (t.swap && t.n > 64 && !swaps_all)) continue;
       auto problem = tf32_problem(c, given.operand_bytes);
+      if (problem.empty()) problem = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu));
       if (problem.empty())
-        problem = ring_problem(c, given.operand_bytes, gpu.shared_bytes_per_block);
-      if (problem.empty())
-        use({t, c, predicted_us(p, given, gpu, t) * (is_mostly_outside(p, t) ? 1.3 : 1)});
+        use({t, c, predicted_us(p, given, gpu, t) * (is_mostly_outside(p, given, t) ? 1.3 : 1)});
       else
         why = problem;
     }
@@ -218,7 +228,8 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
   return why;
 }
 
-inline std::string_view split_refusal(const Params& p) {
+inline std::string_view split_refusal(const Params& p, const Given& given) {
+  if (given.gated) return kGatesNothing;
   return p.k <= 64 ? "k has one step, which cannot be split" : "";
 }
 
@@ -243,7 +254,7 @@ inline void weigh_persistent_tf32(op::Candidates<Config>& all, const Params& p, 
 }
 inline void weigh_split_k(op::Candidates<Config>& all, const Params& p, const Given& given,
                           const op::Gpu& gpu) {
-  if (wgmma_refusal(p, given, gpu).empty() && split_refusal(p).empty())
+  if (wgmma_refusal(p, given, gpu).empty() && split_refusal(p, given).empty())
     weigh_ring(all, p, given, gpu, kSplitTiles);
 }
 
@@ -262,9 +273,9 @@ inline BestTile best_ring_tile(const Params& p, const Given& given, const op::Gp
 }
 
 inline Start persistent_start(const Params& p, const Given& given, const op::Gpu& gpu,
-                              const WeighedTile& tile) {
-  const Config& c = tile.config;
-  const int64_t clusters = walk_of(p, given, gpu, tile.tile).clusters;
+                              const WeighedTile& best) {
+  const Config& c = best.config;
+  const int64_t clusters = walk_of(p, given, gpu, best.tile).clusters;
   return ring_start(c, given, clusters * c.cluster_m * c.cluster_n);
 }
 
@@ -273,7 +284,7 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
   if (!best.tile) return op::refuse(best.why);
   bool prefers_split = false;
-  if (split_refusal(p).empty()) {
+  if (split_refusal(p, given).empty()) {
     const BestTile split = best_ring_tile(p, given, gpu, kSplitTiles);
     prefers_split = split.tile && split.tile->us < best.tile->us;
   }
@@ -290,11 +301,10 @@ inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu
 
 inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  if (const auto why = split_refusal(p); !why.empty()) return op::refuse(why);
+  if (const auto why = split_refusal(p, given); !why.empty()) return op::refuse(why);
   const BestTile best = best_ring_tile(p, given, gpu, kSplitTiles);
   if (!best.tile) return op::refuse(best.why);
   const Config& c = best.tile->config;
   return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile->tile).tiles * c.split));
 }
-
 }  // namespace tensorcraft::kernel::gemm

@@ -80,14 +80,15 @@ void add_pack(op::Plan& plan, const PackedOperand& to, const Params& p, Lines fr
 
 }  // namespace
 
-void add_maps(op::Plan& plan, const Params& params, const Given& given, const DeviceInfo& device) {
+template <class P>
+void add_maps(op::Plan& plan, const P& params, const Given& given, const DeviceInfo& device) {
   const jit::KernelKey kernel = plan.main().kernel;
   Config c;
   std::memcpy(&c, kernel.config.data(), sizeof(c));
   if (c.cluster_m * c.cluster_n == 1 && c.consumers == 0) return;
   const Packing packing =
       c.consumers > 0 ? packing_for(params, given, c) : Packing{};  // tma copies nothing
-  WgmmaParams p{{packing.apply(params), {}, {}}, {}};
+  WithResultMap<P> p{{packing.apply(params), {}, {}}, {}};
   if (packing.a.is_needed) p.a.data = op::workspace_address();
   if (packing.b.is_needed) p.b.data = op::workspace_address();
   Lines a = a_lines(p, given), b = b_lines(p, given);
@@ -104,7 +105,7 @@ void add_maps(op::Plan& plan, const Params& params, const Given& given, const De
   if (c.consumers > 0)
     plan.set_params(plan.main_index(), p);
   else
-    plan.set_params(plan.main_index(), static_cast<const TmaParams&>(p));
+    plan.set_params(plan.main_index(), static_cast<const WithMaps<P>&>(p));
   const auto place_of = [&](const TensorMap& map) {
     return int32_t(reinterpret_cast<const char*>(&map) - reinterpret_cast<const char*>(&p));
   };
@@ -115,5 +116,9 @@ void add_maps(op::Plan& plan, const Params& params, const Given& given, const De
   if (packing.b.is_needed)
     add_pack(plan, packing.b, params, b_lines(params, given), Layout::column_major, b_at);
 }
+
+template void add_maps(op::Plan&, const Params&, const Given&, const DeviceInfo&);
+template void add_maps(op::Plan&, const ExpressionParams&, const Given&, const DeviceInfo&);
+template void add_maps(op::Plan&, const InterpretedParams&, const Given&, const DeviceInfo&);
 
 }  // namespace tensorcraft::kernel::gemm

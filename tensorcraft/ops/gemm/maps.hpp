@@ -11,7 +11,9 @@ inline constexpr std::string_view kLayouts[] = {"row_major", "column_major"};
 
 // Replaces the argument of a plan's main step by one with the tensor maps that its rung reads, of
 // the tile that the step's Config says, and adds the steps that pack operands for it. Plans of
-// rungs that the copy engine does not serve stay as they are.
-void add_maps(op::Plan& plan, const Params& params, const Given& given, const DeviceInfo& device);
+// rungs that the copy engine does not serve stay as they are. `params` are that argument without
+// the maps: Params, or those with an expression.
+template <class P>
+void add_maps(op::Plan& plan, const P& params, const Given& given, const DeviceInfo& device);
 
 }  // namespace tensorcraft::kernel::gemm

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/gemm/config_plan.h"
+#include "tensorcraft/ops/gemm/lines_plan.h"
 #include "tensorcraft/ops/gemm/params.h"
 
 #include <algorithm>
@@ -14,18 +15,6 @@ namespace tensorcraft::kernel::gemm {
 
 using Start = op::Start<Config>;
 using Choice = op::Choice<Config>;
-
-// What the call says besides Params.
-struct Given {
-  int operand_bytes, result_bytes;  // of an element
-  int64_t batch = 1;                // entries, which may outnumber the 32 bits of batch_shape
-  Activation activation = Activation::none;
-  bool has_c = false, has_bias = false;
-  bool allow_tf32 = false;   // float32 operands may be rounded
-  bool splits_tf32 = false;  // they may become two parts of tf32 instead
-  GemmConfig config = {};    // what the caller fixed
-  bool is_float32() const { return operand_bytes == 4; }
-};
 
 // A shipped tile of D and its parts, of a warp on tensor cores, else of a thread.
 struct TileShape {
@@ -110,98 +99,6 @@ constexpr Config warp_tile(const TileShape& t, int operand_bytes) {
   return c;
 }
 
-// A matrix as Params have it. Along a size of 1 no stride is used but for addresses behind the
-// matrix, from which nothing is copied: with 0 they stay aligned.
-inline Matrix matrix_of(const void* data, int64_t rows, int64_t cols, int64_t row_stride,
-                        int64_t col_stride) {
-  return {.data = const_cast<void*>(data),
-          .row_stride = rows > 1 ? row_stride : 0,
-          .col_stride = cols > 1 ? col_stride : 0};
-}
-
-// One product of dense matrices: A and B in the order of their layouts, C and D row-major. C counts
-// only if beta is not 0: else it may hold NaN.
-inline Params contiguous_params(const void* a, Layout a_layout, const void* b, Layout b_layout,
-                                const void* c, void* d, int64_t m, int64_t n, int64_t k,
-                                float alpha, float beta) {
-  const auto dense = [](const void* data, int64_t rows, int64_t cols, Layout layout) {
-    return layout == Layout::row_major ? matrix_of(data, rows, cols, cols, 1)
-                                       : matrix_of(data, rows, cols, 1, rows);
-  };
-  return {.m = m,
-          .n = n,
-          .k = k,
-          .a = dense(a, m, k, a_layout),
-          .b = dense(b, k, n, b_layout),
-          .c = beta != 0 ? dense(c, m, n, Layout::row_major) : Matrix{},
-          .d = dense(d, m, n, Layout::row_major),
-          .alpha = alpha,
-          .beta = beta};
-}
-
-// A matrix as lines along the index with stride 1. Along a size of 1 no stride matters.
-struct Lines {
-  const Params& call;
-  const Matrix& matrix;
-  Layout layout;            // row_major: the rows are the lines
-  int64_t length, count;    // elements of a line, lines
-  int64_t step, next_line;  // strides
-  int element_bytes;
-
-  bool are_dense() const { return length <= 1 || step == 1; }
-  // Do all lines start at multiples of `elements`, counted from the first?
-  bool start_at_multiples(int elements) const {
-    if (next_line % elements) return false;
-    for (int i = 0; i < call.batch_rank; ++i)
-      if (call.batch_shape[i] > 1 && matrix.batch_strides[i] % elements) return false;
-    return true;
-  }
-  bool is_aligned(int bytes) const {
-    return reinterpret_cast<uintptr_t>(matrix.data) % unsigned(bytes) == 0;
-  }
-};
-inline Lines lines_of(const Params& p, const Matrix& x, int64_t rows, int64_t cols,
-                      int element_bytes, Layout layout) {
-  if (layout == Layout::row_major)
-    return {p, x, layout, cols, rows, x.col_stride, x.row_stride, element_bytes};
-  return {p, x, layout, rows, cols, x.row_stride, x.col_stride, element_bytes};
-}
-inline Layout layout_of(const Matrix& x, int64_t cols) {
-  if (x.col_stride == 1) return Layout::row_major;
-  if (x.row_stride == 1) return Layout::column_major;
-  return cols <= 1 ? Layout::row_major : Layout::column_major;
-}
-inline Lines a_lines(const Params& p, const Given& given) {
-  return lines_of(p, p.a, p.m, p.k, given.operand_bytes, layout_of(p.a, p.k));
-}
-inline Lines b_lines(const Params& p, const Given& given) {
-  return lines_of(p, p.b, p.k, p.n, given.operand_bytes, layout_of(p.b, p.n));
-}
-
-// The most elements, up to `most`, that divide a line, the distances of lines and the address: one
-// access can move that many.
-inline int vector_of(const Lines& x, int most) {
-  if (!x.are_dense()) return 1;
-  int v = most;
-  while (v > 1 && (x.length % v || !x.start_at_multiples(v) || !x.is_aligned(v * x.element_bytes)))
-    v /= 2;
-  return v;
-}
-
-// Every line starts at a multiple of 16 bytes; its length is free.
-inline bool has_aligned_lines(const Lines& x) {
-  return x.is_aligned(16) && x.start_at_multiples(16 / x.element_bytes);
-}
-
-// Can the copy engine walk along the lines and entries? It does not see a batch dimension of
-// stride 0.
-inline bool has_engine_strides(const Lines& x, int64_t batch) {
-  constexpr int64_t kMax = int64_t(1) << 30;  // coordinates have 32 bits, strides 40
-  const int64_t next_entry = x.call.batch_rank ? x.matrix.batch_strides[0] : 0;
-  return std::max({x.length, x.count, batch, x.next_line, next_entry}) <= kMax &&
-         x.next_line >= (x.count > 1) && next_entry >= 0;
-}
-
 inline int64_t num_tiles(const Params& p, const Given& given, int block_m, int block_n) {
   const double tiles =
       double(div_ceil(p.m, block_m)) * double(div_ceil(p.n, block_n)) * double(given.batch);
@@ -227,7 +124,8 @@ const TileShape& best_tile(const Params& p, const Given& given, const op::Gpu& g
   const bool is_free = given.config == GemmConfig{};
   const auto time = [&](const TileShape& t) {
     if (!is_free && !fits(config_of(t), given.config)) return HUGE_VAL;
-    const Load load = load_of(num_tiles(p, given, t.block.m, t.block.n), gpu);
+    const int cols = given.gated ? t.block.n / 2 : t.block.n;
+    const Load load = load_of(num_tiles(p, given, t.block.m, cols), gpu);
     return double(load.rounds) * t.block.m * t.block.n / t.rate;
   };
   return *std::min_element(tiles.begin(), tiles.end(),
@@ -241,7 +139,7 @@ void weigh_tiles(op::Candidates<Config>& all, const Params& p, const Given& give
   for (const bool wants_any : {false, true}) {
     for (const TileShape& t : tiles) {
       const Config c = config_of(t);
-      const Load load = load_of(num_tiles(p, given, c.block_m, c.block_n), gpu);
+      const Load load = load_of(num_tiles(p, given, c.block_m, tile_columns(c)), gpu);
       if (wants_any || fits(c, given.config)) all.add({c, 0, load.rounds, load.busy});
     }
     if (all.size() > 0) return;
@@ -255,17 +153,20 @@ inline Config for_call(const Params& p, const Given& given, Config c) {
   c.a_layout = a.layout;
   c.b_layout = b.layout;
   c.a_vector = vector_of(a, 16 / given.operand_bytes);
-  c.b_vector = vector_of(b, 16 / given.operand_bytes);
+  c.b_vector = b_vector_of(p, given, 16 / given.operand_bytes);
   c.d_vector = vector_of(d, 4) == 4 ? 4 : 1;
   c.activation = given.activation;
+  c.c_vector = c_vector_of(p, given);
   c.has_c = given.has_c;
   c.has_bias = given.has_bias;
+  c.has_scales = given.has_scales;
+  c.gated = given.gated;
   return c;
 }
 
 inline Start start(const Params& p, const Given& given, const Config& c, int min_blocks = 1,
                    int shared_bytes = 0) {
-  return {c, num_tiles(p, given, c.block_m, c.block_n), min_blocks, shared_bytes};
+  return {c, num_tiles(p, given, c.block_m, tile_columns(c)), min_blocks, shared_bytes};
 }
 
 inline Choice choice(std::string_view refusal, const Start& start, std::string_view later = {}) {
@@ -277,23 +178,32 @@ inline Choice choice(std::string_view refusal, const Start& start, std::string_v
 // The rungs that take any strides read single elements, so one kernel serves every alignment.
 inline Choice any_strides(const Params& p, const Given& given, const Config& tile) {
   Config c = for_call(p, given, tile);
-  c.a_vector = c.b_vector = c.d_vector = 1;
+  c.a_vector = c.b_vector = c.c_vector = c.d_vector = 1;
   return choice({}, start(p, given, c));
 }
 
+// A thread has the elements of both halves that one output needs.
 inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
-  return any_strides(p, given, element_tile(kNaiveTile));
+  Config tile = element_tile(kNaiveTile);
+  if (given.gated) tile.block_n *= 2;
+  return any_strides(p, given, tile);
 }
 
+// What the rungs without tensor cores but naive say of a gated product.
+inline constexpr std::string_view kGatesNothing = "does not gate; naive does, and tensor cores do";
+
 inline Choice coalesced(const Params& p, const Given& given, const op::Gpu&) {
+  if (given.gated) return op::refuse(kGatesNothing);
   return any_strides(p, given, element_tile(kCoalescedTile));
 }
 
 inline Choice block_tiled(const Params& p, const Given& given, const op::Gpu&) {
+  if (given.gated) return op::refuse(kGatesNothing);
   return any_strides(p, given, element_tile(kBlockTile));
 }
 
 inline Choice thread_tiled(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (given.gated) return op::refuse(kGatesNothing);
   return any_strides(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles, thread_tile)));
 }
 
@@ -303,6 +213,7 @@ inline std::string_view unit_stride_refusal(const Params& p, const Given& given)
 }
 
 inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (given.gated) return op::refuse(kGatesNothing);
   const Config c =
       for_call(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles, thread_tile)));
   // Two blocks leave 128 registers a thread: enough for 16-byte accesses of float32, while single
@@ -314,6 +225,7 @@ inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu
 inline Choice async(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!given.is_float32())
     return op::refuse("takes float32 operands: a copy in flight cannot convert");
+  if (given.gated) return op::refuse(kGatesNothing);
   if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
   const TileShape& t = best_tile(p, given, gpu, kAsyncTiles, async_tile);
   Config c = for_call(p, given, async_tile(t));
@@ -369,9 +281,16 @@ inline std::string_view swizzled_refusal(const Params& p, const Given& given, co
   if (const auto why = tensor_core_refusal(p, given, gpu, tf32); !why.empty()) return why;
   if (!has_aligned_lines(a_lines(p, given)))
     return "a line of a does not start at a multiple of 16 bytes";
-  return has_aligned_lines(b_lines(p, given))
-             ? ""
-             : "a line of b does not start at a multiple of 16 bytes";
+  const Lines b = b_lines(p, given);
+  if (!has_aligned_lines(b)) return "a line of b does not start at a multiple of 16 bytes";
+  return {};
+}
+
+// What cp.async needs and the copy engine does not: the right half of a row begins as the row does.
+inline std::string_view right_half_refusal(const Params& p, const Given& given) {
+  const bool is_apart = given.gated && b_lines(p, given).layout == Layout::row_major &&
+                        p.n * given.operand_bytes % 16;
+  return is_apart ? "the right half of a row of b does not start at a multiple of 16 bytes" : "";
 }
 
 inline std::span<const TileShape> swizzled_tiles(const Given& given) {
@@ -405,12 +324,16 @@ void weigh_swizzled(op::Candidates<Config>& all, const Params& p, const Given& g
               [&](const TileShape& t) { return swizzled_config(p, given, gpu, t); });
 }
 
-inline Choice swizzled(const Params& p, const Given& given, const op::Gpu& gpu) {
-  return choice(swizzled_refusal(p, given, gpu, false), swizzled_start(p, given, gpu));
+inline Choice swizzled_choice(const Params& p, const Given& given, const op::Gpu& gpu, bool tf32) {
+  std::string_view why = swizzled_refusal(p, given, gpu, tf32);
+  if (why.empty()) why = right_half_refusal(p, given);
+  return choice(why, swizzled_start(p, given, gpu));
 }
-
+inline Choice swizzled(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return swizzled_choice(p, given, gpu, false);
+}
 inline Choice swizzled_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
-  return choice(swizzled_refusal(p, given, gpu, true), swizzled_start(p, given, gpu));
+  return swizzled_choice(p, given, gpu, true);
 }
 
 inline std::string_view tma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
@@ -446,7 +369,7 @@ inline Choice tma(const Params& p, const Given& given, const op::Gpu& gpu) {
   const auto config_of = [&](const TileShape& t) { return tma_config(p, given, gpu, t); };
   const TileShape &t = best_tile(p, given, gpu, kTmaTiles, config_of), &largest = kTmaTiles[0];
   const Config c = config_of(t);
-  const int64_t pairs = num_tiles(p, given, c.block_m, c.block_n * kTmaCluster);
+  const int64_t pairs = num_tiles(p, given, c.block_m, tile_columns(c) * kTmaCluster);
   // Its tiles are large, and a pair begins and ends together: measured from 2048^3 on, where 128
   // tiles meet 132 multiprocessors, it wins.
   const int64_t tiles = num_tiles(p, given, largest.block.m, largest.block.n);

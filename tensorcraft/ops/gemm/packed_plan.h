@@ -34,7 +34,9 @@ inline PackedOperand packed_operand(const Params& p, const Given& given, const L
                            (p.batch_rank <= 1 || is_shared(p, x.matrix));
   const int parts = given.splits_tf32 ? kTf32Parts : 1;
   return {.is_needed = !is_walkable || parts > 1 || x.layout != layout,
-          .lines = along_k == Layout::row_major ? p.m : p.n,
+          .lines = along_k == Layout::row_major ? p.m
+                   : given.gated                ? 2 * p.n
+                                                : p.n,
           .entries = is_shared(p, x.matrix) ? 1 : given.batch,
           .part = part_length(p.k, parts, given.operand_bytes),
           .parts = parts,
@@ -45,7 +47,8 @@ inline PackedOperand packed_operand(const Params& p, const Given& given, const L
 struct Packing {
   PackedOperand a, b;
 
-  Params apply(Params p) const {
+  template <class AnyParams>
+  AnyParams apply(AnyParams p) const {
     const auto next_entry = [](const PackedOperand& x) {
       return x.entries > 1 ? x.lines * x.next_line() : 0;
     };
@@ -114,8 +117,8 @@ inline LaterRung later_rung(const Params& p, const Given& given) {
 inline double later_us(const Params& p, const Given& given, const op::Gpu& gpu) {
   const LaterRung rung = later_rung(p, given);
   const TileShape& t = best_tile(p, given, gpu, rung.tiles, thread_tile);
-  const int64_t rounds =
-      div_ceil(num_tiles(p, given, t.block.m, t.block.n), int64_t(std::max(gpu.num_sms, 1)));
+  const int64_t tiles = num_tiles(p, given, t.block.m, t.block.n / (given.gated ? 2 : 1));
+  const int64_t rounds = div_ceil(tiles, int64_t(std::max(gpu.num_sms, 1)));
   const double outputs = double(rounds) * t.block.m * t.block.n / t.rate;
   return outputs * 2 * double(p.k) / rung.flop_per_us;
 }

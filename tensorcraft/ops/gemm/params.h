@@ -4,7 +4,8 @@
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/tensor_map.h"
 
-// D = act(alpha A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C and D m x n.
+// D = act(alpha a_scale b_scale A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C
+// and D m x n. Gated: B is k x 2n, D = act(X) Y of the left and right half of what is activated.
 namespace tensorcraft::kernel::gemm {
 
 inline constexpr int kMaxBatchRank = 6;
@@ -21,21 +22,13 @@ struct Matrix {
 struct Params {
   int64_t m, n, k;
   Matrix a, b, c, d;
-  const void* bias;
+  const void* bias;  // an element a column or a row
   int64_t bias_stride;
+  const float *a_scale, *b_scale;          // factors; null: 1
+  int64_t a_scale_stride, b_scale_stride;  // along rows and columns; 0: one number
   float alpha, beta;
   uint32_t batch_shape[kMaxBatchRank];
   int32_t batch_rank;
-};
-
-// What tma needs besides: how the copy engine finds A and B, with `swap` B and A, as 128 bytes
-// along the unit stride, lines and batch.
-struct TmaParams : Params {
-  TensorMap a_map, b_map;
-};
-// From wgmma on: D too, as a slot's columns, its rows and batch.
-struct WgmmaParams : TmaParams {
-  TensorMap d_map;
 };
 
 // Which index of a matrix has stride 1: neighbouring threads read along it.
@@ -43,6 +36,10 @@ enum class Layout : int { row_major, column_major };
 
 // Consumers compute parts of one tile, or each a tile of its own, taking turns to multiply.
 enum class Schedule : int { together, ping_pong };
+
+// What else is done to a finished sum: nothing, an expression that is compiled into the kernel, or
+// one whose steps it reads.
+enum class Expression : int { none, compiled, interpreted };
 
 // Compile time. Structural, without padding, and as small as a kernel's key allows.
 struct Config {
@@ -60,9 +57,56 @@ struct Config {
   int parts = 1;  // of each element of A and B, one behind the other along k: 1 or kTf32Parts
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
-  Activation activation = Activation::none;
-  int has_c = 0, has_bias = 0;
+  int c_vector = 1;  // elements one access moves of C and of what each column has one of
+  Activation activation = Activation::none;  // gated: of the left half
+  int has_c = 0, has_bias = 0;               // has_bias: kByColumn or kByRow
+  int has_scales = 0, gated = 0;
+  Expression expression = Expression::none;
 };
+inline constexpr int kByColumn = 1, kByRow = 2;
+
+// What an expression reads beside the sum. Its arrays are broadcast to D.
+struct ExpressionParams : Params {
+  static constexpr int kMaxArrays = 7, kMaxNumbers = 10;
+  Matrix arrays[kMaxArrays];
+  uint64_t numbers[kMaxNumbers];  // the bits of a float, or an int64_t
+};
+// The same with the steps, for the one kernel that serves every expression.
+struct InterpretedParams : ExpressionParams {
+  static constexpr int kMaxSteps = 64, kStepBytes = 6;
+  // Steps as bytes: what clears padding for the plan cache (GCC 12) clears arrays of structs too.
+  uint8_t steps[kMaxSteps * kStepBytes];
+  uint8_t dtypes[kMaxArrays];
+  uint8_t num_arrays, num_numbers, num_steps;
+  Activation activation;
+};
+// What a kernel of this Config is given.
+template <Config C>
+using ParamsOf =
+    Select<C.expression == Expression::none, Params,
+           Select<C.expression == Expression::compiled, ExpressionParams, InterpretedParams>>;
+
+// What tma needs besides: how the copy engine finds A and B, with `swap` B and A, as 128 bytes
+// along the unit stride, lines and batch.
+template <class Base>
+struct WithMaps : Base {
+  TensorMap a_map, b_map;
+};
+template <Config C>
+using TmaParams = WithMaps<ParamsOf<C>>;
+// From wgmma on: D too, as a slot's columns, its rows and batch.
+template <class Base>
+struct WithResultMap : WithMaps<Base> {
+  TensorMap d_map;
+};
+template <Config C>
+using WgmmaParams = WithResultMap<ParamsOf<C>>;
+
+// The columns of D in a tile. A gated tile has block_n columns of B for block_n / 2 of D: those of
+// the left half of B, then as many of the right.
+TC_HOST_DEVICE constexpr int tile_columns(const Config& c) {
+  return c.gated ? c.block_n / 2 : c.block_n;
+}
 
 // Shared memory that the warps' sums pass through on their way out: 16 padded rows a warp.
 TC_HOST_DEVICE constexpr int slab_bytes(const Config& c) {
@@ -102,7 +146,9 @@ TC_HOST_DEVICE constexpr int a_box_lines(const Config& c) {
   return box_lines(c.a_layout == Layout::row_major, c.block_m / c.cluster_n, c.block_k);
 }
 TC_HOST_DEVICE constexpr int b_box_lines(const Config& c) {
-  return box_lines(c.b_layout == Layout::column_major, c.block_n / c.cluster_m, c.block_k);
+  const int cols = c.block_n / c.cluster_m;  // of a gated tile each half by itself
+  return box_lines(c.b_layout == Layout::column_major,
+                   c.gated && c.cluster_m == 1 ? cols / 2 : cols, c.block_k);
 }
 // The blocks of tma's cluster, which share their rows of A.
 inline constexpr int kTmaCluster = 2;
@@ -122,7 +168,7 @@ struct SlotShape {
 };
 TC_HOST_DEVICE constexpr SlotShape slot_shape(const Config& c, int result_bytes) {
   int size = c.swap ? 64 : 128 / result_bytes;  // along block_n
-  while (c.block_n % size != 0) size /= 2;
+  while (tile_columns(c) % size != 0) size /= 2;
   return c.swap ? SlotShape{size, result_bytes == 4 ? 32 : kGroupRows}
                 : SlotShape{kGroupRows, size};
 }

@@ -2,12 +2,14 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/activation.h"
+#include "tensorcraft/op/expression/language.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/ops/gemm/config_plan.h"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace tensorcraft {
 
@@ -22,15 +24,25 @@ struct op::Field<GemmConfig> {
 
 namespace tensorcraft::kernel::gemm {
 
+// What follows a finished sum, x, which is the first input of the program; the arrays are the
+// others, broadcast to d.
+struct SumExpression {
+  expression::Program program;
+  std::vector<TensorView> arrays;
+};
+
 // A checked call. The matrices are the last two dimensions: d and c m x n, a m x k, b k x n. All
 // four have the same batch dimensions in front, broadcast, and merged as far as their strides
 // allow.
 struct Problem {
   TensorView d, a, b;
-  std::optional<TensorView> c;  // only if beta is not 0
-  std::optional<TensorView> bias;
+  std::optional<TensorView> c;                 // only if beta is not 0
+  std::optional<TensorView> bias;              // [n], or [m, 1]
+  std::optional<TensorView> a_scale, b_scale;  // [m], [n], or one number: []
   float alpha, beta;
   Activation activation;
+  bool gated;  // b has 2 n columns, and so have bias and b_scale; the activation is the gates'
+  std::optional<SumExpression> expression;
   bool allow_tf32;   // float32 operands may be rounded
   bool splits_tf32;  // they may become two parts of tf32 instead
   GemmConfig config;
@@ -38,6 +50,9 @@ struct Problem {
   int64_t m() const { return d.shape(d.rank() - 2); }
   int64_t n() const { return d.shape(d.rank() - 1); }
   int64_t k() const { return a.shape(a.rank() - 1); }
+  int64_t b_columns() const { return gated ? 2 * n() : n(); }
+  bool has_row_bias() const { return bias && bias->rank() == 2; }
+  bool has_scales() const { return a_scale || b_scale; }
   int batch_rank() const { return d.rank() - 2; }
   int64_t batch() const {
     int64_t count = 1;

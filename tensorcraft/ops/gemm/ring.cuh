@@ -36,6 +36,7 @@ inline constexpr int kOneConsumer = 1, kAllConsumers = 4, kTurns = 5;
 // Rows and columns of the result to the kernel, which with `swap` computes it transposed.
 template <Config C>
 TC_DEVICE int64_t rows_of(const Params& p) {
+  static_assert(!C.gated || !C.swap, "a gated tile has columns of both halves of B");
   return C.swap ? p.n : p.m;
 }
 template <Config C>
@@ -51,7 +52,8 @@ struct alignas(1024) Slot {
   static constexpr Swizzle swizzle = line_bytes == 128  ? Swizzle::bytes_128
                                      : line_bytes == 64 ? Swizzle::bytes_64
                                                         : Swizzle::bytes_32;
-  static_assert(line_bytes >= 32 && line_bytes <= 128 && shape.rows * line_bytes <= kSlotBytes);
+  static_assert(C.slots == 0 ||
+                (line_bytes >= 32 && line_bytes <= 128 && shape.rows * line_bytes <= kSlotBytes));
   Vec4<uint32_t> at[kSlotBytes / kVectorBytes];
 
   TC_DEVICE unsigned char* place(int line, int chunk) {
@@ -70,7 +72,7 @@ struct alignas(1024) Ring {
 
   // Makes the barriers, which the whole cluster knows then, while the kernels before this one may
   // still run, and waits for those. `readers`: warpgroups of a block that read each stage.
-  TC_DEVICE void start(const WgmmaParams& p, int readers) {
+  TC_DEVICE void start(const WgmmaParams<C>& p, int readers) {
     if (threadIdx.x == 0) {
       ptx::prefetch_tensormap(&p.a_map);
       ptx::prefetch_tensormap(&p.b_map);
@@ -95,16 +97,20 @@ template <class T, class Out, Config C>
 struct Producer {
   using Stage = RingStage<T, C>;
   Ring<T, Out, C>& ring;
-  const WgmmaParams& p;
+  const WgmmaParams<C>& p;
   StageCursor<C.stages> fill{0, 1};
-  BoxedProducer<Stage, RingCluster<C>> boxes;
+  using Boxes = BoxedProducer<Stage, RingCluster<C>, C.gated != 0>;
+  Boxes boxes;
 
-  TC_DEVICE Producer(Ring<T, Out, C>& memory, const WgmmaParams& params, const BlockTile& tile)
+  TC_DEVICE Producer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, const BlockTile& tile)
       : ring(memory), p(params), boxes(boxes_of(tile)) {}
 
-  TC_DEVICE BoxedProducer<Stage, RingCluster<C>> boxes_of(const BlockTile& tile) const {
+  TC_DEVICE Boxes boxes_of(const BlockTile& tile) const {
     const Matrix &a = C.swap ? p.b : p.a, &b = C.swap ? p.a : p.b;
-    return {{&p.a_map, a.batch_strides[0]}, {&p.b_map, b.batch_strides[0]}, tile};
+    return {{&p.a_map, a.batch_strides[0]},
+            {&p.b_map, b.batch_strides[0]},
+            tile,
+            C.gated ? int(p.n) : 0};
   }
   // Starts copying a step along k of the tile, when no warp reads its stage any more.
   TC_DEVICE void produce(int step) {
@@ -143,14 +149,14 @@ struct Consumer {
   static constexpr bool a_registers = kARegisters<T, RingStage<T, C>::a_along_k>;
 
   Ring<T, Out, C>& ring;
-  const WgmmaParams& p;
+  const WgmmaParams<C>& p;
   int group;      // number among the consumers
   int first_row;  // of its rows in a tile
   int stores = 0;
   StageCursor<C.stages> read;
   WarpgroupSums<rows, C.block_n> sums;
 
-  TC_DEVICE Consumer(Ring<T, Out, C>& memory, const WgmmaParams& params, int number)
+  TC_DEVICE Consumer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, int number)
       : ring(memory), p(params), group(number), first_row(takes_turns ? 0 : number * rows) {}
 
   // Multiplies the next step along k, while the one before it may still be under way; then that is
@@ -189,10 +195,11 @@ struct Consumer {
     for (int i = 0; i < rows / kGroupRows; ++i) {
       if constexpr (C.slots > 0) {
 #pragma unroll
-        for (int from = 0; from < C.block_n; from += slot_cols) store_slot(epilogue, tile, i, from);
+        for (int from = 0; from < tile_columns(C); from += slot_cols)
+          store_slot(epilogue, tile, i, from);
       } else {
 #pragma unroll
-        for (int n = 0; n < C.block_n / 8; ++n) {
+        for (int n = 0; n < tile_columns(C) / 8; ++n) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) store_pair(epilogue, tile, i, n, half);
         }
@@ -235,6 +242,10 @@ struct Consumer {
     if constexpr (C.swap) {
       epilogue.store({x[0]}, col, row);
       epilogue.store({x[1]}, col + 1, row);
+    } else if constexpr (C.gated) {
+      float up[2];
+      sums.pair(up, i, n + tile_columns(C) / 8, half);
+      epilogue.store(x, up, row, col);
     } else {
       epilogue.store(x, row, col);
     }
@@ -253,7 +264,14 @@ struct Consumer {
         x[e] = one[0];
       }
     } else {
-      epilogue.finish(x, pair, row, col, row < p.m ? min_of(p.n - col, 2) : 0);
+      const int count = row < p.m ? min_of(p.n - col, 2) : 0;
+      if constexpr (C.gated) {
+        float up[2];
+        sums.pair(up, i, n + tile_columns(C) / 8, half);
+        epilogue.finish_gated(x, pair, up, row, col, count);
+      } else {
+        epilogue.finish(x, pair, row, col, count);
+      }
     }
   }
 

@@ -20,4 +20,16 @@ union StagesOrSlabs {
   Slab<C.warp_n> slabs[C.threads / 32];
 };
 
+// A warp's part of a tile of D and of its columns of B. Gated: as many columns of both halves.
+template <Config C>
+struct WarpPart {
+  static constexpr int warps_n = C.block_n / C.warp_n, cols = C.warp_n / (C.gated ? 2 : 1);
+  // From the part's place in the left half of the tile of B to that in the right, less `cols`.
+  static constexpr int half_jump = C.gated ? (C.block_n - C.warp_n) / 2 : 0;
+  static_assert(C.threads == C.block_m / C.warp_m * warps_n * 32, "the warps cover the tile");
+  static_assert(!C.gated || C.warp_n % 32 == 0, "a fragment is of one half");
+  int warp = threadIdx.x / 32;
+  int row = warp / warps_n * C.warp_m, col = warp % warps_n * cols;
+};
+
 }  // namespace tensorcraft::kernel::gemm

@@ -1,24 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/tile/block_tile.cuh"
+#include "tensorcraft/device/tile/column_order.h"
 #include "tensorcraft/ops/gemm/params.h"
 
 namespace tensorcraft::kernel::gemm {
 
+// Rows and columns of D.
 template <Config C, int kCluster = 1>
 TC_DEVICE BlockTile block_tile(const Params& p) {
-  return tensorcraft::block_tile<C.block_m, C.block_n, kCluster>(p.m, p.n);
+  return tensorcraft::block_tile<C.block_m, tile_columns(C), kCluster>(p.m, p.n);
 }
 
-// The first element of a matrix's entry number `batch`, counted row-major over batch_shape.
-template <class T, class AnyParams>
-TC_DEVICE T* batch_entry(const AnyParams& p, const Matrix& x, uint32_t batch) {
+// How the columns of a tile of B are those of B from the tile's on: a gated tile continues, after
+// its first half, with the columns n later.
+template <Config C>
+using ColumnOrder = Select<C.gated != 0, TwoHalves<C.block_n>, InOrder>;
+
+// Elements from a column of the first half to that of the second.
+template <Config C>
+TC_DEVICE int64_t half_jump(const Params& p) {
+  return C.gated ? p.n * p.b.col_stride : 0;
+}
+
+// Elements before a matrix's entry number `batch`, counted row-major over batch_shape, and the
+// first of the entry.
+template <class AnyParams>
+TC_DEVICE int64_t batch_offset(const AnyParams& p, const Matrix& x, uint32_t batch) {
   int64_t offset = 0;
   for (int i = p.batch_rank - 1; i >= 0; --i) {
     offset += batch % p.batch_shape[i] * x.batch_strides[i];
     batch /= p.batch_shape[i];
   }
-  return static_cast<T*>(x.data) + offset;
+  return offset;
+}
+template <class T, class AnyParams>
+TC_DEVICE T* batch_entry(const AnyParams& p, const Matrix& x, uint32_t batch) {
+  return static_cast<T*>(x.data) + batch_offset(p, x, batch);
 }
 
 template <class AnyParams>

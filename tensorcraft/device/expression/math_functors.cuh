@@ -2,10 +2,10 @@
 #pragma once
 // The functions of expressions that have no kernels of their own: a line each.
 #include "tensorcraft/device/concepts.h"
+#include "tensorcraft/device/expression/operation.h"
 #include "tensorcraft/device/math.cuh"
-#include "tensorcraft/ops/elementwise/params.h"
 
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 
 // The integer below the quotient, as Python has it: the remainder has the sign of b.
 TC_DEVICE float floor_divide(float a, float b) {
@@ -113,4 +113,4 @@ struct Functor {
   TC_DEVICE int64_t operator()(int64_t a, int64_t b) const { return math_of_integers<o>(a, b); }
 };
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/elementwise/builder.hpp"
+#include "tensorcraft/op/expression/builder.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/device/concepts.h"
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
-#include "tensorcraft/ops/elementwise/host_functions.hpp"
-#include "tensorcraft/ops/elementwise/problem.hpp"
+#include "tensorcraft/op/expression/host_functions.hpp"
+#include "tensorcraft/op/expression/operation_names.hpp"
 
 #include <bit>
 #include <cstring>
 #include <cmath>
 #include <limits>
 
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 namespace {
 
 bool computes(DType dtype) {
@@ -358,4 +358,4 @@ DType Program::slot_type(int slot) const {
   return DType(steps[size_t(slot - kFirstStep)].dtype);
 }
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

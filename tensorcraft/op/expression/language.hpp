@@ -2,7 +2,7 @@
 #pragma once
 #include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/core/number.hpp"
-#include "tensorcraft/ops/elementwise/program.cuh"
+#include "tensorcraft/device/expression/step.h"
 
 #include <array>
 #include <cstdint>
@@ -12,12 +12,13 @@
 #include <variant>
 
 // The language of expressions: text to steps. Host only.
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 
 // What a name of an expression stands for: an array of a dtype, or a number.
 struct Operand {
   std::string_view name;
   std::variant<DType, Number> value;
+  std::string_view if_unused = "leave it out";  // what is said if the text has no such name
 };
 
 // A typed expression. Input slots are the arrays in the order of the operands.
@@ -26,7 +27,7 @@ struct Program {
   int num_inputs = 0, num_numbers = 0, num_steps = 0;
   std::array<DType, kMaxInputs> inputs{};
   std::array<DType, kMaxNumbers> number_types{};
-  std::array<uint64_t, kMaxNumbers> numbers{};  // as in ExpressionParams
+  std::array<uint64_t, kMaxNumbers> numbers{};  // the bits of a float, or an int64_t
   std::array<Step, kMaxSteps> steps{};
 
   DType slot_type(int slot) const;
@@ -38,8 +39,10 @@ inline constexpr size_t kMaxText = 4096;
 inline constexpr int kMaxDepth = 64;
 
 // The program of a text whose result is `out_dtype`, if given. Every operand must be in it. Fails
-// with kind value or type; the message shows the text with a caret below the column.
+// with kind value or type; the message begins with the argument and shows the text with a caret
+// below the column.
 Program compile_expression(std::string_view text, std::span<const Operand> operands,
-                           std::optional<DType> out_dtype);
+                           std::optional<DType> out_dtype,
+                           std::string_view argument = "elementwise");
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

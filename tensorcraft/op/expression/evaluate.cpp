@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/elementwise/problem.hpp"
+#include "tensorcraft/op/expression/evaluate.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
-#include "tensorcraft/ops/elementwise/host_functions.hpp"
-#include "tensorcraft/ops/elementwise/runs.hpp"
+#include "tensorcraft/op/expression/host_functions.hpp"
+#include "tensorcraft/op/expression/runs.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <bit>
 #include <cstring>
 #include <memory>
 
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 namespace {
 
 constexpr int64_t kPart = 512;  // elements that pass through the steps at a time
@@ -156,42 +156,11 @@ class Machine {
 
 }  // namespace
 
-void expression_cpu(const ExpressionProblem& q) {
+void evaluate(const ExpressionProblem& q) {
   host::parallel_for(q.out.size(), kGrain, [&](int64_t begin, int64_t end) {
     Machine machine(q);
     for (int64_t at = begin; at < end; at += kPart) machine.run(at, std::min(kPart, end - at));
   });
 }
 
-// The definition: the reference of each step's operator, one after the other, on whole tensors.
-void expression_reference(const ExpressionProblem& q) {
-  const Program& p = q.program;
-  const Dims& shape = q.out.shape();
-  std::vector<std::optional<TensorView>> slots(size_t(kFirstStep + p.num_steps));
-  for (size_t i = 0; i < q.inputs.size(); ++i) slots[i] = q.inputs[i];
-  std::array<uint64_t, kMaxNumbers> numbers = p.numbers;
-  for (int i = 0; i < p.num_numbers; ++i) {
-    const bool is_float = is_floating(p.slot_type(kFirstNumber + i));
-    const TensorView one(&numbers[size_t(i)], is_float ? DType::float32 : DType::int64, Dims{});
-    slots[size_t(kFirstNumber + i)] = one.broadcast_to(shape);
-  }
-  std::vector<Tensor> results;
-  results.reserve(size_t(p.num_steps));
-  for (int i = 0; i < p.num_steps; ++i) {
-    const Step& s = p.steps[size_t(i)];
-    const Tensor& y = results.emplace_back(DType(s.dtype), shape, Device::cpu());
-    slots[size_t(kFirstStep + i)] = y.view();
-    const auto slot = [&](int n) -> const TensorView& { return *slots[size_t(n)]; };
-    const bool has_number = s.b >= kFirstNumber && s.b < kFirstStep && !s.integer;
-    const double parameter =
-        has_number ? double(std::bit_cast<float>(uint32_t(numbers[size_t(s.b - kFirstNumber)])))
-                   : 0;
-    if (Operation(s.operation) == Operation::where)
-      reference_where(y, slot(s.a), slot(s.b), slot(s.c));
-    else
-      reference({Operation(s.operation), y, slot(s.a), slot(s.b), float(parameter)});
-  }
-  reference({Operation::astype, q.out, results.back(), results.back()});
-}
-
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

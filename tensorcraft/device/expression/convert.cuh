@@ -3,7 +3,7 @@
 // The element conversions of astype, the same on every device.
 #include "tensorcraft/device/concepts.h"
 
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 
 // The range of an integer type as floats: lowest is exact, past is one above the largest value.
 template <class T>
@@ -44,4 +44,4 @@ TC_HOST_DEVICE To convert_element(From x) {
   }
 }
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/elementwise/host_functions.hpp"
+#include "tensorcraft/op/expression/host_functions.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/host/simd.hpp"
-#include "tensorcraft/ops/elementwise/functors.cuh"
+#include "tensorcraft/device/expression/functors.cuh"
 
 #include <cmath>
 #include <cstring>
 
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 namespace {
 
 template <class T, class F>
@@ -343,4 +343,4 @@ double compute(Operation operation, double a, double b, double alpha) {
   }
 }
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

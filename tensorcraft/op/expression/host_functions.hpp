@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/dtype.hpp"
-#include "tensorcraft/ops/elementwise/params.h"
+#include "tensorcraft/device/expression/operation.h"
 
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 
 // What an operation does to elements on the host; `b` is not read if there is one input.
 // n floats next to each other, as vector code; y may be a or b.
@@ -23,4 +23,4 @@ float next_value(DType dtype, float a, float b);
 // The formula itself.
 double compute(Operation operation, double a, double b, double alpha);
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

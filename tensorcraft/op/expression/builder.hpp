@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/ops/elementwise/language.hpp"
+#include "tensorcraft/op/expression/language.hpp"
 
 // Steps with their dtypes: the rules of promotion, for the parser and for operators that are one
 // step. Host only.
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 
 // The dtype of two numbers together: the wider float, float32 for float16 with bfloat16, the float
 // of an integer and a float, the wider integer, an integer that holds both for uint8 with int8.
@@ -65,4 +65,4 @@ class Builder {
   Program& p_;
 };
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/ops/elementwise/builder.hpp"
+#include "tensorcraft/op/expression/builder.hpp"
 
 // The functions of the language. Those with a summary are operators too (functions.cpp): a line
 // here and a declaration make one. Host only.
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 
 // What a function does with its arguments.
 enum class Form {
@@ -209,4 +209,4 @@ constexpr size_t min_arguments(Form form) {
 // The function of that many values.
 Value apply(Builder& builder, const Function& f, std::span<const Value> x);
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

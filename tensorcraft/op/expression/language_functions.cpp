@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/elementwise/language_functions.hpp"
+#include "tensorcraft/op/expression/language_functions.hpp"
 
 #include "tensorcraft/core/error.hpp"
 
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 namespace {
 
 Value with_parameter(Builder& builder, const Function& f, std::span<const Value> x) {
@@ -69,4 +69,4 @@ Value apply(Builder& builder, const Function& f, std::span<const Value> x) {
   fail(ErrorKind::internal, "form ", int(f.form), " is not known");
 }
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

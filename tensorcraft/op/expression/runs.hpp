@@ -3,13 +3,13 @@
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/ops/elementwise/convert.cuh"
+#include "tensorcraft/device/expression/convert.cuh"
 
 #include <algorithm>
 #include <type_traits>
 
 // Host tensors of any strides in blocks of floats or of 64-bit integers.
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 
 inline constexpr int64_t kBlock = 1024;         // elements that pass through the buffers at a time
 inline constexpr int64_t kGrain = 16 * kBlock;  // at least so many for a thread
@@ -96,4 +96,4 @@ void write(const Runs& t, int64_t begin, int64_t n, const V* values) {
   });
 }
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/elementwise/language.hpp"
+#include "tensorcraft/op/expression/language.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/nearest.hpp"
-#include "tensorcraft/ops/elementwise/language_functions.hpp"
+#include "tensorcraft/op/expression/language_functions.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorcraft::kernel::elementwise {
+namespace tensorcraft::expression {
 namespace {
 
 using O = Operation;
@@ -71,8 +71,13 @@ struct Token {
 // Recursive descent in Python's precedence; every value is typed as soon as it is read.
 class Parser {
  public:
-  Parser(std::string_view text, std::span<const Operand> operands, Program& program)
-      : text_(text), operands_(operands), builder_(program), used_(operands.size(), false) {
+  Parser(std::string_view argument, std::string_view text, std::span<const Operand> operands,
+         Program& program)
+      : argument_(argument),
+        text_(text),
+        operands_(operands),
+        builder_(program),
+        used_(operands.size(), false) {
     for (const Operand& o : operands) {
       const auto* dtype = std::get_if<DType>(&o.value);
       values_.push_back(dtype ? builder_.input(*dtype)
@@ -94,8 +99,8 @@ class Parser {
     if (token_.kind != Kind::end) unexpected("an operator or the end");
     for (size_t i = 0; i < operands_.size(); ++i)
       if (!used_[i])
-        fail(ErrorKind::value, "elementwise: argument ", operands_[i].name,
-             " is not in the expression; leave it out");
+        fail(ErrorKind::value, argument_, ": argument ", operands_[i].name,
+             " is not in the expression; ", operands_[i].if_unused);
     located(begin, [&] {
       builder_.finish(result, out_dtype);
       return result;
@@ -104,14 +109,14 @@ class Parser {
 
  private:
   [[noreturn]] void refuse(size_t at, ErrorKind kind, std::string_view what) const {
-    fail(kind, "elementwise: ", what, " (column ", at + 1, ")", shown(text_, at));
+    fail(kind, argument_, ": ", what, " (column ", at + 1, ")", shown(text_, at));
   }
   [[noreturn]] void unexpected(std::string_view wanted) const {
     const std::string found = token_.kind == Kind::end ? "the end" : join("'", token_.text, "'");
     refuse(token_.at, ErrorKind::value, join("expected ", wanted, ", found ", found));
   }
   [[noreturn]] void not_closed(size_t at) const {
-    fail(ErrorKind::value, "elementwise: '(' at column ", at + 1, " is not closed",
+    fail(ErrorKind::value, argument_, ": '(' at column ", at + 1, " is not closed",
          shown(text_, at));
   }
   // f() with its errors at a column.
@@ -369,7 +374,7 @@ class Parser {
     Parser& parser_;
   };
 
-  std::string_view text_;
+  std::string_view argument_, text_;
   std::span<const Operand> operands_;
   Builder builder_;
   std::vector<bool> used_;
@@ -388,25 +393,25 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
 }
 
-void check_names(std::span<const Operand> operands) {
+void check_names(std::string_view argument, std::span<const Operand> operands) {
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!is_name(operands[i].name))
-      fail(ErrorKind::value, "elementwise: '", operands[i].name,
+      fail(ErrorKind::value, argument, ": '", operands[i].name,
            "' is not a name of ASCII letters, digits and _");
     for (size_t j = 0; j < i; ++j)
       if (operands[i].name == operands[j].name)
-        fail(ErrorKind::value, "elementwise: two arguments are named ", operands[i].name);
+        fail(ErrorKind::value, argument, ": two arguments are named ", operands[i].name);
   }
 }
 
 }  // namespace
 
 Program compile_expression(std::string_view text, std::span<const Operand> operands,
-                           std::optional<DType> out_dtype) {
-  check_names(operands);
+                           std::optional<DType> out_dtype, std::string_view argument) {
+  check_names(argument, operands);
   Program program;
-  Parser(text, operands, program).parse(out_dtype);
+  Parser(argument, text, operands, program).parse(out_dtype);
   return program;
 }
 
-}  // namespace tensorcraft::kernel::elementwise
+}  // namespace tensorcraft::expression
