@@ -105,7 +105,7 @@ class LadderCall {
   Answer ask(const LadderItem& item) const { return item.ask(item, bytes_, gpu_); }
   // What the rung weighs; `plan`: what it gave, null if it refused.
   std::vector<Weighed> weigh(const LadderItem& item, const Plan* plan) const {
-    return item.weigh(item, bytes_, gpu_, plan ? &plan->first().kernel.config : nullptr);
+    return item.weigh(item, bytes_, gpu_, plan ? &plan->main().kernel.config : nullptr);
   }
   // The plan of an answer that is no refusal.
   Plan plan(const LadderItem& item, const Answer& answer) const {
