@@ -98,8 +98,10 @@ inline constexpr auto kPersistentList = [] {
 
 // Persistent in text for sm_90a, which alone has its instructions; nothing elsewhere.
 struct OnHopper {
+  static constexpr bool begins_itself = true;
+
   template <class T, class Out, Config C>
-  TC_DEVICE static void run(const WgmmaParams& p) {
+  TC_DEVICE static void run(const WgmmaParams<C>& p) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
     Persistent::run<T, Out, C>(p);
 #else

@@ -28,26 +28,30 @@ inline constexpr RingTile kPersistentTiles[] = {
     {128, 256, 4, 2, 1, 1, Schedule::together, 1, 0.585, 0.121, 1.52, 1.98},
     {128, 320, 3, 2, 2, 1, Schedule::together, 1, 0.762, 0.139, 2.02, 2.05},
     {128, 224, 4, 2, 1, 1, Schedule::together, 1, 0.520, 0.121, 1.57, 3.13},
-    {192, 128, 4, 3, 1, 2, Schedule::together, 1, 0.400, 0.180, 1.20, 5.10},
+    {192, 128, 4, 3, 1, 2, Schedule::together, 1, 0.352, 0.163, 1.60, 5.10},
     {128, 192, 4, 2, 1, 1, Schedule::together, 1, 0.440, 0.106, 1.29, 2.93},
     {128, 176, 4, 2, 1, 1, Schedule::together, 1, 0.423, 0.089, 1.13, 2.10},
     {128, 160, 5, 2, 1, 1, Schedule::together, 1, 0.392, 0.074, 0.97, 2.05},
     {128, 144, 5, 2, 1, 1, Schedule::together, 1, 0.358, 0.070, 1.02, 2.13},
     {128, 128, 6, 2, 1, 1, Schedule::together, 1, 0.319, 0.064, 0.97, 1.99},
     {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 1, 0.332, 0.055, 0.46, 2.12},
+    {128, 128, 5, 2, 1, 2, Schedule::ping_pong, 1, 0.312, 0.055, 0.40, 2.60},
     {128, 112, 6, 2, 1, 1, Schedule::together, 1, 0.278, 0.085, 0.81, 2.48},
     {64, 192, 6, 1, 1, 1, Schedule::together, 1, 0.242, 0.118, 0.59, 1.92},
     {64, 128, 8, 1, 1, 1, Schedule::together, 1, 0.167, 0.118, 0.42, 1.63},
     {64, 96, 8, 1, 1, 1, Schedule::together, 1, 0.162, 0.071, 0.29, 1.73},
-    {64, 64, 10, 1, 1, 1, Schedule::together, 1, 0.180, 0.100, 0.25, 1.38},
-    {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.205, 0.072, 0.10, 1.51},
-    {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.209, 0.057, 0.05, 1.55}};
+    {64, 64, 10, 1, 1, 1, Schedule::together, 1, 0.130, 0.170, 0.25, 1.38},
+    {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.120, 0.190, 0.10, 1.51},
+    {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.120, 0.170, 0.05, 1.55}};
 inline constexpr RingTile kSplitTiles[] = {
     {128, 192, 4, 2, 1, 1, Schedule::together, 2, 0.506, 0.116, 3.49, 2.21},
     {128, 128, 5, 2, 1, 1, Schedule::together, 2, 0.368, 0.131, 2.92, 2.09},
     {64, 128, 6, 1, 1, 1, Schedule::together, 2, 0.230, 0.118, 2.12, 1.93},
-    {64, 64, 10, 1, 1, 1, Schedule::together, 2, 0.254, 0.081, 2.30, 1.63},
-    {64, 16, 16, 1, 1, 1, Schedule::together, 2, 0.257, 0.045, 2.13, 1.38}};
+    {64, 64, 10, 1, 1, 1, Schedule::together, 8, 0.060, 0.500, 2.00, 1.63},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 4, 0.050, 0.560, 1.60, 1.63},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 2, 0.100, 0.280, 1.60, 1.63},
+    {64, 32, 14, 1, 1, 1, Schedule::together, 4, 0.060, 0.560, 1.60, 1.63},
+    {64, 16, 16, 1, 1, 1, Schedule::together, 2, 0.100, 0.200, 2.00, 1.38}};
 
 inline std::string_view wgmma_architecture_refusal(const op::Gpu& gpu) {
   if (gpu.architecture < 90) return "needs sm_90";
@@ -169,13 +173,26 @@ inline int64_t ring_steps(const Params& p, const Given& given) {
          (given.splits_tf32 ? kTf32Products : 1);
 }
 
+// The least that memory takes for a product's bytes, in microseconds of an H100.
+inline double memory_us(const Params& p, const Given& given) {
+  constexpr double kBytesInOne = 3.0e6;
+  const auto size = [&](const Matrix& x, int64_t rows, int64_t cols, int bytes) {
+    const bool is_shared = p.batch_rank == 0 || x.batch_strides[0] == 0;
+    return double(rows) * double(cols) * bytes * (is_shared ? 1 : double(given.batch));
+  };
+  return (size(p.a, p.m, p.k, given.operand_bytes) + size(p.b, p.k, p.n, given.operand_bytes) +
+          size(p.d, p.m, p.n, given.result_bytes)) /
+         kBytesInOne;
+}
+
 // The time that a tile takes for a call, in microseconds of an H100: the multiprocessor with most
 // tiles ends last.
 inline double predicted_us(const Params& p, const Given& given, const op::Gpu& gpu,
                            const RingTile& t) {
   const Walk walk = walk_of(p, given, gpu, t);
   const double rounds = double(walk.rounds()), steps = double(ring_steps(p, given)) / t.split;
-  return rounds * (steps * (t.step + t.crowd * busy_share(walk, gpu, t)) + t.tile) + t.start;
+  const double us = rounds * (steps * (t.step + t.crowd * busy_share(walk, gpu, t)) + t.tile);
+  return std::max(us, memory_us(p, given)) + t.start;
 }
 
 // Is half of a tile or more outside the result, while narrower ones exist? Memory sets the pace of
@@ -286,7 +303,7 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   bool prefers_split = false;
   if (split_refusal(p, given).empty()) {
     const BestTile split = best_ring_tile(p, given, gpu, kSplitTiles);
-    prefers_split = split.tile && split.tile->us < best.tile->us;
+    prefers_split = split.tile && split.tile->us < 0.97 * best.tile->us;
   }
   return choice({}, persistent_start(p, given, gpu, *best.tile),
                 prefers_split ? "split_k uses more multiprocessors for so few tiles" : "");

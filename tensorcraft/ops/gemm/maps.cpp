@@ -25,6 +25,8 @@ int64_t num_entries(const Params& p) {
 
 struct BoxShape {
   int length, lines;  // elements along a line, lines
+  // The bytes that a miss of the L2 cache brings.
+  TiledTensor::L2Promotion fetch = TiledTensor::L2Promotion::bytes_128;
 };
 
 TiledTensor::Swizzle swizzle_of(int line_bytes) {
@@ -45,6 +47,7 @@ TensorMap matrix_map(const Lines& x, DType dtype, BoxShape box, const DeviceInfo
                     .strides = {16, 16},  // of sizes of 1
                     .box = {uint32_t(box.length), uint32_t(box.lines), 1},
                     .swizzle = swizzle_of(box.length * x.element_bytes),
+                    .l2_promotion = box.fetch,
                     .rounds_to_tf32 = rounds};
   if (x.count > 1) tiled.strides[0] = bytes(x.next_line);
   if (entries > 1 && x.matrix.batch_strides[0] > 0) {
@@ -78,10 +81,8 @@ void add_pack(op::Plan& plan, const PackedOperand& to, const Params& p, Lines fr
   plan.main().workspace_maps[is_a ? 0 : 1] = {map_at, out_at};
 }
 
-}  // namespace
-
 template <class P>
-void add_maps(op::Plan& plan, const P& params, const Given& given, const DeviceInfo& device) {
+void add(op::Plan& plan, const P& params, const Given& given, const DeviceInfo& device) {
   const jit::KernelKey kernel = plan.main().kernel;
   Config c;
   std::memcpy(&c, kernel.config.data(), sizeof(c));
@@ -94,9 +95,13 @@ void add_maps(op::Plan& plan, const P& params, const Given& given, const DeviceI
   Lines a = a_lines(p, given), b = b_lines(p, given);
   if (c.parts > 1) a.length = b.length = packing.a.next_line();
   const int length = 128 / given.operand_bytes;
+  // Few rows make a product that only reads: the next line of a weight is of the next step.
+  using enum TiledTensor::L2Promotion;
+  const auto fetch = c.block_m <= 64 && c.block_n <= 64 ? bytes_256 : bytes_128;
+  const BoxShape a_box{length, a_box_lines(c), fetch}, b_box{length, b_box_lines(c), fetch};
   const bool rounds = given.is_float32() && given.allow_tf32;
-  p.a_map = matrix_map(c.swap ? b : a, kernel.types[0], {length, a_box_lines(c)}, device, rounds);
-  p.b_map = matrix_map(c.swap ? a : b, kernel.types[0], {length, b_box_lines(c)}, device, rounds);
+  p.a_map = matrix_map(c.swap ? b : a, kernel.types[0], a_box, device, rounds);
+  p.b_map = matrix_map(c.swap ? a : b, kernel.types[0], b_box, device, rounds);
   if (c.slots > 0) {
     const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
     const SlotShape slot = slot_shape(c, given.result_bytes);
@@ -117,8 +122,18 @@ void add_maps(op::Plan& plan, const P& params, const Given& given, const DeviceI
     add_pack(plan, packing.b, params, b_lines(params, given), Layout::column_major, b_at);
 }
 
-template void add_maps(op::Plan&, const Params&, const Given&, const DeviceInfo&);
-template void add_maps(op::Plan&, const ExpressionParams&, const Given&, const DeviceInfo&);
-template void add_maps(op::Plan&, const InterpretedParams&, const Given&, const DeviceInfo&);
+}  // namespace
+
+void add_maps(op::Plan& plan, const Params& params, const Given& given, const DeviceInfo& device) {
+  add(plan, params, given, device);
+}
+void add_maps(op::Plan& plan, const ExpressionParams& params, const Given& given,
+              const DeviceInfo& device) {
+  add(plan, params, given, device);
+}
+void add_maps(op::Plan& plan, const InterpretedParams& params, const Given& given,
+              const DeviceInfo& device) {
+  add(plan, params, given, device);
+}
 
 }  // namespace tensorcraft::kernel::gemm

@@ -13,7 +13,10 @@ inline constexpr std::string_view kLayouts[] = {"row_major", "column_major"};
 // the tile that the step's Config says, and adds the steps that pack operands for it. Plans of
 // rungs that the copy engine does not serve stay as they are. `params` are that argument without
 // the maps: Params, or those with an expression.
-template <class P>
-void add_maps(op::Plan& plan, const P& params, const Given& given, const DeviceInfo& device);
+void add_maps(op::Plan& plan, const Params& params, const Given& given, const DeviceInfo& device);
+void add_maps(op::Plan& plan, const ExpressionParams& params, const Given& given,
+              const DeviceInfo& device);
+void add_maps(op::Plan& plan, const InterpretedParams& params, const Given& given,
+              const DeviceInfo& device);
 
 }  // namespace tensorcraft::kernel::gemm
