@@ -156,7 +156,7 @@ void set_fields(op::Step& step, std::string_view text) {
 
 // Starts the first step of a plan as its Config says now.
 void restart(op::Plan& plan, std::string_view variant, const DeviceInfo& device) {
-  op::Step& step = plan.first();
+  op::Step& step = plan.main();
   const auto params = plan.params_as<Params>(step);
   const int bytes = int(dtype_bytes(step.kernel.types[0]));
   const Given given{.operand_bytes = bytes,
@@ -218,10 +218,10 @@ void* gemm_sweep_plan(const char* arch, const char* variant, const Problem* prob
     auto run = std::make_unique<Run>();
     run->plan = shipped_plan(variant, q, inputs, {d, dtype, {q.m, q.n}, gpu}, device);
     if (*fields) {
-      set_fields(run->plan.first(), fields);
+      set_fields(run->plan.main(), fields);
       restart(run->plan, variant, device);
     }
-    run->text = text_of(run->plan.first());
+    run->text = text_of(run->plan.main());
     return run.release();
   });
 }
@@ -237,7 +237,7 @@ const char* gemm_sweep_compile(const char* arch, void* handle) {
   return guarded<const char*>(nullptr, [&] {
     Run& run = *static_cast<Run*>(handle);
     const std::string name = *arch ? arch : device_info(Device::cuda(0)).arch();
-    const jit::CompileReport report = jit::compile(run.plan.first().kernel, name);
+    const jit::CompileReport report = jit::compile(run.plan.main().kernel, name);
     run.facts = join("registers = ", report.registers, ", spill_bytes = ", report.spill_bytes);
     return run.facts.c_str();
   });

@@ -53,7 +53,7 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
                         {"idea", c.variant.idea},
                         {"accepted", c.accepted},
                         {"reason", c.reason},
-                        {"config", c.plan ? op::config_text(c.plan->steps()[0]) : ""},
+                        {"config", c.plan ? op::config_text(c.plan->main()) : ""},
                         {"file", op::file_of(c)},
                         {"estimate_us", c.estimate_us},
                         {"candidates", to_json(c.candidates)},

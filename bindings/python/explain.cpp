@@ -58,7 +58,7 @@ nb::dict to_dict(const op::Explanation& e) {
     row["idea"] = std::string(c.variant.idea);
     row["accepted"] = c.accepted;
     row["reason"] = c.reason;
-    row["config"] = c.plan ? op::config_text(c.plan->steps()[0]) : std::string();
+    row["config"] = c.plan ? op::config_text(c.plan->main()) : std::string();
     row["file"] = op::file_of(c);
     row["estimate_us"] = c.estimate_us;
     row["candidates"] = to_list(c.candidates);

@@ -48,6 +48,8 @@ void check_tiled(const TiledTensor& t) {
          " bytes with this swizzle, got ", inner);
   if (t.nan_fill && !is_floating(t.dtype))
     fail(ErrorKind::value, "tensor map: NaN fill needs a floating dtype, got ", t.dtype);
+  if (t.rounds_to_tf32 && t.dtype != DType::float32)
+    fail(ErrorKind::value, "tensor map: only float32 is rounded to tf32, got ", t.dtype);
 }
 
 }  // namespace tensorcraft

@@ -25,7 +25,8 @@ struct TiledTensor {
   std::array<uint32_t, 5> element_strides{1, 1, 1, 1, 1};
   Swizzle swizzle = Swizzle::none;                    // of 16-byte parts, against bank conflicts
   L2Promotion l2_promotion = L2Promotion::bytes_128;  // fetched at once
-  bool nan_fill = false;  // out-of-bounds elements read as NaN instead of zero
+  bool nan_fill = false;        // out-of-bounds elements read as NaN instead of zero
+  bool rounds_to_tf32 = false;  // float32 elements are loaded with 10 bits of mantissa, the nearest
 };
 
 // Kind value, with the rule that is broken, if the copy engine cannot move such a box.

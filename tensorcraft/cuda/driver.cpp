@@ -62,7 +62,7 @@ const char* load(Driver& d, GetProcAddress get) {
               d.memcpy_async, d.memset_async);
   loader.need(d.library_load_data, d.library_unload, d.library_get_kernel, d.kernel_get_function,
               d.function_get_attribute, d.function_set_attribute, d.launch_kernel,
-              d.tensor_map_encode_tiled);
+              d.tensor_map_encode_tiled, d.tensor_map_replace_address);
   loader.find(d.function_load, kFuncLoadInterface);
   return loader.missing;
 }

@@ -176,6 +176,7 @@ struct Driver {
   Call<void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
        const uint32_t*, int, int, int, int>
       tensor_map_encode_tiled{"cuTensorMapEncodeTiled"};
+  Call<void*, void*> tensor_map_replace_address{"cuTensorMapReplaceAddress"};
 };
 
 // The loaded and initialised driver, or null; the first call opens it.

@@ -10,6 +10,8 @@
 namespace tensorcraft::cuda {
 namespace {
 
+constexpr int kTf32 = 11;  // float32 whose loads are rounded
+
 // The driver's numbers of element types.
 int element_type(DType dtype) {
   switch (dtype) {
@@ -57,12 +59,19 @@ TensorMap encode_tiled(const TiledTensor& t, int device) {
   check_tiled(t);
   const DeviceGuard guard(device);
   TensorMap map{};
-  require_driver().tensor_map_encode_tiled(map.bytes, element_type(t.dtype), uint32_t(t.rank),
-                                           t.address, t.dims.data(), t.strides.data(), t.box.data(),
-                                           t.element_strides.data(), 0, int(t.swizzle),
-                                           int(t.l2_promotion), t.nan_fill ? 1 : 0);
+  require_driver().tensor_map_encode_tiled(
+      map.bytes, t.rounds_to_tf32 ? kTf32 : element_type(t.dtype), uint32_t(t.rank), t.address,
+      t.dims.data(), t.strides.data(), t.box.data(), t.element_strides.data(), 0, int(t.swizzle),
+      int(t.l2_promotion), t.nan_fill ? 1 : 0);
   if (driver_version() <= 13010 && extent_bytes(t) < 131072) clear_small_tensor_bit(map);
   return map;
+}
+
+// What clear_small_tensor_bit() did stays.
+void replace_address(TensorMap& map, void* address) {
+  const TensorMap before = map;
+  require_driver().tensor_map_replace_address(map.bytes, address);
+  std::memcpy(map.bytes + 8, before.bytes + 8, sizeof(uint64_t));
 }
 
 }  // namespace tensorcraft::cuda

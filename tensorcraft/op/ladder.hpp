@@ -105,7 +105,7 @@ class LadderCall {
   Answer ask(const LadderItem& item) const { return item.ask(item, bytes_, gpu_); }
   // What the rung weighs; `plan`: what it gave, null if it refused.
   std::vector<Weighed> weigh(const LadderItem& item, const Plan* plan) const {
-    return item.weigh(item, bytes_, gpu_, plan ? &plan->first().kernel.config : nullptr);
+    return item.weigh(item, bytes_, gpu_, plan ? &plan->main().kernel.config : nullptr);
   }
   // The plan of an answer that is no refusal.
   Plan plan(const LadderItem& item, const Answer& answer) const {
@@ -188,11 +188,17 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
     static_assert(sizeof(Config) == n * sizeof(int), "fields must name all fields of Config");
     using Functions = detail::LadderFunctions<Params, Given, Config, instances>;
     std::vector<const LadderItem*> items;
+    // Variants of one kernel share its identity, by which what is compiled is found.
+    const auto kernel_of = [&](const auto& rung) -> const jit::Rung& {
+      const std::string_view name = rung.kernel.empty() ? rung.name : rung.kernel;
+      for (const LadderItem* item : items)
+        if (item->rung.name == name) return item->rung;
+      return make_rung(folder, name, rung.file, fields, config, rung.begins_itself);
+    };
     for (const auto& rung : ladder)
       items.push_back(
           new LadderItem{{rung.name, rung.alias, rung.idea, rung.spills, DeviceType::cuda},
-                         make_rung(folder, rung.kernel.empty() ? rung.name : rung.kernel, rung.file,
-                                   fields, config, rung.begins_itself),
+                         kernel_of(rung),
                          &rung,
                          Functions::ask,
                          Functions::add,

@@ -8,6 +8,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/tensor_map.hpp"
 #include "tensorcraft/runtime/memory/workspace.hpp"
 
 #include <algorithm>
@@ -140,6 +141,14 @@ void set_addresses(Plan& plan, int32_t Step::* at, const void* address) {
     if (step.*at >= 0) plan.set_address(step, step.*at, address);
 }
 
+void set_map_addresses(Plan& plan, std::byte* workspace, Device device) {
+  for (const Step& step : plan.steps())
+    for (const WorkspaceMap& map : step.workspace_maps)
+      if (map.at >= 0)
+        replace_address(*reinterpret_cast<TensorMap*>(plan.params(step) + map.at),
+                        workspace + map.offset, device);
+}
+
 bool has_counter(const Plan& plan) {
   return std::ranges::any_of(plan.steps(), [](const Step& s) { return s.counter_at >= 0; });
 }
@@ -149,10 +158,12 @@ bool has_counter(const Plan& plan) {
 class LaunchMemory {
  public:
   LaunchMemory(Plan& plan, Device device, StreamRef stream) {
-    if (plan.workspace_bytes > 0)
-      set_addresses(
-          plan, &Step::workspace_at,
-          allocate(workspace_, plan.workspace_bytes, plan.workspace_zeroed, device, stream));
+    if (plan.workspace_bytes > 0) {
+      void* const workspace =
+          allocate(workspace_, plan.workspace_bytes, plan.workspace_zeroed, device, stream);
+      set_addresses(plan, &Step::workspace_at, workspace);
+      set_map_addresses(plan, static_cast<std::byte*>(workspace), device);
+    }
     if (!has_counter(plan)) return;
     const void* counter = device.is_cuda() ? cuda::counter_of(stream) : nullptr;
     if (!counter) counter = allocate(counter_, sizeof(uint32_t), sizeof(uint32_t), device, stream);
@@ -160,8 +171,8 @@ class LaunchMemory {
   }
 
  private:
-  static const void* allocate(std::optional<Workspace>& memory, size_t bytes, size_t zeroed,
-                              Device device, StreamRef stream) {
+  static void* allocate(std::optional<Workspace>& memory, size_t bytes, size_t zeroed,
+                        Device device, StreamRef stream) {
     memory.emplace(DType::uint8, Dims{int64_t(bytes)}, device, stream);
     void* const address = memory->view().data();
     if (zeroed && device.is_cuda())
@@ -326,7 +337,7 @@ void add_estimates(Explanation& e, const DeviceInfo& device, DType dtype) {
   e.floor_us = floor_us(e.cost, device, dtype);
   if (e.floor_us <= 0) return;
   for (Considered& c : e.variants)
-    if (c.plan) c.estimate_us = estimate_us(c.plan->steps()[0], e.cost, device, dtype);
+    if (c.plan) c.estimate_us = estimate_us(c.plan->main(), e.cost, device, dtype);
 }
 
 namespace {
@@ -407,11 +418,11 @@ void write(std::ostream& out, const Explanation& e, const Considered& c, size_t 
   if (!c.accepted)
     out << "declines: " << c.reason;
   else if (is_chosen && c.plan)
-    out << config_text(c.plan->steps()[0]);
+    out << config_text(c.plan->main());
   else
     out << "accepts" << (c.reason.empty() ? "" : " by name: ") << c.reason;
   if (c.estimate_us > 0)
-    out << (is_chosen && config_text(c.plan->steps()[0]).empty() ? "" : ", ") << "estimate "
+    out << (is_chosen && config_text(c.plan->main()).empty() ? "" : ", ") << "estimate "
         << rounded(c.estimate_us) << " us or more";
   out << '\n' << indent << c.variant.idea << '\n';
   if (!is_chosen || !c.plan) return;
@@ -430,7 +441,7 @@ std::string reason_of_candidate(const Considered& c) {
 }
 
 std::string file_of(const Considered& c) {
-  return c.plan ? c.plan->steps()[0].kernel.rung->header : std::string();
+  return c.plan ? c.plan->main().kernel.rung->header : std::string();
 }
 
 void add_kernel_reports(Explanation& e, const DeviceInfo& device) {

@@ -21,6 +21,7 @@ Plan& Plan::operator=(const Plan& other) {
   workspace_zeroed = other.workspace_zeroed;
   num_steps_ = other.num_steps_;
   num_bytes_ = other.num_bytes_;
+  main_ = other.main_;
   std::copy_n(other.steps_.begin(), num_steps_, steps_.begin());
   std::memmove(bytes_, other.bytes_, num_bytes_);
   return *this;
@@ -36,6 +37,14 @@ Step& Plan::add(const Step& step) {
   }
   ++num_steps_;
   return added;
+}
+
+void Plan::insert_preparation(const Step& step) {
+  add(step);  // behind the others, which then move past it
+  std::rotate(steps_.begin() + std::ptrdiff_t(main_),
+              steps_.begin() + std::ptrdiff_t(num_steps_ - 1),
+              steps_.begin() + std::ptrdiff_t(num_steps_));
+  ++main_;
 }
 
 // The last argument may grow in its place; any other is moved behind the last.

@@ -23,6 +23,12 @@ namespace tensorcraft::op {
 // The numbers of a device that choices look at.
 Gpu gpu_of(const DeviceInfo& device);
 
+// A tensor map in a step's argument whose tensor lies in the plan's workspace.
+struct WorkspaceMap {
+  int32_t at = -1;     // of the map in the argument; -1: there is none
+  int64_t offset = 0;  // bytes of the workspace in front of the tensor
+};
+
 // One kernel of a plan: what is compiled, how it is started, and its only argument.
 struct Step {
   jit::KernelKey kernel;
@@ -33,6 +39,7 @@ struct Step {
   // Where in its argument the address of the plan's workspace goes, and that of a uint32_t that is
   // 0 when the kernel starts and that it leaves 0. -1: it has none.
   int32_t workspace_at = -1, counter_at = -1;
+  std::array<WorkspaceMap, 2> workspace_maps{};
 };
 
 // What a variant compiles and launches for a call: up to four kernels, in their order. Made from
@@ -49,11 +56,18 @@ class Plan {
   std::span<const Step> steps() const { return {steps_.data(), num_steps_}; }
   Step& first() { return steps_[0]; }
   const Step& first() const { return steps_[0]; }
+  // The step that the variant's choice gave; others prepare for it or go on after it.
+  size_t main_index() const { return main_; }
+  Step& main() { return steps_[main_]; }
+  const Step& main() const { return steps_[main_]; }
   // Adds a step with the argument of the step before, which is the first that has one.
   Step& add(const Step& step);
   // Adds a step with an argument of its own.
   template <class Params>
   Step& add(const Step& step, const Params& params);
+  // The same in front of the main step.
+  template <class Params>
+  Step& add_preparation(const Step& step, const Params& params);
   // Replaces the argument of step i by one that begins with the same bytes or is its own.
   template <class Params>
   void set_params(size_t i, Params params);
@@ -73,8 +87,9 @@ class Plan {
 
  private:
   std::byte* reserve(Step& step, size_t bytes);
+  void insert_preparation(const Step& step);
   std::array<Step, kMaxSteps> steps_;
-  size_t num_steps_ = 0, num_bytes_ = 0;
+  size_t num_steps_ = 0, num_bytes_ = 0, main_ = 0;
   alignas(64) std::byte bytes_[kMaxBytes];
 };
 
@@ -101,6 +116,13 @@ Step& Plan::add(const Step& step, const Params& params) {
   Step& added = add(step);
   set_params(num_steps_ - 1, params);
   return added;
+}
+
+template <class Params>
+Step& Plan::add_preparation(const Step& step, const Params& params) {
+  insert_preparation(step);
+  set_params(main_ - 1, params);
+  return steps_[main_ - 1];
 }
 
 // A rung's start with its dtypes. kernel.threads is the launch bound.

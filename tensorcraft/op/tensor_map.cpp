@@ -17,4 +17,11 @@ TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& info) {
   return {};
 }
 
+void replace_address(TensorMap& map, void* address, Device device) {
+  if (device.is_cuda()) return cuda::replace_address(map, address);
+  auto tensor = simt::decode_tiled(map);
+  tensor->address = address;
+  map = simt::encode_tiled(*tensor);
+}
+
 }  // namespace tensorcraft::op

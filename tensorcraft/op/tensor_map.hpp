@@ -10,5 +10,10 @@ namespace tensorcraft::op {
 // driver: if the address is null or the machine has no such GPU, the map is empty, and the plan can
 // be explained and compiled but not launched. Kind value if check_tiled() refuses.
 TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& device);
+// The address of a tensor of which a launch alone knows where it lies: in the plan's workspace, as
+// a step's workspace_maps say.
+inline void* workspace_address() { return reinterpret_cast<void*>(uintptr_t(1) << 20); }
+// Makes it the map of a tensor elsewhere on this device that is otherwise the same.
+void replace_address(TensorMap& map, void* address, Device device);
 
 }  // namespace tensorcraft::op

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/device/ptx/cvt.cuh"
 #include "tensorcraft/device/swizzle.cuh"
 #include "tensorcraft/simt/bulk.hpp"
 #include "tensorcraft/simt/tensor_map.hpp"
@@ -106,6 +107,20 @@ void fill(const Box& box, std::byte* to, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) to[i] = std::byte(i % 2 ? 0x7f : 0xf7);
 }
 
+// Copies elements into shared memory as the map wants them.
+void load(const Box& box, std::byte* to, const std::byte* from, size_t bytes) {
+  if (!box.tensor.rounds_to_tf32) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  for (size_t i = 0; i < bytes; i += sizeof(float)) {
+    float x = 0;
+    std::memcpy(&x, from + i, sizeof(x));
+    const uint32_t rounded = ptx::cvt_rna_tf32_f32(x);
+    std::memcpy(to + i, &rounded, sizeof(rounded));
+  }
+}
+
 ReduceType reduce_type(DType dtype, const Issue& issue) {
   switch (dtype) {
     case DType::float32:
@@ -159,7 +174,7 @@ void tensor_load(void* to, const TensorMap* map, const int32_t* at, int rank, ui
     each_run(box, [&](size_t offset, const std::byte* from, size_t bytes) {
       std::byte* const here = image + place(box, offset);
       if (from)
-        std::memcpy(here, from, bytes);
+        load(box, here, from, bytes);
       else
         fill(box, here, bytes);
     });

@@ -16,7 +16,7 @@ struct Encoded {
   uint32_t last_index[5];
   uint16_t box[5];
   uint8_t element_strides[5];
-  uint8_t rank, dtype, swizzle, nan_fill;
+  uint8_t rank, dtype, swizzle, nan_fill, rounds_to_tf32;
 };
 static_assert(sizeof(Encoded) <= sizeof(TensorMap));
 
@@ -30,6 +30,7 @@ TensorMap encode_tiled(const TiledTensor& t) {
   e.dtype = uint8_t(t.dtype);
   e.swizzle = uint8_t(t.swizzle);
   e.nan_fill = t.nan_fill;
+  e.rounds_to_tf32 = t.rounds_to_tf32;
   for (size_t i = 0; i < size_t(t.rank); ++i) {
     e.last_index[i] = uint32_t(t.dims[i] - 1);
     e.box[i] = uint16_t(t.box[i]);
@@ -49,7 +50,8 @@ std::optional<TiledTensor> decode_tiled(const TensorMap& map) {
                 .address = e.address,
                 .rank = e.rank,
                 .swizzle = TiledTensor::Swizzle(e.swizzle),
-                .nan_fill = e.nan_fill != 0};
+                .nan_fill = e.nan_fill != 0,
+                .rounds_to_tf32 = e.rounds_to_tf32 != 0};
   for (size_t i = 0; i < e.rank; ++i) {
     t.dims[i] = uint64_t(e.last_index[i]) + 1;
     t.box[i] = e.box[i];

@@ -42,7 +42,7 @@ std::vector<op::Considered> plans_of(DType dtype,
 void expect_no_spills(const std::vector<op::Considered>& plans, size_t least) {
   EXPECT_GE(plans.size(), least);
   for (const op::Considered& row : plans)
-    EXPECT_EQ(jit::compile(row.plan->first().kernel, "sm_90a").spill_bytes, 0u) << row.variant.name;
+    EXPECT_EQ(jit::compile(row.plan->main().kernel, "sm_90a").spill_bytes, 0u) << row.variant.name;
 }
 
 TEST(GemmEpilogues, CompileIntoEveryRungWithoutSpills) {

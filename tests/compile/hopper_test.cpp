@@ -35,7 +35,7 @@ TEST(GemmRungs, HaveTheInstructionsOfHopper) {
     const bool stores = c.variant.name == "persistent";
     if (!stores && c.variant.name != "warp_specialized" && c.variant.name != "wgmma") continue;
     ASSERT_TRUE(c.plan.has_value()) << c.reason;
-    const jit::KernelKey& key = c.plan->first().kernel;
+    const jit::KernelKey& key = c.plan->main().kernel;
     std::vector<std::pair<const char*, const char*>> headers;
     const auto closure = jit::include_closure(key.rung->header);
     for (const auto& header : *closure)
@@ -47,7 +47,7 @@ TEST(GemmRungs, HaveTheInstructionsOfHopper) {
     EXPECT_TRUE(has("wgmma.mma_async.sync.aligned.m64n")) << c.variant.name;
     EXPECT_TRUE(has("cp.async.bulk.tensor.3d.shared::c")) << c.variant.name;
     EXPECT_EQ(has("cp.async.bulk.tensor.3d.global.shared::cta"), stores) << c.variant.name;
-    EXPECT_EQ(has("setmaxnreg"), c.plan->first().launch.block.x >= 384);
+    EXPECT_EQ(has("setmaxnreg"), c.plan->main().launch.block.x >= 384);
     EXPECT_FALSE(has("mma.sync.aligned.m16n8k16")) << c.variant.name;
   }
 }

@@ -45,6 +45,11 @@ TEST(TiledTensor, RefusesEveryBrokenRule) {
          t.dtype = DType::int16;
          t.nan_fill = true;
        }},
+      {"only float32 is rounded to tf32, got bfloat16",
+       [](auto& t) {
+         t.dtype = DType::bfloat16;
+         t.rounds_to_tf32 = true;
+       }},
   };
   for (const auto& [text, spoil] : cases) {
     TiledTensor tensor = good();

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace tensorcraft::op {
 namespace {
 
@@ -33,6 +37,29 @@ TEST(Plan, HasAnArgumentForEachStepOrOneForSeveral) {
   EXPECT_EQ(copy.steps()[2].params_at % 64, 0u);
   plan.add(step);
   EXPECT_THROW(plan.add(step), Error) << "four steps at most";
+}
+
+TEST(Plan, PreparesForItsMainStep) {
+  const jit::Rung main{"toy", "main", "", ""}, first{"toy", "first", "", ""},
+      second{"toy", "second", "", ""}, after{"toy", "after", "", ""};
+  const auto step = [](const jit::Rung& rung) {
+    Step s;
+    s.kernel.rung = &rung;
+    return s;
+  };
+  Plan plan;
+  plan.add(step(main), OneSize{1});
+  plan.add(step(after));
+  plan.add_preparation(step(first), OneSize{2});
+  plan.add_preparation(step(second), OneSize{3}).workspace_at = 0;
+  const Plan copy = plan;
+  std::vector<std::string> names;
+  for (const Step& s : copy.steps()) names.push_back(s.kernel.rung->name);
+  EXPECT_EQ(names, (std::vector<std::string>{"first", "second", "main", "after"}));
+  EXPECT_EQ(copy.main().kernel.rung, &main);
+  EXPECT_EQ(copy.steps()[1].workspace_at, 0);
+  for (const auto& [i, size] : {std::pair(0, 2), {1, 3}, {2, 1}, {3, 1}})
+    EXPECT_EQ(copy.params_as<OneSize>(copy.steps()[size_t(i)]).size, size) << i;
 }
 
 }  // namespace

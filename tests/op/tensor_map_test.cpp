@@ -36,6 +36,13 @@ TEST(TensorMapOfAPlan, IsEncodedForTheSimtDevice) {
   EXPECT_EQ(simt::decode_tiled(map)->address, memory);
 }
 
+TEST(TensorMapOfAPlan, MovesToTheWorkspaceOfALaunch) {
+  TensorMap map = tensor_map(tensor(workspace_address()), device_info(Device::simt()));
+  replace_address(map, memory, Device::simt());
+  const TensorMap wanted = tensor_map(tensor(memory), device_info(Device::simt()));
+  EXPECT_TRUE(std::ranges::equal(map.bytes, wanted.bytes));
+}
+
 TEST(TensorMapOfAPlan, IsEncodedByTheDriverOfAGpuThatIsThere) {
   FakeDriver fake({FakeGpu{}});
   EXPECT_FALSE(is_empty(tensor_map(tensor(memory), device_info_of_arch("sm_90a"))));

@@ -26,6 +26,8 @@ const std::map<std::string, std::string> kAbove256 = {
     {"layer_norm in_registers", kInRegisters},
     {"rms_norm in_registers", kInRegisters},
     {"gemm persistent", kProducer},
+    {"gemm persistent_tf32", kProducer},
+    {"gemm packed_tf32", kProducer},
     {"gemm split_k", kProducer},
     {"gemm warp_specialized", kProducer},
     {"l2_normalize cluster", "a part of a long row stays in the registers of a block"},

@@ -114,7 +114,7 @@ struct LessBytes {
 using RunsOfFamily = std::map<Family, uint64_t, LessBytes>;
 
 Family family_of(const op::Plan& plan) {
-  Family family = plan.first().kernel;
+  Family family = plan.main().kernel;
   family.types = {};
   return family;
 }
@@ -148,7 +148,7 @@ TEST_P(Determinism, NoTimingAndNoOrderOfThreadsChangesABitOn_simt) {
       const Results first = results_of(*c, run, plan, {});
       const auto expect_same = [&](const simt::Options& options) {
         EXPECT_TRUE(same_bits(results_of(*c, run, plan, options), first))
-            << c->name << ", " << jit::readable_name(plan.first().kernel) << ", "
+            << c->name << ", " << jit::readable_name(plan.main().kernel) << ", "
             << (options.timing == simt::Timing::seeded ? "seed " : "early ") << options.seed;
       };
       if (!next_seed.contains(family)) expect_same({.timing = simt::Timing::as_early_as_possible});

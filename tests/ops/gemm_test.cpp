@@ -264,12 +264,14 @@ TEST(Gemm, RefusesAnOutputThatOverlapsAnInput) {
 
 TEST(Gemm, ListsTheVariantsWhenANameIsUnknown) {
   const Tensor a = random_tensor({8, 8});
-  EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, a, {.variant = "wgma"}); }),
-            "gemm: no variant is named \"wgma\"; there are persistent, split_k, gemv, "
-            "warp_specialized, wgmma, tma, swizzled, tensor_core, "
-            "swizzled_tf32, tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, "
-            "coalesced, naive, "
-            "onednn, cpu, reference; did you mean wgmma?");
+  EXPECT_EQ(
+      message_of(ErrorKind::value, [&] { gemm(a, a, {.variant = "wgma"}); }),
+      "gemm: no variant is named \"wgma\"; there are persistent, split_k, gemv, persistent_tf32, "
+      "packed, packed_tf32, persistent_3xtf32, warp_specialized, wgmma, "
+      "tma, swizzled, tensor_core, "
+      "swizzled_tf32, tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, "
+      "coalesced, naive, "
+      "onednn, cpu, reference; did you mean wgmma?");
 }
 
 TEST(Gemm, SaysWhyAForcedVariantDeclines) {
@@ -336,13 +338,14 @@ TEST(Gemm, ChoosesTheRungByArchitectureDtypeAndAlignment) {
     const auto chosen = [&](DType dtype, int64_t k, bool tf32) {
       return explain_on(arch, dtype, {256, k}, {k, 256}, {256, 256}, tf32).variant;
     };
+    const bool has_wgmma = std::string_view(arch) == "sm_90";
     for (const DType dtype : {DType::float16, DType::bfloat16}) {
-      const bool has_wgmma = std::string_view(arch) == "sm_90";
       EXPECT_EQ(chosen(dtype, 64, false), has_wgmma ? "persistent" : "swizzled") << arch;
       EXPECT_EQ(chosen(dtype, 63, false), "tensor_core") << arch;
     }
     EXPECT_EQ(chosen(DType::float32, 64, false), "async") << arch;
-    EXPECT_EQ(chosen(DType::float32, 64, true), "swizzled_tf32") << arch;
+    EXPECT_EQ(chosen(DType::float32, 64, true), has_wgmma ? "persistent_tf32" : "swizzled_tf32")
+        << arch;
     EXPECT_EQ(chosen(DType::float32, 63, true), "tensor_core_tf32") << arch;
   }
 }
@@ -352,7 +355,7 @@ TEST(Gemm, KernelsThatRoundSayTf32InTheirNames) {
   for (const auto& row : e.variants) {
     if (!row.plan) continue;
     const bool rounds = row.variant.name.ends_with("tf32");
-    const auto& kernel = row.plan->first().kernel;
+    const auto& kernel = row.plan->main().kernel;
     EXPECT_EQ(jit::entry_name(*kernel.rung).ends_with("tf32"), rounds) << row.variant.name;
     EXPECT_EQ(jit::readable_name(kernel).find("tf32") != std::string::npos, rounds);
   }

@@ -97,6 +97,14 @@ TEST(SimtTensorCopy, LoadsABoxAndFillsWhatIsOutside) {
     }
 }
 
+TEST(SimtTensorCopy, RoundsToTf32IfTheMapSaysSo) {
+  alignas(16) const float values[4] = {1 + 0x1p-10f, 1 + 0x1p-11f, -1 - 0x1p-12f, 3};
+  TiledTensor t{.address = const_cast<float*>(values), .rank = 1, .dims = {4}, .box = {4}};
+  EXPECT_EQ(load(t, {0}, 4), std::vector<float>(values, values + 4));
+  t.rounds_to_tf32 = true;
+  EXPECT_EQ(load(t, {0}, 4), (std::vector<float>{1 + 0x1p-10f, 1 + 0x1p-10f, -1, 3}));
+}
+
 TEST(SimtTensorCopy, StepsOverElementsAndWalksFiveDimensions) {
   Numbers n;
   const TiledTensor t{.address = n.values,

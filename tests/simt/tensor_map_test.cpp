@@ -30,6 +30,7 @@ TEST(SimtTensorMap, KeepsEverythingACopyNeeds) {
   EXPECT_EQ(back->element_strides, t.element_strides);
   EXPECT_EQ(back->swizzle, t.swizzle);
   EXPECT_EQ(back->nan_fill, t.nan_fill);
+  EXPECT_FALSE(back->rounds_to_tf32);
   EXPECT_FALSE(decode_tiled(TensorMap{}));
 }
 

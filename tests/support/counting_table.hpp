@@ -31,7 +31,7 @@ class CountingTable {
          &D::memcpy_async, &D::memset_async>();
     wrap<&D::library_load_data, &D::library_unload, &D::library_get_kernel, &D::kernel_get_function,
          &D::function_get_attribute, &D::function_set_attribute, &D::function_load,
-         &D::launch_kernel, &D::tensor_map_encode_tiled>();
+         &D::launch_kernel, &D::tensor_map_encode_tiled, &D::tensor_map_replace_address>();
     cuda::set_driver_for_test(&table_);
   }
   ~CountingTable() { cuda::set_driver_for_test(&inner_); }

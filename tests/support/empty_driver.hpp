@@ -85,6 +85,9 @@ inline const cuda::Driver& empty_driver() {
     std::memcpy(map, &address, sizeof(address));
     return 0;
   };
+  d.tensor_map_replace_address.function = [](void* map, void* address) {
+    return std::memcpy(map, &address, sizeof(address)), 0;
+  };
   d.launch_kernel.function = [](const cuda::LaunchSetup*, CUfunc_st*, void**, void**) { return 0; };
   return d;
 }

@@ -33,8 +33,7 @@ constexpr int kMaxDevices = 8;
 
 FakeDriver* fake = nullptr;
 CUctx_st contexts[kMaxDevices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
-// Handles live as long as the fake, since those of a lost device are never given back. Leaked, as
-// threads may use the driver while the process ends.
+// Handles live as long as the fake. Leaked, as threads may use the driver while the process ends.
 auto& stream_pool = *new std::deque<CUstream_st>;
 auto& event_pool = *new std::deque<CUevent_st>;
 auto& library_pool = *new std::deque<CUlib_st>;
@@ -436,6 +435,7 @@ void fill_kernel_calls(cuda::Driver& d) {
     std::memcpy(fake->last_tensor_map_strides, strides, (rank - 1) * sizeof(uint64_t));
     return in_context("cuTensorMapEncodeTiled");
   };
+  d.tensor_map_replace_address.function = [](void*, void*) { return 0; };
 }
 
 }  // namespace

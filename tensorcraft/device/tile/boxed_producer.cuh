@@ -46,13 +46,15 @@ struct BoxedProducer {
   }
 
   // Starts the copies of the step at k; `full` counts their bytes.
-  TC_DEVICE void copy(Stage& to, uint64_t* full, int k) const {
+  TC_DEVICE void copy(Stage& to, uint64_t* full, int k) const { copy(to, full, k, k); }
+  // The same at different places of A and of B.
+  TC_DEVICE void copy(Stage& to, uint64_t* full, int a_k, int b_k) const {
     // The other blocks' parts count too, even if they come before this.
     ptx::mbarrier_arrive_expect_tx(full, sizeof(to));
     constexpr uint16_t row_mask = (1 << Cluster::blocks) - 1;
     copy_boxes<T, shape.a_along_k, Cluster::n != 1, rows,
                box_lines(shape.a_along_k, rows, shape.k)>(
-        to.a.at + units<shape.a_along_k>(rank_n * rows), a_map, row, k, a_batch, full,
+        to.a.at + units<shape.a_along_k>(rank_n * rows), a_map, row, a_k, a_batch, full,
         uint16_t(every_m_th(row_mask) << rank_m));
     constexpr uint16_t col_mask = (1 << Cluster::m) - 1;
 #pragma unroll
@@ -62,7 +64,7 @@ struct BoxedProducer {
           kGated && in_tile >= shape.n / 2 ? up + col + in_tile - shape.n / 2 : col + in_tile;
       copy_boxes<T, shape.b_along_k, Cluster::m != 1, piece,
                  box_lines(shape.b_along_k, piece, shape.k)>(
-          to.b.at + units<shape.b_along_k>(in_tile), b_map, at, k, b_batch, full,
+          to.b.at + units<shape.b_along_k>(in_tile), b_map, at, b_k, b_batch, full,
           uint16_t(col_mask << rank_n * Cluster::m));
     }
   }

@@ -38,6 +38,34 @@ struct WgmmaTile {
   }
 };
 
+// wgmma reads elements of 4 bytes from shared memory along k only; those of A may come in registers
+// instead.
+template <class T, bool kAlongK>
+inline constexpr bool kARegisters = sizeof(T) == 4 && !kAlongK;
+
+// Which of 64 rows a thread has the sums of: of its row lane / 4 in the warp if `half` is 0, of the
+// row 8 below if it is 1. A in registers has rows spread so that the four rows of a 16-byte unit
+// and those four units on, for four k, are in different banks of a BoxedTile along m.
+template <bool kSpread>
+TC_DEVICE int sums_row(int half) {
+  const int row = threadIdx.x % 32 / 4, warp = threadIdx.x / 32 % 4;
+  if constexpr (kSpread)
+    return warp / 2 * 32 + warp % 2 * 8 + half * 4 + row / 4 * 16 + row % 4;
+  else
+    return warp * 16 + half * 8 + row;
+}
+
+// A's operands of one wgmma for rows `row` on of a tile along m.
+template <class Tile>
+TC_DEVICE void load_spread_rows(uint32_t (&a)[4], const Tile& tile, int row, int step) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&tile);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int at = row + sums_row<true>(i % 2), k = step * 8 + i / 2 * 4 + int(threadIdx.x) % 4;
+    a[i] = *reinterpret_cast<const uint32_t*>(bytes + Tile::place(k, at / 4) + at % 4 * 4);
+  }
+}
+
 // The sums of kRows x kCols outputs in wgmma's layout (device/ptx/wgmma.cuh): for each 64 rows the
 // columns in one piece, or in two equal ones if one instruction cannot have them all.
 template <int kRows, int kCols>
@@ -73,6 +101,33 @@ struct WarpgroupSums {
     }
     ptx::wgmma_commit_group();
   }
+  // The same with A in registers, which are in use until wait<0>().
+  template <class T, class Stage>
+  TC_DEVICE void add_product_of_registers(const Stage& stage, int row, bool accumulate) {
+    using B = WgmmaTile<T, typename Stage::B, true>;
+    constexpr Wgmma op{.n = width, .a = kWgmmaType<T>, .b = kWgmmaType<T>};
+    constexpr int steps = Stage::shape.k / wgmma_k(op);
+    static_assert(!Stage::a_along_k && Stage::b_along_k);
+    uint32_t a[steps][kRows / 64][4];
+#pragma unroll
+    for (int k = 0; k < steps; ++k) {
+#pragma unroll
+      for (int i = 0; i < kRows / 64; ++i) load_spread_rows(a[k][i], stage.a, row + i * 64, k);
+    }
+    const uint64_t b = B::descriptor(stage.b);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < steps; ++k) {
+#pragma unroll
+      for (int i = 0; i < kRows / 64; ++i) {
+#pragma unroll
+        for (int j = 0; j < pieces; ++j)
+          ptx::wgmma_mma_async<op>(at[i][j], a[k][i], b + B::offset(j * width, k),
+                                   accumulate || k > 0);
+      }
+    }
+    ptx::wgmma_commit_group();
+  }
   // Returns when all products but the last kPending are in the sums.
   template <int kPending>
   TC_DEVICE static void wait() {
@@ -99,8 +154,7 @@ struct WarpgroupSums {
     }
   }
 
-  // A thread's sums of 16 rows and 8 columns, of rows 64 i and columns 8 n on: two neighbours of
-  // row `lane / 4` of its warp's 16 if `half` is 0, of the row 8 below if it is 1.
+  // A thread's sums of rows 64 i and columns 8 n on: two neighbours of its row sums_row(half).
   TC_DEVICE void pair(float (&x)[2], int i, int n, int half) const {
     const float(&piece)[width / 2] = at[i][n * 8 / width];
     const int first = n % (width / 8) * 4 + half * 2;

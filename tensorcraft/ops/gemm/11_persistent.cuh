@@ -23,7 +23,7 @@ struct TileWalk {
   TC_DEVICE explicit TileWalk(const Params& p)
       : order(rows_of<C>(p), cols_of<C>(p)),
         number(blockIdx.x / Cluster::blocks),
-        end(order.rows * order.cols * (p.batch_rank ? p.batch_shape[0] : 1)),
+        end(order.rows * order.cols * batch_count(p)),
         step(gridDim.x / Cluster::blocks) {}
 
   TC_DEVICE bool is_done() const { return number >= end; }
@@ -102,6 +102,24 @@ struct Persistent {
       walk.advance();
       consumer.read.advance(uint32_t(steps));  // those of the other
     }
+  }
+};
+
+// persistent by the name for float operands, which says that the copy engine rounds them.
+struct PersistentTf32 {
+  static constexpr bool begins_itself = true;
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const WgmmaParams<C>& p) {
+    Persistent::run<T, Out, C>(p);
+  }
+};
+// The same for float operands in two parts.
+struct Persistent3xtf32 {
+  static constexpr bool begins_itself = true;
+  template <class T, class Out, Config C>
+  TC_DEVICE static void run(const WgmmaParams<C>& p) {
+    static_assert(C.parts == kTf32Parts);
+    Persistent::run<T, Out, C>(p);
   }
 };
 

@@ -18,6 +18,11 @@
 
 namespace tensorcraft {
 
+template <>
+struct op::EnumNames<Precision> {
+  static constexpr std::array<std::string_view, 3> names = {"default", "tf32", "3xtf32"};
+};
+
 namespace kernel::gemm {
 
 Matrix matrix(const TensorView& t) {
@@ -34,7 +39,6 @@ using Options = GemmOptions;
 static_assert(kMaxBatchRank == kMaxRank - 2);
 
 constexpr std::string_view kSchedules[] = {"together", "ping_pong"};
-constexpr std::string_view kLayouts[] = {"row_major", "column_major"};
 constexpr std::string_view kExpressions[] = {"none", "compiled", "interpreted"};
 constexpr ConfigField kFields[] = {{"block_m"},
                                    {"block_n"},
@@ -52,6 +56,7 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"swap"},
                                    {"split"},
                                    {"slots"},
+                                   {"parts"},
                                    {"a_layout", kLayouts},
                                    {"b_layout", kLayouts},
                                    {"a_vector"},
@@ -105,6 +110,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
                        : q.has_row_bias() ? kByRow
                                           : kByColumn,
            .allow_tf32 = q.allow_tf32,
+           .splits_tf32 = q.splits_tf32,
            .config = q.config},
           {q.a.dtype(), q.d.dtype()}};
 }
@@ -112,12 +118,12 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
   const auto call = rung_call(q);
   const auto give = [&](const auto& params) {
-    plan.set_params(0, params);
+    plan.set_params(plan.main_index(), params);
     add_maps(plan, params, call.given, device);
   };
   if (!q.expression)
     add_maps(plan, call.params, call.given, device);
-  else if (set_expression(plan.first(), q, device) == Expression::interpreted)
+  else if (set_expression(plan.main(), q, device) == Expression::interpreted)
     give(interpreted_params(q, call.params));
   else
     give(expression_params(q, call.params));
@@ -242,6 +248,23 @@ void merge_batch(Problem& q) {
   for (size_t t = all.size(); t-- > 0;) *all[t] = merged(*all[t], strides[t]);
 }
 
+// allow_tf32 is another word for a precision, so the two must say the same.
+void check_precision(DType dtype, const Options& o) {
+  if (o.precision == Precision::three_tf32 && dtype != DType::float32)
+    fail(ErrorKind::type, "gemm: precision: \"3xtf32\" splits float32 operands, and a is ", dtype,
+         "; leave precision out, or convert a and b with astype");
+  if (o.allow_tf32 && o.precision != Precision::standard &&
+      *o.allow_tf32 != (o.precision == Precision::tf32))
+    fail(ErrorKind::value, "gemm: allow_tf32 is ", *o.allow_tf32 ? "True" : "False",
+         " and precision is ", op::EnumNames<Precision>::names[size_t(o.precision)],
+         "; give one of them");
+}
+
+bool may_round(const Options& o) {
+  if (o.precision != Precision::standard) return o.precision == Precision::tf32;
+  return o.allow_tf32.value_or(config().allow_tf32);
+}
+
 // A scale as Problem has it: one number, or one for each row, [m, 1], or column, [n].
 std::optional<TensorView> scale(std::string_view name, const std::optional<TensorView>& given,
                                 int rank, SymbolicSize& size) {
@@ -279,6 +302,7 @@ Problem check(const op::Call<Options>& call) {
     result.set_options({result_dtype(a, o)});
   else
     result.set_options(result_dtypes(a));
+  check_precision(a.dtype(), o);
   o.transpose_a ? match("a", a, k, m, dtype) : match("a", a, m, k, dtype);
   o.transpose_b ? match("b", b, n, k, dtype) : match("b", b, k, n, dtype);
   check_gate(o);
@@ -315,7 +339,8 @@ Problem check(const op::Call<Options>& call) {
             .activation = o.gated == Gate::none ? o.activation : activation_of(o.gated),
             .gated = o.gated != Gate::none,
             .expression = expression_of(o, call.inputs.subspan(2), out.shape(), keywords),
-            .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32),
+            .allow_tf32 = may_round(o),
+            .splits_tf32 = o.precision == Precision::three_tf32,
             .config = o.config.value_or(GemmConfig{})};
   if (beta != 0) try {
       q.c = spread(*o.c);
@@ -341,7 +366,7 @@ op::Cost cost(const Problem& q) {
     for (const TensorView& t : q.expression->arrays) bytes += distinct(t);
   return {.bytes = bytes,
           .flops = 2 * outputs * double(q.k()) * (q.gated ? 2 : 1),
-          .may_round_to_tf32 = q.allow_tf32 && q.a.dtype() == DType::float32};
+          .may_round_to_tf32 = (q.allow_tf32 || q.splits_tf32) && q.a.dtype() == DType::float32};
 }
 
 std::vector<op::Parameter> inputs() {
@@ -368,9 +393,12 @@ const op::Definition<Problem, Options> kDefinition{
         "for x = alpha a_scale b_scale a b + bias. epilogue is an expression in the language of "
         "elementwise of all this, the float32 x, and of keyword arguments: up to seven arrays, "
         "which broadcast to the result, and numbers. "
-        "float32 operands are rounded to tf32 only if allow_tf32 or, without it, the "
-        "configuration says so. config fixes parts of the kernel's tile and is refused if no "
-        "variant has such a tile; on the CPU it has no effect.",
+        "float32 operands are rounded to tf32 only if precision is \"tf32\" or, by default, "
+        "allow_tf32 or the configuration says so. With \"3xtf32\" tensor cores multiply float32 "
+        "as two parts of tf32: sums of products are within 2^-20 of the sum of their magnitudes, "
+        "besides the additions in float32, and an infinity may become NaN. "
+        "config fixes parts of the kernel's tile and is refused if no variant has such a tile; on "
+        "the CPU it has no effect.",
     .aliases = {"matmul"},
     .inputs = inputs(),
     .options = {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),
@@ -395,7 +423,9 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("out_dtype", &Options::out_dtype,
                            "the dtype of a, float32, or of 16 bits if a is"),
                 op::option("allow_tf32", &Options::allow_tf32,
-                           "float32 operands may be rounded to tf32"),
+                           "float32 operands may be rounded to tf32, as precision=\"tf32\""),
+                op::option("precision", &Options::precision,
+                           "of float32 products; 3xtf32: three products of tf32 parts"),
                 op::option("config", &Options::config,
                            "what of the kernel's tile is fixed: tile_m, tile_n, tile_k, warp_m, "
                            "warp_n, stages, cluster_m, cluster_n, consumers, schedule; explain "

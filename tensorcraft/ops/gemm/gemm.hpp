@@ -13,6 +13,11 @@
 
 namespace tensorcraft {
 
+// How float32 products are computed. standard: in float32, or in tf32 if allow_tf32 or the
+// configuration says so; tf32: operands may be rounded to it, an error of 2^-10 of the sum of
+// magnitudes; three_tf32: as three products of tf32 parts, 2^-20.
+enum class Precision : int { standard, tf32, three_tf32 };
+
 // What gemm() takes besides arrays that it needs.
 struct GemmOptions {
   std::optional<TensorView> c = {};  // [..., m, n], dtype of the result; batch dimensions broadcast
@@ -31,10 +36,11 @@ struct GemmOptions {
   std::optional<DType> out_dtype = {};  // dtype of a (the default), float32, or of 16 bits if a is
   std::optional<bool> allow_tf32 = {};  // may round float32 operands to tf32; none: as
                                         // the configuration says, else no
-  std::optional<GemmConfig> config = {};  // what of the kernel's tile is fixed; on the CPU
-                                          // it has no effect
-  std::string_view variant = {};          // by name; empty: the best that accepts
-  std::optional<StreamRef> stream = {};   // none: the thread's current one of the device
+  Precision precision = Precision::standard;  // of float32 products
+  std::optional<GemmConfig> config = {};      // what of the kernel's tile is fixed; on the CPU
+                                              // it has no effect
+  std::string_view variant = {};              // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};       // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
@@ -50,9 +56,9 @@ constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {})
 // strides; sizes may be 0, and k = 0 gives activation(beta c + bias). Sums are float32, rounded
 // once to the dtype of out. Gated, the left half of the columns is activated and multiplies the
 // right half, and bias and b_scale by column are [2 n]; a gated product takes no c and no other
-// activation. float32 operands are not rounded unless allow_tf32, given or configured. Kinds: type
-// for a dtype, value for a shape or an overlap of out with an input, unsupported for a config that
-// no variant has.
+// activation. float32 operands are not rounded unless precision or allow_tf32, given or
+// configured. Kinds: type for a dtype, value for a shape, an overlap of out with an input or an
+// allow_tf32 that contradicts precision, unsupported for a config that no variant has.
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
           const GemmOptions& options = {});
 Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options = {});

@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace tensorcraft::kernel::gemm {
 namespace {
@@ -74,9 +75,10 @@ std::string device_text(const jit::Rung& rung, const SumExpression& e) {
       ";\n    }\n  }\n};\n\n}  // namespace tensorcraft::kernel::gemm\n");
 }
 
-struct KnownTexts {
+// Rungs of one file have the same text, but functions of their own.
+struct KnownRungs {
   std::mutex mutex;
-  std::map<std::string, jit::Rung> all;
+  std::map<std::pair<const jit::Rung*, std::string>, jit::Rung> all;
 };
 
 // A call without an epilogue has no further arguments.
@@ -96,10 +98,10 @@ void check_no_operands(const GemmOptions& o, std::span<const TensorView> arrays,
 }
 
 const jit::Rung& with_expression(const jit::Rung& rung, const Problem& q) {
-  static auto* const known = new KnownTexts;  // leaked: kernels name their rungs to the end
+  static auto* const known = new KnownRungs;  // leaked: kernels name their rungs to the end
   const std::string text = device_text(rung, *q.expression);
   const std::lock_guard lock(known->mutex);
-  const auto [at, is_new] = known->all.try_emplace(text, rung);
+  const auto [at, is_new] = known->all.try_emplace({&rung, text}, rung);
   if (!is_new) return at->second;
   jit::Rung& made = at->second;
   made.header = join("tensorcraft/ops/gemm/expression_", sha256_hex(text).substr(0, 16), ".cuh");

@@ -6,6 +6,7 @@
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
 #include "tensorcraft/ops/gemm/12_split_k.cuh"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
+#include "tensorcraft/ops/gemm/pack.cuh"
 
 // What the SIMT device has of the rungs on wgmma. Small results take the smallest tile.
 namespace tensorcraft::kernel::gemm {
@@ -16,6 +17,7 @@ using simt::AnyOf, simt::Types, simt::concat, simt::list;
 using Halves = AnyOf<Types<f16, f16>, Types<bf16, bf16>>;
 using Bf16 = AnyOf<Types<bf16, bf16>>;
 using Widened = AnyOf<Types<bf16, float>>;
+using Floats = AnyOf<Types<float, float>>;
 
 constexpr std::array<Config, 4> layouts(const Config& config) {
   std::array<Config, 4> all{config, config, config, config};
@@ -114,26 +116,93 @@ simt::InstanceList expression_list(Member... any) {
   return list<Rung, kConfigs>(Bf16{}, &Config::activation, &Config::has_c, &Config::has_scales,
                               &Config::c_vector, any...);
 }
+// Along k, as wgmma reads tf32, and with half as many elements a step.
+constexpr Config along_k(int m, int n, int stages, int slots, int parts = 1) {
+  const int consumers = m / kGroupRows;
+  return {.block_m = m,
+          .block_n = n,
+          .block_k = 32,
+          .threads = (consumers + 1) * kWarpgroup,
+          .stages = stages,
+          .consumers = consumers,
+          .slots = slots,
+          .parts = parts,
+          .b_layout = Layout::column_major};
+}
+// The swapped ones have their layouts here already.
+constexpr Config of_transposes(Config c) {
+  c.swap = 1;
+  return c;
+}
+// D's rows begin at multiples of 16 bytes, and the copy engine cannot store several batch axes.
+constexpr Config in_batches(Config c, int has_c = 0) {
+  c.d_vector = 4;
+  c.has_c = has_c;
+  return c;
+}
+constexpr std::array kPersistentTf32{along_k(64, 64, 10, 2),
+                                     along_k(64, 64, 10, 0),
+                                     along_k(64, 96, 8, 2),
+                                     along_k(64, 96, 8, 0),
+                                     of_transposes(along_k(64, 16, 16, 2)),
+                                     in_batches(along_k(64, 16, 16, 0)),
+                                     epilogues(along_k(64, 64, 10, 2))[1]};
+// The operand that has block_m along m or n, in registers.
+constexpr Config in_registers(Config c) {
+  c.a_layout = Layout::column_major;
+  return c;
+}
+constexpr auto kRegisters = in_registers(along_k(128, 128, 6, 2));
+constexpr std::array kPersistentTf32Registers{kRegisters, of_transposes(kRegisters),
+                                              epilogues(of_transposes(kRegisters))[1]};
+constexpr Config packed_halves() {
+  Config c = one_consumer(16, 16);
+  c.b_layout = Layout::column_major;
+  return in_batches(c);
+}
+constexpr std::array kPackedBatches{packed_halves()};
+constexpr std::array kPersistent3xtf32{along_k(64, 64, 10, 2, 2), along_k(64, 64, 10, 0, 2),
+                                       along_k(64, 96, 8, 2, 2), along_k(64, 96, 8, 0, 2),
+                                       in_batches(along_k(64, 64, 10, 0, 2), 1)};
+
+constexpr PackConfig pack(Layout layout, int vector, int parts = 1) {
+  return {.layout = layout, .vector = vector, .parts = parts};
+}
+template <int vector>
+constexpr std::array kPack{pack(Layout::row_major, 1), pack(Layout::column_major, 1),
+                           pack(Layout::row_major, vector), pack(Layout::column_major, vector)};
+constexpr std::array kPackTf32Parts{pack(Layout::row_major, 1, 2), pack(Layout::column_major, 1, 2),
+                                    pack(Layout::row_major, 4, 2),
+                                    pack(Layout::column_major, 4, 2)};
 
 }  // namespace
 
 simt::OperatorInstances hopper_instances() {
-  return {{"persistent",
-           concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
-                  list<Persistent, kPersistentEpilogues>(Bf16{}, &Config::c_vector),
-                  expression_list<Persistent, kPersistentExpressionByRow>(),
-                  expression_list<Persistent, kPersistentExpression>(&Config::has_bias),
-                  list<Persistent, kPersistentOddRows>(Bf16{}),
-                  list<Persistent, kPersistentGates>(Bf16{}),
-                  list<Persistent, kPersistentOddGates>(Bf16{}),
-                  list<Persistent, kFewRows>(Bf16{}, &Config::c_vector),
-                  list<Persistent, kFewOddRows>(Bf16{}, &Config::c_vector))},
-          {"split_k", concat(list<SplitK, kSplit>(Bf16{}),
-                             expression_list<SplitK, kSplitExpression>(&Config::has_bias),
-                             list<SplitK, kSplitOddRows>(Bf16{}),
-                             list<SplitK, kSplitFewRows>(Bf16{}, &Config::c_vector))},
-          {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
-          {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
+  return {
+      {"persistent",
+       concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
+              list<Persistent, kPersistentEpilogues>(Bf16{}, &Config::c_vector),
+              expression_list<Persistent, kPersistentExpressionByRow>(),
+              expression_list<Persistent, kPersistentExpression>(&Config::has_bias),
+              list<Persistent, kPersistentOddRows>(Bf16{}),
+              list<Persistent, kPersistentGates>(Bf16{}),
+              list<Persistent, kPersistentOddGates>(Bf16{}),
+              list<Persistent, kFewRows>(Bf16{}, &Config::c_vector),
+              list<Persistent, kFewOddRows>(Bf16{}, &Config::c_vector),
+              list<Persistent, kPackedBatches>(Bf16{}))},
+      {"split_k", concat(list<SplitK, kSplit>(Bf16{}),
+                         expression_list<SplitK, kSplitExpression>(&Config::has_bias),
+                         list<SplitK, kSplitOddRows>(Bf16{}),
+                         list<SplitK, kSplitFewRows>(Bf16{}, &Config::c_vector))},
+      {"persistent_tf32",
+       concat(list<PersistentTf32, kPersistentTf32>(Floats{}, &Config::c_vector),
+              list<PersistentTf32, kPersistentTf32Registers>(Floats{}, &Config::c_vector))},
+      {"persistent_3xtf32", list<Persistent3xtf32, kPersistent3xtf32>(Floats{}, &Config::c_vector)},
+      {"pack",
+       concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}), list<Pack, kPack<4>>(simt::Float{}),
+              list<Pack, kPackTf32Parts>(simt::Float{}))},
+      {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
+      {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
 }
 
 }  // namespace tensorcraft::kernel::gemm

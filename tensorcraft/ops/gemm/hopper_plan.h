@@ -54,18 +54,23 @@ inline constexpr RingTile kSplitTiles[] = {
     {64, 32, 14, 1, 1, 1, Schedule::together, 4, 0.060, 0.560, 1.90, 1.63},
     {64, 16, 16, 1, 1, 1, Schedule::together, 2, 0.100, 0.200, 2.00, 1.38}};
 
-inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+inline std::string_view wgmma_architecture_refusal(const op::Gpu& gpu) {
   if (gpu.architecture < 90) return "needs sm_90";
-  if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
-  if (const auto why = tma_refusal(p, given, gpu); !why.empty()) return why;
+  return gpu.architecture > 90 ? "wgmma exists on sm_90 alone" : "";
+}
+
+inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
+                                      bool tf32 = false) {
+  if (const auto why = wgmma_architecture_refusal(gpu); !why.empty()) return why;
+  if (const auto why = tma_refusal(p, given, gpu, tf32); !why.empty()) return why;
   return p.k == 0 ? "k is 0" : "";
 }
 
 // Can the copy engine store D? It writes whole units of 16 bytes.
 inline bool is_storable(const Params& p, const Given& given) {
   const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
-  return d.are_dense() && d.length * d.element_bytes % 16 == 0 && has_aligned_lines(d) &&
-         has_engine_strides(d, given.batch);
+  return p.batch_rank <= 1 && d.are_dense() && d.length * d.element_bytes % 16 == 0 &&
+         has_aligned_lines(d) && has_engine_strides(d, given.batch);
 }
 
 inline int64_t shared_bytes_of(const op::Gpu& gpu) {
@@ -101,10 +106,12 @@ constexpr Config ring_tile(const RingTile& t, int operand_bytes, int producers, 
 // store it.
 inline Config ring_config(const Params& p, const Given& given, const RingTile& t, int producers,
                           int slots) {
-  // A swapped tile of 4-byte results stores itself.
-  const bool has_slots = is_storable(p, given) && (!t.swap || given.result_bytes == 2);
+  // A swapped tile of wider results stores itself.
+  const bool is_wider = given.result_bytes > given.operand_bytes;
+  const bool has_slots = is_storable(p, given) && (!t.swap || !is_wider);
   Config c =
       for_call(p, given, ring_tile(t, given.operand_bytes, producers, has_slots ? slots : 0));
+  c.parts = given.splits_tf32 ? kTf32Parts : 1;
   if (t.swap) c = of_transpose(c);
   c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
   if (c.slots > 0) c.d_vector = 1;
@@ -152,6 +159,12 @@ inline double busy_share(const Walk& walk, const op::Gpu& gpu, const RingTile& t
   return std::min(1.0, blocks / (double(walk.rounds()) * std::max(gpu.num_sms, 1)));
 }
 
+// The steps along k: 128 bytes of both operands take as long to multiply in tf32 as in 16 bits.
+inline int64_t ring_steps(const Params& p, const Given& given) {
+  return div_ceil(p.k * given.operand_bytes, int64_t(128)) *
+         (given.splits_tf32 ? kTf32Products : 1);
+}
+
 // The least that memory takes for a product's bytes, in microseconds of an H100.
 inline double memory_us(const Params& p, const Given& given) {
   constexpr double kBytesInOne = 3.0e6;
@@ -169,7 +182,7 @@ inline double memory_us(const Params& p, const Given& given) {
 inline double predicted_us(const Params& p, const Given& given, const op::Gpu& gpu,
                            const RingTile& t) {
   const Walk walk = walk_of(p, given, gpu, t);
-  const double rounds = double(walk.rounds()), steps = double(div_ceil(p.k, 64)) / t.split;
+  const double rounds = double(walk.rounds()), steps = double(ring_steps(p, given)) / t.split;
   const double us = rounds * (steps * (t.step + t.crowd * busy_share(walk, gpu, t)) + t.tile);
   return std::max(us, memory_us(p, given)) + t.start;
 }
@@ -179,6 +192,18 @@ inline double predicted_us(const Params& p, const Given& given, const op::Gpu& g
 inline bool is_mostly_outside(const Params& p, const Given& given, const RingTile& t) {
   const int m = t.swap ? t.n : t.m, n = (t.swap ? t.m : t.n) / (given.gated ? 2 : 1);
   return m >= 2 * round_up(p.m, 16) || n >= 2 * round_up(p.n, 16);
+}
+
+// wgmma reads tf32 from shared memory along k only. The operand that has block_m may come in
+// registers, which are read while the other consumer's products run. Empty: a Config is so.
+constexpr std::string_view tf32_problem(const Config& c, int operand_bytes) {
+  if (operand_bytes != 4) return {};
+  if (c.b_layout != Layout::column_major)
+    return "no tile has b or a along k in this layout, as wgmma reads tf32";
+  const bool has_registers = c.a_layout == Layout::column_major;
+  return has_registers && (c.consumers == 1 || c.schedule != Schedule::together)
+             ? "config: operands in registers need two consumers or three, together"
+             : "";
 }
 
 // A tile that a rung can have for a call, and how it is compared.
@@ -193,7 +218,7 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
                                std::span<const RingTile> tiles, const GemmConfig& wanted,
                                const Use& use) {
   // Other results of a transpose leave the registers one by one.
-  const bool swaps_all = is_storable(p, given) && given.result_bytes == 2;
+  const bool swaps_all = is_storable(p, given) && given.result_bytes == given.operand_bytes;
   const int orientations = given.gated ? 1 : 2;  // a gated tile has columns of both halves of B
   std::string_view why = kNoSuchTile;
   for (const RingTile& row : tiles) {
@@ -201,7 +226,8 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
     for (t.swap = 0; t.swap < orientations; ++t.swap) {
       const Config c = ring_config(p, given, t, 1, t.split > 1 ? 0 : 2);
       if (!fits(c, wanted) || (t.swap && t.n > 64 && !swaps_all)) continue;
-      const auto problem = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu));
+      auto problem = tf32_problem(c, given.operand_bytes);
+      if (problem.empty()) problem = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu));
       if (problem.empty())
         use({t, c, predicted_us(p, given, gpu, t) * (is_mostly_outside(p, given, t) ? 1.3 : 1)});
       else
@@ -216,10 +242,9 @@ inline std::string_view split_refusal(const Params& p, const Given& given) {
   return p.k <= 64 ? "k has one step, which cannot be split" : "";
 }
 
-// What persistent and split_k weigh.
+// What the rungs with tables weigh.
 inline void weigh_ring(op::Candidates<Config>& all, const Params& p, const Given& given,
                        const op::Gpu& gpu, std::span<const RingTile> tiles) {
-  if (!wgmma_refusal(p, given, gpu).empty()) return;
   for (const GemmConfig& wanted : {given.config, GemmConfig{}}) {
     for_each_tile(p, given, gpu, tiles, wanted, [&](const WeighedTile& w) {
       const Walk walk = walk_of(p, given, gpu, w.tile);
@@ -230,11 +255,16 @@ inline void weigh_ring(op::Candidates<Config>& all, const Params& p, const Given
 }
 inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const Given& given,
                              const op::Gpu& gpu) {
-  weigh_ring(all, p, given, gpu, kPersistentTiles);
+  if (wgmma_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, kPersistentTiles);
+}
+inline void weigh_persistent_tf32(op::Candidates<Config>& all, const Params& p, const Given& given,
+                                  const op::Gpu& gpu) {
+  if (wgmma_refusal(p, given, gpu, true).empty()) weigh_ring(all, p, given, gpu, kPersistentTiles);
 }
 inline void weigh_split_k(op::Candidates<Config>& all, const Params& p, const Given& given,
                           const op::Gpu& gpu) {
-  if (split_refusal(p, given).empty()) weigh_ring(all, p, given, gpu, kSplitTiles);
+  if (wgmma_refusal(p, given, gpu).empty() && split_refusal(p, given).empty())
+    weigh_ring(all, p, given, gpu, kSplitTiles);
 }
 
 // The tile with the least predicted time; none: why.
@@ -272,6 +302,13 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
                 !prefers_gemv.empty() ? prefers_gemv
                 : prefers_split       ? "split_k uses more multiprocessors for so few tiles"
                                       : "");
+}
+
+inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu, true); !why.empty()) return op::refuse(why);
+  const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
+  if (!best.tile) return op::refuse(best.why);
+  return choice({}, persistent_start(p, given, gpu, *best.tile));
 }
 
 inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {

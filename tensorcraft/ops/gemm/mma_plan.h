@@ -344,10 +344,11 @@ inline Choice swizzled_tf32(const Params& p, const Given& given, const op::Gpu& 
   return swizzled_choice(p, given, gpu, true);
 }
 
-inline std::string_view tma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+inline std::string_view tma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
+                                    bool tf32 = false) {
   if (!gpu.has_clusters()) return "needs sm_90 or newer";
   if (gpu.architecture >= 120) return "sm_120 copies no tile into two blocks at once";
-  if (const auto why = swizzled_refusal(p, given, gpu, false); !why.empty()) return why;
+  if (const auto why = swizzled_refusal(p, given, gpu, tf32); !why.empty()) return why;
   if (p.batch_rank > 1) return "takes one batch axis, or several that merge into one";
   if (!has_engine_strides(a_lines(p, given), given.batch))
     return "a has a stride or a size that the copy engine cannot take";

@@ -54,6 +54,7 @@ struct Config {
   int swap = 0;   // the product of the transposed matrices: block_m is along n
   int split = 1;  // parts of k, each of a block of the cluster (split_k, gemv)
   int slots = 0;  // pieces of D that a consumer has on their way out; 0: it stores itself
+  int parts = 1;  // of each element of A and B, one behind the other along k: 1 or kTf32Parts
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
   int c_vector = 1;  // elements one access moves of C and of what each column has one of
@@ -160,14 +161,16 @@ TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes
 // The rungs from wgmma on: threads of a warpgroup, and rows of the sums that one instruction makes.
 inline constexpr int kWarpgroup = 128, kGroupRows = 64;
 
-// What one store of the copy engine takes of D: rows, and columns of at most 128 bytes.
+// What one store of the copy engine takes of D: rows, and columns of at most 128 bytes. With `swap`
+// 64 rows of the sums are 64 columns: of 4 bytes, two stores.
 struct SlotShape {
   int rows, cols;
 };
 TC_HOST_DEVICE constexpr SlotShape slot_shape(const Config& c, int result_bytes) {
   int size = c.swap ? 64 : 128 / result_bytes;  // along block_n
   while (tile_columns(c) % size != 0) size /= 2;
-  return c.swap ? SlotShape{size, kGroupRows} : SlotShape{kGroupRows, size};
+  return c.swap ? SlotShape{size, result_bytes == 4 ? 32 : kGroupRows}
+                : SlotShape{kGroupRows, size};
 }
 inline constexpr int kSlotBytes = 64 * 128;  // the largest
 
@@ -177,5 +180,35 @@ TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c, int element_byte
   const int slots = c.consumers * c.slots > 0 ? c.consumers * c.slots : 1;
   return round_up(c.stages * stage + slots * kSlotBytes + 2 * c.stages * 8, 1024);
 }
+
+// With kTf32Parts an element is hi + lo, tf32 each, and a product lo hi + hi lo + hi hi, as many
+// steps along k for each. Every part of a line is whole steps long, 0 behind the end.
+inline constexpr int kTf32Parts = 2, kTf32Products = 3;
+TC_HOST_DEVICE constexpr int64_t part_length(int64_t k, int parts, int element_bytes) {
+  const int64_t unit = (parts > 1 ? 128 : 16) / element_bytes;
+  return div_ceil(k, unit) * unit;
+}
+
+// What pack makes a copy of: the rows of A or the columns of B, entry by entry, each a line of the
+// copy, `parts` times `part` long.
+struct PackParams {
+  Matrix in;         // a row is a line
+  void* workspace;   // of the launch
+  int64_t out_at;    // bytes of it in front of the copy
+  int64_t lines, k;  // of an entry
+  int64_t part;      // part_length()
+  uint32_t batch_shape[kMaxBatchRank];
+  int32_t batch_rank;
+};
+
+struct PackConfig {
+  int threads = 256;
+  Layout layout = Layout::row_major;  // row_major: neighbours along k are read by neighbours
+  int vector = 1;                     // elements one access reads
+  int parts = 1;                      // kTf32Parts: float32 elements become hi and lo
+};
+
+// The lines of a tile of pack, and its elements along k.
+inline constexpr int kPackTile = 64;
 
 }  // namespace tensorcraft::kernel::gemm

@@ -3,6 +3,7 @@
 #include "tensorcraft/ops/gemm/gemv_plan.h"
 #include "tensorcraft/ops/gemm/mma_plan.h"
 #include "tensorcraft/ops/gemm/hopper_plan.h"
+#include "tensorcraft/ops/gemm/packed_plan.h"
 
 // The rungs of gemm, best first; host only.
 namespace tensorcraft::kernel::gemm {
@@ -31,6 +32,32 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .file = "13_gemv.cuh",
      .idea = "few rows: weights stream through registers, each thread with several loads in flight",
      .choose = as_wanted<gemv>},
+    {.name = "persistent_tf32",
+     .file = "11_persistent.cuh",
+     .idea = "persistent, float32 operands rounded to tf32 by the copy engine",
+     .choose = as_wanted<persistent_tf32>,
+     .begins_itself = true,
+     .weigh = weigh_persistent_tf32},
+    {.name = "packed",
+     .file = "11_persistent.cuh",
+     .idea = "persistent on aligned copies of operands that the copy engine cannot walk",
+     .choose = as_wanted<packed>,
+     .kernel = "persistent",
+     .begins_itself = true,
+     .weigh = weigh_packed<packed>},
+    {.name = "packed_tf32",
+     .file = "11_persistent.cuh",
+     .idea = "persistent_tf32 on copies along k of operands that are not",
+     .choose = as_wanted<packed_tf32>,
+     .kernel = "persistent_tf32",
+     .begins_itself = true,
+     .weigh = weigh_packed<packed_tf32>},
+    {.name = "persistent_3xtf32",
+     .file = "11_persistent.cuh",
+     .idea = "persistent on float32 in two parts of tf32, three products, the small ones first",
+     .choose = as_wanted<persistent_3xtf32>,
+     .begins_itself = true,
+     .weigh = weigh_packed<persistent_3xtf32>},
     {.name = "warp_specialized",
      .file = "10_warp_specialized.cuh",
      .idea = "one warpgroup copies, the others multiply, with most of the registers",

@@ -43,7 +43,8 @@ struct Problem {
   Activation activation;
   bool gated;  // b has 2 n columns, and so have bias and b_scale; the activation is the gates'
   std::optional<SumExpression> expression;
-  bool allow_tf32;  // float32 operands may be rounded
+  bool allow_tf32;   // float32 operands may be rounded
+  bool splits_tf32;  // they may become two parts of tf32 instead
   GemmConfig config;
 
   int64_t m() const { return d.shape(d.rank() - 2); }

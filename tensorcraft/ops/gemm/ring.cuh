@@ -95,10 +95,11 @@ struct alignas(1024) Ring {
 // Fills the ring, by one thread of the block.
 template <class T, class Out, Config C>
 struct Producer {
+  using Stage = RingStage<T, C>;
   Ring<T, Out, C>& ring;
   const WgmmaParams<C>& p;
   StageCursor<C.stages> fill{0, 1};
-  using Boxes = BoxedProducer<RingStage<T, C>, RingCluster<C>, C.gated != 0>;
+  using Boxes = BoxedProducer<Stage, RingCluster<C>, C.gated != 0>;
   Boxes boxes;
 
   TC_DEVICE Producer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, const BlockTile& tile)
@@ -114,7 +115,17 @@ struct Producer {
   // Starts copying a step along k of the tile, when no warp reads its stage any more.
   TC_DEVICE void produce(int step) {
     ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.parity);
-    boxes.copy(ring.stages[fill.stage], &ring.full[fill.stage], step * C.block_k);
+    Stage& stage = ring.stages[fill.stage];
+    uint64_t* const full = &ring.full[fill.stage];
+    if constexpr (C.parts == 1) {
+      boxes.copy(stage, full, step * C.block_k);
+    } else {
+      // lo hi, hi lo, hi hi: what is small is summed first.
+      const int part = int(part_length(p.k, C.parts, sizeof(T)));
+      const int steps = part / C.block_k, product = step / steps;
+      const int k = (step - product * steps) * C.block_k;
+      boxes.copy(stage, full, k + (product == 0 ? part : 0), k + (product == 1 ? part : 0));
+    }
     fill.advance();
   }
   // The same for steps `first` to `end` of a tile.
@@ -133,6 +144,9 @@ struct Consumer {
   // Columns of the sums that fill a slot, for 64 rows.
   static constexpr SlotShape slot = slot_shape(C, sizeof(Out));
   static constexpr int slot_cols = C.swap ? slot.rows : slot.cols;
+  static constexpr int pieces = C.swap ? kGroupRows / slot.cols : 1;  // slots of these columns
+  // Then a stage is read when its products are done, and the other consumers' products hide that.
+  static constexpr bool a_registers = kARegisters<T, RingStage<T, C>::a_along_k>;
 
   Ring<T, Out, C>& ring;
   const WgmmaParams<C>& p;
@@ -149,15 +163,21 @@ struct Consumer {
   // done, and its stage goes back to the producers that fill it.
   TC_DEVICE void consume(bool is_first) {
     ptx::mbarrier_wait_parity(&ring.full[read.stage], read.parity);
-    sums.template add_product<T>(ring.stages[read.stage], first_row, !is_first);
-    sums.template wait<1>();
-    if (!is_first) release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+    if constexpr (a_registers) {
+      sums.template add_product_of_registers<T>(ring.stages[read.stage], first_row, !is_first);
+      sums.template wait<0>();
+      release(read.stage);
+    } else {
+      sums.template add_product<T>(ring.stages[read.stage], first_row, !is_first);
+      sums.template wait<1>();
+      if (!is_first) release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+    }
     read.advance();
   }
   // After the last step: the sums are complete.
   TC_DEVICE void land() {
     sums.land();
-    release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+    if constexpr (!a_registers) release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
   }
   // The same for all `steps` of a tile, of which there is one at least.
   TC_DEVICE void consume_all(int steps) {
@@ -208,8 +228,7 @@ struct Consumer {
 
   // Where a thread's sums of 8 columns, number n, of 64 rows are in the result to the kernel.
   TC_DEVICE int64_t row_at(const BlockTile& tile, int i, int half) const {
-    const int in_group = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 + half * 8;
-    return tile.row + first_row + i * kGroupRows + in_group;
+    return tile.row + first_row + i * kGroupRows + sums_row<a_registers>(half);
   }
   TC_DEVICE static int64_t col_at(const BlockTile& tile, int n) {
     return tile.col + n * 8 + threadIdx.x % 4 * 2;
@@ -259,9 +278,10 @@ struct Consumer {
   // Columns `from` on of 64 rows.
   TC_DEVICE void store_slot(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
                             int from) {
-    Slot<Out, C>& to = ring.slots[group * C.slots + stores % C.slots];
-    ++stores;
-    if (leads()) ptx::cp_async_bulk_wait_group_read<C.slots - 1>();
+    static_assert(C.slots % pieces == 0);
+    Slot<Out, C>* const to = ring.slots + group * C.slots + stores % C.slots;
+    stores += pieces;
+    if (leads()) ptx::cp_async_bulk_wait_group_read<C.slots / pieces - 1>();
     meet();
 #pragma unroll
     for (int n = 0; n < slot_cols / 8; n += 2) {
@@ -269,14 +289,18 @@ struct Consumer {
 #pragma unroll
       for (int part = 0; part < 4; ++part)
         finish_pair(epilogue, x[part], tile, i, from / 8 + n + part / 2, part % 2);
-      put(to, x, n);
+      put(to[pieces > 1 ? threadIdx.x / 64 % 2 : 0], x, n);
     }
     ptx::fence_proxy_async();
     meet();
     if (leads()) {
-      const int row = int(tile.row) + first_row + i * kGroupRows, col = int(tile.col) + from;
-      const int32_t at[3] = {C.swap ? row : col, C.swap ? col : row, int32_t(tile.batch)};
-      ptx::tma_store(&p.d_map, at, &to);
+#pragma unroll
+      for (int piece = 0; piece < pieces; ++piece) {
+        const int row = int(tile.row) + first_row + i * kGroupRows + piece * (kGroupRows / pieces);
+        const int col = int(tile.col) + from;
+        const int32_t at[3] = {C.swap ? row : col, C.swap ? col : row, int32_t(tile.batch)};
+        ptx::tma_store(&p.d_map, at, to + piece);
+      }
       ptx::cp_async_bulk_commit_group();
     }
   }
@@ -284,6 +308,7 @@ struct Consumer {
   TC_DEVICE static void put(Slot<Out, C>& to, const float (&x)[4][2], int n) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     if constexpr (sizeof(Out) == 2) {
+      static_assert(!a_registers);
       uint32_t words[4];
 #pragma unroll
       for (int part = 0; part < 4; ++part) words[part] = pack_pair(x[part][0], x[part][1], Out{});
@@ -292,11 +317,19 @@ struct Consumer {
                                words);
       else
         ptx::stmatrix_x4(to.place(warp * 16 + lane % 16, n + lane / 16), words);
-    } else {
-      static_assert(!C.swap, "there is no stmatrix for 4 bytes");
+    } else if constexpr (C.swap) {  // there is no stmatrix for 4 bytes
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
-        const int line = warp * 16 + lane / 4 + part % 2 * 8;
+        const int row = sums_row<a_registers>(part % 2) % 32;
+        const int line = (n + part / 2) * 8 + lane % 4 * 2;
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          *reinterpret_cast<float*>(to.place(line + e, row / 4) + row % 4 * 4) = x[part][e];
+      }
+    } else {
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {
+        const int line = sums_row<a_registers>(part % 2);
         const int pair = (n + part / 2) * 4 + lane % 4;
         store_vector(reinterpret_cast<float*>(to.place(line, pair / 2) + pair % 2 * 8),
                      Vec2<float>{x[part][0], x[part][1]});
@@ -309,7 +342,7 @@ struct Consumer {
 // all threads of a warp to the compiler too.
 template <Config C>
 TC_DEVICE int ring_steps(const Params& p) {
-  return int(div_ceil(p.k, C.block_k));
+  return int(div_ceil(p.k, C.block_k)) * (C.parts > 1 ? kTf32Products : 1);
 }
 TC_DEVICE int warpgroup_number() {
   return __shfl_sync(0xffffffffu, int(threadIdx.x) / kWarpgroup, 0);

@@ -25,7 +25,8 @@ TC_DEVICE int64_t half_jump(const Params& p) {
 
 // Elements before a matrix's entry number `batch`, counted row-major over batch_shape, and the
 // first of the entry.
-TC_DEVICE int64_t batch_offset(const Params& p, const Matrix& x, uint32_t batch) {
+template <class AnyParams>
+TC_DEVICE int64_t batch_offset(const AnyParams& p, const Matrix& x, uint32_t batch) {
   int64_t offset = 0;
   for (int i = p.batch_rank - 1; i >= 0; --i) {
     offset += batch % p.batch_shape[i] * x.batch_strides[i];
@@ -33,9 +34,16 @@ TC_DEVICE int64_t batch_offset(const Params& p, const Matrix& x, uint32_t batch)
   }
   return offset;
 }
-template <class T>
-TC_DEVICE T* batch_entry(const Params& p, const Matrix& x, uint32_t batch) {
+template <class T, class AnyParams>
+TC_DEVICE T* batch_entry(const AnyParams& p, const Matrix& x, uint32_t batch) {
   return static_cast<T*>(x.data) + batch_offset(p, x, batch);
+}
+
+template <class AnyParams>
+TC_DEVICE uint32_t batch_count(const AnyParams& p) {
+  uint32_t count = 1;
+  for (int i = 0; i < p.batch_rank; ++i) count *= p.batch_shape[i];
+  return count;
 }
 
 // Copies the part of a matrix that starts at `from`, `rows` x `cols` of it inside the matrix.
