@@ -68,7 +68,8 @@ TensorMap encode_tiled(const TiledTensor& t, int device) {
 }
 
 // What clear_small_tensor_bit() did stays.
-void replace_address(TensorMap& map, void* address) {
+void replace_address(TensorMap& map, void* address, int device) {
+  const DeviceGuard guard(device);  // the driver asks for a context
   const TensorMap before = map;
   require_driver().tensor_map_replace_address(map.bytes, address);
   std::memcpy(map.bytes + 8, before.bytes + 8, sizeof(uint64_t));

@@ -14,6 +14,6 @@ using L2Promotion = TiledTensor::L2Promotion;
 // bytes. `device` is the CUDA device whose copy engine will use the map.
 TensorMap encode_tiled(const TiledTensor& tensor, int device = 0);
 // Makes it the map of a tensor elsewhere, at a multiple of 16 bytes, that is otherwise the same.
-void replace_address(TensorMap& map, void* address);
+void replace_address(TensorMap& map, void* address, int device);
 
 }  // namespace tensorcraft::cuda

@@ -18,7 +18,7 @@ TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& info) {
 }
 
 void replace_address(TensorMap& map, void* address, Device device) {
-  if (device.is_cuda()) return cuda::replace_address(map, address);
+  if (device.is_cuda()) return cuda::replace_address(map, address, device.index);
   auto tensor = simt::decode_tiled(map);
   tensor->address = address;
   map = simt::encode_tiled(*tensor);

@@ -11,7 +11,7 @@ namespace tensorcraft::kernel::gemm {
 
 // Calls that gemv and the rungs on wgmma can take go to gemv if they have fewer rows, or columns,
 // than this. 0: none; kGemvTokens + 1: all. Set it when both are measured on one GPU.
-inline constexpr int kFewestWgmmaRows = 0;
+inline constexpr int kFewestWgmmaRows = 5;
 
 // A large matrix, the weights, is multiplied by few tokens: the weights are B and a token is a row
 // of A, or the weights are A and a token is a column of B, which is the same of the transpose.
