@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/device/activation.cuh"
 #include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/gemm/tile.cuh"
 
@@ -131,9 +132,7 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void store_finished(const float (&x)[N], int64_t row, int64_t col, int count) const {
     if constexpr (N > 1 && C.d_vector >= N) {
-      AlignedVector<Out, N> out;
-      for (int i = 0; i < N; ++i) out[i] = Out(x[i]);
-      store_vector(d + row * p.d.row_stride + col, out);
+      from_floats<Out, N>(x).store(d + row * p.d.row_stride + col);
     } else {
       for (int i = 0; i < N; ++i) {
         if (i < count) d[row * p.d.row_stride + (col + i) * p.d.col_stride] = Out(x[i]);

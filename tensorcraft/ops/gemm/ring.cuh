@@ -147,6 +147,13 @@ struct Consumer {
   static constexpr int pieces = C.swap ? kGroupRows / slot.cols : 1;  // slots of these columns
   // Then a stage is read when its products are done, and the other consumers' products hide that.
   static constexpr bool a_registers = kARegisters<T, RingStage<T, C>::a_along_k>;
+  // If something is done to the sums, they change from wgmma's layout to rows first: a loop over
+  // rows holds it once, where pairs of registers would hold it for each pair, and reads what it
+  // adds as it lies. Two slots have the sums of 64 x 64 outputs, of a gated tile two times 64 x 32.
+  static constexpr bool by_rows =
+      C.slots >= 2 && (C.has_c || C.has_bias || C.has_scales || C.gated ||
+                       C.activation != Activation::none || C.expression != Expression::none);
+  static constexpr int kPieceCols = C.gated ? 32 : 64, kUnits = 16;
 
   Ring<T, Out, C>& ring;
   const WgmmaParams<C>& p;
@@ -187,13 +194,17 @@ struct Consumer {
     land();
   }
 
-  // Brings the sums to D: through slots, of which the copy engine takes one after another, or
-  // straight from the registers.
+  // Brings the sums to D: through slots, of which the copy engine takes one after another, or by
+  // rows, or straight from the registers.
   TC_DEVICE void finish(const BlockTile& tile) {
     const Epilogue<T, Out, C> epilogue(p, tile.batch);
 #pragma unroll
     for (int i = 0; i < rows / kGroupRows; ++i) {
-      if constexpr (C.slots > 0) {
+      if constexpr (by_rows) {
+#pragma unroll
+        for (int from = 0; from < tile_columns(C); from += kPieceCols)
+          store_piece(epilogue, tile, i, from);
+      } else if constexpr (C.slots > 0) {
 #pragma unroll
         for (int from = 0; from < tile_columns(C); from += slot_cols)
           store_slot(epilogue, tile, i, from);
@@ -208,7 +219,7 @@ struct Consumer {
   }
   // Before the block ends: the slots have been read.
   TC_DEVICE void finish_stores() const {
-    if (C.slots > 0 && leads()) ptx::cp_async_bulk_wait_group_read<0>();
+    if (C.slots > 0 && !by_rows && leads()) ptx::cp_async_bulk_wait_group_read<0>();
   }
 
  private:
@@ -272,6 +283,88 @@ struct Consumer {
       } else {
         epilogue.finish(x, pair, row, col, count);
       }
+    }
+  }
+
+  // Units of 4 neighbours; those of 8 rows are in different banks.
+  TC_DEVICE float* unit_at(int row, int unit) const {
+    auto* units = reinterpret_cast<Vec4<float>*>(&ring.slots[group * C.slots]);
+    return units[row * kUnits + (unit ^ row % 8 * 2)].values;
+  }
+  TC_DEVICE void put_piece_pair(int i, int n, int half, int row, int col) const {
+    float x[2];
+    sums.pair(x, i, n, half);
+    if constexpr (C.swap) {
+      unit_at(col, row / 4)[row % 4] = x[0];
+      unit_at(col + 1, row / 4)[row % 4] = x[1];
+    } else {
+      store_vector(unit_at(row, col / 4) + col % 4, Vec2<float>{x[0], x[1]});
+    }
+  }
+
+  // Columns `from` on of 64 rows, by rows of D.
+  TC_DEVICE void store_piece(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
+                             int from) {
+    const int cols = tile_columns(C) - from < kPieceCols ? tile_columns(C) - from : kPieceCols;
+    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
+    meet();  // the last piece has been read
+#pragma unroll
+    for (int n = 0; n < kPieceCols / 8; ++n) {
+      if (n * 8 >= cols) break;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int col = n * 8 + lane % 4 * 2;
+        put_piece_pair(i, from / 8 + n, half, row + half * 8, col);
+        if constexpr (C.gated)
+          put_piece_pair(i, (tile_columns(C) + from) / 8 + n, half, row + half * 8,
+                         kPieceCols + col);
+      }
+    }
+    meet();
+    const int64_t first = tile.row + first_row + i * kGroupRows, second = tile.col + from;
+    if constexpr (C.swap)
+      store_rows(epilogue, second, first, cols, kUnits);
+    else
+      store_rows(epilogue, first, second, kGroupRows, cols / 4);
+  }
+  // `count` rows of D from `row` on, `units` times 4 columns from `col` on. What a thread adds is
+  // read for several units before the first is stored, which the compiler may not do: C may be D.
+  TC_DEVICE void store_rows(const Epilogue<T, Out, C>& epilogue, int64_t row, int64_t col,
+                            int count, int units) const {
+    constexpr int kAtOnce = C.has_c ? 4 : 2;
+#pragma unroll 1
+    for (int at = threadIdx.x % kWarpgroup; at < count * units; at += kAtOnce * kWarpgroup) {
+      float x[kAtOnce][4];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int n = at + u * kWarpgroup;
+        if (n < count * units) finish_unit(epilogue, x[u], row, col, n / units, n % units);
+      }
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int n = at + u * kWarpgroup;
+        const int64_t to_row = row + n / units, to_col = col + n % units * 4;
+        if (n >= count * units || to_row >= p.m || to_col >= p.n) continue;
+        from_floats<Out, 4>(x[u]).store(epilogue.d + to_row * p.d.row_stride + to_col);
+      }
+    }
+  }
+  TC_DEVICE void finish_unit(const Epilogue<T, Out, C>& epilogue, float (&x)[4], int64_t row,
+                             int64_t col, int i, int unit) const {
+    const auto sums_of = [&](float(&to)[4], int n) {
+      const Vec4<float> from = load_vector<4>(unit_at(i, n));
+      for (int e = 0; e < 4; ++e) to[e] = from[e];
+    };
+    const int64_t at = row + i, to = col + unit * 4;
+    const int count = at < p.m ? min_of(p.n - to, 4) : 0;
+    float sum[4];
+    sums_of(sum, unit);
+    if constexpr (C.gated) {
+      float up[4];
+      sums_of(up, kPieceCols / 4 + unit);
+      epilogue.finish_gated(x, sum, up, at, to, count);
+    } else {
+      epilogue.finish(x, sum, at, to, count);
     }
   }
 
