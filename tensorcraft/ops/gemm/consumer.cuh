@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/packed.cuh"
+#include "tensorcraft/device/ptx/barrier.cuh"
+#include "tensorcraft/device/ptx/bulk.cuh"
+#include "tensorcraft/device/ptx/stmatrix.cuh"
+#include "tensorcraft/device/tile/warpgroup_sums.cuh"
+#include "tensorcraft/ops/gemm/epilogue.cuh"
+#include "tensorcraft/ops/gemm/ring.cuh"
+
+// The consumers of the rungs on wgmma.
+namespace tensorcraft::kernel::gemm {
+
+// A warpgroup that multiplies: its rows of a tile, or with ping_pong all of them.
+template <class T, class Out, Config C>
+struct Consumer {
+  static constexpr bool takes_turns = C.schedule == Schedule::ping_pong;
+  static constexpr int rows = takes_turns ? C.block_m : C.block_m / C.consumers;
+  // Columns of the sums that fill a slot, for 64 rows.
+  static constexpr SlotShape slot = slot_shape(C, sizeof(Out));
+  static constexpr int slot_cols = C.swap ? slot.rows : slot.cols;
+  static constexpr int pieces = C.swap ? kGroupRows / slot.cols : 1;  // slots of these columns
+  // Then a stage is read when its products are done, and the other consumers' products hide that.
+  static constexpr bool a_registers = kARegisters<T, RingStage<T, C>::a_along_k>;
+  // If something is done to the sums, they change from wgmma's layout to rows first: a loop over
+  // rows holds it once, where pairs of registers would hold it for each pair, and reads what it
+  // adds as it lies. Two slots have the sums of 64 x 64 outputs, of a gated tile two times 64 x 32.
+  static constexpr bool by_rows =
+      C.slots >= 2 && (C.has_c || C.has_bias || C.has_scales || C.gated ||
+                       C.activation != Activation::none || C.expression != Expression::none);
+  static constexpr int kPieceCols = C.gated ? 32 : 64, kUnits = 16;
+
+  Ring<T, Out, C>& ring;
+  const WgmmaParams<C>& p;
+  int group;      // number among the consumers
+  int first_row;  // of its rows in a tile
+  int stores = 0;
+  StageCursor<C.stages> read;
+  WarpgroupSums<rows, C.block_n> sums;
+
+  TC_DEVICE Consumer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, int number)
+      : ring(memory), p(params), group(number), first_row(takes_turns ? 0 : number * rows) {}
+
+  // Multiplies the next step along k, while the one before it may still be under way; then that is
+  // done, and its stage goes back to the producers that fill it.
+  TC_DEVICE void consume(bool is_first) {
+    ptx::mbarrier_wait_parity(&ring.full[read.stage], read.parity);
+    if constexpr (a_registers) {
+      sums.template add_product_of_registers<T>(ring.stages[read.stage], first_row, !is_first);
+      sums.template wait<0>();
+      release(read.stage);
+    } else {
+      sums.template add_product<T>(ring.stages[read.stage], first_row, !is_first);
+      sums.template wait<1>();
+      if (!is_first) release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+    }
+    read.advance();
+  }
+  // After the last step: the sums are complete.
+  TC_DEVICE void land() {
+    sums.land();
+    if constexpr (!a_registers) release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+  }
+  // The same for all `steps` of a tile, of which there is one at least.
+  TC_DEVICE void consume_all(int steps) {
+    consume(true);
+#pragma unroll 1
+    for (int step = 1; step < steps; ++step) consume(false);
+    land();
+  }
+
+  // Brings the sums to D: through slots, of which the copy engine takes one after another, or by
+  // rows, or straight from the registers.
+  TC_DEVICE void finish(const BlockTile& tile) {
+    const Epilogue<T, Out, C> epilogue(p, tile.batch);
+#pragma unroll
+    for (int i = 0; i < rows / kGroupRows; ++i) {
+      if constexpr (by_rows) {
+#pragma unroll
+        for (int from = 0; from < tile_columns(C); from += kPieceCols)
+          store_piece(epilogue, tile, i, from);
+      } else if constexpr (C.slots > 0) {
+#pragma unroll
+        for (int from = 0; from < tile_columns(C); from += slot_cols)
+          store_slot(epilogue, tile, i, from);
+      } else {
+#pragma unroll
+        for (int n = 0; n < tile_columns(C) / 8; ++n) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) store_pair(epilogue, tile, i, n, half);
+        }
+      }
+    }
+  }
+  // Before the block ends: the slots have been read.
+  TC_DEVICE void finish_stores() const {
+    if (C.slots > 0 && !by_rows && leads()) ptx::cp_async_bulk_wait_group_read<0>();
+  }
+
+ private:
+  TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
+  TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }
+
+  TC_DEVICE void release(int stage) const {
+    constexpr int blocks = RingCluster<C>::blocks;
+    const int lane = threadIdx.x % 32;
+    __syncwarp();
+    if constexpr (blocks == 1) {
+      if (lane == 0) ptx::mbarrier_arrive(&ring.empty[stage]);
+    } else {
+      if (lane < blocks) ptx::mbarrier_arrive_cluster_read(&ring.empty[stage], lane);
+    }
+  }
+
+  // Where a thread's sums of 8 columns, number n, of 64 rows are in the result to the kernel.
+  TC_DEVICE int64_t row_at(const BlockTile& tile, int i, int half) const {
+    return tile.row + first_row + i * kGroupRows + sums_row<a_registers>(half);
+  }
+  TC_DEVICE static int64_t col_at(const BlockTile& tile, int n) {
+    return tile.col + n * 8 + threadIdx.x % 4 * 2;
+  }
+
+  TC_DEVICE void store_pair(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
+                            int n, int half) const {
+    float x[2];
+    sums.pair(x, i, n, half);
+    const int64_t row = row_at(tile, i, half), col = col_at(tile, n);
+    if constexpr (C.swap) {
+      epilogue.store({x[0]}, col, row);
+      epilogue.store({x[1]}, col + 1, row);
+    } else if constexpr (C.gated) {
+      float up[2];
+      sums.pair(up, i, n + tile_columns(C) / 8, half);
+      epilogue.store(x, up, row, col);
+    } else {
+      epilogue.store(x, row, col);
+    }
+  }
+  // The same through the epilogue alone.
+  TC_DEVICE void finish_pair(const Epilogue<T, Out, C>& epilogue, float (&x)[2],
+                             const BlockTile& tile, int i, int n, int half) const {
+    float pair[2];
+    sums.pair(pair, i, n, half);
+    const int64_t row = row_at(tile, i, half), col = col_at(tile, n);
+    if constexpr (C.swap) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float one[1];
+        epilogue.finish(one, {pair[e]}, col + e, row, col + e < p.m && row < p.n ? 1 : 0);
+        x[e] = one[0];
+      }
+    } else {
+      const int count = row < p.m ? min_of(p.n - col, 2) : 0;
+      if constexpr (C.gated) {
+        float up[2];
+        sums.pair(up, i, n + tile_columns(C) / 8, half);
+        epilogue.finish_gated(x, pair, up, row, col, count);
+      } else {
+        epilogue.finish(x, pair, row, col, count);
+      }
+    }
+  }
+
+  // Units of 4 neighbours; those of 8 rows are in different banks.
+  TC_DEVICE float* unit_at(int row, int unit) const {
+    auto* units = reinterpret_cast<Vec4<float>*>(&ring.slots[group * C.slots]);
+    return units[row * kUnits + (unit ^ row % 8 * 2)].values;
+  }
+  TC_DEVICE void put_piece_pair(int i, int n, int half, int row, int col) const {
+    float x[2];
+    sums.pair(x, i, n, half);
+    if constexpr (C.swap) {
+      unit_at(col, row / 4)[row % 4] = x[0];
+      unit_at(col + 1, row / 4)[row % 4] = x[1];
+    } else {
+      store_vector(unit_at(row, col / 4) + col % 4, Vec2<float>{x[0], x[1]});
+    }
+  }
+
+  // Columns `from` on of 64 rows, by rows of D.
+  TC_DEVICE void store_piece(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
+                             int from) {
+    const int cols = tile_columns(C) - from < kPieceCols ? tile_columns(C) - from : kPieceCols;
+    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
+    meet();  // the last piece has been read
+#pragma unroll
+    for (int n = 0; n < kPieceCols / 8; ++n) {
+      if (n * 8 >= cols) break;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int col = n * 8 + lane % 4 * 2;
+        put_piece_pair(i, from / 8 + n, half, row + half * 8, col);
+        if constexpr (C.gated)
+          put_piece_pair(i, (tile_columns(C) + from) / 8 + n, half, row + half * 8,
+                         kPieceCols + col);
+      }
+    }
+    meet();
+    const int64_t first = tile.row + first_row + i * kGroupRows, second = tile.col + from;
+    if constexpr (C.swap)
+      store_rows(epilogue, second, first, cols, kUnits);
+    else
+      store_rows(epilogue, first, second, kGroupRows, cols / 4);
+  }
+  // `count` rows of D from `row` on, `units` times 4 columns from `col` on. What a thread adds is
+  // read for several units before the first is stored, which the compiler may not do: C may be D.
+  TC_DEVICE void store_rows(const Epilogue<T, Out, C>& epilogue, int64_t row, int64_t col,
+                            int count, int units) const {
+    constexpr int kAtOnce = C.has_c ? 4 : 2;
+#pragma unroll 1
+    for (int at = threadIdx.x % kWarpgroup; at < count * units; at += kAtOnce * kWarpgroup) {
+      float x[kAtOnce][4];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int n = at + u * kWarpgroup;
+        if (n < count * units) finish_unit(epilogue, x[u], row, col, n / units, n % units);
+      }
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int n = at + u * kWarpgroup;
+        const int64_t to_row = row + n / units, to_col = col + n % units * 4;
+        if (n >= count * units || to_row >= p.m || to_col >= p.n) continue;
+        from_floats<Out, 4>(x[u]).store(epilogue.d + to_row * p.d.row_stride + to_col);
+      }
+    }
+  }
+  TC_DEVICE void finish_unit(const Epilogue<T, Out, C>& epilogue, float (&x)[4], int64_t row,
+                             int64_t col, int i, int unit) const {
+    const auto sums_of = [&](float(&to)[4], int n) {
+      const Vec4<float> from = load_vector<4>(unit_at(i, n));
+      for (int e = 0; e < 4; ++e) to[e] = from[e];
+    };
+    const int64_t at = row + i, to = col + unit * 4;
+    const int count = at < p.m ? min_of(p.n - to, 4) : 0;
+    float sum[4];
+    sums_of(sum, unit);
+    if constexpr (C.gated) {
+      float up[4];
+      sums_of(up, kPieceCols / 4 + unit);
+      epilogue.finish_gated(x, sum, up, at, to, count);
+    } else {
+      epilogue.finish(x, sum, at, to, count);
+    }
+  }
+
+  // Columns `from` on of 64 rows.
+  TC_DEVICE void store_slot(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
+                            int from) {
+    static_assert(C.slots % pieces == 0);
+    Slot<Out, C>* const to = ring.slots + group * C.slots + stores % C.slots;
+    stores += pieces;
+    if (leads()) ptx::cp_async_bulk_wait_group_read<C.slots / pieces - 1>();
+    meet();
+#pragma unroll
+    for (int n = 0; n < slot_cols / 8; n += 2) {
+      float x[4][2];
+#pragma unroll
+      for (int part = 0; part < 4; ++part)
+        finish_pair(epilogue, x[part], tile, i, from / 8 + n + part / 2, part % 2);
+      put(to[pieces > 1 ? threadIdx.x / 64 % 2 : 0], x, n);
+    }
+    ptx::fence_proxy_async();
+    meet();
+    if (leads()) {
+#pragma unroll
+      for (int piece = 0; piece < pieces; ++piece) {
+        const int row = int(tile.row) + first_row + i * kGroupRows + piece * (kGroupRows / pieces);
+        const int col = int(tile.col) + from;
+        const int32_t at[3] = {C.swap ? row : col, C.swap ? col : row, int32_t(tile.batch)};
+        ptx::tma_store(&p.d_map, at, to + piece);
+      }
+      ptx::cp_async_bulk_commit_group();
+    }
+  }
+  // A thread's values of 16 columns of the sums, 8 n on in the slot, in its warp's 16 rows.
+  TC_DEVICE static void put(Slot<Out, C>& to, const float (&x)[4][2], int n) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    if constexpr (sizeof(Out) == 2) {
+      static_assert(!a_registers);
+      uint32_t words[4];
+#pragma unroll
+      for (int part = 0; part < 4; ++part) words[part] = pack_pair(x[part][0], x[part][1], Out{});
+      if constexpr (C.swap)
+        ptx::stmatrix_x4_trans(to.place((n + lane / 16) * 8 + lane % 8, warp * 2 + lane / 8 % 2),
+                               words);
+      else
+        ptx::stmatrix_x4(to.place(warp * 16 + lane % 16, n + lane / 16), words);
+    } else if constexpr (C.swap) {  // there is no stmatrix for 4 bytes
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {
+        const int row = sums_row<a_registers>(part % 2) % 32;
+        const int line = (n + part / 2) * 8 + lane % 4 * 2;
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          *reinterpret_cast<float*>(to.place(line + e, row / 4) + row % 4 * 4) = x[part][e];
+      }
+    } else {
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {
+        const int line = sums_row<a_registers>(part % 2);
+        const int pair = (n + part / 2) * 4 + lane % 4;
+        store_vector(reinterpret_cast<float*>(to.place(line, pair / 2) + pair % 2 * 8),
+                     Vec2<float>{x[part][0], x[part][1]});
+      }
+    }
+  }
+};
+
+}  // namespace tensorcraft::kernel::gemm
