@@ -59,6 +59,8 @@ constexpr std::string_view ring_problem(const Config& c, int operand_bytes,
   if (c.block_k != box) return "config: tile_k must be 128 bytes of an operand";
   if (rows * c.block_n / kWarpgroup > (c.consumers == 3 ? kMostSumsOfThree : kMostSums))
     return "config: a consumer's part of the tile takes more registers than a thread has";
+  if (c.split > 1 && (takes_turns || c.cluster_m * c.cluster_n > 1))
+    return "config: the blocks of a cluster of split_k have parts of k of one tile, together";
   if (c.stages < 2) return "config: stages must be 2 or more";
   if (c.cluster_m < 1 || c.cluster_n < 1 || c.cluster_m * c.cluster_n > 4)
     return "config: a cluster has 1, 2 or 4 blocks";

@@ -153,8 +153,7 @@ constexpr Config in_registers(Config c) {
   return c;
 }
 constexpr auto kRegisters = in_registers(along_k(128, 128, 6, 2));
-constexpr std::array kPersistentTf32Registers{kRegisters, of_transposes(kRegisters),
-                                              epilogues(of_transposes(kRegisters))[1]};
+constexpr std::array kPersistentTf32Registers{kRegisters, of_transposes(kRegisters)};
 constexpr Config packed_halves() {
   Config c = one_consumer(16, 16);
   c.b_layout = Layout::column_major;
