@@ -62,8 +62,6 @@ struct SplitK {
 
   template <Config C, class OneConsumer>
   TC_DEVICE static void write(PartialSums<C>& to, const OneConsumer& consumer) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-    const int row = consumer.first_row + warp * 16 + lane / 4;
 #pragma unroll
     for (int i = 0; i < OneConsumer::rows / kGroupRows; ++i) {
 #pragma unroll
@@ -72,8 +70,8 @@ struct SplitK {
         for (int half = 0; half < 2; ++half) {
           float x[2];
           consumer.sums.pair(x, i, n, half);
-          store_vector(&to.at[row + i * kGroupRows + half * 8][n * 2][0] + lane % 4 * 2,
-                       Vec2<float>{x[0], x[1]});
+          const int row = consumer.first_row + i * kGroupRows + sums_row<false>(half);
+          store_vector(&to.at[row][n * 2][0] + threadIdx.x % 4 * 2, Vec2<float>{x[0], x[1]});
         }
       }
     }

@@ -181,18 +181,16 @@ struct Consumer {
   TC_DEVICE void store_piece(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
                              int from) {
     const int cols = tile_columns(C) - from < kPieceCols ? tile_columns(C) - from : kPieceCols;
-    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
     meet();  // the last piece has been read
 #pragma unroll
     for (int n = 0; n < kPieceCols / 8; ++n) {
       if (n * 8 >= cols) break;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int col = n * 8 + lane % 4 * 2;
-        put_piece_pair(i, from / 8 + n, half, row + half * 8, col);
+        const int row = sums_row<a_registers>(half), col = n * 8 + threadIdx.x % 4 * 2;
+        put_piece_pair(i, from / 8 + n, half, row, col);
         if constexpr (C.gated)
-          put_piece_pair(i, (tile_columns(C) + from) / 8 + n, half, row + half * 8,
-                         kPieceCols + col);
+          put_piece_pair(i, (tile_columns(C) + from) / 8 + n, half, row, kPieceCols + col);
       }
     }
     meet();

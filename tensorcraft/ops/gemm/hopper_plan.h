@@ -335,4 +335,5 @@ inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
   return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile->tile).tiles * c.split),
                 gemv_preference(p, given, gpu));
 }
+
 }  // namespace tensorcraft::kernel::gemm
