@@ -162,7 +162,7 @@ inline Choice compiled_persistent(const Params& p, Given given, const op::Gpu& g
   // Rows of one element lie too close together to be lines.
   if (!best || best->config.a_layout != kRows || best->config.b_layout != kRows)
     return op::refuse("needs n and k of 2 or more");
-  best->config.d_vector = 1;
+  best->config.c_vector = best->config.d_vector = 1;
   return persistent_start(p, given, gpu, *best);
 }
 

@@ -175,7 +175,7 @@ TEST(GemmPrecision, RefusesContradictionsAndNarrowOperands) {
             "gemm: allow_tf32 is True and precision is 3xtf32; give one of them");
   options.allow_tf32.reset();
   EXPECT_EQ(refusal_of(ErrorKind::type, options, DType::bfloat16),
-            "gemm: precision: \"3xtf32\" splits float32 operands, and a is bfloat16; leave "
+            "gemm: precision: \"3xtf32\" takes float32 operands, and a is bfloat16; leave "
             "precision out, or convert a and b with astype");
   EXPECT_EQ(refusal_of(ErrorKind::value, options, DType::float32), "nothing was thrown");
   options = {.allow_tf32 = true};

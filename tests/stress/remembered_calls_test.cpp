@@ -23,7 +23,7 @@ using test::CaseRun;
 
 struct Launched {
   cuda::LaunchSetup setup;
-  std::byte params[1024];
+  std::byte params[4096];  // what a launch takes at most
 };
 std::vector<Launched> launched;  // by the last call
 

@@ -58,7 +58,7 @@ void compare_values(Operation operation, int64_t* y, const X* a, const X* b, int
 class Machine {
  public:
   explicit Machine(const ExpressionProblem& q) : q_(q), program_(q.program), out_(q.out) {
-    const size_t slots = size_t(kFirstStep + program_.num_steps);
+    const size_t slots = kFirstStep + size_t(program_.num_steps);
     memory_ = std::make_unique_for_overwrite<int64_t[]>(slots * kPart);
     slots_.resize(slots);
     for (size_t i = 0; i < slots; ++i) slots_[i] = memory_.get() + i * kPart;

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 namespace tensorcraft::expression {
 namespace {
@@ -123,6 +124,114 @@ double floor_quotient(double a, double b) {
   fail(ErrorKind::internal, "elementwise: operation ", int(operation), " computes nothing");
 }
 
+// False if it is none of these.
+bool activate(Operation operation, float* y, const float* a, float alpha, int64_t n) {
+  switch (operation) {
+    case Operation::tanh:
+      return host::row_tanh(y, a, n), true;
+    case Operation::sigmoid:
+      return host::row_sigmoid(y, a, n), true;
+    case Operation::relu:
+      return host::row_activate(y, a, Activation::relu, n), true;
+    case Operation::leaky_relu:
+      return row_leaky_relu(y, a, alpha, n), true;
+    case Operation::elu:
+      return row_elu(y, a, alpha, n), true;
+    case Operation::silu:
+      return host::row_activate(y, a, Activation::silu, n), true;
+    case Operation::swish:
+      return row_swish(y, a, alpha, n), true;
+    case Operation::gelu:
+      return host::row_activate(y, a, Activation::gelu, n), true;
+    case Operation::gelu_tanh:
+      return host::row_activate(y, a, Activation::gelu_tanh, n), true;
+    default:
+      return false;
+  }
+}
+
+// None if it is none of these.
+std::optional<double> activation(Operation operation, double a, double alpha) {
+  switch (operation) {
+    case Operation::tanh:
+      return std::tanh(a);
+    case Operation::sigmoid:
+      return 1 / (1 + std::exp(-a));
+    case Operation::relu:
+      return a < 0 ? 0 : a;
+    case Operation::leaky_relu:
+      return a > 0 ? a : alpha * a;
+    case Operation::elu:
+      return a > 0 ? a : alpha * std::expm1(a);
+    case Operation::silu:
+      return a / (1 + std::exp(-a));
+    case Operation::swish:
+      return a / (1 + std::exp(-alpha * a));
+    case Operation::gelu:
+      return a * (0.5 * std::erfc(-a * std::sqrt(0.5)));
+    case Operation::gelu_tanh:
+      return a / (1 + std::exp(-1.5957691216057308 * (a + 0.044715 * a * a * a)));
+    default:
+      return {};
+  }
+}
+std::optional<double> math_function(Operation operation, double a) {
+  switch (operation) {
+    case Operation::round:
+      return std::nearbyint(a);
+    case Operation::log:
+      return std::log(a);
+    case Operation::sqrt:
+      return std::sqrt(a);
+    case Operation::rsqrt:
+      return 1 / std::sqrt(a);
+    case Operation::exp:
+      return std::exp(a);
+    case Operation::floor:
+      return std::floor(a);
+    case Operation::ceil:
+      return std::ceil(a);
+    case Operation::trunc:
+      return std::trunc(a);
+    case Operation::sin:
+      return std::sin(a);
+    case Operation::cos:
+      return std::cos(a);
+    case Operation::tan:
+      return std::tan(a);
+    case Operation::asin:
+      return std::asin(a);
+    case Operation::acos:
+      return std::acos(a);
+    case Operation::atan:
+      return std::atan(a);
+    case Operation::sinh:
+      return std::sinh(a);
+    case Operation::cosh:
+      return std::cosh(a);
+    case Operation::asinh:
+      return std::asinh(a);
+    case Operation::acosh:
+      return std::acosh(a);
+    case Operation::atanh:
+      return std::atanh(a);
+    case Operation::expm1:
+      return std::expm1(a);
+    case Operation::exp2:
+      return std::exp2(a);
+    case Operation::log1p:
+      return std::log1p(a);
+    case Operation::log2:
+      return std::log2(a);
+    case Operation::log10:
+      return std::log10(a);
+    case Operation::erf:
+      return std::erf(a);
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 void compute(Operation operation, float* y, const float* a, const float* b, float alpha,
@@ -156,24 +265,6 @@ void compute(Operation operation, float* y, const float* a, const float* b, floa
       return row_pow(y, a, b, n);
     case Operation::exp:
       return row_exp(y, a, n);
-    case Operation::tanh:
-      return host::row_tanh(y, a, n);
-    case Operation::sigmoid:
-      return host::row_sigmoid(y, a, n);
-    case Operation::relu:
-      return host::row_activate(y, a, Activation::relu, n);
-    case Operation::leaky_relu:
-      return row_leaky_relu(y, a, alpha, n);
-    case Operation::elu:
-      return row_elu(y, a, alpha, n);
-    case Operation::silu:
-      return host::row_activate(y, a, Activation::silu, n);
-    case Operation::swish:
-      return row_swish(y, a, alpha, n);
-    case Operation::gelu:
-      return host::row_activate(y, a, Activation::gelu, n);
-    case Operation::gelu_tanh:
-      return host::row_activate(y, a, Activation::gelu_tanh, n);
     case Operation::floor:
       return row_floor(y, a, n);
     case Operation::ceil:
@@ -184,7 +275,8 @@ void compute(Operation operation, float* y, const float* a, const float* b, floa
       break;
   }
   using O = Operation;
-  if (!map_one_of<O::sign, O::sin, O::cos, O::tan, O::asin, O::acos, O::atan, O::sinh, O::cosh,
+  if (!activate(operation, y, a, alpha, n) &&
+      !map_one_of<O::sign, O::sin, O::cos, O::tan, O::asin, O::acos, O::atan, O::sinh, O::cosh,
                   O::asinh, O::acosh, O::atanh, O::expm1, O::exp2, O::log1p, O::log2, O::log10,
                   O::erf, O::floor_divide, O::remainder, O::atan2, O::hypot, O::logaddexp,
                   O::copysign>(operation, y, a, b, n))
@@ -254,78 +346,10 @@ double compute(Operation operation, double a, double b, double alpha) {
       return -a;
     case Operation::abs:
       return std::fabs(a);
-    case Operation::round:
-      return std::nearbyint(a);
-    case Operation::log:
-      return std::log(a);
-    case Operation::sqrt:
-      return std::sqrt(a);
-    case Operation::rsqrt:
-      return 1 / std::sqrt(a);
     case Operation::pow:
       return std::pow(a, b);
-    case Operation::exp:
-      return std::exp(a);
-    case Operation::tanh:
-      return std::tanh(a);
-    case Operation::sigmoid:
-      return 1 / (1 + std::exp(-a));
-    case Operation::relu:
-      return a < 0 ? 0 : a;
-    case Operation::leaky_relu:
-      return a > 0 ? a : alpha * a;
-    case Operation::elu:
-      return a > 0 ? a : alpha * std::expm1(a);
-    case Operation::silu:
-      return a / (1 + std::exp(-a));
-    case Operation::swish:
-      return a / (1 + std::exp(-alpha * a));
-    case Operation::gelu:
-      return a * (0.5 * std::erfc(-a * std::sqrt(0.5)));
-    case Operation::gelu_tanh:
-      return a / (1 + std::exp(-1.5957691216057308 * (a + 0.044715 * a * a * a)));
     case Operation::sign:
       return a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a;
-    case Operation::floor:
-      return std::floor(a);
-    case Operation::ceil:
-      return std::ceil(a);
-    case Operation::trunc:
-      return std::trunc(a);
-    case Operation::sin:
-      return std::sin(a);
-    case Operation::cos:
-      return std::cos(a);
-    case Operation::tan:
-      return std::tan(a);
-    case Operation::asin:
-      return std::asin(a);
-    case Operation::acos:
-      return std::acos(a);
-    case Operation::atan:
-      return std::atan(a);
-    case Operation::sinh:
-      return std::sinh(a);
-    case Operation::cosh:
-      return std::cosh(a);
-    case Operation::asinh:
-      return std::asinh(a);
-    case Operation::acosh:
-      return std::acosh(a);
-    case Operation::atanh:
-      return std::atanh(a);
-    case Operation::expm1:
-      return std::expm1(a);
-    case Operation::exp2:
-      return std::exp2(a);
-    case Operation::log1p:
-      return std::log1p(a);
-    case Operation::log2:
-      return std::log2(a);
-    case Operation::log10:
-      return std::log10(a);
-    case Operation::erf:
-      return std::erf(a);
     case Operation::floor_divide:
       return floor_quotient(a, b);
     case Operation::remainder:
@@ -339,8 +363,11 @@ double compute(Operation operation, double a, double b, double alpha) {
     case Operation::copysign:
       return std::copysign(a, b);
     default:
-      unknown(operation);
+      break;
   }
+  if (const auto y = activation(operation, a, alpha)) return *y;
+  if (const auto y = math_function(operation, a)) return *y;
+  unknown(operation);
 }
 
 }  // namespace tensorcraft::expression

@@ -75,20 +75,20 @@ void reference_step(Operation operation, const TensorView& out, const TensorView
 void evaluate_reference(const ExpressionProblem& q) {
   const Program& p = q.program;
   const Dims& shape = q.out.shape();
-  std::vector<std::optional<TensorView>> slots(size_t(kFirstStep + p.num_steps));
+  std::vector<std::optional<TensorView>> slots(kFirstStep + size_t(p.num_steps));
   for (size_t i = 0; i < q.inputs.size(); ++i) slots[i] = q.inputs[i];
   std::array<uint64_t, kMaxNumbers> numbers = p.numbers;
   for (int i = 0; i < p.num_numbers; ++i) {
     const bool is_float = is_floating(p.slot_type(kFirstNumber + i));
     const TensorView one(&numbers[size_t(i)], is_float ? DType::float32 : DType::int64, Dims{});
-    slots[size_t(kFirstNumber + i)] = one.broadcast_to(shape);
+    slots[kFirstNumber + size_t(i)] = one.broadcast_to(shape);
   }
   std::vector<Tensor> results;
   results.reserve(size_t(p.num_steps));
   for (int i = 0; i < p.num_steps; ++i) {
     const Step& s = p.steps[size_t(i)];
     const Tensor& y = results.emplace_back(DType(s.dtype), shape, Device::cpu());
-    slots[size_t(kFirstStep + i)] = y.view();
+    slots[kFirstStep + size_t(i)] = y.view();
     const auto slot = [&](int n) -> const TensorView& { return *slots[size_t(n)]; };
     const bool has_number = s.b >= kFirstNumber && s.b < kFirstStep && !s.integer;
     const double parameter =

@@ -251,7 +251,7 @@ void merge_batch(Problem& q) {
 // allow_tf32 is another word for a precision, so the two must say the same.
 void check_precision(DType dtype, const Options& o) {
   if (o.precision == Precision::three_tf32 && dtype != DType::float32)
-    fail(ErrorKind::type, "gemm: precision: \"3xtf32\" splits float32 operands, and a is ", dtype,
+    fail(ErrorKind::type, "gemm: precision: \"3xtf32\" takes float32 operands, and a is ", dtype,
          "; leave precision out, or convert a and b with astype");
   if (o.allow_tf32 && o.precision != Precision::standard &&
       *o.allow_tf32 != (o.precision == Precision::tf32))
