@@ -19,7 +19,7 @@ struct GemmConfig {
   int stages = 0;                          // steps along k that shared memory holds
   int cluster_m = 0, cluster_n = 0;        // blocks that share operands (from tma on)
   int consumers = 0;                       // warpgroups that multiply (from wgmma on)
-  GemmSchedule schedule = GemmSchedule::any;
+  GemmSchedule schedule = GemmSchedule::any;  // how they share tiles (from wgmma on)
   friend bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
