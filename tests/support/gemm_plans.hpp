@@ -11,7 +11,8 @@ namespace tensorcraft::test {
 
 // What gemm says of a product on a GPU that need not be here.
 inline op::Explanation explain_on(const DeviceInfo& device, DType dtype, const Dims& a,
-                                  const Dims& b, const Dims& d, bool allow_tf32 = false) {
+                                  const Dims& b, const Dims& d, bool allow_tf32 = false,
+                                  bool batch_invariant = false) {
   alignas(16) static std::byte memory[16];
   const std::vector<TensorView> inputs{{memory, dtype, a}, {memory, dtype, b}};
   // Explaining reads no memory, so the output may be anywhere apart.
@@ -19,13 +20,16 @@ inline op::Explanation explain_on(const DeviceInfo& device, DType dtype, const D
   const op::Operator& op = find_operator("gemm");
   const auto& options = op.description().options;
   std::vector<op::Value> values(options.size());
-  for (size_t i = 0; i < options.size(); ++i)
+  for (size_t i = 0; i < options.size(); ++i) {
     if (options[i].name == "allow_tf32") values[i] = allow_tf32;
+    if (options[i].name == "batch_invariant") values[i] = batch_invariant;
+  }
   return op.explain(outputs, {inputs, values}, device);
 }
 inline op::Explanation explain_on(const char* arch, DType dtype, const Dims& a, const Dims& b,
-                                  const Dims& d, bool allow_tf32 = false) {
-  return explain_on(device_info_of_arch(arch), dtype, a, b, d, allow_tf32);
+                                  const Dims& d, bool allow_tf32 = false,
+                                  bool batch_invariant = false) {
+  return explain_on(device_info_of_arch(arch), dtype, a, b, d, allow_tf32, batch_invariant);
 }
 
 // The row of a variant.

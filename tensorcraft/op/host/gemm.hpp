@@ -33,6 +33,7 @@ struct GemmProblem {
   ConstMatrix bias = {};  // none if data is null
   float alpha = 1, beta = 0;
   Activation activation = Activation::none;
+  bool batch_invariant = false;  // a row's bits do not depend on m
 };
 
 // Blocked, packed and threaded; the result does not depend on the number of threads. Fails with

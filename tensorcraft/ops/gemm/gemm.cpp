@@ -111,6 +111,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
                                           : kByColumn,
            .allow_tf32 = q.allow_tf32,
            .splits_tf32 = q.splits_tf32,
+           .batch_invariant = q.batch_invariant,
            .config = q.config},
           {q.a.dtype(), q.d.dtype()}};
 }
@@ -341,6 +342,7 @@ Problem check(const op::Call<Options>& call) {
             .expression = expression_of(o, call.inputs.subspan(2), out.shape(), keywords),
             .allow_tf32 = may_round(o),
             .splits_tf32 = o.precision == Precision::three_tf32,
+            .batch_invariant = o.batch_invariant,
             .config = o.config.value_or(GemmConfig{})};
   if (beta != 0) try {
       q.c = spread(*o.c);
@@ -397,6 +399,9 @@ const op::Definition<Problem, Options> kDefinition{
         "allow_tf32 or the configuration says so. With \"3xtf32\" tensor cores multiply float32 "
         "as two parts of tf32: sums of products are within 2^-20 of the sum of their magnitudes, "
         "besides the additions in float32, and an infinity may become NaN. "
+        "If batch_invariant, the variant, its tile and the order of every sum are the same for "
+        "every m and every batch, so that a row of a gives the same bits in any company; the "
+        "dtypes, strides of one kind, n and k may still matter. "
         "config fixes parts of the kernel's tile and is refused if no variant has such a tile; on "
         "the CPU it has no effect.",
     .aliases = {"matmul"},
@@ -426,6 +431,8 @@ const op::Definition<Problem, Options> kDefinition{
                            "float32 operands may be rounded to tf32, as precision=\"tf32\""),
                 op::option("precision", &Options::precision,
                            "of float32 products; 3xtf32: three products of tf32 parts"),
+                op::option("batch_invariant", &Options::batch_invariant,
+                           "a row's bits depend on neither m nor the leading dimensions"),
                 op::option("config", &Options::config,
                            "what of the kernel's tile is fixed: tile_m, tile_n, tile_k, warp_m, "
                            "warp_n, stages, cluster_m, cluster_n, consumers, schedule; explain "

@@ -37,10 +37,11 @@ struct GemmOptions {
   std::optional<bool> allow_tf32 = {};  // may round float32 operands to tf32; none: as
                                         // the configuration says, else no
   Precision precision = Precision::standard;  // of float32 products
-  std::optional<GemmConfig> config = {};      // what of the kernel's tile is fixed; on the CPU
-                                              // it has no effect
-  std::string_view variant = {};              // by name; empty: the best that accepts
-  std::optional<StreamRef> stream = {};       // none: the thread's current one of the device
+  bool batch_invariant = false;  // a row's bits depend on neither m nor the leading dimensions
+  std::optional<GemmConfig> config = {};  // what of the kernel's tile is fixed; on the CPU
+                                          // it has no effect
+  std::string_view variant = {};          // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};   // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
@@ -56,7 +57,9 @@ constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {})
 // strides; sizes may be 0, and k = 0 gives activation(beta c + bias). Sums are float32, rounded
 // once to the dtype of out. Gated, the left half of the columns is activated and multiplies the
 // right half, and bias and b_scale by column are [2 n]; a gated product takes no c and no other
-// activation. float32 operands are not rounded unless precision or allow_tf32, given or
+// activation. If batch_invariant, the variant, its tile and the order of every sum are the same
+// for every m and batch: a row of a gives the same bits in any company, and few rows are slower.
+// float32 operands are not rounded unless precision or allow_tf32, given or
 // configured. Kinds: type for a dtype, value for a shape, an overlap of out with an input or an
 // allow_tf32 that contradicts precision, unsupported for a config that no variant has.
 void gemm(const TensorView& out, const TensorView& a, const TensorView& b,

@@ -48,6 +48,7 @@ host::GemmProblem host_problem(const Problem& q, int64_t outer) {
                       .d = matrix_at(q.d, outer)};
   p.alpha = q.alpha;
   p.activation = q.activation;
+  p.batch_invariant = q.batch_invariant;
   if (q.c) {
     p.c = matrix_at(*q.c, outer);
     p.beta = q.beta;
@@ -63,6 +64,7 @@ host::GemmProblem host_problem(const Problem& q, int64_t outer) {
 std::string_view onednn_refusal(const Problem& q) {
   if (!host::onednn::available()) return "oneDNN 3 is not installed";
   if (q.d.size() == 0) return "the result is empty";
+  if (q.batch_invariant) return "another m may be summed in another order";
   if (q.m() == 1 || q.n() == 1) return "one row or column: cpu reads the matrix faster";
   if (finishes_apart(q)) return "a gate, scales, a bias by row or an expression";
   const char* reason = host::onednn::declines(host_problem(q, 0));

@@ -13,6 +13,9 @@ namespace tensorcraft::kernel::gemm {
 // than this. 0: none; kGemvTokens + 1: all. Set it when both are measured on one GPU.
 inline constexpr int kFewestWgmmaRows = 5;
 
+// What rungs say that few rows alone should have.
+inline constexpr std::string_view kNotInvariant = "batch_invariant: it sums in an order of its own";
+
 // A large matrix, the weights, is multiplied by few tokens: the weights are B and a token is a row
 // of A, or the weights are A and a token is a column of B, which is the same of the transpose.
 struct FewRows {
@@ -70,6 +73,7 @@ inline Config gemv_config(Config c, bool weights_along_k, int widest, int parts)
 
 inline std::string_view gemv_refusal(const FewRows& call, const Given& given) {
   if (given.gated) return kGatesNothing;
+  if (given.batch_invariant) return kNotInvariant;
   if (call.tokens > kGemvTokens) return "takes up to 4 rows of a, or columns of b";
   if (call.weights.are_dense()) return {};
   return call.is_transpose ? "a has no axis with stride 1" : "b has no axis with stride 1";

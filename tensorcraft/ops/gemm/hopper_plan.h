@@ -66,6 +66,13 @@ inline std::string_view wgmma_refusal(const Params& p, const Given& given, const
   return p.k == 0 ? "k is 0" : "";
 }
 
+inline std::string_view tf32_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu, true); !why.empty()) return why;
+  return given.batch_invariant && a_lines(p, given).layout != Layout::row_major
+             ? "batch_invariant: a is copied along k, as it is for an odd m"
+             : "";
+}
+
 // Can the copy engine store D? It writes whole units of 16 bytes.
 inline bool is_storable(const Params& p, const Given& given) {
   const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
@@ -221,6 +228,14 @@ constexpr std::string_view tf32_problem(const Config& c, int operand_bytes) {
              : "";
 }
 
+// What a tile takes for a call, as tiles are compared.
+inline double compared_us(const Params& p, const Given& given, const op::Gpu& gpu,
+                          const RingTile& t) {
+  return weighed(p, given, [&](const Params& q, const Given& g) {
+    return predicted_us(q, g, gpu, t) * (is_mostly_outside(q, g, t) ? 1.3 : 1);
+  });
+}
+
 // A tile that a rung can have for a call, and how it is compared.
 struct WeighedTile {
   RingTile tile{};
@@ -244,7 +259,7 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
       auto problem = tf32_problem(c, given.operand_bytes);
       if (problem.empty()) problem = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu));
       if (problem.empty())
-        use({t, c, predicted_us(p, given, gpu, t) * (is_mostly_outside(p, given, t) ? 1.3 : 1)});
+        use({t, c, compared_us(p, given, gpu, t)});
       else
         why = problem;
     }
@@ -254,6 +269,7 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
 
 inline std::string_view split_refusal(const Params& p, const Given& given) {
   if (given.gated) return kGatesNothing;
+  if (given.batch_invariant) return kNotInvariant;
   return p.k <= 64 ? "k has one step, which cannot be split" : "";
 }
 
@@ -274,7 +290,7 @@ inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const
 }
 inline void weigh_persistent_tf32(op::Candidates<Config>& all, const Params& p, const Given& given,
                                   const op::Gpu& gpu) {
-  if (wgmma_refusal(p, given, gpu, true).empty()) weigh_ring(all, p, given, gpu, kPersistentTiles);
+  if (tf32_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, kPersistentTiles);
 }
 inline void weigh_split_k(op::Candidates<Config>& all, const Params& p, const Given& given,
                           const op::Gpu& gpu) {
@@ -320,7 +336,7 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
 }
 
 inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = wgmma_refusal(p, given, gpu, true); !why.empty()) return op::refuse(why);
+  if (const auto why = tf32_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
   if (!best.tile) return op::refuse(best.why);
   return choice({}, persistent_start(p, given, gpu, *best.tile));

@@ -106,6 +106,23 @@ inline int64_t num_tiles(const Params& p, const Given& given, int block_m, int b
   return tiles > double(op::kMaxBlocks) ? op::kMaxBlocks + 1 : int64_t(tiles);
 }
 
+// What time(params, given) is of a call. With batch_invariant neither m nor batch may choose: then
+// it is the geometric mean of one entry with few, more and many rows.
+template <class Time>
+double weighed(const Params& p, const Given& given, const Time& time) {
+  if (!given.batch_invariant) return time(p, given);
+  constexpr int64_t kRows[] = {16, 256, 4096};
+  Params params = p;
+  Given one = given;
+  one.batch = 1;
+  double logs = 0;
+  for (const int64_t rows : kRows) {
+    params.m = rows;
+    logs += std::log(time(params, one));
+  }
+  return std::exp(logs / double(std::size(kRows)));
+}
+
 // How long the busiest multiprocessor computes, if blocks are spread evenly.
 struct Load {
   int64_t rounds;
@@ -126,8 +143,10 @@ const TileShape& best_tile(const Params& p, const Given& given, const op::Gpu& g
   const auto time = [&](const TileShape& t) {
     if (!is_free && !fits(config_of(t), given.config)) return HUGE_VAL;
     const int cols = given.gated ? t.block.n / 2 : t.block.n;
-    const Load load = load_of(num_tiles(p, given, t.block.m, cols), gpu);
-    return double(load.rounds) * t.block.m * t.block.n / t.rate;
+    return weighed(p, given, [&](const Params& q, const Given& g) {
+      const Load load = load_of(num_tiles(q, g, t.block.m, cols), gpu);
+      return double(load.rounds) * t.block.m * t.block.n / t.rate;
+    });
   };
   return *std::min_element(tiles.begin(), tiles.end(),
                            [&](const auto& x, const auto& y) { return time(x) < time(y); });
@@ -380,16 +399,17 @@ inline Choice tma(const Params& p, const Given& given, const op::Gpu& gpu) {
   const int64_t pairs = num_tiles(p, given, c.block_m, tile_columns(c) * kTmaCluster);
   // Its tiles are large, and a pair begins and ends together: measured from 2048^3 on, where 128
   // tiles meet 132 multiprocessors, it wins.
-  const int64_t tiles = num_tiles(p, given, largest.block.m, largest.block.n);
-  return choice({},
-                {.config = c,
-                 .blocks = pairs * kTmaCluster,
-                 .min_blocks = t.min_blocks,
-                 .shared_bytes = tma_shared_bytes(c, 2),
-                 .cluster = kTmaCluster},
-                tiles * 10 < int64_t(gpu.num_sms) * 9
-                    ? "swizzled has smaller tiles for so small a result"
-                    : "");
+  const double tiles = weighed(p, given, [&](const Params& q, const Given& g) {
+    return double(num_tiles(q, g, largest.block.m, largest.block.n));
+  });
+  return choice(
+      {},
+      {.config = c,
+       .blocks = pairs * kTmaCluster,
+       .min_blocks = t.min_blocks,
+       .shared_bytes = tma_shared_bytes(c, 2),
+       .cluster = kTmaCluster},
+      tiles < 0.9 * gpu.num_sms ? "swizzled has smaller tiles for so small a result" : "");
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -69,9 +69,11 @@ inline Packing packing_of(const Params& p, const Given& given, Layout a_layout, 
   return {packed_operand(p, given, a_lines(p, given), Layout::row_major, a_layout),
           packed_operand(p, given, b_lines(p, given), Layout::column_major, b_layout)};
 }
-// What the rungs copy that copy at all: A may come in registers, so of float32 B is along k.
+// What the rungs copy that copy at all: A may come in registers, so of float32 B is along k. Other
+// tiles do without registers, and so does batch_invariant, for which some A are copied along k.
 inline Packing packing_of(const Params& p, const Given& given) {
-  return packing_of(p, given, a_lines(p, given).layout,
+  const bool all_along_k = given.is_float32() && given.batch_invariant;
+  return packing_of(p, given, all_along_k ? Layout::row_major : a_lines(p, given).layout,
                     given.is_float32() ? Layout::column_major : b_lines(p, given).layout);
 }
 // What was copied of a call for which a rung has this Config.
@@ -141,9 +143,10 @@ inline Choice packed_choice(std::string_view why_not, const Params& p, const Giv
   const BestTile best = best_ring_tile(q, given, gpu, kPersistentTiles);
   if (!best.tile) return op::refuse(best.why);
   const double us = pack_us(a) + pack_us(b) + best.tile->us;
-  return choice(
-      {}, persistent_start(q, given, gpu, *best.tile),
-      us > later_us(p, given, gpu) ? "copies of a or b would take longer than they save" : "");
+  // A later rung sums in another order than persistent, which takes some calls of one row.
+  const bool is_slower = !given.batch_invariant && us > later_us(p, given, gpu);
+  return choice({}, persistent_start(q, given, gpu, *best.tile),
+                is_slower ? "copies of a or b would take longer than they save" : "");
 }
 
 inline Choice packed(const Params& p, const Given& given, const op::Gpu& gpu) {

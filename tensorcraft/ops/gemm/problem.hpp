@@ -45,6 +45,7 @@ struct Problem {
   std::optional<SumExpression> expression;
   bool allow_tf32;   // float32 operands may be rounded
   bool splits_tf32;  // they may become two parts of tf32 instead
+  bool batch_invariant;
   GemmConfig config;
 
   int64_t m() const { return d.shape(d.rank() - 2); }
