@@ -204,7 +204,7 @@ TEST(GemmEpilogue, IsCompiledIntoTheKernelOfAGpu) {
     }
     const auto e = op.explain(outputs, {inputs, values}, device_info_of_arch("sm_90a"));
     for (const auto& row : e.variants)
-      if (row.variant.name == "swizzled") return row.plan->first().kernel;
+      if (row.variant.name == "tensor_core" && row.plan) return row.plan->first().kernel;
     return jit::KernelKey{};
   };
   const jit::KernelKey two = kernel_of("x * s + 2", 256);
@@ -212,7 +212,7 @@ TEST(GemmEpilogue, IsCompiledIntoTheKernelOfAGpu) {
   EXPECT_FALSE(two == kernel_of("x * s - 2", 256));
   EXPECT_FALSE(two == kernel_of("x * s + 2", 250));  // s is read element by element
   EXPECT_NE(jit::entry_text(two, "sm_90a").find(two.rung->header), std::string::npos);
-  EXPECT_EQ(two.rung->function, "tensorcraft::kernel::gemm::Swizzled::run");
+  EXPECT_EQ(two.rung->function, "tensorcraft::kernel::gemm::TensorCore::run");
 }
 
 }  // namespace

@@ -67,30 +67,6 @@ struct PanelCopier {
   }
 };
 
-// Adds the product of a stage. The quads of the next k are on their way while this k multiplies.
-// `fill` starts copies, when the first quads are on their way.
-template <Config C, class Fill>
-TC_DEVICE void multiply_stage(float (&sums)[C.thread_m][C.thread_n],
-                              const typename AsyncShared<C>::Stage& stage, int row, int col,
-                              const Fill& fill) {
-  float x[2][C.thread_m], y[2][C.thread_n];  // of this k and of the next
-  load_quads(x[0], &stage.a[0][row], kAsyncLanesM * kQuad);
-  load_quads(y[0], &stage.b[0][col], kAsyncLanesN * kQuad);
-  fill();
-#pragma unroll
-  for (int k = 0; k < C.block_k; ++k) {
-    if (k + 1 < C.block_k) {
-      load_quads(x[(k + 1) % 2], &stage.a[k + 1][row], kAsyncLanesM * kQuad);
-      load_quads(y[(k + 1) % 2], &stage.b[k + 1][col], kAsyncLanesN * kQuad);
-    }
-#pragma unroll
-    for (int i = 0; i < C.thread_m; ++i) {
-#pragma unroll
-      for (int j = 0; j < C.thread_n; ++j) sums[i][j] += x[k % 2][i] * y[k % 2][j];
-    }
-  }
-}
-
 struct Async {
   template <class T, class Out, Config C>
   TC_DEVICE static void run(const ParamsOf<C>& p) {

@@ -11,20 +11,6 @@
 
 namespace tensorcraft::kernel::gemm {
 
-// Registers of a thread that copies and of one that multiplies, by the number of consumers.
-inline constexpr int kProducerRegisters = 40;
-template <int kConsumers>
-inline constexpr int kConsumerRegisters = kConsumers == 2 ? 232 : 152;
-
-template <Config C>
-TC_DEVICE void give_registers() {
-  if constexpr (C.consumers > 1) ptx::setmaxnreg_dec<kProducerRegisters>();
-}
-template <Config C>
-TC_DEVICE void take_registers() {
-  if constexpr (C.consumers > 1) ptx::setmaxnreg_inc<kConsumerRegisters<C.consumers>>();
-}
-
 struct WarpSpecialized {
   static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>

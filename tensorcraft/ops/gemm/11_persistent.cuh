@@ -9,99 +9,16 @@
 // of two, each block brings half of the operand that both read, to both:
 //   128 + 256 lines of L2 a step become 128 + 128.
 // It demands what wgmma does.
-#include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
+#include "tensorcraft/ops/gemm/consumer.cuh"
+#include "tensorcraft/ops/gemm/schedule.cuh"
 
 namespace tensorcraft::kernel::gemm {
-
-// The tiles of a cluster, in their order.
-template <Config C>
-struct TileWalk {
-  using Cluster = RingCluster<C>;
-  TileOrder<C.block_m * C.cluster_m, tile_columns(C) * C.cluster_n> order;
-  uint32_t number, end, step;
-
-  TC_DEVICE explicit TileWalk(const Params& p)
-      : order(rows_of<C>(p), cols_of<C>(p)),
-        number(blockIdx.x / Cluster::blocks),
-        end(order.rows * order.cols * batch_count(p)),
-        step(gridDim.x / Cluster::blocks) {}
-
-  TC_DEVICE bool is_done() const { return number >= end; }
-  TC_DEVICE bool has_next() const { return end - number > step; }
-  TC_DEVICE void advance() { number += step; }
-  // The block's own tile.
-  TC_DEVICE BlockTile tile() const {
-    const int rank = blockIdx.x % Cluster::blocks;
-    BlockTile t = order.at(number);
-    t.row += rank % Cluster::m * C.block_m;
-    t.col += rank / Cluster::m * tile_columns(C);
-    return t;
-  }
-};
-
-// Whose turn it is to multiply, if consumers take turns: consumer i waits at barrier kTurns + i,
-// where the other one arrives when it has multiplied.
-struct Turns {
-  static constexpr int kThreads = 2 * kWarpgroup;
-  TC_DEVICE static void wait(int group) { ptx::bar_sync(kTurns + group, kThreads); }
-  TC_DEVICE static void pass(int group) { ptx::bar_arrive(kTurns + 1 - group, kThreads); }
-};
 
 struct Persistent {
   static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>
   TC_DEVICE static void run(const WgmmaParams<C>& p) {
-    using OneConsumer = Consumer<T, Out, C>;
-    constexpr bool takes_turns = OneConsumer::takes_turns;
-    static_assert(C.threads == (C.consumers + 1) * kWarpgroup && C.stages >= 2);
-    static_assert(sizeof(Ring<T, Out, C>) == ring_shared_bytes(C, sizeof(T)));
-    static_assert(!takes_turns || C.consumers == 2);
-    auto& ring = dynamic_shared<Ring<T, Out, C>>();
-    TileWalk<C> walk(p);
-    const int steps = ring_steps<C>(p), group = warpgroup_number();
-    ring.start(p, takes_turns ? 1 : C.consumers);
-    if (group == C.consumers) {
-      give_registers<C>();
-      if (threadIdx.x % kWarpgroup == 0) {
-        Producer<T, Out, C> producer(ring, p, {});
-        for (; !walk.is_done(); walk.advance()) producer.produce(walk.tile(), 0, steps);
-      }
-      __syncwarp();
-    } else {
-      take_registers<C>();
-      OneConsumer consumer(ring, p, group);
-      if constexpr (takes_turns)
-        take_turns(consumer, walk, steps);
-      else
-        for (; !walk.is_done(); walk.advance()) {
-          consumer.consume_all(steps);
-          consumer.finish(walk.tile());
-        }
-      consumer.finish_stores();
-    }
-    // A block stays until no other brings operands to it or arrives at its barriers.
-    if constexpr (RingCluster<C>::blocks > 1) ptx::cluster_sync();
-  }
-
- private:
-  template <class OneConsumer, class Walk>
-  TC_DEVICE static void take_turns(OneConsumer& consumer, Walk& walk, int steps) {
-    const int group = consumer.group;
-    if (group == 1) {
-      if (!walk.is_done()) Turns::pass(group);  // consumer 0 goes first
-      walk.advance();
-      consumer.read.advance(uint32_t(steps));
-    }
-    while (!walk.is_done()) {
-      const BlockTile tile = walk.tile();
-      Turns::wait(group);
-      consumer.consume_all(steps);
-      if (walk.has_next()) Turns::pass(group);
-      consumer.finish(tile);
-      walk.advance();
-      walk.advance();
-      consumer.read.advance(uint32_t(steps));  // those of the other
-    }
+    run_tiles<Consumer<T, Out, C>, T, Out, C>(p);
   }
 };
 

@@ -25,9 +25,9 @@ struct Consumer {
   // If something is done to the sums, they change from wgmma's layout to rows first: a loop over
   // rows holds it once, where pairs of registers would hold it for each pair, and reads what it
   // adds as it lies. Two slots have the sums of 64 x 64 outputs, of a gated tile two times 64 x 32.
-  static constexpr bool by_rows =
-      C.slots >= 2 && (C.has_c || C.has_bias || C.has_scales || C.gated ||
-                       C.activation != Activation::none || C.expression != Expression::none);
+  static constexpr bool by_rows = C.slots > 0 && (C.has_c || C.has_bias || C.has_scales ||
+                                                  C.gated || C.activation != Activation::none ||
+                                                  C.expression != Expression::none);
   static constexpr int kPieceCols = C.gated ? 32 : 64, kUnits = 16;
 
   Ring<T, Out, C>& ring;
@@ -101,16 +101,7 @@ struct Consumer {
   TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
   TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }
 
-  TC_DEVICE void release(int stage) const {
-    constexpr int blocks = RingCluster<C>::blocks;
-    const int lane = threadIdx.x % 32;
-    __syncwarp();
-    if constexpr (blocks == 1) {
-      if (lane == 0) ptx::mbarrier_arrive(&ring.empty[stage]);
-    } else {
-      if (lane < blocks) ptx::mbarrier_arrive_cluster_read(&ring.empty[stage], lane);
-    }
-  }
+  TC_DEVICE void release(int stage) const { release_stage(ring, stage); }
 
   // Where a thread's sums of 8 columns, number n, of 64 rows are in the result to the kernel.
   TC_DEVICE int64_t row_at(const BlockTile& tile, int i, int half) const {
@@ -136,7 +127,7 @@ struct Consumer {
       epilogue.store(x, row, col);
     }
   }
-  // The same through the epilogue alone.
+  // The same through the epilogue alone; a gated tile goes by rows.
   TC_DEVICE void finish_pair(const Epilogue<T, Out, C>& epilogue, float (&x)[2],
                              const BlockTile& tile, int i, int n, int half) const {
     float pair[2];
@@ -150,14 +141,7 @@ struct Consumer {
         x[e] = one[0];
       }
     } else {
-      const int count = row < p.m ? min_of(p.n - col, 2) : 0;
-      if constexpr (C.gated) {
-        float up[2];
-        sums.pair(up, i, n + tile_columns(C) / 8, half);
-        epilogue.finish_gated(x, pair, up, row, col, count);
-      } else {
-        epilogue.finish(x, pair, row, col, count);
-      }
+      epilogue.finish(x, pair, row, col, row < p.m ? min_of(p.n - col, 2) : 0);
     }
   }
 

@@ -342,6 +342,33 @@ inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu
   return choice({}, persistent_start(p, given, gpu, *best.tile));
 }
 
+// persistent_float32 in one tile, as fast as it is beside async's.
+inline constexpr RingTile kFloat32Tile{.m = 128, .n = 128, .stages = 6, .consumers = 2};
+inline constexpr TileShape kFloat32Shape{.block = {128, 128}, .part = {8, 8}, .rate = 1.05};
+
+inline std::string_view float32_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (!given.is_float32()) return "takes float32 operands";
+  if (given.allow_tf32 || given.splits_tf32) return "operands become tf32, as precision says";
+  if (given.gated) return kGatesNothing;
+  if (!gpu.has_clusters()) return "needs sm_90 or newer";
+  for (const auto why :
+       {unit_stride_refusal(p, given), unaligned_refusal(p, given), engine_refusal(p, given)})
+    if (!why.empty()) return why;
+  return p.k == 0 ? "k is 0" : "";
+}
+
+inline Choice persistent_float32(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = float32_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const RingTile t = as_wanted(kFloat32Tile, given.config);
+  const Config c = ring_config(p, given, t, 1, 0);
+  if (const auto why = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu)); !why.empty())
+    return op::refuse(why);
+  const TileShape& other = best_tile(p, given, gpu, kAsyncTiles, async_tile);
+  const bool is_slower = tile_time(p, given, gpu, other) < tile_time(p, given, gpu, kFloat32Shape);
+  return choice({}, persistent_start(p, given, gpu, {t, c}),
+                is_slower ? "async has smaller tiles for so small a result" : "");
+}
+
 inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   if (const auto why = split_refusal(p, given); !why.empty()) return op::refuse(why);

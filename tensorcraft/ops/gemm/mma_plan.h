@@ -134,6 +134,16 @@ inline Load load_of(int64_t blocks, const op::Gpu& gpu) {
   return {rounds, double(blocks) / double(rounds * sms)};
 }
 
+// When the last multiprocessor ends, in outputs of a tile with rate 1.
+inline double tile_time(const Params& p, const Given& given, const op::Gpu& gpu,
+                        const TileShape& t) {
+  const int cols = given.gated ? t.block.n / 2 : t.block.n;
+  return weighed(p, given, [&](const Params& q, const Given& g) {
+    const Load load = load_of(num_tiles(q, g, t.block.m, cols), gpu);
+    return double(load.rounds) * t.block.m * t.block.n / t.rate;
+  });
+}
+
 // The tile that finishes first wins, among those that `config_of` makes what the caller wants; if
 // there is none, any of them.
 template <class ConfigOf>
@@ -141,12 +151,7 @@ const TileShape& best_tile(const Params& p, const Given& given, const op::Gpu& g
                            std::span<const TileShape> tiles, const ConfigOf& config_of) {
   const bool is_free = given.config == GemmConfig{};
   const auto time = [&](const TileShape& t) {
-    if (!is_free && !fits(config_of(t), given.config)) return HUGE_VAL;
-    const int cols = given.gated ? t.block.n / 2 : t.block.n;
-    return weighed(p, given, [&](const Params& q, const Given& g) {
-      const Load load = load_of(num_tiles(q, g, t.block.m, cols), gpu);
-      return double(load.rounds) * t.block.m * t.block.n / t.rate;
-    });
+    return is_free || fits(config_of(t), given.config) ? tile_time(p, given, gpu, t) : HUGE_VAL;
   };
   return *std::min_element(tiles.begin(), tiles.end(),
                            [&](const auto& x, const auto& y) { return time(x) < time(y); });
@@ -309,9 +314,7 @@ inline Choice tensor_core_tf32(const Params& p, const Given& given, const op::Gp
   return choice(tensor_core_refusal(p, given, gpu, true), tensor_core_start(p, given, gpu));
 }
 
-inline std::string_view swizzled_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
-                                         bool tf32) {
-  if (const auto why = tensor_core_refusal(p, given, gpu, tf32); !why.empty()) return why;
+inline std::string_view unaligned_refusal(const Params& p, const Given& given) {
   if (!has_aligned_lines(a_lines(p, given)))
     return "a line of a does not start at a multiple of 16 bytes";
   const Lines b = b_lines(p, given);
@@ -320,6 +323,12 @@ inline std::string_view swizzled_refusal(const Params& p, const Given& given, co
   if (given.gated && b.layout == Layout::row_major && p.n * given.operand_bytes % 16)
     return "the right half of a row of b does not start at a multiple of 16 bytes";
   return {};
+}
+
+inline std::string_view swizzled_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
+                                         bool tf32) {
+  const auto why = tensor_core_refusal(p, given, gpu, tf32);
+  return why.empty() ? unaligned_refusal(p, given) : why;
 }
 
 inline std::span<const TileShape> swizzled_tiles(const Given& given) {
@@ -363,17 +372,22 @@ inline Choice swizzled_tf32(const Params& p, const Given& given, const op::Gpu& 
   return swizzled_choice(p, given, gpu, true);
 }
 
-inline std::string_view tma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
-                                    bool tf32 = false) {
-  if (!gpu.has_clusters()) return "needs sm_90 or newer";
-  if (gpu.architecture >= 120) return "sm_120 copies no tile into two blocks at once";
-  if (const auto why = swizzled_refusal(p, given, gpu, tf32); !why.empty()) return why;
+// Why the copy engine cannot walk aligned operands.
+inline std::string_view engine_refusal(const Params& p, const Given& given) {
   if (p.batch_rank > 1) return "takes one batch axis, or several that merge into one";
   if (!has_engine_strides(a_lines(p, given), given.batch))
     return "a has a stride or a size that the copy engine cannot take";
   return has_engine_strides(b_lines(p, given), given.batch)
              ? ""
              : "b has a stride or a size that the copy engine cannot take";
+}
+
+inline std::string_view tma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
+                                    bool tf32 = false) {
+  if (!gpu.has_clusters()) return "needs sm_90 or newer";
+  if (gpu.architecture >= 120) return "sm_120 copies no tile into two blocks at once";
+  const auto why = swizzled_refusal(p, given, gpu, tf32);
+  return why.empty() ? engine_refusal(p, given) : why;
 }
 
 inline Config tma_config(const Params& p, const Given& given, const op::Gpu& gpu,

@@ -4,11 +4,13 @@
 #include "tensorcraft/device/ptx/cluster.cuh"
 #include "tensorcraft/device/ptx/control.cuh"
 #include "tensorcraft/device/ptx/fence.cuh"
+#include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/device/swizzle.cuh"
 #include "tensorcraft/device/tile/boxed_producer.cuh"
 #include "tensorcraft/device/tile/operand_tiles.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
-#include "tensorcraft/ops/gemm/params.h"
+#include "tensorcraft/ops/gemm/tile.cuh"
 
 // The parts of the rungs on wgmma: a ring of stages, the Producer that fills it, and in
 // consumer.cuh the warpgroups that multiply from it and bring the sums to D. Each rung is a
@@ -88,6 +90,19 @@ struct alignas(1024) Ring {
   }
 };
 
+// By all warps that read a stage, when they have: it goes back to the producers that fill it.
+template <class T, class Out, Config C>
+TC_DEVICE void release_stage(Ring<T, Out, C>& ring, int stage) {
+  constexpr int blocks = RingCluster<C>::blocks;
+  const int lane = threadIdx.x % 32;
+  __syncwarp();
+  if constexpr (blocks == 1) {
+    if (lane == 0) ptx::mbarrier_arrive(&ring.empty[stage]);
+  } else {
+    if (lane < blocks) ptx::mbarrier_arrive_cluster_read(&ring.empty[stage], lane);
+  }
+}
+
 // Fills the ring, by one thread of the block.
 template <class T, class Out, Config C>
 struct Producer {
@@ -140,6 +155,20 @@ TC_DEVICE int ring_steps(const Params& p) {
 }
 TC_DEVICE int warpgroup_number() {
   return __shfl_sync(0xffffffffu, int(threadIdx.x) / kWarpgroup, 0);
+}
+
+// Registers of a thread that copies and of one that multiplies, by the number of consumers.
+inline constexpr int kProducerRegisters = 40;
+template <int kConsumers>
+inline constexpr int kConsumerRegisters = kConsumers == 2 ? 232 : 152;
+
+template <Config C>
+TC_DEVICE void give_registers() {
+  if constexpr (C.consumers > 1) ptx::setmaxnreg_dec<kProducerRegisters>();
+}
+template <Config C>
+TC_DEVICE void take_registers() {
+  if constexpr (C.consumers > 1) ptx::setmaxnreg_inc<kConsumerRegisters<C.consumers>>();
 }
 
 }  // namespace tensorcraft::kernel::gemm
