@@ -154,7 +154,8 @@ constexpr Config in_registers(Config c) {
   return c;
 }
 constexpr auto kRegisters = in_registers(along_k(128, 128, 6, 2));
-constexpr std::array kPersistentTf32Registers{kRegisters, of_transposes(kRegisters)};
+constexpr std::array kPersistentTf32Registers{kRegisters, of_transposes(kRegisters),
+                                              epilogues(kRegisters)[1]};
 constexpr auto kFloat32 = layouts(with(specialized({.block_m = 128,
                                                     .block_n = 128,
                                                     .block_k = 32,
