@@ -22,12 +22,8 @@ struct Consumer {
   static constexpr int pieces = C.swap ? kGroupRows / slot.cols : 1;  // slots of these columns
   // Then a stage is read when its products are done, and the other consumers' products hide that.
   static constexpr bool a_registers = kARegisters<T, RingStage<T, C>::a_along_k>;
-  // If something is done to the sums, they change from wgmma's layout to rows first: a loop over
-  // rows holds it once, where pairs of registers would hold it for each pair, and reads what it
-  // adds as it lies. Two slots have the sums of 64 x 64 outputs, of a gated tile two times 64 x 32.
-  static constexpr bool by_rows = C.slots > 0 && (C.has_c || C.has_bias || C.has_scales ||
-                                                  C.gated || C.activation != Activation::none ||
-                                                  C.expression != Expression::none);
+  // Two slots have the sums of 64 x 64 outputs by rows, of a gated tile two times 64 x 32.
+  static constexpr bool by_rows = goes_by_rows(C);
   static constexpr int kPieceCols = C.gated ? 32 : 64, kUnits = 16;
 
   Ring<T, Out, C>& ring;

@@ -17,12 +17,6 @@ namespace {
 constexpr ConfigField kPackFields[] = {{"threads"}, {"layout", kLayouts}, {"vector"}, {"parts"}};
 const jit::Rung& kPack = op::make_rung("gemm", "pack", "pack.cuh", kPackFields, "PackConfig");
 
-int64_t num_entries(const Params& p) {
-  int64_t count = 1;
-  for (int i = 0; i < p.batch_rank; ++i) count *= p.batch_shape[i];
-  return count;
-}
-
 struct BoxShape {
   int length, lines;  // elements along a line, lines
   // The bytes that a miss of the L2 cache brings.
@@ -34,10 +28,10 @@ TiledTensor::Swizzle swizzle_of(int line_bytes) {
   return line_bytes == 128 ? bytes_128 : line_bytes == 64 ? bytes_64 : bytes_32;
 }
 
-// How the copy engine sees a matrix. A line of a box is 128, 64 or 32 bytes, which it swizzles.
-TensorMap matrix_map(const Lines& x, DType dtype, BoxShape box, const DeviceInfo& device,
-                     bool rounds = false) {
-  const int64_t entries = num_entries(x.call);
+// How the copy engine sees the matrices of so many entries. A line of a box is 128, 64 or 32 bytes,
+// which it swizzles.
+TensorMap matrix_map(const Lines& x, int64_t entries, DType dtype, BoxShape box,
+                     const DeviceInfo& device, bool rounds = false) {
   if (x.length == 0 || x.count == 0 || entries == 0) return {};  // nothing is copied
   const auto bytes = [&](int64_t stride) { return uint64_t(stride * x.element_bytes); };
   TiledTensor tiled{.dtype = dtype,
@@ -100,12 +94,12 @@ void add(op::Plan& plan, const P& params, const Given& given, const DeviceInfo& 
   const auto fetch = c.block_m <= 64 && c.block_n <= 64 ? bytes_256 : bytes_128;
   const BoxShape a_box{length, a_box_lines(c), fetch}, b_box{length, b_box_lines(c), fetch};
   const bool rounds = given.is_float32() && given.allow_tf32;
-  p.a_map = matrix_map(c.swap ? b : a, kernel.types[0], a_box, device, rounds);
-  p.b_map = matrix_map(c.swap ? a : b, kernel.types[0], b_box, device, rounds);
-  if (c.slots > 0) {
+  p.a_map = matrix_map(c.swap ? b : a, given.batch, kernel.types[0], a_box, device, rounds);
+  p.b_map = matrix_map(c.swap ? a : b, given.batch, kernel.types[0], b_box, device, rounds);
+  if (c.slots > 0 && !goes_by_rows(c)) {
     const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
     const SlotShape slot = slot_shape(c, given.result_bytes);
-    p.d_map = matrix_map(d, kernel.types[1], {slot.cols, slot.rows}, device);
+    p.d_map = matrix_map(d, given.batch, kernel.types[1], {slot.cols, slot.rows}, device);
   }
   if (c.consumers > 0)
     plan.set_params(plan.main_index(), p);

@@ -174,6 +174,14 @@ TC_HOST_DEVICE constexpr SlotShape slot_shape(const Config& c, int result_bytes)
 }
 inline constexpr int kSlotBytes = 64 * 128;  // the largest
 
+// If something is done to the sums, they change from wgmma's layout to rows in the slots: a loop
+// over rows holds it once, where pairs of registers would hold it for each pair, and reads what it
+// adds as it lies. The threads store D then, and not the copy engine.
+TC_HOST_DEVICE constexpr bool goes_by_rows(const Config& c) {
+  return c.slots > 0 && (c.has_c || c.has_bias || c.has_scales || c.gated ||
+                         c.activation != Activation::none || c.expression != Expression::none);
+}
+
 // Their dynamic shared memory: stages, slots, and two barriers a stage.
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c, int element_bytes) {
   const int stage = c.block_k * (c.block_m + c.block_n) * element_bytes;
