@@ -31,6 +31,12 @@ class MiniLM:
             for name, weight in tc.load_safetensors(file, self.device).items()
             if name.startswith(("embeddings.", "encoder.")) and not name.endswith("position_ids")
         }
+        # Query, key and value are one product of three times as many columns.
+        for layer in range(LAYERS):
+            prefix = f"encoder.layer.{layer}.attention.self."
+            for kind in ("weight", "bias"):
+                parts = [self.weights.pop(f"{prefix}{name}.{kind}") for name in ("query", "key", "value")]
+                self.weights[f"{prefix}qkv.{kind}"] = tc.concat(parts)
 
     def encode(self, sentences: Iterable[str], batch_size: int = 32, show_progress: bool = True) -> NDArray[np.float32]:
         """float32 array (len(sentences), 384); each row has length 1."""
@@ -70,10 +76,8 @@ class MiniLM:
         return tc.embedding(tc.asarray(ids, device=self.device), self.weights[f"embeddings.{name}_embeddings.weight"])
 
     def layer(self, prefix: str, x: tc.Tensor, b: int, s: int, lengths: tc.Tensor) -> tc.Tensor:
-        q, k, v = [
-            self.linear(f"{prefix}attention.self.{name}.", x).reshape((b, s, HEADS, WIDTH // HEADS))
-            for name in ("query", "key", "value")
-        ]
+        qkv = self.linear(f"{prefix}attention.self.qkv.", x).reshape((b, s, 3, HEADS, WIDTH // HEADS))
+        q, k, v = (qkv[:, :, i] for i in range(3))
         # Padding is left out by each row's length: no mask is built.
         mixed = tc.attention(q, k, v, key_lengths=lengths, layout="bshd").reshape((b * s, WIDTH))
         x = self.norm(f"{prefix}attention.output.", self.linear(f"{prefix}attention.output.dense.", mixed), x)
