@@ -13,8 +13,8 @@
 // Matrix products by a rung that the caller names. Compiled for each T, for row-major matrices:
 // naive and block_tiled (a kernel each), tensor_core in its four tiles and async in its four, both
 // with 16-byte and with single accesses, with and without C (16 each), persistent in three tiles
-// for f16 and bf16, which store by the copy engine, by rows or straight (9). gemm_interface.cuh
-// chooses itself and takes all four layouts.
+// for f16 and bf16, which store by the copy engine or by rows (6). gemm_interface.cuh chooses
+// itself and takes all four layouts.
 namespace tensorcraft::kernels {
 
 // The steps of the ladder by the names of the hardware documents.
@@ -88,12 +88,12 @@ inline constexpr RingTile kLauncherRingTiles[] = {persistent_tile(128, 256, Sche
                                                   persistent_tile(128, 128, Schedule::ping_pong),
                                                   persistent_tile(64, 64, Schedule::together)};
 inline constexpr auto kPersistentList = [] {
-  std::array<Instance<Config>, 3 * std::size(kLauncherRingTiles)> all{};
+  std::array<Instance<Config>, 2 * std::size(kLauncherRingTiles)> all{};
   size_t count = 0;
   for (const RingTile& t : kLauncherRingTiles)
-    for (const auto& [slots, has_c] : {std::pair{0, 1}, {2, 1}, {2, 0}}) {
+    for (const int slots : {kByRows, kEngineSlots}) {
       all[count].config = ring_tile(t, 2, 1, slots);
-      all[count++].config.has_c = has_c;
+      all[count++].config.has_c = slots == kByRows;
     }
   return all;
 }();
@@ -165,7 +165,7 @@ inline Choice compiled_persistent(const Params& p, Given given, const op::Gpu& g
   if (!best || best->config.a_layout != kRows || best->config.b_layout != kRows)
     return op::refuse("needs n and k of 2 or more");
   best->config.c_vector = best->config.d_vector = 1;
-  if (best->config.slots == 0) best->config.has_c = 1;  // compiled once, C is read if beta is not 0
+  best->config.has_c = best->config.slots == kByRows;  // which reads C if beta is not 0
   return persistent_start(p, given, gpu, *best);
 }
 
@@ -186,7 +186,7 @@ std::string_view run_persistent(const Params& p, const Given& given, cudaStream_
   WithResultMap<Params> full{{p, {}, {}}, {}};
   full.a_map = encode_lines<T>(p.a.data, p.k, p.m, p.k, a_box_lines(c), where);
   full.b_map = encode_lines<T>(p.b.data, p.n, p.k, p.n, b_box_lines(c), where);
-  if (c.slots > 0 && !goes_by_rows(c))
+  if (c.slots == kEngineSlots)
     full.d_map = encode_lines<T>(p.d.data, p.n, p.m, p.n, slot_shape(c, sizeof(T)).rows, where);
   return launch_or_fail<Compiled>(variant_name(version), choice.start, full, stream, where);
 }

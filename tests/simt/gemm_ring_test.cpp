@@ -105,20 +105,21 @@ class Product {
     d_.data.assign(d_.data.size(), Out(NAN));
     constexpr int a_lines = gemm::a_box_lines(C), b_lines = gemm::b_box_lines(C);
     constexpr gemm::SlotShape slot = gemm::slot_shape(C, sizeof(Out));
-    gemm::WgmmaParams<C> p{{{.m = size_.m,
-                             .n = size_.n,
-                             .k = size_.k,
-                             .a = a_.matrix(),
-                             .b = b_.matrix(),
-                             .c = c_.matrix(),
-                             .d = d_.matrix(),
-                             .alpha = 0.5f,
-                             .beta = C.has_c ? 1.0f : 0.0f,
-                             .batch_shape = {uint32_t(size_.batch)},
-                             .batch_rank = size_.batch > 1},
-                            C.swap ? b_.map(64, a_lines) : a_.map(64, a_lines),
-                            C.swap ? a_.map(64, b_lines) : b_.map(64, b_lines)},
-                           C.slots > 0 ? d_.map(slot.cols, slot.rows) : TensorMap{}};
+    gemm::WgmmaParams<C> p{
+        {{.m = size_.m,
+          .n = size_.n,
+          .k = size_.k,
+          .a = a_.matrix(),
+          .b = b_.matrix(),
+          .c = c_.matrix(),
+          .d = d_.matrix(),
+          .alpha = 0.5f,
+          .beta = C.has_c ? 1.0f : 0.0f,
+          .batch_shape = {uint32_t(size_.batch)},
+          .batch_rank = size_.batch > 1},
+         C.swap ? b_.map(64, a_lines) : a_.map(64, a_lines),
+         C.swap ? a_.map(64, b_lines) : b_.map(64, b_lines)},
+        C.slots == gemm::kEngineSlots ? d_.map(slot.cols, slot.rows) : TensorMap{}};
     simt::run({.name = "ring",
                .grid = {size_.blocks ? size_.blocks : blocks()},
                .block = {unsigned(C.threads)},
@@ -223,10 +224,12 @@ constexpr Config with_turns(Config c) {
 }
 constexpr Config with_c(Config c) {
   c.has_c = 1;
+  if (c.slots == gemm::kEngineSlots) c.slots = gemm::kByRows;
   return c;
 }
 constexpr Config with_gate(Config c) {
   c.gated = 1;
+  if (c.slots == gemm::kEngineSlots) c.slots = gemm::kByRows;
   c.activation = Activation::silu;
   return c;
 }
@@ -275,9 +278,9 @@ TEST(GemmRing, BlocksTakeTilesUntilNoneIsLeft) {
       {{300, 200, 136, 1, 1, 1}, {300, 200, 136, 1, 1, 3}, {64, 704, 64, 1, 1, 2}});
 }
 
-TEST(GemmRing, ConsumersStoreStraightFromRegistersToo) {
-  expect_products<gemm::Persistent, ring(64, 64, 4, 1, 0)>({{130, 67, 136, 1, 1, 2}});
-  expect_products<gemm::Persistent, ring(64, 64, 4, 1, 0), float>({{130, 67, 136, 1, 1, 2}});
+TEST(GemmRing, ConsumersStoreByRowsToAnyAddress) {
+  expect_products<gemm::Persistent, ring(64, 64, 4, 1, 1)>({{130, 67, 136, 1, 1, 2}});
+  expect_products<gemm::Persistent, ring(64, 64, 4, 1, 1), float>({{130, 67, 136, 1, 1, 2}});
 }
 
 TEST(GemmRing, ResultsMayBeWider) {
@@ -295,8 +298,8 @@ TEST(GemmRing, ConsumersTakeTurns) {
                                              {128, 896, 136, 1, 1, 1}});
 }
 
-TEST(GemmRing, TurnsStoreStraightFromRegistersToo) {
-  expect_products<gemm::Persistent, with_c(with_turns(ring(128, 128, 4, 2, 0)))>(
+TEST(GemmRing, TurnsStoreByRowsToo) {
+  expect_products<gemm::Persistent, with_c(with_turns(ring(128, 128, 3, 2, 1)))>(
       {{260, 136, 136, 1, 1, 1}});
 }
 
@@ -365,7 +368,7 @@ TEST(GemmRing, TheTransposeIsRight) {
   expect_products<gemm::Persistent, with_swap(kSmall)>(sizes);
   expect_products<gemm::Persistent, with_layouts(with_swap(ring(64, 16, 4, 1)), kRows, kColumns)>(
       sizes);
-  expect_products<gemm::Persistent, with_swap(ring(64, 64, 4, 1, 0)), float>(sizes);
+  expect_products<gemm::Persistent, with_swap(ring(64, 64, 4, 1, 1)), float>(sizes);
   expect_products<gemm::Persistent, with_layouts(with_swap(kSmall), kColumns, kColumns)>(sizes);
   expect_products<gemm::Persistent, with_c(with_swap(kTurns))>({{264, 264, 136, 1, 1, 2}});
   expect_products<gemm::Persistent, with_cluster(with_swap(kWide), 2, 1)>(
@@ -385,7 +388,7 @@ TEST(GemmRing, BlocksShareTheStepsOfATile) {
 TEST(GemmRing, GatedTilesAreRight) {
   constexpr Config rows = with_gate(kWide),
                    columns = with_layouts(with_gate(kSmall), kRows, kColumns);
-  constexpr Config stored = with_gate(ring(64, 128, 3, 1, 0));
+  constexpr Config stored = with_gate(ring(64, 128, 3, 1, 1));
   const std::initializer_list<Size> sizes = {{72, 40, 72}, {130, 136, 136, 1, 1, 2}};
   const std::initializer_list<Size> odd_sizes = {{67, 35, 71}, {24, 67, 136, 3, 3, 2}};
   expect_products<gemm::Persistent, rows>(sizes);

@@ -22,8 +22,10 @@ struct Consumer {
   static constexpr int pieces = C.swap ? kGroupRows / slot.cols : 1;  // slots of these columns
   // Then a stage is read when its products are done, and the other consumers' products hide that.
   static constexpr bool a_registers = kARegisters<T, RingStage<T, C>::a_along_k>;
-  // Two slots have the sums of 64 x 64 outputs by rows, of a gated tile two times 64 x 32.
-  static constexpr bool by_rows = goes_by_rows(C);
+  // By rows, sums change from wgmma's layout to rows in the slots: a loop over rows holds what is
+  // done to them once, where pairs of registers would hold it for each pair, reads what it adds as
+  // it lies, and stores to any address.
+  static constexpr bool by_rows = C.slots == kByRows;
   static constexpr int kPieceCols = C.gated ? 32 : 64, kUnits = 16;
 
   Ring<T, Out, C>& ring;
@@ -75,7 +77,7 @@ struct Consumer {
 #pragma unroll
         for (int from = 0; from < tile_columns(C); from += kPieceCols)
           store_piece(epilogue, tile, i, from);
-      } else if constexpr (C.slots > 0) {
+      } else if constexpr (C.slots == kEngineSlots) {
 #pragma unroll
         for (int from = 0; from < tile_columns(C); from += slot_cols)
           store_slot(epilogue, tile, i, from);
@@ -90,7 +92,7 @@ struct Consumer {
   }
   // Before the block ends: the slots have been read.
   TC_DEVICE void finish_stores() const {
-    if (C.slots > 0 && !by_rows && leads()) ptx::cp_async_bulk_wait_group_read<0>();
+    if (C.slots == kEngineSlots && leads()) ptx::cp_async_bulk_wait_group_read<0>();
   }
 
  private:
@@ -123,7 +125,7 @@ struct Consumer {
       epilogue.store(x, row, col);
     }
   }
-  // The same through the epilogue alone; a gated tile goes by rows.
+  // The same through the epilogue alone.
   TC_DEVICE void finish_pair(const Epilogue<T, Out, C>& epilogue, float (&x)[2],
                              const BlockTile& tile, int i, int n, int half) const {
     float pair[2];
@@ -143,7 +145,7 @@ struct Consumer {
 
   // Units of 4 neighbours; those of 8 rows are in different banks.
   TC_DEVICE float* unit_at(int row, int unit) const {
-    auto* units = reinterpret_cast<Vec4<float>*>(&ring.slots[group * C.slots]);
+    auto* units = reinterpret_cast<Vec4<float>*>(&ring.slots[group * 2]);
     return units[row * kUnits + (unit ^ row % 8 * 2)].values;
   }
   TC_DEVICE void put_piece_pair(int i, int n, int half, int row, int col) const {
@@ -198,7 +200,7 @@ struct Consumer {
         const int n = at + u * kWarpgroup;
         const int64_t to_row = row + n / units, to_col = col + n % units * 4;
         if (n >= count * units || to_row >= p.m || to_col >= p.n) continue;
-        from_floats<Out, 4>(x[u]).store(epilogue.d + to_row * p.d.row_stride + to_col);
+        epilogue.store_finished(x[u], to_row, to_col, min_of(p.n - to_col, 4));
       }
     }
   }
@@ -224,7 +226,7 @@ struct Consumer {
   // Columns `from` on of 64 rows.
   TC_DEVICE void store_slot(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
                             int from) {
-    static_assert(C.slots % pieces == 0);
+    static_assert(C.slots % pieces == 0 && !C.gated, "a gated tile goes by rows");
     Slot<Out, C>* const to = ring.slots + group * C.slots + stores % C.slots;
     stores += pieces;
     if (leads()) ptx::cp_async_bulk_wait_group_read<C.slots / pieces - 1>();

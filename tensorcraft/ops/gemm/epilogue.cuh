@@ -121,14 +121,7 @@ struct Epilogue {
     last.apply(x, row, col, count);
   }
 
- private:
-  TC_DEVICE float activated(float x) const {
-    if constexpr (C.expression == Expression::interpreted)
-      return activate(p.activation, x);
-    else
-      return activate<C.activation>(x);
-  }
-
+  // Rounds and stores it.
   template <int N>
   TC_DEVICE void store_finished(const float (&x)[N], int64_t row, int64_t col, int count) const {
     if constexpr (N > 1 && C.d_vector >= N) {
@@ -138,6 +131,14 @@ struct Epilogue {
         if (i < count) d[row * p.d.row_stride + (col + i) * p.d.col_stride] = Out(x[i]);
       }
     }
+  }
+
+ private:
+  TC_DEVICE float activated(float x) const {
+    if constexpr (C.expression == Expression::interpreted)
+      return activate(p.activation, x);
+    else
+      return activate<C.activation>(x);
   }
 
   // alpha a_scale b_scale sum + beta C + bias, at a column of B.

@@ -106,6 +106,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
            .has_c = q.c.has_value(),
            .has_scales = q.has_scales(),
            .gated = q.gated,
+           .has_expression = q.expression.has_value(),
            .has_bias = !q.bias            ? 0
                        : q.has_row_bias() ? kByRow
                                           : kByColumn,

@@ -65,11 +65,12 @@ constexpr Config in_two(Config config) {
 }
 constexpr Config kSmall = one_consumer(64, 10);
 constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
-constexpr auto kPersistentEpilogues = epilogues(with(kSmall, 2, 1));
-constexpr auto kPersistentOddRows = layouts(with(kSmall, 0, 1));
+constexpr auto kPersistentEpilogues = epilogues(with(kSmall, kByRows, 4));
+constexpr auto kPersistentOddRows = layouts(with(kSmall, kByRows, 1));
 // B as rows, of which half a tile is a whole box, and as columns.
-constexpr std::array<Config, 2> gates(int slots) {
-  std::array<Config, 2> all{with(one_consumer(128, 8), slots, 1), with(kSmall, slots, 1)};
+constexpr std::array<Config, 2> gates(int d_vector) {
+  std::array<Config, 2> all{with(one_consumer(128, 8), kByRows, d_vector),
+                            with(kSmall, kByRows, d_vector)};
   all[1].b_layout = Layout::column_major;
   for (Config& c : all) {
     c.gated = 1;
@@ -77,8 +78,8 @@ constexpr std::array<Config, 2> gates(int slots) {
   }
   return all;
 }
-constexpr auto kPersistentGates = gates(2);
-constexpr auto kPersistentOddGates = gates(0);
+constexpr auto kPersistentGates = gates(4);
+constexpr auto kPersistentOddGates = gates(1);
 // What the cases of the conformance test take of split_k.
 constexpr auto kAllSplit = layouts(in_two(with(kSmall, 0, 4)));
 constexpr std::array kSplit{kAllSplit[1], kAllSplit[2], kAllSplit[3]};
@@ -94,8 +95,9 @@ constexpr std::array<Config, 2> few_rows(Config config) {
   return all;
 }
 constexpr Config kFew = swapped(one_consumer(16, 16));
-constexpr auto kFewRows = few_rows(with(kFew, 2, 1));
-constexpr auto kFewOddRows = few_rows(with(kFew, 0, 1));
+constexpr std::array kFewRows{few_rows(with(kFew, kByRows, 4))[0],
+                              few_rows(with(kFew, kEngineSlots, 1))[1]};
+constexpr auto kFewOddRows = few_rows(with(kFew, kByRows, 1));
 constexpr auto kSplitFewRows = few_rows(in_two(with(kFew, 0, 4)));
 
 // Any expression, without a gate: what else is done is read, as in gemm_simt.cpp. By row, then by
@@ -108,7 +110,7 @@ constexpr std::array<Config, 2> expressions(Config config) {
   all[1].has_bias = kByColumn;
   return all;
 }
-constexpr auto kPersistentExpressions = expressions(with(kSmall, 2, 1));
+constexpr auto kPersistentExpressions = expressions(with(kSmall, kByRows, 4));
 constexpr std::array kPersistentExpressionByRow{kPersistentExpressions[0]};
 constexpr std::array kPersistentExpression{kPersistentExpressions[1]};
 constexpr std::array kSplitExpression{expressions(in_two(with(kSmall, 0, 4)))[1]};
@@ -137,17 +139,18 @@ constexpr Config of_transposes(Config c) {
 }
 // D's rows begin at multiples of 16 bytes, and the copy engine cannot store several batch axes.
 constexpr Config in_batches(Config c, int has_c = 0) {
+  c.slots = kByRows;
   c.d_vector = 4;
   c.has_c = has_c;
   return c;
 }
 constexpr std::array kPersistentTf32{along_k(64, 64, 10, 2),
-                                     along_k(64, 64, 10, 0),
+                                     along_k(64, 64, 10, kByRows),
                                      along_k(64, 96, 8, 2),
-                                     along_k(64, 96, 8, 0),
+                                     along_k(64, 96, 8, kByRows),
                                      of_transposes(along_k(64, 16, 16, 2)),
-                                     in_batches(along_k(64, 16, 16, 0)),
-                                     epilogues(along_k(64, 64, 10, 2))[1]};
+                                     in_batches(along_k(64, 16, 16, 2)),
+                                     epilogues(with(along_k(64, 64, 10, 2), kByRows, 4))[1]};
 // The operand that has block_m along m or n, in registers.
 constexpr Config in_registers(Config c) {
   c.a_layout = Layout::column_major;
@@ -155,7 +158,7 @@ constexpr Config in_registers(Config c) {
 }
 constexpr auto kRegisters = in_registers(along_k(128, 128, 6, 2));
 constexpr std::array kPersistentTf32Registers{kRegisters, of_transposes(kRegisters),
-                                              epilogues(kRegisters)[1]};
+                                              epilogues(with(kRegisters, kByRows, 4))[1]};
 constexpr auto kFloat32 = layouts(with(specialized({.block_m = 128,
                                                     .block_n = 128,
                                                     .block_k = 32,
@@ -174,9 +177,9 @@ constexpr Config packed_halves() {
   return in_batches(c);
 }
 constexpr std::array kPackedBatches{packed_halves()};
-constexpr std::array kPersistent3xtf32{along_k(64, 64, 10, 2, 2), along_k(64, 64, 10, 0, 2),
-                                       along_k(64, 96, 8, 2, 2), along_k(64, 96, 8, 0, 2),
-                                       in_batches(along_k(64, 64, 10, 0, 2), 1)};
+constexpr std::array kPersistent3xtf32{along_k(64, 64, 10, 2, 2), along_k(64, 64, 10, kByRows, 2),
+                                       along_k(64, 96, 8, 2, 2), along_k(64, 96, 8, kByRows, 2),
+                                       in_batches(along_k(64, 64, 10, 2, 2), 1)};
 
 constexpr PackConfig pack(Layout layout, int vector, int parts = 1) {
   return {.layout = layout, .vector = vector, .parts = parts};

@@ -109,19 +109,19 @@ constexpr Config ring_tile(const RingTile& t, int operand_bytes, int producers, 
           .slots = slots};
 }
 
-// The Config of a tile for a call. With `slots` D goes through shared memory if the copy engine can
-// store it.
+// The Config of a tile for a call, for rungs that bring D to memory straight or in any way.
 inline Config ring_config(const Params& p, const Given& given, const RingTile& t, int producers,
-                          int slots) {
-  // A swapped tile of wider results stores itself.
+                          bool straight) {
+  // Of a swapped tile no instruction turns wider results.
   const bool is_wider = given.result_bytes > given.operand_bytes;
-  const bool has_slots = is_storable(p, given) && (!t.swap || !is_wider);
-  Config c =
-      for_call(p, given, ring_tile(t, given.operand_bytes, producers, has_slots ? slots : 0));
+  const bool takes_engine =
+      is_storable(p, given) && !given.has_epilogue() && (!t.swap || !is_wider);
+  const int slots = straight ? kStraight : takes_engine ? kEngineSlots : kByRows;
+  Config c = for_call(p, given, ring_tile(t, given.operand_bytes, producers, slots));
   c.parts = given.splits_tf32 ? kTf32Parts : 1;
   if (t.swap) c = of_transpose(c);
   c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
-  if (c.slots > 0) c.d_vector = 1;
+  if (c.slots == kEngineSlots) c.d_vector = 1;
   return c;
 }
 
@@ -135,7 +135,7 @@ inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
 // One tile for every call, but for what the caller fixed.
 inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, int producers) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, 0);
+  const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, true);
   return choice(ring_problem(c, given.operand_bytes, shared_bytes_of(gpu)),
                 ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
 }
@@ -247,15 +247,13 @@ template <class Use>
 std::string_view for_each_tile(const Params& p, const Given& given, const op::Gpu& gpu,
                                std::span<const RingTile> tiles, const GemmConfig& wanted,
                                const Use& use) {
-  // Other results of a transpose leave the registers one by one.
-  const bool swaps_all = is_storable(p, given) && given.result_bytes == given.operand_bytes;
   const int orientations = given.gated ? 1 : 2;  // a gated tile has columns of both halves of B
   std::string_view why = kNoSuchTile;
   for (const RingTile& row : tiles) {
     RingTile t = as_wanted(row, wanted);
     for (t.swap = 0; t.swap < orientations; ++t.swap) {
-      const Config c = ring_config(p, given, t, 1, t.split > 1 ? 0 : 2);
-      if (!fits(c, wanted) || (t.swap && t.n > 64 && !swaps_all)) continue;
+      const Config c = ring_config(p, given, t, 1, t.split > 1);
+      if (!fits(c, wanted)) continue;
       auto problem = tf32_problem(c, given.operand_bytes);
       if (problem.empty()) problem = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu));
       if (problem.empty())
@@ -360,7 +358,7 @@ inline std::string_view float32_refusal(const Params& p, const Given& given, con
 inline Choice persistent_float32(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = float32_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   const RingTile t = as_wanted(kFloat32Tile, given.config);
-  const Config c = ring_config(p, given, t, 1, 0);
+  const Config c = ring_config(p, given, t, 1, true);
   if (const auto why = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu)); !why.empty())
     return op::refuse(why);
   const TileShape& other = best_tile(p, given, gpu, kAsyncTiles, async_tile);

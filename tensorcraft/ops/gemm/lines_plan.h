@@ -17,12 +17,18 @@ struct Given {
   int64_t batch = 1;                // entries, which may outnumber the 32 bits of batch_shape
   Activation activation = Activation::none;
   bool has_c = false, has_scales = false, gated = false;
+  bool has_expression = false;
   int has_bias = 0;              // kByColumn or kByRow
   bool allow_tf32 = false;       // float32 operands may be rounded
   bool splits_tf32 = false;      // they may become two parts of tf32 instead
   bool batch_invariant = false;  // the sums of a row are the same whatever m and batch are
   GemmConfig config = {};        // what the caller fixed
   bool is_float32() const { return operand_bytes == 4; }
+  // Is anything done to a sum but to scale it?
+  bool has_epilogue() const {
+    return has_c || has_scales || gated || has_expression || has_bias ||
+           activation != Activation::none;
+  }
 };
 
 // A matrix as Params have it. Along a size of 1 no stride is used but for addresses behind the

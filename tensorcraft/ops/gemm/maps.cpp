@@ -96,7 +96,7 @@ void add(op::Plan& plan, const P& params, const Given& given, const DeviceInfo& 
   const bool rounds = given.is_float32() && given.allow_tf32;
   p.a_map = matrix_map(c.swap ? b : a, given.batch, kernel.types[0], a_box, device, rounds);
   p.b_map = matrix_map(c.swap ? a : b, given.batch, kernel.types[0], b_box, device, rounds);
-  if (c.slots > 0 && !goes_by_rows(c)) {
+  if (c.slots == kEngineSlots) {
     const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
     const SlotShape slot = slot_shape(c, given.result_bytes);
     p.d_map = matrix_map(d, given.batch, kernel.types[1], {slot.cols, slot.rows}, device);

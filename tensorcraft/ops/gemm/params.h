@@ -53,7 +53,8 @@ struct Config {
   Schedule schedule = Schedule::together;  // how they share tiles
   int swap = 0;   // the product of the transposed matrices: block_m is along n
   int split = 1;  // parts of k, each of a block of the cluster (split_k, gemv)
-  int slots = 0;  // pieces of D that a consumer has on their way out; 0: it stores itself
+  int slots = 0;  // how D leaves a consumer: kStraight from registers, kByRows through shared
+                  // memory, or in so many pieces that the copy engine has on their way
   int parts = 1;  // of each element of A and B, one behind the other along k: 1 or kTf32Parts
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   int a_vector = 1, b_vector = 1, d_vector = 1;  // elements one access moves
@@ -64,6 +65,7 @@ struct Config {
   Expression expression = Expression::none;
 };
 inline constexpr int kByColumn = 1, kByRow = 2;
+inline constexpr int kStraight = 0, kByRows = 1, kEngineSlots = 2;
 
 // What an expression reads beside the sum. Its arrays are broadcast to D.
 struct ExpressionParams : Params {
@@ -174,18 +176,15 @@ TC_HOST_DEVICE constexpr SlotShape slot_shape(const Config& c, int result_bytes)
 }
 inline constexpr int kSlotBytes = 64 * 128;  // the largest
 
-// If something is done to the sums, they change from wgmma's layout to rows in the slots: a loop
-// over rows holds it once, where pairs of registers would hold it for each pair, and reads what it
-// adds as it lies. The threads store D then, and not the copy engine.
-TC_HOST_DEVICE constexpr bool goes_by_rows(const Config& c) {
-  return c.slots > 0 && (c.has_c || c.has_bias || c.has_scales || c.gated ||
-                         c.activation != Activation::none || c.expression != Expression::none);
+// Two of them hold the sums of 64 x 64 outputs by rows, of a gated tile two times 64 x 32.
+TC_HOST_DEVICE constexpr int num_slots(const Config& c) {
+  return c.slots == kStraight ? 0 : 2 * c.consumers;
 }
 
 // Their dynamic shared memory: stages, slots, and two barriers a stage.
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c, int element_bytes) {
   const int stage = c.block_k * (c.block_m + c.block_n) * element_bytes;
-  const int slots = c.consumers * c.slots > 0 ? c.consumers * c.slots : 1;
+  const int slots = num_slots(c) > 0 ? num_slots(c) : 1;
   return round_up(c.stages * stage + slots * kSlotBytes + 2 * c.stages * 8, 1024);
 }
 

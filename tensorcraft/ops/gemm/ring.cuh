@@ -50,7 +50,7 @@ struct alignas(1024) Slot {
   static constexpr Swizzle swizzle = line_bytes == 128  ? Swizzle::bytes_128
                                      : line_bytes == 64 ? Swizzle::bytes_64
                                                         : Swizzle::bytes_32;
-  static_assert(C.slots == 0 ||
+  static_assert(C.slots != kEngineSlots ||
                 (line_bytes >= 32 && line_bytes <= 128 && shape.rows * line_bytes <= kSlotBytes));
   Vec4<uint32_t> at[kSlotBytes / kVectorBytes];
 
@@ -62,9 +62,8 @@ struct alignas(1024) Slot {
 
 template <class T, class Out, Config C>
 struct alignas(1024) Ring {
-  static constexpr int num_slots = C.consumers * C.slots;
   RingStage<T, C> stages[C.stages];
-  Slot<Out, C> slots[num_slots > 0 ? num_slots : 1];
+  Slot<Out, C> slots[num_slots(C) > 0 ? num_slots(C) : 1];
   uint64_t full[C.stages];   // the bytes of a stage have come
   uint64_t empty[C.stages];  // no warp of the cluster reads it any more
 
