@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/plan.hpp"
+#include "tensorcraft/ops/attention/problem.hpp"
+
+namespace tensorcraft::kernel::attention {
+
+// Replaces the argument of a plan of a rung on wgmma by one with the tensor maps that it reads, of
+// the tile that its Config says. Plans of other rungs stay as they are.
+void add_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& device);
+
+}  // namespace tensorcraft::kernel::attention
