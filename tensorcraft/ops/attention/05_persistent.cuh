@@ -16,16 +16,15 @@ namespace tensorcraft::kernel::attention {
 // The works of a block: of each gridDim.x one, from the front and from the back by turns.
 template <Config C>
 struct Walk {
-  int number, all, round = 0;
+  uint32_t number, all, round = 0;
 
   TC_DEVICE explicit Walk(const Params& p)
-      : number(int(blockIdx.x)), all(p.batch * p.heads * div_ceil(p.seq_q, C.block_m)) {}
+      : number(blockIdx.x), all(uint32_t(p.batch * p.heads * div_ceil(p.seq_q, C.block_m))) {}
 
   TC_DEVICE bool is_done() const { return number >= all; }
   TC_DEVICE void advance() {
-    const int blocks = int(gridDim.x), rank = int(blockIdx.x);
     ++round;
-    number = round * blocks + (round % 2 ? blocks - 1 - rank : rank);
+    number = round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
   }
 };
 
@@ -42,13 +41,13 @@ struct Persistent {
       give_registers<C>();
       Producer<T, C> producer(ring, p);
       if (threadIdx.x % kWarpgroup == 0)
-        for (; !walk.is_done(); walk.advance()) produce(producer, Work<C>(p, walk.number));
+        for (; !walk.is_done(); walk.advance()) produce(producer, Work<C>(p, int(walk.number)));
     } else {
       take_registers<C>();
       Consumer<T, C> consumer(ring, p, group);
       Turns<C>::begin(group);
       for (; !walk.is_done(); walk.advance()) {
-        const Work<C> work(p, walk.number);
+        const Work<C> work(p, int(walk.number));
         consume(consumer, work);
         if constexpr (C.out_tile) consumer.release_queries();
         consumer.finish(work);

@@ -18,21 +18,24 @@ constexpr Config config(int head_dim, int m, int n, int producers, bool has_out_
       return hopper_config(t, producers, has_out_tile);
   throw "no such tile";
 }
-constexpr std::array kWgmma{config(64, 64, 128, 0, false), config(128, 128, 128, 0, false)};
-constexpr std::array kSpecialized{config(64, 64, 128, 1, false), config(64, 128, 128, 1, false),
-                                  config(128, 128, 128, 1, false)};
-constexpr std::array kPersistent{config(32, 64, 128, 1, true), config(64, 64, 128, 1, true),
-                                 config(64, 192, 128, 1, true), config(96, 64, 128, 1, true),
+// Few queries in both dtypes, many in one.
+constexpr std::array kWgmmaFew{config(32, 64, 128, 0, false), config(64, 64, 128, 0, false)};
+constexpr std::array kWgmma{config(128, 128, 128, 0, false)};
+constexpr std::array kSpecializedFew{config(32, 64, 128, 1, false), config(64, 64, 128, 1, false)};
+constexpr std::array kSpecialized{config(64, 192, 128, 1, false), config(128, 128, 128, 1, false)};
+constexpr std::array kPersistentFew{config(32, 64, 128, 1, true), config(64, 64, 128, 1, true)};
+constexpr std::array kPersistent{config(64, 128, 128, 1, true),  config(64, 192, 128, 1, true),
+                                 config(96, 64, 128, 1, true),   config(128, 128, 176, 1, true),
                                  config(256, 128, 80, 1, true)};
-constexpr std::array kPersistentHalves{config(64, 128, 128, 1, true)};
 
 }  // namespace
 
 simt::OperatorInstances hopper_instances() {
-  return {{"persistent", concat(list<Persistent, kPersistent>(Bf16{}),
-                                list<Persistent, kPersistentHalves>(Halves{}))},
-          {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
-          {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
+  return {{"persistent", concat(list<Persistent, kPersistentFew>(Halves{}),
+                                list<Persistent, kPersistent>(Bf16{}))},
+          {"warp_specialized", concat(list<WarpSpecialized, kSpecializedFew>(Halves{}),
+                                      list<WarpSpecialized, kSpecialized>(Bf16{}))},
+          {"wgmma", concat(list<Wgmma, kWgmmaFew>(Halves{}), list<Wgmma, kWgmma>(Bf16{}))}};
 }
 
 }  // namespace tensorcraft::kernel::attention
