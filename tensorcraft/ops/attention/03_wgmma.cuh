@@ -37,6 +37,7 @@ struct Wgmma {
 #pragma unroll 1
     for (int tile = work.tiles - 1; tile >= 0; --tile) {
       const bool is_first = tile == work.tiles - 1;
+      consumer.wait_for_keys();
       consumer.multiply_keys();
       consumer.template land_scores<0>();
       consumer.land_out(!is_first);

@@ -61,12 +61,14 @@ TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
   consumer.begin();
   if (work.tiles == 0) return;
   float keep[2];
+  consumer.wait_for_keys();
   consumer.multiply_keys();
   consumer.clear_hidden(work);
   consumer.template land_scores<0>();
   consumer.mask(work, work.tiles - 1);
   consumer.weigh(keep);
   consumer.pack_weights();
+  if (work.tiles > 1) consumer.wait_for_keys();
 #pragma unroll 1
   for (int tile = work.tiles - 2; tile >= 0; --tile) {
     Turns<C>::wait(consumer.group);
@@ -76,6 +78,9 @@ TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
     consumer.template land_scores<1>();
     consumer.mask(work, tile);
     consumer.weigh(keep);
+    // The compiler leaves the exponentials in front of this loop, and so in front of the wait for
+    // P V, which they would not cover else.
+    if (tile > 0) consumer.wait_for_keys();
     consumer.land_out();
     consumer.rescale(keep);
     consumer.pack_weights();

@@ -39,9 +39,12 @@ struct Consumer {
     queries_parity ^= 1;
   }
 
-  // Starts score = Q K^T of the next tile of keys.
-  TC_DEVICE void multiply_keys() {
+  // The next tile of keys has come.
+  TC_DEVICE void wait_for_keys() const {
     ptx::mbarrier_wait_parity(&ring.k_full[keys.stage], keys.parity);
+  }
+  // Starts score = Q K^T of it.
+  TC_DEVICE void multiply_keys() {
     score.template add_tiles<T, C.head_dim, true, true>(ring.q[0], group * kGroupRows,
                                                         ring.k[keys.stage], false);
   }
