@@ -32,11 +32,10 @@ struct WgmmaTile {
   // i is a multiple of 8, or of a span if lines are not along k.
   TC_DEVICE static constexpr uint64_t offset(int i, int step) {
     constexpr int steps = line_bytes / 32;  // of a box along k
-    const uint32_t bytes = kAlongK
-                               ? uint32_t(i) * line_bytes + uint32_t(step / steps) * box_bytes +
-                                     uint32_t(step % steps) * 32
-                               : uint32_t(i / span) * box_bytes +
-                                     uint32_t(step) * (32 / sizeof(T)) * line_bytes;
+    const uint32_t bytes =
+        kAlongK ? uint32_t(i) * line_bytes + uint32_t(step / steps) * box_bytes +
+                      uint32_t(step % steps) * 32
+                : uint32_t(i / span) * box_bytes + uint32_t(step) * (32 / sizeof(T)) * line_bytes;
     return bytes / 16;
   }
 };

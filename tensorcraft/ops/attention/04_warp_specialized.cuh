@@ -13,7 +13,8 @@
 
 namespace tensorcraft::kernel::attention {
 
-// Registers of a thread that copies and of one that multiplies. Beside one consumer all have enough.
+// Registers of a thread that copies and of one that multiplies. Beside one consumer all have
+// enough.
 template <Config C>
 TC_DEVICE void give_registers() {
   if constexpr (C.consumers > 1) ptx::setmaxnreg_dec<(C.consumers == 2 ? 24 : 32)>();

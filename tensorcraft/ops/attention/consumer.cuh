@@ -205,8 +205,8 @@ struct Consumer {
         const float* x = out.at[0][0] + 8 * j + 2 * e;
         words[e] = pack_pair(x[0] * inverse[e % 2], x[1] * inverse[e % 2], T{});
       }
-      ptx::stmatrix_x4(
-          bytes + Ring<T, C>::Queries::place(warp * 16 + lane % 16, 2 * j + lane / 16), words);
+      ptx::stmatrix_x4(bytes + Ring<T, C>::Queries::place(warp * 16 + lane % 16, 2 * j + lane / 16),
+                       words);
     }
   }
   TC_DEVICE void store(const Work<C>& w) const {
@@ -216,7 +216,8 @@ struct Consumer {
     for (int i = 0; i < boxed_dim(C) / 64; ++i) {
       const int32_t at[4] = {i * 64, row, w.head, w.batch};
       if (row < p.seq_q)
-        ptx::tma_store(&p.out_map, at, bytes + Ring<T, C>::Queries::place(group * kGroupRows, 8 * i));
+        ptx::tma_store(&p.out_map, at,
+                       bytes + Ring<T, C>::Queries::place(group * kGroupRows, 8 * i));
     }
     ptx::cp_async_bulk_commit_group();
   }

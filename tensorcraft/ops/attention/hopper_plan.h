@@ -20,12 +20,12 @@ struct HopperTile {
   int stages, takes_turns, out_tile;
 };
 inline constexpr HopperTile kHopperTiles[] = {
-    {32, Masked::any, 192, 128, 2, 1, 1},  {32, Masked::any, 128, 128, 2, 1, 1},
-    {32, Masked::any, 64, 128, 2, 0, 1},   {64, Masked::any, 192, 128, 2, 1, 1},
-    {64, Masked::any, 128, 128, 2, 1, 1},  {64, Masked::any, 64, 128, 2, 0, 1},
-    {96, Masked::any, 128, 128, 2, 1, 0},  {96, Masked::any, 64, 128, 2, 0, 1},
-    {128, Masked::no, 128, 176, 2, 1, 0},  {128, Masked::yes, 128, 128, 2, 1, 1},
-    {128, Masked::any, 64, 128, 2, 0, 1},  {256, Masked::any, 128, 80, 2, 1, 0},
+    {32, Masked::any, 192, 128, 2, 1, 1}, {32, Masked::any, 128, 128, 2, 1, 1},
+    {32, Masked::any, 64, 128, 2, 0, 1},  {64, Masked::any, 192, 128, 2, 1, 1},
+    {64, Masked::any, 128, 128, 2, 1, 1}, {64, Masked::any, 64, 128, 2, 0, 1},
+    {96, Masked::any, 128, 128, 2, 1, 0}, {96, Masked::any, 64, 128, 2, 0, 1},
+    {128, Masked::no, 128, 176, 2, 1, 0}, {128, Masked::yes, 128, 128, 2, 1, 1},
+    {128, Masked::any, 64, 128, 2, 0, 1}, {256, Masked::any, 128, 80, 2, 1, 0},
     {256, Masked::any, 64, 80, 2, 0, 1},
 };
 
@@ -67,7 +67,8 @@ inline std::string_view hopper_refusal(const Params& p, int element_bytes, const
   };
   if (!takes(p.q, p.q_strides, p.seq_q) || !takes(p.k, p.k_strides, p.seq_k) ||
       !takes(p.v, p.v_strides, p.seq_k) || !takes(p.out, p.out_strides, p.seq_q))
-    return "rows of q, k, v and out must start at 16-byte boundaries, at strides of 0 to 2^40 bytes";
+    return "rows of q, k, v and out must start at 16-byte boundaries, at strides of 0 to 2^40 "
+           "bytes";
   return "";
 }
 

@@ -32,8 +32,8 @@ struct Config {
   int block_n = 0;   // keys of a tile
   int threads = 128;
   // From wgmma on:
-  int stages = 0;     // tiles of keys, and of values, in shared memory
-  int consumers = 0;  // warpgroups of 64 queries each
+  int stages = 0;       // tiles of keys, and of values, in shared memory
+  int consumers = 0;    // warpgroups of 64 queries each
   int takes_turns = 0;  // they start their products one after another
   int out_tile = 0;     // the output leaves from memory of its own, not from that of the queries
 };
