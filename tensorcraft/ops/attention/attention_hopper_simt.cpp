@@ -25,7 +25,7 @@ constexpr std::array kSpecializedFew{config(32, 64, 128, 1, false), config(64, 6
 constexpr std::array kSpecialized{config(64, 192, 128, 1, false), config(128, 128, 128, 1, false)};
 constexpr std::array kPersistentFew{config(32, 64, 128, 1, true), config(64, 64, 128, 1, true)};
 constexpr std::array kPersistent{config(64, 128, 128, 1, true), config(64, 192, 128, 1, true),
-                                 config(96, 64, 128, 1, true), config(128, 128, 176, 1, true),
+                                 config(96, 64, 128, 1, true), config(128, 128, 128, 1, true),
                                  config(256, 128, 80, 1, true)};
 
 }  // namespace

@@ -9,32 +9,34 @@
 // Tiles of the rungs on wgmma, and what the copy engine takes.
 namespace tensorcraft::kernel::attention {
 
-enum class Masked : int { any, no, yes };  // by a causal limit
+enum class Masked : int { any, no };  // by a causal limit
 
 // A multiprocessor of an H100 has 227 KiB for the queries, two or more tiles of keys and of values,
 // and perhaps the output; scores, weights and output are in the registers of m / 64 consumers.
 struct HopperTile {
   int head_dim;
   Masked masked;
+  int least_keys;
   int m, n;  // queries, keys
   int stages, takes_turns, out_tile;
 };
 inline constexpr HopperTile kHopperTiles[] = {
-    {32, Masked::any, 192, 128, 2, 1, 1}, {32, Masked::any, 128, 128, 2, 1, 1},
-    {32, Masked::any, 64, 128, 2, 0, 1},  {64, Masked::any, 192, 128, 2, 1, 1},
-    {64, Masked::any, 128, 128, 2, 1, 1}, {64, Masked::any, 64, 128, 2, 0, 1},
-    {96, Masked::any, 128, 128, 2, 1, 0}, {96, Masked::any, 64, 128, 2, 0, 1},
-    {128, Masked::no, 128, 176, 2, 1, 0}, {128, Masked::yes, 128, 128, 2, 1, 1},
-    {128, Masked::any, 64, 128, 2, 0, 1}, {256, Masked::any, 128, 80, 2, 1, 0},
-    {256, Masked::any, 64, 80, 2, 0, 1},
+    {32, Masked::any, 0, 192, 128, 2, 1, 1},    {32, Masked::any, 0, 128, 128, 2, 1, 1},
+    {32, Masked::any, 0, 64, 128, 2, 0, 1},     {64, Masked::any, 0, 192, 128, 2, 1, 1},
+    {64, Masked::any, 0, 128, 128, 2, 1, 1},    {64, Masked::any, 0, 64, 128, 2, 0, 1},
+    {96, Masked::any, 0, 128, 128, 2, 1, 0},    {96, Masked::any, 0, 64, 128, 2, 0, 1},
+    {128, Masked::no, 4096, 128, 176, 2, 1, 0}, {128, Masked::any, 0, 128, 128, 2, 1, 1},
+    {128, Masked::any, 0, 64, 128, 2, 0, 1},    {256, Masked::any, 0, 128, 80, 2, 1, 0},
+    {256, Masked::any, 0, 64, 80, 2, 0, 1},
 };
 
-// The tile with the fewest rows behind the last query, else the first.
+// Of the tiles that serve a call the one with the fewest rows behind the last query, else the
+// first.
 inline const HopperTile* hopper_tile(const Params& p) {
   const HopperTile* best = nullptr;
   for (const HopperTile& t : kHopperTiles) {
-    if (t.head_dim != p.head_dim) continue;
-    if (t.masked != Masked::any && (t.masked == Masked::yes) != (p.causal != 0)) continue;
+    if (t.head_dim != p.head_dim || p.seq_k < t.least_keys) continue;
+    if (t.masked == Masked::no && p.causal) continue;
     if (!best || round_up(p.seq_q, t.m) < round_up(p.seq_q, best->m)) best = &t;
   }
   return best;
