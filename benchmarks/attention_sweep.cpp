@@ -91,7 +91,7 @@ void restart(op::Plan& plan, const Config& c, const DeviceInfo& device) {
   step.launch.grid = {uint32_t(std::min<int64_t>(blocks, device.num_sms))};
   step.launch.block = {uint32_t(c.threads)};
   step.launch.shared_bytes = uint32_t(ring_shared_bytes(c));
-  add_maps(plan, problem, device);
+  add_maps(plan, true, problem, device);
 }
 
 Tensor random_tensor(const Dims& shape, unsigned seed) {

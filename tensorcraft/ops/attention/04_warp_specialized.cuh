@@ -17,11 +17,11 @@ namespace tensorcraft::kernel::attention {
 // enough.
 template <Config C>
 TC_DEVICE void give_registers() {
-  if constexpr (C.consumers > 1) ptx::setmaxnreg_dec<(C.consumers == 2 ? 24 : 32)>();
+  if constexpr (C.consumers > 1) ptx::setmaxnreg_dec<(C.consumers == 2 ? 40 : 32)>();
 }
 template <Config C>
 TC_DEVICE void take_registers() {
-  if constexpr (C.consumers > 1) ptx::setmaxnreg_inc<(C.consumers == 2 ? 240 : 160)>();
+  if constexpr (C.consumers > 1) ptx::setmaxnreg_inc<(C.consumers == 2 ? 232 : 160)>();
 }
 
 // Whose turn it is to start products: consumer i waits at barrier kTurns + i, where the one before
@@ -59,7 +59,6 @@ TC_DEVICE void produce(Producer<T, C>& producer, const Work<C>& work) {
 }
 template <class T, Config C>
 TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
-  consumer.begin();
   if (work.tiles == 0) return;
   float keep[2];
   consumer.wait_for_keys();
@@ -107,6 +106,7 @@ struct WarpSpecialized {
       take_registers<C>();
       Consumer<T, C> consumer(ring, p, group);
       Turns<C>::begin(group);
+      consumer.begin();
       consume(consumer, work);
       Turns<C>::end(group);
       consumer.finish(work);

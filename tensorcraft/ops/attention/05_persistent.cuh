@@ -5,28 +5,13 @@
 // multiply, so starting, filling the rings and storing cost time once a block:
 //   a block a work:  works x (start + first copies + tiles + store)
 //   persistent:      start + first copies + works x tiles
-// Under a causal limit works shrink from the first to the last. Blocks take them in turns that go
-// back and forth, so that each has as many long and short ones; query heads of one key head follow
-// each other and find its keys in L2.
+// Under a causal limit the work of the last queries is long and that of the first short. Long ones
+// come first, and a block that is done takes the next, so at the end only short ones are open.
 // Demands what wgmma does.
+#include "tensorcraft/device/ptx/atomic.cuh"
 #include "tensorcraft/ops/attention/04_warp_specialized.cuh"
 
 namespace tensorcraft::kernel::attention {
-
-// The works of a block: of each gridDim.x one, from the front and from the back by turns.
-template <Config C>
-struct Walk {
-  uint32_t number, all, round = 0;
-
-  TC_DEVICE explicit Walk(const Params& p)
-      : number(blockIdx.x), all(uint32_t(p.batch * p.heads * div_ceil(p.seq_q, C.block_m))) {}
-
-  TC_DEVICE bool is_done() const { return number >= all; }
-  TC_DEVICE void advance() {
-    ++round;
-    number = round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-  }
-};
 
 struct Persistent {
   static constexpr bool begins_itself = true;
@@ -36,18 +21,15 @@ struct Persistent {
     auto& ring = dynamic_shared<Ring<T, C>>();
     ring.start(p, 4 * C.consumers);
     const int group = warpgroup_number();
-    Walk<C> walk(p);
     if (group == C.consumers) {
       give_registers<C>();
-      Producer<T, C> producer(ring, p);
-      if (threadIdx.x % kWarpgroup == 0)
-        for (; !walk.is_done(); walk.advance()) produce(producer, Work<C>(p, int(walk.number)));
+      if (threadIdx.x % kWarpgroup == 0) produce_all<T, C>(ring, p);
     } else {
       take_registers<C>();
       Consumer<T, C> consumer(ring, p, group);
       Turns<C>::begin(group);
-      for (; !walk.is_done(); walk.advance()) {
-        const Work<C> work(p, int(walk.number));
+      for (int number = consumer.begin(); number != kNoWork; number = consumer.begin()) {
+        const Work<C> work(p, number);
         consume(consumer, work);
         if constexpr (C.out_tile) consumer.release_queries();
         consumer.finish(work);
@@ -59,6 +41,21 @@ struct Persistent {
       Turns<C>::end(group);
       consumer.finish_stores();
     }
+  }
+
+ private:
+  // Each block has its first work from the start. Each work claims one more, so there are as many
+  // claims as works, and the last one leaves 0.
+  template <class T, Config C>
+  TC_DEVICE static void produce_all(Ring<T, C>& ring, const HopperParams& p) {
+    Producer<T, C> producer(ring, p);
+    const uint32_t works = uint32_t(p.batch * p.heads * div_ceil(p.seq_q, C.block_m));
+    for (uint32_t number = blockIdx.x; number < works;) {
+      const uint32_t claimed = ptx::atom_inc_u32(p.taken, works - 1);
+      produce(producer, Work<C>(p, int(number)));
+      number = gridDim.x + claimed;
+    }
+    producer.finish();
   }
 };
 

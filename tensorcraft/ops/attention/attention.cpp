@@ -30,8 +30,8 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params, {.element_bytes = int(dtype_bytes(q.dtype))}, {q.dtype}};
 }
 
-void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
-  add_maps(plan, q, device);
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
+  add_maps(plan, rung == "persistent", q, device);
 }
 
 const op::HostVariant<Problem> kHost[] = {

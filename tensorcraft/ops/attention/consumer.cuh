@@ -30,13 +30,15 @@ struct Consumer {
   TC_DEVICE Consumer(Ring<T, C>& memory, const HopperParams& params, int number)
       : ring(memory), p(params), group(number) {}
 
-  // Before the first tile of keys of some work.
-  TC_DEVICE void begin() {
+  // Before the first tile of keys of some work: its number, the same for all threads of a warp to
+  // the compiler too, or kNoWork.
+  TC_DEVICE int begin() {
     top[0] = top[1] = -kInfinity;
     sum[0] = sum[1] = 0.f;
     out.clear();
     ptx::mbarrier_wait_parity(&ring.q_full, queries_parity);
     queries_parity ^= 1;
+    return __shfl_sync(kFullWarp, ring.work, 0);
   }
 
   // The next tile of keys has come.

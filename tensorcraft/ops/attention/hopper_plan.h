@@ -75,9 +75,9 @@ inline std::string_view hopper_refusal(const Params& p, int element_bytes, const
 }
 
 // The heads whose blocks of queries the persistent blocks take together: as many as have their keys
-// and values in L2, so that works shrink evenly under a causal limit; else one after another.
+// and values in L2, under a causal limit, so that long works come first; else one after another.
 inline int32_t hopper_section(const Params& p) {
-  constexpr int64_t kBytesInL2 = int64_t(24) << 20;
+  constexpr int64_t kBytesInL2 = int64_t(32) << 20;
   if (!p.causal) return 1;
   const int64_t bytes = std::max<int64_t>(int64_t(p.seq_k) * p.head_dim * 4, 1);
   const int64_t heads = std::max<int64_t>(kBytesInL2 / bytes, 1) * p.group;

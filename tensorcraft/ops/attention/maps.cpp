@@ -36,12 +36,13 @@ TensorMap rows_map(const void* data, const Strides& strides, DType dtype, const 
 
 }  // namespace
 
-void add_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& device) {
+void add_maps(op::Plan& plan, bool is_persistent, const Problem& problem,
+              const DeviceInfo& device) {
   const jit::KernelKey& kernel = plan.main().kernel;
   Config c;
   std::memcpy(&c, kernel.config.data(), sizeof(c));
   if (c.consumers == 0) return;
-  HopperParams p{problem.params, {}, {}, {}, {}, hopper_section(problem.params)};
+  HopperParams p{problem.params, {}, {}, {}, {}, nullptr, hopper_section(problem.params)};
   const Sizes queries{p.head_dim, p.seq_q, p.heads, p.batch};
   const Sizes keys{p.head_dim, p.seq_k, p.heads / p.group, p.batch};
   const DType dtype = problem.dtype;
@@ -50,6 +51,8 @@ void add_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& device) 
   p.v_map = rows_map(p.v, p.v_strides, dtype, keys, c.block_n, device);
   p.out_map = rows_map(p.out, p.out_strides, dtype, queries, kGroupRows, device);
   plan.set_params(plan.main_index(), p);
+  const auto* taken = reinterpret_cast<const char*>(&p.taken);
+  if (is_persistent) plan.main().counter_at = int32_t(taken - reinterpret_cast<const char*>(&p));
 }
 
 }  // namespace tensorcraft::kernel::attention

@@ -42,7 +42,9 @@ struct Config {
 // rows, head and batch.
 struct HopperParams : Params {
   TensorMap q_map, k_map, v_map, out_map;
-  int32_t section;  // heads whose tiles follow each other by their queries
+  // Of persistent: works that blocks have taken after their first; 0 before and after.
+  uint32_t* taken;
+  int32_t section;  // heads whose works follow each other by their queries
 };
 
 // The rungs from wgmma on: threads of a warpgroup, and the queries that it has.
@@ -60,7 +62,7 @@ TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
 TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) { return round_up(c.head_dim, 64); }
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
   const int rows = c.block_m * (1 + c.out_tile) + 2 * c.stages * c.block_n;
-  return round_up(2 * rows * boxed_dim(c) + (4 * c.stages + 2) * 8, 1024);
+  return round_up(2 * rows * boxed_dim(c) + (4 * c.stages + 3) * 8, 1024);
 }
 
 // The keys that one (batch, head) may see: all of them, or the first key_lengths[b].

@@ -21,22 +21,24 @@ TC_DEVICE int warpgroup_number() {
   return __shfl_sync(0xffffffffu, int(threadIdx.x) / kWarpgroup, 0);
 }
 
+inline constexpr int kNoWork = -1;
+
 // block_m queries of one head, and the keys that they see.
 template <Config C>
 struct Work {
-  int batch, head, first;  // first: query
-  int keys;                // that the batch has in use
-  int tiles;               // of keys, as many as the last query sees
+  int number, batch, head, first;  // first: query
+  int keys;                        // that the batch has in use
+  int tiles;                       // of keys, as many as the last query sees
 
   // Work number n of all. The heads of a section follow each other for the same queries. The last
   // queries, which see the most keys under a causal limit, come first.
-  TC_DEVICE Work(const HopperParams& p, int n) {
+  TC_DEVICE Work(const HopperParams& p, int n) : number(n) {
     const int blocks = div_ceil(p.seq_q, C.block_m), all = p.batch * p.heads;
     const int start = n / (p.section * blocks) * p.section, within = n - start * blocks;
     const int heads = all - start < p.section ? all - start : p.section;
-    const int number = start + within % heads;
-    batch = number / p.heads;
-    head = number - batch * p.heads;
+    const int of_all = start + within % heads;
+    batch = of_all / p.heads;
+    head = of_all - batch * p.heads;
     first = (blocks - 1 - within / heads) * C.block_m;
     keys = visible_keys(p, batch);
     const int last = first + C.block_m < p.seq_q ? first + C.block_m : p.seq_q;
@@ -52,6 +54,7 @@ struct alignas(1024) Ring {
   Keys k[C.stages], v[C.stages];
   // Full: the bytes have come. Empty: no warp reads them any more.
   uint64_t q_full, q_empty;
+  int32_t work;  // whose queries come; kNoWork: none do any more
   uint64_t k_full[C.stages], k_empty[C.stages], v_full[C.stages], v_empty[C.stages];
 
   // Makes the barriers while the kernels before this one may still run, and waits for those.
@@ -88,9 +91,13 @@ struct Producer {
   TC_DEVICE Producer(Ring<T, C>& memory, const HopperParams& params) : ring(memory), p(params) {}
 
   TC_DEVICE void load_queries(const Work<C>& w) {
-    ptx::mbarrier_wait_parity(&ring.q_empty, queries_parity);
-    queries_parity ^= 1;
+    announce(w.number);
     load(ring.q[0], &p.q_map, {w.first, w.head, w.batch}, p.q_strides, &ring.q_full);
+  }
+  // After the last work.
+  TC_DEVICE void finish() {
+    announce(kNoWork);
+    ptx::mbarrier_arrive(&ring.q_full);
   }
   TC_DEVICE void load_keys(const Work<C>& w, int tile) {
     ptx::mbarrier_wait_parity(&ring.k_empty[keys.stage], keys.parity);
@@ -106,6 +113,12 @@ struct Producer {
   }
 
  private:
+  // The arrival that follows shows it to who waits for the queries.
+  TC_DEVICE void announce(int work) {
+    ptx::mbarrier_wait_parity(&ring.q_empty, queries_parity);
+    queries_parity ^= 1;
+    ring.work = work;
+  }
   struct Place {
     int row, head, batch;
   };
