@@ -200,10 +200,10 @@ struct Consumer {
     auto* bytes = reinterpret_cast<unsigned char*>(&ring.q[C.out_tile]);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;  // consumers are the first warps
 #pragma unroll
-    for (int j = 0; j < C.head_dim / 16; ++j) {
-      uint32_t words[4];
+    for (int j = 0; j < boxed_dim(C) / 16; ++j) {
+      uint32_t words[4] = {};  // the copy engine reads whole boxes
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
+      for (int e = 0; e < 4 && j < C.head_dim / 16; ++e) {
         const float* x = out.at[0][0] + 8 * j + 2 * e;
         words[e] = pack_pair(x[0] * inverse[e % 2], x[1] * inverse[e % 2], T{});
       }
