@@ -62,8 +62,10 @@ struct alignas(1024) Ring {
   TC_DEVICE void start(const HopperParams& p, int readers) {
     if (threadIdx.x == 0) {
       ptx::prefetch_tensormap(&p.q_map);
-      ptx::prefetch_tensormap(&p.k_map);
-      ptx::prefetch_tensormap(&p.v_map);
+      if (p.seq_k > 0) {  // else there are no maps
+        ptx::prefetch_tensormap(&p.k_map);
+        ptx::prefetch_tensormap(&p.v_map);
+      }
       const auto make = [&](uint64_t& full, uint64_t& empty) {
         ptx::mbarrier_init(&full, 1);
         ptx::mbarrier_init(&empty, uint32_t(readers));
