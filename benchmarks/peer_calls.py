@@ -12,6 +12,7 @@ PeerCall = Callable[..., Any]
 def torch_calls() -> dict[str, PeerCall]:
     import torch
     from torch.nn import functional as f
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 
     def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, residual: Any = None) -> Any:
         if residual is None:
@@ -63,6 +64,12 @@ def torch_calls() -> dict[str, PeerCall]:
     def batch_norm(x: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None) -> Any:
         return f.batch_norm(x, running_mean, running_var, weight, bias)
 
+    def attention(q: Any, k: Any, v: Any, causal: bool = False) -> Any:
+        # cuDNN's, which is torch's fastest, if it takes the call; left to itself torch may choose another.
+        backends = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]
+        with sdpa_kernel(backends, set_priority=True):
+            return f.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
+
     return {
         "silu": f.silu, "gelu": f.gelu, "relu": f.relu, "add": torch.add, "multiply": torch.mul, "exp": torch.exp,
         "silu_and_mul": silu_and_mul, "rms_norm": rms_norm, "layer_norm": layer_norm, "batch_norm": batch_norm,
@@ -72,7 +79,7 @@ def torch_calls() -> dict[str, PeerCall]:
         "transpose": lambda x: x.mT.contiguous(), "sum": lambda x, axis=None: x.sum(axis) if axis is not None else x.sum(),
         "mean": lambda x, axis=None: x.mean(axis) if axis is not None else x.mean(),
         "embedding": lambda ids, table: f.embedding(ids, table), "quantize": quantize, "rope": rope, "gemm": gemm,
-        "attention": lambda q, k, v, causal=False: f.scaled_dot_product_attention(q, k, v, is_causal=causal),
+        "attention": attention,
     }  # fmt: skip
 
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/jit/entry.hpp"
+#include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/kernel_text.hpp"
 
 #include <gtest/gtest.h>
+
+#include <set>
+#include <string>
 
 namespace tensorcraft {
 namespace {
@@ -50,6 +54,35 @@ TEST(GemmRungs, HaveTheInstructionsOfHopper) {
     EXPECT_EQ(has("setmaxnreg"), c.plan->main().launch.block.x >= 384);
     EXPECT_FALSE(has("mma.sync.aligned.m16n8k16")) << c.variant.name;
   }
+}
+
+// The shipped tiles of attention keep scores, weights and output in registers while products run.
+TEST(AttentionRungs, CompileForHopperWithTheirProductsInFlight) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const op::Operator& attention = find_operator("attention");
+  alignas(16) static std::byte memory[16];
+  std::set<std::string> compiled;
+  for (const int64_t head_dim : {32, 64, 96, 128, 256})
+    for (const int64_t rows : {64, 128, 8192})
+      for (const bool causal : {false, true}) {
+        const TensorView q(memory, DType::bfloat16, {1, 2, rows, head_dim});
+        const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), q.dtype(), q.shape());
+        const std::vector<TensorView> inputs{q, q, q};
+        const std::vector<op::Value> options{std::monostate(), causal};
+        const auto e =
+            attention.explain({&out, 1}, {inputs, options}, device_info_of_arch("sm_90a"));
+        for (const op::Considered& c : e.variants) {
+          if (c.variant.name != "persistent" && c.variant.name != "wgmma") continue;
+          ASSERT_TRUE(c.plan.has_value()) << c.reason;
+          const jit::KernelKey& key = c.plan->main().kernel;
+          const std::string name = jit::readable_name(key);
+          if (!compiled.insert(name).second) continue;
+          const jit::CompileReport report = jit::compile(key, "sm_90a", true);
+          EXPECT_EQ(report.spill_bytes, 0u) << name;
+          EXPECT_EQ(report.log.find("serialized"), std::string::npos) << name << report.log;
+        }
+      }
+  EXPECT_GT(compiled.size(), 15u);
 }
 
 TEST(CopyBox, CompilesForEveryRank) {

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -169,12 +170,15 @@ class AttentionEverywhere : public ::testing::Test {
     Device device;
     DType dtype;
   };
+  static bool needs_16_bits(std::string_view variant) {
+    return variant != "tiled" && variant != "naive" && variant != "cpu" && variant != "reference";
+  }
   static std::vector<Place> all_places() {
     const bool has_simt = devices().back() == Device::simt();
     std::vector<Place> all;
     for (const auto& v : find_operator("attention").description().variants)
       for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
-        if (v.name == "tensor_core" && dtype == DType::float32) continue;
+        if (needs_16_bits(v.name) && dtype == DType::float32) continue;
         if (v.device == DeviceType::cpu)
           all.push_back({v.name, Device::cpu(), dtype});
         else if (has_simt)
@@ -281,6 +285,50 @@ TEST_F(AttentionEverywhere, CausalIsAlignedToTheKeysInUse) {
   }
 }
 
+// More works than the 132 blocks of persistent, several tiles of keys each, by two consumers.
+TEST_F(AttentionEverywhere, BlocksThatStayTakeWorkAfterWork) {
+  const Tensor q = random_tensor({23, 6, 66, 64}, 1), k = random_tensor({23, 2, 270, 64}, 2),
+               v = random_tensor({23, 2, 270, 64}, 3);
+  std::vector<int32_t> in_use;
+  for (int b = 0; b < 23; ++b) in_use.push_back(b * 13);  // 0 to 286
+  const Tensor lengths = lengths_of(in_use);
+  const AttentionOptions options{.causal = true, .key_lengths = lengths.view()};
+  for (const Place& place : all_places()) {
+    if (place.variant != "persistent" || place.dtype != DType::bfloat16) continue;
+    const Floats expected = run({"cpu", Device::cpu(), place.dtype}, q, k, v, options);
+    const Floats got = run(place, q, k, v, options);
+    for (size_t i = 0; i < expected.out.size(); ++i)
+      ASSERT_NEAR(got.out[i], expected.out[i], 0.02) << i;
+    for (size_t i = 0; i < expected.lse.size(); ++i) {
+      if (std::isinf(expected.lse[i]))
+        ASSERT_EQ(got.lse[i], expected.lse[i]) << i;
+      else
+        ASSERT_NEAR(got.lse[i], expected.lse[i], 0.001) << i;
+    }
+  }
+}
+
+// What lies behind the keys in use of a rung that zeroes it in shared memory.
+TEST_F(AttentionEverywhere, ANanBehindTheKeysInUseOfSeveralTilesHasNoEffect) {
+  const Tensor q = random_tensor({1, 1, 70, 64}, 1), k = random_tensor({1, 1, 400, 64}, 2),
+               v = random_tensor({1, 1, 400, 64}, 3);
+  for (const int32_t keys : {1, 127, 128, 129, 300, 400}) {
+    const Tensor lengths = lengths_of({keys});
+    Tensor hidden_k = copy(k.view()), hidden_v = copy(v.view());
+    std::fill(hidden_k.data_as<float>() + keys * 64, hidden_k.data_as<float>() + 400 * 64, kNan);
+    std::fill(hidden_v.data_as<float>() + keys * 64, hidden_v.data_as<float>() + 400 * 64, kNan);
+    for (const Place& place : all_places()) {
+      if (!needs_16_bits(place.variant) || place.dtype != DType::bfloat16) continue;
+      const auto few = copy(q.view().slice(2, 0, 5));
+      const AttentionOptions options{.key_lengths = lengths.view()};
+      const Floats expected = run(place, few, k, v, options);
+      const Floats got = run(place, few, hidden_k, hidden_v, options);
+      EXPECT_EQ(got.out, expected.out) << place.variant << ' ' << keys;
+      EXPECT_EQ(got.lse, expected.lse) << place.variant << ' ' << keys;
+    }
+  }
+}
+
 // With scores of 0, an output is the mean of the values that are seen.
 TEST_F(AttentionEverywhere, FourNewTokensOverSixInUseSeeThreeToSixKeys) {
   Tensor q(DType::float32, {1, 1, 4, 32}), v(DType::float32, {1, 1, 16, 32});
@@ -365,7 +413,14 @@ std::string reason(const op::Explanation& e, std::string_view variant) {
 }
 
 TEST(Attention, EachGpuRowSaysWhyItDeclines) {
-  EXPECT_EQ(explain_on_gpu(DType::bfloat16, 256, 32, 1).variant, "tensor_core");
+  EXPECT_EQ(explain_on_gpu(DType::bfloat16, 256, 32, 1).variant, "persistent");
+  for (const char* variant : {"persistent", "warp_specialized", "wgmma"}) {
+    EXPECT_EQ(reason(explain_on_gpu(DType::float32, 8, 64, 1), variant),
+              "needs float16 or bfloat16");
+    EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), variant),
+              "head_dim must be 32, 64, 96, 128 or 256");
+    EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 64, -1), variant), "scale must be positive");
+  }
   EXPECT_EQ(explain_on_gpu(DType::float32, 256, 32, 1).variant, "tiled");
   EXPECT_EQ(explain_on_gpu(DType::float16, 256, 80, 1).variant, "naive");
   EXPECT_EQ(reason(explain_on_gpu(DType::float32, 8, 64, 1), "tensor_core"),
@@ -382,10 +437,40 @@ TEST(Attention, APlanCoversEveryQueryOfEveryHead) {
   const auto e = explain_on_gpu(DType::bfloat16, 130, 64, 1);
   for (const auto& c : e.variants) {
     ASSERT_TRUE(c.plan.has_value()) << c.variant.name;
-    const uint32_t rows = 32 * 12 * 130;
-    EXPECT_EQ(c.plan->first().launch.grid.x, c.variant.name == "naive" ? rows / 4 : 32u * 12 * 3);
-    EXPECT_LE(c.plan->first().launch.shared_bytes, 99u * 1024);
+    const uint32_t heads = 32 * 12;
+    const std::map<std::string_view, uint32_t> blocks{{"persistent", 132},
+                                                      {"warp_specialized", heads},  // 192 queries
+                                                      {"wgmma", heads},
+                                                      {"naive", heads * 130 / 4}};
+    const auto found = blocks.find(c.variant.name);
+    const bool is_wgmma = found != blocks.end() && c.variant.name != "naive";
+    EXPECT_EQ(c.plan->first().launch.grid.x, found == blocks.end() ? heads * 3 : found->second);
+    EXPECT_LE(c.plan->first().launch.shared_bytes, (is_wgmma ? 227u : 99u) * 1024);
   }
+}
+
+// The copy engine takes any outer strides that are multiples of 16 bytes.
+TEST(Attention, TheRungsOnWgmmaDeclineStridesThatTheCopyEngineDoesNotTake) {
+  const auto declines = [](const Dims& strides) {
+    const auto at = [](uintptr_t address, const Dims& s) {
+      return TensorView(reinterpret_cast<void*>(address), DType::bfloat16, {2, 4, 70, 64}, s,
+                        Device::cpu());
+    };
+    const TensorView q = at(uintptr_t(1) << 50, strides),
+                     out = at(uintptr_t(1) << 52, {17920, 4480, 64, 1});
+    const TensorView inputs[] = {q, q, q}, outputs[] = {out};
+    const auto e =
+        find_operator("attention").explain(outputs, {inputs, {}}, device_info_of_arch("sm_90a"));
+    return reason(e, "persistent") ==
+           "rows of q, k, v and out must start at 16-byte boundaries, at strides of 0 to 2^40 "
+           "bytes";
+  };
+  EXPECT_FALSE(declines({17920, 4480, 64, 1}));
+  EXPECT_FALSE(declines({17920, 64, 256, 1}));
+  EXPECT_FALSE(declines({0, 0, 72, 1}));
+  EXPECT_TRUE(declines({17920, 4480, 0, 1}));
+  EXPECT_TRUE(declines({17920, 4480, 68, 1}));
+  EXPECT_TRUE(declines({int64_t(1) << 40, 4480, 64, 1}));
 }
 
 TEST(Attention, HasNoLimitOfBatchTimesHeads) {
@@ -400,7 +485,9 @@ TEST(Attention, HasNoLimitOfBatchTimesHeads) {
   for (const auto& c : e.variants) {
     ASSERT_TRUE(c.plan.has_value()) << c.variant.name;
     const uint32_t heads = 8192 * 12;  // more than 65,535, the most blocks along y or z
-    EXPECT_EQ(c.plan->first().launch.grid.x, c.variant.name == "naive" ? heads * 3 / 4 : heads);
+    EXPECT_EQ(c.plan->first().launch.grid.x, c.variant.name == "naive"        ? heads * 3 / 4
+                                             : c.variant.name == "persistent" ? 132
+                                                                              : heads);
     EXPECT_EQ(c.plan->first().launch.grid.y * c.plan->first().launch.grid.z, 1u);
   }
 }

@@ -105,8 +105,9 @@ def test_every_kernel_waits_for_those_in_front_of_it() -> None:
             found.append(path.name)
     assert found == ["launch.cuh"], "one kernel, entry(), is that of every rung"
     # Those that begin themselves do it where they make their barriers.
-    ring = (ROOT / "tensorcraft/ops/gemm/ring.cuh").read_text(encoding="utf-8")
-    assert "begin_kernel();" in ring.split("void start(", 1)[1].split("\n  }\n", 1)[0]
+    for operator in ("gemm", "attention"):
+        ring = (ROOT / f"tensorcraft/ops/{operator}/ring.cuh").read_text(encoding="utf-8")
+        assert "begin_kernel();" in ring.split("void start(", 1)[1].split("\n  }\n", 1)[0]
     for path in (ROOT / "tensorcraft/ops").rglob("*.cuh"):
         text = path.read_text(encoding="utf-8")
         assert ("begins_itself = true" in text) == ("  ring.start(p, " in text), path.name

@@ -94,6 +94,12 @@ def test_epilogues_come_with_their_products():
     assert options >= {"bias", "activation", "c", "out_dtype"}
 
 
+def test_attention_has_as_many_tokens_and_channels_in_each_case():
+    cases = [c for c in suites.suite("attention") if c.at_least]
+    shapes = [[int(n) for n in c.shapes[0].split("x")] for c in cases]
+    assert len(cases) == 30 and all(b * s == 16384 and h * d == 2048 for b, h, s, d in shapes)
+
+
 def test_targets_belong_to_their_cases():
     by_name = {f"{c.op} {c.name}": c for c in suites.suite("headline")}
     row = by_name["softmax 8192x8192 bfloat16"]
@@ -106,5 +112,5 @@ def test_a_line_of_another_form_and_an_unknown_suite_are_refused():
     assert suites.parse("relu 4x8").name == "4x8 float32"
     with pytest.raises(ValueError, match="there is no --loud"):
         suites.parse("relu 4 --loud")
-    with pytest.raises(ValueError, match='no suite "none"; there are gemm, '):
+    with pytest.raises(ValueError, match='no suite "none"; there are attention, gemm, '):
         suites.suite("none")

@@ -163,6 +163,7 @@ std::vector<Case> wgmma_cases() {
   add.operator()<wgmma_bf16_n32_mn>("wgmma_bf16_n32_mn:none", {kBf16N32Mn, none, none});
   add.operator()<wgmma_bf16_n32_mn>("wgmma_bf16_n32_mn:32", {kBf16N32Mn, s32, s32});
   add.operator()<wgmma_bf16_n32_mn>("wgmma_bf16_n32_mn:64", {kBf16N32Mn, s64, s64});
+  add.operator()<wgmma_bf16_n32_mn>("wgmma_bf16_n32_mn:128", {kBf16N32Mn, s128, s128});
   add.operator()<wgmma_f16_n96_mixed>("wgmma_f16_n96_mixed:64_32", {kF16N96Mixed, s64, s32});
   add.operator()<wgmma_bf16_n16_mixed>("wgmma_bf16_n16_mixed:128_32", {kBf16N16Mixed, s128, s32});
   add.operator()<wgmma_bf16_n192_signs>("wgmma_bf16_n192_signs:128", {kBf16N192Signs, s128, s128});

@@ -55,6 +55,17 @@ TC_DEVICE void wgmma_landed(float (&d)[kCount]) {
 #endif
 }
 
+// The same for A in registers: until here the compiler keeps them as they are.
+template <int kCount>
+TC_DEVICE void wgmma_landed(uint32_t (&a)[kCount]) {
+#if TC_PTX
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(a[i])::"memory");
+#else
+  (void)a;
+#endif
+}
+
 #if TC_PTX
 namespace detail {
 // Arrays of char, as the constraint "C" of asm wants: they become part of the instruction's text.

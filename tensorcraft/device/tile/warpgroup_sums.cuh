@@ -28,11 +28,13 @@ struct WgmmaTile {
                              .stride = 8 * line_bytes,
                              .swizzle = Swizzle::bytes_128});
   }
-  // What to add to a descriptor for rows or columns from number i on and the step'th wgmma of a
-  // line: i is a multiple of 8, or of a span if lines are not along k.
+  // What to add to a descriptor for rows or columns from number i on and the step'th wgmma along k:
+  // i is a multiple of 8, or of a span if lines are not along k.
   TC_DEVICE static constexpr uint64_t offset(int i, int step) {
+    constexpr int steps = line_bytes / 32;  // of a box along k
     const uint32_t bytes =
-        kAlongK ? uint32_t(i) * line_bytes + uint32_t(step) * 32
+        kAlongK ? uint32_t(i) * line_bytes + uint32_t(step / steps) * box_bytes +
+                      uint32_t(step % steps) * 32
                 : uint32_t(i / span) * box_bytes + uint32_t(step) * (32 / sizeof(T)) * line_bytes;
     return bytes / 16;
   }
@@ -78,16 +80,22 @@ struct WarpgroupSums {
   // `accumulate` the sums begin anew. wait() comes before they are read.
   template <class T, class Stage>
   TC_DEVICE void add_product(const Stage& stage, int row, bool accumulate) {
-    using A = WgmmaTile<T, typename Stage::A, Stage::a_along_k>;
-    using B = WgmmaTile<T, typename Stage::B, Stage::b_along_k>;
+    add_tiles<T, Stage::shape.k, Stage::a_along_k, Stage::b_along_k>(stage.a, row, stage.b,
+                                                                     accumulate);
+  }
+  // The same of two tiles, kDepth of them along k.
+  template <class T, int kDepth, bool kAAlongK, bool kBAlongK, class TileA, class TileB>
+  TC_DEVICE void add_tiles(const TileA& a_tile, int row, const TileB& b_tile, bool accumulate) {
+    using A = WgmmaTile<T, TileA, kAAlongK>;
+    using B = WgmmaTile<T, TileB, kBAlongK>;
     constexpr Wgmma op{.n = width,
                        .a = kWgmmaType<T>,
                        .b = kWgmmaType<T>,
-                       .a_major = Stage::a_along_k ? Major::k : Major::mn,
-                       .b_major = Stage::b_along_k ? Major::k : Major::mn};
-    constexpr int steps = Stage::shape.k / wgmma_k(op);
-    static_assert(Stage::b_along_k || pieces == 1 || width % B::span == 0);
-    const uint64_t a = A::descriptor(stage.a) + A::offset(row, 0), b = B::descriptor(stage.b);
+                       .a_major = kAAlongK ? Major::k : Major::mn,
+                       .b_major = kBAlongK ? Major::k : Major::mn};
+    constexpr int steps = kDepth / wgmma_k(op);
+    static_assert(kBAlongK || pieces == 1 || width % B::span == 0);
+    const uint64_t a = A::descriptor(a_tile) + A::offset(row, 0), b = B::descriptor(b_tile);
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < steps; ++k) {
@@ -104,20 +112,30 @@ struct WarpgroupSums {
   // The same with A in registers, which are in use until wait<0>().
   template <class T, class Stage>
   TC_DEVICE void add_product_of_registers(const Stage& stage, int row, bool accumulate) {
-    using B = WgmmaTile<T, typename Stage::B, true>;
-    constexpr Wgmma op{.n = width, .a = kWgmmaType<T>, .b = kWgmmaType<T>};
-    constexpr int steps = Stage::shape.k / wgmma_k(op);
     static_assert(!Stage::a_along_k && Stage::b_along_k);
+    constexpr int steps = Stage::shape.k / wgmma_k({.a = kWgmmaType<T>, .b = kWgmmaType<T>});
     uint32_t a[steps][kRows / 64][4];
 #pragma unroll
     for (int k = 0; k < steps; ++k) {
 #pragma unroll
       for (int i = 0; i < kRows / 64; ++i) load_spread_rows(a[k][i], stage.a, row + i * 64, k);
     }
-    const uint64_t b = B::descriptor(stage.b);
+    add_registers<T, true>(a, stage.b, accumulate);
+  }
+  // The same of A's operands as they are, for each step along k and each 64 rows.
+  template <class T, bool kBAlongK, int kSteps, class TileB>
+  TC_DEVICE void add_registers(const uint32_t (&a)[kSteps][kRows / 64][4], const TileB& b_tile,
+                               bool accumulate) {
+    using B = WgmmaTile<T, TileB, kBAlongK>;
+    constexpr Wgmma op{.n = width,
+                       .a = kWgmmaType<T>,
+                       .b = kWgmmaType<T>,
+                       .b_major = kBAlongK ? Major::k : Major::mn};
+    static_assert(kBAlongK || pieces == 1 || width % B::span == 0);
+    const uint64_t b = B::descriptor(b_tile);
     ptx::wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < steps; ++k) {
+    for (int k = 0; k < kSteps; ++k) {
 #pragma unroll
       for (int i = 0; i < kRows / 64; ++i) {
 #pragma unroll
@@ -133,9 +151,10 @@ struct WarpgroupSums {
   TC_DEVICE static void wait() {
     ptx::wgmma_wait_group<kPending>();
   }
-  // The same for all; the sums may be read then.
+  // The same if theirs are not among the last kPending; the sums may be read then.
+  template <int kPending = 0>
   TC_DEVICE void land() {
-    ptx::wgmma_wait_group<0>();
+    ptx::wgmma_wait_group<kPending>();
 #pragma unroll
     for (int i = 0; i < kRows / 64; ++i) {
 #pragma unroll

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/ops/attention/maps.hpp"
 #include "tensorcraft/ops/attention/plan.h"
 #include "tensorcraft/ops/attention/problem.hpp"
 
@@ -22,10 +23,15 @@ namespace {
 
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 
-constexpr ConfigField kFields[] = {{"head_dim"}, {"block_m"}, {"block_n"}, {"threads"}};
+constexpr ConfigField kFields[] = {{"head_dim"}, {"block_m"},   {"block_n"},     {"threads"},
+                                   {"stages"},   {"consumers"}, {"takes_turns"}, {"out_tile"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params, {.element_bytes = int(dtype_bytes(q.dtype))}, {q.dtype}};
+}
+
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
+  add_maps(plan, rung == "persistent", q, device);
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -194,7 +200,7 @@ const op::Definition<Problem, Options> kDefinition{
     .check = check,
     .cost = cost,
     .sizes = sizes,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>("attention", kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>("attention", kFields),
     .host = kHost};
 
 }  // namespace

@@ -26,9 +26,11 @@ constexpr std::array kTensorCore{Config{.head_dim = 32, .block_m = 64, .block_n 
 }  // namespace
 
 simt::OperatorInstances instances() {
-  return {{"naive", simt::list<Naive, kNaive>(simt::Floats{})},
-          {"tiled", simt::list<Tiled, kTiled>(simt::Floats{})},
-          {"tensor_core", simt::list<TensorCore, kTensorCore>(Halves{})}};
+  simt::OperatorInstances all = hopper_instances();
+  all.push_back({"naive", simt::list<Naive, kNaive>(simt::Floats{})});
+  all.push_back({"tiled", simt::list<Tiled, kTiled>(simt::Floats{})});
+  all.push_back({"tensor_core", simt::list<TensorCore, kTensorCore>(Halves{})});
+  return all;
 }
 
 }  // namespace tensorcraft::kernel::attention

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/base.h"
+#include "tensorcraft/device/tensor_map.h"
 
 namespace tensorcraft::kernel::attention {
 
@@ -30,7 +31,24 @@ struct Config {
   int block_m = 0;   // queries of a block
   int block_n = 0;   // keys of a tile
   int threads = 128;
+  // From wgmma on:
+  int stages = 0;       // tiles of keys, and of values, in shared memory
+  int consumers = 0;    // warpgroups of 64 queries each
+  int takes_turns = 0;  // they start their products one after another
+  int out_tile = 0;     // the output leaves from memory of its own, not from that of the queries
 };
+
+// What the rungs from wgmma on are given besides: how the copy engine finds 64 elements of a row,
+// rows, head and batch.
+struct HopperParams : Params {
+  TensorMap q_map, k_map, v_map, out_map;
+  // Of persistent: works that blocks have taken after their first; 0 before and after.
+  uint32_t* taken;
+  int32_t section;  // heads whose works follow each other by their queries
+};
+
+// The rungs from wgmma on: threads of a warpgroup, and the queries that it has.
+inline constexpr int kWarpgroup = 128, kGroupRows = 64;
 
 // Bytes of dynamic shared memory that a rung lays out.
 TC_HOST_DEVICE constexpr int tiled_shared_bytes(const Config& c) {
@@ -39,6 +57,12 @@ TC_HOST_DEVICE constexpr int tiled_shared_bytes(const Config& c) {
 }
 TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
   return 2 * (c.block_m + 4 * c.block_n) * c.head_dim;
+}
+// Rows of whole boxes of 128 bytes, and barriers.
+TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) { return round_up(c.head_dim, 64); }
+TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
+  const int rows = c.block_m * (1 + c.out_tile) + 2 * c.stages * c.block_n;
+  return round_up(2 * rows * boxed_dim(c) + (4 * c.stages + 3) * 8, 1024);
 }
 
 // The keys that one (batch, head) may see: all of them, or the first key_lengths[b].

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/op/rung.h"
+#include "tensorcraft/ops/attention/hopper_plan.h"
 #include "tensorcraft/ops/attention/params.h"
 
 #include <string_view>
@@ -113,7 +114,45 @@ inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gp
   return start(p, config, tensor_core_shared_bytes(config), gpu);
 }
 
+// The rungs on wgmma: a block for each block_m queries, or as many as there are multiprocessors.
+inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu, int producers,
+                        bool persists) {
+  if (const auto why = hopper_refusal(p, given.element_bytes, gpu); !why.empty())
+    return op::refuse(why);
+  const HopperTile* tile = hopper_tile(p);
+  if (!tile) return op::refuse(kHeadDims);
+  const Config config = hopper_config(*tile, producers, persists);
+  Choice choice = start(p, config, ring_shared_bytes(config), gpu);
+  if (persists && gpu.num_sms > 0)
+    choice.start.blocks = std::min<int64_t>(choice.start.blocks, gpu.num_sms);
+  return choice;
+}
+inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return on_hopper(p, given, gpu, 0, false);
+}
+inline Choice warp_specialized(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return on_hopper(p, given, gpu, 1, false);
+}
+inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
+  return on_hopper(p, given, gpu, 1, true);
+}
+
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "persistent",
+     .file = "05_persistent.cuh",
+     .idea = "blocks that stay, long works first; outputs leave while the next are computed",
+     .choose = persistent,
+     .begins_itself = true},
+    {.name = "warp_specialized",
+     .file = "04_warp_specialized.cuh",
+     .idea = "a warpgroup copies, others multiply in turns: products hide the softmax",
+     .choose = warp_specialized,
+     .begins_itself = true},
+    {.name = "wgmma",
+     .file = "03_wgmma.cuh",
+     .idea = "wgmma on tiles that the copy engine brings, weights in registers",
+     .choose = wgmma,
+     .begins_itself = true},
     {.name = "tensor_core",
      .file = "02_tensor_core.cuh",
      .idea = "mma.sync on 16-bit tiles, scores and weights in registers, cp.async",

@@ -19,5 +19,6 @@ void reference(const Problem& q);
 // What of each rung the SIMT device has: all Configs if that is cheap, else some for every path
 // of the rung, and `naive` serves what is left.
 simt::OperatorInstances instances();
+simt::OperatorInstances hopper_instances();  // of the rungs on wgmma
 
 }  // namespace tensorcraft::kernel::attention

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What changed: one warpgroup only copies, and products hide the softmax. A consumer starts Q K of
+// the next tile before P V of this one, and weighs the next scores while P V runs. Consumers start
+// their products in turns, so that one weighs while the other's run:
+//   clocks a tile, one after another:  products + weights
+//   here:                              the larger of both
+// The producer needs few registers; setmaxnreg hands the others on, for scores, weights and output
+// at once: N / 2 + N / 4 + head_dim / 2 a thread.
+// Demands what wgmma does.
+#include "tensorcraft/device/ptx/control.cuh"
+#include "tensorcraft/ops/attention/consumer.cuh"
+
+namespace tensorcraft::kernel::attention {
+
+// Registers of a thread that copies and of one that multiplies. Beside one consumer all have
+// enough.
+template <Config C>
+TC_DEVICE void give_registers() {
+  if constexpr (C.consumers > 1) ptx::setmaxnreg_dec<(C.consumers == 2 ? 40 : 32)>();
+}
+template <Config C>
+TC_DEVICE void take_registers() {
+  if constexpr (C.consumers > 1) ptx::setmaxnreg_inc<(C.consumers == 2 ? 232 : 160)>();
+}
+
+// Whose turn it is to start products: consumer i waits at barrier kTurns + i, where the one before
+// it arrives.
+template <Config C>
+struct Turns {
+  static constexpr int kThreads = 2 * kWarpgroup;
+  static constexpr bool kTaken = C.takes_turns && C.consumers > 1;
+  TC_DEVICE static void begin(int group) {
+    if (kTaken && group == C.consumers - 1) pass(group);
+  }
+  TC_DEVICE static void wait(int group) {
+    if constexpr (kTaken) ptx::bar_sync(kTurns + group, kThreads);
+  }
+  TC_DEVICE static void pass(int group) {
+    if constexpr (kTaken)
+      ptx::bar_arrive(kTurns + (group + 1 == C.consumers ? 0 : group + 1), kThreads);
+  }
+  // Nobody needs the last one's pass.
+  TC_DEVICE static void end(int group) {
+    if (kTaken && group == 0) wait(group);
+  }
+};
+
+// What the producer and each consumer do for some work.
+template <class T, Config C>
+TC_DEVICE void produce(Producer<T, C>& producer, const Work<C>& work) {
+  producer.load_queries(work);
+#pragma unroll 1
+  for (int tile = work.tiles - 1; tile >= 0; --tile) {
+    producer.load_keys(work, tile);
+    if (tile + 1 < work.tiles) producer.load_values(work, tile + 1);
+  }
+  if (work.tiles > 0) producer.load_values(work, 0);
+}
+template <class T, Config C>
+TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
+  if (work.tiles == 0) return;
+  float keep[2];
+  consumer.wait_for_keys();
+  consumer.multiply_keys();
+  consumer.clear_hidden(work);
+  consumer.template land_scores<0>();
+  consumer.mask(work, work.tiles - 1);
+  consumer.weigh(keep);
+  consumer.pack_weights();
+  if (work.tiles > 1) consumer.wait_for_keys();
+#pragma unroll 1
+  for (int tile = work.tiles - 2; tile >= 0; --tile) {
+    Turns<C>::wait(consumer.group);
+    consumer.multiply_keys();
+    consumer.multiply_values();
+    Turns<C>::pass(consumer.group);
+    consumer.template land_scores<1>();
+    consumer.mask(work, tile);
+    consumer.weigh(keep);
+    // The compiler leaves the exponentials in front of this loop, and so in front of the wait for
+    // P V, which they would not cover else.
+    if (tile > 0) consumer.wait_for_keys();
+    consumer.land_out();
+    consumer.rescale(keep);
+    consumer.pack_weights();
+  }
+  consumer.multiply_values();
+  consumer.land_out();
+}
+
+struct WarpSpecialized {
+  static constexpr bool begins_itself = true;
+  template <class T, Config C>
+  TC_DEVICE static void run(const HopperParams& p) {
+    static_assert(C.threads == (C.consumers + 1) * kWarpgroup);
+    auto& ring = dynamic_shared<Ring<T, C>>();
+    ring.start(p, 4 * C.consumers);
+    const int group = warpgroup_number();
+    const Work<C> work(p, int(blockIdx.x));
+    if (group == C.consumers) {
+      give_registers<C>();
+      Producer<T, C> producer(ring, p);
+      if (threadIdx.x % kWarpgroup == 0) produce(producer, work);
+    } else {
+      take_registers<C>();
+      Consumer<T, C> consumer(ring, p, group);
+      Turns<C>::begin(group);
+      consumer.begin();
+      consume(consumer, work);
+      Turns<C>::end(group);
+      consumer.finish(work);
+      consumer.finish_stores();
+    }
+  }
+};
+
+}  // namespace tensorcraft::kernel::attention

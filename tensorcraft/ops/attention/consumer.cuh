@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/packed.cuh"
+#include "tensorcraft/device/ptx/barrier.cuh"
+#include "tensorcraft/device/ptx/bulk.cuh"
+#include "tensorcraft/device/ptx/stmatrix.cuh"
+#include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/device/tile/warpgroup_sums.cuh"
+#include "tensorcraft/ops/attention/ring.cuh"
+
+namespace tensorcraft::kernel::attention {
+
+// A warpgroup that multiplies: 64 queries of a block. Values of the sums of 16 keys are, packed in
+// pairs, the A operand of the same keys in P V.
+template <class T, Config C>
+struct Consumer {
+  Ring<T, C>& ring;
+  const HopperParams& p;
+  int group;  // number among the consumers
+  uint32_t queries_parity = 0;
+  StageCursor<C.stages> keys, values;
+  WarpgroupSums<kGroupRows, C.block_n> score;
+  WarpgroupSums<kGroupRows, C.head_dim> out;
+  uint32_t weights[C.block_n / 16][1][4];
+  float top[2], sum[2];  // per row: running maximum (unscaled) and sum of weights
+  static_assert(C.block_m == C.consumers * kGroupRows);
+  static_assert(sizeof(Ring<T, C>) == ring_shared_bytes(C));
+
+  TC_DEVICE Consumer(Ring<T, C>& memory, const HopperParams& params, int number)
+      : ring(memory), p(params), group(number) {}
+
+  // Before the first tile of keys of some work: its number, the same for all threads of a warp to
+  // the compiler too, or kNoWork.
+  TC_DEVICE int begin() {
+    top[0] = top[1] = -kInfinity;
+    sum[0] = sum[1] = 0.f;
+    out.clear();
+    ptx::mbarrier_wait_parity(&ring.q_full, queries_parity);
+    queries_parity ^= 1;
+    return __shfl_sync(kFullWarp, ring.work, 0);
+  }
+
+  // The next tile of keys has come.
+  TC_DEVICE void wait_for_keys() const {
+    ptx::mbarrier_wait_parity(&ring.k_full[keys.stage], keys.parity);
+  }
+  // Starts score = Q K^T of it.
+  TC_DEVICE void multiply_keys() {
+    score.template add_tiles<T, C.head_dim, true, true>(ring.q[0], group * kGroupRows,
+                                                        ring.k[keys.stage], false);
+  }
+  // They are there, and perhaps the last kPending groups of products are not.
+  template <int kPending>
+  TC_DEVICE void land_scores() {
+    score.template land<kPending>();
+    release(&ring.k_empty[keys.stage]);
+    keys.advance();
+  }
+  // Starts out += weights V of the next tile of values.
+  TC_DEVICE void multiply_values() {
+    ptx::mbarrier_wait_parity(&ring.v_full[values.stage], values.parity);
+    out.template add_registers<T, false>(weights, ring.v[values.stage], true);
+  }
+  // No product is under way then. `was_multiplied`: one was.
+  TC_DEVICE void land_out(bool was_multiplied = true) {
+    out.land();
+#pragma unroll
+    for (int j = 0; j < C.block_n / 16; ++j) ptx::wgmma_landed(weights[j][0]);
+    if (!was_multiplied) return;
+    release(&ring.v_empty[values.stage]);
+    values.advance();
+  }
+  TC_DEVICE void release_queries() const { release(&ring.q_empty); }
+
+  // Values behind the keys in use may be NaN, which a weight of 0 does not hide: they become 0.
+  // All consumers come before the first tile of values.
+  TC_DEVICE void clear_hidden(const Work<C>& w) const {
+    constexpr int chunks = boxed_dim(C) / kVectorSize<T>;
+    const int from = w.keys - (w.tiles - 1) * C.block_n;  // in that tile
+    if (from >= C.block_n || w.keys == p.seq_k) return;   // the copy engine writes 0 behind seq_k
+    ptx::mbarrier_wait_parity(&ring.v_full[values.stage], values.parity);
+    auto* bytes = reinterpret_cast<unsigned char*>(&ring.v[values.stage]);
+    for (int i = threadIdx.x; i < (C.block_n - from) * chunks; i += C.consumers * kWarpgroup)
+      *reinterpret_cast<Vec4<uint32_t>*>(
+          bytes + Ring<T, C>::Keys::place(from + i / chunks, i % chunks)) = {};
+    ptx::fence_proxy_async();
+    ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
+  }
+
+  // Hides the keys past each row's limit in a tile that crosses one.
+  TC_DEVICE void mask(const Work<C>& w, int tile) {
+    const int first = w.first + group * kGroupRows, key = tile * C.block_n;
+    if (key_limit(p, w.keys, first) >= key + C.block_n) return;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = first + sums_row<false>(half);
+      const int limit = key_limit(p, w.keys, row) - key - int(threadIdx.x) % 4 * 2;
+#pragma unroll
+      for (int c = 0; c < C.block_n / 8; ++c) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (8 * c + e >= limit) score.at[0][0][4 * c + 2 * half + e] = -kInfinity;
+      }
+    }
+  }
+
+  // A fused multiply-add subtracts a product that is rounded from one that is not: 2^-15 at most
+  // up to here, but more than any weight survives at large scores. Those meet their maximum first.
+  static constexpr float kLargestFused = 1024.f;
+
+  // Turns scores into weights, in their place; what was summed under the old maximum is to be
+  // multiplied by `keep`.
+  TC_DEVICE void weigh(float (&keep)[2]) {
+    float(&s)[C.block_n / 2] = score.at[0][0];
+    const float scale = p.scale * kLog2E;
+    float base[2], shift[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float next = top[half];
+#pragma unroll
+      for (int c = 2 * half; c < C.block_n / 2; c += 4) next = fmaxf(next, fmaxf(s[c], s[c + 1]));
+      next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, 1));
+      next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, 2));
+      base[half] = next == -kInfinity ? 0.f : next;  // nothing visible yet
+      keep[half] = exp2_fast((top[half] - base[half]) * scale);
+      shift[half] = base[half] * scale;
+      top[half] = next;
+    }
+    if (fmaxf(fabsf(shift[0]), fabsf(shift[1])) > kLargestFused) {
+#pragma unroll
+      for (int c = 0; c < C.block_n / 2; ++c) s[c] -= base[c / 2 % 2];
+      shift[0] = shift[1] = 0.f;
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float part[2] = {0.f, 0.f};
+#pragma unroll
+      for (int c = 2 * half; c < C.block_n / 2; c += 4) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          s[c + e] = exp2_fast(fmaf(s[c + e], scale, -shift[half]));
+          part[e] += s[c + e];
+        }
+      }
+      sum[half] = fmaf(sum[half], keep[half], part[0] + part[1]);
+    }
+  }
+  TC_DEVICE void rescale(const float (&keep)[2]) {
+#pragma unroll
+    for (int c = 0; c < C.head_dim / 2; ++c) out.at[0][0][c] *= keep[c / 2 % 2];
+  }
+  TC_DEVICE void pack_weights() {
+#pragma unroll
+    for (int j = 0; j < C.block_n / 16; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float* s = score.at[0][0] + 8 * j + 2 * e;
+        weights[j][0][e] = pack_pair(s[0], s[1], T{});
+      }
+    }
+  }
+
+  // Divides by the sums; the copy engine stores the rows. They pass through shared memory, which
+  // nothing else reads then: that of this consumer's queries, or of the output before.
+  TC_DEVICE void finish(const Work<C>& w) {
+    float inverse[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float total = sum[half];
+      total += __shfl_xor_sync(kFullWarp, total, 1);
+      total += __shfl_xor_sync(kFullWarp, total, 2);
+      inverse[half] = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
+      const int row = w.first + group * kGroupRows + sums_row<false>(half);
+      if (p.lse && threadIdx.x % 4 == 0 && row < p.seq_q)
+        p.lse[(int64_t(w.batch) * p.heads + w.head) * p.seq_q + row] =
+            total == 0.f ? -kInfinity : fmaf(top[half], p.scale, logf(total));
+    }
+    if (leads()) ptx::cp_async_bulk_wait_group_read<0>();
+    meet();
+    put(inverse);
+    ptx::fence_proxy_async();
+    meet();
+    if (leads()) store(w);
+  }
+  // Before the block ends: the rows have been read.
+  TC_DEVICE void finish_stores() const {
+    if (leads()) ptx::cp_async_bulk_wait_group_read<0>();
+  }
+
+ private:
+  TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
+  TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }
+  TC_DEVICE static void release(uint64_t* empty) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(empty);
+  }
+
+  TC_DEVICE void put(const float (&inverse)[2]) const {
+    auto* bytes = reinterpret_cast<unsigned char*>(&ring.q[C.out_tile]);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;  // consumers are the first warps
+#pragma unroll
+    for (int j = 0; j < boxed_dim(C) / 16; ++j) {
+      uint32_t words[4] = {};  // the copy engine reads whole boxes
+#pragma unroll
+      for (int e = 0; e < 4 && j < C.head_dim / 16; ++e) {
+        const float* x = out.at[0][0] + 8 * j + 2 * e;
+        words[e] = pack_pair(x[0] * inverse[e % 2], x[1] * inverse[e % 2], T{});
+      }
+      ptx::stmatrix_x4(bytes + Ring<T, C>::Queries::place(warp * 16 + lane % 16, 2 * j + lane / 16),
+                       words);
+    }
+  }
+  TC_DEVICE void store(const Work<C>& w) const {
+    const int row = w.first + group * kGroupRows;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
+#pragma unroll
+    for (int i = 0; i < boxed_dim(C) / 64; ++i) {
+      const int32_t at[4] = {i * 64, row, w.head, w.batch};
+      if (row < p.seq_q)
+        ptx::tma_store(&p.out_map, at,
+                       bytes + Ring<T, C>::Queries::place(group * kGroupRows, 8 * i));
+    }
+    ptx::cp_async_bulk_commit_group();
+  }
+};
+
+}  // namespace tensorcraft::kernel::attention

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/rung.h"
+#include "tensorcraft/ops/attention/params.h"
+
+#include <algorithm>
+#include <string_view>
+
+// Tiles of the rungs on wgmma, and what the copy engine takes.
+namespace tensorcraft::kernel::attention {
+
+enum class Masked : int { any, no };  // by a causal limit
+
+// A multiprocessor of an H100 has 227 KiB for the queries, two or more tiles of keys and of values,
+// and perhaps the output; scores, weights and output are in the registers of m / 64 consumers.
+struct HopperTile {
+  int head_dim;
+  Masked masked;
+  int least_keys;
+  int m, n;  // queries, keys
+  int stages, takes_turns, out_tile;
+};
+inline constexpr HopperTile kHopperTiles[] = {
+    {32, Masked::any, 0, 192, 128, 2, 1, 1},    {32, Masked::any, 0, 128, 128, 2, 1, 1},
+    {32, Masked::any, 0, 64, 128, 2, 0, 1},     {64, Masked::any, 0, 192, 128, 2, 1, 1},
+    {64, Masked::any, 0, 128, 128, 2, 1, 1},    {64, Masked::any, 0, 64, 128, 2, 0, 1},
+    {96, Masked::any, 0, 128, 128, 2, 1, 0},    {96, Masked::any, 0, 64, 128, 2, 0, 1},
+    {128, Masked::no, 4096, 128, 176, 2, 1, 0}, {128, Masked::any, 0, 128, 128, 2, 1, 1},
+    {128, Masked::any, 0, 64, 128, 2, 0, 1},    {256, Masked::any, 0, 128, 80, 2, 1, 0},
+    {256, Masked::any, 0, 64, 80, 2, 0, 1},
+};
+
+// Of the tiles that serve a call the one with the fewest rows behind the last query, else the
+// first.
+inline const HopperTile* hopper_tile(const Params& p) {
+  const HopperTile* best = nullptr;
+  for (const HopperTile& t : kHopperTiles) {
+    if (t.head_dim != p.head_dim || p.seq_k < t.least_keys) continue;
+    if (t.masked == Masked::no && p.causal) continue;
+    if (!best || round_up(p.seq_q, t.m) < round_up(p.seq_q, best->m)) best = &t;
+  }
+  return best;
+}
+
+constexpr Config hopper_config(const HopperTile& t, int producers, bool has_out_tile) {
+  const int consumers = t.m / 64;
+  return {.head_dim = t.head_dim,
+          .block_m = t.m,
+          .block_n = t.n,
+          .threads = (consumers + producers) * 128,
+          .stages = t.stages,
+          .consumers = consumers,
+          .takes_turns = producers ? t.takes_turns : 0,
+          .out_tile = has_out_tile ? t.out_tile : 0};
+}
+
+inline std::string_view hopper_refusal(const Params& p, int element_bytes, const op::Gpu& gpu) {
+  if (gpu.architecture < 90) return "needs sm_90";
+  if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
+  if (element_bytes != 2) return "needs float16 or bfloat16";
+  if (!(p.scale > 0)) return "scale must be positive";
+  constexpr int64_t kStrideEnd = (int64_t(1) << 40) / 2;
+  const auto takes = [](const void* data, const Strides& s, int rows) {
+    const auto fits = [](int64_t stride) {
+      return stride >= 0 && stride < kStrideEnd && stride % 8 == 0;
+    };
+    return op::is_vector_aligned(data) && fits(s.batch) && fits(s.head) && fits(s.row) &&
+           (rows <= 1 || s.row > 0);
+  };
+  if (!takes(p.q, p.q_strides, p.seq_q) || !takes(p.k, p.k_strides, p.seq_k) ||
+      !takes(p.v, p.v_strides, p.seq_k) || !takes(p.out, p.out_strides, p.seq_q))
+    return "rows of q, k, v and out must start at 16-byte boundaries, at strides of 0 to 2^40 "
+           "bytes";
+  return "";
+}
+
+// The heads whose blocks of queries the persistent blocks take together: as many as have their keys
+// and values in L2, under a causal limit, so that long works come first; else one after another.
+inline int32_t hopper_section(const Params& p) {
+  constexpr int64_t kBytesInL2 = int64_t(32) << 20;
+  if (!p.causal) return 1;
+  const int64_t bytes = std::max<int64_t>(int64_t(p.seq_k) * p.head_dim * 4, 1);
+  const int64_t heads = std::max<int64_t>(kBytesInL2 / bytes, 1) * p.group;
+  return int32_t(std::clamp<int64_t>(heads, 1, int64_t(p.batch) * p.heads));
+}
+
+}  // namespace tensorcraft::kernel::attention

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/attention/maps.hpp"
+
+#include "tensorcraft/op/tensor_map.hpp"
+#include "tensorcraft/ops/attention/hopper_plan.h"
+
+#include <cstring>
+
+namespace tensorcraft::kernel::attention {
+namespace {
+
+struct Sizes {
+  int head_dim, rows, heads, batch;
+};
+
+// A tensor as boxes of 64 elements, a line of 128 bytes, by `lines` rows of one head. What is
+// shared along a dimension, by a stride of 0, has one entry there.
+TensorMap rows_map(const void* data, const Strides& strides, DType dtype, const Sizes& sizes,
+                   int lines, const DeviceInfo& device) {
+  if (sizes.rows == 0 || sizes.heads == 0 || sizes.batch == 0) return {};  // nothing is copied
+  const auto size = [](int entries, int64_t stride) { return uint64_t(stride ? entries : 1); };
+  const auto bytes = [&](int64_t stride) {
+    return stride ? uint64_t(stride) * dtype_bytes(dtype) : 16;
+  };
+  return op::tensor_map(
+      {.dtype = dtype,
+       .address = const_cast<void*>(data),
+       .rank = 4,
+       .dims = {uint64_t(sizes.head_dim), uint64_t(sizes.rows), size(sizes.heads, strides.head),
+                size(sizes.batch, strides.batch)},
+       .strides = {bytes(strides.row), bytes(strides.head), bytes(strides.batch)},
+       .box = {64, uint32_t(lines), 1, 1},
+       .swizzle = TiledTensor::Swizzle::bytes_128},
+      device);
+}
+
+}  // namespace
+
+void add_maps(op::Plan& plan, bool is_persistent, const Problem& problem,
+              const DeviceInfo& device) {
+  const jit::KernelKey& kernel = plan.main().kernel;
+  Config c;
+  std::memcpy(&c, kernel.config.data(), sizeof(c));
+  if (c.consumers == 0) return;
+  HopperParams p{problem.params, {}, {}, {}, {}, nullptr, hopper_section(problem.params)};
+  const Sizes queries{p.head_dim, p.seq_q, p.heads, p.batch};
+  const Sizes keys{p.head_dim, p.seq_k, p.heads / p.group, p.batch};
+  const DType dtype = problem.dtype;
+  p.q_map = rows_map(p.q, p.q_strides, dtype, queries, c.block_m, device);
+  p.k_map = rows_map(p.k, p.k_strides, dtype, keys, c.block_n, device);
+  p.v_map = rows_map(p.v, p.v_strides, dtype, keys, c.block_n, device);
+  p.out_map = rows_map(p.out, p.out_strides, dtype, queries, kGroupRows, device);
+  plan.set_params(plan.main_index(), p);
+  const auto* taken = reinterpret_cast<const char*>(&p.taken);
+  if (is_persistent) plan.main().counter_at = int32_t(taken - reinterpret_cast<const char*>(&p));
+}
+
+}  // namespace tensorcraft::kernel::attention

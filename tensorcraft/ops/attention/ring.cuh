@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/begin_kernel.cuh"
+#include "tensorcraft/device/ptx/fence.cuh"
+#include "tensorcraft/device/ptx/mbarrier.cuh"
+#include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/device/tile/boxed_tile.cuh"
+#include "tensorcraft/device/tile/stage_cursor.cuh"
+#include "tensorcraft/ops/attention/params.h"
+
+// The parts of the rungs on wgmma: the work of a block, rings of tiles of keys and of values, the
+// Producer that fills them, and in consumer.cuh the warpgroups that multiply. Each rung is a
+// schedule of them.
+namespace tensorcraft::kernel::attention {
+
+// Barriers of a block: one for each consumer, one where all meet, and one for each to take turns.
+inline constexpr int kOneConsumer = 1, kAllConsumers = 4, kTurns = 5;
+
+// The warpgroup of a thread, the same number for all threads of a warp to the compiler too.
+TC_DEVICE int warpgroup_number() {
+  return __shfl_sync(0xffffffffu, int(threadIdx.x) / kWarpgroup, 0);
+}
+
+inline constexpr int kNoWork = -1;
+
+// block_m queries of one head, and the keys that they see.
+template <Config C>
+struct Work {
+  int number, batch, head, first;  // first: query
+  int keys;                        // that the batch has in use
+  int tiles;                       // of keys, as many as the last query sees
+
+  // Work number n of all. The heads of a section follow each other for the same queries. The last
+  // queries, which see the most keys under a causal limit, come first.
+  TC_DEVICE Work(const HopperParams& p, int n) : number(n) {
+    const int blocks = div_ceil(p.seq_q, C.block_m), all = p.batch * p.heads;
+    const int start = n / (p.section * blocks) * p.section, within = n - start * blocks;
+    const int heads = all - start < p.section ? all - start : p.section;
+    const int of_all = start + within % heads;
+    batch = of_all / p.heads;
+    head = of_all - batch * p.heads;
+    first = (blocks - 1 - within / heads) * C.block_m;
+    keys = visible_keys(p, batch);
+    const int last = first + C.block_m < p.seq_q ? first + C.block_m : p.seq_q;
+    tiles = div_ceil(key_limit(p, keys, last - 1), C.block_n);
+  }
+};
+
+template <class T, Config C>
+struct alignas(1024) Ring {
+  using Queries = BoxedTile<T, C.block_m, boxed_dim(C)>;
+  using Keys = BoxedTile<T, C.block_n, boxed_dim(C)>;
+  Queries q[1 + C.out_tile];  // the last one is where the output leaves from
+  Keys k[C.stages], v[C.stages];
+  // Full: the bytes have come. Empty: no warp reads them any more.
+  uint64_t q_full, q_empty;
+  int32_t work;  // whose queries come; kNoWork: none do any more
+  uint64_t k_full[C.stages], k_empty[C.stages], v_full[C.stages], v_empty[C.stages];
+
+  // Makes the barriers while the kernels before this one may still run, and waits for those.
+  // `readers`: warps that read each tile.
+  TC_DEVICE void start(const HopperParams& p, int readers) {
+    if (threadIdx.x == 0) {
+      ptx::prefetch_tensormap(&p.q_map);
+      if (p.seq_k > 0) {  // else there are no maps
+        ptx::prefetch_tensormap(&p.k_map);
+        ptx::prefetch_tensormap(&p.v_map);
+      }
+      const auto make = [&](uint64_t& full, uint64_t& empty) {
+        ptx::mbarrier_init(&full, 1);
+        ptx::mbarrier_init(&empty, uint32_t(readers));
+      };
+      make(q_full, q_empty);
+      for (int i = 0; i < C.stages; ++i) {
+        make(k_full[i], k_empty[i]);
+        make(v_full[i], v_empty[i]);
+      }
+      ptx::fence_mbarrier_init();
+    }
+    begin_kernel();
+    __syncthreads();
+  }
+};
+
+// Starts the copies of the block, by one of its threads.
+template <class T, Config C>
+struct Producer {
+  Ring<T, C>& ring;
+  const HopperParams& p;
+  uint32_t queries_parity = 1;
+  StageCursor<C.stages> keys{0, 1}, values{0, 1};
+
+  TC_DEVICE Producer(Ring<T, C>& memory, const HopperParams& params) : ring(memory), p(params) {}
+
+  TC_DEVICE void load_queries(const Work<C>& w) {
+    announce(w.number);
+    load(ring.q[0], &p.q_map, {w.first, w.head, w.batch}, p.q_strides, &ring.q_full);
+  }
+  // After the last work.
+  TC_DEVICE void finish() {
+    announce(kNoWork);
+    ptx::mbarrier_arrive(&ring.q_full);
+  }
+  TC_DEVICE void load_keys(const Work<C>& w, int tile) {
+    ptx::mbarrier_wait_parity(&ring.k_empty[keys.stage], keys.parity);
+    load(ring.k[keys.stage], &p.k_map, {tile * C.block_n, w.head / p.group, w.batch}, p.k_strides,
+         &ring.k_full[keys.stage]);
+    keys.advance();
+  }
+  TC_DEVICE void load_values(const Work<C>& w, int tile) {
+    ptx::mbarrier_wait_parity(&ring.v_empty[values.stage], values.parity);
+    load(ring.v[values.stage], &p.v_map, {tile * C.block_n, w.head / p.group, w.batch}, p.v_strides,
+         &ring.v_full[values.stage]);
+    values.advance();
+  }
+
+ private:
+  // The arrival that follows shows it to who waits for the queries.
+  TC_DEVICE void announce(int work) {
+    ptx::mbarrier_wait_parity(&ring.q_empty, queries_parity);
+    queries_parity ^= 1;
+    ring.work = work;
+  }
+  struct Place {
+    int row, head, batch;
+  };
+  // The map has one head or batch if all share it.
+  template <class Tile>
+  TC_DEVICE void load(Tile& to, const TensorMap* map, const Place& from, const Strides& strides,
+                      uint64_t* full) {
+    constexpr int boxes = boxed_dim(C) / 64, units = int(sizeof(Tile) / boxes / kVectorBytes);
+    const int head = strides.head ? from.head : 0, batch = strides.batch ? from.batch : 0;
+    ptx::mbarrier_arrive_expect_tx(full, sizeof(Tile));
+#pragma unroll
+    for (int i = 0; i < boxes; ++i) {
+      const int32_t at[4] = {i * 64, from.row, head, batch};
+      ptx::tma_load(to.at + i * units, map, at, full);
+    }
+  }
+};
+
+}  // namespace tensorcraft::kernel::attention
