@@ -14,6 +14,7 @@
 #include "tensorcraft/ops/group_norm/group_norm.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 #include "tensorcraft/ops/masked_mean/masked_mean.hpp"
+#include "tensorcraft/ops/merge_attention/merge_attention.hpp"
 #include "tensorcraft/ops/norm/norm.hpp"
 #include "tensorcraft/ops/pad/pad.hpp"
 #include "tensorcraft/ops/permute/join.hpp"

@@ -17,6 +17,7 @@
   X(group_norm)                \
   X(l2_normalize)              \
   X(masked_mean)               \
+  X(merge_attention)           \
   X(norm)                      \
   X(pad)                       \
   X(permute)                   \
