@@ -35,9 +35,10 @@ struct Naive {
                   row_offset(p, is_x ? Params::kX : Params::kK, token) + head * t.in_head;
     T* out = static_cast<T*>(t.out) + row_offset(p, is_x ? Params::kXOut : Params::kKOut, token) +
              head * t.out_head;
-    const float x = float(in[a * t.in_step]), y = float(in[b * t.in_step]);
-    out[a * t.out_step] = T(x * r.cos - y * r.sin);
-    out[b * t.out_step] = T(y * r.cos + x * r.sin);
+    float first = float(in[a * t.in_step]), second = float(in[b * t.in_step]);
+    rotate(first, second, r);
+    out[a * t.out_step] = T(first);
+    out[b * t.out_step] = T(second);
   }
 };
 
