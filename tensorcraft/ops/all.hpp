@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/op/operator.hpp"
+#include "tensorcraft/ops/append_kv/append_kv.hpp"
 #include "tensorcraft/ops/attention/attention.hpp"
 #include "tensorcraft/ops/batch_norm/batch_norm.hpp"
 #include "tensorcraft/ops/cross_entropy/cross_entropy.hpp"

@@ -5,6 +5,7 @@
 // A line declares ops::FOLDER(), which its folder defines, and puts what it returns into the list
 // that operators() gives, in this order.
 #define TC_OPERATOR_FOLDERS(X) \
+  X(append_kv)                 \
   X(attention)                 \
   X(batch_norm)                \
   X(cross_entropy)             \

@@ -9,19 +9,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace tensorcraft {
 namespace {
 
 using test::normal_tensor, test::values;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 // Every variant of the host and the SIMT device.
 template <class F>
-void for_each_variant(F&& f) {
+void each_merge_variant(F&& f) {
   const auto places = test::places();
   for (const auto& v : find_operator("merge_attention").description().variants)
     for (const Device place : places)
@@ -37,7 +34,7 @@ TEST(MergeAttention, PartsBecomeTheWhole) {
   };
   const auto whole = part(k, v), a = part(k.view().slice(2, 0, 13), v.view().slice(2, 0, 13)),
              b = part(k.view().slice(2, 13, 40), v.view().slice(2, 13, 40));
-  for_each_variant([&](Device place, std::string_view variant) {
+  each_merge_variant([&](Device place, std::string_view variant) {
     const auto merged = merge_attention(a.out.to(place), a.lse.to(place), b.out.to(place),
                                         b.lse.to(place), {.variant = variant});
     test::expect_close(merged.out, whole.out, 1e-6, 1e-6);
@@ -46,18 +43,18 @@ TEST(MergeAttention, PartsBecomeTheWhole) {
 }
 
 TEST(MergeAttention, ASideThatSawNoKeyIsLeftOut) {
-  const auto rows = Tensor::from(
-      std::vector<float>{kNan, kNan, kNan, kNan, 1, 2, 3, 4, kNan, kNan, kNan, kNan}, {3, 4});
-  const auto others = Tensor::from(
-      std::vector<float>{5, 6, 7, 8, kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan}, {3, 4});
-  const auto lse = Tensor::from(std::vector<float>{kNone, 2, kNone}, {3}),
-             other = Tensor::from(std::vector<float>{-3, kNone, kNone}, {3});
-  for_each_variant([&](Device place, std::string_view variant) {
+  const auto rows =
+      Tensor::from(std::vector<float>{NAN, NAN, NAN, NAN, 1, 2, 3, 4, NAN, NAN, NAN, NAN}, {3, 4});
+  const auto others =
+      Tensor::from(std::vector<float>{5, 6, 7, 8, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN}, {3, 4});
+  const auto lse = Tensor::from(std::vector<float>{-INFINITY, 2, -INFINITY}, {3}),
+             other = Tensor::from(std::vector<float>{-3, -INFINITY, -INFINITY}, {3});
+  each_merge_variant([&](Device place, std::string_view variant) {
     const auto merged = merge_attention(rows.to(place), lse.to(place), others.to(place),
                                         other.to(place), {.variant = variant});
     EXPECT_EQ(values(merged.out), (std::vector<float>{5, 6, 7, 8, 1, 2, 3, 4, 0, 0, 0, 0}))
         << variant;
-    EXPECT_EQ(values(merged.lse), (std::vector<float>{-3, 2, kNone})) << variant;
+    EXPECT_EQ(values(merged.lse), (std::vector<float>{-3, 2, -INFINITY})) << variant;
   });
 }
 
@@ -65,7 +62,7 @@ TEST(MergeAttention, FarApartLogarithmsNeitherOverflowNorVanish) {
   const auto one = Tensor::from(std::vector<float>{1, 1, 1, 1}, {1, 4}),
              two = Tensor::from(std::vector<float>{2, 2, 2, 2}, {1, 4});
   for (const float far : {90.0f, 1e4f, 1e30f})
-    for_each_variant([&](Device place, std::string_view variant) {
+    each_merge_variant([&](Device place, std::string_view variant) {
       const auto merged = merge_attention(
           one.to(place), Tensor::from(std::vector<float>{far}, {1}).to(place), two.to(place),
           Tensor::from(std::vector<float>{-far}, {1}).to(place), {.variant = variant});
@@ -79,7 +76,7 @@ TEST(MergeAttention, ASideMayBeTheResult) {
                b = normal_tensor({37, 64}, DType::float32, 2),
                lse_a = normal_tensor({37}, DType::float32, 3),
                lse_b = normal_tensor({37}, DType::float32, 4);
-  for_each_variant([&](Device place, std::string_view variant) {
+  each_merge_variant([&](Device place, std::string_view variant) {
     const Tensor x = a.to(place), y = b.to(place), lx = lse_a.to(place), ly = lse_b.to(place);
     const auto merged = merge_attention(x, lx, y, ly, {.variant = variant});
     Tensor to(DType::float32, {37, 64}, place), lse(DType::float32, {37}, place);
