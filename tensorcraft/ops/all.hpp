@@ -18,6 +18,7 @@
 #include "tensorcraft/ops/merge_attention/merge_attention.hpp"
 #include "tensorcraft/ops/norm/norm.hpp"
 #include "tensorcraft/ops/pad/pad.hpp"
+#include "tensorcraft/ops/paged_attention/paged_attention.hpp"
 #include "tensorcraft/ops/permute/join.hpp"
 #include "tensorcraft/ops/permute/permute.hpp"
 #include "tensorcraft/ops/quantize/quantize.hpp"

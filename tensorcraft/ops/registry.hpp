@@ -21,6 +21,7 @@
   X(merge_attention)           \
   X(norm)                      \
   X(pad)                       \
+  X(paged_attention)           \
   X(permute)                   \
   X(quantize)                  \
   X(reduce)                    \
