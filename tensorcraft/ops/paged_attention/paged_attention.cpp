@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstddef>
 
 namespace tensorcraft {
 namespace kernel::paged_attention {
@@ -24,6 +24,20 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params,
           {.element_bytes = int(dtype_bytes(q.dtype)), .code_bytes = int(dtype_bytes(q.code))},
           {q.dtype, q.code}};
+}
+
+const jit::Rung& kCombine =
+    op::make_rung(kName, "combine", "combine.cuh", op::kThreads, "CombineConfig");
+
+// The parts of split_kv lie in a workspace, from which a second step makes the result.
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
+  if (rung != "split_kv") return;
+  plan.first().workspace_at = offsetof(Params, parts);
+  plan.workspace_bytes = size_t(workspace_bytes(q.params));
+  op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(q.params));
+  combine.instances = instances;
+  combine.workspace_at = offsetof(Params, parts);
+  plan.add(combine);
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -350,7 +364,7 @@ const op::Definition<Problem, Options> kDefinition{
     .check = check,
     .cost = cost,
     .sizes = sizes,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kName, kFields),
     .host = kHost};
 
 Options with(const Options& options, const std::optional<TensorView>& v_cache,

@@ -26,7 +26,7 @@ struct Params {
   const float* sinks;  // a logit for each head, contiguous; null: none
   const void *tables, *lengths;
   const void* starts;  // of a ragged batch: where each request's tokens begin, batch + 1; else null
-  float *parts_out, *parts_lse;  // split_kv: in the workspace, see Parts
+  float* parts;        // split_kv, in the workspace: each part's values, then its lse
   Strides q_strides, out_strides;
   Cache k, v;
   int64_t table_row, table_step, lengths_step, starts_step;
@@ -60,6 +60,14 @@ inline constexpr int kPartKeys = 256;
 // How many parts a table has room for.
 TC_HOST_DEVICE int parts_of(const Params& p) {
   return int(div_ceil(int64_t(p.block_size) * p.table_size, int64_t(kPartKeys)));
+}
+
+// Where the values of a part of a row begin, a query of a head; the lse are behind all values.
+TC_HOST_DEVICE float* values_of_part(const Params& p, int64_t row, int part) {
+  return p.parts + (row * parts_of(p) + part) * p.v_dim;
+}
+TC_HOST_DEVICE float* lse_of_part(const Params& p, int64_t row, int part) {
+  return values_of_part(p, p.tokens * p.heads, 0) + row * parts_of(p) + part;
 }
 
 // Queries of one request.
