@@ -101,7 +101,8 @@ TEST(MergeAttention, SaysWhatItTakes) {
       "tc.astype(out_b, tc.float32) converts it");
   test::expect_error(
       ErrorKind::value, [&] { merge_attention(Tensor(DType::float32, {}), lse, out, lse); },
-      "merge_attention: out_a: expected at least 1 dimension, head_dim, got shape ()");
+      "merge_attention: out_a: expected (..., head_dim) with a head_dim of at least 1, got shape "
+      "[]");
 }
 
 }  // namespace

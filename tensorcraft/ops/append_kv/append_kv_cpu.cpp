@@ -170,7 +170,7 @@ void cpu(const Problem& q) {
   copy(q.k_cache_out, q.k_cache);
   copy(q.v_cache_out, q.v_cache);
   const Writer<float> writer(q);
-  constexpr int64_t kGrainTokens = 4;
+  constexpr int64_t kGrainTokens = 64;
   host::parallel_for(q.slots.size(), kGrainTokens, [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) writer.write(token);
   });

@@ -43,8 +43,10 @@ const op::HostVariant<Problem> kHost[] = {
 
 Dims rows_of(const TensorView& out_a) {
   op::check_dtype(kName, "out_a", out_a, {DType::float32, DType::float16, DType::bfloat16});
-  if (out_a.rank() == 0)
-    fail(ErrorKind::value, kName, ": out_a: expected at least 1 dimension, head_dim, got shape ()");
+  if (out_a.rank() == 0 || out_a.shape(out_a.rank() - 1) == 0)
+    fail(ErrorKind::value, kName,
+         ": out_a: expected (..., head_dim) with a head_dim of at least 1, got shape ",
+         out_a.shape());
   return Dims(std::span<const int64_t>(out_a.shape()).first(size_t(out_a.rank() - 1)));
 }
 

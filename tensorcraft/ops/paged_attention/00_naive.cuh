@@ -47,10 +47,16 @@ struct Naive {
     const int64_t token = row / p.heads;
     const int h = int(row % p.heads);
     const Place place = place_of(p, token);
-    if (place.b < 0) return;
     const int64_t line = p.starts ? token : place.i, b = p.starts ? 0 : place.b;
     const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + line * p.q_strides.row +
                  h * p.q_strides.head;
+    T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + line * p.out_strides.row +
+             h * p.out_strides.head;
+    if (place.b < 0) {  // a token of no request
+      for (int d = lane; d < p.v_dim; d += 32) out[d * p.out_strides.step] = T(0.f);
+      if (p.lse && lane == 0) p.lse[row] = -kInfinity;
+      return;
+    }
     const Pages pages(p, place.b, h / p.group);
 
     // Lane t holds elements t, t + 32, ... of the query and of the output.
@@ -94,8 +100,6 @@ struct Naive {
       top = next;
     }
     const float factor = sees_none ? 0.f : keep / sum;
-    T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + line * p.out_strides.row +
-             h * p.out_strides.head;
     for (int e = 0; e < kOfValue; ++e)
       if (const int d = lane + 32 * e; d < p.v_dim)
         out[d * p.out_strides.step] = T(acc[e] * factor);

@@ -317,7 +317,7 @@ const op::Definition<Problem, Options> kDefinition{
         "alone. heads is a multiple of heads_k. head_dim is at most 576, that of values 512. Any "
         "strides. Without v_cache, latent attention: values are the first v_dim elements of keys. "
         "With cu_seqlens_q q is (tokens, heads, head_dim), and request b has tokens "
-        "cu_seqlens_q[b] to cu_seqlens_q[b + 1]; other rows of out are not written. A query that "
+        "cu_seqlens_q[b] to cu_seqlens_q[b + 1]; tokens of none give 0. A query that "
         "sees no key gives 0 and an lse of -inf, or the sink. What lies behind lengths or in pages "
         "that no query sees has no effect, NaN included, and entries of the table behind the keys "
         "in use may hold anything. A block that a query sees and that the cache lacks is an "

@@ -55,11 +55,11 @@ struct PagedAttentionResult {
 // 576, that of v 512. Any strides. Without v_cache, latent attention: values are the first v_dim
 // elements of keys.
 // What lies behind lengths, in other pages or in other entries of the table has no effect, NaN
-// included. A query that sees no key gives 0, and in lse -inf, or the sink. Scores and sums are
-// float32. The bits of a request do not depend on what else is in the batch. Blocks outside the
-// cache are an error of kind index on a host device; a GPU reads no such block.
-// Read on the device, so that a captured graph serves growing sequences: lengths, block_tables,
-// cu_seqlens_q and scales.
+// included. A query that sees no key gives 0, and in lse -inf, or the sink; a token of no request
+// gives 0 and -inf. Scores and sums are float32. The bits of a request do not depend on what else
+// is in the batch. Blocks outside the cache are an error of kind index on a host device; a GPU
+// reads no such block. Read on the device, so that a captured graph serves growing sequences:
+// lengths, block_tables, cu_seqlens_q and scales.
 void paged_attention(const TensorView& out, const TensorView& q, const TensorView& k_cache,
                      const std::optional<TensorView>& v_cache, const TensorView& block_tables,
                      const TensorView& lengths, const PagedAttentionOptions& options = {});

@@ -115,6 +115,17 @@ class Row {
   std::vector<Float> query_, sums_, weights_;
 };
 
+// Tokens of no request, in front of the first and behind the last: 0, and -inf in lse.
+template <class T>
+void fill_others(const Params& p, int64_t begin, int64_t end) {
+  for (int64_t token = begin; token < end; ++token)
+    for (int h = 0; h < p.heads; ++h) {
+      T* out = static_cast<T*>(p.out) + token * p.out_strides.row + h * p.out_strides.head;
+      for (int d = 0; d < p.v_dim; ++d) out[d * p.out_strides.step] = T(0.0f);
+      if (p.lse) p.lse[token * p.heads + h] = -std::numeric_limits<float>::infinity();
+    }
+}
+
 template <class Float>
 void compute_all(const Problem& problem, bool on_all_cores) {
   const Params& p = problem.params;
@@ -131,6 +142,11 @@ void compute_all(const Problem& problem, bool on_all_cores) {
         for (int i = 0; i < r.queries; ++i) row.compute(n / p.heads, r, i, int(n % p.heads));
       }
     };
+    if (p.starts) {
+      const Request* last = requests.empty() ? nullptr : &requests.back();
+      fill_others<T>(p, 0, last ? requests.front().first : p.tokens);
+      if (last) fill_others<T>(p, last->first + last->queries, p.tokens);
+    }
     const int64_t count = int64_t(p.batch) * p.heads;
     on_all_cores ? host::parallel_for(count, 1, heads) : heads(0, count);
   };

@@ -21,6 +21,7 @@ using Same = AnyOf<Types<bf16, bf16>, Types<f16, f16>>;
 constexpr std::array kNaive{Config{}};
 constexpr std::array kSplit{Config{.head_dim = 64, .value_dim = 64},
                             Config{.head_dim = 128, .value_dim = 128}};
+constexpr std::array kCodes{Config{.head_dim = 64, .value_dim = 64}};
 constexpr std::array kCapped{Config{.head_dim = 64, .value_dim = 64, .has_softcap = 1}};
 // Values in slices; head_dim in steps of 4, 3 and 1 accesses.
 constexpr std::array kOthers{
@@ -32,7 +33,7 @@ constexpr std::array kOthers{
 simt::OperatorInstances instances() {
   return {{"naive", list<Naive, kNaive>(Any{})},
           {"split_kv", concat(list<SplitKv, kSplit>(Same{}), list<SplitKv, kCapped>(Same{}),
-                              list<SplitKv, kSplit>(Codes{}),
+                              list<SplitKv, kCodes>(Codes{}),
                               list<SplitKv, kOthers>(simt::AnyOf<Types<bf16, bf16>>{}))},
           {"combine", list<Combine, simt::kDefaultConfig<CombineConfig>>(simt::Halves{})}};
 }
