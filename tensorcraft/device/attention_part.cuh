@@ -86,10 +86,9 @@ class AttentionPart {
  public:
   static constexpr int kBlocks = S.value_dim / 64;  // of 64 values
 
-  // row_of(r): address of row r's query, null if there is none. seen(r): which keys it sees.
-  template <class RowOf, class Seen>
-  TC_DEVICE AttentionPart(PartShared<S>& shared, const RowOf& row_of, const Seen& seen)
-      : shared_(shared) {
+  // row_of(r): address of row r's query, null if there is none.
+  template <class RowOf>
+  TC_DEVICE AttentionPart(PartShared<S>& shared, const RowOf& row_of) : shared_(shared) {
     for (int i = int(threadIdx.x); i < S.head_dim / 16 * kWarpSize; i += S.warps * kWarpSize) {
       const int step = i / kWarpSize, lane = i % kWarpSize;
       const int at = 32 * (step / 2) + 8 * (lane % 4) + 4 * (step % 2);
@@ -103,7 +102,6 @@ class AttentionPart {
       shared.query[step][lane] = words;
     }
     for (int half = 0; half < 2; ++half) {
-      seen_[half] = seen(lane() / 4 + 8 * half);
       top_[half] = -kInfinity;
       sum_[half] = 0;
     }
@@ -113,10 +111,15 @@ class AttentionPart {
     __syncthreads();
   }
 
-  // Keys [begin, end), which some row sees.
-  TC_DEVICE void add(Keys keys, int begin, int end, const Logits& logits) {
+  // Keys [begin, end), of which row r sees seen(r). Which warp takes a key depends on its number
+  // alone, and keys that a row does not see change nothing of it: its bits do not depend on the
+  // other rows.
+  template <class Seen>
+  TC_DEVICE void add(Keys keys, int begin, int end, const Seen& seen, const Logits& logits) {
+    for (int half = 0; half < 2; ++half) seen_[half] = seen(lane() / 4 + 8 * half);
+    const int first = begin / kStepKeys, own = (warp() + S.warps - first % S.warps) % S.warps;
 #pragma unroll 1
-    for (int j = (begin / kStepKeys + warp()) * kStepKeys; j < end; j += S.warps * kStepKeys) {
+    for (int j = (first + own) * kStepKeys; j < end; j += S.warps * kStepKeys) {
       if (!keys.find(j)) continue;
       float score[2][4] = {};
       multiply_keys(score, keys, j);
@@ -125,10 +128,10 @@ class AttentionPart {
     }
   }
 
-  // Adds up the warps, in their order, and gives f(r, d, out) of 4 neighbouring values from d on,
-  // which are divided by the row's sum, and g(r, lse), each by one thread.
-  template <class F, class G>
-  TC_DEVICE void finish(const F& f, const G& g) {
+  // Adds up the warps, in their order, and gives f(r, d, out, lse) of 4 neighbouring values from d
+  // on, which are divided by the row's sum, each by one thread; d = 0 comes once a row.
+  template <class F>
+  TC_DEVICE void finish(const F& f) {
     for (int half = 0; half < 2; ++half) {
       sum_[half] += __shfl_xor_sync(kFullWarp, sum_[half], 1);
       sum_[half] += __shfl_xor_sync(kFullWarp, sum_[half], 2);
@@ -151,11 +154,9 @@ class AttentionPart {
     }
     for (int i = int(threadIdx.x); i < kPartRows * S.value_dim / 4; i += S.warps * kWarpSize) {
       const int row = i / (S.value_dim / 4), d = i % (S.value_dim / 4) * 4;
-      f(row, d, load_vector<4>(&shared_.out[row][d]));
-    }
-    if (const int row = int(threadIdx.x); row < kPartRows) {
       const Total t = total(row);
-      g(row, t.sum == 0 ? -kInfinity : t.top + logf(t.sum));
+      f(row, d, load_vector<4>(&shared_.out[row][d]),
+        t.sum == 0 ? -kInfinity : t.top + logf(t.sum));
     }
   }
 

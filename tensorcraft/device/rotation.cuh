@@ -10,10 +10,16 @@ struct Rotation {
 };
 
 // The one convention of rotary embeddings: the first element turns towards the second.
+TC_DEVICE float rotated_first(float first, float second, float cos, float sin) {
+  return first * cos - second * sin;
+}
+TC_DEVICE float rotated_second(float first, float second, float cos, float sin) {
+  return second * cos + first * sin;
+}
 TC_DEVICE void rotate(float& first, float& second, Rotation r) {
   const float x = first, y = second;
-  first = x * r.cos - y * r.sin;
-  second = y * r.cos + x * r.sin;
+  first = rotated_first(x, y, r.cos, r.sin);
+  second = rotated_second(x, y, r.cos, r.sin);
 }
 
 }  // namespace tensorcraft

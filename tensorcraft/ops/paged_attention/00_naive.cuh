@@ -8,29 +8,9 @@
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/paged_attention/pages.cuh"
+#include "tensorcraft/ops/paged_attention/tokens.cuh"
 
 namespace tensorcraft::kernel::paged_attention {
-
-// The request of a token, by bisection if they are of different lengths; b < 0: of none.
-struct Place {
-  int b, i;  // request, query of it
-  Request request;
-};
-TC_DEVICE Place place_of(const Params& p, int64_t token) {
-  if (!p.starts) {
-    const int b = int(token / p.queries), i = int(token % p.queries);
-    return {b, i, {int64_t(b) * p.queries, p.queries, length_of(p, b)}};
-  }
-  const auto start = [&](int b) { return integer_at(p.starts, b * p.starts_step, p.wide_starts); };
-  int low = 0, high = p.batch;  // start(low) <= token < start(high), if there is such a request
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    (start(middle) <= token ? low : high) = middle;
-  }
-  if (p.batch == 0 || token < start(low) || token >= start(low + 1)) return {-1, 0, {}};
-  const int64_t first = start(low);
-  return {low, int(token - first), {first, int(start(low + 1) - first), length_of(p, low)}};
-}
 
 // The logit of a score.
 TC_DEVICE float capped(float s, float softcap) {

@@ -35,10 +35,9 @@ struct Naive {
                   row_offset(p, is_x ? Params::kX : Params::kK, token) + head * t.in_head;
     T* out = static_cast<T*>(t.out) + row_offset(p, is_x ? Params::kXOut : Params::kKOut, token) +
              head * t.out_head;
-    float first = float(in[a * t.in_step]), second = float(in[b * t.in_step]);
-    rotate(first, second, r);
-    out[a * t.out_step] = T(first);
-    out[b * t.out_step] = T(second);
+    const float x = float(in[a * t.in_step]), y = float(in[b * t.in_step]);
+    out[a * t.out_step] = T(rotated_first(x, y, r.cos, r.sin));
+    out[b * t.out_step] = T(rotated_second(x, y, r.cos, r.sin));
   }
 };
 
