@@ -179,7 +179,8 @@ TEST(AppendKv, SaysWhatItTakes) {
       other_codes(DType::int8, {2, 4, 1, 8}), cos(DType::float32, {5, 5});
   expect_error(
       ErrorKind::value, [&] { append_kv(codes, other_codes, k, k, slots); },
-      "append_kv: k_cache: int8 codes need k_scale, by which they are multiplied; give a number");
+      "append_kv: k_cache: int8 codes need k_scale, by which they are multiplied; give a number or "
+      "one for each token and head");
   expect_error(
       ErrorKind::value, [&] { append_kv(cache, other, k, k, slots, {.cos = cos, .sin = cos}); },
       "append_kv: give cos, sin and positions, or none of them; got cos sin ");

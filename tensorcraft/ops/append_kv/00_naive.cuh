@@ -81,7 +81,7 @@ struct Naive {
                     is_k ? static_cast<const W*>(p.k_weight) : nullptr, from.step};
     head.normalize(from.dim, p.eps);
     Code* out = static_cast<Code*>(cache.data) + place.offset(cache, h);
-    const float scale = scale_of(cache);
+    const float scale = scale_of(p, is_k, token, h);
     prepare<W>(p, token, head, from.dim, is_k ? p.half : 0,
                [&](int e, float x) { out[e * cache.step] = stored<Code>(x, scale); });
   }

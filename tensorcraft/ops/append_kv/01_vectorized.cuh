@@ -88,7 +88,7 @@ struct Vectorized {
       }
       const Cache& cache = is_k ? p.k_cache : p.v_cache;
       Code* out = static_cast<Code*>(cache.data) + place.offset(cache, h) + col;
-      const float scale = scale_of(cache);
+      const float scale = scale_of(p, is_k, token, h);
       store_stored(out, x, scale);
       store_stored(out + half, y, scale);
     }

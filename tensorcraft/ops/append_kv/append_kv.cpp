@@ -25,6 +25,7 @@ const jit::Rung& kCopy = op::make_rung(kName, "copy", "copy.cuh", op::kThreads, 
 Cache cache_of(const TensorView& t, const std::optional<TensorView>& scale) {
   return {.data = t.data(),
           .scale = scale ? scale->data_as<float>() : nullptr,
+          .scale_head = scale && scale->rank() > 0 ? scale->strides().back() : 0,
           .block = t.stride(0),
           .row = t.stride(1),
           .head = t.stride(2),
@@ -43,6 +44,12 @@ Heads heads_of(const TensorView& t) {
 RowMap tokens_map(const std::optional<TensorView>& t) {
   if (!t || t->size() == 0) return {};
   return op::element_map(t->select(t->rank() - 1, 0).select(t->rank() - 2, 0));
+}
+
+// Of the scales of each token and head; one number has no rows.
+RowMap scales_map(const std::optional<TensorView>& scale) {
+  if (!scale || scale->rank() == 0 || scale->size() == 0) return {};
+  return op::element_map(scale->select(scale->rank() - 1, 0));
 }
 
 DType parameters_dtype(const Problem& q) {
@@ -89,7 +96,8 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   const DType parameters = parameters_dtype(q), code = q.k_cache.dtype();
   const CallParams with =
       with_maps(p, tokens_map(q.q), tokens_map(q.q_out), tokens_map(q.k), tokens_map(q.v),
-                op::element_map(q.slots), q.positions ? op::element_map(*q.positions) : RowMap{});
+                op::element_map(q.slots), q.positions ? op::element_map(*q.positions) : RowMap{},
+                scales_map(q.k_scale), scales_map(q.v_scale));
   return {with,
           {.element_bytes = int(dtype_bytes(q.k.dtype())),
            .code_bytes = int(dtype_bytes(code)),
@@ -130,11 +138,17 @@ void check_cache(std::string_view name, const TensorView& cache, const TensorVie
                  const std::optional<TensorView>& scale) {
   const DType dtype = tokens.dtype();
   op::check_dtype(kName, name, cache, {dtype, DType::float8_e4m3fn, DType::int8});
-  if (scale)
-    op::check_like(kName, name == "k_cache" ? "k_scale" : "v_scale", *scale, DType::float32, {});
+  if (scale) {
+    const std::string_view name_of_it = name == "k_cache" ? "k_scale" : "v_scale";
+    const Dims each(std::span<const int64_t>(tokens.shape()).first(size_t(tokens.rank() - 1)));
+    op::check_dtype(kName, name_of_it, *scale, {DType::float32});
+    if (scale->rank() != 0 && scale->shape() != each)
+      fail(ErrorKind::value, kName, ": ", name_of_it, ": expected a number or shape ", each,
+           ", that of ", name[0], " without head_dim, got ", scale->shape());
+  }
   if (cache.dtype() == DType::int8 && !scale)
     fail(ErrorKind::value, kName, ": ", name, ": int8 codes need ", name[0],
-         "_scale, by which they are multiplied; give a number");
+         "_scale, by which they are multiplied; give a number or one for each token and head");
 }
 
 // The shapes of caches, k and v; both caches have the same blocks.
@@ -332,7 +346,8 @@ const op::Definition<Problem, Options> kDefinition{
                {"v", "values, shape of k but for head_dim"},
                {"slots", "int32 or int64 (...): where each token goes"}},
     .options = {op::option("k_scale", &Options::k_scale,
-                           "float32 number: keys are divided by it; int8 needs it"),
+                           "float32: a number, or one for each token and head, shape of k without "
+                           "head_dim; keys are divided by it, and int8 needs it"),
                 op::option("v_scale", &Options::v_scale, "the same of values"),
                 op::option("q", &Options::q,
                            "(..., heads, head_dim): prepared as k is; returns q_out"),

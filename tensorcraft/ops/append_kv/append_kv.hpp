@@ -11,8 +11,9 @@ namespace tensorcraft {
 
 // What append_kv() takes besides arrays that it needs.
 struct AppendKvOptions {
-  std::optional<TensorView> k_scale = {}, v_scale = {};  // float32 []: a code is k / k_scale
-  std::optional<TensorView> q = {};                      // [..., heads, head_dim], prepared as k is
+  // float32 [], or a number for each token and head, k's shape without head_dim: a code is k / it
+  std::optional<TensorView> k_scale = {}, v_scale = {};
+  std::optional<TensorView> q = {};              // [..., heads, head_dim], prepared as k is
   std::optional<TensorView> cos = {}, sin = {};  // [max_seq, rotated / 2]; both, and positions
   std::optional<TensorView> positions = {};  // int32 or int64 [...], a row of cos for each token
   // [head_dim]: each head of q, of k, is divided by its root mean square and multiplied by it.

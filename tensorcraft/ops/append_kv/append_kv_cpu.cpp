@@ -72,8 +72,8 @@ class Writer {
         slots_(q.slots),
         q_weight_(numbers<Float>(q.q_weight)),
         k_weight_(numbers<Float>(q.k_weight)),
-        k_scale_(q.k_scale ? Float(host::Elements(*q.k_scale)[0]) : Float(1)),
-        v_scale_(q.v_scale ? Float(host::Elements(*q.v_scale)[0]) : Float(1)),
+        k_scale_(numbers<Float>(q.k_scale)),
+        v_scale_(numbers<Float>(q.v_scale)),
         k_tokens_(tokens_of(q.k)),
         v_tokens_(tokens_of(q.v)) {
     if (q.q) {
@@ -108,8 +108,13 @@ class Writer {
     return op::element_map(t.select(t.rank() - 1, 0).select(t.rank() - 2, 0));
   }
 
+  // One number is for all tokens and heads.
+  static Float scale_of(const std::vector<Float>& scale, int64_t i) {
+    return scale.empty() ? Float(1) : scale[scale.size() == 1 ? 0 : size_t(i)];
+  }
+
   void write_heads(const TensorView& from, int64_t offset, int64_t token, int64_t slot,
-                   const TensorView& cache, Float scale, bool is_k) const {
+                   const TensorView& cache, const std::vector<Float>& scale, bool is_k) const {
     const int64_t size = cache.shape(1);
     const int head = from.rank() - 2;
     static const std::vector<Float> kNone;
@@ -118,7 +123,8 @@ class Writer {
           read(from, offset + h * from.stride(head), token, is_k ? k_weight_ : kNone, is_k);
       store(cache,
             slot / size * cache.stride(0) + slot % size * cache.stride(1) + h * cache.stride(2),
-            cache.stride(3), x.data(), int64_t(x.size()), scale);
+            cache.stride(3), x.data(), int64_t(x.size()),
+            scale_of(scale, token * from.shape(head) + h));
     }
   }
 
@@ -149,8 +155,7 @@ class Writer {
   const Problem& q_;
   host::Elements slots_;
   std::optional<host::Elements> cos_, sin_, positions_;
-  std::vector<Float> q_weight_, k_weight_;
-  Float k_scale_, v_scale_;
+  std::vector<Float> q_weight_, k_weight_, k_scale_, v_scale_;
   RowMap q_tokens_{}, q_out_tokens_{}, k_tokens_, v_tokens_;
 };
 

@@ -7,7 +7,8 @@ namespace tensorcraft::kernel::append_kv {
 // A paged cache of keys or of values. Strides count elements.
 struct Cache {
   void* data;
-  const float* scale;  // one number; null: 1
+  const float* scale;  // a number for all, or for each token and head; null: 1
+  int64_t scale_head;  // its stride
   int64_t block, row, head, step;
 };
 
@@ -20,7 +21,7 @@ struct Heads {
 
 // Run time. The rows of the tensors are tokens.
 struct Params {
-  enum { kQ, kQOut, kK, kV, kSlots, kPositions, kTensors };
+  enum { kQ, kQOut, kK, kV, kSlots, kPositions, kKScale, kVScale, kTensors };
   Cache k_cache, v_cache;
   Heads q, k, v;
   void* q_out;

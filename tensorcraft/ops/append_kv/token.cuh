@@ -20,7 +20,14 @@ TC_DEVICE Code stored(float x, float scale) {
     return Code(scale == 1.f ? x : x / scale);
 }
 
-TC_DEVICE float scale_of(const Cache& cache) { return cache.scale ? *cache.scale : 1.f; }
+// What a head of a token is divided by.
+template <class P>
+TC_DEVICE float scale_of(const P& p, bool is_k, int64_t token, int head) {
+  const Cache& cache = is_k ? p.k_cache : p.v_cache;
+  if (!cache.scale) return 1.f;
+  return cache
+      .scale[row_offset(p, is_k ? P::kKScale : P::kVScale, token) + head * cache.scale_head];
+}
 
 // Where a token goes: a row of a block. block < 0: nowhere.
 struct Place {
