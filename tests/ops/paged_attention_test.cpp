@@ -275,22 +275,27 @@ TEST(PagedAttention, ABlockOutsideTheCacheIsRefusedByWhatTheHostSees) {
 
 // Ragged tokens over pages, as chunked prefill has them, are the decodes one after another.
 TEST(PagedAttention, AChunkOfTokensEqualsTheirDecodes) {
-  PagedBatch batch{.lengths = {37, 21, 50}};
+  PagedBatch batch{.lengths = {137, 21, 150}, .dtype = DType::float16};
   batch.fill(1);
-  const std::vector<int32_t> starts = {0, 5, 5, 12};
-  const Tensor q = normal_tensor({12, 4, 64}, DType::float32, 9);
+  const std::vector<int32_t> starts = {0, 41, 41, 90};
+  const Tensor q = normal_tensor({90, 4, 64}, DType::float32, 9);
   each_paged_variant([&](Device place, std::string_view variant) {
     if (variant == "split_kv") return;  // refuses ragged tokens
     const Tensor begin = Tensor::from(starts, {4}).to(place);
-    const auto all = batch.run(q, place, variant, {.cu_seqlens_q = begin});
-    for (int b = 0; b < 3; ++b)
-      for (int i = starts[size_t(b)]; i < starts[size_t(b) + 1]; ++i) {
-        PagedBatch one = batch.twin();
-        one.lengths = {batch.lengths[size_t(b)] - (starts[size_t(b) + 1] - 1 - i)};
-        one.tables = copy(batch.tables.view().slice(0, b, b + 1));
-        const auto single = one.run(copy(q.view().slice(0, i, i + 1)), place, variant);
-        EXPECT_EQ(doubles(single.out), rows_of(all.out, i, 1)) << variant << ' ' << i;
-      }
+    for (const int left : {-1, 100}) {
+      const auto all =
+          batch.run(q, place, variant, {.window = Dims{left, 0}, .cu_seqlens_q = begin});
+      for (int b = 0; b < 3; ++b)
+        for (int i = starts[size_t(b)]; i < starts[size_t(b) + 1]; i += 2) {
+          PagedBatch one = batch.twin();
+          one.lengths = {batch.lengths[size_t(b)] - (starts[size_t(b) + 1] - 1 - i)};
+          one.tables = copy(batch.tables.view().slice(0, b, b + 1));
+          const auto single =
+              one.run(copy(q.view().slice(0, i, i + 1)), place, variant, {.window = Dims{left, 0}});
+          EXPECT_EQ(doubles(single.out), rows_of(all.out, i, 1)) << variant << ' ' << i;
+          EXPECT_EQ(doubles(single.lse), rows_of(all.lse, i, 1)) << variant << ' ' << i;
+        }
+    }
   });
 }
 
