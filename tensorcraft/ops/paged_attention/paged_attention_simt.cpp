@@ -26,8 +26,8 @@ constexpr std::array kCodes{Config{.head_dim = 64, .value_dim = 64}};
 constexpr std::array kCapped{Config{.head_dim = 64, .value_dim = 64, .has_softcap = 1}};
 // Values in slices; head_dim in steps of 4, 3 and 1 accesses.
 constexpr std::array kOthers{
-    Config{.head_dim = 256, .value_dim = 128}, Config{.head_dim = 96, .value_dim = 64},
-    Config{.head_dim = 32, .value_dim = 64}, Config{.head_dim = 576, .value_dim = 128}};
+    Config{.head_dim = 256, .value_dim = 256}, Config{.head_dim = 96, .value_dim = 64},
+    Config{.head_dim = 32, .value_dim = 64}, Config{.head_dim = 576, .value_dim = 256}};
 
 // What both rungs of packed rows have.
 template <class Rung>

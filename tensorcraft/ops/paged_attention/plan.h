@@ -59,7 +59,9 @@ inline std::string_view packing_refusal(const Params& p, const Given& given, con
 inline Config packed_config(const Params& p) {
   return {.threads = kThreads,
           .head_dim = p.head_dim,
-          .value_dim = p.v_dim % 128 == 0 ? 128 : 64,
+          .value_dim = p.v_dim % 256 == 0   ? 256
+                       : p.v_dim % 128 == 0 ? 128
+                                            : 64,
           .has_softcap = p.softcap > 0};
 }
 
