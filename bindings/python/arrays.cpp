@@ -271,6 +271,18 @@ ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view 
   }
 }
 
+void check_in_place(const ArrayArgument& array, Device device, std::string_view op,
+                    std::string_view name) {
+  if (array.is_number() || !array.object.is_valid())
+    fail(ErrorKind::type, op, ": ", name, " is written in place, so it must be an array, got ",
+         array.is_number() ? "a number" : "a list", "; keep one that tc.asarray(x) or NumPy makes");
+  if (array.is_host_array() && device.is_cuda())
+    fail(ErrorKind::value, op, ": ", name,
+         " is written in place, but it is a host array and the call "
+         "is on ",
+         device, "; move it with tc.asarray(x, device=\"", device, "\") and keep that");
+}
+
 bool is_numpy_bool(nb::handle object) { return Numpy::is(object, numpy().boolean); }
 
 PyTensor to_scalar(nb::handle number, DType dtype) {

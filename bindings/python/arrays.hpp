@@ -34,6 +34,10 @@ inline TensorView on_device(const TensorView& t, Device device) {
 // takes of int64, int32 and float32.
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
                        nb::handle stream, DType whole = DType::int64);
+// Fails unless what a call on `device` writes into the array's memory reaches the caller: kind type
+// for a list or number, kind value for a host array of a call on a GPU.
+void check_in_place(const ArrayArgument& array, Device device, std::string_view op,
+                    std::string_view name);
 // numpy.True_ or numpy.False_.
 bool is_numpy_bool(nb::handle object);
 // A number as a host tensor of a dtype; kind value if it does not fit.

@@ -88,6 +88,11 @@ class Call {
   op::Arguments arguments(std::string_view variant) const {
     return {inputs_, options_, variant, stream_};
   }
+  // The array of an input that is written in place.
+  const ArrayArgument& updated(int i) const {
+    check_in_place(arrays_[size_t(i)], device_, name(), description_.inputs[size_t(i)].name);
+    return arrays_[size_t(i)];
+  }
   // A stream of which only a number is known may be gone when its memory is freed.
   bool stream_may_end() const {
     return device_.is_cuda() && !given_stream_.is_none() &&
@@ -329,6 +334,10 @@ struct Output {
 };
 
 Output new_output(const Call& call, const op::OutputSpec& spec) {
+  if (spec.in_place_of >= 0) {
+    const ArrayArgument& a = call.updated(spec.in_place_of);
+    return {a.view, nb::borrow(a.object), a.memory};
+  }
   const ArrayArgument& like = call.leader();
   if (like.is_host_array()) {
     NumpyArray array = empty_on_host(spec.dtype, spec.shape);

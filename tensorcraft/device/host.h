@@ -36,6 +36,8 @@ uint64_t shuffle(unsigned mask, uint64_t value, ShuffleMode mode, int operand, i
                  const SourceLine& line);
 // Bit i is set if lane i of mask passed true.
 unsigned ballot(unsigned mask, bool predicate, const SourceLine& line);
+// Ends the launch with an error of kind index: "OP: WHAT is INDEX, expected [0, SIZE)".
+[[noreturn]] void fail_index(const char* op, const char* what, int64_t index, int64_t size);
 void* static_shared(const void* key, size_t bytes, size_t align);
 void* dynamic_shared(size_t bytes);
 

@@ -15,4 +15,10 @@ TC_HOST_DEVICE constexpr int64_t position(int64_t index, int64_t size) {
   return at >= 0 && at < size ? at : -1;
 }
 
+// Element i of contiguous integers: int64_t if `wide`, else int32_t.
+TC_HOST_DEVICE int64_t integer_at(const void* integers, int64_t i, int32_t wide) {
+  if (wide) return static_cast<const int64_t*>(integers)[i];
+  return static_cast<const int32_t*>(integers)[i];
+}
+
 }  // namespace tensorcraft::kernel

@@ -21,6 +21,8 @@ struct OutputSpec {
   std::string_view name;
   DType dtype;
   Dims shape;
+  // The input that becomes it in place if a call brings no memory for it; -1: none.
+  int in_place_of = -1;
 };
 
 // Everything the front ends, the documentation and the tests know of an operator.

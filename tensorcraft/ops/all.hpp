@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/op/operator.hpp"
+#include "tensorcraft/ops/append_kv/append_kv.hpp"
 #include "tensorcraft/ops/attention/attention.hpp"
 #include "tensorcraft/ops/batch_norm/batch_norm.hpp"
 #include "tensorcraft/ops/cross_entropy/cross_entropy.hpp"
@@ -14,8 +15,10 @@
 #include "tensorcraft/ops/group_norm/group_norm.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 #include "tensorcraft/ops/masked_mean/masked_mean.hpp"
+#include "tensorcraft/ops/merge_attention/merge_attention.hpp"
 #include "tensorcraft/ops/norm/norm.hpp"
 #include "tensorcraft/ops/pad/pad.hpp"
+#include "tensorcraft/ops/paged_attention/paged_attention.hpp"
 #include "tensorcraft/ops/permute/join.hpp"
 #include "tensorcraft/ops/permute/permute.hpp"
 #include "tensorcraft/ops/quantize/quantize.hpp"

@@ -5,6 +5,7 @@
 // A line declares ops::FOLDER(), which its folder defines, and puts what it returns into the list
 // that operators() gives, in this order.
 #define TC_OPERATOR_FOLDERS(X) \
+  X(append_kv)                 \
   X(attention)                 \
   X(batch_norm)                \
   X(cross_entropy)             \
@@ -17,8 +18,10 @@
   X(group_norm)                \
   X(l2_normalize)              \
   X(masked_mean)               \
+  X(merge_attention)           \
   X(norm)                      \
   X(pad)                       \
+  X(paged_attention)           \
   X(permute)                   \
   X(quantize)                  \
   X(reduce)                    \

@@ -46,6 +46,10 @@ constexpr WarpInstruction kIncrease{"setmaxnreg.inc", true}, kDecrease{"setmaxnr
 
 }  // namespace
 
+void fail_index(const char* op, const char* what, int64_t index, int64_t size) {
+  fail(ErrorKind::index, op, ": ", what, " is ", index, ", expected [0, ", size, ")");
+}
+
 void setmaxnreg(int registers, bool increases, const SourceLine& line) {
   const WarpInstruction& instruction = increases ? kIncrease : kDecrease;
   warp_collective(instruction, ~0u, nullptr, nullptr, line);

@@ -25,6 +25,7 @@ const std::map<std::string, std::string> kWithoutCase{
     {"one_nan", "exists on the host only, as part of other host bodies"},
     {"identity", "what block_reduce() begins with, which has a case"},
     {"in_pairs", "one thread's arithmetic; tests/device/reduce_test.cpp has it"},
+    {"trap_in_debug", "ends the kernel, and only in a build for a debugger"},
     {"element_bytes", "evaluated by the compiler only"},
     {"wgmma_k", "evaluated by the compiler only"},
     {"is_valid", "evaluated by the compiler only"},

@@ -61,4 +61,13 @@ TC_DEVICE void nanosleep(uint32_t nanoseconds) {
 #endif
 }
 
+#if TC_PTX
+// trap: ends the kernel with an error, if it is compiled for a debugger.
+TC_DEVICE void trap_in_debug() {
+#if defined(__CUDACC_DEBUG__)
+  asm volatile("trap;");
+#endif
+}
+#endif
+
 }  // namespace tensorcraft::ptx

@@ -36,8 +36,8 @@ struct Naive {
     T* out = static_cast<T*>(t.out) + row_offset(p, is_x ? Params::kXOut : Params::kKOut, token) +
              head * t.out_head;
     const float x = float(in[a * t.in_step]), y = float(in[b * t.in_step]);
-    out[a * t.out_step] = T(x * r.cos - y * r.sin);
-    out[b * t.out_step] = T(y * r.cos + x * r.sin);
+    out[a * t.out_step] = T(rotated_first(x, y, r.cos, r.sin));
+    out[b * t.out_step] = T(rotated_second(x, y, r.cos, r.sin));
   }
 };
 

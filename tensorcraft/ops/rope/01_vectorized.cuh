@@ -37,15 +37,14 @@ TC_DEVICE void find_rotations(Rotations<kPairs>& r, const Params& p, int64_t pos
 // Two accesses of one head, N elements each, with the rotations of their N pairs: a pair has an
 // element in each, or lies in one of them, each of which has rotations of its own then.
 template <int N, int kParts>
-TC_DEVICE void rotate(float (&a)[N], float (&b)[N], const Rotations<N / kParts> (&parts)[kParts]) {
+TC_DEVICE void rotate_all(float (&a)[N], float (&b)[N],
+                          const Rotations<N / kParts> (&parts)[kParts]) {
   for (int e = 0; e < N; ++e) {
     float* const pairs = e < N / 2 ? a : b;
     float& first = kParts == 1 ? a[e] : pairs[2 * e % N];
     float& second = kParts == 1 ? b[e] : pairs[2 * e % N + 1];
     const Rotations<N / kParts>& r = parts[e * kParts / N];
-    const float x = first, y = second, cos = r.cos[e % (N / kParts)], sin = r.sin[e % (N / kParts)];
-    first = x * cos - y * sin;
-    second = y * cos + x * sin;
+    rotate(first, second, {r.cos[e % (N / kParts)], r.sin[e % (N / kParts)]});
   }
 }
 
@@ -95,7 +94,7 @@ struct Vectorized {
           float x[N], y[N];
           to_floats(x, a[u]);
           to_floats(y, b[u]);
-          rotate(x, y, parts);
+          rotate_all(x, y, parts);
           ptx::st_global_v4(out, bit_cast<ptx::Words4>(from_floats<T, N>(x)));
           ptx::st_global_v4(out + p.half, bit_cast<ptx::Words4>(from_floats<T, N>(y)));
         }

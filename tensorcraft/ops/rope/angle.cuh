@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/index.h"
 #include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/rotation.cuh"
 #include "tensorcraft/ops/rope/params.h"
 
 // The angle of a pair is position * base^(-2i/D). In float32 it would be wrong by 2^-24 of itself,
 // 0.008 at position 131,072, so frequency and whole turns are taken in double, about 10 operations,
 // once for all heads of a token; what is left of a turn is a float.
 namespace tensorcraft::kernel::rope {
-
-struct Rotation {
-  float cos, sin;
-};
 
 // The nearest whole number, for |x| below 2^51.
 TC_DEVICE double nearest(double x) {
@@ -53,17 +51,12 @@ TC_DEVICE Rotation rotation(int64_t position, double frequency) {
   return rotation_of_turns(turns - nearest(turns));
 }
 
-TC_DEVICE int64_t position_at(const void* positions, int64_t at, int32_t wide) {
-  if (wide) return static_cast<const int64_t*>(positions)[at];
-  return static_cast<const int32_t*>(positions)[at];
-}
-
 // Without positions they count from start_pos in every sequence, of which token is the `index`th.
 template <class P>
 TC_DEVICE int64_t position_of(const P& p, int64_t token, int64_t index) {
   if (!p.positions) return p.start_pos + index;
   const int64_t at = row_offset(p, P::kPositions, token);
-  return position_at(p.positions, at, p.wide_positions);
+  return integer_at(p.positions, at, p.wide_positions);
 }
 
 // A position that the caches lack rotates to NaN.

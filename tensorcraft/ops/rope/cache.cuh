@@ -14,7 +14,7 @@ struct Cache {
     const int64_t row = i / p.half;
     const int pair = int(i % p.half);
     if (row >= p.count) return;
-    const int64_t position = position_at(p.positions, p.position_map.offset(row), p.wide_positions);
+    const int64_t position = integer_at(p.positions, p.position_map.offset(row), p.wide_positions);
     const Rotation r = rotation(position, frequency(pair, p.log2_step));
     T* out = static_cast<T*>(p.out) + row * p.out_row + pair * p.out_step;
     out[0] = T(r.cos);

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/host/element_type.hpp"
+#include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/host/parallel.hpp"
+#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/ops/append_kv/problem.hpp"
+#include "tensorcraft/ops/append_kv/token.cuh"
+
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+namespace tensorcraft::kernel::append_kv {
+namespace {
+
+void check_indices(const Problem& q) {
+  const host::Elements slots(q.slots);
+  for (int64_t i = 0; i < q.slots.size(); ++i)
+    if (slots.integer(i) >= q.places())
+      fail(ErrorKind::index, "append_kv: slots: element ", i, " is ", slots.integer(i),
+           ", expected one below ", q.places(),
+           ", the rows of all blocks of k_cache, or a negative one to skip the token");
+  if (!q.cos) return;
+  const host::Elements positions(*q.positions);
+  for (int64_t i = 0; i < q.positions->size(); ++i)
+    if (const int64_t at = positions.integer(i); at < 0 || at >= q.cos->shape(0))
+      fail(ErrorKind::index, "append_kv: positions: element ", i, " is ", at, ", expected [0, ",
+           q.cos->shape(0), "), the rows of cos");
+}
+
+template <class Float>
+std::vector<Float> numbers(const std::optional<TensorView>& t) {
+  std::vector<Float> all;
+  if (!t) return all;
+  const host::Elements elements(*t);
+  for (int64_t i = 0; i < t->size(); ++i) all.push_back(Float(elements[i]));
+  return all;
+}
+
+// dim elements from `offset` on, `step` apart.
+template <class Float>
+void load(Float* to, const TensorView& t, int64_t offset, int64_t step, int64_t dim) {
+  host::with_element_type(t.dtype(), [&](auto* type) {
+    const auto* from = static_cast<const std::remove_pointer_t<decltype(type)>*>(t.data()) + offset;
+    for (int64_t i = 0; i < dim; ++i) to[i] = Float(float(from[i * step]));
+  });
+}
+
+template <class Float>
+void store(const TensorView& t, int64_t offset, int64_t step, const Float* x, int64_t dim,
+           Float scale) {
+  host::with_element_type(t.dtype(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    auto* to = t.data_as<Element>() + offset;
+    for (int64_t i = 0; i < dim; ++i) {
+      const auto quotient = float(scale == 1 ? x[i] : x[i] / scale);
+      if constexpr (std::is_same_v<Element, int8_t>)
+        to[i * step] = to_code<int8_t>(quotient);
+      else
+        to[i * step] = Element(quotient);
+    }
+  });
+}
+
+// What a call computes with Floats.
+template <class Float>
+class Writer {
+ public:
+  explicit Writer(const Problem& q)
+      : q_(q),
+        slots_(q.slots),
+        q_weight_(numbers<Float>(q.q_weight)),
+        k_weight_(numbers<Float>(q.k_weight)),
+        k_scale_(numbers<Float>(q.k_scale)),
+        v_scale_(numbers<Float>(q.v_scale)),
+        k_tokens_(tokens_of(q.k)),
+        v_tokens_(tokens_of(q.v)) {
+    if (q.q) {
+      q_tokens_ = tokens_of(*q.q);
+      q_out_tokens_ = tokens_of(*q.q_out);
+    }
+    if (!q.cos) return;
+    cos_.emplace(*q.cos);
+    sin_.emplace(*q.sin);
+    positions_.emplace(*q.positions);
+  }
+
+  void write(int64_t token) const {
+    if (q_.q) {
+      const TensorView &from = *q_.q, &to = *q_.q_out;
+      const int head = from.rank() - 2;
+      for (int64_t h = 0; h < from.shape(head); ++h) {
+        std::vector<Float>& x =
+            read(from, q_tokens_.offset(token) + h * from.stride(head), token, q_weight_, true);
+        store(to, q_out_tokens_.offset(token) + h * to.stride(head), to.stride(head + 1), x.data(),
+              int64_t(x.size()), Float(1));
+      }
+    }
+    const int64_t slot = slots_.integer(token);
+    if (slot < 0) return;
+    write_heads(q_.k, k_tokens_.offset(token), token, slot, q_.k_cache_out, k_scale_, true);
+    write_heads(q_.v, v_tokens_.offset(token), token, slot, q_.v_cache_out, v_scale_, false);
+  }
+
+ private:
+  static RowMap tokens_of(const TensorView& t) {
+    return op::element_map(t.select(t.rank() - 1, 0).select(t.rank() - 2, 0));
+  }
+
+  // One number is for all tokens and heads.
+  static Float scale_of(const std::vector<Float>& scale, int64_t i) {
+    return scale.empty() ? Float(1) : scale[scale.size() == 1 ? 0 : size_t(i)];
+  }
+
+  void write_heads(const TensorView& from, int64_t offset, int64_t token, int64_t slot,
+                   const TensorView& cache, const std::vector<Float>& scale, bool is_k) const {
+    const int64_t size = cache.shape(1);
+    const int head = from.rank() - 2;
+    static const std::vector<Float> kNone;
+    for (int64_t h = 0; h < from.shape(head); ++h) {
+      std::vector<Float>& x =
+          read(from, offset + h * from.stride(head), token, is_k ? k_weight_ : kNone, is_k);
+      store(cache,
+            slot / size * cache.stride(0) + slot % size * cache.stride(1) + h * cache.stride(2),
+            cache.stride(3), x.data(), int64_t(x.size()),
+            scale_of(scale, token * from.shape(head) + h));
+    }
+  }
+
+  // A head, normalised and rotated; the vector is the thread's.
+  std::vector<Float>& read(const TensorView& from, int64_t offset, int64_t token,
+                           const std::vector<Float>& weight, bool rotates) const {
+    thread_local std::vector<Float> x;
+    const int64_t dim = from.shape(from.rank() - 1);
+    x.resize(size_t(dim));
+    load(x.data(), from, offset, from.stride(from.rank() - 1), dim);
+    if (!weight.empty()) {
+      Float squares = 0;
+      for (const Float v : x) squares += v * v;
+      const Float unit = 1 / std::sqrt(squares / Float(dim) + Float(q_.eps));
+      for (size_t i = 0; i < x.size(); ++i) x[i] *= unit * weight[i];
+    }
+    const int64_t half = rotates ? q_.half() : 0;
+    const int64_t row = half ? positions_->integer(token) * half : 0;
+    for (int64_t i = 0; i < half; ++i) {
+      const auto cos = Float((*cos_)[row + i]), sin = Float((*sin_)[row + i]);
+      const Float a = x[size_t(i)], b = x[size_t(i + half)];
+      x[size_t(i)] = a * cos - b * sin;
+      x[size_t(i + half)] = b * cos + a * sin;
+    }
+    return x;
+  }
+
+  const Problem& q_;
+  host::Elements slots_;
+  std::optional<host::Elements> cos_, sin_, positions_;
+  std::vector<Float> q_weight_, k_weight_, k_scale_, v_scale_;
+  RowMap q_tokens_{}, q_out_tokens_{}, k_tokens_, v_tokens_;
+};
+
+void copy(const TensorView& to, const TensorView& from) {
+  if (to.data() == from.data()) return;
+  const size_t bytes = dtype_bytes(to.dtype());
+  const host::Elements out(to), in(from);
+  host::parallel_for(to.size(), 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) std::memcpy(out.address(i), in.address(i), bytes);
+  });
+}
+
+}  // namespace
+
+void cpu(const Problem& q) {
+  check_indices(q);
+  copy(q.k_cache_out, q.k_cache);
+  copy(q.v_cache_out, q.v_cache);
+  const Writer<float> writer(q);
+  constexpr int64_t kGrainTokens = 64;
+  host::parallel_for(q.slots.size(), kGrainTokens, [&](int64_t begin, int64_t end) {
+    for (int64_t token = begin; token < end; ++token) writer.write(token);
+  });
+}
+
+void reference(const Problem& q) {
+  check_indices(q);
+  copy(q.k_cache_out, q.k_cache);
+  copy(q.v_cache_out, q.v_cache);
+  const Writer<double> writer(q);
+  for (int64_t token = 0; token < q.slots.size(); ++token) writer.write(token);
+}
+
+}  // namespace tensorcraft::kernel::append_kv

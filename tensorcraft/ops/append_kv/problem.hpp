@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/ops/append_kv/params.h"
+#include "tensorcraft/simt/instance.hpp"
+
+#include <optional>
+
+namespace tensorcraft::kernel::append_kv {
+
+// A checked call. All caches are [blocks, block_size, heads_k, head_dim], whatever the layout was;
+// q, q_out, k and v have two axes more than slots and positions.
+struct Problem {
+  TensorView k_cache_out, v_cache_out, k_cache, v_cache, k, v, slots;
+  std::optional<TensorView> k_scale, v_scale, q, q_out, cos, sin, positions, q_weight, k_weight;
+  float eps;
+  int64_t places() const { return k_cache.shape(0) * k_cache.shape(1); }
+  // Pairs of a head that rotate.
+  int64_t half() const { return cos ? cos->shape(1) : 0; }
+};
+
+// Host variants. Fail with kind index before they write if a slot or a position is outside.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+
+// The lists of `naive` and `copy` are whole; that of `vectorized` crosses every path of it.
+simt::OperatorInstances instances();
+
+}  // namespace tensorcraft::kernel::append_kv

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What changed: queries of the heads that share a head of keys are the rows of one block, up to 16,
+// so keys and values are read once for all of them: 16 FLOP a byte instead of one, on tensor cores.
+// device/attention_part.cuh has the work of a block. Rows of a ragged batch that meet in a block
+// may be of several requests, whose keys come one after another. Demands: sm_80, 16-bit queries,
+// blocks of 16 keys or a multiple, head_dim in steps of 32, values in steps of 64.
+#include "tensorcraft/ops/paged_attention/rows.cuh"
+#include "tensorcraft/ops/paged_attention/tokens.cuh"
+
+namespace tensorcraft::kernel::paged_attention {
+
+// Of one row with the lse of its keys: what its values are multiplied by, and the lse with a sink.
+struct Finished {
+  float factor, lse;
+};
+TC_DEVICE Finished with_sink(float lse, float sink) {
+  const float top = fmaxf(lse, sink);
+  if (top == -kInfinity) return {0.f, top};
+  const float own = expf(lse - top), sum = own + expf(sink - top);
+  return {own / sum, top + logf(sum)};
+}
+
+struct Packed {
+  template <class T, class Code, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    const int slices = p.v_dim / C.value_dim, key_heads = p.heads / p.group;
+    const int64_t rows = p.tokens * p.group, tiles = div_ceil(rows, int64_t(kPartRows));
+    int64_t index = blockIdx.x;
+    const int slice = int(index % slices) * C.value_dim;
+    index /= slices;
+    const int key_head = int(index % key_heads);
+    // The last queries see the most keys: they start first.
+    const int64_t first = (tiles - 1 - index / key_heads) * kPartRows;
+
+    // Row r is a head of token r / group.
+    const auto token_of = [&](int r) { return (first + r) / p.group; };
+    const auto head_of = [&](int r) { return key_head * p.group + int((first + r) % p.group); };
+    const auto address = [&](const Strides& s, int r) {
+      const int64_t token = token_of(r), b = p.starts ? 0 : token / p.queries;
+      return b * s.batch + (token - b * p.queries) * s.row + head_of(r) * s.head;
+    };
+    const auto row_of = [&](int r) -> const T* {
+      return first + r < rows ? static_cast<const T*>(p.q) + address(p.q_strides, r) : nullptr;
+    };
+    auto& shared = static_shared<PartShared<kShape<C>>>();
+    AttentionPart<T, Code, kShape<C>, PagedKeys<Code>> work(shared, row_of);
+
+    const int64_t last_row = (first + kPartRows < rows ? first + kPartRows : rows) - 1;
+    const int64_t end_token = last_row / p.group + 1;
+    for (int64_t token = first / p.group; token < end_token;) {
+      const Place place = place_of(p, token);
+      if (place.b < 0) {
+        ++token;
+        continue;
+      }
+      const Request& request = place.request;
+      int64_t next = request.first + request.queries;
+      if (next > end_token) next = end_token;
+      const auto seen = [&](int r) -> SeenKeys {
+        if (first + r >= rows || token_of(r) < token || token_of(r) >= next) return {0, 0};
+        const KeyRange range = keys_of(p, request, int(token_of(r) - request.first));
+        return {range.begin, range.end};
+      };
+      const int begin = keys_of(p, request, place.i).begin;
+      const int end = keys_of(p, request, int(next - 1 - request.first)).end;
+      work.add(PagedKeys<Code>(Pages(p, place.b, key_head), slice), begin, end, seen,
+               {p.scale, p.softcap});
+      token = next;
+    }
+
+    work.finish([&](int r, int d, const Vec4<float>& out, float lse) {
+      if (first + r >= rows) return;
+      // A token of no request has no sink either.
+      const bool has_sink = p.sinks && (!p.starts || place_of(p, token_of(r)).b >= 0);
+      Finished with{1.f, lse};
+      if (has_sink) with = with_sink(lse, p.sinks[head_of(r)]);
+      float x[4];
+      for (int e = 0; e < 4; ++e) x[e] = out[e] * with.factor;
+      from_floats<T, 4>(x).store(static_cast<T*>(p.out) + address(p.out_strides, r) + slice + d);
+      if (p.lse && slice + d == 0) p.lse[token_of(r) * p.heads + head_of(r)] = with.lse;
+    });
+  }
+};
+
+}  // namespace tensorcraft::kernel::paged_attention

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/paged_attention/paged_attention.hpp"
+
+#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/ops/paged_attention/plan.h"
+#include "tensorcraft/ops/paged_attention/problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace tensorcraft {
+namespace kernel::paged_attention {
+namespace {
+
+using Options = PagedAttentionOptions;
+constexpr std::string_view kName = "paged_attention";
+constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
+constexpr ConfigField kFields[] = {{"threads"}, {"head_dim"}, {"value_dim"}, {"has_softcap"}};
+
+op::RungCall<Params, Given> rung_call(const Problem& q) {
+  return {q.params,
+          {.element_bytes = int(dtype_bytes(q.dtype)), .code_bytes = int(dtype_bytes(q.code))},
+          {q.dtype, q.code}};
+}
+
+const jit::Rung& kCombine =
+    op::make_rung(kName, "combine", "combine.cuh", op::kThreads, "CombineConfig");
+
+// The parts of split_kv lie in a workspace, from which a second step makes the result.
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
+  if (rung != "split_kv") return;
+  plan.first().workspace_at = offsetof(Params, parts);
+  plan.workspace_bytes = size_t(workspace_bytes(q.params));
+  op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(q.params));
+  combine.instances = instances;
+  combine.workspace_at = offsetof(Params, parts);
+  plan.add(combine);
+}
+
+const op::HostVariant<Problem> kHost[] = {
+    {.name = "cpu", .idea = "float, heads of requests over all cores", .run = cpu},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference},
+};
+
+// The sizes of a call.
+struct Sizes {
+  int64_t batch, queries, tokens;  // queries: 0 if the batch is ragged
+  int64_t heads, head_dim, v_dim;
+  int64_t blocks, block_size, heads_k, table_size;
+};
+
+void check_rank(const TensorView& q, const Options& o) {
+  const bool fits = q.rank() == 3 || (q.rank() == 4 && !o.cu_seqlens_q);
+  if (!fits)
+    fail(ErrorKind::value, kName, ": q: expected (",
+         o.cu_seqlens_q ? "tokens, heads, head_dim) with cu_seqlens_q"
+                        : "batch, heads, head_dim) or (batch, queries, heads, head_dim)",
+         ", got shape ", q.shape());
+}
+
+// The axes of block_size and heads_k.
+struct Axes {
+  int row, head;
+};
+Axes axes_of(CacheLayout layout) { return layout == CacheLayout::nhd ? Axes{1, 2} : Axes{2, 1}; }
+
+void check_scale(std::string_view name, const std::optional<TensorView>& scale,
+                 const TensorView& cache) {
+  if (!scale) {
+    if (cache.dtype() == DType::int8)
+      fail(ErrorKind::value, kName, ": ", name,
+           ": int8 codes are multiplied by it; give a number "
+           "or one for each key and head");
+    return;
+  }
+  const Dims each(std::span<const int64_t>(cache.shape()).first(3));
+  op::check_dtype(kName, name, *scale, {DType::float32});
+  if (scale->rank() != 0 && scale->shape() != each)
+    fail(ErrorKind::value, kName, ": ", name, ": expected a number or shape ", each,
+         ", that of the cache without head_dim, got ", scale->shape());
+}
+
+void check_caches(const TensorView& q, const TensorView& k_cache, const Options& o) {
+  const auto caches = {DType::float8_e4m3fn, DType::int8};
+  op::check_dtype(kName, "k_cache", k_cache, {q.dtype(), caches.begin()[0], caches.begin()[1]});
+  SymbolicSize head_dim("head_dim");
+  head_dim.set_value(q.shape(q.rank() - 1));
+  TensorMatcher({kAnySize, kAnySize, kAnySize, head_dim})
+      .with_any_strides()
+      .verify(k_cache, kName, "k_cache");
+  check_scale("k_scale", o.k_scale, k_cache);
+  if (!o.v_cache) {
+    if (o.v_scale)
+      fail(ErrorKind::value, kName,
+           ": v_scale is for v_cache, which is not given; values are "
+           "keys and have k_scale");
+    if (o.v_dim < 1 || o.v_dim > head_dim.unwrap())
+      fail(ErrorKind::value, kName, ": v_dim must be 1 to head_dim, ", head_dim.unwrap(),
+           ", if there is no v_cache: values are the first v_dim elements of keys; got ", o.v_dim);
+    return;
+  }
+  Dims shape = k_cache.shape();
+  if (o.v_cache->rank() == 4) shape[3] = o.v_cache->shape(3);
+  op::check_like(kName, "v_cache", *o.v_cache, k_cache.dtype(), shape);
+  check_scale("v_scale", o.v_scale, *o.v_cache);
+}
+
+Sizes sizes_of(const TensorView& q, const TensorView& k_cache, const Options& o) {
+  const Axes axes = axes_of(o.layout);
+  const bool ragged = o.cu_seqlens_q.has_value(), one = q.rank() == 3;
+  Sizes s{.batch = ragged ? o.lengths->shape(0) : q.shape(0),
+          .queries = ragged ? 0
+                     : one  ? 1
+                            : q.shape(1),
+          .tokens = one ? q.shape(0) : q.shape(0) * q.shape(1),
+          .heads = q.shape(q.rank() - 2),
+          .head_dim = q.shape(q.rank() - 1),
+          .v_dim = o.v_cache ? o.v_cache->shape(3) : o.v_dim,
+          .blocks = k_cache.shape(0),
+          .block_size = k_cache.shape(axes.row),
+          .heads_k = k_cache.shape(axes.head),
+          .table_size = o.block_tables->shape(1)};
+  if (s.head_dim < 1 || s.head_dim > kMaxHeadDim || s.v_dim < 1 || s.v_dim > kMaxValueDim)
+    fail(ErrorKind::unsupported, kName, ": head_dim must be 1 to ", kMaxHeadDim,
+         " and that of values 1 to ", kMaxValueDim, ", got ", s.head_dim, " and ", s.v_dim);
+  if (s.heads != 0 && (s.heads_k == 0 || s.heads % s.heads_k != 0))
+    fail(ErrorKind::value, kName, ": the heads of q must be a multiple of those of k_cache, got ",
+         s.heads, " and ", s.heads_k);
+  for (const int64_t n : {s.batch, s.queries, s.heads, s.block_size, s.table_size})
+    if (n > kMaxSize || s.block_size * s.table_size > kMaxSize)
+      fail(ErrorKind::unsupported, kName, ": sizes above 2^30 are not supported, got batch ",
+           s.batch, ", queries ", s.queries, ", heads ", s.heads, ", block_size ", s.block_size,
+           " and tables of ", s.table_size, " blocks");
+  return s;
+}
+
+// The arrays of requests: tables, lengths and where ragged queries begin.
+void check_requests(const TensorView& q, const Options& o) {
+  if (!o.block_tables || !o.lengths)
+    fail(ErrorKind::value, kName,
+         ": give block_tables and lengths: which blocks a request has, and "
+         "how many keys are in use");
+  op::check_dtype(kName, "lengths", *o.lengths, {DType::int32, DType::int64});
+  op::check_dtype(kName, "block_tables", *o.block_tables, {DType::int32, DType::int64});
+  SymbolicSize batch("batch"), max_blocks("max_blocks");
+  if (!o.cu_seqlens_q) batch.set_value(q.shape(0));
+  TensorMatcher({batch}).with_any_strides().verify(*o.lengths, kName, "lengths");
+  TensorMatcher({batch, max_blocks})
+      .with_any_strides()
+      .verify(*o.block_tables, kName, "block_tables");
+  if (!o.cu_seqlens_q) return;
+  op::check_dtype(kName, "cu_seqlens_q", *o.cu_seqlens_q, {DType::int32, DType::int64});
+  op::check_like(kName, "cu_seqlens_q", *o.cu_seqlens_q, o.cu_seqlens_q->dtype(),
+                 {batch.unwrap() + 1});
+}
+
+void check_numbers(const Options& o) {
+  if (o.scale && !std::isfinite(*o.scale))
+    fail(ErrorKind::value, kName, ": scale must be finite, got ", *o.scale);
+  if (o.softcap && !(*o.softcap > 0 && std::isfinite(*o.softcap)))
+    fail(ErrorKind::value, kName, ": softcap must be above 0 and finite, got ", *o.softcap,
+         "; leave it out for none");
+  if (!o.window) return;
+  const Dims& w = *o.window;
+  if (w.rank() != 2 || w[0] < -1 || w[1] < -1)
+    fail(ErrorKind::value, kName,
+         ": window must be two numbers, left and right, of at least -1, which is unlimited; got ",
+         w, "; a window of w keys, the query's own included, is (w - 1, 0)");
+}
+
+Sizes check_inputs(std::span<const TensorView> in, const Options& o) {
+  const TensorView &q = in[0], &k_cache = in[1];
+  op::check_dtype(kName, "q", q, {DType::float32, DType::float16, DType::bfloat16});
+  check_rank(q, o);
+  check_requests(q, o);
+  check_caches(q, k_cache, o);
+  check_numbers(o);
+  const Sizes s = sizes_of(q, k_cache, o);
+  if (o.sinks) TensorMatcher({s.heads}).with_dtype(DType::float32).verify(*o.sinks, kName, "sinks");
+  return s;
+}
+
+Dims out_shape(const TensorView& q, const Sizes& s) {
+  Dims shape = q.shape();
+  shape[q.rank() - 1] = s.v_dim;
+  return shape;
+}
+Dims lse_shape(const TensorView& q) {
+  return Dims(std::span<const int64_t>(q.shape()).first(size_t(q.rank() - 1)));
+}
+
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options& o) {
+  const Sizes s = check_inputs(in, o);
+  std::vector<op::OutputSpec> specs{{"out", in[0].dtype(), out_shape(in[0], s)}};
+  if (o.return_lse) specs.push_back({"lse", DType::float32, lse_shape(in[0])});
+  return specs;
+}
+
+Strides strides_of(const TensorView& t, bool ragged) {
+  const int d = t.rank() - 1;
+  return {.batch = ragged ? 0 : t.stride(0),
+          .row = ragged   ? t.stride(0)
+                 : d == 3 ? t.stride(1)
+                          : 0,
+          .head = t.stride(d - 1),
+          .step = t.stride(d)};
+}
+
+Cache cache_of(const TensorView& t, const std::optional<TensorView>& scale, Axes axes) {
+  Cache c{.data = t.data(),
+          .scale = scale ? scale->data_as<float>() : nullptr,
+          .block = t.stride(0),
+          .row = t.stride(axes.row),
+          .head = t.stride(axes.head),
+          .step = t.stride(3)};
+  if (scale && scale->rank() == 3) {
+    c.scale_block = scale->stride(0);
+    c.scale_row = scale->stride(axes.row);
+    c.scale_head = scale->stride(axes.head);
+  }
+  return c;
+}
+
+int32_t window_side(const Options& o, int side) {
+  return o.window ? int32_t(std::min((*o.window)[side], kMaxSize)) : -1;
+}
+
+Problem check(const op::Call<Options>& call) {
+  const Options& o = call.options;
+  const TensorView &q = call.in(0), &k_cache = call.in(1), &out = call.out();
+  const Sizes s = check_inputs(call.inputs, o);
+  op::check_like(kName, "out", out, q.dtype(), out_shape(q, s));
+  if (o.lse) {
+    op::check_like(kName, "lse", *o.lse, DType::float32, lse_shape(q));
+    if (!o.lse->is_contiguous())
+      fail(ErrorKind::value, kName, ": lse must be contiguous, got strides ", o.lse->strides());
+  }
+  const Axes axes = axes_of(o.layout);
+  const bool ragged = o.cu_seqlens_q.has_value();
+  const auto is_wide = [](const std::optional<TensorView>& t) {
+    return int32_t(t && t->dtype() == DType::int64);
+  };
+  const Cache k = cache_of(k_cache, o.k_scale, axes);
+  return {{.q = q.data(),
+           .out = out.data(),
+           .lse = o.lse ? o.lse->data_as<float>() : nullptr,
+           .sinks = o.sinks ? o.sinks->data_as<float>() : nullptr,
+           .tables = o.block_tables->data(),
+           .lengths = o.lengths->data(),
+           .starts = ragged ? o.cu_seqlens_q->data() : nullptr,
+           .q_strides = strides_of(q, ragged),
+           .out_strides = strides_of(out, ragged),
+           .k = k,
+           .v = o.v_cache ? cache_of(*o.v_cache, o.v_scale, axes) : k,
+           .table_row = o.block_tables->stride(0),
+           .table_step = o.block_tables->stride(1),
+           .lengths_step = o.lengths->stride(0),
+           .starts_step = ragged ? o.cu_seqlens_q->stride(0) : 0,
+           .tokens = s.tokens,
+           .blocks = s.blocks,
+           .batch = int32_t(s.batch),
+           .queries = int32_t(s.queries),
+           .heads = int32_t(s.heads),
+           .group = int32_t(s.heads ? s.heads / s.heads_k : 1),
+           .head_dim = int32_t(s.head_dim),
+           .v_dim = int32_t(s.v_dim),
+           .block_size = int32_t(s.block_size),
+           .table_size = int32_t(s.table_size),
+           .wide_tables = is_wide(o.block_tables),
+           .wide_lengths = is_wide(o.lengths),
+           .wide_starts = is_wide(o.cu_seqlens_q),
+           .causal = o.causal,
+           .left = window_side(o, 0),
+           .right = window_side(o, 1),
+           .scale = o.scale.value_or(1.0f / std::sqrt(float(s.head_dim))),
+           .softcap = o.softcap.value_or(0.0f)},
+          q.dtype(),
+          k_cache.dtype()};
+}
+
+// Lengths live on the device: the cost counts every key that a table has room for.
+op::Cost cost(const Problem& q) {
+  const Params& p = q.params;
+  const double keys = double(p.batch) * p.table_size * p.block_size;
+  const double key_heads = double(p.heads) / p.group, rows = double(p.tokens) * p.heads;
+  const int values = p.v.data == p.k.data ? 0 : p.v_dim;
+  const double per_request = p.batch ? double(p.tokens) / p.batch : 0;
+  return {.bytes = keys * key_heads * (p.head_dim + values) * double(dtype_bytes(q.code)) +
+                   rows * (p.head_dim + p.v_dim) * double(dtype_bytes(q.dtype)) +
+                   (p.lse ? 4 * rows : 0),
+          .flops = 2 * keys * per_request * p.heads * (p.head_dim + p.v_dim)};
+}
+
+std::string sizes(const Problem& q) {
+  const Params& p = q.params;
+  return join("batch ", p.batch, p.starts ? ", tokens " : ", queries ",
+              p.starts ? p.tokens : p.queries, ", heads ", p.heads, ", heads_k ", p.heads / p.group,
+              ", head_dim ", p.head_dim, ", v_dim ", p.v_dim, ", block_size ", p.block_size,
+              ", keys of a request at most ", int64_t(p.block_size) * p.table_size);
+}
+
+const op::Definition<Problem, Options> kDefinition{
+    .name = kName,
+    .group = "attention",
+    .summary = "Attention of the newest tokens to keys and values in pages.",
+    .details =
+        "Key j of request b is row j % block_size of block block_tables[b, j // block_size]. "
+        "Caches are (blocks, block_size, heads_k, head_dim), or with layout=\"hnd\" (blocks, "
+        "heads_k, block_size, head_dim), of the dtype of q, float8_e4m3fn or int8; codes are "
+        "multiplied by their scale. The queries of a request are its newest tokens: query i "
+        "stands at key i + lengths[b] - queries, and sees none after it unless causal=False. "
+        "window=(left, right) hides keys more than left before or right after it, so w keys are "
+        "(w - 1, 0). softcap comes after scale. A sink is one logit a head, in the denominator "
+        "alone. heads is a multiple of heads_k. head_dim is at most 576, that of values 512. Any "
+        "strides. Without v_cache, latent attention: values are the first v_dim elements of keys. "
+        "With cu_seqlens_q q is (tokens, heads, head_dim), and request b has tokens "
+        "cu_seqlens_q[b] to cu_seqlens_q[b + 1]; tokens of none give 0. A query that "
+        "sees no key gives 0 and an lse of -inf, or the sink. What lies behind lengths or in pages "
+        "that no query sees has no effect, NaN included, and entries of the table behind the keys "
+        "in use may hold anything. A block that a query sees and that the cache lacks is an "
+        "IndexError on the CPU; a GPU does not read it. The bits of a request do not depend on "
+        "what else is in the batch. A graph may be replayed with other contents of all arrays, "
+        "lengths, block_tables and cu_seqlens_q included: grids depend on shapes alone.",
+    .inputs = {{"q", "(batch, heads, head_dim), (batch, queries, heads, head_dim), or ragged"},
+               {"k_cache", "keys in pages: float32, float16, bfloat16, float8_e4m3fn or int8"}},
+    .options = {op::positional(op::option("v_cache", &Options::v_cache,
+                                          "values in pages, dtype and shape of k_cache but for "
+                                          "head_dim; None: latent attention")),
+                op::positional(op::option("block_tables", &Options::block_tables,
+                                          "int32 or int64 (batch, max_blocks): the blocks of each "
+                                          "request, needed")),
+                op::positional(op::option("lengths", &Options::lengths,
+                                          "int32 or int64 (batch,): keys in use, needed; negative "
+                                          "counts as 0")),
+                op::option("scale", &Options::scale, "of q k^T; None: 1 / sqrt(head_dim)"),
+                op::option("causal", &Options::causal, "hide the keys after each query"),
+                op::option("window", &Options::window,
+                           "(left, right): keys before and after a query's own that it sees; -1: "
+                           "all"),
+                op::option("softcap", &Options::softcap,
+                           "scores become softcap * tanh(score / softcap)"),
+                op::option("sinks", &Options::sinks, "float32 (heads,): a logit of no value"),
+                op::option("cu_seqlens_q", &Options::cu_seqlens_q,
+                           "int32 or int64 (batch + 1,): where the tokens of each request begin"),
+                op::option("k_scale", &Options::k_scale,
+                           "float32: a number, or one for each key and head, shape of k_cache "
+                           "without head_dim"),
+                op::option("v_scale", &Options::v_scale, "the same of values"),
+                op::option("layout", &Options::layout, "order of the dimensions of the caches"),
+                op::option("v_dim", &Options::v_dim, "elements of a value, without v_cache"),
+                op::option("return_lse", &Options::return_lse,
+                           "return (out, lse) with the logarithm of each row's sum")},
+    .out_doc = "shape of q but for head_dim, dtype of q",
+    .extra_outputs = {{{"lse",
+                        "log(sum(exp(s))) with the sink, natural, float32, shape of q "
+                        "without head_dim",
+                        "return_lse"},
+                       &Options::lse}},
+    .dtypes = {DType::float32, DType::float16, DType::bfloat16},
+    .infer = infer,
+    .check = check,
+    .cost = cost,
+    .sizes = sizes,
+    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kName, kFields),
+    .host = kHost};
+
+Options with(const Options& options, const std::optional<TensorView>& v_cache,
+             const TensorView& block_tables, const TensorView& lengths) {
+  Options o = options;
+  o.v_cache = v_cache;
+  o.block_tables = block_tables;
+  o.lengths = lengths;
+  return o;
+}
+
+}  // namespace
+}  // namespace kernel::paged_attention
+
+void paged_attention(const TensorView& out, const TensorView& q, const TensorView& k_cache,
+                     const std::optional<TensorView>& v_cache, const TensorView& block_tables,
+                     const TensorView& lengths, const PagedAttentionOptions& options) {
+  op::run(kernel::paged_attention::kDefinition, out, {q, k_cache},
+          kernel::paged_attention::with(options, v_cache, block_tables, lengths));
+}
+
+PagedAttentionResult paged_attention(const TensorView& q, const TensorView& k_cache,
+                                     const std::optional<TensorView>& v_cache,
+                                     const TensorView& block_tables, const TensorView& lengths,
+                                     const PagedAttentionOptions& options) {
+  auto tensors =
+      op::allocate(kernel::paged_attention::kDefinition, {q, k_cache},
+                   kernel::paged_attention::with(options, v_cache, block_tables, lengths));
+  PagedAttentionResult result{std::move(tensors[0]), {}};
+  if (tensors.size() > 1) result.lse = std::move(tensors[1]);
+  return result;
+}
+
+op::OperatorList ops::paged_attention() {
+  return op::registered(kernel::paged_attention::kDefinition);
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/ops/paged_attention/params.h"
+#include "tensorcraft/simt/instance.hpp"
+
+#include <optional>
+
+namespace tensorcraft::kernel::paged_attention {
+
+// A checked call: q and out have `dtype`, both caches `code`.
+struct Problem {
+  Params params;
+  DType dtype, code;
+};
+
+// Host variants. Fail with kind index before they write if a block that a query sees is no block of
+// the cache.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+
+// The list of `naive` is whole; that of `split_kv` crosses every path of it.
+simt::OperatorInstances instances();
+
+}  // namespace tensorcraft::kernel::paged_attention

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/paged_attention/paged_attention.hpp"
+
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/append_kv/append_kv.hpp"
+#include "tensorcraft/ops/attention/attention.hpp"
+#include "tensorcraft/ops/elementwise/elementwise.hpp"
+#include "tensorcraft/ops/merge_attention/merge_attention.hpp"
+#include "tensorcraft/ops/permute/permute.hpp"
+#include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace tensorcraft {
+namespace {
+
+using test::doubles, test::expect_error, test::normal_tensor;
+
+// A batch whose keys lie in pages that are in disorder. Every element that no query may read is
+// NaN.
+struct PagedBatch {
+  std::vector<int> lengths;
+  int block_size = 16, heads_k = 2, dim = 64;
+  DType dtype = DType::bfloat16;
+  unsigned order = 1;   // of the pages
+  int spare = 3;        // pages of no request
+  Tensor keys, values;  // [batch, longest, heads_k, dim], float32
+  Tensor k_cache, v_cache, tables;
+
+  int longest() const { return std::max(1, *std::ranges::max_element(lengths)); }
+  int width() const { return (longest() + block_size - 1) / block_size + 1; }
+
+  void fill(unsigned seed) {
+    const Dims shape{int64_t(lengths.size()), longest(), heads_k, dim};
+    keys = normal_tensor(shape, DType::float32, seed);
+    values = normal_tensor(shape, DType::float32, seed + 1);
+    lay_out();
+  }
+  void lay_out() {
+    int blocks = spare;
+    for (const int n : lengths) blocks += (n + block_size - 1) / block_size;
+    std::vector<int32_t> free(static_cast<size_t>(blocks));
+    std::iota(free.begin(), free.end(), 0);
+    std::shuffle(free.begin(), free.end(), std::mt19937(order));
+    const Dims shape{blocks, block_size, heads_k, dim};
+    std::vector<float> k(size_t(num_elements(shape)), NAN), v = k;
+    // What lies behind a request's blocks is no block at all.
+    std::vector<int32_t> table(lengths.size() * size_t(width()), order % 2 ? -1 : 1 << 29);
+    const int row = heads_k * dim;
+    for (size_t b = 0; b < lengths.size(); ++b)
+      for (int j = 0; j < lengths[b]; ++j) {
+        int32_t& block = table[b * size_t(width()) + size_t(j / block_size)];
+        if (j % block_size == 0) {
+          block = free.back();
+          free.pop_back();
+        }
+        const auto from = (int64_t(b) * longest() + j) * row;
+        const auto to = (int64_t(block) * block_size + j % block_size) * row;
+        std::copy_n(keys.data_as<float>() + from, row, k.begin() + to);
+        std::copy_n(values.data_as<float>() + from, row, v.begin() + to);
+      }
+    k_cache = astype(Tensor::from(k, shape), {.dtype = dtype});
+    v_cache = astype(Tensor::from(v, shape), {.dtype = dtype});
+    tables = Tensor::from(table, {int64_t(lengths.size()), width()});
+  }
+  // The same in memory of its own.
+  PagedBatch twin() const {
+    PagedBatch t{lengths, block_size, heads_k, dim, dtype, order, spare, {}, {}, {}, {}, {}};
+    t.keys = copy(keys);
+    t.values = copy(values);
+    t.k_cache = copy(k_cache);
+    t.v_cache = copy(v_cache);
+    t.tables = copy(tables);
+    return t;
+  }
+  Tensor lengths_tensor() const {
+    const std::vector<int32_t> all(lengths.begin(), lengths.end());
+    return Tensor::from(all, {int64_t(all.size())});
+  }
+  PagedAttentionResult run(const Tensor& q, Device place, std::string_view variant,
+                           PagedAttentionOptions options = {}) const {
+    options.return_lse = true;
+    options.variant = variant;
+    return paged_attention(astype(q, {.dtype = dtype}).to(place), k_cache.to(place),
+                           v_cache.to(place).view(), tables.to(place), lengths_tensor().to(place),
+                           options);
+  }
+};
+
+// Every variant of the host and the SIMT device.
+template <class F>
+void each_paged_variant(F&& f) {
+  const auto places = test::places();
+  for (const auto& v : find_operator("paged_attention").description().variants)
+    for (const Device place : places)
+      if ((v.device == DeviceType::cpu) == (place == Device::cpu())) f(place, v.name);
+}
+
+std::vector<double> rows_of(const Tensor& t, int64_t first, int64_t count) {
+  const auto all = doubles(t);
+  const int64_t row = t.size() / t.shape(0);
+  return {all.begin() + first * row, all.begin() + (first + count) * row};
+}
+
+TEST(PagedAttention, EqualsAttentionOverTheSameKeysInOrder) {
+  for (const int block_size : {16, 32, 64, 256}) {
+    const int n = block_size;
+    PagedBatch batch{.lengths = {0, 1, n - 1, n, n + 1, 2 * n}, .block_size = block_size};
+    batch.fill(1);
+    const Tensor q = normal_tensor({6, 2, 4, 64}, DType::float32, 9);
+    const auto rounded = [&](const Tensor& t) {
+      return astype(astype(t, {.dtype = batch.dtype}), {.dtype = DType::float32});
+    };
+    const Tensor lengths = batch.lengths_tensor();
+    const auto want = attention(rounded(q), rounded(batch.keys), rounded(batch.values),
+                                {.causal = true,
+                                 .key_lengths = lengths.view(),
+                                 .layout = AttentionLayout::bshd,
+                                 .return_lse = true,
+                                 .variant = "reference"});
+    const auto lse = doubles(want.lse);  // [batch, heads, queries]
+    each_paged_variant([&](Device place, std::string_view variant) {
+      const auto got = batch.run(q, place, variant);
+      test::expect_close(got.out, want.out, 0.01, 0.01);
+      const auto got_lse = doubles(got.lse);
+      for (size_t b = 0; b < 6; ++b)
+        for (size_t i = 0; i < 2; ++i)
+          for (size_t h = 0; h < 4; ++h) {
+            const double x = got_lse[(b * 2 + i) * 4 + h], y = lse[(b * 4 + h) * 2 + i];
+            if (std::isinf(y))
+              ASSERT_EQ(x, y) << variant;
+            else
+              ASSERT_NEAR(x, y, 1e-4) << variant << ' ' << block_size << ' ' << b;
+          }
+    });
+  }
+}
+
+TEST(PagedAttention, TheOrderOfPagesChangesNoBit) {
+  PagedBatch batch{.lengths = {300, 77, 16}};
+  batch.fill(1);
+  PagedBatch other = batch.twin();
+  other.order = 2;
+  other.lay_out();
+  ASSERT_NE(doubles(batch.tables), doubles(other.tables));
+  const Tensor q = normal_tensor({3, 4, 64}, DType::float32, 9);
+  each_paged_variant([&](Device place, std::string_view variant) {
+    const auto a = batch.run(q, place, variant), b = other.run(q, place, variant);
+    EXPECT_EQ(doubles(a.out), doubles(b.out)) << variant;
+    EXPECT_EQ(doubles(a.lse), doubles(b.lse)) << variant;
+  });
+}
+
+// A request alone, among others, and with a table that has room for more.
+TEST(PagedAttention, NoBitDependsOnTheRestOfTheBatch) {
+  PagedBatch batch{.lengths = {5, 530, 90, 1}};
+  batch.fill(1);
+  const Tensor q = normal_tensor({4, 2, 4, 64}, DType::float32, 9);
+  for (const bool has_window : {false, true})
+    each_paged_variant([&](Device place, std::string_view variant) {
+      PagedAttentionOptions options;
+      if (has_window) options.window = Dims{300, 0};
+      const auto all = batch.run(q, place, variant, options);
+      for (const int64_t b : {1, 2}) {
+        options.return_lse = true;
+        options.variant = variant;
+        const auto one = [&](const Tensor& t) { return t.view().slice(0, b, b + 1); };
+        const Tensor rows = astype(q, {.dtype = batch.dtype}).to(place);
+        const Tensor tables = batch.tables.to(place), lengths = batch.lengths_tensor().to(place);
+        const int64_t width = b == 2 ? 6 : batch.width();  // no wider than this one needs
+        const auto alone =
+            paged_attention(one(rows), batch.k_cache.to(place), batch.v_cache.to(place).view(),
+                            one(tables).slice(1, 0, width), one(lengths), options);
+        EXPECT_EQ(doubles(alone.out), rows_of(all.out, b, 1)) << variant;
+        EXPECT_EQ(doubles(alone.lse), rows_of(all.lse, b, 1)) << variant;
+      }
+    });
+}
+
+TEST(PagedAttention, PartsOfTheKeysMergeIntoTheWhole) {
+  PagedBatch batch{.lengths = {96}};
+  batch.fill(1);
+  const Tensor q = normal_tensor({1, 4, 64}, DType::float32, 9);
+  each_paged_variant([&](Device place, std::string_view variant) {
+    const auto whole = batch.run(q, place, variant);
+    PagedBatch first = batch.twin();
+    first.lengths = {48};
+    const Tensor rows = astype(q, {.dtype = batch.dtype}).to(place), k = batch.k_cache.to(place),
+                 v = batch.v_cache.to(place), tables = batch.tables.to(place),
+                 lengths = first.lengths_tensor().to(place);
+    const PagedAttentionOptions options{.return_lse = true, .variant = variant};
+    const auto a = paged_attention(rows, k, v.view(), tables, lengths, options),
+               b = paged_attention(rows, k, v.view(), tables.view().slice(1, 3, 7), lengths,
+                                   options);
+    const auto merged = merge_attention(a.out, a.lse, b.out, b.lse);
+    test::expect_close(merged.out, whole.out, 0.02, 0.02);
+    test::expect_close(merged.lse, whole.lse, 1e-4, 1e-4);
+  });
+}
+
+TEST(PagedAttention, ASinkIsOneLogitMoreInTheDenominator) {
+  PagedBatch batch{.lengths = {0, 40, 300}};
+  batch.fill(1);
+  const Tensor q = normal_tensor({3, 4, 64}, DType::float32, 9);
+  const auto sinks = Tensor::from(std::vector<float>{-INFINITY, 0.5f, 3, 200}, {4});
+  each_paged_variant([&](Device place, std::string_view variant) {
+    const auto plain = batch.run(q, place, variant);
+    const Tensor there = sinks.to(place);
+    const auto got = batch.run(q, place, variant, {.sinks = there});
+    const auto out = doubles(plain.out), lse = doubles(plain.lse), with = doubles(got.out),
+               lse_with = doubles(got.lse);
+    for (size_t row = 0; row < 12; ++row) {
+      const double sink = test::at(sinks, int64_t(row % 4));
+      const double total =
+          std::isinf(sink) ? lse[row]
+          : std::isinf(lse[row])
+              ? sink
+              : std::max(lse[row], sink) + std::log1p(std::exp(-std::abs(lse[row] - sink)));
+      if (std::isinf(total))
+        EXPECT_EQ(lse_with[row], total) << variant;
+      else
+        EXPECT_NEAR(lse_with[row], total, 1e-4) << variant << ' ' << row;
+      const double share = std::isinf(lse[row]) ? 0 : std::exp(lse[row] - total);
+      for (size_t d = row * 64; d < (row + 1) * 64; ++d)
+        ASSERT_NEAR(with[d], share * out[d], 0.02) << variant << ' ' << row;
+    }
+  });
+}
+
+// A window's cost and result do not depend on pages before it, whatever the table says of them.
+TEST(PagedAttention, PagesBeforeTheWindowAreNotRead) {
+  PagedBatch batch{.lengths = {200}};
+  batch.fill(1);
+  const Tensor q = normal_tensor({1, 4, 64}, DType::float32, 9);
+  each_paged_variant([&](Device place, std::string_view variant) {
+    const auto want = batch.run(q, place, variant, {.window = Dims{20, 0}});
+    PagedBatch gone = batch.twin();
+    auto table = test::values<int32_t>(gone.tables);
+    for (int page = 0; page < 179 / 16; ++page) table[size_t(page)] = -1;
+    gone.tables = Tensor::from(table, {1, batch.width()});
+    const auto got = gone.run(q, place, variant, {.window = Dims{20, 0}});
+    EXPECT_EQ(doubles(got.out), doubles(want.out)) << variant;
+  });
+}
+
+TEST(PagedAttention, ABlockOutsideTheCacheIsRefusedByWhatTheHostSees) {
+  PagedBatch batch{.lengths = {20, 40}};
+  batch.fill(1);
+  const Tensor q = normal_tensor({2, 4, 64}, DType::float32, 9);
+  auto table = test::values<int32_t>(batch.tables);
+  const int64_t blocks = batch.k_cache.shape(0);
+  for (const int32_t wrong : {int32_t(blocks), -1}) {
+    table[size_t(batch.width()) + 2] = wrong;
+    batch.tables = Tensor::from(table, {2, batch.width()});
+    each_paged_variant([&](Device place, std::string_view variant) {
+      const std::string text =
+          place == Device::cpu()
+              ? join("paged_attention: block_tables: entry 2 of request 1 is ", wrong,
+                     ", expected [0, ", blocks,
+                     "), the blocks of k_cache; entries behind the keys in use may hold anything")
+              : join("paged_attention: an entry of block_tables is ", wrong, ", expected [0, ",
+                     blocks, ")");
+      expect_error(ErrorKind::index, [&] { batch.run(q, place, variant); }, text);
+    });
+  }
+}
+
+// Ragged tokens over pages, as chunked prefill has them, are the decodes one after another.
+TEST(PagedAttention, AChunkOfTokensEqualsTheirDecodes) {
+  PagedBatch batch{.lengths = {137, 21, 150}, .dtype = DType::float16};
+  batch.fill(1);
+  const std::vector<int32_t> starts = {0, 41, 41, 90};
+  const Tensor q = normal_tensor({90, 4, 64}, DType::float32, 9);
+  each_paged_variant([&](Device place, std::string_view variant) {
+    if (variant == "split_kv") return;  // refuses ragged tokens
+    const Tensor begin = Tensor::from(starts, {4}).to(place);
+    for (const int left : {-1, 100}) {
+      const auto all =
+          batch.run(q, place, variant, {.window = Dims{left, 0}, .cu_seqlens_q = begin});
+      for (int b = 0; b < 3; ++b)
+        for (int i = starts[size_t(b)]; i < starts[size_t(b) + 1]; i += 2) {
+          PagedBatch one = batch.twin();
+          one.lengths = {batch.lengths[size_t(b)] - (starts[size_t(b) + 1] - 1 - i)};
+          one.tables = copy(batch.tables.view().slice(0, b, b + 1));
+          const auto single =
+              one.run(copy(q.view().slice(0, i, i + 1)), place, variant, {.window = Dims{left, 0}});
+          EXPECT_EQ(doubles(single.out), rows_of(all.out, i, 1)) << variant << ' ' << i;
+          EXPECT_EQ(doubles(single.lse), rows_of(all.lse, i, 1)) << variant << ' ' << i;
+        }
+    }
+  });
+}
+
+// Lengths and tables are read by the kernel: the plan of a call is that of any other lengths.
+TEST(PagedAttention, APlanServesOtherLengthsAndTables) {
+  if (test::places().size() < 2) GTEST_SKIP() << "no SIMT device in this build";
+  PagedBatch batch{.lengths = {300, 3}};
+  batch.fill(1);
+  const Tensor q = astype(normal_tensor({2, 4, 64}, DType::float32, 9), {.dtype = batch.dtype})
+                       .to(Device::simt());
+  const Tensor k = batch.k_cache.to(Device::simt()), v = batch.v_cache.to(Device::simt()),
+               tables = batch.tables.to(Device::simt()),
+               lengths = batch.lengths_tensor().to(Device::simt());
+  Tensor out(batch.dtype, {2, 4, 64}, Device::simt());
+  const op::Operator& op = find_operator("paged_attention");
+  std::vector<op::Value> options(op.description().options.size());
+  options[0] = v.view();
+  options[1] = tables.view();
+  options[2] = lengths.view();
+  const std::vector<TensorView> inputs = {q, k}, outputs = {out};
+  const auto rows =
+      op.explain(outputs, {.inputs = inputs, .options = options}, device_info(Device::simt()));
+  for (const auto& row : rows.variants) {
+    ASSERT_TRUE(row.plan) << row.variant.name << ": " << row.reason;
+    for (const int32_t n : {300, 17, 0}) {
+      lengths.data_as<int32_t>()[0] = n;
+      op::launch_plan(*row.plan, Device::simt(), {}, "paged_attention");
+      const auto fresh =
+          paged_attention(q, k, v.view(), tables, lengths, {.variant = row.variant.name});
+      EXPECT_EQ(doubles(out), doubles(fresh.out)) << row.variant.name << ' ' << n;
+    }
+    lengths.data_as<int32_t>()[0] = 300;
+  }
+}
+
+// What append_kv writes is what paged_attention reads, codes and latent columns included.
+TEST(PagedAttention, ReadsWhatAppendKvWrites) {
+  const int tokens = 40;
+  std::vector<int32_t> slots(tokens), table = {2, 0, 3};
+  for (int t = 0; t < tokens; ++t) slots[size_t(t)] = table[size_t(t / 16)] * 16 + t % 16;
+  const Tensor k = normal_tensor({tokens, 1, 64}, DType::bfloat16, 1),
+               v = normal_tensor({tokens, 1, 64}, DType::bfloat16, 2),
+               q = normal_tensor({1, 4, 64}, DType::bfloat16, 3);
+  const auto scale = Tensor::from(std::vector<float>{0.05f}, {});
+  const Tensor lengths = Tensor::from(std::vector<int32_t>{tokens}, {1});
+  const auto want =
+      attention(q.view().expand_dims(0), k.view().expand_dims(0), v.view().expand_dims(0),
+                {.layout = AttentionLayout::bshd, .variant = "reference"});
+  for (const DType dtype : {DType::bfloat16, DType::float8_e4m3fn, DType::int8})
+    each_paged_variant([&](Device place, std::string_view variant) {
+      const bool is_code = dtype != DType::bfloat16;
+      const Tensor k_cache(dtype, {4, 16, 1, 64}, place), v_cache(dtype, {4, 16, 1, 64}, place);
+      const Tensor s = scale.to(place);
+      const auto given = is_code ? std::optional<TensorView>(s) : std::nullopt;
+      append_kv(k_cache, v_cache, k.to(place), v.to(place), Tensor::from(slots, {tokens}).to(place),
+                {.k_scale = given, .v_scale = given});
+      const auto got = paged_attention(q.to(place), k_cache, v_cache.view(),
+                                       Tensor::from(table, {1, 3}).to(place), lengths.to(place),
+                                       {.k_scale = given, .v_scale = given, .variant = variant});
+      const auto x = doubles(got.out), y = doubles(want.out);
+      for (size_t i = 0; i < x.size(); ++i)
+        ASSERT_NEAR(x[i], y[i], is_code ? 0.1 : 0.01) << variant << ' ' << dtype;
+    });
+}
+
+TEST(PagedAttention, SaysWhatItTakes) {
+  const Tensor q(DType::float32, {2, 4, 8}), cache(DType::float32, {3, 16, 2, 8}),
+      codes(DType::int8, {3, 16, 2, 8}), tables(DType::int32, {2, 1}), lengths(DType::int32, {2}),
+      scales(DType::float32, {3, 16});
+  const auto call = [&](const PagedAttentionOptions& o, const Tensor& k) {
+    return [&q, &k, &tables, &lengths, o] { paged_attention(q, k, k.view(), tables, lengths, o); };
+  };
+  expect_error(ErrorKind::value, call({}, codes),
+               "paged_attention: k_scale: int8 codes are multiplied by it; give a number or one "
+               "for each key and head");
+  expect_error(ErrorKind::value, call({.k_scale = scales}, cache),
+               "paged_attention: k_scale: expected a number or shape [3, 16, 2], that of the cache "
+               "without head_dim, got [3, 16]");
+  expect_error(
+      ErrorKind::value, call({.window = Dims{3}}, cache),
+      "paged_attention: window must be two numbers, left and right, of at least -1, which "
+      "is unlimited; got [3]; a window of w keys, the query's own included, is (w - 1, 0)");
+  expect_error(ErrorKind::value, call({.softcap = 0.0f}, cache),
+               "paged_attention: softcap must be above 0 and finite, got 0; leave it out for none");
+  expect_error(
+      ErrorKind::value, [&] { paged_attention(q, cache, std::nullopt, tables, lengths); },
+      "paged_attention: v_dim must be 1 to head_dim, 8, if there is no v_cache: values are the "
+      "first v_dim elements of keys; got 512");
+  const Tensor three(DType::float32, {2, 3, 8});
+  expect_error(
+      ErrorKind::value, [&] { paged_attention(three, cache, cache.view(), tables, lengths); },
+      "paged_attention: the heads of q must be a multiple of those of k_cache, got 3 and 2");
+}
+
+}  // namespace
+}  // namespace tensorcraft
