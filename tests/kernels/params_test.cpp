@@ -253,7 +253,8 @@ bool gemm(const LauncherCall& c) {
                  g::Given{.operand_bytes = c.element_bytes(),
                           .result_bytes = int(dtype_bytes(d.dtype())),
                           .has_c = beta != 0,
-                          .allow_tf32 = c.option("allow_tf32", false)});
+                          .allow_tf32 = c.option("allow_tf32", false),
+                          .batch_invariant = c.option("batch_invariant", false)});
   return true;
 }
 

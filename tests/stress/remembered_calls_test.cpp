@@ -77,9 +77,10 @@ class Call {
  private:
   static bool is_of(const Launched& launch, op::Plan plan, const op::Step& step) {
     // Memory of the launch's own, or its stream's, which no plan knows. Steps with one argument
-    // have one workspace.
+    // have one workspace. The empty driver's maps begin with their address.
     for (const op::Step& s : plan.steps())
-      for (const int at : {s.workspace_at, s.counter_at})
+      for (const int at :
+           {s.workspace_at, s.counter_at, s.workspace_maps[0].at, s.workspace_maps[1].at})
         if (at >= 0 && s.params_at == step.params_at)
           std::memcpy(plan.params(step) + at, launch.params + at, sizeof(void*));
     return launch.setup.grid_x == step.launch.grid.x &&
