@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/13_gemv.cuh"
+#include "tensorcraft/ops/gemm/expression_instances.hpp"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
@@ -35,14 +36,6 @@ constexpr std::array<Config, 4> epilogues(const Config& config) {
   all[2].activation = Activation::silu;
   all[3].has_bias = kByRow;
   all[3].has_scales = 1;
-  return all;
-}
-constexpr std::array<Config, 2> expressions(Config config) {
-  config.expression = Expression::interpreted;
-  config.has_c = config.has_scales = 1;
-  std::array<Config, 2> all{config, config};
-  all[0].has_bias = kByRow;
-  all[1].has_bias = kByColumn;
   return all;
 }
 constexpr Config odd_row(Config c) {

@@ -6,6 +6,7 @@
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
 #include "tensorcraft/ops/gemm/12_split_k.cuh"
 #include "tensorcraft/ops/gemm/14_float32.cuh"
+#include "tensorcraft/ops/gemm/expression_instances.hpp"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 #include "tensorcraft/ops/gemm/pack.cuh"
 
@@ -100,16 +101,6 @@ constexpr std::array kFewRows{few_rows(with(kFew, kByRows, 4))[0],
 constexpr auto kFewOddRows = few_rows(with(kFew, kByRows, 1));
 constexpr auto kSplitFewRows = few_rows(in_two(with(kFew, 0, 4)));
 
-// Any expression, without a gate: what else is done is read, as in gemm_simt.cpp. By row, then by
-// column, which serves no bias too.
-constexpr std::array<Config, 2> expressions(Config config) {
-  config.expression = Expression::interpreted;
-  config.has_c = config.has_scales = 1;
-  std::array<Config, 2> all{config, config};
-  all[0].has_bias = kByRow;
-  all[1].has_bias = kByColumn;
-  return all;
-}
 constexpr auto kPersistentExpressions = expressions(with(kSmall, kByRows, 4));
 constexpr std::array kPersistentExpressionByRow{kPersistentExpressions[0]};
 constexpr std::array kPersistentExpression{kPersistentExpressions[1]};
@@ -132,11 +123,6 @@ constexpr Config along_k(int m, int n, int stages, int slots, int parts = 1) {
           .parts = parts,
           .b_layout = Layout::column_major};
 }
-// The swapped ones have their layouts here already.
-constexpr Config of_transposes(Config c) {
-  c.swap = 1;
-  return c;
-}
 // D's rows begin at multiples of 16 bytes, and the copy engine cannot store several batch axes.
 constexpr Config in_batches(Config c, int has_c = 0) {
   c.slots = kByRows;
@@ -148,7 +134,7 @@ constexpr std::array kPersistentTf32{along_k(64, 64, 10, 2),
                                      along_k(64, 64, 10, kByRows),
                                      along_k(64, 96, 8, 2),
                                      along_k(64, 96, 8, kByRows),
-                                     of_transposes(along_k(64, 16, 16, 2)),
+                                     swapped(along_k(64, 16, 16, 2)),
                                      in_batches(along_k(64, 16, 16, 2)),
                                      epilogues(with(along_k(64, 64, 10, 2), kByRows, 4))[1]};
 // The operand that has block_m along m or n, in registers.
@@ -157,7 +143,7 @@ constexpr Config in_registers(Config c) {
   return c;
 }
 constexpr auto kRegisters = in_registers(along_k(128, 128, 6, 2));
-constexpr std::array kPersistentTf32Registers{kRegisters, of_transposes(kRegisters),
+constexpr std::array kPersistentTf32Registers{kRegisters, swapped(kRegisters),
                                               epilogues(with(kRegisters, kByRows, 4))[1]};
 constexpr auto kFloat32 = layouts(with(specialized({.block_m = 128,
                                                     .block_n = 128,
