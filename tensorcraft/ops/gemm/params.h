@@ -3,6 +3,7 @@
 #include "tensorcraft/device/activation.h"
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/tensor_map.h"
+#include "tensorcraft/device/warpgroup.h"
 
 // D = act(alpha a_scale b_scale A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C
 // and D m x n. Gated: B is k x 2n, D = act(X) Y of the left and right half of what is activated.
@@ -159,9 +160,6 @@ inline constexpr int kTmaCluster = 2;
 TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes) {
   return round_up(swizzled_shared_bytes(c, element_bytes) + 2 * c.stages * 8, 1024);
 }
-
-// The rungs from wgmma on: threads of a warpgroup, and rows of the sums that one instruction makes.
-inline constexpr int kWarpgroup = 128, kGroupRows = 64;
 
 // What one store of the copy engine takes of D: rows, and columns of at most 128 bytes. With `swap`
 // 64 rows of the sums are 64 columns: of 4 bytes, two stores.
