@@ -68,21 +68,27 @@ struct Config {
 inline constexpr int kByColumn = 1, kByRow = 2;
 inline constexpr int kStraight = 0, kByRows = 1, kEngineSlots = 2;
 
-// What an expression reads beside the sum. Its arrays are broadcast to D.
+// What an expression reads beside the sum. Its arrays are broadcast to D. Neither struct has bytes
+// between or behind its fields after the first array of structs: what clears those for the plan
+// cache (GCC 12) clears others there.
 struct ExpressionParams : Params {
   static constexpr int kMaxArrays = 7, kMaxNumbers = 10;
   Matrix arrays[kMaxArrays];
   uint64_t numbers[kMaxNumbers];  // the bits of a float, or an int64_t
+  uint64_t filler[5];
 };
 // The same with the steps, for the one kernel that serves every expression.
 struct InterpretedParams : ExpressionParams {
   static constexpr int kMaxSteps = 64, kStepBytes = 6;
-  // Steps as bytes: what clears padding for the plan cache (GCC 12) clears arrays of structs too.
   uint8_t steps[kMaxSteps * kStepBytes];
   uint8_t dtypes[kMaxArrays];
   uint8_t num_arrays, num_numbers, num_steps;
+  uint8_t steps_filler[2];
   Activation activation;
+  uint8_t end_filler[48];
 };
+static_assert(sizeof(ExpressionParams) % alignof(TensorMap) == 0 &&
+              sizeof(InterpretedParams) % alignof(TensorMap) == 0);
 // What a kernel of this Config is given.
 template <Config C>
 using ParamsOf =
