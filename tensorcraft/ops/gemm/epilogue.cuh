@@ -100,12 +100,32 @@ struct Epilogue {
     store_finished(x, row, col, count);
   }
 
+  // N neighbours of C in a row, as they lie in memory.
+  template <int N>
+  struct InC {
+    Out at[C.has_c ? N : 1];
+  };
+  // Of those the first `count` are inside; the rest is 0. Only if C is added: `c` says so.
+  template <int N>
+  TC_DEVICE void read_c(InC<N>& to, int64_t row, int64_t col, int count) const {
+    if constexpr (C.has_c)
+      load_neighbours<C.c_vector>(to.at, c + row * p.c.row_stride + col * p.c.col_stride,
+                                  p.c.col_stride, count);
+  }
+
   // What is stored, before it is rounded to Out: N neighbours of a row inside D, of which the first
-  // `count` are inside, perhaps none. For rungs that store by themselves.
+  // `count` are inside, perhaps none. For rungs that store by themselves, or have read C.
   template <int N>
   TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
                         int count) const {
-    add_addends(x, sums, row, col, count);
+    InC<N> old = {};
+    if (c) read_c(old, row, col, count);
+    finish(x, sums, old, row, col, count);
+  }
+  template <int N>
+  TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], const InC<N>& old, int64_t row,
+                        int64_t col, int count) const {
+    add_addends(x, sums, old, row, col, count);
     for (int i = 0; i < N; ++i) x[i] = activated(x[i]);
     last.apply(x, row, col, count);
   }
@@ -114,9 +134,10 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void finish_gated(float (&x)[N], const float (&gate)[N], const float (&up)[N],
                               int64_t row, int64_t col, int count) const {
+    static_assert(!C.has_c);
     float y[N];
-    add_addends(x, gate, row, col, count);
-    add_addends(y, up, row, col + p.n, count);
+    add_addends(x, gate, InC<N>{}, row, col, count);
+    add_addends(y, up, InC<N>{}, row, col + p.n, count);
     for (int i = 0; i < N; ++i) x[i] = activated(x[i]) * y[i];
     last.apply(x, row, col, count);
   }
@@ -138,13 +159,13 @@ struct Epilogue {
     if constexpr (C.expression == Expression::interpreted)
       return activate(p.activation, x);
     else
-      return activate<C.activation>(x);
+      return activate<C.activation, Out>(x);
   }
 
   // alpha a_scale b_scale sum + beta C + bias, at a column of B.
   template <int N>
-  TC_DEVICE void add_addends(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
-                             int count) const {
+  TC_DEVICE void add_addends(float (&x)[N], const float (&sums)[N], const InC<N>& old, int64_t row,
+                             int64_t col, int count) const {
     float alpha = p.alpha;
     if constexpr (C.has_scales) {
       if (p.a_scale && count > 0) alpha *= p.a_scale[row * p.a_scale_stride];
@@ -159,14 +180,8 @@ struct Epilogue {
         for (int i = 0; i < N; ++i) x[i] *= scale[i];
       }
     }
-    if constexpr (C.has_c) {
-      if (c) {
-        float old[N];
-        load_neighbours<C.c_vector>(old, c + row * p.c.row_stride + col * p.c.col_stride,
-                                    p.c.col_stride, count);
-        for (int i = 0; i < N; ++i) x[i] += p.beta * old[i];
-      }
-    }
+    if constexpr (C.has_c)
+      for (int i = 0; i < N; ++i) x[i] += p.beta * float(old.at[i]);
     if constexpr (C.has_bias == kByColumn) {
       if (bias) {
         float addend[N];
