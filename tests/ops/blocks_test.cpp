@@ -29,7 +29,6 @@ const std::map<std::string, std::string> kAbove256 = {
     {"attention warp_specialized", kProducer},
     {"attention wgmma", "three warpgroups have 64 queries each of one tile of keys"},
     {"gemm persistent", kProducer},
-    {"gemm persistent_float32", kProducer},
     {"gemm persistent_tf32", kProducer},
     {"gemm packed_tf32", kProducer},
     {"gemm split_k", kProducer},
