@@ -227,15 +227,26 @@ struct Consumer {
     for (int u = 0; u < (C.has_c ? kPasses : 0); ++u)
       epilogue.read_c(c.at[u], row + u * kPassRows, col, 4);
   }
+  // What the columns of a unit have one of; of a gated product also those of the right half of B.
+  struct OfUnit {
+    typename Epilogue<T, Out, C>::template OfColumns<4> left, right;
+  };
+  TC_DEVICE static OfUnit columns_of(const Epilogue<T, Out, C>& epilogue, int64_t col, int count) {
+    OfUnit of = {};
+    of.left = epilogue.template columns<4>(col, count);
+    if constexpr (C.gated) of.right = epilogue.template columns<4>(col + epilogue.p.n, count);
+    return of;
+  }
   TC_DEVICE void store_inside(const Epilogue<T, Out, C>& epilogue, const PieceOfD& to,
                               const RowsOfC& c) const {
     const int unit = unit_of_thread(), first = row_of_thread();
     if (unit >= to.units) return;
     const int64_t row = to.row + first, col = to.col + unit * 4;
+    const OfUnit of = columns_of(epilogue, col, 4);
     float x[kPasses][4];
 #pragma unroll
     for (int u = 0; u < kPasses; ++u)
-      finish_unit(epilogue, x[u], first + u * kPassRows, unit, c.at[C.has_c ? u : 0],
+      finish_unit(epilogue, x[u], first + u * kPassRows, unit, c.at[C.has_c ? u : 0], of,
                   row + u * kPassRows, col, 4);
 #pragma unroll
     for (int u = 0; u < kPasses; ++u) epilogue.store_finished(x[u], row + u * kPassRows, col, 4);
@@ -244,20 +255,21 @@ struct Consumer {
     const int unit = unit_of_thread();
     const int64_t col = to.col + unit * 4;
     if (unit >= to.units || col >= p.n) return;
-    const int count = min_of(p.n - col, 4);
-    const int rows = min_of(p.m - to.row, to.rows);
+    const int count = min_of(p.n - col, 4), rows = min_of(p.m - to.row, to.rows);
+    const OfUnit of = columns_of(epilogue, col, count);
 #pragma unroll 1
     for (int i = row_of_thread(); i < rows; i += kPassRows) {
       float x[4];
       FourOfC old = {};
       if (epilogue.c) epilogue.read_c(old, to.row + i, col, count);
-      finish_unit(epilogue, x, i, unit, old, to.row + i, col, count);
+      finish_unit(epilogue, x, i, unit, old, of, to.row + i, col, count);
       epilogue.store_finished(x, to.row + i, col, count);
     }
   }
   // What D gets at `row` and from `col` on, of unit `unit` of row i of the piece.
   TC_DEVICE void finish_unit(const Epilogue<T, Out, C>& epilogue, float (&x)[4], int i, int unit,
-                             const FourOfC& c, int64_t row, int64_t col, int count) const {
+                             const FourOfC& c, const OfUnit& of, int64_t row, int64_t col,
+                             int count) const {
     const auto sums_of = [&](float(&to)[4], int n) {
       const Vec4<float> from = load_vector<4>(unit_at(i, n));
       for (int e = 0; e < 4; ++e) to[e] = from[e];
@@ -267,9 +279,9 @@ struct Consumer {
     if constexpr (C.gated) {
       float up[4];
       sums_of(up, kRowUnits + unit);
-      epilogue.finish_gated(x, sum, up, row, col, count);
+      epilogue.finish_gated(x, sum, up, of.left, of.right, row, col, count);
     } else {
-      epilogue.finish(x, sum, c, row, col, count);
+      epilogue.finish(x, sum, c, of.left, row, col, count);
     }
   }
 
