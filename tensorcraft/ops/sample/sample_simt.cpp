@@ -13,10 +13,13 @@ constexpr std::array kNaive{Config{.threads = 128, .nested = 1}};
 constexpr Config block_config(int threads, int vector, int filters) {
   return {.threads = threads, .vector = vector, .filters = filters, .nested = 1};
 }
-constexpr std::array kBlockFloats{block_config(32, 1, 0), block_config(32, 4, 1),
-                                  block_config(256, 4, 1), block_config(512, 4, 0),
+constexpr std::array kBlockAlone{block_config(32, 4, 0)};
+// What filters serves rows without filters too.
+constexpr std::array kBlockFloats{block_config(32, 4, 1), block_config(32, 1, 1),
+                                  block_config(256, 4, 1), block_config(512, 4, 1),
                                   block_config(512, 1, 1)};
-constexpr std::array kBlockHalves{block_config(256, 8, 0), block_config(512, 8, 1)};
+constexpr std::array kBlockHalves{block_config(32, 8, 1), block_config(256, 8, 1),
+                                  block_config(512, 8, 1)};
 constexpr std::array kSplitFloats{block_config(128, 4, 0), block_config(128, 1, 0)};
 constexpr std::array kSplitHalves{block_config(128, 8, 0)};
 constexpr std::array kPickFloats{block_config(32, 4, 0), block_config(32, 1, 0)};
@@ -26,13 +29,15 @@ constexpr std::array kPickHalves{block_config(32, 8, 0)};
 
 simt::OperatorInstances instances() {
   using simt::list, simt::concat;
-  return {{"naive", list<Naive, kNaive>(simt::Floats{}, &Config::nested)},
-          {"block", concat(list<Block, kBlockFloats>(simt::Float{}, &Config::nested),
-                           list<Block, kBlockHalves>(simt::Bf16{}, &Config::nested))},
-          {"split", concat(list<Split, kSplitFloats>(simt::Float{}, &Config::nested),
-                           list<Split, kSplitHalves>(simt::Bf16{}, &Config::nested))},
-          {"pick", concat(list<Pick, kPickFloats>(simt::Float{}, &Config::nested),
-                          list<Pick, kPickHalves>(simt::Bf16{}, &Config::nested))}};
+  return {
+      {"naive", list<Naive, kNaive>(simt::Floats{}, &Config::nested)},
+      {"block", concat(list<Block, kBlockAlone>(simt::Float{}, &Config::nested),
+                       list<Block, kBlockFloats>(simt::Float{}, &Config::nested, &Config::filters),
+                       list<Block, kBlockHalves>(simt::Bf16{}, &Config::nested, &Config::filters))},
+      {"split", concat(list<Split, kSplitFloats>(simt::Float{}, &Config::nested),
+                       list<Split, kSplitHalves>(simt::Bf16{}, &Config::nested))},
+      {"pick", concat(list<Pick, kPickFloats>(simt::Float{}, &Config::nested),
+                      list<Pick, kPickHalves>(simt::Bf16{}, &Config::nested))}};
 }
 
 }  // namespace tensorcraft::kernel::sample
