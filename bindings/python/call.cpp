@@ -180,9 +180,7 @@ class Call {
   void convert_option(size_t i, const op::Parameter& p, nb::handle value) {
     nb::object list;
     if (takes_lists(p)) value = list = list_of_small(value);
-    const bool is_number = PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr());
-    if (p.kind == op::ParameterKind::tensor ||
-        (p.kind == op::ParameterKind::number_or_tensor && !is_number)) {
+    if (takes_array(p, value)) {
       tensor_options_.emplace_back(i, arrays_.size());
       add_array(value, p, p.name);
     } else if (p.kind == op::ParameterKind::dtype) {
