@@ -27,7 +27,11 @@ struct Naive {
     }
     return key;
   }
-  template <class R>
+  template <Config C, class T, class P>
+  TC_DEVICE static Part part_of(const Row<T, P>& r, int64_t chunk, const Kept& kept) {
+    return filtered_part<C>(r, chunk, Chunk<T, C>(r, chunk).largest(), kept);
+  }
+  template <Config C, class R>
   TC_DEVICE static Kept kept_of(const R& r, float most) {
     Kept kept = Kept::all_of(r, most);
     const Settings& s = r.settings;
@@ -35,8 +39,10 @@ struct Naive {
     if (s.top_k < r.p.cols)
       kept.last = last_key(r, uint64_t(s.top_k), [](float) { return uint64_t(1); });
     if (s.share != 0) {
-      const uint64_t total = amount(r, kept.last, weight);
-      kept.last = last_key(r, target_of(total, s.share), weight);
+      uint64_t total = 0;
+      for (int64_t c = 0; c < r.chunks(); ++c)
+        total += share_of(part_of<C>(r, c, kept), most, s.scale);
+      kept.last = Larger()(kept.last, last_key(r, target_of(total, s.share), weight));
     }
     kept.least = s.least;
     return kept;
@@ -52,19 +58,16 @@ struct Naive {
     for (int64_t c = 0; c < chunks; ++c) largest = Larger()(largest, Chunk<T, C>(r, c).largest());
     const float most = value_of(largest);
     const bool takes_largest = r.takes_largest(most);
-    const Kept kept = takes_largest ? Kept::all_of(r, most) : kept_of(r, most);
-    const auto part_of = [&](int64_t c) {
-      return filtered_part<C>(r, c, Chunk<T, C>(r, c).largest(), kept);
-    };
+    const Kept kept = takes_largest ? Kept::all_of(r, most) : kept_of<C>(r, most);
     const auto share = [&](const Part& part) -> uint64_t {
       return takes_largest ? part.order == largest : share_of(part, most, r.settings.scale);
     };
     uint64_t total = 0;
-    for (int64_t c = 0; c < chunks; ++c) total += share(part_of(c));
+    for (int64_t c = 0; c < chunks; ++c) total += share(part_of<C>(r, c, kept));
     const Draw draw = r.draw();
     uint64_t left = takes_largest ? 0 : high_of(draw.first, total);
     for (int64_t c = 0; c < chunks; ++c) {
-      const Part part = part_of(c);
+      const Part part = part_of<C>(r, c, kept);
       const uint64_t own = share(part);
       if (left >= own) {
         left -= own;

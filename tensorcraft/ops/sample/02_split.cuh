@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What changed: the chunks of all rows are shared out over the GPU, a warp each, and a second
-// kernel picks one of the parts of each row, and its element. Still one read of the row, but
+// kernel filters and picks from the parts of a row. Still one read of a row without filters, but
 // rows * chunks warps read it instead of rows * (threads / 32), so one row keeps as many
-// multiprocessors busy as it has chunks. Demands that nothing filters.
+// multiprocessors busy as it has chunks.
 #include "tensorcraft/ops/sample/row.cuh"
 
 namespace tensorcraft::kernel::sample {
@@ -15,8 +15,7 @@ struct Split {
     const uint32_t unit = blockIdx.x * (C.threads / kWarpSize) + threadIdx.x / kWarpSize;
     if (unit >= uint32_t(p.rows) * chunks) return;  // the whole warp
     const Row<T, RowParams<Params, C>> r(p, unit / chunks);
-    const Chunk<T, C> chunk(r, unit % chunks);
-    const Part part = chunk.part(chunk.largest(), r.settings.scale);
+    const Part part = Chunk<T, C>(r, unit % chunks).part(r);
     if (threadIdx.x % kWarpSize == 0) static_cast<Part*>(p.workspace)[unit] = part;
   }
 };

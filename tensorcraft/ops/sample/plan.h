@@ -19,7 +19,7 @@ struct Given {
 };
 
 inline constexpr int64_t kMaxBlockCols = int64_t(1) << 20;
-inline constexpr int kSplitThreads = 128;
+inline constexpr int kSplitThreads = 128, kBlockThreads = 512;
 inline constexpr size_t kPartBytes = 16;
 
 constexpr int64_t chunks_of(const Params& p) { return div_ceil(p.cols, int64_t(kChunk)); }
@@ -53,12 +53,13 @@ inline Choice block(const CallParams& p, const Given& given, const op::Gpu&) {
 }
 
 inline Choice split(const CallParams& p, const Given& given, const op::Gpu&) {
-  if (given.filters) return op::refuse("takes no top_k, top_p or min_p");
+  if (given.filters && p.cols > kMaxBlockCols)
+    return op::refuse("top_k, top_p and min_p need at most 2^20 elements a row");
   const int64_t units = p.rows * chunks_of(p);
   if (units > op::kMaxBlocks) return op::refuse("needs fewer than 2^31 chunks of 1,024 elements");
   const Start start{{.threads = kSplitThreads,
                      .vector = vector_of(p, given),
-                     .filters = 0,
+                     .filters = given.filters,
                      .nested = p.is_nested()},
                     div_ceil(units, int64_t(kSplitThreads / 32))};
   if (p.cols <= kChunk) return {start, "a row has one chunk"};
@@ -66,8 +67,9 @@ inline Choice split(const CallParams& p, const Given& given, const op::Gpu&) {
 }
 
 // The start of what picks from the parts of split.
-inline Start pick_start(const CallParams& p, const Config& config) {
-  return {{.threads = 32, .vector = config.vector, .filters = 0, .nested = config.nested}, p.rows};
+inline Start pick_start(const CallParams& p, Config config) {
+  config.threads = config.filters ? kBlockThreads : 32;
+  return {config, p.rows};
 }
 inline size_t workspace_bytes(const Params& p) {
   return size_t(p.rows * chunks_of(p)) * kPartBytes;
@@ -76,7 +78,7 @@ inline size_t workspace_bytes(const Params& p) {
 inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
     {.name = "split",
      .file = "02_split.cuh",
-     .idea = "a warp a chunk of a row, over the whole GPU; a second kernel picks from the sums",
+     .idea = "a warp a chunk of a row, over the whole GPU; a second kernel filters and picks",
      .choose = split},
     {.name = "block",
      .file = "01_block.cuh",

@@ -117,12 +117,16 @@ struct Chunk {
     for (int i = 0; i < kEach; ++i) best = Larger()(best, order_of(value(i)));
     return warp_reduce(best, Larger());
   }
-  // The part of the row that the chunk is if all of it stays.
-  TC_DEVICE Part part(uint32_t order, float scale) const {
+  // The part of the row that the chunk is if all of it stays; a row that top_k filters has no use
+  // for the sum.
+  template <class P>
+  TC_DEVICE Part part(const Row<T, P>& r) const {
+    const uint32_t order = largest();
+    if (C.filters != 0 && r.settings.top_k < r.p.cols) return {0, order, 0};
     const float most = value_of(order);
     uint64_t sum = 0;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) sum += weight_of((most - value(i)) * scale);
+    for (int i = 0; i < kEach; ++i) sum += weight_of((most - value(i)) * r.settings.scale);
     return {warp_sum(sum), order, 0};
   }
 };

@@ -71,7 +71,8 @@ void complete(op::Plan& plan, std::string_view rung, const Problem& q, const Dev
   plan.workspace_bytes = workspace_bytes(p);
   plan.first().workspace_at = offsetof(Params, workspace);
   const auto call = rung_call(q);
-  Config config{.vector = vector_of(p, call.given), .nested = p.is_nested()};
+  const Config config{
+      .vector = vector_of(p, call.given), .filters = call.given.filters, .nested = p.is_nested()};
   plan.add(op::make_step(kPick, {call.types, call.num_types}, pick_start(p, config))).instances =
       instances;
 }

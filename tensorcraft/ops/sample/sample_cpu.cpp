@@ -53,16 +53,10 @@ class RowSampler {
     if (settings_.scale == 0 || !is_finite(most_))
       return std::find_if(x_, x_ + cols_, [&](float x) { return order_of(x) == largest_; }) - x_;
     find_last_key();
-    uint64_t total = 0;
-    std::vector<uint64_t> shares;
-    for (size_t c = 0; c < parts_.size(); ++c) {
-      sum(c);
-      shares.push_back(share_of(parts_[c], most_, settings_.scale));
-      total += shares.back();
-    }
+    const uint64_t total = sum_parts();
     uint64_t left = high_of(draw.first, total);
     size_t c = 0;
-    while (left >= shares[c]) left -= shares[c++];
+    for (uint64_t own; left >= (own = share(c)); ++c) left -= own;
     left = high_of(draw.second, parts_[c].sum);
     int64_t i = first(c);
     for (uint64_t w; left >= (w = kept_weight(c, i)); ++i) left -= w;
@@ -78,15 +72,24 @@ class RowSampler {
   }
   uint64_t weight(int64_t i) const { return weight_of((most_ - x_[i]) * settings_.scale); }
   uint64_t kept_weight(size_t c, int64_t i) const {
-    const bool filters = last_ != 0 || settings_.least != 0;
-    if (filters && (key(i) < last_ || weight(i) < settings_.least)) return 0;
+    if (last_ != 0 && key(i) < last_) return 0;
+    if (least_ != 0 && weight(i) < least_) return 0;
     return weight_of((value_of(parts_[c].order) - x_[i]) * settings_.scale);
   }
-  void sum(size_t c) {
-    for (int64_t i = first(c); i < end(c); ++i) parts_[c].sum += kept_weight(c, i);
+  uint64_t share(size_t c) const { return share_of(parts_[c], most_, settings_.scale); }
+  // Of what stays; the weight of all of it.
+  uint64_t sum_parts() {
+    uint64_t total = 0;
+    for (size_t c = 0; c < parts_.size(); ++c) {
+      parts_[c].sum = 0;
+      for (int64_t i = first(c); i < end(c); ++i) parts_[c].sum += kept_weight(c, i);
+      total += share(c);
+    }
+    return total;
   }
   // The k largest are selected; of them a heap gives the largest until their weight is enough.
   void find_last_key() {
+    least_ = settings_.least;
     if (settings_.top_k == cols_ && settings_.share == 0) return;
     std::vector<uint64_t> keys(static_cast<size_t>(cols_));
     for (int64_t i = 0; i < cols_; ++i) keys[size_t(i)] = key(i);
@@ -97,16 +100,18 @@ class RowSampler {
       last_ = keys.back();
     }
     if (settings_.share == 0) return;
-    uint64_t total = 0, above = 0;
-    for (const uint64_t k : keys) total += weight(index_of(k));
-    const uint64_t target = target_of(total, settings_.share);
+    least_ = 0;  // the last filter
+    const uint64_t target = target_of(sum_parts(), settings_.share);
+    uint64_t above = 0, key = 0;
     std::ranges::make_heap(keys);
-    while (above < target) {
+    while (above < target && !keys.empty()) {
       std::ranges::pop_heap(keys);
-      last_ = keys.back();
+      key = keys.back();
       keys.pop_back();
-      above += weight(index_of(last_));
+      above += weight(index_of(key));
     }
+    if (above >= target) last_ = key;
+    least_ = settings_.least;
   }
 
   const float* x_;
@@ -115,7 +120,7 @@ class RowSampler {
   std::vector<Part> parts_;
   uint32_t largest_ = 0;
   float most_ = 0;
-  uint64_t last_ = 0;
+  uint64_t last_ = 0, least_ = 0;  // what stays has a key and a weight of this at least
 };
 
 // Does a come before b if it has the lower index?

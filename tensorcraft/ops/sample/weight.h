@@ -93,9 +93,30 @@ TC_HOST_DEVICE Settings settings_of(float temperature, int64_t top_k, float top_
   if (min_p > 0) s.least = uint64_t((min_p < 1 ? min_p : 1.0f) * kLargest);
   return s;
 }
-// The weight that top_p asks for: share of the total, rounded up.
+// The weight that top_p asks for: share of the total, rounded up. Weights of elements do not add up
+// to the total to the last bit, so a share of nearly all may be out of reach: then all stay.
 TC_HOST_DEVICE uint64_t target_of(uint64_t total, uint64_t share) {
   return high_of(total, share) + (total * share != 0);
+}
+// Bits up to the highest that is 1.
+TC_HOST_DEVICE int bits_of(uint64_t n) {
+  int bits = 0;
+  for (int step = 32; step > 0; step /= 2)
+    if (n >> step != 0) {
+      n >>= step;
+      bits += step;
+    }
+  return bits + int(n);
+}
+// The order of a number below which all elements together weigh less than what may go; 0 if that is
+// so little that their rounding would count.
+TC_HOST_DEVICE uint32_t bound_of(uint64_t total, uint64_t target, int64_t cols, float most,
+                                 float scale) {
+  const uint64_t slack = total - target;
+  if (slack <= total >> 20) return 0;
+  // cols * 2^(kWeightBits - t) <= slack / 2, and one more for the rounding of t.
+  const int t = bits_of(uint64_t(cols)) + kWeightBits - (bits_of(slack) - 1) + 2;
+  return order_of(most - float(t) / scale);
 }
 
 // The random numbers of a row.

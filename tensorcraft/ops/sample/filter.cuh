@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How a block filters a row of which it has the parts: the lowest key that stays is found by
+// histograms of 11 bits of the keys.
+#include "tensorcraft/device/atomic.cuh"
+#include "tensorcraft/ops/sample/row.cuh"
+
+namespace tensorcraft::kernel::sample {
+
+inline constexpr int kBlockChunks = 1024;
+inline constexpr int kDigitBits = 11, kBins = 1 << kDigitBits, kBinGroups = kBins / kWarpSize;
+inline constexpr int kKeyBits = 32 + kIndexBits;
+
+// Counts and weights of the elements that have a digit in common; low and high are the weight.
+struct Histogram {
+  uint32_t count[kBins], low[kBins], high[kBins];
+
+  TC_DEVICE uint64_t weight(int bin) const { return uint64_t(high[bin]) << 32 | low[bin]; }
+  // There are no 64-bit additions in shared memory, so a carry goes by itself.
+  TC_DEVICE void add(int bin, uint64_t weight) {
+    atomic_add(&count[bin], 1u);
+    const auto part = uint32_t(weight);
+    const uint32_t before = atomic_add(&low[bin], part);
+    const uint32_t rest = uint32_t(weight >> 32) + (before + part < before ? 1 : 0);
+    if (rest) atomic_add(&high[bin], rest);
+  }
+};
+
+struct RowShared {
+  BlockReduce<uint32_t> largest;
+  Part parts[kBlockChunks];
+};
+struct FilterShared : RowShared {
+  BlockReduce<uint64_t> total;
+  Histogram histogram;
+  uint64_t groups[kBinGroups];
+};
+
+template <Config C, class R>
+struct Filter {
+  const R& r;
+  FilterShared& shared;
+  Kept kept;
+
+  TC_DEVICE void clear() const {
+    Histogram& h = shared.histogram;
+    for (int i = int(threadIdx.x); i < kBins; i += C.threads) h.count[i] = h.low[i] = h.high[i] = 0;
+    __syncthreads();
+  }
+  template <bool kByWeight>
+  TC_DEVICE uint64_t amount(int bin) const {
+    if constexpr (kByWeight)
+      return shared.histogram.weight(bin);
+    else
+      return shared.histogram.count[bin];
+  }
+  // The bins that a warp reads at once, together; every thread gets the sum of all.
+  template <bool kByWeight>
+  TC_DEVICE uint64_t sum_groups() const {
+    __syncthreads();  // the histogram is complete
+    const int lane = int(threadIdx.x) % kWarpSize;
+    for (int g = int(threadIdx.x) / kWarpSize; g < kBinGroups; g += C.threads / kWarpSize) {
+      const uint64_t sum = warp_sum(amount<kByWeight>(g * kWarpSize + lane));
+      if (lane == 0) shared.groups[g] = sum;
+    }
+    __syncthreads();
+    uint64_t all = 0;
+    for (const uint64_t group : shared.groups) all += group;
+    return all;
+  }
+  // From the last bin down, the one in which the amount reaches `left`, from which what lies above
+  // it goes.
+  template <bool kByWeight>
+  TC_DEVICE int find(uint64_t& left) const {
+    const int lane = int(threadIdx.x) % kWarpSize;
+    int group = kBinGroups - 1;
+    while (group > 0 && left > shared.groups[group]) left -= shared.groups[group--];
+    const int bin = group * kWarpSize + kWarpSize - 1 - lane;
+    const uint64_t own = amount<kByWeight>(bin), up_to = warp_scan(own);
+    const unsigned reached = __ballot_sync(kFullWarp, up_to >= left);
+    int which = 0;
+    while (which < kWarpSize - 1 && !(reached >> which & 1)) ++which;
+    left -= warp_broadcast(up_to - own, which);
+    return group * kWarpSize + kWarpSize - 1 - which;
+  }
+
+  // An order that top_k elements reach: those of the largest of chunks, if they are so many.
+  TC_DEVICE uint32_t bound_of_parts() const {
+    if (r.settings.top_k > r.chunks()) return 0;
+    constexpr int kShift = 32 - kDigitBits;
+    clear();
+    for (int64_t c = threadIdx.x; c < r.chunks(); c += C.threads)
+      atomic_add(&shared.histogram.count[shared.parts[c].order >> kShift], 1u);
+    sum_groups<false>();
+    uint64_t left = uint64_t(r.settings.top_k);
+    const int bin = find<false>(left);
+    __syncthreads();  // all threads have read the histogram
+    return uint32_t(bin) << kShift;
+  }
+  // Adds up the elements that stay so far and whose keys begin with `prefix`, from `lowest` on.
+  template <bool kByWeight>
+  TC_DEVICE void fill(uint64_t prefix, int shift, int bits, uint32_t lowest) const {
+    clear();
+    const float least = value_of(lowest);
+    for (int64_t c = threadIdx.x / kWarpSize; c < r.chunks(); c += C.threads / kWarpSize) {
+      if (shared.parts[c].order < lowest) continue;
+      for_each<C>(r, c, [&](float x, int64_t index) {
+        if (x < least) return;
+        const uint64_t key = key_of(order_of(x), index, r.p.cols);
+        if (key < kept.last || key >> (shift + bits) != prefix) return;
+        const int bin = int(key >> shift) & ((1 << bits) - 1);
+        if constexpr (kByWeight)
+          shared.histogram.add(bin, kept.weight(x));
+        else
+          atomic_add(&shared.histogram.count[bin], 1u);
+      });
+    }
+  }
+  // Finds the largest key from which on `left` elements stay, or as much weight. Orders below
+  // `bound` are known not to reach so far.
+  template <bool kByWeight>
+  TC_DEVICE void search(uint64_t left, uint32_t bound) {
+    const int index_bits = bits_of(uint64_t(r.p.cols - 1));
+    uint64_t prefix = 0;
+    int shift = kKeyBits;
+    while (shift > 0) {
+      int low = shift > kIndexBits ? kIndexBits : 0;  // the end of the order, or of the index
+      if (shift == kIndexBits && index_bits < kIndexBits) {
+        prefix <<= kIndexBits - index_bits;  // these bits are 0
+        shift = index_bits;
+        if (shift == 0) break;
+      }
+      const int bits = Smaller()(shift - low, int(kDigitBits)), above = shift;
+      shift -= bits;
+      const uint64_t from = Larger()(above == kKeyBits ? 0 : prefix << above, kept.last);
+      fill<kByWeight>(prefix, shift, bits, Larger()(bound, uint32_t(from >> kIndexBits)));
+      const uint64_t all = sum_groups<kByWeight>();
+      if (above == kKeyBits && all < left) return;  // see target_of()
+      const int bin = find<kByWeight>(left);
+      prefix = prefix << bits | uint64_t(bin);
+      const uint32_t count = shared.histogram.count[bin];
+      __syncthreads();  // all threads have read the histogram
+      if (count == 1 || (!kByWeight && left == count)) break;
+    }
+    kept.last = Larger()(kept.last, prefix << shift);
+  }
+
+  // Sums the parts of what stays.
+  TC_DEVICE void sum_parts() const {
+    for (int64_t c = threadIdx.x / kWarpSize; c < r.chunks(); c += C.threads / kWarpSize) {
+      Part part{0, shared.parts[c].order, 0};
+      if (kept.has_any(part.order)) part = filtered_part<C>(r, c, part.order, kept);
+      __syncwarp();  // all lanes have read the order
+      if (threadIdx.x % kWarpSize == 0) shared.parts[c] = part;
+    }
+    __syncthreads();
+  }
+  TC_DEVICE uint64_t total() const {
+    uint64_t sum = 0;
+    for (int64_t c = threadIdx.x; c < r.chunks(); c += C.threads)
+      sum += share_of(shared.parts[c], kept.most, kept.scale);
+    return block_sum(shared.total, sum);
+  }
+  // One filter after the other; in the end the parts are of what stays.
+  TC_DEVICE void run() {
+    const Settings& s = r.settings;
+    if (s.top_k < r.p.cols) {
+      search<false>(uint64_t(s.top_k), bound_of_parts());
+      sum_parts();
+    }
+    if (s.share != 0) {
+      const uint64_t all = total(), target = target_of(all, s.share);
+      search<true>(target, bound_of(all, target, r.p.cols, kept.most, kept.scale));
+    }
+    kept.least = s.least;
+    if (s.share != 0 || s.least != 0) sum_parts();
+  }
+};
+
+// Filters and picks, in the block that has the parts of a row in shared memory.
+template <Config C, class R, class Shared>
+TC_DEVICE void filter_and_pick(const R& r, Shared& shared, uint32_t largest) {
+  const float most = value_of(largest);
+  Kept kept = Kept::all_of(r, most);
+  if constexpr (C.filters != 0) {
+    if (!r.takes_largest(most)) {
+      Filter<C, R> filter{r, shared, kept};
+      filter.run();
+      kept = filter.kept;
+    }
+  }
+  if (threadIdx.x < kWarpSize)
+    store_pick<C>(r, kept, largest, [&](int64_t c) { return shared.parts[c]; });
+}
+
+// The largest of the block's threads, and a barrier.
+struct LargestOf : Larger {
+  template <class V>
+  TC_DEVICE static V identity() {
+    return V(0);
+  }
+};
+
+}  // namespace tensorcraft::kernel::sample
