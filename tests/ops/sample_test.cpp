@@ -2,7 +2,7 @@
 #include "tensorcraft/ops/sample/sample.hpp"
 
 #include "tensorcraft/ops/all.hpp"
-#include "tensorcraft/ops/sample/weight.h"
+#include "tensorcraft/ops/sample/weight.cuh"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"
 

@@ -5,7 +5,7 @@
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/sample/params.h"
-#include "tensorcraft/ops/sample/weight.h"
+#include "tensorcraft/ops/sample/weight.cuh"
 
 namespace tensorcraft::kernel::sample {
 

@@ -7,7 +7,7 @@
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/sample/plan.h"
 #include "tensorcraft/ops/sample/problem.hpp"
-#include "tensorcraft/ops/sample/weight.h"
+#include "tensorcraft/ops/sample/weight.cuh"
 
 #include <cstddef>
 #include <initializer_list>

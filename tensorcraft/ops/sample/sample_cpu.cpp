@@ -4,7 +4,7 @@
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/ops/sample/params.h"
-#include "tensorcraft/ops/sample/weight.h"
+#include "tensorcraft/ops/sample/weight.cuh"
 
 #include <algorithm>
 #include <cmath>
