@@ -11,6 +11,7 @@ struct Naive {
   template <class R, class F>
   TC_DEVICE static uint64_t amount(const R& r, uint64_t key, const F& f) {
     uint64_t sum = 0;
+#pragma unroll 1
     for (int64_t i = threadIdx.x % kWarpSize; i < r.p.cols; i += kWarpSize) {
       const auto x = float(r.x[i * r.p.col_step]);
       if (key_of(order_of(x), i, r.p.cols) >= key) sum += f(x);
@@ -21,6 +22,7 @@ struct Naive {
   template <class R, class F>
   TC_DEVICE static uint64_t last_key(const R& r, uint64_t target, const F& f) {
     uint64_t key = 0;
+#pragma unroll 1
     for (int bit = 31 + kIndexBits; bit >= 0; --bit) {
       const uint64_t larger = key | uint64_t(1) << bit;
       if (amount(r, larger, f) >= target) key = larger;
@@ -40,6 +42,7 @@ struct Naive {
       kept.last = last_key(r, uint64_t(s.top_k), [](float) { return uint64_t(1); });
     if (s.share != 0) {
       uint64_t total = 0;
+#pragma unroll 1
       for (int64_t c = 0; c < r.chunks(); ++c)
         total += share_of(part_of<C>(r, c, kept), most, s.scale);
       kept.last = Larger()(kept.last, last_key(r, target_of(total, s.share), weight));
@@ -55,6 +58,7 @@ struct Naive {
     const Row<T, RowParams<Params, C>> r(p, row);
     const int64_t chunks = r.chunks();
     uint32_t largest = 0;
+#pragma unroll 1
     for (int64_t c = 0; c < chunks; ++c) largest = Larger()(largest, Chunk<T, C>(r, c).largest());
     const float most = value_of(largest);
     const bool takes_largest = r.takes_largest(most);
@@ -63,9 +67,11 @@ struct Naive {
       return takes_largest ? part.order == largest : share_of(part, most, r.settings.scale);
     };
     uint64_t total = 0;
+#pragma unroll 1
     for (int64_t c = 0; c < chunks; ++c) total += share(part_of<C>(r, c, kept));
     const Draw draw = r.draw();
     uint64_t left = takes_largest ? 0 : high_of(draw.first, total);
+#pragma unroll 1
     for (int64_t c = 0; c < chunks; ++c) {
       const Part part = part_of<C>(r, c, kept);
       const uint64_t own = share(part);

@@ -65,6 +65,7 @@ struct Filter {
     }
     __syncthreads();
     uint64_t all = 0;
+#pragma unroll 4
     for (const uint64_t group : shared.groups) all += group;
     return all;
   }
@@ -104,8 +105,7 @@ struct Filter {
     const float least = value_of(lowest);
     for (int64_t c = threadIdx.x / kWarpSize; c < r.chunks(); c += C.threads / kWarpSize) {
       if (shared.parts[c].order < lowest) continue;
-      for_each<C>(r, c, [&](float x, int64_t index) {
-        if (x < least) return;
+      for_each<C>(r, c, least, [&](float x, int64_t index) {
         const uint64_t key = key_of(order_of(x), index, r.p.cols);
         if (key < kept.last || key >> (shift + bits) != prefix) return;
         const int bin = int(key >> shift) & ((1 << bits) - 1);

@@ -72,6 +72,8 @@ struct Kept {
   TC_DEVICE bool has(float x, int64_t index) const {
     return key_of(order_of(x), index, cols) >= last && (least == 0 || weight(x) >= least);
   }
+  // The lowest value that could stay; NaN if any could.
+  TC_DEVICE float lowest() const { return value_of(uint32_t(last >> kIndexBits)); }
   // Could the row keep anything of a chunk with this largest?
   TC_DEVICE bool has_any(uint32_t order) const {
     return order >= uint32_t(last >> kIndexBits) &&
@@ -90,32 +92,26 @@ TC_DEVICE AlignedVector<T, C.vector> load(const Row<T, P>& r, int64_t at) {
   return some;
 }
 
-// A chunk in the registers of a warp, kEach elements a lane: neighbours, or else in the order that
-// memory likes.
+// A chunk in the registers of a warp, kEach elements a lane.
 inline constexpr int kEach = kChunk / kWarpSize;
-template <class T, Config C, bool kNeighbours = false>
+template <class T, Config C>
 struct Chunk {
-  int64_t first;
-  AlignedVector<T, C.vector> loaded[kEach / C.vector];
+  static constexpr int kVectors = kEach / C.vector;
+  AlignedVector<T, C.vector> loaded[kVectors];
 
-  // The index in the row of vector v of a lane.
-  TC_DEVICE int64_t index(int v) const {
-    const int lane = int(threadIdx.x) % kWarpSize;
-    if (kNeighbours) return first + lane * kEach + v * C.vector;
-    return first + (v * kWarpSize + lane) * C.vector;
+  template <class P>
+  TC_DEVICE Chunk(const Row<T, P>& r, int64_t chunk) {
+    const int64_t first = chunk * kChunk + threadIdx.x % kWarpSize * C.vector;
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) loaded[v] = load<T, C>(r, first + v * kWarpSize * C.vector);
   }
   TC_DEVICE float value(int i) const { return float(loaded[i / C.vector][i % C.vector]); }
-  template <class P>
-  TC_DEVICE Chunk(const Row<T, P>& r, int64_t chunk) : first(chunk * kChunk) {
-#pragma unroll
-    for (int v = 0; v < kEach / C.vector; ++v) loaded[v] = load<T, C>(r, index(v));
-  }
-  // Of all elements, in every lane.
+  // The order of the largest, in every lane.
   TC_DEVICE uint32_t largest() const {
-    uint32_t best = 0;
+    float most = value(0);
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) best = Larger()(best, order_of(value(i)));
-    return warp_reduce(best, Larger());
+    for (int i = 1; i < kEach; ++i) most = fmax_nan(most, value(i));
+    return order_of(warp_max(most));
   }
   // The part of the row that the chunk is if all of it stays; a row that top_k filters has no use
   // for the sum.
@@ -131,17 +127,24 @@ struct Chunk {
   }
 };
 
-// Calls f(x, index) for the elements of a chunk, each in one lane.
+// Calls f(x, index) for the elements of a chunk that are not below `lowest`, each in one lane. They
+// are few, so what is done to one is compiled once.
 template <Config C, class T, class P, class F>
-TC_DEVICE void for_each(const Row<T, P>& r, int64_t chunk, const F& f) {
+TC_DEVICE void for_each(const Row<T, P>& r, int64_t chunk, float lowest, const F& f) {
   const int lane = int(threadIdx.x) % kWarpSize;
-#pragma unroll 2
+#pragma unroll 4
   for (int v = 0; v < kEach / C.vector; ++v) {
     const int64_t at = chunk * kChunk + (v * kWarpSize + lane) * C.vector;
     const auto some = load<T, C>(r, at);
+    float most = float(some[0]);
 #pragma unroll
-    for (int i = 0; i < C.vector; ++i)
-      if (at + i < r.p.cols) f(float(some[i]), at + i);
+    for (int i = 1; i < C.vector; ++i) most = fmaxf(most, float(some[i]));
+    if (most < lowest) continue;
+#pragma unroll 1
+    for (int64_t i = at; i < at + C.vector && i < r.p.cols; ++i) {
+      const auto x = float(r.x[i * r.p.col_step]);
+      if (!(x < lowest)) f(x, i);
+    }
   }
 }
 
@@ -150,7 +153,7 @@ template <Config C, class R>
 TC_DEVICE Part filtered_part(const R& r, int64_t chunk, uint32_t order, const Kept& kept) {
   const float most = value_of(order);
   uint64_t sum = 0;
-  for_each<C>(r, chunk, [&](float x, int64_t index) {
+  for_each<C>(r, chunk, kept.lowest(), [&](float x, int64_t index) {
     if (kept.has(x, index)) sum += weight_of((most - x) * kept.scale);
   });
   return {warp_sum(sum), order, 0};
@@ -181,27 +184,28 @@ TC_DEVICE uint64_t warp_scan(uint64_t v) {
 template <Config C, class T, class P>
 TC_DEVICE void store_drawn(const Row<T, P>& r, int64_t chunk, const Part& part, uint64_t random,
                            const Kept& kept) {
-  const Chunk<T, C, true> elements(r, chunk);
+  const int64_t first = chunk * kChunk + threadIdx.x % kWarpSize * kEach;
   const float most = value_of(part.order);
-  const auto weight = [&](int i) -> uint64_t {
-    const float x = elements.value(i);
-    if constexpr (C.filters != 0)
-      if (!kept.has(x, elements.index(0) + i)) return 0;
-    return weight_of((most - x) * kept.scale);
+  // Up to which element the sum of a lane exceeds `target`; without one, the sum.
+  const auto walk = [&](uint64_t& sum, uint64_t target) -> int64_t {
+#pragma unroll 1
+    for (int64_t at = first; at < first + kEach; at += C.vector) {
+      const auto some = load<T, C>(r, at);
+#pragma unroll
+      for (int i = 0; i < C.vector; ++i) {
+        const auto x = float(some[i]);
+        if (C.filters == 0 || kept.has(x, at + i)) sum += weight_of((most - x) * kept.scale);
+        if (sum > target) return at + i;
+      }
+    }
+    return -1;
   };
   uint64_t own = 0;
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) own += weight(i);
+  walk(own, ~uint64_t(0));
   const uint64_t target = high_of(random, part.sum), up_to = warp_scan(own);
-  if (target >= up_to || target < up_to - own) return;
   uint64_t below = up_to - own;
-  int found = -1;
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    below += weight(i);
-    if (found < 0 && target < below) found = i;
-  }
-  r.store(elements.index(0) + found);
+  if (target >= up_to || target < below) return;
+  r.store(walk(below, target));
 }
 
 // Which chunk the first random number means, and its element; a warp calls. part_of(c) is that of
