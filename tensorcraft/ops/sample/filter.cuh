@@ -47,20 +47,16 @@ struct Filter {
     for (int i = int(threadIdx.x); i < kBins; i += C.threads) h.count[i] = h.low[i] = h.high[i] = 0;
     __syncthreads();
   }
-  template <bool kByWeight>
-  TC_DEVICE uint64_t amount(int bin) const {
-    if constexpr (kByWeight)
-      return shared.histogram.weight(bin);
-    else
-      return shared.histogram.count[bin];
+  TC_DEVICE uint64_t amount(int bin, bool by_weight) const {
+    return by_weight ? shared.histogram.weight(bin) : shared.histogram.count[bin];
   }
   // The bins that a warp reads at once, together; every thread gets the sum of all.
-  template <bool kByWeight>
-  TC_DEVICE uint64_t sum_groups() const {
+  TC_DEVICE uint64_t sum_groups(bool by_weight) const {
     __syncthreads();  // the histogram is complete
     const int lane = int(threadIdx.x) % kWarpSize;
+#pragma unroll 1
     for (int g = int(threadIdx.x) / kWarpSize; g < kBinGroups; g += C.threads / kWarpSize) {
-      const uint64_t sum = warp_sum(amount<kByWeight>(g * kWarpSize + lane));
+      const uint64_t sum = warp_sum(amount(g * kWarpSize + lane, by_weight));
       if (lane == 0) shared.groups[g] = sum;
     }
     __syncthreads();
@@ -71,76 +67,76 @@ struct Filter {
   }
   // From the last bin down, the one in which the amount reaches `left`, from which what lies above
   // it goes.
-  template <bool kByWeight>
-  TC_DEVICE int find(uint64_t& left) const {
+  TC_DEVICE int find(uint64_t& left, bool by_weight) const {
     const int lane = int(threadIdx.x) % kWarpSize;
     int group = kBinGroups - 1;
+#pragma unroll 1
     while (group > 0 && left > shared.groups[group]) left -= shared.groups[group--];
     const int bin = group * kWarpSize + kWarpSize - 1 - lane;
-    const uint64_t own = amount<kByWeight>(bin), up_to = warp_scan(own);
+    const uint64_t own = amount(bin, by_weight), up_to = warp_scan(own);
     const unsigned reached = __ballot_sync(kFullWarp, up_to >= left);
     int which = 0;
+#pragma unroll 1
     while (which < kWarpSize - 1 && !(reached >> which & 1)) ++which;
     left -= warp_broadcast(up_to - own, which);
     return group * kWarpSize + kWarpSize - 1 - which;
   }
 
-  // An order that top_k elements reach: those of the largest of chunks, if they are so many.
-  TC_DEVICE uint32_t bound_of_parts() const {
-    if (r.settings.top_k > r.chunks()) return 0;
-    constexpr int kShift = 32 - kDigitBits;
-    clear();
+  // The first digit of the largest of each chunk.
+  TC_DEVICE void fill_from_parts() const {
     for (int64_t c = threadIdx.x; c < r.chunks(); c += C.threads)
-      atomic_add(&shared.histogram.count[shared.parts[c].order >> kShift], 1u);
-    sum_groups<false>();
-    uint64_t left = uint64_t(r.settings.top_k);
-    const int bin = find<false>(left);
-    __syncthreads();  // all threads have read the histogram
-    return uint32_t(bin) << kShift;
+      atomic_add(&shared.histogram.count[shared.parts[c].order >> (32 - kDigitBits)], 1u);
   }
-  // Adds up the elements that stay so far and whose keys begin with `prefix`, from `lowest` on.
-  template <bool kByWeight>
-  TC_DEVICE void fill(uint64_t prefix, int shift, int bits, uint32_t lowest) const {
-    clear();
-    const float least = value_of(lowest);
+  // Of the elements that stay so far, not below `lowest`, whose keys begin with `prefix`: the next
+  // digit.
+  TC_DEVICE void fill(uint64_t prefix, int shift, int bits, uint32_t lowest, bool by_weight) const {
+#pragma unroll 1
     for (int64_t c = threadIdx.x / kWarpSize; c < r.chunks(); c += C.threads / kWarpSize) {
       if (shared.parts[c].order < lowest) continue;
-      for_each<C>(r, c, least, [&](float x, int64_t index) {
+      for_each<C>(r, c, value_of(lowest), [&](float x, int64_t index) {
         const uint64_t key = key_of(order_of(x), index, r.p.cols);
         if (key < kept.last || key >> (shift + bits) != prefix) return;
-        const int bin = int(key >> shift) & ((1 << bits) - 1);
-        if constexpr (kByWeight)
-          shared.histogram.add(bin, kept.weight(x));
-        else
-          atomic_add(&shared.histogram.count[bin], 1u);
+        shared.histogram.add(int(key >> shift) & ((1 << bits) - 1), by_weight ? kept.weight(x) : 0);
       });
     }
   }
-  // Finds the largest key from which on `left` elements stay, or as much weight. Orders below
-  // `bound` are known not to reach so far.
-  template <bool kByWeight>
-  TC_DEVICE void search(uint64_t left, uint32_t bound) {
+  // Finds the largest key from which on `wanted` elements stay, or as much weight. Orders below
+  // `bound` are known not to be needed; so many largest of chunks give one first.
+  TC_DEVICE void search(uint64_t wanted, uint32_t bound, bool by_weight) {
     const int index_bits = bits_of(uint64_t(r.p.cols - 1));
-    uint64_t prefix = 0;
+    bool of_parts = !by_weight && wanted <= uint64_t(r.chunks());
+    uint64_t prefix = 0, left = wanted;
     int shift = kKeyBits;
+#pragma unroll 1
     while (shift > 0) {
-      int low = shift > kIndexBits ? kIndexBits : 0;  // the end of the order, or of the index
+      const bool is_first = shift == kKeyBits, is_value = shift > kIndexBits;
       if (shift == kIndexBits && index_bits < kIndexBits) {
         prefix <<= kIndexBits - index_bits;  // these bits are 0
         shift = index_bits;
         if (shift == 0) break;
       }
-      const int bits = Smaller()(shift - low, int(kDigitBits)), above = shift;
+      const int bits = Smaller()(is_value ? shift - kIndexBits : shift, int(kDigitBits));
+      const uint64_t from = is_first ? kept.last : Larger()(prefix << shift, kept.last);
       shift -= bits;
-      const uint64_t from = Larger()(above == kKeyBits ? 0 : prefix << above, kept.last);
-      fill<kByWeight>(prefix, shift, bits, Larger()(bound, uint32_t(from >> kIndexBits)));
-      const uint64_t all = sum_groups<kByWeight>();
-      if (above == kKeyBits && all < left) return;  // see target_of()
-      const int bin = find<kByWeight>(left);
-      prefix = prefix << bits | uint64_t(bin);
+      clear();
+      if (of_parts)
+        fill_from_parts();
+      else
+        fill(prefix, shift, bits, Larger()(bound, uint32_t(from >> kIndexBits)), by_weight);
+      const uint64_t all = sum_groups(by_weight);
+      if (all < left) return;  // see target_of()
+      const int bin = find(left, by_weight);
       const uint32_t count = shared.histogram.count[bin];
       __syncthreads();  // all threads have read the histogram
-      if (count == 1 || (!kByWeight && left == count)) break;
+      if (of_parts) {
+        of_parts = false;
+        bound = uint32_t(bin) << (32 - kDigitBits);
+        left = wanted;
+        shift = kKeyBits;
+        continue;
+      }
+      prefix = prefix << bits | uint64_t(bin);
+      if (count == 1 || (!by_weight && left == count)) break;
     }
     kept.last = Larger()(kept.last, prefix << shift);
   }
@@ -164,16 +160,21 @@ struct Filter {
   // One filter after the other; in the end the parts are of what stays.
   TC_DEVICE void run() {
     const Settings& s = r.settings;
-    if (s.top_k < r.p.cols) {
-      search<false>(uint64_t(s.top_k), bound_of_parts());
-      sum_parts();
+#pragma unroll 1  // what both have in common is compiled once
+    for (int by_weight = 0; by_weight < 2; ++by_weight) {
+      uint64_t wanted = 0;
+      uint32_t bound = 0;
+      if (by_weight && s.share != 0) {
+        const uint64_t all = total();
+        wanted = target_of(all, s.share);
+        bound = bound_of(all, wanted, r.p.cols, kept.most, kept.scale);
+      } else if (!by_weight && s.top_k < r.p.cols) {
+        wanted = uint64_t(s.top_k);
+      }
+      if (wanted != 0) search(wanted, bound, by_weight != 0);
+      if (by_weight) kept.least = s.least;
+      if (wanted != 0 || kept.least != 0) sum_parts();
     }
-    if (s.share != 0) {
-      const uint64_t all = total(), target = target_of(all, s.share);
-      search<true>(target, bound_of(all, target, r.p.cols, kept.most, kept.scale));
-    }
-    kept.least = s.least;
-    if (s.share != 0 || s.least != 0) sum_parts();
   }
 };
 

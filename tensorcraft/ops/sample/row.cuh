@@ -131,19 +131,27 @@ struct Chunk {
 // are few, so what is done to one is compiled once.
 template <Config C, class T, class P, class F>
 TC_DEVICE void for_each(const Row<T, P>& r, int64_t chunk, float lowest, const F& f) {
-  const int lane = int(threadIdx.x) % kWarpSize;
-#pragma unroll 4
-  for (int v = 0; v < kEach / C.vector; ++v) {
-    const int64_t at = chunk * kChunk + (v * kWarpSize + lane) * C.vector;
-    const auto some = load<T, C>(r, at);
-    float most = float(some[0]);
-#pragma unroll
-    for (int i = 1; i < C.vector; ++i) most = fmaxf(most, float(some[i]));
-    if (most < lowest) continue;
+  constexpr int kAtOnce = 4, kStep = kWarpSize * C.vector;  // loads in flight
+  const int64_t first = chunk * kChunk + threadIdx.x % kWarpSize * C.vector;
 #pragma unroll 1
-    for (int64_t i = at; i < at + C.vector && i < r.p.cols; ++i) {
-      const auto x = float(r.x[i * r.p.col_step]);
-      if (!(x < lowest)) f(x, i);
+  for (int64_t from = first; from < first + kChunk; from += kAtOnce * kStep) {
+    unsigned found = 0;
+#pragma unroll
+    for (int v = 0; v < kAtOnce; ++v) {
+      const auto some = load<T, C>(r, from + v * kStep);
+      float most = float(some[0]);
+#pragma unroll
+      for (int i = 1; i < C.vector; ++i) most = fmaxf(most, float(some[i]));
+      found |= unsigned(!(most < lowest)) << v;
+    }
+#pragma unroll 1
+    for (int64_t at = from; found != 0; found >>= 1, at += kStep) {
+      if ((found & 1) == 0) continue;
+#pragma unroll 1
+      for (int64_t i = at; i < at + C.vector && i < r.p.cols; ++i) {
+        const auto x = float(r.x[i * r.p.col_step]);
+        if (!(x < lowest)) f(x, i);
+      }
     }
   }
 }
