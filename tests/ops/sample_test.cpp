@@ -92,7 +92,7 @@ TEST(Sample, WeightsAreThePowersOfTwoOfTheirExponents) {
 
 // All variants draw the same, so one draws often and the others show that they agree with it.
 void expect_agreement(const Tensor& row, const SampleOptions& options, const Ids& draws) {
-  constexpr int64_t kFew = 100;
+  constexpr int64_t kFew = 50;
   const Ids wanted(draws.begin(), draws.begin() + kFew);
   each_sample_variant([&](Device place, std::string_view variant) {
     const Tensor x = row.to(place);

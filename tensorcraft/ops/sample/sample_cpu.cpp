@@ -82,36 +82,53 @@ class RowSampler {
     uint64_t total = 0;
     for (size_t c = 0; c < parts_.size(); ++c) {
       parts_[c].sum = 0;
+      if (parts_[c].order < last_ >> kIndexBits) continue;
       for (int64_t i = first(c); i < end(c); ++i) parts_[c].sum += kept_weight(c, i);
       total += share(c);
     }
     return total;
   }
+  std::vector<uint64_t> keys_from(uint32_t lowest) const {
+    std::vector<uint64_t> keys;
+    for (size_t c = 0; c < parts_.size(); ++c)
+      for (int64_t i = first(c); i < end(c) && parts_[c].order >= lowest; ++i)
+        if (order_of(x_[i]) >= lowest) keys.push_back(key(i));
+    return keys;
+  }
+  // The order that the largest of so many chunks reach; 0 if there are fewer.
+  uint32_t order_of_parts(size_t count) const {
+    if (count > parts_.size()) return 0;
+    std::vector<uint32_t> orders;
+    for (const Part& part : parts_) orders.push_back(part.order);
+    const auto last = orders.begin() + int64_t(count) - 1;
+    std::nth_element(orders.begin(), last, orders.end(), std::greater<>());
+    return *last;
+  }
   // The k largest are selected; of them a heap gives the largest until their weight is enough.
   void find_last_key() {
-    least_ = settings_.least;
-    if (settings_.top_k == cols_ && settings_.share == 0) return;
-    std::vector<uint64_t> keys(static_cast<size_t>(cols_));
-    for (int64_t i = 0; i < cols_; ++i) keys[size_t(i)] = key(i);
-    if (settings_.top_k < cols_) {
-      std::nth_element(keys.begin(), keys.begin() + settings_.top_k - 1, keys.end(),
-                       std::greater<>());
-      keys.resize(size_t(settings_.top_k));
+    std::vector<uint64_t> keys;
+    const bool has_top_k = settings_.top_k < cols_;
+    if (has_top_k) {
+      const auto k = size_t(settings_.top_k);
+      keys = keys_from(order_of_parts(k));
+      std::nth_element(keys.begin(), keys.begin() + int64_t(k) - 1, keys.end(), std::greater<>());
+      keys.resize(k);
       last_ = keys.back();
     }
-    if (settings_.share == 0) return;
-    least_ = 0;  // the last filter
-    const uint64_t target = target_of(sum_parts(), settings_.share);
-    uint64_t above = 0, key = 0;
-    std::ranges::make_heap(keys);
-    while (above < target && !keys.empty()) {
-      std::ranges::pop_heap(keys);
-      key = keys.back();
-      keys.pop_back();
-      above += weight(index_of(key));
+    if (settings_.share != 0) {
+      const uint64_t total = sum_parts(), target = target_of(total, settings_.share);
+      if (!has_top_k) keys = keys_from(bound_of(total, target, cols_, most_, settings_.scale));
+      uint64_t above = 0, key = 0;
+      std::ranges::make_heap(keys);
+      while (above < target && !keys.empty()) {
+        std::ranges::pop_heap(keys);
+        key = keys.back();
+        keys.pop_back();
+        above += weight(index_of(key));
+      }
+      if (above >= target) last_ = key;
     }
-    if (above >= target) last_ = key;
-    least_ = settings_.least;
+    least_ = settings_.least;  // the last filter
   }
 
   const float* x_;
