@@ -98,8 +98,8 @@ class RowSampler {
   // The order that the largest of so many chunks reach; 0 if there are fewer.
   uint32_t order_of_parts(size_t count) const {
     if (count > parts_.size()) return 0;
-    std::vector<uint32_t> orders;
-    for (const Part& part : parts_) orders.push_back(part.order);
+    std::vector<uint32_t> orders(parts_.size());
+    std::ranges::transform(parts_, orders.begin(), &Part::order);
     const auto last = orders.begin() + int64_t(count) - 1;
     std::nth_element(orders.begin(), last, orders.end(), std::greater<>());
     return *last;
