@@ -37,6 +37,9 @@ class MiniLM:
             for kind in ("weight", "bias"):
                 parts = [self.weights.pop(f"{prefix}{name}.{kind}") for name in ("query", "key", "value")]
                 self.weights[f"{prefix}qkv.{kind}"] = tc.concat(parts)
+        # All tokens are of segment 0, so what a place adds is known: its position and that segment.
+        position, segment = (self.weights[f"embeddings.{name}_embeddings.weight"] for name in ("position", "token_type"))
+        self.places = tc.add(position, segment[0])
 
     def encode(self, sentences: Iterable[str], batch_size: int = 32, show_progress: bool = True) -> NDArray[np.float32]:
         """float32 array (len(sentences), 384); each row has length 1."""
@@ -66,14 +69,8 @@ class MiniLM:
     def embed(self, ids: NDArray[np.int32]) -> tc.Tensor:
         """Word, position and segment embeddings, summed and normalised: (tokens, 384)."""
         b, s = ids.shape
-        positions = np.tile(np.arange(s, dtype=np.int32), b)
-        word = self.lookup("word", ids.reshape(-1))
-        position = self.lookup("position", positions)
-        segment = self.lookup("token_type", np.zeros(b * s, np.int32))
-        return self.norm("embeddings.", tc.add(word, segment), position)
-
-    def lookup(self, name: str, ids: NDArray[np.int32]) -> tc.Tensor:
-        return tc.embedding(tc.asarray(ids, device=self.device), self.weights[f"embeddings.{name}_embeddings.weight"])
+        word = tc.embedding(tc.asarray(ids, device=self.device), self.weights["embeddings.word_embeddings.weight"])
+        return self.norm("embeddings.", tc.add(word, self.places[:s]).reshape((b * s, WIDTH)))
 
     def layer(self, prefix: str, x: tc.Tensor, b: int, s: int, lengths: tc.Tensor) -> tc.Tensor:
         qkv = self.linear(f"{prefix}attention.self.qkv.", x).reshape((b, s, 3, HEADS, WIDTH // HEADS))
@@ -88,8 +85,10 @@ class MiniLM:
         weight, bias = self.weights[prefix + "weight"], self.weights[prefix + "bias"]
         return tc.gemm(x, weight, transpose_b=True, bias=bias, activation=activation)
 
-    def norm(self, prefix: str, x: tc.Tensor, residual: tc.Tensor) -> tc.Tensor:
+    def norm(self, prefix: str, x: tc.Tensor, residual: tc.Tensor | None = None) -> tc.Tensor:
         weight, bias = (self.weights[f"{prefix}LayerNorm.{name}"] for name in ("weight", "bias"))
+        if residual is None:
+            return tc.layer_norm(x, weight, bias, eps=1e-12)
         return tc.layer_norm(x, weight, bias, eps=1e-12, residual=residual)[0]
 
 
