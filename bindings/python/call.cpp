@@ -180,7 +180,9 @@ class Call {
   void convert_option(size_t i, const op::Parameter& p, nb::handle value) {
     nb::object list;
     if (takes_lists(p)) value = list = list_of_small(value);
-    if (p.kind == op::ParameterKind::tensor) {
+    const bool is_bool = PyBool_Check(value.ptr()) || is_numpy_bool(value);
+    if (p.kind == op::ParameterKind::tensor ||
+        (p.kind == op::ParameterKind::boolean_or_tensor && !is_bool)) {
       tensor_options_.emplace_back(i, arrays_.size());
       add_array(value, p, p.name);
     } else if (p.kind == op::ParameterKind::dtype) {

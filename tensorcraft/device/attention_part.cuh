@@ -10,6 +10,7 @@
 // value it reads 8 neighbours too, which are its column in 8 steps of P V; two keys' words are
 // interleaved to make a register of the operand.
 #include "tensorcraft/device/float8.cuh"
+#include "tensorcraft/device/key_range.h"
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/reduce.cuh"
@@ -39,11 +40,6 @@ struct PartShared {
 // How a score becomes a logit.
 struct Logits {
   float scale, softcap;
-};
-
-// The keys [begin, end) that a row sees; none: begin == end.
-struct SeenKeys {
-  int begin, end;
 };
 
 namespace detail {
@@ -296,7 +292,7 @@ class AttentionPart {
   }
 
   PartShared<S>& shared_;
-  SeenKeys seen_[2];
+  KeyRange seen_[2];
   float top_[2], sum_[2];
   float out_[kBlocks][8][4];
 };

@@ -67,6 +67,26 @@ Option<Options> option(std::string_view name, std::optional<T> Options::* field,
   return o;
 }
 
+// A bool for all, or a tensor of them in a field of its own.
+template <class Options>
+Option<Options> option_or_tensor(std::string_view name, bool Options::* field,
+                                 std::optional<TensorView> Options::* each, std::string_view doc) {
+  Option<Options> o = option(name, field, doc);
+  o.parameter.kind = ParameterKind::boolean_or_tensor;
+  o.set = [all = std::move(o.set), each](std::string_view op, Options& options, const Value& v) {
+    if (const auto* tensor = std::get_if<TensorView>(&v))
+      options.*each = *tensor;
+    else
+      all(op, options, v);
+  };
+  o.add_to = [field, each](CallKey& key, const Options& options) {
+    key.add(options.*field);
+    key.add(options.*each);
+  };
+  o.tensor = each;
+  return o;
+}
+
 template <class Options>
 Option<Options> positional(Option<Options> o) {
   o.parameter.positional = true;

@@ -365,7 +365,7 @@ TEST(Attention, TheCpuRowDoesNotDependOnHowQueriesAreGrouped) {
 
 TEST(Attention, BadArgumentsAreNamedWithTheirValues) {
   const Tensor q(DType::float32, {2, 4, 3, 8}), k(DType::float32, {2, 3, 5, 8});
-  const Tensor flat(DType::float32, {3, 8}), wide(DType::float32, {1, 1, 1, 257});
+  const Tensor flat(DType::float32, {3, 8}), wide(DType::float32, {1, 1, 1, 513});
   const Tensor integers(DType::int32, {2, 4, 3, 8}), one_length(DType::int32, {1});
   expect_error(
       ErrorKind::value, [&] { attention(flat, flat, flat); },
@@ -375,7 +375,7 @@ TEST(Attention, BadArgumentsAreNamedWithTheirValues) {
       "attention: the heads of q must be a multiple of the heads of k, got 4 and 3");
   expect_error(
       ErrorKind::unsupported, [&] { attention(wide, wide, wide); },
-      "attention: head_dim must be 1 to 256, got 257");
+      "attention: head_dim must be 1 to 512, got 513");
   expect_error(
       ErrorKind::value, [&] { attention(q, q, q, {.scale = kInfinity}); },
       "attention: scale must be finite, got inf");

@@ -9,7 +9,7 @@
 // Demands: sm_80, 16-bit elements, rows that start at 16-byte boundaries, scale > 0.
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/float16.cuh"
-#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/cp_async.cuh"
 #include "tensorcraft/device/ptx/ldmatrix.cuh"
@@ -17,7 +17,8 @@
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/multiply_add.cuh"
 #include "tensorcraft/device/vec.cuh"
-#include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/ops/attention/mask.cuh"
+#include "tensorcraft/ops/attention/request.h"
 
 namespace tensorcraft::kernel::attention {
 
@@ -131,19 +132,20 @@ struct WarpRows {
     }
   }
 
-  // Hides the keys past each row's limit. `first` is the query of the block's row 0, `key` the
-  // tile's first key.
-  TC_DEVICE void mask(const Params& p, int keys, int first, int key) {
+  // Hides keys that a row does not see of the tile from `key` on: those in front of its first one,
+  // or behind its last one.
+  template <bool in_front>
+  TC_DEVICE void mask(const QueryTile& queries, int key) {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = first + first_row() + 16 * t + 8 * half + lane() / 4;
-        const int limit = key_limit(p, keys, row) - key - 2 * (lane() % 4);
+        const KeyRange seen = queries.seen(first_row() + 16 * t + 8 * half + lane() / 4);
+        const int limit = (in_front ? seen.begin : seen.end) - key - 2 * (lane() % 4);
 #pragma unroll
         for (int c = 0; c < 2 * kKeys; ++c)
           for (int e = 0; e < 2; ++e)
-            if (8 * c + e >= limit) score[t][c][2 * half + e] = -kInfinity;
+            if ((8 * c + e < limit) == in_front) score[t][c][2 * half + e] = -kInfinity;
       }
     }
   }
@@ -225,8 +227,8 @@ struct WarpRows {
   }
 
   // Divides by the sums and writes the rows to `tile`, which holds the queries no longer needed.
-  // lse points at the block's row 0, of which `rows` exist.
-  TC_DEVICE void finish(Chunk* tile, float* lse, int rows, float scale) {
+  // lse points at the block's row 0, of which `rows` exist; sink: -inf if there is none.
+  TC_DEVICE void finish(Chunk* tile, float* lse, int rows, float scale, float sink) {
     __syncwarp();  // other lanes read the queries; without a visible tile no barrier came since
     auto* words = reinterpret_cast<uint32_t*>(tile);
 #pragma unroll
@@ -236,10 +238,15 @@ struct WarpRows {
         float total = sum[t][half];
         total += __shfl_xor_sync(kFullWarp, total, 1);
         total += __shfl_xor_sync(kFullWarp, total, 2);
-        const float inverse = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
+        float inverse = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
+        float log_sum = total == 0.f ? -kInfinity : fmaf(top[t][half], scale, logf(total));
+        if (sink != -kInfinity) {
+          const Finished with = with_sink(log_sum, sink);
+          inverse *= with.factor;
+          log_sum = with.lse;
+        }
         const int row = first_row() + 16 * t + 8 * half + lane() / 4;
-        if (lse && lane() % 4 == 0 && row < rows)
-          lse[row] = total == 0.f ? -kInfinity : fmaf(top[t][half], scale, logf(total));
+        if (lse && lane() % 4 == 0 && row < rows) lse[row] = log_sum;
 #pragma unroll
         for (int c = 0; c < 2 * kDepth; ++c)
           words[Rows::at(row, c) * 4 + lane() % 4] =
@@ -264,26 +271,28 @@ struct TensorCore {
   TC_DEVICE static void run(const Params& p) {
     static_assert(sizeof(TensorCoreShared<C>) == tensor_core_shared_bytes(C));
     auto& s = dynamic_shared<TensorCoreShared<C>>();
-    const int blocks = div_ceil(p.seq_q, C.block_m);
-    // The last queries see the most keys under a causal limit: they start first.
-    const int first = (blocks - 1 - int(blockIdx.x % blocks)) * C.block_m;
-    const int rows = p.seq_q - first < C.block_m ? p.seq_q - first : C.block_m;
+    const int blocks = query_tiles(p, C.block_m);
     const int bh = int(blockIdx.x / blocks), b = bh / p.heads, h = bh % p.heads;
+    // The last queries see the most keys under a causal limit: they start first.
+    const QueryTile queries =
+        query_tile(p, b, blocks - 1 - int(blockIdx.x % blocks), C.block_m, C.block_n);
+    const int first = queries.first, rows = queries.rows;
+    if (rows == 0) return;
     const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + h * p.q_strides.head;
-    const T* k =
-        static_cast<const T*>(p.k) + b * p.k_strides.batch + h / p.group * p.k_strides.head;
-    const T* v =
-        static_cast<const T*>(p.v) + b * p.v_strides.batch + h / p.group * p.v_strides.head;
-    const int keys = visible_keys(p, b);
-    const int end = key_limit(p, keys, first + rows - 1);  // of the last row: the largest
-    const int unmasked = key_limit(p, keys, first) / C.block_n;
-    const int tiles = div_ceil(end, C.block_n);
+    const T* k = static_cast<const T*>(p.k) + b * p.k_strides.batch +
+                 h / p.group * p.k_strides.head + queries.first_key * p.k_strides.row;
+    const T* v = static_cast<const T*>(p.v) + b * p.v_strides.batch +
+                 h / p.group * p.v_strides.head + queries.first_key * p.v_strides.row;
+    const int end = queries.end(), tiles = div_ceil(end, C.block_n);
+    // All rows see all keys of the tiles between these.
+    const int open = div_ceil(queries.seen(rows - 1).begin, C.block_n);
+    const int closed = queries.seen(0).end / C.block_n;
     const auto copy_tile = [&](int n) {
       copy_rows<T, C.block_n, C>(s.k[n % 2], k, p.k_strides.row, n * C.block_n, end);
       copy_rows<T, C.block_n, C>(s.v[n % 2], v, p.v_strides.row, n * C.block_n, end);
     };
 
-    copy_rows<T, C.block_m, C>(s.q, q, p.q_strides.row, first, p.seq_q);
+    copy_rows<T, C.block_m, C>(s.q, q, p.q_strides.row, first, first + rows);
     if (tiles > 0) copy_tile(0);
     ptx::cp_async_wait_all();
     __syncthreads();
@@ -292,7 +301,8 @@ struct TensorCore {
     for (int n = 0; n < tiles; ++n) {
       if (n + 1 < tiles) copy_tile(n + 1);
       warp.multiply_keys(s.q, s.k[n % 2]);
-      if (n >= unmasked) warp.mask(p, keys, first, n * C.block_n);
+      if (n < open) warp.template mask<true>(queries, n * C.block_n);
+      if (n >= closed) warp.template mask<false>(queries, n * C.block_n);
       warp.weigh(p.scale * kLog2E);
       warp.multiply_values(s.v[n % 2]);
       ptx::cp_async_wait_all();
@@ -300,7 +310,7 @@ struct TensorCore {
     }
 
     float* lse = p.lse ? p.lse + int64_t(bh) * p.seq_q + first : nullptr;
-    warp.finish(s.q, lse, rows, p.scale);
+    warp.finish(s.q, lse, rows, p.scale, sink_of(p, queries.request, h));
     T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
              first * p.out_strides.row;
     WarpRows<T, C>::store(s.q, out, p.out_strides.row, rows);

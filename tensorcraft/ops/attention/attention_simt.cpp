@@ -10,7 +10,7 @@ namespace {
 
 using simt::Halves;
 
-constexpr std::array kNaive{Config{}};
+constexpr std::array kNaive{Config{.head_dim = 256}, Config{.head_dim = 512}};
 constexpr std::array kTiled{Config{.head_dim = 32, .block_m = 64, .block_n = 32},
                             Config{.head_dim = 64, .block_m = 64, .block_n = 32},
                             Config{.head_dim = 96, .block_m = 64, .block_n = 32},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/barrier.cuh"
 #include "tensorcraft/device/ptx/bulk.cuh"
@@ -78,7 +78,8 @@ struct Consumer {
   TC_DEVICE void clear_hidden(const Work<C>& w) const {
     constexpr int chunks = boxed_dim(C) / kVectorSize<T>;
     const int from = w.keys - (w.tiles - 1) * C.block_n;  // in that tile
-    if (from >= C.block_n || w.keys == p.seq_k) return;   // the copy engine writes 0 behind seq_k
+    if (from >= C.block_n) return;
+    if (w.first_key + w.keys == p.seq_k) return;  // the copy engine writes 0 behind seq_k
     ptx::mbarrier_wait_parity(&ring.v_full[values.stage], values.parity);
     auto* bytes = reinterpret_cast<unsigned char*>(&ring.v[values.stage]);
     for (int i = threadIdx.x; i < (C.block_n - from) * chunks; i += C.consumers * kWarpgroup)
@@ -88,21 +89,11 @@ struct Consumer {
     ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
   }
 
-  // Hides the keys past each row's limit in a tile that crosses one.
+  // Hides the keys that a row does not see in a tile that has some.
   TC_DEVICE void mask(const Work<C>& w, int tile) {
-    const int first = w.first + group * kGroupRows, key = tile * C.block_n;
-    if (key_limit(p, w.keys, first) >= key + C.block_n) return;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = first + sums_row<false>(half);
-      const int limit = key_limit(p, w.keys, row) - key - int(threadIdx.x) % 4 * 2;
-#pragma unroll
-      for (int c = 0; c < C.block_n / 8; ++c) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e)
-          if (8 * c + e >= limit) score.at[0][0][4 * c + 2 * half + e] = -kInfinity;
-      }
-    }
+    const int first = group * kGroupRows, key = tile * C.block_n;
+    if (w.seen(first).end < key + C.block_n) hide<false>(w, key);
+    if (w.seen(first + kGroupRows - 1).begin > key) hide<true>(w, key);
   }
 
   // A fused multiply-add subtracts a product that is rounded from one that is not: 2^-15 at most
@@ -171,17 +162,26 @@ struct Consumer {
       total += __shfl_xor_sync(kFullWarp, total, 1);
       total += __shfl_xor_sync(kFullWarp, total, 2);
       inverse[half] = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
-      const int row = w.first + group * kGroupRows + sums_row<false>(half);
-      if (p.lse && threadIdx.x % 4 == 0 && row < p.seq_q)
-        p.lse[(int64_t(w.batch) * p.heads + w.head) * p.seq_q + row] =
-            total == 0.f ? -kInfinity : fmaf(top[half], p.scale, logf(total));
+      float lse = total == 0.f ? -kInfinity : fmaf(top[half], p.scale, logf(total));
+      if (p.sinks) {
+        const Finished with = with_sink(lse, sink_of(p, w.request, w.head));
+        inverse[half] *= with.factor;
+        lse = with.lse;
+      }
+      const int row = group * kGroupRows + sums_row<false>(half);
+      if (p.lse && threadIdx.x % 4 == 0 && row < w.rows)
+        p.lse[(int64_t(w.batch) * p.heads + w.head) * p.seq_q + w.first + row] = lse;
     }
     if (leads()) ptx::cp_async_bulk_wait_group_read<0>();
     meet();
     put(inverse);
     ptx::fence_proxy_async();
     meet();
-    if (leads()) store(w);
+    const int rows = w.rows - group * kGroupRows;
+    if (rows > 0 && rows < kGroupRows && w.first + w.rows < p.seq_q)
+      store_some(w, rows);
+    else if (leads())
+      store(w);
   }
   // Before the block ends: the rows have been read.
   TC_DEVICE void finish_stores() const {
@@ -189,6 +189,21 @@ struct Consumer {
   }
 
  private:
+  // In the tile from `key` on: those in front of a row's first one, or behind its last one.
+  template <bool in_front>
+  TC_DEVICE void hide(const Work<C>& w, int key) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const KeyRange seen = w.seen(group * kGroupRows + sums_row<false>(half));
+      const int limit = (in_front ? seen.begin : seen.end) - key - int(threadIdx.x) % 4 * 2;
+#pragma unroll
+      for (int c = 0; c < C.block_n / 8; ++c) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if ((8 * c + e < limit) == in_front) score.at[0][0][4 * c + 2 * half + e] = -kInfinity;
+      }
+    }
+  }
   TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
   TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }
   TC_DEVICE static void release(uint64_t* empty) {
@@ -217,11 +232,24 @@ struct Consumer {
 #pragma unroll
     for (int i = 0; i < boxed_dim(C) / 64; ++i) {
       const int32_t at[4] = {i * 64, row, w.head, w.batch};
-      if (row < p.seq_q)
+      if (group * kGroupRows < w.rows)
         ptx::tma_store(&p.out_map, at,
                        bytes + Ring<T, C>::Queries::place(group * kGroupRows, 8 * i));
     }
     ptx::cp_async_bulk_commit_group();
+  }
+  // The last rows of a request, which another one follows.
+  TC_DEVICE void store_some(const Work<C>& w, int rows) const {
+    constexpr int chunks = C.head_dim / kVectorSize<T>;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
+    T* out = static_cast<T*>(p.out) + w.batch * p.out_strides.batch + w.head * p.out_strides.head +
+             (w.first + group * kGroupRows) * p.out_strides.row;
+    for (int i = threadIdx.x % kWarpgroup; i < rows * chunks; i += kWarpgroup) {
+      const int row = i / chunks, chunk = i % chunks;
+      *reinterpret_cast<Vec4<uint32_t>*>(out + row * p.out_strides.row + chunk * kVectorSize<T>) =
+          *reinterpret_cast<const Vec4<uint32_t>*>(
+              bytes + Ring<T, C>::Queries::place(group * kGroupRows + row, chunk));
+    }
   }
 };
 

@@ -9,7 +9,12 @@
 // Tiles of the rungs on wgmma, and what the copy engine takes.
 namespace tensorcraft::kernel::attention {
 
-enum class Masked : int { any, no };  // by a causal limit
+enum class Masked : int { any, no };  // by a causal limit or a window
+
+// May a query not see all keys?
+inline bool is_limited(const Params& p) {
+  return p.causal_each || p.window.left < kUnlimited || p.window.right < kUnlimited;
+}
 
 // A multiprocessor of an H100 has 227 KiB for the queries, two or more tiles of keys and of values,
 // and perhaps the output; scores, weights and output are in the registers of m / 64 consumers.
@@ -36,7 +41,7 @@ inline const HopperTile* hopper_tile(const Params& p) {
   const HopperTile* best = nullptr;
   for (const HopperTile& t : kHopperTiles) {
     if (t.head_dim != p.head_dim || p.seq_k < t.least_keys) continue;
-    if (t.masked == Masked::no && p.causal) continue;
+    if (t.masked == Masked::no && is_limited(p)) continue;
     if (!best || round_up(p.seq_q, t.m) < round_up(p.seq_q, best->m)) best = &t;
   }
   return best;
@@ -78,7 +83,7 @@ inline std::string_view hopper_refusal(const Params& p, int element_bytes, const
 // and values in L2, under a causal limit, so that long works come first; else one after another.
 inline int32_t hopper_section(const Params& p) {
   constexpr int64_t kBytesInL2 = int64_t(32) << 20;
-  if (!p.causal) return 1;
+  if (!is_limited(p)) return 1;
   const int64_t bytes = std::max<int64_t>(int64_t(p.seq_k) * p.head_dim * 4, 1);
   const int64_t heads = std::max<int64_t>(kBytesInL2 / bytes, 1) * p.group;
   return int32_t(std::clamp<int64_t>(heads, 1, int64_t(p.batch) * p.heads));

@@ -1,33 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/base.h"
+#include "tensorcraft/device/key_range.h"
 #include "tensorcraft/device/tensor_map.h"
 
 namespace tensorcraft::kernel::attention {
 
-inline constexpr int kMaxHeadDim = 256;
+inline constexpr int kMaxHeadDim = 512;
 
 // Elements between neighbours; the innermost dimension has stride 1.
 struct Strides {
   int64_t batch, head, row;
 };
 
+// A bool for each score, which keys are seen, or a number that is added to it.
+enum class MaskType : int32_t { none, bools, float32s, float16s, bfloat16s };
+struct Mask {
+  const void* data;
+  int64_t batch, head, row, key;  // elements between neighbours; 0: shared
+  MaskType type;
+};
+
 // q and out are [batch, heads, seq_q, d], k and v [batch, heads / group, seq_k, d], in any order of
-// the outer dimensions.
+// the outer dimensions; v and out have v_dim in place of d. Of a ragged batch they have one batch,
+// of all rows, and q_starts and k_starts say which rows are a request's.
 struct Params {
   const void *q, *k, *v;
   void* out;
-  float* lse;               // [batch, heads, seq_q], contiguous; null: not wanted
-  const void* key_lengths;  // [batch], int32 or int64; null: every key counts
+  float* lse;                       // [batch, heads, seq_q], contiguous; null: not wanted
+  const void* key_lengths;          // [requests], int32 or int64; null: every key counts
+  const void *q_starts, *k_starts;  // [requests + 1], likewise; null: not ragged
+  const uint8_t* causal_each;       // [requests], bool; null: `window` is that of all
+  const float* sinks;               // [heads]; null: none
+  Mask mask;
   Strides q_strides, k_strides, v_strides, out_strides;
-  int32_t batch, heads, group, seq_q, seq_k, head_dim;
-  int32_t causal;
-  int32_t wide_lengths;  // key_lengths are int64
-  float scale;
+  int32_t batch, heads, group, seq_q, seq_k, head_dim, v_dim;
+  int32_t requests;                                    // of a ragged batch, else batch
+  int32_t wide_lengths, wide_q_starts, wide_k_starts;  // they are int64
+  Window window;                                       // of requests that are not causal
+  float scale, softcap;                                // softcap 0: none
 };
 
 struct Config {
-  int head_dim = 0;  // 0: any, read from Params
+  int head_dim = 0;  // naive: at most
   int block_m = 0;   // queries of a block
   int block_n = 0;   // keys of a tile
   int threads = 128;
@@ -63,22 +77,6 @@ TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) { return round_up(c.head
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
   const int rows = c.block_m * (1 + c.out_tile) + 2 * c.stages * c.block_n;
   return round_up(2 * rows * boxed_dim(c) + (4 * c.stages + 3) * 8, 1024);
-}
-
-// The keys that one (batch, head) may see: all of them, or the first key_lengths[b].
-TC_HOST_DEVICE int visible_keys(const Params& p, int b) {
-  if (!p.key_lengths) return p.seq_k;
-  const int64_t n = p.wide_lengths ? static_cast<const int64_t*>(p.key_lengths)[b]
-                                   : static_cast<const int32_t*>(p.key_lengths)[b];
-  return n < 0 ? 0 : n < p.seq_k ? int(n) : p.seq_k;
-}
-
-// Keys [0, limit) are what query i sees of `keys` visible ones. Causal is aligned to the end of
-// those in use: the last query sees the last of them.
-TC_HOST_DEVICE int key_limit(const Params& p, int keys, int i) {
-  if (!p.causal) return keys;
-  const int end = keys - p.seq_q + i + 1;
-  return end < 0 ? 0 : end < keys ? end : keys;
 }
 
 }  // namespace tensorcraft::kernel::attention

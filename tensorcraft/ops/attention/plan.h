@@ -3,6 +3,7 @@
 #include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/attention/hopper_plan.h"
 #include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/ops/attention/request.h"
 
 #include <string_view>
 
@@ -41,7 +42,9 @@ inline Params contiguous_params(const void* q, const void* k, const void* v, voi
           .group = heads / heads_k,
           .seq_q = seq_q,
           .seq_k = seq_k,
-          .head_dim = head_dim};
+          .head_dim = head_dim,
+          .v_dim = head_dim,
+          .requests = batch};
 }
 
 // Does every row of q, k, v and out start at a 16-byte boundary?
@@ -74,7 +77,7 @@ constexpr Config tensor_core_config(int head_dim, int seq_q) {
 }
 
 inline int64_t query_blocks(const Params& p, int block_m) {
-  return int64_t(p.batch) * p.heads * div_ceil(p.seq_q, block_m);
+  return int64_t(p.batch) * p.heads * query_tiles(p, block_m);
 }
 
 // The start of a rung whose blocks have config.block_m queries, or why there is none.
@@ -91,13 +94,31 @@ constexpr bool is_compiled_head_dim(int d) {
 }
 inline constexpr std::string_view kHeadDims = "head_dim must be 32, 64, 96, 128 or 256";
 
+// Few registers a lane for usual sizes, many for large ones.
+constexpr Config naive_config(int head_dim, int v_dim) {
+  return {.head_dim = head_dim <= 256 && v_dim <= 256 ? 256 : kMaxHeadDim, .threads = kThreads};
+}
 inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
-  const int64_t blocks = div_ceil(query_blocks(p, 1), kThreads / 32);
+  const int64_t blocks = div_ceil(int64_t(p.batch) * p.heads * p.seq_q, int64_t(kThreads / 32));
   if (blocks > op::kMaxBlocks) return op::refuse("batch * heads * seq_q must be below 2^33");
-  return Start{.config = {.threads = kThreads}, .blocks = blocks};
+  return Start{.config = naive_config(p.head_dim, p.v_dim), .blocks = blocks};
+}
+
+// Which options the rungs above naive do not take, or empty.
+inline std::string_view option_refusal(const Params& p) {
+  if (p.mask.type != MaskType::none) return "takes no mask";
+  if (p.softcap > 0) return "takes no softcap";
+  if (p.sinks) return "takes no sinks";
+  if (p.window.left < kUnlimited || (p.window.right > 0 && p.window.right < kUnlimited))
+    return "takes no window";
+  if (p.causal_each) return "takes no causal of each request";
+  if (p.q_starts) return "takes no ragged batch";
+  if (p.v_dim != p.head_dim) return "the head_dim of v must be that of q";
+  return "";
 }
 
 inline Choice tiled(const Params& p, const Given&, const op::Gpu& gpu) {
+  if (const auto why = option_refusal(p); !why.empty()) return op::refuse(why);
   if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
   const Config config = tiled_config(p.head_dim);
   return start(p, config, tiled_shared_bytes(config), gpu);
@@ -106,6 +127,7 @@ inline Choice tiled(const Params& p, const Given&, const op::Gpu& gpu) {
 inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
   if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
+  if (const auto why = option_refusal(p); !why.empty()) return op::refuse(why);
   if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
   if (!has_aligned_rows(p, given.element_bytes))
     return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
@@ -119,6 +141,7 @@ inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu,
                         bool persists) {
   if (const auto why = hopper_refusal(p, given.element_bytes, gpu); !why.empty())
     return op::refuse(why);
+  if (const auto why = option_refusal(p); !why.empty()) return op::refuse(why);
   const HopperTile* tile = hopper_tile(p);
   if (!tile) return op::refuse(kHeadDims);
   const Config config = hopper_config(*tile, producers, persists);

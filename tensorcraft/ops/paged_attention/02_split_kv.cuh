@@ -40,11 +40,9 @@ struct SplitKv {
       return static_cast<const T*>(p.q) + b * p.q_strides.batch + r / p.group * p.q_strides.row +
              (key_head * p.group + r % p.group) * p.q_strides.head;
     };
-    const auto seen = [&](int r) -> SeenKeys {
+    const auto seen = [&](int r) -> KeyRange {
       r += first;
-      if (r >= rows) return {0, 0};
-      const KeyRange range = keys_of(p, request, r / p.group);
-      return {range.begin, range.end};
+      return r < rows ? keys_of(p, request, r / p.group) : KeyRange{0, 0};
     };
     auto& shared = static_shared<PartShared<kShape<C>>>();
     AttentionPart<T, Code, kShape<C>, PagedKeys<Code>> work(shared, row_of);

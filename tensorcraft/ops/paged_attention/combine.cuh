@@ -25,8 +25,7 @@ struct Combine {
 
     float top = p.sinks ? p.sinks[h] : -kInfinity;
     for (int part = first + lane; part < last; part += 32) top = fmaxf(top, lse[part]);
-    for (int lanes = 16; lanes > 0; lanes /= 2)
-      top = fmaxf(top, __shfl_xor_sync(kFullWarp, top, lanes));
+    top = warp_max(top);
     const float shift = top == -kInfinity ? 0.f : top;
     float sum = 0, acc[kOfLane][4] = {};
     for (int part = first; part < last; ++part) {

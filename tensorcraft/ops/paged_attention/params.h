@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/base.h"
+#include "tensorcraft/device/key_range.h"
 
 namespace tensorcraft::kernel::paged_attention {
 
@@ -37,8 +38,8 @@ struct Params {
   int32_t head_dim, v_dim;
   int32_t block_size, table_size;                  // rows of a block, blocks of a request at most
   int32_t wide_tables, wide_lengths, wide_starts;  // they are int64
-  int32_t causal, left, right;                     // left, right: of the window; -1 is unlimited
-  float scale, softcap;                            // softcap 0: none
+  Window window;
+  float scale, softcap;  // softcap 0: none
 };
 
 struct Config {
@@ -76,19 +77,9 @@ struct Request {
   int32_t queries, keys;
 };
 
-// Keys [begin, end) are what a query sees.
-struct KeyRange {
-  int begin, end;
-};
-
-// Query i of a request stands at key i + keys - queries: the queries are the newest tokens.
+// The keys that query i of a request sees.
 TC_HOST_DEVICE KeyRange keys_of(const Params& p, const Request& r, int i) {
-  const int64_t at = int64_t(i) + r.keys - r.queries;
-  int64_t begin = p.left < 0 ? 0 : at - p.left, end = r.keys;
-  if (p.causal && at + 1 < end) end = at + 1;
-  if (p.right >= 0 && at + p.right + 1 < end) end = at + p.right + 1;
-  begin = begin < 0 ? 0 : begin < r.keys ? begin : r.keys;
-  return {int(begin), int(end < begin ? begin : end)};
+  return keys_of(p.window, r.keys, place_of_query(r.queries, r.keys, i));
 }
 
 }  // namespace tensorcraft::kernel::paged_attention

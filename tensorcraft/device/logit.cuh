@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/math.cuh"
+
+// What attention over arrays and over pages does with scores and their sums.
+namespace tensorcraft {
+
+// A scaled score under a soft cap; 0: none.
+TC_DEVICE float capped(float s, float softcap) {
+  return softcap > 0 ? softcap * tanhf(s / softcap) : s;
+}
+
+// A row whose keys have `lse`, with a sink: what its values are multiplied by, and its lse then.
+struct Finished {
+  float factor, lse;
+};
+TC_DEVICE Finished with_sink(float lse, float sink) {
+  const float top = fmaxf(lse, sink);
+  if (top == -kInfinity) return {0.f, top};
+  const float own = expf(lse - top), sum = own + expf(sink - top);
+  return {own / sum, top + logf(sum)};
+}
+
+}  // namespace tensorcraft
