@@ -11,7 +11,7 @@
 // interleaved to make a register of the operand.
 #include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/key_range.h"
-#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
@@ -220,7 +220,7 @@ class AttentionPart {
           float& s = score[n][2 * half + e];
           const int key = first + 8 * n + e;
           s *= logits.scale;
-          if constexpr (S.has_softcap) s = logits.softcap * tanhf(s / logits.softcap);
+          if constexpr (S.has_softcap) s = capped(s, logits.softcap);
           if (key < seen_[half].begin || key >= seen_[half].end) s = -kInfinity;
           next = fmaxf(next, s);
         }

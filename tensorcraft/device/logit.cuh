@@ -7,7 +7,7 @@ namespace tensorcraft {
 
 // A scaled score under a soft cap; 0: none.
 TC_DEVICE float capped(float s, float softcap) {
-  return softcap > 0 ? softcap * tanhf(s / softcap) : s;
+  return softcap > 0 ? softcap * tanh_fast(s * (1.f / softcap)) : s;
 }
 
 // A row whose keys have `lse`, with a sink: what its values are multiplied by, and its lse then.

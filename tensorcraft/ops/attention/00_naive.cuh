@@ -43,7 +43,7 @@ struct Naive {
     float top = sink_of(p, request.number, h);
     float sum = top == -kInfinity ? 0.f : 1.f;
     for (int j = seen.begin; j < seen.end; ++j, k += p.k_strides.row, v += p.v_strides.row) {
-      const float added = mask_at(p.mask, mask + j * p.mask.key);
+      const float added = mask_at<T>(p.mask, mask + j * p.mask.key);
       if (added == -kInfinity) continue;
       float s = 0.f;
       for (int e = 0; e < kPerLane; ++e)

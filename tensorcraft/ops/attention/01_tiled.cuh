@@ -106,7 +106,12 @@ struct Tiled {
         for (int j = 0; j < kKeys; ++j) {
           const int key = n + tx + 8 * j;
           const bool visible = key >= seen[r].begin && key < seen[r].end;
-          score[r][j] = visible ? score[r][j] * p.scale : -kInfinity;
+          if constexpr (C.has_logits)
+            score[r][j] =
+                RowLogits<T>(p, tile, b, h, ty + r * kRowStep)(score[r][j], n + tx + 8 * j);
+          else
+            score[r][j] *= p.scale;
+          if (!visible) score[r][j] = -kInfinity;
           next = fmaxf(next, score[r][j]);
         }
 #pragma unroll

@@ -150,6 +150,23 @@ struct WarpRows {
     }
   }
 
+  // Scores of the tile from `key` on become logits, whose scale is 1.
+  TC_DEVICE void to_logits(const Params& p, const QueryTile& queries, int b, int h, int key) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const RowLogits<T> logit(p, queries, b, h, first_row() + 16 * t + 8 * half + lane() / 4);
+#pragma unroll
+        for (int c = 0; c < 2 * kKeys; ++c)
+          for (int e = 0; e < 2; ++e) {
+            float& s = score[t][c][2 * half + e];
+            s = logit(s, key + 8 * c + 2 * (lane() % 4) + e);
+          }
+      }
+    }
+  }
+
   // A fused multiply-add subtracts a product that is rounded from one that is not: 2^-15 at most
   // up to here, but more than any weight survives at large scores. Those meet their maximum first.
   static constexpr float kLargestFused = 1024.f;
@@ -296,21 +313,23 @@ struct TensorCore {
     if (tiles > 0) copy_tile(0);
     ptx::cp_async_wait_all();
     __syncthreads();
+    const float scale = C.has_logits ? 1.f : p.scale;
     WarpRows<T, C> warp;
     warp.start(s.q);
     for (int n = 0; n < tiles; ++n) {
       if (n + 1 < tiles) copy_tile(n + 1);
       warp.multiply_keys(s.q, s.k[n % 2]);
+      if constexpr (C.has_logits) warp.to_logits(p, queries, b, h, n * C.block_n);
       if (n < open) warp.template mask<true>(queries, n * C.block_n);
       if (n >= closed) warp.template mask<false>(queries, n * C.block_n);
-      warp.weigh(p.scale * kLog2E);
+      warp.weigh(scale * kLog2E);
       warp.multiply_values(s.v[n % 2]);
       ptx::cp_async_wait_all();
       __syncthreads();  // tile n is used up, tile n + 1 is there
     }
 
     float* lse = p.lse ? p.lse + int64_t(bh) * p.seq_q + first : nullptr;
-    warp.finish(s.q, lse, rows, p.scale, sink_of(p, queries.request, h));
+    warp.finish(s.q, lse, rows, scale, sink_of(p, queries.request, h));
     T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
              first * p.out_strides.row;
     WarpRows<T, C>::store(s.q, out, p.out_strides.row, rows);

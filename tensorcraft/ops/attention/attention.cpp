@@ -25,8 +25,9 @@ using Options = AttentionOptions;
 constexpr std::string_view kName = "attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 
-constexpr ConfigField kFields[] = {{"head_dim"}, {"block_m"},   {"block_n"},     {"threads"},
-                                   {"stages"},   {"consumers"}, {"takes_turns"}, {"out_tile"}};
+constexpr ConfigField kFields[] = {{"head_dim"},  {"block_m"},     {"block_n"},
+                                   {"threads"},   {"has_logits"},  {"stages"},
+                                   {"consumers"}, {"takes_turns"}, {"out_tile"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params, {.element_bytes = int(dtype_bytes(q.dtype))}, {q.dtype}};
@@ -158,19 +159,6 @@ void check_sizes(const TensorView& q, const TensorView& k, const TensorView& v, 
       fail(ErrorKind::unsupported, kName, ": sizes above 2^30 are not supported, got ", n);
 }
 
-MaskType mask_type(DType dtype) {
-  switch (dtype) {
-    case DType::bool_:
-      return MaskType::bools;
-    case DType::float32:
-      return MaskType::float32s;
-    case DType::float16:
-      return MaskType::float16s;
-    default:
-      return MaskType::bfloat16s;
-  }
-}
-
 // A mask as scores [batch, heads, seq_q, seq_k] read it.
 Mask mask_of(const Options& o, const Params& p, DType dtype) {
   if (!o.mask) return {};
@@ -190,7 +178,10 @@ Mask mask_of(const Options& o, const Params& p, DType dtype) {
   if (!fits)
     fail(ErrorKind::value, kName, ": mask: shape ", m.shape(), " does not broadcast to ", scores,
          ", (batch, heads, seq_q, seq_k)");
-  return {m.data(), strides[0], strides[1], strides[2], strides[3], mask_type(m.dtype())};
+  const MaskType type = m.dtype() == DType::bool_     ? MaskType::bools
+                        : m.dtype() == DType::float32 ? MaskType::float32s
+                                                      : MaskType::of_q;
+  return {m.data(), strides[0], strides[1], strides[2], strides[3], type};
 }
 
 Problem check(const op::Call<Options>& call) {

@@ -192,7 +192,9 @@ class Block {
                     queries_ + int64_t(column) * p_.head_dim, scores_ + j * kernel_.columns,
                     kernel_.columns, false);
       if (p_.softcap > 0) cap(scores_, m * kernel_.columns, p_.softcap);
-      if (p_.mask.type != MaskType::none) add_mask(column, key + t, m);
+      if (p_.mask.type != MaskType::none)
+        q_.dtype == DType::float16 ? add_mask<f16>(column, key + t, m)
+                                   : add_mask<bf16>(column, key + t, m);
       hide(column, key + t, m);
       const Panel to = panel(column);
       weigh(scores_, m, kernel_.columns, to, p_.v_dim);
@@ -202,6 +204,7 @@ class Block {
     }
   }
 
+  template <class T>
   void add_mask(int column, int key, int n) {
     const int columns = std::min(kernel_.columns, count_ - column);
     for (int c = 0; c < columns; ++c) {
@@ -209,7 +212,7 @@ class Block {
           mask_row(p_.mask, task_.batch, task_.head, task_.first + column + c) + key * p_.mask.key;
       for (int j = 0; j < n; ++j) {
         float& score = scores_[j * kernel_.columns + c];
-        const float added = mask_at(p_.mask, row + j * p_.mask.key);
+        const float added = mask_at<T>(p_.mask, row + j * p_.mask.key);
         score = added == kMinusInfinity ? added : score + added;
       }
     }
@@ -327,7 +330,9 @@ struct Doubles {
 };
 
 // Query i of a head.
-void compute_row(const Params& p, const Doubles& t, const Request& r, int b, int h, int i) {
+void compute_row(const Problem& problem, const Doubles& t, const Request& r, int b, int h, int i) {
+  const Params& p = problem.params;
+  const bool is_half = problem.dtype == DType::float16;
   const int64_t row = (int64_t(b) * p.heads + h) * p.seq_q + i;
   const int64_t first_key =
       (int64_t(b) * (p.heads / p.group) + h / p.group) * p.seq_k + r.first_key;
@@ -338,7 +343,8 @@ void compute_row(const Params& p, const Doubles& t, const Request& r, int b, int
   std::vector<int> keys;
   double top = sink;
   for (int j = seen.begin; j < seen.end; ++j) {
-    const double added = mask_at(p.mask, mask + j * p.mask.key);
+    const int64_t at = mask + j * p.mask.key;
+    const double added = is_half ? mask_at<f16>(p.mask, at) : mask_at<bf16>(p.mask, at);
     if (added == kMinusInfinity) continue;
     double score = 0;
     for (int e = 0; e < p.head_dim; ++e)
@@ -370,7 +376,7 @@ void reference(const Problem& problem) {
   for (const Request& r : all_requests(p))
     for (int h = 0; h < p.heads; ++h)
       for (int i = 0; i < r.queries; ++i)
-        compute_row(p, tensors, r, p.q_starts ? 0 : r.number, h, r.first + i);
+        compute_row(problem, tensors, r, p.q_starts ? 0 : r.number, h, r.first + i);
 }
 
 }  // namespace tensorcraft::kernel::attention

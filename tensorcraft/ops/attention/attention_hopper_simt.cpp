@@ -12,21 +12,29 @@ namespace {
 
 using simt::Bf16, simt::Halves, simt::concat, simt::list;
 
-constexpr Config config(int head_dim, int m, int n, int producers, bool has_out_tile) {
+constexpr Config config(int head_dim, int m, int n, int producers, bool has_out_tile,
+                        bool with_logits = false) {
   for (const HopperTile& t : kHopperTiles)
-    if (t.head_dim == head_dim && t.m == m && t.n == n)
-      return hopper_config(t, producers, has_out_tile);
+    if (t.head_dim == head_dim && t.m == m && t.n == n) {
+      Config c = hopper_config(t, producers, has_out_tile);
+      c.has_logits = with_logits;
+      return c;
+    }
   throw "no such tile";
 }
 // Few queries in both dtypes, many in one.
-constexpr std::array kWgmmaFew{config(32, 64, 128, 0, false), config(64, 64, 128, 0, false)};
+constexpr std::array kWgmmaFew{config(32, 64, 128, 0, false), config(64, 64, 128, 0, false),
+                               config(64, 64, 128, 0, false, true)};
 constexpr std::array kWgmma{config(128, 128, 128, 0, false)};
-constexpr std::array kSpecializedFew{config(32, 64, 128, 1, false), config(64, 64, 128, 1, false)};
+constexpr std::array kSpecializedFew{config(32, 64, 128, 1, false), config(64, 64, 128, 1, false),
+                                     config(64, 64, 128, 1, false, true)};
 constexpr std::array kSpecialized{config(64, 192, 128, 1, false), config(128, 128, 128, 1, false)};
-constexpr std::array kPersistentFew{config(32, 64, 128, 1, true), config(64, 64, 128, 1, true)};
-constexpr std::array kPersistent{config(64, 128, 128, 1, true), config(64, 192, 128, 1, true),
-                                 config(96, 64, 128, 1, true), config(128, 128, 128, 1, true),
-                                 config(256, 128, 80, 1, true)};
+constexpr std::array kPersistentFew{config(32, 64, 128, 1, true), config(64, 64, 128, 1, true),
+                                    config(64, 64, 128, 1, true, true)};
+constexpr std::array kPersistent{
+    config(64, 128, 128, 1, true),  config(64, 192, 128, 1, true),
+    config(96, 64, 128, 1, true),   config(64, 128, 128, 1, true, true),
+    config(128, 128, 128, 1, true), config(256, 128, 80, 1, true)};
 
 }  // namespace
 

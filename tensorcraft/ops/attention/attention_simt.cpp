@@ -16,6 +16,10 @@ constexpr std::array kTiled{Config{.head_dim = 32, .block_m = 64, .block_n = 32}
                             Config{.head_dim = 96, .block_m = 64, .block_n = 32},
                             Config{.head_dim = 128, .block_m = 64, .block_n = 32},
                             Config{.head_dim = 256, .block_m = 32, .block_n = 16}};
+constexpr std::array kTiledLogits{
+    Config{.head_dim = 64, .block_m = 64, .block_n = 32, .has_logits = 1}};
+constexpr std::array kCoreLogits{
+    Config{.head_dim = 64, .block_m = 64, .block_n = 64, .has_logits = 1}};
 constexpr std::array kTensorCore{Config{.head_dim = 32, .block_m = 64, .block_n = 64},
                                  Config{.head_dim = 64, .block_m = 64, .block_n = 64},
                                  Config{.head_dim = 64, .block_m = 128, .block_n = 64},
@@ -28,8 +32,10 @@ constexpr std::array kTensorCore{Config{.head_dim = 32, .block_m = 64, .block_n 
 simt::OperatorInstances instances() {
   simt::OperatorInstances all = hopper_instances();
   all.push_back({"naive", simt::list<Naive, kNaive>(simt::Floats{})});
-  all.push_back({"tiled", simt::list<Tiled, kTiled>(simt::Floats{})});
-  all.push_back({"tensor_core", simt::list<TensorCore, kTensorCore>(Halves{})});
+  all.push_back({"tiled", simt::concat(simt::list<Tiled, kTiled>(simt::Floats{}),
+                                       simt::list<Tiled, kTiledLogits>(simt::Floats{}))});
+  all.push_back({"tensor_core", simt::concat(simt::list<TensorCore, kTensorCore>(Halves{}),
+                                             simt::list<TensorCore, kCoreLogits>(Halves{}))});
   return all;
 }
 

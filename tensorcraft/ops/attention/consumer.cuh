@@ -89,9 +89,10 @@ struct Consumer {
     ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
   }
 
-  // Hides the keys that a row does not see in a tile that has some.
+  // Hides the keys that a row does not see in a tile that has some. Scores become logits before.
   TC_DEVICE void mask(const Work<C>& w, int tile) {
     const int first = group * kGroupRows, key = tile * C.block_n;
+    if constexpr (C.has_logits) to_logits(w, key);
     if (w.seen(first).end < key + C.block_n) hide<false>(w, key);
     if (w.seen(first + kGroupRows - 1).begin > key) hide<true>(w, key);
   }
@@ -104,7 +105,7 @@ struct Consumer {
   // multiplied by `keep`.
   TC_DEVICE void weigh(float (&keep)[2]) {
     float(&s)[C.block_n / 2] = score.at[0][0];
-    const float scale = p.scale * kLog2E;
+    const float scale = scale_of_scores() * kLog2E;
     float base[2], shift[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -162,7 +163,7 @@ struct Consumer {
       total += __shfl_xor_sync(kFullWarp, total, 1);
       total += __shfl_xor_sync(kFullWarp, total, 2);
       inverse[half] = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
-      float lse = total == 0.f ? -kInfinity : fmaf(top[half], p.scale, logf(total));
+      float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(), logf(total));
       if (p.sinks) {
         const Finished with = with_sink(lse, sink_of(p, w.request, w.head));
         inverse[half] *= with.factor;
@@ -189,6 +190,21 @@ struct Consumer {
   }
 
  private:
+  TC_DEVICE float scale_of_scores() const { return C.has_logits ? 1.f : p.scale; }
+  TC_DEVICE void to_logits(const Work<C>& w, int key) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const RowLogits<T> logit(p, w, w.batch, w.head, group * kGroupRows + sums_row<false>(half));
+#pragma unroll
+      for (int c = 0; c < C.block_n / 8; ++c) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& s = score.at[0][0][4 * c + 2 * half + e];
+          s = logit(s, key + 8 * c + int(threadIdx.x) % 4 * 2 + e);
+        }
+      }
+    }
+  }
   // In the tile from `key` on: those in front of a row's first one, or behind its last one.
   template <bool in_front>
   TC_DEVICE void hide(const Work<C>& w, int key) {

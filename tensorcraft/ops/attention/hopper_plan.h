@@ -9,11 +9,17 @@
 // Tiles of the rungs on wgmma, and what the copy engine takes.
 namespace tensorcraft::kernel::attention {
 
-enum class Masked : int { any, no };  // by a causal limit or a window
+enum class Masked : int { any, no };  // by a causal limit, a window or an array
 
 // May a query not see all keys?
 inline bool is_limited(const Params& p) {
   return p.causal_each || p.window.left < kUnlimited || p.window.right < kUnlimited;
+}
+inline bool has_logits(const Params& p) { return p.softcap > 0 || p.mask.type != MaskType::none; }
+
+// Rows of q, or of k, that a request has; of a ragged batch on average.
+inline int rows_of_request(const Params& p, int rows) {
+  return p.q_starts ? div_ceil(rows, std::max(p.requests, 1)) : rows;
 }
 
 // A multiprocessor of an H100 has 227 KiB for the queries, two or more tiles of keys and of values,
@@ -39,10 +45,11 @@ inline constexpr HopperTile kHopperTiles[] = {
 // first.
 inline const HopperTile* hopper_tile(const Params& p) {
   const HopperTile* best = nullptr;
+  const int queries = rows_of_request(p, p.seq_q), keys = rows_of_request(p, p.seq_k);
   for (const HopperTile& t : kHopperTiles) {
-    if (t.head_dim != p.head_dim || p.seq_k < t.least_keys) continue;
-    if (t.masked == Masked::no && is_limited(p)) continue;
-    if (!best || round_up(p.seq_q, t.m) < round_up(p.seq_q, best->m)) best = &t;
+    if (t.head_dim != p.head_dim || keys < t.least_keys) continue;
+    if (t.masked == Masked::no && (is_limited(p) || has_logits(p))) continue;
+    if (!best || round_up(queries, t.m) < round_up(queries, best->m)) best = &t;
   }
   return best;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/float16.cuh"
-#include "tensorcraft/device/math.cuh"
-#include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/device/logit.cuh"
+#include "tensorcraft/ops/attention/request.h"
 
 namespace tensorcraft::kernel::attention {
 
-// What the mask adds to the score of a key: of a bool -inf if the key is not seen.
+// What the mask adds to the score of a key: of a bool -inf if the key is not seen. T: the dtype of
+// q.
+template <class T>
 TC_DEVICE float mask_at(const Mask& m, int64_t at) {
   switch (m.type) {
     case MaskType::none:
@@ -15,10 +17,8 @@ TC_DEVICE float mask_at(const Mask& m, int64_t at) {
       return static_cast<const uint8_t*>(m.data)[at] ? 0.f : -kInfinity;
     case MaskType::float32s:
       return static_cast<const float*>(m.data)[at];
-    case MaskType::float16s:
-      return float(static_cast<const f16*>(m.data)[at]);
-    case MaskType::bfloat16s:
-      return float(static_cast<const bf16*>(m.data)[at]);
+    case MaskType::of_q:
+      return float(static_cast<const T*>(m.data)[at]);
   }
   return 0.f;
 }
@@ -31,5 +31,26 @@ TC_DEVICE int64_t mask_row(const Mask& m, int b, int h, int i) {
 TC_DEVICE float sink_of(const Params& p, int request, int h) {
   return p.sinks && request >= 0 ? p.sinks[h] : -kInfinity;
 }
+
+// How scores of one row of a tile become logits: softcap, then the mask. Its keys count from the
+// tile's first one.
+template <class T>
+struct RowLogits {
+  const Params& p;
+  KeyRange seen;
+  int64_t mask;  // where that of key 0 lies
+
+  TC_DEVICE RowLogits(const Params& params, const QueryTile& tile, int b, int h, int row)
+      : p(params),
+        seen(row < tile.rows ? tile.seen(row) : KeyRange{0, 0}),
+        mask(mask_row(p.mask, b, h, tile.first + row) + tile.first_key * p.mask.key) {}
+
+  TC_DEVICE float operator()(float score, int key) const {
+    score = capped(score * p.scale, p.softcap);
+    if (p.mask.type == MaskType::none || key < seen.begin || key >= seen.end) return score;
+    const float added = mask_at<T>(p.mask, mask + key * p.mask.key);
+    return added == -kInfinity ? added : score + added;
+  }
+};
 
 }  // namespace tensorcraft::kernel::attention

@@ -13,7 +13,7 @@ struct Strides {
 };
 
 // A bool for each score, which keys are seen, or a number that is added to it.
-enum class MaskType : int32_t { none, bools, float32s, float16s, bfloat16s };
+enum class MaskType : int32_t { none, bools, float32s, of_q };  // of_q: of its 16-bit dtype
 struct Mask {
   const void* data;
   int64_t batch, head, row, key;  // elements between neighbours; 0: shared
@@ -45,6 +45,7 @@ struct Config {
   int block_m = 0;   // queries of a block
   int block_n = 0;   // keys of a tile
   int threads = 128;
+  int has_logits = 0;  // scores pass a softcap or a mask; naive looks at Params
   // From wgmma on:
   int stages = 0;       // tiles of keys, and of values, in shared memory
   int consumers = 0;    // warpgroups of 64 queries each

@@ -104,35 +104,29 @@ inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   return Start{.config = naive_config(p.head_dim, p.v_dim), .blocks = blocks};
 }
 
-// Which options the rungs above naive do not take, or empty.
-inline std::string_view option_refusal(const Params& p) {
-  if (p.mask.type != MaskType::none) return "takes no mask";
-  if (p.softcap > 0) return "takes no softcap";
-  if (p.sinks) return "takes no sinks";
-  if (p.window.left < kUnlimited || (p.window.right > 0 && p.window.right < kUnlimited))
-    return "takes no window";
-  if (p.causal_each) return "takes no causal of each request";
-  if (p.q_starts) return "takes no ragged batch";
+// Which sizes the rungs above naive do not take, or empty.
+inline std::string_view size_refusal(const Params& p) {
+  if (!is_compiled_head_dim(p.head_dim)) return kHeadDims;
   if (p.v_dim != p.head_dim) return "the head_dim of v must be that of q";
   return "";
 }
 
 inline Choice tiled(const Params& p, const Given&, const op::Gpu& gpu) {
-  if (const auto why = option_refusal(p); !why.empty()) return op::refuse(why);
-  if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
-  const Config config = tiled_config(p.head_dim);
+  if (const auto why = size_refusal(p); !why.empty()) return op::refuse(why);
+  Config config = tiled_config(p.head_dim);
+  config.has_logits = has_logits(p);
   return start(p, config, tiled_shared_bytes(config), gpu);
 }
 
 inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
   if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
-  if (const auto why = option_refusal(p); !why.empty()) return op::refuse(why);
-  if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
+  if (const auto why = size_refusal(p); !why.empty()) return op::refuse(why);
   if (!has_aligned_rows(p, given.element_bytes))
     return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
   if (!(p.scale > 0)) return op::refuse("scale must be positive");
-  const Config config = tensor_core_config(p.head_dim, p.seq_q);
+  Config config = tensor_core_config(p.head_dim, rows_of_request(p, p.seq_q));
+  config.has_logits = has_logits(p);
   return start(p, config, tensor_core_shared_bytes(config), gpu);
 }
 
@@ -141,10 +135,9 @@ inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu,
                         bool persists) {
   if (const auto why = hopper_refusal(p, given.element_bytes, gpu); !why.empty())
     return op::refuse(why);
-  if (const auto why = option_refusal(p); !why.empty()) return op::refuse(why);
-  const HopperTile* tile = hopper_tile(p);
-  if (!tile) return op::refuse(kHeadDims);
-  const Config config = hopper_config(*tile, producers, persists);
+  if (const auto why = size_refusal(p); !why.empty()) return op::refuse(why);
+  Config config = hopper_config(*hopper_tile(p), producers, persists);
+  config.has_logits = has_logits(p);
   Choice choice = start(p, config, ring_shared_bytes(config), gpu);
   if (persists && gpu.num_sms > 0)
     choice.start.blocks = std::min<int64_t>(choice.start.blocks, gpu.num_sms);
