@@ -224,8 +224,9 @@ struct Ragged {
 const Ragged kRagged[] = {
     {{0, 3, 3, 40, 110, 110}, {0, 70, 90, 90, 140, 150}},  // without queries, without keys
     {{0, 64, 128, 129}, {0, 128, 129, 400}},               // whole tiles
-    {{2, 130, 140}, {5, 5, 190}},                          // tokens of no request around
+    {{2, 110, 120}, {5, 5, 190}},                          // tokens of no request around
     {{0, 0, 0, 1}, {0, 0, 2, 3}},
+    {{0, 130, 200, 500}, {0, 140, 180, 700}},  // tiles for several warpgroups
 };
 
 TEST(AttentionOptions, ARaggedBatchIsItsRequestsOneByOne) {
@@ -246,6 +247,9 @@ TEST(AttentionOptions, ARaggedBatchIsItsRequestsOneByOne) {
       c.sinks = Tensor::from(std::vector<float>{0.5f, 2}, {2});
       if (has_window) c.options.window = Dims{40, 3};
       for (const Place& place : all_places()) {
+        // The SIMT device has tiles for several warpgroups of one rung on wgmma only.
+        const bool is_one = place.variant == "wgmma" || place.variant == "warp_specialized";
+        if (is_one && tokens > 64 * requests) continue;
         const auto all = c.run(place);
         const auto row_of = [&](int64_t token, int64_t h) { return token * 2 + h; };
         const auto is_of_none = [&](int64_t t) {
@@ -299,7 +303,8 @@ TEST(AttentionOptions, ARequestOfNansLeavesTheOthersAsTheyAre) {
     for (size_t i = 0; i < want.out.size(); ++i) {
       const bool is_theirs = i / 64 >= 50 && i / 64 < 70;
       ASSERT_EQ(std::isnan(got.out[i]), is_theirs) << place << ' ' << i;
-      if (!is_theirs) ASSERT_EQ(got.out[i], want.out[i]) << place << ' ' << i;
+      if (is_theirs) continue;
+      ASSERT_EQ(got.out[i], want.out[i]) << place << ' ' << i;
     }
   }
 }
@@ -337,11 +342,10 @@ TEST(AttentionOptions, ARowWithoutKeysHasTheSinkAsItsLse) {
       const auto r = c.run(place);
       for (size_t row = 0; row < 160; ++row) {
         const bool sees_none = row < 80 || row % 40 < 10;
-        if (sees_none) EXPECT_EQ(r.lse[row], sink) << place << ' ' << row;
+        EXPECT_EQ(r.lse[row] == sink, sees_none || sink == 200) << place << ' ' << row;
         for (size_t d = row * 64; d < row * 64 + 64; ++d) {
-          if (sees_none) ASSERT_EQ(r.out[d], 0) << place << ' ' << row;
-          if (sink == 200) ASSERT_LT(std::abs(r.out[d]), 1e-30) << place << ' ' << row;
-          ASSERT_FALSE(std::isnan(r.out[d])) << place << ' ' << row;
+          const double largest = sees_none ? 0 : sink == 200 ? 1e-30 : 10;
+          ASSERT_LE(std::abs(r.out[d]), largest) << place << ' ' << row;
         }
       }
     }

@@ -8,7 +8,7 @@
 #include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/attention/mask.cuh"
-#include "tensorcraft/ops/attention/request.h"
+#include "tensorcraft/ops/attention/request.cuh"
 
 namespace tensorcraft::kernel::attention {
 

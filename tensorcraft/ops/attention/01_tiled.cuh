@@ -11,7 +11,7 @@
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/attention/mask.cuh"
-#include "tensorcraft/ops/attention/request.h"
+#include "tensorcraft/ops/attention/request.cuh"
 
 namespace tensorcraft::kernel::attention {
 
@@ -57,7 +57,7 @@ struct Tiled {
 
     const int blocks = query_tiles(p, C.block_m);
     const int bh = int(blockIdx.x / blocks), b = bh / p.heads, h = bh % p.heads;
-    const QueryTile tile = query_tile(p, b, int(blockIdx.x % blocks), C.block_m, C.block_n);
+    const QueryTile tile = query_tile<C>(p, b, int(blockIdx.x % blocks));
     if (tile.rows == 0) return;
     const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + h * p.q_strides.head;
     const T* k = static_cast<const T*>(p.k) + b * p.k_strides.batch +
@@ -101,16 +101,17 @@ struct Tiled {
 
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
+        if constexpr (C.options >= kSoftcap)
+          to_logits<T, C>(p, tile, b, h, ty + r * kRowStep, [&](const auto& f) {
+#pragma unroll
+            for (int j = 0; j < kKeys; ++j) f(score[r][j], n + tx + 8 * j);
+          });
         float next = top[r];
 #pragma unroll
         for (int j = 0; j < kKeys; ++j) {
           const int key = n + tx + 8 * j;
           const bool visible = key >= seen[r].begin && key < seen[r].end;
-          if constexpr (C.has_logits)
-            score[r][j] =
-                RowLogits<T>(p, tile, b, h, ty + r * kRowStep)(score[r][j], n + tx + 8 * j);
-          else
-            score[r][j] *= p.scale;
+          if constexpr (C.options < kSoftcap) score[r][j] *= p.scale;
           if (!visible) score[r][j] = -kInfinity;
           next = fmaxf(next, score[r][j]);
         }
@@ -162,7 +163,7 @@ struct Tiled {
       if (i >= tile.rows) continue;
       float inverse = sum[r] == 0.f ? 0.f : 1.f / sum[r];  // no visible key: 0, not 0 / 0
       float lse = sum[r] == 0.f ? -kInfinity : top[r] + logf(sum[r]);
-      if (p.sinks) {
+      if (C.options >= kRanges && p.sinks) {
         const Finished with = with_sink(lse, sink_of(p, tile.request, h));
         inverse *= with.factor;
         lse = with.lse;

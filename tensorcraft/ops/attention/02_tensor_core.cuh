@@ -18,7 +18,7 @@
 #include "tensorcraft/device/tile/multiply_add.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/attention/mask.cuh"
-#include "tensorcraft/ops/attention/request.h"
+#include "tensorcraft/ops/attention/request.cuh"
 
 namespace tensorcraft::kernel::attention {
 
@@ -151,18 +151,18 @@ struct WarpRows {
   }
 
   // Scores of the tile from `key` on become logits, whose scale is 1.
-  TC_DEVICE void to_logits(const Params& p, const QueryTile& queries, int b, int h, int key) {
+  TC_DEVICE void make_logits(const Params& p, const QueryTile& queries, int b, int h, int key) {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const RowLogits<T> logit(p, queries, b, h, first_row() + 16 * t + 8 * half + lane() / 4);
+        const int row = first_row() + 16 * t + 8 * half + lane() / 4;
+        to_logits<T, C>(p, queries, b, h, row, [&](const auto& f) {
 #pragma unroll
-        for (int c = 0; c < 2 * kKeys; ++c)
-          for (int e = 0; e < 2; ++e) {
-            float& s = score[t][c][2 * half + e];
-            s = logit(s, key + 8 * c + 2 * (lane() % 4) + e);
-          }
+          for (int c = 0; c < 2 * kKeys; ++c)
+            for (int e = 0; e < 2; ++e)
+              f(score[t][c][2 * half + e], key + 8 * c + 2 * (lane() % 4) + e);
+        });
       }
     }
   }
@@ -257,7 +257,7 @@ struct WarpRows {
         total += __shfl_xor_sync(kFullWarp, total, 2);
         float inverse = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
         float log_sum = total == 0.f ? -kInfinity : fmaf(top[t][half], scale, logf(total));
-        if (sink != -kInfinity) {
+        if (C.options >= kRanges && sink != -kInfinity) {
           const Finished with = with_sink(log_sum, sink);
           inverse *= with.factor;
           log_sum = with.lse;
@@ -291,8 +291,7 @@ struct TensorCore {
     const int blocks = query_tiles(p, C.block_m);
     const int bh = int(blockIdx.x / blocks), b = bh / p.heads, h = bh % p.heads;
     // The last queries see the most keys under a causal limit: they start first.
-    const QueryTile queries =
-        query_tile(p, b, blocks - 1 - int(blockIdx.x % blocks), C.block_m, C.block_n);
+    const QueryTile queries = query_tile<C>(p, b, blocks - 1 - int(blockIdx.x % blocks));
     const int first = queries.first, rows = queries.rows;
     if (rows == 0) return;
     const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + h * p.q_strides.head;
@@ -313,14 +312,14 @@ struct TensorCore {
     if (tiles > 0) copy_tile(0);
     ptx::cp_async_wait_all();
     __syncthreads();
-    const float scale = C.has_logits ? 1.f : p.scale;
+    const float scale = C.options >= kSoftcap ? 1.f : p.scale;
     WarpRows<T, C> warp;
     warp.start(s.q);
     for (int n = 0; n < tiles; ++n) {
       if (n + 1 < tiles) copy_tile(n + 1);
       warp.multiply_keys(s.q, s.k[n % 2]);
-      if constexpr (C.has_logits) warp.to_logits(p, queries, b, h, n * C.block_n);
-      if (n < open) warp.template mask<true>(queries, n * C.block_n);
+      if constexpr (C.options >= kSoftcap) warp.make_logits(p, queries, b, h, n * C.block_n);
+      if (C.options >= kRanges && n < open) warp.template mask<true>(queries, n * C.block_n);
       if (n >= closed) warp.template mask<false>(queries, n * C.block_n);
       warp.weigh(scale * kLog2E);
       warp.multiply_values(s.v[n % 2]);

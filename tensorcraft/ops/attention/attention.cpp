@@ -26,7 +26,7 @@ constexpr std::string_view kName = "attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 
 constexpr ConfigField kFields[] = {{"head_dim"},  {"block_m"},     {"block_n"},
-                                   {"threads"},   {"has_logits"},  {"stages"},
+                                   {"threads"},   {"options"},     {"stages"},
                                    {"consumers"}, {"takes_turns"}, {"out_tile"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {

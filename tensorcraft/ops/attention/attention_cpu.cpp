@@ -8,7 +8,7 @@
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/host/simd.hpp"
 #include "tensorcraft/ops/attention/mask.cuh"
-#include "tensorcraft/ops/attention/request.h"
+#include "tensorcraft/ops/attention/request.cuh"
 
 #include <algorithm>
 #include <cmath>

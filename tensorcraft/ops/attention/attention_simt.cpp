@@ -16,10 +16,15 @@ constexpr std::array kTiled{Config{.head_dim = 32, .block_m = 64, .block_n = 32}
                             Config{.head_dim = 96, .block_m = 64, .block_n = 32},
                             Config{.head_dim = 128, .block_m = 64, .block_n = 32},
                             Config{.head_dim = 256, .block_m = 32, .block_n = 16}};
-constexpr std::array kTiledLogits{
-    Config{.head_dim = 64, .block_m = 64, .block_n = 32, .has_logits = 1}};
-constexpr std::array kCoreLogits{
-    Config{.head_dim = 64, .block_m = 64, .block_n = 64, .has_logits = 1}};
+constexpr std::array kTiledOptions{
+    Config{.head_dim = 64, .block_m = 64, .block_n = 32, .options = kRanges},
+    Config{.head_dim = 64, .block_m = 64, .block_n = 32, .options = kSoftcap},
+    Config{.head_dim = 64, .block_m = 64, .block_n = 32, .options = kMasks}};
+constexpr std::array kCoreOptions{
+    Config{.head_dim = 32, .block_m = 64, .block_n = 64, .options = kRanges},
+    Config{.head_dim = 64, .block_m = 64, .block_n = 64, .options = kRanges},
+    Config{.head_dim = 64, .block_m = 64, .block_n = 64, .options = kSoftcap},
+    Config{.head_dim = 64, .block_m = 64, .block_n = 64, .options = kMasks}};
 constexpr std::array kTensorCore{Config{.head_dim = 32, .block_m = 64, .block_n = 64},
                                  Config{.head_dim = 64, .block_m = 64, .block_n = 64},
                                  Config{.head_dim = 64, .block_m = 128, .block_n = 64},
@@ -33,9 +38,9 @@ simt::OperatorInstances instances() {
   simt::OperatorInstances all = hopper_instances();
   all.push_back({"naive", simt::list<Naive, kNaive>(simt::Floats{})});
   all.push_back({"tiled", simt::concat(simt::list<Tiled, kTiled>(simt::Floats{}),
-                                       simt::list<Tiled, kTiledLogits>(simt::Floats{}))});
+                                       simt::list<Tiled, kTiledOptions>(simt::Floats{}))});
   all.push_back({"tensor_core", simt::concat(simt::list<TensorCore, kTensorCore>(Halves{}),
-                                             simt::list<TensorCore, kCoreLogits>(Halves{}))});
+                                             simt::list<TensorCore, kCoreOptions>(Halves{}))});
   return all;
 }
 

@@ -92,9 +92,10 @@ struct Consumer {
   // Hides the keys that a row does not see in a tile that has some. Scores become logits before.
   TC_DEVICE void mask(const Work<C>& w, int tile) {
     const int first = group * kGroupRows, key = tile * C.block_n;
-    if constexpr (C.has_logits) to_logits(w, key);
+    if constexpr (C.options >= kSoftcap) make_logits(w, key);
     if (w.seen(first).end < key + C.block_n) hide<false>(w, key);
-    if (w.seen(first + kGroupRows - 1).begin > key) hide<true>(w, key);
+    if constexpr (C.options >= kRanges)
+      if (w.seen(first + kGroupRows - 1).begin > key) hide<true>(w, key);
   }
 
   // A fused multiply-add subtracts a product that is rounded from one that is not: 2^-15 at most
@@ -164,7 +165,7 @@ struct Consumer {
       total += __shfl_xor_sync(kFullWarp, total, 2);
       inverse[half] = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
       float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(), logf(total));
-      if (p.sinks) {
+      if (C.options >= kRanges && p.sinks) {
         const Finished with = with_sink(lse, sink_of(p, w.request, w.head));
         inverse[half] *= with.factor;
         lse = with.lse;
@@ -179,7 +180,7 @@ struct Consumer {
     ptx::fence_proxy_async();
     meet();
     const int rows = w.rows - group * kGroupRows;
-    if (rows > 0 && rows < kGroupRows && w.first + w.rows < p.seq_q)
+    if (C.options >= kRanges && rows > 0 && rows < kGroupRows && w.first + w.rows < p.seq_q)
       store_some(w, rows);
     else if (leads())
       store(w);
@@ -190,19 +191,19 @@ struct Consumer {
   }
 
  private:
-  TC_DEVICE float scale_of_scores() const { return C.has_logits ? 1.f : p.scale; }
-  TC_DEVICE void to_logits(const Work<C>& w, int key) {
+  TC_DEVICE float scale_of_scores() const { return C.options >= kSoftcap ? 1.f : p.scale; }
+  TC_DEVICE void make_logits(const Work<C>& w, int key) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const RowLogits<T> logit(p, w, w.batch, w.head, group * kGroupRows + sums_row<false>(half));
+      const int row = group * kGroupRows + sums_row<false>(half);
+      to_logits<T, C>(p, w, w.batch, w.head, row, [&](const auto& f) {
 #pragma unroll
-      for (int c = 0; c < C.block_n / 8; ++c) {
+        for (int c = 0; c < C.block_n / 8; ++c) {
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& s = score.at[0][0][4 * c + 2 * half + e];
-          s = logit(s, key + 8 * c + int(threadIdx.x) % 4 * 2 + e);
+          for (int e = 0; e < 2; ++e)
+            f(score.at[0][0][4 * c + 2 * half + e], key + 8 * c + int(threadIdx.x) % 4 * 2 + e);
         }
-      }
+      });
     }
   }
   // In the tile from `key` on: those in front of a row's first one, or behind its last one.

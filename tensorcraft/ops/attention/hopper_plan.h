@@ -15,7 +15,14 @@ enum class Masked : int { any, no };  // by a causal limit, a window or an array
 inline bool is_limited(const Params& p) {
   return p.causal_each || p.window.left < kUnlimited || p.window.right < kUnlimited;
 }
-inline bool has_logits(const Params& p) { return p.softcap > 0 || p.mask.type != MaskType::none; }
+// What of Params a call needs a kernel to look at.
+inline int options_of(const Params& p) {
+  if (p.mask.type != MaskType::none) return kMasks;
+  if (p.softcap > 0) return kSoftcap;
+  const bool has_window =
+      p.window.left < kUnlimited || (p.window.right > 0 && p.window.right < kUnlimited);
+  return p.sinks || p.q_starts || p.causal_each || has_window ? kRanges : 0;
+}
 
 // Rows of q, or of k, that a request has; of a ragged batch on average.
 inline int rows_of_request(const Params& p, int rows) {
@@ -48,7 +55,7 @@ inline const HopperTile* hopper_tile(const Params& p) {
   const int queries = rows_of_request(p, p.seq_q), keys = rows_of_request(p, p.seq_k);
   for (const HopperTile& t : kHopperTiles) {
     if (t.head_dim != p.head_dim || keys < t.least_keys) continue;
-    if (t.masked == Masked::no && (is_limited(p) || has_logits(p))) continue;
+    if (t.masked == Masked::no && (is_limited(p) || options_of(p) >= kSoftcap)) continue;
     if (!best || round_up(queries, t.m) < round_up(queries, best->m)) best = &t;
   }
   return best;

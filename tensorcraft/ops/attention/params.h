@@ -40,12 +40,16 @@ struct Params {
   float scale, softcap;                                // softcap 0: none
 };
 
+// What a Config looks at: kRanges: windows, sinks, ragged batches and causal of each request;
+// kSoftcap: softcap too; kMasks: a mask too.
+inline constexpr int kRanges = 1, kSoftcap = 2, kMasks = 3;
+
 struct Config {
   int head_dim = 0;  // naive: at most
   int block_m = 0;   // queries of a block
   int block_n = 0;   // keys of a tile
   int threads = 128;
-  int has_logits = 0;  // scores pass a softcap or a mask; naive looks at Params
+  int options = 0;  // what of Params it looks at besides causal and key_lengths; naive: at all
   // From wgmma on:
   int stages = 0;       // tiles of keys, and of values, in shared memory
   int consumers = 0;    // warpgroups of 64 queries each
@@ -78,6 +82,16 @@ TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) { return round_up(c.head
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
   const int rows = c.block_m * (1 + c.out_tile) + 2 * c.stages * c.block_n;
   return round_up(2 * rows * boxed_dim(c) + (4 * c.stages + 3) * 8, 1024);
+}
+
+// Spans of the rows of a ragged batch: span 0 is in front of request 0, span s + 1 is request s,
+// and what follows the last request is one more.
+TC_HOST_DEVICE int spans(const Params& p) { return p.requests + 2; }
+
+// How many tiles of `rows` queries cover a head, whatever the requests of a ragged batch are: one
+// of n queries has at most n / rows + 1.
+TC_HOST_DEVICE int query_tiles(const Params& p, int rows) {
+  return p.q_starts ? p.seq_q / rows + spans(p) : div_ceil(p.seq_q, rows);
 }
 
 }  // namespace tensorcraft::kernel::attention

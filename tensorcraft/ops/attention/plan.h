@@ -3,7 +3,6 @@
 #include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/attention/hopper_plan.h"
 #include "tensorcraft/ops/attention/params.h"
-#include "tensorcraft/ops/attention/request.h"
 
 #include <string_view>
 
@@ -114,7 +113,7 @@ inline std::string_view size_refusal(const Params& p) {
 inline Choice tiled(const Params& p, const Given&, const op::Gpu& gpu) {
   if (const auto why = size_refusal(p); !why.empty()) return op::refuse(why);
   Config config = tiled_config(p.head_dim);
-  config.has_logits = has_logits(p);
+  config.options = options_of(p);
   return start(p, config, tiled_shared_bytes(config), gpu);
 }
 
@@ -126,7 +125,7 @@ inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gp
     return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
   if (!(p.scale > 0)) return op::refuse("scale must be positive");
   Config config = tensor_core_config(p.head_dim, rows_of_request(p, p.seq_q));
-  config.has_logits = has_logits(p);
+  config.options = options_of(p);
   return start(p, config, tensor_core_shared_bytes(config), gpu);
 }
 
@@ -137,7 +136,7 @@ inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu,
     return op::refuse(why);
   if (const auto why = size_refusal(p); !why.empty()) return op::refuse(why);
   Config config = hopper_config(*hopper_tile(p), producers, persists);
-  config.has_logits = has_logits(p);
+  config.options = options_of(p);
   Choice choice = start(p, config, ring_shared_bytes(config), gpu);
   if (persists && gpu.num_sms > 0)
     choice.start.blocks = std::min<int64_t>(choice.start.blocks, gpu.num_sms);

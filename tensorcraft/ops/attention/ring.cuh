@@ -7,7 +7,7 @@
 #include "tensorcraft/device/tile/boxed_tile.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
 #include "tensorcraft/ops/attention/mask.cuh"
-#include "tensorcraft/ops/attention/request.h"
+#include "tensorcraft/ops/attention/request.cuh"
 
 // The parts of the rungs on wgmma: the work of a block, rings of tiles of keys and of values, the
 // Producer that fills them, and in consumer.cuh the warpgroups that multiply. Each rung is a
@@ -39,8 +39,7 @@ struct Work : QueryTile {
     const int of_all = start + within % heads;
     batch = of_all / p.heads;
     head = of_all - batch * p.heads;
-    static_cast<QueryTile&>(*this) =
-        query_tile(p, batch, blocks - 1 - within / heads, C.block_m, C.block_n);
+    static_cast<QueryTile&>(*this) = query_tile<C>(p, batch, blocks - 1 - within / heads);
     tiles = div_ceil(end(), C.block_n);
   }
 };

@@ -23,14 +23,12 @@ TC_HOST_DEVICE int clamped(int64_t x, int low, int high) {
   return x < low ? low : x < high ? int(x) : high;
 }
 
-// Span s of the rows of a ragged batch begins here: span 0 is in front of request 0, span s + 1 is
-// request s, and what follows the last request is one more.
+// Where span s of the rows of a ragged batch begins.
 TC_HOST_DEVICE int start_of_span(const Params& p, int s) {
   if (s == 0) return 0;
   if (s > p.requests + 1) return p.seq_q;
   return clamped(integer_at(p.q_starts, s - 1, p.wide_q_starts), 0, p.seq_q);
 }
-TC_HOST_DEVICE int spans(const Params& p) { return p.requests + 2; }
 
 // Of `count` keys those in use.
 TC_HOST_DEVICE int keys_in_use(const Params& p, int request, int count) {
@@ -78,12 +76,6 @@ TC_HOST_DEVICE Request request_of(const Params& p, int b, int i) {
   return request_of_span(p, last_span(p, i, [&](int s) { return start_of_span(p, s); }));
 }
 
-// How many tiles of `rows` queries cover a head, whatever the requests of a ragged batch are: one
-// of n queries has at most n / rows + 1.
-TC_HOST_DEVICE int query_tiles(const Params& p, int rows) {
-  return p.q_starts ? p.seq_q / rows + spans(p) : div_ceil(p.seq_q, rows);
-}
-
 // Queries of one request, and the keys that they see, of which the first is in the first tile.
 struct QueryTile {
   int request;          // -1: none
@@ -96,31 +88,36 @@ struct QueryTile {
   TC_HOST_DEVICE int end() const { return rows == 0 ? 0 : seen(rows - 1).end; }
 };
 
-// Tile number t of query_tiles(p, size) of batch b; tiles of keys that no query sees are left out.
-TC_HOST_DEVICE QueryTile query_tile(const Params& p, int b, int t, int size, int tile_keys) {
-  Request r;
-  if (!p.q_starts) {
-    r = whole_request(p, b);
-  } else {  // tiles of span s begin at number start / size + s, so that they have room
-    const auto number = [&](int s) { return start_of_span(p, s) / size + s; };
+// Tile number t of query_tiles(p, block_m) of batch b; tiles of keys that no query sees are left
+// out.
+template <Config C>
+TC_DEVICE QueryTile query_tile(const Params& p, int b, int t) {
+  constexpr bool has_ranges = C.options >= kRanges;
+  Request r{b, 0, p.seq_q, 0, keys_in_use(p, b, p.seq_k), p.window};
+  if (has_ranges && p.q_starts) {  // tiles of span s begin at number start / block_m + s
+    const auto number = [&](int s) { return start_of_span(p, s) / C.block_m + s; };
     const int s = last_span(p, t, number);
     r = request_of_span(p, s);
     t -= number(s);
+  } else if (has_ranges) {
+    r.window = window_of_request(p, b);
   }
-  const int rest = r.queries - t * size;
+  const int rest = r.queries - t * C.block_m;
   QueryTile tile{r.number,
-                 r.first + t * size,
-                 rest < 0      ? 0
-                 : rest < size ? rest
-                               : size,
+                 r.first + t * C.block_m,
+                 rest < 0           ? 0
+                 : rest < C.block_m ? rest
+                                    : C.block_m,
                  r.first_key,
                  r.keys,
-                 place_of_query(r.queries, r.keys, t * size),
+                 place_of_query(r.queries, r.keys, t * C.block_m),
                  r.window};
-  const int skipped = tile.seen(0).begin / tile_keys * tile_keys;
-  tile.first_key += skipped;
-  tile.keys -= skipped;
-  tile.at -= skipped;
+  if constexpr (has_ranges) {
+    const int skipped = tile.seen(0).begin / C.block_n * C.block_n;
+    tile.first_key += skipped;
+    tile.keys -= skipped;
+    tile.at -= skipped;
+  }
   return tile;
 }
 
