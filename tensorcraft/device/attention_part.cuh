@@ -219,8 +219,10 @@ class AttentionPart {
         for (int e = 0; e < 2; ++e) {
           float& s = score[n][2 * half + e];
           const int key = first + 8 * n + e;
-          s *= logits.scale;
-          if constexpr (S.has_softcap) s = capped(s, logits.softcap);
+          if constexpr (S.has_softcap)
+            s = SoftCap(logits.scale, logits.softcap)(s);
+          else
+            s *= logits.scale;
           if (key < seen_[half].begin || key >= seen_[half].end) s = -kInfinity;
           next = fmaxf(next, s);
         }

@@ -5,9 +5,15 @@
 // What attention over arrays and over pages does with scores and their sums.
 namespace tensorcraft {
 
-// A scaled score under a soft cap; 0: none.
+// Makes scores logits below a cap.
+struct SoftCap {
+  float cap, factor;
+  TC_DEVICE SoftCap(float scale, float softcap) : cap(softcap), factor(scale / softcap) {}
+  TC_DEVICE float operator()(float s) const { return cap * tanh_fast(s * factor); }
+};
+// A scaled score under a cap; 0: none.
 TC_DEVICE float capped(float s, float softcap) {
-  return softcap > 0 ? softcap * tanh_fast(s * (1.f / softcap)) : s;
+  return softcap > 0 ? SoftCap(1.f, softcap)(s) : s;
 }
 
 // A row whose keys have `lse`, with a sink: what its values are multiplied by, and its lse then.

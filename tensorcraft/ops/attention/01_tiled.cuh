@@ -10,7 +10,7 @@
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/vec.cuh"
-#include "tensorcraft/ops/attention/mask.cuh"
+#include "tensorcraft/ops/attention/logits.cuh"
 #include "tensorcraft/ops/attention/request.cuh"
 
 namespace tensorcraft::kernel::attention {
@@ -102,10 +102,9 @@ struct Tiled {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         if constexpr (C.options >= kSoftcap)
-          to_logits<T, C>(p, tile, b, h, ty + r * kRowStep, [&](const auto& f) {
-#pragma unroll
-            for (int j = 0; j < kKeys; ++j) f(score[r][j], n + tx + 8 * j);
-          });
+          to_logits<T, C, kKeys>(
+              p, tile, b, h, ty + r * kRowStep, [&](int j) -> float& { return score[r][j]; },
+              [&](int j) { return n + tx + 8 * j; });
         float next = top[r];
 #pragma unroll
         for (int j = 0; j < kKeys; ++j) {

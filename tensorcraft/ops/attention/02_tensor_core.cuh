@@ -17,7 +17,7 @@
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/multiply_add.cuh"
 #include "tensorcraft/device/vec.cuh"
-#include "tensorcraft/ops/attention/mask.cuh"
+#include "tensorcraft/ops/attention/logits.cuh"
 #include "tensorcraft/ops/attention/request.cuh"
 
 namespace tensorcraft::kernel::attention {
@@ -157,12 +157,10 @@ struct WarpRows {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int row = first_row() + 16 * t + 8 * half + lane() / 4;
-        to_logits<T, C>(p, queries, b, h, row, [&](const auto& f) {
-#pragma unroll
-          for (int c = 0; c < 2 * kKeys; ++c)
-            for (int e = 0; e < 2; ++e)
-              f(score[t][c][2 * half + e], key + 8 * c + 2 * (lane() % 4) + e);
-        });
+        to_logits<T, C, 4 * kKeys>(
+            p, queries, b, h, row,
+            [&](int i) -> float& { return score[t][i / 2][2 * half + i % 2]; },
+            [&](int i) { return key + 8 * (i / 2) + 2 * (lane() % 4) + i % 2; });
       }
     }
   }

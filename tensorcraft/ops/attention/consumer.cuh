@@ -196,14 +196,10 @@ struct Consumer {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = group * kGroupRows + sums_row<false>(half);
-      to_logits<T, C>(p, w, w.batch, w.head, row, [&](const auto& f) {
-#pragma unroll
-        for (int c = 0; c < C.block_n / 8; ++c) {
-#pragma unroll
-          for (int e = 0; e < 2; ++e)
-            f(score.at[0][0][4 * c + 2 * half + e], key + 8 * c + int(threadIdx.x) % 4 * 2 + e);
-        }
-      });
+      to_logits<T, C, C.block_n / 4>(
+          p, w, w.batch, w.head, row,
+          [&](int i) -> float& { return score.at[0][0][i / 2 * 4 + 2 * half + i % 2]; },
+          [&](int i) { return key + i / 2 * 8 + int(threadIdx.x) % 4 * 2 + i % 2; });
     }
   }
   // In the tile from `key` on: those in front of a row's first one, or behind its last one.

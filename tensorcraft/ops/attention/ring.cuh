@@ -6,7 +6,7 @@
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/boxed_tile.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
-#include "tensorcraft/ops/attention/mask.cuh"
+#include "tensorcraft/ops/attention/logits.cuh"
 #include "tensorcraft/ops/attention/request.cuh"
 
 // The parts of the rungs on wgmma: the work of a block, rings of tiles of keys and of values, the
