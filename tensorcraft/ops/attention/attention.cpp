@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace tensorcraft {
 
@@ -25,15 +26,30 @@ using Options = AttentionOptions;
 constexpr std::string_view kName = "attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 
-constexpr ConfigField kFields[] = {{"head_dim"},  {"block_m"},     {"block_n"},
-                                   {"threads"},   {"options"},     {"stages"},
-                                   {"consumers"}, {"takes_turns"}, {"out_tile"}};
+constexpr ConfigField kFields[] = {{"head_dim"},    {"block_m"},   {"block_n"}, {"threads"},
+                                   {"options"},     {"value_dim"}, {"stages"},  {"consumers"},
+                                   {"takes_turns"}, {"out_tile"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params, {.element_bytes = int(dtype_bytes(q.dtype))}, {q.dtype}};
 }
 
+const jit::Rung& kCombine =
+    op::make_rung(kName, "combine", "combine.cuh", op::kThreads, "CombineConfig");
+
+// The parts of split_kv lie in a workspace, from which a second step makes the result.
+void add_combine(op::Plan& plan, const Problem& q) {
+  const Params& p = plan.params_as<Params>(plan.main());
+  plan.first().workspace_at = offsetof(Params, parts);
+  plan.workspace_bytes = size_t(key_parts(p).bytes());
+  op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(p));
+  combine.instances = instances;
+  combine.workspace_at = offsetof(Params, parts);
+  plan.add(combine);
+}
+
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
+  if (rung == "split_kv") return add_combine(plan, q);
   add_maps(plan, rung == "persistent", q, device);
 }
 

@@ -4,6 +4,8 @@
 #include "tensorcraft/ops/attention/00_naive.cuh"
 #include "tensorcraft/ops/attention/01_tiled.cuh"
 #include "tensorcraft/ops/attention/02_tensor_core.cuh"
+#include "tensorcraft/ops/attention/06_split_kv.cuh"
+#include "tensorcraft/ops/attention/combine.cuh"
 
 namespace tensorcraft::kernel::attention {
 namespace {
@@ -32,10 +34,18 @@ constexpr std::array kTensorCore{Config{.head_dim = 32, .block_m = 64, .block_n 
                                  Config{.head_dim = 128, .block_m = 64, .block_n = 64},
                                  Config{.head_dim = 256, .block_m = 64, .block_n = 32}};
 
+constexpr std::array kSplit{Config{.head_dim = 64, .value_dim = 64},
+                            Config{.head_dim = 64, .options = kSoftcap, .value_dim = 64},
+                            Config{.head_dim = 128, .value_dim = 128},
+                            Config{.head_dim = 192, .value_dim = 128},
+                            Config{.head_dim = 512, .value_dim = 256}};
+
 }  // namespace
 
 simt::OperatorInstances instances() {
   simt::OperatorInstances all = hopper_instances();
+  all.push_back({"split_kv", simt::list<SplitKv, kSplit>(Halves{})});
+  all.push_back({"combine", simt::list<Combine, simt::kDefaultConfig<CombineConfig>>(Halves{})});
   all.push_back({"naive", simt::list<Naive, kNaive>(simt::Floats{})});
   all.push_back({"tiled", simt::concat(simt::list<Tiled, kTiled>(simt::Floats{}),
                                        simt::list<Tiled, kTiledOptions>(simt::Floats{}))});

@@ -9,7 +9,7 @@
 // Tiles of the rungs on wgmma, and what the copy engine takes.
 namespace tensorcraft::kernel::attention {
 
-enum class Masked : int { any, no };  // by a causal limit, a window or an array
+inline constexpr int kOpen = -1;  // in place of options: only key_lengths hide keys
 
 // May a query not see all keys?
 inline bool is_limited(const Params& p) {
@@ -33,29 +33,30 @@ inline int rows_of_request(const Params& p, int rows) {
 // and perhaps the output; scores, weights and output are in the registers of m / 64 consumers.
 struct HopperTile {
   int head_dim;
-  Masked masked;
+  int options;  // the most that it serves
   int least_keys;
   int m, n;  // queries, keys
   int stages, takes_turns, out_tile;
 };
 inline constexpr HopperTile kHopperTiles[] = {
-    {32, Masked::any, 0, 192, 128, 2, 1, 1},    {32, Masked::any, 0, 128, 128, 2, 1, 1},
-    {32, Masked::any, 0, 64, 128, 2, 0, 1},     {64, Masked::any, 0, 192, 128, 2, 1, 1},
-    {64, Masked::any, 0, 128, 128, 2, 1, 1},    {64, Masked::any, 0, 64, 128, 2, 0, 1},
-    {96, Masked::any, 0, 128, 128, 2, 1, 0},    {96, Masked::any, 0, 64, 128, 2, 0, 1},
-    {128, Masked::no, 4096, 128, 176, 2, 1, 0}, {128, Masked::any, 0, 128, 128, 2, 1, 1},
-    {128, Masked::any, 0, 64, 128, 2, 0, 1},    {256, Masked::any, 0, 128, 80, 2, 1, 0},
-    {256, Masked::any, 0, 64, 80, 2, 0, 1},
+    {32, kMasks, 0, 192, 128, 2, 1, 1},    {32, kMasks, 0, 128, 128, 2, 1, 1},
+    {32, kMasks, 0, 64, 128, 2, 0, 1},     {64, kMasks, 0, 192, 128, 2, 1, 1},
+    {64, kMasks, 0, 128, 128, 2, 1, 1},    {64, kMasks, 0, 64, 128, 2, 0, 1},
+    {96, kMasks, 0, 128, 128, 2, 1, 0},    {96, kMasks, 0, 64, 128, 2, 0, 1},
+    {128, kOpen, 4096, 128, 176, 2, 1, 0}, {128, kMasks, 0, 128, 128, 2, 1, 1},
+    {128, kMasks, 0, 64, 128, 2, 0, 1},    {256, 0, 0, 128, 80, 2, 1, 0},
+    {256, kRanges, 0, 128, 64, 2, 1, 0},   {256, kMasks, 0, 64, 80, 2, 0, 1},
 };
 
 // Of the tiles that serve a call the one with the fewest rows behind the last query, else the
 // first.
 inline const HopperTile* hopper_tile(const Params& p) {
   const HopperTile* best = nullptr;
+  const int options = options_of(p), least = options > 0 || is_limited(p) ? options : kOpen;
   const int queries = rows_of_request(p, p.seq_q), keys = rows_of_request(p, p.seq_k);
   for (const HopperTile& t : kHopperTiles) {
     if (t.head_dim != p.head_dim || keys < t.least_keys) continue;
-    if (t.masked == Masked::no && (is_limited(p) || options_of(p) >= kSoftcap)) continue;
+    if (t.options < least) continue;
     if (!best || round_up(queries, t.m) < round_up(queries, best->m)) best = &t;
   }
   return best;

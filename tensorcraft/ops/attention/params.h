@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/key_parts.h"
 #include "tensorcraft/device/key_range.h"
 #include "tensorcraft/device/tensor_map.h"
 
@@ -31,11 +32,13 @@ struct Params {
   const void *q_starts, *k_starts;  // [requests + 1], likewise; null: not ragged
   const uint8_t* causal_each;       // [requests], bool; null: `window` is that of all
   const float* sinks;               // [heads]; null: none
+  float* parts;                     // split_kv, in the workspace: the memory of key_parts()
   Mask mask;
   Strides q_strides, k_strides, v_strides, out_strides;
   int32_t batch, heads, group, seq_q, seq_k, head_dim, v_dim;
   int32_t requests;                                    // of a ragged batch, else batch
   int32_t wide_lengths, wide_q_starts, wide_k_starts;  // they are int64
+  int32_t num_parts;                                   // split_kv: of the keys of a request
   Window window;                                       // of requests that are not causal
   float scale, softcap;                                // softcap 0: none
 };
@@ -49,13 +52,23 @@ struct Config {
   int block_m = 0;   // queries of a block
   int block_n = 0;   // keys of a tile
   int threads = 128;
-  int options = 0;  // what of Params it looks at besides causal and key_lengths; naive: at all
+  int options = 0;    // what of Params it looks at besides causal and key_lengths; naive: at all
+  int value_dim = 0;  // split_kv: values of a block
   // From wgmma on:
   int stages = 0;       // tiles of keys, and of values, in shared memory
   int consumers = 0;    // warpgroups of 64 queries each
   int takes_turns = 0;  // they start their products one after another
   int out_tile = 0;     // the output leaves from memory of its own, not from that of the queries
 };
+
+// The second step of split_kv.
+struct CombineConfig {
+  int threads = 128;
+};
+
+TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
+  return {p.parts, int64_t(p.batch) * p.heads * p.seq_q, p.num_parts, p.v_dim};
+}
 
 // What the rungs from wgmma on are given besides: how the copy engine finds 64 elements of a row,
 // rows, head and batch.

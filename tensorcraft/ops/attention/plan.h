@@ -152,7 +152,45 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   return on_hopper(p, given, gpu, 1, true);
 }
 
+inline constexpr int kMaxSplitQueries = 16;
+
+inline void divide_keys(Params& p, const Given&, const op::Gpu&) {
+  p.num_parts = div_ceil(p.seq_k, kPartKeys);
+}
+inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
+  if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
+  if (p.q_starts || p.seq_q > kMaxSplitQueries)
+    return op::refuse("needs a batch of requests with at most 16 queries each");
+  if (p.mask.type != MaskType::none) return op::refuse("takes no mask");
+  if (p.seq_k == 0) return op::refuse("there is no key");
+  if (p.head_dim % 32 != 0 || p.v_dim % 64 != 0)
+    return op::refuse("head_dim must be a multiple of 32, that of v one of 64");
+  if (!has_aligned_rows(p, given.element_bytes))
+    return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
+  const Config config{.head_dim = p.head_dim,
+                      .threads = kThreads,
+                      .options = p.softcap > 0 ? kSoftcap : 0,
+                      .value_dim = p.v_dim % 256 == 0   ? 256
+                                   : p.v_dim % 128 == 0 ? 128
+                                                        : 64};
+  const int64_t tiles = div_ceil(int64_t(p.group) * p.seq_q, int64_t(16));
+  const int64_t blocks = int64_t(p.batch) * (p.heads / p.group) * tiles *
+                         div_ceil(p.seq_k, kPartKeys) * (p.v_dim / config.value_dim);
+  if (blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 parts");
+  return Start{.config = config, .blocks = blocks};
+}
+inline op::Start<CombineConfig> combine_start(const Params& p) {
+  const CombineConfig config;
+  return {.config = config, .blocks = div_ceil(key_parts(p).rows, int64_t(config.threads / 32))};
+}
+
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "split_kv",
+     .file = "06_split_kv.cuh",
+     .idea = "few queries: parts of the keys for as many blocks, combined in their order",
+     .choose = split_kv,
+     .adapt = divide_keys},
     {.name = "persistent",
      .file = "05_persistent.cuh",
      .idea = "blocks that stay, long works first; outputs leave while the next are computed",

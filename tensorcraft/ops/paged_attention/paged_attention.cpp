@@ -33,7 +33,7 @@ const jit::Rung& kCombine =
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
   if (rung != "split_kv") return;
   plan.first().workspace_at = offsetof(Params, parts);
-  plan.workspace_bytes = size_t(workspace_bytes(q.params));
+  plan.workspace_bytes = size_t(key_parts(q.params).bytes());
   op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(q.params));
   combine.instances = instances;
   combine.workspace_at = offsetof(Params, parts);

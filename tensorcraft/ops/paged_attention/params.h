@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/base.h"
+#include "tensorcraft/device/key_parts.h"
 #include "tensorcraft/device/key_range.h"
 
 namespace tensorcraft::kernel::paged_attention {
@@ -27,7 +27,7 @@ struct Params {
   const float* sinks;  // a logit for each head, contiguous; null: none
   const void *tables, *lengths;
   const void* starts;  // of a ragged batch: where each request's tokens begin, batch + 1; else null
-  float* parts;        // split_kv, in the workspace: each part's values, then its lse
+  float* parts;        // split_kv, in the workspace: the memory of key_parts()
   Strides q_strides, out_strides;
   Cache k, v;
   int64_t table_row, table_step, lengths_step, starts_step;
@@ -54,21 +54,12 @@ struct CombineConfig {
   int threads = 128;
 };
 
-// split_kv: the keys of a part. It is the same for all calls, so a result does not depend on what
-// else is in the batch.
-inline constexpr int kPartKeys = 256;
-
-// How many parts a table has room for.
+// split_kv: what its parts give, as many as a table has room for.
 TC_HOST_DEVICE int parts_of(const Params& p) {
   return int(div_ceil(int64_t(p.block_size) * p.table_size, int64_t(kPartKeys)));
 }
-
-// Where the values of a part of a row begin, a query of a head; the lse are behind all values.
-TC_HOST_DEVICE float* values_of_part(const Params& p, int64_t row, int part) {
-  return p.parts + (row * parts_of(p) + part) * p.v_dim;
-}
-TC_HOST_DEVICE float* lse_of_part(const Params& p, int64_t row, int part) {
-  return values_of_part(p, p.tokens * p.heads, 0) + row * parts_of(p) + part;
+TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
+  return {p.parts, p.tokens * p.heads, parts_of(p), p.v_dim};
 }
 
 // Queries of one request.
