@@ -80,6 +80,7 @@ TC_DEVICE Vec4<uint32_t> load_words(const Code* from) {
 template <class T, class Code, PartShape S, class Keys>
 class AttentionPart {
  public:
+  using Shared = PartShared<S>;
   static constexpr int kBlocks = S.value_dim / 64;  // of 64 values
 
   // row_of(r): address of row r's query, null if there is none.

@@ -41,9 +41,9 @@ struct SplitRows {
   }
 };
 
-// The first step: rows from `first` on meet a part of the keys. make_keys() finds them; its values
-// begin at `slice` of a row's.
-template <class T, class Code, PartShape S, class Keys, class MakeKeys>
+// The first step: rows from `first` on meet a part of the keys, by an AttentionPart. make_keys()
+// finds them; its values begin at `slice` of a row's.
+template <class Part, class T, class MakeKeys>
 TC_DEVICE void split_keys(const SplitRows<T>& rows, int first, int part, int slice,
                           const KeyParts& parts, const Logits& logits, const MakeKeys& make_keys) {
   const int count = rows.count(), next = first + kPartRows;
@@ -57,8 +57,7 @@ TC_DEVICE void split_keys(const SplitRows<T>& rows, int first, int part, int sli
   const auto seen = [&](int r) -> KeyRange {
     return first + r < count ? rows.seen(first + r) : KeyRange{0, 0};
   };
-  auto& shared = static_shared<PartShared<S>>();
-  AttentionPart<T, Code, S, Keys> work(shared, query);
+  Part work(static_shared<typename Part::Shared>(), query);
   work.add(make_keys(), begin, end, seen, logits);
   work.finish([&](int r, int d, const Vec4<float>& out, float lse) {
     if (first + r >= count) return;

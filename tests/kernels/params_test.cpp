@@ -228,7 +228,9 @@ bool attention(const LauncherCall& c) {
   p.window = window_of(-1, -1, c.option("causal", false));
   p.key_lengths = c.address<int32_t>("key_lengths");
   p.lse = c.output<float>("lse");
-  c.expect_rungs(a::kRungs, p, a::Given{c.element_bytes()});
+  c.expect_rungs(a::kRungs, p, a::Given{c.element_bytes()}, [](const a::Params& own) {
+    return own.num_parts ? std::optional(a::combine_start(own)) : std::nullopt;
+  });
   return true;
 }
 

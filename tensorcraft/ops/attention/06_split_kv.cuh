@@ -60,7 +60,7 @@ struct SplitKv {
     const auto of_head = [&](const void* data, const Strides& s) {
       return static_cast<const T*>(data) + b * s.batch + block.key_head * s.head;
     };
-    split_keys<T, T, kShape, StridedKeys<T>>(
+    split_keys<AttentionPart<T, T, kShape, StridedKeys<T>>>(
         rows, block.tile * kPartRows, block.part, slice, key_parts(p), {p.scale, p.softcap}, [&] {
           return StridedKeys<T>(of_head(p.k, p.k_strides), of_head(p.v, p.v_strides) + slice,
                                 p.k_strides.row, p.v_strides.row, request.keys);

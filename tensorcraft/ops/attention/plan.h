@@ -154,16 +154,14 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
 
 inline constexpr int kMaxSplitQueries = 16;
 
-inline void divide_keys(Params& p, const Given&, const op::Gpu&) {
-  p.num_parts = div_ceil(p.seq_k, kPartKeys);
-}
+inline int32_t parts_of(const Params& p) { return p.seq_k ? div_ceil(p.seq_k, kPartKeys) : 1; }
+inline void divide_keys(Params& p, const Given&, const op::Gpu&) { p.num_parts = parts_of(p); }
 inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
   if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
   if (p.q_starts || p.seq_q > kMaxSplitQueries)
     return op::refuse("needs a batch of requests with at most 16 queries each");
   if (p.mask.type != MaskType::none) return op::refuse("takes no mask");
-  if (p.seq_k == 0) return op::refuse("there is no key");
   if (p.head_dim % 32 != 0 || p.v_dim % 64 != 0)
     return op::refuse("head_dim must be a multiple of 32, that of v one of 64");
   if (!has_aligned_rows(p, given.element_bytes))
@@ -175,8 +173,8 @@ inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) 
                                    : p.v_dim % 128 == 0 ? 128
                                                         : 64};
   const int64_t tiles = div_ceil(int64_t(p.group) * p.seq_q, int64_t(16));
-  const int64_t blocks = int64_t(p.batch) * (p.heads / p.group) * tiles *
-                         div_ceil(p.seq_k, kPartKeys) * (p.v_dim / config.value_dim);
+  const int64_t blocks =
+      int64_t(p.batch) * (p.heads / p.group) * tiles * parts_of(p) * (p.v_dim / config.value_dim);
   if (blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 parts");
   return Start{.config = config, .blocks = blocks};
 }

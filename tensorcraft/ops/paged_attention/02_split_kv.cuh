@@ -28,7 +28,7 @@ struct SplitKv {
         .queries = p.queries,
         .keys = length_of(p, b),
         .window = p.window};
-    split_keys<T, Code, kShape<C>, PagedKeys<Code>>(
+    split_keys<AttentionPart<T, Code, kShape<C>, PagedKeys<Code>>>(
         rows, block.tile * kPartRows, block.part, slice, key_parts(p), {p.scale, p.softcap},
         [&] { return PagedKeys<Code>(Pages(p, b, block.key_head), slice); });
   }
