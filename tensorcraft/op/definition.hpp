@@ -3,6 +3,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/operator.hpp"
+#include "tensorcraft/op/option.hpp"
 #include "tensorcraft/op/plan_cache.hpp"
 #include "tensorcraft/op/simt.hpp"
 #include "tensorcraft/op/trace.hpp"
@@ -24,74 +25,6 @@ struct Call {
   const TensorView& out() const { return outputs[0]; }
   const TensorView& in(size_t i = 0) const { return inputs[i]; }
 };
-
-// A field of Options as a parameter of the operator.
-template <class Options>
-struct Option {
-  Parameter parameter;
-  std::function<void(std::string_view op, Options&, const Value&)> set;
-  std::function<void(CallKey&, const Options&)> add_to;
-  std::optional<TensorView> Options::* tensor = nullptr;  // of an optional input
-  NamedValues Options::* named = nullptr;                 // of what names the inputs
-};
-
-template <class Options, class T>
-Option<Options> option(std::string_view name, T Options::* field, std::string_view doc) {
-  Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
-  o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
-  o.parameter.default_value = Field<T>::text(Options{}.*field);
-  if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
-    o.parameter.choices = EnumNames<T>::names;
-    o.parameter.optional = EnumNames<T>::names[0] == "none";
-  }
-  const bool takes_none = o.parameter.optional;  // else "not given" leaves the default
-  o.set = [name, field, takes_none](std::string_view op, Options& options, const Value& v) {
-    if (!std::holds_alternative<std::monostate>(v) || takes_none)
-      options.*field = Field<T>::get(op, name, v);
-  };
-  if constexpr (std::is_same_v<T, NamedValues>) o.named = field;
-  return o;
-}
-
-template <class Options, class T>
-Option<Options> option(std::string_view name, std::optional<T> Options::* field,
-                       std::string_view doc) {
-  Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
-  o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
-  o.parameter.optional = true;
-  o.parameter.default_value = "None";
-  o.set = [name, field](std::string_view op, Options& options, const Value& v) {
-    if (!std::holds_alternative<std::monostate>(v)) options.*field = Field<T>::get(op, name, v);
-  };
-  if constexpr (std::is_same_v<T, TensorView>) o.tensor = field;
-  return o;
-}
-
-// A bool for all, or a tensor of them in a field of its own.
-template <class Options>
-Option<Options> option_or_tensor(std::string_view name, bool Options::* field,
-                                 std::optional<TensorView> Options::* each, std::string_view doc) {
-  Option<Options> o = option(name, field, doc);
-  o.parameter.kind = ParameterKind::boolean_or_tensor;
-  o.set = [all = std::move(o.set), each](std::string_view op, Options& options, const Value& v) {
-    if (const auto* tensor = std::get_if<TensorView>(&v))
-      options.*each = *tensor;
-    else
-      all(op, options, v);
-  };
-  o.add_to = [field, each](CallKey& key, const Options& options) {
-    key.add(options.*field);
-    key.add(options.*each);
-  };
-  o.tensor = each;
-  return o;
-}
-
-template <class Options>
-Option<Options> positional(Option<Options> o) {
-  o.parameter.positional = true;
-  return o;
-}
 
 // An output beyond the first: a field of Options that the caller may point at memory.
 template <class Options>
