@@ -427,7 +427,7 @@ TEST(Attention, EachGpuRowSaysWhyItDeclines) {
   EXPECT_EQ(reason(explain_on_gpu(DType::float32, 8, 64, 1), "tensor_core"),
             "needs float16 or bfloat16");
   EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), "tensor_core"),
-            "head_dim must be 32, 64, 96, 128 or 256");
+            "head_dim must be 32, 64, 96, 128, 192 or 256, also that of v");
   EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), "tiled"),
             "head_dim must be 32, 64, 96, 128 or 256");
   EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 64, 0), "tensor_core"),

@@ -6,7 +6,8 @@
 // weights never touch shared memory. Tiles of K and V come by cp.async into the half of a double
 // buffer that is not being read, so copies run under the products. expf(scale * (s - m)) is one
 // fused multiply-add and one ex2; only tiles that cross a key limit or the causal diagonal test it.
-// Demands: sm_80, 16-bit elements, rows that start at 16-byte boundaries, scale > 0.
+// Demands: sm_80, 16-bit elements, head_dims of a list, rows that start at 16-byte boundaries,
+// scale > 0.
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/logit.cuh"
@@ -37,17 +38,16 @@ struct Tile {
 
 template <Config C>
 struct TensorCoreShared {
-  static constexpr int kChunks = Tile<C.head_dim>::kChunks;
-  Chunk q[C.block_m * kChunks];
-  Chunk k[2][C.block_n * kChunks];
-  Chunk v[2][C.block_n * kChunks];
+  Chunk q[C.block_m * Tile<query_dim(C)>::kChunks];
+  Chunk k[2][C.block_n * Tile<C.head_dim>::kChunks];
+  Chunk v[2][C.block_n * Tile<dim_of_values(C)>::kChunks];
 };
 
 // Starts the copy of rows [first, first + kRows); rows from `end` on become 0, so that nothing
 // past the last key is read and a weight of 0 never meets a NaN.
-template <class T, int kRows, Config C>
+template <class T, int kRows, int kDim, Config C>
 TC_DEVICE void copy_rows(Chunk* tile, const T* source, int64_t stride, int first, int end) {
-  using Rows = Tile<C.head_dim>;
+  using Rows = Tile<kDim>;
   constexpr int kAcross = Rows::kChunks % 8 == 0 ? 8 : 4;  // threads that share a row
   constexpr int kRowStep = C.threads / kAcross;
   static_assert(kRows % kRowStep == 0);
@@ -69,12 +69,14 @@ template <class T, Config C>
 struct WarpRows {
   static constexpr int kTiles = C.block_m / (C.threads / 32) / 16;
   static constexpr int kDepth = C.head_dim / 16, kKeys = C.block_n / 16;
+  static constexpr int kValues = dim_of_values(C) / 16;
   static constexpr bool kKeepQuery = kTiles == 1 && C.head_dim <= 128;  // in 32 registers at most
   static_assert(kTiles * (C.threads / 32) * 16 == C.block_m);
   using Rows = Tile<C.head_dim>;
+  using Values = Tile<dim_of_values(C)>;
 
   uint32_t query[kKeepQuery ? kTiles : 1][kKeepQuery ? kDepth : 1][4];
-  float out[kTiles][2 * kDepth][4];
+  float out[kTiles][2 * kValues][4];
   float score[kTiles][2 * kKeys][4];
   float top[kTiles][2], sum[kTiles][2];  // per row: running maximum (unscaled) and sum of weights
 
@@ -87,7 +89,7 @@ struct WarpRows {
       top[t][0] = top[t][1] = -kInfinity;
       sum[t][0] = sum[t][1] = 0.f;
 #pragma unroll
-      for (int c = 0; c < 2 * kDepth; ++c)
+      for (int c = 0; c < 2 * kValues; ++c)
         for (int e = 0; e < 4; ++e) out[t][c][e] = 0.f;
       if constexpr (kKeepQuery) {
 #pragma unroll
@@ -207,7 +209,7 @@ struct WarpRows {
         }
         sum[t][half] = fmaf(sum[t][half], keep, part);
 #pragma unroll
-        for (int c = 0; c < 2 * kDepth; ++c) {
+        for (int c = 0; c < 2 * kValues; ++c) {
           out[t][c][2 * half] *= keep;
           out[t][c][2 * half + 1] *= keep;
         }
@@ -229,9 +231,9 @@ struct WarpRows {
         }
       }
 #pragma unroll
-      for (int d = 0; d < kDepth; ++d) {
+      for (int d = 0; d < kValues; ++d) {
         uint32_t b[4];
-        ptx::ldmatrix_x4_trans(b, &v[Rows::at(16 * j + lane() % 16, 2 * d + lane() / 16)]);
+        ptx::ldmatrix_x4_trans(b, &v[Values::at(16 * j + lane() % 16, 2 * d + lane() / 16)]);
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
           multiply_add<T>(out[t][2 * d], a[t], {b[0], b[1]});
@@ -263,8 +265,8 @@ struct WarpRows {
         const int row = first_row() + 16 * t + 8 * half + lane() / 4;
         if (lse && lane() % 4 == 0 && row < rows) lse[row] = log_sum;
 #pragma unroll
-        for (int c = 0; c < 2 * kDepth; ++c)
-          words[Rows::at(row, c) * 4 + lane() % 4] =
+        for (int c = 0; c < 2 * kValues; ++c)
+          words[Values::at(row, c) * 4 + lane() % 4] =
               pack_pair(out[t][c][2 * half] * inverse, out[t][c][2 * half + 1] * inverse, T{});
       }
     }
@@ -273,10 +275,10 @@ struct WarpRows {
 
   TC_DEVICE static void store(const Chunk* tile, T* out, int64_t stride, int rows) {
 #pragma unroll 4
-    for (int e = lane(); e < 16 * kTiles * Rows::kChunks; e += 32) {
-      const int row = first_row() + e / Rows::kChunks, chunk = e % Rows::kChunks;
+    for (int e = lane(); e < 16 * kTiles * Values::kChunks; e += 32) {
+      const int row = first_row() + e / Values::kChunks, chunk = e % Values::kChunks;
       if (row < rows)
-        *reinterpret_cast<Chunk*>(out + row * stride + chunk * 8) = tile[Rows::at(row, chunk)];
+        *reinterpret_cast<Chunk*>(out + row * stride + chunk * 8) = tile[Values::at(row, chunk)];
     }
   }
 };
@@ -302,11 +304,12 @@ struct TensorCore {
     const int open = div_ceil(queries.seen(rows - 1).begin, C.block_n);
     const int closed = queries.seen(0).end / C.block_n;
     const auto copy_tile = [&](int n) {
-      copy_rows<T, C.block_n, C>(s.k[n % 2], k, p.k_strides.row, n * C.block_n, end);
-      copy_rows<T, C.block_n, C>(s.v[n % 2], v, p.v_strides.row, n * C.block_n, end);
+      copy_rows<T, C.block_n, C.head_dim, C>(s.k[n % 2], k, p.k_strides.row, n * C.block_n, end);
+      copy_rows<T, C.block_n, dim_of_values(C), C>(s.v[n % 2], v, p.v_strides.row, n * C.block_n,
+                                                   end);
     };
 
-    copy_rows<T, C.block_m, C>(s.q, q, p.q_strides.row, first, first + rows);
+    copy_rows<T, C.block_m, C.head_dim, C>(s.q, q, p.q_strides.row, first, first + rows);
     if (tiles > 0) copy_tile(0);
     ptx::cp_async_wait_all();
     __syncthreads();

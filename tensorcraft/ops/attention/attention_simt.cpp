@@ -27,12 +27,16 @@ constexpr std::array kCoreOptions{
     Config{.head_dim = 64, .block_m = 64, .block_n = 64, .options = kRanges},
     Config{.head_dim = 64, .block_m = 64, .block_n = 64, .options = kSoftcap},
     Config{.head_dim = 64, .block_m = 64, .block_n = 64, .options = kMasks}};
-constexpr std::array kTensorCore{Config{.head_dim = 32, .block_m = 64, .block_n = 64},
-                                 Config{.head_dim = 64, .block_m = 64, .block_n = 64},
-                                 Config{.head_dim = 64, .block_m = 128, .block_n = 64},
-                                 Config{.head_dim = 96, .block_m = 64, .block_n = 64},
-                                 Config{.head_dim = 128, .block_m = 64, .block_n = 64},
-                                 Config{.head_dim = 256, .block_m = 64, .block_n = 32}};
+constexpr std::array kTensorCore{
+    Config{.head_dim = 32, .block_m = 64, .block_n = 64},
+    Config{.head_dim = 64, .block_m = 64, .block_n = 64},
+    Config{.head_dim = 64, .block_m = 128, .block_n = 64},
+    Config{.head_dim = 96, .block_m = 64, .block_n = 64},
+    Config{.head_dim = 128, .block_m = 64, .block_n = 64},
+    Config{.head_dim = 192, .block_m = 64, .block_n = 32},
+    Config{.head_dim = 192, .block_m = 64, .block_n = 32, .value_dim = 128},
+    Config{.head_dim = 32, .block_m = 64, .block_n = 64, .value_dim = 64},
+    Config{.head_dim = 256, .block_m = 64, .block_n = 32}};
 
 constexpr std::array kSplit{Config{.head_dim = 64, .value_dim = 64},
                             Config{.head_dim = 64, .options = kSoftcap, .value_dim = 64},

@@ -53,7 +53,7 @@ struct Config {
   int block_n = 0;   // keys of a tile
   int threads = 128;
   int options = 0;    // what of Params it looks at besides causal and key_lengths; naive: at all
-  int value_dim = 0;  // split_kv: values of a block
+  int value_dim = 0;  // split_kv: values of a block; tensor_core: head_dim of v, 0: that of q
   // From wgmma on:
   int stages = 0;       // tiles of keys, and of values, in shared memory
   int consumers = 0;    // warpgroups of 64 queries each
@@ -87,8 +87,15 @@ TC_HOST_DEVICE constexpr int tiled_shared_bytes(const Config& c) {
   const int rows = (c.block_m + 2 * c.block_n) * (c.head_dim + 4);
   return 4 * (rows + c.block_m * (c.block_n + 4));
 }
+TC_HOST_DEVICE constexpr int dim_of_values(const Config& c) {
+  return c.value_dim ? c.value_dim : c.head_dim;
+}
+// The output leaves from the memory of the queries.
+TC_HOST_DEVICE constexpr int query_dim(const Config& c) {
+  return c.head_dim > dim_of_values(c) ? c.head_dim : dim_of_values(c);
+}
 TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
-  return 2 * (c.block_m + 4 * c.block_n) * c.head_dim;
+  return 2 * (c.block_m * query_dim(c) + 2 * c.block_n * (c.head_dim + dim_of_values(c)));
 }
 // Rows of whole boxes of 128 bytes, and barriers.
 TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) { return round_up(c.head_dim, 64); }

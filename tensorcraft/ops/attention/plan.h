@@ -103,7 +103,7 @@ inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   return Start{.config = naive_config(p.head_dim, p.v_dim), .blocks = blocks};
 }
 
-// Which sizes the rungs above naive do not take, or empty.
+// Which sizes tiled and the rungs on wgmma do not take, or empty.
 inline std::string_view size_refusal(const Params& p) {
   if (!is_compiled_head_dim(p.head_dim)) return kHeadDims;
   if (p.v_dim != p.head_dim) return "the head_dim of v must be that of q";
@@ -120,11 +120,18 @@ inline Choice tiled(const Params& p, const Given&, const op::Gpu& gpu) {
 inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
   if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
-  if (const auto why = size_refusal(p); !why.empty()) return op::refuse(why);
+  const auto is_taken = [](int d) { return d == 192 || is_compiled_head_dim(d); };
+  if (!is_taken(p.head_dim) || !is_taken(p.v_dim))
+    return op::refuse("head_dim must be 32, 64, 96, 128, 192 or 256, also that of v");
   if (!has_aligned_rows(p, given.element_bytes))
     return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
   if (!(p.scale > 0)) return op::refuse("scale must be positive");
   Config config = tensor_core_config(p.head_dim, rows_of_request(p, p.seq_q));
+  if (p.v_dim != p.head_dim) {
+    config.value_dim = p.v_dim;
+    config.block_m = 64;
+    if (p.v_dim > 128) config.block_n = 32;
+  }
   config.options = options_of(p);
   return start(p, config, tensor_core_shared_bytes(config), gpu);
 }
