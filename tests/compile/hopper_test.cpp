@@ -58,11 +58,12 @@ TEST(GemmRungs, HaveTheInstructionsOfHopper) {
 
 // Compiles those rungs of attention for a call, each Config once: no value leaves its register.
 void compile_attention(int64_t head_dim, int64_t rows, const std::vector<op::Value>& options,
-                       std::set<std::string>& compiled) {
+                       std::set<std::string>& compiled, int64_t value_dim = 0) {
   alignas(16) static std::byte memory[16];
   const TensorView q(memory, DType::bfloat16, {1, 2, rows, head_dim});
-  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), q.dtype(), q.shape());
-  const std::vector<TensorView> inputs{q, q, q};
+  const TensorView v(memory, q.dtype(), {1, 2, rows, value_dim ? value_dim : head_dim});
+  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), q.dtype(), v.shape());
+  const std::vector<TensorView> inputs{q, q, v};
   const auto e = find_operator("attention")
                      .explain({&out, 1}, {inputs, options}, device_info_of_arch("sm_90a"));
   for (const op::Considered& c : e.variants) {
@@ -85,6 +86,8 @@ TEST(AttentionRungs, CompileForHopperWithTheirProductsInFlight) {
     for (const int64_t rows : {64, 128, 8192})
       for (const bool causal : {false, true})
         compile_attention(head_dim, rows, {std::monostate(), causal}, compiled);
+  for (const int64_t rows : {64, 8192})
+    compile_attention(192, rows, {std::monostate(), true}, compiled, 128);
   EXPECT_GT(compiled.size(), 15u);
 }
 
@@ -99,7 +102,8 @@ TEST(AttentionRungs, CompileForHopperWithEveryLevelOfOptions) {
     compile_attention(head_dim, 8192, {none, false, none, window, softcap}, compiled);
     compile_attention(head_dim, 8192, {none, false, none, window, softcap, none, mask}, compiled);
   }
-  EXPECT_EQ(compiled.size(), 30u);
+  compile_attention(192, 8192, {none, false, none, window, softcap, none, mask}, compiled, 128);
+  EXPECT_EQ(compiled.size(), 32u);
 }
 
 TEST(CopyBox, CompilesForEveryRank) {

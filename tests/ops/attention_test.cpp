@@ -418,7 +418,7 @@ TEST(Attention, EachGpuRowSaysWhyItDeclines) {
     EXPECT_EQ(reason(explain_on_gpu(DType::float32, 8, 64, 1), variant),
               "needs float16 or bfloat16");
     EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), variant),
-              "head_dim must be 32, 64, 96, 128 or 256");
+              "head_dim must be 32, 64, 96, 128 or 256, also that of v, or 192 with 128");
     EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 64, -1), variant), "scale must be positive");
   }
   EXPECT_EQ(explain_on_gpu(DType::bfloat16, 16, 64, 1).variant, "split_kv");

@@ -27,12 +27,13 @@ constexpr std::array kWgmmaFew{config(32, 64, 128, 0, false), config(64, 64, 128
                                config(64, 64, 128, 0, false, kRanges),
                                config(64, 64, 128, 0, false, kSoftcap),
                                config(64, 64, 128, 0, false, kMasks)};
-constexpr std::array kWgmma{config(128, 128, 128, 0, false)};
+constexpr std::array kWgmma{config(192, 64, 128, 0, false), config(128, 128, 128, 0, false)};
 constexpr std::array kSpecializedFew{config(32, 64, 128, 1, false), config(64, 64, 128, 1, false),
                                      config(64, 64, 128, 1, false, kRanges),
                                      config(64, 64, 128, 1, false, kSoftcap),
                                      config(64, 64, 128, 1, false, kMasks)};
-constexpr std::array kSpecialized{config(64, 192, 128, 1, false), config(128, 128, 128, 1, false)};
+constexpr std::array kSpecialized{config(192, 64, 128, 1, false), config(64, 192, 128, 1, false),
+                                  config(128, 128, 128, 1, false)};
 constexpr std::array kPersistentFew{config(32, 64, 128, 1, true), config(64, 64, 128, 1, true),
                                     config(64, 64, 128, 1, true, kRanges),
                                     config(64, 64, 128, 1, true, kSoftcap),
@@ -41,7 +42,8 @@ constexpr std::array kPersistent{
     config(64, 128, 128, 1, true),          config(64, 192, 128, 1, true),
     config(96, 64, 128, 1, true),           config(64, 128, 128, 1, true, kRanges),
     config(64, 192, 128, 1, true, kRanges), config(64, 128, 128, 1, true, kMasks),
-    config(128, 128, 128, 1, true),         config(256, 128, 80, 1, true)};
+    config(128, 128, 128, 1, true),         config(192, 64, 128, 1, true),
+    config(192, 128, 128, 1, true),         config(256, 128, 80, 1, true)};
 
 }  // namespace
 

@@ -21,7 +21,7 @@ struct Consumer {
   uint32_t queries_parity = 0;
   StageCursor<C.stages> keys, values;
   WarpgroupSums<kGroupRows, C.block_n> score;
-  WarpgroupSums<kGroupRows, C.head_dim> out;
+  WarpgroupSums<kGroupRows, dim_of_values(C)> out;
   uint32_t weights[C.block_n / 16][1][4];
   float top[2], sum[2];  // per row: running maximum (unscaled) and sum of weights
   static_assert(C.block_m == C.consumers * kGroupRows);
@@ -76,7 +76,7 @@ struct Consumer {
   // Values behind the keys in use may be NaN, which a weight of 0 does not hide: they become 0.
   // All consumers come before the first tile of values.
   TC_DEVICE void clear_hidden(const Work<C>& w) const {
-    constexpr int chunks = boxed_dim(C) / kVectorSize<T>;
+    constexpr int chunks = boxed_values(C) / kVectorSize<T>;
     const int from = w.keys - (w.tiles - 1) * C.block_n;  // in that tile
     if (from >= C.block_n) return;
     if (w.first_key + w.keys == p.seq_k) return;  // the copy engine writes 0 behind seq_k
@@ -84,7 +84,7 @@ struct Consumer {
     auto* bytes = reinterpret_cast<unsigned char*>(&ring.v[values.stage]);
     for (int i = threadIdx.x; i < (C.block_n - from) * chunks; i += C.consumers * kWarpgroup)
       *reinterpret_cast<Vec4<uint32_t>*>(
-          bytes + Ring<T, C>::Keys::place(from + i / chunks, i % chunks)) = {};
+          bytes + Ring<T, C>::Values::place(from + i / chunks, i % chunks)) = {};
     ptx::fence_proxy_async();
     ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
   }
@@ -141,7 +141,7 @@ struct Consumer {
   }
   TC_DEVICE void rescale(const float (&keep)[2]) {
 #pragma unroll
-    for (int c = 0; c < C.head_dim / 2; ++c) out.at[0][0][c] *= keep[c / 2 % 2];
+    for (int c = 0; c < dim_of_values(C) / 2; ++c) out.at[0][0][c] *= keep[c / 2 % 2];
   }
   TC_DEVICE void pack_weights() {
 #pragma unroll
@@ -228,14 +228,14 @@ struct Consumer {
     auto* bytes = reinterpret_cast<unsigned char*>(&ring.q[C.out_tile]);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;  // consumers are the first warps
 #pragma unroll
-    for (int j = 0; j < boxed_dim(C) / 16; ++j) {
+    for (int j = 0; j < boxed_values(C) / 16; ++j) {
       uint32_t words[4] = {};  // the copy engine reads whole boxes
 #pragma unroll
-      for (int e = 0; e < 4 && j < C.head_dim / 16; ++e) {
+      for (int e = 0; e < 4 && j < dim_of_values(C) / 16; ++e) {
         const float* x = out.at[0][0] + 8 * j + 2 * e;
         words[e] = pack_pair(x[0] * inverse[e % 2], x[1] * inverse[e % 2], T{});
       }
-      ptx::stmatrix_x4(bytes + Ring<T, C>::Queries::place(warp * 16 + lane % 16, 2 * j + lane / 16),
+      ptx::stmatrix_x4(bytes + Ring<T, C>::Outputs::place(warp * 16 + lane % 16, 2 * j + lane / 16),
                        words);
     }
   }
@@ -243,17 +243,17 @@ struct Consumer {
     const int row = w.first + group * kGroupRows;
     const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
 #pragma unroll
-    for (int i = 0; i < boxed_dim(C) / 64; ++i) {
+    for (int i = 0; i < boxed_values(C) / 64; ++i) {
       const int32_t at[4] = {i * 64, row, w.head, w.batch};
       if (group * kGroupRows < w.rows)
         ptx::tma_store(&p.out_map, at,
-                       bytes + Ring<T, C>::Queries::place(group * kGroupRows, 8 * i));
+                       bytes + Ring<T, C>::Outputs::place(group * kGroupRows, 8 * i));
     }
     ptx::cp_async_bulk_commit_group();
   }
   // The last rows of a request, which another one follows.
   TC_DEVICE void store_some(const Work<C>& w, int rows) const {
-    constexpr int chunks = C.head_dim / kVectorSize<T>;
+    constexpr int chunks = dim_of_values(C) / kVectorSize<T>;
     const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
     T* out = static_cast<T*>(p.out) + w.batch * p.out_strides.batch + w.head * p.out_strides.head +
              (w.first + group * kGroupRows) * p.out_strides.row;
@@ -261,7 +261,7 @@ struct Consumer {
       const int row = i / chunks, chunk = i % chunks;
       *reinterpret_cast<Vec4<uint32_t>*>(out + row * p.out_strides.row + chunk * kVectorSize<T>) =
           *reinterpret_cast<const Vec4<uint32_t>*>(
-              bytes + Ring<T, C>::Queries::place(group * kGroupRows + row, chunk));
+              bytes + Ring<T, C>::Outputs::place(group * kGroupRows + row, chunk));
     }
   }
 };

@@ -37,15 +37,17 @@ struct HopperTile {
   int least_keys;
   int m, n;  // queries, keys
   int stages, takes_turns, out_tile;
+  int value_dim = 0;  // the head_dim of v; 0: that of q
 };
 inline constexpr HopperTile kHopperTiles[] = {
-    {32, kMasks, 0, 192, 128, 2, 1, 1},    {32, kMasks, 0, 128, 128, 2, 1, 1},
-    {32, kMasks, 0, 64, 128, 2, 0, 1},     {64, kMasks, 0, 192, 128, 2, 1, 1},
-    {64, kMasks, 0, 128, 128, 2, 1, 1},    {64, kMasks, 0, 64, 128, 2, 0, 1},
-    {96, kMasks, 0, 128, 128, 2, 1, 0},    {96, kMasks, 0, 64, 128, 2, 0, 1},
-    {128, kOpen, 4096, 128, 176, 2, 1, 0}, {128, kMasks, 0, 128, 128, 2, 1, 1},
-    {128, kMasks, 0, 64, 128, 2, 0, 1},    {256, 0, 0, 128, 80, 2, 1, 0},
-    {256, kRanges, 0, 128, 64, 2, 1, 0},   {256, kMasks, 0, 64, 80, 2, 0, 1},
+    {32, kMasks, 0, 192, 128, 2, 1, 1},       {32, kMasks, 0, 128, 128, 2, 1, 1},
+    {32, kMasks, 0, 64, 128, 2, 0, 1},        {64, kMasks, 0, 192, 128, 2, 1, 1},
+    {64, kMasks, 0, 128, 128, 2, 1, 1},       {64, kMasks, 0, 64, 128, 2, 0, 1},
+    {96, kMasks, 0, 128, 128, 2, 1, 0},       {96, kMasks, 0, 64, 128, 2, 0, 1},
+    {128, kOpen, 4096, 128, 176, 2, 1, 0},    {128, kMasks, 0, 128, 128, 2, 1, 1},
+    {128, kMasks, 0, 64, 128, 2, 0, 1},       {256, 0, 0, 128, 80, 2, 1, 0},
+    {256, kRanges, 0, 128, 64, 2, 1, 0},      {256, kMasks, 0, 64, 80, 2, 0, 1},
+    {192, kMasks, 0, 128, 128, 2, 1, 0, 128}, {192, kMasks, 0, 64, 128, 2, 0, 1, 128},
 };
 
 // Of the tiles that serve a call the one with the fewest rows behind the last query, else the
@@ -56,6 +58,7 @@ inline const HopperTile* hopper_tile(const Params& p) {
   const int queries = rows_of_request(p, p.seq_q), keys = rows_of_request(p, p.seq_k);
   for (const HopperTile& t : kHopperTiles) {
     if (t.head_dim != p.head_dim || keys < t.least_keys) continue;
+    if ((t.value_dim ? t.value_dim : t.head_dim) != p.v_dim) continue;
     if (t.options < least) continue;
     if (!best || round_up(queries, t.m) < round_up(queries, best->m)) best = &t;
   }
@@ -68,6 +71,7 @@ constexpr Config hopper_config(const HopperTile& t, int producers, bool has_out_
           .block_m = t.m,
           .block_n = t.n,
           .threads = (consumers + producers) * 128,
+          .value_dim = t.value_dim,
           .stages = t.stages,
           .consumers = consumers,
           .takes_turns = producers ? t.takes_turns : 0,
@@ -99,7 +103,7 @@ inline std::string_view hopper_refusal(const Params& p, int element_bytes, const
 inline int32_t hopper_section(const Params& p) {
   constexpr int64_t kBytesInL2 = int64_t(32) << 20;
   if (!is_limited(p)) return 1;
-  const int64_t bytes = std::max<int64_t>(int64_t(p.seq_k) * p.head_dim * 4, 1);
+  const int64_t bytes = std::max<int64_t>(int64_t(p.seq_k) * (p.head_dim + p.v_dim) * 2, 1);
   const int64_t heads = std::max<int64_t>(kBytesInL2 / bytes, 1) * p.group;
   return int32_t(std::clamp<int64_t>(heads, 1, int64_t(p.batch) * p.heads));
 }

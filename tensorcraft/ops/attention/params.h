@@ -53,7 +53,7 @@ struct Config {
   int block_n = 0;   // keys of a tile
   int threads = 128;
   int options = 0;    // what of Params it looks at besides causal and key_lengths; naive: at all
-  int value_dim = 0;  // split_kv: values of a block; tensor_core: head_dim of v, 0: that of q
+  int value_dim = 0;  // split_kv: values of a block; rungs on tiles: head_dim of v, 0: that of q
   // From wgmma on:
   int stages = 0;       // tiles of keys, and of values, in shared memory
   int consumers = 0;    // warpgroups of 64 queries each
@@ -99,9 +99,13 @@ TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
 }
 // Rows of whole boxes of 128 bytes, and barriers.
 TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) { return round_up(c.head_dim, 64); }
+TC_HOST_DEVICE constexpr int boxed_values(const Config& c) {
+  return round_up(dim_of_values(c), 64);
+}
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
-  const int rows = c.block_m * (1 + c.out_tile) + 2 * c.stages * c.block_n;
-  return round_up(2 * rows * boxed_dim(c) + (4 * c.stages + 3) * 8, 1024);
+  const int queries = c.block_m * (1 + c.out_tile) * boxed_dim(c);
+  const int keys = c.stages * c.block_n * (boxed_dim(c) + boxed_values(c));
+  return round_up(2 * (queries + keys) + (4 * c.stages + 3) * 8, 1024);
 }
 
 // Spans of the rows of a ragged batch: span 0 is in front of request 0, span s + 1 is request s,

@@ -103,15 +103,9 @@ inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   return Start{.config = naive_config(p.head_dim, p.v_dim), .blocks = blocks};
 }
 
-// Which sizes tiled and the rungs on wgmma do not take, or empty.
-inline std::string_view size_refusal(const Params& p) {
-  if (!is_compiled_head_dim(p.head_dim)) return kHeadDims;
-  if (p.v_dim != p.head_dim) return "the head_dim of v must be that of q";
-  return "";
-}
-
 inline Choice tiled(const Params& p, const Given&, const op::Gpu& gpu) {
-  if (const auto why = size_refusal(p); !why.empty()) return op::refuse(why);
+  if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
+  if (p.v_dim != p.head_dim) return op::refuse("the head_dim of v must be that of q");
   Config config = tiled_config(p.head_dim);
   config.options = options_of(p);
   return start(p, config, tiled_shared_bytes(config), gpu);
@@ -141,8 +135,10 @@ inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu,
                         bool persists) {
   if (const auto why = hopper_refusal(p, given.element_bytes, gpu); !why.empty())
     return op::refuse(why);
-  if (const auto why = size_refusal(p); !why.empty()) return op::refuse(why);
-  Config config = hopper_config(*hopper_tile(p), producers, persists);
+  const HopperTile* tile = hopper_tile(p);
+  if (!tile)
+    return op::refuse("head_dim must be 32, 64, 96, 128 or 256, also that of v, or 192 with 128");
+  Config config = hopper_config(*tile, producers, persists);
   config.options = options_of(p);
   Choice choice = start(p, config, ring_shared_bytes(config), gpu);
   if (persists && gpu.num_sms > 0)

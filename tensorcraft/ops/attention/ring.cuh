@@ -48,8 +48,12 @@ template <class T, Config C>
 struct alignas(1024) Ring {
   using Queries = BoxedTile<T, C.block_m, boxed_dim(C)>;
   using Keys = BoxedTile<T, C.block_n, boxed_dim(C)>;
+  using Values = BoxedTile<T, C.block_n, boxed_values(C)>;
+  using Outputs = BoxedTile<T, C.block_m, boxed_values(C)>;
+  static_assert(sizeof(Outputs) <= sizeof(Queries));
   Queries q[1 + C.out_tile];  // the last one is where the output leaves from
-  Keys k[C.stages], v[C.stages];
+  Keys k[C.stages];
+  Values v[C.stages];
   // Full: the bytes have come. Empty: no warp reads them any more.
   uint64_t q_full, q_empty;
   int32_t work;  // whose queries come; kNoWork: none do any more
@@ -127,7 +131,7 @@ struct Producer {
   template <class Tile>
   TC_DEVICE void load(Tile& to, const TensorMap* map, const Place& from, const Strides& strides,
                       uint64_t* full) {
-    constexpr int boxes = boxed_dim(C) / 64, units = int(sizeof(Tile) / boxes / kVectorBytes);
+    constexpr int boxes = Tile::length / 64, units = int(sizeof(Tile) / boxes / kVectorBytes);
     const int head = strides.head ? from.head : 0, batch = strides.batch ? from.batch : 0;
     ptx::mbarrier_arrive_expect_tx(full, sizeof(Tile));
 #pragma unroll
