@@ -64,7 +64,7 @@ std::vector<Config> configs(int head_dim) {
       for (const int stages : {2, 3})
         for (const int turns : {0, 1})
           for (const int out : {0, 1}) {
-            const HopperTile tile{head_dim, Masked::any, 0, m, n, stages, turns, out};
+            const HopperTile tile{head_dim, kMasks, 0, m, n, stages, turns, out};
             const Config c = hopper_config(tile, 1, true);
             if (fits(c)) all.push_back(c);
           }

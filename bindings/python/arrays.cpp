@@ -283,7 +283,9 @@ void check_in_place(const ArrayArgument& array, Device device, std::string_view 
          device, "; move it with tc.asarray(x, device=\"", device, "\") and keep that");
 }
 
-bool is_numpy_bool(nb::handle object) { return Numpy::is(object, numpy().boolean); }
+bool is_bool(nb::handle object) {
+  return PyBool_Check(object.ptr()) || Numpy::is(object, numpy().boolean);
+}
 
 PyTensor to_scalar(nb::handle number, DType dtype) {
   Tensor result(dtype, {}, Device::cpu());

@@ -38,8 +38,8 @@ ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view 
 // for a list or number, kind value for a host array of a call on a GPU.
 void check_in_place(const ArrayArgument& array, Device device, std::string_view op,
                     std::string_view name);
-// numpy.True_ or numpy.False_.
-bool is_numpy_bool(nb::handle object);
+// True, False, numpy.True_ or numpy.False_.
+bool is_bool(nb::handle object);
 // A number as a host tensor of a dtype; kind value if it does not fit.
 PyTensor to_scalar(nb::handle number, DType dtype);
 // The memory of an array as a tc.Tensor that keeps it alive.

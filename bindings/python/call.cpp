@@ -192,16 +192,14 @@ class Call {
     } else if (p.kind == op::ParameterKind::settings) {
       packed_.push_back(to_settings(value, p.name));
       options_[i] = to_text(packed_.back(), p.name);
-    } else if (PyBool_Check(value.ptr())) {
-      options_[i] = value.ptr() == Py_True;
+    } else if (is_bool(value)) {
+      options_[i] = PyObject_IsTrue(value.ptr()) == 1;
     } else if (PyUnicode_Check(value.ptr())) {
       options_[i] = to_text(value, p.name);
     } else if (PyLong_Check(value.ptr())) {
       options_[i] = to_int64(value, p.name);
     } else if (PyFloat_Check(value.ptr())) {
       options_[i] = PyFloat_AS_DOUBLE(value.ptr());
-    } else if (is_numpy_bool(value)) {
-      options_[i] = PyObject_IsTrue(value.ptr()) == 1;
     } else if (const nb::object index = as_index(value); index.is_valid()) {
       options_[i] = to_int64(index, p.name);
     } else if (PyTensor* t = nullptr; nb::try_cast(value, t, false) && t && t->view.size() != 1) {

@@ -57,6 +57,8 @@ std::string python_type(const Parameter& p) {
     switch (p.kind) {
       case ParameterKind::boolean:
         return "bool";
+      case ParameterKind::boolean_or_tensor:
+        return "bool | ArrayLike";
       case ParameterKind::integer:
         return "int";
       case ParameterKind::integers:

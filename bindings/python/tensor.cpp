@@ -69,7 +69,7 @@ void order_before(const PyTensor& t, nb::handle stream) {
 // True, False or None, of Python or of NumPy.
 std::optional<bool> to_choice(nb::handle object, std::string_view name) {
   if (object.is_none()) return std::nullopt;
-  if (!PyBool_Check(object.ptr()) && !is_numpy_bool(object))
+  if (!is_bool(object))
     fail(ErrorKind::type, name, " must be True, False or None, got ", class_name(object));
   return PyObject_IsTrue(object.ptr()) == 1;
 }

@@ -10,7 +10,8 @@
 // value it reads 8 neighbours too, which are its column in 8 steps of P V; two keys' words are
 // interleaved to make a register of the operand.
 #include "tensorcraft/device/float8.cuh"
-#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/key_range.h"
+#include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
@@ -39,11 +40,6 @@ struct PartShared {
 // How a score becomes a logit.
 struct Logits {
   float scale, softcap;
-};
-
-// The keys [begin, end) that a row sees; none: begin == end.
-struct SeenKeys {
-  int begin, end;
 };
 
 namespace detail {
@@ -84,6 +80,7 @@ TC_DEVICE Vec4<uint32_t> load_words(const Code* from) {
 template <class T, class Code, PartShape S, class Keys>
 class AttentionPart {
  public:
+  using Shared = PartShared<S>;
   static constexpr int kBlocks = S.value_dim / 64;  // of 64 values
 
   // rows: of the block, at most 16. row_of(r): address of row r's query, null if there is none.
@@ -228,8 +225,10 @@ class AttentionPart {
         for (int e = 0; e < 2; ++e) {
           float& s = score[n][2 * half + e];
           const int key = first + 8 * n + e;
-          s *= logits.scale;
-          if constexpr (S.has_softcap) s = logits.softcap * tanhf(s / logits.softcap);
+          if constexpr (S.has_softcap)
+            s = SoftCap(logits.scale, logits.softcap)(s);
+          else
+            s *= logits.scale;
           if (hides && (key < seen_[half].begin || key >= seen_[half].end)) s = -kInfinity;
           next = fmaxf(next, s);
         }
@@ -306,7 +305,7 @@ class AttentionPart {
 
   PartShared<S>& shared_;
   bool has_upper_;  // rows 8 on
-  SeenKeys seen_[2];
+  KeyRange seen_[2];
   float top_[2], sum_[2];
   float out_[kBlocks][8][4];
 };

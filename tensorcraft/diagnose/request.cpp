@@ -225,6 +225,12 @@ void Request::set_option(const std::string& text, DType dtype) {
     case op::ParameterKind::tensor:
       value = parse_tensor(given, dtype, device_.device);
       break;
+    case op::ParameterKind::boolean_or_tensor:
+      if (given.text.find_first_of("0123456789") != given.text.npos) {
+        value = parse_tensor(given, dtype, device_.device);
+        break;
+      }
+      [[fallthrough]];
     case op::ParameterKind::boolean:
       value = parse_boolean(given);
       break;

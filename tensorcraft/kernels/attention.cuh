@@ -25,13 +25,14 @@ inline constexpr std::array kTensorCoreList{Instance<Config>{tensor_core_config(
 inline constexpr std::array kTiledList{Instance<Config>{tiled_config(32)},
                                        Instance<Config>{tiled_config(64)},
                                        Instance<Config>{tiled_config(128)}};
-inline constexpr std::array kNaiveList{Instance<Config>{{.threads = kThreads}}};
+inline constexpr std::array kNaiveList{Instance<Config>{naive_config(1, 1)},
+                                       Instance<Config>{naive_config(kMaxHeadDim, 1)}};
 
 }  // namespace detail::attention
 
 // Row-major q and out [batch, heads, seq_q, head_dim], k and v [batch, heads_k, seq_k, head_dim].
 struct AttentionShape {
-  // Each at most 2^30; head_dim 1 to 256; heads a multiple of heads_k.
+  // Each at most 2^30; head_dim 1 to 512; heads a multiple of heads_k.
   int64_t batch, heads, heads_k, seq_q, seq_k, head_dim;
 };
 
@@ -49,7 +50,7 @@ inline void validate_attention(const AttentionShape& s) {
     if (size < 0 || size > int64_t(1) << 30)
       throw std::invalid_argument("launch_attention: sizes must be in [0, 2^30]");
   if (s.head_dim < 1 || s.head_dim > kernel::attention::kMaxHeadDim)
-    throw std::invalid_argument("launch_attention: head_dim must be 1 to 256");
+    throw std::invalid_argument("launch_attention: head_dim must be 1 to 512");
   if (s.heads != 0 && (s.heads_k == 0 || s.heads % s.heads_k != 0))
     throw std::invalid_argument("launch_attention: heads must be a multiple of heads_k");
 }
@@ -74,7 +75,7 @@ std::string_view launch_attention(const T* q, const T* k, const T* v, T* out,
   p.scale = arguments.scale.value_or(1.0f / std::sqrt(float(shape.head_dim)));
   if (!std::isfinite(p.scale))
     throw std::invalid_argument("launch_attention: scale must be finite");
-  p.causal = arguments.causal;
+  p.window = window_of(-1, -1, arguments.causal);
   p.key_lengths = arguments.key_lengths;
   p.lse = arguments.lse;
   const a::Given given{sizeof(T)};

@@ -2,6 +2,7 @@
 #include "tensorcraft/op/check.hpp"
 
 #include <array>
+#include <cmath>
 
 namespace tensorcraft::op {
 
@@ -18,6 +19,21 @@ void check_like(std::string_view op, std::string_view arg, const TensorView& t, 
       .with_any_strides()
       .with_dtype(dtype)
       .verify(t, op, arg);
+}
+
+void check_scores(std::string_view op, const std::optional<float>& scale,
+                  const std::optional<float>& softcap, const std::optional<Dims>& window) {
+  if (scale && !std::isfinite(*scale))
+    fail(ErrorKind::value, op, ": scale must be finite, got ", *scale);
+  if (softcap && !(*softcap > 0 && std::isfinite(*softcap)))
+    fail(ErrorKind::value, op, ": softcap must be above 0 and finite, got ", *softcap,
+         "; leave it out for none");
+  if (!window) return;
+  const Dims& w = *window;
+  if (w.rank() != 2 || w[0] < -1 || w[1] < -1)
+    fail(ErrorKind::value, op,
+         ": window must be two numbers, left and right, of at least -1, which is unlimited; got ",
+         w, "; a window of w keys, the query's own included, is (w - 1, 0)");
 }
 
 void check_apart(std::string_view op, std::string_view out, const TensorView& written,

@@ -3,6 +3,7 @@
 #include "tensorcraft/core/tensor_matcher.hpp"
 
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 
 namespace tensorcraft::op {
@@ -13,6 +14,11 @@ void check_dtype(std::string_view op, std::string_view arg, const TensorView& t,
 // `t` has this dtype and shape, any strides.
 void check_like(std::string_view op, std::string_view arg, const TensorView& t, DType dtype,
                 const Dims& shape);
+
+// The numbers of an attention over scores scale q k^T: finite, a cap above 0, and a window of two
+// sides of at least -1.
+void check_scores(std::string_view op, const std::optional<float>& scale,
+                  const std::optional<float>& softcap, const std::optional<Dims>& window);
 
 // Kind value if `written` and `read` share memory, or may: "OP: OUT overlaps the memory of IN;
 // FIX".

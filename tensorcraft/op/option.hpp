@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 // How the fields of an operator's Options become its parameters.
@@ -71,6 +72,26 @@ Option<Options> option(std::string_view name, std::optional<T> Options::* field,
     if (!std::holds_alternative<std::monostate>(v)) options.*field = Field<T>::get(op, name, v);
   };
   if constexpr (std::is_same_v<T, TensorView>) o.tensor.own = field;
+  return o;
+}
+
+// A bool for all, or a tensor of them in a field of its own.
+template <class Options>
+Option<Options> option_or_tensor(std::string_view name, bool Options::* field,
+                                 std::optional<TensorView> Options::* each, std::string_view doc) {
+  Option<Options> o = option(name, field, doc);
+  o.parameter.kind = ParameterKind::boolean_or_tensor;
+  o.set = [all = std::move(o.set), each](std::string_view op, Options& options, const Value& v) {
+    if (const auto* tensor = std::get_if<TensorView>(&v))
+      options.*each = *tensor;
+    else
+      all(op, options, v);
+  };
+  o.add_to = [field, each](CallKey& key, const Options& options) {
+    key.add(options.*field);
+    key.add(options.*each);
+  };
+  o.tensor.own = each;
   return o;
 }
 

@@ -36,14 +36,15 @@ using Value = std::variant<std::monostate, bool, int64_t, double, std::string_vi
 // "a bool", "a list", ...: what it holds, for errors.
 std::string_view kind_of(const Value& v);
 
-// What a parameter takes. A choice is one of some names, a text is any, integer_lists are integers
-// or lists of them, and named_values give the call its inputs: keyword arguments in Python. A
-// number_or_tensor is either.
-// Settings are names with whole numbers or words: a dict in Python, "tile_m=128, schedule=together"
-// elsewhere, which is their Value.
+// What a parameter takes. A boolean_or_tensor is a bool for all or a tensor of them, a
+// number_or_tensor likewise. A choice is one of some names, a text is any, integer_lists are
+// integers or lists of them, and named_values give the call its inputs: keyword arguments in
+// Python. Settings are names with whole numbers or words: a dict in Python,
+// "tile_m=128, schedule=together" elsewhere, which is their Value.
 enum class ParameterKind {
   tensor,
   boolean,
+  boolean_or_tensor,
   integer,
   number,
   number_or_tensor,

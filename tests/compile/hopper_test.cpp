@@ -56,33 +56,54 @@ TEST(GemmRungs, HaveTheInstructionsOfHopper) {
   }
 }
 
+// Compiles those rungs of attention for a call, each Config once: no value leaves its register.
+void compile_attention(int64_t head_dim, int64_t rows, const std::vector<op::Value>& options,
+                       std::set<std::string>& compiled, int64_t value_dim = 0) {
+  alignas(16) static std::byte memory[16];
+  const TensorView q(memory, DType::bfloat16, {1, 2, rows, head_dim});
+  const TensorView v(memory, q.dtype(), {1, 2, rows, value_dim ? value_dim : head_dim});
+  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), q.dtype(), v.shape());
+  const std::vector<TensorView> inputs{q, q, v};
+  const auto e = find_operator("attention")
+                     .explain({&out, 1}, {inputs, options}, device_info_of_arch("sm_90a"));
+  for (const op::Considered& c : e.variants) {
+    if (c.variant.name != "persistent" && c.variant.name != "wgmma") continue;
+    ASSERT_TRUE(c.plan.has_value()) << c.reason;
+    const jit::KernelKey& key = c.plan->main().kernel;
+    const std::string name = jit::readable_name(key);
+    if (!compiled.insert(name).second) continue;
+    const jit::CompileReport report = jit::compile(key, "sm_90a", true);
+    EXPECT_EQ(report.spill_bytes, 0u) << name;
+    EXPECT_EQ(report.log.find("serialized"), std::string::npos) << name << report.log;
+  }
+}
+
 // The shipped tiles of attention keep scores, weights and output in registers while products run.
 TEST(AttentionRungs, CompileForHopperWithTheirProductsInFlight) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
-  const op::Operator& attention = find_operator("attention");
-  alignas(16) static std::byte memory[16];
   std::set<std::string> compiled;
   for (const int64_t head_dim : {32, 64, 96, 128, 256})
     for (const int64_t rows : {64, 128, 8192})
-      for (const bool causal : {false, true}) {
-        const TensorView q(memory, DType::bfloat16, {1, 2, rows, head_dim});
-        const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), q.dtype(), q.shape());
-        const std::vector<TensorView> inputs{q, q, q};
-        const std::vector<op::Value> options{std::monostate(), causal};
-        const auto e =
-            attention.explain({&out, 1}, {inputs, options}, device_info_of_arch("sm_90a"));
-        for (const op::Considered& c : e.variants) {
-          if (c.variant.name != "persistent" && c.variant.name != "wgmma") continue;
-          ASSERT_TRUE(c.plan.has_value()) << c.reason;
-          const jit::KernelKey& key = c.plan->main().kernel;
-          const std::string name = jit::readable_name(key);
-          if (!compiled.insert(name).second) continue;
-          const jit::CompileReport report = jit::compile(key, "sm_90a", true);
-          EXPECT_EQ(report.spill_bytes, 0u) << name;
-          EXPECT_EQ(report.log.find("serialized"), std::string::npos) << name << report.log;
-        }
-      }
+      for (const bool causal : {false, true})
+        compile_attention(head_dim, rows, {std::monostate(), causal}, compiled);
+  for (const int64_t rows : {64, 8192})
+    compile_attention(192, rows, {std::monostate(), true}, compiled, 128);
   EXPECT_GT(compiled.size(), 15u);
+}
+
+TEST(AttentionRungs, CompileForHopperWithEveryLevelOfOptions) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const op::Value none,
+      window = Dims{127, 0}, softcap = 50.0,
+      mask = TensorView(reinterpret_cast<void*>(uintptr_t(1) << 45), DType::float32, {8192, 8192});
+  std::set<std::string> compiled;
+  for (const int64_t head_dim : {32, 64, 96, 128, 256}) {
+    compile_attention(head_dim, 8192, {none, false, none, window}, compiled);
+    compile_attention(head_dim, 8192, {none, false, none, window, softcap}, compiled);
+    compile_attention(head_dim, 8192, {none, false, none, window, softcap, none, mask}, compiled);
+  }
+  compile_attention(192, 8192, {none, false, none, window, softcap, none, mask}, compiled, 128);
+  EXPECT_EQ(compiled.size(), 32u);
 }
 
 TEST(CopyBox, CompilesForEveryRank) {

@@ -217,14 +217,19 @@ bool attention(const LauncherCall& c) {
   namespace a = kernel::attention;
   if (c.choice("layout", AttentionLayout::bhsd) != AttentionLayout::bhsd) return false;
   const TensorView &q = c.in(), &k = c.in(1);
+  if (k.shape(3) != c.in(2).shape(3)) return false;
   auto p = a::contiguous_params(q.data(), k.data(), c.in(2).data(), c.out().data(), int(q.shape(0)),
                                 int(q.shape(1)), int(k.shape(1)), int(q.shape(2)), int(k.shape(2)),
                                 int(q.shape(3)));
   p.scale = c.number("scale", double(1.0f / std::sqrt(float(q.shape(3)))));
-  p.causal = c.option("causal", false);
+  for (const char* option : {"causal", "sinks", "mask", "cu_seqlens_q"})
+    if (c.address(option) || c.given<Dims>("window") || c.number("softcap", 0) != 0) return false;
+  p.window = window_of(-1, -1, c.option("causal", false));
   p.key_lengths = c.address<int32_t>("key_lengths");
   p.lse = c.output<float>("lse");
-  c.expect_rungs(a::kRungs, p, a::Given{c.element_bytes()});
+  c.expect_rungs(a::kRungs, p, a::Given{c.element_bytes()}, [](const a::Params& own) {
+    return own.num_parts ? std::optional(a::combine_start(own)) : std::nullopt;
+  });
   return true;
 }
 

@@ -331,14 +331,14 @@ TEST_F(AttentionEverywhere, ANanBehindTheKeysInUseOfSeveralTilesHasNoEffect) {
 
 // With scores of 0, an output is the mean of the values that are seen.
 TEST_F(AttentionEverywhere, FourNewTokensOverSixInUseSeeThreeToSixKeys) {
-  Tensor q(DType::float32, {1, 1, 4, 32}), v(DType::float32, {1, 1, 16, 32});
+  Tensor q(DType::float32, {1, 1, 4, 64}), v(DType::float32, {1, 1, 16, 64});
   std::fill_n(q.data_as<float>(), q.size(), 0.0f);
-  for (int64_t i = 0; i < v.size(); ++i) v.data_as<float>()[i] = i < 6 * 32 ? float(i / 32) : kNan;
-  const Tensor k = random_tensor({1, 1, 16, 32}, 2), lengths = lengths_of({6});
+  for (int64_t i = 0; i < v.size(); ++i) v.data_as<float>()[i] = i < 6 * 64 ? float(i / 64) : kNan;
+  const Tensor k = random_tensor({1, 1, 16, 64}, 2), lengths = lengths_of({6});
   for (const Place& place : all_places()) {
     const Floats r = run(place, q, k, v, {.causal = true, .key_lengths = lengths.view()});
     for (int i = 0; i < 4; ++i) {
-      EXPECT_FLOAT_EQ(r.out[size_t(i) * 32], float(i + 2) / 2) << place.variant;
+      EXPECT_FLOAT_EQ(r.out[size_t(i) * 64], float(i + 2) / 2) << place.variant;
       EXPECT_NEAR(r.lse[size_t(i)], std::log(i + 3), 1e-6) << place.variant;
     }
   }
@@ -365,7 +365,7 @@ TEST(Attention, TheCpuRowDoesNotDependOnHowQueriesAreGrouped) {
 
 TEST(Attention, BadArgumentsAreNamedWithTheirValues) {
   const Tensor q(DType::float32, {2, 4, 3, 8}), k(DType::float32, {2, 3, 5, 8});
-  const Tensor flat(DType::float32, {3, 8}), wide(DType::float32, {1, 1, 1, 257});
+  const Tensor flat(DType::float32, {3, 8}), wide(DType::float32, {1, 1, 1, 513});
   const Tensor integers(DType::int32, {2, 4, 3, 8}), one_length(DType::int32, {1});
   expect_error(
       ErrorKind::value, [&] { attention(flat, flat, flat); },
@@ -375,7 +375,7 @@ TEST(Attention, BadArgumentsAreNamedWithTheirValues) {
       "attention: the heads of q must be a multiple of the heads of k, got 4 and 3");
   expect_error(
       ErrorKind::unsupported, [&] { attention(wide, wide, wide); },
-      "attention: head_dim must be 1 to 256, got 257");
+      "attention: head_dim must be 1 to 512, got 513");
   expect_error(
       ErrorKind::value, [&] { attention(q, q, q, {.scale = kInfinity}); },
       "attention: scale must be finite, got inf");
@@ -418,15 +418,16 @@ TEST(Attention, EachGpuRowSaysWhyItDeclines) {
     EXPECT_EQ(reason(explain_on_gpu(DType::float32, 8, 64, 1), variant),
               "needs float16 or bfloat16");
     EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), variant),
-              "head_dim must be 32, 64, 96, 128 or 256");
+              "head_dim must be 32, 64, 96, 128 or 256, also that of v, or 192 with 128");
     EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 64, -1), variant), "scale must be positive");
   }
+  EXPECT_EQ(explain_on_gpu(DType::bfloat16, 16, 64, 1).variant, "split_kv");
   EXPECT_EQ(explain_on_gpu(DType::float32, 256, 32, 1).variant, "tiled");
   EXPECT_EQ(explain_on_gpu(DType::float16, 256, 80, 1).variant, "naive");
   EXPECT_EQ(reason(explain_on_gpu(DType::float32, 8, 64, 1), "tensor_core"),
             "needs float16 or bfloat16");
   EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), "tensor_core"),
-            "head_dim must be 32, 64, 96, 128 or 256");
+            "head_dim must be 32, 64, 96, 128, 192 or 256, also that of v");
   EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), "tiled"),
             "head_dim must be 32, 64, 96, 128 or 256");
   EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 64, 0), "tensor_core"),
@@ -436,6 +437,7 @@ TEST(Attention, EachGpuRowSaysWhyItDeclines) {
 TEST(Attention, APlanCoversEveryQueryOfEveryHead) {
   const auto e = explain_on_gpu(DType::bfloat16, 130, 64, 1);
   for (const auto& c : e.variants) {
+    if (c.variant.name == "split_kv") continue;  // takes few queries
     ASSERT_TRUE(c.plan.has_value()) << c.variant.name;
     const uint32_t heads = 32 * 12;
     const std::map<std::string_view, uint32_t> blocks{{"persistent", 132},

@@ -6,11 +6,12 @@
 // Demands: head_dim is a multiple of 32 known at compile time; dynamic shared memory in float32.
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/float16.cuh"
-#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/vec.cuh"
-#include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/ops/attention/logits.cuh"
+#include "tensorcraft/ops/attention/request.cuh"
 
 namespace tensorcraft::kernel::attention {
 
@@ -54,26 +55,26 @@ struct Tiled {
     auto& s = dynamic_shared<TiledShared<C>>();
     const int tx = threadIdx.x % 8, ty = threadIdx.x / 8;
 
-    const int blocks = div_ceil(p.seq_q, C.block_m);
-    const int first = int(blockIdx.x % blocks) * C.block_m;
+    const int blocks = query_tiles(p, C.block_m);
     const int bh = int(blockIdx.x / blocks), b = bh / p.heads, h = bh % p.heads;
+    const QueryTile tile = query_tile<C>(p, b, int(blockIdx.x % blocks));
+    if (tile.rows == 0) return;
     const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + h * p.q_strides.head;
-    const T* k =
-        static_cast<const T*>(p.k) + b * p.k_strides.batch + h / p.group * p.k_strides.head;
-    const T* v =
-        static_cast<const T*>(p.v) + b * p.v_strides.batch + h / p.group * p.v_strides.head;
-    const int keys = visible_keys(p, b);
-    const int end = key_limit(p, keys, first + C.block_m - 1);  // of the last row: the largest
+    const T* k = static_cast<const T*>(p.k) + b * p.k_strides.batch +
+                 h / p.group * p.k_strides.head + tile.first_key * p.k_strides.row;
+    const T* v = static_cast<const T*>(p.v) + b * p.v_strides.batch +
+                 h / p.group * p.v_strides.head + tile.first_key * p.v_strides.row;
+    const int end = tile.end();
 
-    stage<T, C.block_m, C>(s.q, q, p.q_strides.row, first, p.seq_q);
+    stage<T, C.block_m, C>(s.q, q, p.q_strides.row, tile.first, tile.first + tile.rows);
     Vec4<float> acc[kRows][kOut4];
     float top[kRows], sum[kRows];
-    int limit[kRows];
+    KeyRange seen[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       top[r] = -kInfinity;
       sum[r] = 0.f;
-      limit[r] = key_limit(p, keys, first + ty + r * kRowStep);
+      seen[r] = tile.seen(ty + r * kRowStep);
 #pragma unroll
       for (int c = 0; c < kOut4; ++c) acc[r][c] = Vec4<float>{};
     }
@@ -100,11 +101,17 @@ struct Tiled {
 
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
+        if constexpr (C.options >= kSoftcap)
+          to_logits<T, C, kKeys>(
+              p, tile, b, h, ty + r * kRowStep, [&](int j) -> float& { return score[r][j]; },
+              [&](int j) { return n + tx + 8 * j; });
         float next = top[r];
 #pragma unroll
         for (int j = 0; j < kKeys; ++j) {
-          const bool visible = n + tx + 8 * j < limit[r];
-          score[r][j] = visible ? score[r][j] * p.scale : -kInfinity;
+          const int key = n + tx + 8 * j;
+          const bool visible = key >= seen[r].begin && key < seen[r].end;
+          if constexpr (C.options < kSoftcap) score[r][j] *= p.scale;
+          if (!visible) score[r][j] = -kInfinity;
           next = fmaxf(next, score[r][j]);
         }
 #pragma unroll
@@ -148,21 +155,26 @@ struct Tiled {
 
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const int i = first + ty + r * kRowStep;
+      const int i = ty + r * kRowStep;
 #pragma unroll
       for (int lanes = 4; lanes > 0; lanes /= 2)
         sum[r] += __shfl_xor_sync(kFullWarp, sum[r], lanes);
-      if (i >= p.seq_q) continue;
-      const float inverse = sum[r] == 0.f ? 0.f : 1.f / sum[r];  // no visible key: 0, not 0 / 0
+      if (i >= tile.rows) continue;
+      float inverse = sum[r] == 0.f ? 0.f : 1.f / sum[r];  // no visible key: 0, not 0 / 0
+      float lse = sum[r] == 0.f ? -kInfinity : top[r] + logf(sum[r]);
+      if (C.options >= kRanges && p.sinks) {
+        const Finished with = with_sink(lse, sink_of(p, tile.request, h));
+        inverse *= with.factor;
+        lse = with.lse;
+      }
       T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
-               i * p.out_strides.row;
+               (tile.first + i) * p.out_strides.row;
 #pragma unroll
       for (int c = 0; c < kOut4; ++c) {
         const int d = 4 * (tx + 8 * c);
         for (int e = 0; e < 4; ++e) out[d + e] = T(acc[r][c][e] * inverse);
       }
-      if (p.lse && tx == 0)
-        p.lse[int64_t(bh) * p.seq_q + i] = sum[r] == 0.f ? -kInfinity : top[r] + logf(sum[r]);
+      if (p.lse && tx == 0) p.lse[int64_t(bh) * p.seq_q + tile.first + i] = lse;
     }
   }
 };

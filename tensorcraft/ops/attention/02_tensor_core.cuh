@@ -6,10 +6,11 @@
 // weights never touch shared memory. Tiles of K and V come by cp.async into the half of a double
 // buffer that is not being read, so copies run under the products. expf(scale * (s - m)) is one
 // fused multiply-add and one ex2; only tiles that cross a key limit or the causal diagonal test it.
-// Demands: sm_80, 16-bit elements, rows that start at 16-byte boundaries, scale > 0.
+// Demands: sm_80, 16-bit elements, head_dims of a list, rows that start at 16-byte boundaries,
+// scale > 0.
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/float16.cuh"
-#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/cp_async.cuh"
 #include "tensorcraft/device/ptx/ldmatrix.cuh"
@@ -17,7 +18,8 @@
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/multiply_add.cuh"
 #include "tensorcraft/device/vec.cuh"
-#include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/ops/attention/logits.cuh"
+#include "tensorcraft/ops/attention/request.cuh"
 
 namespace tensorcraft::kernel::attention {
 
@@ -36,17 +38,16 @@ struct Tile {
 
 template <Config C>
 struct TensorCoreShared {
-  static constexpr int kChunks = Tile<C.head_dim>::kChunks;
-  Chunk q[C.block_m * kChunks];
-  Chunk k[2][C.block_n * kChunks];
-  Chunk v[2][C.block_n * kChunks];
+  Chunk q[C.block_m * Tile<query_dim(C)>::kChunks];
+  Chunk k[2][C.block_n * Tile<C.head_dim>::kChunks];
+  Chunk v[2][C.block_n * Tile<dim_of_values(C)>::kChunks];
 };
 
 // Starts the copy of rows [first, first + kRows); rows from `end` on become 0, so that nothing
 // past the last key is read and a weight of 0 never meets a NaN.
-template <class T, int kRows, Config C>
+template <class T, int kRows, int kDim, Config C>
 TC_DEVICE void copy_rows(Chunk* tile, const T* source, int64_t stride, int first, int end) {
-  using Rows = Tile<C.head_dim>;
+  using Rows = Tile<kDim>;
   constexpr int kAcross = Rows::kChunks % 8 == 0 ? 8 : 4;  // threads that share a row
   constexpr int kRowStep = C.threads / kAcross;
   static_assert(kRows % kRowStep == 0);
@@ -68,12 +69,14 @@ template <class T, Config C>
 struct WarpRows {
   static constexpr int kTiles = C.block_m / (C.threads / 32) / 16;
   static constexpr int kDepth = C.head_dim / 16, kKeys = C.block_n / 16;
+  static constexpr int kValues = dim_of_values(C) / 16;
   static constexpr bool kKeepQuery = kTiles == 1 && C.head_dim <= 128;  // in 32 registers at most
   static_assert(kTiles * (C.threads / 32) * 16 == C.block_m);
   using Rows = Tile<C.head_dim>;
+  using Values = Tile<dim_of_values(C)>;
 
   uint32_t query[kKeepQuery ? kTiles : 1][kKeepQuery ? kDepth : 1][4];
-  float out[kTiles][2 * kDepth][4];
+  float out[kTiles][2 * kValues][4];
   float score[kTiles][2 * kKeys][4];
   float top[kTiles][2], sum[kTiles][2];  // per row: running maximum (unscaled) and sum of weights
 
@@ -86,7 +89,7 @@ struct WarpRows {
       top[t][0] = top[t][1] = -kInfinity;
       sum[t][0] = sum[t][1] = 0.f;
 #pragma unroll
-      for (int c = 0; c < 2 * kDepth; ++c)
+      for (int c = 0; c < 2 * kValues; ++c)
         for (int e = 0; e < 4; ++e) out[t][c][e] = 0.f;
       if constexpr (kKeepQuery) {
 #pragma unroll
@@ -131,19 +134,35 @@ struct WarpRows {
     }
   }
 
-  // Hides the keys past each row's limit. `first` is the query of the block's row 0, `key` the
-  // tile's first key.
-  TC_DEVICE void mask(const Params& p, int keys, int first, int key) {
+  // Hides keys that a row does not see of the tile from `key` on: those in front of its first one,
+  // or behind its last one.
+  template <bool in_front>
+  TC_DEVICE void mask(const QueryTile& queries, int key) {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = first + first_row() + 16 * t + 8 * half + lane() / 4;
-        const int limit = key_limit(p, keys, row) - key - 2 * (lane() % 4);
+        const KeyRange seen = queries.seen(first_row() + 16 * t + 8 * half + lane() / 4);
+        const int limit = (in_front ? seen.begin : seen.end) - key - 2 * (lane() % 4);
 #pragma unroll
         for (int c = 0; c < 2 * kKeys; ++c)
           for (int e = 0; e < 2; ++e)
-            if (8 * c + e >= limit) score[t][c][2 * half + e] = -kInfinity;
+            if ((8 * c + e < limit) == in_front) score[t][c][2 * half + e] = -kInfinity;
+      }
+    }
+  }
+
+  // Scores of the tile from `key` on become logits, whose scale is 1.
+  TC_DEVICE void make_logits(const Params& p, const QueryTile& queries, int b, int h, int key) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = first_row() + 16 * t + 8 * half + lane() / 4;
+        to_logits<T, C, 4 * kKeys>(
+            p, queries, b, h, row,
+            [&](int i) -> float& { return score[t][i / 2][2 * half + i % 2]; },
+            [&](int i) { return key + 8 * (i / 2) + 2 * (lane() % 4) + i % 2; });
       }
     }
   }
@@ -187,7 +206,7 @@ struct WarpRows {
         }
         sum[t][half] = fmaf(sum[t][half], keep, part);
 #pragma unroll
-        for (int c = 0; c < 2 * kDepth; ++c) {
+        for (int c = 0; c < 2 * kValues; ++c) {
           out[t][c][2 * half] *= keep;
           out[t][c][2 * half + 1] *= keep;
         }
@@ -209,9 +228,9 @@ struct WarpRows {
         }
       }
 #pragma unroll
-      for (int d = 0; d < kDepth; ++d) {
+      for (int d = 0; d < kValues; ++d) {
         uint32_t b[4];
-        ptx::ldmatrix_x4_trans(b, &v[Rows::at(16 * j + lane() % 16, 2 * d + lane() / 16)]);
+        ptx::ldmatrix_x4_trans(b, &v[Values::at(16 * j + lane() % 16, 2 * d + lane() / 16)]);
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
           multiply_add<T>(out[t][2 * d], a[t], {b[0], b[1]});
@@ -222,8 +241,8 @@ struct WarpRows {
   }
 
   // Divides by the sums and writes the rows to `tile`, which holds the queries no longer needed.
-  // lse points at the block's row 0, of which `rows` exist.
-  TC_DEVICE void finish(Chunk* tile, float* lse, int rows, float scale) {
+  // lse points at the block's row 0, of which `rows` exist; sink: -inf if there is none.
+  TC_DEVICE void finish(Chunk* tile, float* lse, int rows, float scale, float sink) {
     __syncwarp();  // other lanes read the queries; without a visible tile no barrier came since
     auto* words = reinterpret_cast<uint32_t*>(tile);
 #pragma unroll
@@ -233,13 +252,18 @@ struct WarpRows {
         float total = sum[t][half];
         total += __shfl_xor_sync(kFullWarp, total, 1);
         total += __shfl_xor_sync(kFullWarp, total, 2);
-        const float inverse = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
+        float inverse = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
+        float log_sum = total == 0.f ? -kInfinity : fmaf(top[t][half], scale, logf(total));
+        if (C.options >= kRanges && sink != -kInfinity) {
+          const Finished with = with_sink(log_sum, sink);
+          inverse *= with.factor;
+          log_sum = with.lse;
+        }
         const int row = first_row() + 16 * t + 8 * half + lane() / 4;
-        if (lse && lane() % 4 == 0 && row < rows)
-          lse[row] = total == 0.f ? -kInfinity : fmaf(top[t][half], scale, logf(total));
+        if (lse && lane() % 4 == 0 && row < rows) lse[row] = log_sum;
 #pragma unroll
-        for (int c = 0; c < 2 * kDepth; ++c)
-          words[Rows::at(row, c) * 4 + lane() % 4] =
+        for (int c = 0; c < 2 * kValues; ++c)
+          words[Values::at(row, c) * 4 + lane() % 4] =
               pack_pair(out[t][c][2 * half] * inverse, out[t][c][2 * half + 1] * inverse, T{});
       }
     }
@@ -248,10 +272,10 @@ struct WarpRows {
 
   TC_DEVICE static void store(const Chunk* tile, T* out, int64_t stride, int rows) {
 #pragma unroll 4
-    for (int e = lane(); e < 16 * kTiles * Rows::kChunks; e += 32) {
-      const int row = first_row() + e / Rows::kChunks, chunk = e % Rows::kChunks;
+    for (int e = lane(); e < 16 * kTiles * Values::kChunks; e += 32) {
+      const int row = first_row() + e / Values::kChunks, chunk = e % Values::kChunks;
       if (row < rows)
-        *reinterpret_cast<Chunk*>(out + row * stride + chunk * 8) = tile[Rows::at(row, chunk)];
+        *reinterpret_cast<Chunk*>(out + row * stride + chunk * 8) = tile[Values::at(row, chunk)];
     }
   }
 };
@@ -261,43 +285,48 @@ struct TensorCore {
   TC_DEVICE static void run(const Params& p) {
     static_assert(sizeof(TensorCoreShared<C>) == tensor_core_shared_bytes(C));
     auto& s = dynamic_shared<TensorCoreShared<C>>();
-    const int blocks = div_ceil(p.seq_q, C.block_m);
-    // The last queries see the most keys under a causal limit: they start first.
-    const int first = (blocks - 1 - int(blockIdx.x % blocks)) * C.block_m;
-    const int rows = p.seq_q - first < C.block_m ? p.seq_q - first : C.block_m;
+    const int blocks = query_tiles(p, C.block_m);
     const int bh = int(blockIdx.x / blocks), b = bh / p.heads, h = bh % p.heads;
+    // The last queries see the most keys under a causal limit: they start first.
+    const QueryTile queries = query_tile<C>(p, b, blocks - 1 - int(blockIdx.x % blocks));
+    const int first = queries.first, rows = queries.rows;
+    if (rows == 0) return;
     const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + h * p.q_strides.head;
-    const T* k =
-        static_cast<const T*>(p.k) + b * p.k_strides.batch + h / p.group * p.k_strides.head;
-    const T* v =
-        static_cast<const T*>(p.v) + b * p.v_strides.batch + h / p.group * p.v_strides.head;
-    const int keys = visible_keys(p, b);
-    const int end = key_limit(p, keys, first + rows - 1);  // of the last row: the largest
-    const int unmasked = key_limit(p, keys, first) / C.block_n;
-    const int tiles = div_ceil(end, C.block_n);
+    const T* k = static_cast<const T*>(p.k) + b * p.k_strides.batch +
+                 h / p.group * p.k_strides.head + queries.first_key * p.k_strides.row;
+    const T* v = static_cast<const T*>(p.v) + b * p.v_strides.batch +
+                 h / p.group * p.v_strides.head + queries.first_key * p.v_strides.row;
+    const int end = queries.end(), tiles = div_ceil(end, C.block_n);
+    // All rows see all keys of the tiles between these.
+    const int open = div_ceil(queries.seen(rows - 1).begin, C.block_n);
+    const int closed = queries.seen(0).end / C.block_n;
     const auto copy_tile = [&](int n) {
-      copy_rows<T, C.block_n, C>(s.k[n % 2], k, p.k_strides.row, n * C.block_n, end);
-      copy_rows<T, C.block_n, C>(s.v[n % 2], v, p.v_strides.row, n * C.block_n, end);
+      copy_rows<T, C.block_n, C.head_dim, C>(s.k[n % 2], k, p.k_strides.row, n * C.block_n, end);
+      copy_rows<T, C.block_n, dim_of_values(C), C>(s.v[n % 2], v, p.v_strides.row, n * C.block_n,
+                                                   end);
     };
 
-    copy_rows<T, C.block_m, C>(s.q, q, p.q_strides.row, first, p.seq_q);
+    copy_rows<T, C.block_m, C.head_dim, C>(s.q, q, p.q_strides.row, first, first + rows);
     if (tiles > 0) copy_tile(0);
     ptx::cp_async_wait_all();
     __syncthreads();
+    const float scale = C.options >= kSoftcap ? 1.f : p.scale;
     WarpRows<T, C> warp;
     warp.start(s.q);
     for (int n = 0; n < tiles; ++n) {
       if (n + 1 < tiles) copy_tile(n + 1);
       warp.multiply_keys(s.q, s.k[n % 2]);
-      if (n >= unmasked) warp.mask(p, keys, first, n * C.block_n);
-      warp.weigh(p.scale * kLog2E);
+      if constexpr (C.options >= kSoftcap) warp.make_logits(p, queries, b, h, n * C.block_n);
+      if (C.options >= kRanges && n < open) warp.template mask<true>(queries, n * C.block_n);
+      if (n >= closed) warp.template mask<false>(queries, n * C.block_n);
+      warp.weigh(scale * kLog2E);
       warp.multiply_values(s.v[n % 2]);
       ptx::cp_async_wait_all();
       __syncthreads();  // tile n is used up, tile n + 1 is there
     }
 
     float* lse = p.lse ? p.lse + int64_t(bh) * p.seq_q + first : nullptr;
-    warp.finish(s.q, lse, rows, p.scale);
+    warp.finish(s.q, lse, rows, scale, sink_of(p, queries.request, h));
     T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
              first * p.out_strides.row;
     WarpRows<T, C>::store(s.q, out, p.out_strides.row, rows);

@@ -49,7 +49,7 @@ struct Persistent {
   template <class T, Config C>
   TC_DEVICE static void produce_all(Ring<T, C>& ring, const HopperParams& p) {
     Producer<T, C> producer(ring, p);
-    const uint32_t works = uint32_t(p.batch * p.heads * div_ceil(p.seq_q, C.block_m));
+    const uint32_t works = uint32_t(p.batch * p.heads * query_tiles(p, C.block_m));
     for (uint32_t number = blockIdx.x; number < works;) {
       const uint32_t claimed = ptx::atom_inc_u32(p.taken, works - 1);
       produce(producer, Work<C>(p, int(number)));

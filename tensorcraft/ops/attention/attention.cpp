@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/attention/attention.hpp"
 
-#include "tensorcraft/core/tensor_matcher.hpp"
+#include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/attention/maps.hpp"
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace tensorcraft {
 
@@ -21,16 +22,34 @@ struct op::EnumNames<AttentionLayout> {
 namespace kernel::attention {
 namespace {
 
+using Options = AttentionOptions;
+constexpr std::string_view kName = "attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 
-constexpr ConfigField kFields[] = {{"head_dim"}, {"block_m"},   {"block_n"},     {"threads"},
-                                   {"stages"},   {"consumers"}, {"takes_turns"}, {"out_tile"}};
+constexpr ConfigField kFields[] = {{"head_dim"},    {"block_m"},   {"block_n"}, {"threads"},
+                                   {"options"},     {"value_dim"}, {"stages"},  {"consumers"},
+                                   {"takes_turns"}, {"out_tile"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params, {.element_bytes = int(dtype_bytes(q.dtype))}, {q.dtype}};
 }
 
+const jit::Rung& kCombine =
+    op::make_rung(kName, "combine", "combine.cuh", op::kThreads, "CombineConfig");
+
+// The parts of split_kv lie in a workspace, from which a second step makes the result.
+void add_combine(op::Plan& plan, const Problem& q) {
+  const Params& p = plan.params_as<Params>(plan.main());
+  plan.first().workspace_at = offsetof(Params, parts);
+  plan.workspace_bytes = size_t(key_parts(p).bytes());
+  op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(p));
+  combine.instances = instances;
+  combine.workspace_at = offsetof(Params, parts);
+  plan.add(combine);
+}
+
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
+  if (rung == "split_kv") return add_combine(plan, q);
   add_maps(plan, rung == "persistent", q, device);
 }
 
@@ -41,158 +60,275 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-// The dimensions of heads and sequence in a layout.
+bool is_ragged(const Options& o) { return o.cu_seqlens_q || o.cu_seqlens_k; }
+
+// The dimensions of batch, heads and sequence; a ragged batch has none of its own.
 struct Axes {
-  int head, row;
+  int batch, head, row;
 };
-Axes axes_of(AttentionLayout layout) {
-  return layout == AttentionLayout::bhsd ? Axes{1, 2} : Axes{2, 1};
+Axes axes_of(const Options& o) {
+  if (is_ragged(o)) return {-1, 1, 0};
+  return o.layout == AttentionLayout::bhsd ? Axes{0, 1, 2} : Axes{0, 2, 1};
 }
 
-Dims lse_shape(const TensorView& q, const AttentionOptions& o) {
-  const Axes axes = axes_of(o.layout);
-  return {q.shape(0), q.shape(axes.head), q.shape(axes.row)};
-}
-
-void check_rank(const TensorView& q, AttentionLayout layout) {
-  if (q.rank() != 4)
-    fail(ErrorKind::value, "attention: q: expected 4 dimensions (batch, ",
-         layout == AttentionLayout::bhsd ? "heads, seq" : "seq, heads", ", head_dim), got shape ",
+void check_rank(const TensorView& q, const Options& o) {
+  if (q.rank() == (is_ragged(o) ? 3 : 4)) return;
+  if (is_ragged(o))
+    fail(ErrorKind::value, kName,
+         ": q: expected 3 dimensions (tokens, heads, head_dim) with cu_seqlens_q, got shape ",
          q.shape());
+  fail(ErrorKind::value, kName, ": q: expected 4 dimensions (batch, ",
+       o.layout == AttentionLayout::bhsd ? "heads, seq" : "seq, heads", ", head_dim), got shape ",
+       q.shape());
 }
 
-std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const AttentionOptions& o) {
-  check_rank(in[0], o.layout);
-  std::vector<op::OutputSpec> specs{{"out", in[0].dtype(), in[0].shape()}};
+Dims lse_shape(const TensorView& q, const Options& o) {
+  const Axes axes = axes_of(o);
+  if (axes.batch < 0) return {q.shape(axes.head), q.shape(axes.row)};
+  return {q.shape(axes.batch), q.shape(axes.head), q.shape(axes.row)};
+}
+
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options& o) {
+  check_rank(in[0], o);
+  Dims shape = in[0].shape();
+  if (in[2].rank() > 0) shape[shape.rank() - 1] = in[2].shape(in[2].rank() - 1);
+  std::vector<op::OutputSpec> specs{{"out", in[0].dtype(), shape}};
   if (o.return_lse) specs.push_back({"lse", DType::float32, lse_shape(in[0], o)});
   return specs;
 }
 
 // The strides of a tensor; 0 along a dimension of one element, whatever its stride was.
 Strides strides_of(const TensorView& t, Axes axes) {
-  const auto stride = [&](int i) { return t.shape(i) > 1 ? t.stride(i) : 0; };
-  return {.batch = stride(0), .head = stride(axes.head), .row = stride(axes.row)};
+  const auto stride = [&](int i) { return i >= 0 && t.shape(i) > 1 ? t.stride(i) : 0; };
+  return {.batch = stride(axes.batch), .head = stride(axes.head), .row = stride(axes.row)};
 }
 
-void check_tensors(const op::Call<AttentionOptions>& call) {
-  const bool bhsd = call.options.layout == AttentionLayout::bhsd;
-  SymbolicSize batch("batch"), heads("heads"), heads_k("heads_k"), seq_q("seq_q"), seq_k("seq_k"),
-      head_dim("head_dim");
-  SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
-  const auto match = [&](const TensorView& t, std::string_view name, SymbolicSize& h,
-                         SymbolicSize& s) {
-    TensorMatcher({batch, bhsd ? h : s, bhsd ? s : h, head_dim})
-        .with_strides({kAnySize, kAnySize, kAnySize, 1})
-        .with_dtype(dtype)
-        .verify(t, "attention", name);
-  };
-  match(call.in(0), "q", heads, seq_q);
-  match(call.in(1), "k", heads_k, seq_k);
-  match(call.in(2), "v", heads_k, seq_k);
-  match(call.out(), "out", heads, seq_q);
-  if (const auto& lengths = call.options.key_lengths)
+// The number of requests, by the tensors that have one entry for each.
+void check_requests(const Options& o, SymbolicSize& batch) {
+  if (is_ragged(o)) {
+    if (!o.cu_seqlens_q || !o.cu_seqlens_k)
+      fail(ErrorKind::value, kName,
+           ": give cu_seqlens_q and cu_seqlens_k, or neither: where the tokens of each request "
+           "begin in q, and in k and v");
+    SymbolicSize ends("batch + 1");
+    const auto match = [&](const TensorView& t, std::string_view name) {
+      TensorMatcher({ends}).with_dtype({DType::int32, DType::int64}).verify(t, kName, name);
+    };
+    match(*o.cu_seqlens_q, "cu_seqlens_q");
+    match(*o.cu_seqlens_k, "cu_seqlens_k");
+    if (ends.unwrap() == 0)
+      fail(ErrorKind::value, kName,
+           ": cu_seqlens_q: expected batch + 1 numbers, 0 and the end of each request, got none");
+    batch.set_value(ends.unwrap() - 1);
+  }
+  if (const auto& lengths = o.key_lengths)
     TensorMatcher({batch})
         .with_dtype({DType::int32, DType::int64})
-        .verify(*lengths, "attention", "key_lengths");
-  if (const auto& lse = call.options.lse)
-    TensorMatcher({batch, heads, seq_q})
-        .with_dtype(DType::float32)
-        .verify(*lse, "attention", "lse");
+        .verify(*lengths, kName, "key_lengths");
+  if (const auto& each = o.causal_each)
+    TensorMatcher({batch}).with_dtype(DType::bool_).verify(*each, kName, "causal");
 }
 
-void check_sizes(const TensorView& q, const TensorView& k, Axes axes) {
-  const int64_t heads = q.shape(axes.head), heads_k = k.shape(axes.head), d = q.shape(3);
-  if (d < 1 || d > kMaxHeadDim)
-    fail(ErrorKind::unsupported, "attention: head_dim must be 1 to ", kMaxHeadDim, ", got ", d);
+void check_tensors(const op::Call<Options>& call) {
+  const Options& o = call.options;
+  const bool ragged = is_ragged(o), bhsd = o.layout == AttentionLayout::bhsd;
+  SymbolicSize batch("batch"), heads("heads"), heads_k("heads_k"), head_dim("head_dim"),
+      v_dim("head_dim of v");
+  SymbolicSize seq_q(ragged ? "tokens of q" : "seq_q"), seq_k(ragged ? "tokens of k" : "seq_k");
+  SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
+  const auto match = [&](const TensorView& t, std::string_view name, SymbolicSize& h,
+                         SymbolicSize& s, SymbolicSize& d) {
+    if (ragged)
+      TensorMatcher({s, h, d})
+          .with_strides({kAnySize, kAnySize, 1})
+          .with_dtype(dtype)
+          .verify(t, kName, name);
+    else
+      TensorMatcher({batch, bhsd ? h : s, bhsd ? s : h, d})
+          .with_strides({kAnySize, kAnySize, kAnySize, 1})
+          .with_dtype(dtype)
+          .verify(t, kName, name);
+  };
+  match(call.in(0), "q", heads, seq_q, head_dim);
+  match(call.in(1), "k", heads_k, seq_k, head_dim);
+  match(call.in(2), "v", heads_k, seq_k, v_dim);
+  match(call.out(), "out", heads, seq_q, v_dim);
+  check_requests(o, batch);
+  if (o.sinks) TensorMatcher({heads}).with_dtype(DType::float32).verify(*o.sinks, kName, "sinks");
+  if (o.lse && ragged)
+    TensorMatcher({heads, seq_q}).with_dtype(DType::float32).verify(*o.lse, kName, "lse");
+  else if (o.lse)
+    TensorMatcher({batch, heads, seq_q}).with_dtype(DType::float32).verify(*o.lse, kName, "lse");
+}
+
+void check_sizes(const TensorView& q, const TensorView& k, const TensorView& v, Axes axes) {
+  const int64_t heads = q.shape(axes.head), heads_k = k.shape(axes.head);
+  for (const int64_t d : {q.shape(q.rank() - 1), v.shape(v.rank() - 1)})
+    if (d < 1 || d > kMaxHeadDim)
+      fail(ErrorKind::unsupported, kName, ": head_dim must be 1 to ", kMaxHeadDim, ", got ", d);
   if (heads != 0 && (heads_k == 0 || heads % heads_k != 0))
-    fail(ErrorKind::value, "attention: the heads of q must be a multiple of the heads of k, got ",
+    fail(ErrorKind::value, kName, ": the heads of q must be a multiple of the heads of k, got ",
          heads, " and ", heads_k);
-  for (const int64_t n : {q.shape(0), heads, q.shape(axes.row), k.shape(axes.row)})
+  const int64_t batch = axes.batch < 0 ? 1 : q.shape(axes.batch);
+  for (const int64_t n : {batch, heads, q.shape(axes.row), k.shape(axes.row)})
     if (n > kMaxSize)
-      fail(ErrorKind::unsupported, "attention: sizes above 2^30 are not supported, got ", n);
+      fail(ErrorKind::unsupported, kName, ": sizes above 2^30 are not supported, got ", n);
 }
 
-Problem check(const op::Call<AttentionOptions>& call) {
-  const AttentionOptions& o = call.options;
+// A mask as scores [batch, heads, seq_q, seq_k] read it.
+Mask mask_of(const Options& o, const Params& p, DType dtype) {
+  if (!o.mask) return {};
+  const TensorView& m = *o.mask;
+  if (is_ragged(o))
+    fail(ErrorKind::value, kName,
+         ": mask is for batches without cu_seqlens_q; causal, window and key_lengths serve both");
+  op::check_dtype(kName, "mask", m, {DType::bool_, DType::float32, dtype});
+  const Dims scores{p.batch, p.heads, p.seq_q, p.seq_k};
+  const int missing = 4 - m.rank();
+  int64_t strides[4] = {};
+  bool fits = missing >= 0;
+  for (int i = 0; fits && i < m.rank(); ++i) {
+    fits = m.shape(i) == 1 || m.shape(i) == scores[missing + i];
+    strides[missing + i] = m.shape(i) == 1 ? 0 : m.stride(i);
+  }
+  if (!fits)
+    fail(ErrorKind::value, kName, ": mask: shape ", m.shape(), " does not broadcast to ", scores,
+         ", (batch, heads, seq_q, seq_k)");
+  const MaskType type = m.dtype() == DType::bool_     ? MaskType::bools
+                        : m.dtype() == DType::float32 ? MaskType::float32s
+                                                      : MaskType::of_q;
+  return {m.data(), strides[0], strides[1], strides[2], strides[3], type};
+}
+
+Problem check(const op::Call<Options>& call) {
+  const Options& o = call.options;
   const TensorView &q = call.in(0), &k = call.in(1), &v = call.in(2), &out = call.out();
-  check_rank(q, o.layout);
+  check_rank(q, o);
   check_tensors(call);
-  const Axes axes = axes_of(o.layout);
-  check_sizes(q, k, axes);
-  const float scale = o.scale.value_or(1.0f / std::sqrt(float(q.shape(3))));
-  if (!std::isfinite(scale)) fail(ErrorKind::value, "attention: scale must be finite, got ", scale);
-  const int64_t heads = q.shape(axes.head);
-  const Params p{.q = q.data(),
-                 .k = k.data(),
-                 .v = v.data(),
-                 .out = out.data(),
-                 .lse = o.lse ? o.lse->data_as<float>() : nullptr,
-                 .key_lengths = o.key_lengths ? o.key_lengths->data() : nullptr,
-                 .q_strides = strides_of(q, axes),
-                 .k_strides = strides_of(k, axes),
-                 .v_strides = strides_of(v, axes),
-                 .out_strides = strides_of(out, axes),
-                 .batch = int32_t(q.shape(0)),
-                 .heads = int32_t(heads),
-                 .group = int32_t(heads ? heads / k.shape(axes.head) : 1),
-                 .seq_q = int32_t(q.shape(axes.row)),
-                 .seq_k = int32_t(k.shape(axes.row)),
-                 .head_dim = int32_t(q.shape(3)),
-                 .causal = o.causal,
-                 .wide_lengths = o.key_lengths && o.key_lengths->dtype() == DType::int64,
-                 .scale = scale};
+  const Axes axes = axes_of(o);
+  check_sizes(q, k, v, axes);
+  op::check_scores(kName, o.scale, o.softcap, o.window);
+  const bool ragged = is_ragged(o), causal = o.causal && !o.causal_each;
+  const auto data = [](const std::optional<TensorView>& t) { return t ? t->data() : nullptr; };
+  const auto is_wide = [](const std::optional<TensorView>& t) {
+    return int32_t(t && t->dtype() == DType::int64);
+  };
+  const int64_t heads = q.shape(axes.head), head_dim = q.shape(q.rank() - 1);
+  const int64_t batch = ragged ? 1 : q.shape(axes.batch);
+  Params p{.q = q.data(),
+           .k = k.data(),
+           .v = v.data(),
+           .out = out.data(),
+           .lse = static_cast<float*>(data(o.lse)),
+           .key_lengths = data(o.key_lengths),
+           .q_starts = data(o.cu_seqlens_q),
+           .k_starts = data(o.cu_seqlens_k),
+           .causal_each = static_cast<const uint8_t*>(data(o.causal_each)),
+           .sinks = static_cast<const float*>(data(o.sinks)),
+           .q_strides = strides_of(q, axes),
+           .k_strides = strides_of(k, axes),
+           .v_strides = strides_of(v, axes),
+           .out_strides = strides_of(out, axes),
+           .batch = int32_t(batch),
+           .heads = int32_t(heads),
+           .group = int32_t(heads ? heads / k.shape(axes.head) : 1),
+           .seq_q = int32_t(q.shape(axes.row)),
+           .seq_k = int32_t(k.shape(axes.row)),
+           .head_dim = int32_t(head_dim),
+           .v_dim = int32_t(v.shape(v.rank() - 1)),
+           .requests = int32_t(ragged ? o.cu_seqlens_q->shape(0) - 1 : batch),
+           .wide_lengths = is_wide(o.key_lengths),
+           .wide_q_starts = is_wide(o.cu_seqlens_q),
+           .wide_k_starts = is_wide(o.cu_seqlens_k),
+           .window = o.window ? window_of((*o.window)[0], (*o.window)[1], causal)
+                              : window_of(-1, -1, causal),
+           .scale = o.scale.value_or(1.0f / std::sqrt(float(head_dim))),
+           .softcap = o.softcap.value_or(0.0f)};
+  p.mask = mask_of(o, p, q.dtype());
   return {p, q.dtype()};
 }
 
-// Key lengths live on the device: the cost counts every key.
+// Lengths live on the device: the cost counts every key of a batch, and of a ragged one as many as
+// requests of equal lengths have. A window counts as its width.
 op::Cost cost(const Problem& q) {
   const Params& p = q.params;
-  const double sq = p.seq_q, sk = p.seq_k, heads = double(p.batch) * p.heads;
+  const double requests = std::max(p.requests, 1), share = p.q_starts ? requests : 1;
+  const double sq = p.seq_q / share, sk = p.seq_k / share;
+  const double heads = double(p.requests) * p.heads;
   double pairs = sq * sk;
-  if (p.causal) pairs = sk >= sq ? sq * sk - sq * (sq - 1) / 2 : sk * (sk + 1) / 2;
-  const double elements = 2 * heads * sq * p.head_dim + 2 * heads / p.group * sk * p.head_dim;
+  if (p.window.right == 0) pairs = sk >= sq ? sq * sk - sq * (sq - 1) / 2 : sk * (sk + 1) / 2;
+  pairs = std::min(pairs, sq * (double(p.window.left) + p.window.right + 1));
+  const double dims = double(p.head_dim) + p.v_dim;
+  const double elements = heads * sq * dims + heads / p.group * sk * dims;
   return {.bytes = elements * double(dtype_bytes(q.dtype)) + (p.lse ? 4 * heads * sq : 0),
-          .flops = 4 * heads * pairs * p.head_dim};
+          .flops = 2 * heads * pairs * dims};
 }
 
 std::string sizes(const Problem& q) {
   const Params& p = q.params;
-  return join("batch ", p.batch, ", heads ", p.heads, ", seq_q ", p.seq_q, ", heads_k ",
-              p.heads / p.group, ", seq_k ", p.seq_k, ", head_dim ", p.head_dim);
+  const bool ragged = p.q_starts != nullptr;
+  std::string text =
+      join(ragged ? "requests " : "batch ", p.requests, ", heads ", p.heads,
+           ragged ? ", tokens " : ", seq_q ", p.seq_q, ", heads_k ", p.heads / p.group,
+           ragged ? ", tokens of k " : ", seq_k ", p.seq_k, ", head_dim ", p.head_dim);
+  if (p.v_dim != p.head_dim) text += join(", head_dim of v ", p.v_dim);
+  return text;
 }
 
-using Options = AttentionOptions;
 const op::Definition<Problem, Options> kDefinition{
-    .name = "attention",
+    .name = kName,
     .group = "attention",
     .summary = "Scaled dot-product attention: softmax(scale q k^T) v.",
     .details =
         "q is (batch, heads, seq_q, head_dim), k and v are (batch, heads_k, seq_k, head_dim), or "
         "with layout=\"bshd\" (batch, seq, heads, head_dim); float32, float16 or bfloat16; any "
         "strides, but head_dim's is 1. heads is a multiple of heads_k: query head h reads head "
-        "h // (heads // heads_k). head_dim is 1 to 256. Scores, softmax and sums are float32. "
-        "causal is aligned to the end of the keys in use: query i sees keys j <= i + keys - seq_q, "
-        "where keys is seq_k, or key_lengths[b] if given; so the queries are the newest tokens of "
-        "a cache in a longer buffer. A query that sees no key gives 0 and an lse of -inf. Any "
-        "q k^T that float32 holds will do, a larger one makes its row NaN. What lies after "
-        "key_lengths has no effect, NaN included; a NaN in v may also reach queries from which "
-        "causal hides "
-        "it. rope takes (batch, seq, heads, head_dim), which is layout=\"bshd\" here and not the "
+        "h // (heads // heads_k). head_dim is 1 to 512, that of v may be another. Scores, softmax "
+        "and sums are float32. "
+        "The queries are the newest tokens: query i stands at key i + keys - seq_q, where keys is "
+        "seq_k, or key_lengths[b] if given, as of a cache in a longer buffer. causal hides the "
+        "keys after it; window=(left, right) hides keys more than left before or right after it, "
+        "so w keys are (w - 1, 0). softcap comes after scale, and an additive mask after softcap. "
+        "A sink is one logit a head, in the denominator alone. "
+        "With cu_seqlens_q and cu_seqlens_k the tensors are (tokens, heads, head_dim), layout "
+        "does not count, and request b has tokens cu_seqlens_q[b] to cu_seqlens_q[b + 1] of q, and "
+        "likewise of k and v; tokens of none give 0. A query that sees no key gives 0 and an lse "
+        "of -inf, or the sink. Any q k^T that float32 holds will do, a larger one makes its row "
+        "NaN. What lies after key_lengths has no effect, NaN included; a NaN in v may also reach "
+        "queries from which causal, a window or a mask hides it. cu_seqlens that decrease or leave "
+        "the tensors are an IndexError on the CPU; a GPU reads and writes only tensors. A graph "
+        "may be replayed with other contents of all arrays: grids depend on shapes alone. rope "
+        "takes (batch, seq, heads, head_dim), which is layout=\"bshd\" here and not the "
         "default.",
     .aliases = {"flash_attention"},
-    .inputs = {{"q", "queries"}, {"k", "keys"}, {"v", "values, shape of k"}},
-    .options = {op::positional(
-                    op::option("scale", &Options::scale, "of q k^T; None: 1 / sqrt(head_dim)")),
-                op::option("causal", &Options::causal, "hide the keys after each query"),
-                op::option(
-                    "key_lengths", &Options::key_lengths,
+    .inputs = {{"q", "queries"}, {"k", "keys"}, {"v", "values, shape of k but for head_dim"}},
+    .options =
+        {op::positional(op::option("scale", &Options::scale, "of q k^T; None: 1 / sqrt(head_dim)")),
+         op::option_or_tensor("causal", &Options::causal, &Options::causal_each,
+                              "hide the keys after each query, or bool (batch,): of which "
+                              "requests"),
+         op::option("key_lengths", &Options::key_lengths,
                     "int32 or int64 (batch,): how many keys are in use, the first ones; negative "
                     "counts as 0"),
-                op::option("layout", &Options::layout, "order of the dimensions"),
-                op::option("return_lse", &Options::return_lse,
-                           "return (out, lse) with the logarithm of each row's sum")},
-    .out_doc = "shape and dtype of q",
-    .extra_outputs = {{{"lse", "log(sum(exp(scale q k^T))), float32 (batch, heads, seq_q)",
+         op::option("window", &Options::window,
+                    "(left, right): keys before and after a query's own that it sees; -1: "
+                    "all"),
+         op::option("softcap", &Options::softcap, "scores become softcap * tanh(score / softcap)"),
+         op::option("sinks", &Options::sinks, "float32 (heads,): a logit of no value"),
+         op::option("mask", &Options::mask,
+                    "broadcast to (batch, heads, seq_q, seq_k); bool: True where a key is "
+                    "seen; float32 or the dtype of q: is added to scores"),
+         op::option("cu_seqlens_q", &Options::cu_seqlens_q,
+                    "int32 or int64 (batch + 1,): where the queries of each request begin"),
+         op::option("cu_seqlens_k", &Options::cu_seqlens_k,
+                    "int32 or int64 (batch + 1,): the same of keys and values"),
+         op::option("layout", &Options::layout, "order of the dimensions"),
+         op::option("return_lse", &Options::return_lse,
+                    "return (out, lse) with the logarithm of each row's sum")},
+    .out_doc = "shape of q but for head_dim, dtype of q",
+    .extra_outputs = {{{"lse",
+                        "log(sum(exp(s))) with the sink, natural, float32 (batch, heads, seq_q), "
+                        "or (heads, tokens)",
                         "return_lse"},
                        &Options::lse}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
@@ -200,7 +336,7 @@ const op::Definition<Problem, Options> kDefinition{
     .check = check,
     .cost = cost,
     .sizes = sizes,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>("attention", kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kName, kFields),
     .host = kHost};
 
 }  // namespace

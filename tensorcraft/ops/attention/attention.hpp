@@ -17,20 +17,33 @@ enum class AttentionLayout : int { bhsd, bshd };
 struct AttentionOptions {
   std::optional<float> scale = {};  // of q k^T; 1 / sqrt(head_dim) if not given
   bool causal = false;  // query i sees keys j <= i + keys - seq_q; keys: seq_k, or key_lengths[b]
+  // bool [batch], contiguous: is each request causal; in place of `causal`
+  std::optional<TensorView> causal_each = {};
   // int32 or int64 [batch], contiguous: keys in use, the first ones
   std::optional<TensorView> key_lengths = {};
-  AttentionLayout layout = AttentionLayout::bhsd;  // of q, k, v and out
+  // left and right: keys from i + keys - seq_q - left to that + right; -1 is unlimited.
+  std::optional<Dims> window = {};
+  std::optional<float> softcap = {};     // scores become softcap tanh(score / softcap)
+  std::optional<TensorView> sinks = {};  // float32 [heads]: a logit in the denominator alone
+  // Broadcast to [batch, heads, seq_q, seq_k]. bool: is a key seen; float32 or the dtype of q: is
+  // added to the score, after softcap.
+  std::optional<TensorView> mask = {};
+  // int32 or int64 [batch + 1], contiguous: q, k, v and out are [tokens, heads, head_dim], and
+  // request b has the tokens [cu_seqlens[b], cu_seqlens[b + 1]) of each. Both or neither.
+  std::optional<TensorView> cu_seqlens_q = {}, cu_seqlens_k = {};
+  AttentionLayout layout = AttentionLayout::bhsd;  // of q, k, v and out, unless they are ragged
   bool return_lse = false;                         // the allocating form computes lse too
-  std::optional<TensorView> lse =
-      {};                         // float32 [batch, heads, seq_q], contiguous: log(sum(exp(s)))
-  std::string_view variant = {};  // by name; empty: the best that accepts
+  // float32 [batch, heads, seq_q], ragged [heads, tokens], contiguous: log(sum(exp(s))), natural,
+  // the sink included
+  std::optional<TensorView> lse = {};
+  std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
 // What the allocating form returns.
 struct AttentionResult {
-  Tensor out;  // shape, dtype and layout of q
+  Tensor out;  // shape of q but for head_dim, its dtype and layout
   Tensor lse;  // if return_lse, else empty
   // What takes a tensor takes out.
   operator TensorView() const { return out; }  // NOLINT
@@ -39,14 +52,18 @@ struct AttentionResult {
 };
 
 // out = softmax(scale q k^T + mask) v for each batch and head, softmax over the keys a query sees.
-// q and out [batch, heads, seq_q, head_dim], k and v [batch, heads_k, seq_k, head_dim] or the bshd
-// order; heads is a multiple of heads_k, query head h reads head h / (heads / heads_k); head_dim is
-// 1 to 256. float32, float16 or bfloat16, equal in all four; any strides, but head_dim's is 1.
-// Scores and sums are float32: any q k^T that float32 holds will do, a larger one makes its row
-// NaN. Causal is aligned to the end of the keys in use, of which there are key_lengths[b] if given:
-// the queries are the newest tokens of a cache in a longer buffer. A query that sees no key gives
-// 0, and -inf in lse. What lies after key_lengths has no effect, NaN included; a NaN in v may also
-// reach queries from which causal hides it.
+// q [batch, heads, seq_q, head_dim], k [batch, heads_k, seq_k, head_dim], v and out with a head_dim
+// of their own, or the bshd order, or ragged by cu_seqlens; heads is a multiple of heads_k, query
+// head h reads head h / (heads / heads_k); head_dims are 1 to 512. float32, float16 or bfloat16,
+// equal in all four; any strides, but head_dim's is 1. Scores and sums are float32: any q k^T that
+// float32 holds will do, a larger one makes its row NaN. Query i stands at key i + keys - seq_q of
+// the keys in use, of which there are key_lengths[b] if given: the queries are the newest tokens of
+// a cache in a longer buffer. causal hides the keys after it, window those farther away than it
+// says. A query that sees no key gives 0, and in lse -inf, or the sink; a token of no request gives
+// 0 and -inf. What lies after key_lengths has no effect, NaN included; a NaN in v may also reach
+// queries from which causal, a window or a mask hides it. cu_seqlens that decrease or leave the
+// tensors are an error of kind index on the CPU; a GPU reads and writes only tensors. Read on the
+// device: key_lengths, causal_each, sinks, mask and cu_seqlens.
 // rope() takes [batch, seq, heads, head_dim]: that is bshd here, which is not the default.
 void attention(const TensorView& out, const TensorView& q, const TensorView& k, const TensorView& v,
                const AttentionOptions& options = {});

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/attention/problem.hpp"
 
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/micro_kernel.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/host/simd.hpp"
+#include "tensorcraft/ops/attention/mask.cuh"
+#include "tensorcraft/ops/attention/request.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +27,7 @@ constexpr int kBlockQueries = 256;  // queries of a task at most; packing K and 
 constexpr int kTileKeys = 192;      // scores of a tile stay in the first-level cache
 constexpr int kChunkKeys = 4 * kTileKeys;  // packed at once; stay in the second-level cache
 
-// Rows of head_dim elements, next to each other inside a row.
+// Rows of `length` elements, next to each other inside a row.
 struct RowsOf {
   const std::byte* data;
   DType dtype;
@@ -39,10 +42,11 @@ struct RowsOf {
   }
 };
 
-RowsOf rows_of(const void* data, DType dtype, const Strides& s, int b, int h, const Params& p) {
-  const int64_t offset = b * s.batch + h * s.head;
+RowsOf rows_of(const void* data, DType dtype, const Strides& s, int b, int h, int first,
+               int length) {
+  const int64_t offset = b * s.batch + h * s.head + first * s.row;
   return {static_cast<const std::byte*>(data) + offset * int64_t(dtype_bytes(dtype)), dtype, s.row,
-          p.head_dim};
+          length};
 }
 
 // Panels of `panel` rows: for each element, the rows' values next to each other; 0 behind the last.
@@ -79,7 +83,7 @@ struct Panel {
 // Turns a tile of scores (keys x kWidth) into weights and rescales what was summed before.
 template <int kWidth>
 [[gnu::always_inline]] inline void weigh_columns(float* scores, int keys, const Panel& panel,
-                                                 int64_t head_dim) {
+                                                 int64_t v_dim) {
   float next[kWidth], shift[kWidth], keep[kWidth], part[kWidth];
   for (int c = 0; c < kWidth; ++c) next[c] = panel.top[c];
   for (int j = 0; j < keys; ++j)
@@ -97,41 +101,53 @@ template <int kWidth>
       part[c] += weight;
     }
   for (int c = 0; c < kWidth; ++c) panel.sum[c] = panel.sum[c] * keep[c] + part[c];
-  for (int64_t e = 0; e < head_dim; ++e)
+  for (int64_t e = 0; e < v_dim; ++e)
     for (int c = 0; c < kWidth; ++c) panel.out[e * kWidth + c] *= keep[c];
 }
 
 // Micro kernels have 32, 16 or 8 columns.
-TC_HOST_CLONES void weigh(float* scores, int keys, int width, const Panel& panel,
-                          int64_t head_dim) {
+TC_HOST_CLONES void weigh(float* scores, int keys, int width, const Panel& panel, int64_t v_dim) {
   if (width == 32)
-    weigh_columns<32>(scores, keys, panel, head_dim);
+    weigh_columns<32>(scores, keys, panel, v_dim);
   else if (width == 16)
-    weigh_columns<16>(scores, keys, panel, head_dim);
+    weigh_columns<16>(scores, keys, panel, v_dim);
   else
-    weigh_columns<8>(scores, keys, panel, head_dim);
+    weigh_columns<8>(scores, keys, panel, v_dim);
 }
 
-// One (batch, head) and a block of its queries.
+TC_HOST_CLONES void cap(float* scores, int count, float softcap) {
+  const float inverse = 1.0f / softcap;
+  for (int i = 0; i < count; ++i) scores[i] = softcap * host::tanh(scores[i] * inverse);
+}
+
+// Queries of one head, and the request whose keys they see.
+struct Task {
+  int batch, head;
+  Request request;
+  int first, count;  // rows of q
+};
+
 class Block {
  public:
-  Block(const Params& p, DType dtype, int bh, int first, int count)
+  Block(const Params& p, DType dtype, const Task& t)
       : p_(p),
         kernel_(host::micro_kernel()),
-        q_(rows_of(p.q, dtype, p.q_strides, bh / p.heads, bh % p.heads, p)),
-        k_(rows_of(p.k, dtype, p.k_strides, bh / p.heads, bh % p.heads / p.group, p)),
-        v_(rows_of(p.v, dtype, p.v_strides, bh / p.heads, bh % p.heads / p.group, p)),
-        out_(rows_of(p.out, dtype, p.out_strides, bh / p.heads, bh % p.heads, p)),
-        lse_(p.lse ? p.lse + int64_t(bh) * p.seq_q : nullptr),
-        keys_(visible_keys(p, bh / p.heads)),
-        first_(first),
-        count_(count),
-        padded_dim_(round_up(p.head_dim, kernel_.rows)) {}
+        task_(t),
+        q_(rows_of(p.q, dtype, p.q_strides, t.batch, t.head, t.first, p.head_dim)),
+        k_(rows_of(p.k, dtype, p.k_strides, t.batch, t.head / p.group, t.request.first_key,
+                   p.head_dim)),
+        v_(rows_of(p.v, dtype, p.v_strides, t.batch, t.head / p.group, t.request.first_key,
+                   p.v_dim)),
+        out_(rows_of(p.out, dtype, p.out_strides, t.batch, t.head, t.first, p.v_dim)),
+        lse_(p.lse ? p.lse + (int64_t(t.batch) * p.heads + t.head) * p.seq_q + t.first : nullptr),
+        count_(t.count),
+        padded_dim_(round_up(p.v_dim, kernel_.rows)) {}
 
   void run() {
     start();
-    const int end = key_limit(p_, keys_, first_ + count_ - 1);
-    for (int key = 0; key < end; key += kChunkKeys) {
+    // Tiles of keys begin at multiples, whatever the queries are.
+    const int end = seen(count_ - 1).end;
+    for (int key = seen(0).begin / kTileKeys * kTileKeys; key < end; key += kChunkKeys) {
       const int n = std::min(kChunkKeys, end - key);
       packed_k_ = host::scratch(Slot::pack_a, int64_t(round_up(n, kernel_.rows)) * p_.head_dim);
       packed_v_ = host::scratch(Slot::pack_b, int64_t(n) * padded_dim_);
@@ -143,6 +159,8 @@ class Block {
   }
 
  private:
+  KeyRange seen(int i) const { return task_.request.seen(task_.first + i); }
+
   void start() {
     const int64_t width = round_up(count_, kernel_.columns);
     queries_ = host::scratch(Slot::row_a, width * p_.head_dim);
@@ -150,10 +168,12 @@ class Block {
     stats_ = host::scratch(Slot::row_c, 2 * width);
     scores_ =
         host::scratch(Slot::tile, int64_t(round_up(kTileKeys, kernel_.rows)) * kernel_.columns);
-    pack_across(queries_, kernel_.columns, q_, first_, count_, p_.scale);
+    pack_across(queries_, kernel_.columns, q_, 0, count_, p_.scale);
     std::fill_n(sums_, width * padded_dim_, 0.0f);
-    std::fill_n(stats_, width, kMinusInfinity);
-    std::fill_n(stats_ + width, width, 0.0f);
+    // A sink is a logit without a value that comes first.
+    const float sink = sink_of(p_, task_.request.number, task_.head);
+    std::fill_n(stats_, width, sink);
+    std::fill_n(stats_ + width, width, sink == kMinusInfinity ? 0.0f : 1.0f);
   }
 
   Panel panel(int column) const {
@@ -164,29 +184,53 @@ class Block {
   // The queries from `column` on meet keys [key, key + n), which are packed.
   void add_chunk(int column, int key, int n) {
     const int last = std::min(column + kernel_.columns, count_) - 1;
-    const int end = std::min(n, key_limit(p_, keys_, first_ + last) - key);
+    const int end = std::min(n, seen(last).end - key);
     for (int t = 0; t < end; t += kTileKeys) {
       const int m = std::min(kTileKeys, end - t);
       for (int j = 0; j < m; j += kernel_.rows)
         kernel_.run(p_.head_dim, packed_k_ + int64_t(t + j) * p_.head_dim,
                     queries_ + int64_t(column) * p_.head_dim, scores_ + j * kernel_.columns,
                     kernel_.columns, false);
+      if (p_.softcap > 0) cap(scores_, m * kernel_.columns, p_.softcap);
+      if (p_.mask.type != MaskType::none)
+        q_.dtype == DType::float16 ? add_mask<f16>(column, key + t, m)
+                                   : add_mask<bf16>(column, key + t, m);
       hide(column, key + t, m);
       const Panel to = panel(column);
-      weigh(scores_, m, kernel_.columns, to, p_.head_dim);
+      weigh(scores_, m, kernel_.columns, to, p_.v_dim);
       for (int e = 0; e < padded_dim_; e += kernel_.rows)
         kernel_.run(m, packed_v_ + int64_t(e) * n + int64_t(t) * kernel_.rows, scores_,
                     to.out + int64_t(e) * kernel_.columns, kernel_.columns, true);
     }
   }
 
-  // Under a causal limit, the queries before a key do not see it.
+  template <class T>
+  void add_mask(int column, int key, int n) {
+    const int columns = std::min(kernel_.columns, count_ - column);
+    for (int c = 0; c < columns; ++c) {
+      const int64_t row =
+          mask_row(p_.mask, task_.batch, task_.head, task_.first + column + c) + key * p_.mask.key;
+      for (int j = 0; j < n; ++j) {
+        float& score = scores_[j * kernel_.columns + c];
+        const float added = mask_at<T>(p_.mask, row + j * p_.mask.key);
+        score = added == kMinusInfinity ? added : score + added;
+      }
+    }
+  }
+
+  // Queries whose windows end before a key, and those whose windows begin after it, do not see it.
   void hide(int column, int key, int n) {
-    if (!p_.causal) return;
-    const int first_query = keys_ - p_.seq_q + first_ + column;
+    const Window& window = task_.request.window;
+    if (window.left == kUnlimited && window.right == kUnlimited) return;
+    const Request& r = task_.request;
+    const int64_t at = place_of_query(r.queries, r.keys, task_.first + column - r.first);
+    const int64_t columns = kernel_.columns;
     for (int j = 0; j < n; ++j) {
-      const int hidden = std::clamp(key + j - first_query, 0, kernel_.columns);
-      std::fill_n(scores_ + j * kernel_.columns, hidden, kMinusInfinity);
+      const int64_t distance = key + j - at;
+      float* row = scores_ + j * columns;
+      std::fill_n(row, std::clamp<int64_t>(distance - window.right, 0, columns), kMinusInfinity);
+      const auto kept = std::clamp<int64_t>(distance + window.left + 1, 0, columns);
+      std::fill_n(row + kept, columns - kept, kMinusInfinity);
     }
   }
 
@@ -195,28 +239,59 @@ class Block {
     const Panel from = panel(i - column);
     const float sum = from.sum[column];
     const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;  // no visible key: 0, not 0 / 0
-    float* line = host::scratch(Slot::line, p_.head_dim);
-    for (int e = 0; e < p_.head_dim; ++e) line[e] = from.out[e * width + column] * inverse;
-    const int64_t offset = (first_ + i) * out_.stride * int64_t(dtype_bytes(out_.dtype));
-    host::store_row(const_cast<std::byte*>(out_.data) + offset, line, out_.dtype, 1, p_.head_dim);
-    if (lse_) lse_[first_ + i] = sum == 0.0f ? kMinusInfinity : from.top[column] + std::log(sum);
+    float* line = host::scratch(Slot::line, p_.v_dim);
+    for (int e = 0; e < p_.v_dim; ++e) line[e] = from.out[e * width + column] * inverse;
+    const int64_t offset = i * out_.stride * int64_t(dtype_bytes(out_.dtype));
+    host::store_row(const_cast<std::byte*>(out_.data) + offset, line, out_.dtype, 1, p_.v_dim);
+    if (lse_) lse_[i] = sum == 0.0f ? kMinusInfinity : from.top[column] + std::log(sum);
   }
 
   const Params& p_;
   const MicroKernel& kernel_;
+  const Task& task_;
   RowsOf q_, k_, v_, out_;
   float* lse_;
-  int keys_, first_, count_, padded_dim_;
+  int count_, padded_dim_;
   float *queries_ = nullptr, *sums_ = nullptr, *stats_ = nullptr, *scores_ = nullptr;
   float *packed_k_ = nullptr, *packed_v_ = nullptr;
 };
 
-// Queries of a task: few enough for four tasks a thread, whole panels so that no row's result
-// depends on the choice.
-int block_queries(const Params& p, int panel) {
+// The rows of every batch by their requests. Of a ragged batch they must be in order.
+std::vector<Request> all_requests(const Params& p) {
+  std::vector<Request> all;
+  if (!p.q_starts) {
+    for (int b = 0; b < p.batch; ++b) all.push_back(whole_request(p, b));
+    return all;
+  }
+  const auto check = [&](const char* name, const void* starts, int32_t wide, int rows) {
+    for (int b = 0; b <= p.requests; ++b) {
+      const int64_t begin = integer_at(starts, b, wide);
+      const int64_t end = b < p.requests ? integer_at(starts, b + 1, wide) : begin;
+      if (begin < 0 || end < begin || end > rows)
+        fail(ErrorKind::index, "attention: ", name, ": request ", b, " has tokens [", begin, ", ",
+             end, "); they must not decrease and lie in [0, ", rows, "], the rows of ",
+             name == std::string_view("cu_seqlens_q") ? "q" : "k");
+    }
+  };
+  check("cu_seqlens_q", p.q_starts, p.wide_q_starts, p.seq_q);
+  check("cu_seqlens_k", p.k_starts, p.wide_k_starts, p.seq_k);
+  for (int s = 0; s < spans(p); ++s) all.push_back(request_of_span(p, s));
+  return all;
+}
+
+// Few enough queries each for four tasks a thread; whole panels, so that no row's result depends on
+// the choice.
+std::vector<Task> all_tasks(const Params& p, int panel) {
   const int64_t rows = int64_t(p.batch) * p.heads * p.seq_q;
   const int64_t wanted = div_ceil(rows, int64_t(4) * host::num_threads());
-  return int(round_up(std::clamp<int64_t>(wanted, 1, kBlockQueries - panel + 1), panel));
+  const int block = int(round_up(std::clamp<int64_t>(wanted, 1, kBlockQueries - panel + 1), panel));
+  std::vector<Task> tasks;
+  for (const Request& r : all_requests(p))
+    for (int h = 0; h < p.heads; ++h)
+      for (int i = 0; i < r.queries; i += block)
+        tasks.push_back(
+            {p.q_starts ? 0 : r.number, h, r, r.first + i, std::min(block, r.queries - i)});
+  return tasks;
 }
 
 }  // namespace
@@ -224,63 +299,84 @@ int block_queries(const Params& p, int panel) {
 void cpu(const Problem& problem) {
   const auto& [p, dtype] = problem;
   constexpr int64_t kGrainProducts = int64_t(1) << 17;  // less is not worth a second thread
-  const int block = block_queries(p, host::micro_kernel().columns);
-  const int64_t blocks = div_ceil(p.seq_q, block);
-  const int64_t products = int64_t(std::min(block, p.seq_q)) * (p.seq_k + 1) * p.head_dim;
-  host::parallel_for(
-      int64_t(p.batch) * p.heads * blocks, div_ceil(kGrainProducts, products),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) {
-          const int first = int(t % blocks) * block;
-          Block(p, dtype, int(t / blocks), first, std::min(block, p.seq_q - first)).run();
-        }
-      });
+  const std::vector<Task> tasks = all_tasks(p, host::micro_kernel().columns);
+  int64_t products = 1;
+  for (const Task& t : tasks)
+    products = std::max(products, int64_t(t.count) * (t.request.keys + 1) * p.head_dim);
+  host::parallel_for(int64_t(tasks.size()), div_ceil(kGrainProducts, products),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t t = begin; t < end; ++t)
+                         Block(p, dtype, tasks[size_t(t)]).run();
+                     });
 }
 
-void reference(const Problem& problem) {
-  const auto& [p, dtype] = problem;
-  const int d = p.head_dim;
-  const auto elements = [&](const void* data, const Strides& s, int heads, int rows) {
-    return host::Elements(TensorView(const_cast<void*>(data), dtype, {p.batch, heads, rows, d},
+namespace {
+
+// The tensors of a call as doubles, by row-major index.
+struct Doubles {
+  host::Elements q, k, v, out;
+
+  Doubles(const Params& p, DType dtype)
+      : q(elements(p.q, dtype, p.q_strides, {p.batch, p.heads, p.seq_q, p.head_dim})),
+        k(elements(p.k, dtype, p.k_strides, {p.batch, p.heads / p.group, p.seq_k, p.head_dim})),
+        v(elements(p.v, dtype, p.v_strides, {p.batch, p.heads / p.group, p.seq_k, p.v_dim})),
+        out(elements(p.out, dtype, p.out_strides, {p.batch, p.heads, p.seq_q, p.v_dim})) {}
+
+  static host::Elements elements(const void* data, DType dtype, const Strides& s,
+                                 const Dims& shape) {
+    return host::Elements(TensorView(const_cast<void*>(data), dtype, shape,
                                      {s.batch, s.head, s.row, 1}, Device::cpu()));
-  };
-  const int heads_k = p.heads / p.group;
-  const auto q = elements(p.q, p.q_strides, p.heads, p.seq_q);
-  const auto k = elements(p.k, p.k_strides, heads_k, p.seq_k);
-  const auto v = elements(p.v, p.v_strides, heads_k, p.seq_k);
-  const auto out = elements(p.out, p.out_strides, p.heads, p.seq_q);
-  std::vector<double> query(d), weights(p.seq_k), keys, values;
-  for (int64_t bh = 0; bh < int64_t(p.batch) * p.heads; ++bh) {
-    const int b = int(bh / p.heads), h = int(bh % p.heads);
-    const int visible = visible_keys(p, b);
-    const int64_t first_key = (int64_t(b) * heads_k + h / p.group) * p.seq_k * d;
-    keys.clear();
-    values.clear();
-    for (int64_t e = 0; e < int64_t(visible) * d; ++e) {
-      keys.push_back(k[first_key + e]);
-      values.push_back(v[first_key + e]);
-    }
-    for (int i = 0; i < p.seq_q; ++i) {
-      const int64_t row = bh * p.seq_q + i;
-      for (int e = 0; e < d; ++e) query[e] = q[row * d + e];
-      const int limit = key_limit(p, visible, i);
-      double top = kMinusInfinity, sum = 0;
-      for (int j = 0; j < limit; ++j) {
-        double score = 0;
-        for (int e = 0; e < d; ++e) score += query[e] * keys[int64_t(j) * d + e];
-        weights[j] = score * p.scale;
-        top = std::max(top, weights[j]);
-      }
-      for (int j = 0; j < limit; ++j)
-        sum += weights[j] = std::exp(weights[j] - (std::isinf(top) && top < 0 ? 0 : top));
-      for (int e = 0; e < d; ++e) {
-        double total = 0;
-        for (int j = 0; j < limit; ++j) total += weights[j] * values[int64_t(j) * d + e];
-        out.set(row * d + e, sum == 0 ? 0 : total / sum);
-      }
-      if (p.lse) p.lse[row] = float(sum == 0 ? kMinusInfinity : top + std::log(sum));
-    }
   }
+};
+
+// Query i of a head.
+void compute_row(const Problem& problem, const Doubles& t, const Request& r, int b, int h, int i) {
+  const Params& p = problem.params;
+  const bool is_half = problem.dtype == DType::float16;
+  const int64_t row = (int64_t(b) * p.heads + h) * p.seq_q + i;
+  const int64_t first_key =
+      (int64_t(b) * (p.heads / p.group) + h / p.group) * p.seq_k + r.first_key;
+  const KeyRange seen = r.seen(i);
+  const int64_t mask = mask_row(p.mask, b, h, i);
+  const double sink = sink_of(p, r.number, h);
+  std::vector<double> weights, out(size_t(p.v_dim));
+  std::vector<int> keys;
+  double top = sink;
+  for (int j = seen.begin; j < seen.end; ++j) {
+    const int64_t at = mask + j * p.mask.key;
+    const double added = is_half ? mask_at<f16>(p.mask, at) : mask_at<bf16>(p.mask, at);
+    if (added == kMinusInfinity) continue;
+    double score = 0;
+    for (int e = 0; e < p.head_dim; ++e)
+      score += t.q[row * p.head_dim + e] * t.k[(first_key + j) * p.head_dim + e];
+    score *= p.scale;
+    if (p.softcap > 0) score = p.softcap * std::tanh(score / p.softcap);
+    keys.push_back(j);
+    weights.push_back(score + added);
+    top = std::max(top, weights.back());
+  }
+  if (top == kMinusInfinity) top = 0;
+  double sum = std::exp(sink - top);
+  for (size_t n = 0; n < keys.size(); ++n) {
+    const double weight = std::exp(weights[n] - top);
+    sum += weight;
+    for (int e = 0; e < p.v_dim; ++e)
+      out[size_t(e)] += weight * t.v[(first_key + keys[n]) * p.v_dim + e];
+  }
+  for (int e = 0; e < p.v_dim; ++e)
+    t.out.set(row * p.v_dim + e, keys.empty() || sum == 0 ? 0 : out[size_t(e)] / sum);
+  if (p.lse) p.lse[row] = float(sum == 0 ? kMinusInfinity : top + std::log(sum));
+}
+
+}  // namespace
+
+void reference(const Problem& problem) {
+  const Params& p = problem.params;
+  const Doubles tensors(p, problem.dtype);
+  for (const Request& r : all_requests(p))
+    for (int h = 0; h < p.heads; ++h)
+      for (int i = 0; i < r.queries; ++i)
+        compute_row(problem, tensors, r, p.q_starts ? 0 : r.number, h, r.first + i);
 }
 
 }  // namespace tensorcraft::kernel::attention

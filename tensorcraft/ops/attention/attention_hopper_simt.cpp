@@ -12,21 +12,38 @@ namespace {
 
 using simt::Bf16, simt::Halves, simt::concat, simt::list;
 
-constexpr Config config(int head_dim, int m, int n, int producers, bool has_out_tile) {
+constexpr Config config(int head_dim, int m, int n, int producers, bool has_out_tile,
+                        int options = 0) {
   for (const HopperTile& t : kHopperTiles)
-    if (t.head_dim == head_dim && t.m == m && t.n == n)
-      return hopper_config(t, producers, has_out_tile);
+    if (t.head_dim == head_dim && t.m == m && t.n == n) {
+      Config c = hopper_config(t, producers, has_out_tile);
+      c.options = options;
+      return c;
+    }
   throw "no such tile";
 }
 // Few queries in both dtypes, many in one.
-constexpr std::array kWgmmaFew{config(32, 64, 128, 0, false), config(64, 64, 128, 0, false)};
-constexpr std::array kWgmma{config(128, 128, 128, 0, false)};
-constexpr std::array kSpecializedFew{config(32, 64, 128, 1, false), config(64, 64, 128, 1, false)};
-constexpr std::array kSpecialized{config(64, 192, 128, 1, false), config(128, 128, 128, 1, false)};
-constexpr std::array kPersistentFew{config(32, 64, 128, 1, true), config(64, 64, 128, 1, true)};
-constexpr std::array kPersistent{config(64, 128, 128, 1, true), config(64, 192, 128, 1, true),
-                                 config(96, 64, 128, 1, true), config(128, 128, 128, 1, true),
-                                 config(256, 128, 80, 1, true)};
+constexpr std::array kWgmmaFew{config(32, 64, 128, 0, false), config(64, 64, 128, 0, false),
+                               config(64, 64, 128, 0, false, kRanges),
+                               config(64, 64, 128, 0, false, kSoftcap),
+                               config(64, 64, 128, 0, false, kMasks)};
+constexpr std::array kWgmma{config(192, 64, 128, 0, false), config(128, 128, 128, 0, false)};
+constexpr std::array kSpecializedFew{config(32, 64, 128, 1, false), config(64, 64, 128, 1, false),
+                                     config(64, 64, 128, 1, false, kRanges),
+                                     config(64, 64, 128, 1, false, kSoftcap),
+                                     config(64, 64, 128, 1, false, kMasks)};
+constexpr std::array kSpecialized{config(192, 64, 128, 1, false), config(64, 192, 128, 1, false),
+                                  config(128, 128, 128, 1, false)};
+constexpr std::array kPersistentFew{config(32, 64, 128, 1, true), config(64, 64, 128, 1, true),
+                                    config(64, 64, 128, 1, true, kRanges),
+                                    config(64, 64, 128, 1, true, kSoftcap),
+                                    config(64, 64, 128, 1, true, kMasks)};
+constexpr std::array kPersistent{
+    config(64, 128, 128, 1, true),          config(64, 192, 128, 1, true),
+    config(96, 64, 128, 1, true),           config(64, 128, 128, 1, true, kRanges),
+    config(64, 192, 128, 1, true, kRanges), config(64, 128, 128, 1, true, kMasks),
+    config(128, 128, 128, 1, true),         config(192, 64, 128, 1, true),
+    config(192, 128, 128, 1, true),         config(256, 128, 80, 1, true)};
 
 }  // namespace
 

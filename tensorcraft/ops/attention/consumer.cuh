@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/barrier.cuh"
 #include "tensorcraft/device/ptx/bulk.cuh"
@@ -21,7 +21,7 @@ struct Consumer {
   uint32_t queries_parity = 0;
   StageCursor<C.stages> keys, values;
   WarpgroupSums<kGroupRows, C.block_n> score;
-  WarpgroupSums<kGroupRows, C.head_dim> out;
+  WarpgroupSums<kGroupRows, dim_of_values(C)> out;
   uint32_t weights[C.block_n / 16][1][4];
   float top[2], sum[2];  // per row: running maximum (unscaled) and sum of weights
   static_assert(C.block_m == C.consumers * kGroupRows);
@@ -76,40 +76,33 @@ struct Consumer {
   // Values behind the keys in use may be NaN, which a weight of 0 does not hide: they become 0.
   // All consumers come before the first tile of values.
   TC_DEVICE void clear_hidden(const Work<C>& w) const {
-    constexpr int chunks = boxed_dim(C) / kVectorSize<T>;
+    constexpr int chunks = boxed_values(C) / kVectorSize<T>;
     const int from = w.keys - (w.tiles - 1) * C.block_n;  // in that tile
-    if (from >= C.block_n || w.keys == p.seq_k) return;   // the copy engine writes 0 behind seq_k
+    if (from >= C.block_n) return;
+    if (w.first_key + w.keys == p.seq_k) return;  // the copy engine writes 0 behind seq_k
     ptx::mbarrier_wait_parity(&ring.v_full[values.stage], values.parity);
     auto* bytes = reinterpret_cast<unsigned char*>(&ring.v[values.stage]);
     for (int i = threadIdx.x; i < (C.block_n - from) * chunks; i += C.consumers * kWarpgroup)
       *reinterpret_cast<Vec4<uint32_t>*>(
-          bytes + Ring<T, C>::Keys::place(from + i / chunks, i % chunks)) = {};
+          bytes + Ring<T, C>::Values::place(from + i / chunks, i % chunks)) = {};
     ptx::fence_proxy_async();
     ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
   }
 
-  // Hides the keys past each row's limit in a tile that crosses one.
+  // Hides the keys that a row does not see in a tile that has some. Scores become logits before.
   TC_DEVICE void mask(const Work<C>& w, int tile) {
-    const int first = w.first + group * kGroupRows, key = tile * C.block_n;
-    if (key_limit(p, w.keys, first) >= key + C.block_n) return;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = first + sums_row<false>(half);
-      const int limit = key_limit(p, w.keys, row) - key - int(threadIdx.x) % 4 * 2;
-#pragma unroll
-      for (int c = 0; c < C.block_n / 8; ++c) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e)
-          if (8 * c + e >= limit) score.at[0][0][4 * c + 2 * half + e] = -kInfinity;
-      }
-    }
+    const int first = group * kGroupRows, key = tile * C.block_n;
+    if constexpr (C.options >= kSoftcap) make_logits(w, key);
+    if (w.seen(first).end < key + C.block_n) hide<false>(w, key);
+    if constexpr (C.options >= kRanges)
+      if (w.seen(first + kGroupRows - 1).begin > key) hide<true>(w, key);
   }
 
   // Turns scores into weights, in their place; what was summed under the old maximum is to be
   // multiplied by `keep`.
   TC_DEVICE void weigh(float (&keep)[2]) {
     float(&s)[C.block_n / 2] = score.at[0][0];
-    const float scale = p.scale * kLog2E;
+    const float scale = scale_of_scores() * kLog2E;
     float base[2], shift[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -144,7 +137,7 @@ struct Consumer {
   }
   TC_DEVICE void rescale(const float (&keep)[2]) {
 #pragma unroll
-    for (int c = 0; c < C.head_dim / 2; ++c) out.at[0][0][c] *= keep[c / 2 % 2];
+    for (int c = 0; c < dim_of_values(C) / 2; ++c) out.at[0][0][c] *= keep[c / 2 % 2];
   }
   TC_DEVICE void pack_weights() {
 #pragma unroll
@@ -167,17 +160,26 @@ struct Consumer {
       total += __shfl_xor_sync(kFullWarp, total, 1);
       total += __shfl_xor_sync(kFullWarp, total, 2);
       inverse[half] = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
-      const int row = w.first + group * kGroupRows + sums_row<false>(half);
-      if (p.lse && threadIdx.x % 4 == 0 && row < p.seq_q)
-        p.lse[(int64_t(w.batch) * p.heads + w.head) * p.seq_q + row] =
-            total == 0.f ? -kInfinity : fmaf(top[half], p.scale, logf(total));
+      float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(), logf(total));
+      if (C.options >= kRanges && p.sinks) {
+        const Finished with = with_sink(lse, sink_of(p, w.request, w.head));
+        inverse[half] *= with.factor;
+        lse = with.lse;
+      }
+      const int row = group * kGroupRows + sums_row<false>(half);
+      if (p.lse && threadIdx.x % 4 == 0 && row < w.rows)
+        p.lse[(int64_t(w.batch) * p.heads + w.head) * p.seq_q + w.first + row] = lse;
     }
     if (leads()) ptx::cp_async_bulk_wait_group_read<0>();
     meet();
     put(inverse);
     ptx::fence_proxy_async();
     meet();
-    if (leads()) store(w);
+    const int rows = w.rows - group * kGroupRows;
+    if (C.options >= kRanges && rows > 0 && rows < kGroupRows && w.first + w.rows < p.seq_q)
+      store_some(w, rows);
+    else if (leads())
+      store(w);
   }
   // Before the block ends: the rows have been read.
   TC_DEVICE void finish_stores() const {
@@ -185,6 +187,32 @@ struct Consumer {
   }
 
  private:
+  TC_DEVICE float scale_of_scores() const { return C.options >= kSoftcap ? 1.f : p.scale; }
+  TC_DEVICE void make_logits(const Work<C>& w, int key) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = group * kGroupRows + sums_row<false>(half);
+      to_logits<T, C, C.block_n / 4>(
+          p, w, w.batch, w.head, row,
+          [&](int i) -> float& { return score.at[0][0][i / 2 * 4 + 2 * half + i % 2]; },
+          [&](int i) { return key + i / 2 * 8 + int(threadIdx.x) % 4 * 2 + i % 2; });
+    }
+  }
+  // In the tile from `key` on: those in front of a row's first one, or behind its last one.
+  template <bool in_front>
+  TC_DEVICE void hide(const Work<C>& w, int key) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const KeyRange seen = w.seen(group * kGroupRows + sums_row<false>(half));
+      const int limit = (in_front ? seen.begin : seen.end) - key - int(threadIdx.x) % 4 * 2;
+#pragma unroll
+      for (int c = 0; c < C.block_n / 8; ++c) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if ((8 * c + e < limit) == in_front) score.at[0][0][4 * c + 2 * half + e] = -kInfinity;
+      }
+    }
+  }
   TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
   TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }
   TC_DEVICE static void release(uint64_t* empty) {
@@ -196,14 +224,14 @@ struct Consumer {
     auto* bytes = reinterpret_cast<unsigned char*>(&ring.q[C.out_tile]);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;  // consumers are the first warps
 #pragma unroll
-    for (int j = 0; j < boxed_dim(C) / 16; ++j) {
+    for (int j = 0; j < boxed_values(C) / 16; ++j) {
       uint32_t words[4] = {};  // the copy engine reads whole boxes
 #pragma unroll
-      for (int e = 0; e < 4 && j < C.head_dim / 16; ++e) {
+      for (int e = 0; e < 4 && j < dim_of_values(C) / 16; ++e) {
         const float* x = out.at[0][0] + 8 * j + 2 * e;
         words[e] = pack_pair(x[0] * inverse[e % 2], x[1] * inverse[e % 2], T{});
       }
-      ptx::stmatrix_x4(bytes + Ring<T, C>::Queries::place(warp * 16 + lane % 16, 2 * j + lane / 16),
+      ptx::stmatrix_x4(bytes + Ring<T, C>::Outputs::place(warp * 16 + lane % 16, 2 * j + lane / 16),
                        words);
     }
   }
@@ -211,13 +239,26 @@ struct Consumer {
     const int row = w.first + group * kGroupRows;
     const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
 #pragma unroll
-    for (int i = 0; i < boxed_dim(C) / 64; ++i) {
+    for (int i = 0; i < boxed_values(C) / 64; ++i) {
       const int32_t at[4] = {i * 64, row, w.head, w.batch};
-      if (row < p.seq_q)
+      if (group * kGroupRows < w.rows)
         ptx::tma_store(&p.out_map, at,
-                       bytes + Ring<T, C>::Queries::place(group * kGroupRows, 8 * i));
+                       bytes + Ring<T, C>::Outputs::place(group * kGroupRows, 8 * i));
     }
     ptx::cp_async_bulk_commit_group();
+  }
+  // The last rows of a request, which another one follows.
+  TC_DEVICE void store_some(const Work<C>& w, int rows) const {
+    constexpr int chunks = dim_of_values(C) / kVectorSize<T>;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
+    T* out = static_cast<T*>(p.out) + w.batch * p.out_strides.batch + w.head * p.out_strides.head +
+             (w.first + group * kGroupRows) * p.out_strides.row;
+    for (int i = threadIdx.x % kWarpgroup; i < rows * chunks; i += kWarpgroup) {
+      const int row = i / chunks, chunk = i % chunks;
+      *reinterpret_cast<Vec4<uint32_t>*>(out + row * p.out_strides.row + chunk * kVectorSize<T>) =
+          *reinterpret_cast<const Vec4<uint32_t>*>(
+              bytes + Ring<T, C>::Outputs::place(group * kGroupRows + row, chunk));
+    }
   }
 };
 

@@ -9,35 +9,58 @@
 // Tiles of the rungs on wgmma, and what the copy engine takes.
 namespace tensorcraft::kernel::attention {
 
-enum class Masked : int { any, no };  // by a causal limit
+inline constexpr int kOpen = -1;  // in place of options: only key_lengths hide keys
+
+// May a query not see all keys?
+inline bool is_limited(const Params& p) {
+  return p.causal_each || p.window.left < kUnlimited || p.window.right < kUnlimited;
+}
+// What of Params a call needs a kernel to look at.
+inline int options_of(const Params& p) {
+  if (p.mask.type != MaskType::none) return kMasks;
+  if (p.softcap > 0) return kSoftcap;
+  const bool has_window =
+      p.window.left < kUnlimited || (p.window.right > 0 && p.window.right < kUnlimited);
+  return p.sinks || p.q_starts || p.causal_each || has_window ? kRanges : 0;
+}
+
+// Rows of q, or of k, that a request has; of a ragged batch on average.
+inline int rows_of_request(const Params& p, int rows) {
+  return p.q_starts ? div_ceil(rows, std::max(p.requests, 1)) : rows;
+}
 
 // A multiprocessor of an H100 has 227 KiB for the queries, two or more tiles of keys and of values,
 // and perhaps the output; scores, weights and output are in the registers of m / 64 consumers.
 struct HopperTile {
   int head_dim;
-  Masked masked;
+  int options;  // the most that it serves
   int least_keys;
   int m, n;  // queries, keys
   int stages, takes_turns, out_tile;
+  int value_dim = 0;  // the head_dim of v; 0: that of q
 };
 inline constexpr HopperTile kHopperTiles[] = {
-    {32, Masked::any, 0, 192, 128, 2, 1, 1},    {32, Masked::any, 0, 128, 128, 2, 1, 1},
-    {32, Masked::any, 0, 64, 128, 2, 0, 1},     {64, Masked::any, 0, 192, 128, 2, 1, 1},
-    {64, Masked::any, 0, 128, 128, 2, 1, 1},    {64, Masked::any, 0, 64, 128, 2, 0, 1},
-    {96, Masked::any, 0, 128, 128, 2, 1, 0},    {96, Masked::any, 0, 64, 128, 2, 0, 1},
-    {128, Masked::no, 4096, 128, 176, 2, 1, 0}, {128, Masked::any, 0, 128, 128, 2, 1, 1},
-    {128, Masked::any, 0, 64, 128, 2, 0, 1},    {256, Masked::any, 0, 128, 80, 2, 1, 0},
-    {256, Masked::any, 0, 64, 80, 2, 0, 1},
+    {32, kMasks, 0, 192, 128, 2, 1, 1},       {32, kMasks, 0, 128, 128, 2, 1, 1},
+    {32, kMasks, 0, 64, 128, 2, 0, 1},        {64, kMasks, 0, 192, 128, 2, 1, 1},
+    {64, kMasks, 0, 128, 128, 2, 1, 1},       {64, kMasks, 0, 64, 128, 2, 0, 1},
+    {96, kMasks, 0, 128, 128, 2, 1, 0},       {96, kMasks, 0, 64, 128, 2, 0, 1},
+    {128, kOpen, 4096, 128, 176, 2, 1, 0},    {128, kMasks, 0, 128, 128, 2, 1, 1},
+    {128, kMasks, 0, 64, 128, 2, 0, 1},       {256, 0, 0, 128, 80, 2, 1, 0},
+    {256, kRanges, 0, 128, 64, 2, 1, 0},      {256, kMasks, 0, 64, 80, 2, 0, 1},
+    {192, kMasks, 0, 128, 128, 2, 1, 0, 128}, {192, kMasks, 0, 64, 128, 2, 0, 1, 128},
 };
 
 // Of the tiles that serve a call the one with the fewest rows behind the last query, else the
 // first.
 inline const HopperTile* hopper_tile(const Params& p) {
   const HopperTile* best = nullptr;
+  const int options = options_of(p), least = options > 0 || is_limited(p) ? options : kOpen;
+  const int queries = rows_of_request(p, p.seq_q), keys = rows_of_request(p, p.seq_k);
   for (const HopperTile& t : kHopperTiles) {
-    if (t.head_dim != p.head_dim || p.seq_k < t.least_keys) continue;
-    if (t.masked == Masked::no && p.causal) continue;
-    if (!best || round_up(p.seq_q, t.m) < round_up(p.seq_q, best->m)) best = &t;
+    if (t.head_dim != p.head_dim || keys < t.least_keys) continue;
+    if ((t.value_dim ? t.value_dim : t.head_dim) != p.v_dim) continue;
+    if (t.options < least) continue;
+    if (!best || round_up(queries, t.m) < round_up(queries, best->m)) best = &t;
   }
   return best;
 }
@@ -48,6 +71,7 @@ constexpr Config hopper_config(const HopperTile& t, int producers, bool has_out_
           .block_m = t.m,
           .block_n = t.n,
           .threads = (consumers + producers) * 128,
+          .value_dim = t.value_dim,
           .stages = t.stages,
           .consumers = consumers,
           .takes_turns = producers ? t.takes_turns : 0,
@@ -78,8 +102,8 @@ inline std::string_view hopper_refusal(const Params& p, int element_bytes, const
 // and values in L2, under a causal limit, so that long works come first; else one after another.
 inline int32_t hopper_section(const Params& p) {
   constexpr int64_t kBytesInL2 = int64_t(32) << 20;
-  if (!p.causal) return 1;
-  const int64_t bytes = std::max<int64_t>(int64_t(p.seq_k) * p.head_dim * 4, 1);
+  if (!is_limited(p)) return 1;
+  const int64_t bytes = std::max<int64_t>(int64_t(p.seq_k) * (p.head_dim + p.v_dim) * 2, 1);
   const int64_t heads = std::max<int64_t>(kBytesInL2 / bytes, 1) * p.group;
   return int32_t(std::clamp<int64_t>(heads, 1, int64_t(p.batch) * p.heads));
 }

@@ -45,11 +45,13 @@ void add_maps(op::Plan& plan, bool is_persistent, const Problem& problem,
   HopperParams p{problem.params, {}, {}, {}, {}, nullptr, hopper_section(problem.params)};
   const Sizes queries{p.head_dim, p.seq_q, p.heads, p.batch};
   const Sizes keys{p.head_dim, p.seq_k, p.heads / p.group, p.batch};
+  const Sizes values{p.v_dim, p.seq_k, p.heads / p.group, p.batch};
+  const Sizes outputs{p.v_dim, p.seq_q, p.heads, p.batch};
   const DType dtype = problem.dtype;
   p.q_map = rows_map(p.q, p.q_strides, dtype, queries, c.block_m, device);
   p.k_map = rows_map(p.k, p.k_strides, dtype, keys, c.block_n, device);
-  p.v_map = rows_map(p.v, p.v_strides, dtype, keys, c.block_n, device);
-  p.out_map = rows_map(p.out, p.out_strides, dtype, queries, kGroupRows, device);
+  p.v_map = rows_map(p.v, p.v_strides, dtype, values, c.block_n, device);
+  p.out_map = rows_map(p.out, p.out_strides, dtype, outputs, kGroupRows, device);
   plan.set_params(plan.main_index(), p);
   const auto* taken = reinterpret_cast<const char*>(&p.taken);
   if (is_persistent) plan.main().counter_at = int32_t(taken - reinterpret_cast<const char*>(&p));

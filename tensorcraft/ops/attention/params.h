@@ -1,43 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/base.h"
+#include "tensorcraft/device/key_parts.h"
+#include "tensorcraft/device/key_range.h"
 #include "tensorcraft/device/tensor_map.h"
 #include "tensorcraft/device/warpgroup.h"
 
 namespace tensorcraft::kernel::attention {
 
-inline constexpr int kMaxHeadDim = 256;
+inline constexpr int kMaxHeadDim = 512;
 
 // Elements between neighbours; the innermost dimension has stride 1.
 struct Strides {
   int64_t batch, head, row;
 };
 
+// A bool for each score, which keys are seen, or a number that is added to it.
+enum class MaskType : int32_t { none, bools, float32s, of_q };  // of_q: of its 16-bit dtype
+struct Mask {
+  const void* data;
+  int64_t batch, head, row, key;  // elements between neighbours; 0: shared
+  MaskType type;
+};
+
 // q and out are [batch, heads, seq_q, d], k and v [batch, heads / group, seq_k, d], in any order of
-// the outer dimensions.
+// the outer dimensions; v and out have v_dim in place of d. Of a ragged batch they have one batch,
+// of all rows, and q_starts and k_starts say which rows are a request's.
 struct Params {
   const void *q, *k, *v;
   void* out;
-  float* lse;               // [batch, heads, seq_q], contiguous; null: not wanted
-  const void* key_lengths;  // [batch], int32 or int64; null: every key counts
+  float* lse;                       // [batch, heads, seq_q], contiguous; null: not wanted
+  const void* key_lengths;          // [requests], int32 or int64; null: every key counts
+  const void *q_starts, *k_starts;  // [requests + 1], likewise; null: not ragged
+  const uint8_t* causal_each;       // [requests], bool; null: `window` is that of all
+  const float* sinks;               // [heads]; null: none
+  float* parts;                     // split_kv, in the workspace: the memory of key_parts()
+  Mask mask;
   Strides q_strides, k_strides, v_strides, out_strides;
-  int32_t batch, heads, group, seq_q, seq_k, head_dim;
-  int32_t causal;
-  int32_t wide_lengths;  // key_lengths are int64
-  float scale;
+  int32_t batch, heads, group, seq_q, seq_k, head_dim, v_dim;
+  int32_t requests;                                    // of a ragged batch, else batch
+  int32_t wide_lengths, wide_q_starts, wide_k_starts;  // they are int64
+  int32_t num_parts;                                   // split_kv: of the keys of a request
+  Window window;                                       // of requests that are not causal
+  float scale, softcap;                                // softcap 0: none
 };
 
+// What a Config looks at: kRanges: windows, sinks, ragged batches and causal of each request;
+// kSoftcap: softcap too; kMasks: a mask too.
+inline constexpr int kRanges = 1, kSoftcap = 2, kMasks = 3;
+
 struct Config {
-  int head_dim = 0;  // 0: any, read from Params
+  int head_dim = 0;  // naive: at most
   int block_m = 0;   // queries of a block
   int block_n = 0;   // keys of a tile
   int threads = 128;
+  int options = 0;    // what of Params it looks at besides causal and key_lengths; naive: at all
+  int value_dim = 0;  // split_kv: values of a block; rungs on tiles: head_dim of v, 0: that of q
   // From wgmma on:
   int stages = 0;       // tiles of keys, and of values, in shared memory
   int consumers = 0;    // warpgroups of 64 queries each
   int takes_turns = 0;  // they start their products one after another
   int out_tile = 0;     // the output leaves from memory of its own, not from that of the queries
 };
+
+// The second step of split_kv.
+struct CombineConfig {
+  int threads = 128;
+};
+
+TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
+  return {p.parts, int64_t(p.batch) * p.heads * p.seq_q, p.num_parts, p.v_dim};
+}
 
 // What the rungs from wgmma on are given besides: how the copy engine finds 64 elements of a row,
 // rows, head and batch.
@@ -53,30 +85,35 @@ TC_HOST_DEVICE constexpr int tiled_shared_bytes(const Config& c) {
   const int rows = (c.block_m + 2 * c.block_n) * (c.head_dim + 4);
   return 4 * (rows + c.block_m * (c.block_n + 4));
 }
+TC_HOST_DEVICE constexpr int dim_of_values(const Config& c) {
+  return c.value_dim ? c.value_dim : c.head_dim;
+}
+// The output leaves from the memory of the queries.
+TC_HOST_DEVICE constexpr int query_dim(const Config& c) {
+  return c.head_dim > dim_of_values(c) ? c.head_dim : dim_of_values(c);
+}
 TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
-  return 2 * (c.block_m + 4 * c.block_n) * c.head_dim;
+  return 2 * (c.block_m * query_dim(c) + 2 * c.block_n * (c.head_dim + dim_of_values(c)));
 }
 // Rows of whole boxes of 128 bytes, and barriers.
 TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) { return round_up(c.head_dim, 64); }
+TC_HOST_DEVICE constexpr int boxed_values(const Config& c) {
+  return round_up(dim_of_values(c), 64);
+}
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
-  const int rows = c.block_m * (1 + c.out_tile) + 2 * c.stages * c.block_n;
-  return round_up(2 * rows * boxed_dim(c) + (4 * c.stages + 3) * 8, 1024);
+  const int queries = c.block_m * (1 + c.out_tile) * boxed_dim(c);
+  const int keys = c.stages * c.block_n * (boxed_dim(c) + boxed_values(c));
+  return round_up(2 * (queries + keys) + (4 * c.stages + 3) * 8, 1024);
 }
 
-// The keys that one (batch, head) may see: all of them, or the first key_lengths[b].
-TC_HOST_DEVICE int visible_keys(const Params& p, int b) {
-  if (!p.key_lengths) return p.seq_k;
-  const int64_t n = p.wide_lengths ? static_cast<const int64_t*>(p.key_lengths)[b]
-                                   : static_cast<const int32_t*>(p.key_lengths)[b];
-  return n < 0 ? 0 : n < p.seq_k ? int(n) : p.seq_k;
-}
+// Spans of the rows of a ragged batch: span 0 is in front of request 0, span s + 1 is request s,
+// and what follows the last request is one more.
+TC_HOST_DEVICE int spans(const Params& p) { return p.requests + 2; }
 
-// Keys [0, limit) are what query i sees of `keys` visible ones. Causal is aligned to the end of
-// those in use: the last query sees the last of them.
-TC_HOST_DEVICE int key_limit(const Params& p, int keys, int i) {
-  if (!p.causal) return keys;
-  const int end = keys - p.seq_q + i + 1;
-  return end < 0 ? 0 : end < keys ? end : keys;
+// How many tiles of `rows` queries cover a head, whatever the requests of a ragged batch are: one
+// of n queries has at most n / rows + 1.
+TC_HOST_DEVICE int query_tiles(const Params& p, int rows) {
+  return p.q_starts ? p.seq_q / rows + spans(p) : div_ceil(p.seq_q, rows);
 }
 
 }  // namespace tensorcraft::kernel::attention

@@ -41,7 +41,9 @@ inline Params contiguous_params(const void* q, const void* k, const void* v, voi
           .group = heads / heads_k,
           .seq_q = seq_q,
           .seq_k = seq_k,
-          .head_dim = head_dim};
+          .head_dim = head_dim,
+          .v_dim = head_dim,
+          .requests = batch};
 }
 
 // Does every row of q, k, v and out start at a 16-byte boundary?
@@ -74,7 +76,7 @@ constexpr Config tensor_core_config(int head_dim, int seq_q) {
 }
 
 inline int64_t query_blocks(const Params& p, int block_m) {
-  return int64_t(p.batch) * p.heads * div_ceil(p.seq_q, block_m);
+  return int64_t(p.batch) * p.heads * query_tiles(p, block_m);
 }
 
 // The start of a rung whose blocks have config.block_m queries, or why there is none.
@@ -91,26 +93,40 @@ constexpr bool is_compiled_head_dim(int d) {
 }
 inline constexpr std::string_view kHeadDims = "head_dim must be 32, 64, 96, 128 or 256";
 
+// Few registers a lane for usual sizes, many for large ones.
+constexpr Config naive_config(int head_dim, int v_dim) {
+  return {.head_dim = head_dim <= 256 && v_dim <= 256 ? 256 : kMaxHeadDim, .threads = kThreads};
+}
 inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
-  const int64_t blocks = div_ceil(query_blocks(p, 1), kThreads / 32);
+  const int64_t blocks = div_ceil(int64_t(p.batch) * p.heads * p.seq_q, int64_t(kThreads / 32));
   if (blocks > op::kMaxBlocks) return op::refuse("batch * heads * seq_q must be below 2^33");
-  return Start{.config = {.threads = kThreads}, .blocks = blocks};
+  return Start{.config = naive_config(p.head_dim, p.v_dim), .blocks = blocks};
 }
 
 inline Choice tiled(const Params& p, const Given&, const op::Gpu& gpu) {
   if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
-  const Config config = tiled_config(p.head_dim);
+  if (p.v_dim != p.head_dim) return op::refuse("the head_dim of v must be that of q");
+  Config config = tiled_config(p.head_dim);
+  config.options = options_of(p);
   return start(p, config, tiled_shared_bytes(config), gpu);
 }
 
 inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
   if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
-  if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
+  const auto is_taken = [](int d) { return d == 192 || is_compiled_head_dim(d); };
+  if (!is_taken(p.head_dim) || !is_taken(p.v_dim))
+    return op::refuse("head_dim must be 32, 64, 96, 128, 192 or 256, also that of v");
   if (!has_aligned_rows(p, given.element_bytes))
     return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
   if (!(p.scale > 0)) return op::refuse("scale must be positive");
-  const Config config = tensor_core_config(p.head_dim, p.seq_q);
+  Config config = tensor_core_config(p.head_dim, rows_of_request(p, p.seq_q));
+  if (p.v_dim != p.head_dim) {
+    config.value_dim = p.v_dim;
+    config.block_m = 64;
+    if (p.v_dim > 128) config.block_n = 32;
+  }
+  config.options = options_of(p);
   return start(p, config, tensor_core_shared_bytes(config), gpu);
 }
 
@@ -120,8 +136,10 @@ inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu,
   if (const auto why = hopper_refusal(p, given.element_bytes, gpu); !why.empty())
     return op::refuse(why);
   const HopperTile* tile = hopper_tile(p);
-  if (!tile) return op::refuse(kHeadDims);
-  const Config config = hopper_config(*tile, producers, persists);
+  if (!tile)
+    return op::refuse("head_dim must be 32, 64, 96, 128 or 256, also that of v, or 192 with 128");
+  Config config = hopper_config(*tile, producers, persists);
+  config.options = options_of(p);
   Choice choice = start(p, config, ring_shared_bytes(config), gpu);
   if (persists && gpu.num_sms > 0)
     choice.start.blocks = std::min<int64_t>(choice.start.blocks, gpu.num_sms);
@@ -137,7 +155,43 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   return on_hopper(p, given, gpu, 1, true);
 }
 
+inline constexpr int kMaxSplitQueries = 16;
+
+inline int32_t parts_of(const Params& p) { return p.seq_k ? div_ceil(p.seq_k, kPartKeys) : 1; }
+inline void divide_keys(Params& p, const Given&, const op::Gpu&) { p.num_parts = parts_of(p); }
+inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
+  if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
+  if (p.q_starts || p.seq_q > kMaxSplitQueries)
+    return op::refuse("needs a batch of requests with at most 16 queries each");
+  if (p.mask.type != MaskType::none) return op::refuse("takes no mask");
+  if (p.head_dim % 32 != 0 || p.v_dim % 64 != 0)
+    return op::refuse("head_dim must be a multiple of 32, that of v one of 64");
+  if (!has_aligned_rows(p, given.element_bytes))
+    return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
+  const Config config{.head_dim = p.head_dim,
+                      .threads = kThreads,
+                      .options = p.softcap > 0 ? kSoftcap : 0,
+                      .value_dim = p.v_dim % 256 == 0   ? 256
+                                   : p.v_dim % 128 == 0 ? 128
+                                                        : 64};
+  const int64_t tiles = div_ceil(int64_t(p.group) * p.seq_q, int64_t(16));
+  const int64_t blocks =
+      int64_t(p.batch) * (p.heads / p.group) * tiles * parts_of(p) * (p.v_dim / config.value_dim);
+  if (blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 parts");
+  return Start{.config = config, .blocks = blocks};
+}
+inline op::Start<CombineConfig> combine_start(const Params& p) {
+  const CombineConfig config;
+  return {.config = config, .blocks = div_ceil(key_parts(p).rows, int64_t(config.threads / 32))};
+}
+
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "split_kv",
+     .file = "06_split_kv.cuh",
+     .idea = "few queries: parts of the keys for as many blocks, combined in their order",
+     .choose = split_kv,
+     .adapt = divide_keys},
     {.name = "persistent",
      .file = "05_persistent.cuh",
      .idea = "blocks that stay, long works first; outputs leave while the next are computed",

@@ -7,7 +7,8 @@
 #include "tensorcraft/device/tile/boxed_tile.cuh"
 #include "tensorcraft/device/tile/consumers.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
-#include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/ops/attention/logits.cuh"
+#include "tensorcraft/ops/attention/request.cuh"
 
 // The parts of the rungs on wgmma: the work of a block, rings of tiles of keys and of values, the
 // Producer that fills them, and in consumer.cuh the warpgroups that multiply. Each rung is a
@@ -18,24 +19,21 @@ inline constexpr int kNoWork = -1;
 
 // block_m queries of one head, and the keys that they see.
 template <Config C>
-struct Work {
-  int number, batch, head, first;  // first: query
-  int keys;                        // that the batch has in use
-  int tiles;                       // of keys, as many as the last query sees
+struct Work : QueryTile {
+  int number, batch, head;
+  int tiles;  // of keys, up to the last one that a query sees
 
   // Work number n of all. The heads of a section follow each other for the same queries. The last
   // queries, which see the most keys under a causal limit, come first.
   TC_DEVICE Work(const HopperParams& p, int n) : number(n) {
-    const int blocks = div_ceil(p.seq_q, C.block_m), all = p.batch * p.heads;
+    const int blocks = query_tiles(p, C.block_m), all = p.batch * p.heads;
     const int start = n / (p.section * blocks) * p.section, within = n - start * blocks;
     const int heads = all - start < p.section ? all - start : p.section;
     const int of_all = start + within % heads;
     batch = of_all / p.heads;
     head = of_all - batch * p.heads;
-    first = (blocks - 1 - within / heads) * C.block_m;
-    keys = visible_keys(p, batch);
-    const int last = first + C.block_m < p.seq_q ? first + C.block_m : p.seq_q;
-    tiles = div_ceil(key_limit(p, keys, last - 1), C.block_n);
+    static_cast<QueryTile&>(*this) = query_tile<C>(p, batch, blocks - 1 - within / heads);
+    tiles = div_ceil(end(), C.block_n);
   }
 };
 
@@ -43,8 +41,12 @@ template <class T, Config C>
 struct alignas(1024) Ring {
   using Queries = BoxedTile<T, C.block_m, boxed_dim(C)>;
   using Keys = BoxedTile<T, C.block_n, boxed_dim(C)>;
+  using Values = BoxedTile<T, C.block_n, boxed_values(C)>;
+  using Outputs = BoxedTile<T, C.block_m, boxed_values(C)>;
+  static_assert(sizeof(Outputs) <= sizeof(Queries));
   Queries q[1 + C.out_tile];  // the last one is where the output leaves from
-  Keys k[C.stages], v[C.stages];
+  Keys k[C.stages];
+  Values v[C.stages];
   // Full: the bytes have come. Empty: no warp reads them any more.
   uint64_t q_full, q_empty;
   int32_t work;  // whose queries come; kNoWork: none do any more
@@ -96,14 +98,12 @@ struct Producer {
   }
   TC_DEVICE void load_keys(const Work<C>& w, int tile) {
     ptx::mbarrier_wait_parity(&ring.k_empty[keys.stage], keys.parity);
-    load(ring.k[keys.stage], &p.k_map, {tile * C.block_n, w.head / p.group, w.batch}, p.k_strides,
-         &ring.k_full[keys.stage]);
+    load(ring.k[keys.stage], &p.k_map, place(w, tile), p.k_strides, &ring.k_full[keys.stage]);
     keys.advance();
   }
   TC_DEVICE void load_values(const Work<C>& w, int tile) {
     ptx::mbarrier_wait_parity(&ring.v_empty[values.stage], values.parity);
-    load(ring.v[values.stage], &p.v_map, {tile * C.block_n, w.head / p.group, w.batch}, p.v_strides,
-         &ring.v_full[values.stage]);
+    load(ring.v[values.stage], &p.v_map, place(w, tile), p.v_strides, &ring.v_full[values.stage]);
     values.advance();
   }
 
@@ -117,11 +117,14 @@ struct Producer {
   struct Place {
     int row, head, batch;
   };
+  TC_DEVICE Place place(const Work<C>& w, int tile) const {
+    return {w.first_key + tile * C.block_n, w.head / p.group, w.batch};
+  }
   // The map has one head or batch if all share it.
   template <class Tile>
   TC_DEVICE void load(Tile& to, const TensorMap* map, const Place& from, const Strides& strides,
                       uint64_t* full) {
-    constexpr int boxes = boxed_dim(C) / 64, units = int(sizeof(Tile) / boxes / kVectorBytes);
+    constexpr int boxes = Tile::length / 64, units = int(sizeof(Tile) / boxes / kVectorBytes);
     const int head = strides.head ? from.head : 0, batch = strides.batch ? from.batch : 0;
     ptx::mbarrier_arrive_expect_tx(full, sizeof(Tile));
 #pragma unroll

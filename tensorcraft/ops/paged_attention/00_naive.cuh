@@ -5,17 +5,12 @@
 // itself, though the heads of a group share them. Takes everything: ragged batches, any block_size,
 // strides and head_dim, caches of codes, one cache for keys and values.
 #include "tensorcraft/device/float8.cuh"
-#include "tensorcraft/device/math.cuh"
+#include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/paged_attention/pages.cuh"
 #include "tensorcraft/ops/paged_attention/tokens.cuh"
 
 namespace tensorcraft::kernel::paged_attention {
-
-// The logit of a score.
-TC_DEVICE float capped(float s, float softcap) {
-  return softcap > 0 ? softcap * tanhf(s / softcap) : s;
-}
 
 struct Naive {
   template <class T, class Code, Config C>

@@ -5,21 +5,11 @@
 // device/attention_part.cuh has the work of a block. Rows of a ragged batch that meet in a block
 // may be of several requests, whose keys come one after another. Demands: sm_80, 16-bit queries,
 // blocks of 16 keys or a multiple, head_dim in steps of 32, values in steps of 64.
+#include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/ops/paged_attention/rows.cuh"
 #include "tensorcraft/ops/paged_attention/tokens.cuh"
 
 namespace tensorcraft::kernel::paged_attention {
-
-// Of one row with the lse of its keys: what its values are multiplied by, and the lse with a sink.
-struct Finished {
-  float factor, lse;
-};
-TC_DEVICE Finished with_sink(float lse, float sink) {
-  const float top = fmaxf(lse, sink);
-  if (top == -kInfinity) return {0.f, top};
-  const float own = expf(lse - top), sum = own + expf(sink - top);
-  return {own / sum, top + logf(sum)};
-}
 
 struct Packed {
   template <class T, class Code, Config C>
@@ -58,10 +48,9 @@ struct Packed {
       const Request& request = place.request;
       int64_t next = request.first + request.queries;
       if (next > end_token) next = end_token;
-      const auto seen = [&](int r) -> SeenKeys {
+      const auto seen = [&](int r) -> KeyRange {
         if (first + r >= rows || token_of(r) < token || token_of(r) >= next) return {0, 0};
-        const KeyRange range = keys_of(p, request, int(token_of(r) - request.first));
-        return {range.begin, range.end};
+        return keys_of(p, request, int(token_of(r) - request.first));
       };
       const int begin = keys_of(p, request, place.i).begin;
       const int end = keys_of(p, request, int(next - 1 - request.first)).end;

@@ -33,7 +33,7 @@ const jit::Rung& kCombine =
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
   if (rung != "split_kv") return;
   plan.first().workspace_at = offsetof(Params, parts);
-  plan.workspace_bytes = size_t(workspace_bytes(q.params));
+  plan.workspace_bytes = size_t(key_parts(q.params).bytes());
   op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(q.params));
   combine.instances = instances;
   combine.workspace_at = offsetof(Params, parts);
@@ -157,27 +157,13 @@ void check_requests(const TensorView& q, const Options& o) {
                  {batch.unwrap() + 1});
 }
 
-void check_numbers(const Options& o) {
-  if (o.scale && !std::isfinite(*o.scale))
-    fail(ErrorKind::value, kName, ": scale must be finite, got ", *o.scale);
-  if (o.softcap && !(*o.softcap > 0 && std::isfinite(*o.softcap)))
-    fail(ErrorKind::value, kName, ": softcap must be above 0 and finite, got ", *o.softcap,
-         "; leave it out for none");
-  if (!o.window) return;
-  const Dims& w = *o.window;
-  if (w.rank() != 2 || w[0] < -1 || w[1] < -1)
-    fail(ErrorKind::value, kName,
-         ": window must be two numbers, left and right, of at least -1, which is unlimited; got ",
-         w, "; a window of w keys, the query's own included, is (w - 1, 0)");
-}
-
 Sizes check_inputs(std::span<const TensorView> in, const Options& o) {
   const TensorView &q = in[0], &k_cache = in[1];
   op::check_dtype(kName, "q", q, {DType::float32, DType::float16, DType::bfloat16});
   check_rank(q, o);
   check_requests(q, o);
   check_caches(q, k_cache, o);
-  check_numbers(o);
+  op::check_scores(kName, o.scale, o.softcap, o.window);
   const Sizes s = sizes_of(q, k_cache, o);
   if (o.sinks) TensorMatcher({s.heads}).with_dtype(DType::float32).verify(*o.sinks, kName, "sinks");
   return s;
@@ -224,10 +210,6 @@ Cache cache_of(const TensorView& t, const std::optional<TensorView>& scale, Axes
   return c;
 }
 
-int32_t window_side(const Options& o, int side) {
-  return o.window ? int32_t(std::min((*o.window)[side], kMaxSize)) : -1;
-}
-
 Problem check(const op::Call<Options>& call) {
   const Options& o = call.options;
   const TensorView &q = call.in(0), &k_cache = call.in(1), &out = call.out();
@@ -272,9 +254,8 @@ Problem check(const op::Call<Options>& call) {
            .wide_tables = is_wide(o.block_tables),
            .wide_lengths = is_wide(o.lengths),
            .wide_starts = is_wide(o.cu_seqlens_q),
-           .causal = o.causal,
-           .left = window_side(o, 0),
-           .right = window_side(o, 1),
+           .window = o.window ? window_of((*o.window)[0], (*o.window)[1], o.causal)
+                              : window_of(-1, -1, o.causal),
            .scale = o.scale.value_or(1.0f / std::sqrt(float(s.head_dim))),
            .softcap = o.softcap.value_or(0.0f)},
           q.dtype(),

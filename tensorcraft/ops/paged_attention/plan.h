@@ -85,11 +85,6 @@ inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) 
   return Start{.config = config, .blocks = blocks};
 }
 
-// Each part's values and lse.
-inline int64_t workspace_bytes(const Params& p) {
-  return p.tokens * p.heads * parts_of(p) * (p.v_dim + 1) * int64_t(sizeof(float));
-}
-
 inline op::Start<CombineConfig> combine_start(const Params& p) {
   const CombineConfig config;
   return {.config = config, .blocks = div_ceil(p.tokens * p.heads, int64_t(config.threads / 32))};

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/math.cuh"
+
+// What attention over arrays and over pages does with scores and their sums.
+namespace tensorcraft {
+
+// Makes scores logits below a cap.
+struct SoftCap {
+  float cap, factor;
+  TC_DEVICE SoftCap(float scale, float softcap) : cap(softcap), factor(scale / softcap) {}
+  TC_DEVICE float operator()(float s) const { return cap * tanh_fast(s * factor); }
+};
+// A scaled score under a cap; 0: none.
+TC_DEVICE float capped(float s, float softcap) {
+  return softcap > 0 ? SoftCap(1.f, softcap)(s) : s;
+}
+
+// A row whose keys have `lse`, with a sink: what its values are multiplied by, and its lse then.
+struct Finished {
+  float factor, lse;
+};
+TC_DEVICE Finished with_sink(float lse, float sink) {
+  const float top = fmaxf(lse, sink);
+  if (top == -kInfinity) return {0.f, top};
+  const float own = expf(lse - top), sum = own + expf(sink - top);
+  return {own / sum, top + logf(sum)};
+}
+
+}  // namespace tensorcraft
