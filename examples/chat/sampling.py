@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place that draws tokens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import tensorcraft as tc
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are drawn: the likeliest if temperature is 0, else from the least set of them that has `top_p`."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < np.inf:
+            raise ValueError(f"sampling: temperature is {self.temperature}, expected 0 or a positive number")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"sampling: top_p is {self.top_p}, expected a number in (0, 1]")
+
+
+def draw(logits: tc.Tensor, sampling: Sampling, seeds: Sequence[int], positions: Sequence[int]) -> list[int]:
+    """A token for each row of logits. It depends on the row, its seed and its position, not on the other rows."""
+    if sampling.temperature == 0:
+        return [int(token) for token in tc.argmax(logits, axis=-1).tolist()]
+    rows = logits.numpy().astype(np.float64) / sampling.temperature
+    return [draw_row(row, sampling.top_p, [seed, at]) for row, seed, at in zip(rows, seeds, positions, strict=True)]
+
+
+def draw_row(logits: "np.ndarray[tuple[int], np.dtype[np.float64]]", top_p: float, seed: Sequence[int]) -> int:
+    order = np.argsort(-logits, kind="stable")
+    weights = np.exp(logits[order] - logits[order[0]])
+    sums = np.cumsum(weights)
+    kept = int(np.searchsorted(sums, top_p * sums[-1])) + 1
+    at = np.random.default_rng(seed).random() * sums[min(kept, len(sums)) - 1]
+    return int(order[np.searchsorted(sums, at, side="right")])
