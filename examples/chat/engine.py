@@ -61,7 +61,9 @@ class Engine:
         if max_tokens < 1:
             raise ValueError(f"engine: max_tokens is {max_tokens}, expected at least 1")
         if length >= room:
-            raise ValueError(f"engine: the prompt has {length:,} tokens; with an answer it must fit in {room:,}: shorten it")
+            raise ValueError(
+                f"engine: the prompt has {length:,} tokens; with an answer it must fit in {room:,}: shorten it"
+            )
         request.ids += ids
         request.limit = min(length + max_tokens, room)
         request.done = False
@@ -122,4 +124,4 @@ class Engine:
         for row, request in zip(tables, requests, strict=True):
             row[: len(request.pages)] = request.pages
         ids = [token for r, end in zip(requests, ends, strict=True) for token in r.ids[r.cached : end]]
-        return Batch(ids, np.array(ends, np.int32) - cached, cached, tables, self.page_size)
+        return self.model.batch(ids, np.array(ends, np.int32) - cached, cached, tables, self.page_size)

@@ -19,7 +19,8 @@ class GgufError(ValueError):
 
 
 def float16_column(blocks: Bytes, begin: int) -> Floats:
-    return blocks[:, begin : begin + 2].copy().view(np.float16).astype(np.float32)
+    column: Floats = blocks[:, begin : begin + 2].copy().view(np.float16).astype(np.float32)
+    return column
 
 
 def from_float32(blocks: Bytes) -> Floats:
@@ -40,7 +41,8 @@ def from_q8_0(blocks: Bytes) -> Floats:
 
 def from_q4_1(blocks: Bytes) -> Floats:
     codes = np.concatenate([blocks[:, 4:] & 15, blocks[:, 4:] >> 4], axis=1)
-    return float16_column(blocks, 0) * codes + float16_column(blocks, 2)
+    weights: Floats = float16_column(blocks, 0) * codes + float16_column(blocks, 2)
+    return weights
 
 
 class Encoding(NamedTuple):

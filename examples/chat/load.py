@@ -66,11 +66,15 @@ def read_weights(file: GgufFile, config: Config) -> dict[str, Floats]:
     if "output.weight" in file.entries:
         names["output"] = ["output"]
     for layer in range(config.layers):
-        names |= {f"layers.{layer}.{ours}": [f"blk.{layer}.{name}" for name in theirs] for ours, theirs in MATRICES.items()}
+        names |= {
+            f"layers.{layer}.{ours}": [f"blk.{layer}.{name}" for name in theirs] for ours, theirs in MATRICES.items()
+        }
     unused = set(file.entries) - {f"{name}.weight" for theirs in names.values() for name in theirs}
     if unused:
         raise ValueError(f"chat: {file.path} has tensors that this model does not use: {', '.join(sorted(unused)[:4])}")
-    return {ours: np.concatenate([read_tensor(file, name, config) for name in theirs]) for ours, theirs in names.items()}
+    return {
+        ours: np.concatenate([read_tensor(file, name, config) for name in theirs]) for ours, theirs in names.items()
+    }
 
 
 def read_tensor(file: GgufFile, name: str, config: Config) -> Floats:
@@ -79,4 +83,5 @@ def read_tensor(file: GgufFile, name: str, config: Config) -> Floats:
     if not name.endswith((".attn_q", ".attn_k")):
         return weight
     pairs = weight.reshape(-1, config.head_dim // 2, 2, config.hidden)
-    return pairs.swapaxes(1, 2).reshape(weight.shape)
+    halves: Floats = pairs.swapaxes(1, 2).reshape(weight.shape)
+    return halves

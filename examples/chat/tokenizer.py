@@ -16,7 +16,9 @@ class Tokenizer:
     def __init__(self, metadata: dict[str, Any]) -> None:
         model, split = (metadata.get(f"tokenizer.ggml.{key}") for key in ("model", "pre"))
         if model != "gpt2" or split not in SPLITS:
-            raise ValueError(f"tokenizer: it is of kind {model}, split {split}; this example takes gpt2, split {SPLITS[0]}")
+            raise ValueError(
+                f"tokenizer: it is of kind {model}, split {split}; this example takes gpt2, split {SPLITS[0]}"
+            )
         self.tokens: list[str] = metadata["tokenizer.ggml.tokens"]
         self.ids = {token: i for i, token in enumerate(self.tokens)}
         self.control = {i for i, kind in enumerate(metadata["tokenizer.ggml.token_type"]) if kind == CONTROL}
@@ -72,7 +74,8 @@ def byte_level_encoder(ids: dict[str, int], merges: Sequence[str]) -> Any:
         from tokenizers import models, pre_tokenizers
     except ImportError as error:
         raise ImportError("tokenizer: the package tokenizers is missing; run `pip install tokenizers`") from error
-    encoder = Encoder(models.BPE(ids, [tuple(merge.split(" ", 1)) for merge in merges]))
+    pairs = [merge.partition(" ") for merge in merges]
+    encoder = Encoder(models.BPE(ids, [(left, right) for left, _, right in pairs]))
     encoder.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
