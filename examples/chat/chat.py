@@ -118,7 +118,7 @@ class Chat:
                 continue
             ids += question(self.tokenizer, line)
             if request is None:
-                request = self.engine.submit(ids, self.max_tokens, self.seed)
+                request = self.engine.submit(ids, self.max_tokens, self.seed, keep=True)
             else:
                 self.engine.extend(request, ids, self.max_tokens)
             self.answer([request])

@@ -17,6 +17,7 @@ class Request:
     ids: list[int]
     limit: int  # how long it may become
     seed: int = 0
+    keep: bool = False  # the pages when it is done, so that it can go on
     cached: int = 0
     pages: list[int] = field(default_factory=list)
     done: bool = False
@@ -44,14 +45,16 @@ class Engine:
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
 
-    def submit(self, ids: Sequence[int], max_tokens: int, seed: int = 0) -> Request:
+    def submit(self, ids: Sequence[int], max_tokens: int, seed: int = 0, keep: bool = False) -> Request:
         """A request for up to `max_tokens` tokens after `ids`; it begins when a step finds pages for all of them."""
-        request = Request([], 0, seed)
+        request = Request([], 0, seed, keep, done=True)
         self.extend(request, ids, max_tokens)
         return request
 
     def extend(self, request: Request, ids: Sequence[int], max_tokens: int) -> None:
-        """Lets a request that is done go on after further tokens; the cache still has the former ones."""
+        """Lets a request that is done go on after further tokens; if it keeps its pages, those alone are computed."""
+        if not request.done:
+            raise ValueError("engine: the request still runs; extend it when it is done, or release it")
         length, vocabulary = len(request.ids) + len(ids), self.model.weights["embedding"].shape[0]
         room = min(self.model.config.context, self.pages * self.page_size)
         if not ids:
@@ -77,12 +80,12 @@ class Engine:
         return self._compute(single) + self._compute(prompts)
 
     def release(self, request: Request) -> None:
-        """Forgets a request's keys: its pages serve others."""
+        """Ends a request, if it is not done, and forgets its keys: its pages serve others."""
         for queue in (self.running, self.waiting):
             if request in queue:
                 queue.remove(request)
         self.free += request.pages
-        request.pages, request.cached = [], 0
+        request.pages, request.cached, request.done = [], 0, True
 
     @property
     def busy(self) -> bool:
@@ -94,6 +97,8 @@ class Engine:
             request = self.waiting[0]
             missing = -(-request.limit // self.page_size) - len(request.pages)
             if missing > len(self.free):
+                if not self.running:
+                    raise RuntimeError("engine: requests that are done keep all pages; release one")
                 return
             request.pages += [self.free.pop() for _ in range(missing)]
             self.running.append(self.waiting.popleft())
@@ -115,6 +120,8 @@ class Engine:
         for request, token in zip(ready, drawn, strict=True):
             request.ids.append(token)
             request.done = token in self.stop or len(request.ids) >= request.limit
+            if request.done and not request.keep:
+                self.release(request)
         self.running = [r for r in self.running if not r.done]
         return ready
 

@@ -31,6 +31,7 @@ SAYS = {
     "build/without_barrier": "128 of 256 are wrong",
     "build/own_operator/center build/own_operator/librow_center.so": "simt: -2 -1 3 -1 0 1",
     f"{PYTHON} examples/own_operator/center.py build/own_operator/librow_center.so": "row_center for sm_90a: naive",
+    'scripts/chat.sh "What is the capital of France?"': "The capital of France is Paris.",
     'scripts/demo.sh "how do plants make food?"': "Leaves turn sunlight",
     "build/quickstart/engine": "value, line",
     "build/quickstart/quickstart": "softmax: no variant is named",

@@ -172,29 +172,34 @@ def test_requests_that_come_and_go_leave_all_pages(model):
         requests.append(engine.submit(ids, 1 + i % 23))
         if i % 2:
             engine.step()
-        for request in [r for r in requests if r.done]:
-            requests.remove(request)
-            engine.release(request)
+    engine.release(requests[-1])  # which waits, or runs
     run(engine)
-    for request in requests:
-        assert request.done
-        engine.release(request)
+    assert all(request.done and not request.pages for request in requests)
     assert sorted(engine.free) == list(range(engine.pages)) and not engine.running
 
 
 def test_a_request_waits_for_pages_and_keeps_its_turn(model):
     engine = Engine(model, 64, page_size=16)
     first, second, third = (engine.submit(prompt(20), n) for n in (20, 40, 1))
-    engine.step()
-    assert len(first.ids) == 21 and len(second.ids) == 20 and len(third.ids) == 20
-    run_until = 0
-    while not first.done:
+    for step in range(20):
+        assert not first.done and len(second.ids) == 20 and third in engine.waiting, step  # third would fit
         engine.step()
-        run_until += 1
-    assert run_until == 19 and third in engine.waiting  # it would fit, but the second is before it
-    engine.release(first)
+    assert first.done
     run(engine)
-    assert second.done
+    assert len(second.ids) == 60 and len(third.ids) == 21
+
+
+def test_kept_pages_are_the_users_to_release(model):
+    engine = Engine(model, 64, page_size=16)
+    kept = engine.submit(prompt(20), 20, keep=True)
+    with pytest.raises(ValueError, match="the request still runs"):
+        engine.extend(kept, [1], 1)
+    other = engine.submit(prompt(20), 20)
+    with pytest.raises(RuntimeError, match="keep all pages; release one"):
+        run(engine)
+    engine.release(kept)
+    run(engine)
+    assert other.ids == kept.ids
 
 
 def test_a_stop_token_and_the_context_end_a_request(model):
@@ -202,7 +207,6 @@ def test_a_stop_token_and_the_context_end_a_request(model):
     free = engine.submit(prompt(30), 1000)
     run(engine)
     assert len(free.ids) == CONTEXT
-    engine.release(free)
     stop = free.ids[33]
     first = next(i for i in range(30, CONTEXT) if free.ids[i] == stop)
     stopped = Engine(model, CONTEXT, chunk=64, stop={stop})

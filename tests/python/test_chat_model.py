@@ -191,7 +191,7 @@ def test_perplexity_in_half_precision_is_near(windows, reference_losses, device,
 
 def test_a_talk_goes_on_in_the_cache_as_if_computed_anew(model, tokenizer):
     engine = Engine(model, 512, stop={tokenizer.end})
-    request = engine.submit(prompt_ids(tokenizer, CAPITAL, True), 20)
+    request = engine.submit(prompt_ids(tokenizer, CAPITAL, True), 20, keep=True)
     run(engine)
     kept = request.cached
     engine.extend(request, tokenizer.encode("\n") + chat.question(tokenizer, "And of Italy?"), 12)

@@ -68,13 +68,14 @@ def test_a_package_that_there_is_not_is_left_out(tmp_path, candidate, install, s
     assert ask("install_where_offered browser 'the test'", f"{tmp_path}:/usr/bin:/bin") == ""
 
 
+@pytest.mark.parametrize("script", ["demo.sh", "chat.sh"])
 @pytest.mark.parametrize("words", [["-h"], ["--no-onednn", "--help"], ["a question", "--help"]])
-def test_the_demo_says_its_usage_and_installs_nothing(tmp_path, words):
+def test_the_demos_say_their_usage_and_install_nothing(tmp_path, script, words):
     (tmp_path / "scripts").mkdir()  # alone in its folder, so that a script it calls is missing
-    demo = tmp_path / "scripts" / "demo.sh"
-    demo.write_text((ROOT / "scripts" / "demo.sh").read_text())
+    demo = tmp_path / "scripts" / script
+    demo.write_text((ROOT / "scripts" / script).read_text())
     done = subprocess.run(["/bin/bash", str(demo), *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "usage: demo.sh" in done.stdout and not done.stderr
+    assert done.returncode == 0 and f"usage: {script}" in done.stdout and not done.stderr
 
 
 @pytest.mark.skipif(not (ROOT / ".venv" / "installed").exists(), reason="setup.sh has not run in this tree")
