@@ -135,6 +135,23 @@ TEST(RowReductions, CoverEveryLength) {
   }
 }
 
+TEST(RowLines, FourGiveWhatEachGives) {
+  for (const int n : {0, 1, 15, 16, 17, 64, 100}) {
+    std::vector<float> a(n), b(4 * n), y(n, 1.0f);
+    for (int i = 0; i < n; ++i) a[i] = float(i % 7 - 3);
+    for (int i = 0; i < 4 * n; ++i) b[i] = float(i % 11 - 5);
+    const Lines lines = {b.data(), b.data() + n, b.data() + 2 * n, b.data() + 3 * n};
+    float sums[kLines] = {1, 2, 3, 4};
+    lines_dot(sums, a.data(), lines, n);
+    const float scales[kLines] = {2, -1, 3, 0.5f};
+    lines_add_scaled(y.data(), lines, scales, n);
+    for (int l = 0; l < kLines; ++l)
+      EXPECT_EQ(sums[l], float(l + 1) + row_dot(a.data(), lines[l], n)) << n;
+    for (int i = 0; i < n; ++i)
+      EXPECT_EQ(y[i], 1 + 2 * lines[0][i] - lines[1][i] + 3 * lines[2][i] + 0.5f * lines[3][i]);
+  }
+}
+
 TEST(RowArithmetic, WorksInPlace) {
   std::vector<float> y = {1, 2, 3}, x = {4, 5, 6};
   row_scale(y.data(), y.data(), 2.0f, 1.0f, 3);
