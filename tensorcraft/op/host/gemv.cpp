@@ -71,14 +71,26 @@ void add_rows(const GemmProblem& g, const float* a, int64_t first_row, int64_t l
   for (; p < last_row; ++p) row_add_scaled(sums, line(p, 0), a[p], n);
 }
 
+// The same for one row of A and lines of bfloat16: one line after the other is one walk through
+// memory, and nothing is written in between.
+void dot_bfloat16_columns(const GemmProblem& g, const float* a, int64_t first, int64_t n,
+                          float* sums) {
+  for (int64_t j = 0; j < n; ++j)
+    sums[j] = row_dot(a, reinterpret_cast<const uint16_t*>(address(g.b, 0, first + j)), g.k);
+}
+
 // D by columns.
 void gemv_of_columns(const GemmProblem& g, const FewRows& a) {
+  const bool as_they_are = g.m == 1 && g.b.dtype == DType::bfloat16 && g.b.row == 1;
   const int64_t grain = div_up(kProductsAtOnce, g.k + 1);
   parallel_for(g.n, div_up(grain, kLines) * kLines, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; j += kBlock) {
       const int64_t n = std::min(kBlock, end - j);
       float* const sums = scratch(Slot::tile, g.m * n);
-      dot_columns(g, a, j, n, sums);
+      if (as_they_are)
+        dot_bfloat16_columns(g, a[0], j, n, sums);
+      else
+        dot_columns(g, a, j, n, sums);
       const FinishRow finish(g, j, n);
       for (int64_t row = 0; row < g.m; ++row) finish(row, sums + row * n);
     }

@@ -129,6 +129,10 @@ TC_HOST_CLONES float row_dot(const float* x, const float* y, int64_t n) {
   return sum_of(n, [=](int64_t i) { return x[i] * y[i]; });
 }
 
+TC_HOST_CLONES float row_dot(const float* x, const uint16_t* y, int64_t n) {
+  return sum_of(n, [=](int64_t i) { return x[i] * bfloat16_to_float(y[i]); });
+}
+
 TC_HOST_CLONES float row_sum_of_squares(const float* x, float center, int64_t n) {
   return sum_of(n, [=](int64_t i) { return (x[i] - center) * (x[i] - center); });
 }

@@ -18,6 +18,7 @@ float row_max_magnitude(const float* x, int64_t n);  // 0 if n is 0; NaN if x ha
 int64_t row_find(const float* x, float value, int64_t n);
 float row_sum(const float* x, int64_t n);
 float row_dot(const float* x, const float* y, int64_t n);
+float row_dot(const float* x, const uint16_t* y, int64_t n);              // y is bfloat16
 float row_sum_of_squares(const float* x, float center, int64_t n);        // sum of (x - center)^2
 float row_sum_of_scaled_squares(const float* x, float scale, int64_t n);  // sum of (x scale)^2
 float row_exp(float* y, const float* x, float shift, int64_t n);  // y = e^(x - shift); its sum

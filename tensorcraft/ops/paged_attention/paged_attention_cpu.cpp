@@ -176,9 +176,8 @@ constexpr int kBlockKeys = 64;
 std::vector<Task> tasks_of(const Params& p, const std::vector<Request>& requests) {
   int64_t rows = 0;
   for (const Request& r : requests) rows += int64_t(r.queries) * p.heads;
-  // Few rows are shared by all threads, though several of them then read the same keys.
-  const bool few = rows < 4 * int64_t(kTaskRows) * host::num_threads();
-  const int most = few ? 1 : std::min(p.group, kTaskRows);
+  // The heads of a group share what is read, unless threads would have nothing to do then.
+  const int most = rows < int64_t(p.group) * host::num_threads() ? 1 : std::min(p.group, kTaskRows);
   std::vector<Task> tasks;
   for (int64_t b = 0; b < p.batch; ++b)
     for (int head = 0, heads; head < p.heads; head += heads) {

@@ -67,18 +67,21 @@ TEST(HostGemv, TakesAFewRowsWhoseColumnsAreLines) {
 }
 
 TEST(HostGemv, GivesEachOfAFewRowsTheBitsItHasAlone) {
-  const GemmData few({.m = kFewRows, .n = 37, .k = 300, .transpose_b = true});
-  gemv(few.problem);
-  const auto together = few.d.read();
-  for (int64_t row = 0; row < kFewRows; ++row) {
-    GemmProblem one = few.problem;
-    one.m = 1;
-    one.a.data = static_cast<const float*>(one.a.data) + row * one.a.row;
-    one.d.data = static_cast<float*>(one.d.data) + row * one.d.row;
-    gemv(one);
+  for (const DType in : {DType::float32, DType::float16}) {
+    const GemmData few({.m = kFewRows, .n = 37, .k = 300, .transpose_b = true, .in = in});
+    gemv(few.problem);
+    const auto together = few.d.read();
+    for (int64_t row = 0; row < kFewRows; ++row) {
+      GemmProblem one = few.problem;
+      one.m = 1;
+      one.a.data =
+          static_cast<const std::byte*>(one.a.data) + row * one.a.row * int64_t(dtype_bytes(in));
+      one.d.data = static_cast<float*>(one.d.data) + row * one.d.row;
+      gemv(one);
+    }
+    const auto alone = few.d.read();
+    EXPECT_TRUE(std::equal(alone.begin(), alone.end() - 1, together.begin())) << in;
   }
-  const auto alone = few.d.read();
-  EXPECT_TRUE(std::equal(alone.begin(), alone.end() - 1, together.begin()));
 }
 
 TEST(HostGemv, ReadsAVectorWithAStride) {

@@ -122,6 +122,9 @@ TEST(RowReductions, CoverEveryLength) {
     std::iota(x.begin(), x.end(), 1.0f);
     EXPECT_EQ(row_sum(x.data(), n), float(n * (n + 1) / 2));
     EXPECT_EQ(row_dot(x.data(), ones.data(), n), float(n * (n + 1) / 2));
+    std::vector<uint16_t> halves(n);
+    store_row(halves.data(), x.data(), DType::bfloat16, 1, n);
+    EXPECT_EQ(row_dot(ones.data(), halves.data(), n), float(n * (n + 1) / 2));
     EXPECT_EQ(row_sum_of_squares(x.data(), 1.0f, n), float((n - 1) * n * (2 * n - 1) / 6));
     EXPECT_EQ(row_sum_of_scaled_squares(x.data(), 2.0f, n), 4 * row_sum_of_squares(x.data(), 0, n));
     EXPECT_EQ(row_max_magnitude(x.data(), n), float(n));
