@@ -34,6 +34,7 @@ SAYS = {
     'scripts/chat.sh "What is the capital of France?"': "The capital of France is Paris.",
     'scripts/demo.sh "how do plants make food?"': "Leaves turn sunlight",
     "build/quickstart/engine": "value, line",
+    "build/quickstart/generate build/chat.safetensors 5 504 3575 282 4649 314": "7042 30 198 198 504\n",
     "build/quickstart/quickstart": "softmax: no variant is named",
     ".venv/bin/python examples/quickstart.py": "the first that accepts",
     ".venv/bin/tensorcraft doctor": "configuration",

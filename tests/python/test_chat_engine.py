@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chat example's model and engine with small random weights: double precision, batching, pages, wrong arguments."""
 
+import json
+import struct
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "examples" / "chat")]
 tc = pytest.importorskip("tensorcraft")
+import export
 import gguf_writer as writer
 import load
 import sampling
@@ -253,6 +257,22 @@ def test_an_output_matrix_of_its_own_is_used(tmp_path, file):
     both = [small(f, "cpu") for f in (file, GgufFile(path))]
     assert both[0].weights["output"] is both[0].weights["embedding"]
     np.testing.assert_array_equal(both[1].weights["output"].numpy(), raw)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_exported_model_has_the_weights_and_says_the_dimensions(tmp_path, monkeypatch, file, dtype):
+    llama = small(file, "cpu", dtype=getattr(tc, dtype))
+    monkeypatch.setattr(export, "load", lambda *_: (llama, SimpleNamespace(end=2)))
+    export.export(tmp_path / "small.safetensors", None, dtype)
+    weights = tc.load_safetensors(tmp_path / "small.safetensors", "cpu")
+    assert set(weights) == set(llama.weights) - {"output"}
+    for name, weight in weights.items():
+        assert weight.dtype == (tc.float32 if weight.ndim == 1 else getattr(tc, dtype))
+        np.testing.assert_array_equal(weight.astype(tc.float32), llama.weights[name].astype(tc.float32))
+    size = struct.unpack("<Q", (tmp_path / "small.safetensors").read_bytes()[:8])[0]
+    said = json.loads((tmp_path / "small.safetensors").read_bytes()[8 : 8 + size])["__metadata__"]
+    wanted = {"layers": LAYERS, "heads": HEADS, "heads_k": HEADS_K, "context": CONTEXT, "end": 2, "rope_base": 1000}
+    assert {key: float(said[key]) for key in wanted} == wanted and float(said["eps"]) == pytest.approx(1e-5)
 
 
 def test_draws_follow_the_distribution_and_the_nucleus():
