@@ -27,6 +27,10 @@ def draw(logits: tc.Tensor, sampling: Sampling, seeds: Sequence[int], positions:
     """A token for each row of logits. It depends on the row, its seed and its position, not on the other rows."""
     if sampling.temperature == 0:
         return [int(token) for token in tc.argmax(logits, axis=-1).tolist()]
+    if sample := getattr(tc, "sample", None):
+        seed, offset = (tc.asarray(np.array(numbers, np.int64), device=logits.device) for numbers in (seeds, positions))
+        drawn = sample(logits, temperature=sampling.temperature, top_p=sampling.top_p, seed=seed, offset=offset)
+        return [int(token) for token in drawn.tolist()]
     rows = logits.numpy().astype(np.float64) / sampling.temperature
     return [draw_row(row, sampling.top_p, [seed, at]) for row, seed, at in zip(rows, seeds, positions, strict=True)]
 
