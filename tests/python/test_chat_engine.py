@@ -2,6 +2,7 @@
 """The chat example's model and engine with small random weights: double precision, batching, pages, wrong arguments."""
 
 import json
+import os
 import struct
 import sys
 from pathlib import Path
@@ -180,6 +181,32 @@ def test_requests_that_come_and_go_leave_all_pages(model):
     run(engine)
     assert all(request.done and not request.pages for request in requests)
     assert sorted(engine.free) == list(range(engine.pages)) and not engine.running
+
+
+def resident_bytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_ten_thousand_tokens_over_requests_that_come_and_go_leave_memory_as_it_was(model):
+    engine = Engine(model, 8 * CONTEXT, chunk=16, max_batch=8)
+    prompts = ragged(64)
+    wanted, made, at_begin = {}, 0, 0
+    for turn in range(100):
+        i = turn % 64
+        request = engine.submit(prompts[i], 110, seed=i)
+        while not request.done if turn % 8 == 7 else len(engine.waiting) > 4:
+            made += len(engine.step())
+            if made >= 500 and not at_begin:
+                at_begin = resident_bytes()
+        wanted.setdefault(i, []).append(request)
+    while engine.busy:
+        made += len(engine.step())
+    assert made == 100 * 110
+    assert sorted(engine.free) == list(range(engine.pages)) and not engine.running
+    assert resident_bytes() - at_begin < 4 << 20
+    for i, requests in wanted.items():
+        assert all(r.ids == requests[0].ids for r in requests)
+        assert requests[0].ids[: len(prompts[i])] == prompts[i]
 
 
 def test_a_request_waits_for_pages_and_keeps_its_turn(model):
