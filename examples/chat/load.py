@@ -49,7 +49,7 @@ def read_config(file: GgufFile) -> Config:
 
     if (architecture := ask("general.architecture")) != "llama":
         raise ValueError(f"chat: {file.path} is of architecture {architecture}; this example runs llama")
-    return Config(
+    config = Config(
         layers=ask("llama.block_count"),
         hidden=ask("llama.embedding_length"),
         heads=ask("llama.attention.head_count"),
@@ -58,6 +58,15 @@ def read_config(file: GgufFile) -> Config:
         rope_base=ask("llama.rope.freq_base"),
         eps=ask("llama.attention.layer_norm_rms_epsilon"),
     )
+    plain = {
+        "rope.scaling.type": "none",
+        "rope.dimension_count": config.head_dim,
+        "attention.key_length": config.head_dim,
+    }
+    for key, value in plain.items():
+        if (found := file.metadata.get(f"llama.{key}", value)) != value:
+            raise ValueError(f"chat: {file.path} says that llama.{key} is {found}; this example takes {value}")
+    return config
 
 
 def read_weights(file: GgufFile, config: Config) -> dict[str, Floats]:

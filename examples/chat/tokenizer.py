@@ -7,7 +7,7 @@ from typing import Any
 
 # How bytes are split into words before merging: `tokenizer.ggml.pre` names it. This one splits as GPT-2 does, each digit alone.
 SPLITS = ("smollm",)
-NORMAL, CONTROL = 1, 3
+CONTROL = 3  # the type of tokens that no text gives
 
 
 class Tokenizer:
@@ -19,6 +19,11 @@ class Tokenizer:
             raise ValueError(
                 f"tokenizer: it is of kind {model}, split {split}; this example takes gpt2, split {SPLITS[0]}"
             )
+        missing = [
+            key for key in ("tokens", "token_type", "merges", "eos_token_id") if f"tokenizer.ggml.{key}" not in metadata
+        ]
+        if missing:
+            raise ValueError(f"tokenizer: the file does not say tokenizer.ggml.{missing[0]}")
         self.tokens: list[str] = metadata["tokenizer.ggml.tokens"]
         self.ids = {token: i for i, token in enumerate(self.tokens)}
         self.control = {i for i, kind in enumerate(metadata["tokenizer.ggml.token_type"]) if kind == CONTROL}

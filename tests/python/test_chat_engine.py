@@ -22,6 +22,7 @@ from gguf import GgufFile
 from llama import Llama
 from reference_llama import Reference
 from sampling import Sampling
+from tokenizer import Tokenizer
 
 VOCABULARY, HIDDEN, HEADS, HEADS_K, FEED_FORWARD, LAYERS, CONTEXT = 96, 64, 4, 2, 96, 2, 160
 METADATA = {
@@ -267,6 +268,8 @@ def test_wrong_requests_are_refused(model):
     [
         ({"general.architecture": "qwen2"}, {}, "architecture qwen2; this example runs llama"),
         ({"llama.block_count": None}, {}, "does not say llama.block_count"),
+        ({"llama.rope.scaling.type": "yarn"}, {}, "llama.rope.scaling.type is yarn; this example takes none"),
+        ({"llama.attention.key_length": 32}, {}, "llama.attention.key_length is 32; this example takes 16"),
         ({}, {"blk.0.attn_q.bias": ("F32", (4,), bytes(16))}, "does not use: blk.0.attn_q.bias"),
         ({"llama.block_count": 3}, {}, "no tensor blk.2.attn_q.weight"),
     ],
@@ -276,6 +279,19 @@ def test_another_model_is_refused(tmp_path, metadata, changes, said):
     with pytest.raises(ValueError, match=said):
         other = GgufFile(write(tmp_path, changed, **changes))
         load.read_weights(other, load.read_config(other))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({}, "of kind None, split None; this example takes gpt2, split smollm"),
+        ({"tokenizer.ggml.model": "llama"}, "of kind llama"),
+        ({"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm"}, "does not say tokenizer.ggml.tokens"),
+    ],
+)
+def test_another_tokenizer_is_refused(metadata, said):
+    with pytest.raises(ValueError, match=said):
+        Tokenizer(metadata)
 
 
 def test_an_output_matrix_of_its_own_is_used(tmp_path, file):
