@@ -12,7 +12,7 @@ import tensorcraft as tc
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int32]
-Cache = list[tuple[tc.Tensor, tc.Tensor]]  # keys and values of each layer: (pages, page size, heads_k, head_dim)
+Cache = list[tuple[tc.Tensor, tc.Tensor]]  # keys and values of each layer: (pages, heads_k, page size, head_dim)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class Llama:
         self.cos, self.sin = tc.rope_cache(positions, config.head_dim, base=config.rope_base)
 
     def new_cache(self, pages: int, page_size: int) -> Cache:
-        shape = (pages, page_size, self.config.heads_k, self.config.head_dim)
+        """Inside a page the keys of a head are neighbours (layout "hnd"), so they are one walk through memory."""
+        shape = (pages, self.config.heads_k, page_size, self.config.head_dim)
         empty = [tc.empty(shape, dtype=self.dtype, device=self.device) for _ in range(2 * self.config.layers)]
         return list(zip(empty[::2], empty[1::2], strict=True))
 
@@ -105,9 +106,20 @@ class Llama:
         q, k, v = qkv[:, :heads], qkv[:, heads:-heads_k], qkv[:, -heads_k:]
         # One call rotates q and k and writes k and v to their slots.
         q = tc.append_kv(
-            k_cache, v_cache, k, v, batch.slots, q=q, cos=self.cos, sin=self.sin, positions=batch.positions
+            k_cache,
+            v_cache,
+            k,
+            v,
+            batch.slots,
+            q=q,
+            cos=self.cos,
+            sin=self.sin,
+            positions=batch.positions,
+            layout="hnd",
         ).q_out
-        mixed = tc.paged_attention(q, k_cache, v_cache, batch.tables, batch.lengths, cu_seqlens_q=batch.starts)
+        mixed = tc.paged_attention(
+            q, k_cache, v_cache, batch.tables, batch.lengths, cu_seqlens_q=batch.starts, layout="hnd"
+        )
         return mixed.reshape((-1, self.config.hidden))
 
     def linear(self, name: str, x: tc.Tensor, gated: Literal["silu"] | None = None,

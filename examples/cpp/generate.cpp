@@ -63,7 +63,7 @@ class Llama {
     head_dim_ = hidden_ / config.heads;
     const int64_t pages = (config.context + kPageSize - 1) / kPageSize;
     for (int64_t i = 0; i < 2 * config.layers; ++i)
-      caches_.emplace_back(embedding.dtype(), tc::Dims{pages, kPageSize, config.heads_k, head_dim_},
+      caches_.emplace_back(embedding.dtype(), tc::Dims{pages, config.heads_k, kPageSize, head_dim_},
                            device);
     table_ = integers(0, pages);  // one request has all pages, in their order
     angles_ =
@@ -135,9 +135,10 @@ class Llama {
                    .cos = angles_.select(0, 0),
                    .sin = angles_.select(0, 1),
                    .positions = tokens.positions,
+                   .layout = tc::CacheLayout::hnd,
                    .q_out = q});
     return tc::paged_attention(q.expand_dims(0), k_cache, v_cache, table_.view().expand_dims(0),
-                               tokens.length);
+                               tokens.length, {.layout = tc::CacheLayout::hnd});
   }
 
   tc::Device device_;
