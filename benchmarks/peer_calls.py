@@ -64,6 +64,21 @@ def torch_calls() -> dict[str, PeerCall]:
     def batch_norm(x: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None) -> Any:
         return f.batch_norm(x, running_mean, running_var, weight, bias)
 
+    def sample(logits: Any, temperature: float = 1, top_k: int | None = None, top_p: float = 1, min_p: float = 0) -> Any:
+        if temperature == 0:
+            return logits.argmax(-1)
+        x = logits.float() / temperature
+        if top_k is not None:
+            x = x.masked_fill(x < x.topk(top_k).values[..., -1:], -torch.inf)
+        if top_p < 1:
+            ordered, places = x.sort(descending=True)
+            p = ordered.softmax(-1)
+            x = x.scatter(-1, places, ordered.masked_fill(p.cumsum(-1) - p >= top_p, -torch.inf))
+        p = x.softmax(-1)
+        if min_p > 0:
+            p = p.masked_fill(p < min_p * p.amax(-1, keepdim=True), 0)
+        return (p / torch.empty_like(p).exponential_()).argmax(-1)  # multinomial() without a wait
+
     def attention(q: Any, k: Any, v: Any, causal: bool = False) -> Any:
         # cuDNN's, which is torch's fastest, if it takes the call; left to itself torch may choose another.
         backends = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]
@@ -79,7 +94,7 @@ def torch_calls() -> dict[str, PeerCall]:
         "transpose": lambda x: x.mT.contiguous(), "sum": lambda x, axis=None: x.sum(axis) if axis is not None else x.sum(),
         "mean": lambda x, axis=None: x.mean(axis) if axis is not None else x.mean(),
         "embedding": lambda ids, table: f.embedding(ids, table), "quantize": quantize, "rope": rope, "gemm": gemm,
-        "attention": attention,
+        "attention": attention, "sample": sample, "argmax": lambda x, axis=None: x.argmax(axis),
     }  # fmt: skip
 
 

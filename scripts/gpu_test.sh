@@ -14,9 +14,9 @@ pack() {
   local folder=$1 build=build/${2:-release}
   rm -rf "$folder" && mkdir -p "$folder"
   cmake --install "$build" --prefix "$folder/install" >/dev/null
-  cmake --build "$build" --target aot_launchers aot_routes launchers_tests >/dev/null 2>&1 || true  # said below
+  cmake --build "$build" --target aot_launchers aot_routes launchers_gpu_tests >/dev/null 2>&1 || true  # said below
   cp "$build"/tests/{gpu_tests,ops_tests,jit_tests,wrappers_tests} "$build"/benchmarks/{jit_latency,libgemm_sweep.so} "$folder/"
-  cp "$build"/tests/{aot_launchers,aot_routes,launchers_tests} "$folder/" 2>/dev/null || say "without the launchers: this build had no nvcc"
+  cp "$build"/tests/{aot_launchers,aot_routes,launchers_gpu_tests} "$folder/" 2>/dev/null || say "without the launchers: this build had no nvcc"
   strip "$folder"/{*_tests,jit_latency,*.so} "$folder"/install/lib*/libtensorcraft.so.*.*
   local runner
   for runner in "$folder"/install/lib*/libtensorcraft_bench_runner.so; do  # with the library that such a machine lacks
@@ -80,7 +80,7 @@ gemm_epilogue() { beside_libraries --suite gemm-epilogue --seconds 0.1 --json "$
 figures() { python3 benchmarks/torch_peers.py "$results/torch_peers.json" --suite headline; }
 sweep() { python3 benchmarks/gemm_sweep.py "$folder/libgemm_sweep.so" "$results/gemm_sweep.json" --shipped; }
 aot() {  # the launchers that nvcc compiled: their tests, against a reference, then against the JIT in bits and time
-  "$folder/launchers_tests" >"$results/launchers.log" 2>&1 || failed=1
+  "$folder/launchers_gpu_tests" >"$results/launchers.log" 2>&1 || failed=1
   grep -hvE '^\[ RUN|^\[       OK|^\[---|^$' "$results/launchers.log" | cut -c1-300 | tail -20
   "$folder/aot_launchers" || failed=1
   python3 benchmarks/aot_figures.py "$results" "$folder/aot_routes" || failed=1

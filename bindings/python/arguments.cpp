@@ -212,6 +212,13 @@ nb::object list_of_small(nb::handle value) {
   return is_list(list) ? list : nb::borrow(value);
 }
 
+bool takes_array(const op::Parameter& parameter, nb::handle value) {
+  if (parameter.kind != op::ParameterKind::number_or_tensor)
+    return parameter.kind == op::ParameterKind::tensor;
+  if (PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) return false;
+  return !PyNumber_Check(value.ptr()) || nb::hasattr(value, "__dlpack__");
+}
+
 op::Value to_integer_lists(nb::handle object, std::string_view name) {
   size_t lists = 0;
   for (nb::handle item : object) lists += is_list(item);

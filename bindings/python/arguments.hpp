@@ -63,6 +63,8 @@ Dims to_dims(nb::handle shape, std::string_view name = "shape");
 // The nested list of an array that is no larger than any list an operator takes; anything else as
 // it is.
 nb::object list_of_small(nb::handle value);
+// Is the value of a parameter an array? Where a number may stand too, a scalar of NumPy is one.
+bool takes_array(const op::Parameter& parameter, nb::handle value);
 // A list or tuple of integers, or of such lists.
 op::Value to_integer_lists(nb::handle object, std::string_view name);
 // A dict of names with whole numbers or words, as the Value of settings: "a=1, b=word".

@@ -180,7 +180,7 @@ class Call {
   void convert_option(size_t i, const op::Parameter& p, nb::handle value) {
     nb::object list;
     if (takes_lists(p)) value = list = list_of_small(value);
-    if (p.kind == op::ParameterKind::tensor) {
+    if (takes_array(p, value)) {
       tensor_options_.emplace_back(i, arrays_.size());
       add_array(value, p, p.name);
     } else if (p.kind == op::ParameterKind::dtype) {

@@ -73,6 +73,7 @@ std::string python_type(const Parameter& p) {
         return "Mapping[str, int | str]";
       case ParameterKind::choice:
         return literal(choices_of(p));
+      case ParameterKind::number_or_tensor:
       case ParameterKind::tensor:
       case ParameterKind::named_values:
         return "ArrayLike";

@@ -27,18 +27,6 @@ def draw(logits: tc.Tensor, sampling: Sampling, seeds: Sequence[int], positions:
     """A token for each row of logits. It depends on the row, its seed and its position, not on the other rows."""
     if sampling.temperature == 0:
         return [int(token) for token in tc.argmax(logits, axis=-1).tolist()]
-    if sample := getattr(tc, "sample", None):
-        seed, offset = (tc.asarray(np.array(numbers, np.int64), device=logits.device) for numbers in (seeds, positions))
-        drawn = sample(logits, temperature=sampling.temperature, top_p=sampling.top_p, seed=seed, offset=offset)
-        return [int(token) for token in drawn.tolist()]
-    rows = logits.numpy().astype(np.float64) / sampling.temperature
-    return [draw_row(row, sampling.top_p, [seed, at]) for row, seed, at in zip(rows, seeds, positions, strict=True)]
-
-
-def draw_row(logits: "np.ndarray[tuple[int], np.dtype[np.float64]]", top_p: float, seed: Sequence[int]) -> int:
-    order = np.argsort(-logits, kind="stable")
-    weights = np.exp(logits[order] - logits[order[0]])
-    sums = np.cumsum(weights)
-    kept = int(np.searchsorted(sums, top_p * sums[-1])) + 1
-    at = np.random.default_rng(seed).random() * sums[min(kept, len(sums)) - 1]
-    return int(order[np.searchsorted(sums, at, side="right")])
+    seed, offset = (tc.asarray(np.array(numbers, np.int64), device=logits.device) for numbers in (seeds, positions))
+    drawn = tc.sample(logits, temperature=sampling.temperature, top_p=sampling.top_p, seed=seed, offset=offset)
+    return [int(token) for token in drawn.tolist()]

@@ -33,7 +33,7 @@ template <PartShape S>
 struct PartShared {
   Vec4<uint32_t> query[S.head_dim / 16][kWarpSize];  // as the lanes' registers of mma's A
   float top[S.warps][kPartRows], sum[S.warps][kPartRows];
-  float out[kPartRows][S.value_dim];
+  float out[kPartRows][S.value_dim + 4];  // lanes of neighbouring rows are in different banks
 };
 
 // How a score becomes a logit.
@@ -86,20 +86,21 @@ class AttentionPart {
  public:
   static constexpr int kBlocks = S.value_dim / 64;  // of 64 values
 
-  // row_of(r): address of row r's query, null if there is none.
+  // rows: of the block, at most 16. row_of(r): address of row r's query, null if there is none.
   template <class RowOf>
-  TC_DEVICE AttentionPart(PartShared<S>& shared, const RowOf& row_of) : shared_(shared) {
-    for (int i = int(threadIdx.x); i < S.head_dim / 16 * kWarpSize; i += S.warps * kWarpSize) {
-      const int step = i / kWarpSize, lane = i % kWarpSize;
-      const int at = 32 * (step / 2) + 8 * (lane % 4) + 4 * (step % 2);
+  TC_DEVICE AttentionPart(PartShared<S>& shared, int rows, const RowOf& row_of)
+      : shared_(shared), has_upper_(rows > 8) {
+    const T* const query[2] = {row_of(lane() / 4), row_of(lane() / 4 + 8)};
+    for (int step = warp(); step < S.head_dim / 16; step += S.warps) {
+      const int at = 32 * (step / 2) + 8 * (lane() % 4) + 4 * (step % 2);
       Vec4<uint32_t> words{};
       for (int half = 0; half < 2; ++half)
-        if (const T* q = row_of(lane / 4 + 8 * half)) {
-          const auto pair = load_vector<2>(reinterpret_cast<const uint32_t*>(q + at));
+        if (query[half]) {
+          const auto pair = load_vector<2>(reinterpret_cast<const uint32_t*>(query[half] + at));
           words[half] = pair[0];
           words[2 + half] = pair[1];
         }
-      shared.query[step][lane] = words;
+      shared.query[step][lane()] = words;
     }
     for (int half = 0; half < 2; ++half) {
       top_[half] = -kInfinity;
@@ -217,7 +218,11 @@ class AttentionPart {
           score[n][2 + e] *= of_key;
           of_value[n][e] = keys.value_scale(first + 8 * n + e);
         }
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
+      if (half == 1 && !has_upper_) break;
+      // Does a row not see all keys of the step?
+      const bool hides = !warp_all(seen_[half].begin <= j && j + kStepKeys <= seen_[half].end);
       float next = top_[half];
       for (int n = 0; n < 2; ++n)
         for (int e = 0; e < 2; ++e) {
@@ -225,7 +230,7 @@ class AttentionPart {
           const int key = first + 8 * n + e;
           s *= logits.scale;
           if constexpr (S.has_softcap) s = logits.softcap * tanhf(s / logits.softcap);
-          if (key < seen_[half].begin || key >= seen_[half].end) s = -kInfinity;
+          if (hides && (key < seen_[half].begin || key >= seen_[half].end)) s = -kInfinity;
           next = fmaxf(next, s);
         }
       next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, 1));
@@ -240,6 +245,7 @@ class AttentionPart {
           sum_[half] += s;
           s *= of_value[n][e];
         }
+      if (warp_all(keep == 1.f)) continue;  // most steps find no larger score
       for (auto& block : out_)
         for (auto& column : block) {
           column[2 * half] *= keep;
@@ -279,23 +285,27 @@ class AttentionPart {
     }
   }
 
-  // Column n of tile i of a block is value 8 n + i of it.
+  // Column n of tile i of a block is value 8 n + i of it: 8 neighbours of a row for each e.
   TC_DEVICE void add_to_shared(const float (&share)[2], bool is_first) {
 #pragma unroll
     for (int y = 0; y < kBlocks; ++y)
 #pragma unroll
-      for (int i = 0; i < 8; ++i)
+      for (int e = 0; e < 4; ++e)
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          float& to =
-              shared_.out[lane() / 4 + e / 2 * 8][64 * y + 8 * (lane() % 4 * 2 + e % 2) + i];
+        for (int four = 0; four < 2; ++four) {
+          float* const at =
+              &shared_
+                   .out[lane() / 4 + e / 2 * 8][64 * y + 8 * (lane() % 4 * 2 + e % 2) + 4 * four];
+          Vec4<float> x = is_first ? Vec4<float>{} : load_vector<4>(at);
           // A warp that saw nothing has no share, whatever lies in its sums.
-          const float x = share[e / 2] == 0 ? 0.f : out_[y][i][e] * share[e / 2];
-          to = is_first ? x : to + x;
+          if (share[e / 2] != 0)
+            for (int i = 0; i < 4; ++i) x[i] += out_[y][4 * four + i][e] * share[e / 2];
+          store_vector(at, x);
         }
   }
 
   PartShared<S>& shared_;
+  bool has_upper_;  // rows 8 on
   SeenKeys seen_[2];
   float top_[2], sum_[2];
   float out_[kBlocks][8][4];

@@ -51,4 +51,9 @@ TC_DEVICE float exp2_fast(float x) { return ptx::ex2_approx_ftz(x); }
 // e^x through exp2_fast; its error grows with |x| by |x| * 2^-24.
 TC_DEVICE float exp_fast(float x) { return exp2_fast(x * kLog2E); }
 
+// Up to this maximum of scores one fused multiply-add may subtract it from each before exp2_fast.
+// It subtracts a product that is rounded from one that is not, which costs 2^-15 at most; at larger
+// scores it costs more than any weight survives, and the maximum is subtracted first.
+inline constexpr float kLargestFusedShift = 1024.f;
+
 }  // namespace tensorcraft

@@ -114,6 +114,13 @@ std::variant<std::monostate, bool, int64_t, double> parse_value(const Given& giv
   return parse_number<double>(given, given.text, "a number of 64 bits, True or False");
 }
 
+// A tensor of one axis has its dtype, "8:float32": else it is a number.
+op::Value parse_number_or_tensor(const Given& given, DType dtype, Device device) {
+  if (given.text.find_first_of(":x") != given.text.npos || given.text == "scalar")
+    return parse_tensor(given, dtype, device);
+  return std::visit([](auto number) { return op::Value(number); }, parse_value(given));
+}
+
 bool parse_boolean(const Given& given) {
   for (const std::string_view yes : {"true", "True", "1"})
     if (given.text == yes) return true;
@@ -236,6 +243,9 @@ void Request::set_option(const std::string& text, DType dtype) {
       break;
     case op::ParameterKind::number:
       value = parse_number<double>(given, given.text, "a number");
+      break;
+    case op::ParameterKind::number_or_tensor:
+      value = parse_number_or_tensor(given, dtype, device_.device);
       break;
     case op::ParameterKind::dtype:
       value = parse_type(given, given.text);

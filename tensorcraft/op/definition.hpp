@@ -3,12 +3,12 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/operator.hpp"
+#include "tensorcraft/op/option.hpp"
 #include "tensorcraft/op/plan_cache.hpp"
 #include "tensorcraft/op/simt.hpp"
 #include "tensorcraft/op/trace.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 // How an operator is written: one Definition object in <op>.cpp, from which come the typed C++
@@ -24,54 +24,6 @@ struct Call {
   const TensorView& out() const { return outputs[0]; }
   const TensorView& in(size_t i = 0) const { return inputs[i]; }
 };
-
-// A field of Options as a parameter of the operator.
-template <class Options>
-struct Option {
-  Parameter parameter;
-  std::function<void(std::string_view op, Options&, const Value&)> set;
-  std::function<void(CallKey&, const Options&)> add_to;
-  std::optional<TensorView> Options::* tensor = nullptr;  // of an optional input
-  NamedValues Options::* named = nullptr;                 // of what names the inputs
-};
-
-template <class Options, class T>
-Option<Options> option(std::string_view name, T Options::* field, std::string_view doc) {
-  Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
-  o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
-  o.parameter.default_value = Field<T>::text(Options{}.*field);
-  if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
-    o.parameter.choices = EnumNames<T>::names;
-    o.parameter.optional = EnumNames<T>::names[0] == "none";
-  }
-  const bool takes_none = o.parameter.optional;  // else "not given" leaves the default
-  o.set = [name, field, takes_none](std::string_view op, Options& options, const Value& v) {
-    if (!std::holds_alternative<std::monostate>(v) || takes_none)
-      options.*field = Field<T>::get(op, name, v);
-  };
-  if constexpr (std::is_same_v<T, NamedValues>) o.named = field;
-  return o;
-}
-
-template <class Options, class T>
-Option<Options> option(std::string_view name, std::optional<T> Options::* field,
-                       std::string_view doc) {
-  Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
-  o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
-  o.parameter.optional = true;
-  o.parameter.default_value = "None";
-  o.set = [name, field](std::string_view op, Options& options, const Value& v) {
-    if (!std::holds_alternative<std::monostate>(v)) options.*field = Field<T>::get(op, name, v);
-  };
-  if constexpr (std::is_same_v<T, TensorView>) o.tensor = field;
-  return o;
-}
-
-template <class Options>
-Option<Options> positional(Option<Options> o) {
-  o.parameter.positional = true;
-  return o;
-}
 
 // An output beyond the first: a field of Options that the caller may point at memory.
 template <class Options>
@@ -266,7 +218,7 @@ CallTensors tensors_of(const Definition<Problem, Options>& def, const Call<Optio
   for (size_t i = 0; i < call.inputs.size(); ++i)
     inputs.add(i < own ? def.inputs[i].name : array_name(*names, i - own), call.inputs[i]);
   for (const auto& o : def.options)
-    if (o.tensor && call.options.*o.tensor) inputs.add(o.parameter.name, *(call.options.*o.tensor));
+    if (const auto* tensor = o.tensor.of(call.options)) inputs.add(o.parameter.name, *tensor);
   return all;
 }
 
@@ -284,7 +236,7 @@ CallKey key_of(const Definition<Problem, Options>& def, const Call<Options>& cal
     if (const auto& view = options.*extra.field) key.add_tensor(*view);
   for (const TensorView& in : call.inputs) key.add_tensor(in);
   for (const auto& o : def.options)
-    if (o.tensor && options.*o.tensor) key.add_tensor(*(options.*o.tensor));
+    if (const auto* tensor = o.tensor.of(options)) key.add_tensor(*tensor);
   return key;
 }
 
@@ -302,7 +254,7 @@ void remember(const Definition<Problem, Options>& def, const Call<Options>& call
   inputs.reserve(call.inputs.size());
   for (size_t n = 0; n < call.inputs.size(); ++n) inputs.push_back(shifted(key, i++));
   for (const auto& o : def.options)
-    if (o.tensor && options.*o.tensor) shift(options.*o.tensor, key, i++);
+    if (o.tensor.of(options)) shift(o.tensor.in(options), key, i++);
   const Problem problem = def.check({{&out, 1}, inputs, options});
   auto remembered = std::make_unique<RememberedCall>(key, num_outputs, variant, plan);
   const Chosen again = first_of_ladder(def, problem, device_info(out.device()), variant);

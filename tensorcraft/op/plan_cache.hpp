@@ -65,6 +65,10 @@ class CallKey {
     add(uint64_t(value.has_value()));
     if (value) add(*value);
   }
+  void add(const NumberOrTensor& value) {
+    add(value.number);
+    add(value.tensor);
+  }
   // A tensor, the outputs before the inputs. The key refers to it.
   void add_tensor(const TensorView& tensor);
 

@@ -80,6 +80,13 @@ Number to_exact_number(std::string_view op, std::string_view name, const Value& 
   return to_number(op, name, v);
 }
 
+NumberOrTensor to_number_or_tensor(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<TensorView>(&v)) return *x;
+  if (const auto* x = std::get_if<int64_t>(&v)) return *x;
+  if (const auto* x = std::get_if<double>(&v)) return *x;
+  wrong_type(op, name, join("a number or a tensor, got ", kind_of(v)));
+}
+
 float to_float(std::string_view op, std::string_view name, const Value& v) {
   const double x = to_number(op, name, v);
   constexpr double largest = std::numeric_limits<float>::max();
@@ -155,6 +162,9 @@ std::string Field<Number>::text(const Number& v) {
   if (const bool* truth = std::get_if<bool>(&v)) return *truth ? "True" : "False";
   if (const auto* whole = std::get_if<int64_t>(&v)) return std::to_string(*whole);
   return shortest(std::get<double>(v));
+}
+std::string Field<NumberOrTensor>::text(const NumberOrTensor& v) {
+  return v.number ? Field<Number>::text(*v.number) : "None";
 }
 
 }  // namespace tensorcraft::op

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/cuda/stream.hpp"
 #include "tensorcraft/device/activation.h"
+#include "tensorcraft/op/number_or_tensor.hpp"
 
 #include <array>
 #include <cstdint>
@@ -36,7 +37,8 @@ using Value = std::variant<std::monostate, bool, int64_t, double, std::string_vi
 std::string_view kind_of(const Value& v);
 
 // What a parameter takes. A choice is one of some names, a text is any, integer_lists are integers
-// or lists of them, and named_values give the call its inputs: keyword arguments in Python.
+// or lists of them, and named_values give the call its inputs: keyword arguments in Python. A
+// number_or_tensor is either.
 // Settings are names with whole numbers or words: a dict in Python, "tile_m=128, schedule=together"
 // elsewhere, which is their Value.
 enum class ParameterKind {
@@ -44,6 +46,7 @@ enum class ParameterKind {
   boolean,
   integer,
   number,
+  number_or_tensor,
   choice,
   dtype,
   text,
@@ -95,6 +98,7 @@ Dims to_integers(std::string_view op, std::string_view name, const Value& v);
 double to_number(std::string_view op, std::string_view name, const Value& v);
 // A number, or a bool, as it is.
 Number to_exact_number(std::string_view op, std::string_view name, const Value& v);
+NumberOrTensor to_number_or_tensor(std::string_view op, std::string_view name, const Value& v);
 // Kind value for a finite number that float32 has only as an infinity.
 float to_float(std::string_view op, std::string_view name, const Value& v);
 DType to_dtype(std::string_view op, std::string_view name, const Value& v);
@@ -191,6 +195,14 @@ struct Field<TensorView> {
   static TensorView get(std::string_view op, std::string_view name, const Value& v) {
     return to_tensor(op, name, v);
   }
+};
+template <>
+struct Field<NumberOrTensor> {
+  static constexpr auto kind = ParameterKind::number_or_tensor;
+  static NumberOrTensor get(std::string_view op, std::string_view name, const Value& v) {
+    return to_number_or_tensor(op, name, v);
+  }
+  static std::string text(const NumberOrTensor& v);
 };
 template <class E>
   requires std::is_enum_v<E>

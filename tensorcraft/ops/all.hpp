@@ -24,6 +24,7 @@
 #include "tensorcraft/ops/quantize/quantize.hpp"
 #include "tensorcraft/ops/reduce/reduce.hpp"
 #include "tensorcraft/ops/rope/rope.hpp"
+#include "tensorcraft/ops/sample/sample.hpp"
 #include "tensorcraft/ops/scatter/scatter.hpp"
 #include "tensorcraft/ops/softmax/softmax.hpp"
 #include "tensorcraft/ops/topk/topk.hpp"

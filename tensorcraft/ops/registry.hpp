@@ -26,6 +26,7 @@
   X(quantize)                  \
   X(reduce)                    \
   X(rope)                      \
+  X(sample)                    \
   X(scatter)                   \
   X(softmax)                   \
   X(topk)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/device/warpgroup.h"
 #include "tensorcraft/simt/async.hpp"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace tensorcraft::simt {
 namespace {
 
-constexpr int kFile = 65536, kWarpgroup = 128;
+constexpr int kFile = 65536;
 
 // What the compiler may give a thread if one block fills the register file.
 int registers_at_launch(int threads) { return std::min(255, kFile / threads) / 8 * 8; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/warpgroup.h"
 #include "tensorcraft/device/wgmma.cuh"
 
 #include <array>
@@ -9,8 +10,6 @@
 
 // What a wgmma.mma_async computes, without when: pure functions of memory and registers.
 namespace tensorcraft::simt {
-
-inline constexpr int kWarpgroup = 128;
 
 // The place of the 16-byte unit (i, j) of an operand in shared memory. k-major: unit j along k of
 // row i; mn-major: unit i along m or n at k = j.

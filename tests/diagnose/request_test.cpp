@@ -94,6 +94,15 @@ TEST(Request, PassesEveryKindOfOption) {
   EXPECT_EQ(on_hopper("pad 4x6 --option pad_width=0:1,2:0").cost.bytes, 4 * (24 + 40));
   EXPECT_EQ(on_hopper("elementwise 8 8 --option expression=g*u+b --option operands=g,u,b=0.5").op,
             "elementwise");
+  for (const char* seed : {"7", "-7", "scalar:int64", "4:int32"})
+    EXPECT_EQ(on_hopper(join("sample 4x5000 --option seed=", seed)).variant, "split") << seed;
+  expect_refusal(
+      "sample 4x6 --option seed=3:int64",
+      "sample: seed: expected a number, or a tensor of shape () or [4], one for each row "
+      "of logits, got shape [3]");
+  expect_refusal("sample 4x6 --option top_p=x",
+                 "sample: top_p must be a shape such as 4096x512, 8:int64, scalar, or 4096x512/520 "
+                 "if rows are 520 elements apart, got \"x\"");
   expect_refusal("pad 4x6 --option pad_width=0:1,2:",
                  "pad: pad_width must be whole numbers such as 1 or 1,2, or lists such as 0:1,2:3, "
                  "got \"0:1,2:\"");

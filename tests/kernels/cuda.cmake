@@ -27,9 +27,10 @@ function(tensorcraft_cuda_program name label)
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 
-tensorcraft_cuda_program(launchers_tests cpu SOURCES kernels/gemm_test.cu kernels/launch_test.cu kernels/launchers_test.cu LIBRARIES GTest::gtest_main)
-# No test waits for these kernels: the compiler need not take long over them, and a driver that is asked finishes them. The example
-# in tests/package compiles them to the end.
+set(launchers_sources kernels/gemm_test.cu kernels/launch_test.cu kernels/launchers_test.cu)
+tensorcraft_cuda_program(launchers_tests cpu SOURCES ${launchers_sources} LIBRARIES GTest::gtest_main)
+# Without a GPU no test waits for these kernels, and the compiler need not take long over them. The example in tests/package
+# compiles kernels to the end, and so does launchers_gpu_tests: of what is not optimised the driver's compiler finishes no wgmma.
 list(TRANSFORM TENSORCRAFT_CUDA_ARCHITECTURES REPLACE "^([0-9]+[a-z]?).*" "\\1-virtual" OUTPUT_VARIABLE virtual_architectures)
 set_target_properties(launchers_tests PROPERTIES CUDA_ARCHITECTURES "${virtual_architectures}")
 include(CheckCompilerFlag)
@@ -42,7 +43,11 @@ target_compile_options(launchers_tests PRIVATE ${fast_compile} $<$<COMPILE_LANGU
 # GCC and nvcc must give a kernel one name (kernels/launch.cuh): a K stands for const, and no launch would find that kernel.
 add_test(NAME launchers_names COMMAND sh -c "nm $<TARGET_FILE:launchers_tests> | grep -c Constant && ! nm $<TARGET_FILE:launchers_tests> | grep tlK")
 set_tests_properties(launchers_names PROPERTIES LABELS cpu)
-# What scripts/gpu_test.sh builds and runs: the example, which tests/package builds as a user does, and a comparison with the JIT.
+# What scripts/gpu_test.sh builds and runs: the launchers' tests, the example, which tests/package builds as a user does, and a
+# comparison with the JIT.
+add_executable(launchers_gpu_tests EXCLUDE_FROM_ALL ${launchers_sources})
+tensorcraft_cuda_options(launchers_gpu_tests)
+target_link_libraries(launchers_gpu_tests PRIVATE GTest::gtest_main)
 add_executable(aot_launchers EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/examples/aot/main.cu)
 file(GLOB aot_routes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/benchmarks/aot_routes/*.cu)
 add_executable(aot_routes EXCLUDE_FROM_ALL ${aot_routes})

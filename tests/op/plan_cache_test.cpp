@@ -94,6 +94,13 @@ TEST(PlanCache, KeysDifferInWhatDecidesAPlan) {
   with.add(std::string_view("async"));
   without.add(std::string_view("asynd"));
   EXPECT_NE(with.words(), without.words());
+  CallKey one, two, tensor, none;
+  one.add(NumberOrTensor(1));
+  two.add(NumberOrTensor(2));
+  tensor.add(NumberOrTensor(at(0x30000)));
+  none.add(NumberOrTensor());
+  for (const CallKey* other : {&two, &tensor, &none}) EXPECT_NE(one.words(), other->words());
+  EXPECT_NE(tensor.words(), none.words());
 }
 
 TEST(PlanCache, DoesNotRememberWhatItCannotRepeat) {

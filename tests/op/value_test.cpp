@@ -48,6 +48,21 @@ TEST(Value, ANumberStaysWhatItIs) {
       ErrorKind::type, [] { to_exact_number("f", "a", {}); }, "f: a must be a number, got None");
 }
 
+TEST(Value, ANumberOrATensorIsWhatItWasGiven) {
+  const TensorView rows(nullptr, DType::float32, {3}, Device::cpu());
+  EXPECT_EQ(to_number_or_tensor("f", "a", int64_t(7)).number, Number(int64_t(7)));
+  EXPECT_EQ(to_number_or_tensor("f", "a", 0.5).number, Number(0.5));
+  const NumberOrTensor tensor = to_number_or_tensor("f", "a", rows);
+  EXPECT_FALSE(tensor.number);
+  EXPECT_EQ(tensor.tensor.value().shape(), (Dims{3}));
+  EXPECT_FALSE(NumberOrTensor().is_given());
+  EXPECT_EQ(Field<NumberOrTensor>::text(1.0), "1.0");
+  EXPECT_EQ(Field<NumberOrTensor>::text({}), "None");
+  expect_error(
+      ErrorKind::type, [] { to_number_or_tensor("f", "a", true); },
+      "f: a must be a number or a tensor, got a bool");
+}
+
 TEST(Value, OfAnotherTypeIsRefusedByName) {
   expect_error(
       ErrorKind::type, [] { to_bool("f", "a", int64_t(1)); }, "f: a must be a bool, got an int");

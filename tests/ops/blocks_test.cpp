@@ -19,6 +19,7 @@ const char* const kArchitectures[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_1
 const std::string kInRegisters = "a row of up to 16,384 elements stays in the registers of a block";
 const std::string kPersistent = "a row takes all threads of a multiprocessor that holds its places";
 const std::string kProducer = "a warpgroup copies beside two or three that multiply one tile";
+const std::string kFilters = "a row is read by one block, which keeps as much in flight as it can";
 const std::map<std::string, std::string> kAbove256 = {
     {"softmax in_registers", kInRegisters},
     {"log_softmax in_registers", kInRegisters},
@@ -29,12 +30,13 @@ const std::map<std::string, std::string> kAbove256 = {
     {"attention warp_specialized", kProducer},
     {"attention wgmma", "three warpgroups have 64 queries each of one tile of keys"},
     {"gemm persistent", kProducer},
-    {"gemm persistent_float32", kProducer},
     {"gemm persistent_tf32", kProducer},
     {"gemm packed_tf32", kProducer},
     {"gemm split_k", kProducer},
     {"gemm warp_specialized", kProducer},
     {"l2_normalize cluster", "a part of a long row stays in the registers of a block"},
+    {"sample block", kFilters},
+    {"sample split", kFilters},
     {"softmax persistent", kPersistent},
     {"log_softmax persistent", kPersistent},
     {"layer_norm persistent", kPersistent},

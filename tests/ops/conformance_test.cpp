@@ -109,16 +109,18 @@ class Conformance : public ::testing::TestWithParam<std::tuple<const op::Operato
 
 TEST_P(Conformance, EveryVariantAgreesWithTheReference) {
   const char* filter = std::getenv("TC_TEST_TAG");
+  const char* only = std::getenv("TC_TEST_CASE");  // a part of a case's name
   const bool on_simt = device_ == Device::simt();
   size_t count = 0;
   for (const Case& c : cases(device_)) {
     if (c.op != &op_ || !c.has_tag(filter ? filter : on_simt ? "simt" : "conformance")) continue;
+    if (only && c.name.find(only) == std::string::npos) continue;
     check_case(c);
     if (HasFatalFailure()) return;
     ++count;
   }
   EXPECT_GT(count, 0u) << op_.description().name << " has no case";
-  if (filter) return;
+  if (filter || only) return;
   for (const auto& row : op_.description().variants)
     if (op::runs_kernels(row.device) == op::runs_kernels(device_.type) && row.name != "onednn" &&
         !(on_simt && is_made_at_run_time(row))) {

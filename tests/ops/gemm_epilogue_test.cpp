@@ -7,11 +7,14 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/ops/elementwise/expression.hpp"
+#include "tensorcraft/ops/gemm/params.h"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/gemm_plans.hpp"
 #include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -213,6 +216,40 @@ TEST(GemmEpilogue, IsCompiledIntoTheKernelOfAGpu) {
   EXPECT_FALSE(two == kernel_of("x * s + 2", 250));  // s is read element by element
   EXPECT_NE(jit::entry_text(two, "sm_90a").find(two.rung->header), std::string::npos);
   EXPECT_EQ(two.rung->function, "tensorcraft::kernel::gemm::TensorCore::run");
+}
+
+// Columns of both halves of B make one of D: a tile of 256 has 128 of D's 136.
+TEST(GemmEpilogue, AGatedPlanCoversAllColumns) {
+  const auto e = test::explain_on("sm_90a", DType::bfloat16, {72, 136}, {136, 272}, {72, 136},
+                                  false, false, "silu");
+  for (const char* variant : {"wgmma", "warp_specialized"}) {
+    const op::Step& step = test::row_of(e, variant).plan->main();
+    kernel::gemm::Config c;
+    std::memcpy(&c, step.kernel.config.data(), sizeof(c));
+    EXPECT_EQ(c.gated, 1);
+    EXPECT_EQ(step.launch.grid.count(), uint64_t(div_ceil(136, c.block_n / 2))) << variant;
+  }
+}
+
+// The bytes between fields become 0 on the way, and no others do.
+template <class Params>
+void expect_whole_arrays() {
+  Params p;
+  std::memset(static_cast<void*>(&p), 0xff, sizeof(p));
+  op::clear_padding(p);
+  const auto expect_ones = [](const auto& field) {
+    std::byte ones[sizeof(field)];
+    std::memset(ones, 0xff, sizeof(field));
+    EXPECT_EQ(std::memcmp(&field, ones, sizeof(field)), 0);
+  };
+  expect_ones(p.arrays);
+  expect_ones(p.numbers);
+  expect_ones(p.d_map);
+}
+TEST(GemmEpilogue, TheArraysOfAnExpressionReachTheKernelWhole) {
+  using namespace kernel::gemm;
+  expect_whole_arrays<WithResultMap<ExpressionParams>>();
+  expect_whole_arrays<WithResultMap<InterpretedParams>>();
 }
 
 }  // namespace

@@ -216,8 +216,7 @@ TEST(GemmPrecision, ChoosesByLayoutAndSize) {
   EXPECT_EQ(f32("sm_90a", 4096, false, "tf32"), "persistent_tf32");
   EXPECT_EQ(f32("sm_90a", 4096, true, "3xtf32"), "persistent_3xtf32");
   EXPECT_EQ(f32("sm_90a", 256, true, "3xtf32"), "async");
-  EXPECT_EQ(f32("sm_90a", 4096, true, "default"), "persistent_float32");
-  EXPECT_EQ(f32("sm_90a", 512, true, "default"), "async");
+  EXPECT_EQ(f32("sm_90a", 4096, true, "default"), "async");
   EXPECT_EQ(f32("sm_80", 4096, true, "default"), "async");
   for (const char* arch : {"sm_80", "sm_100a"}) {
     EXPECT_EQ(f32(arch, 4096, true, "tf32"), "swizzled_tf32");

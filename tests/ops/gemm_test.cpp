@@ -267,11 +267,10 @@ TEST(Gemm, ListsTheVariantsWhenANameIsUnknown) {
   EXPECT_EQ(
       message_of(ErrorKind::value, [&] { gemm(a, a, {.variant = "wgma"}); }),
       "gemm: no variant is named \"wgma\"; there are persistent, split_k, gemv, persistent_tf32, "
-      "packed, packed_tf32, persistent_3xtf32, warp_specialized, wgmma, "
-      "tma, swizzled, tensor_core, "
-      "swizzled_tf32, tensor_core_tf32, persistent_float32, async, vectorized, thread_tiled, "
-      "block_tiled, "
-      "coalesced, naive, "
+      "packed, packed_tf32, persistent_3xtf32, warp_specialized, wgmma, tma, swizzled, "
+      "tensor_core, "
+      "swizzled_tf32, tensor_core_tf32, async, vectorized, thread_tiled, block_tiled, coalesced, "
+      "naive, "
       "onednn, cpu, reference; did you mean wgmma?");
 }
 

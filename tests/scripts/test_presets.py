@@ -27,7 +27,7 @@ def test_cmake_lists_them():
 RELEASE_LEVELS = {"tensorcraft_host": "-O3", "tensorcraft_device": "-O3", "tensorcraft_operators": "-Og",
                   "tensorcraft_instances": "-O1", "tensorcraft_bench": "-Og", "tensorcraft_bench_runner": "-O3",
                   "tensorcraft_command": "-Og"}  # fmt: skip
-LAUNCHERS = {"aot_launchers", "aot_routes", "launchers_tests", "launcher_headers"}
+LAUNCHERS = {"aot_launchers", "aot_routes", "launchers_tests", "launchers_gpu_tests", "launcher_headers"}
 
 
 @pytest.fixture(scope="module")

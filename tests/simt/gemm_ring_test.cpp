@@ -203,7 +203,7 @@ constexpr Config ring(int block_m, int block_n, int stages, int consumers, int s
   return {.block_m = block_m,
           .block_n = block_n,
           .block_k = 64,
-          .threads = (consumers + 1) * gemm::kWarpgroup,
+          .threads = (consumers + 1) * kWarpgroup,
           .stages = stages,
           .consumers = consumers,
           .slots = slots};
@@ -243,7 +243,7 @@ constexpr Config with_split(Config c, int parts) {
   return c;
 }
 constexpr Config without_producer(Config c) {
-  c.threads -= gemm::kWarpgroup;
+  c.threads -= kWarpgroup;
   return c;
 }
 

@@ -85,7 +85,8 @@ Case make_case(const op::Operator& op, const Json& j, DType dtype, const Names& 
       fail(ErrorKind::value, c.name, ": there is no option \"", key, "\"");
   for (const auto& p : d.options) {
     const Json value = given.value(std::string(p.name), Json());
-    const bool is_tensor = p.kind == op::ParameterKind::tensor && !value.is_null();
+    const bool is_tensor = (p.kind == op::ParameterKind::tensor && !value.is_null()) ||
+                           (p.kind == op::ParameterKind::number_or_tensor && value.is_object());
     c.options.push_back(is_tensor ? Json() : scalar(value, names));
     c.tensors.push_back(is_tensor ? std::optional(tensor(value, dtype, names)) : std::nullopt);
   }

@@ -12,7 +12,7 @@ namespace tensorcraft::test {
 // What gemm says of a product on a GPU that need not be here.
 inline op::Explanation explain_on(const DeviceInfo& device, DType dtype, const Dims& a,
                                   const Dims& b, const Dims& d, bool allow_tf32 = false,
-                                  bool batch_invariant = false) {
+                                  bool batch_invariant = false, std::string_view gated = {}) {
   alignas(16) static std::byte memory[16];
   const std::vector<TensorView> inputs{{memory, dtype, a}, {memory, dtype, b}};
   // Explaining reads no memory, so the output may be anywhere apart.
@@ -23,13 +23,14 @@ inline op::Explanation explain_on(const DeviceInfo& device, DType dtype, const D
   for (size_t i = 0; i < options.size(); ++i) {
     if (options[i].name == "allow_tf32") values[i] = allow_tf32;
     if (options[i].name == "batch_invariant") values[i] = batch_invariant;
+    if (options[i].name == "gated" && !gated.empty()) values[i] = gated;
   }
   return op.explain(outputs, {inputs, values}, device);
 }
 inline op::Explanation explain_on(const char* arch, DType dtype, const Dims& a, const Dims& b,
                                   const Dims& d, bool allow_tf32 = false,
-                                  bool batch_invariant = false) {
-  return explain_on(device_info_of_arch(arch), dtype, a, b, d, allow_tf32, batch_invariant);
+                                  bool batch_invariant = false, std::string_view gated = {}) {
+  return explain_on(device_info_of_arch(arch), dtype, a, b, d, allow_tf32, batch_invariant, gated);
 }
 
 // The row of a variant.

@@ -86,9 +86,7 @@ struct Functor<Operation::elu> {
 };
 template <>
 struct Functor<Operation::silu> {
-  TC_DEVICE float operator()(float x, float) const {
-    return tensorcraft::over_one_plus_exp(x, x, 0.0f);
-  }
+  TC_DEVICE float operator()(float x, float) const { return tensorcraft::silu(x); }
 };
 template <>
 struct Functor<Operation::swish> {
@@ -111,16 +109,13 @@ struct Functor<Operation::gelu_tanh> {
 template <Operation operation>
 struct ShortFunctor : Functor<operation> {};
 
-// 1 / (1 + e^-x)
-TC_DEVICE float sigmoid_fast(float x) { return ptx::rcp_approx_ftz(1.0f + exp_fast(-x)); }
-
 template <>
 struct ShortFunctor<Operation::sigmoid> {
   TC_DEVICE float operator()(float x, float) const { return sigmoid_fast(x); }
 };
 template <>
 struct ShortFunctor<Operation::silu> {
-  TC_DEVICE float operator()(float x, float) const { return x * sigmoid_fast(x); }
+  TC_DEVICE float operator()(float x, float) const { return silu_fast(x); }
 };
 template <>
 struct ShortFunctor<Operation::swish> {
@@ -128,23 +123,11 @@ struct ShortFunctor<Operation::swish> {
 };
 template <>
 struct ShortFunctor<Operation::gelu_tanh> {
-  TC_DEVICE float operator()(float x, float) const {
-    return x * sigmoid_fast(1.5957691216057308f * fmaf(0.044715f * x * x, x, x));
-  }
+  TC_DEVICE float operator()(float x, float) const { return gelu_tanh_fast(x); }
 };
 template <>
 struct ShortFunctor<Operation::gelu> {
-  // The normal distribution's tail behind |x|: Abramowitz and Stegun 7.1.26 gives erfc of a
-  // positive number as a polynomial of t times e^(-z^2), here halved.
-  TC_DEVICE float operator()(float x, float) const {
-    const float t = ptx::rcp_approx_ftz(fmaf(0.3275911f * 0.7071067811865476f, fabsf(x), 1.0f));
-    float tail = fmaf(t, 0.5307027145f, -0.7265760135f);
-    tail = fmaf(t, tail, 0.7107068705f);
-    tail = fmaf(t, tail, -0.142248368f);
-    tail = fmaf(t, tail, 0.127414796f);
-    tail *= t * exp2_fast(-0.5f * kLog2E * x * x);
-    return x * (x >= 0.0f ? 1.0f - tail : tail);
-  }
+  TC_DEVICE float operator()(float x, float) const { return gelu_fast(x); }
 };
 template <>
 struct ShortFunctor<Operation::elu> {

@@ -148,9 +148,6 @@ struct WarpRows {
     }
   }
 
-  // A fused multiply-add subtracts a product that is rounded from one that is not: 2^-15 at most
-  // up to here, but more than any weight survives at large scores. Those meet their maximum first.
-  static constexpr float kLargestFused = 1024.f;
   TC_DEVICE static void subtract(float (&scores)[2 * kKeys][4], int half, float base) {
 #pragma unroll
     for (int c = 0; c < 2 * kKeys; ++c) {
@@ -175,7 +172,7 @@ struct WarpRows {
         const float keep = exp2_fast((top[t][half] - base) * scale_log2);
         top[t][half] = next;
         float shift = base * scale_log2;
-        if (fabsf(shift) > kLargestFused) {
+        if (fabsf(shift) > kLargestFusedShift) {
           subtract(score[t], half, base);
           shift = 0.f;
         }

@@ -8,41 +8,27 @@
 // The producer needs few registers; setmaxnreg hands the others on, for scores, weights and output
 // at once: N / 2 + N / 4 + head_dim / 2 a thread.
 // Demands what wgmma does.
-#include "tensorcraft/device/ptx/control.cuh"
 #include "tensorcraft/ops/attention/consumer.cuh"
 
 namespace tensorcraft::kernel::attention {
 
-// Registers of a thread that copies and of one that multiplies. Beside one consumer all have
-// enough.
+// Whose turn it is to start products.
 template <Config C>
-TC_DEVICE void give_registers() {
-  if constexpr (C.consumers > 1) ptx::setmaxnreg_dec<(C.consumers == 2 ? 40 : 32)>();
-}
-template <Config C>
-TC_DEVICE void take_registers() {
-  if constexpr (C.consumers > 1) ptx::setmaxnreg_inc<(C.consumers == 2 ? 232 : 160)>();
-}
-
-// Whose turn it is to start products: consumer i waits at barrier kTurns + i, where the one before
-// it arrives.
-template <Config C>
-struct Turns {
-  static constexpr int kThreads = 2 * kWarpgroup;
+struct Starts {
+  using Turns = tensorcraft::Turns<C.consumers>;
   static constexpr bool kTaken = C.takes_turns && C.consumers > 1;
   TC_DEVICE static void begin(int group) {
-    if (kTaken && group == C.consumers - 1) pass(group);
+    if (kTaken && group == C.consumers - 1) Turns::pass(group);
   }
   TC_DEVICE static void wait(int group) {
-    if constexpr (kTaken) ptx::bar_sync(kTurns + group, kThreads);
+    if constexpr (kTaken) Turns::wait(group);
   }
   TC_DEVICE static void pass(int group) {
-    if constexpr (kTaken)
-      ptx::bar_arrive(kTurns + (group + 1 == C.consumers ? 0 : group + 1), kThreads);
+    if constexpr (kTaken) Turns::pass(group);
   }
   // Nobody needs the last one's pass.
   TC_DEVICE static void end(int group) {
-    if (kTaken && group == 0) wait(group);
+    if (kTaken && group == 0) Turns::wait(group);
   }
 };
 
@@ -71,10 +57,10 @@ TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
   if (work.tiles > 1) consumer.wait_for_keys();
 #pragma unroll 1
   for (int tile = work.tiles - 2; tile >= 0; --tile) {
-    Turns<C>::wait(consumer.group);
+    Starts<C>::wait(consumer.group);
     consumer.multiply_keys();
     consumer.multiply_values();
-    Turns<C>::pass(consumer.group);
+    Starts<C>::pass(consumer.group);
     consumer.template land_scores<1>();
     consumer.mask(work, tile);
     consumer.weigh(keep);
@@ -99,16 +85,16 @@ struct WarpSpecialized {
     const int group = warpgroup_number();
     const Work<C> work(p, int(blockIdx.x));
     if (group == C.consumers) {
-      give_registers<C>();
+      give_registers<C.consumers>();
       Producer<T, C> producer(ring, p);
       if (threadIdx.x % kWarpgroup == 0) produce(producer, work);
     } else {
-      take_registers<C>();
+      take_registers<C.consumers>();
       Consumer<T, C> consumer(ring, p, group);
-      Turns<C>::begin(group);
+      Starts<C>::begin(group);
       consumer.begin();
       consume(consumer, work);
-      Turns<C>::end(group);
+      Starts<C>::end(group);
       consumer.finish(work);
       consumer.finish_stores();
     }

@@ -22,12 +22,12 @@ struct Persistent {
     ring.start(p, 4 * C.consumers);
     const int group = warpgroup_number();
     if (group == C.consumers) {
-      give_registers<C>();
+      give_registers<C.consumers>();
       if (threadIdx.x % kWarpgroup == 0) produce_all<T, C>(ring, p);
     } else {
-      take_registers<C>();
+      take_registers<C.consumers>();
       Consumer<T, C> consumer(ring, p, group);
-      Turns<C>::begin(group);
+      Starts<C>::begin(group);
       for (int number = consumer.begin(); number != kNoWork; number = consumer.begin()) {
         const Work<C> work(p, number);
         consume(consumer, work);
@@ -38,7 +38,7 @@ struct Persistent {
           consumer.release_queries();
         }
       }
-      Turns<C>::end(group);
+      Starts<C>::end(group);
       consumer.finish_stores();
     }
   }

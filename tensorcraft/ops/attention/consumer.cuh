@@ -105,10 +105,6 @@ struct Consumer {
     }
   }
 
-  // A fused multiply-add subtracts a product that is rounded from one that is not: 2^-15 at most
-  // up to here, but more than any weight survives at large scores. Those meet their maximum first.
-  static constexpr float kLargestFused = 1024.f;
-
   // Turns scores into weights, in their place; what was summed under the old maximum is to be
   // multiplied by `keep`.
   TC_DEVICE void weigh(float (&keep)[2]) {
@@ -127,7 +123,7 @@ struct Consumer {
       shift[half] = base[half] * scale;
       top[half] = next;
     }
-    if (fmaxf(fabsf(shift[0]), fabsf(shift[1])) > kLargestFused) {
+    if (fmaxf(fabsf(shift[0]), fabsf(shift[1])) > kLargestFusedShift) {
 #pragma unroll
       for (int c = 0; c < C.block_n / 2; ++c) s[c] -= base[c / 2 % 2];
       shift[0] = shift[1] = 0.f;

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/tensor_map.h"
+#include "tensorcraft/device/warpgroup.h"
 
 namespace tensorcraft::kernel::attention {
 
@@ -46,9 +47,6 @@ struct HopperParams : Params {
   uint32_t* taken;
   int32_t section;  // heads whose works follow each other by their queries
 };
-
-// The rungs from wgmma on: threads of a warpgroup, and the queries that it has.
-inline constexpr int kWarpgroup = 128, kGroupRows = 64;
 
 // Bytes of dynamic shared memory that a rung lays out.
 TC_HOST_DEVICE constexpr int tiled_shared_bytes(const Config& c) {

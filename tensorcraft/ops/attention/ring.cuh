@@ -5,6 +5,7 @@
 #include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/boxed_tile.cuh"
+#include "tensorcraft/device/tile/consumers.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
 #include "tensorcraft/ops/attention/params.h"
 
@@ -12,14 +13,6 @@
 // Producer that fills them, and in consumer.cuh the warpgroups that multiply. Each rung is a
 // schedule of them.
 namespace tensorcraft::kernel::attention {
-
-// Barriers of a block: one for each consumer, one where all meet, and one for each to take turns.
-inline constexpr int kOneConsumer = 1, kAllConsumers = 4, kTurns = 5;
-
-// The warpgroup of a thread, the same number for all threads of a warp to the compiler too.
-TC_DEVICE int warpgroup_number() {
-  return __shfl_sync(0xffffffffu, int(threadIdx.x) / kWarpgroup, 0);
-}
 
 inline constexpr int kNoWork = -1;
 

@@ -22,10 +22,10 @@ struct WarpSpecialized {
     const int steps = ring_steps<C>(p), group = warpgroup_number();
     ring.start(p, C.consumers);
     if (group == C.consumers) {
-      give_registers<C>();
+      give_registers<C.consumers>();
       if (threadIdx.x % kWarpgroup == 0) Producer<T, Out, C>(ring, p, tile).produce(tile, 0, steps);
     } else {
-      take_registers<C>();
+      take_registers<C.consumers>();
       Consumer<T, Out, C> consumer(ring, p, group);
       consumer.consume_all(steps);
       consumer.finish(tile);

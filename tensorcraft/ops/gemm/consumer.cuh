@@ -27,6 +27,9 @@ struct Consumer {
   // it lies, and stores to any address.
   static constexpr bool by_rows = C.slots == kByRows;
   static constexpr int kPieceCols = C.gated ? 32 : 64, kUnits = 16;
+  static constexpr int kRowUnits = kPieceCols / 4;  // of a row of D; kUnits: of a row of sums
+  static constexpr int kRowPieces = div_ceil(tile_columns(C), kPieceCols);
+  static constexpr int kPieces = rows / kGroupRows * kRowPieces;
 
   Ring<T, Out, C>& ring;
   const WgmmaParams<C>& p;
@@ -71,23 +74,12 @@ struct Consumer {
   // rows, or straight from the registers.
   TC_DEVICE void finish(const BlockTile& tile) {
     const Epilogue<T, Out, C> epilogue(p, tile.batch);
+    if constexpr (by_rows) {
+#pragma unroll 1
+      for (int piece = 0; piece < kPieces; ++piece) store_piece(epilogue, tile, piece);
+    } else {
 #pragma unroll
-    for (int i = 0; i < rows / kGroupRows; ++i) {
-      if constexpr (by_rows) {
-#pragma unroll
-        for (int from = 0; from < tile_columns(C); from += kPieceCols)
-          store_piece(epilogue, tile, i, from);
-      } else if constexpr (C.slots == kEngineSlots) {
-#pragma unroll
-        for (int from = 0; from < tile_columns(C); from += slot_cols)
-          store_slot(epilogue, tile, i, from);
-      } else {
-#pragma unroll
-        for (int n = 0; n < tile_columns(C) / 8; ++n) {
-#pragma unroll
-          for (int half = 0; half < 2; ++half) store_pair(epilogue, tile, i, n, half);
-        }
-      }
+      for (int i = 0; i < rows / kGroupRows; ++i) finish_rows(epilogue, tile, i);
     }
   }
   // Before the block ends: the slots have been read.
@@ -100,6 +92,21 @@ struct Consumer {
   TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }
 
   TC_DEVICE void release(int stage) const { release_stage(ring, stage); }
+
+  // 64 rows of the sums through slots, or straight.
+  TC_DEVICE void finish_rows(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i) {
+    if constexpr (C.slots == kEngineSlots) {
+#pragma unroll
+      for (int from = 0; from < tile_columns(C); from += slot_cols)
+        store_slot(epilogue, tile, i, from);
+    } else {
+#pragma unroll
+      for (int n = 0; n < tile_columns(C) / 8; ++n) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) store_pair(epilogue, tile, i, n, half);
+      }
+    }
+  }
 
   // Where a thread's sums of 8 columns, number n, of 64 rows are in the result to the kernel.
   TC_DEVICE int64_t row_at(const BlockTile& tile, int i, int half) const {
@@ -159,14 +166,11 @@ struct Consumer {
     }
   }
 
-  // Columns `from` on of 64 rows, by rows of D.
-  TC_DEVICE void store_piece(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
-                             int from) {
-    const int cols = tile_columns(C) - from < kPieceCols ? tile_columns(C) - from : kPieceCols;
-    meet();  // the last piece has been read
+  // Columns `from` on of 64 rows.
+  TC_DEVICE void put_piece(int i, int from) const {
 #pragma unroll
     for (int n = 0; n < kPieceCols / 8; ++n) {
-      if (n * 8 >= cols) break;
+      if (from + n * 8 >= tile_columns(C)) break;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int row = sums_row<a_registers>(half), col = n * 8 + threadIdx.x % 4 * 2;
@@ -175,51 +179,109 @@ struct Consumer {
           put_piece_pair(i, (tile_columns(C) + from) / 8 + n, half, row, kPieceCols + col);
       }
     }
-    meet();
-    const int64_t first = tile.row + first_row + i * kGroupRows, second = tile.col + from;
-    if constexpr (C.swap)
-      store_rows(epilogue, second, first, cols, kUnits);
-    else
-      store_rows(epilogue, first, second, kGroupRows, cols / 4);
   }
-  // `count` rows of D from `row` on, `units` times 4 columns from `col` on. What a thread adds is
-  // read for several units before the first is stored, which the compiler may not do: C may be D.
-  TC_DEVICE void store_rows(const Epilogue<T, Out, C>& epilogue, int64_t row, int64_t col,
-                            int count, int units) const {
-    constexpr int kAtOnce = C.has_c ? 4 : 2;
+  // Piece number `piece` of the consumer's sums, by rows of D. Only what puts it there is text of
+  // its own for each piece: registers have fixed numbers.
+  TC_DEVICE void store_piece(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile,
+                             int piece) const {
+    const int i = piece / kRowPieces, from = piece % kRowPieces * kPieceCols;
+    const int cols = min_of(tile_columns(C) - from, kPieceCols);
+    const int64_t first = tile.row + first_row + i * kGroupRows, second = tile.col + from;
+    const PieceOfD to = C.swap ? PieceOfD{second, first, cols, kRowUnits}
+                               : PieceOfD{first, second, kGroupRows, cols / 4};
+    const bool is_inside =
+        to.rows == kGroupRows && to.row + to.rows <= p.m && to.col + to.units * 4 <= p.n;
+    RowsOfC old = {};
+    if (is_inside && epilogue.c) read_rows(old, epilogue, to);  // on its way meanwhile
+    meet();                                                     // the last piece has been read
+#pragma unroll
+    for (int n = 0; n < kPieces; ++n)
+      if (n == piece) put_piece(n / kRowPieces, n % kRowPieces * kPieceCols);
+    meet();
+    if (is_inside)
+      store_inside(epilogue, to, old);
+    else
+      store_edge(epilogue, to);
+  }
+  // Rows of D from `row` on, `units` times 4 columns from `col` on.
+  struct PieceOfD {
+    int64_t row, col;
+    int rows, units;
+  };
+  // Each thread has the same columns of every kPassRows-th row. Inside D it has all of them at
+  // once: what it adds is read for all before the first is stored, which the compiler may not do,
+  // as C may be D.
+  static constexpr int kPassRows = kWarpgroup / kRowUnits, kPasses = kGroupRows / kPassRows;
+  using FourOfC = typename Epilogue<T, Out, C>::template InC<4>;
+  struct RowsOfC {
+    FourOfC at[C.has_c ? kPasses : 1];
+  };
+  TC_DEVICE static int unit_of_thread() { return threadIdx.x % kRowUnits; }
+  TC_DEVICE static int row_of_thread() { return threadIdx.x % kWarpgroup / kRowUnits; }
+
+  TC_DEVICE static void read_rows(RowsOfC& c, const Epilogue<T, Out, C>& epilogue,
+                                  const PieceOfD& from) {
+    if (unit_of_thread() >= from.units) return;
+    const int64_t row = from.row + row_of_thread(), col = from.col + unit_of_thread() * 4;
+#pragma unroll
+    for (int u = 0; u < (C.has_c ? kPasses : 0); ++u)
+      epilogue.read_c(c.at[u], row + u * kPassRows, col, 4);
+  }
+  // What the columns of a unit have one of; of a gated product also those of the right half of B.
+  struct OfUnit {
+    typename Epilogue<T, Out, C>::template OfColumns<4> left, right;
+  };
+  TC_DEVICE static OfUnit columns_of(const Epilogue<T, Out, C>& epilogue, int64_t col, int count) {
+    OfUnit of = {};
+    of.left = epilogue.template columns<4>(col, count);
+    if constexpr (C.gated) of.right = epilogue.template columns<4>(col + epilogue.p.n, count);
+    return of;
+  }
+  TC_DEVICE void store_inside(const Epilogue<T, Out, C>& epilogue, const PieceOfD& to,
+                              const RowsOfC& c) const {
+    const int unit = unit_of_thread(), first = row_of_thread();
+    if (unit >= to.units) return;
+    const int64_t row = to.row + first, col = to.col + unit * 4;
+    const OfUnit of = columns_of(epilogue, col, 4);
+    float x[kPasses][4];
+#pragma unroll
+    for (int u = 0; u < kPasses; ++u)
+      finish_unit(epilogue, x[u], first + u * kPassRows, unit, c.at[C.has_c ? u : 0], of,
+                  row + u * kPassRows, col, 4);
+#pragma unroll
+    for (int u = 0; u < kPasses; ++u) epilogue.store_finished(x[u], row + u * kPassRows, col, 4);
+  }
+  TC_DEVICE void store_edge(const Epilogue<T, Out, C>& epilogue, const PieceOfD& to) const {
+    const int unit = unit_of_thread();
+    const int64_t col = to.col + unit * 4;
+    if (unit >= to.units || col >= p.n) return;
+    const int count = min_of(p.n - col, 4), rows = min_of(p.m - to.row, to.rows);
+    const OfUnit of = columns_of(epilogue, col, count);
 #pragma unroll 1
-    for (int at = threadIdx.x % kWarpgroup; at < count * units; at += kAtOnce * kWarpgroup) {
-      float x[kAtOnce][4];
-#pragma unroll
-      for (int u = 0; u < kAtOnce; ++u) {
-        const int n = at + u * kWarpgroup;
-        if (n < count * units) finish_unit(epilogue, x[u], row, col, n / units, n % units);
-      }
-#pragma unroll
-      for (int u = 0; u < kAtOnce; ++u) {
-        const int n = at + u * kWarpgroup;
-        const int64_t to_row = row + n / units, to_col = col + n % units * 4;
-        if (n >= count * units || to_row >= p.m || to_col >= p.n) continue;
-        epilogue.store_finished(x[u], to_row, to_col, min_of(p.n - to_col, 4));
-      }
+    for (int i = row_of_thread(); i < rows; i += kPassRows) {
+      float x[4];
+      FourOfC old = {};
+      if (epilogue.c) epilogue.read_c(old, to.row + i, col, count);
+      finish_unit(epilogue, x, i, unit, old, of, to.row + i, col, count);
+      epilogue.store_finished(x, to.row + i, col, count);
     }
   }
-  TC_DEVICE void finish_unit(const Epilogue<T, Out, C>& epilogue, float (&x)[4], int64_t row,
-                             int64_t col, int i, int unit) const {
+  // What D gets at `row` and from `col` on, of unit `unit` of row i of the piece.
+  TC_DEVICE void finish_unit(const Epilogue<T, Out, C>& epilogue, float (&x)[4], int i, int unit,
+                             const FourOfC& c, const OfUnit& of, int64_t row, int64_t col,
+                             int count) const {
     const auto sums_of = [&](float(&to)[4], int n) {
       const Vec4<float> from = load_vector<4>(unit_at(i, n));
       for (int e = 0; e < 4; ++e) to[e] = from[e];
     };
-    const int64_t at = row + i, to = col + unit * 4;
-    const int count = at < p.m ? min_of(p.n - to, 4) : 0;
     float sum[4];
     sums_of(sum, unit);
     if constexpr (C.gated) {
       float up[4];
-      sums_of(up, kPieceCols / 4 + unit);
-      epilogue.finish_gated(x, sum, up, at, to, count);
+      sums_of(up, kRowUnits + unit);
+      epilogue.finish_gated(x, sum, up, of.left, of.right, row, col, count);
     } else {
-      epilogue.finish(x, sum, at, to, count);
+      epilogue.finish(x, sum, c, of.left, row, col, count);
     }
   }
 

@@ -100,12 +100,57 @@ struct Epilogue {
     store_finished(x, row, col, count);
   }
 
+  // N neighbours of C in a row, as they lie in memory.
+  template <int N>
+  struct InC {
+    Out at[C.has_c ? N : 1];
+  };
+  // Of those the first `count` are inside; the rest is 0. Only if C is added: `c` says so.
+  template <int N>
+  TC_DEVICE void read_c(InC<N>& to, int64_t row, int64_t col, int count) const {
+    if constexpr (C.has_c)
+      load_neighbours<C.c_vector>(to.at, c + row * p.c.row_stride + col * p.c.col_stride,
+                                  p.c.col_stride, count);
+  }
+
+  // What N columns of B have one of: a factor, and an addend.
+  template <int N>
+  struct OfColumns {
+    float scale[C.has_scales ? N : 1], bias[C.has_bias == kByColumn ? N : 1];
+  };
+  template <int N>
+  TC_DEVICE OfColumns<N> columns(int64_t col, int count) const {
+    OfColumns<N> of = {};
+    if constexpr (C.has_scales) {
+      for (float& x : of.scale) x = 1;
+      if (p.b_scale && p.b_scale_stride == 0) load_shared(of.scale, p.b_scale, count);
+      if (p.b_scale && p.b_scale_stride != 0)
+        load_neighbours<C.c_vector>(of.scale, p.b_scale + col * p.b_scale_stride, p.b_scale_stride,
+                                    count);
+    }
+    if constexpr (C.has_bias == kByColumn) {
+      if (bias)
+        load_neighbours<C.c_vector>(of.bias, bias + col * p.bias_stride, p.bias_stride, count);
+    }
+    return of;
+  }
+
   // What is stored, before it is rounded to Out: N neighbours of a row inside D, of which the first
-  // `count` are inside, perhaps none. For rungs that store by themselves.
+  // `count` are inside, perhaps none. For rungs that store by themselves, or have read what is
+  // added.
   template <int N>
   TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
                         int count) const {
-    add_addends(x, sums, row, col, count);
+    InC<N> old = {};
+    if (c) read_c(old, row, col, count);
+    finish(x, sums, old, columns<N>(col, count), row, col, count);
+  }
+  template <int N>
+  TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], const InC<N>& old,
+                        const OfColumns<N>& of, int64_t row, int64_t col, int count) const {
+    scale_and_add(x, sums, of, row, count);
+    if constexpr (C.has_c)
+      for (int i = 0; i < N; ++i) x[i] += p.beta * float(old.at[i]);
     for (int i = 0; i < N; ++i) x[i] = activated(x[i]);
     last.apply(x, row, col, count);
   }
@@ -114,9 +159,17 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void finish_gated(float (&x)[N], const float (&gate)[N], const float (&up)[N],
                               int64_t row, int64_t col, int count) const {
+    finish_gated(x, gate, up, columns<N>(col, count), columns<N>(col + p.n, count), row, col,
+                 count);
+  }
+  template <int N>
+  TC_DEVICE void finish_gated(float (&x)[N], const float (&gate)[N], const float (&up)[N],
+                              const OfColumns<N>& of_gate, const OfColumns<N>& of_up, int64_t row,
+                              int64_t col, int count) const {
+    static_assert(!C.has_c);
     float y[N];
-    add_addends(x, gate, row, col, count);
-    add_addends(y, up, row, col + p.n, count);
+    scale_and_add(x, gate, of_gate, row, count);
+    scale_and_add(y, up, of_up, row, count);
     for (int i = 0; i < N; ++i) x[i] = activated(x[i]) * y[i];
     last.apply(x, row, col, count);
   }
@@ -138,45 +191,23 @@ struct Epilogue {
     if constexpr (C.expression == Expression::interpreted)
       return activate(p.activation, x);
     else
-      return activate<C.activation>(x);
+      return activate<C.activation, Out>(x);
   }
 
-  // alpha a_scale b_scale sum + beta C + bias, at a column of B.
+  // alpha a_scale b_scale sum + bias.
   template <int N>
-  TC_DEVICE void add_addends(float (&x)[N], const float (&sums)[N], int64_t row, int64_t col,
-                             int count) const {
-    float alpha = p.alpha;
-    if constexpr (C.has_scales) {
+  TC_DEVICE void scale_and_add(float (&x)[N], const float (&sums)[N], const OfColumns<N>& of,
+                               int64_t row, int count) const {
+    float alpha = p.alpha, addend = 0;
+    if constexpr (C.has_scales)
       if (p.a_scale && count > 0) alpha *= p.a_scale[row * p.a_scale_stride];
-      if (p.b_scale && p.b_scale_stride == 0) alpha *= *p.b_scale;
-    }
-    for (int i = 0; i < N; ++i) x[i] = alpha * sums[i];
-    if constexpr (C.has_scales) {
-      if (p.b_scale && p.b_scale_stride != 0) {
-        float scale[N];
-        load_neighbours<C.c_vector>(scale, p.b_scale + col * p.b_scale_stride, p.b_scale_stride,
-                                    count);
-        for (int i = 0; i < N; ++i) x[i] *= scale[i];
-      }
-    }
-    if constexpr (C.has_c) {
-      if (c) {
-        float old[N];
-        load_neighbours<C.c_vector>(old, c + row * p.c.row_stride + col * p.c.col_stride,
-                                    p.c.col_stride, count);
-        for (int i = 0; i < N; ++i) x[i] += p.beta * old[i];
-      }
-    }
-    if constexpr (C.has_bias == kByColumn) {
-      if (bias) {
-        float addend[N];
-        load_neighbours<C.c_vector>(addend, bias + col * p.bias_stride, p.bias_stride, count);
-        for (int i = 0; i < N; ++i) x[i] += addend[i];
-      }
-    }
-    if constexpr (C.has_bias == kByRow) {
-      const float addend = count > 0 ? float(bias[row * p.bias_stride]) : 0.0f;
-      for (int i = 0; i < N; ++i) x[i] += addend;
+    if constexpr (C.has_bias == kByRow)
+      if (count > 0) addend = float(bias[row * p.bias_stride]);
+    for (int i = 0; i < N; ++i) {
+      x[i] = alpha * sums[i];
+      if constexpr (C.has_scales) x[i] *= of.scale[i];
+      if constexpr (C.has_bias == kByColumn) x[i] += of.bias[i];
+      if constexpr (C.has_bias == kByRow) x[i] += addend;
     }
   }
 };

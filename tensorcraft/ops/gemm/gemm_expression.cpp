@@ -131,7 +131,7 @@ std::optional<SumExpression> expression_of(const GemmOptions& o, std::span<const
 
 ExpressionParams expression_params(const Problem& q, const Params& params) {
   const SumExpression& e = *q.expression;
-  ExpressionParams p{params, {}, {}};
+  ExpressionParams p{params, {}, {}, {}};
   for (size_t i = 0; i < e.arrays.size(); ++i) p.arrays[i] = matrix(e.arrays[i]);
   std::copy(e.program.numbers.begin(), e.program.numbers.end(), p.numbers);
   return p;
@@ -139,13 +139,12 @@ ExpressionParams expression_params(const Problem& q, const Params& params) {
 
 InterpretedParams interpreted_params(const Problem& q, const Params& params) {
   const SumExpression& e = *q.expression;
-  InterpretedParams p{expression_params(q, params),
-                      {},
-                      {},
-                      uint8_t(e.arrays.size()),
-                      uint8_t(e.program.num_numbers),
-                      uint8_t(e.program.num_steps),
-                      q.activation};
+  InterpretedParams p{};
+  static_cast<ExpressionParams&>(p) = expression_params(q, params);
+  p.num_arrays = uint8_t(e.arrays.size());
+  p.num_numbers = uint8_t(e.program.num_numbers);
+  p.num_steps = uint8_t(e.program.num_steps);
+  p.activation = q.activation;
   std::memcpy(p.steps, e.program.steps.data(),
               size_t(e.program.num_steps) * sizeof(expression::Step));
   for (size_t i = 0; i < e.arrays.size(); ++i) p.dtypes[i] = uint8_t(e.arrays[i].dtype());

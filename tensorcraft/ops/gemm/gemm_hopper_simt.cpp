@@ -5,7 +5,6 @@
 #include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
 #include "tensorcraft/ops/gemm/12_split_k.cuh"
-#include "tensorcraft/ops/gemm/14_float32.cuh"
 #include "tensorcraft/ops/gemm/expression_instances.hpp"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 #include "tensorcraft/ops/gemm/pack.cuh"
@@ -145,18 +144,6 @@ constexpr Config in_registers(Config c) {
 constexpr auto kRegisters = in_registers(along_k(128, 128, 6, 2));
 constexpr std::array kPersistentTf32Registers{kRegisters, swapped(kRegisters),
                                               epilogues(with(kRegisters, kByRows, 4))[1]};
-constexpr auto kFloat32 = layouts(with(specialized({.block_m = 128,
-                                                    .block_n = 128,
-                                                    .block_k = 32,
-                                                    .threads = 256,
-                                                    .stages = 6,
-                                                    .consumers = 2}),
-                                       0, 4));
-constexpr auto kFloat32OddRows = [] {
-  auto all = kFloat32;
-  for (Config& c : all) c.d_vector = 1;
-  return all;
-}();
 constexpr Config packed_halves() {
   Config c = one_consumer(16, 16);
   c.b_layout = Layout::column_major;
@@ -203,8 +190,6 @@ simt::OperatorInstances hopper_instances() {
       {"pack",
        concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}), list<Pack, kPack<4>>(simt::Float{}),
               list<Pack, kPackTf32Parts>(simt::Float{}))},
-      {"persistent_float32", concat(list<PersistentFloat32, kFloat32>(Floats{}),
-                                    list<PersistentFloat32, kFloat32OddRows>(Floats{}))},
       {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
       {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
 }

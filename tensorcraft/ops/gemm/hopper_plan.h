@@ -35,8 +35,8 @@ inline constexpr RingTile kPersistentTiles[] = {
     {128, 160, 5, 2, 1, 1, Schedule::together, 1, 0.392, 0.074, 0.97, 2.05},
     {128, 144, 5, 2, 1, 1, Schedule::together, 1, 0.358, 0.070, 1.02, 2.13},
     {128, 128, 6, 2, 1, 1, Schedule::together, 1, 0.319, 0.064, 0.97, 1.99},
-    {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 1, 0.332, 0.055, 0.46, 2.12},
-    {128, 128, 5, 2, 1, 2, Schedule::ping_pong, 1, 0.312, 0.055, 0.40, 2.60},
+    {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 1, 0.315, 0.055, 0.46, 2.12},
+    {128, 128, 5, 2, 1, 2, Schedule::ping_pong, 1, 0.318, 0.055, 0.40, 2.60},
     {128, 112, 6, 2, 1, 1, Schedule::together, 1, 0.278, 0.085, 0.81, 2.48},
     {64, 192, 6, 1, 1, 1, Schedule::together, 1, 0.242, 0.118, 0.59, 1.92},
     {64, 128, 8, 1, 1, 1, Schedule::together, 1, 0.167, 0.118, 0.42, 1.63},
@@ -137,7 +137,7 @@ inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, 
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, true);
   return choice(ring_problem(c, given.operand_bytes, shared_bytes_of(gpu)),
-                ring_start(c, given, num_tiles(p, given, c.block_m, c.block_n)));
+                ring_start(c, given, num_tiles(p, given, c.block_m, tile_columns(c))));
 }
 inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
   return one_tile(p, given, gpu, 0);
@@ -185,28 +185,28 @@ inline double memory_us(const Params& p, const Given& given) {
 }
 
 // What a tile costs on its way to D beside a plain one, in microseconds of an H100; of the small
-// tiles of one consumer nothing worth comparing.
+// tiles of one consumer nothing worth comparing. ping_pong hides half of the copy engine's stores,
+// and nothing of what threads do: they take the power that products would have.
 inline double finish_us(const Given& given, const RingTile& t) {
   if (t.consumers < 2) return 0;
-  const double share =
-      double(t.m) * t.n / (128 * 256) * (t.schedule == Schedule::ping_pong ? 2 : 1);
-  const double us = (given.has_c ? 6 : 0) + (given.has_bias || given.has_scales ? 3 : 0) +
-                    (given.activation == Activation::none ? 0 : 3);
-  return us * share;
+  using enum Activation;
+  const double of_activation = given.activation == none ? 0 : given.activation == relu ? 1 : 3;
+  const double of_threads =
+      (given.has_c ? 5 : 0) + of_activation + (given.has_bias || given.has_scales ? 1.5 : 0);
+  const double of_stores = given.result_bytes <= given.operand_bytes ? 0
+                           : t.schedule == Schedule::ping_pong       ? 2
+                                                                     : 4;
+  return (of_threads + of_stores) * t.m * t.n / (128 * 256);
 }
 
 // The time that a tile takes for a call, in microseconds of an H100: the multiprocessor with most
-// tiles ends last. With ping_pong one consumer finishes while the other multiplies.
+// tiles ends last.
 inline double predicted_us(const Params& p, const Given& given, const op::Gpu& gpu,
                            const RingTile& t) {
   const Walk walk = walk_of(p, given, gpu, t);
   const double rounds = double(walk.rounds()), steps = double(ring_steps(p, given)) / t.split;
   const double multiply = steps * (t.step + t.crowd * busy_share(walk, gpu, t)) + t.tile;
-  const double finish = finish_us(given, t);
-  const double a_tile = t.schedule == Schedule::ping_pong
-                            ? std::max(multiply, (multiply + finish) / 2)
-                            : multiply + finish;
-  return std::max(rounds * a_tile, memory_us(p, given)) + t.start;
+  return std::max(rounds * (multiply + finish_us(given, t)), memory_us(p, given)) + t.start;
 }
 
 // Is half of a tile or more outside the result, while narrower ones exist? Memory sets the pace of
@@ -338,33 +338,6 @@ inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu
   const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
   if (!best.tile) return op::refuse(best.why);
   return choice({}, persistent_start(p, given, gpu, *best.tile));
-}
-
-// persistent_float32 in one tile, as fast as it is beside async's.
-inline constexpr RingTile kFloat32Tile{.m = 128, .n = 128, .stages = 6, .consumers = 2};
-inline constexpr TileShape kFloat32Shape{.block = {128, 128}, .part = {8, 8}, .rate = 1.05};
-
-inline std::string_view float32_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (!given.is_float32()) return "takes float32 operands";
-  if (given.allow_tf32 || given.splits_tf32) return "operands become tf32, as precision says";
-  if (given.gated) return kGatesNothing;
-  if (!gpu.has_clusters()) return "needs sm_90 or newer";
-  for (const auto why :
-       {unit_stride_refusal(p, given), unaligned_refusal(p, given), engine_refusal(p, given)})
-    if (!why.empty()) return why;
-  return p.k == 0 ? "k is 0" : "";
-}
-
-inline Choice persistent_float32(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = float32_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const RingTile t = as_wanted(kFloat32Tile, given.config);
-  const Config c = ring_config(p, given, t, 1, true);
-  if (const auto why = ring_problem(c, given.operand_bytes, shared_bytes_of(gpu)); !why.empty())
-    return op::refuse(why);
-  const TileShape& other = best_tile(p, given, gpu, kAsyncTiles, async_tile);
-  const bool is_slower = tile_time(p, given, gpu, other) < tile_time(p, given, gpu, kFloat32Shape);
-  return choice({}, persistent_start(p, given, gpu, {t, c}),
-                is_slower ? "async has smaller tiles for so small a result" : "");
 }
 
 inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {

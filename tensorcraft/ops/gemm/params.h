@@ -3,6 +3,7 @@
 #include "tensorcraft/device/activation.h"
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/tensor_map.h"
+#include "tensorcraft/device/warpgroup.h"
 
 // D = act(alpha a_scale b_scale A B + beta C + bias) for one batch entry: A is m x k, B is k x n, C
 // and D m x n. Gated: B is k x 2n, D = act(X) Y of the left and right half of what is activated.
@@ -67,21 +68,27 @@ struct Config {
 inline constexpr int kByColumn = 1, kByRow = 2;
 inline constexpr int kStraight = 0, kByRows = 1, kEngineSlots = 2;
 
-// What an expression reads beside the sum. Its arrays are broadcast to D.
+// What an expression reads beside the sum. Its arrays are broadcast to D. Neither struct has bytes
+// between or behind its fields after the first array of structs: what clears those for the plan
+// cache (GCC 12) clears others there.
 struct ExpressionParams : Params {
   static constexpr int kMaxArrays = 7, kMaxNumbers = 10;
   Matrix arrays[kMaxArrays];
   uint64_t numbers[kMaxNumbers];  // the bits of a float, or an int64_t
+  uint64_t filler[5];
 };
 // The same with the steps, for the one kernel that serves every expression.
 struct InterpretedParams : ExpressionParams {
   static constexpr int kMaxSteps = 64, kStepBytes = 6;
-  // Steps as bytes: what clears padding for the plan cache (GCC 12) clears arrays of structs too.
   uint8_t steps[kMaxSteps * kStepBytes];
   uint8_t dtypes[kMaxArrays];
   uint8_t num_arrays, num_numbers, num_steps;
+  uint8_t steps_filler[2];
   Activation activation;
+  uint8_t end_filler[48];
 };
+static_assert(sizeof(ExpressionParams) % alignof(TensorMap) == 0 &&
+              sizeof(InterpretedParams) % alignof(TensorMap) == 0);
 // What a kernel of this Config is given.
 template <Config C>
 using ParamsOf =
@@ -159,9 +166,6 @@ inline constexpr int kTmaCluster = 2;
 TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes) {
   return round_up(swizzled_shared_bytes(c, element_bytes) + 2 * c.stages * 8, 1024);
 }
-
-// The rungs from wgmma on: threads of a warpgroup, and rows of the sums that one instruction makes.
-inline constexpr int kWarpgroup = 128, kGroupRows = 64;
 
 // What one store of the copy engine takes of D: rows, and columns of at most 128 bytes. With `swap`
 // 64 rows of the sums are 64 columns: of 4 bytes, two stores.

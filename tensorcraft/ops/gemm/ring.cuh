@@ -2,12 +2,12 @@
 #pragma once
 #include "tensorcraft/device/begin_kernel.cuh"
 #include "tensorcraft/device/ptx/cluster.cuh"
-#include "tensorcraft/device/ptx/control.cuh"
 #include "tensorcraft/device/ptx/fence.cuh"
 #include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/swizzle.cuh"
 #include "tensorcraft/device/tile/boxed_producer.cuh"
+#include "tensorcraft/device/tile/consumers.cuh"
 #include "tensorcraft/device/tile/operand_tiles.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
 #include "tensorcraft/ops/gemm/tile.cuh"
@@ -27,9 +27,6 @@ using RingStage = OperandTiles<BoxedTile, T,
 
 template <Config C>
 using RingCluster = ClusterShape<C.cluster_m, C.cluster_n>;
-
-// Barriers of a block: one for each consumer, one where all meet, and two to take turns.
-inline constexpr int kOneConsumer = 1, kAllConsumers = 4, kTurns = 5;
 
 // Rows and columns of the result to the kernel, which with `swap` computes it transposed.
 template <Config C>
@@ -146,28 +143,10 @@ struct Producer {
   }
 };
 
-// The steps along k, and what a rung begins with: the warpgroup of a thread, the same number for
-// all threads of a warp to the compiler too.
+// The steps along k.
 template <Config C>
 TC_DEVICE int ring_steps(const Params& p) {
   return int(div_ceil(p.k, C.block_k)) * (C.parts > 1 ? kTf32Products : 1);
-}
-TC_DEVICE int warpgroup_number() {
-  return __shfl_sync(0xffffffffu, int(threadIdx.x) / kWarpgroup, 0);
-}
-
-// Registers of a thread that copies and of one that multiplies, by the number of consumers.
-inline constexpr int kProducerRegisters = 40;
-template <int kConsumers>
-inline constexpr int kConsumerRegisters = kConsumers == 2 ? 232 : 152;
-
-template <Config C>
-TC_DEVICE void give_registers() {
-  if constexpr (C.consumers > 1) ptx::setmaxnreg_dec<kProducerRegisters>();
-}
-template <Config C>
-TC_DEVICE void take_registers() {
-  if constexpr (C.consumers > 1) ptx::setmaxnreg_inc<kConsumerRegisters<C.consumers>>();
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/ptx/barrier.cuh"
 #include "tensorcraft/ops/gemm/ring.cuh"
 
 // The schedule of the rungs whose blocks stay: which tiles a block takes, and who multiplies when.
@@ -32,27 +31,20 @@ struct TileWalk {
   }
 };
 
-// Whose turn it is to multiply, if consumers take turns: consumer i waits at barrier kTurns + i,
-// where the other one arrives when it has multiplied.
-struct Turns {
-  static constexpr int kThreads = 2 * kWarpgroup;
-  TC_DEVICE static void wait(int group) { ptx::bar_sync(kTurns + group, kThreads); }
-  TC_DEVICE static void pass(int group) { ptx::bar_arrive(kTurns + 1 - group, kThreads); }
-};
-
+// Two consumers: one multiplies while the other finishes its tile.
 template <class OneConsumer, class Walk>
 TC_DEVICE void take_turns(OneConsumer& consumer, Walk& walk, int steps) {
   const int group = consumer.group;
   if (group == 1) {
-    if (!walk.is_done()) Turns::pass(group);  // consumer 0 goes first
+    if (!walk.is_done()) Turns<2>::pass(group);  // consumer 0 goes first
     walk.advance();
     consumer.read.advance(uint32_t(steps));
   }
   while (!walk.is_done()) {
     const BlockTile tile = walk.tile();
-    Turns::wait(group);
+    Turns<2>::wait(group);
     consumer.consume_all(steps);
-    if (walk.has_next()) Turns::pass(group);
+    if (walk.has_next()) Turns<2>::pass(group);
     consumer.finish(tile);
     walk.advance();
     walk.advance();
@@ -72,14 +64,14 @@ TC_DEVICE void run_tiles(const WgmmaParams<C>& p) {
   const int steps = ring_steps<C>(p), group = warpgroup_number();
   ring.start(p, takes_turns ? 1 : C.consumers);
   if (group == C.consumers) {
-    give_registers<C>();
+    give_registers<C.consumers>();
     if (threadIdx.x % kWarpgroup == 0) {
       Producer<T, Out, C> producer(ring, p, {});
       for (; !walk.is_done(); walk.advance()) producer.produce(walk.tile(), 0, steps);
     }
     __syncwarp();
   } else {
-    take_registers<C>();
+    take_registers<C.consumers>();
     OneConsumer consumer(ring, p, group);
     if constexpr (takes_turns)
       take_turns(consumer, walk, steps);

@@ -26,10 +26,10 @@ struct Packed {
   TC_DEVICE static void run(const Params& p) {
     const int slices = p.v_dim / C.value_dim, key_heads = p.heads / p.group;
     const int64_t rows = p.tokens * p.group, tiles = div_ceil(rows, int64_t(kPartRows));
-    int64_t index = blockIdx.x;
-    const int slice = int(index % slices) * C.value_dim;
+    int index = int(blockIdx.x);
+    const int slice = index % slices * C.value_dim;
     index /= slices;
-    const int key_head = int(index % key_heads);
+    const int key_head = index % key_heads;
     // The last queries see the most keys: they start first.
     const int64_t first = (tiles - 1 - index / key_heads) * kPartRows;
 
@@ -44,7 +44,8 @@ struct Packed {
       return first + r < rows ? static_cast<const T*>(p.q) + address(p.q_strides, r) : nullptr;
     };
     auto& shared = static_shared<PartShared<kShape<C>>>();
-    AttentionPart<T, Code, kShape<C>, PagedKeys<Code>> work(shared, row_of);
+    AttentionPart<T, Code, kShape<C>, PagedKeys<Code>> work(
+        shared, int(rows - first < kPartRows ? rows - first : kPartRows), row_of);
 
     const int64_t last_row = (first + kPartRows < rows ? first + kPartRows : rows) - 1;
     const int64_t end_token = last_row / p.group + 1;

@@ -15,15 +15,15 @@ struct SplitKv {
     // Slices of the values are neighbours: they read the same keys.
     const int slices = p.v_dim / C.value_dim, parts = parts_of(p);
     const int rows = p.group * p.queries, tiles = div_ceil(rows, kPartRows);
-    int64_t index = blockIdx.x;
-    const int slice = int(index % slices) * C.value_dim;
+    int index = int(blockIdx.x);
+    const int slice = index % slices * C.value_dim;
     index /= slices;
-    const int part = int(index % parts);
+    const int part = index % parts;
     index /= parts;
-    const int first = int(index % tiles) * kPartRows;
+    const int first = index % tiles * kPartRows;
     index /= tiles;
-    const int key_heads = p.heads / p.group, key_head = int(index % key_heads);
-    const int b = int(index / key_heads);
+    const int key_heads = p.heads / p.group, key_head = index % key_heads;
+    const int b = index / key_heads;
 
     const Request request{int64_t(b) * p.queries, p.queries, length_of(p, b)};
     const int last = (first + kPartRows < rows ? first + kPartRows : rows) - 1;
@@ -47,7 +47,7 @@ struct SplitKv {
       return {range.begin, range.end};
     };
     auto& shared = static_shared<PartShared<kShape<C>>>();
-    AttentionPart<T, Code, kShape<C>, PagedKeys<Code>> work(shared, row_of);
+    AttentionPart<T, Code, kShape<C>, PagedKeys<Code>> work(shared, rows - first, row_of);
     work.add(PagedKeys<Code>(Pages(p, b, key_head), slice), begin, end, seen, {p.scale, p.softcap});
     const auto row_at = [&](int r) {
       r += first;

@@ -55,7 +55,7 @@ struct CombineConfig {
 
 // split_kv: the keys of a part. It is the same for all calls, so a result does not depend on what
 // else is in the batch.
-inline constexpr int kPartKeys = 256;
+inline constexpr int kPartKeys = 512;
 
 // How many parts a table has room for.
 TC_HOST_DEVICE int parts_of(const Params& p) {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What kernels share whose blocks have warpgroups that multiply, the consumers, and one that
+// copies.
+#include "tensorcraft/device/ptx/barrier.cuh"
+#include "tensorcraft/device/ptx/control.cuh"
+#include "tensorcraft/device/warpgroup.h"
+
+namespace tensorcraft {
+
+// The warpgroup of a thread, the same number for all threads of a warp to the compiler too.
+TC_DEVICE int warpgroup_number() {
+  return __shfl_sync(0xffffffffu, int(threadIdx.x) / kWarpgroup, 0);
+}
+
+// Barriers of a block: one for each consumer, one where all meet, and one for each to take turns.
+inline constexpr int kOneConsumer = 1, kAllConsumers = 4, kTurns = 5;
+
+// Registers of a thread that copies go to those that multiply. Beside one consumer all have enough.
+template <int kConsumers>
+TC_DEVICE void give_registers() {
+  if constexpr (kConsumers > 1) ptx::setmaxnreg_dec<(kConsumers == 2 ? 40 : 32)>();
+}
+template <int kConsumers>
+TC_DEVICE void take_registers() {
+  if constexpr (kConsumers > 1) ptx::setmaxnreg_inc<(kConsumers == 2 ? 232 : 160)>();
+}
+
+// Whose turn it is: consumer i waits at barrier kTurns + i, where the one before it arrives.
+template <int kConsumers>
+struct Turns {
+  static constexpr int kThreads = 2 * kWarpgroup;
+  TC_DEVICE static void wait(int group) { ptx::bar_sync(kTurns + group, kThreads); }
+  TC_DEVICE static void pass(int group) {
+    ptx::bar_arrive(kTurns + (group + 1 == kConsumers ? 0 : group + 1), kThreads);
+  }
+};
+
+}  // namespace tensorcraft

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/operator.hpp"
+#include "tensorcraft/op/plan_cache.hpp"
+
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+// How the fields of an operator's Options become its parameters.
+namespace tensorcraft::op {
+
+// The field of Options that holds a tensor, or may; neither: there is none.
+template <class Options>
+struct TensorField {
+  std::optional<TensorView> Options::* own = nullptr;
+  NumberOrTensor Options::* or_number = nullptr;
+  std::optional<TensorView>& in(Options& options) const {
+    return own ? options.*own : (options.*or_number).tensor;
+  }
+  // Null if these options have no tensor there.
+  const TensorView* of(const Options& options) const {
+    if (!own && !or_number) return nullptr;
+    const std::optional<TensorView>& tensor = own ? options.*own : (options.*or_number).tensor;
+    return tensor ? &*tensor : nullptr;
+  }
+};
+
+// A field of Options as a parameter of the operator.
+template <class Options>
+struct Option {
+  Parameter parameter;
+  std::function<void(std::string_view op, Options&, const Value&)> set;
+  std::function<void(CallKey&, const Options&)> add_to;
+  TensorField<Options> tensor = {};        // of what may be an optional input
+  NamedValues Options::* named = nullptr;  // of what names the inputs
+};
+
+template <class Options, class T>
+Option<Options> option(std::string_view name, T Options::* field, std::string_view doc) {
+  Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
+  o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
+  o.parameter.default_value = Field<T>::text(Options{}.*field);
+  if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
+    o.parameter.choices = EnumNames<T>::names;
+    o.parameter.optional = EnumNames<T>::names[0] == "none";
+  }
+  const bool takes_none = o.parameter.optional;  // else "not given" leaves the default
+  o.set = [name, field, takes_none](std::string_view op, Options& options, const Value& v) {
+    if (!std::holds_alternative<std::monostate>(v) || takes_none)
+      options.*field = Field<T>::get(op, name, v);
+  };
+  if constexpr (std::is_same_v<T, NamedValues>) o.named = field;
+  if constexpr (std::is_same_v<T, NumberOrTensor>) {
+    o.tensor.or_number = field;
+    o.parameter.optional = !(Options{}.*field).is_given();
+  }
+  return o;
+}
+
+template <class Options, class T>
+Option<Options> option(std::string_view name, std::optional<T> Options::* field,
+                       std::string_view doc) {
+  Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
+  o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
+  o.parameter.optional = true;
+  o.parameter.default_value = "None";
+  o.set = [name, field](std::string_view op, Options& options, const Value& v) {
+    if (!std::holds_alternative<std::monostate>(v)) options.*field = Field<T>::get(op, name, v);
+  };
+  if constexpr (std::is_same_v<T, TensorView>) o.tensor.own = field;
+  return o;
+}
+
+template <class Options>
+Option<Options> positional(Option<Options> o) {
+  o.parameter.positional = true;
+  return o;
+}
+
+}  // namespace tensorcraft::op
