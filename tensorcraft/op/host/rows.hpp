@@ -18,6 +18,7 @@ float row_max_magnitude(const float* x, int64_t n);  // 0 if n is 0; NaN if x ha
 int64_t row_find(const float* x, float value, int64_t n);
 float row_sum(const float* x, int64_t n);
 float row_dot(const float* x, const float* y, int64_t n);
+float row_dot(const float* x, const uint16_t* y, int64_t n);              // y is bfloat16
 float row_sum_of_squares(const float* x, float center, int64_t n);        // sum of (x - center)^2
 float row_sum_of_scaled_squares(const float* x, float scale, int64_t n);  // sum of (x scale)^2
 float row_exp(float* y, const float* x, float shift, int64_t n);  // y = e^(x - shift); its sum
@@ -32,6 +33,14 @@ void row_activate(float* y, const float* x, Activation activation, int64_t n);
 void row_tanh(float* y, const float* x, int64_t n);
 void row_sigmoid(float* y, const float* x, int64_t n);
 void row_erf(float* y, const float* x, int64_t n);
+
+// Lines of a matrix that are read side by side: one alone does not keep memory busy.
+constexpr int kLines = 4;
+using Lines = const float* [kLines];
+// sums[l] += the dot product of a and line l
+void lines_dot(float* sums, const float* a, const Lines& b, int64_t n);
+// y += each line times its scale
+void lines_add_scaled(float* y, const Lines& x, const float* scales, int64_t n);
 
 // The dtypes that load_row and store_row know: float32, float16, bfloat16.
 bool is_row_dtype(DType dtype);

@@ -59,6 +59,29 @@ host::GemmProblem host_problem(const Problem& q, int64_t outer) {
   return p;
 }
 
+// The product alone, in float32, of a call that finishes it apart.
+Dims sums_shape(const Problem& q) {
+  Dims shape = q.d.shape();
+  shape[shape.rank() - 1] = q.b_columns();
+  return shape;
+}
+Problem product_of(Problem q, const TensorView& sums) {
+  q.d = sums;
+  q.c = q.bias = q.a_scale = q.b_scale = std::nullopt;
+  q.expression = std::nullopt;
+  q.alpha = 1;
+  q.beta = 0;
+  q.activation = Activation::none;
+  q.gated = false;
+  return q;
+}
+
+using Multiply = void (*)(const host::GemmProblem&);
+void multiply(const Problem& q, Multiply by) {
+  const int64_t outer = q.batch() / inner_batch(q);
+  for (int64_t i = 0; i < outer; ++i) by(host_problem(q, i));
+}
+
 }  // namespace
 
 std::string_view onednn_refusal(const Problem& q) {
@@ -66,37 +89,14 @@ std::string_view onednn_refusal(const Problem& q) {
   if (q.d.size() == 0) return "the result is empty";
   if (q.batch_invariant) return "another m may be summed in another order";
   if (q.m() == 1 || q.n() == 1) return "one row or column: cpu reads the matrix faster";
-  if (finishes_apart(q)) return "a gate, scales, a bias by row or an expression";
-  const char* reason = host::onednn::declines(host_problem(q, 0));
+  const char* reason = host::onednn::declines(
+      finishes_apart(q)
+          ? host_problem(product_of(q, {nullptr, DType::float32, sums_shape(q), Device::cpu()}), 0)
+          : host_problem(q, 0));
   return reason ? reason : "";
 }
 
-void onednn(const Problem& q) {
-  const int64_t outer = q.batch() / inner_batch(q);
-  for (int64_t i = 0; i < outer; ++i) host::onednn::matmul(host_problem(q, i));
-}
-
 namespace {
-
-void multiply(const Problem& q) {
-  const int64_t outer = q.batch() / inner_batch(q);
-  for (int64_t i = 0; i < outer; ++i) host::gemm(host_problem(q, i));
-}
-
-// Sums alone, in float32.
-Tensor sums_of(Problem q) {
-  Dims shape = q.d.shape();
-  shape[shape.rank() - 1] = q.b_columns();
-  Tensor sums(DType::float32, shape, Device::cpu());
-  q.d = sums;
-  q.c = q.bias = q.a_scale = q.b_scale = std::nullopt;
-  q.alpha = 1;
-  q.beta = 0;
-  q.activation = Activation::none;
-  q.gated = false;
-  multiply(q);
-  return sums;
-}
 
 // A vector as floats.
 std::vector<float> floats_of(const TensorView& t) {
@@ -140,10 +140,6 @@ class FinishSums {
   std::vector<float> bias_, a_scale_, b_scale_;
 };
 
-}  // namespace
-
-namespace {
-
 // The expression of finished sums, as if they were an array.
 expression::ExpressionProblem on_sums(const Problem& q, const TensorView& sums) {
   expression::ExpressionProblem e{q.expression->program, q.d, {sums}};
@@ -151,11 +147,10 @@ expression::ExpressionProblem on_sums(const Problem& q, const TensorView& sums) 
   return e;
 }
 
-}  // namespace
-
-void cpu(const Problem& q) {
-  if (!finishes_apart(q)) return multiply(q);
-  const Tensor sums = sums_of(q);
+void compute(const Problem& q, Multiply by) {
+  if (!finishes_apart(q)) return multiply(q, by);
+  const Tensor sums(DType::float32, sums_shape(q), Device::cpu());
+  multiply(product_of(q, sums), by);
   const FinishSums finish(q);
   const TensorView finished = sums.view().slice(-1, 0, q.n());
   const host::Rows to(q.expression ? finished : q.d);
@@ -168,6 +163,12 @@ void cpu(const Problem& q) {
   });
   if (q.expression) expression::evaluate(on_sums(q, finished));
 }
+
+}  // namespace
+
+void cpu(const Problem& q) { compute(q, host::gemm); }
+
+void onednn(const Problem& q) { compute(q, host::onednn::matmul); }
 
 namespace {
 

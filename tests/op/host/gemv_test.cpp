@@ -45,6 +45,45 @@ TEST(HostGemv, AppliesTheEpilogueOnceAfterAllOfK) {
     run_each_way({.k = 9000, .alpha = 0.5f, .beta = -0.25f, .bias = true, .activation = a}, 9);
 }
 
+TEST(HostGemv, TakesAFewRowsWhoseColumnsAreLines) {
+  for (int64_t m = 2; m <= kFewRows; ++m)
+    for (const int64_t n : {2, 3, 4, 5, 16, 33})
+      for (const int64_t k : {2, 17, 130}) run_gemv({.m = m, .n = n, .k = k, .transpose_b = true});
+  run_gemv({.m = 3, .n = 8193, .k = 9, .transpose_b = true});
+  run_gemv({.m = 5, .n = 6, .k = 8197, .transpose_a = true, .transpose_b = true});
+  run_gemv({.m = kFewRows,
+            .n = 70,
+            .k = 300,
+            .transpose_b = true,
+            .in = DType::bfloat16,
+            .out = DType::bfloat16,
+            .alpha = 0.5f,
+            .beta = -0.25f,
+            .bias = true,
+            .activation = Activation::silu,
+            .gap = 3});
+  EXPECT_FALSE(is_gemv(GemmData({.m = 2, .n = 5, .k = 9}).problem));
+  EXPECT_FALSE(is_gemv(GemmData({.m = kFewRows + 1, .n = 5, .k = 9, .transpose_b = true}).problem));
+}
+
+TEST(HostGemv, GivesEachOfAFewRowsTheBitsItHasAlone) {
+  for (const DType in : {DType::float32, DType::float16}) {
+    const GemmData few({.m = kFewRows, .n = 37, .k = 300, .transpose_b = true, .in = in});
+    gemv(few.problem);
+    const auto together = few.d.read();
+    for (int64_t row = 0; row < kFewRows; ++row) {
+      GemmProblem one = few.problem;
+      one.m = 1;
+      one.a.data =
+          static_cast<const std::byte*>(one.a.data) + row * one.a.row * int64_t(dtype_bytes(in));
+      one.d.data = static_cast<float*>(one.d.data) + row * one.d.row;
+      gemv(one);
+    }
+    const auto alone = few.d.read();
+    EXPECT_TRUE(std::equal(alone.begin(), alone.end() - 1, together.begin())) << in;
+  }
+}
+
 TEST(HostGemv, ReadsAVectorWithAStride) {
   GemmData data({.m = 1, .n = 21, .k = 33, .transpose_a = true, .gap = 2});
   ASSERT_EQ(data.problem.a.column, 3);

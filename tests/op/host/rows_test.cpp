@@ -122,6 +122,9 @@ TEST(RowReductions, CoverEveryLength) {
     std::iota(x.begin(), x.end(), 1.0f);
     EXPECT_EQ(row_sum(x.data(), n), float(n * (n + 1) / 2));
     EXPECT_EQ(row_dot(x.data(), ones.data(), n), float(n * (n + 1) / 2));
+    std::vector<uint16_t> halves(n);
+    store_row(halves.data(), x.data(), DType::bfloat16, 1, n);
+    EXPECT_EQ(row_dot(ones.data(), halves.data(), n), float(n * (n + 1) / 2));
     EXPECT_EQ(row_sum_of_squares(x.data(), 1.0f, n), float((n - 1) * n * (2 * n - 1) / 6));
     EXPECT_EQ(row_sum_of_scaled_squares(x.data(), 2.0f, n), 4 * row_sum_of_squares(x.data(), 0, n));
     EXPECT_EQ(row_max_magnitude(x.data(), n), float(n));
@@ -132,6 +135,23 @@ TEST(RowReductions, CoverEveryLength) {
       ASSERT_TRUE(std::isnan(row_max(with_nan.data(), n))) << n << " " << i;
       ASSERT_TRUE(std::isnan(row_max_magnitude(with_nan.data(), n))) << n << " " << i;
     }
+  }
+}
+
+TEST(RowLines, FourGiveWhatEachGives) {
+  for (const int n : {0, 1, 15, 16, 17, 64, 100}) {
+    std::vector<float> a(n), b(4 * n), y(n, 1.0f);
+    for (int i = 0; i < n; ++i) a[i] = float(i % 7 - 3);
+    for (int i = 0; i < 4 * n; ++i) b[i] = float(i % 11 - 5);
+    const Lines lines = {b.data(), b.data() + n, b.data() + 2 * n, b.data() + 3 * n};
+    float sums[kLines] = {1, 2, 3, 4};
+    lines_dot(sums, a.data(), lines, n);
+    const float scales[kLines] = {2, -1, 3, 0.5f};
+    lines_add_scaled(y.data(), lines, scales, n);
+    for (int l = 0; l < kLines; ++l)
+      EXPECT_EQ(sums[l], float(l + 1) + row_dot(a.data(), lines[l], n)) << n;
+    for (int i = 0; i < n; ++i)
+      EXPECT_EQ(y[i], 1 + 2 * lines[0][i] - lines[1][i] + 3 * lines[2][i] + 0.5f * lines[3][i]);
   }
 }
 
