@@ -26,10 +26,12 @@ struct SplitBlock {
 // The queries of one request, of heads that share a head of keys. Row r is query r / group of head
 // r % group of these.
 template <class T>
-struct SplitRows {
-  const T* q;                      // of row 0
-  int64_t q_row, q_head;           // elements between queries and between heads
-  int64_t row, row_row, row_head;  // the same of rows of results
+struct alignas(16) SplitRows {  // a host compiler fills it in pieces of 16 bytes
+  const T* q;                   // of row 0
+  int64_t q_row;                // elements between queries
+  int64_t row;                  // of the results, that of row 0
+  int64_t q_head;               // elements between heads
+  int64_t row_row, row_head;    // rows of results between queries and between heads
   int group, queries, keys;
   Window window;
 

@@ -49,8 +49,8 @@ struct SplitKv {
     const SplitRows<T> rows{
         .q = static_cast<const T*>(p.q) + b * p.q_strides.batch + head * p.q_strides.head,
         .q_row = p.q_strides.row,
-        .q_head = p.q_strides.head,
         .row = (int64_t(b) * p.heads + head) * p.seq_q,
+        .q_head = p.q_strides.head,
         .row_row = 1,
         .row_head = p.seq_q,
         .group = p.group,

@@ -20,8 +20,8 @@ struct SplitKv {
     const SplitRows<T> rows{
         .q = static_cast<const T*>(p.q) + b * p.q_strides.batch + head * p.q_strides.head,
         .q_row = p.q_strides.row,
-        .q_head = p.q_strides.head,
         .row = int64_t(b) * p.queries * p.heads + head,
+        .q_head = p.q_strides.head,
         .row_row = p.heads,
         .row_head = 1,
         .group = p.group,
