@@ -329,26 +329,39 @@ struct Doubles {
   }
 };
 
+// The elements of a request's keys and values of one head.
+struct KeysOfHead {
+  std::vector<double> keys, values;
+
+  KeysOfHead(const Params& p, const Doubles& t, const Request& r, int b, int h) {
+    const int64_t first = (int64_t(b) * (p.heads / p.group) + h / p.group) * p.seq_k + r.first_key;
+    for (int64_t e = 0; e < int64_t(r.keys) * p.head_dim; ++e)
+      keys.push_back(t.k[first * p.head_dim + e]);
+    for (int64_t e = 0; e < int64_t(r.keys) * p.v_dim; ++e)
+      values.push_back(t.v[first * p.v_dim + e]);
+  }
+};
+
 // Query i of a head.
-void compute_row(const Problem& problem, const Doubles& t, const Request& r, int b, int h, int i) {
+void compute_row(const Problem& problem, const Doubles& t, const KeysOfHead& of_head,
+                 const Request& r, int b, int h, int i) {
   const Params& p = problem.params;
   const bool is_half = problem.dtype == DType::float16;
   const int64_t row = (int64_t(b) * p.heads + h) * p.seq_q + i;
-  const int64_t first_key =
-      (int64_t(b) * (p.heads / p.group) + h / p.group) * p.seq_k + r.first_key;
   const KeyRange seen = r.seen(i);
   const int64_t mask = mask_row(p.mask, b, h, i);
   const double sink = sink_of(p, r.number, h);
-  std::vector<double> weights, out(size_t(p.v_dim));
+  std::vector<double> query, weights, out(size_t(p.v_dim));
+  for (int e = 0; e < p.head_dim; ++e) query.push_back(t.q[row * p.head_dim + e]);
   std::vector<int> keys;
   double top = sink;
   for (int j = seen.begin; j < seen.end; ++j) {
     const int64_t at = mask + j * p.mask.key;
     const double added = is_half ? mask_at<f16>(p.mask, at) : mask_at<bf16>(p.mask, at);
     if (added == kMinusInfinity) continue;
+    const double* key = of_head.keys.data() + int64_t(j) * p.head_dim;
     double score = 0;
-    for (int e = 0; e < p.head_dim; ++e)
-      score += t.q[row * p.head_dim + e] * t.k[(first_key + j) * p.head_dim + e];
+    for (int e = 0; e < p.head_dim; ++e) score += query[size_t(e)] * key[e];
     score *= p.scale;
     if (p.softcap > 0) score = p.softcap * std::tanh(score / p.softcap);
     keys.push_back(j);
@@ -358,10 +371,10 @@ void compute_row(const Problem& problem, const Doubles& t, const Request& r, int
   if (top == kMinusInfinity) top = 0;
   double sum = std::exp(sink - top);
   for (size_t n = 0; n < keys.size(); ++n) {
+    const double* value = of_head.values.data() + int64_t(keys[n]) * p.v_dim;
     const double weight = std::exp(weights[n] - top);
     sum += weight;
-    for (int e = 0; e < p.v_dim; ++e)
-      out[size_t(e)] += weight * t.v[(first_key + keys[n]) * p.v_dim + e];
+    for (int e = 0; e < p.v_dim; ++e) out[size_t(e)] += weight * value[e];
   }
   for (int e = 0; e < p.v_dim; ++e)
     t.out.set(row * p.v_dim + e, keys.empty() || sum == 0 ? 0 : out[size_t(e)] / sum);
@@ -374,9 +387,12 @@ void reference(const Problem& problem) {
   const Params& p = problem.params;
   const Doubles tensors(p, problem.dtype);
   for (const Request& r : all_requests(p))
-    for (int h = 0; h < p.heads; ++h)
+    for (int h = 0; h < p.heads; ++h) {
+      const int b = p.q_starts ? 0 : r.number;
+      const KeysOfHead of_head(p, tensors, r, b, h);
       for (int i = 0; i < r.queries; ++i)
-        compute_row(problem, tensors, r, p.q_starts ? 0 : r.number, h, r.first + i);
+        compute_row(problem, tensors, of_head, r, b, h, r.first + i);
+    }
 }
 
 }  // namespace tensorcraft::kernel::attention
