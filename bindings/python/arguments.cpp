@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 
+#include "arrays.hpp"
 #include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
 
