@@ -50,19 +50,37 @@ inline constexpr HopperTile kHopperTiles[] = {
     {192, kMasks, 0, 128, 128, 2, 1, 0, 128}, {192, kMasks, 0, 64, 128, 2, 0, 1, 128},
 };
 
-// Of the tiles that serve a call the one with the fewest rows behind the last query, else the
-// first.
+// The rows of queries that a tile has to compute, those behind the last one too, as rows of a tile
+// of two consumers or three: one alone hides nothing under its products.
+inline double rows_computed(const Params& p, const HopperTile& t) {
+  constexpr double kRateOfOne = 0.6;
+  const int queries = rows_of_request(p, p.seq_q);
+  const bool ends_anywhere = p.q_starts && queries > t.m;
+  const double rows = ends_anywhere ? queries + t.m / 2.0 : round_up(queries, t.m);
+  return rows / (t.m == 64 ? kRateOfOne : 1);
+}
+
+// Of the tiles that serve a call the one with the fewest rows, else the first.
 inline const HopperTile* hopper_tile(const Params& p) {
   const HopperTile* best = nullptr;
   const int options = options_of(p), least = options > 0 || is_limited(p) ? options : kOpen;
-  const int queries = rows_of_request(p, p.seq_q), keys = rows_of_request(p, p.seq_k);
+  const int keys = rows_of_request(p, p.seq_k);
   for (const HopperTile& t : kHopperTiles) {
     if (t.head_dim != p.head_dim || keys < t.least_keys) continue;
     if ((t.value_dim ? t.value_dim : t.head_dim) != p.v_dim) continue;
     if (t.options < least) continue;
-    if (!best || round_up(queries, t.m) < round_up(queries, best->m)) best = &t;
+    if (!best || rows_computed(p, t) < rows_computed(p, *best)) best = &t;
   }
   return best;
+}
+
+// Does a query see so few keys that small tiles end first, of which a multiprocessor has many? As
+// timed on an H100.
+inline bool has_few_keys(const Params& p) {
+  const int keys = std::min(rows_of_request(p, p.seq_k),
+                            p.window.left < kUnlimited ? p.window.left + 1 : kUnlimited);
+  const int seen = p.window.right == 0 ? keys / 2 : keys;
+  return seen <= (p.head_dim == 32 ? 1024 : p.head_dim == 64 ? 128 : 64);
 }
 
 constexpr Config hopper_config(const HopperTile& t, int producers, bool has_out_tile) {

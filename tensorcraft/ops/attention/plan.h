@@ -143,6 +143,7 @@ inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu,
   Choice choice = start(p, config, ring_shared_bytes(config), gpu);
   if (persists && gpu.num_sms > 0)
     choice.start.blocks = std::min<int64_t>(choice.start.blocks, gpu.num_sms);
+  if (has_few_keys(p)) choice.preference = "tensor_core has smaller tiles for so few keys";
   return choice;
 }
 inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
