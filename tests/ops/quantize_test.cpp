@@ -292,8 +292,8 @@ TEST(Quantize, RefusesOptionsThatContradictEachOther) {
       "quantize: zero_point is given without scales; give both");
   expect_error(
       ErrorKind::value, [&] { quantize(x, {.power_of_two = true, .given_scales = scale.view()}); },
-      "quantize: asymmetric and power_of_two say how to compute scales; leave them out where "
-      "scales are given");
+      "quantize: takes asymmetric and power_of_two to compute scales; leave them out if scales are "
+      "given");
   expect_error(
       ErrorKind::value, [&] { quantize(q, x, {.dtype = DType::int8}); },
       "quantize: give memory for the scales that are computed, and where asymmetric for zero "

@@ -139,7 +139,7 @@ void check_options(const QuantizeOptions& o) {
     fail(ErrorKind::value, kName, ": zero_point is given without scales; give both");
   if (o.given_scales && (o.asymmetric || o.power_of_two))
     fail(ErrorKind::value, kName,
-         ": asymmetric and power_of_two say how to compute scales; leave them out where scales are "
+         ": takes asymmetric and power_of_two to compute scales; leave them out if scales are "
          "given");
 }
 
