@@ -40,6 +40,7 @@ class MiniLM:
         # All tokens are of segment 0, so what a place adds is known: its position and that segment.
         position, segment = (self.weights[f"embeddings.{name}_embeddings.weight"] for name in ("position", "token_type"))
         self.places = tc.add(position, segment[0])
+        self.positions = tc.arange(MAX_TOKENS, dtype=tc.int32, device=self.device)
 
     def encode(self, sentences: Iterable[str], batch_size: int = 32, show_progress: bool = True) -> NDArray[np.float32]:
         """float32 array (len(sentences), 384); each row has length 1."""
@@ -70,7 +71,8 @@ class MiniLM:
         """Word, position and segment embeddings, summed and normalised: (tokens, 384)."""
         b, s = ids.shape
         word = tc.embedding(tc.asarray(ids, device=self.device), self.weights["embeddings.word_embeddings.weight"])
-        return self.norm("embeddings.", tc.add(word, self.places[:s]).reshape((b * s, WIDTH)))
+        place = tc.embedding(tc.broadcast_to(self.positions[:s], (b, s)), self.places)
+        return self.norm("embeddings.", word, place).reshape((b * s, WIDTH))
 
     def layer(self, prefix: str, x: tc.Tensor, b: int, s: int, lengths: tc.Tensor) -> tc.Tensor:
         qkv = self.linear(f"{prefix}attention.self.qkv.", x).reshape((b, s, 3, HEADS, WIDTH // HEADS))
@@ -85,10 +87,8 @@ class MiniLM:
         weight, bias = self.weights[prefix + "weight"], self.weights[prefix + "bias"]
         return tc.gemm(x, weight, transpose_b=True, bias=bias, activation=activation)
 
-    def norm(self, prefix: str, x: tc.Tensor, residual: tc.Tensor | None = None) -> tc.Tensor:
+    def norm(self, prefix: str, x: tc.Tensor, residual: tc.Tensor) -> tc.Tensor:
         weight, bias = (self.weights[f"{prefix}LayerNorm.{name}"] for name in ("weight", "bias"))
-        if residual is None:
-            return tc.layer_norm(x, weight, bias, eps=1e-12)
         return tc.layer_norm(x, weight, bias, eps=1e-12, residual=residual)[0]
 
 
