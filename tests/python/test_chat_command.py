@@ -70,8 +70,9 @@ def test_a_talk_answers_each_line_and_passes_over_empty_ones():
 def test_ctrl_c_ends_a_talk_cleanly():
     words = command("--max-tokens", "4000", "--temperature", "1.0")
     with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as talk:
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a shell's background job ignores
+    ) as talk:  # fmt: skip
         assert talk.stdin and talk.stdout and talk.stderr
         talk.stdin.write("Tell a long story.\n")
         talk.stdin.flush()

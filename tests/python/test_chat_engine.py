@@ -191,18 +191,23 @@ def resident_bytes():
 def test_ten_thousand_tokens_over_requests_that_come_and_go_leave_memory_as_it_was(model):
     engine = Engine(model, 8 * CONTEXT, chunk=16, max_batch=8)
     prompts = ragged(64)
-    wanted, made, at_begin = {}, 0, 0
-    for turn in range(100):
-        i = turn % 64
-        request = engine.submit(prompts[i], 110, seed=i)
-        while not request.done if turn % 8 == 7 else len(engine.waiting) > 4:
+    wanted = {}
+
+    def serve(count):
+        made = 0
+        for turn in range(count):
+            i = turn % 64
+            request = engine.submit(prompts[i], 110, seed=i)
+            while not request.done if turn % 8 == 7 else len(engine.waiting) > 4:
+                made += len(engine.step())
+            wanted.setdefault(i, []).append(request)
+        while engine.busy:
             made += len(engine.step())
-            if made >= 500 and not at_begin:
-                at_begin = resident_bytes()
-        wanted.setdefault(i, []).append(request)
-    while engine.busy:
-        made += len(engine.step())
-    assert made == 100 * 110
+        return made
+
+    serve(64)  # after which each kind of call has been made once
+    at_begin = resident_bytes()
+    assert serve(100) == 100 * 110
     assert sorted(engine.free) == list(range(engine.pages)) and not engine.running
     assert resident_bytes() - at_begin < 4 << 20
     for i, requests in wanted.items():
