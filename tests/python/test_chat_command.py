@@ -69,10 +69,11 @@ def test_a_talk_answers_each_line_and_passes_over_empty_ones():
 
 def test_ctrl_c_ends_a_talk_cleanly():
     words = command("--max-tokens", "4000", "--temperature", "1.0")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a child inherits what a background job ignores
     with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a shell's background job ignores
-    ) as talk:  # fmt: skip
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as talk:
+        signal.signal(signal.SIGINT, before)
         assert talk.stdin and talk.stdout and talk.stderr
         talk.stdin.write("Tell a long story.\n")
         talk.stdin.flush()
