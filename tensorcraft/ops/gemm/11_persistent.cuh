@@ -9,7 +9,6 @@
 // of two, each block brings half of the operand that both read, to both:
 //   128 + 256 lines of L2 a step become 128 + 128.
 // It demands what wgmma does.
-#include "tensorcraft/ops/gemm/consumer.cuh"
 #include "tensorcraft/ops/gemm/schedule.cuh"
 
 namespace tensorcraft::kernel::gemm {
@@ -18,7 +17,7 @@ struct Persistent {
   static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>
   TC_DEVICE static void run(const WgmmaParams<C>& p) {
-    run_tiles<Consumer<T, Out, C>, T, Out, C>(p);
+    run_tiles<T, Out, C>(p);
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/ops/gemm/ring.cuh"
+#include "tensorcraft/ops/gemm/consumer.cuh"
 
 // The schedule of the rungs whose blocks stay: which tiles a block takes, and who multiplies when.
 namespace tensorcraft::kernel::gemm {
@@ -52,9 +52,10 @@ TC_DEVICE void take_turns(OneConsumer& consumer, Walk& walk, int steps) {
   }
 }
 
-// Blocks that take tile after tile; OneConsumer is how their warpgroups multiply.
-template <class OneConsumer, class T, class Out, Config C>
+// Blocks that take tile after tile.
+template <class T, class Out, Config C>
 TC_DEVICE void run_tiles(const WgmmaParams<C>& p) {
+  using OneConsumer = Consumer<T, Out, C>;
   constexpr bool takes_turns = OneConsumer::takes_turns;
   static_assert(C.threads == (C.consumers + 1) * kWarpgroup && C.stages >= 2);
   static_assert(sizeof(Ring<T, Out, C>) == ring_shared_bytes(C, sizeof(T)));
