@@ -32,7 +32,9 @@ struct Starts {
   }
 };
 
-// What the producer and each consumer do for some work.
+// What the producer and each consumer do for some work. A consumer gives its queries back once the
+// last scores are there, if the output does not leave from their memory: the next ones come while
+// it weighs and stores.
 template <class T, Config C>
 TC_DEVICE void produce(Producer<T, C>& producer, const Work<C>& work) {
   producer.load_queries(work);
@@ -45,12 +47,16 @@ TC_DEVICE void produce(Producer<T, C>& producer, const Work<C>& work) {
 }
 template <class T, Config C>
 TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
-  if (work.tiles == 0) return;
+  if (work.tiles == 0) {
+    if constexpr (C.out_tile) consumer.release_queries();
+    return;
+  }
   float keep[2];
   consumer.wait_for_keys();
   consumer.multiply_keys();
   consumer.clear_hidden(work);
   consumer.template land_scores<0>();
+  if (C.out_tile && work.tiles == 1) consumer.release_queries();
   consumer.mask(work, work.tiles - 1);
   consumer.weigh(keep);
   consumer.pack_weights();
@@ -62,6 +68,7 @@ TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
     consumer.multiply_values();
     Starts<C>::pass(consumer.group);
     consumer.template land_scores<1>();
+    if (C.out_tile && tile == 0) consumer.release_queries();
     consumer.mask(work, tile);
     consumer.weigh(keep);
     // The compiler leaves the exponentials in front of this loop, and so in front of the wait for

@@ -7,6 +7,7 @@
 //   persistent:      start + first copies + works x tiles
 // Under a causal limit the work of the last queries is long and that of the first short. Long ones
 // come first, and a block that is done takes the next, so at the end only short ones are open.
+// A work's requests are looked up once, by the producer, which hands it to the consumers.
 // Demands what wgmma does.
 #include "tensorcraft/device/ptx/atomic.cuh"
 #include "tensorcraft/ops/attention/04_warp_specialized.cuh"
@@ -28,10 +29,10 @@ struct Persistent {
       take_registers<C.consumers>();
       Consumer<T, C> consumer(ring, p, group);
       Starts<C>::begin(group);
-      for (int number = consumer.begin(); number != kNoWork; number = consumer.begin()) {
-        const Work<C> work(p, number);
+      for (;;) {
+        const Work<C> work = consumer.begin();
+        if (work.number == kNoWork) break;
         consume(consumer, work);
-        if constexpr (C.out_tile) consumer.release_queries();
         consumer.finish(work);
         if constexpr (!C.out_tile) {  // the output has left from the memory of the queries
           consumer.finish_stores();
@@ -52,7 +53,8 @@ struct Persistent {
     const uint32_t works = uint32_t(p.batch * p.heads * query_tiles(p, C.block_m));
     for (uint32_t number = blockIdx.x; number < works;) {
       const uint32_t claimed = ptx::atom_inc_u32(p.taken, works - 1);
-      produce(producer, Work<C>(p, int(number)));
+      const Work<C> work(p, int(number));
+      if (work.rows > 0) produce(producer, work);
       number = gridDim.x + claimed;
     }
     producer.finish();

@@ -25,20 +25,19 @@ struct Consumer {
   uint32_t weights[C.block_n / 16][1][4];
   float top[2], sum[2];  // per row: running maximum (unscaled) and sum of weights
   static_assert(C.block_m == C.consumers * kGroupRows);
-  static_assert(sizeof(Ring<T, C>) == ring_shared_bytes(C));
+  static_assert(sizeof(Ring<T, C>) == ring_shared_bytes(C) && sizeof(Work<C>) <= kWorkBytes);
 
   TC_DEVICE Consumer(Ring<T, C>& memory, const HopperParams& params, int number)
       : ring(memory), p(params), group(number) {}
 
-  // Before the first tile of keys of some work: its number, the same for all threads of a warp to
-  // the compiler too, or kNoWork.
-  TC_DEVICE int begin() {
+  // Before the first tile of keys of the next work, whose number may be kNoWork.
+  TC_DEVICE Work<C> begin() {
     top[0] = top[1] = -kInfinity;
     sum[0] = sum[1] = 0.f;
     out.clear();
     ptx::mbarrier_wait_parity(&ring.q_full, queries_parity);
     queries_parity ^= 1;
-    return __shfl_sync(kFullWarp, ring.work, 0);
+    return ring.work.of_warp();
   }
 
   // The next tile of keys has come.

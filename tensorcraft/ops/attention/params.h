@@ -100,10 +100,11 @@ TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) { return round_up(c.head
 TC_HOST_DEVICE constexpr int boxed_values(const Config& c) {
   return round_up(dim_of_values(c), 64);
 }
+inline constexpr int kWorkBytes = 56;
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
   const int queries = c.block_m * (1 + c.out_tile) * boxed_dim(c);
   const int keys = c.stages * c.block_n * (boxed_dim(c) + boxed_values(c));
-  return round_up(2 * (queries + keys) + (4 * c.stages + 3) * 8, 1024);
+  return round_up(2 * (queries + keys) + (4 * c.stages + 2) * 8 + kWorkBytes, 1024);
 }
 
 // Spans of the rows of a ragged batch: span 0 is in front of request 0, span s + 1 is request s,

@@ -35,6 +35,17 @@ struct Work : QueryTile {
     static_cast<QueryTile&>(*this) = query_tile<C>(p, batch, blocks - 1 - within / heads);
     tiles = div_ceil(end(), C.block_n);
   }
+  // Of lane 0: what the compiler knows to be the same for all threads of a warp.
+  TC_DEVICE Work of_warp() const {
+    constexpr int count = sizeof(Work) / sizeof(int32_t);
+    int32_t words[count];
+    memcpy(words, this, sizeof(words));
+#pragma unroll
+    for (int i = 0; i < count; ++i) words[i] = __shfl_sync(kFullWarp, words[i], 0);
+    Work w = *this;
+    memcpy(&w, words, sizeof(words));
+    return w;
+  }
 };
 
 template <class T, Config C>
@@ -49,7 +60,7 @@ struct alignas(1024) Ring {
   Values v[C.stages];
   // Full: the bytes have come. Empty: no warp reads them any more.
   uint64_t q_full, q_empty;
-  int32_t work;  // whose queries come; kNoWork: none do any more
+  Work<C> work;  // whose queries come; number kNoWork: none do any more
   uint64_t k_full[C.stages], k_empty[C.stages], v_full[C.stages], v_empty[C.stages];
 
   // Makes the barriers while the kernels before this one may still run, and waits for those.
@@ -88,12 +99,14 @@ struct Producer {
   TC_DEVICE Producer(Ring<T, C>& memory, const HopperParams& params) : ring(memory), p(params) {}
 
   TC_DEVICE void load_queries(const Work<C>& w) {
-    announce(w.number);
+    wait_for_consumers();
+    ring.work = w;
     load(ring.q[0], &p.q_map, {w.first, w.head, w.batch}, p.q_strides, &ring.q_full);
   }
   // After the last work.
   TC_DEVICE void finish() {
-    announce(kNoWork);
+    wait_for_consumers();
+    ring.work.number = kNoWork;
     ptx::mbarrier_arrive(&ring.q_full);
   }
   TC_DEVICE void load_keys(const Work<C>& w, int tile) {
@@ -108,11 +121,10 @@ struct Producer {
   }
 
  private:
-  // The arrival that follows shows it to who waits for the queries.
-  TC_DEVICE void announce(int work) {
+  // They have the last work and its queries. The arrival that follows shows them the next one.
+  TC_DEVICE void wait_for_consumers() {
     ptx::mbarrier_wait_parity(&ring.q_empty, queries_parity);
     queries_parity ^= 1;
-    ring.work = work;
   }
   struct Place {
     int row, head, batch;

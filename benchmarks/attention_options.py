@@ -1,0 +1,90 @@
+"""Attention with options on a GPU: TFLOPS of what a query sees, beside the same call without the option in the same run.
+Prints a table and, given FILE, writes the figures there.
+
+usage: attention_options.py [FILE]    with PYTHONPATH at the built package
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+from timing import interleaved_gpu, write
+
+import tensorcraft as tc
+
+TOKENS, HEADS, DIM = 16384, 16, 128
+WINDOW = 1024  # keys that a query sees
+LENGTHS = {  # of the requests of a ragged batch, TOKENS in all
+    "ragged, 8 of 61 to 4993": [61, 4993, 350, 2311, 1029, 3900, 1777, 1963],
+    "ragged, 16 of 1 to 2050": [1, 2050, 512, 1500, 333, 1024, 2000, 777, 64, 1999, 1300, 850, 1025, 129, 1810, 1010],
+}
+
+
+def random(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+
+
+def pairs(queries: int, causal: bool) -> int:
+    return queries * (queries + 1) // 2 if causal else queries * queries
+
+
+def batch(requests: int, heads_k: int = HEADS) -> list[torch.Tensor]:
+    rows = TOKENS // requests
+    return [random(requests, heads, rows, DIM) for heads in (HEADS, heads_k, heads_k)]
+
+
+def calls(causal: bool) -> dict[str, tuple[Any, int, str]]:
+    """Of each case: the call, the pairs of query and key that one head sees, and the case it is held against."""
+    dense = {n: batch(n) for n in (2, 8, 16)}
+    found: dict[str, tuple[Any, int, str]] = {}
+
+    def add(name: str, tensors: list[torch.Tensor], seen: int, against: str, **options: Any) -> None:
+        out = torch.empty_like(tensors[0])
+        found[name] = (lambda: tc.attention(*tensors, out=out, **options), seen, against)
+
+    for n, tensors in dense.items():
+        add(f"dense, {n} of {TOKENS // n}", tensors, n * pairs(TOKENS // n, causal), "", causal=causal)
+    eight = f"dense, 8 of {TOKENS // 8}"
+    add("8 query heads a key head", batch(8, HEADS // 8), 8 * pairs(TOKENS // 8, causal), eight, causal=causal)
+    sinks = torch.randn(HEADS, device="cuda", dtype=torch.float32)
+    add("sinks", dense[8], 8 * pairs(TOKENS // 8, causal), eight, causal=causal, sinks=sinks)
+    for name, lengths in LENGTHS.items():
+        starts = torch.tensor([0, *lengths], device="cuda").cumsum(0).to(torch.int32)
+        rows = [random(TOKENS, HEADS, DIM) for _ in range(3)]
+        seen = sum(pairs(n, causal) for n in lengths)
+        against = f"dense, {len(lengths)} of {TOKENS // len(lengths)}"
+        add(name, rows, seen, against, causal=causal, cu_seqlens_q=starts, cu_seqlens_k=starts)
+    if causal:
+        rows = TOKENS // 2
+        seen = 2 * (pairs(rows, True) - pairs(rows - WINDOW, True))
+        add(f"window of {WINDOW}", dense[2], seen, f"dense, 2 of {rows}", window=(WINDOW - 1, 0))
+    return found
+
+
+def figures(causal: bool) -> list[dict[str, Any]]:
+    found = calls(causal)
+    times = interleaved_gpu({name: call for name, (call, _, _) in found.items()})
+    tflops = {name: 4e-9 * HEADS * DIM * seen / times[name]["median_ms"] for name, (_, seen, _) in found.items()}
+    return [
+        {
+            "case": f"{name}{', causal' if causal else ''}", "us": times[name]["median_ms"] * 1e3,
+            "TFLOPS": tflops[name], **({"of dense": tflops[name] / tflops[against]} if against else {}),
+        }
+        for name, (_, _, against) in found.items()
+    ]  # fmt: skip
+
+
+def main() -> None:
+    rows = [*figures(False), *figures(True)]
+    for row in rows:
+        print(
+            ", ".join(f"{name} {value:.4g}" if isinstance(value, float) else str(value) for name, value in row.items())
+        )
+    if len(sys.argv) > 1:
+        write(sys.argv[1], "attention with options", rows)
+
+
+if __name__ == "__main__":
+    main()
