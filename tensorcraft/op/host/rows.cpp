@@ -56,6 +56,20 @@ TC_HOST_CLONES void bfloat16s_to_floats(float* to, const uint16_t* from, int64_t
     for (int64_t i = 0; i < n; ++i) to[i] = bfloat16_to_float(from[i * stride]);
 }
 
+TC_HOST_CLONES void int8s_to_floats(float* to, const int8_t* from, int64_t stride, int64_t n) {
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) to[i] = float(from[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = float(from[i * stride]);
+}
+
+TC_HOST_CLONES void e4m3s_to_floats(float* to, const uint8_t* from, int64_t stride, int64_t n) {
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) to[i] = e4m3_to_float(from[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = e4m3_to_float(from[i * stride]);
+}
+
 TC_HOST_CLONES void floats_to_halves(uint16_t* to, const float* from, int64_t stride, int64_t n) {
   if (stride == 1)
     for (int64_t i = 0; i < n; ++i) to[i] = float_to_half(from[i]);
@@ -71,9 +85,9 @@ TC_HOST_CLONES void floats_to_bfloat16s(uint16_t* to, const float* from, int64_t
     for (int64_t i = 0; i < n; ++i) to[i * stride] = float_to_bfloat16(from[i]);
 }
 
-[[noreturn]] void fail_dtype(const char* function, DType dtype) {
-  fail(ErrorKind::type, function, ": dtype ", dtype,
-       " is not supported; expected float32, float16 or bfloat16");
+[[noreturn]] void fail_dtype(const char* function, DType dtype,
+                             const char* expected = "float32, float16 or bfloat16") {
+  fail(ErrorKind::type, function, ": dtype ", dtype, " is not supported; expected ", expected);
 }
 
 TC_HOST_CLONES void row_relu(float* y, const float* x, int64_t n) {
@@ -266,6 +280,12 @@ void store_row(void* to, const float* from, DType dtype, int64_t stride, int64_t
     std::memmove(target, from, size_t(n) * sizeof(float));
   else
     for (int64_t i = 0; i < n; ++i) target[i * stride] = from[i];
+}
+
+void load_codes(float* to, const void* from, DType dtype, int64_t stride, int64_t n) {
+  if (dtype == DType::int8) return int8s_to_floats(to, static_cast<const int8_t*>(from), stride, n);
+  if (dtype != DType::float8_e4m3fn) fail_dtype("load_codes", dtype, "int8 or float8_e4m3fn");
+  e4m3s_to_floats(to, static_cast<const uint8_t*>(from), stride, n);
 }
 
 float* scratch(Slot slot, int64_t num_floats) {
