@@ -3,6 +3,8 @@
 
 #include "tensorcraft/op/host/micro_kernel.hpp"
 
+#include <vector>
+
 namespace tensorcraft::host {
 namespace {
 
@@ -89,17 +91,21 @@ TC_ADD_SCALED_LINES(add_scaled_avx512, TC_AVX512, 64)
 #undef TC_DOT_LINES
 #undef TC_ADD_SCALED_LINES
 
+std::vector<LineKernels> find_line_kernels() {
+  std::vector<LineKernels> found;
+#if defined(__x86_64__)
+  if (has_avx512()) found.push_back({dot_avx512, add_scaled_avx512});
+  if (has_avx2()) found.push_back({dot_avx2, add_scaled_avx2});
+#endif
+  found.push_back({dot_plain, add_scaled_plain});
+  return found;
+}
+
 }  // namespace
 
-const LineKernels& line_kernels() {
-#if defined(__x86_64__)
-  static const LineKernels kBest = has_avx512() ? LineKernels{dot_avx512, add_scaled_avx512}
-                                   : has_avx2() ? LineKernels{dot_avx2, add_scaled_avx2}
-                                                : LineKernels{dot_plain, add_scaled_plain};
-#else
-  static const LineKernels kBest = {dot_plain, add_scaled_plain};
-#endif
-  return kBest;
+std::span<const LineKernels> all_line_kernels() {
+  static const auto& found = *new std::vector<LineKernels>(find_line_kernels());  // leaked
+  return found;
 }
 
 }  // namespace tensorcraft::host

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/host/rows.hpp"
+#include <cstdint>
+#include <span>
 
 namespace tensorcraft::host {
+
+// Lines of a matrix that are read side by side: one alone does not keep memory busy.
+constexpr int kLines = 4;
+using Lines = const float* [kLines];
 
 // Rows of a matrix, `pitch` floats apart.
 struct RowsAt {
@@ -19,7 +24,11 @@ struct LineKernels {
   void (*add_scaled)(RowsAt y, RowsAt scales, int64_t count, const Lines& x, int64_t n) = nullptr;
 };
 
-// The best this machine can run: AVX-512, AVX2 with FMA, or plain vectors of 16 bytes.
-const LineKernels& line_kernels();
+// Those this machine can run, best first: AVX-512, AVX2 with FMA, plain vectors of 16 bytes.
+std::span<const LineKernels> all_line_kernels();
+inline const LineKernels& line_kernels() {
+  static const LineKernels best = all_line_kernels().front();
+  return best;
+}
 
 }  // namespace tensorcraft::host

@@ -184,47 +184,6 @@ TC_HOST_CLONES void row_add_scaled(float* y, const float* x, float scale, int64_
   for (int64_t i = 0; i < n; ++i) y[i] += x[i] * scale;
 }
 
-constexpr int kLineLanes = 16;
-
-[[gnu::always_inline]] inline float sum_of_lanes(const float* lanes) {
-  float quarters[4];
-  for (int l = 0; l < 4; ++l)
-    quarters[l] = (lanes[l] + lanes[l + 4]) + (lanes[l + 8] + lanes[l + 12]);
-  return (quarters[0] + quarters[1]) + (quarters[2] + quarters[3]);
-}
-
-// Spelled out: GCC 12 keeps an array of arrays of lanes in memory, at half the speed.
-TC_HOST_CLONES void lines_dot(float* sums, const float* a, const Lines& b, int64_t n) {
-  const float *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
-  float lanes0[kLineLanes] = {}, lanes1[kLineLanes] = {}, lanes2[kLineLanes] = {},
-        lanes3[kLineLanes] = {};
-  int64_t i = 0;
-  for (; i + kLineLanes <= n; i += kLineLanes)
-    for (int l = 0; l < kLineLanes; ++l) {
-      lanes0[l] += a[i + l] * b0[i + l];
-      lanes1[l] += a[i + l] * b1[i + l];
-      lanes2[l] += a[i + l] * b2[i + l];
-      lanes3[l] += a[i + l] * b3[i + l];
-    }
-  for (int l = 0; i + l < n; ++l) {
-    lanes0[l] += a[i + l] * b0[i + l];
-    lanes1[l] += a[i + l] * b1[i + l];
-    lanes2[l] += a[i + l] * b2[i + l];
-    lanes3[l] += a[i + l] * b3[i + l];
-  }
-  sums[0] += sum_of_lanes(lanes0);
-  sums[1] += sum_of_lanes(lanes1);
-  sums[2] += sum_of_lanes(lanes2);
-  sums[3] += sum_of_lanes(lanes3);
-}
-
-TC_HOST_CLONES void lines_add_scaled(float* __restrict y, const Lines& x, const float* scales,
-                                     int64_t n) {
-  const float *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-  const float s0 = scales[0], s1 = scales[1], s2 = scales[2], s3 = scales[3];
-  for (int64_t i = 0; i < n; ++i) y[i] += (s0 * x0[i] + s1 * x1[i]) + (s2 * x2[i] + s3 * x3[i]);
-}
-
 TC_HOST_CLONES void row_tanh(float* y, const float* x, int64_t n) {
   map(y, x, n, [](float v) { return tanh(v); });
 }

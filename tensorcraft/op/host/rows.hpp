@@ -34,14 +34,6 @@ void row_tanh(float* y, const float* x, int64_t n);
 void row_sigmoid(float* y, const float* x, int64_t n);
 void row_erf(float* y, const float* x, int64_t n);
 
-// Lines of a matrix that are read side by side: one alone does not keep memory busy.
-constexpr int kLines = 4;
-using Lines = const float* [kLines];
-// sums[l] += the dot product of a and line l
-void lines_dot(float* sums, const float* a, const Lines& b, int64_t n);
-// y += each line times its scale
-void lines_add_scaled(float* y, const Lines& x, const float* scales, int64_t n);
-
 // The dtypes that load_row and store_row know: float32, float16, bfloat16.
 bool is_row_dtype(DType dtype);
 // n elements, `stride` elements apart, to floats and back; storing rounds to nearest even. Fails
