@@ -69,6 +69,10 @@ class CallKey {
     add(value.number);
     add(value.tensor);
   }
+  void add(const BooleanOrTensor& value) {
+    add(value.value);
+    add(value.tensor);
+  }
   // A tensor, the outputs before the inputs. The key refers to it.
   void add_tensor(const TensorView& tensor);
 
