@@ -32,8 +32,9 @@ struct Option {
   Parameter parameter;
   std::function<void(std::string_view op, Options&, const Value&)> set;
   std::function<void(CallKey&, const Options&)> add_to;
-  TensorField<Options> tensor = {};        // of what may be an optional input
-  NamedValues Options::* named = nullptr;  // of what names the inputs
+  TensorField<Options> tensor = {};          // of what may be an optional input
+  NamedValues Options::* named = nullptr;    // of what names the inputs
+  NumberOrTensor Options::* free = nullptr;  // of a number that only kernels look at
 };
 
 template <class Options, class T>
@@ -72,6 +73,27 @@ Option<Options> option(std::string_view name, std::optional<T> Options::* field,
   };
   if constexpr (std::is_same_v<T, TensorView>)
     o.tensor.in = [field](Options& options) -> auto& { return options.*field; };
+  return o;
+}
+
+// Null if it is none: a tensor, or a number that the checks refuse.
+inline const int64_t* whole_number_of(const NumberOrTensor& value) {
+  return value.number ? std::get_if<int64_t>(&*value.number) : nullptr;
+}
+
+// A whole number, or a tensor of them, that no check and no choice looks at, as a seed: one plan
+// serves every number.
+template <class Options>
+Option<Options> free_number(std::string_view name, NumberOrTensor Options::* field,
+                            std::string_view doc) {
+  Option<Options> o = option(name, field, doc);
+  o.free = field;
+  o.add_to = [field](CallKey& key, const Options& options) {
+    const NumberOrTensor& value = options.*field;
+    const int64_t* number = whole_number_of(value);
+    key.add(number != nullptr);
+    number ? key.add_free(*number) : key.add(value);
+  };
   return o;
 }
 
