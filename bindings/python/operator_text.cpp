@@ -56,9 +56,7 @@ std::string python_type(const Parameter& p) {
   const auto type = [&]() -> std::string {
     switch (p.kind) {
       case ParameterKind::boolean:
-        return "bool";
-      case ParameterKind::boolean_or_tensor:
-        return "bool | ArrayLike";
+        return p.or_tensor ? "bool | ArrayLike" : "bool";
       case ParameterKind::integer:
         return "int";
       case ParameterKind::integers:
@@ -66,7 +64,7 @@ std::string python_type(const Parameter& p) {
       case ParameterKind::integer_lists:
         return std::string(kIntegers) + " | Sequence[Sequence[int]]";
       case ParameterKind::number:
-        return "float";
+        return p.or_tensor ? "ArrayLike" : "float";
       case ParameterKind::dtype:
         return "DTypeLike";
       case ParameterKind::text:
@@ -75,7 +73,6 @@ std::string python_type(const Parameter& p) {
         return "Mapping[str, int | str]";
       case ParameterKind::choice:
         return literal(choices_of(p));
-      case ParameterKind::number_or_tensor:
       case ParameterKind::tensor:
       case ParameterKind::named_values:
         return "ArrayLike";

@@ -21,4 +21,8 @@ TC_HOST_DEVICE int64_t integer_at(const void* integers, int64_t i, int32_t wide)
   return static_cast<const int32_t*>(integers)[i];
 }
 
+TC_HOST_DEVICE constexpr int clamped(int64_t x, int low, int high) {
+  return x < low ? low : x < high ? int(x) : high;
+}
+
 }  // namespace tensorcraft::kernel

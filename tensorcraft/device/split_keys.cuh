@@ -105,4 +105,22 @@ TC_DEVICE void combine_parts(const KeyParts& all, int64_t row, const KeyRange& s
   if (lse_out && lane == 0) *lse_out = sum == 0.f ? -kInfinity : shift + logf(sum);
 }
 
+// What the second step has to know of a row.
+template <class T>
+struct CombinedRow {
+  KeyRange seen;
+  float sink;
+  T* out;
+};
+
+// The second step of the row that the warp has, which find(row) knows; lse: of all rows, or null.
+template <class T, int kMaxValues, int kThreads, class Find>
+TC_DEVICE void combine_row(const KeyParts& parts, float* lse, const Find& find) {
+  const int64_t row = int64_t(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
+  if (row >= parts.rows) return;
+  const CombinedRow<T> found = find(row);
+  combine_parts<T, kMaxValues>(parts, row, found.seen, found.sink, found.out,
+                               lse ? lse + row : nullptr);
+}
+
 }  // namespace tensorcraft

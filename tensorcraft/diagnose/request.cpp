@@ -114,11 +114,11 @@ std::variant<std::monostate, bool, int64_t, double> parse_value(const Given& giv
   return parse_number<double>(given, given.text, "a number of 64 bits, True or False");
 }
 
-// A tensor of one axis has its dtype, "8:float32": else it is a number.
-op::Value parse_number_or_tensor(const Given& given, DType dtype, Device device) {
-  if (given.text.find_first_of(":x") != given.text.npos || given.text == "scalar")
-    return parse_tensor(given, dtype, device);
-  return std::visit([](auto number) { return op::Value(number); }, parse_value(given));
+// If a parameter takes a number as well, a tensor of one axis has its dtype, "8:float32".
+bool is_tensor(const op::Parameter& p, std::string_view text) {
+  if (!p.or_tensor) return p.kind == op::ParameterKind::tensor;
+  const char* const marks = p.kind == op::ParameterKind::boolean ? "0123456789" : ":x";
+  return text == "scalar" || text.find_first_of(marks) != text.npos;
 }
 
 bool parse_boolean(const Given& given) {
@@ -221,16 +221,11 @@ void Request::set_option(const std::string& text, DType dtype) {
     value = std::monostate();
     return;
   }
+  if (is_tensor(*found, given.text)) {
+    value = parse_tensor(given, dtype, device_.device);
+    return;
+  }
   switch (found->kind) {
-    case op::ParameterKind::tensor:
-      value = parse_tensor(given, dtype, device_.device);
-      break;
-    case op::ParameterKind::boolean_or_tensor:
-      if (given.text.find_first_of("0123456789") != given.text.npos) {
-        value = parse_tensor(given, dtype, device_.device);
-        break;
-      }
-      [[fallthrough]];
     case op::ParameterKind::boolean:
       value = parse_boolean(given);
       break;
@@ -248,10 +243,10 @@ void Request::set_option(const std::string& text, DType dtype) {
       value = op::NamedValues(named_values_);
       break;
     case op::ParameterKind::number:
-      value = parse_number<double>(given, given.text, "a number");
-      break;
-    case op::ParameterKind::number_or_tensor:
-      value = parse_number_or_tensor(given, dtype, device_.device);
+      if (found->or_tensor)
+        value = std::visit([](auto number) { return op::Value(number); }, parse_value(given));
+      else
+        value = parse_number<double>(given, given.text, "a number");
       break;
     case op::ParameterKind::dtype:
       value = parse_type(given, given.text);
@@ -260,6 +255,8 @@ void Request::set_option(const std::string& text, DType dtype) {
     case op::ParameterKind::text:
     case op::ParameterKind::settings:
       value = std::string_view(texts_.emplace_back(given.text));
+      break;
+    case op::ParameterKind::tensor:  // above
       break;
   }
 }

@@ -255,10 +255,14 @@ void remember(const Definition<Problem, Options>& def, const Call<Options>& call
   for (size_t n = 0; n < call.inputs.size(); ++n) inputs.push_back(shifted(key, i++));
   for (const auto& o : def.options)
     if (o.tensor.of(options)) shift(o.tensor.in(options), key, i++);
+  size_t free_numbers = 0;
+  for (const auto& o : def.options)
+    if (o.free && whole_number_of(options.*o.free))
+      (options.*o.free).number = shifted_number(key, free_numbers++);
   const Problem problem = def.check({{&out, 1}, inputs, options});
   auto remembered = std::make_unique<RememberedCall>(key, num_outputs, variant, plan);
   const Chosen again = first_of_ladder(def, problem, device_info(out.device()), variant);
-  if (!again.variant.empty()) remembered->find_addresses(key, again.plan);
+  if (!again.variant.empty()) remembered->find_values(key, again.plan);
   PlanCache::of_this_thread().remember(key, std::move(remembered));
 }
 

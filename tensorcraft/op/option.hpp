@@ -13,18 +13,15 @@
 // How the fields of an operator's Options become its parameters.
 namespace tensorcraft::op {
 
-// The field of Options that holds a tensor, or may; neither: there is none.
+// The field of Options that holds a tensor, or may; without `in` there is none.
 template <class Options>
 struct TensorField {
-  std::optional<TensorView> Options::* own = nullptr;
-  NumberOrTensor Options::* or_number = nullptr;
-  std::optional<TensorView>& in(Options& options) const {
-    return own ? options.*own : (options.*or_number).tensor;
-  }
+  std::function<std::optional<TensorView>&(Options&)> in;
   // Null if these options have no tensor there.
   const TensorView* of(const Options& options) const {
-    if (!own && !or_number) return nullptr;
-    const std::optional<TensorView>& tensor = own ? options.*own : (options.*or_number).tensor;
+    if (!in) return nullptr;
+    const std::optional<TensorView>& tensor =
+        in(const_cast<Options&>(options));  // it is not written
     return tensor ? &*tensor : nullptr;
   }
 };
@@ -35,8 +32,9 @@ struct Option {
   Parameter parameter;
   std::function<void(std::string_view op, Options&, const Value&)> set;
   std::function<void(CallKey&, const Options&)> add_to;
-  TensorField<Options> tensor = {};        // of what may be an optional input
-  NamedValues Options::* named = nullptr;  // of what names the inputs
+  TensorField<Options> tensor = {};          // of what may be an optional input
+  NamedValues Options::* named = nullptr;    // of what names the inputs
+  NumberOrTensor Options::* free = nullptr;  // of a number that only kernels look at
 };
 
 template <class Options, class T>
@@ -54,10 +52,12 @@ Option<Options> option(std::string_view name, T Options::* field, std::string_vi
       options.*field = Field<T>::get(op, name, v);
   };
   if constexpr (std::is_same_v<T, NamedValues>) o.named = field;
-  if constexpr (std::is_same_v<T, NumberOrTensor>) {
-    o.tensor.or_number = field;
-    o.parameter.optional = !(Options{}.*field).is_given();
+  if constexpr (std::is_same_v<T, NumberOrTensor> || std::is_same_v<T, BooleanOrTensor>) {
+    o.parameter.or_tensor = true;
+    o.tensor.in = [field](Options& options) -> auto& { return (options.*field).tensor; };
   }
+  if constexpr (std::is_same_v<T, NumberOrTensor>)
+    o.parameter.optional = !(Options{}.*field).is_given();
   return o;
 }
 
@@ -71,27 +71,29 @@ Option<Options> option(std::string_view name, std::optional<T> Options::* field,
   o.set = [name, field](std::string_view op, Options& options, const Value& v) {
     if (!std::holds_alternative<std::monostate>(v)) options.*field = Field<T>::get(op, name, v);
   };
-  if constexpr (std::is_same_v<T, TensorView>) o.tensor.own = field;
+  if constexpr (std::is_same_v<T, TensorView>)
+    o.tensor.in = [field](Options& options) -> auto& { return options.*field; };
   return o;
 }
 
-// A bool for all, or a tensor of them in a field of its own.
+// Null if it is none: a tensor, or a number that the checks refuse.
+inline const int64_t* whole_number_of(const NumberOrTensor& value) {
+  return value.number ? std::get_if<int64_t>(&*value.number) : nullptr;
+}
+
+// A whole number, or a tensor of them, that no check and no choice looks at, as a seed: one plan
+// serves every number.
 template <class Options>
-Option<Options> option_or_tensor(std::string_view name, bool Options::* field,
-                                 std::optional<TensorView> Options::* each, std::string_view doc) {
+Option<Options> free_number(std::string_view name, NumberOrTensor Options::* field,
+                            std::string_view doc) {
   Option<Options> o = option(name, field, doc);
-  o.parameter.kind = ParameterKind::boolean_or_tensor;
-  o.set = [all = std::move(o.set), each](std::string_view op, Options& options, const Value& v) {
-    if (const auto* tensor = std::get_if<TensorView>(&v))
-      options.*each = *tensor;
-    else
-      all(op, options, v);
+  o.free = field;
+  o.add_to = [field](CallKey& key, const Options& options) {
+    const NumberOrTensor& value = options.*field;
+    const int64_t* number = whole_number_of(value);
+    key.add(number != nullptr);
+    number ? key.add_free(*number) : key.add(value);
   };
-  o.add_to = [field, each](CallKey& key, const Options& options) {
-    key.add(options.*field);
-    key.add(options.*each);
-  };
-  o.tensor.own = each;
   return o;
 }
 

@@ -12,10 +12,10 @@ namespace {
 
 // No choice looks at more of an address than this.
 constexpr uint64_t kAlignment = 256;
-// Between two moved tensors: more than a device's memory.
+// Between two moved values: more than a device's memory.
 constexpr int kShiftBits = 44;
 
-uint64_t shift_of(size_t group) { return uint64_t(group + 1) << kShiftBits; }
+uint64_t shift_of(size_t value) { return uint64_t(value + 1) << kShiftBits; }
 
 uint64_t word_at(std::span<const std::byte> bytes, size_t offset) {
   uint64_t word = 0;
@@ -86,16 +86,22 @@ void shift(std::optional<TensorView>& tensor, const CallKey& key, size_t i) {
   tensor = shifted(key, i);
 }
 
+int64_t shifted_number(const CallKey& key, size_t i) {
+  const size_t value = CallKey::kMaxTensors + i;
+  return int64_t(key.value(value) + shift_of(value));
+}
+
 RememberedCall::RememberedCall(const CallKey& key, size_t num_outputs, std::string_view variant,
                                const Plan& plan)
     : words_(key.words()), num_outputs_(num_outputs), variant_(variant), plan_(plan) {
   for (size_t i = 0; i < key.num_tensors(); ++i) {
-    checked_[i] = addresses_[i] = key.address(i);
+    checked_[i] = key.address(i);
     ranges_[i] = byte_range(key.tensor(i));
   }
+  for (size_t i = 0; i < CallKey::kMaxValues; ++i) values_[i] = key.has_value(i) ? key.value(i) : 0;
 }
 
-void RememberedCall::find_addresses(const CallKey& key, const Plan& shifted) {
+void RememberedCall::find_values(const CallKey& key, const Plan& shifted) {
   const auto before = std::as_const(plan_).bytes(), after = shifted.bytes();
   if (!std::ranges::equal(std::as_const(plan_).steps(), shifted.steps(), launch_the_same) ||
       before.size() != after.size())
@@ -103,10 +109,9 @@ void RememberedCall::find_addresses(const CallKey& key, const Plan& shifted) {
   for (size_t at = 0; at + sizeof(uint64_t) <= before.size(); at += sizeof(uint64_t)) {
     const uint64_t shift = word_at(after, at) - word_at(before, at);
     if (shift == 0) continue;
-    const size_t group = size_t(shift >> kShiftBits) - 1;
-    if (group >= key.num_tensors() || shift != shift_of(group) || num_slots_ == slots_.size())
-      return;
-    slots_[num_slots_++] = {uint16_t(at), uint16_t(group)};
+    const size_t value = size_t(shift >> kShiftBits) - 1;
+    if (!key.has_value(value) || shift != shift_of(value) || num_slots_ == slots_.size()) return;
+    slots_[num_slots_++] = {uint16_t(at), uint16_t(value)};
   }
   is_repeatable_ = true;
 }
@@ -127,17 +132,20 @@ bool RememberedCall::is_apart(const CallKey& key) const {
 
 const Plan* RememberedCall::plan_for(const CallKey& key) {
   if (!is_repeatable_) return nullptr;
-  bool is_same = true;
+  bool same_addresses = true, same_numbers = true;
   for (size_t i = 0; i < key.num_tensors(); ++i)
-    is_same = is_same && key.address(i) == addresses_[i];
-  if (is_same) return &plan_;
-  if (!is_apart(key)) return nullptr;
+    same_addresses = same_addresses && key.address(i) == values_[i];
+  for (size_t i = CallKey::kMaxTensors; key.has_value(i); ++i)
+    same_numbers = same_numbers && key.value(i) == values_[i];
+  if (same_addresses && same_numbers) return &plan_;
+  if (!same_addresses && !is_apart(key)) return nullptr;
   for (size_t s = 0; s < num_slots_; ++s) {
-    const auto [offset, tensor] = slots_[s];
-    const uint64_t word = word_at(plan_.bytes(), offset) + key.address(tensor) - addresses_[tensor];
+    const auto [offset, value] = slots_[s];
+    const uint64_t word = word_at(plan_.bytes(), offset) + key.value(value) - values_[value];
     std::memcpy(plan_.bytes().data() + offset, &word, sizeof(word));
   }
-  for (size_t i = 0; i < key.num_tensors(); ++i) addresses_[i] = key.address(i);
+  for (size_t i = 0; i < CallKey::kMaxValues; ++i)
+    if (key.has_value(i)) values_[i] = key.value(i);
   return &plan_;
 }
 

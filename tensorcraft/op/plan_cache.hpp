@@ -15,15 +15,17 @@
 #include <type_traits>
 
 // What makes a warm call cheap: a call like an earlier one of its thread takes that call's Plan and
-// puts its own addresses in. Nothing is checked, chosen, formatted, locked or allocated again.
+// puts its own addresses and seeds in. Nothing is checked, chosen, formatted, locked or allocated
+// again.
 namespace tensorcraft::op {
 
 // All that the checks and the Plan of a call depend on, but of addresses only how they are aligned
-// and which are equal: plain words, added in one order by every call of an operator. A call that
-// has too many of them, or a tensor without memory, is not remembered.
+// and which are equal, and nothing of free numbers: plain words, added in one order by every call
+// of an operator. A call that has too many of them, or a tensor without memory, is not remembered.
 class CallKey {
  public:
-  static constexpr size_t kMaxWords = 120, kMaxTensors = 16;
+  static constexpr size_t kMaxWords = 120, kMaxTensors = 16, kMaxNumbers = 2;
+  static constexpr size_t kMaxValues = kMaxTensors + kMaxNumbers;
   struct Words {
     size_t size = 0;
     std::array<uint64_t, kMaxWords> values;
@@ -69,8 +71,17 @@ class CallKey {
     add(value.number);
     add(value.tensor);
   }
+  void add(const BooleanOrTensor& value) {
+    add(value.value);
+    add(value.tensor);
+  }
   // A tensor, the outputs before the inputs. The key refers to it.
   void add_tensor(const TensorView& tensor);
+  // A whole number that no check and no choice looks at; kernels take it as it is.
+  void add_free(int64_t number) {
+    if (num_numbers_ == kMaxNumbers) is_complete_ = false;
+    if (is_complete_) numbers_[num_numbers_++] = uint64_t(number);
+  }
 
   bool is_complete() const { return is_complete_; }
   uint64_t hash() const;
@@ -80,6 +91,15 @@ class CallKey {
   uint64_t address(size_t i) const { return reinterpret_cast<uintptr_t>(tensors_[i]->data()); }
   // The first tensor with the address of this one.
   size_t group(size_t i) const { return groups_[i]; }
+  size_t num_numbers() const { return num_numbers_; }
+  // What calls that are like each other may differ in: the address of tensor i, free number
+  // i - kMaxTensors.
+  bool has_value(size_t i) const {
+    return i < num_tensors_ || (i >= kMaxTensors && i - kMaxTensors < num_numbers_);
+  }
+  uint64_t value(size_t i) const {
+    return i < kMaxTensors ? address(i) : numbers_[i - kMaxTensors];
+  }
 
  private:
   bool is_complete_ = true;
@@ -87,6 +107,8 @@ class CallKey {
   size_t num_tensors_ = 0;
   std::array<const TensorView*, kMaxTensors> tensors_;
   std::array<uint8_t, kMaxTensors> groups_;
+  size_t num_numbers_ = 0;
+  std::array<uint64_t, kMaxNumbers> numbers_;
 };
 
 // Tensor i of a call as if it lay elsewhere: further away than memory is large, aligned as before,
@@ -95,24 +117,28 @@ TensorView shifted(const CallKey& key, size_t i);
 // The same of an option. Out of line: in a template GCC 12 takes an Options smaller than a
 // TensorView for one that is written behind its end.
 void shift(std::optional<TensorView>& tensor, const CallKey& key, size_t i);
+// Free number i of a call, moved in the same way.
+int64_t shifted_number(const CallKey& key, size_t i);
 
 // A call that ran.
 class RememberedCall {
  public:
   RememberedCall(const CallKey& key, size_t num_outputs, std::string_view variant,
                  const Plan& plan);
-  // Learns where addresses stand in the parameters: where `shifted`, the Plan of the same call with
-  // each tensor moved by shifted(), differs. Where the two differ otherwise, there is no repeating.
-  void find_addresses(const CallKey& key, const Plan& shifted);
+  // Learns where addresses and free numbers stand in the parameters: where `shifted`, the Plan of
+  // the same call with each of them moved by shifted(), differs. Where the two differ otherwise,
+  // there is no repeating.
+  void find_values(const CallKey& key, const Plan& shifted);
   bool is_like(const CallKey& key) const { return words_ == key.words(); }
   std::string_view variant() const { return variant_; }
-  // The Plan with the addresses of a call that is like this one. Null where it cannot be repeated,
-  // or memory that is written lies across other memory in a way it did not: the checks judge that.
+  // The Plan with the addresses and free numbers of a call that is like this one. Null where it
+  // cannot be repeated, or memory that is written lies across other memory in a way it did not: the
+  // checks judge that.
   const Plan* plan_for(const CallKey& key);
 
  private:
-  struct Slot {  // the parameters at `offset` hold the address of `tensor`, or one inside it
-    uint16_t offset, tensor;
+  struct Slot {  // the parameters at `offset` hold the value, or an address inside the tensor
+    uint16_t offset, value;
   };
   bool is_apart(const CallKey& key) const;
 
@@ -121,8 +147,8 @@ class RememberedCall {
   size_t num_outputs_, num_slots_ = 0;
   std::string_view variant_;
   Plan plan_;
-  std::array<uint64_t, CallKey::kMaxTensors> checked_;    // addresses of the call that was checked
-  std::array<uint64_t, CallKey::kMaxTensors> addresses_;  // that plan_ has
+  std::array<uint64_t, CallKey::kMaxTensors> checked_;  // addresses of the call that was checked
+  std::array<uint64_t, CallKey::kMaxValues> values_;    // that plan_ has
   std::array<ByteRange, CallKey::kMaxTensors> ranges_;
   std::array<Slot, 2 * CallKey::kMaxTensors> slots_;
 };

@@ -87,6 +87,12 @@ NumberOrTensor to_number_or_tensor(std::string_view op, std::string_view name, c
   wrong_type(op, name, join("a number or a tensor, got ", kind_of(v)));
 }
 
+BooleanOrTensor to_boolean_or_tensor(std::string_view op, std::string_view name, const Value& v) {
+  if (const auto* x = std::get_if<TensorView>(&v)) return *x;
+  if (const auto* x = std::get_if<bool>(&v)) return *x;
+  wrong_type(op, name, join("a bool or a tensor, got ", kind_of(v)));
+}
+
 float to_float(std::string_view op, std::string_view name, const Value& v) {
   const double x = to_number(op, name, v);
   constexpr double largest = std::numeric_limits<float>::max();

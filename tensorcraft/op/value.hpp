@@ -4,7 +4,7 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/cuda/stream.hpp"
 #include "tensorcraft/device/activation.h"
-#include "tensorcraft/op/number_or_tensor.hpp"
+#include "tensorcraft/op/value_or_tensor.hpp"
 
 #include <array>
 #include <cstdint>
@@ -36,18 +36,15 @@ using Value = std::variant<std::monostate, bool, int64_t, double, std::string_vi
 // "a bool", "a list", ...: what it holds, for errors.
 std::string_view kind_of(const Value& v);
 
-// What a parameter takes. A boolean_or_tensor is a bool for all or a tensor of them, a
-// number_or_tensor likewise. A choice is one of some names, a text is any, integer_lists are
-// integers or lists of them, and named_values give the call its inputs: keyword arguments in
-// Python. Settings are names with whole numbers or words: a dict in Python,
-// "tile_m=128, schedule=together" elsewhere, which is their Value.
+// What a parameter takes. A choice is one of some names, a text is any, integer_lists are integers
+// or lists of them, and named_values give the call its inputs: keyword arguments in Python.
+// Settings are names with whole numbers or words: a dict in Python, "tile_m=128, schedule=together"
+// elsewhere, which is their Value.
 enum class ParameterKind {
   tensor,
   boolean,
-  boolean_or_tensor,
   integer,
   number,
-  number_or_tensor,
   choice,
   dtype,
   text,
@@ -65,6 +62,7 @@ struct Parameter {
   ParameterKind kind = ParameterKind::tensor;
   bool optional = false;                      // None is accepted
   bool positional = false;                    // NumPy users write it by position
+  bool or_tensor = false;                     // of kind boolean or number: or a tensor of them
   bool named = false;                         // an input that the caller names: named_values
   std::string default_value;                  // as Python text; empty for a required input
   std::span<const std::string_view> choices;  // of kind choice
@@ -100,6 +98,7 @@ double to_number(std::string_view op, std::string_view name, const Value& v);
 // A number, or a bool, as it is.
 Number to_exact_number(std::string_view op, std::string_view name, const Value& v);
 NumberOrTensor to_number_or_tensor(std::string_view op, std::string_view name, const Value& v);
+BooleanOrTensor to_boolean_or_tensor(std::string_view op, std::string_view name, const Value& v);
 // Kind value for a finite number that float32 has only as an infinity.
 float to_float(std::string_view op, std::string_view name, const Value& v);
 DType to_dtype(std::string_view op, std::string_view name, const Value& v);
@@ -199,11 +198,19 @@ struct Field<TensorView> {
 };
 template <>
 struct Field<NumberOrTensor> {
-  static constexpr auto kind = ParameterKind::number_or_tensor;
+  static constexpr auto kind = ParameterKind::number;
   static NumberOrTensor get(std::string_view op, std::string_view name, const Value& v) {
     return to_number_or_tensor(op, name, v);
   }
   static std::string text(const NumberOrTensor& v);
+};
+template <>
+struct Field<BooleanOrTensor> {
+  static constexpr auto kind = ParameterKind::boolean;
+  static BooleanOrTensor get(std::string_view op, std::string_view name, const Value& v) {
+    return to_boolean_or_tensor(op, name, v);
+  }
+  static std::string text(const BooleanOrTensor& v) { return Field<bool>::text(v.value); }
 };
 template <class E>
   requires std::is_enum_v<E>

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <tuple>
 
 namespace tensorcraft::op {
 namespace {
@@ -41,7 +42,7 @@ Plan plan_of(const TensorView& out, const TensorView& x) {
 RememberedCall remembered(const TensorView& out, const TensorView& x) {
   const CallKey key = key_of(out, x);
   RememberedCall call(key, 1, "variant", plan_of(out, x));
-  call.find_addresses(key, plan_of(shifted(key, 0), shifted(key, 1)));
+  call.find_values(key, plan_of(shifted(key, 0), shifted(key, 1)));
   return call;
 }
 
@@ -54,6 +55,47 @@ TEST(PlanCache, PutsOtherAddressesIntoThePlan) {
     EXPECT_EQ(std::memcmp(plan->bytes().data(), plan_of(out, in).bytes().data(), sizeof(Params)),
               0);
   }
+}
+
+// A call with two numbers that only its kernel looks at.
+struct SeededParams {
+  const void* x;
+  int64_t seed, offset;
+};
+Plan seeded_plan(const TensorView& x, int64_t seed, int64_t offset) {
+  Step step;
+  step.kernel.rung = &kRung;
+  Plan plan;
+  plan.add(step, SeededParams{x.data(), seed, offset});
+  return plan;
+}
+CallKey seeded_key(const TensorView& x, int64_t seed, int64_t offset) {
+  CallKey key;
+  key.add_free(seed);
+  key.add_free(offset);
+  key.add_tensor(x);
+  return key;
+}
+
+TEST(PlanCache, PutsOtherFreeNumbersIntoThePlan) {
+  const TensorView x = at(0x10000), y = at(0x40000);
+  const CallKey key = seeded_key(x, 7, 7);
+  RememberedCall call(key, 0, "variant", seeded_plan(x, 7, 7));
+  call.find_values(key,
+                   seeded_plan(shifted(key, 0), shifted_number(key, 0), shifted_number(key, 1)));
+  for (const auto& [in, seed, offset] :
+       {std::tuple(x, int64_t(7), int64_t(8)), {x, -1, 8}, {y, INT64_MIN, INT64_MAX}, {y, 7, 7}}) {
+    const CallKey other = seeded_key(in, seed, offset);
+    EXPECT_TRUE(call.is_like(other));
+    const Plan* plan = call.plan_for(other);
+    ASSERT_NE(plan, nullptr);
+    EXPECT_EQ(std::memcmp(plan->bytes().data(), seeded_plan(in, seed, offset).bytes().data(),
+                          sizeof(SeededParams)),
+              0);
+  }
+  CallKey many;
+  for (size_t i = 0; i <= CallKey::kMaxNumbers; ++i) many.add_free(0);
+  EXPECT_FALSE(many.is_complete());
 }
 
 TEST(PlanCache, LeavesOverlapsToTheChecks) {
@@ -109,7 +151,7 @@ TEST(PlanCache, DoesNotRememberWhatItCannotRepeat) {
   RememberedCall call(key, 1, "variant", plan_of(out, x));
   Plan odd = plan_of(shifted(key, 0), shifted(key, 1));
   odd.bytes()[offsetof(Params, rows)] = std::byte(9);  // depends on an address in another way
-  call.find_addresses(key, odd);
+  call.find_values(key, odd);
   EXPECT_EQ(call.plan_for(key), nullptr);
 
   CallKey without_memory = key_of(out, at(0));

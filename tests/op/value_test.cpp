@@ -56,6 +56,12 @@ TEST(Value, ANumberOrATensorIsWhatItWasGiven) {
   EXPECT_FALSE(tensor.number);
   EXPECT_EQ(tensor.tensor.value().shape(), (Dims{3}));
   EXPECT_FALSE(NumberOrTensor().is_given());
+  EXPECT_TRUE(to_boolean_or_tensor("f", "a", true).value);
+  EXPECT_EQ(to_boolean_or_tensor("f", "a", rows).tensor.value().shape(), (Dims{3}));
+  expect_error(
+      ErrorKind::type, [] { to_boolean_or_tensor("f", "a", int64_t(1)); },
+      "f: a must be a bool or a tensor, got an int");
+  EXPECT_EQ(Field<BooleanOrTensor>::text(true), "True");
   EXPECT_EQ(Field<NumberOrTensor>::text(1.0), "1.0");
   EXPECT_EQ(Field<NumberOrTensor>::text({}), "None");
   expect_error(

@@ -176,7 +176,7 @@ TEST(AttentionOptions, BadOnesAreNamedWithTheirValues) {
       "key_lengths serve both");
   const Tensor each = bools({true});
   expect_error(
-      ErrorKind::value, [&] { attention(q, k, k, {.causal_each = each.view()}); },
+      ErrorKind::value, [&] { attention(q, k, k, {.causal = each.view()}); },
       "attention: causal: Size mismatch for shape#0('batch'): expected 2 but got 1 (batch is "
       "q.shape[0]); q is [2, 4, 3, 8], causal is [1]");
 }

@@ -70,7 +70,7 @@ TEST(AttentionOfRaggedBatches, ARaggedBatchIsItsRequestsOneByOne) {
                         keys = ragged.k_starts[size_t(b) + 1] - key;
           if (n == 0) continue;
           Call one{part(c.q, first, n), part(c.k, key, keys), part(c.v, key, keys), c.options};
-          one.options.causal = causal[size_t(b)];
+          one.options.causal = bool(causal[size_t(b)]);
           one.sinks = copy(c.sinks);
           const auto want = by_definition(one, place.dtype);
           Call::Result got;

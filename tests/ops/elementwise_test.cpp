@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace tensorcraft {
@@ -201,9 +202,16 @@ TEST(Elementwise, ChoosesVectorAccessesWhereTheyAreLegalAndSaysWhyElsewhere) {
   const auto unaligned = explain_add(out, gpu(1, {64, 64}, {64, 1}), out);
   EXPECT_EQ(unaligned.variant, "naive");
   EXPECT_EQ(unaligned.variants[0].reason, "every address must be a multiple of 16");
-  const auto row = explain_add(out, out, gpu(64, {64}, {1}));
-  EXPECT_EQ(row.variant, "naive");
-  EXPECT_EQ(row.variants[0].reason, "every tensor must be contiguous or one element");
+  EXPECT_EQ(explain_add(out, out, gpu(64, {64}, {1})).variant, "vectorized");  // whole vectors
+  const TensorView odd = gpu(0, {64, 62}, {62, 1});
+  for (const auto& [to, b] :
+       {std::pair(out, gpu(64, {64, 1}, {1, 1})), std::pair(odd, gpu(64, {62}, {1}))}) {
+    const auto other = explain_add(to, to, b);
+    EXPECT_EQ(other.variant, "naive");
+    EXPECT_EQ(other.variants[0].reason,
+              "every tensor must be contiguous, one element, or an input that repeats whole "
+              "vectors");
+  }
 }
 
 TEST(ElementwiseOnGpu, NaiveAndVectorizedAgreeBitForBit) {

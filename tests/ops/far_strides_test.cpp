@@ -32,7 +32,8 @@ struct Reason {
 };
 constexpr std::string_view kDense = "x and out must be dense, in the order of their axes";
 constexpr Reason kReasons[] = {
-    {"", "vectorized", "every tensor must be contiguous or one element"},
+    {"", "vectorized",
+     "every tensor must be contiguous, one element, or an input that repeats whole vectors"},
     {"transpose", "vectorized", "neighbours of the output must be neighbours of the input"},
     {"batch_norm", "planes", kDense},
     {"batch_norm", "channels_last", "channels must be neighbours, in rows one behind another"},

@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/paged_attention/paged_attention.hpp"
 
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/append_kv/append_kv.hpp"
 #include "tensorcraft/ops/attention/attention.hpp"
@@ -161,9 +162,9 @@ TEST(PagedAttention, TheOrderOfPagesChangesNoBit) {
 
 // A request alone, among others, and with a table that has room for more.
 TEST(PagedAttention, NoBitDependsOnTheRestOfTheBatch) {
-  PagedBatch batch{.lengths = {5, 530, 90, 1}};
+  PagedBatch batch{.lengths = {5, 530, 90, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}};
   batch.fill(1);
-  const Tensor q = normal_tensor({4, 2, 4, 64}, DType::float32, 9);
+  const Tensor q = normal_tensor({16, 2, 4, 64}, DType::float32, 9);
   for (const bool has_window : {false, true})
     each_paged_variant([&](Device place, std::string_view variant) {
       PagedAttentionOptions options;
@@ -183,6 +184,25 @@ TEST(PagedAttention, NoBitDependsOnTheRestOfTheBatch) {
         EXPECT_EQ(doubles(alone.lse), rows_of(all.lse, b, 1)) << variant;
       }
     });
+}
+
+// On the host threads share the parts of few requests, and each takes its own of many.
+TEST(PagedAttention, NoBitDependsOnTheNumberOfThreads) {
+  PagedBatch batch{.lengths = {128, 1000, 129, 3, 700}, .block_size = 6};
+  batch.fill(1);
+  const Tensor q = normal_tensor({5, 3, 4, 64}, DType::float32, 9);
+  std::vector<double> out, lse;
+  for (const int threads : {1, 2, 5}) {
+    host::set_num_threads(threads);
+    const auto now = batch.run(q, Device::cpu(), "cpu", {.causal = true, .softcap = 5.0f});
+    if (out.empty()) {
+      out = doubles(now.out);
+      lse = doubles(now.lse);
+    }
+    EXPECT_EQ(doubles(now.out), out) << threads;
+    EXPECT_EQ(doubles(now.lse), lse) << threads;
+  }
+  host::set_num_threads(0);
 }
 
 TEST(PagedAttention, PartsOfTheKeysMergeIntoTheWhole) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A call like an earlier one is repeated from memory (op/plan_cache.hpp). For the cases of every
-// operator: with other addresses it launches, byte for byte, what planning anew would.
+// operator: with other addresses and seeds it launches, byte for byte, what planning anew would.
 #include "tensorcraft/op/plan_cache.hpp"
 #include "tensorcraft/tensorcraft.hpp"
 #include "tests/stress/stress.hpp"
@@ -53,8 +53,13 @@ class Call {
     for (const auto& t : host.inputs) inputs_.push_back(moved(t));
     for (const auto& t : run.outputs()) outputs_.push_back(moved(t));
     options_.assign(host.options.begin(), host.options.end());
-    for (auto& v : options_)
+    for (size_t i = 0; i < options_.size(); ++i) {
+      op::Value& v = options_[i];
+      const std::string_view name = op.description().options[i].name;
       if (const auto* t = std::get_if<TensorView>(&v)) v = moved(*t);
+      if (const auto* n = std::get_if<int64_t>(&v); n && (name == "seed" || name == "offset"))
+        v = *n + int64_t(distance);  // what a plan serves any of
+    }
   }
   void run() const {
     launched.clear();

@@ -62,7 +62,7 @@ struct AttentionCall {
       if (t.size()) field.emplace(put(t));
     };
     give(o.key_lengths, lengths);
-    give(o.causal_each, causal);
+    give(o.causal.tensor, causal);
     give(o.sinks, sinks);
     if (mask.size()) o.mask.emplace(put(astype(mask, {.dtype = mask_dtype})));
     give(o.cu_seqlens_q, q_starts);
@@ -113,7 +113,7 @@ inline AttentionCall::Result by_definition(const AttentionCall& c, DType dtype) 
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t i = 0; i < sq; ++i) {
         const int64_t keys = c.lengths.size() ? c.lengths.data_as<int32_t>()[b] : sk;
-        const bool causal = c.causal.size() ? c.causal.data_as<bool>()[b] : c.options.causal;
+        const bool causal = c.causal.size() ? c.causal.data_as<bool>()[b] : c.options.causal.value;
         const int64_t at = i + keys - sq, kv = b * heads_k + h / (heads / heads_k);
         double sum = c.sinks.size() ? std::exp(double(c.sinks.data_as<float>()[h])) : 0;
         std::vector<double> out(static_cast<size_t>(e));

@@ -86,9 +86,7 @@ Case make_case(const op::Operator& op, const Json& j, DType dtype, const Names& 
   for (const auto& p : d.options) {
     const Json value = given.value(std::string(p.name), Json());
     const bool is_tensor = (p.kind == op::ParameterKind::tensor && !value.is_null()) ||
-                           ((p.kind == op::ParameterKind::number_or_tensor ||
-                             p.kind == op::ParameterKind::boolean_or_tensor) &&
-                            value.is_object());
+                           (p.or_tensor && value.is_object());
     c.options.push_back(is_tensor ? Json() : scalar(value, names));
     c.tensors.push_back(is_tensor ? std::optional(tensor(value, dtype, names)) : std::nullopt);
   }

@@ -143,7 +143,7 @@ void run_pass(Pass pass) {
 }
 
 void gemm_one(const GemmProblem& g) {
-  if (!g.batch_invariant && is_gemv(g)) return gemv(g);
+  if (is_gemv(g)) return gemv(g);
   const MicroKernel& kernel = micro_kernel();
   const int64_t depth_blocks = std::max<int64_t>(1, div_up(g.k, kBlockDepth));
   const int64_t depth = std::max<int64_t>(1, div_up(g.k, depth_blocks));

@@ -15,12 +15,15 @@ inline bool columns_are_lines(const GemmProblem& g) {
 }
 
 // Whether D is one row or column, or a few rows and B lies by columns: then each element of a
-// matrix serves few products, so memory sets the pace, and packing would only read it twice.
+// matrix serves few products, so memory sets the pace, and packing would only read it twice. What
+// is batch-invariant may not ask for m: any number of rows then.
 inline bool is_gemv(const GemmProblem& g) {
+  if (g.batch_invariant) return columns_are_lines(g);
   return g.m == 1 || g.n == 1 || (g.m <= kFewRows && columns_are_lines(g));
 }
 
-// The same as gemm() if is_gemv(), for a batch of one: the matrix is read once, in place.
+// The same as gemm() if is_gemv(), for a batch of one: the matrix is read in place, once for 64
+// rows.
 void gemv(const GemmProblem& problem);
 
 }  // namespace tensorcraft::host

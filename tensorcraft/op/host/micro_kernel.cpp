@@ -42,18 +42,6 @@ TC_MICRO_KERNEL(run_avx512, __attribute__((target("arch=x86-64-v4"))), 12, 64)
 #endif
 #undef TC_MICRO_KERNEL
 
-#if defined(__x86_64__)
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
-}
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi2");
-}
-#endif
-
 std::vector<MicroKernel> find_micro_kernels() {
   std::vector<MicroKernel> found;
 #if defined(__x86_64__)
@@ -65,6 +53,24 @@ std::vector<MicroKernel> find_micro_kernels() {
 }
 
 }  // namespace
+
+bool has_avx512() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+bool has_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2");
+#else
+  return false;
+#endif
+}
 
 std::span<const MicroKernel> micro_kernels() {
   static const auto& found = *new std::vector<MicroKernel>(find_micro_kernels());  // leaked

@@ -19,9 +19,9 @@
 namespace tensorcraft::host {
 namespace {
 
-// About 20 us of polling before a thread sleeps: rows of one operator follow each other that fast,
-// and waking a sleeping thread costs as much.
-constexpr int kSpins = 1000;
+// 0.1 to 0.5 ms of polling before a thread sleeps: calls of one step of a model follow each other
+// that fast, and waking a sleeping thread takes as long as a small product.
+constexpr int kSpins = 10000;
 // Ranges per thread: enough that a thread that loses its core does not hold up the others.
 constexpr int64_t kRangesPerThread = 4;
 // A range is done in pieces, between which it can be left: so many, but none of fewer grains, as

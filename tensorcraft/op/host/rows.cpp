@@ -56,6 +56,20 @@ TC_HOST_CLONES void bfloat16s_to_floats(float* to, const uint16_t* from, int64_t
     for (int64_t i = 0; i < n; ++i) to[i] = bfloat16_to_float(from[i * stride]);
 }
 
+TC_HOST_CLONES void int8s_to_floats(float* to, const int8_t* from, int64_t stride, int64_t n) {
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) to[i] = float(from[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = float(from[i * stride]);
+}
+
+TC_HOST_CLONES void e4m3s_to_floats(float* to, const uint8_t* from, int64_t stride, int64_t n) {
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) to[i] = e4m3_to_float(from[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = e4m3_to_float(from[i * stride]);
+}
+
 TC_HOST_CLONES void floats_to_halves(uint16_t* to, const float* from, int64_t stride, int64_t n) {
   if (stride == 1)
     for (int64_t i = 0; i < n; ++i) to[i] = float_to_half(from[i]);
@@ -71,9 +85,9 @@ TC_HOST_CLONES void floats_to_bfloat16s(uint16_t* to, const float* from, int64_t
     for (int64_t i = 0; i < n; ++i) to[i * stride] = float_to_bfloat16(from[i]);
 }
 
-[[noreturn]] void fail_dtype(const char* function, DType dtype) {
-  fail(ErrorKind::type, function, ": dtype ", dtype,
-       " is not supported; expected float32, float16 or bfloat16");
+[[noreturn]] void fail_dtype(const char* function, DType dtype,
+                             const char* expected = "float32, float16 or bfloat16") {
+  fail(ErrorKind::type, function, ": dtype ", dtype, " is not supported; expected ", expected);
 }
 
 TC_HOST_CLONES void row_relu(float* y, const float* x, int64_t n) {
@@ -170,47 +184,6 @@ TC_HOST_CLONES void row_add_scaled(float* y, const float* x, float scale, int64_
   for (int64_t i = 0; i < n; ++i) y[i] += x[i] * scale;
 }
 
-constexpr int kLineLanes = 16;
-
-[[gnu::always_inline]] inline float sum_of_lanes(const float* lanes) {
-  float quarters[4];
-  for (int l = 0; l < 4; ++l)
-    quarters[l] = (lanes[l] + lanes[l + 4]) + (lanes[l + 8] + lanes[l + 12]);
-  return (quarters[0] + quarters[1]) + (quarters[2] + quarters[3]);
-}
-
-// Spelled out: GCC 12 keeps an array of arrays of lanes in memory, at half the speed.
-TC_HOST_CLONES void lines_dot(float* sums, const float* a, const Lines& b, int64_t n) {
-  const float *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
-  float lanes0[kLineLanes] = {}, lanes1[kLineLanes] = {}, lanes2[kLineLanes] = {},
-        lanes3[kLineLanes] = {};
-  int64_t i = 0;
-  for (; i + kLineLanes <= n; i += kLineLanes)
-    for (int l = 0; l < kLineLanes; ++l) {
-      lanes0[l] += a[i + l] * b0[i + l];
-      lanes1[l] += a[i + l] * b1[i + l];
-      lanes2[l] += a[i + l] * b2[i + l];
-      lanes3[l] += a[i + l] * b3[i + l];
-    }
-  for (int l = 0; i + l < n; ++l) {
-    lanes0[l] += a[i + l] * b0[i + l];
-    lanes1[l] += a[i + l] * b1[i + l];
-    lanes2[l] += a[i + l] * b2[i + l];
-    lanes3[l] += a[i + l] * b3[i + l];
-  }
-  sums[0] += sum_of_lanes(lanes0);
-  sums[1] += sum_of_lanes(lanes1);
-  sums[2] += sum_of_lanes(lanes2);
-  sums[3] += sum_of_lanes(lanes3);
-}
-
-TC_HOST_CLONES void lines_add_scaled(float* __restrict y, const Lines& x, const float* scales,
-                                     int64_t n) {
-  const float *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-  const float s0 = scales[0], s1 = scales[1], s2 = scales[2], s3 = scales[3];
-  for (int64_t i = 0; i < n; ++i) y[i] += (s0 * x0[i] + s1 * x1[i]) + (s2 * x2[i] + s3 * x3[i]);
-}
-
 TC_HOST_CLONES void row_tanh(float* y, const float* x, int64_t n) {
   map(y, x, n, [](float v) { return tanh(v); });
 }
@@ -266,6 +239,12 @@ void store_row(void* to, const float* from, DType dtype, int64_t stride, int64_t
     std::memmove(target, from, size_t(n) * sizeof(float));
   else
     for (int64_t i = 0; i < n; ++i) target[i * stride] = from[i];
+}
+
+void load_codes(float* to, const void* from, DType dtype, int64_t stride, int64_t n) {
+  if (dtype == DType::int8) return int8s_to_floats(to, static_cast<const int8_t*>(from), stride, n);
+  if (dtype != DType::float8_e4m3fn) fail_dtype("load_codes", dtype, "int8 or float8_e4m3fn");
+  e4m3s_to_floats(to, static_cast<const uint8_t*>(from), stride, n);
 }
 
 float* scratch(Slot slot, int64_t num_floats) {

@@ -34,20 +34,14 @@ void row_tanh(float* y, const float* x, int64_t n);
 void row_sigmoid(float* y, const float* x, int64_t n);
 void row_erf(float* y, const float* x, int64_t n);
 
-// Lines of a matrix that are read side by side: one alone does not keep memory busy.
-constexpr int kLines = 4;
-using Lines = const float* [kLines];
-// sums[l] += the dot product of a and line l
-void lines_dot(float* sums, const float* a, const Lines& b, int64_t n);
-// y += each line times its scale
-void lines_add_scaled(float* y, const Lines& x, const float* scales, int64_t n);
-
 // The dtypes that load_row and store_row know: float32, float16, bfloat16.
 bool is_row_dtype(DType dtype);
 // n elements, `stride` elements apart, to floats and back; storing rounds to nearest even. Fails
 // with kind type for another dtype.
 void load_row(float* to, const void* from, DType dtype, int64_t stride, int64_t n);
 void store_row(void* to, const float* from, DType dtype, int64_t stride, int64_t n);
+// The same of codes: int8 or float8_e4m3fn. Fails with kind type for another dtype.
+void load_codes(float* to, const void* from, DType dtype, int64_t stride, int64_t n);
 
 // Memory of the calling thread, 64-byte aligned, kept for its next use; contents are undefined.
 // Each slot is one buffer: a function that calls another with the same slot loses its contents.

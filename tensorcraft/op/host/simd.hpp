@@ -142,6 +142,17 @@ inline float half_to_float(uint16_t bits) {
                               uint32_t(bits & 0x8000u) << 16);
 }
 
+// No subnormal float is met on the way: some machines take long over one.
+inline float e4m3_to_float(uint8_t bits) {
+  const uint32_t magnitude = uint32_t(bits & 0x7fu) << 20;
+  const float normal = std::bit_cast<float>(magnitude + (120u << 23));
+  const float subnormal = std::bit_cast<float>(magnitude + (121u << 23)) - 0x1p-6f;
+  const float finite = magnitude < 0x00800000u ? subnormal : normal;
+  const uint32_t special = (bits & 0x7fu) == 0x7fu ? 0x7fc00000u : 0u;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(finite) | special |
+                              uint32_t(bits & 0x80u) << 24);
+}
+
 inline uint16_t float_to_half(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const uint32_t magnitude = bits & 0x7fffffffu;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/append_kv/append_kv.hpp"
 
+#include "tensorcraft/op/angles.hpp"
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
@@ -62,13 +63,7 @@ void set_rotation(Params& p, const Problem& q) {
   if (!q.cos) return;
   p.positions = q.positions->data();
   p.wide_positions = q.positions->dtype() == DType::int64;
-  p.cos = q.cos->data();
-  p.sin = q.sin->data();
-  p.cos_row = q.cos->stride(0);
-  p.cos_step = q.cos->stride(1);
-  p.sin_row = q.sin->stride(0);
-  p.sin_step = q.sin->stride(1);
-  p.max_seq = q.cos->shape(0);
+  op::set_angles(p, *q.cos, *q.sin);
   p.half = int32_t(q.half());
 }
 

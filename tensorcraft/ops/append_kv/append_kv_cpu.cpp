@@ -80,19 +80,17 @@ class Writer {
       q_tokens_ = tokens_of(*q.q);
       q_out_tokens_ = tokens_of(*q.q_out);
     }
-    if (!q.cos) return;
-    cos_.emplace(*q.cos);
-    sin_.emplace(*q.sin);
-    positions_.emplace(*q.positions);
+    if (q.cos) positions_.emplace(*q.positions);
   }
 
   void write(int64_t token) const {
+    load_angles(token);
     if (q_.q) {
       const TensorView &from = *q_.q, &to = *q_.q_out;
       const int head = from.rank() - 2;
       for (int64_t h = 0; h < from.shape(head); ++h) {
         std::vector<Float>& x =
-            read(from, q_tokens_.offset(token) + h * from.stride(head), token, q_weight_, true);
+            read(from, q_tokens_.offset(token) + h * from.stride(head), q_weight_, true);
         store(to, q_out_tokens_.offset(token) + h * to.stride(head), to.stride(head + 1), x.data(),
               int64_t(x.size()), Float(1));
       }
@@ -120,7 +118,7 @@ class Writer {
     static const std::vector<Float> kNone;
     for (int64_t h = 0; h < from.shape(head); ++h) {
       std::vector<Float>& x =
-          read(from, offset + h * from.stride(head), token, is_k ? k_weight_ : kNone, is_k);
+          read(from, offset + h * from.stride(head), is_k ? k_weight_ : kNone, is_k);
       store(cache,
             slot / size * cache.stride(0) + slot % size * cache.stride(1) + h * cache.stride(2),
             cache.stride(3), x.data(), int64_t(x.size()),
@@ -128,9 +126,28 @@ class Writer {
     }
   }
 
+  // Of the token that the thread is at.
+  struct Angles {
+    std::vector<Float> coses, sines;
+  };
+  static Angles& angles() {
+    thread_local Angles of_thread;
+    return of_thread;
+  }
+  void load_angles(int64_t token) const {
+    if (!q_.cos) return;
+    const auto row = [at = positions_->integer(token), half = q_.half()](std::vector<Float>& to,
+                                                                         const TensorView& t) {
+      to.resize(size_t(half));
+      load(to.data(), t, at * t.stride(0), t.stride(1), half);
+    };
+    row(angles().coses, *q_.cos);
+    row(angles().sines, *q_.sin);
+  }
+
   // A head, normalised and rotated; the vector is the thread's.
-  std::vector<Float>& read(const TensorView& from, int64_t offset, int64_t token,
-                           const std::vector<Float>& weight, bool rotates) const {
+  std::vector<Float>& read(const TensorView& from, int64_t offset, const std::vector<Float>& weight,
+                           bool rotates) const {
     thread_local std::vector<Float> x;
     const int64_t dim = from.shape(from.rank() - 1);
     x.resize(size_t(dim));
@@ -142,9 +159,9 @@ class Writer {
       for (size_t i = 0; i < x.size(); ++i) x[i] *= unit * weight[i];
     }
     const int64_t half = rotates ? q_.half() : 0;
-    const int64_t row = half ? positions_->integer(token) * half : 0;
+    const auto& [coses, sines] = angles();
     for (int64_t i = 0; i < half; ++i) {
-      const auto cos = Float((*cos_)[row + i]), sin = Float((*sin_)[row + i]);
+      const Float cos = coses[size_t(i)], sin = sines[size_t(i)];
       const Float a = x[size_t(i)], b = x[size_t(i + half)];
       x[size_t(i)] = a * cos - b * sin;
       x[size_t(i + half)] = b * cos + a * sin;
@@ -154,7 +171,7 @@ class Writer {
 
   const Problem& q_;
   host::Elements slots_;
-  std::optional<host::Elements> cos_, sin_, positions_;
+  std::optional<host::Elements> positions_;
   std::vector<Float> q_weight_, k_weight_, k_scale_, v_scale_;
   RowMap q_tokens_{}, q_out_tokens_{}, k_tokens_, v_tokens_;
 };

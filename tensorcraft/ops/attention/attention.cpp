@@ -125,7 +125,7 @@ void check_requests(const Options& o, SymbolicSize& batch) {
     TensorMatcher({batch})
         .with_dtype({DType::int32, DType::int64})
         .verify(*lengths, kName, "key_lengths");
-  if (const auto& each = o.causal_each)
+  if (const auto& each = o.causal.tensor)
     TensorMatcher({batch}).with_dtype(DType::bool_).verify(*each, kName, "causal");
 }
 
@@ -208,7 +208,7 @@ Problem check(const op::Call<Options>& call) {
   const Axes axes = axes_of(o);
   check_sizes(q, k, v, axes);
   op::check_scores(kName, o.scale, o.softcap, o.window);
-  const bool ragged = is_ragged(o), causal = o.causal && !o.causal_each;
+  const bool ragged = is_ragged(o), causal = o.causal.value && !o.causal.tensor;
   const auto data = [](const std::optional<TensorView>& t) { return t ? t->data() : nullptr; };
   const auto is_wide = [](const std::optional<TensorView>& t) {
     return int32_t(t && t->dtype() == DType::int64);
@@ -223,7 +223,7 @@ Problem check(const op::Call<Options>& call) {
            .key_lengths = data(o.key_lengths),
            .q_starts = data(o.cu_seqlens_q),
            .k_starts = data(o.cu_seqlens_k),
-           .causal_each = static_cast<const uint8_t*>(data(o.causal_each)),
+           .causal_each = static_cast<const uint8_t*>(data(o.causal.tensor)),
            .sinks = static_cast<const float*>(data(o.sinks)),
            .q_strides = strides_of(q, axes),
            .k_strides = strides_of(k, axes),
@@ -304,9 +304,8 @@ const op::Definition<Problem, Options> kDefinition{
     .inputs = {{"q", "queries"}, {"k", "keys"}, {"v", "values, shape of k but for head_dim"}},
     .options =
         {op::positional(op::option("scale", &Options::scale, "of q k^T; None: 1 / sqrt(head_dim)")),
-         op::option_or_tensor("causal", &Options::causal, &Options::causal_each,
-                              "hide the keys after each query, or bool (batch,): of which "
-                              "requests"),
+         op::option("causal", &Options::causal,
+                    "hide the keys after each query, or bool (batch,): of which requests"),
          op::option("key_lengths", &Options::key_lengths,
                     "int32 or int64 (batch,): how many keys are in use, the first ones; negative "
                     "counts as 0"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/source_location.hpp"
+#include "tensorcraft/op/value_or_tensor.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -16,9 +17,9 @@ enum class AttentionLayout : int { bhsd, bshd };
 // What attention() takes besides arrays that it needs.
 struct AttentionOptions {
   std::optional<float> scale = {};  // of q k^T; 1 / sqrt(head_dim) if not given
-  bool causal = false;  // query i sees keys j <= i + keys - seq_q; keys: seq_k, or key_lengths[b]
-  // bool [batch], contiguous: is each request causal; in place of `causal`
-  std::optional<TensorView> causal_each = {};
+  // Query i sees keys j <= i + keys - seq_q; keys: seq_k, or key_lengths[b]. Or bool [batch],
+  // contiguous: is each request causal.
+  BooleanOrTensor causal = false;
   // int32 or int64 [batch], contiguous: keys in use, the first ones
   std::optional<TensorView> key_lengths = {};
   // left and right: keys from i + keys - seq_q - left to that + right; -1 is unlimited.
@@ -63,7 +64,7 @@ struct AttentionResult {
 // 0 and -inf. What lies after key_lengths has no effect, NaN included; a NaN in v may also reach
 // queries from which causal, a window or a mask hides it. cu_seqlens that decrease or leave the
 // tensors are an error of kind index on the CPU; a GPU reads and writes only tensors. Read on the
-// device: key_lengths, causal_each, sinks, mask and cu_seqlens.
+// device: key_lengths, causal, sinks, mask and cu_seqlens.
 // rope() takes [batch, seq, heads, head_dim]: that is bshd here, which is not the default.
 void attention(const TensorView& out, const TensorView& q, const TensorView& k, const TensorView& v,
                const AttentionOptions& options = {});

@@ -19,10 +19,6 @@ struct Request {
   }
 };
 
-TC_HOST_DEVICE int clamped(int64_t x, int low, int high) {
-  return x < low ? low : x < high ? int(x) : high;
-}
-
 // Where span s of the rows of a ragged batch begins.
 TC_HOST_DEVICE int start_of_span(const Params& p, int s) {
   if (s == 0) return 0;

@@ -2,8 +2,8 @@
 #pragma once
 // The widest type moves 16 bytes an access and a thread starts C.vectors of them for each input
 // before it needs the first, so an SM has threads * vectors * 16 bytes a block in flight instead of
-// threads * sizeof(T). Demands contiguous tensors at 16-byte boundaries, or an input of one
-// element.
+// threads * sizeof(T). An input that repeats costs a division for each vector. Demands contiguous
+// tensors at 16-byte boundaries, or an input of one element, or one that repeats as whole vectors.
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/elementwise/evaluate.cuh"
 
@@ -11,14 +11,25 @@ namespace tensorcraft::kernel::elementwise {
 
 TC_DEVICE constexpr int larger(int a, int b) { return a > b ? a : b; }
 
-// N elements from `at`, or N times the one element there is.
-template <int N, bool single, bool streamed, class T>
-TC_DEVICE Packed<T, N> load_input(const T* data, int64_t at, uint64_t policy) {
-  if constexpr (single) {
+enum class Input { streamed, kept, single, repeats };
+// An input that is read once passes by L2 if there is much of it.
+TC_DEVICE constexpr Input kind_of_input(const Config& c, int single, int repeats) {
+  return single          ? Input::single
+         : repeats       ? Input::repeats
+         : c.vectors > 1 ? Input::streamed
+                         : Input::kept;
+}
+
+// N elements for those of the output from `at` on.
+template <int N, Input input, class T>
+TC_DEVICE Packed<T, N> load_input(const T* data, int64_t at, const RowMap& map, uint64_t policy) {
+  if constexpr (input == Input::single) {
     AlignedVector<T, N> v;
     for (int i = 0; i < N; ++i) v[i] = data[0];
     return bit_cast<Packed<T, N>>(v);
-  } else if constexpr (streamed) {
+  } else if constexpr (input == Input::repeats) {
+    return Packed<T, N>::load(data + at % period_of(map));
+  } else if constexpr (input == Input::streamed) {
     return Packed<T, N>::load_streamed(data + at, policy);
   } else {
     return Packed<T, N>::load(data + at);
@@ -58,7 +69,8 @@ struct Vectorized {
     const int64_t first = (int64_t(blockIdx.x) * C.threads * C.vectors + threadIdx.x) * N;
     constexpr int64_t step = int64_t(C.threads) * N;
 
-    constexpr bool streamed = C.vectors > 1;  // else few elements, which L2 holds
+    constexpr Input kA = kind_of_input(C, C.single_a, C.repeats_a),
+                    kB = kind_of_input(C, C.single_b, C.repeats_b);
     const uint64_t policy = stream_policy(p.size * int64_t(sizeof(Out)));
     Packed<InMemory<A>, N> as[C.vectors];
     Packed<InMemory<B>, N> bs[C.vectors];
@@ -66,8 +78,8 @@ struct Vectorized {
     for (int v = 0; v < C.vectors; ++v) {
       const int64_t at = first + v * step;
       if (at + N > p.size) continue;
-      if constexpr (has_a) as[v] = load_input < N, C.single_a != 0, streamed > (a, at, policy);
-      if constexpr (has_b) bs[v] = load_input < N, C.single_b != 0, streamed > (b, at, policy);
+      if constexpr (has_a) as[v] = load_input<N, kA>(a, at, p.a_map, policy);
+      if constexpr (has_b) bs[v] = load_input<N, kB>(b, at, p.b_map, policy);
     }
 #pragma unroll
     for (int v = 0; v < C.vectors; ++v) {
@@ -76,7 +88,8 @@ struct Vectorized {
       evaluate_vector<Out, C.operation, N, A, B>(as[v], bs[v], p).store(out + at);
     }
 
-    // The last size % N elements go to the first threads of the last block, one each.
+    // The last size % N elements go to the first threads of the last block, one each. If an input
+    // repeats there are none.
     const int64_t tail = p.size / N * N + threadIdx.x;
     if (blockIdx.x + 1 < gridDim.x || tail >= p.size) return;
     A x{};

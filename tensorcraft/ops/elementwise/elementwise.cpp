@@ -21,6 +21,8 @@ constexpr ConfigField kFields[] = {{"operation", kOperationNames},
                                    {"vectors"},
                                    {"single_a"},
                                    {"single_b"},
+                                   {"repeats_a"},
+                                   {"repeats_b"},
                                    {"nested"}};
 
 // The name of the operator: gelu for both forms.

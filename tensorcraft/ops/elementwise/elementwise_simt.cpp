@@ -55,6 +55,7 @@ constexpr auto kMoves = kOf<C, O::copy, O::fill>;
 
 constexpr Config kAny{.vectors = 1, .nested = 1}, kOne{.vectors = 1};  // strides; vector in flight
 constexpr Config kSingleA{.vectors = 1, .single_a = 1}, kSingleB{.vectors = 1, .single_b = 1};
+constexpr Config kRepeatsA{.vectors = 1, .repeats_a = 1}, kRepeatsB{.vectors = 1, .repeats_b = 1};
 // What a large tensor takes.
 constexpr Config kTwo{.vectors = 2}, kFour{.vectors = 4}, kSmall{.threads = 128, .vectors = 2};
 
@@ -119,6 +120,8 @@ InstanceList vectorized_instances() {
       list<Vectorized, kBinary<kOne>>(Numbers{}), list<Vectorized, kBinary<kOne>>(Mixed{}),
       list<Vectorized, kOf<kSingleA, O::add, O::subtract>>(Unary<float, bf16>{}),
       list<Vectorized, kBinary<kSingleB>>(Unary<float, f16, int32_t>{}),
+      list<Vectorized, kOf<kRepeatsA, O::add, O::subtract>>(Unary<float, bf16>{}),
+      list<Vectorized, kBinary<kRepeatsB>>(Unary<float, bf16, int32_t>{}),
       list<Vectorized, kOf<kOne, O::divide>>(Floats{}),
       list<Vectorized, kOf<kOne, O::divide>>(Integers{}),
       list<Vectorized, kOf<kSingleA, O::divide>>(Unary<float, bf16>{}),

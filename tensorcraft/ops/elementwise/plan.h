@@ -71,6 +71,12 @@ inline bool is_single(const Params& p, const RowMap& map) {
   return p.size > 1 && map.axes == 1 && map.stride[0] == 0;
 }
 
+// Contiguous elements, whole vectors of 16 bytes of the widest dtype, over and over?
+inline bool repeats(const RowMap& map, int widest) {
+  return map.axes == 2 && map.stride[0] == 0 && map.stride[1] == 1 &&
+         period_of(map) % (16 / widest) == 0;
+}
+
 inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu) {
   const auto [operation, widest] = given;
   const int inputs = num_inputs(operation);
@@ -78,14 +84,18 @@ inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu
   const RowMap* const maps[] = {&p.out_map, &p.a_map, &p.b_map};
   for (int i = 0; i <= inputs; ++i) {
     if (i > 0 && is_single(p, *maps[i])) continue;
-    if (p.size > 1 && (maps[i]->axes != 1 || maps[i]->stride[0] != 1))
-      return op::refuse("every tensor must be contiguous or one element");
+    const bool is_contiguous = maps[i]->axes == 1 && maps[i]->stride[0] == 1;
+    if (p.size > 1 && !is_contiguous && (i == 0 || !repeats(*maps[i], widest)))
+      return op::refuse(
+          "every tensor must be contiguous, one element, or an input that repeats whole vectors");
     if (!op::is_vector_aligned(addresses[i]))
       return op::refuse("every address must be a multiple of 16");
   }
   Config config = vector_config(operation, p.size, widest, gpu.num_sms);
   config.single_a = inputs > 0 && is_single(p, p.a_map);
   config.single_b = inputs > 1 && is_single(p, p.b_map);
+  config.repeats_a = inputs > 0 && repeats(p.a_map, widest);
+  config.repeats_b = inputs > 1 && repeats(p.b_map, widest);
   return op::Start<Config>{config, div_ceil(p.size, block_elements(config, widest))};
 }
 

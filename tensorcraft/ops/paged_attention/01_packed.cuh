@@ -6,7 +6,7 @@
 // may be of several requests, whose keys come one after another. Demands: sm_80, 16-bit queries,
 // blocks of 16 keys or a multiple, head_dim in steps of 32, values in steps of 64.
 #include "tensorcraft/device/logit.cuh"
-#include "tensorcraft/ops/paged_attention/rows.cuh"
+#include "tensorcraft/ops/paged_attention/keys.cuh"
 #include "tensorcraft/ops/paged_attention/tokens.cuh"
 
 namespace tensorcraft::kernel::paged_attention {

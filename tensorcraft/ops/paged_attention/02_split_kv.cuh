@@ -6,7 +6,7 @@
 // on what else is in the batch. Bytes beside keys and values: 2 (values + 1) floats for each part
 // of a row. Demands besides: a batch of requests with at most 16 queries each.
 #include "tensorcraft/device/split_keys.cuh"
-#include "tensorcraft/ops/paged_attention/rows.cuh"
+#include "tensorcraft/ops/paged_attention/keys.cuh"
 
 namespace tensorcraft::kernel::paged_attention {
 

@@ -1,166 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/core/error.hpp"
-#include "tensorcraft/device/float8.cuh"
-#include "tensorcraft/op/host/element_type.hpp"
+#include "tensorcraft/op/host/line_kernels.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/op/host/rows.hpp"
-#include "tensorcraft/ops/paged_attention/problem.hpp"
+#include "tensorcraft/op/host/simd.hpp"
+#include "tensorcraft/ops/paged_attention/requests.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
-#include <type_traits>
-#include <vector>
 
 namespace tensorcraft::kernel::paged_attention {
 namespace {
-
-int64_t integer(const void* integers, int64_t i, int32_t wide) {
-  return wide ? static_cast<const int64_t*>(integers)[i] : static_cast<const int32_t*>(integers)[i];
-}
-int64_t block_of(const Params& p, int64_t b, int64_t j) {
-  return integer(p.tables, b * p.table_row + j / p.block_size * p.table_step, p.wide_tables);
-}
-
-// The queries of request b: tokens from `first` on.
-Request request_of(const Params& p, int64_t b) {
-  const int64_t room = int64_t(p.block_size) * p.table_size;
-  const int64_t n = integer(p.lengths, b * p.lengths_step, p.wide_lengths);
-  Request r{b * p.queries, p.queries, int32_t(n < 0 ? 0 : n < room ? n : room)};
-  if (!p.starts) return r;
-  const int64_t begin = integer(p.starts, b * p.starts_step, p.wide_starts),
-                end = integer(p.starts, (b + 1) * p.starts_step, p.wide_starts);
-  if (begin < 0 || end < begin || end > p.tokens)
-    fail(ErrorKind::index, "paged_attention: cu_seqlens_q: request ", b, " has tokens [", begin,
-         ", ", end, "); they must not decrease and lie in [0, ", p.tokens, "], the rows of q");
-  r.first = begin;
-  r.queries = int32_t(end - begin);
-  return r;
-}
-
-// Every block that a query of the request sees.
-void check_blocks(const Params& p, int64_t b, const Request& r) {
-  if (r.queries == 0) return;
-  int begin = r.keys, end = 0;
-  for (const int i : {0, r.queries - 1}) {
-    const KeyRange range = keys_of(p, r, i);
-    if (range.begin == range.end) continue;
-    begin = std::min(begin, range.begin);
-    end = std::max(end, range.end);
-  }
-  for (int j = begin - begin % p.block_size; j < end; j += p.block_size)
-    if (const int64_t block = block_of(p, b, j); block < 0 || block >= p.blocks)
-      fail(ErrorKind::index, "paged_attention: block_tables: entry ", j / p.block_size,
-           " of request ", b, " is ", block, ", expected [0, ", p.blocks,
-           "), the blocks of k_cache; entries behind the keys in use may hold anything");
-}
-
-// f(offset of key j in the cache, its scale) for the keys that a query sees.
-template <class F>
-void for_keys(const Params& p, int64_t b, const Cache& cache, int head, KeyRange range, F&& f) {
-  for (int j = range.begin; j < range.end; ++j) {
-    const int64_t block = block_of(p, b, j), row = j % p.block_size;
-    f(j, block * cache.block + row * cache.row + head * cache.head,
-      cache.scale
-          ? cache.scale[block * cache.scale_block + row * cache.scale_row + head * cache.scale_head]
-          : 1.0f);
-  }
-}
-
-// One query of one head in double. T: of q, Code: of the caches.
-template <class T, class Code>
-class Row {
- public:
-  explicit Row(const Params& p) : p_(p), query_(size_t(p.head_dim)), sums_(size_t(p.v_dim)) {}
-
-  void compute(int64_t b, const Request& r, int i, int h) {
-    const KeyRange range = keys_of(p_, r, i);
-    const int64_t line = p_.starts ? r.first + i : i, batch = p_.starts ? 0 : b;
-    const T* q = static_cast<const T*>(p_.q) + batch * p_.q_strides.batch +
-                 line * p_.q_strides.row + h * p_.q_strides.head;
-    for (int d = 0; d < p_.head_dim; ++d)
-      query_[size_t(d)] = double(float(q[d * p_.q_strides.step]));
-    const double none = -std::numeric_limits<double>::infinity();
-    double top = p_.sinks ? double(p_.sinks[h]) : none;
-    weights_.clear();
-    for_keys(p_, b, p_.k, h / p_.group, range, [&](int, int64_t at, float scale) {
-      weights_.push_back(logit(static_cast<const Code*>(p_.k.data) + at, scale));
-      if (!(weights_.back() <= top)) top = weights_.back();  // a NaN stays
-    });
-    if (top == none) top = 0;
-    double sum = p_.sinks ? std::exp(double(p_.sinks[h]) - top) : 0;
-    for (double& w : weights_) sum += w = std::exp(w - top);
-    std::fill(sums_.begin(), sums_.end(), double(0));
-    for_keys(p_, b, p_.v, h / p_.group, range, [&](int j, int64_t at, float scale) {
-      const Code* v = static_cast<const Code*>(p_.v.data) + at;
-      const double weight = weights_[size_t(j - range.begin)] * double(scale);
-      for (int d = 0; d < p_.v_dim; ++d)
-        sums_[size_t(d)] += weight * double(float(v[d * p_.v.step]));
-    });
-    T* out = static_cast<T*>(p_.out) + batch * p_.out_strides.batch + line * p_.out_strides.row +
-             h * p_.out_strides.head;
-    for (int d = 0; d < p_.v_dim; ++d)
-      out[d * p_.out_strides.step] =
-          T(float(weights_.empty() || sum == 0 ? 0 : sums_[size_t(d)] / sum));
-    if (p_.lse) p_.lse[(r.first + i) * p_.heads + h] = float(sum == 0 ? none : top + std::log(sum));
-  }
-
- private:
-  double logit(const Code* k, float scale) const {
-    double s = 0;
-    for (int d = 0; d < p_.head_dim; ++d) s += query_[size_t(d)] * double(float(k[d * p_.k.step]));
-    s *= double(p_.scale) * double(scale);
-    return p_.softcap > 0 ? double(p_.softcap) * std::tanh(s / double(p_.softcap)) : s;
-  }
-
-  const Params& p_;
-  std::vector<double> query_, sums_, weights_;
-};
-
-// Tokens of no request, in front of the first and behind the last: 0, and -inf in lse.
-template <class T>
-void fill_others(const Params& p, int64_t begin, int64_t end) {
-  for (int64_t token = begin; token < end; ++token)
-    for (int h = 0; h < p.heads; ++h) {
-      T* out = static_cast<T*>(p.out) + token * p.out_strides.row + h * p.out_strides.head;
-      for (int d = 0; d < p.v_dim; ++d) out[d * p.out_strides.step] = T(0.0f);
-      if (p.lse) p.lse[token * p.heads + h] = -std::numeric_limits<float>::infinity();
-    }
-}
-
-std::vector<Request> checked_requests(const Params& p) {
-  std::vector<Request> requests;
-  for (int64_t b = 0; b < p.batch; ++b) {
-    requests.push_back(request_of(p, b));
-    check_blocks(p, b, requests.back());
-  }
-  return requests;
-}
-
-template <class T>
-void fill_tokens_of_none(const Params& p, const std::vector<Request>& requests) {
-  if (!p.starts) return;
-  const Request* last = requests.empty() ? nullptr : &requests.back();
-  fill_others<T>(p, 0, last ? requests.front().first : p.tokens);
-  if (last) fill_others<T>(p, last->first + last->queries, p.tokens);
-}
-
-// Calls f with null pointers of the types of q and of the caches.
-template <class F>
-void with_types(const Problem& problem, F&& f) {
-  host::with_element_type(problem.dtype, [&](auto* q) {
-    host::with_element_type(problem.code, [&](auto* code) {
-      using T = std::remove_pointer_t<decltype(q)>;
-      using Code = std::remove_pointer_t<decltype(code)>;
-      constexpr bool is_float =
-          std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
-      constexpr bool is_code =
-          std::is_same_v<Code, T> || std::is_same_v<Code, e4m3> || std::is_same_v<Code, int8_t>;
-      if constexpr (is_float && is_code) f(q, code);
-    });
-  });
-}
 
 // What a thread of the float variant takes at once: queries [first, first + queries) of request b,
 // heads [head, head + heads), which share a head of the caches.
@@ -171,17 +20,15 @@ struct Task {
 };
 
 constexpr int kTaskRows = 32;  // a row is a query of a head
-constexpr int kBlockKeys = 64;
+// Keys whose weights a row has at once. Parts begin at multiples of it, so what a row computes
+// depends on its own keys alone, and different threads may take them.
+constexpr int kPart = 128;
 
 std::vector<Task> tasks_of(const Params& p, const std::vector<Request>& requests) {
-  int64_t rows = 0;
-  for (const Request& r : requests) rows += int64_t(r.queries) * p.heads;
-  // The heads of a group share what is read, unless threads would have nothing to do then.
-  const int most = rows < int64_t(p.group) * host::num_threads() ? 1 : std::min(p.group, kTaskRows);
   std::vector<Task> tasks;
   for (int64_t b = 0; b < p.batch; ++b)
     for (int head = 0, heads; head < p.heads; head += heads) {
-      heads = std::min(most, p.group - head % p.group);
+      heads = std::min(kTaskRows, p.group - head % p.group);
       const int step = kTaskRows / heads;
       for (int first = 0; first < requests[size_t(b)].queries; first += step)
         tasks.push_back({b, requests[size_t(b)], first,
@@ -190,8 +37,75 @@ std::vector<Task> tasks_of(const Params& p, const std::vector<Request>& requests
   return tasks;
 }
 
-// Reads each line of the caches once for all rows of a task. What a row computes depends on its own
-// keys alone: they are taken four at a time from multiples of four on.
+// The lines that the keys of a request have in a cache, one after the other.
+template <class Code>
+class Walk {
+ public:
+  Walk(const Params& p, int64_t b, const Cache& cache, int head, int key)
+      : p_(p), b_(b), cache_(cache), head_(head), key_(key), row_(key % p.block_size) {}
+
+  const Code* line() {
+    find();
+    return line_ + row_ * cache_.row;
+  }
+  float scale() {
+    find();
+    return cache_
+        .scale[block_ * cache_.scale_block + row_ * cache_.scale_row + head_ * cache_.scale_head];
+  }
+  // Lines of this block from the present one on.
+  int left() const { return int(p_.block_size - row_); }
+  void next(int lines = 1) {  // at most left()
+    key_ += lines;
+    row_ += lines;
+    if (row_ < p_.block_size) return;
+    row_ = 0;
+    line_ = nullptr;
+  }
+
+ private:
+  void find() {
+    if (line_) return;
+    block_ = block_of(p_, b_, key_);
+    line_ = static_cast<const Code*>(cache_.data) + block_ * cache_.block + head_ * cache_.head;
+  }
+
+  const Params& p_;
+  const int64_t b_;
+  const Cache& cache_;
+  const int head_;
+  int64_t key_, row_, block_ = 0;
+  const Code* line_ = nullptr;  // of row 0 of the block; null until it is asked for
+};
+
+// What a row finds in some of its keys: values, each times e^(logit - top), and the sum of these.
+struct Share {
+  float* numbers;  // top, sum, values
+  int64_t dim;
+
+  static int64_t size(int64_t dim) { return dim + 2; }
+  float& top() const { return numbers[0]; }
+  float& sum() const { return numbers[1]; }
+  float* values() const { return numbers + 2; }
+
+  // Adds what the row finds in later keys.
+  void add(const Share& later) const {
+    if (later.sum() == 0) return;
+    if (sum() == 0) {
+      std::copy_n(later.numbers, size(dim), numbers);
+      return;
+    }
+    const float both = host::max_nan(top(), later.top());
+    const float factor = std::exp(top() - both), later_factor = std::exp(later.top() - both);
+    top() = both;
+    sum() = sum() * factor + later.sum() * later_factor;
+    host::row_scale(values(), values(), factor, 0, dim);
+    host::row_add_scaled(values(), later.values(), later_factor, dim);
+  }
+};
+
+// Reads each line of the caches once for all rows of a task. Keys are taken four at a time from
+// multiples of four on.
 template <class T, class Code>
 class TaskRows {
  public:
@@ -201,30 +115,47 @@ class TaskRows {
         count_(task.queries * task.heads),
         begin_(std::numeric_limits<int>::max()) {
     for (int i = 0; i < task.queries; ++i) {
-      ranges_.push_back(keys_of(p, task.request, task.first + i));
-      begin_ = std::min(begin_, ranges_.back().begin);
-      end_ = std::max(end_, ranges_.back().end);
+      const KeyRange seen = ranges_[size_t(i)] = keys_of(p, task.request, task.first + i);
+      begin_ = std::min(begin_, seen.begin);
+      end_ = std::max(end_, seen.end);
     }
-    width_ = std::max(0, end_ - begin_);
   }
 
-  void compute() {
-    queries_ = host::scratch(host::Slot::row_a, int64_t(count_) * p_.head_dim);
-    weights_ = host::scratch(host::Slot::row_b, std::max<int64_t>(1, int64_t(count_) * width_));
-    sums_ = host::scratch(host::Slot::row_c, int64_t(count_) * p_.v_dim);
-    for (int row = 0; row < count_; ++row)
-      read_line(static_cast<const T*>(p_.q) + offset(p_.q_strides, row), p_.q_strides.step,
-                p_.head_dim, queries_ + int64_t(row) * p_.head_dim);
-    std::fill_n(sums_, int64_t(count_) * p_.v_dim, 0.0f);
-    for_blocks(p_.k, p_.head_dim,
-               [&](int row, int begin, int end) { add_logits(row, begin, end); });
-    for (int row = 0; row < count_; ++row) weigh(row);
-    for_blocks(p_.v, p_.v_dim, [&](int row, int begin, int end) { add_values(row, begin, end); });
-    for (int row = 0; row < count_; ++row) finish(row);
+  // The parts [first_part, end_part) have all keys; there is at least one.
+  int first_part() const { return begin_ / kPart; }
+  int end_part() const { return std::max(first_part() + 1, (end_ + kPart - 1) / kPart); }
+  int64_t shares_size() const { return count_ * Share::size(p_.v_dim); }
+
+  // The shares of all rows in a part, to memory of shares_size().
+  void compute(int part, float* shares) {
+    first_ = std::max(begin_, part * kPart);
+    last_ = std::min(end_, (part + 1) * kPart);
+    for (int row = 0; row < count_; ++row) {
+      const KeyRange all = ranges_[size_t(row / task_.heads)];
+      const int begin = std::max(all.begin, first_);
+      seen_[size_t(row)] = {begin, std::max(begin, std::min(all.end, last_))};
+    }
+    weights_ = host::scratch(host::Slot::row_b, int64_t(count_) * kPart);
+    load_queries();
+    const Walk<Code> keys(p_, task_.b, p_.k, task_.head / p_.group, first_),
+        values(p_, task_.b, p_.v, task_.head / p_.group, first_),
+        next(p_, task_.b, p_.k, task_.head / p_.group, part * kPart + kPart);
+    for_quads(keys, p_.k, p_.head_dim, values, last_ - first_,
+              [&](int j, const host::Lines& lines) { add_logits(j, lines); });
+    scale_weights(keys, p_.k, p_.scale);
+    for (int row = 0; row < count_; ++row) weigh(row, share(shares, row));
+    scale_weights(values, p_.v, 1);
+    for_quads(values, p_.v, p_.v_dim, next, std::clamp(end_ - (part + 1) * kPart, 0, kPart),
+              [&](int j, const host::Lines& lines) { add_values(j, lines, shares); });
+  }
+  void add(float* shares, float* later) const {
+    for (int row = 0; row < count_; ++row) share(shares, row).add(share(later, row));
+  }
+  void finish(float* shares) const {
+    for (int row = 0; row < count_; ++row) finish(row, share(shares, row));
   }
 
  private:
-  KeyRange range(int row) const { return ranges_[size_t(row / task_.heads)]; }
   int head(int row) const { return task_.head + row % task_.heads; }
   int query(int row) const { return task_.first + row / task_.heads; }
   int64_t offset(const Strides& s, int row) const {
@@ -232,139 +163,221 @@ class TaskRows {
     return (p_.starts ? 0 : task_.b) * s.batch + line * s.row + head(row) * s.head;
   }
   // The weight of a key for a row; those of further keys follow.
-  float* weight(int row, int key) const {
-    return weights_ + int64_t(row) * width_ + (key - begin_);
+  float* weight(int row, int key) const { return weights_ + int64_t(row) * kPart + key % kPart; }
+  Share share(float* shares, int row) const {
+    return {shares + row * Share::size(p_.v_dim), p_.v_dim};
   }
 
-  template <class Element>
-  static void read_line(const Element* from, int64_t step, int64_t dim, float* to) {
-    if constexpr (std::is_same_v<Element, e4m3> || std::is_same_v<Element, int8_t>)
-      for (int64_t d = 0; d < dim; ++d) to[d] = float(from[d * step]);
+  void load_queries() {
+    queries_ = host::scratch(host::Slot::row_a, int64_t(count_) * p_.head_dim);
+    for (int row = 0; row < count_; ++row)
+      host::load_row(queries_ + int64_t(row) * p_.head_dim,
+                     static_cast<const T*>(p_.q) + offset(p_.q_strides, row), dtype_of<T>(),
+                     p_.q_strides.step, p_.head_dim);
+  }
+  static const float* read_lines(const Code* from, int64_t step, int64_t n, float* buffer) {
+    if constexpr (std::is_same_v<Code, float>)
+      if (step == 1) return from;
+    if constexpr (std::is_same_v<Code, e4m3> || std::is_same_v<Code, int8_t>)
+      host::load_codes(buffer, from, dtype_of<Code>(), step, n);
     else
-      host::load_row(to, from, dtype_of<Element>(), step, dim);
+      host::load_row(buffer, from, dtype_of<Code>(), step, n);
+    return buffer;
+  }
+  // Asks for a line that is read later, as pages lie anywhere and no machine foresees the next.
+  static void fetch(const Code* line, int64_t dim) {
+    for (int64_t d = 0; d < dim; d += 64 / int64_t(sizeof(Code))) __builtin_prefetch(line + d);
   }
 
-  // f(row, begin, end) for each row and the keys of it in each block, whose lines are there then.
+  // f(j, lines of j to j + 3) for the keys of this part; a line of a key outside is another's.
+  // Meanwhile fetches `ahead` lines of what is read after them.
   template <class F>
-  void for_blocks(const Cache& cache, int64_t dim, F&& f) {
-    float* const buffer = host::scratch(host::Slot::tile, kBlockKeys * dim);
-    for (int block = begin_ - begin_ % kBlockKeys; block < end_; block += kBlockKeys) {
-      const int first = std::max(block, begin_), last = std::min(block + kBlockKeys, end_);
-      for_keys(p_, task_.b, cache, task_.head / p_.group, {first, last},
-               [&](int j, int64_t at, float scale) {
-                 const Code* line = static_cast<const Code*>(cache.data) + at;
-                 float* const copy = buffer + (j - block) * dim;
-                 lines_[size_t(j - block)] = copy;
-                 scales_[size_t(j - block)] = scale;
-                 if constexpr (std::is_same_v<Code, float>)
-                   if (cache.step == 1) {
-                     lines_[size_t(j - block)] = line;
-                     return;
-                   }
-                 read_line(line, cache.step, dim, copy);
-               });
-      for (int row = 0; row < count_; ++row) {
-        const int begin = std::max(first, range(row).begin), end = std::min(last, range(row).end);
-        if (begin < end) f(row, begin, end);
-      }
-    }
-  }
-  const float* line(int j) const { return lines_[size_t(j % kBlockKeys)]; }
-
-  void add_logits(int row, int begin, int end) {
-    for (int j = begin; j < end; j += host::kLines) {
+  void for_quads(Walk<Code> walk, const Cache& cache, int64_t dim, Walk<Code> following, int ahead,
+                 F&& f) {
+    float* const buffer = host::scratch(host::Slot::tile, host::kLines * dim);
+    const bool side_by_side = cache.step == 1 && cache.row == dim;
+    for (int j = first_ - first_ % host::kLines; j < last_; j += host::kLines) {
+      const int begin = std::max(j, first_), end = std::min(j + host::kLines, last_);
       host::Lines lines;
-      for (int l = 0; l < host::kLines; ++l) lines[l] = line(std::min(j + l, end - 1));
-      float dots[host::kLines] = {};
-      host::lines_dot(dots, queries_ + int64_t(row) * p_.head_dim, lines, p_.head_dim);
-      for (int l = 0; l < std::min(host::kLines, end - j); ++l)
-        weight(row, j)[l] = dots[l] * p_.scale * scales_[size_t((j + l) % kBlockKeys)];
+      for (int key = begin, n; key < end; key += n) {
+        n = side_by_side ? std::min(end - key, walk.left()) : 1;
+        const float* const read =
+            read_lines(walk.line(), cache.step, n * dim, buffer + (key - j) * dim);
+        for (int l = 0; l < n; ++l) lines[key - j + l] = read + l * dim;
+        walk.next(n);
+      }
+      for (int l = 0; l < host::kLines; ++l)
+        if (j + l < begin || j + l >= end) lines[l] = lines[begin - j];
+      for (int key = begin; key < end && ahead > 0; ++key, --ahead, following.next())
+        fetch(following.line(), dim);
+      f(j, lines);
     }
   }
 
-  // Logits become weights; their sum and maximum are kept.
-  void weigh(int row) {
-    const int64_t n = range(row).end - range(row).begin;
-    float* const x = weight(row, range(row).begin);
+  // Do all rows see the keys j to j + 3?
+  bool all_see(int j) const {
+    const auto sees = [j](const KeyRange& r) { return r.begin <= j && j + host::kLines <= r.end; };
+    return std::all_of(seen_.begin(), seen_.begin() + count_, sees);
+  }
+
+  void add_logits(int j, const host::Lines& lines) {
+    if (all_see(j))
+      return host::line_kernels().dot({weight(0, j), kPart}, {queries_, p_.head_dim}, count_, lines,
+                                      p_.head_dim);
+    for (int row = 0; row < count_; ++row) {
+      const auto [begin, end] = seen_[size_t(row)];
+      float dots[host::kLines];
+      host::line_kernels().dot({dots, host::kLines},
+                               {queries_ + int64_t(row) * p_.head_dim, p_.head_dim}, 1, lines,
+                               p_.head_dim);
+      for (int key = std::max(begin, j); key < std::min(end, j + host::kLines); ++key)
+        *weight(row, key) = dots[key - j];
+    }
+  }
+
+  // Weights of the keys of this part, times `scale` and each key's own.
+  void scale_weights(Walk<Code> walk, const Cache& cache, float scale) {
+    float scales[kPart];
+    if (cache.scale)
+      for (int key = first_; key < last_; ++key, walk.next()) scales[key % kPart] = walk.scale();
+    for (int row = 0; row < count_; ++row) {
+      const auto [begin, end] = seen_[size_t(row)];
+      float* const x = weight(row, begin);
+      if (scale != 1) host::row_scale(x, x, scale, 0, end - begin);
+      if (cache.scale) host::row_multiply(x, scales + begin % kPart, end - begin);
+    }
+  }
+
+  // Logits become weights.
+  void weigh(int row, const Share& to) {
+    const auto [begin, end] = seen_[size_t(row)];
+    const int64_t n = end - begin;
+    float* const x = weight(row, begin);
     if (p_.softcap > 0) {
       host::row_scale(x, x, 1 / p_.softcap, 0, n);
       host::row_tanh(x, x, n);
       host::row_scale(x, x, p_.softcap, 0, n);
     }
-    const float none = -std::numeric_limits<float>::infinity();
-    const float sink = p_.sinks ? p_.sinks[head(row)] : none;
-    float top = host::row_max(x, n);
-    if (top < sink || sink != sink) top = sink;
-    if (top == none) top = 0;
-    const float sum = host::row_exp(x, x, top, n) + std::exp(sink - top);
+    to.top() = host::row_max(x, n);
+    to.sum() = host::row_exp(x, x, to.top() == kNone ? 0 : to.top(), n);
+    std::fill_n(to.values(), to.dim, 0.0f);
+  }
+
+  void add_values(int j, const host::Lines& lines, float* shares) {
+    if (all_see(j))
+      return host::line_kernels().add_scaled({share(shares, 0).values(), Share::size(p_.v_dim)},
+                                             {weight(0, j), kPart}, count_, lines, p_.v_dim);
+    for (int row = 0; row < count_; ++row) {
+      const int begin = std::max(seen_[size_t(row)].begin, j),
+                end = std::min(seen_[size_t(row)].end, j + host::kLines);
+      float* const sums = share(shares, row).values();
+      if (end - begin == host::kLines)
+        host::line_kernels().add_scaled({sums, p_.v_dim}, {weight(row, j), kPart}, 1, lines,
+                                        p_.v_dim);
+      else
+        for (int key = begin; key < end; ++key)
+          host::row_add_scaled(sums, lines[key - j], *weight(row, key), p_.v_dim);
+    }
+  }
+
+  void finish(int row, const Share& all) const {
+    const float sink = p_.sinks ? p_.sinks[head(row)] : kNone;
+    float top = all.top() < sink || sink != sink ? sink : all.top();
+    if (top == kNone) top = 0;
+    const float factor = all.sum() == 0 ? 0 : std::exp(all.top() - top);
+    const float sum = all.sum() * factor + std::exp(sink - top);
     if (p_.lse)
       p_.lse[(task_.request.first + query(row)) * p_.heads + head(row)] =
-          sum == 0 ? none : top + std::log(sum);
-    inverses_[size_t(row)] = sum == 0 ? 0 : 1 / sum;
-  }
-
-  void add_values(int row, int begin, int end) {
-    float* const sums = sums_ + int64_t(row) * p_.v_dim;
-    for (int j = begin; j < end; ++j) *weight(row, j) *= scales_[size_t(j % kBlockKeys)];
-    const auto add_one = [&](int j) {
-      host::row_add_scaled(sums, line(j), *weight(row, j), p_.v_dim);
-    };
-    int j = begin;
-    for (; j < end && j % host::kLines != 0; ++j) add_one(j);
-    for (; j + host::kLines <= end; j += host::kLines) {
-      const host::Lines lines = {line(j), line(j + 1), line(j + 2), line(j + 3)};
-      host::lines_add_scaled(sums, lines, weight(row, j), p_.v_dim);
-    }
-    for (; j < end; ++j) add_one(j);
-  }
-
-  void finish(int row) {
-    float* const sums = sums_ + int64_t(row) * p_.v_dim;
-    const float inverse = inverses_[size_t(row)];
-    if (inverse == 0)
-      std::fill_n(sums, p_.v_dim, 0.0f);
+          sum == 0 ? kNone : top + std::log(sum);
+    if (factor == 0 || sum == 0)
+      std::fill_n(all.values(), all.dim, 0.0f);
     else
-      host::row_scale(sums, sums, inverse, 0, p_.v_dim);
-    host::store_row(static_cast<T*>(p_.out) + offset(p_.out_strides, row), sums, dtype_of<T>(),
-                    p_.out_strides.step, p_.v_dim);
+      host::row_scale(all.values(), all.values(), factor / sum, 0, all.dim);
+    host::store_row(static_cast<T*>(p_.out) + offset(p_.out_strides, row), all.values(),
+                    dtype_of<T>(), p_.out_strides.step, p_.v_dim);
   }
 
+  static constexpr float kNone = -std::numeric_limits<float>::infinity();
   const Params& p_;
   const Task& task_;
   const int count_;
-  int begin_, end_ = 0;
-  int64_t width_;
-  std::vector<KeyRange> ranges_;
-  std::array<const float*, kBlockKeys> lines_;
-  std::array<float, kBlockKeys> scales_;
-  std::array<float, kTaskRows> inverses_;
-  float *queries_, *weights_, *sums_;
+  int begin_, end_ = 0;                     // keys that some row sees
+  int first_, last_;                        // those of the part
+  std::array<KeyRange, kTaskRows> ranges_;  // of each query
+  std::array<KeyRange, kTaskRows> seen_;    // of each row in the part
+  float *queries_, *weights_;
 };
+
+// All parts of a task, one after the other.
+template <class T, class Code>
+void compute_alone(const Params& p, const Task& task) {
+  TaskRows<T, Code> rows(p, task);
+  float* const shares = host::scratch(host::Slot::row_c, rows.shares_size());
+  float* const later = host::scratch(host::Slot::row_d, rows.shares_size());
+  rows.compute(rows.first_part(), shares);
+  for (int part = rows.first_part() + 1; part < rows.end_part(); ++part) {
+    rows.compute(part, later);
+    rows.add(shares, later);
+  }
+  rows.finish(shares);
+}
+
+// A part of a task, and where its shares are.
+struct Piece {
+  const Task* task;
+  int part;
+  int64_t shares, size;
+};
+
+template <class T, class Code>
+std::vector<Piece> pieces_of(const Params& p, const std::vector<Task>& tasks) {
+  std::vector<Piece> pieces;
+  int64_t at = 0;
+  for (const Task& task : tasks) {
+    const TaskRows<T, Code> rows(p, task);
+    for (int part = rows.first_part(); part < rows.end_part(); ++part, at += rows.shares_size())
+      pieces.push_back({&task, part, at, rows.shares_size()});
+  }
+  return pieces;
+}
+
+// The same bits as compute_alone() of each task. Threads share the parts.
+template <class T, class Code>
+void compute_parts(const Params& p, const std::vector<Piece>& pieces) {
+  float* const shares =
+      host::scratch(host::Slot::pack_b, pieces.back().shares + pieces.back().size);
+  host::parallel_for(int64_t(pieces.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece& piece = pieces[size_t(i)];
+      TaskRows<T, Code>(p, *piece.task).compute(piece.part, shares + piece.shares);
+    }
+  });
+  for (size_t i = 0, next; i < pieces.size(); i = next) {
+    const TaskRows<T, Code> rows(p, *pieces[i].task);
+    for (next = i + 1; next < pieces.size() && pieces[next].task == pieces[i].task; ++next)
+      rows.add(shares + pieces[i].shares, shares + pieces[next].shares);
+    rows.finish(shares + pieces[i].shares);
+  }
+}
 
 }  // namespace
 
 void cpu(const Problem& problem) {
+  constexpr int kTasksPerThread = 4;                 // with fewer, threads share their parts
+  constexpr int64_t kMostShares = int64_t(1) << 24;  // floats: not if these would take more
   const Params& p = problem.params;
   const std::vector<Request> requests = checked_requests(p);
   const std::vector<Task> tasks = tasks_of(p, requests);
   with_types(problem, [&]<class T, class Code>(T*, Code*) {
     fill_tokens_of_none<T>(p, requests);
-    host::parallel_for(int64_t(tasks.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) TaskRows<T, Code>(p, tasks[size_t(i)]).compute();
-    });
-  });
-}
-
-void reference(const Problem& problem) {
-  const Params& p = problem.params;
-  const std::vector<Request> requests = checked_requests(p);
-  with_types(problem, [&]<class T, class Code>(T*, Code*) {
-    fill_tokens_of_none<T>(p, requests);
-    Row<T, Code> row(p);
-    for (int64_t n = 0; n < int64_t(p.batch) * p.heads; ++n) {
-      const Request& r = requests[size_t(n / p.heads)];
-      for (int i = 0; i < r.queries; ++i) row.compute(n / p.heads, r, i, int(n % p.heads));
+    if (tasks.empty()) return;
+    if (int64_t(tasks.size()) < int64_t(kTasksPerThread) * host::num_threads()) {
+      const std::vector<Piece> pieces = pieces_of<T, Code>(p, tasks);
+      if (pieces.back().shares <= kMostShares) return compute_parts<T, Code>(p, pieces);
     }
+    host::parallel_for(int64_t(tasks.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) compute_alone<T, Code>(p, tasks[size_t(i)]);
+    });
   });
 }
 

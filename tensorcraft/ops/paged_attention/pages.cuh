@@ -8,9 +8,8 @@ namespace tensorcraft::kernel::paged_attention {
 
 // Keys in use of request b: those that its table has room for at most.
 TC_DEVICE int length_of(const Params& p, int b) {
-  const int64_t n = integer_at(p.lengths, b * p.lengths_step, p.wide_lengths);
-  const int64_t room = int64_t(p.block_size) * p.table_size;
-  return int(n < 0 ? 0 : n < room ? n : room);
+  return clamped(integer_at(p.lengths, b * p.lengths_step, p.wide_lengths), 0,
+                 p.block_size * p.table_size);
 }
 
 // Where keys and values lie that are read through a table of pages. How a key is found is all that

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/rope/rope.hpp"
 
+#include "tensorcraft/op/angles.hpp"
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
@@ -60,15 +61,7 @@ CallParams params(const Problem& q) {
     p.set_map(Params::kPositions, op::element_map(*q.positions));
     p.wide_positions = q.positions->dtype() == DType::int64;
   }
-  if (q.cos) {
-    p.cos = q.cos->data();
-    p.sin = q.sin->data();
-    p.cos_row = q.cos->stride(0);
-    p.cos_step = q.cos->stride(1);
-    p.sin_row = q.sin->stride(0);
-    p.sin_step = q.sin->stride(1);
-    p.max_seq = q.cos->shape(0);
-  }
+  if (q.cos) op::set_angles(p, *q.cos, *q.sin);
   return p;
 }
 

@@ -196,12 +196,12 @@ const op::Definition<Problem, SampleOptions> kDefinition{
                            "float32: how much of the weight stays, above 0 and at most 1"),
                 op::option("min_p", &SampleOptions::min_p,
                            "float32: the least weight that stays, of the largest, 0 to 1"),
-                op::option(
+                op::free_number(
                     "seed", &SampleOptions::seed,
                     "int32 or int64: the key; with one for each row a request draws the same "
                     "in any row"),
-                op::option("offset", &SampleOptions::offset,
-                           "int32 or int64: another one draws anew, so count tokens by it")},
+                op::free_number("offset", &SampleOptions::offset,
+                                "int32 or int64: another one draws anew, so count tokens by it")},
     .out_doc = "int64, shape of logits without the last axis",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,

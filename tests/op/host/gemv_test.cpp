@@ -4,6 +4,9 @@
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tests/op/host/gemm_problems.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace tensorcraft::host {
 namespace {
 
@@ -82,6 +85,33 @@ TEST(HostGemv, GivesEachOfAFewRowsTheBitsItHasAlone) {
     const auto alone = few.d.read();
     EXPECT_TRUE(std::equal(alone.begin(), alone.end() - 1, together.begin())) << in;
   }
+}
+
+// Whatever m is: one row, several, and more than are taken at once.
+TEST(HostGemv, GivesABatchInvariantRowTheBitsItHasAlone) {
+  for (const DType in : {DType::float32, DType::bfloat16})
+    for (const int64_t n : {1, 37}) {
+      GemmData all({.m = 131, .n = n, .k = 300, .transpose_b = true, .in = in, .bias = true});
+      all.problem.batch_invariant = true;
+      ASSERT_TRUE(is_gemv(all.problem));
+      gemv(all.problem);
+      all.check();
+      const auto together = all.d.read();
+      for (const int64_t row : {0, 1, 63, 64, 130}) {
+        GemmProblem one = all.problem;
+        one.m = 1;
+        one.a.data =
+            static_cast<const std::byte*>(one.a.data) + row * one.a.row * int64_t(dtype_bytes(in));
+        one.d.data = static_cast<float*>(one.d.data) + row * one.d.row;
+        std::fill_n(static_cast<float*>(one.d.data), n, std::nanf(""));
+        gemv(one);
+      }
+      const auto alone = all.d.read();
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end() - 1, together.begin())) << in;
+    }
+  GemmData by_rows({.m = 1, .n = 37, .k = 300});
+  by_rows.problem.batch_invariant = true;
+  EXPECT_FALSE(is_gemv(by_rows.problem));
 }
 
 TEST(HostGemv, ReadsAVectorWithAStride) {

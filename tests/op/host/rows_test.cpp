@@ -138,23 +138,6 @@ TEST(RowReductions, CoverEveryLength) {
   }
 }
 
-TEST(RowLines, FourGiveWhatEachGives) {
-  for (const int n : {0, 1, 15, 16, 17, 64, 100}) {
-    std::vector<float> a(n), b(4 * n), y(n, 1.0f);
-    for (int i = 0; i < n; ++i) a[i] = float(i % 7 - 3);
-    for (int i = 0; i < 4 * n; ++i) b[i] = float(i % 11 - 5);
-    const Lines lines = {b.data(), b.data() + n, b.data() + 2 * n, b.data() + 3 * n};
-    float sums[kLines] = {1, 2, 3, 4};
-    lines_dot(sums, a.data(), lines, n);
-    const float scales[kLines] = {2, -1, 3, 0.5f};
-    lines_add_scaled(y.data(), lines, scales, n);
-    for (int l = 0; l < kLines; ++l)
-      EXPECT_EQ(sums[l], float(l + 1) + row_dot(a.data(), lines[l], n)) << n;
-    for (int i = 0; i < n; ++i)
-      EXPECT_EQ(y[i], 1 + 2 * lines[0][i] - lines[1][i] + 3 * lines[2][i] + 0.5f * lines[3][i]);
-  }
-}
-
 TEST(RowArithmetic, WorksInPlace) {
   std::vector<float> y = {1, 2, 3}, x = {4, 5, 6};
   row_scale(y.data(), y.data(), 2.0f, 1.0f, 3);
@@ -197,6 +180,30 @@ TEST(Conversions, LoadAndStoreEveryPatternOfBothTypes) {
   }
 }
 
+TEST(Conversions, LoadEveryCode) {
+  std::vector<uint8_t> codes(512);
+  std::iota(codes.begin(), codes.end(), 0);
+  std::vector<float> together(256), apart(256);
+  for (const DType dtype : {DType::int8, DType::float8_e4m3fn}) {
+    load_codes(together.data(), codes.data(), dtype, 1, 256);
+    load_codes(apart.data(), codes.data(), dtype, 2, 256);
+    for (int i = 0; i < 256; ++i) {
+      const int exponent = i >> 3 & 15, mantissa = i & 7;
+      const float magnitude = (i & 127) == 127 ? kNaN
+                              : exponent == 0  ? std::ldexp(float(mantissa), -9)
+                                               : std::ldexp(float(8 + mantissa), exponent - 10);
+      const float e4m3 = i & 128 ? -magnitude : magnitude;
+      const float expected = dtype == DType::int8 ? float(int8_t(i)) : e4m3;
+      if (std::isnan(expected)) {
+        ASSERT_TRUE(std::isnan(together[i])) << i;
+      } else {
+        ASSERT_EQ(std::bit_cast<uint32_t>(together[i]), std::bit_cast<uint32_t>(expected)) << i;
+      }
+      ASSERT_EQ(std::bit_cast<uint32_t>(apart[i]), std::bit_cast<uint32_t>(together[2 * i % 256]));
+    }
+  }
+}
+
 TEST(Conversions, RoundToNearestEven) {
   // Halfway between two neighbours, and just above: for each positive finite half.
   for (int i = 0; i < 0x7bff; ++i) {
@@ -219,6 +226,7 @@ TEST(Conversions, RefuseOtherDtypes) {
   float x = 0;
   EXPECT_THROW(load_row(&x, &x, DType::int32, 1, 1), Error);
   EXPECT_THROW(store_row(&x, &x, DType::int8, 1, 1), Error);
+  EXPECT_THROW(load_codes(&x, &x, DType::float32, 1, 1), Error);
 }
 
 TEST(Rows, ReadAndWriteAnyAxisOfAStridedTensor) {

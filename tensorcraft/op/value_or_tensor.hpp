@@ -28,4 +28,18 @@ struct NumberOrTensor {
   bool is_given() const { return number || tensor; }
 };
 
+// A bool for all, or a tensor of them, which is borrowed.
+struct BooleanOrTensor {
+  // The bool counts if there is no tensor.
+  bool value = false;
+  std::optional<TensorView> tensor = {};
+
+  // A bool, or what a TensorView can be made of.
+  BooleanOrTensor() = default;
+  BooleanOrTensor(std::same_as<bool> auto all) : value(all) {}  // NOLINT
+  template <class T>
+    requires(std::is_convertible_v<const T&, TensorView> && !std::is_arithmetic_v<T>)
+  BooleanOrTensor(const T& view) : tensor(TensorView(view)) {}  // NOLINT
+};
+
 }  // namespace tensorcraft

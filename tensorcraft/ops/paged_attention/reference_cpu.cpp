@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/paged_attention/requests.hpp"
+
+#include <cmath>
+
+namespace tensorcraft::kernel::paged_attention {
+namespace {
+
+// f(offset of key j in the cache, its scale) for the keys that a query sees.
+template <class F>
+void for_keys(const Params& p, int64_t b, const Cache& cache, int head, KeyRange range, F&& f) {
+  for (int j = range.begin; j < range.end; ++j) {
+    const int64_t block = block_of(p, b, j), row = j % p.block_size;
+    f(j, block * cache.block + row * cache.row + head * cache.head,
+      cache.scale
+          ? cache.scale[block * cache.scale_block + row * cache.scale_row + head * cache.scale_head]
+          : 1.0f);
+  }
+}
+
+// One query of one head in double. T: of q, Code: of the caches.
+template <class T, class Code>
+class Row {
+ public:
+  explicit Row(const Params& p) : p_(p), query_(size_t(p.head_dim)), sums_(size_t(p.v_dim)) {}
+
+  void compute(int64_t b, const Request& r, int i, int h) {
+    const KeyRange range = keys_of(p_, r, i);
+    const int64_t line = p_.starts ? r.first + i : i, batch = p_.starts ? 0 : b;
+    const T* q = static_cast<const T*>(p_.q) + batch * p_.q_strides.batch +
+                 line * p_.q_strides.row + h * p_.q_strides.head;
+    for (int d = 0; d < p_.head_dim; ++d)
+      query_[size_t(d)] = double(float(q[d * p_.q_strides.step]));
+    const double none = -std::numeric_limits<double>::infinity();
+    double top = p_.sinks ? double(p_.sinks[h]) : none;
+    weights_.clear();
+    for_keys(p_, b, p_.k, h / p_.group, range, [&](int, int64_t at, float scale) {
+      weights_.push_back(logit(static_cast<const Code*>(p_.k.data) + at, scale));
+      if (!(weights_.back() <= top)) top = weights_.back();  // a NaN stays
+    });
+    if (top == none) top = 0;
+    double sum = p_.sinks ? std::exp(double(p_.sinks[h]) - top) : 0;
+    for (double& w : weights_) sum += w = std::exp(w - top);
+    std::fill(sums_.begin(), sums_.end(), double(0));
+    for_keys(p_, b, p_.v, h / p_.group, range, [&](int j, int64_t at, float scale) {
+      const Code* v = static_cast<const Code*>(p_.v.data) + at;
+      const double weight = weights_[size_t(j - range.begin)] * double(scale);
+      for (int d = 0; d < p_.v_dim; ++d)
+        sums_[size_t(d)] += weight * double(float(v[d * p_.v.step]));
+    });
+    T* out = static_cast<T*>(p_.out) + batch * p_.out_strides.batch + line * p_.out_strides.row +
+             h * p_.out_strides.head;
+    for (int d = 0; d < p_.v_dim; ++d)
+      out[d * p_.out_strides.step] =
+          T(float(weights_.empty() || sum == 0 ? 0 : sums_[size_t(d)] / sum));
+    if (p_.lse) p_.lse[(r.first + i) * p_.heads + h] = float(sum == 0 ? none : top + std::log(sum));
+  }
+
+ private:
+  double logit(const Code* k, float scale) const {
+    double s = 0;
+    for (int d = 0; d < p_.head_dim; ++d) s += query_[size_t(d)] * double(float(k[d * p_.k.step]));
+    s *= double(p_.scale) * double(scale);
+    return p_.softcap > 0 ? double(p_.softcap) * std::tanh(s / double(p_.softcap)) : s;
+  }
+
+  const Params& p_;
+  std::vector<double> query_, sums_, weights_;
+};
+
+}  // namespace
+
+void reference(const Problem& problem) {
+  const Params& p = problem.params;
+  const std::vector<Request> requests = checked_requests(p);
+  with_types(problem, [&]<class T, class Code>(T*, Code*) {
+    fill_tokens_of_none<T>(p, requests);
+    Row<T, Code> row(p);
+    for (int64_t n = 0; n < int64_t(p.batch) * p.heads; ++n) {
+      const Request& r = requests[size_t(n / p.heads)];
+      for (int i = 0; i < r.queries; ++i) row.compute(n / p.heads, r, i, int(n % p.heads));
+    }
+  });
+}
+
+}  // namespace tensorcraft::kernel::paged_attention
