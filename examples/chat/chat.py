@@ -84,9 +84,7 @@ class Chat:
         self.model, self.tokenizer = load(args.model, args.device, DTYPES[args.dtype])
         room = max(1, len(args.prompt)) * self.model.config.context
         # A profile is of calls, of which a graph would hide those in it.
-        self.engine = Engine(
-            self.model, room, stop={self.tokenizer.end}, sampling=sampling, graph=not args.profile
-        )
+        self.engine = Engine(self.model, room, stop={self.tokenizer.end}, sampling=sampling, graph=not args.profile)
 
     def answer(self, requests: list[Request]) -> None:
         """Prints the first request's tokens as they come; the others run with it, and follow."""

@@ -19,7 +19,9 @@ def put(values):
 @pytest.mark.skipif(GPU in tc.devices(), reason="there is a GPU")
 def test_without_a_gpu_nothing_is_recorded_and_nothing_called():
     called = []
-    with pytest.raises(NotImplementedError, match=r"records calls on a GPU, and the default device is cpu; call the fun"):
+    with pytest.raises(
+        NotImplementedError, match=r"records calls on a GPU, and the default device is cpu; call the fun"
+    ):
         tc.Graph(lambda: called.append(1))
     with pytest.raises(NotImplementedError):
         tc.Graph(lambda: called.append(1), stream=5)
@@ -123,7 +125,11 @@ def test_memory_within_a_graph_serves_again_and_is_freed_with_it():
 @pytest.mark.parametrize(
     ("work", "kind", "said"),
     [
-        (lambda x: x.numpy(), NotImplementedError, "a copy from cuda:0 to cpu is not possible while this thread records"),
+        (
+            lambda x: x.numpy(),
+            NotImplementedError,
+            "a copy from cuda:0 to cpu is not possible while this thread records",
+        ),
         (lambda x: x[0].item(), NotImplementedError, "a copy from cuda:0 to cpu"),
         (lambda x: bool(tc.any(x)), NotImplementedError, "a copy from cuda:0 to cpu"),
         (lambda x: put([1.0]), NotImplementedError, "a copy from cpu to cuda:0"),
