@@ -271,8 +271,24 @@ class TimedCalls:
         return result
 
 
-def profile(run: Callable[[], Any], step_us: float, copy_rate: float) -> list[dict[str, Any]]:
-    """Each kind of call: how many, microseconds of each, its share, its bytes a second over those of a large copy."""
+def small_calls(count: int) -> Callable[[], Any]:
+    """A graph of so many calls that do next to nothing, each after the one before."""
+    x = tc.zeros((32,), device="cuda:0")
+
+    def work() -> None:
+        for _ in range(count):
+            tc.add(x, x, out=x)
+
+    tc.add(x, x, out=x)
+    launch: Callable[[], Any] = tc.Graph(work).launch
+    return launch
+
+
+def profile(run: Callable[[], Any], step_us: float, copy_rate: float, nbytes_of_step: float) -> list[dict[str, Any]]:
+    """Each kind of call: how many, microseconds of each, its share, its bytes a second over those of a large copy.
+
+    Then what bounds the step: its launches, and its bytes.
+    """
     timed = TimedCalls()
     modules = (llama, sys.modules["decoder"], sys.modules["sampling"])
     for module in modules:
@@ -300,15 +316,23 @@ def profile(run: Callable[[], Any], step_us: float, copy_rate: float) -> list[di
             vars(module)["tc"] = tc
     rows: list[dict[str, Any]] = []
     for label, (calls, _, nbytes) in turns[-1].items():
-        us = float(np.median([turn[label][1] for turn in turns[2:]]))
+        us = max(float(np.median([turn[label][1] for turn in turns[2:]])), 1e-3)
         rows.append({"call": label, "calls": int(calls), "us of each": us / calls, "us": us, "of the step": us / step_us,
                      "of a copy": nbytes / us * 1e6 / copy_rate if nbytes else ""})  # fmt: skip
-    together = sum(row["us"] for row in rows)
+    together, calls_of_all = sum(row["us"] for row in rows), sum(row["calls"] for row in rows)
     rows.append({"call": "all calls by themselves", "calls": sum(row["calls"] for row in rows), "us of each": "",
                  "us": together, "of the step": together / step_us, "of a copy": ""})  # fmt: skip
     rows.append({"call": "the step in its graph", "calls": 1, "us of each": "", "us": step_us, "of the step": 1.0,
                  "of a copy": ""})  # fmt: skip
-    return sorted(rows[:-2], key=lambda row: -row["us"]) + rows[-2:]
+    empty_us = in_turn({"empty": small_calls(calls_of_all)}, 20)["empty"]
+    rows.append({"call": "as many calls that do nothing, in a graph", "calls": calls_of_all, "us of each": empty_us / calls_of_all,
+                 "us": empty_us, "of the step": empty_us / step_us, "of a copy": ""})  # fmt: skip
+    if nbytes_of_step:
+        floor = nbytes_of_step / copy_rate * 1e6
+        rows.append({"call": "the step's bytes at the speed of a copy", "calls": "", "us of each": "", "us": floor,
+                     "of the step": floor / step_us, "of a copy": 1.0})  # fmt: skip
+    kinds = len(turns[-1])
+    return sorted(rows[:kinds], key=lambda row: -row["us"]) + rows[kinds:]
 
 
 def run_case(case: Case, file: Path, repeats: int) -> None:
@@ -354,7 +378,7 @@ def run_case(case: Case, file: Path, repeats: int) -> None:
         row |= figures(case, weights, times, copied)
         say({key: value for key, value in row.items() if key != "name"})
         if name == "tensorcraft":
-            rows = profile_rows(case, kept["ours"], ids, times, copied)
+            rows = profile_rows(case, weights, kept["ours"], ids, times, copied)
         file.write_text(json.dumps({"rows": [row, *rows]}))
 
 
@@ -368,9 +392,8 @@ def figures(case: Case, weights: Weights, times: dict[str, float], copied: int) 
     us = times["tensorcraft"]
     found |= {f"times as fast as {name}": times[name] / us for name in peers}
     if case.work == "decode":
-        keys = 2 * c.layers * case.batch * case.tokens * c.heads_k * c.head_dim * 2
         for name in ("tensorcraft", *peers):
-            found[f"{name} bytes of a copy's"] = (weights.read_bytes + keys) / times[name] * 1e6 / copy_rate
+            found[f"{name} bytes of a copy's"] = step_bytes(case, weights) / times[name] * 1e6 / copy_rate
     else:
         operations = 2 * weights.matrix_elements * case.tokens
         operations += 2 * c.layers * c.hidden * case.tokens**2  # attention, the half that it sees
@@ -378,16 +401,24 @@ def figures(case: Case, weights: Weights, times: dict[str, float], copied: int) 
     return found
 
 
+def step_bytes(case: Case, weights: Weights) -> int:
+    """What a decode step reads: weights, keys and values."""
+    c = weights.config
+    return weights.read_bytes + 2 * c.layers * case.batch * case.tokens * c.heads_k * c.head_dim * 2
+
+
 def profile_rows(
-    case: Case, ours: Ours, ids: torch.Tensor, times: dict[str, float], copied: int
+    case: Case, weights: Weights, ours: Ours, ids: torch.Tensor, times: dict[str, float], copied: int
 ) -> list[dict[str, Any]]:
+    nbytes = 0
     if case.work == "decode":
         run: Callable[[], Any] = ours.decoder(ids, graph=False).enqueue
+        nbytes = step_bytes(case, weights)
     else:
         run = functools.partial(ours.model.forward, ours.batch(ids), ours.cache)
     try:
         run()
-        found = profile(run, times["tensorcraft"], copied / times["copy"] * 1e6)
+        found = profile(run, times["tensorcraft"], copied / times["copy"] * 1e6, nbytes)
     except Exception:  # noqa: BLE001  the times stay
         traceback.print_exc()
         return []
