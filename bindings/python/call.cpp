@@ -100,14 +100,7 @@ class Call {
            !nb::isinstance<PyStream>(given_stream_);
   }
   void mark_used() const {
-    if (!device_.is_cuda()) return;
-    for (const ArrayArgument& a : arrays_) mark_used(a);
-  }
-  void mark_used(const ArrayArgument& a) const { mark_used(a.memory, a.object); }
-  void mark_used(const std::shared_ptr<Memory>& memory, nb::handle object) const {
-    if (memory) memory->used_on(stream_);
-    GraphRecording* const recording = device_.is_cuda() ? GraphRecording::active() : nullptr;
-    if (recording) recording->keep(memory, object);
+    for (const ArrayArgument& a : arrays_) note_use(a.memory, a.object, stream_);
   }
 
  private:
@@ -446,16 +439,14 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
                 nb::handle stream, nb::handle variant, nb::handle device) {
   const op::Operator& op = operator_at(index);
   Call call(op, inputs, options, stream, device);
-  if (const GraphRecording* const recording = GraphRecording::active())
-    recording->require_recorded(call.name(), call.device(), call.stream());
+  const bool is_on_host = out.is_none() && call.leader().is_host_array();
+  require_recorded(call.name(), call.device(), call.stream(), is_on_host);
   const op::Arguments arguments = call.arguments(variant_text(variant));
   std::vector<op::OutputSpec> specs;
   // If the only output is given, the run checks all that infer() would.
   if (out.is_none() || PyTuple_Check(out.ptr()) || op.description().outputs.size() > 1)
     specs = op.infer(arguments);
   std::vector<Output> outputs = make_outputs(call, out, specs);
-  for (const Output& o : outputs)
-    if (o.host) refuse_while_recording(join(call.name(), ": a result on the host"));
   std::vector<TensorView> views;
   views.reserve(outputs.size());
   for (const Output& o : outputs) views.push_back(o.view);
@@ -468,7 +459,7 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   }
   call.mark_used();
   for (const Output& o : outputs)
-    if (o.is_given) call.mark_used(o.memory, o.object);
+    if (o.is_given) note_use(o.memory, o.object, call.stream());
   if (outputs.size() == 1) return finish(call, outputs[0]);
   nb::list values;
   for (Output& o : outputs) values.append(finish(call, o));

@@ -147,16 +147,24 @@ void GraphRecording::end() noexcept {
   late_.clear();
 }
 
-void GraphRecording::require_recorded(std::string_view op, Device device, StreamRef stream) const {
-  const Device own = Device::cuda(stream_.device());
+void require_recorded(std::string_view op, Device device, StreamRef stream, bool result_on_host) {
+  if (!active_recording) return;
+  const StreamRef recorded = active_recording->stream();
+  const Device own = Device::cuda(recorded.device());
   if (device != own)
     fail(ErrorKind::value, op, ": a graph of ", own, " is being recorded, and this call is on ",
          device, ": it would run now and not with the graph; make it before the recording");
-  if (!(stream == stream_) && !stream.is_capturing())
+  if (!(stream == recorded) && !stream.is_capturing())
     fail(ErrorKind::value, op,
          ": a graph is being recorded, and this call goes to another stream: it would run now and "
          "not with the graph; leave stream out, and make the graph's stream the current one of the "
          "arrays' package");
+  if (result_on_host) refuse_while_recording(join(op, ": a result on the host"));
+}
+
+void note_use(const std::shared_ptr<Memory>& memory, nb::handle object, StreamRef stream) {
+  if (memory) memory->used_on(stream);
+  if (active_recording) active_recording->keep(memory, object);
 }
 
 void GraphRecording::keep(const std::shared_ptr<Memory>& memory, nb::handle object) {

@@ -24,8 +24,6 @@ class GraphRecording {
   static GraphRecording* active();
   StreamRef stream() const { return stream_; }
 
-  // Refuses a call that would run now, and not with the graph.
-  void require_recorded(std::string_view op, Device device, StreamRef stream) const;
   // What a call was given stays alive as long as the graph: memory of ours, or another's array.
   void keep(const std::shared_ptr<Memory>& memory, nb::handle object);
   // What must wait for the device before it goes, which a recording may not.
@@ -41,6 +39,12 @@ class GraphRecording {
   std::vector<std::shared_ptr<void>> late_;
 };
 
+// While this thread records: refuses a call that would run now and not with the graph, of kind
+// value, and one whose result is wanted on the host, of kind unsupported.
+void require_recorded(std::string_view op, Device device, StreamRef stream, bool result_on_host);
+// A call on `stream` used the memory, or another package's object: a graph that is recorded keeps
+// it.
+void note_use(const std::shared_ptr<Memory>& memory, nb::handle object, StreamRef stream);
 // Refuses what waits for the GPU while this thread records a graph: kind unsupported.
 void refuse_while_recording(std::string_view what);
 

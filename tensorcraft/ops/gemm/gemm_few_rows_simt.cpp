@@ -77,8 +77,10 @@ constexpr Config gated(Config c) {
 }
 template <int widest>
 constexpr std::array kAlongKGated{gated(along_k(1, widest)), gated(along_k(2, widest)),
-                                  gated(along_k(4, widest)), gated(along_k(1, widest, 8, 2)),
-                                  gated(along_k(4, widest, 8, 4))};
+                                  gated(along_k(4, widest))};
+template <int widest>
+constexpr std::array kAlongKGatedParts{gated(along_k(1, widest, 8, 2)),
+                                       gated(along_k(4, widest, 8, 4))};
 constexpr std::array kAlongKGatedElements{odd_row(gated(along_k(1, 1))),
                                           odd_row(gated(along_k(4, 1)))};
 
@@ -143,6 +145,7 @@ simt::OperatorInstances few_rows_instances() {
               list<Gemv, kAlongKElements>(Float{}, &Config::stages, &Config::a_vector),
               list<Gemv, kAlongKElements>(Bf16{}, &Config::stages, &Config::a_vector),
               gemv<kAlongKGated<4>>(Float{}), gemv<kAlongKGated<8>>(Bf16{}),
+              gemv<kAlongKGatedParts<4>>(Float{}), gemv<kAlongKGatedParts<8>>(Widened{}),
               list<Gemv, kAlongKGatedElements>(Float{}, &Config::stages, &Config::a_vector),
               list<Gemv, kAlongKGatedElements>(Bf16{}, &Config::stages, &Config::a_vector),
               gemv<kAcrossK<4>>(Float{}), gemv<kAcrossK<8>>(Halves{}), gemv<kAcrossK<8>>(Widened{}),
