@@ -65,6 +65,21 @@ if "cuda:0" in tc.devices():
     second.synchronize()
     print(tc.Event.elapsed_ms(begin, end), c[0, 0].item())
 
+# Graphs
+if "cuda:0" in tc.devices():
+    x, counted = tc.ones((4, 8), device="cuda:0"), tc.zeros((), device="cuda:0")
+
+    def step() -> tc.Tensor:
+        tc.add(counted, 1.0, out=counted)
+        return tc.softmax(x * counted)
+
+    step()  # compiles, which a recording cannot
+    graph = tc.Graph(step)  # records, and runs nothing
+    for i in range(3):
+        x[...] = float(i)  # what the recording read, with new values
+        graph.launch()
+    print(graph.result.shape, counted.item())
+
 # Traces
 with tc.trace() as calls:
     for _ in range(3):

@@ -3,7 +3,7 @@
 # Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
 # usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
 #        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit compiles profile bench gemm gemm_ladder gemm_llm gemm_epilogue figures sweep aot
-#        model demo
+#        model demo llama
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -90,6 +90,7 @@ model() {
   unpack_model
   python3 benchmarks/model_figures.py "$results" "$folder/model32"
 }
+llama() { python3 benchmarks/decode.py "$results"; }
 demo() {
   unpack_model
   python3 examples/sentence_search/search.py --model "$folder/model32" "how do plants make food"

@@ -272,7 +272,9 @@ def file_lines(found, names, root):
     readmes = {p: p.read_text() for p in sorted(root.glob("tensorcraft/ops/*/README.md"))}
     homes = {op: p for p, text in readmes.items() for op in re.findall(r"<!-- results: (\w+) -->", text)}
     homes = {} if APPENDIX_ONLY >= set(names) else homes
-    files = {name: found[name] for name in names}
+    files = {name: found[name] for name in names if name in found}
+    if not files:
+        return ["Nothing is measured yet.", ""]
     named = [r.get("op") or r.get("name", "").split(" ")[0] for d in files.values() for r in d.get("rows", [])]
     there = [op for op in dict.fromkeys(named) if op in homes]
     lines = sections(files, elsewhere=there) if set(named) - set(there) else []

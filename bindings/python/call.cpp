@@ -5,6 +5,7 @@
 #include "arrays.hpp"
 #include "explain.hpp"
 #include "gil.hpp"
+#include "graph.hpp"
 #include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
@@ -99,9 +100,7 @@ class Call {
            !nb::isinstance<PyStream>(given_stream_);
   }
   void mark_used() const {
-    if (!device_.is_cuda()) return;
-    for (const ArrayArgument& a : arrays_)
-      if (a.memory) a.memory->used_on(stream_);
+    for (const ArrayArgument& a : arrays_) note_use(a.memory, a.object, stream_);
   }
 
  private:
@@ -440,6 +439,8 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
                 nb::handle stream, nb::handle variant, nb::handle device) {
   const op::Operator& op = operator_at(index);
   Call call(op, inputs, options, stream, device);
+  const bool is_on_host = out.is_none() && call.leader().is_host_array();
+  require_recorded(call.name(), call.device(), call.stream(), is_on_host);
   const op::Arguments arguments = call.arguments(variant_text(variant));
   std::vector<op::OutputSpec> specs;
   // If the only output is given, the run checks all that infer() would.
@@ -458,7 +459,7 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   }
   call.mark_used();
   for (const Output& o : outputs)
-    if (o.is_given && o.memory) o.memory->used_on(call.stream());
+    if (o.is_given) note_use(o.memory, o.object, call.stream());
   if (outputs.size() == 1) return finish(call, outputs[0]);
   nb::list values;
   for (Output& o : outputs) values.append(finish(call, o));

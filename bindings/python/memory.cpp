@@ -2,6 +2,7 @@
 #include "memory.hpp"
 
 #include "gil.hpp"
+#include "graph.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 
@@ -46,13 +47,19 @@ void release(PyObject* object) {
   if (!pending().scheduled) pending().scheduled = Py_AddPendingCall(run_pending, nullptr) == 0;
 }
 
+}  // namespace
+
 void wait_for(Device device) {
   std::optional<WithoutGil> without_gil;
   if (PyGILState_Check()) without_gil.emplace();
   synchronize(device);
 }
 
-}  // namespace
+Memory::Memory(Tensor tensor, StreamRef home)
+    : tensor_(std::move(tensor)),
+      device_(tensor_.device()),
+      home_(home),
+      recorded_(device_.is_cuda() && GraphRecording::active()) {}
 
 std::shared_ptr<const void> share(nb::object object) {
   return {object.release().ptr(), [](PyObject* p) { release(p); }};
@@ -61,6 +68,11 @@ std::shared_ptr<const void> share(nb::object object) {
 Memory::~Memory() {
   if (!device_.is_cuda()) return;
   try {
+    if (GraphRecording* const recording = GraphRecording::active(); recording && shared_) {
+      recording->free_later(std::make_shared<Tensor>(std::move(tensor_)));
+      recording->free_later(std::const_pointer_cast<void>(owner_));
+      return;
+    }
     if (shared_) wait_for(device_);  // else the tensor goes back in the order of its stream
   } catch (const std::exception&) {
     // A device that cannot be waited for runs nothing more.
@@ -68,8 +80,9 @@ Memory::~Memory() {
 }
 
 void Memory::order_before(StreamRef stream) const {
-  if (!device_.is_cuda()) return;
-  if (shared_) return wait_for(device_);
+  // What is recorded runs at a launch, after all that was enqueued before it.
+  if (!device_.is_cuda() || GraphRecording::active()) return;
+  if (shared_ || recorded_) return wait_for(device_);
   if (stream == home_) return;
   Event done(device_.index);
   done.record(home_);

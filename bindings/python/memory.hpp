@@ -21,8 +21,7 @@ std::shared_ptr<const void> share(nb::object object);
 // touched it is known.
 class Memory {
  public:
-  Memory(Tensor tensor, StreamRef home)
-      : tensor_(std::move(tensor)), device_(tensor_.device()), home_(home) {}
+  Memory(Tensor tensor, StreamRef home);
   Memory(std::shared_ptr<const void> owner, Device device, StreamRef home)
       : owner_(std::move(owner)), device_(device), home_(home) {}
   ~Memory();
@@ -33,6 +32,8 @@ class Memory {
     if (owner_ || !(stream == home_)) set_shared();
   }
   void set_shared() { shared_.store(true, std::memory_order_relaxed); }
+  // Made while a graph was recorded: its launches write it, on any stream.
+  bool is_recorded() const { return recorded_; }
   // Work enqueued later on `stream` comes after what was done to the memory so far.
   void order_before(StreamRef stream) const;
 
@@ -41,6 +42,7 @@ class Memory {
   std::shared_ptr<const void> owner_;
   Device device_;
   StreamRef home_;
+  const bool recorded_ = false;
   std::atomic<bool> shared_ = false;
 };
 
@@ -50,5 +52,8 @@ struct PyTensor {
   std::shared_ptr<Memory> memory;
 };
 PyTensor own(Tensor tensor, StreamRef home);
+
+// Waits for all work on a device, without the GIL.
+void wait_for(Device device);
 
 }  // namespace tensorcraft::python

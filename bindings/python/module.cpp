@@ -3,6 +3,7 @@
 #include "cache.hpp"
 #include "call.hpp"
 #include "gil.hpp"
+#include "graph.hpp"
 #include "library.hpp"
 #include "stream.hpp"
 #include "tensor.hpp"
@@ -77,6 +78,7 @@ void register_devices(nb::module_& m) {
       "synchronize",
       [](nb::handle device) {
         const Device d = to_device(device);
+        if (d.is_cuda()) refuse_while_recording("synchronize");
         const WithoutGil released;
         synchronize(d);
       },
@@ -134,6 +136,7 @@ NB_MODULE(_tensorcraft, m) {
   register_errors();
   register_tensor(m);
   register_stream(m);
+  register_graph(m);
   register_devices(m);
   register_trace(m);
   register_cache(m);

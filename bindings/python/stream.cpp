@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 #include "gil.hpp"
+#include "graph.hpp"
 #include "tensorcraft/core/error.hpp"
 
 #include <nanobind/stl/string.h>
@@ -67,7 +68,11 @@ void register_stream(nb::module_& m) {
           [](PyStream* s, nb::handle device) { new (s) PyStream(cuda_index(device, "Stream")); },
           "device"_a.none() = "cuda")
       .def(
-          "synchronize", [](const PyStream& s) { s.stream.ref().synchronize(); },
+          "synchronize",
+          [](const PyStream& s) {
+            refuse_while_recording("synchronize");
+            s.stream.ref().synchronize();
+          },
           nb::call_guard<WithoutGil>(), "Waits for all work enqueued so far.")
       .def(
           "__cuda_stream__",
@@ -106,7 +111,13 @@ void register_stream(nb::module_& m) {
       .def(
           "wait", [](const Event& e, const PyStream& s) { e.wait(s.stream); }, "stream"_a,
           "Makes later work of a stream start after the event.")
-      .def("synchronize", &Event::synchronize, nb::call_guard<WithoutGil>(), "Waits for the event.")
+      .def(
+          "synchronize",
+          [](const Event& e) {
+            refuse_while_recording("synchronize");
+            e.synchronize();
+          },
+          nb::call_guard<WithoutGil>(), "Waits for the event.")
       .def_prop_ro("done", &Event::done, "Has the event passed?")
       .def_static("elapsed_ms", &Event::elapsed_ms, "begin"_a, "end"_a,
                   nb::call_guard<WithoutGil>(),

@@ -4,6 +4,7 @@
 #include "arguments.hpp"
 #include "arrays.hpp"
 #include "gil.hpp"
+#include "graph.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/safetensors/file.hpp"
@@ -32,6 +33,8 @@ nb::object to_device_copy(nb::handle self, nb::handle device) {
   const PyTensor& t = nb::cast<const PyTensor&>(self);
   const Device target = to_device(device);
   if (t.view.device() == target) return nb::borrow(self);
+  if (target.is_cuda() || t.view.device().is_cuda())
+    refuse_while_recording(join("a copy from ", t.view.device(), " to ", target));
   if (!t.view.is_contiguous()) return to_device_copy(copied(self), device);
   const StreamRef stream = current_stream(target.is_cuda() ? target.index : t.view.device().index);
   Tensor result(t.view.dtype(), t.view.shape(), target, stream);

@@ -4,6 +4,7 @@
 import argparse
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 from engine import Engine, Request
@@ -82,7 +83,8 @@ class Chat:
         self.max_tokens, self.seed, self.dtype = args.max_tokens, args.seed, args.dtype
         self.model, self.tokenizer = load(args.model, args.device, DTYPES[args.dtype])
         room = max(1, len(args.prompt)) * self.model.config.context
-        self.engine = Engine(self.model, room, stop={self.tokenizer.end}, sampling=sampling)
+        # A profile is of calls, of which a graph would hide those in it.
+        self.engine = Engine(self.model, room, stop={self.tokenizer.end}, sampling=sampling, graph=not args.profile)
 
     def answer(self, requests: list[Request]) -> None:
         """Prints the first request's tokens as they come; the others run with it, and follow."""
@@ -136,7 +138,7 @@ def ask() -> str | None:
 def main() -> None:
     args = arguments()
     chat = Chat(args)
-    with tc.trace() as trace:
+    with tc.trace() if args.profile else nullcontext() as trace:
         chat.once(args.prompt) if args.prompt else chat.talk()
     if args.profile:
         print(trace, file=sys.stderr)

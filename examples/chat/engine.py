@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from decoder import Decoder
 from llama import Batch, Llama
 from sampling import Sampling, draw
 
@@ -32,11 +33,13 @@ class Engine:
     """Runs requests over one paged cache. A step computes a chunk of each new prompt, and a token of each other request.
 
     Chunks begin at multiples of `chunk` and prompts are computed apart from single tokens, so what a request
-    computes does not depend on its company.
+    computes does not depend on its company. Single tokens are a decoder's, which on a GPU is a graph unless
+    `graph` says otherwise: there is one for each power of two of requests and of pages.
     """
 
     def __init__(self, model: Llama, tokens: int, page_size: int = 16, stop: Collection[int] = (),
-                 sampling: Sampling | None = None, max_batch: int = 32, chunk: int = 256) -> None:  # fmt: skip
+                 sampling: Sampling | None = None, max_batch: int = 32, chunk: int = 256,
+                 graph: bool = True) -> None:  # fmt: skip
         self.model, self.page_size, self.max_batch, self.chunk = model, page_size, max_batch, chunk
         self.stop, self.sampling = frozenset(stop), sampling or Sampling()
         self.pages = -(-tokens // page_size)
@@ -44,6 +47,9 @@ class Engine:
         self.free = list(range(self.pages))
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
+        self.graph = graph and str(model.device).startswith("cuda")
+        self.decoders: dict[tuple[int, int], Decoder] = {}
+        self.rows: list[tuple[Request, int]] = []  # of the decoder that ran last: requests, and how long they are
 
     def submit(self, ids: Sequence[int], max_tokens: int, seed: int = 0, keep: bool = False) -> Request:
         """A request for up to `max_tokens` tokens after `ids`; it begins when a step finds pages for all of them."""
@@ -77,7 +83,7 @@ class Engine:
         self._admit()
         single = [r for r in self.running if r.decodes]
         prompts = [r for r in self.running if not r.decodes]
-        return self._compute(single) + self._compute(prompts)
+        return self._decode(single) + self._compute(prompts)
 
     def release(self, request: Request) -> None:
         """Ends a request, if it is not done, and forgets its keys: its pages serve others."""
@@ -103,6 +109,28 @@ class Engine:
             request.pages += [self.free.pop() for _ in range(missing)]
             self.running.append(self.waiting.popleft())
 
+    def _decode(self, requests: list[Request]) -> list[Request]:
+        if not requests:
+            return []
+        decoder = self._decoder(len(requests), max(len(r.pages) for r in requests))
+        if self.rows != [(r, len(r.ids)) for r in requests]:  # some came or went
+            decoder.load(requests)
+        tokens = decoder.step()[: len(requests)]
+        for request in requests:
+            request.cached += 1
+        self._append(requests, tokens)
+        self.rows = [(r, len(r.ids)) for r in requests]
+        return requests
+
+    def _decoder(self, rows: int, pages: int) -> Decoder:
+        """One with room for so many; a graph has a fixed number of rows."""
+        rows, pages = (1 << (n - 1).bit_length() for n in (rows, pages))
+        if (rows, pages) not in self.decoders:
+            self.decoders[rows, pages] = Decoder(
+                self.model, self.cache, rows, pages, self.page_size, self.sampling, self.graph
+            )
+        return self.decoders[rows, pages]
+
     def _compute(self, requests: list[Request]) -> list[Request]:
         if not requests:
             return []
@@ -116,14 +144,16 @@ class Engine:
             return []
         if len(rows) < len(requests):
             logits = logits[rows]
-        drawn = draw(logits, self.sampling, [r.seed for r in ready], [len(r.ids) for r in ready])
-        for request, token in zip(ready, drawn, strict=True):
+        self._append(ready, draw(logits, self.sampling, [r.seed for r in ready], [len(r.ids) for r in ready]))
+        return ready
+
+    def _append(self, requests: list[Request], tokens: list[int]) -> None:
+        for request, token in zip(requests, tokens, strict=True):
             request.ids.append(token)
             request.done = token in self.stop or len(request.ids) >= request.limit
             if request.done and not request.keep:
                 self.release(request)
         self.running = [r for r in self.running if not r.done]
-        return ready
 
     def _batch(self, requests: list[Request], ends: list[int]) -> Batch:
         cached = np.array([r.cached for r in requests], np.int32)

@@ -42,7 +42,7 @@ class Batch:
     tables: tc.Tensor  # the pages of each request
     lengths: tc.Tensor  # of each request, its new tokens included
     starts: tc.Tensor | None  # where each request begins; None if each has one new token
-    last: tc.Tensor  # the last new token of each request
+    last: tc.Tensor | None  # the last new token of each request; None if each has one
 
 
 class Llama:
@@ -79,7 +79,7 @@ class Llama:
             tables=self.put(tables),
             lengths=self.put(cached + counts),
             starts=None if len(ids) == len(counts) else self.put(starts),
-            last=self.put(starts[1:] - 1),
+            last=None if len(ids) == len(counts) else self.put(starts[1:] - 1),
         )
 
     def put(self, integers: ArrayLike) -> tc.Tensor:
@@ -96,7 +96,7 @@ class Llama:
             hidden = self.linear(name + "gate_up", y, gated="silu")
             following = f"layers.{layer + 1}.attention_norm" if layer + 1 < len(cache) else "norm"
             y, x = self.norm(following, self.linear(name + "down", hidden), x)
-        if not (all_rows or batch.starts is None):
+        if not (all_rows or batch.last is None):
             y = tc.take(y, batch.last, axis=0)
         return self.linear("output", y, out_dtype=tc.float32)
 

@@ -23,10 +23,15 @@ class Sampling:
             raise ValueError(f"sampling: top_p is {self.top_p}, expected a number in (0, 1]")
 
 
-def draw(logits: tc.Tensor, sampling: Sampling, seeds: Sequence[int], positions: Sequence[int]) -> list[int]:
-    """A token for each row of logits. It depends on the row, its seed and its position, not on the other rows."""
+def next_tokens(logits: tc.Tensor, sampling: Sampling, seed: tc.Tensor, offset: tc.Tensor,
+                out: tc.Tensor | None = None) -> tc.Tensor:  # fmt: skip
+    """A token for each row of logits, int64. It depends on the row, its seed and its position, not on the other rows."""
     if sampling.temperature == 0:
-        return [int(token) for token in tc.argmax(logits, axis=-1).tolist()]
+        return tc.argmax(logits, axis=-1, out=out)
+    return tc.sample(logits, temperature=sampling.temperature, top_p=sampling.top_p, seed=seed, offset=offset, out=out)
+
+
+def draw(logits: tc.Tensor, sampling: Sampling, seeds: Sequence[int], positions: Sequence[int]) -> list[int]:
+    """The same with seeds and positions of the host, to which the tokens come; it waits for them."""
     seed, offset = (tc.asarray(np.array(numbers, np.int64), device=logits.device) for numbers in (seeds, positions))
-    drawn = tc.sample(logits, temperature=sampling.temperature, top_p=sampling.top_p, seed=seed, offset=offset)
-    return [int(token) for token in drawn.tolist()]
+    return [int(token) for token in next_tokens(logits, sampling, seed, offset).tolist()]

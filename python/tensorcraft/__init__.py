@@ -40,7 +40,7 @@ from ._ops import *
 from ._protocols import install as _install_protocols
 from ._registry import Operator
 from ._searching import cumulative_prod, searchsorted
-from ._stream import Event, Stream, Trace, trace
+from ._stream import Event, Graph, Stream, Trace, trace
 from ._tensor import (
     arange,
     asarray,
@@ -100,6 +100,7 @@ __all__ = [
     "DeviceLost",
     "Event",
     "Explanation",
+    "Graph",
     "Operator",
     "OutOfMemory",
     "Stream",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams, events and the call trace."""
+"""Streams, events, graphs and the call trace."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import NamedTuple
 
 from . import _tensorcraft as native
-from ._tensorcraft import Event, Stream
+from ._tensorcraft import Event, Graph, Stream
 
-__all__ = ["Event", "Stream", "Trace", "trace"]
+__all__ = ["Event", "Graph", "Stream", "Trace", "trace"]
 
 
 class _Previous(threading.local):

@@ -9,22 +9,7 @@
 namespace tensorcraft::cuda {
 namespace {
 
-constexpr int kCaptureRelaxed = 2;
 constexpr uint32_t kNoDestructorSync = 1, kMoveReference = 1;
-
-// While it lives the calling thread may make driver calls that a recording forbids.
-class RelaxedCapture {
- public:
-  explicit RelaxedCapture(const Driver& driver) : driver_(driver) { exchange(); }
-  ~RelaxedCapture() { exchange(); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  void exchange() { driver_.thread_exchange_stream_capture_mode.quiet(&mode_); }
-  const Driver& driver_;
-  int mode_ = kCaptureRelaxed;
-};
 
 // The graph that a stream is recorded into; null if it is not.
 CUgraph_st* recorded_graph(const Driver& driver, StreamRef stream) {

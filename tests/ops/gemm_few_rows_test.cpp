@@ -39,11 +39,23 @@ TEST(FewRows, GoToGemv) {
   EXPECT_EQ(row_of(wide, "gemv").reason, "takes up to 4 rows of a, or columns of b");
 }
 
-TEST(FewRows, AreNotGatedByGemv) {
+TEST(FewRows, AreGatedIfTheWeightsLieAlongK) {
   using namespace kernel::gemm;
   const Given given{.operand_bytes = 2, .result_bytes = 2, .gated = true};
-  const op::Gpu gpu{.architecture = 80, .num_sms = 108};
-  EXPECT_EQ(gemv({.m = 1, .n = 64, .k = 64}, given, gpu).refusal, kGatesNothing);
+  const op::Gpu gpu{.architecture = 90, .num_sms = 132};
+  Params p{.m = 1, .n = 14336, .k = 4096};
+  p.a.row_stride = p.b.col_stride = p.k;
+  p.a.col_stride = p.b.row_stride = 1;
+  const Choice along = gemv(p, given, gpu);
+  EXPECT_EQ(along.refusal, "");
+  const Config& c = along.start.config;
+  EXPECT_EQ(c.gated, 1);
+  EXPECT_EQ(along.start.blocks, p.n / (c.block_n / 2) * c.split);
+  EXPECT_FALSE(gemv_preference(p, given, gpu).empty());
+  p.b.row_stride = 2 * p.n;
+  p.b.col_stride = 1;
+  EXPECT_EQ(gemv(p, given, gpu).refusal, "gates rows of a by weights that lie along k");
+  EXPECT_TRUE(gemv_preference(p, given, gpu).empty());
 }
 
 // The weights stream through all multiprocessors at once: what n alone does not divide, the blocks

@@ -17,6 +17,7 @@ import export
 import gguf_writer as writer
 import load
 import sampling
+from decoder import Decoder
 from engine import Engine
 from gguf import GgufFile
 from llama import Llama
@@ -149,7 +150,7 @@ def test_batch_invariant_logits_have_the_same_bits_in_any_company(file, device):
     drawn = []
 
     def logits_of_first(count):
-        engine = Engine(model, 40 * 32, chunk=8, max_batch=32)
+        engine = Engine(model, 40 * 32, chunk=8, max_batch=32, graph=False)  # logits are read at each step
         requests = [engine.submit(ids, 12) for ids in ragged(32)[:count]]
         seen, forward = [], model.forward
 
@@ -169,6 +170,63 @@ def test_batch_invariant_logits_have_the_same_bits_in_any_company(file, device):
     assert drawn[0] == drawn[1] and len(alone) == 12
     for row in alone:
         assert any(np.array_equal(row, other) for other in among)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("rows", [3, 5])
+def test_a_decoder_goes_on_by_itself_and_its_empty_rows_write_nothing(model, reference, rows, temperature):
+    """Three requests with other histories, over shuffled pages; nothing is told between the steps."""
+    kind = Sampling(temperature, top_p=0.9)
+    prompts = [prompt(n, seed=n) for n in (1, 17, 40)]
+    engine = Engine(model, 4 * CONTEXT, page_size=8, sampling=kind)
+    wanted = [engine.submit(ids, 13, seed=i) for i, ids in enumerate(prompts)]
+    run(engine)
+    if temperature == 0:
+        for request, ids in zip(wanted, prompts, strict=True):
+            exact = reference.logits(request.ids).argmax(-1)
+            assert request.ids[len(ids) :] == exact[len(ids) - 1 : -1].tolist()
+    pages = np.random.default_rng(1).permutation(40).reshape(4, 10)
+    cache = model.new_cache(40, 8)
+    for k, v in cache:
+        k[...] = v[...] = np.nan
+    for ids, own in zip(prompts, pages, strict=False):
+        part = model.batch(ids, np.array([len(ids)]), np.array([0]), own[None], 8)
+        model.forward(part, cache)
+    states = [
+        SimpleNamespace(ids=r.ids[: len(ids) + 1], seed=r.seed, pages=own.tolist())
+        for r, ids, own in zip(wanted, prompts, pages, strict=False)
+    ]
+    decoder = Decoder(model, cache, rows, 10, 8, kind, graph=str(model.device) != "cpu")
+    decoder.load(states)
+    for step in range(12):
+        tokens = decoder.step()
+        assert len(tokens) == rows
+        assert tokens[:3] == [r.ids[len(ids) + 1 + step] for r, ids in zip(wanted, prompts, strict=True)]
+    for k, v in cache:
+        for pool in (k.numpy(), v.numpy()):
+            assert np.isnan(pool[pages[3]]).all()  # nobody's
+            for ids, own in zip(prompts, pages, strict=False):
+                there = pool[own].swapaxes(1, 2).reshape(80, -1)
+                assert not np.isnan(there[: len(ids) + 12]).any() and np.isnan(there[len(ids) + 12 :]).all()
+
+
+@pytest.mark.skipif("cuda:0" not in tc.devices(), reason="needs a GPU")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_graph_gives_the_tokens_of_the_calls_in_it(file, dtype, temperature):
+    model = small(file, "cuda:0", dtype=getattr(tc, dtype))
+    answers = []
+    for graph in (False, True):
+        engine = Engine(model, 6 * CONTEXT, max_batch=5, chunk=16, sampling=Sampling(temperature, 0.9), graph=graph)
+        requests = []
+        for i, ids in enumerate(ragged(24)):  # they come and go, so rows are filled and emptied
+            requests.append(engine.submit(ids, 5 + i % 13, seed=i))
+            if i % 3:
+                engine.step()
+        run(engine)
+        assert engine.graph == graph and any(d.recorded for d in engine.decoders.values()) == graph
+        answers.append([r.ids for r in requests])
+    assert answers[0] == answers[1]
 
 
 def test_requests_that_come_and_go_leave_all_pages(model):

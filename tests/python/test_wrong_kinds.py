@@ -45,7 +45,7 @@ METHODS = [
     for name in dir(tc.Tensor)
     if callable(getattr(tc.Tensor, name)) and (not name.startswith("_") or name in ("__getitem__", "__contains__", "__dlpack__"))
 ]  # fmt: skip
-CLASSES = (tc.Stream, tc.Event, tc.Tensor)
+CLASSES = (tc.Stream, tc.Event, tc.Graph, tc.Tensor)
 MODULES: dict[str, Any] = {"tc": tc, "tc.cache": tc.cache, "tc.linalg": tc.linalg}
 
 

@@ -96,6 +96,9 @@ def runtime() -> str:
     with tc.Stream("cuda:0") as stream, tc.trace() as calls:
         tc.l2_normalize([1.0], stream=stream)
     stream.synchronize()
+    graph = tc.Graph(lambda: tc.relu(tc.ones(3)), stream=stream)
+    graph.launch(stream)
+    graph.launch()
     explanation: tc.Explanation = tc.explain(tc.softmax, [1.0])
     assert explanation == tc.explain("softmax", [1.0])
     slowest: float = max(row.estimate_us for row in explanation.variants)
@@ -105,7 +108,7 @@ def runtime() -> str:
         tc.synchronize()
     except tc.DeviceLost as error:
         return str(error)
-    return explanation.variant + str(calls) + ", ".join(names) + str(slowest)
+    return explanation.variant + graph.device + str(graph.result) + str(calls) + ", ".join(names) + str(slowest)
 
 
 def cache(path: str) -> int:

@@ -139,6 +139,7 @@ def test_results_of_bench_become_tables(tmp_path):
     reason = "- n/a: softmax tensorcraft in_registers (a row has more than 64 values a thread): 2048x131072 float32 axis=-1"
     assert reason in lines
     assert results_table.table("relu", tmp_path) == "Nothing is measured yet.\n\n"
+    assert results_table.table("file none.json", tmp_path) == "Nothing is measured yet.\n\n"
     (tmp_path / "b.json").write_text(MADE_UP.read_text())
     twice = results_table.table("softmax", tmp_path).splitlines()
     assert twice.count(lines[0]) == twice.count(lines[2]) == 1 and len(twice) == 2 * len(lines) - 2  # explained once

@@ -8,7 +8,8 @@
 // Registers are a ring of loads: one is replaced as soon as it was multiplied. Warps divide k, then
 // the blocks of a cluster, until the grid fills the device; L2 replaces weights first. Tokens are
 // small and come from L1.
-//   weights along k: a warp reads 512 bytes of each of 2 or 4 lines; lanes add up by shuffles.
+//   weights along k: a warp reads 512 bytes of each of 2 or 4 lines; lanes add up by shuffles. If
+//   gated, half of a block's lines are of the left half of the weights and half of the right.
 //   weights across k: 8 lanes read 128 bytes of a line, 4 groups of lanes run along k.
 // It demands a unit stride in the weights; tokens may have any. If 16 bytes do not divide lines and
 // addresses of the weights, loads are single elements.
@@ -123,8 +124,9 @@ struct GemvAlongK {
     const T* entry = batch_entry<const T>(p, weights, tile.batch);
     const T* from[lines];
     for (int i = 0; i < lines; ++i) {
-      const int64_t line = tile.output + first + i;
-      from[i] = entry + (line < last ? line : last) * next;
+      const bool is_right = C.gated && first + i >= tile_columns(C);
+      const int64_t line = tile.output + first + i - (is_right ? tile_columns(C) : 0);
+      from[i] = entry + ((line < last ? line : last) + (is_right ? p.n : 0)) * next;
     }
     Packed<T, vector> w[C.stages][lines];
     const auto load = [&](int stage, int64_t k) {
@@ -163,7 +165,7 @@ struct GemvAcrossK {
   static constexpr int lanes = C.block_n / vector;  // along a line
   static constexpr int count = kVectorSize<T>;      // elements of k in a run
   static constexpr int step = 32 / lanes * count;
-  static_assert(C.threads / 32 == kWarpsAlongK<C> && 32 % lanes == 0);
+  static_assert(C.threads / 32 == kWarpsAlongK<C> && 32 % lanes == 0 && !C.gated);
 
   float sums[tokens][vector] = {};
 

@@ -70,6 +70,20 @@ constexpr std::array kAlongKSwapped{swapped_line(along_k(1, widest)),
                                     swapped(along_k(4, widest))};
 constexpr std::array kAlongKElements{odd_row(along_k(1, 1)), odd_row(along_k(4, 1))};
 
+constexpr Config gated(Config c) {
+  c.gated = 1;
+  c.activation = Activation::silu;
+  return c;
+}
+template <int widest>
+constexpr std::array kAlongKGated{gated(along_k(1, widest)), gated(along_k(2, widest)),
+                                  gated(along_k(4, widest))};
+template <int widest>
+constexpr std::array kAlongKGatedParts{gated(along_k(1, widest, 8, 2)),
+                                       gated(along_k(4, widest, 8, 4))};
+constexpr std::array kAlongKGatedElements{odd_row(gated(along_k(1, 1))),
+                                          odd_row(gated(along_k(4, 1)))};
+
 constexpr Config across_k(int tokens, int vector, int split = 1) {
   const int outputs = vector == 1 ? 32 : 8 * vector;
   return {.block_m = tokens,
@@ -130,6 +144,10 @@ simt::OperatorInstances few_rows_instances() {
               gemv<kAlongKSwapped<4>>(Float{}), gemv<kAlongKSwapped<8>>(Bf16{}),
               list<Gemv, kAlongKElements>(Float{}, &Config::stages, &Config::a_vector),
               list<Gemv, kAlongKElements>(Bf16{}, &Config::stages, &Config::a_vector),
+              gemv<kAlongKGated<4>>(Float{}), gemv<kAlongKGated<8>>(Bf16{}),
+              gemv<kAlongKGatedParts<4>>(Float{}), gemv<kAlongKGatedParts<8>>(Widened{}),
+              list<Gemv, kAlongKGatedElements>(Float{}, &Config::stages, &Config::a_vector),
+              list<Gemv, kAlongKGatedElements>(Bf16{}, &Config::stages, &Config::a_vector),
               gemv<kAcrossK<4>>(Float{}), gemv<kAcrossK<8>>(Halves{}), gemv<kAcrossK<8>>(Widened{}),
               epilogue_list<kAcrossKEpilogues<4>>(Float{}),
               epilogue_list<kAcrossKEpilogues<8>>(Bf16{}), expression_list<kAcrossKExpressions>(),

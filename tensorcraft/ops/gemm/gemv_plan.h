@@ -72,7 +72,8 @@ inline Config gemv_config(Config c, bool weights_along_k, int widest, int parts)
 }
 
 inline std::string_view gemv_refusal(const FewRows& call, const Given& given) {
-  if (given.gated) return kGatesNothing;
+  if (given.gated && (call.is_transpose || !call.weights_along_k()))
+    return "gates rows of a by weights that lie along k";
   if (given.batch_invariant) return kNotInvariant;
   if (call.tokens > kGemvTokens) return "takes up to 4 rows of a, or columns of b";
   if (call.weights.are_dense()) return {};
@@ -91,8 +92,8 @@ inline Choice gemv(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (c.b_vector < widest) c.b_vector = 1;
   const bool along_k = call.weights_along_k();
   const auto tiles = [&](const Config& tile) {
-    const int m = call.is_transpose ? tile.block_n : tile.block_m;
-    return num_tiles(p, given, m, tile.block_m + tile.block_n - m);
+    return call.is_transpose ? num_tiles(p, given, tile.block_n, tile.block_m)
+                             : num_tiles(p, given, tile.block_m, tile_columns(tile));
   };
   const Config whole = gemv_config(c, along_k, widest, 1);
   // Elements of k for which all warps that divide it fill their rings.

@@ -5,6 +5,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/cuda/memory.hpp"
+#include "tensorcraft/runtime/memory/graph_pool.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -58,8 +59,13 @@ class HostAllocator final : public CountingAllocator {
 };
 
 class CudaAllocator final : public CountingAllocator {
-  void* take(size_t bytes, StreamRef stream) override { return cuda::allocate(bytes, stream); }
-  void give(void* data, StreamRef stream) noexcept override { cuda::deallocate(data, stream); }
+  void* take(size_t bytes, StreamRef stream) override {
+    void* const of_graph = graph_pool::take(bytes, stream);
+    return of_graph ? of_graph : cuda::allocate(bytes, stream);
+  }
+  void give(void* data, StreamRef stream) noexcept override {
+    if (!graph_pool::give(data, stream)) cuda::deallocate(data, stream);
+  }
 };
 
 // The allocators of the CUDA devices: a list that only grows and is read without a lock, since a
