@@ -33,10 +33,12 @@ struct Naive {
     const int64_t mask = mask_row(p.mask, b, h, i);
 
     // Lane t holds elements t, t + 32, ... of the query and of the output.
+    const int head_k = h / p.group;
+    const float scale = p.scale * scale_of(p.q_scale, h) * scale_of(p.k_scale, head_k);
     float query[kPerLane], acc[kPerLane];
     for (int e = 0; e < kPerLane; ++e) {
       const int d = lane + 32 * e;
-      query[e] = d < p.head_dim ? float(q[d]) * p.scale : 0.f;
+      query[e] = d < p.head_dim ? float(q[d]) * scale : 0.f;
       acc[e] = 0.f;
     }
     // A sink is a logit without a value that comes first.
@@ -59,11 +61,13 @@ struct Naive {
       top = next;
     }
 
-    const float inverse = sum == 0.f ? 0.f : 1.f / sum;  // no visible key: 0, not 0 / 0
-    T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
+    using Out = Output<T, C>;
+    // No visible key: 0, not 0 / 0.
+    const float inverse = sum == 0.f ? 0.f : scale_of(p.v_scale, head_k) / sum;
+    Out* out = static_cast<Out*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
              i * p.out_strides.row;
     for (int e = 0; e < kPerLane; ++e)
-      if (const int d = lane + 32 * e; d < p.v_dim) out[d] = T(acc[e] * inverse);
+      if (const int d = lane + 32 * e; d < p.v_dim) out[d] = Out(acc[e] * inverse);
     if (p.lse && lane == 0) p.lse[row] = sum == 0.f ? -kInfinity : top + logf(sum);
   }
 };

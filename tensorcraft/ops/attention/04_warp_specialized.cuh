@@ -49,7 +49,7 @@ TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
   float keep[2];
   consumer.wait_for_keys();
   consumer.multiply_keys();
-  consumer.clear_hidden(work);
+  consumer.open(work);
   consumer.template land_scores<0>();
   consumer.mask(work, work.tiles - 1);
   consumer.weigh(keep);
