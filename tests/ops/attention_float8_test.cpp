@@ -30,10 +30,10 @@ std::vector<Place> all_places() {
   if (cuda_device_count() > 0) devices.push_back(Device::cuda(0));
   std::vector<Place> all;
   for (const Device device : devices)
-    for (const auto& name : device == Device::cpu()
-                                ? std::vector<std::string_view>{"cpu", "reference"}
-                                : std::vector<std::string_view>{"naive", "wgmma",
-                                                                "warp_specialized", "persistent"})
+    for (const auto& name :
+         device == Device::cpu()
+             ? std::vector<std::string_view>{"cpu", "reference"}
+             : std::vector<std::string_view>{"naive", "wgmma", "warp_specialized", "persistent"})
       all.push_back({name, device});
   return all;
 }
@@ -170,8 +170,8 @@ TEST(AttentionOfFloat8, WeightsAreRoundedRelativeToTheLargest) {
         std::vector<double> s(static_cast<size_t>(keys)), out(static_cast<size_t>(d));
         for (int64_t j = 0; j < keys; ++j)
           for (int64_t x = 0; x < d; ++x)
-            s[size_t(j)] += q[size_t(i * d + x)] * k[size_t(j * d + x)] * 1.25 * 0.75 /
-                            std::sqrt(double(d));
+            s[size_t(j)] +=
+                q[size_t(i * d + x)] * k[size_t(j * d + x)] * 1.25 * 0.75 / std::sqrt(double(d));
         const double top = *std::ranges::max_element(s);
         double sum = 0;
         for (int64_t j = 0; j < keys; ++j) {
@@ -298,8 +298,7 @@ TEST(AttentionOfFloat8, BadCallsAreNamedWithTheirValues) {
           "attention: out_dtype must be bfloat16, float16 or float32 for q of float8_e4m3fn, got "
           "int8");
   expect_error(
-      ErrorKind::type,
-      [&] { attention(wide, wide_k, wide_k, {.out_dtype = DType::bfloat16}); },
+      ErrorKind::type, [&] { attention(wide, wide_k, wide_k, {.out_dtype = DType::bfloat16}); },
       "attention: out_dtype must be float32, the dtype of q, got bfloat16; of float8_e4m3fn it may "
       "be another");
   expect_error(

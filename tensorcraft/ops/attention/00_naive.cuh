@@ -65,7 +65,7 @@ struct Naive {
     // No visible key: 0, not 0 / 0.
     const float inverse = sum == 0.f ? 0.f : scale_of(p.v_scale, head_k) / sum;
     Out* out = static_cast<Out*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
-             i * p.out_strides.row;
+               i * p.out_strides.row;
     for (int e = 0; e < kPerLane; ++e)
       if (const int d = lane + 32 * e; d < p.v_dim) out[d] = Out(acc[e] * inverse);
     if (p.lse && lane == 0) p.lse[row] = sum == 0.f ? -kInfinity : top + logf(sum);

@@ -29,13 +29,14 @@ constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 
 constexpr std::string_view kOutputNames[] = {"own", "float32", "float16", "bfloat16"};
 constexpr ConfigField kFields[] = {
-    {"head_dim"}, {"block_m"},   {"block_n"},     {"threads"},  {"options"}, {"value_dim"},
+    {"head_dim"}, {"block_m"},   {"block_n"},     {"threads"},  {"options"},          {"value_dim"},
     {"stages"},   {"consumers"}, {"takes_turns"}, {"out_tile"}, {"out", kOutputNames}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
-  return {q.params,
-          {.element_bytes = int(dtype_bytes(q.dtype)), .out = op::output_type(q.out_dtype, q.dtype)},
-          {q.dtype}};
+  return {
+      q.params,
+      {.element_bytes = int(dtype_bytes(q.dtype)), .out = op::output_type(q.out_dtype, q.dtype)},
+      {q.dtype}};
 }
 
 const jit::Rung& kCombine =
@@ -68,8 +69,8 @@ void add_transposed_values(op::Plan& plan, const Problem& q) {
 
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
   if (rung == "split_kv") return add_combine(plan, q);
-  add_maps(plan, rung == "persistent", q, device);
-  if (q.dtype == DType::float8_e4m3fn && rung != "naive" && q.params.seq_k > 0)
+  const bool is_on_wgmma = add_maps(plan, rung == "persistent", q, device);
+  if (is_on_wgmma && q.dtype == DType::float8_e4m3fn && q.params.seq_k > 0)
     add_transposed_values(plan, q);
 }
 
@@ -121,8 +122,8 @@ DType result_dtype(const TensorView& q, const Options& o) {
   const DType dtype = o.out_dtype.value_or(all[0]);
   if (std::ranges::find(all, dtype) != all.end()) return dtype;
   if (all.size() == 1)
-    fail(ErrorKind::type, kName, ": out_dtype must be ", q.dtype(),
-         ", the dtype of q, got ", dtype, "; of float8_e4m3fn it may be another");
+    fail(ErrorKind::type, kName, ": out_dtype must be ", q.dtype(), ", the dtype of q, got ", dtype,
+         "; of float8_e4m3fn it may be another");
   fail(ErrorKind::type, kName, ": out_dtype must be bfloat16, float16 or float32 for q of ",
        q.dtype(), ", got ", dtype);
 }
@@ -244,9 +245,9 @@ Mask mask_of(const Options& o, const Params& p, DType dtype) {
     fail(ErrorKind::value, kName,
          ": mask is for batches without cu_seqlens_q; causal, window and key_lengths serve both");
   // A mask of codes would be as coarse as they are.
-  op::check_dtype(kName, "mask", m,
-                  {DType::bool_, DType::float32,
-                   dtype == DType::float8_e4m3fn ? DType::float32 : dtype});
+  op::check_dtype(
+      kName, "mask", m,
+      {DType::bool_, DType::float32, dtype == DType::float8_e4m3fn ? DType::float32 : dtype});
   const Dims scores{p.batch, p.heads, p.seq_q, p.seq_k};
   const int missing = 4 - m.rank();
   int64_t strides[4] = {};
@@ -354,7 +355,8 @@ const op::Definition<Problem, Options> kDefinition{
     .details =
         "q is (batch, heads, seq_q, head_dim), k and v are (batch, heads_k, seq_k, head_dim), or "
         "with layout=\"bshd\" (batch, seq, heads, head_dim); float32, float16, bfloat16 or "
-        "float8_e4m3fn; any strides, but head_dim's is 1. heads is a multiple of heads_k: query head h reads head "
+        "float8_e4m3fn; any strides, but head_dim's is 1. heads is a multiple of heads_k: query "
+        "head h reads head "
         "h // (heads // heads_k). head_dim is 1 to 512, that of v may be another. Scores, softmax "
         "and sums are float32. "
         "The queries are the newest tokens: query i stands at key i + keys - seq_q, where keys is "

@@ -61,16 +61,17 @@ struct AttentionResult {
 // of their own, or the bshd order, or ragged by cu_seqlens; heads is a multiple of heads_k, query
 // head h reads head h / (heads / heads_k); head_dims are 1 to 512. float32, float16 or bfloat16,
 // equal in all four, or q, k and v of float8_e4m3fn; any strides, but head_dim's is 1. Codes of
-// float8 are multiplied by their scales; rungs on wgmma round weights to 4 bits too. Scores and sums are float32: any q k^T that
-// float32 holds will do, a larger one makes its row NaN. Query i stands at key i + keys - seq_q of
-// the keys in use, of which there are key_lengths[b] if given: the queries are the newest tokens of
-// a cache in a longer buffer. causal hides the keys after it, window those farther away than it
-// says. A query that sees no key gives 0, and in lse -inf, or the sink; a token of no request gives
-// 0 and -inf. What lies after key_lengths has no effect, NaN included; a NaN in v may also reach
-// queries from which causal, a window or a mask hides it. cu_seqlens that decrease or leave the
-// tensors are an error of kind index on the CPU; a GPU reads and writes only tensors. Read on the
-// device: key_lengths, causal_each, sinks, mask, cu_seqlens and scales.
-// rope() takes [batch, seq, heads, head_dim]: that is bshd here, which is not the default.
+// float8 are multiplied by their scales; rungs on wgmma round weights to 4 bits too. Scores and
+// sums are float32: any q k^T that float32 holds will do, a larger one makes its row NaN. Query i
+// stands at key i + keys - seq_q of the keys in use, of which there are key_lengths[b] if given:
+// the queries are the newest tokens of a cache in a longer buffer. causal hides the keys after it,
+// window those farther away than it says. A query that sees no key gives 0, and in lse -inf, or the
+// sink; a token of no request gives 0 and -inf. What lies after key_lengths has no effect, NaN
+// included; a NaN in v may also reach queries from which causal, a window or a mask hides it.
+// cu_seqlens that decrease or leave the tensors are an error of kind index on the CPU; a GPU reads
+// and writes only tensors. Read on the device: key_lengths, causal_each, sinks, mask, cu_seqlens
+// and scales. rope() takes [batch, seq, heads, head_dim]: that is bshd here, which is not the
+// default.
 void attention(const TensorView& out, const TensorView& q, const TensorView& k, const TensorView& v,
                const AttentionOptions& options = {});
 AttentionResult attention(const TensorView& q, const TensorView& k, const TensorView& v,

@@ -249,8 +249,7 @@ class Block {
     const Panel from = panel(i - column);
     const float sum = from.sum[column];
     // No visible key: 0, not 0 / 0.
-    const float inverse =
-        sum == 0.0f ? 0.0f : scale_of(p_.v_scale, task_.head / p_.group) / sum;
+    const float inverse = sum == 0.0f ? 0.0f : scale_of(p_.v_scale, task_.head / p_.group) / sum;
     float* line = host::scratch(Slot::line, p_.v_dim);
     for (int e = 0; e < p_.v_dim; ++e) line[e] = from.out[e * width + column] * inverse;
     const int64_t offset = i * out_.stride * int64_t(dtype_bytes(out_.dtype));

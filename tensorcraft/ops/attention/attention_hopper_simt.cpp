@@ -35,12 +35,14 @@ constexpr Config float8_config(int head_dim, int m, int producers, bool persists
   throw "no such tile";
 }
 constexpr OutputType kBf16 = OutputType::bfloat16;
-constexpr std::array kFloat8Persistent{
-    float8_config(64, 64, 1, true, kBf16),          float8_config(64, 128, 1, true, kBf16),
-    float8_config(64, 64, 1, true, kBf16, kRanges), float8_config(128, 64, 1, true, kBf16),
-    float8_config(128, 128, 1, true, kBf16),        float8_config(256, 64, 1, true, kBf16),
-    float8_config(256, 128, 1, true, kBf16),
-    float8_config(64, 64, 1, true, OutputType::float16)};
+constexpr std::array kFloat8Persistent{float8_config(64, 64, 1, true, kBf16),
+                                       float8_config(64, 128, 1, true, kBf16),
+                                       float8_config(64, 64, 1, true, kBf16, kRanges),
+                                       float8_config(128, 64, 1, true, kBf16),
+                                       float8_config(128, 128, 1, true, kBf16),
+                                       float8_config(256, 64, 1, true, kBf16),
+                                       float8_config(256, 128, 1, true, kBf16),
+                                       float8_config(64, 64, 1, true, OutputType::float16)};
 constexpr std::array kFloat8Specialized{float8_config(64, 64, 1, false, kBf16),
                                         float8_config(128, 128, 1, false, kBf16),
                                         float8_config(256, 64, 1, false, kBf16)};
@@ -77,9 +79,9 @@ constexpr std::array kPersistent{
 }  // namespace
 
 simt::OperatorInstances hopper_instances() {
-  return {{"persistent", concat(list<Persistent, kPersistentFew>(Halves{}),
-                                list<Persistent, kPersistent>(Bf16{}),
-                                list<Persistent, kFloat8Persistent>(Float8{}))},
+  return {{"persistent",
+           concat(list<Persistent, kPersistentFew>(Halves{}), list<Persistent, kPersistent>(Bf16{}),
+                  list<Persistent, kFloat8Persistent>(Float8{}))},
           {"warp_specialized", concat(list<WarpSpecialized, kSpecializedFew>(Halves{}),
                                       list<WarpSpecialized, kSpecialized>(Bf16{}),
                                       list<WarpSpecialized, kFloat8Specialized>(Float8{}))},

@@ -15,10 +15,9 @@ using simt::Halves;
 using Float8 = simt::AnyOf<simt::Types<e4m3>>;
 
 constexpr std::array kNaive{Config{.head_dim = 256}, Config{.head_dim = 512}};
-constexpr std::array kNaiveOfFloat8{naive_config(256, 256, OutputType::bfloat16),
-                                    naive_config(256, 256, OutputType::float16),
-                                    naive_config(256, 256, OutputType::float32),
-                                    naive_config(512, 512, OutputType::bfloat16)};
+constexpr std::array kNaiveOfFloat8{
+    naive_config(256, 256, OutputType::bfloat16), naive_config(256, 256, OutputType::float16),
+    naive_config(256, 256, OutputType::float32), naive_config(512, 512, OutputType::bfloat16)};
 constexpr std::array kTiled{Config{.head_dim = 32, .block_m = 64, .block_n = 32},
                             Config{.head_dim = 64, .block_m = 64, .block_n = 32},
                             Config{.head_dim = 96, .block_m = 64, .block_n = 32},

@@ -16,7 +16,7 @@ template <class T, Config C>
 struct Consumer {
   Ring<T, C>& ring;
   const HopperParams& p;
-  int group;  // number among the consumers
+  int group;                           // number among the consumers
   StageCursor<C.stages> keys, values;  // bit 1 of keys.parity is that of the queries
   WarpgroupSums<kGroupRows, C.block_n> score;
   WeightedSums<T, C> out;
@@ -257,12 +257,11 @@ struct Consumer {
     using Out = Output<T, C>;
     constexpr int chunks = dim_of_values(C) / kVectorSize<Out>;
     const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
-    Out* out = static_cast<Out*>(p.out) + w.batch * p.out_strides.batch + w.head * p.out_strides.head +
-             (w.first + group * kGroupRows) * p.out_strides.row;
+    Out* out = static_cast<Out*>(p.out) + w.batch * p.out_strides.batch +
+               w.head * p.out_strides.head + (w.first + group * kGroupRows) * p.out_strides.row;
     for (int i = threadIdx.x % kWarpgroup; i < rows * chunks; i += kWarpgroup) {
       const int row = i / chunks, chunk = i % chunks;
-      *reinterpret_cast<Vec4<uint32_t>*>(out + row * p.out_strides.row +
-                                          chunk * kVectorSize<Out>) =
+      *reinterpret_cast<Vec4<uint32_t>*>(out + row * p.out_strides.row + chunk * kVectorSize<Out>) =
           *reinterpret_cast<const Vec4<uint32_t>*>(
               bytes + Ring<T, C>::Outputs::place(group * kGroupRows + row, chunk));
     }

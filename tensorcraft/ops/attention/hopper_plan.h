@@ -53,9 +53,9 @@ inline constexpr HopperTile kHopperTiles[] = {
 // The same of float8, whose output leaves from memory of its own always. A part of the output and
 // the weights take half of the registers that weights of 16 bits leave, so tiles have 128 keys.
 inline constexpr HopperTile kFloat8Tiles[] = {
-    {64, kRanges, 0, 128, 128, 3, 1, 1}, {64, kRanges, 0, 64, 128, 3, 0, 1},
+    {64, kRanges, 0, 128, 128, 3, 1, 1},  {64, kRanges, 0, 64, 128, 3, 0, 1},
     {128, kRanges, 0, 128, 128, 3, 1, 1}, {128, kRanges, 0, 64, 128, 3, 0, 1},
-    {256, kRanges, 0, 128, 64, 3, 1, 1}, {256, kRanges, 0, 64, 64, 3, 0, 1},
+    {256, kRanges, 0, 128, 64, 3, 1, 1},  {256, kRanges, 0, 64, 64, 3, 0, 1},
 };
 
 // The rows of queries that a tile has to compute, those behind the last one too, as rows of a tile
@@ -135,8 +135,7 @@ inline std::string_view hopper_refusal(const Params& p, int element_bytes, const
   };
   if (!takes(p.q, p.q_strides, p.seq_q, element_bytes) ||
       !takes(p.k, p.k_strides, p.seq_k, element_bytes) ||
-      !takes(p.v, p.v_strides, p.seq_k, element_bytes) ||
-      !takes(p.out, p.out_strides, p.seq_q, 2))
+      !takes(p.v, p.v_strides, p.seq_k, element_bytes) || !takes(p.out, p.out_strides, p.seq_q, 2))
     return "rows of q, k, v and out must start at 16-byte boundaries, at strides of 0 to 2^40 "
            "bytes";
   return "";

@@ -36,12 +36,12 @@ TensorMap rows_map(const void* data, const Strides& strides, DType dtype, const 
 
 }  // namespace
 
-void add_maps(op::Plan& plan, bool is_persistent, const Problem& problem,
+bool add_maps(op::Plan& plan, bool is_persistent, const Problem& problem,
               const DeviceInfo& device) {
   const jit::KernelKey& kernel = plan.main().kernel;
   Config c;
   std::memcpy(&c, kernel.config.data(), sizeof(c));
-  if (c.consumers == 0) return;
+  if (c.consumers == 0) return false;
   HopperParams p{problem.params, {}, {}, {}, {}, nullptr, hopper_section(problem.params)};
   const Sizes queries{p.head_dim, p.seq_q, p.heads, p.batch};
   const Sizes keys{p.head_dim, p.seq_k, p.heads / p.group, p.batch};
@@ -50,12 +50,12 @@ void add_maps(op::Plan& plan, bool is_persistent, const Problem& problem,
   const DType dtype = problem.dtype;
   p.q_map = rows_map(p.q, p.q_strides, dtype, queries, c.block_m, device);
   p.k_map = rows_map(p.k, p.k_strides, dtype, keys, c.block_n, device);
-  if (element_bytes(c) == 2)
-    p.v_map = rows_map(p.v, p.v_strides, dtype, values, c.block_n, device);
+  if (element_bytes(c) == 2) p.v_map = rows_map(p.v, p.v_strides, dtype, values, c.block_n, device);
   p.out_map = rows_map(p.out, p.out_strides, problem.out_dtype, outputs, kGroupRows, device);
   plan.set_params(plan.main_index(), p);
   const auto* taken = reinterpret_cast<const char*>(&p.taken);
   if (is_persistent) plan.main().counter_at = int32_t(taken - reinterpret_cast<const char*>(&p));
+  return true;
 }
 
 }  // namespace tensorcraft::kernel::attention

@@ -79,9 +79,9 @@ struct Config {
 
 // The element type of the output.
 template <class T, Config C>
-using Output = Select<C.out == OutputType::bfloat16, bf16,
-                      Select<C.out == OutputType::float16, f16,
-                             Select<C.out == OutputType::float32, float, T>>>;
+using Output = Select<
+    C.out == OutputType::bfloat16, bf16,
+    Select<C.out == OutputType::float16, f16, Select<C.out == OutputType::float32, float, T>>>;
 
 // The second step of split_kv.
 struct CombineConfig {
@@ -141,8 +141,8 @@ TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
   const int out = is_float8 ? c.block_m * boxed_values(c) * 2 : queries;
   const int keys = c.block_n * boxed_dim(c) * element_bytes(c);
   const int values = is_float8 ? value_tile_bytes(c.head_dim) : c.block_n * boxed_values(c) * 2;
-  return round_up(
-      queries + c.out_tile * out + c.stages * (keys + values) + (4 * c.stages + 3) * 8, 1024);
+  return round_up(queries + c.out_tile * out + c.stages * (keys + values) + (4 * c.stages + 3) * 8,
+                  1024);
 }
 
 // Spans of the rows of a ragged batch: span 0 is in front of request 0, span s + 1 is request s,

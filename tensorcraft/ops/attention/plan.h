@@ -14,36 +14,41 @@ using Choice = op::Choice<Config>;
 
 // What the call says besides Params.
 struct Given {
-  int element_bytes;                   // of q, k and v
+  int element_bytes;                 // of q, k and v
   OutputType out = OutputType::own;  // of float8
 };
 
 inline constexpr int kThreads = 128;
 
-// Row-major q and out [batch, heads, seq_q, head_dim], k and v [batch, heads_k, seq_k, head_dim].
-// A dimension of one element has stride 0.
+// Row-major q [batch, heads, seq_q, head_dim], k [batch, heads_k, seq_k, head_dim], v and out the
+// same with v_dim, or, if `is_ragged`, [seq, heads, head_dim] of one batch. A dimension of one
+// element has stride 0.
 inline Params contiguous_params(const void* q, const void* k, const void* v, void* out, int batch,
-                                int heads, int heads_k, int seq_q, int seq_k, int head_dim) {
-  const auto strides = [&](int64_t of_heads, int64_t rows) {
-    return Strides{.batch = batch > 1 ? of_heads * rows * head_dim : 0,
-                   .head = of_heads > 1 ? rows * head_dim : 0,
-                   .row = rows > 1 ? head_dim : 0};
+                                int heads, int heads_k, int seq_q, int seq_k, int head_dim,
+                                int v_dim, bool is_ragged = false) {
+  const auto strides = [&](int64_t of_heads, int64_t rows, int64_t dim) {
+    if (is_ragged)
+      return Strides{
+          .batch = 0, .head = of_heads > 1 ? dim : 0, .row = rows > 1 ? of_heads * dim : 0};
+    return Strides{.batch = batch > 1 ? of_heads * rows * dim : 0,
+                   .head = of_heads > 1 ? rows * dim : 0,
+                   .row = rows > 1 ? dim : 0};
   };
   return {.q = q,
           .k = k,
           .v = v,
           .out = out,
-          .q_strides = strides(heads, seq_q),
-          .k_strides = strides(heads_k, seq_k),
-          .v_strides = strides(heads_k, seq_k),
-          .out_strides = strides(heads, seq_q),
-          .batch = batch,
+          .q_strides = strides(heads, seq_q, head_dim),
+          .k_strides = strides(heads_k, seq_k, head_dim),
+          .v_strides = strides(heads_k, seq_k, v_dim),
+          .out_strides = strides(heads, seq_q, v_dim),
+          .batch = is_ragged ? 1 : batch,
           .heads = heads,
           .group = heads / heads_k,
           .seq_q = seq_q,
           .seq_k = seq_k,
           .head_dim = head_dim,
-          .v_dim = head_dim,
+          .v_dim = v_dim,
           .requests = batch};
 }
 
@@ -152,7 +157,8 @@ inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu,
   Choice choice = start(p, config, ring_shared_bytes(config), gpu);
   if (persists && gpu.num_sms > 0)
     choice.start.blocks = std::min<int64_t>(choice.start.blocks, gpu.num_sms);
-  if (!is_float8 && has_few_keys(p)) choice.preference = "tensor_core has smaller tiles for so few keys";
+  if (!is_float8 && has_few_keys(p))
+    choice.preference = "tensor_core has smaller tiles for so few keys";
   return choice;
 }
 inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {

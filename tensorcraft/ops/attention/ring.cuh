@@ -118,8 +118,8 @@ struct Producer {
     auto& to = ring.v[values.stage];
     if constexpr (sizeof(T) == 1) {
       ptx::mbarrier_arrive_expect_tx(full, sizeof(to));
-      const unsigned char* from = ValuesOf<T, C>::at(p, w.batch, w.head / p.group,
-                                                     w.first_key / C.block_n + tile);
+      const unsigned char* from =
+          ValuesOf<T, C>::at(p, w.batch, w.head / p.group, w.first_key / C.block_n + tile);
       ptx::cp_async_bulk_load(to.at, from, sizeof(to), full);
     } else {
       load(to, &p.v_map, place(w, tile), p.v_strides, full);
