@@ -50,8 +50,8 @@ inline constexpr HopperTile kHopperTiles[] = {
     {192, kMasks, 0, 128, 128, 2, 1, 0, 128}, {192, kMasks, 0, 64, 128, 2, 0, 1, 128},
 };
 
-// The same of float8, whose output leaves from memory of its own always. A part of the output and
-// the weights take half of the registers that weights of 16 bits leave, so tiles have 128 keys.
+// The same of float8, whose output always leaves from memory of its own. With 128 keys scores,
+// weights, the output and a part of it fill the registers (weighted_sums.cuh).
 inline constexpr HopperTile kFloat8Tiles[] = {
     {64, kRanges, 0, 128, 128, 3, 1, 1},  {64, kRanges, 0, 64, 128, 3, 0, 1},
     {128, kRanges, 0, 128, 128, 3, 1, 1}, {128, kRanges, 0, 64, 128, 3, 0, 1},
