@@ -5,6 +5,7 @@
 // exp(m - m'), so memory is O(head_dim) a row and no score is ever stored.
 // Every row reads all its keys and values: 2 FLOP a byte in float32. Accepts everything: any
 // head_dim up to 512, of values too, any alignment, any scale, masks, ragged batches.
+#include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/attention/mask.cuh"
