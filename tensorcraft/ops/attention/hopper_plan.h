@@ -109,7 +109,7 @@ constexpr Config hopper_config(const HopperTile& t, int producers, bool persists
           .consumers = consumers,
           .takes_turns = producers ? t.takes_turns : 0,
           .out_tile = has_out_tile ? t.out_tile : 0,
-          .out = out};
+          .out = int(out)};
 }
 
 // What float8 inputs take less than others; empty: nothing of this call.

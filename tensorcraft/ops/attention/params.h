@@ -73,15 +73,14 @@ struct Config {
   int consumers = 0;    // warpgroups of 64 queries each
   int takes_turns = 0;  // they start their products one after another
   int out_tile = 0;     // the output leaves from memory of its own, not from that of the queries
-  // Of float8 inputs: what the output is.
-  OutputType out = OutputType::own;
+  int out = 0;          // of float8 inputs: the output's OutputType; 0: own
 };
 
 // The element type of the output.
 template <class T, Config C>
-using Output = Select<
-    C.out == OutputType::bfloat16, bf16,
-    Select<C.out == OutputType::float16, f16, Select<C.out == OutputType::float32, float, T>>>;
+using Output = Select<C.out == int(OutputType::bfloat16), bf16,
+                      Select<C.out == int(OutputType::float16), f16,
+                             Select<C.out == int(OutputType::float32), float, T>>>;
 
 // The second step of split_kv.
 struct CombineConfig {
@@ -125,7 +124,7 @@ TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
 // Rows of whole boxes of 128 bytes, and barriers. Of float8 a row of the output has two bytes an
 // element, and a tile of values is value_lines() boxes of one line (value_tiles.cuh).
 TC_HOST_DEVICE constexpr int element_bytes(const Config& c) {
-  return c.out == OutputType::own ? 2 : 1;
+  return c.out == int(OutputType::own) ? 2 : 1;
 }
 TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) {
   return round_up(c.head_dim, 128 / element_bytes(c));

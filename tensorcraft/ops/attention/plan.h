@@ -103,7 +103,7 @@ inline constexpr std::string_view kHeadDims = "head_dim must be 32, 64, 96, 128 
 constexpr Config naive_config(int head_dim, int v_dim, OutputType out = OutputType::own) {
   return {.head_dim = head_dim <= 256 && v_dim <= 256 ? 256 : kMaxHeadDim,
           .threads = kThreads,
-          .out = out};
+          .out = int(out)};
 }
 inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
   const int64_t blocks = div_ceil(int64_t(p.batch) * p.heads * p.seq_q, int64_t(kThreads / 32));
