@@ -381,9 +381,8 @@ TEST(Attention, BadArgumentsAreNamedWithTheirValues) {
       "attention: scale must be finite, got inf");
   expect_error(
       ErrorKind::type, [&] { attention(integers, integers, integers); },
-      "attention: q: Dtype value [int32] not in the allowed options: [float32, float16, bfloat16, "
-      "float8_e4m3fn]"
-      "; tc.astype(q, tc.float32) converts it");
+      "attention: q: Dtype value [int32] not in the allowed options: [float32, float16, "
+      "bfloat16, float8_e4m3fn]; tc.astype(q, tc.float32) converts it");
   expect_error(
       ErrorKind::value, [&] { attention(q, q, q, {.key_lengths = one_length.view()}); },
       "attention: key_lengths: Size mismatch for shape#0('batch'): expected 2 but got 1 "
