@@ -300,6 +300,7 @@ double compute_us(const Cost& cost, double tflops) {
 // The most operations for each second, in 10^12, that products of such operands can have.
 double peak_of_products(const Cost& cost, const DeviceInfo& device, DType dtype) {
   if (dtype == DType::float16 || dtype == DType::bfloat16) return device.peak_bf16_tflops;
+  if (dtype == DType::float8_e4m3fn) return device.peak_fp8_tflops;
   // Every tensor core takes tf32 at half the rate of 16-bit operands.
   const double tf32 = cost.may_round_to_tf32 ? device.peak_bf16_tflops / 2 : 0;
   return std::max(device.peak_fp32_tflops, tf32);

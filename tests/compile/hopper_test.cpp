@@ -58,11 +58,12 @@ TEST(GemmRungs, HaveTheInstructionsOfHopper) {
 
 // Compiles those rungs of attention for a call, each Config once: no value leaves its register.
 void compile_attention(int64_t head_dim, int64_t rows, const std::vector<op::Value>& options,
-                       std::set<std::string>& compiled, int64_t value_dim = 0) {
+                       std::set<std::string>& compiled, int64_t value_dim = 0,
+                       DType dtype = DType::bfloat16) {
   alignas(16) static std::byte memory[16];
-  const TensorView q(memory, DType::bfloat16, {1, 2, rows, head_dim});
+  const TensorView q(memory, dtype, {1, 2, rows, head_dim});
   const TensorView v(memory, q.dtype(), {1, 2, rows, value_dim ? value_dim : head_dim});
-  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), q.dtype(), v.shape());
+  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), DType::bfloat16, v.shape());
   const std::vector<TensorView> inputs{q, q, v};
   const auto e = find_operator("attention")
                      .explain({&out, 1}, {inputs, options}, device_info_of_arch("sm_90a"));
@@ -89,6 +90,19 @@ TEST(AttentionRungs, CompileForHopperWithTheirProductsInFlight) {
   for (const int64_t rows : {64, 8192})
     compile_attention(192, rows, {std::monostate(), true}, compiled, 128);
   EXPECT_GT(compiled.size(), 15u);
+}
+
+TEST(AttentionRungs, CompileForHopperWithFloat8AndItsProductsInFlight) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const op::Value none, window = Dims{127, 0};
+  std::set<std::string> compiled;
+  for (const int64_t head_dim : {64, 128, 256})
+    for (const int64_t rows : {64, 8192}) {
+      const std::vector<op::Value> plain, with_window{none, false, none, window};
+      compile_attention(head_dim, rows, plain, compiled, 0, DType::float8_e4m3fn);
+      compile_attention(head_dim, rows, with_window, compiled, 0, DType::float8_e4m3fn);
+    }
+  EXPECT_EQ(compiled.size(), 24u);  // two rungs, two tiles, with and without options
 }
 
 TEST(AttentionRungs, CompileForHopperWithEveryLevelOfOptions) {

@@ -109,6 +109,7 @@ TEST(Launchers, DoNothingForNoElements) {
   EXPECT_EQ(launch_take(none, (const int64_t*)nullptr, none, 1, 3, 4, 0), "");
   EXPECT_EQ(launch_transpose(none, none, 0, 3), "");
   EXPECT_EQ(launch_attention(none, none, none, none, {0, 1, 1, 2, 2, 64}), "");
+  EXPECT_EQ(execute_attention(none, none, none, none, nullptr, 0, 1, 64), "");
   EXPECT_EQ(launch_gemm(none, none, none, 0, 5, 5), "");
   EXPECT_EQ(launch_gemm(none, none, none, 0, 5, 5, AddBias<float>{none}), "");
   EXPECT_EQ(FP32GEMM::execute(none, none, none, 5, 0, 5), "");
@@ -149,6 +150,37 @@ TEST(Launchers, RefuseNegativeSizesAndNull) {
             "launch_group_norm: groups must divide channels");
   EXPECT_EQ(invalid([&] { launch_attention(kArray, kArray, kArray, kArray, {1, 3, 2, 1, 1, 8}); }),
             "launch_attention: heads must be a multiple of heads_k");
+  const auto attend = [](const AttentionArguments& arguments) {
+    return invalid(
+        [&] { launch_attention(kArray, kArray, kArray, kArray, {1, 1, 1, 1, 1, 8}, arguments); });
+  };
+  const int32_t starts[] = {0, 1};
+  const bool seen[] = {true};
+  EXPECT_EQ(attend({.window_left = -2}),
+            "launch_attention: window_left and window_right must be at least -1, which is "
+            "unlimited");
+  EXPECT_EQ(attend({.softcap = -1}),
+            "launch_attention: softcap must be above 0 and finite, or 0 for none");
+  EXPECT_EQ(attend({.seen = seen, .added = kArray}),
+            "launch_attention: give seen or added, not both");
+  EXPECT_EQ(attend({.cu_seqlens_q = starts}),
+            "launch_attention: give cu_seqlens_q and cu_seqlens_k, or neither");
+  EXPECT_EQ(attend({.seen = seen, .cu_seqlens_q = starts, .cu_seqlens_k = starts}),
+            "launch_attention: a mask is for batches without cu_seqlens_q; causal, a window and "
+            "key_lengths serve both");
+  EXPECT_EQ(invalid([] { execute_attention(kArray, kArray, kArray, kArray, kArray, 1, 1, 8); }),
+            "execute_attention: weights are not stored, pass null; they are exp(score - lse), with "
+            "the lse that arguments ask for");
+  struct Manager {
+    AttentionArguments get_attention_config(const AttentionShape& shape) const {
+      return {.variant = shape.seq_q == 1 ? "gemv" : "naive"};
+    }
+  };
+  EXPECT_EQ(invalid([] {
+              schedule_attention(Manager{}, kArray, kArray, kArray, kArray, {1, 1, 1, 1, 1, 8});
+            }),
+            "launch_attention: no variant is named \"gemv\" for this type; there are tiled and "
+            "naive");
   EXPECT_EQ(invalid([&] { launch_reduce<Operation::sum>(kArray, kArray, 1, -2, 1); }),
             "launch_reduce: reduced must not be negative, got -2");
   EXPECT_EQ(invalid([&] { launch_reduce<Operation::sum>(none, kArray, 1, 2, 1); }),

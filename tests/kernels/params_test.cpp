@@ -5,7 +5,6 @@
 #include "tensorcraft/op/expression/operation_names.hpp"
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/ops/all.hpp"
-#include "tensorcraft/ops/attention/plan.h"
 #include "tensorcraft/ops/batch_norm/plan.h"
 #include "tensorcraft/ops/cross_entropy/plan.h"
 #include "tensorcraft/ops/cumulative_sum/plan.h"
@@ -27,6 +26,7 @@
 #include "tensorcraft/ops/scatter/plan.h"
 #include "tensorcraft/ops/softmax/plan.h"
 #include "tensorcraft/ops/topk/plan.h"
+#include "tests/kernels/attention_launcher.hpp"
 #include "tests/kernels/launcher_call.hpp"
 
 #include <cmath>
@@ -210,26 +210,6 @@ bool rope(const LauncherCall& c) {
                  r::Given{.element_bytes = c.element_bytes(),
                           .cache_bytes = c.element_bytes({"cos"}),
                           .style = r::Style(c.choice("style", RopeStyle::Half))});
-  return true;
-}
-
-bool attention(const LauncherCall& c) {
-  namespace a = kernel::attention;
-  if (c.choice("layout", AttentionLayout::bhsd) != AttentionLayout::bhsd) return false;
-  const TensorView &q = c.in(), &k = c.in(1);
-  if (k.shape(3) != c.in(2).shape(3)) return false;
-  auto p = a::contiguous_params(q.data(), k.data(), c.in(2).data(), c.out().data(), int(q.shape(0)),
-                                int(q.shape(1)), int(k.shape(1)), int(q.shape(2)), int(k.shape(2)),
-                                int(q.shape(3)));
-  p.scale = c.number("scale", double(1.0f / std::sqrt(float(q.shape(3)))));
-  for (const char* option : {"causal", "sinks", "mask", "cu_seqlens_q"})
-    if (c.address(option) || c.given<Dims>("window") || c.number("softcap", 0) != 0) return false;
-  p.window = window_of(-1, -1, c.option("causal", false));
-  p.key_lengths = c.address<int32_t>("key_lengths");
-  p.lse = c.output<float>("lse");
-  c.expect_rungs(a::kRungs, p, a::Given{c.element_bytes()}, [](const a::Params& own) {
-    return own.num_parts ? std::optional(a::combine_start(own)) : std::nullopt;
-  });
   return true;
 }
 
@@ -455,7 +435,7 @@ const Compared kCompared[] = {
     {embedding, {"embedding"}},
     {gated, {"silu_and_mul", "gelu_and_mul"}},
     {rope, {"rope"}},
-    {attention, {"attention"}},
+    {compare_attention, {"attention"}},
     {gemm, {"gemm"}},
     {masked_mean, {"masked_mean"}},
     {reduce,

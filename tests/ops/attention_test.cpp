@@ -381,8 +381,8 @@ TEST(Attention, BadArgumentsAreNamedWithTheirValues) {
       "attention: scale must be finite, got inf");
   expect_error(
       ErrorKind::type, [&] { attention(integers, integers, integers); },
-      "attention: q: Dtype value [int32] not in the allowed options: [float32, float16, bfloat16]"
-      "; tc.astype(q, tc.float32) converts it");
+      "attention: q: Dtype value [int32] not in the allowed options: [float32, float16, "
+      "bfloat16, float8_e4m3fn]; tc.astype(q, tc.float32) converts it");
   expect_error(
       ErrorKind::value, [&] { attention(q, q, q, {.key_lengths = one_length.view()}); },
       "attention: key_lengths: Size mismatch for shape#0('batch'): expected 2 but got 1 "
@@ -418,7 +418,7 @@ TEST(Attention, EachGpuRowSaysWhyItDeclines) {
   EXPECT_EQ(explain_on_gpu(DType::bfloat16, 64, 128, 1).variant, "tensor_core");
   for (const char* variant : {"persistent", "warp_specialized", "wgmma"}) {
     EXPECT_EQ(reason(explain_on_gpu(DType::float32, 8, 64, 1), variant),
-              "needs float16 or bfloat16");
+              "needs float16, bfloat16 or float8_e4m3fn");
     EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), variant),
               "head_dim must be 32, 64, 96, 128 or 256, also that of v, or 192 with 128");
     EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 64, -1), variant), "scale must be positive");

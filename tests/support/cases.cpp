@@ -367,8 +367,9 @@ CaseRun::CaseRun(const Case& c, Device device, bool upcast) : case_(c) {
     GuardedTensor& original = into.emplace_back(t, upcast ? Device::cpu() : device);
     original.fill(t.fill, seed + salt);
     if (!upcast || !is_floating(t.dtype)) return original;
-    // dequantize takes narrow types alone.
-    if (dtype_bytes(t.dtype) == 1 && c.op->description().name == "dequantize") return original;
+    // dequantize takes narrow types alone, attention scales of them.
+    const std::string_view name = c.op->description().name;
+    if (dtype_bytes(t.dtype) == 1 && (name == "dequantize" || name == "attention")) return original;
     const auto values = original.values();
     TensorCase wide{DType::float32, t.shape, {}, 0, {}};
     into.pop_back();

@@ -12,7 +12,8 @@ namespace tensorcraft::test {
 // The one tolerance table. An element may differ from the double reference by
 //   relative * (|reference| + rms(reference))
 // where `relative` is one rounding to the output dtype, plus float32 accumulation over `reduction`
-// terms, plus the rounding of intermediate values if the operator states it.
+// terms, plus the rounding of intermediate values if the operator states it: of attention of float8
+// that of the weights of the softmax.
 struct Tolerance {
   double relative;
   double absolute = 0;

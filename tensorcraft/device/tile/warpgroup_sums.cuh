@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/ptx/wgmma.cuh"
 #include "tensorcraft/device/tile/boxed_tile.cuh"
 
@@ -13,6 +14,8 @@ template <>
 inline constexpr WgmmaType kWgmmaType<f16> = WgmmaType::f16;
 template <>
 inline constexpr WgmmaType kWgmmaType<bf16> = WgmmaType::bf16;
+template <>
+inline constexpr WgmmaType kWgmmaType<e4m3> = WgmmaType::e4m3;
 
 // How wgmma finds a BoxedTile of T, whose lines are along k or along m or n.
 template <class T, class Tile, bool kAlongK>
@@ -122,17 +125,18 @@ struct WarpgroupSums {
     }
     add_registers<T, true>(a, stage.b, accumulate);
   }
-  // The same of A's operands as they are, for each step along k and each 64 rows.
+  // The same of A's operands as they are, for each step along k and each 64 rows. `b_offset`: what
+  // WgmmaTile adds for the first column and step of B.
   template <class T, bool kBAlongK, int kSteps, class TileB>
   TC_DEVICE void add_registers(const uint32_t (&a)[kSteps][kRows / 64][4], const TileB& b_tile,
-                               bool accumulate) {
+                               bool accumulate, uint64_t b_offset = 0) {
     using B = WgmmaTile<T, TileB, kBAlongK>;
     constexpr Wgmma op{.n = width,
                        .a = kWgmmaType<T>,
                        .b = kWgmmaType<T>,
                        .b_major = kBAlongK ? Major::k : Major::mn};
     static_assert(kBAlongK || pieces == 1 || width % B::span == 0);
-    const uint64_t b = B::descriptor(b_tile);
+    const uint64_t b = B::descriptor(b_tile) + b_offset;
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {

@@ -5,6 +5,7 @@
 // exp(m - m'), so memory is O(head_dim) a row and no score is ever stored.
 // Every row reads all its keys and values: 2 FLOP a byte in float32. Accepts everything: any
 // head_dim up to 512, of values too, any alignment, any scale, masks, ragged batches.
+#include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/attention/mask.cuh"
@@ -33,10 +34,12 @@ struct Naive {
     const int64_t mask = mask_row(p.mask, b, h, i);
 
     // Lane t holds elements t, t + 32, ... of the query and of the output.
+    const int head_k = h / p.group;
+    const float scale = p.scale * scale_of(p.q_scale, h) * scale_of(p.k_scale, head_k);
     float query[kPerLane], acc[kPerLane];
     for (int e = 0; e < kPerLane; ++e) {
       const int d = lane + 32 * e;
-      query[e] = d < p.head_dim ? float(q[d]) * p.scale : 0.f;
+      query[e] = d < p.head_dim ? float(q[d]) * scale : 0.f;
       acc[e] = 0.f;
     }
     // A sink is a logit without a value that comes first.
@@ -59,11 +62,13 @@ struct Naive {
       top = next;
     }
 
-    const float inverse = sum == 0.f ? 0.f : 1.f / sum;  // no visible key: 0, not 0 / 0
-    T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
-             i * p.out_strides.row;
+    using Out = Output<T, C>;
+    // No visible key: 0, not 0 / 0.
+    const float inverse = sum == 0.f ? 0.f : scale_of(p.v_scale, head_k) / sum;
+    Out* out = static_cast<Out*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
+               i * p.out_strides.row;
     for (int e = 0; e < kPerLane; ++e)
-      if (const int d = lane + 32 * e; d < p.v_dim) out[d] = T(acc[e] * inverse);
+      if (const int d = lane + 32 * e; d < p.v_dim) out[d] = Out(acc[e] * inverse);
     if (p.lse && lane == 0) p.lse[row] = sum == 0.f ? -kInfinity : top + logf(sum);
   }
 };

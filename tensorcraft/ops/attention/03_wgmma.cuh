@@ -33,7 +33,7 @@ struct Wgmma {
 
     Consumer<T, C> consumer(ring, p, warpgroup_number());
     consumer.begin();
-    if (work.tiles > 0) consumer.clear_hidden(work);
+    if (work.tiles > 0) consumer.open(work);
 #pragma unroll 1
     for (int tile = work.tiles - 1; tile >= 0; --tile) {
       const bool is_first = tile == work.tiles - 1;

@@ -54,7 +54,7 @@ TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
   float keep[2];
   consumer.wait_for_keys();
   consumer.multiply_keys();
-  consumer.clear_hidden(work);
+  consumer.open(work);
   consumer.template land_scores<0>();
   if (C.out_tile && work.tiles == 1) consumer.release_queries();
   consumer.mask(work, work.tiles - 1);

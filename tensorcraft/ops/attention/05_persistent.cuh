@@ -29,9 +29,8 @@ struct Persistent {
       take_registers<C.consumers>();
       Consumer<T, C> consumer(ring, p, group);
       Starts<C>::begin(group);
-      for (;;) {
-        const Work<C> work = consumer.begin();
-        if (work.number == kNoWork) break;
+      for (int number = consumer.begin(); number != kNoWork; number = consumer.begin()) {
+        const Work<C> work = consumer.work(number);
         consume(consumer, work);
         consumer.finish(work);
         if constexpr (!C.out_tile) {  // the output has left from the memory of the queries

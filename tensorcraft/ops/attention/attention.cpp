@@ -3,6 +3,7 @@
 
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/output_type.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/attention/maps.hpp"
 #include "tensorcraft/ops/attention/plan.h"
@@ -28,10 +29,13 @@ constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 
 constexpr ConfigField kFields[] = {{"head_dim"},    {"block_m"},   {"block_n"}, {"threads"},
                                    {"options"},     {"value_dim"}, {"stages"},  {"consumers"},
-                                   {"takes_turns"}, {"out_tile"}};
+                                   {"takes_turns"}, {"out_tile"},  {"out"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
-  return {q.params, {.element_bytes = int(dtype_bytes(q.dtype))}, {q.dtype}};
+  return {
+      q.params,
+      {.element_bytes = int(dtype_bytes(q.dtype)), .out = op::output_type(q.out_dtype, q.dtype)},
+      {q.dtype}};
 }
 
 const jit::Rung& kCombine =
@@ -48,9 +52,25 @@ void add_combine(op::Plan& plan, const Problem& q) {
   plan.add(combine);
 }
 
+constexpr ConfigField kTransposeFields[] = {{"head_dim"}, {"block_n"}, {"threads"}};
+const jit::Rung& kTranspose = op::make_rung(kName, "transpose_values", "value_tiles.cuh",
+                                            kTransposeFields, "TransposeConfig");
+
+// Values of float8 are transposed into a workspace by a first step.
+void add_transposed_values(op::Plan& plan, const Problem& q) {
+  const auto start = transpose_start(q.params);
+  op::Step& step =
+      plan.add_preparation(op::make_step(kTranspose, std::span(&q.dtype, 1), start), q.params);
+  step.instances = instances;
+  step.workspace_at = plan.main().workspace_at = offsetof(Params, v_tiles);
+  plan.workspace_bytes = size_t(start.blocks) * value_tile_bytes(start.config.head_dim);
+}
+
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
   if (rung == "split_kv") return add_combine(plan, q);
-  add_maps(plan, rung == "persistent", q, device);
+  const bool is_on_wgmma = add_maps(plan, rung == "persistent", q, device);
+  if (is_on_wgmma && q.dtype == DType::float8_e4m3fn && q.params.seq_k > 0)
+    add_transposed_values(plan, q);
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -88,11 +108,30 @@ Dims lse_shape(const TensorView& q, const Options& o) {
   return {q.shape(axes.batch), q.shape(axes.head), q.shape(axes.row)};
 }
 
+// The dtypes of results: that of q, and of float8 those that hold what it stands for.
+std::span<const DType> result_dtypes(const TensorView& q) {
+  static constexpr DType kOfFloat8[] = {DType::bfloat16, DType::float16, DType::float32};
+  if (q.dtype() == DType::float8_e4m3fn) return kOfFloat8;
+  static constexpr DType kOwn[] = {DType::float32, DType::float16, DType::bfloat16};
+  const auto own = std::ranges::find(kOwn, q.dtype());
+  return own == std::end(kOwn) ? kOwn : std::span(own, 1);
+}
+DType result_dtype(const TensorView& q, const Options& o) {
+  const auto all = result_dtypes(q);
+  const DType dtype = o.out_dtype.value_or(all[0]);
+  if (std::ranges::find(all, dtype) != all.end()) return dtype;
+  if (all.size() == 1)
+    fail(ErrorKind::type, kName, ": out_dtype must be ", q.dtype(), ", the dtype of q, got ", dtype,
+         "; of float8_e4m3fn it may be another");
+  fail(ErrorKind::type, kName, ": out_dtype must be bfloat16, float16 or float32 for q of ",
+       q.dtype(), ", got ", dtype);
+}
+
 std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options& o) {
   check_rank(in[0], o);
   Dims shape = in[0].shape();
   if (in[2].rank() > 0) shape[shape.rank() - 1] = in[2].shape(in[2].rank() - 1);
-  std::vector<op::OutputSpec> specs{{"out", in[0].dtype(), shape}};
+  std::vector<op::OutputSpec> specs{{"out", result_dtype(in[0], o), shape}};
   if (o.return_lse) specs.push_back({"lse", DType::float32, lse_shape(in[0], o)});
   return specs;
 }
@@ -129,15 +168,29 @@ void check_requests(const Options& o, SymbolicSize& batch) {
     TensorMatcher({batch}).with_dtype(DType::bool_).verify(*each, kName, "causal");
 }
 
+void check_scale(std::string_view name, const std::optional<TensorView>& scale,
+                 const TensorView& codes, SymbolicSize& heads) {
+  if (!scale) return;
+  if (codes.dtype() != DType::float8_e4m3fn)
+    fail(ErrorKind::type, kName, ": ", name, " is for inputs of float8_e4m3fn, got ", codes.dtype(),
+         "; leave it out, or multiply `scale` by it");
+  op::check_dtype(kName, name, *scale, {DType::float32});
+  if (scale->size() == 1 && scale->rank() < 2) return;
+  if (scale->rank() != 1)
+    fail(ErrorKind::value, kName, ": ", name, ": expected one number or one a head, (",
+         heads.unwrap(), ",), got shape ", scale->shape());
+  TensorMatcher({heads}).with_dtype(DType::float32).verify(*scale, kName, name);
+}
+
 void check_tensors(const op::Call<Options>& call) {
   const Options& o = call.options;
   const bool ragged = is_ragged(o), bhsd = o.layout == AttentionLayout::bhsd;
   SymbolicSize batch("batch"), heads("heads"), heads_k("heads_k"), head_dim("head_dim"),
       v_dim("head_dim of v");
   SymbolicSize seq_q(ragged ? "tokens of q" : "seq_q"), seq_k(ragged ? "tokens of k" : "seq_k");
-  SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
+  SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn});
   const auto match = [&](const TensorView& t, std::string_view name, SymbolicSize& h,
-                         SymbolicSize& s, SymbolicSize& d) {
+                         SymbolicSize& s, SymbolicSize& d, SymbolicDType& dtype) {
     if (ragged)
       TensorMatcher({s, h, d})
           .with_strides({kAnySize, kAnySize, 1})
@@ -149,11 +202,19 @@ void check_tensors(const op::Call<Options>& call) {
           .with_dtype(dtype)
           .verify(t, kName, name);
   };
-  match(call.in(0), "q", heads, seq_q, head_dim);
-  match(call.in(1), "k", heads_k, seq_k, head_dim);
-  match(call.in(2), "v", heads_k, seq_k, v_dim);
-  match(call.out(), "out", heads, seq_q, v_dim);
+  match(call.in(0), "q", heads, seq_q, head_dim, dtype);
+  match(call.in(1), "k", heads_k, seq_k, head_dim, dtype);
+  match(call.in(2), "v", heads_k, seq_k, v_dim, dtype);
+  SymbolicDType result;
+  if (o.out_dtype)
+    result.set_options({result_dtype(call.in(0), o)});
+  else
+    result.set_options(result_dtypes(call.in(0)));
+  match(call.out(), "out", heads, seq_q, v_dim, result);
   check_requests(o, batch);
+  check_scale("q_scale", o.q_scale, call.in(0), heads);
+  check_scale("k_scale", o.k_scale, call.in(1), heads_k);
+  check_scale("v_scale", o.v_scale, call.in(2), heads_k);
   if (o.sinks) TensorMatcher({heads}).with_dtype(DType::float32).verify(*o.sinks, kName, "sinks");
   if (o.lse && ragged)
     TensorMatcher({heads, seq_q}).with_dtype(DType::float32).verify(*o.lse, kName, "lse");
@@ -182,7 +243,10 @@ Mask mask_of(const Options& o, const Params& p, DType dtype) {
   if (is_ragged(o))
     fail(ErrorKind::value, kName,
          ": mask is for batches without cu_seqlens_q; causal, window and key_lengths serve both");
-  op::check_dtype(kName, "mask", m, {DType::bool_, DType::float32, dtype});
+  // A mask of codes would be as coarse as they are.
+  op::check_dtype(
+      kName, "mask", m,
+      {DType::bool_, DType::float32, dtype == DType::float8_e4m3fn ? DType::float32 : dtype});
   const Dims scores{p.batch, p.heads, p.seq_q, p.seq_k};
   const int missing = 4 - m.rank();
   int64_t strides[4] = {};
@@ -210,6 +274,9 @@ Problem check(const op::Call<Options>& call) {
   op::check_scores(kName, o.scale, o.softcap, o.window);
   const bool ragged = is_ragged(o), causal = o.causal.value && !o.causal.tensor;
   const auto data = [](const std::optional<TensorView>& t) { return t ? t->data() : nullptr; };
+  const auto code_scale = [&](const std::optional<TensorView>& t) {
+    return CodeScale{static_cast<const float*>(data(t)), int32_t(t && t->size() > 1)};
+  };
   const auto is_wide = [](const std::optional<TensorView>& t) {
     return int32_t(t && t->dtype() == DType::int64);
   };
@@ -225,6 +292,9 @@ Problem check(const op::Call<Options>& call) {
            .k_starts = data(o.cu_seqlens_k),
            .causal_each = static_cast<const uint8_t*>(data(o.causal.tensor)),
            .sinks = static_cast<const float*>(data(o.sinks)),
+           .q_scale = code_scale(o.q_scale),
+           .k_scale = code_scale(o.k_scale),
+           .v_scale = code_scale(o.v_scale),
            .q_strides = strides_of(q, axes),
            .k_strides = strides_of(k, axes),
            .v_strides = strides_of(v, axes),
@@ -245,7 +315,7 @@ Problem check(const op::Call<Options>& call) {
            .scale = o.scale.value_or(1.0f / std::sqrt(float(head_dim))),
            .softcap = o.softcap.value_or(0.0f)};
   p.mask = mask_of(o, p, q.dtype());
-  return {p, q.dtype()};
+  return {p, q.dtype(), out.dtype()};
 }
 
 // Lengths live on the device: the cost counts every key of a batch, and of a ragged one as many as
@@ -259,8 +329,10 @@ op::Cost cost(const Problem& q) {
   if (p.window.right == 0) pairs = sk >= sq ? sq * sk - sq * (sq - 1) / 2 : sk * (sk + 1) / 2;
   pairs = std::min(pairs, sq * (double(p.window.left) + p.window.right + 1));
   const double dims = double(p.head_dim) + p.v_dim;
-  const double elements = heads * sq * dims + heads / p.group * sk * dims;
-  return {.bytes = elements * double(dtype_bytes(q.dtype)) + (p.lse ? 4 * heads * sq : 0),
+  const double in = heads * sq * p.head_dim + heads / p.group * sk * dims;
+  return {.bytes = in * double(dtype_bytes(q.dtype)) +
+                   heads * sq * p.v_dim * double(dtype_bytes(q.out_dtype)) +
+                   (p.lse ? 4 * heads * sq : 0),
           .flops = 2 * heads * pairs * dims};
 }
 
@@ -281,8 +353,9 @@ const op::Definition<Problem, Options> kDefinition{
     .summary = "Scaled dot-product attention: softmax(scale q k^T) v.",
     .details =
         "q is (batch, heads, seq_q, head_dim), k and v are (batch, heads_k, seq_k, head_dim), or "
-        "with layout=\"bshd\" (batch, seq, heads, head_dim); float32, float16 or bfloat16; any "
-        "strides, but head_dim's is 1. heads is a multiple of heads_k: query head h reads head "
+        "with layout=\"bshd\" (batch, seq, heads, head_dim); float32, float16, bfloat16 or "
+        "float8_e4m3fn; any strides, but head_dim's is 1. heads is a multiple of heads_k: query "
+        "head h reads head "
         "h // (heads // heads_k). head_dim is 1 to 512, that of v may be another. Scores, softmax "
         "and sums are float32. "
         "The queries are the newest tokens: query i stands at key i + keys - seq_q, where keys is "
@@ -290,6 +363,10 @@ const op::Definition<Problem, Options> kDefinition{
         "keys after it; window=(left, right) hides keys more than left before or right after it, "
         "so w keys are (w - 1, 0). softcap comes after scale, and an additive mask after softcap. "
         "A sink is one logit a head, in the denominator alone. "
+        "q, k and v of float8_e4m3fn are multiplied by q_scale, k_scale and v_scale, which are "
+        "positive. There kernels on sm_90a with head_dim 64, 128 or 256 also round the weights of "
+        "the softmax to float8, relative to the largest of a row; they take no softcap, mask or "
+        "cu_seqlens, with which `naive` serves, exact and slow. "
         "With cu_seqlens_q and cu_seqlens_k the tensors are (tokens, heads, head_dim), layout "
         "does not count, and request b has tokens cu_seqlens_q[b] to cu_seqlens_q[b + 1] of q, and "
         "likewise of k and v; tokens of none give 0. A query that sees no key gives 0 and an lse "
@@ -321,16 +398,24 @@ const op::Definition<Problem, Options> kDefinition{
                     "int32 or int64 (batch + 1,): where the queries of each request begin"),
          op::option("cu_seqlens_k", &Options::cu_seqlens_k,
                     "int32 or int64 (batch + 1,): the same of keys and values"),
+         op::option("q_scale", &Options::q_scale,
+                    "of float8: float32, one number or (heads,); None: 1"),
+         op::option("k_scale", &Options::k_scale,
+                    "of float8: float32, one number or (heads_k,); None: 1"),
+         op::option("v_scale", &Options::v_scale,
+                    "of float8: float32, one number or (heads_k,); None: 1"),
+         op::option("out_dtype", &Options::out_dtype,
+                    "of float8: bfloat16, which None is, float16 or float32"),
          op::option("layout", &Options::layout, "order of the dimensions"),
          op::option("return_lse", &Options::return_lse,
                     "return (out, lse) with the logarithm of each row's sum")},
-    .out_doc = "shape of q but for head_dim, dtype of q",
+    .out_doc = "shape of q but for head_dim, dtype of q or out_dtype",
     .extra_outputs = {{{"lse",
                         "log(sum(exp(s))) with the sink, natural, float32 (batch, heads, seq_q), "
                         "or (heads, tokens)",
                         "return_lse"},
                        &Options::lse}},
-    .dtypes = {DType::float32, DType::float16, DType::bfloat16},
+    .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn},
     .infer = infer,
     .check = check,
     .cost = cost,

@@ -32,6 +32,11 @@ struct AttentionOptions {
   // int32 or int64 [batch + 1], contiguous: q, k, v and out are [tokens, heads, head_dim], and
   // request b has the tokens [cu_seqlens[b], cu_seqlens[b + 1]) of each. Both or neither.
   std::optional<TensorView> cu_seqlens_q = {}, cu_seqlens_k = {};
+  // What codes of float8 are multiplied by: float32, one number (a tensor of one element) or one a
+  // head, [heads] of q and [heads_k] of k and v, contiguous; positive. Not given: 1.
+  std::optional<TensorView> q_scale = {}, k_scale = {}, v_scale = {};
+  // Of float8 inputs: bfloat16, float16 or float32; bfloat16 if the call makes out.
+  std::optional<DType> out_dtype = {};
   AttentionLayout layout = AttentionLayout::bhsd;  // of q, k, v and out, unless they are ragged
   bool return_lse = false;                         // the allocating form computes lse too
   // float32 [batch, heads, seq_q], ragged [heads, tokens], contiguous: log(sum(exp(s))), natural,
@@ -44,7 +49,7 @@ struct AttentionOptions {
 
 // What the allocating form returns.
 struct AttentionResult {
-  Tensor out;  // shape of q but for head_dim, its dtype and layout
+  Tensor out;  // shape of q but for head_dim, its dtype (of float8: out_dtype) and layout
   Tensor lse;  // if return_lse, else empty
   // What takes a tensor takes out.
   operator TensorView() const { return out; }  // NOLINT
@@ -56,16 +61,18 @@ struct AttentionResult {
 // q [batch, heads, seq_q, head_dim], k [batch, heads_k, seq_k, head_dim], v and out with a head_dim
 // of their own, or the bshd order, or ragged by cu_seqlens; heads is a multiple of heads_k, query
 // head h reads head h / (heads / heads_k); head_dims are 1 to 512. float32, float16 or bfloat16,
-// equal in all four; any strides, but head_dim's is 1. Scores and sums are float32: any q k^T that
-// float32 holds will do, a larger one makes its row NaN. Query i stands at key i + keys - seq_q of
-// the keys in use, of which there are key_lengths[b] if given: the queries are the newest tokens of
-// a cache in a longer buffer. causal hides the keys after it, window those farther away than it
-// says. A query that sees no key gives 0, and in lse -inf, or the sink; a token of no request gives
-// 0 and -inf. What lies after key_lengths has no effect, NaN included; a NaN in v may also reach
-// queries from which causal, a window or a mask hides it. cu_seqlens that decrease or leave the
-// tensors are an error of kind index on the CPU; a GPU reads and writes only tensors. Read on the
-// device: key_lengths, causal, sinks, mask and cu_seqlens.
-// rope() takes [batch, seq, heads, head_dim]: that is bshd here, which is not the default.
+// equal in all four, or q, k and v of float8_e4m3fn; any strides, but head_dim's is 1. Codes of
+// float8 are multiplied by their scales; rungs on wgmma round weights to 4 bits too. Scores and
+// sums are float32: any q k^T that float32 holds will do, a larger one makes its row NaN. Query i
+// stands at key i + keys - seq_q of the keys in use, of which there are key_lengths[b] if given:
+// the queries are the newest tokens of a cache in a longer buffer. causal hides the keys after it,
+// window those farther away than it says. A query that sees no key gives 0, and in lse -inf, or the
+// sink; a token of no request gives 0 and -inf. What lies after key_lengths has no effect, NaN
+// included; a NaN in v may also reach queries from which causal, a window or a mask hides it.
+// cu_seqlens that decrease or leave the tensors are an error of kind index on the CPU; a GPU reads
+// and writes only tensors. Read on the device: key_lengths, causal, sinks, mask, cu_seqlens
+// and scales. rope() takes [batch, seq, heads, head_dim]: that is bshd here, which is not the
+// default.
 void attention(const TensorView& out, const TensorView& q, const TensorView& k, const TensorView& v,
                const AttentionOptions& options = {});
 AttentionResult attention(const TensorView& q, const TensorView& k, const TensorView& v,

@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/attention/problem.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/micro_kernel.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
@@ -37,7 +38,11 @@ struct RowsOf {
   const float* read(int64_t row, float* buffer) const {
     const std::byte* from = data + row * stride * int64_t(dtype_bytes(dtype));
     if (dtype == DType::float32) return reinterpret_cast<const float*>(from);
-    host::load_row(buffer, from, dtype, 1, length);
+    if (dtype == DType::float8_e4m3fn)
+      for (int64_t e = 0; e < length; ++e)
+        buffer[e] = float(reinterpret_cast<const e4m3*>(from)[e]);
+    else
+      host::load_row(buffer, from, dtype, 1, length);
     return buffer;
   }
 };
@@ -120,6 +125,11 @@ TC_HOST_CLONES void cap(float* scores, int count, float softcap) {
   for (int i = 0; i < count; ++i) scores[i] = softcap * host::tanh(scores[i] * inverse);
 }
 
+// What q k^T of a head is multiplied by.
+float score_scale(const Params& p, int head) {
+  return p.scale * scale_of(p.q_scale, head) * scale_of(p.k_scale, head / p.group);
+}
+
 // Queries of one head, and the request whose keys they see.
 struct Task {
   int batch, head;
@@ -129,7 +139,7 @@ struct Task {
 
 class Block {
  public:
-  Block(const Params& p, DType dtype, const Task& t)
+  Block(const Params& p, DType dtype, DType out_dtype, const Task& t)
       : p_(p),
         kernel_(host::micro_kernel()),
         task_(t),
@@ -138,7 +148,7 @@ class Block {
                    p.head_dim)),
         v_(rows_of(p.v, dtype, p.v_strides, t.batch, t.head / p.group, t.request.first_key,
                    p.v_dim)),
-        out_(rows_of(p.out, dtype, p.out_strides, t.batch, t.head, t.first, p.v_dim)),
+        out_(rows_of(p.out, out_dtype, p.out_strides, t.batch, t.head, t.first, p.v_dim)),
         lse_(p.lse ? p.lse + (int64_t(t.batch) * p.heads + t.head) * p.seq_q + t.first : nullptr),
         count_(t.count),
         padded_dim_(round_up(p.v_dim, kernel_.rows)) {}
@@ -168,7 +178,7 @@ class Block {
     stats_ = host::scratch(Slot::row_c, 2 * width);
     scores_ =
         host::scratch(Slot::tile, int64_t(round_up(kTileKeys, kernel_.rows)) * kernel_.columns);
-    pack_across(queries_, kernel_.columns, q_, 0, count_, p_.scale);
+    pack_across(queries_, kernel_.columns, q_, 0, count_, score_scale(p_, task_.head));
     std::fill_n(sums_, width * padded_dim_, 0.0f);
     // A sink is a logit without a value that comes first.
     const float sink = sink_of(p_, task_.request.number, task_.head);
@@ -238,7 +248,8 @@ class Block {
     const int width = kernel_.columns, column = i % width;
     const Panel from = panel(i - column);
     const float sum = from.sum[column];
-    const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;  // no visible key: 0, not 0 / 0
+    // No visible key: 0, not 0 / 0.
+    const float inverse = sum == 0.0f ? 0.0f : scale_of(p_.v_scale, task_.head / p_.group) / sum;
     float* line = host::scratch(Slot::line, p_.v_dim);
     for (int e = 0; e < p_.v_dim; ++e) line[e] = from.out[e * width + column] * inverse;
     const int64_t offset = i * out_.stride * int64_t(dtype_bytes(out_.dtype));
@@ -297,7 +308,7 @@ std::vector<Task> all_tasks(const Params& p, int panel) {
 }  // namespace
 
 void cpu(const Problem& problem) {
-  const auto& [p, dtype] = problem;
+  const auto& [p, dtype, out_dtype] = problem;
   constexpr int64_t kGrainProducts = int64_t(1) << 17;  // less is not worth a second thread
   const std::vector<Task> tasks = all_tasks(p, host::micro_kernel().columns);
   int64_t products = 1;
@@ -306,7 +317,7 @@ void cpu(const Problem& problem) {
   host::parallel_for(int64_t(tasks.size()), div_ceil(kGrainProducts, products),
                      [&](int64_t begin, int64_t end) {
                        for (int64_t t = begin; t < end; ++t)
-                         Block(p, dtype, tasks[size_t(t)]).run();
+                         Block(p, dtype, out_dtype, tasks[size_t(t)]).run();
                      });
 }
 
@@ -316,11 +327,11 @@ namespace {
 struct Doubles {
   host::Elements q, k, v, out;
 
-  Doubles(const Params& p, DType dtype)
+  Doubles(const Params& p, DType dtype, DType out_dtype)
       : q(elements(p.q, dtype, p.q_strides, {p.batch, p.heads, p.seq_q, p.head_dim})),
         k(elements(p.k, dtype, p.k_strides, {p.batch, p.heads / p.group, p.seq_k, p.head_dim})),
         v(elements(p.v, dtype, p.v_strides, {p.batch, p.heads / p.group, p.seq_k, p.v_dim})),
-        out(elements(p.out, dtype, p.out_strides, {p.batch, p.heads, p.seq_q, p.v_dim})) {}
+        out(elements(p.out, out_dtype, p.out_strides, {p.batch, p.heads, p.seq_q, p.v_dim})) {}
 
   static host::Elements elements(const void* data, DType dtype, const Strides& s,
                                  const Dims& shape) {
@@ -351,6 +362,8 @@ void compute_row(const Problem& problem, const Doubles& t, const KeysOfHead& of_
   const KeyRange seen = r.seen(i);
   const int64_t mask = mask_row(p.mask, b, h, i);
   const double sink = sink_of(p, r.number, h);
+  const double scale = double(p.scale) * scale_of(p.q_scale, h) * scale_of(p.k_scale, h / p.group);
+  const double v_scale = scale_of(p.v_scale, h / p.group);
   std::vector<double> query, weights, out(size_t(p.v_dim));
   for (int e = 0; e < p.head_dim; ++e) query.push_back(t.q[row * p.head_dim + e]);
   std::vector<int> keys;
@@ -362,7 +375,7 @@ void compute_row(const Problem& problem, const Doubles& t, const KeysOfHead& of_
     const double* key = of_head.keys.data() + int64_t(j) * p.head_dim;
     double score = 0;
     for (int e = 0; e < p.head_dim; ++e) score += query[size_t(e)] * key[e];
-    score *= p.scale;
+    score *= scale;
     if (p.softcap > 0) score = p.softcap * std::tanh(score / p.softcap);
     keys.push_back(j);
     weights.push_back(score + added);
@@ -377,7 +390,7 @@ void compute_row(const Problem& problem, const Doubles& t, const KeysOfHead& of_
     for (int e = 0; e < p.v_dim; ++e) out[size_t(e)] += weight * value[e];
   }
   for (int e = 0; e < p.v_dim; ++e)
-    t.out.set(row * p.v_dim + e, keys.empty() || sum == 0 ? 0 : out[size_t(e)] / sum);
+    t.out.set(row * p.v_dim + e, keys.empty() || sum == 0 ? 0 : out[size_t(e)] / sum * v_scale);
   if (p.lse) p.lse[row] = float(sum == 0 ? kMinusInfinity : top + std::log(sum));
 }
 
@@ -385,7 +398,7 @@ void compute_row(const Problem& problem, const Doubles& t, const KeysOfHead& of_
 
 void reference(const Problem& problem) {
   const Params& p = problem.params;
-  const Doubles tensors(p, problem.dtype);
+  const Doubles tensors(p, problem.dtype, problem.out_dtype);
   for (const Request& r : all_requests(p))
     for (int h = 0; h < p.heads; ++h) {
       const int b = p.q_starts ? 0 : r.number;

@@ -6,43 +6,47 @@
 #include "tensorcraft/device/ptx/bulk.cuh"
 #include "tensorcraft/device/ptx/stmatrix.cuh"
 #include "tensorcraft/device/reduce.cuh"
-#include "tensorcraft/device/tile/warpgroup_sums.cuh"
 #include "tensorcraft/ops/attention/ring.cuh"
+#include "tensorcraft/ops/attention/weighted_sums.cuh"
 
 namespace tensorcraft::kernel::attention {
 
-// A warpgroup that multiplies: 64 queries of a block. Values of the sums of 16 keys are, packed in
-// pairs, the A operand of the same keys in P V.
+// A warpgroup that multiplies: 64 queries of a block.
 template <class T, Config C>
 struct Consumer {
   Ring<T, C>& ring;
   const HopperParams& p;
-  int group;  // number among the consumers
-  uint32_t queries_parity = 0;
-  StageCursor<C.stages> keys, values;
+  int group;                           // number among the consumers
+  StageCursor<C.stages> keys, values;  // bit 1 of keys.parity is that of the queries
   WarpgroupSums<kGroupRows, C.block_n> score;
-  WarpgroupSums<kGroupRows, dim_of_values(C)> out;
-  uint32_t weights[C.block_n / 16][1][4];
+  WeightedSums<T, C> out;
   float top[2], sum[2];  // per row: running maximum (unscaled) and sum of weights
+  float factor;          // of float8: what scores are multiplied by before exp2
   static_assert(C.block_m == C.consumers * kGroupRows);
   static_assert(sizeof(Ring<T, C>) == ring_shared_bytes(C) && sizeof(Work<C>) <= kWorkBytes);
 
   TC_DEVICE Consumer(Ring<T, C>& memory, const HopperParams& params, int number)
       : ring(memory), p(params), group(number) {}
 
-  // Before the first tile of keys of the next work, whose number may be kNoWork.
-  TC_DEVICE Work<C> begin() {
+  // Before the first tile of keys of the next work: its number, or kNoWork.
+  TC_DEVICE int begin() {
     top[0] = top[1] = -kInfinity;
     sum[0] = sum[1] = 0.f;
+    factor = 0.f;
     out.clear();
-    ptx::mbarrier_wait_parity(&ring.q_full, queries_parity);
-    queries_parity ^= 1;
-    return ring.work.of_warp();
+    ptx::mbarrier_wait_parity(&ring.q_full, keys.parity >> 1);
+    keys.parity ^= 2;  // a register of its own is one too many for float8
+    return __shfl_sync(kFullWarp, ring.work.number, 0);
+  }
+  // That work: looked up by the producer if it may be one of a ragged batch.
+  TC_DEVICE Work<C> work(int number) const {
+    if constexpr (C.options >= kRanges) return ring.work.of_warp();
+    return Work<C>(p, number);
   }
 
   // The next tile of keys has come.
   TC_DEVICE void wait_for_keys() const {
-    ptx::mbarrier_wait_parity(&ring.k_full[keys.stage], keys.parity);
+    ptx::mbarrier_wait_parity(&ring.k_full[keys.stage], keys.parity & 1);
   }
   // Starts score = Q K^T of it.
   TC_DEVICE void multiply_keys() {
@@ -59,33 +63,26 @@ struct Consumer {
   // Starts out += weights V of the next tile of values.
   TC_DEVICE void multiply_values() {
     ptx::mbarrier_wait_parity(&ring.v_full[values.stage], values.parity);
-    out.template add_registers<T, false>(weights, ring.v[values.stage], true);
+    out.multiply(ring.v[values.stage]);
   }
   // No product is under way then. `was_multiplied`: one was.
   TC_DEVICE void land_out(bool was_multiplied = true) {
-    out.land();
-#pragma unroll
-    for (int j = 0; j < C.block_n / 16; ++j) ptx::wgmma_landed(weights[j][0]);
+    out.land(ring.v[values.stage], was_multiplied);
     if (!was_multiplied) return;
     release(&ring.v_empty[values.stage]);
     values.advance();
   }
   TC_DEVICE void release_queries() const { release(&ring.q_empty); }
 
-  // Values behind the keys in use may be NaN, which a weight of 0 does not hide: they become 0.
-  // All consumers come before the first tile of values.
-  TC_DEVICE void clear_hidden(const Work<C>& w) const {
-    constexpr int chunks = boxed_values(C) / kVectorSize<T>;
-    const int from = w.keys - (w.tiles - 1) * C.block_n;  // in that tile
-    if (from >= C.block_n) return;
-    if (w.first_key + w.keys == p.seq_k) return;  // the copy engine writes 0 behind seq_k
-    ptx::mbarrier_wait_parity(&ring.v_full[values.stage], values.parity);
-    auto* bytes = reinterpret_cast<unsigned char*>(&ring.v[values.stage]);
-    for (int i = threadIdx.x; i < (C.block_n - from) * chunks; i += C.consumers * kWarpgroup)
-      *reinterpret_cast<Vec4<uint32_t>*>(
-          bytes + Ring<T, C>::Values::place(from + i / chunks, i % chunks)) = {};
-    ptx::fence_proxy_async();
-    ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
+  // Before the first tile of values of some work.
+  TC_DEVICE void open(const Work<C>& w) {
+    if constexpr (sizeof(T) == 1) {
+      const float scale = scale_of(p.q_scale, w.head) * scale_of(p.k_scale, w.head / p.group);
+      // Else the largest score would not be that of the largest product.
+      factor = scale > 0 ? p.scale * kLog2E * scale : kNan;
+    } else {
+      clear_hidden(w);
+    }
   }
 
   // Hides the keys that a row does not see in a tile that has some. Scores become logits before.
@@ -101,7 +98,7 @@ struct Consumer {
   // multiplied by `keep`.
   TC_DEVICE void weigh(float (&keep)[2]) {
     float(&s)[C.block_n / 2] = score.at[0][0];
-    const float scale = scale_of_scores() * kLog2E;
+    const float factor = exp2_factor();
     float base[2], shift[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -111,8 +108,8 @@ struct Consumer {
       next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, 1));
       next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, 2));
       base[half] = next == -kInfinity ? 0.f : next;  // nothing visible yet
-      keep[half] = exp2_fast((top[half] - base[half]) * scale);
-      shift[half] = base[half] * scale;
+      keep[half] = exp2_fast((top[half] - base[half]) * factor);
+      shift[half] = base[half] * factor;
       top[half] = next;
     }
     if (fmaxf(fabsf(shift[0]), fabsf(shift[1])) > kLargestFusedShift) {
@@ -123,31 +120,20 @@ struct Consumer {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float part[2] = {0.f, 0.f};
+      const float exponent = kLog2OfLargest > 0 ? kLog2OfLargest - shift[half] : -shift[half];
 #pragma unroll
       for (int c = 2 * half; c < C.block_n / 2; c += 4) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          s[c + e] = exp2_fast(fmaf(s[c + e], scale, -shift[half]));
+          s[c + e] = exp2_fast(fmaf(s[c + e], factor, exponent));
           part[e] += s[c + e];
         }
       }
       sum[half] = fmaf(sum[half], keep[half], part[0] + part[1]);
     }
   }
-  TC_DEVICE void rescale(const float (&keep)[2]) {
-#pragma unroll
-    for (int c = 0; c < dim_of_values(C) / 2; ++c) out.at[0][0][c] *= keep[c / 2 % 2];
-  }
-  TC_DEVICE void pack_weights() {
-#pragma unroll
-    for (int j = 0; j < C.block_n / 16; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const float* s = score.at[0][0] + 8 * j + 2 * e;
-        weights[j][0][e] = pack_pair(s[0], s[1], T{});
-      }
-    }
-  }
+  TC_DEVICE void rescale(const float (&keep)[2]) { out.rescale(keep); }
+  TC_DEVICE void pack_weights() { out.pack(score.at[0][0]); }
 
   // Divides by the sums; the copy engine stores the rows. They pass through shared memory, which
   // nothing else reads then: that of this consumer's queries, or of the output before.
@@ -159,7 +145,9 @@ struct Consumer {
       total += __shfl_xor_sync(kFullWarp, total, 1);
       total += __shfl_xor_sync(kFullWarp, total, 2);
       inverse[half] = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
-      float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(), logf(total));
+      if (sizeof(T) == 1) inverse[half] *= scale_of(p.v_scale, w.head / p.group);
+      const float log_sum = logf(total) - kLog2OfLargest * kLn2;
+      float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(), log_sum);
       if (C.options >= kRanges && p.sinks) {
         const Finished with = with_sink(lse, sink_of(p, w.request, w.head));
         inverse[half] *= with.factor;
@@ -186,7 +174,29 @@ struct Consumer {
   }
 
  private:
-  TC_DEVICE float scale_of_scores() const { return C.options >= kSoftcap ? 1.f : p.scale; }
+  static constexpr float kLog2OfLargest = WeightedSums<T, C>::kLog2OfLargest;
+
+  // Values behind the keys in use may be NaN, which a weight of 0 does not hide: they become 0.
+  // All consumers come before the first tile of values.
+  TC_DEVICE void clear_hidden(const Work<C>& w) const {
+    constexpr int chunks = boxed_values(C) / kVectorSize<T>;
+    const int from = w.keys - (w.tiles - 1) * C.block_n;  // in that tile
+    if (from >= C.block_n) return;
+    if (w.first_key + w.keys == p.seq_k) return;  // the copy engine writes 0 behind seq_k
+    ptx::mbarrier_wait_parity(&ring.v_full[values.stage], values.parity);
+    auto* bytes = reinterpret_cast<unsigned char*>(&ring.v[values.stage]);
+    for (int i = threadIdx.x; i < (C.block_n - from) * chunks; i += C.consumers * kWarpgroup)
+      *reinterpret_cast<Vec4<uint32_t>*>(
+          bytes + Ring<T, C>::Values::place(from + i / chunks, i % chunks)) = {};
+    ptx::fence_proxy_async();
+    ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
+  }
+  TC_DEVICE float scale_of_scores() const {
+    return C.options >= kSoftcap ? 1.f : sizeof(T) == 1 ? factor * kLn2 : p.scale;
+  }
+  TC_DEVICE float exp2_factor() const {
+    return sizeof(T) == 1 ? factor : scale_of_scores() * kLog2E;
+  }
   TC_DEVICE void make_logits(const Work<C>& w, int key) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -227,8 +237,8 @@ struct Consumer {
       uint32_t words[4] = {};  // the copy engine reads whole boxes
 #pragma unroll
       for (int e = 0; e < 4 && j < dim_of_values(C) / 16; ++e) {
-        const float* x = out.at[0][0] + 8 * j + 2 * e;
-        words[e] = pack_pair(x[0] * inverse[e % 2], x[1] * inverse[e % 2], T{});
+        const float* x = out.at(8 * j + 2 * e);
+        words[e] = pack_pair(x[0] * inverse[e % 2], x[1] * inverse[e % 2], Output<T, C>{});
       }
       ptx::stmatrix_x4(bytes + Ring<T, C>::Outputs::place(warp * 16 + lane % 16, 2 * j + lane / 16),
                        words);
@@ -248,13 +258,14 @@ struct Consumer {
   }
   // The last rows of a request, which another one follows.
   TC_DEVICE void store_some(const Work<C>& w, int rows) const {
-    constexpr int chunks = dim_of_values(C) / kVectorSize<T>;
+    using Out = Output<T, C>;
+    constexpr int chunks = dim_of_values(C) / kVectorSize<Out>;
     const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
-    T* out = static_cast<T*>(p.out) + w.batch * p.out_strides.batch + w.head * p.out_strides.head +
-             (w.first + group * kGroupRows) * p.out_strides.row;
+    Out* out = static_cast<Out*>(p.out) + w.batch * p.out_strides.batch +
+               w.head * p.out_strides.head + (w.first + group * kGroupRows) * p.out_strides.row;
     for (int i = threadIdx.x % kWarpgroup; i < rows * chunks; i += kWarpgroup) {
       const int row = i / chunks, chunk = i % chunks;
-      *reinterpret_cast<Vec4<uint32_t>*>(out + row * p.out_strides.row + chunk * kVectorSize<T>) =
+      *reinterpret_cast<Vec4<uint32_t>*>(out + row * p.out_strides.row + chunk * kVectorSize<Out>) =
           *reinterpret_cast<const Vec4<uint32_t>*>(
               bytes + Ring<T, C>::Outputs::place(group * kGroupRows + row, chunk));
     }

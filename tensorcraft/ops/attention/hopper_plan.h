@@ -50,6 +50,14 @@ inline constexpr HopperTile kHopperTiles[] = {
     {192, kMasks, 0, 128, 128, 2, 1, 0, 128}, {192, kMasks, 0, 64, 128, 2, 0, 1, 128},
 };
 
+// The same of float8, whose output always leaves from memory of its own. With 128 keys scores,
+// weights, the output and a part of it fill the registers (weighted_sums.cuh).
+inline constexpr HopperTile kFloat8Tiles[] = {
+    {64, kRanges, 0, 128, 128, 3, 1, 1},  {64, kRanges, 0, 64, 128, 3, 0, 1},
+    {128, kRanges, 0, 128, 128, 3, 1, 1}, {128, kRanges, 0, 64, 128, 3, 0, 1},
+    {256, kRanges, 0, 128, 64, 3, 1, 1},  {256, kRanges, 0, 64, 64, 3, 0, 1},
+};
+
 // The rows of queries that a tile has to compute, those behind the last one too, as rows of a tile
 // of two consumers or three: one alone hides nothing under its products.
 inline double rows_computed(const Params& p, const HopperTile& t) {
@@ -61,17 +69,21 @@ inline double rows_computed(const Params& p, const HopperTile& t) {
 }
 
 // Of the tiles that serve a call the one with the fewest rows, else the first.
-inline const HopperTile* hopper_tile(const Params& p) {
+template <class Tiles>
+const HopperTile* best_tile(const Params& p, const Tiles& tiles) {
   const HopperTile* best = nullptr;
   const int options = options_of(p), least = options > 0 || is_limited(p) ? options : kOpen;
   const int keys = rows_of_request(p, p.seq_k);
-  for (const HopperTile& t : kHopperTiles) {
+  for (const HopperTile& t : tiles) {
     if (t.head_dim != p.head_dim || keys < t.least_keys) continue;
     if ((t.value_dim ? t.value_dim : t.head_dim) != p.v_dim) continue;
     if (t.options < least) continue;
     if (!best || rows_computed(p, t) < rows_computed(p, *best)) best = &t;
   }
   return best;
+}
+inline const HopperTile* hopper_tile(const Params& p, int element_bytes) {
+  return element_bytes == 1 ? best_tile(p, kFloat8Tiles) : best_tile(p, kHopperTiles);
 }
 
 // Does a query see so few keys that small tiles end first, of which a multiprocessor has many? As
@@ -83,8 +95,11 @@ inline bool has_few_keys(const Params& p) {
   return seen <= (p.head_dim == 32 ? 1024 : p.head_dim == 64 ? 128 : 64);
 }
 
-constexpr Config hopper_config(const HopperTile& t, int producers, bool has_out_tile) {
+// `out` is own unless inputs are float8.
+constexpr Config hopper_config(const HopperTile& t, int producers, bool persists,
+                               OutputType out = OutputType::own) {
   const int consumers = t.m / 64;
+  const bool has_out_tile = persists || out != OutputType::own;
   return {.head_dim = t.head_dim,
           .block_m = t.m,
           .block_n = t.n,
@@ -93,24 +108,34 @@ constexpr Config hopper_config(const HopperTile& t, int producers, bool has_out_
           .stages = t.stages,
           .consumers = consumers,
           .takes_turns = producers ? t.takes_turns : 0,
-          .out_tile = has_out_tile ? t.out_tile : 0};
+          .out_tile = has_out_tile ? t.out_tile : 0,
+          .out = int(out)};
+}
+
+// What float8 inputs take less than others; empty: nothing of this call.
+inline std::string_view float8_refusal(const Params& p, OutputType out) {
+  if (p.q_starts) return "takes no ragged batch of float8";
+  if (options_of(p) > kRanges) return "takes neither softcap nor a mask with float8";
+  if (out == OutputType::float32) return "writes float16 or bfloat16 of float8";
+  return "";
 }
 
 inline std::string_view hopper_refusal(const Params& p, int element_bytes, const op::Gpu& gpu) {
   if (gpu.architecture < 90) return "needs sm_90";
   if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
-  if (element_bytes != 2) return "needs float16 or bfloat16";
+  if (element_bytes > 2) return "needs float16, bfloat16 or float8_e4m3fn";
   if (!(p.scale > 0)) return "scale must be positive";
-  constexpr int64_t kStrideEnd = (int64_t(1) << 40) / 2;
-  const auto takes = [](const void* data, const Strides& s, int rows) {
-    const auto fits = [](int64_t stride) {
-      return stride >= 0 && stride < kStrideEnd && stride % 8 == 0;
+  constexpr int64_t kStrideEnd = int64_t(1) << 40;
+  const auto takes = [](const void* data, const Strides& s, int rows, int bytes) {
+    const auto fits = [&](int64_t stride) {
+      return stride >= 0 && stride < kStrideEnd / bytes && stride * bytes % 16 == 0;
     };
     return op::is_vector_aligned(data) && fits(s.batch) && fits(s.head) && fits(s.row) &&
            (rows <= 1 || s.row > 0);
   };
-  if (!takes(p.q, p.q_strides, p.seq_q) || !takes(p.k, p.k_strides, p.seq_k) ||
-      !takes(p.v, p.v_strides, p.seq_k) || !takes(p.out, p.out_strides, p.seq_q))
+  if (!takes(p.q, p.q_strides, p.seq_q, element_bytes) ||
+      !takes(p.k, p.k_strides, p.seq_k, element_bytes) ||
+      !takes(p.v, p.v_strides, p.seq_k, element_bytes) || !takes(p.out, p.out_strides, p.seq_q, 2))
     return "rows of q, k, v and out must start at 16-byte boundaries, at strides of 0 to 2^40 "
            "bytes";
   return "";

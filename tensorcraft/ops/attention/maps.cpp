@@ -13,7 +13,7 @@ struct Sizes {
   int head_dim, rows, heads, batch;
 };
 
-// A tensor as boxes of 64 elements, a line of 128 bytes, by `lines` rows of one head. What is
+// A tensor as boxes of a line of 128 bytes by `lines` rows of one head. What is
 // shared along a dimension, by a stride of 0, has one entry there.
 TensorMap rows_map(const void* data, const Strides& strides, DType dtype, const Sizes& sizes,
                    int lines, const DeviceInfo& device) {
@@ -29,19 +29,19 @@ TensorMap rows_map(const void* data, const Strides& strides, DType dtype, const 
        .dims = {uint64_t(sizes.head_dim), uint64_t(sizes.rows), size(sizes.heads, strides.head),
                 size(sizes.batch, strides.batch)},
        .strides = {bytes(strides.row), bytes(strides.head), bytes(strides.batch)},
-       .box = {64, uint32_t(lines), 1, 1},
+       .box = {uint32_t(128 / dtype_bytes(dtype)), uint32_t(lines), 1, 1},
        .swizzle = TiledTensor::Swizzle::bytes_128},
       device);
 }
 
 }  // namespace
 
-void add_maps(op::Plan& plan, bool is_persistent, const Problem& problem,
+bool add_maps(op::Plan& plan, bool is_persistent, const Problem& problem,
               const DeviceInfo& device) {
   const jit::KernelKey& kernel = plan.main().kernel;
   Config c;
   std::memcpy(&c, kernel.config.data(), sizeof(c));
-  if (c.consumers == 0) return;
+  if (c.consumers == 0) return false;
   HopperParams p{problem.params, {}, {}, {}, {}, nullptr, hopper_section(problem.params)};
   const Sizes queries{p.head_dim, p.seq_q, p.heads, p.batch};
   const Sizes keys{p.head_dim, p.seq_k, p.heads / p.group, p.batch};
@@ -50,11 +50,12 @@ void add_maps(op::Plan& plan, bool is_persistent, const Problem& problem,
   const DType dtype = problem.dtype;
   p.q_map = rows_map(p.q, p.q_strides, dtype, queries, c.block_m, device);
   p.k_map = rows_map(p.k, p.k_strides, dtype, keys, c.block_n, device);
-  p.v_map = rows_map(p.v, p.v_strides, dtype, values, c.block_n, device);
-  p.out_map = rows_map(p.out, p.out_strides, dtype, outputs, kGroupRows, device);
+  if (element_bytes(c) == 2) p.v_map = rows_map(p.v, p.v_strides, dtype, values, c.block_n, device);
+  p.out_map = rows_map(p.out, p.out_strides, problem.out_dtype, outputs, kGroupRows, device);
   plan.set_params(plan.main_index(), p);
   const auto* taken = reinterpret_cast<const char*>(&p.taken);
   if (is_persistent) plan.main().counter_at = int32_t(taken - reinterpret_cast<const char*>(&p));
+  return true;
 }
 
 }  // namespace tensorcraft::kernel::attention

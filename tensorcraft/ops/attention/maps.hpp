@@ -7,7 +7,7 @@ namespace tensorcraft::kernel::attention {
 
 // Replaces the argument of a plan of a rung on wgmma by one with the tensor maps that it reads, of
 // the tile that its Config says; blocks of persistent count the works that they take. Plans of
-// other rungs stay as they are.
-void add_maps(op::Plan& plan, bool is_persistent, const Problem& problem, const DeviceInfo& device);
+// other rungs stay as they are: false.
+bool add_maps(op::Plan& plan, bool is_persistent, const Problem& problem, const DeviceInfo& device);
 
 }  // namespace tensorcraft::kernel::attention

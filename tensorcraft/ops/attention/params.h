@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/key_parts.h"
 #include "tensorcraft/device/key_range.h"
+#include "tensorcraft/device/output_type.h"
 #include "tensorcraft/device/tensor_map.h"
 #include "tensorcraft/device/warpgroup.h"
 
@@ -22,6 +24,15 @@ struct Mask {
   MaskType type;
 };
 
+// What float8 codes of a head are multiplied by; null: 1.
+struct CodeScale {
+  const float* at;
+  int32_t each;  // 1: one a head; 0: one for all
+};
+TC_HOST_DEVICE float scale_of(const CodeScale& s, int head) {
+  return s.at ? s.at[head * s.each] : 1.f;
+}
+
 // q and out are [batch, heads, seq_q, d], k and v [batch, heads / group, seq_k, d], in any order of
 // the outer dimensions; v and out have v_dim in place of d. Of a ragged batch they have one batch,
 // of all rows, and q_starts and k_starts say which rows are a request's.
@@ -34,7 +45,9 @@ struct Params {
   const uint8_t* causal_each;       // [requests], bool; null: `window` is that of all
   const float* sinks;               // [heads]; null: none
   float* parts;                     // split_kv, in the workspace: the memory of key_parts()
+  unsigned char* v_tiles;           // float8 on wgmma, in the workspace: see value_tiles.cuh
   Mask mask;
+  CodeScale q_scale, k_scale, v_scale;  // of float8, those of k and v a head of k
   Strides q_strides, k_strides, v_strides, out_strides;
   int32_t batch, heads, group, seq_q, seq_k, head_dim, v_dim;
   int32_t requests;                                    // of a ragged batch, else batch
@@ -60,10 +73,23 @@ struct Config {
   int consumers = 0;    // warpgroups of 64 queries each
   int takes_turns = 0;  // they start their products one after another
   int out_tile = 0;     // the output leaves from memory of its own, not from that of the queries
+  int out = 0;          // of float8 inputs: the output's OutputType; 0: own
 };
+
+// The element type of the output.
+template <class T, Config C>
+using Output = Select<C.out == int(OutputType::bfloat16), bf16,
+                      Select<C.out == int(OutputType::float16), f16,
+                             Select<C.out == int(OutputType::float32), float, T>>>;
 
 // The second step of split_kv.
 struct CombineConfig {
+  int threads = 128;
+};
+// The first step of rungs on wgmma if inputs are float8.
+struct TransposeConfig {
+  int head_dim = 128;
+  int block_n = 128;
   int threads = 128;
 };
 
@@ -95,16 +121,29 @@ TC_HOST_DEVICE constexpr int query_dim(const Config& c) {
 TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
   return 2 * (c.block_m * query_dim(c) + 2 * c.block_n * (c.head_dim + dim_of_values(c)));
 }
-// Rows of whole boxes of 128 bytes, and barriers.
-TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) { return round_up(c.head_dim, 64); }
+// Rows of whole boxes of 128 bytes, and barriers. Of float8 a row of the output has two bytes an
+// element, and a tile of values is value_lines() boxes of one line (value_tiles.cuh).
+TC_HOST_DEVICE constexpr int element_bytes(const Config& c) {
+  return c.out == int(OutputType::own) ? 2 : 1;
+}
+TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) {
+  return round_up(c.head_dim, 128 / element_bytes(c));
+}
 TC_HOST_DEVICE constexpr int boxed_values(const Config& c) {
   return round_up(dim_of_values(c), 64);
 }
 inline constexpr int kWorkBytes = 56;
+TC_HOST_DEVICE constexpr int value_lines(int head_dim) { return head_dim < 128 ? head_dim : 128; }
+TC_HOST_DEVICE constexpr int value_tile_bytes(int head_dim) { return value_lines(head_dim) * 128; }
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
-  const int queries = c.block_m * (1 + c.out_tile) * boxed_dim(c);
-  const int keys = c.stages * c.block_n * (boxed_dim(c) + boxed_values(c));
-  return round_up(2 * (queries + keys) + (4 * c.stages + 2) * 8 + kWorkBytes, 1024);
+  const bool is_float8 = element_bytes(c) == 1;
+  const int queries = c.block_m * boxed_dim(c) * element_bytes(c);
+  const int out = is_float8 ? c.block_m * boxed_values(c) * 2 : queries;
+  const int keys = c.block_n * boxed_dim(c) * element_bytes(c);
+  const int values = is_float8 ? value_tile_bytes(c.head_dim) : c.block_n * boxed_values(c) * 2;
+  return round_up(queries + c.out_tile * out + c.stages * (keys + values) + (4 * c.stages + 2) * 8 +
+                      kWorkBytes,
+                  1024);
 }
 
 // Spans of the rows of a ragged batch: span 0 is in front of request 0, span s + 1 is request s,

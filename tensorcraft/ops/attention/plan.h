@@ -14,35 +14,41 @@ using Choice = op::Choice<Config>;
 
 // What the call says besides Params.
 struct Given {
-  int element_bytes;
+  int element_bytes;                 // of q, k and v
+  OutputType out = OutputType::own;  // of float8
 };
 
 inline constexpr int kThreads = 128;
 
-// Row-major q and out [batch, heads, seq_q, head_dim], k and v [batch, heads_k, seq_k, head_dim].
-// A dimension of one element has stride 0.
+// Row-major q [batch, heads, seq_q, head_dim], k [batch, heads_k, seq_k, head_dim], v and out the
+// same with v_dim, or, if `is_ragged`, [seq, heads, head_dim] of one batch. A dimension of one
+// element has stride 0.
 inline Params contiguous_params(const void* q, const void* k, const void* v, void* out, int batch,
-                                int heads, int heads_k, int seq_q, int seq_k, int head_dim) {
-  const auto strides = [&](int64_t of_heads, int64_t rows) {
-    return Strides{.batch = batch > 1 ? of_heads * rows * head_dim : 0,
-                   .head = of_heads > 1 ? rows * head_dim : 0,
-                   .row = rows > 1 ? head_dim : 0};
+                                int heads, int heads_k, int seq_q, int seq_k, int head_dim,
+                                int v_dim, bool is_ragged = false) {
+  const auto strides = [&](int64_t of_heads, int64_t rows, int64_t dim) {
+    if (is_ragged)
+      return Strides{
+          .batch = 0, .head = of_heads > 1 ? dim : 0, .row = rows > 1 ? of_heads * dim : 0};
+    return Strides{.batch = batch > 1 ? of_heads * rows * dim : 0,
+                   .head = of_heads > 1 ? rows * dim : 0,
+                   .row = rows > 1 ? dim : 0};
   };
   return {.q = q,
           .k = k,
           .v = v,
           .out = out,
-          .q_strides = strides(heads, seq_q),
-          .k_strides = strides(heads_k, seq_k),
-          .v_strides = strides(heads_k, seq_k),
-          .out_strides = strides(heads, seq_q),
-          .batch = batch,
+          .q_strides = strides(heads, seq_q, head_dim),
+          .k_strides = strides(heads_k, seq_k, head_dim),
+          .v_strides = strides(heads_k, seq_k, v_dim),
+          .out_strides = strides(heads, seq_q, v_dim),
+          .batch = is_ragged ? 1 : batch,
           .heads = heads,
           .group = heads / heads_k,
           .seq_q = seq_q,
           .seq_k = seq_k,
           .head_dim = head_dim,
-          .v_dim = head_dim,
+          .v_dim = v_dim,
           .requests = batch};
 }
 
@@ -94,16 +100,19 @@ constexpr bool is_compiled_head_dim(int d) {
 inline constexpr std::string_view kHeadDims = "head_dim must be 32, 64, 96, 128 or 256";
 
 // Few registers a lane for usual sizes, many for large ones.
-constexpr Config naive_config(int head_dim, int v_dim) {
-  return {.head_dim = head_dim <= 256 && v_dim <= 256 ? 256 : kMaxHeadDim, .threads = kThreads};
+constexpr Config naive_config(int head_dim, int v_dim, OutputType out = OutputType::own) {
+  return {.head_dim = head_dim <= 256 && v_dim <= 256 ? 256 : kMaxHeadDim,
+          .threads = kThreads,
+          .out = int(out)};
 }
-inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
   const int64_t blocks = div_ceil(int64_t(p.batch) * p.heads * p.seq_q, int64_t(kThreads / 32));
   if (blocks > op::kMaxBlocks) return op::refuse("batch * heads * seq_q must be below 2^33");
-  return Start{.config = naive_config(p.head_dim, p.v_dim), .blocks = blocks};
+  return Start{.config = naive_config(p.head_dim, p.v_dim, given.out), .blocks = blocks};
 }
 
-inline Choice tiled(const Params& p, const Given&, const op::Gpu& gpu) {
+inline Choice tiled(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (given.element_bytes == 1) return op::refuse("takes no float8");
   if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
   if (p.v_dim != p.head_dim) return op::refuse("the head_dim of v must be that of q");
   Config config = tiled_config(p.head_dim);
@@ -135,15 +144,21 @@ inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu,
                         bool persists) {
   if (const auto why = hopper_refusal(p, given.element_bytes, gpu); !why.empty())
     return op::refuse(why);
-  const HopperTile* tile = hopper_tile(p);
+  const bool is_float8 = given.element_bytes == 1;
+  if (const auto why = is_float8 ? float8_refusal(p, given.out) : ""; !why.empty())
+    return op::refuse(why);
+  const HopperTile* tile = hopper_tile(p, given.element_bytes);
   if (!tile)
-    return op::refuse("head_dim must be 32, 64, 96, 128 or 256, also that of v, or 192 with 128");
-  Config config = hopper_config(*tile, producers, persists);
+    return op::refuse(
+        is_float8 ? "head_dim of float8 must be 64, 128 or 256, also that of v"
+                  : "head_dim must be 32, 64, 96, 128 or 256, also that of v, or 192 with 128");
+  Config config = hopper_config(*tile, producers, persists, given.out);
   config.options = options_of(p);
   Choice choice = start(p, config, ring_shared_bytes(config), gpu);
   if (persists && gpu.num_sms > 0)
     choice.start.blocks = std::min<int64_t>(choice.start.blocks, gpu.num_sms);
-  if (has_few_keys(p)) choice.preference = "tensor_core has smaller tiles for so few keys";
+  if (!is_float8 && has_few_keys(p))
+    choice.preference = "tensor_core has smaller tiles for so few keys";
   return choice;
 }
 inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -154,6 +169,13 @@ inline Choice warp_specialized(const Params& p, const Given& given, const op::Gp
 }
 inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
   return on_hopper(p, given, gpu, 1, true);
+}
+
+// A block for each tile of values of float8.
+inline op::Start<TransposeConfig> transpose_start(const Params& p) {
+  const TransposeConfig config{.head_dim = p.head_dim, .block_n = p.head_dim > 128 ? 64 : 128};
+  return {.config = config,
+          .blocks = int64_t(p.batch) * (p.heads / p.group) * div_ceil(p.seq_k, config.block_n)};
 }
 
 inline constexpr int kMaxSplitQueries = 16;

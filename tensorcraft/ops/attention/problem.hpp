@@ -6,10 +6,10 @@
 
 namespace tensorcraft::kernel::attention {
 
-// A checked call. q, k, v and out have `dtype`.
+// A checked call.
 struct Problem {
   Params params;
-  DType dtype;
+  DType dtype, out_dtype;  // of q, k and v; of out
 };
 
 // Host variants.

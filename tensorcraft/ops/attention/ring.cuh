@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/begin_kernel.cuh"
+#include "tensorcraft/device/ptx/bulk.cuh"
 #include "tensorcraft/device/ptx/fence.cuh"
 #include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/shared.cuh"
@@ -9,6 +10,7 @@
 #include "tensorcraft/device/tile/stage_cursor.cuh"
 #include "tensorcraft/ops/attention/logits.cuh"
 #include "tensorcraft/ops/attention/request.cuh"
+#include "tensorcraft/ops/attention/value_tiles.cuh"
 
 // The parts of the rungs on wgmma: the work of a block, rings of tiles of keys and of values, the
 // Producer that fills them, and in consumer.cuh the warpgroups that multiply. Each rung is a
@@ -35,7 +37,7 @@ struct Work : QueryTile {
     static_cast<QueryTile&>(*this) = query_tile<C>(p, batch, blocks - 1 - within / heads);
     tiles = div_ceil(end(), C.block_n);
   }
-  // Of lane 0: what the compiler knows to be the same for all threads of a warp.
+  // That of lane 0, so that the compiler knows it to be the same for all threads of a warp.
   TC_DEVICE Work of_warp() const {
     constexpr int count = sizeof(Work) / sizeof(int32_t);
     int32_t words[count];
@@ -48,14 +50,23 @@ struct Work : QueryTile {
   }
 };
 
+// A tile of values as wgmma wants them.
+template <class T, Config C>
+struct ValuesOf {
+  using Tile = BoxedTile<T, C.block_n, boxed_values(C)>;
+};
+template <Config C>
+struct ValuesOf<e4m3, C> : ValueTiles<C.head_dim, C.block_n> {};
+
 template <class T, Config C>
 struct alignas(1024) Ring {
   using Queries = BoxedTile<T, C.block_m, boxed_dim(C)>;
   using Keys = BoxedTile<T, C.block_n, boxed_dim(C)>;
-  using Values = BoxedTile<T, C.block_n, boxed_values(C)>;
-  using Outputs = BoxedTile<T, C.block_m, boxed_values(C)>;
-  static_assert(sizeof(Outputs) <= sizeof(Queries));
-  Queries q[1 + C.out_tile];  // the last one is where the output leaves from
+  using Values = typename ValuesOf<T, C>::Tile;
+  using Outputs = BoxedTile<Output<T, C>, C.block_m, boxed_values(C)>;
+  static constexpr int out_tiles = C.out_tile * int(div_ceil(sizeof(Outputs), sizeof(Queries)));
+  static_assert(C.out_tile || sizeof(Outputs) <= sizeof(Queries));
+  Queries q[1 + out_tiles];  // the output leaves from q[C.out_tile] on
   Keys k[C.stages];
   Values v[C.stages];
   // Full: the bytes have come. Empty: no warp reads them any more.
@@ -70,7 +81,7 @@ struct alignas(1024) Ring {
       ptx::prefetch_tensormap(&p.q_map);
       if (p.seq_k > 0) {  // else there are no maps
         ptx::prefetch_tensormap(&p.k_map);
-        ptx::prefetch_tensormap(&p.v_map);
+        if (sizeof(T) == 2) ptx::prefetch_tensormap(&p.v_map);
       }
       const auto make = [&](uint64_t& full, uint64_t& empty) {
         ptx::mbarrier_init(&full, 1);
@@ -116,7 +127,16 @@ struct Producer {
   }
   TC_DEVICE void load_values(const Work<C>& w, int tile) {
     ptx::mbarrier_wait_parity(&ring.v_empty[values.stage], values.parity);
-    load(ring.v[values.stage], &p.v_map, place(w, tile), p.v_strides, &ring.v_full[values.stage]);
+    uint64_t* full = &ring.v_full[values.stage];
+    auto& to = ring.v[values.stage];
+    if constexpr (sizeof(T) == 1) {
+      ptx::mbarrier_arrive_expect_tx(full, sizeof(to));
+      const unsigned char* from =
+          ValuesOf<T, C>::at(p, w.batch, w.head / p.group, w.first_key / C.block_n + tile);
+      ptx::cp_async_bulk_load(to.at, from, sizeof(to), full);
+    } else {
+      load(to, &p.v_map, place(w, tile), p.v_strides, full);
+    }
     values.advance();
   }
 
@@ -136,12 +156,13 @@ struct Producer {
   template <class Tile>
   TC_DEVICE void load(Tile& to, const TensorMap* map, const Place& from, const Strides& strides,
                       uint64_t* full) {
-    constexpr int boxes = Tile::length / 64, units = int(sizeof(Tile) / boxes / kVectorBytes);
+    constexpr int of_box = kBoxChunks * kVectorSize<T>;
+    constexpr int boxes = Tile::length / of_box, units = int(sizeof(Tile) / boxes / kVectorBytes);
     const int head = strides.head ? from.head : 0, batch = strides.batch ? from.batch : 0;
     ptx::mbarrier_arrive_expect_tx(full, sizeof(Tile));
 #pragma unroll
     for (int i = 0; i < boxes; ++i) {
-      const int32_t at[4] = {i * 64, from.row, head, batch};
+      const int32_t at[4] = {i * of_box, from.row, head, batch};
       ptx::tma_load(to.at + i * units, map, at, full);
     }
   }
