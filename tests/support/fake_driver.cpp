@@ -219,13 +219,27 @@ int allocate(cuda::DevicePointer* pointer, size_t bytes, CUstream_st*) {
   return 0;
 }
 
-// Memory that is never freed.
+// Memory that is not stream-ordered.
 int allocate_slab(cuda::DevicePointer* pointer, size_t bytes) {
   if (const int status = in_context("cuMemAlloc")) return status;
   const Lock lock(fake->device_mutex);
+  const size_t limit = fake->gpus[size_t(current->device)].memory_bytes;
+  const size_t used = fake->memory.bytes_in_use(current->device);
+  if (bytes > limit || used > limit - bytes) return cuda::kErrorOutOfMemory;
   void* const slab = fake->memory.allocate(bytes, current->device);
   if (!slab) return cuda::kErrorOutOfMemory;
   *pointer = reinterpret_cast<cuda::DevicePointer>(slab);
+  return 0;
+}
+
+// Waits for the device, as the driver does.
+int deallocate_slab(cuda::DevicePointer pointer) {
+  if (const int status = in_context("cuMemFree")) return status;
+  const Lock lock(fake->device_mutex);
+  for (CUstream_st& stream : stream_pool)
+    if (stream.device == current->device) stream.run_all();
+  if (!fake->memory.release(reinterpret_cast<void*>(pointer)))
+    fake->add_damage("memory is freed twice, or was never given out");
   return 0;
 }
 
@@ -299,6 +313,7 @@ void fill_memory_calls(cuda::Driver& d) {
   d.mem_alloc_async.function = allocate;
   d.mem_free_async.function = deallocate;
   d.mem_alloc.function = allocate_slab;
+  d.mem_free.function = deallocate_slab;
   d.mem_get_info.function = [](size_t* free, size_t* total) {
     if (const int status = in_context("cuMemGetInfo")) return status;
     const Lock lock(fake->device_mutex);
