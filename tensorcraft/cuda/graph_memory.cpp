@@ -107,8 +107,7 @@ void give_to_graph(StreamRef stream, void (*release)(void*), void* owned) {
   const DeviceGuard guard(stream.device());
   const Driver& driver = require_driver();
   CUgraph_st* const graph = recorded_graph(driver, stream);
-  if (!graph)
-    fail(ErrorKind::value, "give_to_graph: the stream is not recorded into a graph");
+  if (!graph) fail(ErrorKind::value, "give_to_graph: the stream is not recorded into a graph");
   check(attach(driver, graph, release, owned), driver.graph_retain_user_object.name);
 }
 

@@ -8,7 +8,8 @@
 // others; scripts/check_budgets.py holds that.
 namespace tensorcraft::cuda {
 
-// Stream-ordered. Kind out_of_memory if the device has no room; 256-byte aligned; never null for bytes > 0.
+// Stream-ordered. Kind out_of_memory if the device has no room; 256-byte aligned; never null for
+// bytes > 0.
 void* allocate(size_t bytes, StreamRef stream);
 void deallocate(void* pointer, StreamRef stream) noexcept;
 // Not stream-ordered, and not part of a recording: for memory that a pool is made of. Null if the

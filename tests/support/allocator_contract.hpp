@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -30,6 +31,10 @@ struct NamedSource {
   std::string name;
   std::function<std::unique_ptr<MemorySource>()> make;
 };
+
+inline std::ostream& operator<<(std::ostream& out, const NamedSource& source) {
+  return out << source.name;
+}
 
 class AllocatorContract : public testing::TestWithParam<NamedSource> {
  protected:
@@ -95,31 +100,36 @@ TEST_P(AllocatorContract, TooMuchIsOutOfMemoryAndChangesNothing) {
 
 TEST_P(AllocatorContract, BlocksOfRandomLivesNeverOverlap) {
   std::mt19937 random(7);
-  std::map<uintptr_t, size_t> live;
+  struct Live {
+    size_t bytes;
+    StreamRef home;
+  };
+  std::map<uintptr_t, Live> live;
   const AllocatorStatistics before = allocator().statistics();
   for (int step = 0; step < 2000; ++step) {
     if (live.empty() || random() % 5 < 3) {
       const size_t bytes = size_t(1) << random() % 17;
-      const Block block = allocator().allocate(bytes + random() % bytes, stream(int(random() % 2)));
+      const StreamRef home = stream(int(random() % 2));
+      const Block block = allocator().allocate(bytes + random() % bytes, home);
       const auto address = reinterpret_cast<uintptr_t>(block.data);
       const auto next = live.lower_bound(address);
-      if (next != live.end()) ASSERT_LE(address + block.bytes, next->first);
-      if (next != live.begin())
-        ASSERT_LE(std::prev(next)->first + std::prev(next)->second, address);
-      live[address] = block.bytes;
+      ASSERT_TRUE(next == live.end() || address + block.bytes <= next->first);
+      ASSERT_TRUE(next == live.begin() ||
+                  std::prev(next)->first + std::prev(next)->second.bytes <= address);
+      live[address] = {block.bytes, home};
     } else {
       const auto it = std::next(live.begin(), long(random() % live.size()));
       void* const data = reinterpret_cast<void*>(it->first);
       if (random() % 3 == 0) allocator().record(data, stream(1));
-      allocator().deallocate({data, it->second}, stream());
+      allocator().deallocate({data, it->second.bytes}, it->second.home);
       live.erase(it);
     }
     const AllocatorStatistics now = allocator().statistics();
     ASSERT_EQ(now.reserved, now.used + now.cached);
     ASSERT_EQ(now.live_blocks, before.live_blocks + int64_t(live.size()));
   }
-  for (const auto& [address, bytes] : live)
-    allocator().deallocate({reinterpret_cast<void*>(address), bytes}, stream());
+  for (const auto& [address, block] : live)
+    allocator().deallocate({reinterpret_cast<void*>(address), block.bytes}, block.home);
   allocator().trim();
   EXPECT_EQ(allocator().statistics().live_bytes, before.live_bytes);
 }

@@ -46,7 +46,7 @@ class SimulatedDevice {
 
   void enqueue(StreamRef stream, std::function<void()> work) {
     const Lock lock(mutex_);
-    push(stream, {[] { return true; }, std::move(work)});
+    push(stream, {std::move(work), nullptr});
   }
   // Runs the first work of some stream that is ready; false if none is.
   bool step(std::mt19937& random) {
@@ -110,16 +110,19 @@ class SimulatedDevice {
   friend class SimulatedHandle;
   friend class SimulatedMark;
   using Lock = std::lock_guard<std::recursive_mutex>;
+  struct StreamQueue;
+  using Queue = std::shared_ptr<StreamQueue>;
   struct Work {
-    std::function<bool()> ready;
     std::function<void()> run;
+    Queue after;  // that it waits for, to this position
+    uint64_t position = 0;
+    bool is_ready() const { return !after || after->done >= position; }
   };
   struct StreamQueue {
     uint64_t id = 0, recording = 0, enqueued = 0, done = 0;
     bool stalled = false;
     std::deque<Work> work;
-    std::vector<std::pair<std::shared_ptr<StreamQueue>, uint64_t>> waits;
-    bool is_ready() const { return !work.empty() && work.front().ready(); }
+    bool is_ready() const { return !work.empty() && work.front().is_ready(); }
     void run_one() {
       const auto first = std::move(work.front());
       work.pop_front();
@@ -127,7 +130,6 @@ class SimulatedDevice {
       ++done;
     }
   };
-  using Queue = std::shared_ptr<StreamQueue>;
 
   Queue& queue_of(StreamRef stream) {
     Queue& queue = by_handle_[stream.handle()];
@@ -149,15 +151,8 @@ class SimulatedDevice {
   }
   void run_until(StreamQueue& queue, uint64_t position) {
     while (queue.done < position && !queue.work.empty()) {
-      if (!queue.is_ready()) {
-        const auto waits = queue.waits;
-        for (const auto& [other, at] : waits)
-          if (other.get() != &queue) run_until(*other, at);
-        if (!queue.is_ready()) {
-          damage += "streams wait for each other; ";
-          return;
-        }
-      }
+      const Queue after = queue.work.front().after;
+      if (after) run_until(*after, queue.work.front().position);
       queue.run_one();
     }
   }
@@ -203,9 +198,7 @@ class SimulatedMark final : public memory::Mark {
     const SimulatedDevice::Lock lock(device_.mutex_);
     device_.enter("wait event");
     ++device_.waits;
-    const auto waits = device_.queue_of(stream);
-    waits->waits.emplace_back(queue_, position_);
-    device_.push(stream, {[queue = queue_, at = position_] { return queue->done >= at; }, [] {}});
+    device_.push(stream, {[] {}, queue_, position_});
   }
   void wait() override {
     const SimulatedDevice::Lock lock(device_.mutex_);

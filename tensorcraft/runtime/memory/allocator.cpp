@@ -64,7 +64,7 @@ struct Node {
   const int device;
   Node* const next;
   memory::DriverAllocator of_driver;
-  MemoryPool pinned{memory::pinned_memory_device(device)};
+  MemoryPool pinned{memory::pinned_memory_device(device), {.quota = memory::most_pinned_bytes()}};
   MemoryPool pool{memory::cuda_memory_device(device), {.host = &pinned}};
 };
 
@@ -121,12 +121,35 @@ MemoryPool& MemoryPool::instance(Device device) {
 
 MemoryPool& pinned_pool(int device) { return node_of(device).pinned; }
 
+namespace {
+
+bool has_pool(Device device) {
+  static const bool is_pool = config().gpu_allocator == "pool";
+  return device.is_cuda() && is_pool;
+}
+
+}  // namespace
+
+std::vector<PoolPiece> snapshot(Device device) {
+  if (!has_pool(device)) return {};
+  return MemoryPool::instance(device).snapshot();
+}
+
+void set_quota(Device device, int64_t bytes) {
+  if (bytes < 0)
+    fail(ErrorKind::value, "set_quota: ", bytes,
+         " bytes cannot be a quota; give a number of bytes, or 0 for none but the device's");
+  if (!has_pool(device))
+    fail(ErrorKind::unsupported, "set_quota: the memory of ", device,
+         " comes from no pool; a GPU's does unless the setting gpu_allocator is driver");
+  MemoryPool::instance(device).set_quota(size_t(bytes));
+}
+
 Allocator& allocator(Device device) {
   static auto* host = new HostAllocator;
   if (!device.is_cuda()) return *host;
   Node& node = node_of(device.index);
-  static const bool uses_pool = config().gpu_allocator == "pool";
-  if (uses_pool) return node.pool;
+  if (has_pool(device)) return node.pool;
   return node.of_driver;
 }
 

@@ -15,8 +15,9 @@ struct Block {
   size_t bytes = 0;
 };
 
-// At any time reserved = used + cached and available = quota - used. `used` is live_bytes, what
-// rounding adds to it, and what graphs own alone.
+// `quota` is what the device has if none was set. At any time reserved = used + cached and
+// available = quota - used. `used` is live_bytes, what rounding adds to it, and what graphs own
+// alone.
 struct AllocatorStatistics {
   // Handed out, as it was asked for.
   int64_t live_blocks = 0;

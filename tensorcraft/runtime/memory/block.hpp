@@ -19,7 +19,7 @@ struct Chunk {
   std::byte* data = nullptr;
   size_t bytes = 0;  // a multiple of the granule
   Segment* segment = nullptr;
-  Chunk *before = nullptr, *after = nullptr;  // its neighbours in the segment
+  Chunk *before = nullptr, *after = nullptr;   // its neighbours in the segment
   Chunk *previous = nullptr, *next = nullptr;  // in the bin of its free list
   uint32_t list = 0;                           // that it is in, if it is free
   bool free = false;
@@ -27,10 +27,10 @@ struct Chunk {
 
   // Of one that is in use.
   size_t requested = 0;
-  uint32_t lane = 0;      // of the stream that it was allocated on
-  uint64_t born_in = 0;   // the recording that it was allocated in
-  uint32_t holds = 0;     // graphs that own it
-  bool dropped = false;   // by the caller; graphs still own it
+  uint32_t lane = 0;     // of the stream that it was allocated on
+  uint64_t born_in = 0;  // the recording that it was allocated in
+  uint32_t holds = 0;    // graphs that own it
+  bool dropped = false;  // by the caller; graphs still own it
 };
 
 // Memory that the device gave at once. It goes back when it is one free chunk.

@@ -18,19 +18,22 @@ namespace {
 // A thread that records a graph may ask for the state of other work too.
 class CudaMark final : public Mark {
  public:
-  explicit CudaMark(int device) : event_(device) {}
+  explicit CudaMark(int device) : device_(device), event_(device) {}
   void record(StreamRef stream) override { event_.record(stream); }
   bool done() override {
+    const DeviceGuard guard(device_);
     const cuda::RelaxedRecording relaxed(cuda::require_driver());
     return event_.done();
   }
   void order_before(StreamRef stream) override { event_.wait(stream); }
   void wait() override {
+    const DeviceGuard guard(device_);
     const cuda::RelaxedRecording relaxed(cuda::require_driver());
     event_.synchronize();
   }
 
  private:
+  const int device_;
   Event event_;
 };
 
@@ -58,8 +61,9 @@ class CudaMemoryDevice : public MemoryDevice {
 
   StreamState look(StreamRef stream) override {
     if (stream.device() != index_)
-      fail(ErrorKind::value, "memory of cuda:", index_, " was asked for on a stream of cuda:",
-           stream.device(), "; use a stream of the memory's device");
+      fail(ErrorKind::value, "memory of cuda:", index_,
+           " was asked for on a stream of cuda:", stream.device(),
+           "; use a stream of the memory's device");
     return {cuda::stream_number(stream), cuda::recording_number(stream)};
   }
   bool lasts(StreamRef stream) override { return cuda::tells_its_end(stream); }
@@ -98,16 +102,17 @@ class PinnedMemoryDevice final : public CudaMemoryDevice {
     }
   }
   void give(void* memory) noexcept override { cuda::deallocate_pinned(memory); }
-  // Half of the machine's: what is locked is lost to everybody else.
-  size_t total_bytes() const override {
-    return size_t(sysconf(_SC_PHYS_PAGES)) / 2 * size_t(sysconf(_SC_PAGESIZE));
-  }
+  size_t total_bytes() const override { return most_pinned_bytes(); }
   size_t free_bytes() const override {
     return size_t(sysconf(_SC_AVPHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
   }
 };
 
 }  // namespace
+
+size_t most_pinned_bytes() {
+  return size_t(sysconf(_SC_PHYS_PAGES)) / 2 * size_t(sysconf(_SC_PAGESIZE));
+}
 
 std::unique_ptr<MemoryDevice> cuda_memory_device(int device) {
   return std::make_unique<CudaMemoryDevice>(device);

@@ -10,5 +10,7 @@ namespace tensorcraft::memory {
 // Neither can be used any more once a test puts another driver in the place of this one.
 std::unique_ptr<MemoryDevice> cuda_memory_device(int device);
 std::unique_ptr<MemoryDevice> pinned_memory_device(int device);
+// Half of the machine's memory: what is page-locked is lost to everybody else.
+size_t most_pinned_bytes();
 
 }  // namespace tensorcraft::memory

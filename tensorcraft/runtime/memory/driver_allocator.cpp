@@ -45,8 +45,8 @@ void DriverAllocator::deallocate(Block block, StreamRef stream) noexcept {
       done.wait(stream);
     }
   } catch (const std::exception& error) {
-    log_error(join("memory is not freed, as a stream that uses it cannot be waited for: ",
-                   error.what()));
+    log_error(
+        join("memory is not freed, as a stream that uses it cannot be waited for: ", error.what()));
     return;
   }
   cuda::deallocate(block.data, stream);

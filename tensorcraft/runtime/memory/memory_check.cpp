@@ -65,8 +65,8 @@ MemoryCheck::Finding MemoryCheck::take_back(Chunk& chunk, StreamRef stream) {
   };
   const size_t behind = chunk.bytes - zone() - chunk.requested;
   report(data, " was written to before its begin: ", changed(chunk.data, zone(), kZone, stream));
-  report(data, " was written to after its end: ",
-         changed(data + chunk.requested, behind, kZone, stream));
+  report(data,
+         " was written to after its end: ", changed(data + chunk.requested, behind, kZone, stream));
   device_.fill(data, kPoison, chunk.requested, stream);
   quarantine_.push_back({&chunk, stream});
   if (quarantine_.size() <= options_.quarantine) return found;

@@ -6,6 +6,7 @@
 #include "tensorcraft/runtime/memory/hold.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace tensorcraft {
 
@@ -40,11 +41,10 @@ void log_failure(const char* what) noexcept {
 MemoryPool::MemoryPool(std::unique_ptr<memory::MemoryDevice> device, const PoolOptions& options)
     : device_(std::move(device)),
       host_(options.host),
-      quota_(options.quota ? options.quota : device_->total_bytes()),
+      total_bytes_(device_->total_bytes()),
+      quota_(options.quota ? options.quota : memory::kMaxBytes),
       timeline_(*device_),
-      check_(*device_, options.checks) {
-  if (quota_ == 0) quota_ = memory::kMaxBytes;
-}
+      check_(*device_, options.checks) {}
 
 MemoryPool::~MemoryPool() {
   if (!device_->usable()) return;
@@ -73,7 +73,7 @@ Chunk* MemoryPool::obtain(size_t bytes, const Caller& by) {
   // Checked before anything is added to it.
   const size_t size =
       bytes > memory::kMaxBytes ? 0 : memory::class_bytes(bytes + 2 * check_.zone());
-  if (size == 0 || size > quota_) fail_for_quota(bytes);
+  if (size == 0 || size > quota_) fail_for_room(bytes);
   device_is_full_ = false;
   const int64_t driver_allocations = counts_.driver_allocations;
   Chunk* chunk = by.capture ? find_recorded(size, by) : find(size, by);
@@ -192,14 +192,11 @@ size_t MemoryPool::trim() {
   return given;
 }
 
-void MemoryPool::fail_for_quota(size_t bytes) const {
-  fail(ErrorKind::out_of_memory, "Memory pool quota exceeded: requested ", bytes, " bytes, used ",
-       used(), ", quota ", quota_, "\n  free memory of ", device_->name(),
-       ", use smaller batches, or raise the quota of its pool");
-}
-
 void MemoryPool::fail_for_room(size_t bytes) const {
-  if (!device_is_full_) fail_for_quota(bytes);
+  if (has_quota() && !device_is_full_)
+    fail(ErrorKind::out_of_memory, "Memory pool quota exceeded: requested ", bytes, " bytes, used ",
+         used(), ", quota ", quota_, "\n  free memory of ", device_->name(),
+         ", use smaller batches, or raise the quota of its pool");
   fail(ErrorKind::out_of_memory, "out of memory: ", bytes, " bytes were asked for on ",
        device_->name(), ", where ", device_->free_bytes(), " of ", device_->total_bytes(),
        " bytes are free; free tensors or use smaller batches");
@@ -208,8 +205,8 @@ void MemoryPool::fail_for_room(size_t bytes) const {
 Chunk* MemoryPool::in_use(const void* data, const char* call) const {
   Chunk* const chunk = heap_.find(static_cast<const std::byte*>(data) - check_.zone());
   if (!chunk)
-    fail(ErrorKind::value, call, ": ", data, " is no block in use of the pool of ",
-         device_->name(), "; it was freed before, or comes from elsewhere", check_.past(data));
+    fail(ErrorKind::value, call, ": ", data, " is no block in use of the pool of ", device_->name(),
+         "; it was freed before, or comes from elsewhere", check_.past(data));
   if (chunk->dropped)
     fail(ErrorKind::value, call, ": ", data, " was freed before", check_.past(data));
   return chunk;
@@ -218,18 +215,27 @@ Chunk* MemoryPool::in_use(const void* data, const char* call) const {
 void MemoryPool::free(void* data, StreamRef stream) {
   if (!data) return;
   device_->require_usable();
-  const memory::StreamState state = device_->look(stream);
+  take_back(data, stream, device_->look(stream));
+}
+
+void MemoryPool::take_back(void* data, StreamRef stream, memory::StreamState state) {
   const std::lock_guard lock(mutex_);
   take_back_of_graphs();
   drop(in_use(data, "free"), caller(stream, state));
 }
 
 void MemoryPool::deallocate(Block block, StreamRef stream) noexcept {
-  if (!block.data || !device_->usable()) return;
-  try {
-    free(block.data, stream);
-  } catch (...) {
-    log_failure("MemoryPool");
+  if (!block.data) return;
+  // There is no later try, so a refusal that may pass is tried once more.
+  for (int attempt = 0; attempt < 2 && device_->usable(); ++attempt) {
+    std::optional<memory::StreamState> state;
+    try {
+      state = device_->look(stream);
+      return take_back(block.data, stream, *state);
+    } catch (...) {
+      log_failure("MemoryPool");
+    }
+    if (state) return;
   }
 }
 
@@ -285,7 +291,9 @@ void MemoryPool::record(const void* data, StreamRef stream) {
 
 void MemoryPool::set_quota(size_t bytes) {
   device_->require_usable();
+  if (bytes == 0) bytes = memory::kMaxBytes;
   const std::lock_guard lock(mutex_);
+  take_back_of_graphs();
   trim_to(bytes, true);
   if (bytes < heap_.reserved())
     fail(ErrorKind::value, "set_quota: ", bytes, " bytes are less than the ", heap_.reserved(),
@@ -296,8 +304,8 @@ void MemoryPool::set_quota(size_t bytes) {
 AllocatorStatistics MemoryPool::statistics() const {
   const std::lock_guard lock(mutex_);
   AllocatorStatistics now = counts_;
-  now.quota = int64_t(quota_);
   now.reserved = int64_t(heap_.reserved());
+  now.quota = has_quota() ? int64_t(quota_) : std::max(int64_t(total_bytes_), now.reserved);
   now.cached = int64_t(heap_.cached());
   now.used = int64_t(used());
   now.available = now.quota - now.used;

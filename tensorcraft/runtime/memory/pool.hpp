@@ -15,7 +15,7 @@
 namespace tensorcraft {
 
 struct PoolOptions {
-  // Of used and cached bytes together; 0 stands for what the device has.
+  // Of used and cached bytes together; 0 for none but what the device gives.
   size_t quota = 0;
   // Where blocks go that are evicted; without it none are.
   Allocator* host = nullptr;
@@ -38,7 +38,8 @@ struct PoolPiece {
 // is gone. Safe for concurrent use.
 class MemoryPool final : public Allocator {
  public:
-  explicit MemoryPool(std::unique_ptr<memory::MemoryDevice> device, const PoolOptions& options = {});
+  explicit MemoryPool(std::unique_ptr<memory::MemoryDevice> device,
+                      const PoolOptions& options = {});
   // Waits for the work on what was freed. What is in use is abandoned.
   ~MemoryPool() override;
   MemoryPool(const MemoryPool&) = delete;
@@ -59,7 +60,7 @@ class MemoryPool final : public Allocator {
   size_t trim() override;
   // Gives all cached memory back; blocks in use stay.
   void clear() { trim(); }
-  // Kind value for less than what is in use; cached memory above it goes back.
+  // Kind value for less than what is in use; cached memory above it goes back. 0 for none.
   void set_quota(size_t bytes);
 
   AllocatorStatistics statistics() const override;
@@ -105,9 +106,9 @@ class MemoryPool final : public Allocator {
   memory::Chunk* grow(size_t size, uint32_t lane);
   size_t trim_to(size_t reserved, bool may_wait);
   bool is_passed(memory::Segment* segment, bool may_wait);
-  [[noreturn]] void fail_for_quota(size_t bytes) const;
   [[noreturn]] void fail_for_room(size_t bytes) const;
   memory::Chunk* in_use(const void* data, const char* call) const;
+  void take_back(void* data, StreamRef stream, memory::StreamState state);
   void drop(memory::Chunk* chunk, const Caller& by);
   void release(memory::Chunk* chunk);
   void give(memory::Chunk* chunk);
@@ -127,10 +128,12 @@ class MemoryPool final : public Allocator {
   void unpin_for_graph(BlockId id);
   int pins_of_graphs(BlockId id) const;
 
+  bool has_quota() const { return quota_ < memory::kMaxBytes; }
   size_t used() const { return heap_.reserved() - heap_.cached(); }
 
   const std::unique_ptr<memory::MemoryDevice> device_;
   Allocator* const host_;
+  const size_t total_bytes_;
   mutable std::mutex mutex_;  // guards all below but gone_
   size_t quota_;
   memory::Timeline timeline_;
@@ -138,10 +141,15 @@ class MemoryPool final : public Allocator {
   mutable memory::EvictionOrder movable_;
   memory::MemoryCheck check_;
   std::unordered_map<uint64_t, std::unique_ptr<Hold>> holds_;  // by recording
-  std::atomic<Hold*> gone_{nullptr};  // of graphs that are gone, as a list
+  std::atomic<Hold*> gone_{nullptr};                           // of graphs that are gone, as a list
   AllocatorStatistics counts_;
-  bool merged_ = true;         // no chunk was freed since all that can be merged was
+  bool merged_ = true;           // no chunk was freed since all that can be merged was
   bool device_is_full_ = false;  // what the last growth failed of
 };
+
+// Of the pool that allocator(device) is: its pieces, none if it is no pool; and set_quota(), kind
+// unsupported if it is no pool, value for a quota below 0.
+std::vector<PoolPiece> snapshot(Device device);
+void set_quota(Device device, int64_t bytes);
 
 }  // namespace tensorcraft

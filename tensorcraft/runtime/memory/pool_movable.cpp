@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks that move between the device and the host. Both moves are in the order of the stream that
-// asks for them: the memory a block leaves is reused after the copy, and its next user waits for it.
+// asks for them: the memory a block leaves is reused after the copy, and its next user waits for
+// it.
 #include "tensorcraft/runtime/memory/hold.hpp"
 
 #include "tensorcraft/core/error.hpp"

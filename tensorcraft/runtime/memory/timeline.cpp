@@ -45,6 +45,7 @@ uint32_t Timeline::lane_of(StreamRef stream, uint64_t id) {
 
 Use Timeline::now(uint32_t index) noexcept {
   Lane& lane = lanes_[index];
+  if (lane.ended) return {index, lane.open - 1};
   const Use use{index, lane.open};
   try {
     if (!lane.lasts && device_.can_mark(lane.stream)) close(lane);
@@ -101,7 +102,8 @@ void Timeline::close_all() {
     if (can_close(lane)) close(lane);
 }
 
-// The first mark at or after the use, recorded now if there is none; null if that cannot be.
+// The first mark at or after the use, recorded now if there is none; null if that cannot be, and if
+// the work is found to be done.
 Mark* Timeline::mark_of(Use use) {
   Lane& lane = lanes_[use.lane];
   if (use.epoch >= lane.open) {
@@ -124,6 +126,7 @@ void Timeline::order(Use use, uint32_t to) {
   const std::vector<uint64_t>& known = lanes_[to].ordered;
   if (use.lane < known.size() && known[use.lane] >= use.epoch) return;
   Mark* const mark = mark_of(use);
+  if (!mark && passed(use)) return;
   if (!mark)
     fail(ErrorKind::value,
          "memory is used by a stream that is recorded into a graph, or that ended unmarked; wait "
@@ -137,7 +140,7 @@ void Timeline::order(Use use, uint32_t to) {
 bool Timeline::wait(Use use) {
   if (passed(use)) return true;
   Mark* const mark = mark_of(use);
-  if (!mark) return false;
+  if (!mark) return passed(use);
   mark->wait();
   poll(lanes_[use.lane]);
   return passed(use);
@@ -150,11 +153,12 @@ void Timeline::end(uint64_t id) noexcept {
   lane_of_id_.erase(known);
   any_ = false;
   Lane& lane = lanes_[index];
-  lane.ended = true;
   lane.lasts = false;
   try {
-    if (device_.can_mark(lane.stream)) close(lane);
-  } catch (...) {  // what cannot be marked is never handed to another stream
+    if (!device_.can_mark(lane.stream)) return;
+    close(lane);
+    lane.ended = true;
+  } catch (...) {  // work that cannot be marked never counts as done, and the lane is lost
   }
 }
 

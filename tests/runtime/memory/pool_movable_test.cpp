@@ -181,10 +181,9 @@ TEST(Eviction, WithoutHostMemoryThereIsNone) {
 TEST(Eviction, RefusesWhatIsNotThere) {
   Rig rig(1);
   for (const auto& call : std::vector<std::function<void()>>{
-           [&] { rig.pool.pin(9, kA); }, [&] { rig.pool.unpin(9, kA); },
-           [&] { rig.pool.touch(9); }, [&] { rig.pool.evict(9, kA); },
-           [&] { rig.pool.restore(9, kA); }, [&] { rig.pool.release(9, kA); },
-           [&] { rig.pool.block(9); }})
+           [&] { rig.pool.pin(9, kA); }, [&] { rig.pool.unpin(9, kA); }, [&] { rig.pool.touch(9); },
+           [&] { rig.pool.evict(9, kA); }, [&] { rig.pool.restore(9, kA); },
+           [&] { rig.pool.release(9, kA); }, [&] { rig.pool.block(9); }})
     EXPECT_THROW(call(), Error);
   const BlockId id = rig.pool.create(1, kA);
   test::expect_error(

@@ -125,8 +125,8 @@ TEST(MemoryPool, TrimsAndTriesOnceMoreWhenTheDeviceIsFull) {
   EXPECT_EQ(device.bytes_taken(), 16 * kMiB);
   test::expect_error(
       ErrorKind::out_of_memory, [&] { pool.allocate(kMiB, kA); },
-      "Memory pool quota exceeded: requested 1048576 bytes, used 16777216, quota 16777216\n  free "
-      "memory of the simulated device, use smaller batches, or raise the quota of its pool");
+      "out of memory: 1048576 bytes were asked for on the simulated device, where 0 of 16777216 "
+      "bytes are free; free tensors or use smaller batches");
 }
 
 TEST(MemoryPool, SaysWhatTheDeviceHasWhenThatIsFull) {
@@ -196,6 +196,8 @@ TEST(MemoryPool, SetQuotaTrimsAndRefusesLessThanIsInUse) {
       "set_quota: 1048576 bytes are less than the 4194304 that the simulated device has in use, or "
       "between what is; free or evict blocks first");
   EXPECT_EQ(pool.statistics().quota, int64_t(4 * kMiB));
+  pool.set_quota(0);
+  EXPECT_EQ(pool.statistics().quota, int64_t(1) << 30);  // the device's
   pool.free(kept.data, kA);
 }
 

@@ -102,6 +102,29 @@ TEST(Timeline, AStreamOfTheSameHandleIsAnotherOne) {
   EXPECT_FALSE(rig.timeline.passed(rig.timeline.now(old)));
 }
 
+// Else another stream would get the lane, and take the work for its own.
+TEST(Timeline, AStreamThatEndsUnmarkedKeepsItsLane) {
+  Rig rig;
+  const uint32_t a = rig.lane(rig.a);
+  rig.sim.enqueue(rig.a, [] {});
+  const Use use = rig.timeline.now(a);
+  rig.sim.fail_at(2);  // the call after the look
+  rig.timeline.end(rig.device->look(rig.a).id);
+  EXPECT_EQ(rig.sim.failures, 1);
+  rig.sim.replace(rig.a);
+  rig.timeline.poll();
+  EXPECT_NE(rig.lane(rig.a), a);
+  EXPECT_FALSE(rig.timeline.passed(use));
+  EXPECT_FALSE(rig.timeline.can_order(use, rig.lane(rig.b)));
+}
+
+TEST(Timeline, WorkOnAStreamThatEndedIsWhatWasMarked) {
+  Rig rig;
+  const uint32_t a = rig.lane(rig.a);
+  rig.timeline.end(rig.device->look(rig.a).id);
+  EXPECT_TRUE(rig.timeline.wait(rig.timeline.now(a)));
+}
+
 TEST(Timeline, NeverMarksAStreamThatIsRecorded) {
   Rig rig;
   const uint32_t a = rig.lane(rig.a), b = rig.lane(rig.b);
