@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pool on a real device: the contract that tests/runtime/memory holds every source to, and what
 // only a device can show: streams that really stall, copies that really overlap.
+#include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/graph.hpp"
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/runtime/memory/cuda_memory_device.hpp"
@@ -10,6 +11,7 @@
 #include "tensorcraft/runtime/memory/tensor.hpp"
 #include "tests/support/allocator_contract.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
