@@ -146,19 +146,23 @@ bool Timeline::wait(Use use) {
   return passed(use);
 }
 
-void Timeline::end(uint64_t id) noexcept {
-  const auto known = lane_of_id_.find(id);
-  if (known == lane_of_id_.end()) return;
-  const uint32_t index = known->second;
-  lane_of_id_.erase(known);
+void Timeline::end(StreamRef stream) noexcept {
+  // By the handle: the device may refuse to say more.
+  const auto lane = std::ranges::find_if(
+      lanes_, [stream](const Lane& known) { return known.lasts && known.stream == stream; });
+  if (lane == lanes_.end()) return;
+  lane->lasts = false;
+  lane_of_id_.erase(lane->id);
   any_ = false;
-  Lane& lane = lanes_[index];
-  lane.lasts = false;
-  try {
-    if (!device_.can_mark(lane.stream)) return;
-    close(lane);
-    lane.ended = true;
-  } catch (...) {  // work that cannot be marked never counts as done, and the lane is lost
+  // There is no later try, so a refusal that may pass is tried once more. Work that cannot be
+  // marked never counts as done, and the lane is lost.
+  for (int attempt = 0; attempt < 2 && !lane->ended; ++attempt) {
+    try {
+      if (!device_.can_mark(stream)) return;
+      close(*lane);
+      lane->ended = true;
+    } catch (...) {
+    }
   }
 }
 

@@ -46,7 +46,7 @@ class Timeline {
   // The host waits. False if it cannot be waited for.
   bool wait(Use use);
   // The stream is about to be destroyed.
-  void end(uint64_t id) noexcept;
+  void end(StreamRef stream) noexcept;
 
   size_t num_lanes() const { return lanes_.size(); }
   StreamRef stream(uint32_t lane) const { return lanes_[lane].stream; }

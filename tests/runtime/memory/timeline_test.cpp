@@ -84,7 +84,7 @@ TEST(Timeline, AStreamOfTheSameHandleIsAnotherOne) {
   const uint32_t old = rig.lane(rig.a), b = rig.lane(rig.b);
   rig.sim.enqueue(rig.a, [] {});
   const Use use = rig.timeline.now(old);
-  rig.timeline.end(rig.device->look(rig.a).id);
+  rig.timeline.end(rig.a);
   rig.sim.replace(rig.a);
   const uint32_t next = rig.lane(rig.a);
   EXPECT_NE(next, old);
@@ -108,9 +108,10 @@ TEST(Timeline, AStreamThatEndsUnmarkedKeepsItsLane) {
   const uint32_t a = rig.lane(rig.a);
   rig.sim.enqueue(rig.a, [] {});
   const Use use = rig.timeline.now(a);
-  rig.sim.fail_at(2);  // the call after the look
-  rig.timeline.end(rig.device->look(rig.a).id);
-  EXPECT_EQ(rig.sim.failures, 1);
+  rig.sim.fail_at(1, 1);  // and the second try
+  rig.timeline.end(rig.a);
+  EXPECT_EQ(rig.sim.failures, 2);
+  rig.sim.fail_at(0);
   rig.sim.replace(rig.a);
   rig.timeline.poll();
   EXPECT_NE(rig.lane(rig.a), a);
@@ -118,10 +119,18 @@ TEST(Timeline, AStreamThatEndsUnmarkedKeepsItsLane) {
   EXPECT_FALSE(rig.timeline.can_order(use, rig.lane(rig.b)));
 }
 
+TEST(Timeline, ARefusalAtTheEndIsTriedOnceMore) {
+  Rig rig;
+  const Use use = rig.timeline.now(rig.lane(rig.a));
+  rig.sim.fail_at(1);
+  rig.timeline.end(rig.a);
+  EXPECT_TRUE(rig.timeline.wait(use));
+}
+
 TEST(Timeline, WorkOnAStreamThatEndedIsWhatWasMarked) {
   Rig rig;
   const uint32_t a = rig.lane(rig.a);
-  rig.timeline.end(rig.device->look(rig.a).id);
+  rig.timeline.end(rig.a);
   EXPECT_TRUE(rig.timeline.wait(rig.timeline.now(a)));
 }
 
