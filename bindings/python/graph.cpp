@@ -4,10 +4,10 @@
 #include "arguments.hpp"
 #include "gil.hpp"
 #include "stream.hpp"
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/graph.hpp"
-#include "tensorcraft/runtime/memory/graph_pool.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -88,16 +88,17 @@ class GraphObject {
  public:
   GraphObject(const nb::callable& work, nb::handle given) {
     refuse_while_recording("Graph: another recording");
+    if (config().gpu_allocator != "pool")
+      fail(ErrorKind::unsupported, "Graph: the driver's allocator (setting gpu_allocator) takes a "
+           "recording's arrays back when it ends; set gpu_allocator to pool");
     nb::object stream = stream_object(given);
     const StreamRef ref = stream_to_record(stream);
     parts_ = std::make_shared<Parts>(ref, std::move(stream));
-    GraphPool::Recording memory(parts_->pool);
     {
       const ActiveRecording active(parts_->recording);
       const CurrentStream current(ref);
       parts_->graph.emplace(ref, [&] { parts_->result = work(); });
     }
-    memory.end();
     parts_->recording.end();
   }
   // A graph may go while another is recorded, as garbage of Python.
@@ -122,10 +123,9 @@ class GraphObject {
   // They go from the last to the first: launches that still run need the first ones.
   struct Parts {
     Parts(StreamRef ref, nb::object object)
-        : recorded(ref), stream(std::move(object)), pool(ref), recording(ref) {}
+        : recorded(ref), stream(std::move(object)), recording(ref) {}
     StreamRef recorded;
     nb::object stream;
-    GraphPool pool;
     GraphRecording recording;
     nb::object result;
     std::optional<Graph> graph;

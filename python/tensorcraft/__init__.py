@@ -11,7 +11,7 @@ Nothing here touches a GPU until the first call that needs one.
 import math as _math
 import sys as _sys
 
-from . import _ops, cache, errors, linalg
+from . import _ops, cache, errors, linalg, memory
 from . import _tensorcraft as _native
 from ._arguments import broadcast_shapes
 from ._creation import eye, meshgrid, tril, triu
@@ -153,6 +153,7 @@ __all__ = [
     "load_safetensors",
     "matmul",
     "matrix_transpose",
+    "memory",
     "meshgrid",
     "moveaxis",
     "nan",

@@ -23,13 +23,15 @@ using nlohmann::json;
 
 constexpr std::array<std::string_view, 5> kLogLevels = {"off", "error", "warn", "info", "debug"};
 
-constexpr std::array<Setting, 8> kSettings = {{
+constexpr std::array<Setting, 9> kSettings = {{
     {"cache_dir", "TENSORCRAFT_CACHE_DIR", "~/.cache/tensorcraft", "a folder",
      "Where compiled kernels are kept between processes."},
     {"cache_limit_bytes", "", "1073741824", "a number of bytes, 0 or more",
      "The size at which the oldest compiled kernels are removed."},
     {"device", "TENSORCRAFT_DEVICE", "the first GPU, else cpu", "cpu, cuda, cuda:N or simt",
      "The device that computes host arrays."},
+    {"gpu_allocator", "", "pool", "pool or driver",
+     "Where GPU memory of tensors comes from: the library's pool, or each time from the driver."},
     {"nvrtc", "TENSORCRAFT_NVRTC", "searched for", "the path of libnvrtc.so",
      "The NVRTC library that compiles kernels."},
     {"log", "TENSORCRAFT_LOG", "warn", "off, error, warn, info or debug",
@@ -88,12 +90,18 @@ std::string parse_device_name(const Given& given) {
   return given.text;
 }
 
+std::string parse_allocator(const Given& given) {
+  if (given.text != "pool" && given.text != "driver") fail_value(given);
+  return given.text;
+}
+
 void apply(Config& config, const Given& given) {
   const std::string_view key = given.setting.key;
   if (key == "cache_dir") config.cache_dir = given.text;
   if (key == "cache_limit_bytes")
     config.cache_limit_bytes = parse_number(given, std::numeric_limits<int64_t>::max());
   if (key == "device") config.device = parse_device_name(given);
+  if (key == "gpu_allocator") config.gpu_allocator = parse_allocator(given);
   if (key == "nvrtc") config.nvrtc = given.text;
   if (key == "log") config.log = parse_log(given);
   if (key == "allow_tf32") config.allow_tf32 = parse_flag(given);

@@ -20,6 +20,7 @@ struct Config {
   std::string cache_dir;
   int64_t cache_limit_bytes = int64_t(1) << 30;
   std::string device;
+  std::string gpu_allocator = "pool";
   std::string nvrtc;
   LogLevel log = LogLevel::warn;
   bool allow_tf32 = false;

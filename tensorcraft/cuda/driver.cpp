@@ -58,8 +58,8 @@ const char* load(Driver& d, GetProcAddress get) {
               d.graph_exec_destroy, d.graph_destroy, d.user_object_create, d.user_object_release,
               d.graph_retain_user_object);
   loader.need(d.device_get_default_mem_pool, d.mem_pool_set_attribute, d.mem_alloc_async,
-              d.mem_free_async, d.mem_alloc, d.mem_get_info, d.mem_host_alloc, d.mem_free_host,
-              d.memcpy_async, d.memset_async);
+              d.mem_free_async, d.mem_alloc, d.mem_free, d.mem_get_info, d.mem_host_alloc,
+              d.mem_free_host, d.memcpy_async, d.memset_async);
   loader.need(d.library_load_data, d.library_unload, d.library_get_kernel, d.kernel_get_function,
               d.function_get_attribute, d.function_set_attribute, d.launch_kernel,
               d.tensor_map_encode_tiled, d.tensor_map_replace_address);
@@ -114,7 +114,9 @@ void start(Session& session, const Driver* driver) {
 }
 
 Session* open_session(const Driver* table) {
+  static std::atomic<uint64_t> last{0};
   auto* session = new Session;
+  session->number = ++last;
   if (table) {
     start(*session, table);
     return session;
@@ -237,6 +239,11 @@ const Driver& require_driver() {
 }
 
 std::string driver_problem() { return session().problem; }
+
+uint64_t driver_number() noexcept {
+  const Session* const now = opened_session();
+  return now ? now->number : 0;
+}
 
 int driver_version() { return session().version; }
 

@@ -159,6 +159,7 @@ struct Driver {
   Call<DevicePointer*, size_t, CUstream_st*> mem_alloc_async{"cuMemAllocAsync"};
   Call<DevicePointer, CUstream_st*> mem_free_async{"cuMemFreeAsync"};
   Call<DevicePointer*, size_t> mem_alloc{"cuMemAlloc"};
+  Call<DevicePointer> mem_free{"cuMemFree"};
   Call<size_t*, size_t*> mem_get_info{"cuMemGetInfo"};  // null in tables of tests without it
   Call<void**, size_t, uint32_t> mem_host_alloc{"cuMemHostAlloc"};
   Call<void*> mem_free_host{"cuMemFreeHost"};
@@ -185,6 +186,8 @@ const Driver* driver();
 const Driver& require_driver();
 // Why there is no usable driver or no GPU, its first line one of the exact messages; else empty.
 std::string driver_problem();
+// Of the driver that is open, as a test may put another one in its place; 0 before one is.
+uint64_t driver_number() noexcept;
 // As the driver reports it: 13000 for 13.0; 0 without a driver.
 int driver_version();
 // The primary context of a device, retained on first use and kept for the life of the process.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/graph_memory.hpp"
 
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/relaxed_recording.hpp"
 #include "tensorcraft/cuda/session.hpp"
 
 #include <bit>
+#include <memory>
 #include <utility>
 
 namespace tensorcraft::cuda {
@@ -20,21 +23,31 @@ CUgraph_st* recorded_graph(const Driver& driver, StreamRef stream) {
   return status == kSuccess && state ? graph : nullptr;
 }
 
-// Hands the block to the graph. False if the driver refuses; then it is unused again.
-bool attach(const Driver& driver, CUgraph_st* graph, GraphMemory::Block& block) {
-  const auto destroy = [](void* owned) {
-    GraphMemory::give_back(*static_cast<GraphMemory::Block*>(owned));
+// What a graph owns. An object that no graph took is destroyed too, and then does nothing.
+struct Owned {
+  void (*release)(void*);
+  void* what;
+  bool taken = true;
+};
+
+// Hands it to the graph; else the driver's refusal.
+int attach(const Driver& driver, CUgraph_st* graph, void (*release)(void*), void* what) {
+  const auto destroy = [](void* object) {
+    const std::unique_ptr<Owned> owned(static_cast<Owned*>(object));
+    if (owned->taken) owned->release(owned->what);
   };
+  auto owned = std::make_unique<Owned>(Owned{release, what});
   CUuserObject_st* object = nullptr;
-  if (driver.user_object_create.status(&object, &block, destroy, 1, kNoDestructorSync) !=
-      kSuccess) {
-    GraphMemory::give_back(block);
-    return false;
+  if (const int status =
+          driver.user_object_create.status(&object, owned.get(), destroy, 1, kNoDestructorSync))
+    return status;
+  Owned& given = *owned.release();
+  const int status = driver.graph_retain_user_object.status(graph, object, 1, kMoveReference);
+  if (status != kSuccess) {
+    given.taken = false;
+    driver.user_object_release.quiet(object, 1);
   }
-  if (driver.graph_retain_user_object.status(graph, object, 1, kMoveReference) == kSuccess)
-    return true;
-  driver.user_object_release.quiet(object, 1);  // which gives the block back
-  return false;
+  return status;
 }
 
 }  // namespace
@@ -44,7 +57,7 @@ GraphMemory::Block* GraphMemory::take(const Driver& driver, size_t bytes) {
   if (Block* const block = take(order)) return block;
   DevicePointer slab = 0;
   {  // without the lock: what the driver waits for may be a block that comes back
-    const RelaxedCapture relaxed(driver);
+    const RelaxedRecording relaxed(driver);
     if (driver.mem_alloc.status(&slab, kSlab) != kSuccess) return nullptr;
   }
   {
@@ -80,8 +93,22 @@ void* allocate_for_graph(size_t bytes, StreamRef stream) {
   CUgraph_st* const graph = recorded_graph(driver, stream);
   if (!graph) return nullptr;
   GraphMemory::Block* const block = device_slot(stream.device()).graph_memory.take(driver, bytes);
-  if (!block || !attach(driver, graph, *block)) return nullptr;
-  return reinterpret_cast<void*>(block->address);
+  if (!block) return nullptr;
+  const auto give_back = [](void* owned) {
+    GraphMemory::give_back(*static_cast<GraphMemory::Block*>(owned));
+  };
+  if (attach(driver, graph, give_back, block) == kSuccess)
+    return reinterpret_cast<void*>(block->address);
+  GraphMemory::give_back(*block);
+  return nullptr;
+}
+
+void give_to_graph(StreamRef stream, void (*release)(void*), void* owned) {
+  const DeviceGuard guard(stream.device());
+  const Driver& driver = require_driver();
+  CUgraph_st* const graph = recorded_graph(driver, stream);
+  if (!graph) fail(ErrorKind::value, "give_to_graph: the stream is not recorded into a graph");
+  check(attach(driver, graph, release, owned), driver.graph_retain_user_object.name);
 }
 
 }  // namespace tensorcraft::cuda

@@ -17,21 +17,10 @@ inline constexpr size_t kMaxGraphBytes = size_t(256) << 10;
 // recorded, for 0 or more than kMaxGraphBytes bytes, and if the driver refuses: use allocate().
 void* allocate_for_graph(size_t bytes, StreamRef stream);
 
-// While it lives the calling thread may make driver calls that a recording forbids. The context of
-// the device is current.
-class RelaxedCapture {
- public:
-  explicit RelaxedCapture(const Driver& driver) : driver_(driver) { exchange(); }
-  ~RelaxedCapture() { exchange(); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  static constexpr int kRelaxed = 2;
-  void exchange() { driver_.thread_exchange_stream_capture_mode.quiet(&mode_); }
-  const Driver& driver_;
-  int mode_ = kRelaxed;
-};
+// Calls `release(owned)` once the graph that `stream` is recorded into and all that was made of it
+// are destroyed and have run: on a thread that may not call the driver. Throws if the driver
+// refuses, and then never calls it.
+void give_to_graph(StreamRef stream, void (*release)(void*), void* owned);
 
 // The blocks of a device that graphs own, or have owned: those are given out again. The counters of
 // streams are some too (stream_counter.hpp). Cut from slabs that live as long as the process, since

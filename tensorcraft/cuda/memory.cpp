@@ -2,6 +2,7 @@
 #include "tensorcraft/cuda/memory.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/relaxed_recording.hpp"
 #include "tensorcraft/cuda/session.hpp"
 
 namespace tensorcraft::cuda {
@@ -39,11 +40,39 @@ void deallocate(void* pointer, StreamRef stream) noexcept {
              [&](const Driver& d) { d.mem_free_async.quiet(address(pointer), stream.handle()); });
 }
 
+void* allocate_segment(size_t bytes, int device) {
+  const DeviceGuard guard(device);
+  const Driver& driver = require_driver();
+  const RelaxedRecording relaxed(driver);
+  DevicePointer pointer = 0;
+  const int status = driver.mem_alloc.status(&pointer, bytes);
+  if (status == kErrorOutOfMemory) return nullptr;
+  check(status, driver.mem_alloc.name);
+  return reinterpret_cast<void*>(pointer);
+}
+
+void deallocate_segment(void* pointer, int device) noexcept {
+  quietly_on(device, [&](const Driver& d) {
+    const RelaxedRecording relaxed(d);
+    d.mem_free.quiet(address(pointer));
+  });
+}
+
+size_t free_bytes(int device) {
+  const DeviceGuard guard(device);
+  const Driver& driver = require_driver();
+  size_t free = 0, total = 0;
+  if (!driver.mem_get_info.function) return 0;
+  return driver.mem_get_info.status(&free, &total) == kSuccess ? free : 0;
+}
+
 void* allocate_pinned(size_t bytes) {
   if (bytes == 0) return nullptr;
   const DeviceGuard guard(0);
+  const Driver& driver = require_driver();
+  const RelaxedRecording relaxed(driver);
   void* pointer = nullptr;
-  require_driver().mem_host_alloc(&pointer, bytes, kHostMemoryPortable);
+  driver.mem_host_alloc(&pointer, bytes, kHostMemoryPortable);
   return pointer;
 }
 

@@ -4,13 +4,20 @@
 
 #include <cstddef>
 
-// The driver's memory calls, each stream-ordered. Above this folder only runtime/memory calls the
-// first two, for all others; scripts/check_budgets.py holds that.
+// The driver's memory calls. Above this folder only runtime/memory allocates with them, for all
+// others; scripts/check_budgets.py holds that.
 namespace tensorcraft::cuda {
 
-// Kind out_of_memory if the device has no room; 256-byte aligned; never null for bytes > 0.
+// Stream-ordered. Kind out_of_memory if the device has no room; 256-byte aligned; never null for
+// bytes > 0.
 void* allocate(size_t bytes, StreamRef stream);
 void deallocate(void* pointer, StreamRef stream) noexcept;
+// Not stream-ordered, and not part of a recording: for memory that a pool is made of. Null if the
+// device has no room. Nothing uses what goes back.
+void* allocate_segment(size_t bytes, int device);
+void deallocate_segment(void* pointer, int device) noexcept;
+// Bytes that the driver says are free; 0 if it does not say.
+size_t free_bytes(int device);
 // Page-locked host memory.
 void* allocate_pinned(size_t bytes);
 void deallocate_pinned(void* pointer) noexcept;

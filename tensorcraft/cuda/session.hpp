@@ -26,6 +26,7 @@ struct DeviceSlot {
 struct Session {
   const Driver* driver = nullptr;  // null when there is none, or none that works
   std::string problem;
+  uint64_t number = 0;
   int version = 0;
   int count = 0;
   std::unique_ptr<DeviceSlot[]> devices;

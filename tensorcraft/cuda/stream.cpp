@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/session.hpp"
+#include "tensorcraft/cuda/stream_state.hpp"
 
 #include <utility>
 #include <vector>
@@ -42,10 +43,12 @@ Stream::Stream(int device) {
   // Non-blocking: no hidden waits for work on the default stream.
   cuda::require_driver().stream_create(&handle, cuda::kStreamNonBlocking);
   ref_ = StreamRef(handle, device);
+  cuda::stream_begins(ref_);
 }
 
 Stream::~Stream() {
   if (!ref_.handle()) return;
+  cuda::stream_ends(ref_);
   cuda::quietly_on(ref_.device(),
                    [this](const cuda::Driver& d) { d.stream_destroy.quiet(ref_.handle()); });
 }

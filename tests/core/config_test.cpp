@@ -33,6 +33,7 @@ TEST(Config, HasDefaultsWhereNothingIsSet) {
   EXPECT_FALSE(c.allow_tf32);
   EXPECT_EQ(c.num_threads, 0);
   EXPECT_EQ(c.onednn, "");
+  EXPECT_EQ(c.gpu_allocator, "pool");
   EXPECT_EQ(parse_config(environment({})).cache_dir, "");
 }
 
@@ -53,7 +54,7 @@ TEST(Config, ReadsEveryKeyOfTheFile) {
   const Config c = parse_config(environment({}),
                                 R"({"cache_dir": "/cache", "cache_limit_bytes": 10000000000,
             "device": "cpu", "nvrtc": "x.so", "log": "off", "allow_tf32": true, "num_threads": 3,
-            "onednn": "off"})");
+            "onednn": "off", "gpu_allocator": "driver"})");
   EXPECT_EQ(c.cache_dir, "/cache");
   EXPECT_EQ(c.cache_limit_bytes, 10000000000);
   EXPECT_EQ(c.device, "cpu");
@@ -62,6 +63,7 @@ TEST(Config, ReadsEveryKeyOfTheFile) {
   EXPECT_TRUE(c.allow_tf32);
   EXPECT_EQ(c.num_threads, 3);
   EXPECT_EQ(c.onednn, "off");
+  EXPECT_EQ(c.gpu_allocator, "driver");
 }
 
 TEST(Config, PrefersTheEnvironmentToTheFile) {
@@ -90,9 +92,10 @@ void expect_bad_file(const std::string& file, const std::string& text) {
 }
 
 TEST(Config, NamesTheFileAndTheKey) {
-  expect_bad_file(R"({"logs": "warn"})",
-                  "my.json: there is no key \"logs\"; the keys are cache_dir, cache_limit_bytes, "
-                  "device, nvrtc, log, allow_tf32, num_threads, onednn; did you mean log?");
+  expect_bad_file(
+      R"({"logs": "warn"})",
+      "my.json: there is no key \"logs\"; the keys are cache_dir, cache_limit_bytes, "
+      "device, gpu_allocator, nvrtc, log, allow_tf32, num_threads, onednn; did you mean log?");
   expect_bad_file(R"({"num_threads": "4"})",
                   "my.json: num_threads must be a number of threads, 0 or more, got \"4\"");
   expect_bad_file(R"({"num_threads": -1})",
@@ -146,7 +149,7 @@ TEST(Config, DescribesEverySettingOnce) {
     EXPECT_FALSE(s.meaning.empty() || s.accepted.empty() || s.default_text.empty()) << s.key;
     variables += !s.environment.empty();
   }
-  EXPECT_EQ(keys.size(), 8u);
+  EXPECT_EQ(keys.size(), 9u);
   EXPECT_EQ(variables, 6);
 }
 

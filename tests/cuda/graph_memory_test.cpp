@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/graph_memory.hpp"
 
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/graph.hpp"
 #include "tensorcraft/cuda/memory.hpp"
 #include "tests/support/fake_driver.hpp"
@@ -96,6 +97,25 @@ TEST(GraphMemory, GivesNothingWhereTheDriverRefuses) {
     EXPECT_NE(recorded(graph, stream, {16})[0], nullptr) << call;
     EXPECT_LE(fake.calls["cuMemAlloc"], 2) << call;
   }
+}
+
+TEST(GraphMemory, IsToldWhenAGraphIsGone) {
+  FakeDriver fake;
+  const Stream stream;
+  int released = 0;
+  const auto release = [](void* count) { ++*static_cast<int*>(count); };
+  {
+    const Graph graph(stream, [&] { give_to_graph(stream, release, &released); });
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+  EXPECT_THROW(give_to_graph(stream, release, &released), Error);
+  for (const char* const call : {"cuUserObjectCreate", "cuGraphRetainUserObject"}) {
+    fake.failing[call] = 801;
+    EXPECT_THROW(Graph(stream, [&] { give_to_graph(stream, release, &released); }), Error);
+    fake.failing.clear();
+  }
+  EXPECT_EQ(released, 1);
 }
 
 }  // namespace

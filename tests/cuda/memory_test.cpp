@@ -61,6 +61,19 @@ TEST(CudaMemory, PinnedMemoryIsGivenBack) {
   EXPECT_EQ(fake.pinned, 0);
 }
 
+TEST(CudaMemory, ASegmentIsNullWhereThereIsNoRoom) {
+  FakeDriver fake({FakeGpu{.memory_bytes = 1 << 20}});
+  EXPECT_EQ(allocate_segment(2 << 20, 0), nullptr);
+  EXPECT_EQ(free_bytes(0), size_t(1) << 20);
+  void* const segment = allocate_segment(1 << 20, 0);
+  EXPECT_EQ(free_bytes(0), 0u);
+  fake.failing["cuMemAlloc"] = 999;
+  EXPECT_THROW(allocate_segment(1, 0), Error);
+  deallocate_segment(segment, 0);
+  EXPECT_EQ(free_bytes(0), size_t(1) << 20);
+  EXPECT_EQ(fake.damage(), "");
+}
+
 TEST(CudaMemory, KeepsFreedMemoryInEachDevicesPool) {
   FakeDriver fake({FakeGpu{}, FakeGpu{}});
   deallocate(allocate(16, StreamRef::default_stream(1)), StreamRef::default_stream(1));

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/kernel.hpp"
+#include "tensorcraft/runtime/memory/pinned.hpp"
 #include "tests/stress/encoder.hpp"
 #include "tests/support/fault_point.hpp"
 
@@ -126,6 +127,13 @@ inline std::string wrong_after_loss(const FaultPoint& faults, Device device, con
   return wrong;
 }
 
+inline void give_cached_memory_back() {
+  for (int device = 0; device < cuda_device_count(); ++device) {
+    allocator(Device::cuda(device)).trim();
+    pinned_pool(device).trim();
+  }
+}
+
 // What is wrong once a fault met the model on a fresh driver; empty if all is well.
 template <class Driver>
 std::string run_with_fault(Driver& driver, Device device, const Fault& fault, const Result& right) {
@@ -149,6 +157,7 @@ std::string run_with_fault(Driver& driver, Device device, const Fault& fault, co
       wrong += " does not recover: " + second.error + ";";
   }
   jit::clear_memory();
+  if (!lost) give_cached_memory_back();
   // What a lost device held goes with the process; what a driver refuses to free stays.
   const int left = driver.alive() - before;
   const bool may_leak = fault.repeat == Repeat::from || fault.n < 8;

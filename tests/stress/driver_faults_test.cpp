@@ -57,6 +57,7 @@ CleanRun clean_run(bool deferred) {
   if (made.result) run.result = *made.result;
   run.calls = driver.faults.calls();
   jit::clear_memory();
+  give_cached_memory_back();
   if (driver.alive() != 0) run.wrong += join(driver.alive(), " objects leak");
   if (driver.launches.size() != kEncoderLaunches) run.wrong += "another number of launches";
   if (driver.retained_contexts != 1) run.wrong += "a context is retained more than once";

@@ -136,6 +136,7 @@ TEST_F(DriverProcess, MemoryThatEndsIsAnErrorWithTheFigures) {
       const std::string figures = join("of ", kib << 10, " bytes are free");
       if (!made.result && made.error.find(figures) == made.error.npos) wrong += made.error;
       jit::clear_memory();
+      give_cached_memory_back();
       if (driver.alive() != 0) wrong += join(driver.alive(), " objects leak;");
       driver.gpus[0].memory_bytes = size_t(1) << 30;
       wrong += run_and_compare(Device::cuda(), reference) + driver.damage();
@@ -160,6 +161,7 @@ TEST_F(DriverProcess, ManyThreadsOnSeveralDevicesGetTheirOwnResults) {
     for (int device = 0; device < 3; ++device)
       if (launches[device] != 8 * 19) wrong += join("cuda:", device, ": ", launches[device]);
     jit::clear_memory();
+    give_cached_memory_back();
     if (driver.alive() != 0) wrong += join(driver.alive(), " objects leak;");
     if (driver.retained_contexts != 3) wrong += "a context is retained more than once;";
     return wrong + driver.damage();
@@ -184,6 +186,7 @@ TEST_F(DriverProcess, ManyThreadsWithFaultsGetErrorsOrTheirOwnResults) {
     if (right + failed != 30 || failed == 0) wrong += join(right, " right, ", failed, " failed;");
     driver.faults.clear();
     jit::clear_memory();
+    give_cached_memory_back();
     if (driver.alive() != 0) wrong += join(driver.alive(), " objects leak;");
     return wrong + driver.damage();
   });

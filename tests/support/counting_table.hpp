@@ -27,8 +27,8 @@ class CountingTable {
          &D::stream_get_id, &D::stream_is_capturing, &D::event_create, &D::event_destroy,
          &D::event_record, &D::event_query, &D::event_synchronize, &D::event_elapsed_time>();
     wrap<&D::device_get_default_mem_pool, &D::mem_pool_set_attribute, &D::mem_alloc_async,
-         &D::mem_free_async, &D::mem_get_info, &D::mem_host_alloc, &D::mem_free_host,
-         &D::memcpy_async, &D::memset_async>();
+         &D::mem_free_async, &D::mem_alloc, &D::mem_free, &D::mem_get_info, &D::mem_host_alloc,
+         &D::mem_free_host, &D::memcpy_async, &D::memset_async>();
     wrap<&D::library_load_data, &D::library_unload, &D::library_get_kernel, &D::kernel_get_function,
          &D::function_get_attribute, &D::function_set_attribute, &D::function_load,
          &D::launch_kernel, &D::tensor_map_encode_tiled, &D::tensor_map_replace_address>();

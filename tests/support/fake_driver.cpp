@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_driver.hpp"
 
+#include "tests/support/fake_device.hpp"
 #include "tests/support/fake_graph.hpp"
 #include "tests/support/fake_stream.hpp"
 
@@ -64,55 +65,7 @@ void enqueue(CUstream_st* handle, std::function<void()> work) {
   if (!fake->deferred) stream.run_all();
 }
 
-void fill_device_calls(cuda::Driver& d) {
-  d.init.function = [](uint32_t) { return fake->enter("cuInit"); };
-  d.driver_get_version.function = [](int* version) {
-    *version = fake->version;
-    return fake->enter("cuDriverGetVersion");
-  };
-  d.get_error_string.function = [](int status, const char** text) {
-    *text = status == kOutOfMemory      ? "out of memory"
-            : status == kIllegalAddress ? "an illegal memory access was encountered"
-            : status == kLaunchFailed   ? "unspecified launch failure"
-            : status == kEccError       ? "uncorrectable ECC error encountered"
-                                        : "fake error";
-    return 0;
-  };
-  d.device_get.function = [](int* device, int index) {
-    *device = index;
-    return fake->enter("cuDeviceGet");
-  };
-  d.device_get_count.function = [](int* count) {
-    *count = int(fake->gpus.size());
-    return fake->enter("cuDeviceGetCount");
-  };
-  d.device_get_name.function = [](char* name, int size, int device) {
-    std::strncpy(name, fake->gpus[size_t(device)].name, size_t(size));
-    return fake->enter("cuDeviceGetName");
-  };
-  d.device_total_mem.function = [](size_t* bytes, int device) {
-    *bytes = fake->gpus[size_t(device)].memory_bytes;
-    return fake->enter("cuDeviceTotalMem");
-  };
-  d.device_get_attribute.function = [](int* value, int which, int device) {
-    *value = fake->gpus[size_t(device)].attribute(which);
-    return fake->enter("cuDeviceGetAttribute");
-  };
-  d.primary_context_retain.function = [](CUctx_st** context, int device) {
-    if (const int status = fake->enter("cuDevicePrimaryCtxRetain")) return status;
-    *context = &contexts[device];
-    ++fake->retained_contexts;
-    return 0;
-  };
-  d.context_get_current.function = [](CUctx_st** context) {
-    *context = current;
-    return fake->enter("cuCtxGetCurrent");
-  };
-  d.context_set_current.function = [](CUctx_st* context) {
-    if (const int status = fake->enter("cuCtxSetCurrent")) return status;
-    current = context;
-    return 0;
-  };
+void fill_stream_calls(cuda::Driver& d) {
   d.context_synchronize.function = [] {
     if (const int status = in_context("cuCtxSynchronize")) return status;
     const Lock lock(fake->device_mutex);
@@ -120,9 +73,6 @@ void fill_device_calls(cuda::Driver& d) {
       if (stream.device == current->device) stream.run_all();
     return 0;
   };
-}
-
-void fill_stream_calls(cuda::Driver& d) {
   d.stream_create.function = [](CUstream_st** stream, uint32_t) {
     if (const int status = in_context("cuStreamCreate")) return status;
     const Lock lock(fake->device_mutex);
@@ -206,26 +156,42 @@ void fill_event_calls(cuda::Driver& d) {
   };
 }
 
-int allocate(cuda::DevicePointer* pointer, size_t bytes, CUstream_st*) {
-  if (const int status = in_context("cuMemAllocAsync")) return status;
-  const Lock lock(fake->device_mutex);
+int take(cuda::DevicePointer* pointer, size_t bytes) {
   const size_t limit = fake->gpus[size_t(current->device)].memory_bytes;
   const size_t used = fake->memory.bytes_in_use(current->device);
   if (bytes > limit || used > limit - bytes) return cuda::kErrorOutOfMemory;
   void* const block = fake->memory.allocate(bytes, current->device);
-  if (!block) return cuda::kErrorOutOfMemory;
   *pointer = reinterpret_cast<cuda::DevicePointer>(block);
-  ++fake->blocks;
-  return 0;
+  return block ? 0 : cuda::kErrorOutOfMemory;
 }
 
-// Memory that is never freed.
+void give(cuda::DevicePointer pointer) {
+  if (!fake->memory.release(reinterpret_cast<void*>(pointer)))
+    fake->add_damage("memory is freed twice, or was never given out");
+}
+
+int allocate(cuda::DevicePointer* pointer, size_t bytes, CUstream_st*) {
+  if (const int status = in_context("cuMemAllocAsync")) return status;
+  const Lock lock(fake->device_mutex);
+  const int status = take(pointer, bytes);
+  if (status == 0) ++fake->blocks;
+  return status;
+}
+
+// Memory that is not stream-ordered: alive() does not count it.
 int allocate_slab(cuda::DevicePointer* pointer, size_t bytes) {
   if (const int status = in_context("cuMemAlloc")) return status;
   const Lock lock(fake->device_mutex);
-  void* const slab = fake->memory.allocate(bytes, current->device);
-  if (!slab) return cuda::kErrorOutOfMemory;
-  *pointer = reinterpret_cast<cuda::DevicePointer>(slab);
+  return take(pointer, bytes);
+}
+
+// Waits for the device, as the driver does.
+int deallocate_slab(cuda::DevicePointer pointer) {
+  if (const int status = in_context("cuMemFree")) return status;
+  const Lock lock(fake->device_mutex);
+  for (CUstream_st& stream : stream_pool)
+    if (stream.device == current->device) stream.run_all();
+  give(pointer);
   return 0;
 }
 
@@ -234,10 +200,7 @@ int deallocate(cuda::DevicePointer pointer, CUstream_st* stream) {
   const Lock lock(fake->device_mutex);
   fake->last_free = stream;
   --fake->blocks;
-  enqueue(stream, [pointer] {
-    if (!fake->memory.release(reinterpret_cast<void*>(pointer)))
-      fake->add_damage("memory is freed twice, or was never given out");
-  });
+  enqueue(stream, [pointer] { give(pointer); });
   return 0;
 }
 
@@ -299,6 +262,7 @@ void fill_memory_calls(cuda::Driver& d) {
   d.mem_alloc_async.function = allocate;
   d.mem_free_async.function = deallocate;
   d.mem_alloc.function = allocate_slab;
+  d.mem_free.function = deallocate_slab;
   d.mem_get_info.function = [](size_t* free, size_t* total) {
     if (const int status = in_context("cuMemGetInfo")) return status;
     const Lock lock(fake->device_mutex);
@@ -309,7 +273,8 @@ void fill_memory_calls(cuda::Driver& d) {
   d.mem_host_alloc.function = [](void** pointer, size_t bytes, uint32_t) {
     if (const int status = in_context("cuMemHostAlloc")) return status;
     const Lock lock(fake->device_mutex);
-    *pointer = std::malloc(bytes);
+    constexpr size_t kPage = 4096;
+    *pointer = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
     fake->pinned_memory[*pointer] = bytes;
     ++fake->pinned;
     return 0;

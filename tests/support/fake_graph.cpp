@@ -4,6 +4,7 @@
 #include "tests/support/fake_driver.hpp"
 #include "tests/support/fake_stream.hpp"
 
+#include <atomic>
 #include <utility>
 
 // What can be launched of a graph.
@@ -30,7 +31,8 @@ int in_context(const char* name) {
 int begin_capture(CUstream_st* stream, int) {
   if (const int status = in_context("cuStreamBeginCapture")) return status;
   if (!stream || stream->graph) return kInvalidHandle;
-  stream->graph = new CUgraph_st;
+  static std::atomic<uint64_t> last{0};
+  stream->graph = new CUgraph_st{.number = ++last};
   ++FakeDriver::installed()->graphs;
   return 0;
 }
@@ -48,11 +50,12 @@ int instantiate(CUgraphExec_st** exec, CUgraph_st* graph, uint64_t) {
   return 0;
 }
 
-int capture_info(CUstream_st* stream, int* state, uint64_t*, CUgraph_st** graph,
+int capture_info(CUstream_st* stream, int* state, uint64_t* number, CUgraph_st** graph,
                  const CUgraphNode_st* const**, size_t*) {
   if (const int status = in_context("cuStreamGetCaptureInfo")) return status;
   *graph = stream ? stream->graph : nullptr;
   *state = *graph != nullptr;
+  if (number && *graph) *number = (*graph)->number;
   return 0;
 }
 

@@ -10,8 +10,9 @@ struct CUstream_st;
 
 // What was recorded instead of run, and what it owns.
 struct CUgraph_st {
-  std::vector<std::function<void(CUstream_st*)>> nodes;
-  std::vector<std::shared_ptr<void>> owned;
+  uint64_t number;  // of the recording
+  std::vector<std::function<void(CUstream_st*)>> nodes = {};
+  std::vector<std::shared_ptr<void>> owned = {};
 };
 
 // A stream of the fake driver: work in the order it was enqueued. Work runs when it is waited for,

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/runtime/memory/allocator.hpp"
 
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
-#include "tensorcraft/cuda/memory.hpp"
-#include "tensorcraft/runtime/memory/graph_pool.hpp"
+#include "tensorcraft/cuda/stream_state.hpp"
+#include "tensorcraft/runtime/memory/cuda_memory_device.hpp"
+#include "tensorcraft/runtime/memory/driver_allocator.hpp"
+#include "tensorcraft/runtime/memory/pinned.hpp"
+#include "tensorcraft/runtime/memory/pool.hpp"
+#include "tensorcraft/runtime/memory/size_class.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -15,70 +20,87 @@
 namespace tensorcraft {
 namespace {
 
-constexpr size_t kAlignment = 256;
 // Large host memory is asked for in huge pages: the first touch of a page costs as much as writing
 // it several times.
 constexpr size_t kHugePage = 2 << 20, kLarge = 2 * kHugePage;
 
-class CountingAllocator : public Allocator {
+class HostAllocator final : public Allocator {
  public:
-  Block allocate(size_t bytes, StreamRef stream) final {
+  Block allocate(size_t bytes, StreamRef) override {
     if (bytes == 0) return {};
-    Block block{take(bytes, stream), bytes};
-    blocks_.fetch_add(1, std::memory_order_relaxed);
-    bytes_.fetch_add(int64_t(bytes), std::memory_order_relaxed);
-    return block;
-  }
-  void deallocate(Block block, StreamRef stream) noexcept final {
-    if (!block.data) return;
-    give(block.data, stream);
-    blocks_.fetch_sub(1, std::memory_order_relaxed);
-    bytes_.fetch_sub(int64_t(block.bytes), std::memory_order_relaxed);
-  }
-  AllocatorStatistics statistics() const final { return {blocks_.load(), bytes_.load()}; }
-
- protected:
-  virtual void* take(size_t bytes, StreamRef stream) = 0;
-  virtual void give(void* data, StreamRef stream) noexcept = 0;
-
- private:
-  std::atomic<int64_t> blocks_{0}, bytes_{0};
-};
-
-class HostAllocator final : public CountingAllocator {
-  void* take(size_t bytes, StreamRef) override {
-    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    const size_t alignment = bytes < kLarge ? kAlignment : kHugePage;
+    const size_t rounded = memory::round_up(bytes, memory::kGranule);
+    const size_t alignment = bytes < kLarge ? memory::kGranule : kHugePage;
     void* data = nullptr;
     if (rounded < bytes || posix_memalign(&data, alignment, rounded) != 0)
       fail(ErrorKind::out_of_memory, "out of host memory: ", bytes, " bytes were asked for");
     if (bytes >= kLarge) madvise(data, rounded, MADV_HUGEPAGE);  // a hint, which may be refused
-    return data;
+    allocations_.fetch_add(1, std::memory_order_relaxed);
+    blocks_.fetch_add(1, std::memory_order_relaxed);
+    bytes_.fetch_add(int64_t(bytes), std::memory_order_relaxed);
+    return {data, bytes};
   }
-  void give(void* data, StreamRef) noexcept override { std::free(data); }
+  void deallocate(Block block, StreamRef) noexcept override {
+    if (!block.data) return;
+    std::free(block.data);
+    blocks_.fetch_sub(1, std::memory_order_relaxed);
+    bytes_.fetch_sub(int64_t(block.bytes), std::memory_order_relaxed);
+  }
+  void record(const void*, StreamRef) override {}  // work of the host is done when a call returns
+  size_t trim() override { return 0; }
+  AllocatorStatistics statistics() const override {
+    AllocatorStatistics now{.live_blocks = blocks_, .live_bytes = bytes_};
+    now.used = now.reserved = now.live_bytes;
+    now.allocations = now.driver_allocations = allocations_;
+    return now;
+  }
+
+ private:
+  std::atomic<int64_t> blocks_{0}, bytes_{0}, allocations_{0};
 };
 
-class CudaAllocator final : public CountingAllocator {
-  void* take(size_t bytes, StreamRef stream) override {
-    void* const of_graph = graph_pool::take(bytes, stream);
-    return of_graph ? of_graph : cuda::allocate(bytes, stream);
-  }
-  void give(void* data, StreamRef stream) noexcept override {
-    if (!graph_pool::give(data, stream)) cuda::deallocate(data, stream);
-  }
-};
-
-// The allocators of the CUDA devices: a list that only grows and is read without a lock, since a
-// child may be forked while another thread would hold it.
+// What a CUDA device has of one driver: a test may put another driver in its place.
 struct Node {
+  const uint64_t driver;
   const int device;
   Node* const next;
-  CudaAllocator allocator;
+  memory::DriverAllocator of_driver;
+  MemoryPool pinned{memory::pinned_memory_device(device), {.quota = memory::most_pinned_bytes()}};
+  MemoryPool pool{memory::cuda_memory_device(device), {.host = &pinned}};
 };
 
-Node* find(Node* first, int device) {
-  while (first && first->device != device) first = first->next;
+// A list that only grows and is read without a lock, since a child may be forked while another
+// thread would hold it. Leaked: tensors with static storage may be freed after every destructor
+// here ran.
+std::atomic<Node*>& nodes() {
+  static auto& first = *new std::atomic<Node*>(nullptr);
   return first;
+}
+
+Node* find(int device) {
+  const uint64_t driver = cuda::driver_number();
+  Node* node = nodes();
+  while (node && (node->device != device || node->driver != driver)) node = node->next;
+  return node;
+}
+
+void stream_ends(StreamRef stream) noexcept {
+  Node* const node = find(stream.device());
+  if (!node) return;
+  node->pool.stream_ends(stream);
+  node->pinned.stream_ends(stream);
+}
+
+Node& node_of(int device) {
+  if (Node* const known = find(device)) return *known;
+  static std::mutex& mutex = *new std::mutex;
+  cuda::require_usable();
+  device_info(Device::cuda(device));  // a device that does not exist is refused here
+  const std::lock_guard lock(mutex);
+  if (Node* const known = find(device)) return *known;
+  cuda::on_stream_end(stream_ends);
+  auto* const made = new Node{cuda::driver_number(), device, nodes(), {}};
+  nodes() = made;
+  return *made;
 }
 
 }  // namespace
@@ -91,19 +113,44 @@ size_t bytes_of(DType dtype, int64_t elements) {
   return bytes;
 }
 
+MemoryPool& MemoryPool::instance(Device device) {
+  if (!device.is_cuda())
+    fail(ErrorKind::value, "MemoryPool::instance: ", device, " has no pool; give a CUDA device");
+  return node_of(device.index).pool;
+}
+
+MemoryPool& pinned_pool(int device) { return node_of(device).pinned; }
+
+namespace {
+
+bool has_pool(Device device) {
+  static const bool is_pool = config().gpu_allocator == "pool";
+  return device.is_cuda() && is_pool;
+}
+
+}  // namespace
+
+std::vector<PoolPiece> snapshot(Device device) {
+  if (!has_pool(device)) return {};
+  return MemoryPool::instance(device).snapshot();
+}
+
+void set_quota(Device device, int64_t bytes) {
+  if (bytes < 0)
+    fail(ErrorKind::value, "set_quota: ", bytes,
+         " bytes cannot be a quota; give a number of bytes, or 0 for none but the device's");
+  if (!has_pool(device))
+    fail(ErrorKind::unsupported, "set_quota: the memory of ", device,
+         " comes from no pool; a GPU's does unless the setting gpu_allocator is driver");
+  MemoryPool::instance(device).set_quota(size_t(bytes));
+}
+
 Allocator& allocator(Device device) {
-  // Leaked on purpose: tensors with static storage may be freed after every destructor here ran.
   static auto* host = new HostAllocator;
   if (!device.is_cuda()) return *host;
-  static std::mutex& mutex = *new std::mutex;
-  static std::atomic<Node*>& first = *new std::atomic<Node*>(nullptr);
-  // First of all: what frees a tensor may not fail, even if the driver is gone.
-  if (Node* const known = find(first, device.index)) return known->allocator;
-  cuda::require_usable();
-  device_info(device);  // a device that does not exist is refused here
-  const std::lock_guard lock(mutex);
-  if (!find(first, device.index)) first = new Node{device.index, first, {}};
-  return find(first, device.index)->allocator;
+  Node& node = node_of(device.index);
+  if (has_pool(device)) return node.pool;
+  return node.of_driver;
 }
 
 }  // namespace tensorcraft

@@ -15,9 +15,22 @@ struct Block {
   size_t bytes = 0;
 };
 
+// `quota` is what the device has if none was set. At any time reserved = used + cached and
+// available = quota - used. `used` is live_bytes, what rounding adds to it, and what graphs own
+// alone.
 struct AllocatorStatistics {
+  // Handed out, as it was asked for.
   int64_t live_blocks = 0;
   int64_t live_bytes = 0;
+  // Bytes, of an allocator that keeps memory; of any other `used` is live_bytes.
+  int64_t quota = 0, reserved = 0, used = 0, cached = 0, available = 0;
+  int64_t peak_used = 0, peak_reserved = 0;
+  int64_t captured = 0;  // of `used`: freed by the caller, and owned by a graph
+  int64_t free_blocks = 0;
+  // Counts since the allocator was made. A reuse is an allocation without the driver.
+  int64_t allocations = 0, reuses = 0, driver_allocations = 0;
+  int64_t evictions = 0, restores = 0;
+  int64_t evicted_blocks = 0, evicted_bytes = 0, pinned_blocks = 0;  // of blocks that may be moved
 };
 
 // The source of tensors' memory. Calls are stream-ordered: a block may be used by work enqueued on
@@ -28,6 +41,11 @@ class Allocator {
   // 256-byte aligned; {nullptr, 0} for 0 bytes; kind out_of_memory if there is no room.
   virtual Block allocate(size_t bytes, StreamRef stream) = 0;
   virtual void deallocate(Block block, StreamRef stream) noexcept = 0;
+  // Work that is enqueued on `stream` until the block goes back uses it too; the stream must live
+  // until then. Kind value for memory that the allocator did not hand out.
+  virtual void record(const void* data, StreamRef stream) = 0;
+  // Gives memory that nothing uses back to the driver, after the work that did; returns how much.
+  virtual size_t trim() = 0;
   virtual AllocatorStatistics statistics() const = 0;
 };
 

@@ -4,11 +4,11 @@
 #include "tensorcraft/core/element_type.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/memory.hpp"
+#include "tensorcraft/runtime/memory/pinned.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -31,16 +31,15 @@ StreamRef current_after(const Tensor& tensor, int device) {
 void copy_across(const TensorView& to, const TensorView& from, StreamRef stream) {
   constexpr size_t kPiece = 16 << 20;
   const size_t bytes = to.nbytes();
-  const std::unique_ptr<void, void (*)(void*)> host{cuda::allocate_pinned(std::min(bytes, kPiece)),
-                                                    cuda::deallocate_pinned};
   const StreamRef source = current_stream(from.device().index),
                   target = current_stream(to.device().index);
+  const PinnedBuffer host(std::min(bytes, kPiece), source);
   stream.synchronize();  // it holds, or waits for, what was to happen before the copy
   for (size_t at = 0; at < bytes; at += kPiece) {
     const size_t size = std::min(kPiece, bytes - at);
-    cuda::copy_async(host.get(), static_cast<const std::byte*>(from.data()) + at, size, source);
+    cuda::copy_async(host.data(), static_cast<const std::byte*>(from.data()) + at, size, source);
     source.synchronize();
-    cuda::copy_async(static_cast<std::byte*>(to.data()) + at, host.get(), size, target);
+    cuda::copy_async(static_cast<std::byte*>(to.data()) + at, host.data(), size, target);
     target.synchronize();
   }
 }
@@ -99,16 +98,25 @@ Tensor::Tensor(DType dtype, const Dims& shape, Device device)
     : Tensor(dtype, shape, device, current_stream(device.index)) {}
 
 Tensor::Tensor(DType dtype, const Dims& shape, Device device, StreamRef stream)
-    : stream_(stream), size_(num_elements(shape)), shape_(shape), device_(device), dtype_(dtype) {
-  block_ = allocator(device).allocate(bytes_of(dtype, size_), stream);
+    : Tensor(dtype, shape, device, stream, allocator(device)) {}
+
+Tensor::Tensor(DType dtype, const Dims& shape, Device device, StreamRef stream, Allocator& source)
+    : source_(&source),
+      stream_(stream),
+      size_(num_elements(shape)),
+      shape_(shape),
+      device_(device),
+      dtype_(dtype) {
+  block_ = source.allocate(bytes_of(dtype, size_), stream);
 }
 
 Tensor::~Tensor() {
-  if (block_.data) allocator(device_).deallocate(block_, stream_);
+  if (block_.data) source_->deallocate(block_, stream_);
 }
 
 Tensor::Tensor(Tensor&& other) noexcept
     : block_(std::exchange(other.block_, {})),
+      source_(other.source_),
       stream_(other.stream_),
       size_(std::exchange(other.size_, 0)),
       shape_(std::exchange(other.shape_, Dims{0})),
@@ -118,6 +126,7 @@ Tensor::Tensor(Tensor&& other) noexcept
 Tensor& Tensor::operator=(Tensor&& other) noexcept {
   Tensor taken(std::move(other));
   std::swap(block_, taken.block_);
+  std::swap(source_, taken.source_);
   std::swap(stream_, taken.stream_);
   std::swap(size_, taken.size_);
   std::swap(shape_, taken.shape_);
@@ -136,6 +145,10 @@ Tensor Tensor::copied(const void* values, DType dtype, size_t count, const Dims&
     tensor.copy_from_host(values, tensor.nbytes());
     return tensor;
   });
+}
+
+void Tensor::record(StreamRef stream) const {
+  if (block_.data) source_->record(block_.data, stream);
 }
 
 void Tensor::require_dtype(DType dtype, std::source_location where) const {

@@ -19,9 +19,10 @@
 namespace tensorcraft {
 
 // An owned, row-major tensor on one device. Moves only; a moved-from tensor is empty: size 0,
-// shape [0], no memory. Memory comes from allocator(device) on one stream and goes back on the
-// same, whichever thread frees it: the stream must outlive the tensor, and work of other streams on
-// it must be done, or ordered before that stream by an Event.
+// shape [0], no memory. Memory comes from an allocator, allocator(device) if none is given, on one
+// stream and goes back on the same, whichever thread frees it: allocator and stream must outlive
+// the tensor, and work of other streams on it must be done, ordered before that stream by an Event,
+// or told by record().
 class Tensor {
  public:
   Tensor() = default;
@@ -29,6 +30,8 @@ class Tensor {
   // device, out_of_memory if there is no room.
   Tensor(DType dtype, const Dims& shape, Device device = Device::cpu());
   Tensor(DType dtype, const Dims& shape, Device device, StreamRef stream);
+  // The allocator's memory must be the device's.
+  Tensor(DType dtype, const Dims& shape, Device device, StreamRef stream, Allocator& source);
   // A copy of values of the host (a span, vector, array or list), row-major, with the dtype that
   // holds their type: float, f16, bf16, int32_t, bool, ... Kind value unless the shape has as many
   // elements.
@@ -58,6 +61,9 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
   StreamRef stream() const { return stream_; }  // of its memory
+  // Work that is enqueued on another stream until the tensor is gone uses it; that stream must live
+  // until then.
+  void record(StreamRef stream) const;
   const Dims& shape() const { return shape_; }
   int rank() const { return shape_.rank(); }
   int64_t shape(int i) const { return shape_[i]; }
@@ -117,6 +123,7 @@ class Tensor {
   void require_dtype(DType dtype, std::source_location where) const;
 
   Block block_;
+  Allocator* source_ = nullptr;
   StreamRef stream_;
   int64_t size_ = 0;
   Dims shape_{0};

@@ -12,12 +12,13 @@ Workspace::Workspace(DType dtype, const Dims& shape, Device device, StreamRef st
 void* Workspace::take(size_t bytes, Device device) {
   void* const of_graph = device.is_cuda() ? cuda::allocate_for_graph(bytes, stream_) : nullptr;
   if (of_graph) return of_graph;
-  block_ = allocator(device).allocate(bytes, stream_);
+  source_ = &allocator(device);
+  block_ = source_->allocate(bytes, stream_);
   return block_.data;
 }
 
 Workspace::~Workspace() {
-  if (block_.data) allocator(view_.device()).deallocate(block_, stream_);
+  if (block_.data) source_->deallocate(block_, stream_);
 }
 
 }  // namespace tensorcraft

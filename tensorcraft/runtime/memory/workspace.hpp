@@ -23,7 +23,8 @@ class Workspace {
   void* take(size_t bytes, Device device);
 
   StreamRef stream_;
-  Block block_;  // of the allocator
+  Block block_;  // of the allocator, unless a graph owns the memory
+  Allocator* source_ = nullptr;
   TensorView view_;
 };
 

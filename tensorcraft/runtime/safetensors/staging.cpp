@@ -5,13 +5,9 @@
 
 namespace tensorcraft::safetensors {
 
-Staging::Slot::Slot(int device)
-    : data(static_cast<std::byte*>(cuda::allocate_pinned(kBytes))), emptied(device) {}
+Staging::Slot::Slot(StreamRef stream) : buffer(kBytes, stream), emptied(stream.device()) {}
 
-Staging::Slot::~Slot() { cuda::deallocate_pinned(data); }
-
-Staging::Staging(StreamRef stream)
-    : stream_(stream), slots_{Slot(stream.device()), Slot(stream.device())} {}
+Staging::Staging(StreamRef stream) : stream_(stream), slots_{Slot(stream), Slot(stream)} {}
 
 // A copy may still read the buffers when an exception passes.
 Staging::~Staging() {
@@ -29,12 +25,12 @@ std::byte* Staging::next() {
   Slot& slot = slots_[current_];
   if (slot.in_use) slot.emptied.synchronize();
   slot.in_use = false;
-  return slot.data;
+  return static_cast<std::byte*>(slot.buffer.data());
 }
 
 void Staging::upload(void* to, size_t bytes) {
   Slot& slot = slots_[current_];
-  cuda::copy_async(to, slot.data, bytes, stream_);
+  cuda::copy_async(to, slot.buffer.data(), bytes, stream_);
   slot.emptied.record(stream_);
   slot.in_use = true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/cuda/stream.hpp"
+#include "tensorcraft/runtime/memory/pinned.hpp"
 
 #include <cstddef>
 #include <span>
@@ -26,11 +27,8 @@ class Staging {
 
  private:
   struct Slot {
-    explicit Slot(int device);
-    ~Slot();
-    Slot(const Slot&) = delete;
-    Slot& operator=(const Slot&) = delete;
-    std::byte* data;
+    explicit Slot(StreamRef stream);
+    PinnedBuffer buffer;
     Event emptied;
     bool in_use = false;
   };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
+#include "tensorcraft/runtime/memory/driver_allocator.hpp"
+#include "tensorcraft/runtime/memory/pinned.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/expect_line.hpp"
 #include "tests/support/fake_driver.hpp"
@@ -229,22 +231,45 @@ TEST(Tensor, ReturnsAllMemoryAfterRandomLives) {
       ASSERT_EQ(live_blocks(device), before);
     }
   }
-  EXPECT_EQ(driver.blocks, 0);
+  allocator(Device::cuda()).trim();
+  EXPECT_EQ(allocator(Device::cuda()).statistics().reserved, 0);
 }
 
 TEST(Tensor, GoesBackOnItsOwnStreamFromAnyThread) {
   const test::FakeDriver driver;
+  memory::DriverAllocator source;  // whose frees the driver sees
   const Stream own, current;
   set_current_stream(current);
-  Tensor tensor(DType::float32, {4}, Device::cuda(0), own);
+  const auto made = [&](StreamRef stream) {
+    return Tensor(DType::float32, {4}, Device::cuda(0), stream, source);
+  };
+  Tensor tensor = made(own);
   EXPECT_EQ(tensor.stream(), own.ref());
   std::thread([&tensor] { const Tensor taken = std::move(tensor); }).join();
   EXPECT_EQ(driver.last_free, own.ref().handle());
-  Tensor replaced(DType::float32, {4}, Device::cuda(0));
-  replaced = Tensor(DType::float32, {4}, Device::cuda(0), own);
+  Tensor replaced = made(current_stream(0));
+  replaced = made(own);
   EXPECT_EQ(driver.last_free, current.ref().handle());
   EXPECT_EQ(replaced.stream(), own.ref());
   set_current_stream(StreamRef());
+}
+
+// Of a pool with room for one: the other stream gets the memory after the work that was told.
+TEST(Tensor, IsReusedAfterTheStreamsThatWereRecorded) {
+  test::FakeDriver driver({test::FakeGpu{.memory_bytes = 1 << 20}});
+  driver.deferred = true;
+  const Stream other;
+  const void* first = nullptr;
+  {
+    const Tensor tensor(DType::uint8, {1 << 20}, Device::cuda(0));
+    tensor.record(other);
+    first = tensor.data();
+  }
+  EXPECT_EQ(driver.calls["cuStreamWaitEvent"], 0);
+  const Tensor next(DType::uint8, {1 << 20}, Device::cuda(0));
+  EXPECT_EQ(next.data(), first);
+  EXPECT_EQ(driver.calls["cuStreamWaitEvent"], 1);
+  Tensor().record(other);
 }
 
 TEST(Tensor, IsCopiedAfterWhatItsOwnStreamHolds) {
@@ -277,6 +302,8 @@ TEST(Tensor, GoesFromOneGpuToAnother) {
     const Tensor back = there.to(Device::cpu());
     EXPECT_EQ(std::memcmp(back.data(), given.data(), given.nbytes()), 0);
   }
+  EXPECT_EQ(pinned_pool(1).statistics().live_blocks, 0);
+  pinned_pool(1).trim();
   EXPECT_EQ(driver.pinned, 0);
 }
 

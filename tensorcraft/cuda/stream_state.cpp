@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/cuda/stream_state.hpp"
+
+#include "tensorcraft/cuda/session.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <unordered_set>
+
+namespace tensorcraft::cuda {
+namespace {
+
+const auto kPerThread = reinterpret_cast<CUstream_st*>(2);  // as the driver names it
+std::atomic<void (*)(StreamRef) noexcept> notice_of_end{nullptr};
+
+// Leaked: streams with static storage may end after every destructor here ran.
+struct Own {
+  std::mutex mutex;
+  std::unordered_set<CUstream_st*> streams;
+};
+Own& own() {
+  static auto& one = *new Own;
+  return one;
+}
+
+uint64_t thread_number() {
+  static std::atomic<uint64_t> last{0};
+  thread_local const uint64_t number = ++last;
+  return number;
+}
+
+}  // namespace
+
+uint64_t stream_number(StreamRef stream) {
+  if (!stream.handle()) return 0;
+  if (stream.handle() == kPerThread) return thread_number() << 2 | 2;
+  const DeviceGuard guard(stream.device());
+  uint64_t number = 0;
+  require_driver().stream_get_id(stream.handle(), &number);
+  return number << 2 | 1;
+}
+
+uint64_t recording_number(StreamRef stream) {
+  if (!stream.handle()) return 0;
+  const DeviceGuard guard(stream.device());
+  int state = 0;
+  uint64_t number = 0;
+  CUgraph_st* graph = nullptr;
+  require_driver().stream_get_capture_info(stream.handle(), &state, &number, &graph, nullptr,
+                                           nullptr);
+  return state == 0 ? 0 : number + 1;
+}
+
+bool tells_its_end(StreamRef stream) {
+  if (!stream.handle()) return true;
+  const std::lock_guard lock(own().mutex);
+  return own().streams.contains(stream.handle());
+}
+
+void on_stream_end(void (*notice)(StreamRef) noexcept) { notice_of_end = notice; }
+
+void stream_begins(StreamRef stream) {
+  const std::lock_guard lock(own().mutex);
+  own().streams.insert(stream.handle());
+}
+
+void stream_ends(StreamRef stream) noexcept {
+  if (!usable()) return;  // in a forked child another thread may have held the lock
+  if (const auto notice = notice_of_end.load()) notice(stream);
+  const std::lock_guard lock(own().mutex);
+  own().streams.erase(stream.handle());
+}
+
+}  // namespace tensorcraft::cuda

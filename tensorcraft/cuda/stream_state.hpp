@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/cuda/stream.hpp"
+
+#include <cstdint>
+
+// What an allocator has to know of streams.
+namespace tensorcraft::cuda {
+
+// Of a stream, and of no other one as long as the process lives, whatever becomes of its handle. In
+// each thread the per-thread default stream is another one.
+uint64_t stream_number(StreamRef stream);
+// Of the recording that the stream's work goes to, as unique; 0 if it runs.
+uint64_t recording_number(StreamRef stream);
+
+// Is it a default stream, or one that a Stream owns? Those tell when they end.
+bool tells_its_end(StreamRef stream);
+// `notice` is called for each stream of a Stream before it is destroyed. One for the process.
+void on_stream_end(void (*notice)(StreamRef) noexcept);
+
+// What Stream calls.
+void stream_begins(StreamRef stream);
+void stream_ends(StreamRef stream) noexcept;
+
+}  // namespace tensorcraft::cuda

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/cuda/stream_state.hpp"
+
+#include "tensorcraft/cuda/graph.hpp"
+#include "tests/support/fake_driver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+namespace tensorcraft::cuda {
+namespace {
+
+StreamRef ended;
+void note_end(StreamRef stream) noexcept { ended = stream; }
+
+TEST(StreamState, EveryStreamHasANumber) {
+  const test::FakeDriver driver;
+  const Stream a, b;
+  const StreamRef per_thread(reinterpret_cast<CUstream_st*>(2));
+  std::set<uint64_t> numbers{stream_number(a), stream_number(b), stream_number(StreamRef()),
+                             stream_number(per_thread)};
+  EXPECT_EQ(stream_number(a), stream_number(a));
+  std::thread([&] { numbers.insert(stream_number(per_thread)); }).join();
+  EXPECT_EQ(numbers.size(), 5u);
+}
+
+TEST(StreamState, EveryRecordingHasANumber) {
+  const test::FakeDriver driver;
+  const Stream stream;
+  EXPECT_EQ(recording_number(stream), 0u);
+  EXPECT_EQ(recording_number(StreamRef()), 0u);
+  uint64_t first = 0, second = 0;
+  const Graph a(stream, [&] { first = recording_number(stream); });
+  const Graph b(stream, [&] { second = recording_number(stream); });
+  EXPECT_NE(first, 0u);
+  EXPECT_NE(second, 0u);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(recording_number(stream), 0u);
+}
+
+TEST(StreamState, AStreamTellsItsEndOnce) {
+  const test::FakeDriver driver;
+  on_stream_end(note_end);
+  std::optional<Stream> stream(std::in_place);
+  const StreamRef ref = *stream;
+  EXPECT_TRUE(tells_its_end(ref));
+  EXPECT_TRUE(tells_its_end(StreamRef()));
+  EXPECT_FALSE(tells_its_end(StreamRef(reinterpret_cast<CUstream_st*>(77))));
+  std::optional<Stream> moved(std::move(*stream));
+  stream.reset();
+  EXPECT_EQ(ended, StreamRef());
+  moved.reset();
+  EXPECT_EQ(ended, ref);
+  EXPECT_FALSE(tells_its_end(ref));
+  on_stream_end(nullptr);
+}
+
+}  // namespace
+}  // namespace tensorcraft::cuda
