@@ -25,7 +25,7 @@ from timing import write
 TEXT: Any = {"capture_output": True, "text": True}
 RUNS = 7  # each compiles all kernels in turn, so that those of one kernel are seconds apart
 FIRST_RUNS = 3
-SUITES = ("headline", "gemm", "gemm-epilogue")
+SUITES = ("headline", "gemm", "gemm-epilogue", "attention")
 TARGET_MS = 100
 STARTS_THE_COMPILER = "abs 16"  # before the later ones
 

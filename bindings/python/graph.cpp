@@ -89,7 +89,8 @@ class GraphObject {
   GraphObject(const nb::callable& work, nb::handle given) {
     refuse_while_recording("Graph: another recording");
     if (config().gpu_allocator != "pool")
-      fail(ErrorKind::unsupported, "Graph: the driver's allocator (setting gpu_allocator) takes a "
+      fail(ErrorKind::unsupported,
+           "Graph: the driver's allocator (setting gpu_allocator) takes a "
            "recording's arrays back when it ends; set gpu_allocator to pool");
     nb::object stream = stream_object(given);
     const StreamRef ref = stream_to_record(stream);

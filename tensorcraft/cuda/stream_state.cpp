@@ -5,7 +5,7 @@
 
 #include <atomic>
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace tensorcraft::cuda {
 namespace {
@@ -16,7 +16,8 @@ std::atomic<void (*)(StreamRef) noexcept> notice_of_end{nullptr};
 // Leaked: streams with static storage may end after every destructor here ran.
 struct Own {
   std::mutex mutex;
-  std::unordered_set<CUstream_st*> streams;
+  std::unordered_map<CUstream_st*, uint64_t> streams;  // and the number of each
+  uint64_t last = 0;
 };
 Own& own() {
   static auto& one = *new Own;
@@ -31,13 +32,21 @@ uint64_t thread_number() {
 
 }  // namespace
 
-uint64_t stream_number(StreamRef stream) {
+uint64_t stream_number(StreamRef stream, bool is_recorded) {
+  enum Kind : uint64_t { kOwn = 1, kOfThread, kForeign, kForeignHandle };
+  const auto of = [](uint64_t number, Kind kind) { return number << 3 | kind; };
   if (!stream.handle()) return 0;
-  if (stream.handle() == kPerThread) return thread_number() << 2 | 2;
+  if (stream.handle() == kPerThread) return of(thread_number(), kOfThread);
+  {
+    const std::lock_guard lock(own().mutex);
+    const auto known = own().streams.find(stream.handle());
+    if (known != own().streams.end()) return of(known->second, kOwn);
+  }
+  if (is_recorded) return of(reinterpret_cast<uintptr_t>(stream.handle()), kForeignHandle);
   const DeviceGuard guard(stream.device());
   uint64_t number = 0;
   require_driver().stream_get_id(stream.handle(), &number);
-  return number << 2 | 1;
+  return of(number, kForeign);
 }
 
 uint64_t recording_number(StreamRef stream) {
@@ -61,7 +70,7 @@ void on_stream_end(void (*notice)(StreamRef) noexcept) { notice_of_end = notice;
 
 void stream_begins(StreamRef stream) {
   const std::lock_guard lock(own().mutex);
-  own().streams.insert(stream.handle());
+  own().streams.emplace(stream.handle(), ++own().last);
 }
 
 void stream_ends(StreamRef stream) noexcept {

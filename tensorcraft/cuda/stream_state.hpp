@@ -8,8 +8,9 @@
 namespace tensorcraft::cuda {
 
 // Of a stream, and of no other one as long as the process lives, whatever becomes of its handle. In
-// each thread the per-thread default stream is another one.
-uint64_t stream_number(StreamRef stream);
+// each thread the per-thread default stream is another one. Only one that no Stream owns has
+// another number while it `is_recorded`, that of its handle: the driver refuses to say who it is.
+uint64_t stream_number(StreamRef stream, bool is_recorded);
 // Of the recording that the stream's work goes to, as unique; 0 if it runs.
 uint64_t recording_number(StreamRef stream);
 

@@ -21,11 +21,21 @@ TEST(StreamState, EveryStreamHasANumber) {
   const test::FakeDriver driver;
   const Stream a, b;
   const StreamRef per_thread(reinterpret_cast<CUstream_st*>(2));
-  std::set<uint64_t> numbers{stream_number(a), stream_number(b), stream_number(StreamRef()),
-                             stream_number(per_thread)};
-  EXPECT_EQ(stream_number(a), stream_number(a));
-  std::thread([&] { numbers.insert(stream_number(per_thread)); }).join();
+  std::set<uint64_t> numbers{stream_number(a, false), stream_number(b, false),
+                             stream_number(StreamRef(), false), stream_number(per_thread, false)};
+  EXPECT_EQ(stream_number(a, false), stream_number(a, false));
+  std::thread([&] { numbers.insert(stream_number(per_thread, false)); }).join();
   EXPECT_EQ(numbers.size(), 5u);
+}
+
+// The driver does not say who a stream is that is recorded.
+TEST(StreamState, AStreamThatIsRecordedKeepsItsNumber) {
+  const test::FakeDriver driver;
+  const Stream stream;
+  const uint64_t before = stream_number(stream, false);
+  uint64_t recorded = 0;
+  const Graph graph(stream, [&] { recorded = stream_number(stream, true); });
+  EXPECT_EQ(recorded, before);
 }
 
 TEST(StreamState, EveryRecordingHasANumber) {

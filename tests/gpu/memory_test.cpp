@@ -68,8 +68,8 @@ unsigned char byte_of(const void* data, size_t at, StreamRef stream) {
 // wait the first would still write.
 TEST_F(GpuPool, AStreamThatIsBusyIsWaitedFor) {
   constexpr size_t kBytes = 64 * kMiB;
-  MemoryPool pool(memory::cuda_memory_device(0), {.quota = kBytes});
   const Stream busy, next;
+  MemoryPool pool(memory::cuda_memory_device(0), {.quota = kBytes});
   for (int round = 0; round < 200; ++round) {
     const Block first = pool.allocate(kBytes, busy);
     for (int i = 0; i < 20; ++i) cuda::fill_async(first.data, 1, kBytes, busy);
@@ -88,8 +88,8 @@ TEST_F(GpuPool, AStreamThatIsBusyIsWaitedFor) {
 // More blocks than fit, each with its own bytes.
 TEST_F(GpuPool, EvictedBlocksKeepTheirBytes) {
   constexpr size_t kBytes = 8 * kMiB;
-  MemoryPool pool(memory::cuda_memory_device(0), {.quota = 8 * kBytes, .host = &pinned_pool()});
   const Stream streams[3];
+  MemoryPool pool(memory::cuda_memory_device(0), {.quota = 8 * kBytes, .host = &pinned_pool()});
   std::mt19937 random(1);
   std::map<BlockId, unsigned char> values;
   const auto fill = [&](BlockId id, StreamRef stream) {

@@ -28,7 +28,8 @@ struct CUlib_st {
 namespace tensorcraft::test {
 namespace {
 
-constexpr int kInvalidContext = 201, kInvalidHandle = 400, kNoBinary = 209;
+constexpr int kInvalidContext = 201, kInvalidHandle = 400, kNoBinary = 209,
+              kCaptureUnsupported = 900;
 constexpr int kStaticSharedBytes = 1024, kLocalBytes = 16, kRegisters = 42;
 constexpr int kMaxDevices = 8;
 
@@ -104,6 +105,7 @@ void fill_stream_calls(cuda::Driver& d) {
   };
   d.stream_get_id.function = [](CUstream_st* stream, uint64_t* number) {
     if (const int status = in_context("cuStreamGetId")) return status;
+    if (stream && stream->graph) return kCaptureUnsupported;
     *number = fake->streams_before + reinterpret_cast<uint64_t>(&stream_of(stream));
     return 0;
   };

@@ -64,7 +64,8 @@ class CudaMemoryDevice : public MemoryDevice {
       fail(ErrorKind::value, "memory of cuda:", index_,
            " was asked for on a stream of cuda:", stream.device(),
            "; use a stream of the memory's device");
-    return {cuda::stream_number(stream), cuda::recording_number(stream)};
+    const uint64_t recording = cuda::recording_number(stream);
+    return {cuda::stream_number(stream, recording != 0), recording};
   }
   bool lasts(StreamRef stream) override { return cuda::tells_its_end(stream); }
   bool can_mark(StreamRef stream) override { return !stream.is_capturing(); }

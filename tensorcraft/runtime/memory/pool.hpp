@@ -38,6 +38,7 @@ struct PoolPiece {
 // is gone. Safe for concurrent use.
 class MemoryPool final : public Allocator {
  public:
+  // A stream that it was used on outlives it, or stream_ends() says that it ends.
   explicit MemoryPool(std::unique_ptr<memory::MemoryDevice> device,
                       const PoolOptions& options = {});
   // Waits for the work on what was freed. What is in use is abandoned.

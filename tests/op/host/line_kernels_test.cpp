@@ -11,8 +11,6 @@
 namespace tensorcraft::host {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 std::vector<float> normal(size_t n, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> distribution;
@@ -34,7 +32,7 @@ TEST(LineKernels, DotAgreesWithDoubleAndGivesARowTheBitsItHasAlone) {
   Data d;
   for (const LineKernels& kernels : all_line_kernels())
     for (const int n : kLengths) {
-      std::vector<float> sums(kRows * 8, kNaN), alone(kLines);
+      std::vector<float> sums(kRows * 8, std::numeric_limits<float>::quiet_NaN()), alone(kLines);
       kernels.dot({sums.data(), 8}, {d.rows.data(), kPitch}, kRows, d.at, n);
       for (int row = 0; row < kRows; ++row) {
         kernels.dot({alone.data(), kLines}, {&d.rows[size_t(row) * kPitch], kPitch}, 1, d.at, n);
