@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes kernels/all.cuh and the table of docs/header_only.md from the headers of tensorcraft/kernels/.
+"""Writes kernels/all.cuh and the table of docs/launchers.md from the headers of tensorcraft/kernels/.
 
 A header's row is the first sentence of its head, its public functions, and every sentence "T: ..." of their contracts.
 usage: launchers.py [--check]    --check changes nothing and fails if one of them is not up to date

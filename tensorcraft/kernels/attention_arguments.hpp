@@ -30,11 +30,10 @@ struct AttentionArguments {
   const bool* causal_each = nullptr;  // [batch]: which requests are causal, in place of `causal`
   // Keys before and after a query's own that it sees; -1: all.
   int64_t window_left = -1, window_right = -1;
-  float softcap = 0;             // scores become softcap tanh(score / softcap); 0: none
-  const float* sinks = nullptr;  // [heads]: a logit in the denominator alone
-  // One of both, [seq_q, seq_k]: which keys are seen, or what is added to a score after softcap.
-  const bool* seen = nullptr;
-  const float* added = nullptr;
+  float softcap = 0;                      // scores become softcap tanh(score / softcap); 0: none
+  const float* sinks = nullptr;           // [heads]: a logit in the denominator alone
+  const bool* seen = nullptr;             // [seq_q, seq_k]: which keys are seen; not with `added`
+  const float* added = nullptr;           // [seq_q, seq_k]: added to a score after softcap
   int64_t mask_batch = 0, mask_head = 0;  // elements between those of batches and heads; 0: shared
   // [batch + 1], both or neither: a batch is ragged, and request b has the rows from entry b to the
   // next one. They do not decrease.

@@ -306,7 +306,7 @@ TEST(AttentionOfFloat8, BadCallsAreNamedWithTheirValues) {
       "be another");
   expect_error(
       ErrorKind::type, [&] { attention(wide, wide_k, wide_k, {.v_scale = three.view()}); },
-      "attention: v_scale is for inputs of float8_e4m3fn, got float32; leave it out, or multiply "
+      "attention: v_scale needs inputs of float8_e4m3fn, got float32; leave it out, or multiply "
       "`scale` by it");
 }
 

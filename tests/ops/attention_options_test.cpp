@@ -157,9 +157,10 @@ TEST(AttentionOptions, BadOnesAreNamedWithTheirValues) {
   refuses(ErrorKind::value, {.sinks = three.view()},
           "attention: sinks: Size mismatch for shape#0('heads'): expected 4 but got 3 (heads is "
           "q.shape[1]); q is [2, 4, 3, 8], sinks is [3]");
-  refuses(ErrorKind::value, {.mask = five.view()},
-          "attention: mask: shape [2, 4, 4, 5] does not broadcast to [2, 4, 3, 5], (batch, heads, "
-          "seq_q, seq_k)");
+  refuses(
+      ErrorKind::value, {.mask = five.view()},
+      "attention: mask: expected a shape that broadcasts to [2, 4, 3, 5], (batch, heads, seq_q, "
+      "seq_k), got [2, 4, 4, 5]");
   const Tensor starts = ints({0, 2, 6});
   refuses(ErrorKind::value, {.cu_seqlens_q = starts.view(), .cu_seqlens_k = starts.view()},
           "attention: q: expected 3 dimensions (tokens, heads, head_dim) with cu_seqlens_q, got "

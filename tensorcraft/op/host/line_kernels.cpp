@@ -11,21 +11,20 @@ namespace {
 constexpr int kLanes = 16;  // partial sums of a dot product, on every machine
 
 typedef float Quad __attribute__((vector_size(16), may_alias));
-typedef int Places __attribute__((vector_size(16)));
 
 [[gnu::always_inline]] inline Quad sum_of_quads(const float* lanes) {
   const Quad* const q = reinterpret_cast<const Quad*>(lanes);
   return (q[0] + q[1]) + (q[2] + q[3]);
 }
 [[gnu::always_inline]] inline Quad sums_of_pairs(Quad a, Quad b) {
-  return __builtin_shuffle(a, b, Places{0, 4, 2, 6}) + __builtin_shuffle(a, b, Places{1, 5, 3, 7});
+  return __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7);
 }
 // The sums of the lanes of each line.
 [[gnu::always_inline]] inline Quad sums_of_lanes(const float (&lanes)[kLines][kLanes]) {
   const Quad low = sums_of_pairs(sum_of_quads(lanes[0]), sum_of_quads(lanes[1]));
   const Quad high = sums_of_pairs(sum_of_quads(lanes[2]), sum_of_quads(lanes[3]));
-  return __builtin_shuffle(low, high, Places{0, 1, 4, 5}) +
-         __builtin_shuffle(low, high, Places{2, 3, 6, 7});
+  return __builtin_shufflevector(low, high, 0, 1, 4, 5) +
+         __builtin_shufflevector(low, high, 2, 3, 6, 7);
 }
 
 // Macros for the reason that those of micro_kernel.cpp are.

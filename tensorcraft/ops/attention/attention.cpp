@@ -172,7 +172,7 @@ void check_scale(std::string_view name, const std::optional<TensorView>& scale,
                  const TensorView& codes, SymbolicSize& heads) {
   if (!scale) return;
   if (codes.dtype() != DType::float8_e4m3fn)
-    fail(ErrorKind::type, kName, ": ", name, " is for inputs of float8_e4m3fn, got ", codes.dtype(),
+    fail(ErrorKind::type, kName, ": ", name, " needs inputs of float8_e4m3fn, got ", codes.dtype(),
          "; leave it out, or multiply `scale` by it");
   op::check_dtype(kName, name, *scale, {DType::float32});
   if (scale->size() == 1 && scale->rank() < 2) return;
@@ -256,8 +256,8 @@ Mask mask_of(const Options& o, const Params& p, DType dtype) {
     strides[missing + i] = m.shape(i) == 1 ? 0 : m.stride(i);
   }
   if (!fits)
-    fail(ErrorKind::value, kName, ": mask: shape ", m.shape(), " does not broadcast to ", scores,
-         ", (batch, heads, seq_q, seq_k)");
+    fail(ErrorKind::value, kName, ": mask: expected a shape that broadcasts to ", scores,
+         ", (batch, heads, seq_q, seq_k), got ", m.shape());
   const MaskType type = m.dtype() == DType::bool_     ? MaskType::bools
                         : m.dtype() == DType::float32 ? MaskType::float32s
                                                       : MaskType::of_q;

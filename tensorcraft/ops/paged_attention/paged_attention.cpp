@@ -124,7 +124,7 @@ Sizes sizes_of(const TensorView& q, const TensorView& k_cache, const Options& o)
           .heads_k = k_cache.shape(axes.head),
           .table_size = o.block_tables->shape(1)};
   if (s.head_dim < 1 || s.head_dim > kMaxHeadDim || s.v_dim < 1 || s.v_dim > kMaxValueDim)
-    fail(ErrorKind::unsupported, kName, ": head_dim must be 1 to ", kMaxHeadDim,
+    fail(ErrorKind::unsupported, kName, ": the head_dim of q must be 1 to ", kMaxHeadDim,
          " and that of values 1 to ", kMaxValueDim, ", got ", s.head_dim, " and ", s.v_dim);
   if (s.heads != 0 && (s.heads_k == 0 || s.heads % s.heads_k != 0))
     fail(ErrorKind::value, kName, ": the heads of q must be a multiple of those of k_cache, got ",

@@ -11,8 +11,8 @@ namespace tensorcraft {
 
 // One allocation: its address and the size that was asked for.
 struct Block {
-  void* data = nullptr;
-  size_t bytes = 0;
+  void* data = nullptr;  // null if there are no bytes
+  size_t bytes = 0;      // as asked for
 };
 
 // `quota` is what the device has if none was set. At any time reserved = used + cached and
@@ -40,13 +40,13 @@ class Allocator {
   virtual ~Allocator() = default;
   // 256-byte aligned; {nullptr, 0} for 0 bytes; kind out_of_memory if there is no room.
   virtual Block allocate(size_t bytes, StreamRef stream) = 0;
-  virtual void deallocate(Block block, StreamRef stream) noexcept = 0;
+  virtual void deallocate(Block block, StreamRef stream) noexcept = 0;  // null is allowed
   // Work that is enqueued on `stream` until the block goes back uses it too; the stream must live
   // until then. Kind value for memory that the allocator did not hand out.
   virtual void record(const void* data, StreamRef stream) = 0;
   // Gives memory that nothing uses back to the driver, after the work that did; returns how much.
   virtual size_t trim() = 0;
-  virtual AllocatorStatistics statistics() const = 0;
+  virtual AllocatorStatistics statistics() const = 0;  // of this moment
 };
 
 // Bytes of so many elements; kind out_of_memory if 64 bits do not count them.

@@ -14,6 +14,7 @@
 
 namespace tensorcraft {
 
+// How a pool is made.
 struct PoolOptions {
   // Of used and cached bytes together; 0 for none but what the device gives.
   size_t quota = 0;
@@ -64,6 +65,7 @@ class MemoryPool final : public Allocator {
   // Kind value for less than what is in use; cached memory above it goes back. 0 for none.
   void set_quota(size_t bytes);
 
+  // Of one moment, whatever other threads do.
   AllocatorStatistics statistics() const override;
   // By address.
   std::vector<PoolPiece> snapshot() const;
