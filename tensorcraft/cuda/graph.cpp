@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/session.hpp"
+#include "tensorcraft/cuda/stream_state.hpp"
 
 #include <utility>
 
@@ -25,6 +26,7 @@ Graph::Graph(StreamRef stream, const std::function<void()>& work) : device_(stre
   if (!stream.handle())
     fail(ErrorKind::value, "Graph: the default stream of cuda:", device_,
          " cannot be recorded; give a stream of your own");
+  cuda::recording_begins(device_);
   Recorded recorded;
   driver.stream_begin_capture(stream.handle(), cuda::kCaptureThreadLocal);
   try {

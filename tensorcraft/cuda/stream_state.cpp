@@ -12,6 +12,7 @@ namespace {
 
 const auto kPerThread = reinterpret_cast<CUstream_st*>(2);  // as the driver names it
 std::atomic<void (*)(StreamRef) noexcept> notice_of_end{nullptr};
+std::atomic<void (*)(int) noexcept> notice_of_recording{nullptr};
 
 // Leaked: streams with static storage may end after every destructor here ran.
 struct Own {
@@ -67,6 +68,12 @@ bool tells_its_end(StreamRef stream) {
 }
 
 void on_stream_end(void (*notice)(StreamRef) noexcept) { notice_of_end = notice; }
+
+void on_recording(void (*notice)(int) noexcept) { notice_of_recording = notice; }
+
+void recording_begins(int device) noexcept {
+  if (const auto notice = notice_of_recording.load()) notice(device);
+}
 
 void stream_begins(StreamRef stream) {
   const std::lock_guard lock(own().mutex);

@@ -19,6 +19,11 @@ bool tells_its_end(StreamRef stream);
 // `notice` is called for each stream of a Stream before it is destroyed. One for the process.
 void on_stream_end(void (*notice)(StreamRef) noexcept);
 
+// `notice` is called with the device before a Graph begins to record there. One for the process.
+void on_recording(void (*notice)(int device) noexcept);
+
+// What Graph calls.
+void recording_begins(int device) noexcept;
 // What Stream calls.
 void stream_begins(StreamRef stream);
 void stream_ends(StreamRef stream) noexcept;

@@ -14,11 +14,16 @@ def caches(device: str, kind: str) -> list[tc.Tensor | np.ndarray]:
     return arrays if kind == "numpy" else [tc.asarray(a, device=device) for a in arrays]
 
 
+def put(device: str, *arrays: object) -> list[tc.Tensor]:
+    return [tc.asarray(a, device=device) for a in arrays]
+
+
 @pytest.mark.parametrize("kind", ["numpy", "tensor"])
 def test_the_caches_themselves_are_written_and_returned(device: str, kind: str) -> None:
     k_cache, v_cache = caches(device, kind)
     k, v = np.arange(32, dtype=np.float32).reshape(2, 2, 1, 8)
-    result = tc.append_kv(k_cache, v_cache, k, v, np.array([5, -1], np.int32), device=device)
+    given = k, v, np.array([5, -1], np.int32)
+    result = tc.append_kv(k_cache, v_cache, *(given if kind == "numpy" else put(device, *given)), device=device)
     assert result.k_cache_out is k_cache and result.v_cache_out is v_cache
     for cache, tokens in ((k_cache, k), (v_cache, v)):
         wanted = np.zeros((3, 4, 1, 8), np.float32)
@@ -29,17 +34,17 @@ def test_the_caches_themselves_are_written_and_returned(device: str, kind: str) 
 def test_out_leaves_the_caches_as_they_are(device: str) -> None:
     k_cache, v_cache = caches(device, "tensor")
     other = tc.asarray(np.full((3, 4, 1, 8), 7, np.float32), device=device)
-    ones = np.ones((1, 1, 8), np.float32)
-    result = tc.append_kv(k_cache, v_cache, ones, ones, [0], out=(other, None), device=device)
+    ones, slots = put(device, np.ones((1, 1, 8), np.float32), np.zeros(1, np.int32))
+    result = tc.append_kv(k_cache, v_cache, ones, ones, slots, out=(other, None), device=device)
     assert result.k_cache_out is other and result.v_cache_out is v_cache
     assert float(np.asarray(k_cache).sum()) == 0 and float(np.asarray(other).sum()) == 8
 
 
 def test_what_cannot_be_written_is_refused(device: str) -> None:
     v_cache = caches(device, "tensor")[1]
-    ones = np.ones((1, 1, 8), np.float32)
+    ones, slots = put(device, np.ones((1, 1, 8), np.float32), np.zeros(1, np.int32))
     with pytest.raises(TypeError, match="append_kv: k_cache is written in place, so it must be an array, got a list"):
-        tc.append_kv(np.zeros((3, 4, 1, 8), np.float32).tolist(), v_cache, ones, ones, [0], device=device)
+        tc.append_kv(np.zeros((3, 4, 1, 8), np.float32).tolist(), v_cache, ones, ones, slots, device=device)
     if not device.startswith("cuda"):
         fixed = np.zeros((3, 4, 1, 8), np.float32)
         fixed.flags.writeable = False
@@ -55,14 +60,10 @@ def test_a_sequence_grows_token_by_token(device: str) -> None:
     table = [2, 0, 1]
     for n in range(9):
         slot = table[n // 4] * 4 + n % 4
-        tc.append_kv(k_cache, v_cache, k[n : n + 1], v[n : n + 1], np.array([slot], np.int32), device=device)
-        got = tc.paged_attention(
-            tc.asarray(q[n : n + 1], device=device),
-            k_cache,
-            v_cache,
-            np.array([table], np.int32),
-            np.array([n + 1], np.int32),
-        )
+        at, *tokens = put(device, q[n : n + 1], k[n : n + 1], v[n : n + 1])
+        slots, tables, lengths = (x.astype(tc.int32) for x in put(device, [slot], [table], [n + 1]))
+        tc.append_kv(k_cache, v_cache, *tokens, slots)
+        got = tc.paged_attention(at, k_cache, v_cache, tables, lengths)
         wanted = tc.attention(q[None, n : n + 1], k[None, : n + 1], v[None, : n + 1], layout="bshd", device="cpu")
         np.testing.assert_allclose(np.asarray(got), np.asarray(wanted)[0], rtol=1e-5, atol=1e-5)
 

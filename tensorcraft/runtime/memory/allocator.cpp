@@ -90,6 +90,10 @@ void stream_ends(StreamRef stream) noexcept {
   node->pinned.stream_ends(stream);
 }
 
+void recording_begins(int device) noexcept {
+  if (Node* const node = find(device)) node->pool.before_recording();
+}
+
 Node& node_of(int device) {
   if (Node* const known = find(device)) return *known;
   static std::mutex& mutex = *new std::mutex;
@@ -98,6 +102,7 @@ Node& node_of(int device) {
   const std::lock_guard lock(mutex);
   if (Node* const known = find(device)) return *known;
   cuda::on_stream_end(stream_ends);
+  cuda::on_recording(recording_begins);
   auto* const made = new Node{cuda::driver_number(), device, nodes(), {}};
   nodes() = made;
   return *made;

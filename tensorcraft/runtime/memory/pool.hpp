@@ -89,6 +89,9 @@ class MemoryPool final : public Allocator {
   // All, the least recently used first.
   std::vector<MemoryBlock> blocks() const;
 
+  // A recording is about to begin on the device. Streams cannot be asked then how far they are, so
+  // what was freed up to now is marked: once it is idle, it serves the recording.
+  void before_recording() noexcept;
   // A stream of the device is about to be destroyed.
   void stream_ends(StreamRef stream) noexcept;
 

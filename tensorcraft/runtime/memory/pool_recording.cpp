@@ -9,6 +9,13 @@ namespace tensorcraft {
 
 using memory::Chunk;
 
+void MemoryPool::before_recording() noexcept {
+  if (!device_->usable()) return;
+  const std::lock_guard lock(mutex_);
+  take_back_of_graphs();
+  timeline_.close_all();
+}
+
 MemoryPool::Hold& MemoryPool::hold_of(const Caller& by) {
   const auto known = holds_.find(by.capture);
   if (known != holds_.end()) return *known->second;

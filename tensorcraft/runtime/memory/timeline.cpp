@@ -97,9 +97,11 @@ void Timeline::poll() {
   }
 }
 
-void Timeline::close_all() {
-  for (Lane& lane : lanes_)
-    if (can_close(lane)) close(lane);
+void Timeline::close_all() noexcept {
+  for (Lane& lane : lanes_) try {
+      if (can_close(lane)) close(lane);
+    } catch (...) {  // the epoch stays open
+    }
 }
 
 // The first mark at or after the use, recorded now if there is none; null if that cannot be, and if

@@ -37,7 +37,7 @@ class Timeline {
   bool passed(const Uses& uses) const;
   void poll();
   // Closes the open epochs of all lanes that can be marked now.
-  void close_all();
+  void close_all() noexcept;
   void drop_spare_marks() { spare_.clear(); }
   // False if the use cannot be waited for: its stream is recorded into a graph.
   bool can_order(Use use, uint32_t lane) const;

@@ -52,6 +52,23 @@ TEST(Recording, ServesItselfAgainOnTheSameStream) {
   EXPECT_EQ(wrong_sums(pool.statistics()), "");
 }
 
+TEST(Recording, TakesWhatWasFreedBeforeItOnceThatIsIdle) {
+  SimulatedDevice device;
+  MemoryPool pool(device.handle());
+  const Block idle = pool.allocate(kMiB, kA), busy = pool.allocate(64 * kMiB, kB);
+  pool.free(idle.data, kA);
+  pool.free(busy.data, kB);
+  device.enqueue(kB, [] {});
+  pool.before_recording();
+  device.run(kA);
+  device.begin_recording(kA);
+  EXPECT_EQ(pool.allocate(kMiB, kA).data, idle.data);
+  EXPECT_NE(pool.allocate(64 * kMiB, kA).data, busy.data);
+  device.run(kB);
+  EXPECT_EQ(pool.allocate(64 * kMiB, kA).data, busy.data);
+  EXPECT_EQ(device.waits, 0);
+}
+
 TEST(Recording, ATensorThatOutlivesTheGraphStaysItsOwners) {
   SimulatedDevice device;
   MemoryPool pool(device.handle());
