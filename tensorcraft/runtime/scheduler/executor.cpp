@@ -5,6 +5,7 @@
 #include "tensorcraft/core/log.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -33,7 +34,7 @@ struct CpuExecutor::State {
   std::condition_variable work_or_end, reported;
   std::deque<std::pair<TaskId, Work>> queue;
   std::vector<Report> reports;
-  bool ending = false;
+  bool ending = false, woken = false;
   std::vector<std::jthread> threads;  // last: joined before the rest goes
 
   void run() {
@@ -94,7 +95,17 @@ std::vector<Report> CpuExecutor::take_reports() {
 
 void CpuExecutor::wait(Time at_most) {
   std::unique_lock lock(state_->mutex);
-  state_->reported.wait_for(lock, at_most, [&] { return !state_->reports.empty(); });
+  state_->reported.wait_for(lock, at_most,
+                            [&] { return !state_->reports.empty() || state_->woken; });
+  state_->woken = false;
+}
+
+void CpuExecutor::wake() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->woken = true;
+  }
+  state_->reported.notify_all();
 }
 
 struct CudaExecutor::State {
@@ -108,6 +119,7 @@ struct CudaExecutor::State {
   int device = 0;
   std::vector<Stream> streams;
   std::deque<InFlight> in_flight;
+  std::atomic<bool> woken = false;
 
   // Has the GPU let go of the task? A failing query is the task's failure.
   static bool ended(InFlight& task) {
@@ -176,8 +188,10 @@ void CudaExecutor::wait(Time at_most) {
     const std::lock_guard lock(state_->mutex);
     return std::ranges::any_of(state_->in_flight, State::ended);
   };
-  while (!any_ended() && std::chrono::steady_clock::now() < until)
+  while (!any_ended() && !state_->woken.exchange(false) && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(kPause);
 }
+
+void CudaExecutor::wake() { state_->woken = true; }
 
 }  // namespace tensorcraft::scheduler

@@ -35,8 +35,10 @@ class Executor {
   virtual void stop(TaskId id) = 0;
   // What has ended since the last call, in the order in which that was seen.
   virtual std::vector<Report> take_reports() = 0;
-  // Returns when there is a report to take, or after `at_most`, which is no more than a day.
+  // Returns when there is a report to take, when woken, or after `at_most`, no more than a day.
   virtual void wait(Time at_most) = 0;
+  // Ends a wait() of another thread, or the next one.
+  virtual void wake() = 0;
 };
 
 // Simulates a GPU with threads of its own. The destructor drops what has not begun and waits for
@@ -50,6 +52,7 @@ class CpuExecutor final : public Executor {
   void stop(TaskId id) override;
   std::vector<Report> take_reports() override;
   void wait(Time at_most) override;
+  void wake() override;
 
  private:
   struct State;
@@ -67,6 +70,7 @@ class CudaExecutor final : public Executor {
   void stop(TaskId) override {}  // what is enqueued cannot be called back
   std::vector<Report> take_reports() override;
   void wait(Time at_most) override;
+  void wake() override;
 
  private:
   struct State;

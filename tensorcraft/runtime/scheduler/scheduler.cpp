@@ -8,46 +8,126 @@ namespace tensorcraft::scheduler {
 
 Time steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-Scheduler::Scheduler(Options options, std::unique_ptr<Executor> executor, Clock clock)
-    : core_(std::move(options)), clock_(std::move(clock)), executor_(std::move(executor)) {}
+Scheduler::Scheduler(Options options, std::unique_ptr<Executor> executor, Clock clock, Drive drive)
+    : core_(std::move(options)), clock_(std::move(clock)), executor_(std::move(executor)) {
+  if (drive == Drive::thread)
+    driver_ = std::jthread([this](const std::stop_token& stop) { this->drive(stop); });
+}
+
+Scheduler::~Scheduler() {
+  std::vector<TaskId> pending;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, work] : works_) pending.push_back(id);
+  }
+  for (const TaskId id : pending) try {
+      cancel(id);
+    } catch (const std::exception&) {  // it started or ended meanwhile
+    }
+  if (!driver_.joinable()) return;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return core_.statistics().running == 0; });
+  }
+  driver_.request_stop();
+  go_on();
+  driver_.join();
+}
 
 // One event, and what the machine asks for in answer.
-Actions Scheduler::step(const Event& event, Work work) {
-  struct Begin {
-    TaskId id;
-    int stream;
-    Work work;
-  };
-  std::vector<Begin> begin;
+Actions Scheduler::step(const Event& event, Work work, OnEnd on_end) {
   std::vector<Work> dropped;  // goes after the lock
+  std::vector<std::pair<OnEnd, TaskStatus>> ended;
   Actions actions;
   {
     const std::lock_guard lock(mutex_);
     actions = core_.step(event, clock_());
     wake_ = actions.wake;
-    if (actions.admission && actions.admission->verdict != Verdict::reject)
+    if (actions.admission && actions.admission->verdict != Verdict::reject) {
       works_[actions.admission->id] = std::move(work);
-    for (const TaskId id : actions.start) {
-      auto own = works_.extract(id);
-      begin.push_back({id, core_.status(id).task.stream, std::move(own.mapped())});
+      if (on_end) on_end_[actions.admission->id] = std::move(on_end);
     }
-    for (const TaskId id : actions.ended)
+    for (const TaskId id : actions.start)
+      begin_.push_back({id, core_.status(id).task.stream, std::move(works_.extract(id).mapped())});
+    for (const TaskId id : actions.ended) {
       if (auto own = works_.extract(id)) dropped.push_back(std::move(own.mapped()));
+      if (auto own = on_end_.extract(id))
+        ended.emplace_back(std::move(own.mapped()), core_.status(id));
+    }
   }
-  for (Begin& task : begin) executor_->start(task.id, task.stream, std::move(task.work));
   for (const TaskId id : actions.stop) executor_->stop(id);
+  for (const auto& [tell, status] : ended) tell(status);
+  if (!actions.ended.empty()) changed_.notify_all();
   return actions;
 }
 
-Decision Scheduler::submit(Task task, Work work) {
-  return step(Submit{std::move(task)}, std::move(work)).admission.value();
+// Hands what was started to the executor, in that order: one thread does it for all.
+void Scheduler::begin() {
+  std::unique_lock lock(mutex_);
+  if (beginning_) return;
+  beginning_ = true;
+  while (!begin_.empty()) {
+    Begin task = std::move(begin_.front());
+    begin_.pop_front();
+    lock.unlock();
+    executor_->start(task.id, task.stream, std::move(task.work));
+    lock.lock();
+  }
+  beginning_ = false;
 }
 
-void Scheduler::cancel(TaskId id) { step(Cancel{id}); }
+// After a step of a caller's.
+void Scheduler::go_on() {
+  if (!driver_.joinable()) return begin();
+  {
+    const std::lock_guard lock(mutex_);
+    poked_ = true;
+  }
+  changed_.notify_all();
+  executor_->wake();
+}
 
-void Scheduler::forget(TaskId id) { step(Forget{id}); }
+void Scheduler::drive(const std::stop_token& stop) {
+  constexpr Time kLongest = std::chrono::hours(1);
+  while (!stop.stop_requested()) {
+    std::unique_lock lock(mutex_);
+    poked_ = false;
+    lock.unlock();
+    take_in();
+    begin();
+    lock.lock();
+    const Time at_most = wake_ ? std::clamp(*wake_ - clock_(), Time(0), kLongest) : kLongest;
+    if (core_.statistics().running == 0) {
+      changed_.wait_for(lock, at_most, [this] { return poked_; });
+    } else if (!poked_) {
+      lock.unlock();
+      executor_->wait(at_most);  // wake() ends it
+    }
+  }
+}
+
+Decision Scheduler::submit(Task task, Work work, OnEnd on_end) {
+  const Actions done = step(Submit{std::move(task)}, std::move(work), std::move(on_end));
+  go_on();
+  return done.admission.value();
+}
+
+void Scheduler::cancel(TaskId id) {
+  step(Cancel{id});
+  go_on();
+}
+
+void Scheduler::forget(TaskId id) {
+  step(Forget{id});
+  go_on();
+}
 
 void Scheduler::advance() {
+  take_in();
+  go_on();
+}
+
+void Scheduler::take_in() {
   for (Report& report : executor_->take_reports()) {
     if (report.error)
       step(Failed{report.id, std::move(*report.error)});
@@ -59,6 +139,11 @@ void Scheduler::advance() {
 
 TaskStatus Scheduler::wait(TaskId id) {
   constexpr Time kLongest = std::chrono::milliseconds(10);  // another thread may take the reports
+  if (driver_.joinable()) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return is_terminal(core_.status(id).state); });
+    return core_.status(id);
+  }
   while (true) {
     advance();
     Time at_most = kLongest;

@@ -3,9 +3,13 @@
 #include "tensorcraft/runtime/scheduler/core.hpp"
 #include "tensorcraft/runtime/scheduler/executor.hpp"
 
+#include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -14,23 +18,36 @@ namespace tensorcraft::scheduler {
 // The time since the process's steady clock began.
 Time steady_now();
 
-// The machine of core.hpp with a clock and an executor. It has no thread of its own: tasks start
-// inside submit(), cancel(), advance() and wait(). Safe for concurrent use, from within a task's
-// work too. The destructor is the executor's, and drops what is pending. Errors are those of
-// Core::step.
+// Who takes in what has ended and starts what can start.
+enum class Drive : uint8_t {
+  thread,   // one of the scheduler's own; the works of a GPU's tasks run on it
+  callers,  // those of submit(), cancel(), advance() and wait(), on their own threads
+};
+
+// The machine of core.hpp with a clock and an executor. Tasks are handed to the executor in the
+// order in which they start. Safe for concurrent use, from within a task's work too. The destructor
+// cancels what is pending and, with a thread of its own, waits for what runs; it must not be called
+// from a task's work. Errors are those of Core::step.
 class Scheduler {
  public:
   using Clock = std::function<Time()>;  // never goes back
+  // Called once a task that was not rejected has ended, by the thread that found out; throws
+  // nothing.
+  using OnEnd = std::function<void(const TaskStatus&)>;
   // Kind value for options that no task could run under.
-  Scheduler(Options options, std::unique_ptr<Executor> executor, Clock clock = steady_now);
+  Scheduler(Options options, std::unique_ptr<Executor> executor, Clock clock = steady_now,
+            Drive drive = Drive::thread);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
 
   // The answer; rejected work is dropped.
-  Decision submit(Task task, Work work);
+  Decision submit(Task task, Work work, OnEnd on_end = nullptr);
   void cancel(TaskId id);
   void forget(TaskId id);
   // Takes in what has ended and starts what can start, without waiting.
   void advance();
-  // Advances until the task has ended. It must not be called from a task's work.
+  // Returns when the task has ended. It must not be called from a task's work.
   TaskStatus wait(TaskId id);
 
   // As those of Core, of this moment.
@@ -39,15 +56,29 @@ class Scheduler {
   std::vector<Decision> log() const;
 
  private:
-  Actions step(const Event& event, Work work = nullptr);
+  struct Begin {
+    TaskId id;
+    int stream;
+    Work work;
+  };
+  Actions step(const Event& event, Work work = nullptr, OnEnd on_end = nullptr);
+  void take_in();
+  void begin();
+  void go_on();
+  void drive(const std::stop_token& stop);
 
-  mutable std::mutex
-      mutex_;  // guards core_, works_ and wake_; not held while an executor is called
+  mutable std::mutex mutex_;  // guards all below; not held while an executor or OnEnd is called
+  std::condition_variable_any changed_;
   Core core_;
   Clock clock_;
-  std::unordered_map<TaskId, Work> works_;  // of pending tasks
+  std::unordered_map<TaskId, Work> works_;    // of pending tasks
+  std::unordered_map<TaskId, OnEnd> on_end_;  // of all that have not ended
+  std::deque<Begin> begin_;                   // started, and not yet handed to the executor
+  bool beginning_ = false;                    // a thread hands them over
+  bool poked_ = false;                        // the driver has something to look at
   std::optional<Time> wake_;
-  std::unique_ptr<Executor> executor_;  // last: its destructor may wait for work
+  std::unique_ptr<Executor> executor_;  // its destructor may wait for work
+  std::jthread driver_;
 };
 
 }  // namespace tensorcraft::scheduler

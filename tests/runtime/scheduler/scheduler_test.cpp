@@ -6,7 +6,11 @@
 #include "tests/support/fake_driver.hpp"
 
 #include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -20,12 +24,30 @@ class ManualExecutor final : public Executor {
   std::vector<TaskId> started, stopped;
   std::vector<Report> reports;
   void start(TaskId id, int, Work work) override {
-    started.push_back(id);
+    {
+      const std::lock_guard lock(mutex_);
+      started.push_back(id);
+    }
     work(StreamRef());
   }
   void stop(TaskId id) override { stopped.push_back(id); }
-  std::vector<Report> take_reports() override { return std::exchange(reports, {}); }
-  void wait(Time) override {}
+  std::vector<Report> take_reports() override {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(reports, {});
+  }
+  void wait(Time) override { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+  void wake() override {}
+  size_t count() {
+    const std::lock_guard lock(mutex_);
+    return started.size();
+  }
+  void end_all() {
+    const std::lock_guard lock(mutex_);
+    for (const TaskId id : started) reports.push_back({id, std::nullopt});
+  }
+
+ private:
+  std::mutex mutex_;
 };
 
 const Work kNothing = [](StreamRef) {};
@@ -34,7 +56,7 @@ TEST(SchedulerShell, RunsTheWorkOfWhatTheMachineStartsWithTheClockItIsGiven) {
   auto owned = std::make_unique<ManualExecutor>();
   ManualExecutor& executor = *owned;
   Time now(5);
-  Scheduler scheduler({}, std::move(owned), [&] { return now; });
+  Scheduler scheduler({}, std::move(owned), [&] { return now; }, Drive::callers);
   int ran = 0;
   const Work count = [&](StreamRef) { ++ran; };
   EXPECT_EQ(scheduler.submit({.id = 1}, count),
@@ -56,7 +78,7 @@ TEST(SchedulerShell, RunsTheWorkOfWhatTheMachineStartsWithTheClockItIsGiven) {
 TEST(SchedulerShell, DropsTheWorkOfACancelledTaskAndStopsARunningOne) {
   auto owned = std::make_unique<ManualExecutor>();
   ManualExecutor& executor = *owned;
-  Scheduler scheduler({}, std::move(owned));
+  Scheduler scheduler({}, std::move(owned), steady_now, Drive::callers);
   scheduler.submit({.id = 1}, kNothing);
   auto buffer = std::make_shared<int>(1);
   const std::weak_ptr<int> alive = buffer;
@@ -92,6 +114,7 @@ class InstantExecutor final : public Executor {
   void wait(Time at_most) override {
     if (reports_.empty()) now_ += at_most;
   }
+  void wake() override {}
 
  private:
   Time& now_;
@@ -100,8 +123,9 @@ class InstantExecutor final : public Executor {
 
 TEST(SchedulerShell, WaitsUntilPacingLetsTheNextTaskGoAndNoLonger) {
   Time now(0);
-  Scheduler scheduler({.bytes_per_second = 1e9, .shares = {{0, 1.0}}, .window = Time(100)},
-                      std::make_unique<InstantExecutor>(now), [&] { return now; });
+  Scheduler scheduler(
+      {.bytes_per_second = 1e9, .shares = {{0, 1.0}}, .window = Time(100)},
+      std::make_unique<InstantExecutor>(now), [&] { return now; }, Drive::callers);
   for (TaskId id = 1; id <= 3; ++id) scheduler.submit({.id = id, .traffic_bytes = 100}, kNothing);
   EXPECT_EQ(scheduler.wait(3).started, Time(200));
 }
@@ -155,6 +179,110 @@ TEST(SchedulerShell, TakesManyThreads) {
   EXPECT_EQ(s.completed + s.cancelled, uint64_t(kThreads * kTasks));
   EXPECT_GE(uint64_t(ran), s.completed);
   EXPECT_EQ(s.reserved_bytes, 0u);
+}
+
+// Counts the ends that a scheduler tells of.
+class Ends {
+ public:
+  Scheduler::OnEnd tell() {
+    return [this](const TaskStatus& status) {
+      const std::lock_guard lock(mutex_);
+      seen_.push_back(status);
+      changed_.notify_all();
+    };
+  }
+  // How so many tasks ended, by id; fewer if that takes too long.
+  std::map<TaskId, TaskStatus> wait(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return seen_.size() >= count; });
+    std::map<TaskId, TaskStatus> by_id;
+    for (const TaskStatus& status : seen_) by_id.emplace(status.task.id, status);
+    return by_id;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<TaskStatus> seen_;
+};
+
+TEST(SchedulerThread, MovesQueuedWorkWithoutACall) {
+  Ends ends;
+  Scheduler scheduler({}, std::make_unique<CpuExecutor>());
+  scheduler.submit({.id = 1}, kNothing, ends.tell());
+  scheduler.submit({.id = 2}, [](StreamRef) { throw std::runtime_error("broken"); }, ends.tell());
+  scheduler.submit({.id = 3, .dependencies = {1}}, kNothing, ends.tell());
+  scheduler.submit({.id = 3}, kNothing, ends.tell());  // rejected: nothing is told
+  const auto ended = ends.wait(3);
+  ASSERT_EQ(ended.size(), 3u);
+  EXPECT_EQ(ended.at(1).state, TaskState::completed);
+  EXPECT_EQ(ended.at(2).state, TaskState::failed);
+  EXPECT_EQ(ended.at(2).error, "broken");
+  EXPECT_EQ(ended.at(3).state, TaskState::completed);
+}
+
+TEST(SchedulerThread, MovesPacedWorkWhenItsTimeComes) {
+  constexpr Time kWindow = std::chrono::milliseconds(10);
+  Ends ends;
+  Scheduler scheduler({.bytes_per_second = 1e6, .shares = {{0, 1.0}}, .window = kWindow},
+                      std::make_unique<CpuExecutor>());
+  for (TaskId id = 1; id <= 4; ++id)
+    scheduler.submit({.id = id, .traffic_bytes = 10'000}, kNothing, ends.tell());
+  const auto ended = ends.wait(4);
+  ASSERT_EQ(ended.size(), 4u);
+  EXPECT_GE(ended.at(4).started - ended.at(1).started, 3 * kWindow);
+}
+
+TEST(SchedulerThread, SubmissionsOfManyThreadsReachTheExecutorAsTheyWereAdmitted) {
+  auto owned = std::make_unique<ManualExecutor>();
+  ManualExecutor& executor = *owned;
+  constexpr int kThreads = 4, kTasks = 300;
+  std::vector<TaskId> admitted;
+  {
+    Scheduler scheduler({.max_running = kThreads * kTasks}, std::move(owned));
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kTasks; ++i)
+          scheduler.submit({.id = TaskId(t * kTasks + i + 1)}, kNothing);
+      });
+    threads.clear();
+    for (const Decision& d : scheduler.log()) admitted.push_back(d.id);
+    while (executor.count() < admitted.size()) std::this_thread::yield();
+    EXPECT_EQ(executor.started, admitted);
+    executor.end_all();
+  }
+  EXPECT_EQ(admitted.size(), size_t(kThreads * kTasks));
+}
+
+TEST(SchedulerThread, TheEndCancelsWhatIsPendingAndWaitsForTheRest) {
+  Ends ends;
+  std::atomic<bool> runs = false;
+  {
+    Scheduler scheduler({}, std::make_unique<CpuExecutor>());
+    scheduler.submit(
+        {.id = 1},
+        [&](StreamRef) {
+          runs = true;
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        },
+        ends.tell());
+    scheduler.submit({.id = 2}, kNothing, ends.tell());
+    while (!runs) std::this_thread::yield();
+  }
+  const auto ended = ends.wait(2);
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_EQ(ended.at(1).state, TaskState::completed);
+  EXPECT_EQ(ended.at(2).state, TaskState::cancelled);
+}
+
+TEST(SchedulerThread, WorkAndEndsMaySubmitWork) {
+  Ends ends;
+  Scheduler scheduler({}, std::make_unique<CpuExecutor>());
+  scheduler.submit(
+      {.id = 1}, [&](StreamRef) { scheduler.submit({.id = 2}, kNothing, ends.tell()); },
+      [&](const TaskStatus&) { scheduler.submit({.id = 3}, kNothing, ends.tell()); });
+  EXPECT_EQ(ends.wait(2).size(), 2u);
 }
 
 }  // namespace
