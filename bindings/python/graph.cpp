@@ -43,20 +43,6 @@ constexpr const char* kDoc =
     "a default stream; a call on another device or stream, which would run now. An error ends the "
     "recording and passes. `tc.trace()` does not see calls that are recorded.";
 
-// Makes a stream current while it lives.
-class CurrentStream {
- public:
-  explicit CurrentStream(StreamRef stream) : before_(current_stream(stream.device())) {
-    set_current_stream(stream);
-  }
-  ~CurrentStream() { set_current_stream(before_); }
-  CurrentStream(const CurrentStream&) = delete;
-  CurrentStream& operator=(const CurrentStream&) = delete;
-
- private:
-  StreamRef before_;
-};
-
 class ActiveRecording {
  public:
   explicit ActiveRecording(GraphRecording& recording) { active_recording = &recording; }

@@ -6,6 +6,7 @@
 #include "graph.hpp"
 #include "library.hpp"
 #include "pool.hpp"
+#include "scheduler.hpp"
 #include "stream.hpp"
 #include "tensor.hpp"
 
@@ -143,6 +144,7 @@ NB_MODULE(_tensorcraft, m) {
   register_cache(m);
   register_library(m);
   register_pool(m);
+  register_scheduler(m);
   m.def("call", &call, "index"_a, "inputs"_a, "options"_a, "out"_a.none(), "stream"_a.none(),
         "variant"_a.none(), "device"_a.none(), "Runs an operator.");
   m.def("operator_index", &operator_index, "name"_a, "Where an operator is in the registry.");

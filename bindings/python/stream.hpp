@@ -14,6 +14,20 @@ struct PyStream {
   ~PyStream();
 };
 
+// Makes a stream current for this thread while it lives.
+class CurrentStream {
+ public:
+  explicit CurrentStream(StreamRef stream) : before_(current_stream(stream.device())) {
+    set_current_stream(stream);
+  }
+  ~CurrentStream() { set_current_stream(before_); }
+  CurrentStream(const CurrentStream&) = delete;
+  CurrentStream& operator=(const CurrentStream&) = delete;
+
+ private:
+  StreamRef before_;
+};
+
 // Registers Stream and Event.
 void register_stream(nanobind::module_& m);
 

@@ -39,6 +39,7 @@ from ._namespace import array_namespace_info as _array_namespace_info
 from ._ops import *
 from ._protocols import install as _install_protocols
 from ._registry import Operator
+from ._scheduler import Decision, Scheduler, Task
 from ._searching import cumulative_prod, searchsorted
 from ._stream import Event, Graph, Stream, Trace, trace
 from ._tensor import (
@@ -97,13 +98,16 @@ __all__ = [
     *_ops.__all__,
     "CompileError",
     "DType",
+    "Decision",
     "DeviceLost",
     "Event",
     "Explanation",
     "Graph",
     "Operator",
     "OutOfMemory",
+    "Scheduler",
     "Stream",
+    "Task",
     "Tensor",
     "Trace",
     "Unsupported",

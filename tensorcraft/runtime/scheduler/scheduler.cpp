@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/runtime/scheduler/scheduler.hpp"
 
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/runtime/memory/allocator.hpp"
+
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace tensorcraft::scheduler {
 
 Time steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
+uint64_t reservable_bytes(Device device) {
+  if (!device.is_cuda()) return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  const int64_t quota = allocator(device).statistics().quota;
+  return quota > 0 ? uint64_t(quota) : device_info(device).memory_bytes;
+}
 
 Scheduler::Scheduler(Options options, std::unique_ptr<Executor> executor, Clock clock, Drive drive)
     : core_(std::move(options)), clock_(std::move(clock)), executor_(std::move(executor)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/device.hpp"
 #include "tensorcraft/runtime/scheduler/core.hpp"
 #include "tensorcraft/runtime/scheduler/executor.hpp"
 
@@ -17,6 +18,9 @@ namespace tensorcraft::scheduler {
 
 // The time since the process's steady clock began.
 Time steady_now();
+
+// What tasks on a device may reserve together: what its pool may hold, or of the host its memory.
+uint64_t reservable_bytes(Device device);
 
 // Who takes in what has ended and starts what can start.
 enum class Drive : uint8_t {

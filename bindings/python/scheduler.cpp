@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler.hpp"
+
+#include "arguments.hpp"
+#include "gil.hpp"
+#include "memory.hpp"
+#include "stream.hpp"
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/runtime/scheduler/scheduler.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tensorcraft::python {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using scheduler::Decision;
+using scheduler::Drive;
+using scheduler::Executor;
+using scheduler::Options;
+using scheduler::Reason;
+using scheduler::Scheduler;
+using scheduler::Task;
+using scheduler::TaskId;
+using scheduler::TaskStatus;
+using scheduler::Time;
+using scheduler::Verdict;
+
+Time to_time(double seconds, const char* name) {
+  if (!(seconds >= 0 && seconds <= 1e9))
+    fail(ErrorKind::value, "Scheduler: ", name, " must be 0 to 1e9 seconds, got ", seconds);
+  return std::chrono::duration_cast<Time>(std::chrono::duration<double>(seconds));
+}
+double seconds(Time time) { return std::chrono::duration<double>(time).count(); }
+
+uint64_t to_bytes(nb::handle object, const char* name) {
+  const int64_t bytes = to_int64(object, name);
+  if (bytes < 0) fail(ErrorKind::value, "Scheduler: ", name, " must be at least 0, got ", bytes);
+  return uint64_t(bytes);
+}
+
+int to_int(nb::handle object, const char* name) {
+  const int64_t value = to_int64(object, name);
+  if (value != int(value))
+    fail(ErrorKind::value, "Scheduler: ", name, " must fit 32 bits, got ", value);
+  return int(value);
+}
+
+int to_count(nb::handle object, const char* name) {
+  const int64_t count = to_int64(object, name);
+  if (count < 1 || count > 1 << 20)
+    fail(ErrorKind::value, "Scheduler: ", name, " must be 1 to 1048576, got ", count);
+  return int(count);
+}
+
+template <class Name>
+Name to_name(const std::string& text, const char* what, std::initializer_list<Name> all) {
+  std::string known;
+  for (const Name name : all) {
+    if (to_string(name) == text) return name;
+    known += (known.empty() ? "" : ", ") + std::string(to_string(name));
+  }
+  fail(ErrorKind::value, "Scheduler: ", what, " must be one of ", known, "; got ", text);
+}
+
+// Python's callables, called by threads of the scheduler.
+class Callback {
+ public:
+  explicit Callback(nb::object callable) : callable_(share(std::move(callable))) {}
+  template <class... Arguments>
+  void operator()(const Arguments&... arguments) const {
+    const nb::gil_scoped_acquire gil;
+    call_python([&] {
+      try {
+        nb::handle(static_cast<PyObject*>(const_cast<void*>(callable_.get())))(arguments...);
+      } catch (const nb::python_error& error) {
+        throw std::runtime_error(error.what());
+      }
+    });
+  }
+
+ private:
+  std::shared_ptr<const void> callable_;
+};
+
+// What tc.Scheduler has.
+class SchedulerObject {
+ public:
+  SchedulerObject(nb::handle device, nb::handle memory, nb::handle max_running,
+                  nb::handle max_pending, double bandwidth, const nb::dict& shares, double window,
+                  double patience, nb::handle streams)
+      : device_(device.is_none() ? default_device() : to_device(device)) {
+    Options options;
+    const uint64_t most = scheduler::reservable_bytes(device_);
+    options.memory_bytes = memory.is_none() ? most : to_bytes(memory, "memory");
+    if (options.memory_bytes > most)
+      fail(ErrorKind::value, "Scheduler: memory must be at most the ", most, " bytes that ",
+           device_, " may hold, got ", options.memory_bytes,
+           device_.is_cuda() ? "; tc.memory.set_quota raises that" : "");
+    options.max_running = to_count(max_running, "max_running");
+    options.max_pending = size_t(to_count(max_pending, "max_pending"));
+    options.bytes_per_second = bandwidth;
+    for (const auto& [stream, share] : shares)
+      options.shares[to_int(stream, "a stream of shares")] = to_double(share, "a share");
+    options.window = to_time(window, "window");
+    options.patience = to_time(patience, "patience");
+    const int count = to_count(streams, "streams");
+    std::unique_ptr<Executor> executor;
+    if (device_.is_cuda())
+      executor = std::make_unique<scheduler::CudaExecutor>(device_.index, count);
+    else
+      executor = std::make_unique<scheduler::CpuExecutor>(count);
+    scheduler_ = std::make_unique<Scheduler>(std::move(options), std::move(executor));
+  }
+  ~SchedulerObject() { close(); }
+  SchedulerObject(const SchedulerObject&) = delete;
+  SchedulerObject& operator=(const SchedulerObject&) = delete;
+
+  // `work` is called once, and `ended` with the state and the error once the task has ended.
+  std::pair<std::string, std::string> submit(TaskId id, std::string name, const std::string& policy,
+                                             const std::string& qos, nb::handle priority,
+                                             double run_estimate, nb::handle memory,
+                                             nb::handle stream, nb::handle traffic,
+                                             const std::vector<TaskId>& after, nb::object work,
+                                             nb::object ended) {
+    using scheduler::Policy;
+    using scheduler::Qos;
+    Task task{.id = id,
+              .name = std::move(name),
+              .policy = to_name(policy, "policy", {Policy::fifo, Policy::sjf, Policy::priority}),
+              .qos = to_name(qos, "qos", {Qos::best_effort, Qos::burstable, Qos::guaranteed}),
+              .priority = to_int(priority, "priority"),
+              .run_estimate = to_time(run_estimate, "run_estimate"),
+              .memory_bytes = to_bytes(memory, "memory"),
+              .stream = to_int(stream, "stream"),
+              .traffic_bytes = to_bytes(traffic, "traffic"),
+              .dependencies = after};
+    const std::string text = describe(task);
+    const Callback run(std::move(work)), tell(std::move(ended));
+    const Decision decision = open().submit(
+        std::move(task),
+        [run, device = device_](StreamRef ref) {
+          std::optional<CurrentStream> current;
+          if (device.is_cuda()) current.emplace(ref);
+          run();
+        },
+        [tell](const TaskStatus& status) {
+          tell(std::string(to_string(status.state)), status.error);
+        });
+    if (decision.verdict == Verdict::reject) refuse(text, decision.reason);
+    return {std::string(to_string(decision.verdict)), std::string(to_string(decision.reason))};
+  }
+  void cancel(TaskId id) { open().cancel(id); }
+  void forget(TaskId id) {
+    if (scheduler_) scheduler_->forget(id);
+  }
+  std::string state(TaskId id) { return std::string(to_string(open().status(id).state)); }
+
+  nb::dict statistics() {
+    const scheduler::Statistics s = open().statistics();
+    nb::dict d;
+    d["pending"] = s.pending;
+    d["running"] = s.running;
+    d["completed"] = s.completed;
+    d["failed"] = s.failed;
+    d["cancelled"] = s.cancelled;
+    d["rejected"] = s.rejected;
+    d["reserved_bytes"] = s.reserved_bytes;
+    d["available_bytes"] = s.available_bytes;
+    d["average_wait"] = seconds(s.average_wait);
+    d["average_run"] = seconds(s.average_run);
+    return d;
+  }
+  nb::list decisions() {
+    nb::list all;
+    for (const Decision& d : open().log())
+      all.append(nb::make_tuple(seconds(d.at), d.id, std::string(to_string(d.verdict)),
+                                std::string(to_string(d.reason))));
+    return all;
+  }
+  std::string device() const { return to_string(device_); }
+
+  // Cancels what is pending, waits for the rest.
+  void close() {
+    std::unique_ptr<Scheduler> gone = std::move(scheduler_);
+    const WithoutGil released;
+    gone.reset();
+  }
+
+ private:
+  Scheduler& open() {
+    if (!scheduler_) fail(ErrorKind::value, "Scheduler: it is closed; make another one");
+    return *scheduler_;
+  }
+  [[noreturn]] void refuse(const std::string& task, Reason reason) {
+    const bool is_room = reason == Reason::memory || reason == Reason::queue_full;
+    fail(is_room ? ErrorKind::out_of_memory : ErrorKind::value, "Scheduler: ", task,
+         " is rejected: ",
+         reason == Reason::memory       ? "it asks for more memory than the scheduler has in all"
+         : reason == Reason::queue_full ? "max_pending tasks of its class wait already"
+         : reason == Reason::bandwidth ? "its traffic is more than its stream's share of one window"
+                                       : "a task that it comes after failed or was cancelled");
+  }
+
+  const Device device_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+}  // namespace
+
+void register_scheduler(nb::module_& m) {
+  nb::class_<SchedulerObject> schedulers(m, "Scheduler", "What tc.Scheduler runs tasks by.");
+  schedulers
+      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, double, const nb::dict&, double,
+                    double, nb::handle>(),
+           "device"_a.none(), "memory"_a.none(), "max_running"_a, "max_pending"_a, "bandwidth"_a,
+           "shares"_a, "window"_a, "patience"_a, "streams"_a)
+      .def("submit", &SchedulerObject::submit)
+      .def("cancel", &SchedulerObject::cancel)
+      .def("forget", &SchedulerObject::forget)
+      .def("state", &SchedulerObject::state)
+      .def("statistics", &SchedulerObject::statistics)
+      .def("decisions", &SchedulerObject::decisions)
+      .def("close", &SchedulerObject::close)
+      .def_prop_ro("device", &SchedulerObject::device);
+  refuse_others(schedulers, "__init__",
+                "Scheduler: bandwidth, window and patience are numbers, shares is a dict");
+  refuse_others(schedulers, "submit",
+                "name, policy and qos are text, run_estimate is a number of seconds");
+}
+
+}  // namespace tensorcraft::python

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks that share a device: who may use it, when, and why."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import itertools
+import weakref
+from collections.abc import Callable, Generator, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Literal, NamedTuple
+
+from . import _tensorcraft as native
+from .errors import Error, TensorCraftTypeError, TensorCraftValueError
+
+__all__ = ["Decision", "Scheduler", "Task"]
+
+
+class Decision(NamedTuple):
+    """One answer of a scheduler; a task that was queued gets a second one when it starts."""
+
+    at: float  # seconds of a clock that never goes back
+    task: int  # Task.id
+    verdict: str  # "admit", "queue" or "reject"
+    reason: str  # "none", "memory", "bandwidth", "queue_full", "dependencies", "slots", "order", "duplicate_id"
+
+
+class Task(concurrent.futures.Future[Any]):
+    """A function that was given to a Scheduler, and what it returns once the device has done its work.
+
+    A `concurrent.futures.Future` (`result()`, `exception()`, `done()`, `add_done_callback()`), and `await task` waits
+    for it in a coroutine. What the function raises is raised by `result()`.
+    """
+
+    def __init__(self, scheduler: native.Scheduler, number: int, name: str) -> None:
+        super().__init__()
+        self._scheduler = scheduler
+        self._answer: tuple[Any, BaseException | None] = (None, None)
+        self._known = False
+        self.id = number  #: of no other task of the scheduler
+        self.name = name  #: for messages
+
+    @property
+    def state(self) -> str:
+        """ "pending", "running", "completed", "failed" or "cancelled"."""
+        if not self.done():
+            return self._scheduler.state(self.id)
+        return "cancelled" if self.cancelled() else "failed" if self.exception() else "completed"
+
+    def running(self) -> bool:
+        """Has it started, and not ended?"""
+        return self.state == "running"
+
+    def cancel(self) -> bool:
+        """A pending task ends now; a running one once the device lets go of it. False if it has ended."""
+        if self.done():
+            return self.cancelled()
+        try:
+            self._scheduler.cancel(self.id)
+        except Error:  # it ended meanwhile
+            return self.cancelled()
+        return True
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return asyncio.wrap_future(self).__await__()
+
+    def __del__(self) -> None:
+        try:
+            if self._known:
+                self._scheduler.forget(self.id)
+        except Exception:  # noqa: BLE001  it has not ended, or the interpreter is gone
+            return
+
+    def _run(self, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        try:
+            self._answer = (work(*args, **kwargs), None)
+        except BaseException as error:
+            self._answer = (None, error)
+            raise
+
+    def _end(self, state: str, said: str) -> None:
+        value, error = self._answer
+        self._answer = (None, None)
+        if state == "cancelled":
+            super().cancel()
+            self.set_running_or_notify_cancel()
+        elif state == "failed":
+            self.set_exception(error or Error(said))
+        else:
+            self.set_result(value)
+
+
+class Scheduler:
+    """Runs functions on a device, in an order that classes, memory, bandwidth and dependencies decide.
+
+        with tc.Scheduler("cpu", max_running=2) as s:
+            first = s.submit(tc.exp, [0.0], qos="guaranteed")
+            second = s.submit(tc.log, [1.0], after=[first])
+            print(second.result())
+
+    On a GPU a function is called by the scheduler's own thread, with one of its streams current, so the operators that it
+    calls are enqueued there: it should enqueue and not wait. The task has ended when the GPU has done that. On "cpu" and
+    "simt" the functions run in threads of their own, `streams` of them.
+
+    device: by default the default device.
+    memory: bytes that all running tasks together may reserve; by default what the device's pool may hold.
+    max_running: tasks at a time. max_pending: tasks of each class that may wait.
+    bandwidth: bytes a second; shares: by stream, the share of it that its tasks' traffic may be; window: seconds of
+        traffic in a burst. A stream without a share is not paced.
+    patience: seconds after which a task that waits goes before every class.
+    streams: tasks with the same `stream`, counted modulo this, keep their order.
+
+    Raises ValueError, TypeError: a bound under which no task could run.
+    """
+
+    def __init__(
+        self,
+        device: str | None = None,
+        *,
+        memory: int | None = None,
+        max_running: int = 1,
+        max_pending: int = 1024,
+        bandwidth: float = 0.0,
+        shares: Mapping[int, float] | None = None,
+        window: float = 0.01,
+        patience: float = 1.0,
+        streams: int = 1,
+    ) -> None:
+        self._native = native.Scheduler(
+            device, memory, max_running, max_pending, bandwidth, dict(shares or {}), window, patience, streams
+        )
+        self._ids = itertools.count(1)
+        _open.add(self)
+
+    def submit(
+        self,
+        work: Callable[..., Any],
+        /,
+        *args: Any,
+        name: str | None = None,
+        policy: Literal["fifo", "sjf", "priority"] = "fifo",
+        qos: Literal["best_effort", "burstable", "guaranteed"] = "burstable",
+        priority: int = 0,
+        run_estimate: float = 0.0,
+        memory: int = 0,
+        stream: int = 0,
+        traffic: int = 0,
+        after: Iterable[Task] = (),
+        **kwargs: Any,
+    ) -> Task:
+        """Has `work(*args, **kwargs)` called when its turn comes, and returns at once.
+
+        name: for messages. policy: how it is ranked within its class: by submission, by run_estimate (seconds, the
+        shortest first), or by priority (the highest first). qos: its class. memory: bytes that it reserves from its
+        start to its end. stream, traffic: whose share of the bandwidth it uses, and how many bytes it moves.
+        after: tasks of this scheduler that must have completed; if one fails or is cancelled, so is this.
+
+        Raises OutOfMemory: more memory than there is in all, or max_pending tasks of the class wait.
+        ValueError: more traffic than one window of the share; a task of `after` failed; the scheduler is closed.
+        """
+        for earlier in (after := list(after)):
+            if not isinstance(earlier, Task):
+                raise TensorCraftTypeError(f"Scheduler: after: expected tasks of this scheduler, got {earlier!r}")
+            if earlier._scheduler is not self._native:
+                raise TensorCraftValueError(f"Scheduler: after: task {earlier.id} belongs to another scheduler")
+        task = Task(self._native, next(self._ids), name or str(getattr(work, "__name__", "task")))
+        before = [t.id for t in after]
+        self._native.submit(
+            task.id, task.name, policy, qos, priority, run_estimate, memory, stream, traffic, before,
+            lambda: task._run(work, args, kwargs), task._end,
+        )  # fmt: skip
+        task._known = True
+        return task
+
+    def statistics(self) -> dict[str, int | float]:
+        """Numbers of tasks by state, bytes reserved and available, and average wait and run in seconds."""
+        return self._native.statistics()
+
+    def decisions(self) -> list[Decision]:
+        """The latest decisions, the oldest first."""
+        return [Decision(*row) for row in self._native.decisions()]
+
+    @property
+    def device(self) -> str:
+        """The device, as text."""
+        return self._native.device
+
+    def close(self) -> None:
+        """Cancels what is pending and waits for what runs."""
+        self._native.close()
+
+    def __enter__(self) -> Scheduler:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+_open: weakref.WeakSet[Scheduler] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    """Before the interpreter ends: a thread that calls Python after that would never return."""
+    for scheduler in list(_open):
+        scheduler.close()
+
+
+atexit.register(_close_all)

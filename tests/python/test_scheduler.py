@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tc.Scheduler: functions that share a device."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import tensorcraft as tc
+
+
+def test_a_task_gives_what_its_function_returns(device: str) -> None:
+    x = tc.asarray(np.arange(4, dtype=np.float32), device=device)
+    with tc.Scheduler(device, streams=2, max_running=2) as s:
+        assert s.device == device
+        first = s.submit(tc.add, x, x)
+        second = s.submit(lambda: tc.multiply(first.result(0), x), after=[first], stream=1)
+        np.testing.assert_array_equal(np.asarray(second.result(30)), [0, 2, 8, 18])
+        assert first.done() and first.state == "completed" and not first.running()
+        assert s.statistics()["completed"] == 2
+
+
+def test_what_a_function_raises_is_the_tasks_and_of_those_after_it(device: str) -> None:
+    with tc.Scheduler(device) as s:
+        hold = threading.Event()
+        gate = s.submit(hold.wait, 20)
+        broken = s.submit(lambda: {}["missing"], after=[gate])
+        behind = s.submit(tc.exp, [1.0], after=[broken])
+        hold.set()
+        with pytest.raises(KeyError, match="missing"):
+            broken.result(30)
+        assert isinstance(behind.exception(30), tc.errors.Error) and behind.state == "failed"
+        with pytest.raises(ValueError, match="a task that it comes after failed or was cancelled"):
+            s.submit(tc.exp, [1.0], after=[broken])
+        assert s.submit(int, "7").result(30) == 7
+
+
+def test_classes_and_policies_order_what_waits() -> None:
+    order: list[str] = []
+    with tc.Scheduler("cpu") as s:
+        hold = threading.Event()
+        gate = s.submit(hold.wait, 20)
+        while not gate.running():
+            pass
+        tasks = [
+            s.submit(order.append, "flood", qos="best_effort"),
+            s.submit(order.append, "plain"),
+            s.submit(order.append, "low", policy="priority", priority=1),
+            s.submit(order.append, "high", policy="priority", priority=2),
+            s.submit(order.append, "served", qos="guaranteed"),
+        ]
+        assert all(t.state == "pending" for t in tasks)
+        hold.set()
+        for task in tasks:
+            task.result(30)
+        queued = [d for d in s.decisions() if d.task == tasks[0].id]
+    assert order == ["served", "high", "low", "plain", "flood"]
+    assert [d[2:] for d in queued] == [("queue", "slots"), ("admit", "none")]
+
+
+def test_a_pending_task_is_cancelled_at_once_and_the_end_cancels_the_rest() -> None:
+    s = tc.Scheduler("cpu")
+    hold = threading.Event()
+    gate = s.submit(hold.wait, 20)
+    first, second = s.submit(int), s.submit(int)
+    assert first.cancel() and first.cancelled() and first.state == "cancelled"
+    threading.Timer(0.05, hold.set).start()
+    s.close()
+    assert gate.result(0) is True and second.cancelled()
+    assert not gate.cancel()
+    with pytest.raises(ValueError, match="Scheduler: it is closed; make another one"):
+        s.submit(int)
+    s.close()
+
+
+def test_tasks_can_be_awaited() -> None:
+    async def all_of(s: tc.Scheduler) -> list[int]:
+        return list(await asyncio.gather(*(s.submit(lambda n=n: n * n) for n in range(20))))
+
+    with tc.Scheduler("cpu", streams=2, max_running=2) as s:
+        assert asyncio.run(all_of(s)) == [n * n for n in range(20)]
+
+
+def test_memory_bounds_what_runs_at_once() -> None:
+    running, most, lock = 0, 0, threading.Lock()
+
+    def work() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        threading.Event().wait(0.002)
+        with lock:
+            running -= 1
+
+    with tc.Scheduler("cpu", memory=100, streams=4, max_running=4) as s:
+        for task in [s.submit(work, memory=40) for _ in range(20)]:
+            task.result(30)
+        assert s.statistics()["reserved_bytes"] == 0
+        with pytest.raises(tc.OutOfMemory, match="more memory than the scheduler has in all"):
+            s.submit(work, memory=101)
+    assert most == 2
+
+
+def test_what_is_wrong_is_refused() -> None:
+    for options, kind, said in [
+        ({"max_running": 0}, ValueError, "max_running must be 1 to"),
+        ({"memory": -1}, ValueError, "memory must be at least 0"),
+        ({"memory": 1 << 60}, ValueError, "memory must be at most"),
+        ({"shares": {0: 2.0}}, ValueError, "share"),
+        ({"window": -1.0}, ValueError, "window must be 0 to 1e9 seconds"),
+        ({"streams": "two"}, TypeError, "streams"),
+    ]:
+        with pytest.raises(kind, match=said):
+            tc.Scheduler("cpu", **options)
+    with tc.Scheduler("cpu") as s, tc.Scheduler("cpu") as other:
+        with pytest.raises(ValueError, match="qos must be one of best_effort, burstable, guaranteed; got first"):
+            s.submit(int, qos="first")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="name, policy and qos are text"):
+            s.submit(int, qos=3)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="belongs to another scheduler"):
+            s.submit(int, after=[other.submit(int)])
+        with pytest.raises(TypeError, match="expected tasks of this scheduler, got 3"):
+            s.submit(int, after=[3])  # type: ignore[list-item]
+        with pytest.raises(ValueError, match="priority must fit 32 bits"):
+            s.submit(int, priority=1 << 40)
+        assert s.statistics()["pending"] == 0
+
+
+def test_nothing_is_kept_of_a_task_that_ended() -> None:
+    class Big:
+        pass
+
+    with tc.Scheduler("cpu") as s:
+        value = Big()
+        gone = weakref.ref(value)
+        task = s.submit(lambda x: None, value)
+        task.result(30)
+        del value, task
+        for _ in range(100):
+            gc.collect()
+            if gone() is None:
+                break
+            threading.Event().wait(0.01)
+        assert gone() is None
+
+
+def test_a_program_may_end_with_tasks_in_flight() -> None:
+    program = """
+import threading, time, tensorcraft as tc
+s = tc.Scheduler("cpu")
+for i in range(50): s.submit(time.sleep, 0.01)
+print("end", flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
