@@ -16,6 +16,7 @@
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 #include "tensorcraft/ops/masked_mean/masked_mean.hpp"
 #include "tensorcraft/ops/merge_attention/merge_attention.hpp"
+#include "tensorcraft/ops/moe_router/moe_router.hpp"
 #include "tensorcraft/ops/norm/norm.hpp"
 #include "tensorcraft/ops/pad/pad.hpp"
 #include "tensorcraft/ops/paged_attention/paged_attention.hpp"

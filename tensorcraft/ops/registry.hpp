@@ -19,6 +19,7 @@
   X(l2_normalize)              \
   X(masked_mean)               \
   X(merge_attention)           \
+  X(moe_router)                \
   X(norm)                      \
   X(pad)                       \
   X(paged_attention)           \
