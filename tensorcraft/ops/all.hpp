@@ -16,6 +16,8 @@
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 #include "tensorcraft/ops/masked_mean/masked_mean.hpp"
 #include "tensorcraft/ops/merge_attention/merge_attention.hpp"
+#include "tensorcraft/ops/moe_combine/moe_combine.hpp"
+#include "tensorcraft/ops/moe_permute/moe_permute.hpp"
 #include "tensorcraft/ops/moe_router/moe_router.hpp"
 #include "tensorcraft/ops/norm/norm.hpp"
 #include "tensorcraft/ops/pad/pad.hpp"

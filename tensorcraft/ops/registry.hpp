@@ -19,6 +19,8 @@
   X(l2_normalize)              \
   X(masked_mean)               \
   X(merge_attention)           \
+  X(moe_combine)               \
+  X(moe_permute)               \
   X(moe_router)                \
   X(norm)                      \
   X(pad)                       \

@@ -20,9 +20,7 @@ using test::places;
 using test::values;
 
 Tensor rows(const std::vector<float>& numbers, const Dims& shape, Device device) {
-  Tensor t(DType::float32, shape, device);
-  t.copy_from_host(numbers.data(), t.nbytes());
-  return t;
+  return test::tensor_of(DType::float32, numbers, shape, device);
 }
 
 std::vector<std::string_view> variants(Device device) {
