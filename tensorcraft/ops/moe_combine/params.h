@@ -21,11 +21,11 @@ struct Config {
 
 // A slot of a token: the row that it adds, -1 for none, and by what.
 struct Slot {
-  int64_t row;
+  int32_t row;
   float weight;
 };
 TC_HOST_DEVICE Slot slot_of(const Params& p, int64_t token, int64_t slot) {
-  const int64_t row = p.row_map[token * p.map_strides[0] + slot * p.map_strides[1]];
+  const int32_t row = p.row_map[token * p.map_strides[0] + slot * p.map_strides[1]];
   return {row < p.rows ? row : -1,
           p.weights[token * p.weights_strides[0] + slot * p.weights_strides[1]]};
 }

@@ -29,8 +29,10 @@ TC_DEVICE void find_groups(const SortParams& p, Experts<C>& s) {
   const int each = div_ceil(p.experts, kWarpSize), begin = int(threadIdx.x) * each;
   const int end = begin + each < p.experts ? begin + each : p.experts;
   int rows = 0;
+#pragma unroll 1
   for (int e = begin; e < end; ++e) rows += round_up(s.size[e], p.align);
   int first = warp_scan(rows) - rows;
+#pragma unroll 1
   for (int e = begin; e < end; ++e) {
     s.first[e] = first;
     first += round_up(s.size[e], p.align);
@@ -41,6 +43,7 @@ TC_DEVICE void find_groups(const SortParams& p, Experts<C>& s) {
 // A bit for each lane that has the expert of the calling one, which has one.
 TC_DEVICE uint32_t lanes_with_same(int expert, int bits) {
   uint32_t same = __ballot_sync(kFullWarp, expert >= 0);
+#pragma unroll 1
   for (int bit = 0; bit < bits; ++bit) {
     const bool is_set = expert >> bit & 1;
     const uint32_t set = __ballot_sync(kFullWarp, is_set);
@@ -59,6 +62,7 @@ struct Chunks {
     const int begin = block * p.chunk + warp * part;
     const int end = begin > p.entries - part ? p.entries : begin + part;
 
+#pragma unroll 1
     for (int e = thread; e < p.experts; e += C.threads)
       for (int w = 0; w < kWarps; ++w) s.before[w][e] = 0;
     __syncthreads();
@@ -66,6 +70,7 @@ struct Chunks {
       if (const int expert = expert_of(p, i); expert >= 0) atomic_add(&s.before[warp][expert], 1);
     __syncthreads();
 
+#pragma unroll 1
     for (int e = thread; e < p.experts; e += C.threads) {
       int before = 0, others = 0;
       if (p.chunks > 1) {
@@ -88,6 +93,7 @@ struct Chunks {
     if (warp == 0) find_groups<C>(p, s);
     __syncthreads();
 
+#pragma unroll 1
     for (int turn = begin; turn < end; turn += kWarpSize) {
       const int i = turn + lane, expert = i < end ? expert_of(p, i) : -1;
       const uint32_t same = lanes_with_same(expert, p.expert_bits);
@@ -104,13 +110,17 @@ struct Chunks {
     }
 
     // Rows without an id, and the offsets: over the blocks.
+#pragma unroll 1
     for (int e = block * kWarps + warp; e < p.experts; e += int(gridDim.x) * kWarps)
+#pragma unroll 1
       for (int row = s.first[e] + s.size[e] + lane; row < s.first[e + 1]; row += kWarpSize)
         source_of(p, row) = -1;
+#pragma unroll 1
     for (int row = s.first[p.experts] + block * C.threads + thread; row < p.rows;
          row += int(gridDim.x) * C.threads)
       source_of(p, row) = -1;
     if (block == 0)
+#pragma unroll 1
       for (int e = thread; e <= p.experts; e += C.threads) store_offset(p, e, s.first[e]);
   }
 };

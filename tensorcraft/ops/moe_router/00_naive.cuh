@@ -9,7 +9,9 @@ namespace tensorcraft::kernel::moe_router {
 template <class T>
 TC_DEVICE Exponentials exponentials_of(const Token<T>& t) {
   Exponentials all{-kInfinity, 0};
+#pragma unroll 1
   for (int e = 0; e < t.p.experts; ++e) all.most = fmax_nan(all.most, t.logit(e));
+#pragma unroll 1
   for (int e = 0; e < t.p.experts; ++e) all.sum += expf(t.logit(e) - all.most);
   return all;
 }
@@ -20,11 +22,14 @@ TC_DEVICE uint32_t usable_groups(const Token<T>& t, const Exponentials& all) {
   const Params& p = t.p;
   uint32_t usable = 0;
   if (p.groups == 1) return 1;
+#pragma unroll 1
   for (int n = 0; n < p.group_k; ++n) {
     uint64_t best = 0;
+#pragma unroll 1
     for (int g = 0; g < p.groups; ++g) {
       if (usable >> g & 1) continue;
       uint32_t first = 0, second = 0;
+#pragma unroll 1
       for (int e = g * p.group_experts; e < (g + 1) * p.group_experts; ++e) {
         const uint32_t order = order_of(choice_of(p, e, t.logit(e), all));
         if (order > first) {
@@ -53,8 +58,10 @@ struct Naive {
     const uint32_t usable = usable_groups(t, all);
     uint64_t last = ~uint64_t(0);
     float sum = 0;
+#pragma unroll 1
     for (int slot = 0; slot < p.k; ++slot) {
       uint64_t best = 0;
+#pragma unroll 1
       for (int e = 0; e < p.experts; ++e) {
         if (!(usable >> (e / p.group_experts) & 1)) continue;
         const uint64_t key = ranked(order_of(choice_of(p, e, t.logit(e), all)), e);
@@ -66,6 +73,7 @@ struct Naive {
       sum += t.weight(slot);
       last = best;
     }
+#pragma unroll 1
     for (int slot = 0; slot < p.k; ++slot) t.weight(slot) = scaled_weight(p, t.weight(slot), sum);
   }
 };

@@ -52,17 +52,20 @@ TC_DEVICE void keep_groups(const Params& p, uint32_t* shared, uint32_t (&orders)
   uint32_t* const group = shared + lane * p.group_experts;
   uint32_t first = 0, second = 0;
   if (lane < p.groups)
+#pragma unroll 1
     for (int e = 0; e < p.group_experts; ++e) {
       const uint32_t order = group[e], lower = order < first ? order : first;
       first = order > first ? order : first;
       second = lower > second ? lower : second;
     }
   uint32_t good = lane < p.groups ? group_order(p, first, second) : 0;
+#pragma unroll 1
   for (int n = 0; n < p.group_k; ++n) {
     uint32_t best = good;
     if (first_largest(best) == lane) good = 0;
   }
   if (good != 0)
+#pragma unroll 1
     for (int e = 0; e < p.group_experts; ++e) group[e] = 0;
   __syncwarp();
 #pragma unroll
