@@ -36,7 +36,8 @@ inline Choice rows(const Params& whole, const Given& given, const op::Gpu& gpu) 
   cut_rows(p, given, gpu);
   const int64_t blocks = p.tokens * p.pieces;
   if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
-  return op::Start<Config>{{}, blocks};
+  constexpr int kBlocksOfSm = 5;  // more leave too few registers for all rows in flight
+  return op::Start<Config>{{}, blocks, kBlocksOfSm};
 }
 
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {

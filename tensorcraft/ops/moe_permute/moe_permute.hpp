@@ -31,8 +31,9 @@ struct MoePermuteOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// All int32: (num_experts + 1), (tokens, k) and (rows).
+// The maps of moe_sort().
 struct MoeSortResult {
+  // int32: (num_experts + 1), (tokens, k) and (rows).
   Tensor offsets, row_map, sources;
   // What takes a tensor takes offsets.
   operator TensorView() const { return offsets; }  // NOLINT
@@ -40,8 +41,9 @@ struct MoeSortResult {
   operator Tensor() && { return std::move(offsets); }  // NOLINT
 };
 
-// out: (rows, hidden), dtype of x; the rest as in MoeSortResult.
+// The rows of moe_permute(), and the maps of moe_sort().
 struct MoePermuteResult {
+  // (rows, hidden), dtype of x; the rest as in MoeSortResult.
   Tensor out, offsets, row_map, sources;
   // What takes a tensor takes out.
   operator TensorView() const { return out; }  // NOLINT
