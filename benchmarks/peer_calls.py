@@ -64,7 +64,9 @@ def torch_calls() -> dict[str, PeerCall]:
     def batch_norm(x: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None) -> Any:
         return f.batch_norm(x, running_mean, running_var, weight, bias)
 
-    def sample(logits: Any, temperature: float = 1, top_k: int | None = None, top_p: float = 1, min_p: float = 0) -> Any:
+    def sample(
+        logits: Any, temperature: float = 1, top_k: int | None = None, top_p: float = 1, min_p: float = 0
+    ) -> Any:
         if temperature == 0:
             return logits.argmax(-1)
         x = logits.float() / temperature
@@ -78,6 +80,37 @@ def torch_calls() -> dict[str, PeerCall]:
         if min_p > 0:
             p = p.masked_fill(p < min_p * p.amax(-1, keepdim=True), 0)
         return (p / torch.empty_like(p).exponential_()).argmax(-1)  # multinomial() without a wait
+
+    def moe_router(
+        logits: Any, k: int, scoring: str = "softmax", bias: Any = None, groups: int = 1, group_k: int = 1,
+        renormalize: bool = False,
+    ) -> Any:  # fmt: skip
+        x = logits.float()
+        scores = {"softmax": lambda: x.softmax(-1), "sigmoid": x.sigmoid, "sqrtsoftplus": lambda: f.softplus(x).sqrt()}[
+            scoring
+        ]()
+        choice = scores if bias is None else scores + bias
+        if groups > 1:
+            parts = choice.unflatten(-1, (groups, -1))
+            best = parts.amax(-1) if bias is None else parts.topk(2, -1).values.sum(-1)
+            usable = torch.zeros_like(best, dtype=torch.bool).scatter(-1, best.topk(group_k, -1).indices, True)
+            choice = parts.masked_fill(~usable[..., None], -torch.inf).flatten(-2)
+        ids = choice.topk(k, -1).indices
+        weights = scores.gather(-1, ids)
+        return weights / weights.sum(-1, keepdim=True) if renormalize else weights, ids
+
+    def moe_sort(ids: Any, num_experts: int) -> Any:
+        sources = ids.flatten().argsort(stable=True)
+        row_map = torch.empty_like(sources).scatter(0, sources, torch.arange(sources.numel(), device=ids.device))
+        offsets = f.pad(torch.bincount(ids.flatten(), minlength=num_experts).cumsum(0), (1, 0))
+        return offsets, row_map.reshape(ids.shape), sources
+
+    def moe_permute(x: Any, ids: Any, num_experts: int) -> Any:
+        maps = moe_sort(ids, num_experts)
+        return x[maps[2] // ids.shape[1]], *maps
+
+    def moe_combine(y: Any, row_map: Any, weights: Any) -> Any:
+        return (y[row_map] * weights[..., None]).sum(1).to(y.dtype)
 
     def attention(q: Any, k: Any, v: Any, causal: bool = False) -> Any:
         # cuDNN's, which is torch's fastest, if it takes the call; left to itself torch may choose another.
@@ -94,6 +127,7 @@ def torch_calls() -> dict[str, PeerCall]:
         "transpose": lambda x: x.mT.contiguous(), "sum": lambda x, axis=None: x.sum(axis) if axis is not None else x.sum(),
         "mean": lambda x, axis=None: x.mean(axis) if axis is not None else x.mean(),
         "embedding": lambda ids, table: f.embedding(ids, table), "quantize": quantize, "rope": rope, "gemm": gemm,
+        "moe_router": moe_router, "moe_sort": moe_sort, "moe_permute": moe_permute, "moe_combine": moe_combine,
         "attention": attention, "sample": sample, "argmax": lambda x, axis=None: x.argmax(axis),
     }  # fmt: skip
 

@@ -19,6 +19,9 @@
   X(l2_normalize)              \
   X(masked_mean)               \
   X(merge_attention)           \
+  X(moe_combine)               \
+  X(moe_permute)               \
+  X(moe_router)                \
   X(norm)                      \
   X(pad)                       \
   X(paged_attention)           \

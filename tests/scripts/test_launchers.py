@@ -18,6 +18,9 @@ OPERATORS = sorted(p.name for p in (ROOT / "tensorcraft/ops").iterdir() if p.is_
 WITHOUT: dict[str, str] = {
     "append_kv": "what nvcc users need of it is not settled: the table of slots, and rotation or not",
     "merge_attention": "comes with the launchers of attention's serving form",
+    "moe_combine": "comes with the launchers of grouped products, whose rows it reads",
+    "moe_permute": "its steps need a workspace that a launcher does not have yet",
+    "moe_router": "comes with the launchers of grouped products, which read what it writes",
     "paged_attention": "its second step needs a workspace that a launcher does not have yet",
     "sample": "the second step of split needs a workspace that a launcher does not have yet",
 }

@@ -20,6 +20,14 @@ std::vector<T> values(const Tensor& t) {
   return all;
 }
 
+// A contiguous tensor with these elements, on any device.
+template <class T>
+Tensor tensor_of(DType dtype, const std::vector<T>& elements, const Dims& shape, Device device) {
+  Tensor t(dtype, shape, device);
+  t.copy_from_host(elements.data(), t.nbytes());
+  return t;
+}
+
 // An element of a float32 tensor whose memory the host sees.
 inline float at(const Tensor& t, int64_t i) { return t.data_as<float>()[i]; }
 

@@ -3,6 +3,7 @@
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/index.h"
 #include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/device/scan.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/sample/params.h"
 #include "tensorcraft/ops/sample/weight.cuh"
@@ -176,16 +177,6 @@ TC_DEVICE void store_largest(const R& r, int64_t chunk, uint32_t order) {
     if (order_of(float(r.x[i * r.p.col_step])) == order) found = Smaller()(found, i);
   found = warp_reduce(found, Smaller());
   if (threadIdx.x % kWarpSize == 0) r.store(found);
-}
-
-// The sum of the lanes up to this one.
-TC_DEVICE uint64_t warp_scan(uint64_t v) {
-  const int lane = int(threadIdx.x) % kWarpSize;
-  for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
-    const uint64_t below = __shfl_up_sync(kFullWarp, v, unsigned(lanes));
-    if (lane >= lanes) v += below;
-  }
-  return v;
 }
 
 // Stores which element of a chunk is drawn: lanes have neighbours, in the order of indices.

@@ -2,7 +2,7 @@
 #pragma once
 // The arithmetic of sample(), for kernels and the CPU: only operations that every device rounds
 // alike, or that are exact.
-#include "tensorcraft/device/base.h"
+#include "tensorcraft/device/order.cuh"
 
 namespace tensorcraft::kernel::sample {
 
@@ -52,17 +52,6 @@ TC_HOST_DEVICE uint64_t scaled(uint64_t sum, float t) {
   return p.shift == 0 ? sum : high_of(sum, uint64_t(p.mantissa) << 32) >> (p.shift - 1);
 }
 
-// The order of values as that of whole numbers: zeros of both signs are equal, a NaN is above any
-// number. Never 0.
-TC_HOST_DEVICE uint32_t order_of(float x) {
-  const float value = x + 0.0f;  // -0 becomes 0
-  const auto bits = bit_cast<uint32_t>(value);
-  if (value != value) return 0xfffffffeu;
-  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-TC_HOST_DEVICE float value_of(uint32_t order) {
-  return bit_cast<float>(order & 0x80000000u ? order ^ 0x80000000u : ~order);
-}
 TC_HOST_DEVICE bool is_finite(float x) { return x - x == 0.0f; }
 
 // Value and index as one number, larger if the element comes first. All keys of a row differ.
