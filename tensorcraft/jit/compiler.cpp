@@ -5,6 +5,7 @@
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/jit/machine_code.hpp"
+#include "tensorcraft/jit/user_source.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -118,11 +119,12 @@ std::vector<std::string> compilation_flags(std::string_view arch, const Toolchai
 Program make_program(const KernelKey& key, std::string_view arch, const Toolchain& toolchain,
                      const CompilationOptions& options) {
   Program program;
-  program.text = entry_text(key, arch);
+  const UserSource* const user = key.rung ? key.rung->user : nullptr;
+  program.text = user ? entry_text(*user, arch) : entry_text(key, arch);
   program.entry = entry_name(*key.rung);
   program.arch = arch;
   program.options = compilation_flags(arch, toolchain, options);
-  program.headers = include_closure(key.rung->header);
+  program.headers = user ? headers_of(*user, program.text) : include_closure(key.rung->header);
   program.key = content_key(program, toolchain);
   program.signature = join(readable_name(key), "_arch", arch.substr(arch.find('_') + 1), "_opt",
                            to_string(options), "_hash", program.key.substr(0, 16));
