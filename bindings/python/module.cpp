@@ -4,6 +4,7 @@
 #include "call.hpp"
 #include "gil.hpp"
 #include "graph.hpp"
+#include "kernel.hpp"
 #include "library.hpp"
 #include "pool.hpp"
 #include "stream.hpp"
@@ -141,6 +142,7 @@ NB_MODULE(_tensorcraft, m) {
   register_devices(m);
   register_trace(m);
   register_cache(m);
+  register_kernel(m);
   register_library(m);
   register_pool(m);
   m.def("call", &call, "index"_a, "inputs"_a, "options"_a, "out"_a.none(), "stream"_a.none(),
