@@ -127,11 +127,26 @@ HostProgram make_program(const UserSource& source, const HostCompiler& compiler)
   return program;
 }
 
+// The one word of CUDA that a host compiler cannot be told.
+std::string hint(const std::string& log) {
+  constexpr std::string_view kWord =
+      "__"
+      "shared__";  // in two parts: the library's own device text may not hold it
+  if (log.find(kWord) == log.npos) return {};
+  return join(
+      "\n  fix: include tensorcraft/device/shared.cuh and write `auto& tile = "
+      "static_shared<Tile>();` with a struct Tile for ",
+      kWord,
+      " (dynamic_shared<Tile>() for memory that the launch sizes), which every device "
+      "compiles");
+}
+
 [[noreturn]] void fail_to_compile(const HostProgram& program, const HostCompiler& compiler,
                                   const std::string& log) {
   fail(ErrorKind::compile, program.name,
-       " does not compile for the SIMT device: ", trimmed_log(log), "\n  compiler: ", compiler.path,
-       "\nIts whole output:\n", log, "\nThe generated source:\n", program.text);
+       " does not compile for the SIMT device: ", trimmed_log(log), hint(log),
+       "\n  compiler: ", compiler.path, "\nIts whole output:\n", log, "\nThe generated source:\n",
+       program.text);
 }
 
 CacheEntry compile(const HostProgram& program, const HostCompiler& compiler) {

@@ -105,18 +105,6 @@ void check_fit(const KernelSignature& signature, const LoadedKernel& kernel,
 
 Index3 index3(const Dim3& d) { return {d.x, d.y, d.z}; }
 
-// What the emulator has no word for.
-void check_for_simt(const UserSource& source) {
-  constexpr std::string_view kWord =
-      "__"
-      "shared__";  // in two parts: device text of the library may not hold it
-  if (source.text.find(kWord) == source.text.npos) return;
-  fail(ErrorKind::unsupported, source.signature.name, ": ", kWord,
-       " is not understood on the SIMT device; include tensorcraft/device/shared.cuh and write "
-       "`auto& tile = static_shared<Tile>();` with a struct Tile (dynamic_shared<Tile>() for "
-       "memory that the launch sizes), which every device compiles");
-}
-
 }  // namespace
 
 const KernelParameter& UserArguments::next() const {
@@ -246,7 +234,6 @@ void UserKernel::launch(const UserLaunch& how, const UserArguments& arguments) c
   if (how.stream)
     fail(ErrorKind::value, signature().name,
          ": a stream was given, and the kernel runs on the SIMT device, which has none");
-  check_for_simt(source());
   simt::launch({.name = signature().name,
                 .grid = index3(how.grid),
                 .block = index3(how.block),

@@ -127,7 +127,7 @@ TEST_F(HostKernel, RefusesWhatTheEmulatorHasNoWordFor) {
       "shared__ float t[32]; }",
       "k(float* y)");
   std::vector<float> y(1);
-  expect_error_with(ErrorKind::unsupported, "static_shared<Tile>()",
+  expect_error_with(ErrorKind::compile, "write `auto& tile = static_shared<Tile>();`",
                     [&] { shared({.grid = {1}, .block = {32}}, simt_view(y)); });
   const UserKernel one("__global__ void k(float* y) { y[0] = 1; }", "k(float* y)");
   expect_error_with(ErrorKind::value, "which has none",

@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -256,3 +257,11 @@ def test_explain_needs_no_gpu() -> None:
     assert "ask about a GPU" in axpy().explain(device="cpu").problem
     wrong = tc.kernel("__global__ void k(float* y) {\n  y[0] = foo;\n}", "k(float* y)", name="mine.cu")
     assert "mine.cu(2): error" in wrong.explain(arch="sm_90a").problem
+
+
+@on_simt
+@pytest.mark.parametrize("example", ["vector_scale", "tiled_matrix", "fused_softmax"])
+def test_the_examples_run(example: str) -> None:
+    program = Path(__file__).parents[2] / "examples" / "kernels" / f"{example}.py"
+    done = subprocess.run([sys.executable, str(program)], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
