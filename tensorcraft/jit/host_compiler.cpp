@@ -75,6 +75,7 @@ class WorkFolder {
 // Runs a program in a folder, its messages in the file `log` there. True if it says all is well.
 bool run(const std::vector<std::string>& command, const WorkFolder& folder) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;

@@ -283,6 +283,7 @@ class Parser {
     const Spelling* const type = find_type(text);
     if (!type) {
       std::vector<std::string_view> known;
+      known.reserve(kSpellings.size() + constants_.size());
       for (const Spelling& s : kSpellings) known.push_back(s.text);
       for (const KernelConstant& c : constants_)
         if (std::holds_alternative<DType>(c.value)) known.push_back(c.name);

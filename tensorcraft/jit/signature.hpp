@@ -31,30 +31,34 @@ enum class NumberType : uint8_t {
   float32,
   float64,
 };
-std::string_view to_string(NumberType type);  // "float64", "uint16"
+// Its name, "float64" or "uint16", and the bytes of one.
+std::string_view to_string(NumberType type);
 size_t number_bytes(NumberType type);
 // "double", "tensorcraft::f16": how device text spells it.
 std::string_view device_type(NumberType type);
 
 // A name that the text of a kernel and its signature may use: a dtype is a type in them.
 struct KernelConstant {
+  // What it is called, and what it stands for.
   std::string name;
   std::variant<bool, int64_t, double, DType> value;
 };
 
 // One parameter: a number, or the elements of a contiguous array.
 struct KernelParameter {
+  // As the signature has it.
   std::string name;
   NumberType number = NumberType::float32;  // of the array's elements, if it is one
   std::string spelling;                     // of that type in device text: "long long"
   std::optional<DType> dtype;               // of an array
-  bool is_const = false;
-  size_t offset = 0;  // in the struct of all arguments, as C lays it out
+  bool is_const = false;                    // the kernel only reads the array
+  size_t offset = 0;                        // in the struct of all arguments, as C lays it out
   bool is_array() const { return dtype.has_value(); }
 };
 
 // "axpy(float* y, const float* x, float a, int64 n)", read.
 struct KernelSignature {
+  // Its parts, in the order of the text.
   std::string name;                             // perhaps with namespaces: "mine::axpy"
   std::vector<std::string> template_arguments;  // as device text spells them
   std::vector<KernelParameter> parameters;

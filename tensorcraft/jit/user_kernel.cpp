@@ -295,7 +295,7 @@ std::string to_string(const UserKernelReport& r) {
               r.spill_bytes, " bytes spilled, stack ", r.stack_bytes, " bytes\n  shared      ",
               r.shared_bytes, " bytes a block\n  occupancy   ", r.occupancy.blocks_per_sm,
               " blocks of ", text_of(r.block), " on a multiprocessor, ",
-              int(r.occupancy.fraction * 100 + 0.5), " % of its warps, limited by ",
+              std::lround(r.occupancy.fraction * 100), " % of its warps, limited by ",
               r.occupancy.limit, "\n  code        ", r.code_bytes, " bytes, ",
               r.origin == "disk" ? "from disk, compiled once in " : "compiled in ", r.compile_ms,
               " ms\n");

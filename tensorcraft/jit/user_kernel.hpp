@@ -24,6 +24,7 @@ struct UserSource;
 // Nothing is allocated. Valid as long as the kernel's signature.
 class UserArguments {
  public:
+  // None so far.
   explicit UserArguments(const KernelSignature& signature) : signature_(signature) {}
 
   // Adds the next argument. Kind type for an array where the signature has a number and the other
@@ -107,6 +108,7 @@ class UserKernel {
   UserKernel(std::string text, std::string_view signature,
              std::vector<KernelConstant> constants = {}, std::string file = {});
 
+  // As it was read, valid for ever.
   const KernelSignature& signature() const;
   // Of the kernel caches: get_kernel(key(), device), compile(key(), arch).
   const KernelKey& key() const { return key_; }
