@@ -310,6 +310,8 @@ void register_kernel(nb::module_& m) {
       .def_prop_ro(
           "signature", [](const PyKernel& k) { return to_string(k.kernel.signature()); },
           "The signature as it was understood, in C's types.");
+  refuse_others(kernels, "__call__",
+                "a kernel is called with its grid and block: k[grid, block](arguments)");
   refuse_others(kernels, "__init__", "make a kernel with tc.kernel(source, signature)");
 }
 

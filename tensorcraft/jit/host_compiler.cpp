@@ -105,13 +105,14 @@ std::string own_library() {
 }
 
 struct HostProgram {
+  const UserSource& source;
   std::string name, text, key;
   std::shared_ptr<const HeaderSet> headers;
   std::vector<std::string> options;
 };
 
 HostProgram make_program(const UserSource& source, const HostCompiler& compiler) {
-  HostProgram program{.name = entry_name(source), .text = host_text(source)};
+  HostProgram program{.source = source, .name = entry_name(source), .text = host_text(source)};
   program.headers = headers_of(source, program.text);
   program.options = {
       "-std=c++20",          "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-math-errno",
@@ -146,8 +147,8 @@ std::string hint(const std::string& log) {
                                   const std::string& log) {
   fail(ErrorKind::compile, program.name,
        " does not compile for the SIMT device: ", trimmed_log(log), hint(log),
-       "\n  compiler: ", compiler.path, "\nIts whole output:\n", log, "\nThe generated source:\n",
-       program.text);
+       hint_for(program.source, first_error(log)), "\n  compiler: ", compiler.path,
+       "\nIts whole output:\n", log, "\nThe generated source:\n", program.text);
 }
 
 CacheEntry compile(const HostProgram& program, const HostCompiler& compiler) {

@@ -199,6 +199,12 @@ std::string host_text(const UserSource& source) {
               "  ", call_text(source.signature, "p."), "\n}\n");
 }
 
+std::string hint_for(const UserSource& source, std::string_view error) {
+  if (!error.starts_with(entry_name(source))) return {};
+  return join("\n  fix: the text's function cannot be called by the signature ",
+              to_string(source.signature), "; make the two agree");
+}
+
 std::shared_ptr<const HeaderSet> headers_of(const UserSource& source, std::string_view text) {
   return include_closure_of(
       text,

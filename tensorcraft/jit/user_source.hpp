@@ -33,6 +33,9 @@ std::string entry_text(const UserSource& source, std::string_view arch);
 std::string host_text(const UserSource& source);
 // Every header that such a text reaches, the user's own text among them.
 std::shared_ptr<const HeaderSet> headers_of(const UserSource& source, std::string_view text);
+// How to mend what a compiler says at `error`, its first message, if that is of the entry:
+// signature and text disagree. Empty for a message of the user's own lines.
+std::string hint_for(const UserSource& source, std::string_view error);
 // "user_mine__axpy": the name of the entry.
 std::string entry_name(const UserSource& source);
 

@@ -101,6 +101,14 @@ TEST_F(HostKernel, TheErrorOfACompileHasTheUsersLine) {
   }
 }
 
+TEST_F(HostKernel, ASignatureThatDisagreesIsNamed) {
+  const UserKernel disagrees("__global__ void k(float* y, int n) {}", "k(float* y)");
+  std::vector<float> y(1);
+  expect_error_with(ErrorKind::compile,
+                    "the text's function cannot be called by the signature k(float* y)",
+                    [&] { disagrees({.grid = {1}, .block = {1}}, simt_view(y)); });
+}
+
 TEST_F(HostKernel, ConstantsAndTemplatesReachTheText) {
   const UserKernel fill(
       "template <class U, int n> TC_DEVICE void fill(U* y) {\n"

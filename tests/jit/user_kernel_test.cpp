@@ -216,6 +216,11 @@ TEST_F(UserKernelOnAGpu, TheErrorOfACompileHasTheUsersLine) {
   }
   EXPECT_NE(wrong.report(device_info(Device::cuda())).problem.find("mine.cu(2)"),
             std::string::npos);
+  const UserKernel disagrees(kAxpy, "axpy(float* y, int64 n)");
+  expect_error_with(
+      ErrorKind::compile,
+      "the text's function cannot be called by the signature axpy(float* y, int64_t n)",
+      [&] { disagrees({.grid = {1}, .block = {1}}, y(), 64); });
 }
 
 TEST_F(UserKernelOnAGpu, MalformedTextsAreErrorsOfKindCompile) {

@@ -240,6 +240,11 @@ def test_arrays_of_two_devices_are_refused() -> None:
         axpy()[1, 8](y, Elsewhere(), 1, 8)
 
 
+def test_a_call_without_a_grid_says_how() -> None:
+    with pytest.raises(tc.errors.TensorCraftTypeError, match=r"k\[grid, block\]\(arguments\)"):
+        axpy()(*vectors(8), 1, 8)
+
+
 def test_a_kernel_is_not_pickled() -> None:
     for refused in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(tc.errors.TensorCraftTypeError, match="cannot be pickled or copied"):
