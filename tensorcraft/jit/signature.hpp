@@ -31,8 +31,9 @@ enum class NumberType : uint8_t {
   float32,
   float64,
 };
-// Its name, "float64" or "uint16", and the bytes of one.
+// "float64", "uint16": as dtypes are called.
 std::string_view to_string(NumberType type);
+// Of one such number.
 size_t number_bytes(NumberType type);
 // "double", "tensorcraft::f16": how device text spells it.
 std::string_view device_type(NumberType type);
