@@ -11,7 +11,7 @@ from pathlib import Path
 
 LAYERS = ["core", "cuda", "runtime", "jit", "op", "ops", "diagnose", "kernels"]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
-RUNS_SIMT = ("op", "ops", "diagnose")  # the layers that may include simt/
+RUNS_SIMT = ("jit", "op", "ops", "diagnose")  # the layers that may include simt/
 # The host branches of these two say what device words mean to a plain C++ compiler.
 HOST_BRANCH = {"tensorcraft/device/base.h", "tensorcraft/device/host.h"}
 # What of the library the launchers of kernels/ may include: these need no libtensorcraft.so.
@@ -83,7 +83,7 @@ def host_problem(path, target):
     if there == "device":
         return None
     if there == "simt":
-        return None if here in RUNS_SIMT else "simt/ is known to op/, ops/ and diagnose/ alone"
+        return None if here in RUNS_SIMT else "simt/ is known to jit/, op/, ops/ and diagnose/ alone"
     if LAYERS.index(there) > LAYERS.index(here):
         return f"an include goes down only: {here} is below {there}"
     if operator(path) and operator(target) and operator(path) != operator(target):

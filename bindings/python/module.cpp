@@ -4,6 +4,7 @@
 #include "call.hpp"
 #include "gil.hpp"
 #include "graph.hpp"
+#include "kernel.hpp"
 #include "library.hpp"
 #include "pool.hpp"
 #include "scheduler.hpp"
@@ -142,6 +143,7 @@ NB_MODULE(_tensorcraft, m) {
   register_devices(m);
   register_trace(m);
   register_cache(m);
+  register_kernel(m);
   register_library(m);
   register_pool(m);
   register_scheduler(m);

@@ -19,6 +19,7 @@ from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._explain import Explanation, explain, ops
 from ._indexing import nonzero
 from ._join import concat, split, stack
+from ._kernel import KernelExplanation, kernel
 from ._library import add_library
 from ._manipulation import (
     broadcast_arrays,
@@ -103,6 +104,7 @@ __all__ = [
     "Event",
     "Explanation",
     "Graph",
+    "KernelExplanation",
     "Operator",
     "OutOfMemory",
     "Scheduler",
@@ -152,6 +154,7 @@ __all__ = [
     "int64",
     "int8",
     "isdtype",
+    "kernel",
     "linalg",
     "linspace",
     "load_safetensors",

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ._kernel import KernelExplanation
+
 __version__: str
 
 class DType(enum.Enum):
@@ -196,6 +198,26 @@ class Graph:
     def result(self) -> Any: ...
     @property
     def device(self) -> str: ...
+
+class KernelLaunch:
+    def __call__(self, *args: Any) -> None: ...  # arrays and numbers, as the signature says
+
+class UserKernel:
+    def __init__(
+        self, source: str, signature: str, name: str | None, device: str | None, constants: dict[str, Any]
+    ) -> None: ...
+    # grid, block, shared and stream, as far as they are given
+    def __getitem__(self, key: tuple[Any, ...]) -> KernelLaunch: ...
+    def _explain(
+        self, block: int | Sequence[int], shared: int, device: str | None, arch: str | None
+    ) -> dict[str, Any]: ...
+    def explain(
+        self, block: int | Sequence[int] = 256, shared: int = 0, *, device: str | None = None, arch: str | None = None
+    ) -> KernelExplanation: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def signature(self) -> str: ...
 
 class Trace:
     def __init__(self) -> None: ...

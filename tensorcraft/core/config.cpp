@@ -170,6 +170,7 @@ Config parse_config(const Environment& environment, std::string_view file_text,
                     std::string_view file_name) {
   Config config;
   config.cache_dir = default_cache_dir(environment);
+  config.search_path = get(environment, "PATH");
   if (!file_text.empty()) apply_file(config, file_text, file_name);
   for (const Setting& setting : kSettings) {
     if (setting.environment.empty()) continue;

@@ -26,6 +26,7 @@ struct Config {
   bool allow_tf32 = false;
   int num_threads = 0;
   std::string onednn;
+  std::string search_path;  // PATH: where programs are looked for; no setting of the library's own
 };
 
 // One row of the documentation.

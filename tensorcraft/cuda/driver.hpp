@@ -47,6 +47,7 @@ enum DeviceAttribute : int {
   kSharedBytesPerBlockOptIn = 97,
 };
 enum FunctionAttribute : int {
+  kFunctionMaxThreads = 0,
   kFunctionSharedBytes = 1,
   kFunctionLocalBytes = 3,
   kFunctionRegisters = 4,

@@ -64,6 +64,7 @@ std::shared_ptr<const LoadedKernel> LoadedKernel::load(std::span<const std::byte
   // Load now: a first use inside a graph capture may not.
   if (driver.function_load.function) driver.function_load(kernel->function_);
   kernel->registers_ = attribute(driver, cuda::kFunctionRegisters, kernel->function_);
+  kernel->max_threads_ = attribute(driver, cuda::kFunctionMaxThreads, kernel->function_);
   kernel->static_shared_bytes_ =
       size_t(attribute(driver, cuda::kFunctionSharedBytes, kernel->function_));
   kernel->local_bytes_ = size_t(attribute(driver, cuda::kFunctionLocalBytes, kernel->function_));

@@ -43,13 +43,14 @@ class LoadedKernel {
   int registers() const { return registers_; }
   size_t static_shared_bytes() const { return static_shared_bytes_; }
   size_t local_bytes() const { return local_bytes_; }  // spills and stack, per thread
+  int max_threads() const { return max_threads_; }     // of a block, by its registers and bounds
 
  private:
   LoadedKernel() = default;
   CUlib_st* library_ = nullptr;
   CUfunc_st* function_ = nullptr;
   int device_ = 0;
-  int registers_ = 0;
+  int registers_ = 0, max_threads_ = 0;
   size_t static_shared_bytes_ = 0, local_bytes_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/jit/machine_code.hpp"
+#include "tensorcraft/jit/user_source.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -66,10 +67,10 @@ void trace(const Program& program, const Parts&... parts) {
   std::string options = lines_of(program.options);
   std::ranges::replace(options, '\n', ' ');
   fail(ErrorKind::compile, program.entry, " does not compile for ", program.arch, ": ",
-       trimmed_log(log), "\n  source: ", program.entry, ".cu, which includes ",
-       program.headers->size(), " headers of the library\n  options: ", options,
-       "\n  signature: ", program.signature, "\nThe whole log of NVRTC:\n", log,
-       "\nThe generated source:\n", program.text);
+       trimmed_log(log), program.user ? hint_for(*program.user, first_error(log)) : "",
+       "\n  source: ", program.entry, ".cu, which includes ", program.headers->size(),
+       " headers of the library\n  options: ", options, "\n  signature: ", program.signature,
+       "\nThe whole log of NVRTC:\n", log, "\nThe generated source:\n", program.text);
 }
 
 }  // namespace
@@ -118,11 +119,13 @@ std::vector<std::string> compilation_flags(std::string_view arch, const Toolchai
 Program make_program(const KernelKey& key, std::string_view arch, const Toolchain& toolchain,
                      const CompilationOptions& options) {
   Program program;
-  program.text = entry_text(key, arch);
+  const UserSource* const user = key.rung ? key.rung->user : nullptr;
+  program.text = user ? entry_text(*user, arch) : entry_text(key, arch);
   program.entry = entry_name(*key.rung);
+  program.user = user;
   program.arch = arch;
   program.options = compilation_flags(arch, toolchain, options);
-  program.headers = include_closure(key.rung->header);
+  program.headers = user ? headers_of(*user, program.text) : include_closure(key.rung->header);
   program.key = content_key(program, toolchain);
   program.signature = join(readable_name(key), "_arch", arch.substr(arch.find('_') + 1), "_opt",
                            to_string(options), "_hash", program.key.substr(0, 16));

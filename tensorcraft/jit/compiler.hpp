@@ -23,6 +23,7 @@ struct Program {
   std::shared_ptr<const HeaderSet> headers;
   std::string key;        // SHA-256 over content alone, 64 hexadecimal digits
   std::string signature;  // readable_name(), architecture, optimisation and the key's first digits
+  const UserSource* user = nullptr;  // of a user's kernel
 };
 
 // How device code is compiled, for every kernel of a build alike. The default is fast code.

@@ -14,6 +14,8 @@
 
 namespace tensorcraft::jit {
 
+struct UserSource;  // user_source.hpp
+
 // One rung: a `template <types..., Config> TC_DEVICE void function(const Params&)` in an embedded
 // header. Objects are static; the address is the identity.
 struct Rung {
@@ -23,7 +25,8 @@ struct Rung {
   std::string function;     // "tensorcraft::kernel::gemm::BlockTiled::run"
   std::string config = {};  // "tensorcraft::kernel::gemm::Config"; empty: it has none
   std::span<const ConfigField> fields = {};  // all of the Config, in its order
-  bool begins_itself = false;  // it waits for the kernels before it: its entry does not
+  bool begins_itself = false;        // it waits for the kernels before it: its entry does not
+  const UserSource* user = nullptr;  // of a user's kernel, which is no template of ours
 };
 
 // Everything that decides the compiled code but the architecture. Plain data: comparing or hashing

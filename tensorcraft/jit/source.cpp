@@ -49,17 +49,22 @@ std::string_view included_name(std::string_view line) {
   return line.substr(0, line.find('"'));
 }
 
-void reach(const HeaderMap& headers, const std::shared_ptr<const Header>& header,
-           HeaderMap& reached) {
-  if (!reached.emplace(header->name, header).second) return;
-  std::string_view rest = header->text;
-  while (!rest.empty()) {
-    const size_t end = rest.find('\n');
-    const auto found = headers.find(included_name(rest.substr(0, end)));
+// Adds what a text includes, and what that does.
+void reach(const HeaderMap& headers, std::string_view text, HeaderMap& reached) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const auto found = headers.find(included_name(text.substr(0, end)));
     // An unknown name is left to the compiler, whose message is better.
-    if (found != headers.end()) reach(headers, found->second, reached);
-    rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
+    if (found != headers.end() && reached.insert(*found).second)
+      reach(headers, found->second->text, reached);
+    text = end == text.npos ? std::string_view() : text.substr(end + 1);
   }
+}
+
+std::shared_ptr<const HeaderSet> as_set(const HeaderMap& headers) {
+  auto set = std::make_shared<HeaderSet>();
+  for (const auto& [name, one] : headers) set->push_back(one);
+  return set;
 }
 
 }  // namespace
@@ -76,12 +81,24 @@ std::shared_ptr<const HeaderSet> include_closure(std::string_view header) {
          "'; the library holds ", sources.headers.size(),
          " headers, with names such as tensorcraft/device/base.h");
   }
-  HeaderMap reached;
-  reach(sources.headers, first->second, reached);
-  auto closure = std::make_shared<HeaderSet>();
-  for (const auto& [name, one] : reached) closure->push_back(one);
+  HeaderMap reached{*first};
+  reach(sources.headers, first->second->text, reached);
+  const std::shared_ptr<const HeaderSet> closure = as_set(reached);
   sources.closures.emplace(header, closure);
   return closure;
+}
+
+std::shared_ptr<const HeaderSet> include_closure_of(std::string_view text, const HeaderSet& own) {
+  Table& sources = table();
+  HeaderMap headers;
+  {
+    const std::lock_guard lock(sources.mutex);
+    headers = sources.headers;
+  }
+  for (const auto& header : own) headers[header->name] = header;
+  HeaderMap reached;
+  reach(headers, text, reached);
+  return as_set(reached);
 }
 
 void add_source(std::string_view path, std::string_view text) {

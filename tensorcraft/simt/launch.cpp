@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/usable_cores.hpp"
 #include "tensorcraft/simt/cluster.hpp"
+#include "tensorcraft/simt/shadow.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -93,6 +94,8 @@ void launch(const Launch& launch, Body body, const void* params) {
     fail(ErrorKind::unsupported, "simt: ", launch.name, ": a kernel cannot launch a kernel");
   Run(launch, body, params).finish();
 }
+
+bool is_race_library() { return kRaceBuild; }
 
 void set_options(const Options& options) { current_options = options; }
 Options options() { return current_options; }

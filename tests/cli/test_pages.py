@@ -28,6 +28,10 @@ PYTHON = "PYTHONPATH=build/release/python .venv/bin/python"
 SAYS = {
     "build/first_kernel": "out[0] = 63, 0 of 256 are wrong",
     "build/naive_gemm": "0 of 153 are wrong",
+    "build/axpy": "y[0] = 7, y[999] = 7",
+    f"{PYTHON} examples/kernels/vector_scale.py": "expected an array of float32, got int32",
+    f"{PYTHON} examples/kernels/tiled_matrix.py": "bfloat16 in tiles of 16 is exact",
+    f"{PYTHON} examples/kernels/fused_softmax.py": "sum to one: True",
     "build/without_barrier": "128 of 256 are wrong",
     "build/own_operator/center build/own_operator/librow_center.so": "simt: -2 -1 3 -1 0 1",
     f"{PYTHON} examples/own_operator/center.py build/own_operator/librow_center.so": "row_center for sm_90a: naive",

@@ -96,6 +96,10 @@ def runtime() -> str:
     with tc.Stream("cuda:0") as stream, tc.trace() as calls:
         tc.l2_normalize([1.0], stream=stream)
     stream.synchronize()
+    axpy = tc.kernel("...", "axpy(T* y, int64 n)", name="axpy.cu", T=tc.float32, kUnroll=4)
+    axpy[(4, 1), 256, 0, stream](tc.ones(3), 3)
+    registers: int = axpy.explain(256, arch="sm_90a").registers
+    print(registers)
     graph = tc.Graph(lambda: tc.relu(tc.ones(3)), stream=stream)
     graph.launch(stream)
     graph.launch()

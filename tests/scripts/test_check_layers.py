@@ -30,7 +30,7 @@ def check(root, path, text):
         ("ops/gemm/params.h", '"tensorcraft/ops/copy/params.h"', "only tensorcraft/device/"),
         ("device/a.cuh", '"tensorcraft/core/dims.hpp"', "only tensorcraft/device/"),
         ("simt/a.cpp", '"tensorcraft/jit/b.hpp"', "simt/ includes only"),
-        ("jit/a.cpp", '"tensorcraft/simt/b.hpp"', "op/, ops/ and diagnose/ alone"),
+        ("runtime/a.cpp", '"tensorcraft/simt/b.hpp"', "jit/, op/, ops/ and diagnose/ alone"),
         ("ops/gemm/a.cpp", '"tensorcraft/diagnose/b.hpp"', "goes down only"),
         ("core/a.hpp", '"tensorcraft/device/reduce.cuh"', "only the float types"),
         ("core/a.hpp", '"tensorcraft/tensorcraft.hpp"', "umbrella"),

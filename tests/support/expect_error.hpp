@@ -21,4 +21,18 @@ void expect_error(ErrorKind kind, Call&& call, const std::string& text) {
   ADD_FAILURE() << "nothing was thrown; expected: " << text;
 }
 
+// The same if a part of the text is enough.
+template <class Call>
+void expect_error_with(ErrorKind kind, const std::string& part, Call&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    EXPECT_EQ(to_string(e.kind()), to_string(kind));
+    EXPECT_NE(std::string(e.what()).find(part), std::string::npos)
+        << e.what() << "\nwithout " << part;
+    return;
+  }
+  ADD_FAILURE() << "nothing was thrown; expected: " << part;
+}
+
 }  // namespace tensorcraft::test

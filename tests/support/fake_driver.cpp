@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kInvalidContext = 201, kInvalidHandle = 400, kNoBinary = 209,
               kCaptureUnsupported = 900;
-constexpr int kStaticSharedBytes = 1024, kLocalBytes = 16, kRegisters = 42;
+constexpr int kStaticSharedBytes = 1024, kLocalBytes = 16, kRegisters = 42, kMaxThreads = 512;
 constexpr int kMaxDevices = 8;
 
 FakeDriver* fake = nullptr;
@@ -383,6 +383,7 @@ void fill_kernel_calls(cuda::Driver& d) {
   d.function_get_attribute.function = [](int* value, int which, CUfunc_st*) {
     *value = which == cuda::kFunctionSharedBytes  ? kStaticSharedBytes
              : which == cuda::kFunctionLocalBytes ? kLocalBytes
+             : which == cuda::kFunctionMaxThreads ? kMaxThreads
                                                   : kRegisters;
     return fake->enter("cuFuncGetAttribute");
   };
