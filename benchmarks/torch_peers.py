@@ -35,7 +35,7 @@ import tensorcraft as tc
 
 Call = Callable[[int], Any]  # with the n-th set of arrays
 Row = dict[str, Any]
-INTEGERS = {"axis", "k", "top_k"}  # options without a default whose value may be a number
+INTEGERS = {"axis", "group_k", "groups", "k", "top_k"}  # options without a default whose value may be a number
 GRAPH_BELOW_BYTES, GRAPH_BELOW_US = 16e6, 10.0
 FEWEST_SETS, MOST_SETS = 4, 256
 

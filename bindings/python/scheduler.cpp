@@ -119,10 +119,14 @@ class SchedulerObject {
     options.patience = to_time(patience, "patience");
     const int count = to_count(streams, "streams");
     std::unique_ptr<Executor> executor;
-    if (device_.is_cuda())
-      executor = std::make_unique<scheduler::CudaExecutor>(device_.index, count);
-    else
+    if (device_.is_cuda()) {
+      std::vector<StreamRef> refs;
+      for (int i = 0; i < count; ++i)
+        refs.push_back(streams_.emplace_back(std::make_unique<PyStream>(device_.index))->stream);
+      executor = std::make_unique<scheduler::CudaExecutor>(std::move(refs));
+    } else {
       executor = std::make_unique<scheduler::CpuExecutor>(count);
+    }
     scheduler_ = std::make_unique<Scheduler>(std::move(options), std::move(executor));
   }
   ~SchedulerObject() { close(); }
@@ -216,6 +220,7 @@ class SchedulerObject {
   }
 
   const Device device_;
+  std::vector<std::unique_ptr<PyStream>> streams_;  // tensors of tasks are freed in their order
   std::unique_ptr<Scheduler> scheduler_;
 };
 

@@ -27,7 +27,7 @@ def test_values_and_streams() -> None:
     k[4, 256](y, x, 2.0, 1000)
     stream = tc.Stream()
     tc.synchronize()
-    k[4, (16, 16), 0, stream](y, x, 1, 1000)
+    k[(4, 1), (256, 1), 0, stream](y, x, 1, 1000)
     stream.synchronize()
     np.testing.assert_array_equal(y.numpy(), 1 + 3 * x.numpy())
 

@@ -117,7 +117,8 @@ struct CudaExecutor::State {
   };
   std::mutex mutex;
   int device = 0;
-  std::vector<Stream> streams;
+  std::vector<Stream> own;
+  std::vector<StreamRef> streams;
   std::deque<InFlight> in_flight;
   std::atomic<bool> woken = false;
 
@@ -134,7 +135,19 @@ CudaExecutor::CudaExecutor(int device, int streams) : state_(std::make_unique<St
   if (streams < 1)
     fail(ErrorKind::value, "CudaExecutor: streams must be at least 1, got ", streams);
   state_->device = device;
-  for (int i = 0; i < streams; ++i) state_->streams.emplace_back(device);
+  for (int i = 0; i < streams; ++i)
+    state_->streams.push_back(state_->own.emplace_back(device).ref());
+}
+
+CudaExecutor::CudaExecutor(std::vector<StreamRef> streams) : state_(std::make_unique<State>()) {
+  if (streams.empty()) fail(ErrorKind::value, "CudaExecutor: streams must be at least 1, got 0");
+  state_->device = streams.front().device();
+  for (const StreamRef stream : streams)
+    if (stream.device() != state_->device)
+      fail(ErrorKind::value,
+           "CudaExecutor: streams must belong to one device, got cuda:", state_->device,
+           " and cuda:", stream.device());
+  state_->streams = std::move(streams);
 }
 
 CudaExecutor::~CudaExecutor() {

@@ -59,12 +59,16 @@ class CpuExecutor final : public Executor {
   std::unique_ptr<State> state_;
 };
 
-// Runs each task's work at once on the calling thread, on one of its own streams, and takes the
-// task for ended when an event recorded after the work is done. The destructor waits for the GPU.
+// Runs each task's work at once on the calling thread, on one of its streams, and takes the task
+// for ended when an event recorded after the work is done. The destructor waits for the GPU.
 class CudaExecutor final : public Executor {
  public:
   // Task::stream counts modulo `streams`. Kind value for less than one stream or an unknown device.
+  // Memory that a task's work takes in the order of its stream must go back before the executor.
   explicit CudaExecutor(int device = 0, int streams = 1);
+  // Streams of one device, which outlive the executor. Kind value for none, and for several
+  // devices.
+  explicit CudaExecutor(std::vector<StreamRef> streams);
   ~CudaExecutor() override;
   void start(TaskId id, int stream, Work work) override;
   void stop(TaskId) override {}  // what is enqueued cannot be called back

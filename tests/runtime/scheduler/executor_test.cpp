@@ -8,6 +8,7 @@
 #include <atomic>
 #include <future>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
@@ -183,6 +184,24 @@ TEST(CudaExecutor, WaitsForTheGpuAtTheEnd) {
   EXPECT_EQ(fake.calls["cuEventSynchronize"], 2);
   EXPECT_EQ(fake.streams, 0);
   EXPECT_EQ(fake.events, 0);
+}
+
+TEST(CudaExecutor, RunsOnStreamsThatItIsGiven) {
+  test::FakeDriver fake;
+  const Stream first, second;
+  const int streams = fake.streams;
+  std::set<CUstream_st*> used;
+  {
+    CudaExecutor executor({first.ref(), second.ref()});
+    EXPECT_EQ(fake.streams, streams);
+    for (int i = 0; i < 4; ++i)
+      executor.start(TaskId(i), i, [&](StreamRef s) { used.insert(s.handle()); });
+  }
+  EXPECT_EQ(used, (std::set{first.ref().handle(), second.ref().handle()}));
+  EXPECT_EQ(fake.streams, streams);
+  test::expect_error(
+      ErrorKind::value, [] { CudaExecutor(std::vector<StreamRef>{}); },
+      "CudaExecutor: streams must be at least 1, got 0");
 }
 
 TEST(CudaExecutor, NeedsAStream) {
