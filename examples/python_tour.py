@@ -88,6 +88,13 @@ with tc.trace() as calls:
 print(calls)  # a table
 print(calls.rows()[0].op, sum(row.calls for row in calls.rows()))
 
+# Tasks
+with tc.Scheduler("cpu", max_running=2) as tasks:
+    first = tasks.submit(tc.exp, [0.0], qos="guaranteed")
+    second = tasks.submit(tc.log, [1.0], after=[first])
+    print(second.result())  # [0.]
+    print(tasks.decisions()[0].verdict)  # admit
+
 
 def write_weights(path: Path) -> None:
     """A safetensors file of one float32 matrix: the length of a JSON header, the header, the values."""
