@@ -12,11 +12,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <unistd.h>
+
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -96,6 +100,34 @@ class Callback {
   std::shared_ptr<const void> callable_;
 };
 
+// Schedulers that went without close(), perhaps in a task of theirs or while one of their threads
+// dropped the last reference: other threads end them.
+class Leaving {
+ public:
+  void add(std::unique_ptr<Scheduler> scheduler) {
+    const std::lock_guard lock(mutex_);
+    threads_.emplace_back([gone = std::move(scheduler)]() mutable { gone.reset(); });
+  }
+  void wait() {
+    std::vector<std::jthread> threads;
+    {
+      const std::lock_guard lock(mutex_);
+      threads.swap(threads_);
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::jthread> threads_;
+};
+Leaving& leaving() {
+  static auto* one = new Leaving;  // leaked on purpose: objects may go during exit
+  return *one;
+}
+
+class SchedulerObject;
+thread_local const SchedulerObject* task_of = nullptr;  // whose task this thread runs
+
 // What tc.Scheduler has.
 class SchedulerObject {
  public:
@@ -129,7 +161,13 @@ class SchedulerObject {
     }
     scheduler_ = std::make_unique<Scheduler>(std::move(options), std::move(executor));
   }
-  ~SchedulerObject() { close(); }
+  ~SchedulerObject() {
+    if (!scheduler_) return;
+    if (is_of_parent())
+      static_cast<void>(scheduler_.release());  // its threads are not in this process
+    else
+      leaving().add(std::move(scheduler_));
+  }
   SchedulerObject(const SchedulerObject&) = delete;
   SchedulerObject& operator=(const SchedulerObject&) = delete;
 
@@ -156,10 +194,17 @@ class SchedulerObject {
     const Callback run(std::move(work)), tell(std::move(ended));
     const Decision decision = open().submit(
         std::move(task),
-        [run, device = device_](StreamRef ref) {
+        [run, device = device_, self = this](StreamRef ref) {
           std::optional<CurrentStream> current;
           if (device.is_cuda()) current.emplace(ref);
-          run();
+          const auto outer = std::exchange(task_of, self);
+          try {
+            run();
+          } catch (...) {
+            task_of = outer;
+            throw;
+          }
+          task_of = outer;
         },
         [tell](const TaskStatus& status) {
           tell(std::string(to_string(status.state)), status.error);
@@ -199,6 +244,12 @@ class SchedulerObject {
 
   // Cancels what is pending, waits for the rest.
   void close() {
+    if (task_of == this)
+      fail(ErrorKind::value,
+           "Scheduler: close was called by one of its own tasks, for which it waits; call it from "
+           "outside");
+    if (!scheduler_) return;
+    if (is_of_parent()) return static_cast<void>(scheduler_.release());
     std::unique_ptr<Scheduler> gone = std::move(scheduler_);
     const WithoutGil released;
     gone.reset();
@@ -207,8 +258,13 @@ class SchedulerObject {
  private:
   Scheduler& open() {
     if (!scheduler_) fail(ErrorKind::value, "Scheduler: it is closed; make another one");
+    if (is_of_parent())
+      fail(ErrorKind::unsupported,
+           "Scheduler: it was made before this process was forked, and its threads stayed behind; "
+           "make another one here");
     return *scheduler_;
   }
+  bool is_of_parent() const { return getpid() != process_; }
   [[noreturn]] void refuse(const std::string& task, Reason reason) {
     const bool is_room = reason == Reason::memory || reason == Reason::queue_full;
     fail(is_room ? ErrorKind::out_of_memory : ErrorKind::value, "Scheduler: ", task,
@@ -220,6 +276,7 @@ class SchedulerObject {
   }
 
   const Device device_;
+  const pid_t process_ = getpid();
   std::vector<std::unique_ptr<PyStream>> streams_;  // tensors of tasks are freed in their order
   std::unique_ptr<Scheduler> scheduler_;
 };
@@ -227,6 +284,10 @@ class SchedulerObject {
 }  // namespace
 
 void register_scheduler(nb::module_& m) {
+  m.def("wait_for_schedulers", [] {
+    const WithoutGil released;
+    leaving().wait();
+  });
   nb::class_<SchedulerObject> schedulers(m, "Scheduler", "What tc.Scheduler runs tasks by.");
   schedulers
       .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, double, const nb::dict&, double,

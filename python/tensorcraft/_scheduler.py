@@ -34,9 +34,9 @@ class Task(concurrent.futures.Future[Any]):
     for it in a coroutine. What the function raises is raised by `result()`.
     """
 
-    def __init__(self, scheduler: native.Scheduler, number: int, name: str) -> None:
+    def __init__(self, scheduler: Scheduler, number: int, name: str) -> None:
         super().__init__()
-        self._scheduler = scheduler
+        self._scheduler = weakref.ref(scheduler)  # which holds the task until it has ended
         self._answer: tuple[Any, BaseException | None] = (None, None)
         self._known = False
         self.id = number  #: of no other task of the scheduler
@@ -45,8 +45,9 @@ class Task(concurrent.futures.Future[Any]):
     @property
     def state(self) -> str:
         """ "pending", "running", "completed", "failed" or "cancelled"."""
+        scheduler = self._scheduler()
         if not self.done():
-            return self._scheduler.state(self.id)
+            return scheduler._native.state(self.id) if scheduler else "pending"  # and cancelled soon
         return "cancelled" if self.cancelled() else "failed" if self.exception() else "completed"
 
     def running(self) -> bool:
@@ -55,10 +56,11 @@ class Task(concurrent.futures.Future[Any]):
 
     def cancel(self) -> bool:
         """A pending task ends now; a running one once the device lets go of it. False if it has ended."""
-        if self.done():
+        scheduler = self._scheduler()
+        if self.done() or scheduler is None:
             return self.cancelled()
         try:
-            self._scheduler.cancel(self.id)
+            scheduler._native.cancel(self.id)
         except Error:  # it ended meanwhile
             return self.cancelled()
         return True
@@ -68,8 +70,8 @@ class Task(concurrent.futures.Future[Any]):
 
     def __del__(self) -> None:
         try:
-            if self._known:
-                self._scheduler.forget(self.id)
+            if self._known and (scheduler := self._scheduler()):
+                scheduler._native.forget(self.id)
         except Exception:  # noqa: BLE001  it has not ended, or the interpreter is gone
             return
 
@@ -163,9 +165,9 @@ class Scheduler:
         for earlier in (after := list(after)):
             if not isinstance(earlier, Task):
                 raise TensorCraftTypeError(f"Scheduler: after: expected tasks of this scheduler, got {earlier!r}")
-            if earlier._scheduler is not self._native:
+            if earlier._scheduler() is not self:
                 raise TensorCraftValueError(f"Scheduler: after: task {earlier.id} belongs to another scheduler")
-        task = Task(self._native, next(self._ids), name or str(getattr(work, "__name__", "task")))
+        task = Task(self, next(self._ids), name or str(getattr(work, "__name__", "task")))
         before = [t.id for t in after]
         self._native.submit(
             task.id, task.name, policy, qos, priority, run_estimate, memory, stream, traffic, before,
@@ -188,7 +190,7 @@ class Scheduler:
         return self._native.device
 
     def close(self) -> None:
-        """Cancels what is pending and waits for what runs."""
+        """Cancels what is pending and waits for what runs; a task cannot. One that is dropped unclosed does not wait."""
         self._native.close()
 
     def __enter__(self) -> Scheduler:
@@ -207,6 +209,7 @@ def _close_all() -> None:
     """Before the interpreter ends: a thread that calls Python after that would never return."""
     for scheduler in list(_open):
         scheduler.close()
+    native.wait_for_schedulers()
 
 
 atexit.register(_close_all)

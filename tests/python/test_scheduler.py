@@ -159,3 +159,44 @@ print("end", flush=True)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+def test_a_scheduler_may_go_without_a_close() -> None:
+    program = """
+import threading, time, tensorcraft as tc
+tc.Scheduler("cpu").submit(time.sleep, 0.05)
+s = tc.Scheduler("cpu")
+done = s.submit(lambda keep: 7, s)  # the task has the last reference
+del s
+for i in range(200): tc.Scheduler("cpu").submit(int)
+try: print(done.result(20))
+except BaseException as error: print(type(error).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout in ("7\n", "CancelledError\n")
+
+
+def test_a_task_cannot_close_its_own_scheduler() -> None:
+    with tc.Scheduler("cpu") as s:
+        with pytest.raises(ValueError, match="close was called by one of its own tasks"):
+            s.submit(s.close).result(20)
+        assert s.submit(lambda: tc.Scheduler("cpu").close()).result(20) is None
+
+
+def test_a_forked_child_has_none_of_its_threads() -> None:
+    program = """
+import os, sys, threading, tensorcraft as tc
+s = tc.Scheduler("cpu")
+hold = threading.Event()
+s.submit(hold.wait, 20), s.submit(int)
+if os.fork() == 0:
+    try: s.submit(int)
+    except NotImplementedError as error: print(error, flush=True)
+    sys.exit(0)
+code = os.wait()[1]
+hold.set()
+print("child", code)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and done.stdout.endswith("child 0\n"), done.stdout + done.stderr
+    assert "it was made before this process was forked" in done.stdout
