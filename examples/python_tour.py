@@ -90,9 +90,9 @@ print(calls.rows()[0].op, sum(row.calls for row in calls.rows()))
 
 # Tasks
 with tc.Scheduler("cpu", max_running=2) as tasks:
-    first = tasks.submit(tc.exp, [0.0], qos="guaranteed")
-    second = tasks.submit(tc.log, [1.0], after=[first])
-    print(second.result())  # [0.]
+    up = tasks.submit(tc.exp, [0.0], qos="guaranteed")
+    down = tasks.submit(tc.log, [1.0], after=[up])
+    print(down.result())  # [0.]
     print(tasks.decisions()[0].verdict)  # admit
 
 
