@@ -220,6 +220,7 @@ void run(const PyLaunch& launch, nb::args given) {
   jit::UserLaunch how{
       .grid = launch.grid, .block = launch.block, .shared_bytes = launch.shared_bytes};
   const Device device = arguments.device();
+  how.device = device;
   if (!device.is_cuda()) {
     if (!launch.stream.is_none())
       fail(ErrorKind::value, k.name(), ": stream was given, and the kernel runs on ", device,

@@ -225,7 +225,7 @@ void UserKernel::launch(const UserLaunch& how, const UserArguments& arguments) c
   check_block(signature(), how.block);
   const Device device = arguments.device() ? *arguments.device()
                         : how.stream       ? Device::cuda(how.stream->device())
-                                           : default_device();
+                                           : how.device.value_or(default_device());
   if (device.is_cuda()) return launch_on_gpu(how, arguments, device.index);
   if (device != Device::simt())
     fail(ErrorKind::value, signature().name, ": a kernel runs on a GPU or on the SIMT device, and ",

@@ -73,6 +73,7 @@ struct UserLaunch {
   Dim3 grid, block;                                // in blocks, in threads
   uint32_t shared_bytes = 0;                       // dynamic shared memory of a block
   std::optional<StreamRef> stream = std::nullopt;  // without: the current one of the arrays' device
+  std::optional<Device> device = std::nullopt;  // of a kernel without arrays and stream; or default
 };
 
 // What the compiler made of a kernel for a GPU.

@@ -270,3 +270,11 @@ def test_the_examples_run(example: str) -> None:
     program = Path(__file__).parents[2] / "examples" / "kernels" / f"{example}.py"
     done = subprocess.run([sys.executable, str(program)], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@on_simt
+def test_a_kernel_without_arrays_runs_where_it_was_made_for() -> None:
+    text = "__global__ void nothing(int n) { while (n > 0) --n; }"
+    tc.kernel(text, "nothing(int n)", device="simt")[1, 1](3)
+    with pytest.raises(tc.CompileError):
+        tc.kernel("__global__ void f() { while", "f()", device="simt")[1, 1]()
