@@ -6,6 +6,7 @@
 #include "memory.hpp"
 #include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/log.hpp"
 #include "tensorcraft/runtime/scheduler/scheduler.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -206,15 +207,21 @@ class SchedulerObject {
           }
           task_of = outer;
         },
-        [tell](const TaskStatus& status) {
-          tell(std::string(to_string(status.state)), status.error);
+        [tell, self = this](const TaskStatus& status) {
+          const auto outer = std::exchange(task_of, self);  // callbacks cannot close it either
+          try {
+            tell(std::string(to_string(status.state)), status.error);
+          } catch (const std::exception& error) {
+            log_error(join("Scheduler: the end of task ", status.task.id, ": ", error.what()));
+          }
+          task_of = outer;
         });
     if (decision.verdict == Verdict::reject) refuse(text, decision.reason);
     return {std::string(to_string(decision.verdict)), std::string(to_string(decision.reason))};
   }
   void cancel(TaskId id) { open().cancel(id); }
   void forget(TaskId id) {
-    if (scheduler_) scheduler_->forget(id);
+    if (scheduler_ && !is_of_parent()) scheduler_->forget(id);
   }
   std::string state(TaskId id) { return std::string(to_string(open().status(id).state)); }
 
@@ -246,8 +253,9 @@ class SchedulerObject {
   void close() {
     if (task_of == this)
       fail(ErrorKind::value,
-           "Scheduler: close was called by one of its own tasks, for which it waits; call it from "
-           "outside");
+           "Scheduler: close was called by one of its own tasks or their callbacks, for which it "
+           "waits; "
+           "call it from outside");
     if (!scheduler_) return;
     if (is_of_parent()) return static_cast<void>(scheduler_.release());
     std::unique_ptr<Scheduler> gone = std::move(scheduler_);

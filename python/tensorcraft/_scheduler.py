@@ -18,6 +18,11 @@ from .errors import Error, TensorCraftTypeError, TensorCraftValueError
 __all__ = ["Decision", "Scheduler", "Task"]
 
 
+def _number(value: Any) -> Any:
+    """Whole numbers and NumPy's count as float; what is none is refused by the native part."""
+    return float(value) if hasattr(value, "__float__") else value
+
+
 class Decision(NamedTuple):
     """One answer of a scheduler; a task that was queued gets a second one when it starts."""
 
@@ -78,6 +83,11 @@ class Task(concurrent.futures.Future[Any]):
     def _run(self, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
             self._answer = (work(*args, **kwargs), None)
+        except StopIteration as error:  # which no coroutine that awaits the task would get
+            stopped = RuntimeError("the task's function raised StopIteration")
+            stopped.__cause__ = error
+            self._answer = (None, stopped)
+            raise
         except BaseException as error:
             self._answer = (None, error)
             raise
@@ -88,10 +98,11 @@ class Task(concurrent.futures.Future[Any]):
         if state == "cancelled":
             super().cancel()
             self.set_running_or_notify_cancel()
-        elif state == "failed":
-            self.set_exception(error or Error(said))
-        else:
-            self.set_result(value)
+        elif not self.done():  # else the program gave it a result of its own
+            if state == "failed":
+                self.set_exception(error or Error(said))
+            else:
+                self.set_result(value)
 
 
 class Scheduler:
@@ -131,7 +142,8 @@ class Scheduler:
         streams: int = 1,
     ) -> None:
         self._native = native.Scheduler(
-            device, memory, max_running, max_pending, bandwidth, dict(shares or {}), window, patience, streams
+            device, memory, max_running, max_pending, _number(bandwidth), dict(shares or {}), _number(window),
+            _number(patience), streams,
         )
         self._ids = itertools.count(1)
         _open.add(self)
@@ -170,7 +182,7 @@ class Scheduler:
         task = Task(self, next(self._ids), name or str(getattr(work, "__name__", "task")))
         before = [t.id for t in after]
         self._native.submit(
-            task.id, task.name, policy, qos, priority, run_estimate, memory, stream, traffic, before,
+            task.id, task.name, policy, qos, priority, _number(run_estimate), memory, stream, traffic, before,
             lambda: task._run(work, args, kwargs), task._end,
         )  # fmt: skip
         task._known = True
@@ -190,7 +202,7 @@ class Scheduler:
         return self._native.device
 
     def close(self) -> None:
-        """Cancels what is pending and waits for what runs; a task cannot. One that is dropped unclosed does not wait."""
+        """Cancels what is pending and waits for what runs; a task and its callbacks cannot. One that is dropped unclosed does not wait."""
         self._native.close()
 
     def __enter__(self) -> Scheduler:

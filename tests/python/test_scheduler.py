@@ -200,3 +200,25 @@ print("child", code)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and done.stdout.endswith("child 0\n"), done.stdout + done.stderr
     assert "it was made before this process was forked" in done.stdout
+
+
+def test_callbacks_neither_close_nor_end_the_program() -> None:
+    program = """
+import sys, time, tensorcraft as tc
+s = tc.Scheduler("cpu", patience=1, window=1)
+a = s.submit(time.sleep, 0.2)
+a.add_done_callback(lambda f: s.close())       # refused, and logged by concurrent.futures
+t, u = s.submit(int, run_estimate=1), None
+u = s.submit(int, after=[t])
+t.add_done_callback(lambda f: sys.exit(3))
+assert t.cancel()
+try: u.result(20)
+except BaseException as error: print(type(error).__name__)
+b = s.submit(time.sleep, 0.1)
+b.set_result(1)
+print(a.result(20), b.result(20), s.submit(int, "7").result(20), s.submit(next, iter(())).exception(20).__class__.__name__)
+s.close()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and done.stdout.endswith("None 1 7 RuntimeError\n"), done.stdout + done.stderr
+    assert "close was called by one of its own tasks or their callbacks" in done.stderr
