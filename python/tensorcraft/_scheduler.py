@@ -202,7 +202,10 @@ class Scheduler:
         return self._native.device
 
     def close(self) -> None:
-        """Cancels what is pending and waits for what runs; a task and its callbacks cannot. One that is dropped unclosed does not wait."""
+        """Cancels what is pending and waits for what runs.
+
+        A task and its callbacks cannot. A scheduler that is dropped unclosed cancels too, and nobody waits.
+        """
         self._native.close()
 
     def __enter__(self) -> Scheduler:
