@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/op/rung.h"
+#include "tensorcraft/ops/conv2d/params.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <string_view>
+
+// How each rung is chosen and started; host only.
+namespace tensorcraft::kernel::conv2d {
+
+using Choice = op::Choice<Config>;
+using Start = op::Start<Config>;
+struct Given {  // what choices look at besides Params
+  int element_bytes;
+  ConvActivation activation;
+};
+
+inline int64_t num_places(const Params& p) { return p.batch * p.rows.out * p.columns.out; }
+inline bool is_depthwise(const Params& p) { return p.channels == 1 && p.filters == 1; }
+
+inline bool are_multiples(const ImageStrides& at, int64_t of) {
+  return at.sample % of == 0 && at.row % of == 0 && at.column % of == 0;
+}
+inline bool is_aligned(const void* address, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(address) % uintptr_t(bytes) == 0;
+}
+// Can one access take `vector` channels of the result, and of the residual?
+inline bool has_result_vectors(const Params& p, int vector, int element_bytes) {
+  const int64_t bytes = int64_t(vector) * element_bytes;
+  const auto takes = [&](const void* data, const ImageStrides& at) {
+    return !data || (at.channel == 1 && are_multiples(at, vector) && is_aligned(data, bytes));
+  };
+  return takes(p.out, p.out_at) && takes(p.residual, p.residual_at);
+}
+// Can one access take 16 bytes of channels of x?
+inline bool has_input_vectors(const Params& p, int element_bytes) {
+  return p.x_at.channel == 1 && are_multiples(p.x_at, 16 / element_bytes) &&
+         op::is_vector_aligned(p.x);
+}
+
+inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
+  return Start{{.activation = given.activation},
+               div_ceil<int64_t>(num_places(p) * p.groups * p.filters, Config().threads)};
+}
+
+inline constexpr int kOutputs = 4;     // of a thread of depthwise
+inline constexpr int kBlocksOfSm = 8;  // of depthwise, which share the places
+
+inline Config depthwise_config(const Params& p, const Given& given) {
+  Config c{.activation = given.activation, .vector = 16 / given.element_bytes, .outputs = kOutputs};
+  const bool square = p.rows.taps == p.columns.taps && p.columns.dilation == 1;
+  const bool known = (p.columns.taps == 3 || p.columns.taps == 5) && p.columns.stride <= 2;
+  if (square && known) {
+    c.taps = int(p.columns.taps);
+    c.stride = int(p.columns.stride);
+  }
+  return c;
+}
+
+inline Choice depthwise(const Params& p, const Given& given, const op::Gpu& gpu) {
+  const int vector = 16 / given.element_bytes;
+  if (!is_depthwise(p)) return op::refuse("needs one channel and one filter a group");
+  if (p.rows.taps * p.columns.taps > kDepthwiseMaxTaps)
+    return op::refuse("needs a window of at most 49 taps");
+  if (p.groups % vector != 0) return op::refuse("needs channels of whole units of 16 bytes");
+  if (!has_input_vectors(p, given.element_bytes) ||
+      !has_result_vectors(p, vector, given.element_bytes))
+    return op::refuse("needs channels side by side, at multiples of 16 bytes");
+  const Config c = depthwise_config(p, given);
+  const int64_t parts = div_ceil(p.groups, int64_t(kDepthwiseLanes * vector));
+  const int64_t pieces = p.batch * p.rows.out * div_ceil(p.columns.out, int64_t(c.outputs));
+  const int64_t most = std::max<int64_t>(1, int64_t(gpu.num_sms) * kBlocksOfSm / parts);
+  return Start{c, parts * std::clamp<int64_t>(
+                              div_ceil(pieces, int64_t(c.threads / kDepthwiseLanes)), 1, most)};
+}
+
+constexpr Config tiled_config(bool along_k, ConvActivation activation) {
+  return {
+      .activation = activation, .along_k = along_k, .block_m = 64, .block_n = 64, .block_k = 16};
+}
+inline Choice tiled(const Params& p, const Given& given, const op::Gpu&) {
+  if (p.channels == 0) return op::refuse("needs at least one channel");
+  const Config c = tiled_config(p.x_at.channel == 1, given.activation);
+  const int64_t blocks = div_ceil(num_places(p), int64_t(c.block_m)) *
+                         div_ceil(p.filters, int64_t(c.block_n)) * p.groups;
+  if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^31 tiles");
+  return {Start{c, blocks}, p.filters < 4 ? "naive leaves no tile empty with so few filters" : ""};
+}
+
+// A tile of implicit_gemm and its warps' parts.
+struct Tile {
+  int m, n, warp_m, warp_n, stages, min_blocks;
+};
+inline constexpr int kStepK = 64;
+inline constexpr Tile kTiles[] = {
+    {128, 128, 64, 64, 3, 2}, {128, 64, 64, 32, 4, 2}, {64, 64, 32, 32, 4, 3}};
+constexpr Config gemm_config(const Tile& t, int vector, ConvActivation activation) {
+  return {.threads = 32 * (t.m / t.warp_m) * (t.n / t.warp_n),
+          .activation = activation,
+          .vector = vector,
+          .block_m = t.m,
+          .block_n = t.n,
+          .block_k = kStepK,
+          .warp_m = t.warp_m,
+          .warp_n = t.warp_n,
+          .stages = t.stages};
+}
+// Stages, or the slabs that sums leave through; 16-bit elements.
+constexpr int gemm_shared_bytes(const Config& c) {
+  const int stages = c.stages * c.block_k * (c.block_m + c.block_n) * 2;
+  const int slabs = c.threads / 32 * 16 * (c.warp_n + 8) * 4;
+  return std::max(stages, slabs);
+}
+
+inline int64_t num_tiles(const Params& p, const Tile& t) {
+  return div_ceil(num_places(p), int64_t(t.m)) * div_ceil(p.filters, int64_t(t.n)) * p.groups;
+}
+// The largest tile that is not mostly empty and leaves no multiprocessor without one.
+inline const Tile& best_tile(const Params& p, const op::Gpu& gpu) {
+  for (const Tile& t : kTiles)
+    if (t.n <= round_up(p.filters, int64_t(64)) && num_tiles(p, t) >= gpu.num_sms) return t;
+  return kTiles[std::size(kTiles) - 1];
+}
+
+// Do the taps and channels of a filter of 16-bit elements follow one another, in whole vectors?
+inline bool has_dense_filters(const Params& p) {
+  return p.w_at.channel == 1 && p.w_at.column == p.channels &&
+         p.w_at.row == p.columns.taps * p.channels && p.w_at.filter % 8 == 0 &&
+         op::is_vector_aligned(p.w);
+}
+inline constexpr std::string_view kNeedsDenseFilters =
+    "needs the taps and channels of a filter without gaps, channels last";
+
+// Places and sizes that fit what a thread keeps of a row of the product.
+inline bool fits_copier(const Params& p) {
+  constexpr int64_t side = int64_t(1) << 14, all = int64_t(1) << 31;
+  const auto fits = [&](const WindowAxis& a) {
+    return a.in < side && a.before < side && a.first(a.out - 1) < side &&
+           (a.taps - 1) * a.dilation < side;
+  };
+  const auto reach = [&](const WindowAxis& a, int64_t stride) {
+    const int64_t last = a.first(a.out - 1) + (a.taps - 1) * a.dilation;
+    return std::abs(stride) * (a.in + a.before + std::max<int64_t>(last, 0));
+  };
+  if (!fits(p.rows) || !fits(p.columns) || num_places(p) >= all) return false;
+  return std::abs(p.x_at.sample) * p.batch + reach(p.rows, p.x_at.row) +
+             reach(p.columns, p.x_at.column) + p.channels <
+         all;
+}
+
+inline Choice implicit_gemm(const Params& p, const Given& given, const op::Gpu& gpu) {
+  constexpr int vector = 8;
+  if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
+  if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
+  if (p.channels == 0 || p.channels % vector != 0)
+    return op::refuse("needs a multiple of 8 channels in a group");
+  if (!has_input_vectors(p, given.element_bytes))
+    return op::refuse("needs channels of x side by side, at multiples of 16 bytes");
+  if (!has_dense_filters(p)) return op::refuse(kNeedsDenseFilters);
+  if (!fits_copier(p))
+    return op::refuse(
+        "needs images of fewer than 2^14 rows and columns, and x of fewer than 2^31 elements");
+  const bool whole = p.filters % 4 == 0 && has_result_vectors(p, 4, given.element_bytes);
+  const Tile& t = best_tile(p, gpu);
+  const Config c = gemm_config(t, whole ? 4 : 1, given.activation);
+  const int shared = gemm_shared_bytes(c);
+  if (num_tiles(p, t) > op::kMaxBlocks) return op::refuse("needs fewer than 2^31 tiles");
+  if (gpu.shared_bytes_per_block && shared > gpu.shared_bytes_per_block)
+    return op::refuse("needs more shared memory than a block has");
+  return Start{
+      .config = c, .blocks = num_tiles(p, t), .min_blocks = t.min_blocks, .shared_bytes = shared};
+}
+
+// A tile of implicit_wgmma, and what it costs in microseconds on an H100: a step along k if few
+// multiprocessors multiply, how much longer if all do, a tile besides its steps, and a launch.
+struct WgmmaTile {
+  int m, n, stages;
+  double step, crowd, tile, start;
+};
+// Those of gemm, where it has such a tile: its steps are the same but for the windows.
+inline constexpr WgmmaTile kWgmmaTiles[] = {
+    {128, 256, 4, 0.585, 0.121, 1.52, 1.98}, {128, 192, 4, 0.440, 0.106, 1.29, 2.93},
+    {128, 160, 5, 0.392, 0.074, 0.97, 2.05}, {128, 128, 6, 0.319, 0.064, 0.97, 1.99},
+    {128, 64, 8, 0.200, 0.090, 0.60, 1.80},  {64, 128, 8, 0.167, 0.118, 0.42, 1.63},
+    {64, 64, 10, 0.130, 0.170, 0.25, 1.38}};
+
+constexpr Config wgmma_config(const WgmmaTile& t, ConvActivation activation) {
+  const int consumers = t.m / kGroupRows;
+  return {.threads = (consumers + 1) * kWarpgroup,
+          .activation = activation,
+          .block_m = t.m,
+          .block_n = t.n,
+          .block_k = kStepK,
+          .stages = t.stages,
+          .consumers = consumers};
+}
+
+// How the blocks of a GPU go over the tiles.
+struct Walk {
+  int64_t tiles, blocks;
+  int64_t rounds() const { return div_ceil(tiles, blocks); }
+  double busy(const op::Gpu& gpu) const {
+    return std::min(1.0, double(tiles) / double(rounds() * std::max(gpu.num_sms, 1)));
+  }
+};
+inline Walk walk_of(const Params& p, const op::Gpu& gpu, const WgmmaTile& t) {
+  const int64_t tiles = div_ceil(num_places(p), int64_t(t.m)) * div_ceil(p.filters, int64_t(t.n));
+  return {tiles, std::clamp<int64_t>(tiles, 1, std::max(gpu.num_sms, 1))};
+}
+// The multiprocessor with most tiles ends last, and memory sets the least.
+inline double predicted_us(const Params& p, const op::Gpu& gpu, const WgmmaTile& t) {
+  constexpr double kBytesInOne = 3.0e6;
+  const int64_t taps = p.rows.taps * p.columns.taps;
+  const Walk walk = walk_of(p, gpu, t);
+  const double steps = double(taps * div_ceil(p.channels, int64_t(kStepK)));
+  const double tile = steps * (t.step + t.crowd * walk.busy(gpu)) + t.tile;
+  const double elements = double(p.batch * p.rows.in * p.columns.in * p.channels) +
+                          double(taps * p.channels * p.filters) +
+                          double(num_places(p) * p.filters * (p.residual ? 2 : 1));
+  return std::max(double(walk.rounds()) * tile, 2 * elements / kBytesInOne) + t.start;
+}
+
+// Do the windows of an axis fit a map of im2col mode? Its corners have 8 bits, and so has a tap.
+inline bool fits_map(const WindowAxis& a) {
+  const int64_t reach = (a.taps - 1) * a.dilation, behind = a.first(a.out - 1) - (a.in - 1);
+  return a.in > 0 && a.in < (int64_t(1) << 31) && (a.stride <= 8 || a.out == 1) &&
+         a.before <= 128 && behind >= -128 && behind < 128 && reach < 256;
+}
+// Is the result a matrix whose rows are places, which the copy engine can store?
+inline bool is_matrix_of_places(const Params& p) {
+  const ImageStrides& at = p.out_at;
+  const bool rows = p.rows.out == 1 || at.row == p.columns.out * at.column;
+  const bool samples = p.batch <= 1 || at.sample == p.rows.out * p.columns.out * at.column;
+  return at.channel == 1 && at.column > 0 && at.column % 8 == 0 && rows && samples &&
+         op::is_vector_aligned(p.out);
+}
+inline bool has_residual_pairs(const Params& p) {
+  return !p.residual || (p.residual_at.channel == 1 && are_multiples(p.residual_at, 2) &&
+                         is_aligned(p.residual, 4));
+}
+// The copy engine takes strides up to 2^40 bytes, forwards.
+inline bool has_engine_strides(const Params& p) {
+  const auto takes = [](int64_t size, int64_t stride) {
+    return size <= 1 || (stride > 0 && stride < (int64_t(1) << 39));
+  };
+  return takes(p.columns.in, p.x_at.column) && takes(p.rows.in, p.x_at.row) &&
+         takes(p.batch, p.x_at.sample) && takes(p.filters, p.w_at.filter) &&
+         takes(num_places(p), p.out_at.column);
+}
+
+inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (gpu.architecture < 90) return "needs sm_90";
+  if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
+  if (given.element_bytes != 2) return "needs float16 or bfloat16";
+  if (p.groups != 1) return "needs one group";
+  if (p.channels == 0 || p.channels % 8 != 0 || p.filters == 0 || p.filters % 8 != 0)
+    return "needs multiples of 8 channels and filters";
+  if (!has_input_vectors(p, given.element_bytes) || !has_engine_strides(p))
+    return "needs channels of x side by side, at multiples of 16 bytes, and strides forwards";
+  if (!has_dense_filters(p)) return kNeedsDenseFilters;
+  if (!fits_map(p.rows) || !fits_map(p.columns))
+    return "needs strides up to 8, and padding and windows of fewer than 128 places";
+  constexpr int64_t kMost = (int64_t(1) << 31) - 256;  // the last tile ends within 32 bits
+  if (num_places(p) > kMost || p.channels > kMost || p.filters > kMost)
+    return "needs fewer than 2^31 - 256 places, channels and filters";
+  if (!is_matrix_of_places(p) || !has_residual_pairs(p))
+    return "needs a result without gaps between rows, and channels of it and of residual side by "
+           "side";
+  return {};
+}
+
+struct WeighedTile {
+  WgmmaTile tile{};
+  double us = 0;
+};
+// The tile with the least predicted time that shared memory has room for; of no size: there is
+// none.
+inline WeighedTile best_wgmma_tile(const Params& p, const op::Gpu& gpu) {
+  WeighedTile best;
+  for (const WgmmaTile& t : kWgmmaTiles) {
+    const int shared = wgmma_shared_bytes(wgmma_config(t, ConvActivation::none));
+    if (gpu.shared_bytes_per_block && shared > gpu.shared_bytes_per_block) continue;
+    const double us = predicted_us(p, gpu, t);
+    if (best.tile.m == 0 || us < best.us) best = {t, us};
+  }
+  return best;
+}
+inline void weigh_implicit_wgmma(op::Candidates<Config>& all, const Params& p, const Given& given,
+                                 const op::Gpu& gpu) {
+  if (!wgmma_refusal(p, given, gpu).empty()) return;
+  for (const WgmmaTile& t : kWgmmaTiles) {
+    const Walk walk = walk_of(p, gpu, t);
+    all.add({wgmma_config(t, given.activation), predicted_us(p, gpu, t), walk.rounds(),
+             walk.busy(gpu)});
+  }
+}
+inline Choice implicit_wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  const WeighedTile best = best_wgmma_tile(p, gpu);
+  if (best.tile.m == 0) return op::refuse("needs more shared memory than a block has");
+  const Config c = wgmma_config(best.tile, given.activation);
+  const Walk walk = walk_of(p, gpu, best.tile);
+  return Start{.config = c,
+               .blocks = walk.tiles == 0 ? 0 : walk.blocks,
+               .shared_bytes = wgmma_shared_bytes(c)};
+}
+
+constexpr Config winograd_config(bool along_k, ConvActivation activation) {
+  return {.activation = activation, .along_k = along_k};
+}
+inline Choice winograd(const Params& p, const Given& given, const op::Gpu&) {
+  const auto fits = [](const WindowAxis& a) {
+    return a.taps == 3 && a.stride == 1 && a.dilation == 1;
+  };
+  if (!fits(p.rows) || !fits(p.columns))
+    return op::refuse("needs a window of 3 x 3, stride 1 and no dilation");
+  const int64_t tiles =
+      p.batch * div_ceil(p.rows.out, int64_t(2)) * div_ceil(p.columns.out, int64_t(2));
+  const int64_t blocks = div_ceil(tiles, int64_t(kWinogradTiles)) *
+                         div_ceil(p.filters, int64_t(kWinogradFilters)) * p.groups;
+  if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^31 tiles");
+  return {Start{winograd_config(p.x_at.channel == 1, given.activation), blocks},
+          "tiled keeps an infinity from the outputs beside it; name winograd for finite inputs"};
+}
+
+constexpr Config direct_config(int vector, ConvActivation activation) {
+  return {.threads = 32 * kDirectWarps, .activation = activation, .vector = vector};
+}
+inline Choice direct(const Params& p, const Given& given, const op::Gpu& gpu) {
+  constexpr int kBlocksThatFit = 4;  // in the shared memory of a multiprocessor
+  if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
+  if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
+  if (p.groups != 1 || p.channels < 1 || p.channels > 4)
+    return op::refuse("needs 1 to 4 channels in one group");
+  if (p.rows.dilation != 1 || p.columns.dilation != 1) return op::refuse("needs taps side by side");
+  const auto reach = [](const WindowAxis& a, int outputs) {
+    return (outputs - 1) * a.stride + a.taps;
+  };
+  if (p.rows.taps * p.columns.taps > kDirectMaxTaps ||
+      reach(p.rows, kDirectRows) * reach(p.columns, kDirectColumns) > kDirectMaxPixels)
+    return op::refuse("needs a window of at most 52 taps, and strides of 1 or 2");
+  if (gpu.shared_bytes_per_block && kDirectSharedBytes > gpu.shared_bytes_per_block)
+    return op::refuse("needs more shared memory than a block has");
+  const bool whole = p.filters % 4 == 0 && has_result_vectors(p, 4, given.element_bytes);
+  const int64_t parts = div_ceil(p.filters, int64_t(kDirectFilters));
+  const int64_t tiles = p.batch * div_ceil(p.rows.out, int64_t(kDirectRows)) *
+                        div_ceil(p.columns.out, int64_t(kDirectColumns));
+  const int64_t most = std::max<int64_t>(1, int64_t(gpu.num_sms) * kBlocksThatFit / parts);
+  return Start{.config = direct_config(whole ? 4 : 1, given.activation),
+               .blocks = parts * std::clamp<int64_t>(tiles, 1, most),
+               .min_blocks = kBlocksThatFit,
+               .shared_bytes = kDirectSharedBytes};
+}
+
+using Rung = op::Rung<Params, Given, Config>;
+inline constexpr Rung kNaiveRung{.name = "naive",
+                                 .file = "00_naive.cuh",
+                                 .idea = "one thread an element; any strides",
+                                 .choose = naive};
+inline constexpr Rung kDepthwiseRung{
+    .name = "depthwise",
+    .file = "02_depthwise.cuh",
+    .idea = "16 bytes of channels a thread; an input of a row is read once for several outputs",
+    .choose = depthwise};
+inline constexpr Rung kRungs[] = {
+    kDepthwiseRung,
+    {.name = "implicit_wgmma",
+     .file = "07_implicit_wgmma.cuh",
+     .idea = "implicit_gemm, windows gathered by the copy engine, multiplied by wgmma",
+     .choose = implicit_wgmma,
+     .begins_itself = true,
+     .weigh = weigh_implicit_wgmma},
+    {.name = "implicit_gemm",
+     .file = "03_implicit_gemm.cuh",
+     .idea = "a product on tensor cores whose rows cp.async takes from the images themselves",
+     .choose = implicit_gemm,
+     .spills = "four warps with 128 x 128 sums keep a few addresses of windows in memory"},
+    {.name = "direct",
+     .file = "05_direct.cuh",
+     .idea = "stems of up to 4 channels on tensor cores, straight from pixels in shared memory",
+     .choose = direct},
+    {.name = "winograd",
+     .file = "06_winograd.cuh",
+     .idea = "4 outputs of a 3 x 3 window by 16 products for 36, transformed in the kernel",
+     .choose = winograd},
+    {.name = "tiled",
+     .file = "01_tiled.cuh",
+     .idea = "a product of tiles in shared memory, 16 sums a thread; any strides and dtype",
+     .choose = tiled},
+    kNaiveRung,
+};
+// Of depthwise_conv2d.
+inline constexpr Rung kDepthwiseRungs[] = {kDepthwiseRung, kNaiveRung};
+
+using Im2colChoice = op::Choice<Im2colConfig>;
+inline Im2colChoice im2col(const Im2colParams& p, const op::NoGiven&, const op::Gpu&) {
+  const int64_t all =
+      p.batch * p.rows.out * p.columns.out * p.channels * p.rows.taps * p.columns.taps;
+  return op::Start<Im2colConfig>{{}, div_ceil<int64_t>(all, Im2colConfig().threads)};
+}
+inline constexpr op::Rung<Im2colParams, op::NoGiven, Im2colConfig> kIm2colRungs[] = {
+    {.name = "im2col",
+     .file = "04_im2col.cuh",
+     .idea = "one thread an element of the matrix, written line by line",
+     .choose = im2col},
+};
+
+}  // namespace tensorcraft::kernel::conv2d

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/op/window.hpp"
+#include "tensorcraft/ops/conv2d/conv2d.hpp"
+#include "tensorcraft/simt/instance.hpp"
+
+#include <optional>
+
+namespace tensorcraft::kernel::conv2d {
+
+// A checked call. Images are [batch, rows, columns, channels] and filters [filters, rows, columns,
+// channels], whatever the layout of the call.
+struct Problem {
+  TensorView out, x, w;
+  std::optional<TensorView> bias, residual;
+  op::Window window;
+  int64_t groups;
+  ConvActivation activation;
+
+  int64_t channels() const { return w.shape(3); }          // of a group
+  int64_t filters() const { return w.shape(0) / groups; }  // of a group
+  int64_t taps() const { return w.shape(1) * w.shape(2); }
+};
+
+struct Im2colProblem {
+  TensorView out, x;  // x: [batch, rows, columns, channels]
+  op::Window window;
+  ImageLayout layout;
+};
+
+// Host variants.
+void cpu(const Problem& q);
+void reference(const Problem& q);
+void im2col_cpu(const Im2colProblem& q);
+void im2col_reference(const Im2colProblem& q);
+
+// What of each rung the SIMT device has.
+simt::OperatorInstances instances();
+
+}  // namespace tensorcraft::kernel::conv2d

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/conv2d/conv2d.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/conv2d/plan.h"
+#include "tests/support/expect_error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tensorcraft {
+namespace {
+
+Tensor images(const Dims& shape, std::vector<float> values) {
+  Tensor t(DType::float32, shape);
+  std::copy(values.begin(), values.end(), t.data_as<float>());
+  return t;
+}
+
+std::vector<float> values_of(const Tensor& t) {
+  return {t.data_as<float>(), t.data_as<float>() + t.size()};
+}
+
+TEST(Conv2d, AWindowMovesOverTheImage) {
+  const Tensor x = images({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}), w = images({1, 1, 1, 2}, {1, -1});
+  EXPECT_EQ(values_of(conv2d(x, w)), (std::vector<float>{-1, -1, -1, -1}));
+  EXPECT_EQ(values_of(conv2d(x, w, {.padding = ImagePadding(0, 1)})),
+            (std::vector<float>{-1, -1, -1, 3, -4, -1, -1, 6}));
+}
+
+TEST(Conv2d, ActivationsAreOfTheFinishedSum) {
+  const Tensor x = images({1, 1, 1, 5}, {-4, -1, 1, 2, 9}), w = images({1, 1, 1, 1}, {1});
+  const auto with = [&](ConvActivation a) { return values_of(conv2d(x, w, {.activation = a})); };
+  EXPECT_EQ(with(ConvActivation::relu), (std::vector<float>{0, 0, 1, 2, 9}));
+  EXPECT_EQ(with(ConvActivation::relu6), (std::vector<float>{0, 0, 1, 2, 6}));
+  EXPECT_NEAR(with(ConvActivation::hard_swish)[1], -1.0f / 3, 1e-6f);
+  EXPECT_EQ(with(ConvActivation::hard_swish)[0], 0);
+  EXPECT_EQ(with(ConvActivation::hard_swish)[4], 9);
+  const Tensor nan = images({1, 1, 1, 1}, {std::numeric_limits<float>::quiet_NaN()});
+  EXPECT_TRUE(std::isnan(values_of(conv2d(nan, w, {.activation = ConvActivation::relu6}))[0]));
+}
+
+TEST(Conv2d, SameLeavesTheOddRowBelow) {
+  // 2 of stride 2 and 3 taps need one more: below and to the right, as TensorFlow has it.
+  const Tensor x = images({1, 1, 2, 2}, {1, 2, 3, 4});
+  const Tensor w = images({1, 1, 3, 3}, {1, 1, 1, 1, 1, 1, 1, 1, 1});
+  const Tensor y = conv2d(x, w, {.stride = {2}, .padding = ImagePadding::same_size()});
+  EXPECT_EQ(y.shape(), (Dims{1, 1, 1, 1}));
+  EXPECT_EQ(values_of(y), (std::vector<float>{10}));
+  const Tensor row = images({1, 1, 1, 4}, {1, 2, 3, 4}), three = images({1, 1, 1, 3}, {1, 1, 1});
+  EXPECT_EQ(values_of(conv2d(row, three, {.stride = {2}, .padding = ImagePadding::same_size()})),
+            (std::vector<float>{6, 7}));
+}
+
+TEST(Conv2d, WhatCannotBeIsRefusedByName) {
+  const Tensor x(DType::float32, {2, 4, 5, 6});
+  const auto w = [](const Dims& shape) { return Tensor(DType::float32, shape); };
+  test::expect_error_with(ErrorKind::value,
+                          "covers 7 rows (7 taps, dilation 1), but the padded image has 5",
+                          [&] { conv2d(x, w({1, 4, 7, 1})); });
+  test::expect_error_with(ErrorKind::value, "covers 7 columns (3 taps, dilation 3)",
+                          [&] { conv2d(x, w({1, 4, 1, 3}), {.dilation = {1, 3}}); });
+  test::expect_error_with(ErrorKind::value, "groups must divide the 4 channels of x, got 3",
+                          [&] { conv2d(x, w({3, 4, 1, 1}), {.groups = 3}); });
+  test::expect_error_with(ErrorKind::value, "groups must divide the 3 filters of w, got 2",
+                          [&] { conv2d(x, w({3, 2, 1, 1}), {.groups = 2}); });
+  test::expect_error_with(ErrorKind::value, "expected filters of 2 channels",
+                          [&] { conv2d(x, w({2, 4, 1, 1}), {.groups = 2}); });
+  test::expect_error_with(ErrorKind::value, "stride must be from 1",
+                          [&] { conv2d(x, w({1, 4, 1, 1}), {.stride = {0}}); });
+  test::expect_error_with(ErrorKind::value, "padding must be from 0",
+                          [&] { conv2d(x, w({1, 4, 1, 1}), {.padding = -1}); });
+  test::expect_error_with(ErrorKind::value, "expected 4 dimensions",
+                          [&] { conv2d(Tensor(DType::float32, {4, 5, 6}), w({1, 4, 1, 1})); });
+  test::expect_error_with(ErrorKind::value, "leave groups out",
+                          [&] { depthwise_conv2d(x, w({4, 1, 1, 1}), {.groups = 4}); });
+  test::expect_error_with(ErrorKind::type, "Dtype",
+                          [&] { conv2d(x, Tensor(DType::float16, {1, 4, 1, 1})); });
+}
+
+// 32 images of 56 x 56 and 128 channels, 128 filters of 3 x 3, stride 2.
+kernel::conv2d::Params layer() {
+  alignas(16) static std::byte memory[16];
+  return {.x = memory,
+          .w = memory,
+          .out = memory,
+          .batch = 32,
+          .groups = 1,
+          .channels = 128,
+          .filters = 128,
+          .rows = {56, 28, 3, 2, 1, 1},
+          .columns = {56, 28, 3, 2, 1, 1},
+          .x_at = {56 * 56 * 128, 56 * 128, 128, 1},
+          .out_at = {28 * 28 * 128, 28 * 128, 128, 1},
+          .w_at = {9 * 128, 3 * 128, 128, 1}};
+}
+const op::Gpu kHopper{.architecture = 90, .num_sms = 132, .shared_bytes_per_block = 227 << 10};
+
+TEST(Conv2d, TheCopyEngineSaysWhatItsMapsCannotHold) {
+  using Params = kernel::conv2d::Params;
+  const std::pair<const char*, std::function<void(Params&)>> cases[] = {
+      {"needs one group", [](Params& p) { p.groups = 2; }},
+      {"needs multiples of 8 channels and filters", [](Params& p) { p.channels = 12; }},
+      {"needs multiples of 8 channels and filters", [](Params& p) { p.filters = 100; }},
+      {"and strides forwards", [](Params& p) { p.x_at.row = -p.x_at.row; }},
+      {"needs the taps and channels of a filter without gaps", [](Params& p) { p.w_at.row += 8; }},
+      {"needs strides up to 8", [](Params& p) { p.rows.stride = 9; }},
+      {"needs strides up to 8, and padding", [](Params& p) { p.columns.before = 129; }},
+      {"needs strides up to 8, and padding", [](Params& p) { p.columns.dilation = 128; }},
+      {"needs a result without gaps", [](Params& p) { p.out_at.row += 8; }},
+      {"needs a result without gaps", [](Params& p) { p.out_at.channel = 784; }},
+      {"and channels of it and of residual side by side",
+       [](Params& p) {
+         p.residual = p.out;
+         p.residual_at = {28 * 28 * 128, 28, 1, 784};
+       }},
+      {"needs fewer than 2^31 - 256 places",
+       [](Params& p) { p.batch = (int64_t(1) << 31) / (28 * 28) + 1; }},
+  };
+  const kernel::conv2d::Given given{2, ConvActivation::none};
+  EXPECT_EQ(kernel::conv2d::wgmma_refusal(layer(), given, kHopper), "");
+  for (const auto& [text, spoil] : cases) {
+    Params p = layer();
+    spoil(p);
+    const std::string_view why = kernel::conv2d::wgmma_refusal(p, given, kHopper);
+    EXPECT_NE(why.find(text), why.npos) << "expected \"" << text << "\" in: " << why;
+  }
+  EXPECT_EQ(kernel::conv2d::wgmma_refusal(layer(), {4, {}}, kHopper), "needs float16 or bfloat16");
+  EXPECT_EQ(kernel::conv2d::wgmma_refusal(layer(), given, {.architecture = 80}), "needs sm_90");
+}
+
+TEST(Conv2d, TilesFollowTheFiltersAndLeaveNoMultiprocessorIdle) {
+  const auto tile = [](int64_t batch, int64_t side, int64_t filters) {
+    kernel::conv2d::Params p = layer();
+    p.batch = batch;
+    p.rows = p.columns = {side, side, 3, 1, 1, 1};
+    p.filters = filters;
+    const auto best = kernel::conv2d::best_wgmma_tile(p, kHopper).tile;
+    return std::pair(best.m, best.n);
+  };
+  EXPECT_EQ(tile(32, 128, 512), std::pair(128, 256));
+  EXPECT_EQ(tile(8, 64, 320), std::pair(128, 160));
+  EXPECT_EQ(tile(1, 8, 64), std::pair(64, 64));
+}
+
+TEST(Conv2d, IsTheProductWithIm2col) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  const auto filled = [&](const Dims& shape) {
+    Tensor t(DType::float32, shape);
+    for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
+    return t;
+  };
+  for (int i = 0; i < 100; ++i) {
+    const int64_t batch = 1 + random() % 3, channels = 1 + random() % 6, filters = 1 + random() % 9;
+    const int64_t taps = 1 + random() % 3, rows = 4 + random() % 6, columns = 4 + random() % 6;
+    const Dims stride = {1 + int64_t(random() % 3), 1 + int64_t(random() % 3)};
+    const ImagePadding padding(random() % 3, random() % 3);
+    const Tensor x = filled({batch, channels, rows, columns});
+    const Tensor w = filled({filters, channels, taps, taps});
+    const Tensor direct = conv2d(x, w, {.stride = stride, .padding = padding});
+    const Tensor windows = im2col(x, {.window = {taps}, .stride = stride, .padding = padding});
+    const Tensor product = gemm(w.view().reshape({filters, -1}), windows);
+    ASSERT_EQ(product.size(), direct.size());
+    for (int64_t e = 0; e < direct.size(); ++e)
+      ASSERT_NEAR(direct.data_as<float>()[e], product.data_as<float>()[e], 1e-4) << i;
+  }
+}
+
+}  // namespace
+}  // namespace tensorcraft
