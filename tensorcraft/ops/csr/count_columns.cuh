@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A thread a stored element, which counts for its column.
+#include "tensorcraft/device/atomic.cuh"
+#include "tensorcraft/ops/csr/params.h"
+
+namespace tensorcraft::kernel::csr {
+
+struct CountColumns {
+  template <class I, Config C>
+  TC_DEVICE static void run(const Params& p) {
+    const int64_t k = int64_t(blockIdx.x) * C.threads + threadIdx.x;
+    if (k >= p.a.stored) return;
+    const I column = static_cast<const I*>(p.a.indices)[k * p.a.indices_stride];
+    if (is_column(p.a, column)) atomic_add(&counters(p)[column], 1u);
+  }
+};
+
+}  // namespace tensorcraft::kernel::csr

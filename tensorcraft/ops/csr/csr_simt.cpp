@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/csr/problem.hpp"
+
+#include "tensorcraft/ops/csr/count_columns.cuh"
+#include "tensorcraft/ops/csr/count_rows.cuh"
+#include "tensorcraft/ops/csr/from_dense.cuh"
+#include "tensorcraft/ops/csr/offsets.cuh"
+#include "tensorcraft/ops/csr/report.cuh"
+#include "tensorcraft/ops/csr/sort_columns.cuh"
+#include "tensorcraft/ops/csr/spread.cuh"
+#include "tensorcraft/ops/csr/starts.cuh"
+#include "tensorcraft/ops/csr/summary.cuh"
+#include "tensorcraft/ops/csr/to_dense.cuh"
+
+namespace tensorcraft::kernel::csr {
+namespace {
+
+using Indices = simt::AnyOf<simt::Types<int32_t>, simt::Types<int64_t>>;
+using Elements = simt::AnyOf<simt::Types<int16_t>, simt::Types<int32_t>>;
+using Both = simt::Pairs<simt::Types<int16_t, int32_t>, simt::Types<int32_t, int64_t>>;
+constexpr auto& kConfigs = simt::kDefaultConfig<Config>;
+
+}  // namespace
+
+simt::OperatorInstances instances() {
+  return {{"report", simt::list<Report, kConfigs>(Indices{})},
+          {"summary", simt::list<Summary, kConfigs>(Indices{})},
+          {"starts", simt::list<Starts, kConfigs>(Indices{})},
+          {"count_rows", simt::list<CountRows, kConfigs>(Elements{})},
+          {"count_columns", simt::list<CountColumns, kConfigs>(Indices{})},
+          {"offsets", simt::list<Offsets, kConfigs>(Indices{})},
+          {"from_dense", simt::list<FromDense, kConfigs>(Both{})},
+          {"to_dense", simt::list<ToDense, kConfigs>(Both{})},
+          {"spread", simt::list<Spread, kConfigs>(Both{})},
+          {"sort_columns", simt::list<SortColumns, kConfigs>(Both{})}};
+}
+
+}  // namespace tensorcraft::kernel::csr

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/csr/csr.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tests/support/expect_error.hpp"
+#include "tests/support/sparse_matrix.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+namespace tensorcraft {
+namespace {
+
+using test::places;
+using test::random_matrix;
+using test::SparseCase;
+using test::values;
+using Integers = std::vector<int32_t>;
+
+TEST(Csr, FromDenseAndBackKeepsEveryBit) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> dense = {0, -0.0f, 2, 0, 0, 0, nan, 0, -3};
+  for (const Device d : places()) {
+    const Tensor x = Tensor::from(dense, {3, 3}, d);
+    const Tensor indptr = csr_offsets(x);
+    EXPECT_EQ(values<int32_t>(indptr), (Integers{0, 2, 2, 4})) << d;
+    const CsrElements a = csr_from_dense(x, indptr, {.stored = 4});
+    EXPECT_EQ(values<int32_t>(a.indices), (Integers{1, 2, 0, 2}));
+    const auto back = values(csr_to_dense(a.data, a.indices, indptr, {.cols = 3}));
+    EXPECT_EQ(std::memcmp(back.data(), dense.data(), dense.size() * sizeof(float)), 0) << d;
+  }
+}
+
+// 100 random matrices: there and back, and twice transposed, are the same bits.
+TEST(Csr, ConversionsAreInversesOfOneAnother) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 100; ++round) {
+    const SparseCase a = random_matrix(random);
+    for (const Device d : places()) {
+      const Tensor x =
+          csr_to_dense(a.data_on(d), a.indices_on(d), a.indptr_on(d), {.cols = a.cols});
+      ASSERT_EQ(values(x), a.dense()) << d;
+      const Tensor indptr = csr_offsets(x);
+      ASSERT_EQ(values<int32_t>(indptr), a.indptr) << d;
+      const CsrElements same = csr_from_dense(x, indptr, {.stored = a.stored()});
+      ASSERT_EQ(values(same.data), a.data) << d;
+      ASSERT_EQ(values<int32_t>(same.indices), a.indices) << d;
+      const CsrArrays turned = csr_transpose(same.data, same.indices, indptr, {.cols = a.cols});
+      const Tensor across =
+          csr_to_dense(turned.data, turned.indices, turned.indptr, {.cols = a.rows});
+      ASSERT_EQ(values(copy(across.transpose(0, 1))), a.dense()) << d;
+      const CsrArrays back =
+          csr_transpose(turned.data, turned.indices, turned.indptr, {.cols = a.rows});
+      ASSERT_EQ(values(back.data), a.data) << d;
+      ASSERT_EQ(values<int32_t>(back.indices), a.indices) << d;
+      ASSERT_EQ(values<int32_t>(back.indptr), a.indptr) << d;
+    }
+  }
+}
+
+TEST(Csr, AReportNamesTheFirstRowOfEachFault) {
+  const auto report = [](const Integers& indices, const Integers& indptr, Device d) {
+    return values<int64_t>(csr_report(Tensor::from(indices, {int64_t(indices.size())}, d),
+                                      Tensor::from(indptr, {int64_t(indptr.size())}, d),
+                                      {.cols = 4}));
+  };
+  using Report = std::vector<int64_t>;
+  for (const Device d : places()) {
+    EXPECT_EQ(report({0, 3, 1}, {0, 2, 2, 3}, d), (Report{2, 1, 3, 3, 3})) << d;
+    EXPECT_EQ(report({0, 3, 4}, {0, 2, 2, 3}, d), (Report{2, 1, 3, 2, 3})) << d;
+    EXPECT_EQ(report({3, 0, -1}, {0, 2, 2, 3}, d), (Report{2, 1, 3, 0, 3})) << d;
+    EXPECT_EQ(report({1, 1, 1}, {0, 1, 3, 3}, d), (Report{2, 1, 3, 3, 1})) << d;
+    EXPECT_EQ(report({0, 3, 1}, {0, 2, 1, 3}, d)[2], 1) << d;
+    EXPECT_EQ(report({0, 3, 1}, {1, 2, 2, 3}, d)[2], 0) << d;
+    EXPECT_EQ(report({0, 3, 1}, {0, 2, 2, 2}, d)[2], 2) << d;
+  }
+}
+
+TEST(Csr, SaysWhatItDoesNotTake) {
+  const Tensor x(DType::float32, {3}), indptr(DType::int32, {3});
+  test::expect_error(
+      ErrorKind::value, [&] { csr_offsets(x); },
+      "csr_offsets: x: expected a matrix, (rows, cols), got shape [3]");
+  test::expect_error(
+      ErrorKind::type, [&] { csr_offsets(x.reshape({1, 3}), {.index_dtype = DType::int8}); },
+      "csr_offsets: index_dtype must be int32 or int64, got int8");
+  test::expect_error(
+      ErrorKind::value, [&] { csr_starts(indptr, {.stored = -1}); },
+      "csr_starts: stored must be at least 0, got -1");
+}
+
+}  // namespace
+}  // namespace tensorcraft
