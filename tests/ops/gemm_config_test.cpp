@@ -4,6 +4,7 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
+#include "tensorcraft/ops/gemm/problem.hpp"
 #include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>
@@ -105,6 +106,17 @@ TEST(GemmConfig, WhatIsFixedIsUsed) {
   EXPECT_EQ(explained(512, 512, 512, "tile_m=32, tile_n=32").variant, "block_tiled");
 }
 
+TEST(GemmConfig, WhatIsFixedChangesTheKernelsTextAndShowsInExplain) {
+  std::vector<std::string> texts;
+  for (const KernelOptimizer& fixed : {GemmConfig{.stages = 3}, GemmConfig{.stages = 4}}) {
+    const std::string wanted = op::Field<GemmConfig>::text(fixed);
+    const auto e = explained(4096, 4096, 512, wanted, "swizzled");
+    EXPECT_NE(op::to_string(e).find(join("stages = ", fixed.stages)), std::string::npos) << wanted;
+    texts.push_back(jit::entry_text(row_named(e, "swizzled").plan->first().kernel, "sm_90a"));
+  }
+  EXPECT_NE(texts[0], texts[1]);
+}
+
 TEST(GemmConfig, IsTakenFromATypedCallAndFromText) {
   const Tensor a = zeros({64, 64});
   EXPECT_NO_THROW(gemm(a, a, {.config = GemmConfig{.tile_m = 7}})) << "no effect on the CPU";
@@ -136,10 +148,43 @@ TEST(GemmConfig, AVariantWithoutTheTileSaysWhichItHas) {
   }
 }
 
+// So that tuning can ask for each of them alone.
+TEST(GemmConfig, TheOptionOfACandidateFixesIt) {
+  for (const std::string_view variant :
+       {"persistent", "split_k", "tma", "swizzled", "tensor_core"}) {
+    const auto all = row_named(explained(1024, 1024, 4096), variant).candidates;
+    ASSERT_GE(all.size(), 2u) << variant;
+    for (const op::Weighed& candidate : all) {
+      const auto e = explained(1024, 1024, 4096, candidate.option, variant);
+      ASSERT_EQ(e.variant, variant) << candidate.option;
+      const auto& left = row_named(e, variant).candidates;
+      const auto same = std::ranges::count(left, candidate.option, &op::Weighed::option);
+      EXPECT_EQ(size_t(same), left.size()) << candidate.option << " has others beside it";
+    }
+  }
+}
+
+TEST(GemmConfig, SplitIsTheNumberOfPartsOfK) {
+  for (const int split : {2, 4, 8}) {
+    const auto e = explained(64, 64, 8192, join("split=", split), "split_k");
+    EXPECT_EQ(taken_config(e, "split_k").split, split);
+  }
+  EXPECT_FALSE(row_named(explained(64, 64, 8192, "split=3"), "split_k").accepted);
+}
+
+TEST(GemmConfig, ItsTextIsReadBack) {
+  using Text = op::Field<GemmConfig>;
+  for (const std::string text :
+       {"", "tile_m=128, tile_n=256", "stages=4, split=2, schedule=ping_pong",
+        "tile_m=64, tile_n=64, tile_k=32, warp_m=32, warp_n=16, stages=3, cluster_m=2, "
+        "cluster_n=1, consumers=2, split=1, schedule=together"})
+    EXPECT_EQ(Text::text(Text::get("gemm", "config", std::string_view(text))), text);
+}
+
 TEST(GemmConfig, SaysWhichSettingIsWrong) {
   const std::string names =
       "it may have tile_m, tile_n, tile_k, warp_m, warp_n, stages, cluster_m, cluster_n, "
-      "consumers, schedule";
+      "consumers, split, schedule";
   expect_error(
       ErrorKind::value, [] { explained(64, 64, 64, "tilem=64"); },
       "gemm: config has no \"tilem\"; " + names + "; did you mean tile_m?");

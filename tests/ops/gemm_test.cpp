@@ -235,10 +235,10 @@ TEST(Gemm, NamesTheArgumentThatDoesNotFit) {
   EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, b); }),
             "gemm: b: Size mismatch for shape#0('k'): expected 64 but got 63 (k is a.shape[1])"
             "; a is [5, 64], b is [63, 7]");
-  const Tensor ids = Tensor(DType::int8, {5, 64}, device_under_test());
+  const Tensor ids = Tensor(DType::int32, {5, 64}, device_under_test());
   EXPECT_EQ(message_of(ErrorKind::type, [&] { gemm(ids, ids); }),
-            "gemm: a: Dtype value [int8] not in the allowed options: [float32, float16, bfloat16]; "
-            "tc.astype(a, tc.float32) converts it");
+            "gemm: a: Dtype value [int32] not in the allowed options: [float32, float16, bfloat16, "
+            "float8_e4m3fn, float8_e5m2, int8]; tc.astype(a, tc.float32) converts it");
   const Tensor row = random_tensor({64});
   EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(row, a); }),
             "gemm: a: expected at least 2 dimensions, got shape [64]; add one with expand_dims");

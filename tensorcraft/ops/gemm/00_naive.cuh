@@ -6,36 +6,61 @@
 //   2 flop / (2 loads x sizeof(T)) = 0.25 flop/byte for float.
 // Neighbouring threads walk down a column of D, so a warp's loads of A are 32 rows apart.
 // It accepts every shape and every stride.
+#include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/ops/gemm/epilogue.cuh"
 
 namespace tensorcraft::kernel::gemm {
 
-// A row of A times a column of B.
+// A row of A times a column of B, `first` to `end` of k.
 template <class T>
-TC_DEVICE float dot(const Params& p, const T* a, const T* b) {
-  float sum = 0;
-  for (int64_t k = 0; k < p.k; ++k)
-    sum += float(a[k * p.a.col_stride]) * float(b[k * p.b.row_stride]);
+TC_DEVICE SumOf<T> dot_of_part(const Params& p, const T* a, const T* b, int64_t first,
+                               int64_t end) {
+  SumOf<T> sum = 0;
+  for (int64_t k = first; k < end; ++k)
+    sum += SumOf<T>(a[k * p.a.col_stride]) * SumOf<T>(b[k * p.b.row_stride]);
   return sum;
+}
+
+// The same of all k of 8-bit floats with the scales of each block.
+template <class T>
+TC_DEVICE float dot_of_blocks(const Params& p, const T* a, const T* b, int64_t row, int64_t col) {
+  const float* a_scale = p.a_scale + row * p.a_scale_stride;
+  const float* b_scale = p.b_scale + col / p.scale_columns * p.b_scale_stride;
+  float sum = 0;
+  for (int64_t k = 0; k < p.k; k += kScaleBlock) {
+    sum += *a_scale * *b_scale * dot_of_part(p, a, b, k, k + min_of(p.k - k, kScaleBlock));
+    a_scale += p.a_scale_step;
+    b_scale += p.b_scale_step;
+  }
+  return sum;
+}
+
+// The same of all k.
+template <class T>
+TC_DEVICE float dot(const Params& p, const T* a, const T* b, int64_t row, int64_t col) {
+  if constexpr (kMayScaleBlocks<T>)
+    if (p.scale_columns) return dot_of_blocks(p, a, b, row, col);
+  return sum_bits(dot_of_part(p, a, b, 0, p.k));
 }
 
 struct Naive {
   template <class T, class Out, Config C>
   TC_DEVICE static void run(const ParamsOf<C>& p) {
     static_assert(C.threads == C.block_m * tile_columns(C), "one thread computes one element");
-    const BlockTile tile = block_tile<C>(p);
+    const Tile<C> tile = block_tile<C>(p);
+    if (is_none(tile)) return;
     const int64_t row = tile.row + threadIdx.x % C.block_m;
     const int64_t col = tile.col + threadIdx.x / C.block_m;
-    if (row >= p.m || col >= p.n) return;
+    if (row >= row_end(p, tile) || col >= p.n) return;
 
     const T* a = batch_entry<const T>(p, p.a, tile.batch) + row * p.a.row_stride;
     const T* b = batch_entry<const T>(p, p.b, tile.batch) + col * p.b.col_stride;
-    const Epilogue<T, Out, C> epilogue(p, tile.batch);
+    const Epilogue<T, Out, C> epilogue(p, tile);
     float sum[1], up[1];
-    sum[0] = dot(p, a, b);
+    sum[0] = dot(p, a, b, row, col);
     if constexpr (C.gated) {
-      up[0] = dot(p, a, b + half_jump<C>(p));
+      up[0] = dot(p, a, b + half_jump<C>(p), row, col + p.n);
       epilogue.store(sum, up, row, col);
     } else {
       epilogue.store(sum, row, col);

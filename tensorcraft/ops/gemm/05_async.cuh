@@ -78,13 +78,14 @@ struct Async {
     static_assert(C.thread_m % kQuad == 0 && C.thread_n % kQuad == 0);
     static_assert(sizeof(AsyncShared<C>) == async_shared_bytes(C));
     auto& shared = dynamic_shared<AsyncShared<C>>();
-    const BlockTile tile = block_tile<C>(p);
+    const Tile<C> tile = block_tile<C>(p);
+    if (is_none(tile)) return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     // Lanes that differ by 1, 16 or 17 share a row, by 2 or 4 a column, so the halves of a warp
     // read the same few addresses at a time.
     const int row = warp / warps_n * C.warp_m + lane / 2 % kAsyncLanesM * kQuad;
     const int col = warp % warps_n * C.warp_n + (lane / 16 * 2 + lane % 2) * kQuad;
-    const int rows = min_of(p.m - tile.row, C.block_m);
+    const int rows = min_of(row_end(p, tile) - tile.row, C.block_m);
     const int cols = min_of(p.n - tile.col, C.block_n);
 
     PanelCopier<C, a_along_k, C.a_vector, C.block_m> a(
@@ -123,7 +124,7 @@ struct Async {
       }
     }
     ring.finish();
-    const Epilogue<T, Out, C> epilogue(p, tile.batch);
+    const Epilogue<T, Out, C> epilogue(p, tile);
 #pragma unroll
     for (int i = 0; i < C.thread_m; ++i) {
       const int64_t out_row = tile.row + row + i / kQuad * kAsyncLanesM * kQuad + i % kQuad;

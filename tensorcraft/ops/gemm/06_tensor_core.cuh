@@ -102,9 +102,10 @@ struct TensorCore {
     static_assert(sizeof(Shared) == tensor_core_shared_bytes(C, sizeof(T)));
     static_assert(C.block_k % kMmaDepth<T> == 0);
     auto& shared = dynamic_shared<Shared>();
-    const BlockTile tile = block_tile<C>(p);
+    const Tile<C> tile = block_tile<C>(p);
+    if (is_none(tile)) return;
     const WarpPart<C> part;
-    const int rows = min_of(p.m - tile.row, C.block_m);
+    const int rows = min_of(row_end(p, tile) - tile.row, C.block_m);
     const int cols = min_of(p.n - tile.col, tile_columns(C));
 
     Loader<T, typename Stage::A, C.threads, C.a_vector> a(
@@ -139,7 +140,7 @@ struct TensorCore {
       }
     }
     __syncthreads();  // every warp has read the last stage
-    store_sums<C.gated != 0>(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[part.warp], sums,
+    store_sums<C.gated != 0>(Epilogue<T, Out, C>(p, tile), shared.slabs[part.warp], sums,
                              tile.row + part.row, tile.col + part.col);
   }
 };

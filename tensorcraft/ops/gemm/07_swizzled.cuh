@@ -10,7 +10,8 @@
 // Compared with tensor_core the two barriers and the round trip through registers become one
 // barrier, and the next operands are already loaded at it.
 // It demands a unit stride in A and in B, and that every line starts at a multiple of 16 bytes.
-// Float operands are rounded to tf32, which the caller must have allowed.
+// Float operands are rounded to tf32, which the caller must have allowed. 8-bit operands lie along
+// k, and a step is what is promoted at once.
 #include "tensorcraft/device/copy_ring.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/swizzled_tile.cuh"
@@ -32,9 +33,10 @@ struct Swizzled {
     static_assert(C.block_k % (2 * kMmaDepth<T>) == 0,
                   "an even number of steps alternates fragments");
     auto& shared = dynamic_shared<Shared>();
-    const BlockTile tile = block_tile<C>(p);
+    const Tile<C> tile = block_tile<C>(p);
+    if (is_none(tile)) return;
     const WarpPart<C> part;
-    const int rows = min_of(p.m - tile.row, C.block_m);
+    const int rows = min_of(row_end(p, tile) - tile.row, C.block_m);
     const int cols = min_of(p.n - tile.col, tile_columns(C));
 
     TileCopier<T, typename Stage::A, C.threads, C.a_vector == kVectorSize<T>> a(
@@ -57,7 +59,9 @@ struct Swizzled {
       to_copy += C.block_k;
     };
     CopyRing<C.stages> ring;
-    WarpSums<C.warp_m, C.warp_n> sums = {};
+    constexpr bool promotes = C.promotion != Promotion::none;
+    static_assert(!promotes || (C.promotion == Promotion::plain && C.block_k == kScaleBlock));
+    WarpSums<C.warp_m, C.warp_n> sums = {}, promoted = {};
     Fragments<C.warp_m, C.warp_n> fragments[2];
     const auto load = [&](int stage, int step) {
       fragments[step % 2].load(shared.stages[stage], part.row, part.col, step * kMmaDepth<T>,
@@ -80,10 +84,11 @@ struct Swizzled {
         }
         sums.template add_product<T>(fragments[step % 2]);
       }
+      if constexpr (promotes) promoted.take(sums);
     }
     ring.finish();
-    store_sums<C.gated != 0>(Epilogue<T, Out, C>(p, tile.batch), shared.slabs[part.warp], sums,
-                             tile.row + part.row, tile.col + part.col);
+    store_sums<C.gated != 0>(Epilogue<T, Out, C>(p, tile), shared.slabs[part.warp],
+                             promotes ? promoted : sums, tile.row + part.row, tile.col + part.col);
   }
 };
 

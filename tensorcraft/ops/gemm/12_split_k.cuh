@@ -43,14 +43,14 @@ struct SplitK {
     } else {
       Consumer<T, Out, C> consumer(ring, p, group);
       if (end > first)
-        consumer.consume_all(end - first);
+        consumer.consume_all(tile, first, end);
       else
         consumer.sums.clear();
       if constexpr (C.consumers > 1) ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
       write(partial_sums<C>(ring), consumer);
     }
     ptx::cluster_sync();
-    add(partial_sums<C>(ring), Epilogue<T, Out, C>(p, tile.batch), tile, part);
+    add<T>(partial_sums<C>(ring), Epilogue<T, Out, C>(p, tile.batch), tile, part);
     ptx::cluster_sync();  // the others have read this block's sums
   }
 
@@ -78,7 +78,7 @@ struct SplitK {
   }
 
   // Adds the parts of this block's rows, and stores them: 4 neighbours of a row of D a thread.
-  template <Config C, class E>
+  template <class T, Config C, class E>
   TC_DEVICE static void add(PartialSums<C>& own, const E& epilogue, const BlockTile& tile,
                             int part) {
     constexpr int rows = C.block_m / C.split, fours = rows * C.block_n / 4;
@@ -92,7 +92,7 @@ struct SplitK {
         for (int from = 0; from < C.split; ++from) {
           const PartialSums<C>& theirs = *ptx::mapa(&own, uint32_t(from));
 #pragma unroll
-          for (int j = 0; j < 4; ++j) sum[j] += theirs.at[row + j][col / 4][col % 4];
+          for (int j = 0; j < 4; ++j) add_sum<T>(sum[j], theirs.at[row + j][col / 4][col % 4]);
         }
         epilogue.store(sum, tile.col + col, tile.row + row);
       } else {
@@ -104,7 +104,7 @@ struct SplitK {
         for (int j = 0; j < 4; ++j) sum[j] = x[0][j];
 #pragma unroll
         for (int from = 1; from < C.split; ++from)
-          for (int j = 0; j < 4; ++j) sum[j] += x[from][j];
+          for (int j = 0; j < 4; ++j) add_sum<T>(sum[j], x[from][j]);
         epilogue.store(sum, tile.row + row, tile.col + four * 4);
       }
     }

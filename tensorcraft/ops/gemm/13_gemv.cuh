@@ -72,6 +72,20 @@ inline constexpr int kWarpsAlongK = C.threads / 32 * C.warp_n / C.block_n;
 template <Config C>
 using GemvSums = SplitSums<C, kWarpsAlongK<C>>;
 
+// The scales by block of some rows of A, or columns of B.
+template <int N>
+struct BlockScalesOf {
+  const float* first[N];
+  int64_t step;
+
+  TC_DEVICE float at(int i, int64_t block) const { return first[i][block * step]; }
+  TC_DEVICE void set(const Params& p, bool is_b, int i, int64_t line) {
+    first[i] = is_b ? p.b_scale + line / p.scale_columns * p.b_scale_stride
+                    : p.a_scale + line * p.a_scale_stride;
+    step = is_b ? p.b_scale_step : p.a_scale_step;
+  }
+};
+
 // Calls use(s, k) for each k below `end`, `distance` apart, when load(s, k) has been called and,
 // meanwhile, for the kStages - 1 steps that follow. Returns the first k that is left.
 template <int kStages, class Load, class Use>
@@ -99,17 +113,35 @@ struct GemvAlongK {
   static constexpr int vector = C.b_vector, step = 32 * vector;
   static_assert(C.threads / 32 * lines == C.block_n * kWarpsAlongK<C>);
 
-  float sums[lines][tokens] = {};
+  static constexpr bool by_block = is_by_block(C.promotion);
 
-  TC_DEVICE void add(const Packed<T, vector> (&w)[lines], const Packed<T, vector> (&x)[tokens]) {
+  using Sums = float[lines][tokens];
+  Sums sums = {};
+
+  TC_DEVICE static void add(Sums& to, const Packed<T, vector> (&w)[lines],
+                            const Packed<T, vector> (&x)[tokens]) {
 #pragma unroll
     for (int e = 0; e < vector; ++e) {
 #pragma unroll
       for (int t = 0; t < tokens; ++t) {
         const float value = x[t][e];
 #pragma unroll
-        for (int i = 0; i < lines; ++i) sums[i][t] += w[i][e] * value;
+        for (int i = 0; i < lines; ++i) to[i][t] += w[i][e] * value;
       }
+    }
+  }
+  // The same times the scales of lines and tokens in a block along k.
+  TC_DEVICE void add_block(const Packed<T, vector> (&w)[lines],
+                           const Packed<T, vector> (&x)[tokens],
+                           const BlockScalesOf<lines>& of_lines,
+                           const BlockScalesOf<tokens>& of_tokens, int64_t block) {
+    Sums part = {};
+    add(part, w, x);
+#pragma unroll
+    for (int t = 0; t < tokens; ++t) {
+      const float of_token = of_tokens.at(t, block);
+#pragma unroll
+      for (int i = 0; i < lines; ++i) sums[i][t] += part[i][t] * of_lines.at(i, block) * of_token;
     }
   }
 
@@ -123,10 +155,18 @@ struct GemvAlongK {
     const int64_t next = C.swap ? weights.row_stride : weights.col_stride;
     const T* entry = batch_entry<const T>(p, weights, tile.batch);
     const T* from[lines];
+    BlockScalesOf<lines> of_lines;
+    BlockScalesOf<tokens> of_tokens;
     for (int i = 0; i < lines; ++i) {
       const bool is_right = C.gated && first + i >= tile_columns(C);
-      const int64_t line = tile.output + first + i - (is_right ? tile_columns(C) : 0);
-      from[i] = entry + ((line < last ? line : last) + (is_right ? p.n : 0)) * next;
+      const int64_t in_half = tile.output + first + i - (is_right ? tile_columns(C) : 0);
+      const int64_t line = (in_half < last ? in_half : last) + (is_right ? p.n : 0);
+      from[i] = entry + line * next;
+      if constexpr (by_block) of_lines.set(p, !C.swap, i, line);
+    }
+    if constexpr (by_block) {
+      const int64_t last_token = (C.swap ? p.n : p.m) - 1;
+      for (int t = 0; t < tokens; ++t) of_tokens.set(p, C.swap, t, t < last_token ? t : last_token);
     }
     Packed<T, vector> w[C.stages][lines];
     const auto load = [&](int stage, int64_t k) {
@@ -137,7 +177,10 @@ struct GemvAlongK {
     const auto use = [&](int stage, int64_t k) {
       Packed<T, vector> tokens_at_k[tokens];
       x.load(tokens_at_k, k + lane * vector);
-      add(w[stage], tokens_at_k);
+      if constexpr (by_block)
+        add_block(w[stage], tokens_at_k, of_lines, of_tokens, (k + lane * vector) / kScaleBlock);
+      else
+        add(sums, w[stage], tokens_at_k);
     };
     // Whole steps, then what is left for some lanes of one warp.
     constexpr int64_t distance = int64_t(step) * kWarpsAlongK<C> * C.split;

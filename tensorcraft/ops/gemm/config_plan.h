@@ -19,9 +19,12 @@ struct GemmConfig {
   int stages = 0;                          // steps along k that shared memory holds
   int cluster_m = 0, cluster_n = 0;        // blocks that share operands (from tma on)
   int consumers = 0;                       // warpgroups that multiply (from wgmma on)
+  int split = 0;                           // parts of k, each of a block of a cluster (split_k)
   GemmSchedule schedule = GemmSchedule::any;  // how they share tiles (from wgmma on)
   friend bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
+
+using KernelOptimizer = GemmConfig;  // the name that the project's first documents give it
 
 namespace kernel::gemm {
 
@@ -33,7 +36,7 @@ constexpr bool fits(const Config& c, const GemmConfig& wanted) {
          is(c.warp_m, wanted.warp_m) && is(c.warp_n, wanted.warp_n) &&
          is(c.stages, wanted.stages) && is(c.cluster_m, wanted.cluster_m) &&
          is(c.cluster_n, wanted.cluster_n) && is(c.consumers, wanted.consumers) &&
-         is(int(c.schedule) + 1, int(wanted.schedule));
+         is(c.split, wanted.split) && is(int(c.schedule) + 1, int(wanted.schedule));
 }
 inline constexpr std::string_view kNoSuchTile = "has no tile as config asks";
 
@@ -41,6 +44,20 @@ inline constexpr std::string_view kNoSuchTile = "has no tile as config asks";
 // sums beside what it needs for the way to D.
 inline constexpr int64_t kSharedBytes = 227 << 10;
 inline constexpr int kMostSums = 160, kMostSumsOfThree = 96;
+
+// With those of 64 rows that are promoted next, or scales of columns. split_k has no room for the
+// most sums and their addresses in its exchange.
+inline constexpr int kMostPromotedSums = 192;
+constexpr int most_sums(const Config& c) {
+  if (c.promotion == Promotion::none) return kMostSums;
+  return c.split > 1 && !has_column_scales(c) ? kMostSums : kMostPromotedSums;
+}
+// What a thread keeps of so many rows: sums, those of 64 rows in a block if they are promoted, and
+// its columns' scales of this block and the next, with their addresses.
+constexpr int num_sums(const Config& c, int rows) {
+  const int of_block = c.promotion == Promotion::none ? 0 : kGroupRows;
+  return (rows + of_block) * c.block_n / kWarpgroup + (has_column_scales(c) ? c.block_n * 2 : 0);
+}
 
 // Why the rungs on wgmma cannot have a Config; empty: they can.
 constexpr std::string_view ring_problem(const Config& c, int operand_bytes,
@@ -57,7 +74,8 @@ constexpr std::string_view ring_problem(const Config& c, int operand_bytes,
   if (c.gated && c.block_n % 32 != 0)
     return "config: tile_n must be a multiple of 32 for a gated product";
   if (c.block_k != box) return "config: tile_k must be 128 bytes of an operand";
-  if (rows * c.block_n / kWarpgroup > (c.consumers == 3 ? kMostSumsOfThree : kMostSums))
+  if (c.gated && is_by_block(c.promotion)) return "gates no product with scales by block";
+  if (num_sums(c, rows) > (c.consumers == 3 ? kMostSumsOfThree : most_sums(c)))
     return "config: a consumer's part of the tile takes more registers than a thread has";
   if (c.split > 1 && (takes_turns || c.cluster_m * c.cluster_n > 1))
     return "config: the blocks of a cluster of split_k have parts of k of one tile, together";

@@ -6,6 +6,7 @@
 #include "tensorcraft/device/ptx/stmatrix.cuh"
 #include "tensorcraft/device/tile/warpgroup_sums.cuh"
 #include "tensorcraft/ops/gemm/epilogue.cuh"
+#include "tensorcraft/ops/gemm/promotion.cuh"
 #include "tensorcraft/ops/gemm/ring.cuh"
 
 // The consumers of the rungs on wgmma.
@@ -22,6 +23,7 @@ struct Consumer {
   static constexpr int pieces = C.swap ? kGroupRows / slot.cols : 1;  // slots of these columns
   // Then a stage is read when its products are done, and the other consumers' products hide that.
   static constexpr bool a_registers = kARegisters<T, RingStage<T, C>::a_along_k>;
+  static constexpr bool promotes = C.promotion != Promotion::none;
   // By rows, sums change from wgmma's layout to rows in the slots: a loop over rows holds what is
   // done to them once, where pairs of registers would hold it for each pair, reads what it adds as
   // it lies, and stores to any address.
@@ -37,16 +39,23 @@ struct Consumer {
   int first_row;  // of its rows in a tile
   int stores = 0;
   StageCursor<C.stages> read;
-  WarpgroupSums<rows, C.block_n> sums;
+  WarpgroupSums<rows, C.block_n, SumOf<T>> sums;
+  Promoter<C, rows> promoter;
 
   TC_DEVICE Consumer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, int number)
       : ring(memory), p(params), group(number), first_row(takes_turns ? 0 : number * rows) {}
 
+  // Before the steps from `first` on of a tile.
+  TC_DEVICE void begin(const Tile<C>& tile, int first) {
+    if constexpr (promotes) promoter.begin(p, tile, first_row, first);
+  }
   // Multiplies the next step along k, while the one before it may still be under way; then that is
   // done, and its stage goes back to the producers that fill it.
   TC_DEVICE void consume(bool is_first) {
     ptx::mbarrier_wait_parity(&ring.full[read.stage], read.parity);
-    if constexpr (a_registers) {
+    if constexpr (promotes) {
+      promote(is_first);
+    } else if constexpr (a_registers) {
       sums.template add_product_of_registers<T>(ring.stages[read.stage], first_row, !is_first);
       sums.template wait<0>();
       release(read.stage);
@@ -60,26 +69,30 @@ struct Consumer {
   // After the last step: the sums are complete.
   TC_DEVICE void land() {
     sums.land();
-    if constexpr (!a_registers) release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
+    if constexpr (!a_registers && !promotes)
+      release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
   }
-  // The same for all `steps` of a tile, of which there is one at least.
-  TC_DEVICE void consume_all(int steps) {
+  // The same for all steps of a tile from `first` to `end`, of which there is one at least.
+  TC_DEVICE void consume_all(const Tile<C>& tile, int first, int end) {
+    begin(tile, first);
     consume(true);
 #pragma unroll 1
-    for (int step = 1; step < steps; ++step) consume(false);
+    for (int step = first + 1; step < end; ++step) consume(false);
     land();
   }
 
   // Brings the sums to D: through slots, of which the copy engine takes one after another, or by
   // rows, or straight from the registers.
-  TC_DEVICE void finish(const BlockTile& tile) {
-    const Epilogue<T, Out, C> epilogue(p, tile.batch);
+  TC_DEVICE void finish(const Tile<C>& tile) {
+    const Epilogue<T, Out, C> epilogue(p, tile);
     if constexpr (by_rows) {
 #pragma unroll 1
       for (int piece = 0; piece < kPieces; ++piece) store_piece(epilogue, tile, piece);
     } else {
 #pragma unroll
-      for (int i = 0; i < rows / kGroupRows; ++i) finish_rows(epilogue, tile, i);
+      for (int i = 0; i < rows / kGroupRows; ++i)
+        if (!ends_within(epilogue, tile, i)) finish_rows(epilogue, tile, i);
+      if constexpr (C.has_groups) finish_last_rows(epilogue, tile);
     }
   }
   // Before the block ends: the slots have been read.
@@ -88,13 +101,45 @@ struct Consumer {
   }
 
  private:
+  // The products of a step, 64 rows after the other: they leave the tensor cores while those of the
+  // other consumers are made.
+  TC_DEVICE void promote(bool is_first) {
+    const auto next = promoter.load_next(p, ring_steps<C>(p));
+    if (is_first) sums.clear();
+#pragma unroll
+    for (int i = 0; i < rows / kGroupRows; ++i) {
+      WarpgroupSums<kGroupRows, C.block_n> part;
+      part.template add_product<T>(ring.stages[read.stage], first_row + i * kGroupRows, false);
+      part.land();
+      if (i + 1 == rows / kGroupRows) release(read.stage);
+      promoter.add(sums, part, i);
+    }
+    promoter.advance(next);
+  }
+  // Does the group of the tile end in these 64 rows of the sums, or before them? The copy engine
+  // stores them all.
+  TC_DEVICE bool ends_within(const Epilogue<T, Out, C>& epilogue, const Tile<C>& tile,
+                             int i) const {
+    if constexpr (!C.has_groups) return false;
+    return epilogue.row_end() <
+           (C.swap ? tile.col + C.block_n : tile.row + first_row + (i + 1) * kGroupRows);
+  }
+  // Those, by rows.
+  TC_DEVICE void finish_last_rows(const Epilogue<T, Out, C>& epilogue, const Tile<C>& tile) const {
+    int first = 0;
+    while (first < rows / kGroupRows && !ends_within(epilogue, tile, first)) ++first;
+#pragma unroll 1
+    for (int piece = first * kRowPieces; piece < kPieces; ++piece)
+      store_piece(epilogue, tile, piece);
+  }
+
   TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
   TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }
 
   TC_DEVICE void release(int stage) const { release_stage(ring, stage); }
 
   // 64 rows of the sums through slots, or straight.
-  TC_DEVICE void finish_rows(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i) {
+  TC_DEVICE void finish_rows(const Epilogue<T, Out, C>& epilogue, const Tile<C>& tile, int i) {
     if constexpr (C.slots == kEngineSlots) {
 #pragma unroll
       for (int from = 0; from < tile_columns(C); from += slot_cols)
@@ -109,15 +154,15 @@ struct Consumer {
   }
 
   // Where a thread's sums of 8 columns, number n, of 64 rows are in the result to the kernel.
-  TC_DEVICE int64_t row_at(const BlockTile& tile, int i, int half) const {
+  TC_DEVICE int64_t row_at(const Tile<C>& tile, int i, int half) const {
     return tile.row + first_row + i * kGroupRows + sums_row<a_registers>(half);
   }
-  TC_DEVICE static int64_t col_at(const BlockTile& tile, int n) {
+  TC_DEVICE static int64_t col_at(const Tile<C>& tile, int n) {
     return tile.col + n * 8 + threadIdx.x % 4 * 2;
   }
 
-  TC_DEVICE void store_pair(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
-                            int n, int half) const {
+  TC_DEVICE void store_pair(const Epilogue<T, Out, C>& epilogue, const Tile<C>& tile, int i, int n,
+                            int half) const {
     float x[2];
     sums.pair(x, i, n, half);
     const int64_t row = row_at(tile, i, half), col = col_at(tile, n);
@@ -134,7 +179,7 @@ struct Consumer {
   }
   // The same through the epilogue alone.
   TC_DEVICE void finish_pair(const Epilogue<T, Out, C>& epilogue, float (&x)[2],
-                             const BlockTile& tile, int i, int n, int half) const {
+                             const Tile<C>& tile, int i, int n, int half) const {
     float pair[2];
     sums.pair(pair, i, n, half);
     const int64_t row = row_at(tile, i, half), col = col_at(tile, n);
@@ -142,11 +187,12 @@ struct Consumer {
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         float one[1];
-        epilogue.finish(one, {pair[e]}, col + e, row, col + e < p.m && row < p.n ? 1 : 0);
+        epilogue.finish(one, {pair[e]}, col + e, row,
+                        col + e < epilogue.row_end() && row < p.n ? 1 : 0);
         x[e] = one[0];
       }
     } else {
-      epilogue.finish(x, pair, row, col, row < p.m ? min_of(p.n - col, 2) : 0);
+      epilogue.finish(x, pair, row, col, row < epilogue.row_end() ? min_of(p.n - col, 2) : 0);
     }
   }
 
@@ -182,18 +228,19 @@ struct Consumer {
   }
   // Piece number `piece` of the consumer's sums, by rows of D. Only what puts it there is text of
   // its own for each piece: registers have fixed numbers.
-  TC_DEVICE void store_piece(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile,
+  TC_DEVICE void store_piece(const Epilogue<T, Out, C>& epilogue, const Tile<C>& tile,
                              int piece) const {
     const int i = piece / kRowPieces, from = piece % kRowPieces * kPieceCols;
     const int cols = min_of(tile_columns(C) - from, kPieceCols);
     const int64_t first = tile.row + first_row + i * kGroupRows, second = tile.col + from;
     const PieceOfD to = C.swap ? PieceOfD{second, first, cols, kRowUnits}
                                : PieceOfD{first, second, kGroupRows, cols / 4};
-    const bool is_inside =
-        to.rows == kGroupRows && to.row + to.rows <= p.m && to.col + to.units * 4 <= p.n;
+    const bool is_inside = to.rows == kGroupRows && to.row + to.rows <= epilogue.row_end() &&
+                           to.col + to.units * 4 <= p.n;
     RowsOfC old = {};
     if (is_inside && epilogue.c) read_rows(old, epilogue, to);  // on its way meanwhile
-    meet();                                                     // the last piece has been read
+    if (C.slots == kEngineSlots && leads()) ptx::cp_async_bulk_wait_group_read<0>();
+    meet();  // the last piece has been read
 #pragma unroll
     for (int n = 0; n < kPieces; ++n)
       if (n == piece) put_piece(n / kRowPieces, n % kRowPieces * kPieceCols);
@@ -255,7 +302,7 @@ struct Consumer {
     const int unit = unit_of_thread();
     const int64_t col = to.col + unit * 4;
     if (unit >= to.units || col >= p.n) return;
-    const int count = min_of(p.n - col, 4), rows = min_of(p.m - to.row, to.rows);
+    const int count = min_of(p.n - col, 4), rows = min_of(epilogue.row_end() - to.row, to.rows);
     const OfUnit of = columns_of(epilogue, col, count);
 #pragma unroll 1
     for (int i = row_of_thread(); i < rows; i += kPassRows) {
@@ -286,7 +333,7 @@ struct Consumer {
   }
 
   // Columns `from` on of 64 rows.
-  TC_DEVICE void store_slot(const Epilogue<T, Out, C>& epilogue, const BlockTile& tile, int i,
+  TC_DEVICE void store_slot(const Epilogue<T, Out, C>& epilogue, const Tile<C>& tile, int i,
                             int from) {
     static_assert(C.slots % pieces == 0 && !C.gated, "a gated tile goes by rows");
     Slot<Out, C>* const to = ring.slots + group * C.slots + stores % C.slots;
@@ -308,7 +355,9 @@ struct Consumer {
       for (int piece = 0; piece < pieces; ++piece) {
         const int row = int(tile.row) + first_row + i * kGroupRows + piece * (kGroupRows / pieces);
         const int col = int(tile.col) + from;
-        const int32_t at[3] = {C.swap ? row : col, C.swap ? col : row, int32_t(tile.batch)};
+        const bool is_one = C.has_groups && p.d.batch_strides[0] == 0;  // matrix of all groups
+        const int32_t at[3] = {C.swap ? row : col, C.swap ? col : row,
+                               is_one ? 0 : int32_t(tile.batch)};
         ptx::tma_store(&p.d_map, at, to + piece);
       }
       ptx::cp_async_bulk_commit_group();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/activation.cuh"
+#include "tensorcraft/device/concepts.h"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/vec.cuh"
@@ -36,6 +37,20 @@ TC_DEVICE void load_shared(T (&to)[N], const T* from, int count) {
   for (int i = 0; i < N; ++i) to[i] = one;
 }
 
+// What a product is summed up in. Sums of integers pass as the bits of floats: nothing between the
+// sum and the epilogue computes with them.
+template <class T>
+using SumOf = Select<is_integral_v<T>, int32_t, float>;
+TC_DEVICE float sum_bits(float sum) { return sum; }
+TC_DEVICE float sum_bits(int32_t sum) { return bit_cast<float>(sum); }
+template <class T>
+TC_DEVICE void add_sum(float& sum, float other) {
+  sum = sum_bits(bit_cast<SumOf<T>>(sum) + bit_cast<SumOf<T>>(other));
+}
+
+template <class T>
+inline constexpr bool kMayScaleBlocks = is_floating_point_v<T> && sizeof(T) == 1;
+
 struct NoExpression {
   TC_DEVICE NoExpression(const Params&, uint32_t) {}
   template <int N>
@@ -59,6 +74,14 @@ struct ResultOf {
                              InterpretedExpression<C>>>;
 };
 
+// Where a tile of a group of rows ends.
+struct RowOfD {
+  int64_t row;
+};
+struct NoRow {};
+template <Config C>
+using EndOfRows = Select<C.has_groups != 0, RowOfD, NoRow>;
+
 // The matrices of a block's batch entry, and bias. C is null if beta is 0: it may hold NaN then,
 // and its strides are not computed with.
 template <class T, class Result, Config C>
@@ -68,21 +91,35 @@ struct Epilogue {
   const ParamsOf<C>& p;
   Out* d;
   const Out* c;
-  const T* bias;
+  using Bias = Select<sizeof(T) == 1, Out, T>;
+  const Bias* bias;
   typename ResultOf<Result, C>::Last last;
+  EndOfRows<C> end;
 
+  TC_DEVICE Epilogue(const ParamsOf<C>& params, const Tile<C>& tile)
+      : Epilogue(params, tile.batch) {
+    if constexpr (C.has_groups) end.row = tile.row_end;
+  }
   TC_DEVICE Epilogue(const ParamsOf<C>& params, uint32_t batch)
       : p(params),
         d(batch_entry<Out>(params, params.d, batch)),
         c(C.has_c && params.beta != 0 ? batch_entry<Out>(params, params.c, batch) : nullptr),
-        bias(static_cast<const T*>(params.bias)),
+        bias(static_cast<const Bias*>(params.bias)),
         last(params, batch) {}
+
+  // The row behind the last one that is stored.
+  TC_DEVICE int64_t row_end() const {
+    if constexpr (C.has_groups)
+      return end.row;
+    else
+      return p.m;
+  }
 
   // Stores N neighbours of a row from column `col`; what is outside D is dropped. With vectors
   // of N the host has checked that D's columns come in aligned groups of N.
   template <int N>
   TC_DEVICE void store(const float (&sums)[N], int64_t row, int64_t col) const {
-    if (row >= p.m || col >= p.n) return;
+    if (row >= row_end() || col >= p.n) return;
     const int count = min_of(p.n - col, N);
     float x[N];
     finish(x, sums, row, col, count);
@@ -93,7 +130,7 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void store(const float (&gate)[N], const float (&up)[N], int64_t row,
                        int64_t col) const {
-    if (row >= p.m || col >= p.n) return;
+    if (row >= row_end() || col >= p.n) return;
     const int count = min_of(p.n - col, N);
     float x[N];
     finish_gated(x, gate, up, row, col, count);
@@ -123,9 +160,10 @@ struct Epilogue {
     OfColumns<N> of = {};
     if constexpr (C.has_scales) {
       for (float& x : of.scale) x = 1;
-      if (p.b_scale && p.b_scale_stride == 0) load_shared(of.scale, p.b_scale, count);
-      if (p.b_scale && p.b_scale_stride != 0)
-        load_neighbours<C.c_vector>(of.scale, p.b_scale + col * p.b_scale_stride, p.b_scale_stride,
+      const float* const scale = factors(p.b_scale);
+      if (scale && p.b_scale_stride == 0) load_shared(of.scale, scale, count);
+      if (scale && p.b_scale_stride != 0)
+        load_neighbours<C.c_vector>(of.scale, scale + col * p.b_scale_stride, p.b_scale_stride,
                                     count);
     }
     if constexpr (C.has_bias == kByColumn) {
@@ -148,11 +186,15 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], const InC<N>& old,
                         const OfColumns<N>& of, int64_t row, int64_t col, int count) const {
-    scale_and_add(x, sums, of, row, count);
-    if constexpr (C.has_c)
-      for (int i = 0; i < N; ++i) x[i] += p.beta * float(old.at[i]);
-    for (int i = 0; i < N; ++i) x[i] = activated(x[i]);
-    last.apply(x, row, col, count);
+    if constexpr (is_integral_v<Out>) {  // nothing is done to sums that are the result
+      for (int i = 0; i < N; ++i) x[i] = sums[i];
+    } else {
+      scale_and_add(x, sums, of, row, count);
+      if constexpr (C.has_c)
+        for (int i = 0; i < N; ++i) x[i] += p.beta * float(old.at[i]);
+      for (int i = 0; i < N; ++i) x[i] = activated(x[i]);
+      last.apply(x, row, col, count);
+    }
   }
 
   // The same of a gated product.
@@ -181,12 +223,27 @@ struct Epilogue {
       from_floats<Out, N>(x).store(d + row * p.d.row_stride + col);
     } else {
       for (int i = 0; i < N; ++i) {
-        if (i < count) d[row * p.d.row_stride + (col + i) * p.d.col_stride] = Out(x[i]);
+        if (i < count) d[row * p.d.row_stride + (col + i) * p.d.col_stride] = rounded(x[i]);
       }
     }
   }
 
  private:
+  TC_DEVICE static Out rounded(float x) {
+    if constexpr (is_integral_v<Out>)
+      return bit_cast<Out>(x);
+    else
+      return Out(x);
+  }
+
+  // Scales of finished sums: those by block are in the sums.
+  TC_DEVICE const float* factors(const float* scale) const {
+    if constexpr (kMayScaleBlocks<T>)
+      return p.scale_columns ? nullptr : scale;
+    else
+      return scale;
+  }
+
   TC_DEVICE float activated(float x) const {
     if constexpr (C.expression == Expression::interpreted)
       return activate(p.activation, x);
@@ -200,11 +257,11 @@ struct Epilogue {
                                int64_t row, int count) const {
     float alpha = p.alpha, addend = 0;
     if constexpr (C.has_scales)
-      if (p.a_scale && count > 0) alpha *= p.a_scale[row * p.a_scale_stride];
+      if (factors(p.a_scale) && count > 0) alpha *= p.a_scale[row * p.a_scale_stride];
     if constexpr (C.has_bias == kByRow)
       if (count > 0) addend = float(bias[row * p.bias_stride]);
     for (int i = 0; i < N; ++i) {
-      x[i] = alpha * sums[i];
+      x[i] = alpha * float(bit_cast<SumOf<T>>(sums[i]));
       if constexpr (C.has_scales) x[i] *= of.scale[i];
       if constexpr (C.has_bias == kByColumn) x[i] += of.bias[i];
       if constexpr (C.has_bias == kByRow) x[i] += addend;

@@ -8,19 +8,25 @@
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/op/expression/operands.hpp"
 #include "tensorcraft/ops/gemm/gemm_expression.hpp"
+#include "tensorcraft/ops/gemm/gemm_check.hpp"
+#include "tensorcraft/ops/gemm/groups.hpp"
 #include "tensorcraft/ops/gemm/maps.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
+#include "tensorcraft/ops/gemm/result.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace tensorcraft {
 
 template <>
 struct op::EnumNames<Precision> {
   static constexpr std::array<std::string_view, 3> names = {"default", "tf32", "3xtf32"};
+};
+template <>
+struct op::EnumNames<Accumulation> {
+  static constexpr std::array<std::string_view, 2> names = {"promoted", "fast"};
 };
 
 namespace kernel::gemm {
@@ -40,6 +46,7 @@ static_assert(kMaxBatchRank == kMaxRank - 2);
 
 constexpr std::string_view kSchedules[] = {"together", "ping_pong"};
 constexpr std::string_view kExpressions[] = {"none", "compiled", "interpreted"};
+constexpr std::string_view kPromotions[] = {"none", "plain", "by_column", "by_square"};
 constexpr ConfigField kFields[] = {{"block_m"},
                                    {"block_n"},
                                    {"block_k"},
@@ -68,7 +75,9 @@ constexpr ConfigField kFields[] = {{"block_m"},
                                    {"has_bias"},
                                    {"has_scales"},
                                    {"gated"},
-                                   {"expression", kExpressions}};
+                                   {"expression", kExpressions},
+                                   {"promotion", kPromotions},
+                                   {"has_groups"}};
 
 Params params(const Problem& q) {
   Params p{.m = q.m(),
@@ -81,6 +90,7 @@ Params params(const Problem& q) {
            .alpha = q.alpha,
            .beta = q.beta,
            .batch_rank = q.batch_rank()};
+  if (q.is_by_block()) p.scale_columns = q.promotion == Promotion::by_square ? kScaleBlock : 1;
   if (q.bias) {
     p.bias = q.bias->data();
     p.bias_stride = q.bias->stride(0);
@@ -88,10 +98,12 @@ Params params(const Problem& q) {
   if (q.a_scale) {
     p.a_scale = q.a_scale->data_as<float>();
     p.a_scale_stride = q.a_scale->rank() ? q.a_scale->stride(0) : 0;
+    p.a_scale_step = q.is_by_block() ? q.a_scale->stride(1) : 0;
   }
   if (q.b_scale) {
     p.b_scale = q.b_scale->data_as<float>();
-    p.b_scale_stride = q.b_scale->rank() ? q.b_scale->stride(0) : 0;
+    p.b_scale_stride = q.b_scale->rank() ? q.b_scale->stride(q.b_scale->rank() - 1) : 0;
+    p.b_scale_step = q.is_by_block() ? q.b_scale->stride(0) : 0;
   }
   for (int i = 0; i < q.batch_rank(); ++i) p.batch_shape[i] = uint32_t(q.d.shape(i));
   return p;
@@ -113,7 +125,12 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
            .allow_tf32 = q.allow_tf32,
            .splits_tf32 = q.splits_tf32,
            .batch_invariant = q.batch_invariant,
-           .config = q.config},
+           .config = q.config,
+           .promotion = q.promotion,
+           .is_integer = q.a.dtype() == DType::int8,
+           .grouped = q.groups.has_value(),
+           .are_groups_apart = q.groups && q.groups->kind == GroupArray::counts,
+           .expected_rows = q.groups ? q.groups->expected_rows : 0},
           {q.a.dtype(), q.d.dtype()}};
 }
 
@@ -123,7 +140,9 @@ void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceIn
     plan.set_params(plan.main_index(), params);
     add_maps(plan, params, call.given, device);
   };
-  if (!q.expression)
+  if (q.groups)
+    add_groups(plan, q, call.params, call.given, device);
+  else if (!q.expression)
     add_maps(plan, call.params, call.given, device);
   else if (set_expression(plan.main(), q, device) == Expression::interpreted)
     give(interpreted_params(q, call.params));
@@ -178,41 +197,14 @@ Dims result_batch(const TensorView& a, const TensorView& b) {
   return broadcast_shapes(x, y);
 }
 
-// The dtypes of results: that of a, float32, and of 16 bits if a is.
-std::span<const DType> result_dtypes(const TensorView& a) {
-  static constexpr DType kFloats[] = {DType::float32, DType::float16, DType::bfloat16};
-  return std::span(kFloats).first(a.dtype() == DType::float32 ? 1 : 3);
-}
-
-DType result_dtype(const TensorView& a, const Options& o) {
-  const DType dtype = o.out_dtype.value_or(a.dtype());
-  const auto all = result_dtypes(a);
-  if (dtype != a.dtype() && std::ranges::find(all, dtype) == all.end())
-    fail(ErrorKind::type, "gemm: out_dtype must be ", a.dtype(),
-         all.size() > 1 ? " (the dtype of a), another of 16 bits, or float32, got "
-                        : " (the dtype of a) or float32, got ",
-         dtype);
-  return dtype;
-}
-
-// The columns of the result of so many columns of b.
-int64_t result_columns(int64_t columns, const Options& o) {
-  if (o.gated == Gate::none) return columns;
-  if (columns % 2)
-    fail(ErrorKind::value,
-         "gemm: b: gated needs an even number of columns, first the gates and "
-         "then as many others, got ",
-         columns);
-  return columns / 2;
-}
-
 std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options& o) {
   check_rank("a", in[0]);
   check_rank("b", in[1]);
   Dims shape = result_batch(in[0], in[1]);
   shape.push_back(in[0].shape(in[0].rank() - (o.transpose_a ? 1 : 2)));
-  shape.push_back(result_columns(in[1].shape(in[1].rank() - (o.transpose_b ? 2 : 1)), o));
-  return {{"out", result_dtype(in[0], o), shape}};
+  const int64_t columns = in[1].shape(in[1].rank() - (o.transpose_b ? 2 : 1));
+  shape.push_back(result_columns("gemm", columns, o.gated));
+  return {{"out", product_dtype(in[0], o.out_dtype), shape}};
 }
 
 // Merges batch dimensions that the strides of all matrices let be one, and drops those of size 1.
@@ -267,29 +259,18 @@ bool may_round(const Options& o) {
   return o.allow_tf32.value_or(config().allow_tf32);
 }
 
-// A scale as Problem has it: one number, or one for each row, [m, 1], or column, [n].
-std::optional<TensorView> scale(std::string_view name, const std::optional<TensorView>& given,
-                                int rank, SymbolicSize& size) {
-  if (!given) return {};
-  const TensorView& t = *given;
-  op::check_dtype("gemm", name, t, {DType::float32});
-  if (t.size() == 1 && t.rank() <= 2) return TensorView(t.data(), t.dtype(), Dims{}, t.device());
-  const std::array<SizeRef, 2> shape{size, 1};
-  TensorMatcher(std::span(shape).first(size_t(rank))).with_any_strides().verify(t, "gemm", name);
-  return TensorView(t.data(), t.dtype(), Dims{t.shape(0)}, Dims{t.stride(0)}, t.device());
-}
-
-Activation activation_of(Gate gate) {
-  constexpr Activation kAll[] = {Activation::none, Activation::silu, Activation::gelu,
-                                 Activation::gelu_tanh};
-  return kAll[size_t(gate)];
-}
-
 void check_gate(const Options& o) {
   if (o.gated == Gate::none) return;
   if (o.activation != Activation::none)
     fail(ErrorKind::value, "gemm: gated has an activation of its own; leave activation out");
   if (o.c) fail(ErrorKind::value, "gemm: gated takes no c; leave it out, or add it afterwards");
+}
+
+void match_bias(const TensorView& bias, SymbolicSize& m, SymbolicSize& n, SymbolicDType& dtype) {
+  if (bias.rank() == 2)
+    TensorMatcher({m, 1}).with_any_strides().with_dtype(dtype).verify(bias, "gemm", "bias");
+  else
+    TensorMatcher({n}).with_any_strides().with_dtype(dtype).verify(bias, "gemm", "bias");
 }
 
 std::vector<std::string_view> keywords();  // the names of all options
@@ -298,31 +279,31 @@ Problem check(const op::Call<Options>& call) {
   const TensorView &a = call.in(0), &b = call.in(1), &out = call.out();
   const Options& o = call.options;
   SymbolicSize m("m"), n(o.gated == Gate::none ? "n" : "2 n"), k("k");
-  SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
+  SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
+                       DType::float8_e5m2, DType::int8});
   SymbolicDType result;
   if (o.out_dtype)
-    result.set_options({result_dtype(a, o)});
+    result.set_options({product_dtype(a, o.out_dtype)});
   else
-    result.set_options(result_dtypes(a));
+    result.set_options(product_dtypes(a));
   check_precision(a.dtype(), o);
   o.transpose_a ? match("a", a, k, m, dtype) : match("a", a, m, k, dtype);
   o.transpose_b ? match("b", b, n, k, dtype) : match("b", b, k, n, dtype);
   check_gate(o);
-  const int64_t columns = result_columns(n.unwrap(), o);
+  const int64_t columns = result_columns("gemm", n.unwrap(), o.gated);
   o.gated == Gate::none ? match("out", out, m, n, result) : match("out", out, m, columns, result);
   const Dims batch = result_batch(a, b);
   if (batch_shape(out) != batch)
     fail(ErrorKind::value, "gemm: out: expected the leading dimensions ", batch,
          " of a and b, got shape ", out.shape());
   if (o.c) match("c", *o.c, m, n, result);
-  if (o.bias && o.bias->rank() == 2)
-    TensorMatcher({m, 1}).with_any_strides().with_dtype(dtype).verify(*o.bias, "gemm", "bias");
-  else if (o.bias)
-    TensorMatcher({n}).with_any_strides().with_dtype(dtype).verify(*o.bias, "gemm", "bias");
+  check_sums_alone(out.dtype(), o);
+  if (o.bias) match_bias(*o.bias, m, n, is_byte(a.dtype()) ? result : dtype);
   const float beta = o.beta.value_or(o.c ? 1.0f : 0.0f);
   if (beta != 0 && !o.c)
     fail(ErrorKind::value, "gemm: beta is ", beta, " but there is no c to scale; give c");
 
+  const Scales scales = scales_of(o, a.dtype(), m, n, k.unwrap());
   const auto spread = [&](const TensorView& t) {
     Dims shape = batch;
     shape.push_back(t.shape(t.rank() - 2));
@@ -334,8 +315,9 @@ Problem check(const op::Call<Options>& call) {
             .b = spread(oriented(b, o.transpose_b)),
             .c = std::nullopt,
             .bias = o.bias,
-            .a_scale = scale("a_scale", o.a_scale, 2, m),
-            .b_scale = scale("b_scale", o.b_scale, 1, n),
+            .a_scale = scales.a,
+            .b_scale = scales.b,
+            .promotion = scales.promotion,
             .alpha = o.alpha,
             .beta = beta,
             .activation = o.gated == Gate::none ? o.activation : activation_of(o.gated),
@@ -369,7 +351,10 @@ op::Cost cost(const Problem& q) {
     for (const TensorView& t : q.expression->arrays) bytes += distinct(t);
   return {.bytes = bytes,
           .flops = 2 * outputs * double(q.k()) * (q.gated ? 2 : 1),
-          .may_round_to_tf32 = (q.allow_tf32 || q.splits_tf32) && q.a.dtype() == DType::float32};
+          .may_round_to_tf32 = (q.allow_tf32 || q.splits_tf32) && q.a.dtype() == DType::float32,
+          .m = q.m(),
+          .n = q.n(),
+          .k = q.k()};
 }
 
 std::vector<op::Parameter> inputs() {
@@ -389,10 +374,17 @@ const op::Definition<Problem, Options> kDefinition{
     .summary = "Matrix product with scaling, addition, bias, activation and gates.",
     .details =
         "out = activation(alpha a_scale b_scale a b + beta c + bias) for a [..., m, k] and b "
-        "[..., k, n] of one dtype: float32, float16 or bfloat16. Leading dimensions broadcast as "
-        "in NumPy, any strides are taken, and sizes may be 0: k = 0 gives activation(beta c + "
-        "bias). Sums are float32 and rounded once to the dtype of out. c is not read if beta is 0, "
-        "so it may hold NaN then. If gated, b has 2 n columns and out = gated(x[:, :n]) x[:, n:] "
+        "[..., k, n] of one dtype: float32, float16, bfloat16, float8 or int8. Leading dimensions "
+        "broadcast as in NumPy, any strides are taken, and sizes may be 0: k = 0 gives "
+        "activation(beta c + bias). Sums are float32 and rounded once to the dtype of out. Those "
+        "of int8 are int32, which wraps, and an int32 out is these sums alone. Tensor cores keep "
+        "13 bits of a sum of float8: with accumulation=\"promoted\" the sums of 128 elements "
+        "along k are added in float32, with \"fast\" they are not. Scales by block are one "
+        "number for 128 elements of a row of a, and for 128 of a column of b or for a square of "
+        "128 x 128. They lie as their operand does, so quantize(x, scheme=\"block\") gives "
+        "those of a, and with block_shape=\"128x128\" those of a b that is stored as [n, k]. "
+        "c is not read if beta is 0, so it may hold NaN then. "
+        "If gated, b has 2 n columns and out = gated(x[:, :n]) x[:, n:] "
         "for x = alpha a_scale b_scale a b + bias. epilogue is an expression in the language of "
         "elementwise of all this, the float32 x, and of keyword arguments: up to seven arrays, "
         "which broadcast to the result, and numbers. "
@@ -411,14 +403,21 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("alpha", &Options::alpha, "factor of the product"),
                 op::option("beta", &Options::beta, "factor of c; 1 if c is given"),
                 op::option("bias", &Options::bias,
-                           "added to every row, [n], or to every column, [m, 1]; dtype of a"),
+                           "added to every row, [n], or to every column, [m, 1]; dtype of a, or "
+                           "of the result if a has 8 bits"),
                 op::option("activation", &Options::activation, "applied to the sum"),
                 op::option("transpose_a", &Options::transpose_a, "a is stored as [..., k, m]"),
                 op::option("transpose_b", &Options::transpose_b, "b is stored as [..., n, k]"),
                 op::option("a_scale", &Options::a_scale,
-                           "factor of the product, or one a row, [m, 1]; float32"),
+                           "factor of the product, or one a row, [m, 1], or of float8 one for "
+                           "128 elements of a row, [m, blocks]; float32"),
                 op::option("b_scale", &Options::b_scale,
-                           "factor of the product, or one a column, [n]; float32"),
+                           "factor of the product, or one a column, [n], or of float8 one for "
+                           "128 elements of a column, [blocks, n], or for squares, [blocks, "
+                           "squares]; float32"),
+                op::option("accumulation", &Options::accumulation,
+                           "of float8 products: promoted to float32 after 128 elements along k, "
+                           "or fast"),
                 op::option("gated", &Options::gated,
                            "b is [..., k, 2 n], gates first; they are activated and multiply the "
                            "rest"),
@@ -427,23 +426,26 @@ const op::Definition<Problem, Options> kDefinition{
                            "names in it"),
                 op::option("operands", &Options::operands, "those arrays and numbers"),
                 op::option("out_dtype", &Options::out_dtype,
-                           "the dtype of a, float32, or of 16 bits if a is"),
+                           "the dtype of a, float32, or of 16 bits if a is; of float8 bfloat16, "
+                           "of int8 int32, or another"),
                 op::option("allow_tf32", &Options::allow_tf32,
                            "float32 operands may be rounded to tf32, as precision=\"tf32\""),
                 op::option("precision", &Options::precision,
                            "of float32 products; 3xtf32: three products of tf32 parts"),
-                op::option("batch_invariant", &Options::batch_invariant,
-                           "a row's bits depend on neither m nor the leading dimensions"),
+                op::forbids_tuning(
+                    op::option("batch_invariant", &Options::batch_invariant,
+                               "a row's bits depend on neither m nor the leading dimensions")),
                 op::option("config", &Options::config,
                            "what of the kernel's tile is fixed: tile_m, tile_n, tile_k, warp_m, "
-                           "warp_n, stages, cluster_m, cluster_n, consumers, schedule; explain "
-                           "lists the tiles of a variant")},
+                           "warp_n, stages, cluster_m, cluster_n, consumers, split, schedule; "
+                           "explain lists the tiles of a variant")},
     .out_doc = "[..., m, n], the leading dimensions of a and b broadcast",
-    .dtypes = {DType::float32, DType::float16, DType::bfloat16},
+    .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
+               DType::float8_e5m2, DType::int8},
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>("gemm", kFields),
+    .ladder = ladder(),
     .host = kHost};
 
 std::vector<std::string_view> keywords() {
@@ -453,6 +455,12 @@ std::vector<std::string_view> keywords() {
 }
 
 }  // namespace
+
+const op::Ladder<Problem>& ladder() {
+  static const auto all =
+      op::make_ladder<rung_call, kRungs, instances, complete, config_option>("gemm", kFields);
+  return all;
+}
 
 }  // namespace kernel::gemm
 
@@ -483,6 +491,10 @@ Tensor gemm(const TensorView& a, const TensorView& b, std::string_view epilogue,
   return std::move(op::allocate(kernel::gemm::kDefinition, call.arrays, all)[0]);
 }
 
-op::OperatorList ops::gemm() { return op::registered(kernel::gemm::kDefinition); }
+op::OperatorList ops::gemm() {
+  op::OperatorList all = op::registered(kernel::gemm::kDefinition);
+  std::ranges::copy(kernel::gemm::grouped_operators(), std::back_inserter(all));
+  return all;
+}
 
 }  // namespace tensorcraft

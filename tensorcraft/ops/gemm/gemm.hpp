@@ -18,24 +18,36 @@ namespace tensorcraft {
 // magnitudes; three_tf32: as three products of tf32 parts, 2^-20.
 enum class Precision : int { standard, tf32, three_tf32 };
 
+// Where tensor cores sum products of float8, of which they keep 13 bits. promoted: the sums of 128
+// elements along k leave them and are added in float32. fast: all stay there. Products with scales
+// by block are promoted.
+enum class Accumulation : int { promoted, fast };
+
 // What gemm() takes besides arrays that it needs.
 struct GemmOptions {
   std::optional<TensorView> c = {};  // [..., m, n], dtype of the result; batch dimensions broadcast
   float alpha = 1;                   // of the product
   std::optional<float> beta = {};    // 1 if c is given; c is not read if it is 0
-  std::optional<TensorView> bias = {};            // [n], or [m, 1]; dtype of a
+  std::optional<TensorView> bias = {};            // [n], or [m, 1]; dtype of a, or of the result
+                                                  // if a has 8 bits
   Activation activation = Activation::none;       // after the additions
   bool transpose_a = false, transpose_b = false;  // a is [..., k, m], b is [..., n, k]
-  // Factors of the product in float32: one number, or one a row, [m, 1], and one a column, [n].
+  // Factors of the product in float32: one number, or one a row, [m, 1], and one a column, [n]. Of
+  // float8 also one for 128 elements of a row of a, and one for 128 of a column of b or for squares
+  // of 128 x 128: they lie as the blocks do in the operand, [m, blocks] or, transposed, [blocks,
+  // m], and [blocks, n], [blocks, squares], or transposed.
   std::optional<TensorView> a_scale = {}, b_scale = {};
+  Accumulation accumulation = Accumulation::promoted;  // of float8
   Gate gated = Gate::none;  // b is [..., k, 2 n], gates first: gate(left) right of a b
   // Last, an expression of all this, x, and of operands by their names; gemm() with operands sets
   // both.
   std::optional<std::string_view> epilogue = {};
-  op::NamedValues operands = {};        // the arrays and numbers that the epilogue names
-  std::optional<DType> out_dtype = {};  // dtype of a (the default), float32, or of 16 bits if a is
-  std::optional<bool> allow_tf32 = {};  // may round float32 operands to tf32; none: as
-                                        // the configuration says, else no
+  op::NamedValues operands = {};  // the arrays and numbers that the epilogue names
+  // dtype of a (the default), float32, or of 16 bits if a is; of float8 bfloat16 (the default),
+  // float16 or float32; of int8 int32 (the default) or one of those
+  std::optional<DType> out_dtype = {};
+  std::optional<bool> allow_tf32 = {};        // may round float32 operands to tf32; none: as
+                                              // the configuration says, else no
   Precision precision = Precision::standard;  // of float32 products
   bool batch_invariant = false;  // a row's bits depend on neither m nor the leading dimensions
   std::optional<GemmConfig> config = {};  // what of the kernel's tile is fixed; on the CPU
@@ -53,10 +65,11 @@ constexpr GemmOptions with_layout(MemoryLayout layout, GemmOptions options = {})
 }
 
 // out = activation(alpha a_scale b_scale a b + beta c + bias) for a [..., m, k] and b [..., k, n]
-// of one dtype: float32, float16 or bfloat16. Leading dimensions broadcast as in NumPy. Any
-// strides; sizes may be 0, and k = 0 gives activation(beta c + bias). Sums are float32, rounded
-// once to the dtype of out. Gated, the left half of the columns is activated and multiplies the
-// right half, and bias and b_scale by column are [2 n]; a gated product takes no c and no other
+// of one dtype: float32, float16, bfloat16, float8_e4m3fn, float8_e5m2 or int8. Leading dimensions
+// broadcast as in NumPy. Any strides; sizes may be 0, and k = 0 gives activation(beta c + bias).
+// Sums are float32, rounded once to the dtype of out; of int8 they are int32, which wraps, and an
+// int32 out is those sums alone. Gated, the left half of the columns is activated and multiplies
+// the right half, and bias and b_scale by column are [2 n]; a gated product takes no c and no other
 // activation. If batch_invariant, the variant, its tile and the order of every sum are the same
 // for every m and batch: a row of a gives the same bits in any company, and few rows are slower.
 // float32 operands are not rounded unless precision or allow_tf32, given or

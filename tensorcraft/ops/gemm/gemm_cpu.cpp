@@ -35,7 +35,8 @@ int64_t inner_batch(const Problem& q) { return q.batch_rank() ? q.d.shape(q.batc
 
 // Is there a step after the product that host::gemm does not have?
 bool finishes_apart(const Problem& q) {
-  return q.gated || q.has_scales() || q.has_row_bias() || q.expression;
+  return q.gated || q.has_scales() || q.has_row_bias() || q.expression || q.is_by_block() ||
+         q.a.dtype() == DType::int8;
 }
 
 host::GemmProblem host_problem(const Problem& q, int64_t outer) {
@@ -59,7 +60,10 @@ host::GemmProblem host_problem(const Problem& q, int64_t outer) {
   return p;
 }
 
-// The product alone, in float32, of a call that finishes it apart.
+DType sums_dtype(const Problem& q) {
+  return q.a.dtype() == DType::int8 ? DType::int32 : DType::float32;
+}
+// The product alone, in float32 or int32, of a call that finishes it apart.
 Dims sums_shape(const Problem& q) {
   Dims shape = q.d.shape();
   shape[shape.rank() - 1] = q.b_columns();
@@ -68,6 +72,7 @@ Dims sums_shape(const Problem& q) {
 Problem product_of(Problem q, const TensorView& sums) {
   q.d = sums;
   q.c = q.bias = q.a_scale = q.b_scale = std::nullopt;
+  q.promotion = Promotion::none;
   q.expression = std::nullopt;
   q.alpha = 1;
   q.beta = 0;
@@ -91,7 +96,7 @@ std::string_view onednn_refusal(const Problem& q) {
   if (q.m() == 1 || q.n() == 1) return "one row or column: cpu reads the matrix faster";
   const char* reason = host::onednn::declines(
       finishes_apart(q)
-          ? host_problem(product_of(q, {nullptr, DType::float32, sums_shape(q), Device::cpu()}), 0)
+          ? host_problem(product_of(q, {nullptr, sums_dtype(q), sums_shape(q), Device::cpu()}), 0)
           : host_problem(q, 0));
   return reason ? reason : "";
 }
@@ -111,6 +116,7 @@ class FinishSums {
   explicit FinishSums(const Problem& q) : q_(q) {
     if (q.c) c_.emplace(*q.c);
     if (q.bias) bias_ = floats_of(*q.bias);
+    if (q.is_by_block()) return;
     if (q.a_scale) a_scale_ = floats_of(*q.a_scale);
     if (q.b_scale) b_scale_ = floats_of(*q.b_scale);
   }
@@ -118,7 +124,7 @@ class FinishSums {
     const int64_t columns = q_.b_columns();
     const size_t i = size_t(row % q_.m());
     float alpha = q_.alpha;
-    if (q_.a_scale) alpha *= a_scale_[a_scale_.size() > 1 ? i : 0];
+    if (!a_scale_.empty()) alpha *= a_scale_[a_scale_.size() > 1 ? i : 0];
     if (b_scale_.size() == 1) alpha *= b_scale_[0];
     host::row_scale(x, x, alpha, 0, columns);
     if (b_scale_.size() > 1) host::row_multiply(x, b_scale_.data(), columns);
@@ -147,16 +153,84 @@ expression::ExpressionProblem on_sums(const Problem& q, const TensorView& sums) 
   return e;
 }
 
+// The products of parts of k, `depth` of them, one after the other: add(part, first k of it).
+template <class Add>
+void multiply_parts(const Problem& q, int64_t depth, Multiply by, const Add& add) {
+  const Tensor part(DType::float32, sums_shape(q), Device::cpu());
+  Problem product = product_of(q, part);
+  for (int64_t first = 0; first < q.k(); first += depth) {
+    const int64_t end = std::min(q.k(), first + depth);
+    product.a = q.a.slice(-1, first, end);
+    product.b = q.b.slice(-2, first, end);
+    multiply(product, by);
+    host::for_each_row(q.batch() * q.m(), q.b_columns(), [&](int64_t row) {
+      add(part.data_as<float>() + row * q.b_columns(), row, first);
+    });
+  }
+}
+
+// Sums of float8 with the scales of each block.
+void multiply_blocks(const Problem& q, float* sums, Multiply by) {
+  const int64_t columns = q.b_columns(),
+                per_scale = q.promotion == Promotion::by_square ? kScaleBlock : 1;
+  const host::Elements a_scale(*q.a_scale), b_scale(*q.b_scale);
+  const int64_t blocks = q.a_scale->shape(1), lines = q.b_scale->shape(1);
+  std::fill_n(sums, q.batch() * q.m() * columns, 0.0f);
+  multiply_parts(q, kScaleBlock, by, [&](const float* part, int64_t row, int64_t first) {
+    const int64_t block = first / kScaleBlock;
+    const float of_row = float(a_scale[row % q.m() * blocks + block]);
+    float* const to = sums + row * columns;
+    for (int64_t line = 0; line < lines; ++line) {
+      const float scale = of_row * float(b_scale[block * lines + line]);
+      const int64_t from = line * per_scale, end = std::min(columns, from + per_scale);
+      for (int64_t i = from; i < end; ++i) to[i] += part[i] * scale;
+    }
+  });
+}
+
+// Sums of int8, which float holds exactly for this many products.
+constexpr int64_t kExactProducts = 1024;
+void multiply_int8(const Problem& q, uint32_t* sums, Multiply by) {
+  const int64_t columns = q.b_columns();
+  std::fill_n(sums, q.batch() * q.m() * columns, 0u);
+  multiply_parts(q, kExactProducts, by, [&](const float* part, int64_t row, int64_t) {
+    for (int64_t i = 0; i < columns; ++i) sums[row * columns + i] += uint32_t(int32_t(part[i]));
+  });
+}
+
+// The product of a call that finishes it apart, as floats, or as int32 if D is.
+void multiply_apart(const Problem& q, const Tensor& sums, Multiply by) {
+  float* const floats = sums.data_as<float>();
+  if (q.is_by_block()) return multiply_blocks(q, floats, by);
+  const bool is_int8 = q.a.dtype() == DType::int8;
+  auto* const words = reinterpret_cast<uint32_t*>(floats);
+  if (is_int8 && by == host::gemm)
+    multiply_int8(q, words, by);
+  else
+    multiply(product_of(q, {floats, sums_dtype(q), sums_shape(q), Device::cpu()}), by);
+  if (!is_int8 || q.d.dtype() == DType::int32) return;
+  host::for_each_row(q.batch() * q.m(), q.b_columns(), [&](int64_t row) {
+    for (int64_t i = row * q.b_columns(); i < (row + 1) * q.b_columns(); ++i)
+      floats[i] = float(int32_t(words[i]));
+  });
+}
+
+// The same view with elements of float32, which are moved as they are.
+TensorView as_floats(const TensorView& t) {
+  return TensorView(t.data(), DType::float32, t.shape(), t.strides(), t.device());
+}
+
 void compute(const Problem& q, Multiply by) {
   if (!finishes_apart(q)) return multiply(q, by);
   const Tensor sums(DType::float32, sums_shape(q), Device::cpu());
-  multiply(product_of(q, sums), by);
+  multiply_apart(q, sums, by);
+  const bool is_sums = q.d.dtype() == DType::int32;
   const FinishSums finish(q);
   const TensorView finished = sums.view().slice(-1, 0, q.n());
-  const host::Rows to(q.expression ? finished : q.d);
+  const host::Rows to(q.expression ? finished : is_sums ? as_floats(q.d) : q.d);
   host::for_each_row(q.batch() * q.m(), q.b_columns(), [&](int64_t row) {
     float* x = sums.data_as<float>() + row * q.b_columns();
-    finish(x, row);
+    if (!is_sums) finish(x, row);
     float* y = to.target(row, x);
     if (y != x) std::copy_n(x, q.n(), y);
     to.commit(row, y);
@@ -172,10 +246,27 @@ void onednn(const Problem& q) { compute(q, host::onednn::matmul); }
 
 namespace {
 
-// Element i of a vector, or the one number there is.
-double scale_at(const std::optional<TensorView>& scale, int64_t i) {
-  return !scale ? 1 : host::Elements(*scale)[scale->rank() ? i : 0];
-}
+// The scales of a row and a column, all or those of a block along k.
+class ReferenceScales {
+ public:
+  explicit ReferenceScales(const Problem& q) : q_(q) {}
+  double of_all(int64_t row, int64_t col) const {
+    return q_.is_by_block() ? 1 : at(q_.a_scale, row) * at(q_.b_scale, col);
+  }
+  double of_block(int64_t row, int64_t col, int64_t block) const {
+    if (!q_.is_by_block()) return 1;
+    const int64_t line = q_.promotion == Promotion::by_square ? col / kScaleBlock : col;
+    return host::Elements(*q_.a_scale)[row * q_.a_scale->shape(1) + block] *
+           host::Elements(*q_.b_scale)[block * q_.b_scale->shape(1) + line];
+  }
+
+ private:
+  // Element i of a vector, or the one number there is.
+  static double at(const std::optional<TensorView>& scale, int64_t i) {
+    return !scale ? 1 : host::Elements(*scale)[scale->rank() ? i : 0];
+  }
+  const Problem& q_;
+};
 
 }  // namespace
 
@@ -185,10 +276,16 @@ void reference(const Problem& q) {
   const host::Elements a(q.a), b(q.b), d(sums ? sums->view() : q.d), c(q.c.value_or(q.d)),
       bias(q.bias.value_or(q.d));
   const int64_t m = q.m(), n = q.n(), k = q.k(), columns = q.b_columns();
+  const ReferenceScales scales(q);
   const auto sum_at = [&](int64_t entry, int64_t row, int64_t col) {
     double sum = 0;
-    for (int64_t i = 0; i < k; ++i) sum += a[row * k + i] * b[(entry * k + i) * columns + col];
-    double x = double(q.alpha) * scale_at(q.a_scale, row % m) * scale_at(q.b_scale, col) * sum;
+    for (int64_t first = 0; first < k; first += kScaleBlock) {
+      double part = 0;
+      for (int64_t i = first; i < std::min(k, first + kScaleBlock); ++i)
+        part += a[row * k + i] * b[(entry * k + i) * columns + col];
+      sum += part * scales.of_block(row % m, col, first / kScaleBlock);
+    }
+    double x = double(q.alpha) * scales.of_all(row % m, col) * sum;
     if (q.c) x += double(q.beta) * c[row * n + col];
     if (q.bias) x += bias[q.has_row_bias() ? row % m : col];
     return x;
@@ -198,7 +295,10 @@ void reference(const Problem& q) {
       for (int64_t col = 0; col < n; ++col) {
         double x = host::activate(q.activation, sum_at(entry, row, col));
         if (q.gated) x *= sum_at(entry, row, col + n);
-        d.set(row * n + col, x);
+        if (q.d.dtype() == DType::int32)
+          d.set_integer(row * n + col, int64_t(x));
+        else
+          d.set(row * n + col, x);
       }
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/13_gemv.cuh"
+#include "tensorcraft/ops/gemm/byte_instances.hpp"
 #include "tensorcraft/ops/gemm/expression_instances.hpp"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 #include "tensorcraft/ops/gemm/problem.hpp"
@@ -154,7 +155,12 @@ simt::OperatorInstances few_rows_instances() {
               gemv<kAcrossKParts<4>>(Float{}), gemv<kAcrossKParts<8>>(Widened{}),
               gemv<kAcrossKSwapped<4>>(Float{}), gemv<kAcrossKSwapped<8>>(Bf16{}),
               list<Gemv, kAcrossKElements>(Float{}, &Config::stages, &Config::a_vector),
-              list<Gemv, kAcrossKElements>(Bf16{}, &Config::stages, &Config::a_vector))}};
+              list<Gemv, kAcrossKElements>(Bf16{}, &Config::stages, &Config::a_vector),
+              list<Gemv, bytes::kGemv<Promotion::none>>(bytes::E4m3{}, &Config::stages,
+                                                        &Config::a_vector),
+              epilogue_list<bytes::kGemvScaled>(bytes::E4m3{}),
+              list<Gemv, bytes::kGemv<Promotion::by_square>>(
+                  bytes::E4m3{}, &Config::stages, &Config::a_vector, &Config::promotion))}};
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -5,6 +5,7 @@
 #include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
 #include "tensorcraft/ops/gemm/12_split_k.cuh"
+#include "tensorcraft/ops/gemm/byte_instances.hpp"
 #include "tensorcraft/ops/gemm/expression_instances.hpp"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 #include "tensorcraft/ops/gemm/pack.cuh"
@@ -164,6 +165,24 @@ constexpr std::array kPackTf32Parts{pack(Layout::row_major, 1, 2), pack(Layout::
                                     pack(Layout::row_major, 4, 2),
                                     pack(Layout::column_major, 4, 2)};
 
+// Of 8-bit operands.
+simt::InstanceList persistent_bytes() {
+  using namespace bytes;
+  return concat(
+      list<Persistent, kEngine>(E4m3{}), list<Persistent, kRows>(E4m3{}),
+      list<Persistent, kAligned>(E4m3{}, &Config::c_vector),
+      list<Persistent, bytes::kFewRows>(E4m3{}), list<Persistent, bytes::kFewOddRows>(E4m3{}),
+      list<Persistent, kTwoConsumers>(E4m3{}), list<Persistent, kScaled>(E4m3{}, &Config::c_vector),
+      list<Persistent, kWide>(Wide{}), list<Persistent, kInt8Sums>(Sums{}),
+      list<Persistent, kInt8>(Int8{}, &Config::c_vector));
+}
+simt::InstanceList split_bytes() {
+  using namespace bytes;
+  return concat(list<SplitK, bytes::kSplit>(E4m3{}), list<SplitK, bytes::kSplitOddRows>(E4m3{}),
+                list<SplitK, kScaledSplit>(E4m3{}, &Config::c_vector),
+                list<SplitK, kInt8SplitSums>(Sums{}));
+}
+
 }  // namespace
 
 simt::OperatorInstances hopper_instances() {
@@ -178,8 +197,8 @@ simt::OperatorInstances hopper_instances() {
               list<Persistent, kPersistentOddGates>(Bf16{}),
               list<Persistent, kFewRows>(Bf16{}, &Config::c_vector),
               list<Persistent, kFewOddRows>(Bf16{}, &Config::c_vector),
-              list<Persistent, kPackedBatches>(Bf16{}))},
-      {"split_k", concat(list<SplitK, kSplit>(Bf16{}),
+              list<Persistent, kPackedBatches>(Bf16{}), persistent_bytes())},
+      {"split_k", concat(split_bytes(), list<SplitK, kSplit>(Bf16{}),
                          expression_list<SplitK, kSplitExpression>(&Config::has_bias),
                          list<SplitK, kSplitOddRows>(Bf16{}),
                          list<SplitK, kSplitFewRows>(Bf16{}, &Config::c_vector))},
@@ -189,9 +208,12 @@ simt::OperatorInstances hopper_instances() {
       {"persistent_3xtf32", list<Persistent3xtf32, kPersistent3xtf32>(Floats{}, &Config::c_vector)},
       {"pack",
        concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}), list<Pack, kPack<4>>(simt::Float{}),
-              list<Pack, kPackTf32Parts>(simt::Float{}))},
-      {"warp_specialized", list<WarpSpecialized, kSpecialized>(Bf16{})},
-      {"wgmma", list<Wgmma, kWgmma>(Bf16{})}};
+              list<Pack, kPackTf32Parts>(simt::Float{}),
+              list<Pack, bytes::kPack>(AnyOf<Types<uint8_t>>{}))},
+      {"warp_specialized", concat(list<WarpSpecialized, kSpecialized>(Bf16{}),
+                                  list<WarpSpecialized, bytes::kOneTile>(bytes::E4m3{}))},
+      {"wgmma",
+       concat(list<Wgmma, kWgmma>(Bf16{}), list<Wgmma, bytes::kOneTileAlone>(bytes::E4m3{}))}};
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -10,6 +10,7 @@
 #include "tensorcraft/ops/gemm/06_tensor_core.cuh"
 #include "tensorcraft/ops/gemm/07_swizzled.cuh"
 #include "tensorcraft/ops/gemm/08_tma.cuh"
+#include "tensorcraft/ops/gemm/byte_instances.hpp"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
 
 #include <algorithm>
@@ -29,6 +30,13 @@ using Same = AnyOf<Types<float, float>, Types<f16, f16>, Types<bf16, bf16>>;
 using Crossed = AnyOf<Types<f16, bf16>, Types<bf16, f16>>;
 using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
                   Types<bf16, float>, Types<f16, bf16>, Types<bf16, f16>>;
+
+// naive has all of 8 bits too, but int32 results, which nothing is done to.
+using Every =
+    AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
+          Types<bf16, float>, Types<f16, bf16>, Types<bf16, f16>, Types<e4m3, bf16>,
+          Types<e4m3, f16>, Types<e4m3, float>, Types<e5m2, bf16>, Types<e5m2, f16>,
+          Types<e5m2, float>, Types<int8_t, bf16>, Types<int8_t, f16>, Types<int8_t, float>>;
 
 // The same Config with each activation, a bias by row or by column, and everything else of which a
 // null address is none.
@@ -133,6 +141,7 @@ constexpr Config with_vectors(Config config, int a, int b, int d) {
 
 constexpr Config kCoalescedTile{.block_m = 8, .block_n = 32, .threads = 256};
 constexpr Config kNaiveTile{.block_m = 32, .block_n = 8, .threads = 256};
+constexpr std::array kNaiveSums{kNaiveTile};
 constexpr auto kNaiveByRow = every_activation(kNaiveTile, kByRow);
 constexpr auto kNaive = every_activation(kNaiveTile, kByColumn);
 constexpr auto kNaiveGatesByRow = every_gate(kNaiveTile, kByRow);
@@ -279,17 +288,20 @@ constexpr auto kTmaLarge =
 simt::OperatorInstances instances() {
   simt::OperatorInstances all = hopper_instances();
   std::ranges::move(few_rows_instances(), std::back_inserter(all));
+  std::ranges::move(grouped_instances(), std::back_inserter(all));
   simt::OperatorInstances others{
-      {"naive", concat(list<Naive, kNaiveByRow>(All{}, &Config::a_layout, &Config::b_layout,
-                                                &Config::has_c, &Config::has_scales),
-                       list<Naive, kNaive>(All{}, &Config::a_layout, &Config::b_layout,
-                                           &Config::has_c, &Config::has_scales, &Config::has_bias),
-                       list<Naive, kNaiveGatesByRow>(All{}, &Config::a_layout, &Config::b_layout,
-                                                     &Config::has_scales),
-                       list<Naive, kNaiveGates>(All{}, &Config::a_layout, &Config::b_layout,
-                                                &Config::has_scales, &Config::has_bias),
-                       expression_list<Naive, kNaiveExpressionsByRow, kNaiveExpressions>(
-                           All{}, &Config::a_layout, &Config::b_layout))},
+      {"naive",
+       concat(list<Naive, kNaiveByRow>(Every{}, &Config::a_layout, &Config::b_layout,
+                                       &Config::has_c, &Config::has_scales),
+              list<Naive, kNaive>(Every{}, &Config::a_layout, &Config::b_layout, &Config::has_c,
+                                  &Config::has_scales, &Config::has_bias),
+              list<Naive, kNaiveGatesByRow>(Every{}, &Config::a_layout, &Config::b_layout,
+                                            &Config::has_scales),
+              list<Naive, kNaiveGates>(Every{}, &Config::a_layout, &Config::b_layout,
+                                       &Config::has_scales, &Config::has_bias),
+              expression_list<Naive, kNaiveExpressionsByRow, kNaiveExpressions>(
+                  Every{}, &Config::a_layout, &Config::b_layout),
+              list<Naive, kNaiveSums>(bytes::Sums{}, &Config::a_layout, &Config::b_layout))},
       {"coalesced",
        concat(list<Coalesced, kCoalesced>(All{}, &Config::a_layout, &Config::b_layout),
               list<Coalesced, kCoalescedEpilogues>(Same{}, &Config::a_layout, &Config::b_layout))},
@@ -322,7 +334,11 @@ simt::OperatorInstances instances() {
               list<Swizzled, kSwizzledGates>(Halves{}), list<Swizzled, kSwizzledCrossed>(Crossed{}),
               expression_list<Swizzled, kSwizzledExpressionByRow, kSwizzledExpressions>(Bf16{}),
               list<Swizzled, kSwizzledOddRows>(Bf16{}), list<Swizzled, kSwizzledScalar>(Halves{}),
-              list<Swizzled, kSwizzledLarge>(Bf16{}))},
+              list<Swizzled, kSwizzledLarge>(Bf16{}), list<Swizzled, bytes::kWarps>(bytes::E4m3{}),
+              list<Swizzled, bytes::kWarps>(bytes::E5m2{}),
+              list<Swizzled, bytes::kWarpsScaled>(bytes::E4m3{}, &Config::c_vector),
+              list<Swizzled, bytes::kWarpSums>(bytes::Sums{}),
+              list<Swizzled, bytes::kInt8Warps>(bytes::Int8{}, &Config::c_vector))},
       {"swizzled_tf32", concat(list<SwizzledTf32, kSwizzledTf32>(Float{}),
                                list<SwizzledTf32, kSwizzledTf32Epilogue>(Float{}))},
       {"tma", concat(list<Tma, kTma>(Halves{}), list<Tma, kTma>(AnyOf<Types<bf16, float>>{}),

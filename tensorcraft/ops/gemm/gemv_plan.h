@@ -72,6 +72,8 @@ inline Config gemv_config(Config c, bool weights_along_k, int widest, int parts)
 }
 
 inline std::string_view gemv_refusal(const FewRows& call, const Given& given) {
+  if (given.is_byte() && (given.is_integer || !call.weights_along_k()))
+    return "takes 8-bit operands if they are floats and lie along k";
   if (given.gated && (call.is_transpose || !call.weights_along_k()))
     return "gates rows of a by weights that lie along k";
   if (given.batch_invariant) return kNotInvariant;
@@ -85,6 +87,7 @@ inline Choice gemv(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = gemv_refusal(call, given); !why.empty()) return op::refuse(why);
   const int widest = 16 / given.operand_bytes;
   Config c = for_call(p, given, {.threads = 32 * kGemvWarps});
+  if (!is_by_block(c.promotion)) c.promotion = Promotion::none;  // its sums are float32
   if (call.is_transpose) c = of_transpose(c);
   c.block_m = c.warp_m = call.tokens <= 2 ? std::max(int(call.tokens), 1) : kGemvTokens;
   // Accesses of 16 bytes, or single elements.
@@ -102,7 +105,9 @@ inline Choice gemv(const Params& p, const Given& given, const op::Gpu& gpu) {
   const int64_t most =
       std::min<int64_t>((along_k ? kGemvWarps : 1) * (gpu.has_clusters() ? kMaxSplit : 1),
                         p.k / (int64_t(step) * whole.stages));
-  const int per_sm = c.block_m == 1 ? 3 : 2;
+  // A block's part of 4 sums of 4 lines, and its scales, take the registers of two.
+  const bool is_large = c.block_m == kGemvTokens && is_by_block(c.promotion);
+  const int per_sm = is_large ? 1 : c.block_m == 1 ? 3 : 2;
   const int64_t sms = gpu.num_sms;
   c = gemv_config(c, along_k, widest,
                   best_parts(tiles(whole), per_sm * sms, 2 * sms * 5 / 6, most));

@@ -23,6 +23,8 @@ struct RingTile {
 };
 
 inline constexpr RingTile kWgmmaTile{.m = 128, .n = 256, .stages = 4, .consumers = 2};
+inline constexpr RingTile kPromotedTile{.m = 128, .n = 128, .stages = 6, .consumers = 2};
+inline constexpr RingTile kColumnScalesTile{.m = 128, .n = 64, .stages = 8, .consumers = 2};
 
 // The costs are fitted to a sweep over products of language models (benchmarks/gemm_sweep.py).
 inline constexpr RingTile kPersistentTiles[] = {
@@ -44,6 +46,32 @@ inline constexpr RingTile kPersistentTiles[] = {
     {64, 64, 10, 1, 1, 1, Schedule::together, 1, 0.130, 0.170, 0.25, 1.38},
     {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.135, 0.175, 0.10, 1.55},
     {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.135, 0.155, 0.05, 1.60}};
+// Of 8-bit operands a step along k has twice as many products in the same time. Promoted sums leave
+// room for 64 x 192 outputs of a consumer, or for two times 64 x 128; scales of columns for 64
+// x 64. Not fitted yet.
+inline constexpr RingTile kByteRingTiles[] = {
+    {128, 256, 4, 2, 1, 1, Schedule::together, 1, 0.585, 0.121, 1.52, 1.98},
+    {256, 128, 4, 2, 1, 2, Schedule::together, 1, 0.585, 0.121, 1.52, 2.60},
+    {256, 128, 4, 2, 1, 1, Schedule::together, 1, 0.590, 0.130, 1.52, 1.98},
+    {128, 224, 4, 2, 1, 1, Schedule::together, 1, 0.520, 0.121, 1.57, 3.13},
+    {128, 192, 4, 2, 1, 1, Schedule::together, 1, 0.440, 0.106, 1.29, 2.93},
+    {128, 176, 5, 2, 1, 1, Schedule::together, 1, 0.423, 0.089, 1.13, 2.10},
+    {128, 160, 5, 2, 1, 1, Schedule::together, 1, 0.392, 0.074, 0.97, 2.05},
+    {128, 144, 5, 2, 1, 1, Schedule::together, 1, 0.358, 0.070, 1.02, 2.13},
+    {128, 128, 6, 2, 1, 1, Schedule::together, 1, 0.319, 0.064, 0.97, 1.99},
+    {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 1, 0.315, 0.055, 0.46, 2.12},
+    {128, 112, 6, 2, 1, 1, Schedule::together, 1, 0.278, 0.085, 0.81, 2.48},
+    {128, 64, 8, 2, 1, 1, Schedule::together, 1, 0.190, 0.110, 0.45, 1.99},
+    {64, 192, 6, 1, 1, 1, Schedule::together, 1, 0.242, 0.118, 0.59, 1.92},
+    {64, 128, 8, 1, 1, 1, Schedule::together, 1, 0.167, 0.118, 0.42, 1.63},
+    {64, 96, 8, 1, 1, 1, Schedule::together, 1, 0.162, 0.071, 0.29, 1.73},
+    {64, 64, 10, 1, 1, 1, Schedule::together, 1, 0.130, 0.170, 0.25, 1.38},
+    {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.135, 0.175, 0.10, 1.55},
+    {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.135, 0.155, 0.05, 1.60}};
+inline std::span<const RingTile> persistent_tiles(const Given& given) {
+  if (given.is_byte()) return kByteRingTiles;
+  return kPersistentTiles;
+}
 inline constexpr RingTile kSplitTiles[] = {
     {128, 192, 4, 2, 1, 1, Schedule::together, 2, 0.506, 0.116, 3.49, 2.21},
     {128, 128, 5, 2, 1, 1, Schedule::together, 2, 0.368, 0.131, 2.92, 2.09},
@@ -59,9 +87,16 @@ inline std::string_view wgmma_architecture_refusal(const op::Gpu& gpu) {
   return gpu.architecture > 90 ? "wgmma exists on sm_90 alone" : "";
 }
 
+inline std::string_view byte_refusal(const Params& p, const Given& given) {
+  if (const auto why = along_k_refusal(p, given); !why.empty()) return why;
+  if (const auto why = engine_refusal(p, given); !why.empty()) return why;
+  return p.k == 0 ? "k is 0" : "";
+}
+
 inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
                                       bool tf32 = false) {
   if (const auto why = wgmma_architecture_refusal(gpu); !why.empty()) return why;
+  if (given.is_byte()) return tf32 ? "takes float32 operands" : byte_refusal(p, given);
   if (const auto why = tma_refusal(p, given, gpu, tf32); !why.empty()) return why;
   return p.k == 0 ? "k is 0" : "";
 }
@@ -109,19 +144,24 @@ constexpr Config ring_tile(const RingTile& t, int operand_bytes, int producers, 
           .slots = slots};
 }
 
+// Is an element of D wider than what tensor cores and stmatrix deal with?
+inline bool has_wide_result(const Given& given) {
+  return given.result_bytes > std::max(given.operand_bytes, 2);
+}
+
 // The Config of a tile for a call, for rungs that bring D to memory straight or in any way.
 inline Config ring_config(const Params& p, const Given& given, const RingTile& t, int producers,
                           bool straight) {
   // Of a swapped tile no instruction turns wider results.
-  const bool is_wider = given.result_bytes > given.operand_bytes;
   const bool takes_engine =
-      is_storable(p, given) && !given.has_epilogue() && (!t.swap || !is_wider);
+      is_storable(p, given) && !given.has_epilogue() && (!t.swap || !has_wide_result(given));
   const int slots = straight ? kStraight : takes_engine ? kEngineSlots : kByRows;
   Config c = for_call(p, given, ring_tile(t, given.operand_bytes, producers, slots));
   c.parts = given.splits_tf32 ? kTf32Parts : 1;
   if (t.swap) c = of_transpose(c);
   c.a_vector = c.b_vector = 1;  // the copy engine takes lines of any length
-  if (c.slots == kEngineSlots) c.d_vector = 1;
+  // The copy engine stores; rows at the end of a group go one by one.
+  if (c.slots == kEngineSlots && !given.grouped) c.d_vector = 1;
   return c;
 }
 
@@ -135,7 +175,10 @@ inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
 // One tile for every call, but for what the caller fixed.
 inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, int producers) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const Config c = ring_config(p, given, as_wanted(kWgmmaTile, given.config), producers, true);
+  const RingTile& tile = given.promotion == Promotion::none        ? kWgmmaTile
+                         : given.promotion == Promotion::by_column ? kColumnScalesTile
+                                                                   : kPromotedTile;
+  const Config c = ring_config(p, given, as_wanted(tile, given.config), producers, true);
   return choice(ring_problem(c, given.operand_bytes, shared_bytes_of(gpu)),
                 ring_start(c, given, num_tiles(p, given, c.block_m, tile_columns(c))));
 }
@@ -194,7 +237,7 @@ inline double finish_us(const Given& given, const RingTile& t) {
   const double of_activation = given.activation == none ? 0 : given.activation == relu ? 0.5 : 1.5;
   const double us = (given.has_c ? 5 : 0) + of_activation +
                     (given.has_bias || given.has_scales ? 1.8 : 0) +
-                    (given.result_bytes > given.operand_bytes ? 4 : 0);
+                    (has_wide_result(given) ? 4 : 0);
   const int rows = in_turns ? t.m : t.m / t.consumers;
   return us * rows * t.n / (64 * 256) * (in_turns ? 0.5 : 1);
 }
@@ -268,7 +311,7 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
 inline std::string_view split_refusal(const Params& p, const Given& given) {
   if (given.gated) return kGatesNothing;
   if (given.batch_invariant) return kNotInvariant;
-  return p.k <= 64 ? "k has one step, which cannot be split" : "";
+  return p.k * given.operand_bytes <= 128 ? "k has one step, which cannot be split" : "";
 }
 
 // What the rungs with tables weigh.
@@ -284,11 +327,11 @@ inline void weigh_ring(op::Candidates<Config>& all, const Params& p, const Given
 }
 inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const Given& given,
                              const op::Gpu& gpu) {
-  if (wgmma_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, kPersistentTiles);
+  if (wgmma_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, persistent_tiles(given));
 }
 inline void weigh_persistent_tf32(op::Candidates<Config>& all, const Params& p, const Given& given,
                                   const op::Gpu& gpu) {
-  if (tf32_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, kPersistentTiles);
+  if (tf32_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, persistent_tiles(given));
 }
 inline void weigh_split_k(op::Candidates<Config>& all, const Params& p, const Given& given,
                           const op::Gpu& gpu) {
@@ -319,7 +362,7 @@ inline Start persistent_start(const Params& p, const Given& given, const op::Gpu
 
 inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
+  const BestTile best = best_ring_tile(p, given, gpu, persistent_tiles(given));
   if (!best.tile) return op::refuse(best.why);
   const std::string_view prefers_gemv = gemv_preference(p, given, gpu);
   bool prefers_split = false;
@@ -335,7 +378,7 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
 
 inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = tf32_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
+  const BestTile best = best_ring_tile(p, given, gpu, persistent_tiles(given));
   if (!best.tile) return op::refuse(best.why);
   return choice({}, persistent_start(p, given, gpu, *best.tile));
 }

@@ -18,12 +18,19 @@ struct Given {
   Activation activation = Activation::none;
   bool has_c = false, has_scales = false, gated = false;
   bool has_expression = false;
-  int has_bias = 0;              // kByColumn or kByRow
-  bool allow_tf32 = false;       // float32 operands may be rounded
-  bool splits_tf32 = false;      // they may become two parts of tf32 instead
-  bool batch_invariant = false;  // the sums of a row are the same whatever m and batch are
-  GemmConfig config = {};        // what the caller fixed
+  int has_bias = 0;                       // kByColumn or kByRow
+  bool allow_tf32 = false;                // float32 operands may be rounded
+  bool splits_tf32 = false;               // they may become two parts of tf32 instead
+  bool batch_invariant = false;           // the sums of a row are the same whatever m and batch are
+  GemmConfig config = {};                 // what the caller fixed
+  Promotion promotion = Promotion::none;  // of 8-bit floats, as the caller wants it
+  bool is_integer = false;                // the operands' elements are
+  bool grouped = false;                   // batch entries are groups of rows of A and D
+  bool are_groups_apart = false;          // each in matrices of its own
+  int64_t expected_rows = 0;              // of a group
   bool is_float32() const { return operand_bytes == 4; }
+  bool is_byte() const { return operand_bytes == 1; }
+  int bias_bytes() const { return is_byte() ? result_bytes : operand_bytes; }
   // Is anything done to a sum but to scale it?
   bool has_epilogue() const {
     return has_c || has_scales || gated || has_expression || has_bias ||
@@ -128,7 +135,7 @@ inline int c_vector_of(const Params& p, const Given& given) {
   if (given.has_c &&
       vector_of(lines_of(p, p.c, p.m, p.n, given.result_bytes, Layout::row_major), kMost) < kMost)
     return 1;
-  if (by_column && !is_whole(p.bias, p.bias_stride, given.operand_bytes)) return 1;
+  if (by_column && !is_whole(p.bias, p.bias_stride, given.bias_bytes())) return 1;
   return scales && !is_whole(p.b_scale, p.b_scale_stride, 4) ? 1 : kMost;
 }
 

@@ -125,6 +125,10 @@ void add_maps(op::Plan& plan, const ExpressionParams& params, const Given& given
               const DeviceInfo& device) {
   add(plan, params, given, device);
 }
+void add_maps(op::Plan& plan, const GroupedParams& params, const Given& given,
+              const DeviceInfo& device) {
+  add(plan, params, given, device);
+}
 void add_maps(op::Plan& plan, const InterpretedParams& params, const Given& given,
               const DeviceInfo& device) {
   add(plan, params, given, device);

@@ -64,6 +64,11 @@ inline constexpr TileShape kTf32Tiles[] = {
     {.block = {64, 64, 32}, .part = {32, 32}, .min_blocks = 2, .rate = 0.65, .stages = 5},
     {.block = {32, 128, 32}, .part = {32, 32}, .min_blocks = 2, .rate = 0.55, .stages = 5},
     {.block = {32, 64, 32}, .part = {16, 32}, .min_blocks = 3, .rate = 0.35, .stages = 5}};
+// swizzled for 8-bit operands: promoted sums are twice as many.
+inline constexpr TileShape kByteTiles[] = {
+    {.block = {128, 64, 64}, .part = {32, 32}, .rate = 0.85, .stages = 4},
+    {.block = {64, 64, 64}, .part = {32, 32}, .min_blocks = 2, .rate = 0.65, .stages = 4},
+    {.block = {32, 64, 64}, .part = {16, 32}, .min_blocks = 3, .rate = 0.35, .stages = 4}};
 // The blocks of a cluster have two such tiles side by side.
 inline constexpr TileShape kTmaTiles[] = {
     {.block = {256, 128, 64}, .part = {64, 64}, .stages = 4},
@@ -186,6 +191,8 @@ inline Config for_call(const Params& p, const Given& given, Config c) {
   c.has_bias = given.has_bias;
   c.has_scales = given.has_scales;
   c.gated = given.gated;
+  c.promotion = given.promotion;
+  c.has_groups = given.grouped;
   return c;
 }
 
@@ -220,27 +227,37 @@ inline Choice any_strides(const Params& p, const Given& given, const Config& til
   return choice({}, start(p, given, c));
 }
 
-// A thread has the elements of both halves that one output needs.
+// A thread has the elements of both halves that one output needs. Its sums are float32, so one
+// kernel serves whatever becomes of those of tensor cores.
 inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
   Config tile = element_tile(kNaiveTile);
   if (given.gated) tile.block_n *= 2;
-  return any_strides(p, given, tile);
+  Given any = given;
+  any.promotion = Promotion::none;
+  return any_strides(p, any, tile);
 }
 
 // What the rungs without tensor cores but naive say of a gated product.
 inline constexpr std::string_view kGatesNothing = "does not gate; naive does, and tensor cores do";
 
+// What the rungs without 8-bit operands say of them.
+inline constexpr std::string_view kTakesNoBytes =
+    "takes no 8-bit operands; naive does, and along k swizzled and wgmma do";
+
 inline Choice coalesced(const Params& p, const Given& given, const op::Gpu&) {
+  if (given.is_byte()) return op::refuse(kTakesNoBytes);
   if (given.gated) return op::refuse(kGatesNothing);
   return any_strides(p, given, element_tile(kCoalescedTile));
 }
 
 inline Choice block_tiled(const Params& p, const Given& given, const op::Gpu&) {
+  if (given.is_byte()) return op::refuse(kTakesNoBytes);
   if (given.gated) return op::refuse(kGatesNothing);
   return any_strides(p, given, element_tile(kBlockTile));
 }
 
 inline Choice thread_tiled(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (given.is_byte()) return op::refuse(kTakesNoBytes);
   if (given.gated) return op::refuse(kGatesNothing);
   return any_strides(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles, thread_tile)));
 }
@@ -251,6 +268,7 @@ inline std::string_view unit_stride_refusal(const Params& p, const Given& given)
 }
 
 inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (given.is_byte()) return op::refuse(kTakesNoBytes);
   if (given.gated) return op::refuse(kGatesNothing);
   const Config c =
       for_call(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles, thread_tile)));
@@ -277,6 +295,7 @@ inline Choice async(const Params& p, const Given& given, const op::Gpu& gpu) {
 // Why a rung on tensor cores cannot take the operands, or empty; `tf32`: the rung rounds float32.
 inline std::string_view tensor_core_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
                                             bool tf32) {
+  if (given.is_byte()) return kTakesNoBytes;
   if (given.is_float32() != tf32)
     return tf32 ? "takes float32 operands"
                 : "takes 16-bit operands; for float32 there are the tf32 variants";
@@ -325,14 +344,35 @@ inline std::string_view unaligned_refusal(const Params& p, const Given& given) {
   return {};
 }
 
+// Why 8-bit operands are not such that tensor cores read them along k.
+inline std::string_view along_k_refusal(const Params& p, const Given& given) {
+  if (const auto why = unit_stride_refusal(p, given); !why.empty()) return why;
+  if (a_lines(p, given).layout != Layout::row_major)
+    return "a does not lie along k, as tensor cores read 8-bit operands";
+  if (b_lines(p, given).layout != Layout::column_major)
+    return "b does not lie along k, as tensor cores read 8-bit operands";
+  return unaligned_refusal(p, given);
+}
+inline std::string_view swizzled_byte_refusal(const Params& p, const Given& given,
+                                              const op::Gpu& gpu) {
+  if (is_by_block(given.promotion))
+    return "has no scales by block; naive does, and the rungs on wgmma do";
+  if (!gpu.has_cp_async()) return "needs sm_80 or newer";
+  if (!given.is_integer && gpu.architecture < 89) return "needs sm_89 or newer for float8";
+  return along_k_refusal(p, given);
+}
+
 inline std::string_view swizzled_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
                                          bool tf32) {
+  if (given.is_byte())
+    return tf32 ? "takes float32 operands" : swizzled_byte_refusal(p, given, gpu);
   const auto why = tensor_core_refusal(p, given, gpu, tf32);
   return why.empty() ? unaligned_refusal(p, given) : why;
 }
 
 inline std::span<const TileShape> swizzled_tiles(const Given& given) {
   if (given.is_float32()) return kTf32Tiles;
+  if (given.is_byte()) return kByteTiles;
   return kSwizzledTiles;
 }
 inline Config swizzled_config(const Params& p, const Given& given, const op::Gpu& gpu,
@@ -384,6 +424,7 @@ inline std::string_view engine_refusal(const Params& p, const Given& given) {
 
 inline std::string_view tma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
                                     bool tf32 = false) {
+  if (given.is_byte()) return kTakesNoBytes;
   if (!gpu.has_clusters()) return "needs sm_90 or newer";
   if (gpu.architecture >= 120) return "sm_120 copies no tile into two blocks at once";
   const auto why = swizzled_refusal(p, given, gpu, tf32);

@@ -85,10 +85,11 @@ TC_DEVICE void store_tile(const PackTile<T>& tile, const PackParams& p, const Pa
                  (place.entry * p.lines + place.line) * (C.parts * p.part) + place.k;
 #pragma unroll
   for (int i = 0; i < kUnits * kPackTile / C.threads; ++i) {
-    // A warp takes 8 units of each of 4 lines.
+    // A warp takes 8 units of each of 4 lines, or all 4 of each of 8.
+    constexpr int kOfLine = kUnits < 8 ? kUnits : 8, kLines = 32 / kOfLine;
     const int item = int(threadIdx.x) + i * C.threads;
-    const int unit = item % 8 + item / 32 % (kUnits / 8) * 8;
-    const int line = item / 8 % 4 + item / 32 / (kUnits / 8) * 4;
+    const int unit = item % kOfLine + item / 32 % (kUnits / kOfLine) * kOfLine;
+    const int line = item / kOfLine % kLines + item / 32 / (kUnits / kOfLine) * kLines;
     if (line >= p.lines - place.line || unit * kUnit >= p.part - place.k) continue;
     Vec4<uint32_t> words;
 #pragma unroll

@@ -69,12 +69,14 @@ inline Packing packing_of(const Params& p, const Given& given, Layout a_layout, 
   return {packed_operand(p, given, a_lines(p, given), Layout::row_major, a_layout),
           packed_operand(p, given, b_lines(p, given), Layout::column_major, b_layout)};
 }
-// What the rungs copy that copy at all: A may come in registers, so of float32 B is along k. Other
-// tiles do without registers, and so does batch_invariant, for which some A are copied along k.
+// What the rungs copy that copy at all: 8-bit operands that are not along k. A may come in
+// registers, so of float32 B is along k. Other tiles do without registers, and so does
+// batch_invariant, for which some A are copied along k.
 inline Packing packing_of(const Params& p, const Given& given) {
-  const bool all_along_k = given.is_float32() && given.batch_invariant;
-  return packing_of(p, given, all_along_k ? Layout::row_major : a_lines(p, given).layout,
-                    given.is_float32() ? Layout::column_major : b_lines(p, given).layout);
+  const bool all_along_k = given.is_byte() || (given.is_float32() && given.batch_invariant);
+  return packing_of(
+      p, given, all_along_k ? Layout::row_major : a_lines(p, given).layout,
+      given.is_float32() || given.is_byte() ? Layout::column_major : b_lines(p, given).layout);
 }
 // What was copied of a call for which a rung has this Config.
 inline Packing packing_for(const Params& p, const Given& given, const Config& c) {
@@ -109,7 +111,7 @@ struct LaterRung {
   double flop_per_us;
 };
 inline LaterRung later_rung(const Params& p, const Given& given) {
-  if (!unit_stride_refusal(p, given).empty()) return {kThreadTiles, 0.15e6};
+  if (given.is_byte() || !unit_stride_refusal(p, given).empty()) return {kThreadTiles, 0.15e6};
   if (given.splits_tf32) return {kAsyncTiles, 0.38e6};
   if (given.is_float32()) return {kTf32Tiles, 1.06e6};
   const bool is_aligned =
@@ -140,7 +142,7 @@ inline Choice packed_choice(std::string_view why_not, const Params& p, const Giv
       return op::refuse("a copy of a or b would be too large for the copy engine");
   if (std::max(pack_blocks(a), pack_blocks(b)) > op::kMaxBlocks)
     return op::refuse("needs 2^31 blocks or more");
-  const BestTile best = best_ring_tile(q, given, gpu, kPersistentTiles);
+  const BestTile best = best_ring_tile(q, given, gpu, persistent_tiles(given));
   if (!best.tile) return op::refuse(best.why);
   const double us = pack_us(a) + pack_us(b) + best.tile->us;
   // A later rung sums in another order than persistent, which takes some calls of one row.
@@ -172,7 +174,7 @@ template <Choice (*choose)(const Params&, const Given&, const op::Gpu&)>
 void weigh_packed(op::Candidates<Config>& all, const Params& p, const Given& given,
                   const op::Gpu& gpu) {
   if (choose(p, given, gpu).refusal.empty())
-    weigh_ring(all, packing_of(p, given).apply(p), given, gpu, kPersistentTiles);
+    weigh_ring(all, packing_of(p, given).apply(p), given, gpu, persistent_tiles(given));
 }
 
 }  // namespace tensorcraft::kernel::gemm

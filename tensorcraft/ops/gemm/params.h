@@ -26,10 +26,12 @@ struct Params {
   const void* bias;  // an element a column or a row
   int64_t bias_stride;
   const float *a_scale, *b_scale;          // factors; null: 1
-  int64_t a_scale_stride, b_scale_stride;  // along rows and columns; 0: one number
+  int64_t a_scale_stride, b_scale_stride;  // along rows, and columns or squares; 0: one number
+  int64_t a_scale_step, b_scale_step;      // from a block along k to the next, of scales by block
   float alpha, beta;
   uint32_t batch_shape[kMaxBatchRank];
   int32_t batch_rank;
+  int32_t scale_columns;  // of B that share a scale in a block along k; 0: scales are not by block
 };
 
 // Which index of a matrix has stride 1: neighbouring threads read along it.
@@ -41,6 +43,15 @@ enum class Schedule : int { together, ping_pong };
 // What else is done to a finished sum: nothing, an expression that is compiled into the kernel, or
 // one whose steps it reads.
 enum class Expression : int { none, compiled, interpreted };
+
+// What becomes of the sums of 8-bit floats, of which tensor cores keep few bits: they stay there,
+// or those of kScaleBlock elements along k leave as they are (plain) or times the scales of their
+// block: of A's rows, and of B's columns or of squares of B.
+enum class Promotion : int { none, plain, by_column, by_square };
+inline constexpr int kScaleBlock = 128;
+TC_HOST_DEVICE constexpr bool is_by_block(Promotion p) {
+  return p == Promotion::by_column || p == Promotion::by_square;
+}
 
 // Compile time. Structural, without padding, and as small as a kernel's key allows.
 struct Config {
@@ -62,8 +73,10 @@ struct Config {
   int c_vector = 1;  // elements one access moves of C and of what each column has one of
   Activation activation = Activation::none;  // gated: of the left half
   int has_c = 0, has_bias = 0;               // has_bias: kByColumn or kByRow
-  int has_scales = 0, gated = 0;
+  int has_scales = 0, gated = 0;             // has_scales: of whole rows, columns or matrices
   Expression expression = Expression::none;
+  Promotion promotion = Promotion::none;
+  int has_groups = 0;  // the batch entries are groups of rows
 };
 inline constexpr int kByColumn = 1, kByRow = 2;
 inline constexpr int kStraight = 0, kByRows = 1, kEngineSlots = 2;
@@ -75,7 +88,7 @@ struct ExpressionParams : Params {
   static constexpr int kMaxArrays = 7, kMaxNumbers = 10;
   Matrix arrays[kMaxArrays];
   uint64_t numbers[kMaxNumbers];  // the bits of a float, or an int64_t
-  uint64_t filler[5];
+  uint64_t filler[3];
 };
 // The same with the steps, for the one kernel that serves every expression.
 struct InterpretedParams : ExpressionParams {
@@ -89,11 +102,33 @@ struct InterpretedParams : ExpressionParams {
 };
 static_assert(sizeof(ExpressionParams) % alignof(TensorMap) == 0 &&
               sizeof(InterpretedParams) % alignof(TensorMap) == 0);
+// What an array on the device says of each group: where its rows begin and where they end, how many
+// they are, one group behind the other, or how many of the first rows of its own matrices.
+enum class GroupForm : int32_t { ranges, sizes, counts };
+
+// Group i has element i * step of the array, and with ranges, end_at elements on, the second. What
+// an array has no business to say, a negative count or a row that is not there, is taken as the
+// nearest that it may.
+struct Groups {
+  const void* array;
+  int64_t step, end_at;
+  int32_t count;  // of groups
+  GroupForm form;
+  int32_t is_wide;  // int64, else int32
+  int32_t filler;
+};
+// Rows of A and D belong to groups, and each group has its own B: batch entry i is group i. m: the
+// rows of all groups, or with counts the most rows of one, below 2^30.
+inline constexpr int64_t kMostGroupedRows = (int64_t(1) << 30) - 1;
+struct GroupedParams : Params {
+  Groups groups;
+};
 // What a kernel of this Config is given.
 template <Config C>
-using ParamsOf =
+using ParamsOf = Select<
+    C.has_groups != 0, GroupedParams,
     Select<C.expression == Expression::none, Params,
-           Select<C.expression == Expression::compiled, ExpressionParams, InterpretedParams>>;
+           Select<C.expression == Expression::compiled, ExpressionParams, InterpretedParams>>>;
 
 // What tma needs besides: how the copy engine finds A and B, with `swap` B and A, as 128 bytes
 // along the unit stride, lines and batch.
@@ -110,6 +145,11 @@ struct WithResultMap : WithMaps<Base> {
 };
 template <Config C>
 using WgmmaParams = WithResultMap<ParamsOf<C>>;
+
+// Has every column of the result to the kernel scales of its own in each block along k?
+TC_HOST_DEVICE constexpr bool has_column_scales(const Config& c) {
+  return is_by_block(c.promotion) && (c.swap || c.promotion == Promotion::by_column);
+}
 
 // The columns of D in a tile. A gated tile has block_n columns of B for block_n / 2 of D: those of
 // the left half of B, then as many of the right.
@@ -217,6 +257,18 @@ struct PackConfig {
   Layout layout = Layout::row_major;  // row_major: neighbours along k are read by neighbours
   int vector = 1;                     // elements one access reads
   int parts = 1;                      // kTf32Parts: float32 elements become hi and lo
+};
+
+// What group_ranges makes the ranges of groups of, each two of int32: the group of each row.
+struct GroupRangesParams {
+  const void* ids;
+  void* workspace;  // of the launch, and zeros: the ranges
+  int64_t rows, groups, step;
+  int32_t is_wide;  // int64, else int32
+  int32_t filler;
+};
+struct GroupRangesConfig {
+  int threads = 256;
 };
 
 // The lines of a tile of pack, and its elements along k.

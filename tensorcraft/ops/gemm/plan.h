@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/ops/gemm/gemv_plan.h"
+#include "tensorcraft/ops/gemm/grouped_plan.h"
 #include "tensorcraft/ops/gemm/mma_plan.h"
 #include "tensorcraft/ops/gemm/hopper_plan.h"
 #include "tensorcraft/ops/gemm/packed_plan.h"
@@ -11,9 +12,21 @@ namespace tensorcraft::kernel::gemm {
 // A rung's choice, if that is what the caller fixed.
 template <auto choose>
 Choice as_wanted(const Params& p, const Given& given, const op::Gpu& gpu) {
-  const Choice c = choose(p, given, gpu);
+  const Choice c = given.grouped ? grouped<choose>(p, given, gpu) : choose(p, given, gpu);
   return c.refusal.empty() && !fits(c.start.config, given.config) ? op::refuse(kNoSuchTile) : c;
 }
+
+// What a rung weighs, of the product that it is chosen for.
+template <auto weigh>
+void weigh_expected(op::Candidates<Config>& all, const Params& p, const Given& given,
+                    const op::Gpu& gpu) {
+  weigh(all, as_expected(p, given), given, gpu);
+}
+
+// The rungs that take groups of rows.
+inline constexpr std::string_view kGroupedRungs[] = {
+    "persistent",    "persistent_tf32",  "swizzled", "tensor_core",
+    "swizzled_tf32", "tensor_core_tf32", "async",    "naive"};
 
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "persistent",
@@ -21,7 +34,7 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .idea = "warp_specialized, blocks and clusters that take tile after tile",
      .choose = as_wanted<persistent>,
      .begins_itself = true,
-     .weigh = weigh_persistent},
+     .weigh = weigh_expected<weigh_persistent>},
     {.name = "split_k",
      .file = "12_split_k.cuh",
      .idea = "warp_specialized, the blocks of a cluster share a tile's steps along k",
@@ -38,7 +51,7 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .idea = "persistent, float32 operands rounded to tf32 by the copy engine",
      .choose = as_wanted<persistent_tf32>,
      .begins_itself = true,
-     .weigh = weigh_persistent_tf32},
+     .weigh = weigh_expected<weigh_persistent_tf32>},
     {.name = "packed",
      .file = "11_persistent.cuh",
      .idea = "persistent on aligned copies of operands that the copy engine cannot walk",
@@ -78,22 +91,22 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .file = "07_swizzled.cuh",
      .idea = "mma.sync on swizzled tiles that cp.async brings through a ring of stages",
      .choose = as_wanted<swizzled>,
-     .weigh = weigh_swizzled<false>},
+     .weigh = weigh_expected<weigh_swizzled<false>>},
     {.name = "tensor_core",
      .file = "06_tensor_core.cuh",
      .idea = "mma.sync on tiles that ldmatrix reads from two stages of shared memory",
      .choose = as_wanted<tensor_core>,
-     .weigh = weigh_tensor_core<false>},
+     .weigh = weigh_expected<weigh_tensor_core<false>>},
     {.name = "swizzled_tf32",
      .file = "07_swizzled.cuh",
      .idea = "swizzled, float32 operands rounded to tf32",
      .choose = as_wanted<swizzled_tf32>,
-     .weigh = weigh_swizzled<true>},
+     .weigh = weigh_expected<weigh_swizzled<true>>},
     {.name = "tensor_core_tf32",
      .file = "06_tensor_core.cuh",
      .idea = "tensor_core, float32 operands rounded to tf32",
      .choose = as_wanted<tensor_core_tf32>,
-     .weigh = weigh_tensor_core<true>},
+     .weigh = weigh_expected<weigh_tensor_core<true>>},
     {.name = "async",
      .file = "05_async.cuh",
      .idea = "cp.async fills a ring of stages while threads multiply 8 x 8 tiles",

@@ -3,11 +3,14 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/activation.h"
 #include "tensorcraft/op/expression/language.hpp"
+#include "tensorcraft/op/ladder.hpp"
+#include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/ops/gemm/config_plan.h"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +21,7 @@ template <>
 struct op::Field<GemmConfig> {
   static constexpr auto kind = ParameterKind::settings;
   static GemmConfig get(std::string_view op, std::string_view name, const Value& v);
+  static std::string text(const GemmConfig& config);
 };
 
 }  // namespace tensorcraft
@@ -31,14 +35,24 @@ struct SumExpression {
   std::vector<TensorView> arrays;
 };
 
+// The array that says which rows of a and d each batch entry has, a group of rows.
+enum class GroupArray : int { offsets, sizes, ids, counts };
+struct RowGroups {
+  GroupArray kind;
+  TensorView array;
+  int64_t expected_rows;  // of a group
+};
+
 // A checked call. The matrices are the last two dimensions: d and c m x n, a m x k, b k x n. All
 // four have the same batch dimensions in front, broadcast, and merged as far as their strides
 // allow.
 struct Problem {
   TensorView d, a, b;
-  std::optional<TensorView> c;                 // only if beta is not 0
-  std::optional<TensorView> bias;              // [n], or [m, 1]
-  std::optional<TensorView> a_scale, b_scale;  // [m], [n], or one number: []
+  std::optional<TensorView> c;     // only if beta is not 0
+  std::optional<TensorView> bias;  // [n], or [m, 1]
+  // [m], [n], or one number: []; by block [m, blocks] and [blocks, n] or [blocks, squares]
+  std::optional<TensorView> a_scale, b_scale;
+  Promotion promotion;
   float alpha, beta;
   Activation activation;
   bool gated;  // b has 2 n columns, and so have bias and b_scale; the activation is the gates'
@@ -47,13 +61,16 @@ struct Problem {
   bool splits_tf32;  // they may become two parts of tf32 instead
   bool batch_invariant;
   GemmConfig config;
+  // One batch axis of groups. a and d have a stride of 0 there, unless it has counts.
+  std::optional<RowGroups> groups;
 
   int64_t m() const { return d.shape(d.rank() - 2); }
   int64_t n() const { return d.shape(d.rank() - 1); }
   int64_t k() const { return a.shape(a.rank() - 1); }
   int64_t b_columns() const { return gated ? 2 * n() : n(); }
   bool has_row_bias() const { return bias && bias->rank() == 2; }
-  bool has_scales() const { return a_scale || b_scale; }
+  bool is_by_block() const { return kernel::gemm::is_by_block(promotion); }
+  bool has_scales() const { return (a_scale || b_scale) && !is_by_block(); }
   int batch_rank() const { return d.rank() - 2; }
   int64_t batch() const {
     int64_t count = 1;
@@ -62,14 +79,27 @@ struct Problem {
   }
 };
 
+// The value of the option `config` that fixes all it can of a Config.
+std::string config_option(const Config& c);
+
 inline int64_t row_stride(const TensorView& matrix) { return matrix.stride(matrix.rank() - 2); }
 inline int64_t col_stride(const TensorView& matrix) { return matrix.stride(matrix.rank() - 1); }
+
+// The rungs of gemm.
+const op::Ladder<Problem>& ladder();
+
+// grouped_gemm and masked_gemm.
+op::OperatorList grouped_operators();
 
 // Host variants.
 std::string_view onednn_refusal(const Problem& q);
 void onednn(const Problem& q);
 void cpu(const Problem& q);
 void reference(const Problem& q);
+
+// Those of grouped products.
+void cpu_grouped(const Problem& q);
+void reference_grouped(const Problem& q);
 
 // What of each rung the SIMT device has: all Configs if that is cheap, else some for every path
 // of the rung, and `naive` serves what is left.
@@ -78,5 +108,7 @@ simt::OperatorInstances instances();
 simt::OperatorInstances hopper_instances();
 // Those of the rung for few rows among them.
 simt::OperatorInstances few_rows_instances();
+// Those of grouped products among them.
+simt::OperatorInstances grouped_instances();
 
 }  // namespace tensorcraft::kernel::gemm

@@ -5,6 +5,15 @@
 // The schedule of the rungs whose blocks stay: which tiles a block takes, and who multiplies when.
 namespace tensorcraft::kernel::gemm {
 
+// From the tile of a cluster to the block's own.
+template <Config C>
+TC_DEVICE void add_rank(BlockTile& tile) {
+  using Cluster = RingCluster<C>;
+  const int rank = blockIdx.x % Cluster::blocks;
+  tile.row += rank % Cluster::m * C.block_m;
+  tile.col += rank / Cluster::m * tile_columns(C);
+}
+
 // The tiles of a cluster, in their order.
 template <Config C>
 struct TileWalk {
@@ -18,22 +27,58 @@ struct TileWalk {
         end(order.rows * order.cols * batch_count(p)),
         step(gridDim.x / Cluster::blocks) {}
 
+  TC_DEVICE void begin() {}
   TC_DEVICE bool is_done() const { return number >= end; }
   TC_DEVICE bool has_next() const { return end - number > step; }
   TC_DEVICE void advance() { number += step; }
   // The block's own tile.
   TC_DEVICE BlockTile tile() const {
-    const int rank = blockIdx.x % Cluster::blocks;
     BlockTile t = order.at(number);
-    t.row += rank % Cluster::m * C.block_m;
-    t.col += rank / Cluster::m * tile_columns(C);
+    add_rank<C>(t);
     return t;
   }
 };
 
+// The same of groups of rows, by all lanes of a warp.
+template <Config C>
+struct GroupedTileWalk {
+  using Cluster = RingCluster<C>;
+  GroupedTiles<C.block_m * C.cluster_m, tile_columns(C) * C.cluster_n, C.swap != 0> tiles;
+  GroupTile found;
+  uint32_t number, step;
+
+  TC_DEVICE explicit GroupedTileWalk(const GroupedParams& p)
+      : tiles(p), number(blockIdx.x / Cluster::blocks), step(gridDim.x / Cluster::blocks) {}
+
+  // When the kernels before this one have written the groups.
+  TC_DEVICE void begin() { found = tiles.find(number); }
+  TC_DEVICE bool is_done() const { return found.is_none(); }
+  TC_DEVICE bool has_next() const {
+    GroupedTileWalk next = *this;
+    next.advance();
+    return !next.is_done();
+  }
+  TC_DEVICE void advance() {
+    number += step;
+    begin();
+  }
+  TC_DEVICE GroupTile tile() const {
+    GroupTile t = found;
+    add_rank<C>(t);
+    return t;
+  }
+};
+
+// The threads of the warpgroup that copies, of which the first does: they walk.
+template <Config C>
+inline constexpr int kWalkers = C.has_groups ? 32 : 1;
+
+template <Config C>
+using WalkOf = Select<C.has_groups != 0, GroupedTileWalk<C>, TileWalk<C>>;
+
 // Two consumers: one multiplies while the other finishes its tile.
-template <class OneConsumer, class Walk>
-TC_DEVICE void take_turns(OneConsumer& consumer, Walk& walk, int steps) {
+template <class OneConsumer, class AnyWalk>
+TC_DEVICE void take_turns(OneConsumer& consumer, AnyWalk& walk, int steps) {
   const int group = consumer.group;
   if (group == 1) {
     if (!walk.is_done()) Turns<2>::pass(group);  // consumer 0 goes first
@@ -41,9 +86,9 @@ TC_DEVICE void take_turns(OneConsumer& consumer, Walk& walk, int steps) {
     consumer.read.advance(uint32_t(steps));
   }
   while (!walk.is_done()) {
-    const BlockTile tile = walk.tile();
+    const auto tile = walk.tile();
     Turns<2>::wait(group);
-    consumer.consume_all(steps);
+    consumer.consume_all(tile, 0, steps);
     if (walk.has_next()) Turns<2>::pass(group);
     consumer.finish(tile);
     walk.advance();
@@ -61,14 +106,16 @@ TC_DEVICE void run_tiles(const WgmmaParams<C>& p) {
   static_assert(sizeof(Ring<T, Out, C>) == ring_shared_bytes(C, sizeof(T)));
   static_assert(!takes_turns || C.consumers == 2);
   auto& ring = dynamic_shared<Ring<T, Out, C>>();
-  TileWalk<C> walk(p);
+  WalkOf<C> walk(p);
   const int steps = ring_steps<C>(p), group = warpgroup_number();
   ring.start(p, takes_turns ? 1 : C.consumers);
+  walk.begin();
   if (group == C.consumers) {
     give_registers<C.consumers>();
-    if (threadIdx.x % kWarpgroup == 0) {
+    if (threadIdx.x % kWarpgroup < kWalkers<C>) {
       Producer<T, Out, C> producer(ring, p, {});
-      for (; !walk.is_done(); walk.advance()) producer.produce(walk.tile(), 0, steps);
+      for (; !walk.is_done(); walk.advance())
+        if (threadIdx.x % kWarpgroup == 0) producer.produce(walk.tile(), 0, steps);
     }
     __syncwarp();
   } else {
@@ -78,8 +125,9 @@ TC_DEVICE void run_tiles(const WgmmaParams<C>& p) {
       take_turns(consumer, walk, steps);
     else
       for (; !walk.is_done(); walk.advance()) {
-        consumer.consume_all(steps);
-        consumer.finish(walk.tile());
+        const auto tile = walk.tile();
+        consumer.consume_all(tile, 0, steps);
+        consumer.finish(tile);
       }
     consumer.finish_stores();
   }

@@ -2,15 +2,30 @@
 #pragma once
 #include "tensorcraft/device/tile/block_tile.cuh"
 #include "tensorcraft/device/tile/column_order.h"
+#include "tensorcraft/ops/gemm/groups.cuh"
 #include "tensorcraft/ops/gemm/params.h"
 
 namespace tensorcraft::kernel::gemm {
 
-// Rows and columns of D.
+template <Config C>
+using Tile = Select<C.has_groups != 0, GroupTile, BlockTile>;
+
+// Rows and columns of D. Of a grouped product there may be none.
 template <Config C, int kCluster = 1>
-TC_DEVICE BlockTile block_tile(const Params& p) {
-  return tensorcraft::block_tile<C.block_m, tile_columns(C), kCluster>(p.m, p.n);
+TC_DEVICE Tile<C> block_tile(const ParamsOf<C>& p) {
+  if constexpr (C.has_groups) {
+    static_assert(kCluster == 1);
+    return GroupedTiles<C.block_m, tile_columns(C)>(p).find(blockIdx.x);
+  } else {
+    return tensorcraft::block_tile<C.block_m, tile_columns(C), kCluster>(p.m, p.n);
+  }
 }
+TC_DEVICE bool is_none(const BlockTile&) { return false; }
+TC_DEVICE bool is_none(const GroupTile& tile) { return tile.is_none(); }
+
+// The row behind the last one that a tile may have.
+TC_DEVICE int64_t row_end(const Params& p, const BlockTile&) { return p.m; }
+TC_DEVICE int64_t row_end(const Params&, const GroupTile& tile) { return tile.row_end; }
 
 // How the columns of a tile of B are those of B from the tile's on: a gated tile continues, after
 // its first half, with the columns n later.

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/gemm/gemm_check.hpp"
+
+#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/ops/gemm/result.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace tensorcraft::kernel::gemm {
+
+bool is_float8(DType dtype) { return dtype == DType::float8_e4m3fn || dtype == DType::float8_e5m2; }
+bool is_byte(DType dtype) { return is_float8(dtype) || dtype == DType::int8; }
+
+std::span<const DType> product_dtypes(const TensorView& a) {
+  static constexpr DType kAll[] = {DType::float32, DType::float16, DType::bfloat16, DType::int32};
+  if (!is_byte(a.dtype())) return result_dtypes(a);
+  return std::span(kAll).first(is_float8(a.dtype()) ? 3 : 4);
+}
+
+DType product_dtype(const TensorView& a, std::optional<DType> wanted) {
+  if (!is_byte(a.dtype())) return result_dtype("gemm", a, wanted);
+  const bool is_int8 = a.dtype() == DType::int8;
+  const DType dtype = wanted.value_or(is_int8 ? DType::int32 : DType::bfloat16);
+  const auto all = product_dtypes(a);
+  if (std::ranges::find(all, dtype) == all.end())
+    fail(ErrorKind::type, "gemm: out_dtype of ", a.dtype(), " operands must be ",
+         is_int8 ? "int32, " : "", "float32, float16 or bfloat16, got ", dtype);
+  return dtype;
+}
+
+namespace {
+
+// A scale that is one number, or one for each row, [m, 1], or column, [n].
+std::optional<TensorView> whole_scale(std::string_view name, const std::optional<TensorView>& given,
+                                      int rank, SymbolicSize& size) {
+  if (!given) return {};
+  const TensorView& t = *given;
+  op::check_dtype("gemm", name, t, {DType::float32});
+  if (t.size() == 1 && t.rank() <= 2) return TensorView(t.data(), t.dtype(), Dims{}, t.device());
+  const std::array<SizeRef, 2> shape{size, 1};
+  TensorMatcher(std::span(shape).first(size_t(rank))).with_any_strides().verify(t, "gemm", name);
+  return TensorView(t.data(), t.dtype(), Dims{t.shape(0)}, Dims{t.stride(0)}, t.device());
+}
+
+// A scale as it lies beside [m, k] or [k, n], if it has two dimensions.
+std::optional<TensorView> matrix_of_scales(const std::optional<TensorView>& scale,
+                                           bool transposed) {
+  if (!scale || scale->rank() != 2) return {};
+  return transposed ? scale->transpose(0, 1) : *scale;
+}
+
+// Rows of a, columns of b, blocks along k, squares along n.
+struct BlockCounts {
+  int64_t m, n, k, squares;
+};
+
+bool has_shape(const std::optional<TensorView>& t, int64_t rows, int64_t cols) {
+  return t && t->shape(0) == rows && t->shape(1) == cols;
+}
+bool is_number(const std::optional<TensorView>& t) { return t && t->size() == 1; }
+
+// Are scales by block, and cannot be those of a whole matrix, of rows or of columns?
+bool are_by_block(const std::optional<TensorView>& a, const std::optional<TensorView>& b,
+                  const BlockCounts& count) {
+  const bool a_blocks = has_shape(a, count.m, count.k) && !has_shape(a, count.m, 1);
+  const bool b_blocks = has_shape(b, count.k, count.n) || has_shape(b, count.k, count.squares);
+  return (a_blocks && !is_number(a)) || (b_blocks && !is_number(b));
+}
+
+Dims block_dims(int64_t rows, int64_t cols, bool transposed) {
+  return transposed ? Dims{cols, rows} : Dims{rows, cols};
+}
+
+std::string text_of(const std::optional<TensorView>& scale) {
+  return scale ? join("shape ", scale->shape()) : "none";
+}
+
+// Fails if scales of float8 have no shape that is one of theirs.
+void check_scale_shapes(const GemmOptions& o, const BlockCounts& count, bool by_block) {
+  const auto a = matrix_of_scales(o.a_scale, o.transpose_a);
+  const auto b = matrix_of_scales(o.b_scale, o.transpose_b);
+  const bool a_is_row = o.a_scale && o.a_scale->rank() == 2 && o.a_scale->shape(0) == count.m &&
+                        o.a_scale->shape(1) == 1;
+  const bool b_is_column = o.b_scale && o.b_scale->rank() == 1 && o.b_scale->shape(0) == count.n;
+  const bool a_is_whole = !o.a_scale || is_number(o.a_scale) || a_is_row;
+  const bool b_is_whole = !o.b_scale || is_number(o.b_scale) || b_is_column;
+  const char* const whole = by_block ? "" : "one number, ";
+  if (by_block ? !has_shape(a, count.m, count.k) : !a_is_whole)
+    fail(ErrorKind::value, "gemm: a_scale: expected ", whole,
+         by_block ? "" : join(Dims{count.m, 1}, " or "), "one for 128 elements of a row of a, ",
+         block_dims(count.m, count.k, o.transpose_a), by_block ? ", as b_scale is by block" : "",
+         ", got ", text_of(o.a_scale));
+  if (by_block ? !has_shape(b, count.k, count.n) && !has_shape(b, count.k, count.squares)
+               : !b_is_whole)
+    fail(ErrorKind::value, "gemm: b_scale: expected ", whole,
+         by_block ? "" : join(Dims{count.n}, ", "), "one for 128 elements of a column of b, ",
+         block_dims(count.k, count.n, o.transpose_b), ", or one for squares of 128 x 128, ",
+         block_dims(count.k, count.squares, o.transpose_b),
+         by_block ? ", as a_scale is by block" : "", ", got ", text_of(o.b_scale));
+}
+
+// Scales by block, with the operands' own orientation.
+Scales block_scales(const GemmOptions& o, const BlockCounts& count) {
+  op::check_dtype("gemm", "a_scale", *o.a_scale, {DType::float32});
+  op::check_dtype("gemm", "b_scale", *o.b_scale, {DType::float32});
+  if (o.accumulation == Accumulation::fast)
+    fail(ErrorKind::value,
+         "gemm: accumulation: products with scales by block are promoted; leave accumulation out");
+  const auto b = matrix_of_scales(o.b_scale, o.transpose_b);
+  const bool by_column = has_shape(b, count.k, count.n);
+  return {matrix_of_scales(o.a_scale, o.transpose_a), b,
+          by_column ? Promotion::by_column : Promotion::by_square};
+}
+
+}  // namespace
+
+Scales scales_of(const GemmOptions& o, DType dtype, SymbolicSize& m, SymbolicSize& n, int64_t k) {
+  if (o.accumulation == Accumulation::fast && !is_float8(dtype))
+    fail(ErrorKind::type, "gemm: accumulation: \"fast\" takes float8 operands, and a is ", dtype,
+         "; leave accumulation out");
+  Promotion promotion = Promotion::none;
+  if (is_float8(dtype)) {
+    const BlockCounts count{m.unwrap(), n.unwrap(), div_ceil(k, kScaleBlock),
+                            div_ceil(n.unwrap(), kScaleBlock)};
+    const bool by_block = are_by_block(matrix_of_scales(o.a_scale, o.transpose_a),
+                                       matrix_of_scales(o.b_scale, o.transpose_b), count);
+    check_scale_shapes(o, count, by_block);
+    if (by_block) return block_scales(o, count);
+    if (o.accumulation == Accumulation::promoted) promotion = Promotion::plain;
+  }
+  return {whole_scale("a_scale", o.a_scale, 2, m), whole_scale("b_scale", o.b_scale, 1, n),
+          promotion};
+}
+
+void check_sums_alone(DType result, const GemmOptions& o) {
+  if (result != DType::int32) return;
+  const bool is_alone = o.alpha == 1 && !o.c && !o.bias && !o.a_scale && !o.b_scale &&
+                        !o.epilogue && o.gated == Gate::none && o.activation == Activation::none;
+  if (!is_alone)
+    fail(ErrorKind::value,
+         "gemm: out is int32, which is the sums of int8 products alone; alpha, c, bias, scales, "
+         "gates, activations and epilogues need out_dtype float32, float16 or bfloat16");
+}
+
+}  // namespace tensorcraft::kernel::gemm

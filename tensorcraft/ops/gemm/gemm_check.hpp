@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/tensor_matcher.hpp"
+#include "tensorcraft/ops/gemm/gemm.hpp"
+#include "tensorcraft/ops/gemm/params.h"
+
+#include <optional>
+#include <span>
+
+namespace tensorcraft::kernel::gemm {
+
+// Is it one of the operands' dtypes of 8 bits?
+bool is_float8(DType dtype);
+bool is_byte(DType dtype);
+
+// The dtypes of results: of 8-bit operands others than result.hpp says.
+std::span<const DType> product_dtypes(const TensorView& a);
+// The one that the call asks for, or the default.
+DType product_dtype(const TensorView& a, std::optional<DType> wanted);
+
+// The scales of a call as Problem has them, and what they make of sums of float8.
+struct Scales {
+  std::optional<TensorView> a, b;
+  Promotion promotion;
+};
+Scales scales_of(const GemmOptions& options, DType dtype, SymbolicSize& m, SymbolicSize& n,
+                 int64_t k);
+
+// Fails if the dtype of the result is int32 and the call asks for more than sums.
+void check_sums_alone(DType result, const GemmOptions& options);
+
+}  // namespace tensorcraft::kernel::gemm

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/ops/gemm/problem.hpp"
+
+#include <vector>
+
+// Grouped products on the host: gemm of one group after the other.
+namespace tensorcraft::kernel::gemm {
+namespace {
+
+struct RowRange {
+  int64_t first, end;
+};
+
+[[noreturn]] void no_such_rows(std::string_view name, int64_t group, int64_t first, int64_t end,
+                               int64_t rows) {
+  fail(ErrorKind::value, "grouped_gemm: ", name, ": group ", group, " would have the rows ", first,
+       " to ", end, ", and a has rows 0 to ", rows, "; groups ascend within them");
+}
+
+// Groups whose rows begin where the ones before end.
+std::vector<RowRange> ranges_of_sizes(const host::Elements& sizes, int64_t groups, int64_t rows) {
+  std::vector<RowRange> all;
+  int64_t first = 0;
+  for (int64_t i = 0; i < groups; ++i) {
+    const int64_t size = sizes.integer(i);
+    if (size < 0 || size > rows - first) no_such_rows("sizes", i, first, first + size, rows);
+    all.push_back({first, first + size});
+    first += size;
+  }
+  return all;
+}
+
+std::vector<RowRange> ranges_of_offsets(const host::Elements& offsets, int64_t groups,
+                                        int64_t rows) {
+  std::vector<RowRange> all;
+  for (int64_t i = 0; i < groups; ++i) {
+    const int64_t first = offsets.integer(i), end = offsets.integer(i + 1);
+    if (first < 0 || end < first || end > rows) no_such_rows("offsets", i, first, end, rows);
+    all.push_back({first, end});
+  }
+  return all;
+}
+
+std::vector<RowRange> ranges_of_ids(const host::Elements& ids, int64_t groups, int64_t rows) {
+  std::vector<RowRange> all(size_t(groups), RowRange{0, 0});
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t group = ids.integer(row);
+    if (group < 0 || group >= groups) continue;
+    RowRange& range = all[size_t(group)];
+    if (range.end == 0) range = {row, row};
+    if (range.end != row)
+      fail(ErrorKind::value, "grouped_gemm: ids: row ", row, " is of group ", group,
+           ", whose rows ended at ", range.end, "; sort rows by group, as moe_permute does");
+    range.end = row + 1;
+  }
+  return all;
+}
+
+std::vector<RowRange> ranges_of_counts(const host::Elements& counts, int64_t groups, int64_t rows) {
+  std::vector<RowRange> all;
+  for (int64_t i = 0; i < groups; ++i) {
+    const int64_t count = counts.integer(i);
+    if (count < 0 || count > rows)
+      fail(ErrorKind::value, "masked_gemm: counts: group ", i, " has ", count,
+           " rows, expected 0 to ", rows);
+    all.push_back({0, count});
+  }
+  return all;
+}
+
+std::vector<RowRange> ranges(const Problem& q) {
+  const host::Elements array(q.groups->array);
+  switch (q.groups->kind) {
+    case GroupArray::offsets:
+      return ranges_of_offsets(array, q.batch(), q.m());
+    case GroupArray::sizes:
+      return ranges_of_sizes(array, q.batch(), q.m());
+    case GroupArray::ids:
+      return ranges_of_ids(array, q.batch(), q.m());
+    case GroupArray::counts:
+      break;
+  }
+  return ranges_of_counts(array, q.batch(), q.m());
+}
+
+void for_each_group(const Problem& q, void (*product)(const Problem&)) {
+  const std::vector<RowRange> all = ranges(q);
+  for (int64_t i = 0; i < q.batch(); ++i) {
+    const auto [first, end] = all[size_t(i)];
+    if (first == end) continue;
+    Problem one = q;
+    one.groups = std::nullopt;
+    one.a = q.a.select(0, i).slice(0, first, end);
+    one.b = q.b.select(0, i);
+    one.d = q.d.select(0, i).slice(0, first, end);
+    product(one);
+  }
+}
+
+}  // namespace
+
+void cpu_grouped(const Problem& q) { for_each_group(q, cpu); }
+
+void reference_grouped(const Problem& q) { for_each_group(q, reference); }
+
+}  // namespace tensorcraft::kernel::gemm

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/gemm/grouped_gemm.hpp"
+
+#include "tensorcraft/core/config.hpp"
+#include "tensorcraft/core/tensor_matcher.hpp"
+#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/gemm/plan.h"
+#include "tensorcraft/ops/gemm/problem.hpp"
+#include "tensorcraft/ops/gemm/result.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace tensorcraft {
+namespace kernel::gemm {
+namespace {
+
+constexpr std::string_view kGroupedName = "grouped_gemm", kMaskedName = "masked_gemm";
+
+// What both operators read of their options.
+template <class Options>
+constexpr std::string_view kNameOf = kGroupedName;
+template <>
+constexpr std::string_view kNameOf<MaskedGemmOptions> = kMaskedName;
+
+void check_axes(std::string_view op, std::string_view name, const TensorView& t, int rank) {
+  if (t.rank() != rank)
+    fail(ErrorKind::value, op, ": ", name, ": expected ", rank, " dimensions, got shape ",
+         t.shape());
+}
+
+// A gated product has the activation of its gate.
+template <class Options>
+Activation checked_activation(const Options& o) {
+  if (o.gated == Gate::none) return o.activation;
+  if (o.activation != Activation::none)
+    fail(ErrorKind::value, kNameOf<Options>,
+         ": gated has an activation of its own; leave activation out");
+  return activation_of(o.gated);
+}
+
+template <class Options>
+std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options& o) {
+  constexpr std::string_view op = kNameOf<Options>;
+  check_axes(op, "a", in[0], op == kMaskedName ? 3 : 2);
+  check_axes(op, "b", in[1], 3);
+  Dims shape = in[0].shape();
+  shape[shape.rank() - 1] = result_columns(op, in[1].shape(o.transpose_b ? 1 : 2), o.gated);
+  return {{"out", result_dtype(op, in[0], o.out_dtype), shape}};
+}
+
+// The sizes of a call, of which a or out may have a leading axis of groups.
+struct Sizes {
+  SymbolicSize groups{"groups"}, rows{"rows"}, k{"k"}, columns{"n"};
+};
+
+// Checks a, b and out; the problem lacks its groups.
+template <class Options>
+Problem checked(const op::Call<Options>& call, Sizes& sizes) {
+  constexpr std::string_view op = kNameOf<Options>;
+  const TensorView &a = call.in(0), &b = call.in(1), &out = call.out();
+  const Options& o = call.options;
+  const std::vector<op::OutputSpec> specs = infer(call.inputs, o);
+  SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
+  const std::array<SizeRef, 3> of_a{sizes.groups, sizes.rows, sizes.k};
+  const bool has_groups = a.rank() == 3;
+  TensorMatcher(std::span(of_a).subspan(has_groups ? 0 : 1))
+      .with_any_strides()
+      .with_dtype(dtype)
+      .verify(a, op, "a");
+  const TensorView right = o.transpose_b ? b.transpose(1, 2) : b;
+  if (o.transpose_b)
+    TensorMatcher({sizes.groups, sizes.columns, sizes.k})
+        .with_any_strides()
+        .with_dtype(dtype)
+        .verify(b, op, "b");
+  else
+    TensorMatcher({sizes.groups, sizes.k, sizes.columns})
+        .with_any_strides()
+        .with_dtype(dtype)
+        .verify(b, op, "b");
+  op::check_like(op, "out", out, specs[0].dtype, specs[0].shape);
+  if (sizes.rows.unwrap() > kMostGroupedRows)
+    fail(ErrorKind::unsupported, op, ": a: ", sizes.rows.unwrap(),
+         " rows are not supported, expected below 2^30; cut them into several calls");
+  // Rows of all groups are those of each: the kernels stay inside their group.
+  const auto in_groups = [&](const TensorView& t) {
+    if (has_groups) return t;
+    return TensorView(t.data(), t.dtype(), Dims{sizes.groups.unwrap(), t.shape(0), t.shape(1)},
+                      Dims{0, t.stride(0), t.stride(1)}, t.device());
+  };
+  return {.d = in_groups(out),
+          .a = in_groups(a),
+          .b = right,
+          .c = std::nullopt,
+          .bias = std::nullopt,
+          .a_scale = std::nullopt,
+          .b_scale = std::nullopt,
+          .alpha = 1,
+          .beta = 0,
+          .activation = checked_activation(o),
+          .gated = o.gated != Gate::none,
+          .expression = std::nullopt,
+          .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32),
+          .splits_tf32 = false,
+          .batch_invariant = false,
+          .config = o.config.value_or(GemmConfig{}),
+          .groups = std::nullopt};
+}
+
+TensorView checked_array(std::string_view op, std::string_view name, const TensorView& t,
+                         int64_t size) {
+  TensorMatcher({size})
+      .with_any_strides()
+      .with_dtype({DType::int32, DType::int64})
+      .verify(t, op, name);
+  return t;
+}
+
+RowGroups groups_of(const GroupedGemmOptions& o, int64_t groups, int64_t rows) {
+  if (int(o.offsets.has_value()) + int(o.sizes.has_value()) + int(o.ids.has_value()) != 1)
+    fail(ErrorKind::value, kGroupedName,
+         ": expected one of offsets, sizes and ids, which say what rows a group has");
+  const int64_t expected = groups ? div_ceil(rows, groups) : 0;
+  if (o.offsets)
+    return {GroupArray::offsets, checked_array(kGroupedName, "offsets", *o.offsets, groups + 1),
+            expected};
+  if (o.sizes)
+    return {GroupArray::sizes, checked_array(kGroupedName, "sizes", *o.sizes, groups), expected};
+  return {GroupArray::ids, checked_array(kGroupedName, "ids", *o.ids, rows), expected};
+}
+
+Problem check_grouped(const op::Call<GroupedGemmOptions>& call) {
+  Sizes sizes;
+  Problem q = checked(call, sizes);
+  q.groups = groups_of(call.options, sizes.groups.unwrap(), sizes.rows.unwrap());
+  return q;
+}
+
+Problem check_masked(const op::Call<MaskedGemmOptions>& call) {
+  Sizes sizes;
+  Problem q = checked(call, sizes);
+  const int64_t rows = sizes.rows.unwrap(), expected = call.options.expected_rows.value_or(rows);
+  if (expected < 0)
+    fail(ErrorKind::value, kMaskedName, ": expected_rows must be at least 0, got ", expected);
+  q.groups = {GroupArray::counts,
+              checked_array(kMaskedName, "counts", call.in(2), sizes.groups.unwrap()), expected};
+  return q;
+}
+
+// As if every row had a group: how many have is known to the device alone.
+op::Cost grouped_cost(const Problem& q) {
+  const double groups = q.groups->kind == GroupArray::counts ? double(q.batch()) : 1;
+  const double outputs = groups * double(q.m()) * double(q.n());
+  const double bytes = groups * double(q.m()) * double(q.k()) * double(dtype_bytes(q.a.dtype())) +
+                       outputs * double(dtype_bytes(q.d.dtype())) + double(q.b.nbytes()) +
+                       double(q.groups->array.nbytes());
+  return {.bytes = bytes,
+          .flops = 2 * outputs * double(q.k()) * (q.gated ? 2 : 1),
+          .may_round_to_tf32 = q.allow_tf32 && q.a.dtype() == DType::float32};
+}
+
+const op::HostVariant<Problem> kGroupedHost[] = {
+    {.name = "cpu",
+     .idea = "the product of one group after the other, each over all cores",
+     .run = cpu_grouped},
+    {.name = "reference", .idea = "double, obvious loops", .run = reference_grouped},
+};
+
+constexpr std::string_view kTransposeDoc = "b is stored as (groups, n, k)",
+                           kActivationDoc = "applied to the sum",
+                           kGatedDoc =
+                               "b is (groups, k, 2 n), gates first; they are activated and "
+                               "multiply the rest",
+                           kDtypeDoc = "the dtype of a, float32, or of 16 bits if a is",
+                           kTf32Doc = "float32 operands may be rounded to tf32",
+                           kConfigDoc =
+                               "what of the kernel's tile is fixed, as for gemm: tile_m, tile_n, "
+                               "tile_k, warp_m, warp_n, stages, cluster_m, cluster_n, consumers, "
+                               "schedule",
+                           kBDoc = "matrices, (groups, k, n), any strides";
+
+const op::Definition<Problem, GroupedGemmOptions> kGrouped{
+    .name = kGroupedName,
+    .group = "matrix",
+    .summary = "Products of groups of rows, each by a matrix of its own.",
+    .details =
+        "out[r, :] = activation(a[r, :] b[g, :, :]) for each row r of group g. One of offsets, "
+        "sizes and ids says what rows a group has; it is read on the device alone, so nothing "
+        "waits for the host. A group may be empty. Rows that no group has are not written. Any "
+        "strides are taken, and sizes may be 0. a and b have one dtype: float32, float16 or "
+        "bfloat16; sums are float32 and rounded once. If gated, b has 2 n columns and out = "
+        "gated(x[:, :n]) x[:, n:] for the product x. On the CPU an array that says nothing of the "
+        "kind is an error: offsets that descend or leave the rows, sizes that do, rows of one id "
+        "that do not lie together. On other devices out has any values then, and nothing else is "
+        "touched. moe_sort and moe_permute give offsets.",
+    .inputs = {{"a", "rows of all groups, (rows, k), any strides"}, {"b", kBDoc}},
+    .options = {op::option("offsets", &GroupedGemmOptions::offsets,
+                           "int32 or int64, (groups + 1): group i has the rows offsets[i] to "
+                           "offsets[i + 1]"),
+                op::option("sizes", &GroupedGemmOptions::sizes,
+                           "int32 or int64, (groups): how many rows, one group behind the other"),
+                op::option("ids", &GroupedGemmOptions::ids,
+                           "int32 or int64, (rows): the group of each row, those of one group "
+                           "together; none if it is outside the groups"),
+                op::option("transpose_b", &GroupedGemmOptions::transpose_b, kTransposeDoc),
+                op::option("activation", &GroupedGemmOptions::activation, kActivationDoc),
+                op::option("gated", &GroupedGemmOptions::gated, kGatedDoc),
+                op::option("out_dtype", &GroupedGemmOptions::out_dtype, kDtypeDoc),
+                op::option("allow_tf32", &GroupedGemmOptions::allow_tf32, kTf32Doc),
+                op::option("config", &GroupedGemmOptions::config, kConfigDoc)},
+    .out_doc = "(rows, n)",
+    .dtypes = {DType::float32, DType::float16, DType::bfloat16},
+    .infer = infer<GroupedGemmOptions>,
+    .check = check_grouped,
+    .cost = grouped_cost,
+    .ladder = ladder().only(kGroupedRungs),
+    .host = kGroupedHost};
+
+const op::Definition<Problem, MaskedGemmOptions> kMasked{
+    .name = kMaskedName,
+    .group = "matrix",
+    .summary = "Products of the first rows of each matrix, as many as the device counts.",
+    .details =
+        "out[g, r, :] = activation(a[g, r, :] b[g, :, :]) for the rows r before counts[g], which "
+        "the device alone reads. Rows from counts[g] on are neither used nor written. Any strides "
+        "are taken, and sizes may be 0. a and b have one dtype: float32, float16 or bfloat16; "
+        "sums are float32 and rounded once. If gated, b has 2 n columns and out = gated(x[..., "
+        ":n]) x[..., n:] for the product x. A count outside [0, rows] is an error on the CPU; "
+        "other devices take the nearest that is inside.",
+    .inputs = {{"a", "matrices, (groups, rows, k), any strides"},
+               {"b", kBDoc},
+               {"counts", "int32 or int64, (groups): how many rows of each, 0 to rows"}},
+    .options = {op::option("transpose_b", &MaskedGemmOptions::transpose_b, kTransposeDoc),
+                op::option("activation", &MaskedGemmOptions::activation, kActivationDoc),
+                op::option("gated", &MaskedGemmOptions::gated, kGatedDoc),
+                op::option("expected_rows", &MaskedGemmOptions::expected_rows,
+                           "of a group on average, which the tile is chosen for; all if left out"),
+                op::option("out_dtype", &MaskedGemmOptions::out_dtype, kDtypeDoc),
+                op::option("allow_tf32", &MaskedGemmOptions::allow_tf32, kTf32Doc),
+                op::option("config", &MaskedGemmOptions::config, kConfigDoc)},
+    .out_doc = "(groups, rows, n)",
+    .dtypes = {DType::float32, DType::float16, DType::bfloat16},
+    .infer = infer<MaskedGemmOptions>,
+    .check = check_masked,
+    .cost = grouped_cost,
+    .ladder = ladder().only(kGroupedRungs),
+    .host = kGroupedHost};
+
+}  // namespace
+
+op::OperatorList grouped_operators() { return op::registered(kGrouped, kMasked); }
+
+}  // namespace kernel::gemm
+
+void grouped_gemm(const TensorView& out, const TensorView& a, const TensorView& b,
+                  const GroupedGemmOptions& options) {
+  op::run(kernel::gemm::kGrouped, out, {a, b}, options);
+}
+Tensor grouped_gemm(const TensorView& a, const TensorView& b, const GroupedGemmOptions& options) {
+  return std::move(op::allocate(kernel::gemm::kGrouped, {a, b}, options)[0]);
+}
+void masked_gemm(const TensorView& out, const TensorView& a, const TensorView& b,
+                 const TensorView& counts, const MaskedGemmOptions& options) {
+  op::run(kernel::gemm::kMasked, out, {a, b, counts}, options);
+}
+Tensor masked_gemm(const TensorView& a, const TensorView& b, const TensorView& counts,
+                   const MaskedGemmOptions& options) {
+  return std::move(op::allocate(kernel::gemm::kMasked, {a, b, counts}, options)[0]);
+}
+
+}  // namespace tensorcraft

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/bits.cuh"
+#include "tensorcraft/device/scan.cuh"
+#include "tensorcraft/device/tile/block_tile.cuh"
+#include "tensorcraft/ops/gemm/params.h"
+
+// The tiles of a product whose batch entries are groups of rows, as many as an array on the device
+// says. Each warp finds its tile by itself, 32 groups at a time.
+namespace tensorcraft::kernel::gemm {
+
+// A tile of a group: only rows of D before `row_end` are the group's. 0: there is no tile.
+struct GroupTile : BlockTile {
+  int64_t row_end;
+  TC_DEVICE bool is_none() const { return row_end == 0; }
+};
+
+// min(x, most), where x may be negative.
+TC_DEVICE int32_t clamped(int64_t x, int32_t most) {
+  return x < 0 ? 0 : x < most ? int32_t(x) : most;
+}
+
+// Tiles of kTileM x kTileN; kSwap: of the transposed product, whose columns are the rows of groups.
+template <int kTileM, int kTileN, bool kSwap = false>
+struct GroupedTiles {
+  const GroupedParams& p;
+  int32_t first_group = 0;  // of the 32 that were searched last, a lane each
+  int32_t rows_before = 0;  // of the groups before them, if the array has sizes
+  uint32_t tiles_before = 0;
+
+  TC_DEVICE explicit GroupedTiles(const GroupedParams& params) : p(params) {}
+
+  // Tile `number` of all groups in their order, by all lanes of a warp. No later call may ask for
+  // an earlier tile.
+  TC_DEVICE GroupTile find(uint32_t number) {
+    const int lane = int(threadIdx.x) % kWarpSize;
+    for (; first_group < p.groups.count; first_group += kWarpSize) {
+      const Rows own = rows_of_group(first_group + lane);
+      const uint32_t up_to = warp_scan(order(own.count).rows * order(own.count).cols);
+      const uint32_t hits = __ballot_sync(kFullWarp, number - tiles_before < up_to);
+      if (hits != 0) return tile(number - tiles_before, own, up_to, lowest_bit(hits));
+      tiles_before += __shfl_sync(kFullWarp, up_to, kWarpSize - 1);
+      rows_before = __shfl_sync(kFullWarp, own.first + own.count, kWarpSize - 1);
+    }
+    return {{0, 0, 0}, 0};
+  }
+
+ private:
+  struct Rows {
+    int32_t first, count;
+  };
+  using Order = TileOrder<kTileM, kTileN>;
+  TC_DEVICE Order order(int32_t rows) const { return kSwap ? Order(p.n, rows) : Order(rows, p.n); }
+  TC_DEVICE int64_t element(int64_t at) const {
+    const Groups& g = p.groups;
+    return g.is_wide ? static_cast<const int64_t*>(g.array)[at]
+                     : static_cast<const int32_t*>(g.array)[at];
+  }
+  // Values that no array of groups has make no address outside the matrices.
+  TC_DEVICE Rows rows_of_group(int32_t group) const {
+    const Groups& g = p.groups;
+    const bool is_there = group < g.count;
+    const int32_t most = int32_t(p.m);
+    const int64_t at = is_there ? group * g.step : 0;
+    const int32_t value = is_there ? clamped(element(at), most) : 0;
+    if (g.form == GroupForm::counts) return {0, value};
+    if (g.form == GroupForm::ranges) {
+      const int32_t end = is_there ? clamped(element(at + g.end_at), most) : 0;
+      return {value, end > value ? end - value : 0};
+    }
+    // Sums that stop at `most`, which no sum of two exceeds twice.
+    uint32_t end = uint32_t(value) + uint32_t(lane_is_first() ? rows_before : 0);
+    for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
+      const uint32_t below = __shfl_up_sync(kFullWarp, end, unsigned(lanes));
+      if (int(threadIdx.x) % kWarpSize >= lanes) end += below;
+      if (end > uint32_t(most)) end = uint32_t(most);
+    }
+    const uint32_t before = __shfl_up_sync(kFullWarp, end, 1);
+    const int32_t first = lane_is_first() ? rows_before : int32_t(before);
+    return {first, int32_t(end) - first};
+  }
+  TC_DEVICE static bool lane_is_first() { return threadIdx.x % kWarpSize == 0; }
+
+  // Tile `index` of these 32 groups, which is one of the group that `lane` has.
+  TC_DEVICE GroupTile tile(uint32_t index, const Rows& own, uint32_t up_to, int lane) const {
+    const Rows rows{__shfl_sync(kFullWarp, own.first, lane),
+                    __shfl_sync(kFullWarp, own.count, lane)};
+    const uint32_t end = __shfl_sync(kFullWarp, up_to, lane);
+    const Order in_group = order(rows.count);
+    const BlockTile at = in_group.at(index - (end - in_group.rows * in_group.cols));
+    GroupTile found{at, int64_t(rows.first) + rows.count};
+    (kSwap ? found.col : found.row) += rows.first;
+    found.batch = uint32_t(first_group + lane);
+    return found;
+  }
+};
+
+}  // namespace tensorcraft::kernel::gemm

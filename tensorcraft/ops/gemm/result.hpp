@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/device/activation.h"
+#include "tensorcraft/op/gate.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string_view>
+
+// What the operators of this folder say of their result alike.
+namespace tensorcraft::kernel::gemm {
+
+// The dtypes of results: that of a, float32, and of 16 bits if a is.
+inline std::span<const DType> result_dtypes(const TensorView& a) {
+  static constexpr DType kFloats[] = {DType::float32, DType::float16, DType::bfloat16};
+  return std::span(kFloats).first(a.dtype() == DType::float32 ? 1 : 3);
+}
+
+inline DType result_dtype(std::string_view op, const TensorView& a, std::optional<DType> wanted) {
+  const DType dtype = wanted.value_or(a.dtype());
+  const auto all = result_dtypes(a);
+  if (dtype != a.dtype() && std::ranges::find(all, dtype) == all.end())
+    fail(ErrorKind::type, op, ": out_dtype must be ", a.dtype(),
+         all.size() > 1 ? " (the dtype of a), another of 16 bits, or float32, got "
+                        : " (the dtype of a) or float32, got ",
+         dtype);
+  return dtype;
+}
+
+// The columns of the result of so many columns of b.
+inline int64_t result_columns(std::string_view op, int64_t columns, Gate gated) {
+  if (gated == Gate::none) return columns;
+  if (columns % 2)
+    fail(ErrorKind::value, op,
+         ": b: gated needs an even number of columns, first the gates and then as many others, "
+         "got ",
+         columns);
+  return columns / 2;
+}
+
+inline Activation activation_of(Gate gate) {
+  constexpr Activation kAll[] = {Activation::none, Activation::silu, Activation::gelu,
+                                 Activation::gelu_tanh};
+  return kAll[size_t(gate)];
+}
+
+}  // namespace tensorcraft::kernel::gemm

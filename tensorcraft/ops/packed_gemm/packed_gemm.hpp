@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/core/source_location.hpp"
+#include "tensorcraft/runtime/memory/tensor.hpp"
+
+#include <optional>
+#include <string_view>
+
+namespace tensorcraft {
+
+// What packed_gemm() takes besides arrays that it needs.
+struct PackedGemmOptions {
+  std::optional<TensorView> zeros = {};  // uint8 (n, k / group), of int4: the codes that mean 0
+  std::optional<TensorView> bias = {};   // (n,), dtype of a
+  float tensor_scale = 1;                // of nvfp4: a factor of every weight
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
+  std::source_location where = std::source_location::current();  // the line that errors name
+};
+
+// out = a W^T + bias with a: (m, k), float32, float16 or bfloat16, any strides, and W: (n, k) in 4
+// bits, its codes: (n, k / 2) uint8, contiguous, two a byte in the order of pack4.h. What a code
+// means is said by the dtype of scales: (n, k / group), contiguous:
+//   a float of 16 or 32 bits   int4: (code - zero) * scale; zero is 8 without zeros
+//   uint8                      mxfp4: e2m1(code) * 2^(scale - 127), group 32 as the format has it
+//   float8_e4m3fn              nvfp4: e2m1(code) * scale * tensor_scale, group 16 as the format has
+//   it
+// k is a multiple of 16, and so is group. out: (m, n), dtype of a. Weights are exact, sums in
+// float32.
+void packed_gemm(const TensorView& out, const TensorView& a, const TensorView& codes,
+                 const TensorView& scales, const PackedGemmOptions& options = {});
+Tensor packed_gemm(const TensorView& a, const TensorView& codes, const TensorView& scales,
+                   const PackedGemmOptions& options = {});
+
+}  // namespace tensorcraft

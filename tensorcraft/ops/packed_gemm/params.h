@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/base.h"
+#include "tensorcraft/device/divider.h"
+
+namespace tensorcraft::kernel::packed_gemm {
+
+// Run time: out (m, n) = a (m, k) W^T + bias. Strides are in elements, steps of rows of codes in
+// bytes and of scales in elements.
+struct Params {
+  const void* a;
+  const uint8_t* codes;
+  const void* scales;
+  const uint8_t* zeros;  // null: 8
+  const void* bias;      // null: none
+  void* out;
+  int64_t m, n, k, group;
+  int64_t groups;    // of a row
+  Divider by_group;  // divides what is below 2^31 by group
+  int64_t a_strides[2], out_strides[2];
+  float tensor_scale;
+};
+
+// tokens: rows of a that a block takes. row_tiles: 16 rows of W each, of a warp. parts: of k, each
+// of a warp; the other warps have other rows. scales: of a row of int4 in a step of 128, 1 or 4.
+struct Config {
+  int threads = 256;
+  int tokens = 8;
+  int row_tiles = 1;
+  int parts = 8;
+  int scales = 4;
+};
+TC_HOST_DEVICE constexpr int rows_of_block(const Config& c) {
+  return c.threads / 32 / c.parts * c.row_tiles * 16;
+}
+
+}  // namespace tensorcraft::kernel::packed_gemm

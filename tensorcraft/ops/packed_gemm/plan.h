@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/pack4.h"
+#include "tensorcraft/op/rung.h"
+#include "tensorcraft/ops/packed_gemm/params.h"
+
+// How each rung is chosen and started; host only.
+namespace tensorcraft::kernel::packed_gemm {
+
+using Choice = op::Choice<Config>;
+
+inline constexpr int64_t kMaxK = (int64_t(1) << 31) - 1;
+
+struct Given {
+  int element_bytes;  // of a
+  int group;          // what the format of e2m1 codes demands; 0 for int4
+};
+
+inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
+  const int64_t blocks = div_ceil(p.m * p.n, int64_t(Config().threads));
+  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
+  return op::Start<Config>{{}, blocks};
+}
+
+// Few tokens: the whole block shares rows of W, the more of them the fewer times `a` is read, as
+// long as there is a block for most multiprocessors. Else warps share tokens.
+inline Config config_for(const Params& p, const Given& given, const op::Gpu& gpu) {
+  const bool is_int4 = given.group == 0;
+  const int scales = is_int4 && p.group % kCodesOfBlock == 0 ? 1 : 4;
+  if (p.m > 16) return {.tokens = is_int4 ? 32 : 64, .parts = 2, .scales = scales};
+  // What more rows hold does not fit registers.
+  const bool has_room = p.m <= 8 && (!is_int4 || scales == 1);
+  Config c{.tokens = p.m <= 8 ? 8 : 16, .row_tiles = has_room ? 4 : 2, .scales = scales};
+  while (c.row_tiles > 1 && 4 * div_ceil(p.n, int64_t(rows_of_block(c))) < 3 * gpu.num_sms)
+    c.row_tiles /= 2;
+  return c;
+}
+
+inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
+  if (given.element_bytes != 2) return op::refuse("a must be float16 or bfloat16");
+  if (p.k % kCodesOfBlock) return op::refuse("k must be a multiple of 128");
+  if (p.k > kMaxK) return op::refuse("k must be below 2^31");
+  if (p.group != given.group && given.group)
+    return op::refuse("the group must be 16 for nvfp4 and 32 for mxfp4");
+  if (!given.group && p.group % 32) return op::refuse("the group must be a multiple of 32");
+  if (p.a_strides[1] != 1 || p.a_strides[0] % 8 || !op::is_vector_aligned(p.a) ||
+      !op::is_vector_aligned(p.codes) || !op::is_vector_aligned(p.scales))
+    return op::refuse(
+        "rows of a, codes and scales must be contiguous and begin at multiples of 16 bytes");
+  const Config config = config_for(p, given, gpu);
+  const int64_t blocks =
+      div_ceil(p.n, int64_t(rows_of_block(config))) * div_ceil(p.m, int64_t(config.tokens));
+  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
+  return op::Start<Config>{config, blocks};
+}
+
+inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "tensor_core",
+     .file = "01_tensor_core.cuh",
+     .idea = "mma.sync with weights unpacked in registers, scales on sums, parts of k by warp",
+     .choose = tensor_core},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread an element, any strides",
+     .choose = naive},
+};
+
+}  // namespace tensorcraft::kernel::packed_gemm

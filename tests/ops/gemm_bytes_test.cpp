@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/gemm/gemm.hpp"
+#include "tensorcraft/ops/gemm/plan.h"
+#include "tests/support/expect_error.hpp"
+#include "tests/support/gemm_plans.hpp"
+#include "tests/support/tensors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+// Products of float8 and int8: what is chosen for them, their scales, and values that conformance
+// does not have.
+namespace tensorcraft {
+namespace {
+
+using test::doubles, test::expect_error, test::normal_tensor, test::places, test::tensor_of;
+
+constexpr DType kE4m3 = DType::float8_e4m3fn, kE5m2 = DType::float8_e5m2;
+
+Tensor filled(const Dims& shape, float value) {
+  Tensor t(DType::float32, shape, Device::cpu());
+  std::fill_n(t.data_as<float>(), t.size(), value);
+  return t;
+}
+
+// A product of weights [n, k] on a GPU that need not be here.
+struct PlannedCall {
+  Dims a, b;
+  DType dtype = kE4m3, out = DType::bfloat16;
+  Dims a_scale = {}, b_scale = {};
+  std::string_view accumulation = "promoted";
+  bool transpose_a = false;
+};
+op::Explanation explain_bytes(const char* arch, const PlannedCall& call) {
+  alignas(16) static std::byte memory[16];
+  const std::vector<TensorView> inputs{{memory, call.dtype, call.a}, {memory, call.dtype, call.b}};
+  const Dims d{call.a[call.transpose_a ? 1 : 0], call.b[0]};
+  const std::vector<TensorView> outputs{{reinterpret_cast<void*>(uintptr_t(1) << 46), call.out, d}};
+  const op::Operator& op = find_operator("gemm");
+  const auto& options = op.description().options;
+  std::vector<op::Value> values(options.size());
+  for (size_t i = 0; i < options.size(); ++i) {
+    const std::string_view name = options[i].name;
+    if (name == "transpose_a") values[i] = call.transpose_a;
+    if (name == "transpose_b") values[i] = true;
+    if (name == "accumulation") values[i] = call.accumulation;
+    if (name == "a_scale" && call.a_scale.rank())
+      values[i] = TensorView(memory, DType::float32, call.a_scale);
+    if (name == "b_scale" && call.b_scale.rank())
+      values[i] = TensorView(memory, DType::float32, call.b_scale);
+  }
+  return op.explain(outputs, {inputs, values}, device_info_of_arch(arch));
+}
+kernel::gemm::Config config_of(const op::Explanation& e) {
+  kernel::gemm::Config c;
+  std::memcpy(&c, test::row_of(e, e.variant).plan->main().kernel.config.data(), sizeof(c));
+  return c;
+}
+
+TEST(GemmBytes, TakeTheRungsOnWgmma) {
+  using kernel::gemm::Promotion;
+  const Dims a{4096, 7168}, b{4096, 7168};
+  const auto planned = [&](const PlannedCall& call) { return explain_bytes("sm_90a", call); };
+  for (const DType dtype : {kE4m3, kE5m2}) {
+    const auto e = planned({.a = a, .b = b, .dtype = dtype});
+    EXPECT_EQ(e.variant, "persistent");
+    EXPECT_EQ(config_of(e).promotion, Promotion::plain);
+    EXPECT_EQ(config_of(e).block_k, 128);
+  }
+  EXPECT_EQ(config_of(planned({.a = a, .b = b, .accumulation = "fast"})).promotion,
+            Promotion::none);
+  const Dims a_scale{4096, 56};
+  const auto squares = planned({.a = a, .b = b, .a_scale = a_scale, .b_scale = {32, 56}});
+  EXPECT_EQ(config_of(squares).promotion, Promotion::by_square);
+  const auto columns = planned({.a = a, .b = b, .a_scale = a_scale, .b_scale = {4096, 56}});
+  EXPECT_EQ(config_of(columns).promotion, Promotion::by_column);
+  EXPECT_EQ(planned({.a = a, .b = b, .dtype = DType::int8, .out = DType::int32}).variant,
+            "persistent");
+  // Others than along k are copied, and other GPUs have the rungs that take anything.
+  EXPECT_EQ(planned({.a = {7168, 4096}, .b = b, .transpose_a = true}).variant, "packed");
+}
+
+TEST(GemmBytes, TakeMmaOnOtherGpus) {
+  const Dims a{4096, 7168}, b{4096, 7168};
+  const auto variant = [&](const char* arch, const PlannedCall& call) {
+    return explain_bytes(arch, call).variant;
+  };
+  for (const char* arch : {"sm_89", "sm_120"}) {
+    EXPECT_EQ(variant(arch, {.a = a, .b = b}), "swizzled") << arch;
+    EXPECT_EQ(variant(arch, {.a = a, .b = b, .a_scale = {4096, 56}, .b_scale = {32, 56}}), "naive");
+  }
+  EXPECT_EQ(variant("sm_80", {.a = a, .b = b}), "naive");
+  EXPECT_EQ(variant("sm_80", {.a = a, .b = b, .dtype = DType::int8, .out = DType::int32}),
+            "swizzled");
+  // Few rows of float8 are a stream of weights.
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    EXPECT_EQ(variant(arch, {.a = {1, 7168}, .b = b}), "gemv") << arch;
+    EXPECT_EQ(variant(arch, {.a = {4, 7168}, .b = b, .a_scale = {4, 56}, .b_scale = {32, 56}}),
+              "gemv");
+  }
+}
+
+// A consumer has room for its sums twice and for the scales of two blocks.
+TEST(GemmBytes, HaveRoomForPromotedSums) {
+  using namespace kernel::gemm;
+  Config c{.block_m = 128,
+           .block_n = 256,
+           .block_k = 128,
+           .stages = 3,
+           .consumers = 2,
+           .b_layout = Layout::column_major};
+  EXPECT_EQ(ring_problem(c, 1), "");
+  c.promotion = Promotion::plain;
+  EXPECT_NE(ring_problem(c, 1), "");
+  c.block_n = 192;
+  EXPECT_EQ(ring_problem(c, 1), "");
+  c.promotion = Promotion::by_column;
+  EXPECT_NE(ring_problem(c, 1), "");
+  c.block_n = 64;
+  EXPECT_EQ(ring_problem(c, 1), "");
+}
+
+TEST(GemmBytes, SayWhatScalesAre) {
+  const Tensor a = normal_tensor({5, 300}, kE4m3), b = normal_tensor({140, 300}, kE4m3);
+  const auto scaled = [&](const Dims& x, const Dims& y, Accumulation how = {}) {
+    const Tensor a_scale = normal_tensor(x), b_scale = normal_tensor(y);
+    gemm(a, b, {.transpose_b = true, .a_scale = a_scale, .b_scale = b_scale, .accumulation = how});
+  };
+  for (const Dims& y : {Dims{2, 3}, Dims{140, 3}}) EXPECT_NO_THROW(scaled({5, 3}, y));
+  EXPECT_NO_THROW(scaled({5, 1}, {140}));
+  expect_error(
+      ErrorKind::value, [&] { scaled({5, 2}, {140}); },
+      "gemm: a_scale: expected one number, [5, 1] or one for 128 elements of a row of a, [5, 3], "
+      "got shape [5, 2]");
+  expect_error(
+      ErrorKind::value, [&] { scaled({5, 1}, {2, 3}); },
+      "gemm: a_scale: expected one for 128 elements of a row of a, [5, 3], as b_scale is by block, "
+      "got shape [5, 1]");
+  expect_error(
+      ErrorKind::value, [&] { scaled({5, 3}, {3, 2}); },
+      "gemm: b_scale: expected one for 128 elements of a column of b, [140, 3], or one for squares "
+      "of 128 x 128, [2, 3], as a_scale is by block, got shape [3, 2]");
+  expect_error(
+      ErrorKind::value, [&] { scaled({5, 3}, {2, 3}, Accumulation::fast); },
+      "gemm: accumulation: products with scales by block are promoted; leave accumulation out");
+}
+
+TEST(GemmBytes, SayWhatTheyTake) {
+  const Tensor f = normal_tensor({4, 8}, DType::bfloat16), i = normal_tensor({4, 8}, DType::int8);
+  const Tensor x = normal_tensor({4, 8}, kE4m3), y = normal_tensor({4, 8}, kE5m2);
+  expect_error(
+      ErrorKind::type,
+      [&] { gemm(f, f, {.transpose_b = true, .accumulation = Accumulation::fast}); },
+      "gemm: accumulation: \"fast\" takes float8 operands, and a is bfloat16; leave accumulation "
+      "out");
+  expect_error(
+      ErrorKind::value, [&] { gemm(i, i, {.alpha = 2, .transpose_b = true}); },
+      "gemm: out is int32, which is the sums of int8 products alone; alpha, c, bias, scales, "
+      "gates, activations and epilogues need out_dtype float32, float16 or bfloat16");
+  expect_error(
+      ErrorKind::type, [&] { gemm(x, x, {.transpose_b = true, .out_dtype = DType::int32}); },
+      "gemm: out_dtype of float8_e4m3fn operands must be float32, float16 or bfloat16, got int32");
+  EXPECT_THROW(gemm(x, y, {.transpose_b = true}), Error);
+  EXPECT_EQ(gemm(x, x, {.transpose_b = true}).dtype(), DType::bfloat16);
+  EXPECT_EQ(gemm(i, i, {.transpose_b = true}).dtype(), DType::int32);
+}
+
+// The tile that the SIMT device has of split_k.
+std::optional<GemmConfig> in_two(std::string_view variant) {
+  if (variant != "split_k") return {};
+  return GemmConfig{.tile_m = 64, .tile_n = 64, .split = 2};
+}
+
+// The variants of a device that take float8 or int8 along k.
+std::vector<std::string_view> byte_variants(Device device) {
+  if (device == Device::cpu()) return {"cpu", "reference"};
+  return {"persistent", "split_k", "warp_specialized", "wgmma", "naive"};
+}
+
+// NaN and infinities are where the reference has them, whatever a scale is.
+TEST(GemmBytes, KeepSpecialValues) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const int64_t m = 16, n = 16, k = 272, blocks = 3;
+  for (const DType dtype : {kE4m3, kE5m2}) {
+    const Tensor a = normal_tensor({m, k}, dtype, 1), b = normal_tensor({n, k}, dtype, 2);
+    const auto set = [&](const Tensor& t, int64_t i, int64_t j, double x) {
+      host::Elements(t.view()).set(i * k + j, x);
+    };
+    for (int64_t j = 0; j < k; ++j) set(a, 0, j, 0), set(b, 0, j, 0);  // rows of zeros
+    set(a, 1, 5, 1e9);                                                 // saturates
+    set(a, 2, 130, std::numeric_limits<double>::quiet_NaN());
+    if (dtype == kE5m2) a.data_as<uint8_t>()[3 * k + 200] = 0x7c;  // an infinity
+    for (const Dims& squares : {Dims{1, blocks}, Dims{n, blocks}}) {
+      const Tensor a_scale = filled({m, blocks}, 0.5), b_scale = filled(squares, 2);
+      a_scale.data_as<float>()[4 * blocks + 1] = 0;
+      a_scale.data_as<float>()[5 * blocks + 2] = kInf;
+      a_scale.data_as<float>()[0 * blocks + 1] = kInf;  // times zeros
+      const auto product = [&](Device device, std::string_view variant) {
+        const Tensor x = a.to(device), y = b.to(device), s = a_scale.to(device),
+                     t = b_scale.to(device);
+        return doubles(
+            gemm(x, y, {.transpose_b = true, .a_scale = s, .b_scale = t, .variant = variant}));
+      };
+      const auto want = product(Device::cpu(), "reference");
+      EXPECT_TRUE(std::isnan(want[0]) && std::isnan(want[2 * size_t(n) + 1]));
+      for (const Device device : places())
+        for (const auto variant : byte_variants(device)) {
+          if (device == Device::simt() && dtype == kE5m2 && variant != "naive") continue;
+          const auto got = product(device, variant);
+          SCOPED_TRACE(join(dtype, " ", squares, " on ", device));
+          for (size_t i = 0; i < got.size(); ++i) {
+            if (std::isfinite(want[i]))
+              EXPECT_NEAR(got[i], want[i], 0.02 * std::abs(want[i]) + 0.5) << variant << " " << i;
+            else
+              EXPECT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i])
+                  << device << " " << variant << " " << i << ": " << got[i] << ", " << want[i];
+          }
+        }
+    }
+  }
+}
+
+// Ones times ones count k, with scales that say which block a product is of.
+TEST(GemmBytes, CountEveryProductOnceInEverySplit) {
+  for (const int64_t k : {16, 112, 128, 144, 256, 400, 640, 1040}) {
+    const int64_t m = 64, n = 72, blocks = div_ceil(k, int64_t(128));
+    const Tensor a = astype(filled({m, k}, 1), {.dtype = kE4m3});
+    const Tensor b = astype(filled({n, k}, 1), {.dtype = kE4m3});
+    const Tensor a_scale = filled({m, blocks}, 1), b_scale = filled({1, blocks}, 1);
+    double want = 0;
+    for (int64_t block = 0; block < blocks; ++block) {
+      for (int64_t i = 0; i < m; ++i)
+        a_scale.data_as<float>()[i * blocks + block] = float(1 << block % 3);
+      want += double(std::min<int64_t>(128, k - block * 128)) * double(1 << block % 3);
+    }
+    for (const Device device : places())
+      for (const auto variant : byte_variants(device)) {
+        if (variant == "split_k" && k <= 128) continue;
+        const Tensor x = a.to(device), y = b.to(device), s = a_scale.to(device),
+                     t = b_scale.to(device);
+        const GemmOptions options{.transpose_b = true,
+                                  .a_scale = s,
+                                  .b_scale = t,
+                                  .config = in_two(variant),
+                                  .variant = variant};
+        const GemmOptions fast{.transpose_b = true,
+                               .accumulation = Accumulation::fast,
+                               .config = in_two(variant),
+                               .variant = variant};
+        // bfloat16 rounds what it cannot hold.
+        if (blocks > 1) {
+          for (const double got : doubles(gemm(x, y, options)))
+            ASSERT_NEAR(got, want, want / 256) << device << " " << variant << " " << k;
+        }
+        for (const double got : doubles(gemm(x, y, fast)))
+          ASSERT_NEAR(got, double(k), double(k) / 256) << device << " " << variant << " " << k;
+      }
+  }
+}
+
+// A tile of 192 columns begins and ends inside squares of b.
+TEST(GemmBytes, ScaleEachSquareInATileThatMeetsTwo) {
+  const int64_t m = 130, n = 400, k = 272, blocks = 3;
+  const Tensor a = normal_tensor({m, k}, kE4m3, 1), b = normal_tensor({n, k}, kE4m3, 2);
+  const Tensor a_scale = normal_tensor({m, blocks}, DType::float32, 3);
+  const Tensor b_scale = normal_tensor({4, blocks}, DType::float32, 4);
+  const GemmOptions options{
+      .transpose_b = true, .a_scale = a_scale, .b_scale = b_scale, .variant = "reference"};
+  const Tensor want = gemm(a, b, options);
+  for (const Device device : places()) {
+    if (device == Device::cpu()) continue;
+    const Tensor x = a.to(device), y = b.to(device), s = a_scale.to(device), t = b_scale.to(device);
+    const Tensor got = gemm(x, y,
+                            {.transpose_b = true,
+                             .a_scale = s,
+                             .b_scale = t,
+                             .config = GemmConfig{.tile_m = 128, .tile_n = 192},
+                             .variant = "persistent"});
+    test::expect_close(got, want, 0x1p-6, 0x1p-3);
+  }
+}
+
+// Sums of int8 are exact where those of float32 are not.
+TEST(GemmBytes, SumInt8Exactly) {
+  const int64_t m = 64, n = 72, k = 3008;
+  const Tensor a(DType::int8, {m, k}, Device::cpu()), b(DType::int8, {n, k}, Device::cpu());
+  for (int64_t i = 0; i < m * k; ++i) a.data_as<int8_t>()[i] = int8_t(-128 + i % 3);
+  for (int64_t i = 0; i < n * k; ++i) b.data_as<int8_t>()[i] = int8_t(-128 + i % 2 * 255);
+  const auto product = [&](Device device, std::string_view variant) {
+    const Tensor x = a.to(device), y = b.to(device);
+    return test::values<int32_t>(
+        gemm(x, y, {.transpose_b = true, .config = in_two(variant), .variant = variant}));
+  };
+  std::vector<int32_t> want;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      int32_t sum = 0;
+      for (int64_t l = 0; l < k; ++l)
+        sum += a.data_as<int8_t>()[i * k + l] * b.data_as<int8_t>()[j * k + l];
+      want.push_back(sum);
+    }
+  for (const Device device : places())
+    for (const std::string_view variant :
+         device == Device::cpu() ? std::vector<std::string_view>{"cpu", "reference", ""}
+                                 : std::vector<std::string_view>{"persistent", "split_k", "naive"})
+      EXPECT_EQ(product(device, variant), want) << device << " " << variant;
+}
+
+// A row has the same bits alone and among others, and again.
+TEST(GemmBytes, RepeatBitsWhateverTheBatch) {
+  const int64_t n = 72, k = 272, rows = 70;
+  for (const DType dtype : {kE4m3, DType::int8})
+    for (const Device device : places()) {
+      const Tensor a = normal_tensor({rows, k}, dtype, 1), b = normal_tensor({n, k}, dtype, 2);
+      const Tensor weights = b.to(device);
+      const auto product = [&](int64_t m) {
+        const Tensor x = copy(a.view().slice(0, 0, m)).to(device);
+        return gemm(x, weights, {.transpose_b = true, .batch_invariant = true}).to(Device::cpu());
+      };
+      const Tensor all = product(rows), again = product(rows);
+      EXPECT_EQ(std::memcmp(all.data(), again.data(), all.nbytes()), 0) << device << " " << dtype;
+      for (const int64_t m : {1, 5, 64}) {
+        const Tensor some = product(m);
+        EXPECT_EQ(std::memcmp(all.data(), some.data(), some.nbytes()), 0)
+            << device << " " << dtype << " " << m;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace tensorcraft
