@@ -8,7 +8,10 @@
   X(append_kv)                 \
   X(attention)                 \
   X(batch_norm)                \
+  X(causal_conv1d)             \
+  X(conv2d)                    \
   X(cross_entropy)             \
+  X(csr)                       \
   X(cumulative_sum)            \
   X(elementwise)               \
   X(embedding)                 \
@@ -23,16 +26,21 @@
   X(moe_permute)               \
   X(moe_router)                \
   X(norm)                      \
+  X(packed_gemm)               \
   X(pad)                       \
   X(paged_attention)           \
   X(permute)                   \
+  X(pool2d)                    \
   X(quantize)                  \
   X(reduce)                    \
   X(rope)                      \
   X(sample)                    \
   X(scatter)                   \
   X(softmax)                   \
-  X(topk)
+  X(spmm)                      \
+  X(spmv)                      \
+  X(topk)                      \
+  X(transfer_hicache)
 
 namespace tensorcraft::ops {
 

@@ -20,6 +20,7 @@ const std::string kInRegisters = "a row of up to 16,384 elements stays in the re
 const std::string kPersistent = "a row takes all threads of a multiprocessor that holds its places";
 const std::string kProducer = "a warpgroup copies beside two or three that multiply one tile";
 const std::string kFilters = "a row is read by one block, which keeps as much in flight as it can";
+const std::string kQuota = "few blocks leave multiprocessors to others, so each moves much at once";
 const std::map<std::string, std::string> kAbove256 = {
     {"softmax in_registers", kInRegisters},
     {"log_softmax in_registers", kInRegisters},
@@ -30,6 +31,8 @@ const std::map<std::string, std::string> kAbove256 = {
     {"attention warp_specialized", kProducer},
     {"attention wgmma", "three warpgroups have 64 queries each of one tile of keys"},
     {"gemm persistent", kProducer},
+    {"grouped_gemm persistent", kProducer},
+    {"grouped_gemm persistent_tf32", kProducer},
     {"gemm persistent_tf32", kProducer},
     {"gemm packed_tf32", kProducer},
     {"gemm split_k", kProducer},
@@ -41,6 +44,8 @@ const std::map<std::string, std::string> kAbove256 = {
     {"log_softmax persistent", kPersistent},
     {"layer_norm persistent", kPersistent},
     {"rms_norm persistent", kPersistent},
+    {"transfer_hicache_one_layer vectorized", kQuota},
+    {"transfer_hicache_all_layer vectorized", kQuota},
     {"quantize in_registers", "a token of more than 16,384 elements stays in registers"},
     {"cross_entropy online", "fewer threads would wait for the end of a long row more often"},
     {"cross_entropy naive", "one block adds the losses of all rows, 16 of each thread at once"},

@@ -15,17 +15,20 @@
 namespace tensorcraft::test {
 namespace {
 
-// What a rung's list holds, and which of it the conformance test launches.
+// What a rung's list holds, and which of it the conformance test launches. Operators of one folder
+// may share it.
 struct Compiled {
+  const jit::Rung* rung = nullptr;
   simt::InstanceList list;
   std::vector<bool> launched;
 };
-using Rungs = std::map<const jit::Rung*, Compiled>;
+using Rungs = std::map<std::string, Compiled>;  // by function
 
 void note_launch(Rungs& rungs, const op::Step& step) {
   const jit::KernelKey& key = step.kernel;
-  Compiled& of = rungs[key.rung];
+  Compiled& of = rungs[std::string(key.rung->function)];
   if (of.list.empty()) {
+    of.rung = key.rung;
     of.list = op::simt_instances(step);
     of.launched.resize(of.list.size());
   }
@@ -55,7 +58,9 @@ TEST_F(SimtDevice, HasAKernelForEveryCase) {
     const CaseRun run(c, Device::simt());
     const auto e = c.op->explain(run.outputs(), run.arguments({}), device_info(Device::simt()));
     EXPECT_FALSE(e.variant.empty()) << c.name;
-    EXPECT_TRUE(e.variants.back().variant.name == "naive" && e.variants.back().accepted) << c.name;
+    const auto& last = e.variants.back();  // of im2col, which has one rung, by its name
+    EXPECT_TRUE(last.variant.name == "naive" || last.variant.name == c.op->description().name);
+    EXPECT_TRUE(last.accepted) << c.name;
   }
 }
 
@@ -65,9 +70,9 @@ TEST_F(SimtDevice, HoldsNoInstanceThatNoCaseLaunches) {
     for (const op::Plan& plan : plans_on_simt(c, CaseRun(c, Device::simt())))
       for (const op::Step& step : plan.steps()) note_launch(rungs, step);
   EXPECT_GT(rungs.size(), operators().size() / 2);
-  for (const auto& [rung, of] : rungs)
+  for (const auto& [function, of] : rungs)
     for (size_t i = 0; i < of.list.size(); ++i)
-      EXPECT_TRUE(of.launched[i]) << rung->function << ": " << name_of(*rung, of.list[i]);
+      EXPECT_TRUE(of.launched[i]) << function << ": " << name_of(*of.rung, of.list[i]);
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include "tensorcraft/op/angles.hpp"
 #include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/copy_step.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/append_kv/plan.h"
@@ -103,20 +103,9 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
 }
 
 // A cache that is not written in place is copied first.
-void add_copy(op::Plan& plan, const TensorView& to, const TensorView& from) {
-  if (to.data() == from.data()) return;
-  const CopyParams p{.from = from.data(),
-                     .to = to.data(),
-                     .count = to.size(),
-                     .from_map = op::element_map(from),
-                     .to_map = op::element_map(to)};
-  const DType bits = op::moved_as(int(dtype_bytes(to.dtype())));
-  plan.add_preparation(op::make_step(kCopy, std::span(&bits, 1), copy_start(p.count)), p)
-      .instances = instances;
-}
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo&) {
-  add_copy(plan, q.v_cache_out, q.v_cache);
-  add_copy(plan, q.k_cache_out, q.k_cache);
+  op::add_copy(plan, kCopy, instances, q.v_cache_out, q.v_cache);
+  op::add_copy(plan, kCopy, instances, q.k_cache_out, q.k_cache);
 }
 
 const op::HostVariant<Problem> kHost[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/rows.h"
+#include "tensorcraft/device/copy.h"
 
 namespace tensorcraft::kernel::append_kv {
 
@@ -45,17 +45,6 @@ struct Config {
   int rotates = 0;     // vectorized
   int normalizes = 0;  // vectorized
   int nested = 0;      // the tokens of a tensor lie along more than one axis
-};
-
-// The step in front that copies a cache, if the tokens do not go into the cache itself.
-struct CopyParams {
-  const void* from;
-  void* to;
-  int64_t count;
-  RowMap from_map, to_map;
-};
-struct CopyConfig {
-  int threads = 256;
 };
 
 }  // namespace tensorcraft::kernel::append_kv

@@ -89,11 +89,6 @@ inline Choice vectorized(const CallParams& p, const Given& given, const op::Gpu&
   return Start{.config = c, .blocks = std::max<int64_t>(blocks, 1)};
 }
 
-inline op::Start<CopyConfig> copy_start(int64_t count) {
-  const CopyConfig config;
-  return {.config = config, .blocks = div_ceil(count, int64_t(config.threads))};
-}
-
 inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
     {.name = "vectorized",
      .file = "01_vectorized.cuh",

@@ -122,6 +122,10 @@ op::Option<PadOptions> width_option() {
     key.add(options.pad_width.before);
     key.add(options.pad_width.after);
   };
+  o.text = [](const PadOptions& options) {
+    return join(op::Field<Dims>::text(options.pad_width.before), "+",
+                op::Field<Dims>::text(options.pad_width.after));
+  };
   return o;
 }
 
