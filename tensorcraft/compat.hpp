@@ -4,6 +4,11 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/layout.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/diagnose/timing.hpp"
+#include "tensorcraft/jit/compiler.hpp"
+#include "tensorcraft/jit/kernel_cache.hpp"
+#include "tensorcraft/op/operator.hpp"
+#include "tensorcraft/op/tuning_database.hpp"
 
 #include <array>
 #include <concepts>
@@ -21,6 +26,12 @@ namespace tensorcraft {
 using DataType = DType;
 using PrecisionFormat = DType;
 using GPUCapabilities = DeviceInfo;
+using KernelSpecification = jit::KernelKey;  // what a kernel is compiled for: no sizes of a call
+using CompilationOptions = jit::CompilationOptions;
+using ConfigurationManager = op::TuningDatabase;  // finds the configuration that a call takes
+using KernelRegistry = op::OperatorList;          // what operators() gives
+using CacheManager = jit::KernelCache;
+using PerformanceProfiler = diagnose::PerformanceProfiler;
 
 // The integers 0, 1, ..., end - 1; none if end <= 0.
 template <std::integral T>

@@ -23,7 +23,7 @@ using nlohmann::json;
 
 constexpr std::array<std::string_view, 5> kLogLevels = {"off", "error", "warn", "info", "debug"};
 
-constexpr std::array<Setting, 9> kSettings = {{
+constexpr std::array<Setting, 13> kSettings = {{
     {"cache_dir", "TENSORCRAFT_CACHE_DIR", "~/.cache/tensorcraft", "a folder",
      "Where compiled kernels are kept between processes."},
     {"cache_limit_bytes", "", "1073741824", "a number of bytes, 0 or more",
@@ -43,7 +43,20 @@ constexpr std::array<Setting, 9> kSettings = {{
      "Threads of the CPU operators; 0 means every core the process may use."},
     {"onednn", "", "searched for", "the path of libdnnl.so, or off",
      "The oneDNN library of the CPU operators."},
+    {"jit", "", "on", "on or off",
+     "Whether kernels that are in no cache are compiled; off: such a call fails, and NVRTC is not "
+     "needed."},
+    {"kernel_record", "", "none", "the path of a file",
+     "Where the kernels that the process loads are noted, for `tensorcraft cache export "
+     "--recorded`."},
+    {"trace", "TENSORCRAFT_TRACE", "none", "the path of a file",
+     "Where what the process does is written, for a trace viewer; `tensorcraft trace` sets it."},
+    {"status", "TENSORCRAFT_STATUS", "0",
+     "1, true, 0 or false in the environment; true or false in the file",
+     "Whether the process tells `tensorcraft top` of its memory and schedulers."},
 }};
+
+bool is_flag(std::string_view key) { return key == "allow_tf32" || key == "status"; }
 
 bool is_whole_number(std::string_view key) {
   return key == "cache_limit_bytes" || key == "num_threads";
@@ -95,6 +108,11 @@ std::string parse_allocator(const Given& given) {
   return given.text;
 }
 
+bool parse_switch(const Given& given) {
+  if (given.text != "on" && given.text != "off") fail_value(given);
+  return given.text == "on";
+}
+
 void apply(Config& config, const Given& given) {
   const std::string_view key = given.setting.key;
   if (key == "cache_dir") config.cache_dir = given.text;
@@ -108,6 +126,10 @@ void apply(Config& config, const Given& given) {
   if (key == "num_threads")
     config.num_threads = int(parse_number(given, std::numeric_limits<int>::max()));
   if (key == "onednn") config.onednn = given.text;
+  if (key == "jit") config.jit = parse_switch(given);
+  if (key == "kernel_record") config.kernel_record = given.text;
+  if (key == "trace") config.trace = given.text;
+  if (key == "status") config.status = parse_flag(given);
 }
 
 // The variable's text; a variable that is set but empty counts as not set.
@@ -137,7 +159,7 @@ const Setting& find_setting(std::string_view key, std::string_view file_name) {
 
 // The text of a JSON value of the setting's type, so that file and environment share one parser.
 std::string text_of(const Setting& setting, const json& value, std::string_view file_name) {
-  const bool fits = setting.key == "allow_tf32"    ? value.is_boolean()
+  const bool fits = is_flag(setting.key)           ? value.is_boolean()
                     : is_whole_number(setting.key) ? value.is_number_integer()
                                                    : value.is_string();
   if (!fits)
@@ -171,6 +193,7 @@ Config parse_config(const Environment& environment, std::string_view file_text,
   Config config;
   config.cache_dir = default_cache_dir(environment);
   config.search_path = get(environment, "PATH");
+  config.profiler_library = get(environment, "NVTX_INJECTION64_PATH");
   if (!file_text.empty()) apply_file(config, file_text, file_name);
   for (const Setting& setting : kSettings) {
     if (setting.environment.empty()) continue;

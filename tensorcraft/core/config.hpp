@@ -26,7 +26,13 @@ struct Config {
   bool allow_tf32 = false;
   int num_threads = 0;
   std::string onednn;
-  std::string search_path;  // PATH: where programs are looked for; no setting of the library's own
+  bool jit = true;
+  std::string kernel_record;
+  std::string trace;
+  bool status = false;
+  // No settings of the library's own: PATH, where programs are looked for, and the library of a
+  // profiler that started the program.
+  std::string search_path, profiler_library;
 };
 
 // One row of the documentation.

@@ -25,6 +25,8 @@ std::string_view to_string(ErrorKind kind) {
       return "buffer";
     case ErrorKind::cancelled:
       return "cancelled";
+    case ErrorKind::timed_out:
+      return "timed_out";
     case ErrorKind::compile:
       return "compile";
     case ErrorKind::device_lost:

@@ -22,6 +22,7 @@ enum class ErrorKind {
   not_found,
   buffer,
   cancelled,
+  timed_out,
   compile,
   device_lost,
   internal,

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/log.hpp"
+#include "tensorcraft/cuda/launch_watcher.hpp"
 #include "tensorcraft/cuda/session.hpp"
 
 #include <dlfcn.h>
@@ -22,6 +23,7 @@ constexpr int kFuncLoadInterface = 12040;
 
 std::atomic<Session*> current{nullptr};
 std::atomic<bool> in_forked_child{false};
+std::atomic<std::string (*)()> text_of_loss{nullptr};
 
 using GetProcAddress = int (*)(const char*, void**, int, uint64_t, int*);
 
@@ -50,20 +52,26 @@ const char* load(Driver& d, GetProcAddress get) {
               d.device_get_name, d.device_total_mem, d.device_get_attribute);
   loader.need(d.primary_context_retain, d.context_get_current, d.context_set_current,
               d.context_synchronize);
-  loader.need(d.stream_create, d.stream_destroy, d.stream_synchronize, d.stream_wait_event,
-              d.stream_get_id, d.stream_is_capturing, d.event_create, d.event_destroy,
-              d.event_record, d.event_query, d.event_synchronize, d.event_elapsed_time);
+  loader.need(d.stream_create, d.stream_create_with_priority, d.stream_destroy,
+              d.stream_synchronize, d.stream_wait_event, d.stream_get_id, d.stream_is_capturing,
+              d.event_create, d.event_destroy, d.event_record, d.event_query, d.event_synchronize,
+              d.event_elapsed_time);
   loader.need(d.stream_begin_capture, d.stream_end_capture, d.stream_get_capture_info,
               d.thread_exchange_stream_capture_mode, d.graph_instantiate, d.graph_launch,
               d.graph_exec_destroy, d.graph_destroy, d.user_object_create, d.user_object_release,
               d.graph_retain_user_object);
   loader.need(d.device_get_default_mem_pool, d.mem_pool_set_attribute, d.mem_alloc_async,
               d.mem_free_async, d.mem_alloc, d.mem_free, d.mem_get_info, d.mem_host_alloc,
-              d.mem_free_host, d.memcpy_async, d.memset_async);
+              d.mem_free_host, d.memcpy_async, d.memcpy_peer_async, d.pointer_get_attribute,
+              d.memset_async);
   loader.need(d.library_load_data, d.library_unload, d.library_get_kernel, d.kernel_get_function,
               d.function_get_attribute, d.function_set_attribute, d.launch_kernel,
-              d.tensor_map_encode_tiled, d.tensor_map_replace_address);
+              d.tensor_map_encode_tiled, d.tensor_map_encode_im2col, d.tensor_map_replace_address);
   loader.find(d.function_load, kFuncLoadInterface);
+  loader.find(d.profiler_start, kInterface);
+  loader.find(d.profiler_stop, kInterface);
+  loader.find(d.stream_wait_value, kInterface);
+  loader.find(d.stream_write_value, kInterface);
   return loader.missing;
 }
 
@@ -163,12 +171,15 @@ std::string record(std::string_view prefix, int status) {
   std::string text = join(prefix, now.driver ? describe(*now.driver, status)
                                              : join("status ", status, " without a driver"));
   if (!is_sticky(status)) return text;
-  const std::lock_guard lock(now.mutex);
-  if (!now.lost.load(std::memory_order_relaxed)) {
-    now.first_cause = text;
+  bool is_first = false;
+  {
+    const std::lock_guard lock(now.mutex);
+    is_first = !now.lost.load(std::memory_order_relaxed);
+    if (is_first) now.first_cause = text;
     now.lost.store(true, std::memory_order_release);
   }
-  return text + "; the process cannot use CUDA any more, restart it";
+  const auto more = is_first ? text_of_loss.load() : nullptr;
+  return text + "; the process cannot use CUDA any more, restart it" + (more ? more() : "");
 }
 
 }  // namespace
@@ -230,6 +241,8 @@ void report(int status, std::string_view call) noexcept {
   } catch (...) {  // no memory for the text: nothing better can be done while unwinding
   }
 }
+
+void on_device_lost(std::string (*text)()) { text_of_loss = text; }
 
 const Driver* driver() { return session().driver; }
 

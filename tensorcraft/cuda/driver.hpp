@@ -73,11 +73,13 @@ struct LaunchSetup {
   uint32_t num_attributes;
 };
 
+inline constexpr int kPointerDevicePointer = 3;
 inline constexpr int kMemPoolReleaseThreshold = 4;
 inline constexpr uint32_t kHostMemoryPortable = 1;
 inline constexpr uint32_t kStreamNonBlocking = 1;
 inline constexpr uint32_t kEventDisableTiming = 2;
 inline constexpr int kCaptureThreadLocal = 1;
+inline constexpr int kPointerMemoryType = 2;
 inline constexpr int kJitErrorLogBuffer = 5, kJitErrorLogBytes = 6;
 
 // Throws DeviceLost once a sticky error was seen, or in a child forked after the driver was opened.
@@ -130,9 +132,13 @@ struct Driver {
   Call<CUctx_st*> context_set_current{"cuCtxSetCurrent"};
   Call<> context_synchronize{"cuCtxSynchronize"};
   Call<CUstream_st**, uint32_t> stream_create{"cuStreamCreate"};
+  Call<CUstream_st**, uint32_t, int> stream_create_with_priority{"cuStreamCreateWithPriority"};
   Call<CUstream_st*> stream_destroy{"cuStreamDestroy"};
   Call<CUstream_st*> stream_synchronize{"cuStreamSynchronize"};
   Call<CUstream_st*, CUevent_st*, uint32_t> stream_wait_event{"cuStreamWaitEvent"};
+  // Null where the driver lacks them.
+  Call<CUstream_st*, DevicePointer, uint32_t, uint32_t> stream_wait_value{"cuStreamWaitValue32"};
+  Call<CUstream_st*, DevicePointer, uint32_t, uint32_t> stream_write_value{"cuStreamWriteValue32"};
   Call<CUstream_st*, uint64_t*> stream_get_id{"cuStreamGetId"};
   Call<CUstream_st*, int*> stream_is_capturing{"cuStreamIsCapturing"};
   Call<CUstream_st*, int> stream_begin_capture{"cuStreamBeginCapture"};
@@ -164,7 +170,10 @@ struct Driver {
   Call<size_t*, size_t*> mem_get_info{"cuMemGetInfo"};  // null in tables of tests without it
   Call<void**, size_t, uint32_t> mem_host_alloc{"cuMemHostAlloc"};
   Call<void*> mem_free_host{"cuMemFreeHost"};
+  Call<void*, int, DevicePointer> pointer_get_attribute{"cuPointerGetAttribute"};
   Call<DevicePointer, DevicePointer, size_t, CUstream_st*> memcpy_async{"cuMemcpyAsync"};
+  Call<DevicePointer, CUctx_st*, DevicePointer, CUctx_st*, size_t, CUstream_st*> memcpy_peer_async{
+      "cuMemcpyPeerAsync"};
   Call<DevicePointer, unsigned char, size_t, CUstream_st*> memset_async{"cuMemsetD8Async"};
   Call<CUlib_st**, const void*, int*, void**, uint32_t, int*, void**, uint32_t> library_load_data{
       "cuLibraryLoadData"};
@@ -173,11 +182,16 @@ struct Driver {
   Call<CUfunc_st**, CUkern_st*> kernel_get_function{"cuKernelGetFunction"};
   Call<int*, int, CUfunc_st*> function_get_attribute{"cuFuncGetAttribute"};
   Call<CUfunc_st*, int, int> function_set_attribute{"cuFuncSetAttribute"};
+  // Null where the driver lacks them.
+  Call<> profiler_start{"cuProfilerStart"}, profiler_stop{"cuProfilerStop"};
   Call<CUfunc_st*> function_load{"cuFuncLoad"};  // null in drivers before it existed
   Call<const LaunchSetup*, CUfunc_st*, void**, void**> launch_kernel{"cuLaunchKernelEx"};
   Call<void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
        const uint32_t*, int, int, int, int>
       tensor_map_encode_tiled{"cuTensorMapEncodeTiled"};
+  Call<void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const int*, const int*,
+       uint32_t, uint32_t, const uint32_t*, int, int, int, int>
+      tensor_map_encode_im2col{"cuTensorMapEncodeIm2col"};
   Call<void*, void*> tensor_map_replace_address{"cuTensorMapReplaceAddress"};
 };
 

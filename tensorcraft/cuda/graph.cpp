@@ -2,6 +2,7 @@
 #include "tensorcraft/cuda/graph.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/launch_watcher.hpp"
 #include "tensorcraft/cuda/session.hpp"
 #include "tensorcraft/cuda/stream_state.hpp"
 
@@ -12,10 +13,14 @@ namespace {
 
 // A recording that ended, until it can be launched.
 struct Recorded {
-  CUgraph_st* graph = nullptr;
+  explicit Recorded(int device) { cuda::recording_begins(device); }
+  Recorded(const Recorded&) = delete;
+  Recorded& operator=(const Recorded&) = delete;
   ~Recorded() {
+    cuda::recording_ends();
     if (graph && cuda::usable()) cuda::driver()->graph_destroy.quiet(graph);
   }
+  CUgraph_st* graph = nullptr;
 };
 
 }  // namespace
@@ -26,8 +31,7 @@ Graph::Graph(StreamRef stream, const std::function<void()>& work) : device_(stre
   if (!stream.handle())
     fail(ErrorKind::value, "Graph: the default stream of cuda:", device_,
          " cannot be recorded; give a stream of your own");
-  cuda::recording_begins(device_);
-  Recorded recorded;
+  Recorded recorded(device_);
   driver.stream_begin_capture(stream.handle(), cuda::kCaptureThreadLocal);
   try {
     work();
@@ -55,7 +59,12 @@ Graph& Graph::operator=(Graph&& other) noexcept {
 
 void Graph::launch(StreamRef stream) const {
   const DeviceGuard guard(device_);
-  cuda::require_driver().graph_launch(handle_, stream.handle());
+  const cuda::Driver& driver = cuda::require_driver();
+  const auto start = [&] { return driver.graph_launch.status(handle_, stream.handle()); };
+  cuda::LaunchWatcher* const watcher = cuda::launch_watcher();
+  cuda::check(
+      !watcher ? start() : cuda::watched(*watcher, {.what = "graph", .stream = stream}, start),
+      driver.graph_launch.name);
 }
 
 }  // namespace tensorcraft

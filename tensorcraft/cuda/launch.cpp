@@ -2,7 +2,9 @@
 #include "tensorcraft/cuda/launch.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/launch_watcher.hpp"
 #include "tensorcraft/cuda/session.hpp"
+#include "tensorcraft/cuda/stream_state.hpp"
 
 #include <array>
 
@@ -112,8 +114,16 @@ void launch(const LoadedKernel& kernel, const LaunchConfig& config, const void* 
                                 attributes.data(),
                                 used};
   void* arguments[] = {const_cast<void*>(params)};
-  const int status =
-      cuda::require_driver().launch_kernel.status(&setup, kernel.handle(), arguments, nullptr);
+  const Driver& driver = cuda::require_driver();
+  const auto start = [&] {
+    return driver.launch_kernel.status(&setup, kernel.handle(), arguments, nullptr);
+  };
+  cuda::LaunchWatcher* const watcher = cuda::launch_watcher();
+  const int status = !watcher ? start()
+                              : cuda::watched(*watcher,
+                                              {what, kernel.handle(), config.grid, config.block,
+                                               stream, cuda::launch_is_recorded(driver, stream)},
+                                              start);
   if (status != cuda::kSuccess) [[unlikely]]
     fail_launch(status, kernel, config, what, where);
 }

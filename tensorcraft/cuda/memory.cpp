@@ -81,10 +81,37 @@ void deallocate_pinned(void* pointer) noexcept {
   quietly_on(0, [&](const Driver& d) { d.mem_free_host.quiet(pointer); });
 }
 
+void* device_address(const void* host, int device) {
+  const DeviceGuard guard(device);
+  const Driver& driver = require_driver();
+  DevicePointer pointer = 0;
+  const int status =
+      driver.pointer_get_attribute.status(&pointer, kPointerDevicePointer, address(host));
+  if (status == kErrorInvalidValue) return nullptr;  // the driver does not know the memory
+  check(status, driver.pointer_get_attribute.name);
+  return reinterpret_cast<void*>(pointer);
+}
+
 void copy_async(void* to, const void* from, size_t bytes, StreamRef stream) {
   if (bytes == 0) return;
   const DeviceGuard guard(stream.device());
   require_driver().memcpy_async(address(to), address(from), bytes, stream.handle());
+}
+
+void copy_to_peer_async(void* to, int device, const void* from, size_t bytes, StreamRef stream) {
+  if (bytes == 0) return;
+  CUctx_st* const there = primary_context(device);
+  const DeviceGuard guard(stream.device());
+  require_driver().memcpy_peer_async(address(to), there, address(from),
+                                     primary_context(stream.device()), bytes, stream.handle());
+}
+
+bool is_pageable(const void* host, int device) {
+  const DeviceGuard guard(device);
+  const Driver& driver = require_driver();
+  int type = 0;
+  if (!driver.pointer_get_attribute.function) return true;
+  return driver.pointer_get_attribute.status(&type, kPointerMemoryType, address(host)) != kSuccess;
 }
 
 void fill_async(void* to, unsigned char value, size_t bytes, StreamRef stream) {

@@ -21,9 +21,15 @@ size_t free_bytes(int device);
 // Page-locked host memory.
 void* allocate_pinned(size_t bytes);
 void deallocate_pinned(void* pointer) noexcept;
+// Where kernels of a device find memory of the host; null if they do not: it is not page-locked.
+void* device_address(const void* host, int device);
 // Between the host and a device, or within one (unified addressing); host memory that is not
 // page-locked makes the call wait, as the driver documents.
 void copy_async(void* to, const void* from, size_t bytes, StreamRef stream);
+// To memory of another device, from one of the stream's.
+void copy_to_peer_async(void* to, int device, const void* from, size_t bytes, StreamRef stream);
+// Is it memory of the host that is not page-locked? True if the driver does not say.
+bool is_pageable(const void* host, int device);
 void fill_async(void* to, unsigned char value, size_t bytes, StreamRef stream);
 
 }  // namespace tensorcraft::cuda

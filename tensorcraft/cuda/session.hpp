@@ -59,6 +59,8 @@ void quietly_on(int device, Action action) noexcept {
     }
   }
 }
+// Is work of the stream recorded into a graph? The stream's context is current.
+bool is_recorded(const Driver& driver, StreamRef stream);
 // Makes the next default_device() choose again, and warn again.
 void forget_default_device();
 

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/session.hpp"
+#include "tensorcraft/cuda/stream_priority.hpp"
 #include "tensorcraft/cuda/stream_state.hpp"
 
 #include <utility>
@@ -20,6 +21,9 @@ struct CurrentStreams {
   ~CurrentStreams() { current_streams = nullptr; }
 };
 
+// What make_stream() asks of the constructor.
+thread_local int priority_of_next = 0;
+
 }  // namespace
 
 void StreamRef::synchronize() const {
@@ -27,23 +31,39 @@ void StreamRef::synchronize() const {
   cuda::require_driver().stream_synchronize(handle_);
 }
 
+bool cuda::is_recorded(const Driver& driver, StreamRef stream) {
+  int state = 0;
+  const int status = driver.stream_is_capturing.status(stream.handle(), &state);
+  // The default stream's answer while a stream that waits for it is captured.
+  if (status == kErrorStreamCaptureImplicit) return true;
+  check(status, "cuStreamIsCapturing");
+  return state != 0;
+}
+
 bool StreamRef::is_capturing() const {
   const DeviceGuard guard(device_);
-  int state = 0;
-  const int status = cuda::require_driver().stream_is_capturing.status(handle_, &state);
-  // The default stream's answer while a stream that waits for it is captured.
-  if (status == cuda::kErrorStreamCaptureImplicit) return true;
-  cuda::check(status, "cuStreamIsCapturing");
-  return state != 0;
+  return cuda::is_recorded(cuda::require_driver(), *this);
 }
 
 Stream::Stream(int device) {
   const DeviceGuard guard(device);
   CUstream_st* handle = nullptr;
+  const cuda::Driver& driver = cuda::require_driver();
   // Non-blocking: no hidden waits for work on the default stream.
-  cuda::require_driver().stream_create(&handle, cuda::kStreamNonBlocking);
+  if (priority_of_next == 0)
+    driver.stream_create(&handle, cuda::kStreamNonBlocking);
+  else
+    driver.stream_create_with_priority(&handle, cuda::kStreamNonBlocking, -priority_of_next);
   ref_ = StreamRef(handle, device);
   cuda::stream_begins(ref_);
+}
+
+Stream cuda::make_stream(int device, int priority) {
+  struct Scope {
+    explicit Scope(int priority) { priority_of_next = priority; }
+    ~Scope() { priority_of_next = 0; }
+  } const scope(priority);
+  return Stream(device);
 }
 
 Stream::~Stream() {
@@ -72,59 +92,6 @@ void set_current_stream(StreamRef stream) {
   if (!current_streams) return;  // the thread is ending
   if (size_t(device) >= own.list.size()) own.list.resize(size_t(device) + 1);
   own.list[size_t(device)] = stream.handle();
-}
-
-Event::Event(int device, bool timing) : device_(device) {
-  const DeviceGuard guard(device);
-  cuda::require_driver().event_create(&handle_, timing ? 0 : cuda::kEventDisableTiming);
-}
-
-Event::~Event() {
-  if (!handle_) return;
-  cuda::quietly_on(device_, [this](const cuda::Driver& d) { d.event_destroy.quiet(handle_); });
-}
-
-Event::Event(Event&& other) noexcept
-    : handle_(std::exchange(other.handle_, nullptr)), device_(other.device_) {}
-
-Event& Event::operator=(Event&& other) noexcept {
-  std::swap(handle_, other.handle_);
-  std::swap(device_, other.device_);
-  return *this;
-}
-
-void Event::record(StreamRef stream) {
-  if (stream.device() != device_)
-    fail(ErrorKind::value, "Event::record: the event belongs to cuda:", device_,
-         " and the stream to cuda:", stream.device(), "; use a stream of the event's device");
-  const DeviceGuard guard(device_);
-  cuda::require_driver().event_record(handle_, stream.handle());
-}
-
-void Event::wait(StreamRef stream) const {
-  const DeviceGuard guard(stream.device());
-  cuda::require_driver().stream_wait_event(stream.handle(), handle_, 0);
-}
-
-bool Event::done() const {
-  const DeviceGuard guard(device_);
-  const int status = cuda::require_driver().event_query.status(handle_);
-  if (status == cuda::kErrorNotReady) return false;
-  cuda::check(status, "cuEventQuery");
-  return true;
-}
-
-void Event::synchronize() const {
-  const DeviceGuard guard(device_);
-  cuda::require_driver().event_synchronize(handle_);
-}
-
-float Event::elapsed_ms(const Event& begin, const Event& end) {
-  end.synchronize();
-  const DeviceGuard guard(end.device_);
-  float milliseconds = 0;
-  cuda::require_driver().event_elapsed_time(&milliseconds, begin.handle_, end.handle_);
-  return milliseconds;
 }
 
 }  // namespace tensorcraft

@@ -2,8 +2,11 @@
 #pragma once
 #include "tensorcraft/core/device.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 
 struct CUstream_st;
 struct CUevent_st;
@@ -60,14 +63,27 @@ class Stream {
 StreamRef current_stream(int device);
 void set_current_stream(StreamRef stream);
 
-// Owns an event: a point in a stream. Moves only.
+namespace cuda {
+class ValueFlag;
+}
+
+// Owns an event: a point in a stream, and beside it a count that streams and the host raise and
+// wait for. Moves only. A wait for a value may be enqueued before the value is recorded; a wait for
+// the point cannot, as it is over if nothing was recorded.
 class Event {
  public:
+  // How long a wait may take; none: for ever.
+  using Timeout = std::optional<std::chrono::nanoseconds>;
   // Only one with timing can be asked for elapsed_ms().
   explicit Event(int device = 0, bool timing = false);
+  // On a host device there is no point, only the count: record() sets it at once, and wait() makes
+  // the calling thread wait. One thread may wait while another records.
+  explicit Event(Device device);
   ~Event();
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;
+  // What it was made for.
+  Device device() const { return device_; }
   // The point that `stream` has been given work up to now; a second call moves it.
   void record(StreamRef stream);
   // Work enqueued later on `stream` starts after this event; the host does not wait.
@@ -79,9 +95,26 @@ class Event {
   // Milliseconds between two recorded timing events; waits for the later one.
   static float elapsed_ms(const Event& begin, const Event& end);
 
+  // The count, which begins at 0 and should only grow: it becomes the value once the stream has
+  // done its work so far, or at once. The event must outlive the launches of a graph that records
+  // or waits for values.
+  void record(int32_t value, StreamRef stream);
+  void set(int32_t value);
+  // Work enqueued later on `stream` starts once the count is at least the value. With a time-out a
+  // kernel of one thread waits instead of the driver: when the time is over the work behind it runs
+  // all the same, and every later use of a value fails with kind timed_out.
+  void wait(int32_t value, StreamRef stream, const Timeout& timeout = {}) const;
+  // Makes the calling thread wait for it; kind timed_out if it takes longer, cancelled if the
+  // thread is interrupted.
+  void synchronize(int32_t value, const Timeout& timeout = {}) const;
+  // What it is now. Kind timed_out if a wait of a stream took too long.
+  int32_t value() const;
+
  private:
+  cuda::ValueFlag& flag() const;
   CUevent_st* handle_ = nullptr;
-  int device_ = 0;
+  Device device_;
+  mutable std::unique_ptr<cuda::ValueFlag> flag_;
 };
 
 }  // namespace tensorcraft

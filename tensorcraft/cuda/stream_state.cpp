@@ -10,9 +10,10 @@
 namespace tensorcraft::cuda {
 namespace {
 
-const auto kPerThread = reinterpret_cast<CUstream_st*>(2);  // as the driver names it
-std::atomic<void (*)(StreamRef) noexcept> notice_of_end{nullptr};
+const auto kPerThread = reinterpret_cast<CUstream_st*>(2);         // as the driver names it
+std::atomic<void (*)(StreamRef) noexcept> notices_of_end[2] = {};  // by Listener
 std::atomic<void (*)(int) noexcept> notice_of_recording{nullptr};
+std::atomic<int> recordings{0};  // of Graphs, at this moment
 
 // Leaked: streams with static storage may end after every destructor here ran.
 struct Own {
@@ -67,13 +68,23 @@ bool tells_its_end(StreamRef stream) {
   return own().streams.contains(stream.handle());
 }
 
-void on_stream_end(void (*notice)(StreamRef) noexcept) { notice_of_end = notice; }
+void on_stream_end(void (*notice)(StreamRef) noexcept, Listener listener) {
+  notices_of_end[size_t(listener)] = notice;
+}
 
 void on_recording(void (*notice)(int) noexcept) { notice_of_recording = notice; }
 
+bool launch_is_recorded(const Driver& driver, StreamRef stream) {
+  if (recordings.load(std::memory_order_relaxed) == 0 && tells_its_end(stream)) return false;
+  return is_recorded(driver, stream);
+}
+
 void recording_begins(int device) noexcept {
+  ++recordings;
   if (const auto notice = notice_of_recording.load()) notice(device);
 }
+
+void recording_ends() noexcept { --recordings; }
 
 void stream_begins(StreamRef stream) {
   const std::lock_guard lock(own().mutex);
@@ -82,7 +93,8 @@ void stream_begins(StreamRef stream) {
 
 void stream_ends(StreamRef stream) noexcept {
   if (!usable()) return;  // in a forked child another thread may have held the lock
-  if (const auto notice = notice_of_end.load()) notice(stream);
+  for (const auto& one : notices_of_end)
+    if (const auto notice = one.load()) notice(stream);
   const std::lock_guard lock(own().mutex);
   own().streams.erase(stream.handle());
 }

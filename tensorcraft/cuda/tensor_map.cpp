@@ -45,7 +45,8 @@ double extent_bytes(const TiledTensor& t) {
   return bytes;
 }
 
-// Drivers up to 13010 set a bit for small tensors that must be clear; CUTLASS clears it likewise.
+// Drivers up to 13010 set a bit for small tensors in boxes that must be clear; CUTLASS clears it
+// likewise, and leaves maps of windows as they are.
 void clear_small_tensor_bit(TensorMap& map) {
   uint64_t word = 0;
   std::memcpy(&word, map.bytes + 8, sizeof(word));
@@ -64,6 +65,19 @@ TensorMap encode_tiled(const TiledTensor& t, int device) {
       t.dims.data(), t.strides.data(), t.box.data(), t.element_strides.data(), 0, int(t.swizzle),
       int(t.l2_promotion), t.nan_fill ? 1 : 0);
   if (driver_version() <= 13010 && extent_bytes(t) < 131072) clear_small_tensor_bit(map);
+  return map;
+}
+
+TensorMap encode_im2col(const Im2colTensor& windows, int device) {
+  check_im2col(windows);
+  const TiledTensor& t = windows.images;
+  const DeviceGuard guard(device);
+  TensorMap map{};
+  require_driver().tensor_map_encode_im2col(
+      map.bytes, t.rounds_to_tf32 ? kTf32 : element_type(t.dtype), uint32_t(t.rank), t.address,
+      t.dims.data(), t.strides.data(), windows.lower.data(), windows.upper.data(), t.box[0],
+      t.box[1], t.element_strides.data(), 0, int(t.swizzle), int(t.l2_promotion),
+      t.nan_fill ? 1 : 0);
   return map;
 }
 

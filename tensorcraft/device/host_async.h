@@ -43,6 +43,9 @@ void bulk_commit_group();
 void bulk_wait_group(int pending, bool read, const SourceLine& line = SourceLine::current());
 void tensor_load(void* to, const TensorMap* map, const int32_t* at, int rank, uint64_t* barrier,
                  uint16_t mask, const SourceLine& line = SourceLine::current());
+void tensor_load_im2col(void* to, const TensorMap* map, const int32_t* at, const uint16_t* offsets,
+                        int rank, uint64_t* barrier,
+                        const SourceLine& line = SourceLine::current());
 void tensor_store(const TensorMap* map, const int32_t* at, int rank, const void* from,
                   const SourceLine& line = SourceLine::current());
 void tensor_reduce(Reduce op, const TensorMap* map, const int32_t* at, int rank, const void* from,

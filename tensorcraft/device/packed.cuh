@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/ptx/math.cuh"
 #include "tensorcraft/device/streamed.cuh"
 #include "tensorcraft/device/vec.cuh"
@@ -13,6 +14,19 @@ TC_HOST_DEVICE float half_of(uint32_t word, bool high, bf16) {
 }
 TC_HOST_DEVICE float half_of(uint32_t word, bool high, f16) {
   return ptx::cvt_f32_f16(uint16_t(high ? word >> 16 : word & 0xffffu));
+}
+// Element i of four; two 8-bit floats are converted at once.
+TC_HOST_DEVICE float quarter_of(uint32_t word, int i, e4m3) {
+  return half_of(ptx::cvt_rn_f16x2_e4m3x2(uint16_t(word >> i / 2 * 16)), i % 2 != 0, f16{});
+}
+TC_HOST_DEVICE float quarter_of(uint32_t word, int i, e5m2) {
+  return ptx::cvt_f32_f16(uint16_t(word >> i * 8 << 8));
+}
+TC_HOST_DEVICE float quarter_of(uint32_t word, int i, int8_t) {
+  return float(int8_t(word >> i * 8));
+}
+TC_HOST_DEVICE float quarter_of(uint32_t word, int i, uint8_t) {
+  return float(uint8_t(word >> i * 8));
 }
 }  // namespace detail
 
@@ -31,6 +45,8 @@ struct alignas(sizeof(T) * N) Packed {
       return float(words[i]);
     else if constexpr (sizeof(T) == 4)
       return bit_cast<float>(words[i]);
+    else if constexpr (sizeof(T) == 1)
+      return detail::quarter_of(words[i / 4], i % 4, T{});
     else
       return detail::half_of(words[i / 2], i % 2 != 0, T{});
   }
@@ -52,6 +68,14 @@ TC_HOST_DEVICE uint32_t pack_pair(float low, float high, f16) {
   return ptx::cvt_rn_f16x2_f32(high, low);
 }
 
+// a b + c of each half of three words, rounded once.
+TC_DEVICE uint32_t fma_pair(uint32_t a, uint32_t b, uint32_t c, bf16) {
+  return ptx::fma_rn_bf16x2(a, b, c);
+}
+TC_DEVICE uint32_t fma_pair(uint32_t a, uint32_t b, uint32_t c, f16) {
+  return ptx::fma_rn_f16x2(a, b, c);
+}
+
 // The larger of each half of two words; NaN if either is NaN.
 TC_DEVICE uint32_t max_pair(uint32_t a, uint32_t b, bf16) { return ptx::max_nan_bf16x2(a, b); }
 TC_DEVICE uint32_t max_pair(uint32_t a, uint32_t b, f16) { return ptx::max_nan_f16x2(a, b); }
@@ -63,6 +87,8 @@ TC_HOST_DEVICE void to_floats(float* to, const Packed<T, N>& from) {
     for (int i = 0; i < N; ++i) to[i] = float(from.words[i]);
   } else if constexpr (sizeof(T) == 4) {
     for (int i = 0; i < N; ++i) to[i] = bit_cast<float>(from.words[i]);
+  } else if constexpr (sizeof(T) == 1) {
+    for (int i = 0; i < N; ++i) to[i] = from[i];
   } else {
     for (int i = 0; i < N / 2; ++i) {
       to[2 * i] = detail::half_of(from.words[i], false, T{});

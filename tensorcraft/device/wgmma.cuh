@@ -5,11 +5,12 @@
 // What a wgmma.mma_async computes and how shared memory holds its operands; plain integer code.
 namespace tensorcraft {
 
-enum class WgmmaType : int { f16, bf16, tf32, e4m3, e5m2 };
+enum class WgmmaType : int { f16, bf16, tf32, e4m3, e5m2, s8 };
 // Which index of an operand is contiguous in memory: k, or m of A and n of B.
 enum class Major : int { k, mn };
 
-// A warpgroup computes D = A B + D in float for A 64 x k and B k x n, k being 32 bytes of elements.
+// A warpgroup computes D = A B + D for A 64 x k and B k x n, k being 32 bytes of elements, in
+// float, or of s8 in int32_t, which wraps.
 struct Wgmma {
   int n = 64;  // a multiple of 8, 8 to 256
   WgmmaType a = WgmmaType::bf16, b = WgmmaType::bf16;
@@ -19,15 +20,17 @@ struct Wgmma {
 };
 
 TC_HOST_DEVICE constexpr int element_bytes(WgmmaType type) {
-  return type == WgmmaType::tf32 ? 4 : type == WgmmaType::e4m3 || type == WgmmaType::e5m2 ? 1 : 2;
+  return type == WgmmaType::tf32 ? 4 : type == WgmmaType::f16 || type == WgmmaType::bf16 ? 2 : 1;
 }
+TC_HOST_DEVICE constexpr bool is_integer(const Wgmma& op) { return op.a == WgmmaType::s8; }
 TC_HOST_DEVICE constexpr int wgmma_k(const Wgmma& op) { return 32 / element_bytes(op.a); }
 
 TC_HOST_DEVICE constexpr bool is_valid(const Wgmma& op) {
-  const bool same = op.a == op.b, narrow = element_bytes(op.a) == 1 && element_bytes(op.b) == 1;
+  const auto is_float8 = [](WgmmaType t) { return t == WgmmaType::e4m3 || t == WgmmaType::e5m2; };
+  const bool same = op.a == op.b, narrow = is_float8(op.a) && is_float8(op.b);
   const bool k_major = op.a_major == Major::k && op.b_major == Major::k;
   return op.n >= 8 && op.n <= 256 && op.n % 8 == 0 && (same || narrow) &&
-         (k_major || element_bytes(op.a) == 2);
+         (k_major || element_bytes(op.a) == 2) && !(is_integer(op) && (op.negate_a || op.negate_b));
 }
 
 // An operand in shared memory. It consists of pieces of 8 rows, a row being one swizzle span of the

@@ -236,7 +236,10 @@ void Request::set_option(const std::string& text, DType dtype) {
       value = parse_integers(given);
       break;
     case op::ParameterKind::integer_lists:
-      value = parse_integer_lists(given);
+      if (std::ranges::find(found->choices, std::string_view(given.text)) != found->choices.end())
+        value = std::string_view(texts_.emplace_back(given.text));
+      else
+        value = parse_integer_lists(given);
       break;
     case op::ParameterKind::named_values:
       named_values_ = parse_named_values(given.name, texts_.emplace_back(given.text));

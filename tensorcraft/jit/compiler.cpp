@@ -73,6 +73,13 @@ void trace(const Program& program, const Parts&... parts) {
        "\nThe whole log of NVRTC:\n", log, "\nThe generated source:\n", program.text);
 }
 
+[[noreturn]] void refuse_to_compile(const Program& program) {
+  fail(ErrorKind::unsupported, program.entry, ": its kernel for ", program.arch,
+       " is not in the cache, and the setting jit is off; import a bundle that has it (tensorcraft "
+       "cache import), or make the call once with jit on\n  signature: ",
+       program.signature);
+}
+
 }  // namespace
 
 CompilationOptions build_options() {
@@ -172,8 +179,9 @@ std::string trimmed_log(std::string_view log) {
 }
 
 Compiler::Compiler(std::string cache_folder, size_t max_cache_bytes,
-                   std::chrono::milliseconds lock_timeout)
+                   std::chrono::milliseconds lock_timeout, bool may_compile)
     : lock_timeout_(lock_timeout),
+      may_compile_(may_compile),
       disk_(std::move(cache_folder), max_cache_bytes),
       toolchain_(disk_.folder()) {}
 
@@ -196,8 +204,9 @@ void Compiler::compile(Result& result) {
   trace(program, "compiling an entry of ", program.text.size(), " bytes with ", headers.size(),
         " headers, options ", lines_of(program.options));
   const auto begin = std::chrono::steady_clock::now();
-  cuda::NvrtcResult compiled =
-      cuda::nvrtc_compile(program.text, program.entry + ".cu", headers, program.options);
+  cuda::NvrtcResult compiled = cuda::nvrtc_compile(
+      program.text, program.user ? entry_file(*program.user, ".cu") : program.entry + ".cu",
+      headers, program.options);
   if (!compiled.ok) fail_to_compile(program, compiled.log);
   if (program.arch.starts_with("sm_90") && has_broken_copies(compiled.image)) {
     fail(ErrorKind::compile, program.entry, ": the assembler of NVRTC made an instruction that ",
@@ -219,6 +228,7 @@ void Compiler::compile(Result& result) {
 Compiler::Result Compiler::build(const KernelKey& key, std::string_view arch, bool fresh) {
   Result result;
   if (fresh) {
+    if (!may_compile_) refuse_to_compile(make_program(key, arch, toolchain_.candidates().front()));
     result.program = make_program(key, arch, toolchain_.confirm());
     compile(result);
     return result;
@@ -228,6 +238,7 @@ Compiler::Result Compiler::build(const KernelKey& key, std::string_view arch, bo
     if (load(result)) return result;
   }
   trace(result.program, "not on disk");
+  if (!may_compile_) refuse_to_compile(result.program);
   // The key so far may come from the memo; the one that is stored names the compiler that runs.
   result.program = make_program(key, arch, toolchain_.confirm());
   const CacheFolder::Lock lock = disk_.lock(result.program.key, lock_timeout_);

@@ -65,8 +65,9 @@ inline constexpr std::chrono::seconds kLockTimeout{20};
 // From a key to an image: disk cache, then NVRTC.
 class Compiler {
  public:
+  // Unless it `may_compile`, what is not on disk is refused with kind unsupported.
   explicit Compiler(std::string cache_folder, size_t max_cache_bytes = kDefaultCacheBytes,
-                    std::chrono::milliseconds lock_timeout = kLockTimeout);
+                    std::chrono::milliseconds lock_timeout = kLockTimeout, bool may_compile = true);
 
   struct Result {
     Program program;
@@ -88,6 +89,7 @@ class Compiler {
   void compile(Result& result);
 
   const std::chrono::milliseconds lock_timeout_;
+  const bool may_compile_;
   DiskCache disk_;
   ToolchainSource toolchain_;
   std::atomic<long> compiles_ = 0, disk_hits_ = 0;

@@ -7,102 +7,20 @@
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/jit/cache.hpp"
 #include "tensorcraft/jit/compiler.hpp"
+#include "tensorcraft/jit/memory_library.hpp"
+#include "tensorcraft/jit/work_folder.hpp"
 
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
-#include <system_error>
 #include <utility>
 #include <vector>
-
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace tensorcraft::jit {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kArch = "simt";
-
-// A folder of this process alone, gone with the object.
-class WorkFolder {
- public:
-  WorkFolder() {
-    std::error_code error;
-    path_ = (fs::temp_directory_path(error) / "tensorcraft-XXXXXX").string();
-    if (error || !mkdtemp(path_.data()))
-      fail(ErrorKind::io, "kernel: a folder to compile in cannot be made at ", path_, ": ",
-           std::strerror(errno), "; set TMPDIR to a folder that can be written");
-  }
-  ~WorkFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  void write(std::string_view name, std::string_view text) const {
-    const fs::path file = fs::path(path_) / name;
-    std::error_code ignored;
-    fs::create_directories(file.parent_path(), ignored);
-    std::ofstream out(file, std::ios::binary);
-    if (!out.write(text.data(), std::streamsize(text.size())).flush())
-      fail(ErrorKind::io, "kernel: cannot write ", file.string(), ": ", std::strerror(errno));
-  }
-  std::string read(std::string_view name) const {
-    std::ifstream in(fs::path(path_) / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
- private:
-  std::string path_;
-};
-
-// Runs a program in a folder, its messages in the file `log` there. True if it says all is well.
-bool run(const std::vector<std::string>& command, const WorkFolder& folder) {
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.path().c_str());
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "log", O_WRONLY | O_CREAT | O_APPEND, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t child = 0;
-  const int failed =
-      posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed) fail(ErrorKind::io, "kernel: cannot run ", command[0], ": ", std::strerror(failed));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return true;  // the program reaps its children itself: the result will tell
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-// The file this code was loaded from, which the kernel's calls of the emulator go to; empty if it
-// is part of a program.
-std::string own_library() {
-  Dl_info info{};
-  if (!dladdr(reinterpret_cast<void*>(&version), &info) || !info.dli_fname) return {};
-  const std::string path = info.dli_fname;
-  return path.find(".so") == path.npos ? std::string() : fs::absolute(path).string();
-}
 
 struct HostProgram {
   const UserSource& source;
@@ -151,59 +69,45 @@ std::string hint(const std::string& log) {
        "\nIts whole output:\n", log, "\nThe generated source:\n", program.text);
 }
 
+// Files of the library begin with a dot, which those of a user do not.
 CacheEntry compile(const HostProgram& program, const HostCompiler& compiler) {
-  const WorkFolder folder;
+  const WorkFolder folder("kernel");
   const auto begin = std::chrono::steady_clock::now();
-  const std::string file = program.name + ".cpp";
+  const std::string file = entry_file(program.source, ".cpp");
   folder.write(file, program.text);
-  for (const auto& header : *program.headers) folder.write(header->name, header->text);
+  for (const auto& header : *program.headers)
+    folder.write(header->name == program.source.file ? header->name : ".include/" + header->name,
+                 header->text);
   std::vector<std::string> command{compiler.path};
   command.insert(command.end(), program.options.begin(), program.options.end());
   // Reports name lines by the user's file, not by a folder that is gone.
   command.push_back("-fdebug-prefix-map=" + folder.path() + "=.");
-  for (const char* word : {"-I.", "-c", file.c_str(), "-o", "kernel.o"}) command.push_back(word);
-  if (!run(command, folder)) fail_to_compile(program, compiler, folder.read("log"));
+  for (const char* word : {"-I.include", "-I.", "-c", file.c_str(), "-o", ".kernel.o"})
+    command.emplace_back(word);
+  if (!folder.run(command)) fail_to_compile(program, compiler, folder.log());
   // Not linked with the sanitizer: its functions are in the race library.
   std::vector<std::string> link{compiler.path, "-shared", "-Wl,-Bsymbolic",
-                                "kernel.o",    "-o",      "kernel.so"};
+                                ".kernel.o",   "-o",      ".kernel.so"};
   if (const std::string library = own_library(); !library.empty()) link.push_back(library);
   std::string image;
-  if (run(link, folder)) image = folder.read("kernel.so");
-  if (image.empty()) fail_to_compile(program, compiler, folder.read("log"));
+  if (folder.run(link)) image = folder.read(".kernel.so");
+  if (image.empty()) fail_to_compile(program, compiler, folder.log());
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
   return {.signature = join(program.name, "_", kArch, "_hash", program.key.substr(0, 16)),
           .arch = std::string(kArch),
           .image = std::move(image),
-          .log = folder.read("log"),
+          .log = folder.log(),
           .created = std::time(nullptr),
           .milliseconds = elapsed.count()};
 }
 
-// Loads a shared library that is no file: nothing can change it between check and use. Its
-// descriptor stays open, since a report of a race reads lines from it by this name.
 simt::Body load(const HostProgram& program, const std::string& image) {
-  const int file = memfd_create(program.name.c_str(), MFD_CLOEXEC);
-  if (file < 0)
-    fail(ErrorKind::io, "kernel: no memory file for ", program.name, ": ", std::strerror(errno));
-  for (size_t done = 0; done < image.size();) {
-    const ssize_t n = write(file, image.data() + done, image.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      const int why = errno;
-      close(file);
-      fail(ErrorKind::io, "kernel: cannot write ", program.name, ": ", std::strerror(why));
-    }
-    done += size_t(n);
-  }
-  const std::string path = join("/proc/", getpid(), "/fd/", file);
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* const body = library ? dlsym(library, program.name.c_str()) : nullptr;
-  if (body) return reinterpret_cast<simt::Body>(body);
-  const char* const why = dlerror();
-  const std::string text = why ? why : "it has no entry";
-  close(file);
-  fail(ErrorKind::compile, program.name, " cannot be loaded for the SIMT device: ", text);
+  MemoryLibrary library(program.name, image, "kernel: the SIMT device");
+  if (void* const body = library.symbol(program.name)) return reinterpret_cast<simt::Body>(body);
+  library.close();
+  fail(ErrorKind::compile, "kernel: the SIMT device: ", program.name,
+       " cannot be loaded: it has no entry");
 }
 
 struct Bodies {
@@ -244,20 +148,8 @@ simt::Body find(Bodies& all, const UserSource& source) {
 }  // namespace
 
 std::optional<HostCompiler> find_host_compiler(std::string_view search_path) {
-  for (const std::string_view name : {"g++", "clang++", "c++"}) {
-    for (std::string_view rest = search_path; !rest.empty();) {
-      const size_t end = rest.find(':');
-      const std::string path = join(rest.substr(0, end), "/", name);
-      rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
-      struct stat info{};
-      if (path.front() != '/' || stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
-          access(path.c_str(), X_OK) != 0)
-        continue;
-      return HostCompiler{path, info.st_size,
-                          int64_t(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec};
-    }
-  }
-  return std::nullopt;
+  constexpr std::string_view kNames[] = {"g++", "clang++", "c++"};
+  return find_executable(search_path, kNames);
 }
 
 simt::Body host_body(const UserSource& source) {

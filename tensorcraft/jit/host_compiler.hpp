@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/jit/executable.hpp"
 #include "tensorcraft/jit/user_source.hpp"
 #include "tensorcraft/simt/launch.hpp"
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,11 +11,7 @@
 // A user's kernel on the SIMT device: its text, compiled by the host's C++ compiler.
 namespace tensorcraft::jit {
 
-// A compiler and what tells it from another one in its place.
-struct HostCompiler {
-  std::string path;
-  int64_t bytes = 0, modified_ns = 0;
-};
+using HostCompiler = Executable;
 // The first of g++, clang++ and c++ in the folders of a search path ("/usr/bin:/bin").
 std::optional<HostCompiler> find_host_compiler(std::string_view search_path);
 

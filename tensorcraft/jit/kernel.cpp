@@ -6,12 +6,14 @@
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/driver.hpp"
+#include "tensorcraft/cuda/launch_watcher.hpp"
 #include "tensorcraft/jit/compiler.hpp"
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <list>
 #include <mutex>
 #include <set>
@@ -84,7 +86,8 @@ class KernelMap {
   uint64_t next_ticket_ = 0;
   std::atomic<uint64_t> generation_ = 1;
   std::atomic<long> hits_ = 0;
-  Compiler compiler_{config().cache_dir, size_t(config().cache_limit_bytes)};
+  Compiler compiler_{config().cache_dir, size_t(config().cache_limit_bytes), kLockTimeout,
+                     config().jit};
 };
 
 // Leaked: unloading kernels while the driver shuts down fails.
@@ -99,6 +102,7 @@ std::span<const std::byte> as_bytes(const std::string& text) {
 
 Kernel load_image(const Compiler::Result& result, int device) {
   Kernel kernel = LoadedKernel::load(as_bytes(result.entry.image), result.program.entry, device);
+  cuda::name_kernel(kernel->handle(), result.program.signature);
   if (log_enabled(LogLevel::debug))
     log_debug(join("jit: ", result.program.signature, ": loaded on cuda:", device));
   return kernel;
@@ -136,10 +140,23 @@ std::future<void> start_context(int device) {
   return start([device] { cuda::primary_context(device); });
 }
 
+// A line for each kernel, which `tensorcraft cache export --recorded` reads.
+void note(const Program& program) {
+  if (config().kernel_record.empty()) return;
+  static auto& mutex = *new std::mutex;
+  const std::lock_guard lock(mutex);
+  std::ofstream record(config().kernel_record, std::ios::app);
+  record << join(program.key, " ", program.signature, "\n") << std::flush;
+  if (!record)
+    log_warn_once("kernel_record",
+                  join("kernel_record: ", config().kernel_record, " cannot be written"));
+}
+
 Kernel KernelMap::load(const Slot& slot, bool& compiled) {
   const std::string arch = device_info(Device::cuda(slot.device)).arch();
   const std::future<void> context = start_context(slot.device);
   Compiler::Result result = compiler_.build(slot.key, arch);
+  note(result.program);
   if (context.valid()) context.wait();
   if (result.from_disk) {
     try {

@@ -2,8 +2,11 @@
 #include "tensorcraft/jit/kernel_cache.hpp"
 
 #include "tensorcraft/core/config.hpp"
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/cache.hpp"
 
+#include <fstream>
+#include <set>
 #include <utility>
 
 namespace tensorcraft::jit {
@@ -76,6 +79,21 @@ CacheStat cache_stat() { return process_cache().stat(); }
 std::vector<CacheItem> cache_list() { return process_cache().list(); }
 CacheCheck cache_verify() { return process_cache().verify(); }
 size_t cache_clear() { return process_cache().clear(); }
+CacheFilter recorded_in(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) fail(ErrorKind::not_found, "kernel record ", path, " cannot be read");
+  std::set<std::string> keys;
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    const std::string key = line.substr(0, line.find(' '));
+    if (key.size() != 64 || key.find_first_not_of("0123456789abcdef") != key.npos)
+      fail(ErrorKind::value, path, ":", number, ": it is no line of a kernel record: ", line);
+    keys.insert(key);
+  }
+  return [keys = std::move(keys)](const CacheItem& item) { return keys.contains(item.key); };
+}
+
 size_t export_bundle(const std::string& path, const CacheFilter& filter) {
   return process_cache().export_bundle(path, filter);
 }

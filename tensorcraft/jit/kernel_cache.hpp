@@ -50,6 +50,9 @@ size_t cache_clear();
 
 // Is an entry wanted?
 using CacheFilter = std::function<bool(const CacheItem&)>;
+// Those that processes with the setting `kernel_record` noted in a file. Kind not_found for a file
+// that cannot be read, kind value for a line that is none of a record.
+CacheFilter recorded_in(const std::string& path);
 // Writes the entries that `filter` keeps (all without one) into one file, which replaces `path` as
 // a whole. The bundle holds no path and no time of this machine and names the compilers that made
 // its entries. Returns how many entries it holds. Kind io if the file cannot be written, kind

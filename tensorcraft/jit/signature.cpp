@@ -98,6 +98,40 @@ constexpr std::array kSpellings = {
     Spelling{"double", NumberType::float64},
 };
 
+// Sorted.
+constexpr std::array<std::string_view, 92> kKeywords = {
+    "alignas",       "alignof",     "and",
+    "and_eq",        "asm",         "auto",
+    "bitand",        "bitor",       "bool",
+    "break",         "case",        "catch",
+    "char",          "char16_t",    "char32_t",
+    "char8_t",       "class",       "co_await",
+    "co_return",     "co_yield",    "compl",
+    "concept",       "const",       "const_cast",
+    "consteval",     "constexpr",   "constinit",
+    "continue",      "decltype",    "default",
+    "delete",        "do",          "double",
+    "dynamic_cast",  "else",        "enum",
+    "explicit",      "export",      "extern",
+    "false",         "float",       "for",
+    "friend",        "goto",        "if",
+    "inline",        "int",         "long",
+    "mutable",       "namespace",   "new",
+    "noexcept",      "not",         "not_eq",
+    "nullptr",       "operator",    "or",
+    "or_eq",         "private",     "protected",
+    "public",        "register",    "reinterpret_cast",
+    "requires",      "return",      "short",
+    "signed",        "sizeof",      "static",
+    "static_assert", "static_cast", "struct",
+    "switch",        "template",    "this",
+    "thread_local",  "throw",       "true",
+    "try",           "typedef",     "typeid",
+    "typename",      "union",       "unsigned",
+    "using",         "virtual",     "void",
+    "volatile",      "wchar_t",     "while",
+    "xor",           "xor_eq"};
+
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -185,6 +219,13 @@ class Parser {
     Word name = word();
     while (name.text == "void" || name.text == "__global__") name = word();
     if (name.text.empty()) refuse_here("expected the kernel's name", kForm);
+    for (std::string_view rest = name.text; !rest.empty();) {
+      const std::string_view part = rest.substr(0, rest.find(':'));
+      if (is_keyword(part))
+        refuse(join("a kernel cannot be called '", name.text, "', as C++ keeps '", part, "'"),
+               name.at, name.text.size());
+      rest.remove_prefix(std::min(part.size() + 2, rest.size()));
+    }
     return std::string(name.text);
   }
 
@@ -252,6 +293,9 @@ class Parser {
     const Word& name = words.back();
     if (!is_identifier(name.text))
       refuse("a parameter's name has no '::'", name.at, name.text.size());
+    if (is_keyword(name.text))
+      refuse(join("a parameter cannot be called '", name.text, "', a word of C++"), name.at,
+             name.text.size());
     p.name = name.text;
     if (std::ranges::find(before, p.name, &KernelParameter::name) != before.end())
       refuse(join("two parameters are named ", p.name), name.at, name.text.size());
@@ -339,6 +383,8 @@ std::string to_string(const KernelSignature& signature) {
         .append(p.name);
   return text + ")";
 }
+
+bool is_keyword(std::string_view text) { return std::ranges::binary_search(kKeywords, text); }
 
 bool is_identifier(std::string_view text) {
   if (text.empty() || is_digit(text[0])) return false;

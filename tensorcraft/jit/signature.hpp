@@ -84,5 +84,7 @@ std::string to_string(const KernelSignature& signature);
 
 // Is it a name that C++ allows, without "::"?
 bool is_identifier(std::string_view text);
+// Is it a word that C++ keeps for itself, such as "class"?
+bool is_keyword(std::string_view text);
 
 }  // namespace tensorcraft::jit

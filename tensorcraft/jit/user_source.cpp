@@ -6,8 +6,8 @@
 #include "tensorcraft/device/ptx/begin_kernel.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -17,9 +17,12 @@ namespace tensorcraft::jit {
 namespace {
 
 std::string number_text(double value) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%af", double(float(value)));
-  return text;
+  // Not by printf, whose point depends on the locale.
+  char digits[64];
+  const float magnitude = std::abs(float(value));
+  const auto end =
+      std::to_chars(digits, digits + sizeof(digits), magnitude, std::chars_format::hex).ptr;
+  return join(std::signbit(value) ? "-0x" : "0x", std::string_view(digits, end), "f");
 }
 
 std::string integer_text(int64_t value) {
@@ -52,6 +55,9 @@ void check_constants(const UserSource& source) {
     if (!is_identifier(c.name))
       fail(ErrorKind::value, "kernel: the constant '", c.name,
            "' is no name; use letters, digits and _");
+    if (is_keyword(c.name))
+      fail(ErrorKind::value, "kernel: the constant ", c.name,
+           " is called like a word of C++; use another name");
     if (std::ranges::count(source.constants, c.name, &KernelConstant::name) > 1)
       fail(ErrorKind::value, "kernel: the constant ", c.name, " is given twice");
     const auto* value = std::get_if<double>(&c.value);
@@ -126,7 +132,7 @@ std::string call_text(const KernelSignature& signature, std::string_view from) {
 }
 
 std::string struct_text(const KernelSignature& signature) {
-  std::string text = "struct UserKernelArguments {\n";
+  std::string text = "struct TensorcraftArguments {\n";
   for (const KernelParameter& p : signature.parameters)
     text.append(p.is_array() && p.is_const ? "  const " : "  ")
         .append(p.spelling)
@@ -134,7 +140,7 @@ std::string struct_text(const KernelSignature& signature) {
         .append(p.name)
         .append(";\n");
   const size_t bytes = std::max<size_t>(signature.argument_bytes, 1);
-  return join(text, "};\nstatic_assert(sizeof(UserKernelArguments) == ", bytes, ");\n");
+  return join(text, "};\nstatic_assert(sizeof(TensorcraftArguments) == ", bytes, ");\n");
 }
 
 // The head of both texts: what a kernel may use without including it.
@@ -178,9 +184,10 @@ std::string entry_text(const UserSource& source, std::string_view arch) {
               source.file, "\"\n\n", struct_text(source.signature),
               "extern \"C\" __attribute__((global)) void",
               bounds.empty() ? "" : join(" __attribute__((launch_bounds", bounds, "))"), "\n    ",
-              entry_name(source), "(const __grid_constant__ UserKernelArguments p) {\n  ",
+              entry_name(source),
+              "(const __grid_constant__ TensorcraftArguments tensorcraft_arguments) {\n  ",
               arch_number(arch) >= 90 ? join(ptx::kBeginKernel, "\n  ") : "",
-              call_text(source.signature, "p."), "\n}\n");
+              call_text(source.signature, "tensorcraft_arguments."), "\n}\n");
 }
 
 std::string host_text(const UserSource& source) {
@@ -192,15 +199,20 @@ std::string host_text(const UserSource& source) {
   return join(head_text(source, "#include \"tensorcraft/device/host.h\"\n"), words, "#include \"",
               source.file, "\"\n\nnamespace {\n", struct_text(source.signature),
               "}\nextern \"C\" __attribute__((visibility(\"default\"))) void ", entry_name(source),
-              "(const void* arguments) {\n",
+              "(const void* tensorcraft_memory) {\n",
               source.signature.parameters.empty()
-                  ? "  (void)arguments;\n"
-                  : "  const auto& p = *static_cast<const UserKernelArguments*>(arguments);\n",
-              "  ", call_text(source.signature, "p."), "\n}\n");
+                  ? "  (void)tensorcraft_memory;\n"
+                  : "  const auto& tensorcraft_arguments =\n"
+                    "      *static_cast<const TensorcraftArguments*>(tensorcraft_memory);\n",
+              "  ", call_text(source.signature, "tensorcraft_arguments."), "\n}\n");
+}
+
+std::string entry_file(const UserSource& source, std::string_view suffix) {
+  return join(".", entry_name(source), suffix);
 }
 
 std::string hint_for(const UserSource& source, std::string_view error) {
-  if (!error.starts_with(entry_name(source))) return {};
+  if (!error.starts_with(entry_file(source, ""))) return {};
   return join("\n  fix: the text's function cannot be called by the signature ",
               to_string(source.signature), "; make the two agree");
 }

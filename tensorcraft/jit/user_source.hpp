@@ -38,5 +38,7 @@ std::shared_ptr<const HeaderSet> headers_of(const UserSource& source, std::strin
 std::string hint_for(const UserSource& source, std::string_view error);
 // "user_mine__axpy": the name of the entry.
 std::string entry_name(const UserSource& source);
+// ".user_mine__axpy.cu": how compilers call its text; no file of a user begins with a dot.
+std::string entry_file(const UserSource& source, std::string_view suffix);
 
 }  // namespace tensorcraft::jit

@@ -11,6 +11,7 @@
 #include "tensorcraft/kernels/gated_activation.cuh"
 #include "tensorcraft/kernels/gather.cuh"
 #include "tensorcraft/kernels/gemm.cuh"
+#include "tensorcraft/kernels/gemm_grouped.cuh"
 #include "tensorcraft/kernels/gemm_interface.cuh"
 #include "tensorcraft/kernels/group_norm.cuh"
 #include "tensorcraft/kernels/l2_normalize.cuh"

@@ -49,17 +49,20 @@ inline void clear_small_tensor_bit(TensorMap& map) {
 }  // namespace detail
 
 // A matrix of `count` lines, each `length` elements of T with unit stride and `line` elements
-// behind the one before, as boxes of 128 bytes by box_lines, swizzled. Throws Error of kind
+// behind the one before, or several of them, `next` elements apart, as boxes of 128 bytes by
+// box_lines, swizzled. Throws Error of kind
 // unsupported if the driver knows no tensor maps, std::runtime_error if it refuses.
 template <class T>
 TensorMap encode_lines(const void* data, int64_t length, int64_t count, int64_t line, int box_lines,
-                       DebugInfo where) {
+                       DebugInfo where, int64_t matrices = 1, int64_t next = 0) {
   static const detail::EncodeTiled encode = detail::find_encode_tiled();
   if (!encode)
     fail({ErrorKind::unsupported, where}, "the NVIDIA driver knows no tensor maps; update it");
   TensorMap map{};
   const uint64_t line_bytes = count > 1 ? uint64_t(line) * sizeof(T) : 16;
-  const cuuint64_t dims[] = {uint64_t(length), uint64_t(count), 1}, strides[] = {line_bytes, 16};
+  const uint64_t next_bytes = matrices > 1 ? uint64_t(next) * sizeof(T) : 16;
+  const cuuint64_t dims[] = {uint64_t(length), uint64_t(count), uint64_t(matrices)},
+                   strides[] = {line_bytes, next_bytes};
   const cuuint32_t box[] = {128 / sizeof(T), uint32_t(box_lines), 1}, steps[] = {1, 1, 1};
   const CUresult status =
       encode(reinterpret_cast<CUtensorMap*>(&map), detail::kMapType<T>, 3, const_cast<void*>(data),
@@ -69,7 +72,7 @@ TensorMap encode_lines(const void* data, int64_t length, int64_t count, int64_t 
              long(where.line()));
   int driver = 0;
   cudaDriverGetVersion(&driver);
-  if (driver <= 13010 && double(line_bytes) * double(count) < 131072)
+  if (driver <= 13010 && double(line_bytes) * double(count) * double(matrices) < 131072)
     detail::clear_small_tensor_bit(map);
   return map;
 }

@@ -2,11 +2,11 @@
 #pragma once
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/op/operator.hpp"
-#include "tensorcraft/op/option.hpp"
+#include "tensorcraft/op/choose.hpp"
+#include "tensorcraft/op/host_memory.hpp"
 #include "tensorcraft/op/plan_cache.hpp"
-#include "tensorcraft/op/simt.hpp"
 #include "tensorcraft/op/trace.hpp"
+#include "tensorcraft/op/tuned_call.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -16,218 +16,13 @@
 // ops/l2_normalize.
 namespace tensorcraft::op {
 
-// A typed call: `outputs` and `inputs` in the order of the definition.
-template <class Options>
-struct Call {
-  std::span<const TensorView> outputs, inputs;
-  const Options& options;
-  const TensorView& out() const { return outputs[0]; }
-  const TensorView& in(size_t i = 0) const { return inputs[i]; }
-};
-
-// An output beyond the first: a field of Options that the caller may point at memory.
-template <class Options>
-struct ExtraOutput {
-  OutputInfo info;
-  std::optional<TensorView> Options::* field;
-};
-
-// Everything an operator is. Options has the fields `std::string_view variant`,
-// `std::optional<StreamRef> stream` and `std::source_location where = current()`, the line that
-// errors name, besides its own.
-template <class Problem, class Options>
-struct Definition {
-  std::string_view name, group, summary, details;
-  Immortal<std::string_view> aliases = {};
-  Immortal<Parameter> inputs;  // a call may leave out optional ones at the end
-  Immortal<Option<Options>> options = {};
-  std::string_view out_name = "out";  // of the first output, as infer() names it
-  std::string_view out_doc;
-  Immortal<ExtraOutput<Options>> extra_outputs = {};
-  Immortal<DType> dtypes;
-  bool in_place = false;     // out may be exactly one of the inputs
-  bool any_address = false;  // elements need not lie at a multiple of their size
-  // Specs of what the call returns; checks what the shapes of the outputs depend on. Null: one
-  // output like the first input.
-  std::vector<OutputSpec> (*infer)(std::span<const TensorView> inputs, const Options&) = nullptr;
-  // The one check of all arguments; afterwards everything trusts the Problem.
-  Problem (*check)(const Call<Options>&);
-  // The work. Null: every tensor is moved once, and each element of the first input takes one flop.
-  Cost (*cost)(const Problem&) = nullptr;
-  // How the call's shapes are read, for explain. Null: they say it themselves.
-  std::string (*sizes)(const Problem&) = nullptr;
-  Ladder<Problem> ladder = {};
-  std::span<const HostVariant<Problem>> host = {};  // best first; at least one takes each problem
-};
-
-// The tensors of one call with their names, without the heap.
-class NamedTensors {
- public:
-  static constexpr size_t kMax = CallKey::kMaxTensors;
-  struct Entry {
-    std::string_view name;
-    const TensorView* view;
-  };
-  NamedTensors() {}  // clears no entry, which a small call would feel
-  void add(std::string_view name, const TensorView& view) { all_[count_++] = {name, &view}; }
-  std::span<const Entry> entries() const { return {all_, count_}; }
-
- private:
-  union {
-    Entry all_[kMax];
-  };
-  size_t count_ = 0;
-};
-
-// What every operator checks the same way: devices equal, memory there and elements aligned,
-// outputs writable and not overlapping themselves, an input (unless equal to it where `in_place`)
-// or another output.
-void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
-                   bool in_place, bool any_address);
-// The part of it that needs no real memory: devices equal, elements aligned.
-void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
-                  bool any_address);
-// The work of moving every tensor once.
-Cost moving_cost(const NamedTensors& outputs, const NamedTensors& inputs);
-// Outputs have a size that can be counted.
-void check_sizes(std::string_view op, std::span<const OutputSpec> specs);
-// The stream a call runs on.
-StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device);
-// Compiles if needed and enqueues; on the SIMT device runs to the end.
-void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op);
-// The error if no variant takes a call.
-[[noreturn]] void no_variant(std::string_view op, std::string_view forced,
-                             std::span<const Considered> considered);
-// The fields of a Config: "threads = 256, vector = 4".
-std::string config_text(const Step& step);
-double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype);
-// "cuda:0", or "sm_90a" if the device is known by its architecture alone.
-std::string place_of(const DeviceInfo& device);
-
-// Does a device run kernels?
-constexpr bool runs_kernels(DeviceType device) { return device != DeviceType::cpu; }
-
-// Every variant of the operator, best first.
-template <class Problem, class Options>
-std::vector<VariantInfo> all_variants(const Definition<Problem, Options>& def) {
-  std::vector<VariantInfo> all;
-  for (const auto* item : def.ladder.items) all.push_back(item->info);
-  for (const auto& v : def.host) all.push_back(v.info());
-  return all;
-}
-
-// What the variants of the device say, best first: `explain` shows all, the errors quote them.
-template <class Problem, class Options>
-std::vector<Considered> consider(const Definition<Problem, Options>& def, const Problem& problem,
-                                 const DeviceInfo& device) {
-  std::vector<Considered> all;
-  const bool is_simt = device.device.type == DeviceType::simt;
-  if (runs_kernels(device.device.type)) {
-    const LadderCall<Problem> call(def.ladder, problem, device);
-    for (const LadderItem* item : def.ladder.items) {
-      const Answer answer = call.ask(*item);
-      const bool accepts = answer.refusal.empty();
-      Considered& one = all.emplace_back(item->info, accepts,
-                                         std::string(accepts ? answer.preference : answer.refusal));
-      if (accepts) one.plan = call.plan(*item, answer);
-      one.candidates = call.weigh(*item, accepts ? &*one.plan : nullptr);
-      if (accepts && is_simt) require_simt_instance(one);
-    }
-  } else {
-    for (const auto& v : def.host) {
-      const std::string_view refusal = v.refusal_of(problem);
-      all.push_back({v.info(), refusal.empty(), std::string(refusal), std::nullopt});
-    }
-  }
-  return all;
-}
-
-// Adds the variant that `forced` names if it is one of another device; fails if there is none.
-void add_forced(std::vector<Considered>& all, std::span<const VariantInfo> variants,
-                std::string_view op, std::string_view forced, Device device);
-
-// A rung that computes a call; without a name there is none.
-struct Chosen {
-  std::string_view variant;
-  Plan plan;
-};
-
-// The first rung that takes the problem and has no later one that is better, or the one that
-// `forced` names.
-template <class Problem, class Options>
-Chosen first_of_ladder(const Definition<Problem, Options>& def, const Problem& problem,
-                       const DeviceInfo& device, std::string_view forced) {
-  Chosen chosen;
-  const bool is_simt = device.device.type == DeviceType::simt;
-  const LadderCall<Problem> call(def.ladder, problem, device);
-  for (const LadderItem* item : def.ladder.items) {
-    const VariantInfo& v = item->info;
-    if (!forced.empty() && v.name != forced && v.alias != forced) continue;
-    const Answer answer = call.ask(*item);
-    if (!answer.refusal.empty() || (forced.empty() && !answer.preference.empty())) continue;
-    chosen.plan = call.plan(*item, answer);
-    if (is_simt && not_on_simt(chosen.plan)) continue;
-    chosen.variant = v.name;
-    return chosen;
-  }
-  return chosen;
-}
-
-// The error that says why no variant of the device takes the problem.
-template <class Problem, class Options>
-[[noreturn]] void fail_to_choose(const Definition<Problem, Options>& def, const Problem& problem,
-                                 const DeviceInfo& device, std::string_view forced) {
-  std::vector<Considered> all = consider(def, problem, device);
-  if (!forced.empty()) add_forced(all, all_variants(def), def.name, forced, device.device);
-  no_variant(def.name, forced, all);
-}
-
-// The rung of first_of_ladder(), or the error.
-template <class Problem, class Options>
-Chosen choose_rung(const Definition<Problem, Options>& def, const Problem& problem,
-                   const DeviceInfo& device, std::string_view forced) {
-  Chosen chosen = first_of_ladder(def, problem, device, forced);
-  if (chosen.variant.empty()) fail_to_choose(def, problem, device, forced);
-  return chosen;
-}
-
-// The first host variant that takes the problem, or the one that `forced` names, or the error.
-template <class Problem, class Options>
-const HostVariant<Problem>& choose_on_host(const Definition<Problem, Options>& def,
-                                           const Problem& problem, std::string_view forced) {
-  for (const auto& v : def.host)
-    if ((forced.empty() || v.name == forced) && v.refusal_of(problem).empty()) return v;
-  fail_to_choose(def, problem, device_info(Device::cpu()), forced);
-}
-
-struct CallTensors {
-  NamedTensors outputs, inputs;
-};
-template <class Problem, class Options>
-CallTensors tensors_of(const Definition<Problem, Options>& def, const Call<Options>& call) {
-  CallTensors all;
-  auto& [outputs, inputs] = all;
-  outputs.add(def.out_name, call.outputs[0]);
-  for (const auto& extra : def.extra_outputs)
-    if (const auto& view = call.options.*extra.field) outputs.add(extra.info.name, *view);
-  const NamedValues* names = nullptr;  // the caller's own
-  for (const auto& o : def.options)
-    if (o.named) names = &(call.options.*o.named);
-  size_t own = 0;  // inputs before those that the caller names
-  while (own < def.inputs.size() && !def.inputs[own].named) ++own;
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    inputs.add(i < own ? def.inputs[i].name : array_name(*names, i - own), call.inputs[i]);
-  for (const auto& o : def.options)
-    if (const auto* tensor = o.tensor.of(call.options)) inputs.add(o.parameter.name, *tensor);
-  return all;
-}
-
 // With the tensors in the order of remember(). A warm call needs no names, so it makes none.
 template <class Problem, class Options>
 CallKey key_of(const Definition<Problem, Options>& def, const Call<Options>& call) {
   const Options& options = call.options;
   CallKey key;
   key.add(uint64_t(reinterpret_cast<uintptr_t>(&def)));
+  key.add(tuned_generation());
   key.add(options.variant);
   for (const auto& extra : def.extra_outputs) key.add(options.*extra.field);
   for (const auto& o : def.options) o.add_to(key, options);
@@ -279,13 +74,11 @@ void run_on_host(const Definition<Problem, Options>& def, const Call<Options>& c
   chosen.run(problem);
 }
 
-// Checks, chooses and runs. Does nothing where the output is empty. Remembers the call under `key`
-// unless that is null.
+// Chooses and runs. Does nothing where the output is empty. Remembers the call under `key` unless
+// that is null.
 template <class Problem, class Options>
-void run_checked(const Definition<Problem, Options>& def, const Call<Options>& call,
-                 const CallKey* key) {
-  const CallTensors tensors = tensors_of(def, call);
-  check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place, def.any_address);
+void run_chosen(const Definition<Problem, Options>& def, const Call<Options>& call,
+                const CallKey* key) {
   const Problem problem = def.check(call);
   const Device device = call.out().device();
   if (!runs_kernels(device.type)) return run_on_host(def, call, problem);
@@ -297,20 +90,41 @@ void run_checked(const Definition<Problem, Options>& def, const Call<Options>& c
   if (key) remember(def, call, *key, chosen.variant, chosen.plan);
 }
 
-// Repeats a call that is remembered, else runs it.
+// Checks and runs, as the cost model says or as was measured to be faster.
 template <class Problem, class Options>
-void repeat_or_run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
-                   std::span<const TensorView> inputs, const Options& options) {
-  const Call<Options> call{outputs, inputs, options};
+void run_checked(const Definition<Problem, Options>& def, const Call<Options>& call,
+                 const CallKey* key) {
+  const CallTensors tensors = tensors_of(def, call);
+  check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place, def.any_address);
+  const Device device = call.out().device();
+  if (may_have_tuned(device))
+    if (const auto tuned = tuned_options(def, call, device_info(device)))
+      return run_chosen(def, {call.outputs, call.inputs, tuned->options}, key);
+  run_chosen(def, call, key);
+}
+
+// Repeats a call that is remembered, else runs it. All tensors lie on one device.
+template <class Problem, class Options>
+void repeat_or_run_on(const Definition<Problem, Options>& def, const Call<Options>& call) {
   const Device device = call.out().device();
   if (!device.is_cuda()) return run_checked(def, call, nullptr);
   const CallKey key = key_of(def, call);
   PlanCache& cache = PlanCache::of_this_thread();
   const auto [plan, variant] = cache.repeat(key);
   if (!plan) return run_checked(def, call, cache.wants(key) ? &key : nullptr);
-  const StreamRef stream = resolve_stream(options.stream, device);
+  const StreamRef stream = resolve_stream(call.options.stream, device);
   const Trace::Scope scope(Trace::active(), def.name, variant, device, stream);
   launch_plan(*plan, device, stream, def.name);
+}
+
+// The same of tensors wherever the operator takes them.
+template <class Problem, class Options>
+void repeat_or_run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
+                   std::span<const TensorView> inputs, const Options& options) {
+  if (!mixes_host(def, outputs, inputs, options))
+    return repeat_or_run_on(def, Call<Options>{outputs, inputs, options});
+  const ReachedTensors<Options> reached(def, outputs, inputs, options);
+  repeat_or_run_on(def, Call<Options>{reached.outputs(), reached.inputs(), reached.options()});
 }
 
 template <class Problem, class Options>
@@ -389,11 +203,24 @@ class OperatorOf final : public Operator {
   Explanation explained(std::span<const TensorView> outputs, const Arguments& a,
                         const DeviceInfo& device) const {
     const Options o = options(a, outputs);
-    const Call<Options> call{outputs.first(1), a.inputs, o};
+    if (!mixes_host(def_, outputs, a.inputs, o))
+      return explained(Call<Options>{outputs.first(1), a.inputs, o}, a, device);
+    const ReachedTensors<Options> reached(def_, outputs, a.inputs, o);
+    return explained(Call<Options>{reached.outputs(), reached.inputs(), reached.options()}, a,
+                     device);
+  }
+  Explanation explained(const Call<Options>& call, const Arguments& a,
+                        const DeviceInfo& device) const {
     const auto [named_outputs, named_inputs] = tensors_of(def_, call);
     check_places(def_.name, named_outputs, named_inputs, def_.any_address);
     const Problem problem = def_.check(call);
-    Explanation e{def_.name, place_of(device), {}, consider(def_, problem, device), {}, 0};
+    const auto tuned = tuned_options(def_, call, device);
+    Explanation e{def_.name, place_of(device), {}, {}, {}, 0};
+    e.variants = consider(def_, problem, device, tuned ? planned(call, device, *tuned) : Chosen());
+    if (tuned) {
+      e.variant = tuned->options.variant;
+      e.tuned = tuned->entry;
+    }
     if (!a.variant.empty())
       add_forced(e.variants, description_.variants, def_.name, a.variant, device.device);
     for (const Considered& c : e.variants) {
@@ -404,8 +231,15 @@ class OperatorOf final : public Operator {
     }
     e.cost = def_.cost ? def_.cost(problem) : moving_cost(named_outputs, named_inputs);
     if (def_.sizes) e.sizes = def_.sizes(problem);
+    e.call = text_of(def_, call);
     add_estimates(e, device, a.inputs[0].dtype());
     return e;
+  }
+  Chosen planned(const Call<Options>& call, const DeviceInfo& device,
+                 const TunedOptions<Options>& tuned) const {
+    if (!runs_kernels(device.device.type)) return {};
+    const Problem problem = def_.check({call.outputs, call.inputs, tuned.options});
+    return first_of_ladder(def_, problem, device, tuned.options.variant);
   }
   static Description describe(const Definition<Problem, Options>& def) {
     Description d{def.name,    def.group,  def.summary, def.details,
@@ -414,6 +248,7 @@ class OperatorOf final : public Operator {
     for (const auto& o : def.options) d.options.push_back(o.parameter);
     for (const auto& o : def.extra_outputs) d.outputs.push_back(o.info);
     d.variants = all_variants(def);
+    d.reaches_host = def.reaches_host;
     return d;
   }
   Options options(const Arguments& a) const {

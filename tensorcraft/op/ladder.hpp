@@ -20,6 +20,7 @@ struct VariantInfo {
   // alias: another name of it; spills: why its kernel may spill, empty if it may not.
   std::string_view name, alias, idea, spills;
   DeviceType device;
+  std::string_view file = {};  // of its device code, "tensorcraft/ops/gemm/08_tma.cuh"
 };
 
 // What rungs look at of a checked call, and the dtypes of their kernels; made once a call.
@@ -43,11 +44,12 @@ struct Answer {
 
 // A Config that the rung weighed, see Candidate in rung.h, as text of what differs between them.
 struct Weighed {
-  std::string config;      // "block_m = 128, block_n = 256"
-  double us = 0;           // predicted; 0: the rung compares without times
-  int64_t rounds = 0;      // of blocks on the busiest multiprocessor
-  double busy = 0;         // the share of that time in which multiprocessors compute, on average
-  bool is_chosen = false;  // it is the Config of the plan
+  std::string config;       // "block_m = 128, block_n = 256"
+  double us = 0;            // predicted; 0: the rung compares without times
+  int64_t rounds = 0;       // of blocks on the busiest multiprocessor
+  double busy = 0;          // the share of that time in which multiprocessors compute, on average
+  bool is_chosen = false;   // it is the Config of the plan
+  std::string option = {};  // of the operator's settings, that fixes it; empty: there is none
 };
 
 // A rung of a ladder whose types are known to its functions alone.
@@ -128,7 +130,7 @@ namespace detail {
 template <class Problem, class Params, class Given>
 Problem problem_of(RungCall<Params, Given> (*)(const Problem&));
 
-template <class Params, class Given, class Config, auto instances>
+template <class Params, class Given, class Config, auto instances, auto option_of>
 struct LadderFunctions {
   using Call = RungCall<Params, Given>;
   static_assert(std::is_trivially_copyable_v<Call> && sizeof(Call) <= kMaxRungCallBytes);
@@ -166,6 +168,7 @@ struct LadderFunctions {
     for (const auto& c : candidates) {
       const size_t i = all.size();
       all.push_back({texts[i], c.us, c.rounds, c.busy, chosen && configs[i] == *chosen});
+      if constexpr (option_of != nullptr) all.back().option = option_of(c.config);
     }
     return all;
   }
@@ -177,16 +180,18 @@ struct LadderFunctions {
 inline constexpr ConfigField kThreads[] = {{"threads"}};
 
 // The ladder of an operator's folder. describe: const Problem& -> RungCall; rungs: the array of
-// plan.h; instances: what the SIMT device has of them; complete: as in Ladder. `fields` are all
-// fields of the Config, whose type is named `config`.
-template <auto describe, const auto& rungs, auto instances, auto complete = nullptr, size_t n>
+// plan.h; instances: what the SIMT device has of them; complete: as in Ladder; option_of: const
+// Config& -> the value of the operator's settings that fixes it. `fields` are all fields of the
+// Config, whose type is named `config`.
+template <auto describe, const auto& rungs, auto instances, auto complete = nullptr,
+          auto option_of = nullptr, size_t n>
 auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
                  std::string_view config = "Config") {
   using Problem = decltype(detail::problem_of(describe));
   return [&]<class Params, class Given, class Config, size_t count>(
              const Rung<Params, Given, Config>(&ladder)[count]) {
     static_assert(sizeof(Config) == n * sizeof(int), "fields must name all fields of Config");
-    using Functions = detail::LadderFunctions<Params, Given, Config, instances>;
+    using Functions = detail::LadderFunctions<Params, Given, Config, instances, option_of>;
     std::vector<const LadderItem*> items;
     // Variants of one kernel share its identity, by which what is compiled is found.
     const auto kernel_of = [&](const auto& rung) -> const jit::Rung& {
@@ -195,14 +200,16 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
         if (item->rung.name == name) return item->rung;
       return make_rung(folder, name, rung.file, fields, config, rung.begins_itself);
     };
-    for (const auto& rung : ladder)
-      items.push_back(
-          new LadderItem{{rung.name, rung.alias, rung.idea, rung.spills, DeviceType::cuda},
-                         kernel_of(rung),
-                         &rung,
-                         Functions::ask,
-                         Functions::add,
-                         Functions::weigh});
+    for (const auto& rung : ladder) {
+      const jit::Rung& kernel = kernel_of(rung);
+      items.push_back(new LadderItem{
+          {rung.name, rung.alias, rung.idea, rung.spills, DeviceType::cuda, kernel.header},
+          kernel,
+          &rung,
+          Functions::ask,
+          Functions::add,
+          Functions::weigh});
+    }
     return Ladder<Problem>{items,
                            [](const Problem& problem, std::byte* memory) {
                              new (memory) RungCall<Params, Given>(describe(problem));

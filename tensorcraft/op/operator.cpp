@@ -6,6 +6,7 @@
 #include "tensorcraft/cuda/stream_counter.hpp"
 #include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/configuration_selector.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/tensor_map.hpp"
@@ -300,7 +301,9 @@ double compute_us(const Cost& cost, double tflops) {
 // The most operations for each second, in 10^12, that products of such operands can have.
 double peak_of_products(const Cost& cost, const DeviceInfo& device, DType dtype) {
   if (dtype == DType::float16 || dtype == DType::bfloat16) return device.peak_bf16_tflops;
-  if (dtype == DType::float8_e4m3fn) return device.peak_fp8_tflops;
+  // Integers of 8 bits have the rate of float8.
+  if (dtype == DType::float8_e4m3fn || dtype == DType::float8_e5m2 || dtype == DType::int8)
+    return device.peak_fp8_tflops;
   // Every tensor core takes tf32 at half the rate of 16-bit operands.
   const double tf32 = cost.may_round_to_tf32 ? device.peak_bf16_tflops / 2 : 0;
   return std::max(device.peak_fp32_tflops, tf32);
@@ -335,6 +338,10 @@ double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype) {
 }
 
 void add_estimates(Explanation& e, const DeviceInfo& device, DType dtype) {
+  if (e.cost.m > 0 && runs_kernels(device.device.type))
+    e.prior =
+        to_string(ConfigurationSelector(gpu_of(device))
+                      .select({e.cost.m, e.cost.n, e.cost.k, dtype}, tuning_history(device, e.op)));
   e.floor_us = floor_us(e.cost, device, dtype);
   if (e.floor_us <= 0) return;
   for (Considered& c : e.variants)
@@ -386,8 +393,9 @@ void write(std::ostream& out, const char* which, const KernelReport& k, bool is_
 }
 
 // Why the chosen variant is it.
-std::string_view reason_of_choice(const Explanation& e) {
+std::string reason_of_choice(const Explanation& e) {
   if (e.variant.empty()) return "";
+  if (e.tuned) return ", tuned: " + gain_text(*e.tuned);
   for (const Considered& c : e.variants)
     if (c.accepted && c.reason.empty())
       return c.variant.name == e.variant ? ", the first that accepts, in the order of the table"
@@ -464,6 +472,7 @@ std::string to_string(const Explanation& e) {
                                     "then a fourth kernel"};
   for (size_t i = 0; i < e.kernels.size(); ++i) write(out, kWhich[i], e.kernels[i], is_simt);
   if (!e.sizes.empty()) out << "sizes: " << e.sizes << '\n';
+  if (!e.prior.empty()) out << "prior: " << e.prior << '\n';
   out << "work: " << scaled(e.cost.bytes) << "B, " << scaled(e.cost.flops) << "FLOP\n";
   if (e.device == to_string(Device::cpu()))
     out << "a GPU that is not here can be asked about: name its architecture, such as sm_90a\n";

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/kernel_report.hpp"
+#include "tensorcraft/op/tuned.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/op/variant.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
@@ -37,6 +38,7 @@ struct Description {
   std::vector<OutputInfo> outputs;
   std::vector<DType> dtypes;  // of the first input
   std::vector<VariantInfo> variants;
+  bool reaches_host = false;  // tensors of the host may stand beside those of a GPU
 };
 
 // The dtypes that an argument takes: those that its documentation names; if it names none, those of
@@ -83,6 +85,11 @@ struct Explanation {
   std::vector<KernelReport> kernels;
   // How the operator reads the shapes, "heads 24, seq_q 4", if they alone do not say it.
   std::string sizes;
+  // The call as text, by which what is tuned is found; empty if only the cost model may choose.
+  std::string call = {};
+  std::optional<TunedEntry> tuned = {};  // why the variant is chosen, if that was measured
+  // Of a product on a GPU: what a rule of thumb expects of its tile, see ConfigurationSelector.
+  std::string prior = {};
 };
 // Adds floor_us, and to each variant of kernels the time that bytes and operations take at the
 // device's peaks: those of the units it computes with, by whole waves of its blocks.

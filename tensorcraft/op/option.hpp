@@ -35,13 +35,29 @@ struct Option {
   TensorField<Options> tensor = {};          // of what may be an optional input
   NamedValues Options::* named = nullptr;    // of what names the inputs
   NumberOrTensor Options::* free = nullptr;  // of a number that only kernels look at
+  // The value as Parameter::default_value spells it; "None" for a tensor.
+  std::function<std::string(const Options&)> text = {};
+  bool forbids_tuning = false;  // if it is not the default: then only the cost model may choose
 };
+
+// A field of Options as text. Of a tensor there is none.
+template <class T>
+std::string field_text(const T& value) {
+  return Field<T>::text(value);
+}
+template <class T>
+std::string field_text(const std::optional<T>& value) {
+  if constexpr (!std::is_same_v<T, TensorView>)
+    if (value) return Field<T>::text(*value);
+  return "None";
+}
 
 template <class Options, class T>
 Option<Options> option(std::string_view name, T Options::* field, std::string_view doc) {
   Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
   o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
-  o.parameter.default_value = Field<T>::text(Options{}.*field);
+  o.text = [field](const Options& options) { return field_text(options.*field); };
+  o.parameter.default_value = field_text(Options{}.*field);
   if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
     o.parameter.choices = EnumNames<T>::names;
     o.parameter.optional = EnumNames<T>::names[0] == "none";
@@ -66,6 +82,7 @@ Option<Options> option(std::string_view name, std::optional<T> Options::* field,
                        std::string_view doc) {
   Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
   o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
+  o.text = [field](const Options& options) { return field_text(options.*field); };
   o.parameter.optional = true;
   o.parameter.default_value = "None";
   o.set = [name, field](std::string_view op, Options& options, const Value& v) {
@@ -94,6 +111,13 @@ Option<Options> free_number(std::string_view name, NumberOrTensor Options::* fie
     key.add(number != nullptr);
     number ? key.add_free(*number) : key.add(value);
   };
+  return o;
+}
+
+// An option that leaves the choice to the cost model, as what is tuned knows one call alone.
+template <class Options>
+Option<Options> forbids_tuning(Option<Options> o) {
+  o.forbids_tuning = true;
   return o;
 }
 

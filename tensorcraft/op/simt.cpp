@@ -2,6 +2,7 @@
 #include "tensorcraft/op/simt.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/runtime/dispatch/dispatch.hpp"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <algorithm>
@@ -16,10 +17,11 @@ Index3 index3(const Dim3& d) { return {d.x, d.y, d.z}; }
 
 simt::InstanceList find_instances(const Step& step) {
   const jit::Rung& rung = *step.kernel.rung;
-  if (!step.instances) return {};
-  for (simt::RungInstances& of : step.instances())
-    if (of.rung == rung.name) return std::move(of.instances);
-  return {};
+  simt::InstanceList all;
+  if (!step.instances) return all;
+  for (const simt::RungInstances& of : step.instances())
+    if (of.rung == rung.name) all = simt::concat(std::move(all), of.instances);
+  return all;
 }
 
 }  // namespace
@@ -58,13 +60,19 @@ void launch_on_simt(const Plan& plan) {
   if (const Step* const missing = not_on_simt(plan))
     fail(ErrorKind::unsupported, "the SIMT device has no instance of ",
          jit::readable_name(missing->kernel));
-  for (const Step& step : plan.steps())
-    simt::launch({.name = jit::readable_name(step.kernel),
-                  .grid = index3(step.launch.grid),
-                  .block = index3(step.launch.block),
-                  .cluster = index3(step.launch.cluster),
-                  .shared_bytes = step.launch.shared_bytes},
+  for (const Step& step : plan.steps()) {
+    const std::string name = jit::readable_name(step.kernel);
+    const LaunchConfig& launch = step.launch;
+    const bool is_watched = dispatch::is_watching();
+    if (is_watched) dispatch::before_simt_launch(name, launch.grid, launch.block);
+    simt::launch({.name = name,
+                  .grid = index3(launch.grid),
+                  .block = index3(launch.block),
+                  .cluster = index3(launch.cluster),
+                  .shared_bytes = launch.shared_bytes},
                  simt_instance(step)->body, plan.params(step));
+    if (is_watched) dispatch::after_simt_launch(name, launch.grid, launch.block);
+  }
 }
 
 }  // namespace tensorcraft::op

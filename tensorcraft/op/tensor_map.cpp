@@ -6,22 +6,47 @@
 
 namespace tensorcraft::op {
 
-TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& info) {
-  const Device device = info.device;
-  const bool can_encode = device.type == DeviceType::simt || device.index < cuda_device_count();
-  if (tensor.address && can_encode)
-    return device.is_cuda() ? cuda::encode_tiled(tensor, device.index) : simt::encode_tiled(tensor);
+namespace {
+
+bool can_encode(const TiledTensor& tensor, Device device) {
+  return tensor.address && (device.type == DeviceType::simt || device.index < cuda_device_count());
+}
+void give_an_address(TiledTensor& tensor) {
   alignas(16) static std::byte anywhere[16];
   if (!tensor.address) tensor.address = anywhere;
+}
+
+}  // namespace
+
+TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& info) {
+  const Device device = info.device;
+  if (can_encode(tensor, device))
+    return device.is_cuda() ? cuda::encode_tiled(tensor, device.index) : simt::encode_tiled(tensor);
+  give_an_address(tensor);
   check_tiled(tensor);
+  return {};
+}
+
+TensorMap tensor_map(Im2colTensor tensor, const DeviceInfo& info) {
+  const Device device = info.device;
+  if (can_encode(tensor.images, device))
+    return device.is_cuda() ? cuda::encode_im2col(tensor, device.index)
+                            : simt::encode_im2col(tensor);
+  give_an_address(tensor.images);
+  check_im2col(tensor);
   return {};
 }
 
 void replace_address(TensorMap& map, void* address, Device device) {
   if (device.is_cuda()) return cuda::replace_address(map, address, device.index);
-  auto tensor = simt::decode_tiled(map);
-  tensor->address = address;
-  map = simt::encode_tiled(*tensor);
+  if (auto tensor = simt::decode_tiled(map)) {
+    tensor->address = address;
+    map = simt::encode_tiled(*tensor);
+  } else {
+    auto windows = simt::decode_im2col(map);
+    windows->images.address = address;
+    map = simt::encode_im2col(*windows);
+  }
 }
 
 }  // namespace tensorcraft::op

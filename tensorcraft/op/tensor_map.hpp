@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/core/tiled_tensor.hpp"
+#include "tensorcraft/core/im2col_tensor.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/device/tensor_map.h"
 
@@ -10,6 +10,8 @@ namespace tensorcraft::op {
 // driver: if the address is null or the machine has no such GPU, the map is empty, and the plan can
 // be explained and compiled but not launched. Kind value if check_tiled() refuses.
 TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& device);
+// The same of windows over images; check_im2col() may refuse.
+TensorMap tensor_map(Im2colTensor tensor, const DeviceInfo& device);
 // The address of a tensor of which a launch alone knows where it lies: in the plan's workspace, as
 // a step's workspace_maps say.
 inline void* workspace_address() { return reinterpret_cast<void*>(uintptr_t(1) << 20); }

@@ -35,7 +35,8 @@ class Trace {
   // What this thread records into, or null. Operators ask at each call.
   static const std::shared_ptr<Recording>& active();
 
-  // Times one call, from construction to destruction.
+  // Times one call, from construction to destruction, and is a range of NVTX if a profiler
+  // listens.
   class Scope {
    public:
     // Without a recording nothing is timed.
@@ -48,6 +49,7 @@ class Trace {
    private:
     std::shared_ptr<Recording> recording_;
     size_t index_ = 0;
+    bool has_range_ = false;
     StreamRef stream_;
   };
 

@@ -28,6 +28,7 @@ struct Cost {
   double bytes = 0;                // each input read once, each output written once
   double flops = 0;                // a multiplication and an addition are two
   bool may_round_to_tf32 = false;  // float32 products may run on tensor cores
+  int64_t m = 0, n = 0, k = 0;     // of a matrix product, a batch entry; 0: it is none
 };
 
 }  // namespace tensorcraft::op

@@ -24,12 +24,44 @@ struct Box {
   uint32_t address = 0;  // in shared memory
 };
 
+int rank_of(const TiledTensor& tensor) { return tensor.rank; }
+int rank_of(const Im2colTensor& tensor) { return tensor.images.rank; }
+
+template <class Tensor>
+void check_decoded(const std::optional<Tensor>& decoded, bool is_of_other_mode, int rank,
+                   const Issue& issue) {
+  if (is_of_other_mode)
+    issue.fault("the tensor map is of the other mode: boxes, or windows over images");
+  if (!decoded) issue.fault("the tensor map was not encoded for the SIMT device");
+  if (rank_of(*decoded) != rank)
+    issue.fault(join("the tensor map has rank ", rank_of(*decoded), ", the copy ", rank));
+}
+
+void check_first_coordinate(int32_t at, size_t element, const Issue& issue) {
+  if (at * int64_t(element) % 16 != 0)
+    issue.fault(join("the first coordinate, element ", at, " of ", element,
+                     " bytes, is not at a multiple of 16 bytes; a GPU takes it for an illegal "
+                     "instruction"));
+}
+
+// Where shared memory holds a box; `line` bytes are side by side there.
+uint32_t shared_address(const TiledTensor& tensor, size_t line, const void* shared, size_t bytes,
+                        const Issue& issue) {
+  const uint32_t span = swizzle_span(Swizzle(int(tensor.swizzle)));
+  if (span > 16 && line != span)
+    issue.fault(join("the inner box must fill the swizzle's ", span, " bytes on the SIMT device"));
+  if (!shared) return 0;
+  const Block& block = block_of(shared, bytes, "the box in shared memory", issue);
+  const auto address = uint32_t(static_cast<const std::byte*>(shared) - block.shared);
+  if (address % 128 != 0)
+    issue.fault(join("shared memory at byte ", address, " is not a multiple of 128 bytes"));
+  return address;
+}
+
 Box box_at(const TensorMap* map, const int32_t* at, int rank, const void* shared,
            const Issue& issue) {
   const auto decoded = decode_tiled(*map);
-  if (!decoded) issue.fault("the tensor map was not encoded for the SIMT device");
-  if (decoded->rank != rank)
-    issue.fault(join("the tensor map has rank ", decoded->rank, ", the copy ", rank));
+  check_decoded(decoded, decode_im2col(*map).has_value(), rank, issue);
   Box box{.tensor = *decoded, .element = dtype_bytes(decoded->dtype)};
   box.bytes = box.element;
   for (size_t i = 0; i < 5; ++i) {
@@ -40,19 +72,47 @@ Box box_at(const TensorMap* map, const int32_t* at, int rank, const void* shared
     if (!has) box.tensor.dims[i] = 1;
     box.bytes *= size_t(box.extent[i]);
   }
-  if (box.at[0] * int64_t(box.element) % 16 != 0)
-    issue.fault(join("the first coordinate, element ", box.at[0], " of ", box.element,
-                     " bytes, is not at a multiple of 16 bytes; a GPU takes it for an illegal "
-                     "instruction"));
-  const uint32_t span = swizzle_span(Swizzle(int(box.tensor.swizzle)));
-  if (span > 16 && uint32_t(box.extent[0]) * box.element != span)
-    issue.fault(join("the inner box must fill the swizzle's ", span, " bytes on the SIMT device"));
-  if (!shared) return box;
-  const Block& block = block_of(shared, box.bytes, "the box in shared memory", issue);
-  box.address = uint32_t(static_cast<const std::byte*>(shared) - block.shared);
-  if (box.address % 128 != 0)
-    issue.fault(join("shared memory at byte ", box.address, " is not a multiple of 128 bytes"));
+  check_first_coordinate(at[0], box.element, issue);
+  box.address =
+      shared_address(box.tensor, size_t(box.extent[0]) * box.element, shared, box.bytes, issue);
   return box;
+}
+
+// The windows of a copy: a box of channels by places, and how the places follow one another.
+struct Windows {
+  Im2colTensor map;
+  Box box;
+  std::array<int64_t, 3> number{};  // of the first window, along each axis
+  std::array<int64_t, 3> offset{};
+
+  int num_axes() const { return map.num_axes(); }
+};
+
+Windows windows_at(const TensorMap* map, const int32_t* at, const uint16_t* offsets, int rank,
+                   const void* shared, const Issue& issue) {
+  const auto decoded = decode_im2col(*map);
+  check_decoded(decoded, decode_tiled(*map).has_value(), rank, issue);
+  Windows w{.map = *decoded,
+            .box = {.tensor = decoded->images, .element = dtype_bytes(decoded->images.dtype)}};
+  w.box.at = {at[0], 0, 0, 0, at[rank - 1]};
+  w.box.extent = {w.box.tensor.box[0], w.box.tensor.box[1], 1, 1, 1};
+  w.box.bytes = size_t(w.box.extent[0] * w.box.extent[1]) * w.box.element;
+  check_first_coordinate(at[0], w.box.element, issue);
+  for (size_t i = 0; i < size_t(w.num_axes()); ++i) {
+    const int64_t from = at[i + 1] - w.map.lower[i], step = w.box.tensor.element_strides[i + 1];
+    if (from < 0 || from % step != 0 || from / step >= w.map.num_windows(int(i)))
+      issue.fault(join("coordinate ", i + 1, " is ", at[i + 1],
+                       ", where no window begins: ", w.map.num_windows(int(i)), " do from ",
+                       w.map.lower[i], " on, ", step, " apart"));
+    if (offsets[i] >= im2col_offset_end(w.num_axes()))
+      issue.fault(join("offset ", i, " is ", offsets[i], ", but must be below ",
+                       im2col_offset_end(w.num_axes())));
+    w.number[i] = from / step;
+    w.offset[i] = offsets[i];
+  }
+  w.box.address = shared_address(w.box.tensor, size_t(w.box.extent[0]) * w.box.element, shared,
+                                 w.box.bytes, issue);
+  return w;
 }
 
 // The offset of byte i of the plain box from the start of the box.
@@ -98,6 +158,33 @@ void each_run(const Box& box, const F& run) {
           row_runs(box, row, offset, inside, run);
           offset += size_t(box.extent[0]) * box.element;
         }
+}
+
+// The same for the places of windows, one line after the other.
+template <class F>
+void each_run(const Windows& w, const F& run) {
+  std::array<int64_t, 3> number = w.number;
+  const TiledTensor& images = w.box.tensor;
+  const auto last = size_t(images.rank) - 1;
+  int64_t image = w.box.at[4];
+  size_t offset = 0;
+  for (int64_t place = 0; place < w.box.extent[1]; ++place) {
+    bool inside = image >= 0 && image < int64_t(images.dims[last]);
+    auto* row = static_cast<std::byte*>(images.address);
+    if (inside) row += image * int64_t(images.strides[last - 1]);
+    for (size_t i = 0; i < size_t(w.num_axes()); ++i) {
+      const int64_t at =
+          w.map.lower[i] + number[i] * int64_t(images.element_strides[i + 1]) + w.offset[i];
+      inside &= at >= 0 && at < int64_t(images.dims[i + 1]);
+      if (inside) row += at * int64_t(images.strides[i]);
+    }
+    row_runs(w.box, row, offset, inside, run);
+    offset += size_t(w.box.extent[0]) * w.box.element;
+    size_t axis = 0;
+    while (axis < size_t(w.num_axes()) && ++number[axis] == w.map.num_windows(int(axis)))
+      number[axis++] = 0;
+    image += axis == size_t(w.num_axes());
+  }
 }
 
 // What elements outside the tensor become: 0, or on an H200 the NaN 0x7ff7 in each 16 bits.
@@ -163,15 +250,13 @@ void start_store(const Issue& issue, const Box& box, const void* from,
   async().start(std::move(copy));
 }
 
-}  // namespace
-
-void tensor_load(void* to, const TensorMap* map, const int32_t* at, int rank, uint64_t* barrier,
-                 uint16_t mask, const SourceLine& line) {
-  const Issue issue = issued("cp.async.bulk.tensor.shared::cluster.global", line);
-  const Box box = box_at(map, at, rank, to, issue);
+// Starts a load of a box or of windows whose lines are those of `box`.
+template <class Lines>
+void start_load(const Issue& issue, const Lines& lines, const Box& box, void* to, uint64_t* barrier,
+                uint16_t mask) {
   BulkCopy copy{.issue = issue, .bytes = box.bytes};
-  copy.gather = [box](std::byte* image) {
-    each_run(box, [&](size_t offset, const std::byte* from, size_t bytes) {
+  copy.gather = [lines, box](std::byte* image) {
+    each_run(lines, [&](size_t offset, const std::byte* from, size_t bytes) {
       std::byte* const here = image + place(box, offset);
       if (from)
         load(box, here, from, bytes);
@@ -181,6 +266,22 @@ void tensor_load(void* to, const TensorMap* map, const int32_t* at, int rank, ui
   };
   copy.targets = targets_of(to, box.bytes, barrier, mask, issue);
   async().start(std::move(copy));
+}
+
+}  // namespace
+
+void tensor_load(void* to, const TensorMap* map, const int32_t* at, int rank, uint64_t* barrier,
+                 uint16_t mask, const SourceLine& line) {
+  const Issue issue = issued("cp.async.bulk.tensor.shared::cluster.global", line);
+  const Box box = box_at(map, at, rank, to, issue);
+  start_load(issue, box, box, to, barrier, mask);
+}
+
+void tensor_load_im2col(void* to, const TensorMap* map, const int32_t* at, const uint16_t* offsets,
+                        int rank, uint64_t* barrier, const SourceLine& line) {
+  const Issue issue = issued("cp.async.bulk.tensor.shared::cluster.global.im2col", line);
+  const Windows windows = windows_at(map, at, offsets, rank, to, issue);
+  start_load(issue, windows, windows.box, to, barrier, 0);
 }
 
 void tensor_store(const TensorMap* map, const int32_t* at, int rank, const void* from,

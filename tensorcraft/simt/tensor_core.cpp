@@ -35,6 +35,8 @@ double element_value(WgmmaType type, uint32_t bits) {
       return e4m3_values[bits & 0xffu];
     case WgmmaType::e5m2:
       return e5m2_values[bits & 0xffu];
+    case WgmmaType::s8:
+      return int8_t(bits);
   }
   return 0;
 }

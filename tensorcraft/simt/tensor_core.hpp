@@ -17,6 +17,7 @@ namespace tensorcraft::simt {
 // below the last bit that the hardware keeps, at least 23 bits under the largest term, 13 for 8-bit
 // floats.
 constexpr double accumulation_error(WgmmaType type) {
+  if (type == WgmmaType::s8) return 0;
   const int terms = 32 / element_bytes(type) + 1;
   return terms * (element_bytes(type) == 1 ? 0x1p-13 : 0x1p-23);
 }

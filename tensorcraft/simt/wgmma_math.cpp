@@ -93,7 +93,11 @@ void multiply(const Wgmma& op, const std::vector<double>& a, const std::vector<d
       const Element at = c_element(thread % 32, reg);
       float& value = d[size_t(thread)][reg];
       const double sum = sums[size_t((thread / 32 * 16 + at.row) * op.n + at.column)];
-      value = round_sum(accumulate ? sum + value : sum);
+      if (is_integer(op))
+        value =
+            bit_cast<float>(uint32_t(int64_t(sum)) + (accumulate ? bit_cast<uint32_t>(value) : 0));
+      else
+        value = round_sum(accumulate ? sum + value : sum);
     }
 }
 

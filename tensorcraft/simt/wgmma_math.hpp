@@ -27,7 +27,8 @@ std::vector<double> read_operand(const std::byte* shared, const WgmmaOperand& op
 std::vector<double> read_registers(const std::array<const uint32_t*, kWarpgroup>& a,
                                    WgmmaType type);
 
-// D = A B + D, or A B, into the registers of the 128 threads, op.n / 2 floats each. a is 64 x k, b
+// D = A B + D, or A B, into the registers of the 128 threads, op.n / 2 floats each, or the bits of
+// int32_t. a is 64 x k, b
 // is n x k.
 void multiply(const Wgmma& op, const std::vector<double>& a, const std::vector<double>& b,
               bool accumulate, const std::array<float*, kWarpgroup>& d);

@@ -79,6 +79,49 @@ void compile_attention(int64_t head_dim, int64_t rows, const std::vector<op::Val
   }
 }
 
+// Images of 3 x 3 windows, channels last, and what implicit_wgmma takes for them.
+jit::KernelKey convolution_key(const Dims& x_shape, int64_t filters, std::string_view activation) {
+  alignas(16) static std::byte memory[16];
+  const TensorView x(memory, DType::bfloat16, x_shape);
+  const TensorView w(memory, DType::bfloat16, {filters, 3, 3, x_shape[3]});
+  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), DType::bfloat16,
+                       {x_shape[0], x_shape[1] - 2, x_shape[2] - 2, filters});
+  const std::vector<TensorView> inputs{x, w};
+  const op::Operator& conv2d = find_operator("conv2d");
+  std::vector<op::Value> options;
+  for (const auto& option : conv2d.description().options) {
+    options.emplace_back();
+    if (option.name == "layout") options.back() = std::string_view("nhwc");
+    if (option.name == "activation") options.back() = activation;
+  }
+  const auto e = conv2d.explain({&out, 1}, {inputs, options}, device_info_of_arch("sm_90a"));
+  EXPECT_EQ(e.variant, "implicit_wgmma");
+  for (const op::Considered& c : e.variants)
+    if (c.variant.name == e.variant) return c.plan->main().kernel;
+  return {};
+}
+
+// Every tile of convolution keeps its sums in registers while products run.
+TEST(ConvolutionRungs, CompileForHopperWithTheirProductsInFlight) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  std::set<std::string> compiled;
+  for (const std::string_view activation : {"none", "gelu", "hard_swish"}) {
+    std::vector<jit::KernelKey> keys;
+    for (const int64_t filters : {64, 128, 160, 192, 256})
+      keys.push_back(convolution_key({32, 130, 130, 64}, filters, activation));
+    keys.push_back(convolution_key({32, 9, 9, 512}, 512, activation));
+    keys.push_back(convolution_key({1, 9, 9, 512}, 64, activation));
+    for (const jit::KernelKey& key : keys) {
+      const std::string name = jit::readable_name(key);
+      compiled.insert(name);
+      const jit::CompileReport report = jit::compile(key, "sm_90a", true);
+      EXPECT_EQ(report.spill_bytes, 0u) << name;
+      EXPECT_EQ(report.log.find("serialized"), std::string::npos) << name << report.log;
+    }
+  }
+  EXPECT_EQ(compiled.size(), 21u);
+}
+
 // The shipped tiles of attention keep scores, weights and output in registers while products run.
 TEST(AttentionRungs, CompileForHopperWithTheirProductsInFlight) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();

@@ -34,6 +34,10 @@ TEST(Config, HasDefaultsWhereNothingIsSet) {
   EXPECT_EQ(c.num_threads, 0);
   EXPECT_EQ(c.onednn, "");
   EXPECT_EQ(c.gpu_allocator, "pool");
+  EXPECT_EQ(c.trace, "");
+  EXPECT_FALSE(c.status);
+  EXPECT_TRUE(c.jit);
+  EXPECT_EQ(c.kernel_record, "");
   EXPECT_EQ(parse_config(environment({})).cache_dir, "");
 }
 
@@ -42,19 +46,24 @@ TEST(Config, ReadsEveryVariable) {
                                              {"TENSORCRAFT_DEVICE", "cuda:1"},
                                              {"TENSORCRAFT_NVRTC", "/lib/libnvrtc.so"},
                                              {"TENSORCRAFT_LOG", "debug"},
-                                             {"TENSORCRAFT_ALLOW_TF32", "1"}}));
+                                             {"TENSORCRAFT_ALLOW_TF32", "1"},
+                                             {"TENSORCRAFT_TRACE", "/tmp/trace.json"},
+                                             {"TENSORCRAFT_STATUS", "1"}}));
   EXPECT_EQ(c.cache_dir, "/cache");
   EXPECT_EQ(c.device, "cuda:1");
   EXPECT_EQ(c.nvrtc, "/lib/libnvrtc.so");
   EXPECT_EQ(c.log, LogLevel::debug);
   EXPECT_TRUE(c.allow_tf32);
+  EXPECT_EQ(c.trace, "/tmp/trace.json");
+  EXPECT_TRUE(c.status);
 }
 
 TEST(Config, ReadsEveryKeyOfTheFile) {
   const Config c = parse_config(environment({}),
                                 R"({"cache_dir": "/cache", "cache_limit_bytes": 10000000000,
             "device": "cpu", "nvrtc": "x.so", "log": "off", "allow_tf32": true, "num_threads": 3,
-            "onednn": "off", "gpu_allocator": "driver"})");
+            "onednn": "off", "gpu_allocator": "driver", "trace": "t.json",
+            "status": true, "jit": "off", "kernel_record": "kernels.txt"})");
   EXPECT_EQ(c.cache_dir, "/cache");
   EXPECT_EQ(c.cache_limit_bytes, 10000000000);
   EXPECT_EQ(c.device, "cpu");
@@ -64,6 +73,10 @@ TEST(Config, ReadsEveryKeyOfTheFile) {
   EXPECT_EQ(c.num_threads, 3);
   EXPECT_EQ(c.onednn, "off");
   EXPECT_EQ(c.gpu_allocator, "driver");
+  EXPECT_EQ(c.trace, "t.json");
+  EXPECT_TRUE(c.status);
+  EXPECT_FALSE(c.jit);
+  EXPECT_EQ(c.kernel_record, "kernels.txt");
 }
 
 TEST(Config, PrefersTheEnvironmentToTheFile) {
@@ -92,10 +105,11 @@ void expect_bad_file(const std::string& file, const std::string& text) {
 }
 
 TEST(Config, NamesTheFileAndTheKey) {
-  expect_bad_file(
-      R"({"logs": "warn"})",
-      "my.json: there is no key \"logs\"; the keys are cache_dir, cache_limit_bytes, "
-      "device, gpu_allocator, nvrtc, log, allow_tf32, num_threads, onednn; did you mean log?");
+  expect_bad_file(R"({"logs": "warn"})",
+                  "my.json: there is no key \"logs\"; the keys are cache_dir, cache_limit_bytes, "
+                  "device, gpu_allocator, nvrtc, log, allow_tf32, num_threads, onednn, jit, "
+                  "kernel_record, trace, status; did "
+                  "you mean log?");
   expect_bad_file(R"({"num_threads": "4"})",
                   "my.json: num_threads must be a number of threads, 0 or more, got \"4\"");
   expect_bad_file(R"({"num_threads": -1})",
@@ -149,8 +163,8 @@ TEST(Config, DescribesEverySettingOnce) {
     EXPECT_FALSE(s.meaning.empty() || s.accepted.empty() || s.default_text.empty()) << s.key;
     variables += !s.environment.empty();
   }
-  EXPECT_EQ(keys.size(), 9u);
-  EXPECT_EQ(variables, 6);
+  EXPECT_EQ(keys.size(), 13u);
+  EXPECT_EQ(variables, 8);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/compat.hpp"
 
+#include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -80,6 +82,67 @@ TEST(Requirements, AreComprehensive) {
   EXPECT_EQ(matrix.sizes.back(), (std::array<int64_t, 3>{16384, 16384, 16384}));
   EXPECT_EQ(matrix.architectures, (std::vector<int>{80, 86, 89, 90}));
   EXPECT_EQ(matrix.ratio, 0.9);
+}
+
+// The call of a product on an H100, explained.
+op::Explanation explained_product(int64_t size) {
+  const DeviceInfo device = device_info_of_arch("sm_90a");
+  const std::vector<TensorView> in(2, {nullptr, DType::bfloat16, {size, size}, device.device}),
+      out(1, in[0]);
+  return find_operator("gemm").explain(out, {in, {}}, device);
+}
+
+const op::Considered& chosen(const op::Explanation& e) {
+  return *std::ranges::find(e.variants, e.variant, [](const auto& c) { return c.variant.name; });
+}
+
+KernelSpecification specification(const op::Explanation& e) {
+  return chosen(e).plan->main().kernel;
+}
+
+TEST(DocumentedNames, ASpecificationHasNoSizesOfACall) {
+  const KernelSpecification first = specification(explained_product(8192));
+  EXPECT_EQ(first.types[0], DType::bfloat16);
+  EXPECT_EQ(first, specification(explained_product(8192 + 2048)));
+  EXPECT_EQ(jit::entry_text(first, "sm_90a"),
+            jit::entry_text(specification(explained_product(8192 + 2048)), "sm_90a"));
+}
+
+TEST(DocumentedNames, CompilationOptionsHaveALevelAndAName) {
+  const CompilationOptions fast, debug{.device_debug = true};
+  EXPECT_EQ(fast.optimization_level(), 3);
+  EXPECT_EQ(debug.optimization_level(), 0);
+  EXPECT_NE(to_string(fast), to_string(debug));
+}
+
+TEST(DocumentedNames, TheRegistryHasEveryOperatorOnce) {
+  const KernelRegistry& registry = operators();
+  ASSERT_FALSE(registry.empty());
+  for (const op::Operator* one : registry)
+    EXPECT_EQ(&find_operator(one->description().name), one) << one->description().name;
+}
+
+TEST(DocumentedNames, TheManagersKeepConfigurationsAndKernels) {
+  const test::TemporaryFolder folder;
+  ConfigurationManager configurations(folder.file("one.tuned"));
+  const op::TuningKey key{"a GPU", "gemm", "a call", "1"};
+  EXPECT_FALSE(configurations.result(key).has_value());
+  configurations.set_result({key, {"tma", "tile_m=128", 2, 3}});
+  EXPECT_EQ(configurations.result(key)->entry.config, "tile_m=128");
+  CacheManager cache(folder.path(), 1 << 20);
+  EXPECT_EQ(cache.stat().entries, 0u);
+  EXPECT_TRUE(cache.list().empty());
+}
+
+TEST(DocumentedNames, TheProfilerTimesACall) {
+  diagnose::Rotation rotation;
+  int calls = 0;
+  const diagnose::KernelProfile profile =
+      PerformanceProfiler(StreamRef(), 3)
+          .profile_kernel([&](int) { ++calls; }, rotation, {.flops = 1e6});
+  EXPECT_GT(profile.median_us, 0);
+  EXPECT_GT(profile.achieved_tflops, 0);
+  EXPECT_GE(calls, 3);
 }
 
 }  // namespace

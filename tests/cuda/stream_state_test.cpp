@@ -2,6 +2,7 @@
 #include "tensorcraft/cuda/stream_state.hpp"
 
 #include "tensorcraft/cuda/graph.hpp"
+#include "tensorcraft/cuda/session.hpp"
 #include "tests/support/fake_driver.hpp"
 
 #include <gtest/gtest.h>
@@ -26,6 +27,35 @@ TEST(StreamState, EveryStreamHasANumber) {
   EXPECT_EQ(stream_number(a, false), stream_number(a, false));
   std::thread([&] { numbers.insert(stream_number(per_thread, false)); }).join();
   EXPECT_EQ(numbers.size(), 5u);
+}
+
+// The driver's answer costs more than all else that a watched launch adds.
+TEST(StreamState, ALaunchOfAnOwnStreamAsksTheDriverOnlyWhileAGraphRecords) {
+  test::FakeDriver driver;
+  const Stream stream, other;
+  const int& asked = driver.calls["cuStreamIsCapturing"];
+  EXPECT_FALSE(launch_is_recorded(require_driver(), stream));
+  EXPECT_FALSE(launch_is_recorded(require_driver(), StreamRef()));
+  EXPECT_EQ(asked, 0);
+  const Graph graph(stream, [&] {
+    EXPECT_TRUE(launch_is_recorded(require_driver(), stream));
+    EXPECT_FALSE(launch_is_recorded(require_driver(), other));
+  });
+  EXPECT_EQ(asked, 2);
+  EXPECT_THROW(Graph(stream, [] { throw 1; }), int);
+  EXPECT_FALSE(launch_is_recorded(require_driver(), stream));
+  EXPECT_EQ(asked, 2);
+}
+
+TEST(StreamState, ALaunchOfAForeignStreamAsksTheDriver) {
+  test::FakeDriver driver;
+  std::optional<Stream> stream(std::in_place);
+  const StreamRef foreign = *stream;
+  stream_ends(foreign);  // from here on nobody here owns it
+  const DeviceGuard guard(0);
+  EXPECT_FALSE(launch_is_recorded(require_driver(), foreign));
+  driver.capturing = true;
+  EXPECT_TRUE(launch_is_recorded(require_driver(), foreign));
 }
 
 // The driver does not say who a stream is that is recorded.

@@ -49,6 +49,21 @@ TEST(TensorMap, RefusesABrokenRuleBeforeTheDriverIsAsked) {
   EXPECT_EQ(fake.calls["cuTensorMapEncodeTiled"], 0);
 }
 
+TEST(TensorMap, EncodesWindowsWithTheirCornersFromColumnsOn) {
+  FakeDriver fake;
+  Im2colTensor windows{.images = good(), .lower = {-1, -2}, .upper = {-3, -4}};
+  windows.images.rank = 4;
+  windows.images.dims = {64, 9, 8, 2};
+  windows.images.strides = {128, 1152, 9216};
+  EXPECT_TRUE(bit_21_is_set(encode_im2col(windows)));  // small, but no box
+  EXPECT_EQ(fake.last_tensor_map_strides[2], 9216u);
+  EXPECT_EQ(fake.last_corners[0][1], -2);
+  EXPECT_EQ(fake.last_corners[1][0], -3);
+  windows.lower[1] = -129;
+  EXPECT_THROW(encode_im2col(windows), Error);
+  EXPECT_EQ(fake.calls["cuTensorMapEncodeIm2col"], 1);
+}
+
 TEST(TensorMap, ClearsTheSmallTensorBitOnOldDriversBelow128KiB) {
   TiledTensor tensor = good();
   tensor.dims = {64, 1023};  // 130,944 bytes

@@ -155,7 +155,7 @@ TEST(Request, TakesSettingsAsText) {
   expect_refusal(
       "gemm 8x8 8x8 --option config=tile=1",
       "gemm: config has no \"tile\"; it may have tile_m, tile_n, tile_k, warp_m, warp_n, "
-      "stages, cluster_m, cluster_n, consumers, schedule");
+      "stages, cluster_m, cluster_n, consumers, split, schedule");
 }
 
 TEST(Request, NamesAnArchitectureThatIsNotHere) {

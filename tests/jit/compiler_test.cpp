@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tests/jit/child_process.hpp"
 #include "tests/jit/test_rung.hpp"
+#include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>
 
@@ -191,6 +192,21 @@ TEST_F(CompilerTest, CompilesOnceAcrossRestarts) {
   EXPECT_EQ(second.entry.options, first.entry.options);
   EXPECT_EQ(restarted.compiles(), 0);
   EXPECT_EQ(restarted.disk_hits(), 1);
+}
+
+TEST_F(CompilerTest, CompilesNothingIfItMayNot) {
+  const auto without = [this] {
+    return Compiler(folder_, kDefaultCacheBytes, kLockTimeout, false);
+  };
+  const auto refused = [&](bool fresh) {
+    test::expect_error_with(ErrorKind::unsupported,
+                            "is not in the cache, and the setting jit is off",
+                            [&] { without().build(scale_key(), "sm_90a", fresh); });
+  };
+  refused(false);
+  Compiler(folder_).build(scale_key(), "sm_90a");
+  EXPECT_TRUE(without().build(scale_key(), "sm_90a").from_disk);
+  refused(true);
 }
 
 TEST_F(CompilerTest, GivesTheSameBytesEachTime) {

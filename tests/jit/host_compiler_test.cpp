@@ -109,6 +109,21 @@ TEST_F(HostKernel, ASignatureThatDisagreesIsNamed) {
                     [&] { disagrees({.grid = {1}, .block = {1}}, simt_view(y)); });
 }
 
+// What the library itself writes into that folder and text has other names.
+TEST_F(HostKernel, AnyNameWillDo) {
+  std::vector<float> y(1);
+  for (const char* file : {"user_p.cpp", "log", "kernel.o", "kernel.so", "tensorcraft", "p.cu"}) {
+    const UserKernel p("template <int n> TC_DEVICE void p(float* p) { p[0] = float(n); }",
+                       "p<arguments>(float* p)", {{"arguments", int64_t(7)}}, file);
+    y[0] = 0;
+    p({.grid = {1}, .block = {1}}, simt_view(y));
+    EXPECT_EQ(y[0], 7) << file;
+  }
+  const UserKernel constant("void f(float* y) { y[0] = p; }", "f(float* y)", {{"p", 2.5}});
+  constant({.grid = {1}, .block = {1}}, simt_view(y));
+  EXPECT_EQ(y[0], 2.5f);
+}
+
 TEST_F(HostKernel, ConstantsAndTemplatesReachTheText) {
   const UserKernel fill(
       "template <class U, int n> TC_DEVICE void fill(U* y) {\n"

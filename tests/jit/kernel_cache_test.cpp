@@ -3,7 +3,9 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/jit/cache.hpp"
+#include "tensorcraft/core/error.hpp"
 #include "tests/jit/test_rung.hpp"
+#include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>
 
@@ -51,6 +53,19 @@ TEST_F(KernelCacheTest, IsEmptyWhereThereIsNoFolderYet) {
   EXPECT_EQ(cache_.verify().good, 0u);
   EXPECT_EQ(cache_.clear(), 0u);
   EXPECT_FALSE(fs::exists(folder_)) << "looking makes no folder";
+}
+
+TEST_F(KernelCacheTest, ExportsWhatARunNoted) {
+  store(kKeyA, "one", 0);
+  store(kKeyB, "two", 0);
+  const std::string record = root_.file("kernels.txt");
+  test::write_file(record, join(kKeyB, " two\n", kKeyB, " two\n"));
+  EXPECT_EQ(cache_.export_bundle(root_.file("bundle"), recorded_in(record)), 1u);
+  test::write_file(record, "not a key\n");
+  test::expect_error_with(ErrorKind::value, "kernels.txt:1: it is no line of a kernel record",
+                          [&] { recorded_in(record); });
+  test::expect_error_with(ErrorKind::not_found, "cannot be read",
+                          [&] { recorded_in(root_.file("missing")); });
 }
 
 TEST_F(KernelCacheTest, SaysWhyAFolderIsNotUsed) {

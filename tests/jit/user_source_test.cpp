@@ -83,11 +83,22 @@ TEST(UserSource, RefusesWhatNoCompilerShouldSee) {
   refuse(source_of(" \n", "k()"), "the text is empty; it must define k");
   refuse(source_of(std::string(kMaxSourceBytes + 1, ' '), "k()"), "at most");
   refuse(source_of("x", "k()", {{"a b", true}}), "'a b' is no name");
+  refuse(source_of("x", "k()", {{"class", true}}), "class is called like a word of C++");
   refuse(source_of("x", "k()", {{"a", true}, {"a", false}}), "a is given twice");
   refuse(source_of("x", "k()", {{"a", 1e300}}), "must be a finite float32, got 1e+300");
   UserSource elsewhere = source_of("x", "k()");
   elsewhere.file = "../k.cu";
   refuse(elsewhere, "name must be letters");
+}
+
+// No locale changes its point, as one does that of printf.
+TEST(UserSource, WritesNumbersToTheLastBit) {
+  const UserSource source =
+      source_of("x", "k()", {{"a", 3.0}, {"b", -0.1}, {"c", 0.0}, {"d", 1e-45}});
+  const std::string entry = entry_text(source, "sm_90a");
+  for (const char* text :
+       {"float a = 0x1.8p+1f;", "float b = -0x1.99999ap-4f;", "float c = 0x0p+0f;", "float d = 0x"})
+    EXPECT_TRUE(has(entry, text)) << text << " in " << entry;
 }
 
 // The text is read for launch bounds and includes before any compiler sees it.
@@ -107,7 +118,7 @@ TEST(UserSource, TenThousandMalformedTextsBecomeEntries) {
     }
     const UserSource source = source_of(text, "k(int n)");
     const std::string entry = entry_text(source, "sm_90a");
-    ASSERT_TRUE(has(entry, "k(p.n);"));
+    ASSERT_TRUE(has(entry, "k(tensorcraft_arguments.n);"));
     ASSERT_GE(headers_of(source, entry)->size(), 2u);
   }
 }

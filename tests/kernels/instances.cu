@@ -76,6 +76,15 @@ template std::string_view launch_gemm(const f16*, const f16*, f16*, int64_t, int
 template std::string_view launch_gemm(const bf16*, const bf16*, bf16*, int64_t, int64_t, int64_t,
                                       const AddBias<bf16, Activation::gelu>&, float, float,
                                       GemmVersion, cudaStream_t, DebugInfo);
+template std::string_view launch_grouped_gemm(const bf16*, const bf16*, bf16*, const int32_t*,
+                                              int64_t, int64_t, int64_t, int64_t, const MoeConfig&,
+                                              cudaStream_t, DebugInfo);
+template std::string_view execute_grouped(const float*, const float*, float*, const int32_t*,
+                                          int64_t, int64_t, int64_t, int64_t, const MoeConfig&,
+                                          cudaStream_t, DebugInfo);
+template std::string_view launch_masked_gemm(const f16*, const f16*, f16*, const int32_t*, int64_t,
+                                             int64_t, int64_t, int64_t, const MoeConfig&,
+                                             cudaStream_t, DebugInfo);
 template std::string_view FP8GEMM::execute(const e4m3*, const e4m3*, float*, int64_t, int64_t,
                                            int64_t, float, float, MemoryLayout, cudaStream_t,
                                            DebugInfo);

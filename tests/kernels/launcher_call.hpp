@@ -148,6 +148,16 @@ class LauncherCall {
                  [](const Params&) { return std::optional<op::Start<Config>>(); });
   }
 
+  // The argument of the main step of each variant begins with these bytes.
+  template <class Params>
+  void expect_argument(const Params& params) const {
+    for (const op::Considered& variant : variants_) {
+      if (!variant.accepted) continue;
+      SCOPED_TRACE(variant.variant.name);
+      expect_bytes(*variant.plan, variant.plan->main(), params);
+    }
+  }
+
  private:
   const std::vector<op::Parameter>& options() const { return op_.description().options; }
   const op::Parameter* find(std::string_view name) const {

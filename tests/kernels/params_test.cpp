@@ -27,6 +27,7 @@
 #include "tensorcraft/ops/softmax/plan.h"
 #include "tensorcraft/ops/topk/plan.h"
 #include "tests/kernels/attention_launcher.hpp"
+#include "tests/kernels/grouped_launcher.hpp"
 #include "tests/kernels/launcher_call.hpp"
 
 #include <cmath>
@@ -221,6 +222,7 @@ bool gemm(const LauncherCall& c) {
   if (a.rank() != 2 || b.rank() != 2 || c.address("bias") ||
       c.choice("activation", Activation::none) != Activation::none)
     return false;
+  if (c.element_bytes() == 1) return false;  // a launcher's result has the operands' type
   if (c.address("a_scale") || c.address("b_scale") || c.num_inputs() > 2 ||
       c.choice("gated", Gate::none) != Gate::none ||
       c.choice("precision", Precision::standard) != Precision::standard)
@@ -437,6 +439,7 @@ const Compared kCompared[] = {
     {rope, {"rope"}},
     {compare_attention, {"attention"}},
     {gemm, {"gemm"}},
+    {compare_grouped, {"grouped_gemm", "masked_gemm"}},
     {masked_mean, {"masked_mean"}},
     {reduce,
      {"sum", "mean", "max", "min", "argmax", "argmin", "prod", "count_nonzero", "var", "std", "any",

@@ -43,6 +43,28 @@ TEST(TensorMapOfAPlan, MovesToTheWorkspaceOfALaunch) {
   EXPECT_TRUE(std::ranges::equal(map.bytes, wanted.bytes));
 }
 
+Im2colTensor windows(void* address) {
+  Im2colTensor t{.images = tensor(address)};
+  t.images.rank = 3;
+  t.images.dims = {64, 9, 2};
+  t.images.strides = {128, 1152};
+  return t;
+}
+
+TEST(TensorMapOfAPlan, OfWindowsIsLikeThat) {
+  TensorMap map = tensor_map(windows(workspace_address()), device_info(Device::simt()));
+  replace_address(map, memory, Device::simt());
+  const TensorMap wanted = tensor_map(windows(memory), device_info(Device::simt()));
+  EXPECT_TRUE(std::ranges::equal(map.bytes, wanted.bytes));
+  FakeDriver fake({FakeGpu{}});
+  EXPECT_FALSE(is_empty(tensor_map(windows(memory), device_info_of_arch("sm_90a"))));
+  EXPECT_EQ(fake.calls["cuTensorMapEncodeIm2col"], 1);
+  EXPECT_TRUE(is_empty(tensor_map(windows(nullptr), device_info_of_arch("sm_90a"))));
+  Im2colTensor wrong = windows(nullptr);
+  wrong.images.strides[0] = 24;
+  EXPECT_THROW(tensor_map(wrong, device_info_of_arch("sm_90a")), Error);
+}
+
 TEST(TensorMapOfAPlan, IsEncodedByTheDriverOfAGpuThatIsThere) {
   FakeDriver fake({FakeGpu{}});
   EXPECT_FALSE(is_empty(tensor_map(tensor(memory), device_info_of_arch("sm_90a"))));

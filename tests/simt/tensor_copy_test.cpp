@@ -199,6 +199,85 @@ TEST(SimtTensorCopy, ReportsAStoreThatAGpuDoesOtherwise) {
   expect_fault(fault_of(kLaunch, stores, &beyond), "the box passes the end of dimension 0");
 }
 
+void loads_windows(const void* params) {
+  const Params& p = *static_cast<const Params*>(params);
+  Shared& s = dynamic_shared<Shared>();
+  ptx::mbarrier_init(&s.barrier, 1);
+  ptx::fence_mbarrier_init();
+  ptx::mbarrier_arrive_expect_tx(&s.barrier, p.bytes);
+  const int32_t at[4] = {p.at[0], p.at[1], p.at[2], p.at[3]};
+  const uint16_t offsets[2] = {uint16_t(p.at[4] & 0xffff), uint16_t(p.at[4] >> 16)};
+  ptx::tma_load_im2col(s.bytes, &p.map, at, offsets, &s.barrier);
+  ptx::mbarrier_wait_parity(&s.barrier, 0);
+  std::memcpy(p.out, s.bytes, p.bytes);
+}
+
+// Two images of 4 channels, 5 x 4 pixels, and 3 x 3 taps with padding 1 and stride 2: 3 x 2
+// windows.
+Im2colTensor windows_over(float* values) {
+  return {.images = {.address = values,
+                     .rank = 4,
+                     .dims = {4, 5, 4, 2},
+                     .strides = {16, 80, 320},
+                     .box = {4, 7},
+                     .element_strides = {1, 2, 2, 1, 1}},
+          .lower = {-1, -1},
+          .upper = {-1, -2}};
+}
+
+TEST(SimtTensorCopy, GathersATapOfWindowsThroughRowsAndImages) {
+  Numbers n;
+  for (const Options& o : timings(3)) {
+    std::vector<float> out(28, -1);
+    // Tap (row 2, column 0) from the third window of the second row of the first image on.
+    Params p{encode_im2col(windows_over(n.values)),
+             {0, 3, 1, 0, 2 << 16},
+             4,
+             112,
+             reinterpret_cast<unsigned char*>(out.data())};
+    run(kLaunch, loads_windows, &p, o);
+    // Rows and columns of the tap, of 7 windows: (3, 3) in image 0, then image 1.
+    const int places[7][3] = {{0, 3, 3},  {1, 1, -1}, {1, 1, 1}, {1, 1, 3},
+                              {1, 3, -1}, {1, 3, 1},  {1, 3, 3}};
+    for (int w = 0; w < 7; ++w)
+      for (int c = 0; c < 4; ++c) {
+        const auto [image, row, column] = places[w];
+        const bool inside = column >= 0;
+        EXPECT_EQ(out[size_t(w * 4 + c)],
+                  inside ? n.values[image * 80 + row * 20 + column * 4 + c] : 0.0f)
+            << w;
+      }
+    p.at[3] = 1;  // behind the last image there are zeros
+    run(kLaunch, loads_windows, &p, o);
+    EXPECT_EQ(out[0], n.values[80 + 60 + 12]);
+    for (size_t i = 4; i < 28; ++i) EXPECT_EQ(out[i], 0.0f);
+  }
+}
+
+TEST(SimtTensorCopy, ReportsWindowsThatDoNotFit) {
+  Numbers n;
+  const auto fault = [&](const TensorMap& map, std::vector<int32_t> at) {
+    Params p{map, {}, 4, 112, reinterpret_cast<unsigned char*>(n.values)};
+    std::copy(at.begin(), at.end(), p.at);
+    return fault_of(kLaunch, loads_windows, &p);
+  };
+  const TensorMap map = encode_im2col(windows_over(n.values));
+  expect_fault(fault(map, {0, 0, -1, 0, 0}),
+               "coordinate 1 is 0, where no window begins: 3 do from "
+               "-1 on, 2 apart");
+  expect_fault(fault(map, {0, -1, 3, 0, 0}), "coordinate 2 is 3, where no window begins");
+  expect_fault(fault(map, {0, -1, -1, 0, 256}), "offset 0 is 256, but must be below 256");
+  const TiledTensor box{.address = n.values,
+                        .rank = 4,
+                        .dims = {4, 5, 4, 2},
+                        .strides = {16, 80, 320},
+                        .box = {4, 7, 1, 1}};
+  expect_fault(fault(encode_tiled(box), {0, 0, 0, 0, 0}), "the tensor map is of the other mode");
+  Params p{map, {}, 4, 112, reinterpret_cast<unsigned char*>(n.values)};
+  expect_fault(fault_of(kLaunch, loads, &p), "the tensor map is of the other mode");
+  expect_fault(fault({}, {0, 0, 0, 0, 0}), "was not encoded for the SIMT device");
+}
+
 TEST(SimtTensorCopy, ReportsAMapOrAPlaceThatDoesNotFit) {
   Numbers n;
   const TiledTensor t{.address = n.values, .rank = 1, .dims = {100}, .box = {16}};

@@ -34,6 +34,30 @@ TEST(SimtTensorMap, KeepsEverythingACopyNeeds) {
   EXPECT_FALSE(decode_tiled(TensorMap{}));
 }
 
+TEST(SimtTensorMap, KeepsTheCornersOfWindows) {
+  alignas(16) static char memory[16];
+  const Im2colTensor t{.images = {.dtype = DType::float16,
+                                  .address = memory,
+                                  .rank = 3,
+                                  .dims = {8, 100000, 3},
+                                  .strides = {16, 1600000},
+                                  .box = {8, 1024},
+                                  .element_strides = {1, 7, 1, 1, 1}},
+                       .lower = {-32768},
+                       .upper = {32767}};
+  const TensorMap map = encode_im2col(t);
+  const auto back = decode_im2col(map);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->lower, t.lower);
+  EXPECT_EQ(back->upper, t.upper);
+  EXPECT_EQ(back->images.dims, t.images.dims);
+  EXPECT_EQ(back->images.box, t.images.box);
+  EXPECT_EQ(back->images.element_strides, t.images.element_strides);
+  EXPECT_FALSE(decode_tiled(map));
+  EXPECT_FALSE(decode_im2col(TensorMap{}));
+  EXPECT_THROW(encode_im2col({}), Error);
+}
+
 TEST(SimtTensorMap, RefusesWhatTheDriverWould) {
   EXPECT_THROW(encode_tiled({.rank = 6}), Error);
   EXPECT_THROW(encode_tiled({.rank = 1, .dims = {16}, .box = {16}}), Error);  // no address

@@ -224,6 +224,14 @@ Json operators_of(const Json& file) {
   return file.contains("operators") ? file["operators"] : Json::array({file.value("operator", "")});
 }
 
+// dequantize takes narrow types alone, attention and gemm scale them, packed_gemm means others by
+// wider ones.
+bool keeps_narrow(const Case& c, DType dtype) {
+  const std::string_view name = c.op->description().name;
+  return dtype_bytes(dtype) == 1 &&
+         (name == "dequantize" || name == "attention" || name == "gemm" || name == "packed_gemm");
+}
+
 }  // namespace
 
 bool Case::has_tag(std::string_view tag) const {
@@ -367,9 +375,7 @@ CaseRun::CaseRun(const Case& c, Device device, bool upcast) : case_(c) {
     GuardedTensor& original = into.emplace_back(t, upcast ? Device::cpu() : device);
     original.fill(t.fill, seed + salt);
     if (!upcast || !is_floating(t.dtype)) return original;
-    // dequantize takes narrow types alone, attention scales of them.
-    const std::string_view name = c.op->description().name;
-    if (dtype_bytes(t.dtype) == 1 && (name == "dequantize" || name == "attention")) return original;
+    if (keeps_narrow(c, t.dtype)) return original;
     const auto values = original.values();
     TensorCase wide{DType::float32, t.shape, {}, 0, {}};
     into.pop_back();
@@ -382,6 +388,11 @@ CaseRun::CaseRun(const Case& c, Device device, bool upcast) : case_(c) {
   for (size_t i = 0; i < c.options.size(); ++i) {
     options_.push_back(c.tensors[i] ? make(tensors_, *c.tensors[i], 100 + i).view()
                                     : option_value(c, i, upcast));
+    // Narrow operands of gemm have wider results, which the reference does not round.
+    const bool is_widened = upcast && is_floating(c.dtype) && c.op->description().name == "gemm";
+    if (is_widened && keeps_narrow(c, c.dtype) &&
+        c.op->description().options[i].name == "out_dtype")
+      options_.back() = DType::float32;
   }
   for (const op::OutputSpec& spec : c.op->infer(arguments({})))
     outputs_.emplace_back(

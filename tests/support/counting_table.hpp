@@ -22,16 +22,20 @@ class CountingTable {
     wrap<&D::init, &D::driver_get_version, &D::device_get, &D::device_get_count,
          &D::device_get_name, &D::device_total_mem, &D::device_get_attribute,
          &D::primary_context_retain, &D::context_get_current, &D::context_set_current,
-         &D::context_synchronize>();
-    wrap<&D::stream_create, &D::stream_destroy, &D::stream_synchronize, &D::stream_wait_event,
-         &D::stream_get_id, &D::stream_is_capturing, &D::event_create, &D::event_destroy,
-         &D::event_record, &D::event_query, &D::event_synchronize, &D::event_elapsed_time>();
+         &D::context_synchronize, &D::profiler_start, &D::profiler_stop>();
+    wrap<&D::stream_create, &D::stream_create_with_priority, &D::stream_destroy,
+         &D::stream_synchronize, &D::stream_wait_event, &D::stream_wait_value,
+         &D::stream_write_value, &D::stream_get_id, &D::stream_is_capturing, &D::event_create,
+         &D::event_destroy, &D::event_record, &D::event_query, &D::event_synchronize,
+         &D::event_elapsed_time>();
     wrap<&D::device_get_default_mem_pool, &D::mem_pool_set_attribute, &D::mem_alloc_async,
          &D::mem_free_async, &D::mem_alloc, &D::mem_free, &D::mem_get_info, &D::mem_host_alloc,
-         &D::mem_free_host, &D::memcpy_async, &D::memset_async>();
+         &D::mem_free_host, &D::memcpy_async, &D::memcpy_peer_async, &D::pointer_get_attribute,
+         &D::memset_async>();
     wrap<&D::library_load_data, &D::library_unload, &D::library_get_kernel, &D::kernel_get_function,
          &D::function_get_attribute, &D::function_set_attribute, &D::function_load,
-         &D::launch_kernel, &D::tensor_map_encode_tiled, &D::tensor_map_replace_address>();
+         &D::launch_kernel, &D::tensor_map_encode_tiled, &D::tensor_map_encode_im2col,
+         &D::tensor_map_replace_address>();
     cuda::set_driver_for_test(&table_);
   }
   ~CountingTable() { cuda::set_driver_for_test(&inner_); }
@@ -42,10 +46,10 @@ class CountingTable {
   std::atomic<int> retained_contexts = 0;
   // Objects that were made and not given back.
   int alive() {
-    return count("cuStreamCreate") - count("cuStreamDestroy") + count("cuEventCreate") -
-           count("cuEventDestroy") + count("cuLibraryLoadData") - count("cuLibraryUnload") +
-           count("cuMemAllocAsync") - count("cuMemFreeAsync") + count("cuMemHostAlloc") -
-           count("cuMemFreeHost");
+    return count("cuStreamCreate") + count("cuStreamCreateWithPriority") -
+           count("cuStreamDestroy") + count("cuEventCreate") - count("cuEventDestroy") +
+           count("cuLibraryLoadData") - count("cuLibraryUnload") + count("cuMemAllocAsync") -
+           count("cuMemFreeAsync") + count("cuMemHostAlloc") - count("cuMemFreeHost");
   }
   // How often the driver did what a call of this name asked.
   int count(std::string_view name) {

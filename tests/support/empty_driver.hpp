@@ -98,6 +98,13 @@ inline const cuda::Driver& empty_driver() {
     std::memcpy(map, &address, sizeof(address));
     return 0;
   };
+  d.tensor_map_encode_im2col.function = [](void* map, int, uint32_t, void* address, const uint64_t*,
+                                           const uint64_t*, const int*, const int*, uint32_t,
+                                           uint32_t, const uint32_t*, int, int, int, int) {
+    std::memset(map, 0, 128);
+    std::memcpy(map, &address, sizeof(address));
+    return 0;
+  };
   d.tensor_map_replace_address.function = [](void* map, void* address) {
     return std::memcpy(map, &address, sizeof(address)), 0;
   };

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_driver.hpp"
 
+#include "tensorcraft/cuda/stream_value.hpp"
 #include "tests/support/fake_device.hpp"
 #include "tests/support/fake_graph.hpp"
+#include "tests/support/fake_kernels.hpp"
 #include "tests/support/fake_stream.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -19,18 +23,11 @@ struct CUevent_st {
   CUstream_st* stream = nullptr;
   uint64_t position = 0;
 };
-// Also what handles of kernels and functions point to: a library has one kernel.
-struct CUlib_st {
-  int device;
-  tensorcraft::test::FakeKernel kernel;
-};
 
 namespace tensorcraft::test {
 namespace {
 
-constexpr int kInvalidContext = 201, kInvalidHandle = 400, kNoBinary = 209,
-              kCaptureUnsupported = 900;
-constexpr int kStaticSharedBytes = 1024, kLocalBytes = 16, kRegisters = 42, kMaxThreads = 512;
+constexpr int kInvalidContext = 201, kInvalidHandle = 400, kCaptureUnsupported = 900;
 constexpr int kMaxDevices = 8;
 
 FakeDriver* fake = nullptr;
@@ -38,7 +35,6 @@ CUctx_st contexts[kMaxDevices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 // Handles live as long as the fake. Leaked, as threads may use the driver while the process ends.
 auto& stream_pool = *new std::deque<CUstream_st>;
 auto& event_pool = *new std::deque<CUevent_st>;
-auto& library_pool = *new std::deque<CUlib_st>;
 thread_local CUctx_st* current = nullptr;
 
 using Lock = std::lock_guard<std::recursive_mutex>;
@@ -56,6 +52,8 @@ CUstream_st& stream_of(CUstream_st* handle) {
   return *handle;
 }
 
+}  // namespace
+
 void enqueue(CUstream_st* handle, std::function<void()> work) {
   CUstream_st& stream = stream_of(handle);
   if (stream.graph) {
@@ -64,6 +62,16 @@ void enqueue(CUstream_st* handle, std::function<void()> work) {
   }
   stream.enqueue(std::move(work));
   if (!fake->deferred) stream.run_all();
+}
+
+namespace {
+
+int create_stream(CUstream_st** stream, const char* name) {
+  if (const int status = in_context(name)) return status;
+  const Lock lock(fake->device_mutex);
+  *stream = &stream_pool.emplace_back(current->device);
+  ++fake->streams;
+  return 0;
 }
 
 void fill_stream_calls(cuda::Driver& d) {
@@ -75,11 +83,10 @@ void fill_stream_calls(cuda::Driver& d) {
     return 0;
   };
   d.stream_create.function = [](CUstream_st** stream, uint32_t) {
-    if (const int status = in_context("cuStreamCreate")) return status;
-    const Lock lock(fake->device_mutex);
-    *stream = &stream_pool.emplace_back(current->device);
-    ++fake->streams;
-    return 0;
+    return create_stream(stream, "cuStreamCreate");
+  };
+  d.stream_create_with_priority.function = [](CUstream_st** stream, uint32_t, int priority) {
+    return fake->last_priority = priority, create_stream(stream, "cuStreamCreateWithPriority");
   };
   // What it holds is still done.
   d.stream_destroy.function = [](CUstream_st* stream) {
@@ -103,6 +110,8 @@ void fill_stream_calls(cuda::Driver& d) {
             [before = event->stream, position = event->position] { before->run_until(position); });
     return 0;
   };
+  d.profiler_start.function = [] { return in_context("cuProfilerStart"); };
+  d.profiler_stop.function = [] { return in_context("cuProfilerStop"); };
   d.stream_get_id.function = [](CUstream_st* stream, uint64_t* number) {
     if (const int status = in_context("cuStreamGetId")) return status;
     if (stream && stream->graph) return kCaptureUnsupported;
@@ -112,6 +121,38 @@ void fill_stream_calls(cuda::Driver& d) {
   d.stream_is_capturing.function = [](CUstream_st* stream, int* state) {
     *state = fake->capturing || (stream && stream->graph);
     return in_context("cuStreamIsCapturing");
+  };
+}
+
+// Work of other streams, until the word is what the wait is for: a real device would wait for ever.
+void wait_for(const uint32_t* word, uint32_t value, WaitCondition condition) {
+  const std::atomic_ref<uint32_t> now(*const_cast<uint32_t*>(word));
+  while (!cuda::is_met(condition, now.load(), value)) {
+    const auto next = std::ranges::find_if(
+        stream_pool, [](const CUstream_st& s) { return !s.running && !s.queue.empty(); });
+    if (next == stream_pool.end()) return fake->add_damage("a stream waits for a value for ever");
+    next->run_until(next->done + 1);
+  }
+}
+
+void fill_value_calls(cuda::Driver& d) {
+  d.stream_wait_value.function = [](CUstream_st* stream, cuda::DevicePointer address,
+                                    uint32_t value, uint32_t condition) {
+    if (const int status = in_context("cuStreamWaitValue32")) return status;
+    const Lock lock(fake->device_mutex);
+    enqueue(stream, [word = reinterpret_cast<const uint32_t*>(address), value, condition] {
+      wait_for(word, value, WaitCondition(condition));
+    });
+    return 0;
+  };
+  d.stream_write_value.function = [](CUstream_st* stream, cuda::DevicePointer address,
+                                     uint32_t value, uint32_t) {
+    if (const int status = in_context("cuStreamWriteValue32")) return status;
+    const Lock lock(fake->device_mutex);
+    enqueue(stream, [word = reinterpret_cast<uint32_t*>(address), value] {
+      std::atomic_ref(*word).store(value);
+    });
+    return 0;
   };
 }
 
@@ -244,6 +285,30 @@ int copy(cuda::DevicePointer to_address, cuda::DevicePointer from_address, size_
   return 0;
 }
 
+// Between two devices the driver needs no access of one to the other's memory.
+int copy_to_peer(cuda::DevicePointer to_address, CUctx_st*, cuda::DevicePointer from_address,
+                 CUctx_st*, size_t bytes, CUstream_st* stream) {
+  if (const int status = in_context("cuMemcpyPeerAsync")) return status;
+  const Lock lock(fake->device_mutex);
+  enqueue(stream, [to = reinterpret_cast<void*>(to_address),
+                   from = reinterpret_cast<const void*>(from_address), bytes] {
+    if (may_access(to, bytes) && may_access(from, bytes)) std::memmove(to, from, bytes);
+  });
+  return 0;
+}
+
+int pointer_attribute(void* value, int which, cuda::DevicePointer address) {
+  if (const int status = in_context("cuPointerGetAttribute")) return status;
+  const Lock lock(fake->device_mutex);
+  const void* const at = reinterpret_cast<const void*>(address);
+  if (is_pageable(at)) return cuda::kErrorInvalidValue;
+  if (which == cuda::kPointerDevicePointer)
+    *static_cast<cuda::DevicePointer*>(value) = address;
+  else
+    *static_cast<int*>(value) = fake->memory.contains(at) ? 2 : 1;
+  return 0;
+}
+
 int fill(cuda::DevicePointer address, unsigned char value, size_t bytes, CUstream_st* stream) {
   if (const int status = in_context("cuMemsetD8Async")) return status;
   const Lock lock(fake->device_mutex);
@@ -290,120 +355,9 @@ void fill_memory_calls(cuda::Driver& d) {
     return 0;
   };
   d.memcpy_async.function = copy;
+  d.memcpy_peer_async.function = copy_to_peer;
+  d.pointer_get_attribute.function = pointer_attribute;
   d.memset_async.function = fill;
-}
-
-int load_library(CUlib_st** library, const void* image, int*, void** values, uint32_t num_options,
-                 int*, void**, uint32_t) {
-  if (const int status = in_context("cuLibraryLoadData")) {
-    if (num_options == 2)
-      std::strncpy(static_cast<char*>(values[0]), fake->jit_log.c_str(),
-                   reinterpret_cast<size_t>(values[1]));
-    return status;
-  }
-  FakeKernel kernel;
-  if (fake->load_kernel) {
-    kernel = fake->load_kernel(static_cast<const char*>(image));
-    if (!kernel.run) return kNoBinary;
-  }
-  const Lock lock(fake->device_mutex);
-  *library = &library_pool.emplace_back(CUlib_st{current->device, std::move(kernel)});
-  ++fake->libraries;
-  return 0;
-}
-
-CUlib_st& library_of(CUfunc_st* function) { return *reinterpret_cast<CUlib_st*>(function); }
-
-// A copy of a launch's parameters, aligned as a tensor map in them must be.
-struct Parameters {
-  alignas(64) std::byte bytes[4096];
-};
-
-void run_kernel(const FakeKernel& kernel, const FakeLaunch& launch, const void* params) {
-  try {
-    kernel.run(launch, params);
-  } catch (const std::exception& error) {
-    fake->add_damage(error.what());
-    fake->faults.lose(kLaunchFailed);
-  }
-}
-
-int launch_kernel(const cuda::LaunchSetup* setup, CUfunc_st* function, void** params, void**) {
-  if (const int status = fake->enter("cuLaunchKernelEx")) return status;
-  const CUlib_st& library = library_of(function);
-  if (!current || current->device != library.device) return kInvalidHandle;
-  FakeLaunch launch{.grid = {setup->grid_x, setup->grid_y, setup->grid_z},
-                    .block = {setup->block_x, setup->block_y, setup->block_z},
-                    .shared_bytes = setup->shared_bytes,
-                    .num_attributes = setup->num_attributes,
-                    .device = library.device,
-                    .stream = setup->stream};
-  for (uint32_t i = 0; i < setup->num_attributes; ++i) {
-    const cuda::LaunchAttribute& attribute = setup->attributes[i];
-    if (attribute.id == cuda::kClusterDimension)
-      launch.cluster = {attribute.cluster.x, attribute.cluster.y, attribute.cluster.z};
-    if (attribute.id == cuda::kProgrammaticStreamSerialization)
-      launch.programmatic_dependent_launch = attribute.enabled == 1;
-  }
-  const Lock lock(fake->device_mutex);
-  if (CUstream_st* const stream = setup->stream; stream && stream->graph) {
-    // It counts and takes its time when the graph is launched, and computes nothing.
-    stream->graph->nodes.push_back([launch](CUstream_st*) {
-      fake->launches.push_back(launch);
-      fake->clock_ms += 1;
-    });
-    return 0;
-  }
-  fake->launches.push_back(launch);
-  fake->clock_ms += 1;
-  if (fake->on_launch) fake->on_launch(launch, params[0]);
-  if (!library.kernel.run) return 0;
-  const auto copied = std::make_shared<Parameters>();
-  std::memcpy(copied->bytes, params[0], library.kernel.params_bytes);
-  enqueue(setup->stream,
-          [kernel = library.kernel, launch, copied] { run_kernel(kernel, launch, copied->bytes); });
-  return 0;
-}
-
-void fill_kernel_calls(cuda::Driver& d) {
-  d.library_load_data.function = load_library;
-  d.library_unload.function = [](CUlib_st*) {
-    if (const int status = fake->enter("cuLibraryUnload")) return status;
-    --fake->libraries;
-    return 0;
-  };
-  d.library_get_kernel.function = [](CUkern_st** kernel, CUlib_st* library, const char*) {
-    *kernel = reinterpret_cast<CUkern_st*>(library);
-    return fake->enter("cuLibraryGetKernel");
-  };
-  d.kernel_get_function.function = [](CUfunc_st** function, CUkern_st* kernel) {
-    *function = reinterpret_cast<CUfunc_st*>(kernel);
-    return in_context("cuKernelGetFunction");
-  };
-  d.function_get_attribute.function = [](int* value, int which, CUfunc_st*) {
-    *value = which == cuda::kFunctionSharedBytes  ? kStaticSharedBytes
-             : which == cuda::kFunctionLocalBytes ? kLocalBytes
-             : which == cuda::kFunctionMaxThreads ? kMaxThreads
-                                                  : kRegisters;
-    return fake->enter("cuFuncGetAttribute");
-  };
-  d.function_set_attribute.function = [](CUfunc_st* function, int which, int value) {
-    if (const int status = fake->enter("cuFuncSetAttribute")) return status;
-    const Lock lock(fake->device_mutex);
-    if (which == cuda::kFunctionMaxDynamicSharedBytes)
-      fake->max_dynamic_shared[library_of(function).device] = value;
-    return 0;
-  };
-  d.function_load.function = [](CUfunc_st*) { return in_context("cuFuncLoad"); };
-  d.launch_kernel.function = launch_kernel;
-  d.tensor_map_encode_tiled.function = [](void* map, int, uint32_t rank, void*, const uint64_t*,
-                                          const uint64_t* strides, const uint32_t*, const uint32_t*,
-                                          int, int, int, int) {
-    std::memset(map, 0xff, 128);
-    std::memcpy(fake->last_tensor_map_strides, strides, (rank - 1) * sizeof(uint64_t));
-    return in_context("cuTensorMapEncodeTiled");
-  };
-  d.tensor_map_replace_address.function = [](void*, void*) { return 0; };
 }
 
 }  // namespace
@@ -417,6 +371,7 @@ FakeDriver::FakeDriver(std::vector<FakeGpu> fake_gpus, int driver_version,
   fill_device_calls(table_);
   fill_stream_calls(table_);
   fill_graph_calls(table_);
+  fill_value_calls(table_);
   fill_event_calls(table_);
   fill_memory_calls(table_);
   fill_kernel_calls(table_);
@@ -429,7 +384,7 @@ FakeDriver::~FakeDriver() {
   cuda::set_driver_for_test(nullptr);
   stream_pool.clear();
   event_pool.clear();
-  library_pool.clear();
+  forget_kernels();
   for (const auto& [block, bytes] : pinned_memory) std::free(block);
   fake = nullptr;
 }
@@ -464,5 +419,6 @@ std::string FakeDriver::damage() {
 CUctx_st* FakeDriver::current_context() { return current; }
 void FakeDriver::set_current_context(CUctx_st* context) { current = context; }
 CUctx_st* FakeDriver::context_of(int device) { return &contexts[device]; }
+int FakeDriver::current_device() { return current->device; }
 
 }  // namespace tensorcraft::test

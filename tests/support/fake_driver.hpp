@@ -102,12 +102,14 @@ class FakeDriver {
   std::map<int, int> max_dynamic_shared;  // by device, as the last kernel asked
   std::string jit_log;                    // what a refused image leaves in the log
   uint64_t last_tensor_map_strides[4] = {};
+  int last_corners[2][3] = {};  // of a map of windows, lower and upper
   std::atomic<int> streams = 0, events = 0, libraries = 0, blocks = 0, pinned = 0,
                    graphs = 0;  // alive
   int alive() const { return streams + events + libraries + blocks + pinned + graphs; }
   std::atomic<int> retained_contexts = 0;
   bool capturing = false;            // what every stream says of itself
   uint64_t streams_before = 0;       // by whose number handles were known before
+  int last_priority = 0;             // of a stream that was created with one
   CUstream_st* last_free = nullptr;  // the stream that memory went back on last
   double clock_ms = 0;
 
@@ -117,6 +119,7 @@ class FakeDriver {
   static CUctx_st* current_context();
   static void set_current_context(CUctx_st* context);
   static CUctx_st* context_of(int device);
+  static int current_device();  // a context must be current
 
   // The status the call answers with; counts it. Safe from any thread.
   int enter(const char* name);

@@ -25,19 +25,30 @@ struct CUstream_st {
     ++enqueued;
   }
   void run_all() { run_until(enqueued); }
-  // Runs what was enqueued before `position`.
+  // Runs what was enqueued before `position`. Nothing, inside of work that it runs.
   void run_until(uint64_t position) {
+    if (running) return;
+    running = true;
     while (done < position && !queue.empty()) {
       const std::function<void()> work = std::move(queue.front());
       queue.pop_front();
       ++done;
       work();
     }
+    running = false;
   }
 
   const int device;
-  bool destroyed = false;
+  bool destroyed = false, running = false;
   CUgraph_st* graph = nullptr;  // that it is recorded into
   std::deque<std::function<void()>> queue;
   uint64_t enqueued = 0, done = 0;
 };
+
+namespace tensorcraft::test {
+
+// Gives a stream of the fake driver, null for the default one, work to do; one that is recorded
+// keeps it for its graph.
+void enqueue(CUstream_st* handle, std::function<void()> work);
+
+}  // namespace tensorcraft::test

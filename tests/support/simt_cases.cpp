@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 
 const Json kFloats{"float32", "float16", "bfloat16"};
 const Json kHalves{"float16", "bfloat16"};
+const Json kBytes{"float8_e4m3fn", "float8_e5m2", "int8"};
 const Json kActivations{"none", "relu", "gelu", "gelu_tanh", "silu"};
 // Rows that no single stride describes.
 const Json kNestedStrides{8, 2};
@@ -26,19 +27,32 @@ Json case_of(std::string name, Json dtypes, Json inputs, Json options) {
           {"tags", Json::array({"simt"})}, {"reduction", 8}};
 }
 
-// Adds a 3 x 5 product for each dtype that naive has a result of.
-void add_tiny_products(Json& cases, const std::string& name, Json options,
-                       Json inputs = Json::object()) {
+// Adds a case for each dtype that naive has a result of.
+void add_products(Json& cases, const std::string& name, const Json& inputs, Json options) {
   const std::pair<Json, Json> results[] = {{kFloats, nullptr},
                                            {kHalves, "float32"},
                                            {Json::array({"float16"}), "bfloat16"},
                                            {Json::array({"bfloat16"}), "float16"}};
-  inputs["a"] = {{"shape", {3, 4}}};
-  inputs["b"] = {{"shape", {4, options.contains("gated") ? 10 : 5}}};
   for (const auto& [operands, result] : results) {
     if (!result.is_null()) options["out_dtype"] = result;
     if (!result.is_null() && options.contains("c")) options["c"]["dtype"] = result;
     cases.push_back(case_of(join(name, "_", result.dump()), operands, inputs, options));
+  }
+}
+
+// Products of 3 x 5.
+void add_tiny_products(Json& cases, const std::string& name, Json options,
+                       Json inputs = Json::object()) {
+  inputs["a"] = {{"shape", {3, 4}}};
+  inputs["b"] = {{"shape", {4, options.contains("gated") ? 10 : 5}}};
+  add_products(cases, name, inputs, options);
+  // Of 8-bit operands all that is added has the dtype of the result.
+  for (const Json& result : kFloats) {
+    options["out_dtype"] = result;
+    for (const char* added : {"c", "bias"})
+      if (options.contains(added)) options[added]["dtype"] = result;
+    if (inputs.contains("x1")) inputs["x1"]["dtype"] = result;
+    cases.push_back(case_of(join(name, "_bytes_", result.dump()), kBytes, inputs, options));
   }
 }
 
@@ -93,6 +107,21 @@ Json gemm() {
   }
   add_products_in_vectors(cases);
   return {{"operator", "gemm"}, {"cases", cases}};
+}
+
+// Every activation and gate.
+Json grouped_gemm() {
+  Json cases;
+  const auto add = [&](const char* option, const Json& value) {
+    const Json inputs{{"a", {{"shape", {7, 4}}}},
+                      {"b", {{"shape", {2, 4, option == std::string_view("gated") ? 10 : 5}}}}};
+    const Json sizes{
+        {"shape", {2}}, {"dtype", "int32"}, {"fill", {{"kind", "list"}, {"values", {3, 4}}}}};
+    add_products(cases, value.get<std::string>(), inputs, {{option, value}, {"sizes", sizes}});
+  };
+  for (const Json& activation : kActivations) add("activation", activation);
+  for (const char* gate : {"silu", "gelu", "gelu_tanh"}) add("gated", gate);
+  return {{"operator", "grouped_gemm"}, {"cases", cases}};
 }
 
 // Every fusion, with parameters of the dtype of x and in float32.
@@ -184,7 +213,8 @@ std::vector<Case> simt_cases() {
   std::vector<Case> all;
   for (Case& c : all_cases())
     if (c.has_tag("simt")) all.push_back(std::move(c));
-  for (const Json& file : {gemm(), layer_norm(), binary(), astype(), gelu(), embedding()})
+  for (const Json& file :
+       {gemm(), grouped_gemm(), layer_norm(), binary(), astype(), gelu(), embedding()})
     std::ranges::move(cases_of(file), std::back_inserter(all));
   std::erase_if(all, [](const Case& c) { return !is_compiled(c); });
   return all;

@@ -7,6 +7,9 @@ namespace tensorcraft::ptx {
 struct alignas(16) Words4 {
   uint32_t words[4];
 };
+struct alignas(8) Words2 {
+  uint32_t words[2];
+};
 
 // ld.global.nc.v4.u32: 16 bytes of global memory that nothing writes while the kernel runs, so the
 // load may pass stores. Volatile, or it would also pass the bounds check in front of it.
@@ -66,6 +69,48 @@ TC_DEVICE Words4 ld_global_hint_v4(const void* from, uint64_t policy) {
 #else
   (void)policy;
   return *static_cast<const Words4*>(from);
+#endif
+}
+
+// ld.global.cs.v4.b32: 16 bytes that are read once, so a cache gives them up first.
+TC_DEVICE Words4 ld_global_cs_v4(const void* from) {
+#if TC_PTX
+  Words4 y;
+  asm volatile("ld.global.cs.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(y.words[0]), "=r"(y.words[1]), "=r"(y.words[2]), "=r"(y.words[3])
+               : "l"(__cvta_generic_to_global(from))
+               : "memory");
+  return y;
+#else
+  return *static_cast<const Words4*>(from);
+#endif
+}
+
+// ld.global.cs.v2.b32: the same of 8 bytes.
+TC_DEVICE Words2 ld_global_cs_v2(const void* from) {
+#if TC_PTX
+  Words2 y;
+  asm volatile("ld.global.cs.v2.b32 {%0, %1}, [%2];"
+               : "=r"(y.words[0]), "=r"(y.words[1])
+               : "l"(__cvta_generic_to_global(from))
+               : "memory");
+  return y;
+#else
+  return *static_cast<const Words2*>(from);
+#endif
+}
+
+// ld.global.cs.b32: the same of 4 bytes.
+TC_DEVICE uint32_t ld_global_cs(const void* from) {
+#if TC_PTX
+  uint32_t y;
+  asm volatile("ld.global.cs.b32 %0, [%1];"
+               : "=r"(y)
+               : "l"(__cvta_generic_to_global(from))
+               : "memory");
+  return y;
+#else
+  return *static_cast<const uint32_t*>(from);
 #endif
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/base.h"
+#include "tensorcraft/device/ptx/cvt.cuh"
 #if !TC_PTX
 #include "tensorcraft/device/host.h"
 #endif
@@ -47,6 +48,48 @@ inline uint32_t larger_halves(uint32_t a, uint32_t b, int infinity) {
   return y;
 }
 #endif
+
+#if !TC_PTX
+// a b + c with the last bit set if anything is cut off, so that a narrower type rounds it as it
+// would the exact sum. The product of 16-bit floats is exact in a double.
+inline float fma_to_odd(float a, float b, float c) {
+  const double product = double(a) * double(b), sum = product + double(c);
+  const float nearest = float(sum);
+  if (!std::isfinite(nearest)) return nearest;
+  const double added = sum - product, lost = (product - (sum - added)) + (double(c) - added);
+  const double rest = (sum - double(nearest)) + lost;
+  if (rest == 0 || bit_cast<uint32_t>(nearest) % 2 == 1) return nearest;
+  return std::nextafter(nearest, rest > 0 ? INFINITY : -INFINITY);
+}
+#endif
+
+// fma.rn.bf16x2: a b + c of two pairs, rounded once; subnormals are kept, a NaN becomes 0x7fff.
+TC_DEVICE uint32_t fma_rn_bf16x2(uint32_t a, uint32_t b, uint32_t c) {
+#if TC_PTX
+  uint32_t y;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  return y;
+#else
+  const auto upper = [](uint32_t x) { return bit_cast<float>(x & 0xffff0000u); };
+  return cvt_rn_bf16x2_f32(fma_to_odd(upper(a), upper(b), upper(c)),
+                           fma_to_odd(upper(a << 16), upper(b << 16), upper(c << 16)));
+#endif
+}
+
+// fma.rn.f16x2: likewise.
+TC_DEVICE uint32_t fma_rn_f16x2(uint32_t a, uint32_t b, uint32_t c) {
+#if TC_PTX
+  uint32_t y;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  return y;
+#else
+  const auto half = [](uint32_t x, int shift) { return cvt_f32_f16(uint16_t(x >> shift)); };
+  const auto of = [&](int shift) {
+    return fma_to_odd(half(a, shift), half(b, shift), half(c, shift));
+  };
+  return cvt_rn_f16x2_f32(of(16), of(0));
+#endif
+}
 
 // max.NaN.bf16x2: of two pairs; a NaN becomes 0x7fff, +0 is above -0.
 TC_DEVICE uint32_t max_nan_bf16x2(uint32_t a, uint32_t b) {

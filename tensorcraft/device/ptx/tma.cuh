@@ -54,6 +54,14 @@ namespace tensorcraft::ptx {
                ".tile.bulk_group [%1, " TC_AT##rank "], [%0];" ::"r"(cvta_to_shared(from)), \
                "l"(map), TC_AT_OPERANDS##rank                                               \
                : "memory")
+#define TC_TMA_IM2COL(rank, bar, offsets_text, ...)                                          \
+  if constexpr (kRank == rank)                                                               \
+  asm volatile(                                                                              \
+      "cp.async.bulk.tensor." #rank                                                          \
+      "d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, " TC_AT##rank \
+      "], [" bar "], {" offsets_text "};" ::"r"(cvta_to_shared(to)),                         \
+      "l"(map), TC_AT_OPERANDS##rank, "r"(cvta_to_shared(barrier)), __VA_ARGS__              \
+      : "memory")
 // Operand 0 is there for the numbers of the others.
 #define TC_TMA_PREFETCH(rank)                                                              \
   if constexpr (kRank == rank)                                                             \
@@ -94,6 +102,23 @@ TC_DEVICE void tma_load_multicast(void* to, const TensorMap* map, const int32_t 
   TC_TMA_MULTICAST(5, "%7", "%8");
 #else
   simt::tensor_load(to, map, at, kRank, barrier, mask);
+#endif
+}
+
+// cp.async.bulk.tensor.im2col, global to shared, by a map of windows over images: the element at
+// `offsets` (columns first) of as many windows as the map says, one behind the other from the one
+// whose first place is `at` (channel, column, row, image), each a line of channels. Zeros are what
+// lies outside an image, and what follows the last.
+template <int kRank>
+TC_DEVICE void tma_load_im2col(void* to, const TensorMap* map, const int32_t (&at)[kRank],
+                               const uint16_t (&offsets)[kRank - 2], uint64_t* barrier) {
+  static_assert(kRank >= 3 && kRank <= 5);
+#if TC_PTX
+  TC_TMA_IM2COL(3, "%5", "%6", "h"(offsets[0]));
+  TC_TMA_IM2COL(4, "%6", "%7, %8", "h"(offsets[0]), "h"(offsets[1]));
+  TC_TMA_IM2COL(5, "%7", "%8, %9, %10", "h"(offsets[0]), "h"(offsets[1]), "h"(offsets[2]));
+#else
+  simt::tensor_load_im2col(to, map, at, offsets, kRank, barrier);
 #endif
 }
 

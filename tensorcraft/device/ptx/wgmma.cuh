@@ -54,6 +54,15 @@ TC_DEVICE void wgmma_landed(float (&d)[kCount]) {
   (void)d;
 #endif
 }
+template <int kCount>
+TC_DEVICE void wgmma_landed(int32_t (&d)[kCount]) {
+#if TC_PTX
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(d[i])::"memory");
+#else
+  (void)d;
+#endif
+}
 
 // The same for A in registers: until here the compiler keeps them as they are.
 template <int kCount>
@@ -73,28 +82,36 @@ template <WgmmaType>
 struct WgmmaTypeText;
 template <>
 struct WgmmaTypeText<WgmmaType::f16> {
-  static constexpr char k[] = "k16", type[] = ".f16";
+  static constexpr char k[] = "k16.f32", type[] = ".f16";
 };
 template <>
 struct WgmmaTypeText<WgmmaType::bf16> {
-  static constexpr char k[] = "k16", type[] = ".bf16";
+  static constexpr char k[] = "k16.f32", type[] = ".bf16";
 };
 template <>
 struct WgmmaTypeText<WgmmaType::tf32> {
-  static constexpr char k[] = "k8", type[] = ".tf32";
+  static constexpr char k[] = "k8.f32", type[] = ".tf32";
 };
 template <>
 struct WgmmaTypeText<WgmmaType::e4m3> {
-  static constexpr char k[] = "k32", type[] = ".e4m3";
+  static constexpr char k[] = "k32.f32", type[] = ".e4m3";
 };
 template <>
 struct WgmmaTypeText<WgmmaType::e5m2> {
-  static constexpr char k[] = "k32", type[] = ".e5m2";
+  static constexpr char k[] = "k32.f32", type[] = ".e5m2";
+};
+template <>
+struct WgmmaTypeText<WgmmaType::s8> {
+  static constexpr char k[] = "k32.s32", type[] = ".s8";
 };
 
-// What follows scale-d: the signs of A and B, and, if they have a choice, their majors.
-template <Wgmma Op, bool kARegisters>
+// What follows scale-d: of floats the signs of A and B, and, if they have a choice, their majors.
+template <Wgmma Op, bool kARegisters, bool kInteger = is_integer(Op)>
 struct WgmmaFlags {
+  static constexpr char text[] = {' ', 0};
+};
+template <Wgmma Op, bool kARegisters>
+struct WgmmaFlags<Op, kARegisters, false> {
   static constexpr bool b_choice = element_bytes(Op.b) == 2, a_choice = b_choice && !kARegisters;
   static constexpr char text[] = {',',
                                   Op.negate_a ? '-' : ' ',
@@ -129,44 +146,49 @@ struct WgmmaFlags {
 #define TC_D112 TC_D104 ", %104, %105, %106, %107, %108, %109, %110, %111"
 #define TC_D120 TC_D112 ", %112, %113, %114, %115, %116, %117, %118, %119"
 #define TC_D128 TC_D120 ", %120, %121, %122, %123, %124, %125, %126, %127"
-#define TC_OPERANDS4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define TC_OPERANDS8(i) TC_OPERANDS4(i), TC_OPERANDS4(i + 4)
-#define TC_OPERANDS16(i) TC_OPERANDS8(i), TC_OPERANDS8(i + 8)
-#define TC_OPERANDS24(i) TC_OPERANDS16(i), TC_OPERANDS8(i + 16)
-#define TC_OPERANDS32(i) TC_OPERANDS24(i), TC_OPERANDS8(i + 24)
-#define TC_OPERANDS40(i) TC_OPERANDS32(i), TC_OPERANDS8(i + 32)
-#define TC_OPERANDS48(i) TC_OPERANDS40(i), TC_OPERANDS8(i + 40)
-#define TC_OPERANDS56(i) TC_OPERANDS48(i), TC_OPERANDS8(i + 48)
-#define TC_OPERANDS64(i) TC_OPERANDS56(i), TC_OPERANDS8(i + 56)
-#define TC_OPERANDS72(i) TC_OPERANDS64(i), TC_OPERANDS8(i + 64)
-#define TC_OPERANDS80(i) TC_OPERANDS72(i), TC_OPERANDS8(i + 72)
-#define TC_OPERANDS88(i) TC_OPERANDS80(i), TC_OPERANDS8(i + 80)
-#define TC_OPERANDS96(i) TC_OPERANDS88(i), TC_OPERANDS8(i + 88)
-#define TC_OPERANDS104(i) TC_OPERANDS96(i), TC_OPERANDS8(i + 96)
-#define TC_OPERANDS112(i) TC_OPERANDS104(i), TC_OPERANDS8(i + 104)
-#define TC_OPERANDS120(i) TC_OPERANDS112(i), TC_OPERANDS8(i + 112)
-#define TC_OPERANDS128(i) TC_OPERANDS120(i), TC_OPERANDS8(i + 120)
+#define TC_OPERANDS4(c, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3])
+#define TC_OPERANDS8(c, i) TC_OPERANDS4(c, i), TC_OPERANDS4(c, i + 4)
+#define TC_OPERANDS16(c, i) TC_OPERANDS8(c, i), TC_OPERANDS8(c, i + 8)
+#define TC_OPERANDS24(c, i) TC_OPERANDS16(c, i), TC_OPERANDS8(c, i + 16)
+#define TC_OPERANDS32(c, i) TC_OPERANDS24(c, i), TC_OPERANDS8(c, i + 24)
+#define TC_OPERANDS40(c, i) TC_OPERANDS32(c, i), TC_OPERANDS8(c, i + 32)
+#define TC_OPERANDS48(c, i) TC_OPERANDS40(c, i), TC_OPERANDS8(c, i + 40)
+#define TC_OPERANDS56(c, i) TC_OPERANDS48(c, i), TC_OPERANDS8(c, i + 48)
+#define TC_OPERANDS64(c, i) TC_OPERANDS56(c, i), TC_OPERANDS8(c, i + 56)
+#define TC_OPERANDS72(c, i) TC_OPERANDS64(c, i), TC_OPERANDS8(c, i + 64)
+#define TC_OPERANDS80(c, i) TC_OPERANDS72(c, i), TC_OPERANDS8(c, i + 72)
+#define TC_OPERANDS88(c, i) TC_OPERANDS80(c, i), TC_OPERANDS8(c, i + 80)
+#define TC_OPERANDS96(c, i) TC_OPERANDS88(c, i), TC_OPERANDS8(c, i + 88)
+#define TC_OPERANDS104(c, i) TC_OPERANDS96(c, i), TC_OPERANDS8(c, i + 96)
+#define TC_OPERANDS112(c, i) TC_OPERANDS104(c, i), TC_OPERANDS8(c, i + 104)
+#define TC_OPERANDS120(c, i) TC_OPERANDS112(c, i), TC_OPERANDS8(c, i + 112)
+#define TC_OPERANDS128(c, i) TC_OPERANDS120(c, i), TC_OPERANDS8(c, i + 120)
 
 // The arguments after n are the numbers of the operands that follow D.
-#define TC_WGMMA_TEXT(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags)        \
-  "{ .reg .pred p; setp.ne.b32 p, " scale_d                                                   \
-  ", 0; "                                                                                     \
-  "wgmma.mma_async.sync.aligned.m64n" n_text k_text ".f32" a_type b_type " {" TC_D##registers \
+#define TC_WGMMA_TEXT(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags) \
+  "{ .reg .pred p; setp.ne.b32 p, " scale_d                                            \
+  ", 0; "                                                                              \
+  "wgmma.mma_async.sync.aligned.m64n" n_text k_text a_type b_type " {" TC_D##registers \
       "}, " a ", " b ", p" flags "; }"
 #define TC_WGMMA_STRINGS(registers)                                            \
   "C"(detail::WgmmaTypeText<Op.a>::k), "C"(detail::WgmmaTypeText<Op.a>::type), \
       "C"(detail::WgmmaTypeText<Op.b>::type), "C"(detail::WgmmaFlags<Op, registers>::text)
-#define TC_WGMMA_SS(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags)          \
-  if constexpr (Op.n == 2 * registers)                                                        \
-  asm volatile(TC_WGMMA_TEXT(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags) \
-               : TC_OPERANDS##registers(0)                                                    \
-               : "l"(a_descriptor), "l"(b_descriptor), "r"(int(accumulate)),                  \
+#define TC_WGMMA_SS(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags)            \
+  if constexpr (Op.n == 2 * registers && !is_integer(Op))                                       \
+    asm volatile(TC_WGMMA_TEXT(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags) \
+                 : TC_OPERANDS##registers("+f", 0)                                              \
+                 : "l"(a_descriptor), "l"(b_descriptor), "r"(int(accumulate)),                  \
+                   TC_WGMMA_STRINGS(false));                                                    \
+  if constexpr (Op.n == 2 * registers && is_integer(Op))                                        \
+  asm volatile(TC_WGMMA_TEXT(registers, n_text, a, b, scale_d, k_text, a_type, b_type, flags)   \
+               : TC_OPERANDS##registers("+r", 0)                                                \
+               : "l"(a_descriptor), "l"(b_descriptor), "r"(int(accumulate)),                    \
                  TC_WGMMA_STRINGS(false))
 #define TC_WGMMA_RS(registers, n_text, a0, a1, a2, a3, b, scale_d, k_text, a_type, b_type, flags) \
   if constexpr (Op.n == 2 * registers)                                                            \
   asm volatile(TC_WGMMA_TEXT(registers, n_text, "{" a0 ", " a1 ", " a2 ", " a3 "}", b, scale_d,   \
                              k_text, a_type, b_type, flags)                                       \
-               : TC_OPERANDS##registers(0)                                                        \
+               : TC_OPERANDS##registers("+f", 0)                                                  \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_descriptor),                   \
                  "r"(int(accumulate)), TC_WGMMA_STRINGS(true))
 #endif
@@ -178,11 +200,12 @@ TC_HOST_DEVICE constexpr bool has_wgmma_text(int n) {
 }  // namespace detail
 
 // wgmma.mma_async.sync.aligned, both operands in shared memory: D = A B + D, or A B if `accumulate`
-// is false. The descriptors come from wgmma_descriptor().
-template <Wgmma Op>
-TC_DEVICE void wgmma_mma_async(float (&d)[Op.n / 2], uint64_t a_descriptor, uint64_t b_descriptor,
+// is false; float, or int32_t of s8. The descriptors come from wgmma_descriptor().
+template <Wgmma Op, class Sum>
+TC_DEVICE void wgmma_mma_async(Sum (&d)[Op.n / 2], uint64_t a_descriptor, uint64_t b_descriptor,
                                bool accumulate) {
   static_assert(is_valid(Op), "no wgmma has this shape, these types or these majors");
+  static_assert(sizeof(Sum) == 4 && (Sum(0.5f) == 0) == is_integer(Op), "D is float or int32_t");
   static_assert(detail::has_wgmma_text(Op.n), "n is 8 or a multiple of 16 up to 256");
 #if TC_PTX
   TC_WGMMA_SS(4, "8", "%4", "%5", "%6", "%7", "%8", "%9", "%10");
@@ -203,7 +226,7 @@ TC_DEVICE void wgmma_mma_async(float (&d)[Op.n / 2], uint64_t a_descriptor, uint
   TC_WGMMA_SS(120, "240", "%120", "%121", "%122", "%123", "%124", "%125", "%126");
   TC_WGMMA_SS(128, "256", "%128", "%129", "%130", "%131", "%132", "%133", "%134");
 #else
-  simt::wgmma_mma_async(d, Op, a_descriptor, b_descriptor, accumulate);
+  simt::wgmma_mma_async(reinterpret_cast<float*>(d), Op, a_descriptor, b_descriptor, accumulate);
 #endif
 }
 

@@ -23,6 +23,7 @@ TC_DEVICE void load_fragments(uint32_t (&to)[4], const Tile& tile, int i, int k)
     const int line = k + along_k(lane / 8) * 8 + lane % 8;
     ptx::ldmatrix_x4_trans(to, tile.chunk(line, i / 8 + along_i(lane / 8)));
   } else {  // ldmatrix transposes 16-bit elements only
+    static_assert(sizeof(T) == 4, "8-bit elements lie along k");
 #pragma unroll
     for (int matrix = 0; matrix < 4; ++matrix) {
       const int line = k + along_k(matrix) * 4 + lane % 4, at = lane / 4 % 4;

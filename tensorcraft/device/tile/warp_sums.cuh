@@ -10,6 +10,18 @@ struct WarpSums {
   static_assert(kRows % 16 == 0 && kCols % 16 == 0);
   float at[kRows / 16][kCols / 8][4];
 
+  // Adds other sums, which are 0 then.
+  TC_DEVICE void take(WarpSums& other) {
+#pragma unroll
+    for (int i = 0; i < kRows / 16; ++i) {
+#pragma unroll
+      for (int j = 0; j < kCols / 8; ++j) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) at[i][j][e] += other.at[i][j][e];
+      }
+    }
+    other = {};
+  }
   template <class T>
   TC_DEVICE void add_product(Fragments<kRows, kCols>& f) {
     if constexpr (sizeof(T) == 4) {

@@ -16,6 +16,10 @@ template <>
 inline constexpr WgmmaType kWgmmaType<bf16> = WgmmaType::bf16;
 template <>
 inline constexpr WgmmaType kWgmmaType<e4m3> = WgmmaType::e4m3;
+template <>
+inline constexpr WgmmaType kWgmmaType<e5m2> = WgmmaType::e5m2;
+template <>
+inline constexpr WgmmaType kWgmmaType<int8_t> = WgmmaType::s8;
 
 // How wgmma finds a BoxedTile of T, whose lines are along k or along m or n.
 template <class T, class Tile, bool kAlongK>
@@ -72,12 +76,13 @@ TC_DEVICE void load_spread_rows(uint32_t (&a)[4], const Tile& tile, int row, int
 }
 
 // The sums of kRows x kCols outputs in wgmma's layout (device/ptx/wgmma.cuh): for each 64 rows the
-// columns in one piece, or in two equal ones if one instruction cannot have them all.
-template <int kRows, int kCols>
+// columns in one piece, or in two equal ones if one instruction cannot have them all. Sum: float,
+// or int32_t of integers.
+template <int kRows, int kCols, class Sum = float>
 struct WarpgroupSums {
   static constexpr int pieces = kCols > 256 ? 2 : 1, width = kCols / pieces;
   static_assert(kRows % 64 == 0 && kCols % (8 * pieces) == 0);
-  float at[kRows / 64][pieces][width / 2];
+  Sum at[kRows / 64][pieces][width / 2];
 
   // Starts adding the product of a stage: its rows of A from `row` on by all of B. Without
   // `accumulate` the sums begin anew. wait() comes before they are read.
@@ -177,12 +182,18 @@ struct WarpgroupSums {
     }
   }
 
-  // A thread's sums of rows 64 i and columns 8 n on: two neighbours of its row sums_row(half).
+  // A thread's sums of rows 64 i and columns 8 n on, as the bits of floats: two neighbours of its
+  // row sums_row(half).
   TC_DEVICE void pair(float (&x)[2], int i, int n, int half) const {
-    const float(&piece)[width / 2] = at[i][n * 8 / width];
-    const int first = n % (width / 8) * 4 + half * 2;
-    x[0] = piece[first];
-    x[1] = piece[first + 1];
+    x[0] = bit_cast<float>(element(i, n, half, 0));
+    x[1] = bit_cast<float>(element(i, n, half, 1));
+  }
+  // One of the two.
+  TC_DEVICE const Sum& element(int i, int n, int half, int e) const {
+    return at[i][n * 8 / width][n % (width / 8) * 4 + half * 2 + e];
+  }
+  TC_DEVICE Sum& element(int i, int n, int half, int e) {
+    return at[i][n * 8 / width][n % (width / 8) * 4 + half * 2 + e];
   }
 };
 

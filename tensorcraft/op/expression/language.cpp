@@ -98,7 +98,7 @@ class Parser {
     const Value result = any();
     if (token_.kind != Kind::end) unexpected("an operator or the end");
     for (size_t i = 0; i < operands_.size(); ++i)
-      if (!used_[i])
+      if (!used_[i] && !operands_[i].may_be_unused)
         fail(ErrorKind::value, argument_, ": argument ", operands_[i].name,
              " is not in the expression; ", operands_[i].if_unused);
     located(begin, [&] {

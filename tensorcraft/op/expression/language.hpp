@@ -19,6 +19,7 @@ struct Operand {
   std::string_view name;
   std::variant<DType, Number> value;
   std::string_view if_unused = "leave it out";  // what is said if the text has no such name
+  bool may_be_unused = false;
 };
 
 // A typed expression. Input slots are the arrays in the order of the operands.
@@ -38,7 +39,8 @@ struct Program {
 inline constexpr size_t kMaxText = 4096;
 inline constexpr int kMaxDepth = 64;
 
-// The program of a text whose result is `out_dtype`, if given. Every operand must be in it. Fails
+// The program of a text whose result is `out_dtype`, if given. Every operand must be in it that may
+// not be unused. Fails
 // with kind value or type; the message begins with the argument and shows the text with a caret
 // below the column.
 Program compile_expression(std::string_view text, std::span<const Operand> operands,

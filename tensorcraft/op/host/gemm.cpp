@@ -171,6 +171,12 @@ GemmProblem matrix_of_batch(const GemmProblem& g, int64_t index) {
   return one;
 }
 
+void check_operand(const char* name, DType dtype) {
+  if (!is_element_dtype(dtype))
+    fail(ErrorKind::type, "gemm: ", name, ": dtype ", dtype,
+         " is not supported on the host; expected a float of 8 to 32 bits or int8");
+}
+
 void check_dtype(const char* name, DType dtype) {
   if (!is_row_dtype(dtype))
     fail(ErrorKind::type, "gemm: ", name, ": dtype ", dtype,
@@ -180,8 +186,8 @@ void check_dtype(const char* name, DType dtype) {
 }  // namespace
 
 void gemm(const GemmProblem& g) {
-  check_dtype("a", g.a.dtype);
-  check_dtype("b", g.b.dtype);
+  check_operand("a", g.a.dtype);
+  check_operand("b", g.b.dtype);
   check_dtype("d", g.d.dtype);
   if (g.beta != 0.0f) check_dtype("c", g.c.dtype);
   if (g.bias.data) check_dtype("bias", g.bias.dtype);

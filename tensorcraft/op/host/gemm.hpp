@@ -22,9 +22,9 @@ struct Matrix {
 };
 
 // D = activation(alpha A B + beta C + bias), A m x k, B k x n, C and D m x n, bias a row of n (with
-// batch, one for each if bias.batch is not 0; its row stride is not used). Every operand has a row
-// dtype. Products and sums are float32. C is read only if beta is not 0; it may be D itself, no
-// other overlap of D is allowed.
+// batch, one for each if bias.batch is not 0; its row stride is not used). A and B have element
+// dtypes (rows.hpp), the others row dtypes. Products and sums are float32. C is read only if beta
+// is not 0; it may be D itself, no other overlap of D is allowed.
 struct GemmProblem {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   ConstMatrix a, b;

@@ -26,7 +26,7 @@ inline std::byte* address(const Matrix& m, int64_t i, int64_t j) {
 inline const float* line_at(const std::byte* from, DType dtype, int64_t stride, int64_t n,
                             float* buffer) {
   if (dtype == DType::float32 && stride == 1) return reinterpret_cast<const float*>(from);
-  load_row(buffer, from, dtype, stride, n);
+  load_elements(buffer, from, dtype, stride, n);
   return buffer;
 }
 

@@ -119,7 +119,7 @@ void gemv_of_rows(const GemmProblem& g, float* a) {
 void gemv_of_block(const GemmProblem& g) {
   float* const buffer = scratch(Slot::pack_a, g.m * g.k);
   for (int64_t row = 0; row < g.m; ++row)
-    load_row(buffer + row * g.k, address(g.a, row, 0), g.a.dtype, g.a.column, g.k);
+    load_elements(buffer + row * g.k, address(g.a, row, 0), g.a.dtype, g.a.column, g.k);
   if (g.n == 1 || columns_are_lines(g))
     gemv_of_columns(g, {buffer, g.k});
   else

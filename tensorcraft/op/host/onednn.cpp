@@ -75,6 +75,10 @@ dnnl_data_type_t data_type(DType dtype) {
       return dnnl_f16;
     case DType::bfloat16:
       return dnnl_bf16;
+    case DType::int8:
+      return dnnl_s8;
+    case DType::int32:
+      return dnnl_s32;
     default:
       return dnnl_data_type_undef;
   }
@@ -280,7 +284,9 @@ bool c_is_d(const GemmProblem& g) {
 const char* reason_against(const GemmProblem& g) {
   if (g.m <= 0 || g.n <= 0 || g.k <= 0 || g.batch <= 0) return "an extent is 0";
   if (g.a.dtype != g.b.dtype) return "a and b differ in dtype";
-  if (g.d.dtype != g.a.dtype && g.d.dtype != DType::float32) return "the output's dtype";
+  const bool is_int8 = g.a.dtype == DType::int8;
+  if (is_int8 ? g.d.dtype != DType::int32 : g.d.dtype != g.a.dtype && g.d.dtype != DType::float32)
+    return "the output's dtype";
   if (data_type(g.a.dtype) == dnnl_data_type_undef) return "the dtype of a and b";
   if (!is_plain(g.a, g.m, g.k) || !is_plain(g.b, g.k, g.n)) return "the strides of a or b";
   if (g.d.column != 1 || g.d.row < g.n || (g.batch > 1 && g.d.batch < 1))

@@ -70,6 +70,11 @@ TC_HOST_CLONES void e4m3s_to_floats(float* to, const uint8_t* from, int64_t stri
     for (int64_t i = 0; i < n; ++i) to[i] = e4m3_to_float(from[i * stride]);
 }
 
+// The upper byte of a half.
+TC_HOST_CLONES void e5m2s_to_floats(float* to, const uint8_t* from, int64_t stride, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = half_to_float(uint16_t(from[i * stride] << 8));
+}
+
 TC_HOST_CLONES void floats_to_halves(uint16_t* to, const float* from, int64_t stride, int64_t n) {
   if (stride == 1)
     for (int64_t i = 0; i < n; ++i) to[i] = float_to_half(from[i]);
@@ -243,8 +248,23 @@ void store_row(void* to, const float* from, DType dtype, int64_t stride, int64_t
 
 void load_codes(float* to, const void* from, DType dtype, int64_t stride, int64_t n) {
   if (dtype == DType::int8) return int8s_to_floats(to, static_cast<const int8_t*>(from), stride, n);
-  if (dtype != DType::float8_e4m3fn) fail_dtype("load_codes", dtype, "int8 or float8_e4m3fn");
+  if (dtype == DType::float8_e5m2)
+    return e5m2s_to_floats(to, static_cast<const uint8_t*>(from), stride, n);
+  if (dtype != DType::float8_e4m3fn)
+    fail_dtype("load_codes", dtype, "int8, float8_e4m3fn or float8_e5m2");
   e4m3s_to_floats(to, static_cast<const uint8_t*>(from), stride, n);
+}
+
+bool is_element_dtype(DType dtype) {
+  return is_row_dtype(dtype) || dtype == DType::int8 || dtype == DType::float8_e4m3fn ||
+         dtype == DType::float8_e5m2;
+}
+
+void load_elements(float* to, const void* from, DType dtype, int64_t stride, int64_t n) {
+  if (is_row_dtype(dtype))
+    load_row(to, from, dtype, stride, n);
+  else
+    load_codes(to, from, dtype, stride, n);
 }
 
 float* scratch(Slot slot, int64_t num_floats) {

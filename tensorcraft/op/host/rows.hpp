@@ -40,8 +40,11 @@ bool is_row_dtype(DType dtype);
 // with kind type for another dtype.
 void load_row(float* to, const void* from, DType dtype, int64_t stride, int64_t n);
 void store_row(void* to, const float* from, DType dtype, int64_t stride, int64_t n);
-// The same of codes: int8 or float8_e4m3fn. Fails with kind type for another dtype.
+// The same of codes: int8, float8_e4m3fn or float8_e5m2. Fails with kind type for another dtype.
 void load_codes(float* to, const void* from, DType dtype, int64_t stride, int64_t n);
+// The same of either kind.
+bool is_element_dtype(DType dtype);
+void load_elements(float* to, const void* from, DType dtype, int64_t stride, int64_t n);
 
 // Memory of the calling thread, 64-byte aligned, kept for its next use; contents are undefined.
 // Each slot is one buffer: a function that calls another with the same slot loses its contents.

@@ -11,6 +11,7 @@
 #include "tensorcraft/runtime/memory/pinned.hpp"
 #include "tensorcraft/runtime/memory/pool.hpp"
 #include "tensorcraft/runtime/memory/size_class.hpp"
+#include "tensorcraft/runtime/status/status.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -19,6 +20,18 @@
 
 namespace tensorcraft {
 namespace {
+
+// What `tensorcraft top` shows of an allocator.
+status::Item item_of(const char* kind, Device device, const AllocatorStatistics& now) {
+  return {kind,
+          to_string(device),
+          {{"used_bytes", double(now.used)},
+           {"cached_bytes", double(now.cached)},
+           {"quota_bytes", double(now.quota)},
+           {"peak_bytes", double(now.peak_used)},
+           {"blocks", double(now.live_blocks)},
+           {"evicted_bytes", double(now.evicted_bytes)}}};
+}
 
 // Large host memory is asked for in huge pages: the first touch of a page costs as much as writing
 // it several times.
@@ -56,6 +69,8 @@ class HostAllocator final : public Allocator {
 
  private:
   std::atomic<int64_t> blocks_{0}, bytes_{0}, allocations_{0};
+  status::Source source_{
+      [this] { return std::vector{item_of("memory", Device::cpu(), statistics())}; }};
 };
 
 // What a CUDA device has of one driver: a test may put another driver in its place.
@@ -66,6 +81,10 @@ struct Node {
   memory::DriverAllocator of_driver;
   MemoryPool pinned{memory::pinned_memory_device(device), {.quota = memory::most_pinned_bytes()}};
   MemoryPool pool{memory::cuda_memory_device(device), {.host = &pinned}};
+  status::Source source{[this] {
+    return std::vector{item_of("memory", Device::cuda(device), pool.statistics()),
+                       item_of("pinned", Device::cuda(device), pinned.statistics())};
+  }};
 };
 
 // A list that only grows and is read without a lock, since a child may be forked while another

@@ -4,22 +4,24 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/runtime/safetensors/input_file.hpp"
-#include "tensorcraft/runtime/safetensors/staging.hpp"
+#include "tensorcraft/runtime/transfer/engine.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
+#include <chrono>
+#include <deque>
 #include <filesystem>
 #include <ranges>
 #include <set>
+#include <thread>
 
 namespace tensorcraft {
 namespace fs = std::filesystem;
 using safetensors::in_quotes;
 using safetensors::InputFile;
 using safetensors::Refusal;
-using safetensors::Staging;
 using safetensors::TensorInfo;
 
 // An open file and the offset of its data.
@@ -119,42 +121,121 @@ DType loadable_dtype(const TensorInfo& info, const std::string& path) {
 
 }  // namespace
 
-// Reads tensors to one device; on a GPU its staging memory serves them all.
+// Reads tensors to one device.
 class SafeTensors::Loader {
  public:
   Loader(Device device, const LoadOptions& options, uint64_t total)
-      : device_(device), options_(options), total_(total) {
-    if (device.is_cuda()) staging_.emplace(current_stream(device.index));
+      : device_(device), options_(options), total_(total) {}
+  // Files and memory go after the copies that still use them.
+  ~Loader() {
+    for (const Upload& upload : uploads_) upload.transfer.cancel();
+    for (const Upload& upload : uploads_)
+      while (!upload.transfer.done()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // In the order of the entries.
+  std::vector<std::shared_ptr<const TensorResource>> load(const std::vector<const Entry*>& wanted) {
+    std::vector<std::shared_ptr<const TensorResource>> resources;
+    resources.reserve(wanted.size());
+    for (const Entry* entry : wanted) {
+      if (device_.is_cuda())
+        begin_upload(*entry);
+      else
+        resources.push_back(read(*entry));
+    }
+    for (; !uploads_.empty(); uploads_.pop_front()) resources.push_back(finish(uploads_.front()));
+    return resources;
   }
 
-  std::shared_ptr<const TensorResource> load(const Entry& entry) {
+ private:
+  struct Upload {
+    const Entry* entry;
+    std::shared_ptr<Tensor> storage;
+    std::optional<uint64_t> checksum;
+    Transfer transfer;
+  };
+
+  // Into memory of the host, with the checksum of the bytes.
+  std::shared_ptr<const TensorResource> read(const Entry& entry) {
+    Tensor storage = empty(entry, device_);
+    const std::optional<uint64_t> checksum =
+        read_to(storage.data_as<std::byte>(), entry, [this](uint64_t bytes) { report(bytes); });
+    entry.shard->file.check_unchanged();
+    return std::make_shared<const TensorResource>(entry.info.name, std::move(storage), checksum);
+  }
+
+  // The engine's threads read pieces to page-locked memory while others are copied. A checksum
+  // needs the bytes in order, so for one they are read here first.
+  void begin_upload(const Entry& entry) {
+    const auto storage = std::make_shared<Tensor>(empty(entry, device_));
+    transfer::Request request{.to = storage->data(),
+                              .bytes = storage->nbytes(),
+                              .after = {storage->stream()},
+                              .keep = storage};
+    std::optional<uint64_t> checksum;
+    if (options_.checksum) {
+      const auto host = std::make_shared<Tensor>(empty(entry, Device::cpu()));
+      checksum = read_to(host->data_as<std::byte>(), entry, [](uint64_t) {});
+      request.from = host->data();
+      request.keep = std::make_shared<std::pair<std::shared_ptr<Tensor>, std::shared_ptr<Tensor>>>(
+          storage, host);
+      constexpr size_t kHostCopies = 2;  // of tensors that are read and not yet copied
+      if (uploads_.size() >= kHostCopies) uploads_[uploads_.size() - kHostCopies].transfer.wait();
+    } else {
+      const uint64_t begin = entry.shard->data_offset + entry.info.begin;
+      request.produce = [&file = entry.shard->file, begin](void* to, size_t at, size_t bytes) {
+        file.read(to, bytes, begin + at);
+      };
+    }
+    Transfer transfer = TransferEngine::instance(device_).submit(std::move(request));
+    uploads_.push_back({&entry, storage, checksum, std::move(transfer)});
+    check_interrupt();
+  }
+
+  std::shared_ptr<const TensorResource> finish(Upload& upload) {
+    const uint64_t before = done_;
+    while (options_.progress && !upload.transfer.done()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      report(before + upload.transfer.bytes_copied() - done_);
+      check_interrupt();
+    }
+    upload.transfer.wait();
+    report(before + upload.entry->info.nbytes() - done_);
+    upload.entry->shard->file.check_unchanged();
+    return std::make_shared<const TensorResource>(upload.entry->info.name,
+                                                  std::move(*upload.storage), upload.checksum);
+  }
+
+  static Tensor empty(const Entry& entry, Device device) {
     const InputFile& file = entry.shard->file;
     const DType dtype = loadable_dtype(entry.info, file.path());
     file.check_unchanged();
-    Tensor storage(dtype, Dims(entry.info.shape), device_);
-    XXH3_state_t hash;
-    if (options_.checksum) XXH3_64bits_reset(&hash);
-    auto* const target = storage.data_as<std::byte>();
+    return Tensor(dtype, Dims(entry.info.shape), device);
+  }
+
+  // All bytes of a tensor, piece by piece.
+  template <class Report>
+  std::optional<uint64_t> read_to(std::byte* to, const Entry& entry, Report&& report) {
+    constexpr uint64_t kPiece = uint64_t(16) << 20;
     const uint64_t bytes = entry.info.nbytes();
+    XXH3_state_t hash;
+    XXH3_64bits_reset(&hash);
     for (uint64_t done = 0; done < bytes;) {
-      const size_t piece = std::min<uint64_t>(bytes - done, Staging::kBytes);
-      std::byte* const to = staging_ ? staging_->next() : target + done;
-      file.read(to, piece, entry.shard->data_offset + entry.info.begin + done);
-      if (options_.checksum) XXH3_64bits_update(&hash, to, piece);
-      if (staging_) staging_->upload(target + done, piece);
+      const size_t piece = std::min(bytes - done, kPiece);
+      entry.shard->file.read(to + done, piece, entry.shard->data_offset + entry.info.begin + done);
+      if (options_.checksum) XXH3_64bits_update(&hash, to + done, piece);
       done += piece;
       report(piece);
       check_interrupt();
     }
-    if (staging_) staging_->finish();
-    file.check_unchanged();
-    std::optional<uint64_t> checksum;
-    if (options_.checksum) checksum = XXH3_64bits_digest(&hash);
-    return std::make_shared<const TensorResource>(entry.info.name, std::move(storage), checksum);
+    if (!options_.checksum) return std::nullopt;
+    return XXH3_64bits_digest(&hash);
   }
 
- private:
   void report(uint64_t bytes) {
+    if (bytes == 0) return;
     done_ += bytes;
     if (options_.progress) options_.progress(done_, total_);
   }
@@ -162,7 +243,7 @@ class SafeTensors::Loader {
   Device device_;
   const LoadOptions& options_;
   uint64_t total_, done_ = 0;
-  std::optional<Staging> staging_;
+  std::deque<Upload> uploads_;
 };
 
 void TensorResource::verify() const {
@@ -260,7 +341,7 @@ uint64_t SafeTensors::nbytes() const {
 std::shared_ptr<const TensorResource> SafeTensors::load(std::string_view name, Device device,
                                                         const LoadOptions& options) const {
   const Entry& wanted = entry(name);
-  return Loader(device, options, wanted.info.nbytes()).load(wanted);
+  return Loader(device, options, wanted.info.nbytes()).load({&wanted}).front();
 }
 
 std::vector<std::shared_ptr<const TensorResource>> SafeTensors::load_all(
@@ -275,11 +356,7 @@ std::vector<std::shared_ptr<const TensorResource>> SafeTensors::load_all(
     wanted.push_back(&entry);
     bytes += entry.info.nbytes();
   }
-  Loader loader(device, options, bytes);
-  std::vector<std::shared_ptr<const TensorResource>> resources;
-  resources.reserve(wanted.size());
-  for (const Entry* entry : wanted) resources.push_back(loader.load(*entry));
-  return resources;
+  return Loader(device, options, bytes).load(wanted);
 }
 
 Weights::Weights(const std::vector<std::shared_ptr<const TensorResource>>& tensors) {

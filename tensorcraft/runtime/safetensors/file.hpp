@@ -44,7 +44,8 @@ struct LoadOptions {
   bool checksum = false;  // keep an XXH3 hash for verify()
   // load_all() leaves out what load() refuses for its dtype or its number of dimensions.
   bool skip_refused = false;
-  // Called after each piece with the bytes done and in total. It may throw to stop the load.
+  // Called after each piece, of a load to a GPU now and then, with the bytes done and in total. It
+  // may throw to stop the load.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
 

@@ -71,7 +71,8 @@ class CudaExecutor final : public Executor {
   explicit CudaExecutor(std::vector<StreamRef> streams);
   ~CudaExecutor() override;
   void start(TaskId id, int stream, Work work) override;
-  void stop(TaskId) override {}  // what is enqueued cannot be called back
+  // What is enqueued cannot be called back, but no further launch of the task's work is made.
+  void stop(TaskId id) override;
   std::vector<Report> take_reports() override;
   void wait(Time at_most) override;
   void wake() override;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/runtime/scheduler/scheduler.hpp"
 
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/memory/allocator.hpp"
+#include "tensorcraft/runtime/trace/trace_log.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 namespace tensorcraft::scheduler {
 
@@ -19,16 +22,73 @@ uint64_t reservable_bytes(Device device) {
   return quota > 0 ? uint64_t(quota) : device_info(device).memory_bytes;
 }
 
+namespace {
+
+// What `tensorcraft top` shows of a scheduler.
+status::Item item_of(const Statistics& now) {
+  const auto seconds = [](Time time) { return std::chrono::duration<double>(time).count(); };
+  return {"scheduler",
+          "tasks",
+          {{"running", double(now.running)},
+           {"pending", double(now.pending)},
+           {"completed", double(now.completed)},
+           {"failed", double(now.failed)},
+           {"rejected", double(now.rejected)},
+           {"reserved_bytes", double(now.reserved_bytes)},
+           {"wait_s", seconds(now.average_wait)},
+           {"run_s", seconds(now.average_run)}}};
+}
+
+// What a step decided, for a trace of the process.
+void trace_step(TraceLog& log, const Core& core, const Event& event, const Actions& actions) {
+  constexpr std::string_view kDecisions = "scheduler decisions";
+  const auto name = [&](TaskId id) { return describe(core.status(id).task); };
+  if (const auto& answer = actions.admission)
+    log.instant(kDecisions,
+                join(to_string(answer->verdict), " ", describe(std::get<Submit>(event).task)),
+                TraceLog::now(), {{"reason", std::string(to_string(answer->reason))}});
+  for (const TaskId id : actions.start) {
+    if (actions.admission && actions.admission->id == id) continue;  // admitted at once
+    log.instant(kDecisions, "start " + name(id), TraceLog::now());
+  }
+  for (const TaskId id : actions.ended) {
+    const TaskStatus& status = core.status(id);
+    if (status.started == Time(0)) {
+      log.instant(kDecisions, join(to_string(status.state), " ", name(id)), TraceLog::now());
+      continue;
+    }
+    const std::chrono::duration<double, std::milli> waited = status.started - status.submitted;
+    log.span(join("tasks of stream ", status.task.stream), name(id), status.started, status.ended,
+             {{"class", std::string(to_string(status.task.qos))},
+              {"state", std::string(to_string(status.state))},
+              {"waited_ms", join(waited.count())}});
+  }
+}
+
+}  // namespace
+
 Scheduler::Scheduler(Options options, std::unique_ptr<Executor> executor, Clock clock, Drive drive)
-    : core_(std::move(options)), clock_(std::move(clock)), executor_(std::move(executor)) {
+    : core_(std::move(options)),
+      clock_(std::move(clock)),
+      executor_(std::move(executor)),
+      source_([this] { return std::vector{item_of(statistics())}; }) {
   if (drive == Drive::thread)
     driver_ = std::jthread([this](const std::stop_token& stop) { this->drive(stop); });
 }
 
 Scheduler::~Scheduler() {
+  close();
+  if (!driver_.joinable()) return;
+  driver_.request_stop();
+  go_on();
+  driver_.join();
+}
+
+void Scheduler::close() {
   std::vector<TaskId> pending;
   {
     const std::lock_guard lock(mutex_);
+    closed_ = true;
     for (const auto& [id, work] : works_) pending.push_back(id);
   }
   for (const TaskId id : pending) try {
@@ -36,13 +96,8 @@ Scheduler::~Scheduler() {
     } catch (const std::exception&) {  // it started or ended meanwhile
     }
   if (!driver_.joinable()) return;
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return core_.statistics().running == 0; });
-  }
-  driver_.request_stop();
-  go_on();
-  driver_.join();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return core_.statistics().running == 0; });
 }
 
 // One event, and what the machine asks for in answer.
@@ -52,8 +107,11 @@ Actions Scheduler::step(const Event& event, Work work, OnEnd on_end) {
   Actions actions;
   {
     const std::lock_guard lock(mutex_);
+    if (closed_ && std::holds_alternative<Submit>(event))
+      fail(ErrorKind::value, "Scheduler: it is closed; make another one");
     actions = core_.step(event, clock_());
     wake_ = actions.wake;
+    if (TraceLog* const log = TraceLog::of_process()) trace_step(*log, core_, event, actions);
     if (actions.admission && actions.admission->verdict != Verdict::reject) {
       works_[actions.admission->id] = std::move(work);
       if (on_end) on_end_[actions.admission->id] = std::move(on_end);

@@ -3,6 +3,7 @@
 #include "tensorcraft/core/device.hpp"
 #include "tensorcraft/runtime/scheduler/core.hpp"
 #include "tensorcraft/runtime/scheduler/executor.hpp"
+#include "tensorcraft/runtime/status/status.hpp"
 
 #include <condition_variable>
 #include <deque>
@@ -30,8 +31,7 @@ enum class Drive : uint8_t {
 
 // The machine of core.hpp with a clock and an executor. Tasks are handed to the executor in the
 // order in which they start. Safe for concurrent use, from within a task's work too. The destructor
-// cancels what is pending and, with a thread of its own, waits for what runs; it must not be called
-// from a task's work. Errors are those of Core::step.
+// closes it; it must not be called from a task's work. Errors are those of Core::step.
 class Scheduler {
  public:
   using Clock = std::function<Time()>;  // never goes back
@@ -51,6 +51,9 @@ class Scheduler {
   void forget(TaskId id);
   // Takes in what has ended and starts what can start, without waiting.
   void advance();
+  // Cancels what is pending and, with a thread of its own, returns when all that runs has ended.
+  // What is submitted later is refused with kind value. It must not be called from a task's work.
+  void close();
   // Returns when the task has ended. It must not be called from a task's work.
   TaskStatus wait(TaskId id);
 
@@ -80,9 +83,11 @@ class Scheduler {
   std::deque<Begin> begin_;                   // started, and not yet handed to the executor
   bool beginning_ = false;                    // a thread hands them over
   bool poked_ = false;                        // the driver has something to look at
+  bool closed_ = false;
   std::optional<Time> wake_;
   std::unique_ptr<Executor> executor_;  // its destructor may wait for work
   std::jthread driver_;
+  status::Source source_;  // ends first
 };
 
 }  // namespace tensorcraft::scheduler

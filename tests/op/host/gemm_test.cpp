@@ -75,15 +75,16 @@ TEST(HostGemm, DoesNothingForAnEmptyResult) {
 
 TEST(HostGemm, RefusesADtypeThatIsNoRow) {
   GemmData data({.m = 2, .n = 2, .k = 2});
-  data.problem.b.dtype = DType::int8;
+  data.problem.b.dtype = DType::int16;
   try {
     gemm(data.problem);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::type);
-    EXPECT_STREQ(e.what(),
-                 "gemm: b: dtype int8 is not supported on the host; expected float32, float16 or "
-                 "bfloat16");
+    EXPECT_STREQ(
+        e.what(),
+        "gemm: b: dtype int16 is not supported on the host; expected a float of 8 to 32 bits "
+        "or int8");
   }
 }
 

@@ -276,6 +276,20 @@ TEST(SchedulerThread, TheEndCancelsWhatIsPendingAndWaitsForTheRest) {
   EXPECT_EQ(ended.at(2).state, TaskState::cancelled);
 }
 
+TEST(SchedulerThread, IsClosedOnceAndRefusesWhatComesLater) {
+  Scheduler scheduler({}, std::make_unique<CpuExecutor>());
+  std::atomic<int> ran = 0;
+  scheduler.submit({.id = 1}, [&](StreamRef) { ++ran; });
+  scheduler.wait(1);
+  scheduler.close();
+  scheduler.close();
+  EXPECT_EQ(scheduler.status(1).state, TaskState::completed);
+  test::expect_error(
+      ErrorKind::value, [&] { scheduler.submit({.id = 2}, [&](StreamRef) { ++ran; }); },
+      "Scheduler: it is closed; make another one");
+  EXPECT_EQ(ran, 1);
+}
+
 TEST(SchedulerThread, WorkAndEndsMaySubmitWork) {
   Ends ends;
   Scheduler scheduler({}, std::make_unique<CpuExecutor>());

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace tensorcraft::cuda {
+
+// What a GPU does while one lives is seen by a profiler that waits for it, such as ncu and nsys
+// with the option that they do not profile from the start. Before its end the device must be
+// synchronised. Without a profiler it does nothing.
+class ProfiledRange {
+ public:
+  explicit ProfiledRange(int device);
+  ~ProfiledRange();
+  ProfiledRange(const ProfiledRange&) = delete;
+  ProfiledRange& operator=(const ProfiledRange&) = delete;
+
+ private:
+  const int device_;
+};
+
+}  // namespace tensorcraft::cuda

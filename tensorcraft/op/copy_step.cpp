@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/copy_step.hpp"
+
+#include "tensorcraft/device/copy.h"
+#include "tensorcraft/op/moved_as.hpp"
+#include "tensorcraft/op/rows.hpp"
+
+namespace tensorcraft::op {
+
+void add_copy(Plan& plan, const jit::Rung& copy, std::vector<simt::RungInstances> (*instances)(),
+              const TensorView& to, const TensorView& from) {
+  if (to.data() == from.data() || to.size() == 0) return;
+  const kernel::CopyParams p{.from = from.data(),
+                             .to = to.data(),
+                             .count = to.size(),
+                             .from_map = element_map(from),
+                             .to_map = element_map(to)};
+  const kernel::CopyConfig config;
+  const Start<kernel::CopyConfig> start{config, div_ceil(p.count, int64_t(config.threads))};
+  const DType bits = moved_as(int(dtype_bytes(to.dtype())));
+  plan.add_preparation(make_step(copy, std::span(&bits, 1), start), p).instances = instances;
+}
+
+}  // namespace tensorcraft::op

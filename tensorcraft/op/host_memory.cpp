@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/host_memory.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/memory.hpp"
+
+namespace tensorcraft::op {
+
+Device reaching_device(std::span<const TensorView> tensors) {
+  const auto found = std::ranges::find_if(
+      tensors, [](const TensorView& t) { return t.device() != Device::cpu(); });
+  return found == tensors.end() ? Device::cpu() : found->device();
+}
+
+TensorView reached(const TensorView& t, Device device, std::string_view op, std::string_view name) {
+  if (t.device() != Device::cpu() || device == Device::cpu()) return t;
+  void* data = t.data();
+  if (device.is_cuda() && data && t.size() > 0) {
+    data = cuda::device_address(t.data(), device.index);
+    if (!data)
+      fail(ErrorKind::value, op, ": ", name, ": ", device,
+           " cannot reach the memory of the host where ", t,
+           " lies: it is not page-locked; make it with tc.memory.pinned(), or move the tensor with "
+           ".to(\"",
+           device, "\")");
+  }
+  return {data,        t.dtype(), t.shape(),
+          t.strides(), device,    t.read_only() ? Access::read_only : Access::read_write};
+}
+
+}  // namespace tensorcraft::op

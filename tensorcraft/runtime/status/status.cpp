@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/runtime/status/status.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/log.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+namespace tensorcraft::status {
+namespace {
+
+using nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string own_program() {
+  std::ifstream in("/proc/self/cmdline");
+  std::string words{std::istreambuf_iterator<char>(in), {}};
+  std::ranges::replace(words, '\0', ' ');
+  while (words.ends_with(' ')) words.pop_back();
+  return words;
+}
+
+std::string text_of(const Process& process) {
+  ordered_json items = ordered_json::array();
+  for (const Item& item : process.items) {
+    ordered_json numbers = ordered_json::object();
+    for (const auto& [name, value] : item.numbers) numbers[name] = value;
+    items.push_back({{"kind", item.kind}, {"name", item.name}, {"numbers", std::move(numbers)}});
+  }
+  const ordered_json all{{"pid", process.pid},
+                         {"program", process.program},
+                         {"begun", process.begun},
+                         {"written", process.written},
+                         {"items", std::move(items)}};
+  return all.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+// Kinds of nlohmann::json for a text that is not one of ours.
+Process parse(const std::string& text) {
+  const ordered_json all = ordered_json::parse(text);
+  Process process{.pid = all.at("pid"),
+                  .program = all.at("program"),
+                  .begun = all.at("begun"),
+                  .written = all.at("written")};
+  for (const ordered_json& one : all.at("items")) {
+    Item& item = process.items.emplace_back(Item{one.at("kind"), one.at("name"), {}});
+    for (const auto& [name, value] : one.at("numbers").items())
+      item.numbers.emplace_back(name, value.get<double>());
+  }
+  return process;
+}
+
+// What this process tells, and the thread that writes it. A forked child has no such thread, and
+// tells nothing. Leaked: sources may go until the process ends.
+class Writer {
+ public:
+  static Writer& of_process() {
+    static auto* const one = new Writer;
+    return *one;
+  }
+  uint64_t add(std::function<std::vector<Item>()> items) {
+    const std::lock_guard lock(mutex_);
+    sources_[++last_id_] = std::move(items);
+    if (!is_writing_ && !failed_) begin();
+    return last_id_;
+  }
+  void remove(uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    sources_.erase(id);
+  }
+
+ private:
+  void begin() try {
+    const std::string place = folder();
+    if (place.empty()) fail(ErrorKind::io, "there is no cache folder");
+    fs::create_directories(place);
+    fs::permissions(place, fs::perms::owner_all);
+    path_ = join(place, "/", process_.pid, ".json");
+    std::thread([this] { write_for_ever(); }).detach();
+    std::atexit([] { of_process().end(); });
+    is_writing_ = true;
+  } catch (const std::exception& error) {
+    give_up(error.what());
+  }
+  void end() {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    is_writing_ = false;
+    std::error_code ignored;
+    if (getpid() == process_.pid) fs::remove(path_, ignored);
+  }
+  void give_up(std::string_view why) {
+    failed_ = true;
+    log_error(join("status: it is not told to tensorcraft top: ", why));
+  }
+  void write_for_ever() {
+    while (write()) std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  bool write() {
+    const std::lock_guard lock(mutex_);
+    if (!is_writing_ || failed_) return false;
+    process_.items.clear();
+    for (const auto& [id, items] : sources_) try {
+        std::ranges::move(items(), std::back_inserter(process_.items));
+      } catch (const std::exception&) {  // of a lost device; others still tell
+      }
+    process_.written = now();
+    const std::string temporary = path_ + ".new";
+    std::ofstream out(temporary, std::ios::trunc);
+    out << text_of(process_);
+    out.close();
+    std::error_code problem;
+    if (out) fs::rename(temporary, path_, problem);
+    if (!out || problem) give_up(join(path_, " cannot be written"));
+    return !failed_;
+  }
+
+  std::mutex mutex_;
+  std::map<uint64_t, std::function<std::vector<Item>()>> sources_;
+  uint64_t last_id_ = 0;
+  bool is_writing_ = false, failed_ = false;
+  Process process_{.pid = getpid(), .program = own_program(), .begun = now()};
+  std::string path_;
+};
+
+bool is_alive(int64_t pid) { return ::kill(pid_t(pid), 0) == 0 || errno == EPERM; }
+
+// The pid that a file is named by.
+std::optional<int64_t> pid_of(const fs::path& file) {
+  const std::string name = file.filename();
+  int64_t pid = 0;
+  const auto [end, problem] = std::from_chars(name.data(), name.data() + name.size(), pid);
+  if (problem != std::errc() || pid <= 0 || std::string_view(end) != ".json") return std::nullopt;
+  return pid;
+}
+
+}  // namespace
+
+std::string folder(const Config& config) {
+  return config.cache_dir.empty() ? "" : config.cache_dir + "/status";
+}
+
+std::vector<Process> read_all(const std::string& folder) {
+  std::vector<Process> all;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::optional<int64_t> pid = pid_of(entry.path());
+    if (!pid) continue;
+    if (!is_alive(*pid)) {
+      fs::remove(entry.path(), ignored);
+      continue;
+    }
+    std::ifstream in(entry.path());
+    try {
+      all.push_back(parse({std::istreambuf_iterator<char>(in), {}}));
+    } catch (const nlohmann::json::exception&) {  // no file of ours
+    }
+  }
+  std::ranges::sort(all, {}, &Process::pid);
+  return all;
+}
+
+Source::Source(std::function<std::vector<Item>()> items) {
+  if (config().status) id_ = Writer::of_process().add(std::move(items));
+}
+
+Source::~Source() {
+  if (id_ != 0) Writer::of_process().remove(id_);
+}
+
+}  // namespace tensorcraft::status

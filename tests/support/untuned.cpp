@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/tuned.hpp"
+
+// What a test program chooses does not depend on what its user has tuned.
+namespace tensorcraft::test {
+namespace {
+
+const bool kIsUntuned = [] {
+  op::use_tuned_databases(false);
+  return true;
+}();
+
+}  // namespace
+}  // namespace tensorcraft::test
