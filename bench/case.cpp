@@ -37,13 +37,21 @@ std::string filled(std::string text, const Json& size) {
   return text;
 }
 
+// A number for each array of this key of a group.
+std::map<std::string, int64_t> numbers(const Json& group, const char* key, const Json& size) {
+  std::map<std::string, int64_t> all;
+  if (group.contains(key))
+    for (const auto& [name, value] : group.at(key).items())
+      all[name] = value.is_string() ? std::stoll(filled(value.get<std::string>(), size))
+                                    : value.get<int64_t>();
+  return all;
+}
+
 Case make_case(const std::string& line, const Json& group, const Json& size) {
-  Case c{diagnose::parse_request(filled(line, size)), {}, group.value("title", "")};
-  if (group.contains("below"))
-    for (const auto& [name, value] : group.at("below").items())
-      c.below[name] = value.is_string() ? std::stoll(filled(value.get<std::string>(), size))
-                                        : value.get<int64_t>();
-  return c;
+  return {.request = diagnose::parse_request(filled(line, size)),
+          .below = numbers(group, "below", size),
+          .step = numbers(group, "step", size),
+          .group = group.value("title", "")};
 }
 
 void add_group(std::vector<Case>& cases, std::set<std::string>& known, const Json& group) {
@@ -94,6 +102,32 @@ std::vector<Case> suite_cases(std::string_view text, std::string_view suite) {
     fail(ErrorKind::value, "the suites: ", error.what());
   }
   return cases;
+}
+
+std::vector<Case> cases_with(std::string_view command, std::string_view suite,
+                             const std::string& text) {
+  std::vector<Case> cases = suite_cases(kSuitesText, suite);
+  std::erase_if(cases, [&](const Case& c) {
+    return join(c.group, ": ", c.request.op, ' ', c.name()).find(text) == std::string::npos;
+  });
+  if (cases.empty())
+    fail(ErrorKind::value, command, ": no case of ", suite, " has \"", text,
+         "\" in its group, operator, shape, dtype or options");
+  return cases;
+}
+
+std::map<std::string, int64_t> parse_below(std::string_view command,
+                                           const std::vector<std::string>& texts) {
+  std::map<std::string, int64_t> below;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    const int64_t bound = equals == text.npos ? 0 : std::atoll(text.c_str() + equals + 1);
+    if (bound < 1)
+      fail(ErrorKind::value, command, ": --below is NAME=NUMBER, the number at least 1, got \"",
+           text, '"');
+    below[text.substr(0, equals)] = bound;
+  }
+  return below;
 }
 
 }  // namespace tensorcraft::bench

@@ -15,6 +15,8 @@ struct Case {
   // Integers of the array of this name are drawn below the number; others below the smallest size
   // of another array, so that they are indices into anything.
   std::map<std::string, int64_t> below;
+  // Those of the array of this name ascend by the number instead: 0, n, 2 n, ...
+  std::map<std::string, int64_t> step = {};
   std::string group = {};  // the title of its group in the suites
 
   // The parts of a row that say what is timed: "4096x512 8:int64", "axis=0".
@@ -32,5 +34,12 @@ std::vector<std::string> suite_names(std::string_view text);
 // The cases of one suite, in the order of the text and without repetition; of "all" those of every
 // suite. Kind value for a suite that does not exist, and for text of another form.
 std::vector<Case> suite_cases(std::string_view text, std::string_view suite);
+// Of the build's suite, those whose group, operator, shape, dtype or options have the text. Kind
+// value if there is none, in an error of the command.
+std::vector<Case> cases_with(std::string_view command, std::string_view suite,
+                             const std::string& text);
+// Case::below of texts "NAME=N". Kind value for another text, in an error of the command.
+std::map<std::string, int64_t> parse_below(std::string_view command,
+                                           const std::vector<std::string>& texts);
 
 }  // namespace tensorcraft::bench

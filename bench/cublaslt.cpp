@@ -16,8 +16,22 @@ constexpr int kProposals = 16, kProfileRuns = 20;
 constexpr size_t kWorkspaceBytes = size_t(32) << 20;
 
 int cuda_type(DType dtype) {
-  if (dtype == DType::float32) return 0;
-  return dtype == DType::float16 ? 2 : 14;
+  switch (dtype) {
+    case DType::float32:
+      return 0;
+    case DType::float16:
+      return 2;
+    case DType::int8:
+      return 3;
+    case DType::int32:
+      return 10;
+    case DType::float8_e4m3fn:
+      return 28;
+    case DType::float8_e5m2:
+      return 29;
+    default:
+      return 14;
+  }
 }
 
 int activation_code(const Product& product) {
@@ -76,6 +90,7 @@ class LtCall {
  private:
   void add_kernel();
   void describe(const Product& p);
+  void set_scales(const Product& p) const;
   void* layout(const ProductMatrix& x, int64_t batch) const;
   std::vector<LtHeuristic> proposals() const;
   int run(int copy, const LtAlgorithm& algorithm);
@@ -116,8 +131,15 @@ void LtCall::add_kernel() {
 }
 
 void LtCall::describe(const Product& p) {
-  check_peer(library_.create_product(&product_, p.tf32 ? kCompute32FastTf32 : kCompute32, 0),
+  const bool is_int32 = p.d.dtype == DType::int32;
+  const int compute = is_int32 ? kComputeInt32 : p.tf32 ? kCompute32FastTf32 : kCompute32;
+  check_peer(library_.create_product(&product_, compute, is_int32 ? cuda_type(DType::int32) : 0),
              "cublasLtMatmulDescCreate");
+  if (p.fast) set(kFastAccumulation, int8_t(1));
+  // Its left operand is our b.
+  if (p.b_scale && p.b_scale->size() > 1) set(kScaleModeA, kScaleOfLines);
+  if (p.a_scale && p.a_scale->size() > 1) set(kScaleModeB, kScaleOfLines);
+  set_scales(p);
   if (p.transpose_b) set(kTransA, kTransposed);
   if (p.transpose_a) set(kTransB, kTransposed);
   const int epilogue = (kernel_ ? 0 : activation_code(p)) | (p.bias ? kBias : 0);
@@ -130,6 +152,11 @@ void LtCall::describe(const Product& p) {
   right_ = layout(p.a, p.batch);
   result_ = layout(p.d, p.batch);
   added_ = p.c ? layout(*p.c, p.batch) : result_;
+}
+
+void LtCall::set_scales(const Product& p) const {
+  if (p.b_scale) set(kScaleA, p.b_scale->data());
+  if (p.a_scale) set(kScaleB, p.a_scale->data());
 }
 
 void* LtCall::layout(const ProductMatrix& x, int64_t batch) const {
@@ -165,6 +192,7 @@ std::string LtCall::choose(const PeerProblem& problem) {
   const std::vector<LtHeuristic> proposed = proposals();
   if (proposed.empty()) return "it proposes nothing for this product";
   const ExpectedResult expected(problem, products_[0]);
+  const PerformanceProfiler profiler(stream_, kProfileRuns);
   Rotation rotation{operands_.copies()};
   double best = std::numeric_limits<double>::infinity();
   std::string difference;
@@ -176,8 +204,8 @@ std::string LtCall::choose(const PeerProblem& problem) {
       ++rejected_;
       continue;
     }
-    const KernelProfile profile = profile_kernel([&, &a = algorithm](int copy) { run(copy, a); },
-                                                 rotation, problem.cost, stream_, kProfileRuns);
+    const KernelProfile profile = profiler.profile_kernel(
+        [&, &a = algorithm](int copy) { run(copy, a); }, rotation, problem.cost);
     if (profile.median_us < best) {
       best = profile.median_us;
       algorithm_ = algorithm;
@@ -191,10 +219,14 @@ std::string LtCall::choose(const PeerProblem& problem) {
 int LtCall::run(int copy, const LtAlgorithm& algorithm) {
   const Product& p = products_[size_t(copy)];
   if (p.bias) set(kBiasPointer, p.bias->data());
-  const int status =
-      library_.multiply(handle_, product_, &p.alpha, p.b.data, left_, p.a.data, right_, &p.beta,
-                        p.c ? p.c->data : p.d.data, added_, p.d.data, result_, &algorithm,
-                        workspace_.data(), kWorkspaceBytes, stream_.handle());
+  set_scales(p);
+  const int32_t one = 1, zero = 0;  // what int32 sums are scaled by
+  const bool is_int32 = p.d.dtype == DType::int32;
+  const void* const alpha = is_int32 ? static_cast<const void*>(&one) : &p.alpha;
+  const void* const beta = is_int32 ? static_cast<const void*>(&zero) : &p.beta;
+  const int status = library_.multiply(
+      handle_, product_, alpha, p.b.data, left_, p.a.data, right_, beta, p.c ? p.c->data : p.d.data,
+      added_, p.d.data, result_, &algorithm, workspace_.data(), kWorkspaceBytes, stream_.handle());
   if (status != 0 || !kernel_) return status;
   const TensorView& out = operands_.outputs(copy)[0];
   kernel_->run(out, both_halves_ ? both_halves_->view() : out, stream_);

@@ -22,12 +22,24 @@ struct LtHeuristic {
 };
 
 // Attributes of a product, of a layout and of an algorithm, and their values.
-enum LtProduct : int { kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8, kBiasType = 26 };
+enum LtProduct : int {
+  kTransA = 3,
+  kTransB = 4,
+  kEpilogue = 7,
+  kBiasPointer = 8,
+  kScaleA = 17,
+  kScaleB = 18,
+  kFastAccumulation = 25,
+  kBiasType = 26,
+  kScaleModeA = 31,
+  kScaleModeB = 32
+};
 enum LtLayout : int { kBatchCount = 5, kBatchStride = 6 };
 enum LtConfig : int { kId = 0, kTile = 1, kSplits = 2, kStages = 6, kCluster = 8 };
 enum LtEpilogue : int { kPlain = 1, kRelu = 2, kBias = 4, kGeluTanh = 32 };
 inline constexpr int kPreferWorkspace = 1, kTransposed = 1;
-inline constexpr int kCompute32 = 68, kCompute32FastTf32 = 77;
+inline constexpr int kCompute32 = 68, kCompute32FastTf32 = 77, kComputeInt32 = 72;
+inline constexpr int kScaleOfLines = 3;  // one a row of the left operand, or column of the right
 inline constexpr int kLtNotSupported = 15;
 
 // Its functions.

@@ -14,7 +14,7 @@
 namespace tensorcraft::bench {
 namespace {
 
-constexpr int kMaxCopies = 256, kFewestRuns = 5, kMaxRuns = 100;
+constexpr int kFewestRuns = 5, kMaxRuns = 100;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
@@ -101,12 +101,6 @@ class CaseRun {
   std::vector<Candidate> candidates_;
 };
 
-// As many copies as keep the inputs of a call out of a cache that holds those of the calls before.
-int copies_for(size_t bytes, size_t cache_bytes) {
-  const size_t wanted = 2 * cache_bytes / std::max<size_t>(bytes, 1) + 1;
-  return int(std::clamp<size_t>(wanted, 2, kMaxCopies));
-}
-
 void CaseRun::prepare() {
   const size_t bytes = Operands::bytes_of(request_), cache = cache_bytes(device_);
   const int copies = settings_.warm ? 1 : copies_for(bytes, cache);
@@ -127,7 +121,11 @@ void CaseRun::add_ours() {
     if (!wanted) continue;
     Candidate& added = candidates_.emplace_back(row(kOurs, c.variant.name));
     if (!c.accepted) added.row.error = "declines: " + c.reason;
-    added.call = [this, name = c.variant.name](int copy) { operands_->run(copy, name); };
+    // What a call takes may be tuned: then it has a Config that its variant's name does not say.
+    const bool is_tuned = settings_.variant.empty() && explanation_.tuned;
+    added.call = [this, name = is_tuned ? std::string_view() : c.variant.name](int copy) {
+      operands_->run(copy, name);
+    };
   }
   if (!candidates_.empty()) return;
   if (!settings_.variant.empty() && settings_.variant != "all") {

@@ -11,6 +11,7 @@ namespace tensorcraft::bench {
 namespace {
 
 constexpr int64_t kPattern = 1 << 20;
+constexpr size_t kMaxCopies = 256;
 
 bool is_float(DType dtype) {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16 ||
@@ -67,7 +68,24 @@ int64_t bound(const Case& c, const diagnose::Request& request, std::string_view 
   return given != c.below.end() ? given->second : smallest_size(request, tensor);
 }
 
+int64_t step_of(const Case& c, std::string_view name) {
+  const auto given = c.step.find(std::string(name));
+  return given != c.step.end() ? given->second : 0;
+}
+
+void fill_ascending(const TensorView& tensor, int64_t step, StreamRef stream) {
+  const Tensor host(tensor.dtype(), tensor.shape(), Device::cpu());
+  const host::Elements elements(host.view());
+  for (int64_t i = 0; i < tensor.size(); ++i) elements.set_integer(i, i * step);
+  copy_bytes(tensor, host.view(), stream);
+}
+
 }  // namespace
+
+int copies_for(size_t bytes, size_t cache_bytes) {
+  const size_t wanted = 2 * cache_bytes / std::max<size_t>(bytes, 1) + 1;
+  return int(std::clamp<size_t>(wanted, 2, kMaxCopies));
+}
 
 void fill_random(const TensorView& tensor, int64_t below, uint64_t turn, StreamRef stream) {
   const TensorView source = pattern(tensor.dtype(), is_float(tensor.dtype()) ? 0 : below).view();
@@ -101,25 +119,30 @@ Operands::Operands(const Case& c, const diagnose::Request& request, StreamRef st
     Set& set = sets_.emplace_back();
     for (size_t i = 0; i < request.inputs().size(); ++i) {
       const TensorView& input = request.inputs()[i];
-      set.inputs.push_back(add(input, bound(c, request, d.inputs[i].name, input)));
+      const std::string_view name = d.inputs[i].name;
+      set.inputs.push_back(add(input, bound(c, request, name, input), step_of(c, name)));
     }
     for (size_t i = 0; i < request.options().size(); ++i) {
       set.options.push_back(request.options()[i]);
       if (const auto* tensor = std::get_if<TensorView>(&request.options()[i]))
-        set.options.back() = add(*tensor, bound(c, request, d.options[i].name, *tensor));
+        set.options.back() = add(*tensor, bound(c, request, d.options[i].name, *tensor),
+                                 step_of(c, d.options[i].name));
     }
     for (const TensorView& output : request.outputs()) set.outputs.push_back(add(output, 1));
   }
   if (stream.handle()) stream.synchronize();
 }
 
-TensorView Operands::add(const TensorView& like, int64_t below) {
+TensorView Operands::add(const TensorView& like, int64_t below, int64_t step) {
   const Device device = like.device();
   const Dims elements{span_of(like)};
   memory_.push_back(device.is_cuda() ? Tensor(like.dtype(), elements, device, stream_)
                                      : Tensor(like.dtype(), elements, device));
   const TensorView memory = memory_.back().view();
-  fill_random(memory, below, memory_.size(), stream_);
+  if (step > 0)
+    fill_ascending(memory, step, stream_);
+  else
+    fill_random(memory, below, memory_.size(), stream_);
   return {memory.data(), like.dtype(), like.shape(), like.strides(), device};
 }
 

@@ -14,6 +14,10 @@ namespace tensorcraft::bench {
 // each `turn` repeats: what a kernel takes does not depend on which normal numbers they are.
 void fill_random(const TensorView& tensor, int64_t below, uint64_t turn, StreamRef stream);
 
+// As many copies of a call's arrays as keep those of one call out of a cache that holds those of
+// the calls before.
+int copies_for(size_t bytes, size_t cache_bytes);
+
 // The arrays of a call in the memory of its device, several times, so that a call can take others
 // than the one before it.
 class Operands {
@@ -37,7 +41,7 @@ class Operands {
     std::vector<TensorView> inputs, outputs;
     std::vector<op::Value> options;
   };
-  TensorView add(const TensorView& like, int64_t below);
+  TensorView add(const TensorView& like, int64_t below, int64_t step = 0);
 
   const diagnose::Request& request_;
   StreamRef stream_;

@@ -16,8 +16,9 @@ constexpr int64_t kBlocks = 16,
 
 // Options of gemm that a library knows, or that do not change what is computed.
 constexpr std::string_view kKnown[] = {
-    "c",           "alpha",     "beta",       "bias",      "activation", "transpose_a",
-    "transpose_b", "out_dtype", "allow_tf32", "precision", "gated",      "batch_invariant"};
+    "c",           "alpha",           "beta",      "bias",       "activation",
+    "transpose_a", "transpose_b",     "out_dtype", "allow_tf32", "precision",
+    "gated",       "batch_invariant", "a_scale",   "b_scale",    "accumulation"};
 
 bool is_given(const op::Value& value) { return !std::holds_alternative<std::monostate>(value); }
 
@@ -97,6 +98,23 @@ void fold(ProductMatrix& x, int64_t batch) {
 
 bool is_foldable(const ProductMatrix& x) { return x.batch_stride == x.rows * x.leading; }
 
+bool is_byte(DType dtype) {
+  return dtype == DType::float8_e4m3fn || dtype == DType::float8_e5m2 || dtype == DType::int8;
+}
+
+// Why scales have no counterpart: those of float8 alone have one, of a whole operand or its lines.
+std::string scale_refusal(const Operands& operands) {
+  const bool is_float8 =
+      is_byte(operands.inputs(0)[0].dtype()) && operands.inputs(0)[0].dtype() != DType::int8;
+  for (const char* name : {"a_scale", "b_scale"}) {
+    const TensorView* const scale = array(operands, 0, name);
+    if (!scale) continue;
+    if (!is_float8) return join("it has no ", name, " of this dtype");
+    if (scale->rank() == 2 && scale->shape(1) > 1) return "it has other scales by block";
+  }
+  return {};
+}
+
 double epsilon_of(DType dtype) {
   if (dtype == DType::bfloat16) return 0x1p-8;
   return dtype == DType::float16 ? 0x1p-11 : 0x1p-24;
@@ -121,7 +139,7 @@ std::string product_refusal(const PeerProblem& problem) {
       return reason;
   const TensorView* const bias = array(operands, 0, "bias");
   if (bias && bias->rank() != 1) return "it has a bias of columns only";
-  return {};
+  return scale_refusal(operands);
 }
 
 Product product_of(const PeerProblem& problem, int copy) {
@@ -132,9 +150,14 @@ Product product_of(const PeerProblem& problem, int copy) {
             .b = matrix_of(inputs[1]),
             .d = matrix_of(out),
             .c = {},
-            .bias = {}};
+            .bias = {},
+            .a_scale = {},
+            .b_scale = {}};
   if (const TensorView* const c = array(operands, copy, "c")) p.c = matrix_of(*c);
   if (const TensorView* const bias = array(operands, copy, "bias")) p.bias = *bias;
+  if (const TensorView* const scale = array(operands, copy, "a_scale")) p.a_scale = *scale;
+  if (const TensorView* const scale = array(operands, copy, "b_scale")) p.b_scale = *scale;
+  p.fast = word_of(option_of(problem, "accumulation")) == "fast";
   for (const int64_t size : batch_of(out)) p.batch *= size;
   p.transpose_a = is_true(option_of(problem, "transpose_a"));
   p.transpose_b = is_true(option_of(problem, "transpose_b"));
@@ -163,7 +186,10 @@ ExpectedResult::ExpectedResult(const PeerProblem& problem, const Product& produc
   const double k = double(product.k());
   result_epsilon_ = epsilon_of(out_.dtype());
   // Tensor cores cut off what falls below the largest of the terms they add, in each step along k.
-  sum_epsilon_ = product.tf32 ? 0x1p-7 : 0x1p-22 * std::max(k / 16, 16.0);
+  // Of float8 they keep 13 bits.
+  sum_epsilon_ = product.tf32               ? 0x1p-7
+                 : is_byte(product.a.dtype) ? 0x1p-12 * std::max(k / 32, 16.0)
+                                            : 0x1p-22 * std::max(k / 16, 16.0);
   // Operands are standard normal.
   scale_ = std::abs(product.alpha) * std::sqrt(k) + std::abs(product.beta);
   for (int64_t i = 0; i < count_; ++i) expected_.push_back(values(i));

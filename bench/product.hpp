@@ -22,9 +22,11 @@ struct ProductMatrix {
 struct Product {
   ProductMatrix a, b, d;
   std::optional<ProductMatrix> c;
-  std::optional<TensorView> bias;  // one element a column
+  std::optional<TensorView> bias;              // one element a column
+  std::optional<TensorView> a_scale, b_scale;  // of one element, or one a row and a column
   int64_t batch = 1;
   bool transpose_a = false, transpose_b = false, tf32 = false;
+  bool fast = false;  // sums of float8 stay in the tensor cores
   float alpha = 1, beta = 0;
   std::string activation, gate;  // empty: none
   int64_t k() const { return transpose_a ? a.rows : a.cols; }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/results.hpp"
 
+#include "tensorcraft/diagnose/timing.hpp"
+
 #include <algorithm>
+#include <utility>
 
 namespace tensorcraft::bench {
 namespace {
@@ -36,11 +39,10 @@ Json to_json(const Row& row) {
 void set_times(Row& row, std::vector<double> microseconds) {
   row.runs = int(microseconds.size());
   if (microseconds.empty()) return;
-  std::ranges::sort(microseconds);
-  const size_t n = microseconds.size();
-  row.median_us = (microseconds[(n - 1) / 2] + microseconds[n / 2]) / 2;
-  row.p10_us = microseconds[n / 10];
-  row.p90_us = microseconds[n * 9 / 10];
+  const diagnose::Times times = diagnose::times_of(std::move(microseconds));
+  row.median_us = times.median;
+  row.p10_us = times.p10;
+  row.p90_us = times.p90;
 }
 
 bool is_same_case(const Row& a, const Row& b) {

@@ -48,10 +48,19 @@ def torch_calls() -> dict[str, PeerCall]:
 
     def gemm(
         a: Any, b: Any, c: Any = None, bias: Any = None, activation: str | None = None, transpose_a: bool = False,
-        transpose_b: bool = False, out_dtype: str | None = None, allow_tf32: bool = False,
+        transpose_b: bool = False, out_dtype: str | None = None, allow_tf32: bool = False, a_scale: Any = None,
+        b_scale: Any = None, accumulation: str = "promoted",
     ) -> Any:  # fmt: skip
         torch.backends.cuda.matmul.allow_tf32 = allow_tf32
         a, b = a.mT if transpose_a else a, b.mT if transpose_b else b
+        if a.dtype == torch.int8:
+            return torch._int_mm(a, b)
+        if a.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+            dtype = getattr(torch, out_dtype or "bfloat16")
+            column = b_scale[None, :] if b_scale.ndim == 1 and b_scale.numel() > 1 else b_scale
+            return torch._scaled_mm(
+                a, b, scale_a=a_scale, scale_b=column, bias=bias, out_dtype=dtype, use_fast_accum=accumulation == "fast"
+            )
         if out_dtype:
             return torch.mm(a, b, out_dtype=getattr(torch, out_dtype))
         product = torch.matmul(a, b) if c is None else torch.addmm(c, a, b)
@@ -112,13 +121,62 @@ def torch_calls() -> dict[str, PeerCall]:
     def moe_combine(y: Any, row_map: Any, weights: Any) -> Any:
         return (y[row_map] * weights[..., None]).sum(1).to(y.dtype)
 
+    def grouped_gemm(a: Any, b: Any, offsets: Any, transpose_b: bool = False) -> Any:
+        return torch._grouped_mm(a, b.mT if transpose_b else b, offs=offsets[1:])
+
+    def masked_gemm(a: Any, b: Any, counts: Any, transpose_b: bool = False, **_: Any) -> Any:
+        return torch.bmm(a, b.mT if transpose_b else b)  # torch computes all rows
+
     def attention(q: Any, k: Any, v: Any, causal: bool = False) -> Any:
         # cuDNN's, which is torch's fastest, if it takes the call; left to itself torch may choose another.
         backends = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]
         with sdpa_kernel(backends, set_priority=True):
             return f.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
 
+    def nchw(x: Any, layout: str) -> Any:
+        return x.permute(0, 3, 1, 2) if layout == "nhwc" else x  # of contiguous NHWC: torch's channels_last
+
+    def as_given(y: Any, layout: str) -> Any:
+        return y.permute(0, 2, 3, 1) if layout == "nhwc" else y
+
+    def conv2d(
+        x: Any, w: Any, bias: Any = None, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1,
+        activation: str | None = None, residual: Any = None, layout: str = "nchw",
+    ) -> Any:  # fmt: skip
+        torch.backends.cudnn.benchmark = True  # cuDNN searches among its kernels
+        torch.backends.cudnn.allow_tf32 = False
+        x, w = nchw(x, layout), nchw(w, layout)
+        pairs = [padding] * 2, [stride] * 2, [dilation] * 2
+        if activation == "relu" and bias is not None and x.is_cuda:  # cuDNN's fused calls
+            if residual is not None:
+                added = nchw(residual, layout)
+                y = torch.cudnn_convolution_add_relu(x, w, added, 1.0, bias, pairs[1], pairs[0], pairs[2], groups)
+            else:
+                y = torch.cudnn_convolution_relu(x, w, bias, pairs[1], pairs[0], pairs[2], groups)
+            return as_given(y, layout)
+        y = f.conv2d(x, w, bias, stride, padding, dilation, groups)
+        if residual is not None:
+            y = y + nchw(residual, layout)
+        more = {"relu6": f.relu6, "hard_swish": f.hardswish}
+        return as_given((activations | more)[activation](y), layout)
+
+    def depthwise_conv2d(x: Any, w: Any, layout: str = "nchw", **options: Any) -> Any:
+        return conv2d(x, w, groups=x.shape[3 if layout == "nhwc" else 1], layout=layout, **options)
+
+    def max_pool2d(x: Any, window: int = 2, stride: int | None = None, padding: int = 0, layout: str = "nchw") -> Any:
+        return as_given(f.max_pool2d(nchw(x, layout), window, stride, padding), layout)
+
+    def avg_pool2d(x: Any, window: int = 2, stride: int | None = None, padding: int = 0, layout: str = "nchw") -> Any:
+        return as_given(f.avg_pool2d(nchw(x, layout), window, stride, padding), layout)
+
+    def causal_conv1d(x: Any, w: Any, bias: Any = None, silu: bool = False) -> Any:
+        channels, width = w.shape
+        y = f.conv1d(f.pad(x.mT, (width - 1, 0)), w[:, None], bias, groups=channels).mT
+        return f.silu(y) if silu else y
+
     return {
+        "conv2d": conv2d, "depthwise_conv2d": depthwise_conv2d, "max_pool2d": max_pool2d, "avg_pool2d": avg_pool2d,
+        "causal_conv1d": causal_conv1d,
         "silu": f.silu, "gelu": f.gelu, "relu": f.relu, "add": torch.add, "multiply": torch.mul, "exp": torch.exp,
         "silu_and_mul": silu_and_mul, "rms_norm": rms_norm, "layer_norm": layer_norm, "batch_norm": batch_norm,
         "softmax": lambda x, axis=-1: f.softmax(x, axis), "log_softmax": lambda x, axis=-1: f.log_softmax(x, axis),
@@ -128,7 +186,7 @@ def torch_calls() -> dict[str, PeerCall]:
         "mean": lambda x, axis=None: x.mean(axis) if axis is not None else x.mean(),
         "embedding": lambda ids, table: f.embedding(ids, table), "quantize": quantize, "rope": rope, "gemm": gemm,
         "moe_router": moe_router, "moe_sort": moe_sort, "moe_permute": moe_permute, "moe_combine": moe_combine,
-        "attention": attention, "sample": sample, "argmax": lambda x, axis=None: x.argmax(axis),
+        "grouped_gemm": grouped_gemm, "masked_gemm": masked_gemm, "attention": attention, "sample": sample, "argmax": lambda x, axis=None: x.argmax(axis),
     }  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 usage: python_call.py FOLDER [BEFORE]    each holds a package `tensorcraft`, as build/release/python does
 
 Packages take turns, each in a process of its own, which is replaced now and then: the place of memory changes times
-too. A turn has the time of its fastest batch, which other work on the machine disturbs least; printed are medians over
+too. With torch there, calls on its tensors are among them: the function, that of tensorcraft.torch, and the operator of
+torch.ops. A turn has the time of its fastest batch, which other work on the machine disturbs least; printed are medians over
 all turns, and that of the ratios of neighbouring turns.
 """
 
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from timeit import timeit
 from typing import Any
 
@@ -42,6 +44,22 @@ def cases() -> dict[str, Callable[[], Any]]:
         "softmax(a), Tensor": lambda: tc.softmax(ta),
         "a + b, Tensor": lambda: ta + tb,
         "add(a, b, out=o), Tensor of simt": lambda: tc.add(sa, sb, out=so),
+        **(torch_cases() if find_spec("torch") and find_spec("tensorcraft.torch") else {}),
+    }
+
+
+def torch_cases() -> dict[str, Callable[[], Any]]:
+    import tensorcraft.torch as tct
+    import torch
+
+    import tensorcraft as tc
+
+    x, entry = torch.ones(16), torch.ops.tensorcraft.softmax
+    torch.set_grad_enabled(False)  # as in inference; else each call looks for arrays that require gradients
+    return {
+        "softmax(x), torch": lambda: tc.softmax(x),
+        "softmax(x), tensorcraft.torch": lambda: tct.softmax(x),
+        "softmax(x), torch.ops": lambda: entry(x),
     }
 
 
@@ -112,7 +130,8 @@ def main() -> None:
         sys.exit(__doc__)
     print(row("import over numpy", "ms", times_of_imports(folders)))
     for name, times in times_of_calls(folders).items():
-        print(row(name, "us", times))
+        if all(times):  # every package has it
+            print(row(name, "us", times))
 
 
 if __name__ == "__main__":

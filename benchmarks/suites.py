@@ -22,6 +22,7 @@ class Case:
     dtype: str
     options: tuple[str, ...] = ()
     below: dict[str, int] = field(default_factory=dict)
+    step: dict[str, int] = field(default_factory=dict)  # of integers that ascend from 0
     at_least: dict[str, float] = field(default_factory=dict)
     at_most_us: dict[str, float] = field(default_factory=dict)
     group: str = ""
@@ -69,8 +70,9 @@ def suite(name: str, path: Path = SUITES) -> list[Case]:
         if name not in ("all", group["suite"]):
             continue
         for call, size, dtype in itertools.product(group["calls"], group.get("sizes", [{}]), group["dtypes"]):
-            below = {k: int(filled(str(v), size)) for k, v in group.get("below", {}).items()}
             facts = {key: group.get(key, {}) for key in ("at_least", "at_most_us")}
-            case = parse(f"{filled(call, size)} --dtype {dtype}", below=below, group=group["title"], **facts)
+            for key in ("below", "step"):
+                facts[key] = {k: int(filled(str(v), size)) for k, v in group.get(key, {}).items()}
+            case = parse(f"{filled(call, size)} --dtype {dtype}", group=group["title"], **facts)
             found.setdefault((case.op, case.name), case)
     return list(found.values())

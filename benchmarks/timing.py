@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 Work = Callable[[], Any]
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def interleaved_cpu(
@@ -90,6 +91,11 @@ def micro_summary(microseconds: list[float]) -> dict[str, float]:
     """The same as the rows of the benchmark have it."""
     found = summary(microseconds)
     return {k.replace("_ms", "_us"): v for k, v in found.items()}
+
+
+def failure(error: Exception) -> str:
+    """What a row says of a candidate that failed: no path of one machine."""
+    return f"{type(error).__name__}: {error}".replace(f"{ROOT}/", "")[:500]
 
 
 def machine() -> dict[str, str]:

@@ -29,13 +29,13 @@ import numpy as np
 from peer_calls import numpy_calls, torch_calls
 from suites import SHAPE, Case, parse, suite
 from targets import target_tflops
-from timing import gpu_timer, machine, micro_summary
+from timing import failure, gpu_timer, machine, micro_summary
 
 import tensorcraft as tc
 
 Call = Callable[[int], Any]  # with the n-th set of arrays
 Row = dict[str, Any]
-INTEGERS = {"axis", "group_k", "groups", "k", "top_k"}  # options without a default whose value may be a number
+INTEGERS = {"axis", "group_k", "groups", "k", "stride", "top_k"}  # options without a default whose value may be a number
 GRAPH_BELOW_BYTES, GRAPH_BELOW_US = 16e6, 10.0
 FEWEST_SETS, MOST_SETS = 4, 256
 
@@ -58,6 +58,9 @@ class Numpy:
         if dtype.startswith(("int", "uint")):
             return self.random.integers(0, below, shape, dtype)
         return self.random.standard_normal(shape, np.float32).astype(dtype)
+
+    def ascending(self, count: int, dtype: str, step: int) -> Any:
+        return np.arange(count, dtype=dtype) * np.dtype(dtype).type(step)
 
     def has(self, dtype: str) -> bool:
         return dtype in np.sctypeDict
@@ -104,6 +107,9 @@ class Torch:
             return self.torch.randint(0, below, shape, device="cuda").to(kind)
         return self.torch.randn(shape, device="cuda").to(kind)
 
+    def ascending(self, count: int, dtype: str, step: int) -> Any:
+        return self.torch.arange(count, device="cuda", dtype=getattr(self.torch, dtype)) * step
+
     def has(self, dtype: str) -> bool:
         return hasattr(self.torch, dtype)
 
@@ -145,7 +151,7 @@ class Arguments:
         arrays |= {k: v for k, v in given.items() if self.is_array(k, v, parameters[k].default)}
         self.options = {k: self.value(v) for k, v in given.items() if k not in arrays}
         smallest = min((n for text in case.shapes for n in self.shape(text)[0]), default=1)
-        make = lambda: {k: self.array(v, case.below.get(k, smallest)) for k, v in arrays.items()}
+        make = lambda: {k: self.array(v, case.below.get(k, smallest), case.step.get(k, 0)) for k, v in arrays.items()}
         self.sets = [make()]
         nbytes = sum(a.nbytes for a in self.sets[0].values())
         if not warm:
@@ -157,10 +163,12 @@ class Arguments:
     def is_array(name: str, text: str, default: Any) -> bool:
         return default is None and SHAPE.fullmatch(text) is not None and not (name in INTEGERS and text.isdigit())
 
-    def array(self, text: str, below: int) -> Any:
+    def array(self, text: str, below: int, step: int = 0) -> Any:
         """With rows further apart as "4096x512/520": the beginnings of longer ones."""
         shape, dtype = self.shape(text)
         _, _, leading = text.partition(":")[0].partition("/")
+        if step:
+            return self.on.ascending(shape[0], dtype, step)
         if not leading:
             return self.on.array(shape, dtype, below)
         return self.on.array((*shape[:-1], int(leading)), dtype, below)[..., : shape[-1]]
@@ -245,7 +253,7 @@ def candidates(arguments: Arguments, wanted: list[str], variant: str) -> tuple[l
             call(0)  # type: ignore[misc]
             on.finish()
         except Exception as error:  # noqa: BLE001  a row says it, and the others go on
-            call, row["error"] = None, f"{type(error).__name__}: {error}"[:500]
+            call, row["error"] = None, failure(error)
         found.append((row, call))
 
     for name in names:
@@ -388,7 +396,7 @@ def main() -> None:
             rows = measure_case(arguments, given.peer, given, warmup)
             warmup = given.warmup / 10
         except Exception as error:  # noqa: BLE001  the other cases go on
-            rows = [make_row(case, "tensorcraft") | {"error": f"{type(error).__name__}: {error}"[:500]}]
+            rows = [make_row(case, "tensorcraft") | {"error": failure(error)}]
         results["rows"] += rows
         verdicts += judge(case, rows)
         print(what, *(f"{r['candidate']} {r['variant']} {r['error'] or format(r['median_us'], '.4g') + ' us'};" for r in rows))

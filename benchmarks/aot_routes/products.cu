@@ -2,6 +2,7 @@
 // Matrix products, attention, rotary embedding.
 #include "tensorcraft/kernels/attention.cuh"
 #include "tensorcraft/kernels/gemm.cuh"
+#include "tensorcraft/kernels/gemm_grouped.cuh"
 #include "tensorcraft/kernels/gemm_interface.cuh"
 #include "tensorcraft/kernels/rope.cuh"
 
@@ -9,6 +10,15 @@
 
 namespace aot_routes {
 namespace {
+
+// 0, step, 2 step, ...
+Tensor ascending(int64_t count, int64_t step) {
+  Tensor t(DType::int32, {count}, kGpu);
+  std::vector<int32_t> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = int32_t(int64_t(i) * step);
+  t.copy_from_host(values.data(), t.nbytes());
+  return t;
+}
 
 template <class T>
 void products(Report& report, tk::GemmVersion version, int64_t size) {
@@ -21,6 +31,48 @@ void products(Report& report, tk::GemmVersion version, int64_t size) {
                                            0.5f, 0.0f, version, stream());
                   },
                   [&](std::string_view v) { gemm(d, a, b, {.alpha = 0.5f, .variant = v}); }});
+}
+
+// Groups of any size, of which some are empty, and as many first rows of each matrix.
+template <class T>
+void grouped_products(Report& report, int64_t groups, int64_t rows, int64_t n, int64_t k) {
+  const Tensor b = filled<T>({groups, n, k}, 10);
+  const Tensor sizes = filled<int32_t>({groups}, 11, uint32_t(rows + 1));
+  const int64_t all = groups * rows;
+  const Tensor a = filled<T>({all, k}, 12), apart = filled<T>({groups, rows, k}, 13);
+  Tensor d = filled<T>({all, n}, 14), d_apart = filled<T>({groups, rows, n}, 15);
+  const std::string size = join(b.dtype(), ' ', groups, 'x', rows, ' ', n, 'x', k);
+  report.compare({join("grouped_gemm ", size),
+                  {&d},
+                  [&] {
+                    return tk::execute_grouped(data<T>(a), data<T>(b), data<T>(d),
+                                               data<int32_t>(sizes), groups, all, n, k, {},
+                                               stream());
+                  },
+                  [&](std::string_view v) {
+                    grouped_gemm(d, a, b, {.sizes = sizes, .transpose_b = true, .variant = v});
+                  }});
+  const Tensor offsets = ascending(groups + 1, rows);
+  report.compare({join("grouped_gemm of offsets ", size),
+                  {&d},
+                  [&] {
+                    return tk::launch_grouped_gemm(data<T>(a), data<T>(b), data<T>(d),
+                                                   data<int32_t>(offsets), groups, all, n, k, {},
+                                                   stream());
+                  },
+                  [&](std::string_view v) {
+                    grouped_gemm(d, a, b, {.offsets = offsets, .transpose_b = true, .variant = v});
+                  }});
+  report.compare({join("masked_gemm ", size),
+                  {&d_apart},
+                  [&] {
+                    return tk::launch_masked_gemm(data<T>(apart), data<T>(b), data<T>(d_apart),
+                                                  data<int32_t>(sizes), groups, rows, n, k, {},
+                                                  stream());
+                  },
+                  [&](std::string_view v) {
+                    masked_gemm(d_apart, apart, b, sizes, {.transpose_b = true, .variant = v});
+                  }});
 }
 
 // GEMMInterface<e4m3> is not here: the library's gemm takes no float8. examples/aot runs it.
@@ -114,6 +166,9 @@ void compare_products(Report& report) {
     interface<bf16>(report, layout, 1024);
     interface<f16>(report, layout, 333);
   }
+  grouped_products<bf16>(report, 8, 300, 1000, 512);
+  grouped_products<f16>(report, 40, 16, 264, 200);
+  grouped_products<float>(report, 5, 70, 96, 100);
   attentions<bf16>(report, 1024, 64, false);
   attentions<bf16>(report, 1024, 128, true);
   attentions<bf16>(report, 100, 40, false);

@@ -16,7 +16,7 @@ using test::expect_mention;
 constexpr std::string_view kText = R"({"groups": [
   {"suite": "a", "title": "rows", "calls": ["softmax {m}x{n} --option axis=0", "cross_entropy {m}x{n} {m}:int64"],
    "sizes": [{"m": 2, "n": 30}, {"m": 4, "n": 5}], "dtypes": ["float32", "bfloat16"],
-   "below": {"targets": "{n}"}},
+   "below": {"targets": "{n}"}, "step": {"x": "{m}"}},
   {"suite": "b", "calls": ["relu 7", "softmax 2x30 --option axis=0"], "dtypes": ["float32"]}]})";
 
 std::vector<std::string> names_of(std::string_view suite) {
@@ -33,6 +33,7 @@ TEST(Suites, AreEveryCallWithEverySizeAndDtype) {
   EXPECT_EQ(names[1], "softmax 2x30 bfloat16 axis=0");
   EXPECT_EQ(names[7], "cross_entropy 4x5 4:int64 bfloat16");
   EXPECT_EQ(suite_cases(kText, "a")[7].below.at("targets"), 5);
+  EXPECT_EQ(suite_cases(kText, "a")[7].step.at("x"), 4);
   EXPECT_EQ(suite_cases(kText, "a")[7].group, "rows");
 }
 
@@ -67,7 +68,7 @@ TEST(Suites, OfTheRepositoryAreThere) {
 // Every call of the product's suites is one that the operator takes, in the shape that is meant.
 TEST(Suites, OfProductsAreCallsOfGemm) {
   const DeviceInfo device = device_info_of_arch("sm_90a");
-  for (const char* suite : {"gemm", "gemm-llm", "gemm-epilogue"})
+  for (const char* suite : {"gemm", "gemm-bytes", "gemm-llm", "gemm-epilogue"})
     for (const Case& c : suite_cases(kSuitesText, suite)) {
       SCOPED_TRACE(c.name());
       EXPECT_NE(c.group, "");

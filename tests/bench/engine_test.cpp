@@ -129,8 +129,8 @@ TEST(EngineOnTheCpu, RowsHaveTheGroupOfTheirCase) {
   Settings settings = on_cpu();
   settings.warmup_s = 0;
   settings.repetitions = 1;
-  const std::vector<Case> cases{{diagnose::parse_request("relu 8"), {}, "small ones"},
-                                {diagnose::parse_request("relu 4x"), {}, "wrong ones"}};
+  const std::vector<Case> cases{{diagnose::parse_request("relu 8"), {}, {}, "small ones"},
+                                {diagnose::parse_request("relu 4x"), {}, {}, "wrong ones"}};
   const Results results = run(cases, settings, runner, [](const auto&) {});
   for (const Row& row : results.rows)
     EXPECT_EQ(row.group, row.failed() ? "wrong ones" : "small ones");
