@@ -2,6 +2,7 @@
 #include "cli/command.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/error_reporter.hpp"
 #include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/core/version.hpp"
 
@@ -60,21 +61,19 @@ void add_command(CLI::App& parent, const Command& command, Console& console,
   const bool has_own = std::ranges::any_of(
       command.options, [](const Option& option) { return option.name == "--json"; });
   if (!has_own) app.add_flag("--json", console.json, "print one JSON value");
-  app.callback([&command, &chosen] { chosen = &command; });
+  if (command.rest) app.prefix_command();
+  app.callback([&command, &chosen, &app] {
+    if (command.rest) *command.rest = app.remaining();
+    chosen = &command;
+  });
 }
 
-int exit_code_of(ErrorKind kind) {
-  const bool refused = kind == ErrorKind::value || kind == ErrorKind::type ||
-                       kind == ErrorKind::index || kind == ErrorKind::key;
-  return refused ? kUsage : kUnavailable;
-}
-
-int report(Console& console, std::string_view kind, std::string_view message, int code) {
+int report(Console& console, const ErrorReporter& error) {
   if (console.json)
-    console.print_json(Json{{"error", {{"kind", kind}, {"message", message}}}});
+    console.print_json(Json{{"error", {{"kind", error.kind()}, {"message", error.message()}}}});
   else
-    std::cerr << "tensorcraft: " << message << '\n';
-  return code;
+    std::cerr << error.line("tensorcraft") << '\n';
+  return error.is_refusal() ? kUsage : kUnavailable;
 }
 
 // The innermost command that the line names.
@@ -133,17 +132,16 @@ std::string help_of(CLI::App& root, const std::vector<std::string>& words) {
 }
 
 int report_full(Console& console) {
-  return report(console, "io", "standard output cannot be written to", kUnavailable);
+  return report(console,
+                ErrorReporter(Error(ErrorKind::io, "standard output cannot be written to")));
 }
 
 int run_chosen(const Command& command, Console& console) {
   try {
     const int code = command.run(console);
     return std::cout.flush() ? code : report_full(console);
-  } catch (const Error& error) {
-    return report(console, to_string(error.kind()), error.what(), exit_code_of(error.kind()));
   } catch (const std::exception& error) {
-    return report(console, "internal", error.what(), kUnavailable);
+    return report(console, ErrorReporter(error));
   }
 }
 

@@ -2,6 +2,7 @@
 #include "bench/engine.hpp"
 
 #include "bench/regression.hpp"
+#include "bench/verify.hpp"
 #include "cli/request.hpp"
 #include "cli/results.hpp"
 #include "cli/whole_file.hpp"
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <set>
 
@@ -29,7 +31,7 @@ struct BenchArguments {
   std::vector<std::string> peers;
   std::string variant;
   std::optional<std::string> json;
-  bool warm = false;
+  bool warm = false, verify = false;
   double warmup = 1, seconds = 0.3, tolerance = 0.05;
   int repetitions = 0;
 };
@@ -52,36 +54,16 @@ void save(const BenchArguments& a, const bench::Progress& p) {
 }
 
 bench::Case case_of(const BenchArguments& a) {
-  bench::Case c{a.text, {}};
+  bench::Case c{a.text, bench::parse_below("bench", a.below)};
   c.request.dtype = full_dtype(a.dtype);
   for (const std::string& shape : a.more_shapes) c.request.shapes.push_back(shape);
-  for (const std::string& given : a.below) {
-    const size_t equals = given.find('=');
-    const int64_t bound = equals == given.npos ? 0 : std::atoll(given.c_str() + equals + 1);
-    if (bound < 1)
-      fail(ErrorKind::value, "bench: --below is NAME=NUMBER, the number at least 1, got \"", given,
-           '"');
-    c.below[given.substr(0, equals)] = bound;
-  }
   return c;
-}
-
-// Of a suite, those whose group, operator, shape, dtype or options have the text of --only.
-std::vector<bench::Case> chosen_cases(const BenchArguments& a) {
-  std::vector<bench::Case> cases = bench::suite_cases(bench::kSuitesText, a.suite);
-  std::erase_if(cases, [&](const bench::Case& c) {
-    return join(c.group, ": ", c.request.op, ' ', c.name()).find(a.only) == std::string::npos;
-  });
-  if (cases.empty())
-    fail(ErrorKind::value, "bench: no case of ", a.suite, " has \"", a.only,
-         "\" in its group, operator, shape, dtype or options");
-  return cases;
 }
 
 std::vector<bench::Case> cases_of(const BenchArguments& a) {
   if (a.text.op.empty() == a.suite.empty())
     fail(ErrorKind::value, "bench: name an operator and its shapes, or a suite with --suite");
-  if (!a.suite.empty()) return chosen_cases(a);
+  if (!a.suite.empty()) return bench::cases_with("bench", a.suite, a.only);
   if (!a.only.empty()) fail(ErrorKind::value, "bench: --only chooses among the cases of --suite");
   find_operator(a.text.op);
   return {case_of(a)};
@@ -270,8 +252,42 @@ bool judge(Console& console, Json& json, const bench::Results& now, const BenchA
   return fell;
 }
 
+Json to_json(const bench::TestResult& result) {
+  const bench::TestCase& test = result.test;
+  return {{"suite", to_string(test.suite)},
+          {"name", describe(test)},
+          {"passed", result.passed},
+          {"message", result.message},
+          {"milliseconds", result.execution_time},
+          {"tflops", result.achieved_tflops}};
+}
+
+int verify_product(Console& console, const BenchArguments& a) {
+  if (!a.text.op.empty() || !a.suite.empty())
+    fail(ErrorKind::value, "bench: --verify has tests of its own; leave operator and --suite out");
+  const Device device = a.device.empty() ? default_device() : parse_device(a.device);
+  bench::AutomatedTestFramework tests(device);
+  tests.add_standard();
+  const std::vector<bench::TestResult> results =
+      tests.run([&](size_t done, size_t total, const std::string& what) {
+        console.show_progress(done, total, what);
+      });
+  console.end_progress();
+  Json all = Json::array();
+  for (const bench::TestResult& result : results) all.push_back(to_json(result));
+  const bool passed = bench::all_passed(results);
+  const Json json{{"device", to_string(device)}, {"passed", passed}, {"tests", all}};
+  if (a.json && !a.json->empty()) write_whole_file(*a.json, json.dump(1) + '\n');
+  if (console.json)
+    console.print_json(json);
+  else
+    std::cout << bench::report(results);
+  return passed ? kDone : kCheckFailed;
+}
+
 int bench_main(Console& console, const BenchArguments& a) {
   console.json = a.json && a.json->empty();
+  if (a.verify) return verify_product(console, a);
   const bench::Results results =
       a.results.empty() ? measure(console, a) : bench::read_results(a.results);
   Json json = bench::to_json(results);
@@ -321,11 +337,15 @@ Command bench_command() {
            {"--results", "judge this file instead of measuring", &a->results, false, true},
            {"--fail-on-regression", "results to hold the ratios against; fails where one fell",
             &a->baseline, false, true},
-           {"--tolerance", "by which a ratio may fall (0.05)", &a->tolerance}},
+           {"--tolerance", "by which a ratio may fall (0.05)", &a->tolerance},
+           {"--verify",
+            "check the product in five suites: correctness, performance, boundary, stress, "
+            "regression",
+            &a->verify}},
       .run = [a](Console& console) { return bench_main(console, *a); },
       .examples = {"bench softmax 4096x4096 --dtype bf16",
                    "bench gemm 512x512 512x512 --device cpu --variant all --json results.json",
-                   "bench --suite smoke --peer all",
+                   "bench --suite smoke --peer all", "bench --verify",
                    "bench --suite gemm-llm --only \"M 1 to 64\" --peer cublaslt --seconds 0.1"}};
 }
 

@@ -81,12 +81,14 @@ int clear(Console& console) {
 }
 
 struct Bundle {
-  std::string file, arch;
+  std::string file, arch, record;
 };
 
 int export_to(Console& console, const Bundle& b) {
-  const size_t kernels = jit::export_bundle(
-      b.file, [&b](const jit::CacheItem& item) { return b.arch.empty() || item.arch == b.arch; });
+  const jit::CacheFilter recorded = b.record.empty() ? nullptr : jit::recorded_in(b.record);
+  const size_t kernels = jit::export_bundle(b.file, [&](const jit::CacheItem& item) {
+    return (b.arch.empty() || item.arch == b.arch) && (!recorded || recorded(item));
+  });
   if (console.json)
     console.print_json(Json{{"file", b.file}, {"exported", kernels}});
   else
@@ -111,6 +113,8 @@ Command cache_command() {
   const auto bundle = std::make_shared<Bundle>();
   const Option file{"file", "the bundle", &bundle->file, true, true};
   const Option arch{"--arch", "only kernels of this one, such as sm_90a", &bundle->arch};
+  const Option record{"--recorded", "only kernels of the file that the setting kernel_record names",
+                      &bundle->record, false, true};
   return {.name = "cache",
           .help = "the folder of compiled kernels",
           .options = {},
@@ -122,7 +126,7 @@ Command cache_command() {
                        {"clear", "remove every kernel", {}, clear},
                        {"export",
                         "write the kernels into one file for machines without NVRTC",
-                        {file, arch},
+                        {file, arch, record},
                         [bundle](Console& console) { return export_to(console, *bundle); }},
                        {"import",
                         "add the kernels of such a file; it is code, so trust its maker",

@@ -40,6 +40,8 @@ struct Command {
   std::function<int(Console&)> run;        // null for a group of commands
   std::vector<std::string> examples = {};  // each what follows "tensorcraft "
   std::vector<Command> commands = {};
+  // Takes all words from the first that is no option of its own.
+  std::vector<std::string>* rest = nullptr;
 };
 
 Command bench_command();
@@ -53,7 +55,11 @@ Command explain_command();
 // Of all others, which it explains.
 Command help_command(const std::vector<Command>& others);
 Command ops_command();
+Command profile_command();
 Command report_command();
+Command top_command();
+Command trace_command();
+Command tune_command();
 Command warmup_command();
 // All of them, in the order of the help.
 std::vector<Command> all_commands();

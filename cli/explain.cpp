@@ -5,6 +5,7 @@
 #include "tensorcraft/ops/all.hpp"
 
 #include <memory>
+#include <optional>
 
 namespace tensorcraft::cli {
 namespace {
@@ -46,6 +47,11 @@ Json to_json(const std::vector<op::Weighed>& candidates) {
   return all;
 }
 
+Json to_json(const std::optional<op::TunedEntry>& tuned) {
+  if (!tuned) return {};
+  return {{"config", tuned->config}, {"us", tuned->us}, {"model_us", tuned->model_us}};
+}
+
 Json to_json(const op::Explanation& e, const DeviceInfo& device) {
   Json variants = Json::array();
   for (const op::Considered& c : e.variants)
@@ -64,6 +70,8 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
           {"device", e.device},
           {"device_name", device.name},
           {"variant", e.variant},
+          {"tuned", to_json(e.tuned)},
+          {"prior", e.prior},
           {"variants", variants},
           {"kernels", kernels},
           {"bytes", e.cost.bytes},

@@ -17,8 +17,9 @@ static void add_own_environment(const std::filesystem::path& called) {
 
 std::vector<Command> all_commands() {
   std::vector<Command> all{
-      doctor_command(), devices_command(), ops_command(),    explain_command(),   bench_command(),
-      warmup_command(), cache_command(),   clangd_command(), fragments_command(), report_command()};
+      doctor_command(),    devices_command(), ops_command(),    explain_command(), bench_command(),
+      tune_command(),      profile_command(), warmup_command(), cache_command(),   clangd_command(),
+      fragments_command(), report_command(),  trace_command(),  top_command()};
   all.push_back(help_command(all));
   all.push_back(completion_command(all));
   return all;

@@ -327,6 +327,10 @@ nb::object to_numpy(const PyTensor& t) {
     if (!type.is_valid()) numpy_dtype(dtype);  // says what to do
     return to_numpy({t.view.bits_as(bits_of(dtype)), t.memory}).attr("view")(type);
   }
+  if (t.memory) {
+    t.memory->settle(StreamRef(), true);
+    t.memory->wait_for_gpu();
+  }
   const nb::object owner = nb::cast(t);
   size_t shape[kMaxRank];
   std::ranges::copy(t.view.shape(), shape);

@@ -22,6 +22,15 @@ struct ArrayArgument {
   bool is_host_array() const { return framework == Framework::numpy || is_number(); }
 };
 
+// Before work on the stream reads the array, and before it writes it: Memory::settle().
+inline void settle_to_read(const ArrayArgument& array, StreamRef stream) {
+  if (array.memory) array.memory->settle(stream, false);
+}
+inline ArrayArgument settled_to_write(ArrayArgument array, StreamRef stream) {
+  if (array.memory) array.memory->settle(stream, true);
+  return array;
+}
+
 // The same host memory as a tensor of the CPU or of the SIMT device.
 inline TensorView on_device(const TensorView& t, Device device) {
   return {t.data(),    t.dtype(), t.shape(),

@@ -62,12 +62,14 @@ nb::tuple verify() {
   return nb::make_tuple(check.good, check.removed);
 }
 
-size_t export_bundle(nb::handle file, nb::handle wanted) {
+size_t export_bundle(nb::handle file, nb::handle wanted, nb::handle record) {
   const std::string path = to_path(file);
   const std::string arch(wanted.is_none() ? std::string_view() : to_text(wanted, "arch"));
+  const jit::CacheFilter recorded = record.is_none() ? nullptr : jit::recorded_in(to_path(record));
   const WithoutGil released;
-  return jit::export_bundle(
-      path, [&](const jit::CacheItem& item) { return arch.empty() || item.arch == arch; });
+  return jit::export_bundle(path, [&](const jit::CacheItem& item) {
+    return (arch.empty() || item.arch == arch) && (!recorded || recorded(item));
+  });
 }
 
 nb::tuple import_bundle(nb::handle file) {
@@ -87,7 +89,7 @@ void register_cache(nb::module_& m) {
   m.def("cache_list", &list, "What tc.cache.list calls.");
   m.def("cache_verify", &verify, "What tc.cache.verify calls.");
   m.def("cache_clear", &jit::cache_clear, "What tc.cache.clear calls.");
-  m.def("cache_export", &export_bundle, "path"_a.none(), "arch"_a.none(),
+  m.def("cache_export", &export_bundle, "path"_a.none(), "arch"_a.none(), "recorded"_a.none(),
         "What tc.cache.export calls.");
   m.def("cache_import", &import_bundle, "path"_a.none(), "What tc.cache.import_ calls.");
 }

@@ -3,16 +3,14 @@
 
 #include "arguments.hpp"
 #include "arrays.hpp"
+#include "bound_call.hpp"
 #include "explain.hpp"
 #include "gil.hpp"
 #include "graph.hpp"
-#include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
-#include "tensorcraft/ops/permute/permute.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -31,296 +29,6 @@ nb::object frameworks(const char* name) {
   return kept(module, [] { return nb::module_::import_("tensorcraft._frameworks"); }).attr(name);
 }
 
-constexpr const char* kKeywords =
-    "; device, out, out_dtype, stream and variant are keywords of every operator, so no array can "
-    "have their names";
-
-// Everything one call borrows or makes, alive until it returns.
-class Call {
- public:
-  Call(const op::Operator& op, nb::tuple inputs, nb::tuple options, nb::handle stream,
-       nb::handle device)
-      : description_(op.description()), given_stream_(stream) {
-    arrays_.reserve(inputs.size() + options.size());
-    options_.resize(options.size());
-    for (size_t i = 0; i < inputs.size(); ++i)
-      add_array(inputs[i], description_.inputs[i], description_.inputs[i].name);
-    for (size_t i = 0; i < options.size(); ++i)
-      if (is_named_values(i)) set_named_values(i, options[i]);
-    const size_t num_inputs = arrays_.size();
-    for (size_t i = 0; i < options.size(); ++i)
-      if (!is_named_values(i)) set_option(i, options[i]);
-    pick_device(device);
-    pick_stream();
-    for (ArrayArgument& a : arrays_)
-      if (a.is_number()) make_scalar(a);
-    if (device_.is_cuda())
-      for (ArrayArgument& a : arrays_)
-        if (a.is_host_array()) move_to_device(a);
-    if (device_ == Device::simt())
-      for (ArrayArgument& a : arrays_)
-        if (a.is_host_array()) a.view = on_device(a.view, device_);
-    for (size_t i = 0; i < num_inputs; ++i) inputs_.push_back(arrays_[i].view);
-    for (const auto& [option, array] : tensor_options_) options_[option] = arrays_[array].view;
-  }
-
-  // In place, an operand that lies across the output is read as it was before: copied first, as
-  // NumPy does.
-  void keep_operands(const TensorView& out) {
-    const auto is_out = [&](const TensorView& t) {
-      return t.data() == out.data() && t.dtype() == out.dtype() && t.shape() == out.shape() &&
-             t.strides() == out.strides();
-    };
-    if (std::ranges::none_of(inputs_, is_out)) return;
-    for (TensorView& in : inputs_)
-      if (!is_out(in) && may_overlap(in, out))
-        in = copies_.emplace_back(tensorcraft::copy(in, {.stream = stream_}));
-  }
-
-  std::string_view name() const { return description_.name; }
-  Device device() const { return device_; }
-  StreamRef stream() const { return stream_; }
-  // The first argument that is an array and not a number; numbers alone count as NumPy.
-  const ArrayArgument& leader() const {
-    for (const ArrayArgument& a : arrays_)
-      if (!a.is_number()) return a;
-    return arrays_[0];
-  }
-  op::Arguments arguments(std::string_view variant) const {
-    return {inputs_, options_, variant, stream_};
-  }
-  // The array of an input that is written in place.
-  const ArrayArgument& updated(int i) const {
-    check_in_place(arrays_[size_t(i)], device_, name(), description_.inputs[size_t(i)].name);
-    return arrays_[size_t(i)];
-  }
-  // A stream of which only a number is known may be gone when its memory is freed.
-  bool stream_may_end() const {
-    return device_.is_cuda() && !given_stream_.is_none() &&
-           !nb::isinstance<PyStream>(given_stream_);
-  }
-  void mark_used() const {
-    for (const ArrayArgument& a : arrays_) note_use(a.memory, a.object, stream_);
-  }
-
- private:
-  void add_array(nb::handle object, const op::Parameter& p, std::string_view called) {
-    const bool is_plain = is_list(object) || PyLong_Check(object.ptr());
-    const DType whole = is_plain ? whole_dtype(p) : DType::int64;
-    arrays_.push_back(to_array(object, name(), called, given_stream_, whole));
-    ArrayArgument& a = arrays_.back();
-    if (!a.is_number() || PyFloat_Check(object.ptr())) return;
-    const auto& takes = p.dtypes;
-    a.keeps_dtype = has(takes, DType::int32) || (!takes.empty() && takes[0] == DType::bool_);
-    if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
-  }
-
-  // What integers of Python become in an argument.
-  DType whole_dtype(const op::Parameter& p) const {
-    const auto& takes = p.dtypes.empty() ? description_.dtypes : p.dtypes;
-    for (const DType dtype : {DType::int64, DType::int32, DType::float32})
-      if (has(takes, dtype)) return dtype;
-    return DType::int64;
-  }
-  static bool has(const std::vector<DType>& dtypes, DType dtype) {
-    return std::ranges::find(dtypes, dtype) != dtypes.end();
-  }
-
-  bool is_named_values(size_t i) const {
-    return description_.options[i].kind == op::ParameterKind::named_values;
-  }
-
-  // The keyword arguments that are no parameter: a number is one, anything else is an input.
-  void set_named_values(size_t i, nb::handle values) {
-    for (const auto& [key, value] : nb::cast<nb::dict>(values)) {
-      op::NamedValue& named = named_values_.emplace_back(op::NamedValue{to_text(key, "name")});
-      if (PyBool_Check(value.ptr()))
-        named.number = value.ptr() == Py_True;
-      else if (PyLong_Check(value.ptr()))
-        named.number = to_whole(value, named.name);
-      else if (PyFloat_Check(value.ptr()))
-        named.number = PyFloat_AS_DOUBLE(value.ptr());
-      else
-        add_array(value, *std::ranges::find(description_.inputs, true, &op::Parameter::named),
-                  named.name);
-    }
-    const auto own = size_t(std::ranges::count(description_.inputs, false, &op::Parameter::named));
-    if (arrays_.empty() || arrays_.size() > description_.inputs.size())
-      fail(ErrorKind::value, name(), own ? ": takes 0 to " : ": takes 1 to ",
-           description_.inputs.size() - own, " arrays as keyword arguments, got ",
-           arrays_.size() - own, arrays_.empty() ? kKeywords : "");
-    options_[i] = op::NamedValues(named_values_);
-  }
-
-  int64_t to_whole(nb::handle value, std::string_view named) const {
-    int overflow = 0;
-    const int64_t whole = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
-    if (overflow)
-      fail(ErrorKind::value, name(), ": ", named,
-           " does not fit 64 bits; use a float or a number from -2**63 to 2**63 - 1");
-    return whole;
-  }
-
-  void set_option(size_t i, nb::handle value) {
-    const op::Parameter& p = description_.options[i];
-    if (value.is_none()) {
-      if (p.optional) return;
-      fail(ErrorKind::type, name(), ": ", p.name, " must not be None",
-           p.default_value.empty() ? "" : "; leave it out for " + p.default_value);
-    }
-    try {
-      convert_option(i, p, value);
-    } catch (const Error& e) {
-      if (std::string_view(e.what()).starts_with(join(name(), ": "))) throw;
-      fail(e.kind(), name(), ": ", e.what());
-    }
-  }
-
-  void convert_option(size_t i, const op::Parameter& p, nb::handle value) {
-    nb::object list;
-    if (takes_lists(p)) value = list = list_of_small(value);
-    if (takes_array(p, value)) {
-      tensor_options_.emplace_back(i, arrays_.size());
-      add_array(value, p, p.name);
-    } else if (p.kind == op::ParameterKind::dtype) {
-      options_[i] = to_dtype(value);
-    } else if (p.kind == op::ParameterKind::integers && is_list(value)) {
-      options_[i] = to_dims(value, p.name);
-    } else if (p.kind == op::ParameterKind::integer_lists && is_list(value)) {
-      options_[i] = to_integer_lists(value, p.name);
-    } else if (p.kind == op::ParameterKind::settings) {
-      packed_.push_back(to_settings(value, p.name));
-      options_[i] = to_text(packed_.back(), p.name);
-    } else if (is_bool(value)) {
-      options_[i] = PyObject_IsTrue(value.ptr()) == 1;
-    } else if (PyUnicode_Check(value.ptr())) {
-      options_[i] = to_text(value, p.name);
-    } else if (PyLong_Check(value.ptr())) {
-      options_[i] = to_int64(value, p.name);
-    } else if (PyFloat_Check(value.ptr())) {
-      options_[i] = PyFloat_AS_DOUBLE(value.ptr());
-    } else if (const nb::object index = as_index(value); index.is_valid()) {
-      options_[i] = to_int64(index, p.name);
-    } else if (PyTensor* t = nullptr; nb::try_cast(value, t, false) && t && t->view.size() != 1) {
-      fail(ErrorKind::type, name(), ": ", p.name, " must be a number, got a tensor of shape ",
-           t->view.shape(), "; tc.elementwise computes with arrays, as in \"clip(x, low, high)\"");
-    } else if (PyNumber_Check(value.ptr())) {
-      options_[i] = to_double(value, p.name);
-    } else {
-      fail(ErrorKind::type, name(), ": ", p.name, " must be a number, text, dtype or None, got ",
-           class_name(value));
-    }
-  }
-
-  static bool takes_lists(const op::Parameter& p) {
-    return p.kind == op::ParameterKind::integers || p.kind == op::ParameterKind::integer_lists;
-  }
-
-  void pick_device(nb::handle given) {
-    const ArrayArgument* placed = nullptr;  // the first array whose framework knows devices
-    const ArrayArgument* on_host = nullptr;
-    for (const ArrayArgument& a : arrays_) {
-      if (!a.is_host_array() && !placed) placed = &a;
-      if (a.framework == Framework::numpy && !on_host) on_host = &a;
-    }
-    if (!placed) {
-      device_ = given.is_none() ? default_device() : to_device(given);
-      return;
-    }
-    device_ = placed->view.device();
-    if (!given.is_none() && to_device(given) != device_)
-      fail(ErrorKind::value, name(), ": device=\"", to_device(given), "\" contradicts an array on ",
-           device_, "; move the array, or leave device out");
-    if (on_host && device_.is_cuda())
-      fail(ErrorKind::value, name(),
-           ": host and device arrays are mixed; move the host array with tc.asarray(x, device=\"",
-           device_, "\")");
-  }
-
-  void pick_stream() {
-    if (!given_stream_.is_none() && device_ == Device::cpu())
-      fail(ErrorKind::value, name(), ": Tensor must be on CUDA device: stream= was given and ",
-           description_.inputs[0].name, " is on ", device_, "; leave stream out");
-    if (!device_.is_cuda()) return;
-    stream_ = given_stream_.is_none() ? stream_of(leader(), device_.index)
-                                      : to_stream(given_stream_, device_.index);
-  }
-
-  // A number takes the dtype of the array beside it if that can hold its kind.
-  void make_scalar(ArrayArgument& a) {
-    DType dtype = a.view.dtype();
-    const ArrayArgument* beside = nullptr;
-    for (const ArrayArgument& b : arrays_)
-      if (!b.is_number() && (!beside || beside->view.dtype() == DType::bool_)) beside = &b;
-    if (beside && !a.keeps_dtype) {
-      const DType theirs = beside->view.dtype();
-      const bool fits = is_floating(theirs) || dtype == DType::bool_ ||
-                        (dtype == DType::int64 && theirs != DType::bool_);
-      // The condition of where is bool, whatever is beside it.
-      const auto& taken = description_.dtypes;
-      const bool stays = &a == arrays_.data() && taken.size() == 1 && taken[0] == dtype;
-      if (fits && !stays) dtype = theirs;
-    }
-    PyTensor t = to_scalar(a.object, dtype);
-    a.view = t.view;
-    a.memory = std::move(t.memory);
-  }
-
-  void move_to_device(ArrayArgument& a) {
-    const Dims shape = a.view.shape();
-    const TensorView host = contiguous(a);
-    Tensor copy(host.dtype(), host.shape(), device_, stream_);
-    const TensorView view = copy.view();
-    if (host.size()) {
-      const WithoutGil released;
-      if (stream_.is_capturing())
-        fill_in_graph(view.data(), host);
-      else  // pageable memory: the driver has read it when the call returns
-        cuda::copy_async(view.data(), host.data(), host.nbytes(), stream_);
-    }
-    const PyTensor t = own(std::move(copy), stream_);
-    a.view = host.shape() == shape ? t.view : t.view.broadcast_to(shape);
-    a.memory = t.memory;
-  }
-
-  // A graph would copy from the host whenever it runs, from memory that is gone by then. What a
-  // fill writes it keeps: a number goes as one for each run of equal bytes.
-  void fill_in_graph(void* to, const TensorView& host) const {
-    const std::span bytes(static_cast<const unsigned char*>(host.data()), host.nbytes());
-    if (host.rank() > 0)
-      fail(ErrorKind::unsupported, name(), ": a host array of ", bytes.size(),
-           " bytes cannot be used while a CUDA graph is captured, as the graph would read it again "
-           "whenever it runs; move it to the GPU first with tc.asarray(x, device=\"",
-           device_, "\")");
-    for (size_t first = 0, end = 0; first < bytes.size(); first = end) {
-      while (end < bytes.size() && bytes[end] == bytes[first]) ++end;
-      cuda::fill_async(static_cast<unsigned char*>(to) + first, bytes[first], end - first, stream_);
-    }
-  }
-
-  // In row-major order. What a large array repeats along an axis goes once: such an axis has one
-  // element. A small array goes whole, as operators want their vectors without gaps.
-  TensorView contiguous(ArrayArgument& a) {
-    constexpr size_t kLarge = size_t(64) << 20;
-    if (a.view.is_contiguous()) return a.view;
-    packed_.push_back(contiguous_numpy(a.view.nbytes() >= kLarge ? without_repeats(a.object, a.view)
-                                                                 : nb::borrow(a.object)));
-    return to_array(packed_.back(), name(), "array", nb::none()).view;
-  }
-
-  const op::Description& description_;
-  nb::handle given_stream_;
-  std::vector<ArrayArgument> arrays_;
-  std::vector<TensorView> inputs_;
-  std::vector<Tensor> copies_;
-  std::vector<op::Value> options_;
-  std::vector<op::NamedValue> named_values_;
-  std::vector<std::pair<size_t, size_t>> tensor_options_;  // option, array
-  std::vector<nb::object> packed_;
-  Device device_;
-  StreamRef stream_;
-};
-
 // One output: the memory that the operator writes, and how it becomes what the caller gets.
 struct Output {
   TensorView view;
@@ -332,7 +40,7 @@ struct Output {
 
 Output new_output(const Call& call, const op::OutputSpec& spec) {
   if (spec.in_place_of >= 0) {
-    const ArrayArgument& a = call.updated(spec.in_place_of);
+    const ArrayArgument a = settled_to_write(call.updated(spec.in_place_of), call.stream());
     return {a.view, nb::borrow(a.object), a.memory};
   }
   const ArrayArgument& like = call.leader();
@@ -354,7 +62,8 @@ Output new_output(const Call& call, const op::OutputSpec& spec) {
 
 // The caller's array. A NumPy array is computed on the device of the call and copied back.
 Output given_output(const Call& call, nb::handle out) {
-  const ArrayArgument a = to_array(out, call.name(), "out", nb::none());
+  const ArrayArgument a =
+      settled_to_write(to_array(out, call.name(), "out", nb::none()), call.stream());
   if (a.is_number() || !a.object.is_valid())
     fail(ErrorKind::type, call.name(), ": out must be an array that can be written to, got ",
          class_name(out));
@@ -419,20 +128,6 @@ nb::object named_tuple(std::string_view op, const std::vector<op::OutputSpec>& s
   return found(*values);
 }
 
-const op::Operator& operator_at(size_t index) {
-  const op::OperatorList& all = operators();
-  if (index >= all.size()) fail(ErrorKind::internal, "operator ", index, " is not registered");
-  return *all[index];
-}
-
-TensorView as_if_on(Device device, const TensorView& view) {
-  return {view.data(), view.dtype(), view.shape(), view.strides(), device};
-}
-
-std::string_view variant_text(nb::handle variant) {
-  return variant.is_none() ? std::string_view() : to_text(variant, "variant");
-}
-
 }  // namespace
 
 nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle out,
@@ -459,7 +154,7 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   }
   call.mark_used();
   for (const Output& o : outputs)
-    if (o.is_given) note_use(o.memory, o.object, call.stream());
+    if (o.is_given) call.note_use_of(o.memory, o.object);
   if (outputs.size() == 1) return finish(call, outputs[0]);
   nb::list values;
   for (Output& o : outputs) values.append(finish(call, o));
@@ -480,10 +175,10 @@ nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle v
       arch.is_none() ? device_info(call.device()) : device_info_of_arch(to_text(arch, "arch"));
   const op::Arguments given = call.arguments(variant_text(variant));
   std::vector<TensorView> views;
-  for (const TensorView& view : given.inputs) views.push_back(as_if_on(target.device, view));
+  for (const TensorView& view : given.inputs) views.push_back(on_device(view, target.device));
   std::vector<op::Value> values(given.options.begin(), given.options.end());
   for (op::Value& value : values)
-    if (const auto* view = std::get_if<TensorView>(&value)) value = as_if_on(target.device, *view);
+    if (const auto* view = std::get_if<TensorView>(&value)) value = on_device(*view, target.device);
   const op::Arguments arguments{views, values, given.variant, given.stream};
   std::vector<TensorView> outputs;  // without memory: nothing is read or written
   for (const op::OutputSpec& spec : op.infer(arguments))

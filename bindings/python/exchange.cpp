@@ -34,6 +34,11 @@ void destroy(Managed* managed) {
   delete static_cast<Exported*>(managed->manager_ctx);
 }
 
+// Whoever gets the memory may write it, on this thread's stream.
+void settle_for_export(const PyTensor& t) {
+  t.memory->settle(current_stream(t.view.device().index), !t.view.read_only());
+}
+
 DLTensor describe(const TensorView& view, int64_t* shape, int64_t* strides) {
   return {view.data(),
           to_dlpack(view.device()),
@@ -45,6 +50,7 @@ DLTensor describe(const TensorView& view, int64_t* shape, int64_t* strides) {
 }
 
 Exported* make_exported(const PyTensor& t) {
+  settle_for_export(t);
   auto* e = new Exported{{}, t.memory, {}, {}};
   std::ranges::copy(t.view.shape(), e->dims.begin());
   std::ranges::copy(t.view.strides(), e->dims.begin() + kMaxRank);
@@ -145,6 +151,7 @@ int to_object(DLManagedTensorVersioned* managed, void** out) {
 int borrow(void* object, DLTensor* out) {
   return for_c([&] {
     const auto* t = nb::cast<const PyTensor*>(nb::handle(static_cast<PyObject*>(object)));
+    settle_for_export(*t);
     *out = describe(t->view, const_cast<int64_t*>(t->view.shape().data()),
                     const_cast<int64_t*>(t->view.strides().data()));
   });

@@ -65,11 +65,15 @@ nb::dict to_dict(const op::Explanation& e) {
     row["why"] = op::reason_of_candidate(c);
     rows.append(row);
   }
+  nb::object tuned = nb::none();
+  if (e.tuned) tuned = nb::make_tuple(e.tuned->config, e.tuned->us, e.tuned->model_us);
   nb::dict result;
   result["op"] = std::string(e.op);
   result["device"] = e.device;
   result["variant"] = std::string(e.variant);
   result["variants"] = rows;
+  result["tuned"] = tuned;
+  result["prior"] = e.prior;
   result["floor_us"] = e.floor_us;
   result["bytes"] = e.cost.bytes;
   result["flops"] = e.cost.flops;

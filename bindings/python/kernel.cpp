@@ -6,6 +6,7 @@
 #include "gil.hpp"
 #include "graph.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/launch_watcher.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/jit/user_kernel.hpp"
 
@@ -45,12 +46,19 @@ struct PyLaunch {
   nb::object stream;
 };
 
+// A number of another package, such as numpy.float32.
+bool is_scalar(nb::handle value) {
+  return PyNumber_Check(value.ptr()) && !nb::hasattr(value, "__dlpack__") && !is_list(value) &&
+         !PyComplex_Check(value.ptr());
+}
+
 jit::KernelConstant to_constant(std::string name, nb::handle value) {
   if (is_bool(value)) return {std::move(name), PyObject_IsTrue(value.ptr()) == 1};
   if (PyFloat_Check(value.ptr())) return {std::move(name), PyFloat_AS_DOUBLE(value.ptr())};
   if (const nb::object whole = as_index(value); whole.is_valid())
     return {name, to_int64(whole, "kernel: the constant " + name)};
   if (const auto dtype = find_dtype(value)) return {std::move(name), *dtype};
+  if (is_scalar(value)) return {name, to_double(value, "kernel: the constant " + name)};
   fail(ErrorKind::type, "kernel: the constant ", name,
        " must be a bool, an int, a float or a dtype, got ", class_name(value));
 }
@@ -148,6 +156,11 @@ class Arguments {
     if (!launch_.stream.is_none()) return to_stream(launch_.stream, device);
     return leader_ ? stream_of(*leader_, device) : current_stream(device);
   }
+  // A kernel may write each of its arrays.
+  void settle(StreamRef stream) const {
+    for (size_t i = 0; i < num_used_; ++i)
+      if (used_[i].memory) used_[i].memory->settle(stream, true);
+  }
   void mark_used(StreamRef stream) const {
     for (size_t i = 0; i < num_used_; ++i) note_use(used_[i].memory, used_[i].object, stream);
   }
@@ -226,17 +239,19 @@ void run(const PyLaunch& launch, nb::args given) {
       fail(ErrorKind::value, k.name(), ": stream was given, and the kernel runs on ", device,
            ", which has none; leave it out");
     require_recorded(k.name(), device, StreamRef(), false);
+    arguments.settle(StreamRef());
     const WithoutGil released;
     return k.kernel.launch(how, arguments.packed());
   }
   const StreamRef stream = arguments.stream();
   how.stream = stream;
   require_recorded(k.name(), device, stream, false);
+  arguments.settle(stream);
   const uint64_t bit = device.index < 64 ? uint64_t(1) << device.index : 0;
-  if (k.loaded_devices.load(std::memory_order_relaxed) & bit) {
+  if (k.loaded_devices.load(std::memory_order_relaxed) & bit && !cuda::launch_watcher()) {
     k.kernel.launch(how, arguments.packed());
   } else {
-    const WithoutGil released;  // it may compile
+    const WithoutGil released;  // it may compile, or wait for the limit of a stream
     k.kernel.launch(how, arguments.packed());
     k.loaded_devices.fetch_or(bit, std::memory_order_relaxed);
   }

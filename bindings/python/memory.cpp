@@ -8,6 +8,7 @@
 
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace tensorcraft::python {
@@ -33,6 +34,11 @@ int run_pending(void*) {
   }
   for (PyObject* o : objects) Py_DECREF(o);
   return 0;
+}
+
+std::mutex& transfers_mutex() {
+  static auto* one = new std::mutex;  // leaked on purpose: tensors may go during exit
+  return *one;
 }
 
 void release(PyObject* object) {
@@ -79,7 +85,50 @@ Memory::~Memory() {
   }
 }
 
-void Memory::order_before(StreamRef stream) const {
+void Memory::note_transfer(const Transfer& transfer, bool writes) {
+  const std::lock_guard lock(transfers_mutex());
+  transfers_.push_back({transfer, writes});
+  in_transfer_.store(true, std::memory_order_release);
+}
+
+void Memory::settle_transfers(StreamRef stream, bool writes) {
+  std::vector<InTransfer> waiting;
+  {
+    const std::lock_guard lock(transfers_mutex());
+    std::erase_if(transfers_, [](const InTransfer& one) {
+      const transfer::State state = one.transfer.state();
+      return one.writes ? state == transfer::State::completed : transfer::is_terminal(state);
+    });
+    in_transfer_ = !transfers_.empty();
+    for (const InTransfer& one : transfers_)
+      if (one.writes || writes) waiting.push_back(one);
+  }
+  if (waiting.empty()) return;
+  std::optional<WithoutGil> without_gil;
+  if (PyGILState_Check()) without_gil.emplace();
+  for (const InTransfer& one : waiting) try {
+      // Nothing that is recorded waits for work outside.
+      if (!device_.is_cuda() || GraphRecording::active())
+        one.transfer.wait();
+      else
+        one.transfer.order_before(stream);
+    } catch (const Error&) {
+      if (one.writes) throw;  // a failed read left the memory as it was
+    }
+}
+
+void Memory::host_used_on(StreamRef stream) {
+  if (cuda_device_count() == 0) return;  // the stream is a placeholder
+  if (!owner_) tensor_.record(stream);
+  used_by_ = stream.device();
+}
+
+void Memory::wait_for_gpu() {
+  if (used_by_ >= 0) wait_for(Device::cuda(std::exchange(used_by_, -1)));
+}
+
+void Memory::order_before(StreamRef stream) {
+  settle(stream, true);
   // What is recorded runs at a launch, after all that was enqueued before it.
   if (!device_.is_cuda() || GraphRecording::active()) return;
   if (shared_ || recorded_) return wait_for(device_);
@@ -87,6 +136,10 @@ void Memory::order_before(StreamRef stream) const {
   Event done(device_.index);
   done.record(home_);
   done.wait(stream);
+}
+
+void order_now(const PyTensor& t) {
+  if (t.view.device().is_cuda()) t.memory->order_before(current_stream(t.view.device().index));
 }
 
 PyTensor own(Tensor tensor, StreamRef home) {

@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
+#include "background.hpp"
 #include "cache.hpp"
 #include "call.hpp"
+#include "dispatch.hpp"
+#include "event.hpp"
 #include "gil.hpp"
 #include "graph.hpp"
+#include "jit_module.hpp"
 #include "kernel.hpp"
 #include "library.hpp"
+#include "packed.hpp"
 #include "pool.hpp"
 #include "scheduler.hpp"
+#include "schema.hpp"
+#include "sparse.hpp"
 #include "stream.hpp"
 #include "tensor.hpp"
+#include "tune.hpp"
+#include "transfer.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/prefixes.hpp"
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/trace.hpp"
+#include "tensorcraft/runtime/transfer/engine.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -83,6 +93,7 @@ void register_devices(nb::module_& m) {
         const Device d = to_device(device);
         if (d.is_cuda()) refuse_while_recording("synchronize");
         const WithoutGil released;
+        if (d.is_cuda()) TransferEngine::synchronize(d);
         synchronize(d);
       },
       "device"_a.none(), "Waits for all work on a device.");
@@ -139,17 +150,26 @@ NB_MODULE(_tensorcraft, m) {
   register_errors();
   register_tensor(m);
   register_stream(m);
+  register_event(m);
+  register_jit_module(m);
   register_graph(m);
   register_devices(m);
   register_trace(m);
   register_cache(m);
   register_kernel(m);
   register_library(m);
+  register_packed(m);
   register_pool(m);
+  register_background(m);
   register_scheduler(m);
+  register_schema(m);
+  register_sparse(m);
+  register_transfer(m);
+  register_dispatch(m);
   m.def("call", &call, "index"_a, "inputs"_a, "options"_a, "out"_a.none(), "stream"_a.none(),
         "variant"_a.none(), "device"_a.none(), "Runs an operator.");
   m.def("operator_index", &operator_index, "name"_a, "Where an operator is in the registry.");
+  register_tune(m);
   m.def("explain", &explain, "index"_a, "inputs"_a, "options"_a, "variant"_a.none(),
         "device"_a.none(), "arch"_a.none(), "What tc.explain calls.");
 }

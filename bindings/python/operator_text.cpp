@@ -62,7 +62,8 @@ std::string python_type(const Parameter& p) {
       case ParameterKind::integers:
         return kIntegers;
       case ParameterKind::integer_lists:
-        return std::string(kIntegers) + " | Sequence[Sequence[int]]";
+        return std::string(kIntegers) + " | Sequence[Sequence[int]]" +
+               (p.choices.empty() ? "" : " | " + literal(choices_of(p)));
       case ParameterKind::number:
         return p.or_tensor ? "ArrayLike" : "float";
       case ParameterKind::dtype:

@@ -2,11 +2,12 @@
 #include "scheduler.hpp"
 
 #include "arguments.hpp"
+#include "background.hpp"
 #include "gil.hpp"
-#include "memory.hpp"
 #include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/log.hpp"
+#include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/scheduler/scheduler.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -17,11 +18,9 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <thread>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -81,49 +80,30 @@ Name to_name(const std::string& text, const char* what, std::initializer_list<Na
   fail(ErrorKind::value, "Scheduler: ", what, " must be one of ", known, "; got ", text);
 }
 
-// Python's callables, called by threads of the scheduler.
-class Callback {
- public:
-  explicit Callback(nb::object callable) : callable_(share(std::move(callable))) {}
-  template <class... Arguments>
-  void operator()(const Arguments&... arguments) const {
-    const nb::gil_scoped_acquire gil;
-    call_python([&] {
-      try {
-        nb::handle(static_cast<PyObject*>(const_cast<void*>(callable_.get())))(arguments...);
-      } catch (const nb::python_error& error) {
-        throw std::runtime_error(error.what());
-      }
-    });
-  }
+// A scheduler with the streams that its tasks run on. Tensors of tasks are freed in their order.
+struct Running {
+  Running(Options options, std::vector<std::unique_ptr<PyStream>> taken, Device device, int count)
+      : streams(std::move(taken)), scheduler(std::move(options), executor(device, count)) {}
+
+  const std::vector<std::unique_ptr<PyStream>> streams;
+  Scheduler scheduler;
 
  private:
-  std::shared_ptr<const void> callable_;
+  std::unique_ptr<Executor> executor(Device device, int count) const {
+    if (!device.is_cuda()) return std::make_unique<scheduler::CpuExecutor>(count);
+    std::vector<StreamRef> refs;
+    for (const auto& one : streams) refs.push_back(one->stream);
+    return std::make_unique<scheduler::CudaExecutor>(std::move(refs));
+  }
 };
 
-// Schedulers that went without close(), perhaps in a task of theirs or while one of their threads
-// dropped the last reference: other threads end them.
-class Leaving {
- public:
-  void add(std::unique_ptr<Scheduler> scheduler) {
-    const std::lock_guard lock(mutex_);
-    threads_.emplace_back([gone = std::move(scheduler)]() mutable { gone.reset(); });
-  }
-  void wait() {
-    std::vector<std::jthread> threads;
-    {
-      const std::lock_guard lock(mutex_);
-      threads.swap(threads_);
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::jthread> threads_;
-};
-Leaving& leaving() {
-  static auto* one = new Leaving;  // leaked on purpose: objects may go during exit
-  return *one;
+// Each call of the object owns it too, so that another thread's close() takes it from no one.
+std::shared_ptr<Running> owned(std::unique_ptr<Running> running) {
+  const pid_t process = getpid();
+  return {running.release(), [process](Running* gone) {
+            if (getpid() == process)  // a fork's child has none of its threads
+              end_elsewhere(std::shared_ptr<Running>(gone));
+          }};
 }
 
 class SchedulerObject;
@@ -151,23 +131,16 @@ class SchedulerObject {
     options.window = to_time(window, "window");
     options.patience = to_time(patience, "patience");
     const int count = to_count(streams, "streams");
-    std::unique_ptr<Executor> executor;
-    if (device_.is_cuda()) {
-      std::vector<StreamRef> refs;
-      for (int i = 0; i < count; ++i)
-        refs.push_back(streams_.emplace_back(std::make_unique<PyStream>(device_.index))->stream);
-      executor = std::make_unique<scheduler::CudaExecutor>(std::move(refs));
-    } else {
-      executor = std::make_unique<scheduler::CpuExecutor>(count);
+    std::vector<std::unique_ptr<PyStream>> taken;
+    for (int i = 0; device_.is_cuda() && i < count; ++i)
+      taken.push_back(std::make_unique<PyStream>(device_.index));
+    try {
+      running_ =
+          owned(std::make_unique<Running>(std::move(options), std::move(taken), device_, count));
+    } catch (const std::system_error& error) {
+      fail(ErrorKind::out_of_memory, "Scheduler: the system starts no further thread (",
+           error.what(), "); close schedulers that are done, or ask for fewer streams");
     }
-    scheduler_ = std::make_unique<Scheduler>(std::move(options), std::move(executor));
-  }
-  ~SchedulerObject() {
-    if (!scheduler_) return;
-    if (is_of_parent())
-      static_cast<void>(scheduler_.release());  // its threads are not in this process
-    else
-      leaving().add(std::move(scheduler_));
   }
   SchedulerObject(const SchedulerObject&) = delete;
   SchedulerObject& operator=(const SchedulerObject&) = delete;
@@ -193,7 +166,7 @@ class SchedulerObject {
               .dependencies = after};
     const std::string text = describe(task);
     const Callback run(std::move(work)), tell(std::move(ended));
-    const Decision decision = open().submit(
+    const Decision decision = open()->scheduler.submit(
         std::move(task),
         [run, device = device_, self = this](StreamRef ref) {
           std::optional<CurrentStream> current;
@@ -219,14 +192,17 @@ class SchedulerObject {
     if (decision.verdict == Verdict::reject) refuse(text, decision.reason);
     return {std::string(to_string(decision.verdict)), std::string(to_string(decision.reason))};
   }
-  void cancel(TaskId id) { open().cancel(id); }
+  void cancel(TaskId id) { open()->scheduler.cancel(id); }
   void forget(TaskId id) {
-    if (scheduler_ && !is_of_parent()) scheduler_->forget(id);
+    const std::shared_ptr<Running> running = running_;
+    if (running && !is_of_parent()) running->scheduler.forget(id);
   }
-  std::string state(TaskId id) { return std::string(to_string(open().status(id).state)); }
+  std::string state(TaskId id) {
+    return std::string(to_string(open()->scheduler.status(id).state));
+  }
 
   nb::dict statistics() {
-    const scheduler::Statistics s = open().statistics();
+    const scheduler::Statistics s = open()->scheduler.statistics();
     nb::dict d;
     d["pending"] = s.pending;
     d["running"] = s.running;
@@ -242,7 +218,7 @@ class SchedulerObject {
   }
   nb::list decisions() {
     nb::list all;
-    for (const Decision& d : open().log())
+    for (const Decision& d : open()->scheduler.log())
       all.append(nb::make_tuple(seconds(d.at), d.id, std::string(to_string(d.verdict)),
                                 std::string(to_string(d.reason))));
     return all;
@@ -256,21 +232,21 @@ class SchedulerObject {
            "Scheduler: close was called by one of its own tasks or their callbacks, for which it "
            "waits; "
            "call it from outside");
-    if (!scheduler_) return;
-    if (is_of_parent()) return static_cast<void>(scheduler_.release());
-    std::unique_ptr<Scheduler> gone = std::move(scheduler_);
-    const WithoutGil released;
-    gone.reset();
+    if (const std::shared_ptr<Running> running = running_; running && !is_of_parent()) {
+      const WithoutGil released;
+      running->scheduler.close();
+    }
+    running_.reset();
   }
 
  private:
-  Scheduler& open() {
-    if (!scheduler_) fail(ErrorKind::value, "Scheduler: it is closed; make another one");
+  std::shared_ptr<Running> open() {
+    if (!running_) fail(ErrorKind::value, "Scheduler: it is closed; make another one");
     if (is_of_parent())
       fail(ErrorKind::unsupported,
            "Scheduler: it was made before this process was forked, and its threads stayed behind; "
            "make another one here");
-    return *scheduler_;
+    return running_;
   }
   bool is_of_parent() const { return getpid() != process_; }
   [[noreturn]] void refuse(const std::string& task, Reason reason) {
@@ -285,17 +261,12 @@ class SchedulerObject {
 
   const Device device_;
   const pid_t process_ = getpid();
-  std::vector<std::unique_ptr<PyStream>> streams_;  // tensors of tasks are freed in their order
-  std::unique_ptr<Scheduler> scheduler_;
+  std::shared_ptr<Running> running_;  // read and written with the GIL held
 };
 
 }  // namespace
 
 void register_scheduler(nb::module_& m) {
-  m.def("wait_for_schedulers", [] {
-    const WithoutGil released;
-    leaving().wait();
-  });
   nb::class_<SchedulerObject> schedulers(m, "Scheduler", "What tc.Scheduler runs tasks by.");
   schedulers
       .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, double, const nb::dict&, double,

@@ -5,6 +5,7 @@
 #include "gil.hpp"
 #include "graph.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/stream_priority.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -19,32 +20,30 @@ using namespace nb::literals;
 
 struct Shelf {
   std::mutex mutex;
-  std::vector<Stream> idle;
+  std::vector<std::pair<int, Stream>> idle;  // by priority
 };
 Shelf& shelf() {
   static auto* one = new Shelf;  // leaked on purpose: streams are put back during exit
   return *one;
 }
 
-Stream take_stream(int device) {
+Stream take_stream(int device, int priority) {
   const std::lock_guard lock(shelf().mutex);
-  for (Stream& s : shelf().idle) {
-    if (s.ref().device() != device) continue;
-    std::swap(s, shelf().idle.back());
-    Stream found = std::move(shelf().idle.back());
+  for (auto& one : shelf().idle) {
+    if (one.second.ref().device() != device || one.first != priority) continue;
+    std::swap(one, shelf().idle.back());
+    Stream found = std::move(shelf().idle.back().second);
     shelf().idle.pop_back();
     return found;
   }
-  return Stream(device);
+  return cuda::make_stream(device, priority);
 }
 
-int cuda_index(nb::handle device, const char* what) {
+int cuda_index(nb::handle device) {
   const Device d = to_device(device);
   if (!d.is_cuda())
-    fail(ErrorKind::value, what,
-         ": Tensor must be on CUDA device: streams and events belong to a "
-         "CUDA device, got ",
-         d);
+    fail(ErrorKind::value,
+         "Stream: Tensor must be on CUDA device: streams belong to a CUDA device, got ", d);
   return d.index;
 }
 
@@ -52,11 +51,11 @@ uintptr_t to_integer(StreamRef stream) { return reinterpret_cast<uintptr_t>(stre
 
 }  // namespace
 
-PyStream::PyStream(int device) : stream(take_stream(device)) {}
+PyStream::PyStream(int device, int given) : priority(given), stream(take_stream(device, given)) {}
 
 PyStream::~PyStream() {
   const std::lock_guard lock(shelf().mutex);
-  shelf().idle.push_back(std::move(stream));
+  shelf().idle.emplace_back(priority, std::move(stream));
 }
 
 void register_stream(nb::module_& m) {
@@ -65,8 +64,14 @@ void register_stream(nb::module_& m) {
   streams
       .def(
           "__init__",
-          [](PyStream* s, nb::handle device) { new (s) PyStream(cuda_index(device, "Stream")); },
-          "device"_a.none() = "cuda")
+          [](PyStream* s, nb::handle device, nb::handle priority) {
+            const int64_t wanted = to_int64(priority, "priority");
+            if (wanted < 0 || wanted > 100)
+              fail(ErrorKind::value,
+                   "Stream: priority must be 0, that of other streams, to 100, got ", wanted);
+            new (s) PyStream(cuda_index(device), int(wanted));
+          },
+          "device"_a.none() = "cuda", "priority"_a = 0)
       .def(
           "synchronize",
           [](const PyStream& s) {
@@ -81,11 +86,15 @@ void register_stream(nb::module_& m) {
       .def_prop_ro(
           "handle", [](const PyStream& s) { return to_integer(s.stream); },
           "The driver's handle as an integer.")
+      .def_ro("priority", &PyStream::priority,
+              "Work that waits goes before that of streams with a lower one, as far as the device "
+              "tells them apart.")
       .def_prop_ro(
           "device",
           [](const PyStream& s) { return to_string(Device::cuda(s.stream.ref().device())); },
           "The device, as text.");
-  refuse_others(streams, "__init__", "a tc.Stream takes a device, such as \"cuda:0\"");
+  refuse_others(streams, "__init__",
+                "a tc.Stream takes a device, such as \"cuda:0\", and perhaps a priority");
   for (const char* name : {"synchronize", "__cuda_stream__"})
     refuse_others(streams, name, "takes no arguments");
   m.def(
@@ -97,37 +106,6 @@ void register_stream(nb::module_& m) {
         set_current_stream(StreamRef(reinterpret_cast<CUstream_st*>(handle), device));
       },
       "handle"_a, "device"_a, "Makes a stream current for this thread.");
-  nb::class_<Event> events(m, "Event", "A point in a stream.");
-  events
-      .def(
-          "__init__",
-          [](Event* e, nb::handle device, bool timing) {
-            new (e) Event(cuda_index(device, "Event"), timing);
-          },
-          "device"_a.none() = "cuda", "timing"_a = false)
-      .def(
-          "record", [](Event& e, const PyStream& s) { e.record(s.stream); }, "stream"_a,
-          "Moves the event to the end of a stream.")
-      .def(
-          "wait", [](const Event& e, const PyStream& s) { e.wait(s.stream); }, "stream"_a,
-          "Makes later work of a stream start after the event.")
-      .def(
-          "synchronize",
-          [](const Event& e) {
-            refuse_while_recording("synchronize");
-            e.synchronize();
-          },
-          nb::call_guard<WithoutGil>(), "Waits for the event.")
-      .def_prop_ro("done", &Event::done, "Has the event passed?")
-      .def_static("elapsed_ms", &Event::elapsed_ms, "begin"_a, "end"_a,
-                  nb::call_guard<WithoutGil>(),
-                  "Milliseconds between two events made with timing=True.");
-  refuse_others(events, "__init__", "a tc.Event takes a device and timing, True or False");
-  for (const char* name : {"record", "wait"}) refuse_others(events, name, "takes one tc.Stream");
-  refuse_others(events, "synchronize", "takes no arguments");
-  events.def_static("elapsed_ms", [](const nb::args&, const nb::kwargs&) -> float {
-    fail(ErrorKind::type, "elapsed_ms: takes two events made with timing=True");
-  });
 }
 
 }  // namespace tensorcraft::python

@@ -9,8 +9,9 @@ namespace tensorcraft::python {
 // tc.Stream. The stream itself lives on when the object is gone, for the next tc.Stream: a tensor
 // may still be freed in its order.
 struct PyStream {
+  const int priority;
   Stream stream;
-  explicit PyStream(int device);
+  explicit PyStream(int device, int priority = 0);
   ~PyStream();
 };
 
@@ -28,7 +29,7 @@ class CurrentStream {
   StreamRef before_;
 };
 
-// Registers Stream and Event.
+// Registers Stream.
 void register_stream(nanobind::module_& m);
 
 }  // namespace tensorcraft::python

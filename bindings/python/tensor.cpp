@@ -5,6 +5,7 @@
 #include "arrays.hpp"
 #include "gil.hpp"
 #include "graph.hpp"
+#include "transfer.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/safetensors/file.hpp"
@@ -29,15 +30,17 @@ nb::object copied(nb::handle self) {
   return nb::module_::import_("tensorcraft").attr("copy")(self);
 }
 
-nb::object to_device_copy(nb::handle self, nb::handle device) {
+nb::object to_device_copy(nb::handle self, nb::handle device, bool non_blocking = false) {
   const PyTensor& t = nb::cast<const PyTensor&>(self);
   const Device target = to_device(device);
   if (t.view.device() == target) return nb::borrow(self);
-  if (target.is_cuda() || t.view.device().is_cuda())
-    refuse_while_recording(join("a copy from ", t.view.device(), " to ", target));
-  if (!t.view.is_contiguous()) return to_device_copy(copied(self), device);
+  const bool on_gpu = target.is_cuda() || t.view.device().is_cuda();
+  if (on_gpu) refuse_while_recording(join("a copy from ", t.view.device(), " to ", target));
+  if (!t.view.is_contiguous()) return to_device_copy(copied(self), device, non_blocking);
+  if (on_gpu && non_blocking) return nb::cast(transferred(t, target));
   const StreamRef stream = current_stream(target.is_cuda() ? target.index : t.view.device().index);
   Tensor result(t.view.dtype(), t.view.shape(), target, stream);
+  t.memory->settle(stream, false);
   t.memory->order_before(stream);
   {
     const WithoutGil released;
@@ -206,7 +209,11 @@ void register_attributes(nb::class_<PyTensor>& c) {
       .def_prop_ro(
           "nbytes", [](const PyTensor& t) { return t.view.nbytes(); }, "Bytes of all elements.")
       .def_prop_ro(
-          "data_ptr", [](const PyTensor& t) { return reinterpret_cast<uintptr_t>(t.view.data()); },
+          "data_ptr",
+          [](const PyTensor& t) {
+            t.memory->settle(current_stream(t.view.device().index), true);
+            return reinterpret_cast<uintptr_t>(t.view.data());
+          },
           "Address of the first element.")
       .def_prop_ro(
           "is_contiguous", [](const PyTensor& t) { return t.view.is_contiguous(); },
@@ -264,7 +271,15 @@ void register_tensor(nb::module_& m) {
                          "An array on one device. Made by tc.asarray, tc.empty and the operators.");
   register_attributes(c);
   register_views(c);
-  c.def("_to", &to_device_copy, "device"_a.none())
+  c.def(
+       "_to",
+       [](nb::handle self, nb::handle device, nb::handle non_blocking) {
+         if (!is_bool(non_blocking))
+           fail(ErrorKind::type, "to: non_blocking must be True or False, got ",
+                class_name(non_blocking));
+         return to_device_copy(self, device, PyObject_IsTrue(non_blocking.ptr()) == 1);
+       },
+       "device"_a.none(), "non_blocking"_a.none() = false)
       .def("numpy", &numpy_of,
            "The values as a NumPy array: shares host memory, copies from a GPU and waits.")
       .def("__dlpack__", &dlpack_of, nb::kw_only(), "stream"_a = nb::none(),

@@ -11,13 +11,14 @@ Nothing here touches a GPU until the first call that needs one.
 import math as _math
 import sys as _sys
 
-from . import _ops, cache, errors, linalg, memory
+from . import _ops, cache, dispatch, errors, linalg, memory, sparse
 from . import _tensorcraft as _native
 from ._arguments import broadcast_shapes
 from ._creation import eye, meshgrid, tril, triu
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._explain import Explanation, explain, ops
 from ._indexing import nonzero
+from ._jit import JitModule, load_jit, make_cpp_args
 from ._join import concat, split, stack
 from ._kernel import KernelExplanation, kernel
 from ._library import add_library
@@ -38,11 +39,12 @@ from ._manipulation import (
 )
 from ._namespace import array_namespace_info as _array_namespace_info
 from ._ops import *
+from ._packed import PackedWeight, pack_weight
 from ._protocols import install as _install_protocols
 from ._registry import Operator
 from ._scheduler import Decision, Scheduler, Task
 from ._searching import cumulative_prod, searchsorted
-from ._stream import Event, Graph, Stream, Trace, trace
+from ._stream import Event, Graph, Stream, Trace, stream_wait_value, stream_write_value, trace
 from ._tensor import (
     arange,
     asarray,
@@ -63,9 +65,12 @@ from ._tensor import (
     install as _install,
 )
 from ._tensorcraft import DType, Tensor, default_device, device_info, devices, set_default_device
+from ._transfer import Copy, LaneStatistics, TransferEngine
+from ._tune import TuningResult, tune
 from ._weights import load_safetensors
 from .errors import CompileError, DeviceLost, OutOfMemory, Unsupported
 from .linalg import matmul, tensordot, vecdot
+from .memory import MemoryPool
 
 _install()
 _install_protocols()
@@ -98,20 +103,27 @@ def synchronize(device: str | None = None) -> None:
 __all__ = [
     *_ops.__all__,
     "CompileError",
+    "Copy",
     "DType",
     "Decision",
     "DeviceLost",
     "Event",
     "Explanation",
     "Graph",
+    "JitModule",
     "KernelExplanation",
+    "LaneStatistics",
+    "MemoryPool",
     "Operator",
     "OutOfMemory",
+    "PackedWeight",
     "Scheduler",
     "Stream",
     "Task",
     "Tensor",
     "Trace",
+    "TransferEngine",
+    "TuningResult",
     "Unsupported",
     "add_library",
     "arange",
@@ -131,6 +143,7 @@ __all__ = [
     "device_info",
     "devices",
     "diff",
+    "dispatch",
     "e",
     "empty",
     "empty_like",
@@ -157,7 +170,9 @@ __all__ = [
     "kernel",
     "linalg",
     "linspace",
+    "load_jit",
     "load_safetensors",
+    "make_cpp_args",
     "matmul",
     "matrix_transpose",
     "memory",
@@ -168,6 +183,7 @@ __all__ = [
     "ones",
     "ones_like",
     "ops",
+    "pack_weight",
     "pi",
     "repeat",
     "reshape",
@@ -175,15 +191,19 @@ __all__ = [
     "roll",
     "searchsorted",
     "set_default_device",
+    "sparse",
     "split",
     "squeeze",
     "stack",
+    "stream_wait_value",
+    "stream_write_value",
     "synchronize",
     "tensordot",
     "tile",
     "trace",
     "tril",
     "triu",
+    "tune",
     "uint8",
     "unstack",
     "vecdot",

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tc.explain` and `tc.ops`: what the library would do, and what it can do."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -59,6 +58,14 @@ class Kernel(NamedTuple):
     problem: str  # why the figures are not known; empty if they are
 
 
+class Tuned(NamedTuple):
+    """What `tc.tune` measured for a call."""
+
+    config: str  # of the operator's settings; empty if they are left to the cost model
+    us: float  # a call so
+    model_us: float  # as the cost model chooses
+
+
 class Explanation(NamedTuple):
     """The chosen variant of a call and the verdict on every other; str() is a table."""
 
@@ -66,6 +73,8 @@ class Explanation(NamedTuple):
     device: str  # where it would run; the architecture that was asked about if no such GPU is here
     variant: str  # the one chosen; empty if none accepts
     variants: tuple[Verdict, ...]  # best first
+    tuned: Tuned | None  # why the variant is chosen, if it was measured
+    prior: str  # of a product on a GPU: what a rule of thumb expects of its tile
     floor_us: float  # no variant can be faster on the device; 0 if its peak is unknown
     bytes: float  # each input read once, each output written once
     flops: float  # a multiplication and an addition are two
@@ -91,7 +100,9 @@ def explain(op: str | Callable[..., Any], /, *args: Any, arch: str | None = None
     Raises KeyError for an unknown operator, and what the call itself would raise for bad arguments.
     """
     record = _record(op)
-    bound = inspect.signature(record.function).bind(*args, **options)
+    from inspect import signature  # slow to import, and few programs ask
+
+    bound = signature(record.function).bind(*args, **options)
     bound.apply_defaults()
     values = dict(bound.arguments)
     common = {name: values.pop(name) for name in ("out", "stream", "variant", "device")}
@@ -104,7 +115,8 @@ def explain(op: str | Callable[..., Any], /, *args: Any, arch: str | None = None
         for row in found.pop("variants")
     )
     kernels = tuple(Kernel(**made) for made in found.pop("kernels"))
-    return Explanation(variants=rows, kernels=kernels, **found)
+    tuned = found.pop("tuned")
+    return Explanation(variants=rows, kernels=kernels, tuned=tuned and Tuned(*tuned), **found)
 
 
 def _record(op: str | Callable[..., Any]) -> Operator:

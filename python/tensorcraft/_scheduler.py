@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import concurrent.futures
 import itertools
@@ -71,7 +70,9 @@ class Task(concurrent.futures.Future[Any]):
         return True
 
     def __await__(self) -> Generator[Any, None, Any]:
-        return asyncio.wrap_future(self).__await__()
+        from asyncio import wrap_future  # a program that awaits has imported it; others need not pay for it
+
+        return wrap_future(self).__await__()
 
     def __del__(self) -> None:
         try:
@@ -224,7 +225,7 @@ def _close_all() -> None:
     """Before the interpreter ends: a thread that calls Python after that would never return."""
     for scheduler in list(_open):
         scheduler.close()
-    native.wait_for_schedulers()
+    native.wait_for_background()
 
 
 atexit.register(_close_all)

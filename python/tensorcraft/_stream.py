@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import NamedTuple
 
 from . import _tensorcraft as native
-from ._tensorcraft import Event, Graph, Stream
+from ._tensorcraft import Event, Graph, Stream, stream_wait_value, stream_write_value
 
-__all__ = ["Event", "Graph", "Stream", "Trace", "trace"]
+__all__ = ["Event", "Graph", "Stream", "Trace", "stream_wait_value", "stream_write_value", "trace"]
 
 
 class _Previous(threading.local):

@@ -206,9 +206,13 @@ def _matrix_transposed(self: Tensor) -> Tensor:
 
 
 def _to(self: Tensor, device: str, non_blocking: bool = False) -> Tensor:
-    """The tensor on a device; itself where it is there already. Copies between host and device wait."""
-    del non_blocking  # pageable host memory always waits; page-locked staging comes with the transfer engine
-    return self._to(device)
+    """The tensor on a device; itself where it is there already. Copies between host and device wait.
+
+    With `non_blocking=True` a copy from or to a GPU is made beside the program, and this returns at once. The result may
+    be used at once: what reads it comes after the copy, on a GPU in the order of the stream, on the host by waiting. What
+    writes this tensor through TensorCraft comes after the copy too; NumPy does not know of it.
+    """
+    return self._to(device, non_blocking)
 
 
 def _to_device(self: Tensor, device: str, /, *, stream: Any = None) -> Tensor:

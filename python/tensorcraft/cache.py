@@ -72,12 +72,16 @@ def clear() -> int:
     return native.cache_clear()
 
 
-def export(path: str | os.PathLike[str], arch: str | None = None) -> int:
+def export(
+    path: str | os.PathLike[str], arch: str | None = None, recorded: str | os.PathLike[str] | None = None
+) -> int:
     """Writes the kernels (of one architecture such as "sm_90a") into one file and returns how many.
+
+    recorded: only those that runs with the setting `kernel_record` noted in this file.
 
     Raises OSError where the file cannot be written, FileNotFoundError where there is no such kernel.
     """
-    return native.cache_export(path, arch)
+    return native.cache_export(path, arch, recorded)
 
 
 def import_(path: str | os.PathLike[str]) -> Import:

@@ -55,6 +55,10 @@ class Cancelled(Error, RuntimeError):
     """Work was cancelled before it finished."""
 
 
+class TimedOut(Error, TimeoutError):
+    """A wait took longer than it may."""
+
+
 class CompileError(Error, RuntimeError):
     """A kernel does not compile; the text has the compiler's log."""
 
@@ -78,6 +82,7 @@ _BY_KIND = {
     "not_found": TensorCraftFileNotFoundError,
     "buffer": TensorCraftBufferError,
     "cancelled": Cancelled,
+    "timed_out": TimedOut,
     "compile": CompileError,
     "device_lost": DeviceLost,
     "internal": InternalError,

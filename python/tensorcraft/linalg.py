@@ -78,7 +78,8 @@ def matmul(
     float32, float16 and bfloat16 are a `tc.gemm`, which has more options. Integers are multiplied and added in
     int64, by way of all their products: for small matrices.
     """
-    if min(getattr(x1, "ndim", 0), getattr(x2, "ndim", 0)) > 1:
+    # gemm sums int8 in int32; here integers keep their dtype.
+    if min(getattr(x1, "ndim", 0), getattr(x2, "ndim", 0)) > 1 and DType.int8 != getattr(x1, "dtype", None):
         try:
             return _ops.gemm(x1, x2, out=out, stream=stream, variant=variant, device=device)
         except TypeError:  # of two dtypes or integers

@@ -215,3 +215,16 @@ def test_the_python_program_writes_the_same_form(run: Run, tmp_path: Path, has_r
     names = [list(dict.fromkeys((r["op"], r["case"]) for r in results["rows"])) for results in (theirs, ours)]
     assert names[0] == names[1]
     assert run("bench", "--results", str(file), "--fail-on-regression", str(file)).code == 0
+
+
+def test_verify_reports_five_suites(run: Run, tmp_path: Path) -> None:
+    done = run("bench", "--verify", "--device", "cpu", "--json", "verify.json")
+    assert done.code == 0, done.out
+    lines = done.out.splitlines()
+    assert lines[0] == "=== Test Report ===" and "Success Rate: 100.0%" in lines
+    total = int(lines[1].removeprefix("Total Tests: "))
+    assert f"Summary: {total} passed, 0 failed" in lines and sum(line.startswith("\u2713 ") for line in lines) == total
+    tests = json.loads((tmp_path / "verify.json").read_text())["tests"]
+    suites = [t["suite"] for t in tests]
+    assert list(dict.fromkeys(suites)) == ["correctness", "performance", "boundary", "stress", "regression"]
+    assert run("bench", "gemm", "4x4", "4x4", "--verify").code == 2

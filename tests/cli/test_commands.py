@@ -92,7 +92,7 @@ def test_a_full_disk_is_an_error(command: Path, environment: dict[str, str]) -> 
 
 
 PRINTED = [("--version",), ("--help",), ("help", "environment"), *COMMANDS[:-1]]
-EVERY_HELP = ["doctor", "devices", "ops", "explain", "bench", "warmup", "cache", "clangd", "fragments", "report", "help", "completion"]
+EVERY_HELP = ["doctor", "devices", "ops", "explain", "bench", "tune", "profile", "warmup", "cache", "clangd", "fragments", "report", "help", "completion"]
 
 
 @pytest.mark.parametrize("arguments", [*PRINTED, *((name, "--help") for name in EVERY_HELP)], ids=" ".join)
@@ -109,7 +109,7 @@ def test_whatever_cannot_be_printed_is_an_error(
 def test_the_help_of_a_command_has_examples_that_it_takes(run: Run, tmp_path: Path) -> None:
     (tmp_path / "calls.txt").write_text("relu 64\n")
     (tmp_path / "results.json").write_bytes((ROOT / "tests" / "cli" / "made_up_results.json").read_bytes())
-    slow = ("bench", "doctor", "fragments", "warmup", "cache export")  # other tests run them
+    slow = ("bench", "tune", "profile", "doctor", "fragments", "warmup", "cache export")  # other tests run them
     for name in EVERY_HELP:
         text = run(name, "--help").out
         assert "docs/" not in text
@@ -227,7 +227,7 @@ def test_explain_for_a_gpu_that_is_not_here(run: Run, has_nvrtc: bool) -> None:
     arguments = ("explain", "gemm", "4096x4096", "4096x4096", "--arch", "sm_90a")
     answer = run(*arguments, "--json").json()
     assert set(answer) == {
-        "op", "device", "device_name", "variant", "variants", "kernels", "bytes", "flops", "floor_us",
+        "op", "device", "device_name", "variant", "variants", "kernels", "bytes", "flops", "floor_us", "prior", "tuned",
     }  # fmt: skip
     assert answer["device"] == "sm_90a" or Path("/dev/nvidiactl").exists()  # which may be one
     assert answer["flops"] == 2 * 4096**3 and answer["bytes"] == 3 * 4096**2 * 4

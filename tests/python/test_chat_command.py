@@ -19,7 +19,7 @@ import load
 MODEL = Path(os.environ["TC_TEST_CHAT_MODEL"]) if "TC_TEST_CHAT_MODEL" in os.environ else load.packaged_file()
 QUESTION = "What is the capital of France?"
 FIGURES = re.compile(
-    r"^\[cpu \(.+\), (float32|bfloat16): prefill [\d.]+ tokens/s, decode [\d.]+ tokens/s, first token after [\d.]+ s\]$",
+    r"^\[cpu \(.+\), (float32|bfloat16|int4) \(\d+ MB of weights\): prefill [\d.]+ tokens/s, decode [\d.]+ tokens/s, first token after [\d.]+ s\]$",
     re.MULTILINE,
 )
 
@@ -39,6 +39,23 @@ def test_a_prompt_is_answered_and_the_last_line_has_the_figures(dtype):
     done = run(QUESTION, "--dtype", dtype)
     assert done.returncode == 0 and done.stdout == "The capital of France is Paris.\n"
     assert FIGURES.fullmatch(done.stderr.splitlines()[-1])
+
+
+def test_weights_of_4_bits_answer_and_are_smaller():
+    done = run(QUESTION, "--dtype", "int4", "--max-tokens", "12")
+    assert done.returncode == 0 and done.stdout.startswith("The capital of France is Paris")
+    assert FIGURES.fullmatch(done.stderr.splitlines()[-1])
+
+
+def test_the_perplexity_of_a_text_is_said(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("The capital of France is Paris. The capital of Italy is Rome.")
+    done = run("--perplexity", str(text), "--dtype", "float32")
+    said = re.fullmatch(r"perplexity ([\d.]+) over (\d+) tokens, \d+ MB of weights\n", done.stdout)
+    assert done.returncode == 0 and said and 2 < float(said[1]) < 20 and int(said[2]) == 14
+    text.write_text("")
+    assert "at least 2 tokens, got 0" in run("--perplexity", str(text)).stderr
+    assert "No such file" in run("--perplexity", str(tmp_path / "none")).stderr
 
 
 def test_several_prompts_are_answered_as_each_alone():

@@ -15,6 +15,7 @@ import chat
 import load
 from engine import Engine
 from gguf import GgufFile
+from perplexity import perplexity as perplexity_of_text
 from reference_llama import Reference, losses
 from tokenizer import TextStream
 
@@ -187,6 +188,22 @@ def test_perplexity_in_float32_is_that_of_double_precision(model, windows, refer
 def test_perplexity_in_half_precision_is_near(windows, reference_losses, device, dtype):
     model = load.load(MODEL, device, getattr(tc, dtype))[0]
     assert perplexity(model, windows) == pytest.approx(np.exp(reference_losses.mean()), rel=5e-3)
+
+
+# The file's weights have 4 bits of another kind, so they are rounded twice.
+@pytest.mark.parametrize("device", DEVICES)
+def test_perplexity_with_weights_of_4_bits_is_bounded(windows, reference_losses, device):
+    model = load.load(MODEL, device, tc.bfloat16, packed=True)[0]
+    exact = np.exp(reference_losses.mean())
+    assert 1.01 * exact < perplexity(model, windows) < 1.35 * exact
+    assert model.nbytes < 0.45 * load.load(MODEL, device, tc.bfloat16)[0].nbytes
+
+
+def test_a_text_has_the_perplexity_of_its_windows(model, windows, reference_losses):
+    text = [i for ids in windows for i in ids]
+    assert perplexity_of_text(model, text, WINDOW) == pytest.approx(np.exp(reference_losses.mean()), rel=1e-3)
+    with pytest.raises(ValueError, match="at least 2 tokens, got 1"):
+        perplexity_of_text(model, [1])
 
 
 def test_a_talk_goes_on_in_the_cache_as_if_computed_anew(model, tokenizer):

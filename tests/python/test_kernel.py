@@ -4,6 +4,7 @@
 import copy
 import pickle
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,15 @@ def test_constants_and_template_arguments_are_keywords() -> None:
     k[1, 1](y)
     assert y.tolist() == [0.25, 1.25, 2.25, 0]
     assert repr(k) == "<tc.kernel fill<float, kCount>(float* y)>" and k.name == "fill"
+
+
+@on_simt
+@pytest.mark.parametrize("scalar", [np.float32(2.5), np.float64(2.5), np.float16(2.5), np.int8(2), np.uint64(2), np.True_])
+def test_a_constant_may_be_any_numpy_scalar(scalar: Any) -> None:
+    k = tc.kernel("void fill(float* y) { y[0] = float(kValue); }", "fill(float* y)", device="simt", kValue=scalar)
+    y = np.zeros(1, np.float32)
+    k[1, 1](y)
+    assert y[0] == float(scalar)
 
 
 @on_simt
@@ -270,6 +280,24 @@ def test_the_examples_run(example: str) -> None:
     program = Path(__file__).parents[2] / "examples" / "kernels" / f"{example}.py"
     done = subprocess.run([sys.executable, str(program)], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@on_simt
+def test_the_example_of_accesses_counts_what_the_page_says() -> None:
+    program = Path(__file__).parents[2] / "examples" / "kernels" / "memory_access.py"
+    done = subprocess.run([sys.executable, str(program)], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = {name: row.split() for name, row in re.findall(r"^(\w.*?)  +(\S.*)$", done.stdout, re.MULTILINE)}
+    copies = {name: counts[name][0] for name in ("coalesced", "strided by 2", "strided by 32")}
+    assert copies == {"coalesced": "4", "strided by 2": "8", "strided by 32": "32"}
+    transposes = {name: counts[name][:2] for name in counts if name.startswith(("direct", "staged"))}
+    assert transposes == {
+        "direct": ["32", "none"],
+        "staged, conflicts": ["4", "32"],
+        "staged, padded": ["4", "1"],
+        "staged, swizzled": ["4", "1"],
+    }
+    assert "100.0%" in done.stdout or "NVRTC" in done.stdout
 
 
 @on_simt

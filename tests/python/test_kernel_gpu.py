@@ -2,7 +2,11 @@
 """tc.kernel on a GPU: values, streams, graphs, the text of a compile's log, and what a second call costs the host."""
 
 import ctypes
+import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,6 +133,18 @@ def host_us(call: Any, rounds: int = 15, calls: int = 400) -> float:
             call()
         best = min(best, (time.perf_counter() - begin) / calls)
     return best * 1e6
+
+
+def test_the_good_form_of_an_access_is_faster() -> None:
+    program = Path(__file__).parents[2] / "examples" / "kernels" / "memory_access.py"
+    done = subprocess.run([sys.executable, str(program)], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    print(done.stdout)
+    rows = re.findall(r"^(\w.*?)  +.* (\d+)$", done.stdout, re.MULTILINE)
+    gbs = {name: float(rate) for name, rate in rows}
+    assert gbs["coalesced"] > 2 * gbs["strided by 32"] and gbs["coalesced"] > gbs["strided by 2"]
+    assert min(gbs["staged, padded"], gbs["staged, swizzled"]) > gbs["staged, conflicts"]
+    assert min(gbs["staged, padded"], gbs["staged, swizzled"]) > gbs["direct"]
 
 
 def driver_launch_us() -> float:

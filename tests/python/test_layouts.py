@@ -13,6 +13,7 @@ import tensorcraft as tc
 RIGHT, MAX_CALLS = 200, 4000  # of each operator
 SIZES = (0, 1, 2, 3, 5, 8, 17, 33)
 SMALL = {"low": 0, "high": 2}
+KEEP_ROWS = {"grouped_gemm", "masked_gemm"}  # their out keeps what it had in rows that nothing is computed of
 DTYPES = ("float32", "float32", "float16", "int32", "int64", "uint8")
 
 
@@ -93,6 +94,15 @@ def same(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(a.astype(float), b.astype(float), rtol=tolerance, atol=tolerance)
 
 
+def result(name: str, args: list[Any], options: dict[str, Any], variant: str | None) -> Any:
+    function = tc.ops()[name].function
+    found = function(*args, **options, variant=variant, device="cpu")
+    if name in KEEP_ROWS:
+        zeros = tc.zeros(found.shape, dtype=str(found.dtype))
+        found = np.asarray(function(*args, **options, variant=variant, device="cpu", out=zeros))
+    return found
+
+
 @pytest.mark.parametrize("name", sorted(tc.ops()))
 def test_every_layout_gives_the_reference_or_a_typed_error(name: str) -> None:
     operator, generator, computed = tc.ops()[name], Generator(seed=1), 0
@@ -103,16 +113,18 @@ def test_every_layout_gives_the_reference_or_a_typed_error(name: str) -> None:
         args, options = generator.call(name)
         variant = generator.random.choice(variants)
         try:
-            found = operator.function(*args, **options, variant=variant, device="cpu")
+            found = result(name, args, options, variant)
         except tc.errors.Error:
             continue
         computed += 1
         dense = [a if isinstance(a, str) else np.array(a, order="C") for a in args]
-        wanted = operator.function(*dense, **options, variant="reference", device="cpu")
+        wanted = result(name, dense, options, "reference")
         same(found, wanted)
         if isinstance(found, (tuple, tc.Tensor)):  # a tensor: a dtype that NumPy lacks
             continue
         out = generator.array(found.shape, str(found.dtype))
+        if name in KEEP_ROWS:
+            out = np.zeros_like(out)
         try:
             operator.function(*args, **options, variant=variant, device="cpu", out=out)
         except tc.errors.Error:

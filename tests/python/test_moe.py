@@ -78,3 +78,25 @@ def test_what_does_not_fit_is_refused(device: str) -> None:
         tc.moe_router(x, 2, groups=5)
     with pytest.raises(ValueError, match=r"moe_sort: num_experts must be in \[1, 1024\], got 0"):
         tc.moe_sort(tc.asarray([[0]], dtype=tc.int32, device=device), 0)
+
+
+@pytest.mark.parametrize("how", ["offsets", "sizes", "ids"])
+def test_grouped_products_agree_with_numpy(device: str, how: str) -> None:
+    sizes = np.array([5, 0, 20, 12])
+    b = RANDOM.standard_normal((4, 9, HIDDEN)).astype(np.float32)
+    arrays = {"sizes": sizes, "offsets": np.concatenate([[0], np.cumsum(sizes)]), "ids": np.repeat(np.arange(4), sizes)}
+    got = np.asarray(tc.grouped_gemm(X, b, transpose_b=True, device=device, **{how: arrays[how]}))
+    wanted = np.einsum("rk,rnk->rn", X.astype(np.float64), b[arrays["ids"]])
+    np.testing.assert_allclose(got, wanted, atol=1e-5)
+
+
+def test_masked_products_leave_other_rows_alone(device: str) -> None:
+    a = RANDOM.standard_normal((3, 6, HIDDEN)).astype(np.float32)
+    b = RANDOM.standard_normal((3, HIDDEN, 5)).astype(np.float32)
+    counts = np.array([0, 6, 2], np.int32)
+    out = tc.full((3, 6, 5), 7.0, dtype=tc.float32, device=device)
+    tc.masked_gemm(a, b, counts, out=out, device=device)
+    wanted = np.full((3, 6, 5), 7.0)
+    for group, count in enumerate(counts):
+        wanted[group, :count] = a[group, :count].astype(np.float64) @ b[group]
+    np.testing.assert_allclose(np.asarray(out), wanted, atol=1e-5)

@@ -222,3 +222,48 @@ s.close()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and done.stdout.endswith("None 1 7 RuntimeError\n"), done.stdout + done.stderr
     assert "close was called by one of its own tasks or their callbacks" in done.stderr
+
+
+def test_a_thread_may_close_it_while_others_are_inside() -> None:
+    for _ in range(20):
+        s = tc.Scheduler("cpu", streams=2, max_running=2)
+        began = threading.Barrier(4)
+        wrong: list[ValueError] = []
+
+        def use(s: tc.Scheduler = s, began: threading.Barrier = began, wrong: list[ValueError] = wrong) -> None:
+            began.wait(20)
+            try:
+                while True:
+                    s.submit(int).cancel()
+                    s.statistics()
+            except ValueError as error:
+                if "it is closed" not in str(error):
+                    wrong.append(error)
+
+        threads = [threading.Thread(target=use) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        began.wait(20)
+        s.close()
+        for thread in threads:
+            thread.join(20)
+            assert not thread.is_alive()
+        assert not wrong
+
+
+def test_dropped_schedulers_leave_no_threads() -> None:
+    code = """
+import os, time
+import tensorcraft as tc
+tc.Scheduler("cpu").submit(int).result(30)
+def drop():
+    for _ in range(50):
+        tc.Scheduler("cpu").submit(int)
+drop()
+end = time.monotonic() + 20
+while (count := len(os.listdir("/proc/self/task"))) > 8 and time.monotonic() < end:
+    time.sleep(0.01)
+print(count)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert int(run.stdout) <= 8

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import tensorcraft.torch as tct
 from numpy.typing import NDArray
 
 import tensorcraft as tc
@@ -52,6 +53,18 @@ def numpy_in_numpy_out(x: NDArray[np.float32]) -> NDArray[Any]:
     y = tc.elementwise("a * b", a=x, b=2)
     y = tc.stack([tc.sum(x, axis=0, keepdims=True), y[0]])
     return tc.gemm(x, x, variant="reference")
+
+
+async def copies(x: tc.Tensor, n: NDArray[np.float32]) -> tc.Tensor:
+    with tc.TransferEngine("cpu", max_in_flight=2, bandwidth={"h2d": 1e9}) as engine:
+        copy: tc.Copy = engine.to(n, "cpu", priority=1)
+        y: tc.Tensor = await copy
+        engine.copy(x, out=y).result(1.0)
+        speed: float = engine.statistics()["d2d"].gb_per_s + copy.gb_per_s
+    with tc.dispatch.record():
+        launches: tuple[tc.dispatch.Launch, ...] = tc.dispatch.recent(int(speed))
+    names: list[str] = [launch.name for launch in launches]
+    return copy.tensor if names else x.to("cpu", non_blocking=True)
 
 
 def array_api(x: tc.Tensor, n: NDArray[np.float32]) -> tc.Tensor:
@@ -125,3 +138,8 @@ def devices() -> dict[str, Any]:
     names: list[str] = tc.devices()
     tc.set_default_device(names[0])
     return tc.device_info(tc.default_device())
+
+
+def operators_of_torch(x: tc.Tensor) -> tc.Tensor:
+    values: tc.Tensor = tct.topk(tct.softmax(tct.clip(x, 0.0, 1.0)), 3).out
+    return values

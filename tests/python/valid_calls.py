@@ -39,6 +39,8 @@ CALLS = {name: calls[0] for name, calls in entries("calls").items()}
 
 def values(random: np.random.Generator, shape: tuple[int, ...], dtype: str, fill: dict[str, Any] | None) -> Any:
     """Random elements: uniform if `fill` has bounds, else normal, and from 0 to 9 for integers."""
+    if fill and fill.get("kind") == "arange":
+        return np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
     low, high = (fill["low"], fill["high"]) if fill else (0, 9)
     if np.dtype(dtype).kind in "iub":
         return random.integers(low, high, shape, endpoint=True).astype(dtype)

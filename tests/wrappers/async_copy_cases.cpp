@@ -91,6 +91,8 @@ std::vector<Case> async_copy_cases() {
   add(copy<cp_async_arrive_noinc>("cp_async_arrive_noinc", 2 * kWords, 2 * kWords, 90),
       expect_arrivals);
   add(copy<ld_global_nc>("ld_global_nc", kWords, kWords), expect_load);
+  add(copy<global_cs_v4>("global_cs_v4", kWords, kWords), expect_load);
+  add(copy<global_cs_narrow>("global_cs_narrow", kWords, kWords), expect_load);
   add(copy<ld_global_hint>("ld_global_hint", kWords, kWords), expect_load);
   add(copy<cp_async_16_hint>("cp_async_16_hint", kWords, kWords), expect_load);
   return cases;

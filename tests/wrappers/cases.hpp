@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/core/tiled_tensor.hpp"
+#include "tensorcraft/core/im2col_tensor.hpp"
 #include "tensorcraft/cuda/launch.hpp"
 #include "tensorcraft/simt/launch.hpp"
 #include "tests/wrappers/kernels/params.h"
@@ -28,11 +28,12 @@ struct Expected {
 };
 
 // A tensor in each block's words of `in` (or, if the kernel writes it, of `out`) from this word on;
-// its address is filled in.
+// its address is filled in. `windows`: the map is of windows over it, else of boxes.
 struct CaseTensor {
   TiledTensor tensor;
   bool written = false;
   size_t word = 0;
+  std::optional<Im2colTensor> windows = {};
 };
 
 struct Case {

@@ -39,6 +39,20 @@ uint32_t widen_byte(const Format& f, uint32_t byte) {
   return value != value ? 0x7fff : nearest(kF16, value, false);
 }
 
+// x y + y of each half. The product is exact; what the sum loses is its last bit.
+uint32_t fma_of(const Format& f, uint32_t x, uint32_t y) {
+  const auto half = [&](int shift) {
+    const double a = decode(f, x >> shift & 0xffff), b = decode(f, y >> shift & 0xffff);
+    const double product = a * b, sum = product + b, added = sum - product;
+    const double lost = (product - (sum - added)) + (b - added);
+    if (sum != sum) return 0x7fffu;
+    const bool is_odd = bit_cast<uint64_t>(sum) % 2 == 1;
+    if (!(lost != 0) || is_odd || std::isinf(sum)) return nearest(f, sum, false);
+    return nearest(f, std::nextafter(sum, lost > 0 ? INFINITY : -INFINITY), false);
+  };
+  return pair(half(16), half(0), 16);
+}
+
 using Meaning = Expected (*)(uint32_t x, uint32_t y);
 
 template <void (*kKernel)(const Params&)>
@@ -152,6 +166,10 @@ std::vector<Case> convert_cases() {
                        [](uint32_t x, uint32_t y) -> Expected { return larger(x, y, false); }),
       convert<min_nan>("min_nan",
                        [](uint32_t x, uint32_t y) -> Expected { return larger(x, y, true); }),
+      convert<fma_bf16x2>("fma_bf16x2",
+                          [](uint32_t x, uint32_t y) -> Expected { return {fma_of(kBf16, x, y)}; }),
+      convert<fma_f16x2>("fma_f16x2",
+                         [](uint32_t x, uint32_t y) -> Expected { return {fma_of(kF16, x, y)}; }),
       convert<max_nan_bf16x2>(
           "max_nan_bf16x2",
           [](uint32_t x, uint32_t y) -> Expected { return larger_halves(kBf16, x, y); }),

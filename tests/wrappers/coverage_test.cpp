@@ -28,6 +28,7 @@ const std::map<std::string, std::string> kWithoutCase{
     {"trap_in_debug", "ends the kernel, and only in a build for a debugger"},
     {"element_bytes", "evaluated by the compiler only"},
     {"wgmma_k", "evaluated by the compiler only"},
+    {"is_integer", "evaluated by the compiler only"},
     {"is_valid", "evaluated by the compiler only"},
 };
 

@@ -24,11 +24,25 @@ std::vector<Part> parts_of(const Case& c, uint32_t* in, uint32_t* out, const Enc
     Params p{{}, in + block * c.in_words, out + block * c.out_words, c.in_words, c.out_words};
     TiledTensor tensor = c.tensor->tensor;
     tensor.address = (c.tensor->written ? p.out : in + block * c.in_words) + c.tensor->word;
-    p.map = encode(tensor);
+    if (auto windows = c.tensor->windows) {
+      windows->images.address = tensor.address;
+      p.map = encode(*windows);
+    } else {
+      p.map = encode(tensor);
+    }
     parts.push_back({p, 1});
   }
   return parts;
 }
+
+struct SimtMap {
+  TensorMap operator()(const TiledTensor& t) const { return simt::encode_tiled(t); }
+  TensorMap operator()(const Im2colTensor& t) const { return simt::encode_im2col(t); }
+};
+struct GpuMap {
+  TensorMap operator()(const TiledTensor& t) const { return cuda::encode_tiled(t); }
+  TensorMap operator()(const Im2colTensor& t) const { return cuda::encode_im2col(t); }
+};
 
 // Memory at a multiple of 128 bytes, as a GPU's is.
 class Aligned {
@@ -65,7 +79,7 @@ void run_on_simt(const Case& c, simt::Body body, const std::vector<uint32_t>& in
                  std::vector<uint32_t>& out) {
   const Aligned from(in), to(std::vector<uint32_t>(out.size(), 0xdddddddd));
   for (int i = 0; i < c.launches; ++i)
-    for (const Part& part : parts_of(c, from.data(), to.data(), simt::encode_tiled))
+    for (const Part& part : parts_of(c, from.data(), to.data(), SimtMap()))
       simt::launch({.name = c.name,
                     .grid = {part.clusters * c.cluster.x, c.cluster.y, c.cluster.z},
                     .block = {unsigned(c.threads)},
@@ -82,9 +96,8 @@ void run_on_gpu(const Case& c, const LoadedKernel& kernel, const std::vector<uin
   auto* to = static_cast<uint32_t*>(cuda::allocate(out.size() * 4, stream));
   cuda::copy_async(from, in.data(), in.size() * 4, stream);
   cuda::fill_async(to, 0xdd, out.size() * 4, stream);
-  const auto encode = [](const TiledTensor& tensor) { return cuda::encode_tiled(tensor); };
   for (int i = 0; i < c.launches; ++i)
-    for (const Part& part : parts_of(c, from, to, encode))
+    for (const Part& part : parts_of(c, from, to, GpuMap()))
       LaunchKernel({part.clusters * c.cluster.x, c.cluster.y, c.cluster.z}, {uint32_t(c.threads)},
                    stream, c.shared_bytes)
           .cluster({c.cluster.x, c.cluster.y, c.cluster.z})

@@ -137,6 +137,84 @@ Case multicast(const std::string& name, const TiledTensor& tensor) {
   return c;
 }
 
+// Windows over images, which are numbered along columns, then rows, planes and images.
+struct Windows {
+  Im2colTensor t;
+  Boxed boxed() const { return {t.images}; }
+  size_t axes() const { return size_t(t.images.rank) - 2; }
+  int64_t count(size_t axis) const { return t.num_windows(int(axis)); }
+  size_t box_words() const { return t.images.box[0] * t.images.box[1] * boxed().element() / 4; }
+  int64_t first(size_t axis, int64_t number) const {
+    return t.lower[axis] + number * int64_t(t.images.element_strides[axis + 1]);
+  }
+  // The number of the window that begins at `at`.
+  int64_t number(Words at) const {
+    int64_t number = int32_t(at[axes() + 1]);
+    for (size_t axis = axes(); axis-- > 0;)
+      number = number * count(axis) + (int32_t(at[axis + 1]) - t.lower[axis]) /
+                                          int64_t(t.images.element_strides[axis + 1]);
+    return number;
+  }
+  // The byte of the tensor at which channel i of a window's place begins; none outside it.
+  std::optional<size_t> source(Words in, int64_t number, size_t i) const {
+    const int64_t channel = int32_t(in[0]) + int64_t(i);
+    if (channel < 0 || channel >= int64_t(t.images.dims[0])) return std::nullopt;
+    size_t byte = size_t(channel) * boxed().element();
+    for (size_t axis = 0; axis < axes(); ++axis) {
+      const int64_t offset = in[6 + axis / 2] >> axis % 2 * 16 & 0xffff;
+      const int64_t at = first(axis, number % count(axis)) + offset;
+      if (at < 0 || at >= int64_t(t.images.dims[axis + 1])) return std::nullopt;
+      byte += size_t(at) * t.images.strides[axis];
+      number /= count(axis);
+    }
+    if (number >= int64_t(t.images.dims[axes() + 1])) return std::nullopt;
+    return byte + size_t(number) * t.images.strides[axes()];
+  }
+  void random_place(Random& random, int block, std::span<uint32_t> in) const {
+    std::fill_n(in.begin(), kBoxHead, 0);
+    const auto unit = int64_t(16 / boxed().element());
+    // From the first window of all on, or from any.
+    in[0] = block % 3 == 0 ? 0 : uint32_t(random() % (t.images.dims[0] / uint64_t(unit)) * unit);
+    for (size_t axis = 0; axis < axes(); ++axis) {
+      const int64_t number = block % 3 == 0 ? 0 : random() % count(axis);
+      in[axis + 1] = uint32_t(int32_t(first(axis, number)));
+      in[6 + axis / 2] |= random() % 4 << axis % 2 * 16;
+    }
+    in[axes() + 1] = uint32_t(block % 3 == 0 ? 0 : random() % t.images.dims[axes() + 1]);
+    in[kDims] = uint32_t(box_words());
+  }
+};
+
+std::vector<uint32_t> loaded(const Windows& w, Words in) {
+  const Boxed b = w.boxed();
+  std::vector<uint32_t> box(w.box_words());
+  auto* to = reinterpret_cast<std::byte*>(box.data());
+  const auto* tensor = reinterpret_cast<const std::byte*>(in.data() + kBoxHead);
+  const size_t channels = w.t.images.box[0];
+  for (size_t i = 0; i < channels * w.t.images.box[1]; ++i) {
+    const uint64_t nothing = b.t.nan_fill ? 0x7ff77ff7u : 0;
+    const auto from = w.source(in, w.number(in) + int64_t(i / channels), i % channels);
+    std::memcpy(to + b.placed(i * b.element()),
+                from ? static_cast<const void*>(tensor + *from) : &nothing, b.element());
+  }
+  return box;
+}
+
+template <void (*kKernel)(const Params&)>
+Case load_windows(const std::string& name, const Im2colTensor& tensor) {
+  const Windows w{tensor};
+  Case c = tma<kKernel>(name, w.boxed(), false);
+  c.tensor->windows = tensor;
+  c.in_words = kBoxHead + int(w.boxed().tensor_words());
+  c.out_words = int(w.box_words());
+  c.fill = [w](Random& random, int block, std::span<uint32_t> in) {
+    random_words(random, block, in);
+    w.random_place(random, block, in);
+  };
+  c.expect = [w](Words in, int) { return exactly(loaded(w, in)); };
+  return c;
+}
+
 using Op = Reduction::Op;
 using Type = Reduction::Type;
 
@@ -199,6 +277,60 @@ TiledTensor stepped() {
   TiledTensor t = solid(5);
   t.element_strides = {1, 2, 3, 1, 2};
   return t;
+}
+
+// Two images of 40 channels, 9 x 7 pixels; windows as of 3 x 3 taps with one of padding.
+Im2colTensor images(DType dtype, uint32_t channels, uint32_t places, Swizzle swizzle,
+                    uint32_t stride = 1) {
+  const uint64_t pixel = 40 * dtype_bytes(dtype);
+  return {.images = {.dtype = dtype,
+                     .rank = 4,
+                     .dims = {40, 9, 7, 2},
+                     .strides = {pixel, 9 * pixel, 63 * pixel},
+                     .box = {channels, places},
+                     .element_strides = {1, stride, stride, 1, 1},
+                     .swizzle = swizzle},
+          .lower = {-1, -1},
+          .upper = {-1, -1}};
+}
+Im2colTensor with_nan(Im2colTensor t) {
+  t.images.nan_fill = true;
+  return t;
+}
+// One axis, and three, with sides of their own.
+Im2colTensor lines() {
+  return {.images = {.dtype = DType::float32,
+                     .rank = 3,
+                     .dims = {12, 23, 3},
+                     .strides = {48, 1104},
+                     .box = {8, 40},
+                     .element_strides = {1, 3, 1, 1, 1}},
+          .lower = {-2},
+          .upper = {-4}};
+}
+Im2colTensor volumes() {
+  return {.images = {.dtype = DType::float16,
+                     .rank = 5,
+                     .dims = {16, 7, 5, 3, 2},
+                     .strides = {32, 224, 1120, 3360},
+                     .box = {16, 100},
+                     .element_strides = {1, 2, 1, 1, 1}},
+          .lower = {0, -2, -1},
+          .upper = {-2, 0, 1}};
+}
+
+void add_windows(std::vector<Case>& cases) {
+  using enum TiledTensor::Swizzle;
+  cases.push_back(load_windows<tma_im2col_3>("tma_im2col_3", lines()));
+  cases.push_back(load_windows<tma_im2col_4>("tma_im2col_4:bfloat16",
+                                             images(DType::bfloat16, 64, 64, bytes_128)));
+  cases.push_back(load_windows<tma_im2col_4>("tma_im2col_4:stride_2",
+                                             images(DType::float16, 64, 24, bytes_128, 2)));
+  cases.push_back(
+      load_windows<tma_im2col_4>("tma_im2col_4:float32", images(DType::float32, 16, 80, bytes_64)));
+  cases.push_back(load_windows<tma_im2col_4>("tma_im2col_4:nan",
+                                             with_nan(images(DType::bfloat16, 32, 128, none, 3))));
+  cases.push_back(load_windows<tma_im2col_5>("tma_im2col_5", volumes()));
 }
 
 void add_loads(std::vector<Case>& cases) {
@@ -291,6 +423,7 @@ void add_reductions(std::vector<Case>& cases) {
 std::vector<Case> tma_cases() {
   std::vector<Case> cases;
   add_loads(cases);
+  add_windows(cases);
   add_multicasts(cases);
   add_stores(cases);
   add_reductions(cases);

@@ -114,6 +114,19 @@ TC_DEVICE void store_reversed(const Params& p, const ptx::Words4& y) {
 TC_DEVICE void ld_global_nc(const Params& p) {
   store_reversed(p, ptx::ld_global_nc_v4(block_in(p) + int(threadIdx.x) * 4));
 }
+TC_DEVICE void global_cs_v4(const Params& p) {
+  const ptx::Words4 y = ptx::ld_global_cs_v4(block_in(p) + int(threadIdx.x) * 4);
+  ptx::st_global_cs_v4(block_out(p) + int(threadIdx.x) * 4,
+                       {y.words[3], y.words[2], y.words[1], y.words[0]});
+}
+TC_DEVICE void global_cs_narrow(const Params& p) {
+  const auto* const from = block_in(p) + int(threadIdx.x) * 4;
+  auto* const to = block_out(p) + int(threadIdx.x) * 4;
+  const ptx::Words2 pair = ptx::ld_global_cs_v2(from);
+  ptx::st_global_cs_v2(to, {ptx::ld_global_cs(from + 3), ptx::ld_global_cs(from + 2)});
+  ptx::st_global_cs(to + 2, pair.words[1]);
+  ptx::st_global_cs(to + 3, pair.words[0]);
+}
 TC_DEVICE void ld_global_hint(const Params& p) {
   const uint64_t policies[] = {ptx::createpolicy_evict_first(), ptx::createpolicy_evict_last(),
                                ptx::createpolicy_evict_normal()};

@@ -79,6 +79,18 @@ TC_DEVICE void min_nan(const Params& p) {
   (void)x, (void)y, (void)fx, (void)fy;
   block_out(p)[threadIdx.x] = bit_cast<uint32_t>(ptx::min_nan_f32(fx, fy));
 }
+TC_DEVICE void fma_bf16x2(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x * 2], y = block_in(p)[threadIdx.x * 2 + 1];
+  const float fx = bit_cast<float>(x), fy = bit_cast<float>(y);
+  (void)x, (void)y, (void)fx, (void)fy;
+  block_out(p)[threadIdx.x] = ptx::fma_rn_bf16x2(x, y, y);
+}
+TC_DEVICE void fma_f16x2(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x * 2], y = block_in(p)[threadIdx.x * 2 + 1];
+  const float fx = bit_cast<float>(x), fy = bit_cast<float>(y);
+  (void)x, (void)y, (void)fx, (void)fy;
+  block_out(p)[threadIdx.x] = ptx::fma_rn_f16x2(x, y, y);
+}
 TC_DEVICE void max_nan_bf16x2(const Params& p) {
   const uint32_t x = block_in(p)[threadIdx.x * 2], y = block_in(p)[threadIdx.x * 2 + 1];
   const float fx = bit_cast<float>(x), fy = bit_cast<float>(y);

@@ -48,6 +48,30 @@ TC_DEVICE void tma_load_3(const Params& p) { load_box<3>(p); }
 TC_DEVICE void tma_load_4(const Params& p) { load_box<4>(p); }
 TC_DEVICE void tma_load_5(const Params& p) { load_box<5>(p); }
 
+// The same of windows over the tensor: `in` has their offsets in words 6 and 7, 16 bits each.
+template <int kRank>
+TC_DEVICE void load_windows(const Params& p) {
+  BoxShared& s = dynamic_shared<BoxShared>();
+  const int words = int(block_in(p)[5]);
+  if (threadIdx.x == 0) {
+    int32_t at[kRank];
+    box_begins(at, block_in(p));
+    uint16_t offsets[kRank - 2];
+    for (int i = 0; i < kRank - 2; ++i)
+      offsets[i] = uint16_t(block_in(p)[6 + i / 2] >> i % 2 * 16 & 0xffff);
+    ptx::mbarrier_init(&s.barrier, 1);
+    ptx::fence_mbarrier_init();
+    ptx::mbarrier_arrive_expect_tx(&s.barrier, uint32_t(words) * 4);
+    ptx::tma_load_im2col(s.words, &p.map, at, offsets, &s.barrier);
+  }
+  __syncwarp();
+  ptx::mbarrier_wait_parity(&s.barrier, 0);
+  for (int i = int(threadIdx.x); i < words; i += 32) block_out(p)[i] = s.words[i];
+}
+TC_DEVICE void tma_im2col_3(const Params& p) { load_windows<3>(p); }
+TC_DEVICE void tma_im2col_4(const Params& p) { load_windows<4>(p); }
+TC_DEVICE void tma_im2col_5(const Params& p) { load_windows<5>(p); }
+
 // Block 0 loads the box into the blocks of the mask, block 1 the same into its own second half.
 // out: by block, both halves, zeros if nothing came.
 template <int kRank>

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "packed.hpp"
+
+#include "arguments.hpp"
+#include "arrays.hpp"
+#include "gil.hpp"
+#include "graph.hpp"
+#include "memory.hpp"
+#include "stream.hpp"
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/packed/packed_weight.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace tensorcraft::python {
+namespace {
+
+using namespace nb::literals;
+
+PackedFormat to_packed_format(nb::handle object) {
+  const std::string_view name = to_text(object, "format");
+  for (const PackedFormat format : {PackedFormat::int4, PackedFormat::mxfp4, PackedFormat::nvfp4})
+    if (to_string(format) == name) return format;
+  fail(ErrorKind::value, "pack_weight: format must be one of int4, mxfp4, nvfp4; got ", name);
+}
+
+// codes, scales, zeros or none, and the factor of all.
+nb::tuple pack(nb::handle w, nb::handle format, nb::handle group, bool zero_points) {
+  refuse_while_recording("pack_weight");
+  const PyTensor from = to_tensor(w);
+  const PackWeightOptions options{to_packed_format(format),
+                                  group.is_none() ? 0 : to_int64(group, "group"), zero_points};
+  if (!group.is_none() && options.group < 1)
+    fail(ErrorKind::value, "pack_weight: group must be a multiple of 16, got ", options.group);
+  order_now(from);
+  std::shared_ptr<const PackedWeight> made;
+  {
+    const WithoutGil released;
+    made = std::make_shared<const PackedWeight>(pack_weight(from.view, options));
+  }
+  const Device device = made->device();
+  const StreamRef home = device.is_cuda() ? current_stream(device.index) : StreamRef();
+  const auto memory = std::make_shared<Memory>(made, device, home);
+  nb::object zeros = nb::none();
+  if (made->zeros()) zeros = nb::cast(PyTensor{made->zeros()->view(), memory});
+  return nb::make_tuple(PyTensor{made->codes().view(), memory},
+                        PyTensor{made->scales().view(), memory}, zeros, made->tensor_scale());
+}
+
+PyTensor unpack(const PyTensor& codes, const PyTensor& scales, nb::handle zeros,
+                double tensor_scale, nb::handle dtype) {
+  refuse_while_recording("PackedWeight.unpack");
+  const DType type = to_dtype(dtype);
+  std::optional<PyTensor> points;
+  if (!zeros.is_none()) points = nb::cast<PyTensor>(zeros);
+  for (const PyTensor* t : {&codes, &scales}) order_now(*t);
+  if (points) order_now(*points);
+  const WithoutGil released;
+  std::optional<Tensor> kept;
+  if (points) kept = copy(points->view);
+  const PackedWeight weight(copy(codes.view), copy(scales.view), std::move(kept),
+                            float(tensor_scale));
+  Tensor whole = unpack_weight(weight, type);
+  const StreamRef home = whole.stream();
+  return own(std::move(whole), home);
+}
+
+}  // namespace
+
+void register_packed(nb::module_& m) {
+  m.def("pack_weight", &pack, "w"_a.none(), "format"_a.none(), "group"_a.none(), "zero_points"_a,
+        "What tc.pack_weight calls.");
+  m.def("unpack_weight", &unpack, "codes"_a, "scales"_a, "zeros"_a.none(), "tensor_scale"_a,
+        "dtype"_a.none(), "What tc.PackedWeight.unpack calls.");
+}
+
+}  // namespace tensorcraft::python

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schema.hpp"
+
+#include "arguments.hpp"
+#include "bound_call.hpp"
+#include "memory.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tensorcraft::python {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+// An array of which there is no memory: all that a check may look at.
+struct ArraySpec {
+  DType dtype;
+  Dims shape, strides;
+  Device device;
+};
+
+std::string_view name_of_kind(op::ParameterKind kind) {
+  constexpr std::string_view kNames[] = {"tensor",        "boolean",      "integer", "number",
+                                         "choice",        "dtype",        "text",    "integers",
+                                         "integer_lists", "named_values", "settings"};
+  return kNames[size_t(kind)];
+}
+
+// The documentation of an input that a call changes says so in these words.
+constexpr std::string_view kWritten = "written in place";
+
+nb::dict to_dict(const op::Parameter& p) {
+  nb::dict d;
+  d["name"] = std::string(p.name);
+  d["kind"] = std::string(name_of_kind(p.kind));
+  d["optional"] = p.optional;
+  d["positional"] = p.positional;
+  d["or_tensor"] = p.or_tensor;
+  d["written"] = p.doc.find(kWritten) != std::string_view::npos;
+  d["default"] = p.default_value;
+  return d;
+}
+
+nb::dict describe(size_t index) {
+  const op::Description& op = operator_at(index).description();
+  nb::list inputs, options, outputs;
+  for (const op::Parameter& p : op.inputs)
+    if (!p.named) inputs.append(to_dict(p));
+  for (const op::Parameter& p : op.options) options.append(to_dict(p));
+  for (const op::OutputInfo& o : op.outputs)
+    outputs.append(nb::make_tuple(std::string(o.name), std::string(o.when)));
+  nb::dict d;
+  d["inputs"] = inputs;
+  d["options"] = options;
+  d["outputs"] = outputs;
+  return d;
+}
+
+// Views of addresses that nothing is at, each its own, in the place of specs.
+class StandIns {
+ public:
+  nb::object in_place_of(nb::handle value) {
+    const ArraySpec* spec = nullptr;
+    if (PyDict_Check(value.ptr())) {
+      nb::dict all;
+      for (const auto& [key, held] : nb::borrow<nb::dict>(value)) all[key] = in_place_of(held);
+      return all;
+    }
+    if (!nb::try_cast(value, spec, false) || !spec) return nb::borrow(value);
+    void* const address = reinterpret_cast<void*>(next_);  // NOLINT(performance-no-int-to-ptr)
+    devices_.emplace_back(address, spec->device);
+    next_ += kApart;
+    return nb::cast(
+        PyTensor{{address, spec->dtype, spec->shape, spec->strides, Device::cpu()}, {}});
+  }
+  nb::tuple all_of(nb::tuple values) {
+    nb::list all;
+    for (nb::handle value : values) all.append(in_place_of(value));
+    return nb::tuple(all);
+  }
+  // Where its array is said to be; that of the first array for what is no spec.
+  TensorView placed(const TensorView& view) const {
+    for (const auto& [address, device] : devices_)
+      if (address == view.data()) return on_device(view, device);
+    return on_device(view, device());
+  }
+  Device device() const { return devices_.empty() ? Device::cpu() : devices_[0].second; }
+
+ private:
+  static constexpr uintptr_t kApart = uintptr_t(1) << 44;
+  uintptr_t next_ = kApart;
+  std::vector<std::pair<const void*, Device>> devices_;
+};
+
+DeviceInfo info_of(Device device) {
+  const bool is_here =
+      !device.is_cuda() || device == Device::simt() || device.index < cuda_device_count();
+  return is_here ? device_info(device) : device_info_of_arch("sm_90a");
+}
+
+// Name, dtype, shape and the input written in place (-1: none) of each result; fails as the call
+// would.
+nb::list infer(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant) {
+  const op::Operator& op = operator_at(index);
+  StandIns stand_ins;
+  const nb::tuple arrays = stand_ins.all_of(inputs), values = stand_ins.all_of(options);
+  const Call call(op, arrays, values, nb::none(), nb::none());
+  const op::Arguments given = call.arguments(variant_text(variant));
+  std::vector<TensorView> views;
+  for (const TensorView& view : given.inputs) views.push_back(stand_ins.placed(view));
+  std::vector<op::Value> placed(given.options.begin(), given.options.end());
+  for (op::Value& value : placed)
+    if (const auto* view = std::get_if<TensorView>(&value)) value = stand_ins.placed(*view);
+  const op::Arguments arguments{views, placed, given.variant, given.stream};
+  const std::vector<op::OutputSpec> specs = op.infer(arguments);
+  std::vector<TensorView> outputs;
+  nb::list results;
+  for (const op::OutputSpec& spec : specs) {
+    outputs.emplace_back(nullptr, spec.dtype, spec.shape, stand_ins.device());
+    results.append(nb::make_tuple(std::string(spec.name), std::string(to_string(spec.dtype)),
+                                  to_tuple(spec.shape), spec.in_place_of));
+  }
+  op.explain(outputs, arguments, info_of(stand_ins.device()));  // the check of everything else
+  return results;
+}
+
+}  // namespace
+
+void register_schema(nb::module_& m) {
+  nb::class_<ArraySpec>(m, "ArraySpec", "An array without memory, for infer.")
+      .def(
+          "__init__",
+          [](ArraySpec* spec, nb::handle dtype, nb::handle shape, nb::handle strides,
+             nb::handle device) {
+            new (spec) ArraySpec{to_dtype(dtype), to_dims(shape), to_dims(strides, "strides"),
+                                 to_device(device)};
+          },
+          "dtype"_a, "shape"_a, "strides"_a, "device"_a);
+  m.def("describe", &describe, "index"_a, "Parameters and results of an operator.");
+  m.def("infer", &infer, "index"_a, "inputs"_a, "options"_a, "variant"_a.none(),
+        "What the results of a call would be.");
+}
+
+}  // namespace tensorcraft::python

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights of 4 bits."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from . import _ops
+from . import _tensorcraft as native
+from ._tensorcraft import DType, Tensor
+from .errors import TensorCraftValueError
+
+__all__ = ["PackedWeight", "pack_weight"]
+
+Format = Literal["int4", "mxfp4", "nvfp4"]
+
+
+class PackedWeight:
+    """A matrix (k, n) of 4 bits an element, the second operand of products: `x @ w` with x (..., k).
+
+    pack_weight() makes one. The constructor takes what another program has packed, as `tc.packed_gemm` takes it: codes
+    (n, k / 2) uint8 in the order of device/pack4.h, scales (n, k / group), perhaps zeros, and of nvfp4 tensor_scale.
+    """
+
+    __slots__ = ("codes", "scales", "tensor_scale", "zeros")
+    __array_ufunc__ = None  # NumPy leaves x @ w to us
+    codes: Tensor
+    """(n, k / 2), two a byte."""
+    scales: Tensor
+    """(n, k / group)."""
+    zeros: Tensor | None
+    """Of int4, like scales: the codes that mean 0; None: 8."""
+    tensor_scale: float
+    """Of nvfp4, a factor of every weight."""
+
+    def __init__(self, codes: Tensor, scales: Tensor, zeros: Tensor | None = None, tensor_scale: float = 1.0) -> None:
+        self.codes, self.scales, self.zeros, self.tensor_scale = codes, scales, zeros, tensor_scale
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(k, n)."""
+        return 2 * self.codes.shape[1], self.codes.shape[0]
+
+    @property
+    def group(self) -> int:
+        """How many neighbours along k share a scale."""
+        return self.shape[0] // self.scales.shape[1]
+
+    @property
+    def format(self) -> Format:
+        """What the codes are."""
+        if self.scales.dtype == DType.uint8:
+            return "mxfp4"
+        return "nvfp4" if self.scales.dtype == DType.float8_e4m3fn else "int4"
+
+    @property
+    def nbytes(self) -> int:
+        """Of codes, scales and zeros."""
+        return self.codes.nbytes + self.scales.nbytes + (self.zeros.nbytes if self.zeros is not None else 0)
+
+    @property
+    def device(self) -> str:
+        """The device, as text."""
+        return self.codes.device
+
+    def matmul(self, x: Any, /, *, bias: Any = None, out: Any = None, stream: Any = None, variant: Any = None) -> Any:
+        """x (..., k) times the weight, plus bias (n,): (..., n), dtype of x, as `tc.packed_gemm`."""
+        shape = tuple(x.shape)
+        if len(shape) != 2:
+            if out is not None:
+                raise TensorCraftValueError(f"PackedWeight.matmul: out needs x of two axes, got shape {shape}")
+            x = x.reshape((-1, shape[-1]) if shape else (1, 1))
+        y = _ops.packed_gemm(
+            x, self.codes, self.scales, zeros=self.zeros, bias=bias, tensor_scale=self.tensor_scale, out=out,
+            stream=stream, variant=variant,
+        )  # fmt: skip
+        return y if len(shape) == 2 else y.reshape((*shape[:-1], self.shape[1]))
+
+    def __rmatmul__(self, x: Any) -> Any:
+        return self.matmul(x)
+
+    def unpack(self, dtype: Any = DType.float32) -> Tensor:
+        """Its elements, (k, n), computed on the host."""
+        return native.unpack_weight(self.codes, self.scales, self.zeros, self.tensor_scale, dtype)
+
+    def __repr__(self) -> str:
+        k, n = self.shape
+        return f"PackedWeight(({k}, {n}), format={self.format!r}, group={self.group}, device={self.device!r})"
+
+
+def pack_weight(
+    w: Any, /, *, format: Format = "int4", group: int | None = None, zero_points: bool = False
+) -> PackedWeight:
+    """Packs a weight (k, n) into 4 bits an element, once; the result is where w is.
+
+    format: "int4": (code - 8) * scale, the scale amax / 7 of `group` neighbours along k (128); "mxfp4": e2m1 times a
+    power of two of 32; "nvfp4": e2m1 times a float8_e4m3fn scale of 16 and a scale of all. Codes are rounded to nearest
+    even. It computes on the host and waits.
+
+    zero_points: of int4, (code - zero) * scale with scale (max - min) / 15 and zero -min / scale of the group and 0: nearer
+    to the weights, for a byte more a group.
+
+    Raises ValueError: k is no multiple of the group, an element is not finite, or the format has another group or no
+    zero points.
+    """
+    codes, scales, zeros, tensor_scale = native.pack_weight(w, format, group, bool(zero_points))
+    return PackedWeight(codes, scales, zeros, tensor_scale)

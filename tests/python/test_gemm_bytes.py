@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of float8 and int8 with the scales that quantize gives, beside NumPy in float64."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorcraft as tc
+
+M, N, K = 20, 160, 272
+
+
+def normal(*shape: int, seed: int = 0) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def quantized(x: Any, device: str, **options: Any) -> tuple[tc.Tensor, tc.Tensor]:
+    codes, scales = tc.quantize(tc.asarray(x, device=device), **options)
+    return codes, scales
+
+
+def check(got: Any, a: Any, b: Any) -> None:
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    error = np.abs(np.asarray(tc.asarray(got).astype(tc.float32)) - exact)
+    assert error.max() < 2.0**-7 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("accumulation", ["promoted", "fast"])
+def test_one_scale(device: str, accumulation: str) -> None:
+    x, w = normal(M, K), normal(N, K, seed=1)
+    a, a_scale = quantized(x, device, scheme="tensor")
+    b, b_scale = quantized(w, device, scheme="tensor")
+    y = tc.gemm(a, b, transpose_b=True, a_scale=a_scale, b_scale=b_scale, accumulation=accumulation)
+    assert y.dtype == tc.bfloat16 and y.shape == (M, N)
+    check(y, np.asarray(tc.dequantize(a, a_scale)), np.asarray(tc.dequantize(b, b_scale)))
+
+
+@pytest.mark.parametrize("dtype", [tc.float8_e4m3fn, tc.float8_e5m2, tc.int8])
+@pytest.mark.parametrize("out_dtype", [tc.float32, tc.float16, tc.bfloat16])
+def test_scales_of_rows_and_columns(device: str, dtype: tc.DType, out_dtype: tc.DType) -> None:
+    a, a_scale = quantized(normal(M, K), device, dtype=dtype, scheme="token")
+    b, b_scale = quantized(normal(N, K, seed=1), device, dtype=dtype, scheme="token")
+    rows, columns = a_scale.reshape((M, 1)), b_scale.reshape((N,))
+    y = tc.gemm(a, b, transpose_b=True, a_scale=rows, b_scale=columns, out_dtype=out_dtype)
+    assert y.dtype == out_dtype
+    x, w = tc.dequantize(a, a_scale, scheme="token"), tc.dequantize(b, b_scale, scheme="token")
+    check(y, np.asarray(x), np.asarray(w))
+
+
+@pytest.mark.parametrize("block_shape", ["128x128", "1x128"])
+def test_scales_of_blocks(device: str, block_shape: str) -> None:
+    a, a_scale = quantized(normal(M, K), device, scheme="block")
+    b, b_scale = quantized(normal(N, K, seed=1), device, scheme="block", block_shape=block_shape)
+    y = tc.gemm(a, b, transpose_b=True, a_scale=a_scale, b_scale=b_scale)
+    x = tc.dequantize(a, a_scale, scheme="block")
+    w = tc.dequantize(b, b_scale, scheme="block", block_shape=block_shape)
+    check(y, np.asarray(x), np.asarray(w))
+
+
+def test_int8_is_exact(device: str) -> None:
+    random = np.random.default_rng(2)
+    a, b = (random.integers(-128, 128, shape).astype(np.int8) for shape in ((M, K), (N, K)))
+    y = tc.gemm(tc.asarray(a, device=device), tc.asarray(b, device=device), transpose_b=True)
+    assert y.dtype == tc.int32
+    np.testing.assert_array_equal(np.asarray(y), a.astype(np.int32) @ b.astype(np.int32).T)
+
+
+def test_what_is_refused() -> None:
+    a, a_scale = quantized(normal(5, 300), "cpu", scheme="block")
+    b = tc.asarray(normal(140, 300), device="cpu").astype(tc.float8_e4m3fn)
+    wide = tc.ones((5, 300), device="cpu")
+    one = tc.ones((), device="cpu")
+    for options, error, said in [
+        ({"a_scale": a_scale}, ValueError, "b_scale: expected one for 128 elements of a column of b"),
+        ({"a_scale": tc.ones((5, 2), device="cpu")}, ValueError, "a_scale: expected one number"),
+        ({"a_scale": one.astype(tc.float16)}, TypeError, "a_scale"),
+        ({"accumulation": "slow"}, ValueError, "accumulation"),
+        ({"out_dtype": tc.int32}, TypeError, "out_dtype of float8_e4m3fn operands must be"),
+    ]:
+        with pytest.raises(error, match=said):
+            tc.gemm(a, b, transpose_b=True, **options)
+    with pytest.raises(TypeError, match="takes float8 operands, and a is float32"):
+        tc.gemm(wide, wide, transpose_b=True, accumulation="fast")
+    with pytest.raises(TypeError):
+        tc.gemm(a, wide, transpose_b=True)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tc.pack_weight and products with what it makes."""
+
+import numpy as np
+import pytest
+
+import tensorcraft as tc
+
+FORMATS = ["int4", "mxfp4", "nvfp4"]
+
+
+def normal(*shape: int, seed: int = 0) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_product_is_that_of_the_unpacked_weight(device: str, format: str) -> None:
+    w = tc.asarray(normal(256, 40), device=device)
+    packed = tc.pack_weight(w, format=format)
+    assert packed.shape == (256, 40) and packed.format == format and packed.device == device
+    assert packed.nbytes < w.nbytes / 6
+    whole = np.asarray(packed.unpack())
+    error = np.linalg.norm(whole - np.asarray(w)) / np.linalg.norm(np.asarray(w))
+    assert 0.02 < error < 0.15
+    x, bias = normal(3, 256, seed=1), normal(40, seed=2)
+    np.testing.assert_allclose(tc.asarray(x, device=device) @ packed, x @ whole, rtol=1e-4, atol=1e-3)
+    y = packed.matmul(tc.asarray(x, device=device), bias=tc.asarray(bias, device=device))
+    np.testing.assert_allclose(np.asarray(y), x @ whole + bias, rtol=1e-4, atol=1e-3)
+    batched = tc.asarray(normal(2, 3, 256, seed=3), device=device) @ packed
+    assert batched.shape == (2, 3, 40)
+    one = tc.asarray(x[0], device=device) @ packed
+    np.testing.assert_allclose(np.asarray(one), x[0] @ whole, rtol=1e-4, atol=1e-3)
+
+
+def test_sixteen_bits_use_the_same_numbers(device: str) -> None:
+    packed = tc.pack_weight(tc.asarray(normal(256, 24), device=device), group=32)
+    assert packed.group == 32 and "int4" in repr(packed)
+    x = tc.asarray(normal(5, 256, seed=4), device=device).astype(tc.bfloat16)
+    exact = np.asarray(x.astype(tc.float32)) @ np.asarray(packed.unpack())
+    np.testing.assert_allclose(np.asarray((x @ packed).astype(tc.float32)), exact, rtol=2e-2, atol=2e-2)
+
+
+def test_zero_points_are_nearer(device: str) -> None:
+    w = normal(256, 24) + 2
+    plain, near = (tc.pack_weight(tc.asarray(w, device=device), group=32, zero_points=zero) for zero in (False, True))
+    assert plain.zeros is None and near.zeros is not None and near.nbytes == plain.nbytes + 8 * 24
+    errors = [np.square(np.asarray(p.unpack()) - w).mean() for p in (plain, near)]
+    assert errors[1] < 0.6 * errors[0]
+    x = normal(3, 256, seed=6)
+    np.testing.assert_allclose(
+        np.asarray(tc.asarray(x, device=device) @ near), x @ np.asarray(near.unpack()), rtol=1e-4, atol=1e-3
+    )
+
+
+def test_numpy_arrays_are_packed_and_multiplied() -> None:
+    packed = tc.pack_weight(normal(128, 8))
+    y = normal(2, 128, seed=5) @ packed
+    assert y.shape == (2, 8)
+
+
+def test_weights_of_another_program_with_zero_points() -> None:
+    codes = tc.asarray(np.full((1, 8), 0x99, np.uint8), device="cpu")
+    scales = tc.asarray(np.full((1, 1), 0.5, np.float16), device="cpu")
+    zeros = tc.asarray(np.full((1, 1), 7, np.uint8), device="cpu")
+    weight = tc.PackedWeight(codes, scales, zeros)
+    np.testing.assert_array_equal(np.asarray(weight.unpack()), 1.0)
+    np.testing.assert_array_equal(np.ones((1, 16), np.float32) @ weight, [[16.0]])
+
+
+def test_what_is_refused() -> None:
+    for call, said in [
+        (lambda: tc.pack_weight(normal(100, 8)), "k must be a multiple of the group, 128"),
+        (lambda: tc.pack_weight(normal(128, 8), format="int3"), "format must be one of int4, mxfp4, nvfp4; got int3"),
+        (lambda: tc.pack_weight(normal(128, 8), format="nvfp4", group=32), "nvfp4 has groups of 16, got 32"),
+        (lambda: tc.pack_weight(normal(128, 8), group=0), "group must be a multiple of 16, got 0"),
+        (lambda: tc.pack_weight(normal(128)), "expected a matrix"),
+        (lambda: tc.pack_weight(np.full((128, 2), np.inf, np.float32)), "expected finite weights"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            call()
+    with pytest.raises(ValueError, match="Size mismatch|codes"):
+        normal(2, 64) @ tc.pack_weight(normal(128, 8))
