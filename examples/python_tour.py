@@ -88,12 +88,41 @@ with tc.trace() as calls:
 print(calls)  # a table
 print(calls.rows()[0].op, sum(row.calls for row in calls.rows()))
 
+# Blocks that move
+pool = tc.MemoryPool(quota=2 << 20, device="cpu")
+blocks = [pool.allocate(1 << 20) for _ in range(3)]  # more than the quota: one goes to the host
+for block in blocks:
+    w = pool.pin(block, (512, 512), "float32")  # comes back, and stays while `w` lives
+    w[...] = 1.0
+    del w
+print(pool.stats().evictions, [b.on_device for b in pool.blocks()])
+
 # Tasks
 with tc.Scheduler("cpu", max_running=2) as tasks:
     up = tasks.submit(tc.exp, [0.0], qos="guaranteed")
     down = tasks.submit(tc.log, [1.0], after=[up])
     print(down.result())  # [0.]
     print(tasks.decisions()[0].verdict)  # admit
+
+# Launches
+if "simt" in tc.devices():
+    with tc.dispatch.record():
+        tc.softmax(array, device="simt")
+    launch = tc.dispatch.recent(1)[0]
+    print(launch.device, launch.outcome, launch.grid)  # simt launched (1, 1, 1)
+    print(tc.dispatch.stats().in_flight)  # 0
+
+# Tuning
+if "simt" in tc.devices():
+    tuned = tc.tune(tc.softmax, array, device="simt")  # runs the call, many times
+    print(tuned)  # what is fastest, its time, and that of the cost model's choice
+    print(tc.explain(tc.softmax, array, device="simt").variant == tuned.variant)  # True
+
+# Copies beside the program
+with tc.TransferEngine("cpu") as engine:
+    urgent = engine.to(array, "cpu", priority=1)
+    print(urgent.tensor.shape)  # usable at once; what reads it waits
+    print(urgent.result().tolist() == array.tolist(), urgent.state)  # True completed
 
 
 def write_weights(path: Path) -> None:

@@ -12,7 +12,10 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-VARIABLES = {"TENSORCRAFT_" + name for name in ("ALLOW_TF32", "CACHE_DIR", "CONFIG", "DEVICE", "LOG", "NVRTC")}
+VARIABLES = {
+    "TENSORCRAFT_" + name
+    for name in ("ALLOW_TF32", "CACHE_DIR", "CONFIG", "DEVICE", "LOG", "NVRTC", "STATUS", "TRACE")
+}
 CPP = (".cpp", ".hpp", ".h", ".cuh", ".cu")
 HEADERS = (".hpp", ".h", ".cuh")
 PRIVATE_HEADERS = "tensorcraft/op/host/onednn"  # CMakeLists.txt leaves these out of the installed set
@@ -63,7 +66,7 @@ class Rule(NamedTuple):
 RULES = [
     Rule(r"\b(secure_)?getenv\b|os\.environ", r"(tensorcraft|bindings|python|cli|bench)/",
          "only core/config.cpp reads the environment", r"tensorcraft/core/config\.cpp"),
-    Rule(r"\basm\b|\b__asm", r"tensorcraft/", "asm stands in device/ptx/ only", r"tensorcraft/device/ptx/"),
+    Rule(r"\basm\b(?!\")|\b__asm", r"tensorcraft/", "asm stands in device/ptx/ only", r"tensorcraft/device/ptx/"),
     Rule(r"\b__shared__\b", r"tensorcraft/", "shared memory comes from device/shared.cuh", r"tensorcraft/device/shared\.cuh"),
     Rule(r"\b(fmt|spdlog|nlohmann|nanobind)::|\bdnnl|oneapi/", r"tensorcraft/.*\.(hpp|h|cuh)$",
          "no third-party type in an installed header", PRIVATE_HEADERS),
@@ -150,7 +153,7 @@ def rule_problems(tree):
 
 
 def variable_problems(tree):
-    """TENSORCRAFT_ names are build settings, which CMake names, or the six variables."""
+    """TENSORCRAFT_ names are build settings, which CMake names, or the eight variables."""
     name_of = re.compile(r"\bTENSORCRAFT_[A-Z][A-Z0-9_]*")
     settings = set()
     for name, text in tree.items():
@@ -165,7 +168,7 @@ def variable_problems(tree):
             found.setdefault(variable, name)
     for variable, name in sorted(found.items()):
         if variable not in VARIABLES and variable not in settings:
-            yield f"{name}: {variable} is none of the six environment variables, and no build setting"
+            yield f"{name}: {variable} is none of the eight environment variables, and no build setting"
     page = tree.get("docs/environment.md", "")
     for variable in sorted(VARIABLES):
         if variable not in found:
@@ -238,10 +241,16 @@ def figure_problems(tree):
                 yield f"{name}:{number}: {match[0]}: a figure comes from benchmarks/results, say the finding in words"
 
 
+def place_of_rungs(op, file):
+    """Files that count as one have one place."""
+    file = re.sub(rf"(/ops/{op})/\w+_plan\.h$", r"\1/plan.h", file)
+    return re.sub(rf"(/ops/{op})/\w+_simt\.cpp$", rf"\1/{op}_simt.cpp", file)
+
+
 def rung_problems(tree):
     """Host variants may ask plan.h about a rung, so _cpu.cpp does not count. All launchers of an operator are one file, and so
-    are its plan headers: plan.h has the ladder, <what>_plan.h how some of its rungs are chosen. Expressions are a second
-    ladder of elementwise, whose variants have names of the first."""
+    are its plan headers, plan.h with the ladder and <what>_plan.h with how some rungs are chosen, and its lists for the SIMT
+    device. Expressions are a second ladder of elementwise, whose variants have names of the first."""
     for rung in tree:
         match = re.fullmatch(r"tensorcraft/ops/(\w+)/\d\d_(\w+)\.cuh", rung)
         if not match:
@@ -251,8 +260,7 @@ def rung_problems(tree):
         named = re.compile(rf'(?<!{{)"{name}"|\bk?{pascal}(Row)?\b|\b(plan|accepts|suits|choose)_{name}\b|\d\d_{name}\.cuh"|'
                            rf"\b{name}_(launch|problem|doubt|instances|refusal|preference|start)\b")  # fmt: skip
         own = re.compile(rf"tensorcraft/(ops/{op}/(?!.*_cpu\.cpp|.*\.md|expression)|(kernels/{op})(_\w+)?\.(cuh|hpp)$)")
-        plans = re.compile(rf"tensorcraft/ops/{op}/(\w+_)?plan\.h$")
-        found = {f"ops/{op}/plan.h" if plans.match(file) else own.match(file)[2] or file for file, text in tree.items()
+        found = {own.match(file)[2] or place_of_rungs(op, file) for file, text in tree.items()
                  if own.match(file) and (file == rung or named.search(code_of(file, text)))}  # fmt: skip
         if len(found) > MAX_FILES_OF_A_RUNG:
             names = ", ".join(sorted(file.removeprefix("tensorcraft/") for file in found))

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = ["core", "cuda", "runtime", "jit", "op", "ops", "diagnose", "kernels"]
+LAYERS = ["core", "cuda", "runtime", "jit", "op", "ops", "sparse", "packed", "diagnose", "kernels"]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 RUNS_SIMT = ("jit", "op", "ops", "diagnose")  # the layers that may include simt/
 # The host branches of these two say what device words mean to a plain C++ compiler.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
 # usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
-#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit compiles profile bench gemm gemm_ladder gemm_llm gemm_epilogue figures sweep aot
+#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit compiles profile bench gemm gemm_bytes gemm_ladder gemm_llm gemm_epilogue figures sweep aot
 #        model demo llama
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -74,6 +74,7 @@ beside_libraries() {  # of NVIDIA, if they are found: those of Python's packages
 }
 bench() { beside_libraries --suite headline --variant all --json "$results/bench.json"; }
 gemm() { beside_libraries --suite gemm --seconds 0.1 --json "$results/gemm.json"; }
+gemm_bytes() { beside_libraries --suite gemm-bytes --seconds 0.1 --json "$results/gemm_bytes.json"; }
 gemm_ladder() { beside_libraries --suite gemm-ladder --variant all --seconds 0.1 --json "$results/gemm_ladder.json"; }
 gemm_llm() { beside_libraries --suite gemm-llm --seconds 0.1 --json "$results/gemm_llm.json"; }
 gemm_epilogue() { beside_libraries --suite gemm-epilogue --seconds 0.1 --json "$results/gemm_epilogue.json"; }

@@ -9,6 +9,8 @@
 | `results: files` | each file, and whether `tensorcraft report` reads it |
 | `results: summary` | one row an operator: of its roof, of the fastest peer, cases lost, why |
 | `results: ladder gemm` | every rung of a ladder, in turn |
+| `results: fusion` | calls apart beside the one call that does the work of them |
+| `results: counters softmax` | what Nsight Compute counted in each kernel of operators |
 | `results: lost gemm bfloat16` | a sentence: how many cases a peer is faster in, and how far |
 
 In files that `tensorcraft bench` did not write rows without a name are evidence that is read in the file itself.
@@ -20,6 +22,7 @@ import math
 import re
 import sys
 
+import learning_tables
 import regions
 
 RESULTS = regions.ROOT / "benchmarks" / "results"
@@ -402,6 +405,24 @@ def lost_lines(found, name):
             + (f", and {two_digits(mean(of.roofs))} of what the GPU can do in large ones." if of.roofs else "."), ""]  # fmt: skip
 
 
+def fusion_lines(found):
+    rows, gpus = [], {}
+    for document in found.values():
+        for c in cases_of(document, "") if document.get("schema") == 1 else []:
+            if row := learning_tables.fusion_row(c, short_shape, us):
+                rows.append(row)
+                gpus[document["machine"]["gpu"]] = None
+    rows.sort(key=lambda row: row["calls"])
+    return [f"On {', '.join(map(plain, gpus))}:", "", *tables_of(rows, plain), ""] if rows else ["Nothing is measured yet.", ""]
+
+
+def counters_lines(found, names):
+    nsight = found.get("nsight.json") or {"rows": []}
+    rows = list(learning_tables.counter_rows(nsight, names))
+    head = f"{nsight['machine']['gpu']}, {nsight['method']}:" if rows else "Nothing is measured yet."
+    return [plain(head), "", *tables_of(rows, plain), *([""] if rows else [])]
+
+
 def files_lines(found):
     def row(name, document):
         title = plain(document.get("title") or "every wrapper of a PTX instruction on a GPU, beside the emulator")
@@ -423,6 +444,10 @@ def table(argument, folder=RESULTS, root=regions.ROOT):
         lines = files_lines(found)
     elif kind == "ladder":
         lines = ladder_lines(found, rest)
+    elif kind == "fusion":
+        lines = fusion_lines(found)
+    elif kind == "counters":
+        lines = counters_lines(found, rest.split())
     elif kind == "lost":
         lines = lost_lines(found, rest)
     else:

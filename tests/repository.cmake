@@ -3,6 +3,8 @@ find_package(Python COMPONENTS Interpreter REQUIRED)
 add_test(NAME layers COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_layers.py)
 add_test(NAME budgets COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_budgets.py)
 add_test(NAME quotes COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/quote.py --check)
+add_test(NAME waits COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/waits_table.py --check)
+add_test(NAME operator_pages COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/operator_pages.py --check)
 add_test(NAME links COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_links.py)
 add_test(NAME results COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/results_table.py --check)
 add_test(NAME ladder_picture COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/ladder_picture.py --check)
@@ -26,7 +28,7 @@ add_test(NAME google_benchmark COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_
                                        -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/google_benchmark_test.cmake)
 add_test(NAME library COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:tensorcraft>
                               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/library_test.cmake)
-set_tests_properties(layers budgets quotes links results ladder_picture kernels_table environment_page
+set_tests_properties(layers budgets quotes waits operator_pages links results ladder_picture kernels_table environment_page
                      requirements_page cuda_toolkit googletest cli11 google_benchmark library
                      PROPERTIES LABELS cpu TIMEOUT 300)
 # Users' programs are built without a sanitizer, and its library must be the first of a process.

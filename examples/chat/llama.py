@@ -46,16 +46,24 @@ class Batch:
 
 
 class Llama:
-    """A model: weights under the names that `load.read_weights` gives them, on `device`, matrices in `dtype`."""
+    """A model: weights under the names that `load.read_weights` gives them, on `device`, matrices in `dtype`.
+
+    With `packed` the matrices of the layers have 4 bits an element, with a scale and a zero for 32 neighbours; `dtype` computes.
+    """
 
     def __init__(self, config: Config, weights: dict[str, Floats], device: str | None = None,
-                 dtype: tc.DType = tc.float32, batch_invariant: bool = False) -> None:  # fmt: skip
+                 dtype: tc.DType = tc.float32, batch_invariant: bool = False, packed: bool = False) -> None:  # fmt: skip
         self.config, self.dtype, self.batch_invariant = config, dtype, batch_invariant
         self.device = tc.default_device() if device is None else device
         self.weights = {
             name: tc.asarray(w, dtype=dtype if w.ndim > 1 else tc.float32, device=self.device)
             for name, w in weights.items()
         }
+        self.packed: dict[str, tc.PackedWeight] = {}
+        for name in [name for name, w in weights.items() if packed and name.startswith("layers.") and w.ndim > 1]:
+            self.packed[name] = tc.pack_weight(self.weights.pop(name).T, group=32, zero_points=True)
+        # All there is of weights, in bytes.
+        self.nbytes = sum(w.nbytes for kept in (self.weights, self.packed) for w in kept.values())
         self.weights.setdefault("output", self.weights["embedding"])  # one matrix for both, unless the file has two
         positions = tc.arange(config.context, dtype=tc.int32, device=self.device)
         self.cos, self.sin = tc.rope_cache(positions, config.head_dim, base=config.rope_base)
@@ -93,9 +101,8 @@ class Llama:
             name = f"layers.{layer}."
             mixed = self.attention(name, y, k_cache, v_cache, batch)
             y, x = self.norm(name + "feed_forward_norm", self.linear(name + "o", mixed), x)
-            hidden = self.linear(name + "gate_up", y, gated="silu")
             following = f"layers.{layer + 1}.attention_norm" if layer + 1 < len(cache) else "norm"
-            y, x = self.norm(following, self.linear(name + "down", hidden), x)
+            y, x = self.norm(following, self.feed_forward(name, y), x)
         if not (all_rows or batch.last is None):
             y = tc.take(y, batch.last, axis=0)
         return self.linear("output", y, out_dtype=tc.float32)
@@ -122,8 +129,14 @@ class Llama:
         )
         return mixed.reshape((-1, self.config.hidden))
 
+    def feed_forward(self, name: str, x: tc.Tensor) -> tc.Tensor:
+        return self.linear(name + "down", self.linear(name + "gate_up", x, gated="silu"))
+
     def linear(self, name: str, x: tc.Tensor, gated: Literal["silu"] | None = None,
                out_dtype: tc.DType | None = None) -> tc.Tensor:  # fmt: skip
+        if name in self.packed:
+            y: tc.Tensor = self.packed[name].matmul(x)
+            return tc.silu_and_mul(y) if gated else y
         return tc.gemm(x, self.weights[name], transpose_b=True, gated=gated, out_dtype=out_dtype,
                        batch_invariant=self.batch_invariant)  # fmt: skip
 

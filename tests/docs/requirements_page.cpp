@@ -20,22 +20,6 @@ using namespace tensorcraft;
 constexpr std::string_view kArchitectures[] = {"sm_80",  "sm_86",   "sm_89",
                                                "sm_90a", "sm_100a", "sm_120a"};
 
-TensorView on_gpu(const TensorView& t) {
-  return {t.data(), t.dtype(), t.shape(), t.strides(), Device::cuda(0)};
-}
-
-op::Explanation explain_on(const test::Case& c, const test::CaseRun& run,
-                           const DeviceInfo& device) {
-  const op::Arguments host = run.arguments({});
-  std::vector<TensorView> inputs, outputs;
-  for (const auto& t : host.inputs) inputs.push_back(on_gpu(t));
-  for (const auto& t : run.outputs()) outputs.push_back(on_gpu(t));
-  std::vector<op::Value> options(host.options.begin(), host.options.end());
-  for (auto& v : options)
-    if (const auto* t = std::get_if<TensorView>(&v)) v = on_gpu(*t);
-  return c.op->explain(outputs, {inputs, options, {}, std::nullopt}, device);
-}
-
 // By operator and variant: the architectures it runs on, as places in the list.
 using Found = std::map<std::string, std::map<std::string, std::set<size_t>>>;
 
@@ -43,9 +27,8 @@ Found find() {
   Found found;
   for (const test::Case& c : test::all_cases()) {
     if (!c.has_tag("gate") && !c.has_tag("smoke") && !c.has_tag("conformance")) continue;
-    const test::CaseRun run(c, Device::cpu());
     for (size_t i = 0; i < std::size(kArchitectures); ++i)
-      for (const auto& row : explain_on(c, run, device_info_of_arch(kArchitectures[i])).variants)
+      for (const auto& row : test::explain_case(c, device_info_of_arch(kArchitectures[i])).variants)
         if (row.accepted)
           found[std::string(c.op->description().name)][std::string(row.variant.name)].insert(i);
   }

@@ -65,7 +65,7 @@ def test_a_clean_tree_passes(tree):
         ("python/tensorcraft/b.py", "'GPU mode requires the package'\n", "must not exist"),
         ("python/tensorcraft/b.py", "import ctypes\n", "calls no CUDA API"),
         ("cmake/b.cmake", "add_definitions(-DTC_HAS_TMA)\n", "no build settings"),
-        ("tests/b.py", f"{PREFIX}MINE\n", "none of the six"),
+        ("tests/b.py", f"{PREFIX}MINE\n", "none of the eight"),
         ("docs/environment.md", "nothing\n", "docs/environment.md: "),
         ("docs/page.md", "It takes 4.6 us.\n", "4.6 us: a figure comes from benchmarks/results"),
         ("docs/page.md", "It reads 3,800 GB/s.\n", "3,800 GB/s: a figure"),
@@ -163,6 +163,7 @@ def rung(tree):
     write(tree, "tensorcraft/ops/pad/01_by_warp.cuh", LICENCE + "struct ByWarp {};\n")
     write(tree, "tensorcraft/ops/pad/plan.h", LICENCE + f"constexpr Rung kRungs[] = {{{row}}};\n")
     write(tree, "tensorcraft/ops/pad/pad_simt.cpp", LICENCE + "auto l = list<ByWarp>();\n")
+    write(tree, "tensorcraft/ops/pad/wide_simt.cpp", LICENCE + "auto l = list<ByWarp>();\n")
     write(tree, "tensorcraft/kernels/pad.cuh", LICENCE + "Compiled<ByWarp> c;\n")
     write(tree, "tensorcraft/kernels/pad_shape.hpp", LICENCE + "Compiled<ByWarp> c;\n")
     write(tree, "tensorcraft/ops/pad/pad_cpu.cpp", LICENCE + "bool a = by_warp_refusal(p).empty();\n")

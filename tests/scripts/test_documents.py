@@ -13,6 +13,7 @@ import check_budgets
 import check_links
 import kernels_table
 import ladder_picture
+import learning_tables
 import operators_table
 import quote
 import regions
@@ -365,3 +366,46 @@ def test_a_part_measured_by_another_compiler_is_not_accepted(tmp_path):
     measured.write_text(json.dumps(kernels("13.1", sm_80={}, sm_90a={})))
     kernels_table.accept(measured, baseline)
     assert json.loads(baseline.read_text())["nvrtc"] == "13.1"
+
+
+def test_fusion_is_shown_with_the_bytes_and_times_that_were_measured(tmp_path):
+    rows = [{"op": "silu_and_mul", "case": "8x16 float32", "shape": "8x16", "dtype": "float32", "options": "", "timing": "events",
+             "cache": "cold", "candidate": name, "variant": "", "median_us": us, "bytes": 768.0, "error": error}
+            for name, us, error in (("tensorcraft", 2.0, None), ("torch", 5.0, None), ("copy", 1.0, None))]  # fmt: skip
+    document = {"schema": 1, "machine": {"gpu": "a GPU"}, "rows": rows}
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    # 8 x 8 results of 4 bytes: silu of a half is written and read, which is 512 bytes beside 3 x 256.
+    row = "| `silu`, then a product of elements | 8x16 | float32 | 0 | 0 | 1.67 | torch | 5 | 2 | 2.50 |"
+    assert row in results_table.table("fusion", tmp_path).splitlines()
+    rows[1]["error"] = "torch is missing"
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    assert results_table.table("fusion", tmp_path) == "Nothing is measured yet.\n\n"
+
+
+@pytest.mark.parametrize(("op", "shape", "options", "result"), [
+    ("rms_norm", "8x4", "weight=4 residual=8x4", 32),
+    ("silu_and_mul", "8x4", "", 16),
+    ("gemm", "8x4 6x4", "transpose_b=true bias=6 activation=silu", 48),
+    ("gemm", "8x4 6x4", "transpose_b=true gated=silu", 24),
+])  # fmt: skip
+def test_a_result_is_counted_by_its_operator(op, shape, options, result):
+    assert learning_tables.elements_of_result({"op": op, "shape": shape, "options": options}) == result
+
+
+def test_each_chain_that_fusion_shows_was_measured():
+    text = results_table.table("fusion")
+    for _, _, calls, by, _ in learning_tables.FUSED:
+        assert f"| {calls} |" in text and f"| {by} |" in text
+    products = [c.first for d in MEASURED.values() if d.get("schema") == 1 for c in results_table.cases_of(d, "gemm")
+                if any(f[1] in c.first["options"] for f in learning_tables.FUSED if f[0] == "gemm")]  # fmt: skip
+    assert products and all("transpose_b=true" in first["options"] for first in products)
+
+
+def test_counters_of_a_kernel_are_those_of_the_file(tmp_path):
+    counted = dict.fromkeys(learning_tables.SHOWN, 12.4) | {"name": "sum", "case": "8x8", "us": 3.0}
+    rows = [counted | {"kernel": "slow", "us": 9.0}, counted | {"kernel": "fast"}, counted | {"kernel": "x", "name": "add"}]
+    (tmp_path / "nsight.json").write_text(json.dumps({"machine": {"gpu": "a GPU"}, "method": "alone", "rows": rows}))
+    lines = results_table.table("counters sum", tmp_path).splitlines()
+    assert lines[0] == "a GPU, alone:"
+    assert lines[4:6] == ["| `fast` | 8x8 | 12 | 12 | 12 | 12 | 12 |", "| `slow` | 8x8 | 12 | 12 | 12 | 12 | 12 |"]
+    assert results_table.table("counters max", tmp_path) == "Nothing is measured yet.\n\n"

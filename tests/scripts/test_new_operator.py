@@ -21,6 +21,7 @@ import check_budgets
 import check_layers
 import launchers
 import new_operator
+import operator_pages
 
 ROOT = Path(__file__).parents[2]
 NAME = "lifted"
@@ -51,6 +52,7 @@ def test_the_checks_pass(tree: Path) -> None:
     assert list(check_layers.problems(tree)) == []
     assert list(check_budgets.problems(tree)) == []
     assert launchers.update(tree, check=True) == []
+    assert list(operator_pages.all_problems(tree)) == [] and operator_pages.update(tree, check=True) == []
 
 
 def test_the_format_is_that_of_the_tree(tree: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_package_that_there_is_not_is_left_out(tmp_path, candidate, install, s
     assert ask("install_where_offered browser 'the test'", f"{tmp_path}:/usr/bin:/bin") == ""
 
 
-@pytest.mark.parametrize("script", ["demo.sh", "chat.sh"])
+@pytest.mark.parametrize("script", ["demo.sh", "chat.sh", "graph.sh"])
 @pytest.mark.parametrize("words", [["-h"], ["--no-onednn", "--help"], ["a question", "--help"]])
 def test_the_demos_say_their_usage_and_install_nothing(tmp_path, script, words):
     (tmp_path / "scripts").mkdir()  # alone in its folder, so that a script it calls is missing
@@ -78,9 +78,16 @@ def test_the_demos_say_their_usage_and_install_nothing(tmp_path, script, words):
     assert done.returncode == 0 and f"usage: {script}" in done.stdout and not done.stderr
 
 
-@pytest.mark.parametrize("script, example", [("demo.sh", "sentence_search/search.py"), ("chat.sh", "chat/chat.py")])
+@pytest.mark.parametrize(
+    "script, example, needs",
+    [
+        ("demo.sh", "sentence_search/search.py", []),
+        ("chat.sh", "chat/chat.py", []),
+        ("graph.sh", "graph/graph.py", ["--graph"]),
+    ],
+)
 @pytest.mark.parametrize("onednn", [[], ["--no-onednn"]])
-def test_the_demos_set_up_build_and_hand_their_words_on(tmp_path, script, example, onednn):
+def test_the_demos_set_up_build_and_hand_their_words_on(tmp_path, script, example, needs, onednn):
     """With `--no-onednn` for the first two, and words that stay as they are."""
     (tmp_path / "scripts").mkdir()
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
@@ -92,7 +99,7 @@ def test_the_demos_set_up_build_and_hand_their_words_on(tmp_path, script, exampl
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     calls = [line.rstrip("|").split("|") for line in done.stdout.splitlines()]
     assert calls == [
-        ["scripts/setup.sh", *onednn],
+        ["scripts/setup.sh", *needs, *onednn],
         ["scripts/build.sh", "--no-tests", *onednn],
         [".venv/bin/python", str(tmp_path / "examples" / example), *words],
     ]

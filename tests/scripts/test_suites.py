@@ -89,6 +89,16 @@ def test_products_of_models():
     assert all("transpose_b=true" in c.options and c.dtype == "bfloat16" for c in cases)
 
 
+def test_eight_bits_have_every_kind_of_scale():
+    cases = suites.suite("gemm-bytes")
+    groups = {group: [c for c in cases if c.group == group] for group in {c.group for c in cases}}
+    by_block = groups["float8, scales by block"]
+    assert len(by_block) == 21 and {sizes_of(c)[0] for c in by_block} == {64, 128, 4096}
+    whole = {sizes_of(c) for name in ("the same shapes, one scale", "float8, one scale") for c in groups[name]}
+    assert whole >= {sizes_of(c) for c in by_block if sizes_of(c)[0] == 4096}
+    assert {c.dtype for c in cases} == {"float8_e4m3fn", "int8"}
+
+
 def test_epilogues_come_with_their_products():
     options = {option.split("=")[0] for c in suites.suite("gemm-epilogue") for option in c.options}
     assert options >= {"bias", "activation", "c", "out_dtype"}
@@ -112,5 +122,5 @@ def test_a_line_of_another_form_and_an_unknown_suite_are_refused():
     assert suites.parse("relu 4x8").name == "4x8 float32"
     with pytest.raises(ValueError, match="there is no --loud"):
         suites.parse("relu 4 --loud")
-    with pytest.raises(ValueError, match='no suite "none"; there are attention, gemm, '):
+    with pytest.raises(ValueError, match='no suite "none"; there are attention, convolution, gemm, '):
         suites.suite("none")

@@ -53,6 +53,8 @@ bool replace(AnyCall& call, const Target& t, DType dtype, const Dims& shape, con
   void* data = scratch.place(dtype, shape, strides, t.is_output);
   if (!data) return false;
   *t.view = TensorView(data, dtype, shape, strides, device);
+  // Rows that do not follow each other, and places that are written twice.
+  call.has_any_result |= t.name == "indptr" || t.name == "slots" || t.name == "idx_dst";
   return true;
 }
 
@@ -287,6 +289,8 @@ bool overlap(AnyCall& call, Random& random, Scratch& scratch) {
   if (other.view->dtype() == DType::bool_) return false;  // of poison there is no bool
   const int kind = int(random() % 3);
   call.change = join(out.name, " overlaps ", other.name, ", kind ", kind);
+  // A cache may be moved within itself, but not what is read while it is written.
+  call.has_any_result |= other.name.starts_with("k_") || other.name.starts_with("v_");
   if (kind == 0) {  // the very memory of the other, which may be smaller: both move
     const size_t bytes = std::max(v.nbytes(), other.view->nbytes());
     void* data = scratch.place(DType::uint8, {int64_t(bytes)}, {1}, false);

@@ -18,8 +18,9 @@ struct AnyCall {
   std::vector<TensorView> inputs, outputs;
   std::vector<op::Value> options;
   std::string variant;
-  std::string change;     // what is wrong with it
-  bool is_steep = false;  // rounding is amplified: results say nothing
+  std::string change;           // what is wrong with it
+  bool is_steep = false;        // rounding is amplified: results say nothing
+  bool has_any_result = false;  // the contents are no valid ones, which no kernel can refuse
 
   op::Arguments arguments() const { return {inputs, options, variant}; }
 };

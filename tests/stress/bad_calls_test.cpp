@@ -6,6 +6,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/host_memory.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/stress/stress.hpp"
 #include "tests/support/fake_driver.hpp"
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <numeric>
@@ -95,7 +97,10 @@ std::optional<Results> reference(const AnyCall& call) {
     for (TensorView& t : plain.inputs) t = on_host(t);
     for (op::Value& v : plain.options)
       if (auto* t = std::get_if<TensorView>(&v)) *t = on_host(*t);
-    for (TensorView& t : plain.outputs) t = memory.emplace_back(t.dtype(), t.shape()).view();
+    for (TensorView& t : plain.outputs) {  // what a call leaves alone is poison, as in its own
+      t = memory.emplace_back(t.dtype(), t.shape()).view();
+      if (t.data()) std::memset(t.data(), int(Scratch::kPoison), size_t(t.nbytes()));
+    }
     plain.variant = "reference";
     plain.op->run(plain.outputs, plain.arguments());
     Results results;
@@ -103,7 +108,7 @@ std::optional<Results> reference(const AnyCall& call) {
     return results;
   } catch (const Error& error) {
     const bool is_value =
-        error.kind() == ErrorKind::index && call.inputs[0].device() != Device::cpu();
+        error.kind() == ErrorKind::index && op::reaching_device(call.inputs) != Device::cpu();
     return is_value ? std::optional<Results>(std::in_place) : std::nullopt;
   }
 }
@@ -127,11 +132,12 @@ bool is_helpful(const std::string& text, const op::Description& d) {
     for (const op::Parameter& p : *list) names = names || has(p.name);
   for (const op::OutputInfo& o : d.outputs) names = names || has(o.name);
   return names &&
-         has_any({"expected",        "must",          "there are", "allowed",  "accepted",
-                  "takes",           "give ",         "at most",   "use ",     "copy ",
-                  "needs",           "not supported", "than",      "at least", "do not broadcast",
-                  "differ",          "negative",      "asked for", "exist",    "contiguous",
-                  "does not accept", "not compiled"});
+         has_any(
+             {"expected",        "must",          "there are",    "allowed",  "accepted",
+              "takes",           "give ",         "at most",      "use ",     "copy ",
+              "needs",           "not supported", "than",         "at least", "do not broadcast",
+              "differ",          "negative",      "asked for",    "exist",    "contiguous",
+              "does not accept", "not compiled",  "leave it out", "make it "});
 }
 
 // What a child tells its parent even if it crashes: the seed of the last call, and how often each
@@ -216,7 +222,8 @@ class GeneratedCall {
     }
     call_.op->explain(call_.outputs, call_.arguments(), device_info(call_.inputs[0].device()));
     if (is_endless()) move_to_gpu();
-    const DeviceInfo& device = device_info(call_.inputs[0].device());
+    // Some operators take arrays of the host beside those of a device.
+    const DeviceInfo& device = device_info(op::reaching_device(call_.inputs));
     const auto expected = device.device.is_cuda() ? std::nullopt : reference(call_);
     driver_.launches.clear();
     call_.op->run(call_.outputs, call_.arguments());
@@ -260,7 +267,7 @@ class GeneratedCall {
 
   std::string check_results(const std::optional<Results>& expected) const {
     if (!expected) return " it runs, and the reference refuses it;";
-    if (call_.is_steep || expected->empty()) return {};
+    if (call_.is_steep || call_.has_any_result || expected->empty()) return {};
     for (size_t i = 0; i < call_.outputs.size(); ++i) {
       Tolerance t = tolerance(call_.outputs[i].dtype(), case_->dtype, 1e4, case_->rounds_inside);
       t.relative *= 2;        // the reference is rounded too
@@ -317,7 +324,7 @@ TEST_F(BadCalls, OfEveryOperatorAreTypedErrorsOrRightAfterAll) {
   for (size_t i = 0; i < mutations().size() && !only; ++i)
     EXPECT_GT(progress->refused[i], 20u) << mutations()[i].name << " was refused too rarely";
   const uint64_t right = std::accumulate(progress->right, progress->right + 32, uint64_t(0));
-  EXPECT_TRUE(only || right > last / 10) << right << " calls were right after all";
+  EXPECT_TRUE(only || right > last / 12) << right << " calls were right after all";
   munmap(progress, sizeof(Progress));
 }
 
