@@ -30,6 +30,7 @@ const std::map<std::string, std::string> kAbove256 = {
     {"attention persistent", kProducer},
     {"attention warp_specialized", kProducer},
     {"attention wgmma", "three warpgroups have 64 queries each of one tile of keys"},
+    {"conv2d implicit_wgmma", kProducer},
     {"gemm persistent", kProducer},
     {"grouped_gemm persistent", kProducer},
     {"grouped_gemm persistent_tf32", kProducer},

@@ -313,11 +313,11 @@ TEST_P(TransferContract, r12_cancel_frees_slot) {
   const Transfer first = up(there, values);
   const Transfer second = up(there, values);
   const Transfer third = up(also, values);
-  const bool was_queued = second.cancel();
-  EXPECT_FALSE(second.cancel());
-  third.wait();
+  const bool was_in_time = second.cancel();  // a slow machine may have ended it
+  third.wait();                              // begins once the second has left its place
   first.wait();
-  EXPECT_EQ(second.state(), was_queued ? transfer::State::cancelled : transfer::State::completed);
+  EXPECT_FALSE(second.cancel());
+  EXPECT_EQ(second.state(), was_in_time ? transfer::State::cancelled : transfer::State::completed);
   EXPECT_EQ(source().read(also, kBytes), values);
 }
 
