@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
 # usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
-#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python sanitizer jit compiles profile bench gemm gemm_bytes gemm_ladder gemm_llm gemm_epilogue figures sweep aot
+#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python record sanitizer jit compiles profile bench gemm gemm_bytes gemm_ladder gemm_llm gemm_epilogue figures sweep aot
 #        model demo llama
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -43,17 +43,36 @@ wrappers() {
   grep -vE '^\[ RUN|^\[       OK' "$results/wrappers.log" | cut -c1-300 | tail -60
 }
 
-conformance() {  # the emulator needs no such machine
-  "$folder/gpu_tests" >"$results/gpu_tests.log" 2>&1 || failed=1
-  GTEST_FILTER='-*simt*:SimtDevice*' "$folder/ops_tests" >"$results/conformance.log" 2>&1 || failed=1
-  grep -hvE '^\[ RUN|^\[       OK|^\[---|^$' "$results"/{gpu_tests,conformance}.log | cut -c1-300 | tail -40
+# apart NAME COUNT COMMAND...: a test program's shards side by side; what went wrong is printed, the counts go to $results/tests.
+apart() {
+  local name=$1 count=$2 shard processes=()
+  shift 2
+  mkdir -p "$results/tests"
+  for ((shard = 0; shard < count; ++shard)); do
+    GTEST_TOTAL_SHARDS=$count GTEST_SHARD_INDEX=$shard GTEST_OUTPUT=json:$results/tests/$name.$shard-of-$count.json \
+      "$@" >"$results/$name.$shard.log" 2>&1 &
+    processes+=($!)
+  done
+  local process
+  for process in "${processes[@]}"; do wait "$process" || failed=1; done
+  grep -hvE '^\[ RUN|^\[       OK|^\[---|^$|^\[  SKIPPED|^Note: |^\[====' "$results/$name".*.log | cut -c1-300 | head -60
 }
 
-python() {  # packaging and pages need what such a machine lacks
-  unpack_model
-  TC_TEST_MODEL=$root/$folder/model32 python3 -m pytest -q tests/python -p no:cacheprovider --ignore=tests/python/test_wheel.py \
-    --ignore=tests/python/test_typing.py 2>&1 | tail -40
+conformance() {  # the emulator needs no such machine
+  apart gpu_tests 1 "$folder/gpu_tests"
+  GTEST_FILTER='-*simt*:SimtDevice*' apart ops_tests 14 "$folder/ops_tests"
 }
+
+python() {  # packaging and pages need what such a machine lacks; times are held by tests that run alone, last
+  unpack_model
+  mkdir -p "$results/tests"
+  export TC_TEST_MODEL=$root/$folder/model32
+  find tests/python -name 'test_*.py' ! -name test_wheel.py ! -name test_typing.py | sort | xargs -P 10 -I{} bash -c \
+    'name=$(basename {} .py) && timeout 400 python3 -m pytest -q {} -p no:cacheprovider --junitxml="$0/tests/$name.xml" >"$0/$name.log" 2>&1 ||
+       [ $? = 5 ] || { tail -40 "$0/$name.log" | cut -c1-300; exit 1; }' "$results" || failed=1
+}
+
+record() { python3 benchmarks/gpu_record.py "$results"; }
 
 sanitizer() {
   local tool

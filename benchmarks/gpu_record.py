@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Counts the tests that ran on a machine with a GPU: which suites, when, and what became of them.
+
+    python benchmarks/gpu_record.py FOLDER
+
+FOLDER/tests has the JSON of GoogleTest's programs (NAME.SHARD-of-COUNT.json) and the JUnit XML of pytest (NAME.xml),
+as `scripts/gpu_test.sh run` leaves them. Writes FOLDER/gpu_tests.json. Exits with 1 if a test failed, if none ran, or
+if a shard left no file, since a program that crashes writes none.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from timing import write
+
+
+def googletest(file: Path) -> dict[str, float]:
+    """Counts of one program or of one shard of it."""
+    document = json.loads(file.read_text())
+    cases = [case for suite in document["testsuites"] for case in suite["testsuite"]]
+    ran = [case for case in cases if case["status"] == "RUN"]
+    return {
+        "tests": len(ran),
+        "failed": sum(bool(case.get("failures")) for case in ran),
+        "skipped": sum(case["result"] == "SKIPPED" for case in ran),
+        "seconds": sum(float(case["time"].rstrip("s")) for case in ran),
+    }
+
+
+def junit(file: Path) -> dict[str, float]:
+    """Counts of one file of pytest."""
+    suite = next(ElementTree.parse(file).getroot().iter("testsuite"))
+    return {
+        "tests": int(suite.attrib["tests"]),
+        "failed": int(suite.attrib["failures"]) + int(suite.attrib["errors"]),
+        "skipped": int(suite.attrib["skipped"]),
+        "seconds": float(suite.attrib["time"]),
+    }
+
+
+def lost_shards(folder: Path) -> list[str]:
+    """The shards whose file is missing beside those of the others."""
+    lost = []
+    for file in folder.glob("*.json"):
+        name, shard, _ = file.name.split(".")
+        for i in range(int(shard.split("-of-")[1])):
+            other = f"{name}.{i}-of-{shard.split('-of-')[1]}"
+            if not (folder / f"{other}.json").exists() and other not in lost:
+                lost.append(other)
+    return sorted(lost)
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    """One row a program, the shards and the files of Python together."""
+    found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for file in sorted(folder.iterdir()):
+        is_python = file.suffix == ".xml"
+        counts = junit(file) if is_python else googletest(file)
+        row = found["tests/python" if is_python else file.name.split(".")[0]]
+        for key, value in counts.items():
+            row[key] += value
+    return [
+        {
+            "name": name,
+            "tests": int(row["tests"]),
+            "passed": int(row["tests"] - row["failed"] - row["skipped"]),
+            "skipped": int(row["skipped"]),
+            "failed": int(row["failed"]),
+            "seconds": round(row["seconds"]),
+        }
+        for name, row in found.items()
+    ]
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    rows = rows_of(folder / "tests")
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    write(str(folder / "gpu_tests.json"), f"tests on a GPU, {date}", rows, timing="seconds of all processes together")
+    for name in lost_shards(folder / "tests"):
+        print(f"gpu_record: {name} left no file: it crashed, or was ended")
+        rows = []
+    return 1 if not rows or any(row["failed"] or not row["passed"] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""benchmarks/gpu_record.py: counts of tests that ran on a machine with a GPU."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def case(result: str = "COMPLETED", **more: object) -> dict[str, object]:
+    return {"name": "A", "status": "RUN", "result": result, "time": "1.5s", **more}
+
+
+def shard(folder: Path, name: str, *cases: dict[str, object]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps({"testsuites": [{"testsuite": list(cases)}]}))
+
+
+def record(folder: Path) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, str(ROOT / "benchmarks" / "gpu_record.py"), str(folder)]
+    return subprocess.run(program, capture_output=True, text=True, check=False)
+
+
+def test_adds_up_shards_and_files(tmp_path: Path) -> None:
+    shard(tmp_path / "tests", "ops_tests.0-of-2", case(), case("SKIPPED"), case(status="NOTRUN"))
+    shard(tmp_path / "tests", "ops_tests.1-of-2", case())
+    xml = '<testsuites><testsuite tests="5" failures="0" errors="0" skipped="2" time="2.0"/></testsuites>'
+    (tmp_path / "tests" / "test_a.xml").write_text(xml)
+    (tmp_path / "tests" / "test_b.xml").write_text(xml)
+    done = record(tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "gpu_tests.json").read_text())["rows"]
+    assert rows == [
+        {"name": "ops_tests", "tests": 3, "passed": 2, "skipped": 1, "failed": 0, "seconds": 4},
+        {"name": "tests/python", "tests": 10, "passed": 6, "skipped": 4, "failed": 0, "seconds": 4},
+    ]
+
+
+def test_fails_with_a_test(tmp_path: Path) -> None:
+    shard(tmp_path / "tests", "ops_tests.0-of-1", case(), case(failures=[{"failure": "no"}]))
+    assert record(tmp_path).returncode == 1
+
+
+def test_fails_if_a_shard_left_no_file(tmp_path: Path) -> None:
+    shard(tmp_path / "tests", "ops_tests.0-of-2", case())
+    done = record(tmp_path)
+    assert done.returncode == 1
+    assert "ops_tests.1-of-2 left no file" in done.stdout
+
+
+def test_fails_if_nothing_ran(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    assert record(tmp_path).returncode == 1
