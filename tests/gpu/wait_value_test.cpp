@@ -86,14 +86,15 @@ TEST_P(WaitValueOnGpu, ProducerAndConsumerInEveryOrder) {
 TEST_P(WaitValueOnGpu, AnEventMayBeWaitedForBeforeItIsRecorded) {
   const Stream producer, consumer;
   const Word word;
+  const Tensor seen(DType::int32, {1}, Device::cuda(0));
   for (int turn = 1; turn <= 200; ++turn) {
     Event event;
     event.wait(1, consumer);
-    cuda::copy_async(word.at + 1, word.at, 4, consumer);
+    cuda::copy_async(seen.data(), word.at, 4, consumer);  // from host to host would wait for the stream
     cuda::fill_async(word.at, static_cast<unsigned char>(turn), 4, producer);
     turn % 2 ? event.record(1, producer) : (producer.ref().synchronize(), event.set(1));
     consumer.ref().synchronize();
-    ASSERT_EQ(word.at[1], (turn % 256) * 0x01010101) << turn;
+    ASSERT_EQ(seen.to_vector<int32_t>()[0], (turn % 256) * 0x01010101) << turn;
     ASSERT_EQ(event.value(), 1);
   }
 }
