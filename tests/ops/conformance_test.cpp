@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/jit/warmup.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/simt_cases.hpp"
@@ -108,19 +109,31 @@ class Conformance : public ::testing::TestWithParam<std::tuple<const op::Operato
   }
 };
 
+// On a GPU: the kernels of a product's cases are many, and one thread would compile them for minutes.
+void compile_side_by_side(const std::vector<const Case*>& chosen, Device device) {
+  std::vector<jit::KernelKey> kernels;
+  for (const Case* c : chosen)
+    for (const op::Considered& row : explain_case(*c, device_info(device)).variants)
+      if (row.accepted && row.plan)
+        for (const op::Step& step : row.plan->steps()) kernels.push_back(step.kernel);
+  jit::warmup(kernels, device);  // what fails to compile fails again where it is launched
+}
+
 TEST_P(Conformance, EveryVariantAgreesWithTheReference) {
   const char* filter = std::getenv("TC_TEST_TAG");
   const char* only = std::getenv("TC_TEST_CASE");  // a part of a case's name
   const bool on_simt = device_ == Device::simt();
-  size_t count = 0;
-  for (const Case& c : cases(device_)) {
-    if (c.op != &op_ || !c.has_tag(filter ? filter : on_simt ? "simt" : "conformance")) continue;
-    if (only && c.name.find(only) == std::string::npos) continue;
-    check_case(c);
+  std::vector<const Case*> chosen;
+  for (const Case& c : cases(device_))
+    if (c.op == &op_ && c.has_tag(filter ? filter : on_simt ? "simt" : "conformance") &&
+        (!only || c.name.find(only) != std::string::npos))
+      chosen.push_back(&c);
+  if (device_.is_cuda()) compile_side_by_side(chosen, device_);
+  for (const Case* c : chosen) {
+    check_case(*c);
     if (HasFatalFailure()) return;
-    ++count;
   }
-  EXPECT_GT(count, 0u) << op_.description().name << " has no case";
+  EXPECT_FALSE(chosen.empty()) << op_.description().name << " has no case";
   if (filter || only) return;
   for (const auto& row : op_.description().variants)
     if (op::runs_kernels(row.device) == op::runs_kernels(device_.type) && row.name != "onednn" &&
