@@ -90,7 +90,8 @@ TEST_P(WaitValueOnGpu, AnEventMayBeWaitedForBeforeItIsRecorded) {
   for (int turn = 1; turn <= 200; ++turn) {
     Event event;
     event.wait(1, consumer);
-    cuda::copy_async(seen.data(), word.at, 4, consumer);  // from host to host would wait for the stream
+    cuda::copy_async(seen.data(), word.at, 4,
+                     consumer);  // from host to host would wait for the stream
     cuda::fill_async(word.at, static_cast<unsigned char>(turn), 4, producer);
     turn % 2 ? event.record(1, producer) : (producer.ref().synchronize(), event.set(1));
     consumer.ref().synchronize();

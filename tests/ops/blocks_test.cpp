@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -68,6 +69,28 @@ TEST(Blocks, HaveOneDimensionAndAtMost256ThreadsOrAReason) {
   }
   for (const std::string& name : above) EXPECT_TRUE(kAbove256.contains(name)) << name;
   for (const auto& [name, reason] : kAbove256) EXPECT_TRUE(above.contains(name)) << name;
+}
+
+// The driver refuses other grids.
+TEST(Blocks, OfAClusterAreAllOfTheGrid) {
+  for (const char* arch : kArchitectures)
+    for (const Case& c : all_cases())
+      for (const auto& row : explain_case(c, device_info_of_arch(arch)).variants) {
+        if (!row.accepted || !row.plan) continue;
+        for (const op::Step& step : row.plan->steps())
+          EXPECT_EQ(step.launch.grid.x % step.launch.cluster.x, 0u)
+              << arch << ' ' << c.name << ' ' << row.variant.name;
+      }
+}
+
+// Conformance on a GPU fails at a case that no variant takes; here it is seen without one.
+TEST(Blocks, OfEachCaseOfConformanceAreThoseOfSomeVariantOnHopper) {
+  const DeviceInfo hopper = device_info_of_arch("sm_90a");
+  for (const Case& c : all_cases()) {
+    if (!c.has_tag("conformance")) continue;
+    const auto variants = explain_case(c, hopper).variants;
+    EXPECT_TRUE(std::ranges::any_of(variants, &op::Considered::accepted)) << c.name;
+  }
 }
 
 TEST(Blocks, AreChosenForNoGpuBefore80) {

@@ -81,9 +81,11 @@ class Conformance : public ::testing::TestWithParam<std::tuple<const op::Operato
     };
     const auto all = rows(device_info(device_));
     bool accepted = false;
+    const char* only = std::getenv("TC_TEST_VARIANT");
     for (const op::Considered& row : all) {
       if (!row.accepted) continue;
       accepted = true;
+      if (only && row.variant.name != only) continue;
       ran_.insert(row.variant.name);
       check_variant(c, run, row, device_, false, expected);
       if (HasFatalFailure()) return;
@@ -109,7 +111,8 @@ class Conformance : public ::testing::TestWithParam<std::tuple<const op::Operato
   }
 };
 
-// On a GPU: the kernels of a product's cases are many, and one thread would compile them for minutes.
+// On a GPU: the kernels of a product's cases are many, and one thread would compile them for
+// minutes.
 void compile_side_by_side(const std::vector<const Case*>& chosen, Device device) {
   std::vector<jit::KernelKey> kernels;
   for (const Case* c : chosen)
@@ -125,7 +128,10 @@ TEST_P(Conformance, EveryVariantAgreesWithTheReference) {
   const bool on_simt = device_ == Device::simt();
   std::vector<const Case*> chosen;
   for (const Case& c : cases(device_))
-    if (c.op == &op_ && c.has_tag(filter ? filter : on_simt ? "simt" : "conformance") &&
+    if (c.op == &op_ &&
+        c.has_tag(filter    ? filter
+                  : on_simt ? "simt"
+                            : "conformance") &&
         (!only || c.name.find(only) != std::string::npos))
       chosen.push_back(&c);
   if (device_.is_cuda()) compile_side_by_side(chosen, device_);
@@ -134,7 +140,7 @@ TEST_P(Conformance, EveryVariantAgreesWithTheReference) {
     if (HasFatalFailure()) return;
   }
   EXPECT_FALSE(chosen.empty()) << op_.description().name << " has no case";
-  if (filter || only) return;
+  if (filter || only || std::getenv("TC_TEST_VARIANT")) return;
   for (const auto& row : op_.description().variants)
     if (op::runs_kernels(row.device) == op::runs_kernels(device_.type) && row.name != "onednn" &&
         !(on_simt && is_made_at_run_time(row))) {

@@ -175,6 +175,8 @@ inline Start ring_start(const Config& c, const Given& given, int64_t blocks) {
 // One tile for every call, but for what the caller fixed.
 inline Choice one_tile(const Params& p, const Given& given, const op::Gpu& gpu, int producers) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  if (given.config.cluster_m > 1 || given.config.cluster_n > 1)
+    return op::refuse("config: blocks that share operands in a cluster stay, as in persistent");
   const RingTile& tile = given.promotion == Promotion::none        ? kWgmmaTile
                          : given.promotion == Promotion::by_column ? kColumnScalesTile
                                                                    : kPromotedTile;
