@@ -36,9 +36,6 @@ std::string_view name_of_kind(op::ParameterKind kind) {
   return kNames[size_t(kind)];
 }
 
-// The documentation of an input that a call changes says so in these words.
-constexpr std::string_view kWritten = "written in place";
-
 nb::dict to_dict(const op::Parameter& p) {
   nb::dict d;
   d["name"] = std::string(p.name);
@@ -46,7 +43,7 @@ nb::dict to_dict(const op::Parameter& p) {
   d["optional"] = p.optional;
   d["positional"] = p.positional;
   d["or_tensor"] = p.or_tensor;
-  d["written"] = p.doc.find(kWritten) != std::string_view::npos;
+  d["written"] = p.written;
   d["default"] = p.default_value;
   return d;
 }
