@@ -16,7 +16,10 @@ jax = pytest.importorskip("jax", reason="jax is not installed")
 tcj = pytest.importorskip("tensorcraft.jax")
 _jax_operators = pytest.importorskip("tensorcraft._jax_operators")
 jnp = jax.numpy
+# Their valid calls leave a GPU a choice: two tokens of one slot, and starts that leave elements out.
+OPEN_ON_GPU = {"append_kv", "csr_transpose"}
 DEVICE = "cuda:0" if jax.default_backend() == "gpu" and "cuda:0" in tc.devices() else "cpu"
+NAMES = [name for name in CALLS if DEVICE == "cpu" or name not in OPEN_ON_GPU]
 
 
 def converted(value, convert):
@@ -72,14 +75,14 @@ def traced(name):
     return function, [arrays[i] for i in places], given
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_call_computes_what_the_direct_call_computes(name):
     with wide(name):
         arrays, options = jax_call(name)
         equal(getattr(tcj, name)(*arrays, **options), expected(name, *valid_call(name)))
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", NAMES)
 def test_it_does_under_jit_with_the_shapes_that_are_known_before(name):
     with wide(name):
         function, arrays, named = traced(name)
@@ -96,7 +99,7 @@ def test_caches_are_new_arrays_and_may_be_donated():
 
     caches = [np.zeros((2, 4, 2, 8), np.float32) for _ in range(2)]
     k, slots = np.arange(32, dtype=np.float32).reshape(2, 2, 8), np.array([5, 2], np.int32)
-    wanted = flat(tc.append_kv(*(c.copy() for c in caches), k, k + 1, slots))
+    wanted = expected("append_kv", [*caches, k, k + 1, slots], {})
     given = [jnp.asarray(c) for c in caches]
     for function in (step, jax.jit(step)):
         equal(function(*given, k, slots), wanted)
