@@ -80,7 +80,7 @@ def _refused(operator: str, what: str) -> Unsupported:
     return Unsupported(f"{operator}: {what}")
 
 
-# The one primitive of all operators. Its parameters are those that _bind() gives.
+# The one primitive of all operators. Its parameters are those that Operator.call() gives.
 _primitive = _core.Primitive("tensorcraft")
 _primitive.multiple_results = True
 
@@ -199,7 +199,7 @@ class Operator:
         checked = native.infer(self.index, *specs, variant)
         settings, tensors = {}, {}
         for p, option, value in zip(self.options, chosen, checked["settings"]):
-            if isinstance(option, dict) and p["kind"] == "named_values":
+            if p["kind"] == "named_values":
                 arrays += [v for v in option.values() if not _is_number(v)]
                 numbers = {name: number for name, number in value if number is not None}
                 settings[p["name"]] = {"names": " ".join(name for name, _ in value), "numbers": numbers}

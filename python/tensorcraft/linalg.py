@@ -83,7 +83,7 @@ def matmul(
             product = _ops.gemm(x1, x2, out=out, stream=stream, variant=variant, device=device)
             # gemm adds int8 in int32; here integers keep their dtype.
             is_kept = out is not None or product.dtype == x1.dtype or not isdtype(x1.dtype, "integral")
-            return product if is_kept else _ops.astype(product, x1.dtype)
+            return product if is_kept else _ops.astype(product, x1.dtype, stream=stream, device=device)
         except TypeError:  # of two dtypes or integers
             if out is not None:
                 raise

@@ -218,6 +218,15 @@ assert launched < 8 * 12
     subprocess.run([sys.executable, "-c", code], env={**os.environ, "XLA_FLAGS": flags}, check=True)
 
 
+def test_an_interface_of_another_version_is_refused_at_import(monkeypatch):
+    def register(*_, **__):
+        raise RuntimeError("the handler's version is not supported")
+
+    monkeypatch.setattr(jax.ffi, "register_ffi_target", register)
+    with pytest.raises(tc.Unsupported, match=r"TensorCraft speaks version 0\.3 of XLA's FFI.*use another version of jax"):
+        _jax_operators.register("cpu")
+
+
 def test_jax_is_imported_only_if_asked():
     code = "import sys, tensorcraft; print('jax' in sys.modules, 'tensorcraft.jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
