@@ -44,6 +44,7 @@ Json to_json(const op::Parameter& p) {
   return {{"name", p.name},
           {"doc", p.doc},
           {"optional", p.optional},
+          {"written", p.written},
           {"default", p.default_value},
           {"choices", p.choices}};
 }

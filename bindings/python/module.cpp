@@ -19,6 +19,7 @@
 #include "tensor.hpp"
 #include "tune.hpp"
 #include "transfer.hpp"
+#include "xla.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/prefixes.hpp"
@@ -163,6 +164,7 @@ NB_MODULE(_tensorcraft, m) {
   register_background(m);
   register_scheduler(m);
   register_schema(m);
+  register_xla(m);
   register_sparse(m);
   register_transfer(m);
   register_dispatch(m);

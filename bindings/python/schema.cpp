@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace tensorcraft::python {
@@ -34,9 +36,6 @@ std::string_view name_of_kind(op::ParameterKind kind) {
   return kNames[size_t(kind)];
 }
 
-// The documentation of an input that a call changes says so in these words.
-constexpr std::string_view kWritten = "written in place";
-
 nb::dict to_dict(const op::Parameter& p) {
   nb::dict d;
   d["name"] = std::string(p.name);
@@ -44,7 +43,7 @@ nb::dict to_dict(const op::Parameter& p) {
   d["optional"] = p.optional;
   d["positional"] = p.positional;
   d["or_tensor"] = p.or_tensor;
-  d["written"] = p.doc.find(kWritten) != std::string_view::npos;
+  d["written"] = p.written;
   d["default"] = p.default_value;
   return d;
 }
@@ -106,30 +105,74 @@ DeviceInfo info_of(Device device) {
   return is_here ? device_info(device) : device_info_of_arch("sm_90a");
 }
 
-// Name, dtype, shape and the input written in place (-1: none) of each result; fails as the call
-// would.
-nb::list infer(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant) {
+// Number, word, sizes or lists of sizes; arrays and numbers that the caller names as pairs of a
+// name and a number or None. None for what is not given, and for a tensor.
+nb::object to_python(const op::Value& value) {
+  const auto to_list = [](const auto& items, auto&& convert) {
+    nb::list list;
+    for (const auto& item : items) list.append(convert(item));
+    return list;
+  };
+  const auto convert = [&]<class T>(const T& v) -> nb::object {
+    if constexpr (std::is_same_v<T, std::monostate> || std::is_same_v<T, TensorView>)
+      return nb::none();
+    else if constexpr (std::is_same_v<T, DType>)
+      return nb::cast(std::string(to_string(v)));
+    else if constexpr (std::is_same_v<T, std::string_view>)
+      return nb::cast(std::string(v));
+    else if constexpr (std::is_same_v<T, Dims>)
+      return to_tuple(v);
+    else if constexpr (std::is_same_v<T, std::vector<Dims>>)
+      return to_list(v, &to_tuple);
+    else if constexpr (std::is_same_v<T, op::NamedValues>)
+      return to_list(v, [](const op::NamedValue& named) {
+        const auto number = [](const auto& n) -> nb::object {
+          if constexpr (std::is_same_v<decltype(n), const std::monostate&>)
+            return nb::none();
+          else
+            return nb::cast(n);
+        };
+        return nb::make_tuple(std::string(named.name), std::visit(number, named.number));
+      });
+    else
+      return nb::cast(v);
+  };
+  return std::visit(convert, value);
+}
+
+// A call of which there are only specs. Fails as the call would.
+nb::dict infer(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant) {
   const op::Operator& op = operator_at(index);
   StandIns stand_ins;
   const nb::tuple arrays = stand_ins.all_of(inputs), values = stand_ins.all_of(options);
   const Call call(op, arrays, values, nb::none(), nb::none());
   const op::Arguments given = call.arguments(variant_text(variant));
+  nb::list read, settings, results;
+  const auto add_read = [&](const TensorView& view) {
+    read.append(nb::make_tuple(std::string(to_string(view.dtype())), to_tuple(view.shape())));
+    return stand_ins.placed(view);
+  };
   std::vector<TensorView> views;
-  for (const TensorView& view : given.inputs) views.push_back(stand_ins.placed(view));
+  for (const TensorView& view : given.inputs) views.push_back(add_read(view));
   std::vector<op::Value> placed(given.options.begin(), given.options.end());
-  for (op::Value& value : placed)
-    if (const auto* view = std::get_if<TensorView>(&value)) value = stand_ins.placed(*view);
+  for (op::Value& value : placed) {
+    settings.append(to_python(value));
+    if (const auto* view = std::get_if<TensorView>(&value)) value = add_read(*view);
+  }
   const op::Arguments arguments{views, placed, given.variant, given.stream};
   const std::vector<op::OutputSpec> specs = op.infer(arguments);
   std::vector<TensorView> outputs;
-  nb::list results;
   for (const op::OutputSpec& spec : specs) {
     outputs.emplace_back(nullptr, spec.dtype, spec.shape, stand_ins.device());
     results.append(nb::make_tuple(std::string(spec.name), std::string(to_string(spec.dtype)),
                                   to_tuple(spec.shape), spec.in_place_of));
   }
   op.explain(outputs, arguments, info_of(stand_ins.device()));  // the check of everything else
-  return results;
+  nb::dict d;
+  d["results"] = results;
+  d["arrays"] = read;
+  d["settings"] = settings;
+  return d;
 }
 
 }  // namespace
@@ -145,8 +188,10 @@ void register_schema(nb::module_& m) {
           },
           "dtype"_a, "shape"_a, "strides"_a, "device"_a);
   m.def("describe", &describe, "index"_a, "Parameters and results of an operator.");
-  m.def("infer", &infer, "index"_a, "inputs"_a, "options"_a, "variant"_a.none(),
-        "What the results of a call would be.");
+  m.def(
+      "infer", &infer, "index"_a, "inputs"_a, "options"_a, "variant"_a.none(),
+      "Of a call that is not made: name, dtype, shape and the input written in place (-1: none) of "
+      "each result; dtype and shape of each array that is read, and each option's value.");
 }
 
 }  // namespace tensorcraft::python

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _ops
 from . import _tensorcraft as native
+from ._function_text import function_of
 from ._torch_schema import FORMS, HELPERS, Operator, out_name, settings_text
 from .errors import TensorCraftTypeError, Unsupported
 
@@ -79,7 +80,8 @@ def _tensors(values: Iterable[Any]) -> list[Any]:
 
 
 def _infer(index: int, inputs: tuple[Any, ...], options: tuple[Any, ...], variant: str | None) -> list[Any]:
-    return native.infer(index, tuple(map(_spec, inputs)), tuple(map(_spec, options)), variant)
+    checked = native.infer(index, tuple(map(_spec, inputs)), tuple(map(_spec, options)), variant)
+    return checked["results"]  # type: ignore[no-any-return]
 
 
 def _fake_call(
@@ -110,9 +112,8 @@ def _fake_call_out(
 
 def _made(text: str, name: str, **names: Any) -> Callable[..., Any]:
     """The function of a text, which may use the names."""
-    namespace = {**HELPERS, "_grad_is_on": torch.is_grad_enabled, "_refuse": _refuse, **names}
-    exec(compile(text, f"<tensorcraft.torch {name}>", "exec"), namespace)  # noqa: S102  written from the registry
-    return namespace[name]  # type: ignore[no-any-return]
+    names = {**HELPERS, "_grad_is_on": torch.is_grad_enabled, "_refuse": _refuse, **names}
+    return function_of(text, name, "tensorcraft.torch", **names)
 
 
 def _register(name: str, schema: str, call: Callable[..., Any], fake: Callable[..., Any]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from . import _tensorcraft as native
+from ._function_text import parameters_text, tuple_text
 from ._registry import Operator as Record
 
 
@@ -116,10 +117,6 @@ def _separated(arguments: list[Argument], text: Callable[[Argument], str]) -> st
     return ", ".join(texts)
 
 
-def _tuple(texts: Iterable[str]) -> str:
-    return "(" + "".join([text + ", " for text in texts]) + ")"
-
-
 def out_name(output: str) -> str:
     """The argument that gives a result its memory."""
     return output if output.startswith("out") else "out_" + output
@@ -193,11 +190,11 @@ class Operator:
     def out_text(self) -> str:
         """The same of the overload for given memory, which passes it on in the order of the results."""
         entries = [f"({_condition(when)}, {out_name(name)})" for name, when in self.outputs]
-        out = out_name(self.outputs[0][0]) if len(self.outputs) == 1 else f"_memory_of({_tuple(entries)})"
+        out = out_name(self.outputs[0][0]) if len(self.outputs) == 1 else f"_memory_of({tuple_text(entries)})"
         return self._function_text(self._with_out(), f"_call({self._passed(out)})")
 
     def _function_text(self, arguments: list[Argument], statement: str) -> str:
-        tensors = _tuple(a.name for a in arguments if a.type == "Tensor")
+        tensors = tuple_text(a.name for a in arguments if a.type == "Tensor")
         lists = "".join(f" + tuple({a.name} or ())" for a in arguments if a.type == "Tensor[]")
         return (
             f"def {self.name}({_separated(arguments, Argument.parameter)}):\n"
@@ -206,21 +203,21 @@ class Operator:
         )
 
     def _passed(self, out: str) -> str:
-        options = _tuple(map(_option_text, self.options))
-        return f"{self.index}, {_tuple(self.inputs)}, {options}, {out}, None, variant, None"
+        options = tuple_text(map(_option_text, self.options))
+        return f"{self.index}, {tuple_text(self.inputs)}, {options}, {out}, None, variant, None"
 
     def public_text(self) -> str:
         """A function of the operator's own arguments: `_traced` in a graph, else the call itself."""
         parameters = inspect.signature(self.plain).parameters.values()
         given = [f"**{p.name}" if p.kind is p.VAR_KEYWORD else f"{p.name}={p.name}" for p in parameters]
-        arrays = _tuple([*self.inputs, *(p["name"] for p in self.options if p["kind"] == "tensor" or p["or_tensor"])])
+        arrays = tuple_text([*self.inputs, *(p["name"] for p in self.options if p["kind"] == "tensor" or p["or_tensor"])])
         named = next((p["name"] for p in self.options if p["kind"] == "named_values"), "")
-        options = _tuple(p["name"] for p in self.options)
+        options = tuple_text(p["name"] for p in self.options)
         return (
-            f"def {self.name}({', '.join(_parameter_texts(self.plain))}):\n"
+            f"def {self.name}({parameters_text(self.plain)}):\n"
             f"    if _is_compiling(): return _traced({', '.join(given)})\n"
             f"    if _grad_is_on(): _refuse('{self.name}', {arrays}{f' + tuple({named}.values())' if named else ''})\n"
-            f"    return _call({self.index}, {_tuple(self.inputs)}, {options}, out, stream, variant, device)\n"
+            f"    return _call({self.index}, {tuple_text(self.inputs)}, {options}, out, stream, variant, device)\n"
         )
 
 
@@ -248,17 +245,3 @@ def _condition(when: list[str]) -> str:
     """Does a call ask for an output?"""
     words = [f"not _is_given({word[1:]})" if word.startswith("!") else f"_is_given({word})" for word in when]
     return " and ".join(words) or "True"
-
-
-def _parameter_texts(function: Callable[..., Any]) -> list[str]:
-    """The signature of a function, without types."""
-    texts = []
-    before = None
-    for p in inspect.signature(function).parameters.values():
-        if before is p.POSITIONAL_ONLY and p.kind is not before:
-            texts.append("/")
-        if p.kind is p.KEYWORD_ONLY and before is not p.kind:
-            texts.append("*")
-        texts.append(f"**{p.name}" if p.kind is p.VAR_KEYWORD else p.name if p.default is p.empty else f"{p.name}={p.default!r}")
-        before = p.kind
-    return texts

@@ -75,13 +75,15 @@ def matmul(
 ) -> Any:
     """The matrix product; leading dimensions broadcast, and a vector is a row on the left, a column on the right.
 
-    float32, float16 and bfloat16 are a `tc.gemm`, which has more options. Integers are multiplied and added in
-    int64, by way of all their products: for small matrices.
+    Floats and int8 are a `tc.gemm`, which has more options. Other integers are multiplied and added in int64, by way
+    of all their products: for small matrices. Integers keep their dtype, and wrap.
     """
-    # gemm sums int8 in int32; here integers keep their dtype.
-    if min(getattr(x1, "ndim", 0), getattr(x2, "ndim", 0)) > 1 and DType.int8 != getattr(x1, "dtype", None):
+    if min(getattr(x1, "ndim", 0), getattr(x2, "ndim", 0)) > 1:
         try:
-            return _ops.gemm(x1, x2, out=out, stream=stream, variant=variant, device=device)
+            product = _ops.gemm(x1, x2, out=out, stream=stream, variant=variant, device=device)
+            # gemm adds int8 in int32; here integers keep their dtype.
+            is_kept = out is not None or product.dtype == x1.dtype or not isdtype(x1.dtype, "integral")
+            return product if is_kept else _ops.astype(product, x1.dtype, stream=stream, device=device)
         except TypeError:  # of two dtypes or integers
             if out is not None:
                 raise
@@ -105,7 +107,7 @@ def _other_product(x1: Any, x2: Any, out: Any, stream: Any, variant: Any, device
     elif out is None:
         result = _converted_product(a, b)
     else:
-        raise TensorCraftTypeError("matmul: out= goes with two matrices of one floating-point dtype; use astype")
+        raise TensorCraftTypeError("matmul: out= goes with two matrices of one dtype that gemm multiplies; use astype")
     result = result[..., 0] if is_column else result
     return (result[..., 0] if is_column else result[..., 0, :]) if is_row else result
 

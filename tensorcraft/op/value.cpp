@@ -37,8 +37,15 @@ std::string_view kind_of(const Value& v) {
   return names[v.index()];
 }
 
+Parameter written(std::string_view name, std::string_view doc) {
+  Parameter parameter{name, doc};
+  parameter.written = true;
+  return parameter;
+}
+
 std::string documented(const Parameter& parameter) {
   std::string text(parameter.doc);
+  if (parameter.written) text += ", written in place";
   const char* before = ": ";
   for (const std::string_view choice : parameter.choices) {
     if (choice == "none") continue;  // None in Python, which is the default

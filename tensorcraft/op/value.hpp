@@ -64,12 +64,15 @@ struct Parameter {
   bool positional = false;                    // NumPy users write it by position
   bool or_tensor = false;                     // of kind boolean or number: or a tensor of them
   bool named = false;                         // an input that the caller names: named_values
+  bool written = false;                       // an input that becomes a result in place
   std::string default_value;                  // as Python text; empty for a required input
   std::span<const std::string_view> choices;  // of kind choice
   std::vector<DType> dtypes = {};             // of an array, as far as `doc` names them
 };
 
-// What a parameter means, with the words that it takes.
+// An input that becomes a result in place, unless the call gives memory for it.
+Parameter written(std::string_view name, std::string_view doc);
+// What a parameter means, with the words that it takes, and whether it is written in place.
 std::string documented(const Parameter& parameter);
 
 // One output, likewise.

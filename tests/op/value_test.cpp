@@ -104,6 +104,13 @@ TEST(Value, AnUnknownChoiceListsThemAll) {
       "gemm: activation \"tanh\" is not known; there are none, relu, gelu, gelu_tanh, silu");
 }
 
+TEST(Value, AnInputThatIsWrittenSaysSo) {
+  const Parameter cache = written("cache", "keys in pages");
+  EXPECT_TRUE(cache.written && !cache.optional);
+  EXPECT_EQ(documented(cache), "keys in pages, written in place");
+  EXPECT_EQ(documented(Parameter{"keys", "keys in pages"}), "keys in pages");
+}
+
 TEST(Field, WritesDefaultsAsPythonDoes) {
   EXPECT_EQ(Field<bool>::text(true), "True");
   EXPECT_EQ(Field<float>::text(1), "1.0");

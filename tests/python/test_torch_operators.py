@@ -91,7 +91,7 @@ def test_a_graph_is_whole_and_computes_the_same(name, backend, device):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_written_in_place_is_what_the_checks_say(name, device):
-    """The documentation of inputs and the results of a call say it separately."""
+    """The operator's inputs and the results of a call say it separately."""
     arrays, options = torch_call(name, device)
     operator = Operator(tc.ops()[name])
     places = []

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import tensorcraft.jax as tcj
 import tensorcraft.torch as tct
 from numpy.typing import NDArray
 
@@ -140,6 +141,7 @@ def devices() -> dict[str, Any]:
     return tc.device_info(tc.default_device())
 
 
-def operators_of_torch(x: tc.Tensor) -> tc.Tensor:
+def operators_of_frameworks(x: tc.Tensor) -> tc.Tensor:
     values: tc.Tensor = tct.topk(tct.softmax(tct.clip(x, 0.0, 1.0)), 3).out
+    values = tcj.topk(tcj.softmax(values), 3).out
     return values

@@ -324,8 +324,8 @@ const op::Definition<Problem, Options> kDefinition{
         "a GPU leaves out what such a slot would write, and makes a token with such a position "
         "NaN. A graph may be replayed with other contents of all arrays, slots and positions "
         "included; it freezes shapes, eps and which options are given.",
-    .inputs = {{"k_cache", "keys in pages, written in place"},
-               {"v_cache", "values in pages, written in place"},
+    .inputs = {op::written("k_cache", "keys in pages"),
+               op::written("v_cache", "values in pages"),
                {"k", "(..., heads_k, head_dim): keys of tokens"},
                {"v", "values, shape of k but for head_dim"},
                {"slots", "int32 or int64 (...): where each token goes"}},

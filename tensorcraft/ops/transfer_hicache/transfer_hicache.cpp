@@ -23,15 +23,12 @@ constexpr std::string_view kAllLayer = "transfer_hicache_all_layer";
 constexpr ConfigField kFields[] = {{"threads"}, {"lanes"}, {"package"}};
 constexpr std::string_view kDstIndices = "int32 or int64 (n,): where each element goes";
 constexpr std::string_view kSrcIndices = "int32 or int64 (n,): which token it is";
-const op::Immortal<op::Parameter> kOneInputs = {{"k_dst", "keys, written in place"},
-                                                {"v_dst", "values, written in place"},
-                                                {"idx_dst", kDstIndices},
-                                                {"k_src", "keys that are read"},
-                                                {"v_src", "values that are read"},
-                                                {"idx_src", kSrcIndices}};
+const op::Immortal<op::Parameter> kOneInputs = {
+    op::written("k_dst", "keys"),    op::written("v_dst", "values"),    {"idx_dst", kDstIndices},
+    {"k_src", "keys that are read"}, {"v_src", "values that are read"}, {"idx_src", kSrcIndices}};
 const op::Immortal<op::Parameter> kAllInputs = {
-    {"k_ptr_dst", "keys of all layers, or a table of them; written in place"},
-    {"v_ptr_dst", "values likewise; written in place"},
+    op::written("k_ptr_dst", "keys of all layers, or a table of them"),
+    op::written("v_ptr_dst", "values likewise"),
     {"idx_dst", kDstIndices},
     {"k_ptr_src", "keys of all layers that are read, or a table of them"},
     {"v_ptr_src", "values likewise"},
