@@ -9,10 +9,9 @@
 // reads 8 neighbours of a key in one access; those are its elements of two steps of Q K^T. Of a
 // value it reads 8 neighbours too, which are its column in 8 steps of P V; two keys' words are
 // interleaved to make a register of the operand.
-#include "tensorcraft/device/float8.cuh"
+#include "tensorcraft/device/code_words.cuh"
 #include "tensorcraft/device/key_range.h"
 #include "tensorcraft/device/logit.cuh"
-#include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/multiply_add.cuh"
@@ -41,37 +40,6 @@ struct PartShared {
 struct Logits {
   float scale, softcap;
 };
-
-namespace detail {
-
-// Two codes as a word of T.
-TC_DEVICE uint32_t code_pair(uint32_t codes, e4m3, f16) {
-  return ptx::cvt_rn_f16x2_e4m3x2(uint16_t(codes));
-}
-TC_DEVICE uint32_t code_pair(uint32_t codes, e4m3, bf16) {
-  const uint32_t halves = ptx::cvt_rn_f16x2_e4m3x2(uint16_t(codes));
-  return pack_pair(half_of(halves, false, f16{}), half_of(halves, true, f16{}), bf16{});
-}
-template <class T>
-TC_DEVICE uint32_t code_pair(uint32_t codes, int8_t, T) {
-  return pack_pair(float(int8_t(codes & 0xff)), float(int8_t(codes >> 8 & 0xff)), T{});
-}
-
-// 8 neighbours as 4 words of T, from an access of 16 bytes or, of codes, 8.
-template <class T, class Code>
-TC_DEVICE Vec4<uint32_t> load_words(const Code* from) {
-  if constexpr (sizeof(Code) == 2) {
-    return load_vector<4>(reinterpret_cast<const uint32_t*>(from));
-  } else {
-    const auto codes = load_vector<2>(reinterpret_cast<const uint32_t*>(from));
-    Vec4<uint32_t> words;
-    for (int i = 0; i < 4; ++i)
-      words[i] = code_pair(codes[i / 2] >> (i % 2 * 16) & 0xffff, Code{}, T{});
-    return words;
-  }
-}
-
-}  // namespace detail
 
 // Keys: how a key is found, by its number j in the request, a page table or a stride.
 //   bool find(int j)                    the 16 keys from j on, j a multiple of 16; false:
@@ -189,7 +157,7 @@ class AttentionPart {
       Vec4<uint32_t> words[2][kAtOnce];
 #pragma unroll
       for (int x = 0; x < kAtOnce; ++x)
-        for (int n = 0; n < 2; ++n) words[n][x] = detail::load_words<T>(from[n] + (first + x) * 32);
+        for (int n = 0; n < 2; ++n) words[n][x] = load_words<T>(from[n] + (first + x) * 32);
 #pragma unroll
       for (int x = 0; x < kAtOnce; ++x)
 #pragma unroll
@@ -268,7 +236,7 @@ class AttentionPart {
         const int key = first + k / 2 * 8 + k % 2;
         Vec4<uint32_t>& to = words[k / 2][k % 2];
         if (key >= begin && key < end)
-          to = detail::load_words<T>(keys.value(key) + 64 * y + lane() / 4 * 8);
+          to = load_words<T>(keys.value(key) + 64 * y + lane() / 4 * 8);
         else
           to = {};
       }

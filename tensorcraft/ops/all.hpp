@@ -23,6 +23,7 @@
 #include "tensorcraft/ops/moe_combine/moe_combine.hpp"
 #include "tensorcraft/ops/moe_permute/moe_permute.hpp"
 #include "tensorcraft/ops/moe_router/moe_router.hpp"
+#include "tensorcraft/ops/mqa_logits/mqa_logits.hpp"
 #include "tensorcraft/ops/norm/norm.hpp"
 #include "tensorcraft/ops/packed_gemm/packed_gemm.hpp"
 #include "tensorcraft/ops/pad/pad.hpp"

@@ -25,6 +25,7 @@
   X(moe_combine)               \
   X(moe_permute)               \
   X(moe_router)                \
+  X(mqa_logits)                \
   X(norm)                      \
   X(packed_gemm)               \
   X(pad)                       \

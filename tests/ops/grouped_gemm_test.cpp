@@ -59,6 +59,62 @@ TEST(GroupedGemm, AGroupIsAProductOfItsOwn) {
   }
 }
 
+// Rows of b that no group has are NaN, as are those of the group before and the one after.
+TEST(GroupedGemm, AGroupAlongKIsAProductOfItsPartOfK) {
+  constexpr int64_t kM = 64, kK = 70, kN = 40;
+  const Integers offsets{3, 3, 20, 37, 66};
+  for (const Device d : places())
+    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+      const Tensor columns = test::normal_tensor({kK, kM}, dtype, 1),
+                   b = test::normal_tensor({kK, kN}, dtype, 2);
+      const Tensor all = grouped_gemm(columns.to(d).view().transpose(0, 1), b.to(d),
+                                      {.offsets = integers(offsets, d)});
+      ASSERT_EQ(all.shape(), (Dims{4, kM, kN}));
+      for (const double x : test::doubles(copy(all.view().select(0, 0)))) ASSERT_EQ(x, 0) << d;
+      for (int64_t g = 1; g < 4; ++g) {
+        const int64_t first = offsets[size_t(g)], end = offsets[size_t(g) + 1];
+        const Tensor one = gemm(columns.view().slice(0, first, end).transpose(0, 1),
+                                b.view().slice(0, first, end));
+        test::expect_close(copy(all.view().select(0, g)), one, 0.01, 0.02);
+        Tensor poisoned = astype(b, {.dtype = DType::float32});
+        for (int64_t row = 0; row < kK; ++row)
+          if (row < first || row >= end) std::fill_n(poisoned.data_as<float>() + row * kN, kN, NAN);
+        const Tensor other = grouped_gemm(columns.to(d).view().transpose(0, 1),
+                                          astype(poisoned, {.dtype = dtype}).to(d),
+                                          {.offsets = integers(offsets, d)});
+        EXPECT_EQ(test::doubles(copy(other.view().select(0, g))),
+                  test::doubles(copy(all.view().select(0, g))))
+            << dtype << " on " << d << ", group " << g;
+      }
+    }
+}
+
+TEST(GroupedGemm, GroupsAlongKHaveArraysOfTheirOwn) {
+  const Tensor a = ones({3, 6}), b = ones({6, 2}), sizes = integers({2, 4});
+  const std::string wrong =
+      "grouped_gemm: b is one matrix, so groups are along k; expected one of offsets and sizes, "
+      "which say how many there are";
+  expect_error(ErrorKind::value, [&] { grouped_gemm(a, b, {}); }, wrong);
+  expect_error(ErrorKind::value, [&] { grouped_gemm(a, b, {.ids = sizes}); }, wrong);
+  expect_error(
+      ErrorKind::value, [&] { grouped_gemm(a, b, {.offsets = sizes, .sizes = sizes}); }, wrong);
+  expect_error(
+      ErrorKind::value, [&] { grouped_gemm(a, b, {.sizes = sizes, .gated = Gate::silu}); },
+      "grouped_gemm: gated is for groups of rows; groups along k have none");
+  expect_error(
+      ErrorKind::value, [&] { grouped_gemm(a, b, {.sizes = integers({2, 5})}); },
+      "grouped_gemm: sizes: group 1 would have the rows 2 to 7, and b has rows 0 to 6; groups "
+      "ascend within them");
+  if (places().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  const Device d = Device::simt();
+  constexpr int32_t kLeast = std::numeric_limits<int32_t>::min(),
+                    kMost = std::numeric_limits<int32_t>::max();
+  for (const Integers& at : {Integers{kLeast, kMost, 5, kMost}, Integers{-5, 4, 3, 9}})
+    EXPECT_NO_THROW(grouped_gemm(a.to(d), b.to(d), {.offsets = integers(at, d)}));
+  for (const Integers& each : {Integers{kMost, kMost, kMost}, Integers{-1, 50, 5}})
+    EXPECT_NO_THROW(grouped_gemm(a.to(d), b.to(d), {.sizes = integers(each, d)}));
+}
+
 TEST(GroupedGemm, TheThreeArraysSayTheSame) {
   for (const Device d : places()) {
     const Tensor a = test::normal_tensor({6, 5}).to(d), b = test::normal_tensor({3, 5, 4}).to(d);

@@ -24,6 +24,7 @@ WITHOUT: dict[str, str] = {
     "moe_combine": "comes with the launchers of grouped products, whose rows it reads",
     "moe_permute": "its steps need a workspace that a launcher does not have yet",
     "moe_router": "comes with the launchers of grouped products, which read what it writes",
+    "mqa_logits": "comes with the launchers of attention's serving form, whose pages it reads",
     "packed_gemm": "what nvcc users need of it is not settled: the order of codes comes from the library",
     "paged_attention": "its second step needs a workspace that a launcher does not have yet",
     "transfer_hicache": "what nvcc users need of it is not settled: tables or strides, and who maps memory of the host",

@@ -36,12 +36,13 @@ TC_DEVICE float dot_of_blocks(const Params& p, const T* a, const T* b, int64_t r
   return sum;
 }
 
-// The same of all k.
-template <class T>
-TC_DEVICE float dot(const Params& p, const T* a, const T* b, int64_t row, int64_t col) {
+// The same of all k of a tile.
+template <class T, class AnyTile>
+TC_DEVICE float dot(const Params& p, const AnyTile& tile, const T* a, const T* b, int64_t row,
+                    int64_t col) {
   if constexpr (kMayScaleBlocks<T>)
     if (p.scale_columns) return dot_of_blocks(p, a, b, row, col);
-  return sum_bits(dot_of_part(p, a, b, 0, p.k));
+  return sum_bits(dot_of_part(p, a, b, k_begin(tile), k_end(p, tile)));
 }
 
 struct Naive {
@@ -58,9 +59,9 @@ struct Naive {
     const T* b = batch_entry<const T>(p, p.b, tile.batch) + col * p.b.col_stride;
     const Epilogue<T, Out, C> epilogue(p, tile);
     float sum[1], up[1];
-    sum[0] = dot(p, a, b, row, col);
+    sum[0] = dot(p, tile, a, b, row, col);
     if constexpr (C.gated) {
-      up[0] = dot(p, a, b + half_jump<C>(p), row, col + p.n);
+      up[0] = dot(p, tile, a, b + half_jump<C>(p), row, col + p.n);
       epilogue.store(sum, up, row, col);
     } else {
       epilogue.store(sum, row, col);

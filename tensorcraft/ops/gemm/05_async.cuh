@@ -87,17 +87,16 @@ struct Async {
     const int col = warp % warps_n * C.warp_n + (lane / 16 * 2 + lane % 2) * kQuad;
     const int rows = min_of(row_end(p, tile) - tile.row, C.block_m);
     const int cols = min_of(p.n - tile.col, C.block_n);
+    const int64_t begin = k_begin(tile), end = k_end(p, tile);
 
-    PanelCopier<C, a_along_k, C.a_vector, C.block_m> a(
-        batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
-        a_along_k ? p.a.row_stride : p.a.col_stride);
-    PanelCopier<C, b_along_k, C.b_vector, C.block_n> b(
-        batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
-        b_along_k ? p.b.col_stride : p.b.row_stride);
-    int64_t to_copy = 0;  // the first k that is not on its way
+    PanelCopier<C, a_along_k, C.a_vector, C.block_m> a(a_of_tile<const T>(p, tile),
+                                                       a_along_k ? p.a.row_stride : p.a.col_stride);
+    PanelCopier<C, b_along_k, C.b_vector, C.block_n> b(b_of_tile<const T>(p, tile),
+                                                       b_along_k ? p.b.col_stride : p.b.row_stride);
+    int64_t to_copy = begin;  // the first k that is not on its way
     const auto copy = [&](int stage) {
-      if (to_copy >= p.k) return;
-      const int left = min_of(p.k - to_copy, C.block_k);
+      if (to_copy >= end) return;
+      const int left = min_of(end - to_copy, C.block_k);
       a.copy(shared.stages[stage].a, left, rows);
       b.copy(shared.stages[stage].b, left, cols);
       a.source += C.block_k * p.a.col_stride;
@@ -108,7 +107,7 @@ struct Async {
     float sums[C.thread_m][C.thread_n] = {};
 #pragma unroll
     for (int i = 0; i < C.stages - 1; ++i) ring.fill(copy);
-    for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k) {
+    for (int64_t k0 = begin; k0 < end; k0 += C.block_k) {
       const auto& stage = shared.stages[ring.next()];
       float x[2][C.thread_m], y[2][C.thread_n];  // of this k and of the next
       load_quads(x[0], &stage.a[0][row], kAsyncLanesM * kQuad);

@@ -107,31 +107,31 @@ struct TensorCore {
     const WarpPart<C> part;
     const int rows = min_of(row_end(p, tile) - tile.row, C.block_m);
     const int cols = min_of(p.n - tile.col, tile_columns(C));
+    const int64_t begin = k_begin(tile), end = k_end(p, tile);
 
     Loader<T, typename Stage::A, C.threads, C.a_vector> a(
-        batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
-        Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
+        a_of_tile<const T>(p, tile), Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
     Loader<T, typename Stage::B, C.threads, C.b_vector, ColumnOrder<C>, !Stage::b_along_k> b(
-        batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
-        Stage::b_along_k ? p.b.col_stride : p.b.row_stride, half_jump<C>(p));
+        b_of_tile<const T>(p, tile), Stage::b_along_k ? p.b.col_stride : p.b.row_stride,
+        half_jump<C>(p));
     // Fetches step k of both and moves on to the next.
     const auto fetch = [&](int64_t k) {
-      const int left = min_of(p.k - k, C.block_k);
+      const int left = min_of(end - k, C.block_k);
       a.fetch(Stage::a_along_k ? rows : left, Stage::a_along_k ? left : rows);
       b.fetch(Stage::b_along_k ? cols : left, Stage::b_along_k ? left : cols);
       a.source += C.block_k * p.a.col_stride;
       b.source += C.block_k * p.b.row_stride;
     };
     WarpSums<C.warp_m, C.warp_n> sums = {};
-    fetch(0);
+    fetch(begin);
     int stage = 0;
-    for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k, stage ^= 1) {
+    for (int64_t k0 = begin; k0 < end; k0 += C.block_k, stage ^= 1) {
       a.store(shared.stages[stage].a);
       b.store(shared.stages[stage].b);
       // The stage is complete. One barrier is enough: the other stage, which the next step
       // overwrites, was last read before this barrier.
       __syncthreads();
-      if (k0 + C.block_k < p.k) fetch(k0 + C.block_k);
+      if (k0 + C.block_k < end) fetch(k0 + C.block_k);
 #pragma unroll
       for (int k = 0; k < C.block_k; k += kMmaDepth<T>) {
         Fragments<C.warp_m, C.warp_n> fragments;

@@ -38,18 +38,18 @@ struct Swizzled {
     const WarpPart<C> part;
     const int rows = min_of(row_end(p, tile) - tile.row, C.block_m);
     const int cols = min_of(p.n - tile.col, tile_columns(C));
+    const int64_t begin = k_begin(tile), end = k_end(p, tile);
 
     TileCopier<T, typename Stage::A, C.threads, C.a_vector == kVectorSize<T>> a(
-        batch_entry<const T>(p, p.a, tile.batch) + tile.row * p.a.row_stride,
-        Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
+        a_of_tile<const T>(p, tile), Stage::a_along_k ? p.a.row_stride : p.a.col_stride);
     TileCopier<T, typename Stage::B, C.threads, C.b_vector == kVectorSize<T>, ColumnOrder<C>,
                !Stage::b_along_k>
-        b(batch_entry<const T>(p, p.b, tile.batch) + tile.col * p.b.col_stride,
-          Stage::b_along_k ? p.b.col_stride : p.b.row_stride, half_jump<C>(p));
-    int64_t to_copy = 0;  // the first k that is not on its way
+        b(b_of_tile<const T>(p, tile), Stage::b_along_k ? p.b.col_stride : p.b.row_stride,
+          half_jump<C>(p));
+    int64_t to_copy = begin;  // the first k that is not on its way
     const auto copy = [&](int stage) {
-      if (to_copy >= p.k) return;
-      const int left = min_of(p.k - to_copy, C.block_k);
+      if (to_copy >= end) return;
+      const int left = min_of(end - to_copy, C.block_k);
       a.copy(shared.stages[stage].a, Stage::a_along_k ? rows : left,
              Stage::a_along_k ? left : rows);
       b.copy(shared.stages[stage].b, Stage::b_along_k ? cols : left,
@@ -70,8 +70,8 @@ struct Swizzled {
 #pragma unroll
     for (int i = 0; i < C.stages - 1; ++i) ring.fill(copy);
     int stage = ring.next();
-    if (p.k > 0) load(stage, 0);
-    for (int64_t k0 = 0; k0 < p.k; k0 += C.block_k) {
+    if (begin < end) load(stage, 0);
+    for (int64_t k0 = begin; k0 < end; k0 += C.block_k) {
 #pragma unroll
       for (int step = 0; step < steps; ++step) {
         // Before the next fragments are live: the copies' addresses need registers too.
@@ -80,7 +80,7 @@ struct Swizzled {
           load(stage, step + 1);
         } else {
           stage = ring.next();
-          if (k0 + C.block_k < p.k) load(stage, 0);
+          if (k0 + C.block_k < end) load(stage, 0);
         }
         sums.template add_product<T>(fragments[step % 2]);
       }

@@ -128,7 +128,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
            .config = q.config,
            .promotion = q.promotion,
            .is_integer = q.a.dtype() == DType::int8,
-           .grouped = q.groups.has_value(),
+           .grouped = q.groups ? q.groups->along : 0,
            .are_groups_apart = q.groups && q.groups->kind == GroupArray::counts,
            .expected_rows = q.groups ? q.groups->expected_rows : 0},
           {q.a.dtype(), q.d.dtype()}};

@@ -12,20 +12,27 @@ namespace {
 struct RowRange {
   int64_t first, end;
 };
+// The rows that groups divide, and whose they are: along k those of b.
+struct Rows {
+  int64_t count;
+  std::string_view matrix;
+};
 
 [[noreturn]] void no_such_rows(std::string_view name, int64_t group, int64_t first, int64_t end,
-                               int64_t rows) {
+                               const Rows& rows) {
   fail(ErrorKind::value, "grouped_gemm: ", name, ": group ", group, " would have the rows ", first,
-       " to ", end, ", and a has rows 0 to ", rows, "; groups ascend within them");
+       " to ", end, ", and ", rows.matrix, " has rows 0 to ", rows.count,
+       "; groups ascend within them");
 }
 
 // Groups whose rows begin where the ones before end.
-std::vector<RowRange> ranges_of_sizes(const host::Elements& sizes, int64_t groups, int64_t rows) {
+std::vector<RowRange> ranges_of_sizes(const host::Elements& sizes, int64_t groups,
+                                      const Rows& rows) {
   std::vector<RowRange> all;
   int64_t first = 0;
   for (int64_t i = 0; i < groups; ++i) {
     const int64_t size = sizes.integer(i);
-    if (size < 0 || size > rows - first) no_such_rows("sizes", i, first, first + size, rows);
+    if (size < 0 || size > rows.count - first) no_such_rows("sizes", i, first, first + size, rows);
     all.push_back({first, first + size});
     first += size;
   }
@@ -33,11 +40,11 @@ std::vector<RowRange> ranges_of_sizes(const host::Elements& sizes, int64_t group
 }
 
 std::vector<RowRange> ranges_of_offsets(const host::Elements& offsets, int64_t groups,
-                                        int64_t rows) {
+                                        const Rows& rows) {
   std::vector<RowRange> all;
   for (int64_t i = 0; i < groups; ++i) {
     const int64_t first = offsets.integer(i), end = offsets.integer(i + 1);
-    if (first < 0 || end < first || end > rows) no_such_rows("offsets", i, first, end, rows);
+    if (first < 0 || end < first || end > rows.count) no_such_rows("offsets", i, first, end, rows);
     all.push_back({first, end});
   }
   return all;
@@ -72,11 +79,12 @@ std::vector<RowRange> ranges_of_counts(const host::Elements& counts, int64_t gro
 
 std::vector<RowRange> ranges(const Problem& q) {
   const host::Elements array(q.groups->array);
+  const Rows rows = q.groups->along_k() ? Rows{q.k(), "b"} : Rows{q.m(), "a"};
   switch (q.groups->kind) {
     case GroupArray::offsets:
-      return ranges_of_offsets(array, q.batch(), q.m());
+      return ranges_of_offsets(array, q.batch(), rows);
     case GroupArray::sizes:
-      return ranges_of_sizes(array, q.batch(), q.m());
+      return ranges_of_sizes(array, q.batch(), rows);
     case GroupArray::ids:
       return ranges_of_ids(array, q.batch(), q.m());
     case GroupArray::counts:
@@ -89,12 +97,17 @@ void for_each_group(const Problem& q, void (*product)(const Problem&)) {
   const std::vector<RowRange> all = ranges(q);
   for (int64_t i = 0; i < q.batch(); ++i) {
     const auto [first, end] = all[size_t(i)];
-    if (first == end) continue;
+    const bool along_k = q.groups->along_k();
+    if (first == end && !along_k) continue;
     Problem one = q;
     one.groups = std::nullopt;
-    one.a = q.a.select(0, i).slice(0, first, end);
+    one.a = q.a.select(0, i).slice(along_k ? 1 : 0, first, end);
     one.b = q.b.select(0, i);
-    one.d = q.d.select(0, i).slice(0, first, end);
+    one.d = q.d.select(0, i);
+    if (along_k)
+      one.b = one.b.slice(0, first, end);
+    else
+      one.d = one.d.slice(0, first, end);
     product(one);
   }
 }

@@ -41,14 +41,65 @@ Activation checked_activation(const Options& o) {
   return activation_of(o.gated);
 }
 
+// The groups along k, as many as the array says.
+int64_t groups_along_k(const GroupedGemmOptions& o) {
+  if (o.ids || o.offsets.has_value() == o.sizes.has_value())
+    fail(ErrorKind::value, kGroupedName,
+         ": b is one matrix, so groups are along k; expected one of offsets and sizes, which say "
+         "how many there are");
+  const TensorView& array = o.offsets ? *o.offsets : *o.sizes;
+  check_axes(kGroupedName, o.offsets ? "offsets" : "sizes", array, 1);
+  return o.offsets ? std::max<int64_t>(array.shape(0) - 1, 0) : array.shape(0);
+}
+
+// b has no matrix for each group: the groups are along k, and each has a result.
+std::vector<op::OutputSpec> infer_along_k(std::span<const TensorView> in,
+                                          const GroupedGemmOptions& o) {
+  const TensorView &a = in[0], &b = in[1];
+  return {{"out",
+           result_dtype(kGroupedName, a, o.out_dtype),
+           {groups_along_k(o), a.shape(0), b.shape(o.transpose_b ? 0 : 1)}}};
+}
+
 template <class Options>
 std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options& o) {
   constexpr std::string_view op = kNameOf<Options>;
   check_axes(op, "a", in[0], op == kMaskedName ? 3 : 2);
+  if constexpr (op == kGroupedName)
+    if (in[1].rank() == 2) return infer_along_k(in, o);
   check_axes(op, "b", in[1], 3);
   Dims shape = in[0].shape();
   shape[shape.rank() - 1] = result_columns(op, in[1].shape(o.transpose_b ? 1 : 2), o.gated);
   return {{"out", result_dtype(op, in[0], o.out_dtype), shape}};
+}
+
+// A problem that lacks its groups.
+template <class Options>
+Problem problem_of(const Options& o, const TensorView& d, const TensorView& a,
+                   const TensorView& b) {
+  return {.d = d,
+          .a = a,
+          .b = b,
+          .c = std::nullopt,
+          .bias = std::nullopt,
+          .a_scale = std::nullopt,
+          .b_scale = std::nullopt,
+          .alpha = 1,
+          .beta = 0,
+          .activation = checked_activation(o),
+          .gated = o.gated != Gate::none,
+          .expression = std::nullopt,
+          .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32),
+          .splits_tf32 = false,
+          .batch_invariant = false,
+          .config = o.config.value_or(GemmConfig{}),
+          .groups = std::nullopt};
+}
+
+// The same matrix for each group.
+TensorView of_each(const TensorView& t, int64_t groups) {
+  return TensorView(t.data(), t.dtype(), Dims{groups, t.shape(0), t.shape(1)},
+                    Dims{0, t.stride(0), t.stride(1)}, t.device());
 }
 
 // The sizes of a call, of which a or out may have a leading axis of groups.
@@ -85,29 +136,10 @@ Problem checked(const op::Call<Options>& call, Sizes& sizes) {
   if (sizes.rows.unwrap() > kMostGroupedRows)
     fail(ErrorKind::unsupported, op, ": a: ", sizes.rows.unwrap(),
          " rows are not supported, expected below 2^30; cut them into several calls");
+  if (has_groups) return problem_of(o, out, a, right);
   // Rows of all groups are those of each: the kernels stay inside their group.
-  const auto in_groups = [&](const TensorView& t) {
-    if (has_groups) return t;
-    return TensorView(t.data(), t.dtype(), Dims{sizes.groups.unwrap(), t.shape(0), t.shape(1)},
-                      Dims{0, t.stride(0), t.stride(1)}, t.device());
-  };
-  return {.d = in_groups(out),
-          .a = in_groups(a),
-          .b = right,
-          .c = std::nullopt,
-          .bias = std::nullopt,
-          .a_scale = std::nullopt,
-          .b_scale = std::nullopt,
-          .alpha = 1,
-          .beta = 0,
-          .activation = checked_activation(o),
-          .gated = o.gated != Gate::none,
-          .expression = std::nullopt,
-          .allow_tf32 = o.allow_tf32.value_or(config().allow_tf32),
-          .splits_tf32 = false,
-          .batch_invariant = false,
-          .config = o.config.value_or(GemmConfig{}),
-          .groups = std::nullopt};
+  const int64_t groups = sizes.groups.unwrap();
+  return problem_of(o, of_each(out, groups), of_each(a, groups), right);
 }
 
 TensorView checked_array(std::string_view op, std::string_view name, const TensorView& t,
@@ -132,7 +164,36 @@ RowGroups groups_of(const GroupedGemmOptions& o, int64_t groups, int64_t rows) {
   return {GroupArray::ids, checked_array(kGroupedName, "ids", *o.ids, rows), expected};
 }
 
+Problem check_along_k(const op::Call<GroupedGemmOptions>& call) {
+  const GroupedGemmOptions& o = call.options;
+  const TensorView &a = call.in(0), &b = call.in(1), &out = call.out();
+  const op::OutputSpec spec = infer(call.inputs, o)[0];
+  if (o.gated != Gate::none)
+    fail(ErrorKind::value, kGroupedName, ": gated is for groups of rows; groups along k have none");
+  SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
+  SymbolicSize k("k");
+  TensorMatcher({kAnySize, k}).with_any_strides().with_dtype(dtype).verify(a, kGroupedName, "a");
+  const TensorView right = o.transpose_b ? b.transpose(0, 1) : b;
+  TensorMatcher({k, kAnySize})
+      .with_any_strides()
+      .with_dtype(dtype)
+      .verify(right, kGroupedName, "b");
+  op::check_like(kGroupedName, "out", out, spec.dtype, spec.shape);
+  if (k.unwrap() > kMostGroupedRows)
+    fail(ErrorKind::unsupported, kGroupedName, ": b: ", k.unwrap(),
+         " rows are not supported, expected below 2^30; cut them into several calls");
+  const int64_t groups = spec.shape[0];
+  Problem q = problem_of(o, out, of_each(a, groups), of_each(right, groups));
+  const bool by_offsets = o.offsets.has_value();
+  q.groups = {by_offsets ? GroupArray::offsets : GroupArray::sizes,
+              by_offsets ? checked_array(kGroupedName, "offsets", *o.offsets, groups + 1)
+                         : checked_array(kGroupedName, "sizes", *o.sizes, groups),
+              groups ? div_ceil(k.unwrap(), groups) : 0, kGroupsOfK};
+  return q;
+}
+
 Problem check_grouped(const op::Call<GroupedGemmOptions>& call) {
+  if (call.in(1).rank() == 2) return check_along_k(call);
   Sizes sizes;
   Problem q = checked(call, sizes);
   q.groups = groups_of(call.options, sizes.groups.unwrap(), sizes.rows.unwrap());
@@ -154,9 +215,11 @@ Problem check_masked(const op::Call<MaskedGemmOptions>& call) {
 op::Cost grouped_cost(const Problem& q) {
   const double groups = q.groups->kind == GroupArray::counts ? double(q.batch()) : 1;
   const double outputs = groups * double(q.m()) * double(q.n());
+  // Along k there is a result for each group, and one b.
+  const double results = q.groups->along_k() ? double(std::max<int64_t>(q.batch(), 1)) : 1;
   const double bytes = groups * double(q.m()) * double(q.k()) * double(dtype_bytes(q.a.dtype())) +
-                       outputs * double(dtype_bytes(q.d.dtype())) + double(q.b.nbytes()) +
-                       double(q.groups->array.nbytes());
+                       results * outputs * double(dtype_bytes(q.d.dtype())) +
+                       double(q.b.nbytes()) / results + double(q.groups->array.nbytes());
   return {.bytes = bytes,
           .flops = 2 * outputs * double(q.k()) * (q.gated ? 2 : 1),
           .may_round_to_tf32 = q.allow_tf32 && q.a.dtype() == DType::float32};
@@ -195,8 +258,12 @@ const op::Definition<Problem, GroupedGemmOptions> kGrouped{
         "gated(x[:, :n]) x[:, n:] for the product x. On the CPU an array that says nothing of the "
         "kind is an error: offsets that descend or leave the rows, sizes that do, rows of one id "
         "that do not lie together. On other devices out has any values then, and nothing else is "
-        "touched. moe_sort and moe_permute give offsets.",
-    .inputs = {{"a", "rows of all groups, (rows, k), any strides"}, {"b", kBDoc}},
+        "touched. moe_sort and moe_permute give offsets. If b is one matrix, (k, n), groups are "
+        "along k, as gradients of weights need: out[g] = activation(a[:, part] b[part, :]) for the "
+        "part of k that offsets or sizes give group g, and 0 before the activation if it is empty; "
+        "out is (groups, m, n).",
+    .inputs = {{"a", "rows of all groups, (rows, k), any strides"},
+               {"b", "matrices, (groups, k, n), any strides; (k, n): groups are along k"}},
     .options = {op::option("offsets", &GroupedGemmOptions::offsets,
                            "int32 or int64, (groups + 1): group i has the rows offsets[i] to "
                            "offsets[i + 1]"),
@@ -211,7 +278,7 @@ const op::Definition<Problem, GroupedGemmOptions> kGrouped{
                 op::option("out_dtype", &GroupedGemmOptions::out_dtype, kDtypeDoc),
                 op::option("allow_tf32", &GroupedGemmOptions::allow_tf32, kTf32Doc),
                 op::option("config", &GroupedGemmOptions::config, kConfigDoc)},
-    .out_doc = "(rows, n)",
+    .out_doc = "(rows, n), of groups along k (groups, rows, n)",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer<GroupedGemmOptions>,
     .check = check_grouped,

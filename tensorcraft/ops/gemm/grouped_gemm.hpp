@@ -51,6 +51,9 @@ struct MaskedGemmOptions {
 // say: offsets that descend or leave the rows, sizes that do, rows of one id apart. On other
 // devices such arrays give any values, in out alone. unsupported for a config that no variant has,
 // or 2^30 rows and more.
+// If b is one matrix, (k, n), groups are along k, as gradients of weights need: out[g, :, :] =
+// activation(a[:, part] b[part, :]), where part are the rows of b that offsets or sizes give group
+// g. out is (groups, m, n); an empty group gives activation(0). Neither ids nor gates are taken.
 void grouped_gemm(const TensorView& out, const TensorView& a, const TensorView& b,
                   const GroupedGemmOptions& options);
 Tensor grouped_gemm(const TensorView& a, const TensorView& b, const GroupedGemmOptions& options);

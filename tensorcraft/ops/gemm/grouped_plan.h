@@ -35,14 +35,17 @@ inline Given given_of(const GroupedCall& call, int element_bytes) {
   return {.operand_bytes = element_bytes,
           .result_bytes = element_bytes,
           .batch = call.groups,
-          .grouped = true,
+          .grouped = kGroupsOfRows,
           .are_groups_apart = call.are_apart(),
           .expected_rows = call.are_apart() ? call.rows : div_ceil(call.rows, call.groups)};
 }
 
 // The product that tiles are compared for: every group has as many rows as is expected.
 inline Params as_expected(Params p, const Given& given) {
-  if (given.grouped) p.m = std::min(p.m, std::max<int64_t>(given.expected_rows, 1));
+  if (given.grouped == kGroupsOfK)
+    p.k = std::min(p.k, std::max<int64_t>(given.expected_rows, 1));
+  else if (given.grouped)
+    p.m = std::min(p.m, std::max<int64_t>(given.expected_rows, 1));
   return p;
 }
 
@@ -66,12 +69,25 @@ inline int64_t grouped_blocks(const Params& p, const Given& given, const op::Gpu
   return std::clamp<int64_t>(tiles, 1, std::max(gpu.num_sms, cluster) / cluster) * cluster;
 }
 
+// A rung's choice for groups along k: as for a batch of average groups.
+inline Choice along_k(const Choice& c, const Params& p, const Given& given) {
+  const Config& config = c.start.config;
+  if (config.consumers > 0)
+    return op::refuse("groups along k end anywhere, and the copy engine brings whole boxes");
+  const bool reads_single_elements = config.block_k == 0;
+  if (!reads_single_elements && (a_lines(p, given).layout == Layout::row_major ||
+                                 b_lines(p, given).layout == Layout::column_major))
+    return op::refuse("a or b is along k, and groups along k begin anywhere");
+  return c.start;
+}
+
 // A rung's choice for groups: as for a batch of such products, with blocks for all tiles there may
 // be.
 template <auto choose>
 Choice grouped(const Params& p, const Given& given, const op::Gpu& gpu) {
   const Choice c = choose(as_expected(p, given), given, gpu);
   if (!c.refusal.empty()) return op::refuse(c.refusal);
+  if (given.grouped == kGroupsOfK) return along_k(c, p, given);
   const Config& config = c.start.config;
   // The copy engine brings rows from anywhere on; naive reads single elements.
   const bool takes_any_row = config.consumers > 0 || config.a_vector == 1;

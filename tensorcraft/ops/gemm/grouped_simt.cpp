@@ -51,6 +51,18 @@ constexpr Config kGatedNaiveTile{.block_m = 32, .block_n = 16, .threads = 256, .
 constexpr auto kNaive = every_activation(kNaiveTile);
 constexpr auto kNaiveGates = every_gate(kGatedNaiveTile);
 
+// Groups along k, of operands that are not.
+template <size_t kSize>
+constexpr std::array<Config, kSize> along_k(std::array<Config, kSize> all) {
+  for (Config& c : all) {
+    c.has_groups = kGroupsOfK;
+    c.a_layout = Layout::column_major;
+    c.b_layout = Layout::row_major;
+  }
+  return all;
+}
+constexpr auto kNaiveAlongK = along_k(kNaive);
+
 constexpr Config kAsyncTile{.block_m = 32,
                             .block_n = 64,
                             .block_k = 16,
@@ -92,6 +104,15 @@ constexpr std::array kSwizzledActivation{
 constexpr std::array kSwizzledGate{every_gate(with_vectors(kSwizzledTile, 8, 4))[0]};
 constexpr auto kSwizzledTf32 = layouts(with_vectors(warp_tile(32, 64, 16, 5), 4, 4));
 constexpr auto kSwizzledTf32OddRows = layouts(with_vectors(warp_tile(32, 64, 16, 5), 4, 1));
+
+constexpr std::array kAsyncAlongK = along_k(std::array{with_vectors(kAsyncTile, 4, 4)});
+constexpr std::array kTensorCoreAlongK =
+    along_k(std::array{with_vectors(kTensorTile, 8, 4), with_vectors(kTensorTile, 1, 1)});
+constexpr std::array kTensorCoreTf32AlongK =
+    along_k(std::array{with_vectors(warp_tile(64, 64, 16, 1), 4, 4)});
+constexpr std::array kSwizzledAlongK = along_k(std::array{with_vectors(kSwizzledTile, 8, 4)});
+constexpr std::array kSwizzledTf32AlongK =
+    along_k(std::array{with_vectors(warp_tile(32, 64, 16, 5), 4, 4)});
 
 constexpr Config one_consumer(int n, int stages, int slots, int d_vector) {
   return {.block_m = 64,
@@ -146,17 +167,23 @@ constexpr auto kPersistentFewRows = swapped(one_consumer(16, 16, kEngineSlots, 4
 simt::OperatorInstances grouped_instances() {
   return {
       {"naive", concat(list<Naive, kNaive>(All{}, &Config::a_layout, &Config::b_layout),
-                       list<Naive, kNaiveGates>(All{}, &Config::a_layout, &Config::b_layout))},
-      {"async", concat(list<Async, kAsync>(Float{}), list<Async, kAsyncOddRows>(Float{}))},
-      {"tensor_core", concat(list<TensorCore, kTensorCore>(Halves{}),
-                             list<TensorCore, kTensorCoreScalar>(Bf16{}))},
-      {"tensor_core_tf32", list<TensorCoreTf32, kTensorCoreTf32>(Float{})},
+                       list<Naive, kNaiveGates>(All{}, &Config::a_layout, &Config::b_layout),
+                       list<Naive, kNaiveAlongK>(All{}, &Config::a_layout, &Config::b_layout))},
+      {"async", concat(list<Async, kAsync>(Float{}), list<Async, kAsyncOddRows>(Float{}),
+                       list<Async, kAsyncAlongK>(Float{}))},
+      {"tensor_core",
+       concat(list<TensorCore, kTensorCore>(Halves{}), list<TensorCore, kTensorCoreScalar>(Bf16{}),
+              list<TensorCore, kTensorCoreAlongK>(Bf16{}))},
+      {"tensor_core_tf32", concat(list<TensorCoreTf32, kTensorCoreTf32>(Float{}),
+                                  list<TensorCoreTf32, kTensorCoreTf32AlongK>(Float{}))},
       {"swizzled",
        concat(list<Swizzled, kSwizzled>(Halves{}), list<Swizzled, kSwizzled>(Widened{}),
               list<Swizzled, kSwizzledOddRows>(Bf16{}), list<Swizzled, kSwizzledActivation>(Bf16{}),
-              list<Swizzled, kSwizzledGate>(Bf16{}))},
+              list<Swizzled, kSwizzledGate>(Bf16{}), list<Swizzled, kSwizzledAlongK>(Halves{}),
+              list<Swizzled, kSwizzledAlongK>(Widened{}))},
       {"swizzled_tf32", concat(list<SwizzledTf32, kSwizzledTf32>(Float{}),
-                               list<SwizzledTf32, kSwizzledTf32OddRows>(Float{}))},
+                               list<SwizzledTf32, kSwizzledTf32OddRows>(Float{}),
+                               list<SwizzledTf32, kSwizzledTf32AlongK>(Float{}))},
       {"persistent",
        concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
               list<Persistent, kPersistentOddRows>(Bf16{}),

@@ -20,6 +20,11 @@ TC_DEVICE int32_t clamped(int64_t x, int32_t most) {
   return x < 0 ? 0 : x < most ? int32_t(x) : most;
 }
 
+TC_DEVICE int64_t element_of(const Groups& g, int64_t at) {
+  return g.is_wide ? static_cast<const int64_t*>(g.array)[at]
+                   : static_cast<const int32_t*>(g.array)[at];
+}
+
 // Tiles of kTileM x kTileN; kSwap: of the transposed product, whose columns are the rows of groups.
 template <int kTileM, int kTileN, bool kSwap = false>
 struct GroupedTiles {
@@ -51,21 +56,16 @@ struct GroupedTiles {
   };
   using Order = TileOrder<kTileM, kTileN>;
   TC_DEVICE Order order(int32_t rows) const { return kSwap ? Order(p.n, rows) : Order(rows, p.n); }
-  TC_DEVICE int64_t element(int64_t at) const {
-    const Groups& g = p.groups;
-    return g.is_wide ? static_cast<const int64_t*>(g.array)[at]
-                     : static_cast<const int32_t*>(g.array)[at];
-  }
   // Values that no array of groups has make no address outside the matrices.
   TC_DEVICE Rows rows_of_group(int32_t group) const {
     const Groups& g = p.groups;
     const bool is_there = group < g.count;
     const int32_t most = int32_t(p.m);
     const int64_t at = is_there ? group * g.step : 0;
-    const int32_t value = is_there ? clamped(element(at), most) : 0;
+    const int32_t value = is_there ? clamped(element_of(g, at), most) : 0;
     if (g.form == GroupForm::counts) return {0, value};
     if (g.form == GroupForm::ranges) {
-      const int32_t end = is_there ? clamped(element(at + g.end_at), most) : 0;
+      const int32_t end = is_there ? clamped(element_of(g, at + g.end_at), most) : 0;
       return {value, end > value ? end - value : 0};
     }
     // Sums that stop at `most`, which no sum of two exceeds twice.

@@ -25,9 +25,9 @@ struct Given {
   GemmConfig config = {};                 // what the caller fixed
   Promotion promotion = Promotion::none;  // of 8-bit floats, as the caller wants it
   bool is_integer = false;                // the operands' elements are
-  bool grouped = false;                   // batch entries are groups of rows of A and D
+  int grouped = 0;                        // kGroupsOfRows or kGroupsOfK: the batch entries are
   bool are_groups_apart = false;          // each in matrices of its own
-  int64_t expected_rows = 0;              // of a group
+  int64_t expected_rows = 0;              // of a group, or its length along k
   bool is_float32() const { return operand_bytes == 4; }
   bool is_byte() const { return operand_bytes == 1; }
   int bias_bytes() const { return is_byte() ? result_bytes : operand_bytes; }

@@ -76,9 +76,10 @@ struct Config {
   int has_scales = 0, gated = 0;             // has_scales: of whole rows, columns or matrices
   Expression expression = Expression::none;
   Promotion promotion = Promotion::none;
-  int has_groups = 0;  // the batch entries are groups of rows
+  int has_groups = 0;  // the batch entries are groups: kGroupsOfRows or kGroupsOfK
 };
 inline constexpr int kByColumn = 1, kByRow = 2;
+inline constexpr int kGroupsOfRows = 1, kGroupsOfK = 2;
 inline constexpr int kStraight = 0, kByRows = 1, kEngineSlots = 2;
 
 // What an expression reads beside the sum. Its arrays are broadcast to D. Neither struct has bytes
@@ -120,6 +121,7 @@ struct Groups {
 // Rows of A and D belong to groups, and each group has its own B: batch entry i is group i. m: the
 // rows of all groups, or with counts the most rows of one, below 2^30.
 inline constexpr int64_t kMostGroupedRows = (int64_t(1) << 30) - 1;
+// Groups along k have all rows of A and columns of B, whose k is below 2^30, and a D each.
 struct GroupedParams : Params {
   Groups groups;
 };

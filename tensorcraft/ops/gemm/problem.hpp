@@ -40,7 +40,9 @@ enum class GroupArray : int { offsets, sizes, ids, counts };
 struct RowGroups {
   GroupArray kind;
   TensorView array;
-  int64_t expected_rows;  // of a group
+  int64_t expected_rows;      // of a group, or its length along k
+  int along = kGroupsOfRows;  // or kGroupsOfK: the rows are those of b, and columns of a
+  bool along_k() const { return along == kGroupsOfK; }
 };
 
 // A checked call. The matrices are the last two dimensions: d and c m x n, a m x k, b k x n. All
@@ -61,7 +63,8 @@ struct Problem {
   bool splits_tf32;  // they may become two parts of tf32 instead
   bool batch_invariant;
   GemmConfig config;
-  // One batch axis of groups. a and d have a stride of 0 there, unless it has counts.
+  // One batch axis of groups. a and d have a stride of 0 there, unless it has counts; of groups
+  // along k a and b.
   std::optional<RowGroups> groups;
 
   int64_t m() const { return d.shape(d.rank() - 2); }

@@ -2,19 +2,22 @@
 #pragma once
 #include "tensorcraft/device/tile/block_tile.cuh"
 #include "tensorcraft/device/tile/column_order.h"
-#include "tensorcraft/ops/gemm/groups.cuh"
+#include "tensorcraft/ops/gemm/group_depth.cuh"
 #include "tensorcraft/ops/gemm/params.h"
 
 namespace tensorcraft::kernel::gemm {
 
 template <Config C>
-using Tile = Select<C.has_groups != 0, GroupTile, BlockTile>;
+using Tile = Select<C.has_groups == kGroupsOfK, DepthTile,
+                    Select<C.has_groups == kGroupsOfRows, GroupTile, BlockTile>>;
 
 // Rows and columns of D. Of a grouped product there may be none.
 template <Config C, int kCluster = 1>
 TC_DEVICE Tile<C> block_tile(const ParamsOf<C>& p) {
-  if constexpr (C.has_groups) {
-    static_assert(kCluster == 1);
+  static_assert(!C.has_groups || kCluster == 1);
+  if constexpr (C.has_groups == kGroupsOfK) {
+    return depth_tile(p, tensorcraft::block_tile<C.block_m, tile_columns(C)>(p.m, p.n));
+  } else if constexpr (C.has_groups) {
     return GroupedTiles<C.block_m, tile_columns(C)>(p).find(blockIdx.x);
   } else {
     return tensorcraft::block_tile<C.block_m, tile_columns(C), kCluster>(p.m, p.n);
@@ -26,6 +29,12 @@ TC_DEVICE bool is_none(const GroupTile& tile) { return tile.is_none(); }
 // The row behind the last one that a tile may have.
 TC_DEVICE int64_t row_end(const Params& p, const BlockTile&) { return p.m; }
 TC_DEVICE int64_t row_end(const Params&, const GroupTile& tile) { return tile.row_end; }
+
+// The part of k that a tile is the sum of.
+TC_DEVICE int64_t k_begin(const BlockTile&) { return 0; }
+TC_DEVICE int64_t k_end(const Params& p, const BlockTile&) { return p.k; }
+TC_DEVICE int64_t k_begin(const DepthTile& tile) { return tile.k_begin; }
+TC_DEVICE int64_t k_end(const Params&, const DepthTile& tile) { return tile.k_end; }
 
 // How the columns of a tile of B are those of B from the tile's on: a gated tile continues, after
 // its first half, with the columns n later.
@@ -52,6 +61,18 @@ TC_DEVICE int64_t batch_offset(const AnyParams& p, const Matrix& x, uint32_t bat
 template <class T, class AnyParams>
 TC_DEVICE T* batch_entry(const AnyParams& p, const Matrix& x, uint32_t batch) {
   return static_cast<T*>(x.data) + batch_offset(p, x, batch);
+}
+
+// The first elements of A and B that a tile needs.
+template <class T, class AnyTile>
+TC_DEVICE T* a_of_tile(const Params& p, const AnyTile& tile) {
+  return batch_entry<T>(p, p.a, tile.batch) + tile.row * p.a.row_stride +
+         k_begin(tile) * p.a.col_stride;
+}
+template <class T, class AnyTile>
+TC_DEVICE T* b_of_tile(const Params& p, const AnyTile& tile) {
+  return batch_entry<T>(p, p.b, tile.batch) + tile.col * p.b.col_stride +
+         k_begin(tile) * p.b.row_stride;
 }
 
 template <class AnyParams>
