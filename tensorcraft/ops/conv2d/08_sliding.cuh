@@ -6,10 +6,12 @@
 // weights. For o columns and s taps an output costs s s products and (o + s - 1) / o loads and
 // conversions, where `depthwise` has s times as many, and reads every weight from shared memory.
 //
-// Loads are asked for `stages` rows before they are needed, so that memory is never idle. Sums and
-// rows go round in registers: the loop is unrolled until all of them are where they began.
+// `stages` rows are on their way to shared memory by cp.async, each thread's to places of its own,
+// so no barrier is needed and no register waits. Sums go round in registers: the loop is unrolled
+// until they are where they began.
 //
-// It demands what depthwise does, and a square window of 3 or 5 taps without dilation.
+// It demands sm_80, and what depthwise does, and a square window of 3 or 5 taps without dilation.
+#include "tensorcraft/device/ptx/cp_async.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/ops/conv2d/finish.cuh"
 
@@ -31,6 +33,13 @@ struct SlidingWeights {
       at[tap][c] = channel < int(p.groups) ? float(static_cast<const T*>(p.w)[offset]) : 0.0f;
     }
   }
+};
+
+// Rows of x on their way to the threads of a block: each has a column of every row to itself.
+template <class T, Config C>
+struct SlidingRows {
+  static constexpr int span = (C.outputs - 1) * C.stride + C.taps;  // columns of x
+  Packed<T, C.vector> of[C.stages][span][C.threads];
 };
 
 // Where a strip begins, and how many rows it has.
@@ -62,26 +71,27 @@ TC_DEVICE int first_bits(int n, int most) { return (1 << within(n, most)) - 1; }
 template <class T, Config C>
 struct SlidingThread {
   using Values = Packed<T, C.vector>;
-  static constexpr int span = (C.outputs - 1) * C.stride + C.taps;  // columns of x
-  static constexpr int ring = (C.taps + C.stride - 1) / C.stride;   // rows of sums
-  static constexpr int period = ring * C.stride;                    // until sums are back
-  static constexpr int unrolled = period % C.stages == 0 ? period : period * C.stages;
+  static constexpr int span = SlidingRows<T, C>::span;
+  static constexpr int ring = (C.taps + C.stride - 1) / C.stride;  // rows of sums
+  static constexpr int period = ring * C.stride;                   // until sums are back
 
   // Rows of sums that are finished in front of the strip's first row.
   static constexpr int unwanted = (C.taps - 1) / C.stride;
 
   const Params& p;
-  Values rows[C.stages][span];          // of x, on their way
+  SlidingRows<T, C>& rows;              // on their way
+  int slot = 0;                         // of the oldest of them
   const T *x, *residual;                // the next row to ask for, that of the next row of sums
   T* out;                               // where the next finished row of sums goes
   int columns_in = 0, columns_out = 0;  // bits: are they in the image?
   int seen, begin, end;  // rows of x that the strip sees; those from begin to end are in the image
   float weights[C.taps * C.taps][C.vector];
   float bias[C.vector];
-  bool is_infinite;  // is one of the weights?
   float sums[ring][C.outputs][C.vector] = {};
 
-  TC_DEVICE SlidingThread(const Params& params, const Strip& strip, int channel) : p(params) {
+  TC_DEVICE SlidingThread(const Params& params, SlidingRows<T, C>& ring, const Strip& strip,
+                          int channel)
+      : p(params), rows(ring) {
     const int row = strip.row * C.stride - int(p.rows.before);
     const int column = strip.column * C.stride - int(p.columns.before);
     const int before = strip.row - unwanted;
@@ -98,19 +108,14 @@ struct SlidingThread {
 
   TC_DEVICE void ask_for_first() {
 #pragma unroll
-    for (int row = 0; row < C.stages; ++row) ask_for(rows[row], row);
+    for (int row = 0; row < C.stages; ++row) ask_for(row, row);
   }
 
   TC_DEVICE void take_weights(const SlidingWeights<T, C>& staged, int lane_channel, int channel) {
-    float check = 0;
 #pragma unroll
     for (int tap = 0; tap < C.taps * C.taps; ++tap)
 #pragma unroll
-      for (int i = 0; i < C.vector; ++i) {
-        weights[tap][i] = staged.at[tap][lane_channel + i];
-        check += 0.0f * weights[tap][i];
-      }
-    is_infinite = !(check == 0);
+      for (int i = 0; i < C.vector; ++i) weights[tap][i] = staged.at[tap][lane_channel + i];
     const T* from = static_cast<const T*>(p.bias);
 #pragma unroll
     for (int i = 0; i < C.vector; ++i)
@@ -118,9 +123,9 @@ struct SlidingThread {
   }
 
   TC_DEVICE void slide() {
-    for (int row = 0; row < seen; row += unrolled) {
+    for (int row = 0; row < seen; row += period) {
 #pragma unroll
-      for (int turn = 0; turn < unrolled; ++turn)
+      for (int turn = 0; turn < period; ++turn)
         if (row + turn < seen) step(row + turn, turn);
     }
   }
@@ -128,13 +133,22 @@ struct SlidingThread {
  private:
   TC_DEVICE bool has_row(int row) const { return row >= begin && row < end; }
 
-  TC_DEVICE void ask_for(Values (&to)[span], int row) {
+  // Of columns outside the copies are zeros, and read nothing.
+  TC_DEVICE void ask_for(int row, int to) {
     const int wanted = has_row(row) ? columns_in : 0;
     const T* from = x;
 #pragma unroll
     for (int i = 0; i < span; ++i, from += p.x_at.column)
-      to[i] = wanted & 1 << i ? Values::load(from) : Values{};
+      copy_async(&rows.of[to][i][threadIdx.x], from, (wanted >> i & 1) * int(sizeof(Values)));
+    ptx::cp_async_commit_group();
     x += p.x_at.row;
+  }
+  TC_DEVICE static void copy_async(Values* to, const T* from, int bytes) {
+    static_assert(sizeof(Values) == 4 || sizeof(Values) == 8);
+    if constexpr (sizeof(Values) == 4)
+      ptx::cp_async_ca_4(to, from, bytes);
+    else
+      ptx::cp_async_ca_8(to, from, bytes);
   }
 
   // Which row of its window the sums in a slot need at that turn; from C.taps on: none.
@@ -176,46 +190,50 @@ struct SlidingThread {
 
   // Row `row` of x, which is `turn` in the round of the loop.
   TC_DEVICE void step(int row, int turn) {
-    Values(&arrived)[span] = rows[turn % C.stages];
+    ptx::cp_async_wait_group<C.stages - 1>();
     float from[span][C.vector];
 #pragma unroll
-    for (int i = 0; i < span; ++i) to_floats(from[i], arrived[i]);
-    ask_for(arrived, row + C.stages);
-    // Rows outside are zeros, which add nothing but for weights that are not finite.
-    if (has_row(row) || is_infinite) {
+    for (int i = 0; i < span; ++i) to_floats(from[i], rows.of[slot][i][threadIdx.x]);
+    ask_for(row + C.stages, slot);
+    slot = slot + 1 < C.stages ? slot + 1 : 0;
 #pragma unroll
-      for (int slot = 0; slot < ring; ++slot)
-        if (window_row(turn, slot) < C.taps) add_row(sums[slot], from, window_row(turn, slot));
-    }
+    for (int i = 0; i < ring; ++i)
+      if (window_row(turn, i) < C.taps) add_row(sums[i], from, window_row(turn, i));
 #pragma unroll
-    for (int slot = 0; slot < ring; ++slot) {
-      if (window_row(turn, slot) != C.taps - 1) continue;
-      store(sums[slot], row);
+    for (int i = 0; i < ring; ++i) {
+      if (window_row(turn, i) != C.taps - 1) continue;
+      store(sums[i], row);
 #pragma unroll
-      for (int output = 0; output < C.outputs; ++output)
+      for (auto& output : sums[i])
 #pragma unroll
-        for (int i = 0; i < C.vector; ++i) sums[slot][output][i] = 0;
+        for (float& sum : output) sum = 0;
     }
   }
+};
+
+template <class T, Config C>
+struct SlidingShared {
+  SlidingWeights<T, C> weights;
+  SlidingRows<T, C> rows;
 };
 
 struct Sliding {
   template <class T, Config C>
   TC_DEVICE static void run(const Params& p) {
     constexpr int channels = SlidingWeights<T, C>::channels, lanes = channels / C.vector;
-    auto& weights = static_shared<SlidingWeights<T, C>>();
+    auto& shared = static_shared<SlidingShared<T, C>>();
     const uint32_t parts = (uint32_t(p.groups) + channels - 1) / channels;
     const int first_channel = int(blockIdx.x % parts) * channels;
     const int lane_channel = int(threadIdx.x) % lanes * C.vector;
     const int channel = first_channel + lane_channel;
     const uint32_t index = blockIdx.x / parts * (C.threads / lanes) + threadIdx.x / lanes;
     const bool exists = index < p.strips && channel < int(p.groups);
-    SlidingThread<T, C> thread(p, Strip(p, exists, index, C.outputs), channel);
+    SlidingThread<T, C> thread(p, shared.rows, Strip(p, exists, index, C.outputs), channel);
     thread.ask_for_first();
-    weights.stage(p, first_channel);
+    shared.weights.stage(p, first_channel);
     __syncthreads();
     if (!exists) return;
-    thread.take_weights(weights, lane_channel, channel);
+    thread.take_weights(shared.weights, lane_channel, channel);
     thread.slide();
   }
 };
