@@ -260,8 +260,12 @@ ArrayArgument convert(nb::handle object, std::string_view op, std::string_view n
     return from_exchange(object, api);
   if (PyType_Check(object.ptr())) refuse_kind(object, op, name);
   // Of our own classes that keep a tensor, which they hold as long as they live.
-  if (nb::hasattr(object, "__tensorcraft_tensor__"))
-    return convert(object.attr("__tensorcraft_tensor__"), op, name, stream, whole);
+  if (nb::hasattr(object, "__tensorcraft_tensor__")) {
+    const nb::object kept = object.attr("__tensorcraft_tensor__");
+    PyTensor* t = nullptr;
+    if (nb::try_cast(kept, t, false) && t)
+      return {t->view, Framework::tensorcraft, kept, t->memory};
+  }
   if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, stream);
   refuse_kind(object, op, name);
 }
