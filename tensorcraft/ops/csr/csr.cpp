@@ -92,7 +92,7 @@ void count_by_chunks(op::Plan& plan, const Problem& q, const DeviceInfo& device)
   Params p = params(q);
   cut_chunks(p, {}, op::gpu_of(device));
   plan.workspace_bytes = size_t(1 + p.chunks) * size_t(q.cols) * sizeof(uint32_t);
-  plan.add_preparation(step(kCountChunks, {&q.index, 1}, start_of_chunks(p, sizeof(uint32_t))), p);
+  plan.add_preparation(step(kCountChunks, {&q.index, 1}, start_of_chunks(p)), p);
   plan.add_preparation(step(kScanChunks, {&q.index, 1}, warp_32_columns(p, {}, {})), p);
   add_offsets(plan, q);
 }

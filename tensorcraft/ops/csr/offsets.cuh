@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Counts become the places where they begin. A block has a chunk of them, in turns of 16
+// Counts become the places where they begin. A block has a chunk of them, in turns of four
 // neighbours a thread, and adds up all counts in front of its chunk itself: that is a read of L2
 // and no further step.
 #include "tensorcraft/device/reduce.cuh"
@@ -17,7 +17,7 @@ struct ChunkSums {
 struct Offsets {
   template <class I, Config C>
   TC_DEVICE static void run(const Params& p) {
-    constexpr int kEach = 16, kTurn = C.threads * kEach;
+    constexpr int kEach = 4, kTurn = C.threads * kEach;
     auto& sums = static_shared<ChunkSums>();
     const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
     const int64_t count = p.a.rows, begin = int64_t(blockIdx.x) * kChunk;
@@ -30,10 +30,9 @@ struct Offsets {
 
     for (int64_t turn = begin; turn < end; turn += kTurn) {
       const int64_t first = turn + int64_t(threadIdx.x) * kEach;
-      int64_t own = 0;
-      uint32_t counts[kEach];
+      int64_t own = 0, counts[kEach];
       for (int i = 0; i < kEach; ++i) {
-        counts[i] = first + i < end ? counters(p)[first + i] : 0;
+        counts[i] = first + i < end ? int64_t(counters(p)[first + i]) : 0;
         own += counts[i];
       }
       const int64_t scanned = warp_scan(own);

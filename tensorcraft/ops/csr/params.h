@@ -29,9 +29,6 @@ struct Facts {
 };
 inline constexpr int kFactBlocks = 1024;  // at most so many look at rows
 
-// Warps of a block of place_chunks.cuh, and bytes of shared memory that it has for a column.
-inline constexpr int kPlaceWarps = 8, kPlaceBytes = 4 + kPlaceWarps;
-
 // Counts that a block of offsets.cuh adds up.
 inline constexpr int64_t kChunk = 16384;
 

@@ -76,10 +76,8 @@ inline Choice transpose(const Params& p, const op::NoGiven& given, const op::Gpu
   return warp_a_column(p, given, gpu);
 }
 // Blocks of chunks have a counter for each column in shared memory.
-inline constexpr int64_t kMostCountedColumns = 16384;
-inline int bytes_of_columns(const Params& p, int of_one) {
-  return int(std::max<int64_t>(p.a.cols, 1)) * of_one;
-}
+inline constexpr int64_t kMostCountedColumns = 24576;
+inline int counters_bytes(const Params& p) { return int(std::max<int64_t>(p.a.cols, 1)) * 4; }
 
 // Two blocks a multiprocessor, if there are more elements in a chunk than counters.
 inline void cut_chunks(Params& p, const op::NoGiven&, const op::Gpu& gpu) {
@@ -90,19 +88,17 @@ inline void cut_chunks(Params& p, const op::NoGiven&, const op::Gpu& gpu) {
   p.chunk = round_up(std::max<int64_t>(div_ceil(p.a.stored, chunks), 1), kWhole);
   p.chunks = std::max<int64_t>(div_ceil(p.a.stored, p.chunk), 1);
 }
-inline Start start_of_chunks(const Params& p, int bytes_of_column) {
-  return {.config = {.threads = kPlaceWarps * 32},
-          .blocks = p.chunks,
-          .shared_bytes = bytes_of_columns(p, bytes_of_column)};
+inline Start start_of_chunks(const Params& p) {
+  return {.config = {}, .blocks = p.chunks, .shared_bytes = counters_bytes(p)};
 }
 inline Choice place_chunks(const Params& p, const op::NoGiven& given, const op::Gpu& gpu) {
-  if (p.a.cols > kMostCountedColumns) return op::refuse("needs at most 16,384 columns");
+  if (p.a.cols > kMostCountedColumns) return op::refuse("needs at most 24,576 columns");
   if (p.a.stored >= int64_t(1) << 32) return op::refuse("needs fewer than 2^32 stored elements");
-  if (gpu.shared_bytes_per_block && bytes_of_columns(p, kPlaceBytes) > gpu.shared_bytes_per_block)
+  if (gpu.shared_bytes_per_block && counters_bytes(p) > gpu.shared_bytes_per_block)
     return op::refuse("needs more shared memory than a block has");
   Params cut = p;
   cut_chunks(cut, given, gpu);
-  return start_of_chunks(cut, kPlaceBytes);
+  return start_of_chunks(cut);
 }
 inline Choice warp_32_columns(const Params& p, const op::NoGiven&, const op::Gpu&) {
   return Start{{}, std::max<int64_t>(div_ceil(p.a.cols, int64_t(32)), 1)};
