@@ -51,7 +51,7 @@ constexpr Config sliding_config(int taps, int stride, ConvActivation activation)
           .taps = taps,
           .stride = stride,
           .outputs = taps == 5 && stride == 2 ? 2 : 4,
-          .stages = 4};
+          .stages = taps == 5 && stride == 1 ? 3 : 4};
 }
 // Blocks of a multiprocessor, by their registers.
 inline int sliding_blocks(const Config& c, const Given& given) {
