@@ -238,6 +238,13 @@ ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_
   return a;
 }
 
+[[noreturn]] void refuse_kind(nb::handle object, std::string_view op, std::string_view name) {
+  fail(ErrorKind::type, op, ": ", name,
+       " must be an array (NumPy, torch, anything with __dlpack__, a tc.Tensor, a list or a "
+       "number), got ",
+       class_name(object));
+}
+
 ArrayArgument convert(nb::handle object, std::string_view op, std::string_view name,
                       nb::handle stream, DType whole) {
   if (PyTensor* t = nullptr; nb::try_cast(object, t, false) && t)
@@ -251,12 +258,16 @@ ArrayArgument convert(nb::handle object, std::string_view op, std::string_view n
     fail(ErrorKind::type, op, ": ", name, ": the tc.Tensor was not initialised; use tc.asarray");
   if (const ExchangeApi* api = exchange_api(Py_TYPE(object.ptr())))
     return from_exchange(object, api);
-  if (nb::hasattr(object, "__dlpack__") && !PyType_Check(object.ptr()))
-    return from_dlpack(object, stream);
-  fail(ErrorKind::type, op, ": ", name,
-       " must be an array (NumPy, torch, anything with __dlpack__, a tc.Tensor, a list or a "
-       "number), got ",
-       class_name(object));
+  if (PyType_Check(object.ptr())) refuse_kind(object, op, name);
+  // Of our own classes that keep a tensor, which they hold as long as they live.
+  if (nb::hasattr(object, "__tensorcraft_tensor__")) {
+    const nb::object kept = object.attr("__tensorcraft_tensor__");
+    PyTensor* t = nullptr;
+    if (nb::try_cast(kept, t, false) && t)
+      return {t->view, Framework::tensorcraft, kept, t->memory};
+  }
+  if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, stream);
+  refuse_kind(object, op, name);
 }
 
 }  // namespace

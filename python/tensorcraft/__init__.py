@@ -39,7 +39,7 @@ from ._manipulation import (
 )
 from ._namespace import array_namespace_info as _array_namespace_info
 from ._ops import *
-from ._packed import PackedWeight, pack_weight
+from ._packed import PackedConvWeight, PackedWeight, pack_conv_weight, pack_weight
 from ._protocols import install as _install_protocols
 from ._registry import Operator
 from ._scheduler import Decision, Scheduler, Task
@@ -116,6 +116,7 @@ __all__ = [
     "MemoryPool",
     "Operator",
     "OutOfMemory",
+    "PackedConvWeight",
     "PackedWeight",
     "Scheduler",
     "Stream",
@@ -183,6 +184,7 @@ __all__ = [
     "ones",
     "ones_like",
     "ops",
+    "pack_conv_weight",
     "pack_weight",
     "pi",
     "repeat",

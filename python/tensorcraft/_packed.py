@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of 4 bits."""
+"""Weights that are packed once: into 4 bits, or into the order in which convolutions read them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 from . import _ops
 from . import _tensorcraft as native
+from ._tensor import asarray
 from ._tensorcraft import DType, Tensor
-from .errors import TensorCraftValueError
+from .errors import TensorCraftTypeError, TensorCraftValueError
 
-__all__ = ["PackedWeight", "pack_weight"]
+__all__ = ["PackedConvWeight", "PackedWeight", "pack_conv_weight", "pack_weight"]
 
 Format = Literal["int4", "mxfp4", "nvfp4"]
+Layout = Literal["nchw", "nhwc"]
 
 
 class PackedWeight:
@@ -105,3 +107,88 @@ def pack_weight(
     """
     codes, scales, zeros, tensor_scale = native.pack_weight(w, format, group, bool(zero_points))
     return PackedWeight(codes, scales, zeros, tensor_scale)
+
+
+class PackedConvWeight:
+    """The filters of a convolution as its fast kernels read them, for `tc.conv2d(x, w)` and what else takes arrays.
+
+    pack_conv_weight() makes one. It has the shape of the filters it was made of, in their layout; in memory the channels of
+    a tap lie side by side, and taps and filters have no gaps. `as_layout` is the same memory for calls of the other layout.
+    """
+
+    __slots__ = ("layout", "weight")
+    weight: Tensor
+    """The filters, in the layout."""
+    layout: Layout
+    """That of the calls which it fits."""
+
+    def __init__(self, weight: Tensor, layout: Layout) -> None:
+        self.weight, self.layout = weight, layout
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(filters, channels / groups, rows, columns), or channels last."""
+        return tuple(self.weight.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """Of the elements."""
+        return self.weight.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Of the memory."""
+        return self.weight.nbytes
+
+    @property
+    def device(self) -> str:
+        """The device, as text."""
+        return self.weight.device
+
+    def as_layout(self, layout: Layout) -> PackedConvWeight:
+        """The same filters, in the same memory, for calls of that layout."""
+        last = _is_last("PackedConvWeight.as_layout", layout)
+        if layout == self.layout:
+            return self
+        return PackedConvWeight(self.weight.permute_dims((0, 2, 3, 1) if last else (0, 3, 1, 2)), layout)
+
+    @property
+    def __tensorcraft_tensor__(self) -> Tensor:
+        return self.weight
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.weight.__dlpack__(*args, **kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self.weight.__dlpack_device__()
+
+    def __repr__(self) -> str:
+        return (
+            f"PackedConvWeight({self.shape}, dtype={self.dtype.name}, layout={self.layout!r}, device={self.device!r})"
+        )
+
+
+def pack_conv_weight(w: Any, /, *, layout: Layout = "nchw") -> PackedConvWeight:
+    """Copies the filters of a convolution into the order in which its fast kernels read them, once.
+
+    w is what `tc.conv2d` takes in that layout: (filters, channels / groups, rows, columns), or channels last; the result is
+    where `tc.asarray(w)` is, and later changes of w are not seen. Filters of layout "nchw" have no fast kernel on a GPU
+    unless they are packed.
+
+    Raises TypeError: the dtype is not float32, float16 or bfloat16. Raises ValueError: another layout, or not 4 axes.
+    """
+    last = _is_last("pack_conv_weight", layout)
+    x = asarray(w)
+    if x.dtype not in (DType.float32, DType.float16, DType.bfloat16):
+        raise TensorCraftTypeError(f"pack_conv_weight: w: expected float32, float16 or bfloat16, got {x.dtype.name}")
+    if x.ndim != 4:
+        axes = "filters, rows, columns, channels" if last else "filters, channels, rows, columns"
+        raise TensorCraftValueError(f"pack_conv_weight: w: expected 4 axes, {axes}, got shape {tuple(x.shape)}")
+    memory = (x if last else x.permute_dims((0, 2, 3, 1))).copy()
+    return PackedConvWeight(memory if last else memory.permute_dims((0, 3, 1, 2)), layout)
+
+
+def _is_last(what: str, layout: str) -> bool:
+    if layout not in ("nchw", "nhwc"):
+        raise TensorCraftValueError(f"{what}: layout must be one of nchw, nhwc; got {layout}")
+    return layout == "nhwc"

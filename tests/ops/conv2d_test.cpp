@@ -151,6 +151,66 @@ TEST(Conv2d, TilesFollowTheFiltersAndLeaveNoMultiprocessorIdle) {
   EXPECT_EQ(tile(1, 8, 64), std::pair(64, 64));
 }
 
+// Images of 112 x 112 and 96 channels, each by itself, 3 x 3.
+kernel::conv2d::Params depthwise_layer(int64_t batch) {
+  kernel::conv2d::Params p = layer();
+  p.batch = batch;
+  p.groups = 96;
+  p.channels = p.filters = 1;
+  p.rows = p.columns = {112, 112, 3, 1, 1, 1};
+  p.x_at = p.out_at = {112 * 112 * 96, 112 * 96, 96, 1};
+  p.w_at = {9, 3, 1, 1};
+  return p;
+}
+
+TEST(Conv2d, StripsCoverTheResultAndFillTheMultiprocessors) {
+  const kernel::conv2d::Given given{2, ConvActivation::none};
+  for (const int64_t batch : {1, 3, 32, 700}) {
+    kernel::conv2d::Params p = depthwise_layer(batch);
+    const auto strips = kernel::conv2d::strips_of(p, given, kHopper);
+    EXPECT_EQ(strips.pieces, 28);
+    EXPECT_GE(strips.segments * strips.rows, 112);
+    EXPECT_LT((strips.segments - 1) * strips.rows, 112);
+    EXPECT_EQ(strips.blocks, 3 * div_ceil(batch * 28 * strips.segments, int64_t(8)));
+    kernel::conv2d::cut_strips(p, given, kHopper);
+    EXPECT_EQ(p.strips, batch * 28 * strips.segments);
+    EXPECT_EQ(p.strip_rows, strips.rows);
+  }
+  // One image is cut until there is a block for nearly every multiprocessor; many need no cut.
+  const auto rows = [&](int64_t batch) {
+    return kernel::conv2d::strips_of(depthwise_layer(batch), given, kHopper).rows;
+  };
+  EXPECT_LT(rows(1), 8);
+  EXPECT_GT(rows(700), 20);
+}
+
+TEST(Conv2d, SlidingSaysWhatItDoesNotTake) {
+  using Params = kernel::conv2d::Params;
+  const kernel::conv2d::Given given{2, ConvActivation::none};
+  const std::pair<const char*, std::function<void(Params&)>> cases[] = {
+      {"needs one channel", [](Params& p) { p.filters = 2; }},
+      {"needs a square window", [](Params& p) { p.columns.taps = 5; }},
+      {"needs a square window", [](Params& p) { p.rows.taps = p.columns.taps = 7; }},
+      {"needs a square window", [](Params& p) { p.rows.stride = p.columns.stride = 3; }},
+      {"needs a square window", [](Params& p) { p.rows.dilation = 2; }},
+      {"needs pairs of channels", [](Params& p) { p.groups = 95; }},
+      {"needs pairs of channels", [](Params& p) { p.x_at.column = 97; }},
+      {"needs pairs of channels", [](Params& p) { p.out_at.channel = 2; }},
+      {"needs fewer than 2^30 strips", [](Params& p) { p.batch = int64_t(1) << 30; }},
+      {"and filters of fewer than 2^30", [](Params& p) { p.x_at.row = int64_t(1) << 24; }},
+      {"and filters of fewer than 2^30", [](Params& p) { p.w_at.row = int64_t(1) << 31; }},
+  };
+  EXPECT_EQ(kernel::conv2d::sliding(depthwise_layer(2), given, kHopper).refusal, "");
+  EXPECT_EQ(kernel::conv2d::sliding(depthwise_layer(2), given, {.architecture = 75}).refusal,
+            "needs sm_80 or newer");
+  for (const auto& [text, spoil] : cases) {
+    Params p = depthwise_layer(2);
+    spoil(p);
+    const std::string_view why = kernel::conv2d::sliding(p, given, kHopper).refusal;
+    EXPECT_NE(why.find(text), why.npos) << "expected \"" << text << "\" in: " << why;
+  }
+}
+
 TEST(Conv2d, IsTheProductWithIm2col) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -7,8 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 namespace tensorcraft {
 namespace {
@@ -58,6 +60,49 @@ TEST(Csr, ConversionsAreInversesOfOneAnother) {
       ASSERT_EQ(values<int32_t>(back.indptr), a.indptr) << d;
     }
   }
+}
+
+// Several chunks of elements, rows of every length, columns in any order and named twice: all of it
+// stays in the order in which it is stored.
+template <class I>
+void expect_stored_order(std::string_view variant, Device device) {
+  constexpr int kRows = 400, kCols = 700;
+  std::mt19937 random(8);
+  std::vector<I> indices, indptr{0}, rows;
+  for (int row = 0; row < kRows; ++row) {
+    const int length = row == 9 ? kCols : row % 5 == 0 ? 0 : int(random() % 90);
+    for (int i = 0; i < length; ++i) {
+      indices.push_back(I(row == 9 ? i : random() % (row % 3 == 0 ? 8 : kCols)));
+      rows.push_back(I(row));
+    }
+    indptr.push_back(I(indices.size()));
+  }
+  const int64_t stored = int64_t(indices.size());
+  std::vector<size_t> order(indices.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return indices[a] < indices[b]; });
+  std::vector<float> data(indices.size()), data_wanted;
+  std::iota(data.begin(), data.end(), 0.0f);
+  std::vector<I> indices_wanted, indptr_wanted(kCols + 1, 0);
+  for (const size_t k : order) {
+    data_wanted.push_back(data[k]);
+    indices_wanted.push_back(rows[k]);
+    ++indptr_wanted[size_t(indices[k]) + 1];
+  }
+  std::partial_sum(indptr_wanted.begin(), indptr_wanted.end(), indptr_wanted.begin());
+  const CsrArrays turned =
+      csr_transpose(Tensor::from(data, {stored}, device), Tensor::from(indices, {stored}, device),
+                    Tensor::from(indptr, {kRows + 1}, device), {.cols = kCols, .variant = variant});
+  EXPECT_EQ(values(turned.data), data_wanted) << device;
+  EXPECT_EQ(values<I>(turned.indices), indices_wanted) << device;
+  EXPECT_EQ(values<I>(turned.indptr), indptr_wanted) << device;
+}
+TEST(Csr, TransposedColumnsKeepTheOrderOfWhatIsStored) {
+  expect_stored_order<int32_t>("cpu", Device::cpu());
+  expect_stored_order<int64_t>("cpu", Device::cpu());
+  expect_stored_order<int32_t>("chunks", Device::simt());
+  expect_stored_order<int64_t>("chunks", Device::simt());
 }
 
 TEST(Csr, AReportNamesTheFirstRowOfEachFault) {

@@ -80,3 +80,40 @@ def test_what_is_refused() -> None:
             call()
     with pytest.raises(ValueError, match="Size mismatch|codes"):
         normal(2, 64) @ tc.pack_weight(normal(128, 8))
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_packed_filters_give_the_same_convolution(device: str, layout: str) -> None:
+    other = "nhwc" if layout == "nchw" else "nchw"
+    shapes = ((2, 8, 6, 5), (4, 4, 3, 2)) if layout == "nchw" else ((2, 6, 5, 8), (4, 3, 2, 4))
+    x, w = (tc.asarray(normal(*shape), device=device) for shape in shapes)
+    packed = tc.pack_conv_weight(w, layout=layout)
+    assert packed.shape == shapes[1]
+    assert (packed.layout, packed.dtype, packed.nbytes, packed.device) == (layout, w.dtype, w.nbytes, w.device)
+    assert repr(packed) == f"PackedConvWeight({shapes[1]}, dtype=float32, layout={layout!r}, device={w.device!r})"
+    wanted = np.asarray(tc.conv2d(x, w, padding=1, groups=2, layout=layout))
+    np.testing.assert_array_equal(np.asarray(tc.conv2d(x, packed, padding=1, groups=2, layout=layout)), wanted)
+    turned = packed.as_layout(other)
+    assert turned.as_layout(other) is turned
+    order = (0, 2, 3, 1) if layout == "nchw" else (0, 3, 1, 2)
+    y = tc.conv2d(x.permute_dims(order), turned, padding=1, groups=2, layout=other)
+    np.testing.assert_allclose(np.asarray(y), wanted.transpose(order), rtol=1e-5, atol=1e-5)
+
+
+def test_packed_filters_of_planes_reach_the_fast_kernels() -> None:
+    x = tc.asarray(normal(1, 6, 6, 16), device="simt").astype(tc.bfloat16).permute_dims((0, 3, 1, 2))
+    w = tc.asarray(normal(8, 16, 3, 3), device="simt").astype(tc.bfloat16)
+    with pytest.raises(NotImplementedError, match="without gaps"):
+        tc.conv2d(x, w, variant="implicit_gemm")
+    packed = tc.pack_conv_weight(w)
+    fast = tc.conv2d(x, packed, variant="implicit_gemm").astype(tc.float32)
+    np.testing.assert_allclose(np.asarray(fast), np.asarray(tc.conv2d(x, w).astype(tc.float32)), atol=0.1)
+
+
+def test_filters_that_are_refused() -> None:
+    with pytest.raises(ValueError, match="layout must be one of nchw, nhwc; got hwcn"):
+        tc.pack_conv_weight(normal(1, 1, 1, 1), layout="hwcn")
+    with pytest.raises(ValueError, match="expected 4 axes, filters, channels, rows, columns, got shape"):
+        tc.pack_conv_weight(normal(3, 3, 3))
+    with pytest.raises(TypeError, match="expected float32, float16 or bfloat16, got int32"):
+        tc.pack_conv_weight(np.zeros((1, 1, 1, 1), np.int32))

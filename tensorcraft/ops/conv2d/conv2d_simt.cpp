@@ -9,6 +9,7 @@
 #include "tensorcraft/ops/conv2d/05_direct.cuh"
 #include "tensorcraft/ops/conv2d/06_winograd.cuh"
 #include "tensorcraft/ops/conv2d/07_implicit_wgmma.cuh"
+#include "tensorcraft/ops/conv2d/08_sliding.cuh"
 #include "tensorcraft/ops/conv2d/plan.h"
 
 namespace tensorcraft::kernel::conv2d {
@@ -54,6 +55,10 @@ constexpr std::array<Config, 4> model_windows(int vector) {
 constexpr std::array kPlainFloats = plain_windows(4), kPlainHalves = plain_windows(8);
 constexpr std::array kModelFloats = model_windows(4), kModelHalves = model_windows(8);
 
+constexpr std::array kSlidings{sliding_config(3, 1, none), sliding_config(3, 1, relu6),
+                               sliding_config(3, 2, relu6), sliding_config(5, 1, relu6),
+                               sliding_config(5, 2, relu6)};
+
 constexpr std::array kGemms = each(gemm_config(kTiles[2], 4, none));
 constexpr std::array kFewGemms = each<3>(gemm_config(kTiles[2], 4, none));
 constexpr std::array kGemmTiles{gemm_config(kTiles[0], 4, none), gemm_config(kTiles[1], 4, none),
@@ -87,6 +92,8 @@ simt::OperatorInstances instances() {
                                list<Depthwise, kModelFloats>(simt::Float{}),
                                list<Depthwise, kPlainHalves>(Brain{}),
                                list<Depthwise, kModelHalves>(simt::Halves{}))},
+          {"sliding", concat(list<Sliding, kSlidings>(simt::Float{}),
+                             list<Sliding, kSlidings>(simt::Halves{}))},
           {"implicit_gemm",
            concat(list<ImplicitGemm, kGemms>(Brain{}), list<ImplicitGemm, kFewGemms>(Half{}),
                   list<ImplicitGemm, kGemmTiles>(simt::Halves{}))},

@@ -20,6 +20,20 @@ TC_DEVICE Place place_of_row(const Params& p, uint32_t m) {
   return {sample, row, within - row * p.by_columns.divisor};
 }
 
+// Activates, rounds and stores N finished sums that lie side by side.
+template <class T, Config C, int N>
+TC_DEVICE void store_activated(float (&x)[N], T* out) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) x[i] = activate<C.activation, T>(x[i]);
+  from_floats<T, N>(x).store(out);
+}
+template <class T, int N>
+TC_DEVICE void add_residual(float (&x)[N], const T* from) {
+  const auto add = Packed<T, N>::load(from);
+#pragma unroll
+  for (int i = 0; i < N; ++i) x[i] += add[i];
+}
+
 // Stores N neighbouring channels of a place from `channel` on, counted over all groups. With N > 1
 // the host has checked that they are one aligned access of every tensor.
 template <class T, Config C, int N>
@@ -35,14 +49,10 @@ TC_DEVICE void finish(const Params& p, const float (&sums)[N], const Place& at, 
   if (p.residual) {
     const T* from = static_cast<const T*>(p.residual) +
                     p.residual_at.offset(at.sample, at.row, at.column, channel);
-    const auto add = Packed<T, N>::load(from);
-#pragma unroll
-    for (int i = 0; i < N; ++i) x[i] += add[i];
+    add_residual<T, N>(x, from);
   }
-#pragma unroll
-  for (int i = 0; i < N; ++i) x[i] = activate<C.activation, T>(x[i]);
   T* out = static_cast<T*>(p.out) + p.out_at.offset(at.sample, at.row, at.column, channel);
-  from_floats<T, N>(x).store(out);
+  store_activated<T, C, N>(x, out);
 }
 
 }  // namespace tensorcraft::kernel::conv2d

@@ -24,10 +24,17 @@ struct Params {
   FilterStrides w_at;
   int64_t bias_stride;
   Divider by_columns, by_image;  // outputs of a row and of an image, if all are below 2^31
+  // sliding: rows of a strip, strips in all, beside one another and below one another.
+  int strip_rows = 0;
+  uint32_t strips = 0;
+  Divider by_pieces = {}, by_segments = {};
 };
 
 // What a block of depthwise has: threads along channels, and room for the weights of so many taps.
 inline constexpr int kDepthwiseLanes = 8, kDepthwiseMaxTaps = 49;
+
+// Bytes of channels side by side that a block of sliding has.
+inline constexpr int kSlidingBytes = 64;
 
 // A tile of direct: outputs, of which a warp has two rows, and filters; taps in whole steps, and
 // room for the pixels of an image that the outputs see.
@@ -40,14 +47,14 @@ struct Config {
   int threads = 256;
   ConvActivation activation = ConvActivation::none;
   int vector = 1;   // channels that one access moves
-  int taps = 0;     // depthwise: rows and columns of the window; 0: any number
-  int stride = 0;   // depthwise: of the window along columns; 0: any
-  int outputs = 1;  // depthwise: neighbours along a row that one thread computes
+  int taps = 0;     // depthwise, sliding: rows and columns of the window; 0: any number
+  int stride = 0;   // depthwise, sliding: of the window along columns; 0: any
+  int outputs = 1;  // depthwise, sliding: neighbours along a row that one thread computes
   int along_k = 0;  // tiled: neighbouring threads read channels, else places
   int block_m = 0, block_n = 0, block_k = 0;  // a block's tile, and one step along k
   int warp_m = 0, warp_n = 0;                 // implicit_gemm: a warp's part of it
-  int stages = 1;                             // steps that shared memory holds
-  int consumers = 0;                          // implicit_wgmma: warpgroups that multiply
+  int stages = 1;     // steps that shared memory holds; sliding: rows on their way
+  int consumers = 0;  // implicit_wgmma: warpgroups that multiply
 };
 
 // What implicit_wgmma is given besides: how the copy engine finds windows of x, the filters by

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/rung.h"
-#include "tensorcraft/ops/conv2d/params.h"
+#include "tensorcraft/ops/conv2d/depthwise_plan.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,70 +10,9 @@
 // How each rung is chosen and started; host only.
 namespace tensorcraft::kernel::conv2d {
 
-using Choice = op::Choice<Config>;
-using Start = op::Start<Config>;
-struct Given {  // what choices look at besides Params
-  int element_bytes;
-  ConvActivation activation;
-};
-
-inline int64_t num_places(const Params& p) { return p.batch * p.rows.out * p.columns.out; }
-inline bool is_depthwise(const Params& p) { return p.channels == 1 && p.filters == 1; }
-
-inline bool are_multiples(const ImageStrides& at, int64_t of) {
-  return at.sample % of == 0 && at.row % of == 0 && at.column % of == 0;
-}
-inline bool is_aligned(const void* address, int64_t bytes) {
-  return reinterpret_cast<uintptr_t>(address) % uintptr_t(bytes) == 0;
-}
-// Can one access take `vector` channels of the result, and of the residual?
-inline bool has_result_vectors(const Params& p, int vector, int element_bytes) {
-  const int64_t bytes = int64_t(vector) * element_bytes;
-  const auto takes = [&](const void* data, const ImageStrides& at) {
-    return !data || (at.channel == 1 && are_multiples(at, vector) && is_aligned(data, bytes));
-  };
-  return takes(p.out, p.out_at) && takes(p.residual, p.residual_at);
-}
-// Can one access take 16 bytes of channels of x?
-inline bool has_input_vectors(const Params& p, int element_bytes) {
-  return p.x_at.channel == 1 && are_multiples(p.x_at, 16 / element_bytes) &&
-         op::is_vector_aligned(p.x);
-}
-
 inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
   return Start{{.activation = given.activation},
                div_ceil<int64_t>(num_places(p) * p.groups * p.filters, Config().threads)};
-}
-
-inline constexpr int kOutputs = 4;     // of a thread of depthwise
-inline constexpr int kBlocksOfSm = 8;  // of depthwise, which share the places
-
-inline Config depthwise_config(const Params& p, const Given& given) {
-  Config c{.activation = given.activation, .vector = 16 / given.element_bytes, .outputs = kOutputs};
-  const bool square = p.rows.taps == p.columns.taps && p.columns.dilation == 1;
-  const bool known = (p.columns.taps == 3 || p.columns.taps == 5) && p.columns.stride <= 2;
-  if (square && known) {
-    c.taps = int(p.columns.taps);
-    c.stride = int(p.columns.stride);
-  }
-  return c;
-}
-
-inline Choice depthwise(const Params& p, const Given& given, const op::Gpu& gpu) {
-  const int vector = 16 / given.element_bytes;
-  if (!is_depthwise(p)) return op::refuse("needs one channel and one filter a group");
-  if (p.rows.taps * p.columns.taps > kDepthwiseMaxTaps)
-    return op::refuse("needs a window of at most 49 taps");
-  if (p.groups % vector != 0) return op::refuse("needs channels of whole units of 16 bytes");
-  if (!has_input_vectors(p, given.element_bytes) ||
-      !has_result_vectors(p, vector, given.element_bytes))
-    return op::refuse("needs channels side by side, at multiples of 16 bytes");
-  const Config c = depthwise_config(p, given);
-  const int64_t parts = div_ceil(p.groups, int64_t(kDepthwiseLanes * vector));
-  const int64_t pieces = p.batch * p.rows.out * div_ceil(p.columns.out, int64_t(c.outputs));
-  const int64_t most = std::max<int64_t>(1, int64_t(gpu.num_sms) * kBlocksOfSm / parts);
-  return Start{c, parts * std::clamp<int64_t>(
-                              div_ceil(pieces, int64_t(c.threads / kDepthwiseLanes)), 1, most)};
 }
 
 constexpr Config tiled_config(bool along_k, ConvActivation activation) {
@@ -365,7 +303,14 @@ inline constexpr Rung kDepthwiseRung{
     .file = "02_depthwise.cuh",
     .idea = "16 bytes of channels a thread; an input of a row is read once for several outputs",
     .choose = depthwise};
+inline constexpr Rung kSlidingRung{
+    .name = "sliding",
+    .file = "08_sliding.cuh",
+    .idea = "strips of outputs go down the image: sums and weights in registers, a row read once",
+    .choose = sliding,
+    .adapt = cut_strips};
 inline constexpr Rung kRungs[] = {
+    kSlidingRung,
     kDepthwiseRung,
     {.name = "implicit_wgmma",
      .file = "07_implicit_wgmma.cuh",
@@ -393,7 +338,7 @@ inline constexpr Rung kRungs[] = {
     kNaiveRung,
 };
 // Of depthwise_conv2d.
-inline constexpr Rung kDepthwiseRungs[] = {kDepthwiseRung, kNaiveRung};
+inline constexpr Rung kDepthwiseRungs[] = {kSlidingRung, kDepthwiseRung, kNaiveRung};
 
 using Im2colChoice = op::Choice<Im2colConfig>;
 inline Im2colChoice im2col(const Im2colParams& p, const op::NoGiven&, const op::Gpu&) {

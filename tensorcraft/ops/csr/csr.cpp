@@ -25,6 +25,8 @@ const jit::Rung& kCountRows = *kernel("count_rows", "count_rows.cuh");
 const jit::Rung& kCountColumns = *kernel("count_columns", "count_columns.cuh");
 const jit::Rung& kOffsets = *kernel("offsets", "offsets.cuh");
 const jit::Rung& kSpread = *kernel("spread", "spread.cuh");
+const jit::Rung& kCountChunks = *kernel("count_chunks", "count_chunks.cuh");
+const jit::Rung& kScanChunks = *kernel("scan_chunks", "scan_chunks.cuh");
 
 Output output(const std::optional<TensorView>& t) {
   return t ? Output{t->data(), t->stride(0)} : Output{nullptr, 0};
@@ -79,16 +81,35 @@ void complete_offsets(op::Plan& plan, std::string_view, const Problem& q, const 
   plan.add_preparation(step(kCountRows, {&bits, 1}, warp_a_row(p, {}, {})), p);
 }
 
-void complete_transpose(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo&) {
+// The counts of columns in the workspace, which the caller makes, become the indptr of the result.
+void add_offsets(op::Plan& plan, const Problem& q) {
+  Params columns = params(q);  // whose counts are added up as those of rows are
+  columns.a.rows = q.cols;
+  plan.add_preparation(step(kOffsets, {&q.index, 1}, offsets(columns, {}, {})), columns);
+}
+
+void count_by_chunks(op::Plan& plan, const Problem& q, const DeviceInfo& device) {
+  Params p = params(q);
+  cut_chunks(p, {}, op::gpu_of(device));
+  plan.workspace_bytes = size_t(1 + p.chunks) * size_t(q.cols) * sizeof(uint32_t);
+  plan.add_preparation(step(kCountChunks, {&q.index, 1}, start_of_chunks(p)), p);
+  plan.add_preparation(step(kScanChunks, {&q.index, 1}, warp_32_columns(p, {}, {})), p);
+  add_offsets(plan, q);
+}
+
+void count_by_atomics(op::Plan& plan, const Problem& q) {
   const Params p = params(q);
   const DType types[] = {moved(*q.data), q.index};
   plan.workspace_bytes = plan.workspace_zeroed = 2 * size_t(q.cols) * sizeof(uint32_t);
-  plan.main().workspace_at = kWorkspace;
   plan.add_preparation(step(kCountColumns, {&q.index, 1}, thread_an_element(p, {}, {})), p);
-  Params columns = p;  // whose counts are added up as those of rows are
-  columns.a.rows = q.cols;
-  plan.add_preparation(step(kOffsets, {&q.index, 1}, offsets(columns, {}, {})), columns);
+  add_offsets(plan, q);
   plan.add_preparation(step(kSpread, types, warp_a_row(p, {}, {})), p);
+}
+
+void complete_transpose(op::Plan& plan, std::string_view variant, const Problem& q,
+                        const DeviceInfo& device) {
+  plan.main().workspace_at = kWorkspace;
+  variant == "chunks" ? count_by_chunks(plan, q, device) : count_by_atomics(plan, q);
 }
 
 using Host = op::HostVariant<Problem>;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/csr/problem.hpp"
 
+#include "tensorcraft/ops/csr/count_chunks.cuh"
 #include "tensorcraft/ops/csr/count_columns.cuh"
 #include "tensorcraft/ops/csr/count_rows.cuh"
 #include "tensorcraft/ops/csr/from_dense.cuh"
 #include "tensorcraft/ops/csr/offsets.cuh"
+#include "tensorcraft/ops/csr/place_chunks.cuh"
 #include "tensorcraft/ops/csr/report.cuh"
+#include "tensorcraft/ops/csr/scan_chunks.cuh"
 #include "tensorcraft/ops/csr/sort_columns.cuh"
 #include "tensorcraft/ops/csr/spread.cuh"
 #include "tensorcraft/ops/csr/starts.cuh"
@@ -32,6 +35,9 @@ simt::OperatorInstances instances() {
           {"from_dense", simt::list<FromDense, kConfigs>(Both{})},
           {"to_dense", simt::list<ToDense, kConfigs>(Both{})},
           {"spread", simt::list<Spread, kConfigs>(Both{})},
+          {"count_chunks", simt::list<CountChunks, kConfigs>(Indices{})},
+          {"scan_chunks", simt::list<ScanChunks, kConfigs>(Indices{})},
+          {"place_chunks", simt::list<PlaceChunks, kConfigs>(Both{})},
           {"sort_columns", simt::list<SortColumns, kConfigs>(Both{})}};
 }
 

@@ -15,6 +15,7 @@ struct Params {
   void* dense;
   int64_t dense_strides[2];
   void* workspace;
+  int64_t chunk = 0, chunks = 0;  // csr_transpose: stored elements of a block, and blocks
 };
 
 struct Config {

@@ -75,7 +75,42 @@ inline Choice transpose(const Params& p, const op::NoGiven& given, const op::Gpu
     if (!other.refusal.empty()) return other;
   return warp_a_column(p, given, gpu);
 }
+// Blocks of chunks have a counter for each column in shared memory.
+inline constexpr int64_t kMostCountedColumns = 24576;
+inline int counters_bytes(const Params& p) { return int(std::max<int64_t>(p.a.cols, 1)) * 4; }
+
+// Two blocks a multiprocessor, if there are more elements in a chunk than counters.
+inline void cut_chunks(Params& p, const op::NoGiven&, const op::Gpu& gpu) {
+  constexpr int64_t kWhole = 1024;  // elements that a block takes at a time
+  const int64_t least = std::max<int64_t>(4 * kWhole, p.a.cols);
+  const int64_t most = 2 * std::max(gpu.num_sms, 1);
+  const int64_t chunks = std::clamp<int64_t>(p.a.stored / least, 1, most);
+  p.chunk = round_up(std::max<int64_t>(div_ceil(p.a.stored, chunks), 1), kWhole);
+  p.chunks = std::max<int64_t>(div_ceil(p.a.stored, p.chunk), 1);
+}
+inline Start start_of_chunks(const Params& p) {
+  return {.config = {}, .blocks = p.chunks, .shared_bytes = counters_bytes(p)};
+}
+inline Choice place_chunks(const Params& p, const op::NoGiven& given, const op::Gpu& gpu) {
+  if (p.a.cols > kMostCountedColumns) return op::refuse("needs at most 24,576 columns");
+  if (p.a.stored >= int64_t(1) << 32) return op::refuse("needs fewer than 2^32 stored elements");
+  if (gpu.shared_bytes_per_block && counters_bytes(p) > gpu.shared_bytes_per_block)
+    return op::refuse("needs more shared memory than a block has");
+  Params cut = p;
+  cut_chunks(cut, given, gpu);
+  return start_of_chunks(cut);
+}
+inline Choice warp_32_columns(const Params& p, const op::NoGiven&, const op::Gpu&) {
+  return Start{{}, std::max<int64_t>(div_ceil(p.a.cols, int64_t(32)), 1)};
+}
+
 inline constexpr Rung kTransposeRungs[] = {
+    {.name = "chunks",
+     .file = "place_chunks.cuh",
+     .idea = "a counting sort: a block a chunk, whose elements go to their places in order",
+     .choose = place_chunks,
+     .kernel = "place_chunks",
+     .adapt = cut_chunks},
     {.name = "naive",
      .file = "sort_columns.cuh",
      .idea = "elements are counted, go to their columns in any order, and each column is sorted",
