@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-from timing import write
+from timing import interleaved_many, write
 
 TESTS = "GpuTransferSpeed.*:GpuTransferLoad.*:GpuDispatch.*Costs*:SchedulerGpu.*"
 SIZES = (256, 3000, 65536, 1000000, 5000, 40000)  # bytes, those of pool_cost
-ROUNDS, PAIRS = 31, 300
 
 
 def of_tests(program: str) -> list[dict[str, Any]]:
@@ -62,18 +59,14 @@ def of_python() -> dict[str, Any]:
 
     import tensorcraft as tc
 
-    makers = {
-        "ours": lambda size: tc.empty(size, dtype=tc.uint8, device="cuda:0"),
-        "torch": lambda size: torch.empty(size, dtype=torch.uint8, device="cuda:0"),
-    }
-    times: dict[str, list[float]] = {name: [] for name in makers}
-    for _ in range(ROUNDS):
-        for name, make in makers.items():
-            start = time.perf_counter()
-            for i in range(PAIRS):
-                make(SIZES[i % len(SIZES)])
-            times[name].append((time.perf_counter() - start) / PAIRS * 1e9)
-    ours, theirs = (statistics.median(times[name]) for name in makers)
+    def size(call: int) -> int:
+        return SIZES[call % len(SIZES)]
+
+    found = interleaved_many({
+        "ours": lambda call: tc.empty(size(call), dtype=tc.uint8, device="cuda:0"),
+        "torch": lambda call: torch.empty(size(call), dtype=torch.uint8, device="cuda:0"),
+    })  # fmt: skip
+    ours, theirs = (found[name]["median_ms"] * 1e6 for name in ("ours", "torch"))
     return {"name": "an array made and dropped in Python", "pool ns": ours, "torch ns": theirs,
             "times as fast as torch": theirs / ours}  # fmt: skip
 
