@@ -44,8 +44,10 @@ class HostAllocator final : public Allocator {
     const size_t rounded = memory::round_up(bytes, memory::kGranule);
     const size_t alignment = bytes < kLarge ? memory::kGranule : kHugePage;
     void* data = nullptr;
-    if (rounded < bytes || posix_memalign(&data, alignment, rounded) != 0)
-      fail(ErrorKind::out_of_memory, "out of host memory: ", bytes, " bytes were asked for");
+    with_reclaimers(bytes, [&] {
+      if (rounded < bytes || posix_memalign(&data, alignment, rounded) != 0)
+        fail(ErrorKind::out_of_memory, "out of host memory: ", bytes, " bytes were asked for");
+    });
     if (bytes >= kLarge) madvise(data, rounded, MADV_HUGEPAGE);  // a hint, which may be refused
     allocations_.fetch_add(1, std::memory_order_relaxed);
     blocks_.fetch_add(1, std::memory_order_relaxed);
