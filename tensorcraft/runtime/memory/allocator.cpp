@@ -3,8 +3,10 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
+#include "tensorcraft/cuda/shortage.hpp"
 #include "tensorcraft/cuda/stream_state.hpp"
 #include "tensorcraft/runtime/memory/cuda_memory_device.hpp"
 #include "tensorcraft/runtime/memory/driver_allocator.hpp"
@@ -15,6 +17,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <sys/mman.h>
 
@@ -115,6 +118,19 @@ void recording_begins(int device) noexcept {
   if (Node* const node = find(device)) node->pool.before_recording();
 }
 
+// What reclaimers give is only cached until it is trimmed.
+bool relieve_shortage(int device) noexcept {
+  if (!find(device)) return false;
+  try {
+    Allocator& source = allocator(Device::cuda(device));
+    const size_t reclaimed = source.reclaim(std::numeric_limits<size_t>::max());
+    return source.trim() > 0 || reclaimed > 0;
+  } catch (const std::exception& error) {
+    log_error(join("no memory was given back for a launch: ", error.what()));
+    return false;
+  }
+}
+
 Node& node_of(int device) {
   if (Node* const known = find(device)) return *known;
   static std::mutex& mutex = *new std::mutex;
@@ -124,6 +140,7 @@ Node& node_of(int device) {
   if (Node* const known = find(device)) return *known;
   cuda::on_stream_end(stream_ends);
   cuda::on_recording(recording_begins);
+  cuda::on_shortage(relieve_shortage);
   auto* const made = new Node{cuda::driver_number(), device, nodes(), {}};
   nodes() = made;
   return *made;

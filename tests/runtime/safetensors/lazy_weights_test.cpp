@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/runtime/safetensors/lazy_weights.hpp"
 
+#include "tensorcraft/cuda/launch.hpp"
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/runtime/memory/host_memory_device.hpp"
 #include "tensorcraft/runtime/memory/pinned.hpp"
@@ -297,6 +298,20 @@ TEST_F(LazyWeightsOnGpu, MemoryIsReusedAfterTheWorkOfTheStreamThatAskedForIt) {
   const auto* const bytes = static_cast<const uint8_t*>(host.data());
   EXPECT_EQ(bytes[0], 100);
   EXPECT_EQ(bytes[kBytes - 1], 255);
+}
+
+TEST_F(LazyWeightsOnGpu, GivesItsMemoryToALaunchThatFindsNoRoom) {
+  const LazyWeights weights(path_, Device::cuda(0));
+  const Resource held = weights.get("t0");
+  for (const char* const name : {"t1", "t2"}) weights.get(name);
+  const size_t before = driver_.memory.bytes_in_use(0);
+  const std::byte image[4] = {};
+  const auto kernel = LoadedKernel::load(image, "tc_entry", 0);
+  driver_.fail_at("cuLaunchKernelEx", 1, cuda::kErrorOutOfMemory);
+  launch(*kernel, {.grid = {1, 1, 1}, .block = {1, 1, 1}}, nullptr, {}, "softmax");
+  EXPECT_EQ(weights.statistics().resident, 1);
+  EXPECT_LT(driver_.memory.bytes_in_use(0), before);
+  EXPECT_EQ(driver_.launches.size(), 1u);
 }
 
 TEST_F(LazyWeightsOnGpu, IsNotLoadedWhileAGraphIsRecorded) {
