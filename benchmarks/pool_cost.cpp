@@ -3,8 +3,10 @@
 // among 65,536 holes, and on a GPU, if there is one, beside the driver's stream-ordered memory.
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/memory/driver_allocator.hpp"
+#include "tensorcraft/runtime/memory/host_memory_device.hpp"
 #include "tensorcraft/runtime/memory/pool.hpp"
 #include "tests/support/quick_memory.hpp"
+#include "tests/support/recorded_servers.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -37,6 +39,18 @@ void among_holes(benchmark::State& state) {
   pairs(state, pool, {});
 }
 BENCHMARK(among_holes);
+
+// A million operations of servers whose memory was recorded, in 16 GiB of the host that nobody
+// touches.
+void served(benchmark::State& state) {
+  for (auto step : state) {
+    MemoryPool pool(memory::host_memory_device());
+    test::RecordedServers servers(pool, size_t(16) << 30);
+    servers.run(1000000);
+    state.counters["reserved_over_used"] = servers.reserved_over_peak();
+  }
+}
+BENCHMARK(served)->Iterations(1);
 
 void on_gpu(benchmark::State& state, bool is_pool, bool own_stream) {
   if (cuda_device_count() == 0) return state.SkipWithError("there is no GPU");

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-from timing import write
+from timing import interleaved_many, write
 
 TESTS = "GpuTransferSpeed.*:GpuTransferLoad.*:GpuDispatch.*Costs*:SchedulerGpu.*"
 SIZES = (256, 3000, 65536, 1000000, 5000, 40000)  # bytes, those of pool_cost
-ROUNDS, PAIRS = 31, 300
 
 
 def of_tests(program: str) -> list[dict[str, Any]]:
@@ -41,7 +38,7 @@ def of_tests(program: str) -> list[dict[str, Any]]:
 
 
 def of_pool(program: str) -> list[dict[str, Any]]:
-    """Nanoseconds of an allocation and its free, in C++."""
+    """Nanoseconds of an allocation and its free, in C++, and the memory that a recorded model's servers cost."""
     command = [program, "--benchmark_format=json", "--benchmark_repetitions=9", "--benchmark_report_aggregates_only"]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["benchmarks"]
     ns = {b["run_name"]: b["real_time"] for b in found if b["aggregate_name"] == "median" and not b.get("error_occurred")}
@@ -49,6 +46,10 @@ def of_pool(program: str) -> list[dict[str, Any]]:
         {"name": f"allocate and free, {name.replace('_', ' ')}, no driver", "pool ns": ns[name]}
         for name in ("warm", "among_holes")
     ]
+    rows += [
+        {"name": "memory of a served model, 10^6 operations at 90 % live", "reserved over used": b["reserved_over_used"]}
+        for b in found if b["aggregate_name"] == "median" and "reserved_over_used" in b
+    ]  # fmt: skip
     for suffix, stream in (("", "default stream"), ("_own_stream", "a stream of its own")):
         pool, driver = ns[f"on_gpu/pool{suffix}"], ns[f"on_gpu/driver{suffix}"]
         rows.append({"name": f"allocate and free on a GPU, {stream}", "pool ns": pool, "driver ns": driver,
@@ -62,18 +63,14 @@ def of_python() -> dict[str, Any]:
 
     import tensorcraft as tc
 
-    makers = {
-        "ours": lambda size: tc.empty(size, dtype=tc.uint8, device="cuda:0"),
-        "torch": lambda size: torch.empty(size, dtype=torch.uint8, device="cuda:0"),
-    }
-    times: dict[str, list[float]] = {name: [] for name in makers}
-    for _ in range(ROUNDS):
-        for name, make in makers.items():
-            start = time.perf_counter()
-            for i in range(PAIRS):
-                make(SIZES[i % len(SIZES)])
-            times[name].append((time.perf_counter() - start) / PAIRS * 1e9)
-    ours, theirs = (statistics.median(times[name]) for name in makers)
+    def size(call: int) -> int:
+        return SIZES[call % len(SIZES)]
+
+    found = interleaved_many({
+        "ours": lambda call: tc.empty(size(call), dtype=tc.uint8, device="cuda:0"),
+        "torch": lambda call: torch.empty(size(call), dtype=torch.uint8, device="cuda:0"),
+    })  # fmt: skip
+    ours, theirs = (found[name]["median_ms"] * 1e6 for name in ("ours", "torch"))
     return {"name": "an array made and dropped in Python", "pool ns": ours, "torch ns": theirs,
             "times as fast as torch": theirs / ours}  # fmt: skip
 

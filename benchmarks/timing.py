@@ -36,6 +36,23 @@ def interleaved_cpu(
     return {name: summary(values) for name, values in times.items()}
 
 
+def interleaved_many(
+    candidates: dict[str, Callable[[int], Any]], rounds: int = 31, calls: int = 300
+) -> dict[str, dict[str, float]]:
+    """Milliseconds of one call of each candidate on the host, in turn, many calls at once.
+
+    For calls so short that a clock read beside each of them would be seen. A candidate is given the number of the call.
+    """
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(rounds):
+        for name, work in candidates.items():
+            start = time.perf_counter()
+            for call in range(calls):
+                work(call)
+            times[name].append((time.perf_counter() - start) * 1e3 / calls)
+    return {name: summary(values) for name, values in times.items()}
+
+
 def interleaved_gpu(candidates: dict[str, Work], repeats: int = 50, warmup: int = 10) -> dict[str, dict[str, float]]:
     """Milliseconds on torch's current stream between two events around one call."""
     import torch

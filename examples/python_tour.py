@@ -137,6 +137,8 @@ with tempfile.TemporaryDirectory() as folder:
     weights = tc.load_safetensors(folder, device="cpu")
     for name, w in weights.items():
         print(name, w.shape, w.dtype, w.read_only)  # w (2, 3) float32 True
+    lazy = tc.load_safetensors(folder, device="cpu", lazy=True, quota=1 << 30)
+    print(lazy.stats().loads, (lazy["w"] @ array.T).shape, lazy.stats().loads)  # 0 (2, 2) 1
 
 # Errors
 try:

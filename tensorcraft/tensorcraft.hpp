@@ -8,3 +8,4 @@
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 #include "tensorcraft/runtime/safetensors/file.hpp"
+#include "tensorcraft/runtime/safetensors/lazy_weights.hpp"

@@ -123,6 +123,10 @@ void Memory::host_used_on(StreamRef stream) {
   used_by_ = stream.device();
 }
 
+void Memory::resource_used_on(StreamRef stream) {
+  if (!(stream == home_)) resource_->record(stream);
+}
+
 void Memory::wait_for_gpu() {
   if (used_by_ >= 0) wait_for(Device::cuda(std::exchange(used_by_, -1)));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/runtime/memory/tensor.hpp"
+#include "tensorcraft/runtime/safetensors/file.hpp"
 #include "tensorcraft/runtime/transfer/engine.hpp"
 
 #include <nanobind/nanobind.h>
@@ -26,12 +27,16 @@ class Memory {
   Memory(Tensor tensor, StreamRef home);
   Memory(std::shared_ptr<const void> owner, Device device, StreamRef home)
       : owner_(std::move(owner)), device_(device), home_(home) {}
+  // Of a resource that others may hold too: its memory is told what works on it.
+  Memory(std::shared_ptr<const TensorResource> resource, Device device)
+      : owner_(resource), resource_(resource.get()), device_(device), home_(resource->stream()) {}
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
   void used_on(StreamRef stream) {
     if (!device_.is_cuda()) return host_used_on(stream);
+    if (resource_) return resource_used_on(stream);
     if (owner_ || !(stream == home_)) set_shared();
   }
   // Waits for what a GPU does with memory of the host.
@@ -60,8 +65,10 @@ class Memory {
   void settle_transfers(StreamRef stream, bool writes);
 
   void host_used_on(StreamRef stream);
+  void resource_used_on(StreamRef stream);
   Tensor tensor_;
   std::shared_ptr<const void> owner_;
+  const TensorResource* resource_ = nullptr;  // that the owner is
   Device device_;
   StreamRef home_;
   const bool recorded_ = false;

@@ -19,6 +19,7 @@
 #include "tensor.hpp"
 #include "tune.hpp"
 #include "transfer.hpp"
+#include "weights.hpp"
 #include "xla.hpp"
 
 #include "tensorcraft/core/error.hpp"
@@ -161,6 +162,7 @@ NB_MODULE(_tensorcraft, m) {
   register_library(m);
   register_packed(m);
   register_pool(m);
+  register_weights(m);
   register_background(m);
   register_scheduler(m);
   register_schema(m);

@@ -8,7 +8,6 @@
 #include "transfer.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/runtime/safetensors/file.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -114,45 +113,6 @@ PyTensor empty(nb::handle shape, nb::handle dtype, nb::handle device) {
   const Device on = device.is_none() ? default_device() : to_device(device);
   const StreamRef home = current_stream(on.index);
   return own(Tensor(type, dims, on, home), home);
-}
-
-// Why a tensor of the file is not loaded: the kind and the text of the error that asking for it is,
-// its dtype as the file calls it, and its shape.
-nb::tuple refusal_of(const SafeTensors& file, const std::string& name) {
-  const safetensors::TensorInfo& info = file.info(name);
-  nb::list shape;
-  for (const int64_t size : info.shape) shape.append(size);
-  try {
-    file.load(name);
-  } catch (const Error& e) {
-    return nb::make_tuple(to_string(e.kind()).data(), std::string(e.what()),
-                          std::string(info.format), nb::tuple(shape));
-  }
-  fail(ErrorKind::internal, "safetensors: ", name, " was left out and can be loaded");
-}
-
-nb::dict load_safetensors(nb::handle path, nb::handle device) {
-  const std::string place = to_path(path);
-  const Device on = device.is_none() ? default_device() : to_device(device);
-  std::optional<SafeTensors> file;
-  std::vector<std::shared_ptr<const TensorResource>> loaded;
-  {
-    const WithoutGil released;
-    file.emplace(place);
-    loaded = file->load_all(on, {.skip_refused = true});
-  }
-  nb::dict tensors;
-  auto next = loaded.begin();
-  for (const std::string& name : file->names()) {
-    const nb::str key(name.data(), name.size());
-    if (next == loaded.end() || (*next)->name() != name) {
-      tensors[key] = refusal_of(*file, name);
-      continue;
-    }
-    auto memory = std::make_shared<Memory>(*next, on, current_stream(on.index));
-    tensors[key] = PyTensor{(*next++)->view(), std::move(memory)};
-  }
-  return tensors;
 }
 
 // "float32": the spelling of every error.
@@ -306,8 +266,6 @@ void register_tensor(nb::module_& m) {
   m.def("empty", &empty, "shape"_a.none(), "dtype"_a.none(), "device"_a.none(),
         "What tc.empty calls.");
   m.def("to_dtype", &to_dtype, "obj"_a.none(), "A dtype from any spelling of it.");
-  m.def("load_safetensors", &load_safetensors, "path"_a.none(), "device"_a.none(),
-        "What tc.load_safetensors calls.");
 }
 
 }  // namespace tensorcraft::python

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/launch_watcher.hpp"
 #include "tensorcraft/cuda/session.hpp"
+#include "tensorcraft/cuda/shortage.hpp"
 #include "tensorcraft/cuda/stream_state.hpp"
 
 #include <array>
@@ -53,18 +54,26 @@ std::shared_ptr<const LoadedKernel> LoadedKernel::load(std::span<const std::byte
   void* option_values[] = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
   // PTX is text that must end in a NUL; machine code does not mind one.
   const std::string code(reinterpret_cast<const char*>(image.data()), image.size());
-  const int status = driver.library_load_data.status(&kernel->library_, code.c_str(), option_names,
-                                                     option_values, 2, nullptr, nullptr, 0);
-  if (status != cuda::kSuccess && log[0] != '\0')
+  const int status = cuda::with_relief(device, [&] {
+    return driver.library_load_data.status(&kernel->library_, code.c_str(), option_names,
+                                           option_values, 2, nullptr, nullptr, 0);
+  });
+  if (status != cuda::kSuccess && status != cuda::kErrorOutOfMemory && log[0] != '\0')
     fail(ErrorKind::compile, "the driver cannot load the kernel ", entry, " (", status, "):\n",
          log.data());
   cuda::check(status, join("loading the kernel ", entry, ": cuLibraryLoadData"));
 
+  // Each may be what brings the module to the device.
+  const auto call = [&](const auto& step, auto... arguments) {
+    const int done = cuda::with_relief(device, [&] { return step.status(arguments...); });
+    cuda::check(done, step.name);
+  };
   CUkern_st* handle = nullptr;
-  driver.library_get_kernel(&handle, kernel->library_, std::string(entry).c_str());
-  driver.kernel_get_function(&kernel->function_, handle);
+  const std::string name(entry);
+  call(driver.library_get_kernel, &handle, kernel->library_, name.c_str());
+  call(driver.kernel_get_function, &kernel->function_, handle);
   // Load now: a first use inside a graph capture may not.
-  if (driver.function_load.function) driver.function_load(kernel->function_);
+  if (driver.function_load.function) call(driver.function_load, kernel->function_);
   kernel->registers_ = attribute(driver, cuda::kFunctionRegisters, kernel->function_);
   kernel->max_threads_ = attribute(driver, cuda::kFunctionMaxThreads, kernel->function_);
   kernel->static_shared_bytes_ =
@@ -115,9 +124,10 @@ void launch(const LoadedKernel& kernel, const LaunchConfig& config, const void* 
                                 used};
   void* arguments[] = {const_cast<void*>(params)};
   const Driver& driver = cuda::require_driver();
-  const auto start = [&] {
+  const auto enqueue = [&] {
     return driver.launch_kernel.status(&setup, kernel.handle(), arguments, nullptr);
   };
+  const auto start = [&] { return cuda::with_relief(kernel.device(), enqueue); };
   cuda::LaunchWatcher* const watcher = cuda::launch_watcher();
   const int status = !watcher ? start()
                               : cuda::watched(*watcher,

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,68 @@ def test_what_is_accepted_the_reference_accepts(tmp_path: Path) -> None:
         for name, entry in reference:
             assert ours[name].tobytes() == bytes(entry["data"]) and list(ours[name].shape) == entry["shape"]
     assert accepted > 100
+
+
+@pytest.fixture
+def lazy_file(tmp_path: Path) -> Path:
+    arrays = {f"t{i}": np.full((256, 1024), i, np.float32) for i in range(4)}  # 1 MiB each
+    path = tmp_path / "lazy.safetensors"
+    safetensors_numpy.save_file({**arrays, "wide": np.ones(4, np.float64)}, path)
+    return path
+
+
+def test_lazy_weights_load_at_the_first_use(lazy_file: Path, device: str) -> None:
+    weights = tc.load_safetensors(lazy_file, device, lazy=True)
+    assert len(weights) == 5 and weights.stats().loads == 0
+    assert weights.shapes["t1"] == (256, 1024) and weights.dtypes["t1"] == tc.float32 and weights.dtypes["wide"] == "F64"
+    assert "LazyWeights({" in repr(weights) and weights.stats().loads == 0
+    w = weights["t3"]
+    assert w.read_only and w.device == device and w.to("cpu").numpy()[5, 7] == 3
+    assert weights.is_resident("t3") and not weights.is_resident("t0")
+    assert weights.stats().loads == 1 and weights["t3"].shape == (256, 1024) and weights.stats().loads == 1
+    with pytest.raises(tc.errors.TensorCraftTypeError, match='tensor "wide" has dtype F64'):
+        weights["wide"]
+    with pytest.raises(tc.errors.TensorCraftKeyError, match="no tensor is named 'other'"):
+        weights["other"]
+    with pytest.raises((ValueError, BufferError, TypeError)):
+        w[0] = 2.0
+
+
+def test_lazy_weights_drop_what_nothing_holds(lazy_file: Path, device: str) -> None:
+    weights = tc.load_safetensors(lazy_file, device, lazy=True, quota=2 << 20)
+    x = tc.ones((1, 256), device=device)
+    held = weights["t0"]
+    for _ in range(2):
+        for i in range(4):
+            assert float((x @ weights[f"t{i}"]).to("cpu").numpy()[0, 0]) == 256 * i
+    assert weights.is_resident("t0") and held.to("cpu").numpy()[0, 0] == 0
+    now = weights.stats()
+    assert now.resident == 2 and now.loads == 7 and now.reloads == 3 and now.drops == 5
+    assert now.loaded_bytes - now.dropped_bytes == now.resident_bytes == 2 << 20
+    assert weights.drop() == 1 << 20 and weights.stats().resident == 1
+    del held
+    assert weights.drop() == 1 << 20 and weights.stats().resident == 0
+
+
+def test_lazy_weights_serve_threads(lazy_file: Path) -> None:
+    weights = tc.load_safetensors(lazy_file, "cpu", lazy=True, quota=2 << 20, checksum=True)
+
+    def use(seed: int) -> bool:
+        choose = random.Random(seed)
+        return all(weights[f"t{i}"].numpy()[9, 9] == i for i in (choose.randrange(4) for _ in range(100)))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(use, range(4)))
+    weights.verify()
+    assert weights.stats().reloads > 0
+
+
+def test_lazy_options_are_checked(lazy_file: Path) -> None:
+    with pytest.raises(ValueError, match="quota and checksum are of lazy weights"):
+        tc.load_safetensors(lazy_file, "cpu", quota=5)  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="quota must be at least 0, got -1"):
+        tc.load_safetensors(lazy_file, "cpu", lazy=True, quota=-1)
+    with pytest.raises(ValueError, match="opened without checksums"):
+        tc.load_safetensors(lazy_file, "cpu", lazy=True).verify()
+    with pytest.raises(FileNotFoundError):
+        tc.load_safetensors(lazy_file.parent / "missing", "cpu", lazy=True)

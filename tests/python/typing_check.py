@@ -16,6 +16,8 @@ import tensorcraft as tc
 def tensors(path: str) -> tc.Tensor:
     x = tc.asarray([[1.0, 2.0]], dtype=tc.float32, device="cpu")
     weights: Mapping[str, tc.Tensor] = tc.load_safetensors(path)
+    loads: int = tc.load_safetensors(path, lazy=True, quota=1 << 20).stats().loads
+    assert loads == 0
     shape: tuple[int, ...] = x.shape
     y: tc.Tensor = (x @ weights["w"].T + 1.0) * x[0] / 2 - x
     y += tc.zeros(shape, tc.float16)

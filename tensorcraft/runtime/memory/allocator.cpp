@@ -3,8 +3,10 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
+#include "tensorcraft/cuda/shortage.hpp"
 #include "tensorcraft/cuda/stream_state.hpp"
 #include "tensorcraft/runtime/memory/cuda_memory_device.hpp"
 #include "tensorcraft/runtime/memory/driver_allocator.hpp"
@@ -15,6 +17,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <sys/mman.h>
 
@@ -44,8 +47,10 @@ class HostAllocator final : public Allocator {
     const size_t rounded = memory::round_up(bytes, memory::kGranule);
     const size_t alignment = bytes < kLarge ? memory::kGranule : kHugePage;
     void* data = nullptr;
-    if (rounded < bytes || posix_memalign(&data, alignment, rounded) != 0)
-      fail(ErrorKind::out_of_memory, "out of host memory: ", bytes, " bytes were asked for");
+    with_reclaimers(bytes, [&] {
+      if (rounded < bytes || posix_memalign(&data, alignment, rounded) != 0)
+        fail(ErrorKind::out_of_memory, "out of host memory: ", bytes, " bytes were asked for");
+    });
     if (bytes >= kLarge) madvise(data, rounded, MADV_HUGEPAGE);  // a hint, which may be refused
     allocations_.fetch_add(1, std::memory_order_relaxed);
     blocks_.fetch_add(1, std::memory_order_relaxed);
@@ -113,6 +118,19 @@ void recording_begins(int device) noexcept {
   if (Node* const node = find(device)) node->pool.before_recording();
 }
 
+// What reclaimers give is only cached until it is trimmed.
+bool relieve_shortage(int device) noexcept {
+  if (!find(device)) return false;
+  try {
+    Allocator& source = allocator(Device::cuda(device));
+    const size_t reclaimed = source.reclaim(std::numeric_limits<size_t>::max());
+    return source.trim() > 0 || reclaimed > 0;
+  } catch (const std::exception& error) {
+    log_error(join("no memory was given back for a launch: ", error.what()));
+    return false;
+  }
+}
+
 Node& node_of(int device) {
   if (Node* const known = find(device)) return *known;
   static std::mutex& mutex = *new std::mutex;
@@ -122,6 +140,7 @@ Node& node_of(int device) {
   if (Node* const known = find(device)) return *known;
   cuda::on_stream_end(stream_ends);
   cuda::on_recording(recording_begins);
+  cuda::on_shortage(relieve_shortage);
   auto* const made = new Node{cuda::driver_number(), device, nodes(), {}};
   nodes() = made;
   return *made;

@@ -2,10 +2,14 @@
 #pragma once
 #include "tensorcraft/core/device.hpp"
 #include "tensorcraft/core/dtype.hpp"
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/stream.hpp"
+#include "tensorcraft/runtime/memory/reclaimer.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 namespace tensorcraft {
 
@@ -47,6 +51,32 @@ class Allocator {
   // Gives memory that nothing uses back to the driver, after the work that did; returns how much.
   virtual size_t trim() = 0;
   virtual AllocatorStatistics statistics() const = 0;  // of this moment
+
+  // Asked for memory before an allocation fails for want of room, as long as it lives.
+  void add(std::weak_ptr<Reclaimer> reclaimer) { reclaimers_.add(std::move(reclaimer)); }
+  // Asks the reclaimers for so many bytes; returns how many they gave.
+  size_t reclaim(size_t bytes) { return reclaimers_.reclaim(bytes); }
+
+ protected:
+  // What `take` gives. If it finds no room for `bytes`, which it may set, it has changed nothing
+  // and holds no lock: it is called again each time that reclaimers gave something.
+  template <class Take>
+  auto with_reclaimers(const size_t& bytes, const Take& take) {
+    for (;;) try {
+        return take();
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::out_of_memory || !fits(bytes) || reclaim(bytes) == 0) throw;
+      }
+  }
+
+ private:
+  // Could there be so much room, if nothing was in use?
+  bool fits(size_t bytes) const {
+    const int64_t quota = statistics().quota;
+    return quota == 0 || bytes <= size_t(quota);
+  }
+
+  memory::Reclaimers reclaimers_;
 };
 
 // Bytes of so many elements; kind out_of_memory if 64 bits do not count them.

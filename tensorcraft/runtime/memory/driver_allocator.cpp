@@ -12,7 +12,7 @@ namespace tensorcraft::memory {
 
 Block DriverAllocator::allocate(size_t bytes, StreamRef stream) {
   if (bytes == 0) return {};
-  void* const data = cuda::allocate(bytes, stream);
+  void* const data = with_reclaimers(bytes, [&] { return cuda::allocate(bytes, stream); });
   const std::lock_guard lock(mutex_);
   live_[data] = {bytes, {}};
   ++counts_.live_blocks;
@@ -58,7 +58,8 @@ void DriverAllocator::record(const void* data, StreamRef stream) {
   if (known == live_.end())
     fail(ErrorKind::value, "record: ", data, " is no block in use; it was freed before, or comes ",
          "from elsewhere");
-  known->second.others.push_back(stream);
+  std::vector<StreamRef>& others = known->second.others;
+  if (std::ranges::find(others, stream) == others.end()) others.push_back(stream);
 }
 
 AllocatorStatistics DriverAllocator::statistics() const {

@@ -63,9 +63,11 @@ Block MemoryPool::allocate(size_t bytes, StreamRef stream) {
   if (bytes == 0) return {};
   device_->require_usable();
   const memory::StreamState state = device_->look(stream);
-  const std::lock_guard lock(mutex_);
-  take_back_of_graphs();
-  return {obtain(bytes, caller(stream, state))->data + check_.zone(), bytes};
+  return with_reclaimers(bytes, [&]() -> Block {
+    const std::lock_guard lock(mutex_);
+    take_back_of_graphs();
+    return {obtain(bytes, caller(stream, state))->data + check_.zone(), bytes};
+  });
 }
 
 // A chunk in use for so many bytes of a caller's.

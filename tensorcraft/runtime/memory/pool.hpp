@@ -51,8 +51,8 @@ class MemoryPool final : public Allocator {
   static MemoryPool& instance(Device device = Device::cuda());
 
   // Kind out_of_memory beyond the quota ("Memory pool quota exceeded: requested R bytes, used U,
-  // quota Q") and if the driver has no room, each after cached memory went back and unpinned blocks
-  // were evicted; nothing changes then.
+  // quota Q") and if the driver has no room, each after cached memory went back, unpinned blocks
+  // were evicted and reclaimers were asked; nothing else changes then.
   Block allocate(size_t bytes, StreamRef stream) override;
   // What free() refuses is logged.
   void deallocate(Block block, StreamRef stream) noexcept override;

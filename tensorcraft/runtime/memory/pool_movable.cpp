@@ -19,13 +19,15 @@ BlockId MemoryPool::create(size_t bytes, StreamRef stream) {
     fail(ErrorKind::value, "create: a block that can be moved has at least 1 byte, got 0");
   device_->require_usable();
   const memory::StreamState state = device_->look(stream);
-  const std::lock_guard lock(mutex_);
-  take_back_of_graphs();
-  const Caller by = caller(stream, state);
-  Movable& block = movable_.add(bytes, obtain(bytes, by)->data + check_.zone());
-  block.uses = {timeline_.now(by.lane)};
-  if (by.capture) pin_for_graph(block, by);
-  return block.id;
+  return with_reclaimers(bytes, [&] {
+    const std::lock_guard lock(mutex_);
+    take_back_of_graphs();
+    const Caller by = caller(stream, state);
+    Movable& block = movable_.add(bytes, obtain(bytes, by)->data + check_.zone());
+    block.uses = {timeline_.now(by.lane)};
+    if (by.capture) pin_for_graph(block, by);
+    return block.id;
+  });
 }
 
 void MemoryPool::order_after(const Movable& block, const Caller& by) {
@@ -60,19 +62,23 @@ void MemoryPool::refuse_pinned(const Movable& block, const char* call) const {
 void* MemoryPool::pin(BlockId id, StreamRef stream) {
   device_->require_usable();
   const memory::StreamState state = device_->look(stream);
-  const std::lock_guard lock(mutex_);
-  take_back_of_graphs();
-  const Caller by = caller(stream, state);
-  Movable& block = movable_.get(id, "pin");
-  if (block.on_host()) move_to_device(block, by, "pin");
-  if (by.capture) {
-    pin_for_graph(block, by);
-  } else {
-    order_after(block, by);
-  }
-  if (block.pins++ == 0) ++counts_.pinned_blocks;
-  movable_.touch(block);
-  return block.device_ptr;
+  size_t bytes = 0;
+  return with_reclaimers(bytes, [&] {
+    const std::lock_guard lock(mutex_);
+    take_back_of_graphs();
+    const Caller by = caller(stream, state);
+    Movable& block = movable_.get(id, "pin");
+    bytes = block.size;
+    if (block.on_host()) move_to_device(block, by, "pin");
+    if (by.capture) {
+      pin_for_graph(block, by);
+    } else {
+      order_after(block, by);
+    }
+    if (block.pins++ == 0) ++counts_.pinned_blocks;
+    movable_.touch(block);
+    return block.device_ptr;
+  });
 }
 
 void MemoryPool::unpin(BlockId id, StreamRef stream) {
@@ -129,11 +135,15 @@ void MemoryPool::evict(BlockId id, StreamRef stream) {
 void MemoryPool::restore(BlockId id, StreamRef stream) {
   device_->require_usable();
   const memory::StreamState state = device_->look(stream);
-  const std::lock_guard lock(mutex_);
-  take_back_of_graphs();
-  Movable& block = movable_.get(id, "restore");
-  if (block.on_host()) move_to_device(block, caller(stream, state), "restore");
-  movable_.touch(block);
+  size_t bytes = 0;
+  with_reclaimers(bytes, [&] {
+    const std::lock_guard lock(mutex_);
+    take_back_of_graphs();
+    Movable& block = movable_.get(id, "restore");
+    bytes = block.size;
+    if (block.on_host()) move_to_device(block, caller(stream, state), "restore");
+    movable_.touch(block);
+  });
 }
 
 MemoryBlock MemoryPool::block(BlockId id) const {

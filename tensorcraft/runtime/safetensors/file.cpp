@@ -125,7 +125,11 @@ DType loadable_dtype(const TensorInfo& info, const std::string& path) {
 class SafeTensors::Loader {
  public:
   Loader(Device device, const LoadOptions& options, uint64_t total)
-      : device_(device), options_(options), total_(total) {}
+      : device_(device),
+        source_(options.source ? *options.source : allocator(device)),
+        stream_(options.stream ? *options.stream : current_stream(device.index)),
+        options_(options),
+        total_(total) {}
   // Files and memory go after the copies that still use them.
   ~Loader() {
     for (const Upload& upload : uploads_) upload.transfer.cancel();
@@ -159,7 +163,7 @@ class SafeTensors::Loader {
 
   // Into memory of the host, with the checksum of the bytes.
   std::shared_ptr<const TensorResource> read(const Entry& entry) {
-    Tensor storage = empty(entry, device_);
+    Tensor storage = empty(entry);
     const std::optional<uint64_t> checksum =
         read_to(storage.data_as<std::byte>(), entry, [this](uint64_t bytes) { report(bytes); });
     entry.shard->file.check_unchanged();
@@ -169,14 +173,14 @@ class SafeTensors::Loader {
   // The engine's threads read pieces to page-locked memory while others are copied. A checksum
   // needs the bytes in order, so for one they are read here first.
   void begin_upload(const Entry& entry) {
-    const auto storage = std::make_shared<Tensor>(empty(entry, device_));
+    const auto storage = std::make_shared<Tensor>(empty(entry));
     transfer::Request request{.to = storage->data(),
                               .bytes = storage->nbytes(),
                               .after = {storage->stream()},
                               .keep = storage};
     std::optional<uint64_t> checksum;
     if (options_.checksum) {
-      const auto host = std::make_shared<Tensor>(empty(entry, Device::cpu()));
+      const auto host = std::make_shared<Tensor>(storage->dtype(), storage->shape());
       checksum = read_to(host->data_as<std::byte>(), entry, [](uint64_t) {});
       request.from = host->data();
       request.keep = std::make_shared<std::pair<std::shared_ptr<Tensor>, std::shared_ptr<Tensor>>>(
@@ -208,11 +212,11 @@ class SafeTensors::Loader {
                                                   std::move(*upload.storage), upload.checksum);
   }
 
-  static Tensor empty(const Entry& entry, Device device) {
+  Tensor empty(const Entry& entry) const {
     const InputFile& file = entry.shard->file;
     const DType dtype = loadable_dtype(entry.info, file.path());
     file.check_unchanged();
-    return Tensor(dtype, Dims(entry.info.shape), device);
+    return Tensor(dtype, Dims(entry.info.shape), device_, stream_, source_);
   }
 
   // All bytes of a tensor, piece by piece.
@@ -241,6 +245,8 @@ class SafeTensors::Loader {
   }
 
   Device device_;
+  Allocator& source_;
+  StreamRef stream_;
   const LoadOptions& options_;
   uint64_t total_, done_ = 0;
   std::deque<Upload> uploads_;

@@ -32,6 +32,12 @@ class TensorResource {
   // Reads the bytes again and compares them with the checksum of the load; kind internal if they
   // changed, kind value if the load took no checksum.
   void verify() const;
+  // The checksum of the load, if it took one.
+  const std::optional<uint64_t>& checksum() const { return checksum_; }
+  // Work that is enqueued on `stream` until this resource is gone uses it, as Tensor::record().
+  void record(StreamRef stream) const { storage_.record(stream); }
+  // Of its memory.
+  StreamRef stream() const { return storage_.stream(); }
 
  private:
   std::string name_;
@@ -42,6 +48,10 @@ class TensorResource {
 // How load() reads.
 struct LoadOptions {
   bool checksum = false;  // keep an XXH3 hash for verify()
+  // Where the memory comes from, which has to be the device's; null: allocator(device).
+  Allocator* source = nullptr;
+  // The memory's stream, as Tensor's; none: the current one.
+  std::optional<StreamRef> stream = std::nullopt;
   // load_all() leaves out what load() refuses for its dtype or its number of dimensions.
   bool skip_refused = false;
   // Called after each piece, of a load to a GPU now and then, with the bytes done and in total. It

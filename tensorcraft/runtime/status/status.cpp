@@ -29,6 +29,8 @@ namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
+constexpr std::string_view kComplete = ".json", kTemporary = ".new";
+
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -96,7 +98,7 @@ class Writer {
     if (place.empty()) fail(ErrorKind::io, "there is no cache folder");
     fs::create_directories(place);
     fs::permissions(place, fs::perms::owner_all);
-    path_ = join(place, "/", process_.pid, ".json");
+    path_ = join(place, "/", process_.pid, kComplete);
     std::thread([this] { write_for_ever(); }).detach();
     std::atexit([] { of_process().end(); });
     is_writing_ = true;
@@ -125,7 +127,7 @@ class Writer {
       } catch (const std::exception&) {  // of a lost device; others still tell
       }
     process_.written = now();
-    const std::string temporary = path_ + ".new";
+    const std::string temporary = join(path_, kTemporary);
     std::ofstream out(temporary, std::ios::trunc);
     out << text_of(process_);
     out.close();
@@ -145,13 +147,20 @@ class Writer {
 
 bool is_alive(int64_t pid) { return ::kill(pid_t(pid), 0) == 0 || errno == EPERM; }
 
-// The pid that a file is named by.
-std::optional<int64_t> pid_of(const fs::path& file) {
+// A file of a process, by its name.
+struct OwnFile {
+  int64_t pid;
+  bool complete;  // else it is being written, or its process was killed meanwhile
+};
+std::optional<OwnFile> own_file(const fs::path& file) {
   const std::string name = file.filename();
   int64_t pid = 0;
   const auto [end, problem] = std::from_chars(name.data(), name.data() + name.size(), pid);
-  if (problem != std::errc() || pid <= 0 || std::string_view(end) != ".json") return std::nullopt;
-  return pid;
+  const std::string_view ending = end;
+  if (problem != std::errc() || pid <= 0) return std::nullopt;
+  if (ending == kComplete) return OwnFile{pid, true};
+  if (ending == join(kComplete, kTemporary)) return OwnFile{pid, false};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -164,12 +173,13 @@ std::vector<Process> read_all(const std::string& folder) {
   std::vector<Process> all;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::optional<int64_t> pid = pid_of(entry.path());
-    if (!pid) continue;
-    if (!is_alive(*pid)) {
+    const std::optional<OwnFile> file = own_file(entry.path());
+    if (!file) continue;
+    if (!is_alive(file->pid)) {
       fs::remove(entry.path(), ignored);
       continue;
     }
+    if (!file->complete) continue;
     std::ifstream in(entry.path());
     try {
       all.push_back(parse({std::istreambuf_iterator<char>(in), {}}));

@@ -3,6 +3,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/runtime/memory/pool.hpp"
 #include "tests/support/quick_memory.hpp"
+#include "tests/support/recorded_servers.hpp"
 #include "tests/support/simulated_memory.hpp"
 
 #include <algorithm>
@@ -104,6 +105,24 @@ TEST(PoolTrace, AServedModelNeedsLittleMoreThanItUses) {
   model.run(1000000);
   EXPECT_GT(model.worst, 1.0);
   EXPECT_LE(model.worst, 1.15);
+}
+
+// What the language model of examples/chat asked for, on machines with room for a few and for many.
+TEST(PoolTrace, RecordedServersNeedLittleMoreThanTheyUse) {
+  constexpr int64_t kOperations = 1000000;
+  for (const size_t limit : {size_t(2) << 30, size_t(16) << 30}) {
+    SimulatedDevice device(4 * limit, false);
+    MemoryPool pool(device.handle());
+    {
+      test::RecordedServers servers(pool, limit);
+      servers.run(kOperations);
+      EXPECT_GT(servers.peak(), limit / 10 * 9);
+      EXPECT_LE(servers.reserved_over_peak(), 1.15) << limit;
+      RecordProperty(join("reserved_over_peak_of_", limit >> 30, "_GiB"),
+                     std::to_string(servers.reserved_over_peak()));
+    }
+    EXPECT_EQ(pool.statistics().live_blocks, 0);
+  }
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(NDEBUG)

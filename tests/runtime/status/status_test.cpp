@@ -13,7 +13,7 @@ namespace tensorcraft::status {
 namespace {
 
 // No process of the system has this number.
-constexpr const char* kDead = "999999999.json";
+constexpr const char *kDead = "999999999.json", *kDeadWhileWriting = "999999999.json.new";
 
 TEST(Status, ReadsTheFilesOfLiveProcessesAndRemovesOthers) {
   const test::TemporaryFolder folder;
@@ -21,6 +21,8 @@ TEST(Status, ReadsTheFilesOfLiveProcessesAndRemovesOthers) {
                R"({"pid": 12, "program": "serve", "begun": 1.5, "written": 2.5, "items":)"
                R"([{"kind": "memory", "name": "cuda:0", "numbers": {"used_bytes": 3}}]})");
   folder.write(kDead, "{}");
+  folder.write(kDeadWhileWriting, R"({"pid": 9)");
+  folder.write(std::to_string(getpid()) + ".json.new", R"({"pid": 1)");
   folder.write("notes.txt", "not ours");
   const std::vector<Process> all = read_all(folder.path());
   ASSERT_EQ(all.size(), 1u);
@@ -31,6 +33,8 @@ TEST(Status, ReadsTheFilesOfLiveProcessesAndRemovesOthers) {
   EXPECT_EQ(all[0].items[0].name, "cuda:0");
   EXPECT_EQ(all[0].items[0].numbers[0], std::pair(std::string("used_bytes"), 3.0));
   EXPECT_FALSE(std::filesystem::exists(folder.file(kDead)));
+  EXPECT_FALSE(std::filesystem::exists(folder.file(kDeadWhileWriting)));
+  EXPECT_TRUE(std::filesystem::exists(folder.file(std::to_string(getpid()) + ".json.new")));
   EXPECT_TRUE(std::filesystem::exists(folder.file("notes.txt")));
 }
 
