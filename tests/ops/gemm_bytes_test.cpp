@@ -185,6 +185,67 @@ std::vector<std::string_view> byte_variants(Device device) {
   return {"persistent", "split_k", "warp_specialized", "wgmma", "naive"};
 }
 
+// Scales that are one number are a part of alpha: the kernel is the one without scales.
+TEST(GemmBytes, TakeTheKernelWithoutScalesForOneNumber) {
+  for (const DType dtype : {kE4m3, DType::int8}) {
+    PlannedCall call{.a = {4096, 2048}, .b = {7168, 2048}, .dtype = dtype};
+    const auto kernel = [&](const Dims& a_scale, const Dims& b_scale) {
+      call.a_scale = a_scale;
+      call.b_scale = b_scale;
+      return config_of(explain_bytes("sm_90a", call));
+    };
+    const auto none = kernel({}, {}), one = kernel({1}, {1}), lines = kernel({4096, 1}, {7168});
+    EXPECT_EQ(std::memcmp(&none, &one, sizeof(none)), 0) << dtype;
+    EXPECT_EQ(none.slots, kernel::gemm::kEngineSlots);
+    EXPECT_EQ(lines.has_scales, 1);
+    EXPECT_EQ(kernel({1}, {7168}).has_scales, 1);
+  }
+}
+
+// One consumer adds promoted sums while another multiplies.
+TEST(GemmBytes, PromoteWithTwoConsumersOfATile) {
+  for (const Dims& b : {Dims{7168, 2048}, Dims{24576, 1536}, Dims{32768, 512}}) {
+    const auto config = config_of(explain_bytes("sm_90a", {.a = {4096, b[1]}, .b = b}));
+    EXPECT_EQ(config.consumers, 2) << b;
+    EXPECT_EQ(config.schedule, kernel::gemm::Schedule::together) << b;
+  }
+}
+
+// One number and one a line, of either operand, and a number that changes between two calls.
+TEST(GemmBytes, MultiplyByScalesOfEachKind) {
+  const int64_t m = 40, n = 72, k = 144;
+  for (const DType dtype : {kE4m3, DType::int8}) {
+    const Tensor a = normal_tensor({m, k}, dtype, 1), b = normal_tensor({n, k}, dtype, 2);
+    for (const Dims& a_shape : {Dims{}, Dims{1}, Dims{m, 1}})
+      for (const Dims& b_shape : {Dims{1, 1}, Dims{n}}) {
+        const Tensor a_scale = normal_tensor(a_shape, DType::float32, 3),
+                     b_scale = normal_tensor(b_shape, DType::float32, 4);
+        const auto product = [&](Device device, std::string_view variant) {
+          const Tensor x = a.to(device), y = b.to(device), s = a_scale.to(device),
+                       t = b_scale.to(device);
+          return gemm(x, y,
+                      {.alpha = 0.5f,
+                       .transpose_b = true,
+                       .a_scale = s,
+                       .b_scale = t,
+                       .out_dtype = DType::bfloat16,
+                       .variant = variant});
+        };
+        for (int call = 0; call < 2; ++call) {
+          const Tensor want = product(Device::cpu(), "reference");
+          for (const Device device : places())
+            for (const std::string_view variant :
+                 device == Device::cpu() ? std::vector<std::string_view>{"cpu", "reference"}
+                                         : std::vector<std::string_view>{"persistent", "naive"}) {
+              SCOPED_TRACE(join(dtype, " ", a_shape, " ", b_shape, " ", device, " ", variant));
+              test::expect_close(product(device, variant), want, 0x1p-6, 0x1p-4);
+            }
+          a_scale.data_as<float>()[0] *= -2;
+        }
+      }
+  }
+}
+
 // NaN and infinities are where the reference has them, whatever a scale is.
 TEST(GemmBytes, KeepSpecialValues) {
   constexpr float kInf = std::numeric_limits<float>::infinity();

@@ -29,14 +29,6 @@ TC_DEVICE void load_neighbours(To (&to)[N], const T* from, int64_t stride, int c
   }
 }
 
-// N times the one element there is, or 0 if none of the N is inside D.
-template <int N, class T>
-TC_DEVICE void load_shared(T (&to)[N], const T* from, int count) {
-  const T one = count > 0 ? *from : T();
-#pragma unroll
-  for (int i = 0; i < N; ++i) to[i] = one;
-}
-
 // What a product is summed up in. Sums of integers pass as the bits of floats: nothing between the
 // sum and the epilogue computes with them.
 template <class T>
@@ -50,6 +42,19 @@ TC_DEVICE void add_sum(float& sum, float other) {
 
 template <class T>
 inline constexpr bool kMayScaleBlocks = is_floating_point_v<T> && sizeof(T) == 1;
+
+// alpha times the scales that are one number. They are read here, as another launch of a graph may
+// find other numbers; those by block are in the sums.
+template <class T, Config C>
+TC_DEVICE float product_factor(const Params& p) {
+  float factor = p.alpha;
+  if constexpr (sizeof(T) == 1 || C.has_scales) {
+    if (kMayScaleBlocks<T> && p.scale_columns) return factor;
+    if (p.a_scale && p.a_scale_stride == 0) factor *= *p.a_scale;
+    if (p.b_scale && p.b_scale_stride == 0) factor *= *p.b_scale;
+  }
+  return factor;
+}
 
 struct NoExpression {
   TC_DEVICE NoExpression(const Params&, uint32_t) {}
@@ -93,6 +98,7 @@ struct Epilogue {
   const Out* c;
   using Bias = Select<sizeof(T) == 1, Out, T>;
   const Bias* bias;
+  float factor;  // of the product
   typename ResultOf<Result, C>::Last last;
   EndOfRows<C> end;
 
@@ -105,6 +111,7 @@ struct Epilogue {
         d(batch_entry<Out>(params, params.d, batch)),
         c(C.has_c && params.beta != 0 ? batch_entry<Out>(params, params.c, batch) : nullptr),
         bias(static_cast<const Bias*>(params.bias)),
+        factor(is_integral_v<Out> ? 1 : product_factor<T, C>(params)),
         last(params, batch) {}
 
   // The row behind the last one that is stored.
@@ -160,10 +167,8 @@ struct Epilogue {
     OfColumns<N> of = {};
     if constexpr (C.has_scales) {
       for (float& x : of.scale) x = 1;
-      const float* const scale = factors(p.b_scale);
-      if (scale && p.b_scale_stride == 0) load_shared(of.scale, scale, count);
-      if (scale && p.b_scale_stride != 0)
-        load_neighbours<C.c_vector>(of.scale, scale + col * p.b_scale_stride, p.b_scale_stride,
+      if (has_lines(p.b_scale, p.b_scale_stride))
+        load_neighbours<C.c_vector>(of.scale, p.b_scale + col * p.b_scale_stride, p.b_scale_stride,
                                     count);
     }
     if constexpr (C.has_bias == kByColumn) {
@@ -236,12 +241,9 @@ struct Epilogue {
       return Out(x);
   }
 
-  // Scales of finished sums: those by block are in the sums.
-  TC_DEVICE const float* factors(const float* scale) const {
-    if constexpr (kMayScaleBlocks<T>)
-      return p.scale_columns ? nullptr : scale;
-    else
-      return scale;
+  // Is there a scale for each line, which changes a finished sum?
+  TC_DEVICE bool has_lines(const float* scale, int64_t stride) const {
+    return scale && stride != 0 && !(kMayScaleBlocks<T> && p.scale_columns);
   }
 
   TC_DEVICE float activated(float x) const {
@@ -255,9 +257,10 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void scale_and_add(float (&x)[N], const float (&sums)[N], const OfColumns<N>& of,
                                int64_t row, int count) const {
-    float alpha = p.alpha, addend = 0;
+    float alpha = factor, addend = 0;
     if constexpr (C.has_scales)
-      if (factors(p.a_scale) && count > 0) alpha *= p.a_scale[row * p.a_scale_stride];
+      if (has_lines(p.a_scale, p.a_scale_stride) && count > 0)
+        alpha *= p.a_scale[row * p.a_scale_stride];
     if constexpr (C.has_bias == kByRow)
       if (count > 0) addend = float(bias[row * p.bias_stride]);
     for (int i = 0; i < N; ++i) {

@@ -116,7 +116,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
            .batch = q.batch(),
            .activation = q.activation,
            .has_c = q.c.has_value(),
-           .has_scales = q.has_scales(),
+           .has_scales = dtype_bytes(q.a.dtype()) == 1 ? q.has_line_scales() : q.has_scales(),
            .gated = q.gated,
            .has_expression = q.expression.has_value(),
            .has_bias = !q.bias            ? 0

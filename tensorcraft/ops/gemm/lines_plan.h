@@ -16,7 +16,9 @@ struct Given {
   int operand_bytes, result_bytes;  // of an element
   int64_t batch = 1;                // entries, which may outnumber the 32 bits of batch_shape
   Activation activation = Activation::none;
-  bool has_c = false, has_scales = false, gated = false;
+  bool has_c = false;
+  bool has_scales = false;  // that the kernel is compiled for
+  bool gated = false;
   bool has_expression = false;
   int has_bias = 0;                       // kByColumn or kByRow
   bool allow_tf32 = false;                // float32 operands may be rounded
@@ -130,7 +132,8 @@ inline int c_vector_of(const Params& p, const Given& given) {
   const auto is_whole = [&](const void* data, int64_t stride, int bytes) {
     return stride == 1 && reinterpret_cast<uintptr_t>(data) % unsigned(kMost * bytes) == 0;
   };
-  const bool by_column = given.has_bias == kByColumn, scales = p.b_scale && p.b_scale_stride;
+  const bool by_column = given.has_bias == kByColumn,
+             scales = given.has_scales && p.b_scale && p.b_scale_stride;
   if ((!given.has_c && !by_column && !scales) || p.n % kMost) return 1;
   if (given.has_c &&
       vector_of(lines_of(p, p.c, p.m, p.n, given.result_bytes, Layout::row_major), kMost) < kMost)

@@ -73,7 +73,8 @@ struct Config {
   int c_vector = 1;  // elements one access moves of C and of what each column has one of
   Activation activation = Activation::none;  // gated: of the left half
   int has_c = 0, has_bias = 0;               // has_bias: kByColumn or kByRow
-  int has_scales = 0, gated = 0;             // has_scales: of whole rows, columns or matrices
+  int has_scales = 0, gated = 0;  // has_scales: of rows or columns; of 8-bit operands those that
+                                  // are one number are a part of alpha without it
   Expression expression = Expression::none;
   Promotion promotion = Promotion::none;
   int has_groups = 0;  // the batch entries are groups of rows

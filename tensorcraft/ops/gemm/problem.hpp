@@ -71,6 +71,10 @@ struct Problem {
   bool has_row_bias() const { return bias && bias->rank() == 2; }
   bool is_by_block() const { return kernel::gemm::is_by_block(promotion); }
   bool has_scales() const { return (a_scale || b_scale) && !is_by_block(); }
+  // Are there scales for each row or column?
+  bool has_line_scales() const {
+    return has_scales() && ((a_scale && a_scale->rank()) || (b_scale && b_scale->rank()));
+  }
   int batch_rank() const { return d.rank() - 2; }
   int64_t batch() const {
     int64_t count = 1;
