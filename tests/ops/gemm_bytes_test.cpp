@@ -164,10 +164,25 @@ TEST(GemmBytes, SayWhatTheyTake) {
   expect_error(
       ErrorKind::value, [&] { gemm(i, i, {.alpha = 2, .transpose_b = true}); },
       "gemm: out is int32, which is the sums of int8 products alone; alpha, c, bias, scales, "
-      "gates, activations and epilogues need out_dtype float32, float16 or bfloat16");
+      "gates, activations and epilogues need out_dtype float32, float16, bfloat16 or int8");
   expect_error(
       ErrorKind::type, [&] { gemm(x, x, {.transpose_b = true, .out_dtype = DType::int32}); },
-      "gemm: out_dtype of float8_e4m3fn operands must be float32, float16 or bfloat16, got int32");
+      "gemm: out_dtype of float8_e4m3fn operands must be float32, float16, bfloat16, "
+      "float8_e4m3fn or float8_e5m2, got int32");
+  const Tensor one = filled({}, 1), two = filled({2}, 1);
+  expect_error(
+      ErrorKind::value, [&] { gemm(f, f, {.transpose_b = true, .out_scale = one}); },
+      "gemm: out_scale is a factor of results of 8 bits, and out is bfloat16; leave it out, or "
+      "give out_dtype float8_e4m3fn, float8_e5m2 or int8");
+  expect_error(
+      ErrorKind::value,
+      [&] { gemm(f, f, {.transpose_b = true, .out_dtype = kE4m3, .out_scale = two}); },
+      "gemm: out_scale: expected one number, got shape [2]");
+  const Tensor c = astype(filled({4, 4}, 1), {.dtype = kE4m3});
+  expect_error(
+      ErrorKind::value, [&] { gemm(f, f, {.c = c, .transpose_b = true, .out_dtype = kE4m3}); },
+      "gemm: c would have the dtype of the result, float8_e4m3fn; leave it out, or add it by an "
+      "epilogue, such as epilogue=\"x + c\"");
   EXPECT_THROW(gemm(x, y, {.transpose_b = true}), Error);
   EXPECT_EQ(gemm(x, x, {.transpose_b = true}).dtype(), DType::bfloat16);
   EXPECT_EQ(gemm(i, i, {.transpose_b = true}).dtype(), DType::int32);
@@ -347,6 +362,43 @@ TEST(GemmBytes, ScaleEachSquareInATileThatMeetsTwo) {
                              .variant = "persistent"});
     test::expect_close(got, want, 0x1p-6, 0x1p-3);
   }
+}
+
+// Codes of a row of numbers times one: saturation, ties to even, NaN, and factors of 0 and infinity.
+TEST(GemmBytes, RoundResultsOfEightBitsOnce) {
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::nanf("");
+  const float numbers[] = {0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 127.5f, 1000, -1000, kInf, -kInf, kNan, 0,
+                           17, 19, 18.5f, -448};
+  const auto n = int64_t(std::size(numbers));
+  Tensor b(DType::float32, {1, n}, Device::cpu());
+  std::ranges::copy(numbers, b.data_as<float>());
+  const Tensor a = filled({1, 1}, 1);
+  const auto codes = [&](Device device, DType dtype, float factor, std::string_view variant) {
+    const Tensor x = a.to(device), y = b.to(device), s = filled({}, factor).to(device);
+    return doubles(gemm(x, y, {.out_dtype = dtype, .out_scale = s, .variant = variant}));
+  };
+  const std::vector<double> whole{0, 2, 2, 0, -2, 127, 127, -128, 127, -128, 0, 0, 17, 19, 18, -128};
+  for (const Device device : places())
+    for (const std::string_view variant : {"", "naive", "reference"}) {
+      if (!variant.empty() && (variant == "naive") == (device == Device::cpu())) continue;
+      SCOPED_TRACE(join(device, " ", variant));
+      EXPECT_EQ(codes(device, DType::int8, 1, variant), whole);
+      const auto e4m3 = codes(device, kE4m3, 1, variant), e5m2 = codes(device, kE5m2, 1, variant);
+      EXPECT_EQ((std::vector{e4m3[6], e4m3[7], e4m3[8], e4m3[9]}),
+                (std::vector<double>{448, -448, 448, -448}));
+      EXPECT_EQ(e5m2[8], 57344);
+      EXPECT_TRUE(std::isnan(e4m3[10]) && std::isnan(e5m2[10]));
+      EXPECT_EQ(e4m3[12], 16);  // halfway between 16 and 18: to the even one
+      EXPECT_EQ(e4m3[13], 20);
+      EXPECT_EQ(e5m2[14], 20);
+      const auto none = codes(device, DType::int8, 0, variant);
+      EXPECT_EQ(none, std::vector<double>(size_t(n), 0));  // an infinity times 0 is NaN
+      EXPECT_TRUE(std::isnan(codes(device, kE4m3, 0, variant)[8]));
+      const auto most = codes(device, kE4m3, kInf, variant);
+      EXPECT_EQ(most[0], 448);
+      EXPECT_EQ(most[3], -448);
+      EXPECT_TRUE(std::isnan(most[11]));
+    }
 }
 
 // Sums of int8 are exact where those of float32 are not.

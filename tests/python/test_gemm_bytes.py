@@ -58,6 +58,20 @@ def test_scales_of_blocks(device: str, block_shape: str) -> None:
     check(y, np.asarray(x), np.asarray(w))
 
 
+@pytest.mark.parametrize("dtype", [tc.float8_e4m3fn, tc.float8_e5m2, tc.int8])
+@pytest.mark.parametrize("operands", [tc.float8_e4m3fn, tc.bfloat16, tc.int8])
+def test_a_quantised_result(device: str, operands: tc.DType, dtype: tc.DType) -> None:
+    if (operands == tc.int8) != (dtype == tc.int8) and operands != tc.bfloat16:
+        pytest.skip("float8 gives float8, int8 gives int8")
+    x, w = (tc.asarray(np.rint(normal(*s, seed=i) * 3), device=device).astype(operands) for i, s in enumerate([(M, K), (N, K)]))
+    wide = tc.gemm(x, w, transpose_b=True, out_dtype=tc.float32)
+    scale = tc.asarray(0.25, device=device)
+    y = tc.gemm(x, w, transpose_b=True, out_dtype=dtype, out_scale=scale)
+    assert y.dtype == dtype and y.shape == (M, N)
+    want, _ = tc.quantize(wide, dtype=dtype, scales=1 / scale)
+    np.testing.assert_array_equal(np.asarray(y.astype(tc.float32)), np.asarray(want.astype(tc.float32)))
+
+
 def test_int8_is_exact(device: str) -> None:
     random = np.random.default_rng(2)
     a, b = (random.integers(-128, 128, shape).astype(np.int8) for shape in ((M, K), (N, K)))
@@ -77,6 +91,8 @@ def test_what_is_refused() -> None:
         ({"a_scale": one.astype(tc.float16)}, TypeError, "a_scale"),
         ({"accumulation": "slow"}, ValueError, "accumulation"),
         ({"out_dtype": tc.int32}, TypeError, "out_dtype of float8_e4m3fn operands must be"),
+        ({"out_scale": one}, ValueError, "out_scale is a factor of results of 8 bits"),
+        ({"out_scale": tc.ones(2, device="cpu"), "out_dtype": tc.float8_e4m3fn}, ValueError, "out_scale: expected one number"),
     ]:
         with pytest.raises(error, match=said):
             tc.gemm(a, b, transpose_b=True, **options)

@@ -4,6 +4,7 @@
 #include "tensorcraft/device/concepts.h"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/packed.cuh"
+#include "tensorcraft/device/quantize.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/gemm/tile.cuh"
 
@@ -87,6 +88,15 @@ struct NoRow {};
 template <Config C>
 using EndOfRows = Select<C.has_groups != 0, RowOfD, NoRow>;
 
+// Is a result the sums alone, or codes of 8 bits, which a factor of their own is for?
+template <class Out>
+inline constexpr bool kIsSums = is_integral_v<Out> && sizeof(Out) == 4;
+template <class Out>
+inline constexpr bool kIsCode = sizeof(Out) == 1;
+// What bias is: what D is if T has 8 bits, but no code.
+template <class T, class Out>
+using BiasOf = Select<sizeof(T) == 1, Select<kIsCode<Out>, float, Out>, T>;
+
 // The matrices of a block's batch entry, and bias. C is null if beta is 0: it may hold NaN then,
 // and its strides are not computed with.
 template <class T, class Result, Config C>
@@ -96,9 +106,10 @@ struct Epilogue {
   const ParamsOf<C>& p;
   Out* d;
   const Out* c;
-  using Bias = Select<sizeof(T) == 1, Out, T>;
+  using Bias = BiasOf<T, Out>;
   const Bias* bias;
-  float factor;  // of the product
+  float factor;      // of the product
+  float out_factor;  // of codes
   typename ResultOf<Result, C>::Last last;
   EndOfRows<C> end;
 
@@ -111,7 +122,8 @@ struct Epilogue {
         d(batch_entry<Out>(params, params.d, batch)),
         c(C.has_c && params.beta != 0 ? batch_entry<Out>(params, params.c, batch) : nullptr),
         bias(static_cast<const Bias*>(params.bias)),
-        factor(is_integral_v<Out> ? 1 : product_factor<T, C>(params)),
+        factor(kIsSums<Out> ? 1 : product_factor<T, C>(params)),
+        out_factor(kIsCode<Out> && params.out_scale ? *params.out_scale : 1),
         last(params, batch) {}
 
   // The row behind the last one that is stored.
@@ -191,7 +203,7 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], const InC<N>& old,
                         const OfColumns<N>& of, int64_t row, int64_t col, int count) const {
-    if constexpr (is_integral_v<Out>) {  // nothing is done to sums that are the result
+    if constexpr (kIsSums<Out>) {  // nothing is done to sums that are the result
       for (int i = 0; i < N; ++i) x[i] = sums[i];
     } else {
       scale_and_add(x, sums, of, row, count);
@@ -199,6 +211,7 @@ struct Epilogue {
         for (int i = 0; i < N; ++i) x[i] += p.beta * float(old.at[i]);
       for (int i = 0; i < N; ++i) x[i] = activated(x[i]);
       last.apply(x, row, col, count);
+      scale_codes(x);
     }
   }
 
@@ -219,13 +232,18 @@ struct Epilogue {
     scale_and_add(y, up, of_up, row, count);
     for (int i = 0; i < N; ++i) x[i] = activated(x[i]) * y[i];
     last.apply(x, row, col, count);
+    scale_codes(x);
   }
 
   // Rounds and stores it.
   template <int N>
   TC_DEVICE void store_finished(const float (&x)[N], int64_t row, int64_t col, int count) const {
     if constexpr (N > 1 && C.d_vector >= N) {
-      from_floats<Out, N>(x).store(d + row * p.d.row_stride + col);
+      Out* const to = d + row * p.d.row_stride + col;
+      if constexpr (kIsCode<Out>)
+        store_vector(to, to_codes<Out>(x));
+      else
+        from_floats<Out, N>(x).store(to);
     } else {
       for (int i = 0; i < N; ++i) {
         if (i < count) d[row * p.d.row_stride + (col + i) * p.d.col_stride] = rounded(x[i]);
@@ -235,8 +253,10 @@ struct Epilogue {
 
  private:
   TC_DEVICE static Out rounded(float x) {
-    if constexpr (is_integral_v<Out>)
+    if constexpr (kIsSums<Out>)
       return bit_cast<Out>(x);
+    else if constexpr (kIsCode<Out>)
+      return to_code<Out>(x);
     else
       return Out(x);
   }
@@ -244,6 +264,12 @@ struct Epilogue {
   // Is there a scale for each line, which changes a finished sum?
   TC_DEVICE bool has_lines(const float* scale, int64_t stride) const {
     return scale && stride != 0 && !(kMayScaleBlocks<T> && p.scale_columns);
+  }
+
+  template <int N>
+  TC_DEVICE void scale_codes(float (&x)[N]) const {
+    if constexpr (kIsCode<Out>)
+      for (int i = 0; i < N; ++i) x[i] *= out_factor;
   }
 
   TC_DEVICE float activated(float x) const {

@@ -105,6 +105,7 @@ Params params(const Problem& q) {
     p.b_scale_stride = q.b_scale->rank() ? q.b_scale->stride(q.b_scale->rank() - 1) : 0;
     p.b_scale_step = q.is_by_block() ? q.b_scale->stride(0) : 0;
   }
+  if (q.out_scale) p.out_scale = q.out_scale->data_as<float>();
   for (int i = 0; i < q.batch_rank(); ++i) p.batch_shape[i] = uint32_t(q.d.shape(i));
   return p;
 }
@@ -266,7 +267,8 @@ void check_gate(const Options& o) {
   if (o.c) fail(ErrorKind::value, "gemm: gated takes no c; leave it out, or add it afterwards");
 }
 
-void match_bias(const TensorView& bias, SymbolicSize& m, SymbolicSize& n, SymbolicDType& dtype) {
+void match_bias(const TensorView& bias, SymbolicSize& m, SymbolicSize& n, DType type) {
+  SymbolicDType dtype({type});
   if (bias.rank() == 2)
     TensorMatcher({m, 1}).with_any_strides().with_dtype(dtype).verify(bias, "gemm", "bias");
   else
@@ -285,7 +287,7 @@ Problem check(const op::Call<Options>& call) {
   if (o.out_dtype)
     result.set_options({product_dtype(a, o.out_dtype)});
   else
-    result.set_options(product_dtypes(a));
+    result.set_options(product_dtypes(a.dtype()));
   check_precision(a.dtype(), o);
   o.transpose_a ? match("a", a, k, m, dtype) : match("a", a, m, k, dtype);
   o.transpose_b ? match("b", b, n, k, dtype) : match("b", b, k, n, dtype);
@@ -297,8 +299,8 @@ Problem check(const op::Call<Options>& call) {
     fail(ErrorKind::value, "gemm: out: expected the leading dimensions ", batch,
          " of a and b, got shape ", out.shape());
   if (o.c) match("c", *o.c, m, n, result);
-  check_sums_alone(out.dtype(), o);
-  if (o.bias) match_bias(*o.bias, m, n, is_byte(a.dtype()) ? result : dtype);
+  check_result(out.dtype(), o);
+  if (o.bias) match_bias(*o.bias, m, n, bias_dtype(a.dtype(), out.dtype()));
   const float beta = o.beta.value_or(o.c ? 1.0f : 0.0f);
   if (beta != 0 && !o.c)
     fail(ErrorKind::value, "gemm: beta is ", beta, " but there is no c to scale; give c");
@@ -317,6 +319,7 @@ Problem check(const op::Call<Options>& call) {
             .bias = o.bias,
             .a_scale = scales.a,
             .b_scale = scales.b,
+            .out_scale = out_scale_of(out.dtype(), o),
             .promotion = scales.promotion,
             .alpha = o.alpha,
             .beta = beta,
@@ -384,6 +387,8 @@ const op::Definition<Problem, Options> kDefinition{
         "128 x 128. They lie as their operand does, so quantize(x, scheme=\"block\") gives "
         "those of a, and with block_shape=\"128x128\" those of a b that is stored as [n, k]. "
         "c is not read if beta is 0, so it may hold NaN then. "
+        "A result of 8 bits is out_scale times all this, epilogue included, rounded to nearest "
+        "even and saturated: a NaN is NaN in float8 and 0 in int8. "
         "If gated, b has 2 n columns and out = gated(x[:, :n]) x[:, n:] "
         "for x = alpha a_scale b_scale a b + bias. epilogue is an expression in the language of "
         "elementwise of all this, the float32 x, and of keyword arguments: up to seven arrays, "
@@ -404,7 +409,7 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("beta", &Options::beta, "factor of c; 1 if c is given"),
                 op::option("bias", &Options::bias,
                            "added to every row, [n], or to every column, [m, 1]; dtype of a, or "
-                           "of the result if a has 8 bits"),
+                           "of the result if a has 8 bits, float32 if that has too"),
                 op::option("activation", &Options::activation, "applied to the sum"),
                 op::option("transpose_a", &Options::transpose_a, "a is stored as [..., k, m]"),
                 op::option("transpose_b", &Options::transpose_b, "b is stored as [..., n, k]"),
@@ -426,8 +431,11 @@ const op::Definition<Problem, Options> kDefinition{
                            "names in it"),
                 op::option("operands", &Options::operands, "those arrays and numbers"),
                 op::option("out_dtype", &Options::out_dtype,
-                           "the dtype of a, float32, or of 16 bits if a is; of float8 bfloat16, "
-                           "of int8 int32, or another"),
+                           "the dtype of a, float32, of 16 bits if a is, or of 8 bits; of float8 "
+                           "bfloat16, of int8 int32, or another"),
+                op::option("out_scale", &Options::out_scale,
+                           "factor of a result of 8 bits before it is rounded; one number, "
+                           "float32"),
                 op::option("allow_tf32", &Options::allow_tf32,
                            "float32 operands may be rounded to tf32, as precision=\"tf32\""),
                 op::option("precision", &Options::precision,

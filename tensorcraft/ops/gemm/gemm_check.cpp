@@ -2,7 +2,6 @@
 #include "tensorcraft/ops/gemm/gemm_check.hpp"
 
 #include "tensorcraft/op/check.hpp"
-#include "tensorcraft/ops/gemm/result.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,21 +13,30 @@ namespace tensorcraft::kernel::gemm {
 bool is_float8(DType dtype) { return dtype == DType::float8_e4m3fn || dtype == DType::float8_e5m2; }
 bool is_byte(DType dtype) { return is_float8(dtype) || dtype == DType::int8; }
 
-std::span<const DType> product_dtypes(const TensorView& a) {
-  static constexpr DType kAll[] = {DType::float32, DType::float16, DType::bfloat16, DType::int32};
-  if (!is_byte(a.dtype())) return result_dtypes(a);
-  return std::span(kAll).first(is_float8(a.dtype()) ? 3 : 4);
+std::span<const DType> product_dtypes(DType operand) {
+  using enum DType;
+  static constexpr DType kOfFloat8[] = {float32, float16, bfloat16, float8_e4m3fn, float8_e5m2};
+  static constexpr DType kOfInt8[] = {int32, float32, float16, bfloat16, int8};
+  static constexpr DType kOf16Bits[] = {float32,       float16,     bfloat16,
+                                        float8_e4m3fn, float8_e5m2, int8};
+  static constexpr DType kOfFloat32[] = {float32, float8_e4m3fn, float8_e5m2, int8};
+  if (is_float8(operand)) return kOfFloat8;
+  if (operand == int8) return kOfInt8;
+  return operand == float32 ? std::span<const DType>(kOfFloat32) : kOf16Bits;
 }
 
 DType product_dtype(const TensorView& a, std::optional<DType> wanted) {
-  if (!is_byte(a.dtype())) return result_dtype("gemm", a, wanted);
-  const bool is_int8 = a.dtype() == DType::int8;
-  const DType dtype = wanted.value_or(is_int8 ? DType::int32 : DType::bfloat16);
-  const auto all = product_dtypes(a);
-  if (std::ranges::find(all, dtype) == all.end())
-    fail(ErrorKind::type, "gemm: out_dtype of ", a.dtype(), " operands must be ",
-         is_int8 ? "int32, " : "", "float32, float16 or bfloat16, got ", dtype);
-  return dtype;
+  const DType usual = is_float8(a.dtype())      ? DType::bfloat16
+                      : a.dtype() == DType::int8 ? DType::int32
+                                                 : a.dtype();
+  const DType dtype = wanted.value_or(usual);
+  const auto all = product_dtypes(a.dtype());
+  if (dtype == usual || std::ranges::find(all, dtype) != all.end()) return dtype;
+  std::string names;
+  for (const DType& d : all)
+    names += join(&d == &all.front() ? "" : &d == &all.back() ? " or " : ", ", d);
+  fail(ErrorKind::type, "gemm: out_dtype of ", a.dtype(), " operands must be ", names, ", got ",
+       dtype);
 }
 
 namespace {
@@ -135,14 +143,34 @@ Scales scales_of(const GemmOptions& o, DType dtype, SymbolicSize& m, SymbolicSiz
           promotion};
 }
 
-void check_sums_alone(DType result, const GemmOptions& o) {
+void check_result(DType result, const GemmOptions& o) {
+  if (is_byte(result) && o.c)
+    fail(ErrorKind::value, "gemm: c would have the dtype of the result, ", result,
+         "; leave it out, or add it by an epilogue, such as epilogue=\"x + c\"");
   if (result != DType::int32) return;
   const bool is_alone = o.alpha == 1 && !o.c && !o.bias && !o.a_scale && !o.b_scale &&
                         !o.epilogue && o.gated == Gate::none && o.activation == Activation::none;
   if (!is_alone)
     fail(ErrorKind::value,
          "gemm: out is int32, which is the sums of int8 products alone; alpha, c, bias, scales, "
-         "gates, activations and epilogues need out_dtype float32, float16 or bfloat16");
+         "gates, activations and epilogues need out_dtype float32, float16, bfloat16 or int8");
+}
+
+std::optional<TensorView> out_scale_of(DType result, const GemmOptions& o) {
+  if (!o.out_scale) return {};
+  const TensorView& t = *o.out_scale;
+  if (!is_byte(result))
+    fail(ErrorKind::value, "gemm: out_scale is a factor of results of 8 bits, and out is ", result,
+         "; leave it out, or give out_dtype float8_e4m3fn, float8_e5m2 or int8");
+  op::check_dtype("gemm", "out_scale", t, {DType::float32});
+  if (t.size() != 1)
+    fail(ErrorKind::value, "gemm: out_scale: expected one number, got shape ", t.shape());
+  return TensorView(t.data(), t.dtype(), Dims{}, t.device());
+}
+
+DType bias_dtype(DType operand, DType result) {
+  if (!is_byte(operand)) return operand;
+  return is_byte(result) ? DType::float32 : result;
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/gemm/problem.hpp"
 
 #include "tensorcraft/op/expression/evaluate.hpp"
+#include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/gemm.hpp"
 #include "tensorcraft/op/host/onednn.hpp"
@@ -36,7 +37,7 @@ int64_t inner_batch(const Problem& q) { return q.batch_rank() ? q.d.shape(q.batc
 // Is there a step after the product that host::gemm does not have?
 bool finishes_apart(const Problem& q) {
   return q.gated || q.has_scales() || q.has_row_bias() || q.expression || q.is_by_block() ||
-         q.a.dtype() == DType::int8;
+         q.has_codes() || q.a.dtype() == DType::int8;
 }
 
 host::GemmProblem host_problem(const Problem& q, int64_t outer) {
@@ -148,7 +149,7 @@ class FinishSums {
 
 // The expression of finished sums, as if they were an array.
 expression::ExpressionProblem on_sums(const Problem& q, const TensorView& sums) {
-  expression::ExpressionProblem e{q.expression->program, q.d, {sums}};
+  expression::ExpressionProblem e{q.expression->program, q.has_codes() ? sums : q.d, {sums}};
   e.inputs.insert(e.inputs.end(), q.expression->arrays.begin(), q.expression->arrays.end());
   return e;
 }
@@ -220,6 +221,19 @@ TensorView as_floats(const TensorView& t) {
   return TensorView(t.data(), DType::float32, t.shape(), t.strides(), t.device());
 }
 
+float out_factor(const Problem& q) { return q.out_scale ? *q.out_scale->data_as<float>() : 1; }
+
+// What is finished becomes codes of 8 bits.
+void store_codes(const Problem& q, const Tensor& sums) {
+  const host::CodeRows codes(q.d, {}, 1);
+  const float factor = out_factor(q);
+  host::for_each_row(q.batch() * q.m(), q.n(), [&](int64_t row) {
+    float* x = sums.data_as<float>() + row * q.b_columns();
+    host::row_scale(x, x, factor, 0, q.n());
+    codes.commit(row, x);
+  });
+}
+
 void compute(const Problem& q, Multiply by) {
   if (!finishes_apart(q)) return multiply(q, by);
   const Tensor sums(DType::float32, sums_shape(q), Device::cpu());
@@ -227,7 +241,8 @@ void compute(const Problem& q, Multiply by) {
   const bool is_sums = q.d.dtype() == DType::int32;
   const FinishSums finish(q);
   const TensorView finished = sums.view().slice(-1, 0, q.n());
-  const host::Rows to(q.expression ? finished : is_sums ? as_floats(q.d) : q.d);
+  const bool is_last = !q.expression && !q.has_codes();
+  const host::Rows to(!is_last ? finished : is_sums ? as_floats(q.d) : q.d);
   host::for_each_row(q.batch() * q.m(), q.b_columns(), [&](int64_t row) {
     float* x = sums.data_as<float>() + row * q.b_columns();
     if (!is_sums) finish(x, row);
@@ -236,6 +251,7 @@ void compute(const Problem& q, Multiply by) {
     to.commit(row, y);
   });
   if (q.expression) expression::evaluate(on_sums(q, finished));
+  if (q.has_codes()) store_codes(q, sums);
 }
 
 }  // namespace
@@ -268,11 +284,24 @@ class ReferenceScales {
   const Problem& q_;
 };
 
+// Codes of what is finished.
+void set_codes(const Problem& q, const TensorView& finished) {
+  const host::Elements from(finished), to(q.d);
+  const double factor = out_factor(q);
+  for (int64_t i = 0; i < q.d.size(); ++i) {
+    const double x = factor * from[i];
+    if (q.d.dtype() != DType::int8)
+      to.set(i, x);
+    else
+      to.set_integer(i, std::isnan(x) ? 0 : int64_t(std::nearbyint(std::clamp(x, -128.0, 127.0))));
+  }
+}
+
 }  // namespace
 
 void reference(const Problem& q) {
-  std::optional<Tensor> sums;  // that an expression takes
-  if (q.expression) sums.emplace(DType::float32, q.d.shape(), Device::cpu());
+  std::optional<Tensor> sums;  // that an expression takes, or that become codes
+  if (q.expression || q.has_codes()) sums.emplace(DType::float32, q.d.shape(), Device::cpu());
   const host::Elements a(q.a), b(q.b), d(sums ? sums->view() : q.d), c(q.c.value_or(q.d)),
       bias(q.bias.value_or(q.d));
   const int64_t m = q.m(), n = q.n(), k = q.k(), columns = q.b_columns();
@@ -302,7 +331,8 @@ void reference(const Problem& q) {
       }
     }
   }
-  if (sums) expression::evaluate_reference(on_sums(q, *sums));
+  if (q.expression) expression::evaluate_reference(on_sums(q, *sums));
+  if (q.has_codes()) set_codes(q, *sums);
 }
 
 }  // namespace tensorcraft::kernel::gemm

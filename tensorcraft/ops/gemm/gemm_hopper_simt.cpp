@@ -68,6 +68,7 @@ constexpr Config kSmall = one_consumer(64, 10);
 constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
 constexpr auto kPersistentEpilogues = epilogues(with(kSmall, kByRows, 4));
 constexpr auto kPersistentOddRows = layouts(with(kSmall, kByRows, 1));
+constexpr auto kPersistentCodes = layouts(with(kSmall, kByRows, 4));
 // B as rows, of which half a tile is a whole box, and as columns.
 constexpr std::array<Config, 2> gates(int d_vector) {
   std::array<Config, 2> all{with(one_consumer(128, 8), kByRows, d_vector),
@@ -174,13 +175,16 @@ simt::InstanceList persistent_bytes() {
       list<Persistent, bytes::kFewRows>(E4m3{}), list<Persistent, bytes::kFewOddRows>(E4m3{}),
       list<Persistent, kTwoConsumers>(E4m3{}), list<Persistent, kScaled>(E4m3{}, &Config::c_vector),
       list<Persistent, kWide>(Wide{}), list<Persistent, kInt8Sums>(Sums{}),
-      list<Persistent, kInt8>(Int8{}, &Config::c_vector));
+      list<Persistent, kInt8>(Int8{}, &Config::c_vector),
+      list<Persistent, kCodes>(Codes{}, &Config::c_vector),
+      list<Persistent, kInt8Codes>(CodesOfInt8{}),
+      list<Persistent, kPersistentCodes>(CodesOfBf16{}));
 }
 simt::InstanceList split_bytes() {
   using namespace bytes;
   return concat(list<SplitK, bytes::kSplit>(E4m3{}), list<SplitK, bytes::kSplitOddRows>(E4m3{}),
                 list<SplitK, kScaledSplit>(E4m3{}, &Config::c_vector),
-                list<SplitK, kInt8SplitSums>(Sums{}));
+                list<SplitK, kInt8SplitSums>(Sums{}), list<SplitK, kSplitCodes>(Codes{}));
 }
 
 }  // namespace
@@ -211,9 +215,11 @@ simt::OperatorInstances hopper_instances() {
               list<Pack, kPackTf32Parts>(simt::Float{}),
               list<Pack, bytes::kPack>(AnyOf<Types<uint8_t>>{}))},
       {"warp_specialized", concat(list<WarpSpecialized, kSpecialized>(Bf16{}),
-                                  list<WarpSpecialized, bytes::kOneTile>(bytes::E4m3{}))},
+                                  list<WarpSpecialized, bytes::kOneTile>(bytes::E4m3{}),
+                                  list<WarpSpecialized, bytes::kOneTileCodes>(bytes::Codes{}))},
       {"wgmma",
-       concat(list<Wgmma, kWgmma>(Bf16{}), list<Wgmma, bytes::kOneTileAlone>(bytes::E4m3{}))}};
+       concat(list<Wgmma, kWgmma>(Bf16{}), list<Wgmma, bytes::kOneTileAlone>(bytes::E4m3{}),
+              list<Wgmma, bytes::kOneTileAloneCodes>(bytes::Codes{}))}};
 }
 
 }  // namespace tensorcraft::kernel::gemm

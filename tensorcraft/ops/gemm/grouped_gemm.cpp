@@ -98,6 +98,7 @@ Problem checked(const op::Call<Options>& call, Sizes& sizes) {
           .bias = std::nullopt,
           .a_scale = std::nullopt,
           .b_scale = std::nullopt,
+          .out_scale = std::nullopt,
           .alpha = 1,
           .beta = 0,
           .activation = checked_activation(o),

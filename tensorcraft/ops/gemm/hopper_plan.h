@@ -220,7 +220,7 @@ inline double finish_us(const Given& given, const RingTile& t) {
   const bool in_turns = t.schedule == Schedule::ping_pong;
   const double of_activation = given.activation == none ? 0 : given.activation == relu ? 0.5 : 1.5;
   const double us = (given.has_c ? 5 : 0) + of_activation +
-                    (given.has_bias || given.has_scales ? 1.8 : 0) +
+                    (given.has_bias || given.has_scales || given.has_codes() ? 1.8 : 0) +
                     (has_wide_result(given) ? 4 : 0);
   const int rows = in_turns ? t.m : t.m / t.consumers;
   return us * rows * t.n / (64 * 256) * (in_turns ? 0.5 : 1);

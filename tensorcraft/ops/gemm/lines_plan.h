@@ -32,10 +32,13 @@ struct Given {
   int64_t expected_rows = 0;              // of a group
   bool is_float32() const { return operand_bytes == 4; }
   bool is_byte() const { return operand_bytes == 1; }
-  int bias_bytes() const { return is_byte() ? result_bytes : operand_bytes; }
+  bool has_codes() const { return result_bytes == 1; }  // D has
+  int bias_bytes() const {
+    return !is_byte() ? operand_bytes : has_codes() ? int(sizeof(float)) : result_bytes;
+  }
   // Is anything done to a sum but to scale it?
   bool has_epilogue() const {
-    return has_c || has_scales || gated || has_expression || has_bias ||
+    return has_c || has_scales || gated || has_expression || has_bias || has_codes() ||
            activation != Activation::none;
   }
 };

@@ -28,6 +28,7 @@ struct Params {
   const float *a_scale, *b_scale;          // factors; null: 1
   int64_t a_scale_stride, b_scale_stride;  // along rows, and columns or squares; 0: one number
   int64_t a_scale_step, b_scale_step;      // from a block along k to the next, of scales by block
+  const float* out_scale;  // factor of a result of 8 bits; null: 1
   float alpha, beta;
   uint32_t batch_shape[kMaxBatchRank];
   int32_t batch_rank;
@@ -89,7 +90,7 @@ struct ExpressionParams : Params {
   static constexpr int kMaxArrays = 7, kMaxNumbers = 10;
   Matrix arrays[kMaxArrays];
   uint64_t numbers[kMaxNumbers];  // the bits of a float, or an int64_t
-  uint64_t filler[3];
+  uint64_t filler[2];
 };
 // The same with the steps, for the one kernel that serves every expression.
 struct InterpretedParams : ExpressionParams {
