@@ -37,6 +37,9 @@ inline constexpr Config along_k(int m, int n, int stages, int slots, int d_vecto
           .d_vector = d_vector,
           .promotion = promotion};
 }
+inline constexpr Config by_rows(int d_vector, Promotion promotion) {
+  return along_k(64, 64, 10, kByRows, d_vector, promotion);
+}
 inline constexpr Config swapped(Config c) {
   c.swap = 1;
   return c;
@@ -105,18 +108,19 @@ inline constexpr auto kOneTileAlone =
     each([](Promotion p) { return without_producer(one_tile(p)); });
 inline constexpr std::array kInt8Sums{kEngine[0], kRows[0],
                                       swapped(along_k(64, 16, 16, kByRows, 4, {})), kFewOddRows[0]};
+inline constexpr std::array kInt8SumsOfZeros{scaled(by_rows(4, Promotion::none)), scaled(kRows[0])};
 inline constexpr std::array kInt8SplitSums{kSplit[0], kSplitOddRows[0]};
 inline constexpr std::array kInt8{kEngine[0], kRows[0], kScaled[0], kFewRows[0]};
 // Results of 8 bits go by rows.
-inline constexpr Config by_rows(int d_vector, Promotion promotion) {
-  return along_k(64, 64, 10, kByRows, d_vector, promotion);
-}
-inline constexpr std::array kCodes{
-    by_rows(4, Promotion::none),  by_rows(4, Promotion::plain),
-    by_rows(1, Promotion::plain), by_rows(4, Promotion::by_square),
-    kAligned[1],                  gated(by_rows(4, Promotion::plain)),
-    scaled(by_rows(4, Promotion::plain)),
-    swapped(along_k(64, 16, 16, kByRows, 4, Promotion::plain)), kFewOddRows[1]};
+inline constexpr std::array kCodes{by_rows(4, Promotion::none),
+                                   by_rows(4, Promotion::plain),
+                                   by_rows(1, Promotion::plain),
+                                   by_rows(4, Promotion::by_square),
+                                   kAligned[1],
+                                   gated(by_rows(4, Promotion::plain)),
+                                   scaled(by_rows(4, Promotion::plain)),
+                                   swapped(along_k(64, 16, 16, kByRows, 4, Promotion::plain)),
+                                   kFewOddRows[1]};
 inline constexpr std::array kSplitCodes{kSplit[1], kSplitOddRows[1]};
 inline constexpr std::array kOneTileCodes{one_tile(Promotion::plain)};
 inline constexpr std::array kOneTileAloneCodes{kOneTileAlone[1]};

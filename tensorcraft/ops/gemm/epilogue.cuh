@@ -88,6 +88,22 @@ struct NoRow {};
 template <Config C>
 using EndOfRows = Select<C.has_groups != 0, RowOfD, NoRow>;
 
+// May operands have zero points?
+template <class T, Config C>
+inline constexpr bool kMayHaveZeros = is_integral_v<T> && C.has_scales != 0;
+// The sums of lines of a batch entry; null: the other operand has no zero point.
+struct SumsOfLines {
+  const int32_t *rows, *columns;
+};
+struct NoSums {};
+// N integers of columns from `col` on, or N times the one there is, of which `count` are inside D.
+template <int N>
+TC_DEVICE void load_integers(int32_t (&to)[N], const int32_t* from, int64_t stride, int64_t col,
+                             int count) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = from && i < count ? from[(col + i) * stride] : 0;
+}
+
 // Is a result the sums alone, or codes of 8 bits, which a factor of their own is for?
 template <class Out>
 inline constexpr bool kIsSums = is_integral_v<Out> && sizeof(Out) == 4;
@@ -110,6 +126,7 @@ struct Epilogue {
   const Bias* bias;
   float factor;      // of the product
   float out_factor;  // of codes
+  Select<kMayHaveZeros<T, C>, SumsOfLines, NoSums> lines;
   typename ResultOf<Result, C>::Last last;
   EndOfRows<C> end;
 
@@ -124,7 +141,14 @@ struct Epilogue {
         bias(static_cast<const Bias*>(params.bias)),
         factor(kIsSums<Out> ? 1 : product_factor<T, C>(params)),
         out_factor(kIsCode<Out> && params.out_scale ? *params.out_scale : 1),
-        last(params, batch) {}
+        last(params, batch) {
+    if constexpr (kMayHaveZeros<T, C>) {
+      const ZeroPoints& zero = params.zero;
+      const int64_t columns = C.gated ? 2 * params.n : params.n;
+      lines.rows = zero.b ? zero.sums + batch * params.m : nullptr;
+      lines.columns = zero.a ? zero.sums + zero.b_sums_at + batch * columns : nullptr;
+    }
+  }
 
   // The row behind the last one that is stored.
   TC_DEVICE int64_t row_end() const {
@@ -169,10 +193,11 @@ struct Epilogue {
                                   p.c.col_stride, count);
   }
 
-  // What N columns of B have one of: a factor, and an addend.
+  // What N columns of B have one of: a factor, an addend, a zero point and a sum.
   template <int N>
   struct OfColumns {
     float scale[C.has_scales ? N : 1], bias[C.has_bias == kByColumn ? N : 1];
+    int32_t zero[kMayHaveZeros<T, C> ? N : 1], sum[kMayHaveZeros<T, C> ? N : 1];
   };
   template <int N>
   TC_DEVICE OfColumns<N> columns(int64_t col, int count) const {
@@ -182,6 +207,10 @@ struct Epilogue {
       if (has_lines(p.b_scale, p.b_scale_stride))
         load_neighbours<C.c_vector>(of.scale, p.b_scale + col * p.b_scale_stride, p.b_scale_stride,
                                     count);
+    }
+    if constexpr (kMayHaveZeros<T, C>) {
+      load_integers(of.zero, p.zero.b, p.zero.b_stride, col, count);
+      load_integers(of.sum, lines.columns, 1, col, count);
     }
     if constexpr (C.has_bias == kByColumn) {
       if (bias)
@@ -203,8 +232,9 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], const InC<N>& old,
                         const OfColumns<N>& of, int64_t row, int64_t col, int count) const {
-    if constexpr (kIsSums<Out>) {  // nothing is done to sums that are the result
+    if constexpr (kIsSums<Out>) {  // nothing else is done to sums that are the result
       for (int i = 0; i < N; ++i) x[i] = sums[i];
+      take_zeros(x, of, row, count);
     } else {
       scale_and_add(x, sums, of, row, count);
       if constexpr (C.has_c)
@@ -266,6 +296,21 @@ struct Epilogue {
     return scale && stride != 0 && !(kMayScaleBlocks<T> && p.scale_columns);
   }
 
+  // From sums of a b to those of (a - zero) (b - zero): less zero_a sum_b and zero_b sum_a, and k
+  // times both. int32 wraps, as the sums do.
+  template <int N>
+  TC_DEVICE void take_zeros(float (&sums)[N], const OfColumns<N>& of, int64_t row,
+                            int count) const {
+    if constexpr (kMayHaveZeros<T, C>) {
+      if (count <= 0) return;
+      const uint32_t zero = p.zero.a ? uint32_t(p.zero.a[row * p.zero.a_stride]) : 0;
+      const uint32_t rest = (lines.rows ? uint32_t(lines.rows[row]) : 0) - uint32_t(p.k) * zero;
+      for (int i = 0; i < N; ++i)
+        sums[i] = bit_cast<float>(bit_cast<uint32_t>(sums[i]) - uint32_t(of.zero[i]) * rest -
+                                  zero * uint32_t(of.sum[i]));
+    }
+  }
+
   template <int N>
   TC_DEVICE void scale_codes(float (&x)[N]) const {
     if constexpr (kIsCode<Out>)
@@ -283,14 +328,16 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void scale_and_add(float (&x)[N], const float (&sums)[N], const OfColumns<N>& of,
                                int64_t row, int count) const {
-    float alpha = factor, addend = 0;
+    float alpha = factor, addend = 0, total[N];
+    for (int i = 0; i < N; ++i) total[i] = sums[i];
+    take_zeros(total, of, row, count);
     if constexpr (C.has_scales)
       if (has_lines(p.a_scale, p.a_scale_stride) && count > 0)
         alpha *= p.a_scale[row * p.a_scale_stride];
     if constexpr (C.has_bias == kByRow)
       if (count > 0) addend = float(bias[row * p.bias_stride]);
     for (int i = 0; i < N; ++i) {
-      x[i] = alpha * float(bit_cast<SumOf<T>>(sums[i]));
+      x[i] = alpha * float(bit_cast<SumOf<T>>(total[i]));
       if constexpr (C.has_scales) x[i] *= of.scale[i];
       if constexpr (C.has_bias == kByColumn) x[i] += of.bias[i];
       if constexpr (C.has_bias == kByRow) x[i] += addend;

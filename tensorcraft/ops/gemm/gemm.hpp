@@ -37,6 +37,9 @@ struct GemmOptions {
   // of 128 x 128: they lie as the blocks do in the operand, [m, blocks] or, transposed, [blocks,
   // m], and [blocks, n], [blocks, squares], or transposed.
   std::optional<TensorView> a_scale = {}, b_scale = {};
+  // What means 0 in an int8 a or b, int32: one number, or one a row, [m, 1], and one a column, [n].
+  // The product is that of a - a_zero and b - b_zero.
+  std::optional<TensorView> a_zero = {}, b_zero = {};
   Accumulation accumulation = Accumulation::promoted;  // of float8
   Gate gated = Gate::none;  // b is [..., k, 2 n], gates first: gate(left) right of a b
   // Last, an expression of all this, x, and of operands by their names; gemm() with operands sets

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/gemm_check.hpp"
 
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/op/check.hpp"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ std::span<const DType> product_dtypes(DType operand) {
 }
 
 DType product_dtype(const TensorView& a, std::optional<DType> wanted) {
-  const DType usual = is_float8(a.dtype())      ? DType::bfloat16
+  const DType usual = is_float8(a.dtype())       ? DType::bfloat16
                       : a.dtype() == DType::int8 ? DType::int32
                                                  : a.dtype();
   const DType dtype = wanted.value_or(usual);
@@ -41,12 +42,12 @@ DType product_dtype(const TensorView& a, std::optional<DType> wanted) {
 
 namespace {
 
-// A scale that is one number, or one for each row, [m, 1], or column, [n].
-std::optional<TensorView> whole_scale(std::string_view name, const std::optional<TensorView>& given,
-                                      int rank, SymbolicSize& size) {
+// What is one number, or one for each row, [m, 1], or column, [n].
+std::optional<TensorView> of_lines(std::string_view name, const std::optional<TensorView>& given,
+                                   int rank, SymbolicSize& size, DType dtype) {
   if (!given) return {};
   const TensorView& t = *given;
-  op::check_dtype("gemm", name, t, {DType::float32});
+  op::check_dtype("gemm", name, t, {dtype});
   if (t.size() == 1 && t.rank() <= 2) return TensorView(t.data(), t.dtype(), Dims{}, t.device());
   const std::array<SizeRef, 2> shape{size, 1};
   TensorMatcher(std::span(shape).first(size_t(rank))).with_any_strides().verify(t, "gemm", name);
@@ -139,8 +140,16 @@ Scales scales_of(const GemmOptions& o, DType dtype, SymbolicSize& m, SymbolicSiz
     if (by_block) return block_scales(o, count);
     if (o.accumulation == Accumulation::promoted) promotion = Promotion::plain;
   }
-  return {whole_scale("a_scale", o.a_scale, 2, m), whole_scale("b_scale", o.b_scale, 1, n),
-          promotion};
+  return {of_lines("a_scale", o.a_scale, 2, m, DType::float32),
+          of_lines("b_scale", o.b_scale, 1, n, DType::float32), promotion};
+}
+
+Zeros zeros_of(const GemmOptions& o, DType dtype, SymbolicSize& m, SymbolicSize& n) {
+  if ((o.a_zero || o.b_zero) && dtype != DType::int8)
+    fail(ErrorKind::type, "gemm: ", o.a_zero ? "a_zero" : "b_zero",
+         " is a zero point of int8 operands, and a is ", dtype, "; leave it out");
+  return {of_lines("a_zero", o.a_zero, 2, m, DType::int32),
+          of_lines("b_zero", o.b_zero, 1, n, DType::int32)};
 }
 
 void check_result(DType result, const GemmOptions& o) {
@@ -168,9 +177,26 @@ std::optional<TensorView> out_scale_of(DType result, const GemmOptions& o) {
   return TensorView(t.data(), t.dtype(), Dims{}, t.device());
 }
 
-DType bias_dtype(DType operand, DType result) {
-  if (!is_byte(operand)) return operand;
-  return is_byte(result) ? DType::float32 : result;
+bool may_round(const GemmOptions& o) {
+  if (o.precision != Precision::standard) return o.precision == Precision::tf32;
+  return o.allow_tf32.value_or(config().allow_tf32);
+}
+
+void check_gate(const GemmOptions& o) {
+  if (o.gated == Gate::none) return;
+  if (o.activation != Activation::none)
+    fail(ErrorKind::value, "gemm: gated has an activation of its own; leave activation out");
+  if (o.c) fail(ErrorKind::value, "gemm: gated takes no c; leave it out, or add it afterwards");
+}
+
+void check_bias(const std::optional<TensorView>& bias, SymbolicSize& m, SymbolicSize& n,
+                DType operand, DType result) {
+  if (!bias) return;
+  SymbolicDType dtype({!is_byte(operand) ? operand : is_byte(result) ? DType::float32 : result});
+  if (bias->rank() == 2)
+    TensorMatcher({m, 1}).with_any_strides().with_dtype(dtype).verify(*bias, "gemm", "bias");
+  else
+    TensorMatcher({n}).with_any_strides().with_dtype(dtype).verify(*bias, "gemm", "bias");
 }
 
 }  // namespace tensorcraft::kernel::gemm

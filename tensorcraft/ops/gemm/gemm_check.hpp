@@ -31,7 +31,16 @@ Scales scales_of(const GemmOptions& options, DType dtype, SymbolicSize& m, Symbo
 void check_result(DType result, const GemmOptions& options);
 // The factor of a result of 8 bits, as Problem has it.
 std::optional<TensorView> out_scale_of(DType result, const GemmOptions& options);
-// The dtype of bias.
-DType bias_dtype(DType operand, DType result);
+// The zero points of a call as Problem has them.
+struct Zeros {
+  std::optional<TensorView> a, b;
+};
+Zeros zeros_of(const GemmOptions& options, DType dtype, SymbolicSize& m, SymbolicSize& n);
+// May float32 operands be rounded to tf32?
+bool may_round(const GemmOptions& options);
+// Fails if a gated product has what it cannot.
+void check_gate(const GemmOptions& options);
+void check_bias(const std::optional<TensorView>& bias, SymbolicSize& m, SymbolicSize& n,
+                DType operand, DType result);
 
 }  // namespace tensorcraft::kernel::gemm

@@ -8,6 +8,7 @@
 #include "tensorcraft/ops/gemm/byte_instances.hpp"
 #include "tensorcraft/ops/gemm/expression_instances.hpp"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
+#include "tensorcraft/ops/gemm/line_sums.cuh"
 #include "tensorcraft/ops/gemm/pack.cuh"
 
 // What the SIMT device has of the rungs on wgmma. Small results take the smallest tile.
@@ -175,6 +176,7 @@ simt::InstanceList persistent_bytes() {
       list<Persistent, bytes::kFewRows>(E4m3{}), list<Persistent, bytes::kFewOddRows>(E4m3{}),
       list<Persistent, kTwoConsumers>(E4m3{}), list<Persistent, kScaled>(E4m3{}, &Config::c_vector),
       list<Persistent, kWide>(Wide{}), list<Persistent, kInt8Sums>(Sums{}),
+      list<Persistent, kInt8SumsOfZeros>(Sums{}),
       list<Persistent, kInt8>(Int8{}, &Config::c_vector),
       list<Persistent, kCodes>(Codes{}, &Config::c_vector),
       list<Persistent, kInt8Codes>(CodesOfInt8{}),
@@ -214,6 +216,7 @@ simt::OperatorInstances hopper_instances() {
        concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}), list<Pack, kPack<4>>(simt::Float{}),
               list<Pack, kPackTf32Parts>(simt::Float{}),
               list<Pack, bytes::kPack>(AnyOf<Types<uint8_t>>{}))},
+      {"line_sums", list<LineSums, simt::kDefaultConfig<LineSumsConfig>>(AnyOf<Types<>>{})},
       {"warp_specialized", concat(list<WarpSpecialized, kSpecialized>(Bf16{}),
                                   list<WarpSpecialized, bytes::kOneTile>(bytes::E4m3{}),
                                   list<WarpSpecialized, bytes::kOneTileCodes>(bytes::Codes{}))},

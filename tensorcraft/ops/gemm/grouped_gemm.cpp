@@ -99,6 +99,8 @@ Problem checked(const op::Call<Options>& call, Sizes& sizes) {
           .a_scale = std::nullopt,
           .b_scale = std::nullopt,
           .out_scale = std::nullopt,
+          .a_zero = std::nullopt,
+          .b_zero = std::nullopt,
           .alpha = 1,
           .beta = 0,
           .activation = checked_activation(o),
