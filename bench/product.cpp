@@ -137,6 +137,7 @@ std::string product_refusal(const PeerProblem& problem) {
                                 {"c", array(operands, 0, "c")}})
     if (std::string reason = t ? matrix_refusal(name, *t, batch) : ""; !reason.empty())
       return reason;
+  if (is_byte(operands.outputs(0)[0].dtype())) return "it is held against results of more bits";
   const TensorView* const bias = array(operands, 0, "bias");
   if (bias && bias->rank() != 1) return "it has a bias of columns only";
   return scale_refusal(operands);

@@ -43,6 +43,7 @@ SAYS = {
     f"{PYTHON} examples/exercises/warpgroup.py": "which a thread wrote without a fence.proxy.async after it",
     f"{PYTHON} examples/kernels/my_kernel.py": "Size mismatch for shape#0('n'): expected 1000 but got 10",
     f"{PYTHON} examples/kv_transfer.py": "every layer came back",
+    f"{PYTHON} examples/quantized_products.py": "int8, sums alone: int32",
     "PYTHONPATH=build/release/python build/release/install/bin/tensorcraft trace -o build/streams.json .venv/bin/python"
     " examples/streams.py": "the sum of both products is exact",
     "build/without_barrier": "128 of 256 are wrong",

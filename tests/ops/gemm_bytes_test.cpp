@@ -164,10 +164,30 @@ TEST(GemmBytes, SayWhatTheyTake) {
   expect_error(
       ErrorKind::value, [&] { gemm(i, i, {.alpha = 2, .transpose_b = true}); },
       "gemm: out is int32, which is the sums of int8 products alone; alpha, c, bias, scales, "
-      "gates, activations and epilogues need out_dtype float32, float16 or bfloat16");
+      "gates, activations and epilogues need out_dtype float32, float16, bfloat16 or int8");
   expect_error(
       ErrorKind::type, [&] { gemm(x, x, {.transpose_b = true, .out_dtype = DType::int32}); },
-      "gemm: out_dtype of float8_e4m3fn operands must be float32, float16 or bfloat16, got int32");
+      "gemm: out_dtype of float8_e4m3fn operands must be float32, float16, bfloat16, "
+      "float8_e4m3fn or float8_e5m2, got int32");
+  const Tensor zero(DType::int32, {}, Device::cpu());
+  expect_error(
+      ErrorKind::type, [&] { gemm(f, f, {.transpose_b = true, .b_zero = zero}); },
+      "gemm: b_zero is a zero point of int8 operands, and a is bfloat16; leave it out");
+  EXPECT_THROW(gemm(i, i, {.transpose_b = true, .a_zero = filled({}, 1)}), Error);
+  const Tensor one = filled({}, 1), two = filled({2}, 1);
+  expect_error(
+      ErrorKind::value, [&] { gemm(f, f, {.transpose_b = true, .out_scale = one}); },
+      "gemm: out_scale is a factor of results of 8 bits, and out is bfloat16; leave it out, or "
+      "give out_dtype float8_e4m3fn, float8_e5m2 or int8");
+  expect_error(
+      ErrorKind::value,
+      [&] { gemm(f, f, {.transpose_b = true, .out_dtype = kE4m3, .out_scale = two}); },
+      "gemm: out_scale: expected one number, got shape [2]");
+  const Tensor c = astype(filled({4, 4}, 1), {.dtype = kE4m3});
+  expect_error(
+      ErrorKind::value, [&] { gemm(f, f, {.c = c, .transpose_b = true, .out_dtype = kE4m3}); },
+      "gemm: c would have the dtype of the result, float8_e4m3fn; leave it out, or add it by an "
+      "epilogue, such as epilogue=\"x + c\"");
   EXPECT_THROW(gemm(x, y, {.transpose_b = true}), Error);
   EXPECT_EQ(gemm(x, x, {.transpose_b = true}).dtype(), DType::bfloat16);
   EXPECT_EQ(gemm(i, i, {.transpose_b = true}).dtype(), DType::int32);
@@ -183,6 +203,65 @@ std::optional<GemmConfig> in_two(std::string_view variant) {
 std::vector<std::string_view> byte_variants(Device device) {
   if (device == Device::cpu()) return {"cpu", "reference"};
   return {"persistent", "split_k", "warp_specialized", "wgmma", "naive"};
+}
+
+// Scales that are one number are a part of alpha: the kernel is the one without scales.
+TEST(GemmBytes, TakeTheKernelWithoutScalesForOneNumber) {
+  for (const DType dtype : {kE4m3, DType::int8}) {
+    PlannedCall call{.a = {4096, 2048}, .b = {7168, 2048}, .dtype = dtype};
+    const auto kernel = [&](const Dims& a_scale, const Dims& b_scale) {
+      call.a_scale = a_scale, call.b_scale = b_scale;
+      return config_of(explain_bytes("sm_90a", call));
+    };
+    const auto none = kernel({}, {}), one = kernel({1}, {1});
+    EXPECT_EQ(std::memcmp(&none, &one, sizeof(none)), 0) << dtype;
+    EXPECT_EQ(none.slots, kernel::gemm::kEngineSlots);
+    EXPECT_TRUE(kernel({4096, 1}, {7168}).has_scales && kernel({1}, {7168}).has_scales);
+  }
+}
+
+// One consumer adds promoted sums while another multiplies.
+TEST(GemmBytes, PromoteWithTwoConsumersOfATile) {
+  for (const Dims& b : {Dims{7168, 2048}, Dims{24576, 1536}, Dims{32768, 512}}) {
+    const auto config = config_of(explain_bytes("sm_90a", {.a = {4096, b[1]}, .b = b}));
+    EXPECT_EQ(config.consumers, 2) << b;
+    EXPECT_EQ(config.schedule, kernel::gemm::Schedule::together) << b;
+  }
+}
+
+// One number and one a line, of either operand, and a number that changes between two calls.
+TEST(GemmBytes, MultiplyByScalesOfEachKind) {
+  const int64_t m = 40, n = 72, k = 144;
+  for (const DType dtype : {kE4m3, DType::int8}) {
+    const Tensor a = normal_tensor({m, k}, dtype, 1), b = normal_tensor({n, k}, dtype, 2);
+    for (const Dims& a_shape : {Dims{}, Dims{1}, Dims{m, 1}})
+      for (const Dims& b_shape : {Dims{1, 1}, Dims{n}}) {
+        const Tensor a_scale = normal_tensor(a_shape, DType::float32, 3),
+                     b_scale = normal_tensor(b_shape, DType::float32, 4);
+        const auto product = [&](Device device, std::string_view variant) {
+          const Tensor x = a.to(device), y = b.to(device), s = a_scale.to(device),
+                       t = b_scale.to(device);
+          return gemm(x, y,
+                      {.alpha = 0.5f,
+                       .transpose_b = true,
+                       .a_scale = s,
+                       .b_scale = t,
+                       .out_dtype = DType::bfloat16,
+                       .variant = variant});
+        };
+        for (int call = 0; call < 2; ++call) {
+          const Tensor want = product(Device::cpu(), "reference");
+          for (const Device device : places())
+            for (const std::string_view variant :
+                 device == Device::cpu() ? std::vector<std::string_view>{"cpu", "reference"}
+                                         : std::vector<std::string_view>{"persistent", "naive"}) {
+              SCOPED_TRACE(join(dtype, " ", a_shape, " ", b_shape, " ", device, " ", variant));
+              test::expect_close(product(device, variant), want, 0x1p-6, 0x1p-4);
+            }
+          a_scale.data_as<float>()[0] *= -2;
+        }
+      }
+  }
 }
 
 // NaN and infinities are where the reference has them, whatever a scale is.
@@ -288,6 +367,40 @@ TEST(GemmBytes, ScaleEachSquareInATileThatMeetsTwo) {
   }
 }
 
+// Codes of a row of numbers times one: saturation, ties to even, NaN, and factors of 0 and
+// infinity.
+TEST(GemmBytes, RoundResultsOfEightBitsOnce) {
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::nanf("");
+  const float numbers[] = {0.5f, 1.5f,  2.5f, -0.5f, -1.5f, 127.5f, 1000,  -1000,
+                           kInf, -kInf, kNan, 0,     17,    19,     18.5f, -448};
+  const auto n = int64_t(std::size(numbers));
+  Tensor b(DType::float32, {1, n}, Device::cpu());
+  std::ranges::copy(numbers, b.data_as<float>());
+  const auto codes = [&](Device device, DType dtype, float factor, std::string_view variant) {
+    const Tensor x = filled({1, 1}, 1).to(device), y = b.to(device),
+                 s = filled({}, factor).to(device);
+    return doubles(gemm(x, y, {.out_dtype = dtype, .out_scale = s, .variant = variant}));
+  };
+  const std::vector<double> whole{0,   2,    2, 0, -2, 127, 127, -128,
+                                  127, -128, 0, 0, 17, 19,  18,  -128};
+  for (const Device device : places())
+    for (const std::string_view variant : {"", "naive", "reference"}) {
+      if (!variant.empty() && (variant == "naive") == (device == Device::cpu())) continue;
+      SCOPED_TRACE(join(device, " ", variant));
+      EXPECT_EQ(codes(device, DType::int8, 1, variant), whole);
+      const auto e4m3 = codes(device, kE4m3, 1, variant), e5m2 = codes(device, kE5m2, 1, variant);
+      EXPECT_EQ((std::vector{e4m3[6], e4m3[7], e4m3[8], e4m3[9]}),
+                (std::vector<double>{448, -448, 448, -448}));
+      EXPECT_TRUE(std::isnan(e4m3[10]) && std::isnan(e5m2[10]));
+      EXPECT_EQ((std::vector{e4m3[12], e4m3[13], e5m2[14], e5m2[8]}),
+                (std::vector<double>{16, 20, 20, 57344}));  // 17 and 19 are halfway
+      EXPECT_EQ(codes(device, DType::int8, 0, variant), std::vector<double>(size_t(n), 0));
+      EXPECT_TRUE(std::isnan(codes(device, kE4m3, 0, variant)[8]));  // an infinity times 0
+      const auto most = codes(device, kE4m3, kInf, variant);
+      EXPECT_TRUE(most[0] == 448 && most[3] == -448 && std::isnan(most[11]));
+    }
+}
+
 // Sums of int8 are exact where those of float32 are not.
 TEST(GemmBytes, SumInt8Exactly) {
   const int64_t m = 64, n = 72, k = 3008;
@@ -312,6 +425,54 @@ TEST(GemmBytes, SumInt8Exactly) {
          device == Device::cpu() ? std::vector<std::string_view>{"cpu", "reference", ""}
                                  : std::vector<std::string_view>{"persistent", "split_k", "naive"})
       EXPECT_EQ(product(device, variant), want) << device << " " << variant;
+}
+
+int32_t zero_at(const std::optional<Tensor>& zero, int64_t i) {
+  return zero ? zero->data_as<int32_t>()[zero->size() > 1 ? i : 0] : 0;
+}
+
+// Products of a - a_zero and b - b_zero, in every layout: int32 sums wrap as those of C++ do.
+TEST(GemmBytes, TakeZeroPointsFromInt8Exactly) {
+  const int64_t m = 40, n = 72, k = 144;
+  const auto zeros = [](const Dims& shape, int32_t first) {
+    Tensor t(DType::int32, shape, Device::cpu());
+    for (int64_t i = 0; i < t.size(); ++i) t.data_as<int32_t>()[i] = first + int32_t(i % 7);
+    return t;
+  };
+  for (const bool is_transposed : {false, true})
+    for (const int which : {1, 2, 3, 4}) {
+      const Tensor a = normal_tensor(is_transposed ? Dims{k, m} : Dims{m, k}, DType::int8, 1),
+                   b = normal_tensor(is_transposed ? Dims{k, n} : Dims{n, k}, DType::int8, 2);
+      std::optional<Tensor> a_zero, b_zero;
+      if (which & 1) a_zero = zeros({}, -100);
+      if (which & 2) b_zero = zeros({n}, 3);
+      if (which == 4) a_zero = zeros({m, 1}, -128), b_zero = zeros({1}, 127);
+      std::vector<int32_t> want;
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          int32_t sum = 0;
+          for (int64_t l = 0; l < k; ++l)
+            sum +=
+                (a.data_as<int8_t>()[is_transposed ? l * m + i : i * k + l] - zero_at(a_zero, i)) *
+                (b.data_as<int8_t>()[is_transposed ? l * n + j : j * k + l] - zero_at(b_zero, j));
+          want.push_back(sum);
+        }
+      for (const Device device : places())
+        for (const std::string_view variant :
+             device == Device::cpu() ? std::vector<std::string_view>{"cpu", "reference", ""}
+                                     : std::vector<std::string_view>{"", "naive"}) {
+          const Tensor x = a.to(device), y = b.to(device);
+          std::optional<Tensor> s, t;
+          if (a_zero) s = a_zero->to(device);
+          if (b_zero) t = b_zero->to(device);
+          GemmOptions options{
+              .transpose_a = is_transposed, .transpose_b = !is_transposed, .variant = variant};
+          if (s) options.a_zero = *s;
+          if (t) options.b_zero = *t;
+          SCOPED_TRACE(join(device, " ", variant, " ", which, " ", is_transposed));
+          EXPECT_EQ(test::values<int32_t>(gemm(x, y, options)), want);
+        }
+    }
 }
 
 // A row has the same bits alone and among others, and again.

@@ -253,7 +253,8 @@ TEST(Gemm, NamesTheArgumentThatDoesNotFit) {
   EXPECT_EQ(message_of(ErrorKind::value, [&] { gemm(a, square, {.c = deep}); }),
             "gemm: c: expected a shape that broadcasts to [5, 64], got [1, 5, 64]");
   EXPECT_EQ(message_of(ErrorKind::type, [&] { gemm(a, square, {.out_dtype = DType::float16}); }),
-            "gemm: out_dtype must be float32 (the dtype of a) or float32, got float16");
+            "gemm: out_dtype of float32 operands must be float32, float8_e4m3fn, float8_e5m2 or "
+            "int8, got float16");
 }
 
 TEST(Gemm, RefusesAnOutputThatOverlapsAnInput) {

@@ -58,12 +58,44 @@ def test_scales_of_blocks(device: str, block_shape: str) -> None:
     check(y, np.asarray(x), np.asarray(w))
 
 
+@pytest.mark.parametrize("dtype", [tc.float8_e4m3fn, tc.float8_e5m2, tc.int8])
+@pytest.mark.parametrize("operands", [tc.float8_e4m3fn, tc.bfloat16, tc.int8])
+def test_a_quantised_result(device: str, operands: tc.DType, dtype: tc.DType) -> None:
+    if (operands == tc.int8) != (dtype == tc.int8) and operands != tc.bfloat16:
+        pytest.skip("float8 gives float8, int8 gives int8")
+    x, w = (
+        tc.asarray(np.rint(normal(*s, seed=i) * 3), device=device).astype(operands)
+        for i, s in enumerate([(M, K), (N, K)])
+    )
+    wide = tc.gemm(x, w, transpose_b=True, out_dtype=tc.float32)
+    scale = tc.asarray(0.25, device=device)
+    y = tc.gemm(x, w, transpose_b=True, out_dtype=dtype, out_scale=scale)
+    assert y.dtype == dtype and y.shape == (M, N)
+    want = tc.quantize(wide, dtype=dtype, scheme="tensor", scales=1 / scale)
+    np.testing.assert_array_equal(np.asarray(y.astype(tc.float32)), np.asarray(want.astype(tc.float32)))
+
+
 def test_int8_is_exact(device: str) -> None:
     random = np.random.default_rng(2)
     a, b = (random.integers(-128, 128, shape).astype(np.int8) for shape in ((M, K), (N, K)))
     y = tc.gemm(tc.asarray(a, device=device), tc.asarray(b, device=device), transpose_b=True)
     assert y.dtype == tc.int32
     np.testing.assert_array_equal(np.asarray(y), a.astype(np.int32) @ b.astype(np.int32).T)
+
+
+@pytest.mark.parametrize("scheme", ["tensor", "token"])
+def test_zero_points(device: str, scheme: str) -> None:
+    x, w = normal(M, K) + 2, normal(N, K, seed=1)  # ranges that 0 does not halve
+    a, a_scale, a_zero = tc.quantize(tc.asarray(x, device=device), dtype=tc.int8, scheme=scheme, asymmetric=True)
+    b, b_scale = quantized(w, device, dtype=tc.int8, scheme="token")
+    rows = (M, 1) if scheme == "token" else ()
+    y = tc.gemm(a, b, transpose_b=True, a_scale=a_scale.reshape(rows), a_zero=a_zero.reshape(rows), b_scale=b_scale.reshape((N,)),
+                out_dtype=tc.float32)  # fmt: skip
+    u = tc.dequantize(a, a_scale, scheme=scheme, zero_point=a_zero)
+    check(y, np.asarray(u), np.asarray(tc.dequantize(b, b_scale, scheme="token")))
+    sums = np.asarray(tc.gemm(a, b, transpose_b=True, a_zero=a_zero.reshape(rows)))
+    codes = np.asarray(a).astype(np.int32) - np.asarray(a_zero).reshape(rows)
+    np.testing.assert_array_equal(sums, codes @ np.asarray(b).astype(np.int32).T)
 
 
 def test_what_is_refused() -> None:
@@ -77,9 +109,17 @@ def test_what_is_refused() -> None:
         ({"a_scale": one.astype(tc.float16)}, TypeError, "a_scale"),
         ({"accumulation": "slow"}, ValueError, "accumulation"),
         ({"out_dtype": tc.int32}, TypeError, "out_dtype of float8_e4m3fn operands must be"),
+        ({"out_scale": one}, ValueError, "out_scale is a factor of results of 8 bits"),
+        (
+            {"out_scale": tc.ones(2, device="cpu"), "out_dtype": tc.float8_e4m3fn},
+            ValueError,
+            "out_scale: expected one number",
+        ),
     ]:
         with pytest.raises(error, match=said):
             tc.gemm(a, b, transpose_b=True, **options)
+    with pytest.raises(TypeError, match="a_zero is a zero point of int8 operands, and a is float32"):
+        tc.gemm(wide, wide, transpose_b=True, a_zero=1)
     with pytest.raises(TypeError, match="takes float8 operands, and a is float32"):
         tc.gemm(wide, wide, transpose_b=True, accumulation="fast")
     with pytest.raises(TypeError):

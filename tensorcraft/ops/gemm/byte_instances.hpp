@@ -17,6 +17,10 @@ using E4m3 = AnyOf<Types<e4m3, bf16>>;
 using E5m2 = AnyOf<Types<e5m2, bf16>>;
 using Wide = AnyOf<Types<e4m3, float>, Types<e5m2, bf16>>;
 using Int8 = AnyOf<Types<int8_t, bf16>>;
+// Results of 8 bits.
+using Codes = AnyOf<Types<e4m3, e4m3>>;
+using CodesOfInt8 = AnyOf<Types<int8_t, int8_t>>;
+using CodesOfBf16 = AnyOf<Types<bf16, e4m3>>;
 
 // The rungs on wgmma: operands along k, a block of scales in a step.
 inline constexpr Config along_k(int m, int n, int stages, int slots, int d_vector,
@@ -32,6 +36,9 @@ inline constexpr Config along_k(int m, int n, int stages, int slots, int d_vecto
           .b_layout = Layout::column_major,
           .d_vector = d_vector,
           .promotion = promotion};
+}
+inline constexpr Config by_rows(int d_vector, Promotion promotion) {
+  return along_k(64, 64, 10, kByRows, d_vector, promotion);
 }
 inline constexpr Config swapped(Config c) {
   c.swap = 1;
@@ -101,8 +108,23 @@ inline constexpr auto kOneTileAlone =
     each([](Promotion p) { return without_producer(one_tile(p)); });
 inline constexpr std::array kInt8Sums{kEngine[0], kRows[0],
                                       swapped(along_k(64, 16, 16, kByRows, 4, {})), kFewOddRows[0]};
+inline constexpr std::array kInt8SumsOfZeros{scaled(by_rows(4, Promotion::none)), scaled(kRows[0])};
 inline constexpr std::array kInt8SplitSums{kSplit[0], kSplitOddRows[0]};
 inline constexpr std::array kInt8{kEngine[0], kRows[0], kScaled[0], kFewRows[0]};
+// Results of 8 bits go by rows.
+inline constexpr std::array kCodes{by_rows(4, Promotion::none),
+                                   by_rows(4, Promotion::plain),
+                                   by_rows(1, Promotion::plain),
+                                   by_rows(4, Promotion::by_square),
+                                   kAligned[1],
+                                   gated(by_rows(4, Promotion::plain)),
+                                   scaled(by_rows(4, Promotion::plain)),
+                                   swapped(along_k(64, 16, 16, kByRows, 4, Promotion::plain)),
+                                   kFewOddRows[1]};
+inline constexpr std::array kSplitCodes{kSplit[1], kSplitOddRows[1]};
+inline constexpr std::array kOneTileCodes{one_tile(Promotion::plain)};
+inline constexpr std::array kOneTileAloneCodes{kOneTileAlone[1]};
+inline constexpr std::array kInt8Codes{by_rows(4, Promotion::none), kRows[0]};
 
 // swizzled; vector: the elements of an access.
 inline constexpr Config warp_tile(int vector, int d_vector, Promotion promotion) {
@@ -125,6 +147,7 @@ inline constexpr std::array kWarps{
 inline constexpr std::array kWarpsScaled{scaled(kWarps[1]), gated(scaled(kWarps[1]))};
 inline constexpr std::array kWarpSums{kWarps[0], warp_tile(16, 1, Promotion::none)};
 inline constexpr std::array kInt8Warps{kWarps[0], scaled(kWarps[0])};
+inline constexpr std::array kWarpCodes{kWarps[1], kWarps[2]};
 
 // gemv; vector: the elements of an access.
 inline constexpr Config few_rows(int tokens, int vector, int d_vector, Promotion promotion) {
@@ -148,6 +171,8 @@ inline constexpr std::array kGemv{few_rows(1, 16, 4, promotion), few_rows(2, 16,
 inline constexpr std::array kGemvScaled{scaled(few_rows(1, 16, 4, Promotion::none)),
                                         gated(few_rows(1, 16, 4, Promotion::none)),
                                         gated(few_rows(4, 16, 4, Promotion::by_square))};
+
+inline constexpr std::array kGemvCodes{few_rows(1, 16, 4, Promotion::none)};
 
 inline constexpr PackConfig pack(Layout layout, int vector) {
   return {.layout = layout, .vector = vector};

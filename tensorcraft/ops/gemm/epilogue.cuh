@@ -4,6 +4,7 @@
 #include "tensorcraft/device/concepts.h"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/packed.cuh"
+#include "tensorcraft/device/quantize.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/gemm/tile.cuh"
 
@@ -29,14 +30,6 @@ TC_DEVICE void load_neighbours(To (&to)[N], const T* from, int64_t stride, int c
   }
 }
 
-// N times the one element there is, or 0 if none of the N is inside D.
-template <int N, class T>
-TC_DEVICE void load_shared(T (&to)[N], const T* from, int count) {
-  const T one = count > 0 ? *from : T();
-#pragma unroll
-  for (int i = 0; i < N; ++i) to[i] = one;
-}
-
 // What a product is summed up in. Sums of integers pass as the bits of floats: nothing between the
 // sum and the epilogue computes with them.
 template <class T>
@@ -50,6 +43,19 @@ TC_DEVICE void add_sum(float& sum, float other) {
 
 template <class T>
 inline constexpr bool kMayScaleBlocks = is_floating_point_v<T> && sizeof(T) == 1;
+
+// alpha times the scales that are one number. They are read here, as another launch of a graph may
+// find other numbers; those by block are in the sums.
+template <class T, Config C>
+TC_DEVICE float product_factor(const Params& p) {
+  float factor = p.alpha;
+  if constexpr (sizeof(T) == 1 || C.has_scales) {
+    if (kMayScaleBlocks<T> && p.scale_columns) return factor;
+    if (p.a_scale && p.a_scale_stride == 0) factor *= *p.a_scale;
+    if (p.b_scale && p.b_scale_stride == 0) factor *= *p.b_scale;
+  }
+  return factor;
+}
 
 struct NoExpression {
   TC_DEVICE NoExpression(const Params&, uint32_t) {}
@@ -82,6 +88,31 @@ struct NoRow {};
 template <Config C>
 using EndOfRows = Select<C.has_groups != 0, RowOfD, NoRow>;
 
+// May operands have zero points?
+template <class T, Config C>
+inline constexpr bool kMayHaveZeros = is_integral_v<T> && C.has_scales != 0;
+// The sums of lines of a batch entry; null: the other operand has no zero point.
+struct SumsOfLines {
+  const int32_t *rows, *columns;
+};
+struct NoSums {};
+// N integers of columns from `col` on, or N times the one there is, of which `count` are inside D.
+template <int N>
+TC_DEVICE void load_integers(int32_t (&to)[N], const int32_t* from, int64_t stride, int64_t col,
+                             int count) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = from && i < count ? from[(col + i) * stride] : 0;
+}
+
+// Is a result the sums alone, or codes of 8 bits, which a factor of their own is for?
+template <class Out>
+inline constexpr bool kIsSums = is_integral_v<Out> && sizeof(Out) == 4;
+template <class Out>
+inline constexpr bool kIsCode = sizeof(Out) == 1;
+// What bias is: what D is if T has 8 bits, but no code.
+template <class T, class Out>
+using BiasOf = Select<sizeof(T) == 1, Select<kIsCode<Out>, float, Out>, T>;
+
 // The matrices of a block's batch entry, and bias. C is null if beta is 0: it may hold NaN then,
 // and its strides are not computed with.
 template <class T, class Result, Config C>
@@ -91,8 +122,11 @@ struct Epilogue {
   const ParamsOf<C>& p;
   Out* d;
   const Out* c;
-  using Bias = Select<sizeof(T) == 1, Out, T>;
+  using Bias = BiasOf<T, Out>;
   const Bias* bias;
+  float factor;      // of the product
+  float out_factor;  // of codes
+  Select<kMayHaveZeros<T, C>, SumsOfLines, NoSums> lines;
   typename ResultOf<Result, C>::Last last;
   EndOfRows<C> end;
 
@@ -105,7 +139,16 @@ struct Epilogue {
         d(batch_entry<Out>(params, params.d, batch)),
         c(C.has_c && params.beta != 0 ? batch_entry<Out>(params, params.c, batch) : nullptr),
         bias(static_cast<const Bias*>(params.bias)),
-        last(params, batch) {}
+        factor(kIsSums<Out> ? 1 : product_factor<T, C>(params)),
+        out_factor(kIsCode<Out> && params.out_scale ? *params.out_scale : 1),
+        last(params, batch) {
+    if constexpr (kMayHaveZeros<T, C>) {
+      const ZeroPoints& zero = params.zero;
+      const int64_t columns = C.gated ? 2 * params.n : params.n;
+      lines.rows = zero.b ? zero.sums + batch * params.m : nullptr;
+      lines.columns = zero.a ? zero.sums + zero.b_sums_at + batch * columns : nullptr;
+    }
+  }
 
   // The row behind the last one that is stored.
   TC_DEVICE int64_t row_end() const {
@@ -150,21 +193,24 @@ struct Epilogue {
                                   p.c.col_stride, count);
   }
 
-  // What N columns of B have one of: a factor, and an addend.
+  // What N columns of B have one of: a factor, an addend, a zero point and a sum.
   template <int N>
   struct OfColumns {
     float scale[C.has_scales ? N : 1], bias[C.has_bias == kByColumn ? N : 1];
+    int32_t zero[kMayHaveZeros<T, C> ? N : 1], sum[kMayHaveZeros<T, C> ? N : 1];
   };
   template <int N>
   TC_DEVICE OfColumns<N> columns(int64_t col, int count) const {
     OfColumns<N> of = {};
     if constexpr (C.has_scales) {
       for (float& x : of.scale) x = 1;
-      const float* const scale = factors(p.b_scale);
-      if (scale && p.b_scale_stride == 0) load_shared(of.scale, scale, count);
-      if (scale && p.b_scale_stride != 0)
-        load_neighbours<C.c_vector>(of.scale, scale + col * p.b_scale_stride, p.b_scale_stride,
+      if (has_lines(p.b_scale, p.b_scale_stride))
+        load_neighbours<C.c_vector>(of.scale, p.b_scale + col * p.b_scale_stride, p.b_scale_stride,
                                     count);
+    }
+    if constexpr (kMayHaveZeros<T, C>) {
+      load_integers(of.zero, p.zero.b, p.zero.b_stride, col, count);
+      load_integers(of.sum, lines.columns, 1, col, count);
     }
     if constexpr (C.has_bias == kByColumn) {
       if (bias)
@@ -186,14 +232,16 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void finish(float (&x)[N], const float (&sums)[N], const InC<N>& old,
                         const OfColumns<N>& of, int64_t row, int64_t col, int count) const {
-    if constexpr (is_integral_v<Out>) {  // nothing is done to sums that are the result
+    if constexpr (kIsSums<Out>) {  // nothing else is done to sums that are the result
       for (int i = 0; i < N; ++i) x[i] = sums[i];
+      take_zeros(x, of, row, count);
     } else {
       scale_and_add(x, sums, of, row, count);
       if constexpr (C.has_c)
         for (int i = 0; i < N; ++i) x[i] += p.beta * float(old.at[i]);
       for (int i = 0; i < N; ++i) x[i] = activated(x[i]);
       last.apply(x, row, col, count);
+      scale_codes(x);
     }
   }
 
@@ -214,13 +262,18 @@ struct Epilogue {
     scale_and_add(y, up, of_up, row, count);
     for (int i = 0; i < N; ++i) x[i] = activated(x[i]) * y[i];
     last.apply(x, row, col, count);
+    scale_codes(x);
   }
 
   // Rounds and stores it.
   template <int N>
   TC_DEVICE void store_finished(const float (&x)[N], int64_t row, int64_t col, int count) const {
     if constexpr (N > 1 && C.d_vector >= N) {
-      from_floats<Out, N>(x).store(d + row * p.d.row_stride + col);
+      Out* const to = d + row * p.d.row_stride + col;
+      if constexpr (kIsCode<Out>)
+        store_vector(to, to_codes<Out>(x));
+      else
+        from_floats<Out, N>(x).store(to);
     } else {
       for (int i = 0; i < N; ++i) {
         if (i < count) d[row * p.d.row_stride + (col + i) * p.d.col_stride] = rounded(x[i]);
@@ -230,18 +283,38 @@ struct Epilogue {
 
  private:
   TC_DEVICE static Out rounded(float x) {
-    if constexpr (is_integral_v<Out>)
+    if constexpr (kIsSums<Out>)
       return bit_cast<Out>(x);
+    else if constexpr (kIsCode<Out>)
+      return to_code<Out>(x);
     else
       return Out(x);
   }
 
-  // Scales of finished sums: those by block are in the sums.
-  TC_DEVICE const float* factors(const float* scale) const {
-    if constexpr (kMayScaleBlocks<T>)
-      return p.scale_columns ? nullptr : scale;
-    else
-      return scale;
+  // Is there a scale for each line, which changes a finished sum?
+  TC_DEVICE bool has_lines(const float* scale, int64_t stride) const {
+    return scale && stride != 0 && !(kMayScaleBlocks<T> && p.scale_columns);
+  }
+
+  // From sums of a b to those of (a - zero) (b - zero): less zero_a sum_b and zero_b sum_a, and k
+  // times both. int32 wraps, as the sums do.
+  template <int N>
+  TC_DEVICE void take_zeros(float (&sums)[N], const OfColumns<N>& of, int64_t row,
+                            int count) const {
+    if constexpr (kMayHaveZeros<T, C>) {
+      if (count <= 0) return;
+      const uint32_t zero = p.zero.a ? uint32_t(p.zero.a[row * p.zero.a_stride]) : 0;
+      const uint32_t rest = (lines.rows ? uint32_t(lines.rows[row]) : 0) - uint32_t(p.k) * zero;
+      for (int i = 0; i < N; ++i)
+        sums[i] = bit_cast<float>(bit_cast<uint32_t>(sums[i]) - uint32_t(of.zero[i]) * rest -
+                                  zero * uint32_t(of.sum[i]));
+    }
+  }
+
+  template <int N>
+  TC_DEVICE void scale_codes(float (&x)[N]) const {
+    if constexpr (kIsCode<Out>)
+      for (int i = 0; i < N; ++i) x[i] *= out_factor;
   }
 
   TC_DEVICE float activated(float x) const {
@@ -255,13 +328,16 @@ struct Epilogue {
   template <int N>
   TC_DEVICE void scale_and_add(float (&x)[N], const float (&sums)[N], const OfColumns<N>& of,
                                int64_t row, int count) const {
-    float alpha = p.alpha, addend = 0;
+    float alpha = factor, addend = 0, total[N];
+    for (int i = 0; i < N; ++i) total[i] = sums[i];
+    take_zeros(total, of, row, count);
     if constexpr (C.has_scales)
-      if (factors(p.a_scale) && count > 0) alpha *= p.a_scale[row * p.a_scale_stride];
+      if (has_lines(p.a_scale, p.a_scale_stride) && count > 0)
+        alpha *= p.a_scale[row * p.a_scale_stride];
     if constexpr (C.has_bias == kByRow)
       if (count > 0) addend = float(bias[row * p.bias_stride]);
     for (int i = 0; i < N; ++i) {
-      x[i] = alpha * float(bit_cast<SumOf<T>>(sums[i]));
+      x[i] = alpha * float(bit_cast<SumOf<T>>(total[i]));
       if constexpr (C.has_scales) x[i] *= of.scale[i];
       if constexpr (C.has_bias == kByColumn) x[i] += of.bias[i];
       if constexpr (C.has_bias == kByRow) x[i] += addend;

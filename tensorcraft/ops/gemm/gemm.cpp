@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/gemm.hpp"
 
-#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
@@ -10,6 +9,7 @@
 #include "tensorcraft/ops/gemm/gemm_expression.hpp"
 #include "tensorcraft/ops/gemm/gemm_check.hpp"
 #include "tensorcraft/ops/gemm/groups.hpp"
+#include "tensorcraft/ops/gemm/line_sums.hpp"
 #include "tensorcraft/ops/gemm/maps.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
@@ -105,6 +105,8 @@ Params params(const Problem& q) {
     p.b_scale_stride = q.b_scale->rank() ? q.b_scale->stride(q.b_scale->rank() - 1) : 0;
     p.b_scale_step = q.is_by_block() ? q.b_scale->stride(0) : 0;
   }
+  p.zero = zero_points(q);
+  if (q.out_scale) p.out_scale = q.out_scale->data_as<float>();
   for (int i = 0; i < q.batch_rank(); ++i) p.batch_shape[i] = uint32_t(q.d.shape(i));
   return p;
 }
@@ -116,7 +118,8 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
            .batch = q.batch(),
            .activation = q.activation,
            .has_c = q.c.has_value(),
-           .has_scales = q.has_scales(),
+           .has_scales = dtype_bytes(q.a.dtype()) == 1 ? q.has_line_scales() || q.has_zeros()
+                                                       : q.has_scales(),
            .gated = q.gated,
            .has_expression = q.expression.has_value(),
            .has_bias = !q.bias            ? 0
@@ -136,6 +139,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
   const auto call = rung_call(q);
+  if (q.has_zeros()) add_line_sums(plan, call.params, call.given);
   const auto give = [&](const auto& params) {
     plan.set_params(plan.main_index(), params);
     add_maps(plan, params, call.given, device);
@@ -254,25 +258,6 @@ void check_precision(DType dtype, const Options& o) {
          "; give one of them");
 }
 
-bool may_round(const Options& o) {
-  if (o.precision != Precision::standard) return o.precision == Precision::tf32;
-  return o.allow_tf32.value_or(config().allow_tf32);
-}
-
-void check_gate(const Options& o) {
-  if (o.gated == Gate::none) return;
-  if (o.activation != Activation::none)
-    fail(ErrorKind::value, "gemm: gated has an activation of its own; leave activation out");
-  if (o.c) fail(ErrorKind::value, "gemm: gated takes no c; leave it out, or add it afterwards");
-}
-
-void match_bias(const TensorView& bias, SymbolicSize& m, SymbolicSize& n, SymbolicDType& dtype) {
-  if (bias.rank() == 2)
-    TensorMatcher({m, 1}).with_any_strides().with_dtype(dtype).verify(bias, "gemm", "bias");
-  else
-    TensorMatcher({n}).with_any_strides().with_dtype(dtype).verify(bias, "gemm", "bias");
-}
-
 std::vector<std::string_view> keywords();  // the names of all options
 
 Problem check(const op::Call<Options>& call) {
@@ -282,10 +267,8 @@ Problem check(const op::Call<Options>& call) {
   SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
                        DType::float8_e5m2, DType::int8});
   SymbolicDType result;
-  if (o.out_dtype)
-    result.set_options({product_dtype(a, o.out_dtype)});
-  else
-    result.set_options(product_dtypes(a));
+  o.out_dtype ? result.set_options({product_dtype(a, o.out_dtype)})
+              : result.set_options(product_dtypes(a.dtype()));
   check_precision(a.dtype(), o);
   o.transpose_a ? match("a", a, k, m, dtype) : match("a", a, m, k, dtype);
   o.transpose_b ? match("b", b, n, k, dtype) : match("b", b, k, n, dtype);
@@ -297,12 +280,13 @@ Problem check(const op::Call<Options>& call) {
     fail(ErrorKind::value, "gemm: out: expected the leading dimensions ", batch,
          " of a and b, got shape ", out.shape());
   if (o.c) match("c", *o.c, m, n, result);
-  check_sums_alone(out.dtype(), o);
-  if (o.bias) match_bias(*o.bias, m, n, is_byte(a.dtype()) ? result : dtype);
+  check_result(out.dtype(), o);
+  check_bias(o.bias, m, n, a.dtype(), out.dtype());
   const float beta = o.beta.value_or(o.c ? 1.0f : 0.0f);
   if (beta != 0 && !o.c)
     fail(ErrorKind::value, "gemm: beta is ", beta, " but there is no c to scale; give c");
 
+  const Zeros zeros = zeros_of(o, a.dtype(), m, n);
   const Scales scales = scales_of(o, a.dtype(), m, n, k.unwrap());
   const auto spread = [&](const TensorView& t) {
     Dims shape = batch;
@@ -317,6 +301,9 @@ Problem check(const op::Call<Options>& call) {
             .bias = o.bias,
             .a_scale = scales.a,
             .b_scale = scales.b,
+            .out_scale = out_scale_of(out.dtype(), o),
+            .a_zero = zeros.a,
+            .b_zero = zeros.b,
             .promotion = scales.promotion,
             .alpha = o.alpha,
             .beta = beta,
@@ -384,6 +371,10 @@ const op::Definition<Problem, Options> kDefinition{
         "128 x 128. They lie as their operand does, so quantize(x, scheme=\"block\") gives "
         "those of a, and with block_shape=\"128x128\" those of a b that is stored as [n, k]. "
         "c is not read if beta is 0, so it may hold NaN then. "
+        "int8 operands with zero points, a_zero and b_zero, are a - a_zero and b - b_zero; int32 "
+        "sums stay exact. "
+        "A result of 8 bits is out_scale times all this, epilogue included, rounded to nearest "
+        "even and saturated: a NaN is NaN in float8 and 0 in int8. "
         "If gated, b has 2 n columns and out = gated(x[:, :n]) x[:, n:] "
         "for x = alpha a_scale b_scale a b + bias. epilogue is an expression in the language of "
         "elementwise of all this, the float32 x, and of keyword arguments: up to seven arrays, "
@@ -404,7 +395,7 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("beta", &Options::beta, "factor of c; 1 if c is given"),
                 op::option("bias", &Options::bias,
                            "added to every row, [n], or to every column, [m, 1]; dtype of a, or "
-                           "of the result if a has 8 bits"),
+                           "of the result if a has 8 bits, float32 if that has too"),
                 op::option("activation", &Options::activation, "applied to the sum"),
                 op::option("transpose_a", &Options::transpose_a, "a is stored as [..., k, m]"),
                 op::option("transpose_b", &Options::transpose_b, "b is stored as [..., n, k]"),
@@ -415,6 +406,10 @@ const op::Definition<Problem, Options> kDefinition{
                            "factor of the product, or one a column, [n], or of float8 one for "
                            "128 elements of a column, [blocks, n], or for squares, [blocks, "
                            "squares]; float32"),
+                op::option("a_zero", &Options::a_zero,
+                           "the integer that means 0 in an int8 a, or one a row, [m, 1]; int32"),
+                op::option("b_zero", &Options::b_zero,
+                           "the integer that means 0 in an int8 b, or one a column, [n]; int32"),
                 op::option("accumulation", &Options::accumulation,
                            "of float8 products: promoted to float32 after 128 elements along k, "
                            "or fast"),
@@ -426,8 +421,11 @@ const op::Definition<Problem, Options> kDefinition{
                            "names in it"),
                 op::option("operands", &Options::operands, "those arrays and numbers"),
                 op::option("out_dtype", &Options::out_dtype,
-                           "the dtype of a, float32, or of 16 bits if a is; of float8 bfloat16, "
-                           "of int8 int32, or another"),
+                           "the dtype of a, float32, of 16 bits if a is, or of 8 bits; of float8 "
+                           "bfloat16, of int8 int32, or another"),
+                op::option("out_scale", &Options::out_scale,
+                           "factor of a result of 8 bits before it is rounded; one number, "
+                           "float32"),
                 op::option("allow_tf32", &Options::allow_tf32,
                            "float32 operands may be rounded to tf32, as precision=\"tf32\""),
                 op::option("precision", &Options::precision,

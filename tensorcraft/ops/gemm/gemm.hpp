@@ -29,7 +29,7 @@ struct GemmOptions {
   float alpha = 1;                   // of the product
   std::optional<float> beta = {};    // 1 if c is given; c is not read if it is 0
   std::optional<TensorView> bias = {};            // [n], or [m, 1]; dtype of a, or of the result
-                                                  // if a has 8 bits
+                                                  // if a has 8 bits, float32 if that has too
   Activation activation = Activation::none;       // after the additions
   bool transpose_a = false, transpose_b = false;  // a is [..., k, m], b is [..., n, k]
   // Factors of the product in float32: one number, or one a row, [m, 1], and one a column, [n]. Of
@@ -37,15 +37,21 @@ struct GemmOptions {
   // of 128 x 128: they lie as the blocks do in the operand, [m, blocks] or, transposed, [blocks,
   // m], and [blocks, n], [blocks, squares], or transposed.
   std::optional<TensorView> a_scale = {}, b_scale = {};
+  // What means 0 in an int8 a or b, int32: one number, or one a row, [m, 1], and one a column, [n].
+  // The product is that of a - a_zero and b - b_zero.
+  std::optional<TensorView> a_zero = {}, b_zero = {};
   Accumulation accumulation = Accumulation::promoted;  // of float8
   Gate gated = Gate::none;  // b is [..., k, 2 n], gates first: gate(left) right of a b
   // Last, an expression of all this, x, and of operands by their names; gemm() with operands sets
   // both.
   std::optional<std::string_view> epilogue = {};
   op::NamedValues operands = {};  // the arrays and numbers that the epilogue names
-  // dtype of a (the default), float32, or of 16 bits if a is; of float8 bfloat16 (the default),
-  // float16 or float32; of int8 int32 (the default) or one of those
+  // dtype of a (the default), float32, of 16 bits if a is, or of 8 bits; of float8 bfloat16 (the
+  // default), float16, float32 or float8; of int8 int32 (the default), one of 16 or 32 bits or int8
   std::optional<DType> out_dtype = {};
+  // Factor of a result of 8 bits: one number, float32, read when the kernel runs. What it gives is
+  // rounded to nearest even and saturated; a NaN is NaN in float8 and 0 in int8.
+  std::optional<TensorView> out_scale = {};
   std::optional<bool> allow_tf32 = {};        // may round float32 operands to tf32; none: as
                                               // the configuration says, else no
   Precision precision = Precision::standard;  // of float32 products

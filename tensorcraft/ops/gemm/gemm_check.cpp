@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/gemm_check.hpp"
 
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/op/check.hpp"
-#include "tensorcraft/ops/gemm/result.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,31 +14,40 @@ namespace tensorcraft::kernel::gemm {
 bool is_float8(DType dtype) { return dtype == DType::float8_e4m3fn || dtype == DType::float8_e5m2; }
 bool is_byte(DType dtype) { return is_float8(dtype) || dtype == DType::int8; }
 
-std::span<const DType> product_dtypes(const TensorView& a) {
-  static constexpr DType kAll[] = {DType::float32, DType::float16, DType::bfloat16, DType::int32};
-  if (!is_byte(a.dtype())) return result_dtypes(a);
-  return std::span(kAll).first(is_float8(a.dtype()) ? 3 : 4);
+std::span<const DType> product_dtypes(DType operand) {
+  using enum DType;
+  static constexpr DType kOfFloat8[] = {float32, float16, bfloat16, float8_e4m3fn, float8_e5m2};
+  static constexpr DType kOfInt8[] = {int32, float32, float16, bfloat16, int8};
+  static constexpr DType kOf16Bits[] = {float32,       float16,     bfloat16,
+                                        float8_e4m3fn, float8_e5m2, int8};
+  static constexpr DType kOfFloat32[] = {float32, float8_e4m3fn, float8_e5m2, int8};
+  if (is_float8(operand)) return kOfFloat8;
+  if (operand == int8) return kOfInt8;
+  return operand == float32 ? std::span<const DType>(kOfFloat32) : kOf16Bits;
 }
 
 DType product_dtype(const TensorView& a, std::optional<DType> wanted) {
-  if (!is_byte(a.dtype())) return result_dtype("gemm", a, wanted);
-  const bool is_int8 = a.dtype() == DType::int8;
-  const DType dtype = wanted.value_or(is_int8 ? DType::int32 : DType::bfloat16);
-  const auto all = product_dtypes(a);
-  if (std::ranges::find(all, dtype) == all.end())
-    fail(ErrorKind::type, "gemm: out_dtype of ", a.dtype(), " operands must be ",
-         is_int8 ? "int32, " : "", "float32, float16 or bfloat16, got ", dtype);
-  return dtype;
+  const DType usual = is_float8(a.dtype())       ? DType::bfloat16
+                      : a.dtype() == DType::int8 ? DType::int32
+                                                 : a.dtype();
+  const DType dtype = wanted.value_or(usual);
+  const auto all = product_dtypes(a.dtype());
+  if (dtype == usual || std::ranges::find(all, dtype) != all.end()) return dtype;
+  std::string names;
+  for (const DType& d : all)
+    names += join(&d == &all.front() ? "" : &d == &all.back() ? " or " : ", ", d);
+  fail(ErrorKind::type, "gemm: out_dtype of ", a.dtype(), " operands must be ", names, ", got ",
+       dtype);
 }
 
 namespace {
 
-// A scale that is one number, or one for each row, [m, 1], or column, [n].
-std::optional<TensorView> whole_scale(std::string_view name, const std::optional<TensorView>& given,
-                                      int rank, SymbolicSize& size) {
+// What is one number, or one for each row, [m, 1], or column, [n].
+std::optional<TensorView> of_lines(std::string_view name, const std::optional<TensorView>& given,
+                                   int rank, SymbolicSize& size, DType dtype) {
   if (!given) return {};
   const TensorView& t = *given;
-  op::check_dtype("gemm", name, t, {DType::float32});
+  op::check_dtype("gemm", name, t, {dtype});
   if (t.size() == 1 && t.rank() <= 2) return TensorView(t.data(), t.dtype(), Dims{}, t.device());
   const std::array<SizeRef, 2> shape{size, 1};
   TensorMatcher(std::span(shape).first(size_t(rank))).with_any_strides().verify(t, "gemm", name);
@@ -131,18 +140,63 @@ Scales scales_of(const GemmOptions& o, DType dtype, SymbolicSize& m, SymbolicSiz
     if (by_block) return block_scales(o, count);
     if (o.accumulation == Accumulation::promoted) promotion = Promotion::plain;
   }
-  return {whole_scale("a_scale", o.a_scale, 2, m), whole_scale("b_scale", o.b_scale, 1, n),
-          promotion};
+  return {of_lines("a_scale", o.a_scale, 2, m, DType::float32),
+          of_lines("b_scale", o.b_scale, 1, n, DType::float32), promotion};
 }
 
-void check_sums_alone(DType result, const GemmOptions& o) {
+Zeros zeros_of(const GemmOptions& o, DType dtype, SymbolicSize& m, SymbolicSize& n) {
+  if ((o.a_zero || o.b_zero) && dtype != DType::int8)
+    fail(ErrorKind::type, "gemm: ", o.a_zero ? "a_zero" : "b_zero",
+         " is a zero point of int8 operands, and a is ", dtype, "; leave it out");
+  return {of_lines("a_zero", o.a_zero, 2, m, DType::int32),
+          of_lines("b_zero", o.b_zero, 1, n, DType::int32)};
+}
+
+void check_result(DType result, const GemmOptions& o) {
+  if (is_byte(result) && o.c)
+    fail(ErrorKind::value, "gemm: c would have the dtype of the result, ", result,
+         "; leave it out, or add it by an epilogue, such as epilogue=\"x + c\"");
   if (result != DType::int32) return;
   const bool is_alone = o.alpha == 1 && !o.c && !o.bias && !o.a_scale && !o.b_scale &&
                         !o.epilogue && o.gated == Gate::none && o.activation == Activation::none;
   if (!is_alone)
     fail(ErrorKind::value,
          "gemm: out is int32, which is the sums of int8 products alone; alpha, c, bias, scales, "
-         "gates, activations and epilogues need out_dtype float32, float16 or bfloat16");
+         "gates, activations and epilogues need out_dtype float32, float16, bfloat16 or int8");
+}
+
+std::optional<TensorView> out_scale_of(DType result, const GemmOptions& o) {
+  if (!o.out_scale) return {};
+  const TensorView& t = *o.out_scale;
+  if (!is_byte(result))
+    fail(ErrorKind::value, "gemm: out_scale is a factor of results of 8 bits, and out is ", result,
+         "; leave it out, or give out_dtype float8_e4m3fn, float8_e5m2 or int8");
+  op::check_dtype("gemm", "out_scale", t, {DType::float32});
+  if (t.size() != 1)
+    fail(ErrorKind::value, "gemm: out_scale: expected one number, got shape ", t.shape());
+  return TensorView(t.data(), t.dtype(), Dims{}, t.device());
+}
+
+bool may_round(const GemmOptions& o) {
+  if (o.precision != Precision::standard) return o.precision == Precision::tf32;
+  return o.allow_tf32.value_or(config().allow_tf32);
+}
+
+void check_gate(const GemmOptions& o) {
+  if (o.gated == Gate::none) return;
+  if (o.activation != Activation::none)
+    fail(ErrorKind::value, "gemm: gated has an activation of its own; leave activation out");
+  if (o.c) fail(ErrorKind::value, "gemm: gated takes no c; leave it out, or add it afterwards");
+}
+
+void check_bias(const std::optional<TensorView>& bias, SymbolicSize& m, SymbolicSize& n,
+                DType operand, DType result) {
+  if (!bias) return;
+  SymbolicDType dtype({!is_byte(operand) ? operand : is_byte(result) ? DType::float32 : result});
+  if (bias->rank() == 2)
+    TensorMatcher({m, 1}).with_any_strides().with_dtype(dtype).verify(*bias, "gemm", "bias");
+  else
+    TensorMatcher({n}).with_any_strides().with_dtype(dtype).verify(*bias, "gemm", "bias");
 }
 
 }  // namespace tensorcraft::kernel::gemm

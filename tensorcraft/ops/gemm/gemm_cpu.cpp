@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/gemm/problem.hpp"
 
 #include "tensorcraft/op/expression/evaluate.hpp"
+#include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/gemm.hpp"
 #include "tensorcraft/op/host/onednn.hpp"
@@ -36,7 +37,7 @@ int64_t inner_batch(const Problem& q) { return q.batch_rank() ? q.d.shape(q.batc
 // Is there a step after the product that host::gemm does not have?
 bool finishes_apart(const Problem& q) {
   return q.gated || q.has_scales() || q.has_row_bias() || q.expression || q.is_by_block() ||
-         q.a.dtype() == DType::int8;
+         q.has_codes() || q.a.dtype() == DType::int8;
 }
 
 host::GemmProblem host_problem(const Problem& q, int64_t outer) {
@@ -71,7 +72,7 @@ Dims sums_shape(const Problem& q) {
 }
 Problem product_of(Problem q, const TensorView& sums) {
   q.d = sums;
-  q.c = q.bias = q.a_scale = q.b_scale = std::nullopt;
+  q.c = q.bias = q.a_scale = q.b_scale = q.a_zero = q.b_zero = std::nullopt;
   q.promotion = Promotion::none;
   q.expression = std::nullopt;
   q.alpha = 1;
@@ -148,7 +149,7 @@ class FinishSums {
 
 // The expression of finished sums, as if they were an array.
 expression::ExpressionProblem on_sums(const Problem& q, const TensorView& sums) {
-  expression::ExpressionProblem e{q.expression->program, q.d, {sums}};
+  expression::ExpressionProblem e{q.expression->program, q.has_codes() ? sums : q.d, {sums}};
   e.inputs.insert(e.inputs.end(), q.expression->arrays.begin(), q.expression->arrays.end());
   return e;
 }
@@ -198,6 +199,45 @@ void multiply_int8(const Problem& q, uint32_t* sums, Multiply by) {
   });
 }
 
+// From sums of a b to those of (a - zero) (b - zero), as kernels do it.
+class TakeZeros {
+ public:
+  explicit TakeZeros(const Problem& q)
+      : q_(q), a_sums_(sums_of(q.b_zero, q.a)), b_sums_(sums_of(q.a_zero, q.b.transpose(-2, -1))) {}
+
+  void operator()(uint32_t* sums, int64_t row) const {
+    const int64_t columns = q_.b_columns(), entry = row / q_.m();
+    const uint32_t zero = at(q_.a_zero, row % q_.m());
+    const uint32_t rest = (a_sums_.empty() ? 0 : a_sums_[size_t(row)]) - uint32_t(q_.k()) * zero;
+    for (int64_t i = 0; i < columns; ++i) {
+      const uint32_t of_b = b_sums_.empty() ? 0 : b_sums_[size_t(entry * columns + i)];
+      sums[i] -= at(q_.b_zero, i) * rest + zero * of_b;
+    }
+  }
+
+ private:
+  static uint32_t at(const std::optional<TensorView>& zero, int64_t i) {
+    if (!zero) return 0;
+    return uint32_t(zero->data_as<int32_t>()[zero->rank() ? i * zero->stride(0) : 0]);
+  }
+  // Of the last axis of each entry's lines.
+  static std::vector<uint32_t> sums_of(const std::optional<TensorView>& needed,
+                                       const TensorView& lines) {
+    if (!needed) return {};
+    const int64_t k = lines.shape(lines.rank() - 1), step = lines.stride(lines.rank() - 1);
+    std::vector<uint32_t> all(size_t(lines.size() / k));
+    const host::Elements elements(lines);
+    host::for_each_row(int64_t(all.size()), k, [&](int64_t line) {
+      const auto* from = reinterpret_cast<const int8_t*>(elements.address(line * k));
+      for (int64_t i = 0; i < k; ++i) all[size_t(line)] += uint32_t(int32_t(from[i * step]));
+    });
+    return all;
+  }
+
+  const Problem& q_;
+  std::vector<uint32_t> a_sums_, b_sums_;
+};
+
 // The product of a call that finishes it apart, as floats, or as int32 if D is.
 void multiply_apart(const Problem& q, const Tensor& sums, Multiply by) {
   float* const floats = sums.data_as<float>();
@@ -208,6 +248,11 @@ void multiply_apart(const Problem& q, const Tensor& sums, Multiply by) {
     multiply_int8(q, words, by);
   else
     multiply(product_of(q, {floats, sums_dtype(q), sums_shape(q), Device::cpu()}), by);
+  if (q.has_zeros() && q.k() > 0) {
+    const TakeZeros take(q);
+    host::for_each_row(q.batch() * q.m(), q.b_columns(),
+                       [&](int64_t row) { take(words + row * q.b_columns(), row); });
+  }
   if (!is_int8 || q.d.dtype() == DType::int32) return;
   host::for_each_row(q.batch() * q.m(), q.b_columns(), [&](int64_t row) {
     for (int64_t i = row * q.b_columns(); i < (row + 1) * q.b_columns(); ++i)
@@ -220,6 +265,19 @@ TensorView as_floats(const TensorView& t) {
   return TensorView(t.data(), DType::float32, t.shape(), t.strides(), t.device());
 }
 
+float out_factor(const Problem& q) { return q.out_scale ? *q.out_scale->data_as<float>() : 1; }
+
+// What is finished becomes codes of 8 bits.
+void store_codes(const Problem& q, const Tensor& sums) {
+  const host::CodeRows codes(q.d, {}, 1);
+  const float factor = out_factor(q);
+  host::for_each_row(q.batch() * q.m(), q.n(), [&](int64_t row) {
+    float* x = sums.data_as<float>() + row * q.b_columns();
+    host::row_scale(x, x, factor, 0, q.n());
+    codes.commit(row, x);
+  });
+}
+
 void compute(const Problem& q, Multiply by) {
   if (!finishes_apart(q)) return multiply(q, by);
   const Tensor sums(DType::float32, sums_shape(q), Device::cpu());
@@ -227,7 +285,8 @@ void compute(const Problem& q, Multiply by) {
   const bool is_sums = q.d.dtype() == DType::int32;
   const FinishSums finish(q);
   const TensorView finished = sums.view().slice(-1, 0, q.n());
-  const host::Rows to(q.expression ? finished : is_sums ? as_floats(q.d) : q.d);
+  const bool is_last = !q.expression && !q.has_codes();
+  const host::Rows to(!is_last ? finished : is_sums ? as_floats(q.d) : q.d);
   host::for_each_row(q.batch() * q.m(), q.b_columns(), [&](int64_t row) {
     float* x = sums.data_as<float>() + row * q.b_columns();
     if (!is_sums) finish(x, row);
@@ -236,6 +295,7 @@ void compute(const Problem& q, Multiply by) {
     to.commit(row, y);
   });
   if (q.expression) expression::evaluate(on_sums(q, finished));
+  if (q.has_codes()) store_codes(q, sums);
 }
 
 }  // namespace
@@ -246,12 +306,17 @@ void onednn(const Problem& q) { compute(q, host::onednn::matmul); }
 
 namespace {
 
+// Element i of a vector, or the one number there is; `none` if there is none.
+double line_value(const std::optional<TensorView>& of, int64_t i, double none) {
+  return !of ? none : host::Elements(*of)[of->rank() ? i : 0];
+}
+
 // The scales of a row and a column, all or those of a block along k.
 class ReferenceScales {
  public:
   explicit ReferenceScales(const Problem& q) : q_(q) {}
   double of_all(int64_t row, int64_t col) const {
-    return q_.is_by_block() ? 1 : at(q_.a_scale, row) * at(q_.b_scale, col);
+    return q_.is_by_block() ? 1 : line_value(q_.a_scale, row, 1) * line_value(q_.b_scale, col, 1);
   }
   double of_block(int64_t row, int64_t col, int64_t block) const {
     if (!q_.is_by_block()) return 1;
@@ -261,28 +326,38 @@ class ReferenceScales {
   }
 
  private:
-  // Element i of a vector, or the one number there is.
-  static double at(const std::optional<TensorView>& scale, int64_t i) {
-    return !scale ? 1 : host::Elements(*scale)[scale->rank() ? i : 0];
-  }
   const Problem& q_;
 };
+
+// Codes of what is finished.
+void set_codes(const Problem& q, const TensorView& finished) {
+  const host::Elements from(finished), to(q.d);
+  const double factor = out_factor(q);
+  for (int64_t i = 0; i < q.d.size(); ++i) {
+    const double x = factor * from[i];
+    if (q.d.dtype() != DType::int8)
+      to.set(i, x);
+    else
+      to.set_integer(i, std::isnan(x) ? 0 : int64_t(std::nearbyint(std::clamp(x, -128.0, 127.0))));
+  }
+}
 
 }  // namespace
 
 void reference(const Problem& q) {
-  std::optional<Tensor> sums;  // that an expression takes
-  if (q.expression) sums.emplace(DType::float32, q.d.shape(), Device::cpu());
+  std::optional<Tensor> sums;  // that an expression takes, or that become codes
+  if (q.expression || q.has_codes()) sums.emplace(DType::float32, q.d.shape(), Device::cpu());
   const host::Elements a(q.a), b(q.b), d(sums ? sums->view() : q.d), c(q.c.value_or(q.d)),
       bias(q.bias.value_or(q.d));
   const int64_t m = q.m(), n = q.n(), k = q.k(), columns = q.b_columns();
   const ReferenceScales scales(q);
   const auto sum_at = [&](int64_t entry, int64_t row, int64_t col) {
     double sum = 0;
+    const double a_zero = line_value(q.a_zero, row % m, 0), b_zero = line_value(q.b_zero, col, 0);
     for (int64_t first = 0; first < k; first += kScaleBlock) {
       double part = 0;
       for (int64_t i = first; i < std::min(k, first + kScaleBlock); ++i)
-        part += a[row * k + i] * b[(entry * k + i) * columns + col];
+        part += (a[row * k + i] - a_zero) * (b[(entry * k + i) * columns + col] - b_zero);
       sum += part * scales.of_block(row % m, col, first / kScaleBlock);
     }
     double x = double(q.alpha) * scales.of_all(row % m, col) * sum;
@@ -302,7 +377,8 @@ void reference(const Problem& q) {
       }
     }
   }
-  if (sums) expression::evaluate_reference(on_sums(q, *sums));
+  if (q.expression) expression::evaluate_reference(on_sums(q, *sums));
+  if (q.has_codes()) set_codes(q, *sums);
 }
 
 }  // namespace tensorcraft::kernel::gemm

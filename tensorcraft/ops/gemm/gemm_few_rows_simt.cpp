@@ -159,6 +159,7 @@ simt::OperatorInstances few_rows_instances() {
               list<Gemv, bytes::kGemv<Promotion::none>>(bytes::E4m3{}, &Config::stages,
                                                         &Config::a_vector),
               epilogue_list<bytes::kGemvScaled>(bytes::E4m3{}),
+              gemv<bytes::kGemvCodes>(bytes::Codes{}),
               list<Gemv, bytes::kGemv<Promotion::by_square>>(
                   bytes::E4m3{}, &Config::stages, &Config::a_vector, &Config::promotion))}};
 }

@@ -8,6 +8,7 @@
 #include "tensorcraft/ops/gemm/byte_instances.hpp"
 #include "tensorcraft/ops/gemm/expression_instances.hpp"
 #include "tensorcraft/ops/gemm/interpreted_expression.cuh"
+#include "tensorcraft/ops/gemm/line_sums.cuh"
 #include "tensorcraft/ops/gemm/pack.cuh"
 
 // What the SIMT device has of the rungs on wgmma. Small results take the smallest tile.
@@ -68,6 +69,7 @@ constexpr Config kSmall = one_consumer(64, 10);
 constexpr auto kPersistent = layouts(with(kSmall, 2, 1));
 constexpr auto kPersistentEpilogues = epilogues(with(kSmall, kByRows, 4));
 constexpr auto kPersistentOddRows = layouts(with(kSmall, kByRows, 1));
+constexpr auto kPersistentCodes = layouts(with(kSmall, kByRows, 4));
 // B as rows, of which half a tile is a whole box, and as columns.
 constexpr std::array<Config, 2> gates(int d_vector) {
   std::array<Config, 2> all{with(one_consumer(128, 8), kByRows, d_vector),
@@ -174,13 +176,17 @@ simt::InstanceList persistent_bytes() {
       list<Persistent, bytes::kFewRows>(E4m3{}), list<Persistent, bytes::kFewOddRows>(E4m3{}),
       list<Persistent, kTwoConsumers>(E4m3{}), list<Persistent, kScaled>(E4m3{}, &Config::c_vector),
       list<Persistent, kWide>(Wide{}), list<Persistent, kInt8Sums>(Sums{}),
-      list<Persistent, kInt8>(Int8{}, &Config::c_vector));
+      list<Persistent, kInt8SumsOfZeros>(Sums{}),
+      list<Persistent, kInt8>(Int8{}, &Config::c_vector),
+      list<Persistent, kCodes>(Codes{}, &Config::c_vector),
+      list<Persistent, kInt8Codes>(CodesOfInt8{}),
+      list<Persistent, kPersistentCodes>(CodesOfBf16{}));
 }
 simt::InstanceList split_bytes() {
   using namespace bytes;
   return concat(list<SplitK, bytes::kSplit>(E4m3{}), list<SplitK, bytes::kSplitOddRows>(E4m3{}),
                 list<SplitK, kScaledSplit>(E4m3{}, &Config::c_vector),
-                list<SplitK, kInt8SplitSums>(Sums{}));
+                list<SplitK, kInt8SplitSums>(Sums{}), list<SplitK, kSplitCodes>(Codes{}));
 }
 
 }  // namespace
@@ -210,10 +216,13 @@ simt::OperatorInstances hopper_instances() {
        concat(list<Pack, kPack<8>>(AnyOf<Types<int16_t>>{}), list<Pack, kPack<4>>(simt::Float{}),
               list<Pack, kPackTf32Parts>(simt::Float{}),
               list<Pack, bytes::kPack>(AnyOf<Types<uint8_t>>{}))},
+      {"line_sums", list<LineSums, simt::kDefaultConfig<LineSumsConfig>>(AnyOf<Types<>>{})},
       {"warp_specialized", concat(list<WarpSpecialized, kSpecialized>(Bf16{}),
-                                  list<WarpSpecialized, bytes::kOneTile>(bytes::E4m3{}))},
+                                  list<WarpSpecialized, bytes::kOneTile>(bytes::E4m3{}),
+                                  list<WarpSpecialized, bytes::kOneTileCodes>(bytes::Codes{}))},
       {"wgmma",
-       concat(list<Wgmma, kWgmma>(Bf16{}), list<Wgmma, bytes::kOneTileAlone>(bytes::E4m3{}))}};
+       concat(list<Wgmma, kWgmma>(Bf16{}), list<Wgmma, bytes::kOneTileAlone>(bytes::E4m3{}),
+              list<Wgmma, bytes::kOneTileAloneCodes>(bytes::Codes{}))}};
 }
 
 }  // namespace tensorcraft::kernel::gemm

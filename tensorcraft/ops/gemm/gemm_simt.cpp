@@ -38,6 +38,13 @@ using Every =
           Types<e4m3, f16>, Types<e4m3, float>, Types<e5m2, bf16>, Types<e5m2, f16>,
           Types<e5m2, float>, Types<int8_t, bf16>, Types<int8_t, f16>, Types<int8_t, float>>;
 
+// The same of results of 8 bits.
+using EveryCode =
+    AnyOf<Types<e4m3, e4m3>, Types<e4m3, e5m2>, Types<e5m2, e4m3>, Types<e5m2, e5m2>,
+          Types<int8_t, int8_t>, Types<float, e4m3>, Types<float, e5m2>, Types<float, int8_t>,
+          Types<f16, e4m3>, Types<f16, e5m2>, Types<f16, int8_t>, Types<bf16, e4m3>,
+          Types<bf16, e5m2>, Types<bf16, int8_t>>;
+
 // The same Config with each activation, a bias by row or by column, and everything else of which a
 // null address is none.
 constexpr std::array<Config, 5> every_activation(Config config, int has_bias) {
@@ -141,7 +148,7 @@ constexpr Config with_vectors(Config config, int a, int b, int d) {
 
 constexpr Config kCoalescedTile{.block_m = 8, .block_n = 32, .threads = 256};
 constexpr Config kNaiveTile{.block_m = 32, .block_n = 8, .threads = 256};
-constexpr std::array kNaiveSums{kNaiveTile};
+constexpr std::array kNaiveSums{every_activation(kNaiveTile, 0)[0]};
 constexpr auto kNaiveByRow = every_activation(kNaiveTile, kByRow);
 constexpr auto kNaive = every_activation(kNaiveTile, kByColumn);
 constexpr auto kNaiveGatesByRow = every_gate(kNaiveTile, kByRow);
@@ -282,6 +289,20 @@ constexpr auto kTmaExpressions = expressions(kTmaTile, kByColumn, 128);
 constexpr auto kTmaLarge =
     layouts(pair_of(with_vectors(warp_tile(256, 128, 64, 64, 64, 256, 4), 1, 1, 4)));
 
+template <class Combinations>
+simt::InstanceList naive(Combinations types) {
+  return concat(list<Naive, kNaiveByRow>(types, &Config::a_layout, &Config::b_layout,
+                                         &Config::has_c, &Config::has_scales),
+                list<Naive, kNaive>(types, &Config::a_layout, &Config::b_layout, &Config::has_c,
+                                    &Config::has_scales, &Config::has_bias),
+                list<Naive, kNaiveGatesByRow>(types, &Config::a_layout, &Config::b_layout,
+                                              &Config::has_scales),
+                list<Naive, kNaiveGates>(types, &Config::a_layout, &Config::b_layout,
+                                         &Config::has_scales, &Config::has_bias),
+                expression_list<Naive, kNaiveExpressionsByRow, kNaiveExpressions>(
+                    types, &Config::a_layout, &Config::b_layout));
+}
+
 }  // namespace
 
 // The rungs for any strides read no layout, and any epilogue must run on the first of them.
@@ -290,18 +311,9 @@ simt::OperatorInstances instances() {
   std::ranges::move(few_rows_instances(), std::back_inserter(all));
   std::ranges::move(grouped_instances(), std::back_inserter(all));
   simt::OperatorInstances others{
-      {"naive",
-       concat(list<Naive, kNaiveByRow>(Every{}, &Config::a_layout, &Config::b_layout,
-                                       &Config::has_c, &Config::has_scales),
-              list<Naive, kNaive>(Every{}, &Config::a_layout, &Config::b_layout, &Config::has_c,
-                                  &Config::has_scales, &Config::has_bias),
-              list<Naive, kNaiveGatesByRow>(Every{}, &Config::a_layout, &Config::b_layout,
-                                            &Config::has_scales),
-              list<Naive, kNaiveGates>(Every{}, &Config::a_layout, &Config::b_layout,
-                                       &Config::has_scales, &Config::has_bias),
-              expression_list<Naive, kNaiveExpressionsByRow, kNaiveExpressions>(
-                  Every{}, &Config::a_layout, &Config::b_layout),
-              list<Naive, kNaiveSums>(bytes::Sums{}, &Config::a_layout, &Config::b_layout))},
+      {"naive", concat(naive(Every{}), naive(EveryCode{}),
+                       list<Naive, kNaiveSums>(bytes::Sums{}, &Config::a_layout, &Config::b_layout,
+                                               &Config::has_c, &Config::has_scales))},
       {"coalesced",
        concat(list<Coalesced, kCoalesced>(All{}, &Config::a_layout, &Config::b_layout),
               list<Coalesced, kCoalescedEpilogues>(Same{}, &Config::a_layout, &Config::b_layout))},
@@ -338,6 +350,7 @@ simt::OperatorInstances instances() {
               list<Swizzled, bytes::kWarps>(bytes::E5m2{}),
               list<Swizzled, bytes::kWarpsScaled>(bytes::E4m3{}, &Config::c_vector),
               list<Swizzled, bytes::kWarpSums>(bytes::Sums{}),
+              list<Swizzled, bytes::kWarpCodes>(bytes::Codes{}),
               list<Swizzled, bytes::kInt8Warps>(bytes::Int8{}, &Config::c_vector))},
       {"swizzled_tf32", concat(list<SwizzledTf32, kSwizzledTf32>(Float{}),
                                list<SwizzledTf32, kSwizzledTf32Epilogue>(Float{}))},

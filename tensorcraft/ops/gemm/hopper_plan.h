@@ -8,6 +8,9 @@
 // How the rungs on wgmma are chosen and started; host only. mma_plan.h has what all rungs share.
 namespace tensorcraft::kernel::gemm {
 
+// Which operands a tile is for: any, those of 16 and 32 bits, or those of 8.
+enum class TileOperands : int { any, wide, bytes };
+
 // A shipped shape of these rungs, and what it costs in microseconds on an H100.
 struct RingTile {
   int m = 0, n = 0;  // a block's tile of the result, or of its transpose
@@ -19,19 +22,25 @@ struct RingTile {
   double crowd = 0;  // how much longer it is if all do
   double tile = 0;   // a tile besides its steps
   double start = 0;  // a launch besides its tiles
-  int swap = 0;      // of the transpose: the caller's choice
+  TileOperands operands = TileOperands::any;
+  int swap = 0;  // of the transpose: the caller's choice
 };
 
 inline constexpr RingTile kWgmmaTile{.m = 128, .n = 256, .stages = 4, .consumers = 2};
 inline constexpr RingTile kPromotedTile{.m = 128, .n = 128, .stages = 6, .consumers = 2};
 inline constexpr RingTile kColumnScalesTile{.m = 128, .n = 64, .stages = 8, .consumers = 2};
 
-// The costs are fitted to a sweep over products of language models (benchmarks/gemm_sweep.py).
+// The costs are fitted to a sweep over products of language models (benchmarks/gemm_sweep.py) in 16
+// bits. Of 8 bits a step along k has twice as many products in the same time. Promoted sums leave
+// room for 64 x 192 outputs of a consumer, or for two times 64 x 128; scales of columns for 64 x
+// 64: 256 x 128 and 128 x 64 are tiles for those.
 inline constexpr RingTile kPersistentTiles[] = {
     {128, 256, 4, 2, 1, 1, Schedule::together, 1, 0.585, 0.121, 1.52, 1.98},
-    {128, 320, 3, 2, 2, 1, Schedule::together, 1, 0.762, 0.139, 2.02, 2.05},
+    {256, 128, 4, 2, 1, 2, Schedule::together, 1, 0.585, 0.121, 1.52, 2.60, TileOperands::bytes},
+    {256, 128, 4, 2, 1, 1, Schedule::together, 1, 0.590, 0.130, 1.52, 1.98, TileOperands::bytes},
+    {128, 320, 3, 2, 2, 1, Schedule::together, 1, 0.762, 0.139, 2.02, 2.05, TileOperands::wide},
     {128, 224, 4, 2, 1, 1, Schedule::together, 1, 0.520, 0.121, 1.57, 3.13},
-    {192, 128, 4, 3, 1, 2, Schedule::together, 1, 0.352, 0.163, 1.60, 5.10},
+    {192, 128, 4, 3, 1, 2, Schedule::together, 1, 0.352, 0.163, 1.60, 5.10, TileOperands::wide},
     {128, 192, 4, 2, 1, 1, Schedule::together, 1, 0.440, 0.106, 1.29, 2.93},
     {128, 176, 4, 2, 1, 1, Schedule::together, 1, 0.423, 0.089, 1.13, 2.10},
     {128, 160, 5, 2, 1, 1, Schedule::together, 1, 0.392, 0.074, 0.97, 2.05},
@@ -40,38 +49,13 @@ inline constexpr RingTile kPersistentTiles[] = {
     {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 1, 0.315, 0.055, 0.46, 2.12},
     {128, 128, 5, 2, 1, 2, Schedule::ping_pong, 1, 0.318, 0.055, 0.40, 2.60},
     {128, 112, 6, 2, 1, 1, Schedule::together, 1, 0.278, 0.085, 0.81, 2.48},
+    {128, 64, 8, 2, 1, 1, Schedule::together, 1, 0.190, 0.110, 0.45, 1.99, TileOperands::bytes},
     {64, 192, 6, 1, 1, 1, Schedule::together, 1, 0.242, 0.118, 0.59, 1.92},
     {64, 128, 8, 1, 1, 1, Schedule::together, 1, 0.167, 0.118, 0.42, 1.63},
     {64, 96, 8, 1, 1, 1, Schedule::together, 1, 0.162, 0.071, 0.29, 1.73},
     {64, 64, 10, 1, 1, 1, Schedule::together, 1, 0.130, 0.170, 0.25, 1.38},
     {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.135, 0.175, 0.10, 1.55},
     {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.135, 0.155, 0.05, 1.60}};
-// Of 8-bit operands a step along k has twice as many products in the same time. Promoted sums leave
-// room for 64 x 192 outputs of a consumer, or for two times 64 x 128; scales of columns for 64
-// x 64. Not fitted yet.
-inline constexpr RingTile kByteRingTiles[] = {
-    {128, 256, 4, 2, 1, 1, Schedule::together, 1, 0.585, 0.121, 1.52, 1.98},
-    {256, 128, 4, 2, 1, 2, Schedule::together, 1, 0.585, 0.121, 1.52, 2.60},
-    {256, 128, 4, 2, 1, 1, Schedule::together, 1, 0.590, 0.130, 1.52, 1.98},
-    {128, 224, 4, 2, 1, 1, Schedule::together, 1, 0.520, 0.121, 1.57, 3.13},
-    {128, 192, 4, 2, 1, 1, Schedule::together, 1, 0.440, 0.106, 1.29, 2.93},
-    {128, 176, 5, 2, 1, 1, Schedule::together, 1, 0.423, 0.089, 1.13, 2.10},
-    {128, 160, 5, 2, 1, 1, Schedule::together, 1, 0.392, 0.074, 0.97, 2.05},
-    {128, 144, 5, 2, 1, 1, Schedule::together, 1, 0.358, 0.070, 1.02, 2.13},
-    {128, 128, 6, 2, 1, 1, Schedule::together, 1, 0.319, 0.064, 0.97, 1.99},
-    {128, 128, 5, 2, 1, 1, Schedule::ping_pong, 1, 0.315, 0.055, 0.46, 2.12},
-    {128, 112, 6, 2, 1, 1, Schedule::together, 1, 0.278, 0.085, 0.81, 2.48},
-    {128, 64, 8, 2, 1, 1, Schedule::together, 1, 0.190, 0.110, 0.45, 1.99},
-    {64, 192, 6, 1, 1, 1, Schedule::together, 1, 0.242, 0.118, 0.59, 1.92},
-    {64, 128, 8, 1, 1, 1, Schedule::together, 1, 0.167, 0.118, 0.42, 1.63},
-    {64, 96, 8, 1, 1, 1, Schedule::together, 1, 0.162, 0.071, 0.29, 1.73},
-    {64, 64, 10, 1, 1, 1, Schedule::together, 1, 0.130, 0.170, 0.25, 1.38},
-    {64, 32, 14, 1, 1, 1, Schedule::together, 1, 0.135, 0.175, 0.10, 1.55},
-    {64, 16, 16, 1, 1, 1, Schedule::together, 1, 0.135, 0.155, 0.05, 1.60}};
-inline std::span<const RingTile> persistent_tiles(const Given& given) {
-  if (given.is_byte()) return kByteRingTiles;
-  return kPersistentTiles;
-}
 inline constexpr RingTile kSplitTiles[] = {
     {128, 192, 4, 2, 1, 1, Schedule::together, 2, 0.506, 0.116, 3.49, 2.21},
     {128, 128, 5, 2, 1, 1, Schedule::together, 2, 0.368, 0.131, 2.92, 2.09},
@@ -238,10 +222,18 @@ inline double finish_us(const Given& given, const RingTile& t) {
   const bool in_turns = t.schedule == Schedule::ping_pong;
   const double of_activation = given.activation == none ? 0 : given.activation == relu ? 0.5 : 1.5;
   const double us = (given.has_c ? 5 : 0) + of_activation +
-                    (given.has_bias || given.has_scales ? 1.8 : 0) +
+                    (given.has_bias || given.has_scales || given.has_codes() ? 1.8 : 0) +
                     (has_wide_result(given) ? 4 : 0);
   const int rows = in_turns ? t.m : t.m / t.consumers;
   return us * rows * t.n / (64 * 256) * (in_turns ? 0.5 : 1);
+}
+
+// How much longer promotion makes a step: a consumer waits for its own products before it adds
+// them, and nobody multiplies meanwhile if it is the only one that does. Measured with tiles of 128
+// x 128 in turns and of 64 x 64: 1.27 to 1.43.
+inline double promotion_factor(const Given& given, const RingTile& t) {
+  const bool multiplies_alone = t.consumers == 1 || t.schedule == Schedule::ping_pong;
+  return given.promotion != Promotion::none && multiplies_alone ? 1.4 : 1;
 }
 
 // The time that a tile takes for a call, in microseconds of an H100: the multiprocessor with most
@@ -250,7 +242,8 @@ inline double predicted_us(const Params& p, const Given& given, const op::Gpu& g
                            const RingTile& t) {
   const Walk walk = walk_of(p, given, gpu, t);
   const double rounds = double(walk.rounds()), steps = double(ring_steps(p, given)) / t.split;
-  const double multiply = steps * (t.step + t.crowd * busy_share(walk, gpu, t)) + t.tile;
+  const double step = (t.step + t.crowd * busy_share(walk, gpu, t)) * promotion_factor(given, t);
+  const double multiply = steps * step + t.tile;
   return std::max(rounds * (multiply + finish_us(given, t)), memory_us(p, given)) + t.start;
 }
 
@@ -295,6 +288,7 @@ std::string_view for_each_tile(const Params& p, const Given& given, const op::Gp
   const int orientations = given.gated ? 1 : 2;  // a gated tile has columns of both halves of B
   std::string_view why = kNoSuchTile;
   for (const RingTile& row : tiles) {
+    if (row.operands == (given.is_byte() ? TileOperands::wide : TileOperands::bytes)) continue;
     RingTile t = as_wanted(row, wanted);
     for (t.swap = 0; t.swap < orientations; ++t.swap) {
       const Config c = ring_config(p, given, t, 1, t.split > 1);
@@ -329,11 +323,11 @@ inline void weigh_ring(op::Candidates<Config>& all, const Params& p, const Given
 }
 inline void weigh_persistent(op::Candidates<Config>& all, const Params& p, const Given& given,
                              const op::Gpu& gpu) {
-  if (wgmma_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, persistent_tiles(given));
+  if (wgmma_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, kPersistentTiles);
 }
 inline void weigh_persistent_tf32(op::Candidates<Config>& all, const Params& p, const Given& given,
                                   const op::Gpu& gpu) {
-  if (tf32_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, persistent_tiles(given));
+  if (tf32_refusal(p, given, gpu).empty()) weigh_ring(all, p, given, gpu, kPersistentTiles);
 }
 inline void weigh_split_k(op::Candidates<Config>& all, const Params& p, const Given& given,
                           const op::Gpu& gpu) {
@@ -364,7 +358,7 @@ inline Start persistent_start(const Params& p, const Given& given, const op::Gpu
 
 inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const BestTile best = best_ring_tile(p, given, gpu, persistent_tiles(given));
+  const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
   if (!best.tile) return op::refuse(best.why);
   const std::string_view prefers_gemv = gemv_preference(p, given, gpu);
   bool prefers_split = false;
@@ -380,7 +374,7 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
 
 inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = tf32_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const BestTile best = best_ring_tile(p, given, gpu, persistent_tiles(given));
+  const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
   if (!best.tile) return op::refuse(best.why);
   return choice({}, persistent_start(p, given, gpu, *best.tile));
 }

@@ -16,7 +16,9 @@ struct Given {
   int operand_bytes, result_bytes;  // of an element
   int64_t batch = 1;                // entries, which may outnumber the 32 bits of batch_shape
   Activation activation = Activation::none;
-  bool has_c = false, has_scales = false, gated = false;
+  bool has_c = false;
+  bool has_scales = false;  // that the kernel is compiled for
+  bool gated = false;
   bool has_expression = false;
   int has_bias = 0;                       // kByColumn or kByRow
   bool allow_tf32 = false;                // float32 operands may be rounded
@@ -30,10 +32,13 @@ struct Given {
   int64_t expected_rows = 0;              // of a group, or its length along k
   bool is_float32() const { return operand_bytes == 4; }
   bool is_byte() const { return operand_bytes == 1; }
-  int bias_bytes() const { return is_byte() ? result_bytes : operand_bytes; }
+  bool has_codes() const { return result_bytes == 1; }  // D has
+  int bias_bytes() const {
+    return !is_byte() ? operand_bytes : has_codes() ? int(sizeof(float)) : result_bytes;
+  }
   // Is anything done to a sum but to scale it?
   bool has_epilogue() const {
-    return has_c || has_scales || gated || has_expression || has_bias ||
+    return has_c || has_scales || gated || has_expression || has_bias || has_codes() ||
            activation != Activation::none;
   }
 };
@@ -130,7 +135,8 @@ inline int c_vector_of(const Params& p, const Given& given) {
   const auto is_whole = [&](const void* data, int64_t stride, int bytes) {
     return stride == 1 && reinterpret_cast<uintptr_t>(data) % unsigned(kMost * bytes) == 0;
   };
-  const bool by_column = given.has_bias == kByColumn, scales = p.b_scale && p.b_scale_stride;
+  const bool by_column = given.has_bias == kByColumn,
+             scales = given.has_scales && p.b_scale && p.b_scale_stride;
   if ((!given.has_c && !by_column && !scales) || p.n % kMost) return 1;
   if (given.has_c &&
       vector_of(lines_of(p, p.c, p.m, p.n, given.result_bytes, Layout::row_major), kMost) < kMost)

@@ -142,7 +142,7 @@ inline Choice packed_choice(std::string_view why_not, const Params& p, const Giv
       return op::refuse("a copy of a or b would be too large for the copy engine");
   if (std::max(pack_blocks(a), pack_blocks(b)) > op::kMaxBlocks)
     return op::refuse("needs 2^31 blocks or more");
-  const BestTile best = best_ring_tile(q, given, gpu, persistent_tiles(given));
+  const BestTile best = best_ring_tile(q, given, gpu, kPersistentTiles);
   if (!best.tile) return op::refuse(best.why);
   const double us = pack_us(a) + pack_us(b) + best.tile->us;
   // A later rung sums in another order than persistent, which takes some calls of one row.
@@ -174,7 +174,7 @@ template <Choice (*choose)(const Params&, const Given&, const op::Gpu&)>
 void weigh_packed(op::Candidates<Config>& all, const Params& p, const Given& given,
                   const op::Gpu& gpu) {
   if (choose(p, given, gpu).refusal.empty())
-    weigh_ring(all, packing_of(p, given).apply(p), given, gpu, persistent_tiles(given));
+    weigh_ring(all, packing_of(p, given).apply(p), given, gpu, kPersistentTiles);
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -19,6 +19,15 @@ struct Matrix {
   int64_t batch_strides[kMaxBatchRank];
 };
 
+// The integers that mean 0 in A and B of int8: of a row, and of a column. What they take from a sum
+// is known from the sums of A's rows and of B's columns, which line_sums leaves in the workspace.
+struct ZeroPoints {
+  const int32_t *a, *b;        // null: 0
+  int64_t a_stride, b_stride;  // 0: one number
+  const int32_t* sums;         // of A's rows if b is there, then of B's columns if a is, by entry
+  int64_t b_sums_at;           // elements in front of the latter
+};
+
 // Run time: what the host passes to every rung.
 struct Params {
   int64_t m, n, k;
@@ -28,6 +37,8 @@ struct Params {
   const float *a_scale, *b_scale;          // factors; null: 1
   int64_t a_scale_stride, b_scale_stride;  // along rows, and columns or squares; 0: one number
   int64_t a_scale_step, b_scale_step;      // from a block along k to the next, of scales by block
+  const float* out_scale;                  // factor of a result of 8 bits; null: 1
+  ZeroPoints zero;
   float alpha, beta;
   uint32_t batch_shape[kMaxBatchRank];
   int32_t batch_rank;
@@ -73,7 +84,8 @@ struct Config {
   int c_vector = 1;  // elements one access moves of C and of what each column has one of
   Activation activation = Activation::none;  // gated: of the left half
   int has_c = 0, has_bias = 0;               // has_bias: kByColumn or kByRow
-  int has_scales = 0, gated = 0;             // has_scales: of whole rows, columns or matrices
+  int has_scales = 0, gated = 0;  // has_scales: of rows or columns, or zero points; of 8-bit
+                                  // operands those that are one number are a part of alpha
   Expression expression = Expression::none;
   Promotion promotion = Promotion::none;
   int has_groups = 0;  // the batch entries are groups: kGroupsOfRows or kGroupsOfK
@@ -89,7 +101,7 @@ struct ExpressionParams : Params {
   static constexpr int kMaxArrays = 7, kMaxNumbers = 10;
   Matrix arrays[kMaxArrays];
   uint64_t numbers[kMaxNumbers];  // the bits of a float, or an int64_t
-  uint64_t filler[3];
+  uint64_t filler[4];
 };
 // The same with the steps, for the one kernel that serves every expression.
 struct InterpretedParams : ExpressionParams {
@@ -260,6 +272,30 @@ struct PackConfig {
   int vector = 1;                     // elements one access reads
   int parts = 1;                      // kTf32Parts: float32 elements become hi and lo
 };
+
+// Lines of int8 along k, each of which line_sums adds up: rows of A or columns of B.
+struct LinesToSum {
+  Matrix in;           // a row is a line
+  int64_t lines;       // of an entry
+  int64_t all_lines;   // of all; 0: none are needed
+  int64_t out_at;      // elements of the workspace in front of their sums
+  int32_t is_along_k;  // neighbours along k are neighbours in memory; else those of a column are
+  int32_t has_words;   // and lines begin at multiples of 16 bytes
+};
+struct LineSumsParams {
+  LinesToSum of[2];
+  void* workspace;
+  int64_t k;
+  uint32_t batch_shape[kMaxBatchRank];
+  int32_t batch_rank;
+};
+struct LineSumsConfig {
+  int threads = 256;
+};
+// The lines of a block: a warp has one, or, across k, a part of 32.
+TC_HOST_DEVICE constexpr int lines_of_block(const LineSumsConfig& c, bool is_along_k) {
+  return is_along_k ? c.threads / 32 : 32;
+}
 
 // What group_ranges makes the ranges of groups of, each two of int32: the group of each row.
 struct GroupRangesParams {

@@ -54,6 +54,8 @@ struct Problem {
   std::optional<TensorView> bias;  // [n], or [m, 1]
   // [m], [n], or one number: []; by block [m, blocks] and [blocks, n] or [blocks, squares]
   std::optional<TensorView> a_scale, b_scale;
+  std::optional<TensorView> out_scale;       // one number: []
+  std::optional<TensorView> a_zero, b_zero;  // int32: [m], [n], or one number: []
   Promotion promotion;
   float alpha, beta;
   Activation activation;
@@ -73,7 +75,13 @@ struct Problem {
   int64_t b_columns() const { return gated ? 2 * n() : n(); }
   bool has_row_bias() const { return bias && bias->rank() == 2; }
   bool is_by_block() const { return kernel::gemm::is_by_block(promotion); }
+  bool has_zeros() const { return a_zero || b_zero; }
+  bool has_codes() const { return dtype_bytes(d.dtype()) == 1; }
   bool has_scales() const { return (a_scale || b_scale) && !is_by_block(); }
+  // Are there scales for each row or column?
+  bool has_line_scales() const {
+    return has_scales() && ((a_scale && a_scale->rank()) || (b_scale && b_scale->rank()));
+  }
   int batch_rank() const { return d.rank() - 2; }
   int64_t batch() const {
     int64_t count = 1;
