@@ -232,12 +232,15 @@ TEST(GroupedGemm, RefusesWhatItCannotMultiply) {
 }
 
 // What a call on an H100 takes: rows x k in so many groups, each by k x n.
-op::Explanation explained(int64_t groups, int64_t rows, int64_t n, int64_t k) {
+op::Explanation explained(int64_t groups, int64_t rows, int64_t n, int64_t k,
+                          bool is_a_along_k = true) {
   alignas(16) static std::byte memory[16];
   const op::Operator& op = find_operator("grouped_gemm");
   const TensorView offsets(memory, DType::int32, {groups + 1});
-  const std::vector<TensorView> inputs{{memory, DType::bfloat16, {rows, k}},
-                                       {memory, DType::bfloat16, {groups, n, k}}};
+  const Dims strides = is_a_along_k ? Dims{k, 1} : Dims{1, rows};
+  const std::vector<TensorView> inputs{
+      {memory, DType::bfloat16, {rows, k}, strides, Device::cuda(0)},
+      {memory, DType::bfloat16, {groups, n, k}}};
   const std::vector<TensorView> outputs{
       {reinterpret_cast<void*>(uintptr_t(1) << 46), DType::bfloat16, {rows, n}}};
   const auto& options = op.description().options;
@@ -276,6 +279,21 @@ TEST(GroupedGemm, BlocksStayForAllTilesThatTheDeviceMayFind) {
   const auto e = explained(64, 64 * 128, 4096, 2048);
   EXPECT_EQ(taken(e).launch.grid.x, 132u);
   EXPECT_LE(taken(explained(1, 16, 64, 512)).launch.grid.x, 2u);
+}
+
+// The copy engine takes a first element that is not at a multiple of 16 bytes for an illegal
+// instruction, and cp.async one that is not at a multiple of 4.
+TEST(GroupedGemm, RowsAcrossKMayBeginAnywhereOnlyForWhatReadsSingleElements) {
+  for (const int64_t rows : {88, 1024}) {
+    const auto e = explained(3, rows, 64, 64, false);
+    for (const op::Considered& row : e.variants) {
+      if (!row.accepted || !row.plan) continue;
+      const Config c = config_of(row.plan->main());
+      EXPECT_EQ(c.a_vector, 1) << row.variant.name;
+      EXPECT_EQ(c.consumers, 0) << row.variant.name;
+      EXPECT_LE(c.stages, 1) << row.variant.name;
+    }
+  }
 }
 
 }  // namespace

@@ -81,6 +81,13 @@ inline Choice along_k(const Choice& c, const Params& p, const Given& given) {
   return c.start;
 }
 
+// Does it read single elements of lines across k? The copy engine begins at multiples of 16 bytes,
+// a copy to shared memory at one of 4.
+constexpr bool takes_columns_from_anywhere(const Config& c, const Given& given) {
+  const bool copies_in_flight = c.stages > 1;
+  return c.consumers == 0 && c.a_vector == 1 && (!copies_in_flight || given.operand_bytes % 4 == 0);
+}
+
 // A rung's choice for groups: as for a batch of such products, with blocks for all tiles there may
 // be.
 template <auto choose>
@@ -89,9 +96,8 @@ Choice grouped(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!c.refusal.empty()) return op::refuse(c.refusal);
   if (given.grouped == kGroupsOfK) return along_k(c, p, given);
   const Config& config = c.start.config;
-  // The copy engine brings rows from anywhere on; naive reads single elements.
-  const bool takes_any_row = config.consumers > 0 || config.a_vector == 1;
-  if (!takes_any_row && a_lines(p, given).layout != Layout::row_major)
+  if (a_lines(p, given).layout != Layout::row_major && !given.are_groups_apart &&
+      !takes_columns_from_anywhere(config, given))
     return op::refuse("a is not along k, and groups of its rows begin anywhere");
   Start start = c.start;
   start.blocks = grouped_blocks(p, given, gpu, config);
