@@ -29,7 +29,7 @@ class PackedWeight:
     scales: Tensor
     """(n, k / group)."""
     zeros: Tensor | None
-    """Of int4, like scales: the codes that mean 0; None: 8."""
+    """Of int4, like scales: uint8, the codes that mean 0, or of the dtype of scales, what code 0 means; None: 8."""
     tensor_scale: float
     """Of nvfp4, a factor of every weight."""
 
@@ -89,7 +89,7 @@ class PackedWeight:
 
 
 def pack_weight(
-    w: Any, /, *, format: Format = "int4", group: int | None = None, zero_points: bool = False
+    w: Any, /, *, format: Format = "int4", group: int | None = None, zero_points: bool | Literal["float"] = False
 ) -> PackedWeight:
     """Packs a weight (k, n) into 4 bits an element, once; the result is where w is.
 
@@ -97,11 +97,13 @@ def pack_weight(
     power of two of 32; "nvfp4": e2m1 times a float8_e4m3fn scale of 16 and a scale of all. Codes are rounded to nearest
     even. It computes on the host and waits.
 
-    zero_points: of int4, (code - zero) * scale with scale (max - min) / 15 and zero -min / scale of the group and 0: nearer
-    to the weights, for a byte more a group.
+    zero_points: of int4, for weights that lie to one side of 0. True: (code - zero) * scale with scale (max - min) / 15 and
+    zero -min / scale of the group and 0, a byte more a group. "float": code * scale + zero with a float zero point, the
+    minimum of the group, both float16, or float32 if float16 moved an element by more than 1/16 of a step. Weights that
+    have 16 levels a group already, as GGUF's Q4_1, keep them.
 
     Raises ValueError: k is no multiple of the group, an element is not finite, or the format has another group or no
     zero points.
     """
-    codes, scales, zeros, tensor_scale = native.pack_weight(w, format, group, bool(zero_points))
+    codes, scales, zeros, tensor_scale = native.pack_weight(w, format, group, zero_points)
     return PackedWeight(codes, scales, zeros, tensor_scale)

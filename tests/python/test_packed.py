@@ -52,6 +52,25 @@ def test_zero_points_are_nearer(device: str) -> None:
     )
 
 
+def test_float_zero_points_keep_weights_that_have_16_levels(device: str) -> None:
+    rng = np.random.default_rng(7)
+    codes = rng.integers(0, 16, (8, 32, 24)).astype(np.float32)
+    codes[:, 0], codes[:, 1] = 0, 15
+    step, least = (rng.uniform(low, high, (8, 1, 24)).astype(np.float16) for low, high in [(0.01, 0.1), (-1, 2)])
+    w = (codes * step.astype(np.float32) + least.astype(np.float32)).reshape(256, 24)
+    packed = tc.pack_weight(tc.asarray(w, device=device), group=32, zero_points="float")
+    assert packed.zeros is not None and packed.zeros.dtype == packed.scales.dtype == tc.float16
+    assert packed.format == "int4" and packed.nbytes == 256 * 24 // 2 + 2 * 2 * 8 * 24
+    np.testing.assert_array_equal(np.asarray(packed.unpack()), w)
+    np.testing.assert_array_equal(np.asarray(packed.scales), step[:, 0].T)
+    np.testing.assert_array_equal(np.asarray(packed.zeros), least[:, 0].T)
+    x = normal(3, 256, seed=8)
+    np.testing.assert_allclose(np.asarray(tc.asarray(x, device=device) @ packed), x @ w, rtol=1e-4, atol=1e-3)
+    half = tc.asarray(x, device=device).astype(tc.bfloat16)
+    exact = np.asarray(half.astype(tc.float32)).astype(np.float64) @ w
+    np.testing.assert_allclose(np.asarray((half @ packed).astype(tc.float32)), exact, rtol=1e-2, atol=0.1)
+
+
 def test_numpy_arrays_are_packed_and_multiplied() -> None:
     packed = tc.pack_weight(normal(128, 8))
     y = normal(2, 128, seed=5) @ packed
@@ -74,6 +93,7 @@ def test_what_is_refused() -> None:
         (lambda: tc.pack_weight(normal(128, 8), format="nvfp4", group=32), "nvfp4 has groups of 16, got 32"),
         (lambda: tc.pack_weight(normal(128, 8), group=0), "group must be a multiple of 16, got 0"),
         (lambda: tc.pack_weight(normal(128)), "expected a matrix"),
+        (lambda: tc.pack_weight(normal(128, 8), zero_points="int"), "zero_points must be True, False or \"float\"; got 'int'"),
         (lambda: tc.pack_weight(np.full((128, 2), np.inf, np.float32)), "expected finite weights"),
     ]:
         with pytest.raises(ValueError, match=said):
