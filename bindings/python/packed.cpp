@@ -81,6 +81,29 @@ PyTensor unpack(const PyTensor& codes, const PyTensor& scales, nb::handle zeros,
 
 }  // namespace
 
+nb::object packed_product(const op::Operator& op, nb::tuple inputs, nb::tuple options,
+                          nb::handle out, nb::handle stream, nb::handle variant,
+                          nb::handle device) {
+  static const op::Operator& gemm = find_operator("gemm");
+  if (&op != &gemm) return {};
+  struct OfPackage {
+    nb::object weight, product;
+  };
+  static const OfPackage* place = nullptr;
+  const OfPackage& package = kept(place, [] {
+    const nb::module_ module = nb::module_::import_("tensorcraft._packed");
+    return OfPackage{module.attr("PackedWeight"), module.attr("product")};
+  });
+  if (!inputs[1].type().is(package.weight)) return {};
+  nb::dict given;
+  for (size_t i = 0; i < nb::len(options); ++i) {
+    const std::string_view name = op.description().options[i].name;
+    given[nb::str(name.data(), name.size())] = options[i];
+  }
+  return call_python(
+      [&] { return package.product(inputs[0], inputs[1], given, out, stream, variant, device); });
+}
+
 void register_packed(nb::module_& m) {
   m.def("pack_weight", &pack, "w"_a.none(), "format"_a.none(), "group"_a.none(),
         "zero_points"_a.none(), "What tc.pack_weight calls.");

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from . import _ops
 from . import _tensorcraft as native
+from ._dtypes import dtype_of
 from ._tensorcraft import DType, Tensor
-from .errors import TensorCraftValueError
+from .errors import TensorCraftValueError, Unsupported
 
 __all__ = ["PackedWeight", "pack_weight"]
 
@@ -16,7 +19,7 @@ Format = Literal["int4", "mxfp4", "nvfp4"]
 
 
 class PackedWeight:
-    """A matrix (k, n) of 4 bits an element, the second operand of products: `x @ w` with x (..., k).
+    """A matrix (k, n) of 4 bits an element, the second operand of products: `x @ w` or `tc.gemm(x, w)` with x (..., k).
 
     pack_weight() makes one. The constructor takes what another program has packed, as `tc.packed_gemm` takes it: codes
     (n, k / 2) uint8 in the order of device/pack4.h, scales (n, k / group), perhaps zeros, and of nvfp4 tensor_scale.
@@ -63,7 +66,10 @@ class PackedWeight:
         """The device, as text."""
         return self.codes.device
 
-    def matmul(self, x: Any, /, *, bias: Any = None, out: Any = None, stream: Any = None, variant: Any = None) -> Any:
+    def matmul(
+        self, x: Any, /, *, bias: Any = None, out: Any = None, stream: Any = None, variant: Any = None,
+        device: str | None = None,
+    ) -> Any:  # fmt: skip
         """x (..., k) times the weight, plus bias (n,): (..., n), dtype of x, as `tc.packed_gemm`."""
         shape = tuple(x.shape)
         if len(shape) != 2:
@@ -72,7 +78,7 @@ class PackedWeight:
             x = x.reshape((-1, shape[-1]) if shape else (1, 1))
         y = _ops.packed_gemm(
             x, self.codes, self.scales, zeros=self.zeros, bias=bias, tensor_scale=self.tensor_scale, out=out,
-            stream=stream, variant=variant,
+            stream=stream, variant=variant, device=device,
         )  # fmt: skip
         return y if len(shape) == 2 else y.reshape((*shape[:-1], self.shape[1]))
 
@@ -86,6 +92,29 @@ class PackedWeight:
     def __repr__(self) -> str:
         k, n = self.shape
         return f"PackedWeight(({k}, {n}), format={self.format!r}, group={self.group}, device={self.device!r})"
+
+
+# Options of tc.gemm that packed_gemm has, or that allow a less exact product than it computes.
+_TAKEN = ("bias", "accumulation", "precision", "allow_tf32")
+
+
+def product(
+    a: Any, w: PackedWeight, options: dict[str, Any], out: Any, stream: Any, variant: Any, device: str | None
+) -> Any:
+    """What tc.gemm(a, w) calls."""
+    for name, value in options.items():
+        is_default = value is None or value is False or (name == "alpha" and value == 1)
+        if is_default or name in _TAKEN or (name == "operands" and not value):
+            continue
+        if name == "out_dtype" and native.to_dtype(value) == dtype_of(a):
+            continue
+        raise Unsupported(
+            f"gemm: {name}: a product with a PackedWeight takes bias, out, stream and variant, got {name}={value!r}; "
+            "compute it by another call, or give b.unpack() in place of b"
+        )
+    if isinstance(a, list | tuple):
+        a = np.asarray(a, np.float32)
+    return w.matmul(a, bias=options["bias"], out=out, stream=stream, variant=variant, device=device)
 
 
 def pack_weight(

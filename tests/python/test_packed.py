@@ -77,6 +77,35 @@ def test_numpy_arrays_are_packed_and_multiplied() -> None:
     assert y.shape == (2, 8)
 
 
+def test_gemm_takes_a_packed_weight(device: str) -> None:
+    packed = tc.pack_weight(tc.asarray(normal(128, 24), device=device), group=32)
+    x, bias = tc.asarray(normal(3, 128, seed=1), device=device), tc.asarray(normal(24, seed=2), device=device)
+    wanted = np.asarray(packed.matmul(x, bias=bias))
+    np.testing.assert_array_equal(np.asarray(tc.gemm(x, packed, bias=bias)), wanted)
+    out = tc.empty((3, 24), dtype=tc.float32, device=device)
+    assert tc.gemm(x, packed, bias=bias, out=out, out_dtype=tc.float32, allow_tf32=True) is out
+    np.testing.assert_array_equal(np.asarray(out), wanted)
+    naive = tc.gemm(x, packed, bias=bias, variant="reference" if device == "cpu" else "naive")
+    np.testing.assert_allclose(np.asarray(naive), wanted, rtol=1e-4, atol=1e-3)
+    np.testing.assert_array_equal(np.asarray(tc.matmul(x, packed)), np.asarray(x @ packed))
+    assert tc.gemm(normal(2, 3, 128), packed).shape == (2, 3, 24)
+    assert np.asarray(tc.gemm([[1.0] * 128], packed)).shape == (1, 24)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("c", np.ones((3, 24), np.float32)), ("alpha", 2.0), ("beta", 1.0), ("activation", "relu"), ("transpose_a", True),
+        ("transpose_b", True), ("b_scale", np.ones(24, np.float32)), ("gated", "silu"), ("epilogue", "x + 1"),
+        ("out_dtype", tc.float16), ("batch_invariant", True), ("config", {"block_m": 64}),
+    ],
+)  # fmt: skip
+def test_gemm_says_which_options_a_packed_weight_has_not(option: str, value: object) -> None:
+    packed, x = tc.pack_weight(normal(128, 24)), normal(3, 128)
+    with pytest.raises(NotImplementedError, match=f"gemm: {option}: a product with a PackedWeight takes bias, out"):
+        tc.gemm(x, packed, **{option: value})  # type: ignore[arg-type]
+
+
 def test_weights_of_another_program_with_zero_points() -> None:
     codes = tc.asarray(np.full((1, 8), 0x99, np.uint8), device="cpu")
     scales = tc.asarray(np.full((1, 1), 0.5, np.float16), device="cpu")
