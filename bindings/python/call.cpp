@@ -7,6 +7,7 @@
 #include "explain.hpp"
 #include "gil.hpp"
 #include "graph.hpp"
+#include "packed.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/definition.hpp"
@@ -133,6 +134,9 @@ nb::object named_tuple(std::string_view op, const std::vector<op::OutputSpec>& s
 nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle out,
                 nb::handle stream, nb::handle variant, nb::handle device) {
   const op::Operator& op = operator_at(index);
+  if (nb::object product = packed_product(op, inputs, options, out, stream, variant, device);
+      product.is_valid())
+    return product;
   Call call(op, inputs, options, stream, device);
   const bool is_on_host = out.is_none() && call.leader().is_host_array();
   require_recorded(call.name(), call.device(), call.stream(), is_on_host);

@@ -65,6 +65,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from numpy.typing import NDArray
 
+from ._packed import PackedWeight
 from ._registry import Operator
 from ._tensorcraft import Tensor
 from ._typing import ArrayLike, DTypeLike, Number, StreamLike

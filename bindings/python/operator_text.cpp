@@ -237,7 +237,8 @@ bool names_result_dtype(const Description& d) {
 void write_stub(std::ostream& out, const Description& d) {
   const std::string name(d.name);
   const Parameter* const named = named_values(d);
-  const auto add = [&](const Overrides& own, const std::string& result, const char* note = "") {
+  const auto add = [&](Overrides own, const std::string& result, const char* note = "") {
+    if (name == "gemm") own.emplace("b", ": ArrayLike | PackedWeight");
     out << "@overload\ndef " << name << "(" << signature(d, Types::code, own) << ") -> " << result
         << ": ..." << note << '\n';
   };

@@ -27,12 +27,23 @@ PackedFormat to_packed_format(nb::handle object) {
   fail(ErrorKind::value, "pack_weight: format must be one of int4, mxfp4, nvfp4; got ", name);
 }
 
+// True and False, or text.
+ZeroPoints to_zero_points(nb::handle object) {
+  if (object.is(nb::handle(Py_False))) return ZeroPoints::none;
+  if (object.is(nb::handle(Py_True))) return ZeroPoints::integer;
+  if (nb::isinstance<nb::str>(object) && to_text(object, "zero_points") == "float")
+    return ZeroPoints::floating;
+  fail(ErrorKind::value, "pack_weight: zero_points must be True, False or \"float\"; got ",
+       nb::repr(object).c_str());
+}
+
 // codes, scales, zeros or none, and the factor of all.
-nb::tuple pack(nb::handle w, nb::handle format, nb::handle group, bool zero_points) {
+nb::tuple pack(nb::handle w, nb::handle format, nb::handle group, nb::handle zero_points) {
   refuse_while_recording("pack_weight");
   const PyTensor from = to_tensor(w);
   const PackWeightOptions options{to_packed_format(format),
-                                  group.is_none() ? 0 : to_int64(group, "group"), zero_points};
+                                  group.is_none() ? 0 : to_int64(group, "group"),
+                                  to_zero_points(zero_points)};
   if (!group.is_none() && options.group < 1)
     fail(ErrorKind::value, "pack_weight: group must be a multiple of 16, got ", options.group);
   order_now(from);
@@ -70,9 +81,32 @@ PyTensor unpack(const PyTensor& codes, const PyTensor& scales, nb::handle zeros,
 
 }  // namespace
 
+nb::object packed_product(const op::Operator& op, nb::tuple inputs, nb::tuple options,
+                          nb::handle out, nb::handle stream, nb::handle variant,
+                          nb::handle device) {
+  static const op::Operator& gemm = find_operator("gemm");
+  if (&op != &gemm) return {};
+  struct OfPackage {
+    nb::object weight, product;
+  };
+  static const OfPackage* place = nullptr;
+  const OfPackage& package = kept(place, [] {
+    const nb::module_ module = nb::module_::import_("tensorcraft._packed");
+    return OfPackage{module.attr("PackedWeight"), module.attr("product")};
+  });
+  if (!inputs[1].type().is(package.weight)) return {};
+  nb::dict given;
+  for (size_t i = 0; i < nb::len(options); ++i) {
+    const std::string_view name = op.description().options[i].name;
+    given[nb::str(name.data(), name.size())] = options[i];
+  }
+  return call_python(
+      [&] { return package.product(inputs[0], inputs[1], given, out, stream, variant, device); });
+}
+
 void register_packed(nb::module_& m) {
-  m.def("pack_weight", &pack, "w"_a.none(), "format"_a.none(), "group"_a.none(), "zero_points"_a,
-        "What tc.pack_weight calls.");
+  m.def("pack_weight", &pack, "w"_a.none(), "format"_a.none(), "group"_a.none(),
+        "zero_points"_a.none(), "What tc.pack_weight calls.");
   m.def("unpack_weight", &unpack, "codes"_a, "scales"_a, "zeros"_a.none(), "tensor_scale"_a,
         "dtype"_a.none(), "What tc.PackedWeight.unpack calls.");
 }

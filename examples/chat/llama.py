@@ -48,20 +48,22 @@ class Batch:
 class Llama:
     """A model: weights under the names that `load.read_weights` gives them, on `device`, matrices in `dtype`.
 
-    With `packed` the matrices of the layers have 4 bits an element, with a scale and a zero for 32 neighbours; `dtype` computes.
+    With `packed` the matrices of the layers have 4 bits an element, with a scale and a float zero point for 32 neighbours,
+    which is what the package's file has; `dtype` computes.
     """
 
     def __init__(self, config: Config, weights: dict[str, Floats], device: str | None = None,
                  dtype: tc.DType = tc.float32, batch_invariant: bool = False, packed: bool = False) -> None:  # fmt: skip
         self.config, self.dtype, self.batch_invariant = config, dtype, batch_invariant
         self.device = tc.default_device() if device is None else device
-        self.weights = {
-            name: tc.asarray(w, dtype=dtype if w.ndim > 1 else tc.float32, device=self.device)
-            for name, w in weights.items()
-        }
+        self.weights: dict[str, tc.Tensor] = {}
         self.packed: dict[str, tc.PackedWeight] = {}
-        for name in [name for name, w in weights.items() if packed and name.startswith("layers.") and w.ndim > 1]:
-            self.packed[name] = tc.pack_weight(self.weights.pop(name).T, group=32, zero_points=True)
+        for name, w in weights.items():
+            if packed and name.startswith("layers.") and w.ndim > 1:
+                whole = tc.asarray(w, device=self.device)
+                self.packed[name] = tc.pack_weight(whole.T, group=32, zero_points="float")
+            else:
+                self.weights[name] = tc.asarray(w, dtype=dtype if w.ndim > 1 else tc.float32, device=self.device)
         # All there is of weights, in bytes.
         self.nbytes = sum(w.nbytes for kept in (self.weights, self.packed) for w in kept.values())
         self.weights.setdefault("output", self.weights["embedding"])  # one matrix for both, unless the file has two

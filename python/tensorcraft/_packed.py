@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from . import _ops
 from . import _tensorcraft as native
+from ._dtypes import dtype_of
 from ._tensor import asarray
 from ._tensorcraft import DType, Tensor
-from .errors import TensorCraftTypeError, TensorCraftValueError
+from .errors import TensorCraftTypeError, TensorCraftValueError, Unsupported
 
 __all__ = ["PackedConvWeight", "PackedWeight", "pack_conv_weight", "pack_weight"]
 
@@ -18,7 +21,7 @@ Layout = Literal["nchw", "nhwc"]
 
 
 class PackedWeight:
-    """A matrix (k, n) of 4 bits an element, the second operand of products: `x @ w` with x (..., k).
+    """A matrix (k, n) of 4 bits an element, the second operand of products: `x @ w` or `tc.gemm(x, w)` with x (..., k).
 
     pack_weight() makes one. The constructor takes what another program has packed, as `tc.packed_gemm` takes it: codes
     (n, k / 2) uint8 in the order of device/pack4.h, scales (n, k / group), perhaps zeros, and of nvfp4 tensor_scale.
@@ -31,7 +34,7 @@ class PackedWeight:
     scales: Tensor
     """(n, k / group)."""
     zeros: Tensor | None
-    """Of int4, like scales: the codes that mean 0; None: 8."""
+    """Of int4, like scales: uint8, the codes that mean 0, or of the dtype of scales, what code 0 means; None: 8."""
     tensor_scale: float
     """Of nvfp4, a factor of every weight."""
 
@@ -65,7 +68,10 @@ class PackedWeight:
         """The device, as text."""
         return self.codes.device
 
-    def matmul(self, x: Any, /, *, bias: Any = None, out: Any = None, stream: Any = None, variant: Any = None) -> Any:
+    def matmul(
+        self, x: Any, /, *, bias: Any = None, out: Any = None, stream: Any = None, variant: Any = None,
+        device: str | None = None,
+    ) -> Any:  # fmt: skip
         """x (..., k) times the weight, plus bias (n,): (..., n), dtype of x, as `tc.packed_gemm`."""
         shape = tuple(x.shape)
         if len(shape) != 2:
@@ -74,7 +80,7 @@ class PackedWeight:
             x = x.reshape((-1, shape[-1]) if shape else (1, 1))
         y = _ops.packed_gemm(
             x, self.codes, self.scales, zeros=self.zeros, bias=bias, tensor_scale=self.tensor_scale, out=out,
-            stream=stream, variant=variant,
+            stream=stream, variant=variant, device=device,
         )  # fmt: skip
         return y if len(shape) == 2 else y.reshape((*shape[:-1], self.shape[1]))
 
@@ -90,8 +96,31 @@ class PackedWeight:
         return f"PackedWeight(({k}, {n}), format={self.format!r}, group={self.group}, device={self.device!r})"
 
 
+# Options of tc.gemm that packed_gemm has, or that allow a less exact product than it computes.
+_TAKEN = ("bias", "accumulation", "precision", "allow_tf32")
+
+
+def product(
+    a: Any, w: PackedWeight, options: dict[str, Any], out: Any, stream: Any, variant: Any, device: str | None
+) -> Any:
+    """What tc.gemm(a, w) calls."""
+    for name, value in options.items():
+        is_default = value is None or value is False or (name == "alpha" and value == 1)
+        if is_default or name in _TAKEN or (name == "operands" and not value):
+            continue
+        if name == "out_dtype" and native.to_dtype(value) == dtype_of(a):
+            continue
+        raise Unsupported(
+            f"gemm: {name}: a product with a PackedWeight takes bias, out, stream and variant, got {name}={value!r}; "
+            "compute it by another call, or give b.unpack() in place of b"
+        )
+    if isinstance(a, list | tuple):
+        a = np.asarray(a, np.float32)
+    return w.matmul(a, bias=options["bias"], out=out, stream=stream, variant=variant, device=device)
+
+
 def pack_weight(
-    w: Any, /, *, format: Format = "int4", group: int | None = None, zero_points: bool = False
+    w: Any, /, *, format: Format = "int4", group: int | None = None, zero_points: bool | Literal["float"] = False
 ) -> PackedWeight:
     """Packs a weight (k, n) into 4 bits an element, once; the result is where w is.
 
@@ -99,13 +128,15 @@ def pack_weight(
     power of two of 32; "nvfp4": e2m1 times a float8_e4m3fn scale of 16 and a scale of all. Codes are rounded to nearest
     even. It computes on the host and waits.
 
-    zero_points: of int4, (code - zero) * scale with scale (max - min) / 15 and zero -min / scale of the group and 0: nearer
-    to the weights, for a byte more a group.
+    zero_points: of int4, for weights that lie to one side of 0. True: (code - zero) * scale with scale (max - min) / 15 and
+    zero -min / scale of the group and 0, a byte more a group. "float": code * scale + zero with a float zero point, the
+    minimum of the group, both float16, or float32 if float16 moved an element by more than 1/16 of a step. Weights that
+    have 16 levels a group already, as GGUF's Q4_1, keep them.
 
     Raises ValueError: k is no multiple of the group, an element is not finite, or the format has another group or no
     zero points.
     """
-    codes, scales, zeros, tensor_scale = native.pack_weight(w, format, group, bool(zero_points))
+    codes, scales, zeros, tensor_scale = native.pack_weight(w, format, group, zero_points)
     return PackedWeight(codes, scales, zeros, tensor_scale)
 
 

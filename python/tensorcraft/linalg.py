@@ -15,6 +15,7 @@ from . import _tensorcraft as native
 from ._arguments import of_array, of_two_arrays, to_axes, to_axis, to_index
 from ._dtypes import dtypes_of, isdtype, promoted
 from ._manipulation import diagonal, matrix_transpose, moveaxis
+from ._packed import PackedWeight
 from ._tensor import asarray, is_plain
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftTypeError, TensorCraftValueError, Unsupported
@@ -75,9 +76,11 @@ def matmul(
 ) -> Any:
     """The matrix product; leading dimensions broadcast, and a vector is a row on the left, a column on the right.
 
-    Floats and int8 are a `tc.gemm`, which has more options. Other integers are multiplied and added in int64, by way
-    of all their products: for small matrices. Integers keep their dtype, and wrap.
+    Floats and int8 are a `tc.gemm`, which has more options; x2 may be a `tc.PackedWeight`. Other integers are multiplied
+    and added in int64, by way of all their products: for small matrices. Integers keep their dtype, and wrap.
     """
+    if isinstance(x2, PackedWeight):
+        return x2.matmul(x1, out=out, stream=stream, variant=variant, device=device)
     if min(getattr(x1, "ndim", 0), getattr(x2, "ndim", 0)) > 1:
         try:
             product = _ops.gemm(x1, x2, out=out, stream=stream, variant=variant, device=device)

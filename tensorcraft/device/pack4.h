@@ -24,6 +24,12 @@ TC_HOST_DEVICE constexpr CodePlace code_place(int64_t i, int64_t k) {
   return {block / 2 + word * 4 + nibble / 2, nibble % 2 * 4};
 }
 
+// Of a row of k codes, which are 0.
+TC_HOST_DEVICE void set_code(uint8_t* row, int64_t i, int64_t k, int code) {
+  const CodePlace place = code_place(i, k);
+  row[place.byte] = uint8_t(row[place.byte] | code << place.shift);
+}
+
 // The eight values of e2m1 without their sign, which is bit 3 of a code: 0, 0.5, 1, 1.5, 2, 3,
 // 4, 6.
 TC_HOST_DEVICE float e2m1_value(uint32_t code) {

@@ -5,13 +5,14 @@
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/pack4.h"
+#include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/ops/packed_gemm/problem.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -39,53 +40,90 @@ float amax(const float* values, int64_t count) {
   return most;
 }
 
-// The scale of one group, and of int4 the code that means 0.
-struct GroupScale {
+// What a group of int4 or e2m1 codes is packed by: the step between codes, and where they begin.
+struct Fit {
   float factor;
-  float zero = 8;
+  float low = 0;  // of zero points
 };
 
-// The scale of one group as it is kept, and the codes of its elements.
+// Weights of a group of int4 as code * factor + low. Sixteen levels from the least to the largest,
+// unless all weights lie on fewer of equal distance.
+Fit fit_levels(const float* values, int64_t count) {
+  const auto [least, most] = std::minmax_element(values, values + count);
+  const double low = *least, range = double(*most) - low;
+  constexpr double kOnLevel = 1.0 / 64;  // of their distance
+  const auto are_levels = [&](int steps) {
+    return std::all_of(values, values + count, [&](float w) {
+      const double level = (w - low) / range * steps;
+      return std::fabs(level - std::nearbyint(level)) <= kOnLevel;
+    });
+  };
+  int steps = 15;
+  while (steps > 0 && range > 0 && !are_levels(steps)) --steps;
+  return {float(range / (steps > 0 ? steps : 15)), *least};
+}
+
+// Does float16 keep the scale and the zero point so well that no element moves by more than 1/16 of
+// a level?
+bool fits_float16(const Fit& fit) {
+  const float factor = float(f16(fit.factor)), low = float(f16(fit.low));
+  return 15 * std::fabs(factor - fit.factor) + std::fabs(low - fit.low) <= fit.factor / 16;
+}
+
+// A group as it is kept: weights are (code - zero) * factor + low.
+struct Group {
+  float factor;
+  float zero;
+  float low;
+};
+
+// How groups are fitted and kept, and their elements coded.
 struct Packer {
   PackedFormat format;
-  bool zero_points;
+  ZeroPoints zero_points;
   float tensor_scale = 1;
 
-  GroupScale scale_of(const float* values, int64_t count, std::byte* to) const {
-    if (!zero_points) return {scale_of(amax(values, count), to)};
-    const auto [least, most] = std::minmax_element(values, values + count);
-    const float low = std::min(*least, 0.0f), high = std::max(*most, 0.0f);
-    const float factor = keep_int4(high > low ? (high - low) / 15 : 1.0f, to);
-    return {factor, std::clamp(std::nearbyint(-low / factor), 0.0f, 15.0f)};
-  }
-  // Writes the scale and gives its value.
-  static float keep_int4(float scale, std::byte* to) {
-    const bf16 kept(scale);
-    std::memcpy(to, &kept, sizeof(kept));
-    return float(kept);
-  }
-  float scale_of(float most, std::byte* to) const {
-    if (format == PackedFormat::int4) return keep_int4(most > 0 ? most / 7 : 1.0f, to);
-    if (format == PackedFormat::mxfp4) {
-      const int exponent = most > 0 ? std::clamp(std::ilogb(most) - 2, -127, 127) : 0;
-      const auto bits = uint8_t(exponent + 127);
-      std::memcpy(to, &bits, 1);
-      return e8m0_value(bits);
+  Fit fit(const float* values, int64_t count) const {
+    if (zero_points == ZeroPoints::floating) return fit_levels(values, count);
+    if (zero_points == ZeroPoints::integer) {
+      const auto [least, most] = std::minmax_element(values, values + count);
+      const float low = std::min(*least, 0.0f), high = std::max(*most, 0.0f);
+      return {high > low ? (high - low) / 15 : 1.0f, low};
     }
-    const e4m3 scale(std::min(most / (kMostE2m1 * tensor_scale), kMostE4m3));
-    std::memcpy(to, &scale, 1);
-    return float(scale) * tensor_scale;
+    const float most = amax(values, count);
+    if (format == PackedFormat::int4) return {most > 0 ? most / 7 : 1.0f};
+    if (format == PackedFormat::nvfp4)
+      return {std::min(most / (kMostE2m1 * tensor_scale), kMostE4m3)};
+    return {most > 0 ? std::ldexp(1.0f, std::clamp(std::ilogb(most) - 2, -127, 127)) : 1.0f};
   }
-  uint8_t code_of(float w, const GroupScale& scale) const {
-    if (format == PackedFormat::int4)
-      return uint8_t(std::clamp(std::nearbyint(w / scale.factor) + scale.zero, 0.0f, 15.0f));
-    return e2m1_code(scale.factor > 0 ? w / scale.factor : 0.0f);
+  // Writes the scale and the zero point of a group.
+  Group keep(const Fit& fit, int64_t at, const host::Elements& scales,
+             const std::optional<host::Elements>& zeros) const {
+    if (format == PackedFormat::mxfp4) {
+      scales.set_integer(at, std::ilogb(fit.factor) + 127);
+      return {fit.factor, 0, 0};
+    }
+    scales.set(at, fit.factor);
+    const float factor = float(scales[at]);
+    if (format == PackedFormat::nvfp4) return {factor * tensor_scale, 0, 0};
+    if (zero_points == ZeroPoints::none) return {factor, 8, 0};
+    const bool is_code = zero_points == ZeroPoints::integer;
+    zeros->set(at, is_code ? std::clamp(std::nearbyint(-fit.low / factor), 0.0f, 15.0f) : fit.low);
+    const auto zero = float((*zeros)[at]);
+    return is_code ? Group{factor, zero, 0} : Group{factor, 0, zero};
+  }
+  uint8_t code_of(float w, const Group& group) const {
+    const float steps = group.factor > 0 ? (w - group.low) / group.factor : 0.0f;
+    if (format != PackedFormat::int4) return e2m1_code(steps);
+    return uint8_t(std::clamp(std::nearbyint(steps) + group.zero, 0.0f, 15.0f));
   }
 };
 
-DType scale_dtype(PackedFormat format) {
-  if (format == PackedFormat::int4) return DType::bfloat16;
-  return format == PackedFormat::mxfp4 ? DType::uint8 : DType::float8_e4m3fn;
+DType scale_dtype(const Packer& packer, const std::vector<Fit>& fits) {
+  if (packer.zero_points == ZeroPoints::floating)
+    return std::ranges::all_of(fits, fits_float16) ? DType::float16 : DType::float32;
+  if (packer.format == PackedFormat::int4) return DType::bfloat16;
+  return packer.format == PackedFormat::mxfp4 ? DType::uint8 : DType::float8_e4m3fn;
 }
 
 int64_t checked_group(const TensorView& w, const PackWeightOptions& o) {
@@ -95,7 +133,7 @@ int64_t checked_group(const TensorView& w, const PackWeightOptions& o) {
   if (o.format != PackedFormat::int4 && group != own)
     fail(ErrorKind::value, "pack_weight: group: ", to_string(o.format), " has groups of ", own,
          ", got ", group);
-  if (o.zero_points && o.format != PackedFormat::int4)
+  if (o.zero_points != ZeroPoints::none && o.format != PackedFormat::int4)
     fail(ErrorKind::value, "pack_weight: zero_points: ", to_string(o.format),
          " has none; expected format int4");
   if (group < 16 || group % 16)
@@ -106,21 +144,16 @@ int64_t checked_group(const TensorView& w, const PackWeightOptions& o) {
   return group;
 }
 
-// With the factor of all.
-std::vector<float> scale_values(const PackedWeight& w) {
-  std::vector<float> values;
-  if (w.format() == PackedFormat::mxfp4)
-    for (const uint8_t bits : w.scales().to_vector<uint8_t>()) values.push_back(e8m0_value(bits));
-  else
-    values = astype(w.scales(), {.dtype = DType::float32}).to_vector<float>();
-  for (float& value : values) value *= w.tensor_scale();
-  return values;
-}
-
 // (n, k) on the host.
-std::vector<float> rows_of(const TensorView& w) {
+std::vector<float> finite_rows(const TensorView& w) {
   const Tensor turned = astype(w.transpose(0, 1), {.dtype = DType::float32});
-  return turned.to_vector<float>();
+  std::vector<float> rows = turned.to_vector<float>();
+  const int64_t k = w.shape(0);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (!std::isfinite(rows[i]))
+      fail(ErrorKind::value, "pack_weight: w: element (", int64_t(i) % k, ", ", int64_t(i) / k,
+           ") is ", rows[i], ", expected finite weights");
+  return rows;
 }
 
 }  // namespace
@@ -148,33 +181,35 @@ size_t PackedWeight::nbytes() const {
 
 PackedWeight pack_weight(const TensorView& w, const PackWeightOptions& options) {
   const int64_t group = checked_group(w, options), k = w.shape(0), n = w.shape(1);
-  const std::vector<float> rows = rows_of(w);
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (!std::isfinite(rows[i]))
-      fail(ErrorKind::value, "pack_weight: w: element (", int64_t(i) % k, ", ", int64_t(i) / k,
-           ") is ", rows[i], ", expected finite weights");
+  const int64_t groups = k / group;
+  const std::vector<float> rows = finite_rows(w);
   Packer packer{options.format, options.zero_points};
   if (options.format == PackedFormat::nvfp4) {
     const float most = amax(rows.data(), n * k);
     packer.tensor_scale = most > 0 ? most / (kMostE2m1 * kMostE4m3) : 1.0f;
   }
-  Tensor codes(DType::uint8, {n, k / 2}), scales(scale_dtype(options.format), {n, k / group});
-  std::optional<Tensor> zeros;
-  if (options.zero_points) zeros.emplace(DType::uint8, scales.shape());
-  const size_t scale_bytes = dtype_bytes(scales.dtype());
+  std::vector<Fit> fits(size_t(n * groups));
   host::for_each_row(n, k, [&](int64_t row) {
-    auto* const to = codes.data_as<uint8_t>() + row * (k / 2);
+    for (int64_t at = row * groups; at < (row + 1) * groups; ++at)
+      fits[size_t(at)] = packer.fit(rows.data() + at * group, group);
+  });
+  Tensor codes(DType::uint8, {n, k / 2}), scales(scale_dtype(packer, fits), {n, groups});
+  std::optional<Tensor> zeros;
+  std::optional<host::Elements> points;
+  if (options.zero_points != ZeroPoints::none) {
+    const bool is_code = options.zero_points == ZeroPoints::integer;
+    zeros.emplace(is_code ? DType::uint8 : scales.dtype(), scales.shape());
+    points.emplace(*zeros);
+  }
+  const host::Elements factors(scales);
+  host::for_each_row(n, k, [&](int64_t row) {
+    uint8_t* const to = codes.data_as<uint8_t>() + row * (k / 2);
     std::fill_n(to, k / 2, uint8_t(0));
-    for (int64_t first = 0; first < k; first += group) {
-      const float* const values = rows.data() + row * k + first;
-      const auto at = size_t(row * (k / group) + first / group);
-      const GroupScale scale =
-          packer.scale_of(values, group, scales.data_as<std::byte>() + at * scale_bytes);
-      if (zeros) zeros->data_as<uint8_t>()[at] = uint8_t(scale.zero);
-      for (int64_t i = 0; i < group; ++i) {
-        const CodePlace place = code_place(first + i, k);
-        to[place.byte] = uint8_t(to[place.byte] | packer.code_of(values[i], scale) << place.shift);
-      }
+    for (int64_t at = row * groups; at < (row + 1) * groups; ++at) {
+      const Group kept = packer.keep(fits[size_t(at)], at, factors, points);
+      const float* const values = rows.data() + at * group;
+      for (int64_t i = 0; i < group; ++i)
+        set_code(to, at % groups * group + i, k, packer.code_of(values[i], kept));
     }
   });
   const Device device = w.device();
@@ -183,22 +218,18 @@ PackedWeight pack_weight(const TensorView& w, const PackWeightOptions& options) 
 }
 
 Tensor unpack_weight(const PackedWeight& w, DType dtype) {
-  const Tensor codes = w.codes().to(Device::cpu());
-  const bool is_int4 = w.format() == PackedFormat::int4;
-  const std::vector<float> scales = scale_values(w);
-  std::vector<uint8_t> zeros(scales.size(), 8);
-  if (w.zeros()) zeros = w.zeros()->to_vector<uint8_t>();
-  const int64_t k = w.k(), n = w.n(), group = w.group();
-  Tensor rows(DType::float32, {n, k});
+  const Tensor codes = w.codes().to(Device::cpu()), scales = w.scales().to(Device::cpu());
+  std::optional<Tensor> zeros;
+  std::optional<TensorView> points;
+  if (w.zeros()) points = zeros.emplace(w.zeros()->to(Device::cpu()));
+  const int64_t k = w.k(), n = w.n();
+  const Tensor a(DType::float32, {0, k}), out(DType::float32, {0, n});  // a product of no rows
+  const kernel::packed_gemm::Problem product{out, a, codes, scales, points, {}, w.tensor_scale()};
+  const auto params = kernel::packed_gemm::params(product);
+  const Tensor rows(DType::float32, {n, k});
   host::for_each_row(n, k, [&](int64_t row) {
-    for (int64_t i = 0; i < k; ++i) {
-      const CodePlace place = code_place(i, k);
-      const uint32_t byte = codes.data_as<uint8_t>()[row * (k / 2) + place.byte];
-      const uint32_t code = byte >> place.shift & 15;
-      const auto at = size_t(row * (k / group) + i / group);
-      const float value = is_int4 ? float(int(code) - int(zeros[at])) : e2m1_value(code);
-      rows.data_as<float>()[row * k + i] = value * scales[at];
-    }
+    kernel::packed_gemm::unpack_rows(params, scales.dtype(), row, 1,
+                                     rows.data_as<float>() + row * k);
   });
   const Tensor turned = astype(rows.transpose(0, 1), {.dtype = dtype});
   return turned.to(w.device());

@@ -12,8 +12,7 @@ namespace tensorcraft {
 
 // How a weight is kept in 4 bits.
 //   int4   (code - 8) * scale: scale bfloat16, amax / 7 of a group, 128 if none is asked for;
-//          with zero points (code - zero) * scale: scale (max - min) / 15 of the group and 0, zero
-//          -min / scale
+//          with zero points as these say
 //   mxfp4  e2m1(code) * 2^e: e = floor(log2(amax)) - 2 of 32, as the OCP's MX formats have it
 //   nvfp4  e2m1(code) * scale * tensor_scale: scale float8_e4m3fn of 16, amax / (6 tensor_scale),
 //          and tensor_scale = amax of all / (6 * 448)
@@ -21,13 +20,21 @@ namespace tensorcraft {
 enum class PackedFormat : int { int4, mxfp4, nvfp4 };
 std::string_view to_string(PackedFormat format);
 
+// Of int4, what a group has besides its scale, so that its weights may lie to one side of 0.
+//   none
+//   integer   the code that means 0, a byte: (code - zero) * scale, scale (max - min) / 15 of the
+//             group and 0, zero -min / scale
+//   floating  what code 0 means, of the dtype of the scales: code * scale + zero, zero the group's
+//             minimum. Groups whose elements lie on 16 levels of equal distance or fewer are kept
+//             as they are, up to the rounding of scale and zero: to float16 if that moves no
+//             element by more than 1/16 of a level, else to float32
+enum class ZeroPoints : int { none, integer, floating };
+
 // What pack_weight() takes besides the weight.
 struct PackWeightOptions {
   PackedFormat format = PackedFormat::int4;
   int64_t group = 0;  // neighbours along k that share a scale; 0: that of the format
-  // Of int4: each group has a code that means 0, so weights may lie to one side of it. Nearer, for
-  // a byte more a group.
-  bool zero_points = false;
+  ZeroPoints zero_points = ZeroPoints::none;
 };
 
 // A matrix (k, n) of 4 bits an element, the second operand of products. Copies share its memory.

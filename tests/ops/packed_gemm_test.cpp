@@ -30,6 +30,9 @@ TEST(PackedGemm, ACodeMeansWhatItsScaleSays) {
     const Tensor zero = tensor_of<uint8_t>(DType::uint8, {7}, {1, 1}, d);
     EXPECT_EQ(values(packed_gemm(a, codes, half, {.zeros = zero.view()})),
               (std::vector<float>{16}));
+    const Tensor least = tensor_of<uint16_t>(DType::float16, {0xc400}, {1, 1}, d);  // -4
+    EXPECT_EQ(values(packed_gemm(a, codes, half, {.zeros = least.view()})),
+              (std::vector<float>{8}));
     const Tensor exponent = tensor_of<uint8_t>(DType::uint8, {129}, {1, 1}, d);
     EXPECT_EQ(values(packed_gemm(a, codes, exponent)), (std::vector<float>{-32}));
     const Tensor e4m3 =  // 3
@@ -78,6 +81,9 @@ TEST(PackedGemm, SaysWhatDoesNotFit) {
   });
   refused(ErrorKind::value, "zeros: only int4 has zero points",
           [&] { packed_gemm(a, codes, Tensor(DType::uint8, {3, 2}), {.zeros = zeros.view()}); });
+  refused(
+      ErrorKind::type, "zeros: Dtype value [bfloat16] not in the allowed options: [uint8, float16]",
+      [&] { packed_gemm(a, codes, scales, {.zeros = Tensor(DType::bfloat16, {3, 2}).view()}); });
   refused(ErrorKind::value, "tensor_scale: only nvfp4 has one",
           [&] { packed_gemm(a, codes, scales, {.tensor_scale = 2}); });
   refused(ErrorKind::value, "Size mismatch",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/packed/packed_weight.hpp"
 
+#include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"
@@ -79,7 +80,7 @@ TEST(PackWeight, ZeroPointsAreNearer) {
   std::vector<float> above(32);
   for (size_t i = 0; i < above.size(); ++i) above[i] = 1 + float(i % 16) / 15;
   const Tensor w = tensor_of<float>(DType::float32, above, {32, 1}, Device::cpu());
-  const PackedWeight packed = pack_weight(w, {.group = 32, .zero_points = true});
+  const PackedWeight packed = pack_weight(w, {.group = 32, .zero_points = ZeroPoints::integer});
   EXPECT_EQ(packed.zeros()->to_vector<uint8_t>(), std::vector<uint8_t>{0});
   EXPECT_EQ(packed.nbytes(), size_t(16 + 2 + 1));
   const auto worst = [&](const PackedWeight& of) {
@@ -93,9 +94,64 @@ TEST(PackWeight, ZeroPointsAreNearer) {
   for (const std::vector<float>& values_of :
        {std::vector<float>(32, 0), std::vector<float>(32, -15), std::vector<float>(32, 15)}) {
     const Tensor same = tensor_of<float>(DType::float32, values_of, {32, 1}, Device::cpu());
-    const PackedWeight kept = pack_weight(same, {.group = 32, .zero_points = true});
+    const PackedWeight kept = pack_weight(same, {.group = 32, .zero_points = ZeroPoints::integer});
     EXPECT_EQ(values(unpack_weight(kept)), values_of);
   }
+}
+
+// Sixteen levels from what float16 holds on: the same scales, zeros and weights again.
+TEST(PackWeight, FloatZeroPointsKeepLevels) {
+  constexpr int64_t kK = 64, kN = 5, kGroup = 32;
+  std::mt19937 random(11);
+  std::vector<float> w(size_t(kK * kN)), scales, zeros;
+  for (int64_t n = 0; n < kN; ++n)
+    for (int64_t first = 0; first < kK; first += kGroup) {
+      scales.push_back(float(f16(0.01f + float(random() % 100) * 0.003f)));
+      zeros.push_back(float(f16(float(random() % 100) * 0.04f - 2)));
+      for (int64_t i = 0; i < kGroup; ++i)  // both ends are there
+        w[size_t((first + i) * kN + n)] =
+            float(i < 2 ? 15 * i : int64_t(random() % 16)) * scales.back() + zeros.back();
+    }
+  const Tensor from = tensor_of<float>(DType::float32, w, {kK, kN}, Device::cpu());
+  const PackedWeight packed =
+      pack_weight(from, {.group = kGroup, .zero_points = ZeroPoints::floating});
+  EXPECT_EQ(packed.format(), PackedFormat::int4);
+  EXPECT_EQ(packed.scales().dtype(), DType::float16);
+  EXPECT_EQ(values(astype(packed.scales(), {.dtype = DType::float32})), scales);
+  EXPECT_EQ(values(astype(*packed.zeros(), {.dtype = DType::float32})), zeros);
+  EXPECT_EQ(values(unpack_weight(packed)), w);
+  EXPECT_EQ(packed.nbytes(), size_t(kK * kN / 2 + 2 * 2 * kN * kK / kGroup));
+}
+
+// Fewer levels than 16, of a greater distance; and one alone.
+TEST(PackWeight, FloatZeroPointsFindFewerLevels) {
+  std::vector<float> w(32);
+  for (size_t i = 0; i < w.size(); ++i) w[i] = 3 + 0.5f * float(i % 12);
+  for (const std::vector<float>& weights : {w, std::vector<float>(32, -0.75f)}) {
+    const Tensor from = tensor_of<float>(DType::float32, weights, {32, 1}, Device::cpu());
+    EXPECT_EQ(values(unpack_weight(
+                  pack_weight(from, {.group = 32, .zero_points = ZeroPoints::floating}))),
+              weights);
+  }
+}
+
+// What float16 does not hold is float32: a thousand and a little, and what overflows.
+TEST(PackWeight, FloatZeroPointsAreFloat32WhereFloat16IsTooCoarse) {
+  for (const float base : {1001.3f, 1e5f, 0.1f}) {
+    std::vector<float> w(32);
+    for (size_t i = 0; i < w.size(); ++i) w[i] = base + base * 1e-4f * float(i % 16);
+    const Tensor from = tensor_of<float>(DType::float32, w, {32, 1}, Device::cpu());
+    const PackedWeight packed =
+        pack_weight(from, {.group = 32, .zero_points = ZeroPoints::floating});
+    EXPECT_EQ(packed.scales().dtype(), DType::float32) << base;
+    const std::vector<float> back = values(unpack_weight(packed));
+    for (size_t i = 0; i < w.size(); ++i) EXPECT_NEAR(back[i], w[i], base * 1e-6f) << i;
+  }
+  const Tensor w = random_weight(64, 3);  // any weights: half a step at most
+  const std::vector<float> from = values(w),
+                           back = values(unpack_weight(
+                               pack_weight(w, {.group = 32, .zero_points = ZeroPoints::floating})));
+  for (size_t i = 0; i < from.size(); ++i) EXPECT_NEAR(back[i], from[i], 6.0 / 15 / 2);
 }
 
 TEST(PackedWeight, ProductsAreThoseOfTheUnpackedWeight) {
@@ -103,8 +159,12 @@ TEST(PackedWeight, ProductsAreThoseOfTheUnpackedWeight) {
   std::mt19937 random(5);
   const Tensor a = test::normal_tensor({2, 3, 256}, random);
   const Tensor bias = test::normal_tensor({40}, random);
-  for (const PackedFormat format : {PackedFormat::int4, PackedFormat::mxfp4, PackedFormat::nvfp4}) {
-    const PackedWeight packed = pack_weight(w, {.format = format});
+  std::vector<PackedWeight> all;
+  for (const PackedFormat format : {PackedFormat::int4, PackedFormat::mxfp4, PackedFormat::nvfp4})
+    all.push_back(pack_weight(w, {.format = format}));
+  for (const ZeroPoints zeros : {ZeroPoints::integer, ZeroPoints::floating})
+    all.push_back(pack_weight(w, {.zero_points = zeros}));
+  for (const PackedWeight& packed : all) {
     const std::vector<float> ours = values(packed_gemm(a, packed, bias.view()));
     const std::vector<float> theirs =
         values(gemm(a, unpack_weight(packed), {.bias = bias.view(), .variant = "reference"}));
@@ -133,7 +193,8 @@ TEST(PackWeight, RefusesWhatItCannotPack) {
   refused(w, {}, "k must be a multiple of the group, 128, and above 0, got 64");
   refused(w, {.format = PackedFormat::mxfp4, .group = 16}, "mxfp4 has groups of 32, got 16");
   refused(w, {.group = 8}, "group must be a multiple of 16, got 8");
-  refused(w, {.format = PackedFormat::mxfp4, .zero_points = true}, "zero_points: mxfp4 has none");
+  refused(w, {.format = PackedFormat::mxfp4, .zero_points = ZeroPoints::integer},
+          "zero_points: mxfp4 has none");
   refused(Tensor(DType::float32, {64}), {}, "expected a matrix (k, n), got shape [64]");
   Tensor bad = random_weight(32, 2);
   bad.data_as<float>()[5] = std::numeric_limits<float>::quiet_NaN();

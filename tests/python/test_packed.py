@@ -52,10 +52,58 @@ def test_zero_points_are_nearer(device: str) -> None:
     )
 
 
+def test_float_zero_points_keep_weights_that_have_16_levels(device: str) -> None:
+    rng = np.random.default_rng(7)
+    codes = rng.integers(0, 16, (8, 32, 24)).astype(np.float32)
+    codes[:, 0], codes[:, 1] = 0, 15
+    step, least = (rng.uniform(low, high, (8, 1, 24)).astype(np.float16) for low, high in [(0.01, 0.1), (-1, 2)])
+    w = (codes * step.astype(np.float32) + least.astype(np.float32)).reshape(256, 24)
+    packed = tc.pack_weight(tc.asarray(w, device=device), group=32, zero_points="float")
+    assert packed.zeros is not None and packed.zeros.dtype == packed.scales.dtype == tc.float16
+    assert packed.format == "int4" and packed.nbytes == 256 * 24 // 2 + 2 * 2 * 8 * 24
+    np.testing.assert_array_equal(np.asarray(packed.unpack()), w)
+    np.testing.assert_array_equal(np.asarray(packed.scales), step[:, 0].T)
+    np.testing.assert_array_equal(np.asarray(packed.zeros), least[:, 0].T)
+    x = normal(3, 256, seed=8)
+    np.testing.assert_allclose(np.asarray(tc.asarray(x, device=device) @ packed), x @ w, rtol=1e-4, atol=1e-3)
+    half = tc.asarray(x, device=device).astype(tc.bfloat16)
+    exact = np.asarray(half.astype(tc.float32)).astype(np.float64) @ w
+    np.testing.assert_allclose(np.asarray((half @ packed).astype(tc.float32)), exact, rtol=1e-2, atol=0.1)
+
+
 def test_numpy_arrays_are_packed_and_multiplied() -> None:
     packed = tc.pack_weight(normal(128, 8))
     y = normal(2, 128, seed=5) @ packed
     assert y.shape == (2, 8)
+
+
+def test_gemm_takes_a_packed_weight(device: str) -> None:
+    packed = tc.pack_weight(tc.asarray(normal(128, 24), device=device), group=32)
+    x, bias = tc.asarray(normal(3, 128, seed=1), device=device), tc.asarray(normal(24, seed=2), device=device)
+    wanted = np.asarray(packed.matmul(x, bias=bias))
+    np.testing.assert_array_equal(np.asarray(tc.gemm(x, packed, bias=bias)), wanted)
+    out = tc.empty((3, 24), dtype=tc.float32, device=device)
+    assert tc.gemm(x, packed, bias=bias, out=out, out_dtype=tc.float32, allow_tf32=True) is out
+    np.testing.assert_array_equal(np.asarray(out), wanted)
+    naive = tc.gemm(x, packed, bias=bias, variant="reference" if device == "cpu" else "naive")
+    np.testing.assert_allclose(np.asarray(naive), wanted, rtol=1e-4, atol=1e-3)
+    np.testing.assert_array_equal(np.asarray(tc.matmul(x, packed)), np.asarray(x @ packed))
+    assert tc.gemm(normal(2, 3, 128), packed).shape == (2, 3, 24)
+    assert np.asarray(tc.gemm([[1.0] * 128], packed)).shape == (1, 24)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("c", np.ones((3, 24), np.float32)), ("alpha", 2.0), ("beta", 1.0), ("activation", "relu"), ("transpose_a", True),
+        ("transpose_b", True), ("b_scale", np.ones(24, np.float32)), ("gated", "silu"), ("epilogue", "x + 1"),
+        ("out_dtype", tc.float16), ("batch_invariant", True), ("config", {"block_m": 64}),
+    ],
+)  # fmt: skip
+def test_gemm_says_which_options_a_packed_weight_has_not(option: str, value: object) -> None:
+    packed, x = tc.pack_weight(normal(128, 24)), normal(3, 128)
+    with pytest.raises(NotImplementedError, match=f"gemm: {option}: a product with a PackedWeight takes bias, out"):
+        tc.gemm(x, packed, **{option: value})  # type: ignore[arg-type]
 
 
 def test_weights_of_another_program_with_zero_points() -> None:
@@ -74,6 +122,7 @@ def test_what_is_refused() -> None:
         (lambda: tc.pack_weight(normal(128, 8), format="nvfp4", group=32), "nvfp4 has groups of 16, got 32"),
         (lambda: tc.pack_weight(normal(128, 8), group=0), "group must be a multiple of 16, got 0"),
         (lambda: tc.pack_weight(normal(128)), "expected a matrix"),
+        (lambda: tc.pack_weight(normal(128, 8), zero_points="int"), "zero_points must be True, False or \"float\"; got 'int'"),
         (lambda: tc.pack_weight(np.full((128, 2), np.inf, np.float32)), "expected finite weights"),
     ]:
         with pytest.raises(ValueError, match=said):

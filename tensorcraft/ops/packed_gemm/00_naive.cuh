@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One thread, one element of out; any strides. Each code is unpacked for each row of a. A group is
-// summed without its scale, which multiplies the sum.
+// One thread, one element of out; any strides. Each code is unpacked for each row of a.
 #include "tensorcraft/ops/packed_gemm/weight.cuh"
 
 namespace tensorcraft::kernel::packed_gemm {
@@ -17,13 +16,11 @@ struct Naive {
     float sum = 0;
     for (int64_t first = 0; first < p.k; first += p.group) {
       const Scale scale = scale_of<S>(p, row, first / p.group);
-      float part = 0;
       for (int64_t k = first; k < first + p.group; ++k) {
         const CodePlace place = code_place(k, p.k);
         const uint32_t code = uint32_t(codes[place.byte]) >> place.shift;
-        part = fmaf(float(a[k * p.a_strides[1]]), value_of<S>(code, scale), part);
+        sum = fmaf(float(a[k * p.a_strides[1]]), weight_of<S>(code, scale), sum);
       }
-      sum = fmaf(part, scale.factor, sum);
     }
     sum *= p.tensor_scale;
     if (p.bias) sum += float(static_cast<const T*>(p.bias)[row]);

@@ -7,6 +7,9 @@
 // registers, once for all tokens of the block; their scale multiplies the sum of 32 products, and
 // of groups of 16 the numbers, which stays exact too:
 //   bytes of W read = n k / 2, for up to `tokens` rows of a.
+// What code 0 means, if that is a float z and a scale s, is no small number; the sum of elements of
+// a is another product, with ones:
+//   sum a (s code + z) = s sum a code + z sum a.
 // The warps of a block have parts of k, so that enough bytes are in flight; their sums are added in
 // the order of warps.
 #include "tensorcraft/device/ptx/mma.cuh"
@@ -31,6 +34,9 @@ template <class S>
 inline constexpr bool kScalesNumbers = false;
 template <>
 inline constexpr bool kScalesNumbers<e4m3> = true;
+
+template <Config C>
+inline constexpr bool kHasOffsets = C.zeros == Zeros::offsets;
 
 template <class T>
 inline constexpr bool kIsF16 = false;
@@ -71,9 +77,9 @@ struct Numbers {
 
 // The scales of what a lane takes of one row of W in a step, as they lie in memory: nothing here
 // waits for them.
-template <class S, int kCount, bool kInt4 = kIsInt4<S>>
+template <class S, int kCount, bool kOffsets, bool kInt4 = kIsInt4<S>>
 struct Scales {
-  S scales[kCount];
+  S scales[kCount], offsets[kCount];
   int zeros[kCount];
   // `k` is where the step begins.
   TC_DEVICE void load(const Params& p, int64_t row, int k) {
@@ -81,17 +87,21 @@ struct Scales {
     for (int j = 0; j < kCount; ++j) {
       const int64_t at = row * p.groups + p.by_group.quotient(uint32_t(k + 32 * j));
       scales[j] = static_cast<const S*>(p.scales)[at];
-      zeros[j] = p.zeros ? int(p.zeros[at]) : 8;
+      if constexpr (kOffsets)
+        offsets[j] = static_cast<const S*>(p.offsets)[at];
+      else
+        zeros[j] = p.zeros ? int(p.zeros[at]) : 8;
     }
   }
   TC_DEVICE Scale of(int j, int) const {
     const int at = kCount == 1 ? 0 : j;
+    if constexpr (kOffsets) return {scale_value(scales[at]), 0, scale_value(offsets[at])};
     return {scale_value(scales[at]), zeros[at]};
   }
 };
 // Of e2m1 each piece has one or two, and those of a step are one access.
 template <class S, int kCount>
-struct Scales<S, kCount, false> {
+struct Scales<S, kCount, false, false> {
   static constexpr int kOfPiece = kScalesNumbers<S> ? 2 : 1;
   Packed<S, kPieces * kOfPiece> all;
   TC_DEVICE void load(const Params& p, int64_t row, int k) {
@@ -124,7 +134,7 @@ struct TensorCore {
 #pragma unroll(C.tokens > 16 ? 1 : 2)
     for (int k = warp % C.parts * kCodesOfBlock; k < int(p.k); k += C.parts * kCodesOfBlock) {
       CodeWords codes[C.row_tiles][2];  // of rows g and g + 8 of each tile
-      Scales<S, C.scales> scales[C.row_tiles][2];
+      Scales<S, C.scales, kHasOffsets<C>> scales[C.row_tiles][2];
 #pragma unroll
       for (int r = 0; r < 2 * C.row_tiles; ++r) {
         const auto* const row =
@@ -162,8 +172,8 @@ struct TensorCore {
   template <class T, class S, Config C, int kTiles, class Load>
   TC_DEVICE static void add(float (&sums)[C.row_tiles][kTiles][4],
                             const CodeWords (&codes)[C.row_tiles][2],
-                            const Scales<S, C.scales> (&scales)[C.row_tiles][2], int j, int lane,
-                            Load&& load) {
+                            const Scales<S, C.scales, kHasOffsets<C>> (&scales)[C.row_tiles][2],
+                            int j, int lane, Load&& load) {
     uint32_t w[C.row_tiles][2][4];  // of 4 codes of each row at a time
 #pragma unroll
     for (int r = 0; r < C.row_tiles; ++r)
@@ -181,6 +191,12 @@ struct TensorCore {
     for (int tile = 0; tile < kTiles; ++tile) {
       const auto x = load(tile);
       const uint32_t first[2] = {x.words[0], x.words[1]}, second[2] = {x.words[2], x.words[3]};
+      float all[4] = {};  // of these elements of a, for any row
+      if constexpr (kHasOffsets<C>) {
+        const uint32_t one = twice(1, T{}), ones[4] = {one, one, one, one};
+        multiply(all, ones, first, T{});
+        multiply(all, ones, second, T{});
+      }
 #pragma unroll
       for (int r = 0; r < C.row_tiles; ++r) {
         float parts[4] = {};
@@ -188,9 +204,12 @@ struct TensorCore {
         multiply(to, w[r][0], first, T{});
         multiply(to, w[r][1], second, T{});
         if constexpr (!kScalesNumbers<S>)
-          for (int i = 0; i < 4; ++i)
-            sums[r][tile][i] =
-                fmaf(parts[i], scales[r][i / 2].of(j, lane).factor, sums[r][tile][i]);
+          for (int i = 0; i < 4; ++i) {
+            const Scale scale = scales[r][i / 2].of(j, lane);
+            float& sum = sums[r][tile][i];
+            sum = fmaf(parts[i], scale.factor, sum);
+            if constexpr (kHasOffsets<C>) sum = fmaf(all[i], scale.offset, sum);
+          }
       }
     }
   }

@@ -15,7 +15,8 @@ Params params(const Problem& q) {
   return {.a = q.a.data(),
           .codes = q.codes.data_as<uint8_t>(),
           .scales = q.scales.data(),
-          .zeros = q.zeros ? q.zeros->data_as<uint8_t>() : nullptr,
+          .zeros = q.zeros && !q.has_offsets() ? q.zeros->data_as<uint8_t>() : nullptr,
+          .offsets = q.has_offsets() ? q.zeros->data() : nullptr,
           .bias = q.bias ? q.bias->data() : nullptr,
           .out = q.out.data(),
           .m = q.a.shape(0),
@@ -33,7 +34,9 @@ namespace {
 
 constexpr std::string_view kName = "packed_gemm";
 constexpr int64_t kLeastGroup = 16;
-constexpr ConfigField kFields[] = {{"threads"}, {"tokens"}, {"row_tiles"}, {"parts"}, {"scales"}};
+constexpr std::string_view kZeros[] = {"codes", "offsets"};
+constexpr ConfigField kFields[] = {{"threads"}, {"tokens"}, {"row_tiles"},
+                                   {"parts"},   {"scales"}, {"zeros", kZeros}};
 
 // What a format of e2m1 codes has; 0 for int4, which takes any.
 int group_of(DType scales) {
@@ -74,11 +77,13 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const PackedGe
          "multiple of 16 that divides k = ", depth, ", got ", groups.unwrap());
   const bool is_int4 = is_int4_scale(in[2].dtype());
   if (o.zeros) {
-    TensorMatcher({n, groups}).with_dtype({DType::uint8}).verify(*o.zeros, kName, "zeros");
     if (!is_int4)
       fail(ErrorKind::value, kName,
            ": zeros: only int4 has zero points, whose scales are floats of ",
            "16 or 32 bits; these are ", in[2].dtype(), "; leave it out");
+    TensorMatcher({n, groups})
+        .with_dtype({DType::uint8, in[2].dtype()})
+        .verify(*o.zeros, kName, "zeros");
   }
   if (o.tensor_scale != 1 && in[2].dtype() != DType::float8_e4m3fn)
     fail(ErrorKind::value, kName, ": tensor_scale: only nvfp4 has one, whose scales are ",
@@ -107,7 +112,7 @@ const op::Definition<Problem, PackedGemmOptions> kDefinition{
     .details =
         "out = a W^T + bias, W (n, k) by codes and scales. The dtype of scales says what a code "
         "means: a float of 16 or 32 bits: int4, (code - zero) * scale, zero 8 if zeros are not "
-        "given; "
+        "given, and code * scale + zero if they are of the dtype of scales; "
         "uint8: mxfp4, e2m1(code) * 2^(scale - 127); float8_e4m3fn: nvfp4, e2m1(code) * scale * "
         "tensor_scale. tc.pack_weight makes codes; their order is that of device/pack4.h. k and "
         "group "
@@ -117,8 +122,10 @@ const op::Definition<Problem, PackedGemmOptions> kDefinition{
                {"codes", "uint8, (n, k / 2), contiguous: two codes a byte"},
                {"scales",
                 "float32, float16, bfloat16, uint8 or float8_e4m3fn, (n, k / group), contiguous"}},
-    .options = {op::option("zeros", &PackedGemmOptions::zeros,
-                           "uint8, (n, k / group): of int4, the codes that mean 0"),
+    .options = {op::option(
+                    "zeros", &PackedGemmOptions::zeros,
+                    "(n, k / group), of int4: uint8, the codes that mean 0, or of the dtype of "
+                    "scales, what code 0 means"),
                 op::option("bias", &PackedGemmOptions::bias, "(n,), dtype of a"),
                 op::option("tensor_scale", &PackedGemmOptions::tensor_scale,
                            "of nvfp4, a factor of every weight")},

@@ -10,7 +10,9 @@ namespace tensorcraft {
 
 // What packed_gemm() takes besides arrays that it needs.
 struct PackedGemmOptions {
-  std::optional<TensorView> zeros = {};  // uint8 (n, k / group), of int4: the codes that mean 0
+  // (n, k / group), of int4: uint8, the codes that mean 0; or of the dtype of scales, what code 0
+  // means.
+  std::optional<TensorView> zeros = {};
   std::optional<TensorView> bias = {};   // (n,), dtype of a
   float tensor_scale = 1;                // of nvfp4: a factor of every weight
   std::string_view variant = {};         // by name; empty: the best that accepts
@@ -21,7 +23,8 @@ struct PackedGemmOptions {
 // out = a W^T + bias with a: (m, k), float32, float16 or bfloat16, any strides, and W: (n, k) in 4
 // bits, its codes: (n, k / 2) uint8, contiguous, two a byte in the order of pack4.h. What a code
 // means is said by the dtype of scales: (n, k / group), contiguous:
-//   a float of 16 or 32 bits   int4: (code - zero) * scale; zero is 8 without zeros
+//   a float of 16 or 32 bits   int4: (code - zero) * scale; zero is 8 without zeros; with zeros of
+//                              the dtype of scales code * scale + zero
 //   uint8                      mxfp4: e2m1(code) * 2^(scale - 127), group 32 as the format has it
 //   float8_e4m3fn              nvfp4: e2m1(code) * scale * tensor_scale, group 16 as the format has
 //   it

@@ -19,7 +19,7 @@ namespace {
 using Codes = uint32_t __attribute__((vector_size(32)));
 using Values = float __attribute__((vector_size(32)));
 
-// A word of 8 codes; all of its elements have one scale. The same as value_of() of each: the
+// A word of 8 codes; all of its elements have one scale. The same as weight_of() of each: the
 // compiler finds no vectors in that.
 template <class S>
 inline void unpack_word(uint32_t word, const Scale& scale, float tensor_scale, float* to) {
@@ -34,6 +34,7 @@ inline void unpack_word(uint32_t word, const Scale& scale, float tensor_scale, f
     values *= 0x1p126f;
   }
   values = values * scale.factor * tensor_scale;
+  if constexpr (kIsInt4<S>) values += scale.offset;
   std::memcpy(to, &values, sizeof values);
 }
 
@@ -63,7 +64,8 @@ inline void unpack_row(const Params& p, int64_t row, float* to) {
     unpack_word<S>(next(), scale_at<S>(p, row, k), p.tensor_scale, to + k);
 }
 
-// Unpacks rows of W.
+}  // namespace
+
 TC_HOST_CLONES void unpack_rows(const Params& p, DType scales, int64_t first, int64_t count,
                                 float* to) {
   for (int64_t row = first; row < first + count; ++row, to += p.k) switch (scales) {
@@ -83,6 +85,8 @@ TC_HOST_CLONES void unpack_rows(const Params& p, DType scales, int64_t first, in
         unpack_row<uint8_t>(p, row, to);
     }
 }
+
+namespace {
 
 // What all rows of W meet.
 struct Operands {
@@ -166,6 +170,7 @@ void reference(const Problem& q) {
     const int64_t byte = row * p.k / 2 + 4 * word + nibble / 2;
     const int64_t code = codes.integer(byte) >> (nibble % 2 * 4) & 15;
     const int64_t at = row * (p.k / p.group) + k / p.group;
+    if (q.has_offsets()) return double(code) * scales[at] + host::Elements(*q.zeros)[at];
     if (is_int4)
       return double(code - (q.zeros ? host::Elements(*q.zeros).integer(at) : 8)) * scales[at];
     const double value = (code & 8 ? -1 : 1) * kE2m1[code & 7];

@@ -11,7 +11,8 @@ struct Params {
   const void* a;
   const uint8_t* codes;
   const void* scales;
-  const uint8_t* zeros;  // null: 8
+  const uint8_t* zeros;  // codes that mean 0; null: 8
+  const void* offsets;   // what code 0 means, of the dtype of scales; null: zeros say it
   const void* bias;      // null: none
   void* out;
   int64_t m, n, k, group;
@@ -21,6 +22,9 @@ struct Params {
   float tensor_scale;
 };
 
+// What zeros are: codes that mean 0, or what code 0 means, the offsets of Params.
+enum class Zeros : int { codes, offsets };
+
 // tokens: rows of a that a block takes. row_tiles: 16 rows of W each, of a warp. parts: of k, each
 // of a warp; the other warps have other rows. scales: of a row of int4 in a step of 128, 1 or 4.
 struct Config {
@@ -29,6 +33,7 @@ struct Config {
   int row_tiles = 1;
   int parts = 8;
   int scales = 4;
+  Zeros zeros = Zeros::codes;
 };
 TC_HOST_DEVICE constexpr int rows_of_block(const Config& c) {
   return c.threads / 32 / c.parts * c.row_tiles * 16;

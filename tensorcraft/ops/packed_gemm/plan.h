@@ -27,10 +27,17 @@ inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
 inline Config config_for(const Params& p, const Given& given, const op::Gpu& gpu) {
   const bool is_int4 = given.group == 0;
   const int scales = is_int4 && p.group % kCodesOfBlock == 0 ? 1 : 4;
-  if (p.m > 16) return {.tokens = is_int4 ? 32 : 64, .parts = 2, .scales = scales};
+  const Zeros zeros = p.offsets ? Zeros::offsets : Zeros::codes;
+  if (p.m > 16) return {.tokens = is_int4 ? 32 : 64, .parts = 2, .scales = scales, .zeros = zeros};
   // What more rows hold does not fit registers.
   const bool has_room = p.m <= 8 && (!is_int4 || scales == 1);
-  Config c{.tokens = p.m <= 8 ? 8 : 16, .row_tiles = has_room ? 4 : 2, .scales = scales};
+  const bool is_full = p.m > 8 && p.offsets && scales > 1;
+  Config c{.tokens = p.m <= 8 ? 8 : 16,
+           .row_tiles = has_room  ? 4
+                        : is_full ? 1
+                                  : 2,
+           .scales = scales,
+           .zeros = zeros};
   while (c.row_tiles > 1 && 4 * div_ceil(p.n, int64_t(rows_of_block(c))) < 3 * gpu.num_sms)
     c.row_tiles /= 2;
   return c;

@@ -12,6 +12,8 @@ struct Problem {  // a checked call
   TensorView out, a, codes, scales;
   std::optional<TensorView> zeros, bias;
   float tensor_scale;
+  // Do zeros say what code 0 means, and not which code means 0?
+  bool has_offsets() const { return zeros && zeros->dtype() != DType::uint8; }
 };
 
 // Do scales of this dtype belong to int4?
@@ -20,6 +22,9 @@ constexpr bool is_int4_scale(DType dtype) {
 }
 
 Params params(const Problem& q);
+
+// `count` rows of W from `first` on, as float: k each. scales: the dtype.
+void unpack_rows(const Params& p, DType scales, int64_t first, int64_t count, float* to);
 
 // Host variants.
 void cpu(const Problem& q);

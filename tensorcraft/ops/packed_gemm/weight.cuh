@@ -25,22 +25,27 @@ TC_HOST_DEVICE float scale_value(S scale) {
   return float(scale);
 }
 
-// The scale of a group, and of int4 the code that means 0. tensor_scale comes last.
+// The scale of a group, and of int4 the code that means 0, or what code 0 means. tensor_scale comes
+// last.
 struct Scale {
   float factor;
   int zero;
+  float offset = 0;
 };
 template <class S>
 TC_HOST_DEVICE Scale scale_of(const Params& p, int64_t row, int64_t group) {
   const int64_t at = row * p.groups + group;
-  return {scale_value(static_cast<const S*>(p.scales)[at]), p.zeros ? int(p.zeros[at]) : 8};
+  const float factor = scale_value(static_cast<const S*>(p.scales)[at]);
+  if (p.offsets) return {factor, 0, scale_value(static_cast<const S*>(p.offsets)[at])};
+  return {factor, p.zeros ? int(p.zeros[at]) : 8};
 }
 
-// A weight without its scale, from its code in the lowest bits: exact in every float of 16 bits.
+// A weight, from its code in the lowest bits.
 template <class S>
-TC_HOST_DEVICE float value_of(uint32_t code, const Scale& scale) {
-  if constexpr (kIsInt4<S>) return float(int(code & 15) - scale.zero);
-  return e2m1_value(code & 15);
+TC_HOST_DEVICE float weight_of(uint32_t code, const Scale& scale) {
+  if constexpr (kIsInt4<S>)
+    return fmaf(float(int(code & 15) - scale.zero), scale.factor, scale.offset);
+  return e2m1_value(code & 15) * scale.factor;
 }
 
 }  // namespace tensorcraft::kernel::packed_gemm
