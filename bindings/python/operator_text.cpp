@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator_text.hpp"
 
+#include "tensorcraft/ops/all.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <iterator>
@@ -233,12 +235,19 @@ bool names_result_dtype(const Description& d) {
       d.options, [](const Parameter& p) { return p.kind == ParameterKind::dtype && !p.optional; });
 }
 
+// Is there a product by packed weights, packed_NAME, that its name calls too?
+bool takes_packed_weight(const Description& d) {
+  const std::string packed = "packed_" + std::string(d.name);
+  return std::ranges::any_of(
+      operators(), [&](const op::Operator* o) { return o->description().name == packed; });
+}
+
 // One overload for each kind of array and outcome, then the signature itself, for all else.
 void write_stub(std::ostream& out, const Description& d) {
   const std::string name(d.name);
   const Parameter* const named = named_values(d);
   const auto add = [&](Overrides own, const std::string& result, const char* note = "") {
-    if (name == "gemm") own.emplace("b", ": ArrayLike | PackedWeight");
+    if (takes_packed_weight(d)) own.emplace(d.inputs[1].name, ": ArrayLike | PackedWeight");
     out << "@overload\ndef " << name << "(" << signature(d, Types::code, own) << ") -> " << result
         << ": ..." << note << '\n';
   };

@@ -5,6 +5,7 @@
 #include "tests/support/expect_error.hpp"
 #include "tests/support/temporary_folder.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -48,7 +49,9 @@ TEST(AddLibrary, SaysWhatIsWrongWithAFile) {
 }
 
 TEST(AddLibrary, RefusesALibraryOfNoOperators) {
-  const std::string path = TC_LIBRARY;
+  Dl_info library;  // wherever it was carried
+  ASSERT_NE(dladdr(reinterpret_cast<const void*>(&operators), &library), 0);
+  const std::string path = library.dli_fname;
   expect_error(
       ErrorKind::value, [&] { add_library(path); },
       "add_library: " + path +

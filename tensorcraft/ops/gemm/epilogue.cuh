@@ -30,6 +30,15 @@ TC_DEVICE void load_neighbours(To (&to)[N], const T* from, int64_t stride, int c
   }
 }
 
+// N times the one element there is, or 0 if none of the N is inside D: what the text of an
+// expression calls (gemm_expression.cpp).
+template <int N, class T>
+TC_DEVICE void load_shared(T (&to)[N], const T* from, int count) {
+  const T one = count > 0 ? *from : T();
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = one;
+}
+
 // What a product is summed up in. Sums of integers pass as the bits of floats: nothing between the
 // sum and the epilogue computes with them.
 template <class T>
