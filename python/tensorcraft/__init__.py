@@ -39,7 +39,7 @@ from ._manipulation import (
 )
 from ._namespace import array_namespace_info as _array_namespace_info
 from ._ops import *
-from ._packed import PackedWeight, pack_weight
+from ._packed import PackedWeight, pack_weight, pack_weight_from_awq, pack_weight_from_gptq
 from ._protocols import install as _install_protocols
 from ._registry import Operator
 from ._scheduler import Decision, Scheduler, Task
@@ -184,6 +184,8 @@ __all__ = [
     "ones_like",
     "ops",
     "pack_weight",
+    "pack_weight_from_awq",
+    "pack_weight_from_gptq",
     "pi",
     "repeat",
     "reshape",
