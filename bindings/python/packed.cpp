@@ -10,6 +10,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tensorcraft/packed/checkpoint.hpp"
 #include "tensorcraft/packed/packed_weight.hpp"
 
 #include <memory>
@@ -37,7 +38,23 @@ ZeroPoints to_zero_points(nb::handle object) {
        nb::repr(object).c_str());
 }
 
-// codes, scales, zeros or none, and the factor of all.
+// codes, scales, zeros or none, and the factor of all, of the weight that `make` gives.
+template <class Make>
+nb::tuple parts_of(const Make& make) {
+  std::shared_ptr<const PackedWeight> made;
+  {
+    const WithoutGil released;
+    made = std::make_shared<const PackedWeight>(make());
+  }
+  const Device device = made->device();
+  const StreamRef home = device.is_cuda() ? current_stream(device.index) : StreamRef();
+  const auto memory = std::make_shared<Memory>(made, device, home);
+  nb::object zeros = nb::none();
+  if (made->zeros()) zeros = nb::cast(PyTensor{made->zeros()->view(), memory});
+  return nb::make_tuple(PyTensor{made->codes().view(), memory},
+                        PyTensor{made->scales().view(), memory}, zeros, made->tensor_scale());
+}
+
 nb::tuple pack(nb::handle w, nb::handle format, nb::handle group, nb::handle zero_points) {
   refuse_while_recording("pack_weight");
   const PyTensor from = to_tensor(w);
@@ -47,18 +64,29 @@ nb::tuple pack(nb::handle w, nb::handle format, nb::handle group, nb::handle zer
   if (!group.is_none() && options.group < 1)
     fail(ErrorKind::value, "pack_weight: group must be a multiple of 16, got ", options.group);
   order_now(from);
-  std::shared_ptr<const PackedWeight> made;
-  {
-    const WithoutGil released;
-    made = std::make_shared<const PackedWeight>(pack_weight(from.view, options));
-  }
-  const Device device = made->device();
-  const StreamRef home = device.is_cuda() ? current_stream(device.index) : StreamRef();
-  const auto memory = std::make_shared<Memory>(made, device, home);
-  nb::object zeros = nb::none();
-  if (made->zeros()) zeros = nb::cast(PyTensor{made->zeros()->view(), memory});
-  return nb::make_tuple(PyTensor{made->codes().view(), memory},
-                        PyTensor{made->scales().view(), memory}, zeros, made->tensor_scale());
+  return parts_of([&] { return pack_weight(from.view, options); });
+}
+
+nb::tuple from_gptq(nb::handle qweight, nb::handle qzeros, nb::handle scales, nb::handle g_idx,
+                    nb::handle group, bool zeros_minus_one) {
+  refuse_while_recording("pack_weight_from_gptq");
+  const PyTensor w = to_tensor(qweight), z = to_tensor(qzeros), s = to_tensor(scales);
+  std::optional<PyTensor> order;
+  if (!g_idx.is_none()) order = to_tensor(g_idx);
+  GptqOptions options{.group = group.is_none() ? 0 : to_int64(group, "group"),
+                      .zeros = zeros_minus_one ? GptqZeros::minus_one : GptqZeros::plain};
+  if (order) options.g_idx = order->view;
+  for (const PyTensor* t : {&w, &z, &s}) order_now(*t);
+  if (order) order_now(*order);
+  return parts_of([&] { return pack_weight_from_gptq(w.view, z.view, s.view, options); });
+}
+
+nb::tuple from_awq(nb::handle qweight, nb::handle qzeros, nb::handle scales, nb::handle group) {
+  refuse_while_recording("pack_weight_from_awq");
+  const PyTensor w = to_tensor(qweight), z = to_tensor(qzeros), s = to_tensor(scales);
+  const int64_t of_group = group.is_none() ? 0 : to_int64(group, "group");
+  for (const PyTensor* t : {&w, &z, &s}) order_now(*t);
+  return parts_of([&] { return pack_weight_from_awq(w.view, z.view, s.view, of_group); });
 }
 
 PyTensor unpack(const PyTensor& codes, const PyTensor& scales, nb::handle zeros,
@@ -90,10 +118,11 @@ nb::object packed_product(const op::Operator& op, nb::tuple inputs, nb::tuple op
     nb::object weight, product;
   };
   static const OfPackage* place = nullptr;
-  const OfPackage& package = kept(place, [] {
+  const auto find = [] {
     const nb::module_ module = nb::module_::import_("tensorcraft._packed");
     return OfPackage{module.attr("PackedWeight"), module.attr("product")};
-  });
+  };
+  const OfPackage& package = kept(place, find);
   if (!inputs[1].type().is(package.weight)) return {};
   nb::dict given;
   for (size_t i = 0; i < nb::len(options); ++i) {
@@ -107,6 +136,10 @@ nb::object packed_product(const op::Operator& op, nb::tuple inputs, nb::tuple op
 void register_packed(nb::module_& m) {
   m.def("pack_weight", &pack, "w"_a.none(), "format"_a.none(), "group"_a.none(),
         "zero_points"_a.none(), "What tc.pack_weight calls.");
+  m.def("pack_weight_from_gptq", &from_gptq, "qweight"_a, "qzeros"_a, "scales"_a, "g_idx"_a.none(),
+        "group"_a.none(), "zeros_minus_one"_a, "What tc.pack_weight_from_gptq calls.");
+  m.def("pack_weight_from_awq", &from_awq, "qweight"_a, "qzeros"_a, "scales"_a, "group"_a.none(),
+        "What tc.pack_weight_from_awq calls.");
   m.def("unpack_weight", &unpack, "codes"_a, "scales"_a, "zeros"_a.none(), "tensor_scale"_a,
         "dtype"_a.none(), "What tc.PackedWeight.unpack calls.");
 }

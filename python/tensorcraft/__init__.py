@@ -39,7 +39,14 @@ from ._manipulation import (
 )
 from ._namespace import array_namespace_info as _array_namespace_info
 from ._ops import *
-from ._packed import PackedConvWeight, PackedWeight, pack_conv_weight, pack_weight
+from ._packed import (
+    PackedConvWeight,
+    PackedWeight,
+    pack_conv_weight,
+    pack_weight,
+    pack_weight_from_awq,
+    pack_weight_from_gptq,
+)
 from ._protocols import install as _install_protocols
 from ._registry import Operator
 from ._scheduler import Decision, Scheduler, Task
@@ -186,6 +193,8 @@ __all__ = [
     "ops",
     "pack_conv_weight",
     "pack_weight",
+    "pack_weight_from_awq",
+    "pack_weight_from_gptq",
     "pi",
     "repeat",
     "reshape",

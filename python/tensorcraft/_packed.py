@@ -14,7 +14,14 @@ from ._tensor import asarray
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftTypeError, TensorCraftValueError, Unsupported
 
-__all__ = ["PackedConvWeight", "PackedWeight", "pack_conv_weight", "pack_weight"]
+__all__ = [
+    "PackedConvWeight",
+    "PackedWeight",
+    "pack_conv_weight",
+    "pack_weight",
+    "pack_weight_from_awq",
+    "pack_weight_from_gptq",
+]
 
 Format = Literal["int4", "mxfp4", "nvfp4"]
 Layout = Literal["nchw", "nhwc"]
@@ -138,6 +145,37 @@ def pack_weight(
     """
     codes, scales, zeros, tensor_scale = native.pack_weight(w, format, group, zero_points)
     return PackedWeight(codes, scales, zeros, tensor_scale)
+
+
+def pack_weight_from_gptq(
+    qweight: Any, qzeros: Any, scales: Any, g_idx: Any = None, *, group: int | None = None, zeros_minus_one: bool = True
+) -> PackedWeight:
+    """A weight of 4 bits (k, n) from a checkpoint in the form that GPTQ programs write; the result is where qweight is.
+
+    qweight: int32 (k / 8, n), a word has 8 neighbours along k, lowest bits first. qzeros: int32 (groups, n / 8), a word has
+    the zero points of 8 columns, lowest bits first. scales: (groups, n), float16, bfloat16 or float32. Weights are
+    (code - zero) * scale, and nothing is rounded. zeros is None if all zero points are 8.
+
+    g_idx: int32 (k,), the group of each row. group: what the checkpoint's configuration says, checked against scales.
+    zeros_minus_one: the first format ("gptq") stores zero points less 1, so a stored 15 is 16; "gptq_v2" does not.
+
+    Raises ValueError: shapes do not fit each other or 4 bits, or the group is no multiple of 16. NotImplementedError: rows
+    are in the order of activations (desc_act), so those of a group are no neighbours.
+    """
+    parts = native.pack_weight_from_gptq(qweight, qzeros, scales, g_idx, group, bool(zeros_minus_one))
+    return PackedWeight(*parts)
+
+
+def pack_weight_from_awq(qweight: Any, qzeros: Any, scales: Any, *, group: int | None = None) -> PackedWeight:
+    """A weight of 4 bits (k, n) from a checkpoint in the form that AWQ programs write; the result is where qweight is.
+
+    qweight: int32 (k, n / 8), a word has 8 columns, from the lowest bits on 0 2 4 6 1 3 5 7. qzeros: int32 (groups, n / 8),
+    likewise. scales: (groups, n), float16, bfloat16 or float32. Weights are (code - zero) * scale, and nothing is rounded.
+    zeros is None if all zero points are 8. group: what the checkpoint's configuration says, checked against scales.
+
+    Raises ValueError: shapes do not fit each other or 4 bits, or the group is no multiple of 16.
+    """
+    return PackedWeight(*native.pack_weight_from_awq(qweight, qzeros, scales, group))
 
 
 class PackedConvWeight:

@@ -238,9 +238,8 @@ op::Explanation explained(int64_t groups, int64_t rows, int64_t n, int64_t k,
   const op::Operator& op = find_operator("grouped_gemm");
   const TensorView offsets(memory, DType::int32, {groups + 1});
   const Dims strides = is_a_along_k ? Dims{k, 1} : Dims{1, rows};
-  const std::vector<TensorView> inputs{
-      {memory, DType::bfloat16, {rows, k}, strides, Device::cpu()},
-      {memory, DType::bfloat16, {groups, n, k}}};
+  const std::vector<TensorView> inputs{{memory, DType::bfloat16, {rows, k}, strides, Device::cpu()},
+                                       {memory, DType::bfloat16, {groups, n, k}}};
   const std::vector<TensorView> outputs{
       {reinterpret_cast<void*>(uintptr_t(1) << 46), DType::bfloat16, {rows, n}}};
   const auto& options = op.description().options;

@@ -131,6 +131,62 @@ def test_what_is_refused() -> None:
         normal(2, 64) @ tc.pack_weight(normal(128, 8))
 
 
+def words(codes: "np.ndarray[tuple[int, ...], np.dtype[np.uint32]]", axis: int, order: "list[int]") -> "np.ndarray":
+    """int32 words of 8 neighbours along an axis, in this order from the lowest bits on."""
+    moved = np.moveaxis(codes, axis, -1)
+    eights = moved.reshape(*moved.shape[:-1], -1, 8)[..., order]
+    packed = (eights << (4 * np.arange(8, dtype=np.uint32))).sum(axis=-1, dtype=np.uint32)
+    return np.ascontiguousarray(np.moveaxis(packed, -1, axis)).view(np.int32)
+
+
+@pytest.mark.parametrize("style", ["gptq", "gptq_v2", "awq"])
+@pytest.mark.parametrize("scale_dtype", [np.float16, np.float32])
+def test_checkpoints_of_other_programs_keep_every_weight(device: str, style: str, scale_dtype: type) -> None:
+    k, n, group = 256, 40, 64
+    rng = np.random.default_rng(12)
+    codes = rng.integers(0, 16, (k, n), np.uint32)
+    zeros = rng.integers(0, 16, (k // group, n), np.uint32) + (style == "gptq")
+    scales = rng.uniform(0.01, 0.1, (k // group, n)).astype(scale_dtype)
+    whole = (codes.astype(np.float32) - zeros.astype(np.float32).repeat(group, axis=0)) * scales.astype(np.float32).repeat(group, axis=0)
+
+    def put(array: "np.ndarray") -> tc.Tensor:
+        return tc.asarray(array, device=device)
+
+    if style == "awq":
+        order = [0, 2, 4, 6, 1, 3, 5, 7]
+        packed = tc.pack_weight_from_awq(put(words(codes, 1, order)), put(words(zeros, 1, order)), put(scales), group=group)
+    else:
+        stored, in_order = zeros - (style == "gptq"), list(range(8))
+        packed = tc.pack_weight_from_gptq(
+            put(words(codes, 0, in_order)), put(words(stored.astype(np.uint32), 1, in_order)), put(scales),
+            put(np.arange(k, dtype=np.int32) // group), group=group, zeros_minus_one=style == "gptq",
+        )  # fmt: skip
+    assert packed.shape == (k, n) and packed.group == group and packed.device == device
+    np.testing.assert_array_equal(np.asarray(packed.unpack()), whole)
+    x = normal(3, k, seed=13)
+    np.testing.assert_allclose(np.asarray(put(x) @ packed), x @ whole, rtol=1e-4, atol=1e-3)
+
+
+def test_checkpoints_that_do_not_fit_are_refused() -> None:
+    def zeros(*shape: int) -> "np.ndarray":
+        return np.zeros(shape, np.int32)
+
+    scales = np.ones((2, 16), np.float16)
+    plain = tc.pack_weight_from_gptq(zeros(8, 16), zeros(2, 2) + 0x77777777, scales)
+    assert plain.zeros is None and plain.shape == (64, 16)
+    with pytest.raises(NotImplementedError, match="g_idx: row 32 is of group 0, expected 1"):
+        tc.pack_weight_from_gptq(zeros(8, 16), zeros(2, 2), scales, zeros(64))
+    for call, said in [
+        (lambda: tc.pack_weight_from_gptq(zeros(8, 16), zeros(2, 4), scales), "expected n / 8 = 2 words a row"),
+        (lambda: tc.pack_weight_from_gptq(zeros(8, 16), zeros(2, 2), scales, group=128), "one row for 32 rows of the weight"),
+        (lambda: tc.pack_weight_from_awq(zeros(64, 4), zeros(2, 2), scales), "qweight: has 32 columns of 4 bits, scales 16"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            call()
+    with pytest.raises(TypeError, match="qweight"):
+        tc.pack_weight_from_awq(zeros(64, 2).astype(np.float32), zeros(2, 2), scales)
+
+
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 def test_packed_filters_give_the_same_convolution(device: str, layout: str) -> None:
     other = "nhwc" if layout == "nchw" else "nchw"
