@@ -136,10 +136,11 @@ nb::object packed_product(const op::Operator& op, nb::tuple inputs, nb::tuple op
 void register_packed(nb::module_& m) {
   m.def("pack_weight", &pack, "w"_a.none(), "format"_a.none(), "group"_a.none(),
         "zero_points"_a.none(), "What tc.pack_weight calls.");
-  m.def("pack_weight_from_gptq", &from_gptq, "qweight"_a, "qzeros"_a, "scales"_a, "g_idx"_a.none(),
-        "group"_a.none(), "zeros_minus_one"_a, "What tc.pack_weight_from_gptq calls.");
-  m.def("pack_weight_from_awq", &from_awq, "qweight"_a, "qzeros"_a, "scales"_a, "group"_a.none(),
-        "What tc.pack_weight_from_awq calls.");
+  m.def("pack_weight_from_gptq", &from_gptq, "qweight"_a.none(), "qzeros"_a.none(),
+        "scales"_a.none(), "g_idx"_a.none(), "group"_a.none(), "zeros_minus_one"_a,
+        "What tc.pack_weight_from_gptq calls.");
+  m.def("pack_weight_from_awq", &from_awq, "qweight"_a.none(), "qzeros"_a.none(), "scales"_a.none(),
+        "group"_a.none(), "What tc.pack_weight_from_awq calls.");
   m.def("unpack_weight", &unpack, "codes"_a, "scales"_a, "zeros"_a.none(), "tensor_scale"_a,
         "dtype"_a.none(), "What tc.PackedWeight.unpack calls.");
 }

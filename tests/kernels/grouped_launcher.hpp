@@ -14,6 +14,7 @@ inline bool compare_grouped(const LauncherCall& c) {
   const auto* array = is_masked ? &c.in(2) : offsets ? offsets : c.given<TensorView>("sizes");
   const TensorView &a = c.in(), &b = c.in(1), &d = c.out();
   if (!array || array->dtype() != DType::int32 || d.dtype() != a.dtype()) return false;
+  if (b.rank() == 2) return false;  // of groups along k
   if (!c.option("transpose_b", false) || c.option("allow_tf32", false) ||
       c.given<int64_t>("expected_rows") || c.choice("gated", Gate::none) != Gate::none ||
       c.choice("activation", Activation::none) != Activation::none)

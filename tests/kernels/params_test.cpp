@@ -223,8 +223,8 @@ bool gemm(const LauncherCall& c) {
       c.choice("activation", Activation::none) != Activation::none)
     return false;
   if (c.element_bytes() == 1) return false;  // a launcher's result has the operands' type
-  if (c.address("a_scale") || c.address("b_scale") || c.num_inputs() > 2 ||
-      c.choice("gated", Gate::none) != Gate::none ||
+  if (c.address("a_scale") || c.address("b_scale") || c.address("out_scale") ||
+      c.num_inputs() > 2 || c.choice("gated", Gate::none) != Gate::none ||
       c.choice("precision", Precision::standard) != Precision::standard)
     return false;
   const auto layout = [&](std::string_view name) {

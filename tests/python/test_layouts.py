@@ -98,7 +98,7 @@ def result(name: str, args: list[Any], options: dict[str, Any], variant: str | N
     function = tc.ops()[name].function
     found = function(*args, **options, variant=variant, device="cpu")
     if name in KEEP_ROWS:
-        zeros = tc.zeros(found.shape, dtype=str(found.dtype))
+        zeros = tc.zeros(found.shape, dtype=str(found.dtype), device="cpu")
         found = np.asarray(function(*args, **options, variant=variant, device="cpu", out=zeros))
     return found
 

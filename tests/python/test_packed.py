@@ -88,7 +88,7 @@ def test_gemm_takes_a_packed_weight(device: str) -> None:
     naive = tc.gemm(x, packed, bias=bias, variant="reference" if device == "cpu" else "naive")
     np.testing.assert_allclose(np.asarray(naive), wanted, rtol=1e-4, atol=1e-3)
     np.testing.assert_array_equal(np.asarray(tc.matmul(x, packed)), np.asarray(x @ packed))
-    assert tc.gemm(normal(2, 3, 128), packed).shape == (2, 3, 24)
+    assert tc.gemm(tc.asarray(normal(2, 3, 128), device=device), packed).shape == (2, 3, 24)
     assert np.asarray(tc.gemm([[1.0] * 128], packed)).shape == (1, 24)
 
 

@@ -131,6 +131,7 @@ def test_work_follows_the_current_torch_stream(device):
         pytest.skip("a CPU has no streams")
     side = torch.cuda.Stream()
     x = torch.zeros(1 << 22, device=device)
+    side.wait_stream(torch.cuda.current_stream())  # or the zeros may come last
     with torch.cuda.stream(side):
         for _ in range(200):  # long enough that an unordered reader would see old values
             x += 1

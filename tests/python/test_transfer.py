@@ -236,7 +236,7 @@ print("child", os.waitpid(child, 0)[1])
 
 
 def test_to_takes_non_blocking_on_every_device(device: str) -> None:
-    x = tc.asarray([1.0, 2.0])
+    x = tc.asarray([1.0, 2.0], device="cpu")
     y = x.to(device, non_blocking=True)
     assert (y + 1).tolist() == [2.0, 3.0]
     assert y.to("cpu", non_blocking=True).tolist() == [1.0, 2.0]

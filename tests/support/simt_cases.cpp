@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 const Json kFloats{"float32", "float16", "bfloat16"};
 const Json kHalves{"float16", "bfloat16"};
 const Json kBytes{"float8_e4m3fn", "float8_e5m2", "int8"};
+const Json kFloat8s{"float8_e4m3fn", "float8_e5m2"};
 const Json kActivations{"none", "relu", "gelu", "gelu_tanh", "silu"};
 // Rows that no single stride describes.
 const Json kNestedStrides{8, 2};
@@ -40,6 +41,51 @@ void add_products(Json& cases, const std::string& name, const Json& inputs, Json
   }
 }
 
+// Results of 8 bits of all operands that have them; nothing is C then, and 8-bit operands have a
+// float32 bias.
+void add_codes(Json& cases, const std::string& name, Json options, Json inputs) {
+  if (options.contains("c")) return;
+  if (inputs.contains("x1")) inputs["x1"]["dtype"] = "float32";
+  const Json int8 = Json::array({"int8"});
+  for (const Json& result : kBytes) {
+    options["out_dtype"] = result;
+    for (const Json& operands : {kFloats, result == "int8" ? int8 : kFloat8s}) {
+      const bool are_floats = operands == kFloats;
+      const std::string is_of = are_floats ? "_floats_" : "_codes_";
+      if (options.contains("bias")) options["bias"].erase("dtype");
+      if (options.contains("bias") && !are_floats) options["bias"]["dtype"] = "float32";
+      cases.push_back(case_of(join(name, is_of, result.dump()), operands, inputs, options));
+      cases.back()["code_steps"] = 1;
+    }
+  }
+}
+
+// Results of 8 bits that the copy engine does not store: threads do, in words.
+void add_codes_in_words(Json& cases) {
+  const auto add = [&](const std::string& name, const char* dtype, Json a, Json b, Json options) {
+    options["out_dtype"] = "float8_e4m3fn";
+    cases.push_back(case_of("codes_in_words_" + name, Json::array({dtype}),
+                            {{"a", std::move(a)}, {"b", std::move(b)}}, std::move(options)));
+    cases.back()["code_steps"] = 1;
+  };
+  for (const bool is_a_across : {false, true})
+    for (const bool is_b_along : {false, true}) {
+      Json a{{"shape", {72, 72}}}, b{{"shape", {72, 64}}}, options = Json::object();
+      if (is_a_across) a["strides"] = {1, 72};
+      if (is_b_along) b["shape"] = {64, 72}, options["transpose_b"] = true;
+      add(join(is_a_across, is_b_along), "bfloat16", a, b, options);
+    }
+  const Json a{{"shape", {72, 144}}}, b{{"shape", {68, 144}}};
+  const auto scale = [](Json shape) {
+    return Json{{"shape", std::move(shape)}, {"dtype", "float32"}};
+  };
+  add("fast", "float8_e4m3fn", a, b, {{"transpose_b", true}, {"accumulation", "fast"}});
+  add("by_row", "float8_e4m3fn", a, b,
+      {{"transpose_b", true}, {"a_scale", scale({72, 1})}, {"b_scale", scale({68})}});
+  add("by_square", "float8_e4m3fn", a, b,
+      {{"transpose_b", true}, {"a_scale", scale({72, 2})}, {"b_scale", scale({1, 2})}});
+}
+
 // Products of 3 x 5.
 void add_tiny_products(Json& cases, const std::string& name, Json options,
                        Json inputs = Json::object()) {
@@ -54,6 +100,7 @@ void add_tiny_products(Json& cases, const std::string& name, Json options,
     if (inputs.contains("x1")) inputs["x1"]["dtype"] = result;
     cases.push_back(case_of(join(name, "_bytes_", result.dump()), kBytes, inputs, options));
   }
+  add_codes(cases, name, options, inputs);
 }
 
 // What rungs for vectors have besides: bias and an expression in whole vectors, a result of the
@@ -106,10 +153,11 @@ Json gemm() {
     }
   }
   add_products_in_vectors(cases);
+  add_codes_in_words(cases);
   return {{"operator", "gemm"}, {"cases", cases}};
 }
 
-// Every activation and gate.
+// Every activation and gate, and every activation of groups along k.
 Json grouped_gemm() {
   Json cases;
   const auto add = [&](const char* option, const Json& value) {
@@ -119,7 +167,14 @@ Json grouped_gemm() {
         {"shape", {2}}, {"dtype", "int32"}, {"fill", {{"kind", "list"}, {"values", {3, 4}}}}};
     add_products(cases, value.get<std::string>(), inputs, {{option, value}, {"sizes", sizes}});
   };
-  for (const Json& activation : kActivations) add("activation", activation);
+  const Json along_k{{"a", {{"shape", {7, 4}}, {"strides", {1, 7}}}}, {"b", {{"shape", {4, 5}}}}};
+  const Json depths{
+      {"shape", {2}}, {"dtype", "int32"}, {"fill", {{"kind", "list"}, {"values", {1, 3}}}}};
+  for (const Json& activation : kActivations) {
+    add("activation", activation);
+    add_products(cases, "along_k_" + activation.get<std::string>(), along_k,
+                 {{"activation", activation}, {"sizes", depths}});
+  }
   for (const char* gate : {"silu", "gelu", "gelu_tanh"}) add("gated", gate);
   return {{"operator", "grouped_gemm"}, {"cases", cases}};
 }
