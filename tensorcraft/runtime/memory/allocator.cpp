@@ -107,13 +107,6 @@ Node* find(int device) {
   return node;
 }
 
-void stream_ends(StreamRef stream) noexcept {
-  Node* const node = find(stream.device());
-  if (!node) return;
-  node->pool.stream_ends(stream);
-  node->pinned.stream_ends(stream);
-}
-
 void recording_begins(int device) noexcept {
   if (Node* const node = find(device)) node->pool.before_recording();
 }
@@ -138,7 +131,7 @@ Node& node_of(int device) {
   device_info(Device::cuda(device));  // a device that does not exist is refused here
   const std::lock_guard lock(mutex);
   if (Node* const known = find(device)) return *known;
-  cuda::on_stream_end(stream_ends);
+  cuda::on_stream_end(MemoryPool::stream_ends_everywhere);
   cuda::on_recording(recording_begins);
   cuda::on_shortage(relieve_shortage);
   auto* const made = new Node{cuda::driver_number(), device, nodes(), {}};

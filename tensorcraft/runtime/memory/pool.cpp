@@ -6,7 +6,9 @@
 #include "tensorcraft/runtime/memory/hold.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 namespace tensorcraft {
 
@@ -36,6 +38,16 @@ void log_failure(const char* what) noexcept {
   }
 }
 
+// Every pool of the process. Leaked: pools with static storage may end after it would.
+struct Pools {
+  std::mutex mutex;
+  std::vector<MemoryPool*> all;
+};
+Pools& pools() {
+  static auto& known = *new Pools;
+  return known;
+}
+
 }  // namespace
 
 MemoryPool::MemoryPool(std::unique_ptr<memory::MemoryDevice> device, const PoolOptions& options)
@@ -44,10 +56,17 @@ MemoryPool::MemoryPool(std::unique_ptr<memory::MemoryDevice> device, const PoolO
       total_bytes_(device_->total_bytes()),
       quota_(options.quota ? options.quota : memory::kMaxBytes),
       timeline_(*device_),
-      check_(*device_, options.checks) {}
+      check_(*device_, options.checks) {
+  const std::lock_guard lock(pools().mutex);
+  pools().all.push_back(this);
+}
 
 MemoryPool::~MemoryPool() {
-  if (!device_->usable()) return;
+  if (!device_->usable()) return;  // in a forked child another thread may have held the lock
+  {
+    const std::lock_guard lock(pools().mutex);
+    std::erase(pools().all, this);
+  }
   try {
     trim();
   } catch (...) {
@@ -327,6 +346,11 @@ std::vector<PoolPiece> MemoryPool::snapshot() const {
                         .captured = chunk->holds > 0});
   std::ranges::sort(pieces, {}, &PoolPiece::data);
   return pieces;
+}
+
+void MemoryPool::stream_ends_everywhere(StreamRef stream) noexcept {
+  const std::lock_guard lock(pools().mutex);
+  for (MemoryPool* const pool : pools().all) pool->stream_ends(stream);
 }
 
 void MemoryPool::stream_ends(StreamRef stream) noexcept {

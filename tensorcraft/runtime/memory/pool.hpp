@@ -94,6 +94,8 @@ class MemoryPool final : public Allocator {
   void before_recording() noexcept;
   // A stream of the device is about to be destroyed.
   void stream_ends(StreamRef stream) noexcept;
+  // All pools of the process are told: what a Stream does once the pool of its device is made.
+  static void stream_ends_everywhere(StreamRef stream) noexcept;
 
  private:
   struct Hold;

@@ -217,6 +217,25 @@ TEST(MemoryPool, AStreamThatEndsLeavesItsMemoryToOthers) {
   EXPECT_EQ(device.waits, 1);
 }
 
+TEST(MemoryPool, EveryPoolHearsThatAStreamEnds) {
+  SimulatedDevice device(2 * kMiB), other(2 * kMiB);
+  MemoryPool pool(device.handle()), second(other.handle());
+  {
+    const MemoryPool gone(other.handle());
+  }
+  const Block block = pool.allocate(2 * kMiB, kA), own = second.allocate(2 * kMiB, kA);
+  for (SimulatedDevice* const d : {&device, &other}) d->enqueue(kA, [] {});
+  pool.free(block.data, kA);
+  second.free(own.data, kA);
+  MemoryPool::stream_ends_everywhere(kA);
+  device.replace(kA);
+  other.replace(kA);
+  EXPECT_EQ(pool.allocate(2 * kMiB, kA).data, block.data);
+  EXPECT_EQ(second.allocate(2 * kMiB, kA).data, own.data);
+  EXPECT_EQ(device.waits, 1);  // of another stream
+  EXPECT_EQ(other.waits, 1);
+}
+
 TEST(MemoryPool, SnapshotShowsEveryPiece) {
   SimulatedDevice device;
   MemoryPool pool(device.handle());
