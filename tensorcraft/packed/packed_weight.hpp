@@ -18,6 +18,7 @@ namespace tensorcraft {
 //          and tensor_scale = amax of all / (6 * 448)
 // Codes are rounded to nearest even and saturated.
 enum class PackedFormat : int { int4, mxfp4, nvfp4 };
+// Its name: "int4".
 std::string_view to_string(PackedFormat format);
 
 // Of int4, what a group has besides its scale, so that its weights may lie to one side of 0.
@@ -32,9 +33,9 @@ enum class ZeroPoints : int { none, integer, floating };
 
 // What pack_weight() takes besides the weight.
 struct PackWeightOptions {
-  PackedFormat format = PackedFormat::int4;
+  PackedFormat format = PackedFormat::int4;  // of codes and scales
   int64_t group = 0;  // neighbours along k that share a scale; 0: that of the format
-  ZeroPoints zero_points = ZeroPoints::none;
+  ZeroPoints zero_points = ZeroPoints::none;  // of int4 alone
 };
 
 // A matrix (k, n) of 4 bits an element, the second operand of products. Copies share its memory.
