@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
-
 from . import _ops
 from . import _tensorcraft as native
 from ._dtypes import dtype_of
@@ -122,7 +120,7 @@ def product(
             "compute it by another call, or give b.unpack() in place of b"
         )
     if isinstance(a, list | tuple):
-        a = np.asarray(a, np.float32)
+        a = asarray(a, dtype=DType.float32, device=w.device)
     return w.matmul(a, bias=options["bias"], out=out, stream=stream, variant=variant, device=device)
 
 
