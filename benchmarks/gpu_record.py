@@ -48,14 +48,9 @@ def junit(file: Path) -> dict[str, float]:
 
 def lost_shards(folder: Path) -> list[str]:
     """The shards whose file is missing beside those of the others."""
-    lost = []
-    for file in folder.glob("*.json"):
-        name, shard, _ = file.name.split(".")
-        for i in range(int(shard.split("-of-")[1])):
-            other = f"{name}.{i}-of-{shard.split('-of-')[1]}"
-            if not (folder / f"{other}.json").exists() and other not in lost:
-                lost.append(other)
-    return sorted(lost)
+    programs = {(file.name.split(".")[0], file.stem.split("-of-")[1]) for file in folder.glob("*.json")}
+    all_shards = [f"{name}.{i}-of-{count}" for name, count in programs for i in range(int(count))]
+    return sorted(shard for shard in all_shards if not (folder / f"{shard}.json").exists())
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -85,10 +80,10 @@ def main() -> int:
     rows = rows_of(folder / "tests")
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     write(str(folder / "gpu_tests.json"), f"tests on a GPU, {date}", rows, timing="seconds of all processes together")
-    for name in lost_shards(folder / "tests"):
+    lost = lost_shards(folder / "tests")
+    for name in lost:
         print(f"gpu_record: {name} left no file: it crashed, or was ended")
-        rows = []
-    return 1 if not rows or any(row["failed"] or not row["passed"] for row in rows) else 0
+    return 1 if lost or not rows or any(row["failed"] or not row["passed"] for row in rows) else 0
 
 
 if __name__ == "__main__":

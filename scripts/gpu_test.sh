@@ -63,7 +63,7 @@ conformance() {  # the emulator needs no such machine
   GTEST_FILTER='-*simt*:SimtDevice*' apart ops_tests 14 "$folder/ops_tests"
 }
 
-python() {  # packaging and pages need what such a machine lacks; times are held by tests that run alone, last
+python() {  # packaging and typing need what such a machine lacks; ten files run at once, so bounds on times may be missed
   unpack_model
   mkdir -p "$results/tests"
   export TC_TEST_MODEL=$root/$folder/model32
