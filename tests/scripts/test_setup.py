@@ -68,13 +68,18 @@ def test_a_package_that_there_is_not_is_left_out(tmp_path, candidate, install, s
     assert ask("install_where_offered browser 'the test'", f"{tmp_path}:/usr/bin:/bin") == ""
 
 
-@pytest.mark.parametrize("script", ["demo.sh", "chat.sh", "graph.sh"])
+def carry(folder, script):
+    """A script that runs an example, in a folder where those that it calls are missing; its path."""
+    (folder / "scripts").mkdir(exist_ok=True)
+    for name in (script, "example.sh"):
+        (folder / "scripts" / name).write_text((ROOT / "scripts" / name).read_text())
+    return str(folder / "scripts" / script)
+
+
+@pytest.mark.parametrize("script", ["demo.sh", "chat.sh", "graph.sh", "classify.sh"])
 @pytest.mark.parametrize("words", [["-h"], ["--no-onednn", "--help"], ["a question", "--help"]])
 def test_the_demos_say_their_usage_and_install_nothing(tmp_path, script, words):
-    (tmp_path / "scripts").mkdir()  # alone in its folder, so that a script it calls is missing
-    demo = tmp_path / "scripts" / script
-    demo.write_text((ROOT / "scripts" / script).read_text())
-    done = subprocess.run(["/bin/bash", str(demo), *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(["/bin/bash", carry(tmp_path, script), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and f"usage: {script}" in done.stdout and not done.stderr
 
 
@@ -84,18 +89,18 @@ def test_the_demos_say_their_usage_and_install_nothing(tmp_path, script, words):
         ("demo.sh", "sentence_search/search.py", []),
         ("chat.sh", "chat/chat.py", []),
         ("graph.sh", "graph/graph.py", ["--graph"]),
+        ("classify.sh", "image_classification/classify.py", ["--image"]),
     ],
 )
 @pytest.mark.parametrize("onednn", [[], ["--no-onednn"]])
 def test_the_demos_set_up_build_and_hand_their_words_on(tmp_path, script, example, needs, onednn):
     """With `--no-onednn` for the first two, and words that stay as they are."""
-    (tmp_path / "scripts").mkdir()
+    path = carry(tmp_path, script)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    (tmp_path / "scripts" / script).write_text((ROOT / "scripts" / script).read_text())
     for name in ("scripts/setup.sh", "scripts/build.sh", ".venv/bin/python"):
         fake(tmp_path, name, f"printf '%s|' {name} \"$@\"; echo")
     words = ["two  words", "--top", "3"]
-    command = ["/bin/bash", str(tmp_path / "scripts" / script), *onednn, *words]
+    command = ["/bin/bash", path, *onednn, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     calls = [line.rstrip("|").split("|") for line in done.stdout.splitlines()]
     assert calls == [
@@ -112,8 +117,7 @@ def test_without_words_there_is_a_chat_and_no_search(tmp_path):
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     fake(tmp_path, ".venv/bin/python", "echo python $#")
     for script, code, said in (("chat.sh", 0, "python 1\n"), ("demo.sh", 2, "")):
-        (tmp_path / "scripts" / script).write_text((ROOT / "scripts" / script).read_text())
-        done = subprocess.run(["/bin/bash", str(tmp_path / "scripts" / script)], capture_output=True, text=True, check=False)
+        done = subprocess.run(["/bin/bash", carry(tmp_path, script)], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (code, said)
 
 
