@@ -27,6 +27,18 @@ print(len(os.listdir("/proc/self/task")), files() == before, "libcuda.so" in map
     assert child(code) == ["1", "True", "False", "False", "set()"]
 
 
+def test_calls_on_the_cpu_load_no_compiler_of_kernels() -> None:
+    code = """
+import numpy as np, tensorcraft as tc
+x = np.ones((8, 8), np.float32)
+for y in (tc.gemm(x, x, device="cpu"), tc.attention(x[None, None], x[None, None], x[None, None], device="cpu"), tc.asarray(x, device="cpu") + 1):
+    tc.softmax(y, device="cpu")
+tc.explain(tc.gemm, x, x, device="cpu"), tc.elementwise("x * 2", x=x, device="cpu")
+print("libnvrtc" in open("/proc/self/maps").read())
+"""
+    assert child(code) == ["False"]
+
+
 def test_import_adds_at_most_150_ms_to_that_of_numpy() -> None:
     code = "import numpy, time; t = time.perf_counter(); import tensorcraft; print((time.perf_counter() - t) * 1e3)"
     assert min(float(child(code)[0]) for _ in range(5)) <= 150

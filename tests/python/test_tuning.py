@@ -49,7 +49,8 @@ print("tuned", result.variant)
 
 
 def test_a_call_is_tuned_and_what_is_found_is_kept(tmp_path: Path) -> None:
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TENSORCRAFT_CACHE_DIR": str(tmp_path), "TENSORCRAFT_DEVICE": "cpu"}
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path),
+                   "TENSORCRAFT_CACHE_DIR": str(tmp_path), "TENSORCRAFT_DEVICE": "cpu"}  # fmt: skip
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "tuned").glob("*.tuned"))

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_layers.py refuses each kind of bad include, and passes a good tree."""
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
 import check_layers
 
 
@@ -15,6 +17,17 @@ def check(root, path, text):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text + "\n")
     return list(check_layers.problems(root))
+
+
+def test_the_tree_has_the_folders_and_parts_of_the_design():
+    tree = ROOT / "tensorcraft"
+    layers = re.findall(r"^\| `tensorcraft/(\w+)` \|", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    assert {*layers} == {p.name for p in tree.iterdir() if p.is_dir()} >= {*check_layers.LAYERS}
+    for folder in ("bindings/python", "python/tensorcraft", "cli", "bench", "benchmarks", "examples", "tests", "docs"):
+        assert (ROOT / folder).is_dir(), folder
+    for part in ("memory/block", "memory/pool", "memory/size_class", "scheduler/task", "scheduler/core", "transfer/engine",
+                 "dispatch/controller"):  # fmt: skip
+        assert (tree / "runtime" / f"{part}.hpp").exists(), part
 
 
 @pytest.mark.parametrize(

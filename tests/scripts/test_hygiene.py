@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format and lint checks fail on a deliberate violation, and pass a clean file."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,28 @@ def test_the_lint_check(tree, text, finding):
     code, printed = run(tree, "clang-tidy-19", "--quiet", "a.cpp", "--", "-std=c++20")
     assert (code == 0) == (finding is None), printed
     assert finding is None or finding in printed
+
+
+def test_what_a_contributor_reads_is_linked_from_the_first_page():
+    readme = (ROOT / "README.md").read_text()
+    templates = [f".github/{name}" for name in ("pull_request_template.md", "ISSUE_TEMPLATE/bug.md", "ISSUE_TEMPLATE/wish.md")]
+    for name in ["CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "CHANGELOG.md", "LICENSE", *templates]:
+        assert (ROOT / name).read_text() and f"({name})" in readme, name
+
+
+HOOKS = re.findall(r"entry: ([^,}]+)", (ROOT / ".pre-commit-config.yaml").read_text())
+
+
+@pytest.mark.parametrize("entry", [hook for hook in HOOKS if not hook.startswith("scripts/format.sh")])  # test.sh runs that
+def test_the_hooks_pass_on_the_tree(entry):
+    code, printed = run(ROOT, *entry.split())
+    assert code == 0, printed
+
+
+def test_there_are_settings_for_editors_and_a_hook_for_each_check():
+    assert len(HOOKS) == 4 and any(hook.startswith("scripts/format.sh") for hook in HOOKS)
+    for name in (".editorconfig", ".gitignore", ".gitattributes", ".clang-format", ".clang-tidy"):
+        assert (ROOT / name).read_text(), name
 
 
 def test_the_python_check(tree):
