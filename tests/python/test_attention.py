@@ -86,3 +86,16 @@ def test_errors_name_the_option() -> None:
         tc.attention(q, k, v, cu_seqlens_q=[0, 5], device="cpu")
     with pytest.raises(IndexError, match="they must not decrease"):
         tc.attention(q, k, v, cu_seqlens_q=[0, 6], cu_seqlens_k=[0, 2], device="cpu")
+
+
+def test_the_other_names_of_operators_are_the_operators(device: str) -> None:
+    scale = 0.3
+    q, k, v = (a.astype(np.float64) for a in (Q[:, :2], K, V))
+    weights = np.exp(scale * q @ k.swapaxes(2, 3))
+    wanted = weights @ v / weights.sum(3, keepdims=True)
+    np.testing.assert_allclose(tc.flash_attention(Q[:, :2], K, V, scale, device=device), wanted, rtol=1e-4, atol=1e-5)
+    x, weight, bias = Q[0, 0], K[0, 0, 0], V[0, 0, 0]
+    y = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * weight + bias
+    wanted = 0.5 * y * (1 + np.tanh(0.7978845608028654 * (y + 0.044715 * y**3)))
+    got = tc.fused_layer_norm_activation(x, weight=weight, bias=bias, activation="gelu_tanh", device=device)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)

@@ -25,6 +25,20 @@ def test_every_rung_by_name_on_numpy_arrays(variant: str) -> None:
     np.testing.assert_array_equal(d, a.astype(np.float64) @ b)
 
 
+@pytest.mark.parametrize(
+    ("variant", "dtype"),
+    [("tiled", "float32"), ("double_buffer", "float32"), ("async", "float32"), ("swizzled", "float16"), ("tma", "float16"), ("persistent", "float16")],
+)  # fmt: skip
+def test_later_rungs_and_old_names(variant: str, dtype: str) -> None:
+    a, b = integers(70, 64, dtype=dtype), integers(64, 72, dtype=dtype)
+    np.testing.assert_array_equal(tc.gemm(a, b, variant=variant, device="simt"), a.astype(np.float64) @ b)
+
+
+def test_a_name_that_there_is_not_is_answered_by_those_that_there_are() -> None:
+    with pytest.raises(ValueError, match='no variant is named "tilde".*block_tiled.*naive'):
+        tc.gemm(integers(2, 2), integers(2, 2), variant="tilde", device="simt")
+
+
 def test_writes_into_a_given_array_of_any_strides() -> None:
     x, out = integers(5, 33), np.full((5, 66), 7, np.float32)
     assert tc.relu(x, out=out[:, ::2], device="simt") is not None
