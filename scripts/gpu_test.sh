@@ -55,7 +55,7 @@ apart() {
   done
   local process
   for process in "${processes[@]}"; do wait "$process" || failed=1; done
-  grep -hvE '^\[ RUN|^\[       OK|^\[---|^$|^\[  SKIPPED|^Note: |^\[====|^\[20|^Running main|^  spin, grid' "$results/$name".*.log | cut -c1-300 | head -60
+  grep -hvE '^\[ RUN|^\[       OK|^\[ SEED|^\[---|^$|^\[  SKIPPED|^Note: |^\[====|^\[20|^Running main|^  spin, grid' "$results/$name".*.log | cut -c1-300 | head -60
 }
 
 conformance() {  # the emulator needs no such machine

@@ -8,8 +8,8 @@ file(GLOB wrapper_cases CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/wrappers/*
 set(here ${CMAKE_CURRENT_SOURCE_DIR})
 add_library(cases_objects OBJECT support/cases.cpp support/simt_cases.cpp)
 add_library(ops_objects OBJECT ${here}/ops/conformance_test.cpp ${here}/ops/determinism_test.cpp
-                               ${here}/ops/far_strides_test.cpp ${here}/ops/properties_test.cpp
-                               ${here}/ops/simt_instances_test.cpp)
+                               ${here}/ops/far_strides_test.cpp ${here}/ops/properties_products_test.cpp
+                               ${here}/ops/properties_test.cpp ${here}/ops/simt_instances_test.cpp)
 add_library(wrappers_objects OBJECT wrappers/wrappers_test.cpp wrappers/coverage_test.cpp)
 target_compile_definitions(cases_objects PRIVATE TENSORCRAFT_CASES="${here}/ops/cases")
 target_compile_definitions(wrappers_objects PRIVATE TENSORCRAFT_SOURCE="${PROJECT_SOURCE_DIR}")
@@ -81,6 +81,9 @@ function(tensorcraft_simt_suite kind)
     set(left_out *Conformance*:*FarStrides*)  # strides are for memory that it does not see
   elseif(NOT kind)
     set(chosen *simt*:SimtDevice*)
+  endif()
+  if(kind)  # random calls of all variants
+    string(APPEND left_out :*PropertyOfVariants*:*PropertyOfSparse*)
   endif()
   # In parts, for a machine of two cores: most grids are smaller than that. The longest begins first.
   add_test(NAME simt_ops${end}_gemm ${configuration} COMMAND ops_simt_tests${end})

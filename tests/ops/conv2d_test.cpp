@@ -211,31 +211,5 @@ TEST(Conv2d, SlidingSaysWhatItDoesNotTake) {
   }
 }
 
-TEST(Conv2d, IsTheProductWithIm2col) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  const auto filled = [&](const Dims& shape) {
-    Tensor t(DType::float32, shape);
-    for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
-    return t;
-  };
-  for (int i = 0; i < 100; ++i) {
-    const int64_t batch = 1 + random() % 3, channels = 1 + random() % 6, filters = 1 + random() % 9;
-    const int64_t taps = 1 + random() % 3, rows = 4 + random() % 6, columns = 4 + random() % 6;
-    const Dims stride = {1 + int64_t(random() % 3), 1 + int64_t(random() % 3)};
-    const ImagePadding padding(random() % 3, random() % 3);
-    const Tensor x = filled({batch, channels, rows, columns});
-    const Tensor w = filled({filters, channels, taps, taps});
-    const Tensor direct = conv2d(x, w, {.stride = stride, .padding = padding});
-    const Tensor windows = im2col(x, {.window = {taps}, .stride = stride, .padding = padding});
-    const Tensor product = gemm(w.view().reshape({filters, -1}), windows);
-    ASSERT_EQ(product.size(), direct.size());
-    for (int64_t e = 0; e < direct.size(); ++e)
-      ASSERT_NEAR(direct.data_as<float>()[e], product.data_as<float>()[e], 1e-4) << i;
-  }
-}
-
 }  // namespace
 }  // namespace tensorcraft

@@ -3,7 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tests/support/expect_error.hpp"
-#include "tests/support/sparse_matrix.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,6 @@ namespace tensorcraft {
 namespace {
 
 using test::places;
-using test::random_matrix;
-using test::SparseCase;
 using test::values;
 using Integers = std::vector<int32_t>;
 
@@ -32,33 +30,6 @@ TEST(Csr, FromDenseAndBackKeepsEveryBit) {
     EXPECT_EQ(values<int32_t>(a.indices), (Integers{1, 2, 0, 2}));
     const auto back = values(csr_to_dense(a.data, a.indices, indptr, {.cols = 3}));
     EXPECT_EQ(std::memcmp(back.data(), dense.data(), dense.size() * sizeof(float)), 0) << d;
-  }
-}
-
-// 100 random matrices: there and back, and twice transposed, are the same bits.
-TEST(Csr, ConversionsAreInversesOfOneAnother) {
-  std::mt19937 random(5);
-  for (int round = 0; round < 100; ++round) {
-    const SparseCase a = random_matrix(random);
-    for (const Device d : places()) {
-      const Tensor x =
-          csr_to_dense(a.data_on(d), a.indices_on(d), a.indptr_on(d), {.cols = a.cols});
-      ASSERT_EQ(values(x), a.dense()) << d;
-      const Tensor indptr = csr_offsets(x);
-      ASSERT_EQ(values<int32_t>(indptr), a.indptr) << d;
-      const CsrElements same = csr_from_dense(x, indptr, {.stored = a.stored()});
-      ASSERT_EQ(values(same.data), a.data) << d;
-      ASSERT_EQ(values<int32_t>(same.indices), a.indices) << d;
-      const CsrArrays turned = csr_transpose(same.data, same.indices, indptr, {.cols = a.cols});
-      const Tensor across =
-          csr_to_dense(turned.data, turned.indices, turned.indptr, {.cols = a.rows});
-      ASSERT_EQ(values(copy(across.transpose(0, 1))), a.dense()) << d;
-      const CsrArrays back =
-          csr_transpose(turned.data, turned.indices, turned.indptr, {.cols = a.rows});
-      ASSERT_EQ(values(back.data), a.data) << d;
-      ASSERT_EQ(values<int32_t>(back.indices), a.indices) << d;
-      ASSERT_EQ(values<int32_t>(back.indptr), a.indptr) << d;
-    }
   }
 }
 

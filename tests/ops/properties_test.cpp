@@ -1,79 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/core/error.hpp"
-#include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/tensorcraft.hpp"
-#include "tests/support/tensors.hpp"
+#include "tests/ops/property.hpp"
+#include "tests/support/tolerance.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <random>
-#include <string>
 #include <vector>
 
-// Properties that hold for any input, each tried on 100 random ones on the CPU and on the SIMT
-// device. A failure prints the seed that gives it again.
-namespace tensorcraft {
+// Formulas of single elements, of rows and of moves.
+namespace tensorcraft::test {
 namespace {
 
-using test::at;
-using Random = std::mt19937;
+using Floats = std::vector<float>;
 
-int64_t between(Random& random, int64_t low, int64_t high) {
-  return std::uniform_int_distribution<int64_t>(low, high)(random);
-}
+class PropertyOfRows : public Property {};
+INSTANTIATE_TEST_SUITE_P(Variants, PropertyOfRows, ::testing::ValuesIn(rows_of_properties()),
+                         name_of_rows);
 
-void expect_same(const Tensor& x, const Tensor& y, double relative, double absolute) {
-  ASSERT_EQ(x.size(), y.size());
-  for (int64_t i = 0; i < x.size(); ++i)
-    ASSERT_NEAR(at(x, i), at(y, i), absolute + relative * std::abs(at(y, i))) << "element " << i;
-}
-
-// One row of every table, and the row that plain operators are compared by.
-struct Rows {
-  Device device;
-  std::string_view variant, reference;
-};
-
-constexpr int kCases = 100;
-
-class Property : public ::testing::TestWithParam<Rows> {
- protected:
-  // Runs a check on random cases, and stops at the first that fails.
-  void for_many_cases(const std::function<void(Random&)>& check) {
-    const unsigned seed = std::random_device()();
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    Random random(seed);
-    for (int i = 0; i < kCases && !HasFatalFailure(); ++i) check(random);
-  }
-  Tensor normal_tensor(const Dims& shape, Random& random, float deviation = 1) {
-    return test::normal_tensor(shape, random, 0, deviation, GetParam().device);
-  }
-};
-
-std::vector<Rows> rows() {
-  std::vector<Rows> all{{Device::cpu(), "cpu", "reference"},
-                        {Device::cpu(), "reference", "reference"}};
-  if (devices().back() == Device::simt()) {
-    all.push_back({Device::simt(), "", "naive"});
-    all.push_back({Device::simt(), "naive", "naive"});
-  }
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(Variants, Property, ::testing::ValuesIn(rows()), [](const auto& info) {
-  const Rows& r = info.param;
-  return join(r.device == Device::simt() ? "simt_" : "", r.variant.empty() ? "best" : r.variant);
-});
-
-TEST_P(Property, AdditionIsExact) {
+TEST_P(PropertyOfRows, AdditionIsExact) {
   for_many_cases([&](Random& random) {
     const int64_t n = between(random, 1, 5000);
     const Tensor a = normal_tensor({n}, random, 100), b = normal_tensor({n}, random);
-    const Tensor c = add(a, b, {.variant = GetParam().variant});
-    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(at(c, i), at(a, i) + at(b, i)) << i;
+    const Floats x = values(a), y = values(b),
+                 sum = values(add(a, b, {.variant = GetParam().variant}));
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(sum[i], x[i] + y[i]) << i;
   });
 }
 
@@ -83,15 +36,21 @@ double gelu_tanh_of(double x) {
   return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
-TEST_P(Property, ActivationsFollowTheirFormulas) {
+TEST_P(PropertyOfRows, ActivationsFollowTheirFormulas) {
   for_many_cases([&](Random& random) {
-    const int64_t n = between(random, 1, 500);
-    const Tensor x = normal_tensor({n}, random, 4);
-    const float alpha = std::uniform_real_distribution<float>(0.01f, 2)(random);
+    const DType dtype = any_float(random);
+    const Tensor x =
+        astype(test::normal_tensor({between(random, 1, 500)}, random, 0, 4), {.dtype = dtype})
+            .to(device_);
+    const std::vector<double> in = doubles(x);
+    const float alpha = real_between(random, 0.01f, 2);
     const auto check = [&](const Tensor& y, auto&& formula, const char* name) {
-      for (int64_t i = 0; i < n; ++i) {
-        const double expected = formula(double(at(x, i)));
-        ASSERT_NEAR(at(y, i), expected, 1e-6 + 2e-6 * std::abs(expected)) << name << at(x, i);
+      const std::vector<double> out = doubles(y);
+      for (size_t i = 0; i < in.size(); ++i) {
+        const double expected = formula(in[i]);
+        ASSERT_NEAR(out[i], expected,
+                    1e-6 + (2e-6 + 1.01 * unit_roundoff(dtype)) * std::abs(expected))
+            << name << in[i];
       }
     };
     const auto v = GetParam().variant;
@@ -110,115 +69,202 @@ TEST_P(Property, ActivationsFollowTheirFormulas) {
   });
 }
 
-TEST_P(Property, SoftmaxIsADistributionByItsFormula) {
+TEST_P(PropertyOfRows, SoftmaxIsADistributionByItsFormula) {
   for_many_cases([&](Random& random) {
     const int64_t rows = between(random, 1, 5), cols = between(random, 1, 1500);
     const Tensor x = normal_tensor({rows, cols}, random, 5);
-    const Tensor y = softmax(x, {.variant = GetParam().variant});
+    const Floats in = values(x), out = values(softmax(x, {.variant = GetParam().variant}));
     for (int64_t row = 0; row < rows; ++row) {
+      const auto at = [&](const Floats& from, int64_t i) { return from[size_t(row * cols + i)]; };
       double top = -std::numeric_limits<double>::infinity(), sum = 0, total = 0;
-      for (int64_t i = 0; i < cols; ++i) top = std::max(top, double(at(x, row * cols + i)));
-      for (int64_t i = 0; i < cols; ++i) sum += std::exp(double(at(x, row * cols + i)) - top);
+      for (int64_t i = 0; i < cols; ++i) top = std::max(top, double(at(in, i)));
+      for (int64_t i = 0; i < cols; ++i) sum += std::exp(double(at(in, i)) - top);
       for (int64_t i = 0; i < cols; ++i) {
-        const float value = at(y, row * cols + i);
-        ASSERT_GE(value, 0.0f);
-        ASSERT_NEAR(value, std::exp(double(at(x, row * cols + i)) - top) / sum, 2e-6);
-        total += value;
+        ASSERT_GE(at(out, i), 0.0f);
+        ASSERT_NEAR(at(out, i), std::exp(double(at(in, i)) - top) / sum, 2e-6);
+        total += at(out, i);
       }
       ASSERT_NEAR(total, 1, 1e-5) << rows << " x " << cols;
     }
   });
 }
 
-TEST_P(Property, GemmIsAlphaTimesTheProductPlusBetaTimesC) {
+// Of a row, in double.
+struct Statistics {
+  double mean = 0, variance = 0;
+};
+template <class Element>  // element(i)
+Statistics statistics_of(int64_t n, Element&& element) {
+  Statistics s;
+  for (int64_t i = 0; i < n; ++i) s.mean += element(i) / double(n);
+  for (int64_t i = 0; i < n; ++i) s.variance += std::pow(element(i) - s.mean, 2) / double(n);
+  return s;
+}
+
+TEST_P(PropertyOfRows, LayerNormGivesRowsMeanZeroAndVarianceOne) {
   for_many_cases([&](Random& random) {
-    const int64_t m = between(random, 1, 40), n = between(random, 1, 40),
-                  k = between(random, 1, 60);
-    const Tensor a = normal_tensor({m, k}, random), b = normal_tensor({k, n}, random);
-    Tensor c = normal_tensor({m, n}, random);
-    std::uniform_real_distribution<float> factor(-2, 2);
-    const float alpha = factor(random), beta = random() % 4 ? factor(random) : 0.0f;
-    if (beta == 0) c.data_as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
-    const Tensor d =
-        gemm(a, b, {.c = c, .alpha = alpha, .beta = beta, .variant = GetParam().variant});
-    for (int64_t i = 0; i < m * n; ++i) {
-      double product = 0, size = 0;
-      for (int64_t e = 0; e < k; ++e) {
-        const double term = double(at(a, i / n * k + e)) * at(b, e * n + i % n);
-        product += term;
-        size += std::abs(term);
-      }
-      const double expected = double(alpha) * product + (beta == 0 ? 0 : double(beta) * at(c, i));
-      ASSERT_NEAR(at(d, i), expected, 1e-6 * (1 + 4 * size)) << m << " x " << n << " x " << k;
+    const int64_t rows = between(random, 1, 5), cols = between(random, 32, 2000);
+    const Tensor x = normal_tensor({rows, cols}, random, real_between(random, 0.5f, 10),
+                                   real_between(random, -100, 100));
+    const Floats y = values(layer_norm(x, {.variant = GetParam().variant}).out);
+    for (int64_t row = 0; row < rows; ++row) {
+      const Statistics s =
+          statistics_of(cols, [&](int64_t i) { return double(y[size_t(row * cols + i)]); });
+      ASSERT_NEAR(s.mean, 0, 1e-5) << rows << " x " << cols << ", row " << row;
+      ASSERT_NEAR(s.variance, 1, 1e-3) << rows << " x " << cols << ", row " << row;
     }
   });
 }
 
-TEST_P(Property, AFusedEpilogueEqualsItsOperatorsInTurn) {
+TEST_P(PropertyOfRows, LayerNormFollowsItsFormulaForAnyWeightAndBias) {
   for_many_cases([&](Random& random) {
-    const int64_t m = between(random, 1, 30), n = between(random, 1, 30),
-                  k = between(random, 1, 30);
-    const auto v = GetParam().variant;
-    const Tensor a = normal_tensor({m, k}, random), b = normal_tensor({k, n}, random),
-                 bias = normal_tensor({n}, random);
-    const Tensor sum = add(gemm(a, b, {.variant = v}), bias);
-    const auto fused = [&](Activation activation) {
-      return gemm(a, b, {.bias = bias, .activation = activation, .variant = v});
+    const int64_t rows = between(random, 1, 4), cols = between(random, 1, 300);
+    const Tensor x = normal_tensor({rows, cols}, random), weight = normal_tensor({cols}, random),
+                 bias = normal_tensor({cols}, random);
+    const float eps = random() % 2 ? 1e-5f : 0.3f;
+    const Floats in = values(x), w = values(weight), b = values(bias),
+                 y = values(layer_norm(x, {.weight = weight.view(),
+                                           .bias = bias.view(),
+                                           .eps = eps,
+                                           .variant = GetParam().variant})
+                                .out);
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto element = [&](int64_t i) { return double(in[size_t(row * cols + i)]); };
+      const Statistics s = statistics_of(cols, element);
+      for (int64_t i = 0; i < cols; ++i)
+        ASSERT_NEAR(y[size_t(row * cols + i)],
+                    (element(i) - s.mean) / std::sqrt(s.variance + double(eps)) * w[size_t(i)] +
+                        b[size_t(i)],
+                    2e-5)
+            << row << ", " << i;
+    }
+  });
+}
+
+TEST_P(PropertyOfRows, RmsNormDividesByTheRootOfTheMeanSquare) {
+  for_many_cases([&](Random& random) {
+    const int64_t rows = between(random, 1, 4), cols = between(random, 1, 2000);
+    const Tensor x = normal_tensor({rows, cols}, random, 2, 0.5f),
+                 weight = normal_tensor({cols}, random, 2, 0.5f);
+    const float eps = random() % 2 ? 1e-6f : 0.3f;
+    const Floats
+        in = values(x),
+        w = values(weight),
+        y = values(
+            rms_norm(x, {.weight = weight.view(), .eps = eps, .variant = GetParam().variant}).out);
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto element = [&](int64_t i) { return double(in[size_t(row * cols + i)]); };
+      double squares = 0;
+      for (int64_t i = 0; i < cols; ++i) squares += element(i) * element(i);
+      const double rms = std::sqrt(squares / double(cols) + double(eps));
+      for (int64_t i = 0; i < cols; ++i) {
+        const double expected = element(i) / rms * w[size_t(i)];
+        ASSERT_NEAR(y[size_t(row * cols + i)], expected, 1e-5 + 1e-5 * std::abs(expected));
+      }
+    }
+  });
+}
+
+TEST_P(PropertyOfRows, BatchNormNormalisesEachChannelOverImagesAndPlaces) {
+  for_many_cases([&](Random& random) {
+    const int64_t images = between(random, 2, 6), channels = between(random, 1, 5),
+                  places = between(random, 2, 12) * between(random, 2, 12);
+    const Tensor x = normal_tensor({images, channels, places}, random, 3, 20),
+                 weight = normal_tensor({channels}, random),
+                 bias = normal_tensor({channels}, random);
+    const auto trained = [&](const BatchNormOptions& options) {
+      return values(batch_norm(x, options).out);
     };
-    expect_same(fused(Activation::none), sum, 1e-5, 1e-5);
-    expect_same(fused(Activation::relu), relu(sum), 1e-5, 1e-5);
-    expect_same(fused(Activation::gelu), gelu(sum), 1e-5, 1e-5);
-    expect_same(fused(Activation::gelu_tanh), gelu(sum, {.approximate = GeluApproximation::tanh}),
-                1e-5, 1e-5);
-    expect_same(fused(Activation::silu), silu(sum), 1e-5, 1e-5);
+    const Floats in = values(x), w = values(weight), b = values(bias),
+                 y = trained({.training = true, .variant = GetParam().variant}),
+                 scaled = trained({.weight = weight.view(),
+                                   .bias = bias.view(),
+                                   .training = true,
+                                   .variant = GetParam().variant});
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto place = [&](int64_t i) {
+        return size_t((i / places * channels + c) * places + i % places);
+      };
+      const int64_t count = images * places;
+      const Statistics out = statistics_of(count, [&](int64_t i) { return double(y[place(i)]); });
+      ASSERT_NEAR(out.mean, 0, 1e-5);
+      ASSERT_NEAR(out.variance, 1, 1e-3);
+      const Statistics s = statistics_of(count, [&](int64_t i) { return double(in[place(i)]); });
+      for (int64_t i = 0; i < count; ++i) {
+        const double expected =
+            (in[place(i)] - s.mean) / std::sqrt(s.variance + 1e-5) * w[size_t(c)] + b[size_t(c)];
+        ASSERT_NEAR(scaled[place(i)], expected, 5e-5) << "channel " << c;
+      }
+    }
   });
 }
 
-TEST_P(Property, AttentionIsSoftmaxOfScaledScoresTimesTheValues) {
+// Bits move, so any of them may stand in an element.
+TEST_P(PropertyOfRows, TransposedTwiceIsTheSameBits) {
   for_many_cases([&](Random& random) {
-    const int64_t heads = between(random, 1, 3), rows = between(random, 1, 20),
-                  keys = between(random, 1, 40), dim = 8 * between(random, 1, 8);
-    const Tensor q = normal_tensor({1, heads, rows, dim}, random),
-                 k = normal_tensor({1, heads, keys, dim}, random),
-                 v = normal_tensor({1, heads, keys, dim}, random);
-    const Tensor scores =
-        gemm(q, k.view().transpose(2, 3),
-             {.alpha = 1 / std::sqrt(float(dim)), .variant = GetParam().reference});
-    const Tensor weights = softmax(scores, {.variant = GetParam().reference});
-    expect_same(attention(q, k, v, {.variant = GetParam().variant}).out,
-                gemm(weights, v, {.variant = GetParam().reference}), 1e-5, 1e-5);
+    const DType all[] = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
+                         DType::int8,    DType::int16,   DType::int32,    DType::int64};
+    const DType dtype = all[random() % std::size(all)];
+    if (!has_kernels_of(dtype)) return;
+    Dims shape = {between(random, 1, 70), between(random, 1, 70)};
+    if (random() % 2) shape = {between(random, 1, 4), shape[0], shape[1]};
+    Tensor x(dtype, shape);
+    std::vector<std::byte> bits(x.nbytes());
+    for (std::byte& b : bits) b = std::byte(random());
+    x.copy_from_host(bits.data(), bits.size());
+    const MoveOptions by{.variant = GetParam().variant};
+    ASSERT_EQ(bytes_of(transpose(transpose(x.to(device_), by), by)), bits)
+        << to_string(dtype) << ' ' << x.size();
   });
 }
 
-// The variants of the CPU that this machine has.
-std::vector<std::string_view> host_variants_of_gemm() {
-  const Tensor a(DType::float32, {2, 2}), b(DType::float32, {2, 2}), out(DType::float32, {2, 2});
-  const std::vector<TensorView> inputs{a, b}, outputs{out};
-  const op::Operator& op = find_operator("gemm");
-  const std::vector<op::Value> options(op.description().options.size());
-  std::vector<std::string_view> names;
-  for (const auto& row :
-       op.explain(outputs, {inputs, options}, device_info(Device::cpu())).variants)
-    if (row.accepted && row.variant.name != "reference") names.push_back(row.variant.name);
-  return names;
+TEST_P(PropertyOfRows, RopeTurnsPairsByTheirAnglesComputedOrCached) {
+  for_many_cases([&](Random& random) {
+    const int64_t seq = between(random, 1, 4), heads = between(random, 1, 3),
+                  half = between(random, 1, 40), dim = 2 * half, longest = 200,
+                  start = between(random, 0, longest - seq);
+    const auto style = random() % 2 ? RopeStyle::Half : RopeStyle::Interleaved;
+    const Tensor x = normal_tensor({2, seq, heads, dim}, random);
+    const auto angle = [&](int64_t position, int64_t pair) {
+      return double(position) * std::pow(1e4, -double(pair) / double(half));
+    };
+    Tensor cos(DType::float32, {longest, half}), sin(DType::float32, {longest, half});
+    for (int64_t i = 0; i < cos.size(); ++i) {
+      cos.data_as<float>()[i] = float(std::cos(angle(i / half, i % half)));
+      sin.data_as<float>()[i] = float(std::sin(angle(i / half, i % half)));
+    }
+    cos = cos.to(device_), sin = sin.to(device_);
+    RopeOptions options{.start_pos = start, .style = style, .variant = GetParam().variant};
+    if (random() % 2) options.cos = cos, options.sin = sin;
+    const Floats in = values(x), out = values(rope(x, options).out);
+    for (int64_t pair = 0; pair < x.size() / 2; ++pair) {
+      const int64_t head = pair / half, i = pair % half, token = head / heads % seq;
+      const int64_t first = head * dim + (style == RopeStyle::Half ? i : 2 * i),
+                    second = first + (style == RopeStyle::Half ? half : 1);
+      const double a = in[size_t(first)], b = in[size_t(second)], turn = angle(start + token, i);
+      ASSERT_NEAR(out[size_t(first)], a * std::cos(turn) - b * std::sin(turn), 2e-5);
+      ASSERT_NEAR(out[size_t(second)], a * std::sin(turn) + b * std::cos(turn), 2e-5);
+      const double length = a * a + b * b;
+      ASSERT_NEAR(
+          std::pow(double(out[size_t(first)]), 2) + std::pow(double(out[size_t(second)]), 2),
+          length, 1e-5 * (1 + length));
+    }
+  });
 }
 
-TEST(Variants, AllOfTheHostAgreeOnRandomProducts) {
-  const auto variants = host_variants_of_gemm();
-  ASSERT_NE(std::ranges::find(variants, "cpu"), variants.end());
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  Random random(seed);
-  for (int i = 0; i < 100; ++i) {
-    const Tensor a = test::normal_tensor({between(random, 1, 70), between(random, 1, 70)}, random);
-    const Tensor b = test::normal_tensor({a.shape(1), between(random, 1, 70)}, random);
-    const Tensor expected = gemm(a, b, {.variant = "reference"});
-    for (const auto variant : variants)
-      expect_same(gemm(a, b, {.variant = variant}), expected, 1e-3, 1e-5);
-  }
-  if (std::ranges::find(variants, "onednn") == variants.end())
-    GTEST_SKIP() << "there is no oneDNN: the others agree";
+TEST_P(PropertyOfRows, AFusedNormEqualsItsOperatorsInTurn) {
+  for_many_cases([&](Random& random) {
+    const Dims shape = {between(random, 1, 4), between(random, 1, 300)};
+    const auto v = GetParam().variant;
+    const Tensor x = normal_tensor(shape, random), residual = normal_tensor(shape, random);
+    const Tensor sum = add(x, residual);
+    const auto fused =
+        layer_norm(x, {.residual = residual.view(), .activation = Activation::gelu, .variant = v});
+    expect_close(fused.out, gelu(layer_norm(sum, {.variant = v}).out), 1e-5, 2e-5);
+    expect_close(rms_norm(x, {.residual = residual.view(), .variant = v}).out,
+                 rms_norm(sum, {.variant = v}).out, 1e-5, 1e-5);
+  });
 }
 
 }  // namespace
-}  // namespace tensorcraft
+}  // namespace tensorcraft::test

@@ -6,7 +6,7 @@
 #include "tensorcraft/op/csr.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
-#include "tests/support/sparse_matrix.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,6 @@ namespace {
 
 using test::expect_error;
 using test::places;
-using test::random_matrix;
-using test::SparseCase;
 using test::values;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -30,34 +28,6 @@ std::vector<std::string> variants_on(Device d) {
   for (const op::VariantInfo& v : find_operator("spmv").description().variants)
     if ((v.device == DeviceType::cpu) == (d == Device::cpu())) names.emplace_back(v.name);
   return names;
-}
-
-// y as the sum over the dense matrix, for any mix of lengths, and the same bits again.
-TEST(Spmv, EqualsTheDenseProductForAnyLengthsOfRows) {
-  std::mt19937 random(7);
-  for (int round = 0; round < 100; ++round) {
-    const SparseCase a = random_matrix(random);
-    const std::vector<float> x = a.random_vector(random);
-    for (const Device d : places())
-      for (const std::string& variant : variants_on(d)) {
-        const auto product = [&] {
-          return values(spmv(a.data_on(d), a.indices_on(d), a.indptr_on(d),
-                             Tensor::from(x, {a.cols}, d), {.variant = variant}));
-        };
-        const std::vector<float> y = product();
-        ASSERT_EQ(y.size(), size_t(a.rows));
-        for (int64_t row = 0; row < a.rows; ++row) {
-          double sum = 0, size = 0;
-          for (int64_t k = a.indptr[size_t(row)]; k < a.indptr[size_t(row) + 1]; ++k) {
-            const double term = double(a.data[size_t(k)]) * x[size_t(a.indices[size_t(k)])];
-            sum += term;
-            size += std::abs(term);
-          }
-          ASSERT_NEAR(y[size_t(row)], sum, 1e-6 * size) << variant << " on " << d << " row " << row;
-        }
-        ASSERT_EQ(product(), y) << variant << " on " << d;
-      }
-  }
 }
 
 // A row that is many tiles of the merge path, between short ones.

@@ -51,50 +51,6 @@ TEST(SparseMatrix, KnowsItselfAndItsTransposedView) {
   }
 }
 
-// 100 random matrices in both formats, with a vector and a matrix, against the dense one.
-TEST(SparseMatrix, ProductsOfBothFormatsEqualTheDenseOnes) {
-  std::mt19937 random(3);
-  for (int round = 0; round < 100; ++round) {
-    const SparseCase a = random_matrix(random);
-    const std::vector<float> dense = a.dense();
-    const Tensor by_rows = test::normal_tensor({a.cols, 3}, random);
-    const Tensor by_columns = test::normal_tensor({a.rows, 3}, random);
-    for (const Device d : places()) {
-      if (d != Device::cpu() && round % 8) continue;  // an emulator takes its time
-      const SparseMatrix csr = csr_of(a, d), csc = csr.to_csc();
-      ASSERT_EQ(values(csc.to_dense()), dense);
-      ASSERT_EQ(csc.to_csr().data().data(), csr.data().data());
-      const SparseMatrix made =
-          SparseMatrix::from_dense(csr.to_dense(), SparseFormat::csc, DType::int64);
-      ASSERT_EQ(made.stored(), a.stored());
-      ASSERT_EQ(values(made.to_dense()), dense) << d;
-      const Tensor x = by_rows.to(d), xt = by_columns.to(d);
-      const auto check = [&](const std::vector<float>& y, const Tensor& with, bool transposed) {
-        for (int64_t i = 0; i < (transposed ? a.cols : a.rows); ++i)
-          for (int64_t c = 0; c < 3; ++c) {
-            double sum = 0, size = 0;
-            for (int64_t k = 0; k < (transposed ? a.rows : a.cols); ++k) {
-              const float element = dense[size_t(transposed ? k * a.cols + i : i * a.cols + k)];
-              const double term = double(element) * test::at(with, k * 3 + c);
-              sum += term;
-              size += std::abs(term);
-            }
-            ASSERT_NEAR(y[size_t(i * 3 + c)], sum, 1e-6 * size) << d;
-          }
-      };
-      for (const SparseMatrix& m : {csr, csc, made}) {
-        const Tensor y = spmm(m, x);
-        check(values(y), by_rows, false);
-        check(values(spmm(m.transpose(), xt)), by_columns, true);
-        const Tensor first = copy(x.select(1, 0)), one = spmv(m, first);
-        const std::vector<float> all = values(y), column = values(one);
-        for (size_t i = 0; i < column.size(); ++i)
-          ASSERT_NEAR(column[i], all[3 * i], 1e-4 + 1e-4 * std::abs(all[3 * i]));
-      }
-    }
-  }
-}
-
 TEST(SparseMatrix, FromDenseKeepsMinusZeroAndNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> dense = {0, -0.0f, nan, 0, 0, 5};

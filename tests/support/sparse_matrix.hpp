@@ -18,11 +18,6 @@ struct SparseCase {
   Tensor data_on(Device d) const { return Tensor::from(data, {stored()}, d); }
   Tensor indices_on(Device d) const { return Tensor::from(indices, {stored()}, d); }
   Tensor indptr_on(Device d) const { return Tensor::from(indptr, {rows + 1}, d); }
-  std::vector<float> random_vector(std::mt19937& random) const {
-    std::vector<float> x(static_cast<size_t>(cols));
-    for (float& value : x) value = std::normal_distribution<float>()(random);
-    return x;
-  }
   // Row-major, with zeros.
   std::vector<float> dense() const {
     std::vector<float> all(size_t(rows * cols), 0.0f);
