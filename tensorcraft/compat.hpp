@@ -17,6 +17,7 @@
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // Names that the project's first documents promise to users. The library itself uses none of them.
@@ -101,6 +102,12 @@ enum class ComputeMode {
   ATTENTION_KERNELS,
   GRADIENT_COMPUTATION,
 };
+// The operator that computes a mode; empty for gradients.
+constexpr std::string_view operator_of(ComputeMode mode) {
+  constexpr std::array<std::string_view, 5> names = {"gemm", "grouped_gemm", "masked_gemm",
+                                                     "attention", ""};
+  return names[size_t(mode)];
+}
 
 // What products have to cover, as data.
 struct RequirementMatrix {

@@ -77,6 +77,8 @@ TEST(Requirements, AreComprehensive) {
   EXPECT_EQ(matrix.layouts.size(), 4u);
   EXPECT_EQ(matrix.modes.size(), 4u);
   EXPECT_EQ(std::ranges::count(matrix.modes, ComputeMode::GRADIENT_COMPUTATION), 0);
+  for (const ComputeMode mode : matrix.modes)
+    EXPECT_EQ(find_operator(operator_of(mode)).description().name, operator_of(mode));
   ASSERT_EQ(matrix.sizes.size(), 9u);
   EXPECT_EQ(matrix.sizes.front(), (std::array<int64_t, 3>{64, 64, 64}));
   EXPECT_EQ(matrix.sizes.back(), (std::array<int64_t, 3>{16384, 16384, 16384}));
