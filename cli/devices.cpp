@@ -48,7 +48,11 @@ Json to_json(const Row& row, Device standard) {
           {"memory_gb_per_s", i.memory_gb_per_s},
           {"peak_bf16_tflops", i.peak_bf16_tflops},
           {"peak_fp8_tflops", i.peak_fp8_tflops},
-          {"peak_fp32_tflops", i.peak_fp32_tflops}};
+          {"peak_fp32_tflops", i.peak_fp32_tflops},
+          {"tensor_cores", i.has_tensor_cores()},
+          {"tma", i.has_tma()},
+          {"fp8", i.has_fp8()},
+          {"ue8m0", i.has_ue8m0()}};
 }
 
 std::vector<std::string> to_cells(const Row& row, Device standard) {

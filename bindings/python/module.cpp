@@ -71,6 +71,10 @@ nb::dict to_dict(const DeviceInfo& info) {
   d["peak_bf16_tflops"] = info.peak_bf16_tflops;
   d["peak_fp8_tflops"] = info.peak_fp8_tflops;
   d["peak_fp32_tflops"] = info.peak_fp32_tflops;
+  d["tensor_cores"] = info.has_tensor_cores();
+  d["tma"] = info.has_tma();
+  d["fp8"] = info.has_fp8();
+  d["ue8m0"] = info.has_ue8m0();
   return d;
 }
 

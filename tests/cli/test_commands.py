@@ -188,7 +188,12 @@ def test_devices(run: Run) -> None:
     devices = run("devices", "--json").json()["devices"]
     assert devices[0]["device"] == "cpu" and devices[0]["usable"] and devices[0]["name"]
     assert [d["default"] for d in devices].count(True) == 1
-    assert {"arch", "num_sms", "memory_bytes", "memory_gb_per_s", "peak_bf16_tflops", "problem"} <= set(devices[0])
+    figures = {"compute_capability", "num_sms", "threads_per_sm", "shared_bytes_per_sm", "l2_bytes", "memory_bytes", "memory_gb_per_s",
+               "peak_bf16_tflops", "peak_fp8_tflops", "tensor_cores", "tma", "fp8", "ue8m0"}  # fmt: skip
+    assert figures | {"arch", "problem"} <= set(devices[0])
+    for d in devices:
+        known = [d[name] for name in ("tensor_cores", "tma", "fp8", "ue8m0")]
+        assert known == [d["compute_capability"] >= least for least in (70, 90, 89, 100)]
 
 
 def test_ops_is_the_registry(run: Run) -> None:
