@@ -7,8 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace tensorcraft {
 namespace {
@@ -22,6 +25,18 @@ TEST(WgmmaTile, CompilesForHopperWithItsProductsInFlight) {
   EXPECT_EQ(result.log.find("wgmma.mma_async instructions are serialized"), std::string::npos)
       << result.log;
   EXPECT_NE(result.log.find("0 bytes spill stores"), std::string::npos) << result.log;
+}
+
+// The PTX of a kernel for an architecture as "90a".
+std::string ptx_of(const jit::KernelKey& key, const std::string& arch) {
+  std::vector<std::pair<const char*, const char*>> headers;
+  const auto closure = jit::include_closure(key.rung->header);
+  for (const auto& header : *closure)
+    headers.emplace_back(header->name.c_str(), header->text.c_str());
+  const std::string flags[] = {"--gpu-architecture=compute_" + arch, "--std=c++20"};
+  const auto made = cuda::nvrtc_compile(jit::entry_text(key, "sm_" + arch), "k.cu", headers, flags);
+  EXPECT_TRUE(made.ok) << made.log;
+  return made.image;
 }
 
 // G6: the rungs on wgmma have its instructions, and the copy engine brings their operands and takes
@@ -39,15 +54,8 @@ TEST(GemmRungs, HaveTheInstructionsOfHopper) {
     const bool stores = c.variant.name == "persistent";
     if (!stores && c.variant.name != "warp_specialized" && c.variant.name != "wgmma") continue;
     ASSERT_TRUE(c.plan.has_value()) << c.reason;
-    const jit::KernelKey& key = c.plan->main().kernel;
-    std::vector<std::pair<const char*, const char*>> headers;
-    const auto closure = jit::include_closure(key.rung->header);
-    for (const auto& header : *closure)
-      headers.emplace_back(header->name.c_str(), header->text.c_str());
-    const std::string flags[] = {"--gpu-architecture=compute_90a", "--std=c++20"};
-    const auto made = cuda::nvrtc_compile(jit::entry_text(key, "sm_90a"), "k.cu", headers, flags);
-    ASSERT_TRUE(made.ok) << made.log;
-    const auto has = [&](const char* text) { return made.image.find(text) != std::string::npos; };
+    const std::string ptx = ptx_of(c.plan->main().kernel, "90a");
+    const auto has = [&](const char* text) { return ptx.find(text) != std::string::npos; };
     EXPECT_TRUE(has("wgmma.mma_async.sync.aligned.m64n")) << c.variant.name;
     EXPECT_TRUE(has("cp.async.bulk.tensor.3d.shared::c")) << c.variant.name;
     EXPECT_EQ(has("cp.async.bulk.tensor.3d.global.shared::cta"), stores) << c.variant.name;
@@ -56,17 +64,51 @@ TEST(GemmRungs, HaveTheInstructionsOfHopper) {
   }
 }
 
+op::Explanation explain_attention(const char* arch, int64_t head_dim, int64_t value_dim,
+                                  int64_t rows, DType dtype,
+                                  const std::vector<op::Value>& options) {
+  alignas(16) static std::byte memory[16];
+  const TensorView q(memory, dtype, {1, 2, rows, head_dim});
+  const TensorView v(memory, q.dtype(), {1, 2, rows, value_dim});
+  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), DType::bfloat16, v.shape());
+  const std::vector<TensorView> inputs{q, q, v};
+  return find_operator("attention")
+      .explain({&out, 1}, {inputs, options}, device_info_of_arch(arch));
+}
+
+int count_of(std::string_view part, std::string_view text) {
+  int count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// I4: both products, of queries with keys and of weights with values.
+TEST(AttentionRungs, MultiplyOnTensorCores) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const struct {
+    const char *number, *variant, *instruction;
+  } cases[] = {{"80", "tensor_core", "mma.sync.aligned.m16n8k16"},
+               {"90a", "wgmma", "wgmma.mma_async.sync.aligned.m64n"},
+               {"90a", "persistent", "wgmma.mma_async.sync.aligned.m64n"}};
+  const std::vector<op::Value> none(find_operator("attention").description().options.size());
+  for (const auto& c : cases) {
+    const auto e = explain_attention((std::string("sm_") + c.number).c_str(), 64, 64, 512,
+                                     DType::bfloat16, none);
+    const auto row = std::ranges::find(e.variants, c.variant,
+                                       [](const op::Considered& r) { return r.variant.name; });
+    ASSERT_TRUE(row != e.variants.end() && row->plan) << c.variant;
+    const std::string ptx = ptx_of(row->plan->main().kernel, c.number);
+    EXPECT_GE(count_of(c.instruction, ptx), 2) << c.variant;
+    EXPECT_EQ(count_of("fma.rn.bf16", ptx), 0) << c.variant;
+  }
+}
+
 // Compiles those rungs of attention for a call, each Config once: no value leaves its register.
 void compile_attention(int64_t head_dim, int64_t rows, const std::vector<op::Value>& options,
                        std::set<std::string>& compiled, int64_t value_dim = 0,
                        DType dtype = DType::bfloat16) {
-  alignas(16) static std::byte memory[16];
-  const TensorView q(memory, dtype, {1, 2, rows, head_dim});
-  const TensorView v(memory, q.dtype(), {1, 2, rows, value_dim ? value_dim : head_dim});
-  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), DType::bfloat16, v.shape());
-  const std::vector<TensorView> inputs{q, q, v};
-  const auto e = find_operator("attention")
-                     .explain({&out, 1}, {inputs, options}, device_info_of_arch("sm_90a"));
+  const auto e =
+      explain_attention("sm_90a", head_dim, value_dim ? value_dim : head_dim, rows, dtype, options);
   for (const op::Considered& c : e.variants) {
     if (c.variant.name != "persistent" && c.variant.name != "wgmma") continue;
     ASSERT_TRUE(c.plan.has_value()) << c.reason;
