@@ -35,18 +35,18 @@ def options(tmp_path_factory):
     """The options of each compile command of a preset, as a fresh build folder has them, by target."""
     known = {}
 
-    def of(preset):
-        if preset not in known:
+    def of(preset, *more):
+        if (preset, more) not in known:
             folder = tmp_path_factory.mktemp(preset)
-            configure = ["cmake", "--preset", preset, "-B", folder, "-DTENSORCRAFT_BUILD_TESTS=ON"]
+            configure = ["cmake", "--preset", preset, "-B", folder, "-DTENSORCRAFT_BUILD_TESTS=ON", *more]
             done = subprocess.run(configure, cwd=ROOT, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
-            found = known[preset] = {}
+            found = known[preset, more] = {}
             for entry in json.loads((folder / "compile_commands.json").read_text()):
                 words = entry["command"].split()
                 target = re.search(r"CMakeFiles/([\w-]+)\.dir/", words[words.index("-o") + 1])
                 found.setdefault(target[1], []).append(words)
-        return known[preset]
+        return known[preset, more]
 
     return of
 
@@ -83,6 +83,12 @@ def test_profile_is_optimised_and_has_lines_on_both_routes(options):
     assert all("-lineinfo" in words and "-G" not in words for words in launchers_of(commands))
     assert all(levels(commands[target]) == {"-O3"} for target in RELEASE_LEVELS)
     assert {w for words in commands["tensorcraft_host"] for w in words if w.startswith("-g")} == {"-g"}
+
+
+def test_without_nvcc_all_is_built_but_what_it_compiles(options):
+    hidden = options("release", "-DTENSORCRAFT_NVCC=")
+    assert launchers_of(hidden) == [] and {*RELEASE_LEVELS} <= {*hidden}
+    assert {*options("release")} - {*hidden} <= LAUNCHERS
 
 
 @pytest.mark.parametrize("preset", ["debug", "release", "profile"])
