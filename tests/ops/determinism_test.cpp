@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/jit/warmup.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/ops/all.hpp"
@@ -15,8 +16,8 @@
 #include <string>
 #include <vector>
 
-// The same call gives the same bits, again and again, with any number of threads, and in any order
-// that the threads of a kernel may run in.
+// The same call gives the same bits, again and again, with any number of threads, in any order that
+// the threads of a kernel may run in, and on a GPU.
 namespace tensorcraft::test {
 namespace {
 
@@ -159,6 +160,41 @@ TEST_P(Determinism, NoTimingAndNoOrderOfThreadsChangesABitOn_simt) {
     }
   }
   for (const auto& [family, seeds] : next_seed) EXPECT_GE(seeds, kSeeds);
+}
+
+// Of each Config of each rung the largest case that takes it, a hundred times.
+TEST_P(Determinism, AHundredRunsOfEachKernelGiveTheSameBitsOn_gpu) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+  struct Chosen {
+    const Case* of;
+    std::string_view variant;
+    std::vector<jit::KernelKey> kernels;
+  };
+  static const auto all = all_cases();
+  const Device device = Device::cuda(0);
+  std::map<Family, Chosen, LessBytes> chosen;
+  for (const Case& c : all) {
+    if (c.op != GetParam() || !c.has_tag("conformance") || work(c) > 200'000) continue;
+    for (const op::Considered& row : explain_case(c, device_info(device)).variants) {
+      if (!row.accepted || !row.plan) continue;
+      Chosen& largest = chosen[family_of(*row.plan)];
+      if (largest.of && work(*largest.of) >= work(c)) continue;
+      largest = {&c, row.variant.name, {}};
+      for (const op::Step& step : row.plan->steps()) largest.kernels.push_back(step.kernel);
+    }
+  }
+  EXPECT_FALSE(chosen.empty());
+  std::vector<jit::KernelKey> kernels;
+  for (const auto& [family, one] : chosen)
+    kernels.insert(kernels.end(), one.kernels.begin(), one.kernels.end());
+  jit::warmup(kernels, device);  // side by side; what fails to compile fails again below
+  for (const auto& [family, one] : chosen) {
+    CaseRun run(*one.of, device);
+    const Results first = results_of(*one.of, run, one.variant);
+    for (int i = 1; i < 100; ++i)
+      ASSERT_TRUE(same_bits(results_of(*one.of, run, one.variant), first))
+          << one.of->name << ", " << jit::readable_name(one.kernels.front()) << ", run " << i;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Determinism, ::testing::ValuesIn(operators()),
