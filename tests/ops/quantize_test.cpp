@@ -114,8 +114,7 @@ TEST(Quantize, Int8IsWithinHalfAScaleOfXAndSaturates) {
       const auto y = values(dequantize(r.out, r.scales, back)), in = values(x),
                  scales = values(r.scales);
       const float scale = *std::max_element(scales.begin(), scales.end());
-      for (size_t i = 0; i < in.size(); ++i)
-        ASSERT_LE(std::abs(y[i] - in[i]), scale * 0.501f);
+      for (size_t i = 0; i < in.size(); ++i) ASSERT_LE(std::abs(y[i] - in[i]), scale * 0.501f);
     }
   std::vector<float> in = {-1000, 1000, 0.4f, 0.5f, 1.5f, -2.5f, kNotANumber, kInf}, scale = {1};
   const QuantizeResult r = quantize(
