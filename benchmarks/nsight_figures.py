@@ -10,6 +10,7 @@ python benchmarks/nsight_figures.py FOLDER COMMAND
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 import subprocess
 import sys
@@ -29,13 +30,15 @@ CALLS = {
     "transpose 8192x8192 --dtype bfloat16": "permute_",
     "sum 16384x32768 --dtype bfloat16 --option axis=0": "reduce_",
     "quantize 8192x8192 --dtype bfloat16 --option scheme=token": "quantize_",
+    "batch_norm 64x256x56x56 --dtype bfloat16 --option running_mean=256 --option running_var=256": "batch_norm_",
+    "group_norm 64x256x56x56 --dtype bfloat16 --option num_groups=32": "group_norm_",
     "gemm 2048x2048 2048x2048 --dtype bfloat16": "gemm_",
 }
 LAUNCH = 3  # of each kernel: the first have cold caches
 # Columns of the table, in the base units of the counters.
 COUNTERS = {
     "us": "gpu__time_duration.sum",
-    "GB/s": "dram__bytes.sum",
+    "MB": "dram__bytes.sum",
     "of DRAM peak %": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
     "L2 hits %": "lts__t_sector_hit_rate.pct",
     "issue slots %": "sm__inst_issued.avg.pct_of_peak_sustained_active",
@@ -45,8 +48,8 @@ COUNTERS = {
 
 
 def profiled(command: str, case: Case, kernels: str, report: Path) -> list[dict[str, str]]:
-    """Rows of ncu, the units first."""
-    once = ["--variant", "all", "--peer", "none", "--warmup", "0", "--seconds", "0.001"]
+    """Rows of ncu, the units first. What bench counted stands beside the report as JSON."""
+    once = ["--variant", "all", "--peer", "none", "--warmup", "0", "--seconds", "0.001", "--json", str(report.with_suffix(".json"))]
     profile = ["ncu", "--clock-control", "none", "--kernel-id", f"::regex:^{kernels}:{LAUNCH}"]
     profile += ["--metrics", ",".join(COUNTERS.values()), "--force-overwrite", "--export", str(report)]
     subprocess.run([*profile, command, "bench", *case.words, *once], check=True, stdout=subprocess.DEVNULL)
@@ -55,11 +58,18 @@ def profiled(command: str, case: Case, kernels: str, report: Path) -> list[dict[
     return list(csv.DictReader(line for line in text.splitlines() if line.startswith('"')))
 
 
-def figures(launch: dict[str, str]) -> dict[str, float]:
+def modelled_megabytes(report: Path) -> float:
+    """What the call has to move, each input read once and each output written once."""
+    return max(row["bytes"] for row in json.loads(report.with_suffix(".json").read_text())["rows"]) / 1e6
+
+
+def figures(launch: dict[str, str], modelled: float) -> dict[str, float]:
+    """Counters of a launch. Below 1 of the model a cache held what was written; above 1 bytes moved more than once."""
     found = {column: float(launch[counter].replace(",", "")) for column, counter in COUNTERS.items()}
-    found["GB/s"] /= found["us"]  # bytes a nanosecond
+    found["GB/s"] = found["MB"] / found["us"]  # bytes a nanosecond
+    found["MB"] /= 1e6
     found["us"] /= 1e3
-    return found
+    return found | {"of the model": found["MB"] / modelled}
 
 
 def main() -> None:
@@ -75,7 +85,7 @@ def main() -> None:
         report = folder / "nsight" / f"{case.op}_{'_'.join(case.shapes)}_{case.dtype}.ncu-rep".replace(":", "_")
         for launch in profiled(command, case, kernels, report)[1:]:
             row = {"name": case.op, "case": case.name, "kernel": launch["Kernel Name"].split("(")[0]}
-            rows.append(row | figures(launch))
+            rows.append(row | figures(launch, modelled_megabytes(report)))
     method = f"launch {LAUNCH} of each kernel by itself, counters of Nsight Compute, clocks left alone"
     write(str(folder / "nsight.json"), "Counters", rows, method=method)
 

@@ -22,7 +22,11 @@ PAGE = """\
 FAKE = """#!/bin/sh
 case "$*" in
   *--import*) cat "$PAGE" ;;
-  *) for word; do [ "$last" != --export ] || : >"$word"; last=$word; done; echo "$*" >>"$CALLS" ;;
+  *) for word; do
+       case $last in --export) : >"$word" ;; --json) echo '{"rows": [{"bytes": 0}, {"bytes": 2e8}]}' >"$word" ;; esac
+       last=$word
+     done
+     echo "$*" >>"$CALLS" ;;
 esac
 """
 
@@ -45,6 +49,8 @@ def test_a_row_for_each_kernel(tmp_path):
         for k in ("softmax_naive", "softmax_in_registers")
     )
     assert naive["us"] == 2000 and naive["GB/s"] == 200 and naive["registers"] == 38 and naive["L2 hits %"] == 80.25
+    assert naive["MB"] == 400 and naive["of the model"] == 2  # a kernel that reads twice what it has to
+    assert {"batch_norm", "group_norm"} <= {r["name"] for r in json.loads((tmp_path / "nsight.json").read_text())["rows"]}
     assert best["us"] == 100 and best["GB/s"] == 4000 and best["of DRAM peak %"] == 82
     assert (tmp_path / "nsight" / "softmax_8192x8192_bfloat16.ncu-rep").exists()
     calls = (tmp_path / "calls").read_text()
