@@ -19,6 +19,8 @@ target_link_libraries(requirements_page PRIVATE tensorcraft_test_support)
 add_test(NAME requirements_page COMMAND requirements_page ${PROJECT_SOURCE_DIR}/docs/install.md --check)
 add_test(NAME cuda_toolkit COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}
                                    -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/cuda_toolkit_test.cmake)
+add_test(NAME compiler COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/compiler
+                               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/compiler_test.cmake)
 add_test(NAME googletest COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/googletest
                                  -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/googletest_test.cmake)
 add_test(NAME cli11 COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/cli11
@@ -29,7 +31,7 @@ add_test(NAME google_benchmark COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_
 add_test(NAME library COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:tensorcraft>
                               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/library_test.cmake)
 set_tests_properties(layers budgets quotes waits operator_pages links results ladder_picture kernels_table environment_page
-                     requirements_page cuda_toolkit googletest cli11 google_benchmark library
+                     requirements_page cuda_toolkit compiler googletest cli11 google_benchmark library
                      PROPERTIES LABELS cpu TIMEOUT 300)
 # Users' programs are built without a sanitizer, and its library must be the first of a process.
 if(NOT CMAKE_CXX_FLAGS MATCHES "sanitize")
