@@ -5,13 +5,14 @@
     python benchmarks/gpu_record.py FOLDER
 
 FOLDER/tests has the JSON of GoogleTest's programs (NAME.SHARD-of-COUNT.json) and the JUnit XML of pytest (NAME.xml),
-as `scripts/gpu_test.sh run` leaves them. Writes FOLDER/gpu_tests.json. Exits with 1 if a test failed, if none ran, or
+FOLDER the output of compute-sanitizer's tools (sanitizer_TOOL.log), as `scripts/gpu_test.sh run` leaves them. Writes FOLDER/gpu_tests.json. Exits with 1 if a test failed, if none ran, or
 if a shard left no file, since a program that crashes writes none.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -75,9 +76,21 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
+def sanitized(log: Path) -> dict[str, Any]:
+    """The tests that ran under a tool, of which one failed for each error that the tool found."""
+    text = log.read_text()
+    ran = re.search(r"^\[==========\] (\d+) tests? from .* ran\. \((\d+) ms", text, re.MULTILINE)
+    skipped = re.search(r"^\[  SKIPPED \] (\d+) test", text, re.MULTILINE)
+    errors = re.search(r"(?:ERROR SUMMARY: |RACECHECK SUMMARY: .*\()(\d+) error", text)
+    tests, left = int(ran[1]) if ran else 0, int(skipped[1]) if skipped else 0
+    failed = min(tests - left, int(errors[1])) if errors else tests - left
+    counts = {"tests": tests, "passed": tests - left - failed, "skipped": left, "failed": failed}
+    return {"name": f"compute-sanitizer {log.stem.removeprefix('sanitizer_')}", **counts, "seconds": round(int(ran[2]) / 1e3) if ran else 0}
+
+
 def main() -> int:
     folder = Path(sys.argv[1])
-    rows = rows_of(folder / "tests")
+    rows = rows_of(folder / "tests") + [sanitized(log) for log in sorted(folder.glob("sanitizer_*.log"))]
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     write(str(folder / "gpu_tests.json"), f"tests on a GPU, {date}", rows, timing="seconds of all processes together")
     lost = lost_shards(folder / "tests")

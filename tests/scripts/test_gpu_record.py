@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -36,6 +38,27 @@ def test_adds_up_shards_and_files(tmp_path: Path) -> None:
         {"name": "ops_tests", "tests": 3, "passed": 2, "skipped": 1, "failed": 0, "seconds": 4},
         {"name": "tests/python", "tests": 10, "passed": 6, "skipped": 4, "failed": 0, "seconds": 4},
     ]
+
+
+RAN = "[==========] Running 9 tests from 2 test suites.\n[==========] 9 tests from 2 test suites ran. (2400 ms total)\n[  PASSED  ] 8 tests.\n[  SKIPPED ] 1 test, listed below:\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "summary", "failed"),
+    [
+        ("racecheck", "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n", 0),
+        ("racecheck", "========= RACECHECK SUMMARY: 3 hazards displayed (2 errors, 1 warning)\n", 2),
+        ("memcheck", "========= ERROR SUMMARY: 0 errors\n", 0),
+        ("memcheck", "========= ERROR SUMMARY: 100 errors\n", 8),
+        ("memcheck", "", 8),
+    ],
+)
+def test_counts_what_a_sanitizer_found(tmp_path: Path, tool: str, summary: str, failed: int) -> None:
+    shard(tmp_path / "tests", "ops_tests.0-of-1", case())
+    (tmp_path / f"sanitizer_{tool}.log").write_text(RAN + summary)
+    assert record(tmp_path).returncode == (failed > 0)
+    counts = {"tests": 9, "passed": 8 - failed, "skipped": 1, "failed": failed, "seconds": 2}
+    assert json.loads((tmp_path / "gpu_tests.json").read_text())["rows"][1] == {"name": f"compute-sanitizer {tool}", **counts}
 
 
 def test_fails_with_a_test(tmp_path: Path) -> None:
