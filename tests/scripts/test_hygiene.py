@@ -71,6 +71,16 @@ def test_the_hooks_pass_on_the_tree(entry):
     assert code == 0, printed
 
 
+def test_wheels_are_configured_for_the_systems_that_the_project_names():
+    tomllib = pytest.importorskip("tomllib")  # since Python 3.11
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheels = project["tool"]["cibuildwheel"]
+    assert project["build-system"]["build-backend"] == "scikit_build_core.build"
+    assert "Operating System :: POSIX :: Linux" in project["project"]["classifiers"] and "manylinux" in wheels["build"]
+    programs = re.findall(r"\{project\}/(\S+)", wheels["test-command"])
+    assert programs and all((ROOT / program).exists() for program in programs)
+
+
 def test_there_are_settings_for_editors_and_a_hook_for_each_check():
     assert len(HOOKS) == 4 and any(hook.startswith("scripts/format.sh") for hook in HOOKS)
     for name in (".editorconfig", ".gitignore", ".gitattributes", ".clang-format", ".clang-tidy"):
