@@ -6,6 +6,7 @@
 #include "tests/support/expect_error.hpp"
 #include "tests/support/expect_line.hpp"
 #include "tests/support/fake_driver.hpp"
+#include "tests/support/tensors.hpp"
 
 #include "tensorcraft/core/element_type.hpp"
 
@@ -222,7 +223,9 @@ void live_randomly(Device device, std::mt19937& random) {
 
 TEST(Tensor, ReturnsAllMemoryAfterRandomLives) {
   const test::FakeDriver driver;
-  for (const Device device : {Device::cpu(), Device::cuda(0)}) {
+  std::vector<Device> all = test::places();
+  all.push_back(Device::cuda(0));
+  for (const Device device : all) {
     const int64_t before = live_blocks(device);
     for (unsigned seed = 0; seed < 100; ++seed) {
       SCOPED_TRACE(join("seed ", seed, " on ", device));
