@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+import sysconfig
 
 import numpy as np
 import pytest
@@ -57,6 +58,10 @@ def test_a_forked_child_computes_on_the_cpu() -> None:
             finally:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_the_extension_has_the_suffix_of_this_python() -> None:
+    assert str(tc._native.__file__).endswith(sysconfig.get_config_var("EXT_SUFFIX"))
 
 
 def test_the_version_is_that_of_the_library() -> None:
