@@ -110,6 +110,15 @@ def test_machine_code_of_a_profile_build_has_lines(options, tmp_path):
         assert (b".debug_line" in (tmp_path / "a.cubin").read_bytes()) == lines
 
 
+@pytest.mark.parametrize("preset", [p["name"] for p in PRESETS["testPresets"]])
+def test_the_test_presets_find_the_tests(preset):
+    folder = next(p["configurePreset"] for p in PRESETS["testPresets"] if p["name"] == preset)
+    if not (ROOT / "build" / folder / "CTestTestfile.cmake").exists():
+        pytest.skip(f"there is no build/{folder}")
+    listed = subprocess.run(["ctest", "--preset", preset, "-N"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert int(re.search(r"Total Tests: (\d+)", listed)[1]) > 30
+
+
 def test_failing_tests_show_their_output():
     shown = {p["name"]: p["output"]["outputOnFailure"] for p in PRESETS["testPresets"]}
     assert shown["default"] and shown["release"]
