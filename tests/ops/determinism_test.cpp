@@ -172,18 +172,19 @@ TEST_P(Determinism, AHundredRunsOfEachKernelGiveTheSameBitsOn_gpu) {
   };
   static const auto all = all_cases();
   const Device device = Device::cuda(0);
+  const char* only = std::getenv("TC_TEST_VARIANT");
   std::map<Family, Chosen, LessBytes> chosen;
   for (const Case& c : all) {
     if (c.op != GetParam() || !c.has_tag("conformance") || work(c) > 200'000) continue;
     for (const op::Considered& row : explain_case(c, device_info(device)).variants) {
-      if (!row.accepted || !row.plan) continue;
+      if (!row.accepted || !row.plan || (only && row.variant.name != only)) continue;
       Chosen& largest = chosen[family_of(*row.plan)];
       if (largest.of && work(*largest.of) >= work(c)) continue;
       largest = {&c, row.variant.name, {}};
       for (const op::Step& step : row.plan->steps()) largest.kernels.push_back(step.kernel);
     }
   }
-  EXPECT_FALSE(chosen.empty());
+  EXPECT_TRUE(only || !chosen.empty());
   std::vector<jit::KernelKey> kernels;
   for (const auto& [family, one] : chosen)
     kernels.insert(kernels.end(), one.kernels.begin(), one.kernels.end());
