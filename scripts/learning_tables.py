@@ -52,4 +52,5 @@ def counter_rows(document, names):
         rows = [r for r in document["rows"] if r["name"] == name]
         for case in dict.fromkeys(r["case"] for r in rows):
             for r in sorted((r for r in rows if r["case"] == case), key=lambda r: r["us"]):
-                yield {"kernel": f"`{r['kernel']}`", "case": case} | {column: f"{r[column]:.0f}" for column in SHOWN}
+                moved = {"of the model": f"{r['of the model']:.2f}"} if "of the model" in r else {}  # bytes over those it has to move
+                yield {"kernel": f"`{r['kernel']}`", "case": case} | moved | {column: f"{r[column]:.0f}" for column in SHOWN}
