@@ -35,7 +35,8 @@ import tensorcraft as tc
 
 Call = Callable[[int], Any]  # with the n-th set of arrays
 Row = dict[str, Any]
-INTEGERS = {"axis", "group_k", "groups", "k", "stride", "top_k"}  # options without a default whose value may be a number
+# Options without a default whose value may be a number.
+INTEGERS = {"axis", "expected_rows", "group_k", "groups", "k", "stride", "top_k"}
 GRAPH_BELOW_BYTES, GRAPH_BELOW_US = 16e6, 10.0
 FEWEST_SETS, MOST_SETS = 4, 256
 

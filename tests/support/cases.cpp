@@ -219,17 +219,23 @@ double draw(const Json& how, DType dtype, std::mt19937_64& random, int64_t index
   return std::normal_distribution<double>(number("mean", 0), number("std", 1))(random);
 }
 
+// Is it one of the products of matrices, grouped or not?
+bool is_product(const Case& c) {
+  const std::string_view name = c.op->description().name;
+  return name == "gemm" || name == "grouped_gemm" || name == "masked_gemm";
+}
+
 // What the entries of a file serve that do not say it themselves.
 Json operators_of(const Json& file) {
   return file.contains("operators") ? file["operators"] : Json::array({file.value("operator", "")});
 }
 
-// dequantize takes narrow types alone, attention and gemm scale them, packed_gemm means others by
-// wider ones.
+// dequantize takes narrow types alone, attention and products scale them, packed_gemm means others
+// by wider ones.
 bool keeps_narrow(const Case& c, DType dtype) {
   const std::string_view name = c.op->description().name;
   return dtype_bytes(dtype) == 1 &&
-         (name == "dequantize" || name == "attention" || name == "gemm" || name == "packed_gemm");
+         (name == "dequantize" || name == "attention" || name == "packed_gemm" || is_product(c));
 }
 
 }  // namespace
@@ -388,9 +394,9 @@ CaseRun::CaseRun(const Case& c, Device device, bool upcast) : case_(c) {
   for (size_t i = 0; i < c.options.size(); ++i) {
     options_.push_back(c.tensors[i] ? make(tensors_, *c.tensors[i], 100 + i).view()
                                     : option_value(c, i, upcast));
-    // Narrow operands of gemm have wider results, which the reference does not round, but codes.
-    const bool is_widened =
-        upcast && is_floating(c.dtype) && c.code_steps == 0 && c.op->description().name == "gemm";
+    // Narrow operands of products have wider results, which the reference does not round, but
+    // codes.
+    const bool is_widened = upcast && is_floating(c.dtype) && c.code_steps == 0 && is_product(c);
     if (is_widened && keeps_narrow(c, c.dtype) &&
         c.op->description().options[i].name == "out_dtype")
       options_.back() = DType::float32;

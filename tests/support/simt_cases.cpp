@@ -165,7 +165,13 @@ Json grouped_gemm() {
                       {"b", {{"shape", {2, 4, option == std::string_view("gated") ? 10 : 5}}}}};
     const Json sizes{
         {"shape", {2}}, {"dtype", "int32"}, {"fill", {{"kind", "list"}, {"values", {3, 4}}}}};
-    add_products(cases, value.get<std::string>(), inputs, {{option, value}, {"sizes", sizes}});
+    Json options{{option, value}, {"sizes", sizes}};
+    add_products(cases, value.get<std::string>(), inputs, options);
+    for (const Json& result : kFloats) {
+      options["out_dtype"] = result;
+      cases.push_back(case_of(join(value.get<std::string>(), "_float8_", result.dump()), kFloat8s,
+                              inputs, options));
+    }
   };
   const Json along_k{{"a", {{"shape", {7, 4}}, {"strides", {1, 7}}}}, {"b", {{"shape", {4, 5}}}}};
   const Json depths{

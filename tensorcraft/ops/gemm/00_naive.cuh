@@ -23,10 +23,11 @@ TC_DEVICE SumOf<T> dot_of_part(const Params& p, const T* a, const T* b, int64_t 
 }
 
 // The same of all k of 8-bit floats with the scales of each block.
-template <class T>
-TC_DEVICE float dot_of_blocks(const Params& p, const T* a, const T* b, int64_t row, int64_t col) {
-  const float* a_scale = p.a_scale + row * p.a_scale_stride;
-  const float* b_scale = p.b_scale + col / p.scale_columns * p.b_scale_stride;
+template <Config C, class T>
+TC_DEVICE float dot_of_blocks(const ParamsOf<C>& p, uint32_t batch, const T* a, const T* b,
+                              int64_t row, int64_t col) {
+  const float* a_scale = a_scale_of<C>(p, batch) + row * p.a_scale_stride;
+  const float* b_scale = b_scale_of<C>(p, batch) + col / p.scale_columns * p.b_scale_stride;
   float sum = 0;
   for (int64_t k = 0; k < p.k; k += kScaleBlock) {
     sum += *a_scale * *b_scale * dot_of_part(p, a, b, k, k + min_of(p.k - k, kScaleBlock));
@@ -37,11 +38,11 @@ TC_DEVICE float dot_of_blocks(const Params& p, const T* a, const T* b, int64_t r
 }
 
 // The same of all k of a tile.
-template <class T, class AnyTile>
-TC_DEVICE float dot(const Params& p, const AnyTile& tile, const T* a, const T* b, int64_t row,
+template <Config C, class T>
+TC_DEVICE float dot(const ParamsOf<C>& p, const Tile<C>& tile, const T* a, const T* b, int64_t row,
                     int64_t col) {
   if constexpr (kMayScaleBlocks<T>)
-    if (p.scale_columns) return dot_of_blocks(p, a, b, row, col);
+    if (p.scale_columns) return dot_of_blocks<C>(p, tile.batch, a, b, row, col);
   return sum_bits(dot_of_part(p, a, b, k_begin(tile), k_end(p, tile)));
 }
 
@@ -59,9 +60,9 @@ struct Naive {
     const T* b = batch_entry<const T>(p, p.b, tile.batch) + col * p.b.col_stride;
     const Epilogue<T, Out, C> epilogue(p, tile);
     float sum[1], up[1];
-    sum[0] = dot(p, tile, a, b, row, col);
+    sum[0] = dot<C>(p, tile, a, b, row, col);
     if constexpr (C.gated) {
-      up[0] = dot(p, tile, a, b + half_jump<C>(p), row, col + p.n);
+      up[0] = dot<C>(p, tile, a, b + half_jump<C>(p), row, col + p.n);
       epilogue.store(sum, up, row, col);
     } else {
       epilogue.store(sum, row, col);

@@ -46,11 +46,12 @@ inline constexpr int64_t kSharedBytes = 227 << 10;
 inline constexpr int kMostSums = 160, kMostSumsOfThree = 96;
 
 // With those of 64 rows that are promoted next, or scales of columns. split_k has no room for the
-// most sums and their addresses in its exchange.
+// most sums and their addresses in its exchange, nor have groups beside what finds their tiles.
 inline constexpr int kMostPromotedSums = 192;
 constexpr int most_sums(const Config& c) {
   if (c.promotion == Promotion::none) return kMostSums;
-  return c.split > 1 && !has_column_scales(c) ? kMostSums : kMostPromotedSums;
+  const bool needs_room = c.split > 1 || c.has_groups;
+  return needs_room && !has_column_scales(c) ? kMostSums : kMostPromotedSums;
 }
 // What a thread keeps of so many rows: sums, those of 64 rows in a block if they are promoted, and
 // its columns' scales of this block and the next, with their addresses.

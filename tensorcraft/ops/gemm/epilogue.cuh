@@ -56,12 +56,12 @@ inline constexpr bool kMayScaleBlocks = is_floating_point_v<T> && sizeof(T) == 1
 // alpha times the scales that are one number. They are read here, as another launch of a graph may
 // find other numbers; those by block are in the sums.
 template <class T, Config C>
-TC_DEVICE float product_factor(const Params& p) {
+TC_DEVICE float product_factor(const ParamsOf<C>& p, uint32_t batch) {
   float factor = p.alpha;
   if constexpr (sizeof(T) == 1 || C.has_scales) {
     if (kMayScaleBlocks<T> && p.scale_columns) return factor;
-    if (p.a_scale && p.a_scale_stride == 0) factor *= *p.a_scale;
-    if (p.b_scale && p.b_scale_stride == 0) factor *= *p.b_scale;
+    if (p.a_scale && p.a_scale_stride == 0) factor *= *a_scale_of<C>(p, batch);
+    if (p.b_scale && p.b_scale_stride == 0) factor *= *b_scale_of<C>(p, batch);
   }
   return factor;
 }
@@ -89,13 +89,14 @@ struct ResultOf {
                              InterpretedExpression<C>>>;
 };
 
-// Where a tile of a group of rows ends.
-struct RowOfD {
-  int64_t row;
+// The group of a tile, and where its rows end.
+struct OneGroup {
+  int64_t row_end;
+  uint32_t number;
 };
-struct NoRow {};
+struct NoGroup {};
 template <Config C>
-using EndOfRows = Select<C.has_groups != 0, RowOfD, NoRow>;
+using GroupOf = Select<C.has_groups != 0, OneGroup, NoGroup>;
 
 // May operands have zero points?
 template <class T, Config C>
@@ -137,18 +138,18 @@ struct Epilogue {
   float out_factor;  // of codes
   Select<kMayHaveZeros<T, C>, SumsOfLines, NoSums> lines;
   typename ResultOf<Result, C>::Last last;
-  EndOfRows<C> end;
+  GroupOf<C> group;
 
   TC_DEVICE Epilogue(const ParamsOf<C>& params, const Tile<C>& tile)
       : Epilogue(params, tile.batch) {
-    if constexpr (C.has_groups) end.row = tile.row_end;
+    if constexpr (C.has_groups) group = {tile.row_end, tile.batch};
   }
   TC_DEVICE Epilogue(const ParamsOf<C>& params, uint32_t batch)
       : p(params),
         d(batch_entry<Out>(params, params.d, batch)),
         c(C.has_c && params.beta != 0 ? batch_entry<Out>(params, params.c, batch) : nullptr),
         bias(static_cast<const Bias*>(params.bias)),
-        factor(kIsSums<Out> ? 1 : product_factor<T, C>(params)),
+        factor(kIsSums<Out> ? 1 : product_factor<T, C>(params, batch)),
         out_factor(kIsCode<Out> && params.out_scale ? *params.out_scale : 1),
         last(params, batch) {
     if constexpr (kMayHaveZeros<T, C>) {
@@ -162,7 +163,7 @@ struct Epilogue {
   // The row behind the last one that is stored.
   TC_DEVICE int64_t row_end() const {
     if constexpr (C.has_groups)
-      return end.row;
+      return group.row_end;
     else
       return p.m;
   }
@@ -214,8 +215,8 @@ struct Epilogue {
     if constexpr (C.has_scales) {
       for (float& x : of.scale) x = 1;
       if (has_lines(p.b_scale, p.b_scale_stride))
-        load_neighbours<C.c_vector>(of.scale, p.b_scale + col * p.b_scale_stride, p.b_scale_stride,
-                                    count);
+        load_neighbours<C.c_vector>(of.scale, b_scale_of<C>(p, number()) + col * p.b_scale_stride,
+                                    p.b_scale_stride, count);
     }
     if constexpr (kMayHaveZeros<T, C>) {
       load_integers(of.zero, p.zero.b, p.zero.b_stride, col, count);
@@ -300,6 +301,14 @@ struct Epilogue {
       return Out(x);
   }
 
+  // That of the group.
+  TC_DEVICE uint32_t number() const {
+    if constexpr (C.has_groups)
+      return group.number;
+    else
+      return 0;
+  }
+
   // Is there a scale for each line, which changes a finished sum?
   TC_DEVICE bool has_lines(const float* scale, int64_t stride) const {
     return scale && stride != 0 && !(kMayScaleBlocks<T> && p.scale_columns);
@@ -342,7 +351,7 @@ struct Epilogue {
     take_zeros(total, of, row, count);
     if constexpr (C.has_scales)
       if (has_lines(p.a_scale, p.a_scale_stride) && count > 0)
-        alpha *= p.a_scale[row * p.a_scale_stride];
+        alpha *= a_scale_of<C>(p, number())[row * p.a_scale_stride];
     if constexpr (C.has_bias == kByRow)
       if (count > 0) addend = float(bias[row * p.bias_stride]);
     for (int i = 0; i < N; ++i) {

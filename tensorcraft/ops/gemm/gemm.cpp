@@ -96,14 +96,16 @@ Params params(const Problem& q) {
     p.bias_stride = q.bias->stride(0);
   }
   if (q.a_scale) {
-    p.a_scale = q.a_scale->data_as<float>();
-    p.a_scale_stride = q.a_scale->rank() ? q.a_scale->stride(0) : 0;
-    p.a_scale_step = q.is_by_block() ? q.a_scale->stride(1) : 0;
+    const TensorView scale = q.of_entry(*q.a_scale);
+    p.a_scale = scale.data_as<float>();
+    p.a_scale_stride = scale.rank() ? scale.stride(0) : 0;
+    p.a_scale_step = q.is_by_block() ? scale.stride(1) : 0;
   }
   if (q.b_scale) {
-    p.b_scale = q.b_scale->data_as<float>();
-    p.b_scale_stride = q.b_scale->rank() ? q.b_scale->stride(q.b_scale->rank() - 1) : 0;
-    p.b_scale_step = q.is_by_block() ? q.b_scale->stride(0) : 0;
+    const TensorView scale = q.of_entry(*q.b_scale);
+    p.b_scale = scale.data_as<float>();
+    p.b_scale_stride = scale.rank() ? scale.stride(scale.rank() - 1) : 0;
+    p.b_scale_step = q.is_by_block() ? scale.stride(0) : 0;
   }
   p.zero = zero_points(q);
   if (q.out_scale) p.out_scale = q.out_scale->data_as<float>();

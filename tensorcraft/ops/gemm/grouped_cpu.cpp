@@ -104,6 +104,9 @@ void for_each_group(const Problem& q, void (*product)(const Problem&)) {
     one.a = q.a.select(0, i).slice(along_k ? 1 : 0, first, end);
     one.b = q.b.select(0, i);
     one.d = q.d.select(0, i);
+    if (q.a_scale) one.a_scale = q.a_scale->select(0, i);
+    if (one.a_scale && one.a_scale->rank()) one.a_scale = one.a_scale->slice(0, first, end);
+    if (q.b_scale) one.b_scale = q.b_scale->select(0, i);
     if (along_k)
       one.b = one.b.slice(0, first, end);
     else

@@ -5,6 +5,7 @@
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/ops/gemm/group_scales.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
 #include "tensorcraft/ops/gemm/result.hpp"
@@ -18,6 +19,9 @@ namespace kernel::gemm {
 namespace {
 
 constexpr std::string_view kGroupedName = "grouped_gemm", kMaskedName = "masked_gemm";
+
+constexpr DType kDTypes[] = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
+                             DType::float8_e5m2};
 
 // What both operators read of their options.
 template <class Options>
@@ -110,14 +114,14 @@ struct Sizes {
   SymbolicSize groups{"groups"}, rows{"rows"}, k{"k"}, columns{"n"};
 };
 
-// Checks a, b and out; the problem lacks its groups.
+// Checks a, b, out and scales; the problem lacks its groups.
 template <class Options>
 Problem checked(const op::Call<Options>& call, Sizes& sizes) {
   constexpr std::string_view op = kNameOf<Options>;
   const TensorView &a = call.in(0), &b = call.in(1), &out = call.out();
   const Options& o = call.options;
   const std::vector<op::OutputSpec> specs = infer(call.inputs, o);
-  SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
+  SymbolicDType dtype(kDTypes);
   const std::array<SizeRef, 3> of_a{sizes.groups, sizes.rows, sizes.k};
   const bool has_groups = a.rank() == 3;
   TensorMatcher(std::span(of_a).subspan(has_groups ? 0 : 1))
@@ -139,10 +143,23 @@ Problem checked(const op::Call<Options>& call, Sizes& sizes) {
   if (sizes.rows.unwrap() > kMostGroupedRows)
     fail(ErrorKind::unsupported, op, ": a: ", sizes.rows.unwrap(),
          " rows are not supported, expected below 2^30; cut them into several calls");
-  if (has_groups) return problem_of(o, out, a, right);
-  // Rows of all groups are those of each: the kernels stay inside their group.
   const int64_t groups = sizes.groups.unwrap();
-  return problem_of(o, of_each(out, groups), of_each(a, groups), right);
+  const Scales scales = group_scales({.op = op,
+                                      .dtype = a.dtype(),
+                                      .groups = groups,
+                                      .rows = sizes.rows.unwrap(),
+                                      .k = sizes.k.unwrap(),
+                                      .columns = sizes.columns.unwrap(),
+                                      .are_apart = has_groups,
+                                      .transpose_b = o.transpose_b},
+                                     o.a_scale, o.b_scale);
+  // Rows of all groups are those of each: the kernels stay inside their group.
+  Problem q = has_groups ? problem_of(o, out, a, right)
+                         : problem_of(o, of_each(out, groups), of_each(a, groups), right);
+  q.a_scale = scales.a;
+  q.b_scale = scales.b;
+  q.promotion = scales.promotion;
+  return q;
 }
 
 TensorView checked_array(std::string_view op, std::string_view name, const TensorView& t,
@@ -173,6 +190,9 @@ Problem check_along_k(const op::Call<GroupedGemmOptions>& call) {
   const op::OutputSpec spec = infer(call.inputs, o)[0];
   if (o.gated != Gate::none)
     fail(ErrorKind::value, kGroupedName, ": gated is for groups of rows; groups along k have none");
+  if (o.a_scale || o.b_scale)
+    fail(ErrorKind::value, kGroupedName, ": ", o.a_scale ? "a_scale" : "b_scale",
+         " is for groups of rows; groups along k have none");
   SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
   SymbolicSize k("k");
   TensorMatcher({kAnySize, k}).with_any_strides().with_dtype(dtype).verify(a, kGroupedName, "a");
@@ -214,13 +234,16 @@ Problem check_masked(const op::Call<MaskedGemmOptions>& call) {
   return q;
 }
 
-// As if every row had a group: how many have is known to the device alone.
+// As if every row had a group, and of matrices as many as are expected: how many have one is known
+// to the device alone.
 op::Cost grouped_cost(const Problem& q) {
-  const double groups = q.groups->kind == GroupArray::counts ? double(q.batch()) : 1;
-  const double outputs = groups * double(q.m()) * double(q.n());
+  const bool are_apart = q.groups->kind == GroupArray::counts;
+  const double groups = are_apart ? double(q.batch()) : 1;
+  const double rows = double(are_apart ? std::min(q.m(), q.groups->expected_rows) : q.m());
+  const double outputs = groups * rows * double(q.n());
   // Along k there is a result for each group, and one b.
   const double results = q.groups->along_k() ? double(std::max<int64_t>(q.batch(), 1)) : 1;
-  const double bytes = groups * double(q.m()) * double(q.k()) * double(dtype_bytes(q.a.dtype())) +
+  const double bytes = groups * rows * double(q.k()) * double(dtype_bytes(q.a.dtype())) +
                        results * outputs * double(dtype_bytes(q.d.dtype())) +
                        double(q.b.nbytes()) / results + double(q.groups->array.nbytes());
   return {.bytes = bytes,
@@ -240,7 +263,14 @@ constexpr std::string_view kTransposeDoc = "b is stored as (groups, n, k)",
                            kGatedDoc =
                                "b is (groups, k, 2 n), gates first; they are activated and "
                                "multiply the rest",
-                           kDtypeDoc = "the dtype of a, float32, or of 16 bits if a is",
+                           kDtypeDoc =
+                               "the dtype of a, float32, or of 16 bits if a is; of float8 "
+                               "bfloat16, or float16 or float32",
+                           kBScaleDoc =
+                               "factor of float8 products: one number, one a group, (groups), or "
+                               "a column, (groups, n), or for squares of 128 x 128, (groups, "
+                               "blocks, squares), or for 128 elements of a column, (groups, "
+                               "blocks, n); float32",
                            kTf32Doc = "float32 operands may be rounded to tf32",
                            kConfigDoc =
                                "what of the kernel's tile is fixed, as for gemm: tile_m, tile_n, "
@@ -256,8 +286,11 @@ const op::Definition<Problem, GroupedGemmOptions> kGrouped{
         "out[r, :] = activation(a[r, :] b[g, :, :]) for each row r of group g. One of offsets, "
         "sizes and ids says what rows a group has; it is read on the device alone, so nothing "
         "waits for the host. A group may be empty. Rows that no group has are not written. Any "
-        "strides are taken, and sizes may be 0. a and b have one dtype: float32, float16 or "
-        "bfloat16; sums are float32 and rounded once. If gated, b has 2 n columns and out = "
+        "strides are taken, and sizes may be 0. a and b have one dtype: float32, float16, "
+        "bfloat16 or float8; sums are float32 and rounded once. Those of float8 are promoted and "
+        "times a_scale and b_scale, as in gemm: scales by block lie as their operand does, so "
+        "quantize(x, scheme=\"block\") gives those of a, and with block_shape=\"128x128\" those "
+        "of a b that is stored as (groups, n, k). If gated, b has 2 n columns and out = "
         "gated(x[:, :n]) x[:, n:] for the product x. On the CPU an array that says nothing of the "
         "kind is an error: offsets that descend or leave the rows, sizes that do, rows of one id "
         "that do not lie together. On other devices out has any values then, and nothing else is "
@@ -278,11 +311,16 @@ const op::Definition<Problem, GroupedGemmOptions> kGrouped{
                 op::option("transpose_b", &GroupedGemmOptions::transpose_b, kTransposeDoc),
                 op::option("activation", &GroupedGemmOptions::activation, kActivationDoc),
                 op::option("gated", &GroupedGemmOptions::gated, kGatedDoc),
+                op::option("a_scale", &GroupedGemmOptions::a_scale,
+                           "factor of float8 products: one number, or one a row, (rows, 1), or "
+                           "for 128 elements of a row, (rows, blocks); float32"),
+                op::option("b_scale", &GroupedGemmOptions::b_scale, kBScaleDoc),
                 op::option("out_dtype", &GroupedGemmOptions::out_dtype, kDtypeDoc),
                 op::option("allow_tf32", &GroupedGemmOptions::allow_tf32, kTf32Doc),
                 op::option("config", &GroupedGemmOptions::config, kConfigDoc)},
     .out_doc = "(rows, n), of groups along k (groups, rows, n)",
-    .dtypes = {DType::float32, DType::float16, DType::bfloat16},
+    .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
+               DType::float8_e5m2},
     .infer = infer<GroupedGemmOptions>,
     .check = check_grouped,
     .cost = grouped_cost,
@@ -296,8 +334,9 @@ const op::Definition<Problem, MaskedGemmOptions> kMasked{
     .details =
         "out[g, r, :] = activation(a[g, r, :] b[g, :, :]) for the rows r before counts[g], which "
         "the device alone reads. Rows from counts[g] on are neither used nor written. Any strides "
-        "are taken, and sizes may be 0. a and b have one dtype: float32, float16 or bfloat16; "
-        "sums are float32 and rounded once. If gated, b has 2 n columns and out = gated(x[..., "
+        "are taken, and sizes may be 0. a and b have one dtype: float32, float16, bfloat16 or "
+        "float8; sums are float32 and rounded once. Those of float8 are promoted and times a_scale "
+        "and b_scale, as in grouped_gemm. If gated, b has 2 n columns and out = gated(x[..., "
         ":n]) x[..., n:] for the product x. A count outside [0, rows] is an error on the CPU; "
         "other devices take the nearest that is inside.",
     .inputs = {{"a", "matrices, (groups, rows, k), any strides"},
@@ -306,13 +345,18 @@ const op::Definition<Problem, MaskedGemmOptions> kMasked{
     .options = {op::option("transpose_b", &MaskedGemmOptions::transpose_b, kTransposeDoc),
                 op::option("activation", &MaskedGemmOptions::activation, kActivationDoc),
                 op::option("gated", &MaskedGemmOptions::gated, kGatedDoc),
+                op::option("a_scale", &MaskedGemmOptions::a_scale,
+                           "factor of float8 products: one number, or one a row, (groups, rows, "
+                           "1), or for 128 elements of a row, (groups, rows, blocks); float32"),
+                op::option("b_scale", &MaskedGemmOptions::b_scale, kBScaleDoc),
                 op::option("expected_rows", &MaskedGemmOptions::expected_rows,
                            "of a group on average, which the tile is chosen for; all if left out"),
                 op::option("out_dtype", &MaskedGemmOptions::out_dtype, kDtypeDoc),
                 op::option("allow_tf32", &MaskedGemmOptions::allow_tf32, kTf32Doc),
                 op::option("config", &MaskedGemmOptions::config, kConfigDoc)},
     .out_doc = "(groups, rows, n)",
-    .dtypes = {DType::float32, DType::float16, DType::bfloat16},
+    .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
+               DType::float8_e5m2},
     .infer = infer<MaskedGemmOptions>,
     .check = check_masked,
     .cost = grouped_cost,

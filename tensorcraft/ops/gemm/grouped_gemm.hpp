@@ -20,8 +20,15 @@ struct GroupedGemmOptions {
   std::optional<TensorView> ids = {};      // (rows): the group of each row; those of one together
   bool transpose_b = false;                // b is (groups, n, k)
   Activation activation = Activation::none;
-  Gate gated = Gate::none;                // b has 2 n columns, gates first: gate(left) right
-  std::optional<DType> out_dtype = {};    // that of a, float32, or of 16 bits if a is
+  Gate gated = Gate::none;  // b has 2 n columns, gates first: gate(left) right
+  // Factors of products of float8, float32. Of a: one number, one a row, (rows, 1), or one for 128
+  // elements of a row, (rows, blocks). Of b: one number, one a group, (groups), one a column,
+  // (groups, n), or one for squares of 128 x 128, (groups, blocks, squares), or for 128 elements of
+  // a column, (groups, blocks, n); the last two lie as b does, so with transpose_b (groups,
+  // squares, blocks) and (groups, n, blocks).
+  std::optional<TensorView> a_scale = {}, b_scale = {};
+  std::optional<DType> out_dtype = {};    // that of a, float32, or of 16 bits if a is; of float8
+                                          // bfloat16, float16 or float32
   std::optional<bool> allow_tf32 = {};    // float32 may be rounded; none: as configured
   std::optional<GemmConfig> config = {};  // as for gemm()
   std::string_view variant = {};          // by name; empty: the best that accepts
@@ -31,11 +38,13 @@ struct GroupedGemmOptions {
 
 // The same for masked_gemm().
 struct MaskedGemmOptions {
-  bool transpose_b = false;                   // b is (groups, n, k)
-  Activation activation = Activation::none;   // of the sums
-  Gate gated = Gate::none;                    // b has 2 n columns, gates first: gate(left) right
+  bool transpose_b = false;                  // b is (groups, n, k)
+  Activation activation = Activation::none;  // of the sums
+  Gate gated = Gate::none;                   // b has 2 n columns, gates first: gate(left) right
+  // As for grouped_gemm(), but those of rows lie as a does, (groups, rows, 1 or blocks).
+  std::optional<TensorView> a_scale = {}, b_scale = {};
   std::optional<int64_t> expected_rows = {};  // of a group, which a tile is chosen for; none: most
-  std::optional<DType> out_dtype = {};        // that of a, float32, or of 16 bits if a is
+  std::optional<DType> out_dtype = {};        // as for grouped_gemm()
   std::optional<bool> allow_tf32 = {};        // float32 may be rounded; none: as configured
   std::optional<GemmConfig> config = {};      // as for gemm()
   std::string_view variant = {};              // by name; empty: the best that accepts
@@ -44,16 +53,17 @@ struct MaskedGemmOptions {
 };
 
 // out[r, :] = activation(a[r, :] b[g, :, :]) for each row r of group g: a is (rows, k), b (groups,
-// k, n), one dtype of float32, float16 and bfloat16, any strides. Groups are runs of rows, which
-// may be empty; rows that no group has keep what out had there. Sums are float32 and rounded once.
-// Gated, the left half of the columns is activated and multiplies the right half. Kinds: type for a
-// dtype, value for a shape, none or several of offsets, sizes and ids, and on the CPU for what they
-// say: offsets that descend or leave the rows, sizes that do, rows of one id apart. On other
-// devices such arrays give any values, in out alone. unsupported for a config that no variant has,
-// or 2^30 rows and more.
-// If b is one matrix, (k, n), groups are along k, as gradients of weights need: out[g, :, :] =
-// activation(a[:, part] b[part, :]), where part are the rows of b that offsets or sizes give group
-// g. out is (groups, m, n); an empty group gives activation(0). Neither ids nor gates are taken.
+// k, n), one dtype of float32, float16, bfloat16 and float8, any strides. Groups are runs of rows,
+// which may be empty; rows that no group has keep what out had there. Sums are float32 and rounded
+// once; of float8 they are promoted, as in gemm(), and times a_scale and b_scale. Gated, the left
+// half of the columns is activated and multiplies the right half. Kinds: type for a dtype, value
+// for a shape, none or several of offsets, sizes and ids, and on the CPU for what they say: offsets
+// that descend or leave the rows, sizes that do, rows of one id apart. On other devices such arrays
+// give any values, in out alone. unsupported for a config that no variant has, or 2^30 rows and
+// more. If b is one matrix, (k, n), groups are along k, as gradients of weights need: out[g, :, :]
+// = activation(a[:, part] b[part, :]), where part are the rows of b that offsets or sizes give
+// group g. out is (groups, m, n); an empty group gives activation(0). Neither ids, gates nor float8
+// are taken.
 void grouped_gemm(const TensorView& out, const TensorView& a, const TensorView& b,
                   const GroupedGemmOptions& options);
 Tensor grouped_gemm(const TensorView& a, const TensorView& b, const GroupedGemmOptions& options);

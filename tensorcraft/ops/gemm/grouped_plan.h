@@ -21,7 +21,9 @@ inline GroupedParams contiguous_params(const GroupedCall& call) {
   const auto& [a, b, d, array, form, groups, rows, n, k] = call;
   GroupedParams p{contiguous_params(a, Layout::row_major, b, Layout::column_major, nullptr, d, rows,
                                     n, k, 1, 0),
-                  {array, 1, form == GroupForm::ranges ? 1 : 0, int32_t(groups), form, 0, 0}};
+                  {array, 1, form == GroupForm::ranges ? 1 : 0, int32_t(groups), form, 0, 0},
+                  0,
+                  0};
   p.batch_rank = 1;
   p.batch_shape[0] = uint32_t(groups);
   p.b.batch_strides[0] = n * k;

@@ -6,6 +6,7 @@
 #include "tensorcraft/ops/gemm/06_tensor_core.cuh"
 #include "tensorcraft/ops/gemm/07_swizzled.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
+#include "tensorcraft/ops/gemm/byte_instances.hpp"
 #include "tensorcraft/ops/gemm/group_ranges.cuh"
 
 // What the SIMT device has of grouped products.
@@ -20,6 +21,11 @@ using Halves = AnyOf<Types<f16, f16>, Types<bf16, bf16>>;
 using Widened = AnyOf<Types<bf16, float>>;
 using All = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
                   Types<bf16, float>, Types<f16, bf16>, Types<bf16, f16>>;
+// naive has all of float8 too.
+using Every = AnyOf<Types<float, float>, Types<f16, f16>, Types<f16, float>, Types<bf16, bf16>,
+                    Types<bf16, float>, Types<f16, bf16>, Types<bf16, f16>, Types<e4m3, bf16>,
+                    Types<e4m3, f16>, Types<e4m3, float>, Types<e5m2, bf16>, Types<e5m2, f16>,
+                    Types<e5m2, float>>;
 
 constexpr std::array<Config, 5> every_activation(Config c) {
   std::array<Config, 5> all{c, c, c, c, c};
@@ -46,8 +52,11 @@ constexpr Config with_vectors(Config c, int operands, int d) {
   return c;
 }
 
-constexpr Config kNaiveTile{.block_m = 32, .block_n = 8, .threads = 256, .has_groups = 1};
-constexpr Config kGatedNaiveTile{.block_m = 32, .block_n = 16, .threads = 256, .has_groups = 1};
+// Scales that are not there have a null address.
+constexpr Config kNaiveTile{
+    .block_m = 32, .block_n = 8, .threads = 256, .has_scales = 1, .has_groups = 1};
+constexpr Config kGatedNaiveTile{
+    .block_m = 32, .block_n = 16, .threads = 256, .has_scales = 1, .has_groups = 1};
 constexpr auto kNaive = every_activation(kNaiveTile);
 constexpr auto kNaiveGates = every_gate(kGatedNaiveTile);
 
@@ -162,13 +171,49 @@ constexpr auto kPersistentTf32 = tf32(64, 10, false);
 constexpr auto kPersistentTf32FewRows = tf32(16, 16, true);
 constexpr auto kPersistentFewRows = swapped(one_consumer(16, 16, kEngineSlots, 4));
 
+// Of 8-bit operands.
+template <size_t kSize>
+constexpr std::array<Config, kSize> of_groups(std::array<Config, kSize> all) {
+  for (Config& c : all) c.has_groups = kGroupsOfRows;
+  return all;
+}
+constexpr Config byte_tile(int slots, int d_vector, Promotion promotion) {
+  return bytes::along_k(64, 64, 10, slots, d_vector, promotion);
+}
+// Rows have the roles of columns.
+constexpr Config few_bytes(int rows, int stages, int slots, int d_vector, Promotion promotion) {
+  return bytes::swapped(bytes::along_k(64, rows, stages, slots, d_vector, promotion));
+}
+constexpr auto kPersistentBytes = of_groups(std::array{
+    byte_tile(kEngineSlots, 4, Promotion::plain), byte_tile(kEngineSlots, 4, Promotion::by_column),
+    byte_tile(kEngineSlots, 4, Promotion::by_square), byte_tile(kByRows, 1, Promotion::by_column),
+    byte_tile(kByRows, 1, Promotion::by_square),
+    bytes::scaled(byte_tile(kByRows, 4, Promotion::plain)),
+    bytes::gated(bytes::scaled(byte_tile(kByRows, 4, Promotion::plain))),
+    few_bytes(32, 14, kEngineSlots, 4, Promotion::plain),
+    few_bytes(32, 14, kEngineSlots, 4, Promotion::by_square),
+    few_bytes(32, 14, kByRows, 1, Promotion::plain),
+    bytes::scaled(few_bytes(32, 14, kByRows, 4, Promotion::plain)),
+    few_bytes(16, 16, kEngineSlots, 4, Promotion::plain),
+    few_bytes(16, 16, kEngineSlots, 4, Promotion::by_square),
+    few_bytes(16, 16, kByRows, 1, Promotion::by_square),
+    bytes::along_k(128, 160, 5, kEngineSlots, 4, Promotion::by_square)});
+constexpr auto kPersistentWideBytes =
+    of_groups(std::array{byte_tile(kEngineSlots, 4, Promotion::by_square)});
+constexpr auto kSwizzledBytes =
+    of_groups(std::array{bytes::warp_tile(16, 4, Promotion::plain),
+                         bytes::scaled(bytes::warp_tile(16, 4, Promotion::plain))});
+
 }  // namespace
 
 simt::OperatorInstances grouped_instances() {
   return {
-      {"naive", concat(list<Naive, kNaive>(All{}, &Config::a_layout, &Config::b_layout),
-                       list<Naive, kNaiveGates>(All{}, &Config::a_layout, &Config::b_layout),
-                       list<Naive, kNaiveAlongK>(All{}, &Config::a_layout, &Config::b_layout))},
+      {"naive", concat(list<Naive, kNaive>(Every{}, &Config::a_layout, &Config::b_layout,
+                                           &Config::has_scales),
+                       list<Naive, kNaiveGates>(Every{}, &Config::a_layout, &Config::b_layout,
+                                                &Config::has_scales),
+                       list<Naive, kNaiveAlongK>(All{}, &Config::a_layout, &Config::b_layout,
+                                                 &Config::has_scales))},
       {"async", concat(list<Async, kAsync>(Float{}), list<Async, kAsyncOddRows>(Float{}),
                        list<Async, kAsyncAlongK>(Float{}))},
       {"tensor_core",
@@ -180,7 +225,8 @@ simt::OperatorInstances grouped_instances() {
        concat(list<Swizzled, kSwizzled>(Halves{}), list<Swizzled, kSwizzled>(Widened{}),
               list<Swizzled, kSwizzledOddRows>(Bf16{}), list<Swizzled, kSwizzledActivation>(Bf16{}),
               list<Swizzled, kSwizzledGate>(Bf16{}), list<Swizzled, kSwizzledAlongK>(Halves{}),
-              list<Swizzled, kSwizzledAlongK>(Widened{}))},
+              list<Swizzled, kSwizzledAlongK>(Widened{}),
+              list<Swizzled, kSwizzledBytes>(bytes::E4m3{}))},
       {"swizzled_tf32", concat(list<SwizzledTf32, kSwizzledTf32>(Float{}),
                                list<SwizzledTf32, kSwizzledTf32OddRows>(Float{}),
                                list<SwizzledTf32, kSwizzledTf32AlongK>(Float{}))},
@@ -188,7 +234,9 @@ simt::OperatorInstances grouped_instances() {
        concat(list<Persistent, kPersistent>(Halves{}), list<Persistent, kPersistent>(Widened{}),
               list<Persistent, kPersistentOddRows>(Bf16{}),
               list<Persistent, kPersistentFewRows>(Bf16{}),
-              list<Persistent, kPersistentTurns>(Bf16{}))},
+              list<Persistent, kPersistentTurns>(Bf16{}),
+              list<Persistent, kPersistentBytes>(bytes::E4m3{}),
+              list<Persistent, kPersistentWideBytes>(bytes::Wide{}))},
       {"persistent_tf32", concat(list<PersistentTf32, kPersistentTf32>(Float{}),
                                  list<PersistentTf32, kPersistentTf32FewRows>(Float{}))},
       {"group_ranges",

@@ -52,7 +52,10 @@ void add_ranges(op::Plan& plan, const TensorView& ids, int64_t groups) {
 
 void add_groups(op::Plan& plan, const Problem& q, const Params& params, const Given& given,
                 const DeviceInfo& device) {
-  GroupedParams p{params, groups_of(*q.groups)};
+  const auto next = [](const std::optional<TensorView>& scale) {
+    return scale ? scale->stride(0) : 0;
+  };
+  GroupedParams p{params, groups_of(*q.groups), next(q.a_scale), next(q.b_scale)};
   const bool has_ids = q.groups->kind == GroupArray::ids;
   if (has_ids) p.groups.count = int32_t(given.batch);
   plan.set_params(plan.main_index(), p);

@@ -269,11 +269,28 @@ constexpr std::string_view tf32_problem(const Config& c, int operand_bytes) {
              : "";
 }
 
+// Groups with scales by square, measured with 20 rows each and with thousands: rows in the role of
+// columns have a scale each, which every thread reads in every step; a tile that squares divide
+// looks up for each column which one it is in; and few rows wait for L2, which gives a tile all of
+// its lines again.
+inline double grouped_squares_us(const Params& p, const Given& given, const op::Gpu& gpu,
+                                 const RingTile& t, double us) {
+  constexpr int64_t kFewRows = 64;
+  constexpr double kBytesOfL2InOne = 4.5e6;
+  if (!given.grouped || given.promotion != Promotion::by_square) return us;
+  if (t.swap) us *= 1 + 0.35 * std::min(1.0, t.n / 32.0);
+  if (!t.swap && kScaleBlock % t.n != 0) us *= 1.3;
+  if (p.m > kFewRows) return us;
+  const double lines = double(walk_of(p, given, gpu, t).tiles) * (t.m + t.n);
+  return std::max(us, lines * double(ring_steps(p, given)) * 128 / kBytesOfL2InOne);
+}
+
 // What a tile takes for a call, as tiles are compared.
 inline double compared_us(const Params& p, const Given& given, const op::Gpu& gpu,
                           const RingTile& t) {
   return weighed(p, given, [&](const Params& q, const Given& g) {
-    return predicted_us(q, g, gpu, t) * (is_mostly_outside(q, g, t) ? 1.3 : 1);
+    const double us = grouped_squares_us(q, g, gpu, t, predicted_us(q, g, gpu, t));
+    return us * (is_mostly_outside(q, g, t) ? 1.3 : 1);
   });
 }
 

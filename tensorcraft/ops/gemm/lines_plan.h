@@ -142,7 +142,8 @@ inline int c_vector_of(const Params& p, const Given& given) {
       vector_of(lines_of(p, p.c, p.m, p.n, given.result_bytes, Layout::row_major), kMost) < kMost)
     return 1;
   if (by_column && !is_whole(p.bias, p.bias_stride, given.bias_bytes())) return 1;
-  return scales && !is_whole(p.b_scale, p.b_scale_stride, 4) ? 1 : kMost;
+  // Those of groups may begin anywhere.
+  return scales && (given.grouped || !is_whole(p.b_scale, p.b_scale_stride, 4)) ? 1 : kMost;
 }
 
 // Every line starts at a multiple of 16 bytes; its length is free.

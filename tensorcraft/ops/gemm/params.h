@@ -136,6 +136,7 @@ inline constexpr int64_t kMostGroupedRows = (int64_t(1) << 30) - 1;
 // Groups along k have all rows of A and columns of B, whose k is below 2^30, and a D each.
 struct GroupedParams : Params {
   Groups groups;
+  int64_t a_scale_group, b_scale_group;  // from the scales of a group to those of the next
 };
 // What a kernel of this Config is given.
 template <Config C>

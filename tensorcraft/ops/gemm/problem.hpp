@@ -10,6 +10,7 @@
 #include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,7 +53,8 @@ struct Problem {
   TensorView d, a, b;
   std::optional<TensorView> c;     // only if beta is not 0
   std::optional<TensorView> bias;  // [n], or [m, 1]
-  // [m], [n], or one number: []; by block [m, blocks] and [blocks, n] or [blocks, squares]
+  // [m], [n], or one number: []; by block [m, blocks] and [blocks, n] or [blocks, squares]. With
+  // groups an axis of them is in front.
   std::optional<TensorView> a_scale, b_scale;
   std::optional<TensorView> out_scale;       // one number: []
   std::optional<TensorView> a_zero, b_zero;  // int32: [m], [n], or one number: []
@@ -80,7 +82,18 @@ struct Problem {
   bool has_scales() const { return (a_scale || b_scale) && !is_by_block(); }
   // Are there scales for each row or column?
   bool has_line_scales() const {
-    return has_scales() && ((a_scale && a_scale->rank()) || (b_scale && b_scale->rank()));
+    const int one_number = groups ? 1 : 0;
+    return has_scales() &&
+           ((a_scale && a_scale->rank() > one_number) || (b_scale && b_scale->rank() > one_number));
+  }
+  // Scales as those of the first batch entry.
+  TensorView of_entry(const TensorView& scale) const {
+    if (!groups) return scale;
+    const auto rest = [](const Dims& all) {
+      return Dims(std::span(all.begin() + 1, size_t(all.rank() - 1)));
+    };
+    return TensorView(scale.data(), scale.dtype(), rest(scale.shape()), rest(scale.strides()),
+                      scale.device());
   }
   int batch_rank() const { return d.rank() - 2; }
   int64_t batch() const {

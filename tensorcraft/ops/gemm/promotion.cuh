@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/tile/block_tile.cuh"
 #include "tensorcraft/device/tile/warpgroup_sums.cuh"
-#include "tensorcraft/ops/gemm/params.h"
+#include "tensorcraft/ops/gemm/tile.cuh"
 
 // Products of 8-bit floats leave the tensor cores after each block of k: those keep 13 bits of a
 // sum, so its error would grow with k, and scales by block change there. The block's sums times its
@@ -18,13 +17,14 @@ struct BlockScales {
     return data[(line < last_line ? line : last_line) * next_line + block * next_block];
   }
 };
-TC_DEVICE BlockScales a_scales(const Params& p) {
-  return {p.a_scale, p.a_scale_stride, p.a_scale_step, p.m - 1};
+template <Config C>
+TC_DEVICE BlockScales a_scales(const ParamsOf<C>& p, uint32_t batch) {
+  return {a_scale_of<C>(p, batch), p.a_scale_stride, p.a_scale_step, p.m - 1};
 }
 template <Config C>
-TC_DEVICE BlockScales b_scales(const Params& p) {
+TC_DEVICE BlockScales b_scales(const ParamsOf<C>& p, uint32_t batch) {
   const int64_t lines = C.promotion == Promotion::by_square ? div_ceil(p.n, kScaleBlock) : p.n;
-  return {p.b_scale, p.b_scale_stride, p.b_scale_step, lines - 1};
+  return {b_scale_of<C>(p, batch), p.b_scale_stride, p.b_scale_step, lines - 1};
 }
 
 // A thread's scales of one block along k: of its rows and columns of the result to the kernel.
@@ -38,9 +38,9 @@ struct StepScales {
   float row[kRows / 64][row_squares ? 1 : 2];
   float col[columns ? C.block_n / 8 : kSquares][columns ? 2 : 1];
 
-  TC_DEVICE void load(const Params& p, const BlockTile& tile, int first_row, int step) {
-    const BlockScales rows = C.swap ? b_scales<C>(p) : a_scales(p);
-    const BlockScales cols = C.swap ? a_scales(p) : b_scales<C>(p);
+  TC_DEVICE void load(const ParamsOf<C>& p, const BlockTile& tile, int first_row, int step) {
+    const BlockScales rows = C.swap ? b_scales<C>(p, tile.batch) : a_scales<C>(p, tile.batch);
+    const BlockScales cols = C.swap ? a_scales<C>(p, tile.batch) : b_scales<C>(p, tile.batch);
 #pragma unroll
     for (int i = 0; i < kRows / 64; ++i) {
       const int64_t first = tile.row + first_row + i * 64;
@@ -88,7 +88,7 @@ struct Promoter {
   StepScales<C, kRows> scales;
 
   // Before the products from step `first` on of a tile.
-  TC_DEVICE void begin(const Params& p, const BlockTile& of, int row, int first) {
+  TC_DEVICE void begin(const ParamsOf<C>& p, const BlockTile& of, int row, int first) {
     tile = of;
     first_row = row;
     step = first;
@@ -121,7 +121,7 @@ struct Promoter {
     ++step;
   }
   // The scales of the step after this one, or those of the last again.
-  TC_DEVICE StepScales<C, kRows> load_next(const Params& p, int steps) const {
+  TC_DEVICE StepScales<C, kRows> load_next(const ParamsOf<C>& p, int steps) const {
     StepScales<C, kRows> next = {};
     if constexpr (by_block) next.load(p, tile, first_row, min_of(step + 1, steps - 1));
     return next;

@@ -13,15 +13,19 @@
 // What the operators of this folder say of their result alike.
 namespace tensorcraft::kernel::gemm {
 
-// The dtypes of results: that of a, float32, and of 16 bits if a is.
+// The dtypes of results: that of a, float32, and of 16 bits if a is; of float8 the wider ones.
 inline std::span<const DType> result_dtypes(const TensorView& a) {
   static constexpr DType kFloats[] = {DType::float32, DType::float16, DType::bfloat16};
   return std::span(kFloats).first(a.dtype() == DType::float32 ? 1 : 3);
 }
 
 inline DType result_dtype(std::string_view op, const TensorView& a, std::optional<DType> wanted) {
-  const DType dtype = wanted.value_or(a.dtype());
+  const bool is_narrow = dtype_bytes(a.dtype()) == 1;
+  const DType dtype = wanted.value_or(is_narrow ? DType::bfloat16 : a.dtype());
   const auto all = result_dtypes(a);
+  if (is_narrow && std::ranges::find(all, dtype) == all.end())
+    fail(ErrorKind::type, op, ": out_dtype of ", a.dtype(),
+         " operands must be float32, float16 or bfloat16, got ", dtype);
   if (dtype != a.dtype() && std::ranges::find(all, dtype) == all.end())
     fail(ErrorKind::type, op, ": out_dtype must be ", a.dtype(),
          all.size() > 1 ? " (the dtype of a), another of 16 bits, or float32, got "

@@ -75,6 +75,22 @@ TC_DEVICE T* b_of_tile(const Params& p, const AnyTile& tile) {
          k_begin(tile) * p.b.row_stride;
 }
 
+// The first scale of A and of B for a batch entry: groups may have their own.
+template <Config C>
+TC_DEVICE const float* a_scale_of(const ParamsOf<C>& p, uint32_t batch) {
+  if constexpr (C.has_groups)
+    return p.a_scale + batch * p.a_scale_group;
+  else
+    return p.a_scale;
+}
+template <Config C>
+TC_DEVICE const float* b_scale_of(const ParamsOf<C>& p, uint32_t batch) {
+  if constexpr (C.has_groups)
+    return p.b_scale + batch * p.b_scale_group;
+  else
+    return p.b_scale;
+}
+
 template <class AnyParams>
 TC_DEVICE uint32_t batch_count(const AnyParams& p) {
   uint32_t count = 1;
