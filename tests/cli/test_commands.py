@@ -188,6 +188,7 @@ def test_devices(run: Run) -> None:
     devices = run("devices", "--json").json()["devices"]
     assert devices[0]["device"] == "cpu" and devices[0]["usable"] and devices[0]["name"]
     assert [d["default"] for d in devices].count(True) == 1
+    assert {"tensor_cores", "tma", "fp8", "ue8m0", "threads_per_sm", "shared_bytes_per_sm", "l2_bytes"} <= set(devices[0])
     assert {"arch", "num_sms", "memory_bytes", "memory_gb_per_s", "peak_bf16_tflops", "problem"} <= set(devices[0])
 
 
