@@ -9,7 +9,7 @@ SILU_AND_MUL = 2  # silu of a half is written, and read
 RESIDUAL = 1  # the sum is written in both, and read again
 ACTIVATION = 2  # the product is written, and read
 GATE = 4  # a product of twice the columns is written, and read, where half of them leave the one call
-SHOWN = ("of DRAM peak %", "L2 hits %", "issue slots %", "warps active %", "registers")
+SHOWN = ("transactions M", "of DRAM peak %", "L2 hits %", "issue slots %", "warps active %", "registers")
 
 
 # Operator, what its options name, the calls apart, who makes them, and what that moves beyond.

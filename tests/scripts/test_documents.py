@@ -407,5 +407,5 @@ def test_counters_of_a_kernel_are_those_of_the_file(tmp_path):
     (tmp_path / "nsight.json").write_text(json.dumps({"machine": {"gpu": "a GPU"}, "method": "alone", "rows": rows}))
     lines = results_table.table("counters sum", tmp_path).splitlines()
     assert lines[0] == "a GPU, alone:"
-    assert lines[4:6] == ["| `fast` | 8x8 | 12 | 12 | 12 | 12 | 12 |", "| `slow` | 8x8 | 12 | 12 | 12 | 12 | 12 |"]
+    assert lines[4:6] == ["| `fast` | 8x8 | 12 | 12 | 12 | 12 | 12 | 12 |", "| `slow` | 8x8 | 12 | 12 | 12 | 12 | 12 | 12 |"]
     assert results_table.table("counters max", tmp_path) == "Nothing is measured yet.\n\n"
