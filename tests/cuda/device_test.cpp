@@ -58,7 +58,11 @@ TEST(Device, FiguresOfAnH200AreWithinFivePercentOfItsDataSheet) {
   const DeviceInfo& info = device_info(Device::cuda(0));
   EXPECT_EQ(info.name, "Fake H200");
   EXPECT_EQ(info.num_sms, 132);
+  EXPECT_EQ(info.threads_per_sm, 2048);
+  EXPECT_EQ(info.registers_per_sm, 65536);
+  EXPECT_EQ(info.shared_bytes_per_sm, 233472u);
   EXPECT_EQ(info.shared_bytes_per_block, 232448u);
+  EXPECT_EQ(info.l2_bytes, size_t(60) << 20);
   EXPECT_NEAR(info.memory_gb_per_s, 4800, 240);
   EXPECT_NEAR(info.peak_bf16_tflops, 989, 50);
   EXPECT_NEAR(info.peak_fp8_tflops, 1979, 99);
