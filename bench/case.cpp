@@ -116,18 +116,18 @@ std::vector<Case> cases_with(std::string_view command, std::string_view suite,
   return cases;
 }
 
-std::map<std::string, int64_t> parse_below(std::string_view command,
-                                           const std::vector<std::string>& texts) {
-  std::map<std::string, int64_t> below;
+std::map<std::string, int64_t> parse_numbers(std::string_view command, std::string_view option,
+                                             const std::vector<std::string>& texts) {
+  std::map<std::string, int64_t> numbers;
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
-    const int64_t bound = equals == text.npos ? 0 : std::atoll(text.c_str() + equals + 1);
-    if (bound < 1)
-      fail(ErrorKind::value, command, ": --below is NAME=NUMBER, the number at least 1, got \"",
-           text, '"');
-    below[text.substr(0, equals)] = bound;
+    const int64_t number = equals == text.npos ? 0 : std::atoll(text.c_str() + equals + 1);
+    if (number < 1)
+      fail(ErrorKind::value, command, ": ", option,
+           " is NAME=NUMBER, the number at least 1, got \"", text, '"');
+    numbers[text.substr(0, equals)] = number;
   }
-  return below;
+  return numbers;
 }
 
 }  // namespace tensorcraft::bench

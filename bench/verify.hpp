@@ -66,6 +66,10 @@ class AutomatedTestFramework {
   std::vector<TestCase> tests_;
 };
 
+// Fills in whether the rate of a performance test is the expected one, and one that a device with
+// that peak can have, and says so. A peak of 0 is not known.
+void judge_speed(TestResult& result, double peak_tflops);
+
 // The text of the results.
 std::string report(const std::vector<TestResult>& results);
 // False for no results too.

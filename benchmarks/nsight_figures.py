@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from suites import Case, parse
+from targets import BANDWIDTH_SHARE, OCCUPANCY_SHARE
 from timing import write
 
 # Each with the kernels it launches, a regular expression.
@@ -27,19 +28,20 @@ CALLS = {
     "softmax 2048x131072 --dtype float32": "softmax_",
     "layer_norm 8192x8192 --dtype bfloat16 --option weight=8192 --option bias=8192": "norm_",
     "rms_norm 8192x8192 --dtype bfloat16 --option weight=8192": "norm_",
+    "batch_norm 256x256x56x56 --dtype bfloat16 --option running_mean=256 --option running_var=256": "batch_norm_",
+    "group_norm 32x512x64x64 --dtype bfloat16 --option num_groups=32": "group_norm_",
     "transpose 8192x8192 --dtype bfloat16": "permute_",
     "sum 16384x32768 --dtype bfloat16 --option axis=0": "reduce_",
     "quantize 8192x8192 --dtype bfloat16 --option scheme=token": "quantize_",
-    "batch_norm 64x256x56x56 --dtype bfloat16 --option running_mean=256 --option running_var=256": "batch_norm_",
-    "group_norm 64x256x56x56 --dtype bfloat16 --option num_groups=32": "group_norm_",
     "gemm 2048x2048 2048x2048 --dtype bfloat16": "gemm_",
 }
 LAUNCH = 3  # of each kernel: the first have cold caches
 # Columns of the table, in the base units of the counters.
 COUNTERS = {
     "us": "gpu__time_duration.sum",
-    "MB": "dram__bytes.sum",
+    "GB/s": "dram__bytes.sum",
     "of DRAM peak %": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "transactions M": "lts__t_sectors.sum",
     "L2 hits %": "lts__t_sector_hit_rate.pct",
     "issue slots %": "sm__inst_issued.avg.pct_of_peak_sustained_active",
     "warps active %": "sm__warps_active.avg.pct_of_peak_sustained_active",
@@ -47,29 +49,38 @@ COUNTERS = {
 }
 
 
-def profiled(command: str, case: Case, kernels: str, report: Path) -> list[dict[str, str]]:
-    """Rows of ncu, the units first. What bench counted stands beside the report as JSON."""
-    once = ["--variant", "all", "--peer", "none", "--warmup", "0", "--seconds", "0.001", "--json", str(report.with_suffix(".json"))]
+def profiled(command: str, case: Case, kernels: str, report: Path) -> tuple[list[dict[str, str]], float]:
+    """Rows of ncu, the units first, and the bytes of the problem: each input read once, each output written once."""
+    results = report.with_suffix(".json")
+    once = ["--variant", "all", "--peer", "none", "--warmup", "0", "--seconds", "0.001", "--json", str(results)]
     profile = ["ncu", "--clock-control", "none", "--kernel-id", f"::regex:^{kernels}:{LAUNCH}"]
     profile += ["--metrics", ",".join(COUNTERS.values()), "--force-overwrite", "--export", str(report)]
     subprocess.run([*profile, command, "bench", *case.words, *once], check=True, stdout=subprocess.DEVNULL)
     page = ["ncu", "--import", str(report), "--csv", "--page", "raw", "--print-units", "base"]
     text = subprocess.run(page, check=True, capture_output=True, text=True).stdout
-    return list(csv.DictReader(line for line in text.splitlines() if line.startswith('"')))
+    rows = list(csv.DictReader(line for line in text.splitlines() if line.startswith('"')))
+    return rows, json.loads(results.read_text())["rows"][0]["bytes"]
 
 
-def modelled_megabytes(report: Path) -> float:
-    """What the call has to move, each input read once and each output written once."""
-    return max(row["bytes"] for row in json.loads(report.with_suffix(".json").read_text())["rows"]) / 1e6
-
-
-def figures(launch: dict[str, str], modelled: float) -> dict[str, float]:
-    """Counters of a launch. Below 1 of the model a cache held what was written; above 1 bytes moved more than once."""
+def figures(launch: dict[str, str], least: float) -> dict[str, float]:
     found = {column: float(launch[counter].replace(",", "")) for column, counter in COUNTERS.items()}
-    found["GB/s"] = found["MB"] / found["us"]  # bytes a nanosecond
-    found["MB"] /= 1e6
+    found["of least bytes"] = found["GB/s"] / least
+    found["GB/s"] /= found["us"]  # bytes a nanosecond
     found["us"] /= 1e3
-    return found | {"of the model": found["MB"] / modelled}
+    found["transactions M"] /= 1e6
+    return found
+
+
+def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, bool]]:
+    """How the fastest kernel of each case that does all of it stands to the goals of kernels that bytes limit."""
+    lines = []
+    for name, case in dict.fromkeys((r["name"], r["case"]) for r in rows if r["name"] != "gemm"):
+        whole = [r for r in rows if (r["name"], r["case"]) == (name, case) and r["of least bytes"] > 0.5]
+        best = min(whole, key=lambda r: r["us"])
+        for column, goal in (("of DRAM peak %", BANDWIDTH_SHARE), ("warps active %", OCCUPANCY_SHARE)):
+            text = f"{best['kernel']} {case}: {best[column]:.0f} {column.replace(' %', ' in percent')}, the goal is {100 * goal:.0f}"
+            lines.append((text, best[column] >= 100 * goal))
+    return lines
 
 
 def main() -> None:
@@ -83,11 +94,14 @@ def main() -> None:
     for line, kernels in CALLS.items():
         case = parse(line)
         report = folder / "nsight" / f"{case.op}_{'_'.join(case.shapes)}_{case.dtype}.ncu-rep".replace(":", "_")
-        for launch in profiled(command, case, kernels, report)[1:]:
+        launches, least = profiled(command, case, kernels, report)
+        for launch in launches[1:]:
             row = {"name": case.op, "case": case.name, "kernel": launch["Kernel Name"].split("(")[0]}
-            rows.append(row | figures(launch, modelled_megabytes(report)))
+            rows.append(row | figures(launch, least))
     method = f"launch {LAUNCH} of each kernel by itself, counters of Nsight Compute, clocks left alone"
     write(str(folder / "nsight.json"), "Counters", rows, method=method)
+    for line, reached in verdicts(rows):
+        print("reached" if reached else "missed ", line)
 
 
 if __name__ == "__main__":

@@ -20,10 +20,16 @@ TARGET_TFLOPS = {
     (Architecture.HOPPER, "tfloat32"): 134.0,
     (Architecture.HOPPER, "float32"): 67.0,
 }
-DEFAULT_TFLOPS = 100.0  # if none is named
+
+# Of the first and the warm call: a launch of the driver, what a call that memory knows adds to it, a kernel from disk, and
+# cold compiles, by column of jit_latency.json. A design that this one follows has 50 us a launch and 100 ms a compile.
+LAUNCH_US, ADDED_US, DISK_MS, COMPILE_MS, COMPILE_GEMM_MS = 50.0, 0.5, 5.0, 100.0, 700.0
+
+# Shares of the peaks that kernels which bytes limit aim at: of bandwidth, and of the warps that fit.
+BANDWIDTH_SHARE, OCCUPANCY_SHARE = 0.85, 0.75
 
 
-def target_tflops(compute_capability: int, dtype: str) -> float:
-    """The goal of a product in one dtype on the newest known architecture at or below the GPU's."""
+def target_tflops(compute_capability: int, dtype: str) -> float | None:
+    """The goal of a product in one dtype on the newest known architecture at or below the GPU's, if there is one."""
     known = [a for a in Architecture if a <= compute_capability]
-    return TARGET_TFLOPS.get((max(known), dtype), DEFAULT_TFLOPS) if known else DEFAULT_TFLOPS
+    return TARGET_TFLOPS.get((max(known), dtype)) if known else None

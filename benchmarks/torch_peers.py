@@ -416,7 +416,7 @@ def report(results: dict[str, Any], verdicts: list[tuple[str, bool]], check: boo
     for row in results["rows"]:
         if row["op"] == "gemm" and row["chosen"] and row["runs"] and results["device"]["arch"] != "cpu":
             goal = target_tflops(int(results["device"]["arch"].strip("sm_a")), row["dtype"])
-            print(f"gemm {row['case']}: {row['tflops']:.1f} TFLOPS, the goal is {goal:g}")
+            print(f"gemm {row['case']}: {row['tflops']:.1f} TFLOPS" + (f", the goal is {goal:g}" if goal else ""))
     for line, reached in verdicts:
         print("reached" if reached else "MISSED ", line)
     failed = [r for r in results["rows"] if r["error"] and not r["error"].startswith("n/a")]

@@ -26,7 +26,7 @@ namespace {
 struct BenchArguments {
   diagnose::RequestText text;
   std::vector<std::string> more_shapes;
-  std::vector<std::string> below;
+  std::vector<std::string> below, step;
   std::string suite, only, device, dtype = "float32", results, baseline, raw;
   std::vector<std::string> peers;
   std::string variant;
@@ -54,7 +54,8 @@ void save(const BenchArguments& a, const bench::Progress& p) {
 }
 
 bench::Case case_of(const BenchArguments& a) {
-  bench::Case c{a.text, bench::parse_below("bench", a.below)};
+  bench::Case c{a.text, bench::parse_numbers("bench", "--below", a.below),
+                bench::parse_numbers("bench", "--step", a.step)};
   c.request.dtype = full_dtype(a.dtype);
   for (const std::string& shape : a.more_shapes) c.request.shapes.push_back(shape);
   return c;
@@ -314,7 +315,8 @@ Command bench_command() {
            {"--shape", "one more shape; may be repeated", &a->more_shapes},
            dtype_option(&a->dtype),
            {"--option", "NAME=VALUE of the operator; may be repeated", &a->text.options},
-           {"--below", "NAME=N: integers of this array are below N; may be repeated", &a->below},
+           below_option(&a->below),
+           step_option(&a->step),
            {"--suite", "cases that are known by a name", &a->suite, false, false,
             bench::suite_names(bench::kSuitesText)},
            {"--only", "cases of the suite whose group, operator, shape, dtype or options have this",

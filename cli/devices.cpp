@@ -55,6 +55,18 @@ Json to_json(const Row& row, Device standard) {
           {"ue8m0", i.has_ue8m0()}};
 }
 
+// "tensor cores, FP8, TMA".
+std::string features(const DeviceInfo& i) {
+  std::string text;
+  const std::pair<bool, const char*> all[] = {{i.has_tensor_cores(), "tensor cores"},
+                                              {i.has_fp8(), "FP8"},
+                                              {i.has_tma(), "TMA"},
+                                              {i.has_ue8m0(), "UE8M0"}};
+  for (const auto& [has, name] : all)
+    if (has) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
+}
+
 std::vector<std::string> to_cells(const Row& row, Device standard) {
   const DeviceInfo& i = row.info;
   const std::string name = to_string(row.device) + (row.device == standard ? " *" : "");
@@ -66,14 +78,17 @@ std::vector<std::string> to_cells(const Row& row, Device standard) {
           std::to_string(i.num_sms),
           readable_bytes(double(i.memory_bytes)),
           readable_number(i.memory_gb_per_s) + " GB/s",
+          readable_number(i.peak_fp8_tflops),
           readable_number(i.peak_bf16_tflops),
-          readable_number(i.peak_fp32_tflops)};
+          readable_number(i.peak_fp32_tflops),
+          features(i)};
 }
 
 int show(Console& console) {
   const Device standard = default_device();
-  std::vector<std::vector<std::string>> table{
-      {"device", "name", "arch", "SMs", "memory", "bandwidth", "bf16 TFLOPS", "fp32 TFLOPS"}};
+  std::vector<std::vector<std::string>> table{{"device", "name", "arch", "SMs", "memory",
+                                               "bandwidth", "fp8 TFLOPS", "bf16 TFLOPS",
+                                               "fp32 TFLOPS", "has"}};
   Json all = Json::array();
   for (const Row& row : rows()) {
     all.push_back(to_json(row, standard));

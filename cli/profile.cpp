@@ -14,13 +14,14 @@ namespace {
 
 struct ProfileArguments {
   diagnose::RequestText text;
-  std::vector<std::string> below;
+  std::vector<std::string> below, step;
   std::string device, dtype = "float32", ncu;
   bool run = false;
 };
 
 bench::Case case_of(const ProfileArguments& a) {
-  bench::Case c{a.text, bench::parse_below("profile", a.below)};
+  bench::Case c{a.text, bench::parse_numbers("profile", "--below", a.below),
+                bench::parse_numbers("profile", "--step", a.step)};
   c.request.dtype = a.dtype;
   return c;
 }
@@ -36,6 +37,7 @@ void add_own_command(std::vector<std::string>& words, const ProfileArguments& a)
   add("--dtype", a.dtype);
   for (const std::string& option : a.text.options) add("--option", option);
   for (const std::string& below : a.below) add("--below", below);
+  for (const std::string& step : a.step) add("--step", step);
   add("--variant", a.text.variant);
   add("--device", a.device);
 }
@@ -111,8 +113,8 @@ Command profile_command() {
                       {"shapes", "one of each array, as for explain", &a->text.shapes},
                       dtype_option(&a->dtype),
                       {"--option", "NAME=VALUE of the operator; may be repeated", &a->text.options},
-                      {"--below", "NAME=N: integers of this array are below N; may be repeated",
-                       &a->below},
+                      below_option(&a->below),
+                      step_option(&a->step),
                       {"--variant", "force one", &a->text.variant},
                       {"--device", "one of this machine; else the default device", &a->device},
                       {"--ncu", "the ncu to use; else one on PATH or where it is installed",
@@ -120,7 +122,9 @@ Command profile_command() {
                       {"--run", "run the call here instead, for a profiler of your own", &a->run}},
           .run = [a](Console& console) { return profile(console, *a); },
           .examples = {"profile gemm 4096x4096 4096x4096 --dtype bf16",
-                       "profile softmax 8192x8192 --variant online --json"}};
+                       "profile softmax 8192x8192 --variant online --json",
+                       "profile spmv 4000000 4000000:int32 40001:int32 40000 --step indptr=100 "
+                       "--below indices=40000"}};
 }
 
 }  // namespace tensorcraft::cli

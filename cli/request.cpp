@@ -42,6 +42,14 @@ Option dtype_option(std::string* value) {
           .is_open = true};
 }
 
+Option below_option(std::vector<std::string>* values) {
+  return {"--below", "NAME=N: integers of this array are below N; may be repeated", values};
+}
+
+Option step_option(std::vector<std::string>* values) {
+  return {"--step", "NAME=N: integers of this array are 0, N, 2 N, ...; may be repeated", values};
+}
+
 std::vector<std::string> dtype_names() {
   std::vector<std::string> names;
   names.reserve(kNumDTypes);

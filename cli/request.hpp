@@ -23,5 +23,8 @@ std::vector<std::string> operator_names();
 std::vector<std::string> dtype_names();
 // --dtype, into a text that diagnose::Request reads.
 Option dtype_option(std::string* value);
+// --below and --step, which say what integers of an array are.
+Option below_option(std::vector<std::string>* values);
+Option step_option(std::vector<std::string>* values);
 
 }  // namespace tensorcraft::cli

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 struct TuneArguments {
   diagnose::RequestText text;
-  std::vector<std::string> below;
+  std::vector<std::string> below, step;
   std::string suite, only, device, dtype = "float32", exported, imported;
   double seconds = 0;
   bool again = false, all = false, list = false;
@@ -29,7 +29,8 @@ std::vector<bench::Case> cases_of(const TuneArguments& a) {
   if (!a.suite.empty()) return bench::cases_with("tune", a.suite, a.only);
   if (!a.only.empty()) fail(ErrorKind::value, "tune: --only chooses among the cases of --suite");
   find_operator(a.text.op);
-  bench::Case c{a.text, bench::parse_below("tune", a.below)};
+  bench::Case c{a.text, bench::parse_numbers("tune", "--below", a.below),
+                bench::parse_numbers("tune", "--step", a.step)};
   c.request.dtype = a.dtype;
   return {c};
 }
@@ -58,6 +59,7 @@ Json to_json(const diagnose::TuneReport& report) {
     trials.push_back({{"variant", one.candidate.variant},
                       {"config", one.candidate.config},
                       {"us", one.us},
+                      {"best_us", one.best_us},
                       {"error", one.error.empty() ? Json() : Json(one.error)}});
   json["trials"] = trials;
   return json;
@@ -170,8 +172,8 @@ Command tune_command() {
                   {"shapes", "one of each array, as for explain", &a->text.shapes},
                   dtype_option(&a->dtype),
                   {"--option", "NAME=VALUE of the operator; may be repeated", &a->text.options},
-                  {"--below", "NAME=N: integers of this array are below N; may be repeated",
-                   &a->below},
+                  below_option(&a->below),
+                  step_option(&a->step),
                   {"--suite", "cases that are known by a name", &a->suite, false, false,
                    bench::suite_names(bench::kSuitesText)},
                   {"--only",

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
 # usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
-#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python record sanitizer jit compiles profile bench gemm gemm_bytes gemm_ladder gemm_llm gemm_epilogue figures sweep aot
+#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python record sanitizer jit compiles profile bench gemm gemm_bytes gemm_ladder gemm_llm gemm_epilogue regression tuning figures sweep aot
 #        model demo llama
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -97,7 +97,26 @@ gemm_bytes() { beside_libraries --suite gemm-bytes --seconds 0.1 --json "$result
 gemm_ladder() { beside_libraries --suite gemm-ladder --variant all --seconds 0.1 --json "$results/gemm_ladder.json"; }
 gemm_llm() { beside_libraries --suite gemm-llm --seconds 0.1 --json "$results/gemm_llm.json"; }
 gemm_epilogue() { beside_libraries --suite gemm-epilogue --seconds 0.1 --json "$results/gemm_epilogue.json"; }
+regression() {  # against what this GPU was measured with before
+  local gpu name
+  gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
+  for name in gemm_llm gemm_bytes gemm_epilogue; do
+    if grep -q "\"gpu\": \"$gpu\"" "benchmarks/results/$name.json"; then
+      beside_libraries --suite "${name/_/-}" --seconds 0.1 --json "$results/$name.json" \
+        --fail-on-regression "benchmarks/results/$name.json" --tolerance 0.1 || failed=1
+    else say "$name: no baseline of $gpu"; fi
+  done
+}
 figures() { python3 benchmarks/torch_peers.py "$results/torch_peers.json" --suite headline; }
+tuning() {  # by rules, then every candidate, and how near the model and the rules come
+  local mode
+  for mode in rules all; do
+    TENSORCRAFT_CACHE_DIR=$results/tuning "$folder/install/bin/tensorcraft" tune --suite tuning --again \
+      $([ $mode = rules ] || echo --all) --json >"$results/tuning_$mode.json" || failed=1
+    rm -rf "$results/tuning/tuned"
+  done
+  python3 benchmarks/tuned_share.py "$results"/tuning_{rules,all}.json "$results/tuning.json" || failed=1
+}
 sweep() { python3 benchmarks/gemm_sweep.py "$folder/libgemm_sweep.so" "$results/gemm_sweep.json" --shipped; }
 aot() {  # the launchers that nvcc compiled: their tests, against a reference, then against the JIT in bits and time
   "$folder/launchers_gpu_tests" >"$results/launchers.log" 2>&1 || failed=1

@@ -19,6 +19,7 @@ In files that `tensorcraft bench` did not write rows without a name are evidence
 import html
 import json
 import math
+import os
 import re
 import sys
 
@@ -372,7 +373,8 @@ def ladder_of(found, op):
     counted = [r for r in found["nsight.json"]["rows"] if r["name"] == op]
     case = max(dict.fromkeys(r["case"] for r in counted), key=lambda name: sum(r["case"] == name for r in counted))
     beside = next(c for d in found.values() if d.get("schema") == 1 for c in cases_of(d, op) if c.first["case"] == case)
-    rungs = {r["kernel"].removeprefix(f"{op}_"): r for r in counted if r["case"] == case}
+    common = os.path.commonprefix([r["kernel"] for r in counted if r["case"] == case])
+    rungs = {r["kernel"][common.rfind("_") + 1 :]: r for r in counted if r["case"] == case}
     return sorted(rungs.items(), key=lambda rung: -rung[1]["us"]), beside
 
 

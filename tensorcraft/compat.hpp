@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/layout.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/timer.hpp"
 #include "tensorcraft/diagnose/timing.hpp"
 #include "tensorcraft/jit/compiler.hpp"
 #include "tensorcraft/jit/kernel_cache.hpp"
@@ -29,10 +30,12 @@ using PrecisionFormat = DType;
 using GPUCapabilities = DeviceInfo;
 using KernelSpecification = jit::KernelKey;  // what a kernel is compiled for: no sizes of a call
 using CompilationOptions = jit::CompilationOptions;
-using ConfigurationManager = op::TuningDatabase;  // finds the configuration that a call takes
-using KernelRegistry = op::OperatorList;          // what operators() gives
+using CompilationFlags = std::vector<std::string>;  // what jit::compilation_flags() gives
+using ConfigurationManager = op::TuningDatabase;    // finds the configuration that a call takes
+using KernelRegistry = op::OperatorList;            // what operators() gives
 using CacheManager = jit::KernelCache;
 using PerformanceProfiler = diagnose::PerformanceProfiler;
+using CUDAPerformanceProfiler = EventTimer;  // start(), then stop() gives milliseconds
 
 // The integers 0, 1, ..., end - 1; none if end <= 0.
 template <std::integral T>

@@ -4,8 +4,10 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/core/log.hpp"
+#include "tensorcraft/core/usable_cores.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/diagnose/timing.hpp"
+#include "tensorcraft/jit/warmup.hpp"
 #include "tensorcraft/op/configuration_selector.hpp"
 #include "tensorcraft/op/plan.hpp"
 
@@ -97,21 +99,30 @@ std::optional<size_t> settings_of(const op::Description& d) {
   return size_t(found - d.options.begin());
 }
 
+// The options of a call with the Config of a candidate.
+std::vector<op::Value> options_with(const op::Description& d, std::span<const op::Value> options,
+                                    const TuningCandidate& candidate) {
+  std::vector<op::Value> all(options.begin(), options.end());
+  if (const auto settings = settings_of(d); settings && !candidate.config.empty()) {
+    all.resize(std::max(all.size(), *settings + 1));
+    all[*settings] = std::string_view(candidate.config);
+  }
+  return all;
+}
+
 // Runs candidates of one call and times them, all in the same way.
 class Bench {
  public:
   Bench(const op::Operator& op, std::span<const TuningArrays> copies, StreamRef stream,
         const op::Cost& cost)
-      : op_(op),
-        copies_(copies),
-        stream_(stream),
-        cost_(cost),
-        settings_(settings_of(op.description())),
-        rotation_{int(copies.size())} {}
+      : op_(op), copies_(copies), stream_(stream), cost_(cost), rotation_{int(copies.size())} {}
 
   double microseconds(const TuningCandidate& candidate) {
     check_interrupt();
-    return timed(candidate).microseconds();
+    const auto found = std::ranges::find(known_, candidate, &Known::candidate);
+    if (found == known_.end()) return add(candidate);
+    std::rotate(found, found + 1, known_.end());  // the last is the one used last
+    return known_.back().timed->microseconds();
   }
 
  private:
@@ -119,29 +130,27 @@ class Bench {
     TuningCandidate candidate;
     std::unique_ptr<Timed> timed;
   };
-  static constexpr size_t kMostKnown = 3;  // the best, the model's choice, and the one measured
-
-  Timed& timed(const TuningCandidate& candidate) {
-    const auto found = std::ranges::find(known_, candidate, &Known::candidate);
-    if (found != known_.end())
-      std::rotate(found, found + 1, known_.end());  // the last is the one used last
-    else
-      add(candidate);
-    return *known_.back().timed;
-  }
+  static constexpr size_t kMostKnown = 3;    // the best, the model's choice, and the one measured
+  static constexpr double kLongUs = 1000;    // that a graph of many calls takes too long for
+  static constexpr double kFarTooSlow = 10;  // times the fastest: the host's clock says it
 
   // The first call compiles and allocates; the one after it says how long one takes.
-  void add(const TuningCandidate& candidate) {
+  double add(const TuningCandidate& candidate) {
     const Call call = [this, candidate](int copy) { run(copy, candidate); };
     call(0);
+    if (stream_.handle()) stream_.synchronize();
     const auto start = std::chrono::steady_clock::now();
     call(int(copies_.size()) - 1);
     if (stream_.handle()) stream_.synchronize();
-    const std::chrono::duration<double, std::micro> rough =
-        std::chrono::steady_clock::now() - start;
-    if (!method_) method_ = method_for(rough.count());
+    const double rough =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    if (least_rough_ > 0 && rough > std::max(kLongUs, kFarTooSlow * least_rough_)) return rough;
+    least_rough_ = least_rough_ > 0 ? std::min(least_rough_, rough) : rough;
+    if (!method_) method_ = method_for(rough);
     if (known_.size() == kMostKnown) known_.erase(known_.begin());
-    known_.push_back({candidate, make_timed(call, rotation_, *method_, stream_, rough.count())});
+    const Method method = *method_ == Method::graph && rough > kLongUs ? Method::events : *method_;
+    known_.push_back({candidate, make_timed(call, rotation_, method, stream_, rough)});
+    return known_.back().timed->microseconds();
   }
 
   Method method_for(double rough_us) const {
@@ -151,11 +160,8 @@ class Bench {
 
   void run(int copy, const TuningCandidate& candidate) const {
     const TuningArrays& arrays = copies_[size_t(copy)];
-    std::vector<op::Value> options(arrays.options.begin(), arrays.options.end());
-    if (!candidate.config.empty() && settings_) {
-      options.resize(std::max(options.size(), *settings_ + 1));
-      options[*settings_] = std::string_view(candidate.config);
-    }
+    const std::vector<op::Value> options =
+        options_with(op_.description(), arrays.options, candidate);
     op::Arguments arguments{arrays.inputs, options, candidate.variant};
     if (stream_.handle()) arguments.stream = stream_;
     op_.run(arrays.outputs, arguments);
@@ -165,9 +171,9 @@ class Bench {
   const std::span<const TuningArrays> copies_;
   const StreamRef stream_;
   const op::Cost cost_;
-  const std::optional<size_t> settings_;
   Rotation rotation_;
   std::optional<Method> method_;
+  double least_rough_ = 0;
   std::vector<Known> known_;
 };
 
@@ -227,6 +233,22 @@ std::vector<TuningCandidate> tuning_candidates(const op::Explanation& e,
   return candidates;
 }
 
+std::vector<jit::KernelKey> tuning_kernels(const op::Operator& op, const TuningArrays& arrays,
+                                           std::span<const TuningCandidate> candidates,
+                                           const DeviceInfo& device) {
+  const op::WithoutTuned as_named;
+  std::vector<jit::KernelKey> all;
+  for (const TuningCandidate& one : candidates) {
+    const std::vector<op::Value> options = options_with(op.description(), arrays.options, one);
+    const op::Explanation e =
+        op.explain(arrays.outputs, {arrays.inputs, options, one.variant}, device);
+    for (const op::Considered& c : e.variants)
+      if (c.variant.name == one.variant && c.plan)
+        for (const op::Step& step : c.plan->steps()) all.push_back(step.kernel);
+  }
+  return all;
+}
+
 namespace {
 
 // What is asked about a call before it is tuned.
@@ -255,6 +277,29 @@ Question question_of(const op::Operator& op, const TuningArrays& arrays, const D
            tuning_candidates(e, rule ? &*rule : nullptr)},
           e.cost};
 }
+
+// Compiles what a session measures next, as many kernels at a time as there are cores, and not
+// beside a measurement, which it would disturb.
+class Compilation {
+ public:
+  Compilation(const op::Operator& op, const TuningArrays& arrays, const DeviceInfo& device)
+      : op_(op), arrays_(arrays), device_(device) {}
+
+  void prepare(const AdaptivePerformanceTuner& tuner) {
+    if (!device_.device.is_cuda() || prepared_-- > 0) return;
+    const std::vector<TuningCandidate> next = tuner.upcoming(size_t(usable_cores()));
+    prepared_ = int(next.size()) - 1;
+    // A kernel that does not compile says so when its candidate is measured.
+    jit::warmup(tuning_kernels(op_, arrays_, next, device_), device_.device,
+                [](const jit::WarmupStep&) { check_interrupt(); });
+  }
+
+ private:
+  const op::Operator& op_;
+  const TuningArrays& arrays_;
+  const DeviceInfo& device_;
+  int prepared_ = 0;  // candidates that follow
+};
 
 TuneReport known_report(const Question& question, const op::TunedRow& row) {
   return {row, question.problem.candidates[0], question.problem.name, "known",
@@ -318,7 +363,8 @@ TuneReport tune(const op::Operator& op, std::span<const TuningArrays> copies, St
       [&](const TuningCandidate& candidate) { return bench.microseconds(candidate); },
       settings.rules, {}, settings.say);
   tuner.start_tuning_session(question.problem, earlier);
-  while (tuner.tune_iteration()) {
+  Compilation compilation(op, copies[0], device);
+  for (compilation.prepare(tuner); tuner.tune_iteration(); compilation.prepare(tuner)) {
     const TuningIteration& last = tuner.iterations().back();
     if (database)
       database->add_trial(key, {last.candidate.variant, last.candidate.config, last.us});

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/cuda/stream.hpp"
 #include "tensorcraft/diagnose/tuner.hpp"
+#include "tensorcraft/jit/entry.hpp"
 #include "tensorcraft/op/configuration_selector.hpp"
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/tuning_database.hpp"
@@ -47,10 +48,17 @@ struct TuneReport {
 std::vector<TuningCandidate> tuning_candidates(const op::Explanation& e,
                                                const op::SelectedConfiguration* rule = nullptr);
 
+// The kernels that a call compiles for each candidate, one candidate after the other; none on the
+// host.
+std::vector<jit::KernelKey> tuning_kernels(const op::Operator& op, const TuningArrays& arrays,
+                                           std::span<const TuningCandidate> candidates,
+                                           const DeviceInfo& device);
+
 // Finds the fastest variant and Config of a call by measuring on arrays of it, of which there may
 // be several copies that take turns. What was measured is in the device's database, so a session
 // that was cut off goes on, and what is known is not measured again; from the next call on the
-// process takes it. Without a folder for the database only the process keeps it. Kind unsupported
+// process takes it. Without a folder for the database only the process keeps it. On a GPU kernels
+// are compiled before they are measured, as many at a time as there are cores. Kind unsupported
 // for a call whose options leave the choice to the cost model, kind value if it fixes a part of it.
 TuneReport tune(const op::Operator& op, std::span<const TuningArrays> copies, StreamRef stream,
                 const TuneSettings& settings = {});

@@ -71,15 +71,27 @@ void AdaptivePerformanceTuner::start_tuning_session(TuningProblem problem,
 
 // The first 20 in their order, then one of the others at random: the same for the same seed,
 // whether the session was cut off before or not.
-size_t AdaptivePerformanceTuner::next_candidate() const {
+size_t AdaptivePerformanceTuner::next_candidate(const std::vector<bool>& is_tried, int done) const {
   std::vector<size_t> open;
-  for (size_t i = 0; i < is_tried_.size(); ++i)
-    if (!is_tried_[i]) open.push_back(i);
+  for (size_t i = 0; i < is_tried.size(); ++i)
+    if (!is_tried[i]) open.push_back(i);
   if (open.empty()) return kNone;
-  const int done = int(iterations_.size());
   if (rules_.measures_all || done < rules_.grid_iterations) return open[0];
   std::mt19937_64 random(rules_.seed + uint64_t(done));
   return open[random() % open.size()];
+}
+
+std::vector<TuningCandidate> AdaptivePerformanceTuner::upcoming(size_t most) const {
+  if (is_over_ || !reason_to_end().empty()) return {};
+  std::vector<TuningCandidate> all;
+  std::vector<bool> is_tried = is_tried_;
+  most = std::min(most, size_t(iterations_ahead()));
+  for (int done = int(iterations_.size()); all.size() < most; ++done) {
+    const size_t next = next_candidate(is_tried, done);
+    is_tried[next] = true;
+    all.push_back(problem_.candidates[next]);
+  }
+  return all;
 }
 
 std::string AdaptivePerformanceTuner::reason_to_end() const {
@@ -165,7 +177,7 @@ void AdaptivePerformanceTuner::finish() {
     best_us_ = own.empty() ? best_us_ : median(std::move(own));
     model_us_ = of_model.empty() ? best_us_ : median(std::move(of_model));
     if (!is_model && model_us_ > 0 && iterations_[0].us > 0 &&
-        best_us_ > model_us_ * (1 - rules_.improvement)) {
+        best_us_ > model_us_ * (1 - rules_.least_gain)) {
       best_ = 0;
       best_us_ = model_us_;
     }

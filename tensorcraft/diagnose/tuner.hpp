@@ -32,12 +32,15 @@ struct TuningRules {
   int fewest_iterations = 10;  // before it may converge
   int stable_iterations = 5;   // without an improvement, and it has converged
   double improvement = 0.01;   // the least share of the best time that is one
-  int most_iterations = 50;    // it stops
-  int most_random = 20;        // configurations after the grid, and it stops
-  double hopeless = 3;         // times the best time, and a candidate is run once
-  bool measures_all = false;   // every candidate, in their order: no rule but the time ends it
-  double seconds = 0;          // that a session may take, about; 0: as long as it needs
-  uint64_t seed = 1;           // of the random order
+  // Of the model's time, that another must gain to be kept: what power leaves of a GPU's clocks
+  // changes which of two nearly equal tiles is faster.
+  double least_gain = 0.02;
+  int most_iterations = 50;   // it stops
+  int most_random = 20;       // configurations after the grid, and it stops
+  double hopeless = 3;        // times the best time, and a candidate is run once
+  bool measures_all = false;  // every candidate, in their order: no rule but the time ends it
+  double seconds = 0;         // that a session may take, about; 0: as long as it needs
+  uint64_t seed = 1;          // of the random order
 };
 
 // A candidate with what it took.
@@ -73,6 +76,9 @@ class AdaptivePerformanceTuner {
   // performance: X TFLOPS" is said, or why it stopped.
   bool tune_iteration();
 
+  // What it measures next unless the session ends before, in that order, up to `most` candidates.
+  std::vector<TuningCandidate> upcoming(size_t most) const;
+
   // Those of earlier sessions too, in their order.
   const std::vector<TuningIteration>& iterations() const { return iterations_; }
   bool is_over() const { return is_over_; }  // for whatever reason
@@ -82,7 +88,7 @@ class AdaptivePerformanceTuner {
   // Why the session is over: "converged", "every candidate is measured", ...
   const std::string& end() const { return end_; }
   // The fastest, and its time and that of the model's choice, measured in turns at the end. The
-  // model's choice itself unless another is faster by `improvement`. Kind value before any
+  // model's choice itself unless another is faster by `least_gain`. Kind value before any
   // candidate ran, with the error of the first.
   const TuningCandidate& best() const;
   double best_us() const { return best_us_; }    // of a call
@@ -96,7 +102,8 @@ class AdaptivePerformanceTuner {
 
  private:
   static constexpr size_t kNone = size_t(-1);
-  size_t next_candidate() const;
+  size_t next_candidate(const std::vector<bool>& is_tried, int done) const;
+  size_t next_candidate() const { return next_candidate(is_tried_, int(iterations_.size())); }
   std::string reason_to_end() const;
   TuningIteration measure(const TuningCandidate& candidate);
   void take(size_t candidate, const TuningIteration& iteration);

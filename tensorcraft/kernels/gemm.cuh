@@ -278,6 +278,15 @@ std::string_view launch_gemm(const T* a, const T* b, T* c, int64_t m, int64_t n,
                               alpha, beta, version, stream, where);
 }
 
+// The same by the version that a configuration manager names: get_optimal_config(m, n, k).
+template <class Manager, class T>
+std::string_view schedule_gemm(Manager&& manager, const T* a, const T* b, T* c, int64_t m,
+                               int64_t n, int64_t k, float alpha = 1, float beta = 0,
+                               cudaStream_t stream = nullptr, DebugInfo where = {}) {
+  const GemmVersion version = manager.get_optimal_config(m, n, k);
+  return launch_gemm(a, b, c, m, n, k, alpha, beta, version, stream, where);
+}
+
 // What finishes sums: float operator()(float x, int64_t row, int64_t col) const for device code.
 template <class F>
 concept SumFunctor = requires(const F& f, float x, int64_t at) { float(f(x, at, at)); };

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/verify.hpp"
 
+#include "tests/support/fake_driver.hpp"
+
+#include <algorithm>
 #include <array>
-#include <cmath>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -43,22 +47,55 @@ TEST(Report, OfNoTestsIsNoSuccess) {
 }
 
 TEST(AutomatedTestFramework, HasTheNamedCasesInEverySuiteOnAGpu) {
+  test::FakeDriver fake;
   AutomatedTestFramework tests(Device::cuda(0));
-  try {
-    tests.add_standard();
-  } catch (const std::exception&) {
-    GTEST_SKIP() << "the peaks of a GPU are asked for, and there is none";
-  }
+  tests.add_standard();
   std::array<int, kNumTestSuites> counts{};
-  bool has_large = false;
+  std::vector<std::string> correctness, rates;
   for (const TestCase& test : tests.tests()) {
     ++counts[size_t(test.suite)];
     EXPECT_EQ(test.tolerance, 1e-3);
-    has_large =
-        has_large || (test.name == "Large" && test.problem == ProductSize{8192, 8192, 8192});
+    if (test.suite == TestSuite::correctness) correctness.push_back(describe(test));
+    if (test.expected_performance > 0) rates.push_back(describe(test));
   }
   for (const int count : counts) EXPECT_GT(count, 0);
-  EXPECT_TRUE(has_large);
+  for (const char* const name :
+       {"Small 64x64x64 float32", "Medium 1024x1024x1024 float32", "Large 8192x8192x8192 bfloat16",
+        "Rect 16384x512x1024 float16", "FP8 1024x1024x1024 float8_e4m3fn",
+        "Cube 256x256x256 float32", "Cube 4096x4096x4096 bfloat16"})
+    EXPECT_EQ(std::ranges::count(correctness, name), 1) << name;
+  EXPECT_EQ(rates, (std::vector<std::string>{"Square 2048x2048x2048 bfloat16",
+                                             "Square 4096x4096x4096 bfloat16",
+                                             "Square 8192x8192x8192 bfloat16"}));
+}
+
+TEST(AutomatedTestFramework, ARateAboveThePeakIsNoRate) {
+  TestResult result{.test = {.suite = TestSuite::performance, .expected_performance = 500},
+                    .achieved_tflops = 2993};
+  judge_speed(result, 989);
+  EXPECT_FALSE(result.passed);
+  EXPECT_EQ(result.message,
+            "2993 TFLOPS, expected 500, above the peak of 989: that is no time of the product");
+  result.achieved_tflops = 700;
+  judge_speed(result, 989);
+  EXPECT_TRUE(result.passed);
+  judge_speed(result, 0);
+  EXPECT_TRUE(result.passed) << "nothing is known of the device";
+  result.achieved_tflops = 400;
+  judge_speed(result, 989);
+  EXPECT_FALSE(result.passed);
+  result.achieved_tflops = result.test.expected_performance = 0;
+  judge_speed(result, 989);
+  EXPECT_FALSE(result.passed) << "nothing was measured";
+}
+
+TEST(AutomatedTestFramework, TimesAGpuByItsEvents) {
+  test::FakeDriver fake;
+  AutomatedTestFramework tests(Device::cuda(0));
+  tests.add({.suite = TestSuite::performance, .name = "Square", .problem = {64, 64, 64}});
+  const std::vector<TestResult> results = tests.run();
+  EXPECT_GT(fake.calls["cuEventElapsedTime"], 0) << results.at(0).message;
+  EXPECT_TRUE(results[0].passed) << results[0].message;
 }
 
 TEST(AutomatedTestFramework, RunsSuitesInOrderAndSaysWhatFails) {

@@ -76,14 +76,14 @@ def test_json_has_the_counters(run: Run, ncu: Path) -> None:
 
 
 def test_the_call_is_handed_on_as_it_is(run: Run, ncu: Path, tmp_path: Path) -> None:
-    call = ("take", "30x4", "8:int64", "--below", "indices=30", "--option", "axis=0", "--dtype", "f16", "--variant", "cpu", "--device", "cpu")
+    call = ("take", "30x4", "8:int64", "--below", "indices=30", "--step", "indices=3", "--option", "axis=0", "--dtype", "f16", "--variant", "cpu", "--device", "cpu")
     done = run("profile", *call, "--ncu", str(ncu), TMPDIR=str(tmp_path))
     assert done.code == 0, done.err
     words = (tmp_path / "words").read_text().splitlines()
     assert words[:2] == ["--csv", "--page"]
     own = words[words.index("profile") :]
     assert own[:5] == ["profile", "--run", "take", "30x4", "8:int64"]
-    for name, value in (("--below", "indices=30"), ("--option", "axis=0"), ("--dtype", "f16"), ("--variant", "cpu"), ("--device", "cpu")):
+    for name, value in (("--below", "indices=30"), ("--step", "indices=3"), ("--option", "axis=0"), ("--dtype", "f16"), ("--variant", "cpu"), ("--device", "cpu")):
         assert own[own.index(name) + 1] == value
     assert not list(tmp_path.glob("tensorcraft-*"))
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/compat.hpp"
 
+#include "tensorcraft/diagnose/request.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/fake_driver.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -115,6 +117,31 @@ TEST(DocumentedNames, CompilationOptionsHaveALevelAndAName) {
   EXPECT_EQ(fast.optimization_level(), 3);
   EXPECT_EQ(debug.optimization_level(), 0);
   EXPECT_NE(to_string(fast), to_string(debug));
+  const jit::Toolchain toolchain{{13, 0}, {90}};
+  const CompilationFlags flags = jit::compilation_flags("sm_90a", toolchain, fast);
+  EXPECT_EQ(flags.at(0), "--gpu-architecture=sm_90a");
+  EXPECT_EQ(jit::compilation_flags("sm_90a", toolchain, debug).size(), flags.size() + 1);
+}
+
+// As stages of a product are, see GemmConfig.WhatIsFixedChangesTheKernelsTextAndShowsInExplain.
+TEST(DocumentedNames, UnrollingAndVectorWidthsAreFieldsOfConfigs) {
+  const DeviceInfo hopper = device_info_of_arch("sm_90a");
+  const auto explained = [&](const std::string& call) {
+    const diagnose::RequestText text = diagnose::parse_request(call);
+    return diagnose::Request(find_operator(text.op), text, hopper).explain();
+  };
+  const auto differ = [&](const std::string& a, const std::string& in_a, const std::string& b,
+                          const std::string& in_b) {
+    const op::Explanation first = explained(a), second = explained(b);
+    EXPECT_NE(op::to_string(first).find(in_a), std::string::npos) << op::to_string(first);
+    EXPECT_NE(op::to_string(second).find(in_b), std::string::npos) << op::to_string(second);
+    EXPECT_NE(jit::entry_text(specification(first), "sm_90a"),
+              jit::entry_text(specification(second), "sm_90a"));
+  };
+  differ("softmax 64x64", "vector = 4", "softmax 64x63", "vector = 1");
+  const std::string move =
+      "transfer_hicache_one_layer 64x128 64x128 10:int64 64x128 64x128 10:int64 --option unroll=";
+  differ(move + "1", "lanes = 32", move + "4", "lanes = 8");
 }
 
 TEST(DocumentedNames, TheRegistryHasEveryOperatorOnce) {
@@ -145,6 +172,15 @@ TEST(DocumentedNames, TheProfilerTimesACall) {
   EXPECT_GT(profile.median_us, 0);
   EXPECT_GT(profile.achieved_tflops, 0);
   EXPECT_GE(calls, 3);
+}
+
+TEST(DocumentedNames, TheProfilerOfAStreamGivesMilliseconds) {
+  test::FakeDriver fake;
+  const Stream stream;
+  CUDAPerformanceProfiler profiler(stream);
+  profiler.start();
+  fake.clock_ms += 3;
+  EXPECT_EQ(profiler.stop(), 3);
 }
 
 }  // namespace

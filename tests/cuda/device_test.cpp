@@ -59,6 +59,7 @@ TEST(Device, FiguresOfAnH200AreWithinFivePercentOfItsDataSheet) {
   EXPECT_EQ(info.name, "Fake H200");
   EXPECT_EQ(info.num_sms, 132);
   EXPECT_EQ(info.threads_per_sm, 2048);
+  EXPECT_EQ(info.registers_per_sm, 65536);
   EXPECT_EQ(info.shared_bytes_per_sm, size_t(228) << 10);
   EXPECT_EQ(info.shared_bytes_per_block, 232448u);
   EXPECT_EQ(info.l2_bytes, size_t(60) << 20);

@@ -271,6 +271,28 @@ TEST_F(TuneTest, CandidatesBeginWithTheModelsChoiceAndFollowItsPredictions) {
   EXPECT_LT(first_of(ruled), first_of(all)) << "what a rule expects is tried sooner";
 }
 
+TEST_F(TuneTest, KernelsOfCandidatesAreThoseThatTheirCallsCompile) {
+  const DeviceInfo hopper = device_info_of_arch("sm_90a");
+  const std::vector<TensorView> in(2, {nullptr, DType::bfloat16, {4096, 4096}, hopper.device}),
+      out(1, in[0]);
+  const TuningArrays arrays{out, in, {}};
+  const std::vector<TuningCandidate> two{{"persistent", "tile_m=128, tile_n=192"},
+                                         {"persistent", "tile_m=128, tile_n=256"}};
+  const std::vector<jit::KernelKey> kernels =
+      tuning_kernels(find_operator("gemm"), arrays, two, hopper);
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_NE(kernels[0], kernels[1]);
+  EXPECT_NE(jit::readable_name(kernels[0]).find("persistent"), std::string::npos);
+  const std::vector<TuningCandidate> packed{{"packed"}};  // copies, and then multiplies
+  const std::vector<TensorView> odd(2, {nullptr, DType::bfloat16, {4095, 4095}, hopper.device}),
+      odd_out(1, odd[0]);
+  EXPECT_GE(tuning_kernels(find_operator("gemm"), {odd_out, odd, {}}, packed, hopper).size(), 2u);
+  const Product host(8);
+  const std::vector<TuningCandidate> one{{"cpu"}};
+  EXPECT_TRUE(tuning_kernels(find_operator("gemm"), host.arrays(), one, device_info(Device::cpu()))
+                  .empty());
+}
+
 // What the test below starts as a process of its own.
 TEST(TuneChild, SaysWhichVariantRuns) {
   const char* const report = std::getenv("TC_TEST_TUNE_REPORT");

@@ -126,6 +126,27 @@ TEST(Tuner, SearchesTheGridForTwentyIterationsThenAtRandom) {
   EXPECT_NE(order_of(other), order);
 }
 
+TEST(Tuner, KnowsWhatItMeasuresNextUntilItEnds) {
+  FakeProfiler fake(always_better(60));
+  AdaptivePerformanceTuner tuner = fake.tuner();
+  tuner.start_tuning_session(fake.problem());
+  for (int i = 0; i < 15; ++i) ASSERT_TRUE(tuner.tune_iteration());
+  const std::vector<TuningCandidate> next = tuner.upcoming(10);  // of the grid, and at random
+  ASSERT_EQ(next.size(), 10u);
+  EXPECT_EQ(next[0].variant, "15");
+  EXPECT_EQ(tuner.upcoming(100).size(), 25u) << "20 of the grid and 20 at random, less 15";
+  run_to_the_end(tuner);
+  const std::vector<std::string> order = order_of(tuner);
+  for (size_t i = 0; i < next.size(); ++i) EXPECT_EQ(next[i].variant, order.at(15 + i)) << i;
+  EXPECT_TRUE(tuner.upcoming(10).empty());
+
+  FakeProfiler stable(std::vector<double>(60, 100.0));
+  AdaptivePerformanceTuner converged = stable.tuner();
+  converged.start_tuning_session(stable.problem());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(converged.tune_iteration());
+  EXPECT_TRUE(converged.upcoming(10).empty()) << "it has converged, though nobody asked yet";
+}
+
 TEST(Tuner, ConvergesAfterTenIterationsOfWhichFiveGainLessThanAHundredth) {
   // The last gain of more is iteration 3; a gain of half a hundredth is none.
   std::vector<double> us(40, 200);
@@ -252,13 +273,18 @@ TEST(Tuner, TheModelsChoiceThatFailsIsNoBest) {
   EXPECT_EQ(tuner.best_us(), 100);
 }
 
-TEST(Tuner, KeepsTheModelsChoiceUnlessAnotherIsAHundredthFaster) {
-  FakeProfiler fake({100, 99.5});
+TEST(Tuner, KeepsTheModelsChoiceUnlessAnotherIsTwoHundredthsFaster) {
+  FakeProfiler fake({100, 98.5});
   AdaptivePerformanceTuner tuner = fake.tuner();
   tuner.start_tuning_session(fake.problem());
   run_to_the_end(tuner);
   EXPECT_EQ(tuner.best().variant, "0");
   EXPECT_EQ(tuner.best_us(), tuner.model_us());
+  FakeProfiler faster({100, 97.5});
+  AdaptivePerformanceTuner other = faster.tuner();
+  other.start_tuning_session(faster.problem());
+  run_to_the_end(other);
+  EXPECT_EQ(other.best().variant, "1");
 }
 
 TEST(Tuner, AHopelessCandidateRunsOnce) {

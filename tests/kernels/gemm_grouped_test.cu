@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grouped products: what their launchers check without a GPU, and on one what they give.
 #include "tensorcraft/kernels/gemm_grouped.cuh"
+#include "tensorcraft/kernels/gemm.cuh"
 #include "tests/kernels/thrown_text.hpp"
 
 #include <gtest/gtest.h>
@@ -41,6 +42,21 @@ TEST(GroupedGemm, AManagerNamesTheVariant) {
   EXPECT_EQ(text_of<std::invalid_argument>(
                 [] { schedule_moe_gemm(Manager{}, kArray, kArray, kArray, kSizes, 2, 3, 5, 7); }),
             "launch_grouped_gemm: no variant of this type is named \"persistent\"");
+}
+
+TEST(GemmVersion, IsAskedForByAScheduledProduct) {
+  struct Manager {
+    GemmVersion get_optimal_config(int64_t m, int64_t n, int64_t k) const {
+      EXPECT_EQ(m * n * k, 3 * 5 * 7);
+      return m < n ? GemmVersion::TensorCore : GemmVersion::WGMMA_TMA;
+    }
+  };
+  const auto refused = [](int64_t m, int64_t n) {
+    return text_of<std::runtime_error>(
+        [=] { schedule_gemm(Manager{}, kArray, kArray, kArray, m, n, 7); });
+  };
+  EXPECT_EQ(refused(3, 5), "launch_gemm: tensor_core: needs f16 or bf16; float would be rounded");
+  EXPECT_EQ(refused(5, 3), "launch_gemm: persistent: needs f16 or bf16; float would be rounded");
 }
 
 // The tile is that of the average group, or of as many rows as the config says.

@@ -126,6 +126,32 @@ TEST(GemmPrecision, KeepsTheLargestNumbersFinite) {
   }
 }
 
+// Row by row of 16 x 16, and the largest errors that the documents of a rung on tf32 have of it.
+TEST(GemmPrecision, ErrorsOf16By16AreThoseOfTheTableOfTf32) {
+  constexpr std::pair<int64_t, double> kTable[] = {{8, .0055},  {16, .0089},  {32, .0094},
+                                                   {64, .0205}, {128, .0247}, {256, .0373}};
+  for (const Device device : devices())
+    for (const auto& [k, largest] : kTable) {
+      if (device == Device::cpu()) continue;  // its products are never rounded to tf32
+      double worst = 0;
+      for (unsigned seed = 1; seed < 5; ++seed) {
+        const Tensor a = filled({16, k}, kData[0], seed), b = filled({k, 16}, kData[0], seed + 9);
+        GemmOptions options{.allow_tf32 = true};
+        options.variant = "tensor_core_tf32";
+        const Tensor got = gemm(a.to(device), b.to(device), options).to(Device::cpu());
+        const host::Elements d(got.view()), x(a.view()), y(b.view());
+        for (int64_t row = 0; row < 16; ++row)
+          for (int64_t col = 0; col < 16; ++col) {
+            double sum = 0;
+            for (int64_t i = 0; i < k; ++i) sum += x[row * k + i] * y[i * 16 + col];
+            worst = std::max(worst, std::abs(d[row * 16 + col] - sum));
+          }
+      }
+      EXPECT_LT(worst, 2 * largest) << k << " on " << device;
+      EXPECT_GT(worst, largest / 8) << k << " on " << device << ": nothing was rounded";
+    }
+}
+
 // Operands of every layout and address, a batch with two axes, and calls that repeat with other
 // memory: the copies are new in each.
 TEST(GemmPrecision, PacksWhatTheCopyEngineCannotWalk) {

@@ -51,6 +51,14 @@ def test_gemm_with_every_epilogue_part(device: str) -> None:
     np.testing.assert_allclose(result, np.maximum(2 * (a @ b) + bias, 0), rtol=1e-4, atol=1e-4)
 
 
+def test_gemm_equivalence(device: str) -> None:
+    for _ in range(100):
+        m, k, n = RNG.integers(1, 40, 3)
+        a, b = (RNG.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        np.testing.assert_allclose(tc.gemm(a, b, device=device), exact, rtol=1e-4, atol=1e-5)
+
+
 def test_strided_and_read_only_numpy_arrays_are_read_in_place(device: str) -> None:
     x = X[::2, ::3]
     x.flags.writeable = False

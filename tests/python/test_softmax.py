@@ -33,6 +33,13 @@ def test_rows_sum_to_one_and_logarithms_are_those_of_float64(cols: int, device: 
     assert tc.logsumexp(x, axis=0, keepdims=True, device=device).shape == (1, cols)
 
 
+def test_softmax_correctness(device: str) -> None:
+    for _ in range(100):
+        x = RNG.normal(0, 5, tuple(RNG.integers(1, 40, 2))).astype(np.float32)
+        exact = np.exp(x.astype(np.float64) - logsumexp(x.astype(np.float64)))
+        np.testing.assert_allclose(tc.softmax(x, device=device), exact, rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("cols", [6, 104, 9000])
 def test_a_masked_row_sums_to_one_over_what_is_left(cols: int, device: str) -> None:
     x = RNG.normal(0, 5, (2, 3, cols)).astype(np.float32)

@@ -13,20 +13,20 @@ SCRIPT = ROOT / "benchmarks" / "nsight_figures.py"
 # As ncu 2025 prints a raw page of a report in base units.
 PAGE = """\
 "ID","Kernel Name","gpu__time_duration.sum","dram__bytes.sum","dram__throughput.avg.pct_of_peak_sustained_elapsed",\
-"lts__t_sector_hit_rate.pct","sm__inst_issued.avg.pct_of_peak_sustained_active",\
+"lts__t_sectors.sum","lts__t_sector_hit_rate.pct","sm__inst_issued.avg.pct_of_peak_sustained_active",\
 "sm__warps_active.avg.pct_of_peak_sustained_active","launch__registers_per_thread"
-"","","ns","byte","%","%","%","%","register/thread"
-"0","softmax_naive(Params)","2,000,000","400,000,000","5.5","80.25","1","6","38"
-"1","softmax_in_registers(Params)","100,000","400,000,000","82","50","57","92","32"
+"","","ns","byte","%","sector","%","%","%","register/thread"
+"0","softmax_naive(Params)","2,000,000","400,000,000","5.5","40,000,000","80.25","1","6","38"
+"1","softmax_in_registers(Params)","100,000","400,000,000","82","8,500,000","50","57","92","32"
 """
 FAKE = """#!/bin/sh
 case "$*" in
   *--import*) cat "$PAGE" ;;
   *) for word; do
-       case $last in --export) : >"$word" ;; --json) echo '{"rows": [{"bytes": 0}, {"bytes": 2e8}]}' >"$word" ;; esac
+       [ "$last" != --export ] || : >"$word"
+       [ "$last" != --json ] || echo '{"rows": [{"bytes": 200e6}]}' >"$word"
        last=$word
-     done
-     echo "$*" >>"$CALLS" ;;
+     done; echo "$*" >>"$CALLS" ;;
 esac
 """
 
@@ -49,10 +49,12 @@ def test_a_row_for_each_kernel(tmp_path):
         for k in ("softmax_naive", "softmax_in_registers")
     )
     assert naive["us"] == 2000 and naive["GB/s"] == 200 and naive["registers"] == 38 and naive["L2 hits %"] == 80.25
-    assert naive["MB"] == 400 and naive["of the model"] == 2  # a kernel that reads twice what it has to
-    assert {"batch_norm", "group_norm"} <= {r["name"] for r in json.loads((tmp_path / "nsight.json").read_text())["rows"]}
     assert best["us"] == 100 and best["GB/s"] == 4000 and best["of DRAM peak %"] == 82
+    assert naive["transactions M"] == 40 and best["transactions M"] == 8.5, "32 bytes each"
+    assert naive["of least bytes"] == best["of least bytes"] == 2
     assert (tmp_path / "nsight" / "softmax_8192x8192_bfloat16.ncu-rep").exists()
+    assert "reached softmax_in_registers 8192x8192 bfloat16: 92 warps active in percent, the goal is 75" in done.stdout
+    assert "missed  softmax_in_registers 8192x8192 bfloat16: 82 of DRAM peak in percent, the goal is 85" in done.stdout
     calls = (tmp_path / "calls").read_text()
     assert (
         "--kernel-id ::regex:^softmax_:3" in calls

@@ -81,4 +81,14 @@ bool allclose(const A* a, const B* b, int64_t n, double rtol, double atol) {
   return bool(compare(a, b, n, {rtol, atol}));
 }
 
+// The same as a line for a reader: whether all match, and the largest difference.
+template <class A, class B>
+bool validate_kernel_correctness(const A* got, const B* expected, int64_t n,
+                                 ToleranceConfig tolerance, std::ostream& out) {
+  const Comparison c = compare(got, expected, n, tolerance);
+  out << (c ? "Validation passed" : "Validation failed") << ". Max difference: " << c.max_abs_error
+      << '\n';
+  return bool(c);
+}
+
 }  // namespace tensorcraft::test

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -70,6 +71,15 @@ TEST(Compare, TakesNarrowTypesAndNoElements) {
   EXPECT_TRUE(allclose(got, expected, 2, 0, 0));
   EXPECT_FALSE(allclose(got, expected + 1, 1, 0.1, 0));
   EXPECT_TRUE(allclose(got, expected, 0, 0, 0));
+}
+
+TEST(Compare, ValidationSaysTheLargestDifference) {
+  const float got[] = {1.0f, 2.5f}, expected[] = {1.0f, 2.0f};
+  std::ostringstream out;
+  EXPECT_TRUE(validate_kernel_correctness(got, expected, 2, {.rtol = 1, .atol = 0}, out));
+  EXPECT_FALSE(validate_kernel_correctness(got, expected, 2, {.rtol = 0.1, .atol = 0}, out));
+  EXPECT_EQ(out.str(),
+            "Validation passed. Max difference: 0.5\nValidation failed. Max difference: 0.5\n");
 }
 
 }  // namespace
