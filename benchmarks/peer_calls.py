@@ -141,10 +141,10 @@ def torch_calls() -> dict[str, PeerCall]:
 
     def conv2d(
         x: Any, w: Any, bias: Any = None, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1,
-        activation: str | None = None, residual: Any = None, layout: str = "nchw",
+        activation: str | None = None, residual: Any = None, layout: str = "nchw", allow_tf32: bool = False,
     ) -> Any:  # fmt: skip
         torch.backends.cudnn.benchmark = True  # cuDNN searches among its kernels
-        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = allow_tf32
         x, w = nchw(x, layout), nchw(w, layout)
         pairs = [padding] * 2, [stride] * 2, [dilation] * 2
         if activation == "relu" and bias is not None and x.is_cuda:  # cuDNN's fused calls

@@ -38,7 +38,7 @@ constexpr std::array<Setting, 13> kSettings = {{
      "What is written to standard error."},
     {"allow_tf32", "TENSORCRAFT_ALLOW_TF32", "0",
      "1, true, 0 or false in the environment; true or false in the file",
-     "Whether float32 matrix products may use TF32 on tensor cores."},
+     "Whether float32 products and convolutions may use TF32 on tensor cores."},
     {"num_threads", "", "0", "a number of threads, 0 or more",
      "Threads of the CPU operators; 0 means every core the process may use."},
     {"onednn", "", "searched for", "the path of libdnnl.so, or off",

@@ -121,12 +121,14 @@ void compile_attention(int64_t head_dim, int64_t rows, const std::vector<op::Val
   }
 }
 
-// Images of 3 x 3 windows, channels last, and what implicit_wgmma takes for them.
-jit::KernelKey convolution_key(const Dims& x_shape, int64_t filters, std::string_view activation) {
+// Images of 3 x 3 windows, channels last, and what implicit_wgmma takes for them; float32 in tf32.
+jit::KernelKey convolution_key(const Dims& x_shape, int64_t filters, std::string_view activation,
+                               DType dtype = DType::bfloat16) {
   alignas(16) static std::byte memory[16];
-  const TensorView x(memory, DType::bfloat16, x_shape);
-  const TensorView w(memory, DType::bfloat16, {filters, 3, 3, x_shape[3]});
-  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), DType::bfloat16,
+  const bool is_tf32 = dtype == DType::float32;
+  const TensorView x(memory, dtype, x_shape);
+  const TensorView w(memory, dtype, {filters, 3, 3, x_shape[3]});
+  const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), dtype,
                        {x_shape[0], x_shape[1] - 2, x_shape[2] - 2, filters});
   const std::vector<TensorView> inputs{x, w};
   const op::Operator& conv2d = find_operator("conv2d");
@@ -135,9 +137,10 @@ jit::KernelKey convolution_key(const Dims& x_shape, int64_t filters, std::string
     options.emplace_back();
     if (option.name == "layout") options.back() = std::string_view("nhwc");
     if (option.name == "activation") options.back() = activation;
+    if (option.name == "allow_tf32") options.back() = is_tf32;
   }
   const auto e = conv2d.explain({&out, 1}, {inputs, options}, device_info_of_arch("sm_90a"));
-  EXPECT_EQ(e.variant, "implicit_wgmma");
+  EXPECT_EQ(e.variant, is_tf32 ? "implicit_wgmma_tf32" : "implicit_wgmma");
   for (const op::Considered& c : e.variants)
     if (c.variant.name == e.variant) return c.plan->main().kernel;
   return {};
@@ -153,6 +156,8 @@ TEST(ConvolutionRungs, CompileForHopperWithTheirProductsInFlight) {
       keys.push_back(convolution_key({32, 130, 130, 64}, filters, activation));
     keys.push_back(convolution_key({32, 9, 9, 512}, 512, activation));
     keys.push_back(convolution_key({1, 9, 9, 512}, 64, activation));
+    for (const int64_t filters : {64, 256})
+      keys.push_back(convolution_key({32, 130, 130, 64}, filters, activation, DType::float32));
     for (const jit::KernelKey& key : keys) {
       const std::string name = jit::readable_name(key);
       compiled.insert(name);
@@ -161,7 +166,7 @@ TEST(ConvolutionRungs, CompileForHopperWithTheirProductsInFlight) {
       EXPECT_EQ(report.log.find("serialized"), std::string::npos) << name << report.log;
     }
   }
-  EXPECT_EQ(compiled.size(), 21u);
+  EXPECT_EQ(compiled.size(), 27u);
 }
 
 // The shipped tiles of attention keep scores, weights and output in registers while products run.

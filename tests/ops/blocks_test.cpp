@@ -32,6 +32,8 @@ const std::map<std::string, std::string> kAbove256 = {
     {"attention warp_specialized", kProducer},
     {"attention wgmma", "three warpgroups have 64 queries each of one tile of keys"},
     {"conv2d implicit_wgmma", kProducer},
+    {"conv2d winograd", "36 elements of a tile of a 5 x 5 window have 8 threads each"},
+    {"conv2d implicit_wgmma_tf32", kProducer},
     {"gemm persistent", kProducer},
     {"grouped_gemm persistent", kProducer},
     {"grouped_gemm persistent_tf32", kProducer},

@@ -58,9 +58,9 @@ void check_variant(const Case& c, CaseRun& run, const op::Considered& row, Devic
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i)
     EXPECT_EQ(compare(got[i], expected[i],
-                      with_code_steps(
-                          tolerance(outputs[i].dtype(), c.dtype, c.reduction, c.rounds_inside),
-                          outputs[i].dtype(), c.code_steps)),
+                      with_code_steps(tolerance(outputs[i].dtype(), c.dtype, c.reduction,
+                                                c.rounds_inside, c.rounds_to_tf32),
+                                      outputs[i].dtype(), c.code_steps)),
               "")
         << what << ", output " << i;
   EXPECT_EQ(run.damage(), "") << what;

@@ -126,15 +126,22 @@ TEST(Conv2d, TheCopyEngineSaysWhatItsMapsCannotHold) {
        [](Params& p) { p.batch = (int64_t(1) << 31) / (28 * 28) + 1; }},
   };
   const kernel::conv2d::Given given{2, ConvActivation::none};
-  EXPECT_EQ(kernel::conv2d::wgmma_refusal(layer(), given, kHopper), "");
+  EXPECT_EQ(kernel::conv2d::wgmma_refusal(layer(), given, kHopper, false), "");
   for (const auto& [text, spoil] : cases) {
     Params p = layer();
     spoil(p);
-    const std::string_view why = kernel::conv2d::wgmma_refusal(p, given, kHopper);
+    const std::string_view why = kernel::conv2d::wgmma_refusal(p, given, kHopper, false);
     EXPECT_NE(why.find(text), why.npos) << "expected \"" << text << "\" in: " << why;
   }
-  EXPECT_EQ(kernel::conv2d::wgmma_refusal(layer(), {4, {}}, kHopper), "needs float16 or bfloat16");
-  EXPECT_EQ(kernel::conv2d::wgmma_refusal(layer(), given, {.architecture = 80}), "needs sm_90");
+  const auto refusal = [](const kernel::conv2d::Given& g, const op::Gpu& gpu, bool tf32) {
+    return kernel::conv2d::wgmma_refusal(layer(), g, gpu, tf32);
+  };
+  EXPECT_EQ(refusal({4, {}}, kHopper, false), "needs float16 or bfloat16");
+  EXPECT_EQ(refusal(given, {.architecture = 80}, false), "needs sm_90");
+  EXPECT_EQ(refusal(given, kHopper, true), "needs float32");
+  EXPECT_EQ(refusal({4, {}}, kHopper, true),
+            "float32 would be rounded to tf32, which allow_tf32 is not set for");
+  EXPECT_EQ(refusal({4, {}, true}, kHopper, true), "");
 }
 
 TEST(Conv2d, TilesFollowTheFiltersAndLeaveNoMultiprocessorIdle) {
@@ -143,12 +150,34 @@ TEST(Conv2d, TilesFollowTheFiltersAndLeaveNoMultiprocessorIdle) {
     p.batch = batch;
     p.rows = p.columns = {side, side, 3, 1, 1, 1};
     p.filters = filters;
-    const auto best = kernel::conv2d::best_wgmma_tile(p, kHopper).tile;
+    const auto best = kernel::conv2d::best_wgmma_tile(p, kHopper, 2).tile;
     return std::pair(best.m, best.n);
   };
   EXPECT_EQ(tile(32, 128, 512), std::pair(128, 256));
   EXPECT_EQ(tile(8, 64, 320), std::pair(128, 160));
   EXPECT_EQ(tile(1, 8, 64), std::pair(64, 64));
+}
+
+// Tensor cores take 4 channels of float32 in 16 bytes, where 16-bit elements need 8.
+TEST(Conv2d, Float32IsTakenInUnitsOfItsOwn) {
+  kernel::conv2d::Params p = layer();
+  p.channels = 12;
+  p.x_at = {56 * 56 * 12, 56 * 12, 12, 1};
+  p.w_at = {9 * 12, 3 * 12, 12, 1};
+  p.filters = 20;
+  p.out_at = {28 * 28 * 20, 28 * 20, 20, 1};
+  const kernel::conv2d::Given given{4, ConvActivation::none, true};
+  EXPECT_EQ(kernel::conv2d::wgmma_refusal(p, given, kHopper, true), "");
+  EXPECT_EQ(kernel::conv2d::implicit_gemm<true>(p, given, kHopper).refusal, "");
+  p.channels = 10;
+  EXPECT_EQ(kernel::conv2d::wgmma_refusal(p, given, kHopper, true),
+            "needs multiples of 4 channels and filters");
+  EXPECT_EQ(kernel::conv2d::implicit_gemm<true>(p, given, kHopper).refusal,
+            "needs a multiple of 4 channels in a group");
+  p.channels = 12;
+  p.residual = static_cast<const std::byte*>(p.x) + 4;
+  p.residual_at = p.out_at;
+  EXPECT_NE(kernel::conv2d::wgmma_refusal(p, given, kHopper, true), "") << "8 bytes of residual";
 }
 
 // Images of 112 x 112 and 96 channels, each by itself, 3 x 3.
@@ -209,6 +238,43 @@ TEST(Conv2d, SlidingSaysWhatItDoesNotTake) {
     const std::string_view why = kernel::conv2d::sliding(p, given, kHopper).refusal;
     EXPECT_NE(why.find(text), why.npos) << "expected \"" << text << "\" in: " << why;
   }
+}
+
+Tensor on_simt(const Tensor& x) { return x.to(Device::simt()); }
+
+// The emulator rounds as the GPU does: what a variant of tf32 gives is off, but not by more.
+TEST(Conv2d, RoundsFloat32OnlyIfItMay) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  const auto filled = [&](const Dims& shape) {
+    Tensor t(DType::float32, shape);
+    for (int64_t i = 0; i < t.size(); ++i) t.data_as<float>()[i] = normal(random);
+    return t;
+  };
+  const Tensor x = filled({2, 6, 5, 36}), w = filled({8, 3, 3, 36});
+  Conv2dOptions options{.padding = 1, .layout = ImageLayout::nhwc};
+  options.variant = "reference";
+  const std::vector<float> expected = values_of(conv2d(x, w, options));
+  const auto error_of = [&](std::string_view variant) {
+    options.variant = variant;
+    const std::vector<float> got =
+        values_of(conv2d(on_simt(x), on_simt(w), options).to(Device::cpu()));
+    double errors = 0, norm = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      errors += std::pow(double(got[i]) - expected[i], 2);
+      norm += std::pow(double(expected[i]), 2);
+    }
+    return std::sqrt(errors / norm);
+  };
+  for (const std::string_view variant : {"implicit_gemm_tf32", "implicit_wgmma_tf32"}) {
+    options.allow_tf32 = false;
+    test::expect_error_with(ErrorKind::unsupported, "which allow_tf32 is not set for",
+                            [&] { error_of(variant); });
+    options.allow_tf32 = true;
+    EXPECT_LT(error_of(variant), 1e-3) << variant;
+    EXPECT_GT(error_of(variant), 1e-5) << variant << " did not round";
+  }
+  EXPECT_LT(error_of("tiled"), 1e-6);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ class Convolution {
     simt::run({.name = "windows",
                .grid = {s_.blocks},
                .block = {unsigned(C.threads)},
-               .shared_bytes = size_t(conv2d::wgmma_shared_bytes(C))},
+               .shared_bytes = size_t(conv2d::wgmma_shared_bytes(C, sizeof(bf16)))},
               body<conv2d::ImplicitWgmma, C, bf16>, &p, options);
     return {out_.first, out_.first + places_ * s_.filters};
   }
@@ -133,7 +133,7 @@ class Convolution {
                          .swizzle = Swizzle::bytes_128});
   }
   TensorMap result_map() const {
-    constexpr int columns = conv2d::result_slot_columns(C);
+    constexpr int columns = conv2d::result_slot_columns(C, sizeof(bf16));
     return encode_tiled({.dtype = DType::bfloat16,
                          .address = out_.first,
                          .rank = 2,

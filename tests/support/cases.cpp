@@ -99,6 +99,7 @@ Case make_case(const op::Operator& op, const Json& j, DType dtype, const Names& 
   for (const Json& tag : j.value("tags", Json::array({"conformance"}))) c.tags.push_back(tag);
   if (j.contains("reduction")) c.reduction = double(integer(j["reduction"], names));
   c.rounds_inside = j.value("rounds_inside", false);
+  c.rounds_to_tf32 = j.value("rounds_to_tf32", false);
   c.code_steps = j.value("code_steps", 0.0);
   return c;
 }

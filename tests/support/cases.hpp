@@ -30,9 +30,10 @@ struct Case {
   std::vector<std::optional<TensorCase>> tensors;  // of tensor options, beside `options`
   std::vector<std::optional<TensorCase>> outputs;  // layouts given for outputs, by position
   std::vector<std::string> tags;
-  double reduction = 1;        // length of the longest sum of one output element
-  bool rounds_inside = false;  // intermediate values are rounded to the dtype
-  double code_steps = 0;       // codes of 8 bits may be so many away
+  double reduction = 1;         // length of the longest sum of one output element
+  bool rounds_inside = false;   // intermediate values are rounded to the dtype
+  bool rounds_to_tf32 = false;  // operands are, where a variant rounds them
+  double code_steps = 0;        // codes of 8 bits may be so many away
   bool has_tag(std::string_view tag) const;
 };
 

@@ -13,7 +13,8 @@ namespace tensorcraft::test {
 //   relative * (|reference| + rms(reference))
 // where `relative` is one rounding to the output dtype, plus float32 accumulation over `reduction`
 // terms, of float8 as tensor cores do it, with 13 bits, plus the rounding of intermediate values if
-// the operator states it: of attention of float8 that of the weights of the softmax.
+// the operator states it: of attention of float8 that of the weights of the softmax. Of operands
+// rounded to tf32 each product is off by a part of 2^-11 twice, of either sign.
 struct Tolerance {
   double relative;
   double absolute = 0;
@@ -36,13 +37,16 @@ inline double unit_roundoff(DType dtype) {
   }
 }
 
-inline Tolerance tolerance(DType out, DType compute, double reduction, bool rounds_inside) {
+inline Tolerance tolerance(DType out, DType compute, double reduction, bool rounds_inside,
+                           bool rounds_to_tf32 = false) {
   const double accumulate = 0x1p-24 * (8 + 2 * std::sqrt(reduction));
   const double inside = rounds_inside ? 4 * unit_roundoff(compute) : 0;
   const bool is_float8 = compute == DType::float8_e4m3fn || compute == DType::float8_e5m2;
   const double products =
       is_float8 && reduction > 1 ? 0x1p-13 * (4 + std::sqrt(reduction / 32)) : 0;
-  return {is_floating(out) ? 1.01 * unit_roundoff(out) + accumulate + inside + products : 0};
+  const double operands = rounds_to_tf32 ? 4 * 0x1p-11 : 0;
+  return {is_floating(out) ? 1.01 * unit_roundoff(out) + accumulate + inside + products + operands
+                           : 0};
 }
 
 // The same for codes of 8 bits that may be `steps` away: a value that differs in its last bit may

@@ -3,7 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/hash.hpp"
-#include "tensorcraft/op/host/onednn_library.hpp"
+#include "tensorcraft/op/host/onednn_parts.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 
 #include <algorithm>
@@ -18,26 +18,40 @@
 
 namespace tensorcraft::host::onednn {
 #ifdef TENSORCRAFT_ONEDNN
+
+dnnl_data_type_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return dnnl_f32;
+    case DType::float16:
+      return dnnl_f16;
+    case DType::bfloat16:
+      return dnnl_bf16;
+    case DType::int8:
+      return dnnl_s8;
+    case DType::int32:
+      return dnnl_s32;
+    default:
+      return dnnl_data_type_undef;
+  }
+}
+
+dnnl_stream_t stream_of_thread(const Library& lib) {
+  thread_local Handle<dnnl_stream_t> stream(lib.stream_destroy);
+  if (!stream.value &&
+      lib.stream_create(&stream.value, lib.engine, dnnl_stream_default_flags) != dnnl_success)
+    fail(ErrorKind::internal, "oneDNN could not create a stream");
+  return stream.value;
+}
+
+bool has_fast_code(const Library& lib, const_dnnl_primitive_desc_t primitive_desc) {
+  const char* implementation = nullptr;
+  return lib.primitive_desc_query(primitive_desc, dnnl_query_impl_info_str, 0, &implementation) ==
+             dnnl_success &&
+         std::strncmp(implementation, "ref", 3) != 0;
+}
+
 namespace {
-
-// oneDNN runs each call in one thread, and our pool makes the threads: OpenMP's own would spin on
-// the cores that the pool needs next. The setting belongs to the calling thread and is put back.
-class OneThread {
- public:
-  explicit OneThread(const Library& lib) : lib_(lib) {
-    if (!lib_.omp_set_num_threads || !lib_.omp_get_max_threads) return;
-    before_ = lib_.omp_get_max_threads();
-    lib_.omp_set_num_threads(1);
-  }
-  ~OneThread() {
-    if (before_ > 0) lib_.omp_set_num_threads(before_);
-  }
-  OneThread(const OneThread&) = delete;
-
- private:
-  const Library& lib_;
-  int before_ = 0;
-};
 
 // All that a primitive depends on; addresses are given to each run.
 struct Key {
@@ -67,36 +81,6 @@ Key key_of(const GemmProblem& g) {
            has_bias(g) ? g.bias.column : 0, has_bias(g) ? g.bias.batch : 0}};
 }
 
-dnnl_data_type_t data_type(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return dnnl_f32;
-    case DType::float16:
-      return dnnl_f16;
-    case DType::bfloat16:
-      return dnnl_bf16;
-    case DType::int8:
-      return dnnl_s8;
-    case DType::int32:
-      return dnnl_s32;
-    default:
-      return dnnl_data_type_undef;
-  }
-}
-
-// Owns one handle of the C interface.
-template <class T>
-struct Handle {
-  using Destroy = dnnl_status_t (*)(T);
-  explicit Handle(Destroy d) : destroy(d) {}
-  ~Handle() {
-    if (value) destroy(value);
-  }
-  Handle(const Handle&) = delete;
-  T value = nullptr;
-  Destroy destroy;
-};
-
 enum Operand { kA, kB, kBias, kD, kNumOperands };
 constexpr int kArguments[kNumOperands] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS,
                                           DNNL_ARG_DST};
@@ -110,8 +94,6 @@ struct Prepared {
   Handle<dnnl_primitive_t> primitive;
   std::unique_ptr<Handle<dnnl_memory_t>> memory[kNumOperands];
 };
-
-using Desc = Handle<dnnl_memory_desc_t>;
 
 bool describe(const Library& lib, Desc& desc, const ConstMatrix& m, int64_t batch, int64_t rows,
               int64_t columns) {
@@ -161,12 +143,7 @@ void prepare(const Library& lib, const GemmProblem& g, Prepared& prepared) {
        lib.matmul_primitive_desc_create(&primitive_desc.value, lib.engine, descs[kA].value,
                                         descs[kB].value, descs[kBias].value, descs[kD].value,
                                         attributes.value) == dnnl_success;
-  // Its reference code is far slower than ours.
-  const char* implementation = nullptr;
-  ok = ok &&
-       lib.primitive_desc_query(primitive_desc.value, dnnl_query_impl_info_str, 0,
-                                &implementation) == dnnl_success &&
-       std::strncmp(implementation, "ref", 3) != 0;
+  ok = ok && has_fast_code(lib, primitive_desc.value);
   for (int i = 0; ok && i < kNumOperands; ++i)
     if (descs[i].value)
       ok = lib.memory_create(&prepared.memory[i]->value, descs[i].value, lib.engine,
@@ -185,14 +162,6 @@ Prepared& prepared_for(const Library& lib, const GemmProblem& g) {
   auto made = std::make_unique<Prepared>(lib);
   prepare(lib, g, *made);
   return *cache.emplace(key, std::move(made)).first->second;
-}
-
-dnnl_stream_t stream_of_thread(const Library& lib) {
-  thread_local Handle<dnnl_stream_t> stream(lib.stream_destroy);
-  if (!stream.value &&
-      lib.stream_create(&stream.value, lib.engine, dnnl_stream_default_flags) != dnnl_success)
-    fail(ErrorKind::internal, "gemm: oneDNN could not create a stream");
-  return stream.value;
 }
 
 void execute(const Library& lib, const GemmProblem& g) {

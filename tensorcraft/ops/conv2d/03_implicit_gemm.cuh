@@ -11,8 +11,9 @@
 // one register, and the offset of that place. What a step adds is the same for all of them, as a
 // tap is a distance.
 //
-// It demands 16-bit elements, channels side by side and 8 or a multiple in a group, weights without
-// gaps behind one another as taps and channels, and addresses at multiples of 16 bytes.
+// It demands 16-bit elements, or float32 that may be rounded to tf32, channels side by side and
+// whole units of 16 bytes in a group, weights without gaps behind one another as taps and channels,
+// and addresses at multiples of 16 bytes.
 #include "tensorcraft/device/copy_ring.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/block_tile.cuh"

@@ -2,17 +2,17 @@
 #pragma once
 // Winograd's F(2 x 2, 3 x 3): 4 neighbouring outputs of a 3 x 3 window with stride 1 see 4 x 4
 // inputs. In a basis in which their convolution is a product element by element, 16 products give
-// what directly are 36:
+// what directly are 36, and for a 5 x 5 window 36 give what are 100:
 //   out = A' [(G w G') . (B' x B)] A
-// Sums over channels are taken in that basis, so each of the 16 elements is a product of matrices
-// of its own, tiles x channels times channels x filters.
+// Sums over channels are taken in that basis, so each of the 16 or 36 elements is a product of
+// matrices of its own, tiles x channels times channels x filters.
 //
-// Nothing goes through memory in that basis: a block has 32 tiles and 32 filters, and for 8
-// channels at a time each of its 256 threads transforms one 4 x 4 input and one filter. 16 threads
-// then multiply each element, 8 x 8 sums a thread. The sums come back through shared memory, 8
-// filters at a time.
+// Nothing goes through memory in that basis: a block has 32 tiles and 32 or 16 filters, and for 8
+// channels at a time each of its threads transforms one input of a tile and one filter. 16 or 8
+// threads then multiply each element, 8 x 8 sums a thread. The sums come back through shared
+// memory, 8 filters at a time.
 //
-// Transforms are float32 and add up to 4 inputs, so results differ in the last places from direct
+// Transforms are float32 and add up to 6 inputs, so results differ in the last places from direct
 // sums, and an infinity makes the outputs of its tile NaN. Any strides in memory, any dtype.
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/block_tile.cuh"
@@ -21,43 +21,80 @@
 
 namespace tensorcraft::kernel::conv2d {
 
-inline constexpr int kElements = 16;  // of a tile in the basis
-
 // Both operands of a step, or sums on their way out.
+template <int kTaps>
 union WinogradShared {
+  static constexpr int elements = winograd_elements(kTaps);  // of a tile in the basis
   struct {
-    float inputs[kElements][kWinogradChannels][kWinogradTiles + 4];
-    float filters[kElements][kWinogradChannels][kWinogradFilters + 4];
+    float inputs[elements][kWinogradChannels][kWinogradTiles + 4];
+    float filters[elements][kWinogradChannels][winograd_filters(kTaps) + 4];
   } step;
-  alignas(16) float sums[kElements][8][kWinogradTiles + 1];  // by filters
+  alignas(16) float sums[elements][8][kWinogradTiles + 1];  // by filters
 };
 
-// B' d B: rows, then columns.
-TC_DEVICE void to_basis(float (&d)[4][4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float a = d[0][i], b = d[1][i], c = d[2][i], e = d[3][i];
-    d[0][i] = a - c;
-    d[1][i] = b + c;
-    d[2][i] = c - b;
-    d[3][i] = b - e;
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float a = d[i][0], b = d[i][1], c = d[i][2], e = d[i][3];
-    d[i][0] = a - c;
-    d[i][1] = b + c;
-    d[i][2] = c - b;
-    d[i][3] = b - e;
-  }
+// A line of inputs in the basis, B' d, in place: polynomials at 0, 1, -1 and infinity, and of 6
+// also at 2 and -2.
+TC_DEVICE void line_to_basis(float (&d)[4]) {
+  const float a = d[0], b = d[1], c = d[2], e = d[3];
+  d[0] = a - c;
+  d[1] = b + c;
+  d[2] = c - b;
+  d[3] = b - e;
+}
+TC_DEVICE void line_to_basis(float (&d)[6]) {
+  const float even = d[4] - 4 * d[2], odd = d[3] - 4 * d[1];
+  const float even2 = d[4] - d[2], odd2 = 2 * (d[3] - d[1]);
+  const float first = 4 * d[0] - 5 * d[2] + d[4], last = 4 * d[1] - 5 * d[3] + d[5];
+  d[0] = first;
+  d[1] = even + odd;
+  d[2] = even - odd;
+  d[3] = even2 + odd2;
+  d[4] = even2 - odd2;
+  d[5] = last;
 }
 
-// One line of G w: 3 weights as 4.
-TC_DEVICE void widen(float (&to)[4], float a, float b, float c) {
-  to[0] = a;
-  to[1] = 0.5f * (a + b + c);
-  to[2] = 0.5f * (a - b + c);
-  to[3] = c;
+// B' d B: columns, then rows.
+template <int kBasis>
+TC_DEVICE void to_basis(float (&d)[kBasis][kBasis]) {
+#pragma unroll
+  for (int j = 0; j < kBasis; ++j) {
+    float line[kBasis];
+#pragma unroll
+    for (int i = 0; i < kBasis; ++i) line[i] = d[i][j];
+    line_to_basis(line);
+#pragma unroll
+    for (int i = 0; i < kBasis; ++i) d[i][j] = line[i];
+  }
+#pragma unroll
+  for (int i = 0; i < kBasis; ++i) line_to_basis(d[i]);
+}
+
+// A line of weights in the basis, G w.
+TC_DEVICE void widen(float (&to)[4], const float (&w)[3]) {
+  to[0] = w[0];
+  to[1] = 0.5f * (w[0] + w[1] + w[2]);
+  to[2] = 0.5f * (w[0] - w[1] + w[2]);
+  to[3] = w[2];
+}
+TC_DEVICE void widen(float (&to)[6], const float (&w)[5]) {
+  const float even = w[0] + w[2] + w[4], odd = w[1] + w[3];
+  const float even2 = w[0] + 4 * w[2] + 16 * w[4], odd2 = 2 * w[1] + 8 * w[3];
+  to[0] = w[0] / 4;
+  to[1] = (even + odd) / -6;
+  to[2] = (even - odd) / -6;
+  to[3] = (even2 + odd2) / 24;
+  to[4] = (even2 - odd2) / 24;
+  to[5] = w[4];
+}
+
+// Two outputs of a line of sums, A' m.
+TC_DEVICE void narrow(float (&to)[2], const float (&m)[4]) {
+  to[0] = m[0] + m[1] + m[2];
+  to[1] = m[1] - m[2] - m[3];
+}
+TC_DEVICE void narrow(float (&to)[2], const float (&m)[6]) {
+  to[0] = m[0] + (m[1] + m[2]) + (m[3] + m[4]);
+  to[1] = (m[1] - m[2]) + 2 * (m[3] - m[4]) + m[5];
 }
 
 // The tile of 2 x 2 outputs with this number; tiles of an image row by row.
@@ -75,16 +112,17 @@ struct WinogradTile {
   }
 };
 
-template <class T>
-TC_DEVICE void bring_input(WinogradShared& shared, const Params& p, const T* x,
+template <int kTaps, class T>
+TC_DEVICE void bring_input(WinogradShared<kTaps>& shared, const Params& p, const T* x,
                            const WinogradTile& tile, int tile_place, int channel_place,
                            int64_t channel) {
-  float d[4][4];
+  constexpr int basis = kTaps + 1;
+  float d[basis][basis];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < basis; ++i) {
     const int64_t y = tile.row - p.rows.before + i;
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < basis; ++j) {
       const int64_t column = tile.column - p.columns.before + j;
       const bool inside =
           tile.exists && channel < p.channels && p.rows.has(y) && p.columns.has(column);
@@ -93,49 +131,57 @@ TC_DEVICE void bring_input(WinogradShared& shared, const Params& p, const T* x,
   }
   to_basis(d);
 #pragma unroll
-  for (int i = 0; i < kElements; ++i)
-    shared.step.inputs[i][channel_place][tile_place] = d[i / 4][i % 4];
+  for (int i = 0; i < basis * basis; ++i)
+    shared.step.inputs[i][channel_place][tile_place] = d[i / basis][i % basis];
 }
 
-template <class T>
-TC_DEVICE void bring_filter(WinogradShared& shared, const Params& p, const T* w, bool exists,
+template <int kTaps, class T>
+TC_DEVICE void bring_filter(WinogradShared<kTaps>& shared, const Params& p, const T* w, bool exists,
                             int filter_place, int channel_place, int64_t channel) {
-  float rows[3][4];
+  constexpr int basis = kTaps + 1;
+  float rows[kTaps][basis];
 #pragma unroll
-  for (int r = 0; r < 3; ++r) {
-    float of[3];
+  for (int r = 0; r < kTaps; ++r) {
+    float of[kTaps];
 #pragma unroll
-    for (int s = 0; s < 3; ++s)
+    for (int s = 0; s < kTaps; ++s)
       of[s] = exists && channel < p.channels
                   ? float(w[r * p.w_at.row + s * p.w_at.column + channel * p.w_at.channel])
                   : 0.0f;
-    widen(rows[r], of[0], of[1], of[2]);
+    widen(rows[r], of);
   }
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    float column[4];
-    widen(column, rows[0][j], rows[1][j], rows[2][j]);
+  for (int j = 0; j < basis; ++j) {
+    float line[kTaps], column[basis];
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      shared.step.filters[i * 4 + j][channel_place][filter_place] = column[i];
+    for (int r = 0; r < kTaps; ++r) line[r] = rows[r][j];
+    widen(column, line);
+#pragma unroll
+    for (int i = 0; i < basis; ++i)
+      shared.step.filters[i * basis + j][channel_place][filter_place] = column[i];
   }
 }
 
 // A' m A of one tile and filter, stored.
-template <class T, Config C>
-TC_DEVICE void store_tile(const WinogradShared& shared, const Params& p, const WinogradTile& tile,
-                          int tile_place, int filter_place, int64_t filter) {
-  float rows[2][4];
+template <int kTaps, class T, Config C>
+TC_DEVICE void store_tile(const WinogradShared<kTaps>& shared, const Params& p,
+                          const WinogradTile& tile, int tile_place, int filter_place,
+                          int64_t filter) {
+  constexpr int basis = kTaps + 1;
+  float rows[2][basis];
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    const auto m = [&](int i) { return shared.sums[i * 4 + j][filter_place][tile_place]; };
-    rows[0][j] = m(0) + m(1) + m(2);
-    rows[1][j] = m(1) - m(2) - m(3);
+  for (int j = 0; j < basis; ++j) {
+    float line[basis], two[2];
+#pragma unroll
+    for (int i = 0; i < basis; ++i) line[i] = shared.sums[i * basis + j][filter_place][tile_place];
+    narrow(two, line);
+    rows[0][j] = two[0];
+    rows[1][j] = two[1];
   }
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const float sums[2] = {rows[i][0] + rows[i][1] + rows[i][2],
-                           rows[i][1] - rows[i][2] - rows[i][3]};
+    float sums[2];
+    narrow(sums, rows[i]);
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       const float one[1] = {sums[j]};
@@ -148,16 +194,18 @@ TC_DEVICE void store_tile(const WinogradShared& shared, const Params& p, const W
 struct Winograd {
   template <class T, Config C>
   TC_DEVICE static void run(const Params& p) {
-    constexpr int part = 8, lanes = 4;  // of the threads of an element, along tiles and filters
-    static_assert(C.threads == kElements * lanes * lanes && kWinogradTiles == part * lanes &&
-                  kWinogradFilters == part * lanes);
-    auto& shared = static_shared<WinogradShared>();
+    constexpr int part = 8, filters = winograd_filters(C.taps);
+    constexpr int across = filters / part;  // threads of an element along filters
+    using Shared = WinogradShared<C.taps>;
+    static_assert(C.threads == Shared::elements * (kWinogradTiles / part) * across);
+    static_assert(sizeof(Shared) == winograd_shared_bytes(C.taps));
+    auto& shared = dynamic_shared<Shared>();
     const int64_t tiles =
         p.batch * div_ceil(p.rows.out, int64_t(2)) * div_ceil(p.columns.out, int64_t(2));
-    const BlockTile block = block_tile<kWinogradTiles, kWinogradFilters>(tiles, p.filters);
+    const BlockTile block = block_tile<kWinogradTiles, filters>(tiles, p.filters);
     const int64_t first_filter = block.batch * p.filters + block.col;
-    const int thread = int(threadIdx.x), element = thread / (lanes * lanes);
-    const int row = thread / lanes % lanes * part, col = thread % lanes * part;
+    const int thread = int(threadIdx.x), row = thread / across * part % kWinogradTiles;
+    const int element = thread / across * part / kWinogradTiles, col = thread % across * part;
     // What a thread transforms: neighbours along channels, or along tiles.
     const int channel_place = C.along_k ? thread % kWinogradChannels : thread / kWinogradTiles;
     const int place = C.along_k ? thread / kWinogradChannels : thread % kWinogradTiles;
@@ -165,11 +213,15 @@ struct Winograd {
     const T* x = static_cast<const T*>(p.x) + block.batch * p.channels * p.x_at.channel;
     const T* w = static_cast<const T*>(p.w) + (first_filter + place) * p.w_at.filter;
     const bool has_filter = block.col + place < p.filters;
+    // A few threads of 36 elements have nothing to bring.
+    const bool brings = place < kWinogradTiles && channel_place < kWinogradChannels;
 
     float sums[part][part] = {};
     for (int64_t c0 = 0; c0 < p.channels; c0 += kWinogradChannels) {
-      bring_input(shared, p, x, mine, place, channel_place, c0 + channel_place);
-      bring_filter(shared, p, w, has_filter, place, channel_place, c0 + channel_place);
+      const int64_t channel = c0 + channel_place;
+      if (brings) bring_input(shared, p, x, mine, place, channel_place, channel);
+      if (brings && place < filters)
+        bring_filter(shared, p, w, has_filter, place, channel_place, channel);
       __syncthreads();
 #pragma unroll
       for (int c = 0; c < kWinogradChannels; ++c) {
@@ -189,7 +241,7 @@ struct Winograd {
     // 8 filters at a time, those of one of the threads of an element; then a tile and a filter a
     // thread.
 #pragma unroll 1
-    for (int turn = 0; turn < lanes; ++turn) {
+    for (int turn = 0; turn < across; ++turn) {
       if (col == turn * part) {
 #pragma unroll
         for (int i = 0; i < part; ++i)
@@ -201,8 +253,8 @@ struct Winograd {
       const int tile = C.along_k ? thread / part : thread % kWinogradTiles;
       const WinogradTile at(p, block.row + tile);
       const int64_t from = block.col + turn * part + filter;
-      if (at.exists && from < p.filters)
-        store_tile<T, C>(shared, p, at, tile, filter, block.batch * p.filters + from);
+      if (at.exists && filter < part && tile < kWinogradTiles && from < p.filters)
+        store_tile<C.taps, T, C>(shared, p, at, tile, filter, block.batch * p.filters + from);
       __syncthreads();
     }
   }

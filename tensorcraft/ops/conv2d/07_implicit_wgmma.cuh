@@ -8,8 +8,9 @@
 // gemm's persistent: a warpgroup fills a ring of stages, the others multiply from shared memory,
 // and blocks take tile after tile. A step of 128 x 256 outputs reads 128 + 256 lines, where
 //   128 x 128 of implicit_gemm reads 256 for half as many: a quarter less.
-// It demands sm_90, one group, 16 bits, multiples of 8 channels and filters, strides up to 8,
-// padding and windows within 128 places, and a result that is a matrix of places by filters.
+// It demands sm_90, one group, 16 bits or float32 that the engine may round to tf32, channels and
+// filters in units of 16 bytes, strides up to 8, padding and windows within 128 places, and a
+// result that is a matrix of places by filters.
 #include "tensorcraft/device/begin_kernel.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/bulk.cuh"
@@ -29,9 +30,9 @@
 namespace tensorcraft::kernel::conv2d {
 
 // 64 places by some filters of the result, as the copy engine takes them.
-template <Config C>
+template <class T, Config C>
 struct alignas(1024) ResultSlot {
-  static constexpr int line_bytes = result_slot_columns(C) * 2;
+  static constexpr int line_bytes = result_slot_columns(C, sizeof(T)) * int(sizeof(T));
   static constexpr Swizzle swizzle = line_bytes == 128 ? Swizzle::bytes_128 : Swizzle::bytes_64;
   Vec4<uint32_t> at[kGroupRows * line_bytes / kVectorBytes];
 
@@ -48,7 +49,7 @@ struct alignas(1024) WindowRing {
       StepShape{
           .m = C.block_m, .n = C.block_n, .k = C.block_k, .a_along_k = true, .b_along_k = true}>;
   Stage stages[C.stages];
-  ResultSlot<C> slots[C.consumers][kResultSlots];
+  ResultSlot<T, C> slots[C.consumers][kResultSlots];
   float bias[C.consumers][C.block_n];  // of the filters of a consumer's tile
   uint64_t full[C.stages];             // the bytes of a stage have come
   uint64_t empty[C.stages];            // no warp reads it any more
@@ -110,7 +111,7 @@ struct WindowProducer {
 // A warpgroup that multiplies: its 64 rows of each tile.
 template <class T, Config C>
 struct WindowConsumer {
-  static constexpr int slot_cols = result_slot_columns(C);
+  static constexpr int slot_cols = result_slot_columns(C, sizeof(T));
   using Pair = Packed<T, 2>;
 
   WindowRing<T, C>& ring;
@@ -198,30 +199,28 @@ struct WindowConsumer {
   // Filters `from` on of 64 rows.
   TC_DEVICE void store_slot(const BlockTile& tile, int64_t first_row, int from,
                             const int64_t (&residual_at)[2]) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, pair = lane % 4 * 2;
+    const int pair = threadIdx.x % 4 * 2;
     SlotResidual residual = {};
     if (p.residual) load_residual(residual, tile.col + from + pair, residual_at);
-    ResultSlot<C>& slot = ring.slots[group][stores++ % kResultSlots];
+    ResultSlot<T, C>& slot = ring.slots[group][stores++ % kResultSlots];
     if (leads()) ptx::cp_async_bulk_wait_group_read<kResultSlots - 1>();
     meet();
 #pragma unroll
     for (int n = 0; n < slot_cols / 8; n += 2) {
-      uint32_t words[4];
+      float x[4][2];
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
         const int eight = n + part / 2, half = part % 2;
-        float x[2];
-        sums.pair(x, 0, from / 8 + eight, half);
+        sums.pair(x[part], 0, from / 8 + eight, half);
         const float* const bias = &ring.bias[group][from + eight * 8 + pair];
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          x[e] += bias[e];
-          if (p.residual) x[e] += residual.at[eight][half][e];
-          x[e] = activate<C.activation, T>(x[e]);
+          x[part][e] += bias[e];
+          if (p.residual) x[part][e] += residual.at[eight][half][e];
+          x[part][e] = activate<C.activation, T>(x[part][e]);
         }
-        words[part] = pack_pair(x[0], x[1], T{});
       }
-      ptx::stmatrix_x4(slot.place(warp * 16 + lane % 16, n + lane / 16), words);
+      put(slot, x, n);
     }
     ptx::fence_proxy_async();
     meet();
@@ -231,6 +230,24 @@ struct WindowConsumer {
       ptx::cp_async_bulk_commit_group();
     }
   }
+
+  // Filters 8 n on of a slot, 16 of them: pairs of a thread's two rows, of 8 filters and the next.
+  TC_DEVICE static void put(ResultSlot<T, C>& slot, const float (&x)[4][2], int n) {
+    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16;
+    if constexpr (sizeof(T) == 2) {
+      uint32_t words[4];
+#pragma unroll
+      for (int part = 0; part < 4; ++part) words[part] = pack_pair(x[part][0], x[part][1], T{});
+      ptx::stmatrix_x4(slot.place(row + lane % 16, n + lane / 16), words);
+    } else {  // there is no stmatrix for 4 bytes
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {
+        const int line = row + part % 2 * 8 + lane / 4, pair = (n + part / 2) * 4 + lane % 4;
+        store_vector(reinterpret_cast<float*>(slot.place(line, pair / 2) + pair % 2 * 8),
+                     Vec2<float>{x[part][0], x[part][1]});
+      }
+    }
+  }
 };
 
 struct ImplicitWgmma {
@@ -238,8 +255,9 @@ struct ImplicitWgmma {
   template <class T, Config C>
   TC_DEVICE static void run(const MappedParams& p) {
     static_assert(C.threads == (C.consumers + 1) * kWarpgroup && C.stages >= 2);
-    static_assert(C.block_m == C.consumers * kGroupRows && C.block_n % result_slot_columns(C) == 0);
-    static_assert(sizeof(WindowRing<T, C>) == wgmma_shared_bytes(C));
+    static_assert(C.block_m == C.consumers * kGroupRows);
+    static_assert(C.block_n % result_slot_columns(C, sizeof(T)) == 0);
+    static_assert(sizeof(WindowRing<T, C>) == wgmma_shared_bytes(C, sizeof(T)));
     auto& ring = dynamic_shared<WindowRing<T, C>>();
     const int64_t rows = p.batch * p.rows.out * p.columns.out;
     const TileOrder<C.block_m, C.block_n> order(rows, p.filters);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/conv2d/conv2d.hpp"
 
+#include "tensorcraft/core/config.hpp"
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
@@ -51,7 +52,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
       .by_columns = divider_of(q.window.columns.out),
       .by_image = divider_of(q.window.rows.out * q.window.columns.out),
   };
-  return {p, {int(dtype_bytes(q.x.dtype())), q.activation}, {q.x.dtype()}};
+  return {p, {int(dtype_bytes(q.x.dtype())), q.activation, q.allow_tf32}, {q.x.dtype()}};
 }
 
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo& device) {
@@ -59,6 +60,10 @@ void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceIn
 }
 
 const op::HostVariant<Problem> kHost[] = {
+    {.name = "onednn",
+     .idea = "oneDNN's convolution, one slice of images, rows or filters a thread",
+     .run = onednn,
+     .refusal = onednn_refusal},
     {.name = "cpu",
      .idea = "windows of some places at a time, multiplied by the filters; rows for depthwise",
      .run = cpu},
@@ -128,7 +133,8 @@ Problem check_as(std::string_view op, const op::Call<Conv2dOptions>& call) {
             std::nullopt,
             s.window,
             s.groups,
-            o.activation};
+            o.activation,
+            o.allow_tf32.value_or(config().allow_tf32)};
   if (o.residual) q.residual = op::as_nhwc(op, "residual", *o.residual, o.layout);
   return q;
 }
@@ -144,8 +150,10 @@ std::vector<op::OutputSpec> infer_depthwise(std::span<const TensorView> in,
 Problem check_depthwise(const op::Call<Conv2dOptions>& call) { return check_as(kDepthwise, call); }
 
 op::Cost cost(const Problem& q) {
-  op::Cost c{.bytes = double(q.x.nbytes() + q.w.nbytes() + q.out.nbytes()),
-             .flops = 2.0 * double(q.out.size()) * double(q.taps() * q.channels())};
+  op::Cost c{
+      .bytes = double(q.x.nbytes() + q.w.nbytes() + q.out.nbytes()),
+      .flops = 2.0 * double(q.out.size()) * double(q.taps() * q.channels()),
+      .may_round_to_tf32 = q.allow_tf32 && q.x.dtype() == DType::float32 && q.channels() > 1};
   for (const auto* t : {&q.bias, &q.residual})
     if (*t) c.bytes += double((*t)->nbytes());
   return c;
@@ -224,7 +232,9 @@ op::Definition<Problem, Options> definition(std::string_view name, std::string_v
                       op::option("activation", &Options::activation, "of the finished sum"),
                       op::option("residual", &Options::residual,
                                  "added before the activation; shape of the result"),
-                      op::option("layout", &Options::layout, kLayoutDoc)},
+                      op::option("layout", &Options::layout, kLayoutDoc),
+                      op::option("allow_tf32", &Options::allow_tf32,
+                                 "float32 may be rounded to tf32 before it is multiplied")},
           .out_doc = "(batch, filters, rows, columns), or channels last; dtype of x",
           .dtypes = {DType::float32, DType::float16, DType::bfloat16},
           .infer = infer_it,
@@ -237,7 +247,8 @@ op::Definition<Problem, Options> definition(std::string_view name, std::string_v
 const op::Definition<Problem, Options> kConv2d = definition(
     kFolder, "Convolution of images with filters.",
     "out = activation(x * w + bias + residual), * the cross-correlation of each image with each "
-    "filter. Sums are float32, rounded once. Any strides: layout is the order of the axes, and "
+    "filter. Sums are float32, rounded once; float32 images and filters are rounded to tf32 only "
+    "if allow_tf32 or the configuration says so. Any strides: layout is the order of the axes, and "
     "images of either may lie in memory as those of the other. padding=\"same\" makes the result "
     "ceil(size / stride) long; an odd column or row of it goes to the right and below.",
     "(filters, channels / groups, taps, taps), or channels last", infer, check,

@@ -27,8 +27,9 @@ struct Conv2dOptions {
   ConvActivation activation = ConvActivation::none;  // after the additions
   std::optional<TensorView> residual = {};           // shape of the result, added to it
   ImageLayout layout = ImageLayout::nchw;            // of x, w and the result
-  std::string_view variant = {};                     // by name; empty: the best that accepts
-  std::optional<StreamRef> stream = {};              // none: the thread's current one of the device
+  std::optional<bool> allow_tf32 = {};   // may round float32 to tf32; none: as configured
+  std::string_view variant = {};         // by name; empty: the best that accepts
+  std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
@@ -36,9 +37,10 @@ struct Conv2dOptions {
 // with each filter of w. layout nchw: x is [batch, channels, rows, columns], w is [filters,
 // channels / groups, taps, taps]; nhwc: channels last in both. Any strides, so the images of one
 // layout may lie in memory as those of the other. float32, float16 or bfloat16, all of one dtype;
-// sums are float32, rounded once. The batch may be empty. Kinds: type for a dtype, value for
-// channels or filters that groups do not divide, for w of other channels than a group's, and for a
-// window larger than the padded image.
+// sums are float32, rounded once. The batch may be empty. float32 is not rounded before it is
+// multiplied unless allow_tf32, given or configured, says that it may be. Kinds: type for a dtype,
+// value for channels or filters that groups do not divide, for w of other channels than a group's,
+// and for a window larger than the padded image.
 void conv2d(const TensorView& out, const TensorView& x, const TensorView& w,
             const Conv2dOptions& options = {});
 Tensor conv2d(const TensorView& x, const TensorView& w, const Conv2dOptions& options = {});

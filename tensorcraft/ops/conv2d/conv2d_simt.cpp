@@ -63,6 +63,10 @@ constexpr std::array kGemms = each(gemm_config(kTiles[2], 4, none));
 constexpr std::array kFewGemms = each<3>(gemm_config(kTiles[2], 4, none));
 constexpr std::array kGemmTiles{gemm_config(kTiles[0], 4, none), gemm_config(kTiles[1], 4, none),
                                 gemm_config(kTiles[1], 1, none), gemm_config(kTiles[2], 1, none)};
+constexpr std::array kTf32Gemms{
+    gemm_config(kTf32Tiles[0], 4, none, 4), gemm_config(kTf32Tiles[1], 4, none, 4),
+    gemm_config(kTf32Tiles[2], 4, none, 4), gemm_config(kTf32Tiles[2], 4, relu, 4),
+    gemm_config(kTf32Tiles[2], 1, none, 4)};
 constexpr const WgmmaTile& wgmma_tile(int m, int n) {
   for (const WgmmaTile& t : kWgmmaTiles)
     if (t.m == m && t.n == n) return t;
@@ -70,11 +74,14 @@ constexpr const WgmmaTile& wgmma_tile(int m, int n) {
 }
 constexpr std::array kWgmmas = each(wgmma_config(wgmma_tile(64, 64), none));
 constexpr std::array kFewWgmmas = each<3>(wgmma_config(wgmma_tile(64, 64), none));
-constexpr std::array kDirects{direct_config(4, none), direct_config(4, relu6),
+constexpr std::array kTf32Wgmmas{wgmma_config(wgmma_tile(64, 64), none, 4),
+                                 wgmma_config(wgmma_tile(64, 64), relu, 4)};
+constexpr std::array kDirects{direct_config(8, none), direct_config(8, relu6),
                               direct_config(1, relu6)};
 
-constexpr std::array kWinograds{winograd_config(false, none), winograd_config(true, none),
-                                winograd_config(true, relu)};
+constexpr std::array kWinograds{winograd_config(false, 3, none), winograd_config(true, 3, none),
+                                winograd_config(true, 3, relu), winograd_config(false, 5, none),
+                                winograd_config(true, 5, relu6)};
 
 using Moved = simt::AnyOf<simt::Types<int16_t>, simt::Types<int32_t>>;
 
@@ -96,9 +103,11 @@ simt::OperatorInstances instances() {
                              list<Sliding, kSlidings>(simt::Halves{}))},
           {"implicit_gemm",
            concat(list<ImplicitGemm, kGemms>(Brain{}), list<ImplicitGemm, kFewGemms>(Half{}),
-                  list<ImplicitGemm, kGemmTiles>(simt::Halves{}))},
+                  list<ImplicitGemm, kGemmTiles>(simt::Halves{}),
+                  list<ImplicitGemm, kTf32Gemms>(simt::Float{}))},
           {"implicit_wgmma",
-           concat(list<ImplicitWgmma, kWgmmas>(Brain{}), list<ImplicitWgmma, kFewWgmmas>(Half{}))},
+           concat(list<ImplicitWgmma, kWgmmas>(Brain{}), list<ImplicitWgmma, kFewWgmmas>(Half{}),
+                  list<ImplicitWgmma, kTf32Wgmmas>(simt::Float{}))},
           {"direct", list<Direct, kDirects>(simt::Halves{})},
           {"winograd", list<Winograd, kWinograds>(simt::Floats{})},
           {"im2col", list<Im2col, simt::kDefaultConfig<Im2colConfig>>(Moved{})}};

@@ -11,6 +11,7 @@ using Start = op::Start<Config>;
 struct Given {  // what choices look at besides Params
   int element_bytes;
   ConvActivation activation;
+  bool allow_tf32 = false;  // float32 may be rounded
 };
 
 inline int64_t num_places(const Params& p) { return p.batch * p.rows.out * p.columns.out; }

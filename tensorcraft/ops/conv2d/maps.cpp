@@ -8,13 +8,13 @@
 namespace tensorcraft::kernel::conv2d {
 namespace {
 
-constexpr uint64_t kBytes = 2;  // of an element
 using Swizzle = TiledTensor::Swizzle;
 
 // A stride in bytes; of a size of 1 any.
-uint64_t stride_bytes(int64_t size, int64_t stride) {
-  return size > 1 ? uint64_t(stride) * kBytes : 16;
+uint64_t stride_bytes(int64_t size, int64_t stride, DType dtype) {
+  return size > 1 ? uint64_t(stride) * dtype_bytes(dtype) : 16;
 }
+bool rounds(DType dtype) { return dtype == DType::float32; }
 
 // One window, where there is one, needs no stride.
 uint32_t steps_of(const WindowAxis& a) { return a.out == 1 ? 1 : uint32_t(a.stride); }
@@ -27,12 +27,13 @@ TensorMap windows_map(const Params& p, const Config& c, DType dtype, const Devic
                               .rank = 4,
                               .dims = {uint64_t(p.channels), uint64_t(p.columns.in),
                                        uint64_t(p.rows.in), uint64_t(p.batch)},
-                              .strides = {stride_bytes(p.columns.in, p.x_at.column),
-                                          stride_bytes(p.rows.in, p.x_at.row),
-                                          stride_bytes(p.batch, p.x_at.sample)},
+                              .strides = {stride_bytes(p.columns.in, p.x_at.column, dtype),
+                                          stride_bytes(p.rows.in, p.x_at.row, dtype),
+                                          stride_bytes(p.batch, p.x_at.sample, dtype)},
                               .box = {uint32_t(c.block_k), uint32_t(c.block_m)},
                               .element_strides = {1, steps_of(p.columns), steps_of(p.rows), 1, 1},
-                              .swizzle = Swizzle::bytes_128},
+                              .swizzle = Swizzle::bytes_128,
+                              .rounds_to_tf32 = rounds(dtype)},
                    .lower = {int32_t(-p.columns.before), int32_t(-p.rows.before)},
                    .upper = {upper_of(p.columns), upper_of(p.rows)}},
       device);
@@ -45,23 +46,24 @@ TensorMap filters_map(const Params& p, const Config& c, DType dtype, const Devic
                                     .address = const_cast<void*>(p.w),
                                     .rank = 3,
                                     .dims = {uint64_t(p.channels), uint64_t(p.filters), taps},
-                                    .strides = {stride_bytes(p.filters, p.w_at.filter),
-                                                uint64_t(p.channels) * kBytes},
+                                    .strides = {stride_bytes(p.filters, p.w_at.filter, dtype),
+                                                uint64_t(p.channels) * dtype_bytes(dtype)},
                                     .box = {uint32_t(c.block_k), uint32_t(c.block_n), 1},
-                                    .swizzle = Swizzle::bytes_128},
+                                    .swizzle = Swizzle::bytes_128,
+                                    .rounds_to_tf32 = rounds(dtype)},
                         device);
 }
 
 TensorMap result_map(const Params& p, const Config& c, DType dtype, const DeviceInfo& device) {
-  const int columns = result_slot_columns(c);
+  const int bytes = int(dtype_bytes(dtype)), columns = result_slot_columns(c, bytes);
   return op::tensor_map(
       TiledTensor{.dtype = dtype,
                   .address = p.out,
                   .rank = 2,
                   .dims = {uint64_t(p.filters), uint64_t(p.batch * p.rows.out * p.columns.out)},
-                  .strides = {uint64_t(p.out_at.column) * kBytes},
+                  .strides = {uint64_t(p.out_at.column * bytes)},
                   .box = {uint32_t(columns), uint32_t(kGroupRows)},
-                  .swizzle = columns * kBytes == 128 ? Swizzle::bytes_128 : Swizzle::bytes_64},
+                  .swizzle = columns * bytes == 128 ? Swizzle::bytes_128 : Swizzle::bytes_64},
       device);
 }
 

@@ -40,14 +40,13 @@ inline constexpr int kSlidingBytes = 64;
 // room for the pixels of an image that the outputs see.
 inline constexpr int kDirectWarps = 4, kDirectRows = 8, kDirectColumns = 16, kDirectFilters = 64;
 inline constexpr int kDirectMaxTaps = 52, kDirectMaxPixels = 800;
-inline constexpr int kDirectSharedBytes = 54 * 1024;
 
 // Compile time: each value of a Config that a choice gives is a kernel of its own.
 struct Config {
   int threads = 256;
   ConvActivation activation = ConvActivation::none;
   int vector = 1;   // channels that one access moves
-  int taps = 0;     // depthwise, sliding: rows and columns of the window; 0: any number
+  int taps = 0;     // depthwise, sliding, winograd: rows and columns of the window; 0: any number
   int stride = 0;   // depthwise, sliding: of the window along columns; 0: any
   int outputs = 1;  // depthwise, sliding: neighbours along a row that one thread computes
   int along_k = 0;  // tiled: neighbouring threads read channels, else places
@@ -62,21 +61,34 @@ struct Config {
 struct MappedParams : Params {
   TensorMap x_map, w_map, out_map;
 };
-// What one store of the copy engine takes of the result: 64 places of so many filters, and how many
-// such slots a consumer has.
-TC_HOST_DEVICE constexpr int result_slot_columns(const Config& c) {
-  return c.block_n % 64 == 0 ? 64 : 32;
+// What one store of the copy engine takes of the result: 64 places of so many filters, in lines of
+// 128 or 64 bytes, and how many such slots a consumer has.
+TC_HOST_DEVICE constexpr int result_slot_columns(const Config& c, int element_bytes) {
+  return (c.block_n * element_bytes % 128 == 0 ? 128 : 64) / element_bytes;
 }
 inline constexpr int kResultSlots = 2;
 // Dynamic shared memory of implicit_wgmma: stages, slots, bias, and two barriers a stage.
-TC_HOST_DEVICE constexpr int wgmma_shared_bytes(const Config& c) {
-  const int stages = c.stages * c.block_k * (c.block_m + c.block_n) * 2;
-  const int slots = kResultSlots * kGroupRows * result_slot_columns(c) * 2;
+TC_HOST_DEVICE constexpr int wgmma_shared_bytes(const Config& c, int element_bytes) {
+  const int stages = c.stages * c.block_k * (c.block_m + c.block_n) * element_bytes;
+  const int slots =
+      kResultSlots * kGroupRows * result_slot_columns(c, element_bytes) * element_bytes;
   return round_up(stages + c.consumers * (slots + c.block_n * 4) + 2 * c.stages * 8, 1024);
 }
 
-// What a block of winograd has: tiles of 2 x 2 outputs, filters, and channels of a step.
-inline constexpr int kWinogradTiles = 32, kWinogradFilters = 32, kWinogradChannels = 8;
+// Dynamic shared memory of direct: the sums of results that are stored one by one leave as floats.
+TC_HOST_DEVICE constexpr int direct_shared_bytes(const Config& c) {
+  return (c.vector == 1 ? 58 : 50) * 1024;
+}
+
+// What a block of winograd has: tiles of 2 x 2 outputs, channels of a step, and by the taps of a
+// line of the window the elements of a tile, filters, and dynamic shared memory.
+inline constexpr int kWinogradTiles = 32, kWinogradChannels = 8;
+TC_HOST_DEVICE constexpr int winograd_elements(int taps) { return (taps + 1) * (taps + 1); }
+TC_HOST_DEVICE constexpr int winograd_filters(int taps) { return taps == 3 ? 32 : 16; }
+TC_HOST_DEVICE constexpr int winograd_shared_bytes(int taps) {
+  return winograd_elements(taps) * kWinogradChannels *
+         (kWinogradTiles + 4 + winograd_filters(taps) + 4) * 4;
+}
 
 // Run time of im2col. An element of a window is one of its taps' channels; nchw counts channels
 // first, nhwc taps.

@@ -6,6 +6,7 @@
 #include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
+#include <string_view>
 
 namespace tensorcraft::kernel::conv2d {
 
@@ -17,6 +18,7 @@ struct Problem {
   op::Window window;
   int64_t groups;
   ConvActivation activation;
+  bool allow_tf32 = false;
 
   int64_t channels() const { return w.shape(3); }          // of a group
   int64_t filters() const { return w.shape(0) / groups; }  // of a group
@@ -32,6 +34,8 @@ struct Im2colProblem {
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
+std::string_view onednn_refusal(const Problem& q);
+void onednn(const Problem& q);
 void im2col_cpu(const Im2colProblem& q);
 void im2col_reference(const Im2colProblem& q);
 

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/op/host/onednn_convolution.hpp"
+
+#include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/hash.hpp"
+#include "tensorcraft/op/host/onednn.hpp"
+#include "tensorcraft/op/host/onednn_parts.hpp"
+#include "tensorcraft/op/host/parallel.hpp"
+#include "tensorcraft/op/host/rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+namespace tensorcraft::host::onednn {
+#ifdef TENSORCRAFT_ONEDNN
+namespace {
+
+// What one thread computes: some rows of some images, of some filters.
+struct Slice {
+  int64_t image, images, row, rows, filter, filters;
+};
+
+// How a convolution is cut: so many images, rows and filters each.
+struct Cut {
+  int64_t images, rows, filters;
+  int64_t by_images, by_rows, by_filters;  // slices along each
+
+  int64_t count() const { return by_images * by_rows * by_filters; }
+  Slice slice(const Convolution& c, int64_t i) const {
+    const int64_t filter = i % by_filters * filters, row = i / by_filters % by_rows * rows;
+    const int64_t image = i / (by_filters * by_rows) * images;
+    return {image,  std::min(images, c.batch - image),    row, std::min(rows, c.rows.out - row),
+            filter, std::min(filters, c.filters - filter)};
+  }
+};
+
+// One slice a thread. Images first, as filters then are packed once; then rows, which share a few
+// inputs; then filters.
+Cut cut_of(const Convolution& c) {
+  constexpr int64_t kFewestRows = 4, kFewestFilters = 32;
+  constexpr double kProductsOfThread = 1 << 18;
+  const double products = double(c.batch * c.rows.out * c.columns.out) * double(c.groups) *
+                          double(c.filters * c.channels * c.rows.taps * c.columns.taps);
+  const auto threads =
+      int64_t(std::clamp(products / kProductsOfThread, 1.0, double(num_threads())));
+  Cut cut{};
+  cut.images = div_ceil(c.batch, std::min(c.batch, threads));
+  cut.by_images = div_ceil(c.batch, cut.images);
+  const int64_t of_image = cut.images == 1 ? div_ceil(threads, cut.by_images) : 1;
+  cut.rows = div_ceil(c.rows.out, std::clamp<int64_t>(c.rows.out / kFewestRows, 1, of_image));
+  cut.by_rows = div_ceil(c.rows.out, cut.rows);
+  const int64_t of_rows = c.groups == 1 ? div_ceil(of_image, cut.by_rows) : 1;
+  const int64_t pieces = std::clamp<int64_t>(c.filters / kFewestFilters, 1, of_rows);
+  cut.filters = round_up(div_ceil(c.filters, pieces), pieces > 1 ? kFewestFilters : 1);
+  cut.by_filters = div_ceil(c.filters, cut.filters);
+  return cut;
+}
+
+// The inputs of some outputs along an axis, and the zeros around them.
+struct Inputs {
+  int64_t first, size, before, after;
+};
+Inputs inputs_of(const WindowAxis& a, int64_t output, int64_t count) {
+  const int64_t begin = a.first(output), end = a.at(output + count - 1, a.taps - 1) + 1;
+  const int64_t first = std::clamp<int64_t>(begin, 0, a.in);
+  return {first, std::clamp<int64_t>(end, 0, a.in) - first, std::max<int64_t>(0, -begin),
+          std::max<int64_t>(0, end - a.in)};
+}
+
+enum Memory { kX, kW, kBias, kOut, kGivenX, kGivenW, kGivenOut, kNumMemories };
+
+// The primitives of slices of one size with their memory objects. It belongs to the thread that
+// made it, so its addresses need no lock. `convolution` is null if oneDNN has none. Reorders are
+// null where oneDNN takes the order that is given.
+struct Prepared {
+  explicit Prepared(const Library& lib)
+      : convolution(lib.primitive_destroy),
+        pack_x(lib.primitive_destroy),
+        pack_w(lib.primitive_destroy),
+        unpack_out(lib.primitive_destroy),
+        w_desc(lib.memory_desc_destroy) {
+    for (auto& m : memory) m = std::make_unique<Handle<dnnl_memory_t>>(lib.memory_destroy);
+  }
+  Handle<dnnl_primitive_t> convolution, pack_x, pack_w, unpack_out;
+  std::unique_ptr<Handle<dnnl_memory_t>> memory[kNumMemories];
+  size_t bytes[kNumMemories] = {};
+  Desc w_desc;  // as the primitive reads them
+};
+
+// Describes tensors and makes primitives; the first failure ends it.
+struct Maker {
+  const Library& lib;
+  Prepared& to;
+  bool ok = true;
+
+  void check(dnnl_status_t status) { ok = ok && status == dnnl_success; }
+  void describe(Desc& desc, DType dtype, std::initializer_list<int64_t> dims,
+                std::initializer_list<int64_t> strides) {
+    if (ok)
+      check(lib.memory_desc_create_with_strides(&desc.value, int(dims.size()), dims.begin(),
+                                                data_type(dtype), strides.begin()));
+  }
+  // The same in an order that oneDNN chooses.
+  void describe_any(Desc& desc, DType dtype, std::initializer_list<int64_t> dims) {
+    if (ok)
+      check(lib.memory_desc_create_with_tag(&desc.value, int(dims.size()), dims.begin(),
+                                            data_type(dtype), dnnl_format_tag_any));
+  }
+  void make_memory(Memory which, const_dnnl_memory_desc_t desc) {
+    if (!ok) return;
+    to.bytes[which] = lib.memory_desc_get_size(desc);
+    check(lib.memory_create(&to.memory[which]->value, desc, lib.engine, DNNL_MEMORY_NONE));
+  }
+  // Moves elements from one order to another, if they differ.
+  void make_reorder(Handle<dnnl_primitive_t>& primitive, const_dnnl_memory_desc_t from,
+                    const_dnnl_memory_desc_t into) {
+    if (!ok || lib.memory_desc_equal(from, into)) return;
+    Handle<dnnl_primitive_desc_t> desc(lib.primitive_desc_destroy);
+    check(lib.reorder_primitive_desc_create(&desc.value, from, lib.engine, into, lib.engine,
+                                            nullptr));
+    if (ok) check(lib.primitive_create(&primitive.value, desc.value));
+  }
+};
+
+void prepare(const Library& lib, const Convolution& c, const Slice& s, Prepared& to) {
+  const Inputs rows = inputs_of(c.rows, s.row, s.rows),
+               columns = inputs_of(c.columns, 0, c.columns.out);
+  if (rows.size == 0 || columns.size == 0) return;  // padding alone
+  Maker make{lib, to};
+  Desc x(lib.memory_desc_destroy), w(lib.memory_desc_destroy), bias(lib.memory_desc_destroy),
+      out(lib.memory_desc_destroy), any_x(lib.memory_desc_destroy), any_w(lib.memory_desc_destroy),
+      any_out(lib.memory_desc_destroy);
+  const int64_t channels = c.groups * c.channels, filters = c.groups * s.filters;
+  // oneDNN has fast code for channels last, without gaps; the stride of one image says nothing.
+  const auto image = [&](Desc& given, Desc& any, std::initializer_list<int64_t> dims,
+                         const ImageStrides& at) {
+    const int64_t* const size = dims.begin();
+    const int64_t sample = s.images == 1 ? size[2] * at.row : at.sample;
+    make.describe(given, c.dtype, dims, {sample, at.channel, at.row, at.column});
+    const bool is_plain = at.channel == 1 && at.column == size[1] && at.row == size[3] * size[1] &&
+                          sample == size[2] * at.row;
+    if (!is_plain) make.describe_any(any, c.dtype, dims);
+  };
+  image(x, any_x, {s.images, channels, rows.size, columns.size}, c.x_at);
+  image(out, any_out, {s.images, filters, s.rows, c.columns.out}, c.out_at);
+  const ImageStrides& at = c.w_at;
+  const auto weights = [&](std::initializer_list<int64_t> dims,
+                           std::initializer_list<int64_t> strides) {
+    make.describe(w, c.dtype, dims, strides);
+    make.describe_any(any_w, c.dtype, dims);
+  };
+  if (c.groups == 1)
+    weights({s.filters, c.channels, c.rows.taps, c.columns.taps},
+            {at.sample, at.channel, at.row, at.column});
+  else
+    weights({c.groups, c.filters, c.channels, c.rows.taps, c.columns.taps},
+            {c.filters * at.sample, at.sample, at.channel, at.row, at.column});
+  if (c.bias) make.describe(bias, c.dtype, {filters}, {1});
+  if (!make.ok) return;
+
+  const dnnl_dims_t strides = {c.rows.stride, c.columns.stride},
+                    dilates = {c.rows.dilation - 1, c.columns.dilation - 1},
+                    before = {rows.before, columns.before}, after = {rows.after, columns.after};
+  Handle<dnnl_primitive_attr_t> attributes(lib.primitive_attr_destroy);
+  Handle<dnnl_primitive_desc_t> desc(lib.primitive_desc_destroy);
+  make.check(lib.primitive_attr_create(&attributes.value));
+  if (make.ok)
+    make.check(lib.primitive_attr_set_fpmath_mode(attributes.value, dnnl_fpmath_mode_strict));
+  if (make.ok)
+    make.check(lib.convolution_forward_primitive_desc_create(
+        &desc.value, lib.engine, dnnl_forward_inference, dnnl_convolution_direct,
+        any_x.value ? any_x.value : x.value, any_w.value, bias.value,
+        any_out.value ? any_out.value : out.value, strides, dilates, before, after,
+        attributes.value));
+  if (!make.ok || !has_fast_code(lib, desc.value)) return;
+  const auto as_read = [&](dnnl_query_t what) {
+    return lib.primitive_desc_query_md(desc.value, what, 0);
+  };
+  const const_dnnl_memory_desc_t own_x = as_read(dnnl_query_src_md),
+                                 own_w = as_read(dnnl_query_weights_md),
+                                 own_out = as_read(dnnl_query_dst_md);
+  make.make_reorder(to.pack_x, x.value, own_x);
+  make.make_reorder(to.pack_w, w.value, own_w);
+  make.make_reorder(to.unpack_out, own_out, out.value);
+  make.make_memory(kX, own_x);
+  make.make_memory(kW, own_w);
+  make.make_memory(kOut, own_out);
+  make.make_memory(kGivenX, x.value);
+  make.make_memory(kGivenW, w.value);
+  make.make_memory(kGivenOut, out.value);
+  if (c.bias) make.make_memory(kBias, bias.value);
+  if (make.ok) make.check(lib.memory_desc_clone(&to.w_desc.value, own_w));
+  if (make.ok && lib.primitive_create(&to.convolution.value, desc.value) != dnnl_success)
+    to.convolution.value = nullptr;
+}
+
+// All that the primitives of a slice depend on; addresses are given to each run.
+struct Key {
+  std::array<int64_t, 32> values;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    return hash_words(std::bit_cast<std::array<uint64_t, 32>>(key.values));
+  }
+};
+Key key_of(const Convolution& c, const Slice& s) {
+  const Inputs rows = inputs_of(c.rows, s.row, s.rows);
+  return {{int64_t(c.dtype), c.groups,          c.channels,       s.filters,          s.images,
+           s.rows,           c.bias != nullptr, rows.size,        rows.before,        rows.after,
+           c.rows.taps,      c.rows.stride,     c.rows.dilation,  c.columns.in,       c.columns.out,
+           c.columns.taps,   c.columns.stride,  c.columns.before, c.columns.dilation, c.filters,
+           c.x_at.sample,    c.x_at.row,        c.x_at.column,    c.x_at.channel,     c.w_at.sample,
+           c.w_at.row,       c.w_at.column,     c.w_at.channel,   c.out_at.sample,    c.out_at.row,
+           c.out_at.column,  c.out_at.channel}};
+}
+
+// What the calling thread has prepared. A full cache starts again: shapes that come back are few.
+Prepared& prepared_for(const Library& lib, const Convolution& c, const Slice& s) {
+  constexpr size_t kMaxPrepared = 256;
+  thread_local std::unordered_map<Key, std::unique_ptr<Prepared>, KeyHash> cache;
+  const Key key = key_of(c, s);
+  if (const auto found = cache.find(key); found != cache.end()) return *found->second;
+  if (cache.size() >= kMaxPrepared) cache.clear();
+  auto made = std::make_unique<Prepared>(lib);
+  prepare(lib, c, s, *made);
+  return *cache.emplace(key, std::move(made)).first->second;
+}
+
+void* moved(const void* from, int64_t elements, DType dtype) {
+  return const_cast<std::byte*>(static_cast<const std::byte*>(from) +
+                                elements * int64_t(dtype_bytes(dtype)));
+}
+
+void run(const Library& lib, const Handle<dnnl_primitive_t>& primitive,
+         std::initializer_list<dnnl_exec_arg_t> arguments) {
+  dnnl_stream_t stream = stream_of_thread(lib);
+  const dnnl_status_t status =
+      lib.primitive_execute(primitive.value, stream, int(arguments.size()), arguments.begin());
+  if (status != dnnl_success || lib.stream_wait(stream) != dnnl_success)
+    fail(ErrorKind::internal, "conv2d: oneDNN failed to run its convolution, status ", int(status));
+}
+
+// Memory of the calling thread, in units of floats.
+void* bytes_of(Slot slot, size_t bytes) { return scratch(slot, int64_t(bytes / 4 + 1)); }
+
+// Brings the filters of a slice to the order that the primitive reads.
+void pack_filters(const Library& lib, const Convolution& c, const Slice& s, void* to) {
+  const OneThread one_thread(lib);
+  Prepared& prepared = prepared_for(lib, c, s);
+  dnnl_memory_t from = prepared.memory[kGivenW]->value, into = prepared.memory[kW]->value;
+  lib.memory_set_data_handle(from, moved(c.w, s.filter * c.w_at.sample, c.dtype));
+  lib.memory_set_data_handle(into, to);
+  run(lib, prepared.pack_w, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, into}});
+}
+
+void execute(const Library& lib, const Convolution& c, const Slice& s, const void* filters) {
+  const OneThread one_thread(lib);
+  Prepared& prepared = prepared_for(lib, c, s);
+  if (!prepared.convolution.value)
+    fail(ErrorKind::unsupported, "conv2d: oneDNN has no primitive for a slice of this problem");
+  const auto memory = [&](Memory which, const void* data) {
+    lib.memory_set_data_handle(prepared.memory[which]->value, const_cast<void*>(data));
+    return prepared.memory[which]->value;
+  };
+  const int64_t first = inputs_of(c.rows, s.row, s.rows).first;
+  const void* x = moved(c.x, c.x_at.offset(s.image, first, 0, 0), c.dtype);
+  void* out = moved(c.out, c.out_at.offset(s.image, s.row, 0, s.filter), c.dtype);
+  const void *own_x = x, *own_out = out;
+  if (prepared.pack_x.value) {
+    own_x = bytes_of(Slot::row_b, prepared.bytes[kX]);
+    run(lib, prepared.pack_x,
+        {{DNNL_ARG_FROM, memory(kGivenX, x)}, {DNNL_ARG_TO, memory(kX, own_x)}});
+  }
+  if (prepared.unpack_out.value) own_out = bytes_of(Slot::row_c, prepared.bytes[kOut]);
+  const dnnl_exec_arg_t source{DNNL_ARG_SRC, memory(kX, own_x)},
+      weights{DNNL_ARG_WEIGHTS, memory(kW, filters)}, result{DNNL_ARG_DST, memory(kOut, own_out)};
+  if (c.bias)
+    run(lib, prepared.convolution,
+        {source,
+         weights,
+         result,
+         {DNNL_ARG_BIAS, memory(kBias, moved(c.bias, s.filter, c.dtype))}});
+  else
+    run(lib, prepared.convolution, {source, weights, result});
+  if (prepared.unpack_out.value)
+    run(lib, prepared.unpack_out,
+        {{DNNL_ARG_FROM, memory(kOut, own_out)}, {DNNL_ARG_TO, memory(kGivenOut, out)}});
+}
+
+const char* reason_against(const Convolution& c) {
+  if (c.batch <= 0 || c.channels <= 0 || c.filters <= 0) return "an extent is 0";
+  if (data_type(c.dtype) == dnnl_data_type_undef) return "the dtype";
+  const auto forwards = [](const ImageStrides& at) {
+    return at.sample >= 0 && at.row > 0 && at.column > 0 && at.channel > 0;
+  };
+  if (!forwards(c.x_at) || !forwards(c.w_at) || !forwards(c.out_at)) return "the strides";
+  return nullptr;
+}
+
+}  // namespace
+
+const char* declines(const Convolution& c) {
+  if (!available()) return "oneDNN is not available";
+  if (const char* reason = reason_against(c)) return reason;
+  const Library& lib = library();
+  const OneThread one_thread(lib);
+  const Cut cut = cut_of(c);
+  // Slices of the same filters share what was packed for the first of them.
+  const auto prepared = [&](int64_t i) -> Prepared& {
+    return prepared_for(lib, c, cut.slice(c, i));
+  };
+  for (int64_t i = 0; i < cut.count(); ++i) {
+    const Prepared& one = prepared(i);
+    if (!one.convolution.value || !one.pack_w.value != !prepared(0).pack_w.value)
+      return "oneDNN has no fast primitive for it on this machine";
+    if (!lib.memory_desc_equal(one.w_desc.value, prepared(i % cut.by_filters).w_desc.value))
+      return "oneDNN wants its filters in several orders";
+  }
+  return nullptr;
+}
+
+void convolve(const Convolution& c) {
+  if (const char* reason = declines(c))
+    fail(ErrorKind::unsupported, "conv2d: oneDNN does not take this problem: ", reason);
+  const Library& lib = library();
+  const Cut cut = cut_of(c);
+  const Prepared& first = prepared_for(lib, c, cut.slice(c, 0));
+  const bool packs = first.pack_w.value != nullptr;
+  const size_t bytes = round_up(first.bytes[kW], size_t(64));
+  // The first piece of the filters is the largest.
+  auto* packed = static_cast<std::byte*>(
+      packs ? bytes_of(Slot::row_a, bytes * size_t(cut.by_filters)) : nullptr);
+  const auto filters_at = [&](int64_t i) -> const void* {
+    const int64_t piece = i % cut.by_filters;
+    return packs ? packed + size_t(piece) * bytes
+                 : moved(c.w, piece * cut.filters * c.w_at.sample, c.dtype);
+  };
+  if (packs)
+    parallel_for(cut.by_filters, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        pack_filters(lib, c, cut.slice(c, i), const_cast<void*>(filters_at(i)));
+    });
+  parallel_for(cut.count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) execute(lib, c, cut.slice(c, i), filters_at(i));
+  });
+}
+
+#else
+
+const char* declines(const Convolution&) { return "this build has no oneDNN"; }
+void convolve(const Convolution&) {
+  fail(ErrorKind::unsupported, "conv2d: ", unavailable_reason());
+}
+
+#endif
+}  // namespace tensorcraft::host::onednn
