@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/csr/csr.hpp"
 
 #include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/csr_arguments.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
@@ -313,10 +314,6 @@ auto ladder() {
 
 const std::vector<DType> kFloats{DType::float32, DType::float16, DType::bfloat16};
 const std::vector<DType> kIntegers{DType::int32, DType::int64};
-const op::Parameter kData{"data", "the stored elements, float32, float16 or bfloat16, (stored)"};
-const op::Parameter kIndices{"indices", "int32 or int64, (stored): their columns"};
-const op::Parameter kIndptr{"indptr",
-                            "int32 or int64, (rows + 1): where rows begin; dtype of indices"};
 op::Option<Options> cols_option() {
   return op::positional(op::option("cols", &Options::cols, "columns of the matrix"));
 }
@@ -333,7 +330,7 @@ const op::Definition<Problem, Options> kReport{
         "of each fault, or the number of rows if there is none: the row is not the next part of "
         "the stored elements; one of its indices is outside the columns or below the one before; "
         "an index is that before. tc.sparse reads it when a matrix is made.",
-    .inputs = {kIndices, kIndptr},
+    .inputs = {op::kCsrIndices, op::kCsrIndptr},
     .options = {cols_option()},
     .out_doc = "int64, (5)",
     .dtypes = kIntegers,
@@ -351,7 +348,7 @@ const op::Definition<Problem, Options> kStarts{
         "The ends of rows and the stored elements are merged in steps; out[i] is how many rows end "
         "in the first 2048 i of them. It depends on indptr alone, so a matrix may keep it for "
         "spmv.",
-    .inputs = {kIndptr},
+    .inputs = {op::kCsrIndptr},
     .options = {stored_option()},
     .out_doc = "int64, one for each 2048 rows and stored elements, and one",
     .dtypes = kIntegers,
@@ -385,7 +382,7 @@ const op::Definition<Problem, Options> kFromDense{
     .details =
         "Bits are copied, so -0 and NaN stay what they are. indptr is that of csr_offsets, "
         "and stored its last number. tc.sparse.from_dense calls both.",
-    .inputs = {{"x", "(rows, cols), float32, float16 or bfloat16, any strides"}, kIndptr},
+    .inputs = {{"x", "(rows, cols), float32, float16 or bfloat16, any strides"}, op::kCsrIndptr},
     .options = {stored_option()},
     .out_name = "data",
     .out_doc = "(stored), dtype of x",
@@ -404,7 +401,7 @@ const op::Definition<Problem, Options> kToDense{
     .details =
         "Elements that are not stored are +0, the bits of the others are copied. A row "
         "names a column once; what lies outside the matrix is left out.",
-    .inputs = {kData, kIndices, kIndptr},
+    .inputs = op::csr_inputs(),
     .options = {cols_option()},
     .out_doc = "(rows, cols), dtype of data",
     .dtypes = kFloats,
@@ -422,7 +419,7 @@ const op::Definition<Problem, Options> kTranspose{
         "The result is the transposed matrix by compressed rows. Its rows are in order, the bits "
         "of elements are copied, and results repeat to the bit. What lies outside the matrix is "
         "left out.",
-    .inputs = {kData, kIndices, kIndptr},
+    .inputs = op::csr_inputs(),
     .options = {cols_option()},
     .out_name = "indptr",
     .out_doc = "(cols + 1): where columns begin, dtype of indptr",
