@@ -32,6 +32,7 @@ const std::map<std::string, std::string> kAbove256 = {
     {"attention warp_specialized", kProducer},
     {"attention wgmma", "three warpgroups have 64 queries each of one tile of keys"},
     {"conv2d implicit_wgmma", kProducer},
+    {"csr_transpose buckets", "a block that sorts more at once has longer runs of a bucket"},
     {"gemm persistent", kProducer},
     {"grouped_gemm persistent", kProducer},
     {"grouped_gemm persistent_tf32", kProducer},

@@ -27,6 +27,9 @@ const jit::Rung& kCountColumns = *kernel("count_columns", "count_columns.cuh");
 const jit::Rung& kOffsets = *kernel("offsets", "offsets.cuh");
 const jit::Rung& kSpread = *kernel("spread", "spread.cuh");
 const jit::Rung& kCountChunks = *kernel("count_chunks", "count_chunks.cuh");
+const jit::Rung& kBucketChunks = *kernel("bucket_chunks", "bucket_chunks.cuh");
+const jit::Rung& kScanRuns = *kernel("scan_runs", "scan_runs.cuh");
+const jit::Rung& kCountParts = *kernel("count_parts", "count_parts.cuh");
 const jit::Rung& kScanChunks = *kernel("scan_chunks", "scan_chunks.cuh");
 
 Output output(const std::optional<TensorView>& t) {
@@ -107,9 +110,23 @@ void count_by_atomics(op::Plan& plan, const Problem& q) {
   plan.add_preparation(step(kSpread, types, warp_a_row(p, {}, {})), p);
 }
 
+void sort_by_buckets(op::Plan& plan, const Problem& q, const DeviceInfo& device) {
+  const op::Gpu gpu = op::gpu_of(device);
+  Params p = params(q);
+  cut_buckets(p, {}, gpu);
+  const int64_t parts = most_parts(p, kBucketConfig);
+  const DType types[] = {moved(*q.data), q.index};
+  plan.workspace_bytes = size_t(part_counts_at(p) + (parts << p.low_bits) * 2);
+  plan.add_preparation(step(kBucketChunks, types, start_of_buckets(p.chunks)), p);
+  plan.add_preparation(step(kScanRuns, {&q.index, 1}, Start{{}, p.buckets}), p);
+  plan.add_preparation(step(kCountParts, {types, 1}, start_of_buckets(blocks_of_counts(p, gpu))),
+                       p);
+}
+
 void complete_transpose(op::Plan& plan, std::string_view variant, const Problem& q,
                         const DeviceInfo& device) {
   plan.main().workspace_at = kWorkspace;
+  if (variant == "buckets") return sort_by_buckets(plan, q, device);
   variant == "chunks" ? count_by_chunks(plan, q, device) : count_by_atomics(plan, q);
 }
 
