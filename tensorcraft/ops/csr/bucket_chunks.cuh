@@ -18,11 +18,24 @@ struct ChunkThread {
   uint32_t words[each];  // columns until rows are known
   uint32_t keys[each];   // buckets, and above them ranks; none: no element
 
+  // An element of the warp's share: without a condition, loads need not wait for one another.
+  TC_DEVICE int near(int i) const {
+    const int at = share.at(i);
+    return at < share.last ? at : share.last - 1;
+  }
+
   template <class I>
   TC_DEVICE void load_columns(int64_t begin) {
+    const I* const indices = static_cast<const I*>(p.a.indices) + begin * p.a.indices_stride;
+    I columns[each];
 #pragma unroll
     for (int i = 0; i < each; ++i)
-      words[i] = share.at(i) < share.last ? uint32_t(column_of<I>(p, begin + share.at(i))) : none;
+      columns[i] = share.has(0) ? indices[near(i) * p.a.indices_stride] : I(-1);
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+      const bool exists = share.at(i) < share.last && is_column(p.a, columns[i]);
+      words[i] = exists ? uint32_t(columns[i]) : none;
+    }
   }
 
   TC_DEVICE void rank() {
@@ -74,14 +87,13 @@ struct ChunkThread {
 
   TC_DEVICE void place(int64_t begin) {
     constexpr int kAhead = 8;
+    if (!share.has(0)) return;
+    const T* const data = static_cast<const T*>(p.a.data) + begin * p.a.data_stride;
 #pragma unroll
     for (int ahead = 0; ahead < each; ahead += kAhead) {
       T values[kAhead];
 #pragma unroll
-      for (int i = 0; i < kAhead; ++i)
-        if (keys[ahead + i] != none)
-          values[i] =
-              static_cast<const T*>(p.a.data)[(begin + share.at(ahead + i)) * p.a.data_stride];
+      for (int i = 0; i < kAhead; ++i) values[i] = data[near(ahead + i) * p.a.data_stride];
 #pragma unroll
       for (int i = 0; i < kAhead; ++i) {
         const uint32_t key = keys[ahead + i];

@@ -260,12 +260,11 @@ TC_DEVICE void gather(const Params& p, const Part& part, Chunks& shared, Carried
     int to[kAhead], size[kAhead];
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
-      const int64_t own = chunk + i * groups;
-      size[i] = 0;
-      if (own > last) continue;
+      const bool exists = chunk + i * groups <= last;
+      const int64_t own = exists ? chunk + i * groups : last;
       const int64_t run = begins[own], run_end = begins[own + 1];
       const int64_t low = run > part.first ? run : part.first;
-      size[i] = int((run_end < end ? run_end : end) - low);
+      size[i] = exists ? int((run_end < end ? run_end : end) - low) : 0;
       to[i] = int(low - part.first);
       from[i] = carried_elements<T>(p) + own * p.chunk + places[own] + (low - run);
     }
