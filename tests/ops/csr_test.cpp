@@ -148,10 +148,7 @@ TEST(Csr, SaysWhatItDoesNotTake) {
       ErrorKind::value, [&] { csr_offsets(x); },
       "csr_offsets: x: expected a matrix, (rows, cols), got shape [3]");
   test::expect_error(
-      ErrorKind::type,
-      [&] {
-        csr_offsets(x.reshape({1, 3}), {.index_dtype = DType::int8});
-      },
+      ErrorKind::type, [&] { csr_offsets(x.reshape({1, 3}), {.index_dtype = DType::int8}); },
       "csr_offsets: index_dtype must be int32 or int64, got int8");
   test::expect_error(
       ErrorKind::value, [&] { csr_starts(indptr, {.stored = -1}); },

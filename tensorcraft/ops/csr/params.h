@@ -13,8 +13,8 @@ struct Params {
   Csr a;  // what is read
   Output data, indices, indptr;
   void* dense;
-  int64_t dense_strides[2];
-  void* workspace;
+  int64_t dense_strides[2] = {};
+  void* workspace = nullptr;
   int64_t chunk = 0, chunks = 0;      // csr_transpose: stored elements of a block, and blocks
   int low_bits = 0, bucket_bits = 0;  // csr_transpose, buckets: of a column within one, of one
   int buckets = 0;
