@@ -30,7 +30,7 @@ COLUMNS = 64  # of the dense matrix
 SIZES = {"65536": (65_536, 4_194_304), "1M": (1_000_000, 24_000_000)}
 SMALL = {"2000": (2_000, 60_000)}
 DENSE_ROWS, DENSITY = 8_192, 0.05  # of the matrix that is held against a dense one
-CONVERSIONS = ("to_dense", "from_dense", "transpose")
+CONVERSIONS = ("csr_to_dense", "csr_from_dense", "csr_transpose")
 
 
 @dataclass
@@ -198,9 +198,9 @@ def conversions(m: Matrix, op: str, is_gpu: bool) -> dict[tuple[str, str], Calla
     half = int(work(m, op)[0] / 2)
     source, target = tc.zeros(half, dtype="uint8", device=device), tc.empty(half, dtype="uint8", device=device)
     calls: dict[str, Call] = {
-        "to_dense": lambda _: tc.csr_to_dense(data, indices, indptr, m.rows, out=dense),
-        "from_dense": from_dense,
-        "transpose": lambda _: tc.csr_transpose(data, indices, indptr, m.rows),
+        "csr_to_dense": lambda _: tc.csr_to_dense(data, indices, indptr, m.rows, out=dense),
+        "csr_from_dense": from_dense,
+        "csr_transpose": lambda _: tc.csr_transpose(data, indices, indptr, m.rows),
     }
     return {
         ("tensorcraft", ""): lambda: calls[op],
@@ -239,7 +239,7 @@ def work(m: Matrix, op: str) -> tuple[float, float]:
     """Bytes that are read and written once, and operations."""
     stored = float(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes)
     if op in CONVERSIONS:
-        return stored + (stored if op == "transpose" else 4.0 * m.rows * m.rows), 0.0
+        return stored + (stored if op == "csr_transpose" else 4.0 * m.rows * m.rows), 0.0
     columns = 1 if op == "spmv" else COLUMNS
     return stored + 2 * 4 * m.rows * columns, 2.0 * m.data.size * columns
 

@@ -72,8 +72,27 @@ void expect_stored_order(std::string_view variant, Device device) {
 TEST(Csr, TransposedColumnsKeepTheOrderOfWhatIsStored) {
   expect_stored_order<int32_t>("cpu", Device::cpu());
   expect_stored_order<int64_t>("cpu", Device::cpu());
-  expect_stored_order<int32_t>("chunks", Device::simt());
-  expect_stored_order<int64_t>("chunks", Device::simt());
+  for (const std::string_view variant : {"chunks", "buckets"}) {
+    expect_stored_order<int32_t>(variant, Device::simt());
+    expect_stored_order<int64_t>(variant, Device::simt());
+  }
+}
+
+// Elements in front of the first row, behind the last and in columns that there are not.
+TEST(Csr, ATransposedMatrixHasOnlyWhatLiesInside) {
+  const Integers indices = {2, 0, 3, -1, 7, 1, 0, 2, 3}, indptr = {1, 5, 5, 8};
+  const std::vector<float> data = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  for (const Device d : places())
+    for (const std::string_view variant : {"cpu", "reference", "buckets", "chunks", "naive"}) {
+      const bool is_host = variant == "cpu" || variant == "reference";
+      if (is_host != (d == Device::cpu())) continue;
+      const CsrArrays turned =
+          csr_transpose(Tensor::from(data, {9}, d), Tensor::from(indices, {9}, d),
+                        Tensor::from(indptr, {4}, d), {.cols = 5, .variant = variant});
+      EXPECT_EQ(values<int32_t>(turned.indptr), (Integers{0, 2, 3, 4, 5, 5})) << variant;
+      EXPECT_EQ(values<int32_t>(turned.indices), (Integers{0, 2, 2, 2, 0, 0, 0, 0, 0})) << variant;
+      EXPECT_EQ(values(turned.data), (std::vector<float>{2, 7, 6, 8, 3, 0, 0, 0, 0})) << variant;
+    }
 }
 
 TEST(Csr, AReportNamesTheFirstRowOfEachFault) {

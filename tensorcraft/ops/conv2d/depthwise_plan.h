@@ -64,9 +64,10 @@ struct Strips {
   int64_t pieces, segments, rows, blocks;
 };
 // Many strips fill the multiprocessors, few read fewer rows twice. A round of blocks takes as long
-// as its rows of x, and as kRowsOfStart more until the first have come.
+// as its rows of x, and as kRowsOfStart more until the first have come. A map of up to kUncutRows
+// is not cut: its strips would read more rows twice than they have.
 inline Strips strips_of(const Params& p, const Given& given, const op::Gpu& gpu) {
-  constexpr int64_t kRowsOfStart = 8;
+  constexpr int64_t kRowsOfStart = 8, kUncutRows = 8;
   const Config c = sliding_config(int(p.rows.taps), int(p.rows.stride), given.activation);
   const int64_t channels = kSlidingBytes / given.element_bytes,
                 parts = div_ceil(p.groups, channels);
@@ -75,7 +76,8 @@ inline Strips strips_of(const Params& p, const Given& given, const op::Gpu& gpu)
   const int64_t room = std::max<int64_t>(1, int64_t(gpu.num_sms) * sliding_blocks(c, given));
   Strips best{};
   int64_t least = 0;
-  for (int64_t cut = 1; cut <= p.rows.out; cut += 1 + cut / 8) {
+  const int64_t most = p.rows.out <= kUncutRows ? 1 : p.rows.out;
+  for (int64_t cut = 1; cut <= most; cut += 1 + cut / 8) {
     const int64_t rows = div_ceil(p.rows.out, cut), segments = div_ceil(p.rows.out, rows);
     const int64_t blocks = parts * div_ceil(p.batch * pieces * segments, of_block);
     const int64_t seen = (rows - 1) * p.rows.stride + p.rows.taps;

@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/csr/csr.hpp"
 
 #include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/csr_arguments.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
@@ -15,10 +16,9 @@ namespace kernel::csr {
 namespace {
 
 using Options = CsrOptions;
-constexpr std::string_view kFolder = "csr";
 constexpr int kWorkspace = offsetof(Params, workspace);
 const auto kernel(std::string_view name, std::string_view file) {
-  return &op::make_rung(kFolder, name, file, op::kThreads);
+  return &op::make_rung("csr", name, file, op::kThreads);
 }
 const jit::Rung& kSummary = *kernel("summary", "summary.cuh");
 const jit::Rung& kCountRows = *kernel("count_rows", "count_rows.cuh");
@@ -26,6 +26,9 @@ const jit::Rung& kCountColumns = *kernel("count_columns", "count_columns.cuh");
 const jit::Rung& kOffsets = *kernel("offsets", "offsets.cuh");
 const jit::Rung& kSpread = *kernel("spread", "spread.cuh");
 const jit::Rung& kCountChunks = *kernel("count_chunks", "count_chunks.cuh");
+const jit::Rung& kBucketChunks = *kernel("bucket_chunks", "bucket_chunks.cuh");
+const jit::Rung& kScanRuns = *kernel("scan_runs", "scan_runs.cuh");
+const jit::Rung& kCountParts = *kernel("count_parts", "count_parts.cuh");
 const jit::Rung& kScanChunks = *kernel("scan_chunks", "scan_chunks.cuh");
 
 Output output(const std::optional<TensorView>& t) {
@@ -45,9 +48,7 @@ Params params(const Problem& q) {
            .data = output(q.data),
            .indices = output(q.indices),
            .indptr = output(q.indptr),
-           .dense = q.dense ? q.dense->data() : nullptr,
-           .dense_strides = {},
-           .workspace = nullptr};
+           .dense = q.dense ? q.dense->data() : nullptr};
   for (int i = 0; q.dense && i < 2; ++i) p.dense_strides[i] = q.dense->stride(i);
   return p;
 }
@@ -106,9 +107,23 @@ void count_by_atomics(op::Plan& plan, const Problem& q) {
   plan.add_preparation(step(kSpread, types, warp_a_row(p, {}, {})), p);
 }
 
+void sort_by_buckets(op::Plan& plan, const Problem& q, const DeviceInfo& device) {
+  const op::Gpu gpu = op::gpu_of(device);
+  Params p = params(q);
+  cut_buckets(p, {}, gpu);
+  const int64_t parts = most_parts(p, kBucketConfig);
+  const DType types[] = {moved(*q.data), q.index};
+  plan.workspace_bytes = size_t(part_counts_at(p) + (parts << p.low_bits) * 2);
+  plan.add_preparation(step(kBucketChunks, types, start_of_buckets(p.chunks)), p);
+  plan.add_preparation(step(kScanRuns, {&q.index, 1}, Start{{}, p.buckets}), p);
+  plan.add_preparation(step(kCountParts, {types, 1}, start_of_buckets(blocks_of_counts(p, gpu))),
+                       p);
+}
+
 void complete_transpose(op::Plan& plan, std::string_view variant, const Problem& q,
                         const DeviceInfo& device) {
   plan.main().workspace_at = kWorkspace;
+  if (variant == "buckets") return sort_by_buckets(plan, q, device);
   variant == "chunks" ? count_by_chunks(plan, q, device) : count_by_atomics(plan, q);
 }
 
@@ -184,15 +199,14 @@ Problem check_report(const op::Call<Options>& call) {
 }
 
 std::vector<op::OutputSpec> infer_starts(Inputs in, const Options& o) {
-  constexpr std::string_view kName = "csr_starts";
-  op::check_offsets(kName, in[0]);
-  check_integer(kName, "stored", o.stored);
-  check_sizes(kName, in[0].dtype(), in[0].size() - 1, 0, o.stored);
+  op::check_offsets("csr_starts", in[0]);
+  check_integer("csr_starts", "stored", o.stored);
+  check_sizes("csr_starts", in[0].dtype(), in[0].size() - 1, 0, o.stored);
   return {{"out", DType::int64, {merge_tiles(in[0].size() - 1, o.stored) + 1}}};
 }
 Problem check_starts(const op::Call<Options>& call) {
-  const auto specs = infer_starts(call.inputs, call.options);
-  op::check_like("csr_starts", "out", call.out(), DType::int64, specs[0].shape);
+  op::check_like("csr_starts", "out", call.out(), DType::int64,
+                 infer_starts(call.inputs, call.options)[0].shape);
   const TensorView& indptr = call.in();
   return {.rows = indptr.size() - 1,
           .stored = call.options.stored,
@@ -275,10 +289,11 @@ std::vector<op::OutputSpec> infer_transpose(Inputs in, const Options& o) {
   check_integer(kName, "cols", o.cols);
   const op::CsrView a = op::checked_csr(kName, in[0], in[1], in[2], o.cols);
   const DType index = in[1].dtype();
+  const Dims elements{a.stored()};
   check_sizes(kName, index, a.rows(), o.cols, a.stored());
   return {{"indptr", index, {o.cols + 1}},
-          {"data", in[0].dtype(), {a.stored()}},
-          {"indices", index, {a.stored()}}};
+          {"data", in[0].dtype(), elements},
+          {"indices", index, elements}};
 }
 Problem check_transpose(const op::Call<Options>& call) {
   constexpr std::string_view kName = "csr_transpose";
@@ -308,21 +323,13 @@ op::Cost cost(const Problem& q) {
 
 template <auto describe, const auto& rungs, auto complete = nullptr>
 auto ladder() {
-  return op::make_ladder<describe, rungs, instances, complete>(kFolder, op::kThreads);
+  return op::make_ladder<describe, rungs, instances, complete>("csr", op::kThreads);
 }
 
 const std::vector<DType> kFloats{DType::float32, DType::float16, DType::bfloat16};
-const std::vector<DType> kIntegers{DType::int32, DType::int64};
-const op::Parameter kData{"data", "the stored elements, float32, float16 or bfloat16, (stored)"};
-const op::Parameter kIndices{"indices", "int32 or int64, (stored): their columns"};
-const op::Parameter kIndptr{"indptr",
-                            "int32 or int64, (rows + 1): where rows begin; dtype of indices"};
-op::Option<Options> cols_option() {
-  return op::positional(op::option("cols", &Options::cols, "columns of the matrix"));
-}
-op::Option<Options> stored_option() {
-  return op::positional(op::option("stored", &Options::stored, "elements that are stored"));
-}
+const auto kCols = op::positional(op::option("cols", &Options::cols, "columns of the matrix"));
+const auto kStored =
+    op::positional(op::option("stored", &Options::stored, "elements that are stored"));
 
 const op::Definition<Problem, Options> kReport{
     .name = "csr_report",
@@ -333,10 +340,10 @@ const op::Definition<Problem, Options> kReport{
         "of each fault, or the number of rows if there is none: the row is not the next part of "
         "the stored elements; one of its indices is outside the columns or below the one before; "
         "an index is that before. tc.sparse reads it when a matrix is made.",
-    .inputs = {kIndices, kIndptr},
-    .options = {cols_option()},
+    .inputs = {op::kCsrIndices, op::kCsrIndptr},
+    .options = {kCols},
     .out_doc = "int64, (5)",
-    .dtypes = kIntegers,
+    .dtypes = {DType::int32, DType::int64},
     .infer = infer_report,
     .check = check_report,
     .cost = cost,
@@ -351,10 +358,10 @@ const op::Definition<Problem, Options> kStarts{
         "The ends of rows and the stored elements are merged in steps; out[i] is how many rows end "
         "in the first 2048 i of them. It depends on indptr alone, so a matrix may keep it for "
         "spmv.",
-    .inputs = {kIndptr},
-    .options = {stored_option()},
+    .inputs = {op::kCsrIndptr},
+    .options = {kStored},
     .out_doc = "int64, one for each 2048 rows and stored elements, and one",
-    .dtypes = kIntegers,
+    .dtypes = {DType::int32, DType::int64},
     .infer = infer_starts,
     .check = check_starts,
     .cost = cost,
@@ -385,8 +392,8 @@ const op::Definition<Problem, Options> kFromDense{
     .details =
         "Bits are copied, so -0 and NaN stay what they are. indptr is that of csr_offsets, "
         "and stored its last number. tc.sparse.from_dense calls both.",
-    .inputs = {{"x", "(rows, cols), float32, float16 or bfloat16, any strides"}, kIndptr},
-    .options = {stored_option()},
+    .inputs = {{"x", "(rows, cols), float32, float16 or bfloat16, any strides"}, op::kCsrIndptr},
+    .options = {kStored},
     .out_name = "data",
     .out_doc = "(stored), dtype of x",
     .extra_outputs = {{{"indices", "(stored), dtype of indptr"}, &Options::indices}},
@@ -404,8 +411,8 @@ const op::Definition<Problem, Options> kToDense{
     .details =
         "Elements that are not stored are +0, the bits of the others are copied. A row "
         "names a column once; what lies outside the matrix is left out.",
-    .inputs = {kData, kIndices, kIndptr},
-    .options = {cols_option()},
+    .inputs = op::csr_inputs(),
+    .options = {kCols},
     .out_doc = "(rows, cols), dtype of data",
     .dtypes = kFloats,
     .infer = infer_to_dense,
@@ -422,8 +429,8 @@ const op::Definition<Problem, Options> kTranspose{
         "The result is the transposed matrix by compressed rows. Its rows are in order, the bits "
         "of elements are copied, and results repeat to the bit. What lies outside the matrix is "
         "left out.",
-    .inputs = {kData, kIndices, kIndptr},
-    .options = {cols_option()},
+    .inputs = op::csr_inputs(),
+    .options = {kCols},
     .out_name = "indptr",
     .out_doc = "(cols + 1): where columns begin, dtype of indptr",
     .extra_outputs = {{{"data", "(stored), dtype of data"}, &Options::data},

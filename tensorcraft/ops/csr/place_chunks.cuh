@@ -9,6 +9,7 @@
 #include "tensorcraft/device/bits.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/csr/chunks.cuh"
+#include "tensorcraft/ops/csr/left_out.cuh"
 
 namespace tensorcraft::kernel::csr {
 
@@ -118,14 +119,7 @@ struct PlaceChunks {
       turn.place(p, next, first, chunk.end, row);
       turn = later;
     }
-    // Places of what was left out.
-    const int64_t stride = int64_t(gridDim.x) * C.threads;
-    for (int64_t k =
-             int64_t(element_of<I>(p.indptr, p.a.cols)) + blockIdx.x * C.threads + threadIdx.x;
-         k < p.a.stored; k += stride) {
-      element_of<T>(p.data, k) = T(0);
-      element_of<I>(p.indices, k) = I(0);
-    }
+    clear_left_out<T, I, C>(p, int64_t(element_of<I>(p.indptr, p.a.cols)));
   }
 };
 

@@ -64,7 +64,21 @@ inline constexpr Rung kFromDenseRungs[] = {
      .idea = "a warp a row, a ballot for the places of 32 elements",
      .choose = warp_a_row,
      .kernel = "from_dense"}};
-inline constexpr Rung kToDenseRungs[] = {{.name = "naive",
+// So few blocks that the rows they are at are less than half of the cache of the GPU.
+inline Choice fill_rows(const Params& p, const op::NoGiven&, const op::Gpu& gpu) {
+  constexpr int64_t kBlocksOfSm = 4, kLeastColumns = 1024;
+  const int64_t most = kBlocksOfSm * std::max(gpu.num_sms, 1);
+  const Start start{{}, std::clamp<int64_t>(p.a.rows, 1, most)};
+  if (p.a.cols < kLeastColumns) return {start, "a row is too short for a block"};
+  return start;
+}
+inline constexpr Rung kToDenseRungs[] = {{.name = "blocks",
+                                          .file = "fill_rows.cuh",
+                                          .idea = "a block a row, few at a time: elements find its "
+                                                  "zeros in the cache",
+                                          .choose = fill_rows,
+                                          .kernel = "fill_rows"},
+                                         {.name = "naive",
                                           .file = "to_dense.cuh",
                                           .idea = "a warp a row: zeros, then its elements",
                                           .choose = warp_a_row,
@@ -100,11 +114,60 @@ inline Choice place_chunks(const Params& p, const op::NoGiven& given, const op::
   cut_chunks(cut, given, gpu);
   return start_of_chunks(cut);
 }
+
+// Chunks that fill the multiprocessors in whole rounds, two blocks each, and buckets that are not
+// quite a part, or as many as there may be.
+inline constexpr Config kBucketConfig{.threads = 512};
+inline void cut_buckets(Params& p, const op::NoGiven&, const op::Gpu& gpu) {
+  constexpr int64_t kMostColumns = 256;     // of a bucket, if elements are few
+  constexpr int64_t kLeastElements = 1024;  // of a chunk
+  const int64_t most = elements_of_block(kBucketConfig), room = 2 * std::max(gpu.num_sms, 1);
+  const int64_t rounds = std::max<int64_t>(div_ceil(p.a.stored, most * room), 1);
+  p.chunk = round_up(std::max(div_ceil(p.a.stored, rounds * room), kLeastElements), int64_t(32));
+  p.chunks = std::max<int64_t>(div_ceil(p.a.stored, p.chunk), 1);
+  const int64_t wanted = std::max(p.a.stored * 5 / (most * 4), p.a.cols / kMostColumns);
+  const int64_t columns = div_ceil(p.a.cols, std::clamp<int64_t>(wanted, 1, kMostKeys));
+  p.low_bits = 0;
+  while (int64_t(1) << p.low_bits < columns) ++p.low_bits;
+  p.buckets = int(std::max<int64_t>(div_ceil(p.a.cols, int64_t(1) << p.low_bits), 1));
+  p.bucket_bits = 0;
+  while (1 << p.bucket_bits < p.buckets) ++p.bucket_bits;
+}
+// Blocks that there is room for, with several parts each.
+inline int64_t blocks_of_counts(const Params& p, const op::Gpu& gpu) {
+  return std::min<int64_t>(most_parts(p, kBucketConfig), 2 * std::max(gpu.num_sms, 1));
+}
+inline Start start_of_buckets(int64_t blocks) {
+  return {.config = kBucketConfig,
+          .blocks = blocks,
+          .min_blocks = 2,
+          .shared_bytes = bucket_shared_bytes(kBucketConfig)};
+}
+inline Choice place_parts(const Params& p, const op::NoGiven& given, const op::Gpu& gpu) {
+  if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
+  if (p.a.cols > kMostKeys * kMostKeys) return op::refuse("needs at most 2^20 columns");
+  if (p.a.stored >= int64_t(1) << 31) return op::refuse("needs fewer than 2^31 stored elements");
+  if (gpu.shared_bytes_per_block && bucket_shared_bytes(kBucketConfig) > gpu.shared_bytes_per_block)
+    return op::refuse("needs more shared memory than a block has");
+  Params cut = p;
+  cut_buckets(cut, given, gpu);
+  if (p.a.rows > int64_t(1) << (32 - cut.low_bits))
+    return op::refuse("needs rows, and columns of a bucket, that 32 bits hold");
+  const Start start = start_of_buckets(most_parts(cut, kBucketConfig));
+  if (p.a.rows / 16 > p.a.stored) return {start, "most rows are empty"};
+  return start;
+}
 inline Choice warp_32_columns(const Params& p, const op::NoGiven&, const op::Gpu&) {
   return Start{{}, std::max<int64_t>(div_ceil(p.a.cols, int64_t(32)), 1)};
 }
 
 inline constexpr Rung kTransposeRungs[] = {
+    {.name = "buckets",
+     .file = "place_parts.cuh",
+     .idea = "chunks are sorted by buckets of columns, and buckets by columns, in shared memory",
+     .choose = place_parts,
+     .kernel = "place_parts",
+     .adapt = cut_buckets},
     {.name = "chunks",
      .file = "place_chunks.cuh",
      .idea = "a counting sort: a block a chunk, whose elements go to their places in order",

@@ -6,6 +6,7 @@
 // what lies past the end takes part as the largest).
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/ops/csr/left_out.cuh"
 #include "tensorcraft/ops/csr/params.h"
 
 namespace tensorcraft::kernel::csr {
@@ -128,6 +129,7 @@ struct SortColumns {
       else
         sort_by_block<C.threads>(column, shared.of[0]);
     }
+    clear_left_out<T, I, C>(p, int64_t(element_of<I>(p.indptr, p.a.cols)));
   }
 };
 

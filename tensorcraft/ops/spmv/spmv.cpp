@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/spmv/spmv.hpp"
 
 #include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/csr_arguments.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/spmv/plan.h"
@@ -101,6 +102,13 @@ op::Cost cost(const Problem& q) {
   return {.bytes = bytes + (q.c ? double(q.c->nbytes()) : 0), .flops = 2 * double(q.a.stored())};
 }
 
+std::vector<op::Option<Options>> options() {
+  auto all = op::csr_product_options<Options>("added, (rows), dtype of data");
+  all.push_back(
+      op::option("starts", &Options::starts, "int64, what csr_starts gives for the matrix"));
+  return all;
+}
+
 const op::Definition<Problem, Options> kDefinition{
     .name = kName,
     .group = "sparse",
@@ -113,19 +121,8 @@ const op::Definition<Problem, Options> kDefinition{
         "float32; reduce makes one number of those of a row, and of a row without elements 0, "
         "-infinity, infinity or 1. c is not read if beta is 0. What lies outside the matrix counts "
         "for nothing. Matrices that check and know themselves are in tc.sparse.",
-    .inputs = {{"data", "the stored elements, float32, float16 or bfloat16, (stored)"},
-               {"indices", "int32 or int64, (stored): their columns"},
-               {"indptr", "int32 or int64, (rows + 1): where rows begin; dtype of indices"},
-               {"x", "(cols), dtype of data"}},
-    .options = {op::option("c", &Options::c, "added, (rows), dtype of data"),
-                op::option("alpha", &Options::alpha, "factor of the product"),
-                op::option("beta", &Options::beta, "factor of c; 1 if c is given"),
-                op::option("combine", &Options::combine, "an expression of x and a"),
-                op::option("reduce", &Options::reduce, "what makes one number of those of a row"),
-                op::option("longest_row", &Options::longest_row,
-                           "elements of the longest row, from csr_report; -1: not known"),
-                op::option("starts", &Options::starts,
-                           "int64, what csr_starts gives for the matrix")},
+    .inputs = op::csr_inputs({{"x", "(cols), dtype of data"}}),
+    .options = options(),
     .out_doc = "(rows), dtype of data",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,
